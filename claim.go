@@ -1,0 +1,118 @@
+package hookonce
+
+import "time"
+
+// State is where a claim stands. The zero State is not valid.
+type State string
+
+// The states of a claim. A claim in the library's atomic mode appears as done when the transaction
+// commits, or not at all; processing is visible in lease mode only.
+const (
+	// StateProcessing means that a worker holds the claim under a token and, unless the claim has
+	// no deadline, a lease.
+	StateProcessing State = "processing"
+	// StateDone means that the effect happened. It is final: a copy of the event is a duplicate.
+	StateDone State = "done"
+	// StateFailed means that the last attempt failed; the next copy of the event tries again.
+	StateFailed State = "failed"
+	// StateDead means that the work was given up: attempts used up, or a permanent error. A replay
+	// or a redelivery tries again.
+	StateDead State = "dead"
+)
+
+// Claimable reports whether a new claim may take over a claim that is in state s with the given
+// lease at time now. It is the rule that every store implements in its claiming statement: failed
+// and dead work can be tried again; processing work can be taken over when its lease has run out; a
+// claim without a deadline (zero lease) is never stolen; done work never.
+func Claimable(s State, lease, now time.Time) bool {
+	switch s {
+	case StateFailed, StateDead:
+		return true
+	case StateProcessing:
+		return !lease.IsZero() && !lease.After(now)
+	}
+	return false
+}
+
+// Verdict is the answer to an attempt to claim.
+type Verdict int
+
+// The verdicts.
+const (
+	// Won means that the caller owns the claim and does the work. Token above 1 means that earlier
+	// attempts were made.
+	Won Verdict = iota + 1
+	// Duplicate means that the work is done; there is nothing to do.
+	Duplicate
+	// Busy means that another worker owns the claim. Nobody may call this a duplicate yet: the
+	// owner may still fail.
+	Busy
+	// Unkeyed means that the event has no key: it can not be recognised again, and the work is done
+	// without a claim.
+	Unkeyed
+)
+
+// String returns the verdict as it appears in logs and answers.
+func (v Verdict) String() string {
+	switch v {
+	case Won:
+		return "accepted"
+	case Duplicate:
+		return "duplicate"
+	case Busy:
+		return "busy"
+	case Unkeyed:
+		return "unkeyed"
+	}
+	return "unknown"
+}
+
+// ClaimRequest says what to claim.
+type ClaimRequest struct {
+	Ref
+	// Type is the event's type, kept with the claim for people who look at the table. May be empty.
+	Type string
+	// Digest identifies the content: a later claim of the same key with another digest is a
+	// conflict, flagged and never dropped silently. At most 32 bytes; empty means not compared.
+	Digest []byte
+	// Lease is how long the claim is held in lease mode before another worker may take it over.
+	// Zero means no deadline: the claim is never stolen, and only Complete or Fail ends it.
+	// Ignored by the transactional methods. Negative is treated as already expired.
+	Lease time.Duration
+}
+
+// Claim is what a store knows about a claim at the moment of asking.
+type Claim struct {
+	Ref
+	// Verdict is the answer to the request. Zero in the result of Lookup.
+	Verdict Verdict
+	// State is the stored state. For Won it is StateProcessing in lease mode and StateDone (not yet
+	// committed) inside a transaction. Empty for Unkeyed.
+	State State
+	// Token is the number of the current attempt, from 1, and the fence: Complete, Fail and Extend
+	// apply only while it is current. Zero for Unkeyed.
+	Token int64
+	// Lease is when the claim may be taken over. Zero: no deadline.
+	Lease time.Time
+	// Conflict reports that the stored digest differs from the requested one. It is also set on a
+	// claim that was won again with other content after a failure.
+	Conflict bool
+	// Type, Digest, FirstSeen, UpdatedAt and LastError describe the stored claim. LastError is the
+	// text of the last failure, at most [MaxErrorLen] bytes, empty if there was none.
+	Type      string
+	Digest    []byte
+	FirstSeen time.Time
+	UpdatedAt time.Time
+	LastError string
+}
+
+// MaxErrorLen is how much of an error's text a store keeps, in bytes.
+const MaxErrorLen = 1000
+
+// Failure describes a failed attempt.
+type Failure struct {
+	// Err is what went wrong. Its text is stored, cut to [MaxErrorLen] bytes and made valid UTF-8.
+	Err error
+	// Dead ends the work instead of leaving it to the next copy of the event.
+	Dead bool
+}

@@ -1,0 +1,23 @@
+// Package hookonce makes webhooks safe to receive.
+//
+// Webhook providers deliver at least once: after a lost acknowledgement they send the same event
+// again, sometimes several times at once. hookonce claims every event atomically and carries that
+// claim into the effect, so that the effect happens exactly once even though the delivery does not.
+//
+// Most programs need two names from this package: [Webhook], which turns a store, a provider and a
+// handler into an [http.Handler], and [Event], which the handler receives.
+//
+//	store := pgstore.New(pool)
+//	mux.Handle("POST /webhooks/stripe", hookonce.Webhook(store, provider.Stripe(secret),
+//		func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
+//			return markPaid(ctx, tx, ev) // commits with the claim, or not at all
+//		}))
+//
+// Work that does not arrive over HTTP (queues, cron, gRPC) uses the stores directly: [TxStore.Within]
+// where the effect lives in the same database as the claim (guarantee: atomic), and the lease
+// methods of [Store] where it does not (guarantee: at least once with a stable key and a fencing
+// token).
+//
+// This package depends on the standard library only. Stores live in their own packages: pgstore
+// (pgx), sqlstore (database/sql), memstore (tests). Providers live in package provider.
+package hookonce

@@ -1,0 +1,76 @@
+package hookonce
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors that callers tell apart with [errors.Is]. Stores wrap them with what happened.
+var (
+	// ErrInvalidRef says that a source or key can not be stored. Nothing was written.
+	ErrInvalidRef = errors.New("hookonce: invalid source or key")
+	// ErrBusy says that another worker holds the claim and did not finish within the bounded wait.
+	// Nothing was written; trying again later is right.
+	ErrBusy = errors.New("hookonce: the claim is held by another worker")
+	// ErrStale says that the token is not current any more: the lease ran out and somebody else
+	// took the claim over. The caller no longer owns the work and must not record its outcome.
+	ErrStale = errors.New("hookonce: the claim was taken over by another worker")
+	// ErrNotFound says that no claim exists under that reference.
+	ErrNotFound = errors.New("hookonce: no such claim")
+	// ErrUnknownOutcome says that the connection was lost while a commit was under way. The work may
+	// or may not be durable: answer 503, and let the sender's retry read the truth.
+	ErrUnknownOutcome = errors.New("hookonce: the outcome of the commit is unknown")
+	// ErrSchemaNewer says that the database was migrated by a newer program than this one.
+	ErrSchemaNewer = errors.New("hookonce: the database schema is newer than this program")
+	// ErrSchemaMissing says that the tables are not there or not current: run the migrations.
+	ErrSchemaMissing = errors.New("hookonce: the database schema is missing or out of date")
+)
+
+// Permanent marks a handler's error as one that trying again can not mend. The claim becomes dead
+// instead of failed, and the provider is told to stop (its normal success answer): the failure is
+// durable in the table of claims, where a replay or a redelivery can still re-drive it.
+// Permanent(nil) is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err}
+}
+
+// IsPermanent reports whether err was marked with [Permanent].
+func IsPermanent(err error) bool {
+	var p *permanentError
+	return errors.As(err, &p)
+}
+
+type permanentError struct{ err error }
+
+func (e *permanentError) Error() string { return e.err.Error() }
+func (e *permanentError) Unwrap() error { return e.err }
+
+// RetryAfter marks a handler's error with the time after which trying again makes sense. The sender
+// is answered 503 with that Retry-After, rounded up to whole seconds. RetryAfter(d, nil) is nil.
+func RetryAfter(d time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &retryAfterError{d, err}
+}
+
+// RetryDelay returns the delay set with [RetryAfter], and whether one was set.
+func RetryDelay(err error) (time.Duration, bool) {
+	var r *retryAfterError
+	if errors.As(err, &r) {
+		return r.after, true
+	}
+	return 0, false
+}
+
+type retryAfterError struct {
+	after time.Duration
+	err   error
+}
+
+func (e *retryAfterError) Error() string { return fmt.Sprintf("%v (retry after %v)", e.err, e.after) }
+func (e *retryAfterError) Unwrap() error { return e.err }

@@ -1,0 +1,46 @@
+package hookonce
+
+import (
+	"net/http"
+	"time"
+)
+
+// Event is one verified thing that happened at a provider. A handler must treat it as read-only.
+type Event struct {
+	// Source is the name of the configured endpoint, the scope of Key. See [WithSource].
+	Source string
+	// Provider is the catalogue name of who sent it, such as "stripe".
+	Provider string
+	// Key recognises the event when it comes again; empty when the event is unkeyed. It is in the
+	// form of [NormalKey].
+	Key string
+	// KeyOrigin says where the key was found, for example "json:$.id".
+	KeyOrigin string
+	// KeySigned reports whether the provider's signature covers the key. An unsigned key can be
+	// changed by somebody who replays a captured request.
+	KeySigned bool
+	// Delivery is the provider's identifier of this delivery attempt, where it has one. It must
+	// never be used as a key.
+	Delivery string
+	// Type is the provider's event type, with its action where that is separate ("issues.opened").
+	Type string
+	// Time is when the event happened, as the provider states it. Zero when it does not say.
+	Time time.Time
+	// Resource identifies the object that the event is about, where the provider names one.
+	Resource string
+	// Tenant is the account, shop or workspace that the event belongs to, where the provider names it.
+	Tenant string
+	// Digest identifies the content that must be equal in every copy of the event. The part of the
+	// body that providers change between attempts is left out.
+	Digest []byte
+	// Body is the request's raw body, or the item's raw bytes for providers that send batches.
+	Body []byte
+	// Header holds the request's headers.
+	Header http.Header
+	// Attempt is the number of this attempt at the effect, from 1. It is set from the claim's token
+	// when the handler runs; zero for unkeyed events.
+	Attempt int64
+}
+
+// Ref returns the claim that the event belongs to.
+func (e *Event) Ref() Ref { return Ref{Source: e.Source, Key: e.Key} }

@@ -1,0 +1,81 @@
+package hookonce
+
+import (
+	"errors"
+	"net/http"
+	"time"
+)
+
+// Request is one delivery as it came over the wire, before anything is believed about it.
+type Request struct {
+	Method string
+	// URL is the address that the provider was configured to call, as the provider spells it. Only
+	// schemes that sign the URL need it; behind a proxy it differs from what the server sees.
+	URL    string
+	Header http.Header
+	// Body is the raw body, byte for byte as received.
+	Body []byte
+	// Now is the time of arrival, for timestamp tolerances.
+	Now time.Time
+}
+
+// Delivery is what a verified request carries.
+type Delivery struct {
+	// Events are the events of the request, in order. Source is not set yet. May be empty: an empty
+	// batch is acknowledged.
+	Events []Event
+	// Reply, when set, answers a handshake: nothing is stored and nothing is handled.
+	Reply *Answer
+	// Unreadable, when set, says why events could not be extracted from a request whose signature is
+	// valid. Events then holds one unkeyed event with the whole body: losing is worse than repeating.
+	Unreadable error
+}
+
+// Answer is an HTTP response in full.
+type Answer struct {
+	Status      int
+	ContentType string
+	Body        []byte
+}
+
+// Provider knows one kind of sender: how to verify its requests, which events they carry, and how to
+// answer. Implementations are immutable and safe for concurrent use. Package provider has the
+// catalogue.
+type Provider interface {
+	// Name returns the catalogue name, such as "stripe".
+	Name() string
+	// Open verifies the request and extracts its events. It never panics, whatever the bytes. An
+	// error wraps a *[RejectError]: the request is not authentic and must leave no trace in a claim.
+	// Open does not keep the request, but events share its body and headers.
+	Open(req *Request) (*Delivery, error)
+	// OK returns the answer that stops the provider from sending the event again.
+	OK() Answer
+}
+
+// ErrUnverified is wrapped by every [RejectError].
+var ErrUnverified = errors.New("hookonce: the request is not verified")
+
+// Reasons for which a request is rejected. They are label values of metrics: the set is closed.
+const (
+	ReasonSignatureMissing   = "signature_missing"   // the header or field that carries the signature is absent
+	ReasonSignatureMalformed = "signature_malformed" // it is there but not in the scheme's form
+	ReasonSignatureMismatch  = "signature_mismatch"  // it was not made with any of the secrets over this content
+	ReasonTimestampMissing   = "timestamp_missing"   // the signed timestamp is absent or not a number
+	ReasonTimestampOld       = "timestamp_old"       // older than the tolerance
+	ReasonTimestampFuture    = "timestamp_future"    // further ahead than the tolerance
+)
+
+// RejectError says precisely why a request was not accepted as authentic. Its text never contains a
+// secret or an expected signature.
+type RejectError struct {
+	// Reason is one of the Reason constants.
+	Reason string
+	// Detail says which header or part, and what was expected in shape, for people.
+	Detail string
+}
+
+// Error returns the reason and the detail.
+func (e *RejectError) Error() string { return e.Reason + ": " + e.Detail }
+
+// Unwrap returns [ErrUnverified].
+func (e *RejectError) Unwrap() error { return ErrUnverified }

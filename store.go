@@ -1,0 +1,81 @@
+package hookonce
+
+import (
+	"context"
+	"time"
+)
+
+// Store holds claims in lease mode: for effects that can not share a transaction with the claim
+// (calls to other systems, Redis, long jobs). Guarantee: at least once with a stable key; the token
+// fences off a worker that lost its lease.
+//
+// Every method is safe for concurrent use by many processes. Every method is atomic: it happens
+// wholly or not at all. An error that wraps none of this package's errors means that the store could
+// not be reached or failed; the caller then knows nothing about the state and must not acknowledge
+// anything. All methods take their time from the store's clock, never from the database, and honour
+// ctx; a caller that records an outcome should pass a context that outlives the request (see
+// [context.WithoutCancel]).
+type Store interface {
+	// Claim decides in one atomic statement who owns the work under req.Ref: it creates the claim,
+	// takes over one that is [Claimable] with the token raised by one, or reports Duplicate or Busy
+	// without changing anything. Concurrent calls with the same reference produce exactly one Won.
+	// A request without a key answers Unkeyed and writes nothing. Errors: [ErrInvalidRef].
+	Claim(ctx context.Context, req ClaimRequest) (Claim, error)
+
+	// Complete records that the work under c is done. It applies only while c.Token is current and
+	// the claim is processing, even when the lease has run out but nobody took over. It is
+	// idempotent for the same token: completing a claim that this token already completed succeeds.
+	// Errors: [ErrStale], [ErrNotFound].
+	Complete(ctx context.Context, c Claim) error
+
+	// Fail records that the attempt under c failed, and frees the claim for the next copy of the
+	// event. It applies only while c.Token is current; idempotent for the same token.
+	// Errors: [ErrStale], [ErrNotFound].
+	Fail(ctx context.Context, c Claim, f Failure) error
+
+	// Extend moves the lease to now + d and returns the claim with its new lease. It applies only
+	// while c.Token is current and the claim is processing; a claim whose lease ran out can still be
+	// extended if nobody took it over. d must be positive. Errors: [ErrStale], [ErrNotFound].
+	Extend(ctx context.Context, c Claim, d time.Duration) (Claim, error)
+
+	// Lookup returns the claim as it stands. Errors: [ErrNotFound].
+	Lookup(ctx context.Context, ref Ref) (Claim, error)
+
+	// Purge deletes at most limit claims whose state is done and whose last update is before the
+	// given time, and returns how many it deleted. Work that is not done is never purged. Call it
+	// again while it returns limit. The time must be further back than twice the longest window in
+	// which the provider redelivers, or late copies run again.
+	Purge(ctx context.Context, before time.Time, limit int) (int, error)
+}
+
+// TxStore is a Store whose database also holds the effect, so that claim and effect commit together.
+// Guarantee: atomic. Tx is the transaction type of the driver (pgx.Tx, *sql.Tx).
+type TxStore[Tx any] interface {
+	Store
+
+	// Within claims req.Ref and runs fn in the same transaction.
+	//
+	// Won and Unkeyed run fn once; when fn returns nil the transaction commits and Within returns
+	// the claim. Duplicate and Busy return without running fn and without an error. While another
+	// transaction holds the same key, Within waits for it, at most the store's bounded wait, and
+	// then answers Busy.
+	//
+	// When fn returns an error, or panics, the transaction is rolled back, and then a durable trace
+	// of the failure is left in a transaction of its own: state failed (dead for [Permanent]
+	// errors), the attempt number and the error's text. The trace never overwrites done work nor a
+	// newer attempt; when it can not be written the returned error says so and wraps fn's error.
+	// fn's error is returned wrapped, a panic is re-raised.
+	//
+	// An error that wraps [ErrUnknownOutcome] means that the connection was lost during the commit.
+	// fn must not commit or roll back tx, and must not use it after returning. ctx bounds the whole
+	// call; when it ends the transaction is rolled back (the trace is still written, under a short
+	// deadline of the store's own).
+	Within(ctx context.Context, req ClaimRequest, fn func(tx Tx, c Claim) error) (Claim, error)
+
+	// ClaimTx claims req.Ref inside a transaction that the caller began and will end. Won means
+	// that the claim becomes visible as done when the caller commits; a rollback undoes it. Busy
+	// means that the claim is processing under a lease elsewhere. It may wait for another
+	// transaction that holds the same key as long as the database lets it; after an error the
+	// transaction must be rolled back.
+	ClaimTx(ctx context.Context, tx Tx, req ClaimRequest) (Claim, error)
+}
