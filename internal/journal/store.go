@@ -1,0 +1,158 @@
+package journal
+
+import (
+	"context"
+	"time"
+)
+
+// Store is where the journal is durable. Implementations: journal/pg and journal/sqlite; journaltest
+// has the conformance suite.
+//
+// Every method is one transaction: it happens wholly or not at all, and when it returns without an
+// error it is durable (fsynced, or committed with synchronous_commit on). Methods are safe for
+// concurrent use. An error means that nothing is known about the outcome: it may have been
+// persisted. Times come from the caller.
+type Store interface {
+	// Accept stores a batch and returns one result per entry, in order. For each entry: a key that
+	// is new in its source is stored with its body and one delivery per destination; a key that
+	// exists changes nothing, except that its failed or dead deliveries become pending and due at
+	// once (a redelivery re-drives failed work); an empty key is always new. The same key twice in
+	// one batch is new once. Entries with Hold are stored as processing under token 1 with a lease
+	// until lease; others as pending, due now.
+	//
+	// A row that the database refuses for its content gets an error in its Result.Err and leaves its
+	// neighbours stored. Concurrent batches that share keys must not deadlock.
+	Accept(ctx context.Context, batch []*Entry, now, lease time.Time) ([]Result, error)
+
+	// Take leases at most limit deliveries that are due at now (pending or failed whose time has
+	// come, processing whose lease ran out), oldest due first, skipping what other processes are
+	// taking at the same moment: state processing, token raised by one, tries raised by one, lease
+	// as given. The returned work carries header and body. A delivery whose body is gone becomes
+	// dead with an error that says so, and is not returned.
+	Take(ctx context.Context, now, lease time.Time, limit int) ([]*Work, error)
+
+	// Extend moves the leases of held work to lease, where the token is current and the delivery is
+	// processing, and returns for each whether it still is held.
+	Extend(ctx context.Context, held []Held, lease time.Time) ([]bool, error)
+
+	// Finish records outcomes, each only where its token is current and the delivery is processing,
+	// and returns for each whether it was applied. Done deletes the delivery; Failed makes it due at
+	// Due; Dead parks it; Pending hands it back unattempted (tries lowered by one, due at Due, no
+	// attempt recorded). Every other outcome leaves a row in attempts.
+	Finish(ctx context.Context, outcomes []Outcome) ([]bool, error)
+
+	// Orphans makes due at once all work that is processing, when the store can know that no other
+	// process is alive to hold it (an embedded database that is locked to one process). Others
+	// return 0. It is called once, before anything else.
+	Orphans(ctx context.Context, now time.Time) (int, error)
+
+	// Purge deletes at most limit bodies (with their attempts) of events received before bodies and
+	// at most limit events received before events, only of events that have no open delivery, and
+	// returns how many rows of each it deleted.
+	Purge(ctx context.Context, bodies, events time.Time, limit int) (deleted Purged, err error)
+
+	// Stats counts rows. It is for gauges: exact for open work, an estimate for events where
+	// counting would read the whole table.
+	Stats(ctx context.Context) (Stats, error)
+
+	// Ping reports whether the store can be written to.
+	Ping(ctx context.Context) error
+
+	// Close releases connections and locks. The store must not be used afterwards.
+	Close() error
+}
+
+// Entry is one verified event on its way into the journal. The store reads it and keeps nothing of it.
+type Entry struct {
+	// ID is the time-ordered identifier under which the event is stored if it is new. See [IDs].
+	ID     int64
+	Source string
+	Key    string // empty: unkeyed
+	Type   string
+	Digest []byte // of the content that must be equal in every copy; at most 32 bytes
+	Header []byte // HTTP/1 field lines, CRLF-terminated
+	Body   []byte
+	// Destinations are the names of where to deliver. None: the event is done when it is stored.
+	Destinations []string
+	ReceivedAt   time.Time
+	// Hold asks for the deliveries to be leased to the caller at once instead of left to Take.
+	Hold bool
+}
+
+// Status says what Accept did with an entry.
+type Status string
+
+// The statuses, in the words of the Hookonce-Status header.
+const (
+	Accepted  Status = "accepted"
+	Duplicate Status = "duplicate"
+	Conflict  Status = "conflict" // a duplicate key whose digest differs; the first copy stands
+	Unkeyed   Status = "unkeyed"  // accepted without a key
+)
+
+// Result is the outcome of accepting one entry.
+type Result struct {
+	Status Status
+	// ID is the event under which the key is stored: the entry's own if it is new.
+	ID int64
+	// Done reports, for a duplicate, that the event has no open delivery.
+	Done bool
+	// Redriven reports that failed or dead deliveries of the event were made due by this copy.
+	Redriven bool
+	// Err is set when the database refused this row; then nothing of it was stored.
+	Err error
+}
+
+// Held names a delivery under a token.
+type Held struct {
+	EventID     int64
+	Destination string
+	Token       int64
+}
+
+// Work is one leased delivery.
+type Work struct {
+	Held
+	Source     string
+	Key        string
+	Type       string
+	Tries      int // attempts since accepted or last re-driven, this one included
+	Header     []byte
+	Body       []byte
+	ReceivedAt time.Time
+	Lease      time.Time
+}
+
+// State is the state of a delivery.
+type State string
+
+// The states of a delivery. Done is the absence of the row.
+const (
+	Pending    State = "pending"
+	Processing State = "processing"
+	Done       State = "done"
+	Failed     State = "failed"
+	Dead       State = "dead"
+)
+
+// Outcome is what became of a piece of work.
+type Outcome struct {
+	Held
+	State    State     // Done, Failed, Dead, or Pending to hand it back unattempted
+	Due      time.Time // Failed, Pending: when to try again
+	Status   int       // HTTP status of the answer, 0 if there was none
+	Error    string    // what went wrong, without bodies or secrets; cut to hookonce.MaxErrorLen
+	Started  time.Time
+	Duration time.Duration
+}
+
+// Purged counts what one Purge deleted.
+type Purged struct{ Bodies, Events int }
+
+// Stats are row counts.
+type Stats struct {
+	// Open counts deliveries by state.
+	Open map[State]int64
+	// Events is the number of events in the journal, possibly an estimate.
+	Events int64
+}
