@@ -21,6 +21,9 @@ var (
 	// ErrUnknownOutcome says that the connection was lost while a commit was under way. The work may
 	// or may not be durable: answer 503, and let the sender's retry read the truth.
 	ErrUnknownOutcome = errors.New("hookonce: the outcome of the commit is unknown")
+	// ErrTraceLost says that a handler's failure could not be recorded in the table of claims. The
+	// transaction was rolled back all the same, and the next copy of the event tries again.
+	ErrTraceLost = errors.New("hookonce: the failure could not be recorded")
 	// ErrSchemaNewer says that the database was migrated by a newer program than this one.
 	ErrSchemaNewer = errors.New("hookonce: the database schema is newer than this program")
 	// ErrSchemaMissing says that the tables are not there or not current: run the migrations.

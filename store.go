@@ -63,7 +63,8 @@ type TxStore[Tx any] interface {
 	// When fn returns an error, or panics, the transaction is rolled back, and then a durable trace
 	// of the failure is left in a transaction of its own: state failed (dead for [Permanent]
 	// errors), the attempt number and the error's text. The trace never overwrites done work nor a
-	// newer attempt; when it can not be written the returned error says so and wraps fn's error.
+	// newer attempt; when it can not be written the returned error wraps [ErrTraceLost] besides fn's
+	// error.
 	// fn's error is returned wrapped, a panic is re-raised.
 	//
 	// An error that wraps [ErrUnknownOutcome] means that the connection was lost during the commit.

@@ -1,0 +1,67 @@
+package hookonce
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	defaultRetry = 10 * time.Second // Retry-After when the handler or the store failed
+	busyRetry    = 1 * time.Second  // Retry-After when another copy is being handled
+)
+
+// problem is an RFC 9457 problem document.
+type problem struct {
+	Type   string        `json:"type"`
+	Title  string        `json:"title"`
+	Status int           `json:"status"`
+	Detail string        `json:"detail,omitempty"`
+	Reason string        `json:"reason,omitempty"`
+	Retry  time.Duration `json:"-"`
+}
+
+func unavailable(detail string, retry time.Duration) *problem {
+	return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: detail, Retry: retry}
+}
+
+// unverified tells the sender which part of the scheme failed, never what would have matched.
+func unverified(err error) *problem {
+	p := &problem{Status: http.StatusUnauthorized, Type: "unverified", Detail: "the request's signature could not be verified"}
+	var reject *RejectError
+	if errors.As(err, &reject) {
+		p.Reason = reject.Reason
+	}
+	return p
+}
+
+// write sends the problem. Its type is a URN: it identifies, and points nowhere.
+func (p *problem) write(w http.ResponseWriter) {
+	doc := *p
+	doc.Type = "urn:hookonce:problem:" + p.Type
+	doc.Title = http.StatusText(p.Status)
+	if p.Retry > 0 {
+		seconds := (p.Retry + time.Second - 1) / time.Second
+		w.Header().Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+	}
+	body, err := json.Marshal(doc)
+	if err != nil {
+		http.Error(w, doc.Title, doc.Status) // can not happen: the document is strings and numbers
+		return
+	}
+	reply(w, Answer{Status: doc.Status, ContentType: "application/problem+json", Body: body})
+}
+
+// reply sends a as inert content.
+func reply(w http.ResponseWriter, a Answer) {
+	h := w.Header()
+	if a.ContentType != "" {
+		h.Set("Content-Type", a.ContentType)
+		h.Set("X-Content-Type-Options", "nosniff")
+	}
+	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
+	w.WriteHeader(a.Status)
+	w.Write(a.Body) // a sender that hung up does not read it; the outcome stands
+}

@@ -1,0 +1,293 @@
+package hookonce
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+)
+
+// Webhook returns a handler for one webhook endpoint: it verifies the raw body, finds the event's
+// key, claims it and runs handle in the same transaction, and answers as the provider expects.
+// Guarantee: atomic. The effect that handle writes through tx commits with the claim or not at all.
+//
+// What is answered, always with a Hookonce-Status header for verified events:
+//
+//   - the provider's success answer when the work is committed (accepted), when it was committed
+//     earlier (duplicate; conflict if the content differs from the first copy's), when an event
+//     without a usable key was handled (unkeyed), and when handle gave up with [Permanent] (dead);
+//   - 503 with Retry-After when handle failed (failed), when another copy is still being handled
+//     after the bounded wait (busy), and when the store can not be reached. Never a 4xx for a fault
+//     on this side: providers disable endpoints that answer so;
+//   - 401 when the request is not authentic, 405 for methods other than POST, 413 for a body above
+//     the limit, 400 for one that ends early. Nothing is stored then.
+//
+// The handler's context ends after [WithTimeout], not when the sender hangs up. An error from handle
+// rolls its transaction back and leaves a durable trace: the claim is failed, with the attempt's
+// number and the error's text, and the sender's next copy tries again. A panic in handle is treated
+// as an error. A request with several events handles each in its own transaction, all of them even
+// when one fails; it succeeds when all of them did.
+//
+// The handler may be used concurrently. Webhook panics if store, p or handle is nil.
+func Webhook[Tx any](store TxStore[Tx], p Provider, handle func(ctx context.Context, tx Tx, ev *Event) error, opts ...Option) http.Handler {
+	if store == nil || p == nil || handle == nil {
+		panic("hookonce: Webhook needs a store, a provider and a handler")
+	}
+	s := settings{
+		source: p.Name(), timeout: DefaultTimeout, wait: DefaultWait, maxBody: bodyLimit(p),
+		now: time.Now, log: slog.Default(), observe: func(context.Context, Observation) {},
+	}
+	for _, o := range opts {
+		o(&s)
+	}
+	if err := (Ref{Source: s.source}).Validate(); err != nil {
+		panic(err)
+	}
+	return &webhook[Tx]{settings: s, store: store, provider: p, handle: handle}
+}
+
+// BodyLimiter is implemented by providers that know the largest body they send, in bytes.
+type BodyLimiter interface{ MaxBody() int64 }
+
+func bodyLimit(p Provider) int64 {
+	if l, ok := p.(BodyLimiter); ok && l.MaxBody() > 0 {
+		return l.MaxBody()
+	}
+	return DefaultMaxBody
+}
+
+type webhook[Tx any] struct {
+	settings
+	store    TxStore[Tx]
+	provider Provider
+	handle   func(context.Context, Tx, *Event) error
+	latches  latches
+}
+
+// outcome is what became of one event.
+type outcome struct {
+	verdict  Verdict
+	conflict bool
+	dead     bool  // handle gave up for good; durable
+	err      error // nil for every outcome that is acknowledged, save dead
+}
+
+// final reports whether the outcome is durable and may be acknowledged.
+func (o outcome) final() bool { return o.dead || (o.err == nil && o.verdict != Busy) }
+
+func (o outcome) status() string {
+	switch {
+	case o.dead:
+		return "dead"
+	case o.err != nil && !errors.Is(o.err, ErrBusy):
+		return "failed"
+	case o.conflict && o.verdict == Duplicate:
+		return "conflict"
+	}
+	return o.verdict.String()
+}
+
+// ServeHTTP handles one delivery.
+func (h *webhook[Tx]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, refusal := h.read(w, r)
+	if refusal != nil {
+		refusal.write(w)
+		return
+	}
+	d, err := h.open(&Request{Method: r.Method, URL: h.publicURL(r), Header: r.Header, Body: body, Now: h.now()})
+	switch {
+	case errors.Is(err, ErrUnverified):
+		h.rejected(r.Context(), err)
+		unverified(err).write(w)
+	case err != nil:
+		h.log.ErrorContext(r.Context(), "webhook could not be opened", "source", h.source, "error", err)
+		unavailable("the request could not be verified now", defaultRetry).write(w)
+	case d.Reply != nil:
+		reply(w, *d.Reply)
+	default:
+		if d.Unreadable != nil {
+			h.log.WarnContext(r.Context(), "webhook verified but not readable, handled without a key", "source", h.source, "error", d.Unreadable)
+		}
+		h.answer(w, h.all(r.Context(), d.Events))
+	}
+}
+
+// read returns the raw body, or the refusal to answer with.
+func (h *webhook[Tx]) read(w http.ResponseWriter, r *http.Request) ([]byte, *problem) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, &problem{Status: http.StatusMethodNotAllowed, Type: "method-not-allowed", Detail: "webhooks are sent with POST"}
+	}
+	tooLarge := &problem{Status: http.StatusRequestEntityTooLarge, Type: "body-too-large", Detail: fmt.Sprintf("the body is larger than %d bytes", h.maxBody)}
+	if r.ContentLength > h.maxBody {
+		return nil, tooLarge
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.maxBody))
+	var limit *http.MaxBytesError
+	switch {
+	case errors.As(err, &limit):
+		return nil, tooLarge
+	case err != nil:
+		return nil, &problem{Status: http.StatusBadRequest, Type: "body-incomplete", Detail: "the body ended before it was complete"}
+	}
+	return body, nil
+}
+
+// open shields the server from a provider that panics: law 9, our fault is a 503.
+func (h *webhook[Tx]) open(req *Request) (d *Delivery, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("provider %s panicked: %v\n%s", h.provider.Name(), p, debug.Stack())
+		}
+	}()
+	return h.provider.Open(req)
+}
+
+func (h *webhook[Tx]) publicURL(r *http.Request) string {
+	if h.url != "" {
+		return h.url
+	}
+	return "https://" + r.Host + r.URL.RequestURI()
+}
+
+func (h *webhook[Tx]) rejected(ctx context.Context, err error) {
+	var reject *RejectError
+	reason := ReasonSignatureMismatch
+	if errors.As(err, &reject) {
+		reason = reject.Reason
+	}
+	h.log.WarnContext(ctx, "webhook rejected", "source", h.source, "reason", err.Error())
+	h.observe(ctx, Observation{Source: h.source, Provider: h.provider.Name(), Status: "rejected", Reason: reason, Err: err})
+}
+
+// all handles every event of a request, also after one of them failed, and returns the outcomes.
+func (h *webhook[Tx]) all(ctx context.Context, events []Event) []outcome {
+	outcomes := make([]outcome, len(events))
+	for i := range events {
+		ev := &events[i]
+		ev.Source = h.source
+		start := h.now()
+		outcomes[i] = h.once(ctx, ev)
+		h.report(ctx, ev, outcomes[i], h.now().Sub(start))
+	}
+	return outcomes
+}
+
+// once handles one event, or waits for the copy of it that is being handled in this process.
+func (h *webhook[Tx]) once(ctx context.Context, ev *Event) outcome {
+	if ev.Key == "" {
+		return h.run(ctx, ev)
+	}
+	t, first := h.latches.enter(ev.Ref(), ev.Digest)
+	if !first {
+		return h.follow(ctx, ev, t)
+	}
+	o := outcome{verdict: Busy, err: errors.New("the handler did not return")}
+	defer func() { h.latches.leave(ev.Ref(), t, o) }()
+	o = h.run(ctx, ev)
+	return o
+}
+
+// follow waits for the first copy. A copy shares its failure too: trying again at once would run a
+// failing handler as often as there are copies.
+func (h *webhook[Tx]) follow(ctx context.Context, ev *Event, t *latch) outcome {
+	ctx, cancel := context.WithTimeout(ctx, h.wait)
+	defer cancel()
+	o, ok := t.wait(ctx)
+	switch {
+	case !ok:
+		return outcome{verdict: Busy, err: ErrBusy}
+	case o.err == nil && o.verdict != Busy:
+		return outcome{verdict: Duplicate, conflict: differ(ev.Digest, t.digest)}
+	}
+	return o
+}
+
+func differ(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && !bytes.Equal(a, b) }
+
+// run claims the event and runs the handler, under a deadline that the sender's hang-up does not move.
+func (h *webhook[Tx]) run(ctx context.Context, ev *Event) (o outcome) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			o = outcome{verdict: Won, err: fmt.Errorf("the handler panicked: %v", p)}
+			h.log.ErrorContext(ctx, "webhook handler panicked", "source", ev.Source, "key", ev.Key, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	req := ClaimRequest{Ref: ev.Ref(), Type: ev.Type, Digest: ev.Digest}
+	c, err := h.store.Within(ctx, req, func(tx Tx, c Claim) error {
+		ev.Attempt = c.Token
+		return h.handle(ctx, tx, ev)
+	})
+	if err == nil && c.Verdict == Busy {
+		err = ErrBusy
+	}
+	return outcome{verdict: c.Verdict, conflict: c.Conflict, dead: gaveUp(ev, err), err: err}
+}
+
+// gaveUp reports whether the handler's permanent failure is on record, so that the provider may be
+// told to stop. Without a record (unkeyed, or the trace was lost) acknowledging would lose the
+// event: then it is an ordinary failure.
+func gaveUp(ev *Event, err error) bool {
+	return IsPermanent(err) && ev.Key != "" && !errors.Is(err, ErrTraceLost) && !errors.Is(err, ErrUnknownOutcome)
+}
+
+// report logs and observes one outcome.
+func (h *webhook[Tx]) report(ctx context.Context, ev *Event, o outcome, took time.Duration) {
+	level, msg := slog.LevelInfo, "webhook "+o.status()
+	attrs := []slog.Attr{
+		slog.String("source", ev.Source), slog.String("key", ev.Key), slog.String("type", ev.Type),
+		slog.Int64("attempt", ev.Attempt), slog.Duration("took", took),
+	}
+	if o.err != nil {
+		level = slog.LevelError
+		attrs = append(attrs, slog.String("error", o.err.Error()))
+	} else if o.conflict {
+		level = slog.LevelWarn
+	}
+	h.log.LogAttrs(ctx, level, msg, attrs...)
+	h.observe(ctx, Observation{
+		Source: ev.Source, Provider: h.provider.Name(), Type: ev.Type,
+		Status: o.status(), Err: o.err, Duration: took,
+	})
+}
+
+// answer turns the outcomes of a request into its response: success only if every event's outcome
+// is durable.
+func (h *webhook[Tx]) answer(w http.ResponseWriter, outcomes []outcome) {
+	status := "accepted"
+	for i, o := range outcomes {
+		if !o.final() {
+			w.Header().Set("Hookonce-Status", o.status())
+			notDone(o.err).write(w)
+			return
+		}
+		if i == 0 || o.status() == "accepted" {
+			status = o.status()
+		}
+	}
+	w.Header().Set("Hookonce-Status", status)
+	reply(w, h.provider.OK())
+}
+
+// notDone answers for an event whose effect is not durable. The text names no cause: causes are for
+// the log, and answers are stored by providers.
+func notDone(err error) *problem {
+	retry := defaultRetry
+	if d, ok := RetryDelay(err); ok {
+		retry = d
+	}
+	switch {
+	case errors.Is(err, ErrBusy):
+		return unavailable("another copy of the event is being handled", busyRetry)
+	case errors.Is(err, ErrUnknownOutcome):
+		return unavailable("it is not known yet whether the event was handled", retry)
+	}
+	return unavailable("the event could not be handled now", retry)
+}
