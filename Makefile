@@ -1,0 +1,32 @@
+# Everything a contributor runs. `make test` is what CI runs; it needs Go and Debian's packages only.
+
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
+FUZZTIME ?= 10s
+
+.PHONY: all build test check servers bench fuzz kills clean
+
+all: build
+
+build: ## one static binary: bin/hookonce
+	CGO_ENABLED=0 go build -trimpath -o bin/hookonce ./cmd/hookonce
+
+test: servers check build ## everything CI checks
+	go test -race -timeout 12m ./...
+
+check: ## formatting, module file, vet, staticcheck
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w these files:"; echo "$$files"; exit 1; fi
+	go mod tidy -diff
+	go vet ./...
+	go run $(STATICCHECK) ./...
+
+servers: ## install the servers that tests start (PostgreSQL, PgBouncer), if they are missing
+	@./scripts/install-servers
+
+bench: servers ## the table of docs/performance.md, about six minutes
+	go run ./internal/bench
+
+fuzz: ## every fuzz target for FUZZTIME each
+	@./scripts/fuzz $(FUZZTIME)
+
+clean:
+	rm -rf bin

@@ -1,0 +1,123 @@
+package hookonce_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/hookonce/hookonce"
+
+// maxSiblings is how many first-party packages one package may import. Above that it does too much.
+const maxSiblings = 12
+
+// rule says which imports a package (and those below it, for a trailing slash) must not have.
+type rule struct {
+	pkg    string
+	allow  []string // first-party packages that may be imported; nil: any
+	deny   []string
+	std    bool // nothing but the standard library
+	reason string
+}
+
+var rules = []rule{
+	{pkg: "", std: true, reason: "the contracts must cost a user nothing"},
+	{pkg: "provider", allow: []string{""}, reason: "the catalogue is data about senders and knows no store"},
+	{pkg: "memstore", allow: []string{""}, reason: "stores never import each other"},
+	{pkg: "pgstore", allow: []string{"", "internal/schema"}, reason: "stores never import each other"},
+	{pkg: "sqlstore", allow: []string{"", "internal/schema"}, reason: "stores never import each other"},
+	{pkg: "internal/schema", allow: []string{""}, reason: "tables are beneath the stores"},
+	{pkg: "internal/journal", allow: []string{""}, reason: "the journal knows no provider, no HTTP and no concrete store"},
+	{pkg: "internal/journal/pg", allow: []string{"", "internal/journal", "internal/schema"}, reason: "journal stores never import each other"},
+	{pkg: "internal/journal/sqlite", allow: []string{"", "internal/journal", "internal/schema"}, reason: "journal stores never import each other"},
+	{pkg: "internal/ingest", deny: []string{"internal/deliver", "internal/journal/pg", "internal/journal/sqlite", "internal/config"}, reason: "ingest and deliver meet in journal, and only gateway names concrete stores"},
+	{pkg: "internal/deliver", deny: []string{"internal/ingest", "provider", "internal/journal/pg", "internal/journal/sqlite", "internal/config"}, reason: "ingest and deliver meet in journal, and only gateway names concrete stores"},
+	{pkg: "internal/config", allow: []string{"", "provider"}, reason: "settings are declared without knowing who reads them"},
+}
+
+// testOnly packages serve tests; production code must not carry them.
+var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/pgtest"}
+
+func TestImportRules(t *testing.T) {
+	packages := listPackages(t)
+	for _, r := range rules {
+		p, ok := packages[path(r.pkg)]
+		if !ok {
+			t.Errorf("rule for %q: no such package; delete the rule", r.pkg)
+			continue
+		}
+		for _, imp := range p.Imports {
+			sibling, own := strings.CutPrefix(imp, module)
+			sibling = strings.TrimPrefix(sibling, "/")
+			switch {
+			case r.std && strings.Contains(imp, "."):
+			case own && r.allow != nil && !slices.Contains(r.allow, sibling):
+			case own && slices.Contains(r.deny, sibling):
+			default:
+				continue
+			}
+			t.Errorf("%s imports %s: %s", p.ImportPath, imp, r.reason)
+		}
+	}
+}
+
+func TestTestHelpersStayInTests(t *testing.T) {
+	for _, p := range listPackages(t) {
+		if slices.Contains(testOnly, strings.TrimPrefix(p.ImportPath, module+"/")) {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if slices.Contains(testOnly, strings.TrimPrefix(imp, module+"/")) {
+				t.Errorf("%s imports %s outside its tests", p.ImportPath, imp)
+			}
+		}
+	}
+}
+
+func TestPackagesStaySmall(t *testing.T) {
+	for _, p := range listPackages(t) {
+		siblings := 0
+		for _, imp := range p.Imports {
+			if strings.HasPrefix(imp, module) {
+				siblings++
+			}
+		}
+		if siblings > maxSiblings {
+			t.Errorf("%s imports %d packages of this module, more than %d: split it", p.ImportPath, siblings, maxSiblings)
+		}
+	}
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+func path(pkg string) string {
+	if pkg == "" {
+		return module
+	}
+	return module + "/" + pkg
+}
+
+func listPackages(t *testing.T) map[string]goPackage {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	packages := map[string]goPackage{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p goPackage
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages[p.ImportPath] = p
+	}
+}
