@@ -1,6 +1,10 @@
 package hookonce
 
-import "time"
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+)
 
 // State is where a claim stands. The zero State is not valid.
 type State string
@@ -115,4 +119,29 @@ type Failure struct {
 	Err error
 	// Dead ends the work instead of leaving it to the next copy of the event.
 	Dead bool
+}
+
+// State returns the state that the failure leaves the claim in: failed, or dead.
+func (f Failure) State() State {
+	if f.Dead {
+		return StateDead
+	}
+	return StateFailed
+}
+
+// Text returns the text of Err in the form that every store can hold: valid UTF-8 without NUL, cut
+// to [MaxErrorLen] bytes between characters. It is empty if Err is nil.
+func (f Failure) Text() string {
+	if f.Err == nil {
+		return ""
+	}
+	text := strings.ToValidUTF8(strings.ReplaceAll(f.Err.Error(), "\x00", "\uFFFD"), "\uFFFD")
+	if len(text) <= MaxErrorLen {
+		return text
+	}
+	end := MaxErrorLen
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
 }
