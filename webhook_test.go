@@ -1,0 +1,453 @@
+package hookonce_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/memstore"
+)
+
+// sender is a provider for tests: the header Sig must say "ok", every line of the body is an event
+// "key content", and a body "hello" is a handshake.
+type sender struct{}
+
+func (sender) Name() string        { return "sender" }
+func (sender) OK() hookonce.Answer { return hookonce.Answer{Status: 200} }
+
+func (sender) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+	if req.Header.Get("Sig") == "panic" {
+		panic("a fault in the provider")
+	}
+	if req.Header.Get("Sig") != "ok" {
+		return nil, &hookonce.RejectError{Reason: hookonce.ReasonSignatureMismatch, Detail: "header Sig"}
+	}
+	if string(req.Body) == "hello" {
+		return &hookonce.Delivery{Reply: &hookonce.Answer{Status: 200, ContentType: "text/plain", Body: []byte("<hi>")}}, nil
+	}
+	d := &hookonce.Delivery{}
+	for line := range strings.Lines(string(req.Body)) {
+		key, content, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if key == "-" {
+			key = ""
+		}
+		d.Events = append(d.Events, hookonce.Event{Provider: "sender", Key: key, Type: "test", Digest: []byte(content), Body: []byte(line), Header: req.Header})
+	}
+	return d, nil
+}
+
+// ledger is the effect: what committed, in order.
+type ledger struct {
+	mu   sync.Mutex
+	rows []string
+	runs atomic.Int64
+}
+
+func (l *ledger) add(tx *memstore.Tx, ev *hookonce.Event) {
+	row := fmt.Sprintf("%s#%d", ev.Key, ev.Attempt)
+	tx.OnCommit(func() { l.mu.Lock(); l.rows = append(l.rows, row); l.mu.Unlock() })
+}
+
+func (l *ledger) handle(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+	l.runs.Add(1)
+	l.add(tx, ev)
+	return nil
+}
+
+func (l *ledger) want(t *testing.T, rows ...string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if got, want := strings.Join(l.rows, " "), strings.Join(rows, " "); got != want {
+		t.Errorf("effects: %q, want %q", got, want)
+	}
+}
+
+type handleFunc = func(context.Context, *memstore.Tx, *hookonce.Event) error
+
+func endpoint(store hookonce.TxStore[*memstore.Tx], handle handleFunc, opts ...hookonce.Option) http.Handler {
+	quiet := hookonce.WithLogger(slog.New(slog.DiscardHandler))
+	return hookonce.Webhook(store, sender{}, handle, append([]hookonce.Option{quiet}, opts...)...)
+}
+
+func post(h http.Handler, body string) *httptest.ResponseRecorder {
+	return postSigned(context.Background(), h, "ok", body)
+}
+
+func postSigned(ctx context.Context, h http.Handler, sig, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(body))
+	r.Header.Set("Sig", sig)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func want(t *testing.T, w *httptest.ResponseRecorder, code int, status string) {
+	t.Helper()
+	if w.Code != code || w.Header().Get("Hookonce-Status") != status {
+		t.Errorf("answered %d %q, want %d %q; body %s", w.Code, w.Header().Get("Hookonce-Status"), code, status, w.Body)
+	}
+	if retry := w.Header().Get("Retry-After"); (code == 503) != (retry != "") {
+		t.Errorf("answer %d with Retry-After %q", code, retry)
+	}
+}
+
+func TestWebhookAcceptsOnce(t *testing.T) {
+	var l ledger
+	h := endpoint(memstore.New(), l.handle)
+	want(t, post(h, "a 1"), 200, "accepted")
+	want(t, post(h, "a 1"), 200, "duplicate")
+	want(t, post(h, "b 1"), 200, "accepted")
+	l.want(t, "a#1", "b#1")
+}
+
+func TestWebhookVerifiesBeforeItClaims(t *testing.T) {
+	var l ledger
+	h := endpoint(memstore.New(), l.handle)
+	w := postSigned(context.Background(), h, "forged", "a 1")
+	want(t, w, 401, "")
+	if !strings.Contains(w.Body.String(), hookonce.ReasonSignatureMismatch) {
+		t.Errorf("the answer does not name the reason: %s", w.Body)
+	}
+	want(t, post(h, "a 1"), 200, "accepted")
+	l.want(t, "a#1")
+}
+
+func TestWebhookAnswersCopiesAfterTheCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l ledger
+		release := make(chan struct{})
+		h := endpoint(memstore.New(), func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+			<-release
+			return l.handle(ctx, tx, ev)
+		})
+		answers := make(chan *httptest.ResponseRecorder, 25)
+		for range cap(answers) {
+			go func() { answers <- post(h, "a 1") }()
+		}
+		synctest.Wait()
+		if len(answers) != 0 {
+			t.Fatalf("%d copies were answered before the commit", len(answers))
+		}
+		close(release)
+		statuses := map[string]int{}
+		for range cap(answers) {
+			w := <-answers
+			if w.Code != 200 {
+				t.Errorf("answered %d: %s", w.Code, w.Body)
+			}
+			statuses[w.Header().Get("Hookonce-Status")]++
+		}
+		if statuses["accepted"] != 1 || statuses["duplicate"] != 24 || l.runs.Load() != 1 {
+			t.Errorf("statuses %v, %d runs; want 1 accepted, 24 duplicates, 1 run", statuses, l.runs.Load())
+		}
+	})
+}
+
+func TestWebhookWaitsForACopyBoundedly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l ledger
+		release := make(chan struct{})
+		h := endpoint(memstore.New(), func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+			<-release
+			return l.handle(ctx, tx, ev)
+		}, hookonce.WithWait(2*time.Second))
+		first := make(chan *httptest.ResponseRecorder)
+		go func() { first <- post(h, "a 1") }()
+		synctest.Wait()
+		want(t, post(h, "a 1"), 503, "busy")
+		close(release)
+		want(t, <-first, 200, "accepted")
+		want(t, post(h, "a 1"), 200, "duplicate")
+		l.want(t, "a#1")
+	})
+}
+
+func TestWebhookRetriesFailedWork(t *testing.T) {
+	var l ledger
+	store := memstore.New()
+	fault := errors.New("the card network is away")
+	h := endpoint(store, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+		l.add(tx, ev)
+		return fault
+	})
+	w := post(h, "a 1")
+	want(t, w, 503, "failed")
+	if strings.Contains(w.Body.String(), fault.Error()) {
+		t.Errorf("the answer tells the provider the cause: %s", w.Body)
+	}
+	c, err := store.Lookup(t.Context(), hookonce.Ref{Source: "sender", Key: "a"})
+	if err != nil || c.State != hookonce.StateFailed || c.Token != 1 || !strings.Contains(c.LastError, fault.Error()) {
+		t.Errorf("trace of the failure: %+v, %v", c, err)
+	}
+	fault = nil
+	want(t, post(h, "a 1"), 200, "accepted")
+	l.want(t, "a#2")
+}
+
+func TestWebhookCopiesShareAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var runs atomic.Int64
+		release := make(chan struct{})
+		h := endpoint(memstore.New(), func(context.Context, *memstore.Tx, *hookonce.Event) error {
+			runs.Add(1)
+			<-release
+			return errors.New("no")
+		})
+		answers := make(chan *httptest.ResponseRecorder, 10)
+		for range cap(answers) {
+			go func() { answers <- post(h, "a 1") }()
+		}
+		synctest.Wait()
+		close(release)
+		for range cap(answers) {
+			want(t, <-answers, 503, "failed")
+		}
+		if runs.Load() != 1 {
+			t.Errorf("a failing handler ran %d times for copies that arrived together", runs.Load())
+		}
+	})
+}
+
+func TestWebhookPermanentFailure(t *testing.T) {
+	var l ledger
+	store := memstore.New()
+	fault := hookonce.Permanent(errors.New("no such order"))
+	h := endpoint(store, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+		l.add(tx, ev)
+		return fault
+	})
+	want(t, post(h, "a 1"), 200, "dead")
+	c, err := store.Lookup(t.Context(), hookonce.Ref{Source: "sender", Key: "a"})
+	if err != nil || c.State != hookonce.StateDead {
+		t.Errorf("claim %+v, %v; want dead", c, err)
+	}
+	// Without a key there is nowhere to record the failure: acknowledging would lose the event.
+	want(t, post(h, "- 1"), 503, "failed")
+
+	fault = nil
+	want(t, post(h, "a 1"), 200, "accepted")
+	l.want(t, "a#2")
+}
+
+func TestWebhookRetryAfter(t *testing.T) {
+	h := endpoint(memstore.New(), func(context.Context, *memstore.Tx, *hookonce.Event) error {
+		return fmt.Errorf("limits: %w", hookonce.RetryAfter(90*time.Second+time.Millisecond, errors.New("rate limited")))
+	})
+	if got := post(h, "a 1").Header().Get("Retry-After"); got != "91" {
+		t.Errorf("Retry-After %q, want 91", got)
+	}
+}
+
+func TestWebhookPanicIsAFailure(t *testing.T) {
+	var l ledger
+	store := memstore.New()
+	broken := true
+	h := endpoint(store, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+		l.add(tx, ev)
+		if broken {
+			panic("nil map")
+		}
+		return nil
+	})
+	want(t, post(h, "a 1"), 503, "failed")
+	if c, err := store.Lookup(t.Context(), hookonce.Ref{Source: "sender", Key: "a"}); err != nil || c.State != hookonce.StateFailed {
+		t.Errorf("trace of the panic: %+v, %v", c, err)
+	}
+	broken = false
+	want(t, post(h, "a 1"), 200, "accepted")
+	l.want(t, "a#2")
+}
+
+func TestWebhookOutlivesTheSender(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l ledger
+		release := make(chan struct{})
+		h := endpoint(memstore.New(), func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+			<-release
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return l.handle(ctx, tx, ev)
+		})
+		ctx, hangUp := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { postSigned(ctx, h, "ok", "a 1"); close(done) }()
+		synctest.Wait()
+		hangUp()
+		close(release)
+		<-done
+		l.want(t, "a#1")
+		want(t, post(h, "a 1"), 200, "duplicate")
+	})
+}
+
+func TestWebhookHandlerTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l ledger
+		store := memstore.New()
+		slow := true
+		h := endpoint(store, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+			l.add(tx, ev)
+			if slow {
+				<-ctx.Done() // and then pretends that all is well
+			}
+			return nil
+		}, hookonce.WithTimeout(5*time.Second))
+		want(t, post(h, "a 1"), 503, "failed")
+		slow = false
+		want(t, post(h, "a 1"), 200, "accepted")
+		l.want(t, "a#2")
+	})
+}
+
+// lostCommit is a store whose next commit is reported as unknown, after or before it happened.
+type lostCommit struct {
+	*memstore.Store
+	next      bool
+	persisted bool
+}
+
+func (s *lostCommit) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(*memstore.Tx, hookonce.Claim) error) (hookonce.Claim, error) {
+	if !s.next {
+		return s.Store.Within(ctx, req, fn)
+	}
+	s.next = false
+	if s.persisted {
+		c, _ := s.Store.Within(ctx, req, fn)
+		return c, fmt.Errorf("connection reset: %w", hookonce.ErrUnknownOutcome)
+	}
+	return hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Won}, fmt.Errorf("connection reset: %w", hookonce.ErrUnknownOutcome)
+}
+
+func TestWebhookUnknownCommit(t *testing.T) {
+	for persisted, second := range map[bool]string{true: "duplicate", false: "accepted"} {
+		t.Run(fmt.Sprintf("persisted=%v", persisted), func(t *testing.T) {
+			var l ledger
+			h := endpoint(&lostCommit{Store: memstore.New(), next: true, persisted: persisted}, l.handle)
+			want(t, post(h, "a 1"), 503, "failed")
+			want(t, post(h, "a 1"), 200, second)
+			l.want(t, "a#1")
+		})
+	}
+}
+
+func TestWebhookUnkeyedIsNeverCollapsed(t *testing.T) {
+	var l ledger
+	h := endpoint(memstore.New(), l.handle)
+	for range 3 {
+		want(t, post(h, "- same"), 200, "unkeyed")
+	}
+	l.want(t, "#0", "#0", "#0")
+}
+
+func TestWebhookFlagsConflicts(t *testing.T) {
+	var l ledger
+	h := endpoint(memstore.New(), l.handle)
+	want(t, post(h, "a 1"), 200, "accepted")
+	want(t, post(h, "a 2"), 200, "conflict")
+	l.want(t, "a#1")
+}
+
+func TestWebhookSourcesDoNotShareKeys(t *testing.T) {
+	var l ledger
+	store := memstore.New()
+	live := endpoint(store, l.handle, hookonce.WithSource("live"))
+	testing := endpoint(store, l.handle, hookonce.WithSource("test"))
+	want(t, post(live, "a 1"), 200, "accepted")
+	want(t, post(testing, "a 1"), 200, "accepted")
+	l.want(t, "a#1", "a#1")
+}
+
+func TestWebhookBatchHandlesEveryEvent(t *testing.T) {
+	var l ledger
+	broken := true
+	h := endpoint(memstore.New(), func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+		if ev.Key == "b" && broken {
+			return errors.New("b is broken")
+		}
+		return l.handle(ctx, tx, ev)
+	})
+	want(t, post(h, "a 1\nb 1\nc 1"), 503, "failed")
+	l.want(t, "a#1", "c#1")
+	broken = false
+	want(t, post(h, "a 1\nb 1\nc 1"), 200, "accepted")
+	l.want(t, "a#1", "c#1", "b#2")
+	want(t, post(h, ""), 200, "accepted") // an empty batch is acknowledged
+}
+
+func TestWebhookHandshakeStoresNothing(t *testing.T) {
+	var l ledger
+	h := endpoint(memstore.New(), l.handle)
+	w := post(h, "hello")
+	if w.Code != 200 || w.Body.String() != "<hi>" || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("handshake answered %d %v %s", w.Code, w.Header(), w.Body)
+	}
+	l.want(t)
+}
+
+func TestWebhookBadRequests(t *testing.T) {
+	var l ledger
+	h := endpoint(memstore.New(), l.handle, hookonce.WithMaxBody(8))
+	request := func(method string, body io.Reader) *http.Request {
+		r := httptest.NewRequest(method, "/", body)
+		r.Header.Set("Sig", "ok")
+		return r
+	}
+	panics := request("POST", strings.NewReader("a 1"))
+	panics.Header.Set("Sig", "panic")
+	for name, c := range map[string]struct {
+		r    *http.Request
+		code int
+	}{
+		"method":           {request("GET", nil), 405},
+		"announced size":   {request("POST", strings.NewReader("a 1234567890")), 413},
+		"unannounced size": {request("POST", io.MultiReader(strings.NewReader("a 1234567890"))), 413},
+		"truncated":        {request("POST", io.MultiReader(strings.NewReader("a"), brokenReader{})), 400},
+		"provider panics":  {panics, 503},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, c.r)
+			want(t, w, c.code, "")
+			if ct := w.Header().Get("Content-Type"); ct != "application/problem+json" {
+				t.Errorf("Content-Type %q", ct)
+			}
+		})
+	}
+	l.want(t)
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestWebhookLogsNeitherBodiesNorSignatures(t *testing.T) {
+	var log bytes.Buffer
+	var l ledger
+	var seen []string
+	h := hookonce.Webhook(memstore.New(), sender{}, l.handle,
+		hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+		hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) { seen = append(seen, o.Status) }))
+	post(h, "a body-of-the-event")
+	post(h, "a body-of-the-event")
+	postSigned(context.Background(), h, "forged-signature", "a body-of-the-event")
+	if s := log.String(); strings.Contains(s, "body-of-the-event") || strings.Contains(s, "forged-signature") {
+		t.Errorf("the log holds a body or a signature:\n%s", s)
+	}
+	if got := strings.Join(seen, " "); got != "accepted duplicate rejected" {
+		t.Errorf("observed %q", got)
+	}
+}
