@@ -1,0 +1,191 @@
+package pgtest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Options say how a cluster differs from the usual one.
+type Options struct {
+	// Fsync makes commits durable on the disk, as in production. The default does not, for speed.
+	Fsync bool
+	// Settings are further lines of postgresql.conf, such as "max_connections = 50". They win over
+	// the ones that this package sets.
+	Settings []string
+}
+
+// Cluster is one PostgreSQL server with its data. Its methods are for one goroutine at a time, DSN
+// excepted.
+type Cluster struct {
+	dir       string // holds data, the log and the socket
+	port      int
+	keeper    io.Closer // see keep
+	databases atomic.Int64
+}
+
+// Start starts a cluster that belongs to the test alone and is removed when the test ends. Under
+// -short the test is skipped; a missing PostgreSQL fails it.
+func Start(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	skipShort(t)
+	c, err := start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.keeper.Close() })
+	return c
+}
+
+func start(o Options) (*Cluster, error) {
+	dir, err := tempDir()
+	if err != nil {
+		return nil, fmt.Errorf("pgtest: %w", err)
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, fmt.Errorf("pgtest: %w", err)
+	}
+	c := &Cluster{dir: dir, port: port}
+	if c.keeper, err = c.keep(); err != nil {
+		return nil, fmt.Errorf("pgtest: %w", err)
+	}
+	if err := c.init(o); err != nil {
+		return nil, errors.Join(err, c.keeper.Close())
+	}
+	if err := c.Restart(); err != nil {
+		return nil, errors.Join(err, c.keeper.Close())
+	}
+	return c, nil
+}
+
+func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
+
+// init makes the data folder.
+func (c *Cluster) init(o Options) error {
+	err := run("initdb", "--pgdata", c.data(), "--username", "postgres", "--auth", "trust",
+		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions")
+	if err != nil {
+		return err
+	}
+	onOff := map[bool]string{true: "on", false: "off"}[o.Fsync]
+	settings := append([]string{
+		"listen_addresses = '127.0.0.1'",
+		"port = " + strconv.Itoa(c.port),
+		"unix_socket_directories = '" + c.dir + "'",
+		"max_connections = 200",
+		"fsync = " + onOff,
+		"full_page_writes = " + onOff,
+		"autovacuum_naptime = 1h",
+	}, o.Settings...)
+	f, err := os.OpenFile(filepath.Join(c.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	_, err = f.WriteString(strings.Join(settings, "\n") + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// Restart starts the server after Stop or Kill and returns when it accepts connections. The port and
+// the data are the same as before.
+func (c *Cluster) Restart() error {
+	deadline := time.Now().Add(patience)
+	for {
+		err := run("pg_ctl", "start", "--wait", "--silent", "--pgdata", c.data(), "--log", filepath.Join(c.dir, "log"))
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		// The backends of a killed server need a moment to notice and let go of its memory.
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// Stop stops the server and returns when it is down. immediate means without a checkpoint and
+// without a word to the clients, so that the next start recovers from the log; otherwise open
+// transactions are rolled back and clients are told.
+func (c *Cluster) Stop(immediate bool) error {
+	mode := map[bool]string{true: "immediate", false: "fast"}[immediate]
+	return run("pg_ctl", "stop", "--wait", "--silent", "--mode", mode, "--pgdata", c.data())
+}
+
+// Kill kills the server as kill -9 does, and returns when it does not listen any more.
+func (c *Cluster) Kill() error {
+	text, err := os.ReadFile(filepath.Join(c.data(), "postmaster.pid"))
+	if err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil {
+		return fmt.Errorf("pgtest: postmaster.pid: %w", err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	return awaitPort(c.port, false)
+}
+
+// awaitPort waits until the port is open, or is not.
+func awaitPort(port int, open bool) error {
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			conn.Close()
+		}
+		if (err == nil) == open {
+			return nil
+		}
+	}
+	return fmt.Errorf("pgtest: %s: waited %v for open=%v", addr, patience, open)
+}
+
+// freePort returns a port that nobody listens on. It is below the ports that systems give to outgoing
+// connections, so that it is still free when a server restarts.
+func freePort() (int, error) {
+	var err error
+	for range 100 {
+		port := 20000 + rand.IntN(12000)
+		var l net.Listener
+		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, err
+}
+
+// run runs one of PostgreSQL's programs as the server's user.
+func run(name string, args ...string) error {
+	path, err := program(name)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(path, args...)
+	if err := asServer(cmd); err != nil {
+		return err
+	}
+	// A file, because a pipe would stay open as long as the server that pg_ctl leaves behind.
+	out, err := os.CreateTemp("", "hookonce-pg-out-")
+	if err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	defer os.Remove(out.Name())
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil {
+		text, _ := os.ReadFile(out.Name())
+		return fmt.Errorf("pgtest: %s: %w\n%s", name, err, text)
+	}
+	return nil
+}

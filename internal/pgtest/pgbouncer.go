@@ -1,0 +1,82 @@
+package pgtest
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// PgBouncer starts a connection pooler in transaction pooling mode in front of the database that dsn
+// names, and returns the connection string that leads through it. It ends with the test. A missing
+// pgbouncer fails the test.
+func PgBouncer(t testing.TB, dsn string) string {
+	t.Helper()
+	server, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := startBouncer(t, server)
+	if err != nil {
+		t.Fatal("pgtest: pgbouncer: ", err)
+	}
+	through := *server
+	through.Host = fmt.Sprintf("127.0.0.1:%d", port)
+	return through.String()
+}
+
+// Three servers' connections for any number of clients: consecutive transactions of a client meet
+// different backends, which is what a pooler breaks programs with.
+const bouncerConfig = `
+[databases]
+* = host=%s port=%s user=%s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 3
+max_client_conn = 500
+server_round_robin = 1
+logfile = %s
+`
+
+func startBouncer(t testing.TB, server *url.URL) (port int, err error) {
+	path, err := bouncerProgram()
+	if err != nil {
+		return 0, err
+	}
+	dir, err := tempDir()
+	if err != nil {
+		return 0, err
+	}
+	if port, err = freePort(); err != nil {
+		return 0, err
+	}
+	ini := filepath.Join(dir, "pgbouncer.ini")
+	text := fmt.Sprintf(bouncerConfig, server.Hostname(), server.Port(), server.User.Username(), port, filepath.Join(dir, "log"))
+	if err := os.WriteFile(ini, []byte(text), 0o644); err != nil {
+		return 0, err
+	}
+	end, err := attend(`"$1" -q "$2/pgbouncer.ini" </dev/null >/dev/null 2>&1 & cat >/dev/null; kill -9 $!; rm -rf "$2"`, path, dir)
+	if err != nil {
+		return 0, err
+	}
+	t.Cleanup(func() { end.Close() })
+	return port, awaitPort(port, true)
+}
+
+func bouncerProgram() (string, error) {
+	const debian = "/usr/sbin/pgbouncer" // not in everybody's PATH
+	if _, err := os.Stat(debian); err == nil {
+		return debian, nil
+	}
+	path, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		return "", fmt.Errorf("it is missing, and this test needs it: run `scripts/install-servers` (%w)", err)
+	}
+	return path, nil
+}

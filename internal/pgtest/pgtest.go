@@ -1,0 +1,120 @@
+// Package pgtest runs throwaway PostgreSQL servers for tests.
+//
+// [DSN] is what most tests need: a fresh, empty database on a server that all tests of the process
+// share. [Start] gives a test a server of its own, to stop and kill. Servers listen on a free port
+// of the loopback interface, trust everybody there, keep their files in a temporary folder, and end
+// with the test process, however that ends. The system's own cluster is never touched.
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// patience bounds everything that waits for a server.
+const patience = time.Minute
+
+// shared is the server behind DSN, started by the first test that needs it.
+var shared = sync.OnceValues(func() (*Cluster, error) { return start(Options{}) })
+
+// DSN returns the connection string of a fresh, empty database on the server that the tests of this
+// process share. The database is dropped when the test ends. The server does not sync to disk.
+//
+// Under -short the test is skipped; a missing PostgreSQL fails it.
+func DSN(t testing.TB) string {
+	t.Helper()
+	skipShort(t)
+	c, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := c.createDatabase()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.exec("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	return c.url(name)
+}
+
+func skipShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs PostgreSQL: run without -short")
+	}
+}
+
+// DSN returns the connection string of a fresh, empty database on the cluster, which must run.
+func (c *Cluster) DSN(t testing.TB) string {
+	t.Helper()
+	name, err := c.createDatabase()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.url(name)
+}
+
+func (c *Cluster) url(database string) string {
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", c.port, database)
+}
+
+func (c *Cluster) createDatabase() (string, error) {
+	name := fmt.Sprintf("test_%d", c.databases.Add(1))
+	return name, c.exec("CREATE DATABASE " + name + " TEMPLATE template0")
+}
+
+// exec runs one statement as the superuser on a connection of its own.
+func (c *Cluster) exec(sql string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, c.url("postgres"))
+	if err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, sql); err != nil {
+		return fmt.Errorf("pgtest: %s: %w", sql, err)
+	}
+	return nil
+}
+
+// program returns the path of one of PostgreSQL's programs: the newest of Debian's versions, or
+// else what PATH has.
+func program(name string) (string, error) {
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
+	if err != nil {
+		return "", err
+	}
+	newest := func(a, b string) int { return len(a) - len(b) + strings.Compare(a, b) }
+	if len(found) > 0 {
+		return slices.MaxFunc(found, newest), nil
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("pgtest: %s is missing, and this test needs PostgreSQL: run `scripts/install-servers`, "+
+			"or use -short to leave such tests out (%w)", name, err)
+	}
+	return path, nil
+}
+
+// tempDir makes a folder that the server's user can write to.
+func tempDir() (string, error) {
+	dir, err := os.MkdirTemp("", "hookonce-pg-")
+	if err != nil {
+		return "", err
+	}
+	return dir, chown(dir)
+}

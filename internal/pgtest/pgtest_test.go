@@ -1,0 +1,131 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func query(t *testing.T, dsn, sql string) string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	var answer string
+	if err := conn.QueryRow(t.Context(), sql).Scan(&answer); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return answer
+}
+
+func TestEveryDSNIsAFreshDatabase(t *testing.T) {
+	one, two := DSN(t), DSN(t)
+	if a, b := query(t, one, "SELECT current_database()::text"), query(t, two, "SELECT current_database()::text"); a == b {
+		t.Errorf("both are %s", a)
+	}
+}
+
+func TestClusterSurvivesKillAndStop(t *testing.T) {
+	c := Start(t, Options{Fsync: true})
+	dsn := c.DSN(t)
+	if got := query(t, dsn, "SHOW fsync"); got != "on" {
+		t.Fatalf("fsync = %s", got)
+	}
+	down := map[string]func() error{
+		"kill":      c.Kill,
+		"immediate": func() error { return c.Stop(true) },
+		"fast":      func() error { return c.Stop(false) },
+	}
+	for name, stop := range down {
+		if err := stop(); err != nil {
+			t.Fatal(name, err)
+		}
+		if conn, err := pgx.Connect(t.Context(), dsn); err == nil {
+			conn.Close(t.Context())
+			t.Fatalf("%s: the server still answers", name)
+		}
+		if err := c.Restart(); err != nil {
+			t.Fatal(name, err)
+		}
+		query(t, dsn, "SELECT current_database()::text")
+	}
+}
+
+func TestPgBouncerPoolsTransactions(t *testing.T) {
+	dsn := PgBouncer(t, DSN(t))
+	conn, err := pgx.Connect(t.Context(), dsn+"&default_query_exec_mode=exec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	backends := map[int]bool{}
+	for range 8 {
+		// Two at a time, so that the pooler opens more than one connection.
+		other, err := pgx.Connect(t.Context(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx, err := other.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pid int
+		if err := conn.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+			t.Fatal(err)
+		}
+		backends[pid] = true
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		other.Close(t.Context())
+	}
+	if len(backends) < 2 {
+		t.Errorf("8 statements on one connection met %d backend: that is not transaction pooling", len(backends))
+	}
+}
+
+// A killed test process leaves no server behind.
+func TestServerEndsWithItsProcess(t *testing.T) {
+	const env = "PGTEST_DIE"
+	if os.Getenv(env) != "" {
+		fmt.Printf("dir %s \n", Start(t, Options{}).dir)
+		self, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = self.Kill()
+		}
+		t.Fatal("still alive ", err)
+	}
+	skipShort(t)
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), env+"=1")
+	out, err := cmd.Output()
+	if err == nil {
+		t.Fatalf("the process was not killed: %s", out)
+	}
+	_, rest, _ := strings.Cut(string(out), "dir ")
+	dir, _, found := strings.Cut(rest, " ")
+	if !found {
+		t.Fatalf("no folder in %q", out)
+	}
+	awaitGone(t, dir)
+}
+
+func awaitGone(t *testing.T, dir string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+	}
+	t.Errorf("%s is still there", dir)
+}

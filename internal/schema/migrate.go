@@ -1,0 +1,120 @@
+package schema
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+)
+
+// Migrate brings the database to the version that this program needs and returns the versions
+// before and after. When it is there already nothing is written, so a role that can not create
+// tables will do. A schema that is newer than the program is refused, with an error that wraps
+// [hookonce.ErrSchemaNewer], before anything is done.
+//
+// Any number of processes may migrate at the same time, also through a connection pooler: each
+// migration is one transaction with the record of its version, which is unique. A process that loses
+// the race fails there, reads the version again and goes on. Migrate uses one connection at a time.
+func Migrate(ctx context.Context, db *sql.DB, d Dialect, name string) (from, to int64, err error) {
+	n, err := newNames(d, name)
+	if err != nil {
+		return 0, 0, err
+	}
+	from = -1
+	for tries := n.tries(); ; tries-- {
+		to, err = n.recorded(ctx, db)
+		if err == nil && from < 0 {
+			from = to
+		}
+		if err == nil && to >= latest {
+			return from, to, n.notNewer(to)
+		}
+		if err == nil {
+			err = n.up(ctx, db)
+		}
+		if err != nil && (tries == 1 || !wait(ctx)) {
+			return max(from, 0), to, fmt.Errorf("hookonce: migrating %s from version %d to %d: %w", n.Name, to, latest, err)
+		}
+	}
+}
+
+// tries bounds how often Migrate goes on after an error. On Postgres the loser of a race has waited
+// for the winner, and one more look is enough. SQLite may answer "busy" at once to whoever set no
+// busy timeout, so there the patience, about 5 seconds, is ours.
+func (n names) tries() int {
+	if n.dialect == SQLite {
+		return 50
+	}
+	return 3
+}
+
+// wait pauses between tries and reports whether ctx still runs.
+func wait(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(100 * time.Millisecond):
+		return true
+	}
+}
+
+// up runs the migrations that the database lacks.
+func (n names) up(ctx context.Context, db *sql.DB) error {
+	if _, err := db.ExecContext(ctx, n.text(0)); err != nil {
+		return err
+	}
+	p, err := n.provider(db)
+	if err != nil {
+		return err
+	}
+	_, err = p.Up(ctx)
+	return err
+}
+
+func (n names) provider(db *sql.DB) (*goose.Provider, error) {
+	store, err := database.NewStore(map[Dialect]database.Dialect{
+		Postgres: database.DialectPostgres,
+		SQLite:   database.DialectSQLite3,
+	}[n.dialect], n.versionTable())
+	if err != nil {
+		return nil, err
+	}
+	var migrations []*goose.Migration
+	for v := int64(1); v <= latest; v++ {
+		run := func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, n.text(v))
+			return err
+		}
+		migrations = append(migrations, goose.NewGoMigration(v, &goose.GoFunc{RunTx: run}, nil))
+	}
+	return goose.NewProvider(goose.DialectCustom, db, nil,
+		goose.WithStore(versionStore{store}),
+		goose.WithGoMigrations(migrations...),
+		goose.WithDisableGlobalRegistry(true))
+}
+
+// versionStore hides goose's own question whether the version table exists, which can not cope with
+// the quotes in the name. goose then reads version 0 from the table, which text(0) put there.
+type versionStore struct{ database.Store }
+
+// Print returns the SQL that takes an empty database to the version that this program needs, the
+// record of the version included, for teams that apply migrations with a tool of their own. [Check]
+// is satisfied afterwards.
+func Print(d Dialect, name string) (string, error) {
+	n, err := newNames(d, name)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "-- The tables of hookonce in %s, version %d, for an empty database.\nBEGIN;\n\n%s", n.Name, latest, n.text(0))
+	for v := int64(1); v <= latest; v++ {
+		fmt.Fprintf(&b, "\n-- Version %d.\n%s\nINSERT INTO %s (version_id, is_applied) VALUES (%d, true);\n",
+			v, n.text(v), n.versionTable(), v)
+	}
+	b.WriteString("\nCOMMIT;\n")
+	return b.String(), nil
+}

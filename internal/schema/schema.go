@@ -1,0 +1,139 @@
+// Package schema creates, checks and prints the tables that hookonce keeps in a database.
+//
+// All tables belong to one sequence of migrations. On Postgres they live in a schema of their own,
+// elsewhere under a prefix. The version is recorded in the table goose_db_version beside them, in
+// the form of the goose migration tool.
+package schema
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"github.com/hookonce/hookonce"
+)
+
+// Dialect is a kind of database.
+type Dialect string
+
+// The dialects.
+const (
+	Postgres Dialect = "postgres"
+	SQLite   Dialect = "sqlite"
+)
+
+// DefaultName is the Postgres schema, and elsewhere the prefix, when none is given.
+const DefaultName = "hookonce"
+
+// latest is the version of the schema that this program works with.
+const latest = 1
+
+//go:embed *.sql
+var files embed.FS
+
+// Version returns the version of the schema that this program needs.
+func Version() int64 { return latest }
+
+// Prefix returns what stands before the name of each table in a statement: `"name".` on Postgres,
+// `name_` elsewhere. An empty name is [DefaultName]. A name starts with a lower-case letter and
+// goes on with lower-case letters, digits and underscores, 48 at most; others are refused, so the
+// prefix is safe inside a statement.
+func Prefix(d Dialect, name string) (string, error) {
+	n, err := newNames(d, name)
+	return n.prefix, err
+}
+
+// names is what a statement's text is expanded with: {{.}} is the prefix.
+type names struct {
+	dialect Dialect
+	Name    string
+	prefix  string
+}
+
+var validName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
+
+func newNames(d Dialect, name string) (names, error) {
+	if name == "" {
+		name = DefaultName
+	}
+	if !validName.MatchString(name) || strings.HasPrefix(name, "pg_") {
+		return names{}, fmt.Errorf("hookonce: %q can not name the schema: use lower-case letters, digits and "+
+			"underscores, a letter first, at most 48, not starting with pg_", name)
+	}
+	switch d {
+	case Postgres:
+		return names{d, name, `"` + name + `".`}, nil
+	case SQLite:
+		return names{d, name, name + "_"}, nil
+	}
+	return names{}, fmt.Errorf("hookonce: unknown kind of database %q", d)
+}
+
+// String makes {{.}} the prefix.
+func (n names) String() string { return n.prefix }
+
+// Lock is the number of the advisory lock that lets one process at a time migrate.
+func (n names) Lock() int64 { return 0x686f6f6b6f6e6365 } // "hookonce"
+
+func (n names) versionTable() string { return n.prefix + "goose_db_version" }
+
+// text returns the SQL that leads from version v-1 to version v; v = 0 prepares the record of
+// versions.
+func (n names) text(v int64) string {
+	file := fmt.Sprintf("%s_%d.sql", n.dialect, v)
+	var b bytes.Buffer
+	if err := template.Must(template.ParseFS(files, file)).Execute(&b, n); err != nil {
+		panic(err) // the files are part of the program, and a test expands each of them
+	}
+	return b.String()
+}
+
+// recorded returns the version that the database is at, 0 if it has no tables yet. It writes nothing.
+func (n names) recorded(ctx context.Context, db *sql.DB) (int64, error) {
+	exists := map[Dialect]string{
+		Postgres: `SELECT to_regclass('` + n.versionTable() + `') IS NOT NULL`,
+		SQLite:   `SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = '` + n.versionTable() + `'`,
+	}
+	var found bool
+	if err := db.QueryRowContext(ctx, exists[n.dialect]).Scan(&found); err != nil || !found {
+		return 0, err
+	}
+	var v int64
+	err := db.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM `+n.versionTable()).Scan(&v)
+	return v, err
+}
+
+// Check returns nil if the database is at the version that this program needs, and otherwise an
+// error that wraps [hookonce.ErrSchemaMissing] or [hookonce.ErrSchemaNewer] and says what to do. It
+// writes nothing.
+func Check(ctx context.Context, db *sql.DB, d Dialect, name string) error {
+	n, err := newNames(d, name)
+	if err != nil {
+		return err
+	}
+	have, err := n.recorded(ctx, db)
+	switch {
+	case err != nil:
+		return fmt.Errorf("hookonce: reading the version of the schema %s: %w", n.Name, err)
+	case have == 0:
+		return fmt.Errorf("%w: there are no tables in %s, version %d is needed: run `hookonce migrate`",
+			hookonce.ErrSchemaMissing, n.Name, latest)
+	case have < latest:
+		return fmt.Errorf("%w: %s has version %d, version %d is needed: run `hookonce migrate`",
+			hookonce.ErrSchemaMissing, n.Name, have, latest)
+	}
+	return n.notNewer(have)
+}
+
+func (n names) notNewer(have int64) error {
+	if have <= latest {
+		return nil
+	}
+	return fmt.Errorf("%w: %s has version %d, this program knows version %d: use a newer hookonce",
+		hookonce.ErrSchemaNewer, n.Name, have, latest)
+}
