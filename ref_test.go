@@ -12,6 +12,11 @@ func TestJoinKey(t *testing.T) {
 	if a, b := hookonce.JoinKey("ab", "c"), hookonce.JoinKey("a", "bc"); a == b {
 		t.Errorf("different parts give one key %q", a)
 	}
+	// Without an end to the length, "1"+"1"+"19"+y reads like "11"+...: lengths that run into contents.
+	y := "abcdefghi9jklmnopqr"
+	if a, b := hookonce.JoinKey("1", y), hookonce.JoinKey("19"+y[:9], y[10:]); a == b {
+		t.Errorf("different parts give one key %q", a)
+	}
 	if k := hookonce.JoinKey("shop", "", "1"); k != "" {
 		t.Errorf("a missing part gives key %q, want none", k)
 	}

@@ -353,6 +353,32 @@ func TestWebhookUnkeyedIsNeverCollapsed(t *testing.T) {
 	l.want(t, "#0", "#0", "#0")
 }
 
+func TestWebhookUnkeyedDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l ledger
+		release := make(chan struct{})
+		h := endpoint(memstore.New(), func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+			l.runs.Add(1)
+			<-release
+			l.add(tx, ev)
+			return nil
+		})
+		answers := make(chan *httptest.ResponseRecorder, 3)
+		for range cap(answers) {
+			go func() { answers <- post(h, "- same") }()
+		}
+		synctest.Wait()
+		if n := l.runs.Load(); n != 3 {
+			t.Errorf("%d of 3 events without a key run side by side", n)
+		}
+		close(release)
+		for range cap(answers) {
+			want(t, <-answers, 200, "unkeyed")
+		}
+		l.want(t, "#0", "#0", "#0")
+	})
+}
+
 func TestWebhookFlagsConflicts(t *testing.T) {
 	var l ledger
 	h := endpoint(memstore.New(), l.handle)
