@@ -1,0 +1,271 @@
+package schema_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/schema"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/lib/pq"
+	_ "github.com/mattn/go-sqlite3"
+	_ "modernc.org/sqlite"
+)
+
+// driver is one way in which a user's program opens a database.
+type driver struct {
+	name    string // in database/sql
+	dialect schema.Dialect
+	// fresh returns the connection string of an empty database.
+	fresh func(t *testing.T) string
+}
+
+func file(t *testing.T) string { return filepath.Join(t.TempDir(), "test.db") }
+
+func drivers() []driver {
+	return []driver{
+		{"sqlite", schema.SQLite, file},
+		{"sqlite3", schema.SQLite, file},
+		{"pgx", schema.Postgres, func(t *testing.T) string { return pgtest.DSN(t) }},
+		{"postgres", schema.Postgres, func(t *testing.T) string { return pgtest.DSN(t) }},
+	}
+}
+
+func each(t *testing.T, test func(t *testing.T, d driver)) {
+	for _, d := range drivers() {
+		t.Run(d.name, func(t *testing.T) { test(t, d) })
+	}
+}
+
+func (d driver) open(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(d.name, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func exec(t *testing.T, db *sql.DB, statement string) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), statement); err != nil {
+		t.Fatalf("%v\n%s", err, statement)
+	}
+}
+
+// tables are those that version 1 has.
+var tables = []string{"claims", "events", "bodies", "deliveries", "attempts"}
+
+func mustHaveTables(t *testing.T, db *sql.DB, d schema.Dialect, name string) {
+	t.Helper()
+	prefix, err := schema.Prefix(d, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		exec(t, db, "SELECT * FROM "+prefix+table)
+	}
+}
+
+func migrate(t *testing.T, db *sql.DB, d schema.Dialect, name string) (from, to int64) {
+	t.Helper()
+	from, to, err := schema.Migrate(t.Context(), db, d, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return from, to
+}
+
+func TestMigrate(t *testing.T) {
+	each(t, func(t *testing.T, d driver) {
+		db := d.open(t, d.fresh(t))
+		if err := schema.Check(t.Context(), db, d.dialect, ""); !errors.Is(err, hookonce.ErrSchemaMissing) {
+			t.Fatalf("Check of an empty database = %v", err)
+		}
+		if from, to := migrate(t, db, d.dialect, ""); from != 0 || to != schema.Version() {
+			t.Errorf("first run: %d to %d", from, to)
+		}
+		if err := schema.Check(t.Context(), db, d.dialect, ""); err != nil {
+			t.Error(err)
+		}
+		mustHaveTables(t, db, d.dialect, "")
+		if from, to := migrate(t, db, d.dialect, ""); from != schema.Version() || to != schema.Version() {
+			t.Errorf("second run: %d to %d", from, to)
+		}
+	})
+}
+
+func TestMigrateOnOneConnection(t *testing.T) {
+	each(t, func(t *testing.T, d driver) {
+		db := d.open(t, d.fresh(t))
+		db.SetMaxOpenConns(1)
+		migrate(t, db, d.dialect, "")
+	})
+}
+
+func TestTwoNamesLiveSideBySide(t *testing.T) {
+	each(t, func(t *testing.T, d driver) {
+		db := d.open(t, d.fresh(t))
+		for _, name := range []string{"select", "b_2"} { // a reserved word needs its quotes
+			if from, _ := migrate(t, db, d.dialect, name); from != 0 {
+				t.Errorf("%s was at version %d", name, from)
+			}
+			mustHaveTables(t, db, d.dialect, name)
+		}
+	})
+}
+
+func TestNewerSchemaIsRefused(t *testing.T) {
+	each(t, func(t *testing.T, d driver) {
+		db := d.open(t, d.fresh(t))
+		migrate(t, db, d.dialect, "")
+		prefix, _ := schema.Prefix(d.dialect, "")
+		newer := schema.Version() + 1
+		exec(t, db, fmt.Sprintf("INSERT INTO %sgoose_db_version (version_id, is_applied) VALUES (%d, true)", prefix, newer))
+
+		if err := schema.Check(t.Context(), db, d.dialect, ""); !errors.Is(err, hookonce.ErrSchemaNewer) {
+			t.Errorf("Check = %v", err)
+		}
+		_, to, err := schema.Migrate(t.Context(), db, d.dialect, "")
+		if !errors.Is(err, hookonce.ErrSchemaNewer) || to != newer {
+			t.Errorf("Migrate = %d, %v", to, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), fmt.Sprintf("version %d", newer)) {
+			t.Errorf("the error does not name the version: %v", err)
+		}
+	})
+}
+
+// A record of an older version: what a program finds after it was upgraded.
+func TestOlderSchemaIsReported(t *testing.T) {
+	each(t, func(t *testing.T, d driver) {
+		db := d.open(t, d.fresh(t))
+		migrate(t, db, d.dialect, "")
+		prefix, _ := schema.Prefix(d.dialect, "")
+		exec(t, db, "DELETE FROM "+prefix+"goose_db_version WHERE version_id = 1")
+		err := schema.Check(t.Context(), db, d.dialect, "")
+		if !errors.Is(err, hookonce.ErrSchemaMissing) || !strings.Contains(err.Error(), "hookonce migrate") {
+			t.Errorf("Check = %v", err)
+		}
+	})
+}
+
+func TestPrintedSQLSatisfiesCheck(t *testing.T) {
+	each(t, func(t *testing.T, d driver) {
+		db := d.open(t, d.fresh(t))
+		text, err := schema.Print(d.dialect, "own_tool")
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, db, text)
+		if err := schema.Check(t.Context(), db, d.dialect, "own_tool"); err != nil {
+			t.Error(err)
+		}
+		if from, _ := migrate(t, db, d.dialect, "own_tool"); from != schema.Version() {
+			t.Errorf("Migrate found version %d", from)
+		}
+		mustHaveTables(t, db, d.dialect, "own_tool")
+	})
+}
+
+// Many processes start at once on an empty database: all succeed, and each version is applied once.
+func TestConcurrentMigrations(t *testing.T) {
+	each(t, func(t *testing.T, d driver) {
+		dsn := d.fresh(t)
+		const processes = 12
+		errs := make(chan error, processes)
+		for range processes {
+			db := d.open(t, dsn)
+			go func() {
+				_, to, err := schema.Migrate(context.WithoutCancel(t.Context()), db, d.dialect, "")
+				if err == nil && to != schema.Version() {
+					err = fmt.Errorf("version %d", to)
+				}
+				errs <- err
+			}()
+		}
+		for range processes {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+		prefix, _ := schema.Prefix(d.dialect, "")
+		var rows int64
+		err := d.open(t, dsn).QueryRowContext(t.Context(), "SELECT count(*) FROM "+prefix+"goose_db_version").Scan(&rows)
+		if err != nil || rows != schema.Version()+1 {
+			t.Errorf("%d versions are recorded, %v", rows, err)
+		}
+	})
+}
+
+// The application's role may use the tables and create nothing.
+func TestMigratedDatabaseNeedsNoRights(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	d := driver{name: "pgx"}
+	db := d.open(t, dsn)
+	migrate(t, db, schema.Postgres, "")
+	exec(t, db, `DROP ROLE IF EXISTS schema_app; CREATE ROLE schema_app LOGIN;
+		GRANT USAGE ON SCHEMA hookonce TO schema_app; GRANT SELECT ON ALL TABLES IN SCHEMA hookonce TO schema_app`)
+	app := d.open(t, strings.Replace(dsn, "postgres@", "schema_app@", 1))
+	if err := schema.Check(t.Context(), app, schema.Postgres, ""); err != nil {
+		t.Error(err)
+	}
+	migrate(t, app, schema.Postgres, "")
+
+	_, _, err := schema.Migrate(t.Context(), app, schema.Postgres, "other")
+	if err == nil {
+		t.Error("a role without rights created a schema")
+	}
+	exec(t, db, "DROP OWNED BY schema_app; DROP ROLE schema_app")
+}
+
+func TestMigrateThroughPgBouncer(t *testing.T) {
+	dsn := pgtest.PgBouncer(t, pgtest.DSN(t)) + "&default_query_exec_mode=simple_protocol"
+	db := driver{name: "pgx"}.open(t, dsn)
+	migrate(t, db, schema.Postgres, "")
+	mustHaveTables(t, db, schema.Postgres, "")
+}
+
+func TestMigrateEndsWithItsContext(t *testing.T) {
+	each(t, func(t *testing.T, d driver) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, _, err := schema.Migrate(ctx, d.open(t, d.fresh(t)), d.dialect, ""); !errors.Is(err, context.Canceled) {
+			t.Errorf("Migrate = %v", err)
+		}
+	})
+}
+
+func TestPrefix(t *testing.T) {
+	tests := []struct {
+		dialect schema.Dialect
+		name    string
+		want    string // empty: refused
+	}{
+		{schema.Postgres, "", `"hookonce".`},
+		{schema.SQLite, "", "hookonce_"},
+		{schema.Postgres, "a1_b", `"a1_b".`},
+		{schema.SQLite, "a1_b", "a1_b_"},
+		{schema.Postgres, strings.Repeat("a", 48), `"` + strings.Repeat("a", 48) + `".`},
+		{schema.Postgres, strings.Repeat("a", 49), ""},
+		{schema.Postgres, "pg_mine", ""},
+		{schema.Postgres, "Upper", ""},
+		{schema.Postgres, `a"; DROP TABLE x; --`, ""},
+		{schema.SQLite, "1a", ""},
+		{schema.SQLite, "a b", ""},
+		{"oracle", "", ""},
+	}
+	for _, tt := range tests {
+		got, err := schema.Prefix(tt.dialect, tt.name)
+		if got != tt.want || (err != nil) != (tt.want == "") {
+			t.Errorf("Prefix(%s, %q) = %q, %v; want %q", tt.dialect, tt.name, got, err, tt.want)
+		}
+	}
+}
