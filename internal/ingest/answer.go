@@ -1,0 +1,156 @@
+package ingest
+
+import (
+	"encoding/json"
+	"mime"
+	"net/http"
+	"strconv"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// answer is what a request is answered when nothing went wrong.
+type answer struct {
+	status      int
+	contentType []string
+	verdict     []string // Hookonce-Status; nil where nothing was accepted
+	body        []byte
+}
+
+// Header values that every answer shares. The server only reads them.
+var (
+	jsonType    = []string{"application/json"}
+	textType    = []string{"text/plain; charset=utf-8"}
+	problemType = []string{"application/problem+json"}
+	nosniff     = []string{"nosniff"}
+
+	verdicts = map[journal.Status][]string{
+		journal.Accepted:  {string(journal.Accepted)},
+		journal.Duplicate: {string(journal.Duplicate)},
+		journal.Conflict:  {string(journal.Conflict)},
+		journal.Unkeyed:   {string(journal.Unkeyed)},
+	}
+)
+
+func (a *answer) write(w http.ResponseWriter) {
+	h := w.Header()
+	if a.contentType != nil {
+		h["Content-Type"] = a.contentType
+	}
+	h["X-Content-Type-Options"] = nosniff
+	if a.verdict != nil {
+		h["Hookonce-Status"] = a.verdict
+	}
+	w.WriteHeader(a.status)
+	if len(a.body) > 0 {
+		_, _ = w.Write(a.body) // the events are durable whether or not the sender hears it
+	}
+}
+
+// inert returns a provider's answer as text or JSON that no browser renders: a handshake echoes what
+// the sender chose.
+func inert(a hookonce.Answer) answer {
+	contentType := textType
+	if media, _, err := mime.ParseMediaType(a.ContentType); err == nil && (media == "application/json" || media == "text/plain") {
+		contentType = []string{a.ContentType}
+	}
+	if len(a.Body) == 0 {
+		contentType = nil
+	}
+	status := a.Status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	return answer{status: status, contentType: contentType, body: a.Body}
+}
+
+// required returns the provider's own acknowledgement, or nil when any answer of 200 will do and the
+// sender can be told what became of the event.
+func required(ok hookonce.Answer) *answer {
+	if (ok.Status == 0 || ok.Status == http.StatusOK) && len(ok.Body) == 0 {
+		return nil
+	}
+	a := inert(ok)
+	return &a
+}
+
+// tally counts the results of one request by status.
+type tally struct{ accepted, duplicates, conflicts, unkeyed int }
+
+func (t *tally) add(s journal.Status) {
+	switch s {
+	case journal.Accepted:
+		t.accepted++
+	case journal.Duplicate:
+		t.duplicates++
+	case journal.Conflict:
+		t.conflicts++
+	case journal.Unkeyed:
+		t.unkeyed++
+	}
+}
+
+// status is that of the whole request: new work outranks copies, and what a person should look at
+// outranks what is ordinary. Without events there was nothing to repeat.
+func (t *tally) status() journal.Status {
+	switch {
+	case t.accepted > 0:
+		return journal.Accepted
+	case t.unkeyed > 0:
+		return journal.Unkeyed
+	case t.conflicts > 0:
+		return journal.Conflict
+	case t.duplicates > 0:
+		return journal.Duplicate
+	}
+	return journal.Accepted
+}
+
+// single is the answer to a request of one event: {"status":"accepted","key":"evt_1"}.
+func single(s journal.Status, key string) answer {
+	body := make([]byte, 0, 64+len(key))
+	body = append(body, `{"status":"`...)
+	body = append(body, s...)
+	if key != "" {
+		body = append(body, `","key":`...)
+		body = appendJSONString(body, key)
+		body = append(body, "}\n"...)
+	} else {
+		body = append(body, "\"}\n"...)
+	}
+	return answer{status: http.StatusOK, contentType: jsonType, verdict: verdicts[s], body: body}
+}
+
+// batch is the answer to a request of several events, or none, with the counts.
+func (t *tally) batch() answer {
+	s := t.status()
+	body := append([]byte(`{"status":"`), s...)
+	body = append(body, '"')
+	body = appendCount(body, journal.Accepted, t.accepted)
+	body = appendCount(body, journal.Duplicate, t.duplicates)
+	body = appendCount(body, journal.Conflict, t.conflicts)
+	body = appendCount(body, journal.Unkeyed, t.unkeyed)
+	body = append(body, "}\n"...)
+	return answer{status: http.StatusOK, contentType: jsonType, verdict: verdicts[s], body: body}
+}
+
+func appendCount(b []byte, name journal.Status, n int) []byte {
+	b = append(b, `,"`...)
+	b = append(b, name...)
+	b = append(b, `":`...)
+	return strconv.AppendInt(b, int64(n), 10)
+}
+
+// appendJSONString appends s as a JSON string. Keys are nearly always plain.
+func appendJSONString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			quoted, _ := json.Marshal(s) // a string always encodes
+			return append(b, quoted...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}

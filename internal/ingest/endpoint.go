@@ -1,0 +1,186 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// endpoint serves one source.
+type endpoint struct {
+	source        Source
+	required      *answer // the provider's own acknowledgement, where it insists on one
+	journal       Journal
+	now           func() time.Time
+	bodyTimeout   time.Duration
+	acceptTimeout time.Duration
+	metrics       sourceMetrics
+	log           eventLog
+}
+
+func newEndpoint(s Source, o Options, m *metrics) *endpoint {
+	if s.MaxBody == 0 {
+		s.MaxBody = DefaultMaxBody
+	}
+	e := &endpoint{
+		source:        s,
+		journal:       o.Journal,
+		now:           o.Now,
+		bodyTimeout:   o.BodyTimeout,
+		acceptTimeout: o.AcceptTimeout,
+		metrics:       m.of(s.Name),
+		log:           newEventLog(o.Logger, s.Name),
+	}
+	if s.Provider != nil {
+		e.required = required(s.Provider.OK())
+	}
+	return e
+}
+
+// ServeHTTP answers one delivery, and panics never.
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := e.now()
+	e.metrics.received.Inc()
+	a, err := e.handle(w, r, start)
+	if err != nil {
+		e.refuse(w, r, err)
+	} else {
+		a.write(w)
+	}
+	e.metrics.seconds.Observe(e.now().Sub(start).Seconds())
+}
+
+// refuse answers with the problem that err stands for.
+func (e *endpoint) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	p := problemOf(err)
+	e.metrics.rejected[p].Inc()
+	e.log.rejected(r.Context(), e.now(), p, err)
+	p.write(w)
+}
+
+// handle takes one delivery from the wire to the journal. Whatever panics on the way is our fault,
+// and so an error that the sender is asked to retry.
+func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time) (a answer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack())
+		}
+	}()
+	if r.Method != http.MethodPost {
+		return a, errMethod
+	}
+	body, err := readBody(w, r, e.source.MaxBody, e.bodyTimeout)
+	if err != nil {
+		return a, err
+	}
+	delivery, err := e.source.Provider.Open(&hookonce.Request{
+		Method: r.Method, URL: e.url(r), Header: r.Header, Body: body, Now: now,
+	})
+	if err != nil {
+		return a, err
+	}
+	if delivery.Reply != nil {
+		e.log.handshake(r.Context())
+		return inert(*delivery.Reply), nil
+	}
+	if delivery.Unreadable != nil {
+		e.log.unreadable(r.Context(), delivery.Unreadable)
+	}
+	return e.accept(r, delivery.Events, now)
+}
+
+// accept makes the events durable and says what became of them.
+func (e *endpoint) accept(r *http.Request, events []hookonce.Event, now time.Time) (answer, error) {
+	var t tally
+	if len(events) == 0 {
+		return e.acknowledge(t.batch()), nil
+	}
+	entries := e.entries(r.Header, events, now)
+	results, err := e.store(r.Context(), entries)
+	if err != nil {
+		return answer{}, err
+	}
+	var refused error
+	for i, result := range results {
+		if result.Err != nil {
+			refused = fmt.Errorf("%w: key %q: %w", errRowRefused, entries[i].Key, result.Err)
+			continue
+		}
+		t.add(result.Status)
+		e.metrics.events[result.Status].Inc()
+		e.log.event(r.Context(), entries[i], result)
+	}
+	switch {
+	case refused != nil:
+		// The neighbours are stored, and duplicates when the sender comes again.
+		return answer{}, refused
+	case len(entries) == 1:
+		return e.acknowledge(single(t.status(), entries[0].Key)), nil
+	}
+	return e.acknowledge(t.batch()), nil
+}
+
+// store hands the entries to the journal under a deadline of its own: a sender that hangs up does
+// not cancel what it sent.
+func (e *endpoint) store(ctx context.Context, entries []*journal.Entry) ([]journal.Result, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.acceptTimeout)
+	defer cancel()
+	results, err := e.journal.Accept(ctx, entries)
+	if err == nil && len(results) != len(entries) {
+		err = fmt.Errorf("the journal answered %d of %d entries", len(results), len(entries))
+	}
+	return results, err
+}
+
+// entries are the events in the form of the journal. All of them share the request's headers.
+func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time) []*journal.Entry {
+	header := encodeHeader(h)
+	entries := make([]journal.Entry, len(events))
+	pointers := make([]*journal.Entry, len(events))
+	for i := range events {
+		ev := &events[i]
+		entries[i] = journal.Entry{
+			Source:       e.source.Name,
+			Key:          ev.Key,
+			Type:         ev.Type,
+			Digest:       ev.Digest,
+			Header:       header,
+			Body:         ev.Body,
+			Destinations: e.source.Destinations,
+			ReceivedAt:   now,
+		}
+		pointers[i] = &entries[i]
+	}
+	return pointers
+}
+
+// acknowledge is the answer a, or the provider's own where it insists on one, with the header of a.
+func (e *endpoint) acknowledge(a answer) answer {
+	if e.required == nil {
+		return a
+	}
+	own := *e.required
+	own.verdict = a.verdict
+	return own
+}
+
+// url is the address as the provider spells it, for the schemes that sign it. A query that the
+// provider adds to each request belongs to it.
+func (e *endpoint) url(r *http.Request) string {
+	switch public := e.source.PublicURL; {
+	case public == "" && r.TLS != nil:
+		return "https://" + r.Host + r.URL.RequestURI()
+	case public == "":
+		return "http://" + r.Host + r.URL.RequestURI()
+	case r.URL.RawQuery == "" || strings.Contains(public, "?"):
+		return public
+	default:
+		return public + "?" + r.URL.RawQuery
+	}
+}

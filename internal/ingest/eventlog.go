@@ -1,0 +1,75 @@
+package ingest
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// eventLog writes what became of the requests to one source: a line for every event, and lines for
+// rejected requests at a bounded rate, because anybody can cause those.
+type eventLog struct {
+	to    *slog.Logger
+	limit *limiter
+}
+
+// maxRejectedLines is how many rejected requests per second and source are logged one by one.
+const maxRejectedLines = 10
+
+func newEventLog(to *slog.Logger, source string) eventLog {
+	return eventLog{to: to.With("source", source), limit: &limiter{perSecond: maxRejectedLines}}
+}
+
+// event logs one stored or recognised event. Conflicts and unkeyed events want a person's eye.
+func (l eventLog) event(ctx context.Context, e *journal.Entry, r journal.Result) {
+	level := slog.LevelInfo
+	if r.Status == journal.Conflict || r.Status == journal.Unkeyed {
+		level = slog.LevelWarn
+	}
+	if !l.to.Enabled(ctx, level) {
+		return
+	}
+	attrs := [4]slog.Attr{slog.String("key", e.Key), slog.String("type", e.Type), slog.Int64("event", r.ID)}
+	n := 3
+	if r.Redriven {
+		attrs[n] = slog.Bool("redriven", true)
+		n++
+	}
+	l.to.LogAttrs(ctx, level, messages[r.Status], attrs[:n]...)
+}
+
+var messages = map[journal.Status]string{
+	journal.Accepted:  "event accepted",
+	journal.Duplicate: "event is a duplicate",
+	journal.Conflict:  "event has the key of another with other content; the first stands",
+	journal.Unkeyed:   "event accepted without a key; its copies can not be recognised",
+}
+
+func (l eventLog) handshake(ctx context.Context) {
+	l.to.LogAttrs(ctx, slog.LevelInfo, "handshake answered")
+}
+
+func (l eventLog) unreadable(ctx context.Context, err error) {
+	l.to.LogAttrs(ctx, slog.LevelWarn, "verified request could not be read; it is passed on whole", slog.Any("error", err))
+}
+
+// rejected logs a request that was not acknowledged: a warning when the sender is at fault, an error
+// when we are.
+func (l eventLog) rejected(ctx context.Context, now time.Time, p *problem, err error) {
+	suppressed, ok := l.limit.allow(now)
+	if !ok {
+		return
+	}
+	level := slog.LevelWarn
+	if p.status == http.StatusServiceUnavailable {
+		level = slog.LevelError
+	}
+	attrs := []slog.Attr{slog.String("reason", p.reason), slog.Int("status", p.status), slog.Any("error", err)}
+	if suppressed > 0 {
+		attrs = append(attrs, slog.Int("suppressed", suppressed))
+	}
+	l.to.LogAttrs(ctx, level, "request rejected", attrs...)
+}

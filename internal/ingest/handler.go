@@ -1,0 +1,116 @@
+// Package ingest is the door that providers knock on: it reads the raw body under limits, has the
+// provider verify it, has the journal make its events durable, and only then acknowledges.
+//
+// It is served without [http.ServeMux], which answers some spellings of a path with a redirect that
+// webhook senders do not follow.
+package ingest
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Defaults of the settings that may be left zero.
+const (
+	DefaultMaxBody       = 1 << 20 // bytes
+	DefaultBodyTimeout   = 10 * time.Second
+	DefaultAcceptTimeout = 5 * time.Second
+)
+
+// Journal is what ingest needs of the journal.
+type Journal interface {
+	// Accept makes the entries durable and returns one result for each, in order. An error means
+	// that nothing may be acknowledged. The journal may hold on to the entries after it returned.
+	Accept(ctx context.Context, entries []*journal.Entry) ([]journal.Result, error)
+}
+
+// Source is one configured endpoint, served under /in/<Name>.
+type Source struct {
+	// Name is the scope of the source's keys, and the last part of its path.
+	Name string
+	// Provider verifies the requests and says which events they carry.
+	Provider hookonce.Provider
+	// PublicURL is the address that the provider was given, for the schemes that sign it. Empty: it
+	// is put together from the request, which is right where no proxy rewrites it.
+	PublicURL string
+	// MaxBody is the size in bytes of the largest body that is read. Zero means [DefaultMaxBody].
+	MaxBody int64
+	// Destinations are the names of where the events go. None: events are stored and are done.
+	Destinations []string
+}
+
+// Options are the settings of a [Handler].
+type Options struct {
+	// Sources have distinct names.
+	Sources []Source
+	Journal Journal
+	// BodyTimeout is how long the body of a request may take to arrive, where the server's
+	// connection supports deadlines. Zero means [DefaultBodyTimeout].
+	BodyTimeout time.Duration
+	// AcceptTimeout is how long the journal may take. It does not end with the request, because a
+	// sender that hangs up cancels nothing. Zero means [DefaultAcceptTimeout].
+	AcceptTimeout time.Duration
+	// Now is the clock; nil means [time.Now].
+	Now func() time.Time
+	// Logger receives one line per event and per rejected request, never a body or a secret. Nil
+	// discards them.
+	Logger *slog.Logger
+	// Registerer receives the metrics; nil means that they are not exported.
+	Registerer prometheus.Registerer
+}
+
+// Handler serves POST /in/<source> for every configured source, and answers everything else with
+// problem details. It is safe for concurrent use.
+type Handler struct {
+	endpoints map[string]*endpoint
+	unknown   *endpoint // answers for sources that are not configured
+}
+
+// New returns the handler of the sources. It panics when the metrics are registered already.
+func New(o Options) *Handler {
+	o = o.withDefaults()
+	metrics := newMetrics(o.Registerer)
+	h := &Handler{
+		endpoints: make(map[string]*endpoint, len(o.Sources)),
+		unknown:   newEndpoint(Source{}, o, metrics),
+	}
+	for _, s := range o.Sources {
+		h.endpoints[s.Name] = newEndpoint(s, o, metrics)
+	}
+	return h
+}
+
+func (o Options) withDefaults() Options {
+	if o.BodyTimeout == 0 {
+		o.BodyTimeout = DefaultBodyTimeout
+	}
+	if o.AcceptTimeout == 0 {
+		o.AcceptTimeout = DefaultAcceptTimeout
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Registerer == nil {
+		o.Registerer = prometheus.NewRegistry()
+	}
+	return o
+}
+
+// ServeHTTP answers one delivery.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if e, ok := h.endpoints[sourceName(r.URL.Path)]; ok {
+		e.ServeHTTP(w, r)
+		return
+	}
+	h.unknown.refuse(w, r, errUnknownSource)
+}

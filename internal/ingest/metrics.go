@@ -1,0 +1,63 @@
+package ingest
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// metrics are the vectors of all sources.
+type metrics struct {
+	received, accepted, duplicates, conflicts, unkeyed, rejected *prometheus.CounterVec
+
+	seconds *prometheus.HistogramVec
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		r.MustRegister(v)
+		return v
+	}
+	m := &metrics{
+		received:   counter("hookonce_received_total", "Requests received.", "source"),
+		accepted:   counter("hookonce_accepted_total", "Events stored as new under a key.", "source"),
+		duplicates: counter("hookonce_duplicates_total", "Events whose key was stored before, with the same content.", "source"),
+		conflicts:  counter("hookonce_conflicts_total", "Events whose key was stored before with other content.", "source"),
+		unkeyed:    counter("hookonce_unkeyed_total", "Events stored without a key: copies of them can not be recognised.", "source"),
+		rejected:   counter("hookonce_rejected_total", "Requests that were not acknowledged, by reason.", "source", "reason"),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "hookonce_accept_seconds",
+			Help:    "Time from a request's headers to its answer, for requests to a source.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15), // 0.5 ms to 8 s
+		}, []string{"source"}),
+	}
+	r.MustRegister(m.seconds)
+	return m
+}
+
+// sourceMetrics are the children of one source, looked up once.
+type sourceMetrics struct {
+	received prometheus.Counter
+	events   map[journal.Status]prometheus.Counter
+	rejected map[*problem]prometheus.Counter
+	seconds  prometheus.Observer
+}
+
+func (m *metrics) of(source string) sourceMetrics {
+	s := sourceMetrics{
+		received: m.received.WithLabelValues(source),
+		events: map[journal.Status]prometheus.Counter{
+			journal.Accepted:  m.accepted.WithLabelValues(source),
+			journal.Duplicate: m.duplicates.WithLabelValues(source),
+			journal.Conflict:  m.conflicts.WithLabelValues(source),
+			journal.Unkeyed:   m.unkeyed.WithLabelValues(source),
+		},
+		rejected: make(map[*problem]prometheus.Counter),
+		seconds:  m.seconds.WithLabelValues(source),
+	}
+	for _, p := range problems() {
+		s.rejected[p] = m.rejected.WithLabelValues(source, p.reason)
+	}
+	return s
+}

@@ -1,0 +1,143 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// problem is a refusal as the sender reads it (RFC 9457). What the log says is elsewhere: a sender
+// that is not verified learns nothing that helps it to become so.
+type problem struct {
+	status int
+	reason string // label of the metric, and the extension member "reason"
+	name   string // last part of the type
+	title  string
+	detail string
+	// hangUp ends the connection after the answer, where the rest of the body is not worth reading.
+	hangUp bool
+}
+
+func (p *problem) Error() string { return p.reason }
+
+// The sender's mistakes.
+var (
+	errUnknownSource = &problem{status: http.StatusNotFound, reason: "unknown_source", name: "unknown-source",
+		title: "Unknown source", detail: "No source is configured under this path; the path of a source is /in/<name>."}
+	errMethod = &problem{status: http.StatusMethodNotAllowed, reason: "method", name: "method-not-allowed",
+		title: "Method not allowed", detail: "Events are sent with POST."}
+	errTooLarge = &problem{status: http.StatusRequestEntityTooLarge, reason: "too_large", name: "body-too-large",
+		title: "Body too large", detail: "The body is larger than this source accepts.", hangUp: true}
+	errTruncated = &problem{status: http.StatusBadRequest, reason: "truncated", name: "body-truncated",
+		title: "Body truncated", detail: "The body ended early or was not framed as HTTP asks.", hangUp: true}
+	errSlow = &problem{status: http.StatusRequestTimeout, reason: "slow", name: "body-too-slow",
+		title: "Body too slow", detail: "The body did not arrive in time.", hangUp: true}
+)
+
+// Our own failures: the sender is asked to come again, never told that it did something wrong.
+var (
+	errFull        = unavailable("queue_full", "More events are waiting to be stored than memory is set aside for.")
+	errClosed      = unavailable("closing", "The gateway is shutting down.")
+	errStore       = unavailable("store", "The event could not be stored.")
+	errTimeout     = unavailable("timeout", "The event could not be stored in time.")
+	errRowRefused  = unavailable("row_refused", "At least one event of this request could not be stored.")
+	errPanic       = unavailable("panic", "The request could not be handled.")
+	errUnspecified = unavailable("internal", "The request could not be handled.")
+)
+
+func unavailable(reason, detail string) *problem {
+	return &problem{status: http.StatusServiceUnavailable, reason: reason, name: "unavailable",
+		title: "Temporarily unavailable", detail: detail + " Nothing is acknowledged: send it again."}
+}
+
+// rejections are the answers to requests that are not verified, by reason. They differ in the reason
+// alone, which names what the sender already knows.
+var rejections = map[string]*problem{
+	hookonce.ReasonSignatureMissing:   unverified(hookonce.ReasonSignatureMissing, "The request carries no signature."),
+	hookonce.ReasonSignatureMalformed: unverified(hookonce.ReasonSignatureMalformed, "The signature is not in the form that this source expects."),
+	hookonce.ReasonSignatureMismatch:  unverified(hookonce.ReasonSignatureMismatch, "The signature does not belong to this body and this source."),
+	hookonce.ReasonTimestampMissing:   unverified(hookonce.ReasonTimestampMissing, "The signed timestamp is missing or not a number."),
+	hookonce.ReasonTimestampOld:       unverified(hookonce.ReasonTimestampOld, "The signed timestamp is too old."),
+	hookonce.ReasonTimestampFuture:    unverified(hookonce.ReasonTimestampFuture, "The signed timestamp is in the future."),
+}
+
+// errUnverified answers for a reason that is not in the closed set.
+var errUnverified = unverified("unverified", "The request could not be verified.")
+
+func unverified(reason, detail string) *problem {
+	return &problem{status: http.StatusUnauthorized, reason: reason, name: "unverified",
+		title: "Not verified", detail: detail}
+}
+
+// problems lists every refusal, so that each has its counter before it first happens.
+func problems() []*problem {
+	all := []*problem{errUnknownSource, errMethod, errTooLarge, errTruncated, errSlow,
+		errFull, errClosed, errStore, errTimeout, errRowRefused, errPanic, errUnspecified, errUnverified}
+	for _, p := range rejections {
+		all = append(all, p)
+	}
+	return all
+}
+
+// problemOf is the one place that turns an error into an answer. What it does not know is our fault.
+func problemOf(err error) *problem {
+	var p *problem
+	var reject *hookonce.RejectError
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &reject):
+		if p, ok := rejections[reject.Reason]; ok {
+			return p
+		}
+		return errUnverified
+	case errors.Is(err, journal.ErrFull):
+		return errFull
+	case errors.Is(err, journal.ErrClosed):
+		return errClosed
+	case errors.Is(err, context.DeadlineExceeded):
+		return errTimeout
+	case errors.Is(err, journal.ErrUnavailable):
+		return errStore
+	}
+	return errUnspecified
+}
+
+// retryAfter is the Retry-After of our own failures, in seconds. Providers that honour it would
+// otherwise wait for minutes; most outages of a queue or a store are shorter.
+const retryAfter = "5"
+
+func (p *problem) write(w http.ResponseWriter) {
+	h := w.Header()
+	h["Content-Type"] = problemType
+	h["X-Content-Type-Options"] = nosniff
+	switch p.status {
+	case http.StatusMethodNotAllowed:
+		h.Set("Allow", http.MethodPost)
+	case http.StatusServiceUnavailable:
+		h.Set("Retry-After", retryAfter)
+	}
+	if p.hangUp {
+		h.Set("Connection", "close")
+	}
+	w.WriteHeader(p.status)
+	_, _ = w.Write(p.body()) // the sender may be gone; its copy comes again
+}
+
+func (p *problem) body() []byte {
+	body, err := json.Marshal(struct {
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail"`
+		Reason string `json:"reason"`
+	}{"urn:hookonce:problem:" + p.name, p.title, p.status, p.detail, p.reason})
+	if err != nil {
+		panic(err) // strings and an int always encode
+	}
+	return append(body, '\n')
+}
