@@ -1,0 +1,60 @@
+package deliver
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+type metrics struct {
+	attempts       *prometheus.CounterVec
+	firstFailures  *prometheus.CounterVec
+	deliverySecs   *prometheus.HistogramVec
+	attemptSeconds *prometheus.HistogramVec
+	inFlight       prometheus.Gauge
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookonce_attempts_total",
+			Help: "Attempts to deliver, by outcome: done, failed (to be retried), dead (given up), pending (cancelled by a shutdown).",
+		}, []string{"source", "destination", "outcome"}),
+		firstFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookonce_first_attempt_failures_total",
+			Help: "Events whose first attempt since they were accepted or re-driven failed.",
+		}, []string{"source", "destination"}),
+		deliverySecs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "hookonce_delivery_seconds",
+			Help:    "Time from the receipt of an event to its delivery, retries included.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 14), // 1 ms to 19 h
+		}, []string{"source", "destination"}),
+		attemptSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "hookonce_attempt_seconds",
+			Help:    "Time that one attempt took until the status of its answer.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16), // 0.5 ms to 16 s
+		}, []string{"destination"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "hookonce_attempts_in_flight",
+			Help: "Attempts that are under way.",
+		}),
+	}
+	r.MustRegister(m.attempts, m.firstFailures, m.deliverySecs, m.attemptSeconds, m.inFlight)
+	return m
+}
+
+func (m *metrics) observe(w *journal.Work, o journal.Outcome) {
+	m.attempts.WithLabelValues(w.Source, w.Destination, string(o.State)).Inc()
+	if o.State == journal.Pending {
+		return
+	}
+	m.attemptSeconds.WithLabelValues(w.Destination).Observe(o.Duration.Seconds())
+	if o.State == journal.Done {
+		took := o.Started.Add(o.Duration).Sub(w.ReceivedAt)
+		m.deliverySecs.WithLabelValues(w.Source, w.Destination).Observe(took.Seconds())
+		return
+	}
+	if w.Tries <= 1 {
+		m.firstFailures.WithLabelValues(w.Source, w.Destination).Inc()
+	}
+}
