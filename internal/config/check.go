@@ -1,0 +1,90 @@
+package config
+
+import "strings"
+
+// check looks at what no single setting can tell.
+func (l *loader) check() {
+	l.checkRetention()
+	l.checkNames()
+	for i := range l.cfg.Sources {
+		l.checkSource(&l.cfg.Sources[i])
+	}
+	if len(l.cfg.Sources) == 0 && l.in.Path != "" && len(l.problems) == 0 {
+		l.fault(place{name: l.in.Path}, "no source is configured; add one under sources: with name, provider, secrets and to")
+	}
+	l.checkQueue()
+	if l.cfg.Listen == l.cfg.Admin && !strings.HasSuffix(l.cfg.Listen, ":0") {
+		l.fault(l.cfg.where("admin"), "admin: %s is the address of listen as well; write another port", l.cfg.Admin)
+	}
+	l.misspelt()
+}
+
+// where returns the place that the first of the given settings came from.
+func (c *Config) where(keys ...string) place {
+	for _, key := range keys {
+		if g, ok := c.origin[key]; ok {
+			return g.at
+		}
+	}
+	return place{}
+}
+
+func (l *loader) checkQueue() {
+	if q := l.cfg.Queue; q.Batch > q.Events {
+		l.fault(l.cfg.where("queue.batch", "queue.events"), "queue.batch: %d is more than queue.events, %d; write at most that", q.Batch, q.Events)
+	}
+}
+
+func (l *loader) checkRetention() {
+	r := l.cfg.Retention
+	if r.Bodies > r.IDs {
+		l.fault(l.cfg.where("retention.bodies", "retention.ids"), "retention.bodies: %s is longer than retention.ids, %s; write at most that", showDuration(r.Bodies), showDuration(r.IDs))
+	}
+}
+
+func (l *loader) checkNames() {
+	seen := map[string]place{}
+	for _, s := range l.cfg.Sources {
+		at := s.where("name")
+		if s.Name == "" {
+			continue
+		}
+		if first, twice := seen[s.Name]; twice {
+			l.fault(at, "name: a source called %q exists already, at %s; write another name", s.Name, first)
+			continue
+		}
+		seen[s.Name] = at
+	}
+}
+
+// where returns the place that a setting of the source came from, or that of the source.
+func (s *Source) where(key string) place {
+	if g, ok := s.origin[key]; ok {
+		return g.at
+	}
+	return s.at
+}
+
+// checkSource looks for what a source lacks. What is there but wrong is reported already.
+func (l *loader) checkSource(s *Source) {
+	l.required(s, "name", "billing")
+	l.required(s, "provider", "stripe")
+	if s.Provider != "" {
+		l.checkProvider(s)
+	}
+	if !s.has("to") {
+		l.warn(s.at, "source %q has no destination: its events are stored and delivered nowhere; write to: URL", s.Name)
+	}
+}
+
+func (l *loader) required(s *Source, key, example string) {
+	if !s.has(key) {
+		l.fault(s.at, "a source lacks its %s; write %s: and a value such as %s", key, key, example)
+	}
+}
+
+// has reports whether the setting was written anywhere, rightly or wrongly.
+func (s *Source) has(key string) bool {
+	_, ok := s.origin[key]
+	return ok
+}

@@ -1,0 +1,193 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+const oneSource = `
+listen: 127.0.0.1:1
+sources:
+  - name: billing
+    provider: stripe
+    secrets: ["env:STRIPE"]
+    to: http://127.0.0.1:3000/
+`
+
+// input puts a configuration together from all layers. Without a file, path is empty.
+func input(t *testing.T, file string, environ []string, args ...string) Input {
+	t.Helper()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	Flags(fs)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Environ: append([]string{"STRIPE=whsec_test", "NEW=whsec_new"}, environ...), Flags: fs, ReadFile: readFile}
+	if file != "" {
+		in.Path, in.Data = "hookonce.yaml", []byte(file)
+	}
+	return in
+}
+
+func TestPrecedence(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		file    string
+		environ []string
+		args    []string
+		want    string
+	}{
+		{"default", "", nil, nil, "127.0.0.1:8080"},
+		{"file over default", oneSource, nil, nil, "127.0.0.1:1"},
+		{"environment over file", oneSource, []string{"HOOKONCE_LISTEN=127.0.0.1:2"}, nil, "127.0.0.1:2"},
+		{"last of two variables", "", []string{"HOOKONCE_LISTEN=127.0.0.1:2", "HOOKONCE_LISTEN=127.0.0.1:4"}, nil, "127.0.0.1:4"},
+		{"flag over environment", oneSource, []string{"HOOKONCE_LISTEN=127.0.0.1:2"}, []string{"--listen", "127.0.0.1:3"}, "127.0.0.1:3"},
+		{"flag over file", oneSource, nil, []string{"--listen=127.0.0.1:3"}, "127.0.0.1:3"},
+		{"a flag that repeats the default", oneSource, nil, []string{"--listen=127.0.0.1:8080"}, "127.0.0.1:8080"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg, err := Load(input(t, c.file, c.environ, c.args...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cfg.Listen != c.want {
+				t.Errorf("listen = %s, want %s", cfg.Listen, c.want)
+			}
+		})
+	}
+}
+
+// TestEverySettingHasThreeNames sets each setting once through the file, the environment and a flag,
+// and finds it where it belongs.
+func TestEverySettingHasThreeNames(t *testing.T) {
+	examples := map[string]string{
+		"listen": "127.0.0.1:7", "admin": "127.0.0.1:9", "store": "sqlite:other.db", "schema": "other",
+		"migrate": "false", "log.level": "warn", "log.format": "json", "shutdown_timeout": "3s",
+		"queue.events": "1000", "queue.bytes": "3MiB", "queue.batch": "7",
+		"delivery.concurrency": "5", "delivery.timeout": "4s", "delivery.attempts": "6", "delivery.lease": "8s",
+		"retention.ids": "100d", "retention.bodies": "2d",
+	}
+	for _, f := range settings {
+		example, ok := examples[f.key]
+		if !ok {
+			t.Errorf("%s has no example here; add one that is not its default", f.key)
+			continue
+		}
+		for layer, in := range map[string]Input{
+			"file":        input(t, nested(f.key, example)+oneSource[len("\nlisten: 127.0.0.1:1"):], nil),
+			"environment": input(t, "", []string{f.envName() + "=" + example}),
+			"flag":        input(t, "", nil, "--"+f.flagName()+"="+example),
+		} {
+			cfg, err := Load(in)
+			if err != nil {
+				t.Errorf("%s from %s: %v", f.key, layer, err)
+				continue
+			}
+			if got := f.bind(cfg).show(); got != example {
+				t.Errorf("%s from %s = %s, want %s", f.key, layer, got, example)
+			}
+		}
+	}
+}
+
+// nested writes a.b: v as a group.
+func nested(key, text string) string {
+	if outer, inner, ok := strings.Cut(key, "."); ok {
+		return fmt.Sprintf("%s: {%s: %s}", outer, inner, text)
+	}
+	return key + ": " + text
+}
+
+func TestSourceFromFlagsAndEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		file    string
+		environ []string
+		args    []string
+		want    []string // name provider secrets to
+	}{
+		{"flags alone", "", nil,
+			[]string{"--source", "a", "--provider", "stripe", "--secret", "env:NEW", "--secret", "file:/run/secrets/good", "--to", "http://h/"},
+			[]string{"a stripe whsec_new,from a file http://h/"}},
+		{"environment alone", "",
+			[]string{"HOOKONCE_SOURCE=a", "HOOKONCE_PROVIDER=stripe", "HOOKONCE_SECRET=env:NEW literal", "HOOKONCE_TO=http://h/"}, nil,
+			[]string{"a stripe whsec_new,literal http://h/"}},
+		{"beside the file", oneSource, nil,
+			[]string{"--source", "a", "--provider", "github", "--secret", "env:NEW", "--to", "http://h/"},
+			[]string{"billing stripe whsec_test http://127.0.0.1:3000/", "a github whsec_new http://h/"}},
+		{"over the file", oneSource, []string{"HOOKONCE_TO=http://env/"},
+			[]string{"--source", "billing", "--secret", "env:NEW"},
+			[]string{"billing stripe whsec_new http://env/"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg, err := Load(input(t, c.file, c.environ, c.args...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, s := range cfg.Sources {
+				var revealed []string
+				for _, secret := range s.Secrets {
+					revealed = append(revealed, secret.Reveal())
+				}
+				got = append(got, strings.Join([]string{s.Name, s.Provider, strings.Join(revealed, ","), s.To}, " "))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestFaultsNameTheirLayer(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		file    string
+		environ []string
+		args    []string
+		want    string
+	}{
+		{"a flag", "", nil, []string{"--listen", "x"}, `--listen: listen: "x" is not an address; write host:port, such as 127.0.0.1:8080`},
+		{"a variable", "", []string{"HOOKONCE_MIGRATE=1"}, nil, `HOOKONCE_MIGRATE: migrate: "1" is neither true nor false; write one of these`},
+		{"an empty variable", "", []string{"HOOKONCE_STORE="}, nil,
+			"HOOKONCE_STORE: store: this names no store; write sqlite:hookonce.db or postgres://user:password@host:5432/database"},
+		{"a source without its name", "", []string{"HOOKONCE_TO=http://h/"}, []string{"--provider", "stripe"},
+			"HOOKONCE_TO: this describes a source, but not which; add --source NAME or HOOKONCE_SOURCE\n" +
+				"--provider: this describes a source, but not which; add --source NAME or HOOKONCE_SOURCE"},
+		{"a fault in the file that a flag overrides", strings.Replace(oneSource, "127.0.0.1:1", "x", 1), nil, []string{"--listen", "127.0.0.1:3"},
+			`hookonce.yaml:2:9: listen: "x" is not an address; write host:port, such as 127.0.0.1:8080`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Load(input(t, c.file, c.environ, c.args...))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestReplacedSecretNeedNotExist: a reference in the file that a flag replaces is not followed.
+func TestReplacedSecretNeedNotExist(t *testing.T) {
+	file := strings.Replace(oneSource, "env:STRIPE", "env:GONE", 1)
+	if _, err := Load(input(t, file, nil, "--source=billing", "--secret=env:NEW")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMisspeltVariablesWarn(t *testing.T) {
+	cfg, err := Load(input(t, "", []string{"HOOKONCE_LISTN=x", "HOOKONCE_SERVICE_HOST=10.0.0.1", "HOOKONCE_PORT=tcp://10.0.0.1:80"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"HOOKONCE_LISTN: this is not a setting; did you mean HOOKONCE_LISTEN?"}
+	if diff := cmp.Diff(want, cfg.Warnings); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,170 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Input is everything that a configuration is read from.
+type Input struct {
+	// Path is the file's name as it appears in messages. Empty: there is no file, and a
+	// configuration without sources is allowed.
+	Path string
+	// Data is the file's content.
+	Data []byte
+	// Environ is the environment, in the form of os.Environ.
+	Environ []string
+	// Flags are the flags that [Flags] declared, parsed. Nil: none.
+	Flags *pflag.FlagSet
+	// ReadFile reads the files that secrets refer to, as os.ReadFile does.
+	ReadFile func(name string) ([]byte, error)
+}
+
+// env returns a variable of the environment; the last of several counts, as in os/exec.
+func (in Input) env(name string) (string, bool) {
+	for _, kv := range slices.Backward(in.Environ) {
+		if key, value, ok := strings.Cut(kv, "="); ok && key == name {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// Load reads a configuration: defaults, then the file, then HOOKONCE_ variables, then flags, each
+// overriding what came before. An error is of type [Problems] and holds every fault that was found.
+func Load(in Input) (*Config, error) {
+	l := &loader{in: in, cfg: new(Config)}
+	global, sources := l.file()
+	l.cfg.origin = apply(l, l.cfg, settings, global, environment(in, settings), flags(in, settings))
+	l.sources(sources)
+	l.check()
+	if len(l.problems) > 0 {
+		return nil, l.problems.sorted()
+	}
+	return l.cfg, nil
+}
+
+// loader gathers a configuration and what is wrong with it.
+type loader struct {
+	in       Input
+	cfg      *Config
+	problems Problems
+}
+
+func (l *loader) fault(at place, format string, args ...any) {
+	l.problems = append(l.problems, Problem{at, fmt.Sprintf(format, args...)})
+}
+
+func (l *loader) warn(at place, format string, args ...any) {
+	l.cfg.Warnings = append(l.cfg.Warnings, Problem{at, fmt.Sprintf(format, args...)}.Error())
+}
+
+// given is what one layer says about one setting: one text, several for a list, none if what stands
+// there has the wrong form and is reported already.
+type given struct {
+	at    place
+	texts []located
+}
+
+// located is a text with its place.
+type located struct {
+	text string
+	at   place
+}
+
+// layer is what one place of configuration says, by key.
+type layer map[string]given
+
+// apply sets the fields of c from the layers, the later ones winning, and returns where each setting
+// came from. Faults are reported even in what a later layer overrides.
+func apply[C any](l *loader, c *C, fields []field[C], layers ...layer) layer {
+	origin := layer{}
+	for _, f := range fields {
+		f.reset(c)
+		for _, from := range layers {
+			if g, ok := from[f.key]; ok {
+				set(l, f.bind(c), f.key, g)
+				origin[f.key] = g
+			}
+		}
+	}
+	return origin
+}
+
+// set gives one value its texts.
+func set(l *loader, v value, key string, g given) {
+	if many, ok := v.(list); ok {
+		many.clear()
+	}
+	for _, t := range g.texts {
+		if err := v.set(t.text); err != nil {
+			l.fault(t.at, "%s: %v", key, err)
+		}
+	}
+}
+
+// sources builds the sources of the file and the one that the environment and the flags describe.
+func (l *loader) sources(fromFile []fileSource) {
+	env, cmd := environment(l.in, sourceSettings), flags(l.in, sourceSettings)
+	named, ok := cmd["name"]
+	if !ok {
+		named = env["name"]
+	}
+	for _, s := range fromFile {
+		layers := []layer{s.settings}
+		if named.text() != "" && s.settings["name"].text() == named.text() {
+			layers = append(layers, env, cmd)
+			env, cmd, named = nil, nil, given{}
+		}
+		l.source(s.at, layers...)
+	}
+	if len(named.texts) > 0 {
+		l.source(named.at, env, cmd)
+		return
+	}
+	for _, at := range slices.Concat(places(env), places(cmd)) {
+		l.fault(at, "this describes a source, but not which; add --source NAME or HOOKONCE_SOURCE")
+	}
+}
+
+// text returns the only text of a setting that is no list.
+func (g given) text() string {
+	if len(g.texts) == 0 {
+		return ""
+	}
+	return g.texts[0].text
+}
+
+// places returns where the settings of a layer were written, in the order of the table.
+func places(from layer) []place {
+	var all []place
+	for _, f := range sourceSettings {
+		if g, ok := from[f.key]; ok {
+			all = append(all, g.at)
+		}
+	}
+	return all
+}
+
+// source builds one source from its layers and resolves its secrets.
+func (l *loader) source(at place, layers ...layer) {
+	s := Source{at: at}
+	s.origin = apply(l, &s, sourceSettings, layers...)
+	for i := range s.Secrets {
+		if err := s.Secrets[i].resolve(l.in); err != nil {
+			l.fault(s.origin.secret(i), "secrets: %v", err)
+		}
+	}
+	l.cfg.Sources = append(l.cfg.Sources, s)
+}
+
+// secret returns where the i-th secret was written.
+func (o layer) secret(i int) place {
+	if g := o["secrets"]; i < len(g.texts) {
+		return g.texts[i].at
+	}
+	return o["secrets"].at
+}

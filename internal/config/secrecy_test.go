@@ -1,0 +1,46 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// TestSecretsStaySecret puts one secret everywhere where a configuration can hold one, rightly and
+// wrongly, and looks for it in everything that is printed.
+func TestSecretsStaySecret(t *testing.T) {
+	const secret = "hunter2"
+	for _, file := range []string{
+		"sources:\n  - name: a\n    provider: stripe\n    secrets: [hunter2]\n    to: http://h/\n",
+		"sources:\n  - name: a\n    provider: stripe\n    secrets: hunter2\n    to: http://h/\n",
+		"sources:\n  - name: a\n    provider: stripe\n    secrets: [[hunter2]]\n    to: http://h/\n",
+		"sources:\n  - name: a\n    provider: stripe\n    secrets: {hunter2: hunter2}\n    to: http://u:hunter2@h/\n",
+		"sources:\n  - name: a\n    provider: stripe\n    secrets: [\"env:S\"]\n    to: \"http://u:hunter2@h:x/\"\n",
+		"store: postgres://u:hunter2@h/db\n" + oneSource,
+		"store: postgres://h/db?user=u&password=hunter2\n" + oneSource,
+		"store: \"postgres://u:hunter2@h:port/db\"\n",
+		"store: postgres://u:hunter2@/db\n",
+		"store: host=h password=hunter2\n",
+	} {
+		in := Input{Path: "hookonce.yaml", Data: []byte(file), Environ: []string{"S=hunter2", "STRIPE=hunter2"}}
+		if out := outcome(in); strings.Contains(out, secret) {
+			t.Errorf("%q shows its secret:\n%s", file, out)
+		}
+		cfg, err := Load(in)
+		if err != nil {
+			continue
+		}
+		var log bytes.Buffer
+		s := cfg.Sources[0].Secrets[0]
+		slog.New(slog.NewTextHandler(&log, nil)).Info("x", "secret", s, "store", cfg.Store.String())
+		fmt.Fprintf(&log, "%v %+v %#v %s", s, s, s, s)
+		if strings.Contains(log.String(), secret) {
+			t.Errorf("%q logs its secret:\n%s", file, log.String())
+		}
+		if s.Reveal() != secret {
+			t.Errorf("Reveal() = %q", s.Reveal())
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+)
+
+// mask stands for what is not shown.
+const mask = "****"
+
+// Secret is a verification secret. It prints as its reference, or masked: only [Secret.Reveal]
+// returns the secret itself.
+type Secret struct {
+	ref   string // as configured: env:NAME, file:PATH, or the literal
+	value string
+}
+
+// LiteralSecret returns a secret that was not configured by reference.
+func LiteralSecret(value string) Secret { return Secret{ref: value, value: value} }
+
+// Reveal returns the secret.
+func (s Secret) Reveal() string { return s.value }
+
+// String returns env:NAME or file:PATH as configured, and a mask for a literal.
+func (s Secret) String() string {
+	if strings.HasPrefix(s.ref, "env:") || strings.HasPrefix(s.ref, "file:") {
+		return s.ref
+	}
+	return mask
+}
+
+// GoString keeps the secret out of %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// LogValue keeps the secret out of logs.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// secrets is the setting "secrets". It keeps references; they are resolved when every layer is read,
+// so that a reference which a flag replaces need not exist.
+type secrets struct{ to *[]Secret }
+
+func (v secrets) clear() { *v.to = nil }
+
+func (v secrets) set(s string) error {
+	err := checkReference(s)
+	if err != nil {
+		s = "" // nothing to resolve, but it keeps its place in the list
+	}
+	*v.to = append(*v.to, Secret{ref: s})
+	return err
+}
+
+func checkReference(s string) error {
+	switch s {
+	case "":
+		return errors.New("the secret is empty; write env:NAME, file:PATH or the secret itself")
+	case "env:", "file:":
+		return fmt.Errorf("%q lacks what to read; write env:NAME or file:PATH", s)
+	}
+	return nil
+}
+
+func (v secrets) show() string { return strings.Join(v.items(), " ") }
+
+func (v secrets) items() []string {
+	var shown []string
+	for _, s := range *v.to {
+		shown = append(shown, s.String())
+	}
+	return shown
+}
+
+// resolve reads the secret that the reference names.
+func (s *Secret) resolve(in Input) error {
+	if name, ok := strings.CutPrefix(s.ref, "env:"); ok {
+		return s.fromEnv(name, in)
+	}
+	if path, ok := strings.CutPrefix(s.ref, "file:"); ok {
+		return s.fromFile(path, in)
+	}
+	s.value = s.ref
+	return nil
+}
+
+func (s *Secret) fromEnv(name string, in Input) error {
+	value, ok := in.env(name)
+	if !ok {
+		return fmt.Errorf("the environment variable %s is not set; set it to the secret", name)
+	}
+	if value == "" {
+		return fmt.Errorf("the environment variable %s is empty; set it to the secret", name)
+	}
+	s.value = value
+	return nil
+}
+
+func (s *Secret) fromFile(path string, in Input) error {
+	if in.ReadFile == nil {
+		return fmt.Errorf("the file %s can not be read here; write env:NAME or the secret itself", path)
+	}
+	data, err := in.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the file %s does not exist; create it with the secret in it", path)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("the file %s can not be read by this user; change its owner or mode", path)
+	case err != nil:
+		return fmt.Errorf("the file can not be read: %w", err)
+	}
+	value := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
+	if value == "" {
+		return fmt.Errorf("the file %s is empty; put the secret into it", path)
+	}
+	s.value = value
+	return nil
+}

@@ -1,0 +1,90 @@
+package config
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+)
+
+// Store says where the journal is kept.
+type Store struct {
+	// Driver is "sqlite" or "postgres".
+	Driver string
+	// DSN is the file's path for SQLite, and the connection URL for Postgres. It may hold a
+	// password: print String instead.
+	DSN string
+}
+
+// The drivers.
+const (
+	SQLite   = "sqlite"
+	Postgres = "postgres"
+)
+
+// ParseStore reads sqlite:PATH or postgres://user:password@host:port/database. Its error never
+// repeats the text, which may hold a password.
+func ParseStore(s string) (Store, error) {
+	if path, ok := strings.CutPrefix(s, "sqlite:"); ok {
+		return parseSQLite(path)
+	}
+	if strings.HasPrefix(s, "postgres://") || strings.HasPrefix(s, "postgresql://") {
+		return parsePostgres(s)
+	}
+	return Store{}, errors.New("this names no store; write sqlite:hookonce.db or postgres://user:password@host:5432/database")
+}
+
+func parseSQLite(path string) (Store, error) {
+	switch {
+	case path == "":
+		return Store{}, errors.New("the path is missing; write the name of a file, such as sqlite:hookonce.db")
+	case strings.Contains(path, ":memory:"):
+		return Store{}, errors.New("an in-memory database forgets what it acknowledged; write the name of a file, such as sqlite:hookonce.db")
+	case strings.ContainsAny(path, "?\x00"):
+		return Store{}, errors.New("the path holds a character that file names of SQLite can not have here; write a plain path, such as sqlite:/var/lib/hookonce/hookonce.db")
+	}
+	return Store{Driver: SQLite, DSN: strings.TrimPrefix(path, "//")}, nil
+}
+
+func parsePostgres(s string) (Store, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		return Store{}, errors.New("this is not a connection URL; write postgres://user:password@host:5432/database, with special characters in the password percent-encoded")
+	}
+	if u.Host == "" && u.Query().Get("host") == "" {
+		return Store{}, errors.New("the URL names no host; write postgres://user:password@host:5432/database, or add ?host=/var/run/postgresql for a socket")
+	}
+	return Store{Driver: Postgres, DSN: s}, nil
+}
+
+// String returns the store as a user writes it, with the password masked.
+func (s Store) String() string {
+	if s.Driver == SQLite {
+		return "sqlite:" + s.DSN
+	}
+	u, err := url.Parse(s.DSN)
+	if err != nil {
+		return s.Driver + "://" + mask
+	}
+	if _, ok := u.User.Password(); ok {
+		u.User = url.UserPassword(u.User.Username(), mask)
+	}
+	if q := u.Query(); q.Has("password") {
+		q.Set("password", mask)
+		u.RawQuery = q.Encode()
+	}
+	return strings.ReplaceAll(u.String(), url.QueryEscape(mask), mask)
+}
+
+// storeValue is the setting "store".
+type storeValue struct{ to *Store }
+
+func (v storeValue) set(s string) error {
+	parsed, err := ParseStore(s)
+	if err != nil {
+		return err
+	}
+	*v.to = parsed
+	return nil
+}
+
+func (v storeValue) show() string { return v.to.String() }

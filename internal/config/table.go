@@ -1,0 +1,116 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// The bounds of a length of time that has none of its own.
+const (
+	briefly = time.Millisecond
+	forever = 100 * 365 * day
+)
+
+// settings declares every setting outside sources.
+var settings = []field[Config]{
+	{key: "listen", def: "127.0.0.1:8080", help: "`host:port` that providers post to, at /in/<source>",
+		bind: func(c *Config) value { return address{to: &c.Listen} }},
+	{key: "admin", def: "127.0.0.1:8081", help: "loopback `host:port` for /healthz, /readyz and /metrics",
+		bind: func(c *Config) value { return address{to: &c.Admin, loopback: true} }},
+	{key: "store", def: "sqlite:hookonce.db", help: "where events are kept: sqlite:PATH or postgres://... as a `DSN`",
+		bind: func(c *Config) value { return storeValue{&c.Store} }},
+	{key: "schema", def: "hookonce", help: "`name` of the Postgres schema that holds the tables",
+		bind: func(c *Config) value { return text{&c.Schema, checkSchema} }},
+	{key: "migrate", def: "true", help: "bring a Postgres schema up to date at start",
+		bind: func(c *Config) value { return boolean{&c.Migrate} }},
+	{key: "log.level", def: "info", help: "least `level` to log: debug, info, warn or error",
+		bind: func(c *Config) value { return level{&c.LogLevel} }},
+	{key: "log.format", def: "text", help: "`format` of the log: text or json",
+		bind: func(c *Config) value { return choice{&c.LogFormat, []string{"text", "json"}} }},
+	{key: "shutdown_timeout", def: "20s", help: "longest `time` that a clean stop may take",
+		bind: func(c *Config) value { return duration{&c.ShutdownTimeout, briefly, time.Hour} }},
+	{key: "queue.events", def: "8192", help: "`number` of events that may wait for their commit before requests are answered 503",
+		bind: func(c *Config) value { return count{&c.Queue.Events, 1, 1 << 20} }},
+	{key: "queue.bytes", def: "64MiB", help: "`size` of all events that may wait for their commit",
+		bind: func(c *Config) value { return size{&c.Queue.Bytes, 1 << 20, 64 << 30} }},
+	{key: "queue.batch", def: "256", help: "largest `number` of events in one commit",
+		bind: func(c *Config) value { return count{&c.Queue.Batch, 1, 4096} }},
+	{key: "delivery.concurrency", def: "64", help: "`number` of deliveries under way at once",
+		bind: func(c *Config) value { return count{&c.Delivery.Concurrency, 1, 10_000} }},
+	{key: "delivery.timeout", def: "30s", help: "longest `time` that one delivery may take",
+		bind: func(c *Config) value { return duration{&c.Delivery.Timeout, briefly, time.Hour} }},
+	{key: "delivery.attempts", def: "15", help: "`number` of attempts before a delivery is dead",
+		bind: func(c *Config) value { return count{&c.Delivery.Attempts, 1, 1000} }},
+	{key: "delivery.lease", def: "9s", help: "`time` after which the deliveries of a process that died are taken over",
+		bind: func(c *Config) value { return duration{&c.Delivery.Lease, 100 * time.Millisecond, time.Hour} }},
+	{key: "retention.ids", def: "90d", help: "`time` for which ids are remembered, so that late copies are recognised",
+		bind: func(c *Config) value { return duration{&c.Retention.IDs, time.Minute, forever} }},
+	{key: "retention.bodies", def: "7d", help: "`time` for which bodies and attempts of finished events are kept",
+		bind: func(c *Config) value { return duration{&c.Retention.Bodies, time.Minute, forever} }},
+}
+
+// sourceSettings declares every setting of a source. In the environment and on the command line they
+// describe the one source that --source names.
+var sourceSettings = []field[Source]{
+	{key: "name", flag: "source", help: "`name` of the source that the following flags describe or override",
+		bind: func(s *Source) value { return text{&s.Name, checkName} }},
+	{key: "provider", help: "`name` of the provider that sends to it, such as stripe",
+		bind: func(s *Source) value { return text{&s.Provider, checkProvider} }},
+	{key: "secrets", flag: "secret", help: "its secret as a `reference`: env:NAME or file:PATH; repeat while rotating",
+		bind: func(s *Source) value { return secrets{&s.Secrets} }},
+	{key: "to", help: "`URL` that its events are delivered to",
+		bind: func(s *Source) value { return text{&s.To, checkURL} }},
+	{key: "url", help: "its public `URL`, for providers that sign it",
+		bind: func(s *Source) value { return text{&s.URL, checkURL} }},
+	{key: "max_body", def: "1MiB", help: "largest `size` of a request's body",
+		bind: func(s *Source) value { return size{&s.MaxBody, 1, 256 << 20} }},
+	{key: "tolerance", help: "how far a signed timestamp may be from now, as a `time`; the provider's own advice if not set",
+		bind: func(s *Source) value { return duration{&s.Tolerance, time.Second, day} }},
+	{key: "hmac.header", help: "provider hmac: request header `name` that carries the signature",
+		bind: func(s *Source) value { return text{&s.HMAC.Header, checkHeader} }},
+	{key: "hmac.encoding", help: "provider hmac: `encoding` of the signature: hex or base64",
+		bind: func(s *Source) value { return choice{&s.HMAC.Encoding, []string{"hex", "base64"}} }},
+	{key: "hmac.digest", help: "provider hmac: `digest`: sha256, sha1 or sha512",
+		bind: func(s *Source) value { return choice{&s.HMAC.Digest, []string{"sha256", "sha1", "sha512"}} }},
+	{key: "hmac.prefix", help: "provider hmac: `text` before the signature in its header, such as sha256=",
+		bind: func(s *Source) value { return text{to: &s.HMAC.Prefix} }},
+	{key: "hmac.key", help: "provider hmac: `where` the event's key is, such as json:id or header:X-Event-Id",
+		bind: func(s *Source) value { return text{to: &s.HMAC.Key} }},
+	{key: "hmac.type", help: "provider hmac: `where` the event's type is, in the same form",
+		bind: func(s *Source) value { return text{to: &s.HMAC.Type} }},
+}
+
+var (
+	namePattern   = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`)
+	schemaPattern = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+	headerPattern = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+)
+
+// maxName keeps names usable as labels and in URLs.
+const maxName = 64
+
+func checkName(s string) error {
+	if len(s) > maxName {
+		return fmt.Errorf("the name has %d characters; write at most %d", len(s), maxName)
+	}
+	if !namePattern.MatchString(s) {
+		return fmt.Errorf("%q can not be a name; write lower-case letters, digits, - and _, beginning with a letter or digit", s)
+	}
+	return nil
+}
+
+func checkSchema(s string) error {
+	if len(s) > 63 || !schemaPattern.MatchString(s) {
+		return fmt.Errorf("%q can not be a schema; write at most 63 lower-case letters, digits and _, not beginning with a digit", s)
+	}
+	return nil
+}
+
+func checkHeader(s string) error {
+	if !headerPattern.MatchString(s) {
+		return errors.New("this is not the name of a header; write one like X-Signature")
+	}
+	return nil
+}
