@@ -1,0 +1,48 @@
+package journal
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+const (
+	writerBits  = 12
+	counterBits = 10
+	// MaxWriter is the largest writer number of [NewIDs].
+	MaxWriter = 1<<writerBits - 1
+)
+
+// idEpoch is 2020-01-01 UTC in Unix milliseconds.
+const idEpoch = 1577836800_000
+
+// IDs makes event identifiers that grow with time: milliseconds since 2020-01-01 UTC, 12 bits that
+// number the writing process, and a 10-bit counter. They are unique among generators with different
+// writer numbers, and always grow within one generator, even when the clock steps back or more than
+// 1024 are asked for in one millisecond. Safe for concurrent use.
+type IDs struct {
+	writer int64
+
+	mu   sync.Mutex
+	last int64 // the last identifier without its writer bits: milliseconds << counterBits | counter
+}
+
+// NewIDs returns a generator for the process with this writer number, from 0 to [MaxWriter] (higher
+// bits are ignored), whose identifiers are all later than the identifier after. Pass the largest one
+// in the store where one process writes at a time, or 0.
+func NewIDs(writer int, after int64) *IDs {
+	ms := after >> (writerBits + counterBits)
+	return &IDs{writer: int64(writer & MaxWriter), last: ms<<counterBits | (1<<counterBits - 1)}
+}
+
+// randomIDs returns a generator whose writer number is drawn at random.
+func randomIDs() *IDs { return NewIDs(rand.IntN(MaxWriter+1), 0) }
+
+// Next returns an identifier for an event accepted at now.
+func (g *IDs) Next(now time.Time) int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.last = max(g.last+1, (now.UnixMilli()-idEpoch)<<counterBits)
+	ms, counter := g.last>>counterBits, g.last&(1<<counterBits-1)
+	return ms<<(writerBits+counterBits) | g.writer<<counterBits | counter
+}

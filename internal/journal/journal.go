@@ -1,0 +1,183 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Errors of [Journal.Accept], each to be answered with a retryable 503.
+var (
+	// ErrFull says that too much is waiting for its commit already. Nothing was stored.
+	ErrFull = errors.New("journal: the queue is full")
+	// ErrClosed says that the journal is shutting down. Nothing was stored.
+	ErrClosed = errors.New("journal: closed")
+	// ErrUnavailable wraps what the store said when a commit failed. The entries may be stored.
+	ErrUnavailable = errors.New("journal: the store is unavailable")
+)
+
+// Journal accepts events into a [Store] and hands out their deliveries. Create it with [New]; all
+// methods are safe for concurrent use.
+type Journal struct {
+	store    Store
+	opt      Options
+	metrics  *metrics
+	requests sync.Pool // of *request
+	queue    *queue
+	done     doneCache
+	held     *holds
+	schedule *schedule
+	work     chan *Work // has room for everything that may be held
+
+	ctx    context.Context // of the store's calls; canceled when Close gives up or is through
+	cancel context.CancelFunc
+	stop   chan struct{} // closed when Close begins
+
+	feeders sync.WaitGroup // writers and poller: what puts into work
+	rest    sync.WaitGroup // everything else
+	closed  sync.Once
+	result  error // of Close
+}
+
+// New starts a journal on store, which stays the caller's to close. It first calls [Store.Orphans], so
+// that work of a process that died begins again at once. Errors: bad options, metrics that are
+// registered already, or what the store said.
+func New(store Store, options Options) (*Journal, error) {
+	opt, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{
+		store:    store,
+		opt:      opt,
+		requests: sync.Pool{New: newRequest},
+		queue:    newQueue(opt.QueueEntries, opt.QueueBytes),
+		schedule: newSchedule(),
+		work:     make(chan *Work, opt.MaxHeld),
+		stop:     make(chan struct{}),
+	}
+	j.held = newHolds(opt, func() { j.schedule.note(time.Time{}) })
+	if j.done, err = newDoneCache(opt.DoneKeys); err != nil {
+		return nil, fmt.Errorf("journal: Options.DoneKeys: %w", err)
+	}
+	if j.metrics, err = newMetrics(j); err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	j.ctx, j.cancel = context.WithCancel(context.Background())
+	if err := j.adopt(); err != nil {
+		j.cancel()
+		return nil, err
+	}
+	j.start()
+	return j, nil
+}
+
+// adopt frees the work of processes that are known to be dead.
+func (j *Journal) adopt() error {
+	ctx, cancel := context.WithTimeout(j.ctx, j.opt.Timeout)
+	defer cancel()
+	n, err := j.store.Orphans(ctx, j.opt.Now())
+	if err != nil {
+		return fmt.Errorf("journal: freeing the work of a previous run: %w", err)
+	}
+	if n > 0 {
+		j.opt.Logger.Info("journal: work of a previous run begins again", "deliveries", n)
+	}
+	return nil
+}
+
+func (j *Journal) start() {
+	for range j.opt.Writers {
+		w := &writer{Journal: j}
+		j.feeders.Go(w.run)
+	}
+	j.feeders.Go(j.poller)
+	j.rest.Go(j.finisher)
+	j.rest.Go(j.extender)
+	j.rest.Go(j.janitor)
+	j.rest.Go(j.counter)
+}
+
+// Work returns the channel of deliveries leased to this process, in the order in which they should
+// begin. It is closed when Close has begun and nothing more comes. See [Journal.Finish] for the
+// receiver's duty.
+func (j *Journal) Work() <-chan *Work { return j.work }
+
+// Ping reports whether the store can be written to.
+func (j *Journal) Ping(ctx context.Context) error { return j.store.Ping(ctx) }
+
+// Stats counts the store's rows.
+func (j *Journal) Stats(ctx context.Context) (Stats, error) { return j.store.Stats(ctx) }
+
+// Close stops accepting, commits and answers what is queued, hands back the work that nobody received,
+// closes the Work channel, and waits until all received work is finished and its outcomes are
+// recorded. When ctx ends first it gives up: what is not recorded begins again when its lease ends,
+// and the error says how much that is. All goroutines have ended when Close returns. The store stays
+// open. Later calls wait for the first and return its result.
+func (j *Journal) Close(ctx context.Context) error {
+	j.closed.Do(func() { j.result = j.close(ctx) })
+	return j.result
+}
+
+func (j *Journal) close(ctx context.Context) error {
+	defer context.AfterFunc(ctx, j.cancel)()
+	close(j.stop)
+	j.held.close()
+	j.queue.close()
+	j.handBack()
+	j.feeders.Wait()
+	j.handBack()
+	close(j.work)
+	select {
+	case <-j.held.idle:
+	case <-ctx.Done():
+	}
+	j.cancel()
+	j.rest.Wait()
+	if n := j.held.count(); n > 0 {
+		return fmt.Errorf("journal: closed with %d deliveries unfinished; they begin again when their leases end: %w",
+			n, context.Cause(ctx))
+	}
+	return nil
+}
+
+// handBack returns to the store, unattempted, the work that waits in the channel.
+func (j *Journal) handBack() {
+	for {
+		select {
+		case w := <-j.work:
+			j.Finish(Outcome{Held: w.Held, State: Pending, Due: j.opt.Now()})
+		default:
+			return
+		}
+	}
+}
+
+// closing reports whether Close has begun.
+func (j *Journal) closing() bool {
+	select {
+	case <-j.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// pause waits for d and reports true, or false when the journal's context ended first.
+func (j *Journal) pause(d time.Duration) bool { return wait(d, j.ctx.Done()) }
+
+// pauseUntilStop waits for d and reports true, or false when Close began first.
+func (j *Journal) pauseUntilStop(d time.Duration) bool { return wait(d, j.stop) }
+
+func wait(d time.Duration, end <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-end:
+		return false
+	}
+}

@@ -1,0 +1,139 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// op names a call of the store in metrics and logs.
+type op string
+
+const (
+	opAccept op = "accept"
+	opTake   op = "take"
+	opExtend op = "extend"
+	opFinish op = "finish"
+	opPurge  op = "purge"
+	opStats  op = "stats"
+)
+
+var ops = []op{opAccept, opTake, opExtend, opFinish, opPurge, opStats}
+
+// metrics are the journal's own; what happens to events is counted where it happens.
+type metrics struct {
+	calls     map[op]*callMetrics
+	rows      *prometheus.GaugeVec
+	cacheHits prometheus.Counter
+	lost      prometheus.Counter
+	stale     prometheus.Counter
+}
+
+// callMetrics follow one operation of the store.
+type callMetrics struct {
+	seconds, batch prometheus.Observer
+	failed         prometheus.Counter
+
+	mu   sync.Mutex
+	down bool
+}
+
+func newMetrics(j *Journal) (*metrics, error) {
+	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "hookonce_journal_commit_seconds", Help: "Time of one transaction of the store, by operation.",
+		Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
+	}, []string{"op"})
+	batch := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "hookonce_journal_batch_size", Help: "Entries, leases or outcomes in one transaction of the store.",
+		Buckets: prometheus.ExponentialBuckets(1, 2, 11),
+	}, []string{"op"})
+	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "hookonce_journal_failures_total", Help: "Calls of the store that failed, by operation.",
+	}, []string{"op"})
+	m := &metrics{
+		calls: map[op]*callMetrics{},
+		rows: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "hookonce_journal_rows", Help: "Rows in the journal: deliveries by state, events in total (an estimate).",
+		}, []string{"table", "state"}),
+		cacheHits: counter("done_cache_hits_total", "Copies answered from the memory of finished keys."),
+		lost:      counter("lost_leases_total", "Deliveries that somebody else took over while they were held here."),
+		stale:     counter("stale_outcomes_total", "Outcomes that were not recorded because their token was not current."),
+	}
+	for _, o := range ops {
+		m.calls[o] = &callMetrics{
+			seconds: seconds.WithLabelValues(string(o)),
+			batch:   batch.WithLabelValues(string(o)),
+			failed:  failed.WithLabelValues(string(o)),
+		}
+	}
+	return m, register(j.opt.Registerer, append(gauges(j), seconds, batch, failed, m.rows, m.cacheHits, m.lost, m.stale))
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: "hookonce_journal_" + name, Help: help})
+}
+
+// gauges read the journal whenever they are scraped.
+func gauges(j *Journal) []prometheus.Collector {
+	gauge := func(name, help string, read func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookonce_journal_" + name, Help: help}, read)
+	}
+	return []prometheus.Collector{
+		gauge("queue_entries", "Entries that wait for their commit.", func() float64 {
+			n, _ := j.queue.depth()
+			return float64(n)
+		}),
+		gauge("queue_bytes", "Bytes of the entries that wait for their commit.", func() float64 {
+			_, n := j.queue.depth()
+			return float64(n)
+		}),
+		gauge("held", "Deliveries leased to this process.", func() float64 { return float64(j.held.count()) }),
+	}
+}
+
+func register(r prometheus.Registerer, collectors []prometheus.Collector) error {
+	if r == nil {
+		return nil
+	}
+	var errs []error
+	for _, c := range collectors {
+		errs = append(errs, r.Register(c))
+	}
+	return errors.Join(errs...)
+}
+
+// count sets the gauges that count rows.
+func (m *metrics) count(s Stats) {
+	for _, state := range []State{Pending, Processing, Failed, Dead} {
+		m.rows.WithLabelValues("deliveries", string(state)).Set(float64(s.Open[state]))
+	}
+	m.rows.WithLabelValues("events", "").Set(float64(s.Events))
+}
+
+// call runs one operation of the store under a deadline, measures it, and logs when the operation
+// begins to fail and when it works again.
+func (j *Journal) call(o op, timeout time.Duration, batch int, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(j.ctx, timeout)
+	defer cancel()
+	m, began := j.metrics.calls[o], time.Now()
+	err := do(ctx)
+	m.seconds.Observe(time.Since(began).Seconds())
+	m.batch.Observe(float64(batch))
+	if err != nil {
+		m.failed.Inc()
+	}
+	m.mu.Lock()
+	changed := m.down != (err != nil)
+	m.down = err != nil
+	m.mu.Unlock()
+	switch {
+	case changed && err != nil:
+		j.opt.Logger.Error("journal: the store fails", "op", string(o), "error", err)
+	case changed:
+		j.opt.Logger.Info("journal: the store works again", "op", string(o))
+	}
+	return err
+}

@@ -1,0 +1,121 @@
+package journal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options configure a [Journal]. The zero value of every field means its default.
+type Options struct {
+	// MaxBatch is how many entries, deliveries or outcomes share one transaction. A single request
+	// with more entries than that still is one transaction. Default 256.
+	MaxBatch int
+	// Writers is how many accepting transactions run at the same time. SQLite has one writer;
+	// Postgres gains from 2. Default 1.
+	Writers int
+	// QueueEntries bounds the entries that wait for their commit, copies that wait for their twin
+	// included; beyond it Accept answers [ErrFull]. Default 8192.
+	QueueEntries int
+	// QueueBytes bounds the same entries by the bytes of their headers and bodies. Default 64 MiB.
+	QueueBytes int64
+	// MaxHeld bounds the deliveries that are leased to this process: waiting in Work, under way, or
+	// with an outcome that is not stored yet. What is beyond it waits in the store. Default 4096.
+	MaxHeld int
+	// HeldBytes bounds the same deliveries by the bytes of their headers and bodies. One batch from
+	// the poller may go beyond it. Default 64 MiB.
+	HeldBytes int64
+	// Lease is how long a delivery stays ours without a sign of life: what a crash costs in delay.
+	// Held work is extended when a third of it has passed. Default 9 s.
+	Lease time.Duration
+	// Poll is the longest time between two looks into the store for work that is due. Known retries
+	// and re-driven events are looked for at once. Default 1 s.
+	Poll time.Duration
+	// Timeout bounds every call of the store; a call that exceeds it has an unknown outcome.
+	// Default 10 s.
+	Timeout time.Duration
+	// DoneKeys is how many finished keys are remembered, so that their late copies need no store.
+	// Negative: none. Default 65536, some 20 MB when full.
+	DoneKeys int
+	// Retention says how long events and bodies are kept. Default: [DefaultRetention].
+	Retention *Retention
+	// IDs makes the identifiers of events. Processes that share a store need different writer
+	// numbers. Default: a generator with a random writer number.
+	IDs *IDs
+	// Now is the clock. Default [time.Now].
+	Now func() time.Time
+	// Logger receives what operators need to know: outages, lost leases, refused rows. Never
+	// bodies. Default: nothing is logged.
+	Logger *slog.Logger
+	// Registerer receives the metrics. Default: they are kept but not registered.
+	Registerer prometheus.Registerer
+}
+
+// Retention says how long finished events are kept. Zero keeps for ever. Events with open deliveries,
+// dead ones included, are always kept whole.
+type Retention struct {
+	// IDs is for how long a key is remembered, counted from when its event was received. It must be
+	// at least twice as long as the provider redelivers, or a late copy counts as new.
+	IDs time.Duration
+	// Bodies is for how long headers, bodies and attempts are kept.
+	Bodies time.Duration
+}
+
+// DefaultRetention keeps ids for 90 days and bodies for 7.
+func DefaultRetention() Retention {
+	const day = 24 * time.Hour
+	return Retention{IDs: 90 * day, Bodies: 7 * day}
+}
+
+// withDefaults fills in what is zero and refuses what makes no sense.
+func (o Options) withDefaults() (Options, error) {
+	o.MaxBatch = cmp.Or(o.MaxBatch, 256)
+	o.Writers = cmp.Or(o.Writers, 1)
+	o.QueueEntries = cmp.Or(o.QueueEntries, 8192)
+	o.QueueBytes = cmp.Or(o.QueueBytes, 64<<20)
+	o.MaxHeld = cmp.Or(o.MaxHeld, 4096)
+	o.HeldBytes = cmp.Or(o.HeldBytes, 64<<20)
+	o.Lease = cmp.Or(o.Lease, 9*time.Second)
+	o.Poll = cmp.Or(o.Poll, time.Second)
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
+	o.DoneKeys = cmp.Or(o.DoneKeys, 65536)
+	if o.Retention == nil {
+		r := DefaultRetention()
+		o.Retention = &r
+	}
+	if o.IDs == nil {
+		o.IDs = randomIDs()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o, o.validate()
+}
+
+func (o Options) validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"MaxBatch", int64(o.MaxBatch)}, {"Writers", int64(o.Writers)},
+		{"QueueEntries", int64(o.QueueEntries)}, {"QueueBytes", o.QueueBytes},
+		{"MaxHeld", int64(o.MaxHeld)}, {"HeldBytes", o.HeldBytes},
+		{"Lease", int64(o.Lease)}, {"Poll", int64(o.Poll)}, {"Timeout", int64(o.Timeout)},
+	} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("journal: Options.%s is negative (%d)", f.name, f.value))
+		}
+	}
+	if o.Retention.IDs < 0 || o.Retention.Bodies < 0 {
+		errs = append(errs, errors.New("journal: Options.Retention is negative; 0 keeps for ever"))
+	}
+	return errors.Join(errs...)
+}

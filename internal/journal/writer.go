@@ -1,0 +1,142 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// writer commits what waits in the queue, batch after batch. Its slices are reused.
+type writer struct {
+	*Journal
+	slots   []*slot
+	entries []*Entry
+}
+
+// run commits until the queue is closed and empty.
+func (w *writer) run() {
+	for {
+		var open bool
+		w.slots, open = w.queue.drain(w.slots[:0], w.opt.MaxBatch)
+		switch {
+		case !open:
+			return
+		case len(w.slots) == 0:
+			<-w.queue.wake
+		default:
+			w.commit()
+		}
+	}
+}
+
+// commit stores one batch and answers everybody who waits for it.
+func (w *writer) commit() {
+	now := w.opt.Now()
+	lease := now.Add(w.opt.Lease)
+	w.prepare(now)
+	var results []Result
+	err := w.call(opAccept, w.opt.Timeout, len(w.entries), func(ctx context.Context) (err error) {
+		results, err = w.store.Accept(ctx, w.entries, now, lease)
+		if err == nil && len(results) != len(w.entries) {
+			err = fmt.Errorf("the store answered %d of %d entries", len(results), len(w.entries))
+		}
+		return err
+	})
+	w.queue.leave(w.slots)
+	if err != nil {
+		w.fail(fmt.Errorf("%w: %w", ErrUnavailable, err))
+	} else {
+		w.succeed(results, lease)
+	}
+	clear(w.slots)
+	clear(w.entries)
+}
+
+// prepare gives every entry of the batch its identifier, and room among the held while there is some.
+func (w *writer) prepare(now time.Time) {
+	w.entries = w.entries[:0]
+	for _, s := range w.slots {
+		e := s.entry
+		e.ID = w.opt.IDs.Next(now)
+		e.Hold = len(e.Destinations) > 0 && w.held.reserve(e)
+		w.entries = append(w.entries, e)
+	}
+}
+
+// fail answers everybody with err. What was stored in spite of it is found when its lease ends.
+func (w *writer) fail(err error) {
+	for i, s := range w.slots {
+		if e := w.entries[i]; e.Hold {
+			w.held.unreserve(e)
+		}
+		s.settleAll(Result{}, Result{}, err)
+	}
+}
+
+// succeed answers everybody with their result, and hands fresh work on.
+func (w *writer) succeed(results []Result, lease time.Time) {
+	now := w.opt.Now()
+	for i, s := range w.slots {
+		e, res := w.entries[i], results[i]
+		s.settleAll(res, follower(e, res), nil)
+		w.settled(e, res, now, lease)
+	}
+}
+
+// settled does what follows from a committed result, after it was answered.
+func (w *writer) settled(e *Entry, res Result, now, lease time.Time) {
+	fresh := res.Err == nil && (res.Status == Accepted || res.Status == Unkeyed)
+	switch {
+	case fresh && e.Hold && now.Before(lease):
+		w.hold(e, res.ID, lease)
+		return
+	case e.Hold:
+		// Not new, refused, or committed so late that others may have taken it over already.
+		w.held.unreserve(e)
+	case fresh && len(e.Destinations) > 0:
+		w.held.overflow()
+	}
+	switch {
+	case res.Err != nil:
+		w.opt.Logger.Error("journal: the store refused an event",
+			"source", e.Source, "key", e.Key, "type", e.Type, "error", res.Err)
+	case res.Redriven:
+		w.schedule.note(now)
+	case res.Status == Duplicate && res.Done, fresh && len(e.Destinations) == 0:
+		w.done.add(e, res.ID)
+	}
+}
+
+// hold hands the deliveries of a fresh event, stored under id, to this process's workers.
+func (w *writer) hold(e *Entry, id int64, lease time.Time) {
+	event := &heldEvent{entry: e, id: id, open: len(e.Destinations)}
+	for _, dest := range e.Destinations {
+		it := &item{event: event, Work: Work{
+			Held:   Held{EventID: id, Destination: dest, Token: 1},
+			Source: e.Source, Key: e.Key, Type: e.Type, Tries: 1,
+			Header: e.Header, Body: e.Body, ReceivedAt: e.ReceivedAt, Lease: lease,
+		}}
+		it.until = lease
+		w.held.add(it)
+		w.work <- &it.Work
+	}
+}
+
+// settleAll answers s and the copies that follow it. None may be touched afterwards.
+func (s *slot) settleAll(res, followers Result, err error) {
+	for f := s.followers; f != nil; {
+		next := f.next
+		f.settle(followers, err)
+		f = next
+	}
+	s.settle(res, err)
+}
+
+// follower returns what the copies of e learn that waited for its result.
+func follower(e *Entry, res Result) Result {
+	if res.Status == Accepted {
+		return Result{Status: Duplicate, ID: res.ID, Done: len(e.Destinations) == 0}
+	}
+	res.Redriven = false
+	return res
+}
