@@ -1,0 +1,171 @@
+package memstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+// Tx is a transaction. It holds the keys that it claimed until it ends. Like the transactions of a
+// database driver it must not be used by several goroutines at once.
+type Tx struct {
+	store   *Store
+	staged  map[hookonce.Ref]hookonce.Claim
+	held    []hookonce.Ref
+	effects []func()
+	ended   bool
+}
+
+// errEnded says that a transaction was used after it had ended.
+var errEnded = errors.New("memstore: the transaction has already ended")
+
+// Begin starts a transaction, for [Store.ClaimTx]. The caller ends it with Commit or Rollback.
+func (s *Store) Begin() *Tx {
+	return &Tx{store: s, staged: map[hookonce.Ref]hookonce.Claim{}}
+}
+
+// OnCommit stages an effect: f runs when the transaction commits, in the order of the calls, before
+// anybody can see the transaction's claims. It must not call the store.
+func (tx *Tx) OnCommit(f func()) { tx.effects = append(tx.effects, f) }
+
+// Commit makes the claims visible and runs the staged effects, all at once. An error wraps
+// [hookonce.ErrUnknownOutcome] if it comes from the hook of [WithCommit].
+func (tx *Tx) Commit() error {
+	if tx.ended {
+		return errEnded
+	}
+	defer tx.end()
+	if err := tx.store.apply(tx.persist); err != nil {
+		return fmt.Errorf("memstore: commit: %w: %w", hookonce.ErrUnknownOutcome, err)
+	}
+	return nil
+}
+
+// Rollback forgets the claims and the staged effects.
+func (tx *Tx) Rollback() error {
+	if tx.ended {
+		return errEnded
+	}
+	tx.end()
+	return nil
+}
+
+func (tx *Tx) persist() {
+	t := tx.store.table
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range tx.staged {
+		t.store(c)
+	}
+	for _, f := range tx.effects {
+		f()
+	}
+}
+
+// end lets go of the keys. It may be called again.
+func (tx *Tx) end() {
+	for _, ref := range tx.held {
+		tx.store.table.unlock(ref)
+	}
+	tx.held, tx.ended = nil, true
+}
+
+// bounded is claim with the store's bounded wait.
+func (s *Store) bounded(ctx context.Context, tx *Tx, req hookonce.ClaimRequest, won func(*hookonce.Claim)) (hookonce.Claim, error) {
+	timer := time.NewTimer(s.wait)
+	defer timer.Stop()
+	c, err := s.claim(ctx, tx, req, timer.C, won)
+	if errors.Is(err, hookonce.ErrBusy) {
+		return hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Busy}, nil
+	}
+	return c, err
+}
+
+// claim takes the key and decides. If the caller won, won completes the new claim and stores it.
+func (s *Store) claim(ctx context.Context, tx *Tx, req hookonce.ClaimRequest, timeout <-chan time.Time, won func(*hookonce.Claim)) (hookonce.Claim, error) {
+	if err := req.Validate(); err != nil {
+		return hookonce.Claim{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return hookonce.Claim{}, err
+	}
+	if req.Key == "" {
+		return hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Unkeyed}, nil
+	}
+	if c, ok := tx.staged[req.Ref]; ok {
+		return answer(c, req, hookonce.Duplicate), nil
+	}
+	if err := tx.lock(ctx, req.Ref, timeout); err != nil {
+		return hookonce.Claim{}, err
+	}
+	c := s.decide(req)
+	if c.Verdict == hookonce.Won {
+		won(&c)
+	}
+	return c, nil
+}
+
+func (tx *Tx) lock(ctx context.Context, ref hookonce.Ref, timeout <-chan time.Time) error {
+	if tx.ended {
+		return errEnded
+	}
+	if slices.Contains(tx.held, ref) {
+		return nil
+	}
+	if err := tx.store.table.lock(ctx, ref, timeout); err != nil {
+		return err
+	}
+	tx.held = append(tx.held, ref)
+	return nil
+}
+
+// decide is the rule of claiming: who owns the work under req now.
+func (s *Store) decide(req hookonce.ClaimRequest) hookonce.Claim {
+	now := s.now()
+	c, exists := s.table.get(req.Ref)
+	switch {
+	case !exists:
+		return hookonce.Claim{
+			Ref: req.Ref, Verdict: hookonce.Won, Token: 1,
+			Type: req.Type, Digest: bytes.Clone(req.Digest), FirstSeen: now, UpdatedAt: now,
+		}
+	case hookonce.Claimable(c.State, c.Lease, now):
+		c = answer(c, req, hookonce.Won)
+		c.Token++
+		c.UpdatedAt, c.Lease = now, time.Time{}
+		if req.Type != "" {
+			c.Type = req.Type
+		}
+		if len(req.Digest) > 0 {
+			c.Digest = bytes.Clone(req.Digest)
+		}
+		return c
+	case c.State == hookonce.StateDone:
+		return answer(c, req, hookonce.Duplicate)
+	}
+	return answer(c, req, hookonce.Busy)
+}
+
+// answer is what a request is told about the stored claim c.
+func answer(c hookonce.Claim, req hookonce.ClaimRequest, v hookonce.Verdict) hookonce.Claim {
+	c.Verdict = v
+	c.Conflict = len(c.Digest) > 0 && len(req.Digest) > 0 && !bytes.Equal(c.Digest, req.Digest)
+	return c
+}
+
+// ClaimTx implements [hookonce.TxStore]. It waits for another transaction that holds the key until
+// ctx ends.
+func (s *Store) ClaimTx(ctx context.Context, tx *Tx, req hookonce.ClaimRequest) (hookonce.Claim, error) {
+	return s.claim(ctx, tx, req, nil, tx.stage)
+}
+
+// stage keeps a claim that was won until the commit.
+func (tx *Tx) stage(c *hookonce.Claim) {
+	c.State = hookonce.StateDone
+	tx.staged[c.Ref] = *c
+}

@@ -1,0 +1,12 @@
+// Package storetest is the conformance suite of claim stores. It checks every promise that the
+// comments of [hookonce.Store] and [hookonce.TxStore] make, over a fresh database for every case.
+//
+// A store's own test says how to open it, and calls:
+//
+//   - [Run] and [RunConcurrent] for the lease mode,
+//   - [RunTx] and [RunTxConcurrent] for the in-transaction mode,
+//   - [RunFaults] for commits and writes that fail before and after they became durable,
+//   - [Bench] for its speed.
+//
+// Run them once for every way in which users connect.
+package storetest

@@ -1,0 +1,194 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/memstore"
+	"pgregory.net/rapid"
+)
+
+// checkModel does random things to the store and to memstore, and compares every answer.
+func checkModel(t *testing.T, cfg Config) {
+	f := cfg.fresh(t)
+	round := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		round++
+		m := newMachine(rt, f.Store, f.clock, round)
+		rt.Repeat(m.actions())
+	})
+}
+
+// checkTxModel does the same with transactions among it.
+func checkTxModel[Tx any](t *testing.T, cfg TxConfig[Tx]) {
+	f := cfg.fresh(t)
+	round := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		round++
+		m := newMachine(rt, f.TxStore, f.clock, round)
+		actions := m.actions()
+		actions["within"] = func(rt *rapid.T) { within(rt, m, f.TxStore) }
+		rt.Repeat(actions)
+	})
+}
+
+// machine does the same to a store and to its model. Every round has sources of its own, so that
+// all rounds can share one database.
+type machine struct {
+	store   hookonce.Store
+	model   *memstore.Store
+	clock   *Clock
+	sources []string
+	claims  []hookonce.Claim // that somebody holds, or believes to hold
+}
+
+func newMachine(t *rapid.T, s hookonce.Store, clock *Clock, round int) *machine {
+	m := &machine{
+		store: s, clock: clock, model: memstore.New(memstore.WithClock(clock.Now)),
+		sources: []string{fmt.Sprintf("billing-%d", round), fmt.Sprintf("shop-%d", round)},
+	}
+	if _, err := s.Purge(context.Background(), distantFuture, math.MaxInt32); err != nil {
+		t.Fatalf("emptying the store: %v", err)
+	}
+	return m
+}
+
+var distantFuture = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (m *machine) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"claim":    m.claim,
+		"complete": m.complete,
+		"fail":     m.fail,
+		"extend":   m.extend,
+		"purge":    m.purge,
+		"advance":  m.advance,
+		"":         m.invariant,
+	}
+}
+
+func (m *machine) ref(t *rapid.T) hookonce.Ref {
+	return hookonce.Ref{
+		Source: rapid.SampledFrom(m.sources).Draw(t, "source"),
+		Key:    rapid.SampledFrom([]string{"evt_1", "evt_2", ""}).Draw(t, "key"),
+	}
+}
+
+func (m *machine) request(t *rapid.T) hookonce.ClaimRequest {
+	return hookonce.ClaimRequest{
+		Ref:    m.ref(t),
+		Type:   rapid.SampledFrom([]string{"", "paid", "refunded"}).Draw(t, "type"),
+		Digest: []byte(rapid.SampledFrom([]string{"", "one", "two"}).Draw(t, "digest")),
+		Lease:  time.Duration(rapid.IntRange(-1, 3).Draw(t, "lease")) * time.Second,
+	}
+}
+
+// held draws a claim that was won at some time; its token may be stale.
+func (m *machine) held(t *rapid.T) hookonce.Claim {
+	if len(m.claims) == 0 {
+		return hookonce.Claim{Ref: m.ref(t), Token: 1}
+	}
+	return rapid.SampledFrom(m.claims).Draw(t, "held")
+}
+
+func (m *machine) claim(t *rapid.T) {
+	req := m.request(t)
+	got, err := m.store.Claim(context.Background(), req)
+	want, wantErr := m.model.Claim(context.Background(), req)
+	agree(t, "Claim", got, want, err, wantErr)
+	if got.Verdict == hookonce.Won {
+		m.claims = append(m.claims, got)
+	}
+}
+
+func (m *machine) complete(t *rapid.T) {
+	c := m.held(t)
+	agree(t, "Complete", nil, nil, m.store.Complete(context.Background(), c), m.model.Complete(context.Background(), c))
+}
+
+func (m *machine) fail(t *rapid.T) {
+	c := m.held(t)
+	f := hookonce.Failure{Dead: rapid.Bool().Draw(t, "dead"), Err: errors.New(rapid.String().Draw(t, "error"))}
+	agree(t, "Fail", nil, nil, m.store.Fail(context.Background(), c, f), m.model.Fail(context.Background(), c, f))
+}
+
+func (m *machine) extend(t *rapid.T) {
+	c, d := m.held(t), time.Duration(rapid.IntRange(-1, 3).Draw(t, "extension"))*time.Second
+	got, err := m.store.Extend(context.Background(), c, d)
+	want, wantErr := m.model.Extend(context.Background(), c, d)
+	agree(t, "Extend", got, want, err, wantErr)
+}
+
+// purge deletes everything that may go, in steps, because which claims a single step deletes is the
+// store's choice.
+func (m *machine) purge(t *rapid.T) {
+	before := m.clock.Now().Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Second)
+	limit := rapid.IntRange(1, 3).Draw(t, "limit")
+	agree(t, "Purge", purgeAll(t, m.store, before, limit), purgeAll(t, m.model, before, limit), nil, nil)
+}
+
+func purgeAll(t *rapid.T, s hookonce.Store, before time.Time, limit int) (total int) {
+	for {
+		n, err := s.Purge(context.Background(), before, limit)
+		if err != nil || n > limit {
+			t.Fatalf("Purge(limit %d) = %d, %v", limit, n, err)
+		}
+		total += n
+		if n < limit {
+			return total
+		}
+	}
+}
+
+func (m *machine) advance(t *rapid.T) {
+	m.clock.Advance(time.Duration(rapid.Int64Range(1, 4_000_000).Draw(t, "microseconds")) * time.Microsecond)
+}
+
+// invariant runs after every action: both stores hold the same claims.
+func (m *machine) invariant(t *rapid.T) {
+	for _, source := range m.sources {
+		for _, key := range []string{"evt_1", "evt_2", ""} {
+			ref := hookonce.Ref{Source: source, Key: key}
+			got, err := m.store.Lookup(context.Background(), ref)
+			want, wantErr := m.model.Lookup(context.Background(), ref)
+			agree(t, "Lookup "+ref.String(), got, want, err, wantErr)
+		}
+	}
+}
+
+// within runs a handler with a random outcome in both stores.
+func within[Tx any](t *rapid.T, m *machine, s hookonce.TxStore[Tx]) {
+	req, outcome := m.request(t), rapid.SampledFrom([]error{
+		nil, errDeclined, hookonce.Permanent(errDeclined),
+	}).Draw(t, "outcome")
+	ran, modelRan := hookonce.Claim{}, hookonce.Claim{}
+	got, err := s.Within(context.Background(), req, func(_ Tx, c hookonce.Claim) error { ran = c; return outcome })
+	want, wantErr := m.model.Within(context.Background(), req, func(_ *memstore.Tx, c hookonce.Claim) error { modelRan = c; return outcome })
+	agree(t, "Within", got, want, err, wantErr)
+	agree(t, "the handler's claim", ran, modelRan, nil, nil)
+}
+
+// agree compares the answers of a store and its model: the results, and which of the errors that
+// callers tell apart.
+func agree(t *rapid.T, what string, got, want any, err, wantErr error) {
+	t.Helper()
+	if (err == nil) != (wantErr == nil) {
+		t.Fatalf("%s: error is %v, the model's is %v", what, err, wantErr)
+	}
+	for _, target := range []error{
+		hookonce.ErrStale, hookonce.ErrNotFound, hookonce.ErrBusy, hookonce.ErrInvalidRef, hookonce.ErrUnknownOutcome,
+		hookonce.ErrTraceLost, errDeclined,
+	} {
+		if errors.Is(err, target) != errors.Is(wantErr, target) {
+			t.Fatalf("%s: error is %v, the model's is %v", what, err, wantErr)
+		}
+	}
+	if d := diff(got, want); err == nil && d != "" {
+		t.Fatalf("%s differs from the model: -store +model\n%s", what, d)
+	}
+}
