@@ -1,0 +1,71 @@
+package provider
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+)
+
+// digestSize is how many bytes of the SHA-256 identify the content of an event.
+const digestSize = 16
+
+// digestOf returns the digest of a whole body.
+func digestOf(body []byte) []byte {
+	sum := sha256.Sum256(body)
+	return append([]byte(nil), sum[:digestSize]...)
+}
+
+// digester hashes parts of a document.
+type digester struct {
+	hash.Hash
+	frame [9]byte
+	sum   []byte
+}
+
+func newDigester() any { return &digester{Hash: sha256.New()} }
+
+// digest returns the digest of the content that is equal in every copy of the event: of the parts
+// that the specification names, or of the whole body if it names none, if none of them is there, or
+// if one of them is ambiguous.
+func (p *Provider) digest(r *reading) []byte {
+	present := 0
+	for i := range p.extract.same {
+		f := r.part(&p.extract.same[i])
+		if f.ambiguous {
+			return digestOf(r.req.Body)
+		}
+		if f.found {
+			present++
+		}
+	}
+	if present == 0 {
+		return digestOf(r.req.Body)
+	}
+	d := p.digesters.Get().(*digester)
+	defer p.digesters.Put(d)
+	d.Reset()
+	for i := range p.extract.same {
+		d.add(r.part(&p.extract.same[i]))
+	}
+	d.sum = d.Sum(d.sum[:0])
+	return append([]byte(nil), d.sum[:digestSize]...)
+}
+
+// part returns the field that belongs to a json value.
+func (r *reading) part(v *value) field {
+	if v.node < len(r.doc) {
+		return r.doc[v.node]
+	}
+	return field{}
+}
+
+// add hashes whether the field is there, its length, and its JSON text.
+func (d *digester) add(f field) {
+	d.frame[0] = 0
+	if f.found {
+		d.frame[0] = 1
+	}
+	binary.BigEndian.PutUint64(d.frame[1:], uint64(len(f.raw)))
+	d.Write(d.frame[:])
+	d.Write(bytesOf(f.raw))
+}

@@ -1,0 +1,29 @@
+// Package provider knows the senders of webhooks: how each one signs a request, which key recognises
+// an event when it comes again, and how it wants to be answered.
+//
+// Most programs need one constructor, and hand its result to hookonce.Webhook:
+//
+//	hookonce.Webhook(store, provider.Stripe(secret), handler)
+//
+// There is one for each provider of the catalogue: [Stripe], [GitHub], [Shopify], [Slack], [Square],
+// [Standard], [Svix], [Paddle], and [HMAC] for senders that are not in it. They take several secrets
+// while a secret is being rotated, and panic when a secret is missing or has the wrong form, because
+// that is a mistake in the program and not in a request. Programs that read names and secrets from a
+// configuration use [Build] or [New], which return errors.
+//
+// # What a provider is
+//
+// A provider is data: a [Spec] states in values what to verify, where the key is and what to answer.
+// [New] checks the specification and compiles it once; nothing of it is parsed while requests are
+// served. [Lookup] returns the specification of a provider in the catalogue, [Names] lists them.
+//
+// # What is safe
+//
+// Signatures are checked over the raw bytes of the body, in constant time, with every secret and
+// every signature that the header carries. A rejection names the header, the part and the expected
+// shape, and never a secret nor the expected signature.
+//
+// A key that is missing, empty, of another type than string or number, or present twice with
+// different values is no key: the event is passed on unkeyed, because losing an event is worse than
+// repeating one.
+package provider

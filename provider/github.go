@@ -1,0 +1,85 @@
+package provider
+
+// GitHub returns the provider for GitHub webhooks: of repositories, organisations and apps, sent as
+// JSON or as a form. The secrets are those of the webhook. It panics if a secret is missing or empty.
+//
+// The key is the X-GitHub-Delivery header, which stays the same when a delivery is sent again. The
+// signature does not cover it, and no time is signed.
+func GitHub(secrets ...string) *Provider {
+	return must(New(githubSpec(), Settings{Secrets: secrets}))
+}
+
+func githubSpec() Spec {
+	return Spec{
+		Name:   "github",
+		Title:  "GitHub",
+		Secret: "the webhook's secret",
+		Verify: []Verify{{
+			Hash:      SHA256,
+			Key:       KeyUTF8,
+			Encoding:  Hex,
+			Signature: Signature{In: "header:X-Hub-Signature-256", Prefix: "sha256="},
+			Sign:      []Value{"body"},
+		}},
+		Form: "payload",
+		Event: Extract{
+			Key:      [][]Value{{"header:X-GitHub-Delivery"}},
+			Type:     []Value{"header:X-GitHub-Event"},
+			Action:   []Value{"json:$.action"},
+			Resource: []Value{"json:$.repository.id"},
+		},
+		Limits: Limits{
+			MaxBody: 25 << 20, // larger payloads are never sent
+			Manual:  3 * day,
+		},
+		Example: Template{
+			Type: "issues.opened",
+			Header: map[string]string{
+				"X-GitHub-Delivery": "{{id}}",
+				"X-GitHub-Event":    "{{event}}",
+				"User-Agent":        "GitHub-Hookshot/0000000",
+			},
+			Body: githubExample,
+		},
+		Sources: []Source{
+			{"signature", Stated, "github/docs: content/webhooks/using-webhooks/validating-webhook-deliveries.md"},
+			{"key is the same on redelivery", Stated, "github/docs: content/webhooks/using-webhooks/best-practices-for-using-webhooks.md"},
+			{"no automatic retries", Stated, "github/docs: content/webhooks/using-webhooks/handling-failed-webhook-deliveries.md"},
+			{"form field and size", Stated, "github/docs: data/reusables/webhooks"},
+			{"redelivery for three days", Reported, "github/docs, quoted"},
+		},
+		Traps: []string{
+			"GitHub does not retry by itself: a delivery that failed comes again only when somebody asks for it",
+			"one change that reaches a repository's, an organisation's and an app's hook has three delivery ids: use one source for each hook",
+			"the id is not signed: whoever replays a captured request can change it",
+		},
+	}
+}
+
+const githubExample = `{
+  "action": "{{action}}",
+  "issue": {
+    "id": 1001001001,
+    "node_id": "I_example",
+    "number": 1347,
+    "title": "Found a bug",
+    "state": "open",
+    "body": "The answer to a retried request is missing.",
+    "user": {"login": "octocat", "id": 1, "type": "User"},
+    "labels": [{"id": 208045946, "name": "bug", "color": "f29513", "default": true}],
+    "comments": 0,
+    "created_at": "{{time}}",
+    "updated_at": "{{time}}"
+  },
+  "repository": {
+    "id": 1296269,
+    "node_id": "R_example",
+    "name": "Hello-World",
+    "full_name": "octocat/Hello-World",
+    "private": false,
+    "owner": {"login": "octocat", "id": 1, "type": "User"},
+    "html_url": "https://github.com/octocat/Hello-World",
+    "default_branch": "main"
+  },
+  "sender": {"login": "octocat", "id": 1, "type": "User"}
+}`

@@ -1,0 +1,94 @@
+package provider
+
+import "time"
+
+// Shopify returns the provider for Shopify webhooks. The secrets are the client secrets of the app.
+// It panics if a secret is missing or empty.
+//
+// The key is made of shop, topic, X-Shopify-Event-Id and, where there is one, the name of the
+// subscription; without an event id, of shop, topic and X-Shopify-Webhook-Id. The signature covers
+// the body only, so the key is not signed, and no time is signed.
+func Shopify(secrets ...string) *Provider {
+	return must(New(shopifySpec(), Settings{Secrets: secrets}))
+}
+
+func shopifySpec() Spec {
+	return Spec{
+		Name:   "shopify",
+		Title:  "Shopify",
+		Secret: "the app's client secret",
+		Verify: []Verify{
+			shopifyVerify("header:X-Shopify-Hmac-Sha256"),
+			shopifyVerify("header:Shopify-Hmac-Sha256"), // the newer Events
+		},
+		Event: Extract{
+			Key: [][]Value{
+				{"header:X-Shopify-Shop-Domain", "header:X-Shopify-Topic", "header:X-Shopify-Event-Id", "header:X-Shopify-Name?"},
+				{"const:webhook", "header:X-Shopify-Shop-Domain", "header:X-Shopify-Topic", "header:X-Shopify-Webhook-Id"},
+				{"const:webhook", "header:Shopify-Shop-Domain", "header:Shopify-Topic", "header:Shopify-Webhook-Id"},
+			},
+			Delivery: []Value{"header:X-Shopify-Webhook-Id", "header:Shopify-Webhook-Id"},
+			Type:     []Value{"header:X-Shopify-Topic", "header:Shopify-Topic"},
+			Time:     []Moment{{"header:X-Shopify-Triggered-At", RFC3339}, {"header:Shopify-Triggered-At", RFC3339}},
+			Resource: []Value{"json:$.admin_graphql_api_id", "json:$.id"},
+			Tenant:   []Value{"header:X-Shopify-Shop-Domain", "header:Shopify-Shop-Domain"},
+		},
+		Limits: Limits{Retry: 4 * time.Hour}, // 8 attempts
+		Example: Template{
+			Type: "orders/create",
+			Header: map[string]string{
+				"X-Shopify-Api-Version":  "2025-10",
+				"X-Shopify-Event-Id":     "{{id}}",
+				"X-Shopify-Shop-Domain":  "example.myshopify.com",
+				"X-Shopify-Topic":        "{{type}}",
+				"X-Shopify-Triggered-At": "{{time}}",
+				"X-Shopify-Webhook-Id":   "{{id}}",
+			},
+			Body: shopifyExample,
+		},
+		Sources: []Source{
+			{"event id is what duplicates share", Stated, "shopify.dev/docs/apps/build/webhooks/ignore-duplicates"},
+			{"signature", Stated, "Shopify/shopify-api-js: packages/shopify-api/lib/webhooks"},
+			{"headers without X-", Stated, "Shopify/shopify-api-ruby: lib/shopify_api/webhooks/request.rb"},
+			{"retries, time of the event", Stated, "Shopify changelog, 2024-09-10"},
+			{"shop, topic and name in the key", Reported, "inferred: several subscriptions to one topic share the event id; whether topics share it is not stated"},
+		},
+		Traps: []string{
+			"the webhook id differs between two subscriptions to one topic: as the key it lets the copy through",
+			"the event id alone may merge events of different topics, and of subscriptions that ask for different fields",
+			"webhooks made in the store's notification settings are signed with another key",
+			"no header is signed: shop, topic and ids can be changed by whoever replays a captured request",
+		},
+	}
+}
+
+func shopifyVerify(header Value) Verify {
+	return Verify{
+		Hash:      SHA256,
+		Key:       KeyUTF8,
+		Encoding:  Base64,
+		Signature: Signature{In: header},
+		Sign:      []Value{"body"},
+	}
+}
+
+const shopifyExample = `{
+  "id": 820982911946154508,
+  "admin_graphql_api_id": "gid://shopify/Order/820982911946154508",
+  "confirmed": true,
+  "created_at": "{{time}}",
+  "currency": "EUR",
+  "email": "customer@example.com",
+  "financial_status": "paid",
+  "line_items": [
+    {"id": 866550311766439020, "name": "Hook, brass", "price": "21.00", "quantity": 2, "sku": "HOOK-BRASS"}
+  ],
+  "name": "#1001",
+  "order_number": 1001,
+  "processed_at": "{{time}}",
+  "subtotal_price": "42.00",
+  "test": true,
+  "total_price": "42.00",
+  "total_tax": "7.00",
+  "updated_at": "{{time}}"
+}`

@@ -1,0 +1,82 @@
+package provider
+
+import (
+	"strconv"
+	"time"
+)
+
+// Times outside these bounds are not believed: databases and formats disagree about them.
+var (
+	earliest = time.Unix(0, 0).UTC()
+	latest   = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+)
+
+// parse reads a time. Numbers are decimal digits only: no sign, no space, no fraction. A time outside
+// 1970 to 9999 is moved to the nearer end, so that a tolerance still sees it as old or future.
+func (u Unit) parse(text string) (time.Time, bool) {
+	switch u {
+	case Seconds:
+		n, ok := parseDigits(text, latest.Unix())
+		return time.Unix(n, 0).UTC(), ok
+	case Millis:
+		n, ok := parseDigits(text, latest.UnixMilli())
+		return time.UnixMilli(n).UTC(), ok
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{}, false
+	}
+	if t = t.UTC(); t.Before(earliest) {
+		return earliest, true
+	}
+	return minTime(t, latest), true
+}
+
+// format writes t the way parse reads it.
+func (u Unit) format(t time.Time) string {
+	switch u {
+	case Seconds:
+		return strconv.FormatInt(t.Unix(), 10)
+	case Millis:
+		return strconv.FormatInt(t.UnixMilli(), 10)
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// describe names the unit for error messages.
+func (u Unit) describe() string {
+	switch u {
+	case Seconds:
+		return "unix seconds"
+	case Millis:
+		return "unix milliseconds"
+	}
+	return "RFC 3339 time"
+}
+
+// valid reports whether there is such a unit.
+func (u Unit) valid() bool { return u == Seconds || u == Millis || u == RFC3339 }
+
+// parseDigits reads decimal digits; a number above most counts as most.
+func parseDigits(text string, most int64) (int64, bool) {
+	if text == "" {
+		return 0, false
+	}
+	var n int64
+	for _, c := range []byte(text) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		if n = n*10 + int64(c-'0'); n > most {
+			n = most
+		}
+	}
+	return n, true
+}
+
+func minTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return b
+	}
+	return a
+}
