@@ -14,33 +14,28 @@ import (
 
 // endpoint serves one source.
 type endpoint struct {
+	refuser
 	source        Source
 	required      *answer // the provider's own acknowledgement, where it insists on one
 	journal       Journal
-	now           func() time.Time
 	bodyTimeout   time.Duration
 	acceptTimeout time.Duration
 	metrics       sourceMetrics
-	log           eventLog
 }
 
 func newEndpoint(s Source, o Options, m *metrics) *endpoint {
 	if s.MaxBody == 0 {
 		s.MaxBody = DefaultMaxBody
 	}
-	e := &endpoint{
+	return &endpoint{
+		refuser:       newRefuser(s.Name, o, m, problems()...),
 		source:        s,
+		required:      required(s.Provider.OK()),
 		journal:       o.Journal,
-		now:           o.Now,
 		bodyTimeout:   o.BodyTimeout,
 		acceptTimeout: o.AcceptTimeout,
 		metrics:       m.of(s.Name),
-		log:           newEventLog(o.Logger, s.Name),
 	}
-	if s.Provider != nil {
-		e.required = required(s.Provider.OK())
-	}
-	return e
 }
 
 // ServeHTTP answers one delivery, and panics never.
@@ -54,14 +49,6 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.write(w)
 	}
 	e.metrics.seconds.Observe(e.now().Sub(start).Seconds())
-}
-
-// refuse answers with the problem that err stands for.
-func (e *endpoint) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	p := problemOf(err)
-	e.metrics.rejected[p].Inc()
-	e.log.rejected(r.Context(), e.now(), p, err)
-	p.write(w)
 }
 
 // handle takes one delivery from the wire to the journal. Whatever panics on the way is our fault,
@@ -114,7 +101,7 @@ func (e *endpoint) accept(r *http.Request, events []hookonce.Event, now time.Tim
 		}
 		t.add(result.Status)
 		e.metrics.events[result.Status].Inc()
-		e.log.event(r.Context(), entries[i], result)
+		e.log.event(r.Context(), &events[i], result)
 	}
 	switch {
 	case refused != nil:

@@ -3,28 +3,34 @@ package ingest
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
 // eventLog writes what became of the requests to one source: a line for every event, and lines for
 // rejected requests at a bounded rate, because anybody can cause those.
 type eventLog struct {
-	to    *slog.Logger
-	limit *limiter
+	to *slog.Logger
+	// theirs and ours bound the lines about the senders' mistakes and about our own failures. They
+	// are apart so that a flood of the one does not hide the other.
+	theirs, ours *limiter
 }
 
-// maxRejectedLines is how many rejected requests per second and source are logged one by one.
+// maxRejectedLines is how many rejected requests per second, source and side are logged one by one.
 const maxRejectedLines = 10
 
 func newEventLog(to *slog.Logger, source string) eventLog {
-	return eventLog{to: to.With("source", source), limit: &limiter{perSecond: maxRejectedLines}}
+	return eventLog{
+		to:     to.With("source", source),
+		theirs: &limiter{perSecond: maxRejectedLines},
+		ours:   &limiter{perSecond: maxRejectedLines},
+	}
 }
 
 // event logs one stored or recognised event. Conflicts and unkeyed events want a person's eye.
-func (l eventLog) event(ctx context.Context, e *journal.Entry, r journal.Result) {
+func (l eventLog) event(ctx context.Context, e *hookonce.Event, r journal.Result) {
 	level := slog.LevelInfo
 	if r.Status == journal.Conflict || r.Status == journal.Unkeyed {
 		level = slog.LevelWarn
@@ -32,13 +38,15 @@ func (l eventLog) event(ctx context.Context, e *journal.Entry, r journal.Result)
 	if !l.to.Enabled(ctx, level) {
 		return
 	}
-	attrs := [4]slog.Attr{slog.String("key", e.Key), slog.String("type", e.Type), slog.Int64("event", r.ID)}
-	n := 3
-	if r.Redriven {
-		attrs[n] = slog.Bool("redriven", true)
-		n++
+	attrs := make([]slog.Attr, 0, 5)
+	attrs = append(attrs, slog.String("key", e.Key), slog.String("type", e.Type), slog.Int64("event", r.ID))
+	if e.Key != "" && !e.KeySigned {
+		attrs = append(attrs, slog.Bool("key_signed", false))
 	}
-	l.to.LogAttrs(ctx, level, messages[r.Status], attrs[:n]...)
+	if r.Redriven {
+		attrs = append(attrs, slog.Bool("redriven", true))
+	}
+	l.to.LogAttrs(ctx, level, messages[r.Status], attrs...)
 }
 
 var messages = map[journal.Status]string{
@@ -59,13 +67,13 @@ func (l eventLog) unreadable(ctx context.Context, err error) {
 // rejected logs a request that was not acknowledged: a warning when the sender is at fault, an error
 // when we are.
 func (l eventLog) rejected(ctx context.Context, now time.Time, p *problem, err error) {
-	suppressed, ok := l.limit.allow(now)
+	level, limit := slog.LevelWarn, l.theirs
+	if p.ours() {
+		level, limit = slog.LevelError, l.ours
+	}
+	suppressed, ok := limit.allow(now)
 	if !ok {
 		return
-	}
-	level := slog.LevelWarn
-	if p.status == http.StatusServiceUnavailable {
-		level = slog.LevelError
 	}
 	attrs := []slog.Attr{slog.String("reason", p.reason), slog.Int("status", p.status), slog.Any("error", err)}
 	if suppressed > 0 {

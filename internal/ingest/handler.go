@@ -70,7 +70,7 @@ type Options struct {
 // problem details. It is safe for concurrent use.
 type Handler struct {
 	endpoints map[string]*endpoint
-	unknown   *endpoint // answers for sources that are not configured
+	unknown   refuser // answers for sources that are not configured
 }
 
 // New returns the handler of the sources. It panics when the metrics are registered already.
@@ -79,7 +79,7 @@ func New(o Options) *Handler {
 	metrics := newMetrics(o.Registerer)
 	h := &Handler{
 		endpoints: make(map[string]*endpoint, len(o.Sources)),
-		unknown:   newEndpoint(Source{}, o, metrics),
+		unknown:   newRefuser("", o, metrics, errUnknownSource),
 	}
 	for _, s := range o.Sources {
 		h.endpoints[s.Name] = newEndpoint(s, o, metrics)

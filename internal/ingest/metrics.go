@@ -40,12 +40,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 type sourceMetrics struct {
 	received prometheus.Counter
 	events   map[journal.Status]prometheus.Counter
-	rejected map[*problem]prometheus.Counter
 	seconds  prometheus.Observer
 }
 
 func (m *metrics) of(source string) sourceMetrics {
-	s := sourceMetrics{
+	return sourceMetrics{
 		received: m.received.WithLabelValues(source),
 		events: map[journal.Status]prometheus.Counter{
 			journal.Accepted:  m.accepted.WithLabelValues(source),
@@ -53,11 +52,6 @@ func (m *metrics) of(source string) sourceMetrics {
 			journal.Conflict:  m.conflicts.WithLabelValues(source),
 			journal.Unkeyed:   m.unkeyed.WithLabelValues(source),
 		},
-		rejected: make(map[*problem]prometheus.Counter),
-		seconds:  m.seconds.WithLabelValues(source),
+		seconds: m.seconds.WithLabelValues(source),
 	}
-	for _, p := range problems() {
-		s.rejected[p] = m.rejected.WithLabelValues(source, p.reason)
-	}
-	return s
 }

@@ -43,7 +43,7 @@ var (
 	errFull        = unavailable("queue_full", "More events are waiting to be stored than memory is set aside for.")
 	errClosed      = unavailable("closing", "The gateway is shutting down.")
 	errStore       = unavailable("store", "The event could not be stored.")
-	errTimeout     = unavailable("timeout", "The event could not be stored in time.")
+	errTimeout     = unavailable("timeout", "It is not known in time whether the event is stored.")
 	errRowRefused  = unavailable("row_refused", "At least one event of this request could not be stored.")
 	errPanic       = unavailable("panic", "The request could not be handled.")
 	errUnspecified = unavailable("internal", "The request could not be handled.")
@@ -73,9 +73,9 @@ func unverified(reason, detail string) *problem {
 		title: "Not verified", detail: detail}
 }
 
-// problems lists every refusal, so that each has its counter before it first happens.
+// problems lists every refusal of a source, so that each has its counter before it first happens.
 func problems() []*problem {
-	all := []*problem{errUnknownSource, errMethod, errTooLarge, errTruncated, errSlow,
+	all := []*problem{errMethod, errTooLarge, errTruncated, errSlow,
 		errFull, errClosed, errStore, errTimeout, errRowRefused, errPanic, errUnspecified, errUnverified}
 	for _, p := range rejections {
 		all = append(all, p)
@@ -99,13 +99,16 @@ func problemOf(err error) *problem {
 		return errFull
 	case errors.Is(err, journal.ErrClosed):
 		return errClosed
-	case errors.Is(err, context.DeadlineExceeded):
-		return errTimeout
 	case errors.Is(err, journal.ErrUnavailable):
 		return errStore
+	case errors.Is(err, hookonce.ErrUnknownOutcome), errors.Is(err, context.DeadlineExceeded):
+		return errTimeout
 	}
 	return errUnspecified
 }
+
+// ours reports whether the failure is our own.
+func (p *problem) ours() bool { return p.status >= http.StatusInternalServerError }
 
 // retryAfter is the Retry-After of our own failures, in seconds. Providers that honour it would
 // otherwise wait for minutes; most outages of a queue or a store are shorter.

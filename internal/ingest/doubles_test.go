@@ -1,0 +1,65 @@
+package ingest_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+var tlsState = &tls.ConnectionState{}
+
+// stub is a journal that answers what it is told to, at once.
+type stub struct {
+	results []journal.Result
+	err     error
+}
+
+func (s stub) Accept(context.Context, []*journal.Entry) ([]journal.Result, error) {
+	return s.results, s.err
+}
+
+// urlSpy remembers the address that it was given.
+type urlSpy struct {
+	testProvider
+	url string
+}
+
+func (s *urlSpy) Open(r *hookonce.Request) (*hookonce.Delivery, error) {
+	s.url = r.URL
+	return s.testProvider.Open(r)
+}
+
+// brokenProvider breaks its contract: its error is no rejection.
+type brokenProvider struct{ testProvider }
+
+func (brokenProvider) Open(*hookonce.Request) (*hookonce.Delivery, error) {
+	return nil, errors.New("surprise")
+}
+
+// gather returns the values of a counter by its label values, joined in the order of their names.
+func gather(t *testing.T, g *gate, name string) map[string]float64 {
+	t.Helper()
+	families, err := g.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			values[strings.Join(labels, ",")] = m.GetCounter().GetValue()
+		}
+	}
+	return values
+}

@@ -1,0 +1,36 @@
+package ingest
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// refuser answers the requests to one source that are not acknowledged.
+type refuser struct {
+	now      func() time.Time
+	log      eventLog
+	rejected map[*problem]prometheus.Counter
+}
+
+// newRefuser returns the refuser of a source that can have the given problems.
+func newRefuser(source string, o Options, m *metrics, problems ...*problem) refuser {
+	r := refuser{
+		now:      o.Now,
+		log:      newEventLog(o.Logger, source),
+		rejected: make(map[*problem]prometheus.Counter, len(problems)),
+	}
+	for _, p := range problems {
+		r.rejected[p] = m.rejected.WithLabelValues(source, p.reason)
+	}
+	return r
+}
+
+// refuse answers with the problem that err stands for.
+func (r refuser) refuse(w http.ResponseWriter, req *http.Request, err error) {
+	p := problemOf(err)
+	r.rejected[p].Inc()
+	r.log.rejected(req.Context(), r.now(), p, err)
+	p.write(w)
+}
