@@ -14,7 +14,7 @@ func (j *Journal) Current(h Held) bool {
 	j.held.mu.Lock()
 	defer j.held.mu.Unlock()
 	it := j.held.items[h]
-	return it != nil && !it.lost && !it.finishing && j.opt.Now().Before(it.until)
+	return it != nil && !it.lost && !it.hasOutcome() && j.opt.Now().Before(it.until)
 }
 
 // extendBatch is how many leases one call extends.
@@ -63,29 +63,31 @@ func (j *Journal) warnLost(h Held) {
 		"event", h.EventID, "destination", h.Destination, "token", h.Token)
 }
 
-// aging yields in batches what is held with a lease that ends by the given time, except work that has
-// its outcome.
+// aging yields in batches what is held with a lease that ends by the given time.
 func (h *holds) aging(by time.Time) iter.Seq[[]Held] {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var aging []Held
-	for _, it := range h.items {
-		if !it.finishing && !it.lost && !it.until.After(by) {
-			aging = append(aging, it.Held)
+	for held, it := range h.items {
+		if held == it.current() && !it.lost && !it.until.After(by) {
+			aging = append(aging, held)
 		}
 	}
 	return slices.Chunk(aging, extendBatch)
 }
 
-// extended notes the new lease of a delivery, and reports whether it was lost instead. A delivery that
-// was finished meanwhile is neither.
+// extended notes the new lease of a delivery, and reports whether it was lost instead. One whose outcome
+// was reported meanwhile is not: it may have been recorded.
 func (h *holds) extended(held Held, still bool, lease time.Time) (lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	it := h.items[held]
-	if it == nil || it.finishing {
+	if it == nil || it.token != held.Token {
 		return false
 	}
-	it.lost, it.until = !still, lease
+	if still {
+		it.until = lease
+	}
+	it.lost = !still && !it.hasOutcome()
 	return it.lost
 }

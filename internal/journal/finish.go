@@ -55,54 +55,64 @@ func (h *holds) finish(o Outcome) finishStatus {
 	defer h.mu.Unlock()
 	it := h.items[o.Held]
 	switch {
-	case it == nil || it.finishing:
+	case it == nil || it.Held != o.Held || it.hasOutcome():
 		return finishUnknown
 	case it.lost:
 		h.drop(it)
 		return finishLost
 	}
-	it.finishing = true
-	h.queue(o)
+	it.outcome = o
+	h.queue(it)
 	return finishQueued
 }
 
-// queue appends outcomes and wakes the finisher. The caller holds the mutex.
-func (h *holds) queue(outcomes ...Outcome) {
-	h.outcomes = append(h.outcomes, outcomes...)
+// queue appends reported items and wakes the finisher. The caller holds the mutex.
+func (h *holds) queue(items ...*item) {
+	h.reported = append(h.reported, items...)
 	select {
 	case h.finished <- struct{}{}:
 	default:
 	}
 }
 
-// next moves at most limit outcomes, oldest first, to batch.
-func (h *holds) next(batch []Outcome, limit int) []Outcome {
+// next appends at most limit reported items, oldest first, to items, and their outcomes under the
+// current tokens to outcomes.
+func (h *holds) next(items []*item, outcomes []Outcome, limit int) ([]*item, []Outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := min(limit, len(h.outcomes))
-	batch = append(batch, h.outcomes[:n]...)
-	left := copy(h.outcomes, h.outcomes[n:])
-	clear(h.outcomes[left:])
-	h.outcomes = h.outcomes[:left]
-	return batch
-}
-
-// putBack queues outcomes whose recording failed, behind those that wait: one that the store can not
-// take does not hold up the others.
-func (h *holds) putBack(batch []Outcome) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, o := range batch {
-		h.items[o.Held].retried = true
+	n := min(limit, len(h.reported))
+	items = append(items, h.reported[:n]...)
+	left := copy(h.reported, h.reported[n:])
+	clear(h.reported[left:])
+	h.reported = h.reported[:left]
+	for _, it := range items {
+		o := it.outcome
+		o.Token = it.token
+		outcomes = append(outcomes, o)
 	}
-	h.queue(batch...)
+	return items, outcomes
 }
 
-// conclude drops a delivery whose outcome was answered by the store.
-func (h *holds) conclude(o Outcome, applied bool) (done *heldEvent, stale bool) {
+// putBack queues items whose outcomes could not be recorded, behind those that wait: one that the
+// store can not take does not hold up the others.
+func (h *holds) putBack(items []*item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	it := h.items[o.Held]
+	for _, it := range items {
+		it.retried = true
+	}
+	h.queue(items...)
+}
+
+// conclude drops an item whose outcome was answered by the store. It returns the event when all of it
+// is done now, and whether the outcome was stale.
+func (h *holds) conclude(it *item, o Outcome, applied bool) (done *heldEvent, stale bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !applied && it.token != o.Token {
+		h.queue(it) // adopted meanwhile: record it under the new token
+		return nil, false
+	}
 	h.drop(it)
 	if applied && o.State == Done && it.event != nil {
 		if it.event.open--; it.event.open == 0 {
@@ -114,30 +124,36 @@ func (h *holds) conclude(o Outcome, applied bool) (done *heldEvent, stale bool) 
 
 const (
 	minBackoff = 50 * time.Millisecond
-	maxBackoff = 5 * time.Second
+	maxBackoff = 500 * time.Millisecond // after an outage, be there before others take the work over
 )
 
-// finisher records outcomes until the journal's context ends. After a failure it tries smaller batches,
+// finisher records outcomes, batch after batch. Its slices are reused.
+type finisher struct {
+	*Journal
+	items    []*item
+	outcomes []Outcome
+}
+
+// run records outcomes until the journal's context ends. After a failure it tries smaller batches,
 // later, so that an outage costs little and one bad outcome is soon alone.
-func (j *Journal) finisher() {
-	limit, backoff := j.opt.MaxBatch, minBackoff
-	var batch []Outcome
+func (f *finisher) run() {
+	limit, backoff := f.opt.MaxBatch, minBackoff
 	for {
-		batch = j.held.next(batch[:0], limit)
-		if len(batch) == 0 {
+		f.items, f.outcomes = f.held.next(f.items[:0], f.outcomes[:0], limit)
+		if len(f.items) == 0 {
 			select {
-			case <-j.held.finished:
+			case <-f.held.finished:
 				continue
-			case <-j.ctx.Done():
+			case <-f.ctx.Done():
 				return
 			}
 		}
-		if j.record(batch) {
-			limit, backoff = min(limit*2, j.opt.MaxBatch), minBackoff
+		if f.record() {
+			limit, backoff = min(limit*2, f.opt.MaxBatch), minBackoff
 			continue
 		}
-		j.held.putBack(batch)
-		if !j.pause(backoff) {
+		f.held.putBack(f.items)
+		if !f.pause(backoff) {
 			return
 		}
 		limit, backoff = max(1, limit/2), min(backoff*2, maxBackoff)
@@ -145,34 +161,35 @@ func (j *Journal) finisher() {
 }
 
 // record commits one batch of outcomes and reports whether the store answered.
-func (j *Journal) record(batch []Outcome) bool {
+func (f *finisher) record() bool {
 	var applied []bool
-	err := j.call(opFinish, j.opt.Timeout, len(batch), func(ctx context.Context) (err error) {
-		applied, err = j.store.Finish(ctx, batch)
-		if err == nil && len(applied) != len(batch) {
-			err = fmt.Errorf("the store answered %d of %d outcomes", len(applied), len(batch))
+	err := f.call(opFinish, f.opt.Timeout, len(f.outcomes), func(ctx context.Context) (err error) {
+		applied, err = f.store.Finish(ctx, f.outcomes)
+		if err == nil && len(applied) != len(f.outcomes) {
+			err = fmt.Errorf("the store answered %d of %d outcomes", len(applied), len(f.outcomes))
 		}
 		return err
 	})
 	if err != nil {
 		return false
 	}
-	for i, o := range batch {
-		j.recorded(o, applied[i])
+	for i, it := range f.items {
+		f.recorded(it, f.outcomes[i], applied[i])
 	}
+	clear(f.items)
 	return true
 }
 
-// recorded does what follows from a recorded outcome.
-func (j *Journal) recorded(o Outcome, applied bool) {
-	done, stale := j.held.conclude(o, applied)
+// recorded does what follows from an answered outcome.
+func (f *finisher) recorded(it *item, o Outcome, applied bool) {
+	done, stale := f.held.conclude(it, o, applied)
 	switch {
 	case stale:
-		j.metrics.stale.Inc()
-		j.warnLost(o.Held)
+		f.metrics.stale.Inc()
+		f.warnLost(o.Held)
 	case done != nil:
-		j.done.add(done.entry, done.id)
-	case applied && (o.State == Failed || o.State == Pending):
-		j.schedule.note(o.Due)
+		f.done.add(done.entry, done.id)
+	case o.State == Failed || o.State == Pending:
+		f.schedule.note(o.Due)
 	}
 }

@@ -18,8 +18,8 @@ type holds struct {
 	idle     chan struct{} // closed when closing and no slot is taken
 
 	mu       sync.Mutex
-	items    map[Held]*item
-	outcomes []Outcome // waiting to be recorded, in order
+	items    map[Held]*item // by the token that the worker knows, and by the current one
+	reported []*item        // with an outcome to record, in order
 	slots    int
 	bytes    int64
 	sizes    int64 // moving average of what one taken delivery weighs
@@ -30,12 +30,21 @@ type holds struct {
 // item is one held delivery.
 type item struct {
 	Work
-	until     time.Time  // the end of the lease as last extended; Work.Lease belongs to the worker
-	event     *heldEvent // nil when it was taken from the store
-	finishing bool       // an outcome was reported
-	retried   bool       // recording it failed at least once, so it may be recorded
-	lost      bool       // somebody else has the delivery now
+	token   int64      // the current one: higher than the worker's after an adoption
+	until   time.Time  // the end of the lease as last extended
+	event   *heldEvent // nil when it was taken from the store
+	outcome Outcome    // zero until the worker reported it
+	retried bool       // recording the outcome failed before, so it may be recorded
+	lost    bool       // somebody else has the delivery now
 }
+
+// current names the delivery under the token by which the store knows it.
+func (it *item) current() Held {
+	return Held{EventID: it.EventID, Destination: it.Destination, Token: it.token}
+}
+
+// hasOutcome reports whether the worker has reported.
+func (it *item) hasOutcome() bool { return it.outcome.State != "" }
 
 // heldEvent counts down the deliveries of one fresh event, to know when all of it is done.
 type heldEvent struct {
@@ -128,20 +137,47 @@ func (h *holds) room(limit int) int {
 	return n
 }
 
-// took registers work that was taken into the room of n slots. Full room means that there may be more.
-func (h *holds) took(n int, work []*item) {
+// took registers work that was taken into the room of n slots, and returns what of it is new to this
+// process. Full room means that there may be more.
+func (h *holds) took(n int, work []*Work, lease time.Time) []*item {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, it := range work {
-		weight := size(it.Header, it.Body)
+	var fresh []*item
+	for _, w := range work {
+		weight := size(w.Header, w.Body)
 		h.sizes += (weight - h.sizes) / 8
+		if h.adopt(w.Held, lease) {
+			continue
+		}
+		it := &item{Work: *w, token: w.Token, until: lease}
+		h.items[w.Held] = it
 		h.bytes += weight
-		h.items[it.Held] = it
+		fresh = append(fresh, it)
 	}
 	if len(work) == n {
 		h.backlog = true
 	}
-	h.release(n-len(work), 0)
+	h.release(n-len(fresh), 0)
+	return fresh
+}
+
+// adopt gives a held delivery the token under which the store has just leased it again, and reports
+// whether there was one. That happens when the store was away for longer than the lease: the delivery
+// still is in our workers' hands, or was done without being recorded yet, and must not begin again.
+// A reported failure or hand-back is no reason: it may be recorded, and this be its next attempt.
+func (h *holds) adopt(taken Held, lease time.Time) bool {
+	before := taken
+	before.Token--
+	it := h.items[before]
+	if it == nil || it.hasOutcome() && it.outcome.State != Done {
+		return false
+	}
+	if before != it.Held {
+		delete(h.items, before)
+	}
+	h.items[taken] = it
+	it.token, it.until, it.lost = taken.Token, lease, false
+	return true
 }
 
 // add registers an item whose slot is reserved.
@@ -154,6 +190,7 @@ func (h *holds) add(it *item) {
 // drop forgets an item and frees its slot. The caller holds the mutex.
 func (h *holds) drop(it *item) {
 	delete(h.items, it.Held)
+	delete(h.items, it.current())
 	h.release(1, size(it.Header, it.Body))
 }
 

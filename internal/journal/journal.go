@@ -94,7 +94,7 @@ func (j *Journal) start() {
 		j.feeders.Go(w.run)
 	}
 	j.feeders.Go(j.poller)
-	j.rest.Go(j.finisher)
+	j.rest.Go((&finisher{Journal: j}).run)
 	j.rest.Go(j.extender)
 	j.rest.Go(j.janitor)
 	j.rest.Go(j.counter)

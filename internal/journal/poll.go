@@ -55,12 +55,7 @@ func (j *Journal) poll() {
 	if err != nil || !j.opt.Now().Before(lease) {
 		work = nil // what was taken in spite of it comes back when its lease ends
 	}
-	items := make([]*item, len(work))
-	for i, w := range work {
-		items[i] = &item{Work: *w, until: lease}
-	}
-	j.held.took(n, items)
-	for _, it := range items {
+	for _, it := range j.held.took(n, work, lease) {
 		j.work <- &it.Work
 	}
 }

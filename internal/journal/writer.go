@@ -111,12 +111,11 @@ func (w *writer) settled(e *Entry, res Result, now, lease time.Time) {
 func (w *writer) hold(e *Entry, id int64, lease time.Time) {
 	event := &heldEvent{entry: e, id: id, open: len(e.Destinations)}
 	for _, dest := range e.Destinations {
-		it := &item{event: event, Work: Work{
+		it := &item{event: event, token: 1, until: lease, Work: Work{
 			Held:   Held{EventID: id, Destination: dest, Token: 1},
 			Source: e.Source, Key: e.Key, Type: e.Type, Tries: 1,
 			Header: e.Header, Body: e.Body, ReceivedAt: e.ReceivedAt, Lease: lease,
 		}}
-		it.until = lease
 		w.held.add(it)
 		w.work <- &it.Work
 	}
