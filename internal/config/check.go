@@ -88,3 +88,13 @@ func (s *Source) has(key string) bool {
 	_, ok := s.origin[key]
 	return ok
 }
+
+// within returns where the first setting of a group was written, and whether one was.
+func (s *Source) within(prefix string) (place, bool) {
+	for _, f := range sourceSettings {
+		if g, ok := s.origin[f.key]; ok && strings.HasPrefix(f.key, prefix) {
+			return g.at, true
+		}
+	}
+	return place{}, false
+}

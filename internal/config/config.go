@@ -54,13 +54,20 @@ type Queue struct {
 	Batch  int
 }
 
-// Delivery says how many deliveries run at once, how long one may take, after how many attempts it is
-// given up, and after how long another process takes over from one that died.
+// Delivery says how events are delivered.
 type Delivery struct {
+	// Concurrency is how many deliveries are under way at once.
 	Concurrency int
-	Timeout     time.Duration
-	Attempts    int
-	Lease       time.Duration
+	// Timeout bounds one attempt.
+	Timeout time.Duration
+	// Attempts is after how many attempts a delivery is dead.
+	Attempts int
+	// Backoff is the wait after the first failed attempt. Each further one is three times as long,
+	// up to BackoffMax; a random part of up to a half is taken off.
+	Backoff    time.Duration
+	BackoffMax time.Duration
+	// Lease is after how long another process takes over from one that died.
+	Lease time.Duration
 }
 
 // Retention says how long the journal remembers ids, and how long it keeps bodies with their
@@ -80,7 +87,7 @@ type Source struct {
 	To string
 	// URL is the public address of the endpoint, for providers that sign it.
 	URL string
-	// MaxBody is the largest body that is read, in bytes.
+	// MaxBody is the largest body that is read, in bytes. Zero: the provider's own limit.
 	MaxBody int64
 	// Tolerance is how far a signed timestamp may be from now. Zero: what the provider recommends.
 	Tolerance time.Duration
@@ -91,19 +98,23 @@ type Source struct {
 	at     place
 }
 
-// HMAC describes the signature and the layout of a sender that the catalogue does not know.
+// HMAC describes the signature and the layout of a sender that the catalogue does not know. Fields that
+// are empty have the defaults of [provider.HMACConfig].
 type HMAC struct {
-	// Header is the request header that carries the signature.
+	// Header is the request header that carries the signature. Default X-Signature.
 	Header string
-	// Encoding of the signature: "hex" or "base64".
+	// Encoding of the signature: "hex", "base64" or "base64url". Default hex.
 	Encoding string
-	// Digest is "sha256", "sha1" or "sha512".
+	// Digest is "sha256", "sha1" or "sha512". Default sha256.
 	Digest string
-	// Prefix stands before the signature in the header, such as "sha256=".
+	// Prefix stands before the signature in the header, such as "sha256=". Default none.
 	Prefix string
-	// Key is where the event's key is: "json:id" or "header:X-Event-Id".
-	Key string
-	// Type is where the event's type is, in the same form. Empty: events have no type.
+	// Form is how the secret's text becomes a key: "utf8", "base64", "hex" or "whsec". Default utf8.
+	Form string
+	// Key lists where the parts of the event's key are, such as "json:$.id" or "header:X-Event-Id".
+	// Default json:$.id.
+	Key []string
+	// Type is where the event's type is, in the same form. Default json:$.type.
 	Type string
 }
 

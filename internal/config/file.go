@@ -97,8 +97,8 @@ func elsewhere[C any](fields []field[C], name string) string {
 // texts returns what an entry says about a setting, or nothing after reporting that it has the wrong
 // form.
 func (l *loader) texts(key string, v value, e entry) given {
-	if _, ok := v.(list); ok {
-		return l.listed(key, e)
+	if many, ok := v.(list); ok {
+		return l.listed(key, many.example(), e)
 	}
 	if e.value.form != isScalar {
 		l.fault(e.at, "%s is %s; write a single value after the colon", key, e.value.form)
@@ -107,13 +107,13 @@ func (l *loader) texts(key string, v value, e entry) given {
 	return given{e.at, []located{{*e.value.scalar, e.value.at}}}
 }
 
-func (l *loader) listed(key string, e entry) given {
+func (l *loader) listed(key, example string, e entry) given {
 	g := given{at: e.at}
 	switch {
 	case e.value.form != isList:
-		l.fault(e.at, `%s is %s; write a list, such as ["env:NAME"]`, key, e.value.form)
+		l.fault(e.at, `%s is %s; write a list, such as [%q]`, key, e.value.form, example)
 	case len(e.value.list) == 0:
-		l.fault(e.at, `%s is an empty list; write an element, such as ["env:NAME"]`, key)
+		l.fault(e.at, `%s is an empty list; write an element, such as [%q]`, key, example)
 	}
 	for _, n := range e.value.list {
 		if n.form != isScalar {

@@ -69,6 +69,7 @@ func TestEverySettingHasThreeNames(t *testing.T) {
 		"migrate": "false", "log.level": "warn", "log.format": "json", "shutdown_timeout": "3s",
 		"queue.events": "1000", "queue.bytes": "3MiB", "queue.batch": "7",
 		"delivery.concurrency": "5", "delivery.timeout": "4s", "delivery.attempts": "6", "delivery.lease": "8s",
+		"delivery.backoff": "2s", "delivery.backoff_max": "2d",
 		"retention.ids": "100d", "retention.bodies": "2d",
 	}
 	for _, f := range settings {

@@ -23,9 +23,17 @@ type Input struct {
 	ReadFile func(name string) ([]byte, error)
 }
 
-// env returns a variable of the environment; the last of several counts, as in os/exec.
-func (in Input) env(name string) (string, bool) {
-	for _, kv := range slices.Backward(in.Environ) {
+func (in Input) env(name string) (string, bool) { return lookup(in.Environ, name) }
+
+// Lookup returns a variable of an environment in the form of os.Environ, empty if it is not set. The
+// last of several counts, as in os/exec.
+func Lookup(environ []string, name string) string {
+	value, _ := lookup(environ, name)
+	return value
+}
+
+func lookup(environ []string, name string) (string, bool) {
+	for _, kv := range slices.Backward(environ) {
 		if key, value, ok := strings.Cut(kv, "="); ok && key == name {
 			return value, true
 		}

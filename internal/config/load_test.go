@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write the messages under testdata anew")
 
 // environ is the environment of the files under testdata.
-var environ = []string{"STRIPE=whsec_test", "EMPTY=", "HOOKONCE_TEST_SECRET=whsec_test"}
+var environ = []string{"STRIPE=whsec_test", "EMPTY=", "HOOKONCE_HEX=00ff"}
 
 // readFile knows the files that testdata refers to.
 func readFile(name string) ([]byte, error) {

@@ -21,6 +21,16 @@ type Secret struct {
 // LiteralSecret returns a secret that was not configured by reference.
 func LiteralSecret(value string) Secret { return Secret{ref: value, value: value} }
 
+// ResolveSecret returns the secret that a reference names: env:NAME, file:PATH, or a literal. It uses
+// the environment and ReadFile of in.
+func ResolveSecret(reference string, in Input) (Secret, error) {
+	if err := checkReference(reference); err != nil {
+		return Secret{}, err
+	}
+	s := Secret{ref: reference}
+	return s, s.resolve(in)
+}
+
 // Reveal returns the secret.
 func (s Secret) Reveal() string { return s.value }
 
@@ -42,7 +52,8 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // so that a reference which a flag replaces need not exist.
 type secrets struct{ to *[]Secret }
 
-func (v secrets) clear() { *v.to = nil }
+func (v secrets) clear()          { *v.to = nil }
+func (v secrets) example() string { return "env:NAME" }
 
 func (v secrets) set(s string) error {
 	err := checkReference(s)

@@ -65,12 +65,17 @@ func (s Store) String() string {
 	if err != nil {
 		return s.Driver + "://" + mask
 	}
-	if _, ok := u.User.Password(); ok {
-		u.User = url.UserPassword(u.User.Username(), mask)
-	}
 	if q := u.Query(); q.Has("password") {
 		q.Set("password", mask)
 		u.RawQuery = q.Encode()
+	}
+	return masked(u)
+}
+
+// masked returns the URL with its password masked.
+func masked(u *url.URL) string {
+	if _, ok := u.User.Password(); ok {
+		u.User = url.UserPassword(u.User.Username(), mask)
 	}
 	return strings.ReplaceAll(u.String(), url.QueryEscape(mask), mask)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -39,10 +40,14 @@ var settings = []field[Config]{
 		bind: func(c *Config) value { return count{&c.Queue.Batch, 1, 4096} }},
 	{key: "delivery.concurrency", def: "64", help: "`number` of deliveries under way at once",
 		bind: func(c *Config) value { return count{&c.Delivery.Concurrency, 1, 10_000} }},
-	{key: "delivery.timeout", def: "30s", help: "longest `time` that one delivery may take",
+	{key: "delivery.timeout", def: "15s", help: "longest `time` that one delivery may take",
 		bind: func(c *Config) value { return duration{&c.Delivery.Timeout, briefly, time.Hour} }},
-	{key: "delivery.attempts", def: "15", help: "`number` of attempts before a delivery is dead",
+	{key: "delivery.attempts", def: "13", help: "`number` of attempts before a delivery is dead",
 		bind: func(c *Config) value { return count{&c.Delivery.Attempts, 1, 1000} }},
+	{key: "delivery.backoff", def: "5s", help: "`time` to wait after the first failed attempt; each further wait is three times as long",
+		bind: func(c *Config) value { return duration{&c.Delivery.Backoff, briefly, day} }},
+	{key: "delivery.backoff_max", def: "1d", help: "longest `time` to wait between two attempts",
+		bind: func(c *Config) value { return duration{&c.Delivery.BackoffMax, briefly, 30 * day} }},
 	{key: "delivery.lease", def: "9s", help: "`time` after which the deliveries of a process that died are taken over",
 		bind: func(c *Config) value { return duration{&c.Delivery.Lease, 100 * time.Millisecond, time.Hour} }},
 	{key: "retention.ids", def: "90d", help: "`time` for which ids are remembered, so that late copies are recognised",
@@ -61,30 +66,32 @@ var sourceSettings = []field[Source]{
 	{key: "secrets", flag: "secret", help: "its secret as a `reference`: env:NAME or file:PATH; repeat while rotating",
 		bind: func(s *Source) value { return secrets{&s.Secrets} }},
 	{key: "to", help: "`URL` that its events are delivered to",
-		bind: func(s *Source) value { return text{&s.To, checkURL} }},
+		bind: func(s *Source) value { return endpoint{&s.To} }},
 	{key: "url", help: "its public `URL`, for providers that sign it",
 		bind: func(s *Source) value { return text{&s.URL, checkURL} }},
-	{key: "max_body", def: "1MiB", help: "largest `size` of a request's body",
+	{key: "max_body", help: "largest `size` of a request's body; the provider's own limit if not set",
 		bind: func(s *Source) value { return size{&s.MaxBody, 1, 256 << 20} }},
-	{key: "tolerance", help: "how far a signed timestamp may be from now, as a `time`; the provider's own advice if not set",
+	{key: "tolerance", help: "how far a signed timestamp may be from now, as a `time`; the provider's own if not set",
 		bind: func(s *Source) value { return duration{&s.Tolerance, time.Second, day} }},
-	{key: "hmac.header", help: "provider hmac: request header `name` that carries the signature",
+	{key: "hmac.header", help: "for provider hmac: header `name` of the signature; X-Signature if not set",
 		bind: func(s *Source) value { return text{&s.HMAC.Header, checkHeader} }},
-	{key: "hmac.encoding", help: "provider hmac: `encoding` of the signature: hex or base64",
-		bind: func(s *Source) value { return choice{&s.HMAC.Encoding, []string{"hex", "base64"}} }},
-	{key: "hmac.digest", help: "provider hmac: `digest`: sha256, sha1 or sha512",
+	{key: "hmac.encoding", help: "for provider hmac: `encoding` of the signature: hex, base64 or base64url; hex if not set",
+		bind: func(s *Source) value { return choice{&s.HMAC.Encoding, []string{"hex", "base64", "base64url"}} }},
+	{key: "hmac.digest", help: "for provider hmac: `digest`: sha256, sha1 or sha512; sha256 if not set",
 		bind: func(s *Source) value { return choice{&s.HMAC.Digest, []string{"sha256", "sha1", "sha512"}} }},
-	{key: "hmac.prefix", help: "provider hmac: `text` before the signature in its header, such as sha256=",
+	{key: "hmac.prefix", help: "for provider hmac: `text` before the signature in its header, such as sha256=",
 		bind: func(s *Source) value { return text{to: &s.HMAC.Prefix} }},
-	{key: "hmac.key", help: "provider hmac: `where` the event's key is, such as json:id or header:X-Event-Id",
-		bind: func(s *Source) value { return text{to: &s.HMAC.Key} }},
-	{key: "hmac.type", help: "provider hmac: `where` the event's type is, in the same form",
+	{key: "hmac.form", help: "for provider hmac: `form` of the secret: utf8, base64, hex or whsec; utf8 if not set",
+		bind: func(s *Source) value { return choice{&s.HMAC.Form, []string{"utf8", "base64", "hex", "whsec"}} }},
+	{key: "hmac.key", help: "for provider hmac: `where` a part of the event's key is; json:$.id if not set; repeatable",
+		bind: func(s *Source) value { return words{&s.HMAC.Key, "json:$.id"} }},
+	{key: "hmac.type", help: "for provider hmac: `where` the event's type is; json:$.type if not set",
 		bind: func(s *Source) value { return text{to: &s.HMAC.Type} }},
 }
 
 var (
 	namePattern   = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`)
-	schemaPattern = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+	schemaPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
 	headerPattern = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
@@ -102,8 +109,8 @@ func checkName(s string) error {
 }
 
 func checkSchema(s string) error {
-	if len(s) > 63 || !schemaPattern.MatchString(s) {
-		return fmt.Errorf("%q can not be a schema; write at most 63 lower-case letters, digits and _, not beginning with a digit", s)
+	if !schemaPattern.MatchString(s) || strings.HasPrefix(s, "pg_") {
+		return fmt.Errorf("%q can not be a schema; write at most 48 lower-case letters, digits and _, beginning with a letter, not with pg_", s)
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ type list interface {
 	value
 	clear()
 	items() []string // each as a user would write it, secrets masked
+	example() string // of one text
 }
 
 // text is any string that check accepts; a nil check accepts all.
@@ -43,6 +44,25 @@ func (v text) set(s string) error {
 }
 
 func (v text) show() string { return *v.to }
+
+// words is a list of strings, checked elsewhere.
+type words struct {
+	to     *[]string
+	sample string
+}
+
+func (v words) clear()          { *v.to = nil }
+func (v words) items() []string { return slices.Clone(*v.to) }
+func (v words) show() string    { return strings.Join(*v.to, " ") }
+func (v words) example() string { return v.sample }
+
+func (v words) set(s string) error {
+	if s == "" {
+		return fmt.Errorf("the text is empty; write one such as %s", v.sample)
+	}
+	*v.to = append(*v.to, s)
+	return nil
+}
 
 // choice is one of a few words.
 type choice struct {
@@ -136,20 +156,31 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// checkURL accepts an absolute HTTP address without credentials, which would end up in logs.
+// checkURL accepts an absolute HTTP address.
 func checkURL(s string) error {
 	u, err := url.Parse(s)
 	switch {
-	case err != nil:
+	case err != nil: // its text repeats the address, which may hold a password
 		return errors.New("this is not a URL; write one like http://127.0.0.1:3000/webhooks")
-	case u.User != nil:
-		return errors.New("the URL carries credentials, which would show up in logs; write it without user and password")
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return fmt.Errorf("%q is not a full HTTP address; write one like http://127.0.0.1:3000/webhooks", s)
+		return errors.New("this is not a full HTTP address; write one like http://127.0.0.1:3000/webhooks")
 	case u.Fragment != "":
-		return fmt.Errorf("%q has a fragment, which is never sent; leave out what follows the #", s)
+		return errors.New("the URL has a fragment, which is never sent; leave out what follows the #")
 	}
 	return nil
+}
+
+// endpoint is a URL to deliver to. A password in it is masked when it is shown.
+type endpoint struct{ to *string }
+
+func (v endpoint) set(s string) error { return text{v.to, checkURL}.set(s) }
+
+func (v endpoint) show() string {
+	u, err := url.Parse(*v.to)
+	if err != nil {
+		return mask
+	}
+	return masked(u)
 }
 
 // duration is a length of time within bounds, in Go's notation with days in front: 90d, 1d12h, 30s.
