@@ -1,0 +1,90 @@
+package ingest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/ingest"
+)
+
+// logged returns an option that logs into the buffer, and a function that reads the lines back.
+func logged(buffer *bytes.Buffer) func(*ingest.Options) {
+	return func(o *ingest.Options) {
+		o.Logger = slog.New(slog.NewJSONHandler(buffer, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	}
+}
+
+func lines(t *testing.T, buffer *bytes.Buffer) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	for d := json.NewDecoder(buffer); d.More(); {
+		var line map[string]any
+		if err := d.Decode(&line); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+func TestOneLinePerEvent(t *testing.T) {
+	var buffer bytes.Buffer
+	g := newGate(t, logged(&buffer))
+	const private = "4242424242424242"
+	for _, c := range []struct{ body, level, message, key string }{
+		{`{"id":"a","type":"paid","card":"` + private + `"}`, "INFO", "event accepted", "a"},
+		{`{"id":"a","type":"paid","card":"` + private + `"}`, "INFO", "event is a duplicate", "a"},
+		{`{"id":"a","type":"paid"}`, "WARN", "event has the key of another with other content; the first stands", "a"},
+		{`{"type":"paid"}`, "WARN", "event accepted without a key; its copies can not be recognised", ""},
+	} {
+		g.send("billing", c.body)
+		if strings.Contains(buffer.String(), private) || strings.Contains(buffer.String(), sign(c.body)) {
+			t.Errorf("the log has a body or a signature: %s", buffer.String())
+		}
+		got := lines(t, &buffer)
+		if len(got) != 1 {
+			t.Errorf("%d lines for %s", len(got), c.body)
+			continue
+		}
+		line := got[0]
+		if line["level"] != c.level || line["msg"] != c.message || line["key"] != c.key || line["source"] != "billing" || line["type"] != "paid" {
+			t.Errorf("line %v for %s", line, c.body)
+		}
+	}
+}
+
+// A flood of bad requests is counted in full and logged in part, and hides none of our own failures.
+func TestRejectedLinesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var buffer bytes.Buffer
+		g := newGate(t, logged(&buffer))
+		forge := func() {
+			r := request("billing", `{"id":"a"}`)
+			r.Header.Set(signatureHeader, "forged")
+			serve(g, r)
+		}
+		for range 1000 {
+			forge()
+		}
+		if got := lines(t, &buffer); len(got) != 10 || got[0]["reason"] != "signature_mismatch" || got[0]["level"] != "WARN" {
+			t.Errorf("%d lines, the first %v", len(got), got[0])
+		}
+		g.send("billing", `{"panic":"boom"}`)
+		if got := lines(t, &buffer); len(got) != 1 || got[0]["level"] != "ERROR" || !strings.Contains(got[0]["error"].(string), "boom") {
+			t.Errorf("a panic is hidden by the flood: %v", got)
+		}
+		time.Sleep(time.Second)
+		forge()
+		if got := lines(t, &buffer); len(got) != 1 || got[0]["suppressed"] != 990.0 {
+			t.Errorf("after the flood: %v", got)
+		}
+		if n := gather(t, g, "hookonce_rejected_total")["signature_mismatch,billing"]; n != 1001 {
+			t.Errorf("%v requests counted, want 1001", n)
+		}
+	})
+}
