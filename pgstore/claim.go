@@ -1,0 +1,126 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/jackc/pgx/v5"
+)
+
+// maxTries bounds how often a statement that lost a race is tried again.
+const maxTries = 8
+
+// Claim implements [hookonce.Store].
+func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.Claim, error) {
+	if err := req.Validate(); err != nil {
+		return hookonce.Claim{}, err
+	}
+	if req.Key == "" {
+		return hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Unkeyed}, nil
+	}
+	return s.contend(req.Ref, func(limit lockTimeout) (hookonce.Claim, error) {
+		q := s.claimQuery(req, hookonce.StateProcessing, limit)
+		return q.scan(s.pool.QueryRow(ctx, s.sql.claim, q.args...))
+	})
+}
+
+// ClaimTx implements [hookonce.TxStore]. It waits for another transaction as long as the caller's
+// lock_timeout lets it.
+func (s *Store) ClaimTx(ctx context.Context, tx pgx.Tx, req hookonce.ClaimRequest) (hookonce.Claim, error) {
+	if err := req.Validate(); err != nil {
+		return hookonce.Claim{}, err
+	}
+	if req.Key == "" {
+		return hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Unkeyed}, nil
+	}
+	q := s.claimQuery(req, hookonce.StateDone, nil)
+	for range maxTries {
+		c, err := q.scan(tx.QueryRow(ctx, s.sql.claim, q.args...))
+		if err != nil {
+			return hookonce.Claim{}, fmt.Errorf("pgstore: claim %s: %w", req.Ref, err)
+		}
+		if c.Verdict != raced {
+			return c, nil
+		}
+	}
+	return busy(req.Ref), nil
+}
+
+// raced is the verdict of a claim that lost to somebody who is not visible in its snapshot. It does
+// not leave this package.
+const raced hookonce.Verdict = 0
+
+func busy(ref hookonce.Ref) hookonce.Claim { return hookonce.Claim{Ref: ref, Verdict: hookonce.Busy} }
+
+// contend runs try, which claims in a transaction of its own, until it has a verdict. It waits for
+// other transactions no longer than the store's bounded wait, all tries together.
+func (s *Store) contend(ref hookonce.Ref, try func(lockTimeout) (hookonce.Claim, error)) (hookonce.Claim, error) {
+	end := time.Now().Add(s.wait)
+	for range maxTries {
+		c, err := try(until(end))
+		switch {
+		case isLockTimeout(err):
+			return busy(ref), nil
+		case isSerialization(err):
+		case err != nil:
+			return hookonce.Claim{}, fmt.Errorf("pgstore: claim %s: %w", ref, err)
+		case c.Verdict != raced:
+			return c, nil
+		}
+	}
+	return busy(ref), nil
+}
+
+// lockTimeout is a value for PostgreSQL's setting of that name; nil leaves the setting alone.
+type lockTimeout *string
+
+// until returns the time that is left until end, and at least a millisecond: zero would mean forever.
+func until(end time.Time) lockTimeout {
+	text := strconv.FormatInt(max(1, time.Until(end).Milliseconds()), 10) + "ms"
+	return &text
+}
+
+// claimQuery is one claiming statement: what goes in, and how to read what comes out.
+type claimQuery struct {
+	req  hookonce.ClaimRequest
+	now  time.Time
+	args []any
+}
+
+func (s *Store) claimQuery(req hookonce.ClaimRequest, won hookonce.State, limit lockTimeout) claimQuery {
+	now := s.now()
+	var lease *time.Time
+	if won == hookonce.StateProcessing {
+		lease = deadline(now, req.Lease)
+	}
+	return claimQuery{req, now, []any{
+		req.Source, req.Key, string(won), lease, storable(req.Type), known(req.Digest), now, (*string)(limit),
+	}}
+}
+
+func (q claimQuery) scan(row pgx.Row) (hookonce.Claim, error) {
+	var (
+		r      record
+		before []byte // the digest that was stored
+		won    bool
+	)
+	if err := row.Scan(append([]any{nil, &won, &before}, r.fields()...)...); err != nil {
+		return hookonce.Claim{}, err
+	}
+	c := r.claim(q.req.Ref)
+	c.Conflict = differ(before, q.req.Digest)
+	switch {
+	case won:
+		c.Verdict = hookonce.Won
+	case c.State == hookonce.StateDone:
+		c.Verdict = hookonce.Duplicate
+	case c.State == hookonce.StateProcessing && !hookonce.Claimable(c.State, c.Lease, q.now):
+		c.Verdict = hookonce.Busy
+	default:
+		c.Verdict = raced
+	}
+	return c, nil
+}

@@ -1,0 +1,42 @@
+package pgstore_test
+
+import (
+	"testing"
+
+	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/storetest"
+)
+
+func TestConformance(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	cfg := suite(t, dsn, dsn, "")
+	storetest.Run(t, cfg.Lease())
+	storetest.RunConcurrent(t, cfg.Lease())
+	storetest.RunTx(t, cfg)
+	storetest.RunTxConcurrent(t, cfg)
+}
+
+// Every way in which pgx can talk to the server.
+func TestQueryExecModes(t *testing.T) {
+	for _, mode := range []string{"cache_describe", "describe_exec", "exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			dsn := pgtest.DSN(t)
+			cfg := suite(t, dsn, dsn, "default_query_exec_mode="+mode)
+			storetest.Run(t, cfg.Lease())
+			storetest.RunTx(t, cfg)
+		})
+	}
+}
+
+// Behind a pooler, consecutive transactions of a connection meet different servers' connections.
+func TestPgBouncer(t *testing.T) {
+	for _, mode := range []string{"cache_describe", "exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			dsn := pgtest.DSN(t)
+			cfg := suite(t, dsn, pgtest.PgBouncer(t, dsn), "default_query_exec_mode="+mode)
+			storetest.RunConcurrent(t, cfg.Lease())
+			storetest.RunTx(t, cfg)
+			storetest.RunTxConcurrent(t, cfg)
+		})
+	}
+}

@@ -1,0 +1,49 @@
+package pgstore
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// SQLSTATE codes, from PostgreSQL's manual, appendix A.
+const (
+	lockNotAvailable     = "55P03"
+	serializationFailure = "40001"
+	deadlockDetected     = "40P01"
+	connectionClass      = "08"
+)
+
+func sqlState(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// isLockTimeout reports whether the bounded wait for another transaction ran out.
+func isLockTimeout(err error) bool { return sqlState(err) == lockNotAvailable }
+
+// isSerialization reports whether the server gave up a transaction for another one's sake. Nothing
+// was written, and trying again may work.
+func isSerialization(err error) bool {
+	code := sqlState(err)
+	return code == serializationFailure || code == deadlockDetected
+}
+
+// isDefinite reports whether an error from COMMIT means that nothing was committed: the server, or a
+// pooler that still had one, refused and lives on, or nothing was sent at all. A server that dies
+// during a commit may have finished it.
+func isDefinite(err error) bool {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return pgconn.SafeToRetry(err)
+	}
+	severity := e.SeverityUnlocalized
+	if severity == "" {
+		severity = e.Severity
+	}
+	return severity == "ERROR" && !strings.HasPrefix(e.Code, connectionClass)
+}

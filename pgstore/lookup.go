@@ -1,0 +1,39 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/jackc/pgx/v5"
+)
+
+// Lookup implements [hookonce.Store].
+func (s *Store) Lookup(ctx context.Context, ref hookonce.Ref) (hookonce.Claim, error) {
+	if err := ref.Validate(); err != nil {
+		return hookonce.Claim{}, err
+	}
+	var r record
+	err := s.pool.QueryRow(ctx, s.sql.lookup, ref.Source, ref.Key).Scan(r.fields()...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = hookonce.ErrNotFound
+	}
+	if err != nil {
+		return hookonce.Claim{}, wrap("look up", ref, err)
+	}
+	return r.claim(ref), nil
+}
+
+// Purge implements [hookonce.Store]. Several processes may purge at the same time.
+func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (int, error) {
+	if limit <= 0 {
+		return 0, nil
+	}
+	tag, err := s.pool.Exec(ctx, s.sql.purge, before, limit)
+	if err != nil {
+		return 0, fmt.Errorf("pgstore: purge: %w", err)
+	}
+	return int(tag.RowsAffected()), nil
+}

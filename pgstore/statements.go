@@ -1,0 +1,89 @@
+package pgstore
+
+import "strings"
+
+// statements are the texts of what the store asks, with the name of the table filled in.
+type statements struct{ claim, trace, change, lookup, purge string }
+
+func newStatements(table string) statements {
+	fill := strings.NewReplacer("{claims}", table, "{columns}", columns).Replace
+	return statements{
+		claim:  fill(claimSQL),
+		trace:  fill(traceSQL),
+		change: fill(changeSQL),
+		lookup: fill(lookupSQL),
+		purge:  fill(purgeSQL),
+	}
+}
+
+// columns are what record reads, in its order.
+const columns = `state, token, lease_until, event_type, digest, first_seen, updated_at, last_error`
+
+// claimSQL decides who owns the key, and always returns one row.
+//
+// "seen" is the claim before. Only if there is none, or a claimable one, is an insert tried, so a
+// copy of finished or held work takes no row lock and writes nothing. The insert meets whatever
+// happened since the snapshot was taken: it waits for a transaction that holds the key, and gives
+// way unless the claim is still the one that was seen, which the token tells. When it gave way
+// although the key had looked free, the caller asks again.
+//
+// The wait is bounded by lock_timeout, which is put back by the same statement, so that it governs
+// none of the caller's own statements. Each step reads the output of the one before, which fixes
+// their order; $8 null leaves the setting alone.
+const claimSQL = `
+WITH setting AS MATERIALIZED (SELECT current_setting('lock_timeout') AS before),
+bounded AS MATERIALIZED (SELECT before, set_config('lock_timeout', coalesce($8::text, before), true) FROM setting),
+seen AS (SELECT {columns} FROM {claims} WHERE source = $1::text AND key = $2::text),
+won AS (
+	INSERT INTO {claims} AS claims (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at)
+	SELECT $1::text, $2::text, $3::text, coalesce(seen.token, 0) + 1, $4::timestamptz, $5::text, $6::bytea, $7::timestamptz, $7::timestamptz
+	FROM bounded LEFT JOIN seen ON true
+	WHERE seen.state IS NULL OR seen.state IN ('failed', 'dead')
+		OR (seen.state = 'processing' AND seen.lease_until <= $7::timestamptz)
+	ON CONFLICT (source, key) DO UPDATE SET
+		state = excluded.state, token = excluded.token, lease_until = excluded.lease_until, updated_at = excluded.updated_at,
+		event_type = coalesce(nullif(excluded.event_type, ''), claims.event_type),
+		digest = coalesce(excluded.digest, claims.digest)
+	WHERE claims.token = excluded.token - 1 AND (claims.state IN ('failed', 'dead')
+		OR (claims.state = 'processing' AND claims.lease_until <= $7::timestamptz))
+	RETURNING {columns}
+)
+SELECT set_config('lock_timeout', bounded.before, true), won.token IS NOT NULL, seen.digest,
+	coalesce(won.state, seen.state, ''), coalesce(won.token, seen.token, 0),
+	CASE WHEN won.token IS NULL THEN seen.lease_until ELSE won.lease_until END,
+	coalesce(won.event_type, seen.event_type, ''), coalesce(won.digest, seen.digest),
+	coalesce(won.first_seen, seen.first_seen, $7::timestamptz), coalesce(won.updated_at, seen.updated_at, $7::timestamptz),
+	coalesce(won.last_error, seen.last_error, '')
+FROM bounded LEFT JOIN seen ON true LEFT JOIN won ON true`
+
+// traceSQL leaves the trace of a failed attempt, unless the work is done, owned by somebody else, or
+// a newer attempt's.
+const traceSQL = `
+WITH bounded AS MATERIALIZED (SELECT set_config('lock_timeout', $9::text, true))
+INSERT INTO {claims} AS claims (source, key, state, token, event_type, digest, first_seen, updated_at, last_error)
+SELECT $1::text, $2::text, $3::text, $4::bigint, $5::text, $6::bytea, $7::timestamptz, $7::timestamptz, $8::text FROM bounded
+ON CONFLICT (source, key) DO UPDATE SET
+	state = excluded.state, token = excluded.token, lease_until = NULL, event_type = excluded.event_type,
+	digest = excluded.digest, updated_at = excluded.updated_at, last_error = excluded.last_error
+WHERE (claims.state IN ('failed', 'dead') AND claims.token <= excluded.token)
+	OR (claims.state = 'processing' AND claims.token < excluded.token AND claims.lease_until <= excluded.updated_at)`
+
+// changeSQL changes a claim that is processing under the given token, and returns whether it did
+// and how the claim stands.
+const changeSQL = `
+WITH changed AS (
+	UPDATE {claims} SET state = $4::text, lease_until = $5::timestamptz, last_error = coalesce($6::text, last_error), updated_at = $7::timestamptz
+	WHERE source = $1::text AND key = $2::text AND token = $3::bigint AND state = 'processing'
+	RETURNING {columns}
+)
+SELECT true, {columns} FROM changed
+UNION ALL
+SELECT false, {columns} FROM {claims} WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed)`
+
+const lookupSQL = `SELECT {columns} FROM {claims} WHERE source = $1::text AND key = $2::text`
+
+// purgeSQL skips what another purge is deleting at the same moment.
+const purgeSQL = `
+DELETE FROM {claims} WHERE ctid = ANY (ARRAY(
+	SELECT ctid FROM {claims} WHERE state = 'done' AND updated_at < $1::timestamptz
+	LIMIT $2::bigint FOR UPDATE SKIP LOCKED))`

@@ -1,0 +1,83 @@
+package pgstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// DefaultWait is how long Claim and Within wait for a transaction that holds the same key.
+const DefaultWait = 2 * time.Second
+
+// Store holds claims in PostgreSQL. It is safe for concurrent use, and any number of stores in any
+// number of processes may share a database.
+type Store struct {
+	pool   *pgxpool.Pool
+	clock  func() time.Time
+	wait   time.Duration
+	schema string
+	sql    statements
+}
+
+var _ hookonce.TxStore[pgx.Tx] = (*Store)(nil)
+
+// Option changes a Store when it is made.
+type Option func(*Store)
+
+// WithClock makes the store take its time from clock. The default is [time.Now]. Times are kept in
+// microseconds.
+func WithClock(clock func() time.Time) Option { return func(s *Store) { s.clock = clock } }
+
+// WithWait sets how long Claim and Within wait for another transaction that holds the same key
+// before they answer Busy. The default is [DefaultWait]; one millisecond is the least.
+func WithWait(d time.Duration) Option { return func(s *Store) { s.wait = d } }
+
+// WithSchema sets the PostgreSQL schema of the tables. The default is "hookonce". A name consists of
+// lower-case letters, digits and underscores, a letter first, 48 at most; [New] panics at others.
+func WithSchema(name string) Option { return func(s *Store) { s.schema = name } }
+
+// New returns a store over pool, which stays the caller's to close. It does not connect: see
+// [Store.Migrate] and [Store.Check].
+func New(pool *pgxpool.Pool, opts ...Option) *Store {
+	s := &Store{pool: pool, clock: time.Now, wait: DefaultWait, schema: schema.DefaultName}
+	for _, o := range opts {
+		o(s)
+	}
+	prefix, err := schema.Prefix(schema.Postgres, s.schema)
+	if err != nil {
+		panic(err)
+	}
+	s.sql = newStatements(prefix + "claims")
+	return s
+}
+
+// Migrate creates the tables, or brings them to the version that this program needs. Any number of
+// processes may call it at the same time. A schema newer than the program is refused with an error
+// that wraps [hookonce.ErrSchemaNewer].
+func (s *Store) Migrate(ctx context.Context) error {
+	return s.withDB(func(db *sql.DB) error {
+		_, _, err := schema.Migrate(ctx, db, schema.Postgres, s.schema)
+		return err
+	})
+}
+
+// Check returns nil if the tables are at the version that this program needs, and otherwise an error
+// that wraps [hookonce.ErrSchemaMissing] or [hookonce.ErrSchemaNewer] and says what to do.
+func (s *Store) Check(ctx context.Context) error {
+	return s.withDB(func(db *sql.DB) error { return schema.Check(ctx, db, schema.Postgres, s.schema) })
+}
+
+func (s *Store) withDB(f func(*sql.DB) error) error {
+	db := stdlib.OpenDBFromPool(s.pool)
+	return errors.Join(f(db), db.Close())
+}
+
+// now returns the time in the resolution that the database keeps.
+func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Microsecond) }
