@@ -1,0 +1,208 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/provider"
+)
+
+// hammerOptions are what the command line says.
+type hammerOptions struct {
+	provider  string
+	secret    string
+	url       string
+	event     string
+	body      string
+	headers   []string
+	copies    int
+	rounds    int
+	timeout   time.Duration
+	expectSQL string
+	dsn       string
+	wait      time.Duration
+	settle    time.Duration
+	seed      uint64
+	json      bool
+	hmac      hmacOptions
+}
+
+// hmacOptions describe a sender that is not in the catalogue.
+type hmacOptions struct{ header, encoding, digest, prefix, key string }
+
+const hammerHelp = `Hammer sends one signed event many times at the same instant to any endpoint, and
+says whether it took effect once.
+
+Every round makes a fresh event, opens a connection for each copy, sends all of
+every request but its last byte, and then the last bytes together: the copies
+arrive at one instant, which is what duplicate checks break under.
+
+Answers alone can not prove what happened behind them. With --expect-sql, hammer
+counts the effect in your database before and after each round; it must rise by
+exactly one. {{key}} in the statement stands for the event's key.
+
+The exit status is 0 when every event took effect once (or, without --expect-sql,
+when no answer contradicts that), and 1 when one was doubled, lost, or never
+acknowledged.
+
+Only hammer endpoints that you own: it writes test events into them.`
+
+const hammerExample = `  hookonce hammer http://127.0.0.1:3000/webhooks/stripe --provider stripe --secret env:STRIPE_WEBHOOK_SECRET
+  hookonce hammer http://127.0.0.1:8080/in/billing --provider stripe --secret whsec_example \
+      --dsn postgres://app@localhost/app \
+      --expect-sql "SELECT count(*) FROM payments WHERE event_id = {{key}}"
+  hookonce hammer https://staging.example.com/hooks --provider github --secret file:secret.txt --body push.json`
+
+func newHammerCommand(w *world) *cobra.Command {
+	var o hammerOptions
+	c := &cobra.Command{
+		Use:     "hammer URL [flags]",
+		Short:   "Fire the same signed event many times at once, at any endpoint",
+		Long:    hammerHelp,
+		Example: hammerExample,
+		Args:    oneArg("URL"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return &usageError{c.CommandPath(), err}
+			}
+			return o.run(c.Context(), w, args[0])
+		},
+	}
+	o.declare(c.Flags())
+	return c
+}
+
+func (o *hammerOptions) declare(f *pflag.FlagSet) {
+	f.SortFlags = false
+	f.StringVar(&o.provider, "provider", "standard", "`name` of the provider that signs: "+strings.Join(provider.Names(), ", "))
+	f.StringVar(&o.secret, "secret", "", "signing secret, as a `reference`: env:NAME, file:PATH, or the secret itself")
+	f.IntVar(&o.copies, "copies", 25, "`number` of copies of each event, all at once")
+	f.IntVar(&o.rounds, "rounds", 4, "`number` of rounds, each with a fresh event")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` to wait for the answers of a round")
+	f.StringVar(&o.event, "type", "", "`type` of the event; the provider's usual one if not set")
+	f.StringVar(&o.body, "body", "", "`file` with the body to send; {{id}}, {{time}} and {{unix}} are filled in")
+	f.StringArrayVarP(&o.headers, "header", "H", nil, "`header` to add or replace, as 'Name: value'; {{id}}, {{time}} and {{unix}} are filled in")
+	f.StringVar(&o.url, "signed-url", "", "`URL` that the provider signs, where it signs one and it differs")
+	f.StringVar(&o.expectSQL, "expect-sql", "", "`statement` that counts the effect; {{key}} is the event's key")
+	f.StringVar(&o.dsn, "dsn", "", "`database` to run it in: postgres://user@host/db or sqlite:PATH")
+	f.DurationVar(&o.wait, "wait", 10*time.Second, "longest `time` for an effect to appear")
+	f.DurationVar(&o.settle, "settle", 500*time.Millisecond, "`time` to watch for a second effect after the first")
+	f.Uint64Var(&o.seed, "seed", 0, "`number` that the event ids follow from; a random one if not set")
+	f.BoolVar(&o.json, "json", false, "write the report as JSON")
+	f.StringVar(&o.hmac.header, "hmac-header", "", "provider hmac: `name` of the header that carries the signature")
+	f.StringVar(&o.hmac.encoding, "hmac-encoding", "", "provider hmac: `form` of the signature, hex or base64")
+	f.StringVar(&o.hmac.digest, "hmac-digest", "", "provider hmac: `hash` sha256, sha1 or sha512")
+	f.StringVar(&o.hmac.prefix, "hmac-prefix", "", "provider hmac: `text` before the signature")
+	f.StringVar(&o.hmac.key, "hmac-key", "", "provider hmac: `place` of the event's key, json:$.id or header:NAME")
+}
+
+func (o *hammerOptions) run(ctx context.Context, w *world, url string) error {
+	h, err := o.hammer(w, url)
+	if err != nil {
+		return err
+	}
+	if o.expectSQL != "" {
+		if h.effect, err = openEffect(ctx, o.dsn, o.expectSQL); err != nil {
+			return err
+		}
+		defer h.effect.Close()
+	}
+	if !o.json {
+		h.watch = newHammerText(w.out, h)
+	}
+	report, err := h.run(ctx)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		enc := json.NewEncoder(w.out)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(report); err != nil {
+			return err
+		}
+	} else {
+		h.watch.finish(report)
+	}
+	return report.failure()
+}
+
+// hammer turns the options into what run needs.
+func (o *hammerOptions) hammer(w *world, url string) (*hammer, error) {
+	target, err := storm.ParseTarget(url)
+	if err != nil {
+		return nil, err
+	}
+	forge, err := o.forge(w, cmp.Or(o.url, url))
+	if err != nil {
+		return nil, err
+	}
+	seed := o.seed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	return &hammer{
+		url: url, target: target, forge: forge, seed: seed,
+		copies: o.copies, rounds: o.rounds, timeout: o.timeout, wait: o.wait, settle: o.settle,
+	}, nil
+}
+
+func (o *hammerOptions) check() error {
+	switch {
+	case o.copies < 1 || o.copies > 10_000:
+		return fmt.Errorf("--copies is %d; it must be from 1 to 10000", o.copies)
+	case o.rounds < 1:
+		return fmt.Errorf("--rounds is %d; it must be at least 1", o.rounds)
+	case o.timeout <= 0:
+		return fmt.Errorf("--timeout is %v; it must be more than 0", o.timeout)
+	case o.expectSQL != "" && o.dsn == "":
+		return errors.New("--expect-sql needs --dsn, the database to run it in: postgres://user@host/db or sqlite:PATH")
+	case o.expectSQL == "" && o.dsn != "":
+		return errors.New("--dsn needs --expect-sql, the statement that counts the effect")
+	case o.secret == "":
+		return errors.New("--secret is missing: hammer signs what it sends; give env:NAME, file:PATH or the secret itself")
+	}
+	return nil
+}
+
+// forge builds the maker of signed requests.
+func (o *hammerOptions) forge(w *world, signedURL string) (*forge, error) {
+	secret, err := config.ResolveSecret(o.secret, config.Input{Environ: w.environ, ReadFile: os.ReadFile})
+	if err != nil {
+		return nil, fmt.Errorf("--secret: %w", err)
+	}
+	spec, err := o.spec()
+	if err != nil {
+		return nil, err
+	}
+	p, err := provider.New(spec, provider.Settings{Secrets: []string{secret.Reveal()}, URL: signedURL})
+	if err != nil {
+		return nil, err
+	}
+	f := &forge{provider: p, event: o.event, header: http.Header{}}
+	if o.body != "" {
+		if f.body, err = os.ReadFile(o.body); err != nil {
+			return nil, fmt.Errorf("--body: %w", err)
+		}
+	}
+	for _, h := range o.headers {
+		name, value, ok := strings.Cut(h, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(h, "\r\n") {
+			return nil, fmt.Errorf("-H %q is not a header; write 'Name: value'", h)
+		}
+		f.header.Add(name, strings.TrimSpace(value))
+	}
+	return f, nil
+}

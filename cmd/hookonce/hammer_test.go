@@ -1,0 +1,344 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/memstore"
+	"github.com/hookonce/hookonce/provider"
+)
+
+const fakeSecret = "whsec_bm90IGEgcmVhbCBzZWNyZXQ="
+
+// hammered runs the command and returns its exit status and output.
+func hammered(t *testing.T, args ...string) (status int, out, errs string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	w := &world{
+		args: append([]string{"hookonce", "hammer"}, args...), environ: []string{"HAMMER_SECRET=" + fakeSecret},
+		in: strings.NewReader(""), out: &stdout, err: &stderr,
+	}
+	return run(w), stdout.String(), stderr.String()
+}
+
+func endpoint(t *testing.T, h http.Handler) string {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// careful is an endpoint that uses the library, with an effect that can be counted.
+func careful(t *testing.T, handle func(context.Context, *memstore.Tx, *hookonce.Event) error) string {
+	return endpoint(t, hookonce.Webhook(memstore.New(), provider.Standard(fakeSecret), handle,
+		hookonce.WithLogger(slog.New(slog.DiscardHandler))))
+}
+
+// payments is a database with one table, as an application would have it.
+type payments struct {
+	*sql.DB
+	dsn string
+}
+
+func openPayments(t *testing.T) payments {
+	path := filepath.Join(t.TempDir(), "shop with spaces.db")
+	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: "_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)"}
+	db, err := sql.Open("sqlite", u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if _, err := db.Exec("CREATE TABLE payments (event TEXT NOT NULL)"); err != nil {
+		t.Fatal(err)
+	}
+	return payments{db, "sqlite:" + path}
+}
+
+func (p payments) book(key string) error {
+	_, err := p.Exec("INSERT INTO payments VALUES (?)", key)
+	return err
+}
+
+const countPayments = "SELECT count(*) FROM payments WHERE event = '{{key}}'"
+
+// naive is the handler that everybody writes first: look, then act. The copies of a round look
+// together, so that the race is lost every time.
+func (p payments) naive(t *testing.T, copies int) http.Handler {
+	var mu sync.Mutex
+	looking := map[string]*sync.WaitGroup{}
+	meet := func(key string) *sync.WaitGroup {
+		mu.Lock()
+		defer mu.Unlock()
+		if looking[key] == nil {
+			looking[key] = &sync.WaitGroup{}
+			looking[key].Add(copies)
+		}
+		return looking[key]
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := r.Header.Get("Webhook-Id")
+		var n int
+		if err := p.QueryRow("SELECT count(*) FROM payments WHERE event = ?", key).Scan(&n); err != nil {
+			t.Error(err)
+		}
+		all := meet(key)
+		all.Done()
+		all.Wait()
+		if n == 0 {
+			if err := p.book(key); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestHammerFindsTheDouble(t *testing.T) {
+	p := openPayments(t)
+	status, out, errs := hammered(t, endpoint(t, p.naive(t, 10)), "--secret", "env:HAMMER_SECRET",
+		"--copies", "10", "--rounds", "2", "--dsn", p.dsn, "--expect-sql", countPayments)
+	if status != exitFailure || !strings.Contains(out, "DOUBLED: 2 of 2 events") || !strings.Contains(errs, "2 of 2 events took effect more than once") {
+		t.Errorf("status %d\n%s%s", status, out, errs)
+	}
+}
+
+func TestHammerFindsOnce(t *testing.T) {
+	p := openPayments(t)
+	url := careful(t, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error { return p.book(ev.Key) })
+	status, out, errs := hammered(t, url, "--secret", fakeSecret, "--settle", "50ms", "--seed", "7",
+		"--dsn", p.dsn, "--expect-sql", countPayments)
+	if status != exitOK || !strings.Contains(out, "ONCE: 4 events, 100 requests, one effect each.") || errs != "" {
+		t.Errorf("status %d\n%s%s", status, out, errs)
+	}
+	if !strings.Contains(out, "1 accepted, 24 duplicate") {
+		t.Errorf("the verdicts are missing:\n%s", out)
+	}
+	for line := range strings.Lines(out) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
+			t.Errorf("a line of %d columns: %s", n, line)
+		}
+	}
+}
+
+// A statement without the key is judged by its rise.
+func TestHammerCountsTheRise(t *testing.T) {
+	p := openPayments(t)
+	if err := p.book("an earlier one"); err != nil {
+		t.Fatal(err)
+	}
+	url := careful(t, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error { return p.book(ev.Key) })
+	status, out, errs := hammered(t, url, "--secret", fakeSecret, "--settle", "50ms", "--copies", "3",
+		"--dsn", p.dsn, "--expect-sql", "SELECT count(*) FROM payments")
+	if status != exitOK || !strings.Contains(out, "ONCE") {
+		t.Errorf("status %d\n%s%s", status, out, errs)
+	}
+}
+
+func TestHammerFindsTheLost(t *testing.T) {
+	p := openPayments(t)
+	url := careful(t, func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil })
+	status, out, errs := hammered(t, url, "--secret", fakeSecret, "--rounds", "1", "--wait", "100ms",
+		"--dsn", p.dsn, "--expect-sql", countPayments)
+	if status != exitFailure || !strings.Contains(out, "LOST: 1 of 1 event") || !strings.Contains(errs, "had no effect") {
+		t.Errorf("status %d\n%s%s", status, out, errs)
+	}
+}
+
+// The effect may come after the answer; the second one may come after the first.
+func TestHammerWaitsForTheEffect(t *testing.T) {
+	for times, want := range map[int]hammerVerdict{1: once, 2: doubled} {
+		t.Run(string(want), func(t *testing.T) {
+			p := openPayments(t)
+			var later sync.WaitGroup
+			answered := make(chan struct{})
+			url := careful(t, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
+				later.Go(func() {
+					<-answered
+					for range times {
+						if err := p.book(ev.Key); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+				return nil
+			})
+			h, err := (&hammerOptions{provider: "standard", secret: fakeSecret}).forge(&world{}, url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			event, err := h.make("evt_1", time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := openEffect(t.Context(), p.dsn, countPayments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(event.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header = event.header
+			res, err := http.DefaultClient.Do(req)
+			if err != nil || res.StatusCode != http.StatusOK {
+				t.Fatal(res, err)
+			}
+			res.Body.Close()
+			close(answered)
+			n, err := e.await(t.Context(), event.key, 0, 10*time.Second, 10*pollEvery)
+			later.Wait()
+			r := &hammerRound{Answers: map[int]int{200: 1}, Effects: &n}
+			if err != nil || r.judge() != want {
+				t.Errorf("%d effects, %v: judged %q", n, err, r.judge())
+			}
+		})
+	}
+}
+
+// Without a statement the endpoint's own account counts, and an endpoint that gives none proves nothing.
+func TestHammerWithoutSQL(t *testing.T) {
+	tests := map[string]struct {
+		answer  http.HandlerFunc
+		status  int
+		says    string
+		verdict hammerVerdict
+	}{
+		"silent endpoint":     {func(w http.ResponseWriter, r *http.Request) {}, exitOK, "UNPROVEN", unproven},
+		"two accepted":        {func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Hookonce-Status", "accepted") }, exitFailure, "DOUBLED", doubled},
+		"signature rejected":  {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(401) }, exitFailure, "are --provider and --secret those of the endpoint?", unacknowledged},
+		"wrong path":          {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404) }, exitFailure, "no endpoint for POST", unacknowledged},
+		"store down":          {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }, exitFailure, "asks for a retry", unacknowledged},
+		"redirect is refusal": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(302) }, exitFailure, "NOT ACKNOWLEDGED", unacknowledged},
+		"hang-up": {func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadAll(r.Body)
+			c, _, _ := w.(http.Hijacker).Hijack()
+			c.Close()
+		}, exitFailure, "no answer: EOF", unacknowledged},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			url := endpoint(t, tt.answer)
+			status, out, errs := hammered(t, url, "--secret", fakeSecret, "--copies", "2", "--rounds", "1")
+			if status != tt.status || !strings.Contains(strings.ReplaceAll(out, "\n", " "), tt.says) {
+				t.Errorf("status %d\n%s%s", status, out, errs)
+			}
+			_, out, _ = hammered(t, url, "--secret", fakeSecret, "--copies", "2", "--rounds", "1", "--json")
+			var report hammerReport
+			if err := json.Unmarshal([]byte(out), &report); err != nil {
+				t.Fatalf("%v in %s", err, out)
+			}
+			if len(report.Rounds) != 1 || report.Rounds[0].Verdict != tt.verdict || report.OK != (tt.status == exitOK) {
+				t.Errorf("got %+v", report)
+			}
+		})
+	}
+}
+
+// Every provider of the catalogue can be hammered with.
+func TestHammerEveryProvider(t *testing.T) {
+	for _, name := range provider.Names() {
+		t.Run(name, func(t *testing.T) {
+			p, err := provider.Build(name, provider.Settings{Secrets: []string{fakeSecret}, URL: "https://shop.example/hooks"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			url := endpoint(t, hookonce.Webhook(memstore.New(), p,
+				func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil },
+				hookonce.WithLogger(slog.New(slog.DiscardHandler))))
+			status, out, errs := hammered(t, url, "--provider", name, "--secret", fakeSecret, "--copies", "3", "--rounds", "2",
+				"--signed-url", "https://shop.example/hooks")
+			if status != exitOK || !strings.Contains(out, "ONCE") {
+				t.Errorf("status %d\n%s%s", status, out, errs)
+			}
+		})
+	}
+}
+
+func TestHammerOwnBodyAndHeaders(t *testing.T) {
+	p := provider.HMAC(provider.HMACConfig{Secrets: []string{"not a secret"}, Header: "X-Sig", Prefix: "sha1=", Hash: provider.SHA1, Key: []provider.Value{"header:X-Id"}})
+	var mu sync.Mutex
+	var keys, bodies, extra []string
+	url := endpoint(t, hookonce.Webhook(memstore.New(), p, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
+		mu.Lock()
+		defer mu.Unlock()
+		keys, bodies, extra = append(keys, ev.Key), append(bodies, string(ev.Body)), append(extra, ev.Header.Get("X-Extra"))
+		return nil
+	}, hookonce.WithLogger(slog.New(slog.DiscardHandler))))
+	status, out, errs := hammered(t, url, "--provider", "hmac", "--secret", "not a secret", "--copies", "3", "--rounds", "2",
+		"--hmac-header", "X-Sig", "--hmac-prefix", "sha1=", "--hmac-digest", "sha1", "--hmac-key", "header:X-Id",
+		"--body", writeFile(t, `{"n": "{{id}}"}`), "-H", "X-Extra: a: b", "-H", "x-id: mine-{{id}}")
+	if status != exitOK || !strings.Contains(out, "ONCE") || len(keys) != 2 || keys[0] == keys[1] {
+		t.Fatalf("status %d, keys %q\n%s%s", status, keys, out, errs)
+	}
+	for i, key := range keys {
+		id, ok := strings.CutPrefix(key, "mine-")
+		if !ok || bodies[i] != fmt.Sprintf(`{"n": %q}`, id) || extra[i] != "a: b" {
+			t.Errorf("key %q, body %s, header %q", key, bodies[i], extra[i])
+		}
+	}
+}
+
+func TestHammerRefuses(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	tests := map[string]struct {
+		args   []string
+		status int
+		says   string
+	}{
+		"no URL":             {[]string{"--secret", "x"}, exitUsage, "the URL is missing"},
+		"two URLs":           {[]string{"http://a", "http://b", "--secret", "x"}, exitUsage, "takes one URL"},
+		"no scheme":          {[]string{"localhost:8080", "--secret", fakeSecret}, exitFailure, "must start with http:// or https://"},
+		"no secret":          {[]string{"http://a"}, exitUsage, "--secret is missing"},
+		"secret not there":   {[]string{"http://a", "--secret", "env:NOT_SET"}, exitFailure, "NOT_SET is not set"},
+		"secret malformed":   {[]string{"http://a", "--secret", "whsec_%%"}, exitFailure, "not base64"},
+		"unknown provider":   {[]string{"http://a", "--secret", "x", "--provider", "strype"}, exitFailure, `did you mean "stripe"?`},
+		"no copies":          {[]string{"http://a", "--secret", "x", "--copies", "0"}, exitUsage, "--copies is 0"},
+		"no rounds":          {[]string{"http://a", "--secret", "x", "--rounds", "-1"}, exitUsage, "--rounds is -1"},
+		"no time":            {[]string{"http://a", "--secret", "x", "--timeout", "0s"}, exitUsage, "--timeout is 0s"},
+		"SQL without DSN":    {[]string{"http://a", "--secret", "x", "--expect-sql", "SELECT 1"}, exitUsage, "needs --dsn"},
+		"DSN without SQL":    {[]string{"http://a", "--secret", "x", "--dsn", "sqlite:a"}, exitUsage, "needs --expect-sql"},
+		"DSN of nothing":     {[]string{"http://a", "--secret", fakeSecret, "--expect-sql", "SELECT 1", "--dsn", "mysql://x"}, exitFailure, "names no store"},
+		"no such file":       {[]string{"http://a", "--secret", fakeSecret, "--expect-sql", "SELECT 1", "--dsn", "sqlite:/no/such/file"}, exitFailure, "no such file"},
+		"no such body":       {[]string{"http://a", "--secret", fakeSecret, "--body", "/no/such/file"}, exitFailure, "--body"},
+		"body is no event":   {[]string{closed.URL, "--secret", "x", "--provider", "stripe", "--body", writeFile(t, "not JSON")}, exitFailure, "has no event in it"},
+		"bad header":         {[]string{"http://a", "--secret", fakeSecret, "-H", "no colon"}, exitFailure, "write 'Name: value'"},
+		"flags of another":   {[]string{"http://a", "--secret", fakeSecret, "--hmac-header", "X"}, exitFailure, "for --provider hmac"},
+		"nobody listens":     {[]string{closed.URL, "--secret", fakeSecret}, exitFailure, "copy 1 of 25: connecting to 127.0.0.1"},
+		"the same body":      {[]string{endpoint(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})), "--provider", "stripe", "--secret", "x", "--body", writeFile(t, `{"id":"evt_1"}`)}, exitFailure, "put {{id}}"},
+		"not a count":        {[]string{"http://a", "--secret", fakeSecret, "--dsn", openPayments(t).dsn, "--expect-sql", "SELECT 'many'"}, exitFailure, "must give one number"},
+		"statement is wrong": {[]string{"http://a", "--secret", fakeSecret, "--dsn", openPayments(t).dsn, "--expect-sql", "SELECT count(*) FROM absent"}, exitFailure, "no such table"},
+		"only reading":       {[]string{"http://a", "--secret", fakeSecret, "--dsn", openPayments(t).dsn, "--expect-sql", "DELETE FROM payments RETURNING 1"}, exitFailure, "readonly"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			status, out, errs := hammered(t, tt.args...)
+			if status != tt.status || !strings.Contains(errs, tt.says) {
+				t.Errorf("status %d, want %d with %q\n%s%s", status, tt.status, tt.says, out, errs)
+			}
+		})
+	}
+}

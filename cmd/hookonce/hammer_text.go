@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// hammerText writes the report for people, a line per round as it comes in. A nil one writes nothing.
+type hammerText struct {
+	out io.Writer
+}
+
+func newHammerText(out io.Writer, h *hammer) *hammerText {
+	fmt.Fprintf(out, "hammering %s\n", h.url)
+	fmt.Fprintf(out, "%s of %s, all at once, signed as by %s\n\n", plural(h.rounds, "round"), plural(h.copies, "copy"), h.forge.provider.Spec().Title)
+	fmt.Fprintf(out, "  %-5s  %-24s  %-15s %8s  %s\n", "round", "answers", "verdict", "slowest", "effects")
+	return &hammerText{out}
+}
+
+func (t *hammerText) round(n int, r *hammerRound) {
+	if t == nil {
+		return
+	}
+	effects := "not counted"
+	if r.Effects != nil {
+		effects = fmt.Sprint(*r.Effects)
+	}
+	lines := r.lines()
+	fmt.Fprintf(t.out, "  %-5d  %-24s  %-15s %8s  %s\n", n+1, lines[0], r.Verdict, brief(r.Slowest), effects)
+	for _, more := range lines[1:] {
+		fmt.Fprintf(t.out, "  %-5s  %s\n", "", more)
+	}
+}
+
+// lines describes the answers: by status, then by Hookonce-Status, then what was not answered.
+func (r *hammerRound) lines() []string {
+	var lines []string
+	for _, status := range slices.Sorted(maps.Keys(r.Answers)) {
+		lines = append(lines, fmt.Sprintf("%d × %d", r.Answers[status], status))
+	}
+	if len(r.Verdicts) > 0 {
+		var verdicts []string
+		for _, v := range slices.Sorted(maps.Keys(r.Verdicts)) {
+			verdicts = append(verdicts, fmt.Sprintf("%d %s", r.Verdicts[v], v))
+		}
+		lines = append(lines, strings.Join(verdicts, ", "))
+	}
+	for _, cause := range slices.Sorted(maps.Keys(r.Unanswered)) {
+		lines = append(lines, fmt.Sprintf("%d × no answer: %s", r.Unanswered[cause], cause))
+	}
+	return lines
+}
+
+// finish writes the summary.
+func (t *hammerText) finish(r *hammerReport) {
+	q := r.Latency
+	fmt.Fprintf(t.out, "\n  latency  p50 %s   p90 %s   p99 %s   max %s\n", brief(q.P50), brief(q.P90), brief(q.P99), brief(q.Max))
+	fmt.Fprintf(t.out, "\n%s\n", wrap(r.conclusion(), 80))
+}
+
+// conclusion says in a sentence or two what was found and what to do about it.
+func (r *hammerReport) conclusion() string {
+	events := plural(len(r.Rounds), "event")
+	switch {
+	case r.Verdicts[doubled] > 0:
+		return fmt.Sprintf("DOUBLED: %d of %s took effect more than once. Two copies passed the check before either left its mark; claim the key in one atomic statement, in the transaction of the effect.", r.Verdicts[doubled], events)
+	case r.Verdicts[lost] > 0:
+		return fmt.Sprintf("LOST: %d of %s were acknowledged and had no effect within the wait. The provider will not send them again.", r.Verdicts[lost], events)
+	case r.Verdicts[unacknowledged] > 0:
+		return fmt.Sprintf("NOT ACKNOWLEDGED: no copy of %d of %s was answered with a 2xx.%s", r.Verdicts[unacknowledged], events, r.hint())
+	case r.Verdicts[unproven] > 0:
+		return fmt.Sprintf("UNPROVEN: %s, all acknowledged, but the answers do not tell how often they took effect. Count it: --expect-sql with --dsn.", events)
+	case !r.Counted:
+		return fmt.Sprintf("ONCE, by the endpoint's own account: one copy of each of %s accepted, every other one recognised. Prove the effect with --expect-sql and --dsn.", events)
+	}
+	return fmt.Sprintf("ONCE: %s, %d requests, one effect each.", events, len(r.Rounds)*r.Copies)
+}
+
+// hint guesses why an endpoint acknowledges nothing.
+func (r *hammerReport) hint() string {
+	for _, round := range r.Rounds {
+		switch {
+		case round.Answers[401]+round.Answers[403] > 0, round.Answers[400] > 0:
+			return " It rejects the request: are --provider and --secret those of the endpoint?"
+		case round.Answers[404]+round.Answers[405] > 0:
+			return " There is no endpoint for POST at that URL."
+		case round.Answers[503] > 0:
+			return " It asks for a retry, as it should when it can not do the work now."
+		}
+	}
+	return ""
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if stem, ok := strings.CutSuffix(noun, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, stem)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// brief writes a duration with three digits at most.
+func brief(d time.Duration) string {
+	switch {
+	case d >= 10*time.Second:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d >= time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d >= 10*time.Millisecond:
+		return fmt.Sprintf("%.0f ms", d.Seconds()*1e3)
+	case d >= time.Millisecond:
+		return fmt.Sprintf("%.1f ms", d.Seconds()*1e3)
+	}
+	return fmt.Sprintf("%.0f µs", d.Seconds()*1e6)
+}
+
+// wrap breaks text into lines of at most width characters.
+func wrap(text string, width int) string {
+	var b strings.Builder
+	column := 0
+	for i, word := range strings.Fields(text) {
+		n := len([]rune(word))
+		switch {
+		case i > 0 && column+1+n > width:
+			b.WriteByte('\n')
+			column = 0
+		case i > 0:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
+}
