@@ -137,8 +137,8 @@ func (t *tree) blur(i int, doc document) {
 	}
 }
 
-// text returns the string or number at a node; empty if it is absent, ambiguous, of another type or
-// not faithful: an escape that is no character decodes to U+FFFD, and so do others like it.
+// text returns the string or number at a node; empty if it is absent, ambiguous, of another type, or
+// not text: escapes and bytes that are no characters all become U+FFFD, so different ids could meet.
 func (d document) text(node int) string {
 	if node >= len(d) {
 		return ""

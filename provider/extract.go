@@ -42,7 +42,8 @@ type reading struct {
 
 // event extracts the event.
 func (p *Provider) event(r *reading) hookonce.Event {
-	ev := p.opaque(r)
+	ev := p.bare(r)
+	ev.Digest = p.digest(r)
 	for i := range r.proof.by.keys {
 		rule := &r.proof.by.keys[i]
 		if key := rule.read(r); key != "" {
@@ -56,18 +57,19 @@ func (p *Provider) event(r *reading) hookonce.Event {
 	ev.Time = r.moment(x.time)
 	ev.Resource = label(r.first(x.resource))
 	ev.Tenant = label(r.first(x.tenant))
-	ev.Digest = p.digest(r)
 	return ev
 }
 
-// opaque returns the unkeyed event that carries the whole body.
+// opaque returns the unkeyed event of a request whose body can not be read.
 func (p *Provider) opaque(r *reading) hookonce.Event {
-	return hookonce.Event{
-		Provider: p.spec.Name,
-		Digest:   digestOf(r.req.Body),
-		Body:     r.req.Body,
-		Header:   r.req.Header,
-	}
+	ev := p.bare(r)
+	ev.Digest = digestOf(r.req.Body)
+	return ev
+}
+
+// bare returns an event about which nothing is known but the request that brought it.
+func (p *Provider) bare(r *reading) hookonce.Event {
+	return hookonce.Event{Provider: p.spec.Name, Body: r.req.Body, Header: r.req.Header}
 }
 
 // text returns the text of a value, empty if it is absent or ambiguous. It may be a view of the body.

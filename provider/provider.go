@@ -60,8 +60,7 @@ func (p *Provider) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
 	r := reading{req: req, proof: proof}
 	var unreadable error
 	if r.doc, unreadable = p.tree.read(req, p.spec.Form); unreadable != nil {
-		ev := p.opaque(&r)
-		return &hookonce.Delivery{Events: []hookonce.Event{ev}, Unreadable: unreadable}, nil
+		return &hookonce.Delivery{Events: []hookonce.Event{p.opaque(&r)}, Unreadable: unreadable}, nil
 	}
 	if reply := p.handshake(&r); reply != nil {
 		return &hookonce.Delivery{Reply: reply}, nil

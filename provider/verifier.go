@@ -216,12 +216,14 @@ func (v *verifier) fresh(now time.Time, p proof) *hookonce.RejectError {
 	if v.ts == nil {
 		return nil
 	}
-	age := now.Sub(p.at)
+	// Comparing times, not durations: a difference of centuries does not fit into a duration.
 	switch {
-	case v.past > 0 && age > v.past:
-		return reject(hookonce.ReasonTimestampOld, "the signed time is %v before the time of arrival; at most %v is accepted", age.Round(time.Second), v.past)
-	case v.future > 0 && -age > v.future:
-		return reject(hookonce.ReasonTimestampFuture, "the signed time is %v after the time of arrival; at most %v is accepted", (-age).Round(time.Second), v.future)
+	case v.past > 0 && p.at.Before(now.Add(-v.past)):
+		return reject(hookonce.ReasonTimestampOld, "the signed time is %v before the time of arrival; at most %v is accepted",
+			now.Sub(p.at).Round(time.Second), v.past)
+	case v.future > 0 && p.at.After(now.Add(v.future)):
+		return reject(hookonce.ReasonTimestampFuture, "the signed time %v is after the time of arrival, %v; at most %v is accepted",
+			p.at.Format(time.RFC3339), now.UTC().Format(time.RFC3339), v.future)
 	}
 	return nil
 }
