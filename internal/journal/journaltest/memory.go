@@ -101,6 +101,9 @@ func (m *Memory) Accept(ctx context.Context, batch []*journal.Entry, now, lease 
 }
 
 func (m *Memory) accept(e *journal.Entry, now, lease time.Time) journal.Result {
+	if err := e.Validate(); err != nil {
+		return journal.Result{Err: err}
+	}
 	if id, ok := m.keys[ref{e.Source, e.Key}]; ok && e.Key != "" {
 		return m.again(id, e, now)
 	}
@@ -246,6 +249,7 @@ func (m *Memory) finish(d *Delivery, o journal.Outcome) {
 	case journal.Dead:
 		d.Due = time.Time{}
 	}
+	o.Error = o.ErrorText()
 	d.LastError = o.Error
 	m.attempts = append(m.attempts, o)
 }

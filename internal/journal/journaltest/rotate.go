@@ -1,0 +1,54 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// rotation is what [Rotate] returns.
+type rotation struct {
+	stores []journal.Store
+	n      atomic.Int64
+}
+
+func (r *rotation) next() journal.Store { return r.stores[int(r.n.Add(1))%len(r.stores)] }
+
+func (r *rotation) Accept(ctx context.Context, batch []*journal.Entry, now, lease time.Time) ([]journal.Result, error) {
+	return r.next().Accept(ctx, batch, now, lease)
+}
+
+func (r *rotation) Take(ctx context.Context, now, lease time.Time, limit int) ([]*journal.Work, error) {
+	return r.next().Take(ctx, now, lease, limit)
+}
+
+func (r *rotation) Extend(ctx context.Context, held []journal.Held, lease time.Time) ([]bool, error) {
+	return r.next().Extend(ctx, held, lease)
+}
+
+func (r *rotation) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool, error) {
+	return r.next().Finish(ctx, outcomes)
+}
+
+func (r *rotation) Orphans(ctx context.Context, now time.Time) (int, error) {
+	return r.next().Orphans(ctx, now)
+}
+
+func (r *rotation) Purge(ctx context.Context, bodies, events time.Time, limit int) (journal.Purged, error) {
+	return r.next().Purge(ctx, bodies, events, limit)
+}
+
+func (r *rotation) Stats(ctx context.Context) (journal.Stats, error) { return r.next().Stats(ctx) }
+
+func (r *rotation) Ping(ctx context.Context) error { return r.next().Ping(ctx) }
+
+func (r *rotation) Close() error {
+	var errs []error
+	for _, s := range r.stores {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}

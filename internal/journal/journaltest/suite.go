@@ -1,0 +1,244 @@
+package journaltest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Fixture is one fresh, empty database of the store under test, with what the suite needs to do and
+// see behind the store's back.
+type Fixture struct {
+	// Open opens a store on the database and closes it when the test ends. Each call gives another
+	// store on the same database; unless Shared, the one before is closed first.
+	Open func(t testing.TB) journal.Store
+	// Shared reports that several stores can be open on the database at once. Such a store has no
+	// orphans that it can know of.
+	Shared bool
+	// Refuse makes the database refuse every event with this key.
+	Refuse func(t testing.TB, key string)
+	// DropBody deletes the body of an event.
+	DropBody func(t testing.TB, id int64)
+	// Attempts returns the attempts recorded for an event, by destination and token. Due is not set.
+	Attempts func(t testing.TB, id int64) []journal.Outcome
+}
+
+// Factory makes a fixture for one case.
+type Factory func(t testing.TB) *Fixture
+
+// Run checks every sentence of the contract of [journal.Store] that one caller at a time can see.
+func Run(t *testing.T, factory Factory) {
+	for _, group := range []struct {
+		name  string
+		cases []testCase
+	}{
+		{"accept", acceptCases}, {"copies", copyCases}, {"take", takeCases}, {"extend", extendCases},
+		{"finish", finishCases}, {"orphans", orphanCases}, {"purge", purgeCases}, {"faults", faultCases},
+	} {
+		t.Run(group.name, func(t *testing.T) { runCases(t, factory, group.cases) })
+	}
+}
+
+// testCase is one statement about stores; its name says which.
+type testCase struct {
+	name string
+	run  func(c *suite)
+}
+
+func runCases(t *testing.T, factory Factory, cases []testCase) {
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			f := factory(t)
+			tc.run(&suite{T: t, f: f, store: f.Open(t), now: start, ids: journal.NewIDs(1, 0)})
+		})
+	}
+}
+
+// start is when every case begins. Whole milliseconds are what all stores tell apart.
+var start = time.Date(2026, 3, 14, 15, 9, 26, 535_000_000, time.UTC)
+
+// lease is how long the suite leases work for.
+const lease = 10 * time.Second
+
+// suite is one case: a store, a clock and ways to talk to them that fail the test on errors.
+type suite struct {
+	*testing.T
+	f     *Fixture
+	store journal.Store
+	now   time.Time
+	ids   *journal.IDs
+}
+
+func (c *suite) pass(d time.Duration) { c.now = c.now.Add(d) }
+
+// entry returns a fresh event with one destination. The content depends on the key alone.
+func (c *suite) entry(key string, edit ...func(*journal.Entry)) *journal.Entry {
+	digest := sha256.Sum256([]byte(key))
+	e := &journal.Entry{
+		ID: c.ids.Next(c.now), Source: "billing", Key: key, Type: "invoice.paid", Digest: digest[:16],
+		Header:       []byte("Content-Type: application/json\r\n"),
+		Body:         []byte(`{"id":"` + key + `"}`),
+		Destinations: []string{"app"},
+		ReceivedAt:   c.now,
+	}
+	for _, f := range edit {
+		f(e)
+	}
+	return e
+}
+
+func hold(e *journal.Entry) { e.Hold = true }
+
+func to(destinations ...string) func(*journal.Entry) {
+	return func(e *journal.Entry) { e.Destinations = destinations }
+}
+
+func (c *suite) accept(batch ...*journal.Entry) []journal.Result {
+	c.Helper()
+	results, err := c.store.Accept(c.Context(), batch, c.now, c.now.Add(lease))
+	if err != nil {
+		c.Fatalf("Accept: %v", err)
+	}
+	if len(results) != len(batch) {
+		c.Fatalf("Accept returned %d results for %d entries", len(results), len(batch))
+	}
+	return results
+}
+
+// accept1 accepts one entry and expects the result, error included.
+func (c *suite) accept1(e *journal.Entry, want journal.Result) {
+	c.Helper()
+	if got := c.accept(e)[0]; got != want {
+		c.Fatalf("Accept(%q) = %+v, want %+v", e.Key, got, want)
+	}
+}
+
+// fresh accepts new entries.
+func (c *suite) fresh(batch ...*journal.Entry) {
+	c.Helper()
+	for i, r := range c.accept(batch...) {
+		want := journal.Accepted
+		if batch[i].Key == "" {
+			want = journal.Unkeyed
+		}
+		if r != (journal.Result{Status: want, ID: batch[i].ID}) {
+			c.Fatalf("Accept(%q) = %+v, want it to be %s", batch[i].Key, r, want)
+		}
+	}
+}
+
+func (c *suite) take(limit int) []*journal.Work {
+	c.Helper()
+	work, err := c.store.Take(c.Context(), c.now, c.now.Add(lease), limit)
+	if err != nil {
+		c.Fatalf("Take: %v", err)
+	}
+	return work
+}
+
+// takeKeys takes and expects deliveries of these keys, in order.
+func (c *suite) takeKeys(limit int, want ...string) []*journal.Work {
+	c.Helper()
+	work := c.take(limit)
+	var got []string
+	for _, w := range work {
+		got = append(got, w.Key)
+	}
+	if len(got) != len(want) {
+		c.Fatalf("took %q, want %q", got, want)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			c.Fatalf("took %q, want %q", got, want)
+		}
+	}
+	return work
+}
+
+// take1 takes one delivery and expects it to be of this key.
+func (c *suite) take1(key string) *journal.Work {
+	c.Helper()
+	return c.takeKeys(1, key)[0]
+}
+
+func (c *suite) finish(outcomes ...journal.Outcome) []bool {
+	c.Helper()
+	applied, err := c.store.Finish(c.Context(), outcomes)
+	if err != nil {
+		c.Fatalf("Finish: %v", err)
+	}
+	if len(applied) != len(outcomes) {
+		c.Fatalf("Finish returned %d answers for %d outcomes", len(applied), len(outcomes))
+	}
+	return applied
+}
+
+// finish1 records one outcome and expects it to apply or not.
+func (c *suite) finish1(o journal.Outcome, want bool) {
+	c.Helper()
+	if got := c.finish(o)[0]; got != want {
+		c.Fatalf("Finish(%+v) applied: %v, want %v", o, got, want)
+	}
+}
+
+// outcome returns what became of w at the present time.
+func (c *suite) outcome(w *journal.Work, s journal.State) journal.Outcome {
+	o := journal.Outcome{Held: w.Held, State: s, Started: c.now, Duration: 1500 * time.Microsecond}
+	switch s {
+	case journal.Done:
+		o.Status = 204
+	case journal.Failed, journal.Dead:
+		o.Status, o.Error = 500, "the app answered 500"
+	}
+	o.Due = c.now.Add(time.Minute)
+	return o
+}
+
+func (c *suite) open(want map[journal.State]int64) {
+	c.Helper()
+	stats, err := c.store.Stats(c.Context())
+	if err != nil {
+		c.Fatalf("Stats: %v", err)
+	}
+	for _, s := range []journal.State{journal.Pending, journal.Processing, journal.Failed, journal.Dead, journal.Done} {
+		if stats.Open[s] != want[s] {
+			c.Fatalf("Stats.Open = %v, want %v", stats.Open, want)
+		}
+	}
+	if stats.Events < 0 {
+		c.Fatalf("Stats.Events = %d", stats.Events)
+	}
+}
+
+// matches expects w to be the delivery of e to a destination.
+func (c *suite) matches(w *journal.Work, e *journal.Entry, want journal.Held, tries int) {
+	c.Helper()
+	if w.Held != want || w.Tries != tries {
+		c.Errorf("took %+v (try %d), want %+v (try %d)", w.Held, w.Tries, want, tries)
+	}
+	if w.Source != e.Source || w.Key != e.Key || w.Type != e.Type || !w.ReceivedAt.Equal(e.ReceivedAt) {
+		c.Errorf("took %s/%s %s received at %v, want %s/%s %s at %v",
+			w.Source, w.Key, w.Type, w.ReceivedAt, e.Source, e.Key, e.Type, e.ReceivedAt)
+	}
+	if !bytes.Equal(w.Header, e.Header) || !bytes.Equal(w.Body, e.Body) {
+		c.Errorf("took header %q body %q, want %q and %q", w.Header, w.Body, e.Header, e.Body)
+	}
+	if !w.Lease.Equal(c.now.Add(lease)) {
+		c.Errorf("leased until %v, want %v", w.Lease, c.now.Add(lease))
+	}
+}
+
+// Rotate returns a store that gives each call to the next of the given stores, as a balancer in front
+// of several processes does. Close closes all of them.
+func Rotate(stores ...journal.Store) journal.Store { return &rotation{stores: stores} }
+
+// canceled returns a context that has ended.
+func canceled(t testing.TB) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}

@@ -1,0 +1,109 @@
+package journaltest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+var takeCases = []testCase{
+	{"at most limit, oldest due first", func(c *suite) {
+		for _, key := range []string{"a", "b", "c", "d"} {
+			c.fresh(c.entry(key))
+			c.pass(time.Millisecond)
+		}
+		c.takeKeys(0)
+		c.takeKeys(3, "a", "b", "c")
+		c.takeKeys(3, "d")
+		c.takeKeys(3)
+	}},
+	{"a retry takes its place by its due time", func(c *suite) {
+		c.fresh(c.entry("retry"))
+		o := c.outcome(c.take1("retry"), journal.Failed)
+		o.Due = c.now.Add(2 * time.Millisecond)
+		c.finish1(o, true)
+		c.pass(time.Millisecond)
+		c.fresh(c.entry("before"))
+		c.pass(2 * time.Millisecond)
+		c.fresh(c.entry("after"))
+		c.takeKeys(10, "before", "retry", "after")
+	}},
+	{"what is not due yet stays", func(c *suite) {
+		c.fresh(c.entry("evt_1"))
+		c.now = c.now.Add(-time.Millisecond)
+		c.takeKeys(10)
+		c.now = c.now.Add(time.Millisecond)
+		c.takeKeys(10, "evt_1")
+	}},
+	{"work whose lease ran out is taken over under the next token", func(c *suite) {
+		e := c.entry("evt_1")
+		c.fresh(e)
+		stale := c.take1("evt_1")
+		for i := range 3 {
+			c.pass(lease - time.Millisecond)
+			c.takeKeys(10)
+			c.pass(time.Millisecond)
+			c.matches(c.take1("evt_1"), e, journal.Held{EventID: e.ID, Destination: "app", Token: int64(i) + 2}, i+2)
+		}
+		c.finish1(c.outcome(stale, journal.Done), false)
+		c.open(map[journal.State]int64{journal.Processing: 1})
+	}},
+	{"failed work comes back when it is due", func(c *suite) {
+		e := c.entry("evt_1")
+		c.fresh(e)
+		c.finish1(c.outcome(c.take1("evt_1"), journal.Failed), true)
+		c.pass(time.Minute - time.Millisecond)
+		c.takeKeys(10)
+		c.pass(time.Millisecond)
+		c.matches(c.take1("evt_1"), e, journal.Held{EventID: e.ID, Destination: "app", Token: 2}, 2)
+	}},
+	{"dead work does not come back", func(c *suite) {
+		c.fresh(c.entry("evt_1"))
+		c.finish1(c.outcome(c.take1("evt_1"), journal.Dead), true)
+		c.pass(1000 * time.Hour)
+		c.takeKeys(10)
+		c.open(map[journal.State]int64{journal.Dead: 1})
+	}},
+	{"each destination is leased by itself", func(c *suite) {
+		c.fresh(c.entry("evt_1", to("a", "b")))
+		first, second := c.take1("evt_1"), c.take1("evt_1")
+		if first.Destination == second.Destination {
+			c.Fatalf("took the delivery to %s twice", first.Destination)
+		}
+		c.finish1(c.outcome(first, journal.Done), true)
+		c.open(map[journal.State]int64{journal.Processing: 1})
+	}},
+	{"work without a body becomes dead and is not returned", func(c *suite) {
+		lost, kept := c.entry("lost"), c.entry("kept")
+		c.fresh(lost, kept)
+		c.f.DropBody(c, lost.ID)
+		c.takeKeys(10, "kept")
+		c.open(map[journal.State]int64{journal.Processing: 1, journal.Dead: 1})
+		c.takeKeys(10)
+	}},
+	{"an unkeyed event is delivered without a key", func(c *suite) {
+		e := c.entry("")
+		c.fresh(e)
+		c.matches(c.take1(""), e, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
+	}},
+	{"many are taken in many bites, each once", func(c *suite) {
+		var batch []*journal.Entry
+		for i := range 250 {
+			batch = append(batch, c.entry(fmt.Sprintf("evt_%d", i)))
+		}
+		c.fresh(batch...)
+		seen := map[journal.Held]bool{}
+		for work := c.take(40); len(work) > 0; work = c.take(40) {
+			for _, w := range work {
+				if seen[w.Held] {
+					c.Fatalf("took %+v twice", w.Held)
+				}
+				seen[w.Held] = true
+			}
+		}
+		if len(seen) != 250 {
+			c.Fatalf("took %d deliveries of 250", len(seen))
+		}
+	}},
+}

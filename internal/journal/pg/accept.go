@@ -1,0 +1,192 @@
+package pg
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Accept implements [journal.Store]. New entries are stored in one transaction; copies are looked up
+// and re-driven in a second one, so when that fails the new entries are stored although the call
+// failed.
+func (s *Store) Accept(ctx context.Context, batch []*journal.Entry, now, lease time.Time) ([]journal.Result, error) {
+	a := &acceptance{
+		Store: s, batch: batch, now: now, lease: lease,
+		results: make([]journal.Result, len(batch)), digests: make([][]byte, len(batch)),
+	}
+	for todo := a.valid(); len(todo) > 0; {
+		firsts, rest := a.split(todo)
+		if err := a.store(ctx, firsts); err != nil {
+			return nil, err
+		}
+		todo = a.follow(rest)
+	}
+	return a.results, nil
+}
+
+// acceptance is one call of Accept. Entries are named by their index in the batch.
+type acceptance struct {
+	*Store
+	batch      []*journal.Entry
+	now, lease time.Time
+	results    []journal.Result
+	digests    [][]byte             // what is stored under the key of a settled entry
+	first      map[hookonce.Ref]int // the entry that stands for a key in this round
+}
+
+// valid returns the entries that can be stored, and answers the others.
+func (a *acceptance) valid() []int {
+	valid := make([]int, 0, len(a.batch))
+	for i, e := range a.batch {
+		if err := e.Validate(); err != nil {
+			a.results[i].Err = err
+			continue
+		}
+		valid = append(valid, i)
+	}
+	return valid
+}
+
+// split parts the first entry of each key from its copies, and puts the firsts into the order of
+// source and key in which all batches lock.
+func (a *acceptance) split(todo []int) (firsts, rest []int) {
+	a.first = make(map[hookonce.Ref]int, len(todo))
+	firsts = make([]int, 0, len(todo))
+	for _, i := range todo {
+		r := ref(a.batch[i])
+		if _, seen := a.first[r]; seen && r.Key != "" {
+			rest = append(rest, i)
+			continue
+		}
+		a.first[r] = i
+		firsts = append(firsts, i)
+	}
+	slices.SortFunc(firsts, func(i, j int) int {
+		x, y := a.batch[i], a.batch[j]
+		return cmp.Or(cmp.Compare(x.Source, y.Source), cmp.Compare(x.Key, y.Key))
+	})
+	return firsts, rest
+}
+
+func ref(e *journal.Entry) hookonce.Ref { return hookonce.Ref{Source: e.Source, Key: e.Key} }
+
+// follow answers the copies of entries that were settled in this round, and returns those whose
+// first was refused: the next of them may be better.
+func (a *acceptance) follow(rest []int) (todo []int) {
+	for _, i := range rest {
+		f := a.first[ref(a.batch[i])]
+		res := a.results[f]
+		if res.Err != nil {
+			todo = append(todo, i)
+			continue
+		}
+		if res.Status == journal.Accepted {
+			res.Done = len(a.batch[f].Destinations) == 0
+		}
+		res.Status, res.Redriven = a.compare(i, a.digests[f]), false
+		a.results[i] = res
+	}
+	return todo
+}
+
+// compare returns the status of a copy of what is stored with the given digest.
+func (a *acceptance) compare(i int, stored []byte) journal.Status {
+	if bytes.Equal(stored, a.batch[i].Digest) {
+		return journal.Duplicate
+	}
+	return journal.Conflict
+}
+
+// store settles entries with different keys. A copy whose first was purged between the two
+// statements is new after all, so the rest is offered again.
+func (a *acceptance) store(ctx context.Context, entries []int) error {
+	for len(entries) > 0 {
+		var copies []int
+		err := a.retry(ctx, "accepting", func() (err error) {
+			copies, err = a.insert(ctx, a.pool, entries)
+			if rowRefused(err) {
+				copies, err = a.sift(ctx, entries)
+			}
+			return err
+		})
+		if err != nil || len(copies) == 0 {
+			return err
+		}
+		err = a.retry(ctx, "reading copies", func() (err error) {
+			entries, err = a.resolve(ctx, copies)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// insert stores the entries whose keys are new, in one statement, and returns the others.
+func (a *acceptance) insert(ctx context.Context, db querier, entries []int) (copies []int, err error) {
+	c := newColumns(len(entries))
+	for _, i := range entries {
+		c.add(a.batch[i])
+	}
+	rows, err := db.Query(ctx, a.sql.accept, c.id, c.source, c.key, c.kind, c.digest, c.received,
+		c.header, c.body, c.event, c.destination, c.hold, a.now, a.lease)
+	if err != nil {
+		return nil, err
+	}
+	lost := map[int64]bool{}
+	var id int64
+	if _, err := pgx.ForEachRow(rows, []any{&id}, func() error { lost[id] = true; return nil }); err != nil {
+		return nil, err
+	}
+	for _, i := range entries {
+		e := a.batch[i]
+		a.digests[i] = e.Digest
+		switch {
+		case lost[e.ID]:
+			copies = append(copies, i)
+		case e.Key == "":
+			a.results[i] = journal.Result{Status: journal.Unkeyed, ID: e.ID}
+		default:
+			a.results[i] = journal.Result{Status: journal.Accepted, ID: e.ID}
+		}
+	}
+	return copies, nil
+}
+
+// resolve answers entries whose keys were taken, re-driving what failed under them, and returns
+// those whose keys are free again.
+func (a *acceptance) resolve(ctx context.Context, copies []int) (gone []int, err error) {
+	var n []int32
+	var source, key []string
+	for _, i := range copies {
+		n = append(n, int32(i))
+		source, key = append(source, a.batch[i].Source), append(key, a.batch[i].Key)
+	}
+	rows, err := a.pool.Query(ctx, a.sql.copies, n, source, key, a.now)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[int]bool, len(copies))
+	var i int
+	var digest []byte
+	var res journal.Result
+	_, err = pgx.ForEachRow(rows, []any{&i, &res.ID, &digest, &res.Done, &res.Redriven}, func() error {
+		res.Status = a.compare(i, digest)
+		found[i], a.results[i], a.digests[i] = true, res, bytes.Clone(digest)
+		return nil
+	})
+	return slices.DeleteFunc(slices.Clone(copies), func(i int) bool { return found[i] }), err
+}

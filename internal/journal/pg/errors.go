@@ -1,0 +1,66 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// maxTries bounds how often a transaction is tried that the server rolled back for others' sake.
+const maxTries = 5
+
+// retry runs a transaction again when it certainly left no trace and may well succeed: the server
+// rolled it back in favour of another (deadlock, serialization failure), or it never reached the
+// server.
+func (s *Store) retry(ctx context.Context, what string, tx func() error) error {
+	for try := 1; ; try++ {
+		err := tx()
+		switch {
+		case err == nil:
+			return nil
+		case try == maxTries || ctx.Err() != nil || !retryable(err):
+			return fmt.Errorf("journal/pg: %s: %w", what, err)
+		}
+		s.log.DebugContext(ctx, "journal/pg: trying again", "what", what, "try", try, "error", err)
+	}
+}
+
+func retryable(err error) bool {
+	switch code(err) {
+	case "40001", "40P01": // serialization_failure, deadlock_detected
+		return true
+	}
+	return pgconn.SafeToRetry(err)
+}
+
+// rowRefused reports whether err is about the content of some row: trying the other rows makes
+// sense. The classes are data exceptions, constraints, views with check options, sizes beyond a
+// limit of the server, and what triggers raise.
+func rowRefused(err error) bool {
+	c := code(err)
+	return len(c) == 5 && slices.Contains([]string{"22", "23", "44", "54", "09", "38", "39", "P0"}, c[:2])
+}
+
+// code returns the SQLSTATE of an error that the server reported, or "".
+func code(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// sizeInDSN reports whether the connection string sets pool_max_conns, which the pool's own
+// configuration does not tell apart from its default.
+func sizeInDSN(dsn string) bool {
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return false
+	}
+	_, ok := cfg.RuntimeParams["pool_max_conns"]
+	return ok
+}

@@ -1,0 +1,128 @@
+package pg_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
+	"github.com/hookonce/hookonce/internal/journal/pg"
+	"github.com/hookonce/hookonce/internal/pgtest"
+)
+
+// database is where the fixtures of one test live, each in a schema of its own.
+type database struct {
+	direct, dsn string // for the test's own statements, and for the stores
+	schemas     atomic.Int64
+}
+
+func (d *database) fixture(t testing.TB) *journaltest.Fixture {
+	schema := fmt.Sprintf("case_%d", d.schemas.Add(1))
+	conn, err := pgx.Connect(t.Context(), d.direct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	exec := func(t testing.TB, sql string, args ...any) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &journaltest.Fixture{
+		Shared: true,
+		Open:   func(t testing.TB) journal.Store { return open(t, d.dsn, schema) },
+		Refuse: func(t testing.TB, key string) {
+			exec(t, fmt.Sprintf(`ALTER TABLE %s.events ADD CHECK (key <> '%s')`, schema, key))
+		},
+		DropBody: func(t testing.TB, id int64) {
+			exec(t, fmt.Sprintf(`DELETE FROM %s.bodies WHERE event_id = $1`, schema), id)
+		},
+		Attempts: func(t testing.TB, id int64) []journal.Outcome { return attempts(t, conn, schema, id) },
+	}
+}
+
+func attempts(t testing.TB, conn *pgx.Conn, schema string, id int64) []journal.Outcome {
+	rows, err := conn.Query(t.Context(), fmt.Sprintf(`SELECT event_id, destination, token, outcome, status, error,
+		started_at, duration_us FROM %s.attempts WHERE event_id = $1 ORDER BY destination, token`, schema), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o journal.Outcome, err error) {
+		var us int64
+		err = row.Scan(&o.EventID, &o.Destination, &o.Token, &o.State, &o.Status, &o.Error, &o.Started, &us)
+		o.Duration = time.Duration(us) * time.Microsecond
+		return o, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func open(t testing.TB, dsn, schema string) *pg.Store {
+	t.Helper()
+	s, err := pg.Open(t.Context(), dsn, pg.Options{Schema: schema, Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// modes are the ways in which users connect: each query exec mode of pgx, and through PgBouncer.
+func modes(t testing.TB) map[string]*database {
+	dsn := pgtest.DSN(t)
+	with := func(mode string) *database {
+		return &database{direct: dsn, dsn: dsn + "&default_query_exec_mode=" + mode}
+	}
+	return map[string]*database{
+		"cache_statement": {direct: dsn, dsn: dsn},
+		"cache_describe":  with("cache_describe"),
+		"describe_exec":   with("describe_exec"),
+		"exec":            with("exec"),
+		"simple_protocol": with("simple_protocol"),
+	}
+}
+
+func TestStore(t *testing.T) {
+	n := 0
+	for mode, d := range modes(t) {
+		n += 1000
+		d.schemas.Store(int64(n))
+		t.Run(mode, func(t *testing.T) { journaltest.Run(t, d.fixture) })
+	}
+}
+
+func TestPgBouncer(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	d := &database{direct: dsn, dsn: pgtest.PgBouncer(t, dsn)}
+	if !strings.Contains(d.dsn, "default_query_exec_mode") {
+		d.dsn += "&default_query_exec_mode=exec"
+	}
+	journaltest.Run(t, d.fixture)
+	journaltest.RunConcurrent(t, d.fixture)
+}
+
+// TestSeveralStores spreads the calls of one caller over three stores on one database.
+func TestSeveralStores(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	d := &database{direct: dsn, dsn: dsn}
+	journaltest.Run(t, func(t testing.TB) *journaltest.Fixture {
+		f := d.fixture(t)
+		one := f.Open
+		f.Open = func(t testing.TB) journal.Store { return journaltest.Rotate(one(t), one(t), one(t)) }
+		return f
+	})
+}
+
+func TestConcurrent(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	journaltest.RunConcurrent(t, (&database{direct: dsn, dsn: dsn}).fixture)
+}

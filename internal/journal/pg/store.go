@@ -1,0 +1,135 @@
+// Package pg keeps the journal in PostgreSQL, where any number of processes can share it.
+//
+// Accept, Take, Extend and Finish are one statement and one round trip each, whatever the size of
+// the batch; Accept needs a second one for the copies in it, if there are any. Nothing depends on
+// the state of a connection, so every query exec mode of pgx works, and with it PgBouncer in
+// transaction mode.
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/schema"
+)
+
+// Options configure [Open]. The zero value of every field means its default.
+type Options struct {
+	// Schema is where the tables live. Default [schema.DefaultName].
+	Schema string
+	// Migrate creates or upgrades the tables when they are not current. Default: only check them.
+	Migrate bool
+	// MaxConns bounds the connections. It wins over pool_max_conns in the DSN. Default 8.
+	MaxConns int32
+	// Logger receives what is worth knowing about retried and refused statements. Default: nothing.
+	Logger *slog.Logger
+}
+
+// defaultConns suits one gateway process: two writers, takers, and some room.
+const defaultConns = 8
+
+// Store is a [journal.Store] in PostgreSQL. It is safe for concurrent use, also by several Stores in
+// several processes on one database.
+type Store struct {
+	pool   *pgxpool.Pool
+	sql    statements
+	log    *slog.Logger
+	writer int
+}
+
+var _ journal.Store = (*Store)(nil)
+
+// Open connects to the database at dsn, a URL or key=value string as pgx reads it, and checks that
+// the tables are current. Errors wrap [hookonce.ErrSchemaMissing] or [hookonce.ErrSchemaNewer] when
+// they are not. Close must be called.
+func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
+	prefix, err := schema.Prefix(schema.Postgres, o.Schema)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := poolConfig(dsn, o)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("journal/pg: %w", err)
+	}
+	s := &Store{pool: pool, sql: newStatements(prefix), log: o.Logger}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if err := s.prepare(ctx, o); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// poolConfig reads the DSN. The size of the pool is the option's, the DSN's, or the default.
+func poolConfig(dsn string, o Options) (*pgxpool.Config, error) {
+	cfg, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("journal/pg: %w", err)
+	}
+	switch {
+	case o.MaxConns > 0:
+		cfg.MaxConns = o.MaxConns
+	case !sizeInDSN(dsn):
+		cfg.MaxConns = defaultConns
+	}
+	if cfg.ConnConfig.ConnectTimeout == 0 {
+		cfg.ConnConfig.ConnectTimeout = 10 * time.Second
+	}
+	return cfg, nil
+}
+
+// prepare brings the schema up to date or checks it, and draws the writer number.
+func (s *Store) prepare(ctx context.Context, o Options) error {
+	db := stdlib.OpenDBFromPool(s.pool)
+	defer db.Close()
+	if o.Migrate {
+		if _, _, err := schema.Migrate(ctx, db, schema.Postgres, o.Schema); err != nil {
+			return err
+		}
+	}
+	if err := schema.Check(ctx, db, schema.Postgres, o.Schema); err != nil {
+		return err
+	}
+	if err := s.pool.QueryRow(ctx, s.sql.writer).Scan(&s.writer); err != nil {
+		return fmt.Errorf("journal/pg: drawing a writer number: %w", err)
+	}
+	return nil
+}
+
+// Writer returns the number that tells this Store's event identifiers from those of other processes,
+// for [journal.NewIDs]. It is drawn from a sequence of 4095 numbers when the store is opened.
+func (s *Store) Writer() int { return s.writer }
+
+// errReadOnly says that the server answers but takes no writes.
+var errReadOnly = errors.New("journal/pg: the database is read-only (a standby, or default_transaction_read_only): connect to the primary")
+
+// Ping implements [journal.Store].
+func (s *Store) Ping(ctx context.Context) error {
+	var readOnly bool
+	if err := s.pool.QueryRow(ctx, s.sql.ping).Scan(&readOnly); err != nil {
+		return fmt.Errorf("journal/pg: %w", err)
+	}
+	if readOnly {
+		return errReadOnly
+	}
+	return nil
+}
+
+// Close implements [journal.Store]. It waits for calls that are under way.
+func (s *Store) Close() error {
+	s.pool.Close()
+	return nil
+}

@@ -1,0 +1,143 @@
+package pg
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// bodyGone is the error left on a delivery that has nothing to deliver any more.
+const bodyGone = "the body is gone: it was deleted before the delivery was done"
+
+// Take implements [journal.Store].
+func (s *Store) Take(ctx context.Context, now, lease time.Time, limit int) (work []*journal.Work, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	err = s.retry(ctx, "taking work", func() error {
+		rows, err := s.pool.Query(ctx, s.sql.take, now, lease, limit, bodyGone)
+		if err != nil {
+			return err
+		}
+		work, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (*journal.Work, error) {
+			w := &journal.Work{Lease: lease}
+			return w, row.Scan(&w.EventID, &w.Destination, &w.Token, &w.Tries, &w.Header, &w.Body,
+				&w.Source, &w.Key, &w.Type, &w.ReceivedAt)
+		})
+		return err
+	})
+	return work, err
+}
+
+// Extend implements [journal.Store].
+func (s *Store) Extend(ctx context.Context, held []journal.Held, lease time.Time) ([]bool, error) {
+	sorted := slices.SortedFunc(slices.Values(held), compareHeld)
+	var event, token []int64
+	var destination []string
+	for _, h := range sorted {
+		event, destination, token = append(event, h.EventID), append(destination, h.Destination), append(token, h.Token)
+	}
+	current := make(map[journal.Held]bool, len(held))
+	err := s.retry(ctx, "extending leases", func() error {
+		clear(current)
+		rows, err := s.pool.Query(ctx, s.sql.extend, event, destination, token, lease)
+		if err != nil {
+			return err
+		}
+		var h journal.Held
+		_, err = pgx.ForEachRow(rows, []any{&h.EventID, &h.Destination, &h.Token}, func() error {
+			current[h] = true
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	still := make([]bool, len(held))
+	for i, h := range held {
+		still[i] = current[h]
+	}
+	return still, nil
+}
+
+// Finish implements [journal.Store].
+func (s *Store) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool, error) {
+	c := newOutcomeColumns(outcomes)
+	applied := make([]bool, len(outcomes))
+	err := s.retry(ctx, "recording outcomes", func() error {
+		clear(applied)
+		rows, err := s.pool.Query(ctx, s.sql.finish, c.n, c.event, c.destination, c.token, c.state,
+			c.due, c.status, c.text, c.started, c.duration)
+		if err != nil {
+			return err
+		}
+		var n int
+		_, err = pgx.ForEachRow(rows, []any{&n}, func() error { applied[n] = true; return nil })
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return applied, nil
+}
+
+// outcomeColumns are outcomes, turned into the arrays that one statement takes.
+type outcomeColumns struct {
+	n           []int32
+	event       []int64
+	destination []string
+	token       []int64
+	state       []string
+	due         []*time.Time
+	status      []int32
+	text        []string
+	started     []time.Time
+	duration    []int64
+}
+
+// newOutcomeColumns puts the outcomes into the order in which all statements lock. Of several
+// outcomes for one token only the first can apply, so the others are left out.
+func newOutcomeColumns(outcomes []journal.Outcome) *outcomeColumns {
+	order := make([]int, len(outcomes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return compareHeld(outcomes[i].Held, outcomes[j].Held) })
+	order = slices.CompactFunc(order, func(i, j int) bool { return outcomes[i].Held == outcomes[j].Held })
+	c := &outcomeColumns{}
+	for _, i := range order {
+		c.add(i, &outcomes[i])
+	}
+	return c
+}
+
+func (c *outcomeColumns) add(i int, o *journal.Outcome) {
+	c.n = append(c.n, int32(i))
+	c.event = append(c.event, o.EventID)
+	c.destination = append(c.destination, o.Destination)
+	c.token = append(c.token, o.Token)
+	c.state = append(c.state, string(o.State))
+	var due *time.Time
+	if o.State == journal.Failed || o.State == journal.Pending {
+		due = &o.Due
+	}
+	c.due = append(c.due, due)
+	c.status = append(c.status, int32(o.Status))
+	c.text = append(c.text, o.ErrorText())
+	c.started = append(c.started, o.Started)
+	c.duration = append(c.duration, o.Duration.Microseconds())
+}
+
+func compareHeld(a, b journal.Held) int {
+	return cmp.Or(cmp.Compare(a.EventID, b.EventID), cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Token, b.Token))
+}
+
+// Orphans implements [journal.Store]. Another process may hold what is processing, so there is
+// nothing that this store can know to be orphaned: leases run out by themselves.
+func (s *Store) Orphans(context.Context, time.Time) (int, error) { return 0, nil }
