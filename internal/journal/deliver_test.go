@@ -1,0 +1,362 @@
+package journal_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
+)
+
+// A fresh event goes straight to Work with everything that its delivery needs.
+func TestWork_freshEvent(t *testing.T) {
+	run(t, journal.Options{}, func(t *testing.T, r *rig) {
+		e := entry("evt_1")
+		e.Destinations = []string{"app", "audit"}
+		id := r.want(r.accept(e), journal.Accepted).ID
+		takes := r.fault.Calls(journaltest.OpTake)
+		for _, dest := range e.Destinations {
+			w := r.receive()
+			if (w.Held != journal.Held{EventID: id, Destination: dest, Token: 1}) || w.Tries != 1 ||
+				w.Source != e.Source || w.Key != e.Key || w.Type != e.Type || !w.ReceivedAt.Equal(e.ReceivedAt) ||
+				string(w.Header) != string(e.Header) || string(w.Body) != string(e.Body) ||
+				!w.Lease.Equal(time.Now().Add(9*time.Second)) {
+				t.Errorf("got %+v", w)
+			}
+			if !r.Current(w.Held) {
+				t.Error("fresh work is not current")
+			}
+		}
+		if r.fault.Calls(journaltest.OpTake) != takes {
+			t.Error("the store was asked for fresh work")
+		}
+	})
+}
+
+// Law 5: failed work is tried again when it is due, not at the next poll and not before.
+func TestFinish_retriesWhenDue(t *testing.T) {
+	run(t, journal.Options{Poll: time.Minute}, func(t *testing.T, r *rig) {
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		r.finish(r.receive(), journal.Failed, time.Now().Add(700*time.Millisecond))
+		sleep(699 * time.Millisecond)
+		r.idle()
+		sleep(time.Millisecond)
+		w := r.receive()
+		if w.Token != 2 || w.Tries != 2 {
+			t.Errorf("token %d, try %d; want 2, 2", w.Token, w.Tries)
+		}
+		r.finish(w, journal.Done, time.Time{})
+		if left := r.store.Deliveries(); len(left) != 0 {
+			t.Errorf("still open: %+v", left)
+		}
+		if n := len(r.store.Attempts()); n != 2 {
+			t.Errorf("%d attempts recorded, want 2", n)
+		}
+	})
+}
+
+// Every retry wakes the poller, whatever order they come in.
+func TestFinish_everyRetryInTime(t *testing.T) {
+	run(t, journal.Options{Poll: time.Minute}, func(t *testing.T, r *rig) {
+		for i, delay := range []time.Duration{30, 10, 20, 5} {
+			r.want(r.accept(entry(key(i))), journal.Accepted)
+			r.finish(r.receive(), journal.Failed, time.Now().Add(delay*time.Second))
+		}
+		var got []string
+		for _, step := range []time.Duration{5, 5, 10, 10} {
+			sleep(step * time.Second)
+			got = append(got, r.receive().Key)
+		}
+		if want := "evt_3 evt_1 evt_2 evt_0"; strings.Join(got, " ") != want {
+			t.Errorf("got %v, want %s", got, want)
+		}
+	})
+}
+
+func TestFinish_deadStaysDead(t *testing.T) {
+	run(t, journal.Options{}, func(t *testing.T, r *rig) {
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		r.finish(r.receive(), journal.Dead, time.Time{})
+		sleep(time.Hour)
+		r.idle()
+		if d := r.delivery(); d.State != journal.Dead {
+			t.Errorf("got %+v", d)
+		}
+	})
+}
+
+// An outcome survives an outage of the store: it is recorded when the store is back, and the event is
+// not delivered a second time although its lease has ended long ago.
+func TestFinish_survivesAnOutage(t *testing.T) {
+	for name, mode := range map[string]journaltest.Mode{
+		"not persisted": journaltest.NotPersisted,
+		"persisted":     journaltest.Persisted,
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, journal.Options{MaxBatch: 4}, func(t *testing.T, r *rig) {
+				for i := range 10 {
+					r.want(r.accept(entry(key(i))), journal.Accepted)
+				}
+				for _, op := range []journaltest.Op{journaltest.OpFinish, journaltest.OpExtend} {
+					r.fault.Fail(op, -1, mode)
+				}
+				r.fault.Fail(journaltest.OpTake, -1, journaltest.NotPersisted)
+				for range 10 {
+					r.finish(r.receive(), journal.Done, time.Time{})
+				}
+				sleep(time.Minute)
+				// The poller is back before the finisher is: the worst order.
+				r.fault.Fail(journaltest.OpTake, 0, mode)
+				sleep(3 * time.Second)
+				for _, op := range []journaltest.Op{journaltest.OpFinish, journaltest.OpExtend} {
+					r.fault.Fail(op, 0, mode)
+				}
+				sleep(10 * time.Second)
+				r.idle()
+				if left := r.store.Deliveries(); len(left) != 0 {
+					t.Errorf("not recorded: %+v", left)
+				}
+				if n := len(r.store.Attempts()); n != 10 {
+					t.Errorf("%d attempts recorded, want 10", n)
+				}
+			})
+		})
+	}
+}
+
+// Work that is under way during an outage longer than its lease is not begun a second time by the
+// same process.
+func TestLease_workUnderWayOutlivesAnOutage(t *testing.T) {
+	run(t, journal.Options{}, func(t *testing.T, r *rig) {
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		w := r.receive()
+		for range 2 { // the second outage meets a delivery that was adopted already
+			r.fault.Fail(journaltest.OpExtend, -1, journaltest.NotPersisted)
+			r.fault.Fail(journaltest.OpTake, -1, journaltest.NotPersisted)
+			sleep(20 * time.Second)
+			if r.Current(w.Held) {
+				t.Error("current although its lease has ended")
+			}
+			r.fault.Fail(journaltest.OpTake, 0, journaltest.NotPersisted)
+			sleep(2 * time.Second)
+			r.fault.Fail(journaltest.OpExtend, 0, journaltest.NotPersisted)
+			sleep(20 * time.Second)
+			r.idle()
+			if !r.Current(w.Held) {
+				t.Error("not current after the outage")
+			}
+		}
+		if d := r.delivery(); d.Token != 3 {
+			t.Errorf("token %d, want 3: taken over by ourselves twice", d.Token)
+		}
+		r.finish(w, journal.Done, time.Time{})
+		if left := r.store.Deliveries(); len(left) != 0 {
+			t.Errorf("not recorded: %+v", left)
+		}
+		if r.asks(entry("evt_1")) {
+			t.Error("the event is not known as done")
+		}
+	})
+}
+
+// An outcome that the store never takes does not hold up the others.
+func TestFinish_badOutcomeLeavesTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := journaltest.NewMemory()
+		picky := &pickyStore{Store: store}
+		r := &rig{open(t, picky, journal.Options{MaxBatch: 8}), t, store, nil}
+		for i := range 8 {
+			r.want(r.accept(entry(key(i))), journal.Accepted)
+		}
+		for range 8 {
+			w := r.receive()
+			if w.Key == key(3) {
+				picky.refuse = w.EventID
+			}
+			r.Finish(journal.Outcome{Held: w.Held, State: journal.Done})
+		}
+		sleep(8 * time.Second)
+		if d := r.delivery(); d.EventID != picky.refuse {
+			t.Errorf("left open: %+v", d)
+		}
+		if d := r.delivery(); !d.Due.After(time.Now()) {
+			t.Error("the lease of the bad outcome was not extended")
+		}
+	})
+}
+
+// The text of an error is made storable whatever it is.
+func TestFinish_errorText(t *testing.T) {
+	run(t, journal.Options{}, func(t *testing.T, r *rig) {
+		for name, text := range map[string]string{
+			"long":       strings.Repeat("x", hookonce.MaxErrorLen+1),
+			"long runes": "x" + strings.Repeat("é", hookonce.MaxErrorLen),
+			"not UTF-8":  "a\xffb",
+			"NUL":        "a\x00b",
+		} {
+			r.want(r.accept(entry("")), journal.Unkeyed)
+			r.Finish(journal.Outcome{Held: r.receive().Held, State: journal.Dead, Error: text})
+			sleep(0)
+			attempts := r.store.Attempts()
+			got := attempts[len(attempts)-1].Error
+			if got == "" || !utf8.ValidString(got) || strings.Contains(got, "\x00") || len(got) > hookonce.MaxErrorLen {
+				t.Errorf("%s: recorded %q", name, got)
+			}
+		}
+	})
+}
+
+// Law 6: only the first report under the current token counts.
+func TestFinish_onlyOnce(t *testing.T) {
+	run(t, journal.Options{MaxHeld: 1}, func(t *testing.T, r *rig) {
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		w := r.receive()
+		r.Finish(journal.Outcome{Held: w.Held, State: journal.Dead})
+		r.finish(w, journal.Done, time.Time{})
+		r.finish(w, journal.Done, time.Time{})
+		wrong := *w
+		wrong.Token = 7
+		r.finish(&wrong, journal.Done, time.Time{})
+		if d := r.delivery(); d.State != journal.Dead {
+			t.Errorf("got %+v", d)
+		}
+		// And no slot was given back twice.
+		r.want(r.accept(entry("evt_2"), entry("evt_3")), journal.Accepted)
+		r.receive()
+		sleep(time.Minute)
+		r.idle()
+	})
+}
+
+// Law 6: slow work keeps its lease, and nobody takes it.
+func TestLease_slowWorkIsExtended(t *testing.T) {
+	run(t, journal.Options{}, func(t *testing.T, r *rig) {
+		other := r.another(journal.Options{})
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		w := r.receive()
+		sleep(10 * time.Minute)
+		other.idle()
+		if !r.Current(w.Held) {
+			t.Error("the work is not current any more")
+		}
+		r.finish(w, journal.Done, time.Time{})
+		if left := r.store.Deliveries(); len(left) != 0 {
+			t.Errorf("not recorded: %+v", left)
+		}
+	})
+}
+
+// Short work costs no extension.
+func TestLease_shortWorkIsLeftAlone(t *testing.T) {
+	run(t, journal.Options{}, func(t *testing.T, r *rig) {
+		for i := range 20 {
+			r.want(r.accept(entry(key(i))), journal.Accepted)
+			w := r.receive()
+			sleep(time.Second)
+			r.finish(w, journal.Done, time.Time{})
+		}
+		if n := r.fault.Calls(journaltest.OpExtend); n != 0 {
+			t.Errorf("%d calls of Extend", n)
+		}
+	})
+}
+
+// A few failures of Extend do not cost the lease.
+func TestLease_extendIsTriedAgain(t *testing.T) {
+	run(t, journal.Options{}, func(t *testing.T, r *rig) {
+		other := r.another(journal.Options{})
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		r.receive()
+		for range 20 {
+			r.fault.Fail(journaltest.OpExtend, 5, journaltest.NotPersisted)
+			sleep(5 * time.Second)
+		}
+		other.idle()
+	})
+}
+
+// Laws 6 and 12: a lease that was lost is noticed, its outcome counts for nothing, and its slot comes
+// back.
+func TestLease_lostIsNoticed(t *testing.T) {
+	run(t, journal.Options{MaxHeld: 1}, func(t *testing.T, r *rig) {
+		other := r.another(journal.Options{})
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		w := r.receive()
+		r.fault.Fail(journaltest.OpExtend, -1, journaltest.NotPersisted)
+		r.fault.Fail(journaltest.OpTake, -1, journaltest.NotPersisted)
+		sleep(12 * time.Second)
+		taken := other.receive()
+		if taken.Token != 2 {
+			t.Fatalf("taken over under token %d", taken.Token)
+		}
+		r.fault.Fail(journaltest.OpExtend, 0, journaltest.NotPersisted)
+		sleep(12 * time.Second)
+		if r.Current(w.Held) {
+			t.Error("current although another process has it")
+		}
+		r.finish(w, journal.Done, time.Time{})
+		if d := r.delivery(); d.State != journal.Processing || d.Token != 2 {
+			t.Errorf("the stale outcome was applied: %+v", d)
+		}
+		if !r.asks(entry("evt_1")) {
+			t.Error("the stale outcome is in the cache")
+		}
+		other.finish(taken, journal.Done, time.Time{})
+		r.want(r.accept(entry("evt_2")), journal.Accepted)
+		if w := r.receive(); w.Token != 1 {
+			t.Error("the slot of the lost work was not given back")
+		}
+	})
+}
+
+// A lease that was lost without anybody noticing is noticed when the outcome is refused.
+func TestLease_lostIsNoticedAtFinish(t *testing.T) {
+	run(t, journal.Options{Lease: time.Hour}, func(t *testing.T, r *rig) {
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		w := r.receive()
+		steal(r, w.Held)
+		r.finish(w, journal.Done, time.Time{})
+		if d := r.delivery(); d.Token != 2 {
+			t.Errorf("the stale outcome was applied: %+v", d)
+		}
+		if !r.asks(entry("evt_1")) {
+			t.Error("the stale outcome is in the cache")
+		}
+	})
+}
+
+// The poller takes over what a dead process held, when the lease ends.
+func TestPoller_takesOverExpired(t *testing.T) {
+	run(t, journal.Options{}, func(t *testing.T, r *rig) {
+		dead := r.another(journal.Options{})
+		dead.want(dead.accept(entry("evt_1")), journal.Accepted)
+		dead.receive()
+		for _, op := range []journaltest.Op{journaltest.OpExtend, journaltest.OpFinish, journaltest.OpTake} {
+			dead.fault.Fail(op, -1, journaltest.NotPersisted)
+		}
+		sleep(8 * time.Second)
+		r.idle()
+		sleep(2 * time.Second)
+		w := r.receive()
+		if w.Token != 2 || w.Tries != 2 || string(w.Body) != `{"id":"evt_1"}` {
+			t.Errorf("got %+v", w)
+		}
+	})
+}
+
+// Where the store knows that nobody else is alive, the work of the last run begins at once.
+func TestNew_adoptsOrphans(t *testing.T) {
+	run(t, journal.Options{}, func(t *testing.T, r *rig) {
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		r.receive()
+		r.store.Exclusive = true
+		next := r.another(journal.Options{})
+		if w := next.receive(); w.Token != 2 {
+			t.Errorf("got %+v", w)
+		}
+	})
+}

@@ -1,0 +1,76 @@
+package journal_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+var idEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func TestIDs_layout(t *testing.T) {
+	ids := journal.NewIDs(5, 0)
+	now := idEpoch.Add(1000 * time.Millisecond)
+	for counter := range int64(3) {
+		if got, want := ids.Next(now), 1000<<22|5<<10|counter; got != want {
+			t.Errorf("got %d, want %d", got, want)
+		}
+	}
+}
+
+// Identifiers grow whatever the clock does and however many are asked for.
+func TestIDs_alwaysGrow(t *testing.T) {
+	ids := journal.NewIDs(journal.MaxWriter, 0)
+	now := idEpoch.Add(24 * time.Hour)
+	last := int64(0)
+	for i := range 10_000 {
+		if i%100 == 0 {
+			now = now.Add(time.Duration(i%7-3) * time.Millisecond)
+		}
+		id := ids.Next(now)
+		if id <= last {
+			t.Fatalf("%d after %d", id, last)
+		}
+		if id>>10&journal.MaxWriter != journal.MaxWriter {
+			t.Fatalf("%d does not carry the writer", id)
+		}
+		last = id
+	}
+}
+
+// A process that starts with its clock behind goes on after what the store has.
+func TestIDs_goOnAfter(t *testing.T) {
+	before := journal.NewIDs(9, 0)
+	var last int64
+	for range 5000 {
+		last = before.Next(idEpoch.Add(time.Hour))
+	}
+	if id := journal.NewIDs(0, last).Next(idEpoch); id <= last {
+		t.Errorf("%d is not after %d", id, last)
+	}
+}
+
+func TestIDs_uniqueUnderConcurrency(t *testing.T) {
+	now := time.Now()
+	var mu sync.Mutex
+	seen := map[int64]bool{}
+	var wg sync.WaitGroup
+	for _, ids := range []*journal.IDs{journal.NewIDs(1, 0), journal.NewIDs(2, 0)} {
+		for range 4 {
+			wg.Go(func() {
+				for range 2000 {
+					id := ids.Next(now)
+					mu.Lock()
+					if seen[id] {
+						t.Errorf("%d twice", id)
+					}
+					seen[id] = true
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
