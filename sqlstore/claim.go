@@ -1,0 +1,115 @@
+package sqlstore
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+// Claim implements [hookonce.Store]. When another transaction holds the key it waits, at most the
+// store's bounded wait, and then answers Busy.
+func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (c hookonce.Claim, err error) {
+	if err := req.Validate(); err != nil {
+		return hookonce.Claim{}, err
+	}
+	if req.Key == "" {
+		return unkeyed(req), nil
+	}
+	if c, settled, err := s.peek(ctx, req); settled || err != nil {
+		return c, err
+	}
+	err = s.insist(ctx, func() (err error) {
+		c, err = s.claim(ctx, s.db, s.leased(req))
+		return err
+	})
+	return s.patient(ctx, req, c, err)
+}
+
+// ClaimTx implements [hookonce.TxStore]. On SQLite make it the first statement of tx: after a
+// reading statement it can fail because others wrote meanwhile.
+func (s *Store) ClaimTx(ctx context.Context, tx *sql.Tx, req hookonce.ClaimRequest) (hookonce.Claim, error) {
+	if err := req.Validate(); err != nil {
+		return hookonce.Claim{}, err
+	}
+	if req.Key == "" {
+		return unkeyed(req), nil
+	}
+	p := s.atomic(req)
+	p.wait = nil
+	c, err := s.claim(ctx, tx, p)
+	if err != nil {
+		return hookonce.Claim{}, fmt.Errorf("sqlstore: claim %s: %w", req.Ref, err)
+	}
+	return c, nil
+}
+
+func unkeyed(req hookonce.ClaimRequest) hookonce.Claim {
+	return hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Unkeyed}
+}
+
+// leased proposes a row that is held under a lease.
+func (s *Store) leased(req hookonce.ClaimRequest) proposal {
+	p := proposal{ClaimRequest: req, state: hookonce.StateProcessing, now: s.now(), wait: &s.wait}
+	if req.Lease != 0 {
+		p.lease = s.dialect.time(p.now.Add(req.Lease).Truncate(time.Microsecond))
+	}
+	return p
+}
+
+// atomic proposes a row that is done when its transaction commits.
+func (s *Store) atomic(req hookonce.ClaimRequest) proposal {
+	return proposal{ClaimRequest: req, state: hookonce.StateDone, now: s.now(), wait: &s.wait}
+}
+
+// claim asks the database who owns the key.
+func (s *Store) claim(ctx context.Context, q querier, p proposal) (hookonce.Claim, error) {
+	r, err := s.dialect.decide(s.dialect, ctx, q, p)
+	if err != nil {
+		return hookonce.Claim{}, err
+	}
+	return r.answer(p.ClaimRequest), nil
+}
+
+// answer is what the request is told.
+func (r ruling) answer(req hookonce.ClaimRequest) hookonce.Claim {
+	c := r.claim
+	switch {
+	case r.won:
+		c.Verdict = hookonce.Won
+	case c.State == hookonce.StateDone:
+		c.Verdict = hookonce.Duplicate
+	default:
+		c.Verdict = hookonce.Busy
+	}
+	c.Conflict = len(r.before) > 0 && len(req.Digest) > 0 && !bytes.Equal(r.before, req.Digest)
+	return c
+}
+
+// peek answers from a plain read where that settles the matter: done work stays done, and whoever
+// holds a lease held it at the moment of asking. It never lets anybody win.
+func (s *Store) peek(ctx context.Context, req hookonce.ClaimRequest) (c hookonce.Claim, settled bool, err error) {
+	if !s.dialect.peeks {
+		return hookonce.Claim{}, false, nil
+	}
+	c.Ref = req.Ref
+	found, err := s.read(ctx, &c)
+	if err != nil || !found || hookonce.Claimable(c.State, c.Lease, s.now()) {
+		return hookonce.Claim{}, false, err
+	}
+	return ruling{claim: c, before: c.Digest}.answer(req), true, nil
+}
+
+// patient turns the end of the bounded wait into the verdict Busy.
+func (s *Store) patient(ctx context.Context, req hookonce.ClaimRequest, c hookonce.Claim, err error) (hookonce.Claim, error) {
+	switch {
+	case err == nil:
+		return c, nil
+	case ctx.Err() == nil && s.busy(err):
+		return hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Busy}, nil
+	}
+	return hookonce.Claim{}, fmt.Errorf("sqlstore: claim %s: %w", req.Ref, err)
+}

@@ -1,0 +1,36 @@
+// Package sqlstore keeps claims in a database behind database/sql: SQLite or PostgreSQL, with
+// whatever driver the program already uses (tested with modernc.org/sqlite, github.com/mattn/go-sqlite3,
+// github.com/jackc/pgx/v5/stdlib and github.com/lib/pq). It implements [hookonce.TxStore], so that a
+// handler's effect commits together with the claim, or not at all.
+//
+//	store := sqlstore.New(db, sqlstore.Postgres)
+//	if err := store.Migrate(ctx); err != nil { ... }
+//	claim, err := store.Within(ctx, request, func(tx *sql.Tx, c hookonce.Claim) error {
+//		_, err := tx.ExecContext(ctx, "UPDATE invoices SET paid = true WHERE id = $1", id)
+//		return err
+//	})
+//
+// Programs that use pgx directly are better served by package pgstore, which saves round trips.
+//
+// # PostgreSQL
+//
+// Claims live in the schema hookonce (see [WithSchema]). A claim is one statement. A duplicate of
+// finished work takes no row lock and writes nothing. The isolation level is the database's default;
+// READ COMMITTED is best. Under a stricter level a lost race is a serialization failure, which the
+// store answers by trying again and then with Busy.
+//
+// # SQLite
+//
+// Claims live in tables with the prefix hookonce_. A SQLite database has one writer at a time, so a
+// handler that runs long holds up every other claim, not only copies of its own event. Open it with
+// write-ahead logging, a busy timeout and full synchronisation:
+//
+//	sql.Open("sqlite", "file:app.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(1000)&_pragma=synchronous(FULL)") // modernc
+//	sql.Open("sqlite3", "file:app.db?_journal_mode=WAL&_busy_timeout=1000&_synchronous=FULL")                       // mattn
+//
+// With synchronous=NORMAL a power failure can lose a claim, and its effect, after the provider was
+// told that all is well. The busy timeout serves the handler's own statements; while it lasts a
+// statement does not notice that its context has ended, so keep it short. The store itself tries
+// again until its bounded wait is over (see [WithWait]). A handler must use the transaction that it
+// is given: any other connection waits for it in vain.
+package sqlstore

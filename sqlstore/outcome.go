@@ -1,0 +1,62 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+// Complete implements [hookonce.Store].
+func (s *Store) Complete(ctx context.Context, c hookonce.Claim) error {
+	_, err := s.settle(ctx, c, s.dialect.complete, nil, hookonce.StateDone)
+	return err
+}
+
+// Fail implements [hookonce.Store].
+func (s *Store) Fail(ctx context.Context, c hookonce.Claim, f hookonce.Failure) error {
+	_, err := s.settle(ctx, c, s.dialect.fail, []any{string(f.State()), f.Text()}, hookonce.StateFailed, hookonce.StateDead)
+	return err
+}
+
+// Extend implements [hookonce.Store].
+func (s *Store) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (hookonce.Claim, error) {
+	if d <= 0 {
+		return hookonce.Claim{}, fmt.Errorf("sqlstore: extend %s by %v: the duration must be positive", c.Ref, d)
+	}
+	return s.settle(ctx, c, s.dialect.extend, []any{s.dialect.time(s.now().Add(d).Truncate(time.Microsecond))})
+}
+
+// settle changes the row while c's token is current and the claim is processing, and returns c as it
+// is stored then. A row that this token already brought to one of the states in already is left
+// alone.
+func (s *Store) settle(ctx context.Context, c hookonce.Claim, statement string, args []any, already ...hookonce.State) (hookonce.Claim, error) {
+	args = append([]any{c.Source, c.Key, c.Token, s.dialect.time(s.now())}, args...)
+	stored, found := hookonce.Claim{Ref: c.Ref, Verdict: c.Verdict, Conflict: c.Conflict}, false
+	err := s.insist(ctx, func() (err error) {
+		found, err = one(ctx, s.db, statement, args, fields(&stored)...)
+		return err
+	})
+	if err == nil && !found {
+		err = s.settled(ctx, c, already)
+	}
+	if err != nil {
+		return hookonce.Claim{}, fmt.Errorf("sqlstore: record the outcome of %s: %w", c.Ref, err)
+	}
+	return stored, nil
+}
+
+// settled explains why the row under c could not be changed; nil if c's token has brought it to one
+// of the states in already.
+func (s *Store) settled(ctx context.Context, c hookonce.Claim, already []hookonce.State) error {
+	stored, err := s.Lookup(ctx, c.Ref)
+	if err != nil {
+		return err
+	}
+	if stored.Token == c.Token && slices.Contains(already, stored.State) {
+		return nil
+	}
+	return fmt.Errorf("it is %s under token %d, not %d: %w", stored.State, stored.Token, c.Token, hookonce.ErrStale)
+}

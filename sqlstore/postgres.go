@@ -1,0 +1,113 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/schema"
+)
+
+func postgres() dialect {
+	d := dialect{
+		statements:  common(),
+		schema:      schema.Postgres,
+		placeholder: "$",
+		time:        func(t time.Time) any { return t },
+		decide:      decidePostgres,
+		contended:   contendedPostgres,
+		refused:     refusedPostgres,
+	}
+	// One statement, one round trip. What is not claimable is only read: it takes no row lock and
+	// writes nothing. A row is taken over only if it is the one that was seen, so that the digest
+	// from before is known. The bounded wait applies to this statement alone; a caller's setting is
+	// put back.
+	d.claim = `
+		WITH bound AS MATERIALIZED (
+			SELECT current_setting('lock_timeout') AS previous,
+				set_config('lock_timeout', coalesce(@8::text, current_setting('lock_timeout')), true)
+		), seen AS (
+			SELECT {columns} FROM {claims} WHERE source = @1 AND key = @2
+		), won AS (
+			INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at)
+			SELECT @1::text, @2::text, @3::text, 1, @4::timestamptz, @5::text, @6::bytea, @7::timestamptz, @7::timestamptz
+			FROM bound WHERE NOT EXISTS (
+				SELECT FROM seen WHERE state = 'done'
+				OR (state = 'processing' AND (lease_until IS NULL OR lease_until > @7::timestamptz)))
+			ON CONFLICT (source, key) DO UPDATE SET ` + takeOver + `
+			WHERE c.token = (SELECT token FROM seen) AND {claimable}
+			RETURNING {columns}
+		)
+		SELECT true, won.*, seen.digest, set_config('lock_timeout', bound.previous, true)
+		FROM won CROSS JOIN bound LEFT JOIN seen ON true
+		UNION ALL
+		SELECT false, seen.*, seen.digest, '' FROM seen WHERE NOT EXISTS (SELECT FROM won)`
+	d.purge = `
+		DELETE FROM {claims} WHERE ctid = ANY (ARRAY(
+			SELECT ctid FROM {claims} WHERE state = 'done' AND updated_at < @1 LIMIT @2 FOR UPDATE SKIP LOCKED))`
+	return d
+}
+
+// decidePostgres runs the statement again when its answer is overtaken: no row means that one
+// appeared after its snapshot, and a claimable row that was not won has changed since.
+func decidePostgres(d dialect, ctx context.Context, q querier, p proposal) (ruling, error) {
+	var setting string
+	args := []any{p.Source, p.Key, string(p.state), p.lease, p.Type, digest(p.Digest), p.now, timeout(p.wait)}
+	for range maxRounds {
+		r := ruling{claim: hookonce.Claim{Ref: p.Ref}}
+		found, err := one(ctx, q, d.claim, args, append(append([]any{&r.won}, fields(&r.claim)...), &r.before, &setting)...)
+		if err != nil {
+			return ruling{}, err
+		}
+		if found && (r.won || !hookonce.Claimable(r.claim.State, r.claim.Lease, p.now)) {
+			return r, nil
+		}
+	}
+	return ruling{}, errOvertaken
+}
+
+// timeout is the form of lock_timeout, where zero would mean no limit.
+func timeout(wait *time.Duration) any {
+	if wait == nil {
+		return nil
+	}
+	return fmt.Sprintf("%dms", max(1, wait.Milliseconds()))
+}
+
+// sqlState returns the SQLSTATE that the server answered with, or "" if it did not.
+func sqlState(err error) string {
+	var answer interface {
+		error
+		SQLState() string
+	}
+	if errors.As(err, &answer) {
+		return answer.SQLState()
+	}
+	return ""
+}
+
+func contendedPostgres(err error) contention {
+	return map[string]contention{
+		"55P03": held,  // lock_not_available
+		"40001": again, // serialization_failure
+		"40P01": again, // deadlock_detected
+	}[sqlState(err)]
+}
+
+// refusedPostgres: the server's answer settles it, except for those that mean that the server, or
+// the connection, went down around the commit.
+func refusedPostgres(err error) bool {
+	state := sqlState(err)
+	if state == "" || state == "40003" { // statement_completion_unknown
+		return false
+	}
+	for _, class := range []string{"08", "57", "58", "XX"} { // connection, operator, system, internal
+		if strings.HasPrefix(state, class) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,97 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/schema"
+)
+
+func sqlite() dialect {
+	d := dialect{
+		statements:  common(),
+		schema:      schema.SQLite,
+		placeholder: "?",
+		time:        func(t time.Time) any { return t.UnixMicro() },
+		peeks:       true,
+		decide:      decideSQLite,
+		contended:   contendedSQLite,
+		refused:     refusedSQLite,
+	}
+	// A row is taken over only if it has the token that was seen, so that the digest from before is
+	// known. A new row is proposed with the token 0, which no row has.
+	d.claim = `
+		INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at)
+		VALUES (@1, @2, @3, 1, @4, @5, @6, @7, @7)
+		ON CONFLICT (source, key) DO UPDATE SET ` + takeOver + `
+		WHERE c.token = @8 AND {claimable}
+		RETURNING {columns}`
+	d.purge = `
+		DELETE FROM {claims} WHERE rowid IN (
+			SELECT rowid FROM {claims} WHERE state = 'done' AND updated_at < @1 LIMIT @2)`
+	return d
+}
+
+// decideSQLite proposes a new row first. Inside a transaction that makes the claim its first
+// statement a writing one, which takes the write lock at once; a transaction that reads first can
+// fail later because others wrote meanwhile. Only when there is a row already is it read, and taken
+// over if it may be.
+func decideSQLite(d dialect, ctx context.Context, q querier, p proposal) (ruling, error) {
+	seen := hookonce.Claim{Ref: p.Ref}
+	for range maxRounds {
+		args := []any{p.Source, p.Key, string(p.state), p.lease, p.Type, digest(p.Digest), p.now.UnixMicro(), seen.Token}
+		mine := hookonce.Claim{Ref: p.Ref}
+		won, err := one(ctx, q, d.claim, args, fields(&mine)...)
+		if err != nil || won {
+			return ruling{claim: mine, won: won, before: seen.Digest}, err
+		}
+		seen = hookonce.Claim{Ref: p.Ref}
+		found, err := one(ctx, q, d.lookup, []any{p.Source, p.Key}, fields(&seen)...)
+		if err != nil || (found && !hookonce.Claimable(seen.State, seen.Lease, p.now)) {
+			return ruling{claim: seen, before: seen.Digest}, err
+		}
+	}
+	return ruling{}, errOvertaken
+}
+
+// SQLite's primary result codes, see https://www.sqlite.org/rescode.html.
+const (
+	sqliteBusy       = 5
+	sqliteLocked     = 6
+	sqliteConstraint = 19
+)
+
+// sqliteCode returns SQLite's primary result code, or 0. Drivers agree on no interface: modernc has
+// a method Code, mattn a field of that name. Importing them for their types would force both, and a
+// C compiler, on everybody.
+func sqliteCode(err error) int {
+	var coded interface {
+		error
+		Code() int
+	}
+	if errors.As(err, &coded) {
+		return coded.Code() & 0xff
+	}
+	for ; err != nil; err = errors.Unwrap(err) {
+		if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct {
+			if code := v.FieldByName("Code"); code.IsValid() && code.CanInt() {
+				return int(code.Int()) & 0xff
+			}
+		}
+	}
+	return 0
+}
+
+func contendedSQLite(err error) contention {
+	return map[int]contention{sqliteBusy: again, sqliteLocked: again}[sqliteCode(err)]
+}
+
+// refusedSQLite: these leave nothing behind. After others, such as an error while writing to disk,
+// what a later reader finds is open.
+func refusedSQLite(err error) bool {
+	code := sqliteCode(err)
+	return code == sqliteBusy || code == sqliteLocked || code == sqliteConstraint
+}

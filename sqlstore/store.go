@@ -1,0 +1,120 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/schema"
+)
+
+// DefaultWait is how long Claim and Within wait for a transaction that holds the same key.
+const DefaultWait = 2 * time.Second
+
+// Store keeps claims in a database. It is safe for concurrent use by many goroutines, and any number
+// of stores in any number of processes may share the database.
+type Store struct {
+	db      *sql.DB
+	dialect dialect
+	name    string
+	clock   func() time.Time
+	wait    time.Duration
+}
+
+var _ hookonce.TxStore[*sql.Tx] = (*Store)(nil)
+
+// Option changes a Store when it is made.
+type Option func(*Store)
+
+// WithClock makes the store take its time from clock. The default is [time.Now].
+func WithClock(clock func() time.Time) Option { return func(s *Store) { s.clock = clock } }
+
+// WithSchema names the Postgres schema that holds the tables, and elsewhere their prefix: lower-case
+// letters, digits and underscores, a letter first, at most 48. The default is hookonce.
+func WithSchema(name string) Option { return func(s *Store) { s.name = name } }
+
+// WithWait sets how long Claim and Within wait for another transaction that holds the same key (on
+// SQLite: for any other writer) before they answer Busy. The default is [DefaultWait]; the finest
+// step is a millisecond.
+func WithWait(d time.Duration) Option { return func(s *Store) { s.wait = d } }
+
+// New returns a store on db, which must speak the dialect d. It does not touch the database: call
+// [Store.Migrate] or [Store.Check] first. The caller closes db. New panics if the name given to
+// [WithSchema] can not be used, or if d is not one of the package's dialects.
+func New(db *sql.DB, d Dialect, opts ...Option) *Store {
+	s := &Store{db: db, name: schema.DefaultName, clock: time.Now, wait: DefaultWait}
+	for _, o := range opts {
+		o(s)
+	}
+	var err error
+	if s.dialect, err = d.named(s.name); err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// Migrate creates the tables, or brings them to the version that this program needs. Many processes
+// may do so at once. Errors: [hookonce.ErrSchemaNewer].
+func (s *Store) Migrate(ctx context.Context) error {
+	_, _, err := schema.Migrate(ctx, s.db, s.dialect.schema, s.name)
+	return err
+}
+
+// Check reports whether the tables are what this program needs, without changing anything. Errors:
+// [hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer].
+func (s *Store) Check(ctx context.Context) error {
+	return schema.Check(ctx, s.db, s.dialect.schema, s.name)
+}
+
+// now returns the time in the resolution that databases keep.
+func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Microsecond) }
+
+// querier is a database, or a transaction in it.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// one runs a query that returns at most one row, and reports whether it did. It reads to the end of
+// the rows, because a statement that writes is not over, and may still fail, before that.
+func one(ctx context.Context, q querier, query string, args []any, dest ...any) (found bool, err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		found = true
+		if err := rows.Scan(dest...); err != nil {
+			return false, err
+		}
+	}
+	return found, rows.Err()
+}
+
+// fields are the destinations for the columns of a claim, in the order of columns.
+func fields(c *hookonce.Claim) []any {
+	return []any{
+		&c.State, &c.Token, stamp{&c.Lease}, &c.Type, &c.Digest,
+		stamp{&c.FirstSeen}, stamp{&c.UpdatedAt}, &c.LastError,
+	}
+}
+
+// stamp scans a time in the form of any dialect; null is the zero time.
+type stamp struct{ to *time.Time }
+
+// Scan implements [sql.Scanner].
+func (s stamp) Scan(src any) error {
+	switch v := src.(type) {
+	case nil:
+		*s.to = time.Time{}
+	case int64:
+		*s.to = time.UnixMicro(v).UTC()
+	case time.Time:
+		*s.to = v.UTC()
+	default:
+		return fmt.Errorf("sqlstore: a time came back as %T", src)
+	}
+	return nil
+}

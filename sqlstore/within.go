@@ -1,0 +1,134 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+// Deadlines of the store's own, for work that outlives the caller's context.
+const (
+	commitDeadline = 10 * time.Second
+	traceDeadline  = 5 * time.Second
+)
+
+// Within implements [hookonce.TxStore]. A commit that the database refuses (a deferred constraint, a
+// serialization failure) is a failed attempt like any other.
+func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(tx *sql.Tx, c hookonce.Claim) error) (hookonce.Claim, error) {
+	if err := req.Validate(); err != nil {
+		return hookonce.Claim{}, err
+	}
+	a, err := s.open(ctx, req)
+	if err != nil || a.tx == nil {
+		return a.claim, err
+	}
+	if err := a.run(ctx, fn); err != nil {
+		return hookonce.Claim{}, fmt.Errorf("sqlstore: %s: attempt %d: %w", req.Ref, a.claim.Token, err)
+	}
+	return a.claim, nil
+}
+
+// attempt is a try at the effect, inside the transaction that holds the claim.
+type attempt struct {
+	store *Store
+	claim hookonce.Claim
+	tx    *sql.Tx // nil: there is nothing to do
+	// detach ends the caller's hold on the transaction; it reports false if the caller's context
+	// ended first, which rolls the transaction back.
+	detach func() bool
+	cancel context.CancelFunc
+}
+
+// open begins the transaction and claims. If there is nothing to do the attempt has no transaction.
+func (s *Store) open(ctx context.Context, req hookonce.ClaimRequest) (a *attempt, err error) {
+	if req.Key != "" {
+		if c, settled, err := s.peek(ctx, req); settled || err != nil {
+			return &attempt{claim: c}, err
+		}
+	}
+	err = s.insist(ctx, func() (err error) {
+		a, err = s.begin(ctx, req)
+		return err
+	})
+	if err != nil {
+		c, err := s.patient(ctx, req, hookonce.Claim{}, err)
+		return &attempt{claim: c}, err
+	}
+	return a, nil
+}
+
+// begin is one try of open.
+func (s *Store) begin(ctx context.Context, req hookonce.ClaimRequest) (*attempt, error) {
+	// database/sql rolls a transaction back when its context ends, also in the middle of a commit.
+	// The caller's context may end the work, but not the commit.
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	a := &attempt{store: s, claim: unkeyed(req), cancel: cancel, detach: context.AfterFunc(ctx, cancel)}
+	var err error
+	if a.tx, err = s.db.BeginTx(own, nil); err != nil {
+		a.rollback()
+		return nil, errors.Join(context.Cause(ctx), err)
+	}
+	if req.Key == "" {
+		return a, nil
+	}
+	if a.claim, err = s.claim(ctx, a.tx, s.atomic(req)); err != nil || a.claim.Verdict != hookonce.Won {
+		a.rollback()
+	}
+	return a, err
+}
+
+// rollback ends the transaction, if it is open, and whatever belongs to it. Its error is of no use:
+// database/sql drops a connection whose rollback failed, and the database forgets the rest.
+func (a *attempt) rollback() {
+	if a.tx != nil {
+		_ = a.tx.Rollback()
+	}
+	a.detach()
+	a.cancel()
+	a.tx = nil
+}
+
+// run calls fn and commits. When that fails, or fn does not return, it rolls back and leaves a trace.
+func (a *attempt) run(ctx context.Context, fn func(tx *sql.Tx, c hookonce.Claim) error) (err error) {
+	err = errors.New("the handler ended its goroutine")
+	defer func() {
+		p := recover()
+		if p != nil {
+			err = fmt.Errorf("the handler panicked: %v", p)
+		}
+		a.rollback()
+		if err != nil {
+			err = a.store.trace(ctx, a.claim, err)
+		}
+		if p != nil {
+			panic(p)
+		}
+	}()
+	if err = fn(a.tx, a.claim); err == nil {
+		err = a.commit(ctx)
+	}
+	return err
+}
+
+// commit commits under a deadline of the store's own, unless the caller's context has ended.
+func (a *attempt) commit(ctx context.Context) error {
+	if !a.detach() || ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	deadline := time.AfterFunc(commitDeadline, a.cancel)
+	defer deadline.Stop()
+	err := a.tx.Commit()
+	switch {
+	case err == nil:
+		return nil
+	case a.store.dialect.refused(err):
+		return fmt.Errorf("the commit was refused: %w", err)
+	case errors.Is(err, sql.ErrTxDone):
+		return fmt.Errorf("%w: the handler ended the transaction itself: %w", hookonce.ErrUnknownOutcome, err)
+	}
+	return fmt.Errorf("%w: %w", hookonce.ErrUnknownOutcome, err)
+}
