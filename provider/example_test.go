@@ -1,0 +1,107 @@
+package provider_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider"
+)
+
+// sample returns a request as the provider would send it.
+func sample(p *provider.Provider, id, eventType string) *hookonce.Request {
+	now := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+	header, body := p.Spec().Sample(id, eventType, now)
+	req := &hookonce.Request{Method: http.MethodPost, Header: header, Body: body, Now: now}
+	if err := p.Sign(req); err != nil {
+		panic(err)
+	}
+	return req
+}
+
+// show opens a request and prints what it carries.
+func show(p *provider.Provider, req *hookonce.Request) {
+	d, err := p.Open(req)
+	if err != nil {
+		fmt.Println("rejected:", err)
+		return
+	}
+	for _, ev := range d.Events {
+		fmt.Println(ev.Type, ev.Key, ev.KeyOrigin, ev.KeySigned)
+	}
+}
+
+func ExampleStripe() {
+	p := provider.Stripe("whsec_new", "whsec_old") // both, while the secret is being rotated
+	show(p, sample(provider.Stripe("whsec_old"), "evt_1", "charge.refunded"))
+	// Output: charge.refunded evt_1 json:$.id true
+}
+
+func ExampleGitHub() {
+	p := provider.GitHub("It's a Secret to Everybody")
+	show(p, sample(p, "72d3162e-cc78-11e3-81ab-4c9367dc0958", "issues.opened"))
+	// Output: issues.opened 72d3162e-cc78-11e3-81ab-4c9367dc0958 header:X-GitHub-Delivery false
+}
+
+func ExampleStandard() {
+	p := provider.Standard("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	show(p, sample(p, "msg_1", "invoice.paid"))
+	// Output: invoice.paid msg_1 header:webhook-id true
+}
+
+func ExampleSquare() {
+	p := provider.Square("https://shop.example/webhooks/square", "signature-key")
+	show(p, sample(p, "ac3ac95b", "payment.updated"))
+	// Output: payment.updated ac3ac95b json:$.event_id true
+}
+
+func ExampleSlack() {
+	p := provider.Slack("signing-secret")
+	req := &hookonce.Request{Body: []byte(`{"type":"url_verification","challenge":"3eZbrw1a"}`), Now: time.Now()}
+	if err := p.Sign(req); err != nil {
+		panic(err)
+	}
+	d, _ := p.Open(req)
+	fmt.Println(d.Reply.Status, d.Reply.ContentType, string(d.Reply.Body))
+	// Output: 200 text/plain; charset=utf-8 3eZbrw1a
+}
+
+func ExampleHMAC() {
+	p := provider.HMAC(provider.HMACConfig{
+		Secrets: []string{"shared-secret"},
+		Header:  "X-Shop-Signature",
+		Prefix:  "sha256=",
+		Key:     []provider.Value{"json:$.shop", "json:$.order.id"},
+		Type:    "json:$.kind",
+	})
+	req := &hookonce.Request{Body: []byte(`{"shop":"a","order":{"id":17},"kind":"order.paid"}`)}
+	if err := p.Sign(req); err != nil {
+		panic(err)
+	}
+	show(p, req)
+	// Output: order.paid 1:a2:17 json:$.shop + json:$.order.id true
+}
+
+// A rejection says what is wrong with the request, in a form for metrics and a form for people.
+func ExampleProvider_Open() {
+	p := provider.Stripe("whsec_ours")
+	_, err := p.Open(sample(provider.Stripe("whsec_theirs"), "evt_1", ""))
+	var rejected *hookonce.RejectError
+	fmt.Println(errors.As(err, &rejected), rejected.Reason)
+	// Output: true signature_mismatch
+}
+
+func ExampleNew() {
+	spec, _ := provider.Lookup("stripe")
+	p, err := provider.New(spec, provider.Settings{Secrets: []string{"whsec_example"}, Tolerance: 10 * time.Minute})
+	fmt.Println(p, err)
+	// Output: provider stripe <nil>
+}
+
+func ExampleBuild() {
+	_, err := provider.Build("strpe", provider.Settings{Secrets: []string{"whsec_example"}})
+	fmt.Println(err)
+	// Output: no such provider: "strpe"; did you mean "stripe"?
+}
