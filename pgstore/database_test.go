@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/pgtest"
@@ -18,7 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // open returns a pool with the given further parameters of a connection string, such as
-// "default_query_exec_mode=exec". It fails the test if a connection is still in use at the end.
+// "default_query_exec_mode=exec". It fails the test if a connection stays in use at the end.
 func open(t testing.TB, dsn, parameters string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), dsn+"&"+parameters)
@@ -26,10 +27,13 @@ func open(t testing.TB, dsn, parameters string) *pgxpool.Pool {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if n := pool.Stat().AcquiredConns(); n != 0 {
-			t.Errorf("%d connections were not given back", n)
+		closed := make(chan struct{})
+		go func() { pool.Close(); close(closed) }() // waits for connections in use
+		select {
+		case <-closed:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%d connections were not given back", pool.Stat().AcquiredConns())
 		}
-		pool.Close()
 	})
 	return pool
 }

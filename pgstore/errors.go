@@ -33,13 +33,13 @@ func isSerialization(err error) bool {
 	return code == serializationFailure || code == deadlockDetected
 }
 
-// isDefinite reports whether an error from COMMIT means that nothing was committed: the server, or a
-// pooler that still had one, refused and lives on, or nothing was sent at all. A server that dies
-// during a commit may have finished it.
-func isDefinite(err error) bool {
+// isRefusal reports whether err is the server's word that it did not carry out a COMMIT, and lives on.
+// A server that dies during a commit may have finished it, and a pooler that lost its server does not
+// know.
+func isRefusal(err error) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
-		return pgconn.SafeToRetry(err)
+		return false
 	}
 	severity := e.SeverityUnlocalized
 	if severity == "" {

@@ -22,8 +22,11 @@ func (handlerTx) Commit(context.Context) error { return errNotYours }
 // Rollback refuses. A deferred Rollback in the handler does no harm.
 func (handlerTx) Rollback(context.Context) error { return errNotYours }
 
-// idle is the server's word for a connection outside a transaction.
-const idle = 'I'
+// The server's words for where a connection stands.
+const (
+	idle     = 'I' // outside a transaction
+	inFailed = 'E' // inside a transaction that can only be rolled back
+)
 
 // commit commits tx. An error wraps [hookonce.ErrUnknownOutcome] unless it is certain that nothing
 // was committed.
@@ -31,17 +34,33 @@ func commit(ctx context.Context, tx pgx.Tx) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if conn := tx.Conn().PgConn(); !conn.IsClosed() && conn.TxStatus() == idle {
-		return errors.New("the handler ended the transaction with a statement of its own")
+	if err := committable(tx); err != nil {
+		return err
 	}
 	err := tx.Commit(ctx)
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, pgx.ErrTxCommitRollback):
-		return fmt.Errorf("the handler returned nil although one of its statements had failed: %w", err)
-	case isDefinite(err):
+	case isRefusal(err), errors.Is(err, pgx.ErrTxCommitRollback):
 		return fmt.Errorf("commit: %w", err)
 	}
 	return fmt.Errorf("commit: %w: %w", hookonce.ErrUnknownOutcome, err)
+}
+
+// committable returns an error if there is no point in sending COMMIT. Once it is sent, only the
+// server's own word tells that nothing was committed: pgx's may not, because it reports a connection
+// that breaks while it waits for the answer like one that was closed before, as safe to retry.
+func committable(tx pgx.Tx) error {
+	conn := tx.Conn().PgConn()
+	switch {
+	case conn.IsClosed():
+		return errors.New("the connection was lost before the commit")
+	case conn.IsBusy():
+		return errors.New("the handler returned nil and left the rows of a query open: close them")
+	case conn.TxStatus() == idle:
+		return errors.New("the handler ended the transaction with a statement of its own: leave that to the store")
+	case conn.TxStatus() == inFailed:
+		return errors.New("the handler returned nil although one of its statements had failed: return the error")
+	}
+	return nil
 }

@@ -1,0 +1,23 @@
+package pgstore_test
+
+import (
+	"testing"
+
+	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/storetest"
+	"github.com/jackc/pgx/v5"
+)
+
+// The connection is cut before a COMMIT or a statement reaches the server, or after the server
+// carried it out and before its answer arrives.
+func TestFaults(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	p, through := newProxy(t, dsn)
+	base := suite(t, dsn, through, "default_query_exec_mode=exec") // every statement travels with its text
+	storetest.RunFaults(t, storetest.TxConfig[pgx.Tx]{Open: func(t testing.TB) storetest.Database[pgx.Tx] {
+		db := base.Open(t)
+		db.FailCommit = func(persisted bool) { p.fail(isCommit, persisted) }
+		db.FailWrite = func(persisted bool) { p.fail(isWrite, persisted) }
+		return db
+	}})
+}
