@@ -33,8 +33,8 @@ func build(spec Spec, settings Settings) (*Provider, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
-	spec, err := settings.apply(spec.withDefaults())
-	if err != nil {
+	spec = spec.withDefaults()
+	if err := settings.apply(spec); err != nil {
 		return nil, err
 	}
 	p := &Provider{spec: spec, url: settings.URL, digesters: sync.Pool{New: newDigester}}
@@ -48,6 +48,7 @@ func build(spec Spec, settings Settings) (*Provider, error) {
 		}
 		p.verifiers = append(p.verifiers, v)
 	}
+	var err error
 	if p.extract, err = p.tree.extractor(spec); err != nil {
 		return nil, err
 	}
@@ -70,7 +71,8 @@ func (s Spec) check() error {
 	return nil
 }
 
-// withDefaults fills in what the specification leaves out.
+// withDefaults returns a copy with what the specification leaves out filled in. What [Settings] may
+// change is copied as well.
 func (s Spec) withDefaults() Spec {
 	s.Verify = slices.Clone(s.Verify)
 	for i := range s.Verify {

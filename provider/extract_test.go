@@ -26,6 +26,23 @@ func TestNoKeyIsEverInvented(t *testing.T) {
 	}
 }
 
+// TestAmbiguityOnTheWay: of two objects of the same name, parsers take the first or the last.
+func TestAmbiguityOnTheWay(t *testing.T) {
+	p := HMAC(HMACConfig{Secrets: []string{"fake"}, Key: []Value{"json:$.event.id"}})
+	for body, want := range map[string]string{
+		`{"event":{"id":"a"},"event":{}}`:                      "",
+		`{"event":{},"event":{"id":"a"}}`:                      "",
+		`{"event":{"id":"a"},"event":{"id":"b"}}`:              "",
+		`{"event":{"id":"a"},"event":7,"event":{"id":"a"}}`:    "",
+		`{"event":{"id":"a"},"event":{"id":"a"}}`:              "a",
+		`{"event":{"id":"a"},"Event":{"id":"b"},"x":{"id":1}}`: "a",
+	} {
+		if key := one(t, p, signed(t, p, body)).Key; key != want {
+			t.Errorf("%s: key %q, want %q", body, key, want)
+		}
+	}
+}
+
 func TestKeysThatAreKeys(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"id":"evt_1"}`:                             "evt_1",
@@ -132,11 +149,11 @@ func TestForms(t *testing.T) {
 		t.Errorf("%+v", ev)
 	}
 	for body, readable := range map[string]bool{
-		"command=%2Fpay&text=1001":           true,
-		"payload=%7B%7D&payload=%7B%7D":      true,
-		"payload=nonsense":                   false,
-		"payload=%zz":                        false,
-		`{"event_id":"Ev1","type":"ignored"`: true, // a form with a strange field, which is what its header says
+		"command=%2Fpay&text=1001":                          true,
+		`payload={"event_id":"a"}&payload={"event_id":"b"}`: true,
+		"payload=nonsense":                                  false,
+		"payload=%zz":                                       false,
+		`{"event_id":"Ev1","type":"ignored"`:                true, // a form with a strange field, which is what its header says
 	} {
 		d, err := slack.Open(signed(t, slack, body, "Content-Type", form))
 		if err != nil || d.Events[0].Key != "" || (d.Unreadable == nil) != readable {

@@ -130,7 +130,7 @@ func FuzzParseValue(f *testing.F) {
 // extractor finds text, the other finds the same text at the same path.
 func FuzzDocument(f *testing.F) {
 	for _, seed := range []string{
-		`{"id":"a"}`, `{"id":1.50}`, `{"data":{"object":{"id":"x"}}}`, `{"id":"a","id":"b"}`, `{"data":{},"data":{"object":{"id":"x"}}}`,
+		`{"id":"a"}`, `{"id":1.50}`, `{"data":{"object":{"id":"x"}}}`, `{"id":"a","id":"b"}`, `{"data":{},"data":{"object":{"id":"x"}}}`, `{"data":{"object":{"id":"x"}},"data":{}}`,
 		`{"\u0069d":"\u0062"}`, ` {"id" : "a"} `, `{"id":"\/\b\f\n\r\t\""}`, `{"data":[{"object":{"id":1}}]}`, "{\"id\":\"\xff\"}", `{"id":"😀"}`, `{"id":"\ud83d\ude00"}`,
 	} {
 		f.Add([]byte(seed))

@@ -234,6 +234,29 @@ func TestIdentifierComesFromTheHeaderThatIsSigned(t *testing.T) {
 	}
 }
 
+// TestTheFirstSignatureThatIsThereIsReported: where a request can be signed in several ways, the reason
+// is about the way that the sender used.
+func TestTheFirstSignatureThatIsThereIsReported(t *testing.T) {
+	p := Standard("whsec_AAAA")
+	wrong := "v1," + strings.Repeat("A", 43) + "="
+	for _, c := range []struct{ usual, other, want, header string }{
+		{"", "", hookonce.ReasonSignatureMissing, "Webhook-Signature"},
+		{"", wrong, hookonce.ReasonSignatureMismatch, "Svix-Signature"},
+		{"nonsense", "", hookonce.ReasonSignatureMalformed, "Webhook-Signature"},
+		{"nonsense", wrong, hookonce.ReasonSignatureMalformed, "Webhook-Signature"},
+	} {
+		req := &hookonce.Request{Header: http.Header{}, Body: []byte("{}"), Now: now}
+		for name, line := range map[string]string{"webhook": c.usual, "svix": c.other} {
+			req.Header.Set(name+"-id", "msg_1")
+			req.Header.Set(name+"-timestamp", fmt.Sprint(now.Unix()))
+			req.Header.Set(name+"-signature", line)
+		}
+		if rej := reason(t, p, req); rej.Reason != c.want || !strings.Contains(rej.Detail, c.header) {
+			t.Errorf("%+v: %v", c, rej)
+		}
+	}
+}
+
 // TestSquareEmptyBody: an SDK calls every signature over an empty body valid.
 func TestSquareEmptyBody(t *testing.T) {
 	p := Square("https://shop.example/square", "fake")

@@ -26,41 +26,36 @@ func (s Settings) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "{%d secrets, URL %q, tolerance %v}", len(s.Secrets), s.URL, s.Tolerance)
 }
 
-// apply checks the settings against the specification and returns the specification with the
-// tolerance in it.
-func (s Settings) apply(spec Spec) (Spec, error) {
+// apply checks the settings against the specification, which must be the caller's own, and puts the
+// tolerance into it.
+func (s Settings) apply(spec Spec) error {
 	if len(s.Secrets) == 0 {
-		return spec, fmt.Errorf("no secret is given; it needs %s", spec.Secret)
+		return fmt.Errorf("no secret is given; it needs %s", spec.Secret)
 	}
 	if s.URL != "" {
 		if u, err := url.Parse(s.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return spec, fmt.Errorf("the URL %q is not an absolute http or https URL", s.URL)
+			return fmt.Errorf("the URL %q is not an absolute http or https URL", s.URL)
 		}
 	}
 	switch {
 	case s.Tolerance < 0:
-		return spec, fmt.Errorf("the tolerance %v is negative", s.Tolerance)
+		return fmt.Errorf("the tolerance %v is negative", s.Tolerance)
 	case s.Tolerance > 0:
 		return spec.tolerate(s.Tolerance)
 	}
-	return spec, nil
+	return nil
 }
 
-// tolerate returns the specification with another tolerance.
-func (s Spec) tolerate(d time.Duration) (Spec, error) {
-	verify := make([]Verify, len(s.Verify))
+// tolerate sets another tolerance. The specification must be the caller's own (see withDefaults).
+func (s Spec) tolerate(d time.Duration) error {
 	timed := false
-	for i, v := range s.Verify {
+	for _, v := range s.Verify {
 		if v.Time != nil {
-			ts := *v.Time
-			ts.Past, ts.Future = d, d
-			v.Time, timed = &ts, true
+			v.Time.Past, v.Time.Future, timed = d, d, true
 		}
-		verify[i] = v
 	}
 	if !timed {
-		return s, errors.New("a tolerance is set, but this provider signs no time; remove it")
+		return errors.New("a tolerance is set, but this provider signs no time; remove it")
 	}
-	s.Verify = verify
-	return s, nil
+	return nil
 }
