@@ -184,19 +184,18 @@ func (d *demo) chapter(ctx context.Context, c *chapter) error {
 	return nil
 }
 
-// settle waits until every event of the chapter has its effect, and returns without complaint when
-// patience is over: the count tells. The naive shop is at work only while it answers.
+// settle waits until every event of the chapter has its effect and its troubles are over, and returns
+// without complaint when patience is over: the count tells. The naive shop is at work only while it
+// answers.
 func (d *demo) settle(ctx context.Context, c *chapter) error {
 	deadline := time.Now().Add(demoPatience / 2)
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for time.Now().Before(deadline) {
-		if d.naive {
-			if d.shop.busy.Load() == 0 {
-				return nil
+		if d.shop.busy.Load() == 0 && (d.naive || c.recovered()) {
+			if t, err := d.count(ctx, c); err != nil || t.lost == 0 || d.naive {
+				return err
 			}
-		} else if t, err := d.count(ctx, c); err != nil || t.lost == 0 {
-			return err
 		}
 		select {
 		case <-ticker.C:
