@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/hookonce/hookonce/internal/config"
+)
+
+func newConfigCommand(w *world) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "config",
+		Short: "Check or show the configuration",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  helpOrUnknown,
+	}
+	c.AddCommand(newConfigCheckCommand(w), newConfigShowCommand(w))
+	return c
+}
+
+func newConfigCheckCommand(w *world) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "check [flags]",
+		Short: "Check the configuration the way serve does, and report every fault",
+		Long:  "Check reads what serve reads and reports every fault with its place. It starts nothing.\n\n" + aboutSettings,
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, name, err := loadConfig(w, c.Flags())
+			if err != nil {
+				return err
+			}
+			printWarnings(w, cfg)
+			if len(cfg.Sources) == 0 {
+				fmt.Fprintln(w.out, "There is no configuration file and no source: serve would start a development gateway.")
+				return nil
+			}
+			fmt.Fprintf(w.out, "%s: good, %d source(s)\n", name, len(cfg.Sources))
+			return nil
+		},
+	}
+	settingFlags(c.Flags())
+	return c
+}
+
+func newConfigShowCommand(w *world) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "show [flags]",
+		Short: "Show every setting in effect and where it comes from; secrets are masked",
+		Long:  "Show prints the whole configuration in the form of a file, with the origin of each setting.\nSecrets and passwords are masked.\n\n" + aboutSettings,
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, _, err := loadConfig(w, c.Flags())
+			if err != nil {
+				return err
+			}
+			printWarnings(w, cfg)
+			_, err = fmt.Fprint(w.out, cfg.Show())
+			return err
+		},
+	}
+	settingFlags(c.Flags())
+	return c
+}
+
+// aboutSettings belongs to the help of every command that reads the configuration.
+const aboutSettings = `Settings are read from the file, then from the environment, then from flags; later ones win. The
+flag --delivery-timeout is the variable HOOKONCE_DELIVERY_TIMEOUT, and in the file the setting
+timeout inside delivery. The flags from --source on describe one source; a file can have several.`
+
+// settingFlags declares the flags of every setting, in the order of the declaration.
+func settingFlags(fs *pflag.FlagSet) {
+	fs.SortFlags = false
+	configFlag(fs)
+	config.Flags(fs)
+}
+
+func configFlag(fs *pflag.FlagSet) {
+	fs.String("config", "", "configuration `file`; hookonce.yaml in the working folder if it exists")
+}
+
+// defaultFile is read when it exists and no other file is named.
+const defaultFile = "hookonce.yaml"
+
+// loadConfig reads the configuration that the flags and the environment describe. The name says, for
+// people, where it came from.
+func loadConfig(w *world, flags *pflag.FlagSet) (cfg *config.Config, name string, err error) {
+	path, data, err := readConfigFile(w, flags)
+	if err != nil {
+		return nil, "", err
+	}
+	cfg, err = config.Load(config.Input{
+		Path: path, Data: data, Environ: w.environ, Flags: flags, ReadFile: os.ReadFile,
+	})
+	if path == "" {
+		path = "flags and environment"
+	}
+	return cfg, path, err
+}
+
+// readConfigFile returns the content of the configuration file, and an empty path if there is none.
+func readConfigFile(w *world, flags *pflag.FlagSet) (path string, data []byte, err error) {
+	path, err = flags.GetString("config")
+	if err != nil {
+		return "", nil, err
+	}
+	if path == "" {
+		path = config.Lookup(w.environ, "HOOKONCE_CONFIG")
+	}
+	named := path != ""
+	if !named {
+		path = defaultFile
+	}
+	data, err = os.ReadFile(path)
+	switch {
+	case err == nil:
+		return path, data, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", nil, fmt.Errorf("the configuration file can not be read: %w", err)
+	case named:
+		return "", nil, fmt.Errorf("the configuration file %s does not exist; create it, or name another with --config", path)
+	}
+	return "", nil, nil
+}
+
+// printWarnings writes what does not stop the program.
+func printWarnings(w *world, cfg *config.Config) {
+	for _, text := range cfg.Warnings {
+		fmt.Fprintln(w.err, "warning:", text)
+	}
+}

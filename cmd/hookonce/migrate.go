@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/gateway"
+)
+
+func newMigrateCommand(w *world) *cobra.Command {
+	var print bool
+	c := &cobra.Command{
+		Use:   "migrate [flags]",
+		Short: "Create the tables or bring them up to date",
+		Long: `Migrate brings the database to the version that this program needs. It is safe to run while other
+processes do the same, and while older gateways run. A database that is newer is left alone.
+
+With --print nothing is touched: the SQL for an empty database goes to standard output, for teams
+that apply migrations with a tool of their own.`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, _, err := loadConfig(w, c.Flags())
+			if err != nil {
+				return err
+			}
+			if print {
+				sql, err := gateway.Schema(cfg)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprint(w.out, strings.TrimRight(sql, "\n")+"\n")
+				return err
+			}
+			from, to, err := gateway.Migrate(c.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(w.out, migrated(cfg, from, to))
+			return err
+		},
+	}
+	c.Flags().BoolVar(&print, "print", false, "print the SQL and touch nothing")
+	configFlag(c.Flags())
+	config.StoreFlags(c.Flags())
+	return c
+}
+
+func migrated(cfg *config.Config, from, to int64) string {
+	if from == to {
+		return fmt.Sprintf("%s: schema %d is up to date", cfg.Store, to)
+	}
+	return fmt.Sprintf("%s: migrated from schema %d to %d", cfg.Store, from, to)
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newRootCommand(w *world) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "hookonce",
+		Short: "Receive webhooks once",
+		Long: `hookonce stands between webhook providers, which deliver at least once, and your program. It
+verifies every request, makes the event durable before it acknowledges, recognises every later
+copy, and delivers the event with a stable Idempotency-Key until your program has answered 2xx.`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args:              cobra.ArbitraryArgs,
+		RunE:              helpOrUnknown,
+	}
+	root.SetIn(w.in)
+	root.SetOut(w.out)
+	root.SetErr(w.err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &usageError{c.CommandPath(), err}
+	})
+	root.AddCommand(
+		newServeCommand(w),
+		newDemoCommand(w),
+		newHammerCommand(w),
+		newConfigCommand(w),
+		newMigrateCommand(w),
+		newSendCommand(w),
+		newHammerCommand(w),
+		newDemoCommand(w),
+		newVersionCommand(w),
+	)
+	return root
+}
+
+// helpOrUnknown is what a command does that only has subcommands.
+func helpOrUnknown(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return c.Help()
+	}
+	err := fmt.Errorf("unknown command %q", args[0])
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		err = fmt.Errorf("%w; did you mean %q?", err, near[0])
+	}
+	return &usageError{c.CommandPath(), err}
+}
+
+// noArgs refuses arguments that are no flags.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return &usageError{c.CommandPath(), fmt.Errorf("it takes no arguments, but %q was given", args[0])}
+}
+
+// oneArg wants exactly one argument, called name.
+func oneArg(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch len(args) {
+		case 0:
+			return &usageError{c.CommandPath(), fmt.Errorf("the %s is missing", name)}
+		case 1:
+			return nil
+		}
+		return &usageError{c.CommandPath(), fmt.Errorf("it takes one %s, but %q was given as well", name, args[1])}
+	}
+}

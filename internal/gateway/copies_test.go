@@ -1,0 +1,154 @@
+package gateway
+
+import (
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/config"
+)
+
+// The check that a popular gateway fails: 200 ids, each in 8 copies at once. Every id is delivered
+// exactly once, every answer is a 2xx or a retryable 503, and one answer per id says accepted.
+func TestCopiesAtOnce(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		sink := newSink(t)
+		cfg := settings(store, sink.URL)
+		storm(t, cfg, []*Gateway{start(t, cfg)}, sink, 200, 8, 0)
+	})
+}
+
+// The same with three gateways on one database: each copy goes to the next of them.
+func TestCopiesAtOnceOnThreeGateways(t *testing.T) {
+	sink := newSink(t)
+	cfg := settings(postgresStore(t), sink.URL)
+	storm(t, cfg, []*Gateway{start(t, cfg), start(t, cfg), start(t, cfg)}, sink, 200, 8, 0)
+}
+
+// Copies that come a moment later meet other code: the event is committed, under delivery, or done.
+func TestCopiesApart(t *testing.T) {
+	for _, gap := range []time.Duration{50 * time.Millisecond, 500 * time.Millisecond} {
+		t.Run(gap.String(), func(t *testing.T) {
+			t.Parallel()
+			onEveryStore(t, func(t *testing.T, store config.Store) {
+				sink := newSink(t)
+				cfg := settings(store, sink.URL)
+				storm(t, cfg, []*Gateway{start(t, cfg)}, sink, 50, 3, gap)
+			})
+			t.Run("three gateways", func(t *testing.T) {
+				sink := newSink(t)
+				cfg := settings(postgresStore(t), sink.URL)
+				storm(t, cfg, []*Gateway{start(t, cfg), start(t, cfg), start(t, cfg)}, sink, 50, 3, gap)
+			})
+		})
+	}
+}
+
+// storm sends every id in so many copies, gap apart, to the gateways in turn.
+func storm(t *testing.T, cfg *config.Config, gateways []*Gateway, sink *sink, n, copies int, gap time.Duration) {
+	all := ids("evt", n)
+	c := client(t)
+	var accepted atomic.Int64
+	var senders sync.WaitGroup
+	for i, id := range all {
+		senders.Go(func() {
+			var inFlight sync.WaitGroup
+			for copy := range copies {
+				if gap > 0 && copy > 0 {
+					<-time.After(gap)
+				}
+				inFlight.Go(func() {
+					g := gateways[(i+copy)%len(gateways)]
+					if r := insist(t, c, g, cfg.Sources[0], event(id)); r.verdict == "accepted" {
+						accepted.Add(1)
+					}
+				})
+			}
+			inFlight.Wait()
+		})
+	}
+	senders.Wait()
+	sink.awaitIDs(t, all)
+	c.CloseIdleConnections() // or stopping waits for the ones that were opened and never used
+	for _, g := range gateways {
+		closeNow(t, g) // nothing is under way any more: what is delivered now stays so
+	}
+	sink.eachOnce(t, all)
+	if got := accepted.Load(); got != int64(n) {
+		t.Errorf("%d answers said accepted, want %d", got, n)
+	}
+}
+
+// A request that nobody signed must leave no trace: the genuine one after it is new.
+func TestUnverifiedCopyFirst(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		sink := newSink(t)
+		cfg := settings(store, sink.URL)
+		g, c := start(t, cfg), client(t)
+		forged, err := postSigned(c, g, "orders", http.Header{"X-Signature": {"00"}}, event("a"))
+		if err != nil || forged.status != http.StatusUnauthorized {
+			t.Fatalf("forged: %+v %v, want 401", forged, err)
+		}
+		if r := insist(t, c, g, cfg.Sources[0], event("a")); r.verdict != "accepted" {
+			t.Errorf("genuine: %+v, want accepted", r)
+		}
+		sink.awaitIDs(t, []string{"a"})
+	})
+}
+
+// Keys are scoped by source: the same id from another source is another event.
+func TestSameIDFromTwoSources(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		sink := newSink(t)
+		cfg := settings(store, sink.URL)
+		cfg.Sources = append(cfg.Sources, source("refunds", sink.URL))
+		g, c := start(t, cfg), client(t)
+		for _, s := range cfg.Sources {
+			if r := insist(t, c, g, s, event("a")); r.verdict != "accepted" {
+				t.Errorf("%s: %+v, want accepted", s.Name, r)
+			}
+		}
+		sink.await(t, "both", func() bool { return sink.seen["a"] == 2 })
+		if n := len(sink.keys["a"]); n != 2 {
+			t.Errorf("the two events came under %d keys", n)
+		}
+	})
+}
+
+// Events without an id are never collapsed onto one key.
+func TestEventsWithoutID(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		sink := newSink(t)
+		cfg := settings(store, sink.URL)
+		g, c := start(t, cfg), client(t)
+		for range 20 {
+			if r := insist(t, c, g, cfg.Sources[0], event("")); r.verdict != "unkeyed" {
+				t.Errorf("%+v, want unkeyed", r)
+			}
+		}
+		sink.await(t, "20 events", func() bool { return sink.total == 20 })
+	})
+}
+
+// Failed work is tried again, under the same key.
+func TestFailedDeliveryIsTriedAgain(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		sink := newSink(t)
+		sink.answer = func(_ string, times int) int {
+			if times < 3 {
+				return http.StatusInternalServerError
+			}
+			return http.StatusOK
+		}
+		cfg := settings(store, sink.URL)
+		g, c := start(t, cfg), client(t)
+		insist(t, c, g, cfg.Sources[0], event("a"))
+		sink.await(t, "three attempts", func() bool { return sink.seen["a"] == 3 })
+		closeNow(t, g)
+		if len(sink.keys["a"]) != 1 || sink.seen["a"] != 3 {
+			t.Errorf("%d attempts under keys %v, want 3 under one", sink.seen["a"], sink.keys["a"])
+		}
+	})
+}

@@ -1,0 +1,230 @@
+// Package gateway builds the server from its configuration, and starts and stops it in order. It is
+// the only package that names concrete stores.
+//
+// The guarantee of a running gateway is at least once with a stable key: what it acknowledged is
+// durable, and is delivered under the same key until the destination has answered 2xx, whatever
+// happens to this process in between.
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/deliver"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Options are what a gateway gets besides its configuration. The zero value of every field means its
+// default.
+type Options struct {
+	// Logger receives what operators need to know, never bodies or secrets. Default: nothing is
+	// logged.
+	Logger *slog.Logger
+	// Version is reported in the log and the metrics. Default "(devel)".
+	Version string
+	// Registry receives the metrics that /metrics shows. Default: a new one, with the metrics of
+	// the Go runtime and the process.
+	Registry *prometheus.Registry
+	// Now is the clock. Default [time.Now].
+	Now func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Version = cmp.Or(o.Version, "(devel)")
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+		o.Registry.MustRegister(collectors.NewGoCollector(),
+			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// Gateway is a running gateway. Its methods are safe for concurrent use.
+type Gateway struct {
+	cfg     *config.Config
+	opt     Options
+	store   journal.Store
+	journal *journal.Journal
+	deliver *deliver.Deliverer
+	ingest  *listener
+	admin   *listener
+
+	stopping atomic.Bool
+	failed   chan error // receives why a listener ended by itself
+	stop     sync.Once
+	result   error // of Close
+}
+
+// Run starts a gateway and stops it when ctx ends, or when one of its listeners fails. It returns nil
+// after a clean stop.
+func Run(ctx context.Context, cfg *config.Config, o Options) error {
+	g, err := Start(ctx, cfg, o)
+	if err != nil {
+		return err
+	}
+	return g.Wait(ctx)
+}
+
+// Start starts a gateway. It returns when the addresses are bound, the store is open and current, and
+// requests are answered. ctx bounds the start only. Close must be called.
+//
+// An error is one line for people: which address is taken, why the store can not be used, which
+// destination makes no sense. Nothing is left running then.
+//
+// The addresses are bound first, so that a gateway that can not listen takes no deliveries from the
+// ones that run. Senders who connect early wait until it is ready.
+func Start(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error) {
+	g := &Gateway{cfg: cfg, opt: o.withDefaults(), failed: make(chan error, 2)}
+	began := g.opt.Now()
+	if err := g.start(ctx); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
+		defer cancel()
+		return nil, errors.Join(err, g.Close(ctx))
+	}
+	g.opt.Logger.Info("gateway: running", "version", g.opt.Version, "listen", g.Addr().String(), "admin", g.AdminAddr().String(),
+		"store", cfg.Store.String(), "sources", len(cfg.Sources), "took", g.opt.Now().Sub(began).Round(time.Millisecond))
+	return g, nil
+}
+
+// start fills in the gateway from the outside to the inside and back. When it fails, Close undoes
+// what is there.
+func (g *Gateway) start(ctx context.Context) (err error) {
+	if g.ingest, err = g.listen("listen", g.cfg.Listen); err != nil {
+		return err
+	}
+	if g.admin, err = g.listen("admin", g.cfg.Admin); err != nil {
+		return err
+	}
+	endpoints, destinations, err := wire(g.cfg)
+	if err != nil {
+		return err
+	}
+	ids, err := g.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	if g.journal, err = journal.New(g.store, g.journalOptions(ids)); err != nil {
+		return fmt.Errorf("the journal could not be started: %w", err)
+	}
+	if g.deliver, err = deliver.New(g.deliverOptions(destinations)); err != nil {
+		return err
+	}
+	g.deliver.Start()
+	g.serve(g.admin, g.adminHandler())
+	g.serve(g.ingest, g.ingestHandler(endpoints))
+	return nil
+}
+
+// Addr returns the address that providers post to, with the port that was actually bound.
+func (g *Gateway) Addr() net.Addr { return g.ingest.Addr() }
+
+// AdminAddr returns the address of the listener for people and machines.
+func (g *Gateway) AdminAddr() net.Addr { return g.admin.Addr() }
+
+// Wait runs until ctx ends or a listener fails, and then closes the gateway within the configured
+// shutdown timeout.
+func (g *Gateway) Wait(ctx context.Context) error {
+	var err error
+	select {
+	case <-ctx.Done():
+		g.opt.Logger.Info("gateway: stopping", "cause", context.Cause(ctx))
+	case err = <-g.failed:
+		g.opt.Logger.Error("gateway: stopping", "cause", err)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.cfg.ShutdownTimeout)
+	defer cancel()
+	return errors.Join(err, g.Close(ctx))
+}
+
+// Close stops the gateway before ctx ends: /readyz answers 503 from now on, no request is taken, the
+// requests and deliveries under way finish or, shortly before the end, are cut off and handed back,
+// what they came to is recorded, and the store is closed. Nothing that was acknowledged is lost, even
+// when Close returns an error because time was too short: it begins again at the next start, or in
+// another process. A ctx without a deadline waits as long as it takes. Later calls return the result
+// of the first.
+func (g *Gateway) Close(ctx context.Context) error {
+	g.stop.Do(func() { g.result = g.close(ctx) })
+	return g.result
+}
+
+func (g *Gateway) close(ctx context.Context) error {
+	g.stopping.Store(true)
+	err := errors.Join(
+		g.quiesce(ctx),
+		g.closeJournal(ctx),
+		g.admin.close(ctx),
+		g.closeStore(),
+	)
+	if err != nil {
+		return fmt.Errorf("the gateway did not stop cleanly (what was acknowledged is kept and will be delivered): %w", err)
+	}
+	g.opt.Logger.Info("gateway: stopped")
+	return nil
+}
+
+// reserve is the part of the time for stopping that is kept for recording what became of the work.
+const reserve = 0.2
+
+// quiesce ends requests and deliveries side by side, because each may use up the time it is given.
+func (g *Gateway) quiesce(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, left-time.Duration(float64(left)*reserve))
+		defer cancel()
+	}
+	var both errgroup.Group
+	both.Go(func() error { return g.ingest.close(ctx) })
+	both.Go(func() error { return g.stopDeliveries(ctx) })
+	return both.Wait()
+}
+
+// stopDeliveries ends the deliveries. That some were cut off and handed back is worth a line in the
+// log, and no failure.
+func (g *Gateway) stopDeliveries(ctx context.Context) error {
+	if g.deliver == nil {
+		return nil
+	}
+	if err := g.deliver.Stop(ctx); err != nil {
+		g.opt.Logger.Warn("gateway: deliveries were cut off and handed back", "cause", err)
+	}
+	return nil
+}
+
+func (g *Gateway) closeJournal(ctx context.Context) error {
+	if g.journal == nil {
+		return nil
+	}
+	return g.journal.Close(ctx)
+}
+
+func (g *Gateway) closeStore() error {
+	if g.store == nil {
+		return nil
+	}
+	return g.store.Close()
+}
+
+// serve answers requests on l until it is closed.
+func (g *Gateway) serve(l *listener, h http.Handler) {
+	l.serve(h, g.opt.Logger, func(err error) { g.failed <- err })
+}

@@ -1,0 +1,84 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// Limits of every connection. Senders are machines with small requests: a slow one is a fault or an
+// attack.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 15 * time.Second
+	writeTimeout      = 30 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+)
+
+// listener is a bound address and, once it serves, its server.
+type listener struct {
+	net.Listener
+	name   string
+	server *http.Server
+	served chan struct{} // closed when the server has ended
+}
+
+// listen binds the address of the setting called name.
+func (g *Gateway) listen(name, address string) (*listener, error) {
+	l, err := net.Listen("tcp", address)
+	switch {
+	case err == nil:
+		return &listener{Listener: l, name: name}, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s: the address %s is taken by another program; stop that program, or choose another address with --%s", name, address, name)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%s: this user may not listen on %s; choose a port above 1023 with --%s, or give the program the capability to bind low ports", name, address, name)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("%s: this machine does not have the address %s; choose another one with --%s", name, address, name)
+	}
+	return nil, fmt.Errorf("%s: %s can not be listened on: %w; choose another address with --%s", name, address, err, name)
+}
+
+// serve answers requests in the background. failed is called when that ends for another reason than
+// close.
+func (l *listener) serve(h http.Handler, log *slog.Logger, failed func(error)) {
+	l.server = &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	l.served = make(chan struct{})
+	go func() {
+		defer close(l.served)
+		if err := l.server.Serve(l.Listener); !errors.Is(err, http.ErrServerClosed) {
+			failed(fmt.Errorf("%s: %s is not served any more: %w", l.name, l.Addr(), err))
+		}
+	}()
+}
+
+// close stops listening and waits for the requests under way. When ctx ends first they are cut off.
+func (l *listener) close(ctx context.Context) error {
+	switch {
+	case l == nil:
+		return nil
+	case l.server == nil:
+		return l.Listener.Close()
+	}
+	err := l.server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("%s: requests were cut off: %w", l.name, err), l.server.Close())
+	}
+	<-l.served
+	return err
+}

@@ -1,0 +1,267 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/pgtest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/hookonce/hookonce/internal/pgtest.(*attendant).wait"))
+}
+
+// patience bounds every wait for something that must happen.
+const patience = 30 * time.Second
+
+// onEveryStore runs a test on each kind of store, with an empty one for every run.
+func onEveryStore(t *testing.T, test func(t *testing.T, store config.Store)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, sqliteStore(t)) })
+	t.Run("postgres", func(t *testing.T) { test(t, postgresStore(t)) })
+}
+
+func sqliteStore(t *testing.T) config.Store {
+	return config.Store{Driver: config.SQLite, DSN: filepath.Join(t.TempDir(), "hookonce.db")}
+}
+
+func postgresStore(t *testing.T) config.Store {
+	return config.Store{Driver: config.Postgres, DSN: pgtest.DSN(t)}
+}
+
+// settings returns a configuration on free ports with one source called "orders" that delivers to
+// the sink and tries again at once.
+func settings(store config.Store, to string) *config.Config {
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin, cfg.Store = "127.0.0.1:0", "127.0.0.1:0", store
+	cfg.Delivery.Backoff, cfg.Delivery.BackoffMax = 20*time.Millisecond, 100*time.Millisecond
+	cfg.Delivery.Attempts = 100
+	cfg.Sources = []config.Source{source("orders", to)}
+	return cfg
+}
+
+func source(name, to string) config.Source {
+	s := config.DefaultSource()
+	s.Name, s.Provider, s.To = name, "hmac", to
+	s.Secrets = []config.Secret{config.LiteralSecret("secret-of-" + name)}
+	return s
+}
+
+// start starts a gateway that is closed when the test ends.
+func start(t *testing.T, cfg *config.Config) *Gateway {
+	t.Helper()
+	g, err := Start(t.Context(), cfg, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeNow(t, g) })
+	return g
+}
+
+func closeNow(t *testing.T, g *Gateway) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := g.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// client is a sender that keeps many connections.
+func client(t *testing.T) *http.Client {
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: patience}
+}
+
+// reply is what a sender reads.
+type reply struct {
+	status  int
+	verdict string // the header Hookonce-Status
+	retry   string // the header Retry-After
+}
+
+// event is a body with that id. An empty id makes an event without a key.
+func event(id string) []byte {
+	if id == "" {
+		return []byte(`{"type":"order.paid"}`)
+	}
+	return fmt.Appendf(nil, `{"id":%q,"type":"order.paid"}`, id)
+}
+
+// post signs the body for the source and posts it once.
+func post(t *testing.T, c *http.Client, g *Gateway, s config.Source, body []byte) (reply, error) {
+	t.Helper()
+	p, err := s.NewProvider()
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := &hookonce.Request{Method: http.MethodPost, Header: http.Header{}, Body: body, Now: time.Now()}
+	if err := p.Sign(signed); err != nil {
+		t.Fatal(err)
+	}
+	return postSigned(c, g, s.Name, signed.Header, body)
+}
+
+func postSigned(c *http.Client, g *Gateway, name string, h http.Header, body []byte) (reply, error) {
+	req, err := http.NewRequest(http.MethodPost, "http://"+g.Addr().String()+"/in/"+name, bytes.NewReader(body))
+	if err != nil {
+		return reply{}, err
+	}
+	req.Header = h
+	res, err := c.Do(req)
+	if err != nil {
+		return reply{}, err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	return reply{res.StatusCode, res.Header.Get("Hookonce-Status"), res.Header.Get("Retry-After")}, err
+}
+
+// insist posts until the answer is a 2xx, as a provider does; like a provider it also tries again when
+// the connection breaks. Any other answer than a retryable 503 fails the test.
+func insist(t *testing.T, c *http.Client, g *Gateway, s config.Source, body []byte) reply {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		r, err := post(t, c, g, s, body)
+		switch {
+		case err != nil:
+		case r.status/100 == 2:
+			return r
+		case r.status != http.StatusServiceUnavailable || r.retry == "":
+			t.Errorf("answer %+v, want a 2xx or a retryable 503", r)
+			return r
+		}
+	}
+	t.Error("no 2xx in time")
+	return reply{}
+}
+
+// sink is the destination: it counts what it is given by the id in the body and by Idempotency-Key.
+type sink struct {
+	*httptest.Server
+	mu    sync.Mutex
+	seen  map[string]int             // by id
+	keys  map[string]map[string]bool // Idempotency-Key values by id
+	total int
+	more  chan struct{} // closed and replaced at every delivery
+	// answer decides the status by id and how often it came, this time included. Nil: 200.
+	answer func(id string, times int) int
+}
+
+func newSink(t *testing.T) *sink {
+	s := &sink{seen: map[string]int{}, keys: map[string]map[string]bool{}, more: make(chan struct{})}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body struct{ ID string }
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.WriteHeader(s.note(body.ID, r.Header.Get("Idempotency-Key")))
+}
+
+func (s *sink) note(id, key string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen[id]++
+	s.total++
+	if s.keys[id] == nil {
+		s.keys[id] = map[string]bool{}
+	}
+	s.keys[id][key] = true
+	close(s.more)
+	s.more = make(chan struct{})
+	if s.answer == nil {
+		return http.StatusOK
+	}
+	return s.answer(id, s.seen[id])
+}
+
+// await waits until enough has been delivered to satisfy done, which is called under the lock.
+func (s *sink) await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	timeout := time.After(patience)
+	for {
+		s.mu.Lock()
+		ok, more := done(), s.more
+		s.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-more:
+		case <-timeout:
+			t.Fatalf("waited %v for %s", patience, what)
+		}
+	}
+}
+
+// awaitIDs waits until each of the ids has been delivered.
+func (s *sink) awaitIDs(t *testing.T, ids []string) {
+	t.Helper()
+	s.await(t, fmt.Sprintf("%d ids", len(ids)), func() bool {
+		for _, id := range ids {
+			if s.seen[id] == 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// eachOnce fails the test unless exactly the ids were delivered, each once.
+func (s *sink) eachOnce(t *testing.T, ids []string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		if s.seen[id] != 1 {
+			t.Errorf("%s was delivered %d times", id, s.seen[id])
+		}
+	}
+	if s.total != len(ids) {
+		t.Errorf("%d deliveries, want %d", s.total, len(ids))
+	}
+}
+
+// ids returns n ids that begin with prefix.
+func ids(prefix string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s-%d", prefix, i)
+	}
+	return all
+}
+
+// get reads an address of the admin listener.
+func get(t *testing.T, c *http.Client, g *Gateway, path string) (*http.Response, string) {
+	t.Helper()
+	res, err := c.Get("http://" + g.AdminAddr().String() + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, strings.TrimSpace(string(body))
+}

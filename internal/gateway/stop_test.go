@@ -1,0 +1,145 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/pgtest"
+)
+
+// A stop under load loses nothing and doubles nothing: what was acknowledged before, during and after
+// it is delivered once.
+func TestStopUnderLoad(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		sink := newSink(t)
+		cfg := settings(store, sink.URL)
+		var acknowledged []string
+		for _, round := range []string{"first", "second", "third"} {
+			g := start(t, cfg)
+			acknowledged = append(acknowledged, load(t, cfg, g, round, func(sent int) {
+				if sent == 100 {
+					go closeNow(t, g)
+				}
+			})...)
+			closeNow(t, g)
+		}
+		if len(acknowledged) < 300 {
+			t.Fatalf("only %d events were acknowledged", len(acknowledged))
+		}
+		start(t, cfg)
+		sink.awaitIDs(t, acknowledged)
+		sink.mu.Lock()
+		defer sink.mu.Unlock()
+		for id, n := range sink.seen {
+			if n != 1 {
+				t.Errorf("%s was delivered %d times", id, n)
+			}
+		}
+	})
+}
+
+// load sends until the gateway refuses connections, and returns the ids that were acknowledged.
+// progress is called with the number of acknowledged events, one call at a time.
+func load(t *testing.T, cfg *config.Config, g *Gateway, prefix string, progress func(sent int)) []string {
+	t.Helper()
+	c := client(t)
+	var mu sync.Mutex
+	var acknowledged []string
+	var senders sync.WaitGroup
+	for w := range 8 {
+		senders.Go(func() {
+			for _, id := range ids(prefix+string(rune('a'+w)), 100_000) {
+				r, err := post(t, c, g, cfg.Sources[0], event(id))
+				if err != nil {
+					return
+				}
+				if r.status/100 != 2 {
+					continue
+				}
+				mu.Lock()
+				acknowledged = append(acknowledged, id)
+				progress(len(acknowledged))
+				mu.Unlock()
+			}
+		})
+	}
+	senders.Wait()
+	return acknowledged
+}
+
+// A delivery that is under way when time runs out is cut off and handed back: the stop stays within
+// its deadline, and the event is delivered after the next start.
+func TestStopCutsOffSlowDeliveries(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		release, arrived := make(chan struct{}), make(chan struct{}, 10)
+		slow := newSink(t)
+		slow.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			arrived <- struct{}{}
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+		})
+		cfg := settings(store, slow.URL)
+		g, c := start(t, cfg), client(t)
+		insist(t, c, g, cfg.Sources[0], event("a"))
+		<-arrived
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := g.Close(ctx); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if ctx.Err() != nil {
+			t.Error("Close did not keep its deadline")
+		}
+		close(release)
+		start(t, cfg)
+		<-arrived
+	})
+}
+
+// Close is idempotent, and safe to call from several goroutines.
+func TestCloseTwice(t *testing.T) {
+	g := start(t, settings(sqliteStore(t), "http://127.0.0.1:1/"))
+	var closers sync.WaitGroup
+	for range 3 {
+		closers.Go(func() { closeNow(t, g) })
+	}
+	closers.Wait()
+}
+
+// While the database is away the gateway answers a retryable 503 and is not ready; when it is back,
+// everything works again without a restart, and nothing that was acknowledged is missing.
+func TestStoreDownAndBack(t *testing.T) {
+	cluster := pgtest.Start(t, pgtest.Options{})
+	sink := newSink(t)
+	cfg := settings(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, sink.URL)
+	g, c := start(t, cfg), client(t)
+	insist(t, c, g, cfg.Sources[0], event("before"))
+	if err := cluster.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := post(t, c, g, cfg.Sources[0], event("during"))
+	if err != nil || r.status != http.StatusServiceUnavailable || r.retry == "" {
+		t.Errorf("while the database is away: %+v %v, want 503 with Retry-After", r, err)
+	}
+	if res, body := get(t, c, g, "/readyz"); res.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("readyz: %d %s, want 503", res.StatusCode, body)
+	}
+	if res, body := get(t, c, g, "/healthz"); res.StatusCode != http.StatusOK {
+		t.Errorf("healthz: %d %s, want 200: a restart would not bring the database back", res.StatusCode, body)
+	}
+	if err := cluster.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	insist(t, c, g, cfg.Sources[0], event("during"))
+	insist(t, c, g, cfg.Sources[0], event("after"))
+	sink.awaitIDs(t, []string{"before", "during", "after"})
+	if res, body := get(t, c, g, "/readyz"); res.StatusCode != http.StatusOK {
+		t.Errorf("readyz: %d %s, want 200", res.StatusCode, body)
+	}
+}

@@ -1,0 +1,131 @@
+package gateway
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	_ "github.com/jackc/pgx/v5/stdlib" // driver pgx, for Migrate
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/pg"
+	"github.com/hookonce/hookonce/internal/journal/sqlite"
+	"github.com/hookonce/hookonce/internal/schema"
+)
+
+// identity is what the kind of store says about the journal on it.
+type identity struct {
+	ids     *journal.IDs
+	writers int // that accept side by side
+}
+
+// openStore opens the configured store and brings it up to date.
+func (g *Gateway) openStore(ctx context.Context) (identity, error) {
+	open := g.openSQLite
+	if g.cfg.Store.Driver == config.Postgres {
+		open = g.openPostgres
+	}
+	id, err := open(ctx)
+	if err != nil {
+		return id, explain(g.cfg.Store, err)
+	}
+	return id, nil
+}
+
+func (g *Gateway) openSQLite(ctx context.Context) (identity, error) {
+	s, err := sqlite.Open(ctx, g.cfg.Store.DSN, sqlite.Options{Logger: g.opt.Logger})
+	if err != nil {
+		return identity{}, err
+	}
+	g.store = s
+	last, err := s.LastID(ctx)
+	return identity{ids: journal.NewIDs(0, last), writers: 1}, err
+}
+
+func (g *Gateway) openPostgres(ctx context.Context) (identity, error) {
+	s, err := pg.Open(ctx, g.cfg.Store.DSN, pg.Options{Schema: g.cfg.Schema, Migrate: g.cfg.Migrate, Logger: g.opt.Logger})
+	if err != nil {
+		return identity{}, err
+	}
+	g.store = s
+	return identity{ids: journal.NewIDs(s.Writer(), 0), writers: 2}, nil
+}
+
+// Migrate brings the tables of the configured store up to date and returns the versions before and
+// after. It does what Start does, but for a Postgres store with migrate: false. A SQLite store
+// migrates itself whenever it is opened, and must not be open elsewhere.
+func Migrate(ctx context.Context, cfg *config.Config) (from, to int64, err error) {
+	if cfg.Store.Driver == config.Postgres {
+		from, to, err = migratePostgres(ctx, cfg)
+	} else {
+		from, to, err = migrateSQLite(ctx, cfg)
+	}
+	if err != nil {
+		err = explain(cfg.Store, err)
+	}
+	return from, to, err
+}
+
+func migratePostgres(ctx context.Context, cfg *config.Config) (from, to int64, err error) {
+	db, err := sql.Open("pgx", cfg.Store.DSN)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer db.Close()
+	return schema.Migrate(ctx, db, schema.Postgres, cfg.Schema)
+}
+
+func migrateSQLite(ctx context.Context, cfg *config.Config) (from, to int64, err error) {
+	s, err := sqlite.Open(ctx, cfg.Store.DSN, sqlite.Options{})
+	if err != nil {
+		return 0, 0, err
+	}
+	return schema.Version(), schema.Version(), s.Close()
+}
+
+// Schema returns the SQL that Migrate runs on an empty database.
+func Schema(cfg *config.Config) (string, error) {
+	if cfg.Store.Driver == config.Postgres {
+		return schema.Print(schema.Postgres, cfg.Schema)
+	}
+	return schema.Print(schema.SQLite, schema.DefaultName)
+}
+
+// explain makes one line of what keeps a store from being used, and says what to do.
+func explain(s config.Store, err error) error {
+	var connect *pgconn.ConnectError
+	var parse *pgconn.ParseConfigError
+	var refused *pgconn.PgError
+	advice := ""
+	switch {
+	case errors.Is(err, hookonce.ErrSchemaNewer), errors.Is(err, hookonce.ErrSchemaMissing):
+	case errors.As(err, &parse):
+		advice = "; correct --store"
+	case errors.As(err, &connect):
+		advice = "; start the database, or correct --store"
+	case errors.As(err, &refused) && refused.Code == "42501": // insufficient_privilege
+		advice = "; run 'hookonce migrate' as a role that may create the schema, and grant this role the use of it"
+	}
+	return &storeError{s, advice, err}
+}
+
+// storeError is an error of the store in one line.
+type storeError struct {
+	store  config.Store
+	advice string
+	err    error
+}
+
+func (e *storeError) Error() string {
+	text := strings.Join(strings.Fields(e.err.Error()), " ") + e.advice
+	if e.store.Driver == config.SQLite {
+		return "store: " + text // which names the file
+	}
+	return "store " + e.store.String() + ": " + text
+}
+
+func (e *storeError) Unwrap() error { return e.err }
