@@ -45,7 +45,7 @@ func githubSpec() Spec {
 			{"signature", Stated, "github/docs: content/webhooks/using-webhooks/validating-webhook-deliveries.md"},
 			{"key is the same on redelivery", Stated, "github/docs: content/webhooks/using-webhooks/best-practices-for-using-webhooks.md"},
 			{"no automatic retries", Stated, "github/docs: content/webhooks/using-webhooks/handling-failed-webhook-deliveries.md"},
-			{"form field and size", Stated, "github/docs: data/reusables/webhooks"},
+			{"form field and size", Stated, "github/docs: data/reusables/webhooks/content_type_and_secret.md, payload_cap"},
 			{"redelivery for three days", Reported, "github/docs, quoted"},
 		},
 		Traps: []string{

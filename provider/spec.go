@@ -8,7 +8,7 @@ const day = 24 * time.Hour
 // independent of each other: how to verify, where the event's facts are, what makes two copies equal,
 // how to answer, and what is known about the sender's habits.
 //
-// A Spec returned by this package is the caller's own copy.
+// A Spec returned by [Lookup] is the caller's own copy.
 type Spec struct {
 	// Name is the name in the catalogue and in configurations, such as "stripe".
 	Name string
