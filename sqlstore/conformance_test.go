@@ -4,11 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"fmt"
+	"net/url"
 	"path/filepath"
 	"testing"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 	"github.com/hookonce/hookonce/storetest"
 	"github.com/jackc/pgx/v5"
@@ -21,34 +24,51 @@ import (
 // connection is a way in which users connect.
 type connection struct {
 	dialect   sqlstore.Dialect
-	dsn       func(t testing.TB) string // of a fresh database
+	places    func(t testing.TB) func(t testing.TB) place
 	connector func(dsn string) (driver.Connector, error)
-	insert    string // records an effect
+	kind      schema.Dialect
 }
 
-const (
-	insertSQLite   = `INSERT INTO effects (id) VALUES (?)`
-	insertPostgres = `INSERT INTO effects (id) VALUES ($1)`
-)
+// place is where a case finds a fresh, empty database.
+type place struct {
+	dsn    string
+	schema string
+}
+
+// files gives every case a file of its own.
+func files(parameters string) func(testing.TB) func(testing.TB) place {
+	return func(testing.TB) func(testing.TB) place {
+		return func(t testing.TB) place {
+			file := url.URL{Path: filepath.Join(t.TempDir(), "app.db")}
+			return place{"file:" + file.EscapedPath() + parameters, "hookonce"}
+		}
+	}
+}
+
+// schemas gives every case a schema of its own in one database, which is much faster than a
+// database of its own.
+func schemas(t testing.TB) func(testing.TB) place {
+	dsn, n := pgtest.DSN(t), 0
+	return func(testing.TB) place {
+		n++
+		return place{dsn, fmt.Sprintf("case_%d", n)}
+	}
+}
 
 // The busy timeout is short, so that the store's own patience is what is tested.
 var (
 	modernc = connection{
-		dialect: sqlstore.SQLite, insert: insertSQLite,
-		dsn: func(t testing.TB) string {
-			return "file:" + filepath.Join(t.TempDir(), "app.db") + "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5)&_pragma=synchronous(OFF)"
-		},
+		dialect: sqlstore.SQLite, kind: schema.SQLite,
+		places:    files("?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5)&_pragma=synchronous(OFF)"),
 		connector: func(dsn string) (driver.Connector, error) { return dsnConnector{&sqlite.Driver{}, dsn}, nil },
 	}
 	mattn = connection{
-		dialect: sqlstore.SQLite, insert: insertSQLite,
-		dsn: func(t testing.TB) string {
-			return "file:" + filepath.Join(t.TempDir(), "app.db") + "?_journal_mode=WAL&_busy_timeout=5&_synchronous=OFF"
-		},
+		dialect: sqlstore.SQLite, kind: schema.SQLite,
+		places:    files("?_journal_mode=WAL&_busy_timeout=5&_synchronous=OFF"),
 		connector: func(dsn string) (driver.Connector, error) { return dsnConnector{&sqlite3.SQLiteDriver{}, dsn}, nil },
 	}
 	pgxStdlib = connection{
-		dialect: sqlstore.Postgres, insert: insertPostgres, dsn: pgtest.DSN,
+		dialect: sqlstore.Postgres, kind: schema.Postgres, places: schemas,
 		connector: func(dsn string) (driver.Connector, error) {
 			cfg, err := pgx.ParseConfig(dsn)
 			if err != nil {
@@ -58,7 +78,7 @@ var (
 		},
 	}
 	libpq = connection{
-		dialect: sqlstore.Postgres, insert: insertPostgres, dsn: pgtest.DSN,
+		dialect: sqlstore.Postgres, kind: schema.Postgres, places: schemas,
 		connector: func(dsn string) (driver.Connector, error) { return pq.NewConnector(dsn) },
 	}
 )
@@ -68,13 +88,13 @@ func TestMattn(t *testing.T)   { conformance(t, mattn) }
 func TestPgx(t *testing.T)     { conformance(t, pgxStdlib) }
 func TestPq(t *testing.T)      { conformance(t, libpq) }
 
-func BenchmarkModernc(b *testing.B) { storetest.Bench(b, modernc.config()) }
-func BenchmarkMattn(b *testing.B)   { storetest.Bench(b, mattn.config()) }
-func BenchmarkPgx(b *testing.B)     { storetest.Bench(b, pgxStdlib.config()) }
-func BenchmarkPq(b *testing.B)      { storetest.Bench(b, libpq.config()) }
+func BenchmarkModernc(b *testing.B) { storetest.Bench(b, modernc.config(b)) }
+func BenchmarkMattn(b *testing.B)   { storetest.Bench(b, mattn.config(b)) }
+func BenchmarkPgx(b *testing.B)     { storetest.Bench(b, pgxStdlib.config(b)) }
+func BenchmarkPq(b *testing.B)      { storetest.Bench(b, libpq.config(b)) }
 
 func conformance(t *testing.T, c connection) {
-	cfg := c.config()
+	cfg := c.config(t)
 	storetest.Run(t, cfg.Lease())
 	storetest.RunConcurrent(t, cfg.Lease())
 	storetest.RunTx(t, cfg)
@@ -82,34 +102,48 @@ func conformance(t *testing.T, c connection) {
 	storetest.RunFaults(t, cfg)
 }
 
-func (c connection) config() storetest.TxConfig[*sql.Tx] {
-	return storetest.TxConfig[*sql.Tx]{Open: c.database}
+func (c connection) config(t testing.TB) storetest.TxConfig[*sql.Tx] {
+	fresh := c.places(t)
+	return storetest.TxConfig[*sql.Tx]{Open: func(t testing.TB) storetest.Database[*sql.Tx] {
+		return c.database(t, fresh(t))
+	}}
 }
 
-func (c connection) database(t testing.TB) storetest.Database[*sql.Tx] {
-	dsn, f := c.dsn(t), new(faults)
-	db := c.open(t, dsn, f)
-	must(t, sqlstore.New(db, c.dialect).Migrate(t.Context()))
-	exec(t, db, `CREATE TABLE effects (id TEXT NOT NULL)`)
+func (c connection) database(t testing.TB, p place) storetest.Database[*sql.Tx] {
+	f := new(faults)
+	db := c.open(t, p.dsn, f)
+	tables := c.create(t, db, p.schema)
 	return storetest.Database[*sql.Tx]{
 		Store: func(o storetest.Options) hookonce.TxStore[*sql.Tx] {
-			opts := []sqlstore.Option{sqlstore.WithClock(o.Clock)}
+			opts := []sqlstore.Option{sqlstore.WithClock(o.Clock), sqlstore.WithSchema(p.schema)}
 			if o.Wait != 0 {
 				opts = append(opts, sqlstore.WithWait(o.Wait))
 			}
-			return sqlstore.New(c.open(t, dsn, f), c.dialect, opts...)
+			return sqlstore.New(c.open(t, p.dsn, f), c.dialect, opts...)
 		},
 		Begin:    func(ctx context.Context) (*sql.Tx, error) { return db.BeginTx(ctx, nil) },
 		Commit:   func(_ context.Context, tx *sql.Tx) error { return tx.Commit() },
 		Rollback: func(_ context.Context, tx *sql.Tx) error { return tx.Rollback() },
 		Effect: func(ctx context.Context, tx *sql.Tx, id string) error {
-			_, err := tx.ExecContext(ctx, c.insert, id)
+			_, err := tx.ExecContext(ctx, `INSERT INTO `+tables+`effects (id) VALUES ($1)`, id)
 			return err
 		},
-		Effects:    func(ctx context.Context) (map[string]int, error) { return effects(ctx, db) },
+		Effects:    func(ctx context.Context) (map[string]int, error) { return effects(ctx, db, tables) },
 		FailCommit: f.failCommit,
 		FailWrite:  f.failWrite,
 	}
+}
+
+// create makes the tables, the one for effects among them, in one go: the tests of package schema
+// are about migrations. It returns what stands before the names of tables.
+func (c connection) create(t testing.TB, db *sql.DB, name string) (tables string) {
+	t.Helper()
+	statements, err := schema.Print(c.kind, name)
+	must(t, err)
+	tables, err = schema.Prefix(c.kind, name)
+	must(t, err)
+	exec(t, db, statements, `CREATE TABLE `+tables+`effects (id TEXT NOT NULL)`)
+	return tables
 }
 
 // open opens a pool of its own, as a process would.
@@ -122,8 +156,8 @@ func (c connection) open(t testing.TB, dsn string, f *faults) *sql.DB {
 	return db
 }
 
-func effects(ctx context.Context, db *sql.DB) (map[string]int, error) {
-	rows, err := db.QueryContext(ctx, `SELECT id, count(*) FROM effects GROUP BY id`)
+func effects(ctx context.Context, db *sql.DB, tables string) (map[string]int, error) {
+	rows, err := db.QueryContext(ctx, `SELECT id, count(*) FROM `+tables+`effects GROUP BY id`)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func RunTx[Tx any](t *testing.T, cfg TxConfig[Tx]) {
 	cfg.cases(t, "wait", waitCases[Tx]())
 	cfg.cases(t, "claimtx", claimTxCases[Tx]())
 	cfg.cases(t, "trace", traceCases[Tx]())
-	t.Run("model", func(t *testing.T) { checkTxModel(t, cfg) })
+	t.Run("txmodel", func(t *testing.T) { checkTxModel(t, cfg) })
 }
 
 // RunTxConcurrent checks that effects happen once in a storm of copies and failures.
