@@ -15,8 +15,12 @@ import (
 )
 
 // deliver makes one attempt and hands the outcome to the journal, before it reads what is left of the
-// answer: the status alone decides.
+// answer: the status alone decides. Work whose lease ran out while it waited is somebody else's now.
 func (d *Deliverer) deliver(w *journal.Work) {
+	if !d.opt.Journal.Current(w.Held) {
+		d.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: d.opt.Now()})
+		return
+	}
 	dest := d.destinations[w.Destination]
 	if dest == nil {
 		dest = d.unknown

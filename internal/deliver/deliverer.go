@@ -28,6 +28,8 @@ const (
 type Journal interface {
 	// Work returns the channel of leased deliveries. It is closed when the journal is.
 	Work() <-chan *journal.Work
+	// Current reports whether the lease of a delivery still is ours. It does not block.
+	Current(journal.Held) bool
 	// Finish records an outcome. It does not block.
 	Finish(journal.Outcome)
 }

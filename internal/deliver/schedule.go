@@ -19,8 +19,8 @@ func Exponential(first, longest time.Duration, factor float64, attempts int) Sch
 }
 
 // DefaultSchedule makes 13 attempts: after 5 seconds, 15, 45 and so on, tripling up to a day. The last
-// is made 3.5 days after the first at the latest, long enough for a weekend, and after half of that
-// at the earliest.
+// is made some 3.5 days after the first at the latest, long enough for a weekend, and after half of
+// that at the earliest.
 func DefaultSchedule() Schedule { return Exponential(5*time.Second, 24*time.Hour, 3, 13) }
 
 // Next returns how long to wait after the attempt with the given number, counted from 1, and false

@@ -1,0 +1,151 @@
+package deliver_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/deliver"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// hijacked reads the request, writes an answer byte for byte and ends the connection, with a reset if
+// asked.
+func hijacked(t *testing.T, answer string, reset bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		conn, out, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = out.WriteString(answer)
+		_ = out.Flush()
+		if reset {
+			_ = conn.(*net.TCPConn).SetLinger(0)
+		}
+		_ = conn.Close()
+	}
+}
+
+func respond(code int, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if len(header) == 2 {
+			w.Header().Set(header[0], header[1])
+		}
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte("secret body"))
+	}
+}
+
+// TestDestinationMisbehaves: only a 2xx is done; all else is tried again, with a cause for people.
+func TestDestinationMisbehaves(t *testing.T) {
+	const endless = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+	for _, c := range []struct {
+		name    string
+		handler http.HandlerFunc
+		state   journal.State
+		status  int
+		cause   string
+	}{
+		{"200", respond(200), journal.Done, 200, ""},
+		{"204", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, journal.Done, 204, ""},
+		{"299", respond(299), journal.Done, 299, ""},
+		{"400", respond(400), journal.Failed, 400, "status 400"},
+		{"404", respond(404), journal.Failed, 404, "status 404"},
+		{"500", respond(500), journal.Failed, 500, "status 500"},
+		{"redirect", respond(302, "Location", "/elsewhere"), journal.Failed, 302, "status 302: redirects are not followed"},
+		{"redirect that keeps the method", respond(308, "Location", "/elsewhere"), journal.Failed, 308, "status 308: redirects are not followed"},
+		{"not modified", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(304) }, journal.Failed, 304, "status 304: redirects are not followed"},
+		{"closed", hijacked(t, "", false), journal.Failed, 0, "connection closed before the answer"},
+		{"reset", hijacked(t, "", true), journal.Failed, 0, "connection reset"},
+		{"half a status line", hijacked(t, "HTTP/1.1 20", false), journal.Failed, 0, "no valid HTTP answer"},
+		{"half of the headers", hijacked(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", false), journal.Failed, 0, "connection closed before the answer"},
+		{"not HTTP", hijacked(t, "SSH-2.0-secret body\r\n\r\n", false), journal.Failed, 0, "no valid HTTP answer"},
+		{"half of a body after a 200", hijacked(t, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", false), journal.Done, 200, ""},
+		{"half of a body after a 500", hijacked(t, "HTTP/1.1 500 No\r\nContent-Length: 100\r\n\r\nhalf", false), journal.Failed, 500, "status 500"},
+		{"informational first", hijacked(t, "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false), journal.Done, 200, ""},
+		{"switching protocols", hijacked(t, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", false), journal.Failed, 101, "status 101"},
+		{"endless body", func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				_, _ = w.Write(make([]byte, 4<<10))
+			}
+		}, journal.Done, 200, ""},
+		{"a body that never begins", func(w http.ResponseWriter, r *http.Request) {
+			conn, out, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = out.WriteString(endless)
+			_ = out.Flush()
+			_, _ = conn.Read(make([]byte, 1)) // until the client gives up
+			_ = conn.Close()
+		}, journal.Done, 200, ""},
+		{"headers without end", hijacked(t, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 1<<20), false), journal.Failed, 0, "no valid HTTP answer"},
+		{"hang", func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // the server notices a hang-up only after the body
+			<-r.Context().Done()
+		}, journal.Failed, 0, "timeout after 300ms"},
+		{"panic", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, journal.Failed, 0, "connection closed before the answer"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			app := httptest.NewServer(c.handler)
+			defer app.Close()
+			r := newRig(t, deliver.Destination{URL: app.URL, Timeout: 300 * time.Millisecond, Schedule: deliver.Schedule{time.Hour}}, nil)
+			r.accept(t, entry("a"))
+			o := r.attempts(t, 1)[0]
+			if o.State != c.state || o.Status != c.status || o.Error != c.cause {
+				t.Errorf("outcome %s, status %d, %q; want %s, %d, %q", o.State, o.Status, o.Error, c.state, c.status, c.cause)
+			}
+			if strings.Contains(fmt.Sprintf("%+v", o), "secret") {
+				t.Errorf("the outcome repeats the answer: %+v", o)
+			}
+			r.shutDown(t)
+		})
+	}
+}
+
+func TestDestinationIsNotThere(t *testing.T) {
+	app := httptest.NewServer(nil)
+	address := app.URL
+	app.Close()
+	for _, c := range []struct{ name, url, cause string }{
+		{"nobody listens", address, "connection refused"},
+		{"no such host", "http://nowhere.invalid/", "host name could not be resolved"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, deliver.Destination{URL: c.url, Schedule: deliver.Schedule{time.Hour}}, nil)
+			r.accept(t, entry("a"))
+			if o := r.attempts(t, 1)[0]; o.State != journal.Failed || o.Error != c.cause {
+				t.Errorf("outcome %s, %q; want %q", o.State, o.Error, c.cause)
+			}
+		})
+	}
+}
+
+func TestTLSFaults(t *testing.T) {
+	secure, plain := httptest.NewUnstartedServer(respond(200)), httptest.NewServer(respond(200))
+	secure.Config.ErrorLog = quiet
+	secure.StartTLS()
+	defer secure.Close()
+	defer plain.Close()
+	for _, c := range []struct{ name, url, cause string }{
+		{"certificate of nobody we trust", secure.URL, "certificate not trusted"},
+		{"no TLS on the other side", strings.Replace(plain.URL, "http:", "https:", 1), "TLS handshake failed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, deliver.Destination{URL: c.url, Schedule: deliver.Schedule{time.Hour}}, nil)
+			r.accept(t, entry("a"))
+			if o := r.attempts(t, 1)[0]; o.State != journal.Failed || o.Error != c.cause {
+				t.Errorf("outcome %s, %q; want %q", o.State, o.Error, c.cause)
+			}
+		})
+	}
+}
