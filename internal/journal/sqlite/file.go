@@ -1,0 +1,125 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// pageSize is that of new files. Three events with bodies of 2 KB fit on a page of 8 KB, while one
+// does on 4 KB; with 16 KB the pages of the index on random keys, of which every new event writes
+// one, become too expensive.
+const pageSize = 8192
+
+// connectionPragmas hold for every connection. FULL syncs the log at every commit. Nobody
+// checkpoints during a commit; see checkpointer.
+var connectionPragmas = []string{
+	"busy_timeout(5000)",
+	"synchronous(FULL)",
+	"cache_size(-32768)", // KiB, an upper bound
+	"temp_store(MEMORY)",
+	"wal_autocheckpoint(0)",
+}
+
+// newConnector returns what opens connections to the file at path.
+func newConnector(path string) (driver.Connector, error) {
+	q := url.Values{"_pragma": connectionPragmas}
+	return sqlite.NewConnector("file:" + url.PathEscape(path) + "?" + q.Encode())
+}
+
+// format gives a new file its page size, and every file the write-ahead log.
+func format(ctx context.Context, connector driver.Connector) error {
+	c, err := connect(ctx, connector)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if err := c.run(fmt.Sprintf("PRAGMA page_size = %d", pageSize)); err != nil {
+		return err
+	}
+	mode := ""
+	wal, err := c.prepare("PRAGMA journal_mode = WAL")
+	if err != nil {
+		return err
+	}
+	if err := wal.query(func(row []driver.Value) error { mode, _ = row[0].(string); return nil }); err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("the file system does not allow a write-ahead log (journal mode %q): put the file on a local disk", mode)
+	}
+	return nil
+}
+
+// ErrInUse says that another store has the file open.
+var ErrInUse = errors.New("the journal is in use")
+
+// lock takes the lock that makes path ours, and creates the file that carries it.
+func lock(path string) (*os.File, error) {
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("journal/sqlite: the folder of %s can not be used: create it, or choose another path (%w)", path, err)
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("journal/sqlite: %s is not a folder: choose another path for the database", dir)
+	}
+	name := path + ".lock"
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("journal/sqlite: the folder of %s must be writable for this user (%w)", path, err)
+	}
+	if err := lockFile(f); err != nil {
+		pid, _ := os.ReadFile(name)
+		f.Close()
+		return nil, fmt.Errorf("journal/sqlite: %w: %s is open in process %s; stop it first, or give each process a file of its own (%w)",
+			ErrInUse, path, strings.TrimSpace(string(pid)), err)
+	}
+	if err := f.Truncate(0); err == nil {
+		fmt.Fprintln(f, os.Getpid()) // for whoever finds the file locked; nothing depends on it
+	}
+	return f, nil
+}
+
+// explain adds to an error of SQLite what to do about it.
+func explain(path string, err error) error {
+	advice := ""
+	switch primary(err) {
+	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
+		advice = "it is not a SQLite database, or damaged: choose another path, or restore a backup"
+	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
+		advice = "this user must be able to write to the file and its folder"
+	case sqlite3.SQLITE_FULL:
+		advice = "the disk is full"
+	case sqlite3.SQLITE_BUSY:
+		advice = "another program is writing to it: stop that program"
+	default:
+		return fmt.Errorf("journal/sqlite: %s: %w", path, err)
+	}
+	return fmt.Errorf("journal/sqlite: %s can not be opened: %s (%w)", path, advice, err)
+}
+
+// primary returns the primary result code of an error of SQLite, or 0.
+func primary(err error) int {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+// rowRefused reports whether err is about the content of one row, so that the other rows of the
+// batch may well be stored.
+func rowRefused(err error) bool {
+	switch primary(err) {
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,93 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
+	"github.com/hookonce/hookonce/internal/journal/sqlite"
+)
+
+func open(t testing.TB, path string) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// fixture keeps a journal in a file whose name is as awkward as file names can be.
+func fixture(t testing.TB) *journaltest.Fixture {
+	path := filepath.Join(t.TempDir(), "jour nal?#%41.db")
+	var last *sqlite.Store
+	exec := func(t testing.TB, text string, args ...any) {
+		t.Helper()
+		if _, err := beside(t, path).ExecContext(t.Context(), text, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &journaltest.Fixture{
+		Open: func(t testing.TB) journal.Store {
+			if last != nil {
+				if err := last.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			last = open(t, path)
+			return last
+		},
+		Refuse: func(t testing.TB, key string) {
+			exec(t, fmt.Sprintf(`CREATE TRIGGER refuse BEFORE INSERT ON hookonce_events
+				WHEN NEW.key = '%s' BEGIN SELECT raise(ABORT, 'refused'); END`, key))
+		},
+		DropBody: func(t testing.TB, id int64) { exec(t, `DELETE FROM hookonce_bodies WHERE event_id = ?`, id) },
+		Attempts: func(t testing.TB, id int64) []journal.Outcome { return attempts(t, beside(t, path), id) },
+	}
+}
+
+// beside opens the file next to the store, as only a test may.
+func beside(t testing.TB, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+url.PathEscape(path)+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func attempts(t testing.TB, db *sql.DB, id int64) (got []journal.Outcome) {
+	rows, err := db.QueryContext(t.Context(), `SELECT event_id, destination, token, outcome, status, error,
+		started_at, duration_us FROM hookonce_attempts WHERE event_id = ? ORDER BY destination, token`, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var o journal.Outcome
+		var started, us int64
+		if err := rows.Scan(&o.EventID, &o.Destination, &o.Token, &o.State, &o.Status, &o.Error, &started, &us); err != nil {
+			t.Fatal(err)
+		}
+		o.Started, o.Duration = time.UnixMicro(started), time.Duration(us)*time.Microsecond
+		got = append(got, o)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestStore(t *testing.T)      { journaltest.Run(t, fixture) }
+func TestConcurrent(t *testing.T) { journaltest.RunConcurrent(t, fixture) }
+
+func BenchmarkStore(b *testing.B) {
+	journaltest.Bench(b, func(b testing.TB) journal.Store { return open(b, filepath.Join(b.TempDir(), "journal.db")) })
+}

@@ -1,0 +1,167 @@
+// Package sqlite keeps the journal in a SQLite file that one process owns.
+//
+// All writes go through one connection, one transaction after the other; each commit is synced to
+// the disk. Copying the write-ahead log back into the file is the business of another goroutine, so
+// that commits do not wait for it.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/schema"
+)
+
+// Options configure [Open]. The zero value of every field means its default.
+type Options struct {
+	// Prefix is what the names of the tables begin with. Default [schema.DefaultName].
+	Prefix string
+	// Logger receives what goes wrong in the background. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Store is a [journal.Store] in a SQLite file. It is safe for concurrent use. Once a transaction has
+// begun it runs to its end: contexts bound the wait for it.
+type Store struct {
+	path string
+	log  *slog.Logger
+	lock *os.File
+
+	turn chan struct{} // holds one token: who has it may use w
+	w    *writer
+
+	readers *sql.DB
+	prefix  string
+	events  struct {
+		added atomic.Int64 // since the store was opened, purged ones subtracted
+		sync.Mutex
+		counted bool
+		base    int64 // those that were there before, once counted
+	}
+	checkpoints *checkpointer
+}
+
+var _ journal.Store = (*Store)(nil)
+
+// Open opens the journal in the file at path, creating the file and its tables or upgrading them as
+// needed, and locks it: a second Open of the same file fails with an error that wraps [ErrInUse], in
+// this process and in others, until Close or the end of the process. Close must be called.
+func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
+	prefix, err := schema.Prefix(schema.SQLite, o.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, log: o.Logger, turn: make(chan struct{}, 1), prefix: prefix}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+		}
+	}()
+	if s.lock, err = lock(path); err != nil {
+		return nil, err
+	}
+	connector, err := s.openFile(ctx, o)
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	if s.w, err = newWriter(ctx, connector, prefix); err != nil {
+		return nil, explain(path, err)
+	}
+	s.checkpoints = startCheckpointer(s)
+	s.turn <- struct{}{}
+	return s, nil
+}
+
+// openFile opens the connections for reading, and makes sure of the file's format and tables.
+func (s *Store) openFile(ctx context.Context, o Options) (driver.Connector, error) {
+	connector, err := newConnector(s.path)
+	if err != nil {
+		return nil, err
+	}
+	if err := format(ctx, connector); err != nil {
+		return nil, err
+	}
+	s.readers = sql.OpenDB(connector)
+	s.readers.SetMaxOpenConns(2)
+	_, _, err = schema.Migrate(ctx, s.readers, schema.SQLite, o.Prefix)
+	return connector, err
+}
+
+// Close implements [journal.Store]. It waits for the transaction that is under way.
+func (s *Store) Close() error {
+	if _, open := <-s.turn; !open {
+		return nil
+	}
+	close(s.turn)
+	s.checkpoints.stop()
+	return s.release()
+}
+
+// release gives back whatever Open has got hold of.
+func (s *Store) release() error {
+	var errs []error
+	if s.w != nil {
+		errs = append(errs, s.w.close())
+	}
+	if s.readers != nil {
+		errs = append(errs, s.readers.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// errClosed is what every method answers after Close.
+var errClosed = errors.New("journal/sqlite: the store is closed")
+
+// write runs f in a transaction of the writing connection. It is durable when write returns nil.
+func (s *Store) write(ctx context.Context, what string, f func(w *writer) error) error {
+	if err := s.exclusive(ctx, func() error { return s.w.transaction(f) }); err != nil {
+		return fmt.Errorf("journal/sqlite: %s: %w", what, err)
+	}
+	s.checkpoints.note()
+	return nil
+}
+
+// exclusive runs f while nobody else writes.
+func (s *Store) exclusive(ctx context.Context, f func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case _, open := <-s.turn:
+		if !open {
+			return errClosed
+		}
+		defer func() { s.turn <- struct{}{} }()
+		return f()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Ping implements [journal.Store].
+func (s *Store) Ping(ctx context.Context) error {
+	return s.write(ctx, "checking that the file can be written to", func(*writer) error { return nil })
+}
+
+// LastID returns the largest identifier of an event in the journal, 0 if it is empty, for
+// [journal.NewIDs].
+func (s *Store) LastID(ctx context.Context) (id int64, err error) {
+	err = s.write(ctx, "reading the last identifier", func(w *writer) error {
+		return w.lastID.query(func(row []driver.Value) error { id = row[0].(int64); return nil })
+	})
+	return id, err
+}
