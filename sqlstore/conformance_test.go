@@ -59,12 +59,12 @@ func schemas(t testing.TB) func(testing.TB) place {
 var (
 	modernc = connection{
 		dialect: sqlstore.SQLite, kind: schema.SQLite,
-		places:    files("?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5)&_pragma=synchronous(OFF)"),
+		places:    files("?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5)&_pragma=synchronous(OFF)&_pragma=foreign_keys(1)"),
 		connector: func(dsn string) (driver.Connector, error) { return dsnConnector{&sqlite.Driver{}, dsn}, nil },
 	}
 	mattn = connection{
 		dialect: sqlstore.SQLite, kind: schema.SQLite,
-		places:    files("?_journal_mode=WAL&_busy_timeout=5&_synchronous=OFF"),
+		places:    files("?_journal_mode=WAL&_busy_timeout=5&_synchronous=OFF&_foreign_keys=1"),
 		connector: func(dsn string) (driver.Connector, error) { return dsnConnector{&sqlite3.SQLiteDriver{}, dsn}, nil },
 	}
 	pgxStdlib = connection{

@@ -29,7 +29,8 @@
 //	sql.Open("sqlite3", "file:app.db?_journal_mode=WAL&_busy_timeout=1000&_synchronous=FULL")                       // mattn
 //
 // With synchronous=NORMAL a power failure can lose a claim, and its effect, after the provider was
-// told that all is well. The busy timeout serves the handler's own statements; while it lasts a
+// told that all is well. Without write-ahead logging a reader can make a commit fail, which is a
+// failed attempt like any other. The busy timeout serves the handler's own statements; while it lasts a
 // statement does not notice that its context has ended, so keep it short. The store itself tries
 // again until its bounded wait is over (see [WithWait]). A handler must use the transaction that it
 // is given: any other connection waits for it in vain.

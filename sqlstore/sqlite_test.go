@@ -1,0 +1,125 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/storetest"
+	"golang.org/x/sync/errgroup"
+)
+
+// Users open SQLite in other ways than the package advises. The guarantees hold all the same.
+func TestOtherSettings(t *testing.T) {
+	mo, ma := modernc, mattn
+	for name, c := range map[string]struct {
+		connection
+		parameters string
+	}{
+		"modernc, rollback journal":       {mo, "?_pragma=busy_timeout(10000)"},
+		"mattn, rollback journal":         {ma, "?_busy_timeout=10000"},
+		"modernc, no patience":            {mo, "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(0)"},
+		"mattn, no patience":              {ma, "?_journal_mode=WAL&_busy_timeout=0"},
+		"modernc, transactions write":     {mo, "?_pragma=journal_mode(WAL)&_txlock=immediate"},
+		"mattn, transactions write":       {ma, "?_journal_mode=WAL&_txlock=immediate"},
+		"modernc, as the package advises": {mo, "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(1000)&_pragma=synchronous(FULL)"},
+		"mattn, as the package advises":   {ma, "?_journal_mode=WAL&_busy_timeout=1000&_synchronous=FULL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.places = files(c.parameters)
+			storetest.RunTxConcurrent(t, c.config(t))
+		})
+	}
+}
+
+// A handler that runs long holds up every writer of a SQLite database, but nobody who only asks about
+// finished work.
+func TestADuplicateDoesNotWaitForAWriter(t *testing.T) {
+	every(t, sqliteConnections(), func(t *testing.T, f fixture) {
+		_, err := f.within(t)
+		must(t, err)
+		other := request
+		other.Key = "evt_2"
+		_, err = f.Within(t.Context(), other, func(*sql.Tx, hookonce.Claim) error {
+			c, err := f.within(t)
+			must(t, err)
+			if c.Verdict != hookonce.Duplicate {
+				t.Errorf("a copy of finished work was answered %+v", c)
+			}
+			if c, err = f.Claim(t.Context(), request); err != nil || c.Verdict != hookonce.Duplicate {
+				t.Errorf("a copy of finished work was answered %+v, %v", c, err)
+			}
+			return nil
+		})
+		must(t, err)
+	})
+}
+
+// Whatever a writer holds up for longer than the bounded wait is busy.
+func TestAWriterElsewhereIsBusy(t *testing.T) {
+	every(t, sqliteConnections(), func(t *testing.T, f fixture) {
+		other := request
+		other.Key = "evt_2"
+		_, err := f.Within(t.Context(), other, func(*sql.Tx, hookonce.Claim) error {
+			c, err := f.within(t)
+			must(t, err)
+			if c.Verdict != hookonce.Busy {
+				t.Errorf("Within was answered %+v", c)
+			}
+			if c, err = f.Claim(t.Context(), request); err != nil || c.Verdict != hookonce.Busy {
+				t.Errorf("Claim was answered %+v, %v", c, err)
+			}
+			return nil
+		})
+		must(t, err)
+		if _, err := f.Lookup(t.Context(), request.Ref); !errors.Is(err, hookonce.ErrNotFound) {
+			t.Errorf("Lookup: %v, want ErrNotFound", err)
+		}
+	})
+}
+
+// A transaction that claims first can not fail because others write after it began, not even when
+// it finds a claim that it has to read before it takes it over.
+func TestClaimTxTakesTheWriteLockAtOnce(t *testing.T) {
+	mo, ma := modernc, mattn
+	mo.places = files("?_pragma=journal_mode(WAL)&_pragma=busy_timeout(60000)&_pragma=synchronous(OFF)")
+	ma.places = files("?_journal_mode=WAL&_busy_timeout=60000&_synchronous=OFF")
+	every(t, map[string]connection{"modernc": mo, "mattn": ma}, func(t *testing.T, f fixture) {
+		var g errgroup.Group
+		for worker := range 4 {
+			g.Go(func() error {
+				for i := range 20 {
+					if err := f.failAndRedrive(t.Context(), fmt.Sprintf("evt_%d_%d", worker, i)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		must(t, g.Wait())
+	})
+}
+
+// failAndRedrive leaves a failed claim and takes it over in a transaction.
+func (f fixture) failAndRedrive(ctx context.Context, key string) error {
+	req := request
+	req.Key = key
+	c, err := f.Claim(ctx, req)
+	if err != nil {
+		return err
+	}
+	if err := f.Fail(ctx, c, hookonce.Failure{Err: errDeclined}); err != nil {
+		return err
+	}
+	tx, err := f.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if c, err = f.ClaimTx(ctx, tx, req); err != nil || c.Token != 2 {
+		return errors.Join(fmt.Errorf("ClaimTx = %+v, %w", c, err), tx.Rollback())
+	}
+	return tx.Commit()
+}

@@ -1,0 +1,140 @@
+package sqlstore_test
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/sqlstore"
+)
+
+// fixture is a store over a fresh database, reached in one of the ways of connections.
+type fixture struct {
+	*sqlstore.Store
+	db     *sql.DB
+	open   func() *sql.DB // further pools on the same database
+	tables string         // what stands before the names of tables
+}
+
+// every runs the test over the connections.
+func every(t *testing.T, connections map[string]connection, test func(t *testing.T, f fixture)) {
+	for name, c := range connections {
+		t.Run(name, func(t *testing.T) {
+			p := c.places(t)(t)
+			open := func() *sql.DB { return c.open(t, p.dsn, new(faults)) }
+			db := open()
+			tables := c.create(t, db, p.schema)
+			s := sqlstore.New(db, c.dialect, sqlstore.WithSchema(p.schema), sqlstore.WithWait(200*time.Millisecond))
+			test(t, fixture{s, db, open, tables})
+		})
+	}
+}
+
+func sqliteConnections() map[string]connection {
+	return map[string]connection{"modernc": modernc, "mattn": mattn}
+}
+
+func postgresConnections() map[string]connection {
+	return map[string]connection{"pgx": pgxStdlib, "pq": libpq}
+}
+
+func connections() map[string]connection {
+	return map[string]connection{"modernc": modernc, "mattn": mattn, "pgx": pgxStdlib, "pq": libpq}
+}
+
+var request = hookonce.ClaimRequest{
+	Ref: hookonce.Ref{Source: "billing", Key: "evt_1"}, Digest: []byte("one"), Lease: time.Minute,
+}
+
+var errDeclined = errors.New("card declined")
+
+// within runs the statements in the transaction of the claim.
+func (f fixture) within(t testing.TB, statements ...string) (hookonce.Claim, error) {
+	return f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
+		for _, s := range statements {
+			if _, err := tx.ExecContext(t.Context(), s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// left checks what is stored in the end.
+func (f fixture) left(t testing.TB, state hookonce.State, message string) {
+	t.Helper()
+	c, err := f.Lookup(t.Context(), request.Ref)
+	must(t, err)
+	if c.State != state || !strings.Contains(c.LastError, message) {
+		t.Fatalf("stored claim is %s with %q, want %s with %q", c.State, c.LastError, state, message)
+	}
+}
+
+// A constraint that is checked at the commit makes the database refuse it. That is an answer: the
+// attempt failed, and says so in the table.
+func TestARefusedCommitIsAFailedAttempt(t *testing.T) {
+	every(t, connections(), func(t *testing.T, f fixture) {
+		exec(t, f.db, `CREATE TABLE `+f.tables+`invoices (id INTEGER PRIMARY KEY)`,
+			`CREATE TABLE `+f.tables+`payments (invoice INTEGER REFERENCES `+f.tables+`invoices DEFERRABLE INITIALLY DEFERRED)`)
+		_, err := f.within(t, `INSERT INTO `+f.tables+`payments (invoice) VALUES (7)`)
+		if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) {
+			t.Fatalf("error is %v, want a refusal", err)
+		}
+		f.left(t, hookonce.StateFailed, "refused")
+	})
+}
+
+// A handler that hides the failure of its statement leaves Postgres nothing to commit.
+func TestAHiddenFailureIsNotASuccess(t *testing.T) {
+	every(t, postgresConnections(), func(t *testing.T, f fixture) {
+		_, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
+			if _, err := tx.ExecContext(t.Context(), `SELECT 1/0`); err == nil {
+				t.Error("divided by zero")
+			}
+			return nil
+		})
+		if err == nil {
+			t.Fatal("a transaction that had failed was reported as committed")
+		}
+		f.left(t, hookonce.StateFailed, "")
+	})
+}
+
+// A handler that ends the transaction breaks its contract; nobody knows what became of its effect.
+func TestAHandlerThatEndsTheTransactionIsAnUnknownOutcome(t *testing.T) {
+	for name, end := range map[string]func(*sql.Tx) error{"commit": (*sql.Tx).Commit, "rollback": (*sql.Tx).Rollback} {
+		t.Run(name, func(t *testing.T) {
+			every(t, connections(), func(t *testing.T, f fixture) {
+				_, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error { return end(tx) })
+				if !errors.Is(err, hookonce.ErrUnknownOutcome) {
+					t.Fatalf("error is %v, want ErrUnknownOutcome", err)
+				}
+				f.left(t, map[string]hookonce.State{"commit": hookonce.StateDone, "rollback": hookonce.StateFailed}[name], "")
+			})
+		})
+	}
+}
+
+// When the trace can not be written the caller hears of it, and of the handler's error as well.
+func TestALostTraceIsReported(t *testing.T) {
+	lose := map[string]string{
+		"modernc": `CREATE TRIGGER lose BEFORE INSERT ON hookonce_claims WHEN new.state = 'failed' BEGIN SELECT RAISE(ABORT, 'lost'); END`,
+		"pgx":     `ALTER TABLE "case_1".claims ADD CONSTRAINT lose CHECK (state <> 'failed')`,
+	}
+	lose["mattn"], lose["pq"] = lose["modernc"], lose["pgx"]
+	for name, c := range connections() {
+		every(t, map[string]connection{name: c}, func(t *testing.T, f fixture) {
+			exec(t, f.db, lose[name])
+			_, err := f.Within(t.Context(), request, func(*sql.Tx, hookonce.Claim) error { return errDeclined })
+			if !errors.Is(err, hookonce.ErrTraceLost) || !errors.Is(err, errDeclined) {
+				t.Fatalf("error is %v, want ErrTraceLost and the handler's error", err)
+			}
+			if _, err := f.Lookup(t.Context(), request.Ref); !errors.Is(err, hookonce.ErrNotFound) {
+				t.Fatalf("Lookup: %v, want ErrNotFound", err)
+			}
+		})
+	}
+}
