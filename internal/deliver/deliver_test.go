@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/deliver"
@@ -136,6 +137,35 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 	if open := r.model.Deliveries(); len(open) != 0 {
 		t.Errorf("still open: %+v", open)
+	}
+}
+
+// A kept connection that its server closes costs no attempt: the transport sends the request again,
+// and the destination can tell by the key.
+func TestClosedConnectionIsNotAFailedAttempt(t *testing.T) {
+	type request struct{ key, attempt string }
+	requests := make(chan request, 8)
+	var n atomic.Int32
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests <- request{r.Header.Get("Idempotency-Key"), r.Header.Get("Hookonce-Attempt")}
+		if n.Add(1) == 2 {
+			hijacked(t, "", false)(w, r)
+		}
+	}))
+	defer app.Close()
+	r := newRig(t, deliver.Destination{URL: app.URL}, func(o *deliver.Options) { o.Concurrency = 1 })
+	r.accept(t, entry("a"))
+	r.attempts(t, 1)
+	r.accept(t, entry("b"))
+	for i, o := range r.attempts(t, 2) {
+		if o.State != journal.Done {
+			t.Errorf("outcome %d: %+v", i, o)
+		}
+	}
+	for i, want := range []request{{"billing:a", "1"}, {"billing:b", "1"}, {"billing:b", "1"}} {
+		if got := <-requests; got != want {
+			t.Errorf("request %d was %+v, want %+v", i+1, got, want)
+		}
 	}
 }
 

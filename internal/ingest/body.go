@@ -31,6 +31,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.
 	return body, bodyError(err)
 }
 
+// readUpTo reads a body that the server frames: one that is shorter than announced is its error.
 func readUpTo(r io.Reader, announced, limit int64) ([]byte, error) {
 	if announced >= 0 && announced <= trustedLength {
 		body := make([]byte, announced)
@@ -39,15 +40,10 @@ func readUpTo(r io.Reader, announced, limit int64) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	n, err := b.ReadFrom(io.LimitReader(r, limit+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case n > limit:
-		return nil, errTooLarge
-	case announced >= 0 && n < announced:
-		return nil, io.ErrUnexpectedEOF
+	if err == nil && n > limit {
+		err = errTooLarge
 	}
-	return b.Bytes(), nil
+	return b.Bytes(), err
 }
 
 // bodyError says whose fault it is that a body could not be read. It is always the sender's: our own

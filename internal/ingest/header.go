@@ -82,4 +82,4 @@ func named(connection []string, name string) bool {
 }
 
 // oneLine reports whether a value can be written as one line. Servers refuse others already.
-func oneLine(value string) bool { return strings.IndexAny(value, "\r\n\x00") < 0 }
+func oneLine(value string) bool { return !strings.ContainsAny(value, "\r\n\x00") }

@@ -62,12 +62,14 @@ func length(body string) string { return fmt.Sprintf("Content-Length: %d\r\n", l
 func TestBadInput(t *testing.T) {
 	const event, limit = `{"id":"a"}`, 100
 	huge := strings.Repeat("x", limit+1)
+	orders := strings.NewReplacer("/in/billing", "/in/orders") // which has the default limit
 	for _, c := range []struct {
 		name, request string
 		status        int
 		reason        string
 	}{
 		{"truncated", raw(event, "Content-Length: 50\r\n", event), 400, "truncated"},
+		{"truncated, and large", orders.Replace(raw(event, "Content-Length: 200000\r\n", event)), 400, "truncated"},
 		{"nothing of the body came", raw(event, "Content-Length: 50\r\n", ""), 400, "truncated"},
 		{"chunk cut off", raw(event, "Transfer-Encoding: chunked\r\n", "a\r\n{\"id\""), 400, "truncated"},
 		{"chunk of no number", raw(event, "Transfer-Encoding: chunked\r\n", "zz\r\n{}\r\n0\r\n\r\n"), 400, "truncated"},
