@@ -67,7 +67,7 @@ func BenchmarkWithin(b *testing.B) {
 			return err
 		}},
 	}
-	for round := range 3 {
+	for round := range 7 {
 		for _, k := range kinds {
 			b.Run(fmt.Sprintf("%s/round %d", k.name, round+1), func(b *testing.B) {
 				b.SetParallelism(8)

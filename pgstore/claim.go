@@ -112,15 +112,21 @@ func (q claimQuery) scan(row pgx.Row) (hookonce.Claim, error) {
 	}
 	c := r.claim(q.req.Ref)
 	c.Conflict = differ(before, q.req.Digest)
-	switch {
-	case won:
-		c.Verdict = hookonce.Won
-	case c.State == hookonce.StateDone:
-		c.Verdict = hookonce.Duplicate
-	case c.State == hookonce.StateProcessing && !hookonce.Claimable(c.State, c.Lease, q.now):
-		c.Verdict = hookonce.Busy
-	default:
-		c.Verdict = raced
+	c.Verdict = hookonce.Won
+	if !won {
+		c.Verdict = verdict(c, q.now)
 	}
 	return c, nil
+}
+
+// verdict is what a request that did not win is told about the stored claim. The verdict is raced
+// when the claim could be had after all.
+func verdict(c hookonce.Claim, now time.Time) hookonce.Verdict {
+	switch {
+	case c.State == hookonce.StateDone:
+		return hookonce.Duplicate
+	case c.State == hookonce.StateProcessing && !hookonce.Claimable(c.State, c.Lease, now):
+		return hookonce.Busy
+	}
+	return raced
 }

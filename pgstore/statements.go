@@ -3,11 +3,12 @@ package pgstore
 import "strings"
 
 // statements are the texts of what the store asks, with the name of the table filled in.
-type statements struct{ claim, trace, change, lookup, purge string }
+type statements struct{ fresh, claim, trace, change, lookup, purge string }
 
 func newStatements(table string) statements {
 	fill := strings.NewReplacer("{claims}", table, "{columns}", columns).Replace
 	return statements{
+		fresh:  fill(freshSQL),
 		claim:  fill(claimSQL),
 		trace:  fill(traceSQL),
 		change: fill(changeSQL),
@@ -19,6 +20,20 @@ func newStatements(table string) statements {
 // columns are what record reads, in its order.
 const columns = `state, token, lease_until, event_type, digest, first_seen, updated_at, last_error`
 
+// freshSQL claims a key that was never seen, which nearly every event has, for little more than a bare
+// insert costs. It waits for a transaction that holds the key, returns one row if it won, and none,
+// having written nothing, if there is a claim.
+//
+// The wait is bounded by lock_timeout. What that was before is kept in a setting of ours, and put
+// back by the row that is returned, so that the bound governs none of the handler's own statements.
+const freshSQL = `
+INSERT INTO {claims} (source, key, state, token, event_type, digest, first_seen, updated_at)
+SELECT $1::text, $2::text, 'done', 1, $3::text, $4::bytea, $5::timestamptz, $5::timestamptz
+FROM (SELECT set_config('hookonce.lock_timeout', current_setting('lock_timeout'), true),
+	set_config('lock_timeout', $6::text, true) OFFSET 0) AS bounded
+ON CONFLICT (source, key) DO NOTHING
+RETURNING set_config('lock_timeout', current_setting('hookonce.lock_timeout'), true)`
+
 // claimSQL decides who owns the key, and always returns one row.
 //
 // "seen" is the claim before. Only if there is none, or a claimable one, is an insert tried, so a
@@ -27,9 +42,8 @@ const columns = `state, token, lease_until, event_type, digest, first_seen, upda
 // way unless the claim is still the one that was seen, which the token tells. When it gave way
 // although the key had looked free, the caller asks again.
 //
-// The wait is bounded by lock_timeout, which is put back by the same statement, so that it governs
-// none of the caller's own statements. Each step reads the output of the one before, which fixes
-// their order; $8 null leaves the setting alone.
+// The wait is bounded by lock_timeout, which the same statement puts back. Each step reads the output
+// of the one before, which fixes their order; $8 null leaves the setting alone.
 const claimSQL = `
 WITH setting AS MATERIALIZED (SELECT current_setting('lock_timeout') AS before),
 bounded AS MATERIALIZED (SELECT before, set_config('lock_timeout', coalesce($8::text, before), true) FROM setting),

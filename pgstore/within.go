@@ -18,80 +18,34 @@ const cleanupTimeout = 5 * time.Second
 // and lock_timeout is the caller's own while fn runs. When the commit's outcome is unknown a trace is
 // left as well, unless it finds the work done.
 func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(tx pgx.Tx, c hookonce.Claim) error) (hookonce.Claim, error) {
-	tx, c, err := s.begin(ctx, req)
-	if err != nil || tx == nil {
+	w, c, err := s.begin(ctx, req)
+	if err != nil || w == nil {
 		return c, err
 	}
-	if err := s.attempt(ctx, tx, c, fn); err != nil {
+	if err := s.attempt(ctx, w, c, fn); err != nil {
 		return hookonce.Claim{}, fmt.Errorf("pgstore: %s: attempt %d: %w", c.Ref, c.Token, err)
 	}
 	return c, nil
 }
 
-// begin starts the transaction and claims. Without an error, the transaction is nil when there is no
-// work to do.
-func (s *Store) begin(ctx context.Context, req hookonce.ClaimRequest) (tx pgx.Tx, c hookonce.Claim, err error) {
-	if err := req.Validate(); err != nil {
-		return nil, hookonce.Claim{}, err
-	}
-	if req.Key == "" {
-		if tx, err = s.pool.Begin(ctx); err != nil {
-			return nil, hookonce.Claim{}, fmt.Errorf("pgstore: begin: %w", err)
-		}
-		return tx, hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Unkeyed}, nil
-	}
-	c, err = s.contend(req.Ref, func(limit lockTimeout) (c hookonce.Claim, err error) {
-		tx, c, err = s.beginClaim(ctx, req, limit)
-		return c, err
-	})
-	return tx, c, err
-}
-
-// beginClaim sends BEGIN and the claim together and keeps the transaction open only if it won.
-func (s *Store) beginClaim(ctx context.Context, req hookonce.ClaimRequest, limit lockTimeout) (pgx.Tx, hookonce.Claim, error) {
-	q := s.claimQuery(req, hookonce.StateDone, limit)
-	var c hookonce.Claim
-	var b pgx.Batch
-	b.BeginTx(pgx.TxOptions{})
-	b.Queue(s.sql.claim, q.args...).QueryRow(func(row pgx.Row) (err error) {
-		c, err = q.scan(row)
-		return err
-	})
-	results := s.pool.SendBatch(ctx, &b)
-	err := results.Close()
-	if err == nil && c.Verdict == hookonce.Won {
-		return results.Tx(), c, nil
-	}
-	s.rollback(ctx, results.Tx())
-	return nil, c, err
-}
-
-// rollback ends tx and returns its connection to the pool, or closes it if the rollback fails: the
-// server then rolls back by itself.
-func (s *Store) rollback(ctx context.Context, tx pgx.Tx) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-	defer cancel()
-	_ = tx.Rollback(ctx)
-}
-
 // attempt runs fn and commits, or rolls back and leaves a trace.
-func (s *Store) attempt(ctx context.Context, tx pgx.Tx, c hookonce.Claim, fn func(pgx.Tx, hookonce.Claim) error) (err error) {
+func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(pgx.Tx, hookonce.Claim) error) (err error) {
 	err = errors.New("the handler ended its goroutine")
 	defer func() {
 		p := recover()
 		if p != nil {
 			err = fmt.Errorf("the handler panicked: %v", p)
 		}
+		w.end(ctx)
 		if err != nil {
-			s.rollback(ctx, tx)
 			err = s.trace(ctx, c, err)
 		}
 		if p != nil {
 			panic(p)
 		}
 	}()
-	if err = fn(handlerTx{tx}, c); err == nil {
-		err = commit(ctx, tx)
+	if err = fn(handlerTx{w.tx}, c); err == nil {
+		err = commit(ctx, w.tx)
 	}
 	return err
 }

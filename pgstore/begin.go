@@ -1,0 +1,138 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// work is a transaction that holds a claim, with its connection.
+type work struct {
+	conn *pgxpool.Conn
+	tx   pgx.Tx
+}
+
+// end rolls back unless the transaction has ended, and returns the connection to the pool.
+func (w *work) end(ctx context.Context) {
+	rollback(ctx, w.tx)
+	w.conn.Release()
+}
+
+// rollback ends tx unless it has ended. If it fails the connection is closed, and the server rolls
+// back by itself.
+func rollback(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	_ = tx.Rollback(ctx)
+}
+
+// begin starts the transaction and claims. Without an error, the work is nil when there is none.
+func (s *Store) begin(ctx context.Context, req hookonce.ClaimRequest) (*work, hookonce.Claim, error) {
+	if err := req.Validate(); err != nil {
+		return nil, hookonce.Claim{}, err
+	}
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, hookonce.Claim{}, wrap("claim", req.Ref, err)
+	}
+	w := &work{conn: conn}
+	c := hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Unkeyed}
+	if req.Key != "" {
+		c, err = s.beginClaimed(ctx, w, req)
+	} else if w.tx, err = conn.Begin(ctx); err != nil {
+		err = fmt.Errorf("pgstore: begin: %w", err)
+	}
+	if err == nil && w.tx != nil {
+		return w, c, nil
+	}
+	conn.Release()
+	return nil, c, err
+}
+
+// beginClaimed sets w.tx if it won. It first takes the key for one that was never seen.
+func (s *Store) beginClaimed(ctx context.Context, w *work, req hookonce.ClaimRequest) (hookonce.Claim, error) {
+	try := s.beginFresh
+	return s.contend(req.Ref, func(limit lockTimeout) (hookonce.Claim, error) {
+		c, err := try(ctx, w, req, limit)
+		try = s.beginAny
+		return c, err
+	})
+}
+
+// beginFresh sends BEGIN and the claim of a fresh key in one round trip. The verdict about a key that
+// is not fresh is read in a second one, outside the transaction; it is raced when the claim can be
+// taken over.
+func (s *Store) beginFresh(ctx context.Context, w *work, req hookonce.ClaimRequest, limit lockTimeout) (hookonce.Claim, error) {
+	now := s.now()
+	c := hookonce.Claim{
+		Ref: req.Ref, Verdict: hookonce.Won, State: hookonce.StateDone, Token: 1, Type: storable(req.Type),
+		Digest: known(req.Digest), FirstSeen: now, UpdatedAt: now,
+	}
+	var inserted bool
+	err := w.begin(ctx, func(b *pgx.Batch) {
+		b.Queue(s.sql.fresh, c.Source, c.Key, c.Type, c.Digest, now, (*string)(limit)).Exec(func(tag pgconn.CommandTag) error {
+			inserted = tag.RowsAffected() == 1
+			return nil
+		})
+	})
+	if err != nil || inserted {
+		return c, err
+	}
+	return s.endAndLook(ctx, w, req, now)
+}
+
+// beginAny sends BEGIN and the claim of a key in whatever state in one round trip.
+func (s *Store) beginAny(ctx context.Context, w *work, req hookonce.ClaimRequest, limit lockTimeout) (c hookonce.Claim, err error) {
+	q := s.claimQuery(req, hookonce.StateDone, limit)
+	err = w.begin(ctx, func(b *pgx.Batch) {
+		b.Queue(s.sql.claim, q.args...).QueryRow(func(row pgx.Row) (err error) {
+			c, err = q.scan(row)
+			return err
+		})
+	})
+	if err == nil && c.Verdict != hookonce.Won {
+		rollback(ctx, w.tx)
+		w.tx = nil
+	}
+	return c, err
+}
+
+// begin starts the transaction with what queue adds to BEGIN. After an error there is none.
+func (w *work) begin(ctx context.Context, queue func(*pgx.Batch)) error {
+	var b pgx.Batch
+	b.BeginTx(pgx.TxOptions{})
+	queue(&b)
+	results := w.conn.SendBatch(ctx, &b)
+	if err := results.Close(); err != nil {
+		rollback(ctx, results.Tx())
+		return err
+	}
+	w.tx = results.Tx()
+	return nil
+}
+
+// endAndLook ends the transaction, which has written nothing, and returns the stored claim with the
+// verdict about it, all in one round trip.
+func (s *Store) endAndLook(ctx context.Context, w *work, req hookonce.ClaimRequest, now time.Time) (c hookonce.Claim, err error) {
+	w.tx = nil
+	var b pgx.Batch
+	b.Queue("rollback")
+	b.Queue(s.sql.lookup, req.Source, req.Key).Query(func(rows pgx.Rows) error {
+		var r record
+		if !rows.Next() {
+			return nil // purged since: raced
+		}
+		if err := rows.Scan(r.fields()...); err != nil {
+			return err
+		}
+		c = r.claim(req.Ref)
+		c.Verdict, c.Conflict = verdict(c, now), differ(c.Digest, req.Digest)
+		return nil
+	})
+	return c, w.conn.SendBatch(ctx, &b).Close()
+}
