@@ -55,6 +55,46 @@ func TestBacklog_heldIsBounded(t *testing.T) {
 	})
 }
 
+// HeldBytes bounds the same by weight; what weighs more than all of it is taken alone.
+func TestBacklog_heldBytesAreBounded(t *testing.T) {
+	run(t, journal.Options{HeldBytes: 10_000, MaxBatch: 4}, func(t *testing.T, r *rig) {
+		heavy := func(i, weight int) *journal.Entry {
+			e := entry(key(i))
+			e.Body = make([]byte, weight)
+			return e
+		}
+		for i := range 20 {
+			r.want(r.accept(heavy(i, 3000)), journal.Accepted)
+		}
+		r.want(r.accept(heavy(20, 50_000)), journal.Accepted)
+		for left := 21; left > 0; left-- {
+			sleep(time.Minute)
+			stats, err := r.Stats(t.Context())
+			// Three fit, and one batch may go beyond the bound.
+			if n := stats.Open[journal.Processing]; err != nil || n > 3+4 || n < min(3, int64(left)-1) {
+				t.Fatalf("%d deliveries are held with %d left, error %v", n, left, err)
+			}
+			r.finish(r.receive(), journal.Done, time.Time{})
+		}
+	})
+}
+
+// A retry that comes due while there is no room is taken when there is.
+func TestBacklog_retryFindsNoRoom(t *testing.T) {
+	run(t, journal.Options{MaxHeld: 1, Poll: time.Hour, Lease: 10 * time.Hour}, func(t *testing.T, r *rig) {
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		r.finish(r.receive(), journal.Failed, time.Now().Add(time.Second))
+		r.want(r.accept(entry("evt_2")), journal.Accepted)
+		w := r.receive()
+		sleep(time.Minute)
+		r.idle()
+		r.finish(w, journal.Done, time.Time{})
+		if w := r.receive(); w.Key != "evt_1" {
+			t.Errorf("got %+v", w)
+		}
+	})
+}
+
 // While older work waits in the store, fresh work leaves half of the room to it: under a steady
 // overload both go on.
 func TestBacklog_isNotStarved(t *testing.T) {
@@ -128,6 +168,7 @@ func TestJanitor_purges(t *testing.T) {
 	}{
 		"short":    {&journal.Retention{IDs: hour / 2, Bodies: hour / 4}, 1},
 		"for ever": {&journal.Retention{}, 1201},
+		"ids only": {&journal.Retention{Bodies: hour / 4}, 1201},
 		"default":  {nil, 1201},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,6 +59,9 @@ func TestClose_finishesTheQueue(t *testing.T) {
 			t.Error(err)
 		}
 		r.wantHandedBack(2)
+		if d := r.store.Deliveries()[1]; d.Token != 0 {
+			t.Errorf("leased while closing: %+v", d)
+		}
 	})
 }
 
@@ -147,7 +150,11 @@ func TestClose_storeHangs(t *testing.T) {
 				hung := r.goAccept(entry("evt_2"))
 				r.finish(w, journal.Done, time.Time{})
 				sleep(2 * time.Minute)
+				began := time.Now()
 				_ = <-r.goClose(5 * time.Second)
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("Close took %v", took)
+				}
 				if a := <-hung; op == journaltest.OpAccept && !errors.Is(a.err, journal.ErrUnavailable) {
 					t.Errorf("got %+v, want ErrUnavailable", a)
 				}

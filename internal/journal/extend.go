@@ -49,18 +49,13 @@ func (j *Journal) extend() bool {
 		}
 		for i, h := range batch {
 			if j.held.extended(h, still[i], lease) {
-				j.warnLost(h)
+				j.metrics.lost.Inc()
+				j.opt.Logger.Warn("journal: a lease was lost; the delivery may be attempted twice",
+					"event", h.EventID, "destination", h.Destination, "token", h.Token)
 			}
 		}
 	}
 	return true
-}
-
-// warnLost tells that somebody else has a delivery that was ours.
-func (j *Journal) warnLost(h Held) {
-	j.metrics.lost.Inc()
-	j.opt.Logger.Warn("journal: a lease was lost; the delivery may be attempted twice",
-		"event", h.EventID, "destination", h.Destination, "token", h.Token)
 }
 
 // aging yields in batches what is held with a lease that ends by the given time.

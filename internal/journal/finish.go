@@ -3,67 +3,34 @@ package journal
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
-
-	"github.com/hookonce/hookonce"
 )
 
 // Finish reports what became of a piece of work. Every work received from [Journal.Work] must be
 // finished exactly once; one that was not begun, or whose lease is not current any more, with Pending.
 //
 // Finish never blocks and loses nothing: the outcome is recorded together with others, and again
-// until the store took it or the token turned out not to be current. The error's text is cut to
-// [hookonce.MaxErrorLen] and made storable. Safe for concurrent use.
+// until the store took it or the token turned out not to be current. Safe for concurrent use.
 func (j *Journal) Finish(o Outcome) {
-	o.Error = storable(o.Error)
-	switch j.held.finish(o) {
-	case finishLost:
-		j.metrics.stale.Inc()
-	case finishUnknown:
+	if !j.held.finish(o) {
 		j.metrics.stale.Inc()
 		j.opt.Logger.Warn("journal: an outcome for work that is not held was ignored",
 			"event", o.EventID, "destination", o.Destination, "token", o.Token, "state", o.State)
 	}
 }
 
-// storable makes text fit every store: valid UTF-8 without NUL, at most hookonce.MaxErrorLen bytes.
-func storable(text string) string {
-	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-	if len(text) <= hookonce.MaxErrorLen {
-		return text
-	}
-	cut := hookonce.MaxErrorLen
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut]
-}
-
-type finishStatus int
-
-const (
-	finishQueued  finishStatus = iota
-	finishLost                 // the lease was lost before
-	finishUnknown              // never held, or finished before
-)
-
-// finish queues the outcome of a held delivery for recording.
-func (h *holds) finish(o Outcome) finishStatus {
+// finish queues the outcome of a held delivery for recording. It reports false when the delivery was
+// never held or is finished.
+func (h *holds) finish(o Outcome) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	it := h.items[o.Held]
-	switch {
-	case it == nil || it.Held != o.Held || it.hasOutcome():
-		return finishUnknown
-	case it.lost:
-		h.drop(it)
-		return finishLost
+	if it == nil || it.Held != o.Held || it.hasOutcome() {
+		return false
 	}
 	it.outcome = o
 	h.queue(it)
-	return finishQueued
+	return true
 }
 
 // queue appends reported items and wakes the finisher. The caller holds the mutex.
@@ -105,8 +72,9 @@ func (h *holds) putBack(items []*item) {
 }
 
 // conclude drops an item whose outcome was answered by the store. It returns the event when all of it
-// is done now, and whether the outcome was stale.
-func (h *holds) conclude(it *item, o Outcome, applied bool) (done *heldEvent, stale bool) {
+// is done now, and whether the outcome came too late. One that failed before and does not apply now
+// may be either late or recorded the first time; it counts for neither.
+func (h *holds) conclude(it *item, o Outcome, applied bool) (done *heldEvent, late bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !applied && it.token != o.Token {
@@ -182,11 +150,12 @@ func (f *finisher) record() bool {
 
 // recorded does what follows from an answered outcome.
 func (f *finisher) recorded(it *item, o Outcome, applied bool) {
-	done, stale := f.held.conclude(it, o, applied)
+	done, late := f.held.conclude(it, o, applied)
 	switch {
-	case stale:
+	case late:
 		f.metrics.stale.Inc()
-		f.warnLost(o.Held)
+		f.opt.Logger.Warn("journal: an outcome came too late, somebody else has the delivery",
+			"event", o.EventID, "destination", o.Destination, "token", o.Token, "state", o.State)
 	case done != nil:
 		f.done.add(done.entry, done.id)
 	case o.State == Failed || o.State == Pending:

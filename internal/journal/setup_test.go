@@ -1,8 +1,11 @@
 package journal_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,17 +24,14 @@ type rig struct {
 	t     *testing.T
 	store *journaltest.Memory
 	fault *journaltest.Faulty
+	log   *bytes.Buffer // what the journal logs; read it while the journal is at rest
 }
 
 // run runs test in a bubble with a journal of its own, which is closed at the end unless test did so.
 func run(t *testing.T, opt journal.Options, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		opt.IDs = journal.NewIDs(0, 0)
-		store := journaltest.NewMemory()
-		fault := journaltest.NewFaulty(store)
-		r := &rig{open(t, fault, opt), t, store, fault}
-		synctest.Wait() // the first look for work is over
+		r := start(t, journaltest.NewMemory(), 0, opt)
 		test(t, r)
 	})
 }
@@ -53,10 +53,27 @@ func open(t testing.TB, store journal.Store, opt journal.Options) *journal.Journ
 
 // another starts a second journal on the same store: another process.
 func (r *rig) another(opt journal.Options) *rig {
+	return start(r.t, r.store, 1, opt)
+}
+
+// start starts a journal with its own faults and log on store.
+func start(t *testing.T, store *journaltest.Memory, writer int, opt journal.Options) *rig {
+	t.Helper()
+	r := &rig{t: t, store: store, fault: journaltest.NewFaulty(store), log: new(bytes.Buffer)}
+	opt.IDs = journal.NewIDs(writer, 0)
+	opt.Logger = slog.New(slog.NewTextHandler(r.log, nil))
+	r.Journal = open(t, r.fault, opt)
+	synctest.Wait() // the first look for work is over
+	return r
+}
+
+// wantLog fails the test unless the log has a text so many times.
+func (r *rig) wantLog(n int, text string) {
 	r.t.Helper()
-	opt.IDs = journal.NewIDs(1, 0)
-	fault := journaltest.NewFaulty(r.store)
-	return &rig{open(r.t, fault, opt), r.t, r.store, fault}
+	synctest.Wait()
+	if got := strings.Count(r.log.String(), text); got != n {
+		r.t.Errorf("%d times %q in the log, want %d:\n%s", got, text, n, r.log)
+	}
 }
 
 // entry returns an entry for the key, with one destination.
