@@ -1,0 +1,171 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// Pages rot first in their commands: whatever a page tells people to type must exist.
+
+var (
+	fence  = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
+	makeOf = regexp.MustCompile(`(?m)^([a-z]+):`)
+)
+
+func TestPagesTypeCommandsThatExist(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := map[string]bool{}
+	for _, m := range makeOf.FindAllSubmatch(makefile, -1) {
+		targets[string(m[1])] = true
+	}
+	commands := 0
+	for page, text := range pages(t) {
+		for _, block := range fence.FindAllStringSubmatch(text, -1) {
+			if block[1] != "sh" {
+				continue
+			}
+			for line := range strings.Lines(strings.ReplaceAll(block[2], "\\\n", " ")) {
+				line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
+				words := shellWords(strings.TrimSpace(line))
+				switch {
+				case len(words) >= 2 && words[0] == "make" && !targets[words[1]]:
+					t.Errorf("%s: %q: the Makefile has no such target", page, line)
+				case len(words) >= 3 && words[0] == "go" && words[2] == "./cmd/hookonce":
+					checkCommand(t, page, line, words[3:])
+					commands++
+				case len(words) >= 1 && words[0] == "hookonce":
+					checkCommand(t, page, line, words[1:])
+					commands++
+				}
+			}
+		}
+	}
+	if commands < 5 {
+		t.Errorf("found only %d commands in the pages; is the pattern still right?", commands)
+	}
+}
+
+// checkCommand parses a command line without running it.
+func checkCommand(t *testing.T, page, line string, args []string) {
+	t.Helper()
+	root := newRootCommand(&world{args: []string{"hookonce"}, out: io.Discard, err: io.Discard})
+	var reached *cobra.Command
+	for _, c := range descendants(root) {
+		c.PersistentPreRunE = nil
+		c.RunE = func(c *cobra.Command, _ []string) error { reached = c; return nil }
+	}
+	root.SetArgs(args)
+	if err := root.Execute(); err != nil {
+		t.Errorf("%s: %q: %v", page, line, err)
+	} else if reached == root && len(args) > 0 {
+		t.Errorf("%s: %q: no such command", page, line)
+	}
+}
+
+func descendants(c *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{c}
+	for _, sub := range c.Commands() {
+		all = append(all, descendants(sub)...)
+	}
+	return all
+}
+
+func TestPagesShowGoThatParses(t *testing.T) {
+	for page, text := range pages(t) {
+		for _, block := range fence.FindAllStringSubmatch(text, -1) {
+			if block[1] != "go" {
+				continue
+			}
+			source := "package p\nfunc _() error {\n" + block[2] + "\nreturn nil\n}"
+			if strings.HasPrefix(block[2], "package ") {
+				source = block[2]
+			}
+			if _, err := parser.ParseFile(token.NewFileSet(), page, source, 0); err != nil {
+				t.Errorf("%s: %v\n%s", page, err, block[2])
+			}
+		}
+	}
+}
+
+func TestPagesShowConfigurationsThatLoad(t *testing.T) {
+	for page, text := range pages(t) {
+		for _, block := range fence.FindAllStringSubmatch(text, -1) {
+			if block[1] != "yaml" {
+				continue
+			}
+			file := filepath.Join(t.TempDir(), "hookonce.yaml")
+			if err := os.WriteFile(file, []byte(block[2]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w := &world{
+				args:    []string{"hookonce", "config", "check", "--config", file},
+				environ: []string{"STRIPE_WEBHOOK_SECRET=whsec_fake"}, out: io.Discard, err: os.Stderr,
+			}
+			if code := run(w); code != exitOK {
+				t.Errorf("%s: config check of its example exits %d", page, code)
+			}
+		}
+	}
+}
+
+// pages returns the Markdown files of the project by name.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob("../../*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, name := range append(names, docs...) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[strings.TrimPrefix(name, "../../")] = string(text)
+	}
+	if len(all) < 5 {
+		t.Fatalf("found only %d pages", len(all))
+	}
+	return all
+}
+
+// shellWords splits a command line at spaces outside double quotes.
+func shellWords(line string) (words []string) {
+	var word strings.Builder
+	quoted, started := false, false
+	flush := func() {
+		if started {
+			words = append(words, word.String())
+		}
+		word.Reset()
+		started = false
+	}
+	for _, r := range line {
+		switch {
+		case r == '"':
+			quoted, started = !quoted, true
+		case r == ' ' && !quoted:
+			flush()
+		default:
+			word.WriteRune(r)
+			started = true
+		}
+	}
+	flush()
+	return words
+}

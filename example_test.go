@@ -1,0 +1,84 @@
+package hookonce_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/memstore"
+	"github.com/hookonce/hookonce/provider"
+)
+
+func ExampleWebhook() {
+	stripe := provider.Stripe("whsec_fake")
+	store := memstore.New() // in production: pgstore.New(pool) or sqlstore.New(db, sqlstore.SQLite)
+
+	handler := hookonce.Webhook(store, stripe,
+		func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+			tx.OnCommit(func() { fmt.Println("effect of", ev.Type, ev.Key) })
+			return nil // the effect commits with the claim
+		})
+
+	// The provider sends the same event twice.
+	header, body := stripe.Spec().Sample("evt_1", "charge.succeeded", time.Now())
+	for range 2 {
+		r := httptest.NewRequest(http.MethodPost, "/webhooks/stripe", strings.NewReader(string(body)))
+		signed := hookonce.Request{Method: r.Method, Header: header, Body: body, Now: time.Now()}
+		if err := stripe.Sign(&signed); err != nil {
+			panic(err)
+		}
+		r.Header = signed.Header
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		fmt.Println(w.Code, w.Header().Get("Hookonce-Status"))
+	}
+	// Output:
+	// effect of charge.succeeded evt_1
+	// 200 accepted
+	// 200 duplicate
+}
+
+func ExamplePermanent() {
+	err := hookonce.Permanent(fmt.Errorf("order %d was deleted", 7))
+	fmt.Println(hookonce.IsPermanent(err), err)
+	// Output: true order 7 was deleted
+}
+
+func ExampleRetryAfter() {
+	err := hookonce.RetryAfter(30*time.Second, fmt.Errorf("the ledger is locked"))
+	delay, ok := hookonce.RetryDelay(err)
+	fmt.Println(delay, ok)
+	// Output: 30s true
+}
+
+func ExampleStore() {
+	ctx := context.Background()
+	store := memstore.New()
+	job := hookonce.ClaimRequest{
+		Ref:   hookonce.Ref{Source: "nightly", Key: "report-2026-02-03"},
+		Lease: time.Minute, // another worker may take over after it, with a higher token
+	}
+	c, err := store.Claim(ctx, job)
+	if err != nil || c.Verdict != hookonce.Won {
+		return // done already, or another worker is at it
+	}
+	fmt.Println("attempt", c.Token)
+	// ... the work, with c.Token sent along where the other system can fence ...
+	if err := store.Complete(ctx, c); err != nil {
+		fmt.Println(err) // hookonce.ErrStale: somebody took over, and owns the outcome
+	}
+	again, _ := store.Claim(ctx, job)
+	fmt.Println(again.Verdict)
+	// Output:
+	// attempt 1
+	// duplicate
+}
+
+func ExampleJoinKey() {
+	fmt.Println(hookonce.JoinKey("shop", "orders/paid", "42"))
+	// Output: 4:shop11:orders/paid2:42
+}
