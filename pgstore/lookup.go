@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Lookup implements [hookonce.Store].
@@ -31,7 +32,11 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (int, er
 	if limit <= 0 {
 		return 0, nil
 	}
-	tag, err := s.pool.Exec(ctx, s.sql.purge, before, limit)
+	var tag pgconn.CommandTag
+	err := again(func() (err error) {
+		tag, err = s.pool.Exec(ctx, s.sql.purge, before, limit)
+		return err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("pgstore: purge: %w", err)
 	}

@@ -1,0 +1,88 @@
+package pgstore_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/pgstore"
+	"github.com/hookonce/hookonce/storetest"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"golang.org/x/sync/errgroup"
+)
+
+// Under the stricter isolation levels the loser of a race is told so by an error instead of by what
+// it reads.
+func TestRepeatableRead(t *testing.T) {
+	briefly(t)
+	dsn := pgtest.DSN(t)
+	cfg := suite(t, dsn, dsn, "default_transaction_isolation=repeatable%20read")
+	storetest.Run(t, cfg.Lease())
+	storetest.RunConcurrent(t, cfg.Lease())
+	storetest.RunTx(t, cfg)
+	storetest.RunTxConcurrent(t, cfg)
+}
+
+func TestSerializable(t *testing.T) {
+	briefly(t)
+	dsn := pgtest.DSN(t)
+	cfg := suite(t, dsn, dsn, "default_transaction_isolation=serializable")
+	storetest.Run(t, cfg.Lease())
+	storetest.RunConcurrent(t, cfg.Lease())
+	storetest.RunTx(t, cfg)
+}
+
+// Copies at once under SERIALIZABLE: the server may refuse a commit for the sake of another event's,
+// which is a failed attempt that a retry mends. In the end each effect happened once.
+func TestSerializableStorm(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	pool := open(t, dsn, "default_transaction_isolation=serializable&pool_max_conns=8")
+	store := pgstore.New(pool)
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, pool, "CREATE TABLE effects (id text NOT NULL)")
+	const events, copies = 20, 6
+	var g errgroup.Group
+	for range copies {
+		g.Go(func() error {
+			for i := range events {
+				if err := deliver(t, store, fmt.Sprint("evt_", i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	happened, err := counts(t.Context(), pool, "effects")
+	if err != nil || len(happened) != events {
+		t.Errorf("%d events had effects, %v; want %d", len(happened), err, events)
+	}
+	for id, n := range happened {
+		if n != 1 {
+			t.Errorf("%s happened %d times", id, n)
+		}
+	}
+}
+
+// deliver retries like a sender until the event is acknowledged.
+func deliver(t *testing.T, store *pgstore.Store, key string) error {
+	for {
+		c, err := store.Within(t.Context(), request(key), func(tx pgx.Tx, _ hookonce.Claim) error {
+			return effect(t.Context(), tx, key)
+		})
+		var refused *pgconn.PgError
+		if err != nil && (!errors.As(err, &refused) || refused.Code != "40001" || errors.Is(err, hookonce.ErrUnknownOutcome)) {
+			return err
+		}
+		if err == nil && c.Verdict != hookonce.Busy {
+			return nil
+		}
+	}
+}
