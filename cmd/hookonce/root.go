@@ -45,6 +45,7 @@ func helpOrUnknown(c *cobra.Command, args []string) error {
 		return c.Help()
 	}
 	err := fmt.Errorf("unknown command %q", args[0])
+	c.SuggestionsMinimumDistance = 2
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		err = fmt.Errorf("%w; did you mean %q?", err, near[0])
 	}

@@ -17,6 +17,10 @@ import (
 	"github.com/hookonce/hookonce/provider"
 )
 
+// sampleTime is when sample events happened. It is always the same, so that the same id is the same
+// event: another body under that id would be a conflict.
+var sampleTime = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+
 // sending is one event to send.
 type sending struct {
 	provider, secret, id, kind string
@@ -82,7 +86,7 @@ func (s sending) request(ctx context.Context, w *world, url string) (*http.Reque
 		id = fmt.Sprintf("msg_%x", now.UnixNano())
 	}
 	signed := &hookonce.Request{Method: http.MethodPost, URL: url, Now: now}
-	signed.Header, signed.Body = p.Spec().Sample(id, s.kind, now)
+	signed.Header, signed.Body = p.Spec().Sample(id, s.kind, sampleTime)
 	if err := p.Sign(signed); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// patience bounds every wait for something that must happen.
+const patience = 30 * time.Second
+
+// process is a running "hookonce serve": the real program in a process of its own.
+type process struct {
+	cmd         *exec.Cmd
+	addr, admin string // as bound
+	out, log    *transcript
+	ended       chan struct{}
+	err         error // of the process, once it ended
+}
+
+// transcript collects what a process writes.
+type transcript struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (t *transcript) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.Write(p)
+}
+
+func (t *transcript) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.String()
+}
+
+var runningLine = regexp.MustCompile(`msg="gateway: running".* listen=(\S+) admin=(\S+)`)
+
+// launch runs hookonce with the arguments and returns when it serves. dir and env are as in
+// [exec.Cmd].
+func launch(dir string, env []string, args ...string) (*process, error) {
+	path, err := exec.LookPath("hookonce")
+	if err != nil {
+		return nil, err
+	}
+	p := &process{cmd: exec.Command(path, args...), out: new(transcript), log: new(transcript), ended: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout = dir, env, p.out
+	logs, err := p.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	running := make(chan []string, 1)
+	go p.read(logs, running)
+	select {
+	case bound := <-running:
+		p.addr, p.admin = bound[1], bound[2]
+		return p, nil
+	case <-p.ended:
+		return nil, fmt.Errorf("it ended: %w\n%s", p.err, p.log)
+	case <-time.After(patience):
+		return nil, fmt.Errorf("it did not start: %w\n%s", p.end(syscall.SIGKILL), p.log)
+	}
+}
+
+// read collects the log until the process ends, and passes on the addresses that it names.
+func (p *process) read(logs io.Reader, running chan<- []string) {
+	lines := bufio.NewReader(logs)
+	for {
+		line, err := lines.ReadString('\n')
+		io.WriteString(p.log, line)
+		if bound := runningLine.FindStringSubmatch(line); bound != nil {
+			running <- bound
+		}
+		if err != nil {
+			break
+		}
+	}
+	p.err = p.cmd.Wait()
+	close(p.ended)
+}
+
+// signal sends the process a signal.
+func (p *process) signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
+
+// wait returns how the process ended, nil for exit status 0. A process that does not end is killed.
+func (p *process) wait() error {
+	select {
+	case <-p.ended:
+		return p.err
+	case <-time.After(patience):
+		p.cmd.Process.Kill()
+		<-p.ended
+		return fmt.Errorf("it did not end by itself\n%s", p.log)
+	}
+}
+
+// end sends a signal and waits.
+func (p *process) end(s os.Signal) error {
+	if err := p.signal(s); err != nil {
+		return err
+	}
+	return p.wait()
+}

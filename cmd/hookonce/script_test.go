@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/hookonce/hookonce/internal/pgtest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"hookonce": main})
+}
+
+// TestScripts runs the command lines under testdata against the real program. Besides the usual
+// commands of testscript there are:
+//
+//	serve args...     start "hookonce serve args..." and wait until it runs; sets $ADDR and $ADMIN
+//	first-event       run the command that serve printed
+//	stop              send SIGTERM, wait, insist on exit status 0; output in serve.out and serve.log
+//	exits n cmd...    run a command and insist on its exit status
+//
+// Gateways listen on free ports unless a script says otherwise.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata", Setup: freePorts, Cmds: scriptCommands()})
+}
+
+// TestScriptsOnPostgres runs the ones that need a database, each with an empty one at $DSN.
+func TestScriptsOnPostgres(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:  "testdata/postgres",
+		Cmds: scriptCommands(),
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("DSN", pgtest.DSN(env.T().(testing.TB)))
+			return freePorts(env)
+		},
+	})
+}
+
+func freePorts(env *testscript.Env) error {
+	env.Setenv("HOOKONCE_LISTEN", "127.0.0.1:0")
+	env.Setenv("HOOKONCE_ADMIN", "127.0.0.1:0")
+	env.Values[served{}] = new(served)
+	return nil
+}
+
+func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
+	return map[string]func(*testscript.TestScript, bool, []string){
+		"serve":       serveInScript,
+		"stop":        stopInScript,
+		"first-event": firstEvent,
+		"exits":       exits,
+	}
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits status command args...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// served is the process that a script started, under the key of that name in its values.
+type served struct{ *process }
+
+func serveInScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("a gateway that must fail is: ! exec hookonce serve")
+	}
+	p, err := launch(ts.MkAbs("."), scriptEnv(ts), append([]string{"serve"}, args...)...)
+	ts.Check(err)
+	ts.Defer(func() {
+		p.cmd.Process.Kill() // which fails if a stop came before
+		<-p.ended
+	})
+	ts.Value(served{}).(*served).process = p
+	ts.Setenv("ADDR", p.addr)
+	ts.Setenv("ADMIN", p.admin)
+}
+
+func stopInScript(ts *testscript.TestScript, neg bool, args []string) {
+	p := ts.Value(served{}).(*served).process
+	if p == nil || neg || len(args) > 0 {
+		ts.Fatalf("usage: stop, after serve")
+	}
+	ts.Check(p.end(syscall.SIGTERM))
+	ts.Check(os.WriteFile(ts.MkAbs("serve.out"), []byte(p.out.String()), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs("serve.log"), []byte(p.log.String()), 0o600))
+}
+
+// firstEvent runs the command that a development gateway printed, in a shell, as a user does.
+func firstEvent(ts *testscript.TestScript, neg bool, args []string) {
+	p := ts.Value(served{}).(*served).process
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if command := sendLine.FindString(p.out.String()); command != "" {
+			ts.Check(ts.Exec("sh", "-c", command))
+			return
+		}
+	}
+	ts.Fatalf("no command was printed:\n%s", p.out)
+}
+
+var sendLine = regexp.MustCompile(`(?m)^ +\S+ send http.*\n`)
+
+// scriptEnv is the environment of a gateway in a script.
+func scriptEnv(ts *testscript.TestScript) []string {
+	var env []string
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "HOOKONCE_LISTEN", "HOOKONCE_ADMIN", "DSN", "SECRET"} {
+		env = append(env, name+"="+ts.Getenv(name))
+	}
+	return env
+}
