@@ -40,7 +40,7 @@ var rules = []rule{
 }
 
 // testOnly packages serve tests; production code must not carry them.
-var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/pgtest"}
+var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/pgtest", "internal/bench"}
 
 func TestImportRules(t *testing.T) {
 	packages := listPackages(t)

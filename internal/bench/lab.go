@@ -1,0 +1,263 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/pgtest"
+)
+
+// lab has the databases and what was measured so far.
+type lab struct {
+	settings
+	dir     string
+	cluster *pgtest.Cluster   // nil if no row needs it
+	stores  map[string]string // by row
+	samples map[string][]sample
+}
+
+// sample is what one round measured of one row.
+type sample struct {
+	Rate      float64       `json:"per_second"`
+	P50       time.Duration `json:"p50_ns,omitempty"`
+	P99       time.Duration `json:"p99_ns,omitempty"`
+	HalfRate  float64       `json:"half_load_per_second,omitempty"`
+	HalfP50   time.Duration `json:"half_load_p50_ns,omitempty"`
+	HalfP99   time.Duration `json:"half_load_p99_ns,omitempty"`
+	Generator time.Duration `json:"generator_cpu_ns,omitempty"` // for each request
+	Server    time.Duration `json:"server_cpu_ns"`              // for each request; without the database's server
+	Idle      int64         `json:"idle_rss_bytes,omitempty"`
+	Loaded    int64         `json:"loaded_rss_bytes,omitempty"`
+	Start     time.Duration `json:"start_ns,omitempty"` // of the process, on the database of the rounds before
+}
+
+func openLab(s settings, chosen []row) (*lab, error) {
+	dir, err := os.MkdirTemp(s.dir, "hookonce-bench-")
+	if err != nil {
+		return nil, err
+	}
+	l := &lab{settings: s, dir: dir, stores: map[string]string{}, samples: map[string][]sample{}}
+	for _, r := range chosen {
+		if l.stores[r.id], err = l.database(r); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+	return l, nil
+}
+
+// database gives the row an empty database that it keeps over all rounds.
+func (l *lab) database(r row) (string, error) {
+	switch r.store {
+	case "sqlite":
+		return "sqlite:" + filepath.Join(l.dir, r.id+".db"), nil
+	case "postgres":
+		if err := l.startPostgres(); err != nil {
+			return "", err
+		}
+		return l.cluster.CreateDatabase()
+	}
+	return "", nil
+}
+
+// startPostgres starts a server with the settings that a production server has at the least.
+func (l *lab) startPostgres() (err error) {
+	if l.cluster != nil {
+		return nil
+	}
+	l.cluster, err = pgtest.Open(pgtest.Options{Fsync: true, Settings: []string{
+		"shared_buffers = 512MB", "max_wal_size = 4GB", "wal_compression = off", "autovacuum_naptime = 1min",
+	}})
+	return err
+}
+
+// Close stops the server and removes the databases.
+func (l *lab) Close() error {
+	var err error
+	if l.cluster != nil {
+		err = l.cluster.Close()
+	}
+	return errors.Join(err, os.RemoveAll(l.dir))
+}
+
+// measure runs one row once.
+func (l *lab) measure(ctx context.Context, r row, round int) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	var s sample
+	var err error
+	switch r.load {
+	case noRequests:
+		s, err = l.floor(r, round)
+	case endToEnd:
+		s, err = l.delivered(ctx, r, round)
+	default:
+		s, err = l.served(r, round)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "round %d  %-2s %8.0f/s  p99 %v\n", round+1, r.id, s.Rate, s.P99.Round(10*time.Microsecond))
+	l.samples[r.id] = append(l.samples[r.id], s)
+	return nil
+}
+
+func (l *lab) floor(r row, round int) (sample, error) {
+	var res floorResult
+	cpu, err := playPart(r.kind, floorOrder{Store: l.stores[r.id], Warmup: l.warmup, Duration: l.duration, Seed: seedOf(round, 0)}, &res)
+	if err != nil {
+		return sample{}, err
+	}
+	return sample{Rate: float64(res.Events) / res.Seconds, Server: cpu / time.Duration(max(res.Total, 1))}, nil
+}
+
+// seedOf gives every load of a row ids of its own; nearby seeds belong to one load.
+func seedOf(round, load int) uint64 { return uint64(round)<<16 | uint64(load)<<8 }
+
+// order is the load at full speed.
+func (l *lab) order(url string, round int) loadOrder {
+	return loadOrder{
+		URL: url, Conns: l.conns, Warmup: l.warmup, Duration: l.duration, Seed: seedOf(round, 0),
+		Events: int(30_000 * (l.warmup + l.duration).Seconds()),
+	}
+}
+
+// settle is how long a server is left alone before its idle memory is read.
+const settle = 300 * time.Millisecond
+
+// served measures how many requests a server answers, and how fast at half of that.
+func (l *lab) served(r row, round int) (s sample, err error) {
+	p, err := startProcess(r.kind, serverOrder{Store: l.stores[r.id]})
+	if err != nil {
+		return s, err
+	}
+	s.Start = p.started
+	if r.ours {
+		time.Sleep(settle)
+		if s.Idle, _, err = p.memory(); err != nil {
+			return s, err
+		}
+	}
+	order := l.order(p.address, round)
+	if r.load == storm1000 {
+		order.Seed, order.Events, order.Cycle = 0, 1000, true
+	}
+	total, err := l.load(&s, order)
+	if err != nil {
+		return s, err
+	}
+	if r.half {
+		n, err := l.loadHalf(&s, order)
+		if err != nil {
+			return s, err
+		}
+		total += n
+	}
+	return s, l.end(p, &s, total)
+}
+
+// load runs the generator at full speed.
+func (l *lab) load(s *sample, o loadOrder) (total uint64, err error) {
+	res, err := generate(o)
+	if err != nil {
+		return 0, err
+	}
+	s.Rate, s.P50, s.P99, s.Generator = res.rate(), res.Latency.P50, res.Latency.P99, res.cost()
+	return res.Total, nil
+}
+
+// loadHalf runs the generator at half of the rate that was reached.
+func (l *lab) loadHalf(s *sample, o loadOrder) (total uint64, err error) {
+	o.Rate = s.Rate / 2
+	o.Seed |= seedOf(0, 1)
+	res, err := generate(o)
+	if err != nil {
+		return 0, err
+	}
+	s.HalfRate, s.HalfP50, s.HalfP99 = res.rate(), res.Latency.P50, res.Latency.P99
+	return res.Total, nil
+}
+
+// generate runs the generator. An answer other than 200 makes the figures worthless.
+func generate(o loadOrder) (loadResult, error) {
+	var res loadResult
+	if _, err := playPart("load", o, &res); err != nil {
+		return res, err
+	}
+	if res.Statuses[200] != res.Total {
+		return res, fmt.Errorf("answers by status: %v", res.Statuses)
+	}
+	if o.Cycle {
+		return res, nil
+	}
+	if n := res.Verdicts["duplicate"]; n > 0 {
+		return res, fmt.Errorf("%d new events passed for duplicates", n)
+	}
+	return res, nil
+}
+
+// end reads the memory, stops the server, and reads its processor time.
+func (l *lab) end(p *process, s *sample, total uint64) (err error) {
+	if _, s.Loaded, err = p.memory(); err != nil {
+		return err
+	}
+	cpu, err := p.end()
+	if err != nil {
+		return err
+	}
+	s.Server = cpu / time.Duration(max(total, 1))
+	return nil
+}
+
+// delivered measures from the first request until the last event is at the sink.
+func (l *lab) delivered(ctx context.Context, r row, round int) (s sample, err error) {
+	sink, err := startProcess("sink", nil)
+	if err != nil {
+		return s, err
+	}
+	p, err := startProcess(r.kind, serverOrder{Store: l.stores[r.id], Sink: sink.address})
+	if err != nil {
+		return s, err
+	}
+	s.Start = p.started
+	res, err := generate(l.order(p.address, round))
+	if err != nil {
+		return s, err
+	}
+	last, err := drained(ctx, sink.address, int64(res.Total))
+	if err != nil {
+		return s, err
+	}
+	s.Rate = float64(res.Total) / last.Sub(res.Began).Seconds()
+	s.P50, s.P99, s.Generator = res.Latency.P50, res.Latency.P99, res.cost()
+	if _, err := sink.end(); err != nil {
+		return s, err
+	}
+	return s, l.end(p, &s, res.Total)
+}
+
+// drained waits until the sink has seen that many deliveries.
+func drained(ctx context.Context, address string, want int64) (time.Time, error) {
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		n, err := counted(address)
+		now := time.Now()
+		switch {
+		case err != nil:
+			return now, err
+		case n >= want:
+			return now, nil
+		case now.After(deadline):
+			return now, fmt.Errorf("%d of %d events were delivered in time", n, want)
+		case ctx.Err() != nil:
+			return now, context.Cause(ctx)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

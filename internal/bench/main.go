@@ -1,0 +1,113 @@
+//go:build linux
+
+// Command bench measures hookonce beside what it is compared with: the ceiling of a handler that
+// stores nothing, the floor of a program that only stores, and the handlers that a good engineer
+// writes by hand. It is what "make bench" runs; docs/performance.md holds its table.
+//
+// Everything is real: HTTP on the loopback interface, 2 KB bodies, verified signatures, fsync. The
+// server under test, the generator and the sink are processes of their own (this program again), and
+// the rows take turns, forwards in one round and backwards in the next, so that whatever else happens
+// on the machine happens to all of them.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+// settings are what the command line says.
+type settings struct {
+	rounds   int
+	duration time.Duration
+	warmup   time.Duration
+	conns    int
+	only     string
+	json     string
+	dir      string
+}
+
+func main() {
+	if len(os.Args) > 2 && os.Args[1] == childCommand {
+		exit(child(os.Args[2], os.Args[3:]))
+	}
+	var s settings
+	flag.IntVar(&s.rounds, "rounds", 5, "`number` of rounds; the table shows medians with the least and the greatest")
+	flag.DurationVar(&s.duration, "duration", 2*time.Second, "measured `time` of each row in each round")
+	flag.DurationVar(&s.warmup, "warmup", 500*time.Millisecond, "`time` before that")
+	flag.IntVar(&s.conns, "conns", 64, "`number` of connections")
+	flag.StringVar(&s.only, "only", "", "comma-separated `rows` to measure, such as a,e,f; all if not set")
+	flag.StringVar(&s.json, "json", "", "`file` to write the figures to as JSON")
+	flag.StringVar(&s.dir, "dir", "", "`folder` for the databases; must be on a real disk (default: the system's temporary one)")
+	flag.Parse()
+	exit(bench(s))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func bench(s settings) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	chosen, err := choose(s.only)
+	if err != nil {
+		return err
+	}
+	l, err := openLab(s, chosen)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	for round := range s.rounds {
+		for i := range chosen {
+			if round%2 == 1 {
+				i = len(chosen) - 1 - i
+			}
+			if err := l.measure(ctx, chosen[i], round); err != nil {
+				return fmt.Errorf("row %s, round %d: %w", chosen[i].id, round+1, err)
+			}
+		}
+	}
+	r := newReport(s, chosen, l.samples)
+	if s.json != "" {
+		data, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(s.json, append(data, '\n'), 0o644); err != nil {
+			return err
+		}
+	}
+	return r.markdown(os.Stdout)
+}
+
+// choose returns the rows that are asked for.
+func choose(only string) ([]row, error) {
+	if only == "" {
+		return rows, nil
+	}
+	var chosen []row
+	for id := range strings.SplitSeq(only, ",") {
+		found := false
+		for _, r := range rows {
+			if r.id == id || strings.TrimRight(r.id, "12") == id {
+				chosen, found = append(chosen, r), true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("there is no row %q", id)
+		}
+	}
+	return chosen, nil
+}

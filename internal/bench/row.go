@@ -1,0 +1,41 @@
+//go:build linux
+
+package main
+
+// row is one line of the table.
+type row struct {
+	id    string
+	title string
+	kind  string // of the child process, see servers and floors
+	store string // sqlite, postgres or none
+	load  loadKind
+	half  bool // measure latency at half load, too
+	ours  bool // hookonce's own process: its memory and start-up are of interest
+	limit bool // it verifies and stores what the floor stores, so L bounds it
+}
+
+// loadKind is what the generator does to a row.
+type loadKind int
+
+const (
+	freshEvents loadKind = iota // every request is a new event
+	storm1000                   // the same 1000 events again and again
+	endToEnd                    // new events, counted when they reach the sink
+	noRequests                  // the row makes its own work
+)
+
+var rows = []row{
+	{id: "a", title: "ceiling C: verify, answer", kind: "ceiling", store: "none", load: freshEvents, half: true},
+	{id: "b1", title: "floor B, SQLite: rows in batches, no HTTP", kind: "floor-sqlite", store: "sqlite", load: noRequests},
+	{id: "b2", title: "floor B, Postgres: rows in batches, no HTTP", kind: "floor-postgres", store: "postgres", load: noRequests},
+	{id: "c", title: "hand-written, pgx: BEGIN, INSERT, COMMIT", kind: "hand-postgres", store: "postgres", load: freshEvents, limit: true},
+	{id: "d", title: "hand-written, SQLite: BEGIN, INSERT, COMMIT", kind: "hand-sqlite", store: "sqlite", load: freshEvents, limit: true},
+	{id: "e", title: "**hookonce, SQLite**", kind: "gateway", store: "sqlite", load: freshEvents, half: true, ours: true, limit: true},
+	{id: "f", title: "**hookonce, Postgres**", kind: "gateway", store: "postgres", load: freshEvents, half: true, ours: true, limit: true},
+	{id: "g1", title: "**hookonce, SQLite**: duplicate storm", kind: "gateway", store: "sqlite", load: storm1000},
+	{id: "g2", title: "**hookonce, Postgres**: duplicate storm", kind: "gateway", store: "postgres", load: storm1000},
+	{id: "h1", title: "**hookonce, SQLite**: delivered end to end", kind: "gateway", store: "sqlite", load: endToEnd, ours: true},
+	{id: "h2", title: "**hookonce, Postgres**: delivered end to end", kind: "gateway", store: "postgres", load: endToEnd, ours: true},
+	{id: "i1", title: "hand-written pgx transaction with an effect", kind: "hand-effect", store: "postgres", load: freshEvents},
+	{id: "i2", title: "**hookonce library**, pgx, same effect", kind: "library", store: "postgres", load: freshEvents},
+}
