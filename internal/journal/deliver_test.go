@@ -224,6 +224,25 @@ func TestFinish_unknownIsNotDone(t *testing.T) {
 	})
 }
 
+// A delivery that is recorded as done, although the store reports otherwise, is not taken for lost
+// when its lease can not be extended any more.
+func TestLease_recordedIsNotLost(t *testing.T) {
+	run(t, journal.Options{}, func(t *testing.T, r *rig) {
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		w := r.receive()
+		r.fault.Fail(journaltest.OpFinish, -1, journaltest.Persisted)
+		r.finish(w, journal.Done, time.Time{})
+		sleep(time.Minute)
+		if r.fault.Calls(journaltest.OpExtend) == 0 {
+			t.Error("the lease was never extended")
+		}
+		r.fault.Fail(journaltest.OpFinish, 0, journaltest.Persisted)
+		sleep(time.Second)
+		r.wantLog(0, "a lease was lost")
+		r.wantLog(0, "came too late")
+	})
+}
+
 // An outcome that the store never takes does not hold up the others.
 func TestFinish_badOutcomeLeavesTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
