@@ -2,18 +2,23 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"sync"
 )
 
-// The log is copied back into the file when it has grown beyond softLimit. Every page that was
-// written several times meanwhile is copied once, which is why this is not smaller; a crash has to
-// read the log when the store is opened next, which is why it is not larger.
+// Bounds of the write-ahead log, in pages.
 const (
-	softLimit = 16 << 20 / pageSize // pages
+	// softLimit is where the log is copied back into the file. A page that was written several times
+	// meanwhile is copied once, which is why this is not smaller; the first to open the file after a
+	// crash reads the log, which is why it is not larger.
+	softLimit = 16 << 20 / pageSize
 	// restLimit is how many pages may be left to copy while commits wait.
 	restLimit = 256
-	// maxPasses bounds the attempts to come below it while writers keep adding.
+	// maxPasses bounds the attempts to come below it while the writer keeps adding.
 	maxPasses = 4
+	// hardLimit is where the writer stops and copies by itself, because the machine does not let the
+	// checkpointer keep up.
+	hardLimit = 4 * softLimit
 )
 
 // checkpointer copies the log back into the file, on a connection of its own. Almost all of that
@@ -24,6 +29,8 @@ type checkpointer struct {
 	wake   chan struct{}
 	cancel context.CancelFunc
 	done   sync.WaitGroup
+
+	mu sync.Mutex // SQLite refuses a checkpoint while there is another; it is taken after the turn to write
 }
 
 func startCheckpointer(s *Store) *checkpointer {
@@ -33,8 +40,8 @@ func startCheckpointer(s *Store) *checkpointer {
 	return c
 }
 
-// note says that there was a commit.
-func (c *checkpointer) note() {
+// request asks for a checkpoint and does not wait for it.
+func (c *checkpointer) request() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -60,19 +67,16 @@ func (c *checkpointer) run(ctx context.Context) {
 	}
 }
 
-// checkpoint does its work if the log is long.
+// checkpoint copies what it can beside the writer, and the rest in its way.
 func (c *checkpointer) checkpoint(ctx context.Context) error {
 	log, copied, err := c.pragma(ctx, "NOOP")
-	if err != nil || log < softLimit {
-		return err
+	for pass := 0; err == nil && pass < maxPasses && log-copied >= restLimit; pass++ {
+		if _, _, err = c.pragma(ctx, "PASSIVE"); err == nil {
+			log, copied, err = c.pragma(ctx, "NOOP")
+		}
 	}
-	for pass := 0; pass < maxPasses && log-copied >= restLimit; pass++ {
-		if _, _, err = c.pragma(ctx, "PASSIVE"); err != nil {
-			return err
-		}
-		if log, copied, err = c.pragma(ctx, "NOOP"); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	return c.store.exclusive(ctx, func() error {
 		_, _, err := c.pragma(ctx, "RESTART")
@@ -83,7 +87,25 @@ func (c *checkpointer) checkpoint(ctx context.Context) error {
 // pragma runs a checkpoint of the given kind and returns how many pages the log has and how many of
 // them have been copied.
 func (c *checkpointer) pragma(ctx context.Context, kind string) (log, copied int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var busy int
 	err = c.store.readers.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+kind+")").Scan(&busy, &log, &copied)
 	return log, copied, err
+}
+
+// boundLog asks for a checkpoint when the log has become long, and makes one when it has become too
+// long. It is called after each commit, by who made it.
+func (s *Store) boundLog(ctx context.Context) error {
+	var log int64
+	err := s.w.logLength.query(func(row []driver.Value) error { log, _ = row[1].(int64); return nil })
+	switch {
+	case err != nil:
+		return err
+	case log >= hardLimit:
+		_, _, err = s.checkpoints.pragma(context.WithoutCancel(ctx), "RESTART")
+	case log >= softLimit:
+		s.checkpoints.request()
+	}
+	return err
 }

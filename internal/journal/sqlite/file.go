@@ -68,7 +68,7 @@ func lock(path string) (*os.File, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("journal/sqlite: the folder of %s can not be used: create it, or choose another path (%w)", path, err)
 	} else if !info.IsDir() {
-		return nil, fmt.Errorf("journal/sqlite: %s is not a folder: choose another path for the database", dir)
+		return nil, fmt.Errorf("journal/sqlite: %s can not be used: %s is not a folder; choose another path", path, dir)
 	}
 	name := path + ".lock"
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)

@@ -128,10 +128,18 @@ var errClosed = errors.New("journal/sqlite: the store is closed")
 
 // write runs f in a transaction of the writing connection. It is durable when write returns nil.
 func (s *Store) write(ctx context.Context, what string, f func(w *writer) error) error {
-	if err := s.exclusive(ctx, func() error { return s.w.transaction(f) }); err != nil {
+	err := s.exclusive(ctx, func() error {
+		if err := s.w.transaction(f); err != nil {
+			return err
+		}
+		if err := s.boundLog(ctx); err != nil {
+			s.log.ErrorContext(ctx, "journal/sqlite: the write-ahead log can not be bounded", "file", s.path, "error", err)
+		}
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("journal/sqlite: %s: %w", what, err)
 	}
-	s.checkpoints.note()
 	return nil
 }
 

@@ -19,7 +19,7 @@ type writer struct {
 	extend, done, kept, insertAttempt       *stmt
 	orphans                                 *stmt
 	purgeAttempts, purgeBodies, purgeEvents *stmt
-	lastID                                  *stmt
+	lastID, logLength                       *stmt
 }
 
 // newWriter opens the connection and prepares everything; {{.}} in the texts is the prefix.
@@ -42,6 +42,7 @@ func newWriter(ctx context.Context, connector driver.Connector, prefix string) (
 		{&w.orphans, orphansSQL},
 		{&w.purgeAttempts, purgeAttemptsSQL}, {&w.purgeBodies, purgeBodiesSQL}, {&w.purgeEvents, purgeEventsSQL},
 		{&w.lastID, lastIDSQL},
+		{&w.logLength, `PRAGMA wal_checkpoint(NOOP)`},
 	} {
 		if *p.stmt, err = c.prepare(strings.ReplaceAll(p.text, "{{.}}", prefix)); err != nil {
 			return nil, errors.Join(err, c.close())

@@ -1,0 +1,15 @@
+package pg_test
+
+import (
+	"testing"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
+	"github.com/hookonce/hookonce/internal/pgtest"
+)
+
+// BenchmarkStore runs on a server that syncs to the disk, as in production.
+func BenchmarkStore(b *testing.B) {
+	cluster := pgtest.Start(b, pgtest.Options{Fsync: true})
+	journaltest.Bench(b, func(b testing.TB) journal.Store { return open(b, cluster.DSN(b), "") })
+}

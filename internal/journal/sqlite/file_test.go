@@ -1,0 +1,158 @@
+package sqlite_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/sqlite"
+)
+
+func TestOneStoreAtATime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	first := open(t, path)
+	_, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if !errors.Is(err, sqlite.ErrInUse) {
+		t.Fatalf("opening twice: %v, want ErrInUse", err)
+	}
+	for _, want := range []string{path, fmt.Sprint(os.Getpid()), "stop it"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not mention %q", err, want)
+		}
+	}
+	if err := first.Ping(t.Context()); err != nil {
+		t.Errorf("the first store suffered: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path)
+}
+
+// TestBadFiles opens what can not be a journal. Every error names the path and says what to do, and
+// leaves nothing open.
+func TestBadFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, tc := range []struct{ name, path, want string }{
+		{"missing folder", filepath.Join(dir, "no", "such", "journal.db"), "create it"},
+		{"a file for a folder", filepath.Join(write("file", "x"), "journal.db"), "choose another path"},
+		{"text", write("text.db", strings.Repeat("this is no database\n", 1000)), "not a SQLite database"},
+		{"a folder for a file", dir, "must be able to write"},
+		{"a folder that takes no files", "/proc/journal.db", "must be writable"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for range 2 {
+				_, err := sqlite.Open(t.Context(), tc.path, sqlite.Options{})
+				if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), tc.path) {
+					t.Fatalf("error %v, want one with the path and %q", err, tc.want)
+				}
+			}
+		})
+	}
+}
+
+func TestNewFilesHaveLargePages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	open(t, path)
+	var size int
+	if err := beside(t, path).QueryRow("PRAGMA page_size").Scan(&size); err != nil || size != 8192 {
+		t.Fatalf("the page size is %d (%v)", size, err)
+	}
+}
+
+// TestOldFilesAreTakenAsTheyAre opens a file that another program made, with another page size and
+// without a write-ahead log.
+func TestOldFilesAreTakenAsTheyAre(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	if _, err := beside(t, path).Exec("PRAGMA page_size = 4096; CREATE TABLE other (a); INSERT INTO other VALUES (42)"); err != nil {
+		t.Fatal(err)
+	}
+	accept(t, open(t, path), "evt_1")
+	var n int
+	if err := beside(t, path).QueryRow("SELECT a FROM other").Scan(&n); err != nil || n != 42 {
+		t.Fatalf("the other table holds %d (%v)", n, err)
+	}
+}
+
+func TestLastID(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "journal.db"))
+	last := func(want int64) {
+		t.Helper()
+		if id, err := s.LastID(t.Context()); err != nil || id != want {
+			t.Fatalf("LastID = %d, %v; want %d", id, err, want)
+		}
+	}
+	last(0)
+	last(accept(t, s, "evt_1"))
+}
+
+// TestLogStaysBounded writes several times as much as the write-ahead log may hold, as fast as it can.
+func TestLogStaysBounded(t *testing.T) {
+	const limit = 64 << 20
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s := open(t, path)
+	body := make([]byte, 1<<20)
+	for i := range 400 {
+		e := entry(fmt.Sprintf("evt_%d", i))
+		e.Body = body
+		acceptEntry(t, s, e)
+		info, err := os.Stat(path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() > limit+4<<20 {
+			t.Fatalf("the log has %d MB after %d MB of bodies", info.Size()>>20, i)
+		}
+	}
+}
+
+func TestStatsCountEvents(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s := open(t, path)
+	accept(t, s, "before")
+	s.Close()
+	s = open(t, path)
+	accept(t, s, "evt_1")
+	for want := int64(2); want < 5; want++ {
+		stats, err := s.Stats(t.Context())
+		if err != nil || stats.Events != want {
+			t.Fatalf("Stats = %+v, %v; want %d events", stats, err, want)
+		}
+		accept(t, s, fmt.Sprintf("more_%d", want))
+		accept(t, s, "evt_1")
+	}
+}
+
+var ids = journal.NewIDs(0, 0)
+
+func entry(key string) *journal.Entry {
+	return &journal.Entry{ID: ids.Next(time.Now()), Source: "billing", Key: key, Digest: []byte(key), Body: []byte(key),
+		Destinations: []string{"app"}, ReceivedAt: time.Now(), Hold: true}
+}
+
+// accept stores an event and returns the id that its key has.
+func accept(t testing.TB, s journal.Store, key string) int64 {
+	t.Helper()
+	return acceptEntry(t, s, entry(key))
+}
+
+func acceptEntry(t testing.TB, s journal.Store, e *journal.Entry) int64 {
+	t.Helper()
+	results, err := s.Accept(t.Context(), []*journal.Entry{e}, time.Now(), time.Now().Add(time.Hour))
+	if err != nil || results[0].Err != nil {
+		t.Fatal(err, results)
+	}
+	return results[0].ID
+}
