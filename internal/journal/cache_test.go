@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -10,6 +11,7 @@ import (
 
 // asks reports whether accepting e reaches the store.
 func (r *rig) asks(e *journal.Entry) bool {
+	synctest.Wait() // what follows from earlier answers has happened
 	before := r.fault.Calls(journaltest.OpAccept)
 	if a := r.accept(e); a.err != nil {
 		r.t.Fatal(a.err)
@@ -87,6 +89,7 @@ func TestCache_answersLikeTheStore(t *testing.T) {
 	run(t, journal.Options{}, func(t *testing.T, r *rig) {
 		id := r.want(r.accept(entry("evt_1")), journal.Accepted).ID
 		r.finish(r.receive(), journal.Done, time.Time{})
+		synctest.Wait()
 		before := r.fault.Calls(journaltest.OpAccept)
 		same, other := r.accept(entry("evt_1")), r.accept(forged("evt_1"))
 		if r.fault.Calls(journaltest.OpAccept) != before {
