@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/hookonce/hookonce/internal/pgtest.(*attendant).wait"))
+	goleak.VerifyTestMain(m)
 }
 
 // patience bounds every wait for something that must happen.
@@ -212,6 +212,13 @@ func (s *sink) await(t *testing.T, what string, done func() bool) {
 			t.Fatalf("waited %v for %s", patience, what)
 		}
 	}
+}
+
+// count returns how many deliveries there were.
+func (s *sink) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.total
 }
 
 // awaitIDs waits until each of the ids has been delivered.

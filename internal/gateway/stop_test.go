@@ -143,3 +143,37 @@ func TestStoreDownAndBack(t *testing.T) {
 		t.Errorf("readyz: %d %s, want 200", res.StatusCode, body)
 	}
 }
+
+// The database is killed and comes back under load, several times: no acknowledged event is lost. An
+// outage that outlasts a lease may repeat a delivery, but only under its key.
+func TestDatabaseKilledUnderLoad(t *testing.T) {
+	cluster := pgtest.Start(t, pgtest.Options{Fsync: true})
+	sink := newSink(t)
+	cfg := settings(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, sink.URL)
+	g := start(t, cfg)
+	loaded := make(chan []string)
+	go func() { loaded <- load(t, cfg, g, "evt", func(int) {}) }()
+	for range 3 {
+		before := sink.count()
+		sink.await(t, "deliveries before the next kill", func() bool { return sink.total > before+50 })
+		if err := cluster.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cluster.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := sink.count()
+	sink.await(t, "deliveries after the last restart", func() bool { return sink.total > before+50 })
+	closeNow(t, g)
+	acknowledged := <-loaded
+	start(t, cfg)
+	sink.awaitIDs(t, acknowledged)
+	sink.mu.Lock()
+	defer sink.mu.Unlock()
+	for id, keys := range sink.keys {
+		if len(keys) != 1 {
+			t.Errorf("%s came under %d keys", id, len(keys))
+		}
+	}
+}
