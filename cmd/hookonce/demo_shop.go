@@ -59,10 +59,10 @@ func (sh *shop) close(ctx context.Context) error { return sh.server.Shutdown(ctx
 func (sh *shop) careful() http.Handler {
 	return hookonce.Webhook(sh.store(), provider.Standard(demoSecret),
 		func(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
-			if err := sh.trouble(ev.Key); err != nil {
+			if err := sh.book(ctx, tx, ev.Key, ev.Body); err != nil {
 				return err
 			}
-			return sh.book(ctx, tx, ev.Key, ev.Body)
+			return sh.trouble(ev.Key) // the entry made above is rolled back with the claim
 		},
 		hookonce.WithLogger(slog.New(slog.DiscardHandler)))
 }
@@ -128,7 +128,7 @@ func (s *stage) sql(text string) string {
 	return strings.NewReplacer("{ledger}", s.ledger, "{seen}", s.seen, "@", s.param).Replace(text)
 }
 
-// trouble strikes while an event is handled, before its entry is made.
+// trouble strikes while an event is handled.
 func (sh *shop) trouble(id string) error {
 	s, ok := sh.sales[id]
 	if ok && s.shop.kind == fails && s.visits.Load() <= s.shop.times {

@@ -176,7 +176,10 @@ func TestHammerWaitsForTheEffect(t *testing.T) {
 			url := careful(t, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
 				later.Go(func() {
 					<-answered
-					for range times {
+					for i := range times {
+						if i > 0 { // long enough to be seen as one effect, far less than the time to settle
+							<-time.After(2 * pollEvery)
+						}
 						if err := p.book(ev.Key); err != nil {
 							t.Error(err)
 						}
@@ -208,7 +211,7 @@ func TestHammerWaitsForTheEffect(t *testing.T) {
 			}
 			res.Body.Close()
 			close(answered)
-			n, err := e.await(t.Context(), event.key, 0, 10*time.Second, 10*pollEvery)
+			n, err := e.await(t.Context(), event.key, 0, 10*time.Second, 40*pollEvery)
 			later.Wait()
 			r := &hammerRound{Answers: map[int]int{200: 1}, Effects: &n}
 			if err != nil || r.judge() != want {
@@ -340,5 +343,45 @@ func TestHammerRefuses(t *testing.T) {
 				t.Errorf("status %d, want %d with %q\n%s%s", status, tt.status, tt.says, out, errs)
 			}
 		})
+	}
+}
+
+// A double that comes long after its round, when the next one is under way, is found at the end.
+func TestHammerFindsTheLateDouble(t *testing.T) {
+	p := openPayments(t)
+	var earlier string
+	url := careful(t, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
+		if earlier != "" {
+			if err := p.book(earlier); err != nil {
+				return err
+			}
+		}
+		earlier = ev.Key
+		return p.book(ev.Key)
+	})
+	status, out, errs := hammered(t, url, "--secret", fakeSecret, "--copies", "1", "--rounds", "2", "--settle", "1ms",
+		"--dsn", p.dsn, "--expect-sql", countPayments)
+	if status != exitFailure || !strings.Contains(out, "DOUBLED: 1 of 2 events") {
+		t.Errorf("status %d\n%s%s", status, out, errs)
+	}
+}
+
+// Copies that were all answered with an error may have had their effect nevertheless, even twice.
+func TestHammerCountsEffectsBehindErrors(t *testing.T) {
+	for times, want := range map[int]string{0: "NOT ACKNOWLEDGED", 1: "NOT ACKNOWLEDGED", 2: "DOUBLED"} {
+		p := openPayments(t)
+		url := endpoint(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			for range times {
+				if err := p.book(r.Header.Get("Webhook-Id")); err != nil {
+					t.Error(err)
+				}
+			}
+			w.WriteHeader(http.StatusInternalServerError)
+		}))
+		status, out, errs := hammered(t, url, "--secret", fakeSecret, "--copies", "1", "--rounds", "1", "--settle", "1ms",
+			"--dsn", p.dsn, "--expect-sql", countPayments)
+		if status != exitFailure || !strings.Contains(out, want) {
+			t.Errorf("%d effects: status %d\n%s%s", times, status, out, errs)
+		}
 	}
 }
