@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,6 +53,8 @@ func TestAdmin(t *testing.T) {
 func TestNotReadyWhileStopping(t *testing.T) {
 	release, arrived := make(chan struct{}), make(chan struct{})
 	slow := newSink(t)
+	answer := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(answer)
 	slow.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		close(arrived)
 		<-release
@@ -73,7 +76,7 @@ func TestNotReadyWhileStopping(t *testing.T) {
 			t.Fatal("readyz still says ready")
 		}
 	}
-	close(release)
+	answer()
 	<-closed
 }
 

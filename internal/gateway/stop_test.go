@@ -77,6 +77,8 @@ func TestStopCutsOffSlowDeliveries(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		release, arrived := make(chan struct{}), make(chan struct{}, 10)
 		slow := newSink(t)
+		answer := sync.OnceFunc(func() { close(release) })
+		t.Cleanup(answer)
 		slow.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			arrived <- struct{}{}
 			select {
@@ -96,7 +98,7 @@ func TestStopCutsOffSlowDeliveries(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Error("Close did not keep its deadline")
 		}
-		close(release)
+		answer()
 		start(t, cfg)
 		<-arrived
 	})
