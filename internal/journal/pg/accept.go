@@ -142,7 +142,7 @@ func (a *acceptance) insert(ctx context.Context, db querier, entries []int) (cop
 		c.add(a.batch[i])
 	}
 	rows, err := db.Query(ctx, a.sql.accept, c.id, c.source, c.key, c.kind, c.digest, c.received,
-		c.header, c.body, c.event, c.destination, c.hold, a.now, a.lease)
+		c.event, c.destination, c.hold, a.now, a.lease, c.header, c.body)
 	if err != nil {
 		return nil, err
 	}

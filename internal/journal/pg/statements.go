@@ -30,7 +30,8 @@ const durable = `durable AS (
 	WHERE current_setting('synchronous_commit') = 'off')`
 
 // acceptSQL stores what is new, and returns the ids of the entries that are not. The rows come in
-// the order of source and key, so that concurrent batches wait for each other in one order.
+// the order of source and key, so that concurrent batches wait for each other in one order. The
+// bodies are the last parameter, because pgx copies what it has encoded when more follows.
 const acceptSQL = `WITH ` + durable + `, won AS (
 	INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at)
 	SELECT e.* FROM durable,
@@ -39,14 +40,14 @@ const acceptSQL = `WITH ` + durable + `, won AS (
 	RETURNING id
 ), stored AS (
 	INSERT INTO {{.}}bodies (event_id, header, body)
-	SELECT b.* FROM unnest($1::bigint[], $7::bytea[], $8::bytea[]) AS b (id, header, body)
+	SELECT b.* FROM unnest($1::bigint[], $12::bytea[], $13::bytea[]) AS b (id, header, body)
 	WHERE b.id IN (SELECT id FROM won)
 ), opened AS (
 	INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at)
 	SELECT d.id, d.destination,
 		CASE WHEN d.hold THEN 'processing' ELSE 'pending' END, d.hold::int, d.hold::int,
-		CASE WHEN d.hold THEN $13::timestamptz ELSE $12::timestamptz END
-	FROM unnest($9::bigint[], $10::text[], $11::bool[]) AS d (id, destination, hold)
+		CASE WHEN d.hold THEN $11::timestamptz ELSE $10::timestamptz END
+	FROM unnest($7::bigint[], $8::text[], $9::bool[]) AS d (id, destination, hold)
 	WHERE d.id IN (SELECT id FROM won)
 )
 SELECT id FROM unnest($1::bigint[]) AS e (id) WHERE id NOT IN (SELECT id FROM won)`

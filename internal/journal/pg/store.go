@@ -88,6 +88,7 @@ func poolConfig(dsn string, o Options) (*pgxpool.Config, error) {
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
+	cfg.AfterConnect = registerBytes
 	return cfg, nil
 }
 
