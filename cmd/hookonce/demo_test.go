@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"database/sql"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/provider"
 )
 
 // perform runs a short demo and returns its output.
@@ -139,5 +143,29 @@ func TestDemoRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", store, err)
 		}
+	}
+}
+
+// The provider goes on until somebody acknowledges, whatever else it is answered or not answered.
+func TestSenderRetriesUntilAcknowledged(t *testing.T) {
+	var requests atomic.Int64
+	url := endpoint(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch requests.Add(1) {
+		case 1:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case 2:
+			panic(http.ErrAbortHandler)
+		case 3:
+			w.WriteHeader(http.StatusFound)
+		}
+	}))
+	target, err := storm.ParseTarget(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sender{target: target, url: url, provider: provider.Standard(demoSecret), random: rand.New(rand.NewPCG(1, 1))}
+	c := &chapter{events: []*sale{{id: "evt_1", steps: []step{{copies: 1}}}}}
+	if err := s.play(t.Context(), c); err != nil || c.sent.Load() != 4 || requests.Load() != 4 {
+		t.Errorf("%d sent, %d received, %v; want 4", c.sent.Load(), requests.Load(), err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,8 +20,29 @@ import (
 // childCommand is the argument with which this program starts itself for one part of a row.
 const childCommand = "child"
 
+// profilesVariable names, for the children, the folder for their CPU profiles.
+const profilesVariable = "HOOKONCE_BENCH_PROFILES"
+
+// profile writes the CPU profile of this child until the returned function is called.
+func profile(part string) (stop func(), err error) {
+	dir := os.Getenv(profilesVariable)
+	if dir == "" {
+		return func() {}, nil
+	}
+	f, err := os.CreateTemp(dir, part+"-*.pprof")
+	if err != nil {
+		return nil, err
+	}
+	return pprof.StopCPUProfile, pprof.StartCPUProfile(f)
+}
+
 // child plays the part. A server says "ready ADDRESS" when it serves, and ends with its input.
 func child(part string, args []string) error {
+	stop, err := profile(part)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	switch part {
 	case "load":
 		return playLoad(args[0])

@@ -31,11 +31,16 @@ type settings struct {
 	only     string
 	json     string
 	dir      string
+	profiles string
 }
 
 func main() {
 	if len(os.Args) > 2 && os.Args[1] == childCommand {
-		exit(child(os.Args[2], os.Args[3:]))
+		err := child(os.Args[2], os.Args[3:])
+		if err != nil {
+			fmt.Println("failed:", err) // the parent reads this; a server's standard error goes nowhere
+		}
+		exit(err)
 	}
 	var s settings
 	flag.IntVar(&s.rounds, "rounds", 5, "`number` of rounds; the table shows medians with the least and the greatest")
@@ -45,7 +50,11 @@ func main() {
 	flag.StringVar(&s.only, "only", "", "comma-separated `rows` to measure, such as a,e,f; all if not set")
 	flag.StringVar(&s.json, "json", "", "`file` to write the figures to as JSON")
 	flag.StringVar(&s.dir, "dir", "", "`folder` for the databases; must be on a real disk (default: the system's temporary one)")
+	flag.StringVar(&s.profiles, "profiles", "", "`folder` for CPU profiles of every part")
 	flag.Parse()
+	if s.profiles != "" {
+		exit(errors.Join(os.Setenv(profilesVariable, s.profiles), bench(s)))
+	}
 	exit(bench(s))
 }
 
