@@ -97,7 +97,7 @@ func common() statements {
 	}
 }
 
-// won is what the claiming statement does to a row that it takes over. It keeps what a later copy
+// takeOver is what the claiming statement does to a row that it takes over. It keeps what a later copy
 // does not say.
 const takeOver = `
 	state = excluded.state, token = c.token + 1, lease_until = excluded.lease_until, updated_at = excluded.updated_at,

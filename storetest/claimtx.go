@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 )
@@ -15,6 +16,7 @@ func claimTxCases[Tx any]() []txCase[Tx] {
 		{"a duplicate is a duplicate", claimTxDuplicate[Tx]},
 		{"a transaction sees its own claims", claimTxTwice[Tx]},
 		{"a lease elsewhere is busy until it expires", claimTxBusy[Tx]},
+		{"a claim without a deadline is never stolen", claimTxUnlimited[Tx]},
 		{"other content is a conflict", claimTxConflict[Tx]},
 		{"no key, no claim", claimTxUnkeyed[Tx]},
 	}
@@ -98,6 +100,14 @@ func claimTxBusy[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.inTx(t, request("evt_1"), hookonce.Won, f.db.Commit)
 	refuses(t, f.Complete(t.Context(), c), hookonce.ErrStale)
 	stored(t, f, c.Ref, hookonce.StateDone, 2)
+}
+
+func claimTxUnlimited[Tx any](t *testing.T, f *txFixture[Tx]) {
+	req := request("evt_1")
+	req.Lease = 0
+	claim(t, f, req, hookonce.Won)
+	f.clock.Advance(10 * 365 * 24 * time.Hour)
+	unchanged(t, f, req.Ref, func() { f.inTx(t, req, hookonce.Busy, f.db.Commit) })
 }
 
 func claimTxConflict[Tx any](t *testing.T, f *txFixture[Tx]) {

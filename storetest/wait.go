@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ func waitCases[Tx any]() []txCase[Tx] {
 		{"it is busy after the bounded wait", waitBounded[Tx]},
 		{"a claim with a lease is busy as well", waitLease[Tx]},
 		{"the next copy is a duplicate after the commit", waitCommitted[Tx]},
+		{"the next copy of a failed event is a duplicate after the commit", waitRedriven[Tx]},
 		{"the next copy runs after the rollback", waitRolledBack[Tx]},
 	}
 }
@@ -88,6 +90,24 @@ func waitCommitted[Tx any](t *testing.T, f *txFixture[Tx]) {
 	ok(t, o.err)
 	verdict(t, o.claim, hookonce.Duplicate)
 	f.effects(t, map[string]int{"evt_1": 1})
+}
+
+// waitRedriven lets a copy see a failed claim that is being tried again. What it saw is out of date
+// when its turn comes.
+func waitRedriven[Tx any](t *testing.T, f *txFixture[Tx]) {
+	for i := range rounds {
+		req := request(fmt.Sprint("evt_", i))
+		_, err := f.run(t.Context(), req, errDeclined)
+		refuses(t, err, errDeclined)
+		release, first := f.hold(t, req)
+		second := f.follow(t, req)
+		release <- nil
+		ok(t, (<-first).err)
+		o := <-second
+		ok(t, o.err)
+		verdict(t, o.claim, hookonce.Duplicate)
+		stored(t, f, req.Ref, hookonce.StateDone, 2)
+	}
 }
 
 func waitRolledBack[Tx any](t *testing.T, f *txFixture[Tx]) {
