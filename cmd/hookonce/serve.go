@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -73,7 +74,12 @@ func untilSignal(ctx context.Context, w *world) (context.Context, func()) {
 			return
 		}
 		cancel(fmt.Errorf("received %v", s))
-		if _, ok := <-signals; ok {
+		first := time.Now()
+		for range signals {
+			// Some supervisors signal the process and then its group: that is one request, sent twice.
+			if time.Since(first) < time.Second {
+				continue
+			}
 			fmt.Fprintln(w.err, "second signal: ending at once")
 			os.Exit(exitFailure)
 		}

@@ -14,8 +14,9 @@ import (
 const maxTries = 5
 
 // retry runs a transaction again when it certainly left no trace and may well succeed: the server
-// rolled it back in favour of another (deadlock, serialization failure), or it never reached the
-// server.
+// says that it rolled it back in favour of another (deadlock, serialization failure). A broken
+// connection is not such a case, whatever the driver believes about what was sent: the transaction
+// may have been committed, and trying it again would take its own rows for copies.
 func (s *Store) retry(ctx context.Context, what string, tx func() error) error {
 	for try := 1; ; try++ {
 		err := tx()
@@ -34,7 +35,7 @@ func retryable(err error) bool {
 	case "40001", "40P01": // serialization_failure, deadlock_detected
 		return true
 	}
-	return pgconn.SafeToRetry(err)
+	return false
 }
 
 // rowRefused reports whether err is about the content of some row: trying the other rows makes
