@@ -37,31 +37,39 @@ func TestKillUnderLoad(t *testing.T) {
 
 func killUnderLoad(t *testing.T, store string) {
 	shop := newLedger(t)
-	dir, env := t.TempDir(), os.Environ()
+	dir := t.TempDir()
 	serve := []string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", store,
 		"--source", "orders", "--provider", "hmac", "--secret", killSecret, "--to", shop.URL,
 		"--delivery-backoff", "50ms", "--delivery-lease", "3s"}
 	var acknowledged []string
 	for round := range *kills {
-		p, err := launch(dir, env, serve...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := mustLaunch(t, dir, serve...)
 		killed := time.AfterFunc(200*time.Millisecond+rand.N(800*time.Millisecond), func() { p.signal(syscall.SIGKILL) })
 		acknowledged = append(acknowledged, flood(t, p.addr, fmt.Sprintf("round%d", round))...)
 		killed.Stop()
 		p.wait() // it was killed, and says so
 	}
-	p, err := launch(dir, env, serve...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustLaunch(t, dir, serve...)
 	t.Logf("%d events were acknowledged in %d rounds", len(acknowledged), *kills)
 	shop.await(t, acknowledged)
 	if err := p.end(syscall.SIGTERM); err != nil {
 		t.Errorf("the last stop: %v", err)
 	}
 	shop.check(t)
+}
+
+// mustLaunch launches a gateway that ends with the test at the latest.
+func mustLaunch(t *testing.T, dir string, args ...string) *process {
+	t.Helper()
+	p, err := launch(dir, os.Environ(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.cmd.Process.Kill() // which fails if it ended before
+		<-p.ended
+	})
+	return p
 }
 
 // flood posts events from several senders until the gateway is gone, and returns the ids that it
@@ -190,19 +198,14 @@ func TestTermUnderLoad(t *testing.T) {
 	dir := t.TempDir()
 	serve := []string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
 		"--source", "orders", "--provider", "hmac", "--secret", killSecret, "--to", shop.URL}
-	p, err := launch(dir, os.Environ(), serve...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustLaunch(t, dir, serve...)
 	ended := make(chan error, 1)
 	time.AfterFunc(500*time.Millisecond, func() { ended <- p.end(syscall.SIGTERM) })
 	acknowledged := flood(t, p.addr, "term")
 	if err := <-ended; err != nil {
 		t.Errorf("it ended with %v\n%s", err, p.log)
 	}
-	if p, err = launch(dir, os.Environ(), serve...); err != nil {
-		t.Fatal(err)
-	}
+	p = mustLaunch(t, dir, serve...)
 	shop.await(t, acknowledged)
 	if err := p.end(syscall.SIGTERM); err != nil {
 		t.Error(err)
@@ -220,11 +223,8 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}))
 	t.Cleanup(hanging.Close)
 	t.Cleanup(func() { close(release) })
-	p, err := launch(t.TempDir(), os.Environ(), "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+	p := mustLaunch(t, t.TempDir(), "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
 		"--source", "orders", "--provider", "hmac", "--secret", killSecret, "--to", hanging.URL, "--shutdown-timeout", "1h")
-	if err != nil {
-		t.Fatal(err)
-	}
 	signer := provider.HMAC(provider.HMACConfig{Secrets: []string{killSecret}})
 	if status, err := postOrder(http.DefaultClient, signer, p.addr, "a"); err != nil || status != http.StatusOK {
 		t.Fatal(status, err)
