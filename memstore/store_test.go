@@ -106,7 +106,7 @@ func TestWaitIsBounded(t *testing.T) {
 		}
 		c, err := store.Within(t.Context(), request, func(*memstore.Tx, hookonce.Claim) error { return nil })
 		if err != nil || c.Verdict != hookonce.Busy {
-			t.Fatalf("Within = %+v, %v; want Busy", c, err)
+			t.Fatalf("Within = %#v, %v; want Busy", c, err)
 		}
 		if waited := time.Since(start); waited != memstore.DefaultWait {
 			t.Fatalf("waited %v, want %v", waited, memstore.DefaultWait)

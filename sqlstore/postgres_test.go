@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestADuplicateWritesNothing(t *testing.T) {
 		c, err := f.ClaimTx(t.Context(), tx, request)
 		must(t, err)
 		if c.Verdict != hookonce.Duplicate {
-			t.Fatalf("claim %+v", c)
+			t.Fatalf("claim %#v", c)
 		}
 		if queryRow[bool](t, tx, `SELECT pg_current_xact_id_if_assigned() IS NOT NULL`) {
 			t.Error("the transaction was given an id, so it wrote")
@@ -114,7 +115,7 @@ func TestAConnectionLostAtTheCommitIsAnUnknownOutcome(t *testing.T) {
 		c, err := f.within(t)
 		must(t, err)
 		if c.Verdict != hookonce.Won {
-			t.Fatalf("the retry was answered %+v", c)
+			t.Fatalf("the retry was answered %#v", c)
 		}
 		f.left(t, hookonce.StateDone, "")
 	})
@@ -149,6 +150,33 @@ func TestADeadOwnerFreesItsClaim(t *testing.T) {
 		must(t, err)
 		must(t, g.Wait())
 		_ = owner.Rollback() // its connection is gone
+	})
+}
+
+// A copy that waits has seen the claim as it was before. What it is told is how the claim stands when
+// its turn comes.
+func TestACopyThatWaitedReadsTheTruth(t *testing.T) {
+	every(t, postgresConnections(), func(t *testing.T, f fixture) {
+		c, err := f.Claim(t.Context(), request)
+		must(t, err)
+		must(t, f.Fail(t.Context(), c, hookonce.Failure{Err: errDeclined}))
+
+		owner, err := f.db.BeginTx(t.Context(), nil)
+		must(t, err)
+		_, err = f.ClaimTx(t.Context(), owner, request)
+		must(t, err)
+		patient := sqlstore.New(f.open(), sqlstore.Postgres, sqlstore.WithSchema("case_1"), sqlstore.WithWait(time.Minute))
+		var g errgroup.Group
+		g.Go(func() error {
+			c, err := patient.Claim(t.Context(), request)
+			if err == nil && (c.Verdict != hookonce.Duplicate || c.Token != 2) {
+				err = fmt.Errorf("the waiting copy was answered %#v", c)
+			}
+			return err
+		})
+		until(t, f.db, `SELECT count(*) > 0 FROM pg_locks WHERE NOT granted`)
+		must(t, owner.Commit())
+		must(t, g.Wait())
 	})
 }
 

@@ -47,10 +47,10 @@ func TestADuplicateDoesNotWaitForAWriter(t *testing.T) {
 			c, err := f.within(t)
 			must(t, err)
 			if c.Verdict != hookonce.Duplicate {
-				t.Errorf("a copy of finished work was answered %+v", c)
+				t.Errorf("a copy of finished work was answered %#v", c)
 			}
 			if c, err = f.Claim(t.Context(), request); err != nil || c.Verdict != hookonce.Duplicate {
-				t.Errorf("a copy of finished work was answered %+v, %v", c, err)
+				t.Errorf("a copy of finished work was answered %#v, %v", c, err)
 			}
 			return nil
 		})
@@ -67,10 +67,10 @@ func TestAWriterElsewhereIsBusy(t *testing.T) {
 			c, err := f.within(t)
 			must(t, err)
 			if c.Verdict != hookonce.Busy {
-				t.Errorf("Within was answered %+v", c)
+				t.Errorf("Within was answered %#v", c)
 			}
 			if c, err = f.Claim(t.Context(), request); err != nil || c.Verdict != hookonce.Busy {
-				t.Errorf("Claim was answered %+v, %v", c, err)
+				t.Errorf("Claim was answered %#v, %v", c, err)
 			}
 			return nil
 		})
@@ -119,7 +119,7 @@ func (f fixture) failAndRedrive(ctx context.Context, key string) error {
 		return err
 	}
 	if c, err = f.ClaimTx(ctx, tx, req); err != nil || c.Token != 2 {
-		return errors.Join(fmt.Errorf("ClaimTx = %+v, %w", c, err), tx.Rollback())
+		return errors.Join(fmt.Errorf("ClaimTx = %#v, %w", c, err), tx.Rollback())
 	}
 	return tx.Commit()
 }

@@ -24,7 +24,7 @@ func benchWithin[Tx any](b *testing.B, cfg TxConfig[Tx]) {
 		for pb.Next() {
 			c, err := s.Within(b.Context(), request(strconv.FormatInt(next.Add(1), 10)), nothing[Tx])
 			if err != nil || c.Verdict != hookonce.Won {
-				b.Errorf("Within = %+v, %v", c, err)
+				b.Errorf("Within = %#v, %v", c, err)
 			}
 		}
 	})
@@ -38,7 +38,7 @@ func benchDuplicate[Tx any](b *testing.B, cfg TxConfig[Tx]) {
 		for pb.Next() {
 			c, err := s.Within(b.Context(), request("evt_1"), nothing[Tx])
 			if err != nil || c.Verdict != hookonce.Duplicate {
-				b.Errorf("Within = %+v, %v", c, err)
+				b.Errorf("Within = %#v, %v", c, err)
 			}
 		}
 	})

@@ -73,7 +73,7 @@ func claimBytes(t *testing.T, f *fixture) {
 	} {
 		c := claim(t, f, request(key), hookonce.Won)
 		if c.Token != 1 || c.Key != key {
-			t.Fatalf("key %q was taken for another one: %+v", key, c)
+			t.Fatalf("key %q was taken for another one: %#v", key, c)
 		}
 		ok(t, f.Complete(t.Context(), c))
 	}
@@ -173,7 +173,7 @@ func claimKeeps(t *testing.T, f *fixture) {
 	c := claim(t, f, bare, hookonce.Won)
 	conflict(t, c, false)
 	if c.Type != req.Type || string(c.Digest) != string(req.Digest) {
-		t.Fatalf("type %q and digest %q are lost: %+v", req.Type, req.Digest, c)
+		t.Fatalf("type %q and digest %q are lost: %#v", req.Type, req.Digest, c)
 	}
 }
 
@@ -182,7 +182,7 @@ func claimCancelled(t *testing.T, f *fixture) {
 	cancel()
 	req := request("evt_1")
 	if c, err := f.Claim(ctx, req); err == nil {
-		t.Fatalf("claimed %+v under a context that had ended", c)
+		t.Fatalf("claimed %#v under a context that had ended", c)
 	}
 	absent(t, f, req.Ref)
 }

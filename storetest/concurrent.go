@@ -53,7 +53,7 @@ func oneWon(t testing.TB, claims []hookonce.Claim, token int64) {
 		case c.Verdict == hookonce.Won && c.Token == token:
 			won++
 		case c.Verdict != hookonce.Busy:
-			t.Fatalf("a copy was answered %+v", c)
+			t.Fatalf("a copy was answered %#v", c)
 		}
 	}
 	if won != 1 {
@@ -117,7 +117,7 @@ func raceComplete(t *testing.T, f *fixture) {
 			return f.Complete(t.Context(), c)
 		})
 		if want := map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Won}[acted]; takeover.Verdict != want {
-			t.Fatalf("completed: %v, takeover: %+v", acted, takeover)
+			t.Fatalf("completed: %v, takeover: %#v", acted, takeover)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func raceExtend(t *testing.T, f *fixture) {
 			return err
 		})
 		if want := map[bool]hookonce.Verdict{true: hookonce.Busy, false: hookonce.Won}[acted]; takeover.Verdict != want {
-			t.Fatalf("extended: %v, takeover: %+v", acted, takeover)
+			t.Fatalf("extended: %v, takeover: %#v", acted, takeover)
 		}
 	}
 }

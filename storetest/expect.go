@@ -56,7 +56,7 @@ func claim(t testing.TB, s hookonce.Store, req hookonce.ClaimRequest, want hooko
 func verdict(t testing.TB, c hookonce.Claim, want hookonce.Verdict) {
 	t.Helper()
 	if c.Verdict != want {
-		t.Fatalf("verdict is %q, want %q (claim %+v)", c.Verdict, want, c)
+		t.Fatalf("verdict is %q, want %q (claim %#v)", c.Verdict, want, c)
 	}
 }
 
@@ -73,7 +73,7 @@ func absent(t testing.TB, s hookonce.Store, ref hookonce.Ref) {
 	t.Helper()
 	c, err := s.Lookup(t.Context(), ref)
 	if !errors.Is(err, hookonce.ErrNotFound) && !errors.Is(err, hookonce.ErrInvalidRef) {
-		t.Fatalf("Lookup(%q) = %+v, %v; want ErrNotFound", ref, c, err)
+		t.Fatalf("Lookup(%q) = %#v, %v; want ErrNotFound", ref, c, err)
 	}
 }
 
@@ -82,7 +82,7 @@ func stored(t testing.TB, s hookonce.Store, ref hookonce.Ref, state hookonce.Sta
 	t.Helper()
 	c := lookup(t, s, ref)
 	if c.State != state || c.Token != token {
-		t.Fatalf("stored claim is %s with token %d, want %s with token %d (%+v)", c.State, c.Token, state, token, c)
+		t.Fatalf("stored claim is %s with token %d, want %s with token %d (%#v)", c.State, c.Token, state, token, c)
 	}
 	return c
 }
@@ -109,7 +109,7 @@ func unchanged(t testing.TB, s hookonce.Store, ref hookonce.Ref, f func()) {
 func conflict(t testing.TB, c hookonce.Claim, want bool) {
 	t.Helper()
 	if c.Conflict != want {
-		t.Fatalf("conflict is %v, want %v (claim %+v)", c.Conflict, want, c)
+		t.Fatalf("conflict is %v, want %v (claim %#v)", c.Conflict, want, c)
 	}
 }
 

@@ -130,6 +130,6 @@ func failRemembered(t *testing.T, f *fixture) {
 	c := claim(t, f, request("evt_1"), hookonce.Won)
 	ok(t, f.Complete(t.Context(), c))
 	if got := stored(t, f, c.Ref, hookonce.StateDone, 2); got.LastError != errDeclined.Error() {
-		t.Fatalf("the last failure is forgotten: %+v", got)
+		t.Fatalf("the last failure is forgotten: %#v", got)
 	}
 }

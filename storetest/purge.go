@@ -75,6 +75,6 @@ func purgeReclaim(t *testing.T, f *fixture) {
 	c := claim(t, f, otherContent("evt_1"), hookonce.Won)
 	conflict(t, c, false)
 	if c.Token != 1 || !c.FirstSeen.Equal(f.clock.Now()) {
-		t.Fatalf("%s remembers what was purged: %+v", ref, c)
+		t.Fatalf("%s remembers what was purged: %#v", ref, c)
 	}
 }

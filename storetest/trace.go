@@ -79,7 +79,7 @@ func traceAfterDone[Tx any](t *testing.T, f *txFixture[Tx]) {
 		refuses(t, (<-first).err, errDeclined)
 		ok(t, (<-second).err)
 		if c := lookup(t, f, req.Ref); c.State != hookonce.StateDone {
-			t.Fatalf("the effect happened, but a trace made the claim %+v", c)
+			t.Fatalf("the effect happened, but a trace made the claim %#v", c)
 		}
 		f.clock.Advance(time.Second)
 	}

@@ -43,7 +43,7 @@ func (f *txFixture[Tx]) hold(t testing.TB, req hookonce.ClaimRequest) (release c
 	select {
 	case <-running:
 	case o := <-done:
-		t.Fatalf("the handler did not run: %+v, %v", o.claim, o.err)
+		t.Fatalf("the handler did not run: %#v, %v", o.claim, o.err)
 	}
 	return let, done
 }

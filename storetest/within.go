@@ -86,7 +86,7 @@ func withinRedrives[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.done(t, req, 3)
 	f.effects(t, map[string]int{"evt_1": 1})
 	if c := lookup(t, f, req.Ref); c.LastError == "" {
-		t.Fatalf("the last failure is forgotten: %+v", c)
+		t.Fatalf("the last failure is forgotten: %#v", c)
 	}
 }
 
