@@ -52,6 +52,17 @@ func (c *conn) run(text string) error {
 	return errors.Join(err, s.Close())
 }
 
+// value runs a statement that is not needed again and returns the first column of its last row.
+func (c *conn) value(text string) (v driver.Value, err error) {
+	p, err := c.Conn.Prepare(text)
+	if err != nil {
+		return nil, err
+	}
+	s := &stmt{Stmt: p}
+	err = s.query(func(row []driver.Value) error { v = row[0]; return nil })
+	return v, errors.Join(err, s.Close())
+}
+
 // stmt is a prepared statement. It runs without a context, which would cost a goroutine each time.
 type stmt struct {
 	driver.Stmt

@@ -75,11 +75,7 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 		if orphans < len(acknowledged) {
 			t.Errorf("%d deliveries were orphaned, %d were acknowledged", orphans, len(acknowledged))
 		}
-		for key, id := range acknowledged {
-			if got := accept(t, s, key); got != id {
-				t.Fatalf("%s was acknowledged as %d, and is stored as %d", key, id, got)
-			}
-		}
+		compare(t, s, acknowledged)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -131,5 +127,23 @@ func takeAll(t *testing.T, s journal.Store) (n int) {
 			return n
 		}
 		n += len(work)
+	}
+}
+
+// compare expects the store to have these keys under these ids.
+func compare(t *testing.T, s journal.Store, want map[string]int64) {
+	t.Helper()
+	var batch []*journal.Entry
+	for key := range want {
+		batch = append(batch, entry(key))
+	}
+	results, err := s.Accept(t.Context(), batch, time.Now(), time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range results {
+		if key := batch[i].Key; r.ID != want[key] {
+			t.Errorf("%s was acknowledged as %d, and now is %+v", key, want[key], r)
+		}
 	}
 }

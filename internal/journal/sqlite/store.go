@@ -6,6 +6,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -24,6 +25,9 @@ import (
 type Options struct {
 	// Prefix is what the names of the tables begin with. Default [schema.DefaultName].
 	Prefix string
+	// LogSize is how large the write-ahead log beside the file grows before it is copied into the
+	// file, in bytes. Writers wait when it has four times that size. Default 48 MiB.
+	LogSize int64
 	// Logger receives what goes wrong in the background. Default: nothing is logged.
 	Logger *slog.Logger
 }
@@ -47,6 +51,8 @@ type Store struct {
 		base    int64 // those that were there before, once counted
 	}
 	checkpoints *checkpointer
+	logSize     int64 // bytes
+	pageSize    int64 // of this file, bytes
 }
 
 var _ journal.Store = (*Store)(nil)
@@ -59,7 +65,8 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, log: o.Logger, turn: make(chan struct{}, 1), prefix: prefix}
+	s := &Store{path: path, log: o.Logger, turn: make(chan struct{}, 1), prefix: prefix,
+		logSize: cmp.Or(o.LogSize, defaultLogSize)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -89,7 +96,7 @@ func (s *Store) openFile(ctx context.Context, o Options) (driver.Connector, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := format(ctx, connector); err != nil {
+	if s.pageSize, err = format(ctx, connector); err != nil {
 		return nil, err
 	}
 	s.readers = sql.OpenDB(connector)
