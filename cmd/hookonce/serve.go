@@ -62,6 +62,10 @@ func serve(ctx context.Context, w *world, cfg *config.Config) error {
 	return g.Wait(ctx)
 }
 
+// sameSignal is within which a second signal is the first one again: some supervisors signal the
+// process and then its group.
+const sameSignal = 250 * time.Millisecond
+
 // untilSignal returns a context that ends with the first SIGTERM or SIGINT. The second one ends the
 // process at once.
 func untilSignal(ctx context.Context, w *world) (context.Context, func()) {
@@ -76,8 +80,7 @@ func untilSignal(ctx context.Context, w *world) (context.Context, func()) {
 		cancel(fmt.Errorf("received %v", s))
 		first := time.Now()
 		for range signals {
-			// Some supervisors signal the process and then its group: that is one request, sent twice.
-			if time.Since(first) < time.Second {
+			if time.Since(first) < sameSignal {
 				continue
 			}
 			fmt.Fprintln(w.err, "second signal: ending at once")
