@@ -214,7 +214,7 @@ func TestTermUnderLoad(t *testing.T) {
 }
 
 // TestSecondSignalEndsAtOnce: whoever signals again does not want to wait for a destination that
-// hangs. What follows the first signal within a second belongs to it, so this goes on signalling.
+// hangs. What follows the first signal within sameSignal belongs to it, so this goes on signalling.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
 	hanging := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
