@@ -25,6 +25,9 @@ servers: ## install the servers that tests start (PostgreSQL, PgBouncer), if the
 bench: servers ## the table of docs/performance.md, about six minutes
 	go run ./internal/bench
 
+kills: servers ## kill -9 the gateway under load, twenty times on each store
+	go test -count=1 -timeout 20m -run 'TestKillUnderLoad' ./cmd/hookonce -kills 20
+
 fuzz: ## every fuzz target for FUZZTIME each
 	@./scripts/fuzz $(FUZZTIME)
 

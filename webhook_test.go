@@ -18,6 +18,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/memstore"
+	"github.com/hookonce/hookonce/provider"
 )
 
 // sender is a provider for tests: the header Sig must say "ok", every line of the body is an event
@@ -459,6 +460,24 @@ func TestWebhookBadRequests(t *testing.T) {
 type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// A provider that sends large bodies is not held to the default limit: a body that is refused is an
+// event that is lost, where the provider does not retry.
+func TestWebhookReadsWhatTheProviderSends(t *testing.T) {
+	p := provider.GitHub("fake-secret")
+	h := hookonce.Webhook(memstore.New(), p, func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil },
+		hookonce.WithLogger(slog.New(slog.DiscardHandler)))
+	body := `{"action":"` + strings.Repeat("a", hookonce.DefaultMaxBody) + `"}`
+	req := &hookonce.Request{Header: http.Header{"X-Github-Delivery": {"d1"}}, Body: []byte(body)}
+	if err := p.Sign(req); err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body))
+	r.Header = req.Header
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	want(t, w, 200, "accepted")
+}
 
 func TestWebhookLogsNeitherBodiesNorSignatures(t *testing.T) {
 	var log bytes.Buffer

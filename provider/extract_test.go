@@ -111,6 +111,11 @@ func TestCompositeKeysAreUnambiguous(t *testing.T) {
 		}
 		seen[key] = body
 	}
+	p2 := HMAC(HMACConfig{Secrets: []string{"fake"}, Key: []Value{"json:$.a", "json:$.b?"}})
+	alone, both := one(t, p2, signed(t, p2, `{"a":"1:a1:b"}`)), one(t, p2, signed(t, p2, `{"a":"a","b":"b"}`))
+	if alone.Key == both.Key || alone.Key == "" {
+		t.Errorf("with and without the optional part: both have the key %q", both.Key)
+	}
 	for _, body := range []string{`{"a":"a"}`, `{"b":"b","c":"c"}`, `{"a":"a","b":""}`} {
 		if key := one(t, p, signed(t, p, body)).Key; key != "" {
 			t.Errorf("%s: key %q from a rule that lacks a part", body, key)

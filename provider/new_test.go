@@ -21,7 +21,7 @@ func TestCatalogue(t *testing.T) {
 		}
 		p := buildFake(t, name)
 		answer := p.OK()
-		if p.Name() != name || answer.Status != 200 || p.Limits().MaxBody < DefaultMaxBody {
+		if p.Name() != name || answer.Status != 200 || p.Limits().MaxBody < DefaultMaxBody || p.MaxBody() != p.Limits().MaxBody {
 			t.Errorf("%s: %v, %v, %v", name, p, answer, p.Limits())
 		}
 		if name != "hmac" && (len(spec.Sources) == 0 || p.Limits().Window() == 0) {

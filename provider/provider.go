@@ -19,7 +19,10 @@ type Provider struct {
 	digesters sync.Pool
 }
 
-var _ hookonce.Provider = (*Provider)(nil)
+var (
+	_ hookonce.Provider    = (*Provider)(nil)
+	_ hookonce.BodyLimiter = (*Provider)(nil)
+)
 
 // Name returns the name in the catalogue.
 func (p *Provider) Name() string { return p.spec.Name }
@@ -35,6 +38,10 @@ func (p *Provider) Spec() Spec { return p.spec }
 
 // Limits returns the sizes and windows of the sender, with the defaults filled in.
 func (p *Provider) Limits() Limits { return p.spec.Limits }
+
+// MaxBody returns the largest body, in bytes, that the sender may send. [hookonce.Webhook] reads no
+// more than that.
+func (p *Provider) MaxBody() int64 { return p.spec.Limits.MaxBody }
 
 // OK returns the answer that stops the sender from sending the event again.
 func (p *Provider) OK() hookonce.Answer {

@@ -27,8 +27,6 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 	})
 	root.AddCommand(
 		newServeCommand(w),
-		newDemoCommand(w),
-		newHammerCommand(w),
 		newConfigCommand(w),
 		newMigrateCommand(w),
 		newSendCommand(w),

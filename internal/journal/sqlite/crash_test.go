@@ -62,7 +62,7 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	acknowledged := map[string]int64{}
 	for round := range 5 {
-		kill(t, path, 300*(round+1), acknowledged)
+		kill(t, path, 100*(round+1), acknowledged)
 		s := open(t, path)
 		orphans, err := s.Orphans(t.Context(), time.Now())
 		if err != nil {

@@ -100,7 +100,7 @@ func TestLastID(t *testing.T) {
 
 // TestLogStaysBounded writes ten times as much as the write-ahead log may hold, as fast as it can.
 func TestLogStaysBounded(t *testing.T) {
-	const size, body = 4 << 20, 256 << 10
+	const size, body = 1 << 20, 64 << 10
 	path := filepath.Join(t.TempDir(), "journal.db")
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{LogSize: size})
 	if err != nil {
