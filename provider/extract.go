@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -125,11 +126,19 @@ func (k *keyRule) read(r *reading) string {
 			return ""
 		}
 	}
-	key := hookonce.JoinKey(parts...)
-	if len(parts) == 1 {
-		key = strings.Clone(key)
+	if len(k.parts) == 1 {
+		return hookonce.NormalKey(strings.Clone(parts[0]))
 	}
-	return hookonce.NormalKey(key)
+	return hookonce.NormalKey(joined(parts))
+}
+
+// joined is [hookonce.JoinKey], but a part that lacks its optional companion has its length in front
+// as well: as it is, it could be spelt like the two of them.
+func joined(parts []string) string {
+	if len(parts) == 1 {
+		return strconv.Itoa(len(parts[0])) + ":" + parts[0]
+	}
+	return hookonce.JoinKey(parts...)
 }
 
 // eventType joins type and action with a dot.
