@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -89,17 +90,27 @@ const defaultFile = "hookonce.yaml"
 // loadConfig reads the configuration that the flags and the environment describe. The name says, for
 // people, where it came from.
 func loadConfig(w *world, flags *pflag.FlagSet) (cfg *config.Config, name string, err error) {
-	path, data, err := readConfigFile(w, flags)
+	in, err := configInput(w, flags)
 	if err != nil {
 		return nil, "", err
 	}
-	cfg, err = config.Load(config.Input{
-		Path: path, Data: data, Environ: w.environ, Flags: flags, ReadFile: os.ReadFile,
-	})
-	if path == "" {
-		path = "flags and environment"
+	cfg, err = config.Load(in)
+	return cfg, cmp.Or(in.Path, "flags and environment"), err
+}
+
+// loadStoreConfig is loadConfig for commands that only need the store: secrets stay unread.
+func loadStoreConfig(w *world, flags *pflag.FlagSet) (*config.Config, error) {
+	in, err := configInput(w, flags)
+	if err != nil {
+		return nil, err
 	}
-	return cfg, path, err
+	in.NoSecrets = true
+	return config.Load(in)
+}
+
+func configInput(w *world, flags *pflag.FlagSet) (config.Input, error) {
+	path, data, err := readConfigFile(w, flags)
+	return config.Input{Path: path, Data: data, Environ: w.environ, Flags: flags, ReadFile: os.ReadFile}, err
 }
 
 // readConfigFile returns the content of the configuration file, and an empty path if there is none.

@@ -22,7 +22,7 @@ With --print nothing is touched: the SQL for an empty database goes to standard 
 that apply migrations with a tool of their own.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, _, err := loadConfig(w, c.Flags())
+			cfg, err := loadStoreConfig(w, c.Flags())
 			if err != nil {
 				return err
 			}

@@ -21,6 +21,9 @@ type Input struct {
 	Flags *pflag.FlagSet
 	// ReadFile reads the files that secrets refer to, as os.ReadFile does.
 	ReadFile func(name string) ([]byte, error)
+	// NoSecrets leaves the secrets of sources unread, for commands that only need the store: what
+	// migrates a database need not hold them.
+	NoSecrets bool
 }
 
 func (in Input) env(name string) (string, bool) { return lookup(in.Environ, name) }
@@ -157,16 +160,22 @@ func places(from layer) []place {
 	return all
 }
 
-// source builds one source from its layers and resolves its secrets.
+// source builds one source from its layers and resolves its secrets, unless nobody needs them.
 func (l *loader) source(at place, layers ...layer) {
 	s := Source{at: at}
 	s.origin = apply(l, &s, sourceSettings, layers...)
+	if !l.in.NoSecrets {
+		l.resolve(&s)
+	}
+	l.cfg.Sources = append(l.cfg.Sources, s)
+}
+
+func (l *loader) resolve(s *Source) {
 	for i := range s.Secrets {
 		if err := s.Secrets[i].resolve(l.in); err != nil {
 			l.fault(s.origin.secret(i), "secrets: %v", err)
 		}
 	}
-	l.cfg.Sources = append(l.cfg.Sources, s)
 }
 
 // secret returns where the i-th secret was written.
