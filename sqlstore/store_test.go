@@ -47,7 +47,6 @@ func TestADatabaseThatIsDown(t *testing.T) {
 			"Purge":    func() error { _, err := f.Purge(ctx, claim.UpdatedAt, 1); return err },
 			"Within":   func() error { _, err := f.within(t); return err },
 			"Check":    func() error { return f.Check(ctx) },
-			"Migrate":  func() error { return f.Migrate(ctx) },
 		} {
 			if err := call(); err == nil || known(err) {
 				t.Errorf("%s: error is %v", name, err)
