@@ -22,6 +22,9 @@ func TestSecretsStaySecret(t *testing.T) {
 		"store: postgres://h/db?user=u&password=hunter2\n" + oneSource,
 		"store: \"postgres://u:hunter2@h:port/db\"\n",
 		"store: postgres://u:hunter2@/db\n",
+		"store: postgres://u@h/db?sslpassword=hunter2\n" + oneSource,
+		"store: postgres://u@h/db?password=hunter2;x\n" + oneSource,
+		"store: postgres://u@h/db?password=%zzhunter2\n" + oneSource,
 		"store: host=h password=hunter2\n",
 	} {
 		in := Input{Path: "hookonce.yaml", Data: []byte(file), Environ: []string{"S=hunter2", "STRIPE=hunter2"}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"regexp"
 	"strings"
 )
 
@@ -71,8 +72,20 @@ func checkReference(s string) error {
 	case "env:", "file:":
 		return fmt.Errorf("%q lacks what to read; write env:NAME or file:PATH", s)
 	}
+	if shellPattern.MatchString(s) {
+		return errors.New("this looks like a variable of a shell, and those are not expanded here; write env:NAME, or file:PATH if it is the secret itself")
+	}
+	for _, tag := range []string{"env:", "file:"} {
+		if len(s) > len(tag) && s[:len(tag)] != tag && strings.EqualFold(s[:len(tag)], tag) {
+			return fmt.Errorf("a reference begins with lower-case letters; write %s and what follows", tag)
+		}
+	}
 	return nil
 }
+
+// shellPattern is a variable as shells and templates write it. As a literal it would be a secret that
+// everybody knows.
+var shellPattern = regexp.MustCompile(`^\$\{?[A-Za-z_][A-Za-z0-9_]*\}?$`)
 
 func (v secrets) show() string { return strings.Join(v.items(), " ") }
 

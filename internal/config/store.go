@@ -46,11 +46,11 @@ func parseSQLite(path string) (Store, error) {
 }
 
 func parsePostgres(s string) (Store, error) {
-	u, err := url.Parse(s)
+	u, q, err := parseURL(s)
 	if err != nil {
 		return Store{}, errors.New("this is not a connection URL; write postgres://user:password@host:5432/database, with special characters in the password percent-encoded")
 	}
-	if u.Host == "" && u.Query().Get("host") == "" {
+	if u.Host == "" && q.Get("host") == "" {
 		return Store{}, errors.New("the URL names no host; write postgres://user:password@host:5432/database, or add ?host=/var/run/postgresql for a socket")
 	}
 	return Store{Driver: Postgres, DSN: s}, nil
@@ -61,15 +61,28 @@ func (s Store) String() string {
 	if s.Driver == SQLite {
 		return "sqlite:" + s.DSN
 	}
-	u, err := url.Parse(s.DSN)
+	u, q, err := parseURL(s.DSN)
 	if err != nil {
 		return s.Driver + "://" + mask
 	}
-	if q := u.Query(); q.Has("password") {
-		q.Set("password", mask)
-		u.RawQuery = q.Encode()
+	for _, name := range []string{"password", "sslpassword"} {
+		if q.Has(name) {
+			q.Set(name, mask)
+			u.RawQuery = q.Encode()
+		}
 	}
 	return masked(u)
+}
+
+// parseURL is [url.Parse] that looks into the query as well: a part that is not well-formed would be
+// left out silently, and be shown.
+func parseURL(s string) (*url.URL, url.Values, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	return u, q, err
 }
 
 // masked returns the URL with its password masked.
