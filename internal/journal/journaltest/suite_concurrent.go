@@ -92,7 +92,7 @@ func acceptStorm(c *suite) {
 
 // redriveStorm lets copies of the same dead events arrive at once, in batches of opposite orders.
 func redriveStorm(c *suite) {
-	const keys = 20
+	const keys = 150
 	var batch []*journal.Entry
 	for k := range keys {
 		batch = append(batch, c.entry(fmt.Sprintf("evt_%d", k), to("a", "b", "c")))

@@ -122,7 +122,69 @@ func TestSeveralStores(t *testing.T) {
 	})
 }
 
+// TestConcurrent also expects the server to have seen no deadlock: one would be survived, after a
+// second or more that everybody in the batch waits.
 func TestConcurrent(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	journaltest.RunConcurrent(t, (&database{direct: dsn, dsn: dsn}).fixture)
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	awaitAlone(t, conn) // sessions report when they end
+	var deadlocks int
+	if err := conn.QueryRow(t.Context(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&deadlocks); err != nil {
+		t.Fatal(err)
+	}
+	if deadlocks != 0 {
+		t.Errorf("the server broke %d deadlocks", deadlocks)
+	}
+}
+
+// awaitAlone waits until the connection is the only one to its database.
+func awaitAlone(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var others int
+		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&others)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if others == 0 {
+			return
+		}
+	}
+	t.Fatal("connections of closed stores are still open")
+}
+
+// TestTakeSkipsWhatIsLocked takes while another session is taking one of two deliveries and has not
+// committed yet. Take must not wait for it.
+func TestTakeSkipsWhatIsLocked(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn, "")
+	first, second := entry("first"), entry("second")
+	first.Hold, second.Hold = false, false
+	if _, err := accept(t.Context(), s, first, second); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `SELECT 1 FROM hookonce.deliveries WHERE event_id = $1 FOR UPDATE`, first.ID); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	work, err := s.Take(ctx, time.Now(), time.Now().Add(time.Hour), 10)
+	if err != nil || len(work) != 1 || work[0].Key != "second" {
+		t.Fatalf("took %v (%v), want the second delivery only", work, err)
+	}
 }
