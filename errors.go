@@ -53,7 +53,8 @@ func (e *permanentError) Error() string { return e.err.Error() }
 func (e *permanentError) Unwrap() error { return e.err }
 
 // RetryAfter marks a handler's error with the time after which trying again makes sense. The sender
-// is answered 503 with that Retry-After, rounded up to whole seconds. RetryAfter(d, nil) is nil.
+// is answered 503 with that Retry-After, rounded up to whole seconds; without a positive d it is the
+// usual one. RetryAfter(d, nil) is nil.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		return nil

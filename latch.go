@@ -17,12 +17,11 @@ type latches struct {
 // is durable by then.
 type latch struct {
 	done    chan struct{}
-	digest  []byte // of the first copy
 	outcome outcome
 }
 
 // enter returns the latch under ref and whether the caller is the first, who must call leave.
-func (l *latches) enter(ref Ref, digest []byte) (*latch, bool) {
+func (l *latches) enter(ref Ref) (*latch, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t, ok := l.open[ref]; ok {
@@ -31,7 +30,7 @@ func (l *latches) enter(ref Ref, digest []byte) (*latch, bool) {
 	if l.open == nil {
 		l.open = make(map[Ref]*latch)
 	}
-	t := &latch{done: make(chan struct{}), digest: digest}
+	t := &latch{done: make(chan struct{})}
 	l.open[ref] = t
 	return t, true
 }

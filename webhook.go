@@ -73,8 +73,9 @@ type webhook[Tx any] struct {
 type outcome struct {
 	verdict  Verdict
 	conflict bool
-	dead     bool  // handle gave up for good; durable
-	err      error // nil for every outcome that is acknowledged, save dead
+	digest   []byte // that is stored now, where err is nil
+	dead     bool   // handle gave up for good; durable
+	err      error  // nil for every outcome that is acknowledged, save dead
 }
 
 // final reports whether the outcome is durable and may be acknowledged.
@@ -183,7 +184,7 @@ func (h *webhook[Tx]) once(ctx context.Context, ev *Event) outcome {
 	if ev.Key == "" {
 		return h.run(ctx, ev)
 	}
-	t, first := h.latches.enter(ev.Ref(), ev.Digest)
+	t, first := h.latches.enter(ev.Ref())
 	if !first {
 		return h.follow(ctx, ev, t)
 	}
@@ -203,7 +204,7 @@ func (h *webhook[Tx]) follow(ctx context.Context, ev *Event, t *latch) outcome {
 	case !ok:
 		return outcome{verdict: Busy, err: ErrBusy}
 	case o.err == nil && o.verdict != Busy:
-		return outcome{verdict: Duplicate, conflict: differ(ev.Digest, t.digest)}
+		return outcome{verdict: Duplicate, conflict: differ(ev.Digest, o.digest)}
 	}
 	return o
 }
@@ -228,7 +229,7 @@ func (h *webhook[Tx]) run(ctx context.Context, ev *Event) (o outcome) {
 	if err == nil && c.Verdict == Busy {
 		err = ErrBusy
 	}
-	return outcome{verdict: c.Verdict, conflict: c.Conflict, dead: gaveUp(ev, err), err: err}
+	return outcome{verdict: c.Verdict, conflict: c.Conflict, digest: c.Digest, dead: gaveUp(ev, err), err: err}
 }
 
 // gaveUp reports whether the handler's permanent failure is on record, so that the provider may be
@@ -280,7 +281,7 @@ func (h *webhook[Tx]) answer(w http.ResponseWriter, outcomes []outcome) {
 // the log, and answers are stored by providers.
 func notDone(err error) *problem {
 	retry := defaultRetry
-	if d, ok := RetryDelay(err); ok {
+	if d, ok := RetryDelay(err); ok && d > 0 {
 		retry = d
 	}
 	switch {

@@ -250,6 +250,12 @@ func TestWebhookRetryAfter(t *testing.T) {
 	if got := post(h, "a 1").Header().Get("Retry-After"); got != "91" {
 		t.Errorf("Retry-After %q, want 91", got)
 	}
+	for _, none := range []time.Duration{0, -time.Second} {
+		h := endpoint(memstore.New(), func(context.Context, *memstore.Tx, *hookonce.Event) error {
+			return hookonce.RetryAfter(none, errors.New("rate limited"))
+		})
+		want(t, post(h, "a 1"), 503, "failed")
+	}
 }
 
 func TestWebhookPanicIsAFailure(t *testing.T) {
@@ -386,6 +392,38 @@ func TestWebhookFlagsConflicts(t *testing.T) {
 	want(t, post(h, "a 1"), 200, "accepted")
 	want(t, post(h, "a 2"), 200, "conflict")
 	l.want(t, "a#1")
+}
+
+// gated holds up Within until it is opened.
+type gated struct {
+	*memstore.Store
+	open chan struct{}
+}
+
+func (g gated) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(*memstore.Tx, hookonce.Claim) error) (hookonce.Claim, error) {
+	<-g.open
+	return g.Store.Within(ctx, req, fn)
+}
+
+// Copies that wait for a first one that turns out to be a copy itself are held against the content
+// that is stored, not against that of the one they waited for.
+func TestWebhookFlagsConflictsOfCopiesThatWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l ledger
+		store := memstore.New()
+		want(t, post(endpoint(store, l.handle), "a 1"), 200, "accepted")
+		g := gated{store, make(chan struct{})}
+		h := endpoint(g, l.handle)
+		var wg sync.WaitGroup
+		wg.Go(func() { want(t, post(h, "a 2"), 200, "conflict") })
+		synctest.Wait()
+		wg.Go(func() { want(t, post(h, "a 2"), 200, "conflict") })
+		wg.Go(func() { want(t, post(h, "a 1"), 200, "duplicate") })
+		synctest.Wait()
+		close(g.open)
+		wg.Wait()
+		l.want(t, "a#1")
+	})
 }
 
 func TestWebhookSourcesDoNotShareKeys(t *testing.T) {
