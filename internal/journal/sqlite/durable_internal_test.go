@@ -2,8 +2,14 @@ package sqlite
 
 import (
 	"database/sql/driver"
+	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/hookonce/hookonce/internal/journal"
 )
 
 // TestEveryCommitIsSynced holds the settings that a commit's durability hangs on.
@@ -17,6 +23,49 @@ func TestEveryCommitIsSynced(t *testing.T) {
 		got, err := s.w.value("PRAGMA " + pragma)
 		if err != nil || got != want {
 			t.Errorf("%s is %v (%v), want %v", pragma, got, err, want)
+		}
+	}
+}
+
+// TestFullDisk accepts until there is no room: the call fails, leaves nothing of its batch, and the
+// store goes on when there is room again.
+func TestFullDisk(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ids, n := journal.NewIDs(0, 0), 0
+	accept := func() ([]*journal.Entry, []journal.Result, error) {
+		var batch []*journal.Entry
+		for range 10 {
+			n++
+			batch = append(batch, &journal.Entry{ID: ids.Next(time.Now()), Source: "billing", Key: fmt.Sprintf("evt_%d", n),
+				Body: make([]byte, 4096), Destinations: []string{"app"}, ReceivedAt: time.Now()})
+		}
+		results, err := s.Accept(t.Context(), batch, time.Now(), time.Now())
+		return batch, results, err
+	}
+	if _, err := s.w.value("PRAGMA max_page_count = 100"); err != nil {
+		t.Fatal(err)
+	}
+	var batch []*journal.Entry
+	for err == nil && n < 10_000 {
+		batch, _, err = accept()
+	}
+	if primary(err) != sqlite3.SQLITE_FULL {
+		t.Fatalf("filling the disk: %v", err)
+	}
+	if _, err := s.w.value("PRAGMA max_page_count = 10000"); err != nil {
+		t.Fatal(err)
+	}
+	results, err := s.Accept(t.Context(), batch, time.Now(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range results {
+		if r != (journal.Result{Status: journal.Accepted, ID: batch[i].ID}) {
+			t.Errorf("entry %d of the failed batch: %+v, want it to be new", i, r)
 		}
 	}
 }

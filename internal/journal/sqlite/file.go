@@ -90,6 +90,18 @@ func lock(path string) (*os.File, error) {
 	return f, nil
 }
 
+// create makes sure that the file is there and can be written to. A new one, and with it the log
+// beside it, is for this user only, because it is full of other people's webhooks.
+func create(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("journal/sqlite: %s can not be opened: %s (%w)", path, notWritable, err)
+	}
+	return f.Close()
+}
+
+const notWritable = "this user must be able to write to the file and its folder"
+
 // explain adds to an error of SQLite what to do about it.
 func explain(path string, err error) error {
 	advice := ""
@@ -97,7 +109,7 @@ func explain(path string, err error) error {
 	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
 		advice = "it is not a SQLite database, or damaged: choose another path, or restore a backup"
 	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
-		advice = "this user must be able to write to the file and its folder"
+		advice = notWritable
 	case sqlite3.SQLITE_FULL:
 		advice = "the disk is full"
 	case sqlite3.SQLITE_BUSY:

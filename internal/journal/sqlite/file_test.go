@@ -45,12 +45,16 @@ func TestBadFiles(t *testing.T) {
 		}
 		return path
 	}
+	taken := filepath.Join(dir, "taken.db")
+	if err := os.Mkdir(taken+".lock", 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct{ name, path, want string }{
 		{"missing folder", filepath.Join(dir, "no", "such", "journal.db"), "create it"},
 		{"a file for a folder", filepath.Join(write("file", "x"), "journal.db"), "choose another path"},
 		{"text", write("text.db", strings.Repeat("this is no database\n", 1000)), "not a SQLite database"},
 		{"a folder for a file", dir, "must be able to write"},
-		{"a folder that takes no files", "/proc/journal.db", "must be writable"},
+		{"a folder that takes no lock", taken, "must be writable"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for range 2 {
@@ -60,6 +64,20 @@ func TestBadFiles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestFilesArePrivate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	accept(t, open(t, path), "evt_1")
+	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
+		info, err := os.Stat(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode != 0o600 {
+			t.Errorf("journal.db%s has mode %o", suffix, mode)
+		}
 	}
 }
 

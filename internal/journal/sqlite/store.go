@@ -78,6 +78,9 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if s.lock, err = lock(path); err != nil {
 		return nil, err
 	}
+	if err := create(path); err != nil {
+		return nil, err
+	}
 	connector, err := s.openFile(ctx, o)
 	if err != nil {
 		return nil, explain(path, err)
