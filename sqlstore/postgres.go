@@ -24,7 +24,7 @@ func postgres() dialect {
 	// One statement, one round trip. What is not claimable is only read: it takes no row lock and
 	// writes nothing. A row is taken over only if it is the one that was seen, so that the digest
 	// from before is known. The bounded wait applies to this statement alone; a caller's setting is
-	// put back.
+	// put back, also when the round is lost. The last part is the row of nothing seen and nothing won.
 	d.claim = `
 		WITH bound AS MATERIALIZED (
 			SELECT current_setting('lock_timeout') AS previous,
@@ -44,25 +44,29 @@ func postgres() dialect {
 		SELECT true, won.*, seen.digest, set_config('lock_timeout', bound.previous, true)
 		FROM won CROSS JOIN bound LEFT JOIN seen ON true
 		UNION ALL
-		SELECT false, seen.*, seen.digest, '' FROM seen WHERE NOT EXISTS (SELECT FROM won)`
+		SELECT false, seen.*, seen.digest, set_config('lock_timeout', bound.previous, true)
+		FROM seen CROSS JOIN bound WHERE NOT EXISTS (SELECT FROM won)
+		UNION ALL
+		SELECT false, '', 0, NULL, '', NULL, @7::timestamptz, @7::timestamptz, '', NULL, set_config('lock_timeout', previous, true)
+		FROM bound WHERE NOT EXISTS (SELECT FROM won) AND NOT EXISTS (SELECT FROM seen)`
 	d.purge = `
 		DELETE FROM {claims} WHERE ctid = ANY (ARRAY(
 			SELECT ctid FROM {claims} WHERE state = 'done' AND updated_at < @1 LIMIT @2 FOR UPDATE SKIP LOCKED))`
 	return d
 }
 
-// decidePostgres runs the statement again when its answer is overtaken: no row means that one
+// decidePostgres runs the statement again when its answer is overtaken: the token 0 means that a row
 // appeared after its snapshot, and a claimable row that was not won has changed since.
 func decidePostgres(d dialect, ctx context.Context, q querier, p proposal) (ruling, error) {
 	var setting string
 	args := []any{p.Source, p.Key, string(p.state), p.lease, p.Type, digest(p.Digest), p.now, timeout(p.wait)}
 	for range maxRounds {
 		r := ruling{claim: hookonce.Claim{Ref: p.Ref}}
-		found, err := one(ctx, q, d.claim, args, append(append([]any{&r.won}, fields(&r.claim)...), &r.before, &setting)...)
+		_, err := one(ctx, q, d.claim, args, append(append([]any{&r.won}, fields(&r.claim)...), &r.before, &setting)...)
 		if err != nil {
 			return ruling{}, err
 		}
-		if found && (r.won || !hookonce.Claimable(r.claim.State, r.claim.Lease, p.now)) {
+		if r.claim.Token > 0 && (r.won || !hookonce.Claimable(r.claim.State, r.claim.Lease, p.now)) {
 			return r, nil
 		}
 	}

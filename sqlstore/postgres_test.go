@@ -180,6 +180,35 @@ func TestACopyThatWaitedReadsTheTruth(t *testing.T) {
 	})
 }
 
+// A claim that lost a round and won the next one leaves no limit behind either.
+func TestTheBoundedWaitEndsWithAClaimThatLostARound(t *testing.T) {
+	every(t, postgresConnections(), func(t *testing.T, f fixture) {
+		// A trace that is being written: the claim does not see it, waits for it, and then looks again.
+		trace, err := f.db.BeginTx(t.Context(), nil)
+		must(t, err)
+		_, err = trace.ExecContext(t.Context(), `INSERT INTO `+f.tables+`claims (source, key, state, token, first_seen, updated_at)
+			VALUES ('billing', 'evt_1', 'failed', 1, now(), now())`)
+		must(t, err)
+		patient := sqlstore.New(f.open(), sqlstore.Postgres, sqlstore.WithSchema("case_1"), sqlstore.WithWait(time.Minute))
+		var g errgroup.Group
+		g.Go(func() error {
+			_, err := patient.Within(t.Context(), request, func(tx *sql.Tx, c hookonce.Claim) error {
+				if c.Token != 2 {
+					t.Errorf("token %d, so no round was lost", c.Token)
+				}
+				if got := queryRow[string](t, tx, `SHOW lock_timeout`); got != "0" {
+					t.Errorf("the handler runs with lock_timeout %s", got)
+				}
+				return nil
+			})
+			return err
+		})
+		until(t, f.db, `SELECT count(*) > 0 FROM pg_locks WHERE NOT granted`)
+		must(t, trace.Commit())
+		must(t, g.Wait())
+	})
+}
+
 // until asks the server until it says yes; what it is asked about has no signal to wait for.
 func until(t testing.TB, db *sql.DB, query string) {
 	t.Helper()

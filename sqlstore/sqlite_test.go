@@ -81,6 +81,27 @@ func TestAWriterElsewhereIsBusy(t *testing.T) {
 	})
 }
 
+// The same where transactions take the write lock when they begin: that they can not begin is no
+// fault of the store.
+func TestAWriterElsewhereIsBusyWhereTransactionsWrite(t *testing.T) {
+	mo, ma := modernc, mattn
+	mo.places = files("?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5)&_txlock=immediate")
+	ma.places = files("?_journal_mode=WAL&_busy_timeout=5&_txlock=immediate")
+	every(t, map[string]connection{"modernc": mo, "mattn": ma}, func(t *testing.T, f fixture) {
+		other := request
+		other.Key = "evt_2"
+		_, err := f.Within(t.Context(), other, func(*sql.Tx, hookonce.Claim) error {
+			c, err := f.within(t)
+			must(t, err)
+			if c.Verdict != hookonce.Busy {
+				t.Errorf("Within was answered %#v", c)
+			}
+			return nil
+		})
+		must(t, err)
+	})
+}
+
 // A transaction that claims first can not fail because others write after it began, not even when
 // it finds a claim that it has to read before it takes it over.
 func TestClaimTxTakesTheWriteLockAtOnce(t *testing.T) {

@@ -70,7 +70,10 @@ func (s *Store) begin(ctx context.Context, req hookonce.ClaimRequest) (*attempt,
 	var err error
 	if a.tx, err = s.db.BeginTx(own, nil); err != nil {
 		a.rollback()
-		return nil, errors.Join(context.Cause(ctx), err)
+		if cause := context.Cause(ctx); cause != nil {
+			err = fmt.Errorf("%w while %w", cause, err)
+		}
+		return nil, err
 	}
 	if req.Key == "" {
 		return a, nil
