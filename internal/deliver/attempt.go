@@ -130,8 +130,11 @@ func drain(body io.ReadCloser) {
 	if body == nil {
 		return
 	}
+	defer body.Close()
+	if _, switched := body.(io.Writer); switched {
+		return // the bare connection after a 101: the attempt's deadline does not end reads of it
+	}
 	_, _ = io.CopyN(io.Discard, body, maxDrained)
-	_ = body.Close()
 }
 
 // report logs one attempt.

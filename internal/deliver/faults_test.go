@@ -71,6 +71,18 @@ func TestDestinationMisbehaves(t *testing.T) {
 		{"half of a body after a 500", hijacked(t, "HTTP/1.1 500 No\r\nContent-Length: 100\r\n\r\nhalf", false), journal.Failed, 500, "status 500"},
 		{"informational first", hijacked(t, "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false), journal.Done, 200, ""},
 		{"switching protocols", hijacked(t, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", false), journal.Failed, 101, "status 101"},
+		{"switching protocols, then silence", func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			conn, out, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = out.WriteString("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
+			_ = out.Flush()
+			_, _ = conn.Read(make([]byte, 1)) // until the client gives up
+			_ = conn.Close()
+		}, journal.Failed, 101, "status 101"},
 		{"endless body", func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
 				_, _ = w.Write(make([]byte, 4<<10))
