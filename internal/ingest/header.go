@@ -58,7 +58,18 @@ func encodeHeader(h http.Header) []byte {
 // kept reports whether headers of this canonical name are stored. A name that is not a token can not
 // come from a server, and would not survive as a line.
 func kept(name string) bool {
-	if name == "" || strings.ContainsAny(name, " \t\r\n:\x00") || withheld[name] {
+	if name == "" || strings.ContainsAny(name, " \t\r\n:\x00") {
+		return false
+	}
+	if strings.Contains(name, "_") {
+		// Applications behind CGI, WSGI or Rack can not tell it from the name with dashes, and might
+		// take it for one that we set.
+		name = textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
+		if name == "Idempotency-Key" {
+			return false
+		}
+	}
+	if withheld[name] {
 		return false
 	}
 	for _, p := range withheldPrefixes {

@@ -29,6 +29,7 @@ func TestEncodeHeader(t *testing.T) {
 		"Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 		"Authorization", "Cookie", "Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "Proxy-Authorization",
 		"Proxy-Connection", "Hookonce-Key", "Hookonce-Source",
+		"Hookonce_key", "Hookonce_Attempt", "Hookonce-Event_Type", "Idempotency_Key", "Transfer_Encoding", "X_Forwarded_For",
 	} {
 		h.Set(name, "withheld")
 	}
@@ -42,6 +43,8 @@ func TestEncodeHeader(t *testing.T) {
 		"Content-Encoding": {"gzip"},
 		"Stripe-Signature": {"t=1,v1=ab", "t=2,v1=cd"},
 		"X-Empty":          {""},
+		"X_plain":          {"1"},
+		"Idempotency-Key":  {"replaced when the event is delivered"},
 		"X-Latin":          {"caf\xe9"},
 		"Cookie2":          {"kept: only the exact name is withheld"},
 	}
