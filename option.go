@@ -2,6 +2,8 @@ package hookonce
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 )
@@ -26,6 +28,21 @@ type settings struct {
 	now     func() time.Time
 	log     *slog.Logger
 	observe func(context.Context, Observation)
+}
+
+// validate returns an error if no event could be handled with the settings.
+func (s *settings) validate() error {
+	switch {
+	case s.timeout <= 0:
+		return fmt.Errorf("hookonce: WithTimeout(%v): the handler needs time", s.timeout)
+	case s.wait < 0:
+		return fmt.Errorf("hookonce: WithWait(%v): the wait is negative", s.wait)
+	case s.maxBody <= 0:
+		return fmt.Errorf("hookonce: WithMaxBody(%d): no body is that small", s.maxBody)
+	case s.now == nil || s.log == nil || s.observe == nil:
+		return errors.New("hookonce: WithClock, WithLogger and WithObserver do not take nil")
+	}
+	return Ref{Source: s.source}.Validate()
 }
 
 // WithSource names the source, the scope of the keys. Default: the provider's name. Two endpoints of

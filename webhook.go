@@ -33,7 +33,8 @@ import (
 // as an error. A request with several events handles each in its own transaction, all of them even
 // when one fails; it succeeds when all of them did.
 //
-// The handler may be used concurrently. Webhook panics if store, p or handle is nil.
+// The handler may be used concurrently. Webhook panics if store, p or handle is nil, or an option
+// makes no sense: a handler that refuses every event would be noticed too late.
 func Webhook[Tx any](store TxStore[Tx], p Provider, handle func(ctx context.Context, tx Tx, ev *Event) error, opts ...Option) http.Handler {
 	if store == nil || p == nil || handle == nil {
 		panic("hookonce: Webhook needs a store, a provider and a handler")
@@ -45,7 +46,7 @@ func Webhook[Tx any](store TxStore[Tx], p Provider, handle func(ctx context.Cont
 	for _, o := range opts {
 		o(&s)
 	}
-	if err := (Ref{Source: s.source}).Validate(); err != nil {
+	if err := s.validate(); err != nil {
 		panic(err)
 	}
 	return &webhook[Tx]{settings: s, store: store, provider: p, handle: handle}

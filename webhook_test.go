@@ -517,6 +517,28 @@ func TestWebhookReadsWhatTheProviderSends(t *testing.T) {
 	want(t, w, 200, "accepted")
 }
 
+func TestWebhookRefusesOptionsThatMakeNoSense(t *testing.T) {
+	for name, o := range map[string]hookonce.Option{
+		"no source":      hookonce.WithSource(""),
+		"no time":        hookonce.WithTimeout(0),
+		"negative wait":  hookonce.WithWait(-time.Second),
+		"no body at all": hookonce.WithMaxBody(0),
+		"no clock":       hookonce.WithClock(nil),
+		"no logger":      hookonce.WithLogger(nil),
+		"no observer":    hookonce.WithObserver(nil),
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			endpoint(memstore.New(), new(ledger).handle, o)
+		}()
+	}
+	endpoint(memstore.New(), new(ledger).handle, hookonce.WithWait(0)) // does not wait
+}
+
 func TestWebhookLogsNeitherBodiesNorSignatures(t *testing.T) {
 	var log bytes.Buffer
 	var l ledger

@@ -75,7 +75,7 @@ FROM bounded LEFT JOIN seen ON true LEFT JOIN won ON true`
 const traceSQL = `
 WITH bounded AS MATERIALIZED (SELECT set_config('lock_timeout', $9::text, true))
 INSERT INTO {claims} AS claims (source, key, state, token, event_type, digest, first_seen, updated_at, last_error)
-SELECT $1::text, $2::text, $3::text, $4::bigint, $5::text, $6::bytea, $7::timestamptz, $7::timestamptz, $8::text FROM bounded
+SELECT $1::text, $2::text, $3::text, $4::bigint, $5::text, $6::bytea, $10::timestamptz, $7::timestamptz, $8::text FROM bounded
 ON CONFLICT (source, key) DO UPDATE SET
 	state = excluded.state, token = excluded.token, lease_until = NULL, event_type = excluded.event_type,
 	digest = excluded.digest, updated_at = excluded.updated_at, last_error = excluded.last_error

@@ -60,7 +60,7 @@ func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error) error 
 	f := hookonce.Failure{Err: cause, Dead: hookonce.IsPermanent(cause)}
 	err := again(func() error {
 		_, err := s.pool.Exec(ctx, s.sql.trace, c.Source, c.Key, string(f.State()), c.Token, c.Type, c.Digest,
-			s.now(), f.Text(), (*string)(until(time.Now().Add(s.wait))))
+			s.now(), f.Text(), (*string)(until(time.Now().Add(s.wait))), c.FirstSeen)
 		return err
 	})
 	if err != nil {

@@ -20,15 +20,18 @@ func traceCases[Tx any]() []txCase[Tx] {
 }
 
 func traceDescribes[Tx any](t *testing.T, f *txFixture[Tx]) {
-	req := request("evt_1")
-	_, err := f.run(t.Context(), req, errDeclined)
+	req, first := request("evt_1"), f.clock.Now()
+	_, err := f.Within(t.Context(), req, func(Tx, hookonce.Claim) error {
+		f.clock.Advance(time.Second)
+		return errDeclined
+	})
 	refuses(t, err, errDeclined)
 	got := lookup(t, f, req.Ref)
 	contains(t, got.LastError, errDeclined.Error())
 	got.LastError = ""
 	same(t, "trace", got, hookonce.Claim{
 		Ref: req.Ref, State: hookonce.StateFailed, Token: 1, Type: req.Type, Digest: req.Digest,
-		FirstSeen: f.clock.Now(), UpdatedAt: f.clock.Now(),
+		FirstSeen: first, UpdatedAt: f.clock.Now(),
 	})
 }
 
