@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -83,7 +84,7 @@ func ExampleStore_Claim() {
 			return hookonce.ErrBusy
 		}
 		if err := post(fmt.Sprint("mail/", key)); err != nil {
-			return store.Fail(context.WithoutCancel(ctx), c, hookonce.Failure{Err: err})
+			return errors.Join(err, store.Fail(context.WithoutCancel(ctx), c, hookonce.Failure{Err: err}))
 		}
 		return store.Complete(context.WithoutCancel(ctx), c)
 	}

@@ -97,8 +97,11 @@ func (s *Store) peek(ctx context.Context, req hookonce.ClaimRequest) (c hookonce
 	}
 	c.Ref = req.Ref
 	found, err := s.read(ctx, &c)
-	if err != nil || !found || hookonce.Claimable(c.State, c.Lease, s.now()) {
-		return hookonce.Claim{}, false, err
+	if err != nil {
+		return hookonce.Claim{}, false, fmt.Errorf("sqlstore: claim %s: %w", req.Ref, err)
+	}
+	if !found || hookonce.Claimable(c.State, c.Lease, s.now()) {
+		return hookonce.Claim{}, false, nil
 	}
 	return ruling{claim: c, before: c.Digest}.answer(req), true, nil
 }

@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/hookonce/hookonce"
@@ -48,8 +49,12 @@ func TestADatabaseThatIsDown(t *testing.T) {
 			"Within":   func() error { _, err := f.within(t); return err },
 			"Check":    func() error { return f.Check(ctx) },
 		} {
-			if err := call(); err == nil || known(err) {
+			err := call()
+			if err == nil || known(err) {
 				t.Errorf("%s: error is %v", name, err)
+			}
+			if name != "Check" && err != nil && !strings.HasPrefix(err.Error(), "sqlstore: ") {
+				t.Errorf("%s: nobody knows whose error this is: %v", name, err)
 			}
 		}
 	})
