@@ -23,6 +23,10 @@ const (
 // checkpointer copies the log back into the file, on a connection of its own. Almost all of that
 // happens beside the commits. Only the rest is copied with the writer held, because the log can start
 // over from its beginning only when all of it has been copied: that is what bounds it.
+//
+// Every checkpoint is a passive one, which waits for nobody. The log can not start over while somebody
+// reads an older state of the file, such as a backup, and grows for as long as that takes; waiting for
+// the reader would hold up every commit instead.
 type checkpointer struct {
 	store  *Store
 	wake   chan struct{}
@@ -78,7 +82,7 @@ func (c *checkpointer) checkpoint(ctx context.Context) error {
 		return err
 	}
 	return c.store.exclusive(ctx, func() error {
-		_, _, err := c.pragma(ctx, "RESTART")
+		_, _, err := c.pragma(ctx, "PASSIVE")
 		return err
 	})
 }
@@ -103,7 +107,7 @@ func (s *Store) boundLog(ctx context.Context) error {
 	case err != nil:
 		return err
 	case log >= hardLimit*s.logSize:
-		_, _, err = s.checkpoints.pragma(context.WithoutCancel(ctx), "RESTART")
+		_, _, err = s.checkpoints.pragma(context.WithoutCancel(ctx), "PASSIVE")
 	case log >= s.logSize:
 		s.checkpoints.request()
 	}
