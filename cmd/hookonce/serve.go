@@ -52,6 +52,9 @@ func serve(ctx context.Context, w *world, cfg *config.Config) error {
 	}
 	ctx, stop := untilSignal(ctx, w)
 	defer stop()
+	if config.Lookup(w.environ, "GOGC") == "" { // whoever sets it knows better
+		defer gateway.TuneGC()()
+	}
 	g, err := gateway.Start(ctx, cfg, gateway.Options{Logger: log, Version: version()})
 	if err != nil {
 		return err

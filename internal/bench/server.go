@@ -70,6 +70,7 @@ func playServer(kind, order string) error {
 }
 
 func playGateway(ctx context.Context, o serverOrder) error {
+	gateway.TuneGC()
 	c := config.Default()
 	c.Listen, c.Admin = "127.0.0.1:0", "127.0.0.1:0"
 	var err error

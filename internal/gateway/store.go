@@ -17,42 +17,37 @@ import (
 	"github.com/hookonce/hookonce/internal/schema"
 )
 
-// identity is what the kind of store says about the journal on it.
-type identity struct {
-	ids     *journal.IDs
-	writers int // that accept side by side
-}
-
-// openStore opens the configured store and brings it up to date.
-func (g *Gateway) openStore(ctx context.Context) (identity, error) {
+// openStore opens the configured store, brings it up to date, and returns the generator of event ids
+// that goes on where the store is.
+func (g *Gateway) openStore(ctx context.Context) (*journal.IDs, error) {
 	open := g.openSQLite
 	if g.cfg.Store.Driver == config.Postgres {
 		open = g.openPostgres
 	}
-	id, err := open(ctx)
+	ids, err := open(ctx)
 	if err != nil {
-		return id, explain(g.cfg.Store, err)
+		return nil, explain(g.cfg.Store, err)
 	}
-	return id, nil
+	return ids, nil
 }
 
-func (g *Gateway) openSQLite(ctx context.Context) (identity, error) {
+func (g *Gateway) openSQLite(ctx context.Context) (*journal.IDs, error) {
 	s, err := sqlite.Open(ctx, g.cfg.Store.DSN, sqlite.Options{Logger: g.opt.Logger})
 	if err != nil {
-		return identity{}, err
+		return nil, err
 	}
 	g.store = s
 	last, err := s.LastID(ctx)
-	return identity{ids: journal.NewIDs(0, last), writers: 1}, err
+	return journal.NewIDs(0, last), err
 }
 
-func (g *Gateway) openPostgres(ctx context.Context) (identity, error) {
+func (g *Gateway) openPostgres(ctx context.Context) (*journal.IDs, error) {
 	s, err := pg.Open(ctx, g.cfg.Store.DSN, pg.Options{Schema: g.cfg.Schema, Migrate: g.cfg.Migrate, Logger: g.opt.Logger})
 	if err != nil {
-		return identity{}, err
+		return nil, err
 	}
 	g.store = s
-	return identity{ids: journal.NewIDs(s.Writer(), 0), writers: 2}, nil
+	return journal.NewIDs(s.Writer(), 0), nil
 }
 
 // Migrate brings the tables of the configured store up to date and returns the versions before and

@@ -59,15 +59,14 @@ func (g *Gateway) deliverOptions(destinations map[string]deliver.Destination) de
 	}
 }
 
-func (g *Gateway) journalOptions(ids identity) journal.Options {
+func (g *Gateway) journalOptions(ids *journal.IDs) journal.Options {
 	return journal.Options{
 		MaxBatch:     g.cfg.Queue.Batch,
-		Writers:      ids.writers,
 		QueueEntries: g.cfg.Queue.Events,
 		QueueBytes:   g.cfg.Queue.Bytes,
 		Lease:        g.cfg.Delivery.Lease,
 		Retention:    &journal.Retention{IDs: g.cfg.Retention.IDs, Bodies: g.cfg.Retention.Bodies},
-		IDs:          ids.ids,
+		IDs:          ids,
 		Now:          g.opt.Now,
 		Logger:       g.opt.Logger,
 		Registerer:   g.opt.Registry,

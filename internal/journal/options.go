@@ -15,8 +15,9 @@ type Options struct {
 	// MaxBatch is how many entries, deliveries or outcomes share one transaction. A single request
 	// with more entries than that still is one transaction. Default 256.
 	MaxBatch int
-	// Writers is how many accepting transactions run at the same time. SQLite has one writer;
-	// Postgres gains from 2. Default 1.
+	// Writers is how many accepting transactions run at the same time. One makes the largest batches,
+	// which is what costs least; a second helps where a commit spends most of its time waiting for a
+	// network. Default 1.
 	Writers int
 	// QueueEntries bounds the entries that wait for their commit, copies that wait for their twin
 	// included; beyond it Accept answers [ErrFull]. Default 8192.
