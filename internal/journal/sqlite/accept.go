@@ -38,10 +38,6 @@ type acceptance struct {
 // all stores the batch, and fails with the first row that is refused.
 func (a *acceptance) all(w *writer, batch []*journal.Entry) error {
 	for i, e := range batch {
-		if err := e.Validate(); err != nil {
-			a.results[i] = journal.Result{Err: err}
-			continue
-		}
 		if err := a.one(w, i, e); err != nil {
 			return err
 		}
@@ -66,6 +62,10 @@ func (a *acceptance) each(w *writer, batch []*journal.Entry) error {
 }
 
 func (a *acceptance) one(w *writer, i int, e *journal.Entry) error {
+	if err := e.Validate(); err != nil {
+		a.results[i] = journal.Result{Err: err}
+		return nil
+	}
 	var key any
 	if e.Key != "" {
 		key = e.Key
