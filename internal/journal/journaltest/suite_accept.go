@@ -149,7 +149,7 @@ func poison(c *suite) {
 		}
 		old := c.entry(fmt.Sprintf("old_%d", n))
 		c.fresh(old)
-		results := c.accept(append(batch, c.entry(old.Key))...)
+		results := c.accept(append(batch, c.entry(old.Key), c.entry("a\x00b"))...)
 		for i, e := range batch {
 			if e.Key == "poison" {
 				if results[i].Err == nil {
@@ -164,6 +164,9 @@ func poison(c *suite) {
 		}
 		if results[7] != (journal.Result{Status: journal.Duplicate, ID: old.ID}) {
 			c.Errorf("bad rows %v: the copy got %+v", bad, results[7])
+		}
+		if !errors.Is(results[8].Err, hookonce.ErrInvalidRef) {
+			c.Errorf("bad rows %v: the invalid entry got %+v", bad, results[8])
 		}
 	}
 	for _, w := range c.take(1000) {
