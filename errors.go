@@ -21,8 +21,10 @@ var (
 	// ErrUnknownOutcome says that the connection was lost while a commit was under way. The work may
 	// or may not be durable: answer 503, and let the sender's retry read the truth.
 	ErrUnknownOutcome = errors.New("hookonce: the outcome of the commit is unknown")
-	// ErrTraceLost says that a handler's failure could not be recorded in the table of claims. The
-	// transaction was rolled back all the same, and the next copy of the event tries again.
+	// ErrTraceLost says that a handler's failure could not be recorded in the table of claims, or
+	// that a [Permanent] one was not because the key belongs to another attempt by now. The
+	// transaction was rolled back all the same, and the next copy of the event reads what holds, or
+	// tries again.
 	ErrTraceLost = errors.New("hookonce: the failure could not be recorded")
 	// ErrSchemaNewer says that the database was migrated by a newer program than this one.
 	ErrSchemaNewer = errors.New("hookonce: the database schema is newer than this program")
@@ -32,8 +34,10 @@ var (
 
 // Permanent marks a handler's error as one that trying again can not mend. The claim becomes dead
 // instead of failed, and the provider is told to stop (its normal success answer): the failure is
-// durable in the table of claims, where a replay or a redelivery can still re-drive it.
-// Permanent(nil) is nil.
+// durable in the table of claims, where a replay or a redelivery can still re-drive it. A failure
+// that is not on record can not be acknowledged without losing the event. So the provider is still
+// answered 503, and goes on sending, when the event has no key, when the record could not be
+// written, and when another copy got to the key before it was. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil

@@ -62,10 +62,15 @@ type TxStore[Tx any] interface {
 	//
 	// When fn returns an error, or panics, the transaction is rolled back, and then a durable trace
 	// of the failure is left in a transaction of its own: state failed (dead for [Permanent]
-	// errors), the attempt number and the error's text. The trace never overwrites done work nor a
-	// newer attempt; when it can not be written the returned error wraps [ErrTraceLost] besides fn's
-	// error.
-	// fn's error is returned wrapped, a panic is re-raised.
+	// errors), the attempt number and the error's text. fn's error is returned wrapped, a panic is
+	// re-raised.
+	//
+	// The trace never overwrites done work, a lease that somebody holds or a newer attempt, and never
+	// makes dead work of the same attempt number failed: another copy may have got to the key
+	// between the rollback and the trace. When the trace can not be written, the returned error wraps
+	// [ErrTraceLost] besides fn's error. So it does when the trace of a [Permanent] error gives way,
+	// whatever it gave way to: nothing says that the work was given up, and nobody may be told so.
+	// The next copy of the event reads what holds instead; it is a duplicate if the work is done.
 	//
 	// An error that wraps [ErrUnknownOutcome] means that the connection was lost during the commit.
 	// fn must not commit or roll back tx, and must not use it after returning. ctx bounds the whole

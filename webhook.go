@@ -22,8 +22,10 @@ import (
 //     earlier (duplicate; conflict if the content differs from the first copy's), when an event
 //     without a usable key was handled (unkeyed), and when handle gave up with [Permanent] (dead);
 //   - 503 with Retry-After when handle failed (failed), when another copy is still being handled
-//     after the bounded wait (busy), and when the store can not be reached. Never a 4xx for a fault
-//     on this side: providers disable endpoints that answer so;
+//     after the bounded wait (busy), and when the store can not be reached. A [Permanent] failure of
+//     an event without a key is answered so too, each time that it is sent: there is no claim to
+//     keep it on record. Never a 4xx for a fault on this side: providers disable endpoints that
+//     answer so;
 //   - 401 when the request is not authentic, 405 for methods other than POST, 413 for a body above
 //     the limit, 400 for one that ends early. Nothing is stored then.
 //
@@ -234,8 +236,8 @@ func (h *webhook[Tx]) run(ctx context.Context, ev *Event) (o outcome) {
 }
 
 // gaveUp reports whether the handler's permanent failure is on record, so that the provider may be
-// told to stop. Without a record (unkeyed, or the trace was lost) acknowledging would lose the
-// event: then it is an ordinary failure.
+// told to stop. Without a record (unkeyed, or the trace was lost or gave way to another attempt)
+// acknowledging could lose the event: then it is an ordinary failure.
 func gaveUp(ev *Event, err error) bool {
 	return IsPermanent(err) && ev.Key != "" && !errors.Is(err, ErrTraceLost) && !errors.Is(err, ErrUnknownOutcome)
 }

@@ -243,6 +243,28 @@ func TestWebhookPermanentFailure(t *testing.T) {
 	l.want(t, "a#2")
 }
 
+// A worker takes a lease between the rollback and the trace: nothing says that the event was given up,
+// and the worker may still fail.
+func TestWebhookPermanentFailureThatIsNotOnRecord(t *testing.T) {
+	store := memstore.New()
+	h := endpoint(store, func(context.Context, *memstore.Tx, *hookonce.Event) error {
+		return hookonce.Permanent(textFunc(sync.OnceValue(func() string {
+			ref := hookonce.Ref{Source: "sender", Key: "a"}
+			if c, err := store.Claim(t.Context(), hookonce.ClaimRequest{Ref: ref}); err != nil || c.Verdict != hookonce.Won {
+				t.Errorf("Claim = %+v, %v", c, err)
+			}
+			return "no such order"
+		})))
+	})
+	want(t, post(h, "a 1"), 503, "failed")
+	want(t, post(h, "a 1"), 503, "busy")
+}
+
+// textFunc is an error whose text is computed when a store asks for it, after the rollback.
+type textFunc func() string
+
+func (f textFunc) Error() string { return f() }
+
 func TestWebhookRetryAfter(t *testing.T) {
 	h := endpoint(memstore.New(), func(context.Context, *memstore.Tx, *hookonce.Event) error {
 		return fmt.Errorf("limits: %w", hookonce.RetryAfter(90*time.Second+time.Millisecond, errors.New("rate limited")))

@@ -24,8 +24,8 @@ func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(t
 }
 
 // attempt runs fn and commits, or rolls back and leaves a trace.
-func (s *Store) attempt(ctx context.Context, tx *Tx, c hookonce.Claim, fn func(tx *Tx, c hookonce.Claim) error) error {
-	err := errors.New("the handler ended its goroutine")
+func (s *Store) attempt(ctx context.Context, tx *Tx, c hookonce.Claim, fn func(tx *Tx, c hookonce.Claim) error) (err error) {
+	err = errors.New("the handler ended its goroutine")
 	defer func() {
 		p := recover()
 		if p != nil {
@@ -33,7 +33,7 @@ func (s *Store) attempt(ctx context.Context, tx *Tx, c hookonce.Claim, fn func(t
 		}
 		if err != nil {
 			tx.end()
-			s.trace(c, err)
+			err = s.trace(c, err)
 		}
 		if p != nil {
 			panic(p)
@@ -48,35 +48,47 @@ func (s *Store) attempt(ctx context.Context, tx *Tx, c hookonce.Claim, fn func(t
 	return err
 }
 
-// trace records a failed attempt, unless the work is done, owned by somebody else, or tried again
-// meanwhile.
-func (s *Store) trace(attempt hookonce.Claim, err error) {
+// trace records that an attempt failed with cause, and returns cause. A permanent failure that has to
+// give way, see [yields], is not on record: then the error wraps [hookonce.ErrTraceLost] as well.
+func (s *Store) trace(attempt hookonce.Claim, cause error) error {
 	if attempt.Key == "" {
-		return
+		return cause
 	}
-	f := hookonce.Failure{Err: err, Dead: hookonce.IsPermanent(err)}
+	f := hookonce.Failure{Err: cause, Dead: hookonce.IsPermanent(cause)}
+	attempt.State, attempt.LastError = f.State(), f.Text()
+	if s.leave(attempt) || !f.Dead {
+		return cause
+	}
+	return fmt.Errorf("%w (%w: the key belongs to another attempt by now)", cause, hookonce.ErrTraceLost)
+}
+
+// leave stores the failed attempt unless it has to give way, and reports whether that state is on
+// record.
+func (s *Store) leave(attempt hookonce.Claim) bool {
 	t := s.table
 	if t.lock(context.Background(), attempt.Ref, nil) != nil {
-		return
+		return false
 	}
 	defer t.unlock(attempt.Ref)
 	now := s.now()
 	stored, exists := t.get(attempt.Ref)
-	if exists && !yields(stored, attempt.Token, now) {
-		return
+	if exists && !yields(stored, attempt, now) {
+		return false
 	}
 	if exists {
 		attempt.FirstSeen = stored.FirstSeen
 	}
-	attempt.State, attempt.Lease, attempt.UpdatedAt, attempt.LastError = f.State(), time.Time{}, now, f.Text()
+	attempt.Lease, attempt.UpdatedAt = time.Time{}, now
 	t.put(attempt)
+	return true
 }
 
-// yields reports whether the stored claim may give way to the trace of the attempt with the
-// given token: it is claimable, and not from a newer attempt.
-func yields(stored hookonce.Claim, token int64, now time.Time) bool {
-	if stored.State == hookonce.StateProcessing && stored.Token == token {
-		return false
+// yields reports whether the stored claim gives way to the trace of the attempt: it is claimable, and
+// from an older attempt. Attempts that began afresh at the same time have the same token; of those,
+// one that gave up is never made an ordinary failure again, because its sender was told to stop.
+func yields(stored, attempt hookonce.Claim, now time.Time) bool {
+	if stored.Token == attempt.Token {
+		return stored.State == hookonce.StateFailed || (stored.State == hookonce.StateDead && attempt.State == hookonce.StateDead)
 	}
-	return stored.Token <= token && hookonce.Claimable(stored.State, stored.Lease, now)
+	return stored.Token < attempt.Token && hookonce.Claimable(stored.State, stored.Lease, now)
 }

@@ -71,7 +71,9 @@ SELECT set_config('lock_timeout', bounded.before, true), won.token IS NOT NULL, 
 FROM bounded LEFT JOIN seen ON true LEFT JOIN won ON true`
 
 // traceSQL leaves the trace of a failed attempt, unless the work is done, owned by somebody else, or
-// a newer attempt's.
+// a newer attempt's; no row is affected then. Attempts that began afresh at the same time have the
+// same token; of those, one that gave up is never made an ordinary failure again, because its sender
+// was told to stop.
 const traceSQL = `
 WITH bounded AS MATERIALIZED (SELECT set_config('lock_timeout', $9::text, true))
 INSERT INTO {claims} AS claims (source, key, state, token, event_type, digest, first_seen, updated_at, last_error)
@@ -79,8 +81,9 @@ SELECT $1::text, $2::text, $3::text, $4::bigint, $5::text, $6::bytea, $10::times
 ON CONFLICT (source, key) DO UPDATE SET
 	state = excluded.state, token = excluded.token, lease_until = NULL, event_type = excluded.event_type,
 	digest = excluded.digest, updated_at = excluded.updated_at, last_error = excluded.last_error
-WHERE (claims.state IN ('failed', 'dead') AND claims.token <= excluded.token)
-	OR (claims.state = 'processing' AND claims.token < excluded.token AND claims.lease_until <= excluded.updated_at)`
+WHERE (claims.token < excluded.token AND (claims.state IN ('failed', 'dead')
+		OR (claims.state = 'processing' AND claims.lease_until <= excluded.updated_at)))
+	OR (claims.token = excluded.token AND (claims.state = 'failed' OR (claims.state = 'dead' AND excluded.state = 'dead')))`
 
 // changeSQL changes a claim that is processing under the given token, and returns whether it did
 // and how the claim stands.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // cleanupTimeout bounds the rollback and the trace of a failed attempt, which the caller's context
@@ -50,7 +51,8 @@ func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(
 	return err
 }
 
-// trace records that an attempt failed with cause, and returns cause.
+// trace records that an attempt failed with cause, and returns cause. A permanent failure that has to
+// give way to another attempt is not on record: then the error wraps [hookonce.ErrTraceLost] as well.
 func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error) error {
 	if c.Key == "" {
 		return cause
@@ -58,16 +60,22 @@ func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error) error 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	f := hookonce.Failure{Err: cause, Dead: hookonce.IsPermanent(cause)}
-	err := again(func() error {
-		_, err := s.pool.Exec(ctx, s.sql.trace, c.Source, c.Key, string(f.State()), c.Token, c.Type, c.Digest,
+	var tag pgconn.CommandTag
+	err := again(func() (err error) {
+		tag, err = s.pool.Exec(ctx, s.sql.trace, c.Source, c.Key, string(f.State()), c.Token, c.Type, c.Digest,
 			s.now(), f.Text(), (*string)(until(time.Now().Add(s.wait))), c.FirstSeen)
 		return err
 	})
+	if err == nil && f.Dead && tag.RowsAffected() == 0 {
+		err = errGaveWay
+	}
 	if err != nil {
 		return fmt.Errorf("%w (%w: %w)", cause, hookonce.ErrTraceLost, err)
 	}
 	return cause
 }
+
+var errGaveWay = errors.New("the key belongs to another attempt by now")
 
 // again runs try until it does not fail for a lost race, a bounded number of times.
 func again(try func() error) (err error) {

@@ -86,14 +86,18 @@ func common() statements {
 			UPDATE {claims} SET lease_until = @5, updated_at = @4
 			WHERE source = @1 AND key = @2 AND token = @3 AND state = 'processing'
 			RETURNING {columns}`,
-		// The trace gives way to done work, to a lease that somebody holds, and to newer attempts.
+		// The trace gives way to done work, to a lease that somebody holds, and to newer attempts; no
+		// row is affected then. Attempts that began afresh at the same time have the same token; of
+		// those, one that gave up is never made an ordinary failure again, because its sender was
+		// told to stop.
 		trace: `
 			INSERT INTO {claims} AS c (source, key, state, token, event_type, digest, first_seen, updated_at, last_error)
 			VALUES (@1, @2, @3, @4, @5, @6, @7, @8, @9)
 			ON CONFLICT (source, key) DO UPDATE SET
 				state = excluded.state, token = excluded.token, lease_until = NULL, event_type = excluded.event_type,
 				digest = excluded.digest, updated_at = excluded.updated_at, last_error = excluded.last_error
-			WHERE {claimable} AND c.token <= excluded.token AND (c.state <> 'processing' OR c.token < excluded.token)`,
+			WHERE (c.token < excluded.token AND {claimable})
+				OR (c.token = excluded.token AND (c.state = 'failed' OR (c.state = 'dead' AND excluded.state = 'dead')))`,
 	}
 }
 

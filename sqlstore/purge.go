@@ -13,12 +13,8 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (int, er
 		return 0, nil
 	}
 	var deleted int64
-	err := s.insist(ctx, func() error {
-		result, err := s.db.ExecContext(ctx, s.dialect.purge, s.dialect.time(before.UTC()), limit)
-		if err != nil {
-			return err
-		}
-		deleted, err = result.RowsAffected()
+	err := s.insist(ctx, func() (err error) {
+		deleted, err = affected(s.db.ExecContext(ctx, s.dialect.purge, s.dialect.time(before.UTC()), limit))
 		return err
 	})
 	if err != nil {

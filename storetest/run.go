@@ -31,6 +31,7 @@ func RunTx[Tx any](t *testing.T, cfg TxConfig[Tx]) {
 	cfg.cases(t, "wait", waitCases[Tx]())
 	cfg.cases(t, "claimtx", claimTxCases[Tx]())
 	cfg.cases(t, "trace", traceCases[Tx]())
+	cfg.cases(t, "late", lateCases[Tx]())
 	t.Run("txmodel", func(t *testing.T) { checkTxModel(t, cfg) })
 }
 
