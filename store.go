@@ -9,7 +9,8 @@ import (
 // (calls to other systems, Redis, long jobs). Guarantee: at least once with a stable key; the token
 // fences off a worker that lost its lease.
 //
-// Every method is safe for concurrent use by many processes. Every method is atomic: it happens
+// Every method is safe for concurrent use by many processes. An error that wraps [ErrSchemaMissing]
+// means that the migrations were not run. Every method is atomic: it happens
 // wholly or not at all. An error that wraps none of this package's errors means that the store could
 // not be reached or failed; the caller then knows nothing about the state and must not acknowledge
 // anything. All methods take their time from the store's clock, never from the database, and honour

@@ -48,7 +48,7 @@ func wrap(verb string, ref hookonce.Ref, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("pgstore: %s %s: %w", verb, ref, err)
+	return fmt.Errorf("pgstore: %s %s: %w", verb, ref, explain(err))
 }
 
 // change applies to while c's token is current and returns c as it is stored now.

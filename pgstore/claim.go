@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -40,7 +39,7 @@ func (s *Store) ClaimTx(ctx context.Context, tx pgx.Tx, req hookonce.ClaimReques
 	for range maxTries {
 		c, err := q.scan(tx.QueryRow(ctx, s.sql.claim, q.args...))
 		if err != nil {
-			return hookonce.Claim{}, fmt.Errorf("pgstore: claim %s: %w", req.Ref, err)
+			return hookonce.Claim{}, wrap("claim", req.Ref, err)
 		}
 		if c.Verdict != raced {
 			return c, nil
@@ -66,7 +65,7 @@ func (s *Store) contend(ref hookonce.Ref, try func(lockTimeout) (hookonce.Claim,
 			return busy(ref), nil
 		case isSerialization(err):
 		case err != nil:
-			return hookonce.Claim{}, fmt.Errorf("pgstore: claim %s: %w", ref, err)
+			return hookonce.Claim{}, wrap("claim", ref, err)
 		case c.Verdict != raced:
 			return c, nil
 		}

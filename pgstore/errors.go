@@ -2,8 +2,10 @@ package pgstore
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
+	"github.com/hookonce/hookonce"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -12,6 +14,9 @@ const (
 	lockNotAvailable     = "55P03"
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
+	undefinedTable       = "42P01"
+	undefinedColumn      = "42703"
+	invalidSchemaName    = "3F000"
 	connectionClass      = "08"
 )
 
@@ -31,6 +36,16 @@ func isLockTimeout(err error) bool { return sqlState(err) == lockNotAvailable }
 func isSerialization(err error) bool {
 	code := sqlState(err)
 	return code == serializationFailure || code == deadlockDetected
+}
+
+// explain adds what to do to an error of one of the store's own statements, which name nothing but
+// the store's own table.
+func explain(err error) error {
+	switch sqlState(err) {
+	case undefinedTable, undefinedColumn, invalidSchemaName:
+		return fmt.Errorf("%w: run `hookonce migrate`, or call Store.Migrate: %w", hookonce.ErrSchemaMissing, err)
+	}
+	return err
 }
 
 // isRefusal reports whether err is the server's word that it did not carry out a COMMIT, and lives on.

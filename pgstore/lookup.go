@@ -38,7 +38,7 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (int, er
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("pgstore: purge: %w", err)
+		return 0, fmt.Errorf("pgstore: purge: %w", explain(err))
 	}
 	return int(tag.RowsAffected()), nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/pgtest"
@@ -25,6 +26,42 @@ func TestMigrateAndCheck(t *testing.T) {
 		t.Error(err)
 	}
 	mustClaim(t, store, "evt_1", hookonce.Won)
+}
+
+// A program that was deployed before its tables hears what to do, whatever it does first.
+func TestMissingTablesAreNamed(t *testing.T) {
+	pool := open(t, pgtest.DSN(t), "")
+	store := pgstore.New(pool)
+	ctx, req, c := t.Context(), request("evt_1"), hookonce.Claim{Ref: request("evt_1").Ref, Token: 1}
+	for name, call := range map[string]func() error{
+		"Within":   func() error { _, err := store.Within(ctx, req, nil); return err },
+		"Claim":    func() error { _, err := store.Claim(ctx, req); return err },
+		"Complete": func() error { return store.Complete(ctx, c) },
+		"Fail":     func() error { return store.Fail(ctx, c, hookonce.Failure{}) },
+		"Extend":   func() error { _, err := store.Extend(ctx, c, time.Minute); return err },
+		"Lookup":   func() error { _, err := store.Lookup(ctx, c.Ref); return err },
+		"Purge":    func() error { _, err := store.Purge(ctx, time.Now(), 1); return err },
+		"ClaimTx": func() error {
+			return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { _, err := store.ClaimTx(ctx, tx, req); return err })
+		},
+	} {
+		err := call()
+		if !errors.Is(err, hookonce.ErrSchemaMissing) || !strings.Contains(err.Error(), "hookonce migrate") {
+			t.Errorf("%s = %v, want ErrSchemaMissing and what to do", name, err)
+		}
+	}
+}
+
+// A table of the handler's own that is missing is no fault of the store's schema.
+func TestAMissingTableOfTheHandler(t *testing.T) {
+	store, _ := newStore(t)
+	_, err := store.Within(t.Context(), request("evt_1"), func(tx pgx.Tx, _ hookonce.Claim) error {
+		_, err := tx.Exec(t.Context(), "DELETE FROM invoices")
+		return err
+	})
+	if err == nil || errors.Is(err, hookonce.ErrSchemaMissing) {
+		t.Errorf("error is %v", err)
+	}
 }
 
 func TestNewRefusesABadSchema(t *testing.T) {

@@ -70,7 +70,7 @@ func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error) error 
 		err = errGaveWay
 	}
 	if err != nil {
-		return fmt.Errorf("%w (%w: %w)", cause, hookonce.ErrTraceLost, err)
+		return fmt.Errorf("%w (%w: %w)", cause, hookonce.ErrTraceLost, explain(err))
 	}
 	return cause
 }

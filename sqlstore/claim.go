@@ -42,7 +42,7 @@ func (s *Store) ClaimTx(ctx context.Context, tx *sql.Tx, req hookonce.ClaimReque
 	p.wait = nil
 	c, err := s.claim(ctx, tx, p)
 	if err != nil {
-		return hookonce.Claim{}, fmt.Errorf("sqlstore: claim %s: %w", req.Ref, err)
+		return hookonce.Claim{}, fmt.Errorf("sqlstore: claim %s: %w", req.Ref, s.explain(ctx, tx, err))
 	}
 	return c, nil
 }
@@ -98,7 +98,7 @@ func (s *Store) peek(ctx context.Context, req hookonce.ClaimRequest) (c hookonce
 	c.Ref = req.Ref
 	found, err := s.read(ctx, &c)
 	if err != nil {
-		return hookonce.Claim{}, false, fmt.Errorf("sqlstore: claim %s: %w", req.Ref, err)
+		return hookonce.Claim{}, false, fmt.Errorf("sqlstore: claim %s: %w", req.Ref, s.explain(ctx, s.db, err))
 	}
 	if !found || hookonce.Claimable(c.State, c.Lease, s.now()) {
 		return hookonce.Claim{}, false, nil
@@ -114,5 +114,5 @@ func (s *Store) patient(ctx context.Context, req hookonce.ClaimRequest, c hookon
 	case ctx.Err() == nil && s.busy(err):
 		return hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Busy}, nil
 	}
-	return hookonce.Claim{}, fmt.Errorf("sqlstore: claim %s: %w", req.Ref, err)
+	return hookonce.Claim{}, fmt.Errorf("sqlstore: claim %s: %w", req.Ref, s.explain(ctx, s.db, err))
 }

@@ -51,6 +51,9 @@ type dialect struct {
 	// refused reports whether the error of a commit means that the database answered, and that
 	// nothing was committed.
 	refused func(error) bool
+	// unmigrated reports whether the error of one of the store's own statements, which q ran, means
+	// that the tables under name are missing or too old.
+	unmigrated func(ctx context.Context, q querier, name string, err error) bool
 }
 
 // statements are the texts. @1 is the first parameter.

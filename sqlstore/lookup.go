@@ -18,7 +18,7 @@ func (s *Store) Lookup(ctx context.Context, ref hookonce.Ref) (hookonce.Claim, e
 		err = hookonce.ErrNotFound
 	}
 	if err != nil {
-		return hookonce.Claim{}, fmt.Errorf("sqlstore: look up %s: %w", ref, err)
+		return hookonce.Claim{}, fmt.Errorf("sqlstore: look up %s: %w", ref, s.explain(ctx, s.db, err))
 	}
 	return c, nil
 }

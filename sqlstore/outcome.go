@@ -43,7 +43,7 @@ func (s *Store) settle(ctx context.Context, c hookonce.Claim, statement string, 
 		err = s.settled(ctx, c, already)
 	}
 	if err != nil {
-		return hookonce.Claim{}, fmt.Errorf("sqlstore: record the outcome of %s: %w", c.Ref, err)
+		return hookonce.Claim{}, fmt.Errorf("sqlstore: record the outcome of %s: %w", c.Ref, s.explain(ctx, s.db, err))
 	}
 	return stored, nil
 }

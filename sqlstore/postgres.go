@@ -20,6 +20,7 @@ func postgres() dialect {
 		decide:      decidePostgres,
 		contended:   contendedPostgres,
 		refused:     refusedPostgres,
+		unmigrated:  unmigratedPostgres,
 	}
 	// One statement, one round trip. What is not claimable is only read: it takes no row lock and
 	// writes nothing. A row is taken over only if it is the one that was seen, so that the digest
@@ -114,4 +115,13 @@ func refusedPostgres(err error) bool {
 		}
 	}
 	return true
+}
+
+// unmigratedPostgres: the store's statements name nothing but its own table.
+func unmigratedPostgres(_ context.Context, _ querier, _ string, err error) bool {
+	return map[string]bool{
+		"42P01": true, // undefined_table
+		"42703": true, // undefined_column
+		"3F000": true, // invalid_schema_name
+	}[sqlState(err)]
 }

@@ -18,7 +18,7 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (int, er
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("sqlstore: purge: %w", err)
+		return 0, fmt.Errorf("sqlstore: purge: %w", s.explain(ctx, s.db, err))
 	}
 	return int(deleted), nil
 }

@@ -20,6 +20,7 @@ func sqlite() dialect {
 		decide:      decideSQLite,
 		contended:   contendedSQLite,
 		refused:     refusedSQLite,
+		unmigrated:  unmigratedSQLite,
 	}
 	// A row is taken over only if it has the token that was seen, so that the digest from before is
 	// known. A new row is proposed with the token 0, which no row has.
@@ -59,6 +60,7 @@ func decideSQLite(d dialect, ctx context.Context, q querier, p proposal) (ruling
 
 // SQLite's primary result codes, see https://www.sqlite.org/rescode.html.
 const (
+	sqliteError      = 1
 	sqliteBusy       = 5
 	sqliteLocked     = 6
 	sqliteConstraint = 19
@@ -94,4 +96,10 @@ func contendedSQLite(err error) contention {
 func refusedSQLite(err error) bool {
 	code := sqliteCode(err)
 	return code == sqliteBusy || code == sqliteLocked || code == sqliteConstraint
+}
+
+// unmigratedSQLite looks for itself: to SQLite a table that is missing is an error in the statement
+// like any other.
+func unmigratedSQLite(ctx context.Context, q querier, name string, err error) bool {
+	return sqliteCode(err) == sqliteError && errors.Is(schema.Check(ctx, q, schema.SQLite, name), hookonce.ErrSchemaMissing)
 }

@@ -73,7 +73,16 @@ func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Microseco
 
 // querier is a database, or a transaction in it.
 type querier interface {
+	schema.Querier
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// explain adds what to do to an error of one of the store's own statements, which q ran.
+func (s *Store) explain(ctx context.Context, q querier, err error) error {
+	if err == nil || !s.dialect.unmigrated(ctx, q, s.name, err) {
+		return err
+	}
+	return fmt.Errorf("%w: run `hookonce migrate`, or call Store.Migrate: %w", hookonce.ErrSchemaMissing, err)
 }
 
 // one runs a query that returns at most one row, and reports whether it did. It reads to the end of

@@ -34,26 +34,67 @@ func TestMigrateAndCheck(t *testing.T) {
 	}
 }
 
+// A program that was deployed before its tables hears what to do, whatever it does first, and over one
+// connection as well.
+func TestMissingTablesAreNamed(t *testing.T) {
+	for name, c := range connections() {
+		t.Run(name, func(t *testing.T) {
+			db := c.open(t, c.places(t)(t).dsn, new(faults))
+			db.SetMaxOpenConns(1)
+			s := sqlstore.New(db, c.dialect)
+			for name, call := range calls(t, fixture{Store: s, db: db}) {
+				err := call()
+				if !errors.Is(err, hookonce.ErrSchemaMissing) || !strings.Contains(err.Error(), "hookonce migrate") {
+					t.Errorf("%s = %v, want ErrSchemaMissing and what to do", name, err)
+				}
+			}
+		})
+	}
+}
+
+// A table of the handler's own that is missing is no fault of the store's schema.
+func TestAMissingTableOfTheHandler(t *testing.T) {
+	every(t, connections(), func(t *testing.T, f fixture) {
+		if _, err := f.within(t, `DELETE FROM invoices`); err == nil || errors.Is(err, hookonce.ErrSchemaMissing) {
+			t.Errorf("error is %v", err)
+		}
+	})
+}
+
+// calls are all that a store does with its tables.
+func calls(t *testing.T, f fixture) map[string]func() error {
+	ctx, claim := t.Context(), hookonce.Claim{Ref: request.Ref, Token: 1}
+	return map[string]func() error{
+		"Claim":    func() error { _, err := f.Claim(ctx, request); return err },
+		"Complete": func() error { return f.Complete(ctx, claim) },
+		"Fail":     func() error { return f.Fail(ctx, claim, hookonce.Failure{Err: errDeclined}) },
+		"Extend":   func() error { _, err := f.Extend(ctx, claim, request.Lease); return err },
+		"Lookup":   func() error { _, err := f.Lookup(ctx, request.Ref); return err },
+		"Purge":    func() error { _, err := f.Purge(ctx, claim.UpdatedAt, 1); return err },
+		"Within":   func() error { _, err := f.within(t); return err },
+		"Check":    func() error { return f.Check(ctx) },
+		"ClaimTx": func() error {
+			tx, err := f.db.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			_, err = f.ClaimTx(ctx, tx, request)
+			must(t, tx.Rollback())
+			return err
+		},
+	}
+}
+
 // A database that is not there is an error that none of the package's own explains.
 func TestADatabaseThatIsDown(t *testing.T) {
 	every(t, connections(), func(t *testing.T, f fixture) {
 		must(t, f.db.Close())
-		ctx, claim := t.Context(), hookonce.Claim{Ref: request.Ref, Token: 1}
-		for name, call := range map[string]func() error{
-			"Claim":    func() error { _, err := f.Claim(ctx, request); return err },
-			"Complete": func() error { return f.Complete(ctx, claim) },
-			"Fail":     func() error { return f.Fail(ctx, claim, hookonce.Failure{Err: errDeclined}) },
-			"Extend":   func() error { _, err := f.Extend(ctx, claim, request.Lease); return err },
-			"Lookup":   func() error { _, err := f.Lookup(ctx, request.Ref); return err },
-			"Purge":    func() error { _, err := f.Purge(ctx, claim.UpdatedAt, 1); return err },
-			"Within":   func() error { _, err := f.within(t); return err },
-			"Check":    func() error { return f.Check(ctx) },
-		} {
+		for name, call := range calls(t, f) {
 			err := call()
 			if err == nil || known(err) {
 				t.Errorf("%s: error is %v", name, err)
 			}
-			if name != "Check" && err != nil && !strings.HasPrefix(err.Error(), "sqlstore: ") {
+			if name != "Check" && name != "ClaimTx" && err != nil && !strings.HasPrefix(err.Error(), "sqlstore: ") {
 				t.Errorf("%s: nobody knows whose error this is: %v", name, err)
 			}
 		}

@@ -93,8 +93,13 @@ func (n names) text(v int64) string {
 	return b.String()
 }
 
+// Querier is a database, a connection to it, or a transaction in it.
+type Querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
 // recorded returns the version that the database is at, 0 if it has no tables yet. It writes nothing.
-func (n names) recorded(ctx context.Context, db *sql.DB) (int64, error) {
+func (n names) recorded(ctx context.Context, db Querier) (int64, error) {
 	exists := map[Dialect]string{
 		Postgres: `SELECT to_regclass('` + n.versionTable() + `') IS NOT NULL`,
 		SQLite:   `SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = '` + n.versionTable() + `'`,
@@ -111,7 +116,7 @@ func (n names) recorded(ctx context.Context, db *sql.DB) (int64, error) {
 // Check returns nil if the database is at the version that this program needs, and otherwise an
 // error that wraps [hookonce.ErrSchemaMissing] or [hookonce.ErrSchemaNewer] and says what to do. It
 // writes nothing.
-func Check(ctx context.Context, db *sql.DB, d Dialect, name string) error {
+func Check(ctx context.Context, db Querier, d Dialect, name string) error {
 	n, err := newNames(d, name)
 	if err != nil {
 		return err
