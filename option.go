@@ -71,8 +71,9 @@ func WithMaxBody(n int64) Option { return func(s *settings) { s.maxBody = n } }
 // WithClock sets the clock against which signed timestamps are judged. Default [time.Now].
 func WithClock(now func() time.Time) Option { return func(s *settings) { s.now = now } }
 
-// WithLogger sets where outcomes are logged: one line per event, with source, key and type, never a
-// body or a secret. Default [slog.Default].
+// WithLogger sets where outcomes are logged, with source, key and type, never a body or a secret:
+// failures as errors, conflicts, unkeyed events and rejected requests as warnings, everything else at
+// the debug level. Default [slog.Default].
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.log = l } }
 
 // WithObserver calls f once for every event that was verified, after its outcome is durable, and

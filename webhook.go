@@ -244,22 +244,34 @@ func gaveUp(ev *Event, err error) bool {
 
 // report logs and observes one outcome.
 func (h *webhook[Tx]) report(ctx context.Context, ev *Event, o outcome, took time.Duration) {
-	level, msg := slog.LevelInfo, "webhook "+o.status()
+	h.write(ctx, ev, o, took)
+	h.observe(ctx, Observation{
+		Source: ev.Source, Provider: h.provider.Name(), Type: ev.Type,
+		Status: o.status(), Err: o.err, Duration: took,
+	})
+}
+
+// write logs one outcome. What went as it should is for those who look closely: the handler has its
+// own log of the work.
+func (h *webhook[Tx]) write(ctx context.Context, ev *Event, o outcome, took time.Duration) {
+	level := slog.LevelDebug
+	switch {
+	case o.err != nil:
+		level = slog.LevelError
+	case o.conflict || o.verdict == Unkeyed:
+		level = slog.LevelWarn
+	}
+	if !h.log.Enabled(ctx, level) {
+		return
+	}
 	attrs := []slog.Attr{
 		slog.String("source", ev.Source), slog.String("key", ev.Key), slog.String("type", ev.Type),
 		slog.Int64("attempt", ev.Attempt), slog.Duration("took", took),
 	}
 	if o.err != nil {
-		level = slog.LevelError
 		attrs = append(attrs, slog.String("error", o.err.Error()))
-	} else if o.conflict {
-		level = slog.LevelWarn
 	}
-	h.log.LogAttrs(ctx, level, msg, attrs...)
-	h.observe(ctx, Observation{
-		Source: ev.Source, Provider: h.provider.Name(), Type: ev.Type,
-		Status: o.status(), Err: o.err, Duration: took,
-	})
+	h.log.LogAttrs(ctx, level, "webhook "+o.status(), attrs...)
 }
 
 // answer turns the outcomes of a request into its response: success only if every event's outcome

@@ -566,13 +566,16 @@ func TestWebhookLogsNeitherBodiesNorSignatures(t *testing.T) {
 	var l ledger
 	var seen []string
 	h := hookonce.Webhook(memstore.New(), sender{}, l.handle,
-		hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+		hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) { seen = append(seen, o.Status) }))
 	post(h, "a body-of-the-event")
 	post(h, "a body-of-the-event")
 	postSigned(context.Background(), h, "forged-signature", "a body-of-the-event")
 	if s := log.String(); strings.Contains(s, "body-of-the-event") || strings.Contains(s, "forged-signature") {
 		t.Errorf("the log holds a body or a signature:\n%s", s)
+	}
+	if n := strings.Count(log.String(), "key=a"); n != 2 {
+		t.Errorf("%d lines about two copies of an event:\n%s", n, log.String())
 	}
 	if got := strings.Join(seen, " "); got != "accepted duplicate rejected" {
 		t.Errorf("observed %q", got)

@@ -7,15 +7,16 @@ import (
 )
 
 const (
-	// defaultLogSize is where the log is copied back into the file, in bytes. A page that was written
-	// several times meanwhile is copied once: twice the size saves a seventh of the processor time of
-	// accepting. But the first to open the file after a crash has to read the log.
-	defaultLogSize = 48 << 20
+	// defaultLogSize is where the log is copied back into the file, in bytes. The file is synced after
+	// that, and a commit that syncs the log meanwhile waits for the same disk: at half load, 99 of 100
+	// events were acknowledged within 10 ms with 4 MiB and within 25 ms with 48 MiB. A page that was
+	// written several times is copied once, so the larger log accepted 8 % more events per second.
+	defaultLogSize = 4 << 20
 	// hardLimit is how many times that size the log has when the writer stops and copies by itself,
 	// because the machine does not let the checkpointer keep up.
 	hardLimit = 4
 	// restLimit is how many pages may be left to copy while commits wait.
-	restLimit = 256
+	restLimit = 64
 	// maxPasses bounds the attempts to come below it while the writer keeps adding.
 	maxPasses = 4
 )

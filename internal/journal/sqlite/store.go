@@ -26,7 +26,7 @@ type Options struct {
 	// Prefix is what the names of the tables begin with. Default [schema.DefaultName].
 	Prefix string
 	// LogSize is how large the write-ahead log beside the file grows before it is copied into the
-	// file, in bytes. Writers wait when it has four times that size. Default 48 MiB.
+	// file, in bytes. Writers wait when it has four times that size. Default 4 MiB.
 	LogSize int64
 	// Logger receives what goes wrong in the background. Default: nothing is logged.
 	Logger *slog.Logger
@@ -50,6 +50,7 @@ type Store struct {
 		counted bool
 		base    int64 // those that were there before, once counted
 	}
+	from, to    int64 // versions of the tables before and after Open
 	checkpoints *checkpointer
 	logSize     int64 // bytes
 	pageSize    int64 // of this file, bytes
@@ -104,9 +105,12 @@ func (s *Store) openFile(ctx context.Context, o Options) (driver.Connector, erro
 	}
 	s.readers = sql.OpenDB(connector)
 	s.readers.SetMaxOpenConns(2)
-	_, _, err = schema.Migrate(ctx, s.readers, schema.SQLite, o.Prefix)
+	s.from, s.to, err = schema.Migrate(ctx, s.readers, schema.SQLite, o.Prefix)
 	return connector, err
 }
+
+// Migrated returns the versions of the tables before and after [Open]; a new file begins at 0.
+func (s *Store) Migrated() (from, to int64) { return s.from, s.to }
 
 // Close implements [journal.Store]. It waits for the transaction that is under way.
 func (s *Store) Close() error {
