@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -12,12 +11,13 @@ import (
 // trustedLength is up to which announced length memory is set aside before the bytes arrive. Above
 // it the buffer grows with what was received, so that announcing much and sending little costs the
 // sender more than us.
-const trustedLength = 64 << 10
+const trustedLength = 16 << 10
 
 // readBody returns the raw body of at most limit bytes, or a refusal. A body that is announced as
 // larger is refused before any of it is read, so that a sender that asks first (Expect: 100-continue)
-// never sends it.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.Duration) ([]byte, error) {
+// never sends it. The capacity of what is returned, with an error too, is taken from the budget and
+// for the caller to give back.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.Duration, b *budget) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, errTooLarge
 	}
@@ -27,23 +27,52 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.
 	// The deadline belongs to a socket and so counts in real time. A response writer without
 	// deadlines leaves the matter to the server's own timeouts.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout))
-	body, err := readUpTo(r.Body, r.ContentLength, limit)
+	body, err := readUpTo(r.Body, r.ContentLength, limit, b)
 	return body, bodyError(err)
 }
 
-// readUpTo reads a body that the server frames: one that is shorter than announced is its error.
-func readUpTo(r io.Reader, announced, limit int64) ([]byte, error) {
-	if announced >= 0 && announced <= trustedLength {
-		body := make([]byte, announced)
-		_, err := io.ReadFull(r, body)
+// readUpTo reads a body that the server frames: one that is shorter than announced is its error. One
+// byte beyond the limit tells that a body of unknown length is too large.
+func readUpTo(r io.Reader, announced, limit int64, b *budget) (body []byte, err error) {
+	most := int(limit) + 1
+	if announced >= 0 {
+		most = int(announced)
+	}
+	for len(body) < most {
+		if len(body) == cap(body) {
+			if body, err = grow(body, most, b); err != nil {
+				return body, err
+			}
+		}
+		n, err := r.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return body, err
+		}
+	}
+	switch {
+	case int64(len(body)) > limit:
+		return body, errTooLarge
+	case int64(len(body)) < announced:
+		return body, io.ErrUnexpectedEOF
+	}
+	return body, nil
+}
+
+// grow returns body with twice the room, at most for most bytes. The room of both is taken while both
+// are there, which is less than twice most.
+func grow(body []byte, most int, b *budget) ([]byte, error) {
+	room := min(most, max(trustedLength, 2*cap(body)))
+	if err := b.take(room); err != nil {
 		return body, err
 	}
-	var b bytes.Buffer
-	n, err := b.ReadFrom(io.LimitReader(r, limit+1))
-	if err == nil && n > limit {
-		err = errTooLarge
-	}
-	return b.Bytes(), err
+	larger := make([]byte, len(body), room)
+	copy(larger, body)
+	b.give(cap(body))
+	return larger, nil
 }
 
 // bodyError says whose fault it is that a body could not be read. It is always the sender's: our own

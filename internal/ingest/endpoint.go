@@ -18,12 +18,13 @@ type endpoint struct {
 	source        Source
 	required      *answer // the provider's own acknowledgement, where it insists on one
 	journal       Journal
+	reading       *budget // shared by all endpoints
 	bodyTimeout   time.Duration
 	acceptTimeout time.Duration
 	metrics       sourceMetrics
 }
 
-func newEndpoint(s Source, o Options, m *metrics) *endpoint {
+func newEndpoint(s Source, o Options, m *metrics, reading *budget) *endpoint {
 	if s.MaxBody == 0 {
 		s.MaxBody = DefaultMaxBody
 	}
@@ -32,6 +33,7 @@ func newEndpoint(s Source, o Options, m *metrics) *endpoint {
 		source:        s,
 		required:      required(s.Provider.OK()),
 		journal:       o.Journal,
+		reading:       reading,
 		bodyTimeout:   o.BodyTimeout,
 		acceptTimeout: o.AcceptTimeout,
 		metrics:       m.of(s.Name),
@@ -62,7 +64,8 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 	if r.Method != http.MethodPost {
 		return a, errMethod
 	}
-	body, err := readBody(w, r, e.source.MaxBody, e.bodyTimeout)
+	body, err := readBody(w, r, e.source.MaxBody, e.bodyTimeout, e.reading)
+	defer e.reading.give(cap(body))
 	if err != nil {
 		return a, err
 	}

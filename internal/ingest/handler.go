@@ -19,7 +19,8 @@ import (
 
 // Defaults of the settings that may be left zero.
 const (
-	DefaultMaxBody       = 1 << 20 // bytes
+	DefaultMaxBody       = 1 << 20   // bytes
+	DefaultMaxReading    = 128 << 20 // bytes
 	DefaultBodyTimeout   = 10 * time.Second
 	DefaultAcceptTimeout = 5 * time.Second
 )
@@ -51,6 +52,10 @@ type Options struct {
 	// Sources have distinct names.
 	Sources []Source
 	Journal Journal
+	// MaxReading bounds the memory in bytes of the bodies of all requests under way, verified or not;
+	// beyond it the answer is a 503. It is raised to twice the largest MaxBody of a source, which one
+	// body may need. Zero means [DefaultMaxReading].
+	MaxReading int64
 	// BodyTimeout is how long the body of a request may take to arrive, where the server's
 	// connection supports deadlines. Zero means [DefaultBodyTimeout].
 	BodyTimeout time.Duration
@@ -77,17 +82,21 @@ type Handler struct {
 func New(o Options) *Handler {
 	o = o.withDefaults()
 	metrics := newMetrics(o.Registerer)
+	reading := newBudget(o.MaxReading, o.Sources)
 	h := &Handler{
 		endpoints: make(map[string]*endpoint, len(o.Sources)),
 		unknown:   newRefuser("", o, metrics, errUnknownSource),
 	}
 	for _, s := range o.Sources {
-		h.endpoints[s.Name] = newEndpoint(s, o, metrics)
+		h.endpoints[s.Name] = newEndpoint(s, o, metrics, reading)
 	}
 	return h
 }
 
 func (o Options) withDefaults() Options {
+	if o.MaxReading == 0 {
+		o.MaxReading = DefaultMaxReading
+	}
 	if o.BodyTimeout == 0 {
 		o.BodyTimeout = DefaultBodyTimeout
 	}

@@ -41,6 +41,7 @@ var (
 // Our own failures: the sender is asked to come again, never told that it did something wrong.
 var (
 	errFull        = unavailable("queue_full", "More events are waiting to be stored than memory is set aside for.")
+	errCrowded     = crowded()
 	errClosed      = unavailable("closing", "The gateway is shutting down.")
 	errStore       = unavailable("store", "The event could not be stored.")
 	errTimeout     = unavailable("timeout", "It is not known in time whether the event is stored.")
@@ -48,6 +49,13 @@ var (
 	errPanic       = unavailable("panic", "The request could not be handled.")
 	errUnspecified = unavailable("internal", "The request could not be handled.")
 )
+
+// crowded is the answer to a body for which there is no memory now. The rest of it is not read.
+func crowded() *problem {
+	p := unavailable(errFull.reason, "More is being received than memory is set aside for.")
+	p.hangUp = true
+	return p
+}
 
 func unavailable(reason, detail string) *problem {
 	return &problem{status: http.StatusServiceUnavailable, reason: reason, name: "unavailable",
@@ -76,7 +84,7 @@ func unverified(reason, detail string) *problem {
 // problems lists every refusal of a source, so that each has its counter before it first happens.
 func problems() []*problem {
 	all := []*problem{errMethod, errTooLarge, errTruncated, errSlow,
-		errFull, errClosed, errStore, errTimeout, errRowRefused, errPanic, errUnspecified, errUnverified}
+		errFull, errCrowded, errClosed, errStore, errTimeout, errRowRefused, errPanic, errUnspecified, errUnverified}
 	for _, p := range rejections {
 		all = append(all, p)
 	}
