@@ -9,13 +9,13 @@ import (
 // (calls to other systems, Redis, long jobs). Guarantee: at least once with a stable key; the token
 // fences off a worker that lost its lease.
 //
-// Every method is safe for concurrent use by many processes. An error that wraps [ErrSchemaMissing]
-// means that the migrations were not run. Every method is atomic: it happens
+// Every method is safe for concurrent use by many processes. Every method is atomic: it happens
 // wholly or not at all. An error that wraps none of this package's errors means that the store could
 // not be reached or failed; the caller then knows nothing about the state and must not acknowledge
-// anything. All methods take their time from the store's clock, never from the database, and honour
-// ctx; a caller that records an outcome should pass a context that outlives the request (see
-// [context.WithoutCancel]).
+// anything. One that wraps [ErrSchemaMissing], which every method may return, means that the
+// migrations were not run. All methods take their time from the store's clock, never from the
+// database, and honour ctx; a caller that records an outcome should pass a context that outlives the
+// request (see [context.WithoutCancel]).
 type Store interface {
 	// Claim decides in one atomic statement who owns the work under req.Ref: it creates the claim,
 	// takes over one that is [Claimable] with the token raised by one, or reports Duplicate or Busy

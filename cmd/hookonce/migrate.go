@@ -19,7 +19,8 @@ func newMigrateCommand(w *world) *cobra.Command {
 processes do the same, and while older gateways run. A database that is newer is left alone.
 
 With --print nothing is touched: the SQL for an empty database goes to standard output, for teams
-that apply migrations with a tool of their own.`,
+that apply migrations with a tool of their own. It is to be run in one transaction, which it leaves
+to the tool to begin and end (psql -1 -f FILE).`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := loadStoreConfig(w, c.Flags())

@@ -79,7 +79,8 @@ func migrateSQLite(ctx context.Context, cfg *config.Config) (from, to int64, err
 	if err != nil {
 		return 0, 0, err
 	}
-	return schema.Version(), schema.Version(), s.Close()
+	from, to = s.Migrated()
+	return from, to, s.Close()
 }
 
 // Schema returns the SQL that Migrate runs on an empty database.

@@ -103,18 +103,26 @@ type versionStore struct{ database.Store }
 
 // Print returns the SQL that takes an empty database to the version that this program needs, the
 // record of the version included, for teams that apply migrations with a tool of their own. [Check]
-// is satisfied afterwards.
+// is satisfied afterwards. The text begins and ends no transaction, because such tools do; a comment
+// at its head says that it needs one.
 func Print(d Dialect, name string) (string, error) {
 	n, err := newNames(d, name)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "-- The tables of hookonce in %s, version %d, for an empty database.\nBEGIN;\n\n%s", n.Name, latest, n.text(0))
+	fmt.Fprintf(&b, "-- The tables of hookonce in %s, version %d, for an empty database.\n-- %s\n\n%s",
+		n.Name, latest, n.howToRun(), n.text(0))
 	for v := int64(1); v <= latest; v++ {
 		fmt.Fprintf(&b, "\n-- Version %d.\n%s\nINSERT INTO %s (version_id, is_applied) VALUES (%d, true);\n",
 			v, n.text(v), n.versionTable(), v)
 	}
-	b.WriteString("\nCOMMIT;\n")
 	return b.String(), nil
+}
+
+func (n names) howToRun() string {
+	if n.dialect == Postgres {
+		return "Run it in one transaction, as migration tools do by themselves, or with: psql -1 -f FILE"
+	}
+	return "Run it in one transaction, as migration tools do by themselves."
 }

@@ -164,7 +164,11 @@ func TestPrintedSQLSatisfiesCheck(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		exec(t, db, text)
+		apply(t, db, text, (*sql.Tx).Rollback) // the transaction is the tool's, and so is its end
+		if err := schema.Check(t.Context(), db, d.dialect, "own_tool"); !errors.Is(err, hookonce.ErrSchemaMissing) {
+			t.Errorf("Check after a rollback = %v", err)
+		}
+		apply(t, db, text, (*sql.Tx).Commit)
 		if err := schema.Check(t.Context(), db, d.dialect, "own_tool"); err != nil {
 			t.Error(err)
 		}
@@ -173,6 +177,21 @@ func TestPrintedSQLSatisfiesCheck(t *testing.T) {
 		}
 		mustHaveTables(t, db, d.dialect, "own_tool")
 	})
+}
+
+// apply runs statements in a transaction and ends it.
+func apply(t *testing.T, db *sql.DB, statements string, end func(*sql.Tx) error) {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), statements); err != nil {
+		t.Error(err)
+	}
+	if err := end(tx); err != nil {
+		t.Error(err)
+	}
 }
 
 // Many processes start at once on an empty database: all succeed, and each version is applied once.
