@@ -12,6 +12,19 @@
 //
 // Programs that use pgx directly are better served by package pgstore, which saves round trips.
 //
+// # The end of the transaction
+//
+// The store ends the transaction when the handler returns. A handler must not: neither with tx.Commit
+// or tx.Rollback, nor with a statement of its own such as ROLLBACK. What the handler did before such an
+// end stands or falls with it, and what it does afterwards is no longer bound to the claim.
+//
+// Within answers [hookonce.ErrUnknownOutcome] then, and the sender's retry reads what holds. There is
+// one exception: a statement of the handler's own that ends the transaction goes unnoticed with
+// github.com/jackc/pgx/v5/stdlib, where database/sql hides the state of the connection, and the server
+// accepts a COMMIT outside a transaction with no more than a warning. After a ROLLBACK sent like that
+// Within reports a success, although neither the claim nor the effect exists, and the event is lost.
+// Package pgstore does notice, and is the better choice where handlers run SQL that they do not know.
+//
 // # PostgreSQL
 //
 // Claims live in the schema hookonce (see [WithSchema]). A claim is one statement. A duplicate of

@@ -118,6 +118,22 @@ func TestAHandlerThatEndsTheTransactionIsAnUnknownOutcome(t *testing.T) {
 	}
 }
 
+// The same with a statement of its own, which the driver or SQLite notices at the commit. With pgx's
+// driver nothing does, as the package's documentation says.
+func TestAStatementThatEndsTheTransactionIsAnUnknownOutcome(t *testing.T) {
+	noticing := map[string]connection{"modernc": modernc, "mattn": mattn, "pq": libpq}
+	for end, state := range map[string]hookonce.State{"COMMIT": hookonce.StateDone, "ROLLBACK": hookonce.StateFailed} {
+		t.Run(end, func(t *testing.T) {
+			every(t, noticing, func(t *testing.T, f fixture) {
+				if _, err := f.within(t, end); !errors.Is(err, hookonce.ErrUnknownOutcome) {
+					t.Fatalf("error is %v, want ErrUnknownOutcome", err)
+				}
+				f.left(t, state, "")
+			})
+		})
+	}
+}
+
 // When the trace can not be written the caller hears of it, and of the handler's error as well.
 func TestALostTraceIsReported(t *testing.T) {
 	lose := map[string]string{
