@@ -15,7 +15,7 @@ test: servers check build ## everything CI checks
 
 check: ## formatting, module file, vet, staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w these files:"; echo "$$files"; exit 1; fi
-	go mod tidy -diff
+	go mod verify
 	go vet ./...
 	go run $(STATICCHECK) ./...
 
