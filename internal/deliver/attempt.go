@@ -14,6 +14,10 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
+// strangerDelay is how long work for a destination that is not ours is left alone, for somebody who
+// knows it. It costs no try.
+const strangerDelay = time.Minute
+
 // deliver makes one attempt and hands the outcome to the journal, before it reads what is left of the
 // answer: the status alone decides. Work whose lease ran out while it waited is somebody else's now.
 func (d *Deliverer) deliver(w *journal.Work) {
@@ -23,7 +27,8 @@ func (d *Deliverer) deliver(w *journal.Work) {
 	}
 	dest := d.destinations[w.Destination]
 	if dest == nil {
-		dest = d.unknown
+		d.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: d.opt.Now().Add(strangerDelay)})
+		return
 	}
 	ctx, cancel := context.WithTimeout(d.attempts, dest.timeout)
 	defer cancel()
@@ -62,13 +67,8 @@ func (d *Deliverer) attempt(ctx context.Context, dest *destination, w *journal.W
 	return o, answer.Body
 }
 
-// Failures that are not the destination's.
-var (
-	errPanic = errors.New("panic during the delivery")
-	// errNoDestination says that work was accepted for a destination that the configuration does not
-	// name any more. It is retried, because another process or the next start may know it.
-	errNoDestination = errors.New("the destination is not configured")
-)
+// errPanic is a failure that is not the destination's.
+var errPanic = errors.New("panic during the delivery")
 
 // post sends the request. Whatever panics on the way is a failed attempt, not the end of a worker.
 func (d *Deliverer) post(ctx context.Context, dest *destination, w *journal.Work) (answer *http.Response, err error) {
@@ -79,9 +79,6 @@ func (d *Deliverer) post(ctx context.Context, dest *destination, w *journal.Work
 			err = errPanic
 		}
 	}()
-	if dest.url == nil {
-		return nil, errNoDestination
-	}
 	return d.opt.Transport.RoundTrip(newRequest(ctx, dest, w))
 }
 

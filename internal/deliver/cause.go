@@ -24,7 +24,7 @@ func cause(err error, timeout time.Duration) string {
 		unknown x509.UnknownAuthorityError
 	)
 	switch {
-	case errors.Is(err, errPanic), errors.Is(err, errNoDestination):
+	case errors.Is(err, errPanic):
 		return err.Error()
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("timeout after %v", timeout)

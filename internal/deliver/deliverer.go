@@ -51,7 +51,8 @@ type Destination struct {
 // Options are the settings of a [Deliverer].
 type Options struct {
 	Journal Journal
-	// Destinations are the places to deliver to, by name.
+	// Destinations are the places to deliver to, by name. The journal is expected to bring work for
+	// these alone; other work is handed back.
 	Destinations map[string]Destination
 	// Concurrency is how many attempts are under way at once, over all destinations. Zero means
 	// [DefaultConcurrency].
@@ -74,7 +75,6 @@ type Options struct {
 type Deliverer struct {
 	opt          Options
 	destinations map[string]*destination
-	unknown      *destination // for work whose destination left the configuration
 	metrics      *metrics
 
 	stopping chan struct{}
@@ -92,7 +92,6 @@ func New(o Options) (*Deliverer, error) {
 	d := &Deliverer{
 		opt:          o,
 		destinations: make(map[string]*destination, len(o.Destinations)),
-		unknown:      &destination{schedule: DefaultSchedule()},
 		metrics:      newMetrics(o.Registerer),
 		stopping:     make(chan struct{}),
 	}

@@ -152,3 +152,37 @@ func TestFailedDeliveryIsTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// Gateways with different sources share a database: each takes up its own work alone, and leaves
+// alone what is due to the other.
+func TestGatewaysWithDifferentSources(t *testing.T) {
+	sink := newSink(t)
+	sink.answer = func(_ string, times int) int {
+		if times == 1 {
+			return http.StatusInternalServerError
+		}
+		return http.StatusOK
+	}
+	orders := settings(postgresStore(t), sink.URL)
+	orders.Delivery.Backoff, orders.Delivery.BackoffMax = time.Hour, time.Hour
+	refunds, nobody := *orders, *orders
+	refunds.Sources = []config.Source{source("refunds", sink.URL)}
+	nobody.Sources = []config.Source{source("stored", "")}
+	for id, cfg := range map[string]*config.Config{"a": orders, "b": &refunds} {
+		g := start(t, cfg)
+		insist(t, client(t), g, cfg.Sources[0], event(id))
+		sink.await(t, "a first attempt", func() bool { return sink.seen[id] == 1 })
+		closeNow(t, g)
+	}
+	execSQL(t, orders.Store.DSN, `UPDATE hookonce.deliveries SET due_at = now() -
+		CASE destination WHEN 'orders' THEN interval '2 hours' ELSE interval '1 hour' END`)
+	start(t, &nobody)
+	g := start(t, &refunds)
+	sink.await(t, "the second attempt", func() bool { return sink.seen["b"] == 2 })
+	closeNow(t, g) // it had a before its eyes when it took b
+	execSQL(t, orders.Store.DSN, `DO $$ BEGIN
+		ASSERT (SELECT token = 1 AND tries = 1 AND state = 'failed' FROM hookonce.deliveries WHERE destination = 'orders');
+	END $$`)
+	start(t, orders)
+	sink.await(t, "the second attempt of the other", func() bool { return sink.seen["a"] == 2 })
+}

@@ -122,7 +122,7 @@ func (g *Gateway) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if g.journal, err = journal.New(g.store, g.journalOptions(ids)); err != nil {
+	if g.journal, err = journal.New(g.store, g.journalOptions(ids, destinations)); err != nil {
 		return fmt.Errorf("the journal could not be started: %w", err)
 	}
 	if g.deliver, err = deliver.New(g.deliverOptions(destinations)); err != nil {

@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
@@ -59,11 +61,12 @@ func (g *Gateway) deliverOptions(destinations map[string]deliver.Destination) de
 	}
 }
 
-func (g *Gateway) journalOptions(ids *journal.IDs) journal.Options {
+func (g *Gateway) journalOptions(ids *journal.IDs, destinations map[string]deliver.Destination) journal.Options {
 	return journal.Options{
 		MaxBatch:     g.cfg.Queue.Batch,
 		QueueEntries: g.cfg.Queue.Events,
 		QueueBytes:   g.cfg.Queue.Bytes,
+		Destinations: slices.AppendSeq([]string{}, maps.Keys(destinations)), // none is not all
 		Lease:        g.cfg.Delivery.Lease,
 		Retention:    &journal.Retention{IDs: g.cfg.Retention.IDs, Bodies: g.cfg.Retention.Bodies},
 		IDs:          ids,

@@ -70,11 +70,45 @@ func TestBacklog_heldBytesAreBounded(t *testing.T) {
 		for left := 21; left > 0; left-- {
 			sleep(time.Minute)
 			stats, err := r.Stats(t.Context())
-			// Three fit, and one batch may go beyond the bound.
-			if n := stats.Open[journal.Processing]; err != nil || n > 3+4 || n < min(3, int64(left)-1) {
+			// Three fit, and the last may go beyond the bound.
+			if n := stats.Open[journal.Processing]; err != nil || n > 3+1 || n < min(3, int64(left)-1) {
 				t.Fatalf("%d deliveries are held with %d left, error %v", n, left, err)
 			}
 			r.finish(r.receive(), journal.Done, time.Time{})
+		}
+	})
+}
+
+// A process that starts before a backlog of large bodies takes no more of them than it may hold.
+func TestBacklog_firstTakeIsBounded(t *testing.T) {
+	run(t, journal.Options{MaxHeld: 1}, func(t *testing.T, r *rig) {
+		for i := range 100 {
+			e := entry(key(i))
+			e.Body = make([]byte, 1000)
+			r.want(r.accept(e), journal.Accepted)
+		}
+		next := r.another(journal.Options{HeldBytes: 5000})
+		for range 5 {
+			next.receive()
+		}
+		next.idle()
+	})
+}
+
+// Work for destinations that a process does not know is left to the processes that do.
+func TestPoller_leavesOthersDestinations(t *testing.T) {
+	run(t, journal.Options{Destinations: []string{"app"}}, func(t *testing.T, r *rig) {
+		other := r.another(journal.Options{Destinations: []string{"audit"}})
+		e := entry("evt_1")
+		r.want(r.accept(e), journal.Accepted)
+		for try := range 20 {
+			w := r.receive()
+			if w.Tries != try+1 {
+				t.Fatalf("got try %d, want %d", w.Tries, try+1)
+			}
+			r.finish(w, journal.Failed, time.Now().Add(time.Second))
+			sleep(2 * time.Second)
+			other.idle()
 		}
 	})
 }

@@ -22,7 +22,7 @@ func (instant) Accept(_ context.Context, batch []*journal.Entry, _, _ time.Time)
 	return results, nil
 }
 
-func (instant) Take(context.Context, time.Time, time.Time, int) ([]*journal.Work, error) {
+func (instant) Take(context.Context, time.Time, time.Time, journal.Wanted) ([]*journal.Work, error) {
 	return nil, nil
 }
 

@@ -22,8 +22,7 @@ type holds struct {
 	reported []*item        // with an outcome to record, in order
 	slots    int
 	bytes    int64
-	sizes    int64 // moving average of what one taken delivery weighs
-	backlog  bool  // the store has, or may have, due work that found no room here
+	backlog  bool // the store has, or may have, due work that found no room here
 	closing  bool
 }
 
@@ -121,31 +120,31 @@ func (h *holds) overflow() {
 	h.feed()
 }
 
-// room takes slots for work from the store and returns how many, at most limit. When there are none,
+// room takes slots for work from the store, at most limit, and returns what fits. When nothing does,
 // what is due in the store counts as backlog.
-func (h *holds) room(limit int) int {
+func (h *holds) room(limit int) Wanted {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing || h.slots >= h.maxSlots || h.bytes >= h.maxBytes {
 		h.backlog = true
-		return 0
+		return Wanted{}
 	}
-	fits := (h.maxBytes - h.bytes) / max(1, h.sizes)
-	n := min(limit, h.maxSlots-h.slots, int(max(1, fits)))
+	n := min(limit, h.maxSlots-h.slots)
 	h.slots += n
 	h.backlog = false
-	return n
+	return Wanted{Deliveries: n, Bytes: h.maxBytes - h.bytes}
 }
 
-// took registers work that was taken into the room of n slots, and returns what of it is new to this
-// process. Full room means that there may be more.
-func (h *holds) took(n int, work []*Work, lease time.Time) []*item {
+// took registers work that was taken into room, and returns what of it is new to this process. Full
+// room means that there may be more.
+func (h *holds) took(room Wanted, work []*Work, lease time.Time) []*item {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var fresh []*item
+	var bytes int64
 	for _, w := range work {
 		weight := size(w.Header, w.Body)
-		h.sizes += (weight - h.sizes) / 8
+		bytes += weight
 		if h.adopt(w.Held, lease) {
 			continue
 		}
@@ -154,10 +153,10 @@ func (h *holds) took(n int, work []*Work, lease time.Time) []*item {
 		h.bytes += weight
 		fresh = append(fresh, it)
 	}
-	if len(work) == n {
+	if room.full(len(work), bytes) {
 		h.backlog = true
 	}
-	h.release(n-len(fresh), 0)
+	h.release(room.Deliveries-len(fresh), 0)
 	return fresh
 }
 

@@ -27,9 +27,13 @@ type Options struct {
 	// MaxHeld bounds the deliveries that are leased to this process: waiting in Work, under way, or
 	// with an outcome that is not stored yet. What is beyond it waits in the store. Default 4096.
 	MaxHeld int
-	// HeldBytes bounds the same deliveries by the bytes of their headers and bodies. One batch from
-	// the poller may go beyond it. Default 64 MiB.
+	// HeldBytes bounds the same deliveries by the bytes of their headers and bodies. The last one
+	// from the poller may go beyond it, and what is accepted while the poller takes may come on top,
+	// at most as much again. Default 64 MiB.
 	HeldBytes int64
+	// Destinations are the names of those that this process delivers to. Work for others is left in
+	// the store, to the processes that know them. Nil: all.
+	Destinations []string
 	// Lease is how long a delivery stays ours without a sign of life: what a crash costs in delay.
 	// Held work is extended when a third of it has passed. Default 9 s.
 	Lease time.Duration

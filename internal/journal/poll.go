@@ -41,21 +41,22 @@ func (j *Journal) waitPoll(next time.Time) bool {
 
 // poll takes one batch into the free room.
 func (j *Journal) poll() {
-	n := j.held.room(j.opt.MaxBatch)
-	if n == 0 {
+	room := j.held.room(j.opt.MaxBatch)
+	if room.Deliveries == 0 {
 		return
 	}
+	room.Destinations = j.opt.Destinations
 	now := j.opt.Now()
 	lease := now.Add(j.opt.Lease)
 	var work []*Work
-	err := j.call(opTake, min(j.opt.Timeout, j.opt.Lease), n, func(ctx context.Context) (err error) {
-		work, err = j.store.Take(ctx, now, lease, n)
+	err := j.call(opTake, min(j.opt.Timeout, j.opt.Lease), room.Deliveries, func(ctx context.Context) (err error) {
+		work, err = j.store.Take(ctx, now, lease, room)
 		return err
 	})
 	if err != nil || !j.opt.Now().Before(lease) {
 		work = nil // what was taken in spite of it comes back when its lease ends
 	}
-	for _, it := range j.held.took(n, work, lease) {
+	for _, it := range j.held.took(room, work, lease) {
 		j.work <- &it.Work
 	}
 }

@@ -183,7 +183,7 @@ func sleep(d time.Duration) {
 func steal(r *rig, h journal.Held) {
 	r.t.Helper()
 	ahead := time.Now().Add(24 * time.Hour)
-	taken, err := r.store.Take(context.Background(), ahead, ahead.Add(time.Hour), 10)
+	taken, err := r.store.Take(context.Background(), ahead, ahead.Add(time.Hour), journal.Wanted{Deliveries: 10})
 	if err != nil || len(taken) != 1 || taken[0].EventID != h.EventID {
 		r.t.Fatal(taken, err)
 	}

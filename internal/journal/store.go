@@ -24,12 +24,12 @@ type Store interface {
 	// neighbours stored. Concurrent batches that share keys must not deadlock.
 	Accept(ctx context.Context, batch []*Entry, now, lease time.Time) ([]Result, error)
 
-	// Take leases at most limit deliveries that are due at now (pending or failed whose time has
-	// come, processing whose lease ran out), oldest due first, skipping what other processes are
-	// taking at the same moment: state processing, token raised by one, tries raised by one, lease
-	// as given. The returned work carries header and body. A delivery whose body is gone becomes
-	// dead with an error that says so, and is not returned.
-	Take(ctx context.Context, now, lease time.Time, limit int) ([]*Work, error)
+	// Take leases deliveries that are wanted and due at now (pending or failed whose time has come,
+	// processing whose lease ran out), oldest due first, skipping what other processes are taking at
+	// the same moment: state processing, token raised by one, tries raised by one, lease as given.
+	// The returned work carries header and body. A delivery whose body is gone becomes dead with an
+	// error that says so, and is not returned.
+	Take(ctx context.Context, now, lease time.Time, want Wanted) ([]*Work, error)
 
 	// Extend moves the leases of held work to lease, where the token is current and the delivery is
 	// processing, and returns for each whether it still is held.
@@ -108,6 +108,22 @@ type Held struct {
 	EventID     int64
 	Destination string
 	Token       int64
+}
+
+// Wanted says what one Take may lease.
+type Wanted struct {
+	// Deliveries is how many there may be.
+	Deliveries int
+	// Bytes bounds the headers and bodies: none is taken after those that weigh as much, so that the
+	// last may go beyond it. The store loads no others. Zero: no bound.
+	Bytes int64
+	// Destinations are the names of those whose deliveries are taken. Nil: all of them.
+	Destinations []string
+}
+
+// full reports whether so many deliveries of so many bytes leave no room for more.
+func (w Wanted) full(deliveries int, bytes int64) bool {
+	return deliveries >= w.Deliveries || w.Bytes > 0 && bytes >= w.Bytes
 }
 
 // Work is one leased delivery.

@@ -115,7 +115,7 @@ func benchTake(b *testing.B, s journal.Store, batch int) {
 		}
 		mustAccept(b, s, entries)
 		b.StartTimer()
-		work, err := s.Take(b.Context(), time.Now(), time.Now().Add(time.Hour), batch)
+		work, err := s.Take(b.Context(), time.Now(), time.Now().Add(time.Hour), journal.Wanted{Deliveries: batch})
 		if err != nil || len(work) != batch {
 			b.Fatal(len(work), err)
 		}

@@ -146,8 +146,8 @@ func (f *Faulty) Accept(ctx context.Context, batch []*journal.Entry, now, lease 
 }
 
 // Take implements [journal.Store].
-func (f *Faulty) Take(ctx context.Context, now, lease time.Time, limit int) ([]*journal.Work, error) {
-	return disturb(ctx, f, OpTake, func() ([]*journal.Work, error) { return f.store.Take(ctx, now, lease, limit) })
+func (f *Faulty) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) ([]*journal.Work, error) {
+	return disturb(ctx, f, OpTake, func() ([]*journal.Work, error) { return f.store.Take(ctx, now, lease, want) })
 }
 
 // Extend implements [journal.Store].

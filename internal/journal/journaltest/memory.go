@@ -153,15 +153,19 @@ func (m *Memory) again(id int64, e *journal.Entry, now time.Time) journal.Result
 }
 
 // Take implements [journal.Store].
-func (m *Memory) Take(ctx context.Context, now, lease time.Time, limit int) ([]*journal.Work, error) {
+func (m *Memory) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) ([]*journal.Work, error) {
 	end, err := m.begin(ctx)
 	defer end()
 	if err != nil {
 		return nil, err
 	}
 	var work []*journal.Work
+	var taken int64
 	for _, d := range m.due(now) {
-		if len(work) == limit {
+		if want.Destinations != nil && !slices.Contains(want.Destinations, d.Destination) {
+			continue
+		}
+		if len(work) == want.Deliveries || want.Bytes > 0 && taken >= want.Bytes {
 			break
 		}
 		ev := m.events[d.EventID]
@@ -169,6 +173,7 @@ func (m *Memory) Take(ctx context.Context, now, lease time.Time, limit int) ([]*
 			d.State, d.Due, d.LastError = journal.Dead, time.Time{}, errBodyGone
 			continue
 		}
+		taken += int64(len(ev.header) + len(ev.body))
 		d.State, d.Due = journal.Processing, lease
 		d.Token++
 		d.Tries++

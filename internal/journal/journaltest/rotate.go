@@ -21,8 +21,8 @@ func (r *rotation) Accept(ctx context.Context, batch []*journal.Entry, now, leas
 	return r.next().Accept(ctx, batch, now, lease)
 }
 
-func (r *rotation) Take(ctx context.Context, now, lease time.Time, limit int) ([]*journal.Work, error) {
-	return r.next().Take(ctx, now, lease, limit)
+func (r *rotation) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) ([]*journal.Work, error) {
+	return r.next().Take(ctx, now, lease, want)
 }
 
 func (r *rotation) Extend(ctx context.Context, held []journal.Held, lease time.Time) ([]bool, error) {

@@ -133,7 +133,12 @@ func (c *suite) fresh(batch ...*journal.Entry) {
 
 func (c *suite) take(limit int) []*journal.Work {
 	c.Helper()
-	work, err := c.store.Take(c.Context(), c.now, c.now.Add(lease), limit)
+	return c.takeSome(journal.Wanted{Deliveries: limit})
+}
+
+func (c *suite) takeSome(want journal.Wanted) []*journal.Work {
+	c.Helper()
+	work, err := c.store.Take(c.Context(), c.now, c.now.Add(lease), want)
 	if err != nil {
 		c.Fatalf("Take: %v", err)
 	}
@@ -143,7 +148,13 @@ func (c *suite) take(limit int) []*journal.Work {
 // takeKeys takes and expects deliveries of these keys, in order.
 func (c *suite) takeKeys(limit int, want ...string) []*journal.Work {
 	c.Helper()
-	work := c.take(limit)
+	return c.takeWanted(journal.Wanted{Deliveries: limit}, want...)
+}
+
+// takeWanted takes what is wanted and expects deliveries of these keys, in order.
+func (c *suite) takeWanted(wanted journal.Wanted, want ...string) []*journal.Work {
+	c.Helper()
+	work := c.takeSome(wanted)
 	var got []string
 	for _, w := range work {
 		got = append(got, w.Key)

@@ -135,7 +135,7 @@ func takeStorm(c *suite) {
 	taken := map[journal.Held]int{}
 	parallel(func(int) {
 		for {
-			work, err := c.store.Take(c.Context(), c.now, c.now.Add(lease), 7)
+			work, err := c.store.Take(c.Context(), c.now, c.now.Add(lease), journal.Wanted{Deliveries: 7})
 			if err != nil {
 				c.Errorf("Take: %v", err)
 			}
@@ -224,7 +224,7 @@ func lifeStorm(c *suite) {
 		}
 		for left.Load() > 0 && ctx.Err() == nil {
 			clock.Add(100)
-			work, err := c.store.Take(ctx, now(), now().Add(lease), 5)
+			work, err := c.store.Take(ctx, now(), now().Add(lease), journal.Wanted{Deliveries: 5})
 			if err != nil {
 				c.Errorf("Take: %v", err)
 				return

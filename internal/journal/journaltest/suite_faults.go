@@ -56,7 +56,7 @@ func (c *suite) callAll(live bool) map[string]error {
 	errs := map[string]error{"Ping": c.store.Ping(ctx)}
 	h := journal.Held{EventID: 1, Destination: "app", Token: 1}
 	_, errs["Accept"] = c.store.Accept(ctx, []*journal.Entry{c.entry("canceled")}, c.now, c.now.Add(lease))
-	_, errs["Take"] = c.store.Take(ctx, c.now, c.now.Add(lease), 1)
+	_, errs["Take"] = c.store.Take(ctx, c.now, c.now.Add(lease), journal.Wanted{Deliveries: 1})
 	_, errs["Extend"] = c.store.Extend(ctx, []journal.Held{h}, c.now)
 	_, errs["Finish"] = c.store.Finish(ctx, []journal.Outcome{{Held: h, State: journal.Done, Started: c.now}})
 	_, errs["Purge"] = c.store.Purge(ctx, c.now, c.now, 1)
@@ -91,7 +91,7 @@ func acceptAgain(c *suite, m Mode) {
 
 func takeAgain(c *suite, m Mode) {
 	c.fresh(c.entry("evt_" + string(rune('a'+int(m)))))
-	if _, err := c.store.Take(c.Context(), c.now, c.now.Add(lease), 1); !errors.Is(err, ErrInjected) {
+	if _, err := c.store.Take(c.Context(), c.now, c.now.Add(lease), journal.Wanted{Deliveries: 1}); !errors.Is(err, ErrInjected) {
 		c.Fatalf("Take: %v", err)
 	}
 	wantToken := int64(1)

@@ -18,6 +18,25 @@ var takeCases = []testCase{
 		c.takeKeys(3, "d")
 		c.takeKeys(3)
 	}},
+	{"nothing more once there are bytes enough", func(c *suite) {
+		for _, key := range []string{"a", "b", "c", "d", "e"} {
+			c.fresh(c.entry(key, func(e *journal.Entry) { e.Header, e.Body = make([]byte, 100), make([]byte, 900) }))
+		}
+		c.takeWanted(journal.Wanted{Deliveries: 10, Bytes: 1}, "a")
+		c.takeWanted(journal.Wanted{Deliveries: 10, Bytes: 1001}, "b", "c")
+		c.takeWanted(journal.Wanted{Deliveries: 1, Bytes: 5000}, "d")
+		c.open(map[journal.State]int64{journal.Processing: 4, journal.Pending: 1})
+		c.takeWanted(journal.Wanted{Deliveries: 10, Bytes: 1000}, "e")
+	}},
+	{"only for the wanted destinations", func(c *suite) {
+		c.fresh(c.entry("a", to("app")), c.entry("b", to("audit")), c.entry("c", to("app", "audit")), c.entry("d", to(`a"p'p`)))
+		c.takeWanted(journal.Wanted{Deliveries: 10, Destinations: []string{}})
+		c.takeWanted(journal.Wanted{Deliveries: 10, Destinations: []string{"other"}})
+		c.takeWanted(journal.Wanted{Deliveries: 2, Destinations: []string{"audit", "other"}}, "b", "c")
+		c.takeWanted(journal.Wanted{Deliveries: 10, Destinations: []string{`a"p'p`, "other"}}, "d")
+		c.open(map[journal.State]int64{journal.Processing: 3, journal.Pending: 2})
+		c.takeWanted(journal.Wanted{Deliveries: 10}, "a", "c")
+	}},
 	{"a retry takes its place by its due time", func(c *suite) {
 		c.fresh(c.entry("retry"))
 		o := c.outcome(c.take1("retry"), journal.Failed)

@@ -183,7 +183,7 @@ func TestTakeSkipsWhatIsLocked(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	work, err := s.Take(ctx, time.Now(), time.Now().Add(time.Hour), 10)
+	work, err := s.Take(ctx, time.Now(), time.Now().Add(time.Hour), journal.Wanted{Deliveries: 10})
 	if err != nil || len(work) != 1 || work[0].Key != "second" {
 		t.Fatalf("took %v (%v), want the second delivery only", work, err)
 	}

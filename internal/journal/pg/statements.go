@@ -74,13 +74,18 @@ SELECT n, id, digest,
 	id IN (SELECT event_id FROM redriven)
 FROM first`
 
-// takeSQL leases what is due. A delivery without its body ends as dead, and is not returned.
+// takeSQL leases what is due. A delivery without its body ends as dead, and is not returned. What
+// would go beyond the bytes is weighed without being read, and left.
 const takeSQL = `WITH ` + durable + `, due AS (
 	SELECT event_id, destination, due_at FROM {{.}}deliveries
-	WHERE due_at <= $1
+	WHERE due_at <= $1 AND ($6::text[] IS NULL OR destination = ANY ($6))
 	ORDER BY due_at, event_id, destination
 	LIMIT $3
 	FOR UPDATE SKIP LOCKED
+), weighed AS (
+	SELECT due.*, sum(coalesce(octet_length(b.header) + octet_length(b.body), 0))
+		OVER (ORDER BY due_at, due.event_id, destination ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+	FROM due LEFT JOIN {{.}}bodies b ON b.event_id = due.event_id
 ), taken AS (
 	UPDATE {{.}}deliveries d SET
 		state = CASE WHEN b.event_id IS NULL THEN 'dead' ELSE 'processing' END,
@@ -88,8 +93,9 @@ const takeSQL = `WITH ` + durable + `, due AS (
 		last_error = CASE WHEN b.event_id IS NULL THEN $4 ELSE d.last_error END,
 		token = d.token + (b.event_id IS NOT NULL)::int,
 		tries = d.tries + (b.event_id IS NOT NULL)::int
-	FROM durable, due LEFT JOIN {{.}}bodies b ON b.event_id = due.event_id
+	FROM durable, weighed due LEFT JOIN {{.}}bodies b ON b.event_id = due.event_id
 	WHERE d.event_id = due.event_id AND d.destination = due.destination
+		AND ($5::bigint = 0 OR due.before IS NULL OR due.before < $5)
 	RETURNING d.event_id, d.destination, d.token, d.tries, b.header, b.body, due.due_at
 )
 SELECT t.event_id, t.destination, t.token, t.tries, t.header, t.body,

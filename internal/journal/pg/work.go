@@ -15,12 +15,12 @@ import (
 const bodyGone = "the body is gone: it was deleted before the delivery was done"
 
 // Take implements [journal.Store].
-func (s *Store) Take(ctx context.Context, now, lease time.Time, limit int) (work []*journal.Work, err error) {
-	if limit <= 0 {
+func (s *Store) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) (work []*journal.Work, err error) {
+	if want.Deliveries <= 0 {
 		return nil, nil
 	}
 	err = s.retry(ctx, "taking work", func() error {
-		rows, err := s.pool.Query(ctx, s.sql.take, now, lease, limit, bodyGone)
+		rows, err := s.pool.Query(ctx, s.sql.take, now, lease, want.Deliveries, bodyGone, want.Bytes, want.Destinations)
 		if err != nil {
 			return err
 		}

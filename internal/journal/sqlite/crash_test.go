@@ -119,7 +119,7 @@ func takeAll(t *testing.T, s journal.Store) (n int) {
 	t.Helper()
 	for {
 		now := time.Now()
-		work, err := s.Take(t.Context(), now, now.Add(time.Hour), 1000)
+		work, err := s.Take(t.Context(), now, now.Add(time.Hour), journal.Wanted{Deliveries: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

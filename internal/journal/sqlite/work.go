@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"encoding/json"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -12,27 +13,17 @@ import (
 const bodyGone = "the body is gone: it was deleted before the delivery was done"
 
 // Take implements [journal.Store].
-func (s *Store) Take(ctx context.Context, now, lease time.Time, limit int) (work []*journal.Work, err error) {
-	if limit <= 0 {
+func (s *Store) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) (work []*journal.Work, err error) {
+	if want.Deliveries <= 0 {
 		return nil, ctx.Err()
 	}
 	err = s.write(ctx, "taking work", func(w *writer) error {
-		due, err := w.takeable(now, lease, limit)
+		due, err := w.takeable(now, lease, want)
 		if err != nil {
 			return err
 		}
-		for _, d := range due {
-			if d.Header == nil {
-				_, err = w.bury.exec(bodyGone, d.EventID, d.Destination)
-			} else {
-				work = append(work, d)
-				_, err = w.lease.exec(lease.UnixMicro(), d.EventID, d.Destination)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		work, err = w.take(due, want.Bytes)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -40,22 +31,54 @@ func (s *Store) Take(ctx context.Context, now, lease time.Time, limit int) (work
 	return work, nil
 }
 
-// takeable returns what is due, as it will be once it is leased. The header of what has no body is nil.
-func (w *writer) takeable(now, lease time.Time, limit int) (due []*journal.Work, err error) {
+// take leases what is due until it weighs as much as bytes, or buries it where the body is gone.
+func (w *writer) take(due []*journal.Work, bytes int64) (work []*journal.Work, err error) {
+	var weight int64
+	for _, d := range due {
+		if bytes > 0 && weight >= bytes {
+			break
+		}
+		err := w.body.query(func(row []driver.Value) error {
+			d.Header, d.Body = notNull(row[0].([]byte)), notNull(row[1].([]byte))
+			return nil
+		}, d.EventID)
+		if err != nil {
+			return nil, err
+		}
+		if d.Header == nil {
+			_, err = w.bury.exec(bodyGone, d.EventID, d.Destination)
+		} else {
+			work = append(work, d)
+			weight += int64(len(d.Header) + len(d.Body))
+			_, err = w.lease.exec(d.Lease.UnixMicro(), d.EventID, d.Destination)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return work, nil
+}
+
+// takeable returns what is due and wanted, as it will be once it is leased, without header and body.
+func (w *writer) takeable(now, lease time.Time, want journal.Wanted) (due []*journal.Work, err error) {
+	var destinations any // all
+	if want.Destinations != nil {
+		list, err := json.Marshal(want.Destinations)
+		if err != nil {
+			return nil, err
+		}
+		destinations = string(list)
+	}
 	err = w.due.query(func(row []driver.Value) error {
-		d := &journal.Work{
+		due = append(due, &journal.Work{
 			Held:   journal.Held{EventID: row[0].(int64), Destination: row[1].(string), Token: row[2].(int64) + 1},
 			Tries:  int(row[3].(int64)) + 1,
-			Source: row[6].(string), Key: row[7].(string), Type: row[8].(string),
-			ReceivedAt: time.UnixMicro(row[9].(int64)),
+			Source: row[4].(string), Key: row[5].(string), Type: row[6].(string),
+			ReceivedAt: time.UnixMicro(row[7].(int64)),
 			Lease:      lease,
-		}
-		if row[4] != nil {
-			d.Header, d.Body = notNull(row[4].([]byte)), notNull(row[5].([]byte))
-		}
-		due = append(due, d)
+		})
 		return nil
-	}, now.UnixMicro(), int64(limit))
+	}, now.UnixMicro(), destinations, int64(want.Deliveries))
 	return due, err
 }
 

@@ -15,7 +15,7 @@ type writer struct {
 	savepoint, undo, release                *stmt
 	insertEvent, insertBody, insertDelivery *stmt
 	first, redrive, hasOpen                 *stmt
-	due, lease, bury                        *stmt
+	due, body, lease, bury                  *stmt
 	extend, done, kept, insertAttempt       *stmt
 	orphans                                 *stmt
 	purgeAttempts, purgeBodies, purgeEvents *stmt
@@ -37,7 +37,7 @@ func newWriter(ctx context.Context, connector driver.Connector, prefix string) (
 		{&w.savepoint, `SAVEPOINT entry`}, {&w.undo, `ROLLBACK TO entry`}, {&w.release, `RELEASE entry`},
 		{&w.insertEvent, insertEventSQL}, {&w.insertBody, insertBodySQL}, {&w.insertDelivery, insertDeliverySQL},
 		{&w.first, firstSQL}, {&w.redrive, redriveSQL}, {&w.hasOpen, hasOpenSQL},
-		{&w.due, dueSQL}, {&w.lease, leaseSQL}, {&w.bury, burySQL},
+		{&w.due, dueSQL}, {&w.body, bodySQL}, {&w.lease, leaseSQL}, {&w.bury, burySQL},
 		{&w.extend, extendSQL}, {&w.done, doneSQL}, {&w.kept, keptSQL}, {&w.insertAttempt, insertAttemptSQL},
 		{&w.orphans, orphansSQL},
 		{&w.purgeAttempts, purgeAttemptsSQL}, {&w.purgeBodies, purgeBodiesSQL}, {&w.purgeEvents, purgeEventsSQL},
@@ -67,10 +67,14 @@ const redriveSQL = `UPDATE {{.}}deliveries SET state = 'pending', tries = 0, due
 
 const hasOpenSQL = `SELECT 1 FROM {{.}}deliveries WHERE event_id = ? LIMIT 1`
 
-const dueSQL = `SELECT d.event_id, d.destination, d.token, d.tries, b.header, b.body,
+// dueSQL leaves the bodies alone: sorting would load all of them.
+const dueSQL = `SELECT d.event_id, d.destination, d.token, d.tries,
 		e.source, coalesce(e.key, ''), e.event_type, e.received_at
-	FROM {{.}}deliveries d JOIN {{.}}events e ON e.id = d.event_id LEFT JOIN {{.}}bodies b ON b.event_id = d.event_id
-	WHERE d.due_at <= ? ORDER BY d.due_at, d.event_id, d.destination LIMIT ?`
+	FROM {{.}}deliveries d JOIN {{.}}events e ON e.id = d.event_id
+	WHERE d.due_at <= ?1 AND (?2 IS NULL OR d.destination IN (SELECT value FROM json_each(?2)))
+	ORDER BY d.due_at, d.event_id, d.destination LIMIT ?3`
+
+const bodySQL = `SELECT header, body FROM {{.}}bodies WHERE event_id = ?`
 
 const leaseSQL = `UPDATE {{.}}deliveries SET state = 'processing', token = token + 1, tries = tries + 1, due_at = ?
 	WHERE event_id = ? AND destination = ?`
