@@ -3,6 +3,7 @@ package sqlite
 import (
 	"database/sql/driver"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -24,6 +25,29 @@ func TestEveryCommitIsSynced(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%s is %v (%v), want %v", pragma, got, err, want)
 		}
+	}
+}
+
+// TestPingWrites: what a probe costs is a write that reaches the log, and leaves nothing behind.
+func TestPingWrites(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	before, err := os.Stat(s.path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(s.path + "-wal")
+	if err != nil || after.Size() <= before.Size() {
+		t.Errorf("the log has %d bytes after %d (%v)", after.Size(), before.Size(), err)
+	}
+	if n, err := s.w.value("SELECT count(*) FROM hookonce_bodies"); err != nil || n != int64(0) {
+		t.Errorf("%v bodies are left (%v)", n, err)
 	}
 }
 
@@ -56,8 +80,14 @@ func TestFullDisk(t *testing.T) {
 	if primary(err) != sqlite3.SQLITE_FULL {
 		t.Fatalf("filling the disk: %v", err)
 	}
+	if err := s.Ping(t.Context()); primary(err) != sqlite3.SQLITE_FULL {
+		t.Errorf("Ping on a full disk: %v", err)
+	}
 	if _, err := s.w.value("PRAGMA max_page_count = 10000"); err != nil {
 		t.Fatal(err)
+	}
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("Ping when there is room again: %v", err)
 	}
 	results, err := s.Accept(t.Context(), batch, time.Now(), time.Now())
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -65,14 +66,31 @@ func format(ctx context.Context, connector driver.Connector) (size int64, err er
 // ErrInUse says that another store has the file open.
 var ErrInUse = errors.New("the journal is in use")
 
-// lock takes the lock that makes path ours, and creates the file that carries it.
-func lock(path string) (*os.File, error) {
+// resolve returns the one name that the file at path has, whatever links lead to it: the lock and the
+// log lie beside the file under its name. The file need not be there yet, its folder must.
+func resolve(path string) (string, error) {
 	dir := filepath.Dir(path)
 	if info, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("journal/sqlite: the folder of %s can not be used: create it, or choose another path (%w)", path, err)
+		return "", fmt.Errorf("journal/sqlite: the folder of %s can not be used: create it, or choose another path (%w)", path, err)
 	} else if !info.IsDir() {
-		return nil, fmt.Errorf("journal/sqlite: %s can not be used: %s is not a folder; choose another path", path, dir)
+		return "", fmt.Errorf("journal/sqlite: %s can not be used: %s is not a folder; choose another path", path, dir)
 	}
+	name, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
+			return "", fmt.Errorf("journal/sqlite: %s can not be used: it is a link to a file that is not there; create that file, or choose another path", path)
+		}
+		dir, err = filepath.EvalSymlinks(dir)
+		name = filepath.Join(dir, filepath.Base(path))
+	}
+	if err != nil {
+		return "", fmt.Errorf("journal/sqlite: %s can not be used: %w; choose another path", path, err)
+	}
+	return name, nil
+}
+
+// lock takes the lock that makes path ours, and creates the file that carries it.
+func lock(path string) (*os.File, error) {
 	name := path + ".lock"
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

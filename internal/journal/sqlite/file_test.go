@@ -34,6 +34,38 @@ func TestOneStoreAtATime(t *testing.T) {
 	open(t, path)
 }
 
+// TestOneStoreUnderAllNames opens a file that is open by other names.
+func TestOneStoreUnderAllNames(t *testing.T) {
+	dir := t.TempDir()
+	folder, file := filepath.Join(dir, "folder"), filepath.Join(dir, "folder", "journal.db")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	link := func(to, name string) string {
+		name = filepath.Join(dir, name)
+		if err := os.Symlink(to, name); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	byFolder, byFile := filepath.Join(link("folder", "linked"), "journal.db"), link(file, "link.db")
+	if _, err := sqlite.Open(t.Context(), byFile, sqlite.Options{}); err == nil || !strings.Contains(err.Error(), "not there") {
+		t.Errorf("a link to nothing: %v", err)
+	}
+	t.Chdir(folder)
+	first := open(t, byFolder) // new, and created by this name
+	for _, name := range []string{file, byFolder, byFile, "journal.db", filepath.Join(folder, "..", "folder", "journal.db")} {
+		if _, err := sqlite.Open(t.Context(), name, sqlite.Options{}); !errors.Is(err, sqlite.ErrInUse) {
+			t.Errorf("opening %s: %v, want ErrInUse", name, err)
+		}
+	}
+	accept(t, first, "evt_1")
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, byFile)
+}
+
 // TestBadFiles opens what can not be a journal. Every error names the path and says what to do, and
 // leaves nothing open.
 func TestBadFiles(t *testing.T) {

@@ -66,7 +66,7 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, log: o.Logger, turn: make(chan struct{}, 1), prefix: prefix,
+	s := &Store{log: o.Logger, turn: make(chan struct{}, 1), prefix: prefix,
 		logSize: cmp.Or(o.LogSize, defaultLogSize)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -76,6 +76,10 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 			err = errors.Join(err, s.release())
 		}
 	}()
+	if path, err = resolve(path); err != nil {
+		return nil, err
+	}
+	s.path = path
 	if s.lock, err = lock(path); err != nil {
 		return nil, err
 	}
@@ -174,9 +178,19 @@ func (s *Store) exclusive(ctx context.Context, f func() error) error {
 	}
 }
 
-// Ping implements [journal.Store].
+// probeSize is how many bytes Ping asks room for: more than most bodies have.
+const probeSize = 64 << 10
+
+// Ping implements [journal.Store]. It writes a body and takes it back in one transaction, because an
+// empty one would write nothing and so not notice a full disk.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.write(ctx, "checking that the file can be written to", func(*writer) error { return nil })
+	return s.write(ctx, "checking that the file can be written to", func(w *writer) error {
+		_, err := w.probe.exec(int64(probeSize))
+		if err == nil {
+			_, err = w.unprobe.exec()
+		}
+		return err
+	})
 }
 
 // LastID returns the largest identifier of an event in the journal, 0 if it is empty, for

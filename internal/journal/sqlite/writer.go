@@ -20,6 +20,7 @@ type writer struct {
 	orphans                                 *stmt
 	purgeAttempts, purgeBodies, purgeEvents *stmt
 	lastID, logLength                       *stmt
+	probe, unprobe                          *stmt
 }
 
 // newWriter opens the connection and prepares everything; {{.}} in the texts is the prefix.
@@ -42,6 +43,7 @@ func newWriter(ctx context.Context, connector driver.Connector, prefix string) (
 		{&w.orphans, orphansSQL},
 		{&w.purgeAttempts, purgeAttemptsSQL}, {&w.purgeBodies, purgeBodiesSQL}, {&w.purgeEvents, purgeEventsSQL},
 		{&w.lastID, lastIDSQL},
+		{&w.probe, probeSQL}, {&w.unprobe, unprobeSQL},
 		{&w.logLength, `PRAGMA wal_checkpoint(NOOP)`},
 	} {
 		if *p.stmt, err = c.prepare(strings.ReplaceAll(p.text, "{{.}}", prefix)); err != nil {
@@ -112,6 +114,11 @@ const purgeEventsSQL = `DELETE FROM {{.}}events WHERE id IN (SELECT e.id FROM {{
 	AND NOT EXISTS (SELECT 1 FROM {{.}}bodies b WHERE b.event_id = e.id) ORDER BY e.id LIMIT ?)`
 
 const lastIDSQL = `SELECT coalesce(max(id), 0) FROM {{.}}events`
+
+// probeSQL stores a body of no event: their identifiers begin at 1.
+const probeSQL = `INSERT INTO {{.}}bodies (event_id, header, body) VALUES (0, x'', zeroblob(?))`
+
+const unprobeSQL = `DELETE FROM {{.}}bodies WHERE event_id = 0`
 
 // transaction runs f between BEGIN and COMMIT, or takes back everything that it did.
 func (w *writer) transaction(f func(w *writer) error) error {
