@@ -129,8 +129,10 @@ func (g *Gateway) start(ctx context.Context) (err error) {
 		return err
 	}
 	g.deliver.Start()
+	handler := g.ingestHandler(endpoints)
+	g.ingest.storing = handler.Storing
 	g.serve(g.admin, g.adminHandler())
-	g.serve(g.ingest, g.ingestHandler(endpoints))
+	g.serve(g.ingest, handler)
 	return nil
 }
 
@@ -226,5 +228,5 @@ func (g *Gateway) closeStore() error {
 
 // serve answers requests on l until it is closed.
 func (g *Gateway) serve(l *listener, h http.Handler) {
-	l.serve(h, g.opt.Logger, func(err error) { g.failed <- err })
+	l.serve(h, func(err error) { g.failed <- err })
 }

@@ -26,8 +26,11 @@ const (
 type listener struct {
 	net.Listener
 	name   string
+	log    *slog.Logger
 	server *http.Server
 	served chan struct{} // closed when the server has ended
+	// storing says how many requests are being stored. Nil: none ever.
+	storing func() int
 }
 
 // listen binds the address of the setting called name.
@@ -35,7 +38,7 @@ func (g *Gateway) listen(name, address string) (*listener, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case err == nil:
-		return &listener{Listener: l, name: name}, nil
+		return &listener{Listener: l, name: name, log: g.opt.Logger}, nil
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%s: the address %s is taken by another program; stop that program, or choose another address with --%s", name, address, name)
 	case errors.Is(err, fs.ErrPermission):
@@ -48,7 +51,7 @@ func (g *Gateway) listen(name, address string) (*listener, error) {
 
 // serve answers requests in the background. failed is called when that ends for another reason than
 // close.
-func (l *listener) serve(h http.Handler, log *slog.Logger, failed func(error)) {
+func (l *listener) serve(h http.Handler, failed func(error)) {
 	l.server = &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -56,7 +59,7 @@ func (l *listener) serve(h http.Handler, log *slog.Logger, failed func(error)) {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(l.log.Handler(), slog.LevelDebug),
 	}
 	l.served = make(chan struct{})
 	go func() {
@@ -67,7 +70,9 @@ func (l *listener) serve(h http.Handler, log *slog.Logger, failed func(error)) {
 	}()
 }
 
-// close stops listening and waits for the requests under way. When ctx ends first they are cut off.
+// close stops listening and waits for the requests under way. When ctx ends first they are cut off,
+// which is an error if some of them were being stored. One whose body nobody finished sending, or
+// whose answer nobody reads, loses nothing.
 func (l *listener) close(ctx context.Context) error {
 	switch {
 	case l == nil:
@@ -77,8 +82,18 @@ func (l *listener) close(ctx context.Context) error {
 	}
 	err := l.server.Shutdown(ctx)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("%s: requests were cut off: %w", l.name, err), l.server.Close())
+		err = errors.Join(l.cutOff(err), l.server.Close())
 	}
 	<-l.served
 	return err
+}
+
+func (l *listener) cutOff(cause error) error {
+	if l.storing != nil {
+		if n := l.storing(); n > 0 {
+			return fmt.Errorf("%s: %d requests were cut off while they were being stored: %w", l.name, n, cause)
+		}
+	}
+	l.log.Warn("gateway: slow requests were cut off; nothing of them was in doubt", "listener", l.name, "cause", cause)
+	return nil
 }

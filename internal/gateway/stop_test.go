@@ -1,8 +1,12 @@
 package gateway
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -101,6 +105,46 @@ func TestStopCutsOffSlowDeliveries(t *testing.T) {
 		answer()
 		start(t, cfg)
 		<-arrived
+	})
+}
+
+// A client that never finishes its body keeps nobody from stopping cleanly; one whose event is being
+// stored does, because nobody knows what became of it.
+func TestStopCutsOffSlowSenders(t *testing.T) {
+	cfg := settings(sqliteStore(t), "http://127.0.0.1:1/")
+	stop := func(g *Gateway) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		return g.Close(ctx)
+	}
+	dangle := func(g *Gateway) {
+		conn, err := net.Dial("tcp", g.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		fmt.Fprint(conn, "POST /in/orders HTTP/1.1\r\nHost: gw.test\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n")
+		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line != "HTTP/1.1 100 Continue\r\n" {
+			t.Fatalf("answered %q, %v", line, err) // this one says that the body is being read
+		}
+	}
+	t.Run("reading", func(t *testing.T) {
+		g := start(t, cfg)
+		dangle(g)
+		if err := stop(g); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	t.Run("storing", func(t *testing.T) {
+		g, err := Start(t.Context(), cfg, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dangle(g)
+		g.ingest.storing = func() int { return 1 }
+		if err := stop(g); err == nil || !strings.Contains(err.Error(), "being stored") {
+			t.Errorf("Close: %v", err)
+		}
 	})
 }
 

@@ -3,7 +3,6 @@ package gateway
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 
 	"github.com/hookonce/hookonce/internal/config"
@@ -40,7 +39,7 @@ func wire(cfg *config.Config) ([]ingest.Source, map[string]deliver.Destination, 
 	return endpoints, destinations, nil
 }
 
-func (g *Gateway) ingestHandler(endpoints []ingest.Source) http.Handler {
+func (g *Gateway) ingestHandler(endpoints []ingest.Source) *ingest.Handler {
 	return ingest.New(ingest.Options{
 		Sources:    endpoints,
 		Journal:    g.journal,

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -18,13 +19,14 @@ type endpoint struct {
 	source        Source
 	required      *answer // the provider's own acknowledgement, where it insists on one
 	journal       Journal
-	reading       *budget // shared by all endpoints
+	reading       *budget       // shared by all endpoints
+	storing       *atomic.Int64 // requests that wait for the journal, shared too
 	bodyTimeout   time.Duration
 	acceptTimeout time.Duration
 	metrics       sourceMetrics
 }
 
-func newEndpoint(s Source, o Options, m *metrics, reading *budget) *endpoint {
+func newEndpoint(s Source, o Options, m *metrics, reading *budget, storing *atomic.Int64) *endpoint {
 	if s.MaxBody == 0 {
 		s.MaxBody = DefaultMaxBody
 	}
@@ -34,6 +36,7 @@ func newEndpoint(s Source, o Options, m *metrics, reading *budget) *endpoint {
 		required:      required(s.Provider.OK()),
 		journal:       o.Journal,
 		reading:       reading,
+		storing:       storing,
 		bodyTimeout:   o.BodyTimeout,
 		acceptTimeout: o.AcceptTimeout,
 		metrics:       m.of(s.Name),
@@ -121,6 +124,8 @@ func (e *endpoint) accept(r *http.Request, events []hookonce.Event, now time.Tim
 func (e *endpoint) store(ctx context.Context, entries []*journal.Entry) ([]journal.Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.acceptTimeout)
 	defer cancel()
+	e.storing.Add(1)
+	defer e.storing.Add(-1)
 	results, err := e.journal.Accept(ctx, entries)
 	if err == nil && len(results) != len(entries) {
 		err = fmt.Errorf("the journal answered %d of %d entries", len(results), len(entries))

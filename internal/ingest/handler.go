@@ -9,6 +9,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -75,6 +76,7 @@ type Options struct {
 // problem details. It is safe for concurrent use.
 type Handler struct {
 	endpoints map[string]*endpoint
+	storing   atomic.Int64
 	unknown   refuser // answers for sources that are not configured
 }
 
@@ -88,7 +90,7 @@ func New(o Options) *Handler {
 		unknown:   newRefuser("", o, metrics, errUnknownSource),
 	}
 	for _, s := range o.Sources {
-		h.endpoints[s.Name] = newEndpoint(s, o, metrics, reading)
+		h.endpoints[s.Name] = newEndpoint(s, o, metrics, reading, &h.storing)
 	}
 	return h
 }
@@ -114,6 +116,10 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// Storing returns how many requests wait for the journal at this moment. What is cut off before that,
+// or after it, is neither acknowledged nor in doubt: its sender comes again.
+func (h *Handler) Storing() int { return int(h.storing.Load()) }
 
 // ServeHTTP answers one delivery.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
