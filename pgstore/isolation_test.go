@@ -17,7 +17,7 @@ import (
 // Under the stricter isolation levels the loser of a race is told so by an error instead of by what
 // it reads.
 func TestRepeatableRead(t *testing.T) {
-	briefly(t)
+	storetest.Briefly(t)
 	dsn := pgtest.DSN(t)
 	cfg := suite(t, dsn, dsn, "default_transaction_isolation=repeatable%20read")
 	storetest.Run(t, cfg.Lease())
@@ -27,7 +27,7 @@ func TestRepeatableRead(t *testing.T) {
 }
 
 func TestSerializable(t *testing.T) {
-	briefly(t)
+	storetest.Briefly(t)
 	dsn := pgtest.DSN(t)
 	cfg := suite(t, dsn, dsn, "default_transaction_isolation=serializable")
 	storetest.Run(t, cfg.Lease())

@@ -83,10 +83,15 @@ var (
 	}
 )
 
-func TestModernc(t *testing.T) { conformance(t, modernc) }
-func TestMattn(t *testing.T)   { conformance(t, mattn) }
-func TestPgx(t *testing.T)     { conformance(t, pgxStdlib) }
-func TestPq(t *testing.T)      { conformance(t, libpq) }
+// One driver of each dialect is compared with the model at length: the faster one.
+func TestMattn(t *testing.T) { conformance(t, mattn) }
+func TestPgx(t *testing.T)   { conformance(t, pgxStdlib) }
+
+func TestOtherDrivers(t *testing.T) {
+	storetest.Briefly(t)
+	t.Run("modernc", func(t *testing.T) { conformance(t, modernc) })
+	t.Run("pq", func(t *testing.T) { conformance(t, libpq) })
+}
 
 func BenchmarkModernc(b *testing.B) { storetest.Bench(b, modernc.config(b)) }
 func BenchmarkMattn(b *testing.B)   { storetest.Bench(b, mattn.config(b)) }
@@ -94,6 +99,7 @@ func BenchmarkPgx(b *testing.B)     { storetest.Bench(b, pgxStdlib.config(b)) }
 func BenchmarkPq(b *testing.B)      { storetest.Bench(b, libpq.config(b)) }
 
 func conformance(t *testing.T, c connection) {
+	t.Parallel()
 	cfg := c.config(t)
 	storetest.Run(t, cfg.Lease())
 	storetest.RunConcurrent(t, cfg.Lease())

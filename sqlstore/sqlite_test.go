@@ -14,6 +14,7 @@ import (
 
 // Users open SQLite in other ways than the package advises. The guarantees hold all the same.
 func TestOtherSettings(t *testing.T) {
+	t.Parallel()
 	mo, ma := modernc, mattn
 	for name, c := range map[string]struct {
 		connection

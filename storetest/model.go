@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"testing"
@@ -12,6 +13,16 @@ import (
 	"github.com/hookonce/hookonce/memstore"
 	"pgregory.net/rapid"
 )
+
+// Briefly lets the comparison with the model run few random histories until t ends, where another test
+// of the same store runs many: what differs between connections shows in the first. It sets a flag of
+// the process, so t must not be parallel; its subtests may.
+func Briefly(t testing.TB) {
+	const checks = "rapid.checks"
+	before := flag.Lookup(checks).Value.String()
+	ok(t, flag.Set(checks, "5"))
+	t.Cleanup(func() { ok(t, flag.Set(checks, before)) })
+}
 
 // checkModel does random things to the store and to memstore, and compares every answer.
 func checkModel(t *testing.T, cfg Config) {
