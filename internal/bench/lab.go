@@ -3,6 +3,8 @@
 package main
 
 import (
+	"github.com/jackc/pgx/v5"
+
 	"context"
 	"errors"
 	"fmt"
@@ -71,8 +73,30 @@ func (l *lab) startPostgres() (err error) {
 		return nil
 	}
 	l.cluster, err = pgtest.Open(pgtest.Options{Fsync: true, Settings: []string{
-		"shared_buffers = 512MB", "max_wal_size = 4GB", "wal_compression = off", "autovacuum_naptime = 1min",
+		"shared_buffers = 512MB", "max_wal_size = 4GB", "min_wal_size = 2GB", "wal_compression = off", "autovacuum_naptime = 1min",
 	}})
+	if err != nil {
+		return err
+	}
+	dsn, err := l.cluster.CreateDatabase()
+	if err != nil {
+		return err
+	}
+	return warm(context.Background(), dsn)
+}
+
+// warm writes log until the server has files to use again. A server that has been up for a while
+// recycles them; a new one makes each of them, 16 MB of zeros with a sync, and commits wait for that.
+func warm(ctx context.Context, dsn string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, `SELECT count(pg_logical_emit_message(false, 'warm', repeat('x', 1 << 20))) FROM generate_series(1, 1800)`)
+	if err == nil {
+		_, err = conn.Exec(ctx, `CHECKPOINT`)
+	}
 	return err
 }
 

@@ -44,7 +44,8 @@ type Options struct {
 	// Default 10 s.
 	Timeout time.Duration
 	// DoneKeys is how many finished keys are remembered, so that their late copies need no store.
-	// Negative: none. Default 65536, some 20 MB when full.
+	// Each is a few objects that the garbage collector visits, and events that arrive
+	// meanwhile wait for it. Negative: none. Default 16384, some 5 MB when full.
 	DoneKeys int
 	// Retention says how long events and bodies are kept. Default: [DefaultRetention].
 	Retention *Retention
@@ -87,7 +88,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.Lease = cmp.Or(o.Lease, 9*time.Second)
 	o.Poll = cmp.Or(o.Poll, time.Second)
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
-	o.DoneKeys = cmp.Or(o.DoneKeys, 65536)
+	o.DoneKeys = cmp.Or(o.DoneKeys, 16384)
 	if o.Retention == nil {
 		r := DefaultRetention()
 		o.Retention = &r
