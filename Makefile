@@ -22,7 +22,7 @@ check: ## formatting, module file, vet, staticcheck
 servers: ## install the servers that tests start (PostgreSQL, PgBouncer), if they are missing
 	@./scripts/install-servers
 
-bench: servers ## the table of docs/performance.md, about six minutes
+bench: servers ## the table of docs/performance.md, about four minutes
 	go run ./internal/bench
 
 kills: servers ## kill -9 the gateway under load, twenty times on each store

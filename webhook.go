@@ -88,7 +88,7 @@ func (o outcome) status() string {
 	switch {
 	case o.dead:
 		return "dead"
-	case o.err != nil && !errors.Is(o.err, ErrBusy):
+	case o.err != nil && o.verdict != Busy:
 		return "failed"
 	case o.conflict && o.verdict == Duplicate:
 		return "conflict"
@@ -191,7 +191,7 @@ func (h *webhook[Tx]) once(ctx context.Context, ev *Event) outcome {
 	if !first {
 		return h.follow(ctx, ev, t)
 	}
-	o := outcome{verdict: Busy, err: errors.New("the handler did not return")}
+	o := outcome{verdict: Won, err: errors.New("the handler did not return")}
 	defer func() { h.latches.leave(ev.Ref(), t, o) }()
 	o = h.run(ctx, ev)
 	return o
@@ -281,7 +281,7 @@ func (h *webhook[Tx]) answer(w http.ResponseWriter, outcomes []outcome) {
 	for i, o := range outcomes {
 		if !o.final() {
 			w.Header().Set("Hookonce-Status", o.status())
-			notDone(o.err).write(w)
+			notDone(o).write(w)
 			return
 		}
 		if i == 0 || o.status() == "accepted" {
@@ -294,15 +294,15 @@ func (h *webhook[Tx]) answer(w http.ResponseWriter, outcomes []outcome) {
 
 // notDone answers for an event whose effect is not durable. The text names no cause: causes are for
 // the log, and answers are stored by providers.
-func notDone(err error) *problem {
+func notDone(o outcome) *problem {
 	retry := defaultRetry
-	if d, ok := RetryDelay(err); ok && d > 0 {
+	if d, ok := RetryDelay(o.err); ok && d > 0 {
 		retry = d
 	}
 	switch {
-	case errors.Is(err, ErrBusy):
+	case o.verdict == Busy:
 		return unavailable("another copy of the event is being handled", busyRetry)
-	case errors.Is(err, ErrUnknownOutcome):
+	case errors.Is(o.err, ErrUnknownOutcome):
 		return unavailable("it is not known yet whether the event was handled", retry)
 	}
 	return unavailable("the event could not be handled now", retry)

@@ -280,6 +280,18 @@ func TestWebhookRetryAfter(t *testing.T) {
 	}
 }
 
+// A handler that claims something else and finds it busy has failed; nobody else has its event.
+func TestWebhookHandlerMeetsABusyClaim(t *testing.T) {
+	h := endpoint(memstore.New(), func(context.Context, *memstore.Tx, *hookonce.Event) error {
+		return hookonce.RetryAfter(time.Minute, hookonce.ErrBusy)
+	})
+	w := post(h, "a 1")
+	want(t, w, 503, "failed")
+	if got := w.Header().Get("Retry-After"); got != "60" {
+		t.Errorf("Retry-After %q, want the handler's 60", got)
+	}
+}
+
 func TestWebhookPanicIsAFailure(t *testing.T) {
 	var l ledger
 	store := memstore.New()
