@@ -33,7 +33,20 @@ type Event struct {
 	// Digest identifies the content that must be equal in every copy of the event. The part of the
 	// body that providers change between attempts is left out.
 	Digest []byte
-	// Body is the request's raw body, or the item's raw bytes for providers that send batches.
+	// Logical recognises twins: distinct events, with keys of their own, that stand for one change at
+	// the provider. Empty where the provider is not known to send any.
+	Logical string
+	// Version is the provider's version number of the resource, an integer. Empty where there is none.
+	Version string
+	// Coalesce is set for events that only say that something changed: one adds nothing while an
+	// earlier one with the same key waits to be handled, and is new once that one has begun. Done work
+	// never swallows them, and the library handles each.
+	Coalesce bool
+	// SenderAttempt and SenderReason are the provider's own count of its attempts and why it sends
+	// again, as it writes them.
+	SenderAttempt, SenderReason string
+	// Body is the request's raw body. For providers that send batches it is the request's document
+	// with this event's item alone in its array.
 	Body []byte
 	// Header holds the request's headers.
 	Header http.Header

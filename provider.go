@@ -26,9 +26,21 @@ type Delivery struct {
 	Events []Event
 	// Reply, when set, answers a handshake: nothing is stored and nothing is handled.
 	Reply *Answer
+	// Proof says how the request was authenticated.
+	Proof Proof
 	// Unreadable, when set, says why events could not be extracted from a request whose signature is
 	// valid. Events then holds one unkeyed event with the whole body: losing is worse than repeating.
 	Unreadable error
+}
+
+// Proof says how a request was authenticated.
+type Proof struct {
+	// Covers says what the signature binds: "body", "fields" (only the signed ones), "nonce" (nothing
+	// of the content), "crc32" (a checksum that another body meets easily) or "nothing" (a secret was
+	// sent along).
+	Covers string
+	// Secret is the number, from 1, of the configured secret that matched.
+	Secret int
 }
 
 // Answer is an HTTP response in full.
@@ -52,6 +64,20 @@ type Provider interface {
 	OK() Answer
 }
 
+// Greeter is implemented by providers that answer requests other than POST: some prove with GET or
+// HEAD that they talk to whom they think.
+type Greeter interface {
+	// Greets reports whether requests with that method go to Open.
+	Greets(method string) bool
+}
+
+// Refuser is implemented by providers that want certain statuses in place of 401 and 503.
+type Refuser interface {
+	// Refusals returns the status for requests that are not authentic, and for events that could not be
+	// made durable.
+	Refusals() (rejected, notReady int)
+}
+
 // ErrUnverified is wrapped by every [RejectError].
 var ErrUnverified = errors.New("hookonce: the request is not verified")
 
@@ -63,6 +89,7 @@ const (
 	ReasonTimestampMissing   = "timestamp_missing"   // the signed timestamp is absent or not a number
 	ReasonTimestampOld       = "timestamp_old"       // older than the tolerance
 	ReasonTimestampFuture    = "timestamp_future"    // further ahead than the tolerance
+	ReasonHandshakeRefused   = "handshake_refused"   // a challenge that is not to be answered
 )
 
 // RejectError says precisely why a request was not accepted as authentic. Its text never contains a
@@ -72,6 +99,8 @@ type RejectError struct {
 	Reason string
 	// Detail says which header or part, and what was expected in shape, for people.
 	Detail string
+	// Status is the HTTP status to answer with, where it is not the provider's usual one. Else zero.
+	Status int
 }
 
 // Error returns the reason and the detail.

@@ -3,56 +3,76 @@ package provider
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
 )
+
+const day = 24 * time.Hour
 
 // ErrUnknown says that the catalogue has no provider of that name.
 var ErrUnknown = errors.New("no such provider")
 
-// catalogue returns the specifications of all providers, in the order of their names.
-func catalogue() []Spec {
-	return []Spec{
-		githubSpec(),
-		HMACConfig{}.Spec(),
-		paddleSpec(),
-		shopifySpec(),
-		slackSpec(),
-		squareSpec(),
-		standardSpec(),
-		stripeSpec(),
-		svixSpec(),
-	}
+// catalogue lists every provider by its name. A function makes a copy of its own for each caller.
+var catalogue = map[string]func() spec.Spec{
+	"github":   githubSpec,
+	"hmac":     HMACConfig{}.Spec,
+	"paddle":   paddleSpec,
+	"shopify":  shopifySpec,
+	"slack":    slackSpec,
+	"square":   squareSpec,
+	"standard": standardSpec,
+	"stripe":   stripeSpec,
+	"svix":     svixSpec,
 }
 
 // Names returns the names of the providers in the catalogue, sorted.
-func Names() []string {
-	var names []string
-	for _, s := range catalogue() {
-		names = append(names, s.Name)
-	}
-	slices.Sort(names)
-	return names
-}
+func Names() []string { return slices.Sorted(maps.Keys(catalogue)) }
 
-// Lookup returns the specification of a provider in the catalogue.
-func Lookup(name string) (Spec, bool) {
-	for _, s := range catalogue() {
-		if s.Name == name {
-			return s, true
-		}
+// Lookup returns the specification of a provider in the catalogue, the caller's own copy.
+func Lookup(name string) (spec.Spec, bool) {
+	make, ok := catalogue[name]
+	if !ok {
+		return spec.Spec{}, false
 	}
-	return Spec{}, false
+	return make(), true
 }
 
 // Build returns the provider of that name in the catalogue, for one endpoint. An unknown name is an
-// error that wraps [ErrUnknown] and suggests what was meant; for the others see [New].
-func Build(name string, settings Settings) (*Provider, error) {
-	spec, ok := Lookup(name)
+// error that wraps [ErrUnknown] and suggests what was meant; for the others see [spec.New].
+func Build(name string, settings spec.Settings) (*spec.Provider, error) {
+	s, ok := Lookup(name)
 	if !ok {
 		return nil, unknown(name)
 	}
-	return New(spec, settings)
+	return spec.New(s, settings)
+}
+
+// must is for constructors whose arguments are written into a program.
+func must(p *spec.Provider, err error) *spec.Provider {
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// at is a time in an event.
+func at(in spec.Value, unit spec.Unit) spec.Moment { return spec.Moment{In: in, Unit: unit} }
+
+// stated, reported and notSourced say how well facts are sourced. See [spec.Confidence].
+func stated(fact, where string) spec.Source {
+	return spec.Source{Fact: fact, Confidence: spec.Stated, Where: where}
+}
+
+func reported(fact, where string) spec.Source {
+	return spec.Source{Fact: fact, Confidence: spec.Reported, Where: where}
+}
+
+func notSourced(fact string) spec.Source {
+	return spec.Source{Fact: fact, Confidence: spec.NotSourced}
 }
 
 func unknown(name string) error {

@@ -8,10 +8,11 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // sample returns a request as the provider would send it.
-func sample(p *provider.Provider, id, eventType string) *hookonce.Request {
+func sample(p *spec.Provider, id, eventType string) *hookonce.Request {
 	now := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 	header, body := p.Spec().Sample(id, eventType, now)
 	req := &hookonce.Request{Method: http.MethodPost, Header: header, Body: body, Now: now}
@@ -22,7 +23,7 @@ func sample(p *provider.Provider, id, eventType string) *hookonce.Request {
 }
 
 // show opens a request and prints what it carries.
-func show(p *provider.Provider, req *hookonce.Request) {
+func show(p *spec.Provider, req *hookonce.Request) {
 	d, err := p.Open(req)
 	if err != nil {
 		fmt.Println("rejected:", err)
@@ -73,7 +74,7 @@ func ExampleHMAC() {
 		Secrets: []string{"shared-secret"},
 		Header:  "X-Shop-Signature",
 		Prefix:  "sha256=",
-		Key:     []provider.Value{"json:$.shop", "json:$.order.id"},
+		Key:     []spec.Value{"json:$.shop", "json:$.order.id"},
 		Type:    "json:$.kind",
 	})
 	req := &hookonce.Request{Body: []byte(`{"shop":"a","order":{"id":17},"kind":"order.paid"}`)}
@@ -85,7 +86,7 @@ func ExampleHMAC() {
 }
 
 // A rejection says what is wrong with the request, in a form for metrics and a form for people.
-func ExampleProvider_Open() {
+func Example_rejection() {
 	p := provider.Stripe("whsec_ours")
 	_, err := p.Open(sample(provider.Stripe("whsec_theirs"), "evt_1", ""))
 	var rejected *hookonce.RejectError
@@ -93,15 +94,8 @@ func ExampleProvider_Open() {
 	// Output: true signature_mismatch
 }
 
-func ExampleNew() {
-	spec, _ := provider.Lookup("stripe")
-	p, err := provider.New(spec, provider.Settings{Secrets: []string{"whsec_example"}, Tolerance: 10 * time.Minute})
-	fmt.Println(p, err)
-	// Output: provider stripe <nil>
-}
-
 func ExampleBuild() {
-	_, err := provider.Build("strpe", provider.Settings{Secrets: []string{"whsec_example"}})
+	_, err := provider.Build("strpe", spec.Settings{Secrets: spec.Secrets("whsec_example")})
 	fmt.Println(err)
 	// Output: no such provider: "strpe"; did you mean "stripe"?
 }

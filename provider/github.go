@@ -1,38 +1,40 @@
 package provider
 
+import "github.com/hookonce/hookonce/provider/spec"
+
 // GitHub returns the provider for GitHub webhooks: of repositories, organisations and apps, sent as
 // JSON or as a form. The secrets are those of the webhook. It panics if a secret is missing or empty.
 //
 // The key is the X-GitHub-Delivery header, which stays the same when a delivery is sent again. The
 // signature does not cover it, and no time is signed.
-func GitHub(secrets ...string) *Provider {
-	return must(New(githubSpec(), Settings{Secrets: secrets}))
+func GitHub(secrets ...string) *spec.Provider {
+	return must(spec.New(githubSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
 
-func githubSpec() Spec {
-	return Spec{
+func githubSpec() spec.Spec {
+	return spec.Spec{
 		Name:   "github",
 		Title:  "GitHub",
 		Secret: "the webhook's secret",
-		Verify: []Verify{{
-			Hash:      SHA256,
-			Key:       KeyUTF8,
-			Encoding:  Hex,
-			Signature: Signature{In: "header:X-Hub-Signature-256", Prefix: "sha256="},
-			Sign:      []Value{"body"},
+		Verify: []spec.Verify{{
+			Hash:      spec.SHA256,
+			Key:       spec.KeyUTF8,
+			Encoding:  spec.Hex,
+			Signature: spec.Signature{In: "header:X-Hub-Signature-256", Prefix: "sha256="},
+			Sign:      []spec.Value{"body"},
 		}},
 		Form: "payload",
-		Event: Extract{
-			Key:      [][]Value{{"header:X-GitHub-Delivery"}},
-			Type:     []Value{"header:X-GitHub-Event"},
-			Action:   []Value{"json:$.action"},
-			Resource: []Value{"json:$.repository.id"},
+		Event: spec.Extract{
+			Key:      [][]spec.Value{{"header:X-GitHub-Delivery"}},
+			Type:     []spec.Value{"header:X-GitHub-Event"},
+			Action:   []spec.Value{"json:$.action"},
+			Resource: []spec.Value{"json:$.repository.id"},
 		},
-		Limits: Limits{
+		Limits: spec.Limits{
 			MaxBody: 25 << 20, // larger payloads are never sent
 			Manual:  3 * day,
 		},
-		Example: Template{
+		Example: spec.Template{
 			Type: "issues.opened",
 			Header: map[string]string{
 				"X-GitHub-Delivery": "{{id}}",
@@ -41,12 +43,12 @@ func githubSpec() Spec {
 			},
 			Body: githubExample,
 		},
-		Sources: []Source{
-			{"signature", Stated, "github/docs: content/webhooks/using-webhooks/validating-webhook-deliveries.md"},
-			{"key is the same on redelivery", Stated, "github/docs: content/webhooks/using-webhooks/best-practices-for-using-webhooks.md"},
-			{"no automatic retries", Stated, "github/docs: content/webhooks/using-webhooks/handling-failed-webhook-deliveries.md"},
-			{"form field and size", Stated, "github/docs: data/reusables/webhooks/content_type_and_secret.md, payload_cap"},
-			{"redelivery for three days", Reported, "github/docs, quoted"},
+		Sources: []spec.Source{
+			stated("signature", "github/docs: content/webhooks/using-webhooks/validating-webhook-deliveries.md"),
+			stated("key is the same on redelivery", "github/docs: content/webhooks/using-webhooks/best-practices-for-using-webhooks.md"),
+			stated("no automatic retries", "github/docs: content/webhooks/using-webhooks/handling-failed-webhook-deliveries.md"),
+			stated("form field and size", "github/docs: data/reusables/webhooks/content_type_and_secret.md, payload_cap"),
+			reported("redelivery for three days", "github/docs, quoted"),
 		},
 		Traps: []string{
 			"GitHub does not retry by itself: a delivery that failed comes again only when somebody asks for it",

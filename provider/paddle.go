@@ -1,5 +1,7 @@
 package provider
 
+import "github.com/hookonce/hookonce/provider/spec"
+
 // Paddle returns the provider for Paddle Billing webhooks. The secrets are those of the notification
 // destination, each the whole text that begins with pdl_ntfset_. It panics if a secret is missing or
 // empty.
@@ -7,38 +9,38 @@ package provider
 // The key is the event_id, which the signature covers. A time is signed, but not checked against a
 // tolerance unless [Settings.Tolerance] says so: Paddle does not state that retries are signed anew,
 // and replays are caught by their key.
-func Paddle(secrets ...string) *Provider {
-	return must(New(paddleSpec(), Settings{Secrets: secrets}))
+func Paddle(secrets ...string) *spec.Provider {
+	return must(spec.New(paddleSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
 
-func paddleSpec() Spec {
-	return Spec{
+func paddleSpec() spec.Spec {
+	return spec.Spec{
 		Name:   "paddle",
 		Title:  "Paddle",
 		Secret: "the notification destination's secret key, which begins with pdl_ntfset_",
-		Verify: []Verify{{
-			Hash:      SHA256,
-			Key:       KeyUTF8,
-			Encoding:  Hex,
-			Signature: Signature{In: "header:Paddle-Signature", Split: ";", Prefix: "h1="},
-			Time:      &Timestamp{In: "part:ts=", Unit: Seconds},
-			Sign:      []Value{"ts", "const::", "body"},
+		Verify: []spec.Verify{{
+			Hash:      spec.SHA256,
+			Key:       spec.KeyUTF8,
+			Encoding:  spec.Hex,
+			Signature: spec.Signature{In: "header:Paddle-Signature", Split: ";", Prefix: "h1="},
+			Time:      &spec.Timestamp{In: "part:ts=", Unit: spec.Seconds},
+			Sign:      []spec.Value{"ts", "const::", "body"},
 		}},
-		Event: Extract{
-			Key:      [][]Value{{"json:$.event_id"}},
-			Delivery: []Value{"json:$.notification_id"},
-			Type:     []Value{"json:$.event_type"},
-			Time:     []Moment{{"json:$.occurred_at", RFC3339}},
-			Resource: []Value{"json:$.data.id"},
+		Event: spec.Extract{
+			Key:      [][]spec.Value{{"json:$.event_id"}},
+			Delivery: []spec.Value{"json:$.notification_id"},
+			Type:     []spec.Value{"json:$.event_type"},
+			Time:     []spec.Moment{at("json:$.occurred_at", spec.RFC3339)},
+			Resource: []spec.Value{"json:$.data.id"},
 		},
 		// notification_id differs between destinations.
-		Same:    []Value{"json:$.event_type", "json:$.occurred_at", "json:$.data"},
-		Limits:  Limits{Retry: 3 * day}, // 60 attempts
-		Example: Template{Type: "transaction.completed", Body: paddleExample},
-		Sources: []Source{
-			{"signature", Stated, "PaddleHQ/paddle-go-sdk: webhook_verifier.go"},
-			{"key, time", Stated, "developer.paddle.com/webhooks/how-webhooks-work"},
-			{"retries, answer", Stated, "developer.paddle.com/webhooks/respond-to-webhooks"},
+		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.event_type", "json:$.occurred_at", "json:$.data"}},
+		Limits:  spec.Limits{Retry: 3 * day}, // 60 attempts
+		Example: spec.Template{Type: "transaction.completed", Body: paddleExample},
+		Sources: []spec.Source{
+			stated("signature", "PaddleHQ/paddle-go-sdk: webhook_verifier.go"),
+			stated("key, time", "developer.paddle.com/webhooks/how-webhooks-work"),
+			stated("retries, answer", "developer.paddle.com/webhooks/respond-to-webhooks"),
 		},
 		Traps: []string{
 			"notification_id is made for each destination: it is not the key",

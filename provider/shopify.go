@@ -1,6 +1,10 @@
 package provider
 
-import "time"
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
 
 // Shopify returns the provider for Shopify webhooks. The secrets are the client secrets of the app.
 // It panics if a secret is missing or empty.
@@ -8,33 +12,32 @@ import "time"
 // The key is made of shop, topic, X-Shopify-Event-Id and, where there is one, the name of the
 // subscription; without an event id, of shop, topic and X-Shopify-Webhook-Id. The signature covers
 // the body only, so the key is not signed, and no time is signed.
-func Shopify(secrets ...string) *Provider {
-	return must(New(shopifySpec(), Settings{Secrets: secrets}))
+func Shopify(secrets ...string) *spec.Provider {
+	return must(spec.New(shopifySpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
 
-func shopifySpec() Spec {
-	return Spec{
+func shopifySpec() spec.Spec {
+	return spec.Spec{
 		Name:   "shopify",
 		Title:  "Shopify",
 		Secret: "the app's client secret",
-		Verify: []Verify{
+		Verify: []spec.Verify{
 			shopifyVerify("header:X-Shopify-Hmac-Sha256"),
 			shopifyVerify("header:Shopify-Hmac-Sha256"), // the newer Events
 		},
-		Event: Extract{
-			Key: [][]Value{
+		Event: spec.Extract{
+			Key: [][]spec.Value{
 				{"header:X-Shopify-Shop-Domain", "header:X-Shopify-Topic", "header:X-Shopify-Event-Id", "header:X-Shopify-Name?"},
 				{"const:webhook", "header:X-Shopify-Shop-Domain", "header:X-Shopify-Topic", "header:X-Shopify-Webhook-Id"},
 				{"const:webhook", "header:Shopify-Shop-Domain", "header:Shopify-Topic", "header:Shopify-Webhook-Id"},
 			},
-			Delivery: []Value{"header:X-Shopify-Webhook-Id", "header:Shopify-Webhook-Id"},
-			Type:     []Value{"header:X-Shopify-Topic", "header:Shopify-Topic"},
-			Time:     []Moment{{"header:X-Shopify-Triggered-At", RFC3339}, {"header:Shopify-Triggered-At", RFC3339}},
-			Resource: []Value{"json:$.admin_graphql_api_id", "json:$.id"},
-			Tenant:   []Value{"header:X-Shopify-Shop-Domain", "header:Shopify-Shop-Domain"},
+			Type:     []spec.Value{"header:X-Shopify-Topic", "header:Shopify-Topic"},
+			Time:     []spec.Moment{at("header:X-Shopify-Triggered-At", spec.RFC3339), at("header:Shopify-Triggered-At", spec.RFC3339)},
+			Resource: []spec.Value{"json:$.admin_graphql_api_id", "json:$.id"},
+			Tenant:   []spec.Value{"header:X-Shopify-Shop-Domain", "header:Shopify-Shop-Domain"},
 		},
-		Limits: Limits{Retry: 4 * time.Hour}, // 8 attempts
-		Example: Template{
+		Limits: spec.Limits{Retry: 4 * time.Hour}, // 8 attempts
+		Example: spec.Template{
 			Type: "orders/create",
 			Header: map[string]string{
 				"X-Shopify-Api-Version":  "2025-10",
@@ -46,12 +49,12 @@ func shopifySpec() Spec {
 			},
 			Body: shopifyExample,
 		},
-		Sources: []Source{
-			{"event id is what duplicates share", Stated, "shopify.dev/docs/apps/build/webhooks/ignore-duplicates"},
-			{"signature", Stated, "Shopify/shopify-api-js: packages/shopify-api/lib/webhooks"},
-			{"headers without X-", Stated, "Shopify/shopify-api-ruby: lib/shopify_api/webhooks/request.rb"},
-			{"retries, time of the event", Stated, "Shopify changelog, 2024-09-10"},
-			{"shop, topic and name in the key", Reported, "inferred: several subscriptions to one topic share the event id; whether topics share it is not stated"},
+		Sources: []spec.Source{
+			stated("event id is what duplicates share", "shopify.dev/docs/apps/build/webhooks/ignore-duplicates"),
+			stated("signature", "Shopify/shopify-api-js: packages/shopify-api/lib/webhooks"),
+			stated("headers without X-", "Shopify/shopify-api-ruby: lib/shopify_api/webhooks/request.rb"),
+			stated("retries, time of the event", "Shopify changelog, 2024-09-10"),
+			reported("shop, topic and name in the key", "inferred: several subscriptions to one topic share the event id; whether topics share it is not stated"),
 		},
 		Traps: []string{
 			"the webhook id differs between two subscriptions to one topic: as the key it lets the copy through",
@@ -62,13 +65,13 @@ func shopifySpec() Spec {
 	}
 }
 
-func shopifyVerify(header Value) Verify {
-	return Verify{
-		Hash:      SHA256,
-		Key:       KeyUTF8,
-		Encoding:  Base64,
-		Signature: Signature{In: header},
-		Sign:      []Value{"body"},
+func shopifyVerify(header spec.Value) spec.Verify {
+	return spec.Verify{
+		Hash:      spec.SHA256,
+		Key:       spec.KeyUTF8,
+		Encoding:  spec.Base64,
+		Signature: spec.Signature{In: header},
+		Sign:      []spec.Value{"body"},
 	}
 }
 

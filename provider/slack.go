@@ -1,6 +1,10 @@
 package provider
 
-import "time"
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
 
 // Slack returns the provider for Slack's Events API, slash commands and interactivity. The secrets
 // are the signing secrets of the app. It panics if a secret is missing or empty.
@@ -8,43 +12,46 @@ import "time"
 // The key of an event is its event_id, which the signature covers. Slash commands and interactions
 // have no id and pass through unkeyed. The URL verification is answered once its signature is
 // verified. The signed time may be five minutes off in either direction.
-func Slack(secrets ...string) *Provider {
-	return must(New(slackSpec(), Settings{Secrets: secrets}))
+func Slack(secrets ...string) *spec.Provider {
+	return must(spec.New(slackSpec(), spec.Settings{Secrets: spec.Secrets(secrets...), Handshakes: true}))
 }
 
-func slackSpec() Spec {
-	return Spec{
+func slackSpec() spec.Spec {
+	return spec.Spec{
 		Name:   "slack",
 		Title:  "Slack",
 		Secret: "the app's signing secret",
-		Verify: []Verify{{
-			Hash:      SHA256,
-			Key:       KeyUTF8,
-			Encoding:  Hex,
-			Signature: Signature{In: "header:X-Slack-Signature", Prefix: "v0="},
-			Time:      &Timestamp{In: "header:X-Slack-Request-Timestamp", Unit: Seconds, Past: 5 * time.Minute, Future: 5 * time.Minute},
-			Sign:      []Value{"const:v0:", "ts", "const::", "body"},
+		Verify: []spec.Verify{{
+			Hash:      spec.SHA256,
+			Key:       spec.KeyUTF8,
+			Encoding:  spec.Hex,
+			Signature: spec.Signature{In: "header:X-Slack-Signature", Prefix: "v0="},
+			Time:      &spec.Timestamp{In: "header:X-Slack-Request-Timestamp", Unit: spec.Seconds, Past: 5 * time.Minute, Future: 5 * time.Minute},
+			Sign:      []spec.Value{"const:v0:", "ts", "const::", "body"},
 		}},
 		Form: "payload", // interactivity; slash commands are forms without it
-		Event: Extract{
-			Key: [][]Value{
+		Event: spec.Extract{
+			Key: [][]spec.Value{
 				{"json:$.event_id"},
 				{"json:$.type", "json:$.team_id", "json:$.minute_rate_limited"}, // app_rate_limited
 			},
-			Type:     []Value{"json:$.event.type", "json:$.type"},
-			Action:   []Value{"json:$.event.subtype"},
-			Time:     []Moment{{"json:$.event_time", Seconds}},
-			Resource: []Value{"json:$.event.channel"},
-			Tenant:   []Value{"json:$.team_id"},
+			Type:     []spec.Value{"json:$.event.type", "json:$.type"},
+			Action:   []spec.Value{"json:$.event.subtype"},
+			Time:     []spec.Moment{at("json:$.event_time", spec.Seconds)},
+			Resource: []spec.Value{"json:$.event.channel"},
+			Tenant:   []spec.Value{"json:$.team_id"},
 		},
-		Handshakes: []Handshake{{When: "json:$.type", Is: "url_verification", Echo: "json:$.challenge"}},
-		Limits:     Limits{Retry: day}, // three retries in six minutes; hourly for a day where delayed events are on
-		Example:    Template{Type: "app_mention", Body: slackExample},
-		Sources: []Source{
-			{"signature, tolerance", Stated, "slack-go/slack: security.go; Slack documentation, Verifying requests from Slack"},
-			{"retries, rate limit event, handshake", Stated, "Slack documentation, Events API"},
-			{"event_id is the same on retries", Reported, "recommended as the key; Slack does not say it in so many words"},
-			{"interactions carry their JSON in the form field payload", Stated, "slack-go/slack: interactions"},
+		Handshakes: []spec.Handshake{{
+			When: []spec.Match{{Value: "json:$.type", Is: "url_verification"}},
+			Echo: "json:$.challenge",
+		}},
+		Limits:  spec.Limits{Retry: day}, // three retries in six minutes; hourly for a day where delayed events are on
+		Example: spec.Template{Type: "app_mention", Body: slackExample},
+		Sources: []spec.Source{
+			stated("signature, tolerance", "slack-go/slack: security.go; Slack documentation, Verifying requests from Slack"),
+			stated("retries, rate limit event, handshake", "Slack documentation, Events API"),
+			reported("event_id is the same on retries", "recommended as the key; Slack does not say it in so many words"),
+			stated("interactions carry their JSON in the form field payload", "slack-go/slack: interactions"),
 		},
 		Traps: []string{
 			"dropping whatever has X-Slack-Retry-Num loses the event when the first attempt never arrived",

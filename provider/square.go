@@ -1,39 +1,41 @@
 package provider
 
+import "github.com/hookonce/hookonce/provider/spec"
+
 // Square returns the provider for Square webhooks. The URL is the notification URL exactly as it is
 // registered with Square, because the signature covers it; empty means the URL of the request, which
 // is right only where no proxy changes it. The secrets are the signature keys of the subscription.
 // It panics if a secret is missing or empty, or the URL is not one.
 //
 // The key is the event_id, which the signature covers. No time is signed.
-func Square(url string, secrets ...string) *Provider {
-	return must(New(squareSpec(), Settings{URL: url, Secrets: secrets}))
+func Square(url string, secrets ...string) *spec.Provider {
+	return must(spec.New(squareSpec(), spec.Settings{URL: url, Secrets: spec.Secrets(secrets...)}))
 }
 
-func squareSpec() Spec {
-	return Spec{
+func squareSpec() spec.Spec {
+	return spec.Spec{
 		Name:   "square",
 		Title:  "Square",
 		Secret: "the webhook subscription's signature key",
-		Verify: []Verify{{
-			Hash:      SHA256,
-			Key:       KeyUTF8,
-			Encoding:  Base64,
-			Signature: Signature{In: "header:X-Square-Hmacsha256-Signature"},
-			Sign:      []Value{"url", "body"},
+		Verify: []spec.Verify{{
+			Hash:      spec.SHA256,
+			Key:       spec.KeyUTF8,
+			Encoding:  spec.Base64,
+			Signature: spec.Signature{In: "header:X-Square-Hmacsha256-Signature"},
+			Sign:      []spec.Value{"url", "body"},
 		}},
-		Event: Extract{
-			Key:      [][]Value{{"json:$.event_id"}},
-			Type:     []Value{"json:$.type"},
-			Time:     []Moment{{"json:$.created_at", RFC3339}},
-			Resource: []Value{"json:$.data.id"},
-			Tenant:   []Value{"json:$.merchant_id"},
+		Event: spec.Extract{
+			Key:      [][]spec.Value{{"json:$.event_id"}},
+			Type:     []spec.Value{"json:$.type"},
+			Time:     []spec.Moment{at("json:$.created_at", spec.RFC3339)},
+			Resource: []spec.Value{"json:$.data.id"},
+			Tenant:   []spec.Value{"json:$.merchant_id"},
 		},
-		Limits:  Limits{Retry: day}, // 11 attempts
-		Example: Template{Type: "payment.updated", Body: squareExample},
-		Sources: []Source{
-			{"signature, key, fields", Stated, "square/square-go-sdk: webhooks/client/verify_signature.go; developer.squareup.com/docs/webhooks/overview"},
-			{"retries", Reported, "Square documentation, quoted"},
+		Limits:  spec.Limits{Retry: day}, // 11 attempts
+		Example: spec.Template{Type: "payment.updated", Body: squareExample},
+		Sources: []spec.Source{
+			stated("signature, key, fields", "square/square-go-sdk: webhooks/client/verify_signature.go; developer.squareup.com/docs/webhooks/overview"),
+			reported("retries", "Square documentation, quoted"),
 		},
 		Traps: []string{
 			"behind a proxy the request's URL differs from the registered one, and everything is rejected",

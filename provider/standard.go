@@ -1,6 +1,10 @@
 package provider
 
-import "time"
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
 
 // Standard returns the provider for senders that follow the Standard Webhooks specification. Requests
 // with Svix's header names are accepted as well. The secrets are the endpoint's, whsec_ followed by
@@ -8,52 +12,52 @@ import "time"
 //
 // The key is the webhook-id, which the signature covers and which stays the same in every retry. The
 // signed time may be five minutes off in either direction.
-func Standard(secrets ...string) *Provider {
-	return must(New(standardSpec(), Settings{Secrets: secrets}))
+func Standard(secrets ...string) *spec.Provider {
+	return must(spec.New(standardSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
 
 // Svix returns the provider for senders that use Svix. It is [Standard] with Svix's names for the
 // headers tried first, and Svix's retry schedule.
-func Svix(secrets ...string) *Provider {
-	return must(New(svixSpec(), Settings{Secrets: secrets}))
+func Svix(secrets ...string) *spec.Provider {
+	return must(spec.New(svixSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
 
-func standardSpec() Spec {
+func standardSpec() spec.Spec {
 	s := svixFamily("webhook", "svix")
 	s.Name, s.Title = "standard", "Standard Webhooks"
-	s.Limits = Limits{Retry: 75 * time.Hour} // the specification's own example of a schedule
-	s.Sources = append(s.Sources, Source{"retries", Stated, "standard-webhooks/standard-webhooks: spec/standard-webhooks.md"})
+	s.Limits = spec.Limits{Retry: 75 * time.Hour} // the specification's own example of a schedule
+	s.Sources = append(s.Sources, stated("retries", "standard-webhooks/standard-webhooks: spec/standard-webhooks.md"))
 	return s
 }
 
-func svixSpec() Spec {
+func svixSpec() spec.Spec {
 	s := svixFamily("svix", "webhook")
 	s.Name, s.Title = "svix", "Svix"
-	s.Limits = Limits{Retry: 28 * time.Hour} // 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h
-	s.Sources = append(s.Sources, Source{"retries", Stated, "docs.svix.com/retries"})
+	s.Limits = spec.Limits{Retry: 28 * time.Hour} // 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h
+	s.Sources = append(s.Sources, stated("retries", "docs.svix.com/retries"))
 	s.Traps = append(s.Traps, "a message can be sent again by hand for as long as Svix keeps it, which is not stated")
 	return s
 }
 
 // svixFamily is what both have in common; the names are the beginnings of their headers, the usual
 // one first.
-func svixFamily(usual, other string) Spec {
-	return Spec{
-		Secret: "the endpoint's signing secret, whsec_ followed by base64",
-		Verify: []Verify{svixVerify(usual), svixVerify(other)},
-		Event: Extract{
-			Key:  [][]Value{{"id"}},
-			Type: []Value{"json:$.type"},
-			Time: []Moment{{"json:$.timestamp", RFC3339}},
+func svixFamily(usual, other string) spec.Spec {
+	return spec.Spec{
+		Secret: "the endpoint's signing secret, whsec_ followed by base64; or the public key, whpk_ followed by base64",
+		Verify: []spec.Verify{svixVerify(usual), svixVerify(other), svixPublicVerify(usual), svixPublicVerify(other)},
+		Event: spec.Extract{
+			Key:  [][]spec.Value{{"id"}},
+			Type: []spec.Value{"json:$.type"},
+			Time: []spec.Moment{at("json:$.timestamp", spec.RFC3339)},
 		},
-		Example: Template{
+		Example: spec.Template{
 			Type:   "invoice.paid",
 			Header: map[string]string{usual + "-id": "{{id}}"},
 			Body:   standardExample,
 		},
-		Sources: []Source{
-			{"signature, tolerance, key", Stated, "standard-webhooks/standard-webhooks: spec/standard-webhooks.md"},
-			{"same id on every attempt", Stated, "svix/svix-webhooks: server/svix-server/src/worker.rs"},
+		Sources: []spec.Source{
+			stated("signature, tolerance, key", "standard-webhooks/standard-webhooks: spec/standard-webhooks.md"),
+			stated("same id on every attempt", "svix/svix-webhooks: server/svix-server/src/worker.rs"),
 		},
 		Traps: []string{
 			"keeping ids for five minutes, as the specification suggests, lets through the retries that it schedules for days",
@@ -63,17 +67,24 @@ func svixFamily(usual, other string) Spec {
 	}
 }
 
-func svixVerify(name string) Verify {
-	header := Value("header:" + name)
-	return Verify{
-		Hash:      SHA256,
-		Key:       KeyWhsec,
-		Encoding:  Base64,
-		Signature: Signature{In: header + "-signature", Split: " ", Prefix: "v1,"},
+func svixVerify(name string) spec.Verify {
+	header := spec.Value("header:" + name)
+	return spec.Verify{
+		Hash:      spec.SHA256,
+		Key:       spec.KeyWhsec,
+		Encoding:  spec.Base64,
+		Signature: spec.Signature{In: header + "-signature", Split: " ", Prefix: "v1,"},
 		ID:        header + "-id",
-		Time:      &Timestamp{In: header + "-timestamp", Unit: Seconds, Past: 5 * time.Minute, Future: 5 * time.Minute},
-		Sign:      []Value{"id", "const:.", "ts", "const:.", "body"},
+		Time:      &spec.Timestamp{In: header + "-timestamp", Unit: spec.Seconds, Past: 5 * time.Minute, Future: 5 * time.Minute},
+		Sign:      []spec.Value{"id", "const:.", "ts", "const:.", "body"},
 	}
+}
+
+// svixPublicVerify is the asymmetric way of signing, for senders that hand out a public key (whpk_).
+func svixPublicVerify(name string) spec.Verify {
+	v := svixVerify(name)
+	v.Kind, v.Key, v.Signature.Prefix = spec.Ed25519, spec.KeyWhpk, "v1a,"
+	return v
 }
 
 const standardExample = `{

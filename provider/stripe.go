@@ -1,6 +1,10 @@
 package provider
 
-import "time"
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
 
 // Stripe returns the provider for Stripe webhooks, both snapshot events and thin (v2) events. The
 // secrets are those of the endpoint, each the whole text that begins with whsec_. It panics if a
@@ -8,42 +12,42 @@ import "time"
 //
 // The key is the event's id, which the signature covers. The signed time may be five minutes off in
 // either direction.
-func Stripe(secrets ...string) *Provider {
-	return must(New(stripeSpec(), Settings{Secrets: secrets}))
+func Stripe(secrets ...string) *spec.Provider {
+	return must(spec.New(stripeSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
 
-func stripeSpec() Spec {
-	return Spec{
+func stripeSpec() spec.Spec {
+	return spec.Spec{
 		Name:   "stripe",
 		Title:  "Stripe",
 		Secret: "the endpoint's signing secret, which begins with whsec_",
-		Verify: []Verify{{
-			Hash:      SHA256,
-			Key:       KeyUTF8, // the whole text; Standard Webhooks decodes what looks the same
-			Encoding:  Hex,
-			Signature: Signature{In: "header:Stripe-Signature", Split: ",", Prefix: "v1="},
-			Time:      &Timestamp{In: "part:t=", Unit: Seconds, Past: 5 * time.Minute, Future: 5 * time.Minute},
-			Sign:      []Value{"ts", "const:.", "body"},
+		Verify: []spec.Verify{{
+			Hash:      spec.SHA256,
+			Key:       spec.KeyUTF8, // the whole text; Standard Webhooks decodes what looks the same
+			Encoding:  spec.Hex,
+			Signature: spec.Signature{In: "header:Stripe-Signature", Split: ",", Prefix: "v1="},
+			Time:      &spec.Timestamp{In: "part:t=", Unit: spec.Seconds, Past: 5 * time.Minute, Future: 5 * time.Minute},
+			Sign:      []spec.Value{"ts", "const:.", "body"},
 		}},
-		Event: Extract{
-			Key:      [][]Value{{"json:$.id"}},
-			Type:     []Value{"json:$.type"},
-			Time:     []Moment{{"json:$.created", Seconds}, {"json:$.created", RFC3339}},
-			Resource: []Value{"json:$.data.object.id", "json:$.related_object.id"},
-			Tenant:   []Value{"json:$.account", "json:$.context"},
+		Event: spec.Extract{
+			Key:      [][]spec.Value{{"json:$.id"}},
+			Type:     []spec.Value{"json:$.type"},
+			Time:     []spec.Moment{at("json:$.created", spec.Seconds), at("json:$.created", spec.RFC3339)},
+			Resource: []spec.Value{"json:$.data.object.id", "json:$.related_object.id"},
+			Tenant:   []spec.Value{"json:$.account", "json:$.context"},
 		},
 		// pending_webhooks counts down between attempts, so the whole body is not the same.
-		Same: []Value{"json:$.type", "json:$.created", "json:$.account", "json:$.data", "json:$.related_object"},
-		Limits: Limits{
+		Dedup: spec.Dedup{Same: []spec.Value{"json:$.type", "json:$.created", "json:$.account", "json:$.data", "json:$.related_object"}},
+		Limits: spec.Limits{
 			Retry:  3 * day,
 			Manual: 30 * day, // by the command line tool; 15 days in the dashboard
 		},
-		Example: Template{Type: "payment_intent.succeeded", Body: stripeExample},
-		Sources: []Source{
-			{"signature, tolerance, key", Stated, "stripe/stripe-go: webhook/client.go"},
-			{"fields of snapshot and thin events", Stated, "stripe/stripe-go: event.go, v2_events.go"},
-			{"retries, resending, twin events, no order", Stated, "Stripe documentation, Receive Stripe events in your webhook endpoint"},
-			{"time is not an order", Reported, "Stripe documentation, quoted"},
+		Example: spec.Template{Type: "payment_intent.succeeded", Body: stripeExample},
+		Sources: []spec.Source{
+			stated("signature, tolerance, key", "stripe/stripe-go: webhook/client.go"),
+			stated("fields of snapshot and thin events", "stripe/stripe-go: event.go, v2_events.go"),
+			stated("retries, resending, twin events, no order", "Stripe documentation, Receive Stripe events in your webhook endpoint"),
+			reported("time is not an order", "Stripe documentation, quoted"),
 		},
 		Traps: []string{
 			"type and object id as the key loses every second update of an object",

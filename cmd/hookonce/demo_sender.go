@@ -12,14 +12,14 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/storm"
-	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // sender is the simulated provider. Like a real one it goes on until an event is acknowledged.
 type sender struct {
 	target   *storm.Target
 	url      string
-	provider *provider.Provider
+	provider *spec.Provider
 
 	mu     sync.Mutex
 	random *rand.Rand // for the waits between retries

@@ -18,6 +18,7 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/storm"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // hammerOptions are what the command line says.
@@ -183,11 +184,11 @@ func (o *hammerOptions) forge(w *world, signedURL string) (*forge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--secret: %w", err)
 	}
-	spec, err := o.spec()
+	sender, err := o.spec()
 	if err != nil {
 		return nil, err
 	}
-	p, err := provider.New(spec, provider.Settings{Secrets: []string{secret.Reveal()}, URL: signedURL})
+	p, err := spec.New(sender, spec.Settings{Secrets: spec.Secrets(secret.Reveal()), URL: signedURL})
 	if err != nil {
 		return nil, err
 	}

@@ -11,11 +11,12 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // forge makes signed requests the way the provider does.
 type forge struct {
-	provider *provider.Provider
+	provider *spec.Provider
 	event    string      // type; empty: the provider's usual one
 	body     []byte      // nil: the provider's sample
 	header   http.Header // added to the sample's, or in place of them
@@ -71,28 +72,28 @@ func (f *forge) overridden(signed http.Header) http.Header {
 }
 
 // spec returns the specification of the provider that is asked for.
-func (o *hammerOptions) spec() (provider.Spec, error) {
+func (o *hammerOptions) spec() (spec.Spec, error) {
 	if o.provider == "hmac" {
 		return o.hmac.spec(), nil
 	}
 	if o.hmac != (hmacOptions{}) {
-		return provider.Spec{}, fmt.Errorf("the --hmac flags are for --provider hmac, not %s", o.provider)
+		return spec.Spec{}, fmt.Errorf("the --hmac flags are for --provider hmac, not %s", o.provider)
 	}
-	spec, ok := provider.Lookup(o.provider)
+	known, ok := provider.Lookup(o.provider)
 	if !ok {
-		_, err := provider.Build(o.provider, provider.Settings{})
-		return spec, fmt.Errorf("--provider: %w", err)
+		_, err := provider.Build(o.provider, spec.Settings{})
+		return known, fmt.Errorf("--provider: %w", err)
 	}
-	return spec, nil
+	return known, nil
 }
 
-func (o hmacOptions) spec() provider.Spec {
+func (o hmacOptions) spec() spec.Spec {
 	c := provider.HMACConfig{
 		Header: o.header, Prefix: o.prefix,
-		Hash: provider.Hash(o.digest), Encoding: provider.Encoding(o.encoding),
+		Hash: spec.Hash(o.digest), Encoding: spec.Encoding(o.encoding),
 	}
 	if o.key != "" {
-		c.Key = []provider.Value{provider.Value(o.key)}
+		c.Key = []spec.Value{spec.Value(o.key)}
 	}
 	return c.Spec()
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 const fakeSecret = "whsec_bm90IGEgcmVhbCBzZWNyZXQ="
@@ -264,7 +265,7 @@ func TestHammerWithoutSQL(t *testing.T) {
 func TestHammerEveryProvider(t *testing.T) {
 	for _, name := range provider.Names() {
 		t.Run(name, func(t *testing.T) {
-			p, err := provider.Build(name, provider.Settings{Secrets: []string{fakeSecret}, URL: "https://shop.example/hooks"})
+			p, err := provider.Build(name, spec.Settings{Secrets: spec.Secrets(fakeSecret), URL: "https://shop.example/hooks"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -281,7 +282,7 @@ func TestHammerEveryProvider(t *testing.T) {
 }
 
 func TestHammerOwnBodyAndHeaders(t *testing.T) {
-	p := provider.HMAC(provider.HMACConfig{Secrets: []string{"not a secret"}, Header: "X-Sig", Prefix: "sha1=", Hash: provider.SHA1, Key: []provider.Value{"header:X-Id"}})
+	p := provider.HMAC(provider.HMACConfig{Secrets: []string{"not a secret"}, Header: "X-Sig", Prefix: "sha1=", Hash: spec.SHA1, Key: []spec.Value{"header:X-Id"}})
 	var mu sync.Mutex
 	var keys, bodies, extra []string
 	url := endpoint(t, hookonce.Webhook(memstore.New(), p, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/pgtest"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 var kills = flag.Int("kills", 3, "how often the tests that kill the gateway do so")
@@ -102,7 +103,7 @@ func flood(t *testing.T, addr, prefix string) []string {
 	return acknowledged
 }
 
-func postOrder(client *http.Client, signer provider.Signer, addr, id string) (status int, err error) {
+func postOrder(client *http.Client, signer spec.Signer, addr, id string) (status int, err error) {
 	signed := &hookonce.Request{Method: http.MethodPost, Now: time.Now(), Body: fmt.Appendf(nil, `{"id":%q,"type":"order.paid"}`, id)}
 	if err := signer.Sign(signed); err != nil {
 		return 0, err

@@ -15,6 +15,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // sampleTime is when sample events happened. It is always the same, so that the same id is the same
@@ -76,7 +77,7 @@ func (s sending) request(ctx context.Context, w *world, url string) (*http.Reque
 	if err != nil {
 		return nil, fmt.Errorf("--secret: %w", err)
 	}
-	p, err := provider.Build(s.provider, provider.Settings{Secrets: []string{secret.Reveal()}})
+	p, err := provider.Build(s.provider, spec.Settings{Secrets: spec.Secrets(secret.Reveal())})
 	if err != nil {
 		return nil, fmt.Errorf("--provider: %w", err)
 	}

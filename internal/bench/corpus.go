@@ -17,6 +17,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/storm"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // benchKey is the secret of both ends.
@@ -24,7 +25,7 @@ const benchKey = "a secret for benchmarks"
 
 func benchSecret() string { return "whsec_" + base64.StdEncoding.EncodeToString([]byte(benchKey)) }
 
-func benchProvider() *provider.Provider {
+func benchProvider() *spec.Provider {
 	return provider.Standard(benchSecret())
 }
 

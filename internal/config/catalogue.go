@@ -6,44 +6,45 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // providerHMAC is the provider that is configured wholly by its source.
 const providerHMAC = "hmac"
 
 // NewProvider returns the source's provider with its secrets.
-func (s *Source) NewProvider() (*provider.Provider, error) {
-	settings := provider.Settings{Tolerance: s.Tolerance}
+func (s *Source) NewProvider() (*spec.Provider, error) {
+	settings := spec.Settings{Tolerance: s.Tolerance}
 	for _, secret := range s.Secrets {
-		settings.Secrets = append(settings.Secrets, secret.Reveal())
+		settings.Secrets = append(settings.Secrets, spec.Secret{Text: secret.Reveal()})
 	}
 	return s.build(settings)
 }
 
-func (s *Source) build(settings provider.Settings) (*provider.Provider, error) {
+func (s *Source) build(settings spec.Settings) (*spec.Provider, error) {
 	if s.Provider == providerHMAC {
-		return provider.New(s.HMAC.spec(), settings)
+		return spec.New(s.HMAC.spec(), settings)
 	}
 	return provider.Build(s.Provider, settings)
 }
 
-func (h HMAC) spec() provider.Spec {
+func (h HMAC) spec() spec.Spec {
 	c := provider.HMACConfig{
 		Header:   h.Header,
 		Prefix:   h.Prefix,
-		Hash:     provider.Hash(h.Digest),
-		KeyForm:  provider.KeyForm(h.Form),
-		Encoding: provider.Encoding(h.Encoding),
-		Type:     provider.Value(h.Type),
+		Hash:     spec.Hash(h.Digest),
+		KeyForm:  spec.KeyForm(h.Form),
+		Encoding: spec.Encoding(h.Encoding),
+		Type:     spec.Value(h.Type),
 	}
 	for _, part := range h.Key {
-		c.Key = append(c.Key, provider.Value(part))
+		c.Key = append(c.Key, spec.Value(part))
 	}
 	return c.Spec()
 }
 
 // spec returns what the catalogue says about the source's provider.
-func (s *Source) spec() (provider.Spec, bool) {
+func (s *Source) spec() (spec.Spec, bool) {
 	if s.Provider == providerHMAC {
 		return s.HMAC.spec(), true
 	}
@@ -63,16 +64,16 @@ func checkProvider(s string) error {
 
 // checkProvider holds a source against what its provider needs.
 func (l *loader) checkProvider(s *Source) {
-	spec, ok := s.spec()
+	known, ok := s.spec()
 	if !ok {
 		return
 	}
 	if l.checkHMAC(s) {
-		l.checkSecrets(s, spec)
+		l.checkSecrets(s, known)
 	}
-	l.checkWindow(s, spec.Limits.Window())
-	if signsURL(spec) && !s.has("url") {
-		l.fault(s.at, "%s signs the public URL of its endpoint, and source %q has none; write url: and the URL exactly as registered there", spec.Title, s.Name)
+	l.checkWindow(s, known.Limits.Window())
+	if signsURL(known) && !s.has("url") {
+		l.fault(s.at, "%s signs the public URL of its endpoint, and source %q has none; write url: and the URL exactly as registered there", known.Title, s.Name)
 	}
 }
 
@@ -88,7 +89,7 @@ func (l *loader) checkHMAC(s *Source) bool {
 		return true
 	}
 	const anySecret = "00" // good in every form
-	if _, err := s.build(provider.Settings{Secrets: []string{anySecret}}); err != nil {
+	if _, err := s.build(spec.Settings{Secrets: spec.Secrets(anySecret)}); err != nil {
 		l.fault(at, "hmac: %s", plain(err))
 		return false
 	}
@@ -97,17 +98,17 @@ func (l *loader) checkHMAC(s *Source) bool {
 
 // checkSecrets tries every secret, so that each one that has the wrong form is named, and then the
 // tolerance.
-func (l *loader) checkSecrets(s *Source, spec provider.Spec) {
+func (l *loader) checkSecrets(s *Source, known spec.Spec) {
 	if !s.has("secrets") {
-		l.fault(s.at, `source %q lacks its secrets: %s; write secrets: ["env:NAME"]`, s.Name, spec.Secret)
+		l.fault(s.at, `source %q lacks its secrets: %s; write secrets: ["env:NAME"]`, s.Name, known.Secret)
 	}
 	var good []string
 	for i, secret := range s.Secrets {
 		if secret.value == "" {
 			continue // reported already
 		}
-		if _, err := s.build(provider.Settings{Secrets: []string{secret.value}}); err != nil {
-			l.fault(s.origin.secret(i), "secrets: %s; it needs %s", plain(err), spec.Secret)
+		if _, err := s.build(spec.Settings{Secrets: spec.Secrets(secret.value)}); err != nil {
+			l.fault(s.origin.secret(i), "secrets: %s; it needs %s", plain(err), known.Secret)
 			continue
 		}
 		good = append(good, secret.value)
@@ -115,7 +116,7 @@ func (l *loader) checkSecrets(s *Source, spec provider.Spec) {
 	if s.Tolerance == 0 || len(good) == 0 {
 		return
 	}
-	if _, err := s.build(provider.Settings{Secrets: good, Tolerance: s.Tolerance}); err != nil {
+	if _, err := s.build(spec.Settings{Secrets: spec.Secrets(good...), Tolerance: s.Tolerance}); err != nil {
 		l.fault(s.where("tolerance"), "tolerance: %s", plain(err))
 	}
 }
@@ -139,8 +140,8 @@ func (l *loader) checkWindow(s *Source, window time.Duration) {
 
 // signsURL reports whether the signature covers the URL. This program never sees it: something in
 // front of it ends TLS.
-func signsURL(spec provider.Spec) bool {
-	for _, v := range spec.Verify {
+func signsURL(s spec.Spec) bool {
+	for _, v := range s.Verify {
 		for _, signed := range v.Sign {
 			if signed == "url" {
 				return true

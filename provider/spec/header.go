@@ -1,4 +1,4 @@
-package provider
+package spec
 
 import (
 	"iter"
@@ -54,4 +54,15 @@ func partText(line, split, prefix string) (string, int) {
 		}
 	}
 	return text, n
+}
+
+// entryText returns the entry with that number, from 0.
+func entryText(line, split string, number int) string {
+	for entry := range entries(line, split) {
+		if number == 0 {
+			return entry
+		}
+		number--
+	}
+	return ""
 }

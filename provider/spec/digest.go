@@ -1,4 +1,4 @@
-package provider
+package spec
 
 import (
 	"crypto/sha256"
@@ -9,9 +9,9 @@ import (
 // digestSize is how many bytes of the SHA-256 identify the content of an event.
 const digestSize = 16
 
-// digestOf returns the digest of a whole body.
-func digestOf(body []byte) []byte {
-	sum := sha256.Sum256(body)
+// digestOf returns the digest of a whole body or item.
+func digestOf(content []byte) []byte {
+	sum := sha256.Sum256(content)
 	return append([]byte(nil), sum[:digestSize]...)
 }
 
@@ -25,21 +25,21 @@ type digester struct {
 func newDigester() any { return &digester{Hash: sha256.New()} }
 
 // digest returns the digest of the content that is equal in every copy of the event: of the parts
-// that the specification names, or of the whole body if it names none, if none of them is there, or
-// if one of them is ambiguous.
+// that the specification names, or of the whole if it names none, if none of them is there, or if one
+// of them is ambiguous.
 func (p *Provider) digest(r *reading) []byte {
 	present := 0
 	for i := range p.extract.same {
 		f := r.part(&p.extract.same[i])
 		if f.ambiguous {
-			return digestOf(r.req.Body)
+			return r.wholeDigest()
 		}
 		if f.found {
 			present++
 		}
 	}
 	if present == 0 {
-		return digestOf(r.req.Body)
+		return r.wholeDigest()
 	}
 	d := p.digesters.Get().(*digester)
 	defer p.digesters.Put(d)
@@ -51,10 +51,22 @@ func (p *Provider) digest(r *reading) []byte {
 	return append([]byte(nil), d.sum[:digestSize]...)
 }
 
-// part returns the field that belongs to a json value.
+// wholeDigest is that of the item the reading is at, or of the body.
+func (r *reading) wholeDigest() []byte {
+	if r.itemText != "" {
+		return digestOf(bytesOf(r.itemText))
+	}
+	return digestOf(r.req.Body)
+}
+
+// part returns the field that belongs to a value. Values that are not JSON count by their text.
 func (r *reading) part(v *value) field {
-	if v.node < len(r.doc) {
-		return r.doc[v.node]
+	if v.path == nil {
+		text := r.get(v)
+		return field{found: text != "", raw: text}
+	}
+	if doc := r.in(v); v.node < len(doc) {
+		return doc[v.node]
 	}
 	return field{}
 }

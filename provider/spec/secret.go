@@ -1,17 +1,18 @@
-package provider
+package spec
 
 import (
-	"crypto/hmac"
 	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"hash"
 	"strings"
-	"sync"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // new returns the constructor of the hash function, nil if there is none of that name.
@@ -27,12 +28,15 @@ func (h Hash) new() func() hash.Hash {
 	return nil
 }
 
+// errOtherForm says that a secret belongs to another way of signing of the same provider.
+var errOtherForm = errors.New("has the form of another way of signing")
+
 // decode turns a secret's text into a key. Errors never contain any of the text.
 func (f KeyForm) decode(secret string) ([]byte, error) {
 	switch {
 	case secret == "":
 		return nil, errors.New("is empty")
-	case strings.TrimSpace(secret) != secret:
+	case strings.TrimSpace(secret) != secret && f != KeyPEM:
 		return nil, errors.New("begins or ends with white space; remove it")
 	}
 	var key []byte
@@ -47,7 +51,27 @@ func (f KeyForm) decode(secret string) ([]byte, error) {
 	case KeyBase64:
 		key, err = decodeBase64(secret, "is not base64")
 	case KeyWhsec:
+		if strings.HasPrefix(secret, "whpk_") {
+			return nil, errOtherForm
+		}
 		key, err = decodeBase64(strings.TrimPrefix(secret, "whsec_"), "is not base64 after whsec_")
+	case KeyWhpk:
+		text, ok := strings.CutPrefix(secret, "whpk_")
+		if !ok {
+			return nil, errOtherForm
+		}
+		key, err = decodeBase64(text, "is not base64 after whpk_")
+	case KeySHA1:
+		sum := sha1.Sum([]byte(secret))
+		key = sum[:]
+	case KeyNFKD:
+		key = norm.NFKD.Bytes([]byte(secret))
+	case KeyPEM:
+		block, _ := pem.Decode([]byte(secret))
+		if block == nil {
+			return nil, errors.New("is not PEM; it begins with -----BEGIN PUBLIC KEY-----")
+		}
+		key = block.Bytes
 	default:
 		return nil, fmt.Errorf("can not be decoded: no form of key is called %q", string(f))
 	}
@@ -109,38 +133,25 @@ func (e Encoding) describe(size int) string {
 	return fmt.Sprintf("%d characters of %s", size, e)
 }
 
-// macs makes HMACs under one secret. Making one anew costs allocations and two blocks of hashing, so
-// used ones are kept. Safe for concurrent use.
-type macs struct{ pool sync.Pool }
-
-// mac is an HMAC with its scratch space.
-type mac struct {
-	hash.Hash
-	scratch []byte
-	encoded []byte
+// decode returns the bytes of a signature, and whether the text is their only spelling.
+func (e Encoding) decode(text string) ([]byte, bool) {
+	var sum []byte
+	var err error
+	switch e {
+	case Base64:
+		sum, err = base64.StdEncoding.Strict().DecodeString(text)
+	case Base64URL:
+		sum, err = base64.RawURLEncoding.Strict().DecodeString(text)
+	default:
+		sum, err = hex.DecodeString(text)
+	}
+	return sum, err == nil && string(e.append(nil, sum)) == text
 }
 
-func newMACs(newHash func() hash.Hash, key []byte) *macs {
-	return &macs{sync.Pool{New: func() any { return &mac{Hash: hmac.New(newHash, key)} }}}
-}
-
-func (m *macs) get() *mac {
-	h := m.pool.Get().(*mac)
-	h.Reset()
-	return h
-}
-
-func (m *macs) put(h *mac) { m.pool.Put(h) }
-
-// writeString feeds s to the HMAC.
-func (m *mac) writeString(s string) {
-	m.scratch = append(m.scratch[:0], s...)
-	m.Write(m.scratch)
-}
-
-// sum returns the HMAC of everything written, encoded. It is valid until the mac is put back.
-func (m *mac) sum(e Encoding) []byte {
-	m.scratch = m.Sum(m.scratch[:0])
-	m.encoded = e.append(m.encoded[:0], m.scratch)
-	return m.encoded
+// name is the encoding in a sentence.
+func (e Encoding) name() string {
+	if e == Hex {
+		return "lower-case hexadecimal"
+	}
+	return string(e)
 }

@@ -1,15 +1,15 @@
-package provider
+package spec
 
 import (
-	"encoding/json"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // Sample returns the header and body of a realistic event with that id, type and time. An empty type
-// means the provider's usual one. The id may be empty: that makes an event without a key. The header
+// means the provider's usual one. The id may be empty: that makes an event without a key. The request
 // has no signature yet: see [Provider.Sign].
 func (s Spec) Sample(id, eventType string, at time.Time) (http.Header, []byte) {
 	if eventType == "" {
@@ -24,7 +24,7 @@ func (s Spec) Sample(id, eventType string, at time.Time) (http.Header, []byte) {
 			"{{action}}", escape(action),
 			"{{unix}}", strconv.FormatInt(at.Unix(), 10),
 			"{{millis}}", strconv.FormatInt(at.UnixMilli(), 10),
-			"{{time}}", at.UTC().Format(time.RFC3339),
+			"{{time}}", escape(at.UTC().Format(time.RFC3339)),
 		)
 	}
 	header := http.Header{"Content-Type": {"application/json"}}
@@ -32,14 +32,9 @@ func (s Spec) Sample(id, eventType string, at time.Time) (http.Header, []byte) {
 	for name, text := range s.Example.Header {
 		header.Set(name, plain.Replace(text))
 	}
-	return header, []byte(fill(escapeJSON).Replace(s.Example.Body))
-}
-
-// escapeJSON returns s as it stands between the quotes of a JSON string.
-func escapeJSON(s string) string {
-	quoted, err := json.Marshal(s)
-	if err != nil { // strings always have a JSON form
-		return ""
+	if s.Example.Form != "" {
+		header.Set("Content-Type", "application/x-www-form-urlencoded")
+		return header, []byte(fill(url.QueryEscape).Replace(s.Example.Form))
 	}
-	return string(quoted[1 : len(quoted)-1])
+	return header, []byte(fill(escapeJSON).Replace(s.Example.Body))
 }

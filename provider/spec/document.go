@@ -1,17 +1,14 @@
-package provider
+package spec
 
 import (
 	"bytes"
 	"errors"
-	"mime"
-	"net/url"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 	"unsafe"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/hookonce/hookonce"
 )
 
 // maxDepth is how deep a JSON document may be nested. The checker is recursive, and a signed body of
@@ -30,14 +27,13 @@ type tree struct{ nodes []node }
 
 type node struct {
 	name     string
+	index    int // of an element, when isIndex
+	isIndex  bool
 	children []int
 }
 
-// bind gives a json value its node, and leaves other values alone.
+// bind gives a value its node.
 func (t *tree) bind(v *value) {
-	if v.kind != kindJSON {
-		return
-	}
 	if t.nodes == nil {
 		t.nodes = make([]node, 1)
 	}
@@ -54,7 +50,12 @@ func (t *tree) child(parent int, name string) int {
 			return i
 		}
 	}
-	t.nodes = append(t.nodes, node{name: name})
+	n := node{name: name}
+	if inner, ok := strings.CutPrefix(name, "["); ok {
+		n.isIndex = true
+		n.index, _ = strconv.Atoi(strings.TrimSuffix(inner, "]")) // parsePath has checked it
+	}
+	t.nodes = append(t.nodes, n)
 	i := len(t.nodes) - 1
 	t.nodes[parent].children = append(t.nodes[parent].children, i)
 	return i
@@ -72,42 +73,40 @@ type field struct {
 	raw       string // the JSON text
 }
 
-// read finds the document in the request. A form without the named field is an empty document.
-func (t *tree) read(req *hookonce.Request, form string) (document, error) {
+// find looks up every path in the text of a document.
+func (t *tree) find(text string) document {
 	if len(t.nodes) == 0 {
-		return nil, nil
-	}
-	body, isForm := req.Body, false
-	err := checkJSON(body)
-	if err != nil && form != "" {
-		if body, isForm = formField(req, form); isForm {
-			if body == nil {
-				return nil, nil
-			}
-			err = checkJSON(body)
-		}
-	}
-	if err != nil {
-		return nil, err
+		return nil
 	}
 	doc := make(document, len(t.nodes))
-	t.walk(0, gjson.Parse(view(body)), doc)
-	return doc, nil
+	t.record(0, gjson.Parse(text), doc)
+	return doc
 }
 
-// walk records the members of object that the tree asks for.
-func (t *tree) walk(at int, object gjson.Result, doc document) {
-	if !object.IsObject() {
-		return
-	}
-	object.ForEach(func(key, val gjson.Result) bool {
-		for _, i := range t.nodes[at].children {
-			if t.nodes[i].name == key.Str {
-				t.record(i, val, doc)
+// walk records the members of an object, or the elements of an array, that the tree asks for.
+func (t *tree) walk(at int, in gjson.Result, doc document) {
+	switch {
+	case in.IsObject():
+		in.ForEach(func(key, val gjson.Result) bool {
+			for _, i := range t.nodes[at].children {
+				if n := &t.nodes[i]; !n.isIndex && n.name == key.Str {
+					t.record(i, val, doc)
+				}
 			}
-		}
-		return true
-	})
+			return true
+		})
+	case in.IsArray():
+		next := 0
+		in.ForEach(func(_, val gjson.Result) bool {
+			for _, i := range t.nodes[at].children {
+				if n := &t.nodes[i]; n.isIndex && n.index == next {
+					t.record(i, val, doc)
+				}
+			}
+			next++
+			return true
+		})
+	}
 }
 
 // record notes val at a node and below. A second value for the same node makes it ambiguous unless
@@ -121,7 +120,7 @@ func (t *tree) record(i int, val gjson.Result, doc document) {
 		return
 	}
 	*f = field{kind: val.Type, found: true, raw: val.Raw, text: val.Str}
-	if val.Type == gjson.Number {
+	if val.Type != gjson.String {
 		f.text = val.Raw
 	}
 	if len(t.nodes[i].children) > 0 {
@@ -137,14 +136,14 @@ func (t *tree) blur(i int, doc document) {
 	}
 }
 
-// text returns the string or number at a node; empty if it is absent, ambiguous, of another type, or
+// text returns the string, number or boolean at a node; empty if it is absent, ambiguous, of another type, or
 // not text: escapes and bytes that are no characters all become U+FFFD, so different ids could meet.
 func (d document) text(node int) string {
 	if node >= len(d) {
 		return ""
 	}
 	f := &d[node]
-	if f.ambiguous || f.kind != gjson.String && f.kind != gjson.Number {
+	if f.ambiguous || f.kind == gjson.Null || f.kind == gjson.JSON {
 		return ""
 	}
 	if strings.ContainsRune(f.text, utf8.RuneError) {
@@ -191,25 +190,11 @@ func tooDeep(body []byte) bool {
 	return false
 }
 
-// formField returns the named field of a form, and whether the request is a form at all. The field
-// is nil unless it occurs exactly once.
-func formField(req *hookonce.Request, name string) ([]byte, bool) {
-	contentType, _ := headerText(req.Header, "Content-Type")
-	if kind, _, err := mime.ParseMediaType(contentType); err != nil || kind != "application/x-www-form-urlencoded" {
-		return nil, false
-	}
-	form, err := url.ParseQuery(view(req.Body))
-	if err != nil {
-		return nil, false
-	}
-	if len(form[name]) != 1 {
-		return nil, true
-	}
-	return []byte(form[name][0]), true
-}
-
 // view returns b as a string without copying it, and bytesOf the reverse. Bodies may be 25 MiB;
 // nothing in this package writes to a body or keeps a view of one.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// empty reports whether nothing asks for the document.
+func (t *tree) empty() bool { return len(t.nodes) == 0 }

@@ -1,0 +1,50 @@
+package spec
+
+import "errors"
+
+// codeMatcher asks a [Scheme].
+type codeMatcher struct {
+	keyed[Checker]
+}
+
+func newCodeMatcher(spec Verify, secrets []Secret) (matcher, error) {
+	if spec.Scheme == nil {
+		return nil, errors.New("scheme: code exists in the catalogue only; a specification can not name it")
+	}
+	keys, err := newKeyed(secrets, spec.Scheme.Compile)
+	return &codeMatcher{keys}, err
+}
+
+func (*codeMatcher) wellFormed(string) bool { return true }
+func (*codeMatcher) shape() string          { return "what its documentation says" }
+
+// match returns the last checker's reason when none accepts.
+func (m *codeMatcher) match(_ *verifier, r *reading, _ string) (int, error) {
+	var why error
+	req := *r.req
+	req.URL = r.url
+	n := m.find(req.Now, func(c Checker) bool {
+		why = c.Check(&req)
+		return why == nil
+	})
+	if n == 0 {
+		return 0, why
+	}
+	return n, nil
+}
+
+func (m *codeMatcher) seal(_ *verifier, r *reading) (string, error) {
+	c, ok := m.current(r.req.Now)
+	if !ok {
+		return "", errNoSecret
+	}
+	s, can := c.(Sealer)
+	if !can {
+		return "", errors.New("the sender signs with a private key that only it has")
+	}
+	req := *r.req
+	req.URL = r.url
+	err := s.Seal(&req)
+	r.req.Body = req.Body
+	return "", err
+}

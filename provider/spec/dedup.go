@@ -1,0 +1,79 @@
+package spec
+
+import "time"
+
+// Dedup says what a repetition means.
+type Dedup struct {
+	// OnRepeat is what happens to an event whose key was seen before. Default [Drop].
+	OnRepeat Repeat `yaml:"on_repeat,omitempty"`
+	// Same lists the content that is equal in every copy of an event; it makes Event.Digest. Empty
+	// means the whole body, or the whole item. Senders that change the body between attempts need it.
+	Same []Value `yaml:"same,omitempty,flow"`
+	// Retry and Manual say whether the key stays the same when the sender retries, and when a person
+	// has the event sent again.
+	Retry  Stability `yaml:"stable_on_retry,omitempty"`
+	Manual Stability `yaml:"stable_on_resend,omitempty"`
+	// Logical lists the rules that recognise twins: distinct events for one change.
+	Logical []Logical `yaml:"logical,omitempty"`
+}
+
+// Repeat names what a repetition means.
+type Repeat string
+
+// The meanings of a repetition.
+const (
+	// Drop: it is a copy. Other content under the same key is flagged as a conflict, and dropped.
+	Drop Repeat = "drop"
+	// KeepLatest: the sender corrects itself under the same key. Equal content is a copy; other
+	// content is a newer edition of the event and passes on.
+	KeepLatest Repeat = "keep_latest"
+	// Coalesce: the event only says that something changed. It adds nothing while an earlier one waits
+	// to be handled, and counts as new once that one has begun.
+	Coalesce Repeat = "coalesce"
+	// Off: nothing recognises a copy. Every request passes on, unkeyed.
+	Off Repeat = "off"
+)
+
+// Stability says whether a key is the same in every copy.
+type Stability string
+
+// The stabilities. Empty means that no source says.
+const (
+	Stable   Stability = "yes"
+	Unstable Stability = "no"
+	// NotSent: the sender does not send that kind of copy.
+	NotSent Stability = "not sent"
+)
+
+// Logical recognises twins.
+type Logical struct {
+	// Types lists the event types that the rule is for. Empty: all, which only Flag may have.
+	Types []string `yaml:"types,omitempty,flow"`
+	// Key lists the parts of the logical key. All but a last one with "?" are required.
+	Key []Value `yaml:"key,flow"`
+	// Window is how far apart twins are at the most.
+	Window time.Duration `yaml:"window,omitempty"`
+	// Mode is what happens to the second. Default [Flag].
+	Mode TwinMode `yaml:"mode,omitempty"`
+}
+
+// TwinMode names what happens to the second of two twins.
+type TwinMode string
+
+// The modes.
+const (
+	Flag     TwinMode = "flag" // it passes on with a label
+	DropTwin TwinMode = "drop" // it is dropped: for the types that somebody opted into, by name
+)
+
+// Order says what tells a newer state of a resource from an older one.
+type Order struct {
+	// By is the version or the time.
+	By Value `yaml:"by"`
+	// Unit is how a time is written. Empty: By is a version, an integer.
+	Unit Unit `yaml:"unit,omitempty"`
+	// Scope identifies what the order holds for. Default: Event.Resource.
+	Scope []Value `yaml:"scope,omitempty,flow"`
+	// Advisory is set if the sender does not promise the order.
+	Advisory bool `yaml:"advisory,omitempty"`
+}

@@ -1,0 +1,19 @@
+// Package spec is the language in which senders of webhooks are described, and the engine that
+// applies it. A [Spec] is data; [New] checks it, compiles it once for an endpoint, and returns a
+// [Provider] that verifies requests and extracts their events. Nothing of a specification is parsed
+// while requests are served.
+//
+// Package provider has a catalogue of specifications, one file for each sender. Programs that receive
+// from a sender that is not in it write a Spec of their own, in Go or, for the gateway, in YAML with
+// the names in the fields' tags.
+//
+// # What is safe
+//
+// Signatures are checked over the raw bytes of the body, in constant time, with every secret that is
+// valid and every signature that the request carries. A rejection names the header, the part and the
+// expected shape, and never a secret nor the expected signature.
+//
+// A key that is missing, empty, of another type than string, number or boolean, or present twice with
+// different values is no key: the event is passed on unkeyed, because losing an event is worse than
+// repeating one. [Spec.Validate] refuses keys that would lose events or let copies through.
+package spec

@@ -1,0 +1,182 @@
+package spec
+
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hookonce/hookonce"
+)
+
+// maxLabel is how much of a type, resource, tenant or delivery id is kept, in bytes.
+const maxLabel = 255
+
+// extractor is an [Extract] in compiled form. The rules for the key belong to the verifiers, because
+// what is signed depends on the way of signing.
+type extractor struct {
+	delivery, kind, action, resource, tenant, attempt, reason []value
+
+	time    []moment
+	same    []value
+	logical []logical
+	order   *order
+}
+
+type moment struct {
+	in   value
+	unit Unit
+}
+
+type logical struct {
+	Logical
+	rule keyRule
+}
+
+type order struct {
+	by   value
+	unit Unit
+}
+
+// events extracts the events of a verified request.
+func (p *Provider) events(r *reading) ([]hookonce.Event, error) {
+	if p.splitter == nil {
+		return []hookonce.Event{p.event(r)}, nil
+	}
+	items, err := p.items(r.req.Body)
+	if err != nil {
+		return []hookonce.Event{p.opaque(r)}, err
+	}
+	events := make([]hookonce.Event, 0, len(items))
+	for _, it := range items {
+		r.enter(it)
+		ev := p.event(r)
+		ev.Body = it.body
+		events = append(events, ev)
+	}
+	r.leave()
+	return events, nil
+}
+
+// items takes a batch apart.
+func (p *Provider) items(body []byte) (items []item, err error) {
+	for _, document := range p.splitter.documents(body) {
+		if err := checkJSON(document); err != nil {
+			return nil, err
+		}
+		some, err := p.splitter.split(view(document))
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, some...)
+	}
+	if len(items) == 0 && len(p.splitter.documents(body)) == 0 {
+		return nil, errEmptyBody
+	}
+	return items, nil
+}
+
+// enter moves the reading to one item of the batch, and leave back to the whole request.
+func (r *reading) enter(it item) {
+	r.itemText = it.text
+	r.item, r.parent = r.p.itemTree.find(it.text), r.p.outerTree.find(it.parent)
+}
+
+func (r *reading) leave() { r.itemText, r.item, r.parent = "", nil, nil }
+
+// event extracts the event, of the request or of the item that the reading is at.
+func (p *Provider) event(r *reading) hookonce.Event {
+	ev := p.bare(r)
+	ev.Digest = p.digest(r)
+	p.identify(r, &ev)
+	x := &p.extract
+	ev.Delivery = label(r.first(x.delivery))
+	ev.Type = eventType(r.first(x.kind), r.first(x.action))
+	ev.Time = r.moment(x.time)
+	ev.Resource = label(r.first(x.resource))
+	ev.Tenant = label(r.first(x.tenant))
+	ev.SenderAttempt = label(r.first(x.attempt))
+	ev.SenderReason = label(r.first(x.reason))
+	for i := range x.logical {
+		if l := &x.logical[i]; l.holds(ev.Type) && ev.Logical == "" {
+			ev.Logical = l.rule.read(r)
+		}
+	}
+	if x.order != nil && x.order.unit == "" {
+		ev.Version = version(r.get(&x.order.by))
+	}
+	return ev
+}
+
+// opaque returns the unkeyed event of a request whose body can not be read.
+func (p *Provider) opaque(r *reading) hookonce.Event {
+	ev := p.bare(r)
+	ev.Digest = digestOf(r.req.Body)
+	return ev
+}
+
+// bare returns an event about which nothing is known but the request that brought it.
+func (p *Provider) bare(r *reading) hookonce.Event {
+	return hookonce.Event{Provider: p.spec.Name, Body: r.req.Body, Header: r.req.Header}
+}
+
+// holds reports whether the rule is for events of that type.
+func (l *logical) holds(eventType string) bool {
+	for _, t := range l.Types {
+		if t == eventType {
+			return true
+		}
+	}
+	return len(l.Types) == 0
+}
+
+// moment returns the first time that can be read, zero if there is none.
+func (r *reading) moment(moments []moment) time.Time {
+	for i := range moments {
+		if at, ok := moments[i].unit.parse(r.get(&moments[i].in)); ok {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// version returns a version number without leading zeros, empty if it is not an integer.
+func version(text string) string {
+	if _, ok := parseDigits(text, 1<<62); !ok || len(text) > 18 {
+		return ""
+	}
+	if text = strings.TrimLeft(text, "0"); text == "" {
+		return "0"
+	}
+	return strings.Clone(text)
+}
+
+// eventType joins type and action with a dot.
+func eventType(kind, action string) string {
+	if kind == "" || action == "" {
+		return label(kind)
+	}
+	return label(kind + "." + action)
+}
+
+// label returns text as a copy that can be logged, stored and sent in a header: valid UTF-8, without
+// control characters, at most maxLabel bytes.
+func label(text string) string {
+	if len(text) > maxLabel {
+		end := maxLabel
+		for end > 0 && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		text = text[:end]
+	}
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if strings.IndexFunc(text, unicode.IsControl) < 0 {
+		return strings.Clone(text)
+	}
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return utf8.RuneError
+		}
+		return c
+	}, text)
+}

@@ -1,0 +1,211 @@
+package spec
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/hookonce/hookonce"
+)
+
+// jwtMatcher matches JSON Web Tokens.
+type jwtMatcher struct {
+	algorithms []jose.SignatureAlgorithm
+	bodyHash   string
+	keyed[jwtKey]
+}
+
+// jwtKey is a key, or a set of which the token's kid selects one.
+type jwtKey struct {
+	one any
+	set *jose.JSONWebKeySet
+}
+
+// jwtAlgorithms are the algorithms that may be asked for. "none" is not among them.
+var jwtAlgorithms = map[string]jose.SignatureAlgorithm{
+	"HS256": jose.HS256, "HS384": jose.HS384, "HS512": jose.HS512,
+	"ES256": jose.ES256, "ES384": jose.ES384, "ES512": jose.ES512,
+	"RS256": jose.RS256, "RS384": jose.RS384, "RS512": jose.RS512,
+}
+
+func newJWTMatcher(spec Verify, secrets []Secret) (matcher, error) {
+	m := &jwtMatcher{bodyHash: spec.BodyHash}
+	if len(spec.Algorithms) == 0 {
+		return nil, errors.New("algorithms: is empty; a token must not choose how it is verified")
+	}
+	family := spec.Algorithms[0]
+	for _, name := range spec.Algorithms {
+		a, ok := jwtAlgorithms[name]
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("algorithms: there is no %q; use HS256, ES256, RS256 or the longer ones", name)
+		case name[0] != family[0]:
+			return nil, errors.New("algorithms: are of different families; a public key could be taken for a shared secret")
+		}
+		m.algorithms = append(m.algorithms, a)
+	}
+	var err error
+	m.keyed, err = newKeyed(secrets, func(text string) (jwtKey, error) { return parseJWTKey(text, family[0] == 'H') })
+	return m, err
+}
+
+// parseJWTKey reads a shared secret, a PEM public key, a JWK or a set of them.
+func parseJWTKey(text string, shared bool) (jwtKey, error) {
+	if shared {
+		key, err := KeyUTF8.decode(text)
+		return jwtKey{one: key}, err
+	}
+	if block, _ := pem.Decode([]byte(text)); block != nil {
+		key, err := x509.ParsePKIXPublicKey(block.Bytes)
+		if err != nil {
+			return jwtKey{}, errors.New("is not a public key")
+		}
+		return jwtKey{one: key}, nil
+	}
+	var set jose.JSONWebKeySet
+	if err := json.Unmarshal([]byte(text), &set); err == nil && len(set.Keys) > 0 {
+		return jwtKey{set: &set}, nil
+	}
+	var one jose.JSONWebKey
+	if err := json.Unmarshal([]byte(text), &one); err != nil || !one.Valid() {
+		return jwtKey{}, errors.New("is neither a PEM public key nor a JSON Web Key nor a set of them")
+	}
+	return jwtKey{set: &jose.JSONWebKeySet{Keys: []jose.JSONWebKey{one}}}, nil
+}
+
+// candidates returns the keys that may have signed a token with that kid.
+func (k jwtKey) candidates(kid string) []any {
+	if k.set == nil {
+		return []any{k.one}
+	}
+	var keys []any
+	for _, key := range k.set.Keys {
+		if key.KeyID == kid || key.KeyID == "" || kid == "" {
+			keys = append(keys, key.Public().Key)
+		}
+	}
+	return keys
+}
+
+// wellFormed accepts the one spelling of three parts in base64url.
+func (m *jwtMatcher) wellFormed(token string) bool {
+	parts := strings.Split(token, ".")
+	for _, part := range parts {
+		if _, err := base64.RawURLEncoding.Strict().DecodeString(part); err != nil || part == "" {
+			return false
+		}
+	}
+	return len(parts) == 3
+}
+
+func (m *jwtMatcher) shape() string { return "a JSON Web Token of three parts" }
+
+func (m *jwtMatcher) match(v *verifier, r *reading, line string) (int, error) {
+	var claims map[string]any
+	n := m.find(r.req.Now, func(key jwtKey) bool {
+		for token := range v.carrier.signatures(line) {
+			if payload, ok := m.verified(key, token); ok && json.Unmarshal(payload, &claims) == nil {
+				return true
+			}
+		}
+		return false
+	})
+	if n == 0 {
+		return 0, nil
+	}
+	return n, m.checkClaims(claims, r.req)
+}
+
+// verified returns the payload of a token that was signed with the key.
+func (m *jwtMatcher) verified(key jwtKey, token string) ([]byte, bool) {
+	if !m.wellFormed(token) {
+		return nil, false
+	}
+	jws, err := jose.ParseSigned(token, m.algorithms)
+	if err != nil {
+		return nil, false
+	}
+	for _, k := range key.candidates(jws.Signatures[0].Header.KeyID) {
+		if payload, err := jws.Verify(k); err == nil {
+			return payload, true
+		}
+	}
+	return nil, false
+}
+
+// checkClaims applies the token's own validity and compares the body's hash.
+func (m *jwtMatcher) checkClaims(claims map[string]any, req *hookonce.Request) error {
+	if at, ok := claims["exp"].(float64); ok && !req.Now.Before(unixFloat(at)) {
+		return reject(hookonce.ReasonTimestampOld, "the token's exp is in the past")
+	}
+	if at, ok := claims["nbf"].(float64); ok && req.Now.Before(unixFloat(at)) {
+		return reject(hookonce.ReasonTimestampFuture, "the token's nbf is in the future")
+	}
+	if m.bodyHash == "" {
+		return nil
+	}
+	sum := sha256.Sum256(req.Body)
+	if sent, _ := claims[m.bodyHash].(string); !equal(sent, hex.EncodeToString(sum[:])) {
+		return reject(hookonce.ReasonSignatureMismatch, "the token's claim %s is not the SHA-256 of the body in hexadecimal; check that the body is passed on byte for byte", m.bodyHash)
+	}
+	return nil
+}
+
+func unixFloat(seconds float64) time.Time {
+	return time.Unix(int64(min(max(seconds, 0), float64(latest.Unix()))), 0)
+}
+
+// seal makes a token of the shared-secret kind.
+func (m *jwtMatcher) seal(_ *verifier, r *reading) (string, error) {
+	key, ok := m.current(r.req.Now)
+	secret, shared := key.one.([]byte)
+	switch {
+	case !ok:
+		return "", errNoSecret
+	case !shared:
+		return "", errors.New("the sender signs with a private key that only it has")
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: m.algorithms[0], Key: secret}, nil)
+	if err != nil {
+		return "", err
+	}
+	claims := map[string]any{"iat": r.req.Now.Unix()}
+	if m.bodyHash != "" {
+		sum := sha256.Sum256(r.req.Body)
+		claims[m.bodyHash] = hex.EncodeToString(sum[:])
+	}
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		return "", err
+	}
+	jws, err := signer.Sign(payload)
+	if err != nil {
+		return "", err
+	}
+	return jws.CompactSerialize()
+}
+
+// claim returns a claim of a token that is not verified yet.
+func claim(token, name string) string {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || checkJSON(payload) != nil {
+		return ""
+	}
+	var t tree
+	v := value{path: []string{name}}
+	t.bind(&v)
+	return t.find(string(payload)).text(v.node)
+}

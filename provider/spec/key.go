@@ -1,0 +1,75 @@
+package spec
+
+import (
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"github.com/hookonce/hookonce"
+)
+
+// keyRule is one rule for the key.
+type keyRule struct {
+	parts  []value
+	origin string
+	signed bool
+}
+
+// identify gives the event its key, in the way that a repetition asks for.
+func (p *Provider) identify(r *reading, ev *hookonce.Event) {
+	if p.spec.Dedup.OnRepeat == Off {
+		return
+	}
+	for i := range r.proof.by.keys {
+		rule := &r.proof.by.keys[i]
+		key := rule.read(r)
+		if key == "" {
+			continue
+		}
+		ev.Key, ev.KeyOrigin, ev.KeySigned = key, rule.origin, rule.signed
+		switch p.spec.Dedup.OnRepeat {
+		case KeepLatest:
+			// Other content under the same key is another edition: the content is part of the key.
+			ev.Key = hookonce.NormalKey(hookonce.JoinKey(key, hex.EncodeToString(ev.Digest)))
+			ev.KeyOrigin += " + content"
+		case Coalesce:
+			ev.Coalesce = true
+		}
+		return
+	}
+}
+
+// read returns the key, empty if a required part is absent, ambiguous or blank.
+func (k *keyRule) read(r *reading) string {
+	var room [8]string
+	parts := room[:0]
+	for i := range k.parts {
+		text := r.get(&k.parts[i])
+		switch {
+		case strings.TrimSpace(text) != "":
+			parts = append(parts, text)
+		case !k.parts[i].optional:
+			return ""
+		}
+	}
+	if len(k.parts) == 1 && !looksJoined(parts[0]) {
+		return hookonce.NormalKey(strings.Clone(parts[0]))
+	}
+	return hookonce.NormalKey(joined(parts))
+}
+
+// joined is [hookonce.JoinKey], but a part that lacks its optional companion has its length in front
+// as well: as it is, it could be spelt like the two of them.
+func joined(parts []string) string {
+	if len(parts) == 1 {
+		return strconv.Itoa(len(parts[0])) + ":" + parts[0]
+	}
+	return hookonce.JoinKey(parts...)
+}
+
+// looksJoined reports whether a text could be taken for joined parts: digits and a colon. Then it gets
+// its length in front as well, so that no two rules of a sender make the same key of different ids.
+func looksJoined(text string) bool {
+	digits := strings.TrimLeft(text, "0123456789")
+	return len(digits) < len(text) && strings.HasPrefix(digits, ":")
+}

@@ -1,0 +1,70 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// keyed is a set of compiled secrets.
+type keyed[K any] []struct {
+	Secret
+	key K
+}
+
+// newKeyed compiles every secret that has the form that compile wants. A secret of another way of
+// signing is left out; its number stays its own.
+func newKeyed[K any](secrets []Secret, compile func(text string) (K, error)) (keyed[K], error) {
+	var set keyed[K]
+	others := 0
+	for i, s := range secrets {
+		key, err := compile(s.Text)
+		if errors.Is(err, errOtherForm) {
+			s.Until = longAgo
+			others++
+		} else if err != nil {
+			return nil, &secretError{fmt.Errorf("secret %d of %d %w", i+1, len(secrets), err)}
+		}
+		set = append(set, struct {
+			Secret
+			key K
+		}{s, key})
+	}
+	if others == len(secrets) {
+		return nil, errOtherForm
+	}
+	return set, nil
+}
+
+// secretError is about a secret and not about the specification.
+type secretError struct{ error }
+
+func (e *secretError) Unwrap() error { return e.error }
+
+// longAgo ends what never was valid.
+var longAgo = time.Unix(1, 0)
+
+func (set keyed[K]) active(now time.Time) bool {
+	_, ok := set.current(now)
+	return ok
+}
+
+// current returns the first key that is valid.
+func (set keyed[K]) current(now time.Time) (key K, ok bool) {
+	for i := range set {
+		if set[i].Secret.active(now) {
+			return set[i].key, true
+		}
+	}
+	return key, false
+}
+
+// find returns the number, from 1, of the first valid key for which try is true.
+func (set keyed[K]) find(now time.Time, try func(K) bool) int {
+	for i := range set {
+		if set[i].Secret.active(now) && try(set[i].key) {
+			return i + 1
+		}
+	}
+	return 0
+}

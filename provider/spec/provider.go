@@ -1,0 +1,191 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/hookonce/hookonce"
+)
+
+// Provider is a compiled [Spec] with its secrets. It implements [hookonce.Provider] and [Signer], is
+// immutable, and safe for concurrent use.
+type Provider struct {
+	spec      Spec
+	settings  Settings
+	url       string // as registered, without its query
+	query     string // of the registered URL
+	verifiers []verifier
+	tree      tree // of the document
+	itemTree  tree // of an item
+	outerTree tree // of what holds the item's array
+	splitter  *splitter
+	extract   extractor
+	hands     []handshake
+	digesters sync.Pool
+}
+
+var (
+	_ hookonce.Provider    = (*Provider)(nil)
+	_ hookonce.BodyLimiter = (*Provider)(nil)
+	_ hookonce.Greeter     = (*Provider)(nil)
+	_ hookonce.Refuser     = (*Provider)(nil)
+)
+
+// Name returns the name in the catalogue.
+func (p *Provider) Name() string { return p.spec.Name }
+
+// String returns the name. It keeps secrets out of logs, whatever verb is used.
+func (p *Provider) String() string { return "provider " + p.spec.Name }
+
+// Format writes the name, whatever the verb: nothing inside a provider is for printing.
+func (p *Provider) Format(f fmt.State, _ rune) { fmt.Fprint(f, p.String()) }
+
+// Spec returns the specification with its defaults filled in. It is shared: treat it as read-only.
+func (p *Provider) Spec() Spec { return p.spec }
+
+// Limits returns the sizes and windows of the sender, with the defaults filled in.
+func (p *Provider) Limits() Limits { return p.spec.Limits }
+
+// MaxBody returns the largest body, in bytes, that the sender may send. [hookonce.Webhook] reads no
+// more than that.
+func (p *Provider) MaxBody() int64 { return p.spec.Limits.MaxBody }
+
+// OK returns the answer that stops the sender from sending the event again.
+func (p *Provider) OK() hookonce.Answer {
+	a := p.spec.Answer
+	return hookonce.Answer{Status: a.Status, ContentType: a.ContentType, Body: []byte(a.Body)}
+}
+
+// Refusals implements [hookonce.Refuser].
+func (p *Provider) Refusals() (rejected, notReady int) {
+	return p.spec.Answer.Reject, p.spec.Answer.NotReady
+}
+
+// Greets implements [hookonce.Greeter]: it is true for the methods of the handshakes, if they are
+// enabled.
+func (p *Provider) Greets(method string) bool {
+	for i := range p.hands {
+		if p.settings.Handshakes && p.hands[i].Method == method {
+			return true
+		}
+	}
+	return false
+}
+
+// Open verifies the request and extracts its events. It never panics, whatever the bytes, and blocks
+// only where the sender's keys have to be fetched (PayPal, Plaid, Amazon SNS, eBay). An error that is
+// no *[hookonce.RejectError] means that it could not be decided now.
+//
+// A request whose signature is valid but whose body can not be read yields one unkeyed event and the
+// reason in Unreadable, unless the specification takes nothing from the body.
+func (p *Provider) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+	r := p.reading(req)
+	if reply, err := p.greet(r, true); reply != nil || err != nil {
+		return &hookonce.Delivery{Reply: reply}, err
+	}
+	if r.method != http.MethodPost {
+		return nil, &hookonce.RejectError{
+			Reason: hookonce.ReasonHandshakeRefused, Status: http.StatusMethodNotAllowed,
+			Detail: "webhooks are sent with POST, and this is no challenge that is to be answered",
+		}
+	}
+	proof, err := p.authenticate(r)
+	if err != nil {
+		return nil, err
+	}
+	r.proof = proof
+	d := &hookonce.Delivery{Proof: hookonce.Proof{Covers: string(proof.by.covers), Secret: proof.secret}}
+	if p.tree.empty() && p.splitter == nil {
+		d.Events = []hookonce.Event{p.event(r)}
+		return d, nil
+	}
+	if p.splitter == nil {
+		_, d.Unreadable = r.document()
+	}
+	switch {
+	case d.Unreadable != nil:
+		d.Events = []hookonce.Event{p.opaque(r)}
+		return d, nil
+	case len(p.hands) > 0:
+		if d.Reply, err = p.greet(r, false); d.Reply != nil || err != nil {
+			return d, err
+		}
+	}
+	d.Events, d.Unreadable = p.events(r)
+	return d, nil
+}
+
+// reading begins to look at a request.
+func (p *Provider) reading(req *hookonce.Request) *reading {
+	r := &reading{p: p, req: req, method: or(req.Method, http.MethodPost), url: req.URL}
+	if p.url == "" {
+		return r
+	}
+	// The sender calls what was registered, and may add to the query.
+	query := p.query
+	if _, sent, ok := strings.Cut(req.URL, "?"); ok && sent != "" {
+		query = sent
+	}
+	r.url = p.url
+	if query != "" {
+		r.url += "?" + query
+	}
+	return r
+}
+
+// authenticate tries the ways of signing in order. When none succeeds it reports the first one whose
+// signature was there at all. That it can not be decided now outranks a rejection.
+func (p *Provider) authenticate(r *reading) (proof, error) {
+	var why error
+	for i := range p.verifiers {
+		proof, err := p.verifiers[i].authenticate(r)
+		if err == nil && p.couldBeChallenge(r.req.Body) {
+			err = reject(hookonce.ReasonSignatureMismatch, "the body is what a challenge looks like: its signature could have been obtained by asking for it")
+		}
+		if err == nil {
+			return proof, nil
+		}
+		if why == nil || rank(err) > rank(why) {
+			why = err
+		}
+	}
+	return proof{}, why
+}
+
+// rank orders reasons by how much they say. A way of signing whose secrets are all out of date says
+// something only if the others say nothing.
+func rank(err error) int {
+	var rej *hookonce.RejectError
+	switch {
+	case errors.Is(err, errNoSecret):
+		return 1
+	case !errors.As(err, &rej):
+		return 3
+	case rej.Reason == hookonce.ReasonSignatureMissing:
+		return 0
+	}
+	return 2
+}
+
+// authenticate checks the request, or each of its items where they are signed one by one.
+func (v *verifier) authenticate(r *reading) (p proof, err error) {
+	if !v.perItem {
+		return v.check(r)
+	}
+	items, err := r.p.items(r.req.Body)
+	if err != nil {
+		return p, reject(hookonce.ReasonSignatureMissing, "the items, each of which carries a signature, can not be read: %v", err)
+	}
+	p.by = v
+	for _, it := range items {
+		r.enter(it)
+		if p, err = v.check(r); err != nil {
+			break
+		}
+	}
+	r.leave()
+	return p, err
+}

@@ -1,0 +1,112 @@
+package spec
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/x509"
+	"errors"
+	"fmt"
+)
+
+// publicMatcher matches signatures that were made with a private key.
+type publicMatcher struct {
+	encoding Encoding
+	keyed[verifyFunc]
+}
+
+// verifyFunc reports whether sig is the signature of the message.
+type verifyFunc func(message, sig []byte) bool
+
+func newPublicMatcher(spec Verify, secrets []Secret) (matcher, error) {
+	if spec.Encoding.size(1) == 0 {
+		return nil, fmt.Errorf("encoding: there is no %q; use hex, base64 or base64url", spec.Encoding)
+	}
+	hash, ok := map[Hash]crypto.Hash{SHA1: crypto.SHA1, SHA256: crypto.SHA256, SHA512: crypto.SHA512}[spec.Hash]
+	if !ok {
+		return nil, fmt.Errorf("hash: there is no %q; use sha1, sha256 or sha512", spec.Hash)
+	}
+	keys, err := newKeyed(secrets, func(text string) (verifyFunc, error) {
+		der, err := spec.Key.decode(text)
+		if err != nil {
+			return nil, err
+		}
+		return newVerifyFunc(spec.Kind, hash, der)
+	})
+	return &publicMatcher{spec.Encoding, keys}, err
+}
+
+// newVerifyFunc reads a public key: in DER, or the 32 bytes themselves for Ed25519.
+func newVerifyFunc(k Kind, hash crypto.Hash, der []byte) (verifyFunc, error) {
+	if k == Ed25519 && len(der) == ed25519.PublicKeySize {
+		return verifyEd25519(der), nil
+	}
+	key, err := x509.ParsePKIXPublicKey(der)
+	if err != nil {
+		return nil, errors.New("is not a public key")
+	}
+	switch key := key.(type) {
+	case ed25519.PublicKey:
+		if k == Ed25519 {
+			return verifyEd25519(key), nil
+		}
+	case *ecdsa.PublicKey:
+		if k == ECDSA && key.Curve == elliptic.P256() {
+			return func(message, sig []byte) bool { return ecdsa.VerifyASN1(key, digestWith(hash, message), sig) }, nil
+		}
+	case *rsa.PublicKey:
+		if k == RSA && key.Size() >= 2048/8 {
+			return func(message, sig []byte) bool {
+				return rsa.VerifyPKCS1v15(key, hash, digestWith(hash, message), sig) == nil
+			}, nil
+		}
+	}
+	return nil, fmt.Errorf("is a public key of another kind than %s (for rsa, of at least 2048 bits)", k)
+}
+
+func verifyEd25519(key ed25519.PublicKey) verifyFunc {
+	return func(message, sig []byte) bool { return ed25519.Verify(key, message, sig) }
+}
+
+func digestWith(hash crypto.Hash, message []byte) []byte {
+	h := hash.New()
+	h.Write(message)
+	return h.Sum(nil)
+}
+
+func (m *publicMatcher) wellFormed(sig string) bool {
+	_, ok := m.encoding.decode(sig)
+	return ok && sig != ""
+}
+
+func (m *publicMatcher) shape() string { return m.encoding.name() }
+
+func (m *publicMatcher) match(v *verifier, r *reading, line string) (int, error) {
+	message := v.message(r)
+	return m.find(r.req.Now, func(verify verifyFunc) bool {
+		for sig := range v.carrier.signatures(line) {
+			if sum, ok := m.encoding.decode(sig); ok && verify(message, sum) {
+				return true
+			}
+		}
+		return false
+	}), nil
+}
+
+func (m *publicMatcher) seal(*verifier, *reading) (string, error) {
+	return "", errors.New("the sender signs with a private key that only it has")
+}
+
+// message returns what is signed as one piece.
+func (v *verifier) message(r *reading) []byte {
+	var b []byte
+	for i := range v.sign {
+		if i > 0 {
+			b = append(b, v.join...)
+		}
+		b = append(b, r.get(&v.sign[i])...)
+	}
+	return b
+}

@@ -1,0 +1,175 @@
+package spec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"mime"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/hookonce/hookonce"
+)
+
+// reading is a request while it is looked at. Its parts are parsed when something asks for them.
+type reading struct {
+	p      *Provider
+	req    *hookonce.Request
+	method string
+	url    string // as registered, with the request's query
+	proof  proof
+
+	text          string // of the JSON document
+	doc           document
+	docErr        error
+	form, query   url.Values
+	docRead       bool
+	formRead      bool
+	queryRead     bool
+	item, parent  document
+	itemText      string // the item as it is written; empty outside of batches
+	signatureLine string
+}
+
+// document returns the JSON document. A form without the field that should hold it is an empty
+// document.
+func (r *reading) document() (document, error) {
+	if r.docRead {
+		return r.doc, r.docErr
+	}
+	r.docRead = true
+	body := r.req.Body
+	r.docErr = checkJSON(body)
+	if r.docErr != nil && r.p.spec.Form != "" && r.isForm() {
+		field := r.fields()[r.p.spec.Form]
+		if len(field) != 1 {
+			r.docErr = nil
+			return nil, nil
+		}
+		body = []byte(field[0])
+		r.docErr = checkJSON(body)
+	}
+	if r.docErr == nil {
+		r.text = view(body)
+		r.doc = r.p.tree.find(r.text)
+	}
+	return r.doc, r.docErr
+}
+
+// isForm reports whether the request says that its body is a form.
+func (r *reading) isForm() bool {
+	contentType, _ := headerText(r.req.Header, "Content-Type")
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && kind == "application/x-www-form-urlencoded"
+}
+
+// fields returns the form in the body, none if the body is not a form.
+func (r *reading) fields() url.Values {
+	if !r.formRead {
+		r.formRead = true
+		if r.isForm() {
+			if form, err := url.ParseQuery(view(r.req.Body)); err == nil {
+				r.form = form
+			}
+		}
+	}
+	return r.form
+}
+
+// parameters returns the query of the request.
+func (r *reading) parameters() url.Values {
+	if !r.queryRead {
+		r.queryRead = true
+		if _, query, ok := strings.Cut(r.url, "?"); ok {
+			if values, err := url.ParseQuery(query); err == nil {
+				r.query = values
+			}
+		}
+	}
+	return r.query
+}
+
+// get returns the text of a value, empty if it is absent or ambiguous. It may be a view of the body.
+func (r *reading) get(v *value) string {
+	if v.hashed {
+		return r.hash(v)
+	}
+	switch v.kind {
+	case kindHeader:
+		text, _ := headerText(r.req.Header, v.text)
+		return text
+	case kindJSON, kindItem, kindParent:
+		return r.in(v).text(v.node)
+	case kindForm:
+		text, _ := single(r.fields()[v.text])
+		return text
+	case kindQuery:
+		text, _ := single(r.parameters()[v.text])
+		return text
+	case kindConst:
+		return v.text
+	case kindID:
+		return r.proof.id
+	case kindTS:
+		return r.proof.ts
+	case kindURL:
+		return r.url
+	case kindMethod:
+		return r.method
+	case kindBody:
+		return view(r.req.Body)
+	case kindSortedForm:
+		return sortedForm(r.fields())
+	}
+	return ""
+}
+
+// in returns the document that the value's path leads through.
+func (r *reading) in(v *value) document {
+	switch v.kind {
+	case kindItem:
+		return r.item
+	case kindParent:
+		return r.parent
+	}
+	doc, _ := r.document()
+	return doc
+}
+
+// hash returns the digest of a part of a document, empty if it is absent or ambiguous.
+func (r *reading) hash(v *value) string {
+	doc := r.in(v)
+	if v.node >= len(doc) || !doc[v.node].found || doc[v.node].ambiguous {
+		return ""
+	}
+	sum := sha256.Sum256(bytesOf(doc[v.node].raw))
+	return hex.EncodeToString(sum[:digestSize])
+}
+
+// first returns the first text that is present.
+func (r *reading) first(values []value) string {
+	for i := range values {
+		if text := r.get(&values[i]); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// sortedForm joins names and values in the order of the names. Of repeated fields each value counts,
+// in order.
+func sortedForm(form url.Values) string {
+	names := make([]string, 0, len(form))
+	for name := range form {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var b strings.Builder
+	for _, name := range names {
+		for _, text := range form[name] {
+			b.WriteString(name)
+			b.WriteString(text)
+		}
+	}
+	return b.String()
+}

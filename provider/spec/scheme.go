@@ -1,0 +1,56 @@
+package spec
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+// Scheme is code that verifies what data can not express. Implementations are immutable, safe for
+// concurrent use, and written by the catalogue.
+type Scheme interface {
+	// MarshalText returns the scheme's name, as in "twilio".
+	MarshalText() ([]byte, error)
+	// Covers says what the signature binds.
+	Covers() Coverage
+	// Signs reports whether the signature covers what that value names.
+	Signs(Value) bool
+	// Compile prepares one secret. Errors never contain it.
+	Compile(secret string) (Checker, error)
+}
+
+// Checker verifies with one secret.
+type Checker interface {
+	// Check returns nil if the request is authentic. It returns a *[hookonce.RejectError] if it is not,
+	// and any other error if that can not be decided now: the sender is asked to come again.
+	Check(req *hookonce.Request) error
+}
+
+// A Checker may also be a [Sealer], which signs, and a [Responder], which answers challenges.
+type (
+	// Sealer signs a request the way the sender does.
+	Sealer interface {
+		Seal(req *hookonce.Request) error
+	}
+	// Responder computes the answer to a challenge.
+	Responder interface {
+		Respond(challenge string) string
+	}
+)
+
+// Secret is one of the secrets of an endpoint.
+type Secret struct {
+	// Text is the secret in the form that the provider hands out.
+	Text string
+	// From and Until bound when it is accepted: from From on, and before Until. Zero: no bound.
+	From, Until time.Time
+}
+
+// Format writes nothing of the secret, whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{a secret}") }
+
+// active reports whether the secret is accepted at that time.
+func (s Secret) active(now time.Time) bool {
+	return (s.From.IsZero() || !now.Before(s.From)) && (s.Until.IsZero() || now.Before(s.Until))
+}

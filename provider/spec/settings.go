@@ -1,0 +1,102 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Settings is what one endpoint adds to a [Spec].
+type Settings struct {
+	// Secrets are the secrets of the endpoint. At least one; several while a secret is being rotated.
+	// Every one that is valid at the time of arrival is tried. See [Secrets].
+	Secrets []Secret
+	// URL is the address that the provider calls, exactly as registered with it. Only schemes that
+	// sign the URL need it (Square, Twilio, Trello, HubSpot). Empty means [hookonce.Request.URL], which
+	// is right only where no proxy changes scheme, host or path.
+	URL string
+	// Tolerance is how far the signed time may be from the time of arrival, behind and ahead. Zero
+	// means the provider's own. It is an error for a provider that signs no time.
+	Tolerance time.Duration
+	// Handshakes is set if challenges are answered. Otherwise they are handled like any other request.
+	Handshakes bool
+	// Token is the text that a handshake asks for besides the secret: the verify token of Meta, the
+	// verification token of eBay.
+	Token string
+}
+
+// Secrets returns secrets that are valid at all times.
+func Secrets(texts ...string) []Secret {
+	secrets := make([]Secret, len(texts))
+	for i, text := range texts {
+		secrets[i].Text = text
+	}
+	return secrets
+}
+
+// Format writes nothing but the number of secrets, so that settings can be logged by mistake.
+func (s Settings) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "{%d secrets, URL %q, tolerance %v, handshakes %v}", len(s.Secrets), s.URL, s.Tolerance, s.Handshakes)
+}
+
+// apply checks the settings against the specification, which must be the caller's own, and puts the
+// tolerance into it.
+func (s Settings) apply(spec Spec) error {
+	if len(s.Secrets) == 0 {
+		return fmt.Errorf("no secret is given; it needs %s", spec.Secret)
+	}
+	for i, secret := range s.Secrets {
+		if !secret.From.IsZero() && !secret.Until.IsZero() && !secret.From.Before(secret.Until) {
+			return fmt.Errorf("secret %d of %d is never valid: its until is not after its from", i+1, len(s.Secrets))
+		}
+	}
+	if s.URL != "" {
+		if u, err := url.Parse(s.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Contains(s.URL, "#") {
+			return fmt.Errorf("the URL %q is not an absolute http or https URL without a fragment", s.URL)
+		}
+	}
+	switch {
+	case s.Handshakes && len(spec.Handshakes) == 0:
+		return errors.New("handshakes are enabled, but this provider has none; remove that")
+	case s.Handshakes && s.Token == "" && spec.needsToken():
+		return errors.New("handshakes are enabled, but the token that they ask for is not set")
+	case s.Tolerance < 0:
+		return fmt.Errorf("the tolerance %v is negative", s.Tolerance)
+	case s.Tolerance > 0:
+		return spec.tolerate(s.Tolerance)
+	}
+	return nil
+}
+
+// needsToken reports whether a handshake compares or computes with [Settings.Token].
+func (s Spec) needsToken() bool {
+	for _, h := range s.Handshakes {
+		for _, m := range h.When {
+			if m.Token {
+				return true
+			}
+		}
+		for _, v := range or(h.Code, &ChallengeCode{}).Over {
+			if v == "token" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tolerate sets another tolerance. The specification must be the caller's own (see withDefaults).
+func (s Spec) tolerate(d time.Duration) error {
+	timed := false
+	for _, v := range s.Verify {
+		if v.Time != nil {
+			v.Time.Past, v.Time.Future, timed = d, d, true
+		}
+	}
+	if !timed {
+		return errors.New("a tolerance is set, but this provider signs no time; remove it")
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/tidwall/sjson"
+
+	"github.com/hookonce/hookonce"
+)
+
+// Signer signs requests the way the sender does: the mirror of [hookonce.Provider]. It is there for
+// demonstrations, load generators and tests.
+type Signer interface {
+	// Sign signs req in the first way of signing, with the first secret that is valid, at req.Now. It
+	// creates req.Header if that is nil, replaces the headers that it sets, and leaves all others
+	// alone. Where the sender puts the signature into the body, the body is replaced.
+	Sign(req *hookonce.Request) error
+}
+
+var _ Signer = (*Provider)(nil)
+
+// Sign implements [Signer]. It fails if the scheme signs something that the request lacks: an
+// identifier (see [Spec.Sample] for a header that has it), or the URL; and for schemes with a private
+// key, which only the sender has.
+func (p *Provider) Sign(req *hookonce.Request) error {
+	if req.Header == nil {
+		req.Header = make(http.Header)
+	}
+	if err := p.seal(&p.verifiers[0], req); err != nil {
+		return fmt.Errorf("provider %s: can not sign: %w", p.spec.Name, err)
+	}
+	return nil
+}
+
+func (p *Provider) seal(v *verifier, req *hookonce.Request) error {
+	r := p.reading(req)
+	if v.signs(kindURL) && r.url == "" {
+		return errors.New("the scheme signs the URL, and neither the request nor the settings have one")
+	}
+	r.proof.by = v
+	var err error
+	if r.proof.id, err = v.identifier(r); err != nil {
+		return err
+	}
+	if v.ts != nil {
+		if err := v.stamp(r, v.unit.format(req.Now)); err != nil {
+			return err
+		}
+	}
+	if !v.perItem {
+		return v.sealWith(p, req, r.proof)
+	}
+	return p.sealItems(v, req, r.proof)
+}
+
+// stamp puts the time where the scheme has it.
+func (v *verifier) stamp(r *reading, text string) (err error) {
+	r.proof.ts = text
+	switch v.ts.kind {
+	case kindHeader:
+		r.req.Header[v.ts.text] = []string{text}
+	case kindJSON:
+		var raw any = text
+		if v.unit != RFC3339 {
+			r.req.Body, err = sjson.SetRawBytes(r.req.Body, sjsonPath(v.ts.path), []byte(text))
+			return err
+		}
+		r.req.Body, err = sjson.SetBytes(r.req.Body, sjsonPath(v.ts.path), raw)
+	}
+	return err
+}
+
+// sealWith signs the whole request.
+func (v *verifier) sealWith(p *Provider, req *hookonce.Request, pr proof) error {
+	r := p.reading(req)
+	r.proof = pr
+	sig, err := v.matcher.seal(v, r)
+	if err != nil || v.kind == Code {
+		return err
+	}
+	line := v.carrier.prefix + sig
+	if v.ts != nil && v.ts.kind == kindPart {
+		line = v.ts.text + pr.ts + v.carrier.split + line
+	}
+	if v.ts != nil && v.ts.kind == kindEntry {
+		line = pr.ts + v.carrier.split + line
+	}
+	return v.carrier.put(req, v.carrier.in.path, line)
+}
+
+// sealItems signs every item of a batch.
+func (p *Provider) sealItems(v *verifier, req *hookonce.Request, pr proof) error {
+	items, err := p.items(req.Body)
+	if err != nil {
+		return err
+	}
+	for i, it := range items {
+		r := p.reading(req)
+		r.proof = pr
+		r.enter(it)
+		sig, err := v.matcher.seal(v, r)
+		if err != nil {
+			return err
+		}
+		signed, err := sjson.Set(it.text, sjsonPath(v.carrier.in.path), v.carrier.prefix+sig)
+		if err != nil {
+			return err
+		}
+		if len(items) > 1 || strings.Count(string(req.Body), it.text) != 1 {
+			return fmt.Errorf("item %d of %d: only a batch of one item can be signed", i+1, len(items))
+		}
+		req.Body = []byte(strings.Replace(string(req.Body), it.text, signed, 1))
+	}
+	return nil
+}
+
+// put writes the signature where the scheme has it.
+func (c *carrier) put(req *hookonce.Request, path []string, line string) (err error) {
+	switch {
+	case c.numbered:
+		req.Header.Set(c.in.text+"1", line)
+	case c.in.kind == kindHeader:
+		req.Header[c.in.text] = []string{line}
+	case c.in.kind == kindJSON:
+		req.Body, err = sjson.SetBytes(req.Body, sjsonPath(path), line)
+	case c.in.kind == kindForm:
+		var form url.Values
+		if form, err = url.ParseQuery(string(req.Body)); err == nil {
+			form.Set(c.in.text, line)
+			req.Body = []byte(form.Encode())
+		}
+	default:
+		separator := "?"
+		if strings.Contains(req.URL, "?") {
+			separator = "&"
+		}
+		req.URL += separator + url.QueryEscape(c.in.text) + "=" + url.QueryEscape(line)
+	}
+	return err
+}
+
+// sjsonPath writes a path the way sjson reads it.
+func sjsonPath(path []string) string {
+	escaped := make([]string, len(path))
+	for i, step := range path {
+		if inner, ok := strings.CutPrefix(step, "["); ok {
+			step = strings.TrimSuffix(inner, "]")
+		}
+		escaped[i] = strings.NewReplacer(`\`, `\\`, ".", `\.`, "*", `\*`, "?", `\?`).Replace(step)
+	}
+	return strings.Join(escaped, ".")
+}

@@ -1,0 +1,162 @@
+package spec
+
+import "time"
+
+// Spec describes one kind of sender. It is data: [New] turns it into a [Provider]. The blocks are
+// independent of each other: how to verify, how to take a batch apart, where the event's facts are,
+// what a repetition means, how to answer, and what is known about the sender's habits.
+//
+// A user's own specification is written in YAML with the names in the tags; see [Parse].
+type Spec struct {
+	// Name is the name in the catalogue and in configurations, such as "stripe".
+	Name string `yaml:"name"`
+	// Title is the name for people, such as "Stripe". Default: Name.
+	Title string `yaml:"title,omitempty"`
+	// Secret says in half a sentence what the secret is and where it is found.
+	Secret string `yaml:"secret,omitempty"`
+	// Verify lists the ways in which the sender may sign, tried in order; the first that succeeds
+	// counts. At least one.
+	Verify []Verify `yaml:"verify"`
+	// Form names the form field that holds the JSON document when the sender uses
+	// application/x-www-form-urlencoded. Empty: the body itself is the document. A form without that
+	// field is an event without a document.
+	Form string `yaml:"form,omitempty"`
+	// Split takes a batch apart. Nil: a request is one event.
+	Split *Split `yaml:"split,omitempty"`
+	// Event says where the facts of the event are.
+	Event Extract `yaml:"event"`
+	// Dedup says what a repetition means.
+	Dedup Dedup `yaml:"dedup,omitempty"`
+	// Order says what tells a newer state of the resource from an older one. Nil: nothing does.
+	Order *Order `yaml:"order,omitempty"`
+	// Answer is how the sender is told that the event arrived, or did not.
+	Answer Answer `yaml:"answer,omitempty"`
+	// Handshakes lists the requests that are answered instead of handled, on endpoints that enable
+	// them with [Settings.Handshakes].
+	Handshakes []Handshake `yaml:"handshakes,omitempty"`
+	// Limits states sizes and windows.
+	Limits Limits `yaml:"limits,omitempty"`
+	// Example is what a realistic request looks like. See [Spec.Sample].
+	Example Template `yaml:"example,omitempty"`
+	// Sources says where the facts come from and how far they can be trusted.
+	Sources []Source `yaml:"sources,omitempty"`
+	// Traps lists what goes wrong with this sender, for people.
+	Traps []string `yaml:"traps,omitempty"`
+}
+
+// Split says where the items of a batch are. Each item becomes an event of its own, whose body is the
+// request's document with that item alone in its array.
+type Split struct {
+	// Items lists paths with one [*] for each array on the way, as in json:$.entry[*].changes[*].
+	// An element of an outer array in which none of the paths finds an array is an item itself, and so
+	// is a document in which none does: nothing is lost because it looks unusual. Empty arrays are
+	// acknowledged.
+	Items []Value `yaml:"items"`
+	// Lines is set if the body may be several JSON documents, one on each line.
+	Lines bool `yaml:"lines,omitempty"`
+}
+
+// Extract says where the facts of an event are. In every list but those inside Key, the first value
+// that is present and not empty counts. None of them is required.
+type Extract struct {
+	// Key lists the rules for the key, tried in order. All parts of a rule must be present and not
+	// empty, except for a last part that ends in "?". Several parts are joined unambiguously. No rule
+	// means that no event of this sender can be recognised: all pass through unkeyed.
+	Key [][]Value `yaml:"key,omitempty,flow"`
+	// Delivery identifies the attempt. It is never a key.
+	Delivery []Value `yaml:"delivery,omitempty,flow"`
+	// Subscription identifies the sender's registration of this endpoint. Alone it is never a key:
+	// it is the same for all events.
+	Subscription []Value `yaml:"subscription,omitempty,flow"`
+	// Type is the event's type; Action, where present, is appended after a dot.
+	Type   []Value `yaml:"type,omitempty,flow"`
+	Action []Value `yaml:"action,omitempty,flow"`
+	// Time is when the event happened.
+	Time []Moment `yaml:"time,omitempty"`
+	// Resource is the object that the event is about.
+	Resource []Value `yaml:"resource,omitempty,flow"`
+	// Tenant is the account, shop or workspace.
+	Tenant []Value `yaml:"tenant,omitempty,flow"`
+	// Attempt is the sender's own count of its attempts, and Reason why it sends again.
+	Attempt []Value `yaml:"attempt,omitempty,flow"`
+	Reason  []Value `yaml:"reason,omitempty,flow"`
+}
+
+// Moment is a point in time in an event. A value that is not in the unit's form is ignored.
+type Moment struct {
+	In   Value `yaml:"in"`
+	Unit Unit  `yaml:"unit,omitempty"`
+}
+
+// Answer is what the sender is told.
+type Answer struct {
+	// Status is the HTTP status of success, 200 to 299. Default 200.
+	Status int `yaml:"status,omitempty"`
+	// ContentType and Body are sent along. Default: none.
+	ContentType string `yaml:"content_type,omitempty"`
+	Body        string `yaml:"body,omitempty"`
+	// Reject is the status for requests that are not authentic, 400 to 499. Default 401.
+	Reject int `yaml:"reject,omitempty"`
+	// NotReady is the status when the event could not be made durable: one that the sender retries,
+	// 500 to 599 or 429. Default 503.
+	NotReady int `yaml:"not_ready,omitempty"`
+	// Deadline is how long the sender waits for the answer. Zero: it does not say.
+	Deadline time.Duration `yaml:"deadline,omitempty"`
+}
+
+// DefaultMaxBody is the largest accepted body, in bytes, of a provider that states no other: 1 MiB.
+const DefaultMaxBody = 1 << 20
+
+// Limits states the sizes and windows of a sender.
+type Limits struct {
+	// MaxBody is the largest body, in bytes, that the sender may send. Default [DefaultMaxBody].
+	MaxBody int64 `yaml:"max_body,omitempty"`
+	// Retry is how long after the event the sender still retries by itself. Zero: it does not, or
+	// does not say.
+	Retry time.Duration `yaml:"retry,omitempty"`
+	// Manual is how long after the event a person can have it sent again. Zero: not possible, or no
+	// limit is stated.
+	Manual time.Duration `yaml:"manual,omitempty"`
+}
+
+// Window returns the longest time after which a copy of an event is known to arrive. Keys must be
+// kept at least twice as long.
+func (l Limits) Window() time.Duration { return max(l.Retry, l.Manual) }
+
+// Template is the form of a realistic request. In the header's values, the query and the body, {{id}},
+// {{type}}, {{event}} and {{action}} (the type before and after its first dot), {{unix}}, {{millis}}
+// and {{time}} (RFC 3339) are replaced.
+type Template struct {
+	// Type is the event type where none is asked for.
+	Type string `yaml:"type,omitempty"`
+	// Header holds the headers besides those of the signature.
+	Header map[string]string `yaml:"header,omitempty"`
+	// Form is set if the body is a form: fields and values, written as a query string. Placeholders in
+	// it are escaped.
+	Form string `yaml:"form,omitempty"`
+	// Body is the JSON body. Placeholders stand inside string literals, except for numbers.
+	Body string `yaml:"body,omitempty"`
+}
+
+// Confidence says how well a fact is sourced.
+type Confidence string
+
+// The degrees of confidence.
+const (
+	// Stated by the sender: its documentation, changelog, SDK or own source code.
+	Stated Confidence = "stated"
+	// Reported by others who quote the sender, or inferred from a stated fact.
+	Reported Confidence = "reported"
+	// NotSourced marks what nobody could be found to say. Nothing in the specification depends on it.
+	NotSourced Confidence = "not sourced"
+)
+
+// Source says where facts come from.
+type Source struct {
+	// Fact says which part of the specification is meant.
+	Fact string `yaml:"fact"`
+	// Confidence says how well it is sourced.
+	Confidence Confidence `yaml:"confidence"`
+	// Where names the document or the repository and file.
+	Where string `yaml:"where,omitempty"`
+}

@@ -1,0 +1,79 @@
+package spec
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"strings"
+)
+
+// tokenMatcher matches a secret that is sent along.
+type tokenMatcher struct {
+	basic bool
+	keyed[string]
+}
+
+func newTokenMatcher(spec Verify, secrets []Secret) (matcher, error) {
+	m := &tokenMatcher{basic: spec.Kind == Basic}
+	var err error
+	m.keyed, err = newKeyed(secrets, func(text string) (string, error) {
+		if _, err := KeyUTF8.decode(text); err != nil {
+			return "", err
+		}
+		if m.basic && !strings.Contains(text, ":") {
+			return "", errors.New("is not user:password")
+		}
+		return text, nil
+	})
+	return m, err
+}
+
+func (m *tokenMatcher) wellFormed(token string) bool {
+	_, ok := m.decode(token)
+	return ok
+}
+
+func (m *tokenMatcher) shape() string {
+	if m.basic {
+		return "base64 of user:password"
+	}
+	return "the secret"
+}
+
+// decode returns what was sent as the secret.
+func (m *tokenMatcher) decode(token string) (string, bool) {
+	if !m.basic {
+		return token, token != ""
+	}
+	text, err := base64.StdEncoding.Strict().DecodeString(token)
+	return string(text), err == nil
+}
+
+func (m *tokenMatcher) match(v *verifier, r *reading, line string) (int, error) {
+	return m.find(r.req.Now, func(secret string) bool {
+		for token := range v.carrier.signatures(line) {
+			if sent, ok := m.decode(token); ok && equal(sent, secret) {
+				return true
+			}
+		}
+		return false
+	}), nil
+}
+
+func (m *tokenMatcher) seal(_ *verifier, r *reading) (string, error) {
+	secret, ok := m.current(r.req.Now)
+	switch {
+	case !ok:
+		return "", errNoSecret
+	case m.basic:
+		return base64.StdEncoding.EncodeToString([]byte(secret)), nil
+	}
+	return secret, nil
+}
+
+// equal compares two texts in a time that depends on neither, nor on their lengths.
+func equal(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return hmac.Equal(x[:], y[:])
+}

@@ -1,0 +1,201 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Validate refuses a specification that would lose events, let copies through or believe strangers.
+// Each error names the field, why it is refused, and what to do. What can not be parsed is reported by
+// [New], which calls Validate first.
+func (s Spec) Validate() error {
+	checks := []func(Spec) error{checkEssentials, checkVerify, checkKeys, checkRepeat, checkTwins, checkAnswer}
+	s = s.withDefaults()
+	for _, check := range checks {
+		if err := check(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ValidateRetention refuses to forget keys sooner than after twice the longest time in which the
+// sender sends an event again: late copies would count as new.
+func (s Spec) ValidateRetention(ids time.Duration) error {
+	if window := s.Limits.Window(); ids < 2*window {
+		return fmt.Errorf("keys are forgotten after %v, but %s sends events again for up to %v, so late copies would count as new; keep them for at least %v",
+			ids, or(s.Title, s.Name), window, 2*window)
+	}
+	return nil
+}
+
+func checkEssentials(s Spec) error {
+	switch {
+	case s.Name == "":
+		return errors.New("name: is missing")
+	case len(s.Verify) == 0:
+		return errors.New("verify: is missing: every request must be authenticated; if the sender signs nothing, put a token into the URL and verify that (kind: token, signature: {in: query:token})")
+	case s.Limits.MaxBody < 0 || s.Limits.Retry < 0 || s.Limits.Manual < 0:
+		return errors.New("limits: a size or window is negative")
+	}
+	return nil
+}
+
+// checkVerify refuses schemes that leave something out of what is signed.
+func checkVerify(s Spec) error {
+	for i, v := range s.Verify {
+		if err := v.check(s.Split != nil); err != nil {
+			return within(fmt.Sprintf("verify[%d]", i), err)
+		}
+	}
+	return nil
+}
+
+func (v Verify) check(batches bool) error {
+	if v.Kind == Code || v.Kind == JWT || v.Kind == Token || v.Kind == Basic {
+		return v.checkUnsigned()
+	}
+	switch {
+	case len(v.Sign) == 0:
+		return errors.New("sign: is missing: say what is signed, as in [ts, \"const:.\", body]")
+	case v.Covers == "":
+		return errors.New("sign: does not contain body: anybody could change it; if the sender really signs no more, say so with covers: fields or covers: nonce")
+	case v.Covers == CoversBody && v.coverage() != CoversBody:
+		return errors.New("covers: says body, but sign does not contain it")
+	case v.Kind == PlainHash != slices.Contains(v.Sign, "secret"):
+		return errors.New("sign: the secret belongs into a plain hash (kind: hash), where it must be, and into nothing else")
+	case slices.Contains(v.Sign, "ts") && v.Time == nil:
+		return errors.New("sign: has ts, but time does not say where that is")
+	case slices.Contains(v.Sign, "id") != (v.ID != ""):
+		return errors.New("sign and id must both have the identifier")
+	case v.PerItem && !batches:
+		return errors.New("per_item: there are items only where split takes batches apart")
+	case v.Time != nil && !v.signsTime():
+		return errors.New("time: is not signed: a tolerance on a time that anybody can set protects nobody; put ts into sign, or remove time")
+	}
+	return nil
+}
+
+// signsTime reports whether nobody but the sender can have chosen the time: it is in Sign, or a member
+// of a signed body.
+func (v Verify) signsTime() bool {
+	t, err := parseValue(v.Time.In)
+	return slices.Contains(v.Sign, "ts") || err == nil && t.kind == kindJSON && slices.Contains(v.Sign, "body")
+}
+
+// checkUnsigned holds schemes that sign nothing themselves to that.
+func (v Verify) checkUnsigned() error {
+	switch {
+	case v.Kind == JWT && v.Time != nil:
+		if t, err := parseValue(v.Time.In); err != nil || t.kind != kindClaim {
+			return errors.New("time: is not signed; the times of a token are its claims, as in claim:iat")
+		}
+	case v.Time != nil:
+		return errors.New("time: is not signed: a tolerance on a time that anybody can set protects nobody; remove time")
+	case len(v.Sign) > 0:
+		return fmt.Errorf("sign: a %s signs nothing; remove sign", v.Kind)
+	}
+	return nil
+}
+
+// checkKeys refuses keys that would be the same for all events, or another for each copy.
+func checkKeys(s Spec) error {
+	for i, rule := range s.Event.Key {
+		if err := checkKey(s, rule); err != nil {
+			return within(fmt.Sprintf("event.key[%d]", i), err)
+		}
+	}
+	return nil
+}
+
+func checkKey(s Spec, rule []Value) error {
+	required, distinguishes := false, false
+	for _, text := range rule {
+		part, err := parseValue(text)
+		if err != nil {
+			return err
+		}
+		if listed(s.Event.Delivery, part) {
+			return fmt.Errorf("%q identifies the attempt, not the event: every retry would count as new; use the id of the event", text)
+		}
+		varies := part.kind != kindConst
+		required = required || varies && !part.optional
+		distinguishes = distinguishes || varies && !part.optional && !listed(s.Event.Subscription, part)
+	}
+	switch {
+	case !required:
+		return errors.New("can be empty: all events without it would be taken for one, and all but the first dropped; a key needs a required part")
+	case !distinguishes:
+		return errors.New("is that of the subscription, the same for all events: all but the first would be dropped; add the id of the event")
+	}
+	return nil
+}
+
+// listed reports whether a list has the value, with or without a question mark.
+func listed(list []Value, part value) bool {
+	return slices.ContainsFunc(list, func(text Value) bool {
+		v, err := parseValue(text)
+		return err == nil && v.kind == part.kind && v.origin == part.origin
+	})
+}
+
+func checkRepeat(s Spec) error {
+	d := s.Dedup
+	switch {
+	case !slices.Contains([]Repeat{Drop, KeepLatest, Coalesce, Off}, d.OnRepeat):
+		return fmt.Errorf("dedup.on_repeat: there is no %q; use drop, keep_latest, coalesce or off", d.OnRepeat)
+	case d.OnRepeat == Off && len(s.Event.Key) > 0:
+		return errors.New("dedup.on_repeat: is off, but event.key has rules; remove one of them")
+	case (d.OnRepeat == KeepLatest || d.OnRepeat == Coalesce) && len(s.Event.Key) == 0:
+		return fmt.Errorf("dedup.on_repeat: %s needs an event.key", d.OnRepeat)
+	}
+	for _, st := range []Stability{d.Retry, d.Manual} {
+		if !slices.Contains([]Stability{"", Stable, Unstable, NotSent}, st) {
+			return fmt.Errorf("dedup: there is no stability %q; use yes, no or \"not sent\", or leave it out", st)
+		}
+	}
+	if d.Retry == Unstable && d.OnRepeat == Drop {
+		return errors.New("dedup.stable_on_retry: is no: the key is another in every retry, so copies would pass; use the id of the event, or on_repeat: off")
+	}
+	return nil
+}
+
+// checkTwins refuses to drop distinct events that nobody named.
+func checkTwins(s Spec) error {
+	for i, l := range s.Dedup.Logical {
+		var err error
+		switch {
+		case l.Mode != Flag && l.Mode != DropTwin:
+			err = fmt.Errorf("mode: there is no %q; use flag or drop", l.Mode)
+		case l.Mode == DropTwin && len(l.Types) == 0:
+			err = errors.New("mode: drop discards distinct events of every type, and nobody opted into that; list the types, or use mode: flag")
+		case len(l.Key) == 0:
+			err = errors.New("key: is missing")
+		case l.Window < 0:
+			err = errors.New("window: is negative")
+		default:
+			err = within("key", checkKey(s, l.Key))
+		}
+		if err != nil {
+			return within(fmt.Sprintf("dedup.logical[%d]", i), err)
+		}
+	}
+	return nil
+}
+
+func checkAnswer(s Spec) error {
+	a := s.Answer
+	switch {
+	case a.Status < 200 || a.Status > 299:
+		return fmt.Errorf("answer.status: is %d; success is 200 to 299", a.Status)
+	case a.Reject < 400 || a.Reject > 499:
+		return fmt.Errorf("answer.reject: is %d; a request that is not authentic is answered 400 to 499", a.Reject)
+	case a.NotReady != 429 && (a.NotReady < 500 || a.NotReady > 599):
+		return fmt.Errorf("answer.not_ready: is %d; an event that is not durable must be sent again, so it is answered 500 to 599 or 429", a.NotReady)
+	case a.Deadline < 0:
+		return errors.New("answer.deadline: is negative")
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package spec
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Value says where a piece of text in a request is found. It is a tag and a path, not an expression:
+//
+//	header:X-GitHub-Delivery   the value of a header
+//	json:$.data.object.id      a string, number or boolean in the JSON document: names joined by dots,
+//	                           [0] for the first element of an array
+//	item:$.pspReference        the same in one item of a batch
+//	parent:$.realmId           the same in the array element (or the document) that holds the item's array
+//	form:MessageSid            a field of a form
+//	query:challenge            a parameter of the URL's query
+//	hash:json:$.data           a digest of a part of the document or item as it is written; hash:item:$
+//	                           is one of the whole item
+//	const:v0:                  the text after the first colon
+//	part:t=                    the rest of the entry of the signature's text that begins with t=
+//	entry:0                    the entry of the signature's text with that number
+//	claim:iat                  a claim of the JSON Web Token
+//	body, url, method          the raw body, the URL that the sender calls as registered, the HTTP method
+//	sorted_form                every field of the form and its value, sorted by name, without separators
+//	ts, id, secret             the signed time as the sender wrote it, the signed identifier, the secret
+//	echo, token                in handshakes: what is echoed, and [Settings.Token]
+//
+// A trailing "?" marks a value as optional. A header, member or field that occurs several times with
+// different values counts as absent: there is no telling which one is meant.
+type Value string
+
+// kind is the tag of a value.
+type kind string
+
+const (
+	kindHeader     kind = "header"
+	kindJSON       kind = "json"
+	kindItem       kind = "item"
+	kindParent     kind = "parent"
+	kindForm       kind = "form"
+	kindQuery      kind = "query"
+	kindConst      kind = "const"
+	kindPart       kind = "part"
+	kindEntry      kind = "entry"
+	kindBody       kind = "body"
+	kindURL        kind = "url"
+	kindMethod     kind = "method"
+	kindSortedForm kind = "sorted_form"
+	kindTS         kind = "ts"
+	kindID         kind = "id"
+	kindSecret     kind = "secret"
+	kindClaim      kind = "claim"
+	kindToken      kind = "token"
+	kindEcho       kind = "echo"
+)
+
+// value is a Value in parsed form.
+type value struct {
+	kind     kind
+	text     string   // the header's canonical name, the constant, the prefix, or the field's name
+	path     []string // the steps of a path; "[0]" is an index, "[*]" every element
+	node     int      // the path's place in its document, set by bind
+	entry    int
+	hashed   bool
+	optional bool
+	origin   string // as written, without "?"
+}
+
+// parseValue parses v. It never panics and accepts exactly the forms that [Value] documents.
+func parseValue(v Value) (value, error) {
+	text, hashed := strings.CutPrefix(string(v), "hash:")
+	text, optional := strings.CutSuffix(text, "?")
+	tag, rest, tagged := strings.Cut(text, ":")
+	out := value{kind: kind(tag), text: rest, hashed: hashed, optional: optional, origin: strings.TrimSuffix(string(v), "?")}
+	var err error
+	switch out.kind {
+	case kindBody, kindURL, kindMethod, kindSortedForm, kindTS, kindID, kindSecret, kindToken, kindEcho:
+		if tagged {
+			err = fmt.Errorf("%q: %s takes nothing after it", v, tag)
+		}
+	case kindConst, kindPart:
+		// The text is taken as it is; its last character may be "?".
+		out.text, out.optional, out.origin = strings.TrimPrefix(string(v), tag+":"), false, string(v)
+		err = missing(v, tag, out.text)
+	case kindEntry:
+		if out.entry, err = strconv.Atoi(rest); err != nil || out.entry < 0 || out.entry > 99 {
+			err = fmt.Errorf("%q: entry: takes a number from 0 to 99", v)
+		}
+	case kindForm, kindQuery, kindClaim:
+		err = missing(v, tag, rest)
+	case kindHeader:
+		out.text = http.CanonicalHeaderKey(rest)
+		if !validHeaderName(strings.TrimSuffix(rest, "*")) {
+			err = fmt.Errorf("%q: not a header name", v)
+		}
+	case kindJSON, kindItem, kindParent:
+		out.text = ""
+		out.path, err = parsePath(rest, v)
+	default:
+		err = fmt.Errorf("%q: no such kind of value; use header:, json:, item:, parent:, form:, query:, hash:, const:, part:, entry:, "+
+			"claim:, body, url, method, sorted_form, ts, id, secret, echo or token", v)
+	}
+	if err == nil && hashed && out.path == nil {
+		err = fmt.Errorf("%q: hash: is for json:, item: and parent: values", v)
+	}
+	if err == nil && !hashed && out.path != nil && len(out.path) == 0 {
+		err = fmt.Errorf("%q: names the whole document; only hash: takes that", v)
+	}
+	return out, err
+}
+
+func missing(v Value, tag, text string) error {
+	if text == "" {
+		return fmt.Errorf("%q: the text after %s: is missing", v, tag)
+	}
+	return nil
+}
+
+// parsePath cuts a path into its steps. The path of the whole document has none.
+func parsePath(text string, v Value) ([]string, error) {
+	rest, ok := strings.CutPrefix(text, "$")
+	if !ok || rest != "" && rest[0] != '.' && rest[0] != '[' {
+		return nil, fmt.Errorf("%q: a JSON path begins with $. as in json:$.data.id", v)
+	}
+	path := []string{}
+	for rest != "" {
+		var step string
+		if rest[0] == '[' {
+			end := strings.IndexByte(rest, ']')
+			if end < 0 || !validIndex(rest[1:end]) {
+				return nil, fmt.Errorf("%q: in brackets there is a number or *, as in $.items[0] and $.items[*]", v)
+			}
+			step, rest = rest[:end+1], rest[end+1:]
+		} else {
+			end := strings.IndexAny(rest[1:], ".[")
+			if end < 0 {
+				end = len(rest) - 1
+			}
+			step, rest = rest[1:1+end], rest[1+end:]
+		}
+		if step == "" || strings.ContainsAny(step, "]*") && step[0] != '[' {
+			return nil, fmt.Errorf("%q: a JSON path is member names joined by dots, with [0] for elements of arrays", v)
+		}
+		path = append(path, step)
+	}
+	return path, nil
+}
+
+func validIndex(text string) bool {
+	n, err := strconv.Atoi(text)
+	return text == "*" || err == nil && n >= 0 && n <= 999 && strconv.Itoa(n) == text
+}
+
+// many reports whether the path leads through every element of an array.
+func (v *value) many() bool {
+	for _, step := range v.path {
+		if step == "[*]" {
+			return true
+		}
+	}
+	return false
+}
+
+// validHeaderName reports whether name is a token in the sense of RFC 9110.
+func validHeaderName(name string) bool {
+	for _, c := range []byte(name) {
+		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !alnum && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return name != ""
+}

@@ -1,0 +1,234 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+// verifier is a [Verify] in compiled form, with its secrets. It is immutable.
+type verifier struct {
+	kind    Kind
+	carrier carrier
+	matcher matcher
+	sign    []value
+	join    string
+	signed  string // what is signed, for error messages
+	covers  Coverage
+	perItem bool
+	scheme  Scheme
+
+	id *value // nil: the scheme signs no identifier
+
+	ts           *value // nil: the scheme signs no time
+	unit         Unit
+	past, future time.Duration
+
+	keys []keyRule
+}
+
+// matcher compares the signatures of a request with what a mechanism makes of it.
+type matcher interface {
+	// wellFormed reports whether a text has the form of a signature.
+	wellFormed(signature string) bool
+	// shape says what a signature looks like, for error messages.
+	shape() string
+	// match returns the number, from 1, of the secret that made one of the signatures in the line, and
+	// 0 if none did. An error that is no rejection means that it can not be decided now.
+	match(v *verifier, r *reading, line string) (int, error)
+	// seal returns a signature made with the first active secret.
+	seal(v *verifier, r *reading) (string, error)
+	// active reports whether any secret is accepted at that time.
+	active(now time.Time) bool
+}
+
+// proof is what a successful verification establishes.
+type proof struct {
+	by     *verifier
+	id     string
+	ts     string
+	at     time.Time
+	secret int // its number, from 1
+}
+
+// errNoSecret is not a rejection: a secret that we did not renew is our fault.
+var errNoSecret = errors.New("no secret is valid at this time: every one is before its from or past its until; add the current one")
+
+// check verifies the request in one way of signing. The order of the tests makes the reasons precise:
+// an old timestamp is reported only for a request that is genuine otherwise.
+func (v *verifier) check(r *reading) (p proof, err error) {
+	if !v.matcher.active(r.req.Now) {
+		return p, errNoSecret
+	}
+	line := ""
+	if v.kind != Code {
+		if line, err = v.carrier.line(r); err != nil {
+			return p, err
+		}
+	}
+	r.signatureLine, r.proof = line, proof{by: v}
+	if r.proof.id, err = v.identifier(r); err != nil {
+		return p, err
+	}
+	candidates, err := v.candidates(line)
+	if err != nil {
+		return p, err
+	}
+	if err = v.timestamp(r, line); err != nil {
+		return p, err
+	}
+	if r.proof.secret, err = v.matcher.match(v, r, line); err != nil {
+		return p, err
+	}
+	if r.proof.secret == 0 {
+		return p, v.mismatch(r, candidates)
+	}
+	return r.proof, v.fresh(r.req.Now, r.proof)
+}
+
+// identifier returns the signed identifier.
+func (v *verifier) identifier(r *reading) (string, error) {
+	if v.id == nil {
+		return "", nil
+	}
+	id, n := headerText(r.req.Header, v.id.text)
+	switch {
+	case n > 1:
+		return "", reject(hookonce.ReasonSignatureMalformed,
+			"the header %s, which the signature covers, occurs several times with different values", v.id.text)
+	case id == "":
+		return "", reject(hookonce.ReasonSignatureMissing,
+			"the header %s, which the signature covers, is absent", v.id.text)
+	}
+	return id, nil
+}
+
+// candidates counts the signatures in the line that have the right form.
+func (v *verifier) candidates(line string) (int, error) {
+	if v.kind == Code {
+		return 1, nil
+	}
+	total, wellFormed := 0, 0
+	for sig := range v.carrier.signatures(line) {
+		total++
+		if v.matcher.wellFormed(sig) {
+			wellFormed++
+		}
+	}
+	switch {
+	case wellFormed > 0:
+		return wellFormed, nil
+	case total == 0:
+		return 0, reject(hookonce.ReasonSignatureMalformed, "%s has no entry that begins with %q; expected %s", v.carrier.where, v.carrier.prefix, v.carrier.shape)
+	}
+	return 0, reject(hookonce.ReasonSignatureMalformed, "the signature in %s is not %s; expected %s", v.carrier.where, v.matcher.shape(), v.carrier.shape)
+}
+
+// timestamp reads the signed time into the proof.
+func (v *verifier) timestamp(r *reading, line string) error {
+	if v.ts == nil {
+		return nil
+	}
+	text, n, where := "", 0, ""
+	switch v.ts.kind {
+	case kindPart:
+		where = "the part " + v.ts.text + " of " + v.carrier.where
+		text, n = partText(line, v.carrier.split, v.ts.text)
+	case kindEntry:
+		where = fmt.Sprintf("entry %d of %s", v.ts.entry, v.carrier.where)
+		text = entryText(line, v.carrier.split, v.ts.entry)
+	case kindClaim:
+		where = "the token's claim " + v.ts.text
+		for token := range v.carrier.signatures(line) {
+			text = claim(token, v.ts.text)
+		}
+	case kindHeader:
+		where = "the header " + v.ts.text
+		text, n = headerText(r.req.Header, v.ts.text)
+	default:
+		where = v.ts.describe()
+		text = r.get(v.ts)
+	}
+	at, ok := v.unit.parse(text)
+	switch {
+	case n > 1:
+		return reject(hookonce.ReasonSignatureMalformed, "%s occurs several times with different values", where)
+	case text == "":
+		return reject(hookonce.ReasonTimestampMissing, "%s is absent; expected %s", where, v.unit.describe())
+	case !ok:
+		return reject(hookonce.ReasonTimestampMissing, "%s is not a time; expected %s", where, v.unit.describe())
+	}
+	r.proof.ts, r.proof.at = text, at
+	return nil
+}
+
+func (v *verifier) mismatch(r *reading, candidates int) error {
+	hint := "check the secret, and that the body is passed on byte for byte"
+	switch {
+	case v.covers == CoversNothing:
+		return reject(hookonce.ReasonSignatureMismatch, "%s does not hold any of the secrets; check the secret", v.carrier.where)
+	case v.signs(kindURL) && r.p.url == "":
+		hint = "the URL registered with the provider is not configured, and a proxy may have changed the one that is seen here"
+	case v.signs(kindURL):
+		hint = "check the secret, and that the URL is exactly the one registered with the provider"
+	}
+	return reject(hookonce.ReasonSignatureMismatch, "none of the %d signatures in %s was made over %s with any of the secrets; %s",
+		candidates, v.carrier.where, v.signed, hint)
+}
+
+// signs reports whether a value of that kind is part of what is signed.
+func (v *verifier) signs(k kind) bool {
+	for i := range v.sign {
+		if v.sign[i].kind == k {
+			return true
+		}
+	}
+	return false
+}
+
+// binds reports whether the signature covers the text of a value, so that nobody but the sender can
+// have chosen it.
+func (v *verifier) binds(part *value) bool {
+	if v.scheme != nil {
+		return v.scheme.Signs(Value(part.origin))
+	}
+	switch part.kind {
+	case kindConst, kindID:
+		return true
+	case kindJSON, kindItem, kindParent, kindForm:
+		if v.covers == CoversBody {
+			return true
+		}
+	case kindQuery:
+		return v.signs(kindURL)
+	}
+	for i := range v.sign {
+		if v.sign[i].origin == part.origin {
+			return true
+		}
+	}
+	return false
+}
+
+// fresh applies the tolerance to the signed time.
+func (v *verifier) fresh(now time.Time, p proof) error {
+	if v.ts == nil {
+		return nil
+	}
+	// Comparing times, not durations: a difference of centuries does not fit into a duration.
+	switch {
+	case v.past > 0 && p.at.Before(now.Add(-v.past)):
+		return reject(hookonce.ReasonTimestampOld, "the signed time is %v before the time of arrival; at most %v is accepted",
+			now.Sub(p.at).Round(time.Second), v.past)
+	case v.future > 0 && p.at.After(now.Add(v.future)):
+		return reject(hookonce.ReasonTimestampFuture, "the signed time %v is after the time of arrival, %v; at most %v is accepted",
+			p.at.Format(time.RFC3339), now.UTC().Format(time.RFC3339), v.future)
+	}
+	return nil
+}
+
+func reject(reason, format string, args ...any) error {
+	return &hookonce.RejectError{Reason: reason, Detail: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,180 @@
+package spec
+
+import "time"
+
+// Verify describes one way of signing.
+type Verify struct {
+	// Kind is the mechanism. Default [HMAC].
+	Kind Kind `yaml:"kind,omitempty"`
+	// Hash is the hash function of an HMAC, a plain hash or an RSA signature. Default [SHA256].
+	Hash Hash `yaml:"hash,omitempty"`
+	// Key is how a secret's text becomes a key. Default [KeyUTF8]; [KeyPEM] for ECDSA and RSA, [KeyHex]
+	// for Ed25519, [KeyJWK] for a JWT of ES or RS.
+	Key KeyForm `yaml:"key,omitempty"`
+	// Encoding is how the signature is written. Default [Hex] for HMAC, hash and Ed25519, [Base64] for
+	// ECDSA and RSA.
+	Encoding Encoding `yaml:"encoding,omitempty"`
+	// Signature says where the signature, the token or the JWT is.
+	Signature Signature `yaml:"signature,omitempty"`
+	// ID is the identifier that is signed along with the body, where the scheme has one: a header.
+	// Other values refer to it as "id".
+	ID Value `yaml:"id,omitempty"`
+	// Time is the signed time of the attempt, where the scheme has one. Other values refer to it as
+	// "ts". It must be in Sign, or a json: value under a signed body: a tolerance on a time that is not
+	// signed protects nobody.
+	Time *Timestamp `yaml:"time,omitempty"`
+	// Sign lists what is signed, joined by Join. See [Value].
+	Sign []Value `yaml:"sign,omitempty,flow"`
+	// Join stands between the parts of Sign. Default: nothing.
+	Join string `yaml:"join,omitempty"`
+	// Covers says what the signature binds. It follows from Sign, except where Sign has no body: then
+	// it must be said, so that nobody leaves the body out by accident.
+	Covers Coverage `yaml:"covers,omitempty"`
+	// PerItem is set if each item of a batch carries a signature of its own. One that is wrong rejects
+	// the request.
+	PerItem bool `yaml:"per_item,omitempty"`
+	// BodyHash names the claim of a JWT that holds the body's SHA-256 in hexadecimal. Without it the
+	// token does not bind the body.
+	BodyHash string `yaml:"body_hash,omitempty"`
+	// Algorithms lists the accepted algorithms of a JWT, such as ES256. Required there.
+	Algorithms []string `yaml:"algorithms,omitempty,flow"`
+	// Scheme is code for what data can not express. It comes from the catalogue only.
+	Scheme Scheme `yaml:"scheme,omitempty"`
+}
+
+// Kind names a mechanism of verification.
+type Kind string
+
+// The kinds.
+const (
+	// HMAC is a keyed hash over Sign.
+	HMAC Kind = "hmac"
+	// PlainHash is a hash over Sign, in which "secret" stands for the secret.
+	PlainHash Kind = "hash"
+	// Ed25519, ECDSA (P-256, the signature in ASN.1 DER) and RSA (PKCS #1 v1.5) are signatures with a
+	// private key; the secret is the public key.
+	Ed25519 Kind = "ed25519"
+	ECDSA   Kind = "ecdsa"
+	RSA     Kind = "rsa"
+	// JWT is a signed token. The secret is the shared secret, a PEM public key, or a JWK or set of
+	// them, of which the token's kid selects one.
+	JWT Kind = "jwt"
+	// Token is a fixed text that is sent along. It binds nothing.
+	Token Kind = "token"
+	// Basic is HTTP basic authentication; the secret is user:password. It binds nothing.
+	Basic Kind = "basic"
+	// Code is a [Scheme] of the catalogue.
+	Code Kind = "code"
+)
+
+// Coverage says what a signature binds.
+type Coverage string
+
+// The coverages.
+const (
+	CoversBody    Coverage = "body"    // the whole body
+	CoversFields  Coverage = "fields"  // the fields that are in Sign
+	CoversNonce   Coverage = "nonce"   // a time or number only: the body can be changed
+	CoversCRC32   Coverage = "crc32"   // a checksum of the body that is easily met by another
+	CoversNothing Coverage = "nothing" // a secret is sent along
+)
+
+// Signature says where a signature is and in which format. The text is cut into entries at Split; the
+// entries after the first Skip that begin with Prefix are signatures, all others are ignored. That
+// covers:
+//
+//	plain           Prefix ""         Split ""             B23tXN68...
+//	prefix          Prefix "sha256="  Split ""             sha256=7571...
+//	key and value   Prefix "v1="      Split ","            t=1492774577,v1=5257...,v1=6ffb...
+//	space list      Prefix "v1,"      Split " "            v1,g0hM... v1,bm9l...
+//	positional      Prefix ""         Split ","   Skip 1   1492774577,5257...,6ffb...
+type Signature struct {
+	// In is where the text is: a header:, json:, item:, form: or query: value. A header's name that
+	// ends in -* stands for the names with 1, 2, 3 and so on in its place, up to 100.
+	In Value `yaml:"in,omitempty"`
+	// Split separates entries. Empty: the whole text is one entry. White space around entries is
+	// ignored.
+	Split string `yaml:"split,omitempty"`
+	// Skip is the number of entries at the beginning that are something else.
+	Skip int `yaml:"skip,omitempty"`
+	// Prefix precedes the signature in its entry.
+	Prefix string `yaml:"prefix,omitempty"`
+	// Repeated is set if the header may occur several times with different signatures. Otherwise such
+	// a request is rejected: there is no telling which one is meant.
+	Repeated bool `yaml:"repeated,omitempty"`
+}
+
+// Timestamp describes the signed time of an attempt.
+type Timestamp struct {
+	// In is where the time is: a header: or json: value, "part:" with the prefix of an entry of the
+	// signature's text, or "entry:" with its number from 0.
+	In Value `yaml:"in"`
+	// Unit is how the time is written. Default [Seconds].
+	Unit Unit `yaml:"unit,omitempty"`
+	// Past and Future are how far the time may be behind and ahead of the time of arrival. Zero
+	// means not enforced.
+	Past   time.Duration `yaml:"past,omitempty"`
+	Future time.Duration `yaml:"future,omitempty"`
+}
+
+// Hash names a hash function.
+type Hash string
+
+// The hash functions.
+const (
+	SHA1   Hash = "sha1"
+	SHA256 Hash = "sha256"
+	SHA512 Hash = "sha512"
+)
+
+// KeyForm names how a secret's text becomes a key.
+type KeyForm string
+
+// The forms of keys.
+const (
+	// KeyUTF8 uses the text as it is.
+	KeyUTF8 KeyForm = "utf8"
+	// KeyBase64 decodes standard base64, with or without padding.
+	KeyBase64 KeyForm = "base64"
+	// KeyHex decodes hexadecimal digits.
+	KeyHex KeyForm = "hex"
+	// KeyWhsec decodes the base64 after "whsec_"; the prefix may be missing.
+	KeyWhsec KeyForm = "whsec"
+	// KeyWhpk decodes the base64 after "whpk_", an Ed25519 public key.
+	KeyWhpk KeyForm = "whpk"
+	// KeySHA1 is the SHA-1 of the text.
+	KeySHA1 KeyForm = "sha1"
+	// KeyNFKD is the text in Unicode's normalization form NFKD.
+	KeyNFKD KeyForm = "nfkd"
+	// KeyPEM is a public key in PEM.
+	KeyPEM KeyForm = "pem"
+	// KeyJWK is a JSON Web Key, or a set of them.
+	KeyJWK KeyForm = "jwk"
+)
+
+// Encoding names how a signature is written. A signature in another spelling of the same bytes
+// (capital hexadecimal digits, other padding) is not accepted.
+type Encoding string
+
+// The encodings.
+const (
+	// Hex is lower-case hexadecimal.
+	Hex Encoding = "hex"
+	// Base64 is standard base64 with padding.
+	Base64 Encoding = "base64"
+	// Base64URL is URL-safe base64 without padding.
+	Base64URL Encoding = "base64url"
+)
+
+// Unit names how a time is written.
+type Unit string
+
+// The units.
+const (
+	// Seconds since 1970, decimal digits only.
+	Seconds Unit = "s"
+	// Millis are milliseconds since 1970, decimal digits only.
+	Millis Unit = "ms"
+	// RFC3339 is the text form, with or without fractional seconds.
+	RFC3339 Unit = "rfc3339"
+)
