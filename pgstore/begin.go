@@ -56,18 +56,20 @@ func (s *Store) begin(ctx context.Context, req hookonce.ClaimRequest) (*work, ho
 
 // beginClaimed sets w.tx if it won. It first takes the key for one that was never seen.
 func (s *Store) beginClaimed(ctx context.Context, w *work, req hookonce.ClaimRequest) (hookonce.Claim, error) {
-	try := s.beginFresh
+	fresh := true
 	return s.contend(req.Ref, func(limit lockTimeout) (hookonce.Claim, error) {
-		c, err := try(ctx, w, req, limit)
-		try = s.beginAny
-		return c, err
+		if fresh {
+			fresh = false
+			return s.beginFresh(ctx, w, req)
+		}
+		return s.beginAny(ctx, w, req, limit)
 	})
 }
 
-// beginFresh sends BEGIN and the claim of a fresh key in one round trip. The verdict about a key that
-// is not fresh is read in a second one, outside the transaction; it is raced when the claim can be
-// taken over.
-func (s *Store) beginFresh(ctx context.Context, w *work, req hookonce.ClaimRequest, limit lockTimeout) (hookonce.Claim, error) {
+// beginFresh sends BEGIN and the claim of a fresh key in one round trip, which waits for nobody. The
+// verdict about a key that is not fresh is read in a second one, outside the transaction; it is raced
+// when the claim can be taken over, or is not there yet.
+func (s *Store) beginFresh(ctx context.Context, w *work, req hookonce.ClaimRequest) (hookonce.Claim, error) {
 	now := s.now()
 	c := hookonce.Claim{
 		Ref: req.Ref, Verdict: hookonce.Won, State: hookonce.StateDone, Token: 1, Type: storable(req.Type),
@@ -75,7 +77,7 @@ func (s *Store) beginFresh(ctx context.Context, w *work, req hookonce.ClaimReque
 	}
 	var inserted bool
 	err := w.begin(ctx, func(b *pgx.Batch) {
-		b.Queue(s.sql.fresh, c.Source, c.Key, c.Type, c.Digest, now, (*string)(limit)).Exec(func(tag pgconn.CommandTag) error {
+		b.Queue(s.sql.fresh, c.Source, c.Key, c.Type, c.Digest, now).Exec(func(tag pgconn.CommandTag) error {
 			inserted = tag.RowsAffected() == 1
 			return nil
 		})
@@ -125,7 +127,7 @@ func (s *Store) endAndLook(ctx context.Context, w *work, req hookonce.ClaimReque
 	b.Queue(s.sql.lookup, req.Source, req.Key).Query(func(rows pgx.Rows) error {
 		var r record
 		if !rows.Next() {
-			return nil // purged since: raced
+			return nil // being made, or purged since: raced
 		}
 		if err := rows.Scan(r.fields()...); err != nil {
 			return err

@@ -27,7 +27,9 @@ func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.
 }
 
 // ClaimTx implements [hookonce.TxStore]. It waits for another transaction as long as the caller's
-// lock_timeout lets it.
+// lock_timeout lets it. Each claim that is won holds an advisory lock until the transaction ends, so a
+// transaction can win some thousands at most: the server has room for max_locks_per_transaction times
+// max_connections locks, 6400 by default, and fails with SQLSTATE 53200 beyond that.
 func (s *Store) ClaimTx(ctx context.Context, tx pgx.Tx, req hookonce.ClaimRequest) (hookonce.Claim, error) {
 	if err := req.Validate(); err != nil {
 		return hookonce.Claim{}, err

@@ -1,12 +1,17 @@
 package pgstore
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/hookonce/hookonce/internal/schema"
+)
 
 // statements are the texts of what the store asks, with the name of the table filled in.
 type statements struct{ fresh, claim, trace, change, lookup, purge string }
 
 func newStatements(table string) statements {
-	fill := strings.NewReplacer("{claims}", table, "{columns}", columns).Replace
+	fill := strings.NewReplacer("{claims}", table, "{columns}", columns,
+		"{lock}", schema.KeyLock(table, "$1::text", "$2::text")).Replace
 	return statements{
 		fresh:  fill(freshSQL),
 		claim:  fill(claimSQL),
@@ -21,25 +26,25 @@ func newStatements(table string) statements {
 const columns = `state, token, lease_until, event_type, digest, first_seen, updated_at, last_error`
 
 // freshSQL claims a key that was never seen, which nearly every event has, for little more than a bare
-// insert costs. It waits for a transaction that holds the key, returns one row if it won, and none,
-// having written nothing, if there is a claim.
+// insert costs. One row is affected if it won, and none, with nothing written, if there is a claim or
+// somebody is making one.
 //
-// The wait is bounded by lock_timeout. What that was before is kept in a setting of ours, and put
-// back by the row that is returned, so that the bound governs none of the handler's own statements.
+// An insert waits for a transaction that has inserted the same key, for as long as that takes. So
+// everybody who keeps a claim in a transaction holds the key's lock (see [schema.KeyLock]), and this
+// statement inserts only if it gets that lock at once. claimSQL waits for it, with a bound: setting and
+// restoring lock_timeout costs several times what the lock does.
 const freshSQL = `
 INSERT INTO {claims} (source, key, state, token, event_type, digest, first_seen, updated_at)
 SELECT $1::text, $2::text, 'done', 1, $3::text, $4::bytea, $5::timestamptz, $5::timestamptz
-FROM (SELECT set_config('hookonce.lock_timeout', current_setting('lock_timeout'), true),
-	set_config('lock_timeout', $6::text, true) OFFSET 0) AS bounded
-ON CONFLICT (source, key) DO NOTHING
-RETURNING set_config('lock_timeout', current_setting('hookonce.lock_timeout'), true)`
+WHERE pg_try_advisory_xact_lock({lock})
+ON CONFLICT (source, key) DO NOTHING`
 
 // claimSQL decides who owns the key, and always returns one row.
 //
 // "seen" is the claim before. Only if there is none, or a claimable one, is an insert tried, so a
 // copy of finished or held work takes no row lock and writes nothing. The insert meets whatever
-// happened since the snapshot was taken: it waits for a transaction that holds the key, and gives
-// way unless the claim is still the one that was seen, which the token tells. When it gave way
+// happened since the snapshot was taken: it waits for a transaction that holds the key or its lock, and
+// gives way unless the claim is still the one that was seen, which the token tells. When it gave way
 // although the key had looked free, the caller asks again.
 //
 // The wait is bounded by lock_timeout, which the same statement puts back. Each step reads the output
@@ -52,8 +57,9 @@ won AS (
 	INSERT INTO {claims} AS claims (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at)
 	SELECT $1::text, $2::text, $3::text, coalesce(seen.token, 0) + 1, $4::timestamptz, $5::text, $6::bytea, $7::timestamptz, $7::timestamptz
 	FROM bounded LEFT JOIN seen ON true
-	WHERE seen.state IS NULL OR seen.state IN ('failed', 'dead')
+	WHERE CASE WHEN seen.state IS NULL OR seen.state IN ('failed', 'dead')
 		OR (seen.state = 'processing' AND seen.lease_until <= $7::timestamptz)
+		THEN pg_advisory_xact_lock({lock}) IS NOT NULL ELSE false END
 	ON CONFLICT (source, key) DO UPDATE SET
 		state = excluded.state, token = excluded.token, lease_until = excluded.lease_until, updated_at = excluded.updated_at,
 		event_type = coalesce(nullif(excluded.event_type, ''), claims.event_type),

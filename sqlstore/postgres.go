@@ -25,7 +25,8 @@ func postgres() dialect {
 	// One statement, one round trip. What is not claimable is only read: it takes no row lock and
 	// writes nothing. A row is taken over only if it is the one that was seen, so that the digest
 	// from before is known. The bounded wait applies to this statement alone; a caller's setting is
-	// put back, also when the round is lost. The last part is the row of nothing seen and nothing won.
+	// put back, also when the round is lost. Who writes holds the key's lock, as every store on this table
+	// does, so that others can tell without waiting. The last part is the row of nothing seen and nothing won.
 	d.claim = `
 		WITH bound AS MATERIALIZED (
 			SELECT current_setting('lock_timeout') AS previous,
@@ -35,9 +36,10 @@ func postgres() dialect {
 		), won AS (
 			INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at)
 			SELECT @1::text, @2::text, @3::text, 1, @4::timestamptz, @5::text, @6::bytea, @7::timestamptz, @7::timestamptz
-			FROM bound WHERE NOT EXISTS (
+			FROM bound WHERE CASE WHEN NOT EXISTS (
 				SELECT FROM seen WHERE state = 'done'
 				OR (state = 'processing' AND (lease_until IS NULL OR lease_until > @7::timestamptz)))
+				THEN pg_advisory_xact_lock(` + schema.KeyLock("{claims}", "@1::text", "@2::text") + `) IS NOT NULL ELSE false END
 			ON CONFLICT (source, key) DO UPDATE SET ` + takeOver + `
 			WHERE c.token = (SELECT token FROM seen) AND {claimable}
 			RETURNING {columns}
