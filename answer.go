@@ -1,8 +1,10 @@
 package hookonce
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"mime"
 	"net/http"
 	"strconv"
 	"time"
@@ -27,12 +29,13 @@ func unavailable(detail string, retry time.Duration) *problem {
 	return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: detail, Retry: retry}
 }
 
-// unverified tells the sender which part of the scheme failed, never what would have matched.
-func unverified(err error) *problem {
-	p := &problem{Status: http.StatusUnauthorized, Type: "unverified", Detail: "the request's signature could not be verified"}
+// unverified tells the sender which part of the scheme failed, never what would have matched. The
+// status is the rejection's own, where it has one.
+func unverified(err error, status int) *problem {
+	p := &problem{Status: status, Type: "unverified", Detail: "the request's signature could not be verified"}
 	var reject *RejectError
 	if errors.As(err, &reject) {
-		p.Reason = reject.Reason
+		p.Reason, p.Status = reject.Reason, cmp.Or(reject.Status, status)
 	}
 	return p
 }
@@ -54,13 +57,27 @@ func (p *problem) write(w http.ResponseWriter) {
 	reply(w, Answer{Status: doc.Status, ContentType: "application/problem+json", Body: body})
 }
 
-// reply sends a as inert content.
+// inert returns the answer to a handshake as text or JSON: it echoes what the sender chose, and no
+// browser may take that for a page.
+func inert(a Answer) Answer {
+	media, _, err := mime.ParseMediaType(a.ContentType)
+	if err != nil || media != "application/json" && media != "text/plain" {
+		a.ContentType = "text/plain; charset=utf-8"
+	}
+	if len(a.Body) == 0 {
+		a.ContentType = ""
+	}
+	a.Status = cmp.Or(a.Status, http.StatusOK)
+	return a
+}
+
+// reply sends a. Browsers are told to believe the content type.
 func reply(w http.ResponseWriter, a Answer) {
 	h := w.Header()
 	if a.ContentType != "" {
 		h.Set("Content-Type", a.ContentType)
-		h.Set("X-Content-Type-Options", "nosniff")
 	}
+	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)
 	w.Write(a.Body) // a sender that hung up does not read it; the outcome stands

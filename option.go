@@ -51,8 +51,8 @@ func (s *settings) validate() error {
 func WithSource(name string) Option { return func(s *settings) { s.source = name } }
 
 // WithPublicURL sets the address under which the provider calls this endpoint, for schemes that sign
-// it. Default: https, the Host header and the request's path and query, which is wrong behind most
-// proxies that rewrite.
+// it. The query of a request is added if url has none. Default: https, the Host header and the
+// request's path and query, which is wrong behind most proxies that rewrite.
 func WithPublicURL(url string) Option { return func(s *settings) { s.url = url } }
 
 // WithTimeout bounds the handler and its transaction, per event. Default [DefaultTimeout]. The
@@ -92,6 +92,9 @@ type Observation struct {
 	Status string
 	// Reason is the reason of a rejection, one of the Reason constants.
 	Reason string
+	// Proof says how the request was authenticated: by which of several secrets, for one that is to be
+	// retired. Zero for a rejection.
+	Proof Proof
 	// Err is the handler's or the store's error, if any.
 	Err error
 	// Duration is the time from the verified request to the outcome, waiting included.

@@ -39,9 +39,13 @@ type Proof struct {
 	// of the content), "crc32" (a checksum that another body meets easily) or "nothing" (a secret was
 	// sent along).
 	Covers string
-	// Secret is the number, from 1, of the configured secret that matched.
+	// Secret is the number, from 1, of the configured secret that matched. Zero: the provider does not
+	// say.
 	Secret int
 }
+
+// Partial reports whether the signature is known to leave some of the body open to change.
+func (p Proof) Partial() bool { return p.Covers != "" && p.Covers != "body" }
 
 // Answer is an HTTP response in full.
 type Answer struct {
@@ -74,7 +78,7 @@ type Greeter interface {
 // Refuser is implemented by providers that want certain statuses in place of 401 and 503.
 type Refuser interface {
 	// Refusals returns the status for requests that are not authentic, and for events that could not be
-	// made durable.
+	// made durable: one that the provider retries. Zero means the usual one.
 	Refusals() (rejected, notReady int)
 }
 

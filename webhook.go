@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 )
 
@@ -28,6 +29,11 @@ import (
 //     answer so;
 //   - 401 when the request is not authentic, 405 for methods other than POST, 413 for a body above
 //     the limit, 400 for one that ends early. Nothing is stored then.
+//
+// A provider that is a [Greeter] answers other methods too, and one that is a [Refuser] has statuses of
+// its own in place of 401 and 503. Answers to handshakes are plain text or JSON, whatever the provider
+// says. An event that only says that something changed ([Event.Coalesce]) is handled each time that it
+// comes, without a claim.
 //
 // The handler's context ends after [WithTimeout], not when the sender hangs up. An error from handle
 // rolls its transaction back and leaves a durable trace: the claim is failed, with the attempt's
@@ -51,7 +57,7 @@ func Webhook[Tx any](store TxStore[Tx], p Provider, handle func(ctx context.Cont
 	if err := s.validate(); err != nil {
 		panic(err)
 	}
-	return &webhook[Tx]{settings: s, store: store, provider: p, handle: handle}
+	return &webhook[Tx]{settings: s, store: store, provider: p, handle: handle, manners: mannersOf(p)}
 }
 
 // BodyLimiter is implemented by providers that know the largest body they send, in bytes.
@@ -66,6 +72,7 @@ func bodyLimit(p Provider) int64 {
 
 type webhook[Tx any] struct {
 	settings
+	manners
 	store    TxStore[Tx]
 	provider Provider
 	handle   func(context.Context, Tx, *Event) error
@@ -100,31 +107,34 @@ func (o outcome) status() string {
 func (h *webhook[Tx]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, refusal := h.read(w, r)
 	if refusal != nil {
-		refusal.write(w)
+		h.refuse(w, refusal)
 		return
 	}
 	d, err := h.open(&Request{Method: r.Method, URL: h.publicURL(r), Header: r.Header, Body: body, Now: h.now()})
 	switch {
 	case errors.Is(err, ErrUnverified):
-		h.rejected(r.Context(), err)
-		unverified(err).write(w)
+		h.reject(r.Context(), err)
+		h.refuse(w, unverified(err, h.rejected))
 	case err != nil:
 		h.log.ErrorContext(r.Context(), "webhook could not be opened", "source", h.source, "error", err)
-		unavailable("the request could not be verified now", defaultRetry).write(w)
+		h.refuse(w, unavailable("the request could not be verified now", defaultRetry))
 	case d.Reply != nil:
-		reply(w, *d.Reply)
+		reply(w, inert(*d.Reply))
 	default:
 		if d.Unreadable != nil {
 			h.log.WarnContext(r.Context(), "webhook verified but not readable, handled without a key", "source", h.source, "error", d.Unreadable)
 		}
-		h.answer(w, h.all(r.Context(), d.Events))
+		h.answer(w, h.all(r.Context(), d))
 	}
 }
 
-// read returns the raw body, or the refusal to answer with.
+// read returns the raw body, or the refusal to answer with. Greetings have no body that counts.
 func (h *webhook[Tx]) read(w http.ResponseWriter, r *http.Request) ([]byte, *problem) {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
+	switch {
+	case r.Method == http.MethodPost:
+	case h.greets(r.Method):
+		return nil, nil
+	default:
 		return nil, &problem{Status: http.StatusMethodNotAllowed, Type: "method-not-allowed", Detail: "webhooks are sent with POST"}
 	}
 	tooLarge := &problem{Status: http.StatusRequestEntityTooLarge, Type: "body-too-large", Detail: fmt.Sprintf("the body is larger than %d bytes", h.maxBody)}
@@ -152,14 +162,18 @@ func (h *webhook[Tx]) open(req *Request) (d *Delivery, err error) {
 	return h.provider.Open(req)
 }
 
+// publicURL is the address as the provider spells it. A query that it adds to each request belongs to it.
 func (h *webhook[Tx]) publicURL(r *http.Request) string {
-	if h.url != "" {
+	switch {
+	case h.url == "":
+		return "https://" + r.Host + r.URL.RequestURI()
+	case r.URL.RawQuery == "" || strings.Contains(h.url, "?"):
 		return h.url
 	}
-	return "https://" + r.Host + r.URL.RequestURI()
+	return h.url + "?" + r.URL.RawQuery
 }
 
-func (h *webhook[Tx]) rejected(ctx context.Context, err error) {
+func (h *webhook[Tx]) reject(ctx context.Context, err error) {
 	var reject *RejectError
 	reason := ReasonSignatureMismatch
 	if errors.As(err, &reject) {
@@ -170,21 +184,21 @@ func (h *webhook[Tx]) rejected(ctx context.Context, err error) {
 }
 
 // all handles every event of a request, also after one of them failed, and returns the outcomes.
-func (h *webhook[Tx]) all(ctx context.Context, events []Event) []outcome {
-	outcomes := make([]outcome, len(events))
-	for i := range events {
-		ev := &events[i]
+func (h *webhook[Tx]) all(ctx context.Context, d *Delivery) []outcome {
+	outcomes := make([]outcome, len(d.Events))
+	for i := range d.Events {
+		ev := &d.Events[i]
 		ev.Source = h.source
 		start := h.now()
 		outcomes[i] = h.once(ctx, ev)
-		h.report(ctx, ev, outcomes[i], h.now().Sub(start))
+		h.report(ctx, ev, d.Proof, outcomes[i], h.now().Sub(start))
 	}
 	return outcomes
 }
 
 // once handles one event, or waits for the copy of it that is being handled in this process.
 func (h *webhook[Tx]) once(ctx context.Context, ev *Event) outcome {
-	if ev.Key == "" {
+	if claimed(ev).Key == "" {
 		return h.run(ctx, ev)
 	}
 	t, first := h.latches.enter(ev.Ref())
@@ -195,6 +209,15 @@ func (h *webhook[Tx]) once(ctx context.Context, ev *Event) outcome {
 	defer func() { h.latches.leave(ev.Ref(), t, o) }()
 	o = h.run(ctx, ev)
 	return o
+}
+
+// claimed is what an event claims. One that only says that something changed claims nothing: whether
+// an earlier one was handled before or after this change is not known.
+func claimed(ev *Event) Ref {
+	if ev.Coalesce {
+		return Ref{Source: ev.Source}
+	}
+	return ev.Ref()
 }
 
 // follow waits for the first copy. A copy shares its failure too: trying again at once would run a
@@ -224,36 +247,39 @@ func (h *webhook[Tx]) run(ctx context.Context, ev *Event) (o outcome) {
 			h.log.ErrorContext(ctx, "webhook handler panicked", "source", ev.Source, "key", ev.Key, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	req := ClaimRequest{Ref: ev.Ref(), Type: ev.Type, Digest: ev.Digest}
+	req := ClaimRequest{Ref: claimed(ev), Type: ev.Type, Digest: ev.Digest}
 	c, err := h.store.Within(ctx, req, func(tx Tx, c Claim) error {
 		ev.Attempt = c.Token
 		return h.handle(ctx, tx, ev)
 	})
-	if err == nil && c.Verdict == Busy {
+	switch {
+	case err == nil && c.Verdict == Busy:
 		err = ErrBusy
+	case c.Verdict == Unkeyed && ev.Coalesce:
+		c.Verdict = Won // nothing is wrong with it
 	}
 	return outcome{verdict: c.Verdict, conflict: c.Conflict, digest: c.Digest, dead: gaveUp(ev, err), err: err}
 }
 
 // gaveUp reports whether the handler's permanent failure is on record, so that the provider may be
-// told to stop. Without a record (unkeyed, or the trace was lost or gave way to another attempt)
+// told to stop. Without a record (no claim, or the trace was lost or gave way to another attempt)
 // acknowledging could lose the event: then it is an ordinary failure.
 func gaveUp(ev *Event, err error) bool {
-	return IsPermanent(err) && ev.Key != "" && !errors.Is(err, ErrTraceLost) && !errors.Is(err, ErrUnknownOutcome)
+	return IsPermanent(err) && claimed(ev).Key != "" && !errors.Is(err, ErrTraceLost) && !errors.Is(err, ErrUnknownOutcome)
 }
 
 // report logs and observes one outcome.
-func (h *webhook[Tx]) report(ctx context.Context, ev *Event, o outcome, took time.Duration) {
-	h.write(ctx, ev, o, took)
+func (h *webhook[Tx]) report(ctx context.Context, ev *Event, p Proof, o outcome, took time.Duration) {
+	h.write(ctx, ev, p, o, took)
 	h.observe(ctx, Observation{
-		Source: ev.Source, Provider: h.provider.Name(), Type: ev.Type,
+		Source: ev.Source, Provider: h.provider.Name(), Type: ev.Type, Proof: p,
 		Status: o.status(), Err: o.err, Duration: took,
 	})
 }
 
 // write logs one outcome. What went as it should is for those who look closely: the handler has its
 // own log of the work.
-func (h *webhook[Tx]) write(ctx context.Context, ev *Event, o outcome, took time.Duration) {
+func (h *webhook[Tx]) write(ctx context.Context, ev *Event, p Proof, o outcome, took time.Duration) {
 	level := slog.LevelDebug
 	switch {
 	case o.err != nil:
@@ -268,6 +294,12 @@ func (h *webhook[Tx]) write(ctx context.Context, ev *Event, o outcome, took time
 		slog.String("source", ev.Source), slog.String("key", ev.Key), slog.String("type", ev.Type),
 		slog.Int64("attempt", ev.Attempt), slog.Duration("took", took),
 	}
+	if p.Secret > 0 {
+		attrs = append(attrs, slog.Int("secret", p.Secret))
+	}
+	if p.Partial() {
+		attrs = append(attrs, slog.String("covers", p.Covers))
+	}
 	if o.err != nil {
 		attrs = append(attrs, slog.String("error", o.err.Error()))
 	}
@@ -281,7 +313,7 @@ func (h *webhook[Tx]) answer(w http.ResponseWriter, outcomes []outcome) {
 	for i, o := range outcomes {
 		if !o.final() {
 			w.Header().Set("Hookonce-Status", o.status())
-			notDone(o).write(w)
+			h.refuse(w, notDone(o))
 			return
 		}
 		if i == 0 || o.status() == "accepted" {

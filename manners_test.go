@@ -1,0 +1,190 @@
+package hookonce_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/memstore"
+)
+
+// particular is a sender with manners: it greets with GET and HEAD, has statuses of its own, and says
+// by which secret it was recognised.
+type particular struct {
+	sender
+	coalesce bool
+	covers   string
+}
+
+func (particular) Greets(method string) bool { return method == "GET" || method == "HEAD" }
+func (particular) Refusals() (int, int)      { return 403, 500 }
+
+func (p particular) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+	switch {
+	case req.Method != http.MethodPost && len(req.Body) > 0:
+		return nil, errors.New("a greeting was read")
+	case req.Method != http.MethodPost && req.Header.Get("Sig") == "ok":
+		return &hookonce.Delivery{Reply: &hookonce.Answer{ContentType: "text/html", Body: []byte("<hi>")}}, nil
+	case req.Method != http.MethodPost:
+		return nil, &hookonce.RejectError{Reason: hookonce.ReasonHandshakeRefused, Status: http.StatusMethodNotAllowed}
+	case string(req.Body) == "teapot":
+		return nil, &hookonce.RejectError{Reason: hookonce.ReasonHandshakeRefused, Status: http.StatusTeapot}
+	}
+	d, err := p.sender.Open(req)
+	if d != nil {
+		d.Proof = hookonce.Proof{Covers: p.covers, Secret: 2}
+		for i := range d.Events {
+			d.Events[i].Coalesce = p.coalesce
+		}
+	}
+	return d, err
+}
+
+func serveParticular(t *testing.T, p particular, handle handleFunc, opts ...hookonce.Option) *httptest.Server {
+	quiet := hookonce.WithLogger(slog.New(slog.DiscardHandler))
+	s := httptest.NewServer(hookonce.Webhook(memstore.New(), p, handle, append([]hookonce.Option{quiet}, opts...)...))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func exchange(t *testing.T, s *httptest.Server, method, sig, body string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, s.URL, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Sig", sig)
+	res, err := s.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(text)
+}
+
+func TestWebhookAnswersAsTheProviderWants(t *testing.T) {
+	fail := func(context.Context, *memstore.Tx, *hookonce.Event) error { return errors.New("no") }
+	s := serveParticular(t, particular{}, fail)
+	for _, c := range []struct {
+		name, method, sig, body string
+		status                  int
+		allow                   string
+	}{
+		{"a greeting", "GET", "ok", "", 200, ""},
+		{"a greeting whose body is nothing to us", "GET", "ok", "x", 200, ""},
+		{"a greeting without a body", "HEAD", "ok", "", 200, ""},
+		{"a GET that is no greeting", "GET", "", "", 405, "POST, GET, HEAD"},
+		{"a method that is no greeting", "PUT", "ok", "a 1", 405, "POST, GET, HEAD"},
+		{"not authentic", "POST", "forged", "a 1", 403, ""},
+		{"a rejection with a status of its own", "POST", "ok", "teapot", 418, ""},
+		{"not done", "POST", "ok", "a 1", 500, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			res, body := exchange(t, s, c.method, c.sig, c.body)
+			if res.StatusCode != c.status || res.Header.Get("Allow") != c.allow {
+				t.Errorf("answered %d, Allow %q: %s; want %d, %q", res.StatusCode, res.Header.Get("Allow"), body, c.status, c.allow)
+			}
+			if c.status == 500 && res.Header.Get("Retry-After") == "" {
+				t.Error("a failure of ours without Retry-After")
+			}
+			if c.method == "HEAD" && body != "" {
+				t.Errorf("HEAD was answered %q", body)
+			}
+		})
+	}
+}
+
+// What a handshake echoes is never a page, whatever the provider calls it.
+func TestWebhookGreetsAsInertText(t *testing.T) {
+	res, body := exchange(t, serveParticular(t, particular{}, succeed), "GET", "ok", "")
+	if body != "<hi>" || res.Header.Get("Content-Type") != "text/plain; charset=utf-8" || res.Header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("answered %q with %v", body, res.Header)
+	}
+}
+
+func succeed(context.Context, *memstore.Tx, *hookonce.Event) error { return nil }
+
+// An event that only says that something changed is handled each time: what was handled before may
+// have been read before the change.
+func TestWebhookHandlesCoalescingEventsEachTime(t *testing.T) {
+	var l ledger
+	var seen []string
+	s := serveParticular(t, particular{coalesce: true}, l.handle, hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) {
+		seen = append(seen, o.Status)
+	}))
+	for range 2 {
+		if res, body := exchange(t, s, "POST", "ok", "a 1"); res.StatusCode != 200 || res.Header.Get("Hookonce-Status") != "accepted" {
+			t.Errorf("answered %d %q: %s", res.StatusCode, res.Header.Get("Hookonce-Status"), body)
+		}
+	}
+	l.want(t, "a#0", "a#0")
+	if strings.Join(seen, " ") != "accepted accepted" {
+		t.Errorf("observed %q", seen)
+	}
+}
+
+// A permanent failure without a claim is on no record, and can not be acknowledged.
+func TestWebhookKeepsCoalescingEventsThatFail(t *testing.T) {
+	s := serveParticular(t, particular{coalesce: true}, func(context.Context, *memstore.Tx, *hookonce.Event) error {
+		return hookonce.Permanent(errors.New("no"))
+	})
+	if res, _ := exchange(t, s, "POST", "ok", "a 1"); res.StatusCode != 500 {
+		t.Errorf("answered %d", res.StatusCode)
+	}
+}
+
+// Which secret matched is seen by whoever wants to retire one, and what is not signed by everybody.
+func TestWebhookTellsTheProof(t *testing.T) {
+	for covers, labelled := range map[string]bool{"body": false, "nonce": true} {
+		t.Run(covers, func(t *testing.T) {
+			var log strings.Builder
+			var seen hookonce.Observation
+			s := serveParticular(t, particular{covers: covers}, succeed,
+				hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))),
+				hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) { seen = o }))
+			exchange(t, s, "POST", "ok", "a 1")
+			if seen.Proof != (hookonce.Proof{Covers: covers, Secret: 2}) {
+				t.Errorf("observed %+v", seen.Proof)
+			}
+			if !strings.Contains(log.String(), "secret=2") || strings.Contains(log.String(), "covers="+covers) != labelled {
+				t.Errorf("logged %s", log.String())
+			}
+		})
+	}
+}
+
+func TestWebhookAddsTheQueryToThePublicURL(t *testing.T) {
+	for _, c := range []struct{ public, query, want string }{
+		{"https://public.test/hook", "", "https://public.test/hook"},
+		{"https://public.test/hook", "a=1", "https://public.test/hook?a=1"},
+		{"https://public.test/hook?b=2", "b=2", "https://public.test/hook?b=2"},
+	} {
+		spy := &urlSpy{}
+		h := hookonce.Webhook(memstore.New(), spy, succeed, hookonce.WithPublicURL(c.public), hookonce.WithLogger(slog.New(slog.DiscardHandler)))
+		r := httptest.NewRequest(http.MethodPost, "http://inside.test/x?"+c.query, strings.NewReader("a 1"))
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if spy.url != c.want {
+			t.Errorf("URL = %q, want %q", spy.url, c.want)
+		}
+	}
+}
+
+type urlSpy struct {
+	sender
+	url string
+}
+
+func (s *urlSpy) Open(r *hookonce.Request) (*hookonce.Delivery, error) {
+	s.url = r.URL
+	return s.sender.Open(r)
+}
