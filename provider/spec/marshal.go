@@ -1,0 +1,59 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Marshal returns a specification in YAML, to copy and change. [Parse] reads it, unless it needs code
+// of the catalogue.
+func Marshal(s Spec) ([]byte, error) {
+	text, err := yaml.MarshalWithOptions(s,
+		yaml.UseLiteralStyleIfMultiline(true),
+		yaml.IndentSequence(true),
+		yaml.CustomMarshaler(func(d time.Duration) ([]byte, error) { return []byte(formatDuration(d)), nil }),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("the specification %s has no form in YAML: %w", s.Name, err)
+	}
+	return text, nil
+}
+
+const day = 24 * time.Hour
+
+// parseDuration extends [time.ParseDuration] by a leading number of whole days.
+func parseDuration(text string) (time.Duration, error) {
+	days, rest, found := strings.Cut(text, "d")
+	if !found {
+		return time.ParseDuration(text)
+	}
+	n, err := strconv.ParseUint(days, 10, 15)
+	if err != nil || rest == "" {
+		return time.Duration(n) * day, err
+	}
+	part, err := time.ParseDuration(rest)
+	if err == nil && (part < 0 || part >= day) {
+		err = errors.New("the part after the days is not within one day")
+	}
+	return time.Duration(n)*day + part, err
+}
+
+// formatDuration writes a duration the way people do: 5m and not 5m0s, 3d and not 72h0m0s.
+func formatDuration(d time.Duration) string {
+	if d > 2*day && d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
