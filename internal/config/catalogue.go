@@ -14,7 +14,7 @@ const providerHMAC = "hmac"
 
 // NewProvider returns the source's provider with its secrets.
 func (s *Source) NewProvider() (*spec.Provider, error) {
-	settings := spec.Settings{Tolerance: s.Tolerance}
+	settings := spec.Settings{URL: s.URL, Tolerance: s.Tolerance}
 	for _, secret := range s.Secrets {
 		settings.Secrets = append(settings.Secrets, spec.Secret{Text: secret.Reveal()})
 	}

@@ -26,7 +26,7 @@ func wire(cfg *config.Config) ([]ingest.Source, map[string]deliver.Destination, 
 		if err != nil {
 			return nil, nil, fmt.Errorf("source %q: %w", s.Name, err)
 		}
-		endpoint := ingest.Source{Name: s.Name, Provider: p, PublicURL: s.URL, MaxBody: s.MaxBody}
+		endpoint := ingest.Source{Name: s.Name, Provider: p, Secrets: len(s.Secrets), MaxBody: s.MaxBody}
 		if s.MaxBody == 0 {
 			endpoint.MaxBody = p.Limits().MaxBody
 		}

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"encoding/json"
 	"mime"
 	"net/http"
@@ -58,11 +59,7 @@ func inert(a hookonce.Answer) answer {
 	if len(a.Body) == 0 {
 		contentType = nil
 	}
-	status := a.Status
-	if status == 0 {
-		status = http.StatusOK
-	}
-	return answer{status: status, contentType: contentType, body: a.Body}
+	return answer{status: cmp.Or(a.Status, http.StatusOK), contentType: contentType, body: a.Body}
 }
 
 // required returns the provider's own acknowledgement, or nil when any answer of 200 will do and the
@@ -71,7 +68,10 @@ func required(ok hookonce.Answer) *answer {
 	if (ok.Status == 0 || ok.Status == http.StatusOK) && len(ok.Body) == 0 {
 		return nil
 	}
-	a := inert(ok)
+	a := answer{status: cmp.Or(ok.Status, http.StatusOK), body: ok.Body}
+	if len(ok.Body) > 0 {
+		a.contentType = []string{cmp.Or(ok.ContentType, textType[0])}
+	}
 	return &a
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +30,7 @@ func newEndpoint(s Source, o Options, m *metrics, reading *budget, storing *atom
 		s.MaxBody = DefaultMaxBody
 	}
 	return &endpoint{
-		refuser:       newRefuser(s.Name, o, m, problems()...),
+		refuser:       newRefuser(s.Name, o, m, mannersOf(s.Provider), problems()...),
 		source:        s,
 		required:      required(s.Provider.OK()),
 		journal:       o.Journal,
@@ -39,7 +38,7 @@ func newEndpoint(s Source, o Options, m *metrics, reading *budget, storing *atom
 		storing:       storing,
 		bodyTimeout:   o.BodyTimeout,
 		acceptTimeout: o.AcceptTimeout,
-		metrics:       m.of(s.Name),
+		metrics:       m.of(s),
 	}
 }
 
@@ -64,16 +63,13 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 			err = fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack())
 		}
 	}()
-	if r.Method != http.MethodPost {
-		return a, errMethod
-	}
-	body, err := readBody(w, r, e.source.MaxBody, e.bodyTimeout, e.reading)
+	body, err := e.read(w, r)
 	defer e.reading.give(cap(body))
 	if err != nil {
 		return a, err
 	}
 	delivery, err := e.source.Provider.Open(&hookonce.Request{
-		Method: r.Method, URL: e.url(r), Header: r.Header, Body: body, Now: now,
+		Method: r.Method, URL: seen(r), Header: r.Header, Body: body, Now: now,
 	})
 	if err != nil {
 		return a, err
@@ -82,15 +78,28 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 		e.log.handshake(r.Context())
 		return inert(*delivery.Reply), nil
 	}
+	e.metrics.verifiedBy(delivery.Proof.Secret)
 	if delivery.Unreadable != nil {
 		e.log.unreadable(r.Context(), delivery.Unreadable)
 	}
-	return e.accept(r, delivery.Events, now)
+	return e.accept(r, delivery, now)
+}
+
+// read returns the raw body. Greetings have none that counts.
+func (e *endpoint) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	switch {
+	case r.Method == http.MethodPost:
+		return readBody(w, r, e.source.MaxBody, e.bodyTimeout, e.reading)
+	case e.greets(r.Method):
+		return nil, nil
+	}
+	return nil, errMethod
 }
 
 // accept makes the events durable and says what became of them.
-func (e *endpoint) accept(r *http.Request, events []hookonce.Event, now time.Time) (answer, error) {
+func (e *endpoint) accept(r *http.Request, d *hookonce.Delivery, now time.Time) (answer, error) {
 	var t tally
+	events := d.Events
 	if len(events) == 0 {
 		return e.acknowledge(t.batch()), nil
 	}
@@ -107,7 +116,7 @@ func (e *endpoint) accept(r *http.Request, events []hookonce.Event, now time.Tim
 		}
 		t.add(result.Status)
 		e.metrics.events[result.Status].Inc()
-		e.log.event(r.Context(), &events[i], result)
+		e.log.event(r.Context(), &events[i], e.noted(d.Proof), result)
 	}
 	switch {
 	case refused != nil:
@@ -143,6 +152,7 @@ func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time
 		entries[i] = journal.Entry{
 			Source:       e.source.Name,
 			Key:          ev.Key,
+			Coalesce:     ev.Coalesce,
 			Type:         ev.Type,
 			Digest:       ev.Digest,
 			Header:       header,
@@ -165,17 +175,20 @@ func (e *endpoint) acknowledge(a answer) answer {
 	return own
 }
 
-// url is the address as the provider spells it, for the schemes that sign it. A query that the
-// provider adds to each request belongs to it.
-func (e *endpoint) url(r *http.Request) string {
-	switch public := e.source.PublicURL; {
-	case public == "" && r.TLS != nil:
-		return "https://" + r.Host + r.URL.RequestURI()
-	case public == "":
-		return "http://" + r.Host + r.URL.RequestURI()
-	case r.URL.RawQuery == "" || strings.Contains(public, "?"):
-		return public
-	default:
-		return public + "?" + r.URL.RawQuery
+// noted is the part of the proof that is worth a word with each event: by which secret, where there
+// are several.
+func (e *endpoint) noted(p hookonce.Proof) hookonce.Proof {
+	if e.source.Secrets < 2 {
+		p.Secret = 0
 	}
+	return p
+}
+
+// seen is the address as it is seen here. A provider that knows the one that was registered with it
+// takes only the query.
+func seen(r *http.Request) string {
+	if r.TLS != nil {
+		return "https://" + r.Host + r.URL.RequestURI()
+	}
+	return "http://" + r.Host + r.URL.RequestURI()
 }

@@ -29,8 +29,9 @@ func newEventLog(to *slog.Logger, source string) eventLog {
 	}
 }
 
-// event logs one stored or recognised event. Conflicts and unkeyed events want a person's eye.
-func (l eventLog) event(ctx context.Context, e *hookonce.Event, r journal.Result) {
+// event logs one stored or recognised event, with the secret that matched if p names one, and what the
+// signature covers where that is less than the body. Conflicts and unkeyed events want a person's eye.
+func (l eventLog) event(ctx context.Context, e *hookonce.Event, p hookonce.Proof, r journal.Result) {
 	level := slog.LevelInfo
 	if r.Status == journal.Conflict || r.Status == journal.Unkeyed {
 		level = slog.LevelWarn
@@ -38,10 +39,16 @@ func (l eventLog) event(ctx context.Context, e *hookonce.Event, r journal.Result
 	if !l.to.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 5)
+	attrs := make([]slog.Attr, 0, 7)
 	attrs = append(attrs, slog.String("key", e.Key), slog.String("type", e.Type), slog.Int64("event", r.ID))
 	if e.Key != "" && !e.KeySigned {
 		attrs = append(attrs, slog.Bool("key_signed", false))
+	}
+	if p.Secret > 0 {
+		attrs = append(attrs, slog.Int("secret", p.Secret))
+	}
+	if p.Partial() {
+		attrs = append(attrs, slog.String("covers", p.Covers))
 	}
 	if r.Redriven {
 		attrs = append(attrs, slog.Bool("redriven", true))

@@ -39,9 +39,9 @@ type Source struct {
 	Name string
 	// Provider verifies the requests and says which events they carry.
 	Provider hookonce.Provider
-	// PublicURL is the address that the provider was given, for the schemes that sign it. Empty: it
-	// is put together from the request, which is right where no proxy rewrites it.
-	PublicURL string
+	// Secrets is how many secrets the provider was given. With several, the log says which of them
+	// matched, so that one can be retired knowingly. Zero means one.
+	Secrets int
 	// MaxBody is the size in bytes of the largest body that is read. Zero means [DefaultMaxBody].
 	MaxBody int64
 	// Destinations are the names of where the events go. None: events are stored and are done.
@@ -72,8 +72,9 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Handler serves POST /in/<source> for every configured source, and answers everything else with
-// problem details. It is safe for concurrent use.
+// Handler serves POST /in/<source> for every configured source, and the handshakes of providers that
+// greet with other methods. It answers everything else with problem details. It is safe for concurrent
+// use.
 type Handler struct {
 	endpoints map[string]*endpoint
 	storing   atomic.Int64
@@ -87,7 +88,7 @@ func New(o Options) *Handler {
 	reading := newBudget(o.MaxReading, o.Sources)
 	h := &Handler{
 		endpoints: make(map[string]*endpoint, len(o.Sources)),
-		unknown:   newRefuser("", o, metrics, errUnknownSource),
+		unknown:   newRefuser("", o, metrics, mannersOf(nil), errUnknownSource),
 	}
 	for _, s := range o.Sources {
 		h.endpoints[s.Name] = newEndpoint(s, o, metrics, reading, &h.storing)

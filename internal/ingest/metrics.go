@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -8,7 +10,7 @@ import (
 
 // metrics are the vectors of all sources.
 type metrics struct {
-	received, accepted, duplicates, conflicts, unkeyed, rejected *prometheus.CounterVec
+	received, verified, accepted, duplicates, conflicts, unkeyed, rejected *prometheus.CounterVec
 
 	seconds *prometheus.HistogramVec
 }
@@ -21,6 +23,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 	m := &metrics{
 		received:   counter("hookonce_received_total", "Requests received.", "source"),
+		verified:   counter("hookonce_verified_total", "Authentic requests, by the number of the secret that matched, from 1.", "source", "secret"),
 		accepted:   counter("hookonce_accepted_total", "Events stored as new under a key.", "source"),
 		duplicates: counter("hookonce_duplicates_total", "Events whose key was stored before, with the same content.", "source"),
 		conflicts:  counter("hookonce_conflicts_total", "Events whose key was stored before with other content.", "source"),
@@ -39,12 +42,19 @@ func newMetrics(r prometheus.Registerer) *metrics {
 // sourceMetrics are the children of one source, looked up once.
 type sourceMetrics struct {
 	received prometheus.Counter
+	verified []prometheus.Counter // by secret
 	events   map[journal.Status]prometheus.Counter
 	seconds  prometheus.Observer
 }
 
-func (m *metrics) of(source string) sourceMetrics {
+func (m *metrics) of(s Source) sourceMetrics {
+	source := s.Name
+	verified := make([]prometheus.Counter, max(1, s.Secrets))
+	for i := range verified {
+		verified[i] = m.verified.WithLabelValues(source, strconv.Itoa(i+1))
+	}
 	return sourceMetrics{
+		verified: verified,
 		received: m.received.WithLabelValues(source),
 		events: map[journal.Status]prometheus.Counter{
 			journal.Accepted:  m.accepted.WithLabelValues(source),
@@ -53,5 +63,12 @@ func (m *metrics) of(source string) sourceMetrics {
 			journal.Unkeyed:   m.unkeyed.WithLabelValues(source),
 		},
 		seconds: m.seconds.WithLabelValues(source),
+	}
+}
+
+// verifiedBy counts a request under the secret that matched, for providers that say which.
+func (m *sourceMetrics) verifiedBy(secret int) {
+	if 1 <= secret && secret <= len(m.verified) {
+		m.verified[secret-1].Inc()
 	}
 }

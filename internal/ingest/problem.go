@@ -57,8 +57,11 @@ func crowded() *problem {
 	return p
 }
 
+// unavailableName is the type of all our own failures, and of nothing else.
+const unavailableName = "unavailable"
+
 func unavailable(reason, detail string) *problem {
-	return &problem{status: http.StatusServiceUnavailable, reason: reason, name: "unavailable",
+	return &problem{status: http.StatusServiceUnavailable, reason: reason, name: unavailableName,
 		title: "Temporarily unavailable", detail: detail + " Nothing is acknowledged: send it again."}
 }
 
@@ -70,6 +73,7 @@ var rejections = map[string]*problem{
 	hookonce.ReasonSignatureMismatch:  unverified(hookonce.ReasonSignatureMismatch, "The signature does not belong to this body and this source."),
 	hookonce.ReasonTimestampMissing:   unverified(hookonce.ReasonTimestampMissing, "The signed timestamp is missing or not a number."),
 	hookonce.ReasonTimestampOld:       unverified(hookonce.ReasonTimestampOld, "The signed timestamp is too old."),
+	hookonce.ReasonHandshakeRefused:   unverified(hookonce.ReasonHandshakeRefused, "This is not a challenge that is answered here."),
 	hookonce.ReasonTimestampFuture:    unverified(hookonce.ReasonTimestampFuture, "The signed timestamp is in the future."),
 }
 
@@ -115,21 +119,21 @@ func problemOf(err error) *problem {
 	return errUnspecified
 }
 
-// ours reports whether the failure is our own.
-func (p *problem) ours() bool { return p.status >= http.StatusInternalServerError }
+// ours reports whether the failure is our own. The status does not tell: it is what the provider retries.
+func (p *problem) ours() bool { return p.name == unavailableName }
 
 // retryAfter is the Retry-After of our own failures, in seconds. Providers that honour it would
 // otherwise wait for minutes; most outages of a queue or a store are shorter.
 const retryAfter = "5"
 
-func (p *problem) write(w http.ResponseWriter) {
+func (p *problem) write(w http.ResponseWriter, allow string) {
 	h := w.Header()
 	h["Content-Type"] = problemType
 	h["X-Content-Type-Options"] = nosniff
-	switch p.status {
-	case http.StatusMethodNotAllowed:
-		h.Set("Allow", http.MethodPost)
-	case http.StatusServiceUnavailable:
+	switch {
+	case p.status == http.StatusMethodNotAllowed:
+		h.Set("Allow", allow)
+	case p.ours():
 		h.Set("Retry-After", retryAfter)
 	}
 	if p.hangUp {

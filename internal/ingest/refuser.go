@@ -12,14 +12,16 @@ type refuser struct {
 	now      func() time.Time
 	log      eventLog
 	rejected map[*problem]prometheus.Counter
+	manners
 }
 
 // newRefuser returns the refuser of a source that can have the given problems.
-func newRefuser(source string, o Options, m *metrics, problems ...*problem) refuser {
+func newRefuser(source string, o Options, m *metrics, how manners, problems ...*problem) refuser {
 	r := refuser{
 		now:      o.Now,
 		log:      newEventLog(o.Logger, source),
 		rejected: make(map[*problem]prometheus.Counter, len(problems)),
+		manners:  how,
 	}
 	for _, p := range problems {
 		r.rejected[p] = m.rejected.WithLabelValues(source, p.reason)
@@ -31,6 +33,8 @@ func newRefuser(source string, o Options, m *metrics, problems ...*problem) refu
 func (r refuser) refuse(w http.ResponseWriter, req *http.Request, err error) {
 	p := problemOf(err)
 	r.rejected[p].Inc()
-	r.log.rejected(req.Context(), r.now(), p, err)
-	p.write(w)
+	own := *p
+	own.status = r.status(p, err)
+	r.log.rejected(req.Context(), r.now(), &own, err)
+	own.write(w, r.allow)
 }

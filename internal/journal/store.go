@@ -68,10 +68,13 @@ type Entry struct {
 	ID     int64
 	Source string
 	Key    string // empty: unkeyed
-	Type   string
-	Digest []byte // of the content that must be equal in every copy; at most 32 bytes
-	Header []byte // HTTP/1 field lines, CRLF-terminated
-	Body   []byte
+	// Coalesce is set for an event that only says that something changed. It is a copy of what is stored
+	// under its key while that has not begun, and takes the key over from what has.
+	Coalesce bool
+	Type     string
+	Digest   []byte // of the content that must be equal in every copy; at most 32 bytes
+	Header   []byte // HTTP/1 field lines, CRLF-terminated
+	Body     []byte
 	// Destinations are the names of where to deliver. None: the event is done when it is stored.
 	Destinations []string
 	ReceivedAt   time.Time

@@ -1,0 +1,149 @@
+package ingest_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/ingest"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// particular is a provider with manners: it greets with GET and HEAD and has statuses of its own.
+type particular struct {
+	testProvider
+	proof hookonce.Proof
+}
+
+func (particular) Greets(method string) bool { return method == "GET" || method == "HEAD" }
+func (particular) Refusals() (int, int)      { return 403, 429 }
+
+func (p particular) Open(r *hookonce.Request) (*hookonce.Delivery, error) {
+	switch {
+	case r.Method != http.MethodPost && len(r.Body) > 0:
+		return nil, errors.New("a greeting was read")
+	case r.Method != http.MethodPost && strings.HasSuffix(r.URL, "?challenge"):
+		return &hookonce.Delivery{Reply: &hookonce.Answer{ContentType: "text/html", Body: []byte("<hi>")}}, nil
+	case r.Method != http.MethodPost:
+		return nil, &hookonce.RejectError{Reason: hookonce.ReasonHandshakeRefused, Status: http.StatusMethodNotAllowed}
+	}
+	d, err := p.testProvider.Open(r)
+	if d != nil {
+		d.Proof = p.proof
+	}
+	return d, err
+}
+
+func TestAnswersAsTheProviderWants(t *testing.T) {
+	const event = `{"id":"a"}`
+	g := newGate(t, func(o *ingest.Options) {
+		o.Sources[0].Provider = particular{}
+		o.Journal = stub{err: journal.ErrFull}
+	})
+	server := httptest.NewServer(g)
+	defer server.Close()
+	for _, c := range []struct {
+		name, method, query, body, signature string
+		status                               int
+		allow, retry, contentType            string
+	}{
+		{"a greeting", "GET", "?challenge", "", "", 200, "", "", "text/plain; charset=utf-8"},
+		{"a greeting whose body is nothing to us", "GET", "?challenge", "x", "", 200, "", "", "text/plain; charset=utf-8"},
+		{"a greeting without a body", "HEAD", "?challenge", "", "", 200, "", "", "text/plain; charset=utf-8"},
+		{"a GET that is no greeting", "GET", "", "", "", 405, "POST, GET, HEAD", "", "application/problem+json"},
+		{"a method that is no greeting", "PUT", "?challenge", event, sign(event), 405, "POST, GET, HEAD", "", "application/problem+json"},
+		{"not authentic", "POST", "", event, "forged", 403, "", "", "application/problem+json"},
+		{"not durable", "POST", "", event, sign(event), 429, "", "5", "application/problem+json"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			req, err := http.NewRequest(c.method, server.URL+"/in/billing"+c.query, strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set(signatureHeader, c.signature)
+			res, err := server.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			body, err := io.ReadAll(res.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := res.Header
+			if res.StatusCode != c.status || h.Get("Allow") != c.allow || h.Get("Retry-After") != c.retry || h.Get("Content-Type") != c.contentType {
+				t.Errorf("answered %d %v: %s; want %+v", res.StatusCode, h, body, c)
+			}
+			if c.method == "HEAD" && len(body) > 0 {
+				t.Errorf("HEAD was answered %q", body)
+			}
+			if h.Get("X-Content-Type-Options") != "nosniff" {
+				t.Error("browsers may guess what this is")
+			}
+		})
+	}
+}
+
+// A rejection that names its status wins over the provider's usual one.
+func TestRejectionHasItsOwnStatus(t *testing.T) {
+	g := newGate(t, func(o *ingest.Options) { o.Sources[0].Provider = particular{} })
+	r := httptest.NewRequest(http.MethodGet, ingest.PathPrefix+"billing", nil)
+	w := serve(g, r)
+	wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), 405, hookonce.ReasonHandshakeRefused)
+	if n := gather(t, g, "hookonce_rejected_total")[hookonce.ReasonHandshakeRefused+",billing"]; n != 1 {
+		t.Errorf("counted %v times", n)
+	}
+}
+
+// Which secret matched is counted always, from zero, and logged where there are several.
+func TestRotationIsSeen(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		secrets int
+		proof   hookonce.Proof
+		counted map[string]float64
+		logged  []string
+		silent  []string
+	}{
+		{"the second of two", 2, hookonce.Proof{Covers: "body", Secret: 2},
+			map[string]float64{"1,billing": 0, "2,billing": 1}, []string{`"secret":2`}, []string{"covers"}},
+		{"the only one", 1, hookonce.Proof{Covers: "body", Secret: 1},
+			map[string]float64{"1,billing": 1}, nil, []string{`"secret"`, "covers"}},
+		{"one that is not configured", 2, hookonce.Proof{Secret: 3}, map[string]float64{"1,billing": 0, "2,billing": 0}, nil, nil},
+		{"a signature over nothing of the body", 1, hookonce.Proof{Covers: "nonce", Secret: 1},
+			map[string]float64{"1,billing": 1}, []string{`"covers":"nonce"`}, []string{`"secret"`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var log bytes.Buffer
+			g := newGate(t, func(o *ingest.Options) {
+				o.Sources[0].Provider, o.Sources[0].Secrets = particular{proof: c.proof}, c.secrets
+				logged(&log)(o)
+			})
+			g.send("billing", `{"id":"a"}`)
+			counted := gather(t, g, "hookonce_verified_total")
+			for labels, n := range c.counted {
+				if got, there := counted[labels]; !there || got != n {
+					t.Errorf("hookonce_verified_total{%s} = %v, %v; want %v", labels, got, there, n)
+				}
+			}
+			if len(counted) != len(c.counted)+1 { // and orders
+				t.Errorf("counted %v", counted)
+			}
+			for _, text := range c.logged {
+				if !strings.Contains(log.String(), text) {
+					t.Errorf("the log lacks %s: %s", text, &log)
+				}
+			}
+			for _, text := range c.silent {
+				if strings.Contains(log.String(), text) {
+					t.Errorf("the log has %s: %s", text, &log)
+				}
+			}
+		})
+	}
+}
