@@ -18,14 +18,18 @@ func newCodeMatcher(spec Verify, secrets []Secret) (matcher, error) {
 func (*codeMatcher) wellFormed(string) bool { return true }
 func (*codeMatcher) shape() string          { return "what its documentation says" }
 
-// match returns the last checker's reason when none accepts.
+// match returns the reason that says most when no checker accepts. That one of them can not decide now
+// outranks the rejection of another: see [rank].
 func (m *codeMatcher) match(_ *verifier, r *reading, _ string) (int, error) {
 	var why error
 	req := *r.req
 	req.URL = r.url
 	n := m.find(req.Now, func(c Checker) bool {
-		why = c.Check(&req)
-		return why == nil
+		err := c.Check(&req)
+		if err != nil && (why == nil || rank(err) > rank(why)) {
+			why = err
+		}
+		return err == nil
 	})
 	if n == 0 {
 		return 0, why

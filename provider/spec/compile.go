@@ -169,6 +169,9 @@ func (p *Provider) bindVerifiers() error {
 
 // newVerifier compiles one way of signing.
 func (p *Provider) newVerifier(spec Verify) (v verifier, err error) {
+	if d, ok := spec.Scheme.(Decoder); ok {
+		p.decoder = d
+	}
 	v = verifier{kind: spec.Kind, join: spec.Join, covers: spec.Covers, perItem: spec.PerItem, scheme: spec.Scheme}
 	make, ok := matchers[spec.Kind]
 	if !ok {

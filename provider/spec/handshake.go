@@ -34,7 +34,7 @@ type Handshake struct {
 	Code *ChallengeCode `yaml:"code,omitempty"`
 	// Status is the status of the answer. Default 200.
 	Status int `yaml:"status,omitempty"`
-	// ContentType is text/plain or application/json. Default text/plain.
+	// ContentType is text/plain or application/json. Default text/plain where there is a body, else none.
 	ContentType string `yaml:"content_type,omitempty"`
 	// Body is the body of the answer, in which {{echo}} and {{code}} are replaced. Default "{{echo}}"
 	// where there is an Echo, else empty.
@@ -82,7 +82,6 @@ func (p *Provider) newHandshake(s Handshake) (h handshake, err error) {
 	h.Method = or(h.Method, http.MethodPost)
 	h.Unsigned = h.Unsigned || h.Method != http.MethodPost
 	h.Status = or(h.Status, http.StatusOK)
-	h.ContentType = or(h.ContentType, "text/plain; charset=utf-8")
 	kinds := []kind{kindQuery, kindForm, kindHeader, kindJSON}
 	for i, m := range s.When {
 		v, err := p.fact(m.Value, kinds...)
@@ -98,6 +97,9 @@ func (p *Provider) newHandshake(s Handshake) (h handshake, err error) {
 		}
 		h.echo = &v
 		h.Body = or(h.Body, "{{echo}}")
+	}
+	if h.Body != "" {
+		h.ContentType = or(h.ContentType, "text/plain; charset=utf-8")
 	}
 	if h.pattern, err = compilePattern(s.Pattern); err != nil {
 		return h, err
@@ -200,9 +202,6 @@ func (h *handshake) answer(r *reading) *hookonce.Answer {
 		body = strings.NewReplacer("{{echo}}", escape(echo), "{{code}}", escape(h.compute(r, echo))).Replace(body)
 	}
 	a.Body = []byte(body)
-	if body == "" {
-		a.ContentType = ""
-	}
 	return a
 }
 

@@ -22,6 +22,7 @@ type Provider struct {
 	itemTree  tree // of an item
 	outerTree tree // of what holds the item's array
 	splitter  *splitter
+	decoder   Decoder // nil: bodies are JSON
 	extract   extractor
 	hands     []handshake
 	digesters sync.Pool

@@ -39,6 +39,11 @@ func (r *reading) document() (document, error) {
 	}
 	r.docRead = true
 	body := r.req.Body
+	if d := r.p.decoder; d != nil {
+		if body, r.docErr = d.Decode(r.req); r.docErr != nil {
+			return nil, r.docErr
+		}
+	}
 	r.docErr = checkJSON(body)
 	if r.docErr != nil && r.p.spec.Form != "" && r.isForm() {
 		field := r.fields()[r.p.spec.Form]
@@ -136,8 +141,16 @@ func (r *reading) in(v *value) document {
 	return doc
 }
 
-// hash returns the digest of a part of a document, empty if it is absent or ambiguous.
+// hash returns the digest of a field or of a part of a document, empty if it is absent or ambiguous.
 func (r *reading) hash(v *value) string {
+	if v.kind == kindForm {
+		text, n := single(r.fields()[v.text])
+		if n != 1 {
+			return ""
+		}
+		sum := sha256.Sum256(bytesOf(text))
+		return hex.EncodeToString(sum[:digestSize])
+	}
 	doc := r.in(v)
 	if v.node >= len(doc) || !doc[v.node].found || doc[v.node].ambiguous {
 		return ""

@@ -27,6 +27,13 @@ type Checker interface {
 	Check(req *hookonce.Request) error
 }
 
+// Decoder is implemented by a [Scheme] whose sender does not write JSON. The body has been verified by
+// then.
+type Decoder interface {
+	// Decode returns the JSON document in which the values of the specification are looked up.
+	Decode(req *hookonce.Request) ([]byte, error)
+}
+
 // A Checker may also be a [Sealer], which signs, and a [Responder], which answers challenges.
 type (
 	// Sealer signs a request the way the sender does.

@@ -17,7 +17,7 @@ import (
 //	form:MessageSid            a field of a form
 //	query:challenge            a parameter of the URL's query
 //	hash:json:$.data           a digest of a part of the document or item as it is written; hash:item:$
-//	                           is one of the whole item
+//	                           is one of the whole item, hash:form:payload one of a field
 //	const:v0:                  the text after the first colon
 //	part:t=                    the rest of the entry of the signature's text that begins with t=
 //	entry:0                    the entry of the signature's text with that number
@@ -102,8 +102,8 @@ func parseValue(v Value) (value, error) {
 		err = fmt.Errorf("%q: no such kind of value; use header:, json:, item:, parent:, form:, query:, hash:, const:, part:, entry:, "+
 			"claim:, body, url, method, sorted_form, ts, id, secret, echo or token", v)
 	}
-	if err == nil && hashed && out.path == nil {
-		err = fmt.Errorf("%q: hash: is for json:, item: and parent: values", v)
+	if err == nil && hashed && out.path == nil && out.kind != kindForm {
+		err = fmt.Errorf("%q: hash: is for json:, item:, parent: and form: values", v)
 	}
 	if err == nil && !hashed && out.path != nil && len(out.path) == 0 {
 		err = fmt.Errorf("%q: names the whole document; only hash: takes that", v)
