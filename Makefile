@@ -3,7 +3,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
 FUZZTIME ?= 10s
 
-.PHONY: all build test check servers bench fuzz kills clean
+.PHONY: all build test check oracle servers bench fuzz kills clean
 
 all: build
 
@@ -12,12 +12,16 @@ build: ## one static binary: bin/hookonce
 
 test: servers check build ## everything CI checks
 	go test -race -timeout 12m ./...
+	@$(MAKE) oracle
 
 check: ## formatting, module file, vet, staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w these files:"; echo "$$files"; exit 1; fi
 	go mod verify
 	go vet ./...
 	go run $(STATICCHECK) ./...
+
+oracle: ## compare the catalogue with the libraries that the senders publish
+	cd internal/oracle && go vet -mod=mod . && go test -mod=mod -count=1 .
 
 servers: ## install the servers that tests start (PostgreSQL, PgBouncer), if they are missing
 	@./scripts/install-servers

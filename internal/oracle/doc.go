@@ -1,0 +1,7 @@
+// Package oracle compares the catalogue of providers with the libraries that the senders themselves
+// publish. It has tests and benchmarks only.
+//
+// For every library: what it signs, the catalogue verifies; what the catalogue signs, it accepts; and
+// both give the same verdict on requests that were changed, except for the differences that
+// the library's adapter lists with their reasons.
+package oracle
