@@ -21,12 +21,14 @@ var catalogue = map[string]func() spec.Spec{
 	"github":   githubSpec,
 	"hmac":     HMACConfig{}.Spec,
 	"paddle":   paddleSpec,
+	"paypal":   paypalSpec,
 	"shopify":  shopifySpec,
 	"slack":    slackSpec,
 	"square":   squareSpec,
 	"standard": standardSpec,
 	"stripe":   stripeSpec,
 	"svix":     svixSpec,
+	"twilio":   twilioSpec,
 }
 
 // Names returns the names of the providers in the catalogue, sorted.

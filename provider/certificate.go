@@ -1,0 +1,97 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+// keepCertificate is how long a certificate is kept before it is fetched again.
+const keepCertificate = 24 * time.Hour
+
+// certificates fetches the certificates that a sender signs with, from addresses that the requests
+// name. Only hosts that the pin allows are ever contacted.
+type certificates struct {
+	client *http.Client
+	pin    *regexp.Regexp // of the host and the path, as a whole
+	trust  func(chain []*x509.Certificate, now time.Time) error
+	*keyCache[*rsa.PublicKey]
+}
+
+// newCertificates returns an empty cache of certificates that trust accepts.
+func newCertificates(client *http.Client, pin string, trust func([]*x509.Certificate, time.Time) error) *certificates {
+	c := &certificates{client: client, pin: regexp.MustCompile(`\A(?:` + pin + `)\z`), trust: trust}
+	c.keyCache = newKeyCache(c.fetch)
+	return c
+}
+
+// key returns the key in the certificate at that address. An address outside of the pin is a
+// rejection.
+func (c *certificates) key(address string, now time.Time) (*rsa.PublicKey, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !c.pin.MatchString(strings.ToLower(u.Host)+u.EscapedPath()) {
+		return nil, reject(hookonce.ReasonSignatureMalformed, "the certificate's address is not one of the sender's: only https, its own hosts and no query are accepted")
+	}
+	return c.get(address, now)
+}
+
+// fetch implements the cache.
+func (c *certificates) fetch(ctx context.Context, address string, now time.Time) (*rsa.PublicKey, time.Time, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, now, err
+	}
+	text, err := fetchBody(c.client, req)
+	if err != nil {
+		return nil, now, err
+	}
+	chain, err := parseChain(text)
+	if err != nil {
+		return nil, now, err
+	}
+	if now.Before(chain[0].NotBefore) || now.After(chain[0].NotAfter) {
+		return nil, now, errors.New("the certificate is not valid at this time")
+	}
+	if err := c.trust(chain, now); err != nil {
+		return nil, now, err
+	}
+	key, ok := chain[0].PublicKey.(*rsa.PublicKey)
+	if !ok || key.Size() < 2048/8 {
+		return nil, now, errors.New("the certificate has no RSA key of at least 2048 bits")
+	}
+	until := now.Add(keepCertificate)
+	if chain[0].NotAfter.Before(until) {
+		until = chain[0].NotAfter
+	}
+	return key, until, nil
+}
+
+// parseChain reads certificates in PEM, that of the sender first.
+func parseChain(text []byte) (chain []*x509.Certificate, err error) {
+	for {
+		var block *pem.Block
+		block, text = pem.Decode(bytes.TrimSpace(text))
+		if block == nil {
+			break
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil || block.Type != "CERTIFICATE" {
+			return nil, errors.New("what was fetched is not a certificate")
+		}
+		chain = append(chain, c)
+	}
+	if len(chain) == 0 {
+		return nil, errors.New("what was fetched is not a certificate in PEM")
+	}
+	return chain, nil
+}

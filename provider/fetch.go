@@ -1,0 +1,149 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"golang.org/x/sync/singleflight"
+)
+
+// Requests name the certificate or key that they were signed with. Fetching it happens before anything
+// about the request is known to be true, so strangers can cause it: all of it is bounded.
+const (
+	fetchTimeout = 5 * time.Second
+	fetchSize    = 64 << 10 // bytes of an answer
+	fetchAtOnce  = 4        // per cache
+	fetchPerMin  = 60       // per cache: strangers can make up names without end
+	keepNames    = 256      // names of each sort, found and not
+	keepFailure  = time.Minute
+)
+
+var errFetchBusy = errors.New("too many keys of the sender are being fetched; try again")
+
+// keyCache remembers the certificates or keys of a sender by their names. The same name is fetched
+// once at a time. Safe for concurrent use.
+type keyCache[K any] struct {
+	fetch   func(ctx context.Context, name string, now time.Time) (key K, until time.Time, err error)
+	flights singleflight.Group
+	slots   chan struct{}
+
+	mu     sync.Mutex
+	found  *simplelru.LRU[string, kept[K]]
+	failed *simplelru.LRU[string, kept[error]]
+	minute time.Time // when the count of fetches began
+	count  int
+}
+
+type kept[T any] struct {
+	value T
+	until time.Time
+}
+
+// newKeyCache returns a cache in front of fetch, which says until when a key may be kept.
+func newKeyCache[K any](fetch func(context.Context, string, time.Time) (K, time.Time, error)) *keyCache[K] {
+	c := &keyCache[K]{fetch: fetch, slots: make(chan struct{}, fetchAtOnce)}
+	c.found, _ = simplelru.NewLRU[string, kept[K]](keepNames, nil)      // fails for sizes
+	c.failed, _ = simplelru.NewLRU[string, kept[error]](keepNames, nil) // below one only
+	return c
+}
+
+// get returns the key of that name. Every error means that it can not be decided now whether the
+// request is authentic.
+func (c *keyCache[K]) get(name string, now time.Time) (K, error) {
+	if key, err, ok := c.recall(name, now); ok {
+		return key, err
+	}
+	result, err, _ := c.flights.Do(name, func() (any, error) {
+		if key, err, ok := c.recall(name, now); ok { // another flight has just landed
+			return key, err
+		}
+		return c.load(name, now)
+	})
+	key, _ := result.(K)
+	return key, err
+}
+
+// recall returns what is remembered under the name.
+func (c *keyCache[K]) recall(name string, now time.Time) (key K, err error, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k, ok := c.found.Get(name); ok && now.Before(k.until) {
+		return k.value, nil, true
+	}
+	if f, ok := c.failed.Get(name); ok && now.Before(f.until) {
+		return key, f.value, true
+	}
+	return key, nil, false
+}
+
+// load fetches the key and remembers the outcome.
+func (c *keyCache[K]) load(name string, now time.Time) (key K, err error) {
+	if !c.admit(now) {
+		return key, errFetchBusy
+	}
+	defer func() { <-c.slots }()
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+	defer cancel()
+	key, until, err := c.fetch(ctx, name, now)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		err = fmt.Errorf("the sender's key %q can not be had: %w", name, err)
+		c.failed.Add(name, kept[error]{err, now.Add(keepFailure)})
+		return key, err
+	}
+	c.failed.Remove(name)
+	c.found.Add(name, kept[K]{key, until})
+	return key, nil
+}
+
+// admit takes a slot, if one is free and the minute's fetches are not used up.
+func (c *keyCache[K]) admit(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if since := now.Sub(c.minute); since < 0 || since >= time.Minute {
+		c.minute, c.count = now, 0
+	}
+	if c.count >= fetchPerMin {
+		return false
+	}
+	select {
+	case c.slots <- struct{}{}:
+		c.count++
+		return true
+	default:
+		return false
+	}
+}
+
+// newFetchClient returns a client that goes to the host it was sent to and nowhere else.
+func newFetchClient() *http.Client {
+	return &http.Client{
+		Timeout:       fetchTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// fetchBody returns the body of a successful answer of at most fetchSize bytes. Its errors contain
+// neither the request's header nor its body, which may hold secrets.
+func fetchBody(client *http.Client, req *http.Request) ([]byte, error) {
+	answer, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", req.URL.Host, answer.Status)
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, fetchSize+1))
+	if err == nil && len(body) > fetchSize {
+		err = fmt.Errorf("%s answers with more than %d bytes", req.URL.Host, fetchSize)
+	}
+	return body, err
+}

@@ -1,0 +1,76 @@
+package provider
+
+import "github.com/hookonce/hookonce/provider/spec"
+
+// PayPal returns the provider for PayPal's webhooks. In place of a secret it takes the ids of the
+// webhooks, which PayPal's dashboard shows: they are part of what PayPal signs with its own key. It
+// panics if an id is missing or empty. Verification fetches PayPal's certificate, from PayPal's hosts
+// only, and keeps it.
+//
+// The key is the event's id. The signature covers no more of the body than a checksum that is easily
+// met, so the key does not count as signed. A transmission that was seen with another body is refused,
+// by the process that saw it.
+func PayPal(webhookIDs ...string) *spec.Provider {
+	return must(spec.New(paypalSpec(), spec.Settings{Secrets: spec.Secrets(webhookIDs...)}))
+}
+
+func paypalSpec() spec.Spec {
+	return spec.Spec{
+		Name:   "paypal",
+		Title:  "PayPal",
+		Secret: "the webhook's id, which PayPal's dashboard shows",
+		Verify: []spec.Verify{{Kind: spec.Code, Scheme: newPayPalScheme(newFetchClient(), nil)}},
+		Event: spec.Extract{
+			Key:      [][]spec.Value{{"json:$.id"}},
+			Delivery: []spec.Value{"header:Paypal-Transmission-Id"},
+			Type:     []spec.Value{"json:$.event_type"},
+			Time:     []spec.Moment{at("json:$.create_time", spec.RFC3339)},
+			Resource: []spec.Value{"json:$.resource.id"},
+		},
+		Dedup:  spec.Dedup{Same: []spec.Value{"json:$.event_type", "json:$.create_time", "json:$.resource"}, Retry: spec.Stable, Manual: spec.Stable},
+		Order:  &spec.Order{By: "json:$.resource.update_time", Unit: spec.RFC3339, Advisory: true},
+		Limits: spec.Limits{Retry: 3 * day}, // 25 times
+		Example: spec.Template{
+			Type:   "PAYMENT.CAPTURE.COMPLETED",
+			Header: map[string]string{"Paypal-Transmission-Id": "00000000-0000-4000-8000-000000001001"},
+			Body:   paypalExample,
+		},
+		Sources: []spec.Source{
+			stated("signature, certificate", "paypal/PayPal-Python-SDK: paypalrestsdk/notifications.py"),
+			stated("key, sending again, fields", "paypal/paypal-rest-api-specifications: openapi/notifications_webhooks_v1.json"),
+			reported("retries", "PayPal documentation, quoted"),
+			reported("a checksum binds no body", "inferred: CRC-32 is no cryptographic hash"),
+			notSourced("how long an event can be sent again by hand"),
+		},
+		Traps: []string{
+			"PAYPAL-TRANSMISSION-ID identifies the attempt: as the key it lets every retry through",
+			"the signature covers only a CRC-32 of the body: whoever captures a request can make another body that fits",
+			"a transmission is remembered by the process that saw it, and not beyond its end",
+			"resource_version is the version of the schema, not of the object",
+			"the certificate is fetched: without a way out to PayPal's hosts nothing can be verified, and PayPal is asked to come again",
+		},
+	}
+}
+
+const paypalExample = `{
+  "id": "{{id}}",
+  "event_version": "1.0",
+  "create_time": "{{time}}",
+  "resource_type": "capture",
+  "resource_version": "2.0",
+  "event_type": "{{type}}",
+  "summary": "Payment completed for EUR 42.00 EUR",
+  "resource": {
+    "id": "EXAMPLE0000000001",
+    "amount": {"currency_code": "EUR", "value": "42.00"},
+    "final_capture": true,
+    "invoice_id": "1001",
+    "seller_protection": {"status": "ELIGIBLE"},
+    "status": "COMPLETED",
+    "create_time": "{{time}}",
+    "update_time": "{{time}}"
+  },
+  "links": [
+    {"href": "https://api.sandbox.paypal.com/v1/notifications/webhooks-events/{{id}}", "rel": "self", "method": "GET"}
+  ]
+}`
