@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -192,18 +191,14 @@ func (o *hammerOptions) forge(w *world, signedURL string) (*forge, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &forge{provider: p, event: o.event, header: http.Header{}}
+	f := &forge{provider: p, event: o.event}
 	if o.body != "" {
 		if f.body, err = os.ReadFile(o.body); err != nil {
 			return nil, fmt.Errorf("--body: %w", err)
 		}
 	}
-	for _, h := range o.headers {
-		name, value, ok := strings.Cut(h, ":")
-		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(h, "\r\n") {
-			return nil, fmt.Errorf("-H %q is not a header; write 'Name: value'", h)
-		}
-		f.header.Add(name, strings.TrimSpace(value))
+	if f.header, err = parseHeaders(o.headers); err != nil {
+		return nil, err
 	}
 	return f, nil
 }

@@ -51,13 +51,13 @@ func (f *forge) make(id string, at time.Time) (forged, error) {
 	d, err := f.provider.Open(req)
 	switch {
 	case err != nil: // a signature that was overridden on purpose: the key is of no interest
-		return forged{header: req.Header, body: body}, nil
+		return forged{header: req.Header, body: req.Body}, nil
 	case d.Unreadable != nil:
 		return forged{}, fmt.Errorf("the body has no event in it: %w", d.Unreadable)
 	case len(d.Events) == 0:
 		return forged{}, errors.New("the request carries no event")
 	}
-	return forged{header: req.Header, body: body, key: d.Events[0].Key}, nil
+	return forged{header: req.Header, body: req.Body, key: d.Events[0].Key}, nil
 }
 
 // overridden returns the headers of the signature that the user replaced.
@@ -79,12 +79,7 @@ func (o *hammerOptions) spec() (spec.Spec, error) {
 	if o.hmac != (hmacOptions{}) {
 		return spec.Spec{}, fmt.Errorf("the --hmac flags are for --provider hmac, not %s", o.provider)
 	}
-	known, ok := provider.Lookup(o.provider)
-	if !ok {
-		_, err := provider.Build(o.provider, spec.Settings{})
-		return known, fmt.Errorf("--provider: %w", err)
-	}
-	return known, nil
+	return catalogued(o.provider)
 }
 
 func (o hmacOptions) spec() spec.Spec {

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ func TestMain(m *testing.M) {
 //	first-event       run the command that serve printed
 //	stop              send SIGTERM, wait, insist on exit status 0; output in serve.out and serve.log
 //	exits n cmd...    run a command and insist on its exit status
+//	raw files...      cut the last line break off files, which they have in a script
 //
 // Gateways listen on free ports unless a script says otherwise.
 func TestScripts(t *testing.T) {
@@ -57,6 +59,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"stop":        stopInScript,
 		"first-event": firstEvent,
 		"exits":       exits,
+		"raw":         raw,
 	}
 }
 
@@ -75,6 +78,16 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+func raw(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: raw files...")
+	}
+	for _, name := range args {
+		text := strings.TrimSuffix(ts.ReadFile(name), "\n")
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
 	}
 }
 

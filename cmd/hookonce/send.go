@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -24,37 +24,84 @@ var sampleTime = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 
 // sending is one event to send.
 type sending struct {
-	provider, secret, id, kind string
-	timeout                    time.Duration
+	provider, secret, to, signedURL, id, kind string
+	copies                                    int
+	timeout                                   time.Duration
 }
+
+const sendHelp = `Send makes a realistic event of a provider in the catalogue, signs it and posts it to the URL. The
+answer is printed; an answer outside 2xx is a failure. The same --id is the same event, and so are
+all --copies, which are sent one after the other (hookonce hammer sends them at one instant).
+
+Providers that sign with a private key can not be imitated.`
 
 func newSendCommand(w *world) *cobra.Command {
 	var s sending
 	c := &cobra.Command{
-		Use:   "send URL [flags]",
-		Short: "Sign a sample event the way a provider does, and send it",
-		Long: `Send makes a realistic event of a provider in the catalogue, signs it and posts it to the URL. The
-answer is printed; an answer outside 2xx is a failure. The same --id is the same event.`,
-		Args: oneArg("URL"),
+		Use:     "send --provider NAME --secret SECRET --to URL [flags]",
+		Short:   "Sign a sample event the way a provider does, and send it",
+		Long:    sendHelp,
+		Example: "  hookonce send --provider stripe --secret env:STRIPE_WEBHOOK_SECRET --to http://127.0.0.1:8080/in/billing --copies 2",
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.run(c.Context(), w, args[0])
+			if err := s.check(args); err != nil {
+				return &usageError{c.CommandPath(), err}
+			}
+			return s.run(c.Context(), w)
 		},
 	}
-	c.Flags().StringVar(&s.provider, "provider", devProvider, "`name` of the provider to send as")
-	c.Flags().StringVar(&s.secret, "secret", "", "secret to sign with, as a `reference`: env:NAME or file:PATH")
-	c.Flags().StringVar(&s.id, "id", "", "`id` of the event; a new one if not set")
-	c.Flags().StringVar(&s.kind, "type", "", "`type` of the event; the provider's usual one if not set")
-	c.Flags().DurationVar(&s.timeout, "timeout", 10*time.Second, "longest `time` to wait for the answer")
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVar(&s.provider, "provider", devProvider, "`name` of the provider to send as; see hookonce providers")
+	f.StringVar(&s.secret, "secret", "", "secret to sign with, as a `reference`: env:NAME, file:PATH, or the secret itself")
+	f.StringVar(&s.to, "to", "", "`URL` to post to; it may stand without the flag as well")
+	f.StringVar(&s.signedURL, "signed-url", "", "`URL` that the provider signs, where it signs one and it differs from --to")
+	f.StringVar(&s.id, "id", "", "`id` of the event; a new one if not set")
+	f.StringVar(&s.kind, "type", "", "`type` of the event; the provider's usual one if not set")
+	f.IntVar(&s.copies, "copies", 1, "`number` of times to send it")
+	f.DurationVar(&s.timeout, "timeout", 10*time.Second, "longest `time` to wait for an answer")
 	return c
 }
 
-func (s sending) run(ctx context.Context, w *world, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	req, err := s.request(ctx, w, url)
+// check takes the URL from the arguments, where it may stand without a flag.
+func (s *sending) check(args []string) error {
+	switch {
+	case s.to == "" && len(args) == 0:
+		return errors.New("the URL is missing; give it with --to")
+	case s.to != "" && len(args) > 0:
+		return fmt.Errorf("--to is set, but %q was given as well; keep one", args[0])
+	case len(args) > 1:
+		return fmt.Errorf("it takes one URL, but %q was given as well", args[1])
+	case s.copies < 1 || s.copies > 1000:
+		return fmt.Errorf("--copies is %d; it must be from 1 to 1000", s.copies)
+	}
+	s.to += strings.Join(args, "")
+	return nil
+}
+
+// run sends every copy, and fails if one of them is not taken.
+func (s *sending) run(ctx context.Context, w *world) error {
+	signed, err := s.request(w)
 	if err != nil {
 		return err
 	}
+	var failed error
+	for range s.copies {
+		if err := s.post(ctx, w, signed); err != nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// post sends the request and prints the answer.
+func (s *sending) post(ctx context.Context, w *world, signed *hookonce.Request) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, signed.Method, signed.URL, bytes.NewReader(signed.Body))
+	if err != nil {
+		return fmt.Errorf("the URL can not be used: %w", err)
+	}
+	req.Header = signed.Header.Clone()
 	answer, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return fmt.Errorf("the event could not be sent: %w", err)
@@ -66,35 +113,35 @@ func (s sending) run(ctx context.Context, w *world, url string) error {
 	}
 	fmt.Fprintf(w.out, "%s\n%s\n", answer.Status, bytes.TrimSpace(body))
 	if answer.StatusCode/100 != 2 {
-		return fmt.Errorf("%s did not take the event", url)
+		return fmt.Errorf("%s did not take the event", s.to)
 	}
 	return nil
 }
 
 // request returns the signed request.
-func (s sending) request(ctx context.Context, w *world, url string) (*http.Request, error) {
+func (s *sending) request(w *world) (*hookonce.Request, error) {
+	known, err := catalogued(s.provider)
+	if err != nil {
+		return nil, err
+	}
+	if !known.Imitable() {
+		return nil, fmt.Errorf("--provider: %s signs with a private key that only it has, so an event of it can not be signed here; "+
+			"try a captured one with hookonce verify", known.Title)
+	}
 	secret, err := config.ResolveSecret(s.secret, config.Input{Environ: w.environ, ReadFile: os.ReadFile})
 	if err != nil {
 		return nil, fmt.Errorf("--secret: %w", err)
 	}
-	p, err := provider.Build(s.provider, spec.Settings{Secrets: spec.Secrets(secret.Reveal())})
+	p, err := spec.New(known, spec.Settings{Secrets: spec.Secrets(secret.Reveal()), URL: s.signedURL})
 	if err != nil {
-		return nil, fmt.Errorf("--provider: %w", err)
+		return nil, err
 	}
 	now := time.Now()
 	id := s.id
 	if id == "" {
 		id = fmt.Sprintf("msg_%x", now.UnixNano())
 	}
-	signed := &hookonce.Request{Method: http.MethodPost, URL: url, Now: now}
-	signed.Header, signed.Body = p.Spec().Sample(id, s.kind, sampleTime)
-	if err := p.Sign(signed); err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(string(signed.Body)))
-	if err != nil {
-		return nil, fmt.Errorf("the URL can not be used: %w", err)
-	}
-	req.Header = signed.Header
-	return req, nil
+	signed := &hookonce.Request{Method: http.MethodPost, URL: s.to, Now: now}
+	signed.Header, signed.Body = known.Sample(id, s.kind, sampleTime)
+	return signed, p.Sign(signed)
 }

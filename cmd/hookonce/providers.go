@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// listed is what the list says about a provider.
+type listed struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	// Key lists the rules for the key, tried in order, each a list of parts; none: nothing recognises a
+	// copy. Signed says for each rule whether the signature covers it.
+	Key       [][]spec.Value `json:"key"`
+	Signed    []bool         `json:"key_signed"`
+	OnRepeat  spec.Repeat    `json:"on_repeat"`
+	Answer    int            `json:"answer"`
+	Handshake []string       `json:"handshake_methods"`
+}
+
+// maxKeyColumn is how much of a key the table shows, in bytes. The JSON has all of it.
+const maxKeyColumn = 48
+
+func newProvidersCommand(w *world) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "providers [flags]",
+		Short: "List the providers in the catalogue, or show one",
+		Long: `Providers lists who hookonce knows: where the key of an event is, whether the signature covers it,
+which status the provider wants, and the methods of its handshakes.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return helpOrUnknown(c, args)
+			}
+			return listProviders(w, asJSON)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write the list as JSON")
+	c.AddCommand(newProvidersShowCommand(w))
+	return c
+}
+
+func listProviders(w *world, asJSON bool) error {
+	var all []listed
+	for _, name := range provider.Names() {
+		known, _ := provider.Lookup(name)
+		all = append(all, newListed(known))
+	}
+	if asJSON {
+		enc := json.NewEncoder(w.out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(all)
+	}
+	t := tabwriter.NewWriter(w.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NAME\tTITLE\tKEY\tSIGNED\tANSWER\tHANDSHAKE")
+	for i := range all {
+		fmt.Fprintln(t, strings.Join(all[i].columns(), "\t"))
+	}
+	return t.Flush()
+}
+
+func newListed(known spec.Spec) listed {
+	l := listed{
+		Name: known.Name, Title: known.Title, Key: known.Event.Key, Signed: known.KeySigned(),
+		OnRepeat: known.Dedup.OnRepeat, Answer: known.Answer.Status, Handshake: []string{},
+	}
+	if l.Key == nil {
+		l.Key = [][]spec.Value{}
+	}
+	if l.OnRepeat == "" {
+		l.OnRepeat = spec.Drop
+	}
+	if l.Answer == 0 {
+		l.Answer = http.StatusOK
+	}
+	for _, h := range known.Handshakes {
+		method := h.Method
+		if method == "" {
+			method = http.MethodPost
+		}
+		if !slices.Contains(l.Handshake, method) {
+			l.Handshake = append(l.Handshake, method)
+		}
+	}
+	return l
+}
+
+// columns returns the provider's line in the table. Of several rules for the key the first stands there.
+func (l *listed) columns() []string {
+	key, signed, handshake := "-", "-", "-"
+	if len(l.Key) > 0 {
+		key, signed = keyText(l.Key[:1]), yesNo(l.Signed[0])
+		if len(key) > maxKeyColumn {
+			key = key[:maxKeyColumn] + "..."
+		}
+		if more := len(l.Key) - 1; more > 0 {
+			key += fmt.Sprintf(" (and %d more)", more)
+		}
+	}
+	if len(l.Handshake) > 0 {
+		handshake = strings.Join(l.Handshake, ", ")
+	}
+	return []string{l.Name, l.Title, key, signed, strconv.Itoa(l.Answer), handshake}
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func newProvidersShowCommand(w *world) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME",
+		Short: "Print a provider's specification as YAML, with sources, to copy and change",
+		Args:  oneArg("NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			known, ok := provider.Lookup(args[0])
+			if !ok {
+				_, err := provider.Build(args[0], spec.Settings{})
+				return &usageError{c.CommandPath(), err}
+			}
+			return showProvider(w, known)
+		},
+	}
+}
+
+func showProvider(w *world, known spec.Spec) error {
+	text, err := spec.Marshal(known)
+	if err != nil {
+		return err
+	}
+	about := "# To change it, save it under another name and use it with hookonce verify --spec FILE, or below\n# spec: of a source with provider: custom.\n"
+	if slices.ContainsFunc(known.Verify, func(v spec.Verify) bool { return v.Scheme != nil }) {
+		about = "# Its signature is verified by code of the catalogue (scheme), which a specification of your own can\n# not name.\n"
+	}
+	_, err = fmt.Fprintf(w.out, "%s%s", about, text)
+	return err
+}

@@ -1,0 +1,52 @@
+package spec
+
+// KeySigned reports for each rule of Event.Key whether the signature covers all of it, in every way of
+// signing. Where it does not, somebody who replays a captured request can change the key. It is for
+// listings; for an event there is [hookonce.Event.KeySigned].
+func (s Spec) KeySigned() []bool {
+	s = s.withDefaults()
+	signed := make([]bool, len(s.Event.Key))
+	for i, rule := range s.Event.Key {
+		signed[i] = true
+		for _, way := range s.Verify {
+			signed[i] = signed[i] && way.bindsAll(rule)
+		}
+	}
+	return signed
+}
+
+// bindsAll reports whether the signature covers every value. One that can not be parsed is not covered.
+func (v Verify) bindsAll(values []Value) bool {
+	signer := verifier{covers: v.Covers, scheme: v.Scheme}
+	for _, text := range v.Sign {
+		part, err := parseValue(text)
+		if err != nil {
+			return false
+		}
+		signer.sign = append(signer.sign, part)
+	}
+	for _, text := range values {
+		part, err := parseValue(text)
+		if part.kind == kindID {
+			part.origin = string(v.ID)
+		}
+		if err != nil || !signer.binds(&part) {
+			return false
+		}
+	}
+	return true
+}
+
+// Imitable reports whether [Provider.Sign] can sign with the secret of the endpoint: the first way of
+// signing uses a shared secret. Of code that is not known before a secret is there, so it counts as
+// one; Sign says otherwise.
+func (s Spec) Imitable() bool {
+	v := s.withDefaults().Verify[0]
+	switch v.Kind {
+	case Ed25519, ECDSA, RSA:
+		return false
+	case JWT:
+		return len(v.Algorithms) > 0 && v.Algorithms[0][0] == 'H'
+	}
+	return true
+}
