@@ -1,0 +1,98 @@
+package provider
+
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// GitLab returns the provider for GitLab webhooks. The secrets are the secret tokens of the webhook,
+// which GitLab sends along in X-Gitlab-Token: nothing of the request is signed. It panics if a token is
+// missing or empty.
+//
+// The key is the Idempotency-Key header, which GitLab sends since version 17.4 and which stays the same
+// in retries and when a delivery is sent again by hand. Older versions send none: their events pass
+// through unkeyed. No time is signed.
+func GitLab(secrets ...string) *spec.Provider {
+	return must(spec.New(gitlabSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
+}
+
+func gitlabSpec() spec.Spec {
+	return spec.Spec{
+		Name:   "gitlab",
+		Title:  "GitLab",
+		Secret: "the webhook's secret token",
+		Verify: []spec.Verify{{Kind: spec.Token, Signature: spec.Signature{In: "header:X-Gitlab-Token"}}},
+		Event: spec.Extract{
+			Key:      [][]spec.Value{{"header:Idempotency-Key"}},
+			Delivery: []spec.Value{"header:X-Gitlab-Webhook-UUID", "header:X-Gitlab-Event-UUID"},
+			Type:     []spec.Value{"json:$.object_kind", "header:X-Gitlab-Event"},
+			Action:   []spec.Value{"json:$.object_attributes.action"},
+			Time:     []spec.Moment{at("json:$.object_attributes.updated_at", spec.RFC3339)},
+			Resource: []spec.Value{"json:$.object_attributes.id"},
+		},
+		Dedup: spec.Dedup{Retry: spec.Stable, Manual: spec.Stable},
+		Order: &spec.Order{
+			By:       "json:$.object_attributes.updated_at",
+			Unit:     spec.RFC3339,
+			Scope:    []spec.Value{"json:$.object_kind", "json:$.object_attributes.id"},
+			Advisory: true,
+		},
+		Answer: spec.Answer{Deadline: 10 * time.Second}, // of GitLab.com; an installation of one's own may differ
+		Example: spec.Template{
+			Type: "merge_request.open",
+			Header: map[string]string{
+				"Idempotency-Key":       "{{id}}",
+				"X-Gitlab-Event":        "Merge Request Hook",
+				"X-Gitlab-Event-UUID":   "13792a34-0000-4000-8000-00000000e001",
+				"X-Gitlab-Webhook-UUID": "6f5f8d5a-0000-4000-8000-00000000d001",
+				"X-Gitlab-Instance":     "https://gitlab.example.com",
+				"User-Agent":            "GitLab/18.0.0",
+			},
+			Body: gitlabExample,
+		},
+		Sources: []spec.Source{
+			stated("key", "gitlab-org/gitlab: lib/gitlab/web_hooks, app/services/web_hooks/resend_service.rb"),
+			stated("token, delivery ids, no retry after an HTTP error", "gitlab-org/gitlab: app/services/web_hook_service.rb"),
+			stated("webhooks are disabled after failures", "docs.gitlab.com/user/project/integrations/webhooks"),
+			reported("deadline", "GitLab documentation, quoted"),
+			notSourced("how long a delivery can be sent again"),
+			notSourced("a signature in addition to the token"),
+		},
+		Traps: []string{
+			"X-Gitlab-Event-UUID is shared by all the hooks that one request or a chain of hooks triggers: as the key it loses events; and it changes when the worker runs again, so it lets copies through",
+			"X-Gitlab-Webhook-UUID is made anew for every request, whatever its name says: as the key it lets every copy through",
+			"any answer of 400 to 499 can disable the webhook for good, so a secret that was changed on one side only costs the subscription; 503 disables it for minutes",
+			"the token proves who sends but binds nothing: whoever sees one request can send any other",
+			"GitLab says that a request that timed out may be sent twice",
+		},
+	}
+}
+
+const gitlabExample = `{
+  "object_kind": "merge_request",
+  "event_type": "merge_request",
+  "user": {"id": 1, "name": "Example Person", "username": "example", "email": "[REDACTED]"},
+  "project": {
+    "id": 1001,
+    "name": "hooks",
+    "namespace": "Example",
+    "path_with_namespace": "example/hooks",
+    "web_url": "https://gitlab.example.com/example/hooks",
+    "default_branch": "main"
+  },
+  "object_attributes": {
+    "id": 93,
+    "iid": 16,
+    "title": "Answer the retried request",
+    "state": "opened",
+    "action": "open",
+    "source_branch": "retry",
+    "target_branch": "main",
+    "created_at": "{{time}}",
+    "updated_at": "{{time}}",
+    "url": "https://gitlab.example.com/example/hooks/-/merge_requests/16"
+  },
+  "labels": [],
+  "repository": {"name": "hooks", "homepage": "https://gitlab.example.com/example/hooks"}
+}`

@@ -1,0 +1,71 @@
+package provider
+
+import "github.com/hookonce/hookonce/provider/spec"
+
+// Jira returns the provider for Jira webhooks that are signed with a secret: those that an administrator
+// registers. It panics if a secret is missing or empty. Those of Connect apps carry a token instead and
+// are not accepted.
+//
+// The key is the X-Atlassian-Webhook-Identifier header, which stays the same in retries. The signature
+// does not cover it, and no time is signed.
+func Jira(secrets ...string) *spec.Provider {
+	return must(spec.New(jiraSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
+}
+
+func jiraSpec() spec.Spec {
+	return spec.Spec{
+		Name:   "jira",
+		Title:  "Jira",
+		Secret: "the webhook's secret",
+		Verify: []spec.Verify{bodyMAC("X-Hub-Signature", "sha256=", spec.Hex)},
+		Event: spec.Extract{
+			Key:      [][]spec.Value{{"header:X-Atlassian-Webhook-Identifier"}},
+			Type:     []spec.Value{"json:$.webhookEvent"},
+			Resource: []spec.Value{"json:$.issue.id"},
+			Attempt:  []spec.Value{"header:X-Atlassian-Webhook-Retry"},
+		},
+		Dedup: spec.Dedup{Retry: spec.Stable},
+		Example: spec.Template{
+			Type: "jira:issue_updated",
+			Header: map[string]string{
+				"X-Atlassian-Webhook-Identifier": "{{id}}",
+				"X-Atlassian-Webhook-Flow":       "Primary",
+			},
+			Body: jiraExample,
+		},
+		Sources: []spec.Source{
+			reported("key is the same in retries, count of retries, flow", "MrRefactoring/jira.js: documentation of webhooks, quoting Atlassian"),
+			reported("signature", "webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts"),
+			notSourced("retries"),
+			notSourced("time of the event"),
+		},
+		Traps: []string{
+			"deletions that follow from another one arrive late, in the flow that X-Atlassian-Webhook-Flow calls Secondary",
+			"the header X-Hub-Signature is GitHub's, Bitbucket's and Intercom's as well, with other hashes and secrets",
+			"the id is not signed: whoever replays a captured request can change it",
+		},
+	}
+}
+
+const jiraExample = `{
+  "webhookEvent": "{{type}}",
+  "issue_event_type_name": "issue_generic",
+  "user": {"accountId": "example:0001", "displayName": "Example Person", "active": true},
+  "issue": {
+    "id": "10002",
+    "key": "HOOK-17",
+    "fields": {
+      "summary": "The answer to a retried request is missing",
+      "issuetype": {"id": "10004", "name": "Bug", "subtask": false},
+      "project": {"id": "10000", "key": "HOOK", "name": "Hooks"},
+      "status": {"id": "3", "name": "In Progress"},
+      "priority": {"id": "3", "name": "Medium"},
+      "labels": ["webhooks"],
+      "updated": "{{time}}"
+    }
+  },
+  "changelog": {
+    "id": "10124",
+    "items": [{"field": "status", "fieldtype": "jira", "fromString": "To Do", "toString": "In Progress"}]
+  }
+}`

@@ -1,0 +1,85 @@
+package provider
+
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// Linear returns the provider for Linear webhooks. The secrets are the signing secrets of the webhook.
+// It panics if a secret is missing or empty.
+//
+// The key is the Linear-Delivery header, which the signature does not cover. The time in the body,
+// webhookTimestamp, is signed and may be a minute off in either direction.
+func Linear(secrets ...string) *spec.Provider {
+	return must(spec.New(linearSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
+}
+
+func linearSpec() spec.Spec {
+	v := bodyMAC("Linear-Signature", "", spec.Hex)
+	v.Time = &spec.Timestamp{In: "json:$.webhookTimestamp", Unit: spec.Millis, Past: time.Minute, Future: time.Minute}
+	return spec.Spec{
+		Name:   "linear",
+		Title:  "Linear",
+		Secret: "the webhook's signing secret",
+		Verify: []spec.Verify{v},
+		Event: spec.Extract{
+			Key:          [][]spec.Value{{"header:Linear-Delivery"}},
+			Subscription: []spec.Value{"json:$.webhookId"},
+			Type:         []spec.Value{"json:$.type", "header:Linear-Event"},
+			Action:       []spec.Value{"json:$.action"},
+			Time:         []spec.Moment{at("json:$.createdAt", spec.RFC3339)},
+			Resource:     []spec.Value{"json:$.data.id"},
+		},
+		// webhookTimestamp is that of the attempt.
+		Dedup: spec.Dedup{Same: []spec.Value{"json:$.type", "json:$.action", "json:$.createdAt", "json:$.data"}},
+		Order: &spec.Order{
+			By:       "json:$.data.updatedAt",
+			Unit:     spec.RFC3339,
+			Scope:    []spec.Value{"json:$.type", "json:$.data.id"},
+			Advisory: true,
+		},
+		Answer: spec.Answer{Deadline: 5 * time.Second},
+		Example: spec.Template{
+			Type: "Issue.update",
+			Header: map[string]string{
+				"Linear-Delivery": "{{id}}",
+				"Linear-Event":    "{{event}}",
+			},
+			Body: linearExample,
+		},
+		Sources: []spec.Source{
+			stated("signature, tolerance, fields", "linear/linear: packages/sdk/src/webhooks/client.ts"),
+			reported("key, deadline", "Linear documentation, quoted"),
+			notSourced("retries"),
+			notSourced("whether a retry keeps Linear-Delivery, and is signed anew"),
+		},
+		Traps: []string{
+			"webhookId is the subscription and the same for all its events: as the key it loses everything after the first",
+			"the header Linear-Timestamp is not signed; webhookTimestamp in the body is",
+			"the id is not signed: whoever replays a captured request within the minute can change it",
+		},
+	}
+}
+
+const linearExample = `{
+  "action": "{{action}}",
+  "type": "{{event}}",
+  "createdAt": "{{time}}",
+  "actor": {"id": "b5ea5f1f-0000-4000-8000-00000000a001", "type": "user", "name": "Example Person"},
+  "data": {
+    "id": "2174add1-0000-4000-8000-00000000c001",
+    "identifier": "HOOK-17",
+    "number": 17,
+    "title": "The answer to a retried request is missing",
+    "priority": 2,
+    "createdAt": "{{time}}",
+    "updatedAt": "{{time}}",
+    "teamId": "72b2a2dc-0000-4000-8000-00000000e001",
+    "state": {"id": "7a6f9e40-0000-4000-8000-00000000d001", "name": "In Progress", "type": "started"}
+  },
+  "updatedFrom": {"updatedAt": "{{time}}", "stateId": "2f0c7a1e-0000-4000-8000-00000000d002"},
+  "url": "https://linear.app/example/issue/HOOK-17",
+  "webhookTimestamp": {{millis}},
+  "webhookId": "000042e3-0000-4000-8000-00000000f001"
+}`

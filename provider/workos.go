@@ -1,0 +1,64 @@
+package provider
+
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// WorkOS returns the provider for WorkOS webhooks. The secrets are the signing secrets of the endpoint.
+// It panics if a secret is missing or empty.
+//
+// The key is the id of the event, which the signature covers. The signed time, in milliseconds, may be
+// three minutes off in either direction.
+func WorkOS(secrets ...string) *spec.Provider {
+	return must(spec.New(workosSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
+}
+
+func workosSpec() spec.Spec {
+	return spec.Spec{
+		Name:   "workos",
+		Title:  "WorkOS",
+		Secret: "the endpoint's signing secret",
+		Verify: []spec.Verify{timedMAC("WorkOS-Signature", spec.Millis, 3*time.Minute)},
+		Event: spec.Extract{
+			Key:      [][]spec.Value{{"json:$.id"}},
+			Type:     []spec.Value{"json:$.event"},
+			Time:     []spec.Moment{at("json:$.created_at", spec.RFC3339)},
+			Resource: []spec.Value{"json:$.data.id"},
+		},
+		Order:   &spec.Order{By: "json:$.data.updated_at", Unit: spec.RFC3339, Advisory: true},
+		Limits:  spec.Limits{Retry: 3 * day}, // in production; several minutes elsewhere
+		Example: spec.Template{Type: "dsync.user.updated", Body: workosExample},
+		Sources: []spec.Source{
+			stated("signature, tolerance", "workos/workos-go: pkg/webhooks/client.go"),
+			stated("retries, no order, compare the times of the data", "workos.com/docs/webhooks"),
+			reported("key", "inferred: WorkOS retries the event, and the id is the event's"),
+			notSourced("how long a webhook can be sent again by hand"),
+		},
+		Traps: []string{
+			"the time in the signature is in milliseconds, with a space after the comma",
+			"events arrive in any order, and a retry may carry an older state than what came since",
+		},
+	}
+}
+
+const workosExample = `{
+  "id": "{{id}}",
+  "event": "{{type}}",
+  "data": {
+    "object": "directory_user",
+    "id": "directory_user_01EXAMPLE0001",
+    "directory_id": "directory_01EXAMPLE0001",
+    "organization_id": "org_01EXAMPLE0001",
+    "idp_id": "8931",
+    "emails": [{"type": "work", "value": "person@example.com", "primary": true}],
+    "first_name": "Example",
+    "last_name": "Person",
+    "state": "active",
+    "created_at": "{{time}}",
+    "updated_at": "{{time}}",
+    "previous_attributes": {"state": "inactive"}
+  },
+  "created_at": "{{time}}"
+}`
