@@ -15,14 +15,15 @@ const maxIdempotencyKey = 255
 // idempotencyKey is the same for every attempt at an event and for no other event:
 //
 //	billing:evt_1              a key in its source
-//	billing#81985529216486895  an event without a key, by its identifier in the journal
+//	billing#81985529216486895  an event without a key, or with one that others take over, by its
+//	                           identifier in the journal
 //	#5f2b...                   the SHA-256 of one of these that is longer than 255 bytes
 //
 // The source has neither : nor # in this form, so the first of them tells which it is.
 func idempotencyKey(w *journal.Work) string {
 	source := escape(w.Source, ":#")
 	var key string
-	if w.Key != "" {
+	if w.Key != "" && !journal.Coalesces(w.Key) {
 		key = source + ":" + headerSafe(w.Key)
 	} else {
 		key = source + "#" + strconv.FormatInt(w.EventID, 10)

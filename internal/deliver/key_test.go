@@ -21,6 +21,7 @@ func TestIdempotencyKey(t *testing.T) {
 	}{
 		{"plain", work("billing", "evt_1", 7), "billing:evt_1"},
 		{"unkeyed", work("billing", "", 7), "billing#7"},
+		{"taken over by the next", work("billing", journal.CoalesceKey("account"), 7), "billing#7"},
 		{"joined parts", work("billing", hookonce.JoinKey("ab", "c"), 7), "billing:2:ab1:c"},
 		{"not ASCII", work("billing", "é", 7), "billing:%C3%A9"},
 		{"space and percent", work("billing", "a b%", 7), "billing:a%20b%25"},
@@ -40,6 +41,8 @@ func FuzzIdempotencyKey(f *testing.F) {
 	f.Add("a", "b", int64(1), "a", "b", int64(2))
 	f.Add("a", "", int64(1), "a", "1", int64(1))
 	f.Add("a:b", "c", int64(1), "a", "b:c", int64(1))
+	f.Add("a", journal.CoalesceKey("b"), int64(1), "a", journal.CoalesceKey("b"), int64(2))
+	f.Add("a", journal.CoalesceKey("b"), int64(1), "a", "", int64(1)) // its key was taken over
 	f.Add("a#1", "", int64(1), "a", "", int64(11))
 	f.Add("a", "#1", int64(1), "a", "", int64(1))
 	f.Add("a%", "b", int64(1), "a", "%25b", int64(1))
@@ -51,7 +54,9 @@ func FuzzIdempotencyKey(f *testing.F) {
 			}
 		}
 		a, b := idempotencyKey(work(source1, key1, id1)), idempotencyKey(work(source2, key2, id2))
-		same := source1 == source2 && key1 == key2 && (key1 != "" || id1 == id2)
+		shared := key1 != "" && !journal.Coalesces(key1) // otherwise the id counts, and the key does not
+		alike := key1 == key2 || !shared && (key2 == "" || journal.Coalesces(key2))
+		same := source1 == source2 && alike && (shared || id1 == id2)
 		if same != (a == b) {
 			t.Fatalf("%q and %q for (%q, %q, %d) and (%q, %q, %d)", a, b, source1, key1, id1, source2, key2, id2)
 		}

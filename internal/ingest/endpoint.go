@@ -111,7 +111,7 @@ func (e *endpoint) accept(r *http.Request, d *hookonce.Delivery, now time.Time) 
 	var refused error
 	for i, result := range results {
 		if result.Err != nil {
-			refused = fmt.Errorf("%w: key %q: %w", errRowRefused, entries[i].Key, result.Err)
+			refused = fmt.Errorf("%w: key %q: %w", errRowRefused, events[i].Key, result.Err)
 			continue
 		}
 		t.add(result.Status)
@@ -123,7 +123,7 @@ func (e *endpoint) accept(r *http.Request, d *hookonce.Delivery, now time.Time) 
 		// The neighbours are stored, and duplicates when the sender comes again.
 		return answer{}, refused
 	case len(entries) == 1:
-		return e.acknowledge(single(t.status(), entries[0].Key)), nil
+		return e.acknowledge(single(t.status(), events[0].Key)), nil
 	}
 	return e.acknowledge(t.batch()), nil
 }
@@ -151,8 +151,7 @@ func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time
 		ev := &events[i]
 		entries[i] = journal.Entry{
 			Source:       e.source.Name,
-			Key:          ev.Key,
-			Coalesce:     ev.Coalesce,
+			Key:          stored(ev),
 			Type:         ev.Type,
 			Digest:       ev.Digest,
 			Header:       header,
@@ -163,6 +162,14 @@ func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time
 		pointers[i] = &entries[i]
 	}
 	return pointers
+}
+
+// stored is the key under which an event is kept.
+func stored(ev *hookonce.Event) string {
+	if ev.Coalesce {
+		return journal.CoalesceKey(ev.Key)
+	}
+	return ev.Key
 }
 
 // acknowledge is the answer a, or the provider's own where it insists on one, with the header of a.

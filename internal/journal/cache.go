@@ -30,8 +30,8 @@ func newDoneCache(size int) (doneCache, error) {
 
 // add remembers that the event of e, stored under id with e's digest, is done.
 func (c doneCache) add(e *Entry, id int64) {
-	if c.keys == nil || e.Key == "" {
-		return
+	if c.keys == nil || e.Key == "" || Coalesces(e.Key) {
+		return // done work never swallows what coalesces
 	}
 	// The strings may be parts of a whole request; the cache must not keep that alive.
 	c.keys.Add(ref{strings.Clone(e.Source), strings.Clone(e.Key)}, doneEvent{id, string(e.Digest)})

@@ -60,10 +60,12 @@ func (q *queue) add(r *request) error {
 }
 
 // follow attaches s to the first copy of its event, if that is on its way. A copy with another digest
-// does not follow: only the store can say which of the two is in conflict with what it holds.
+// does not follow: only the store can say which of the two is in conflict with what it holds. Nor does
+// what coalesces: the store may have found already that an earlier event waits, which may have begun by
+// now.
 func (q *queue) follow(s *slot) bool {
 	e := s.entry
-	if e.Key == "" {
+	if e.Key == "" || Coalesces(e.Key) {
 		return false
 	}
 	lead, ok := q.inflight[ref{e.Source, e.Key}]

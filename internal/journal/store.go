@@ -20,6 +20,10 @@ type Store interface {
 	// one batch is new once. Entries with Hold are stored as processing under token 1 with a lease
 	// until lease; others as pending, due now.
 	//
+	// An entry under a [CoalesceKey] is a duplicate, whatever its digest, while every one of its
+	// destinations has a delivery of the stored event to come: pending, failed or dead. Otherwise the
+	// stored event loses the key, which may be durable even if the call then fails, and the entry is new.
+	//
 	// A row that the database refuses for its content gets an error in its Result.Err and leaves its
 	// neighbours stored. Concurrent batches that share keys must not deadlock.
 	Accept(ctx context.Context, batch []*Entry, now, lease time.Time) ([]Result, error)
@@ -67,14 +71,11 @@ type Entry struct {
 	// ID is the time-ordered identifier under which the event is stored if it is new. See [IDs].
 	ID     int64
 	Source string
-	Key    string // empty: unkeyed
-	// Coalesce is set for an event that only says that something changed. It is a copy of what is stored
-	// under its key while that has not begun, and takes the key over from what has.
-	Coalesce bool
-	Type     string
-	Digest   []byte // of the content that must be equal in every copy; at most 32 bytes
-	Header   []byte // HTTP/1 field lines, CRLF-terminated
-	Body     []byte
+	Key    string // empty: unkeyed; see also [CoalesceKey]
+	Type   string
+	Digest []byte // of the content that must be equal in every copy; at most 32 bytes
+	Header []byte // HTTP/1 field lines, CRLF-terminated
+	Body   []byte
 	// Destinations are the names of where to deliver. None: the event is done when it is stored.
 	Destinations []string
 	ReceivedAt   time.Time

@@ -95,16 +95,16 @@ func (m *Memory) Accept(ctx context.Context, batch []*journal.Entry, now, lease 
 	}
 	results := make([]journal.Result, len(batch))
 	for i, e := range batch {
-		results[i] = m.accept(e, now, lease)
+		results[i] = m.accept(e, batch[:i], now, lease)
 	}
 	return results, nil
 }
 
-func (m *Memory) accept(e *journal.Entry, now, lease time.Time) journal.Result {
+func (m *Memory) accept(e *journal.Entry, before []*journal.Entry, now, lease time.Time) journal.Result {
 	if err := e.Validate(); err != nil {
 		return journal.Result{Err: err}
 	}
-	if id, ok := m.keys[ref{e.Source, e.Key}]; ok && e.Key != "" {
+	if id, ok := m.keys[ref{e.Source, e.Key}]; ok && e.Key != "" && !m.release(id, e, before) {
 		return m.again(id, e, now)
 	}
 	if m.Refuse != nil {
@@ -133,10 +133,30 @@ func (m *Memory) accept(e *journal.Entry, now, lease time.Time) journal.Result {
 	return journal.Result{Status: journal.Accepted, ID: e.ID}
 }
 
+// release takes the key from event id, if e coalesces and the event has begun. One of the same batch has
+// not.
+func (m *Memory) release(id int64, e *journal.Entry, before []*journal.Entry) bool {
+	if !journal.Coalesces(e.Key) || slices.ContainsFunc(before, func(b *journal.Entry) bool { return b.ID == id }) {
+		return false
+	}
+	coming := map[string]bool{}
+	for _, d := range m.deliveries {
+		if d.EventID == id && d.State != journal.Processing {
+			coming[d.Destination] = true
+		}
+	}
+	if e.Waits(coming) {
+		return false
+	}
+	m.events[id].key = ""
+	delete(m.keys, ref{e.Source, e.Key})
+	return true
+}
+
 // again handles a copy of event id: it re-drives what failed.
 func (m *Memory) again(id int64, e *journal.Entry, now time.Time) journal.Result {
 	res := journal.Result{Status: journal.Duplicate, ID: id, Done: true}
-	if !bytes.Equal(m.events[id].digest, e.Digest) {
+	if !journal.Coalesces(e.Key) && !bytes.Equal(m.events[id].digest, e.Digest) {
 		res.Status = journal.Conflict
 	}
 	for _, d := range m.deliveries {

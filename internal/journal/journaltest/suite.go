@@ -36,7 +36,7 @@ func Run(t *testing.T, factory Factory) {
 		name  string
 		cases []testCase
 	}{
-		{"accept", acceptCases}, {"copies", copyCases}, {"take", takeCases}, {"extend", extendCases},
+		{"accept", acceptCases}, {"copies", copyCases}, {"coalesce", coalesceCases}, {"take", takeCases}, {"extend", extendCases},
 		{"finish", finishCases}, {"orphans", orphanCases}, {"purge", purgeCases}, {"faults", faultCases},
 	} {
 		t.Run(group.name, func(t *testing.T) { runCases(t, factory, group.cases) })

@@ -30,6 +30,7 @@ func RunConcurrent(t *testing.T, factory Factory) {
 var concurrentCases = []testCase{
 	{"batches that share keys store each once", acceptStorm},
 	{"copies at once re-drive dead work once", redriveStorm},
+	{"what coalesces is never swallowed by what has begun", coalesceStorm},
 	{"each delivery is taken by one", takeStorm},
 	{"of all who finish under one token one succeeds", finishStorm},
 	{"a life under load ends with everything done once", lifeStorm},

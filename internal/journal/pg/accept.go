@@ -98,14 +98,14 @@ func (a *acceptance) follow(rest []int) (todo []int) {
 
 // compare returns the status of a copy of what is stored with the given digest.
 func (a *acceptance) compare(i int, stored []byte) journal.Status {
-	if bytes.Equal(stored, a.batch[i].Digest) {
+	if journal.Coalesces(a.batch[i].Key) || bytes.Equal(stored, a.batch[i].Digest) {
 		return journal.Duplicate
 	}
 	return journal.Conflict
 }
 
-// store settles entries with different keys. A copy whose first was purged between the two
-// statements is new after all, so the rest is offered again.
+// store settles entries with different keys. A copy whose first was purged between the statements, or
+// lost its key, is new after all, so the rest is offered again.
 func (a *acceptance) store(ctx context.Context, entries []int) error {
 	for len(entries) > 0 {
 		var copies []int
@@ -120,7 +120,9 @@ func (a *acceptance) store(ctx context.Context, entries []int) error {
 			return err
 		}
 		err = a.retry(ctx, "reading copies", func() (err error) {
-			entries, err = a.resolve(ctx, copies)
+			if err = a.release(ctx, copies); err == nil {
+				entries, err = a.resolve(ctx, copies)
+			}
 			return err
 		})
 		if err != nil {

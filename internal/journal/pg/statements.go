@@ -4,7 +4,7 @@ import "strings"
 
 // statements are the texts of everything that the store asks, with the schema filled in.
 type statements struct {
-	accept, copies           string
+	accept, copies, release  string
 	take, extend, finish     string
 	purgeBodies, purgeEvents string
 	openCounts, events       string
@@ -14,7 +14,7 @@ type statements struct {
 func newStatements(prefix string) statements {
 	in := func(text string) string { return strings.ReplaceAll(text, "{{.}}", prefix) }
 	return statements{
-		accept: in(acceptSQL), copies: in(copiesSQL),
+		accept: in(acceptSQL), copies: in(copiesSQL), release: in(releaseSQL),
 		take: in(takeSQL), extend: in(extendSQL), finish: in(finishSQL),
 		purgeBodies: in(purgeBodiesSQL), purgeEvents: in(purgeEventsSQL),
 		openCounts: in(openCountsSQL), events: in(eventsSQL),
@@ -73,6 +73,25 @@ SELECT n, id, digest,
 	NOT EXISTS (SELECT FROM {{.}}deliveries d WHERE d.event_id = id),
 	id IN (SELECT event_id FROM redriven)
 FROM first`
+
+// releaseSQL takes the key from events of which not every wanted delivery is still to come. The events
+// are locked in the order of source and key. That the deliveries are not is no matter: what begins after
+// the snapshot begins after the entry arrived.
+const releaseSQL = `WITH ` + durable + `, stored AS (
+	SELECT c.n, e.id
+	FROM durable, unnest($1::int[], $2::text[], $3::text[]) AS c (n, source, key)
+	JOIN {{.}}events e ON e.source = c.source AND e.key = c.key
+	ORDER BY e.source, e.key
+	FOR UPDATE OF e
+), wanted AS (
+	SELECT n, destination FROM unnest($4::int[], $5::text[]) AS w (n, destination)
+)
+UPDATE {{.}}events e SET key = NULL FROM stored
+WHERE e.id = stored.id AND (
+	NOT EXISTS (SELECT FROM wanted w WHERE w.n = stored.n)
+	OR EXISTS (SELECT FROM wanted w WHERE w.n = stored.n AND NOT EXISTS (
+		SELECT FROM {{.}}deliveries d
+		WHERE d.event_id = stored.id AND d.destination = w.destination AND d.state <> 'processing')))`
 
 // takeSQL leases what is due. A delivery without its body ends as dead, and is not returned. What
 // would go beyond the bytes is weighed without being read, and left.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql/driver"
+	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -16,10 +17,10 @@ func (s *Store) Accept(ctx context.Context, batch []*journal.Entry, now, lease t
 	if len(batch) == 0 {
 		return nil, ctx.Err()
 	}
-	a := acceptance{now: now.UnixMicro(), lease: lease.UnixMicro(), results: make([]journal.Result, len(batch))}
-	err := s.write(ctx, "accepting", func(w *writer) error { return a.all(w, batch) })
+	a := acceptance{batch: batch, now: now.UnixMicro(), lease: lease.UnixMicro(), results: make([]journal.Result, len(batch))}
+	err := s.write(ctx, "accepting", func(w *writer) error { return a.all(w) })
 	if rowRefused(err) {
-		err = s.write(ctx, "accepting one by one", func(w *writer) error { return a.each(w, batch) })
+		err = s.write(ctx, "accepting one by one", func(w *writer) error { return a.each(w) })
 	}
 	if err != nil {
 		return nil, err
@@ -30,14 +31,15 @@ func (s *Store) Accept(ctx context.Context, batch []*journal.Entry, now, lease t
 
 // acceptance is one call of Accept.
 type acceptance struct {
+	batch      []*journal.Entry
 	now, lease int64
 	results    []journal.Result
 	added      int64
 }
 
 // all stores the batch, and fails with the first row that is refused.
-func (a *acceptance) all(w *writer, batch []*journal.Entry) error {
-	for i, e := range batch {
+func (a *acceptance) all(w *writer) error {
+	for i, e := range a.batch {
 		if err := a.one(w, i, e); err != nil {
 			return err
 		}
@@ -46,10 +48,10 @@ func (a *acceptance) all(w *writer, batch []*journal.Entry) error {
 }
 
 // each stores the batch without the rows that are refused.
-func (a *acceptance) each(w *writer, batch []*journal.Entry) error {
+func (a *acceptance) each(w *writer) error {
 	a.added = 0
-	for i := range batch {
-		err := w.guarded(func() error { return a.one(w, i, batch[i]) })
+	for i := range a.batch {
+		err := w.guarded(func() error { return a.one(w, i, a.batch[i]) })
 		if rowRefused(err) {
 			a.results[i] = journal.Result{Err: err}
 			continue
@@ -109,6 +111,12 @@ func (a *acceptance) again(w *writer, i int, e *journal.Entry) error {
 	}, e.Source, e.Key); err != nil {
 		return err
 	}
+	if journal.Coalesces(e.Key) {
+		res.Status = journal.Duplicate
+		if begun, err := a.begun(w, i, res.ID); err != nil || begun {
+			return a.succeed(w, i, res.ID, err)
+		}
+	}
 	n, err := w.redrive.exec(a.now, res.ID)
 	if err != nil {
 		return err
@@ -117,6 +125,28 @@ func (a *acceptance) again(w *writer, i int, e *journal.Entry) error {
 	err = w.hasOpen.query(func([]driver.Value) error { res.Done = false; return nil }, res.ID)
 	a.results[i] = res
 	return err
+}
+
+// begun reports whether a delivery of the event that is stored under the key of a coalescing entry has
+// begun or is done. One of the same batch has not.
+func (a *acceptance) begun(w *writer, i int, stored int64) (bool, error) {
+	if slices.ContainsFunc(a.batch[:i], func(e *journal.Entry) bool { return e.ID == stored }) {
+		return false, nil
+	}
+	coming := map[string]bool{}
+	err := w.coming.query(func(row []driver.Value) error { coming[row[0].(string)] = true; return nil }, stored)
+	return !a.batch[i].Waits(coming), err
+}
+
+// succeed stores a coalescing entry under the key of what has begun, unless there was an error.
+func (a *acceptance) succeed(w *writer, i int, stored int64, err error) error {
+	if err != nil {
+		return err
+	}
+	if _, err := w.releaseKey.exec(stored); err != nil {
+		return err
+	}
+	return a.one(w, i, a.batch[i])
 }
 
 // notNull keeps an absent body apart from NULL, which the columns do not take.

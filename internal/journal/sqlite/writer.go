@@ -15,6 +15,7 @@ type writer struct {
 	savepoint, undo, release                *stmt
 	insertEvent, insertBody, insertDelivery *stmt
 	first, redrive, hasOpen                 *stmt
+	coming, releaseKey                      *stmt
 	due, body, lease, bury                  *stmt
 	extend, done, kept, insertAttempt       *stmt
 	orphans                                 *stmt
@@ -38,6 +39,7 @@ func newWriter(ctx context.Context, connector driver.Connector, prefix string) (
 		{&w.savepoint, `SAVEPOINT entry`}, {&w.undo, `ROLLBACK TO entry`}, {&w.release, `RELEASE entry`},
 		{&w.insertEvent, insertEventSQL}, {&w.insertBody, insertBodySQL}, {&w.insertDelivery, insertDeliverySQL},
 		{&w.first, firstSQL}, {&w.redrive, redriveSQL}, {&w.hasOpen, hasOpenSQL},
+		{&w.coming, comingSQL}, {&w.releaseKey, releaseKeySQL},
 		{&w.due, dueSQL}, {&w.body, bodySQL}, {&w.lease, leaseSQL}, {&w.bury, burySQL},
 		{&w.extend, extendSQL}, {&w.done, doneSQL}, {&w.kept, keptSQL}, {&w.insertAttempt, insertAttemptSQL},
 		{&w.orphans, orphansSQL},
@@ -68,6 +70,11 @@ const redriveSQL = `UPDATE {{.}}deliveries SET state = 'pending', tries = 0, due
 	WHERE event_id = ? AND state IN ('failed', 'dead')`
 
 const hasOpenSQL = `SELECT 1 FROM {{.}}deliveries WHERE event_id = ? LIMIT 1`
+
+// comingSQL finds where a delivery is still to begin.
+const comingSQL = `SELECT destination FROM {{.}}deliveries WHERE event_id = ? AND state <> 'processing'`
+
+const releaseKeySQL = `UPDATE {{.}}events SET key = NULL WHERE id = ?`
 
 // dueSQL leaves the bodies alone: sorting would load all of them.
 const dueSQL = `SELECT d.event_id, d.destination, d.token, d.tries,

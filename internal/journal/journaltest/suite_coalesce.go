@@ -1,0 +1,191 @@
+package journaltest
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// changed returns an entry that says that something changed.
+func (c *suite) changed(edit ...func(*journal.Entry)) *journal.Entry {
+	return c.entry("account-1", append([]func(*journal.Entry){func(e *journal.Entry) {
+		e.Key = journal.CoalesceKey(e.Key)
+	}}, edit...)...)
+}
+
+func otherContent(e *journal.Entry) { e.Digest, e.Body = []byte("another"), []byte("another") }
+
+var coalesceCases = []testCase{
+	{"one that waits takes in what comes, whatever its content", func(c *suite) {
+		e := c.changed()
+		c.fresh(e)
+		for range 3 {
+			c.accept1(c.changed(otherContent), journal.Result{Status: journal.Duplicate, ID: e.ID})
+		}
+		c.matches(c.takeKeys(10, e.Key)[0], e, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
+	}},
+	{"one that failed waits, and is re-driven", func(c *suite) { coalesceRedriven(c, journal.Failed) }},
+	{"one that is dead waits, and is re-driven", func(c *suite) { coalesceRedriven(c, journal.Dead) }},
+	{"one that was handed back waits", func(c *suite) {
+		e := c.changed()
+		c.fresh(e)
+		c.finish1(c.outcome(c.take1(e.Key), journal.Pending), true)
+		c.accept1(c.changed(), journal.Result{Status: journal.Duplicate, ID: e.ID})
+	}},
+	{"one that has begun gives the key up and goes on", func(c *suite) {
+		first := c.changed()
+		c.fresh(first)
+		w := c.take1(first.Key)
+		next := c.changed()
+		c.fresh(next)
+		c.accept1(c.changed(), journal.Result{Status: journal.Duplicate, ID: next.ID})
+		c.finish1(c.outcome(w, journal.Failed), true)
+		c.pass(c.outcome(w, journal.Failed).Due.Sub(c.now))
+		ids := map[int64]bool{}
+		for _, w := range c.take(10) {
+			ids[w.EventID] = true
+		}
+		if len(ids) != 2 || !ids[first.ID] || !ids[next.ID] {
+			c.Fatalf("took %v, want events %d and %d", ids, first.ID, next.ID)
+		}
+	}},
+	{"one that was held from the start has begun", func(c *suite) {
+		c.fresh(c.changed(hold))
+		c.fresh(c.changed(hold))
+		c.open(map[journal.State]int64{journal.Processing: 2})
+	}},
+	{"one whose lease ran out has begun", func(c *suite) {
+		c.fresh(c.changed(hold))
+		c.pass(2 * lease)
+		c.fresh(c.changed())
+	}},
+	{"one that is done does not swallow the next", func(c *suite) {
+		for range 3 {
+			e := c.changed()
+			c.fresh(e)
+			w := c.takeKeys(10, e.Key)[0]
+			c.finish1(c.outcome(w, journal.Done), true)
+		}
+		c.open(nil)
+	}},
+	{"without a destination each is done when it is stored", func(c *suite) {
+		c.fresh(c.changed(to()))
+		c.fresh(c.changed(to()))
+	}},
+	{"one that has begun anywhere has begun", func(c *suite) {
+		first := c.changed(to("a", "b"))
+		c.fresh(first)
+		c.take(1)
+		next := c.changed(to("a", "b"))
+		c.fresh(next)
+		c.open(map[journal.State]int64{journal.Processing: 1, journal.Pending: 3})
+	}},
+	{"one that is done somewhere has begun", func(c *suite) {
+		c.fresh(c.changed(to("a", "b")))
+		c.finish1(c.outcome(c.take(1)[0], journal.Done), true)
+		c.fresh(c.changed(to("a", "b")))
+		c.open(map[journal.State]int64{journal.Pending: 3})
+	}},
+	{"one that is not on its way to a new destination does not wait for it", func(c *suite) {
+		c.fresh(c.changed(to("a")))
+		c.fresh(c.changed(to("a", "b")))
+		c.open(map[journal.State]int64{journal.Pending: 3})
+	}},
+	{"of several in a batch the first counts, held or not", func(c *suite) {
+		for _, edit := range []func(*journal.Entry){hold, func(*journal.Entry) {}} {
+			first := c.changed(edit)
+			results := c.accept(first, c.changed(edit, otherContent), c.changed(edit))
+			for i, want := range []journal.Status{journal.Accepted, journal.Duplicate, journal.Duplicate} {
+				if results[i].Status != want || results[i].ID != first.ID {
+					c.Errorf("entry %d: %+v, want %s of event %d", i, results[i], want, first.ID)
+				}
+			}
+			for _, w := range c.take(10) {
+				c.finish1(c.outcome(w, journal.Done), true)
+			}
+		}
+	}},
+	{"others under the same key are apart", func(c *suite) {
+		e := c.changed()
+		c.fresh(e, c.entry("account-1"), c.changed(func(e *journal.Entry) { e.Source = "shop" }))
+	}},
+}
+
+// coalesceRedriven checks that work which ended in state s takes in the next entry and begins again.
+func coalesceRedriven(c *suite, s journal.State) {
+	e := c.changed()
+	c.fresh(e)
+	c.finish1(c.outcome(c.take1(e.Key), s), true)
+	c.accept1(c.changed(), journal.Result{Status: journal.Duplicate, ID: e.ID, Redriven: true})
+	c.matches(c.take1(e.Key), e, journal.Held{EventID: e.ID, Destination: "app", Token: 2}, 1)
+}
+
+// coalesceStorm plays a destination that looks at a counter each time that it is told of a change, while
+// others raise the counter and tell. In the end it must have seen the last value.
+func coalesceStorm(c *suite) {
+	const rounds = 60
+	var counter, seen atomic.Int64
+	var tellers sync.WaitGroup
+	look := func() {
+		work, err := c.store.Take(c.Context(), c.now, c.now.Add(lease), journal.Wanted{Deliveries: 3})
+		if err != nil {
+			c.Errorf("Take: %v", err)
+		}
+		for _, w := range work {
+			now := counter.Load()
+			for last := seen.Load(); now > last && !seen.CompareAndSwap(last, now); last = seen.Load() {
+			}
+			if _, err := c.store.Finish(c.Context(), []journal.Outcome{c.outcome(w, journal.Done)}); err != nil {
+				c.Errorf("Finish: %v", err)
+			}
+		}
+	}
+	for range workers / 2 {
+		tellers.Go(func() {
+			for range rounds {
+				counter.Add(1)
+				if _, err := c.store.Accept(c.Context(), []*journal.Entry{c.changed(), c.entry("")}, c.now, c.now.Add(lease)); err != nil {
+					c.Errorf("Accept: %v", err)
+				}
+			}
+		})
+	}
+	stop := make(chan struct{})
+	var lookers sync.WaitGroup
+	for range workers / 2 {
+		lookers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					look()
+				}
+			}
+		})
+	}
+	tellers.Wait()
+	close(stop)
+	lookers.Wait()
+	for len(c.openWork()) > 0 {
+		look()
+	}
+	if counter.Load() != seen.Load() {
+		c.Errorf("the destination saw change %d of %d last", seen.Load(), counter.Load())
+	}
+}
+
+// openWork counts the open deliveries.
+func (c *suite) openWork() map[journal.State]int64 {
+	stats, err := c.store.Stats(c.Context())
+	if err != nil {
+		c.Fatalf("Stats: %v", err)
+	}
+	for s, n := range stats.Open {
+		if n == 0 {
+			delete(stats.Open, s)
+		}
+	}
+	return stats.Open
+}
