@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // What the code of the catalogue (spec.Scheme) has in common.
@@ -63,4 +64,10 @@ func credentials(secret string, parts ...string) ([]string, error) {
 		}
 	}
 	return found, nil
+}
+
+// signsDocument reports whether a value is in the body, for schemes that sign all of that.
+func signsDocument(v spec.Value) bool {
+	text := strings.TrimPrefix(string(v), "hash:")
+	return strings.HasPrefix(text, "json:") || strings.HasPrefix(text, "const:")
 }

@@ -1,0 +1,134 @@
+package provider
+
+import (
+	"crypto"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// The members that are signed, by the type of the message, in the order in which they are.
+var (
+	snsNotification = []string{"Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"}
+	snsConfirmation = []string{"Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"}
+)
+
+// snsScheme is RSA over some members of the body, which names the certificate.
+type snsScheme struct{ certificates *certificates }
+
+func newSNSScheme(client *http.Client) *snsScheme {
+	// Amazon serves the certificate without those between it and a root. That it comes over TLS from
+	// Amazon's own host is what it is trusted for.
+	trust := func([]*x509.Certificate, time.Time) error { return nil }
+	return &snsScheme{newCertificates(client, `sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[A-Za-z0-9._-]+\.pem`, trust)}
+}
+
+func (*snsScheme) MarshalText() ([]byte, error) { return []byte("aws-sns"), nil }
+func (*snsScheme) Covers() spec.Coverage        { return spec.CoversFields }
+
+func (*snsScheme) Signs(v spec.Value) bool {
+	name, ok := strings.CutPrefix(string(v), "json:$.")
+	return ok && (slices.Contains(snsNotification, name) || slices.Contains(snsConfirmation, name)) || strings.HasPrefix(string(v), "const:")
+}
+
+func (s *snsScheme) Compile(topicARN string) (spec.Checker, error) {
+	if !strings.HasPrefix(topicARN, "arn:") || strings.ContainsAny(topicARN, " \t\r\n") {
+		return nil, errors.New("is not the ARN of a topic; it begins with arn:")
+	}
+	return &snsChecker{s, topicARN}, nil
+}
+
+type snsChecker struct {
+	*snsScheme
+	topic string
+}
+
+func (c *snsChecker) Check(req *hookonce.Request) error {
+	m, err := snsMembers(req.Body)
+	if err != nil {
+		return err
+	}
+	message, err := snsMessage(m)
+	if err != nil {
+		return err
+	}
+	signature, err := base64.StdEncoding.Strict().DecodeString(m["Signature"])
+	hash, known := map[string]crypto.Hash{"1": crypto.SHA1, "2": crypto.SHA256}[m["SignatureVersion"]]
+	switch {
+	case m["Signature"] == "" || m["SigningCertURL"] == "":
+		return reject(hookonce.ReasonSignatureMissing, "the members Signature and SigningCertURL are absent; raw message delivery is not signed")
+	case err != nil:
+		return reject(hookonce.ReasonSignatureMalformed, "the member Signature is not base64")
+	case !known:
+		return reject(hookonce.ReasonSignatureMalformed, "the member SignatureVersion is neither \"1\" nor \"2\"")
+	case m["TopicArn"] != c.topic:
+		return reject(hookonce.ReasonSignatureMismatch, "the message is from another topic than the one that is configured")
+	}
+	key, err := c.certificates.key(m["SigningCertURL"], req.Now)
+	if err != nil {
+		return err
+	}
+	h := hash.New()
+	h.Write([]byte(message))
+	if rsa.VerifyPKCS1v15(key, hash, h.Sum(nil), signature) != nil {
+		return reject(hookonce.ReasonSignatureMismatch, "the member Signature was not made over the signed members with Amazon's key")
+	}
+	return nil
+}
+
+// snsMembers returns the members of the message that are texts. One that occurs twice is refused:
+// there is no telling which one is signed.
+func snsMembers(body []byte) (map[string]string, error) {
+	doc := gjson.ParseBytes(body)
+	if !json.Valid(body) || !doc.IsObject() { // gjson's own check is recursive
+		return nil, reject(hookonce.ReasonSignatureMissing, "the body is not a JSON object; raw message delivery is not signed")
+	}
+	members, seen, twice := map[string]string{}, map[string]bool{}, false
+	doc.ForEach(func(name, text gjson.Result) bool {
+		twice = twice || seen[name.Str]
+		seen[name.Str] = true
+		if text.Type == gjson.String {
+			members[name.Str] = text.Str
+		}
+		return !twice
+	})
+	if twice {
+		return nil, reject(hookonce.ReasonSignatureMalformed, "a member of the message occurs twice")
+	}
+	return members, nil
+}
+
+// snsMessage returns what is signed: names and values, each on a line.
+func snsMessage(members map[string]string) (string, error) {
+	var names []string
+	switch members["Type"] {
+	case "Notification":
+		names = snsNotification
+	case "SubscriptionConfirmation", "UnsubscribeConfirmation":
+		names = snsConfirmation
+	default:
+		return "", reject(hookonce.ReasonSignatureMissing, "the member Type is not that of a message of SNS")
+	}
+	var b strings.Builder
+	for _, name := range names {
+		text, ok := members[name]
+		switch {
+		case ok:
+			b.WriteString(name + "\n" + text + "\n")
+		case name != "Subject":
+			return "", reject(hookonce.ReasonSignatureMissing, "the member %s, which the signature covers, is absent", name)
+		}
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,148 @@
+package provider
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+const (
+	ebayHeader  = "X-Ebay-Signature"
+	keepEBayKey = time.Hour // eBay's SDK keeps them for the life of the process
+)
+
+// ebayScheme is ECDSA over the body. The header names the key.
+type ebayScheme struct{ client *http.Client }
+
+func (ebayScheme) MarshalText() ([]byte, error) { return []byte("ebay"), nil }
+func (ebayScheme) Covers() spec.Coverage        { return spec.CoversBody }
+
+// Signs is true for the body.
+func (ebayScheme) Signs(v spec.Value) bool { return signsDocument(v) }
+
+func (s ebayScheme) Compile(secret string) (spec.Checker, error) {
+	parts, err := credentials(secret, "production", "client_id", "client_secret")
+	if err != nil {
+		return nil, err
+	}
+	host, known := map[string]string{"production": "api.ebay.com", "sandbox": "api.sandbox.ebay.com"}[parts[0]]
+	if !known {
+		return nil, errors.New("does not begin with production: or sandbox:")
+	}
+	c := &ebayChecker{client: s.client, host: host, clientID: parts[1], secret: parts[2]}
+	c.keys = newKeyCache(c.fetch)
+	return c, nil
+}
+
+type ebayChecker struct {
+	client                 *http.Client
+	host, clientID, secret string
+	keys                   *keyCache[ebayKey]
+}
+
+// ebayKey is a key and the hash function that belongs to it.
+type ebayKey struct {
+	public *ecdsa.PublicKey
+	hash   crypto.Hash
+}
+
+func (c *ebayChecker) Check(req *hookonce.Request) error {
+	line, err := requiredHeader(req, ebayHeader, "base64 of JSON with kid and signature")
+	if err != nil {
+		return err
+	}
+	var header struct{ Kid, Signature string }
+	text, err := base64.StdEncoding.DecodeString(line)
+	if err == nil {
+		err = json.Unmarshal(text, &header)
+	}
+	signature, malformed := base64.StdEncoding.DecodeString(header.Signature)
+	if err != nil || malformed != nil || !keyName.MatchString(header.Kid) {
+		return reject(hookonce.ReasonSignatureMalformed, "%s is not base64 of JSON with the identifier of a key (kid) and a signature in base64", ebayHeader)
+	}
+	key, err := c.keys.get(header.Kid, req.Now)
+	if err != nil {
+		return err
+	}
+	h := key.hash.New()
+	h.Write(req.Body)
+	if !ecdsa.VerifyASN1(key.public, h.Sum(nil), signature) {
+		return reject(hookonce.ReasonSignatureMismatch, "the signature in %s was not made over the body with eBay's key; check that the body is passed on byte for byte", ebayHeader)
+	}
+	return nil
+}
+
+// fetch asks eBay for a key, with a token that is asked for first: keys are rare, tokens do not last.
+func (c *ebayChecker) fetch(ctx context.Context, kid string, now time.Time) (key ebayKey, until time.Time, err error) {
+	token, err := c.token(ctx)
+	if err != nil {
+		return key, now, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+c.host+"/commerce/notification/v1/public_key/"+kid, nil)
+	if err != nil {
+		return key, now, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	text, err := fetchBody(c.client, req)
+	if err != nil {
+		return key, now, err
+	}
+	key, err = parseEBayKey(text)
+	return key, now.Add(keepEBayKey), err
+}
+
+// token returns a token of the application.
+func (c *ebayChecker) token(ctx context.Context) (string, error) {
+	form := url.Values{"grant_type": {"client_credentials"}, "scope": {"https://api.ebay.com/oauth/api_scope"}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+c.host+"/identity/v1/oauth2/token", strings.NewReader(form.Encode()))
+	if err != nil {
+		return "", err
+	}
+	req.SetBasicAuth(c.clientID, c.secret)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	text, err := fetchBody(c.client, req)
+	if err != nil {
+		return "", err
+	}
+	var answer struct {
+		Token string `json:"access_token"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil || answer.Token == "" {
+		return "", errors.New("eBay's answer holds no token")
+	}
+	return answer.Token, nil
+}
+
+// parseEBayKey reads eBay's answer. The key is PEM without line breaks.
+func parseEBayKey(text []byte) (key ebayKey, err error) {
+	var answer struct{ Key, Algorithm, Digest string }
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return key, errors.New("eBay's answer holds no key")
+	}
+	hash, known := map[string]crypto.Hash{"SHA1": crypto.SHA1, "SHA256": crypto.SHA256}[answer.Digest]
+	inner := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(answer.Key), "-----BEGIN PUBLIC KEY-----"), "-----END PUBLIC KEY-----")
+	der, err := base64.StdEncoding.DecodeString(strings.TrimSpace(inner))
+	if err != nil || !known || answer.Algorithm != "ECDSA" {
+		return key, errors.New("eBay's key is not in a form that is known here: ECDSA with SHA1 or SHA256")
+	}
+	public, err := x509.ParsePKIXPublicKey(der)
+	if err != nil {
+		return key, errors.New("eBay's key can not be read")
+	}
+	ec, ok := public.(*ecdsa.PublicKey)
+	if !ok {
+		return key, errors.New("eBay's key is not one of ECDSA")
+	}
+	return ebayKey{ec, hash}, nil
+}

@@ -1,0 +1,91 @@
+package provider
+
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// Twitch returns the provider for Twitch's EventSub. The secrets are those that subscriptions were made
+// with. It panics if a secret is missing or empty. The verification of the callback is answered once
+// its signature is verified.
+//
+// The key is the Twitch-Eventsub-Message-Id header, which the signature covers and which stays the same
+// when a message is sent again. The signed time may be ten minutes off in either direction.
+func Twitch(secrets ...string) *spec.Provider {
+	return must(spec.New(twitchSpec(), spec.Settings{Secrets: spec.Secrets(secrets...), Handshakes: true}))
+}
+
+func twitchSpec() spec.Spec {
+	return spec.Spec{
+		Name:   "twitch",
+		Title:  "Twitch EventSub",
+		Secret: "the secret that the subscription was made with",
+		Verify: []spec.Verify{{
+			Hash:      spec.SHA256,
+			Key:       spec.KeyUTF8,
+			Encoding:  spec.Hex,
+			Signature: spec.Signature{In: "header:Twitch-Eventsub-Message-Signature", Prefix: "sha256="},
+			ID:        "header:Twitch-Eventsub-Message-Id",
+			Time:      &spec.Timestamp{In: "header:Twitch-Eventsub-Message-Timestamp", Unit: spec.RFC3339, Past: 10 * time.Minute, Future: 10 * time.Minute},
+			Sign:      []spec.Value{"id", "ts", "body"},
+		}},
+		Event: spec.Extract{
+			Key:          [][]spec.Value{{"id"}},
+			Subscription: []spec.Value{"json:$.subscription.id"},
+			Type:         []spec.Value{"json:$.subscription.type"},
+			Time:         []spec.Moment{at("header:Twitch-Eventsub-Message-Timestamp", spec.RFC3339)},
+			Resource:     []spec.Value{"json:$.event.broadcaster_user_id"},
+			Attempt:      []spec.Value{"header:Twitch-Eventsub-Message-Retry"},
+		},
+		Dedup: spec.Dedup{Retry: spec.Stable},
+		Handshakes: []spec.Handshake{{
+			When: []spec.Match{{Value: "header:Twitch-Eventsub-Message-Type", Is: "webhook_callback_verification"}},
+			Echo: "json:$.challenge",
+		}},
+		Example: spec.Template{
+			Type: "stream.online",
+			Header: map[string]string{
+				"Twitch-Eventsub-Message-Id":        "{{id}}",
+				"Twitch-Eventsub-Message-Retry":     "0",
+				"Twitch-Eventsub-Message-Type":      "notification",
+				"Twitch-Eventsub-Subscription-Type": "{{type}}",
+			},
+			Body: twitchExample,
+		},
+		Sources: []spec.Source{
+			stated("signature", "twitchdev/twitch-cli: internal/events/trigger"),
+			stated("types of messages, challenge, copies have the same id", "dev.twitch.tv/docs/eventsub/handling-webhook-events; dev.twitch.tv/docs/eventsub"),
+			reported("tolerance", "Twitch documentation, quoted"),
+			notSourced("retries"),
+			notSourced("deadline"),
+		},
+		Traps: []string{
+			"a revocation of the subscription arrives as an event of the subscription's type, without a member event; the header Twitch-Eventsub-Message-Type tells, and subscription.status why",
+			"the header with the type of the message is not signed",
+			"the id of the subscription as the key loses every event after the first",
+			"after too many late answers the subscription is revoked",
+		},
+	}
+}
+
+const twitchExample = `{
+  "subscription": {
+    "id": "00000000-0000-4000-8000-000000001001",
+    "type": "{{type}}",
+    "version": "1",
+    "status": "enabled",
+    "cost": 0,
+    "condition": {"broadcaster_user_id": "1001"},
+    "transport": {"method": "webhook", "callback": "https://shop.example/in"},
+    "created_at": "{{time}}"
+  },
+  "event": {
+    "id": "9001",
+    "broadcaster_user_id": "1001",
+    "broadcaster_user_login": "example",
+    "broadcaster_user_name": "Example",
+    "type": "live",
+    "started_at": "{{time}}"
+  }
+}`
