@@ -101,10 +101,12 @@ func (p *Provider) keyRule(rule []Value, v *verifier) (keyRule, error) {
 
 // keyPart compiles one part of a key.
 func (p *Provider) keyPart(text Value, last bool) (value, error) {
-	part, err := p.fact(text, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindQuery, kindConst, kindID)
-	if err == nil && part.optional && !last {
-		err = fmt.Errorf("%q: only the last part of a key can be optional", text)
+	optional := false
+	if last {
+		text, optional = cutOptional(text)
 	}
+	part, err := p.fact(text, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindQuery, kindConst, kindID)
+	part.optional = optional
 	return part, err
 }
 

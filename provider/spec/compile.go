@@ -162,7 +162,7 @@ func (p *Provider) bindVerifiers() error {
 		p.verifiers = append(p.verifiers, v)
 	}
 	if len(p.verifiers) == 0 {
-		return other
+		return fmt.Errorf("no secret has the right form: each %w; it needs %s", other, p.spec.Secret)
 	}
 	return nil
 }
@@ -228,6 +228,8 @@ func (p *Provider) bindTime(v *verifier, spec Timestamp) error {
 		return err
 	case (ts.kind == kindPart || ts.kind == kindEntry) && v.carrier.split == "":
 		return errors.New("a part of the signature's text needs signature.split")
+	case (ts.kind == kindClaim) != (v.kind == JWT):
+		return errors.New("the time of a token, and of nothing else, is a claim, as in claim:iat")
 	case !spec.Unit.valid():
 		return fmt.Errorf("unit: there is no %q; use s, ms or rfc3339", spec.Unit)
 	case spec.Past < 0 || spec.Future < 0:
@@ -254,6 +256,8 @@ func parseAs(text Value, kinds ...kind) (value, error) {
 		return v, err
 	case !slices.Contains(kinds, v.kind):
 		return v, fmt.Errorf("%q can not be used here; use %s", text, oneOf(kinds))
+	case v.optional:
+		return v, fmt.Errorf("%q: only the last part of a key can be optional", text)
 	case v.many():
 		return v, fmt.Errorf("%q: [*] is for split.items only; use [0] for one element", text)
 	}

@@ -73,6 +73,14 @@ type field struct {
 	raw       string // the JSON text
 }
 
+// blank reports whether there is nothing in a field: it is absent, null, or empty.
+func (f *field) blank() bool {
+	if !f.found || f.ambiguous {
+		return !f.ambiguous
+	}
+	return f.raw == "null" || f.raw == `""` || strings.Trim(f.raw, "{}[] \t\r\n") == ""
+}
+
 // find looks up every path in the text of a document.
 func (t *tree) find(text string) document {
 	if len(t.nodes) == 0 {

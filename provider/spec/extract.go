@@ -41,7 +41,7 @@ type order struct {
 // events extracts the events of a verified request.
 func (p *Provider) events(r *reading) ([]hookonce.Event, error) {
 	if p.splitter == nil {
-		return []hookonce.Event{p.event(r)}, nil
+		return p.single(r)
 	}
 	items, err := p.items(r.req.Body)
 	if err != nil {
@@ -51,11 +51,21 @@ func (p *Provider) events(r *reading) ([]hookonce.Event, error) {
 	for _, it := range items {
 		r.enter(it)
 		ev := p.event(r)
-		ev.Body = it.body
+		ev.Body = it.body()
 		events = append(events, ev)
 	}
 	r.leave()
 	return events, nil
+}
+
+// single extracts the event of a request that carries one.
+func (p *Provider) single(r *reading) ([]hookonce.Event, error) {
+	if !p.tree.empty() {
+		if _, err := r.document(); err != nil {
+			return []hookonce.Event{p.opaque(r)}, err
+		}
+	}
+	return []hookonce.Event{p.event(r)}, nil
 }
 
 // items takes a batch apart.
@@ -78,11 +88,13 @@ func (p *Provider) items(body []byte) (items []item, err error) {
 
 // enter moves the reading to one item of the batch, and leave back to the whole request.
 func (r *reading) enter(it item) {
-	r.itemText = it.text
-	r.item, r.parent = r.p.itemTree.find(it.text), r.p.outerTree.find(it.parent)
+	r.itemText, r.item = it.text, r.p.itemTree.find(it.text)
+	if r.place == nil || r.place != it.place { // the items of one array have one parent: it may be large
+		r.place, r.parent = it.place, r.p.outerTree.find(it.parent)
+	}
 }
 
-func (r *reading) leave() { r.itemText, r.item, r.parent = "", nil, nil }
+func (r *reading) leave() { r.itemText, r.item, r.parent, r.place = "", nil, nil, nil }
 
 // event extracts the event, of the request or of the item that the reading is at.
 func (p *Provider) event(r *reading) hookonce.Event {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -101,10 +102,27 @@ func (p *Provider) newHandshake(s Handshake) (h handshake, err error) {
 	if h.Body != "" {
 		h.ContentType = or(h.ContentType, "text/plain; charset=utf-8")
 	}
+	if err := h.inert(); err != nil {
+		return h, err
+	}
 	if h.pattern, err = compilePattern(s.Pattern); err != nil {
 		return h, err
 	}
 	return h, h.bindCode()
+}
+
+// inert refuses answers that a browser would run: the challenge is what a stranger wrote.
+func (h *handshake) inert() error {
+	kind, _, _ := strings.Cut(h.ContentType, ";")
+	switch {
+	case !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodOptions}, h.Method):
+		return fmt.Errorf("method: there is no %q; use GET, HEAD, OPTIONS, POST or PUT", h.Method)
+	case h.Status < 200 || h.Status > 299:
+		return fmt.Errorf("status: is %d; a challenge is answered with 200 to 299", h.Status)
+	case h.Body != "" && kind != "text/plain" && kind != "application/json":
+		return fmt.Errorf("content_type: is %q; what a stranger wrote goes back as text/plain or application/json only", h.ContentType)
+	}
+	return nil
 }
 
 func compilePattern(text string) (*regexp.Regexp, error) {
@@ -143,7 +161,7 @@ func (h *handshake) bindCode() error {
 }
 
 // greet answers a handshake of the given sort, nil if the request is none.
-func (p *Provider) greet(r *reading, unsigned bool) (*hookonce.Answer, error) {
+func (p *Provider) greet(r *reading, unsigned bool) (*hookonce.Delivery, error) {
 	if !p.settings.Handshakes {
 		return nil, nil
 	}
@@ -157,7 +175,11 @@ func (p *Provider) greet(r *reading, unsigned bool) (*hookonce.Answer, error) {
 			return nil, err
 		}
 		if ok {
-			return h.answer(r), nil
+			d := &hookonce.Delivery{Reply: h.answer(r)}
+			if !unsigned {
+				d.Proof = r.proof.public()
+			}
+			return d, nil
 		}
 	}
 	return nil, nil
@@ -240,15 +262,15 @@ func (h *handshake) compute(r *reading, echo string) string {
 	return string(or(c.Encoding, Hex).append(nil, sum[:]))
 }
 
-// couldBeChallenge reports whether the signature of this body could have been obtained as the answer
-// to a challenge.
-func (p *Provider) couldBeChallenge(body []byte) bool {
-	if !p.settings.Handshakes {
+// couldBeChallenge reports whether the signature of this request could have been obtained as the answer
+// to a challenge: whether what is signed is what a challenge looks like.
+func (p *Provider) couldBeChallenge(by *verifier, r *reading) bool {
+	if !p.settings.Handshakes || by.signs(kindBody) && len(r.req.Body) > maxEcho {
 		return false
 	}
 	for i := range p.hands {
 		h := &p.hands[i]
-		if h.Unsigned && h.Handshake.Code != nil && h.Handshake.Code.Kind == HMAC && h.pattern.Match(body) {
+		if h.Unsigned && h.Handshake.Code != nil && h.Handshake.Code.Kind == HMAC && h.pattern.Match(by.message(r)) {
 			return true
 		}
 	}

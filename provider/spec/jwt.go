@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,7 +43,7 @@ func newJWTMatcher(spec Verify, secrets []Secret) (matcher, error) {
 	if len(spec.Algorithms) == 0 {
 		return nil, errors.New("algorithms: is empty; a token must not choose how it is verified")
 	}
-	family := spec.Algorithms[0]
+	family, least := spec.Algorithms[0], 0
 	for _, name := range spec.Algorithms {
 		a, ok := jwtAlgorithms[name]
 		switch {
@@ -52,17 +53,33 @@ func newJWTMatcher(spec Verify, secrets []Secret) (matcher, error) {
 			return nil, errors.New("algorithms: are of different families; a public key could be taken for a shared secret")
 		}
 		m.algorithms = append(m.algorithms, a)
+		bits, _ := strconv.Atoi(name[2:])
+		least = max(least, bits/8)
 	}
 	var err error
-	m.keyed, err = newKeyed(secrets, func(text string) (jwtKey, error) { return parseJWTKey(text, family[0] == 'H') })
+	m.keyed, err = newKeyed(secrets, func(text string) (jwtKey, error) { return parseJWTKey(text, family[0] == 'H', least) })
 	return m, err
 }
 
+// parseJWTSecret reads a shared secret of at least so many bytes. A public key is none: whoever has it,
+// which is everybody, could sign.
+func parseJWTSecret(text string, least int) (jwtKey, error) {
+	key, err := KeyUTF8.decode(text)
+	switch {
+	case err != nil:
+		return jwtKey{}, err
+	case strings.Contains(text, "-----BEGIN "):
+		return jwtKey{}, errors.New("is a key in PEM, and the algorithms want a shared secret")
+	case len(key) < least:
+		return jwtKey{}, fmt.Errorf("is shorter than the %d bytes that the algorithms need", least)
+	}
+	return jwtKey{one: key}, nil
+}
+
 // parseJWTKey reads a shared secret, a PEM public key, a JWK or a set of them.
-func parseJWTKey(text string, shared bool) (jwtKey, error) {
+func parseJWTKey(text string, shared bool, least int) (jwtKey, error) {
 	if shared {
-		key, err := KeyUTF8.decode(text)
-		return jwtKey{one: key}, err
+		return parseJWTSecret(text, least)
 	}
 	if block, _ := pem.Decode([]byte(text)); block != nil {
 		key, err := x509.ParsePKIXPublicKey(block.Bytes)
@@ -110,10 +127,10 @@ func (m *jwtMatcher) wellFormed(token string) bool {
 func (m *jwtMatcher) shape() string { return "a JSON Web Token of three parts" }
 
 func (m *jwtMatcher) match(v *verifier, r *reading, line string) (int, error) {
-	var claims map[string]any
-	n := m.find(r.req.Now, func(key jwtKey) bool {
+	var payload []byte
+	n := m.find(r.req.Now, func(key jwtKey) (ok bool) {
 		for token := range v.carrier.signatures(line) {
-			if payload, ok := m.verified(key, token); ok && json.Unmarshal(payload, &claims) == nil {
+			if payload, ok = m.verified(key, token); ok {
 				return true
 			}
 		}
@@ -121,6 +138,15 @@ func (m *jwtMatcher) match(v *verifier, r *reading, line string) (int, error) {
 	})
 	if n == 0 {
 		return 0, nil
+	}
+	var claims map[string]any
+	if checkJSON(payload) != nil || json.Unmarshal(payload, &claims) != nil {
+		return n, reject(hookonce.ReasonSignatureMalformed, "the token's claims are not a JSON object")
+	}
+	if v.ts != nil {
+		if err := v.believe(r, claim(payload, v.ts.text), "the token's claim "+v.ts.text); err != nil {
+			return n, err
+		}
 	}
 	return n, m.checkClaims(claims, r.req)
 }
@@ -144,11 +170,16 @@ func (m *jwtMatcher) verified(key jwtKey, token string) ([]byte, bool) {
 
 // checkClaims applies the token's own validity and compares the body's hash.
 func (m *jwtMatcher) checkClaims(claims map[string]any, req *hookonce.Request) error {
-	if at, ok := claims["exp"].(float64); ok && !req.Now.Before(unixFloat(at)) {
-		return reject(hookonce.ReasonTimestampOld, "the token's exp is in the past")
-	}
-	if at, ok := claims["nbf"].(float64); ok && req.Now.Before(unixFloat(at)) {
-		return reject(hookonce.ReasonTimestampFuture, "the token's nbf is in the future")
+	for _, name := range []string{"exp", "nbf"} {
+		at, is := claims[name].(float64)
+		switch _, there := claims[name]; {
+		case there && !is:
+			return reject(hookonce.ReasonTimestampMissing, "the token's %s is not a number", name)
+		case is && name == "exp" && !req.Now.Before(unixFloat(at)):
+			return reject(hookonce.ReasonTimestampOld, "the token's exp is in the past")
+		case is && name == "nbf" && req.Now.Before(unixFloat(at)):
+			return reject(hookonce.ReasonTimestampFuture, "the token's nbf is in the future")
+		}
 	}
 	if m.bodyHash == "" {
 		return nil
@@ -165,7 +196,7 @@ func unixFloat(seconds float64) time.Time {
 }
 
 // seal makes a token of the shared-secret kind.
-func (m *jwtMatcher) seal(_ *verifier, r *reading) (string, error) {
+func (m *jwtMatcher) seal(v *verifier, r *reading) (string, error) {
 	key, ok := m.current(r.req.Now)
 	secret, shared := key.one.([]byte)
 	switch {
@@ -179,6 +210,9 @@ func (m *jwtMatcher) seal(_ *verifier, r *reading) (string, error) {
 		return "", err
 	}
 	claims := map[string]any{"iat": r.req.Now.Unix()}
+	if v.ts != nil {
+		claims[v.ts.text] = json.RawMessage(v.unit.json(r.req.Now))
+	}
 	if m.bodyHash != "" {
 		sum := sha256.Sum256(r.req.Body)
 		claims[m.bodyHash] = hex.EncodeToString(sum[:])
@@ -194,16 +228,8 @@ func (m *jwtMatcher) seal(_ *verifier, r *reading) (string, error) {
 	return jws.CompactSerialize()
 }
 
-// claim returns a claim of a token that is not verified yet.
-func claim(token, name string) string {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return ""
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil || checkJSON(payload) != nil {
-		return ""
-	}
+// claim returns a claim from the JSON of a token.
+func claim(payload []byte, name string) string {
 	var t tree
 	v := value{path: []string{name}}
 	t.bind(&v)

@@ -48,7 +48,7 @@ func (k *keyRule) read(r *reading) string {
 		switch {
 		case strings.TrimSpace(text) != "":
 			parts = append(parts, text)
-		case !k.parts[i].optional:
+		case !k.parts[i].optional || r.unusable(&k.parts[i]):
 			return ""
 		}
 	}

@@ -7,30 +7,30 @@ import (
 )
 
 // keyed is a set of compiled secrets.
-type keyed[K any] []struct {
+type keyed[K any] []numbered[K]
+
+// numbered is a compiled secret with its number, from 1, among all secrets of the endpoint.
+type numbered[K any] struct {
 	Secret
-	key K
+	number int
+	key    K
 }
 
 // newKeyed compiles every secret that has the form that compile wants. A secret of another way of
 // signing is left out; its number stays its own.
 func newKeyed[K any](secrets []Secret, compile func(text string) (K, error)) (keyed[K], error) {
 	var set keyed[K]
-	others := 0
 	for i, s := range secrets {
 		key, err := compile(s.Text)
 		if errors.Is(err, errOtherForm) {
-			s.Until = longAgo
-			others++
-		} else if err != nil {
+			continue
+		}
+		if err != nil {
 			return nil, &secretError{fmt.Errorf("secret %d of %d %w", i+1, len(secrets), err)}
 		}
-		set = append(set, struct {
-			Secret
-			key K
-		}{s, key})
+		set = append(set, numbered[K]{s, i + 1, key})
 	}
-	if others == len(secrets) {
+	if len(set) == 0 {
 		return nil, errOtherForm
 	}
 	return set, nil
@@ -40,9 +40,6 @@ func newKeyed[K any](secrets []Secret, compile func(text string) (K, error)) (ke
 type secretError struct{ error }
 
 func (e *secretError) Unwrap() error { return e.error }
-
-// longAgo ends what never was valid.
-var longAgo = time.Unix(1, 0)
 
 func (set keyed[K]) active(now time.Time) bool {
 	_, ok := set.current(now)
@@ -63,7 +60,7 @@ func (set keyed[K]) current(now time.Time) (key K, ok bool) {
 func (set keyed[K]) find(now time.Time, try func(K) bool) int {
 	for i := range set {
 		if set[i].Secret.active(now) && try(set[i].key) {
-			return i + 1
+			return set[i].number
 		}
 	}
 	return 0

@@ -84,8 +84,8 @@ func (p *Provider) Greets(method string) bool {
 // reason in Unreadable, unless the specification takes nothing from the body.
 func (p *Provider) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
 	r := p.reading(req)
-	if reply, err := p.greet(r, true); reply != nil || err != nil {
-		return &hookonce.Delivery{Reply: reply}, err
+	if d, err := p.greet(r, true); d != nil || err != nil {
+		return d, err
 	}
 	if r.method != http.MethodPost {
 		return nil, &hookonce.RejectError{
@@ -98,25 +98,21 @@ func (p *Provider) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
 		return nil, err
 	}
 	r.proof = proof
-	d := &hookonce.Delivery{Proof: hookonce.Proof{Covers: string(proof.by.covers), Secret: proof.secret}}
-	if p.tree.empty() && p.splitter == nil {
-		d.Events = []hookonce.Event{p.event(r)}
-		return d, nil
+	if d, err := p.greet(r, false); d != nil || err != nil {
+		return d, err
 	}
-	if p.splitter == nil {
-		_, d.Unreadable = r.document()
-	}
-	switch {
-	case d.Unreadable != nil:
-		d.Events = []hookonce.Event{p.opaque(r)}
-		return d, nil
-	case len(p.hands) > 0:
-		if d.Reply, err = p.greet(r, false); d.Reply != nil || err != nil {
-			return d, err
-		}
-	}
+	d := &hookonce.Delivery{Proof: r.proof.public()}
 	d.Events, d.Unreadable = p.events(r)
+	if d.Unreadable != nil && proof.by.extensible() {
+		return nil, reject(hookonce.ReasonSignatureMismatch,
+			"the body can not be read (%v), and with a hash that begins with the secret anybody can append to a body", d.Unreadable)
+	}
 	return d, nil
+}
+
+// public is what others learn of a proof.
+func (p proof) public() hookonce.Proof {
+	return hookonce.Proof{Covers: string(p.by.covers), Secret: p.secret}
 }
 
 // reading begins to look at a request.
@@ -143,7 +139,7 @@ func (p *Provider) authenticate(r *reading) (proof, error) {
 	var why error
 	for i := range p.verifiers {
 		proof, err := p.verifiers[i].authenticate(r)
-		if err == nil && p.couldBeChallenge(r.req.Body) {
+		if err == nil && p.couldBeChallenge(proof.by, r) {
 			err = reject(hookonce.ReasonSignatureMismatch, "the body is what a challenge looks like: its signature could have been obtained by asking for it")
 		}
 		if err == nil {
@@ -156,17 +152,17 @@ func (p *Provider) authenticate(r *reading) (proof, error) {
 	return proof{}, why
 }
 
-// rank orders reasons by how much they say. A way of signing whose secrets are all out of date says
-// something only if the others say nothing.
+// rank orders reasons by how much they say. A way of signing whose secrets are all out of date counts
+// only where all are.
 func rank(err error) int {
 	var rej *hookonce.RejectError
 	switch {
 	case errors.Is(err, errNoSecret):
-		return 1
+		return 0
 	case !errors.As(err, &rej):
 		return 3
 	case rej.Reason == hookonce.ReasonSignatureMissing:
-		return 0
+		return 1
 	}
 	return 2
 }
@@ -180,7 +176,9 @@ func (v *verifier) authenticate(r *reading) (p proof, err error) {
 	if err != nil {
 		return p, reject(hookonce.ReasonSignatureMissing, "the items, each of which carries a signature, can not be read: %v", err)
 	}
-	p.by = v
+	if len(items) == 0 {
+		return p, reject(hookonce.ReasonSignatureMissing, "each item carries a signature, and there is no item")
+	}
 	for _, it := range items {
 		r.enter(it)
 		if p, err = v.check(r); err != nil {

@@ -28,6 +28,7 @@ type reading struct {
 	queryRead     bool
 	item, parent  document
 	itemText      string // the item as it is written; empty outside of batches
+	place         *place // the array that it is in
 	signatureLine string
 }
 
@@ -81,11 +82,12 @@ func (r *reading) fields() url.Values {
 	return r.form
 }
 
-// parameters returns the query of the request.
+// parameters returns the query of the request. That of the registered URL does not count: a token in it
+// is what the sender has to send.
 func (r *reading) parameters() url.Values {
 	if !r.queryRead {
 		r.queryRead = true
-		if _, query, ok := strings.Cut(r.url, "?"); ok {
+		if _, query, ok := strings.Cut(r.req.URL, "?"); ok {
 			if values, err := url.ParseQuery(query); err == nil {
 				r.query = values
 			}
@@ -141,22 +143,41 @@ func (r *reading) in(v *value) document {
 	return doc
 }
 
-// hash returns the digest of a field or of a part of a document, empty if it is absent or ambiguous.
+// hash returns the digest of a field or of a part of a document, empty if that is absent, ambiguous or
+// has nothing in it: the hash of nothing is the same for all events.
 func (r *reading) hash(v *value) string {
 	if v.kind == kindForm {
-		text, n := single(r.fields()[v.text])
-		if n != 1 {
+		text, _ := single(r.fields()[v.text])
+		if text == "" {
 			return ""
 		}
 		sum := sha256.Sum256(bytesOf(text))
 		return hex.EncodeToString(sum[:digestSize])
 	}
 	doc := r.in(v)
-	if v.node >= len(doc) || !doc[v.node].found || doc[v.node].ambiguous {
+	if v.node >= len(doc) || doc[v.node].ambiguous || doc[v.node].blank() {
 		return ""
 	}
 	sum := sha256.Sum256(bytesOf(doc[v.node].raw))
 	return hex.EncodeToString(sum[:digestSize])
+}
+
+// unusable reports whether there is something at a value that is no text, or not one text. To take it
+// for absent could merge events that differ in it.
+func (r *reading) unusable(v *value) bool {
+	n := 0
+	switch v.kind {
+	case kindHeader:
+		_, n = headerText(r.req.Header, v.text)
+	case kindForm:
+		_, n = single(r.fields()[v.text])
+	case kindQuery:
+		_, n = single(r.parameters()[v.text])
+	case kindJSON, kindItem, kindParent:
+		doc := r.in(v)
+		return v.node < len(doc) && doc[v.node].found && !doc[v.node].blank() && r.get(v) == ""
+	}
+	return n > 1
 }
 
 // first returns the first text that is present.

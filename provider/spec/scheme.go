@@ -57,6 +57,9 @@ type Secret struct {
 // Format writes nothing of the secret, whatever the verb.
 func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{a secret}") }
 
+// MarshalText writes nothing of the secret, so that JSON and structured logs hold none.
+func (s Secret) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%v", s), nil }
+
 // active reports whether the secret is accepted at that time.
 func (s Secret) active(now time.Time) bool {
 	return (s.From.IsZero() || !now.Before(s.From)) && (s.Until.IsZero() || now.Before(s.Until))

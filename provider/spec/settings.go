@@ -38,7 +38,16 @@ func Secrets(texts ...string) []Secret {
 
 // Format writes nothing but the number of secrets, so that settings can be logged by mistake.
 func (s Settings) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "{%d secrets, URL %q, tolerance %v, handshakes %v}", len(s.Secrets), s.URL, s.Tolerance, s.Handshakes)
+	fmt.Fprintf(f, "{%d secrets, URL %q, tolerance %v, handshakes %v}", len(s.Secrets), withoutQuery(s.URL), s.Tolerance, s.Handshakes)
+}
+
+// MarshalText is Format for JSON and structured logs.
+func (s Settings) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%v", s), nil }
+
+// withoutQuery returns a URL without its query, which may hold a token.
+func withoutQuery(url string) string {
+	url, _, _ = strings.Cut(url, "?")
+	return url
 }
 
 // apply checks the settings against the specification, which must be the caller's own, and puts the
@@ -54,7 +63,7 @@ func (s Settings) apply(spec Spec) error {
 	}
 	if s.URL != "" {
 		if u, err := url.Parse(s.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Contains(s.URL, "#") {
-			return fmt.Errorf("the URL %q is not an absolute http or https URL without a fragment", s.URL)
+			return fmt.Errorf("the URL %q is not an absolute http or https URL without a fragment", withoutQuery(s.URL))
 		}
 	}
 	switch {

@@ -64,12 +64,7 @@ func (v *verifier) stamp(r *reading, text string) (err error) {
 	case kindHeader:
 		r.req.Header[v.ts.text] = []string{text}
 	case kindJSON:
-		var raw any = text
-		if v.unit != RFC3339 {
-			r.req.Body, err = sjson.SetRawBytes(r.req.Body, sjsonPath(v.ts.path), []byte(text))
-			return err
-		}
-		r.req.Body, err = sjson.SetBytes(r.req.Body, sjsonPath(v.ts.path), raw)
+		r.req.Body, err = sjson.SetRawBytes(r.req.Body, sjsonPath(v.ts.path), []byte(v.unit.json(r.req.Now)))
 	}
 	return err
 }
@@ -143,6 +138,8 @@ func (c *carrier) put(req *hookonce.Request, path []string, line string) (err er
 	return err
 }
 
+var sjsonEscapes = strings.NewReplacer(`\`, `\\`, ".", `\.`, "*", `\*`, "?", `\?`, "|", `\|`, "#", `\#`, "@", `\@`, ":", `\:`)
+
 // sjsonPath writes a path the way sjson reads it.
 func sjsonPath(path []string) string {
 	escaped := make([]string, len(path))
@@ -150,7 +147,7 @@ func sjsonPath(path []string) string {
 		if inner, ok := strings.CutPrefix(step, "["); ok {
 			step = strings.TrimSuffix(inner, "]")
 		}
-		escaped[i] = strings.NewReplacer(`\`, `\\`, ".", `\.`, "*", `\*`, "?", `\?`).Replace(step)
+		escaped[i] = sjsonEscapes.Replace(step)
 	}
 	return strings.Join(escaped, ".")
 }

@@ -9,8 +9,13 @@ import (
 	"github.com/hookonce/hookonce"
 )
 
-// maxNumbered is how many numbered headers are looked at.
-const maxNumbered = 100
+const (
+	// maxNumbered is how many numbered headers are looked at.
+	maxNumbered = 100
+	// maxSignatures is how many signatures a request may carry besides: each costs a verification for
+	// everybody who is able to send a request.
+	maxSignatures = 16
+)
 
 // carrier is a [Signature] in compiled form: where the signatures of a request are.
 type carrier struct {
@@ -93,6 +98,14 @@ func (c *carrier) signatures(line string) iter.Seq[string] {
 			}
 		}
 	}
+}
+
+// most returns how many signatures are accepted in one request.
+func (c *carrier) most() int {
+	if c.numbered {
+		return maxNumbered
+	}
+	return maxSignatures
 }
 
 // describe names a value for error messages.

@@ -12,7 +12,10 @@ import (
 // surrounds it.
 const maxGrowth = 64
 
-var errGrows = errors.New("the batch has too many items, inside too large a document, to be taken apart")
+var (
+	errGrows = errors.New("the batch has too many items, inside too large a document, to be taken apart")
+	errTwice = errors.New("the batch has two members of one name where its items are: there is no telling which is meant")
+)
 
 // splitter is a [Split] in compiled form: the paths of the items merged by common beginnings.
 type splitter struct {
@@ -29,9 +32,10 @@ type step struct {
 
 // item is one item of a batch.
 type item struct {
-	text   string // as it is written
-	parent string // the element or document that holds its array
-	body   []byte // the document with this item alone in its arrays
+	text     string // as it is written
+	parent   string // the element or document that holds its array
+	document string // what it was taken from
+	place    *place // nil: the whole document is the item
 }
 
 // add merges a path into the tree of steps.
@@ -62,7 +66,7 @@ func (s *step) child(name string) *step {
 
 // documents cuts a body of several JSON documents into its lines; a body of one is its own line.
 func (s *splitter) documents(body []byte) [][]byte {
-	if !s.lines || gjson.ValidBytes(body) {
+	if !s.lines || checkJSON(body) == nil {
 		return [][]byte{body}
 	}
 	var lines [][]byte
@@ -78,17 +82,42 @@ func (s *splitter) documents(body []byte) [][]byte {
 func (s *splitter) split(text string) ([]item, error) {
 	text = strings.TrimSpace(text)
 	c := collector{text: text, limit: maxGrowth * (len(text) + 1024)}
-	if !c.walk(&s.root, gjson.Parse(text), place{end: len(text)}) {
-		return []item{{text, text, []byte(text)}}, nil
+	if !c.span(&s.root, gjson.Parse(text), nil) && c.err == nil {
+		return []item{{text: text, parent: text}}, nil
 	}
 	return c.items, c.err
 }
 
-// place is where a walk is: inside text[start:end], which before and after surround once the arrays
-// on the way are reduced to the elements that were chosen.
+// place is an array that items are in: what surrounds it, up to the element of the next outer array, or
+// up to the whole document.
 type place struct {
-	start, end    int
-	before, after string
+	outer      *place
+	start, end int    // of the element or document that holds the array
+	arrays     []span // every array in there that could hold items, in order
+	own        int    // which of them the items are in
+	size       int    // of what surrounds an item, in bytes
+}
+
+// span is an array in the text.
+type span struct{ start, end int }
+
+// body returns the document with the item alone in its arrays, and no other items.
+func (it item) body() []byte {
+	text := it.document
+	body := []byte(it.text)
+	for p := it.place; p != nil; p = p.outer {
+		inner, at := body, p.start
+		body = make([]byte, 0, len(inner)+p.size)
+		for i, a := range p.arrays {
+			body = append(append(body, text[at:a.start]...), '[')
+			if i == p.own {
+				body = append(body, inner...)
+			}
+			body, at = append(body, ']'), a.end
+		}
+		body = append(body, text[at:p.end]...)
+	}
+	return body
 }
 
 type collector struct {
@@ -99,47 +128,79 @@ type collector struct {
 	err   error
 }
 
-// walk takes the items below at, and reports whether it found an array that could hold some.
-func (c *collector) walk(at *step, in gjson.Result, p place) (found bool) {
-	if at.each != nil && in.IsArray() {
-		return c.elements(at.each, in, p)
-	}
-	if !in.IsObject() {
+// found is an array that could hold items.
+type found struct {
+	each  *step
+	array gjson.Result
+}
+
+// span takes the items from the arrays in one element or document, and reports whether there are any
+// arrays.
+func (c *collector) span(at *step, in gjson.Result, outer *place) bool {
+	arrays := c.arrays(at, in, nil)
+	if c.err != nil || len(arrays) == 0 {
 		return false
 	}
+	p := place{outer: outer, start: in.Index, end: in.Index + len(in.Raw)}
+	p.size = len(in.Raw)
+	for _, f := range arrays {
+		p.arrays = append(p.arrays, span{f.array.Index, f.array.Index + len(f.array.Raw)})
+		p.size += len("[]") - len(f.array.Raw)
+	}
+	if outer != nil {
+		p.size += outer.size
+	}
+	for i, f := range arrays {
+		own := p
+		own.own = i
+		c.elements(f, &own)
+	}
+	return true
+}
+
+// arrays finds the outermost arrays below at. Of two members of the same name parsers take the first or
+// the last, so there is no telling which items are meant.
+func (c *collector) arrays(at *step, in gjson.Result, to []found) []found {
+	if at.each != nil && in.IsArray() {
+		return append(to, found{at.each, in})
+	}
+	if len(at.next) == 0 || !in.IsObject() {
+		return to
+	}
+	seen := make(map[*step]bool, len(at.next))
 	in.ForEach(func(key, val gjson.Result) bool {
 		for _, next := range at.next {
-			if key.Str == next.name {
-				found = c.walk(next, val, p) || found
+			if key.Str != next.name {
+				continue
 			}
+			if seen[next] {
+				c.err = errTwice
+			}
+			seen[next] = true
+			to = c.arrays(next, val, to)
 		}
 		return c.err == nil
 	})
-	return found
+	return to
 }
 
 // elements takes the elements of an array, or what is below them. An element in which no array is
 // found is an item itself.
-func (c *collector) elements(each *step, array gjson.Result, p place) bool {
-	before := p.before + c.text[p.start:array.Index] + "["
-	after := "]" + c.text[array.Index+len(array.Raw):p.end] + p.after
-	array.ForEach(func(_, val gjson.Result) bool {
-		inner := place{val.Index, val.Index + len(val.Raw), before, after}
-		if each.leaf || !c.walk(each, val, inner) {
-			c.take(item{text: val.Raw, parent: c.text[p.start:p.end]}, before, after)
+func (c *collector) elements(f found, p *place) {
+	f.array.ForEach(func(_, val gjson.Result) bool {
+		if f.each.leaf || !c.span(f.each, val, p) && c.err == nil {
+			c.take(item{text: val.Raw, parent: c.text[p.start:p.end], place: p})
 		}
 		return c.err == nil
 	})
-	return true
 }
 
-func (c *collector) take(it item, before, after string) {
-	c.size += len(before) + len(it.text) + len(after)
+func (c *collector) take(it item) {
+	c.size += it.place.size + len(it.text)
 	if c.size > c.limit {
 		c.err = errGrows
 		return
 	}
-	it.body = make([]byte, 0, len(before)+len(it.text)+len(after))
-	it.body = append(append(append(it.body, before...), it.text...), after...)
+	it.document = c.text
 	c.items = append(c.items, it)
 }

@@ -43,6 +43,14 @@ func (u Unit) format(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
+// json writes t as a JSON value.
+func (u Unit) json(t time.Time) string {
+	if u == RFC3339 {
+		return strconv.Quote(u.format(t))
+	}
+	return u.format(t)
+}
+
 // describe names the unit for error messages.
 func (u Unit) describe() string {
 	switch u {

@@ -57,7 +57,12 @@ func (v Verify) check(batches bool) error {
 	if v.Kind == Code || v.Kind == JWT || v.Kind == Token || v.Kind == Basic {
 		return v.checkUnsigned()
 	}
+	in, _ := parseValue(v.Signature.In) // New reports what can not be parsed
 	switch {
+	case v.PerItem && !batches:
+		return errors.New("per_item: there are items only where split takes batches apart")
+	case v.PerItem != (in.kind == kindItem):
+		return errors.New("per_item: a signature of an item is in the item, as in item:$.signature, and no other signature is")
 	case len(v.Sign) == 0:
 		return errors.New("sign: is missing: say what is signed, as in [ts, \"const:.\", body]")
 	case v.Covers == "":
@@ -70,8 +75,6 @@ func (v Verify) check(batches bool) error {
 		return errors.New("sign: has ts, but time does not say where that is")
 	case slices.Contains(v.Sign, "id") != (v.ID != ""):
 		return errors.New("sign and id must both have the identifier")
-	case v.PerItem && !batches:
-		return errors.New("per_item: there are items only where split takes batches apart")
 	case v.Time != nil && !v.signsTime():
 		return errors.New("time: is not signed: a tolerance on a time that anybody can set protects nobody; put ts into sign, or remove time")
 	}
@@ -88,6 +91,10 @@ func (v Verify) signsTime() bool {
 // checkUnsigned holds schemes that sign nothing themselves to that.
 func (v Verify) checkUnsigned() error {
 	switch {
+	case v.Covers != v.coverage():
+		return fmt.Errorf("covers: says %s, but a %s covers %s", v.Covers, v.Kind, v.coverage())
+	case v.ID != "" || v.PerItem:
+		return fmt.Errorf("id, per_item: a %s signs no identifier and no items; remove them", v.Kind)
 	case v.Kind == JWT && v.Time != nil:
 		if t, err := parseValue(v.Time.In); err != nil || t.kind != kindClaim {
 			return errors.New("time: is not signed; the times of a token are its claims, as in claim:iat")
@@ -117,7 +124,7 @@ func checkKey(s Spec, rule []Value) error {
 		if err != nil {
 			return err
 		}
-		if listed(s.Event.Delivery, part) {
+		if listed(s.Event.Delivery, part) || listed(s.Event.Attempt, part) || listed(s.Event.Reason, part) {
 			return fmt.Errorf("%q identifies the attempt, not the event: every retry would count as new; use the id of the event", text)
 		}
 		varies := part.kind != kindConst

@@ -77,7 +77,7 @@ func parseValue(v Value) (value, error) {
 	var err error
 	switch out.kind {
 	case kindBody, kindURL, kindMethod, kindSortedForm, kindTS, kindID, kindSecret, kindToken, kindEcho:
-		if tagged {
+		if tagged || optional {
 			err = fmt.Errorf("%q: %s takes nothing after it", v, tag)
 		}
 	case kindConst, kindPart:
@@ -109,6 +109,15 @@ func parseValue(v Value) (value, error) {
 		err = fmt.Errorf("%q: names the whole document; only hash: takes that", v)
 	}
 	return out, err
+}
+
+// cutOptional returns the value without the mark of an optional one, and whether it had it. A constant
+// has none: there it is part of the text.
+func cutOptional(text Value) (Value, bool) {
+	if v, err := parseValue(text); err != nil || !v.optional {
+		return text, false
+	}
+	return text[:len(text)-1], true
 }
 
 func missing(v Value, tag, text string) error {

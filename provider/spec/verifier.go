@@ -118,6 +118,8 @@ func (v *verifier) candidates(line string) (int, error) {
 		}
 	}
 	switch {
+	case total > v.carrier.most():
+		return 0, reject(hookonce.ReasonSignatureMalformed, "%s has more than %d signatures", v.carrier.where, v.carrier.most())
 	case wellFormed > 0:
 		return wellFormed, nil
 	case total == 0:
@@ -128,7 +130,7 @@ func (v *verifier) candidates(line string) (int, error) {
 
 // timestamp reads the signed time into the proof.
 func (v *verifier) timestamp(r *reading, line string) error {
-	if v.ts == nil {
+	if v.ts == nil || v.ts.kind == kindClaim { // a claim is read from the token that was verified
 		return nil
 	}
 	text, n, where := "", 0, ""
@@ -139,11 +141,6 @@ func (v *verifier) timestamp(r *reading, line string) error {
 	case kindEntry:
 		where = fmt.Sprintf("entry %d of %s", v.ts.entry, v.carrier.where)
 		text = entryText(line, v.carrier.split, v.ts.entry)
-	case kindClaim:
-		where = "the token's claim " + v.ts.text
-		for token := range v.carrier.signatures(line) {
-			text = claim(token, v.ts.text)
-		}
 	case kindHeader:
 		where = "the header " + v.ts.text
 		text, n = headerText(r.req.Header, v.ts.text)
@@ -151,10 +148,16 @@ func (v *verifier) timestamp(r *reading, line string) error {
 		where = v.ts.describe()
 		text = r.get(v.ts)
 	}
+	if n > 1 {
+		return reject(hookonce.ReasonSignatureMalformed, "%s occurs several times with different values", where)
+	}
+	return v.believe(r, text, where)
+}
+
+// believe takes a text for the signed time.
+func (v *verifier) believe(r *reading, text, where string) error {
 	at, ok := v.unit.parse(text)
 	switch {
-	case n > 1:
-		return reject(hookonce.ReasonSignatureMalformed, "%s occurs several times with different values", where)
 	case text == "":
 		return reject(hookonce.ReasonTimestampMissing, "%s is absent; expected %s", where, v.unit.describe())
 	case !ok:
@@ -210,6 +213,12 @@ func (v *verifier) binds(part *value) bool {
 		}
 	}
 	return false
+}
+
+// extensible reports whether whoever saw a request can append to its body without the secret: a plain
+// hash can be continued where it ended, unless the secret comes last.
+func (v *verifier) extensible() bool {
+	return v.kind == PlainHash && v.sign[len(v.sign)-1].kind != kindSecret
 }
 
 // fresh applies the tolerance to the signed time.
