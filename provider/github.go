@@ -1,6 +1,10 @@
 package provider
 
-import "github.com/hookonce/hookonce/provider/spec"
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
 
 // GitHub returns the provider for GitHub webhooks: of repositories, organisations and apps, sent as
 // JSON or as a form. The secrets are those of the webhook. It panics if a secret is missing or empty.
@@ -30,6 +34,8 @@ func githubSpec() spec.Spec {
 			Action:   []spec.Value{"json:$.action"},
 			Resource: []spec.Value{"json:$.repository.id"},
 		},
+		Dedup:  spec.Dedup{Retry: spec.NotSent, Manual: spec.Stable},
+		Answer: spec.Answer{Deadline: 10 * time.Second}, // 30 s on an Enterprise Server
 		Limits: spec.Limits{
 			MaxBody: 25 << 20, // larger payloads are never sent
 			Manual:  3 * day,
@@ -46,13 +52,14 @@ func githubSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("signature", "github/docs: content/webhooks/using-webhooks/validating-webhook-deliveries.md"),
 			stated("key is the same on redelivery", "github/docs: content/webhooks/using-webhooks/best-practices-for-using-webhooks.md"),
-			stated("no automatic retries", "github/docs: content/webhooks/using-webhooks/handling-failed-webhook-deliveries.md"),
+			stated("no automatic retries, deadline", "github/docs: content/webhooks/using-webhooks/handling-failed-webhook-deliveries.md"),
 			stated("form field and size", "github/docs: data/reusables/webhooks/content_type_and_secret.md, payload_cap"),
 			reported("redelivery for three days", "github/docs, quoted"),
 		},
 		Traps: []string{
 			"GitHub does not retry by itself: a delivery that failed comes again only when somebody asks for it",
 			"one change that reaches a repository's, an organisation's and an app's hook has three delivery ids: use one source for each hook",
+			"an event that was answered with an error comes again with the same id, and has to be handled then",
 			"the id is not signed: whoever replays a captured request can change it",
 		},
 	}

@@ -1,13 +1,17 @@
 package provider
 
-import "github.com/hookonce/hookonce/provider/spec"
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
 
 // Paddle returns the provider for Paddle Billing webhooks. The secrets are those of the notification
 // destination, each the whole text that begins with pdl_ntfset_. It panics if a secret is missing or
 // empty.
 //
 // The key is the event_id, which the signature covers. A time is signed, but not checked against a
-// tolerance unless [Settings.Tolerance] says so: Paddle does not state that retries are signed anew,
+// tolerance unless [spec.Settings] has one: Paddle does not state that retries are signed anew,
 // and replays are caught by their key.
 func Paddle(secrets ...string) *spec.Provider {
 	return must(spec.New(paddleSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
@@ -33,8 +37,13 @@ func paddleSpec() spec.Spec {
 			Time:     []spec.Moment{at("json:$.occurred_at", spec.RFC3339)},
 			Resource: []spec.Value{"json:$.data.id"},
 		},
-		// notification_id differs between destinations.
-		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.event_type", "json:$.occurred_at", "json:$.data"}},
+		Dedup: spec.Dedup{
+			// notification_id differs between destinations.
+			Same:  []spec.Value{"json:$.event_type", "json:$.occurred_at", "json:$.data"},
+			Retry: spec.Stable,
+		},
+		Order:   &spec.Order{By: "json:$.occurred_at", Unit: spec.RFC3339, Advisory: true},
+		Answer:  spec.Answer{Status: 200, Deadline: 5 * time.Second},
 		Limits:  spec.Limits{Retry: 3 * day}, // 60 attempts
 		Example: spec.Template{Type: "transaction.completed", Body: paddleExample},
 		Sources: []spec.Source{

@@ -36,6 +36,9 @@ func shopifySpec() spec.Spec {
 			Resource: []spec.Value{"json:$.admin_graphql_api_id", "json:$.id"},
 			Tenant:   []spec.Value{"header:X-Shopify-Shop-Domain", "header:Shopify-Shop-Domain"},
 		},
+		Dedup:  spec.Dedup{Retry: spec.Stable},
+		Order:  &spec.Order{By: "header:X-Shopify-Triggered-At", Unit: spec.RFC3339, Advisory: true},
+		Answer: spec.Answer{Deadline: 5 * time.Second},
 		Limits: spec.Limits{Retry: 4 * time.Hour}, // 8 attempts
 		Example: spec.Template{
 			Type: "orders/create",
@@ -54,11 +57,15 @@ func shopifySpec() spec.Spec {
 			stated("signature", "Shopify/shopify-api-js: packages/shopify-api/lib/webhooks"),
 			stated("headers without X-", "Shopify/shopify-api-ruby: lib/shopify_api/webhooks/request.rb"),
 			stated("retries, time of the event", "Shopify changelog, 2024-09-10"),
+			reported("deadline, deletion after failures", "Shopify documentation, quoted"),
+			reported("key is the same in retries", "inferred: it is that of the event, and offered for recognising duplicates"),
 			reported("shop, topic and name in the key", "inferred: several subscriptions to one topic share the event id; whether topics share it is not stated"),
 		},
 		Traps: []string{
 			"the webhook id differs between two subscriptions to one topic: as the key it lets the copy through",
 			"the event id alone may merge events of different topics, and of subscriptions that ask for different fields",
+			"eight failures in a row delete a subscription that was made through the Admin API",
+			"retries carry the original payload: an older state may arrive after a newer one",
 			"webhooks made in the store's notification settings are signed with another key",
 			"no header is signed: shop, topic and ids can be changed by whoever replays a captured request",
 		},

@@ -40,16 +40,20 @@ func slackSpec() spec.Spec {
 			Time:     []spec.Moment{at("json:$.event_time", spec.Seconds)},
 			Resource: []spec.Value{"json:$.event.channel"},
 			Tenant:   []spec.Value{"json:$.team_id"},
+			Attempt:  []spec.Value{"header:X-Slack-Retry-Num"},
+			Reason:   []spec.Value{"header:X-Slack-Retry-Reason"},
 		},
+		Dedup: spec.Dedup{Retry: spec.Stable},
 		Handshakes: []spec.Handshake{{
 			When: []spec.Match{{Value: "json:$.type", Is: "url_verification"}},
 			Echo: "json:$.challenge",
 		}},
+		Answer:  spec.Answer{Deadline: 3 * time.Second},
 		Limits:  spec.Limits{Retry: day}, // three retries in six minutes; hourly for a day where delayed events are on
 		Example: spec.Template{Type: "app_mention", Body: slackExample},
 		Sources: []spec.Source{
 			stated("signature, tolerance", "slack-go/slack: security.go; Slack documentation, Verifying requests from Slack"),
-			stated("retries, rate limit event, handshake", "Slack documentation, Events API"),
+			stated("retries, their headers, deadline, rate limit event, handshake", "Slack documentation, Events API"),
 			reported("event_id is the same on retries", "recommended as the key; Slack does not say it in so many words"),
 			stated("interactions carry their JSON in the form field payload", "slack-go/slack: interactions"),
 		},

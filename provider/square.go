@@ -1,6 +1,10 @@
 package provider
 
-import "github.com/hookonce/hookonce/provider/spec"
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
 
 // Square returns the provider for Square webhooks. The URL is the notification URL exactly as it is
 // registered with Square, because the signature covers it; empty means the URL of the request, which
@@ -30,17 +34,25 @@ func squareSpec() spec.Spec {
 			Time:     []spec.Moment{at("json:$.created_at", spec.RFC3339)},
 			Resource: []spec.Value{"json:$.data.id"},
 			Tenant:   []spec.Value{"json:$.merchant_id"},
+			Attempt:  []spec.Value{"header:Square-Retry-Number"},
+			Reason:   []spec.Value{"header:Square-Retry-Reason"},
 		},
+		Dedup: spec.Dedup{Retry: spec.Stable},
+		// Orders count their updates. Payments and the rest have no version, and then there is no order.
+		Order:   &spec.Order{By: "json:$.data.object.order_updated.version"},
+		Answer:  spec.Answer{Deadline: 10 * time.Second},
 		Limits:  spec.Limits{Retry: day}, // 11 attempts
 		Example: spec.Template{Type: "payment.updated", Body: squareExample},
 		Sources: []spec.Source{
 			stated("signature, key, fields", "square/square-go-sdk: webhooks/client/verify_signature.go; developer.squareup.com/docs/webhooks/overview"),
-			reported("retries", "Square documentation, quoted"),
+			stated("version of orders", "square/square-nodejs-sdk: src/api/types/OrderUpdated.ts"),
+			reported("retries, their headers, deadline", "Square documentation, quoted"),
+			notSourced("sending an event again by hand"),
 		},
 		Traps: []string{
 			"behind a proxy the request's URL differs from the registered one, and everything is rejected",
 			"an SDK takes an empty body for valid whatever the signature; an empty body needs a valid signature like any other",
-			"payments have no version to order by; orders have one",
+			"payments have no version to order by, version_token is opaque; orders have one",
 		},
 	}
 }

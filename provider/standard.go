@@ -33,8 +33,9 @@ func standardSpec() spec.Spec {
 func svixSpec() spec.Spec {
 	s := svixFamily("svix", "webhook")
 	s.Name, s.Title = "svix", "Svix"
+	s.Answer = spec.Answer{Deadline: 15 * time.Second}
 	s.Limits = spec.Limits{Retry: 28 * time.Hour} // 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h
-	s.Sources = append(s.Sources, stated("retries", "docs.svix.com/retries"))
+	s.Sources = append(s.Sources, stated("retries, deadline", "docs.svix.com/retries"))
 	s.Traps = append(s.Traps, "a message can be sent again by hand for as long as Svix keeps it, which is not stated")
 	return s
 }
@@ -50,6 +51,7 @@ func svixFamily(usual, other string) spec.Spec {
 			Type: []spec.Value{"json:$.type"},
 			Time: []spec.Moment{at("json:$.timestamp", spec.RFC3339)},
 		},
+		Dedup: spec.Dedup{Retry: spec.Stable, Manual: spec.Stable},
 		Example: spec.Template{
 			Type:   "invoice.paid",
 			Header: map[string]string{usual + "-id": "{{id}}"},
@@ -58,6 +60,7 @@ func svixFamily(usual, other string) spec.Spec {
 		Sources: []spec.Source{
 			stated("signature, tolerance, key", "standard-webhooks/standard-webhooks: spec/standard-webhooks.md"),
 			stated("same id on every attempt", "svix/svix-webhooks: server/svix-server/src/worker.rs"),
+			reported("same id when sent again by hand", "inferred: the worker takes the id from the message"),
 		},
 		Traps: []string{
 			"keeping ids for five minutes, as the specification suggests, lets through the retries that it schedules for days",
