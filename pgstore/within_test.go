@@ -284,10 +284,13 @@ func largeObject(ctx context.Context, tx pgx.Tx) error {
 // A context that ends in the middle of a statement closes the connection; the attempt is rolled back
 // and on record, and the store goes on.
 func TestContextEndsDuringAStatement(t *testing.T) {
-	store, _ := newStore(t)
+	store, pool := newStore(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := store.Within(ctx, request("evt_1"), func(tx pgx.Tx, _ hookonce.Claim) error {
-		go cancel()
+		go func() {
+			defer cancel()
+			untilAsleep(t, pool)
+		}()
 		_, err := tx.Exec(ctx, "SELECT pg_sleep(60)")
 		return err
 	})
@@ -296,6 +299,20 @@ func TestContextEndsDuringAStatement(t *testing.T) {
 	}
 	mustBe(t, store, "evt_1", hookonce.StateFailed, "canceled")
 	mustClaim(t, store, "evt_1", hookonce.Won)
+}
+
+// untilAsleep returns once a statement of this database sleeps. A request to cancel that overtakes its
+// statement cancels nothing.
+func untilAsleep(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	for asleep := false; !asleep && t.Context().Err() == nil; {
+		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event = 'PgSleep')`).Scan(&asleep)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+	}
 }
 
 // The trace needs the only connection, which the attempt has just given back.
