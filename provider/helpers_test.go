@@ -16,6 +16,12 @@ var now = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 // secretFor returns an obviously fake secret in the form that the specification wants.
 func secretFor(s spec.Spec) string {
 	switch v := s.Verify[0]; {
+	case s.Name == "aws-sns":
+		return "arn:aws:sns:eu-central-1:123456789012:example"
+	case s.Name == "ebay" || s.Name == "plaid":
+		return "sandbox:fake-client:fake-secret"
+	case s.Name == "braintree":
+		return "fake-public:fake-private"
 	case v.Kind == spec.Basic:
 		return "fake-user:fake-password"
 	case v.Key == spec.KeyWhsec:

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,14 +45,22 @@ func (v vector) provider(t testing.TB) *spec.Provider {
 	if other, ok := names[name]; ok {
 		name = other
 	}
-	p, err := Build(name, spec.Settings{Secrets: spec.Secrets(v.Secret), URL: v.URL})
+	secret := strings.NewReplacer("public=", "", " private=", ":", "webhook_id=", "").Replace(v.Secret)
+	p, err := Build(name, spec.Settings{Secrets: spec.Secrets(secret), URL: v.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
+// vectors returns those that can be verified. PayPal's certificate was not published with its vector: see
+// TestPayPalMessage.
 func vectors(t testing.TB) []vector {
+	t.Helper()
+	return slices.DeleteFunc(published(t), func(v vector) bool { return v.Provider == "paypal" })
+}
+
+func published(t testing.TB) []vector {
 	t.Helper()
 	text, err := os.ReadFile("testdata/vectors.json")
 	if err != nil {
