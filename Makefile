@@ -3,12 +3,15 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
 FUZZTIME ?= 10s
 
-.PHONY: all build test check oracle servers bench fuzz kills clean
+.PHONY: all build docs test check oracle servers bench fuzz kills clean
 
 all: build
 
 build: ## one static binary: bin/hookonce
 	CGO_ENABLED=0 go build -trimpath -o bin/hookonce ./cmd/hookonce
+
+docs: ## write docs/providers.md from the catalogue
+	go run ./internal/providerdoc
 
 test: servers check build ## everything CI checks
 	go test -race -timeout 12m ./...
