@@ -162,7 +162,7 @@ func (p *Provider) bindVerifiers() error {
 		p.verifiers = append(p.verifiers, v)
 	}
 	if len(p.verifiers) == 0 {
-		return fmt.Errorf("no secret has the right form: each %w; it needs %s", other, p.spec.Secret)
+		return &secretError{fmt.Errorf("no secret has the right form: each %w; it needs %s", other, p.spec.Secret)}
 	}
 	return nil
 }

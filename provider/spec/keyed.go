@@ -36,8 +36,13 @@ func newKeyed[K any](secrets []Secret, compile func(text string) (K, error)) (ke
 	return set, nil
 }
 
-// secretError is about a secret and not about the specification.
+// ErrSecret is wrapped by the errors of [New] that are about the form of a secret, and not about the
+// specification or the other settings.
+var ErrSecret = errors.New("a secret does not fit")
+
 type secretError struct{ error }
+
+func (e *secretError) Is(target error) bool { return target == ErrSecret }
 
 func (e *secretError) Unwrap() error { return e.error }
 

@@ -23,6 +23,7 @@ type reading struct {
 	doc           document
 	docErr        error
 	form, query   url.Values
+	formErr       error
 	docRead       bool
 	formRead      bool
 	queryRead     bool
@@ -48,6 +49,10 @@ func (r *reading) document() (document, error) {
 	r.docErr = checkJSON(body)
 	if r.docErr != nil && r.p.spec.Form != "" && r.isForm() {
 		field := r.fields()[r.p.spec.Form]
+		if r.formErr != nil {
+			r.docErr = errNotForm
+			return nil, r.docErr
+		}
 		if len(field) != 1 {
 			r.docErr = nil
 			return nil, nil
@@ -74,9 +79,11 @@ func (r *reading) fields() url.Values {
 	if !r.formRead {
 		r.formRead = true
 		if r.isForm() {
-			if form, err := url.ParseQuery(view(r.req.Body)); err == nil {
+			form, err := url.ParseQuery(view(r.req.Body))
+			if err == nil {
 				r.form = form
 			}
+			r.formErr = err
 		}
 	}
 	return r.form

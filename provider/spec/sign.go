@@ -79,10 +79,10 @@ func (v *verifier) sealWith(p *Provider, req *hookonce.Request, pr proof) error 
 	}
 	line := v.carrier.prefix + sig
 	if v.ts != nil && v.ts.kind == kindPart {
-		line = v.ts.text + pr.ts + v.carrier.split + line
+		line = v.ts.text + pr.ts + v.carrier.join + line
 	}
 	if v.ts != nil && v.ts.kind == kindEntry {
-		line = pr.ts + v.carrier.split + line
+		line = pr.ts + v.carrier.join + line
 	}
 	return v.carrier.put(req, v.carrier.in.path, line)
 }

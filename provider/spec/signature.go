@@ -21,6 +21,7 @@ const (
 type carrier struct {
 	in       value
 	split    string
+	join     string // split as the sender writes it
 	skip     int
 	prefix   string
 	repeated bool
@@ -34,9 +35,12 @@ func newCarrier(s Signature) (carrier, error) {
 	if err != nil {
 		return carrier{}, within("signature.in", err)
 	}
-	c := carrier{in: in, split: s.Split, skip: s.Skip, prefix: s.Prefix, repeated: s.Repeated, where: in.describe()}
+	c := carrier{in: in, split: s.Split, join: s.Split, skip: s.Skip, prefix: s.Prefix, repeated: s.Repeated, where: in.describe()}
 	if base, ok := strings.CutSuffix(in.text, "-*"); ok && in.kind == kindHeader {
 		c.numbered, c.in.text, c.where = true, base+"-", "the headers "+base+"-1, "+base+"-2 and so on"
+	}
+	if trimmed := strings.TrimSpace(s.Split); trimmed != "" {
+		c.split = trimmed
 	}
 	switch {
 	case s.Skip < 0 || s.Skip > 0 && s.Split == "":

@@ -93,7 +93,7 @@ type Signature struct {
 	// ends in -* stands for the names with 1, 2, 3 and so on in its place, up to 100.
 	In Value `yaml:"in,omitempty"`
 	// Split separates entries. Empty: the whole text is one entry. White space around entries is
-	// ignored.
+	// ignored, and so is the white space in Split, which the signer writes.
 	Split string `yaml:"split,omitempty"`
 	// Skip is the number of entries at the beginning that are something else.
 	Skip int `yaml:"skip,omitempty"`

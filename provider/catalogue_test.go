@@ -1,0 +1,150 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+func TestCatalogue(t *testing.T) {
+	known := Names()
+	if !slices.IsSorted(known) || len(known) < 9 {
+		t.Error(known)
+	}
+	for _, name := range known {
+		s, ok := Lookup(name)
+		if !ok || s.Name != name {
+			t.Fatalf("%s: %v, %v", name, s.Name, ok)
+		}
+		if name != "hmac" && len(s.Sources) == 0 {
+			t.Errorf("%s: no sources", name)
+		}
+		if len(s.Traps) == 0 || s.Title == "" || s.Secret == "" {
+			t.Errorf("%s: undocumented", name)
+		}
+	}
+	for _, name := range usual {
+		p := fake(t, name)
+		if p.Name() != name || p.OK().Status != 200 || p.Limits().MaxBody < spec.DefaultMaxBody || p.MaxBody() != p.Limits().MaxBody {
+			t.Errorf("%s: %v, %v, %v", name, p, p.OK(), p.Limits())
+		}
+		if name != "hmac" && p.Limits().Window() == 0 {
+			t.Errorf("%s: no window", name)
+		}
+	}
+	if _, ok := Lookup("Stripe"); ok {
+		t.Error("names are exact")
+	}
+}
+
+// TestLookupReturnsACopy: changing a specification must not change the catalogue.
+func TestLookupReturnsACopy(t *testing.T) {
+	changed, _ := Lookup("stripe")
+	changed.Verify[0].Sign[0] = "body"
+	changed.Event.Key[0][0] = "json:$.type"
+	changed.Verify[0].Time.Past = 0
+	again, _ := Lookup("stripe")
+	if again.Verify[0].Sign[0] != "ts" || again.Event.Key[0][0] != "json:$.id" || again.Verify[0].Time.Past != 5*time.Minute {
+		t.Error("the catalogue can be changed from outside")
+	}
+}
+
+func TestSuggest(t *testing.T) {
+	for name, want := range map[string]string{
+		"strpe": "stripe", "Stripe": "stripe", "stripe-webhooks": "stripe", "githb": "github", "gihtub": "github",
+		"standard-webhooks": "standard", "shopfy": "shopify", "slak": "slack", "hmca": "hmac", " padle": "paddle",
+		"": "", "nobody": "", "x": "", "completely-different": "",
+	} {
+		if got := Suggest(name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+	_, err := Build("strpe", spec.Settings{})
+	if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), `did you mean "stripe"`) {
+		t.Error(err)
+	}
+	if _, err = Build("nobody-at-all", spec.Settings{}); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "known are ") {
+		t.Error(err)
+	}
+}
+
+func TestSettingsAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		provider string
+		settings spec.Settings
+		want     string
+	}{
+		{"stripe", spec.Settings{}, "no secret is given; it needs the endpoint's signing secret, which begins with whsec_"},
+		{"stripe", spec.Settings{Secrets: spec.Secrets("fake", "")}, "secret 2 of 2 is empty"},
+		{"stripe", spec.Settings{Secrets: spec.Secrets("hidden\n")}, "secret 1 of 1 begins or ends with white space"},
+		{"standard", spec.Settings{Secrets: spec.Secrets("whsec_")}, "secret 1 of 1 is empty"},
+		{"standard", spec.Settings{Secrets: spec.Secrets("hidden!")}, "is not base64 after whsec_"},
+		{"standard", spec.Settings{Secrets: spec.Secrets("whsec_hid den")}, "is not base64 after whsec_"},
+		{"square", spec.Settings{Secrets: spec.Secrets("fake"), URL: "/hooks"}, "not an absolute http or https URL"},
+		{"square", spec.Settings{Secrets: spec.Secrets("fake"), URL: "ftp://x/hooks"}, "not an absolute http or https URL"},
+		{"github", spec.Settings{Secrets: spec.Secrets("fake"), Tolerance: time.Minute}, "signs no time"},
+		{"stripe", spec.Settings{Secrets: spec.Secrets("fake"), Tolerance: -time.Minute}, "is negative"},
+	} {
+		_, err := Build(c.provider, c.settings)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.provider) || strings.Contains(err.Error(), "hid") {
+			t.Errorf("%s %+v: %v", c.provider, c.settings, err)
+		}
+	}
+	for _, secret := range []string{"whsec_AAAAAA==", "whsec_AAAAAA", "AAAAAA==", "whsec_AAAA"} {
+		if _, err := Build("standard", spec.Settings{Secrets: spec.Secrets(secret)}); err != nil {
+			t.Errorf("%s: %v", secret, err)
+		}
+	}
+	if _, err := spec.New(HMACConfig{KeyForm: spec.KeyHex}.Spec(), spec.Settings{Secrets: spec.Secrets("xyz")}); err == nil || !strings.Contains(err.Error(), "not hexadecimal") {
+		t.Error(err)
+	}
+	if _, err := spec.New(HMACConfig{KeyForm: spec.KeyBase64}.Spec(), spec.Settings{Secrets: spec.Secrets("???")}); err == nil || !strings.Contains(err.Error(), "not base64") {
+		t.Error(err)
+	}
+}
+
+func TestConstructorsPanicOnMistakes(t *testing.T) {
+	for name, construct := range map[string]func(){
+		"no secret":       func() { Stripe() },
+		"empty secret":    func() { GitHub("") },
+		"one of two":      func() { Slack("fake", "") },
+		"not base64":      func() { Standard("???") },
+		"wrong URL":       func() { Square("here", "fake") },
+		"no such hash":    func() { HMAC(HMACConfig{Secrets: []string{"fake"}, Hash: "md5"}) },
+		"no shopify":      func() { Shopify() },
+		"no svix":         func() { Svix() },
+		"no paddle":       func() { Paddle() },
+		"no hmac secrets": func() { HMAC(HMACConfig{}) },
+	} {
+		func() {
+			defer func() {
+				if err, ok := recover().(error); !ok || !strings.HasPrefix(err.Error(), "provider ") {
+					t.Errorf("%s: %v", name, err)
+				}
+			}()
+			construct()
+		}()
+	}
+}
+
+// TestSecretsAreNotPrinted formats everything that holds a secret with every common verb.
+func TestSecretsAreNotPrinted(t *testing.T) {
+	const secret = "hidden-in-plain-sight"
+	for _, v := range []any{
+		Stripe(secret),
+		GitHub(secret).Spec(),
+		spec.Settings{Secrets: spec.Secrets(secret)},
+		HMACConfig{Secrets: []string{secret}},
+	} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			if text := fmt.Sprintf(verb, v); strings.Contains(text, "hidden") || strings.Contains(text, fmt.Sprintf("%x", secret)) {
+				t.Errorf("%T with %s: %s", v, verb, text)
+			}
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package provider
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// usual are the providers whose samples carry one event, signed with an HMAC in a header.
+var usual = []string{"github", "hmac", "paddle", "shopify", "slack", "square", "standard", "stripe", "svix"}
+
+// TestSampleSignOpen takes every provider's sample through its signer and its verifier.
+func TestSampleSignOpen(t *testing.T) {
+	for _, name := range usual {
+		for _, c := range []struct{ id, kind string }{
+			{"id_1", ""}, {"id_2", "order.paid"}, {"9", "order"}, {`a"b\c`, "x.y.z"}, {"", ""},
+		} {
+			p := fake(t, name)
+			description := p.Spec()
+			header, body := description.Sample(c.id, c.kind, now)
+			if !json.Valid(body) {
+				t.Fatalf("%s: the sample is not JSON: %s", name, body)
+			}
+			req := &hookonce.Request{Method: "POST", URL: "https://shop.example/in", Header: header, Body: body, Now: now}
+			if c.id == "" && p.Spec().Verify[0].ID != "" {
+				if err := p.Sign(req); err == nil {
+					t.Errorf("%s: signed a request without the identifier", name)
+				}
+				continue
+			}
+			if err := p.Sign(req); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			ev := one(t, p, req)
+			want := c.kind
+			if want == "" {
+				want = description.Example.Type
+			}
+			if ev.Type != want {
+				t.Errorf("%s: type %q, want %q", name, ev.Type, want)
+			}
+			if c.id == "" && ev.Key != "" || c.id != "" && !strings.Contains(ev.Key, c.id) {
+				t.Errorf("%s: key %q for the id %q", name, ev.Key, c.id)
+			}
+			if !ev.Time.IsZero() && !ev.Time.Equal(now) {
+				t.Errorf("%s: time %v, want %v", name, ev.Time, now)
+			}
+		}
+	}
+}
+
+func TestSamplesOfTwoIDsAreTwoEvents(t *testing.T) {
+	for _, name := range usual {
+		p := fake(t, name)
+		keys := map[string]bool{}
+		for _, id := range []string{"a", "b", "a"} {
+			header, body := p.Spec().Sample(id, "", now)
+			req := &hookonce.Request{URL: "https://shop.example/in", Header: header, Body: body, Now: now}
+			if err := p.Sign(req); err != nil {
+				t.Fatal(err)
+			}
+			keys[one(t, p, req).Key] = true
+		}
+		if len(keys) != 2 {
+			t.Errorf("%s: keys %v", name, keys)
+		}
+	}
+}
+
+// TestHMACSamplesFollowTheConfiguration: the sample has the id where the key is looked for.
+func TestHMACSamplesFollowTheConfiguration(t *testing.T) {
+	for _, c := range []HMACConfig{
+		{},
+		{Key: []spec.Value{"json:$.event.id"}, Type: "json:$.event.type", Time: at("json:$.event.at", spec.RFC3339)},
+		{Key: []spec.Value{"header:X-Event-Id"}, Type: "header:X-Event-Type", Header: "X-Hub-Signature", Prefix: "sha1=", Hash: spec.SHA1},
+		{Key: []spec.Value{"json:$.shop", "json:$.order.id"}, Time: at("json:$.at", spec.Millis), Hash: spec.SHA512, Encoding: spec.Base64},
+		{Encoding: spec.Base64URL, KeyForm: spec.KeyHex, Time: at("json:$.at", spec.Seconds)},
+		{Key: []spec.Value{"json:$.id", "json:$.id.deeper?"}},
+	} {
+		c.Secrets = []string{"00112233"}
+		p := HMAC(c)
+		header, body := p.Spec().Sample("id_1", "order.refunded", now)
+		req := &hookonce.Request{Header: header, Body: body, Now: now}
+		if err := p.Sign(req); err != nil {
+			t.Fatal(err)
+		}
+		if ev := one(t, p, req); ev.Key == "" && len(c.Key) < 2 || ev.Type != "order.refunded" || c.Time.In != "" && !ev.Time.Equal(now) {
+			t.Errorf("%+v: %+v", c, ev)
+		}
+	}
+}
+
+func TestSignNeedsWhatItSigns(t *testing.T) {
+	if err := Square("", "fake").Sign(&hookonce.Request{}); err == nil || !strings.Contains(err.Error(), "URL") {
+		t.Error(err)
+	}
+	if err := Standard("whsec_AAAA").Sign(&hookonce.Request{}); err == nil || !strings.Contains(err.Error(), "Webhook-Id") {
+		t.Error(err)
+	}
+	req := &hookonce.Request{Now: now}
+	if err := Stripe("fake").Sign(req); err != nil || req.Header.Get("Stripe-Signature") == "" {
+		t.Error(err)
+	}
+}
+
+func TestSignReplacesItsOwnHeadersOnly(t *testing.T) {
+	p := Slack("fake")
+	req := signed(t, p, `{"event_id":"1"}`, "X-Slack-Signature", "old", "X-Slack-Request-Timestamp", "1", "X-Other", "kept")
+	one(t, p, req)
+	if req.Header.Get("X-Other") != "kept" || len(req.Header["X-Slack-Signature"]) != 1 {
+		t.Error(req.Header)
+	}
+}
+
+// TestConcurrentUse runs one provider from many goroutines, with good and bad requests.
+func TestConcurrentUse(t *testing.T) {
+	p, err := Build("stripe", spec.Settings{Secrets: spec.Secrets("one", "two")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := signed(t, Stripe("two"), `{"id":"evt_1"}`)
+	bad := signed(t, Stripe("three"), `{"id":"evt_1"}`)
+	done := make(chan error)
+	for range 8 {
+		go func() {
+			for range 200 {
+				if d, err := p.Open(good); err != nil || d.Events[0].Key != "evt_1" {
+					done <- err
+					return
+				}
+				if _, err := p.Open(bad); err == nil {
+					done <- http.ErrAbortHandler
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range 8 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
