@@ -1,31 +1,41 @@
 package config
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
-// providerHMAC is the provider that is configured wholly by its source.
-const providerHMAC = "hmac"
+// The providers that are configured wholly by their source: in a few settings, or by a specification.
+const (
+	providerHMAC   = "hmac"
+	providerCustom = "custom"
+)
 
 // NewProvider returns the source's provider with its secrets.
 func (s *Source) NewProvider() (*spec.Provider, error) {
-	settings := spec.Settings{URL: s.URL, Tolerance: s.Tolerance}
-	for _, secret := range s.Secrets {
-		settings.Secrets = append(settings.Secrets, spec.Secret{Text: secret.Reveal()})
+	return s.build(s.settings(s.Secrets...))
+}
+
+// settings is what the source adds to its provider, with the given secrets.
+func (s *Source) settings(secrets ...Secret) spec.Settings {
+	settings := spec.Settings{URL: s.URL, Tolerance: s.Tolerance, Handshakes: s.Handshakes, Token: s.Token.Reveal()}
+	for _, secret := range secrets {
+		settings.Secrets = append(settings.Secrets, secret.spec())
 	}
-	return s.build(settings)
+	return settings
 }
 
 func (s *Source) build(settings spec.Settings) (*spec.Provider, error) {
-	if s.Provider == providerHMAC {
-		return spec.New(s.HMAC.spec(), settings)
+	known, ok := s.spec()
+	if !ok {
+		return provider.Build(s.Provider, settings) // which says why
 	}
-	return provider.Build(s.Provider, settings)
+	return spec.New(known, settings)
 }
 
 func (h HMAC) spec() spec.Spec {
@@ -43,35 +53,42 @@ func (h HMAC) spec() spec.Spec {
 	return c.Spec()
 }
 
-// spec returns what the catalogue says about the source's provider.
+// spec returns what is known about the source's provider, and whether anything is.
 func (s *Source) spec() (spec.Spec, bool) {
-	if s.Provider == providerHMAC {
+	switch s.Provider {
+	case providerHMAC:
 		return s.HMAC.spec(), true
+	case providerCustom:
+		if s.Spec == nil {
+			return spec.Spec{}, false
+		}
+		return *s.Spec, true
 	}
 	return provider.Lookup(s.Provider)
 }
 
 // checkProvider accepts the names of the catalogue.
 func checkProvider(s string) error {
-	if _, ok := provider.Lookup(s); ok {
+	if _, ok := provider.Lookup(s); ok || s == providerCustom {
 		return nil
 	}
 	if near := provider.Suggest(s); near != "" {
 		return fmt.Errorf("unknown provider %q; did you mean %q?", s, near)
 	}
-	return fmt.Errorf("unknown provider %q; write %s", s, oneOf(provider.Names()))
+	return fmt.Errorf("unknown provider %q; write %s", s, oneOf(append(provider.Names(), providerCustom)))
 }
 
 // checkProvider holds a source against what its provider needs.
 func (l *loader) checkProvider(s *Source) {
+	sound := l.checkHMAC(s) && l.checkSpec(s)
 	known, ok := s.spec()
 	if !ok {
 		return
 	}
-	if l.checkHMAC(s) {
+	if sound {
 		l.checkSecrets(s, known)
 	}
-	l.checkWindow(s, known.Limits.Window())
+	l.checkWindow(s, known)
 	if signsURL(known) && !s.has("url") {
 		l.fault(s.at, "%s signs the public URL of its endpoint, and source %q has none; write url: and the URL exactly as registered there", known.Title, s.Name)
 	}
@@ -97,7 +114,7 @@ func (l *loader) checkHMAC(s *Source) bool {
 }
 
 // checkSecrets tries every secret, so that each one that has the wrong form is named, and then the
-// tolerance.
+// settings that depend on the provider.
 func (l *loader) checkSecrets(s *Source, known spec.Spec) {
 	if !s.has("secrets") {
 		l.fault(s.at, `source %q lacks its secrets: %s; write secrets: ["env:NAME"]`, s.Name, known.Secret)
@@ -107,35 +124,61 @@ func (l *loader) checkSecrets(s *Source, known spec.Spec) {
 		if secret.value == "" {
 			continue // reported already
 		}
-		if _, err := s.build(spec.Settings{Secrets: spec.Secrets(secret.value)}); err != nil {
-			l.fault(s.origin.secret(i), "secrets: %s; it needs %s", plain(err), known.Secret)
-			continue
+		switch _, err := s.build(spec.Settings{Secrets: spec.Secrets(secret.value)}); {
+		case errors.Is(err, spec.ErrSecret):
+			l.fault(s.origin.secret(i), "secrets: %s; it needs %s", plain(err), cmp.Or(known.Secret, "the endpoint's signing secret"))
+		case err != nil:
+			l.fault(s.where(s.described()), "%s: %s", s.described(), plain(err))
+			return
+		default:
+			good = append(good, secret.value)
 		}
-		good = append(good, secret.value)
 	}
-	if s.Tolerance == 0 || len(good) == 0 {
-		return
+	if len(good) > 0 {
+		l.checkSettings(s, good)
 	}
-	if _, err := s.build(spec.Settings{Secrets: spec.Secrets(good...), Tolerance: s.Tolerance}); err != nil {
+	l.checkValidity(s)
+}
+
+// checkSettings tries the settings that not every provider has a use for, one after the other.
+func (l *loader) checkSettings(s *Source, secrets []string) {
+	settings := spec.Settings{Secrets: spec.Secrets(secrets...), Tolerance: s.Tolerance}
+	if _, err := s.build(settings); err != nil {
 		l.fault(s.where("tolerance"), "tolerance: %s", plain(err))
+	}
+	settings.Tolerance, settings.URL, settings.Handshakes, settings.Token = 0, s.URL, s.Handshakes, s.Token.value
+	if s.has("token") && settings.Token == "" {
+		return // reported already
+	}
+	if _, err := s.build(settings); err != nil {
+		l.fault(s.where("handshakes"), "handshakes: %s", plain(err))
+	}
+	if s.has("token") && !s.Handshakes {
+		l.warn(s.where("token"), "token: only handshakes ask for it, and source %q answers none; write handshakes: true, or remove it", s.Name)
 	}
 }
 
-// checkWindow holds the retention of ids against how late the provider sends an event again. Below
-// the window late copies would run twice for certain; below twice the window there is no margin.
-func (l *loader) checkWindow(s *Source, window time.Duration) {
+// checkWindow refuses to forget ids sooner than after twice the time for which the provider sends an
+// event again: below that time late copies would run twice for certain, and above it there is a margin.
+func (l *loader) checkWindow(s *Source, known spec.Spec) {
+	ids, window := l.cfg.Retention.IDs, known.Limits.Window()
+	if known.ValidateRetention(ids) == nil {
+		return
+	}
 	at := l.cfg.where("retention.ids")
 	if at == (place{}) {
 		at = s.at
 	}
-	switch ids := l.cfg.Retention.IDs; {
-	case ids < window:
-		l.fault(at, "retention.ids: ids are forgotten after %s, but %s sends events again for up to %s, so late copies would count as new; write at least %s",
-			showDuration(ids), s.Provider, showDuration(window), showDuration(2*window))
-	case ids < 2*window:
-		l.warn(at, "retention.ids: %s is less than twice the %s for which %s sends events again; write at least %s",
-			showDuration(ids), showDuration(window), s.Provider, showDuration(2*window))
+	l.fault(at, "retention.ids: ids are forgotten after %s, but %s sends events again for up to %s, and late copies must not count as new; write at least twice that, %s",
+		showDuration(ids), cmp.Or(known.Name, s.Provider), showDuration(window), showDuration(2*window))
+}
+
+// described returns the setting that says how the provider works.
+func (s *Source) described() string {
+	if s.Provider == providerCustom {
+		return specKey
 	}
+	return "provider"
 }
 
 // signsURL reports whether the signature covers the URL. This program never sees it: something in

@@ -11,6 +11,8 @@ package config
 import (
 	"log/slog"
 	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // Config is a complete and checked configuration. A Config from [Load] can be used as it is; one
@@ -81,8 +83,13 @@ type Retention struct {
 type Source struct {
 	Name     string
 	Provider string
-	// Secrets verify requests; any one of them suffices, so that a secret can be rotated.
+	// Secrets verify requests; any one of them that is valid at the time suffices, so that a secret can
+	// be rotated.
 	Secrets []Secret
+	// Handshakes is set if the provider's challenges are answered.
+	Handshakes bool
+	// Token is the text that a handshake asks for besides the secret.
+	Token Secret
 	// To is the URL that events are delivered to. Empty: events are stored and delivered nowhere.
 	To string
 	// URL is the public address of the endpoint, for providers that sign it.
@@ -93,6 +100,8 @@ type Source struct {
 	Tolerance time.Duration
 	// HMAC configures the provider "hmac" and is zero for others.
 	HMAC HMAC
+	// Spec is the specification of the provider "custom" and nil for others.
+	Spec *spec.Spec
 
 	origin layer
 	at     place

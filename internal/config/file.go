@@ -4,6 +4,7 @@ package config
 type fileSource struct {
 	at       place
 	settings layer
+	spec     *node // nil: there is none
 }
 
 // file reads the file into a layer of settings and one for each source.
@@ -40,9 +41,13 @@ func (l *loader) fileSources(e entry) []fileSource {
 			l.fault(n.at, `a source is a group of settings, not %s; write "- name: ..." with its settings below`, n.form)
 			continue
 		}
-		s := fileSource{n.at, layer{}}
+		s := fileSource{at: n.at, settings: layer{}}
 		for _, e := range n.mapping {
-			collect(l, s.settings, sourceSettings, "", e)
+			if e.key == specKey {
+				s.spec = e.value
+				continue
+			}
+			collect(l, s.settings, sourceSettings, "", e, specKey)
 		}
 		sources = append(sources, s)
 	}
@@ -98,17 +103,19 @@ func elsewhere[C any](fields []field[C], name string) string {
 // form.
 func (l *loader) texts(key string, v value, e entry) given {
 	if many, ok := v.(list); ok {
-		return l.listed(key, many.example(), e)
+		return l.listed(key, many, e)
 	}
 	if e.value.form != isScalar {
 		l.fault(e.at, "%s is %s; write a single value after the colon", key, e.value.form)
 		return given{at: e.at}
 	}
-	return given{e.at, []located{{*e.value.scalar, e.value.at}}}
+	return given{e.at, []located{{text: *e.value.scalar, at: e.value.at}}}
 }
 
-func (l *loader) listed(key, example string, e entry) given {
+func (l *loader) listed(key string, v list, e entry) given {
 	g := given{at: e.at}
+	_, groups := v.(grouped)
+	example := v.example()
 	switch {
 	case e.value.form != isList:
 		l.fault(e.at, `%s is %s; write a list, such as [%q]`, key, e.value.form, example)
@@ -116,11 +123,15 @@ func (l *loader) listed(key, example string, e entry) given {
 		l.fault(e.at, `%s is an empty list; write an element, such as [%q]`, key, example)
 	}
 	for _, n := range e.value.list {
+		if groups && n.form == isMapping && len(n.mapping) > 0 {
+			g.texts = append(g.texts, located{at: n.at, group: n.mapping})
+			continue
+		}
 		if n.form != isScalar {
 			l.fault(n.at, "an element of %s is %s; write a single value", key, n.form)
 			continue
 		}
-		g.texts = append(g.texts, located{*n.scalar, n.at})
+		g.texts = append(g.texts, located{text: *n.scalar, at: n.at})
 	}
 	return g
 }

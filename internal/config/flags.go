@@ -96,7 +96,7 @@ func environment[C any](in Input, fields []field[C]) layer {
 func givenAt(name string, texts []string) given {
 	g := given{at: place{name: name}}
 	for _, t := range texts {
-		g.texts = append(g.texts, located{t, g.at})
+		g.texts = append(g.texts, located{text: t, at: g.at})
 	}
 	return g
 }

@@ -2,11 +2,15 @@ package config
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"github.com/hookonce/hookonce"
 )
 
 const oneSource = `
@@ -141,6 +145,64 @@ func TestSourceFromFlagsAndEnvironment(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestHandshakesFromFlagsAndEnvironment(t *testing.T) {
+	for name, in := range map[string]Input{
+		"flags": input(t, "", nil, "--source", "a", "--provider", "slack", "--secret", "env:NEW", "--to", "http://h/",
+			"--handshakes", "--token", "env:STRIPE"),
+		"environment": input(t, "", []string{"HOOKONCE_SOURCE=a", "HOOKONCE_PROVIDER=slack", "HOOKONCE_SECRET=env:NEW",
+			"HOOKONCE_TO=http://h/", "HOOKONCE_HANDSHAKES=true", "HOOKONCE_TOKEN=env:STRIPE"}),
+	} {
+		cfg, err := Load(in)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if s := cfg.Sources[0]; !s.Handshakes || s.Token.Reveal() != "whsec_test" {
+			t.Errorf("from %s: handshakes %v, token %q", name, s.Handshakes, s.Token.Reveal())
+		}
+	}
+}
+
+// A provider gets what the source says about it, validity included.
+func TestNewProviderRotates(t *testing.T) {
+	cfg, err := Load(input(t, strings.Replace(oneSource, `["env:STRIPE"]`,
+		`[{secret: "env:STRIPE", until: 2026-11-01T00:00:00Z}, {secret: "env:NEW", from: 2026-10-01T00:00:00Z}]`, 1), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := cfg.Sources[0]
+	p, err := s.NewProvider()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		secret, at string
+		number     int // 0: refused
+	}{
+		{"whsec_test", "2026-09-30T23:59:59Z", 1}, {"whsec_new", "2026-09-30T23:59:59Z", 0},
+		{"whsec_test", "2026-10-15T00:00:00Z", 1}, {"whsec_new", "2026-10-15T00:00:00Z", 2},
+		{"whsec_test", "2026-11-01T00:00:00Z", 0}, {"whsec_new", "2026-11-01T00:00:00Z", 2},
+	} {
+		now, err := time.Parse(time.RFC3339, c.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone := s
+		alone.Secrets = []Secret{LiteralSecret(c.secret)}
+		sender, err := alone.NewProvider()
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := &hookonce.Request{Method: "POST", Header: http.Header{}, Body: []byte(`{"id":"evt_1"}`), Now: now}
+		if err := sender.Sign(req); err != nil {
+			t.Fatal(err)
+		}
+		d, err := p.Open(req)
+		if got := err == nil; got != (c.number > 0) || got && d.Proof.Secret != c.number {
+			t.Errorf("%s at %s: %+v, %v; want number %d", c.secret, c.at, d, err, c.number)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -24,6 +25,15 @@ type Input struct {
 	// NoSecrets leaves the secrets of sources unread, for commands that only need the store: what
 	// migrates a database need not hold them.
 	NoSecrets bool
+	// Now is the clock that tells which secrets are valid. Nil means [time.Now].
+	Now func() time.Time
+}
+
+func (in Input) now() time.Time {
+	if in.Now == nil {
+		return time.Now()
+	}
+	return in.Now()
 }
 
 func (in Input) env(name string) (string, bool) { return lookup(in.Environ, name) }
@@ -80,10 +90,11 @@ type given struct {
 	texts []located
 }
 
-// located is a text with its place.
+// located is a text with its place, or a group of settings in its place.
 type located struct {
-	text string
-	at   place
+	text  string
+	at    place
+	group []entry
 }
 
 // layer is what one place of configuration says, by key.
@@ -111,6 +122,10 @@ func set(l *loader, v value, key string, g given) {
 		many.clear()
 	}
 	for _, t := range g.texts {
+		if t.group != nil {
+			v.(grouped).setGroup(l, key, t)
+			continue
+		}
 		if err := v.set(t.text); err != nil {
 			l.fault(t.at, "%s: %v", key, err)
 		}
@@ -130,10 +145,10 @@ func (l *loader) sources(fromFile []fileSource) {
 			layers = append(layers, env, cmd)
 			env, cmd, named = nil, nil, given{}
 		}
-		l.source(s.at, layers...)
+		l.source(s.at, s.spec, layers...)
 	}
 	if len(named.texts) > 0 {
-		l.source(named.at, env, cmd)
+		l.source(named.at, nil, env, cmd)
 		return
 	}
 	for _, at := range slices.Concat(places(env), places(cmd)) {
@@ -161,9 +176,10 @@ func places(from layer) []place {
 }
 
 // source builds one source from its layers and resolves its secrets, unless nobody needs them.
-func (l *loader) source(at place, layers ...layer) {
+func (l *loader) source(at place, custom *node, layers ...layer) {
 	s := Source{at: at}
 	s.origin = apply(l, &s, sourceSettings, layers...)
+	l.specification(&s, custom)
 	if !l.in.NoSecrets {
 		l.resolve(&s)
 	}
@@ -175,6 +191,9 @@ func (l *loader) resolve(s *Source) {
 		if err := s.Secrets[i].resolve(l.in); err != nil {
 			l.fault(s.origin.secret(i), "secrets: %v", err)
 		}
+	}
+	if err := s.Token.resolve(l.in); err != nil {
+		l.fault(s.where("token"), "token: %v", err)
 	}
 }
 

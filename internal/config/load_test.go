@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -16,6 +17,9 @@ var update = flag.Bool("update", false, "write the messages under testdata anew"
 
 // environ is the environment of the files under testdata.
 var environ = []string{"STRIPE=whsec_test", "EMPTY=", "HOOKONCE_HEX=00ff"}
+
+// today is when the files under testdata are read.
+func today() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
 // readFile knows the files that testdata refers to.
 func readFile(name string) ([]byte, error) {
@@ -43,7 +47,7 @@ func TestMessages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := outcome(Input{Path: "hookonce.yaml", Data: data, Environ: environ, ReadFile: readFile})
+			got := outcome(Input{Path: "hookonce.yaml", Data: data, Environ: environ, ReadFile: readFile, Now: today})
 			compare(t, strings.TrimSuffix(file, ".yaml")+".txt", got)
 		})
 	}

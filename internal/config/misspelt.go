@@ -49,6 +49,9 @@ func (l *loader) referred(name string) bool {
 				return true
 			}
 		}
+		if s.Token.ref == "env:"+name {
+			return true
+		}
 	}
 	return false
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // mask stands for what is not shown.
@@ -15,6 +16,9 @@ const mask = "****"
 // Secret is a verification secret. It prints as its reference, or masked: only [Secret.Reveal]
 // returns the secret itself.
 type Secret struct {
+	// From and Until bound the time in which it is accepted; the zero time does not.
+	From, Until time.Time
+
 	ref   string // as configured: env:NAME, file:PATH, or the literal
 	value string
 }
@@ -92,7 +96,7 @@ func (v secrets) show() string { return strings.Join(v.items(), " ") }
 func (v secrets) items() []string {
 	var shown []string
 	for _, s := range *v.to {
-		shown = append(shown, s.String())
+		shown = append(shown, s.yaml())
 	}
 	return shown
 }

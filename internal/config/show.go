@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // Show returns the whole configuration as a file, each setting with where it came from. Secrets that
@@ -20,6 +22,7 @@ func (c *Config) Show() string {
 	for i := range c.Sources {
 		p.indent, p.bullet = "    ", "  - "
 		group(&p, &c.Sources[i], sourceSettings, c.Sources[i].origin)
+		p.specification(&c.Sources[i])
 	}
 	return b.String()
 }
@@ -66,17 +69,28 @@ func (p *printer) line(indent, text string) {
 	p.b.WriteString(indent + text + "\n")
 }
 
+// specification writes the one of a custom provider.
+func (p *printer) specification(s *Source) {
+	if s.Spec == nil {
+		return
+	}
+	text, err := spec.Marshal(*s.Spec)
+	if err != nil { // what was read from YAML has a form in it
+		return
+	}
+	p.line(p.indent, fmt.Sprintf("%-*s # %s", 42-len(p.indent), specKey+":", s.where(specKey)))
+	for line := range strings.Lines(string(text)) {
+		p.line(p.indent+"  ", strings.TrimSuffix(line, "\n"))
+	}
+}
+
 // shown returns a value as it stands in YAML.
 func shown(v value) string {
 	many, ok := v.(list)
 	if !ok {
 		return yamlText(v.show())
 	}
-	items := many.items()
-	for i := range items {
-		items[i] = yamlText(items[i])
-	}
-	return "[" + strings.Join(items, ", ") + "]"
+	return "[" + strings.Join(many.items(), ", ") + "]"
 }
 
 // plainText is what YAML reads as itself without quotes.

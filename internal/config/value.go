@@ -23,7 +23,7 @@ type value interface {
 type list interface {
 	value
 	clear()
-	items() []string // each as a user would write it, secrets masked
+	items() []string // each as a user would write it in YAML, secrets masked
 	example() string // of one text
 }
 
@@ -52,9 +52,16 @@ type words struct {
 }
 
 func (v words) clear()          { *v.to = nil }
-func (v words) items() []string { return slices.Clone(*v.to) }
 func (v words) show() string    { return strings.Join(*v.to, " ") }
 func (v words) example() string { return v.sample }
+
+func (v words) items() []string {
+	items := make([]string, len(*v.to))
+	for i, s := range *v.to {
+		items[i] = yamlText(s)
+	}
+	return items
+}
 
 func (v words) set(s string) error {
 	if s == "" {

@@ -20,6 +20,7 @@ type node struct {
 	scalar  *string
 	list    []*node
 	mapping []entry
+	raw     ast.Node // of a specification, which is read elsewhere
 	form    form
 }
 
@@ -138,6 +139,10 @@ func (r *reader) mapping(at place, values []*ast.MappingValueNode) *node {
 			continue
 		}
 		seen[key] = keyAt
+		if key == specKey {
+			m.mapping = append(m.mapping, entry{key, keyAt, r.opaque(keyAt, v.Value)})
+			continue
+		}
 		if n := r.node(v.Value); n != nil {
 			m.mapping = append(m.mapping, entry{key, keyAt, n})
 		}
@@ -146,6 +151,20 @@ func (r *reader) mapping(at place, values []*ast.MappingValueNode) *node {
 		m.at = m.mapping[0].at // the library's own token for a mapping is the colon
 	}
 	return m
+}
+
+// specKey is the key of specifications, which have a grammar of their own.
+const specKey = "spec"
+
+func (r *reader) opaque(at place, n ast.Node) *node {
+	switch n.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return &node{at: at, form: isMapping, raw: n}
+	}
+	if plain := r.node(n); plain != nil {
+		return &node{at: at, form: plain.form}
+	}
+	return &node{at: at}
 }
 
 func (r *reader) sequence(at place, s *ast.SequenceNode) *node {
