@@ -170,10 +170,16 @@ func newSink(t *testing.T) *sink {
 }
 
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var body struct{ ID string }
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	var body struct {
+		ID     string
+		Events []struct{ ID string } // of a batch: the event's item alone
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(body.Events) > 1 {
+		http.Error(w, "this is no event", http.StatusBadRequest)
 		return
+	}
+	for _, item := range body.Events {
+		body.ID = item.ID
 	}
 	w.WriteHeader(s.note(body.ID, r.Header.Get("Idempotency-Key")))
 }
