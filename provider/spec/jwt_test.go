@@ -1,0 +1,194 @@
+package spec
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/hookonce/hookonce"
+)
+
+const sharedSecret = "a fake secret of thirty-two bytes"
+
+// tokens is a sender that sends a token of these algorithms, bound to the body.
+func tokens(algorithms ...string) Spec {
+	s := plain()
+	s.Verify = []Verify{{
+		Kind: JWT, Algorithms: algorithms, BodyHash: "body_sha256",
+		Signature: Signature{Prefix: "Bearer ", Split: ","},
+		Time:      &Timestamp{In: "claim:iat", Past: 5 * time.Minute, Future: 5 * time.Minute},
+	}}
+	return s
+}
+
+// jwtFor returns a token about the body, with further claims, or without those that are nil.
+func jwtFor(t testing.TB, a jose.SignatureAlgorithm, key any, kid, body string, claims map[string]any) string {
+	t.Helper()
+	sum := sha256.Sum256([]byte(body))
+	all := map[string]any{"iat": now.Unix(), "body_sha256": hex.EncodeToString(sum[:])}
+	for name, claim := range claims {
+		if all[name] = claim; claim == nil {
+			delete(all, name)
+		}
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: a, Key: jose.JSONWebKey{Key: key, KeyID: kid}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, _ := json.Marshal(all)
+	jws, err := signer.Sign(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := jws.CompactSerialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func bearer(body string, tokens ...string) *hookonce.Request {
+	line := "Bearer " + strings.Join(tokens, ",Bearer ")
+	return &hookonce.Request{Header: http.Header{"Authorization": {line}}, Body: []byte(body), Now: now}
+}
+
+func TestTokenClaims(t *testing.T) {
+	p := build1(t, tokens("HS256"), Settings{Secrets: Secrets(sharedSecret)})
+	for _, c := range []struct {
+		claims map[string]any
+		want   string
+	}{
+		{nil, ""},
+		{map[string]any{"exp": now.Unix() + 1, "nbf": now.Unix()}, ""},
+		{map[string]any{"exp": now.Unix()}, hookonce.ReasonTimestampOld},
+		{map[string]any{"exp": "soon"}, hookonce.ReasonTimestampMissing},
+		{map[string]any{"nbf": now.Unix() + 1}, hookonce.ReasonTimestampFuture},
+		{map[string]any{"iat": nil}, hookonce.ReasonTimestampMissing},
+		{map[string]any{"iat": now.Unix() - 301}, hookonce.ReasonTimestampOld},
+		{map[string]any{"iat": now.Unix() + 301}, hookonce.ReasonTimestampFuture},
+		{map[string]any{"body_sha256": nil}, hookonce.ReasonSignatureMismatch},
+		{map[string]any{"body_sha256": strings.Repeat("0", 64)}, hookonce.ReasonSignatureMismatch},
+	} {
+		req := bearer(`{"id":"1"}`, jwtFor(t, jose.HS256, []byte(sharedSecret), "", `{"id":"1"}`, c.claims))
+		if c.want != "" {
+			rejected(t, p, req, c.want)
+		} else if d, err := p.Open(req); err != nil || !d.Events[0].KeySigned {
+			t.Errorf("%v: %v", c.claims, err)
+		}
+	}
+}
+
+// TestTheTimeIsThatOfTheVerifiedToken: an old genuine token beside a fresh forged one is old.
+func TestTheTimeIsThatOfTheVerifiedToken(t *testing.T) {
+	p := build1(t, tokens("HS256"), Settings{Secrets: Secrets(sharedSecret)})
+	old := jwtFor(t, jose.HS256, []byte(sharedSecret), "", "{}", map[string]any{"iat": now.Unix() - 3600})
+	forged := jwtFor(t, jose.HS256, []byte(strings.Repeat("x", 32)), "", "{}", nil)
+	rejected(t, p, bearer("{}", old, forged), hookonce.ReasonTimestampOld)
+	rejected(t, p, bearer("{}", forged, old), hookonce.ReasonTimestampOld)
+}
+
+// TestTokensDoNotChooseTheirVerification: not "none", and no public key as a shared secret.
+func TestTokensDoNotChooseTheirVerification(t *testing.T) {
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, _ := x509.MarshalPKIXPublicKey(private.Public())
+	public := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	p := build1(t, tokens("RS256"), Settings{Secrets: Secrets(public)})
+	genuine := jwtFor(t, jose.RS256, private, "", "{}", nil)
+	if _, err := p.Open(bearer("{}", genuine)); err != nil {
+		t.Fatal(err)
+	}
+	payload := strings.Split(genuine, ".")[1]
+	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." + payload
+	for _, forged := range []string{none + ".", none + ".AAAA", jwtFor(t, jose.HS256, []byte(public), "", "{}", nil), jwtFor(t, jose.HS256, der, "", "{}", nil)} {
+		if _, err := p.Open(bearer("{}", forged)); err == nil {
+			t.Errorf("accepted %.60s", forged)
+		}
+	}
+	for _, c := range []struct{ algorithm, secret, want string }{
+		{"HS256", strings.TrimSpace(public), "want a shared secret"}, {"HS256", "short", "shorter than the 32 bytes"}, {"HS512", sharedSecret, "shorter than the 64"},
+		{"none", sharedSecret, `there is no "none"`}, {"RS256", "nonsense", "neither a PEM public key"},
+	} {
+		if _, err := New(tokens(c.algorithm), Settings{Secrets: Secrets(c.secret)}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.algorithm, err)
+		}
+	}
+	if _, err := New(tokens("HS256", "RS256"), Settings{Secrets: Secrets(sharedSecret)}); err == nil || !strings.Contains(err.Error(), "families") {
+		t.Error(err)
+	}
+}
+
+func TestTokensSelectTheirKey(t *testing.T) {
+	var set jose.JSONWebKeySet
+	private := map[string]*ecdsa.PrivateKey{}
+	for _, kid := range []string{"a", "b"} {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		private[kid], set.Keys = key, append(set.Keys, jose.JSONWebKey{Key: key.Public(), KeyID: kid, Algorithm: "ES256"})
+	}
+	text, _ := json.Marshal(set)
+	p := build1(t, tokens("ES256"), Settings{Secrets: Secrets(string(text))})
+	for _, c := range []struct{ signer, kid, want string }{
+		{"a", "a", ""}, {"b", "b", ""}, {"b", "", ""}, {"a", "b", hookonce.ReasonSignatureMismatch}, {"a", "c", hookonce.ReasonSignatureMismatch},
+	} {
+		req := bearer("{}", jwtFor(t, jose.ES256, private[c.signer], c.kid, "{}", nil))
+		if c.want != "" {
+			rejected(t, p, req, c.want)
+		} else if _, err := p.Open(req); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestMutatedTokens changes every byte of a token.
+func TestMutatedTokens(t *testing.T) {
+	p := build1(t, tokens("HS256"), Settings{Secrets: Secrets(sharedSecret)})
+	genuine := jwtFor(t, jose.HS256, []byte(sharedSecret), "", "{}", nil)
+	for i := range genuine {
+		for _, flip := range []byte{1, 0x20} {
+			b := []byte(genuine)
+			b[i] ^= flip
+			if d, err := p.Open(bearer("{}", string(b))); err == nil {
+				t.Errorf("byte %d: %v", i, d)
+			}
+		}
+	}
+}
+
+// TestSignedTokensOpen: the signer is the verifier's mirror.
+func TestSignedTokensOpen(t *testing.T) {
+	for _, claim := range []Value{"claim:iat", "claim:sent_at"} {
+		s := tokens("HS256")
+		s.Verify[0].Time.In = claim
+		open(t, build1(t, s, Settings{Secrets: Secrets(sharedSecret)}), fmt.Sprintf(`{"id":%q}`, claim))
+	}
+}
+
+// TestManySignaturesAreNotTried: each costs a verification for whoever can send a request.
+func TestManySignaturesAreNotTried(t *testing.T) {
+	p := build1(t, tokens("HS256"), Settings{Secrets: Secrets(sharedSecret)})
+	genuine := jwtFor(t, jose.HS256, []byte(sharedSecret), "", "{}", nil)
+	all := strings.Split(strings.Repeat(genuine+" ", maxSignatures), " ")[:maxSignatures]
+	if _, err := p.Open(bearer("{}", all...)); err != nil {
+		t.Error(err)
+	}
+	rejected(t, p, bearer("{}", append(all, genuine)...), hookonce.ReasonSignatureMalformed)
+}
