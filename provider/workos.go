@@ -16,11 +16,14 @@ func WorkOS(secrets ...string) *spec.Provider {
 }
 
 func workosSpec() spec.Spec {
+	verify := timedMAC("WorkOS-Signature", spec.Millis, 3*time.Minute)
+	spaced := verify
+	spaced.Signature.Split = ", " // as WorkOS writes it, and its own library relies on
 	return spec.Spec{
 		Name:   "workos",
 		Title:  "WorkOS",
 		Secret: "the endpoint's signing secret",
-		Verify: []spec.Verify{timedMAC("WorkOS-Signature", spec.Millis, 3*time.Minute)},
+		Verify: []spec.Verify{spaced, verify},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"json:$.id"}},
 			Type:     []spec.Value{"json:$.event"},

@@ -60,7 +60,7 @@ func changes(t *testing.T, s sdk, p *spec.Provider, req *hookonce.Request) []cha
 		{"no body", func(req *hookonce.Request) { req.Body = nil }},
 	}
 	all = append(all, bodyChanges(req.Body)...)
-	for _, h := range signedHeaders(p) {
+	for _, h := range s.signedHeaders(p) {
 		all = append(all, h.changes(req.Header.Get(h.name))...)
 	}
 	for _, shift := range []time.Duration{-time.Hour, -6 * time.Minute, -4 * time.Minute, 4 * time.Minute, 6 * time.Minute, time.Hour} {
@@ -88,9 +88,12 @@ type header struct {
 }
 
 // signedHeaders lists the headers whose changes must not go unnoticed.
-func signedHeaders(p *spec.Provider) (all []header) {
+func (s sdk) signedHeaders(p *spec.Provider) (all []header) {
 	v := p.Spec().Verify[0]
 	values := map[string]spec.Value{"signature": v.Signature.In, "id": v.ID}
+	if s.header != "" {
+		values["signature"] = spec.Value("header:" + s.header)
+	}
 	if v.Time != nil {
 		values["time"] = v.Time.In
 	}

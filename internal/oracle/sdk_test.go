@@ -35,6 +35,8 @@ type sdk struct {
 	sign func(*hookonce.Request) error
 	// private is set if the sender signs with a private key, which only sign has.
 	private bool
+	// header holds the signature. Default: what the specification says, which code schemes do not.
+	header string
 	// wrap puts noise into a request that both can read. Nil: any body can be signed.
 	wrap func(*hookonce.Request, []byte)
 	// laxer says why we reject what the library accepts, by the name of the change.
@@ -46,7 +48,8 @@ type sdk struct {
 // sdks lists every library. One that the catalogue has no provider for is an error.
 func sdks() []sdk {
 	return []sdk{
-		githubSDK(), paddleSDK(), shopifySDK(), slackSDK(), standardSDK(), stripeSDK(), svixSDK(),
+		easypostSDK(), githubSDK(), gitlabSDK(), lemonsqueezySDK(), paddleSDK(), razorpaySDK(), shopifySDK(), slackSDK(), standardSDK(),
+		stripeSDK(), svixSDK(), twilioSDK(), workosSDK(),
 	}
 }
 
