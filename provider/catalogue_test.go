@@ -58,7 +58,7 @@ func TestSuggest(t *testing.T) {
 	for name, want := range map[string]string{
 		"strpe": "stripe", "Stripe": "stripe", "stripe-webhooks": "stripe", "githb": "github", "gihtub": "github",
 		"standard-webhooks": "standard", "shopfy": "shopify", "slak": "slack", "hmca": "hmac", " padle": "paddle",
-		"": "", "nobody": "", "x": "", "completely-different": "",
+		"": "", "nobody": "", "q": "", "completely-different": "",
 	} {
 		if got := Suggest(name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
