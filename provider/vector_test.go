@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -83,7 +82,10 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestMutatedVectors changes every byte of the body and of every header that the vector has.
+// hints are headers that no signature covers and that nothing is decided by.
+var hints = []string{"Content-Type", "X-HubSpot-Signature-Version"}
+
+// TestMutatedVectors changes every byte of the body and of every other header that the vector has.
 func TestMutatedVectors(t *testing.T) {
 	for _, v := range vectors(t) {
 		t.Run(v.Provider, func(t *testing.T) {
@@ -105,7 +107,7 @@ func TestMutatedVectors(t *testing.T) {
 					changed[i] ^= 1
 					req := v.request()
 					req.Header.Set(name, string(changed))
-					if d, err := p.Open(req); err == nil && !bytes.EqualFold([]byte(name), []byte("Content-Type")) {
+					if d, err := p.Open(req); err == nil && !slices.Contains(hints, name) {
 						t.Errorf("%s with %q is accepted: %v", name, changed, d.Events[0].Key)
 					}
 				}

@@ -1,0 +1,65 @@
+package provider
+
+import "github.com/hookonce/hookonce/provider/spec"
+
+// GoCardless returns the provider for GoCardless webhooks. The secrets are those of the webhook
+// endpoint. It panics if a secret is missing or empty.
+//
+// The key of an event is its id, which the signature covers. No time is signed.
+func GoCardless(secrets ...string) *spec.Provider {
+	return must(spec.New(gocardlessSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
+}
+
+func gocardlessSpec() spec.Spec {
+	return spec.Spec{
+		Name:   "gocardless",
+		Title:  "GoCardless",
+		Secret: "the webhook endpoint's secret",
+		Verify: []spec.Verify{bodyMAC("Webhook-Signature", "", spec.Hex)},
+		Split:  &spec.Split{Items: []spec.Value{"json:$.events[*]"}},
+		Event: spec.Extract{
+			Key:      [][]spec.Value{{"item:$.id"}},
+			Delivery: []spec.Value{"json:$.meta.webhook_id"},
+			Type:     []spec.Value{"item:$.resource_type"},
+			Action:   []spec.Value{"item:$.action"},
+			Time:     []spec.Moment{at("item:$.created_at", spec.RFC3339)},
+			Resource: []spec.Value{
+				"item:$.links.payment", "item:$.links.mandate", "item:$.links.refund", "item:$.links.payout",
+				"item:$.links.subscription", "item:$.links.billing_request",
+			},
+			Tenant: []spec.Value{"item:$.links.organisation"},
+		},
+		Answer:  spec.Answer{Reject: 498}, // what its own libraries answer
+		Example: spec.Template{Type: "payments.confirmed", Body: gocardlessExample},
+		Sources: []spec.Source{
+			stated("signature, fields, answer to a wrong signature", "gocardless/gocardless-pro-go"),
+			notSourced("retries"),
+		},
+		Traps: []string{
+			"the header has the name that Standard Webhooks uses, for another scheme: it says nothing about the sender",
+			"the body ends in a line break that is signed: pass it on byte for byte",
+			"meta.webhook_id is that of the request, not of an event",
+			"how long GoCardless retries is not stated: keep keys for as long as you can",
+		},
+	}
+}
+
+const gocardlessExample = `{
+  "events": [
+    {
+      "id": "{{id}}",
+      "created_at": "{{time}}",
+      "resource_type": "{{event}}",
+      "action": "{{action}}",
+      "links": {"payment": "PM000EXAMPLE1"},
+      "details": {
+        "origin": "gocardless",
+        "cause": "payment_confirmed",
+        "description": "Enough time has passed since the payment was submitted for the banks to return an error."
+      },
+      "metadata": {}
+    }
+  ],
+  "meta": {"webhook_id": "WB000EXAMPLE1"}
+}
+`

@@ -1,0 +1,103 @@
+package provider
+
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// HubSpot returns the provider for HubSpot webhooks, in the versions 3, 2 and 1 of their signature. The
+// URL is the target URL exactly as it is registered with HubSpot, because versions 3 and 2 sign it;
+// empty means the URL of the request, which is right only where no proxy changes it. The secrets are
+// the client secrets of the app. It panics if a secret is missing or empty, or the URL is not one.
+//
+// The key is made of portal, subscription, eventId, objectId, time and property, all signed. A time is
+// signed in version 3 only; it may be five minutes off in either direction.
+func HubSpot(url string, secrets ...string) *spec.Provider {
+	return must(spec.New(hubspotSpec(), spec.Settings{URL: url, Secrets: spec.Secrets(secrets...)}))
+}
+
+func hubspotSpec() spec.Spec {
+	return spec.Spec{
+		Name:   "hubspot",
+		Title:  "HubSpot",
+		Secret: "the app's client secret",
+		Verify: []spec.Verify{
+			{
+				Hash:      spec.SHA256,
+				Key:       spec.KeyUTF8,
+				Encoding:  spec.Base64,
+				Signature: spec.Signature{In: "header:X-HubSpot-Signature-V3"},
+				Time: &spec.Timestamp{
+					In: "header:X-HubSpot-Request-Timestamp", Unit: spec.Millis, Past: 5 * time.Minute, Future: 5 * time.Minute,
+				},
+				Sign: []spec.Value{"method", "url", "body", "ts"},
+			},
+			hubspotHash("secret", "method", "url", "body"), // version 2
+			hubspotHash("secret", "body"),                  // version 1
+		},
+		Split: &spec.Split{Items: []spec.Value{"json:$[*]"}},
+		Event: spec.Extract{
+			Key: [][]spec.Value{{
+				"item:$.portalId", "item:$.subscriptionId", "item:$.eventId", "item:$.objectId", "item:$.occurredAt", "item:$.propertyName?",
+			}},
+			Subscription: []spec.Value{"item:$.subscriptionId"},
+			Type:         []spec.Value{"item:$.subscriptionType", "item:$.eventType"},
+			Time:         []spec.Moment{at("item:$.occurredAt", spec.Millis)},
+			Resource:     []spec.Value{"item:$.objectId"},
+			Tenant:       []spec.Value{"item:$.portalId"},
+			Attempt:      []spec.Value{"item:$.attemptNumber"},
+		},
+		// attemptNumber counts up.
+		Dedup: spec.Dedup{Same: []spec.Value{
+			"item:$.subscriptionType", "item:$.eventType", "item:$.objectId", "item:$.occurredAt",
+			"item:$.propertyName", "item:$.propertyValue", "item:$.changeSource", "item:$.changeFlag",
+		}},
+		Answer:  spec.Answer{Deadline: 5 * time.Second},
+		Limits:  spec.Limits{Retry: day}, // 10 attempts
+		Example: spec.Template{Type: "contact.propertyChange", Body: hubspotExample},
+		Sources: []spec.Source{
+			stated("signatures", "HubSpot/hubspot-api-nodejs; HubSpot documentation, Validating requests"),
+			stated("eventId is not unique, fields, batches of up to 100, retries, deadline", "HubSpot documentation, Webhooks API"),
+			reported("parts of the key", "inferred: eventId with everything that tells one change from another"),
+			reported("Retry-After with 429 is honoured", "HubSpot developer forum"),
+		},
+		Traps: []string{
+			"eventId is not guaranteed to be unique: alone as the key it loses events",
+			"a hash of the item as the key lets retries through: attemptNumber changes",
+			"versions 1 and 2 are plain hashes of the secret and the rest, not HMACs, and sign no time: a captured request can be replayed as long as its key is not remembered",
+			"behind a proxy the request's URL differs from the registered one, and versions 2 and 3 are rejected",
+			"deleting a contact for privacy sends two events, and so does an association: one for each side",
+			"an item without objectId passes through unkeyed",
+		},
+	}
+}
+
+// hubspotHash is the older kind of signature.
+func hubspotHash(sign ...spec.Value) spec.Verify {
+	return spec.Verify{
+		Kind:      spec.PlainHash,
+		Hash:      spec.SHA256,
+		Key:       spec.KeyUTF8,
+		Encoding:  spec.Hex,
+		Signature: spec.Signature{In: "header:X-HubSpot-Signature"},
+		Sign:      sign,
+	}
+}
+
+const hubspotExample = `[
+  {
+    "eventId": "{{id}}",
+    "subscriptionId": 12345,
+    "portalId": 62515,
+    "appId": 54321,
+    "occurredAt": {{millis}},
+    "subscriptionType": "{{type}}",
+    "attemptNumber": 0,
+    "objectId": 123,
+    "propertyName": "lifecyclestage",
+    "propertyValue": "customer",
+    "changeSource": "CRM_UI",
+    "sourceId": "userId:1001"
+  }
+]`

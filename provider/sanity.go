@@ -1,0 +1,81 @@
+package provider
+
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// Sanity returns the provider for Sanity's webhooks that are sent with POST. The secrets are those of
+// the webhook. It panics if a secret is missing or empty.
+//
+// The key is the Idempotency-Key header, which the signature does not cover. A time is signed, but not
+// checked against a tolerance unless [spec.Settings.Tolerance] says so: Sanity states none.
+func Sanity(secrets ...string) *spec.Provider {
+	return must(spec.New(sanitySpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
+}
+
+func sanitySpec() spec.Spec {
+	return spec.Spec{
+		Name:   "sanity",
+		Title:  "Sanity",
+		Secret: "the webhook's secret",
+		Verify: []spec.Verify{{
+			Hash:      spec.SHA256,
+			Key:       spec.KeyUTF8,
+			Encoding:  spec.Base64URL,
+			Signature: spec.Signature{In: "header:Sanity-Webhook-Signature", Split: ",", Prefix: "v1="},
+			Time:      &spec.Timestamp{In: "part:t=", Unit: spec.Millis},
+			Sign:      []spec.Value{"ts", "const:.", "body"},
+		}},
+		Event: spec.Extract{
+			Key:          [][]spec.Value{{"header:Idempotency-Key", "header:Sanity-Webhook-Id?"}},
+			Subscription: []spec.Value{"header:Sanity-Webhook-Id"},
+			Type:         []spec.Value{"header:Sanity-Operation"},
+			Time:         []spec.Moment{at("header:Sanity-Transaction-Time", spec.RFC3339)},
+			Resource:     []spec.Value{"header:Sanity-Document-Id"},
+			Tenant:       []spec.Value{"header:Sanity-Project-Id"},
+		},
+		Dedup: spec.Dedup{Retry: spec.Stable},
+		// Any other status of the 400s ends the attempts: a wrong secret would lose events.
+		Answer: spec.Answer{Reject: 429, Deadline: 30 * time.Second},
+		Limits: spec.Limits{Retry: 30 * time.Minute},
+		Example: spec.Template{
+			Type: "update",
+			Header: map[string]string{
+				"Idempotency-Key":         "{{id}}",
+				"Sanity-Dataset":          "production",
+				"Sanity-Document-Id":      "product-1001",
+				"Sanity-Operation":        "{{type}}",
+				"Sanity-Project-Id":       "example1",
+				"Sanity-Transaction-Id":   "ExampleTransaction0001",
+				"Sanity-Transaction-Time": "{{time}}",
+				"Sanity-Webhook-Id":       "ExampleHook0001",
+			},
+			Body: sanityExample,
+		},
+		Sources: []spec.Source{
+			stated("signature", "sanity-io/webhook-toolkit: src/signature.ts"),
+			stated("key, headers, answer, deadline", "Sanity documentation, GROQ-powered webhooks"),
+			stated("retries", "Sanity documentation: up to 30 minutes; changelog of 2026-04-29: twice, 30 seconds apart; the longer one counts"),
+		},
+		Traps: []string{
+			"the id of the document as the key loses every later change of it",
+			"the body is what the webhook's projection makes of the document, and may be anything",
+			"a status of 400 to 499 other than 429 ends the attempts: requests with a wrong signature are answered 429, so that a wrong secret can be put right",
+			"no header but the signature is signed: whoever replays a captured request can change the key",
+			"a webhook can be told to use another method than POST, which is refused",
+		},
+	}
+}
+
+const sanityExample = `{
+  "_id": "product-1001",
+  "_type": "product",
+  "_rev": "ExampleRevision0001",
+  "_createdAt": "{{time}}",
+  "_updatedAt": "{{time}}",
+  "title": "Hook, brass",
+  "slug": {"_type": "slug", "current": "hook-brass"},
+  "price": {"amount": 2100, "currency": "EUR"}
+}`
