@@ -44,7 +44,7 @@ func (*snsScheme) Signs(v spec.Value) bool {
 
 func (s *snsScheme) Compile(topicARN string) (spec.Checker, error) {
 	if !strings.HasPrefix(topicARN, "arn:") || strings.ContainsAny(topicARN, " \t\r\n") {
-		return nil, errors.New("is not the ARN of a topic; it begins with arn:")
+		return nil, errors.New("is not the ARN of a topic, as in arn:aws:sns:eu-central-1:123456789012:orders")
 	}
 	return &snsChecker{s, topicARN}, nil
 }

@@ -38,7 +38,7 @@ func (s ebayScheme) Compile(secret string) (spec.Checker, error) {
 	}
 	host, known := map[string]string{"production": "api.ebay.com", "sandbox": "api.sandbox.ebay.com"}[parts[0]]
 	if !known {
-		return nil, errors.New("does not begin with production: or sandbox:")
+		return nil, errors.New("begins with neither production nor sandbox")
 	}
 	c := &ebayChecker{client: s.client, host: host, clientID: parts[1], secret: parts[2]}
 	c.keys = newKeyCache(c.fetch)

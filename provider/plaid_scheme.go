@@ -44,7 +44,7 @@ func (s plaidScheme) Compile(secret string) (spec.Checker, error) {
 		return nil, err
 	}
 	if parts[0] != "production" && parts[0] != "sandbox" {
-		return nil, errors.New("does not begin with production: or sandbox:")
+		return nil, errors.New("begins with neither production nor sandbox")
 	}
 	c := &plaidChecker{client: s.client, host: parts[0] + ".plaid.com", clientID: parts[1], secret: parts[2]}
 	c.keys = newKeyCache(c.fetch)
