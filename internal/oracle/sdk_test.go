@@ -48,6 +48,7 @@ type sdk struct {
 // sdks lists every library. One that the catalogue has no provider for is an error.
 func sdks() []sdk {
 	return []sdk{
+		adyenSDK(), braintreeSDK(), discordSDK("discord"), discordSDK("discord-interactions"), lineSDK(), mailgunSDK(), pagerdutySDK(), sendgridSDK(), twitchSDK(),
 		easypostSDK(), githubSDK(), gitlabSDK(), lemonsqueezySDK(), paddleSDK(), razorpaySDK(), shopifySDK(), slackSDK(), standardSDK(),
 		stripeSDK(), svixSDK(), twilioSDK(), workosSDK(),
 	}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
 	"github.com/hookonce/hookonce"
@@ -64,7 +65,11 @@ func (v *verifier) stamp(r *reading, text string) (err error) {
 	case kindHeader:
 		r.req.Header[v.ts.text] = []string{text}
 	case kindJSON:
-		r.req.Body, err = sjson.SetRawBytes(r.req.Body, sjsonPath(v.ts.path), []byte(v.unit.json(r.req.Now)))
+		path, raw := sjsonPath(v.ts.path), v.unit.json(r.req.Now)
+		if gjson.GetBytes(r.req.Body, path).Type == gjson.String { // Mailgun writes a number in quotes
+			raw = `"` + text + `"`
+		}
+		r.req.Body, err = sjson.SetRawBytes(r.req.Body, path, []byte(raw))
 	}
 	return err
 }
