@@ -54,15 +54,13 @@ func checkVerify(s Spec) error {
 }
 
 func (v Verify) check(batches bool) error {
+	if err := v.checkItems(batches); err != nil {
+		return err
+	}
 	if v.Kind == Code || v.Kind == JWT || v.Kind == Token || v.Kind == Basic {
 		return v.checkUnsigned()
 	}
-	in, _ := parseValue(v.Signature.In) // New reports what can not be parsed
 	switch {
-	case v.PerItem && !batches:
-		return errors.New("per_item: there are items only where split takes batches apart")
-	case v.PerItem != (in.kind == kindItem):
-		return errors.New("per_item: a signature of an item is in the item, as in item:$.signature, and no other signature is")
 	case len(v.Sign) == 0:
 		return errors.New("sign: is missing: say what is signed, as in [ts, \"const:.\", body]")
 	case v.Covers == "":
@@ -81,6 +79,20 @@ func (v Verify) check(batches bool) error {
 	return nil
 }
 
+// checkItems holds what is verified item by item to the items.
+func (v Verify) checkItems(batches bool) error {
+	in, _ := parseValue(v.Signature.In) // New reports what can not be parsed
+	switch {
+	case v.PerItem && !batches:
+		return errors.New("per_item: there are items only where split takes batches apart")
+	case v.PerItem && (v.Kind == Code || v.Kind == JWT || v.Kind == Basic):
+		return fmt.Errorf("per_item: a %s does not come with an item; remove per_item", v.Kind)
+	case v.PerItem != (in.kind == kindItem):
+		return errors.New("per_item: the signature or token of an item is in the item, as in item:$.signature, and no other is")
+	}
+	return nil
+}
+
 // signsTime reports whether nobody but the sender can have chosen the time: it is in Sign, or a member
 // of a signed body.
 func (v Verify) signsTime() bool {
@@ -93,7 +105,7 @@ func (v Verify) checkUnsigned() error {
 	switch {
 	case v.Covers != v.coverage():
 		return fmt.Errorf("covers: says %s, but a %s covers %s", v.Covers, v.Kind, v.coverage())
-	case v.ID != "" || v.PerItem:
+	case v.ID != "" || v.PerItem && v.Kind != Token:
 		return fmt.Errorf("id, per_item: a %s signs no identifier and no items; remove them", v.Kind)
 	case v.Kind == JWT && v.Time != nil:
 		if t, err := parseValue(v.Time.In); err != nil || t.kind != kindClaim {
