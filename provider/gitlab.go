@@ -56,7 +56,7 @@ func gitlabSpec() spec.Spec {
 			stated("token, delivery ids, no retry after an HTTP error", "gitlab-org/gitlab: app/services/web_hook_service.rb"),
 			stated("webhooks are disabled after failures", "docs.gitlab.com/user/project/integrations/webhooks"),
 			reported("deadline", "GitLab documentation, quoted"),
-			notSourced("how long a delivery can be sent again"),
+			notSourced("when a request that timed out is retried, and for how long a delivery can be sent again"),
 			notSourced("a signature in addition to the token"),
 		},
 		Traps: []string{

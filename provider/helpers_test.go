@@ -24,6 +24,12 @@ func secretFor(s spec.Spec) string {
 		return "fake-public:fake-private"
 	case v.Kind == spec.Basic:
 		return "fake-user:fake-password"
+	case v.Key == spec.KeyPEM:
+		return fakePublicPEM
+	case v.Kind == spec.ECDSA && v.Key == spec.KeyBase64:
+		return fakePublicSPKI
+	case v.Kind == spec.Ed25519 && v.Key == spec.KeyBase64:
+		return "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 	case v.Key == spec.KeyWhsec:
 		return "whsec_ZmFrZSBzZWNyZXQgZm9yIHRlc3Rz"
 	case v.Key == spec.KeyHex:
@@ -97,3 +103,17 @@ func reason(t testing.TB, p *spec.Provider, req *hookonce.Request) *hookonce.Rej
 	}
 	return rej
 }
+
+// Public keys whose private halves were thrown away.
+const (
+	fakePublicPEM = `-----BEGIN PUBLIC KEY-----
+MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEArwy3iXuKBa+JnYptke7v
+uuOwdh4e1+dJKTkcutIF9Axgw6RDyED7vzTTvYw1FT4E+lmv+YgjkBg/TOVhgZHY
+9eyF+CsWPDJDj1TPF7CmASgbksQyJuVHTOIOoklrBoI2+u48cb4bZqT6c9BxzcNf
+ZhPmvYDdoSG8oK4gkO5K7i5Kkd2zij4xf3orjyf++RVxgjCBGdffIEGLx1SE2YEF
+z/f9+ESXOZiUXpNAEMSPKJxQmKxVQjSc5y8JzRtDnEEFLNmheVcCffe48NZaXmjr
+PcCUwTJaOlyanKdKg/byH4pniJxtxWu6W7dtsuzo9D+vbrhQqRkDf9psVrsGrolV
+AwIDAQAB
+-----END PUBLIC KEY-----`
+	fakePublicSPKI = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE/a3glM880dWcd0xmaIOugkMuVXxNKES5OMs6dx5a8lbinFUjpdGWHnmILO3ImzMFT008h+Bm1FPb73CfPousQA=="
+)

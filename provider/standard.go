@@ -34,11 +34,14 @@ func svixSpec() spec.Spec {
 	s := svixFamily("svix", "webhook")
 	s.Name, s.Title = "svix", "Svix"
 	s.Answer = spec.Answer{Deadline: 15 * time.Second}
-	s.Limits = spec.Limits{Retry: 28 * time.Hour} // 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h
+	s.Limits = spec.Limits{Retry: svixRetry}
 	s.Sources = append(s.Sources, stated("retries, deadline", "docs.svix.com/retries"))
 	s.Traps = append(s.Traps, "a message can be sent again by hand for as long as Svix keeps it, which is not stated")
 	return s
 }
+
+// svixRetry is how long Svix retries: after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h.
+const svixRetry = 28 * time.Hour
 
 // svixFamily is what both have in common; the names are the beginnings of their headers, the usual
 // one first.
