@@ -30,7 +30,7 @@ func (n *net) RoundTrip(req *http.Request) (*http.Response, error) {
 	status, body := n.serve(req)
 	return &http.Response{
 		StatusCode: status, Status: http.StatusText(status), Request: req,
-		Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)),
+		Header: http.Header{"Location": {"https://elsewhere.example/"}}, Body: io.NopCloser(strings.NewReader(body)),
 	}, nil
 }
 

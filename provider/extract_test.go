@@ -333,7 +333,7 @@ func TestLabelsAreHarmless(t *testing.T) {
 func TestTimesThatAreNone(t *testing.T) {
 	p := Stripe("fake")
 	for created, want := range map[string]time.Time{
-		`null`: {}, `""`: {}, `-5`: {}, `1.5`: {}, `{}`: {}, `"yesterday"`: {},
+		`null`: {}, `""`: {}, `-5`: {}, `1.`: {}, `1.5`: time.Unix(1, 0), `{}`: {}, `"yesterday"`: {},
 		`99999999999999999999`:        time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 		`"0001-01-01T00:00:00Z"`:      time.Unix(0, 0),
 		`"2024-01-01T00:00:00+01:00"`: time.Date(2023, 12, 31, 23, 0, 0, 0, time.UTC),

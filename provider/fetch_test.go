@@ -9,33 +9,33 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 func TestKeyCacheFetchesOneNameOnceAtATime(t *testing.T) {
-	var fetches atomic.Int64
-	begun, release := make(chan struct{}), make(chan struct{})
-	c := newKeyCache(func(context.Context, string, time.Time) (int, time.Time, error) {
-		if fetches.Add(1) == 1 {
-			close(begun)
-		}
-		<-release
-		return 7, now.Add(time.Hour), nil
-	})
-	var all sync.WaitGroup
-	for range 32 {
-		all.Go(func() {
-			if key, err := c.get("a", now); key != 7 || err != nil {
-				t.Errorf("got %v, %v", key, err)
-			}
+	synctest.Test(t, func(t *testing.T) {
+		var fetches atomic.Int64
+		release := make(chan struct{})
+		c := newKeyCache(func(context.Context, string, time.Time) (int, time.Time, error) {
+			fetches.Add(1)
+			<-release
+			return 7, now.Add(time.Hour), nil
 		})
-	}
-	<-begun
-	close(release)
-	all.Wait()
-	if n := fetches.Load(); n != 1 {
-		t.Errorf("%d fetches of one name", n)
-	}
+		for range 32 {
+			go func() {
+				if key, err := c.get("a", now); key != 7 || err != nil {
+					t.Errorf("got %v, %v", key, err)
+				}
+			}()
+		}
+		synctest.Wait() // all of them wait for the one fetch
+		if n := fetches.Load(); n != 1 {
+			t.Errorf("%d fetches of one name", n)
+		}
+		close(release)
+		synctest.Wait()
+	})
 }
 
 func TestKeyCacheForgetsInTime(t *testing.T) {

@@ -38,7 +38,7 @@ func lineSpec() spec.Spec {
 			stated("signature", "line/line-bot-sdk-go: linebot/webhook/parse.go"),
 			stated("webhookEventId is unique, batches, empty batches, redelivery is marked", "line/line-openapi: webhook.yml"),
 			reported("the id is the same when an event is sent again", "LINE Developers documentation, Receiving messages, quoted"),
-			notSourced("when and for how long events are sent again"),
+			notSourced("retries: when and for how long events are sent again"),
 		},
 		Traps: []string{
 			"a hash of the event as the key lets copies through: deliveryContext.isRedelivery changes",

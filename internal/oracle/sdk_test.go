@@ -49,7 +49,7 @@ type sdk struct {
 func sdks() []sdk {
 	return []sdk{
 		adyenSDK(), braintreeSDK(), discordSDK("discord"), discordSDK("discord-interactions"), lineSDK(), mailgunSDK(), pagerdutySDK(), sendgridSDK(), twitchSDK(),
-		easypostSDK(), githubSDK(), gitlabSDK(), lemonsqueezySDK(), paddleSDK(), razorpaySDK(), shopifySDK(), slackSDK(), standardSDK(),
+		easypostSDK(), githubSDK(), gitlabSDK(), lemonsqueezySDK(), openaiSDK(), paddleSDK(), razorpaySDK(), resendSDK(), shopifySDK(), slackSDK(), standardSDK(),
 		stripeSDK(), svixSDK(), twilioSDK(), workosSDK(),
 	}
 }

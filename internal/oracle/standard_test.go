@@ -9,10 +9,10 @@ import (
 	"github.com/hookonce/hookonce"
 )
 
-// Secrets of the form that Standard Webhooks and Svix decode.
+// Secrets of the form that Standard Webhooks and Svix decode, as long as OpenAI's library asks for.
 const (
-	whsec      = "whsec_ZmFrZSBzZWNyZXQgZm9yIHRlc3Rz"
-	otherWhsec = "whsec_YW5vdGhlciBmYWtlIHNlY3JldA=="
+	whsec      = "whsec_ZmFrZSBzZWNyZXQgZm9yIHRoZSB0ZXN0cyBvbmx5"
+	otherWhsec = "whsec_ZmFrZSBzZWNyZXQgb2Ygc29tZWJvZHkgZWxzZS4u"
 )
 
 func standardSDK() sdk {

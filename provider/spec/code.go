@@ -1,6 +1,9 @@
 package spec
 
-import "errors"
+import (
+	"errors"
+	"strings"
+)
 
 // codeMatcher asks a [Scheme].
 type codeMatcher struct {
@@ -50,5 +53,9 @@ func (m *codeMatcher) seal(_ *verifier, r *reading) (string, error) {
 	req.URL = r.url
 	err := s.Seal(&req)
 	r.req.Body = req.Body
+	if _, query, ok := strings.Cut(req.URL, "?"); ok && req.URL != r.url {
+		place, _, _ := strings.Cut(r.req.URL, "?")
+		r.req.URL = place + "?" + query
+	}
 	return "", err
 }

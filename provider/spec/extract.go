@@ -145,11 +145,22 @@ func (l *logical) holds(eventType string) bool {
 // moment returns the first time that can be read, zero if there is none.
 func (r *reading) moment(moments []moment) time.Time {
 	for i := range moments {
-		if at, ok := moments[i].unit.parse(r.get(&moments[i].in)); ok {
+		if at, ok := moments[i].parse(r.get(&moments[i].in)); ok {
 			return at
 		}
 	}
 	return time.Time{}
+}
+
+// parse reads a time. Seconds may have a fraction here, which is left out; where a time is signed it
+// would be another text for the same time.
+func (m *moment) parse(text string) (time.Time, bool) {
+	if whole, fraction, ok := strings.Cut(text, "."); ok && m.unit == Seconds {
+		if _, digits := parseDigits(fraction, 1<<62); digits {
+			text = whole
+		}
+	}
+	return m.unit.parse(text)
 }
 
 // version returns a version number without leading zeros, empty if it is not an integer.

@@ -32,6 +32,7 @@ func (p *Provider) identify(r *reading, ev *hookonce.Event) {
 			// Other content under the same key is another edition: the content is part of the key.
 			ev.Key = hookonce.NormalKey(hookonce.JoinKey(key, hex.EncodeToString(ev.Digest)))
 			ev.KeyOrigin += " + content"
+			ev.KeySigned = ev.KeySigned && r.proof.by.covers == CoversBody
 		case Coalesce:
 			ev.Coalesce = true
 		}
