@@ -121,7 +121,12 @@ func TestFetchBodyRefuses(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			n := &net{serve: func(*http.Request) (int, string) { return c.status, c.body }}
+			n := &net{serve: func(req *http.Request) (int, string) {
+				if req.URL.Host != "api.paypal.com" {
+					return http.StatusOK, "led astray"
+				}
+				return c.status, c.body
+			}}
 			req, err := http.NewRequest(http.MethodGet, "https://api.paypal.com/cert", nil)
 			if err != nil {
 				t.Fatal(err)
