@@ -10,9 +10,9 @@ import (
 // keys of the webhook, hexadecimal. It panics if a secret is missing or not hexadecimal.
 //
 // Each item carries a signature of its own, and all of them must be right. The key of an item is made
-// of its eventCode, pspReference and success, which the signature covers, and of its content: Adyen
-// sends corrections under the same key, of which the latest counts. Most of the content is not signed.
-// No time is signed.
+// of its eventCode, pspReference and success, which the signature covers, and of its content, most of
+// which it does not cover: Adyen sends corrections under the same three, and the latest counts. No time
+// is signed.
 func Adyen(secrets ...string) *spec.Provider {
 	return must(spec.New(adyenSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }

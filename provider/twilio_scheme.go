@@ -24,11 +24,11 @@ type twilioScheme struct{}
 func (twilioScheme) MarshalText() ([]byte, error) { return []byte("twilio"), nil }
 func (twilioScheme) Covers() spec.Coverage        { return spec.CoversBody }
 
-// Signs is true for what is in the form or in the URL. Fields that occur with several values, not all
-// of which may be signed, have no value.
+// Signs is true for what is in the body or in the URL. Fields of a form that occur with several values,
+// not all of which may be signed, have no value.
 func (twilioScheme) Signs(v spec.Value) bool {
 	tag, _, _ := strings.Cut(string(v), ":")
-	return tag == "form" || tag == "query" || tag == "const"
+	return slices.Contains([]string{"form", "json", "item", "parent", "query", "const"}, tag)
 }
 
 func (twilioScheme) Compile(secret string) (spec.Checker, error) {
@@ -67,8 +67,11 @@ func (key twilioChecker) sign(text string) []byte {
 	return base64.StdEncoding.AppendEncode(nil, hmacSHA1(key, text))
 }
 
-// Seal signs a form. The signature of another body needs its hash in the URL.
+// Seal signs a form. Of another body it puts the hash into the URL.
 func (key twilioChecker) Seal(req *hookonce.Request) error {
+	if _, ok := formOf(req); !ok && len(req.Body) > 0 && req.URL != "" {
+		req.URL = withBodyHash(req.URL, req.Body)
+	}
 	forms, err := twilioForms(req)
 	switch {
 	case req.URL == "":
@@ -78,6 +81,17 @@ func (key twilioChecker) Seal(req *hookonce.Request) error {
 	}
 	req.Header.Set(twilioHeader, string(key.sign(req.URL+forms[0])))
 	return nil
+}
+
+// withBodyHash returns the URL with the hash of the body as a parameter of its query, in place of one
+// that is there.
+func withBodyHash(address string, body []byte) string {
+	place, query, _ := strings.Cut(address, "?")
+	parts := slices.DeleteFunc(strings.Split(query, "&"), func(part string) bool {
+		return part == "" || strings.HasPrefix(part, "bodySHA256=")
+	})
+	sum := sha256.Sum256(body)
+	return place + "?" + strings.Join(append(parts, "bodySHA256="+hex.EncodeToString(sum[:])), "&")
 }
 
 // twilioForms returns the spellings of the form that the signature may cover: every value once, or

@@ -156,7 +156,7 @@ func (m *jwtMatcher) verified(key jwtKey, token string) ([]byte, bool) {
 	if !m.wellFormed(token) {
 		return nil, false
 	}
-	jws, err := jose.ParseSigned(token, m.algorithms)
+	jws, err := jose.ParseSignedCompact(token, m.algorithms)
 	if err != nil {
 		return nil, false
 	}

@@ -9,7 +9,7 @@ func (s Spec) KeySigned() []bool {
 	for i, rule := range s.Event.Key {
 		signed[i] = true
 		for _, way := range s.Verify {
-			signed[i] = signed[i] && way.bindsAll(rule)
+			signed[i] = signed[i] && way.bindsAll(rule) && (s.Dedup.OnRepeat != KeepLatest || way.Covers == CoversBody)
 		}
 	}
 	return signed
