@@ -141,6 +141,11 @@ type Work struct {
 	Body       []byte
 	ReceivedAt time.Time
 	Lease      time.Time
+	Resource   string // the object that the event is about; empty: none
+	Rank       int64  // its version or time in µs, comparable inside a resource; 0: not known
+	Stale      bool   // a newer rank of the resource was delivered to this destination
+	Twin       string // the key of an earlier event for the same change; empty: none
+	Forced     bool   // replayed although it was done
 }
 
 // State is the state of a delivery.
@@ -164,6 +169,7 @@ type Outcome struct {
 	Error    string    // what went wrong, without bodies or secrets; cut to hookonce.MaxErrorLen
 	Started  time.Time
 	Duration time.Duration
+	Answer   []byte // the first bytes of the destination's answer, at most 512
 }
 
 // Purged counts what one Purge deleted.
