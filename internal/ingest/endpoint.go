@@ -116,7 +116,7 @@ func (e *endpoint) accept(r *http.Request, d *hookonce.Delivery, now time.Time) 
 		}
 		t.add(result.Status)
 		e.metrics.events[result.Status].Inc()
-		e.log.event(r.Context(), &events[i], e.noted(d.Proof), result)
+		e.log.event(r.Context(), now, &events[i], e.noted(d.Proof), result)
 	}
 	switch {
 	case refused != nil:

@@ -9,21 +9,28 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// eventLog writes what became of the requests to one source: a line for every event, and lines for
-// rejected requests at a bounded rate, because anybody can cause those.
+// eventLog writes what became of the requests to one source, a line each, at a bounded rate: the journal
+// is the record of all events, and nobody reads thousands of lines a second. What is held back is counted
+// in the next line. The level debug lifts the bound for events.
 type eventLog struct {
 	to *slog.Logger
-	// theirs and ours bound the lines about the senders' mistakes and about our own failures. They
+	// usual bounds the lines about accepted events and duplicates, odd those about events that want a
+	// person's eye, theirs and ours those about the senders' mistakes and about our own failures. They
 	// are apart so that a flood of the one does not hide the other.
-	theirs, ours *limiter
+	usual, odd, theirs, ours *limiter
 }
 
-// maxRejectedLines is how many rejected requests per second, source and side are logged one by one.
-const maxRejectedLines = 10
+// How many events and rejected requests per second, source and kind are logged one by one.
+const (
+	maxEventLines    = 100
+	maxRejectedLines = 10
+)
 
 func newEventLog(to *slog.Logger, source string) eventLog {
 	return eventLog{
 		to:     to.With("source", source),
+		usual:  &limiter{perSecond: maxEventLines},
+		odd:    &limiter{perSecond: maxEventLines},
 		theirs: &limiter{perSecond: maxRejectedLines},
 		ours:   &limiter{perSecond: maxRejectedLines},
 	}
@@ -31,15 +38,22 @@ func newEventLog(to *slog.Logger, source string) eventLog {
 
 // event logs one stored or recognised event, with the secret that matched if p names one, and what the
 // signature covers where that is less than the body. Conflicts and unkeyed events want a person's eye.
-func (l eventLog) event(ctx context.Context, e *hookonce.Event, p hookonce.Proof, r journal.Result) {
-	level := slog.LevelInfo
+func (l eventLog) event(ctx context.Context, now time.Time, e *hookonce.Event, p hookonce.Proof, r journal.Result) {
+	level, limit := slog.LevelInfo, l.usual
 	if r.Status == journal.Conflict || r.Status == journal.Unkeyed {
-		level = slog.LevelWarn
+		level, limit = slog.LevelWarn, l.odd
 	}
 	if !l.to.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 7)
+	suppressed, ok := 0, true
+	if !l.to.Enabled(ctx, slog.LevelDebug) {
+		suppressed, ok = limit.allow(now)
+	}
+	if !ok {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 8)
 	attrs = append(attrs, slog.String("key", e.Key), slog.String("type", e.Type), slog.Int64("event", r.ID))
 	if e.Key != "" && !e.KeySigned {
 		attrs = append(attrs, slog.Bool("key_signed", false))
@@ -52,6 +66,9 @@ func (l eventLog) event(ctx context.Context, e *hookonce.Event, p hookonce.Proof
 	}
 	if r.Redriven {
 		attrs = append(attrs, slog.Bool("redriven", true))
+	}
+	if suppressed > 0 {
+		attrs = append(attrs, slog.Int("suppressed", suppressed))
 	}
 	l.to.LogAttrs(ctx, level, messages[r.Status], attrs...)
 }

@@ -88,3 +88,39 @@ func TestRejectedLinesAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// A busy source logs a part of its events and says how many are missing; what wants a person's eye does
+// not drown in it, and the level debug has them all.
+func TestEventLinesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var buffer bytes.Buffer
+		g := newGate(t, logged(&buffer))
+		for range 1000 {
+			g.send("billing", `{"id":"a","type":"paid"}`)
+		}
+		if got := lines(t, &buffer); len(got) != 100 || got[0]["msg"] != "event accepted" {
+			t.Errorf("%d lines, the first %v", len(got), got[0])
+		}
+		g.send("billing", `{"type":"paid"}`)
+		if got := lines(t, &buffer); len(got) != 1 || got[0]["level"] != "WARN" {
+			t.Errorf("an unkeyed event is hidden by the flood: %v", got)
+		}
+		time.Sleep(time.Second)
+		g.send("billing", `{"id":"b","type":"paid"}`)
+		if got := lines(t, &buffer); len(got) != 1 || got[0]["suppressed"] != 900.0 {
+			t.Errorf("after the flood: %v", got)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		var buffer bytes.Buffer
+		g := newGate(t, func(o *ingest.Options) {
+			o.Logger = slog.New(slog.NewJSONHandler(&buffer, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		})
+		for range 1000 {
+			g.send("billing", `{"id":"a","type":"paid"}`)
+		}
+		if got := lines(t, &buffer); len(got) != 1000 {
+			t.Errorf("%d lines at the level debug", len(got))
+		}
+	})
+}

@@ -65,7 +65,8 @@ type Options struct {
 	AcceptTimeout time.Duration
 	// Now is the clock; nil means [time.Now].
 	Now func() time.Time
-	// Logger receives one line per event and per rejected request, never a body or a secret. Nil
+	// Logger receives a line per event and per rejected request, at a bounded rate unless it takes the
+	// level debug, never a body or a secret. Nil
 	// discards them.
 	Logger *slog.Logger
 	// Registerer receives the metrics; nil means that they are not exported.
