@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/hookonce/hookonce"
@@ -21,13 +20,12 @@ import (
 // signature of a payload, so a payload never looks so.
 const braintreeChallenge = `[0-9a-f]{20,32}`
 
-var braintreeChallengePattern = regexp.MustCompile(`\A` + braintreeChallenge + `\s*\z`)
-
 // braintreeScheme is an HMAC over the field bt_payload, which holds XML in base64.
 type braintreeScheme struct{}
 
 func (braintreeScheme) MarshalText() ([]byte, error) { return []byte("braintree"), nil }
 func (braintreeScheme) Covers() spec.Coverage        { return spec.CoversFields }
+func (braintreeScheme) Imitable() bool               { return true }
 
 // Signs is true for the payload and what is read from it.
 func (braintreeScheme) Signs(v spec.Value) bool {
@@ -55,9 +53,6 @@ func (c *braintreeChecker) Check(req *hookonce.Request) error {
 		return reject(hookonce.ReasonSignatureMissing, "the body is not a form with the fields bt_signature and bt_payload, each once")
 	}
 	payload := form.Get("bt_payload")
-	if braintreeChallengePattern.MatchString(payload) {
-		return reject(hookonce.ReasonSignatureMismatch, "bt_payload is what a challenge looks like: its signature could have been obtained by asking for it")
-	}
 	ours := 0
 	for pair := range strings.SplitSeq(form.Get("bt_signature"), "&") {
 		public, signature, _ := strings.Cut(pair, "|")
@@ -82,6 +77,12 @@ func (c *braintreeChecker) sign(text string) []byte {
 // Respond answers a challenge, which the pattern of the handshake has matched.
 func (c *braintreeChecker) Respond(challenge string) string {
 	return c.public + "|" + string(c.sign(challenge))
+}
+
+// Signed returns bt_payload.
+func (*braintreeChecker) Signed(req *hookonce.Request) string {
+	form, _ := formOf(req)
+	return form.Get("bt_payload")
 }
 
 // Seal signs bt_payload. A notification in plain XML is encoded first.

@@ -140,13 +140,11 @@ func TestAnswersToChallengesAreNoSignatures(t *testing.T) {
 		t.Errorf("x: %+v, %v", d, err)
 	}
 	const challenge = "20f9f8ed05f77439fe955c977e4c8a53"
-	for _, payload := range []string{challenge, challenge + "\n"} {
-		req := unsigned("POST", "")
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		req.Body = []byte(url.Values{"bt_signature": {"pub|" + braintreeAnswer(payload)}, "bt_payload": {payload}}.Encode())
-		if d, err := greeting(t, "braintree", "pub:priv", true).Open(req); !errors.Is(err, hookonce.ErrUnverified) {
-			t.Errorf("braintree: %+v, %v", d, err)
-		}
+	req = unsigned("POST", "")
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Body = []byte(url.Values{"bt_signature": {"pub|" + braintreeAnswer(challenge)}, "bt_payload": {challenge}}.Encode())
+	if d, err := greeting(t, "braintree", "pub:priv", true).Open(req); !errors.Is(err, hookonce.ErrUnverified) {
+		t.Errorf("braintree: %+v, %v", d, err)
 	}
 }
 

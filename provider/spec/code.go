@@ -3,6 +3,7 @@ package spec
 import (
 	"errors"
 	"strings"
+	"time"
 )
 
 // codeMatcher asks a [Scheme].
@@ -58,4 +59,32 @@ func (m *codeMatcher) seal(_ *verifier, r *reading) (string, error) {
 		r.req.URL = place + "?" + query
 	}
 	return "", err
+}
+
+// code implements [coder].
+func (m *codeMatcher) code(challenge string, _ Encoding, now time.Time, secret int) (string, bool) {
+	c, ok := m.pick(now, secret)
+	if !ok {
+		return "", false
+	}
+	return c.(Responder).Respond(challenge), true // New has checked it: see responds
+}
+
+// responds reports whether the scheme answers challenges.
+func (m *codeMatcher) responds() bool {
+	for i := range m.keyed {
+		if _, can := m.keyed[i].key.(Responder); !can {
+			return false
+		}
+	}
+	return true
+}
+
+// signed returns what was signed with the secret of that number.
+func (m *codeMatcher) signed(r *reading, secret int) string {
+	c, _ := m.pick(r.req.Now, secret)
+	if responder, can := c.(Responder); can {
+		return responder.Signed(r.req)
+	}
+	return ""
 }

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,16 +50,6 @@ type Match struct {
 	Token bool `yaml:"token,omitempty"`
 }
 
-// ChallengeCode is what a handshake computes.
-type ChallengeCode struct {
-	// Kind is [HMAC] with the endpoint's secret, [PlainHash] (SHA-256), or [Code] of the scheme.
-	Kind Kind `yaml:"kind"`
-	// Over lists what a plain hash is made of: echo, token and url. The others take the challenge.
-	Over []Value `yaml:"over,omitempty,flow"`
-	// Encoding is how it is written. Default [Hex].
-	Encoding Encoding `yaml:"encoding,omitempty"`
-}
-
 // maxEcho is the longest challenge, in bytes, that is answered.
 const maxEcho = 1024
 
@@ -108,7 +97,10 @@ func (p *Provider) newHandshake(s Handshake) (h handshake, err error) {
 	if h.pattern, err = compilePattern(s.Pattern); err != nil {
 		return h, err
 	}
-	return h, h.bindCode()
+	if h.Method == http.MethodPost && len(h.when) == 0 {
+		return h, errors.New("when: is empty: every event would be taken for a handshake")
+	}
+	return h, h.bindCode(p)
 }
 
 // inert refuses answers that a browser would run: the challenge is what a stranger wrote.
@@ -136,30 +128,6 @@ func compilePattern(text string) (*regexp.Regexp, error) {
 	return p, nil
 }
 
-func (h *handshake) bindCode() error {
-	switch c := h.Handshake.Code; {
-	case h.Method == http.MethodPost && len(h.when) == 0:
-		return errors.New("when: is empty: every event would be taken for a handshake")
-	case c == nil:
-		return nil
-	case h.echo == nil:
-		return errors.New("code: needs an echo to compute it from")
-	case c.Kind != HMAC && c.Kind != PlainHash && c.Kind != Code:
-		return fmt.Errorf("code.kind: there is no %q; use hmac or hash", c.Kind)
-	case c.Kind != PlainHash && h.Unsigned && h.pattern == nil:
-		return errors.New("pattern: is missing: whoever asks could have any text signed with the secret; say what a challenge looks like, and exclude what a body looks like")
-	default:
-		for i, text := range c.Over {
-			v, err := parseAs(text, kindEcho, kindToken, kindURL, kindConst)
-			if err != nil {
-				return within(fmt.Sprintf("code.over[%d]", i), err)
-			}
-			h.over = append(h.over, v)
-		}
-	}
-	return nil
-}
-
 // greet answers a handshake of the given sort, nil if the request is none.
 func (p *Provider) greet(r *reading, unsigned bool) (*hookonce.Delivery, error) {
 	if !p.settings.Handshakes {
@@ -175,11 +143,7 @@ func (p *Provider) greet(r *reading, unsigned bool) (*hookonce.Delivery, error) 
 			return nil, err
 		}
 		if ok {
-			d := &hookonce.Delivery{Reply: h.answer(r)}
-			if !unsigned {
-				d.Proof = r.proof.public()
-			}
-			return d, nil
+			return h.greet(r)
 		}
 	}
 	return nil, nil
@@ -212,69 +176,31 @@ func (h *handshake) applies(r *reading) (bool, error) {
 		(h.pattern == nil || h.pattern.MatchString(echo)), nil
 }
 
-// answer fills in the body. What the sender chose goes back as plain text, or inside a JSON string.
-func (h *handshake) answer(r *reading) *hookonce.Answer {
-	a := &hookonce.Answer{Status: h.Status, ContentType: h.ContentType}
-	body := h.Body
-	if h.echo != nil {
-		echo, escape := r.get(h.echo), func(s string) string { return s }
-		if strings.HasPrefix(h.ContentType, "application/json") {
-			escape = escapeJSON
-		}
-		body = strings.NewReplacer("{{echo}}", escape(echo), "{{code}}", escape(h.compute(r, echo))).Replace(body)
+// greet answers the handshake.
+func (h *handshake) greet(r *reading) (*hookonce.Delivery, error) {
+	body, err := h.fill(r)
+	if err != nil {
+		return nil, err
 	}
-	a.Body = []byte(body)
-	return a
+	d := &hookonce.Delivery{Reply: &hookonce.Answer{Status: h.Status, ContentType: h.ContentType, Body: []byte(body)}}
+	if !h.Unsigned {
+		d.Proof = r.proof.public()
+	}
+	return d, nil
 }
 
-// compute returns the code for a challenge.
-func (h *handshake) compute(r *reading, echo string) string {
-	c := h.Handshake.Code
-	if c == nil {
-		return ""
+// fill returns the body of the answer. What the sender chose goes back as plain text, or inside a JSON
+// string.
+func (h *handshake) fill(r *reading) (string, error) {
+	if h.echo == nil {
+		return h.Body, nil
 	}
-	switch m := r.p.verifiers[0].matcher.(type) {
-	case *macMatcher:
-		if c.Kind == HMAC {
-			return m.code(echo, or(c.Encoding, Hex), r.req.Now)
-		}
-	case *codeMatcher:
-		if key, ok := m.current(r.req.Now); ok && c.Kind == Code {
-			if responder, can := key.(Responder); can {
-				return responder.Respond(echo)
-			}
-		}
+	echo, escape := r.get(h.echo), func(s string) string { return s }
+	if strings.HasPrefix(h.ContentType, "application/json") {
+		escape = escapeJSON
 	}
-	var b []byte
-	for i := range h.over {
-		switch v := &h.over[i]; v.kind {
-		case kindEcho:
-			b = append(b, echo...)
-		case kindToken:
-			b = append(b, r.p.settings.Token...)
-		case kindURL:
-			b = append(b, r.p.settings.URL...)
-		default:
-			b = append(b, v.text...)
-		}
-	}
-	sum := sha256.Sum256(b)
-	return string(or(c.Encoding, Hex).append(nil, sum[:]))
-}
-
-// couldBeChallenge reports whether the signature of this request could have been obtained as the answer
-// to a challenge: whether what is signed is what a challenge looks like.
-func (p *Provider) couldBeChallenge(by *verifier, r *reading) bool {
-	if !p.settings.Handshakes || by.signs(kindBody) && len(r.req.Body) > maxEcho {
-		return false
-	}
-	for i := range p.hands {
-		h := &p.hands[i]
-		if h.Unsigned && h.Handshake.Code != nil && h.Handshake.Code.Kind == HMAC && h.pattern.Match(by.message(r)) {
-			return true
-		}
-	}
-	return false
+	code, err := h.compute(r, echo)
+	return strings.NewReplacer("{{echo}}", escape(echo), "{{code}}", escape(code)).Replace(h.Body), err
 }
 
 // escapeJSON returns s as it stands between the quotes of a JSON string.

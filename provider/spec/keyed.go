@@ -52,9 +52,12 @@ func (set keyed[K]) active(now time.Time) bool {
 }
 
 // current returns the first key that is valid.
-func (set keyed[K]) current(now time.Time) (key K, ok bool) {
+func (set keyed[K]) current(now time.Time) (key K, ok bool) { return set.pick(now, 0) }
+
+// pick returns the valid key with that number, or the first valid one if the number is 0.
+func (set keyed[K]) pick(now time.Time, number int) (key K, ok bool) {
 	for i := range set {
-		if set[i].Secret.active(now) {
+		if set[i].Secret.active(now) && (number == 0 || number == set[i].number) {
 			return set[i].key, true
 		}
 	}

@@ -68,16 +68,16 @@ func (m *macMatcher) seal(v *verifier, r *reading) (string, error) {
 	return string(h.compute(v, r, m.encoding)), nil
 }
 
-// code returns the code of a text under the first valid secret, for handshakes.
-func (m *macMatcher) code(text string, e Encoding, now time.Time) string {
-	key, ok := m.current(now)
+// code implements [coder].
+func (m *macMatcher) code(challenge string, e Encoding, now time.Time, secret int) (string, bool) {
+	key, ok := m.pick(now, secret)
 	if !ok {
-		return ""
+		return "", false
 	}
 	h := key.get()
 	defer key.put(h)
-	h.writeString(text)
-	return string(h.sum(e))
+	h.writeString(challenge)
+	return string(h.sum(e)), true
 }
 
 // macs makes HMACs under one secret. Making one anew costs allocations and two blocks of hashing, so

@@ -139,7 +139,7 @@ func (p *Provider) authenticate(r *reading) (proof, error) {
 	var why error
 	for i := range p.verifiers {
 		proof, err := p.verifiers[i].authenticate(r)
-		if err == nil && p.couldBeChallenge(proof.by, r) {
+		if err == nil && p.couldBeChallenge(proof, r) {
 			err = reject(hookonce.ReasonSignatureMismatch, "the body is what a challenge looks like: its signature could have been obtained by asking for it")
 		}
 		if err == nil {

@@ -34,15 +34,24 @@ type Decoder interface {
 	Decode(req *hookonce.Request) ([]byte, error)
 }
 
+// Imitator is implemented by a [Scheme] whose secret is shared with the sender: if Imitable is true, its
+// checkers are [Sealer]s.
+type Imitator interface {
+	Imitable() bool
+}
+
 // A Checker may also be a [Sealer], which signs, and a [Responder], which answers challenges.
 type (
 	// Sealer signs a request the way the sender does.
 	Sealer interface {
 		Seal(req *hookonce.Request) error
 	}
-	// Responder computes the answer to a challenge.
+	// Responder computes the answer to a challenge with the secret that signs.
 	Responder interface {
 		Respond(challenge string) string
+		// Signed returns the text that the signature of a request is made over. A request in which that
+		// looks like a challenge is refused: its signature could have been obtained by asking.
+		Signed(req *hookonce.Request) string
 	}
 )
 

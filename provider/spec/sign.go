@@ -1,10 +1,12 @@
 package spec
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -92,13 +94,18 @@ func (v *verifier) sealWith(p *Provider, req *hookonce.Request, pr proof) error 
 	return v.carrier.put(req, v.carrier.in.path, line)
 }
 
-// sealItems signs every item of a batch.
+// sealItems signs every item of a batch, from the last to the first: what is before an item stays where
+// it is.
 func (p *Provider) sealItems(v *verifier, req *hookonce.Request, pr proof) error {
+	if p.splitter.lines {
+		return errors.New("a batch of several documents can not be signed item by item")
+	}
 	items, err := p.items(req.Body)
 	if err != nil {
 		return err
 	}
-	for i, it := range items {
+	text := string(bytes.TrimSpace(req.Body))
+	for _, it := range slices.Backward(items) {
 		r := p.reading(req)
 		r.proof = pr
 		r.enter(it)
@@ -110,11 +117,9 @@ func (p *Provider) sealItems(v *verifier, req *hookonce.Request, pr proof) error
 		if err != nil {
 			return err
 		}
-		if len(items) > 1 || strings.Count(string(req.Body), it.text) != 1 {
-			return fmt.Errorf("item %d of %d: only a batch of one item can be signed", i+1, len(items))
-		}
-		req.Body = []byte(strings.Replace(string(req.Body), it.text, signed, 1))
+		text = text[:it.start] + signed + text[it.start+len(it.text):]
 	}
+	req.Body = []byte(text)
 	return nil
 }
 

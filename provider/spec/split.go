@@ -35,6 +35,7 @@ type item struct {
 	text     string // as it is written
 	parent   string // the element or document that holds its array
 	document string // what it was taken from
+	start    int    // where it is in there
 	place    *place // nil: the whole document is the item
 }
 
@@ -83,7 +84,7 @@ func (s *splitter) split(text string) ([]item, error) {
 	text = strings.TrimSpace(text)
 	c := collector{text: text, limit: maxGrowth * (len(text) + 1024)}
 	if !c.span(&s.root, gjson.Parse(text), nil) && c.err == nil {
-		return []item{{text: text, parent: text}}, nil
+		return []item{{text: text, parent: text, document: text}}, nil
 	}
 	return c.items, c.err
 }
@@ -189,7 +190,7 @@ func (c *collector) arrays(at *step, in gjson.Result, to []found) []found {
 func (c *collector) elements(f found, p *place) {
 	f.array.ForEach(func(_, val gjson.Result) bool {
 		if f.each.leaf || !c.span(f.each, val, p) && c.err == nil {
-			c.take(item{text: val.Raw, parent: c.text[p.start:p.end], place: p})
+			c.take(item{text: val.Raw, parent: c.text[p.start:p.end], start: val.Index, place: p})
 		}
 		return c.err == nil
 	})
