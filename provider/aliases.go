@@ -30,10 +30,10 @@ var aliases = []alias{
 		name: "clerk", title: "Clerk", base: viaSvix, kind: "user.created",
 		differs: func(s *spec.Spec) {
 			s.Event.Resource = []spec.Value{"json:$.data.id"}
-			s.Limits.Retry = svixRetry
+			s.Limits.Retry, s.Answer.Deadline = svixRetry, svixDeadline
 			s.Traps = append(s.Traps, "it is said to retry for three days; the schedule is that of Svix, about 28 hours")
 		},
-		sources: []spec.Source{scheme(), reported("retries", "Clerk documentation, quoted: it sends through Svix")},
+		sources: []spec.Source{scheme(), reported("retries, deadline", "Clerk documentation, quoted: it sends through Svix")},
 	},
 	{
 		name: "etsy", title: "Etsy", base: viaStandard, kind: "order.paid",
@@ -116,11 +116,14 @@ var aliases = []alias{
 		differs: func(s *spec.Spec) {
 			s.Event.Time = []spec.Moment{at("json:$.created_at", spec.RFC3339)}
 			s.Event.Resource = []spec.Value{"json:$.data.email_id"}
-			s.Limits.Retry = svixRetry
+			s.Limits.Retry, s.Answer.Deadline = svixRetry, svixDeadline
 			s.Traps = append(s.Traps, "email_id is shared by all events of an email: as the key it loses delivered after sent, and opened after delivered")
 			s.Example.Body = resendExample
 		},
-		sources: []spec.Source{stated("headers, retries, sending again by hand", "resend.com/docs/dashboard/webhooks")},
+		sources: []spec.Source{
+			stated("headers, retries, sending again by hand", "resend.com/docs/dashboard/webhooks"),
+			reported("deadline", "inferred: it sends through Svix"),
+		},
 	},
 	{
 		name: "stytch", title: "Stytch", base: viaSvix, kind: "direct.user.create",

@@ -5,16 +5,17 @@
 //
 //	hookonce.Webhook(store, provider.Stripe(secret), handler)
 //
-// There is one for each provider of the catalogue: [Stripe], [GitHub], [Shopify], [Slack], [Square],
-// [Standard], [Svix], [Paddle], and [HMAC] for senders that are not in it. They take several secrets
-// while a secret is being rotated, and panic when a secret is missing or has the wrong form, because
-// that is a mistake in the program and not in a request. Programs that read names and secrets from a
-// configuration use [Build] or [New], which return errors.
+// There is one for each sender with a scheme of its own, such as [Stripe], [Adyen] and [Twilio]. Senders
+// that use Standard Webhooks or Svix under their own name have none, see [Build]; [HMAC] is for senders
+// that are not in the catalogue. Constructors take several secrets while a secret is being rotated, and
+// panic when a secret is missing or has the wrong form, because that is a mistake in the program and not
+// in a request. Programs that read names and secrets from a configuration use [Build] or [spec.New],
+// which return errors.
 //
 // # What a provider is
 //
-// A provider is data: a [Spec] states in values what to verify, where the key is and what to answer.
-// [New] checks the specification and compiles it once; nothing of it is parsed while requests are
+// A provider is data: a [spec.Spec] states in values what to verify, where the key is and what to answer.
+// [spec.New] checks the specification and compiles it once; nothing of it is parsed while requests are
 // served. [Lookup] returns the specification of a provider in the catalogue, [Names] lists them.
 //
 // # What is safe

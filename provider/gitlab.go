@@ -12,7 +12,8 @@ import (
 //
 // The key is the Idempotency-Key header, which GitLab sends since version 17.4 and which stays the same
 // in retries and when a delivery is sent again by hand. Older versions send none: their events pass
-// through unkeyed. No time is signed.
+// through unkeyed. No time is signed. A wrong token is answered 503, because older
+// versions disable the webhook for good after four times 401.
 func GitLab(secrets ...string) *spec.Provider {
 	return must(spec.New(gitlabSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
@@ -38,7 +39,10 @@ func gitlabSpec() spec.Spec {
 			Scope:    []spec.Value{"json:$.object_kind", "json:$.object_attributes.id"},
 			Advisory: true,
 		},
-		Answer: spec.Answer{Deadline: 10 * time.Second}, // of GitLab.com; an installation of one's own may differ
+		Answer: spec.Answer{
+			Reject:   503,              // anything from 400 to 499 disables the webhook for good, in older versions
+			Deadline: 10 * time.Second, // of GitLab.com; an installation of one's own may differ
+		},
 		Example: spec.Template{
 			Type: "merge_request.open",
 			Header: map[string]string{
@@ -54,7 +58,7 @@ func gitlabSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("key", "gitlab-org/gitlab: lib/gitlab/web_hooks, app/services/web_hooks/resend_service.rb"),
 			stated("token, delivery ids, no retry after an HTTP error", "gitlab-org/gitlab: app/services/web_hook_service.rb"),
-			stated("webhooks are disabled after failures", "docs.gitlab.com/user/project/integrations/webhooks"),
+			stated("webhooks are disabled after failures", "docs.gitlab.com/user/project/integrations/webhooks; gitlab-org/gitlab: merge request 166329"),
 			reported("deadline", "GitLab documentation, quoted"),
 			notSourced("when a request that timed out is retried, and for how long a delivery can be sent again"),
 			notSourced("a signature in addition to the token"),
@@ -62,7 +66,7 @@ func gitlabSpec() spec.Spec {
 		Traps: []string{
 			"X-Gitlab-Event-UUID is shared by all the hooks that one request or a chain of hooks triggers: as the key it loses events; and it changes when the worker runs again, so it lets copies through",
 			"X-Gitlab-Webhook-UUID is made anew for every request, whatever its name says: as the key it lets every copy through",
-			"any answer of 400 to 499 can disable the webhook for good, so a secret that was changed on one side only costs the subscription; 503 disables it for minutes",
+			"older versions disable the webhook for good after four answers of 400 to 499, newer ones after forty failures of any kind: requests with a wrong token are answered 503, which disables it for a while, so that a token that was changed on one side only can be put right",
 			"the token proves who sends but binds nothing: whoever sees one request can send any other",
 			"GitLab says that a request that timed out may be sent twice",
 		},

@@ -46,6 +46,7 @@ func metaSpec() spec.Spec {
 			reported("a message is known by its mid", "Messenger documentation, quoted"),
 			reported("the content is part of the key", "inferred: a message has several events"),
 			notSourced("ids of changes that are not messages"),
+			notSourced("whether an entry's time is in seconds or milliseconds"),
 		},
 		Traps: []string{
 			"the id of a message alone as the key loses what happens to it later",

@@ -42,6 +42,7 @@ func pagerdutySpec() spec.Spec {
 			"a status of 400 to 499 other than 429 drops the event, and three drops disable the subscription for a day and empty its queue: requests with a wrong signature are answered 429, so that a wrong secret can be put right",
 			"X-Webhook-Id is the same in every retry, but not signed; the id of the event is both",
 			"events arrive in order for one subscription and incident, but not those above 55 KB; above 256 KB they are not sent",
+			"webhooks of the older versions 1 and 2 put several messages into one request: only version 3 is known here",
 			"two subscriptions to one endpoint send the same event with the same id: use one source for each",
 		},
 	}

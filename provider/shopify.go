@@ -32,6 +32,7 @@ func shopifySpec() spec.Spec {
 				{"const:webhook", "header:Shopify-Shop-Domain", "header:Shopify-Topic", "header:Shopify-Webhook-Id"},
 			},
 			Type:     []spec.Value{"header:X-Shopify-Topic", "header:Shopify-Topic"},
+			Action:   []spec.Value{"header:X-Shopify-Sub-Topic", "header:Shopify-Sub-Topic"},
 			Time:     []spec.Moment{at("header:X-Shopify-Triggered-At", spec.RFC3339), at("header:Shopify-Triggered-At", spec.RFC3339)},
 			Resource: []spec.Value{"json:$.admin_graphql_api_id", "json:$.id"},
 			Tenant:   []spec.Value{"header:X-Shopify-Shop-Domain", "header:Shopify-Shop-Domain"},

@@ -60,6 +60,7 @@ func slackSpec() spec.Spec {
 		Traps: []string{
 			"dropping whatever has X-Slack-Retry-Num loses the event when the first attempt never arrived",
 			"slash commands, interactions and app_rate_limited have no event_id: an empty id as the key loses all but the first",
+			"when fewer than one in twenty deliveries of an hour succeed, Slack turns the subscription off, unless there were few",
 			"Slack retries after three seconds, while the first request may still be running",
 		},
 	}

@@ -33,7 +33,7 @@ func standardSpec() spec.Spec {
 func svixSpec() spec.Spec {
 	s := svixFamily("svix", "webhook")
 	s.Name, s.Title = "svix", "Svix"
-	s.Answer = spec.Answer{Deadline: 15 * time.Second}
+	s.Answer = spec.Answer{Deadline: svixDeadline}
 	s.Limits = spec.Limits{Retry: svixRetry}
 	s.Sources = append(s.Sources, stated("retries, deadline", "docs.svix.com/retries"))
 	s.Traps = append(s.Traps, "a message can be sent again by hand for as long as Svix keeps it, which is not stated")
@@ -42,6 +42,9 @@ func svixSpec() spec.Spec {
 
 // svixRetry is how long Svix retries: after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h.
 const svixRetry = 28 * time.Hour
+
+// svixDeadline is how long Svix waits for an answer.
+const svixDeadline = 15 * time.Second
 
 // svixFamily is what both have in common; the names are the beginnings of their headers, the usual
 // one first.

@@ -23,6 +23,7 @@ type twilioScheme struct{}
 
 func (twilioScheme) MarshalText() ([]byte, error) { return []byte("twilio"), nil }
 func (twilioScheme) Covers() spec.Coverage        { return spec.CoversBody }
+func (twilioScheme) Imitable() bool               { return true }
 
 // Signs is true for what is in the body or in the URL. Fields of a form that occur with several values,
 // not all of which may be signed, have no value.

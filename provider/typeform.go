@@ -28,7 +28,7 @@ func typeformSpec() spec.Spec {
 			Tenant:   []spec.Value{"json:$.form_response.form_id"},
 		},
 		Answer:  spec.Answer{Deadline: 30 * time.Second},
-		Limits:  spec.Limits{Retry: 10 * time.Hour},
+		Limits:  spec.Limits{Retry: 11 * time.Hour}, // the delays add up to 10 h 35 min
 		Example: spec.Template{Type: "form_response", Body: typeformExample},
 		Sources: []spec.Source{
 			stated("deadline, retries, what disables the webhook", "typeform.com/developers/webhooks"),
@@ -38,6 +38,7 @@ func typeformSpec() spec.Spec {
 		},
 		Traps: []string{
 			"an answer of 404 or 410 disables the webhook at once: a route that is missing during a deployment costs the subscription",
+			"a day of nothing but failures, more than 300 of them, disables the webhook",
 			"the token is that of the submission: a partial response and the whole one share it",
 		},
 	}

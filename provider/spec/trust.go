@@ -38,8 +38,7 @@ func (v Verify) bindsAll(values []Value) bool {
 }
 
 // Imitable reports whether [Provider.Sign] can sign with the secret of the endpoint: the first way of
-// signing uses a shared secret. Of code that is not known before a secret is there, so it counts as
-// one; Sign says otherwise.
+// signing uses a shared secret.
 func (s Spec) Imitable() bool {
 	v := s.withDefaults().Verify[0]
 	switch v.Kind {
@@ -47,6 +46,9 @@ func (s Spec) Imitable() bool {
 		return false
 	case JWT:
 		return len(v.Algorithms) > 0 && v.Algorithms[0][0] == 'H'
+	case Code:
+		scheme, ok := v.Scheme.(Imitator)
+		return ok && scheme.Imitable()
 	}
 	return true
 }

@@ -209,8 +209,8 @@ func checkAnswer(s Spec) error {
 	switch {
 	case a.Status < 200 || a.Status > 299:
 		return fmt.Errorf("answer.status: is %d; success is 200 to 299", a.Status)
-	case a.Reject < 400 || a.Reject > 499:
-		return fmt.Errorf("answer.reject: is %d; a request that is not authentic is answered 400 to 499", a.Reject)
+	case a.Reject != 503 && (a.Reject < 400 || a.Reject > 499):
+		return fmt.Errorf("answer.reject: is %d; a request that is not authentic is answered 400 to 499, or 503 where the sender takes those for a reason to give up for good", a.Reject)
 	case a.NotReady != 429 && (a.NotReady < 500 || a.NotReady > 599):
 		return fmt.Errorf("answer.not_ready: is %d; an event that is not durable must be sent again, so it is answered 500 to 599 or 429", a.NotReady)
 	case a.Deadline < 0:
