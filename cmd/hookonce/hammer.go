@@ -1,33 +1,23 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/internal/storm"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // hammerOptions are what the command line says.
 type hammerOptions struct {
-	provider  string
-	secret    string
-	url       string
-	event     string
-	body      string
-	headers   []string
+	signing
 	copies    int
 	rounds    int
 	timeout   time.Duration
@@ -55,8 +45,9 @@ counts the effect in your database before and after each round; it must rise by
 exactly one. {{key}} in the statement stands for the event's key.
 
 The exit status is 0 when every event took effect once (or, without --expect-sql,
-when no answer contradicts that), and 1 when one was doubled, lost, or never
-acknowledged.
+when no answer contradicts that), 1 when one was doubled, lost, or never
+acknowledged, and 2 when nothing could be sent as asked. Where nothing tells a copy
+from another event (dropbox, mollie-classic), copies may take effect each.
 
 Only hammer endpoints that you own: it writes test events into them.`
 
@@ -78,7 +69,11 @@ func newHammerCommand(w *world) *cobra.Command {
 			if err := o.check(); err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
-			return o.run(c.Context(), w, args[0])
+			h, err := o.hammer(w, args[0])
+			if err != nil {
+				return &usageError{c.CommandPath(), err}
+			}
+			return o.run(c.Context(), w, h)
 		},
 	}
 	o.declare(c.Flags())
@@ -87,15 +82,10 @@ func newHammerCommand(w *world) *cobra.Command {
 
 func (o *hammerOptions) declare(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.StringVar(&o.provider, "provider", "standard", "`name` of the provider that signs: "+strings.Join(provider.Names(), ", "))
-	f.StringVar(&o.secret, "secret", "", "signing secret, as a `reference`: env:NAME, file:PATH, or the secret itself")
+	o.signing.declare(f)
 	f.IntVar(&o.copies, "copies", 25, "`number` of copies of each event, all at once")
 	f.IntVar(&o.rounds, "rounds", 4, "`number` of rounds, each with a fresh event")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` to wait for the answers of a round")
-	f.StringVar(&o.event, "type", "", "`type` of the event; the provider's usual one if not set")
-	f.StringVar(&o.body, "body", "", "`file` with the body to send; {{id}}, {{time}} and {{unix}} are filled in")
-	f.StringArrayVarP(&o.headers, "header", "H", nil, "`header` to add or replace, as 'Name: value'; {{id}}, {{time}} and {{unix}} are filled in")
-	f.StringVar(&o.url, "signed-url", "", "`URL` that the provider signs, where it signs one and it differs")
 	f.StringVar(&o.expectSQL, "expect-sql", "", "`statement` that counts the effect; {{key}} is the event's key")
 	f.StringVar(&o.dsn, "dsn", "", "`database` to run it in: postgres://user@host/db or sqlite:PATH")
 	f.DurationVar(&o.wait, "wait", 10*time.Second, "longest `time` for an effect to appear")
@@ -109,11 +99,7 @@ func (o *hammerOptions) declare(f *pflag.FlagSet) {
 	f.StringVar(&o.hmac.key, "hmac-key", "", "provider hmac: `place` of the event's key, json:$.id or header:NAME")
 }
 
-func (o *hammerOptions) run(ctx context.Context, w *world, url string) error {
-	h, err := o.hammer(w, url)
-	if err != nil {
-		return err
-	}
+func (o *hammerOptions) run(ctx context.Context, w *world, h *hammer) (err error) {
 	if o.expectSQL != "" {
 		if h.effect, err = openEffect(ctx, o.dsn, o.expectSQL); err != nil {
 			return err
@@ -139,13 +125,9 @@ func (o *hammerOptions) run(ctx context.Context, w *world, url string) error {
 	return report.failure()
 }
 
-// hammer turns the options into what run needs.
+// hammer turns the options into what run needs. Its errors are mistakes of whoever asks.
 func (o *hammerOptions) hammer(w *world, url string) (*hammer, error) {
-	target, err := storm.ParseTarget(url)
-	if err != nil {
-		return nil, err
-	}
-	forge, err := o.forge(w, cmp.Or(o.url, url))
+	forge, err := o.forge(w, url)
 	if err != nil {
 		return nil, err
 	}
@@ -154,9 +136,31 @@ func (o *hammerOptions) hammer(w *world, url string) (*hammer, error) {
 		seed = rand.Uint64()
 	}
 	return &hammer{
-		url: url, target: target, forge: forge, seed: seed,
+		url: withoutQuery(url), forge: forge, seed: seed,
 		copies: o.copies, rounds: o.rounds, timeout: o.timeout, wait: o.wait, settle: o.settle,
 	}, nil
+}
+
+// forge builds the maker of signed requests.
+func (o *hammerOptions) forge(w *world, url string) (*forge, error) {
+	if o.provider == "hmac" {
+		return o.forgeAs(w, o.hmac.spec(), url)
+	}
+	if o.hmac != (hmacOptions{}) {
+		return nil, errors.New("the --hmac flags are for --provider hmac")
+	}
+	return o.signing.forge(w, url)
+}
+
+func (o hmacOptions) spec() spec.Spec {
+	c := provider.HMACConfig{
+		Header: o.header, Prefix: o.prefix,
+		Hash: spec.Hash(o.digest), Encoding: spec.Encoding(o.encoding),
+	}
+	if o.key != "" {
+		c.Key = []spec.Value{spec.Value(o.key)}
+	}
+	return c.Spec()
 }
 
 func (o *hammerOptions) check() error {
@@ -171,34 +175,6 @@ func (o *hammerOptions) check() error {
 		return errors.New("--expect-sql needs --dsn, the database to run it in: postgres://user@host/db or sqlite:PATH")
 	case o.expectSQL == "" && o.dsn != "":
 		return errors.New("--dsn needs --expect-sql, the statement that counts the effect")
-	case o.secret == "":
-		return errors.New("--secret is missing: hammer signs what it sends; give env:NAME, file:PATH or the secret itself")
 	}
 	return nil
-}
-
-// forge builds the maker of signed requests.
-func (o *hammerOptions) forge(w *world, signedURL string) (*forge, error) {
-	secret, err := config.ResolveSecret(o.secret, config.Input{Environ: w.environ, ReadFile: os.ReadFile})
-	if err != nil {
-		return nil, fmt.Errorf("--secret: %w", err)
-	}
-	sender, err := o.spec()
-	if err != nil {
-		return nil, err
-	}
-	p, err := spec.New(sender, spec.Settings{Secrets: spec.Secrets(secret.Reveal()), URL: signedURL})
-	if err != nil {
-		return nil, err
-	}
-	f := &forge{provider: p, event: o.event}
-	if o.body != "" {
-		if f.body, err = os.ReadFile(o.body); err != nil {
-			return nil, fmt.Errorf("--body: %w", err)
-		}
-	}
-	if f.header, err = parseHeaders(o.headers); err != nil {
-		return nil, err
-	}
-	return f, nil
 }

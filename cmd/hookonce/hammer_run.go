@@ -7,13 +7,13 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/storm"
 )
 
 // hammer fires rounds at one target.
 type hammer struct {
 	url     string
-	target  *storm.Target
 	forge   *forge
 	effect  *effect // nil: the effect is not counted
 	seed    uint64
@@ -41,7 +41,8 @@ type hammerRound struct {
 	// Verdict is one of the words below.
 	Verdict hammerVerdict `json:"verdict"`
 
-	before int64 // the count of effects before the round
+	before  int64 // the count of effects before the round
+	passing bool  // nothing tells copies apart from events: each may take effect
 }
 
 // hammerVerdict says what a round proved.
@@ -50,6 +51,7 @@ type hammerVerdict string
 const (
 	once           hammerVerdict = "once"           // one effect, or one copy accepted and the others recognised
 	doubled        hammerVerdict = "doubled"        // more than one
+	repeated       hammerVerdict = "repeated"       // more than one, as is right where nothing tells a copy from another event
 	lost           hammerVerdict = "lost"           // acknowledged, and no effect
 	unacknowledged hammerVerdict = "unacknowledged" // no copy got a 2xx: the provider would go on retrying
 	unproven       hammerVerdict = "unproven"       // acknowledged, and nothing tells how often it took effect
@@ -99,11 +101,19 @@ func (h *hammer) run(ctx context.Context) (*hammerReport, error) {
 
 // round fires one event and judges what came back.
 func (h *hammer) round(ctx context.Context, n int, latency *storm.Histogram) (*hammerRound, error) {
-	event, err := h.forge.make(storm.EventID(h.seed, n), time.Now())
+	now := time.Now()
+	event, err := h.forge.sign(storm.EventID(h.seed, n), now, now)
 	if err != nil {
 		return nil, err
 	}
-	r := &hammerRound{Key: event.key, Answers: map[int]int{}, Verdicts: map[string]int{}, Unanswered: map[string]int{}}
+	key, err := h.forge.key(event)
+	if err != nil {
+		return nil, err
+	}
+	r := &hammerRound{
+		Key: key, Answers: map[int]int{}, Verdicts: map[string]int{}, Unanswered: map[string]int{},
+		passing: h.forge.passing(),
+	}
 	if h.effect != nil {
 		if r.before, err = h.effect.count(ctx, r.Key); err != nil {
 			return nil, err
@@ -131,10 +141,14 @@ func (h *hammer) round(ctx context.Context, n int, latency *storm.Histogram) (*h
 	return r, nil
 }
 
-func (h *hammer) volley(ctx context.Context, event forged) ([]storm.Answer, error) {
+func (h *hammer) volley(ctx context.Context, event *hookonce.Request) ([]storm.Answer, error) {
+	target, err := storm.ParseTarget(event.URL)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, h.timeout, fmt.Errorf("no answer within %v", h.timeout))
 	defer cancel()
-	return storm.Volley(ctx, h.target, h.target.Request(event.header, event.body), h.copies)
+	return storm.Volley(ctx, target, target.Request(event.Header, event.Body), h.copies)
 }
 
 // recount looks at every event's effect once more at the end, where the statement can tell events
@@ -185,7 +199,7 @@ func (r *hammerRound) judge() hammerVerdict {
 	took := r.Verdicts["accepted"] + r.Verdicts["unkeyed"]
 	switch {
 	case r.Effects != nil && *r.Effects > 1:
-		return doubled
+		return r.several()
 	case r.acknowledged() == 0:
 		return unacknowledged
 	case r.Effects != nil && *r.Effects == 1:
@@ -193,11 +207,19 @@ func (r *hammerRound) judge() hammerVerdict {
 	case r.Effects != nil:
 		return lost
 	case took > 1:
-		return doubled
+		return r.several()
 	case took == 1:
 		return once
 	}
 	return unproven
+}
+
+// several judges more than one effect.
+func (r *hammerRound) several() hammerVerdict {
+	if r.passing {
+		return repeated
+	}
+	return doubled
 }
 
 // failure returns the error that the command ends with.

@@ -74,6 +74,8 @@ func (r *hammerReport) conclusion() string {
 		return fmt.Sprintf("NOT ACKNOWLEDGED: no copy of %d of %s was answered with a 2xx.%s", r.Verdicts[unacknowledged], events, r.hint())
 	case r.Verdicts[unproven] > 0:
 		return fmt.Sprintf("UNPROVEN: %s, all acknowledged, but the answers do not tell how often they took effect. Count it: --expect-sql with --dsn.", events)
+	case r.Verdicts[repeated] > 0:
+		return fmt.Sprintf("REPEATED: %d of %s took effect more than once, as they should: nothing tells a copy of such an event from another one, and a dropped one may be a change that is lost. Make the effect one that can be repeated.", r.Verdicts[repeated], events)
 	case !r.Counted:
 		return fmt.Sprintf("ONCE, by the endpoint's own account: one copy of each of %s accepted, every other one recognised. Prove the effect with --expect-sql and --dsn.", events)
 	}

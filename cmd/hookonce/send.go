@@ -7,15 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // sampleTime is when sample events happened. It is always the same, so that the same id is the same
@@ -24,9 +22,10 @@ var sampleTime = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 
 // sending is one event to send.
 type sending struct {
-	provider, secret, to, signedURL, id, kind string
-	copies                                    int
-	timeout                                   time.Duration
+	signing
+	to, id  string
+	copies  int
+	timeout time.Duration
 }
 
 const sendHelp = `Send makes a realistic event of a provider in the catalogue, signs it and posts it to the URL. The
@@ -46,17 +45,18 @@ func newSendCommand(w *world) *cobra.Command {
 			if err := s.check(args); err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
-			return s.run(c.Context(), w)
+			event, err := s.event(w)
+			if err != nil {
+				return &usageError{c.CommandPath(), err}
+			}
+			return s.run(c.Context(), w, event)
 		},
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&s.provider, "provider", devProvider, "`name` of the provider to send as; see hookonce providers")
-	f.StringVar(&s.secret, "secret", "", "secret to sign with, as a `reference`: env:NAME, file:PATH, or the secret itself")
+	s.signing.declare(f)
 	f.StringVar(&s.to, "to", "", "`URL` to post to; it may stand without the flag as well")
-	f.StringVar(&s.signedURL, "signed-url", "", "`URL` that the provider signs, where it signs one and it differs from --to")
 	f.StringVar(&s.id, "id", "", "`id` of the event; a new one if not set")
-	f.StringVar(&s.kind, "type", "", "`type` of the event; the provider's usual one if not set")
 	f.IntVar(&s.copies, "copies", 1, "`number` of times to send it")
 	f.DurationVar(&s.timeout, "timeout", 10*time.Second, "longest `time` to wait for an answer")
 	return c
@@ -78,61 +78,9 @@ func (s *sending) check(args []string) error {
 	return nil
 }
 
-// run sends every copy, and fails if one of them is not taken.
-func (s *sending) run(ctx context.Context, w *world) error {
-	signed, err := s.request(w)
-	if err != nil {
-		return err
-	}
-	var failed error
-	for range s.copies {
-		if err := s.post(ctx, w, signed); err != nil {
-			failed = err
-		}
-	}
-	return failed
-}
-
-// post sends the request and prints the answer.
-func (s *sending) post(ctx context.Context, w *world, signed *hookonce.Request) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, signed.Method, signed.URL, bytes.NewReader(signed.Body))
-	if err != nil {
-		return fmt.Errorf("the URL can not be used: %w", err)
-	}
-	req.Header = signed.Header.Clone()
-	answer, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return fmt.Errorf("the event could not be sent: %w", err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
-	if err != nil {
-		return fmt.Errorf("the answer could not be read: %w", err)
-	}
-	fmt.Fprintf(w.out, "%s\n%s\n", answer.Status, bytes.TrimSpace(body))
-	if answer.StatusCode/100 != 2 {
-		return fmt.Errorf("%s did not take the event", s.to)
-	}
-	return nil
-}
-
-// request returns the signed request.
-func (s *sending) request(w *world) (*hookonce.Request, error) {
-	known, err := catalogued(s.provider)
-	if err != nil {
-		return nil, err
-	}
-	if !known.Imitable() {
-		return nil, fmt.Errorf("--provider: %s signs with a private key that only it has, so an event of it can not be signed here; "+
-			"try a captured one with hookonce verify", known.Title)
-	}
-	secret, err := config.ResolveSecret(s.secret, config.Input{Environ: w.environ, ReadFile: os.ReadFile})
-	if err != nil {
-		return nil, fmt.Errorf("--secret: %w", err)
-	}
-	p, err := spec.New(known, spec.Settings{Secrets: spec.Secrets(secret.Reveal()), URL: s.signedURL})
+// event returns the signed request. Its errors are mistakes of whoever asks.
+func (s *sending) event(w *world) (*hookonce.Request, error) {
+	forge, err := s.forge(w, s.to)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +89,57 @@ func (s *sending) request(w *world) (*hookonce.Request, error) {
 	if id == "" {
 		id = fmt.Sprintf("msg_%x", now.UnixNano())
 	}
-	signed := &hookonce.Request{Method: http.MethodPost, URL: s.to, Now: now}
-	signed.Header, signed.Body = known.Sample(id, s.kind, sampleTime)
-	return signed, p.Sign(signed)
+	return forge.sign(id, sampleTime, now)
+}
+
+// run sends every copy, and fails if one of them is not taken.
+func (s *sending) run(ctx context.Context, w *world, event *hookonce.Request) error {
+	var failed error
+	for range s.copies {
+		if err := s.post(ctx, w, event); err != nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// post sends the request and prints the answer. Errors do not show the query, where a token may be.
+func (s *sending) post(ctx context.Context, w *world, event *hookonce.Request) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("no answer within %v", s.timeout))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, event.Method, event.URL, bytes.NewReader(event.Body))
+	if err != nil {
+		return fmt.Errorf("the URL can not be used: %w", err)
+	}
+	req.Header = event.Header.Clone()
+	client := http.Client{CheckRedirect: keepRedirect}
+	answer, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("the event could not be sent to %s: %w", withoutQuery(s.to), cause(ctx, err))
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
+	if err != nil {
+		return fmt.Errorf("the answer could not be read: %w", cause(ctx, err))
+	}
+	fmt.Fprintf(w.out, "%s\n%s\n", answer.Status, bytes.TrimSpace(body))
+	if answer.StatusCode/100 != 2 {
+		return fmt.Errorf("%s did not take the event", withoutQuery(s.to))
+	}
+	return nil
+}
+
+// keepRedirect takes a redirect for the answer: senders of webhooks do not follow them.
+func keepRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// cause returns why the request failed, without the URL.
+func cause(ctx context.Context, err error) error {
+	var e *url.Error
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &e):
+		return e.Err
+	}
+	return err
 }

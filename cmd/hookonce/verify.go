@@ -81,7 +81,7 @@ func newVerifyCommand(w *world) *cobra.Command {
 
 // verdict looks at the request. Its errors are mistakes of whoever asks.
 func (o *verifyOptions) verdict(w *world) (*verdict, error) {
-	known, err := o.specification()
+	known, err := specification(o.provider, o.spec)
 	if err != nil {
 		return nil, err
 	}
@@ -101,16 +101,16 @@ func (o *verifyOptions) verdict(w *world) (*verdict, error) {
 }
 
 // specification returns what --provider or --spec names.
-func (o *verifyOptions) specification() (spec.Spec, error) {
+func specification(provider, file string) (spec.Spec, error) {
 	switch {
-	case o.spec != "" && o.provider != "" && o.provider != "custom":
+	case file != "" && provider != "" && provider != "custom":
 		return spec.Spec{}, errors.New("--provider and --spec exclude each other; keep one")
-	case o.spec != "":
-		return readSpec(o.spec)
-	case o.provider == "":
+	case file != "":
+		return readSpec(file)
+	case provider == "":
 		return spec.Spec{}, errors.New("--provider is missing: name one of the catalogue (see hookonce providers), or give a specification with --spec")
 	}
-	return catalogued(o.provider)
+	return catalogued(provider)
 }
 
 // readSpec reads a specification in YAML.
