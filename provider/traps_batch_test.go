@@ -157,6 +157,47 @@ func TestBatchesOfOneForgeryAreRejected(t *testing.T) {
 	}
 }
 
+// TestAuth0LinesArraysAndObjects: the three forms of one stream are the same events.
+func TestAuth0LinesArraysAndObjects(t *testing.T) {
+	const a, b = `{"log_id":"1","data":{"type":"s"}}`, `{"log_id":"2","data":{"type":"f"}}`
+	p := fake(t, "auth0")
+	for body, want := range map[string][]string{
+		a + "\n" + b + "\n":     {"1", "2"},
+		"[" + a + "," + b + "]": {"1", "2"},
+		b:                       {"2"},
+	} {
+		events := all(t, p, signed(t, p, body))
+		if len(events) != len(want) {
+			t.Fatalf("%s: %d events", body, len(events))
+		}
+		for i, ev := range events {
+			if ev.Key != want[i] {
+				t.Errorf("%s: key %q, want %q", body, ev.Key, want[i])
+			}
+		}
+	}
+}
+
+// TestWhatsAppMessageAndItsStatuses: they share the message's id. What is neither of them has none.
+func TestWhatsAppMessageAndItsStatuses(t *testing.T) {
+	p := fake(t, "whatsapp")
+	events := all(t, p, signed(t, p, `{"object":"o","entry":[{"id":"1","changes":[
+		{"field":"messages","value":{"messages":[{"id":"wamid.1","type":"text","timestamp":"1"}],
+			"statuses":[{"id":"wamid.1","status":"sent","timestamp":"1"},{"id":"wamid.1","status":"read","timestamp":"1"}]}},
+		{"field":"account_update","value":{"event":"VERIFIED_ACCOUNT"}}]}]}`))
+	want := []string{"messages.text", "messages.sent", "messages.read", "account_update"}
+	keys := map[string]bool{}
+	for i, ev := range events {
+		keys[ev.Key] = true
+		if ev.Type != want[i] || (ev.Key == "") != (i == 3) {
+			t.Errorf("event %d is a %s with the key %q, want a %s", i, ev.Type, ev.Key, want[i])
+		}
+	}
+	if len(events) != 4 || len(keys) != 4 {
+		t.Errorf("%d events under %d keys", len(events), len(keys))
+	}
+}
+
 // batchWorld is a provider of batches whose requests can be signed.
 type batchWorld struct {
 	*spec.Provider

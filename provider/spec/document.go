@@ -146,19 +146,37 @@ func (t *tree) blur(i int, doc document) {
 }
 
 // text returns the string, number or boolean at a node; empty if it is absent, ambiguous, of another type, or
-// not text: escapes and bytes that are no characters all become U+FFFD, so different ids could meet.
+// not text: escapes and bytes that are no characters all become U+FFFD, so different ids could meet. They
+// could have met at the sender already, so U+FFFD itself is not text either.
 func (d document) text(node int) string {
-	if node >= len(d) {
+	text, _ := d.exact(node)
+	if strings.ContainsRune(text, utf8.RuneError) {
 		return ""
+	}
+	return text
+}
+
+// exact returns the string, number or boolean at a node as the sender wrote it, empty if it is absent or
+// null, and false if there is something else, or something of which parsers make different texts.
+func (d document) exact(node int) (string, bool) {
+	if node >= len(d) {
+		return "", true
 	}
 	f := &d[node]
-	if f.ambiguous || f.kind == gjson.Null || f.kind == gjson.JSON {
-		return ""
+	switch {
+	case f.ambiguous || f.kind == gjson.JSON || f.garbled():
+		return "", false
+	case f.kind == gjson.Null:
+		return "", true
 	}
-	if strings.ContainsRune(f.text, utf8.RuneError) {
-		return ""
-	}
-	return f.text
+	return f.text, true
+}
+
+// garbled reports whether a string may have been something else before it was decoded: its U+FFFD stands
+// for bytes or halves of surrogates that are no characters.
+func (f *field) garbled() bool {
+	return strings.ContainsRune(f.text, utf8.RuneError) &&
+		(!utf8.ValidString(f.raw) || strings.Contains(f.raw, `\ud`) || strings.Contains(f.raw, `\uD`))
 }
 
 // checkJSON reports whether body is JSON that gjson can be trusted with.

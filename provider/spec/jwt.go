@@ -144,7 +144,7 @@ func (m *jwtMatcher) match(v *verifier, r *reading, line string) (int, error) {
 		return n, reject(hookonce.ReasonSignatureMalformed, "the token's claims are not a JSON object")
 	}
 	if v.ts != nil {
-		if err := v.believe(r, claim(payload, v.ts.text), "the token's claim "+v.ts.text); err != nil {
+		if err := v.believe(r, claim(payload, v.ts.text)); err != nil {
 			return n, err
 		}
 	}

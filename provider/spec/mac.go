@@ -116,7 +116,8 @@ func (m *mac) compute(v *verifier, r *reading, e Encoding) []byte {
 		case kindSecret:
 			m.Write(m.key)
 		default:
-			m.writeString(r.get(part))
+			text, _ := r.covered(part)
+			m.writeString(text)
 		}
 	}
 	return m.sum(e)

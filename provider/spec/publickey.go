@@ -106,7 +106,8 @@ func (v *verifier) message(r *reading) []byte {
 		if i > 0 {
 			b = append(b, v.join...)
 		}
-		b = append(b, r.get(&v.sign[i])...)
+		text, _ := r.covered(&v.sign[i])
+		b = append(b, text...)
 	}
 	return b
 }

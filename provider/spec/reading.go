@@ -138,6 +138,19 @@ func (r *reading) get(v *value) string {
 	return ""
 }
 
+// covered returns the text of a value as a signature covers it, and false if there is something at the
+// value that is no text, or not one text. Taken for absent, it could be added where the sender had
+// nothing, and the signature would still fit.
+func (r *reading) covered(v *value) (string, bool) {
+	switch v.kind {
+	case kindJSON, kindItem, kindParent:
+		return r.in(v).exact(v.node)
+	case kindSortedForm:
+		return r.get(v), len(r.req.Body) == 0 || r.fields() != nil
+	}
+	return r.get(v), !r.unusable(v)
+}
+
 // in returns the document that the value's path leads through.
 func (r *reading) in(v *value) document {
 	switch v.kind {

@@ -84,14 +84,26 @@ func (v *verifier) sealWith(p *Provider, req *hookonce.Request, pr proof) error 
 	if err != nil || v.kind == Code {
 		return err
 	}
-	line := v.carrier.prefix + sig
-	if v.ts != nil && v.ts.kind == kindPart {
-		line = v.ts.text + pr.ts + v.carrier.join + line
+	return v.carrier.put(req, v.carrier.in.path, v.line(sig, pr.ts))
+}
+
+// line returns the text with the signature: after the entries that are skipped, with the time among them
+// where that belongs.
+func (v *verifier) line(sig, ts string) string {
+	entries := append(make([]string, v.carrier.skip), v.carrier.prefix+sig)
+	switch {
+	case v.ts == nil:
+	case v.ts.kind == kindPart && v.carrier.skip > 0:
+		entries[0] = v.ts.text + ts
+	case v.ts.kind == kindPart:
+		entries = slices.Insert(entries, 0, v.ts.text+ts)
+	case v.ts.kind == kindEntry && v.ts.entry < v.carrier.skip:
+		entries[v.ts.entry] = ts
+	case v.ts.kind == kindEntry:
+		entries = append(entries, make([]string, v.ts.entry)...)
+		entries = slices.Insert(entries, v.ts.entry, ts)[:max(v.ts.entry, v.carrier.skip)+2]
 	}
-	if v.ts != nil && v.ts.kind == kindEntry {
-		line = pr.ts + v.carrier.join + line
-	}
-	return v.carrier.put(req, v.carrier.in.path, line)
+	return strings.Join(entries, v.carrier.join)
 }
 
 // sealItems signs every item of a batch, from the last to the first: what is before an item stays where

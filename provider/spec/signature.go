@@ -125,6 +125,10 @@ func (v *value) describe() string {
 		return "the item's member " + strings.TrimPrefix(v.origin, "item:")
 	case kindJSON:
 		return "the member " + strings.TrimPrefix(v.origin, "json:")
+	case kindClaim:
+		return "the token's claim " + v.text
+	case kindSortedForm:
+		return "the form in the body"
 	}
 	return v.origin
 }

@@ -79,6 +79,9 @@ func (v *verifier) check(r *reading) (p proof, err error) {
 	if err = v.timestamp(r, line); err != nil {
 		return p, err
 	}
+	if err = v.legible(r); err != nil {
+		return p, err
+	}
 	if r.proof.secret, err = v.matcher.match(v, r, line); err != nil {
 		return p, err
 	}
@@ -133,37 +136,54 @@ func (v *verifier) timestamp(r *reading, line string) error {
 	if v.ts == nil || v.ts.kind == kindClaim { // a claim is read from the token that was verified
 		return nil
 	}
-	text, n, where := "", 0, ""
+	text, n := "", 0
 	switch v.ts.kind {
 	case kindPart:
-		where = "the part " + v.ts.text + " of " + v.carrier.where
 		text, n = partText(line, v.carrier.split, v.ts.text)
 	case kindEntry:
-		where = fmt.Sprintf("entry %d of %s", v.ts.entry, v.carrier.where)
 		text = entryText(line, v.carrier.split, v.ts.entry)
 	case kindHeader:
-		where = "the header " + v.ts.text
 		text, n = headerText(r.req.Header, v.ts.text)
 	default:
-		where = v.ts.describe()
 		text = r.get(v.ts)
 	}
 	if n > 1 {
-		return reject(hookonce.ReasonSignatureMalformed, "%s occurs several times with different values", where)
+		return reject(hookonce.ReasonSignatureMalformed, "%s occurs several times with different values", v.whereTime())
 	}
-	return v.believe(r, text, where)
+	return v.believe(r, text)
+}
+
+// whereTime names the place of the signed time for error messages.
+func (v *verifier) whereTime() string {
+	switch v.ts.kind {
+	case kindPart:
+		return "the part " + v.ts.text + " of " + v.carrier.where
+	case kindEntry:
+		return fmt.Sprintf("entry %d of %s", v.ts.entry, v.carrier.where)
+	}
+	return v.ts.describe()
 }
 
 // believe takes a text for the signed time.
-func (v *verifier) believe(r *reading, text, where string) error {
+func (v *verifier) believe(r *reading, text string) error {
 	at, ok := v.unit.parse(text)
 	switch {
 	case text == "":
-		return reject(hookonce.ReasonTimestampMissing, "%s is absent; expected %s", where, v.unit.describe())
+		return reject(hookonce.ReasonTimestampMissing, "%s is absent; expected %s", v.whereTime(), v.unit.describe())
 	case !ok:
-		return reject(hookonce.ReasonTimestampMissing, "%s is not a time; expected %s", where, v.unit.describe())
+		return reject(hookonce.ReasonTimestampMissing, "%s is not a time; expected %s", v.whereTime(), v.unit.describe())
 	}
 	r.proof.ts, r.proof.at = text, at
+	return nil
+}
+
+// legible refuses a request in which there is no telling what the signature covers.
+func (v *verifier) legible(r *reading) error {
+	for i := range v.sign {
+		if _, ok := r.covered(&v.sign[i]); !ok {
+			return reject(hookonce.ReasonSignatureMalformed, "%s, which the signature covers, is no text, or not one text", v.sign[i].describe())
+		}
+	}
 	return nil
 }
 
