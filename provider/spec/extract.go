@@ -70,7 +70,8 @@ func (p *Provider) single(r *reading) ([]hookonce.Event, error) {
 
 // items takes a batch apart.
 func (p *Provider) items(body []byte) (items []item, err error) {
-	for _, document := range p.splitter.documents(body) {
+	documents := p.documents(body)
+	for _, document := range documents {
 		if err := checkJSON(document); err != nil {
 			return nil, err
 		}
@@ -80,7 +81,7 @@ func (p *Provider) items(body []byte) (items []item, err error) {
 		}
 		items = append(items, some...)
 	}
-	if len(items) == 0 && len(p.splitter.documents(body)) == 0 {
+	if len(documents) == 0 {
 		return nil, errEmptyBody
 	}
 	return items, nil

@@ -101,12 +101,11 @@ func (p *Provider) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
 	if d, err := p.greet(r, false); d != nil || err != nil {
 		return d, err
 	}
+	if err := proof.by.unextended(r); err != nil {
+		return nil, err
+	}
 	d := &hookonce.Delivery{Proof: r.proof.public()}
 	d.Events, d.Unreadable = p.events(r)
-	if d.Unreadable != nil && proof.by.extensible() {
-		return nil, reject(hookonce.ReasonSignatureMismatch,
-			"the body can not be read (%v), and with a hash that begins with the secret anybody can append to a body", d.Unreadable)
-	}
 	return d, nil
 }
 

@@ -100,8 +100,8 @@ func (v *verifier) line(sig, ts string) string {
 	case v.ts.kind == kindEntry && v.ts.entry < v.carrier.skip:
 		entries[v.ts.entry] = ts
 	case v.ts.kind == kindEntry:
-		entries = append(entries, make([]string, v.ts.entry)...)
-		entries = slices.Insert(entries, v.ts.entry, ts)[:max(v.ts.entry, v.carrier.skip)+2]
+		entries = append(entries, make([]string, max(0, v.ts.entry-len(entries)))...)
+		entries = slices.Insert(entries, v.ts.entry, ts)
 	}
 	return strings.Join(entries, v.carrier.join)
 }

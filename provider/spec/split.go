@@ -66,8 +66,8 @@ func (s *step) child(name string) *step {
 }
 
 // documents cuts a body of several JSON documents into its lines; a body of one is its own line.
-func (s *splitter) documents(body []byte) [][]byte {
-	if !s.lines || checkJSON(body) == nil {
+func (p *Provider) documents(body []byte) [][]byte {
+	if p.splitter == nil || !p.splitter.lines || checkJSON(body) == nil {
 		return [][]byte{body}
 	}
 	var lines [][]byte

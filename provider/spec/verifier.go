@@ -235,10 +235,19 @@ func (v *verifier) binds(part *value) bool {
 	return false
 }
 
-// extensible reports whether whoever saw a request can append to its body without the secret: a plain
-// hash can be continued where it ended, unless the secret comes last.
-func (v *verifier) extensible() bool {
-	return v.kind == PlainHash && v.sign[len(v.sign)-1].kind != kindSecret
+// unextended refuses a body that somebody without the secret may have appended to. A plain hash can be
+// continued where it ended, unless the secret comes last; what that takes between the two is not JSON.
+func (v *verifier) unextended(r *reading) error {
+	if v.kind != PlainHash || v.sign[len(v.sign)-1].kind == kindSecret {
+		return nil
+	}
+	for _, document := range r.p.documents(r.req.Body) {
+		if err := checkJSON(document); err != nil {
+			return reject(hookonce.ReasonSignatureMismatch,
+				"the body can not be read (%v), and with a hash that begins with the secret anybody can append to a body", err)
+		}
+	}
+	return nil
 }
 
 // fresh applies the tolerance to the signed time.
