@@ -35,7 +35,12 @@ func JoinKey(parts ...string) string {
 	if len(parts) == 1 {
 		return parts[0]
 	}
+	size := 0
+	for _, p := range parts {
+		size += len("255:") + len(p)
+	}
 	var b strings.Builder
+	b.Grow(size)
 	for _, p := range parts {
 		if p == "" {
 			return ""
