@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
@@ -61,11 +59,15 @@ func (g *Gateway) deliverOptions(destinations map[string]deliver.Destination) de
 }
 
 func (g *Gateway) journalOptions(ids *journal.IDs, destinations map[string]deliver.Destination) journal.Options {
+	held := map[string]journal.Destination{} // none is not all
+	for name := range destinations {
+		held[name] = journal.Destination{}
+	}
 	return journal.Options{
 		MaxBatch:     g.cfg.Queue.Batch,
 		QueueEntries: g.cfg.Queue.Events,
 		QueueBytes:   g.cfg.Queue.Bytes,
-		Destinations: slices.AppendSeq([]string{}, maps.Keys(destinations)), // none is not all
+		Destinations: held,
 		Lease:        g.cfg.Delivery.Lease,
 		Retention:    &journal.Retention{IDs: g.cfg.Retention.IDs, Bodies: g.cfg.Retention.Bodies},
 		IDs:          ids,

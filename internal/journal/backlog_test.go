@@ -97,8 +97,8 @@ func TestBacklog_firstTakeIsBounded(t *testing.T) {
 
 // Work for destinations that a process does not know is left to the processes that do.
 func TestPoller_leavesOthersDestinations(t *testing.T) {
-	run(t, journal.Options{Destinations: []string{"app"}}, func(t *testing.T, r *rig) {
-		other := r.another(journal.Options{Destinations: []string{"audit"}})
+	run(t, journal.Options{Destinations: map[string]journal.Destination{"app": {}}}, func(t *testing.T, r *rig) {
+		other := r.another(journal.Options{Destinations: map[string]journal.Destination{"audit": {}}})
 		e := entry("evt_1")
 		r.want(r.accept(e), journal.Accepted)
 		for try := range 20 {

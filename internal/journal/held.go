@@ -24,6 +24,8 @@ type holds struct {
 	bytes    int64
 	backlog  bool // the store has, or may have, due work that found no room here
 	closing  bool
+
+	suspended map[string]time.Time // until when
 }
 
 // item is one held delivery.
@@ -61,17 +63,24 @@ func newHolds(opt Options, more func()) *holds {
 		finished: make(chan struct{}, 1),
 		idle:     make(chan struct{}),
 		items:    map[Held]*item{},
+
+		suspended: map[string]time.Time{},
 	}
 }
 
 // reserve takes the slots for all deliveries of a new event, if there is room. While older work waits
 // in the store, half of the room is left to it.
-func (h *holds) reserve(e *Entry) bool {
+func (h *holds) reserve(e *Entry, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	room, n := h.maxSlots, len(e.Destinations)
 	if h.backlog {
 		room /= 2
+	}
+	for _, d := range e.Destinations {
+		if now.Before(h.suspended[d]) {
+			return false
+		}
 	}
 	weight := size(e.Header, e.Body) * int64(n)
 	if h.closing || h.slots+n > room || h.bytes+weight > h.maxBytes {

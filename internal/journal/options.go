@@ -31,9 +31,9 @@ type Options struct {
 	// from the poller may go beyond it, and what is accepted while the poller takes may come on top,
 	// at most as much again. Default 64 MiB.
 	HeldBytes int64
-	// Destinations are the names of those that this process delivers to. Work for others is left in
-	// the store, to the processes that know them. Nil: all.
-	Destinations []string
+	// Destinations are those that this process delivers to, by name. Work for others is left in the
+	// store, to the processes that know them. Nil: all, none of them ordered.
+	Destinations map[string]Destination
 	// Lease is how long a delivery stays ours without a sign of life: what a crash costs in delay.
 	// Held work is extended when a third of it has passed. Default 9 s.
 	Lease time.Duration
@@ -59,6 +59,19 @@ type Options struct {
 	Logger *slog.Logger
 	// Registerer receives the metrics. Default: they are kept but not registered.
 	Registerer prometheus.Registerer
+}
+
+// Destination says how the deliveries to one destination are handed out.
+type Destination struct {
+	// Ordered makes the deliveries of one resource follow each other, oldest first: none begins before
+	// the one before it is done or dead. Events without a resource are not ordered.
+	Ordered bool
+	// Stale compares the rank of each event with the newest of its resource that was delivered, and says
+	// so in [Work.Stale].
+	Stale bool
+	// MaxHeld bounds how many deliveries to the destination are held at once. Default: a fair share of
+	// [Options.MaxHeld], at least 128.
+	MaxHeld int
 }
 
 // Retention says how long finished events are kept. Zero keeps for ever. Events with open deliveries,

@@ -45,7 +45,7 @@ func (j *Journal) poll() {
 	if room.Deliveries == 0 {
 		return
 	}
-	room.Destinations = j.opt.Destinations
+	room.Destinations = j.awake(j.opt.Now())
 	now := j.opt.Now()
 	lease := now.Add(j.opt.Lease)
 	var work []*Work

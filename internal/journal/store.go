@@ -79,6 +79,16 @@ type Entry struct {
 	// Destinations are the names of where to deliver. None: the event is done when it is stored.
 	Destinations []string
 	ReceivedAt   time.Time
+	// Resource names the object that the event is about, in one text for all of the source's tenants.
+	// Empty: none, and its deliveries keep no order.
+	Resource string
+	// Rank orders the events of one resource: a version, or a time in microseconds. 0: not known.
+	Rank int64
+	// Logical is equal in two events that say the same under different keys (twins). Empty: none.
+	Logical string
+	// DropTwin stores the event without deliveries if it is the later of two twins. The delivery of the
+	// first stands for it, and is re-driven like by a copy.
+	DropTwin bool
 	// Hold asks for the deliveries to be leased to the caller at once instead of left to Take.
 	Hold bool
 }
@@ -103,6 +113,8 @@ type Result struct {
 	Done bool
 	// Redriven reports that failed or dead deliveries of the event were made due by this copy.
 	Redriven bool
+	// Twin is, for an accepted event, the earlier one that has its logical key. 0: there is none.
+	Twin int64
 	// Err is set when the database refused this row; then nothing of it was stored.
 	Err error
 }
@@ -159,6 +171,9 @@ const (
 	Failed     State = "failed"
 	Dead       State = "dead"
 )
+
+// MaxAnswer is how many bytes of a destination's answer are kept with an attempt.
+const MaxAnswer = 512
 
 // Outcome is what became of a piece of work.
 type Outcome struct {

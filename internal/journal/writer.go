@@ -58,7 +58,7 @@ func (w *writer) prepare(now time.Time) {
 	for _, s := range w.slots {
 		e := s.entry
 		e.ID = w.opt.IDs.Next(now)
-		e.Hold = len(e.Destinations) > 0 && w.held.reserve(e)
+		e.Hold = len(e.Destinations) > 0 && w.held.reserve(e, now)
 		w.entries = append(w.entries, e)
 	}
 }
