@@ -73,7 +73,7 @@ func (s *signing) forgeAs(w *world, known spec.Spec, url string) (*forge, error)
 	if err != nil {
 		return nil, fmt.Errorf("--secret: %w", err)
 	}
-	p, err := spec.New(known, spec.Settings{Secrets: spec.Secrets(secret.Reveal()), URL: cmp.Or(s.signedURL, url)})
+	p, err := build(known, spec.Settings{Secrets: spec.Secrets(secret.Reveal()), URL: cmp.Or(s.signedURL, url)})
 	if err != nil {
 		return nil, err
 	}

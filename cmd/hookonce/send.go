@@ -29,10 +29,18 @@ type sending struct {
 }
 
 const sendHelp = `Send makes a realistic event of a provider in the catalogue, signs it and posts it to the URL. The
-answer is printed; an answer outside 2xx is a failure. The same --id is the same event, and so are
-all --copies, which are sent one after the other (hookonce hammer sends them at one instant).
+answer is printed. The same --id is the same event, and so are all --copies, which are sent one
+after the other (hookonce hammer sends them at one instant). Redirects are not followed: senders of
+webhooks do not do that either.
 
-Providers that sign with a private key can not be imitated.`
+A specification of your own (--spec) needs an example to send: its block example, or --body.
+Providers that sign with a private key can not be imitated.
+
+The exit status is 0 when every copy was answered with 2xx, 1 when one was not, and 2 when the
+command line, the specification or the secret can not be used.`
+
+const sendExample = `  hookonce send --provider stripe --secret env:STRIPE_WEBHOOK_SECRET --to http://127.0.0.1:8080/in/billing --copies 2
+  hookonce send --spec acme.yaml --secret file:secret.txt --body event.json --to http://127.0.0.1:8080/in/acme`
 
 func newSendCommand(w *world) *cobra.Command {
 	var s sending
@@ -40,7 +48,7 @@ func newSendCommand(w *world) *cobra.Command {
 		Use:     "send --provider NAME --secret SECRET --to URL [flags]",
 		Short:   "Sign a sample event the way a provider does, and send it",
 		Long:    sendHelp,
-		Example: "  hookonce send --provider stripe --secret env:STRIPE_WEBHOOK_SECRET --to http://127.0.0.1:8080/in/billing --copies 2",
+		Example: sendExample,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := s.check(args); err != nil {
 				return &usageError{c.CommandPath(), err}
@@ -73,6 +81,8 @@ func (s *sending) check(args []string) error {
 		return fmt.Errorf("it takes one URL, but %q was given as well", args[1])
 	case s.copies < 1 || s.copies > 1000:
 		return fmt.Errorf("--copies is %d; it must be from 1 to 1000", s.copies)
+	case s.timeout <= 0:
+		return fmt.Errorf("--timeout is %v; it must be more than 0", s.timeout)
 	}
 	s.to += strings.Join(args, "")
 	return nil

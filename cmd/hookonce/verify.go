@@ -93,7 +93,7 @@ func (o *verifyOptions) verdict(w *world) (*verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := spec.New(known, settings)
+	p, err := build(known, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +129,15 @@ func readSpec(file string) (spec.Spec, error) {
 		return known, errors.New("--spec:\n" + strings.Join(lines, "\n"))
 	}
 	return known, err
+}
+
+// build returns the provider, and says what kind of secret is needed where the one given does not fit.
+func build(known spec.Spec, settings spec.Settings) (*spec.Provider, error) {
+	p, err := spec.New(known, settings)
+	if errors.Is(err, spec.ErrSecret) && known.Secret != "" {
+		return nil, fmt.Errorf("--secret: %w; it needs %s", err, known.Secret)
+	}
+	return p, err
 }
 
 // catalogued returns the specification of that name.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -81,8 +82,8 @@ func TestParseTarget(t *testing.T) {
 			t.Errorf("%s: %v, %v", raw, tg, err)
 		}
 	}
-	for _, raw := range []string{"", "localhost:8080/x", "ftp://x/", "http://", "http://user:pw@x/", "http://x:y/", "://"} {
-		if _, err := ParseTarget(raw); !errors.Is(err, ErrURL) {
+	for _, raw := range []string{"", "localhost:8080/x", "ftp://x/", "http://", "http://user:pw@x/", "http://x:y/", "://", "x/?pw", "http:///?pw", "http://a b/?pw"} {
+		if _, err := ParseTarget(raw); !errors.Is(err, ErrURL) || strings.Contains(err.Error(), "pw") {
 			t.Errorf("%q: %v", raw, err)
 		}
 	}

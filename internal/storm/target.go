@@ -25,12 +25,14 @@ type Target struct {
 	tls     *tls.Config
 }
 
-// ParseTarget reads an absolute http or https URL. Errors wrap [ErrURL].
+// ParseTarget reads an absolute http or https URL. Errors wrap [ErrURL], and do not show the query,
+// where a token may be.
 func ParseTarget(raw string) (*Target, error) {
 	u, err := url.Parse(raw)
+	raw, _, _ = strings.Cut(raw, "?")
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: %v", ErrURL, err)
+		return nil, fmt.Errorf("%w: %w", ErrURL, errors.Unwrap(err))
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("%w: %q must start with http:// or https://", ErrURL, raw)
 	case u.Hostname() == "":

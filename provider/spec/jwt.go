@@ -84,7 +84,7 @@ func parseJWTKey(text string, shared bool, least int) (jwtKey, error) {
 	if block, _ := pem.Decode([]byte(text)); block != nil {
 		key, err := x509.ParsePKIXPublicKey(block.Bytes)
 		if err != nil {
-			return jwtKey{}, errors.New("is not a public key")
+			return jwtKey{}, noPublicKey(block.Bytes)
 		}
 		return jwtKey{one: key}, nil
 	}

@@ -45,7 +45,7 @@ func newVerifyFunc(k Kind, hash crypto.Hash, der []byte) (verifyFunc, error) {
 	}
 	key, err := x509.ParsePKIXPublicKey(der)
 	if err != nil {
-		return nil, errors.New("is not a public key")
+		return nil, noPublicKey(der)
 	}
 	switch key := key.(type) {
 	case ed25519.PublicKey:
@@ -64,6 +64,17 @@ func newVerifyFunc(k Kind, hash crypto.Hash, der []byte) (verifyFunc, error) {
 		}
 	}
 	return nil, fmt.Errorf("is a public key of another kind than %s (for rsa, of at least 2048 bits)", k)
+}
+
+// noPublicKey says what is wrong with a key that is none.
+func noPublicKey(der []byte) error {
+	_, pkcs8 := x509.ParsePKCS8PrivateKey(der)
+	_, pkcs1 := x509.ParsePKCS1PrivateKey(der)
+	_, sec1 := x509.ParseECPrivateKey(der)
+	if pkcs8 == nil || pkcs1 == nil || sec1 == nil {
+		return errors.New("is a private key, which belongs to the sender alone; give the public key")
+	}
+	return errors.New("is not a public key")
 }
 
 func verifyEd25519(key ed25519.PublicKey) verifyFunc {
