@@ -4,74 +4,79 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strconv"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// strangerDelay is how long work for a destination that is not ours is left alone, for somebody who
-// knows it. It costs no try.
-const strangerDelay = time.Minute
-
-// deliver makes one attempt and hands the outcome to the journal, before it reads what is left of the
-// answer: the status alone decides. Work whose lease ran out while it waited is somebody else's now.
-func (d *Deliverer) deliver(w *journal.Work) {
+// deliver makes one attempt, hands the outcome to the journal, and says what it showed about the
+// destination. Work whose lease ran out while it waited is somebody else's now.
+func (d *Deliverer) deliver(dest *destination, w *journal.Work) health {
 	if !d.opt.Journal.Current(w.Held) {
 		d.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: d.opt.Now()})
-		return
+		return unknown
 	}
-	dest := d.destinations[w.Destination]
-	if dest == nil {
-		d.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: d.opt.Now().Add(strangerDelay)})
-		return
+	if w.Stale {
+		d.metrics.stale.WithLabelValues(w.Source, w.Destination, string(dest.stale)).Inc()
+		if dest.stale == StaleDrop && !w.Forced {
+			d.finish(w, journal.Outcome{Held: w.Held, State: journal.Done, Error: dropped, Started: d.opt.Now()})
+			return unknown
+		}
 	}
 	ctx, cancel := context.WithTimeout(d.attempts, dest.timeout)
 	defer cancel()
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
 
-	outcome, rest := d.attempt(ctx, dest, w)
-	d.opt.Journal.Finish(outcome)
-	d.metrics.observe(w, outcome)
-	d.report(w, outcome)
-	drain(rest)
+	outcome, answer, health := d.attempt(ctx, cancel, dest, w)
+	d.finish(w, outcome)
+	answer.drain()
+	return health
 }
 
-// attempt tries once and says what became of it. The body is nil unless there was an answer.
-func (d *Deliverer) attempt(ctx context.Context, dest *destination, w *journal.Work) (journal.Outcome, io.ReadCloser) {
+// dropped is what the record of an event says that was not delivered.
+const dropped = "not delivered: a newer version of the resource was"
+
+// finish hands an outcome to the journal, to the metrics and to the log.
+func (d *Deliverer) finish(w *journal.Work, o journal.Outcome) {
+	d.opt.Journal.Finish(o)
+	d.metrics.observe(w, o)
+	d.report(w, o)
+}
+
+// attempt tries once. The answer is nil if there was none.
+func (d *Deliverer) attempt(ctx context.Context, cancel func(), dest *destination, w *journal.Work) (journal.Outcome, *answer, health) {
 	o := journal.Outcome{Held: w.Held, Started: d.opt.Now()}
-	answer, err := d.post(ctx, dest, w)
-	ended := d.opt.Now()
-	o.Duration = ended.Sub(o.Started)
+	response, err := d.post(ctx, dest, w, o.Started)
+	o.Duration = d.opt.Now().Sub(o.Started)
 	switch {
 	case err != nil && d.attempts.Err() != nil: // cancelled by us: nobody is to blame
-		o.State, o.Due = journal.Pending, ended
-		return o, nil
+		o.State, o.Due = journal.Pending, o.Started.Add(o.Duration)
+		return o, nil, unknown
+	case err != nil && ourFault(err):
+		o.State, o.Due = journal.Pending, o.Started.Add(o.Duration+faultDelay)
+		d.opt.Logger.Error("deliver: an attempt failed on our side; it does not count and is made again",
+			"event", w.EventID, "destination", w.Destination, "error", cause(err, dest.timeout), "due", o.Due)
+		return o, nil, unknown
 	case err != nil:
 		o.Error = cause(err, dest.timeout)
 		d.retry(&o, dest, w, 0)
-		return o, nil
+		return o, nil, ill
 	}
-	o.Status = answer.StatusCode
-	if o.Status/100 == 2 {
-		o.State = journal.Done
-		return o, answer.Body
-	}
-	o.Error = statusError(o.Status)
-	d.retry(&o, dest, w, retryAfter(answer, ended))
-	return o, answer.Body
+	a := newAnswer(response, cancel)
+	d.judge(&o, dest, w, response)
+	o.Answer = a.head()
+	return o, a, statusHealth(o.Status)
 }
 
 // errPanic is a failure that is not the destination's.
 var errPanic = errors.New("panic during the delivery")
 
 // post sends the request. Whatever panics on the way is a failed attempt, not the end of a worker.
-func (d *Deliverer) post(ctx context.Context, dest *destination, w *journal.Work) (answer *http.Response, err error) {
+func (d *Deliverer) post(ctx context.Context, dest *destination, w *journal.Work, now time.Time) (response *http.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			d.opt.Logger.Error("panic during a delivery", "destination", w.Destination,
@@ -79,59 +84,7 @@ func (d *Deliverer) post(ctx context.Context, dest *destination, w *journal.Work
 			err = errPanic
 		}
 	}()
-	return d.opt.Transport.RoundTrip(newRequest(ctx, dest, w))
-}
-
-// retry makes o a failure: due again as the schedule says, but not before the destination asked for,
-// or dead when no attempt is left.
-func (d *Deliverer) retry(o *journal.Outcome, dest *destination, w *journal.Work, atLeast time.Duration) {
-	delay, ok := dest.schedule.Next(w.Tries, d.opt.Rand())
-	if !ok {
-		o.State = journal.Dead
-		return
-	}
-	o.State, o.Due = journal.Failed, o.Started.Add(o.Duration+max(delay, atLeast))
-}
-
-// maxRetryAfter bounds what a destination can ask for.
-const maxRetryAfter = 24 * time.Hour
-
-// retryAfter is how long the answer asks to be left alone, where its status says that it is busy.
-func retryAfter(answer *http.Response, now time.Time) time.Duration {
-	if answer.StatusCode != http.StatusTooManyRequests && answer.StatusCode != http.StatusServiceUnavailable {
-		return 0
-	}
-	value := answer.Header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(0, min(at.Sub(now), maxRetryAfter))
-	}
-	return 0
-}
-
-func statusError(status int) string {
-	text := "status " + strconv.Itoa(status)
-	if status/100 == 3 {
-		text += ": redirects are not followed"
-	}
-	return text
-}
-
-// maxDrained is how much of an answer is read so that its connection can be used again. A longer one
-// costs the connection.
-const maxDrained = 16 << 10
-
-func drain(body io.ReadCloser) {
-	if body == nil {
-		return
-	}
-	defer body.Close()
-	if _, switched := body.(io.Writer); switched {
-		return // the bare connection after a 101: the attempt's deadline does not end reads of it
-	}
-	_, _ = io.CopyN(io.Discard, body, maxDrained)
+	return dest.transport.RoundTrip(newRequest(ctx, dest, w, now))
 }
 
 // report logs one attempt.

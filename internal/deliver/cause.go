@@ -22,10 +22,13 @@ func cause(err error, timeout time.Duration) string {
 		cert    *tls.CertificateVerificationError
 		alert   tls.AlertError
 		unknown x509.UnknownAuthorityError
+		refused *refusal
 	)
 	switch {
 	case errors.Is(err, errPanic):
 		return err.Error()
+	case errors.As(err, &refused):
+		return refused.Error()
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("timeout after %v", timeout)
 	case errors.Is(err, os.ErrDeadlineExceeded):

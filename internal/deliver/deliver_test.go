@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,7 +58,15 @@ func TestRequest(t *testing.T) {
 			t.Errorf("%s = %q, want %q", name, value, want)
 		}
 	}
-	if len(got.header) != 11 {
+	for name, form := range map[string]string{
+		"Hookonce-First-Seen": `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`,
+		"Traceparent":         `^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`,
+	} {
+		if value := strings.Join(got.header[name], ", "); !regexp.MustCompile(form).MatchString(value) {
+			t.Errorf("%s = %q, want it to match %s", name, value, form)
+		}
+	}
+	if len(got.header) != 13 {
 		t.Errorf("%d headers: %v", len(got.header), got.header)
 	}
 	if o := r.attempts(t, 1)[0]; o.State != journal.Done || o.Status != 200 || o.Error != "" {

@@ -32,20 +32,8 @@ type Journal interface {
 	Current(journal.Held) bool
 	// Finish records an outcome. It does not block.
 	Finish(journal.Outcome)
-}
-
-// Destination is one place to deliver to.
-type Destination struct {
-	// Name is what the journal calls it.
-	Name string
-	// URL is where events are POSTed to, http or https. A user and password in it are sent as basic
-	// authentication.
-	URL string
-	// Timeout bounds one attempt, from dialling to the status of the answer. Zero means
-	// [DefaultTimeout].
-	Timeout time.Duration
-	// Schedule says when failed attempts are tried again. Nil means [DefaultSchedule].
-	Schedule Schedule
+	// Suspend brings no work for a destination until the given time. It does not block.
+	Suspend(destination string, until time.Time)
 }
 
 // Options are the settings of a [Deliverer].
@@ -54,11 +42,12 @@ type Options struct {
 	// Destinations are the places to deliver to, by name. The journal is expected to bring work for
 	// these alone; other work is handed back.
 	Destinations map[string]Destination
-	// Concurrency is how many attempts are under way at once, over all destinations. Zero means
-	// [DefaultConcurrency].
+	// Concurrency is how many attempts at a destination are under way at once, unless it has a number
+	// of its own. Zero means [DefaultConcurrency].
 	Concurrency int
-	// Transport makes the attempts. Nil means one that keeps a connection per worker and
-	// destination, follows no proxy from the environment, and asks for no compression.
+	// Transport makes the attempts, without regard to TLS settings and address policies. Nil means one
+	// for each destination that keeps a connection per attempt under way, follows no proxy from the
+	// environment, and asks for no compression.
 	Transport http.RoundTripper
 	// Rand returns the jitter of a retry, in [0, 1). Nil means [rand.Float64].
 	Rand func() float64
@@ -71,36 +60,36 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Deliverer runs the workers. Its methods are safe for concurrent use.
+// Deliverer makes the attempts. Its methods are safe for concurrent use.
 type Deliverer struct {
-	opt          Options
-	destinations map[string]*destination
-	metrics      *metrics
+	opt     Options
+	lanes   map[string]*lane // by the name of the destination
+	metrics *metrics
 
 	stopping chan struct{}
 	stop     sync.Once
-	workers  sync.WaitGroup
+	workers  sync.WaitGroup // the reader of work, and what the lanes begin
 	// attempts is the context of all attempts: it ends when a shutdown has waited long enough.
 	attempts context.Context
 	abort    context.CancelFunc
 }
 
-// New returns a deliverer that does nothing until it is started. It fails when the address of a
-// destination can not be used, and panics when the metrics are registered already.
+// New returns a deliverer that does nothing until it is started. It fails when the settings of a
+// destination make no sense, and panics when the metrics are registered already.
 func New(o Options) (*Deliverer, error) {
 	o = o.withDefaults()
 	d := &Deliverer{
-		opt:          o,
-		destinations: make(map[string]*destination, len(o.Destinations)),
-		metrics:      newMetrics(o.Registerer),
-		stopping:     make(chan struct{}),
+		opt:      o,
+		lanes:    make(map[string]*lane, len(o.Destinations)),
+		metrics:  newMetrics(o.Registerer),
+		stopping: make(chan struct{}),
 	}
 	for name, settings := range o.Destinations {
-		dest, err := newDestination(settings)
+		l, err := d.newLane(name, settings)
 		if err != nil {
 			return nil, fmt.Errorf("deliver: destination %q: %w", name, err)
 		}
-		d.destinations[name] = dest
+		d.lanes[name] = l
 	}
 	d.attempts, d.abort = context.WithCancel(context.Background())
 	return d, nil
@@ -108,9 +97,6 @@ func New(o Options) (*Deliverer, error) {
 
 func (o Options) withDefaults() Options {
 	o.Concurrency = cmp.Or(o.Concurrency, DefaultConcurrency)
-	if o.Transport == nil {
-		o.Transport = newTransport(o.Concurrency)
-	}
 	if o.Rand == nil {
 		o.Rand = rand.Float64
 	}
@@ -126,22 +112,24 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Start starts the workers. Call it once.
-func (d *Deliverer) Start() {
-	for range d.opt.Concurrency {
-		d.workers.Go(d.work)
-	}
-}
+// Start begins to take work. Call it once.
+func (d *Deliverer) Start() { d.workers.Go(d.read) }
 
-// Stop takes no more work and waits for the attempts under way. When ctx ends first they are
-// cancelled and their work is handed back to the journal as not attempted; Stop then returns the
-// cause of ctx's end, after every outcome was handed to the journal. Close the journal afterwards.
+// Stop takes no more work, hands back what waits, and waits for the attempts under way. When ctx ends
+// first they are cancelled and their work is handed back to the journal as not attempted; Stop then
+// returns the cause of ctx's end, after every outcome was handed to the journal. Close the journal
+// afterwards.
 func (d *Deliverer) Stop(ctx context.Context) error {
 	d.stop.Do(func() { close(d.stopping) })
 	defer context.AfterFunc(ctx, d.abort)()
+	for _, l := range d.lanes {
+		l.close()
+	}
 	d.workers.Wait()
-	if c, ok := d.opt.Transport.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
+	for _, l := range d.lanes {
+		if c, ok := l.dest.transport.(interface{ CloseIdleConnections() }); ok {
+			c.CloseIdleConnections()
+		}
 	}
 	if d.attempts.Err() != nil {
 		return context.Cause(ctx)
@@ -150,8 +138,13 @@ func (d *Deliverer) Stop(ctx context.Context) error {
 	return nil
 }
 
-// work delivers until the deliverer is stopped or the journal closed.
-func (d *Deliverer) work() {
+// strangerDelay is how long work for a destination that is not ours is left alone, for somebody who
+// knows it. It costs no try.
+const strangerDelay = time.Minute
+
+// read brings work into the lanes until the deliverer is stopped or the journal closed. It waits for
+// nothing else, so that no destination holds up another.
+func (d *Deliverer) read() {
 	for {
 		select {
 		case <-d.stopping:
@@ -165,7 +158,11 @@ func (d *Deliverer) work() {
 			if !ok {
 				return
 			}
-			d.deliver(w)
+			if l := d.lanes[w.Destination]; l != nil {
+				l.add(w)
+				continue
+			}
+			d.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: d.opt.Now().Add(strangerDelay)})
 		}
 	}
 }

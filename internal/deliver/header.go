@@ -1,8 +1,11 @@
 package deliver
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
 )
 
@@ -23,12 +26,77 @@ var notForwarded = map[string]bool{
 	"Upgrade":             true,
 }
 
-// ownHeaders is how many headers are added to the stored ones.
-const ownHeaders = 7
+// ownPrefix begins the headers that say what hookonce knows about an event. Nobody else's are passed on.
+const ownPrefix = "Hookonce-"
+
+// reserved reports whether the canonical name is that of a header that nobody but us may set.
+func reserved(name string) bool {
+	switch name {
+	case "Idempotency-Key", messageIDHeader, timestampHeader, signatureHeader, traceparent, tracestate:
+		return true
+	}
+	return notForwarded[name] || strings.HasPrefix(name, ownPrefix)
+}
+
+// aboutBody are the provider's headers without which the body can not be read. They are always passed.
+var aboutBody = []string{"Content-Type", "Content-Encoding"}
+
+// headers reads what a destination's settings say about headers.
+func (d *destination) headers(s Destination) error {
+	for name, values := range s.Header {
+		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		switch {
+		case !isToken(name) || slices.ContainsFunc(values, func(v string) bool { return !isFieldValue(v) }):
+			return fmt.Errorf("the header %q can not be sent: its name or its value has characters that no header has", name)
+		case reserved(canonical):
+			return fmt.Errorf("the header %s is set by hookonce or belongs to the connection: remove it", canonical)
+		case canonical == "Authorization" && d.authorization != "":
+			return errors.New("the header Authorization is made of the user in the address: remove one of the two")
+		}
+		if d.header == nil {
+			d.header = http.Header{}
+		}
+		d.header[canonical] = append(d.header[canonical], values...)
+	}
+	if len(s.PassHeader) > 0 && len(s.DropHeader) > 0 {
+		return errors.New("the provider's headers are either those to pass or those to drop: write one of the two lists")
+	}
+	for _, name := range slices.Concat(s.PassHeader, s.DropHeader) {
+		if !isToken(name) {
+			return fmt.Errorf("%q can not be the name of a header", name)
+		}
+	}
+	d.passes = passing(s.PassHeader, s.DropHeader)
+	return nil
+}
+
+// passing returns which of the provider's headers are passed on; nil stands for all of them.
+func passing(pass, drop []string) func(name string) bool {
+	names := map[string]bool{}
+	for _, name := range slices.Concat(pass, drop) {
+		names[textproto.CanonicalMIMEHeaderKey(name)] = true
+	}
+	switch {
+	case len(names) == 0:
+		return nil
+	case len(pass) > 0:
+		for _, name := range slices.Concat(aboutBody, []string{traceparent, tracestate}) {
+			names[name] = true
+		}
+		return func(name string) bool { return names[name] }
+	}
+	for _, name := range aboutBody {
+		delete(names, name)
+	}
+	return func(name string) bool { return !names[name] }
+}
+
+// ownHeaders is how many headers are added to the stored ones at most, besides those of the settings.
+const ownHeaders = 15
 
 // decodeHeader reads HTTP/1 field lines, each ended by CRLF. A line that is not one is skipped: it
 // could not be sent. The result has room for our own headers.
-func decodeHeader(lines []byte) http.Header {
+func decodeHeader(lines []byte, passes func(name string) bool) http.Header {
 	text := string(lines)
 	n := strings.Count(text, "\r\n")
 	h := make(http.Header, n+ownHeaders)
@@ -41,7 +109,7 @@ func decodeHeader(lines []byte) http.Header {
 			continue
 		}
 		name = textproto.CanonicalMIMEHeaderKey(name)
-		if notForwarded[name] {
+		if notForwarded[name] || strings.HasPrefix(name, ownPrefix) || passes != nil && !passes(name) {
 			continue
 		}
 		value = strings.Trim(value, " \t")

@@ -30,7 +30,7 @@ func TestDecodeHeader(t *testing.T) {
 			http.Header{"X-A": {"1"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := decodeHeader([]byte(c.lines)); !reflect.DeepEqual(got, c.want) {
+			if got := decodeHeader([]byte(c.lines), nil); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -44,7 +44,7 @@ func FuzzDecodeHeader(f *testing.F) {
 	f.Add([]byte("X-A: \t1 \r\n\r\nX-B:2"))
 	f.Add([]byte("X-A: a\rb\r\nX-B\x00: 1\r\n"))
 	f.Fuzz(func(t *testing.T, lines []byte) {
-		h := decodeHeader(lines)
+		h := decodeHeader(lines, nil)
 		var b strings.Builder
 		if err := h.Write(&b); err != nil {
 			t.Fatal(err)

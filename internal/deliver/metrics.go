@@ -12,13 +12,17 @@ type metrics struct {
 	deliverySecs   *prometheus.HistogramVec
 	attemptSeconds *prometheus.HistogramVec
 	inFlight       prometheus.Gauge
+	postponed      *prometheus.CounterVec
+	stale          *prometheus.CounterVec
+	trips          *prometheus.CounterVec
+	breaker        *prometheus.GaugeVec
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_attempts_total",
-			Help: "Attempts to deliver, by outcome: done, failed (to be retried), dead (given up), pending (cancelled by a shutdown).",
+			Help: "Attempts to deliver, by outcome: done, failed (to be retried), dead (given up), pending (cancelled by a shutdown, or failed by a fault of our own).",
 		}, []string{"source", "destination", "outcome"}),
 		firstFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_first_attempt_failures_total",
@@ -38,8 +42,25 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "hookonce_attempts_in_flight",
 			Help: "Attempts that are under way.",
 		}),
+		postponed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookonce_deliveries_postponed_total",
+			Help: "Deliveries handed back unattempted, because the destination's breaker was open or the process stopped.",
+		}, []string{"destination"}),
+		stale: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookonce_stale_deliveries_total",
+			Help: "Attempts at events of which a newer version was delivered already, by policy: flag, deliver, drop.",
+		}, []string{"source", "destination", "policy"}),
+		trips: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookonce_breaker_trips_total",
+			Help: "How often a destination's breaker opened, failed probes included.",
+		}, []string{"destination"}),
+		breaker: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "hookonce_breaker_state",
+			Help: "State of a destination's breaker: 0 closed, 1 probing, 2 open.",
+		}, []string{"destination"}),
 	}
-	r.MustRegister(m.attempts, m.firstFailures, m.deliverySecs, m.attemptSeconds, m.inFlight)
+	r.MustRegister(m.attempts, m.firstFailures, m.deliverySecs, m.attemptSeconds, m.inFlight,
+		m.postponed, m.stale, m.trips, m.breaker)
 	return m
 }
 

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
 )
@@ -16,7 +18,7 @@ import (
 // The transport sends the request again by itself when a kept connection turns out to be closed
 // before any of the answer arrived, which it may because of the Idempotency-Key. Two requests can
 // then bear the same Hookonce-Attempt.
-func newRequest(ctx context.Context, d *destination, w *journal.Work) *http.Request {
+func newRequest(ctx context.Context, d *destination, w *journal.Work, now time.Time) *http.Request {
 	body := &reader{}
 	body.Reset(w.Body)
 	r := &http.Request{
@@ -26,7 +28,7 @@ func newRequest(ctx context.Context, d *destination, w *journal.Work) *http.Requ
 		Proto:         "HTTP/1.1",
 		ProtoMajor:    1,
 		ProtoMinor:    1,
-		Header:        header(d, w),
+		Header:        header(d, w, now),
 		Body:          body,
 		ContentLength: int64(len(w.Body)),
 		GetBody:       func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(w.Body)), nil },
@@ -43,27 +45,61 @@ type reader struct{ bytes.Reader }
 func (*reader) Close() error { return nil }
 
 // header is that of the provider with ours on top.
-func header(d *destination, w *journal.Work) http.Header {
-	h := decodeHeader(w.Header)
-	own := make([]string, 0, 7)
-	set := func(name, value string) {
-		own = append(own, value)
-		h[name] = own[len(own)-1 : len(own) : len(own)]
+func header(d *destination, w *journal.Work, now time.Time) http.Header {
+	h := own{decodeHeader(w.Header, d.passes), make([]string, 0, ownHeaders)}
+	key := idempotencyKey(w)
+	h.set("Idempotency-Key", key)
+	h.event(w)
+	if w.Stale && d.stale != StaleDeliver {
+		h.set("Hookonce-Stale", "true")
 	}
-	set("Idempotency-Key", idempotencyKey(w))
-	set("Hookonce-Source", headerSafe(w.Source))
+	setTrace(h.Header, key)
+	if d.authorization != "" {
+		h.set("Authorization", d.authorization)
+	}
+	maps.Copy(h.Header, d.header)
+	if _, ok := h.Header["User-Agent"]; !ok {
+		h.set("User-Agent", "hookonce")
+	}
+	if len(d.secrets) > 0 {
+		id := messageID(key, d.name)
+		timestamp, signature := signatures(d.secrets, id, now, w.Body)
+		h.set(messageIDHeader, id)
+		h.set(timestampHeader, timestamp)
+		h.set(signatureHeader, signature)
+	}
+	return h.Header
+}
+
+// own sets headers of one value each, with one allocation for all of them.
+type own struct {
+	http.Header
+	values []string
+}
+
+func (h *own) set(name, value string) {
+	h.values = append(h.values, value)
+	h.Header[name] = h.values[len(h.values)-1 : len(h.values) : len(h.values)]
+}
+
+// firstSeen is RFC 3339, in UTC.
+const firstSeen = "2006-01-02T15:04:05.000Z"
+
+// event sets what is known about the event.
+func (h *own) event(w *journal.Work) {
+	h.set("Hookonce-Source", headerSafe(w.Source))
+	h.set("Hookonce-Attempt", strconv.FormatInt(w.Token, 10))
+	h.set("Hookonce-First-Seen", w.ReceivedAt.UTC().Format(firstSeen))
 	if w.Key != "" {
-		set("Hookonce-Key", headerSafe(w.Key))
+		h.set("Hookonce-Key", headerSafe(w.Key))
 	}
 	if w.Type != "" {
-		set("Hookonce-Event-Type", headerSafe(w.Type))
+		h.set("Hookonce-Event-Type", headerSafe(w.Type))
 	}
-	set("Hookonce-Attempt", strconv.FormatInt(w.Token, 10))
-	if d.authorization != "" {
-		set("Authorization", d.authorization)
+	if w.Twin != "" {
+		h.set("Hookonce-Twin-Of", headerSafe(w.Twin))
 	}
-	if _, ok := h["User-Agent"]; !ok {
-		set("User-Agent", "hookonce")
+	if w.Forced {
+		h.set("Hookonce-Forced", "true")
 	}
-	return h
 }

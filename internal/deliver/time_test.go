@@ -5,8 +5,11 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,7 +62,7 @@ func TestRetriesThenDeadThenRedriven(t *testing.T) {
 			t.Errorf("the last outcome: %+v", last)
 		}
 		const want = `
-# HELP hookonce_attempts_total Attempts to deliver, by outcome: done, failed (to be retried), dead (given up), pending (cancelled by a shutdown).
+# HELP hookonce_attempts_total Attempts to deliver, by outcome: done, failed (to be retried), dead (given up), pending (cancelled by a shutdown, or failed by a fault of our own).
 # TYPE hookonce_attempts_total counter
 hookonce_attempts_total{destination="app",outcome="dead",source="billing"} 1
 hookonce_attempts_total{destination="app",outcome="done",source="billing"} 1
@@ -140,26 +143,48 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-func TestPanicIsAFailedAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nowhere, func(o *deliver.Options) {
-			o.Concurrency = 1
-			o.Transport = transport(func(r *http.Request) (*http.Response, error) {
-				if r.Header.Get("Hookonce-Key") == "bad" {
-					panic("boom")
+// No event dies of a fault of our own, however often it strikes, and other events do not wait for it.
+func TestOurFaultCostsNoAttempt(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault func() (*http.Response, error)
+	}{
+		{"panic", func() (*http.Response, error) { panic("boom") }},
+		{"no file descriptors", func() (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				faults, healed := 0, false
+				r := newRig(t, nowhere, func(o *deliver.Options) {
+					o.Concurrency = 1
+					o.Transport = transport(func(r *http.Request) (*http.Response, error) {
+						if r.Header.Get("Hookonce-Key") == "bad" && !healed {
+							faults++
+							return c.fault()
+						}
+						return status(200), nil
+					})
+				})
+				r.accept(t, entry("bad"))
+				r.accept(t, entry("good"))
+				if o := r.attempts(t, 1)[0]; o.State != journal.Done {
+					t.Errorf("the only worker did not survive: %+v", o)
 				}
-				return status(200), nil
+				<-time.After(time.Hour)
+				synctest.Wait()
+				open := r.model.Deliveries()
+				if faults < 100 || len(open) != 1 || open[0].State != journal.Pending || open[0].Tries != 0 {
+					t.Errorf("after %d faults: %+v", faults, open)
+				}
+				healed = true
+				if o := r.attempts(t, 2)[1]; o.State != journal.Done {
+					t.Errorf("the outcome when the fault was gone: %+v", o)
+				}
 			})
 		})
-		r.accept(t, entry("bad"))
-		if o := r.attempts(t, 1)[0]; o.State != journal.Failed || o.Error != "panic during the delivery" {
-			t.Errorf("outcome %+v", o)
-		}
-		r.accept(t, entry("good"))
-		if o := r.attempts(t, 2)[1]; o.State != journal.Done {
-			t.Errorf("the only worker did not survive: %+v", o)
-		}
-	})
+	}
 }
 
 // Work for a destination that is not ours is handed back, for whoever knows it, and costs no tries.

@@ -1,0 +1,92 @@
+package deliver
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// judge makes o what the answer's status says. docs/destinations.md has the table.
+func (d *Deliverer) judge(o *journal.Outcome, dest *destination, w *journal.Work, answer *http.Response) {
+	o.Status = answer.StatusCode
+	if o.Status/100 == 2 {
+		o.State = journal.Done
+		return
+	}
+	o.Error = statusError(o.Status)
+	if o.Status == http.StatusGone || slices.Contains(dest.permanent, o.Status) {
+		o.State = journal.Dead
+		return
+	}
+	d.retry(o, dest, w, retryAfter(answer, o.Started.Add(o.Duration)))
+}
+
+// retry makes o a failure: due again as the schedule says, but not before the destination asked for,
+// or dead when no attempt is left or the next would come after the time to give up. One that itself
+// began after that time, re-driven or after a long wait, has its whole schedule.
+func (d *Deliverer) retry(o *journal.Outcome, dest *destination, w *journal.Work, atLeast time.Duration) {
+	delay, ok := dest.schedule.Next(w.Tries, d.opt.Rand())
+	due := o.Started.Add(o.Duration + max(delay, atLeast))
+	if end := w.ReceivedAt.Add(dest.giveUp); dest.giveUp > 0 && !o.Started.After(end) && due.After(end) {
+		ok = false
+	}
+	if !ok {
+		o.State = journal.Dead
+		return
+	}
+	o.State, o.Due = journal.Failed, due
+}
+
+// statusHealth is what a status says about the destination. Only some failures mean that others would
+// fail as well.
+func statusHealth(status int) health {
+	if status == http.StatusTooManyRequests || status >= 500 {
+		return ill
+	}
+	return well
+}
+
+// faultDelay is how long an attempt waits that failed for something on our side.
+const faultDelay = 30 * time.Second
+
+// ourFault reports whether an attempt failed for a reason that lies in this process or its machine. No
+// event dies of that.
+func ourFault(err error) bool {
+	return slices.ContainsFunc([]error{
+		errPanic,
+		syscall.EMFILE, syscall.ENFILE, // out of file descriptors
+		syscall.ENOBUFS, syscall.ENOMEM, // out of memory
+		syscall.EADDRNOTAVAIL, // out of local ports
+	}, func(fault error) bool { return errors.Is(err, fault) })
+}
+
+// maxRetryAfter bounds what a destination can ask for.
+const maxRetryAfter = 24 * time.Hour
+
+// retryAfter is how long the answer asks to be left alone, where its status says that it is busy.
+func retryAfter(answer *http.Response, now time.Time) time.Duration {
+	if answer.StatusCode != http.StatusTooManyRequests && answer.StatusCode != http.StatusServiceUnavailable {
+		return 0
+	}
+	value := answer.Header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, min(at.Sub(now), maxRetryAfter))
+	}
+	return 0
+}
+
+func statusError(status int) string {
+	text := "status " + strconv.Itoa(status)
+	if status/100 == 3 {
+		text += ": redirects are not followed"
+	}
+	return text
+}
