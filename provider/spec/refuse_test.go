@@ -54,7 +54,7 @@ func TestUnsafeSpecificationsAreRefused(t *testing.T) {
 		{func(s *Spec) { s.Verify = []Verify{{Kind: Token, Sign: []Value{"body"}}} }, "signs nothing"},
 		{func(s *Spec) { s.Verify = []Verify{{Kind: "rot13"}} }, "sign: is missing"},
 		{func(s *Spec) { s.Event.Key = [][]Value{{}} }, "event.key[0]"},
-		{func(s *Spec) { s.Event.Key = [][]Value{{"const:x"}} }, "needs a required part"},
+		{func(s *Spec) { s.Event.Key = [][]Value{{"const:x"}} }, "the same for all events"},
 		{func(s *Spec) { s.Event.Key = [][]Value{{"json:$.id?"}} }, "needs a required part"},
 		{func(s *Spec) { s.Event.Key = [][]Value{{"json:$.a?", "json:$.b"}} }, "only the last part"},
 		{func(s *Spec) { s.Event.Key = [][]Value{{"body"}} }, "can not be used here"},
@@ -63,6 +63,16 @@ func TestUnsafeSpecificationsAreRefused(t *testing.T) {
 		{func(s *Spec) { s.Event.Key = [][]Value{{"item:$.id"}} }, "only where split"},
 		{func(s *Spec) { s.Event.Delivery = []Value{"json:$.id"} }, "identifies the attempt"},
 		{func(s *Spec) { s.Event.Attempt = []Value{"json:$.id"} }, "identifies the attempt"},
+		{func(s *Spec) { s.Event.Delivery, s.Event.Key = []Value{"header:X-Try"}, [][]Value{{"header:x-try"}} }, "identifies the attempt"},
+		{func(s *Spec) { s.Event.Delivery, s.Event.Key = []Value{"json:$.try?"}, [][]Value{{"hash:json:$.try"}} }, "identifies the attempt"},
+		{func(s *Spec) {
+			s.Event.Delivery, s.Event.Key = []Value{"header:X-Id"}, [][]Value{{"id"}}
+			s.Verify[0].ID, s.Verify[0].Sign = "header:X-Id", []Value{"ts", "id", "body"}
+		}, "identifies the attempt"},
+		{func(s *Spec) { s.Split = &Split{Items: []Value{"json:$.events[*]"}} }, "the same for all items of a batch"},
+		{func(s *Spec) {
+			s.Split, s.Event.Key = &Split{Items: []Value{"json:$.events[*]"}}, [][]Value{{"parent:$.id", "item:$.id?"}}
+		}, "the same for all items of a batch"},
 		{func(s *Spec) { s.Event.Subscription = []Value{"json:$.id"} }, "same for all events"},
 		{func(s *Spec) { s.Event.Tenant = []Value{"json:$.a?"} }, "event.tenant[0]"},
 		{func(s *Spec) { s.Event.Time = []Moment{{In: "json:$.a", Unit: "h"}} }, "event.time[0]"},

@@ -130,34 +130,51 @@ func checkKeys(s Spec) error {
 }
 
 func checkKey(s Spec, rule []Value) error {
-	required, distinguishes := false, false
+	varies, required, distinguishes, ofItem := false, false, false, false
 	for _, text := range rule {
 		part, err := parseValue(text)
 		if err != nil {
 			return err
 		}
-		if listed(s.Event.Delivery, part) || listed(s.Event.Attempt, part) || listed(s.Event.Reason, part) {
+		if s.namedIn(s.Event.Delivery, part) || s.namedIn(s.Event.Attempt, part) || s.namedIn(s.Event.Reason, part) {
 			return fmt.Errorf("%q identifies the attempt, not the event: every retry would count as new; use the id of the event", text)
 		}
-		varies := part.kind != kindConst
-		required = required || varies && !part.optional
-		distinguishes = distinguishes || varies && !part.optional && !listed(s.Event.Subscription, part)
+		if part.kind == kindConst {
+			continue
+		}
+		varies = true
+		required = required || !part.optional
+		distinguishes = distinguishes || !part.optional && !s.namedIn(s.Event.Subscription, part)
+		ofItem = ofItem || !part.optional && part.kind == kindItem
 	}
 	switch {
+	case !varies:
+		return errors.New("is the same for all events: all but the first would be dropped; a key needs a required part that is the event's own, as in json:$.id")
 	case !required:
 		return errors.New("can be empty: all events without it would be taken for one, and all but the first dropped; a key needs a required part")
 	case !distinguishes:
 		return errors.New("is that of the subscription, the same for all events: all but the first would be dropped; add the id of the event")
+	case s.Split != nil && !ofItem:
+		return errors.New("is the same for all items of a batch: all but the first would be dropped; add the id of the item, as in item:$.id")
 	}
 	return nil
 }
 
-// listed reports whether a list has the value, with or without a question mark.
-func listed(list []Value, part value) bool {
+// namedIn reports whether a list has the value, however it is spelt: with or without a question mark or
+// a hash over it, as another spelling of the header, or as the identifier that is signed.
+func (s Spec) namedIn(list []Value, part value) bool {
 	return slices.ContainsFunc(list, func(text Value) bool {
-		v, err := parseValue(text)
-		return err == nil && v.kind == part.kind && v.origin == part.origin
+		named, err := parseValue(text)
+		return err == nil && (named.same(part) || slices.ContainsFunc(s.Verify, func(v Verify) bool {
+			id, err := parseValue(v.ID)
+			return part.kind == kindID && err == nil && id.same(named)
+		}))
 	})
+}
+
+// same reports whether both name one thing in the request.
+func (v value) same(as value) bool {
+	return v.kind == as.kind && v.text == as.text && slices.Equal(v.path, as.path)
 }
 
 func checkRepeat(s Spec) error {
