@@ -68,7 +68,7 @@ func (v *verifier) stamp(r *reading, text string) (err error) {
 		r.req.Header[v.ts.text] = []string{text}
 	case kindJSON:
 		path, raw := sjsonPath(v.ts.path), v.unit.json(r.req.Now)
-		if gjson.GetBytes(r.req.Body, path).Type == gjson.String { // Mailgun writes a number in quotes
+		if doc := r.in(v.ts); v.ts.node < len(doc) && doc[v.ts.node].kind == gjson.String { // Mailgun writes a number in quotes
 			raw = `"` + text + `"`
 		}
 		r.req.Body, err = sjson.SetRawBytes(r.req.Body, path, []byte(raw))
@@ -162,14 +162,21 @@ func (c *carrier) put(req *hookonce.Request, path []string, line string) (err er
 
 var sjsonEscapes = strings.NewReplacer(`\`, `\\`, ".", `\.`, "*", `\*`, "?", `\?`, "|", `\|`, "#", `\#`, "@", `\@`, ":", `\:`)
 
-// sjsonPath writes a path the way sjson reads it.
+// sjsonPath writes a path the way sjson reads it. A name of digits has a colon in front, or it would be
+// an index.
 func sjsonPath(path []string) string {
 	escaped := make([]string, len(path))
 	for i, step := range path {
-		if inner, ok := strings.CutPrefix(step, "["); ok {
-			step = strings.TrimSuffix(inner, "]")
+		inner, isIndex := strings.CutPrefix(step, "[")
+		_, digits := parseDigits(step, 0)
+		switch {
+		case isIndex:
+			escaped[i] = strings.TrimSuffix(inner, "]")
+		case digits:
+			escaped[i] = ":" + step
+		default:
+			escaped[i] = sjsonEscapes.Replace(step)
 		}
-		escaped[i] = sjsonEscapes.Replace(step)
 	}
 	return strings.Join(escaped, ".")
 }
