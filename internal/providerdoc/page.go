@@ -46,11 +46,7 @@ func (s sender) Rules() string {
 	}
 	rules := make([]string, len(s.Event.Key))
 	for i, rule := range s.Event.Key {
-		parts := make([]string, len(rule))
-		for j, part := range rule {
-			parts[j] = "`" + string(part) + "`"
-		}
-		rules[i] = strings.Join(parts, " + ")
+		rules[i] = inCode(rule, " + ")
 	}
 	return strings.Join(rules, ", or else ")
 }
@@ -97,19 +93,76 @@ func (s sender) Window() string {
 	return retry + manual
 }
 
-// span writes a duration in days or hours where it is whole ones, else in minutes.
+// span writes a duration in the units that it has, as in 28 h or 2 min 35 s; whole days are days.
 func span(d time.Duration) string {
-	switch {
-	case d%(24*time.Hour) == 0:
+	if d%(24*time.Hour) == 0 {
 		return fmt.Sprintf("%d d", d/(24*time.Hour))
-	case d%time.Hour == 0:
-		return fmt.Sprintf("%d h", d/time.Hour)
 	}
-	return fmt.Sprintf("%d min", d/time.Minute)
+	var text []string
+	for _, unit := range []struct {
+		of   time.Duration
+		name string
+	}{{time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
+		if n := d / unit.of; n > 0 {
+			text = append(text, fmt.Sprintf("%d %s", n, unit.name))
+		}
+		d %= unit.of
+	}
+	return strings.Join(text, " ")
 }
 
 // OKStatus returns the status that the sender takes for success.
 func (s sender) OKStatus() int { return cmp.Or(s.Answer.Status, http.StatusOK) }
+
+// RejectStatus returns the status for what is not authentic.
+func (s sender) RejectStatus() int { return cmp.Or(s.Answer.Reject, http.StatusUnauthorized) }
+
+// Deadline returns how long the sender waits for the answer, empty if it does not say.
+func (s sender) Deadline() string {
+	if s.Answer.Deadline == 0 {
+		return ""
+	}
+	return span(s.Answer.Deadline)
+}
+
+// Carriers returns where the signatures or tokens are. Schemes in code have their own ways.
+func (s sender) Carriers() string {
+	var in []spec.Value
+	for _, v := range s.Verify {
+		if v.Signature.In != "" && !slices.Contains(in, v.Signature.In) {
+			in = append(in, v.Signature.In)
+		}
+	}
+	return inCode(in, " or ")
+}
+
+// Batch returns where the items are, empty if a request is one event.
+func (s sender) Batch() string {
+	if s.Split == nil {
+		return ""
+	}
+	return inCode(s.Split.Items, ", ")
+}
+
+// Newer returns what tells a newer state of the resource from an older one, empty if nothing does.
+func (s sender) Newer() string {
+	switch {
+	case s.Order == nil:
+		return ""
+	case s.Order.Advisory:
+		return "`" + string(s.Order.By) + "`, which is a hint and no promise"
+	}
+	return "`" + string(s.Order.By) + "`"
+}
+
+// inCode joins values, each in code.
+func inCode(values []spec.Value, by string) string {
+	text := make([]string, len(values))
+	for i, v := range values {
+		text[i] = "`" + string(v) + "`"
+	}
+	return strings.Join(text, by)
+}
 
 // Greetings returns the methods of the handshakes.
 func (s sender) Greetings() string {

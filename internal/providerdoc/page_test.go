@@ -61,3 +61,13 @@ func TestPageExample(t *testing.T) {
 		t.Errorf("%+v", ev)
 	}
 }
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		15 * time.Second: "15 s", 155 * time.Second: "2 min 35 s", 100 * time.Minute: "1 h 40 min", 28 * time.Hour: "28 h", 72 * time.Hour: "3 d",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%v is written %q, want %q", d, got, want)
+		}
+	}
+}
