@@ -29,7 +29,7 @@ func (twilioScheme) Imitable() bool               { return true }
 // not all of which may be signed, have no value.
 func (twilioScheme) Signs(v spec.Value) bool {
 	tag, _, _ := strings.Cut(string(v), ":")
-	return slices.Contains([]string{"form", "json", "item", "parent", "query", "const"}, tag)
+	return slices.Contains([]string{"url", "form", "json", "item", "parent", "query", "const"}, tag)
 }
 
 func (twilioScheme) Compile(secret string) (spec.Checker, error) {

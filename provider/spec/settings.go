@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -13,9 +14,9 @@ type Settings struct {
 	// Secrets are the secrets of the endpoint. At least one; several while a secret is being rotated.
 	// Every one that is valid at the time of arrival is tried. See [Secrets].
 	Secrets []Secret
-	// URL is the address that the provider calls, exactly as registered with it. Only schemes that
-	// sign the URL need it (Square, Twilio, Trello, HubSpot). Empty means [hookonce.Request.URL], which
-	// is right only where no proxy changes scheme, host or path.
+	// URL is the address that the provider calls, exactly as registered with it. Schemes that sign the
+	// URL need it, see [Spec.SignsURL]. Empty means [hookonce.Request.URL], which is right only where
+	// no proxy changes scheme, host or path. Handshakes whose code is made of the URL (eBay) require it.
 	URL string
 	// Tolerance is how far the signed time may be from the time of arrival, behind and ahead. Zero
 	// means the provider's own. It is an error for a provider that signs no time.
@@ -71,6 +72,8 @@ func (s Settings) apply(spec Spec) error {
 		return errors.New("handshakes are enabled, but this provider has none; remove that")
 	case s.Handshakes && s.Token == "" && spec.needsToken():
 		return errors.New("handshakes are enabled, but the token that they ask for is not set")
+	case s.Handshakes && s.URL == "" && spec.answersWith("url"):
+		return errors.New("handshakes are enabled, but the URL, which their answer is computed from, is not set; give it exactly as it is registered with the sender")
 	case s.Tolerance < 0:
 		return fmt.Errorf("the tolerance %v is negative", s.Tolerance)
 	case s.Tolerance > 0:
@@ -87,13 +90,15 @@ func (s Spec) needsToken() bool {
 				return true
 			}
 		}
-		for _, v := range or(h.Code, &ChallengeCode{}).Over {
-			if v == "token" {
-				return true
-			}
-		}
 	}
-	return false
+	return s.answersWith("token")
+}
+
+// answersWith reports whether the code of a handshake is computed from that value.
+func (s Spec) answersWith(v Value) bool {
+	return slices.ContainsFunc(s.Handshakes, func(h Handshake) bool {
+		return h.Code != nil && slices.Contains(h.Code.Over, v)
+	})
 }
 
 // tolerate sets another tolerance. The specification must be the caller's own (see withDefaults).

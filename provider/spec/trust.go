@@ -1,5 +1,7 @@
 package spec
 
+import "slices"
+
 // KeySigned reports for each rule of Event.Key whether the signature covers all of it, in every way of
 // signing. Where it does not, somebody who replays a captured request can change the key. It is for
 // listings; for an event there is [hookonce.Event.KeySigned].
@@ -35,6 +37,14 @@ func (v Verify) bindsAll(values []Value) bool {
 		}
 	}
 	return true
+}
+
+// SignsURL reports whether a way of signing covers the URL that the sender calls. An endpoint behind a
+// proxy, which sees another URL, has to be told it then: see [Settings.URL].
+func (s Spec) SignsURL() bool {
+	return slices.ContainsFunc(s.Verify, func(v Verify) bool {
+		return slices.Contains(v.Sign, "url") || v.Scheme != nil && v.Scheme.Signs("url")
+	})
 }
 
 // Imitable reports whether [Provider.Sign] can sign with the secret of the endpoint: the first way of
