@@ -40,6 +40,10 @@ func (m manners) refuse(w http.ResponseWriter, p *problem) {
 		w.Header().Set("Allow", m.allow)
 	case http.StatusServiceUnavailable:
 		p.Status = m.notReady
+	case http.StatusRequestEntityTooLarge, http.StatusBadRequest, http.StatusRequestTimeout:
+		if m.rejected >= 500 { // this sender is to see no 4xx
+			p.Status, p.Retry = m.rejected, defaultRetry
+		}
 	}
 	p.write(w)
 }

@@ -188,3 +188,23 @@ func (s *urlSpy) Open(r *hookonce.Request) (*hookonce.Delivery, error) {
 	s.url = r.URL
 	return s.sender.Open(r)
 }
+
+// touchy is a sender that disables the webhook after a 4xx.
+type touchy struct{ particular }
+
+func (touchy) Refusals() (int, int) { return 503, 0 }
+
+func TestWebhookShowsATouchyProviderNo4xxForItsBodies(t *testing.T) {
+	quiet := hookonce.WithLogger(slog.New(slog.DiscardHandler))
+	for _, c := range []struct {
+		p      hookonce.Provider
+		status int
+	}{{touchy{}, 503}, {particular{}, 413}} {
+		s := httptest.NewServer(hookonce.Webhook(memstore.New(), c.p, succeed, quiet, hookonce.WithMaxBody(4)))
+		res, body := exchange(t, s, "POST", "ok", "too large")
+		if res.StatusCode != c.status || (res.Header.Get("Retry-After") != "") != (c.status == 503) {
+			t.Errorf("answered %d, Retry-After %q: %s; want %d", res.StatusCode, res.Header.Get("Retry-After"), body, c.status)
+		}
+		s.Close()
+	}
+}

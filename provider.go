@@ -78,8 +78,16 @@ type Greeter interface {
 // Refuser is implemented by providers that want certain statuses in place of 401 and 503.
 type Refuser interface {
 	// Refusals returns the status for requests that are not authentic, and for events that could not be
-	// made durable: one that the provider retries. Zero means the usual one.
+	// made durable: one that the provider retries. Zero means the usual one. A rejected of 500 or above
+	// says that any 4xx disables the webhook, so that a body that is too large is answered with it too.
 	Refusals() (rejected, notReady int)
+}
+
+// Confider is implemented by providers whose requests carry the secret itself.
+type Confider interface {
+	// Confided returns the canonical names of the headers that hold it. Whoever stores requests or hands
+	// them on leaves these out.
+	Confided() []string
 }
 
 // ErrUnverified is wrapped by every [RejectError].

@@ -43,6 +43,7 @@ func gitlabSpec() spec.Spec {
 			Reject:   503,              // anything from 400 to 499 disables the webhook for good, in older versions
 			Deadline: 10 * time.Second, // of GitLab.com; an installation of one's own may differ
 		},
+		Limits: spec.Limits{MaxBody: 25 << 20},
 		Example: spec.Template{
 			Type: "merge_request.open",
 			Header: map[string]string{
@@ -58,6 +59,7 @@ func gitlabSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("key", "gitlab-org/gitlab: lib/gitlab/web_hooks, app/services/web_hooks/resend_service.rb"),
 			stated("token, delivery ids, no retry after an HTTP error", "gitlab-org/gitlab: app/services/web_hook_service.rb"),
+			stated("largest body", "gitlab-org/gitlab: merge request 38687"),
 			stated("webhooks are disabled after failures", "docs.gitlab.com/user/project/integrations/webhooks; gitlab-org/gitlab: merge request 166329"),
 			reported("deadline", "GitLab documentation, quoted"),
 			notSourced("when a request that timed out is retried, and for how long a delivery can be sent again"),

@@ -16,7 +16,8 @@ import (
 type endpoint struct {
 	refuser
 	source        Source
-	required      *answer // the provider's own acknowledgement, where it insists on one
+	required      *answer  // the provider's own acknowledgement, where it insists on one
+	confided      []string // the headers that hold the secret itself
 	journal       Journal
 	reading       *budget       // shared by all endpoints
 	storing       *atomic.Int64 // requests that wait for the journal, shared too
@@ -33,6 +34,7 @@ func newEndpoint(s Source, o Options, m *metrics, reading *budget, storing *atom
 		refuser:       newRefuser(s.Name, o, m, mannersOf(s.Provider), problems()...),
 		source:        s,
 		required:      required(s.Provider.OK()),
+		confided:      confided(s.Provider),
 		journal:       o.Journal,
 		reading:       reading,
 		storing:       storing,
@@ -144,7 +146,7 @@ func (e *endpoint) store(ctx context.Context, entries []*journal.Entry) ([]journ
 
 // entries are the events in the form of the journal. All of them share the request's headers.
 func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time) []*journal.Entry {
-	header := encodeHeader(h)
+	header := encodeHeader(h, e.confided)
 	entries := make([]journal.Entry, len(events))
 	pointers := make([]*journal.Entry, len(events))
 	for i := range events {
@@ -162,6 +164,14 @@ func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time
 		pointers[i] = &entries[i]
 	}
 	return pointers
+}
+
+// confided returns the headers in which the provider sends the secret itself.
+func confided(p hookonce.Provider) []string {
+	if c, ok := p.(hookonce.Confider); ok {
+		return c.Confided()
+	}
+	return nil
 }
 
 // stored is the key under which an event is kept.

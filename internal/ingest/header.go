@@ -3,6 +3,7 @@ package ingest
 import (
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
 )
 
@@ -28,8 +29,9 @@ var withheldPrefixes = []string{"Hookonce-", "Proxy-", "X-Forwarded-"}
 
 // encodeHeader returns the headers that an event keeps as HTTP/1 field lines. Content-Encoding and
 // the provider's own headers stay as they came, because its signature is over the raw bytes.
-// Lines of different names are in no particular order; values of one name keep theirs.
-func encodeHeader(h http.Header) []byte {
+// Lines of different names are in no particular order; values of one name keep theirs. Headers with the
+// canonical names in secret hold one, and are left out.
+func encodeHeader(h http.Header, secret []string) []byte {
 	connection := h["Connection"]
 	size := 0
 	for name, values := range h {
@@ -39,7 +41,7 @@ func encodeHeader(h http.Header) []byte {
 	}
 	lines := make([]byte, 0, size)
 	for name, values := range h {
-		if !kept(name) || (connection != nil && named(connection, name)) {
+		if !kept(name) || slices.Contains(secret, name) || (connection != nil && named(connection, name)) {
 			continue
 		}
 		for _, v := range values {

@@ -49,7 +49,7 @@ func TestEncodeHeader(t *testing.T) {
 		"Cookie2":          {"kept: only the exact name is withheld"},
 	}
 	maps.Copy(h, want)
-	if got := parse(t, encodeHeader(h)); !reflect.DeepEqual(got, want) {
+	if got := parse(t, encodeHeader(h, nil)); !reflect.DeepEqual(got, want) {
 		t.Errorf("kept %q\nwant %q", got, want)
 	}
 }
@@ -64,7 +64,7 @@ func FuzzEncodeHeader(f *testing.F) {
 	f.Add("Content-Length", "5", "6")
 	f.Fuzz(func(t *testing.T, name, a, b string) {
 		h := http.Header{textproto.CanonicalMIMEHeaderKey(name): {a, b}, "X-Fixed": {"1"}}
-		lines := encodeHeader(h)
+		lines := encodeHeader(h, nil)
 		if got := bytes.Count(lines, []byte("\r\n")); got != bytes.Count(lines, []byte("\n")) || got > 3 {
 			t.Fatalf("%q has %d lines", lines, got)
 		}

@@ -36,7 +36,7 @@ func mannersOf(p hookonce.Provider) manners {
 }
 
 // status is that of the problem in the way that the provider understands. A rejection may have one of
-// its own.
+// its own. A provider that is to see no 4xx sees none for a body that could not be taken either.
 func (m manners) status(p *problem, err error) int {
 	var reject *hookonce.RejectError
 	switch {
@@ -44,6 +44,8 @@ func (m manners) status(p *problem, err error) int {
 		return cmp.Or(m.notReady, p.status)
 	case errors.As(err, &reject):
 		return cmp.Or(reject.Status, m.unverified, p.status)
+	case m.unverified >= 500 && p != errMethod:
+		return m.unverified
 	}
 	return p.status
 }

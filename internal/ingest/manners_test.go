@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -146,4 +147,46 @@ func TestRotationIsSeen(t *testing.T) {
 			}
 		})
 	}
+}
+
+// touchy is a provider that disables the webhook after a 4xx and sends its secret along.
+type touchy struct{ testProvider }
+
+func (touchy) Refusals() (int, int) { return 503, 0 }
+func (touchy) Confided() []string   { return []string{"X-Fake-Token"} }
+
+func TestATouchyProviderSeesNo4xxForItsBodies(t *testing.T) {
+	g := newGate(t, func(o *ingest.Options) {
+		o.Sources[0].Provider, o.Sources[0].MaxBody = touchy{}, 16
+		o.Sources[1].Provider, o.Sources[1].MaxBody = particular{}, 16
+	})
+	for source, status := range map[string]int{"billing": 503, "orders": 413} {
+		r := request(source, `{"id":"longer than sixteen bytes"}`)
+		w := serve(g, r)
+		wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), status, "too_large")
+	}
+	w := serve(g, httptest.NewRequest(http.MethodPut, ingest.PathPrefix+"billing", nil))
+	wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), 405, "method")
+}
+
+func TestTheSecretIsNotStored(t *testing.T) {
+	j := &keeper{}
+	g := newGate(t, func(o *ingest.Options) { o.Journal, o.Sources[0].Provider = j, touchy{} })
+	r := request("billing", `{"id":"a"}`)
+	r.Header.Set("X-Fake-Token", "not-a-real-token")
+	r.Header.Set("X-Other", "kept")
+	if w := serve(g, r); w.Code != 200 {
+		t.Fatalf("answered %d: %s", w.Code, w.Body)
+	}
+	if header := string(j.entries[0].Header); strings.Contains(header, "not-a-real-token") || !strings.Contains(header, "X-Other: kept\r\n") {
+		t.Errorf("stored %q", header)
+	}
+}
+
+// keeper is a journal that remembers what it was given.
+type keeper struct{ entries []*journal.Entry }
+
+func (k *keeper) Accept(_ context.Context, entries []*journal.Entry) ([]journal.Result, error) {
+	k.entries = append(k.entries, entries...)
+	return []journal.Result{{Status: journal.Accepted, ID: 1}}, nil
 }

@@ -133,7 +133,7 @@ func (p *problem) write(w http.ResponseWriter, allow string) {
 	switch {
 	case p.status == http.StatusMethodNotAllowed:
 		h.Set("Allow", allow)
-	case p.ours():
+	case p.ours(), p.status == http.StatusServiceUnavailable:
 		h.Set("Retry-After", retryAfter)
 	}
 	if p.hangUp {

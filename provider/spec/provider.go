@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/textproto"
 	"strings"
 	"sync"
 
@@ -74,6 +75,18 @@ func (p *Provider) Greets(method string) bool {
 		}
 	}
 	return false
+}
+
+// Confided implements [hookonce.Confider]: static tokens and basic authentication are the secret.
+func (p *Provider) Confided() []string {
+	var names []string
+	for _, v := range p.spec.Verify {
+		name, header := strings.CutPrefix(string(v.Signature.In), "header:")
+		if header && (v.Kind == Token || v.Kind == Basic) {
+			names = append(names, textproto.CanonicalMIMEHeaderKey(name))
+		}
+	}
+	return names
 }
 
 // Open verifies the request and extracts its events. It never panics, whatever the bytes, and blocks
