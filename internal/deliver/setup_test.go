@@ -29,10 +29,17 @@ type rig struct {
 // stopped when the test ends.
 func newRig(t testing.TB, app deliver.Destination, change func(*deliver.Options)) *rig {
 	t.Helper()
+	return newRigOn(t, journal.Options{}, app, change)
+}
+
+// newRigOn is newRig with settings for the journal.
+func newRigOn(t testing.TB, settings journal.Options, app deliver.Destination, change func(*deliver.Options)) *rig {
+	t.Helper()
+	settings.DoneKeys = -1
 	r := &rig{model: journaltest.NewMemory(), metrics: prometheus.NewRegistry()}
 	r.faulty = journaltest.NewFaulty(r.model)
 	var err error
-	if r.journal, err = journal.New(r.faulty, journal.Options{DoneKeys: -1}); err != nil {
+	if r.journal, err = journal.New(r.faulty, settings); err != nil {
 		t.Fatal(err)
 	}
 	o := deliver.Options{
