@@ -88,6 +88,7 @@ func TestUnsafeSpecificationsAreRefused(t *testing.T) {
 		{func(s *Spec) { s.Limits.MaxBody = -1 }, "limits"},
 		{func(s *Spec) { s.Answer.Status = 302 }, "answer.status"},
 		{func(s *Spec) { s.Answer.Reject = 200 }, "answer.reject"},
+		{func(s *Spec) { s.Answer.Reject = 500 }, "answer.reject"},
 		{func(s *Spec) { s.Answer.NotReady = 400 }, "answer.not_ready"},
 	} {
 		s := timed()
