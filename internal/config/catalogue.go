@@ -89,8 +89,9 @@ func (l *loader) checkProvider(s *Source) {
 		l.checkSecrets(s, known)
 	}
 	l.checkWindow(s, known)
+	l.checkTwins(s, known)
 	if signsURL(known) && !s.has("url") {
-		l.fault(s.at, "%s signs the public URL of its endpoint, and source %q has none; write url: and the URL exactly as registered there", known.Title, s.Name)
+		l.fault(s.at, "%s signs the public URL of its endpoint, and source %q has none; write url: and the URL exactly as registered there", cmp.Or(known.Title, known.Name), s.Name)
 	}
 }
 
@@ -126,7 +127,7 @@ func (l *loader) checkSecrets(s *Source, known spec.Spec) {
 		}
 		switch _, err := s.build(spec.Settings{Secrets: spec.Secrets(secret.value)}); {
 		case errors.Is(err, spec.ErrSecret):
-			l.fault(s.origin.secret(i), "secrets: %s; it needs %s", plain(err), cmp.Or(known.Secret, "the endpoint's signing secret"))
+			l.fault(s.origin.element("secrets", i), "secrets: %s; it needs %s", plain(err), cmp.Or(known.Secret, "the endpoint's signing secret"))
 		case err != nil:
 			l.fault(s.where(s.described()), "%s: %s", s.described(), plain(err))
 			return
@@ -172,6 +173,9 @@ func (l *loader) checkWindow(s *Source, known spec.Spec) {
 	l.fault(at, "retention.ids: ids are forgotten after %s, but %s sends events again for up to %s, and late copies must not count as new; write at least twice that, %s",
 		showDuration(ids), cmp.Or(known.Name, s.Provider), showDuration(window), showDuration(2*window))
 }
+
+// title is the provider's name for people.
+func title(s spec.Spec) string { return cmp.Or(s.Title, s.Name) }
 
 // described returns the setting that says how the provider works.
 func (s *Source) described() string {

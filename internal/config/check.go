@@ -9,6 +9,7 @@ func (l *loader) check() {
 	for i := range l.cfg.Sources {
 		l.checkSource(&l.cfg.Sources[i])
 	}
+	l.checkDestinations()
 	if len(l.cfg.Sources) == 0 && l.in.Path != "" && len(l.problems) == 0 {
 		l.fault(place{name: l.in.Path}, "no source is configured; add one under sources: with name, provider, secrets and to")
 	}
@@ -72,7 +73,12 @@ func (l *loader) checkSource(s *Source) {
 	if s.Provider != "" {
 		l.checkProvider(s)
 	}
-	if !s.has("to") {
+	l.checkPressure(s)
+	l.checkRoutes(s)
+	switch {
+	case s.has("to") && s.has(routesKey):
+		l.fault(s.where("to"), "to: source %q has routes as well, at %s; make this URL a destination and a route to it, or remove the routes", s.Name, s.where(routesKey))
+	case !s.has("to") && !s.has(routesKey):
 		l.warn(s.at, "source %q has no destination: its events are stored and delivered nowhere; write to: URL", s.Name)
 	}
 }

@@ -1,6 +1,6 @@
 // Package config declares every setting of the gateway once: its key in the file, its environment
-// variable, its flag, its default, its help and its validation all follow from the two tables in
-// table.go.
+// variable, its flag, its default, its help and its validation all follow from the tables of
+// fields: settings and sourceSettings, and those that only a file has room for.
 //
 // [Load] reads the file, the environment and the flags, in that order of rising precedence, and
 // reports every fault it finds together with the place where it was written. [Flags] puts the same
@@ -10,6 +10,7 @@ package config
 
 import (
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/hookonce/hookonce/provider/spec"
@@ -40,6 +41,11 @@ type Config struct {
 	Delivery Delivery
 	// Retention says how long ids and bodies are kept.
 	Retention Retention
+	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
+	// Destinations are the ones that have a name, in the order of the file. See also
+	// [Config.AllDestinations].
+	Destinations []Destination
 	// Sources are the inbound endpoints, in the order of the file.
 	Sources []Source
 	// Warnings are remarks of [Load] that do not stop the program, one sentence each.
@@ -58,16 +64,12 @@ type Queue struct {
 
 // Delivery says how events are delivered.
 type Delivery struct {
-	// Concurrency is how many deliveries are under way at once.
-	Concurrency int
-	// Timeout bounds one attempt.
-	Timeout time.Duration
-	// Attempts is after how many attempts a delivery is dead.
-	Attempts int
-	// Backoff is the wait after the first failed attempt. Each further one is three times as long,
-	// up to BackoffMax; a random part of up to a half is taken off.
-	Backoff    time.Duration
-	BackoffMax time.Duration
+	// Effort is that of every destination that does not say otherwise.
+	Effort
+	// AllowPrivate is set if destinations may have loopback, private and link-local addresses.
+	AllowPrivate bool
+	// Ports are the only ones that destinations may have. None: any.
+	Ports []int
 	// Lease is after how long another process takes over from one that died.
 	Lease time.Duration
 }
@@ -90,8 +92,20 @@ type Source struct {
 	Handshakes bool
 	// Token is the text that a handshake asks for besides the secret.
 	Token Secret
-	// To is the URL that events are delivered to. Empty: events are stored and delivered nowhere.
+	// To is the URL that events are delivered to, as a destination of its own that has the name of the
+	// source. Empty: see Routes.
 	To string
+	// Routes say which events go to which destinations. Neither To nor Routes: events are stored and
+	// delivered nowhere.
+	Routes []Route
+	// Rate is how many requests per second are taken, and Burst how many at once. A rate of zero takes
+	// all; a burst of zero is twice the rate.
+	Rate  float64
+	Burst int
+	// Allow are the networks that requests may come from. None: all.
+	Allow []netip.Prefix
+	// Twins says what happens to distinct events for one change.
+	Twins Twins
 	// URL is the public address of the endpoint, for providers that sign it.
 	URL string
 	// MaxBody is the largest body that is read, in bytes. Zero: the provider's own limit.
@@ -105,6 +119,13 @@ type Source struct {
 
 	origin layer
 	at     place
+}
+
+// Twins says what happens to the second of two events for one change. It is delivered with a header
+// that says so, unless its type is listed here.
+type Twins struct {
+	// Drop are the types that are stored and not delivered.
+	Drop []string
 }
 
 // HMAC describes the signature and the layout of a sender that the catalogue does not know. Fields that

@@ -1,57 +1,84 @@
 package config
 
-// fileSource is one element of sources in the file.
-type fileSource struct {
+// section is an element of a list in the file that has settings of its own: a destination, a source or
+// a route.
+type section struct {
 	at       place
 	settings layer
+	// Of a source:
 	spec     *node // nil: there is none
+	routes   []section
+	routesAt place // zero: there are none
 }
 
-// file reads the file into a layer of settings and one for each source.
-func (l *loader) file() (layer, []fileSource) {
+// The keys of lists of sections.
+const (
+	destinationsKey = "destinations"
+	sourcesKey      = "sources"
+	routesKey       = "routes"
+)
+
+// file reads the file into a layer of settings and the sections.
+func (l *loader) file() (global layer, destinations, sources []section) {
 	if l.in.Path == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	root, problems := parseYAML(l.in.Path, l.in.Data)
 	l.problems = append(l.problems, problems...)
 	if root == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	global := layer{}
-	var sources []fileSource
+	global = layer{}
 	for _, e := range root.mapping {
-		if e.key == "sources" {
-			sources = l.fileSources(e)
-			continue
+		switch e.key {
+		case destinationsKey:
+			destinations = l.sections(e, "a destination", "- name: ...", func(s *section, e entry) {
+				collect(l, s.settings, destinationSettings, "", e)
+			})
+		case sourcesKey:
+			sources = l.sections(e, "a source", "- name: ...", l.sourceEntry)
+		default:
+			collect(l, global, settings, "", e, destinationsKey, sourcesKey)
 		}
-		collect(l, global, settings, "", e, "sources")
 	}
-	return global, sources
+	return global, destinations, sources
 }
 
-// fileSources reads the list under the key sources.
-func (l *loader) fileSources(e entry) []fileSource {
+// sourceEntry reads one entry of a source.
+func (l *loader) sourceEntry(s *section, e entry) {
+	switch e.key {
+	case specKey:
+		s.spec = e.value
+	case routesKey:
+		s.routesAt = e.at
+		s.routes = l.sections(e, "a route", "- to: ...", func(r *section, e entry) {
+			collect(l, r.settings, routeSettings, "", e)
+		})
+	default:
+		collect(l, s.settings, sourceSettings, "", e, specKey, routesKey)
+	}
+}
+
+// sections reads a list of sections, each of whose entries goes to read. what is one of them with its
+// article, begin how it begins.
+func (l *loader) sections(e entry, what, begin string, read func(*section, entry)) []section {
 	if e.value.form != isList {
-		l.fault(e.at, `sources is %s; write a list, each element beginning with "- name: ..."`, e.value.form)
+		l.fault(e.at, `%s is %s; write a list, each element beginning with "%s"`, e.key, e.value.form, begin)
 		return nil
 	}
-	var sources []fileSource
+	var all []section
 	for _, n := range e.value.list {
 		if n.form != isMapping {
-			l.fault(n.at, `a source is a group of settings, not %s; write "- name: ..." with its settings below`, n.form)
+			l.fault(n.at, `%s is a group of settings, not %s; write "%s" with its settings below`, what, n.form, begin)
 			continue
 		}
-		s := fileSource{at: n.at, settings: layer{}}
-		for _, e := range n.mapping {
-			if e.key == specKey {
-				s.spec = e.value
-				continue
-			}
-			collect(l, s.settings, sourceSettings, "", e, specKey)
+		s := section{at: n.at, settings: layer{}}
+		for _, inner := range n.mapping {
+			read(&s, inner)
 		}
-		sources = append(sources, s)
+		all = append(all, s)
 	}
-	return sources
+	return all
 }
 
 // collect puts one entry of a mapping into a layer: a setting, or a group of them. prefix is the key
@@ -102,8 +129,11 @@ func elsewhere[C any](fields []field[C], name string) string {
 // texts returns what an entry says about a setting, or nothing after reporting that it has the wrong
 // form.
 func (l *loader) texts(key string, v value, e entry) given {
-	if many, ok := v.(list); ok {
-		return l.listed(key, many, e)
+	switch v := v.(type) {
+	case pairs:
+		return l.paired(key, v, e)
+	case list:
+		return l.listed(key, v, e)
 	}
 	if e.value.form != isScalar {
 		l.fault(e.at, "%s is %s; write a single value after the colon", key, e.value.form)
@@ -115,8 +145,11 @@ func (l *loader) texts(key string, v value, e entry) given {
 func (l *loader) listed(key string, v list, e entry) given {
 	g := given{at: e.at}
 	_, groups := v.(grouped)
+	_, single := v.(lone)
 	example := v.example()
 	switch {
+	case single && e.value.form == isScalar:
+		g.texts = []located{{text: *e.value.scalar, at: e.value.at}}
 	case e.value.form != isList:
 		l.fault(e.at, `%s is %s; write a list, such as [%q]`, key, e.value.form, example)
 	case len(e.value.list) == 0:
@@ -132,6 +165,23 @@ func (l *loader) listed(key string, v list, e entry) given {
 			continue
 		}
 		g.texts = append(g.texts, located{text: *n.scalar, at: n.at})
+	}
+	return g
+}
+
+// paired returns the texts of a group whose keys are not settings.
+func (l *loader) paired(key string, v pairs, e entry) given {
+	g := given{at: e.at}
+	if e.value.form != isMapping || len(e.value.mapping) == 0 {
+		l.fault(e.at, "%s is %s; write a group, such as {%s}", key, e.value.form, v.example())
+		return g
+	}
+	for _, inner := range e.value.mapping {
+		if inner.value.form != isScalar || inner.key == "" {
+			l.fault(inner.at, "%s: %q has %s; write a single value after the colon", key, inner.key, inner.value.form)
+			continue
+		}
+		g.texts = append(g.texts, located{text: *inner.value.scalar, key: inner.key, at: inner.at})
 	}
 	return g
 }

@@ -22,6 +22,16 @@ sources:
     to: http://127.0.0.1:3000/
 `
 
+// publicSource delivers to where every policy allows it.
+const publicSource = `
+listen: 127.0.0.1:1
+sources:
+  - name: billing
+    provider: stripe
+    secrets: ["env:STRIPE"]
+    to: https://app.example/
+`
+
 // input puts a configuration together from all layers. Without a file, path is empty.
 func input(t *testing.T, file string, environ []string, args ...string) Input {
 	t.Helper()
@@ -75,6 +85,8 @@ func TestEverySettingHasThreeNames(t *testing.T) {
 		"delivery.concurrency": "5", "delivery.timeout": "4s", "delivery.attempts": "6", "delivery.lease": "8s",
 		"delivery.backoff": "2s", "delivery.backoff_max": "2d",
 		"retention.ids": "100d", "retention.bodies": "2d",
+		"delivery.rate": "0.5", "delivery.give_up": "3d", "delivery.permanent": "400 422",
+		"delivery.allow_private": "false", "delivery.ports": "443 8443", "trusted_proxies": "127.0.0.1/32 ::1/128",
 	}
 	for _, f := range settings {
 		example, ok := examples[f.key]
@@ -82,10 +94,17 @@ func TestEverySettingHasThreeNames(t *testing.T) {
 			t.Errorf("%s has no example here; add one that is not its default", f.key)
 			continue
 		}
+		inFile, onCommandLine := example, []string{"--" + f.flagName() + "=" + example}
+		if _, many := f.bind(new(Config)).(list); many {
+			inFile, onCommandLine = `["`+strings.ReplaceAll(example, " ", `", "`)+`"]`, nil
+			for _, one := range strings.Fields(example) {
+				onCommandLine = append(onCommandLine, "--"+f.flagName(), one)
+			}
+		}
 		for layer, in := range map[string]Input{
-			"file":        input(t, nested(f.key, example)+oneSource[len("\nlisten: 127.0.0.1:1"):], nil),
+			"file":        input(t, nested(f.key, inFile)+publicSource[len("\nlisten: 127.0.0.1:1"):], nil),
 			"environment": input(t, "", []string{f.envName() + "=" + example}),
-			"flag":        input(t, "", nil, "--"+f.flagName()+"="+example),
+			"flag":        input(t, "", nil, onCommandLine...),
 		} {
 			cfg, err := Load(in)
 			if err != nil {

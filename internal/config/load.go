@@ -58,8 +58,11 @@ func lookup(environ []string, name string) (string, bool) {
 // overriding what came before. An error is of type [Problems] and holds every fault that was found.
 func Load(in Input) (*Config, error) {
 	l := &loader{in: in, cfg: new(Config)}
-	global, sources := l.file()
+	global, destinations, sources := l.file()
 	l.cfg.origin = apply(l, l.cfg, settings, global, environment(in, settings), flags(in, settings))
+	for _, d := range destinations {
+		l.destination(d)
+	}
 	l.sources(sources)
 	l.check()
 	if len(l.problems) > 0 {
@@ -90,9 +93,11 @@ type given struct {
 	texts []located
 }
 
-// located is a text with its place, or a group of settings in its place.
+// located is a text with its place and, in a group whose keys are not settings, its key; or a group of
+// settings in its place.
 type located struct {
 	text  string
+	key   string
 	at    place
 	group []entry
 }
@@ -122,18 +127,23 @@ func set(l *loader, v value, key string, g given) {
 		many.clear()
 	}
 	for _, t := range g.texts {
-		if t.group != nil {
+		var err error
+		switch {
+		case t.group != nil:
 			v.(grouped).setGroup(l, key, t)
-			continue
+		case t.key != "":
+			err = v.(pairs).setPair(t.key, t.text)
+		default:
+			err = v.set(t.text)
 		}
-		if err := v.set(t.text); err != nil {
+		if err != nil {
 			l.fault(t.at, "%s: %v", key, err)
 		}
 	}
 }
 
 // sources builds the sources of the file and the one that the environment and the flags describe.
-func (l *loader) sources(fromFile []fileSource) {
+func (l *loader) sources(fromFile []section) {
 	env, cmd := environment(l.in, sourceSettings), flags(l.in, sourceSettings)
 	named, ok := cmd["name"]
 	if !ok {
@@ -145,10 +155,10 @@ func (l *loader) sources(fromFile []fileSource) {
 			layers = append(layers, env, cmd)
 			env, cmd, named = nil, nil, given{}
 		}
-		l.source(s.at, s.spec, layers...)
+		l.source(s, layers...)
 	}
 	if len(named.texts) > 0 {
-		l.source(named.at, nil, env, cmd)
+		l.source(section{at: named.at}, env, cmd)
 		return
 	}
 	for _, at := range slices.Concat(places(env), places(cmd)) {
@@ -176,10 +186,11 @@ func places(from layer) []place {
 }
 
 // source builds one source from its layers and resolves its secrets, unless nobody needs them.
-func (l *loader) source(at place, custom *node, layers ...layer) {
-	s := Source{at: at}
+func (l *loader) source(from section, layers ...layer) {
+	s := Source{at: from.at}
 	s.origin = apply(l, &s, sourceSettings, layers...)
-	l.specification(&s, custom)
+	l.specification(&s, from.spec)
+	l.routes(&s, from)
 	if !l.in.NoSecrets {
 		l.resolve(&s)
 	}
@@ -189,7 +200,7 @@ func (l *loader) source(at place, custom *node, layers ...layer) {
 func (l *loader) resolve(s *Source) {
 	for i := range s.Secrets {
 		if err := s.Secrets[i].resolve(l.in); err != nil {
-			l.fault(s.origin.secret(i), "secrets: %v", err)
+			l.fault(s.origin.element("secrets", i), "secrets: %v", err)
 		}
 	}
 	if err := s.Token.resolve(l.in); err != nil {
@@ -197,10 +208,22 @@ func (l *loader) resolve(s *Source) {
 	}
 }
 
-// secret returns where the i-th secret was written.
-func (o layer) secret(i int) place {
-	if g := o["secrets"]; i < len(g.texts) {
+// routes builds the routes of a source.
+func (l *loader) routes(s *Source, from section) {
+	if from.routesAt != (place{}) {
+		s.origin[routesKey] = given{at: from.routesAt}
+	}
+	for _, says := range from.routes {
+		r := Route{at: says.at}
+		r.origin = apply(l, &r, routeSettings, says.settings)
+		s.Routes = append(s.Routes, r)
+	}
+}
+
+// element returns where the i-th text of a setting was written.
+func (o layer) element(key string, i int) place {
+	if g := o[key]; i < len(g.texts) {
 		return g.texts[i].at
 	}
-	return o["secrets"].at
+	return o[key].at
 }

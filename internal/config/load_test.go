@@ -23,7 +23,12 @@ func today() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
 // readFile knows the files that testdata refers to.
 func readFile(name string) ([]byte, error) {
+	cert, key := testCertificate()
 	switch name {
+	case "/run/secrets/ca.pem", "/run/secrets/cert.pem":
+		return cert, nil
+	case "/run/secrets/key.pem":
+		return key, nil
 	case "/run/secrets/good":
 		return []byte("from a file\n"), nil
 	case "/run/secrets/empty":

@@ -53,5 +53,17 @@ func (l *loader) referred(name string) bool {
 			return true
 		}
 	}
+	for _, d := range l.cfg.Destinations {
+		for _, secret := range d.Secrets {
+			if secret.ref == "env:"+name {
+				return true
+			}
+		}
+		for _, h := range d.Headers {
+			if h.Value.ref == "env:"+name {
+				return true
+			}
+		}
+	}
 	return false
 }

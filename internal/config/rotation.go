@@ -14,6 +14,9 @@ var secretSettings = []field[Secret]{
 	{key: "until", bind: func(s *Secret) value { return instant{&s.Until} }},
 }
 
+// secrets is the secrets of a source, each of which may have a time of validity.
+type secrets struct{ references }
+
 // grouped is a list whose elements may be groups of settings.
 type grouped interface {
 	list
@@ -91,7 +94,7 @@ func (s Secret) spec() spec.Secret { return spec.Secret{Text: s.value, From: s.F
 func (l *loader) checkValidity(s *Source) {
 	now, valid := l.in.now(), 0
 	for i, secret := range s.Secrets {
-		at := s.origin.secret(i)
+		at := s.origin.element("secrets", i)
 		switch from, until := secret.From, secret.Until; {
 		case now.Before(from):
 			l.warn(at, "secrets: %s is not valid before %s", secret, instant{&from}.show())

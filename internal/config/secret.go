@@ -53,14 +53,14 @@ func (s Secret) GoString() string { return s.String() }
 // LogValue keeps the secret out of logs.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// secrets is the setting "secrets". It keeps references; they are resolved when every layer is read,
-// so that a reference which a flag replaces need not exist.
-type secrets struct{ to *[]Secret }
+// references is a list of secrets. It keeps references; they are resolved when every layer is read, so
+// that a reference which a flag replaces need not exist.
+type references struct{ to *[]Secret }
 
-func (v secrets) clear()          { *v.to = nil }
-func (v secrets) example() string { return "env:NAME" }
+func (v references) clear()          { *v.to = nil }
+func (v references) example() string { return "env:NAME" }
 
-func (v secrets) set(s string) error {
+func (v references) set(s string) error {
 	err := checkReference(s)
 	if err != nil {
 		s = "" // nothing to resolve, but it keeps its place in the list
@@ -91,9 +91,9 @@ func checkReference(s string) error {
 // everybody knows.
 var shellPattern = regexp.MustCompile(`^\$\{?[A-Za-z_][A-Za-z0-9_]*\}?$`)
 
-func (v secrets) show() string { return strings.Join(v.items(), " ") }
+func (v references) show() string { return strings.Join(v.items(), " ") }
 
-func (v secrets) items() []string {
+func (v references) items() []string {
 	var shown []string
 	for _, s := range *v.to {
 		shown = append(shown, s.yaml())

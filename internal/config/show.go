@@ -15,16 +15,37 @@ func (c *Config) Show() string {
 	var b strings.Builder
 	p := printer{b: &b}
 	group(&p, c, settings, c.origin)
-	if len(c.Sources) == 0 {
-		return b.String()
+	p.heading("", destinationsKey, len(c.Destinations))
+	for i := range c.Destinations {
+		p.indent, p.bullet = "    ", "  - "
+		group(&p, &c.Destinations[i], destinationSettings, c.Destinations[i].origin)
 	}
-	b.WriteString("sources:\n")
+	p.heading("", sourcesKey, len(c.Sources))
 	for i := range c.Sources {
 		p.indent, p.bullet = "    ", "  - "
 		group(&p, &c.Sources[i], sourceSettings, c.Sources[i].origin)
+		p.routes(c.Sources[i].Routes)
 		p.specification(&c.Sources[i])
 	}
 	return b.String()
+}
+
+// heading begins a list, unless it is empty.
+func (p *printer) heading(indent, key string, n int) {
+	if n > 0 {
+		p.line(indent, key+":")
+	}
+}
+
+// routes writes those of a source.
+func (p *printer) routes(all []Route) {
+	p.heading(p.indent, routesKey, len(all))
+	outer := p.indent
+	for i := range all {
+		p.indent, p.bullet = outer+"    ", outer+"  - "
+		group(p, &all[i], routeSettings, all[i].origin)
+	}
+	p.indent = outer
 }
 
 // printer writes settings line by line.
@@ -86,11 +107,13 @@ func (p *printer) specification(s *Source) {
 
 // shown returns a value as it stands in YAML.
 func shown(v value) string {
-	many, ok := v.(list)
-	if !ok {
-		return yamlText(v.show())
+	switch v := v.(type) {
+	case pairs:
+		return "{" + strings.Join(v.items(), ", ") + "}"
+	case list:
+		return "[" + strings.Join(v.items(), ", ") + "]"
 	}
-	return "[" + strings.Join(many.items(), ", ") + "]"
+	return yamlText(v.show())
 }
 
 // plainText is what YAML reads as itself without quotes.
@@ -101,4 +124,12 @@ func yamlText(s string) string {
 		return s
 	}
 	return strconv.Quote(s)
+}
+
+// yamlPair returns a key and its value as they stand in a group. A colon in a key needs quotes.
+func yamlPair(key, text string) string {
+	if strings.Contains(key, ":") {
+		return strconv.Quote(key) + ": " + yamlText(text)
+	}
+	return yamlText(key) + ": " + yamlText(text)
 }

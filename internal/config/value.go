@@ -27,6 +27,19 @@ type list interface {
 	example() string // of one text
 }
 
+// lone is a list that a single value may stand for in the file.
+type lone interface {
+	list
+	lone()
+}
+
+// pairs is a value that takes several texts, each under a key of its own: a group in the file whose
+// keys are not settings.
+type pairs interface {
+	list
+	setPair(key, text string) error
+}
+
 // text is any string that check accepts; a nil check accepts all.
 type text struct {
 	to    *string
@@ -45,10 +58,11 @@ func (v text) set(s string) error {
 
 func (v text) show() string { return *v.to }
 
-// words is a list of strings, checked elsewhere.
+// words is a list of strings that check accepts; a nil check accepts all.
 type words struct {
 	to     *[]string
 	sample string
+	check  func(string) error
 }
 
 func (v words) clear()          { *v.to = nil }
@@ -66,6 +80,11 @@ func (v words) items() []string {
 func (v words) set(s string) error {
 	if s == "" {
 		return fmt.Errorf("the text is empty; write one such as %s", v.sample)
+	}
+	if v.check != nil {
+		if err := v.check(s); err != nil {
+			return err
+		}
 	}
 	*v.to = append(*v.to, s)
 	return nil

@@ -168,11 +168,14 @@ func (p *Provider) bindTwins() error {
 	if err == nil && o.Unit != "" && !o.Unit.valid() {
 		err = fmt.Errorf("there is no unit %q; use s, ms or rfc3339, or none for a version number", o.Unit)
 	}
-	for _, scope := range o.Scope {
+	compiled := &order{by: by, unit: o.Unit}
+	for _, text := range o.Scope {
 		if err == nil {
-			_, err = p.fact(scope, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindConst)
+			var part value
+			part, err = p.fact(text, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindConst)
+			compiled.scope = append(compiled.scope, part)
 		}
 	}
-	p.extract.order = &order{by, o.Unit}
+	p.extract.order = compiled
 	return within("order", err)
 }

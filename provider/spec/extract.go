@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -34,8 +35,9 @@ type logical struct {
 }
 
 type order struct {
-	by   value
-	unit Unit
+	by    value
+	unit  Unit
+	scope []value
 }
 
 // events extracts the events of a verified request.
@@ -115,10 +117,51 @@ func (p *Provider) event(r *reading) hookonce.Event {
 			ev.Logical = l.rule.read(r)
 		}
 	}
-	if x.order != nil && x.order.unit == "" {
-		ev.Version = version(r.get(&x.order.by))
+	ev.Scope = x.scope(r)
+	if x.order != nil {
+		text := r.get(&x.order.by)
+		if x.order.unit == "" {
+			ev.Version = version(text)
+		}
+		ev.Rank = x.order.rank(text)
 	}
 	return ev
+}
+
+// scope returns what the order of the event holds for, empty if a part of it is absent.
+func (x *extractor) scope(r *reading) string {
+	var room [4]string
+	parts := room[:0]
+	if tenant := r.first(x.tenant); tenant != "" {
+		parts = append(parts, tenant)
+	}
+	if x.order == nil || len(x.order.scope) == 0 {
+		parts = append(parts, r.first(x.resource))
+	} else {
+		for i := range x.order.scope {
+			parts = append(parts, r.get(&x.order.scope[i]))
+		}
+	}
+	if slices.Contains(parts, "") {
+		return ""
+	}
+	if len(parts) == 1 && !looksJoined(parts[0]) {
+		return hookonce.NormalKey(strings.Clone(parts[0]))
+	}
+	return hookonce.NormalKey(joined(parts))
+}
+
+// rank returns the place of a version or time among others, zero if it is neither.
+func (o *order) rank(text string) int64 {
+	if o.unit != "" {
+		at, ok := (&moment{unit: o.unit}).parse(text)
+		if !ok {
+			return 0
+		}
+		return max(0, at.UnixMicro())
+	}
+	n, _ := parseDigits(version(text), 1<<62)
+	return n
 }
 
 // opaque returns the unkeyed event of a request whose body can not be read.

@@ -1,0 +1,166 @@
+package config
+
+import (
+	"time"
+)
+
+// Effort says how a destination is delivered to, and for how long.
+type Effort struct {
+	// Concurrency is how many deliveries to one destination are under way at once.
+	Concurrency int
+	// Timeout bounds one attempt.
+	Timeout time.Duration
+	// Rate is how many attempts begin in a second. Zero: as many as there are.
+	Rate float64
+	// Attempts is after how many attempts a delivery is dead.
+	Attempts int
+	// Backoff is the wait after the first failed attempt. Each further one is three times as long,
+	// up to BackoffMax; a random part of up to a half is taken off.
+	Backoff    time.Duration
+	BackoffMax time.Duration
+	// GiveUp is after how long a delivery is dead, whatever attempts are left.
+	GiveUp time.Duration
+	// Permanent are the statuses after which a delivery is dead at once, besides 410.
+	Permanent []int
+}
+
+// Destination is one place that events are delivered to, by the name that routes use.
+type Destination struct {
+	Name string
+	// URL is where events are POSTed to.
+	URL string
+	Effort
+	// Secrets sign each delivery in the way of Standard Webhooks, every one of them. None: deliveries
+	// are not signed.
+	Secrets []Secret
+	// Headers are added to each delivery.
+	Headers []Header
+	// PassHeaders are the only ones of the provider's headers that are passed on; DropHeaders are the
+	// ones that are not. Both empty: all are.
+	PassHeaders, DropHeaders []string
+	// Order is [Unordered] or [ByResource].
+	Order string
+	// Stale says what happens to an event when a newer one about the same resource was delivered:
+	// [StaleDeliver], [StaleFlag] or [StaleDrop].
+	Stale string
+	// TLS is how the destination is recognised, and how it recognises us.
+	TLS TLS
+
+	origin layer
+	at     place
+}
+
+// The orders of deliveries.
+const (
+	Unordered  = "none"        // as soon as possible
+	ByResource = "by_resource" // one by one for each resource, oldest first
+)
+
+// What happens to stale events.
+const (
+	StaleDeliver = "deliver" // nobody looks
+	StaleFlag    = "flag"    // they are delivered with a header that says so
+	StaleDrop    = "drop"    // they are not delivered
+)
+
+// destinationSettings declares every setting of a destination. Those that are not written are taken
+// from the setting of the same name under delivery, where there is one.
+var destinationSettings = []field[Destination]{
+	{key: "name", bind: func(d *Destination) value { return text{&d.Name, checkName} }},
+	{key: "url", bind: func(d *Destination) value { return endpoint{&d.URL} }},
+	{key: "secrets", bind: func(d *Destination) value { return references{&d.Secrets} }},
+	{key: "timeout", bind: func(d *Destination) value { return duration{&d.Timeout, briefly, time.Hour} }},
+	{key: "concurrency", bind: func(d *Destination) value { return count{&d.Concurrency, 1, 10_000} }},
+	{key: "rate", bind: func(d *Destination) value { return rate{&d.Rate} }},
+	{key: "attempts", bind: func(d *Destination) value { return count{&d.Attempts, 1, 1000} }},
+	{key: "backoff", bind: func(d *Destination) value { return duration{&d.Backoff, briefly, day} }},
+	{key: "backoff_max", bind: func(d *Destination) value { return duration{&d.BackoffMax, briefly, 30 * day} }},
+	{key: "give_up", bind: func(d *Destination) value { return duration{&d.GiveUp, briefly, forever} }},
+	{key: "permanent", bind: func(d *Destination) value { return numbers{&d.Permanent, "422", checkPermanent} }},
+	{key: "headers", bind: func(d *Destination) value { return headers{&d.Headers} }},
+	{key: "pass_headers", bind: func(d *Destination) value { return headerNames(&d.PassHeaders) }},
+	{key: "drop_headers", bind: func(d *Destination) value { return headerNames(&d.DropHeaders) }},
+	{key: "order", def: Unordered, bind: func(d *Destination) value { return choice{&d.Order, []string{Unordered, ByResource}} }},
+	{key: "stale", def: StaleDeliver, bind: func(d *Destination) value {
+		return choice{&d.Stale, []string{StaleDeliver, StaleFlag, StaleDrop}}
+	}},
+	{key: "tls.ca", bind: func(d *Destination) value { return text{&d.TLS.CA, checkFile} }},
+	{key: "tls.cert", bind: func(d *Destination) value { return text{&d.TLS.Cert, checkFile} }},
+	{key: "tls.key", bind: func(d *Destination) value { return text{&d.TLS.Key, checkFile} }},
+	{key: "tls.server_name", bind: func(d *Destination) value { return text{&d.TLS.ServerName, checkHost} }},
+}
+
+// NewDestination returns a destination with everything else as the configuration has it for all.
+func (c *Config) NewDestination(name, url string) Destination {
+	d := Destination{Effort: c.Delivery.Effort}
+	for _, f := range destinationSettings {
+		f.reset(&d)
+	}
+	d.Name, d.URL = name, url
+	return d
+}
+
+// AllDestinations returns the destinations of the file, and the one of every source with a URL of its
+// own, which has the name of the source.
+func (c *Config) AllDestinations() []Destination {
+	all := append([]Destination(nil), c.Destinations...)
+	for _, s := range c.Sources {
+		if s.To != "" {
+			all = append(all, c.NewDestination(s.Name, s.To))
+		}
+	}
+	return all
+}
+
+// destination builds one destination.
+func (l *loader) destination(from section) {
+	d := Destination{at: from.at, Effort: l.cfg.Delivery.Effort}
+	d.origin = apply(l, &d, destinationSettings, from.settings)
+	for key, g := range l.cfg.inherited() {
+		if _, own := d.origin[key]; !own {
+			d.origin[key] = g
+		}
+	}
+	if !l.in.NoSecrets {
+		l.resolveDestination(&d)
+	}
+	l.cfg.Destinations = append(l.cfg.Destinations, d)
+}
+
+// inherited says of every setting that destinations take from those under delivery where it is.
+func (c *Config) inherited() layer {
+	from := layer{}
+	for _, f := range destinationSettings {
+		global, ok := find(settings, "delivery."+f.key)
+		if !ok {
+			continue
+		}
+		if _, set := c.origin[global.key]; set || global.def != "" {
+			from[f.key] = given{at: place{name: global.key}}
+		}
+	}
+	return from
+}
+
+// where returns the place that a setting of the destination came from, or that of the destination.
+func (d *Destination) where(key string) place {
+	if g, ok := d.origin[key]; ok {
+		return g.at
+	}
+	return d.at
+}
+
+// resolveDestination reads what the references of a destination name.
+func (l *loader) resolveDestination(d *Destination) {
+	for i := range d.Secrets {
+		if err := d.Secrets[i].resolve(l.in); err != nil {
+			l.fault(d.origin.element("secrets", i), "secrets: %v", err)
+		}
+	}
+	for i := range d.Headers {
+		if err := d.Headers[i].resolve(l.in); err != nil {
+			l.fault(d.origin.element("headers", i), "headers: %s: %v", d.Headers[i].Name, err)
+		}
+	}
+	l.resolveTLS(d)
+}

@@ -1,0 +1,68 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+// Scopes of different things differ, and nothing is put into a scope that is not wholly known: events
+// that share one wait for each other, and make each other stale.
+func TestScope(t *testing.T) {
+	resource := plain()
+	resource.Event.Resource = []Value{"json:$.object", "json:$.other"}
+	tenant := resource
+	tenant.Event.Tenant = []Value{"json:$.account"}
+	scoped := tenant
+	scoped.Order = &Order{By: "json:$.v", Scope: []Value{"json:$.kind", "json:$.object"}}
+	long := strings.Repeat("x", 300)
+	for _, c := range []struct {
+		name string
+		spec Spec
+		body string
+		want string
+	}{
+		{"none", plain(), `{"object":"o"}`, ""},
+		{"absent", resource, `{"id":"a"}`, ""},
+		{"the resource", resource, `{"object":"o"}`, "o"},
+		{"another one", resource, `{"other":"p"}`, "p"},
+		{"of a tenant", tenant, `{"object":"o","account":"acct"}`, hookonce.JoinKey("acct", "o")},
+		{"of nobody", tenant, `{"object":"o"}`, "o"},
+		{"what looks like both", tenant, `{"object":"4:acct1:o"}`, "9:4:acct1:o"},
+		{"a tenant alone", tenant, `{"account":"acct"}`, ""},
+		{"more than the resource", scoped, `{"object":"o","account":"acct","kind":"issue"}`, hookonce.JoinKey("acct", "issue", "o")},
+		{"of which a part lacks", scoped, `{"object":"o","account":"acct"}`, ""},
+		{"not cut", resource, `{"object":"` + long + `"}`, hookonce.NormalKey(long)},
+		{"digested", resource, `{"object":"a\nb"}`, hookonce.NormalKey("a\nb")},
+		{"ambiguous", resource, `{"object":"o","object":"p"}`, ""},
+	} {
+		d := open(t, build1(t, c.spec, Settings{}), c.body)
+		if got := d.Events[0].Scope; got != c.want {
+			t.Errorf("%s: scope %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestRank(t *testing.T) {
+	at := time.Date(2026, 2, 3, 4, 5, 6, 7000, time.UTC)
+	for _, c := range []struct {
+		unit Unit
+		text string
+		want int64
+	}{
+		{"", `7`, 7}, {"", `"007"`, 7}, {"", `"x"`, 0}, {"", `-1`, 0}, {"", `1.5`, 0}, {"", `null`, 0},
+		{"", `999999999999999999`, 999999999999999999}, {"", `9999999999999999999`, 0},
+		{Seconds, `1770091506`, 1770091506e6}, {Seconds, `"1770091506.5"`, 1770091506e6}, {Millis, `1770091506007`, 1770091506007e3},
+		{RFC3339, `"2026-02-03T04:05:06.000007Z"`, at.UnixMicro()}, {RFC3339, `"2026-02-03T05:05:06.000007+01:00"`, at.UnixMicro()},
+		{RFC3339, `"soon"`, 0}, {RFC3339, `"0001-01-01T00:00:00Z"`, 0}, {Seconds, `""`, 0},
+	} {
+		s := plain()
+		s.Order = &Order{By: "json:$.at", Unit: c.unit}
+		d := open(t, build1(t, s, Settings{}), `{"at":`+c.text+`}`)
+		if got := d.Events[0].Rank; got != c.want {
+			t.Errorf("%s in %q: rank %d, want %d", c.text, c.unit, got, c.want)
+		}
+	}
+}
