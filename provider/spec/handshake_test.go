@@ -62,9 +62,9 @@ func TestHandshakesAreOffUnlessEnabled(t *testing.T) {
 // TestAnswersAreInert: what a stranger wrote goes back as text, or inside a string.
 func TestAnswersAreInert(t *testing.T) {
 	for _, c := range []struct {
-		h                       Handshake
-		challenge               string
-		status                  int
+		h                 Handshake
+		challenge         string
+		status            int
 		contentType, body string
 	}{
 		{echoing, "<script>", 200, "text/plain; charset=utf-8", "<script>"},
