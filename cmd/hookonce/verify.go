@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -127,6 +128,9 @@ func readSpec(file string) (spec.Spec, error) {
 			lines[i] = file + ":" + fault.Error()
 		}
 		return known, errors.New("--spec:\n" + strings.Join(lines, "\n"))
+	}
+	if known.Name == "" { // as the name of a source does in a configuration, the file's name will do
+		known.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	}
 	return known, err
 }
