@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,21 +165,23 @@ func TestBreakerOff(t *testing.T) {
 func TestBreakerSparesBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const events = 500
-		down, attempts := true, 0
+		var up atomic.Bool
+		var made atomic.Int32
 		app := deliver.Destination{URL: "http://app.invalid/", Concurrency: 1}
 		r := newRigOn(t, journal.Options{Destinations: map[string]journal.Destination{"app": {}}}, app,
 			played(func(*http.Request) (*http.Response, error) {
-				attempts++
-				if down {
-					return nil, errBroken
+				made.Add(1)
+				if up.Load() {
+					return status(200), nil
 				}
-				return status(200), nil
+				return nil, errBroken
 			}))
 		for i := range events {
 			r.accept(t, entry(fmt.Sprint(i)))
 		}
 		<-time.After(time.Hour)
 		synctest.Wait()
+		attempts := int(made.Load())
 		if attempts < 60 || attempts > 80 {
 			t.Errorf("%d attempts in an hour; want ten, and then one a minute", attempts)
 		}
@@ -197,8 +200,8 @@ func TestBreakerSparesBacklog(t *testing.T) {
 		if err := testutil.GatherAndCompare(r.metrics, strings.NewReader(open), "hookonce_breaker_state"); err != nil {
 			t.Error(err)
 		}
-		down = false
-		<-time.After(24 * time.Hour) // those that were probes are due late
+		up.Store(true)
+		<-time.After(3 * time.Hour) // those that were probes are due late
 		synctest.Wait()
 		if left := r.model.Deliveries(); len(left) != 0 {
 			t.Errorf("%d left, such as %+v", len(left), left[0])
