@@ -27,10 +27,11 @@ func guarded() deliver.Destination {
 // the time of its end. Then one delivery at a time finds out; each failure makes the next pause longer.
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		code, attempts := 500, 0
+		code := 500
+		var made atomic.Int32
 		release := make(chan struct{}, 100)
 		s := newStandIn(t, guarded(), func(*http.Request) (*http.Response, error) {
-			attempts++
+			made.Add(1)
 			<-release
 			return status(code), nil
 		})
@@ -42,8 +43,8 @@ func TestBreaker(t *testing.T) {
 		}
 		proceed(3)
 		s.bring(piece(1), piece(2), piece(3))
-		if n := s.states(); attempts != 3 || n[journal.Failed] != 3 {
-			t.Fatalf("%d attempts, outcomes %v", attempts, n)
+		if n := s.states(); made.Load() != 3 || n[journal.Failed] != 3 {
+			t.Fatalf("%d attempts, outcomes %v", made.Load(), n)
 		}
 		for i, pause := range []time.Duration{10, 20, 30, 30} {
 			pause *= time.Second
@@ -56,13 +57,13 @@ func TestBreaker(t *testing.T) {
 					t.Errorf("handed back as %+v, want to be due in %v", o, pause)
 				}
 			}
-			if attempts != 3+i {
+			if made.Load() != int32(3+i) {
 				t.Fatalf("an attempt while the breaker is open")
 			}
 			<-time.After(pause)
 			s.bring(piece(20), piece(21), piece(22))
-			if attempts != 3+i+1 || len(s.told()) != 0 {
-				t.Fatalf("%d attempts with the breaker half open, want one", attempts-3-i)
+			if made.Load() != int32(3+i+1) || len(s.told()) != 0 {
+				t.Fatalf("%d attempts with the breaker half open, want one", made.Load()-int32(3+i))
 			}
 			proceed(1)
 			if n := s.states(); n[journal.Failed] != 1 || n[journal.Pending] != 2 {
@@ -74,8 +75,8 @@ func TestBreaker(t *testing.T) {
 		s.suspensions()
 		s.bring(piece(30), piece(31), piece(32))
 		proceed(3)
-		if n := s.states(); n[journal.Failed] != 3 || attempts != 3+4+3 {
-			t.Errorf("after it recovered: %v, %d attempts", n, attempts)
+		if n := s.states(); n[journal.Failed] != 3 || made.Load() != 3+4+3 {
+			t.Errorf("after it recovered: %v, %d attempts", n, made.Load())
 		}
 		code = 503
 		proceed(3)

@@ -47,18 +47,18 @@ func TestConcurrency(t *testing.T) {
 		app := nowhere
 		app.Concurrency = 3
 		release := make(chan struct{})
-		begun := 0
+		var begun atomic.Int32
 		s := newStandIn(t, app, func(*http.Request) (*http.Response, error) {
-			begun++
+			begun.Add(1)
 			<-release
 			return status(200), nil
 		})
 		for i := range 10 {
 			s.bring(piece(i))
 		}
-		for want := 3; want <= 10; want++ {
-			if begun != want {
-				t.Fatalf("%d begun, want %d", begun, want)
+		for want := int32(3); want <= 10; want++ {
+			if n := begun.Load(); n != want {
+				t.Fatalf("%d begun, want %d", n, want)
 			}
 			release <- struct{}{}
 			synctest.Wait()
