@@ -203,6 +203,15 @@ func TestShopify(t *testing.T) {
 	}
 }
 
+// TestShopifySubTopics: several kinds of metaobjects share a topic.
+func TestShopifySubTopics(t *testing.T) {
+	p := Shopify("fake")
+	ev := one(t, p, signed(t, p, `{"id":1}`, "X-Shopify-Topic", "metaobjects/create", "X-Shopify-Sub-Topic", "type:lookbook"))
+	if ev.Type != "metaobjects/create.type:lookbook" {
+		t.Error(ev.Type)
+	}
+}
+
 // TestShopifyEvents: the newer Events have the same headers without X-.
 func TestShopifyEvents(t *testing.T) {
 	p := Shopify("fake")
