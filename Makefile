@@ -1,4 +1,5 @@
-# Everything a contributor runs. `make test` is what CI runs; it needs Go and Debian's packages only.
+# Everything a contributor runs. `make test` is what CI runs; it needs Go and Debian's packages only, and
+# fetches the modules and the npm package that it compares with.
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
 FUZZTIME ?= 10s
@@ -23,10 +24,11 @@ check: ## formatting, module file, vet, staticcheck
 	go vet ./...
 	go run $(STATICCHECK) ./...
 
-oracle: ## compare the catalogue with the libraries that the senders publish
+oracle: servers ## compare the catalogue, and deliveries, with the libraries that others publish
+	cd internal/oracle/node && npm ci --ignore-scripts --no-audit --no-fund --silent
 	cd internal/oracle && go vet -mod=mod . && go test -mod=mod -count=1 .
 
-servers: ## install the servers that tests start (PostgreSQL, PgBouncer), if they are missing
+servers: ## install what tests start (PostgreSQL, PgBouncer, Node), if it is missing
 	@./scripts/install-servers
 
 bench: servers ## the table of docs/performance.md, about four minutes

@@ -4,4 +4,6 @@
 // For every library: what it signs, the catalogue verifies; what the catalogue signs, it accepts; and
 // both give the same verdict on requests that were changed, except for the differences that
 // the library's adapter lists with their reasons.
+//
+// What the gateway delivers is verified with the libraries of Standard Webhooks for Go and for Node.
 package oracle
