@@ -71,20 +71,33 @@ func (v *verifier) stamp(r *reading, text string) (err error) {
 		if doc := r.in(v.ts); v.ts.node < len(doc) && doc[v.ts.node].kind == gjson.String { // Mailgun writes a number in quotes
 			raw = `"` + text + `"`
 		}
-		r.req.Body, err = sjson.SetRawBytes(r.req.Body, path, []byte(raw))
+		if r.req.Body, err = sjson.SetRawBytes(r.req.Body, path, []byte(raw)); err == nil {
+			err = r.p.holds(v.ts, r.req, text)
+		}
 	}
 	return err
+}
+
+// holds checks that a value was put into the body: not every body has room for it.
+func (p *Provider) holds(v *value, req *hookonce.Request, text string) error {
+	if p.reading(req).get(v) != text {
+		return fmt.Errorf("the body has no place for %s", v.describe())
+	}
+	return nil
 }
 
 // sealWith signs the whole request.
 func (v *verifier) sealWith(p *Provider, req *hookonce.Request, pr proof) error {
 	r := p.reading(req)
 	r.proof = pr
+	if err := v.legible(r); err != nil {
+		return err
+	}
 	sig, err := v.matcher.seal(v, r)
 	if err != nil || v.kind == Code {
 		return err
 	}
-	return v.carrier.put(req, v.carrier.in.path, v.line(sig, pr.ts))
+	return v.carrier.put(p, req, v.line(sig, pr.ts))
 }
 
 // line returns the text with the signature: after the entries that are skipped, with the time among them
@@ -121,6 +134,9 @@ func (p *Provider) sealItems(v *verifier, req *hookonce.Request, pr proof) error
 		r := p.reading(req)
 		r.proof = pr
 		r.enter(it)
+		if err := v.legible(r); err != nil {
+			return err
+		}
 		sig, err := v.matcher.seal(v, r)
 		if err != nil {
 			return err
@@ -136,14 +152,16 @@ func (p *Provider) sealItems(v *verifier, req *hookonce.Request, pr proof) error
 }
 
 // put writes the signature where the scheme has it.
-func (c *carrier) put(req *hookonce.Request, path []string, line string) (err error) {
+func (c *carrier) put(p *Provider, req *hookonce.Request, line string) (err error) {
 	switch {
 	case c.numbered:
 		req.Header.Set(c.in.text+"1", line)
 	case c.in.kind == kindHeader:
 		req.Header[c.in.text] = []string{line}
 	case c.in.kind == kindJSON:
-		req.Body, err = sjson.SetBytes(req.Body, sjsonPath(path), line)
+		if req.Body, err = sjson.SetBytes(req.Body, sjsonPath(c.in.path), line); err == nil {
+			err = p.holds(&c.in, req, line)
+		}
 	case c.in.kind == kindForm:
 		var form url.Values
 		if form, err = url.ParseQuery(string(req.Body)); err == nil {
