@@ -5,10 +5,8 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -22,7 +20,6 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/provider"
-	"github.com/hookonce/hookonce/provider/spec"
 )
 
 const fakeSecret = "whsec_bm90IGEgcmVhbCBzZWNyZXQ="
@@ -263,87 +260,6 @@ func TestHammerWithoutSQL(t *testing.T) {
 				t.Errorf("got %+v", report)
 			}
 		})
-	}
-}
-
-// Every provider whose signature can be imitated can be hammered with: what it signs is verified,
-// recognised, and accepted once in each round.
-func TestHammerProviders(t *testing.T) {
-	for _, name := range provider.Names() {
-		known, _ := provider.Lookup(name)
-		if !known.Imitable() {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			secret := secretFor(known)
-			p, err := spec.New(known, spec.Settings{Secrets: spec.Secrets(secret), URL: "https://shop.example/hooks"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			url := endpoint(t, hookonce.Webhook(memstore.New(), p,
-				func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil },
-				hookonce.WithLogger(slog.New(slog.DiscardHandler))))
-			status, out, errs := hammered(t, url, "--provider", name, "--secret", secret, "--copies", "3", "--rounds", "2", "--json",
-				"--signed-url", "https://shop.example/hooks")
-			var report hammerReport
-			if err := json.Unmarshal([]byte(out), &report); err != nil || status != exitOK {
-				t.Fatalf("status %d, %v\n%s%s", status, err, out, errs)
-			}
-			want, verdict := map[string]int{"accepted": 1, "duplicate": 2}, once
-			switch {
-			case len(known.Event.Key) == 0:
-				want, verdict = map[string]int{"unkeyed": 3}, repeated
-			case known.Dedup.OnRepeat == spec.Coalesce:
-				want, verdict = map[string]int{"accepted": 3}, repeated
-			}
-			for i, r := range report.Rounds {
-				if !maps.Equal(r.Verdicts, want) || r.Verdict != verdict {
-					t.Errorf("round %d: %v, want %v; judged %q, want %q", i+1, r.Verdicts, want, r.Verdict, verdict)
-				}
-			}
-			if strings.Contains(out, secret) {
-				t.Error("the report shows the secret")
-			}
-		})
-	}
-}
-
-// secretFor returns an obviously fake secret in the form that the specification wants.
-func secretFor(known spec.Spec) string {
-	switch v := known.Verify[0]; {
-	case known.Name == "braintree", v.Kind == spec.Basic:
-		return "fake-public:fake-private"
-	case v.Key == spec.KeyWhsec:
-		return fakeSecret
-	case v.Key == spec.KeyHex:
-		return "00112233445566778899aabbccddeeff"
-	case v.Key == spec.KeyBase64:
-		return "bm90IGEgcmVhbCBzZWNyZXQ="
-	}
-	return "fake-secret-that-is-long-enough-for-any"
-}
-
-func TestHammerOwnBodyAndHeaders(t *testing.T) {
-	p := provider.HMAC(provider.HMACConfig{Secrets: []string{"not a secret"}, Header: "X-Sig", Prefix: "sha1=", Hash: spec.SHA1, Key: []spec.Value{"header:X-Id"}})
-	var mu sync.Mutex
-	var keys, bodies, extra []string
-	url := endpoint(t, hookonce.Webhook(memstore.New(), p, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
-		mu.Lock()
-		defer mu.Unlock()
-		keys, bodies, extra = append(keys, ev.Key), append(bodies, string(ev.Body)), append(extra, ev.Header.Get("X-Extra"))
-		return nil
-	}, hookonce.WithLogger(slog.New(slog.DiscardHandler))))
-	status, out, errs := hammered(t, url, "--provider", "hmac", "--secret", "not a secret", "--copies", "3", "--rounds", "2",
-		"--hmac-header", "X-Sig", "--hmac-prefix", "sha1=", "--hmac-digest", "sha1", "--hmac-key", "header:X-Id",
-		"--body", writeFile(t, `{"n": "{{id}}"}`), "-H", "X-Extra: a: b", "-H", "x-id: mine-{{id}}")
-	if status != exitOK || !strings.Contains(out, "ONCE") || len(keys) != 2 || keys[0] == keys[1] {
-		t.Fatalf("status %d, keys %q\n%s%s", status, keys, out, errs)
-	}
-	for i, key := range keys {
-		id, ok := strings.CutPrefix(key, "mine-")
-		if !ok || bodies[i] != fmt.Sprintf(`{"n": %q}`, id) || extra[i] != "a: b" {
-			t.Errorf("key %q, body %s, header %q", key, bodies[i], extra[i])
-		}
 	}
 }
 

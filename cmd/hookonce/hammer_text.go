@@ -72,14 +72,26 @@ func (r *hammerReport) conclusion() string {
 		return fmt.Sprintf("LOST: %d of %s were acknowledged and had no effect within the wait. The provider will not send them again.", r.Verdicts[lost], events)
 	case r.Verdicts[unacknowledged] > 0:
 		return fmt.Sprintf("NOT ACKNOWLEDGED: no copy of %d of %s was answered with a 2xx.%s", r.Verdicts[unacknowledged], events, r.hint())
+	case r.Verdicts[unproven] > 0 && r.known():
+		return fmt.Sprintf("UNPROVEN: %s, which the endpoint knew already: every copy was a duplicate. Send new ones: put {{id}} where the body or the header has the id, or use another --seed.", events)
 	case r.Verdicts[unproven] > 0:
 		return fmt.Sprintf("UNPROVEN: %s, all acknowledged, but the answers do not tell how often they took effect. Count it: --expect-sql with --dsn.", events)
 	case r.Verdicts[repeated] > 0:
-		return fmt.Sprintf("REPEATED: %d of %s took effect more than once, as they should: nothing tells a copy of such an event from another one, and a dropped one may be a change that is lost. Make the effect one that can be repeated.", r.Verdicts[repeated], events)
+		return fmt.Sprintf("REPEATED: %d of %s took effect more than once, as it should be: nothing tells a copy of such an event from another one, and a dropped one may be a change that is lost. Make the effect one that can be repeated.", r.Verdicts[repeated], events)
 	case !r.Counted:
 		return fmt.Sprintf("ONCE, by the endpoint's own account: one copy of each of %s accepted, every other one recognised. Prove the effect with --expect-sql and --dsn.", events)
 	}
 	return fmt.Sprintf("ONCE: %s, %d requests, one effect each.", events, len(r.Rounds)*r.Copies)
+}
+
+// known reports whether the endpoint took every copy for one of an event from before.
+func (r *hammerReport) known() bool {
+	for _, round := range r.Rounds {
+		if round.Verdicts["duplicate"] != r.Copies {
+			return false
+		}
+	}
+	return true
 }
 
 // hint guesses why an endpoint acknowledges nothing.
