@@ -69,6 +69,7 @@ func adyenSpec() spec.Spec {
 			"retries are sent one after another for up to 30 days: an event that is never accepted holds up all that follow",
 			"a new HMAC key takes a while to be used: accept the old one beside it",
 			"merchantReference is chosen by the shop and need not be unique",
+			"only JSON is known here: have the webhook send neither SOAP nor forms",
 		},
 	}
 }

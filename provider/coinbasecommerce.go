@@ -40,6 +40,7 @@ func coinbaseCommerceSpec() spec.Spec {
 			"the id on top is the number of the attempt, 1 for nearly every event: as the key it loses events; and 2 on a retry, so it lets copies through",
 			"the body differs between attempts: a hash of it as the key lets retries through",
 			"only the status 200 is documented as success",
+			"newer products of Coinbase sign in X-Hook0-Signature, by another scheme: they are rejected",
 		},
 	}
 }

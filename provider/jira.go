@@ -43,6 +43,7 @@ func jiraSpec() spec.Spec {
 			"deletions that follow from another one arrive late, in the flow that X-Atlassian-Webhook-Flow calls Secondary",
 			"the header X-Hub-Signature is GitHub's, Bitbucket's and Intercom's as well, with other hashes and secrets",
 			"the id is not signed: whoever replays a captured request can change it",
+			"Connect apps are sent a token with a hash of the query instead of this signature: they are rejected",
 		},
 	}
 }
