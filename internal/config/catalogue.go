@@ -90,7 +90,7 @@ func (l *loader) checkProvider(s *Source) {
 	}
 	l.checkWindow(s, known)
 	l.checkTwins(s, known)
-	if signsURL(known) && !s.has("url") {
+	if known.SignsURL() && !s.has("url") {
 		l.fault(s.at, "%s signs the public URL of its endpoint, and source %q has none; write url: and the URL exactly as registered there", cmp.Or(known.Title, known.Name), s.Name)
 	}
 }
@@ -183,19 +183,6 @@ func (s *Source) described() string {
 		return specKey
 	}
 	return "provider"
-}
-
-// signsURL reports whether the signature covers the URL. This program never sees it: something in
-// front of it ends TLS.
-func signsURL(s spec.Spec) bool {
-	for _, v := range s.Verify {
-		for _, signed := range v.Sign {
-			if signed == "url" {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // plain returns the text of an error of package provider without the words that the place says.

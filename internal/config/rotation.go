@@ -27,6 +27,11 @@ type grouped interface {
 func (v secrets) setGroup(l *loader, key string, from located) {
 	says, s := layer{}, Secret{}
 	for _, e := range from.group {
+		if _, ok := find(secretSettings, e.key); !ok { // not quoted: {whsec_...} has the secret as its key
+			l.fault(e.at, "%s: a key that is none here; a secret alone stands without braces%s", key, suggest(e.key, parts(secretSettings, "")))
+			says["secret"] = given{at: e.at} // one fault is enough
+			continue
+		}
 		collect(l, says, secretSettings, "", e)
 	}
 	apply(l, &s, secretSettings, says)

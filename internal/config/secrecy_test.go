@@ -25,6 +25,9 @@ func TestSecretsStaySecret(t *testing.T) {
 		"destinations:\n  - name: d\n    url: \"http://u:hunter2@h:x/\"\n    secrets: [{secret: hunter2}]\n    headers: {Cookie: \"hunter2\\r\\n\"}\n" + oneSource,
 		"destinations:\n  - name: d\n    url: http://h/\n    secrets: [whsec_hunter2]\n    headers: {X-Key: [hunter2]}\n" + oneSource,
 		"store: postgres://u:hunter2@h/db\n" + oneSource,
+		strings.Replace(oneSource, `["env:STRIPE"]`, `[hunter2]`, 1) + "    url: https://h/in?token=hunter2\n",
+		strings.Replace(oneSource, `["env:STRIPE"]`, `[{hunter2}]`, 1),
+		strings.Replace(oneSource, `["env:STRIPE"]`, `[{hunter2: x}]`, 1),
 		"store: postgres://h/db?user=u&password=hunter2\n" + oneSource,
 		"store: \"postgres://u:hunter2@h:port/db\"\n",
 		"store: postgres://u:hunter2@/db\n",
@@ -44,7 +47,9 @@ func TestSecretsStaySecret(t *testing.T) {
 		var log bytes.Buffer
 		s := cfg.Sources[0].Secrets[0]
 		slog.New(slog.NewTextHandler(&log, nil)).Info("x", "secret", s, "store", cfg.Store.String())
-		fmt.Fprintf(&log, "%v %+v %#v %s", s, s, s, s)
+		for _, printed := range []any{s, cfg, *cfg, cfg.Sources, cfg.Destinations, cfg.Store} {
+			fmt.Fprintf(&log, "%v %+v %#v %s %d", printed, printed, printed, printed, printed)
+		}
 		if strings.Contains(log.String(), secret) {
 			t.Errorf("%q logs its secret:\n%s", file, log.String())
 		}

@@ -47,9 +47,6 @@ func (s Secret) String() string {
 	return mask
 }
 
-// GoString keeps the secret out of %#v.
-func (s Secret) GoString() string { return s.String() }
-
 // LogValue keeps the secret out of logs.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 

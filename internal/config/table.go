@@ -90,7 +90,7 @@ var sourceSettings = []field[Source]{
 			return words{to: &s.Twins.Drop, sample: "checkout.session.completed", check: checkExact}
 		}},
 	{key: "url", help: "its public `URL`, for providers that sign it",
-		bind: func(s *Source) value { return text{&s.URL, checkURL} }},
+		bind: func(s *Source) value { return endpoint{&s.URL} }},
 	{key: "handshakes", help: "answer the provider's challenges",
 		bind: func(s *Source) value { return boolean{&s.Handshakes} }},
 	{key: "token", help: "what handshakes ask for besides the secret, as a `reference`: env:NAME or file:PATH",

@@ -196,7 +196,7 @@ func checkURL(s string) error {
 	return nil
 }
 
-// endpoint is a URL to deliver to. A password in it is masked when it is shown.
+// endpoint is a URL. A password and the query, which may hold a token, are masked when it is shown.
 type endpoint struct{ to *string }
 
 func (v endpoint) set(s string) error { return text{v.to, checkURL}.set(s) }
@@ -205,6 +205,9 @@ func (v endpoint) show() string {
 	u, err := url.Parse(*v.to)
 	if err != nil {
 		return mask
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = mask
 	}
 	return masked(u)
 }
