@@ -1,8 +1,10 @@
 package spec
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,15 +15,39 @@ import (
 // Marshal returns a specification in YAML, to copy and change. [Parse] reads it, unless it needs code
 // of the catalogue.
 func Marshal(s Spec) ([]byte, error) {
-	text, err := yaml.MarshalWithOptions(s,
-		yaml.UseLiteralStyleIfMultiline(true),
-		yaml.IndentSequence(true),
-		yaml.CustomMarshaler(func(d time.Duration) ([]byte, error) { return []byte(formatDuration(d)), nil }),
-	)
+	text, err := marshal(s, blocks(s))
 	if err != nil {
 		return nil, fmt.Errorf("the specification %s has no form in YAML: %w", s.Name, err)
 	}
 	return text, nil
+}
+
+func marshal(s Spec, blocks bool) ([]byte, error) {
+	return yaml.MarshalWithOptions(s,
+		yaml.UseLiteralStyleIfMultiline(blocks),
+		yaml.IndentSequence(true),
+		yaml.CustomMarshaler(func(d time.Duration) ([]byte, error) { return []byte(formatDuration(d)), nil }),
+	)
+}
+
+// blocks reports whether texts of several lines can be written as such. White space around their lines
+// would be lost.
+func blocks(s Spec) bool {
+	s.Verify = slices.Clone(s.Verify)
+	for i := range s.Verify {
+		s.Verify[i].Scheme = nil
+	}
+	block, err := marshal(s, true)
+	if err != nil {
+		return false
+	}
+	again, err := Parse(block)
+	if err != nil {
+		return false
+	}
+	want, _ := marshal(s, false)
+	got, err := marshal(again, false)
+	return err == nil && bytes.Equal(want, got)
 }
 
 const day = 24 * time.Hour

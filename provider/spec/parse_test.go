@@ -199,7 +199,7 @@ func TestDurations(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
-		"name: a", "verify: [{sign: [body]}]", "a: &b c\n<<: *b", "? [a]\n: b", "- - -", "{", "name: |\n  a\n  b", "event: {key: [[json:$.id?]]}",
+		"name: a", "verify: [{sign: [body]}]", "a: &b c\n<<: *b", "? [a]\n: b", "- - -", "{", "name: |\n  a\n  b", "name: |\n 0\n  ", "event: {key: [[json:$.id?]]}",
 		"limits: {retry: 3d}", "a:\n\tb: c", "---\n...\n---", "!!str a: b", "name: .inf", "example: {header: {a: b}}",
 	} {
 		f.Add(text)
