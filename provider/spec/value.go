@@ -100,7 +100,7 @@ func parseValue(v Value) (value, error) {
 		out.path, err = parsePath(rest, v)
 	default:
 		err = fmt.Errorf("%q: no such kind of value; use header:, json:, item:, parent:, form:, query:, hash:, const:, part:, entry:, "+
-			"claim:, body, url, method, sorted_form, ts, id, secret, echo or token", v)
+			"claim:, body, url, method, sorted_form, ts, id, secret, echo or token; a fixed text is written const: and the text", v)
 	}
 	if err == nil && hashed && out.path == nil && out.kind != kindForm {
 		err = fmt.Errorf("%q: hash: is for json:, item:, parent: and form: values", v)
