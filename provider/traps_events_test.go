@@ -97,7 +97,7 @@ func discordRequest(key ed25519.PrivateKey, body string) *hookonce.Request {
 	}}
 }
 
-func newEd25519(t *testing.T) (public string, private ed25519.PrivateKey) {
+func newEd25519(t testing.TB) (public string, private ed25519.PrivateKey) {
 	t.Helper()
 	pub, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
