@@ -87,38 +87,48 @@ func (c *snsChecker) Check(req *hookonce.Request) error {
 	return nil
 }
 
-// snsMembers returns the members of the message that are texts. One that occurs twice is refused:
-// there is no telling which one is signed.
-func snsMembers(body []byte) (map[string]string, error) {
+// snsRead are the members that are read: those that are signed, and what verifies them.
+var snsRead = slices.Concat(snsNotification, snsConfirmation, []string{"Signature", "SignatureVersion", "SigningCertURL"})
+
+// snsMembers returns the members of the message that are read. One that is no text, is there twice, or
+// is there in another spelling as well is refused: parsers disagree about which one counts, and one of
+// them only is signed.
+func snsMembers(body []byte) (members map[string]string, err error) {
 	doc := gjson.ParseBytes(body)
 	if !json.Valid(body) || !doc.IsObject() { // gjson's own check is recursive
 		return nil, reject(hookonce.ReasonSignatureMissing, "the body is not a JSON object; raw message delivery is not signed")
 	}
-	members, seen, twice := map[string]string{}, map[string]bool{}, false
+	members = map[string]string{}
 	doc.ForEach(func(name, text gjson.Result) bool {
-		twice = twice || seen[name.Str]
-		seen[name.Str] = true
-		if text.Type == gjson.String {
-			members[name.Str] = text.Str
+		i := slices.IndexFunc(snsRead, func(known string) bool { return strings.EqualFold(known, name.Str) })
+		if i < 0 {
+			return true
 		}
-		return !twice
+		if _, twice := members[name.Str]; twice || snsRead[i] != name.Str || text.Type != gjson.String {
+			err = reject(hookonce.ReasonSignatureMalformed, "the member %s is no text, or is there in another spelling or twice", snsRead[i])
+			return false
+		}
+		members[name.Str] = text.Str
+		return true
 	})
-	if twice {
-		return nil, reject(hookonce.ReasonSignatureMalformed, "a member of the message occurs twice")
-	}
-	return members, nil
+	return members, err
 }
 
-// snsMessage returns what is signed: names and values, each on a line.
+// snsMessage returns what is signed: names and values, each on a line. A member that is signed in
+// messages of another type only is refused: nothing would bind it here.
 func snsMessage(members map[string]string) (string, error) {
-	var names []string
+	names, others := snsNotification, snsConfirmation
 	switch members["Type"] {
 	case "Notification":
-		names = snsNotification
 	case "SubscriptionConfirmation", "UnsubscribeConfirmation":
-		names = snsConfirmation
+		names, others = others, names
 	default:
 		return "", reject(hookonce.ReasonSignatureMissing, "the member Type is not that of a message of SNS")
+	}
+	for _, name := range others {
+		if _, ok := members[name]; ok && !slices.Contains(names, name) {
+			return "", reject(hookonce.ReasonSignatureMalformed, "a message of this type has no member %s, and it would not be signed", name)
+		}
 	}
 	var b strings.Builder
 	for _, name := range names {

@@ -218,7 +218,6 @@ func TestSNSMessages(t *testing.T) {
 	for name, req := range map[string]*hookonce.Request{
 		"version 1":       request("1", map[string]any{"Type": "Notification", "Subject": "s"}),
 		"version 2":       request("2", map[string]any{"Type": "Notification"}),
-		"no subject":      request("2", map[string]any{"Type": "Notification", "Subject": nil}),
 		"to be confirmed": request("2", map[string]any{"Type": "SubscriptionConfirmation", "Token": "t", "SubscribeURL": "https://sns.eu-central-1.amazonaws.com/?Action=ConfirmSubscription"}),
 	} {
 		if ev := one(t, p, req); ev.Key != "M-1" || !ev.KeySigned || ev.Tenant != snsTopic {
@@ -252,6 +251,11 @@ func TestSNSRejects(t *testing.T) {
 		"another type":         edit(`"Type":"Notification"`, `"Type":"Something"`),
 		"no message":           edit(`"Message":`, `"message":`),
 		"no signature":         edit(`"Signature":`, `"signature":`),
+		"a null subject":       edit(`{`, `{"Subject":null,`),
+		"an object as subject": edit(`{`, `{"Subject":{"a":1},`),
+		"another spelling":     edit(`{`, `{"message":"{}",`),
+		"a spelling beside it": edit(`{`, `{"\u017fubject":"s",`), // a long s, which folds to s
+		"what is not signed":   edit(`{`, `{"SubscribeURL":"https://evil.example/",`),
 		"raw delivery":         {Method: "POST", Header: http.Header{}, Body: []byte("hello"), Now: now},
 		"another topic":        request("2", map[string]any{"Type": "Notification", "TopicArn": snsTopic + "2"}),
 	} {

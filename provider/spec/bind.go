@@ -21,6 +21,16 @@ func (p *Provider) bind(v *value) {
 	}
 }
 
+// guard keeps others from being taken for a value that is signed. See [tree.guard].
+func (p *Provider) guard(v *value) {
+	switch v.kind {
+	case kindJSON:
+		p.tree.guard(v)
+	case kindItem:
+		p.itemTree.guard(v)
+	}
+}
+
 // fact compiles a value of one of the given kinds.
 func (p *Provider) fact(text Value, kinds ...kind) (value, error) {
 	v, err := parseAs(text, kinds...)

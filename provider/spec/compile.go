@@ -172,6 +172,9 @@ func (p *Provider) newVerifier(spec Verify) (v verifier, err error) {
 	if d, ok := spec.Scheme.(Decoder); ok {
 		p.decoder = d
 	}
+	if spec.PerItem {
+		p.splitter.strict = true
+	}
 	v = verifier{kind: spec.Kind, join: spec.Join, covers: spec.Covers, perItem: spec.PerItem, scheme: spec.Scheme}
 	make, ok := matchers[spec.Kind]
 	if !ok {
@@ -213,6 +216,9 @@ func (p *Provider) bindSigned(v *verifier, spec Verify) error {
 			kindJSON, kindItem, kindForm, kindQuery, kindHeader)
 		if err != nil {
 			return within(fmt.Sprintf("sign[%d]", i), err)
+		}
+		if v.covers == CoversFields {
+			p.guard(&part)
 		}
 		v.sign = append(v.sign, part)
 		names = append(names, strings.TrimPrefix(part.origin, "const:"))

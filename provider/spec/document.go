@@ -30,6 +30,7 @@ type node struct {
 	name     string
 	index    int // of an element, when isIndex
 	isIndex  bool
+	guarded  bool // on the way to a field that is signed, where others are not
 	children []int
 }
 
@@ -60,6 +61,17 @@ func (t *tree) child(parent int, name string) int {
 	i := len(t.nodes) - 1
 	t.nodes[parent].children = append(t.nodes[parent].children, i)
 	return i
+}
+
+// guard marks the way to a value that is signed in a document of which nothing else is. Some parsers do
+// not tell upper from lower case in the names of members, and would take one that anybody added for the
+// one that is signed: it makes the value ambiguous.
+func (t *tree) guard(v *value) {
+	at := 0
+	for _, name := range v.path {
+		at = t.child(at, name)
+		t.nodes[at].guarded = true
+	}
 }
 
 // document holds what was found at each node. Its strings are views into the body: whoever keeps one
@@ -98,8 +110,12 @@ func (t *tree) walk(at int, in gjson.Result, doc document) {
 	case in.IsObject():
 		in.ForEach(func(key, val gjson.Result) bool {
 			for _, i := range t.nodes[at].children {
-				if n := &t.nodes[i]; !n.isIndex && n.name == key.Str {
+				switch n := &t.nodes[i]; {
+				case n.isIndex:
+				case n.name == key.Str:
 					t.record(i, val, doc)
+				case n.guarded && strings.EqualFold(n.name, key.Str):
+					t.blur(i, doc)
 				}
 			}
 			return true

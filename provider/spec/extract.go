@@ -72,21 +72,37 @@ func (p *Provider) single(r *reading) ([]hookonce.Event, error) {
 
 // items takes a batch apart.
 func (p *Provider) items(body []byte) (items []item, err error) {
-	documents := p.documents(body)
-	for _, document := range documents {
-		if err := checkJSON(document); err != nil {
-			return nil, err
-		}
-		some, err := p.splitter.split(view(document))
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, some...)
-	}
-	if len(documents) == 0 {
-		return nil, errEmptyBody
+	err = p.eachItem(body, func(it item) error {
+		items = append(items, it)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return items, nil
+}
+
+// eachItem calls take for each item of a batch, in order, until that returns an error.
+func (p *Provider) eachItem(body []byte, take func(item) error) error {
+	documents, n := p.documents(body), 0
+	for _, document := range documents {
+		if err := checkJSON(document); err != nil {
+			return err
+		}
+		err := p.splitter.split(view(document), func(it item) error {
+			if n++; n > maxItems {
+				return errMany
+			}
+			return take(it)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(documents) == 0 {
+		return errEmptyBody
+	}
+	return nil
 }
 
 // enter moves the reading to one item of the batch, and leave back to the whole request.

@@ -184,19 +184,22 @@ func (v *verifier) authenticate(r *reading) (p proof, err error) {
 	if !v.perItem {
 		return v.check(r)
 	}
-	items, err := r.p.items(r.req.Body)
-	if err != nil {
+	// Each is checked as it is found: the first that is wrong ends it, so that strangers can not make
+	// large batches costly.
+	var refusal error
+	err = r.p.eachItem(r.req.Body, func(it item) error {
+		r.enter(it)
+		p, refusal = v.check(r)
+		return refusal
+	})
+	r.leave()
+	switch {
+	case refusal != nil:
+		return p, refusal
+	case err != nil:
 		return p, reject(hookonce.ReasonSignatureMissing, "the items, each of which carries a signature, can not be read: %v", err)
-	}
-	if len(items) == 0 {
+	case p.by == nil:
 		return p, reject(hookonce.ReasonSignatureMissing, "each item carries a signature, and there is no item")
 	}
-	for _, it := range items {
-		r.enter(it)
-		if p, err = v.check(r); err != nil {
-			break
-		}
-	}
-	r.leave()
-	return p, err
+	return p, nil
 }

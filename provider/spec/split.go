@@ -3,24 +3,36 @@ package spec
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/tidwall/gjson"
 )
 
-// maxGrowth is how many times the size of its batch the items may have together, each with what
-// surrounds it.
-const maxGrowth = 64
+const (
+	// maxGrowth is how many times the size of its batch the items may have together, each with what
+	// surrounds it.
+	maxGrowth = 64
+	// maxItems is how many items a batch may have. Strangers can send millions of nothing in a body
+	// of some megabytes.
+	maxItems = 10_000
+)
 
 var (
 	errGrows = errors.New("the batch has too many items, inside too large a document, to be taken apart")
+	errMany  = fmt.Errorf("the batch has more than %d items", maxItems)
 	errTwice = errors.New("the batch has two members of one name where its items are: there is no telling which is meant")
+	errAlike = errors.New("the batch has a member whose name differs from the one its items are in by letter case only: some parsers take it for that one")
+	errOther = errors.New("the batch has something else than an array of items where its items are")
 )
 
 // splitter is a [Split] in compiled form: the paths of the items merged by common beginnings.
 type splitter struct {
 	root  step
 	lines bool
+	// strict is set if items are authenticated one by one. Then nothing binds what is around them, and
+	// what a parser could take for their array must be their array.
+	strict bool
 }
 
 type step struct {
@@ -79,14 +91,17 @@ func (p *Provider) documents(body []byte) [][]byte {
 	return lines
 }
 
-// split returns the items of a document, in order.
-func (s *splitter) split(text string) ([]item, error) {
+// split calls take for each item of a document, in order, until that returns an error.
+func (s *splitter) split(text string, take func(item) error) error {
 	text = strings.TrimSpace(text)
-	c := collector{text: text, limit: maxGrowth * (len(text) + 1024)}
-	if !c.span(&s.root, gjson.Parse(text), nil) && c.err == nil {
-		return []item{{text: text, parent: text, document: text}}, nil
+	c := collector{text: text, strict: s.strict, give: take, limit: maxGrowth * (len(text) + 1024)}
+	switch {
+	case c.span(&s.root, gjson.Parse(text), nil) || c.err != nil:
+		return c.err
+	case s.strict:
+		return errOther
 	}
-	return c.items, c.err
+	return take(item{text: text, parent: text, document: text})
 }
 
 // place is an array that items are in: what surrounds it, up to the element of the next outer array, or
@@ -122,11 +137,12 @@ func (it item) body() []byte {
 }
 
 type collector struct {
-	text  string
-	items []item
-	size  int
-	limit int
-	err   error
+	text   string
+	strict bool
+	give   func(item) error
+	size   int
+	limit  int
+	err    error
 }
 
 // found is an array that could hold items.
@@ -159,22 +175,32 @@ func (c *collector) span(at *step, in gjson.Result, outer *place) bool {
 	return true
 }
 
-// arrays finds the outermost arrays below at. Of two members of the same name parsers take the first or
-// the last, so there is no telling which items are meant.
+// arrays finds the outermost arrays below at.
 func (c *collector) arrays(at *step, in gjson.Result, to []found) []found {
-	if at.each != nil && in.IsArray() {
+	switch {
+	case at.each != nil && in.IsArray():
 		return append(to, found{at.each, in})
+	case len(at.next) > 0 && in.IsObject():
+		return c.members(at, in, to)
+	case c.strict:
+		c.err = errOther
 	}
-	if len(at.next) == 0 || !in.IsObject() {
-		return to
-	}
+	return to
+}
+
+// members finds the arrays in an object. Of two members of the same name parsers take the first or the
+// last, so there is no telling which items are meant.
+func (c *collector) members(at *step, in gjson.Result, to []found) []found {
 	seen := make(map[*step]bool, len(at.next))
 	in.ForEach(func(key, val gjson.Result) bool {
 		for _, next := range at.next {
-			if key.Str != next.name {
+			switch {
+			case key.Str != next.name:
+				if c.strict && strings.EqualFold(key.Str, next.name) {
+					c.err = errAlike
+				}
 				continue
-			}
-			if seen[next] {
+			case seen[next]:
 				c.err = errTwice
 			}
 			seen[next] = true
@@ -203,5 +229,5 @@ func (c *collector) take(it item) {
 		return
 	}
 	it.document = c.text
-	c.items = append(c.items, it)
+	c.err = c.give(it)
 }

@@ -181,7 +181,7 @@ func (v *verifier) believe(r *reading, text string) error {
 func (v *verifier) legible(r *reading) error {
 	for i := range v.sign {
 		if _, ok := r.covered(&v.sign[i]); !ok {
-			return reject(hookonce.ReasonSignatureMalformed, "%s, which the signature covers, is no text, or not one text", v.sign[i].describe())
+			return reject(hookonce.ReasonSignatureMalformed, "%s, which the signature covers, is no text, or not one text under one spelling of its name", v.sign[i].describe())
 		}
 	}
 	return nil

@@ -28,10 +28,13 @@ type Verify struct {
 	// Join stands between the parts of Sign. Default: nothing.
 	Join string `yaml:"join,omitempty"`
 	// Covers says what the signature binds. It follows from Sign, except where Sign has no body: then
-	// it must be said, so that nobody leaves the body out by accident.
+	// it must be said, so that nobody leaves the body out by accident. Under [CoversFields] a member
+	// whose name differs from one that is signed by letter case only rejects the request: some parsers
+	// would take it for that one.
 	Covers Coverage `yaml:"covers,omitempty"`
 	// PerItem is set if each item of a batch carries a signature of its own. One that is wrong rejects
-	// the request.
+	// the request, and so does something else in place of the items' array, or beside it a member whose
+	// name differs by letter case only.
 	PerItem bool `yaml:"per_item,omitempty"`
 	// BodyHash names the claim of a JWT that holds the body's SHA-256 in hexadecimal. Without it the
 	// token does not bind the body.
