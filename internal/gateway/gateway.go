@@ -114,7 +114,7 @@ func (g *Gateway) start(ctx context.Context) (err error) {
 	if g.admin, err = g.listen("admin", g.cfg.Admin); err != nil {
 		return err
 	}
-	endpoints, destinations, err := wire(g.cfg)
+	wired, err := wire(g.cfg)
 	if err != nil {
 		return err
 	}
@@ -122,14 +122,14 @@ func (g *Gateway) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if g.journal, err = journal.New(g.store, g.journalOptions(ids, destinations)); err != nil {
+	if g.journal, err = journal.New(g.store, g.journalOptions(ids, wired.held)); err != nil {
 		return fmt.Errorf("the journal could not be started: %w", err)
 	}
-	if g.deliver, err = deliver.New(g.deliverOptions(destinations)); err != nil {
+	if g.deliver, err = deliver.New(g.deliverOptions(wired.destinations)); err != nil {
 		return err
 	}
 	g.deliver.Start()
-	handler := g.ingestHandler(endpoints)
+	handler := g.ingestHandler(wired.sources)
 	g.ingest.storing = handler.Storing
 	g.serve(g.admin, g.adminHandler())
 	g.serve(g.ingest, handler)

@@ -1,49 +1,138 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
+	"net/http"
+	"slices"
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // backoffFactor is how much longer each wait between attempts is than the one before.
 const backoffFactor = 3
 
-// wire turns the configured sources into endpoints and destinations. The destination of a source has
-// the source's name.
-func wire(cfg *config.Config) ([]ingest.Source, map[string]deliver.Destination, error) {
-	var endpoints []ingest.Source
-	destinations := map[string]deliver.Destination{}
-	schedule := deliver.Exponential(cfg.Delivery.Backoff, cfg.Delivery.BackoffMax, backoffFactor, cfg.Delivery.Attempts)
-	for i := range cfg.Sources {
-		s := &cfg.Sources[i]
-		p, err := s.NewProvider()
-		if err != nil {
-			return nil, nil, fmt.Errorf("source %q: %w", s.Name, err)
-		}
-		endpoint := ingest.Source{Name: s.Name, Provider: p, Secrets: len(s.Secrets), MaxBody: s.MaxBody}
-		if s.MaxBody == 0 {
-			endpoint.MaxBody = p.Limits().MaxBody
-		}
-		if s.To != "" {
-			endpoint.Destinations = []string{s.Name}
-			destinations[s.Name] = deliver.Destination{Name: s.Name, URL: s.To, Timeout: cfg.Delivery.Timeout, Schedule: schedule}
-		}
-		endpoints = append(endpoints, endpoint)
-	}
-	return endpoints, destinations, nil
+// wiring is the configuration in the words of the packages that it is for.
+type wiring struct {
+	sources      []ingest.Source
+	destinations map[string]deliver.Destination
+	held         map[string]journal.Destination // the same ones, as the journal sees them
 }
 
-func (g *Gateway) ingestHandler(endpoints []ingest.Source) *ingest.Handler {
+// wire turns the configured sources and destinations into endpoints and destinations. The destination
+// of a source with a URL of its own has the source's name.
+func wire(cfg *config.Config) (*wiring, error) {
+	w := &wiring{destinations: map[string]deliver.Destination{}, held: map[string]journal.Destination{}} // none is not all
+	for i := range cfg.Sources {
+		s := &cfg.Sources[i]
+		endpoint, err := newSource(s)
+		if err != nil {
+			return nil, fmt.Errorf("source %q: %w", s.Name, err)
+		}
+		w.sources = append(w.sources, endpoint)
+	}
+	for _, d := range cfg.AllDestinations() {
+		w.destinations[d.Name] = newDestination(d, cfg.Delivery)
+		w.held[d.Name] = journal.Destination{Ordered: d.Order == config.ByResource, Stale: d.Stale != config.StaleDeliver}
+	}
+	return w, nil
+}
+
+func newSource(s *config.Source) (ingest.Source, error) {
+	p, err := s.NewProvider()
+	if err != nil {
+		return ingest.Source{}, err
+	}
+	routes, err := newRoutes(s)
+	return ingest.Source{
+		Name:      s.Name,
+		Provider:  p,
+		Secrets:   len(s.Secrets),
+		MaxBody:   cmp.Or(s.MaxBody, p.Limits().MaxBody),
+		Routes:    routes,
+		DropTwins: slices.Concat(s.Twins.Drop, droppedTwins(p.Spec())),
+		Allow:     s.Allow,
+		Rate:      s.Rate,
+		Burst:     s.Burst,
+	}, err
+}
+
+func newRoutes(s *config.Source) ([]ingest.Route, error) {
+	if s.To != "" {
+		return []ingest.Route{{To: []string{s.Name}}}, nil
+	}
+	var routes []ingest.Route
+	for i := range s.Routes {
+		r := &s.Routes[i]
+		route := ingest.Route{To: r.To, Types: r.Types}
+		if len(r.Where) > 0 {
+			fields, err := s.Fields(r)
+			if err != nil {
+				return nil, fmt.Errorf("route %d: %w", i+1, err)
+			}
+			route.Where.Fields = fields
+		}
+		for _, m := range r.Where {
+			route.Where.Texts = append(route.Where.Texts, m.Text)
+		}
+		routes = append(routes, route)
+	}
+	return routes, nil
+}
+
+// droppedTwins returns the types whose later twins a specification drops.
+func droppedTwins(s spec.Spec) (types []string) {
+	for _, rule := range s.Dedup.Logical {
+		if rule.Mode == spec.DropTwin {
+			types = append(types, rule.Types...)
+		}
+	}
+	return types
+}
+
+func newDestination(d config.Destination, all config.Delivery) deliver.Destination {
+	to := deliver.Destination{
+		Name:        d.Name,
+		URL:         d.URL,
+		Timeout:     d.Timeout,
+		Schedule:    deliver.Exponential(d.Backoff, d.BackoffMax, backoffFactor, d.Attempts),
+		GiveUp:      d.GiveUp,
+		Concurrency: d.Concurrency,
+		Rate:        d.Rate,
+		Permanent:   d.Permanent,
+		Header:      http.Header{},
+		PassHeader:  d.PassHeaders,
+		DropHeader:  d.DropHeaders,
+		TLS:         d.TLS.Config(),
+		Stale:       deliver.StalePolicy(d.Stale),
+		Policy:      deliver.AddressPolicy{DenyPrivate: !all.AllowPrivate},
+	}
+	for _, h := range d.Headers {
+		to.Header.Set(h.Name, h.Value.Reveal())
+	}
+	for _, s := range d.Secrets {
+		to.Secrets = append(to.Secrets, s.Reveal())
+	}
+	for _, port := range all.Ports {
+		to.Policy.Ports = append(to.Policy.Ports, uint16(port))
+	}
+	return to
+}
+
+func (g *Gateway) ingestHandler(sources []ingest.Source) *ingest.Handler {
 	return ingest.New(ingest.Options{
-		Sources:    endpoints,
-		Journal:    g.journal,
-		Now:        g.opt.Now,
-		Logger:     g.opt.Logger,
-		Registerer: g.opt.Registry,
+		Sources:        sources,
+		Journal:        g.journal,
+		MaxQueued:      g.cfg.Queue.Events,
+		MaxQueuedBytes: g.cfg.Queue.Bytes,
+		TrustedProxies: g.cfg.TrustedProxies,
+		Now:            g.opt.Now,
+		Logger:         g.opt.Logger,
+		Registerer:     g.opt.Registry,
 	})
 }
 
@@ -51,23 +140,18 @@ func (g *Gateway) deliverOptions(destinations map[string]deliver.Destination) de
 	return deliver.Options{
 		Journal:      g.journal,
 		Destinations: destinations,
-		Concurrency:  g.cfg.Delivery.Concurrency,
 		Now:          g.opt.Now,
 		Logger:       g.opt.Logger,
 		Registerer:   g.opt.Registry,
 	}
 }
 
-func (g *Gateway) journalOptions(ids *journal.IDs, destinations map[string]deliver.Destination) journal.Options {
-	held := map[string]journal.Destination{} // none is not all
-	for name := range destinations {
-		held[name] = journal.Destination{}
-	}
+func (g *Gateway) journalOptions(ids *journal.IDs, destinations map[string]journal.Destination) journal.Options {
 	return journal.Options{
 		MaxBatch:     g.cfg.Queue.Batch,
 		QueueEntries: g.cfg.Queue.Events,
 		QueueBytes:   g.cfg.Queue.Bytes,
-		Destinations: held,
+		Destinations: destinations,
 		Lease:        g.cfg.Delivery.Lease,
 		Retention:    &journal.Retention{IDs: g.cfg.Retention.IDs, Bodies: g.cfg.Retention.Bodies},
 		IDs:          ids,

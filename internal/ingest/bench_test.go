@@ -49,7 +49,7 @@ func verifyOnly(p hookonce.Provider) http.HandlerFunc {
 
 // BenchmarkHandler compares what a request costs in the handler alone, without a connection.
 func BenchmarkHandler(b *testing.B) {
-	source := ingest.Source{Name: "billing", Provider: trusting{}, Destinations: []string{"app"}}
+	source := ingest.Source{Name: "billing", Provider: trusting{}, Routes: []ingest.Route{{To: []string{"app"}}}}
 	for _, c := range []struct {
 		name    string
 		handler http.Handler
@@ -89,7 +89,7 @@ func (d *discard) WriteHeader(status int)      { d.status = status }
 
 // BenchmarkServer compares the two over loopback connections, generator included.
 func BenchmarkServer(b *testing.B) {
-	source := ingest.Source{Name: "billing", Provider: trusting{}, Destinations: []string{"app"}}
+	source := ingest.Source{Name: "billing", Provider: trusting{}, Routes: []ingest.Route{{To: []string{"app"}}}}
 	for _, c := range []struct {
 		name    string
 		handler http.Handler

@@ -15,9 +15,9 @@ const trustedLength = 16 << 10
 
 // readBody returns the raw body of at most limit bytes, or a refusal. A body that is announced as
 // larger is refused before any of it is read, so that a sender that asks first (Expect: 100-continue)
-// never sends it. The capacity of what is returned, with an error too, is taken from the budget and
+// never sends it. The capacity of what is returned, with an error too, is taken from room and
 // for the caller to give back.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.Duration, b *budget) ([]byte, error) {
+func readBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.Duration, room *share) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, errTooLarge
 	}
@@ -27,20 +27,20 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.
 	// The deadline belongs to a socket and so counts in real time. A response writer without
 	// deadlines leaves the matter to the server's own timeouts.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout))
-	body, err := readUpTo(r.Body, r.ContentLength, limit, b)
+	body, err := readUpTo(r.Body, r.ContentLength, limit, room)
 	return body, bodyError(err)
 }
 
 // readUpTo reads a body that the server frames: one that is shorter than announced is its error. One
 // byte beyond the limit tells that a body of unknown length is too large.
-func readUpTo(r io.Reader, announced, limit int64, b *budget) (body []byte, err error) {
+func readUpTo(r io.Reader, announced, limit int64, room *share) (body []byte, err error) {
 	most := int(limit) + 1
 	if announced >= 0 {
 		most = int(announced)
 	}
 	for len(body) < most {
 		if len(body) == cap(body) {
-			if body, err = grow(body, most, b); err != nil {
+			if body, err = grow(body, most, room); err != nil {
 				return body, err
 			}
 		}
@@ -64,14 +64,14 @@ func readUpTo(r io.Reader, announced, limit int64, b *budget) (body []byte, err 
 
 // grow returns body with twice the room, at most for most bytes. The room of both is taken while both
 // are there, which is less than twice most.
-func grow(body []byte, most int, b *budget) ([]byte, error) {
-	room := min(most, max(trustedLength, 2*cap(body)))
-	if err := b.take(room); err != nil {
-		return body, err
+func grow(body []byte, most int, room *share) ([]byte, error) {
+	size := min(most, max(trustedLength, 2*cap(body)))
+	if !room.take(int64(size)) {
+		return body, errCrowded
 	}
-	larger := make([]byte, len(body), room)
+	larger := make([]byte, len(body), size)
 	copy(larger, body)
-	b.give(cap(body))
+	room.give(int64(cap(body)))
 	return larger, nil
 }
 

@@ -19,16 +19,24 @@ type endpoint struct {
 	required      *answer  // the provider's own acknowledgement, where it insists on one
 	confided      []string // the headers that hold the secret itself
 	journal       Journal
-	reading       *budget       // shared by all endpoints
-	storing       *atomic.Int64 // requests that wait for the journal, shared too
+	router        *router
+	drops         map[string]bool // types whose later twins are not delivered
+	doorman       doorman
+	throttle      throttle
+	shares        shares        // of what all endpoints use
+	storing       *atomic.Int64 // requests that wait for the journal, of all endpoints
 	bodyTimeout   time.Duration
 	acceptTimeout time.Duration
 	metrics       sourceMetrics
 }
 
-func newEndpoint(s Source, o Options, m *metrics, reading *budget, storing *atomic.Int64) *endpoint {
+func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int64) *endpoint {
 	if s.MaxBody == 0 {
 		s.MaxBody = DefaultMaxBody
+	}
+	drops := make(map[string]bool, len(s.DropTwins))
+	for _, t := range s.DropTwins {
+		drops[t] = true
 	}
 	return &endpoint{
 		refuser:       newRefuser(s.Name, o, m, mannersOf(s.Provider), problems()...),
@@ -36,7 +44,11 @@ func newEndpoint(s Source, o Options, m *metrics, reading *budget, storing *atom
 		required:      required(s.Provider.OK()),
 		confided:      confided(s.Provider),
 		journal:       o.Journal,
-		reading:       reading,
+		router:        newRouter(s.Routes),
+		drops:         drops,
+		doorman:       doorman{allow: s.Allow, trusted: o.TrustedProxies},
+		throttle:      newThrottle(s.Rate, s.Burst),
+		shares:        of,
 		storing:       storing,
 		bodyTimeout:   o.BodyTimeout,
 		acceptTimeout: o.AcceptTimeout,
@@ -65,8 +77,11 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 			err = fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack())
 		}
 	}()
+	if err := e.admit(r, now); err != nil {
+		return a, err
+	}
 	body, err := e.read(w, r)
-	defer e.reading.give(cap(body))
+	defer func() { e.shares.reading.give(int64(cap(body))) }()
 	if err != nil {
 		return a, err
 	}
@@ -87,11 +102,19 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 	return e.accept(r, delivery, now)
 }
 
+// admit decides whether to look at a request at all.
+func (e *endpoint) admit(r *http.Request, now time.Time) error {
+	if err := e.doorman.check(r); err != nil {
+		return err
+	}
+	return e.throttle.check(now)
+}
+
 // read returns the raw body. Greetings have none that counts.
 func (e *endpoint) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	switch {
 	case r.Method == http.MethodPost:
-		return readBody(w, r, e.source.MaxBody, e.bodyTimeout, e.reading)
+		return readBody(w, r, e.source.MaxBody, e.bodyTimeout, e.shares.reading)
 	case e.greets(r.Method):
 		return nil, nil
 	}
@@ -117,7 +140,7 @@ func (e *endpoint) accept(r *http.Request, d *hookonce.Delivery, now time.Time) 
 			continue
 		}
 		t.add(result.Status)
-		e.metrics.events[result.Status].Inc()
+		e.count(entries[i], result)
 		e.log.event(r.Context(), now, &events[i], e.noted(d.Proof), result)
 	}
 	switch {
@@ -130,9 +153,28 @@ func (e *endpoint) accept(r *http.Request, d *hookonce.Delivery, now time.Time) 
 	return e.acknowledge(t.batch()), nil
 }
 
+// count notes what became of an event.
+func (e *endpoint) count(entry *journal.Entry, r journal.Result) {
+	e.metrics.events[r.Status].Inc()
+	if r.Status != journal.Accepted && r.Status != journal.Unkeyed {
+		return
+	}
+	if len(entry.Destinations) == 0 {
+		e.metrics.unrouted.Inc()
+	}
+	if r.Twin != 0 {
+		e.metrics.twins.Inc()
+	}
+}
+
 // store hands the entries to the journal under a deadline of its own: a sender that hangs up does
 // not cancel what it sent.
 func (e *endpoint) store(ctx context.Context, entries []*journal.Entry) ([]journal.Result, error) {
+	leave := e.shares.queue(len(entries), weight(entries))
+	if leave == nil {
+		return nil, errFull
+	}
+	defer leave()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.acceptTimeout)
 	defer cancel()
 	e.storing.Add(1)
@@ -158,8 +200,12 @@ func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time
 			Digest:       ev.Digest,
 			Header:       header,
 			Body:         ev.Body,
-			Destinations: e.source.Destinations,
+			Destinations: e.router.destinations(ev),
 			ReceivedAt:   now,
+			Resource:     ev.Scope,
+			Rank:         ev.Rank,
+			Logical:      ev.Logical,
+			DropTwin:     ev.Logical != "" && e.drops[ev.Type],
 		}
 		pointers[i] = &entries[i]
 	}
@@ -172,6 +218,15 @@ func confided(p hookonce.Provider) []string {
 		return c.Confided()
 	}
 	return nil
+}
+
+// weight is what the entries count towards the bound of the journal's queue, in bytes.
+func weight(entries []*journal.Entry) int64 {
+	n := 0
+	for _, e := range entries {
+		n += len(e.Header) + len(e.Body)
+	}
+	return int64(n)
 }
 
 // stored is the key under which an event is kept.

@@ -64,6 +64,9 @@ func (l eventLog) event(ctx context.Context, now time.Time, e *hookonce.Event, p
 	if p.Partial() {
 		attrs = append(attrs, slog.String("covers", p.Covers))
 	}
+	if r.Twin != 0 {
+		attrs = append(attrs, slog.Int64("twin_of", r.Twin))
+	}
 	if r.Redriven {
 		attrs = append(attrs, slog.Bool("redriven", true))
 	}

@@ -8,7 +8,9 @@ package ingest
 import (
 	"context"
 	"log/slog"
+	"math"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -44,8 +46,17 @@ type Source struct {
 	Secrets int
 	// MaxBody is the size in bytes of the largest body that is read. Zero means [DefaultMaxBody].
 	MaxBody int64
-	// Destinations are the names of where the events go. None: events are stored and are done.
-	Destinations []string
+	// Routes say where the events go. None: events are stored and are done.
+	Routes []Route
+	// DropTwins are the types whose events are stored and not delivered when an earlier one stands for
+	// the same change.
+	DropTwins []string
+	// Allow are the networks that requests may come from. None: all.
+	Allow []netip.Prefix
+	// Rate is how many requests per second are taken, authentic or not, and Burst how many at once. A
+	// rate of zero takes all; a burst of zero is twice the rate.
+	Rate  float64
+	Burst int
 }
 
 // Options are the settings of a [Handler].
@@ -54,9 +65,17 @@ type Options struct {
 	Sources []Source
 	Journal Journal
 	// MaxReading bounds the memory in bytes of the bodies of all requests under way, verified or not;
-	// beyond it the answer is a 503. It is raised to twice the largest MaxBody of a source, which one
-	// body may need. Zero means [DefaultMaxReading].
+	// beyond it the answer is a 503, and earlier for a source that holds more of it than is left. It is
+	// raised to what one body of the source with the largest MaxBody may need: twice that, or four times
+	// if there are several sources. Zero means [DefaultMaxReading].
 	MaxReading int64
+	// MaxQueued and MaxQueuedBytes are the bounds of the journal's queue. A source that takes up more of
+	// it than is left is answered 503, so that there is room for the others. Zero: no bound but the
+	// journal's own.
+	MaxQueued      int
+	MaxQueuedBytes int64
+	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
 	// BodyTimeout is how long the body of a request may take to arrive, where the server's
 	// connection supports deadlines. Zero means [DefaultBodyTimeout].
 	BodyTimeout time.Duration
@@ -86,13 +105,13 @@ type Handler struct {
 func New(o Options) *Handler {
 	o = o.withDefaults()
 	metrics := newMetrics(o.Registerer)
-	reading := newBudget(o.MaxReading, o.Sources)
+	pools := newPools(o)
 	h := &Handler{
 		endpoints: make(map[string]*endpoint, len(o.Sources)),
 		unknown:   newRefuser("", o, metrics, mannersOf(nil), errUnknownSource),
 	}
 	for _, s := range o.Sources {
-		h.endpoints[s.Name] = newEndpoint(s, o, metrics, reading, &h.storing)
+		h.endpoints[s.Name] = newEndpoint(s, o, metrics, pools.share(), &h.storing)
 	}
 	return h
 }
@@ -100,6 +119,12 @@ func New(o Options) *Handler {
 func (o Options) withDefaults() Options {
 	if o.MaxReading == 0 {
 		o.MaxReading = DefaultMaxReading
+	}
+	if o.MaxQueued == 0 {
+		o.MaxQueued = math.MaxInt
+	}
+	if o.MaxQueuedBytes == 0 {
+		o.MaxQueuedBytes = math.MaxInt64
 	}
 	if o.BodyTimeout == 0 {
 		o.BodyTimeout = DefaultBodyTimeout

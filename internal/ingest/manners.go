@@ -40,7 +40,7 @@ func mannersOf(p hookonce.Provider) manners {
 func (m manners) status(p *problem, err error) int {
 	var reject *hookonce.RejectError
 	switch {
-	case p.ours():
+	case p.retryAfter != "":
 		return cmp.Or(m.notReady, p.status)
 	case errors.As(err, &reject):
 		return cmp.Or(reject.Status, m.unverified, p.status)

@@ -10,7 +10,7 @@ import (
 
 // metrics are the vectors of all sources.
 type metrics struct {
-	received, verified, accepted, duplicates, conflicts, unkeyed, rejected *prometheus.CounterVec
+	received, verified, accepted, duplicates, conflicts, unkeyed, unrouted, twins, rejected *prometheus.CounterVec
 
 	seconds *prometheus.HistogramVec
 }
@@ -28,6 +28,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		duplicates: counter("hookonce_duplicates_total", "Events whose key was stored before, with the same content.", "source"),
 		conflicts:  counter("hookonce_conflicts_total", "Events whose key was stored before with other content.", "source"),
 		unkeyed:    counter("hookonce_unkeyed_total", "Events stored without a key: copies of them can not be recognised.", "source"),
+		unrouted:   counter("hookonce_unrouted_total", "Events stored as new that go nowhere, because no route matches them or their source has none.", "source"),
+		twins:      counter("hookonce_twins_total", "Events stored as new for whose change an earlier one stands under another key.", "source"),
 		rejected:   counter("hookonce_rejected_total", "Requests that were not acknowledged, by reason.", "source", "reason"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "hookonce_accept_seconds",
@@ -42,6 +44,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 // sourceMetrics are the children of one source, looked up once.
 type sourceMetrics struct {
 	received prometheus.Counter
+	unrouted prometheus.Counter
+	twins    prometheus.Counter
 	verified []prometheus.Counter // by secret
 	events   map[journal.Status]prometheus.Counter
 	seconds  prometheus.Observer
@@ -56,6 +60,8 @@ func (m *metrics) of(s Source) sourceMetrics {
 	return sourceMetrics{
 		verified: verified,
 		received: m.received.WithLabelValues(source),
+		unrouted: m.unrouted.WithLabelValues(source),
+		twins:    m.twins.WithLabelValues(source),
 		events: map[journal.Status]prometheus.Counter{
 			journal.Accepted:  m.accepted.WithLabelValues(source),
 			journal.Duplicate: m.duplicates.WithLabelValues(source),

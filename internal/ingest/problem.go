@@ -18,6 +18,9 @@ type problem struct {
 	name   string // last part of the type
 	title  string
 	detail string
+	// retryAfter is the header Retry-After, in seconds, of problems that a sender should come back from
+	// with the same request; empty for others.
+	retryAfter string
 	// hangUp ends the connection after the answer, where the rest of the body is not worth reading.
 	hangUp bool
 }
@@ -36,6 +39,15 @@ var (
 		title: "Body truncated", detail: "The body ended early or was not framed as HTTP asks.", hangUp: true}
 	errSlow = &problem{status: http.StatusRequestTimeout, reason: "slow", name: "body-too-slow",
 		title: "Body too slow", detail: "The body did not arrive in time.", hangUp: true}
+)
+
+// What is authentic, but not taken now. It is no mistake of the provider's, and so it is answered with a
+// status that the provider retries: a list of addresses may be out of date, and a rate too low.
+var (
+	errTooMany = &problem{status: http.StatusServiceUnavailable, reason: "rate", name: "too-many-requests",
+		title: "Too many requests", detail: "This source takes fewer requests per second. Nothing is acknowledged: send it again.", retryAfter: "1"}
+	errStranger = &problem{status: http.StatusServiceUnavailable, reason: "address", name: "address-not-allowed",
+		title: "Address not allowed", detail: "This source takes no requests from this address now.", retryAfter: "60", hangUp: true}
 )
 
 // Our own failures: the sender is asked to come again, never told that it did something wrong.
@@ -62,7 +74,7 @@ const unavailableName = "unavailable"
 
 func unavailable(reason, detail string) *problem {
 	return &problem{status: http.StatusServiceUnavailable, reason: reason, name: unavailableName,
-		title: "Temporarily unavailable", detail: detail + " Nothing is acknowledged: send it again."}
+		title: "Temporarily unavailable", detail: detail + " Nothing is acknowledged: send it again.", retryAfter: retryAfter}
 }
 
 // rejections are the answers to requests that are not verified, by reason. They differ in the reason
@@ -87,7 +99,7 @@ func unverified(reason, detail string) *problem {
 
 // problems lists every refusal of a source, so that each has its counter before it first happens.
 func problems() []*problem {
-	all := []*problem{errMethod, errTooLarge, errTruncated, errSlow,
+	all := []*problem{errMethod, errTooLarge, errTruncated, errSlow, errTooMany, errStranger,
 		errFull, errCrowded, errClosed, errStore, errTimeout, errRowRefused, errPanic, errUnspecified, errUnverified}
 	for _, p := range rejections {
 		all = append(all, p)
@@ -133,7 +145,9 @@ func (p *problem) write(w http.ResponseWriter, allow string) {
 	switch {
 	case p.status == http.StatusMethodNotAllowed:
 		h.Set("Allow", allow)
-	case p.ours(), p.status == http.StatusServiceUnavailable:
+	case p.retryAfter != "":
+		h.Set("Retry-After", p.retryAfter)
+	case p.status == http.StatusServiceUnavailable:
 		h.Set("Retry-After", retryAfter)
 	}
 	if p.hangUp {

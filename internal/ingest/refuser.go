@@ -1,7 +1,9 @@
 package ingest
 
 import (
+	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,6 +37,15 @@ func (r refuser) refuse(w http.ResponseWriter, req *http.Request, err error) {
 	r.rejected[p].Inc()
 	own := *p
 	own.status = r.status(p, err)
+	var early *tooFast
+	if errors.As(err, &early) {
+		own.retryAfter = wholeSeconds(early.wait)
+	}
 	r.log.rejected(req.Context(), r.now(), &own, err)
 	own.write(w, r.allow)
+}
+
+// wholeSeconds returns a wait in the form of Retry-After, rounded up.
+func wholeSeconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }

@@ -57,7 +57,10 @@ func (testProvider) Open(r *hookonce.Request) (*hookonce.Delivery, error) {
 }
 
 func split(r *hookonce.Request) *hookonce.Delivery {
-	var one struct{ ID, Type, Challenge, Panic string }
+	var one struct {
+		ID, Type, Challenge, Panic, Scope, Logical string
+		Rank                                       int64
+	}
 	var many []json.RawMessage
 	switch {
 	case json.Unmarshal(r.Body, &many) == nil:
@@ -79,6 +82,7 @@ func split(r *hookonce.Request) *hookonce.Delivery {
 	sum := sha256.Sum256(r.Body)
 	return &hookonce.Delivery{Events: []hookonce.Event{{
 		Key: one.ID, Type: one.Type, KeySigned: true, Digest: sum[:16], Body: r.Body, Header: r.Header,
+		Scope: one.Scope, Rank: one.Rank, Logical: one.Logical,
 	}}}
 }
 
@@ -110,8 +114,8 @@ func newGate(t *testing.T, change func(*ingest.Options)) *gate {
 	g := &gate{model: model, faulty: faulty, journal: j, metrics: prometheus.NewRegistry()}
 	o := ingest.Options{
 		Sources: []ingest.Source{
-			{Name: "billing", Provider: testProvider{}, Destinations: []string{"app"}},
-			{Name: "orders", Provider: testProvider{}, Destinations: []string{"app"}},
+			{Name: "billing", Provider: testProvider{}, Routes: []ingest.Route{{To: []string{"app"}}}},
+			{Name: "orders", Provider: testProvider{}, Routes: []ingest.Route{{To: []string{"app"}}}},
 		},
 		Journal:    j,
 		Registerer: g.metrics,

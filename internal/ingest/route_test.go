@@ -1,0 +1,163 @@
+package ingest_test
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/ingest"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// recorder is a journal that keeps what it is given, and says that all of it is new.
+type recorder struct {
+	entries []*journal.Entry
+	twin    int64
+}
+
+func (r *recorder) Accept(_ context.Context, entries []*journal.Entry) ([]journal.Result, error) {
+	r.entries = append(r.entries, entries...)
+	results := make([]journal.Result, len(entries))
+	for i := range results {
+		results[i] = journal.Result{Status: journal.Accepted, ID: int64(i + 1), Twin: r.twin}
+	}
+	return results, nil
+}
+
+// headers reads headers of events.
+type headers []string
+
+func (h headers) Read(ev *hookonce.Event) []string {
+	var texts []string
+	for _, name := range h {
+		texts = append(texts, ev.Header.Get(name))
+	}
+	return texts
+}
+
+// live matches events of one account that are no tests.
+var live = ingest.Where{Fields: headers{"X-Live", "X-Account"}, Texts: []string{"true", "a"}}
+
+// Every route that an event matches applies, and no destination gets an event twice.
+func TestRoutes(t *testing.T) {
+	routes := []ingest.Route{
+		{To: []string{"ledger", "mailer"}, Types: []string{"invoice.*", "charge.refunded"}},
+		{To: []string{"mailer", "audit"}, Where: live},
+		{To: []string{"audit"}, Types: []string{"customer.*"}, Where: live},
+		{To: []string{"all"}, Types: []string{"*.created"}},
+	}
+	for _, c := range []struct {
+		name, eventType string
+		live, account   string
+		want            []string
+	}{
+		{"by a pattern", "invoice.paid", "", "", []string{"ledger", "mailer"}},
+		{"by its name", "charge.refunded", "", "", []string{"ledger", "mailer"}},
+		{"by all fields", "x", "true", "a", []string{"mailer", "audit"}},
+		{"not by some of them", "x", "true", "b", nil},
+		{"by several routes", "invoice.created", "true", "a", []string{"ledger", "mailer", "audit", "all"}},
+		{"by type and fields", "customer.x", "true", "a", []string{"mailer", "audit"}},
+		{"by type alone where fields are asked for", "customer.x", "false", "a", nil},
+		{"by none", "charge.refunded.x", "", "", nil},
+		{"without a type", "", "", "", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var to recorder
+			g := newGate(t, func(o *ingest.Options) { o.Journal, o.Sources[0].Routes = &to, routes })
+			r := request("billing", `{"id":"a","type":"`+c.eventType+`"}`)
+			r.Header.Set("X-Live", c.live)
+			r.Header.Set("X-Account", c.account)
+			wantAnswer(t, serve(g, r), http.StatusOK, "accepted", `{"status":"accepted","key":"a"}`+"\n")
+			if diff := cmp.Diff(c.want, to.entries[0].Destinations); diff != "" {
+				t.Error(diff)
+			}
+			unrouted := gather(t, g, "hookonce_unrouted_total")["billing"]
+			if want := len(c.want) == 0; want != (unrouted == 1) {
+				t.Errorf("%v events are counted as going nowhere", unrouted)
+			}
+		})
+	}
+}
+
+// What one event is given must not change for the next.
+func TestRoutesShareNothing(t *testing.T) {
+	var to recorder
+	routes := []ingest.Route{
+		{To: append(make([]string, 0, 8), "a"), Types: []string{"*x*"}},
+		{To: []string{"b"}, Types: []string{"*y*"}},
+		{To: []string{"c"}, Types: []string{"*z*"}},
+	}
+	g := newGate(t, func(o *ingest.Options) { o.Journal, o.Sources[0].Routes = &to, routes })
+	g.send("billing", `[{"id":"1","type":"xy"},{"id":"2","type":"xz"},{"id":"3","type":"x"},{"id":"4","type":"xyz"}]`)
+	var got []string
+	for _, e := range to.entries {
+		got = append(got, strings.Join(e.Destinations, ""))
+	}
+	if diff := cmp.Diff([]string{"ab", "ac", "a", "abc"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A source without conditions sends everything everywhere, and each destination is named once.
+func TestRoutesWithoutConditions(t *testing.T) {
+	var to recorder
+	g := newGate(t, func(o *ingest.Options) {
+		o.Journal, o.Sources[0].Routes = &to, []ingest.Route{{To: []string{"a", "b", "a"}}, {To: []string{"b", "c"}}}
+	})
+	g.send("billing", `{"id":"1"}`)
+	if diff := cmp.Diff([]string{"a", "b", "c"}, to.entries[0].Destinations); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// FuzzPattern holds patterns to what a regular expression says.
+func FuzzPattern(f *testing.F) {
+	f.Add("invoice.*", "invoice.paid")
+	f.Add("*.paid", "invoice.paid")
+	f.Add("a*b*a", "aba")
+	f.Add("a*a", "a")
+	f.Add("**", "")
+	f.Add("", "")
+	f.Add("*", "x")
+	f.Fuzz(func(t *testing.T, pattern, eventType string) {
+		parts := strings.Split(pattern, "*")
+		for i := range parts {
+			parts[i] = regexp.QuoteMeta(parts[i])
+		}
+		re, err := regexp.Compile(`(?s)^` + strings.Join(parts, ".*") + `$`)
+		if err != nil || slices.Contains([]byte(eventType), 0xff) {
+			t.Skip()
+		}
+		if got, want := ingest.PatternMatches(pattern, eventType), re.MatchString(eventType); got != want {
+			t.Errorf("%q matches %q: %v, want %v", pattern, eventType, got, want)
+		}
+	})
+}
+
+// What the provider says about order and twins reaches the journal.
+func TestOrderAndTwins(t *testing.T) {
+	to := recorder{twin: 7}
+	g := newGate(t, func(o *ingest.Options) { o.Journal, o.Sources[0].DropTwins = &to, []string{"dropped"} })
+	g.send("billing", `[{"id":"a","type":"x","scope":"r","rank":3,"logical":"l"},{"id":"b","type":"dropped","logical":"l"},{"id":"c","type":"dropped"}]`)
+	var got []journal.Entry
+	for _, e := range to.entries {
+		got = append(got, journal.Entry{Key: e.Key, Resource: e.Resource, Rank: e.Rank, Logical: e.Logical, DropTwin: e.DropTwin})
+	}
+	want := []journal.Entry{
+		{Key: "a", Resource: "r", Rank: 3, Logical: "l"},
+		{Key: "b", Logical: "l", DropTwin: true},
+		{Key: "c"}, // nothing tells of which it would be the twin
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if n := gather(t, g, "hookonce_twins_total")["billing"]; n != 3 {
+		t.Errorf("%v twins are counted, want 3", n)
+	}
+}

@@ -1,0 +1,65 @@
+package ingest
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// doorman knows which addresses requests may come from.
+type doorman struct {
+	allow   []netip.Prefix // none: all
+	trusted []netip.Prefix // proxies
+}
+
+// check returns an error unless the request comes from an address that is allowed.
+func (d doorman) check(r *http.Request) error {
+	if len(d.allow) == 0 {
+		return nil
+	}
+	from, ok := d.sender(r)
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: no address can be read from %q and X-Forwarded-For", errStranger, r.RemoteAddr)
+	case !within(d.allow, from):
+		return fmt.Errorf("%w: %s", errStranger, from)
+	}
+	return nil
+}
+
+// sender returns the address that a request comes from: that of the connection or, if a trusted proxy
+// is at its other end, the last one in X-Forwarded-For that is no trusted proxy as well. What stands
+// before that one was written by somebody who is not trusted. There is none if the header is damaged.
+func (d doorman) sender(r *http.Request) (netip.Addr, bool) {
+	at, ok := parseHop(r.RemoteAddr)
+	if !ok {
+		return at, false
+	}
+	for _, line := range slices.Backward(r.Header["X-Forwarded-For"]) {
+		hops := strings.Split(line, ",")
+		for _, hop := range slices.Backward(hops) {
+			if !within(d.trusted, at) {
+				return at, true
+			}
+			if at, ok = parseHop(strings.TrimSpace(hop)); !ok {
+				return at, false
+			}
+		}
+	}
+	return at, true
+}
+
+// parseHop reads an address, which some proxies and every connection write with a port.
+func parseHop(text string) (netip.Addr, bool) {
+	if ap, err := netip.ParseAddrPort(text); err == nil {
+		return ap.Addr().Unmap().WithZone(""), true
+	}
+	a, err := netip.ParseAddr(text)
+	return a.Unmap().WithZone(""), err == nil
+}
+
+func within(networks []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) })
+}

@@ -1,0 +1,96 @@
+package ingest_test
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce/internal/ingest"
+)
+
+func networks(texts ...string) (all []netip.Prefix) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+// The address of the sender is that of the connection, and only trusted proxies can say otherwise.
+func TestAllow(t *testing.T) {
+	const ok, refused = http.StatusOK, http.StatusServiceUnavailable
+	proxies := networks("10.0.0.0/8", "fd00::/8")
+	for _, c := range []struct {
+		name      string
+		proxies   []netip.Prefix
+		remote    string
+		forwarded []string
+		want      int
+	}{
+		{"direct", nil, "192.0.2.7:4000", nil, ok},
+		{"direct, of another network", nil, "198.51.100.7:4000", nil, refused},
+		{"direct, IPv6", nil, "[2001:db8::7]:4000", nil, ok},
+		{"direct, IPv4 as IPv6", nil, "[::ffff:192.0.2.7]:4000", nil, ok},
+		{"direct, with a zone", nil, "[2001:db8::7%eth0]:4000", nil, ok},
+		{"a header that nobody may send", nil, "198.51.100.7:4000", []string{"192.0.2.7"}, refused},
+		{"the same, with proxies elsewhere", proxies, "198.51.100.7:4000", []string{"192.0.2.7"}, refused},
+		{"behind a proxy", proxies, "10.1.1.1:4000", []string{"192.0.2.7"}, ok},
+		{"behind a proxy, of another network", proxies, "10.1.1.1:4000", []string{"198.51.100.7"}, refused},
+		{"behind two", proxies, "10.1.1.1:4000", []string{"192.0.2.7, fd00::1"}, ok},
+		{"behind two, in two lines", proxies, "10.1.1.1:4000", []string{"192.0.2.7", "10.2.2.2"}, ok},
+		{"with a port", proxies, "10.1.1.1:4000", []string{"192.0.2.7:555"}, ok},
+		{"with a port, IPv6", proxies, "10.1.1.1:4000", []string{"[2001:db8::7]:555"}, ok},
+		{"a lie before the truth", proxies, "10.1.1.1:4000", []string{"192.0.2.7, 198.51.100.7"}, refused},
+		{"a lie in a line of its own", proxies, "10.1.1.1:4000", []string{"192.0.2.7", "198.51.100.7, 10.2.2.2"}, refused},
+		{"damage before the truth", proxies, "10.1.1.1:4000", []string{"what?, 192.0.2.7"}, ok},
+		{"damage in place of it", proxies, "10.1.1.1:4000", []string{"192.0.2.7, what?"}, refused},
+		{"an empty header", proxies, "10.1.1.1:4000", []string{""}, refused},
+		{"the proxy itself", proxies, "10.1.1.1:4000", nil, refused},
+		{"nothing but proxies", proxies, "10.1.1.1:4000", []string{"10.3.3.3, 10.2.2.2"}, refused},
+		{"no address", nil, "@", nil, refused},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newGate(t, func(o *ingest.Options) {
+				o.TrustedProxies = c.proxies
+				o.Sources[0].Allow = networks("192.0.2.0/24", "2001:db8::/32")
+			})
+			r := request("billing", `{"id":"a"}`)
+			r.RemoteAddr = c.remote
+			r.Header["X-Forwarded-For"] = c.forwarded
+			if c.want == refused {
+				r.Body = unreadable{t}
+			}
+			w := serve(g, r)
+			if w.Code != c.want {
+				t.Fatalf("answered %d %s, want %d", w.Code, w.Body, c.want)
+			}
+			if c.want == refused {
+				wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), refused, "address")
+			}
+			other := request("orders", `{"id":"a"}`)
+			other.RemoteAddr = c.remote
+			if w := serve(g, other); w.Code != ok {
+				t.Errorf("a source without a list answered %d", w.Code)
+			}
+		})
+	}
+}
+
+// Strangers take nothing from the rate of those who are allowed.
+func TestStrangersUseUpNoRate(t *testing.T) {
+	g := newGate(t, func(o *ingest.Options) {
+		o.Sources[0].Allow = networks("192.0.2.0/24")
+		o.Sources[0].Rate, o.Sources[0].Burst = 0.001, 1
+	})
+	for _, remote := range []string{"198.51.100.7:1", "198.51.100.7:2", "192.0.2.7:1"} {
+		r := request("billing", `{"id":"a"}`)
+		r.RemoteAddr = remote
+		want := http.StatusServiceUnavailable
+		if strings.HasPrefix(remote, "192.") {
+			want = http.StatusOK
+		}
+		if w := serve(g, r); w.Code != want {
+			t.Errorf("%s was answered %d, want %d", remote, w.Code, want)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package ingest_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce/internal/ingest"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// TestReadingIsBounded: bodies that nobody has verified yet take no more memory than is set aside.
+// What is beyond is asked to come again, and the memory is free when its request has ended.
+func TestReadingIsBounded(t *testing.T) {
+	const maxBody, maxReading = 512 << 10, 1 << 20
+	small := `{"id":"small"}`
+	large := `{"id":"large","pad":"` + strings.Repeat("x", maxBody/2) + `"}`
+	for _, c := range []struct {
+		name    string
+		length  int64
+		arrived int    // of each body, before it stalls
+		fit     int    // bodies that may stall at once
+		refused string // what finds no room then
+	}{
+		{"small", 16 << 10, 1, maxReading / (16 << 10), small},
+		{"large, little sent", maxBody, 1, maxReading / (16 << 10), small},
+		{"large", maxBody, maxBody * 3 / 4, 1, large},
+		{"of unknown length", -1, maxBody * 3 / 4, 1, large},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newGate(t, func(o *ingest.Options) {
+				o.MaxReading, o.Sources = maxReading, o.Sources[:1]
+				o.Sources[0].MaxBody = maxBody
+			})
+			var stalled []*stall
+			for range c.fit {
+				stalled = append(stalled, stallIn(t, g, c.length, c.arrived))
+			}
+			w := g.send("billing", c.refused)
+			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "queue_full")
+			if w.Header().Get("Connection") != "close" {
+				t.Error("the rest of the body is waited for")
+			}
+			for _, s := range stalled {
+				w := s.breakOff()
+				wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusBadRequest, "truncated")
+			}
+			for range 8 { // together they are more than fits
+				if w := g.send("billing", large); w.Code != http.StatusOK {
+					t.Fatalf("answered %d %s after the others had ended", w.Code, w.Body)
+				}
+			}
+		})
+	}
+}
+
+// A source that holds more than is left for the others gets no more, and the others do. In both ways
+// of taking much: many small bodies, and few large ones.
+func TestReadingIsShared(t *testing.T) {
+	const maxReading = 1 << 20
+	for _, c := range []struct {
+		name         string
+		length, read int64
+		fit          int // bodies of one source
+	}{
+		{"small", 16 << 10, 1, maxReading / 2 / (16 << 10)},
+		{"large", 128 << 10, 100 << 10, 3}, // the fourth would hold a half, and needs more while it grows
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newGate(t, func(o *ingest.Options) {
+				o.MaxReading = maxReading
+				o.Sources[0].MaxBody, o.Sources[1].MaxBody = 128<<10, 128<<10
+			})
+			for range c.fit {
+				s := stallIn(t, g, c.length, int(c.read))
+				defer s.breakOff()
+			}
+			noisy := `{"id":"noisy","pad":"` + strings.Repeat("x", int(c.length)-23) + `"}`
+			w := g.send("billing", noisy)
+			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "queue_full")
+			for _, body := range []string{`{"id":"small"}`, `{"id":"large","pad":"` + strings.Repeat("x", 100<<10) + `"}`} {
+				if w := g.send("orders", body); w.Code != http.StatusOK {
+					t.Errorf("the other source was answered %d %s", w.Code, w.Body)
+				}
+			}
+		})
+	}
+}
+
+// A source that fills the journal's queue leaves room for the others, in events and in bytes.
+func TestQueueIsShared(t *testing.T) {
+	for name, bound := range map[string]func(*ingest.Options){
+		"events": func(o *ingest.Options) { o.MaxQueued = 8 },
+		"bytes":  func(o *ingest.Options) { o.MaxQueuedBytes = 8 << 10 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			stuck := newStuck()
+			g := newGate(t, func(o *ingest.Options) {
+				bound(o)
+				o.Journal = stuck
+			})
+			body := func(id string) string { return `{"id":"` + id + `","pad":"` + strings.Repeat("x", 800) + `"}` } // 1 KiB with its headers
+			answers := make(chan int)
+			send := func(source, id string) { go func() { answers <- g.send(source, body(id)).Code }() }
+			for i := range 4 {
+				send("billing", string(rune('a'+i)))
+				<-stuck.waiting
+			}
+			w := g.send("billing", body("e"))
+			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "queue_full")
+			for i := range 2 {
+				send("orders", string(rune('a'+i)))
+				<-stuck.waiting // it came to the journal
+			}
+			w = g.send("billing", body("e"))
+			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "queue_full")
+			close(stuck.release)
+			for range 6 {
+				if code := <-answers; code != http.StatusOK {
+					t.Errorf("answered %d", code)
+				}
+			}
+			if w := g.send("billing", body("e")); w.Code != http.StatusOK {
+				t.Errorf("answered %d %s when the others had ended", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+// A batch that is larger than the queue is let into an empty one, and one that is larger than a fair
+// part into one that has room: it could never be accepted otherwise.
+func TestBatchesThatFillTheQueue(t *testing.T) {
+	stuck := newStuck()
+	g := newGate(t, func(o *ingest.Options) { o.MaxQueued, o.Journal = 4, stuck })
+	answers := make(chan int)
+	send := func(source, body string) {
+		go func() { answers <- g.send(source, body).Code }()
+		<-stuck.waiting
+	}
+	send("billing", `[{"id":"a"},{"id":"b"},{"id":"c"},{"id":"d"},{"id":"e"}]`)
+	if w := g.send("orders", `{"id":"a"}`); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("answered %d, beyond the bound", w.Code)
+	}
+	stuck.release <- struct{}{}
+	<-answers
+	send("orders", `{"id":"a"}`)
+	send("billing", `[{"id":"f"},{"id":"g"},{"id":"h"}]`)
+	close(stuck.release)
+	for range 2 {
+		if code := <-answers; code != http.StatusOK {
+			t.Errorf("answered %d", code)
+		}
+	}
+}
+
+// stuck is a journal that accepts everything when it is told to.
+type stuck struct{ waiting, release chan struct{} }
+
+func newStuck() *stuck { return &stuck{make(chan struct{}, 100), make(chan struct{})} }
+
+func (s *stuck) Accept(_ context.Context, entries []*journal.Entry) ([]journal.Result, error) {
+	s.waiting <- struct{}{}
+	<-s.release
+	results := make([]journal.Result, len(entries))
+	for i := range results {
+		results[i].Status = journal.Accepted
+	}
+	return results, nil
+}
+
+// A body that the source allows can be read however little memory is set aside.
+func TestOneBodyAlwaysFits(t *testing.T) {
+	g := newGate(t, func(o *ingest.Options) { o.MaxReading, o.Sources[0].MaxBody = 1, 1<<20 })
+	body := `{"id":"a","pad":"` + strings.Repeat("x", 1<<20-19) + `"}`
+	r := request("billing", body)
+	r.ContentLength = -1
+	if w := serve(g, r); w.Code != http.StatusOK {
+		t.Errorf("answered %d %s", w.Code, w.Body)
+	}
+}
+
+// stall is a request whose body stops in the middle.
+type stall struct {
+	body   *io.PipeWriter
+	answer chan *httptest.ResponseRecorder
+}
+
+// stallIn sends the first bytes of a body of the announced length, and returns when they are read.
+func stallIn(t *testing.T, g *gate, length int64, arrived int) *stall {
+	t.Helper()
+	body, sender := io.Pipe()
+	s := &stall{sender, make(chan *httptest.ResponseRecorder, 1)}
+	go func() {
+		r := httptest.NewRequest(http.MethodPost, ingest.PathPrefix+"billing", body)
+		r.ContentLength = length
+		w := serve(g, r)
+		s.answer <- w
+		body.Close()
+	}()
+	if _, err := sender.Write(make([]byte, arrived)); err != nil {
+		t.Fatalf("the body was refused: %s", (<-s.answer).Body)
+	}
+	return s
+}
+
+// breakOff ends the body as a server does whose client is gone, and returns the answer.
+func (s *stall) breakOff() *httptest.ResponseRecorder {
+	s.body.CloseWithError(io.ErrUnexpectedEOF)
+	return <-s.answer
+}

@@ -1,0 +1,43 @@
+package ingest
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// throttle bounds how many requests per second one source takes. It counts them before anything of them
+// is read, so that what is too much costs next to nothing.
+type throttle struct{ bucket *rate.Limiter }
+
+// newThrottle returns a throttle for so many requests per second, burst of them at once. A rate of zero
+// lets all pass; a burst of zero is twice the rate.
+func newThrottle(perSecond float64, burst int) throttle {
+	if perSecond == 0 {
+		return throttle{rate.NewLimiter(rate.Inf, 0)}
+	}
+	return throttle{rate.NewLimiter(rate.Limit(perSecond), cmp.Or(burst, int(math.Ceil(2*perSecond))))}
+}
+
+// check counts a request, or says how long it should wait.
+func (t throttle) check(now time.Time) error {
+	r := t.bucket.ReserveN(now, 1)
+	wait := r.DelayFrom(now)
+	if wait == 0 {
+		return nil
+	}
+	r.CancelAt(now)
+	return &tooFast{wait}
+}
+
+// tooFast is a request that is more than its source takes.
+type tooFast struct{ wait time.Duration }
+
+func (e *tooFast) Error() string {
+	return fmt.Sprintf("%v: the next one is taken in %v", errTooMany, e.wait)
+}
+
+func (e *tooFast) Unwrap() error { return errTooMany }
