@@ -1,11 +1,15 @@
 package provider
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // What somebody who got hold of one genuine request can make of it.
@@ -32,4 +36,44 @@ func TestAdyenItemsAreReadByAllAlike(t *testing.T) {
 		}
 		reason(t, p, &hookonce.Request{Method: "POST", Header: http.Header{}, Body: []byte(body), Now: now})
 	}
+}
+
+// TestTheURLEndsWhereItIsRegistered: what is signed after the URL can not be moved into its query.
+func TestTheURLEndsWhereItIsRegistered(t *testing.T) {
+	const registered = "https://shop.example/in?shop=1"
+	for _, name := range []string{"square", "hubspot", "trello"} {
+		s, _ := Lookup(name)
+		p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets(secretFor(s)), URL: registered})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := sent(t, p, "101", "")
+		req.URL = registered
+		one(t, p, req)
+		genuine := req.Body
+		for _, cut := range []int{1, len(genuine) / 2, len(genuine) - 1, len(genuine)} {
+			req.URL, req.Body = registered+string(genuine[:cut]), genuine[cut:]
+			reason(t, p, req)
+		}
+	}
+}
+
+// TestTwilioFormsCanNotBecomeTheURL: in a URL that held the form, the text of a message could name the
+// hash of another body.
+func TestTwilioFormsCanNotBecomeTheURL(t *testing.T) {
+	const registered = "https://shop.example/in?t=1"
+	s, _ := Lookup("twilio")
+	p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets(secretFor(s)), URL: registered})
+	if err != nil {
+		t.Fatal(err)
+	}
+	evil := []byte("From=%2B1555&MessageSid=SMevil&SmsStatus=received&Body=pay")
+	sum := sha256.Sum256(evil)
+	text := "&bodySHA256=" + hex.EncodeToString(sum[:]) + "&x="
+	form := url.Values{"AccountSid": {"AC1"}, "Body": {text}, "From": {"+1555"}, "MessageSid": {"SM1"}, "SmsStatus": {"received"}}
+	req := signed(t, p, form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+	req.URL = registered
+	one(t, p, req)
+	req.URL, req.Body = registered+"AccountSidAC1Body"+text+"From+1555MessageSidSM1SmsStatusreceived", evil
+	reason(t, p, req)
 }

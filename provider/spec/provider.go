@@ -133,10 +133,11 @@ func (p *Provider) reading(req *hookonce.Request) *reading {
 	if p.url == "" {
 		return r
 	}
-	// The sender calls what was registered, and may add to the query.
-	query := p.query
-	if _, sent, ok := strings.Cut(req.URL, "?"); ok && sent != "" {
-		query = sent
+	// The sender calls what was registered, and may add to the query. Nobody else may: what is added
+	// could be a piece of what is signed after the URL.
+	_, query, _ := strings.Cut(req.URL, "?")
+	if p.query != "" && query != p.query && !strings.HasPrefix(query, p.query+"&") {
+		r.strayed, query = query != "", p.query
 	}
 	r.url = p.url
 	if query != "" {

@@ -18,6 +18,9 @@ type reading struct {
 	method string
 	url    string // as registered, with the request's query
 	proof  proof
+	// strayed is set if the request has another query than the registered URL, and not one that was
+	// added to that.
+	strayed bool
 
 	text          string // of the JSON document
 	doc           document

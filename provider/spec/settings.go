@@ -15,7 +15,8 @@ type Settings struct {
 	// Every one that is valid at the time of arrival is tried. See [Secrets].
 	Secrets []Secret
 	// URL is the address that the provider calls, exactly as registered with it. Schemes that sign the
-	// URL need it, see [Spec.SignsURL]. Empty means [hookonce.Request.URL], which is right only where
+	// URL need it, see [Spec.SignsURL]: a request with another query is rejected then, unless it only
+	// adds to the query here; without a query here it may have any. Empty means [hookonce.Request.URL], which is right only where
 	// no proxy changes scheme, host or path. Handshakes whose code is made of the URL (eBay) require it.
 	URL string
 	// Tolerance is how far the signed time may be from the time of arrival, behind and ahead. Zero

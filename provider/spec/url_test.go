@@ -3,6 +3,8 @@ package spec
 import (
 	"strings"
 	"testing"
+
+	"github.com/hookonce/hookonce"
 )
 
 // TestHandshakesThatNeedTheURL are refused without it: an answer computed from what a proxy calls the
@@ -31,5 +33,30 @@ func TestSpecificationsKnowWhetherTheySignTheURL(t *testing.T) {
 		if s.SignsURL() != c.signs {
 			t.Errorf("%v: %v", c.sign, !c.signs)
 		}
+	}
+}
+
+// TestTheQueryOfTheRegisteredURL is the beginning of the one that is called. Otherwise what follows the
+// URL in the signed text could be moved into it.
+func TestTheQueryOfTheRegisteredURL(t *testing.T) {
+	p := build1(t, signing("", "url", "body"), Settings{URL: "https://shop.example/in?k=v"})
+	for query, moved := range map[string]string{"": "", "?k=v": "", "?k=v&a=1": "&a=1"} {
+		req := signedAs(macOver(t, "https://shop.example/in?k=v"+moved+`{"id":"1"}`), `{"id":"1"}`)
+		req.URL = "http://10.0.0.1/in" + query
+		if _, err := p.Open(req); err != nil {
+			t.Errorf("%q: %v", query, err)
+		}
+	}
+	genuine := macOver(t, `https://shop.example/in?k=v{"id":"1","n":7}`)
+	for query, body := range map[string]string{
+		`?k=v{"id":"1","n":`: `7}`,                  // moved into the query
+		`?k=`:                `v{"id":"1","n":7}`,   // moved out of it
+		`?`:                  `k=v{"id":"1","n":7}`, // all of it
+		`?k=w`:               `{"id":"1","n":7}`,    // exchanged
+		`?a=1&k=v`:           `{"id":"1","n":7}`,
+	} {
+		req := signedAs(genuine, body)
+		req.URL = "https://shop.example/in" + query
+		rejected(t, p, req, hookonce.ReasonSignatureMismatch)
 	}
 }

@@ -179,6 +179,9 @@ func (v *verifier) believe(r *reading, text string) error {
 
 // legible refuses a request in which there is no telling what the signature covers.
 func (v *verifier) legible(r *reading) error {
+	if r.strayed && v.signsURL() {
+		return reject(hookonce.ReasonSignatureMismatch, "the query of the request is neither the one of the registered URL nor begins with it")
+	}
 	for i := range v.sign {
 		if _, ok := r.covered(&v.sign[i]); !ok {
 			return reject(hookonce.ReasonSignatureMalformed, "%s, which the signature covers, is no text, or not one text under one spelling of its name", v.sign[i].describe())
@@ -209,6 +212,11 @@ func (v *verifier) signs(k kind) bool {
 		}
 	}
 	return false
+}
+
+// signsURL reports whether the signature covers the URL.
+func (v *verifier) signsURL() bool {
+	return v.signs(kindURL) || v.scheme != nil && v.scheme.Signs("url")
 }
 
 // binds reports whether the signature covers the text of a value, so that nobody but the sender can
