@@ -181,14 +181,17 @@ func rank(err error) int {
 }
 
 // authenticate checks the request, or each of its items where they are signed one by one.
-func (v *verifier) authenticate(r *reading) (p proof, err error) {
+func (v *verifier) authenticate(r *reading) (proof, error) {
 	if !v.perItem {
 		return v.check(r)
 	}
-	// Each is checked as it is found: the first that is wrong ends it, so that strangers can not make
-	// large batches costly.
-	var refusal error
-	err = r.p.eachItem(r.req.Body, func(it item) error {
+	return v.checkEach(r)
+}
+
+// checkEach checks every item as it is found: the first that is wrong ends it, so that strangers can not
+// make large batches costly.
+func (v *verifier) checkEach(r *reading) (p proof, refusal error) {
+	err := r.p.eachItem(r.req.Body, func(it item) error {
 		r.enter(it)
 		p, refusal = v.check(r)
 		return refusal
