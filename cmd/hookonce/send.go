@@ -26,6 +26,7 @@ type sending struct {
 	to, id  string
 	copies  int
 	timeout time.Duration
+	hint    string // why the endpoint may have refused it
 }
 
 const sendHelp = `Send makes a realistic event of a provider in the catalogue, signs it and posts it to the URL. The
@@ -94,6 +95,9 @@ func (s *sending) event(w *world) (*hookonce.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	if known := forge.provider.Spec(); known.SignsURL() && s.signedURL == "" {
+		s.hint = "; " + known.Title + " signs its URL: if the endpoint knows itself under another one, give that as --signed-url"
+	}
 	now := time.Now()
 	id := s.id
 	if id == "" {
@@ -134,7 +138,7 @@ func (s *sending) post(ctx context.Context, w *world, event *hookonce.Request) e
 	}
 	fmt.Fprintf(w.out, "%s\n%s\n", answer.Status, bytes.TrimSpace(body))
 	if answer.StatusCode/100 != 2 {
-		return fmt.Errorf("%s did not take the event", withoutQuery(s.to))
+		return fmt.Errorf("%s did not take the event%s", withoutQuery(s.to), s.hint)
 	}
 	return nil
 }

@@ -133,6 +133,16 @@ func TestSendJudgesTheAnswer(t *testing.T) {
 	}
 }
 
+// Whoever sends to another address than the registered one is told what to do.
+func TestSendHintsAtTheSignedURL(t *testing.T) {
+	url := endpoint(t, hookonce.Webhook(memstore.New(), provider.Square("https://shop.example/hooks", "fake"),
+		func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil }, hookonce.WithLogger(slog.New(slog.DiscardHandler))))
+	status, out := sentBy(t, url, "--provider", "square", "--secret", "fake")
+	if status != exitFailure || !strings.Contains(out, "Square signs its URL") {
+		t.Errorf("status %d: %s", status, out)
+	}
+}
+
 func TestSendGivesUp(t *testing.T) {
 	release := make(chan struct{})
 	url := endpoint(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))

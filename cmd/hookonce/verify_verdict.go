@@ -115,6 +115,10 @@ func (v *verdict) refuse(p *spec.Provider, req *hookonce.Request, err error) {
 	case hookonce.ReasonTimestampOld, hookonce.ReasonTimestampFuture:
 		v.Hint = "the time of arrival is taken to be " + req.Now.UTC().Format(time.RFC3339) + " (--now " + strconv.FormatInt(req.Now.Unix(), 10) +
 			"); for a request that was captured earlier, give its own with --now"
+	case hookonce.ReasonSignatureMismatch:
+		if p.Spec().SignsURL() && req.URL == "" {
+			v.Hint = "the signature covers the URL, which is not given: it is --url, exactly as registered with the sender"
+		}
 	}
 }
 
