@@ -92,6 +92,7 @@ type reply struct {
 	status  int
 	verdict string // the header Hookonce-Status
 	retry   string // the header Retry-After
+	again   bool   // it is the answer to another try: what became of the first is not known here
 }
 
 // event is a body with that id. An empty id makes an event without a key.
@@ -128,15 +129,17 @@ func postSigned(c *http.Client, g *Gateway, name string, h http.Header, body []b
 	}
 	defer res.Body.Close()
 	_, err = io.Copy(io.Discard, res.Body)
-	return reply{res.StatusCode, res.Header.Get("Hookonce-Status"), res.Header.Get("Retry-After")}, err
+	return reply{status: res.StatusCode, verdict: res.Header.Get("Hookonce-Status"), retry: res.Header.Get("Retry-After")}, err
 }
 
 // insist posts until the answer is a 2xx, as a provider does; like a provider it also tries again when
 // the connection breaks. Any other answer than a retryable 503 fails the test.
 func insist(t *testing.T, c *http.Client, g *Gateway, s config.Source, body []byte) reply {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	again := false
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); again = true {
 		r, err := post(t, c, g, s, body)
+		r.again = again
 		switch {
 		case err != nil:
 		case r.status/100 == 2:
