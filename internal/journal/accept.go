@@ -13,8 +13,8 @@ import (
 // is nil.
 //
 // Entries are owned by the journal from the call on: their contents must not change any more, because
-// a fresh event's header and body go on to [Journal.Work] without being copied. Accept sets ID and
-// Hold itself. Safe for concurrent use.
+// a fresh event's header and body go on to [Journal.Work] without being copied. Accept sets ID, Hold and
+// Ordered itself. Safe for concurrent use.
 //
 // Errors, all of them to be answered with a retryable 503: [ErrFull], [ErrClosed], [ErrUnavailable]
 // around what the store said, and [hookonce.ErrUnknownOutcome] when ctx ended first. With the last

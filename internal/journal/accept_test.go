@@ -292,14 +292,18 @@ func TestAccept_failureGivesRoomBack(t *testing.T) {
 	})
 }
 
-// A commit that takes longer than the lease must not hand out work that others may have taken over.
-func TestAccept_lateCommitIsNotHandedOut(t *testing.T) {
+// A commit that takes longer than the lease must not hand out work that others may have taken over: the
+// store has to lease it again.
+func TestAccept_lateCommitIsLeasedAgain(t *testing.T) {
 	run(t, journal.Options{Lease: 3 * time.Second, Timeout: time.Minute, Poll: time.Hour}, func(t *testing.T, r *rig) {
 		gate := r.fault.Block(journaltest.OpAccept)
 		late := r.goAccept(entry("evt_1"))
 		sleep(4 * time.Second)
 		gate.Open()
 		r.want(<-late, journal.Accepted)
+		if w := r.receive(); w.Token != 2 {
+			t.Errorf("token %d, want 2", w.Token)
+		}
 		r.idle()
 	})
 }

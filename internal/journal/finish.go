@@ -55,6 +55,9 @@ func (h *holds) next(items []*item, outcomes []Outcome, limit int) ([]*item, []O
 	for _, it := range items {
 		o := it.outcome
 		o.Token = it.token
+		if o.Resource, o.Rank = "", 0; it.share.compares(it.Resource, it.Rank) {
+			o.Resource, o.Rank = it.Resource, it.Rank
+		}
 		outcomes = append(outcomes, o)
 	}
 	return items, outcomes

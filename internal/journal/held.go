@@ -1,18 +1,20 @@
 package journal
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
 // holds are the deliveries leased to this process. A delivery takes one slot from before it is
 // committed or taken until its outcome is recorded or its token turned out stale, which is what
-// bounds Work, the outcomes and the memory behind them.
+// bounds Work, the outcomes and the memory behind them. It counts in all, and in its destination's
+// share, so that a destination that does not finish leaves room to the others.
 type holds struct {
-	maxSlots int
-	maxBytes int64
-	step     int    // the room at which it is worth asking the store for more
-	more     func() // tells the poller that there is room for a backlog
+	more func() // tells the poller that there is room for a backlog
+	now  func() time.Time
 
 	finished chan struct{} // tells the finisher that outcomes wait
 	idle     chan struct{} // closed when closing and no slot is taken
@@ -20,17 +22,18 @@ type holds struct {
 	mu       sync.Mutex
 	items    map[Held]*item // by the token that the worker knows, and by the current one
 	reported []*item        // with an outcome to record, in order
-	slots    int
-	bytes    int64
-	backlog  bool // the store has, or may have, due work that found no room here
+	all      *share         // what everybody holds together; its backlog found no room here
+	shares   map[string]*share
+	turns    []*share // the same in the order in which they are offered room; begins elsewhere each time
+	common   *share   // of every destination, when the options name none
 	closing  bool
-
-	suspended map[string]time.Time // until when
+	ended    bool // idle is closed
 }
 
 // item is one held delivery.
 type item struct {
 	Work
+	share   *share
 	token   int64      // the current one: higher than the worker's after an adoption
 	until   time.Time  // the end of the lease as last extended
 	event   *heldEvent // nil when it was taken from the store
@@ -55,141 +58,116 @@ type heldEvent struct {
 }
 
 func newHolds(opt Options, more func()) *holds {
-	return &holds{
+	h := &holds{
 		more:     more,
-		maxSlots: opt.MaxHeld,
-		maxBytes: opt.HeldBytes,
-		step:     max(1, min(opt.MaxBatch, opt.MaxHeld/4)),
+		now:      opt.Now,
 		finished: make(chan struct{}, 1),
 		idle:     make(chan struct{}),
 		items:    map[Held]*item{},
+		all:      newShare("", opt),
+	}
+	if opt.Destinations == nil {
+		h.common = newShare("", opt)
+		h.turns = []*share{h.common}
+		return h
+	}
+	h.shares = newShares(opt)
+	h.turns = slices.SortedFunc(maps.Values(h.shares), func(a, b *share) int { return strings.Compare(a.name, b.name) })
+	return h
+}
 
-		suspended: map[string]time.Time{},
+// share returns the share of a destination, nil if this process does not deliver to it.
+func (h *holds) share(destination string) *share {
+	if h.common != nil {
+		return h.common
+	}
+	return h.shares[destination]
+}
+
+// reserve decides which deliveries of a new event are held, takes their slots and names them in e.Hold.
+// The others are left in the store: because there is no room, because they wait for their turn (those
+// are named in e.Ordered) or have to be compared, or because their destination is at rest.
+func (h *holds) reserve(e *Entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e.Hold, e.Ordered = nil, nil
+	weight := size(e.Header, e.Body)
+	for _, d := range e.Destinations {
+		s := h.share(d)
+		switch {
+		case s == nil:
+		case s.orders(e.Resource):
+			e.Ordered = append(e.Ordered, d)
+		case h.takes(s, weight) && !s.compares(e.Resource, e.Rank):
+			h.add(s, 1, weight)
+			e.Hold = append(e.Hold, d)
+		}
 	}
 }
 
-// reserve takes the slots for all deliveries of a new event, if there is room. While older work waits
-// in the store, half of the room is left to it.
-func (h *holds) reserve(e *Entry, now time.Time) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	room, n := h.maxSlots, len(e.Destinations)
-	if h.backlog {
-		room /= 2
-	}
-	for _, d := range e.Destinations {
-		if now.Before(h.suspended[d]) {
-			return false
-		}
-	}
-	weight := size(e.Header, e.Body) * int64(n)
-	if h.closing || h.slots+n > room || h.bytes+weight > h.maxBytes {
-		return false
-	}
-	h.slots += n
-	h.bytes += weight
-	return true
+// takes reports whether fresh work of this weight may be held. The caller holds the mutex.
+func (h *holds) takes(s *share, weight int64) bool {
+	return !h.closing && s.takes(weight) && h.all.takes(weight) && !s.suspended(h.now)
 }
 
 // unreserve gives back what reserve took.
 func (h *holds) unreserve(e *Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := len(e.Destinations)
-	h.release(n, size(e.Header, e.Body)*int64(n))
+	for _, d := range e.Hold {
+		h.release(h.share(d), size(e.Header, e.Body))
+	}
+	e.Hold = nil
 }
 
-// release frees slots. The caller holds the mutex.
-func (h *holds) release(slots int, bytes int64) {
-	h.slots -= slots
-	h.bytes -= bytes
-	if h.closing && h.slots == 0 && slots > 0 {
+// add takes slots. The caller holds the mutex.
+func (h *holds) add(s *share, slots int, bytes int64) {
+	s.add(slots, bytes)
+	h.all.add(slots, bytes)
+}
+
+// release frees a slot. The caller holds the mutex.
+func (h *holds) release(s *share, bytes int64) {
+	h.add(s, -1, -bytes)
+	h.quiet()
+	h.feed(s)
+}
+
+// quiet closes idle when the last slot is free and none is taken any more. The caller holds the mutex.
+func (h *holds) quiet() {
+	if h.closing && h.all.slots == 0 && !h.ended {
+		h.ended = true
 		close(h.idle)
 	}
-	h.feed()
 }
 
-// feed has the poller look for backlog if there is room for it. The caller holds the mutex.
-func (h *holds) feed() {
-	if h.backlog && h.hasRoom() {
+// feed has the poller look for backlog, of these shares or of anybody, if there is room for it. The
+// caller holds the mutex.
+func (h *holds) feed(shares ...*share) {
+	if h.closing || !h.all.worth() {
+		return
+	}
+	if h.all.backlog || slices.ContainsFunc(shares, func(s *share) bool {
+		return s.backlog && s.worth() && !s.suspended(h.now)
+	}) {
 		h.more()
 	}
 }
 
-// hasRoom reports whether it is worth asking the store for work. The caller holds the mutex.
-func (h *holds) hasRoom() bool {
-	return !h.closing && h.maxSlots-h.slots >= h.step && h.bytes < h.maxBytes
-}
-
-// overflow notes that new work was left in the store.
-func (h *holds) overflow() {
+// leave notes which deliveries of a new event were left in the store.
+func (h *holds) leave(e *Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.backlog = true
-	h.feed()
-}
-
-// room takes slots for work from the store, at most limit, and returns what fits. When nothing does,
-// what is due in the store counts as backlog.
-func (h *holds) room(limit int) Wanted {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closing || h.slots >= h.maxSlots || h.bytes >= h.maxBytes {
-		h.backlog = true
-		return Wanted{}
-	}
-	n := min(limit, h.maxSlots-h.slots)
-	h.slots += n
-	h.backlog = false
-	return Wanted{Deliveries: n, Bytes: h.maxBytes - h.bytes}
-}
-
-// took registers work that was taken into room, and returns what of it is new to this process. Full
-// room means that there may be more.
-func (h *holds) took(room Wanted, work []*Work, lease time.Time) []*item {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var fresh []*item
-	var bytes int64
-	for _, w := range work {
-		weight := size(w.Header, w.Body)
-		bytes += weight
-		if h.adopt(w.Held, lease) {
-			continue
+	for _, d := range e.Destinations {
+		if s := h.share(d); s != nil && !slices.Contains(e.Hold, d) {
+			s.backlog = true
+			h.feed(s)
 		}
-		it := &item{Work: *w, token: w.Token, until: lease}
-		h.items[w.Held] = it
-		h.bytes += weight
-		fresh = append(fresh, it)
 	}
-	if room.full(len(work), bytes) {
-		h.backlog = true
-	}
-	h.release(room.Deliveries-len(fresh), 0)
-	return fresh
 }
 
-// adopt gives a held delivery the token under which the store has just leased it again, and reports
-// whether there was one. That happens when the store was away for longer than the lease: the delivery
-// still is in our workers' hands, or was done without being recorded yet, and must not begin again.
-// A reported failure or hand-back is no reason: it may be recorded, and this be its next attempt.
-func (h *holds) adopt(taken Held, lease time.Time) bool {
-	before := taken
-	before.Token--
-	it := h.items[before]
-	if it == nil || it.hasOutcome() && it.outcome.State != Done {
-		return false
-	}
-	if before != it.Held {
-		delete(h.items, before)
-	}
-	h.items[taken] = it
-	it.token, it.until, it.lost = taken.Token, lease, false
-	return true
-}
-
-// add registers an item whose slot is reserved.
-func (h *holds) add(it *item) {
+// register remembers an item whose slot is reserved.
+func (h *holds) register(it *item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.items[it.Held] = it
@@ -199,7 +177,10 @@ func (h *holds) add(it *item) {
 func (h *holds) drop(it *item) {
 	delete(h.items, it.Held)
 	delete(h.items, it.current())
-	h.release(1, size(it.Header, it.Body))
+	if it.share.orders(it.Resource) {
+		it.share.backlog = true // the next of its resource waited for it
+	}
+	h.release(it.share, size(it.Header, it.Body))
 }
 
 // close makes holds take nothing more. idle is closed when the last slot is free.
@@ -207,14 +188,12 @@ func (h *holds) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closing = true
-	if h.slots == 0 {
-		close(h.idle)
-	}
+	h.quiet()
 }
 
 // count returns how many slots are taken.
 func (h *holds) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.slots
+	return h.all.slots
 }

@@ -41,11 +41,10 @@ func (j *Journal) waitPoll(next time.Time) bool {
 
 // poll takes one batch into the free room.
 func (j *Journal) poll() {
-	room := j.held.room(j.opt.MaxBatch)
+	room := j.held.room()
 	if room.Deliveries == 0 {
 		return
 	}
-	room.Destinations = j.awake(j.opt.Now())
 	now := j.opt.Now()
 	lease := now.Add(j.opt.Lease)
 	var work []*Work

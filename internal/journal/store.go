@@ -89,8 +89,12 @@ type Entry struct {
 	// DropTwin stores the event without deliveries if it is the later of two twins. The delivery of the
 	// first stands for it, and is re-driven like by a copy.
 	DropTwin bool
-	// Hold asks for the deliveries to be leased to the caller at once instead of left to Take.
-	Hold bool
+	// Hold are those of Destinations whose deliveries are leased to the caller at once instead of left to
+	// Take.
+	Hold []string
+	// Ordered are those of Destinations, none of them in Hold, whose deliveries of the Resource follow
+	// each other.
+	Ordered []string
 }
 
 // Status says what Accept did with an entry.
@@ -115,6 +119,8 @@ type Result struct {
 	Redriven bool
 	// Twin is, for an accepted event, the earlier one that has its logical key. 0: there is none.
 	Twin int64
+	// TwinKey is the key of that one.
+	TwinKey string
 	// Err is set when the database refused this row; then nothing of it was stored.
 	Err error
 }
@@ -133,13 +139,18 @@ type Wanted struct {
 	// Bytes bounds the headers and bodies: none is taken after those that weigh as much, so that the
 	// last may go beyond it. The store loads no others. Zero: no bound.
 	Bytes int64
-	// Destinations are the names of those whose deliveries are taken. Nil: all of them.
-	Destinations []string
+	// Destinations are those whose deliveries are taken, in the order in which they come to their turn
+	// when there are more than Deliveries. Nil: all of them.
+	Destinations []Want
 }
 
-// full reports whether so many deliveries of so many bytes leave no room for more.
-func (w Wanted) full(deliveries int, bytes int64) bool {
-	return deliveries >= w.Deliveries || w.Bytes > 0 && bytes >= w.Bytes
+// Want is the part of one destination in a [Wanted].
+type Want struct {
+	Destination string
+	Deliveries  int
+	Bytes       int64 // like that of [Wanted]
+	// Stale asks for [Work.Stale].
+	Stale bool
 }
 
 // Work is one leased delivery.
@@ -184,7 +195,11 @@ type Outcome struct {
 	Error    string    // what went wrong, without bodies or secrets; cut to hookonce.MaxErrorLen
 	Started  time.Time
 	Duration time.Duration
-	Answer   []byte // the first bytes of the destination's answer, at most 512
+	Answer   []byte // how the destination's answer begins; cut to [MaxAnswer]
+	// Resource and Rank are set by the [Journal] where Done makes the rank the newest of the resource
+	// that was delivered to the destination. 0: it does not.
+	Resource string
+	Rank     int64
 }
 
 // Purged counts what one Purge deleted.

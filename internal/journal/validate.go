@@ -24,9 +24,25 @@ func (e *Entry) Validate() error {
 	if !plainText(e.Type) {
 		return fmt.Errorf("%w: the event type is not UTF-8 or contains NUL", hookonce.ErrInvalidRef)
 	}
+	if err := e.validateNames(); err != nil {
+		return err
+	}
 	for _, d := range e.Destinations {
 		if d == "" || !plainText(d) {
 			return fmt.Errorf("%w: the destination %q is empty, not UTF-8 or contains NUL", hookonce.ErrInvalidRef, d)
+		}
+	}
+	return nil
+}
+
+// validateNames checks what is compared like a key, and has its form.
+func (e *Entry) validateNames() error {
+	for _, name := range []string{e.Resource, e.Logical} {
+		if name == "" {
+			continue
+		}
+		if err := (hookonce.Ref{Source: e.Source, Key: name}).Validate(); err != nil {
+			return fmt.Errorf("the resource or the logical key: %w", err)
 		}
 	}
 	return nil
@@ -38,3 +54,6 @@ func plainText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(
 // ErrorText returns Error in the form that every store can hold: valid UTF-8 without NUL, cut to
 // [hookonce.MaxErrorLen] bytes.
 func (o *Outcome) ErrorText() string { return hookonce.Failure{Err: errors.New(o.Error)}.Text() }
+
+// KeptAnswer returns the part of Answer that is kept.
+func (o *Outcome) KeptAnswer() []byte { return o.Answer[:min(len(o.Answer), MaxAnswer)] }

@@ -52,13 +52,14 @@ func (w *writer) commit() {
 	clear(w.entries)
 }
 
-// prepare gives every entry of the batch its identifier, and room among the held while there is some.
+// prepare gives every entry of the batch its identifier, and its deliveries room among the held while
+// there is some.
 func (w *writer) prepare(now time.Time) {
 	w.entries = w.entries[:0]
 	for _, s := range w.slots {
 		e := s.entry
 		e.ID = w.opt.IDs.Next(now)
-		e.Hold = len(e.Destinations) > 0 && w.held.reserve(e, now)
+		w.held.reserve(e)
 		w.entries = append(w.entries, e)
 	}
 }
@@ -66,9 +67,7 @@ func (w *writer) prepare(now time.Time) {
 // fail answers everybody with err. What was stored in spite of it is found when its lease ends.
 func (w *writer) fail(err error) {
 	for i, s := range w.slots {
-		if e := w.entries[i]; e.Hold {
-			w.held.unreserve(e)
-		}
+		w.held.unreserve(w.entries[i])
 		s.settleAll(Result{}, Result{}, err)
 	}
 }
@@ -86,37 +85,39 @@ func (w *writer) succeed(results []Result, lease time.Time) {
 // settled does what follows from a committed result, after it was answered.
 func (w *writer) settled(e *Entry, res Result, now, lease time.Time) {
 	fresh := res.Err == nil && (res.Status == Accepted || res.Status == Unkeyed)
-	switch {
-	case fresh && e.Hold && now.Before(lease):
-		w.hold(e, res.ID, lease)
-		return
-	case e.Hold:
+	opened := fresh && !res.dropped(e)
+	if opened && now.Before(lease) {
+		w.hold(e, res, lease)
+	} else {
 		// Not new, refused, or committed so late that others may have taken it over already.
 		w.held.unreserve(e)
-	case fresh && len(e.Destinations) > 0:
-		w.held.overflow()
+	}
+	if opened && len(e.Hold) < len(e.Destinations) {
+		w.held.leave(e)
+	}
+	if res.Redriven {
+		w.schedule.note(now)
 	}
 	switch {
 	case res.Err != nil:
 		w.opt.Logger.Error("journal: the store refused an event",
 			"source", e.Source, "key", e.Key, "type", e.Type, "error", res.Err)
-	case res.Redriven:
-		w.schedule.note(now)
-	case res.Status == Duplicate && res.Done, fresh && len(e.Destinations) == 0:
+	case res.Status == Duplicate && res.Done, opened && len(e.Destinations) == 0:
 		w.done.add(e, res.ID)
 	}
 }
 
-// hold hands the deliveries of a fresh event, stored under id, to this process's workers.
-func (w *writer) hold(e *Entry, id int64, lease time.Time) {
-	event := &heldEvent{entry: e, id: id, open: len(e.Destinations)}
-	for _, dest := range e.Destinations {
-		it := &item{event: event, token: 1, until: lease, Work: Work{
-			Held:   Held{EventID: id, Destination: dest, Token: 1},
+// hold hands the held deliveries of a fresh event to this process's workers.
+func (w *writer) hold(e *Entry, res Result, lease time.Time) {
+	event := &heldEvent{entry: e, id: res.ID, open: len(e.Destinations)}
+	for _, dest := range e.Hold {
+		it := &item{event: event, share: w.held.share(dest), token: 1, until: lease, Work: Work{
+			Held:   Held{EventID: res.ID, Destination: dest, Token: 1},
 			Source: e.Source, Key: e.Key, Type: e.Type, Tries: 1,
 			Header: e.Header, Body: e.Body, ReceivedAt: e.ReceivedAt, Lease: lease,
+			Resource: e.Resource, Rank: e.Rank, Twin: res.TwinKey,
 		}}
-		w.held.add(it)
+		w.held.register(it)
 		w.work <- &it.Work
 	}
 }
@@ -136,6 +137,6 @@ func follower(e *Entry, res Result) Result {
 	if res.Status == Accepted {
 		return Result{Status: Duplicate, ID: res.ID, Done: len(e.Destinations) == 0}
 	}
-	res.Redriven = false
+	res.Redriven, res.Twin, res.TwinKey = false, 0, ""
 	return res
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -36,9 +37,18 @@ type Memory struct {
 	keys       map[ref]int64
 	deliveries map[target]*Delivery
 	attempts   []journal.Outcome
+	logical    map[ref]int64 // the event that has a logical key
+	newest     map[lane]mark // the rank that was delivered
 }
 
+// ref is a key, or a logical key, inside its source.
 type ref struct{ source, key string }
+
+// lane is what the deliveries of one resource to one destination share.
+type lane struct{ destination, resource string }
+
+// mark is the newest rank of a lane that was delivered, and the event that had it.
+type mark struct{ rank, event int64 }
 
 type target struct {
 	event       int64
@@ -50,6 +60,10 @@ type event struct {
 	digest, header, body []byte
 	received             time.Time
 	hasBody              bool
+	resource             string
+	rank                 int64
+	twin                 int64 // the earlier event with the same logical key
+	dropped              bool  // that one's deliveries stand for it
 }
 
 // Delivery is the row of an open delivery. Done deliveries have none.
@@ -61,6 +75,8 @@ type Delivery struct {
 	Tries       int
 	Due         time.Time // processing: the end of the lease; dead: zero
 	LastError   string
+	Resource    string // set: deliveries of it follow each other
+	Forced      bool
 }
 
 var _ journal.Store = (*Memory)(nil)
@@ -71,6 +87,8 @@ func NewMemory() *Memory {
 		events:     map[int64]*event{},
 		keys:       map[ref]int64{},
 		deliveries: map[target]*Delivery{},
+		logical:    map[ref]int64{},
+		newest:     map[lane]mark{},
 	}
 }
 
@@ -84,141 +102,6 @@ func (m *Memory) begin(ctx context.Context) (end func(), err error) {
 		err = errClosed
 	}
 	return m.mu.Unlock, err
-}
-
-// Accept implements [journal.Store].
-func (m *Memory) Accept(ctx context.Context, batch []*journal.Entry, now, lease time.Time) ([]journal.Result, error) {
-	end, err := m.begin(ctx)
-	defer end()
-	if err != nil {
-		return nil, err
-	}
-	results := make([]journal.Result, len(batch))
-	for i, e := range batch {
-		results[i] = m.accept(e, batch[:i], now, lease)
-	}
-	return results, nil
-}
-
-func (m *Memory) accept(e *journal.Entry, before []*journal.Entry, now, lease time.Time) journal.Result {
-	if err := e.Validate(); err != nil {
-		return journal.Result{Err: err}
-	}
-	if id, ok := m.keys[ref{e.Source, e.Key}]; ok && e.Key != "" && !m.release(id, e, before) {
-		return m.again(id, e, now)
-	}
-	if m.Refuse != nil {
-		if err := m.Refuse(e); err != nil {
-			return journal.Result{Err: err}
-		}
-	}
-	if m.events[e.ID] != nil {
-		return journal.Result{Err: ErrRefused}
-	}
-	m.events[e.ID] = &event{
-		source: e.Source, key: e.Key, kind: e.Type, digest: bytes.Clone(e.Digest),
-		header: bytes.Clone(e.Header), body: bytes.Clone(e.Body), received: e.ReceivedAt, hasBody: true,
-	}
-	for _, dest := range e.Destinations {
-		d := &Delivery{EventID: e.ID, Destination: dest, State: journal.Pending, Due: now}
-		if e.Hold {
-			d.State, d.Token, d.Tries, d.Due = journal.Processing, 1, 1, lease
-		}
-		m.deliveries[target{e.ID, dest}] = d
-	}
-	if e.Key == "" {
-		return journal.Result{Status: journal.Unkeyed, ID: e.ID}
-	}
-	m.keys[ref{e.Source, e.Key}] = e.ID
-	return journal.Result{Status: journal.Accepted, ID: e.ID}
-}
-
-// release takes the key from event id, if e coalesces and the event has begun. One of the same batch has
-// not.
-func (m *Memory) release(id int64, e *journal.Entry, before []*journal.Entry) bool {
-	if !journal.Coalesces(e.Key) || slices.ContainsFunc(before, func(b *journal.Entry) bool { return b.ID == id }) {
-		return false
-	}
-	coming := map[string]bool{}
-	for _, d := range m.deliveries {
-		if d.EventID == id && d.State != journal.Processing {
-			coming[d.Destination] = true
-		}
-	}
-	if e.Waits(coming) {
-		return false
-	}
-	m.events[id].key = ""
-	delete(m.keys, ref{e.Source, e.Key})
-	return true
-}
-
-// again handles a copy of event id: it re-drives what failed.
-func (m *Memory) again(id int64, e *journal.Entry, now time.Time) journal.Result {
-	res := journal.Result{Status: journal.Duplicate, ID: id, Done: true}
-	if !journal.Coalesces(e.Key) && !bytes.Equal(m.events[id].digest, e.Digest) {
-		res.Status = journal.Conflict
-	}
-	for _, d := range m.deliveries {
-		if d.EventID != id {
-			continue
-		}
-		res.Done = false
-		if d.State == journal.Failed || d.State == journal.Dead {
-			d.State, d.Tries, d.Due = journal.Pending, 0, now
-			res.Redriven = true
-		}
-	}
-	return res
-}
-
-// Take implements [journal.Store].
-func (m *Memory) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) ([]*journal.Work, error) {
-	end, err := m.begin(ctx)
-	defer end()
-	if err != nil {
-		return nil, err
-	}
-	var work []*journal.Work
-	var taken int64
-	for _, d := range m.due(now) {
-		if want.Destinations != nil && !slices.Contains(want.Destinations, d.Destination) {
-			continue
-		}
-		if len(work) == want.Deliveries || want.Bytes > 0 && taken >= want.Bytes {
-			break
-		}
-		ev := m.events[d.EventID]
-		if ev == nil || !ev.hasBody {
-			d.State, d.Due, d.LastError = journal.Dead, time.Time{}, errBodyGone
-			continue
-		}
-		taken += int64(len(ev.header) + len(ev.body))
-		d.State, d.Due = journal.Processing, lease
-		d.Token++
-		d.Tries++
-		work = append(work, &journal.Work{
-			Held:   journal.Held{EventID: d.EventID, Destination: d.Destination, Token: d.Token},
-			Source: ev.source, Key: ev.key, Type: ev.kind, Tries: d.Tries,
-			Header: bytes.Clone(ev.header), Body: bytes.Clone(ev.body),
-			ReceivedAt: ev.received, Lease: lease,
-		})
-	}
-	return work, nil
-}
-
-// due returns what can be taken at now, oldest due first.
-func (m *Memory) due(now time.Time) []*Delivery {
-	var due []*Delivery
-	for _, d := range m.deliveries {
-		if d.State != journal.Dead && !d.Due.After(now) {
-			due = append(due, d)
-		}
-	}
-	slices.SortFunc(due, func(a, b *Delivery) int {
-		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.EventID, b.EventID), cmp.Compare(a.Destination, b.Destination))
-	})
-	return due
 }
 
 // held returns the delivery that h names if h's token is current, or nil.
@@ -274,7 +157,10 @@ func (m *Memory) finish(d *Delivery, o journal.Outcome) {
 	case journal.Dead:
 		d.Due = time.Time{}
 	}
-	o.Error = o.ErrorText()
+	if o.State == journal.Done {
+		m.raise(o)
+	}
+	o.Error, o.Answer, o.Resource, o.Rank = o.ErrorText(), bytes.Clone(o.KeptAnswer()), "", 0
 	d.LastError = o.Error
 	m.attempts = append(m.attempts, o)
 }
@@ -320,9 +206,11 @@ func (m *Memory) Purge(ctx context.Context, bodies, events time.Time, limit int)
 			m.dropBody(id)
 			delete(m.events, id)
 			delete(m.keys, ref{ev.source, ev.key})
+			maps.DeleteFunc(m.logical, func(_ ref, owner int64) bool { return owner == id })
 			purged.Events++
 		}
 	}
+	maps.DeleteFunc(m.newest, func(_ lane, n mark) bool { return n.event < journal.FirstID(events) })
 	return purged, nil
 }
 

@@ -91,7 +91,7 @@ func (c *suite) entry(key string, edit ...func(*journal.Entry)) *journal.Entry {
 	return e
 }
 
-func hold(e *journal.Entry) { e.Hold = true }
+func hold(e *journal.Entry) { e.Hold = e.Destinations }
 
 func to(destinations ...string) func(*journal.Entry) {
 	return func(e *journal.Entry) { e.Destinations = destinations }

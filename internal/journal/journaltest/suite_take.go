@@ -2,10 +2,35 @@ package journaltest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
 )
+
+// wanted asks for plenty to some destinations.
+func wanted(destinations ...string) journal.Wanted {
+	w := journal.Wanted{Deliveries: 100, Destinations: []journal.Want{}}
+	for _, d := range destinations {
+		w.Destinations = append(w.Destinations, journal.Want{Destination: d, Deliveries: 100})
+	}
+	return w
+}
+
+// takeAll takes what is wanted and expects deliveries of these keys, in any order.
+func (c *suite) takeAll(wanted journal.Wanted, want ...string) []*journal.Work {
+	c.Helper()
+	work := c.takeSome(wanted)
+	var got []string
+	for _, w := range work {
+		got = append(got, w.Key)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		c.Fatalf("took %q, want %q", got, want)
+	}
+	return work
+}
 
 var takeCases = []testCase{
 	{"at most limit, oldest due first", func(c *suite) {
@@ -30,12 +55,30 @@ var takeCases = []testCase{
 	}},
 	{"only for the wanted destinations", func(c *suite) {
 		c.fresh(c.entry("a", to("app")), c.entry("b", to("audit")), c.entry("c", to("app", "audit")), c.entry("d", to(`a"p'p`)))
-		c.takeWanted(journal.Wanted{Deliveries: 10, Destinations: []string{}})
-		c.takeWanted(journal.Wanted{Deliveries: 10, Destinations: []string{"other"}})
-		c.takeWanted(journal.Wanted{Deliveries: 2, Destinations: []string{"audit", "other"}}, "b", "c")
-		c.takeWanted(journal.Wanted{Deliveries: 10, Destinations: []string{`a"p'p`, "other"}}, "d")
+		c.takeWanted(journal.Wanted{Deliveries: 10, Destinations: []journal.Want{}})
+		c.takeWanted(wanted("other"))
+		c.takeWanted(wanted("audit", "other"), "b", "c")
+		c.takeWanted(wanted(`a"p'p`, "other"), "d")
 		c.open(map[journal.State]int64{journal.Processing: 3, journal.Pending: 2})
 		c.takeWanted(journal.Wanted{Deliveries: 10}, "a", "c")
+	}},
+	{"of each destination as much as is wanted of it", func(c *suite) {
+		for i := range 5 {
+			c.fresh(c.entry(fmt.Sprintf("a%d", i), to("a")), c.entry(fmt.Sprintf("b%d", i), to("b")), c.entry(fmt.Sprintf("c%d", i), to("c")))
+			c.pass(time.Millisecond)
+		}
+		w := wanted("b", "a")
+		w.Destinations[0].Deliveries, w.Destinations[1].Deliveries = 2, 1
+		c.takeAll(w, "a0", "b0", "b1")
+		w.Deliveries = 1
+		c.takeAll(w, "b2")
+		w.Deliveries = 10
+		w.Destinations[1] = journal.Want{Destination: "a", Deliveries: 10, Bytes: 1}
+		c.takeAll(w, "a1", "b3", "b4")
+		w.Bytes = 1
+		c.takeAll(w, "a2")
+		c.takeAll(wanted("c"), "c0", "c1", "c2", "c3", "c4")
+		c.open(map[journal.State]int64{journal.Processing: 13, journal.Pending: 2})
 	}},
 	{"a retry takes its place by its due time", func(c *suite) {
 		c.fresh(c.entry("retry"))

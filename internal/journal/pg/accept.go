@@ -77,13 +77,14 @@ func (a *acceptance) split(todo []int) (firsts, rest []int) {
 
 func ref(e *journal.Entry) hookonce.Ref { return hookonce.Ref{Source: e.Source, Key: e.Key} }
 
-// follow answers the copies of entries that were settled in this round, and returns those whose
-// first was refused: the next of them may be better.
+// follow answers the copies of entries that were settled in this round, and returns those whose first was
+// refused, because the next of them may be better, or is delivered by another event, about which the
+// store knows.
 func (a *acceptance) follow(rest []int) (todo []int) {
 	for _, i := range rest {
 		f := a.first[ref(a.batch[i])]
 		res := a.results[f]
-		if res.Err != nil {
+		if res.Err != nil || a.dropped(f) {
 			todo = append(todo, i)
 			continue
 		}
@@ -137,36 +138,59 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// insert stores the entries whose keys are new, in one statement, and returns the others.
-func (a *acceptance) insert(ctx context.Context, db querier, entries []int) (copies []int, err error) {
+// insert stores the entries whose keys are new, in one statement, and returns those that need a second
+// one: the others, and twins whose deliveries another event stands for.
+func (a *acceptance) insert(ctx context.Context, db querier, entries []int) (rest []int, err error) {
 	c := newColumns(len(entries))
 	for _, i := range entries {
 		c.add(a.batch[i])
 	}
-	rows, err := db.Query(ctx, a.sql.accept, c.id, c.source, c.key, c.kind, c.digest, c.received,
-		c.event, c.destination, c.hold, a.now, a.lease, c.header, c.body)
+	t := &c.twin
+	rows, err := db.Query(ctx, a.sql.accept, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank,
+		c.event, c.destination, c.hold, c.lane, a.now, a.lease,
+		t.id, t.source, t.logical, t.key, t.drop, c.header, c.body)
 	if err != nil {
 		return nil, err
 	}
-	lost := map[int64]bool{}
+	special := map[int64]earlier{}
 	var id int64
-	if _, err := pgx.ForEachRow(rows, []any{&id}, func() error { lost[id] = true; return nil }); err != nil {
+	var e earlier
+	if _, err := pgx.ForEachRow(rows, []any{&id, &e.id, &e.key}, func() error { special[id] = e; return nil }); err != nil {
 		return nil, err
 	}
 	for _, i := range entries {
-		e := a.batch[i]
-		a.digests[i] = e.Digest
-		switch {
-		case lost[e.ID]:
-			copies = append(copies, i)
-		case e.Key == "":
-			a.results[i] = journal.Result{Status: journal.Unkeyed, ID: e.ID}
-		default:
-			a.results[i] = journal.Result{Status: journal.Accepted, ID: e.ID}
+		e, found := special[a.batch[i].ID]
+		if a.settle(i, found && e.id == 0, e) {
+			rest = append(rest, i)
 		}
 	}
-	return copies, nil
+	return rest, nil
 }
+
+// earlier names the event that has the logical key of another. Zero: there is none.
+type earlier struct {
+	id  int64
+	key string
+}
+
+// settle answers an entry that was stored, unless its key was taken. It reports whether that is not all:
+// what is delivered in place of the entry may have failed.
+func (a *acceptance) settle(i int, taken bool, twin earlier) bool {
+	e := a.batch[i]
+	a.digests[i] = e.Digest
+	switch {
+	case taken:
+		return true
+	case e.Key == "":
+		a.results[i] = journal.Result{Status: journal.Unkeyed, ID: e.ID}
+	default:
+		a.results[i] = journal.Result{Status: journal.Accepted, ID: e.ID, Twin: twin.id, TwinKey: twin.key}
+	}
+	return a.dropped(i)
+}
+
+// dropped reports whether an entry was stored without deliveries.
+func (a *acceptance) dropped(i int) bool { return a.results[i].Twin != 0 && a.batch[i].DropTwin }
 
 // resolve answers entries whose keys were taken, re-driving what failed under them, and returns
 // those whose keys are free again.
@@ -186,8 +210,13 @@ func (a *acceptance) resolve(ctx context.Context, copies []int) (gone []int, err
 	var digest []byte
 	var res journal.Result
 	_, err = pgx.ForEachRow(rows, []any{&i, &res.ID, &digest, &res.Done, &res.Redriven}, func() error {
+		found[i], a.digests[i] = true, bytes.Clone(digest)
+		if a.dropped(i) {
+			a.results[i].Redriven = res.Redriven
+			return nil
+		}
 		res.Status = a.compare(i, digest)
-		found[i], a.results[i], a.digests[i] = true, res, bytes.Clone(digest)
+		a.results[i] = res
 		return nil
 	})
 	return slices.DeleteFunc(slices.Clone(copies), func(i int) bool { return found[i] }), err

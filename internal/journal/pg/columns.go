@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -16,10 +17,22 @@ type columns struct {
 	digest       [][]byte
 	header, body [][]byte
 	received     []time.Time
+	resource     []*string // these two end with the last entry that has one
+	rank         []*int64
 	// One element for each delivery.
 	event       []int64
 	destination []string
 	hold        []bool
+	lane        []*string // ends with the last delivery that has one
+	// One element for each entry with a logical key.
+	twin logicalColumns
+}
+
+// logicalColumns are the entries with a logical key.
+type logicalColumns struct {
+	id                   []int64
+	source, logical, key []string
+	drop                 []bool
 }
 
 func newColumns(n int) *columns {
@@ -32,23 +45,53 @@ func newColumns(n int) *columns {
 }
 
 func (c *columns) add(e *journal.Entry) {
+	at := len(c.id)
 	c.id = append(c.id, e.ID)
 	c.source = append(c.source, e.Source)
-	var key *string
-	if e.Key != "" {
-		key = &e.Key
-	}
-	c.key = append(c.key, key)
+	c.key = append(c.key, orNull(&e.Key))
 	c.kind = append(c.kind, e.Type)
 	c.digest = append(c.digest, e.Digest)
 	c.header = append(c.header, notNull(e.Header))
 	c.body = append(c.body, notNull(e.Body))
 	c.received = append(c.received, e.ReceivedAt)
+	c.resource = sparse(c.resource, at, orNull(&e.Resource))
+	c.rank = sparse(c.rank, at, orNull(&e.Rank))
 	for _, d := range e.Destinations {
+		if slices.Contains(e.Ordered, d) {
+			c.lane = sparse(c.lane, len(c.event), &e.Resource)
+		}
 		c.event = append(c.event, e.ID)
 		c.destination = append(c.destination, d)
-		c.hold = append(c.hold, e.Hold)
+		c.hold = append(c.hold, slices.Contains(e.Hold, d))
 	}
+	if e.Twins() {
+		c.twin.add(e)
+	}
+}
+
+func (c *logicalColumns) add(e *journal.Entry) {
+	c.id = append(c.id, e.ID)
+	c.source = append(c.source, e.Source)
+	c.logical = append(c.logical, e.Logical)
+	c.key = append(c.key, e.Key)
+	c.drop = append(c.drop, e.DropTwin)
+}
+
+// sparse sets one element of a column that is mostly NULL. The end of a shorter column is NULL to unnest.
+func sparse[T any](column []*T, at int, v *T) []*T {
+	if v == nil {
+		return column
+	}
+	return append(append(column, make([]*T, at-len(column))...), v)
+}
+
+// orNull returns nil for what is empty.
+func orNull[T comparable](v *T) *T {
+	var zero T
+	if *v == zero {
+		return nil
+	}
+	return v
 }
 
 // notNull keeps an absent body apart from NULL, which the columns do not take.

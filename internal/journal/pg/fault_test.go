@@ -25,7 +25,7 @@ var ids = journal.NewIDs(7, 0)
 
 func entry(key string) *journal.Entry {
 	return &journal.Entry{ID: ids.Next(time.Now()), Source: "billing", Key: key, Digest: []byte("digest"),
-		Body: make([]byte, 2048), Destinations: []string{"app"}, ReceivedAt: time.Now(), Hold: true}
+		Body: make([]byte, 2048), Destinations: []string{"app"}, ReceivedAt: time.Now(), Hold: []string{"app"}}
 }
 
 func accept(ctx context.Context, s journal.Store, batch ...*journal.Entry) ([]journal.Result, error) {

@@ -165,7 +165,7 @@ func TestTakeSkipsWhatIsLocked(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s := open(t, dsn, "")
 	first, second := entry("first"), entry("second")
-	first.Hold, second.Hold = false, false
+	first.Hold, second.Hold = nil, nil
 	if _, err := accept(t.Context(), s, first, second); err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,10 @@ func (s *Store) Purge(ctx context.Context, bodies, events time.Time, limit int) 
 				return err
 			}
 			e, err := tx.Exec(ctx, s.sql.purgeEvents, journal.FirstID(events), max(limit, 0))
+			if err != nil {
+				return err
+			}
+			_, err = tx.Exec(ctx, s.sql.purgeNewest, journal.FirstID(events), max(limit, 0))
 			purged = journal.Purged{Bodies: int(b.RowsAffected()), Events: int(e.RowsAffected())}
 			return err
 		})

@@ -11,29 +11,6 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// bodyGone is the error left on a delivery that has nothing to deliver any more.
-const bodyGone = "the body is gone: it was deleted before the delivery was done"
-
-// Take implements [journal.Store].
-func (s *Store) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) (work []*journal.Work, err error) {
-	if want.Deliveries <= 0 {
-		return nil, nil
-	}
-	err = s.retry(ctx, "taking work", func() error {
-		rows, err := s.pool.Query(ctx, s.sql.take, now, lease, want.Deliveries, bodyGone, want.Bytes, want.Destinations)
-		if err != nil {
-			return err
-		}
-		work, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (*journal.Work, error) {
-			w := &journal.Work{Lease: lease}
-			return w, row.Scan(&w.EventID, &w.Destination, &w.Token, &w.Tries, &w.Header, &w.Body,
-				&w.Source, &w.Key, &w.Type, &w.ReceivedAt)
-		})
-		return err
-	})
-	return work, err
-}
-
 // Extend implements [journal.Store].
 func (s *Store) Extend(ctx context.Context, held []journal.Held, lease time.Time) ([]bool, error) {
 	sorted := slices.SortedFunc(slices.Values(held), compareHeld)
@@ -73,7 +50,7 @@ func (s *Store) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool,
 	err := s.retry(ctx, "recording outcomes", func() error {
 		clear(applied)
 		rows, err := s.pool.Query(ctx, s.sql.finish, c.n, c.event, c.destination, c.token, c.state,
-			c.due, c.status, c.text, c.started, c.duration)
+			c.due, c.status, c.text, c.started, c.duration, c.answer, c.resource, c.rank)
 		if err != nil {
 			return err
 		}
@@ -99,6 +76,9 @@ type outcomeColumns struct {
 	text        []string
 	started     []time.Time
 	duration    []int64
+	answer      [][]byte
+	resource    []*string // these two end with the last outcome that has one
+	rank        []*int64
 }
 
 // newOutcomeColumns puts the outcomes into the order in which all statements lock. Of several
@@ -118,6 +98,10 @@ func newOutcomeColumns(outcomes []journal.Outcome) *outcomeColumns {
 }
 
 func (c *outcomeColumns) add(i int, o *journal.Outcome) {
+	if o.Rank != 0 {
+		c.resource = sparse(c.resource, len(c.n), &o.Resource)
+		c.rank = sparse(c.rank, len(c.n), &o.Rank)
+	}
 	c.n = append(c.n, int32(i))
 	c.event = append(c.event, o.EventID)
 	c.destination = append(c.destination, o.Destination)
@@ -132,6 +116,7 @@ func (c *outcomeColumns) add(i int, o *journal.Outcome) {
 	c.text = append(c.text, o.ErrorText())
 	c.started = append(c.started, o.Started)
 	c.duration = append(c.duration, o.Duration.Microseconds())
+	c.answer = append(c.answer, o.KeptAnswer())
 }
 
 func compareHeld(a, b journal.Held) int {

@@ -68,11 +68,8 @@ func (a *acceptance) one(w *writer, i int, e *journal.Entry) error {
 		a.results[i] = journal.Result{Err: err}
 		return nil
 	}
-	var key any
-	if e.Key != "" {
-		key = e.Key
-	}
-	n, err := w.insertEvent.exec(e.ID, e.Source, key, e.Type, e.Digest, e.ReceivedAt.UnixMicro())
+	n, err := w.insertEvent.exec(e.ID, e.Source, orNull(e.Key), e.Type, e.Digest, e.ReceivedAt.UnixMicro(),
+		orNull(e.Resource), orNull(e.Rank))
 	switch {
 	case err != nil:
 		return err
@@ -87,23 +84,62 @@ func (a *acceptance) one(w *writer, i int, e *journal.Entry) error {
 	if _, err := w.insertBody.exec(e.ID, notNull(e.Header), notNull(e.Body)); err != nil {
 		return err
 	}
-	state, tries, due := "pending", int64(0), a.now
-	if e.Hold {
-		state, tries, due = "processing", 1, a.lease
+	if e.Twins() {
+		if dropped, err := a.twin(w, i, e); err != nil || dropped {
+			return err
+		}
 	}
+	return a.open(w, e)
+}
+
+// open makes the deliveries of a new event.
+func (a *acceptance) open(w *writer, e *journal.Entry) error {
 	for _, d := range e.Destinations {
-		if _, err := w.insertDelivery.exec(e.ID, d, state, tries, tries, due); err != nil {
+		state, tries, due := "pending", int64(0), a.now
+		if slices.Contains(e.Hold, d) {
+			state, tries, due = "processing", 1, a.lease
+		}
+		var resource any
+		if slices.Contains(e.Ordered, d) {
+			resource = e.Resource
+			if _, err := w.openLane.exec(d, e.Resource, a.now); err != nil {
+				return err
+			}
+		}
+		if _, err := w.insertDelivery.exec(e.ID, d, state, tries, tries, due, resource); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// twin gives the logical key of a new event to it, or names it the twin of the event that has it. It
+// reports whether that one's deliveries stand for it.
+func (a *acceptance) twin(w *writer, i int, e *journal.Entry) (dropped bool, err error) {
+	n, err := w.ownLogical.exec(e.ID, e.Source, e.Logical, e.Key)
+	if err != nil || n > 0 {
+		return false, err
+	}
+	res := &a.results[i]
+	if err := w.owner.query(func(row []driver.Value) error {
+		res.Twin, res.TwinKey = row[0].(int64), row[1].(string)
+		return nil
+	}, e.Source, e.Logical); err != nil {
+		return false, err
+	}
+	if _, err := w.insertTwin.exec(e.ID, res.Twin, e.DropTwin); err != nil || !e.DropTwin {
+		return false, err
+	}
+	res.Redriven, err = a.redrive(w, res.Twin)
+	return true, err
+}
+
 // again answers a copy of what is stored, and re-drives what failed of it.
 func (a *acceptance) again(w *writer, i int, e *journal.Entry) error {
 	res := journal.Result{Status: journal.Conflict, Done: true}
+	var delivered int64 // whose deliveries count
 	if err := w.first.query(func(row []driver.Value) error {
-		res.ID = row[0].(int64)
+		res.ID, delivered = row[0].(int64), row[2].(int64)
 		if digest, _ := row[1].([]byte); bytes.Equal(digest, e.Digest) {
 			res.Status = journal.Duplicate
 		}
@@ -117,14 +153,31 @@ func (a *acceptance) again(w *writer, i int, e *journal.Entry) error {
 			return a.succeed(w, i, res.ID, err)
 		}
 	}
-	n, err := w.redrive.exec(a.now, res.ID)
-	if err != nil {
+	var err error
+	if res.Redriven, err = a.redrive(w, delivered); err != nil {
 		return err
 	}
-	res.Redriven = n > 0
-	err = w.hasOpen.query(func([]driver.Value) error { res.Done = false; return nil }, res.ID)
+	err = w.hasOpen.query(func([]driver.Value) error { res.Done = false; return nil }, delivered)
 	a.results[i] = res
 	return err
+}
+
+// redrive makes what failed of an event due, and reports whether there was anything.
+func (a *acceptance) redrive(w *writer, event int64) (bool, error) {
+	var lanes [][2]any
+	n := 0
+	err := w.redrive.query(func(row []driver.Value) error {
+		if n++; row[1] != nil {
+			lanes = append(lanes, [2]any{row[0], row[1]})
+		}
+		return nil
+	}, a.now, event)
+	for _, l := range lanes {
+		if err == nil {
+			_, err = w.openLane.exec(l[0], l[1], a.now)
+		}
+	}
+	return n > 0, err
 }
 
 // begun reports whether a delivery of the event that is stored under the key of a coalescing entry has
@@ -147,6 +200,15 @@ func (a *acceptance) succeed(w *writer, i int, stored int64, err error) error {
 		return err
 	}
 	return a.one(w, i, a.batch[i])
+}
+
+// orNull stores what is empty as NULL.
+func orNull[T comparable](v T) any {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return v
 }
 
 // notNull keeps an absent body apart from NULL, which the columns do not take.

@@ -44,7 +44,7 @@ func victim(path string) error {
 		for i := range batch {
 			key := fmt.Sprintf("evt_%d_%d_%d", os.Getpid(), n, i)
 			batch[i] = &journal.Entry{ID: ids.Next(now), Source: "billing", Key: key, Body: make([]byte, 2048),
-				Destinations: []string{"app"}, ReceivedAt: now, Hold: true}
+				Destinations: []string{"app"}, ReceivedAt: now, Hold: []string{"app"}}
 		}
 		results, err := s.Accept(ctx, batch, now, now.Add(time.Hour))
 		if err != nil {

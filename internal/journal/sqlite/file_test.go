@@ -192,7 +192,7 @@ var ids = journal.NewIDs(0, 0)
 
 func entry(key string) *journal.Entry {
 	return &journal.Entry{ID: ids.Next(time.Now()), Source: "billing", Key: key, Digest: []byte(key), Body: []byte(key),
-		Destinations: []string{"app"}, ReceivedAt: time.Now(), Hold: true}
+		Destinations: []string{"app"}, ReceivedAt: time.Now(), Hold: []string{"app"}}
 }
 
 // accept stores an event and returns the id that its key has.

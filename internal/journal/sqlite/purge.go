@@ -23,7 +23,13 @@ func (s *Store) Purge(ctx context.Context, bodies, events time.Time, limit int) 
 		if b, err = w.purgeBodies.exec(forBodies, most); err != nil {
 			return err
 		}
-		e, err = w.purgeEvents.exec(forEvents, most)
+		if _, err = w.purgeTwins.exec(forEvents, most); err != nil {
+			return err
+		}
+		if e, err = w.purgeEvents.exec(forEvents, most); err != nil {
+			return err
+		}
+		_, err = w.purgeNewest.exec(forEvents, most)
 		return err
 	})
 	if err != nil {

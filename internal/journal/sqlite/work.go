@@ -3,84 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"encoding/json"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
 )
-
-// bodyGone is the error left on a delivery that has nothing to deliver any more.
-const bodyGone = "the body is gone: it was deleted before the delivery was done"
-
-// Take implements [journal.Store].
-func (s *Store) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) (work []*journal.Work, err error) {
-	if want.Deliveries <= 0 {
-		return nil, ctx.Err()
-	}
-	err = s.write(ctx, "taking work", func(w *writer) error {
-		due, err := w.takeable(now, lease, want)
-		if err != nil {
-			return err
-		}
-		work, err = w.take(due, want.Bytes)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return work, nil
-}
-
-// take leases what is due until it weighs as much as bytes, or buries it where the body is gone.
-func (w *writer) take(due []*journal.Work, bytes int64) (work []*journal.Work, err error) {
-	var weight int64
-	for _, d := range due {
-		if bytes > 0 && weight >= bytes {
-			break
-		}
-		err := w.body.query(func(row []driver.Value) error {
-			d.Header, d.Body = notNull(row[0].([]byte)), notNull(row[1].([]byte))
-			return nil
-		}, d.EventID)
-		if err != nil {
-			return nil, err
-		}
-		if d.Header == nil {
-			_, err = w.bury.exec(bodyGone, d.EventID, d.Destination)
-		} else {
-			work = append(work, d)
-			weight += int64(len(d.Header) + len(d.Body))
-			_, err = w.lease.exec(d.Lease.UnixMicro(), d.EventID, d.Destination)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return work, nil
-}
-
-// takeable returns what is due and wanted, as it will be once it is leased, without header and body.
-func (w *writer) takeable(now, lease time.Time, want journal.Wanted) (due []*journal.Work, err error) {
-	var destinations any // all
-	if want.Destinations != nil {
-		list, err := json.Marshal(want.Destinations)
-		if err != nil {
-			return nil, err
-		}
-		destinations = string(list)
-	}
-	err = w.due.query(func(row []driver.Value) error {
-		due = append(due, &journal.Work{
-			Held:   journal.Held{EventID: row[0].(int64), Destination: row[1].(string), Token: row[2].(int64) + 1},
-			Tries:  int(row[3].(int64)) + 1,
-			Source: row[4].(string), Key: row[5].(string), Type: row[6].(string),
-			ReceivedAt: time.UnixMicro(row[7].(int64)),
-			Lease:      lease,
-		})
-		return nil
-	}, now.UnixMicro(), destinations, int64(want.Deliveries))
-	return due, err
-}
 
 // Extend implements [journal.Store].
 func (s *Store) Extend(ctx context.Context, held []journal.Held, lease time.Time) ([]bool, error) {
@@ -126,23 +52,36 @@ func (s *Store) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool,
 }
 
 // finish records one outcome and reports whether its token was current.
-func (w *writer) finish(o *journal.Outcome) (bool, error) {
-	var n int64
-	var err error
+func (w *writer) finish(o *journal.Outcome) (applied bool, err error) {
 	text := o.ErrorText()
+	var resource any
+	note := func(row []driver.Value) error { applied, resource = true, row[0]; return nil }
 	switch o.State {
 	case journal.Done:
-		n, err = w.done.exec(o.EventID, o.Destination, o.Token)
+		err = w.done.query(note, o.EventID, o.Destination, o.Token)
 	case journal.Dead:
-		n, err = w.kept.exec(o.EventID, o.Destination, o.Token, string(o.State), nil, text)
+		err = w.kept.query(note, o.EventID, o.Destination, o.Token, string(o.State), nil, text)
 	default:
-		n, err = w.kept.exec(o.EventID, o.Destination, o.Token, string(o.State), o.Due.UnixMicro(), text)
+		err = w.kept.query(note, o.EventID, o.Destination, o.Token, string(o.State), o.Due.UnixMicro(), text)
 	}
-	if err != nil || n == 0 || o.State == journal.Pending {
-		return n > 0, err
+	if err != nil || !applied {
+		return false, err
+	}
+	if resource != nil {
+		if _, err := w.freeLane.exec(o.Destination, resource, o.Started.UnixMicro()); err != nil {
+			return false, err
+		}
+	}
+	if o.State == journal.Done && o.Rank != 0 {
+		if _, err := w.raise.exec(o.Destination, o.Resource, o.Rank, o.EventID); err != nil {
+			return false, err
+		}
+	}
+	if o.State == journal.Pending {
+		return true, nil
 	}
 	_, err = w.insertAttempt.exec(o.EventID, o.Destination, o.Token, string(o.State), int64(o.Status), text,
-		o.Started.UnixMicro(), o.Duration.Microseconds())
+		o.Started.UnixMicro(), o.Duration.Microseconds(), o.KeptAnswer())
 	return true, err
 }
 
@@ -151,7 +90,9 @@ func (w *writer) finish(o *journal.Outcome) (bool, error) {
 func (s *Store) Orphans(ctx context.Context, now time.Time) (int, error) {
 	var n int64
 	err := s.write(ctx, "handing back orphans", func(w *writer) (err error) {
-		n, err = w.orphans.exec(now.UnixMicro())
+		if n, err = w.orphans.exec(now.UnixMicro()); err == nil {
+			_, err = w.orphanLanes.exec(now.UnixMicro())
+		}
 		return err
 	})
 	return int(n), err

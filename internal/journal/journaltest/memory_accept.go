@@ -1,0 +1,141 @@
+package journaltest
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Accept implements [journal.Store].
+func (m *Memory) Accept(ctx context.Context, batch []*journal.Entry, now, lease time.Time) ([]journal.Result, error) {
+	end, err := m.begin(ctx)
+	defer end()
+	if err != nil {
+		return nil, err
+	}
+	results := make([]journal.Result, len(batch))
+	for i, e := range batch {
+		results[i] = m.accept(e, batch[:i], now, lease)
+	}
+	return results, nil
+}
+
+func (m *Memory) accept(e *journal.Entry, before []*journal.Entry, now, lease time.Time) journal.Result {
+	if err := e.Validate(); err != nil {
+		return journal.Result{Err: err}
+	}
+	if id, ok := m.keys[ref{e.Source, e.Key}]; ok && e.Key != "" && !m.release(id, e, before) {
+		return m.again(id, e, now)
+	}
+	if m.Refuse != nil {
+		if err := m.Refuse(e); err != nil {
+			return journal.Result{Err: err}
+		}
+	}
+	if m.events[e.ID] != nil {
+		return journal.Result{Err: ErrRefused}
+	}
+	ev := &event{
+		source: e.Source, key: e.Key, kind: e.Type, digest: bytes.Clone(e.Digest),
+		header: bytes.Clone(e.Header), body: bytes.Clone(e.Body), received: e.ReceivedAt, hasBody: true,
+		resource: e.Resource, rank: e.Rank,
+	}
+	m.events[e.ID] = ev
+	if e.Key == "" {
+		m.open(e, now, lease)
+		return journal.Result{Status: journal.Unkeyed, ID: e.ID}
+	}
+	m.keys[ref{e.Source, e.Key}] = e.ID
+	res := journal.Result{Status: journal.Accepted, ID: e.ID}
+	if ev.twin = m.twin(e); ev.twin != 0 {
+		res.Twin, res.TwinKey = ev.twin, m.events[ev.twin].key
+	}
+	if ev.dropped = ev.twin != 0 && e.DropTwin; ev.dropped {
+		res.Redriven, _ = m.redrive(ev.twin, now)
+		return res
+	}
+	m.open(e, now, lease)
+	return res
+}
+
+// twin returns the earlier event that has the logical key of e, 0 if that is e itself.
+func (m *Memory) twin(e *journal.Entry) int64 {
+	if !e.Twins() {
+		return 0
+	}
+	logical := ref{e.Source, e.Logical}
+	if first, ok := m.logical[logical]; ok {
+		return first
+	}
+	m.logical[logical] = e.ID
+	return 0
+}
+
+// open makes the deliveries of a new event.
+func (m *Memory) open(e *journal.Entry, now, lease time.Time) {
+	for _, dest := range e.Destinations {
+		d := &Delivery{EventID: e.ID, Destination: dest, State: journal.Pending, Due: now}
+		if slices.Contains(e.Hold, dest) {
+			d.State, d.Token, d.Tries, d.Due = journal.Processing, 1, 1, lease
+		}
+		if slices.Contains(e.Ordered, dest) {
+			d.Resource = e.Resource
+		}
+		m.deliveries[target{e.ID, dest}] = d
+	}
+}
+
+// release takes the key from event id, if e coalesces and the event has begun. One of the same batch has
+// not.
+func (m *Memory) release(id int64, e *journal.Entry, before []*journal.Entry) bool {
+	if !journal.Coalesces(e.Key) || slices.ContainsFunc(before, func(b *journal.Entry) bool { return b.ID == id }) {
+		return false
+	}
+	coming := map[string]bool{}
+	for _, d := range m.deliveries {
+		if d.EventID == id && d.State != journal.Processing {
+			coming[d.Destination] = true
+		}
+	}
+	if e.Waits(coming) {
+		return false
+	}
+	m.events[id].key = ""
+	delete(m.keys, ref{e.Source, e.Key})
+	return true
+}
+
+// again handles a copy of event id: it re-drives what failed, of the first twin if id has no deliveries of
+// its own.
+func (m *Memory) again(id int64, e *journal.Entry, now time.Time) journal.Result {
+	res := journal.Result{Status: journal.Duplicate, ID: id}
+	ev := m.events[id]
+	if !journal.Coalesces(e.Key) && !bytes.Equal(ev.digest, e.Digest) {
+		res.Status = journal.Conflict
+	}
+	if ev.dropped {
+		id = ev.twin
+	}
+	redriven, open := m.redrive(id, now)
+	res.Redriven, res.Done = redriven, !open
+	return res
+}
+
+// redrive makes what failed of event id due, and reports whether there was anything, and whether anything
+// is open.
+func (m *Memory) redrive(id int64, now time.Time) (redriven, open bool) {
+	for _, d := range m.deliveries {
+		if d.EventID != id {
+			continue
+		}
+		open = true
+		if d.State == journal.Failed || d.State == journal.Dead {
+			d.State, d.Tries, d.Due = journal.Pending, 0, now
+			redriven = true
+		}
+	}
+	return redriven, open
+}

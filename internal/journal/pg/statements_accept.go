@@ -1,0 +1,98 @@
+package pg
+
+// acceptSQL stores what is new. It returns the ids of the entries that are not, and the earlier twins of
+// those that have one. Whatever several batches can share is locked in one order: events by source and
+// key, which is the order of the rows, then logical keys, then lanes. The bodies are the last parameter,
+// because pgx copies what it has encoded when more follows.
+const acceptSQL = `WITH ` + durable + `, won AS (
+	INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank)
+	SELECT e.* FROM durable, unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::timestamptz[],
+		$7::text[], $8::bigint[]) AS e
+	ON CONFLICT (source, key) DO NOTHING
+	RETURNING id
+), stored AS (
+	INSERT INTO {{.}}bodies (event_id, header, body)
+	SELECT b.* FROM unnest($1::bigint[], $20::bytea[], $21::bytea[]) AS b (id, header, body)
+	WHERE b.id IN (SELECT id FROM won)
+), logical AS (
+	SELECT l.* FROM unnest($15::bigint[], $16::text[], $17::text[], $18::text[], $19::bool[])
+		AS l (id, source, logical, key, dropped)
+	WHERE l.id IN (SELECT id FROM won)
+), owner AS (
+	INSERT INTO {{.}}twins (event_id, first, source, logical, key)
+	SELECT DISTINCT ON (source, logical) id, id, source, logical, key FROM logical ORDER BY source, logical, id
+	ON CONFLICT (source, logical) DO UPDATE SET first = twins.first
+	RETURNING event_id, source, logical, key
+), twin AS (
+	INSERT INTO {{.}}twins (event_id, first, dropped)
+	SELECT l.id, o.event_id, l.dropped FROM logical l JOIN owner o ON o.source = l.source AND o.logical = l.logical
+	WHERE l.id <> o.event_id
+	RETURNING event_id, first, dropped
+), delivery AS (
+	SELECT d.* FROM unnest($9::bigint[], $10::text[], $11::bool[], $12::text[]) AS d (id, destination, hold, resource)
+	WHERE d.id IN (SELECT id FROM won) AND d.id NOT IN (SELECT event_id FROM twin WHERE dropped)
+), opened AS (
+	INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, resource)
+	SELECT d.id, d.destination,
+		CASE WHEN d.hold THEN 'processing' ELSE 'pending' END, d.hold::int, d.hold::int,
+		CASE WHEN d.hold THEN $14::timestamptz ELSE $13::timestamptz END, d.resource
+	FROM delivery d
+), queued AS (
+	INSERT INTO {{.}}lanes (destination, resource, due_at)
+	SELECT DISTINCT destination, resource, $13::timestamptz FROM delivery
+	WHERE resource IS NOT NULL ORDER BY destination, resource
+	ON CONFLICT (destination, resource) DO UPDATE SET due_at = excluded.due_at
+	WHERE lanes.event_id IS NULL AND lanes.due_at > excluded.due_at
+)
+SELECT id, 0, '' FROM unnest($1::bigint[]) AS e (id) WHERE id NOT IN (SELECT id FROM won)
+UNION ALL
+SELECT t.event_id, t.first, o.key FROM twin t JOIN owner o ON o.event_id = t.first`
+
+// copiesSQL finds what is stored under the given keys and makes its failed and dead deliveries due, or
+// those of the earlier twin that stand for it. They are locked in one order, like everything that
+// concurrent batches can share.
+const copiesSQL = `WITH ` + durable + `, first AS (
+	SELECT c.n, e.id, e.digest, coalesce(t.first, e.id) AS delivered
+	FROM unnest($1::int[], $2::text[], $3::text[]) AS c (n, source, key)
+	JOIN {{.}}events e ON e.source = c.source AND e.key = c.key
+	LEFT JOIN {{.}}twins t ON t.event_id = e.id AND t.dropped
+), failed AS (
+	SELECT d.event_id, d.destination
+	FROM {{.}}deliveries d, durable
+	WHERE d.event_id IN (SELECT delivered FROM first) AND d.state IN ('failed', 'dead')
+	ORDER BY d.event_id, d.destination
+	FOR UPDATE OF d
+), redriven AS (
+	UPDATE {{.}}deliveries d SET state = 'pending', tries = 0, due_at = $4
+	FROM failed f WHERE d.event_id = f.event_id AND d.destination = f.destination
+	RETURNING d.event_id, d.destination, d.resource
+), queued AS (
+	INSERT INTO {{.}}lanes (destination, resource, due_at)
+	SELECT DISTINCT destination, resource, $4::timestamptz FROM redriven
+	WHERE resource IS NOT NULL ORDER BY destination, resource
+	ON CONFLICT (destination, resource) DO UPDATE SET due_at = excluded.due_at
+	WHERE lanes.event_id IS NULL AND lanes.due_at > excluded.due_at
+)
+SELECT n, id, digest,
+	NOT EXISTS (SELECT FROM {{.}}deliveries d WHERE d.event_id = delivered),
+	delivered IN (SELECT event_id FROM redriven)
+FROM first`
+
+// releaseSQL takes the key from events of which not every wanted delivery is still to come. The events
+// are locked in the order of source and key. That the deliveries are not is no matter: what begins after
+// the snapshot begins after the entry arrived.
+const releaseSQL = `WITH ` + durable + `, stored AS (
+	SELECT c.n, e.id
+	FROM durable, unnest($1::int[], $2::text[], $3::text[]) AS c (n, source, key)
+	JOIN {{.}}events e ON e.source = c.source AND e.key = c.key
+	ORDER BY e.source, e.key
+	FOR UPDATE OF e
+), wanted AS (
+	SELECT n, destination FROM unnest($4::int[], $5::text[]) AS w (n, destination)
+)
+UPDATE {{.}}events e SET key = NULL FROM stored
+WHERE e.id = stored.id AND (
+	NOT EXISTS (SELECT FROM wanted w WHERE w.n = stored.n)
+	OR EXISTS (SELECT FROM wanted w WHERE w.n = stored.n AND NOT EXISTS (
+		SELECT FROM {{.}}deliveries d
+		WHERE d.event_id = stored.id AND d.destination = w.destination AND d.state <> 'processing')))`

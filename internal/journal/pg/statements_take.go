@@ -1,0 +1,101 @@
+package pg
+
+// targetsSQL are the destinations that there is open work for.
+const targetsSQL = `SELECT DISTINCT destination FROM {{.}}deliveries WHERE due_at IS NOT NULL`
+
+// wanted is what all statements that take begin with: $1 now, $2 lease, $3 error of a missing body, $4
+// bytes, then the parts of the destinations.
+const wanted = `WITH ` + durable + `, want AS (
+	SELECT * FROM unnest($5::text[], $6::int[], $7::bigint[], $8::bool[]) AS w (destination, deliveries, bytes, stale)
+)`
+
+// takeSQL leases what is due and in no lane. The limit ends the search, so no more is locked than is
+// taken, and the destinations come to their turn in the order in which they are given.
+const takeSQL = wanted + `, due AS (
+	SELECT d.* FROM want w, LATERAL (
+		SELECT event_id, destination, due_at FROM {{.}}deliveries d
+		WHERE d.destination = w.destination AND d.resource IS NULL AND d.due_at <= $1
+		ORDER BY d.due_at, d.event_id LIMIT w.deliveries
+		FOR UPDATE SKIP LOCKED
+	) d
+	LIMIT $9
+)` + lease + leased
+
+// lease leases what is in due, until there are bytes enough. What would go beyond is weighed without
+// being read, and left. A delivery without its body ends as dead, and is not returned.
+const lease = `, weighed AS (
+	SELECT due.*, sum(coalesce(octet_length(b.header) + octet_length(b.body), 0)) OVER everything AS before,
+		sum(coalesce(octet_length(b.header) + octet_length(b.body), 0)) OVER destination AS before_there
+	FROM due LEFT JOIN {{.}}bodies b ON b.event_id = due.event_id
+	WINDOW everything AS (ORDER BY due_at, due.event_id, destination ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
+		destination AS (PARTITION BY destination ORDER BY due_at, due.event_id
+			ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+), taken AS (
+	UPDATE {{.}}deliveries d SET
+		state = CASE WHEN b.event_id IS NULL THEN 'dead' ELSE 'processing' END,
+		due_at = CASE WHEN b.event_id IS NULL THEN NULL ELSE $2::timestamptz END,
+		last_error = CASE WHEN b.event_id IS NULL THEN $3 ELSE d.last_error END,
+		token = d.token + (b.event_id IS NOT NULL)::int,
+		tries = d.tries + (b.event_id IS NOT NULL)::int
+	FROM durable, weighed due JOIN want w ON w.destination = due.destination
+		LEFT JOIN {{.}}bodies b ON b.event_id = due.event_id
+	WHERE d.event_id = due.event_id AND d.destination = due.destination
+		AND ($4::bigint = 0 OR due.before IS NULL OR due.before < $4)
+		AND (w.bytes = 0 OR due.before_there IS NULL OR due.before_there < w.bytes)
+	RETURNING d.event_id, d.destination, d.token, d.tries, d.forced, d.resource, b.header, b.body, due.due_at, w.stale
+)`
+
+// leased returns what was taken.
+const leased = `
+SELECT t.event_id, t.destination, t.token, t.tries, t.forced, t.header, t.body,
+	e.source, coalesce(e.key, ''), e.event_type, e.received_at, coalesce(e.resource, ''), coalesce(e.rank, 0),
+	CASE WHEN t.stale AND e.rank IS NOT NULL THEN coalesce((SELECT n.rank > e.rank FROM {{.}}newest n
+		WHERE n.destination = t.destination AND n.resource = e.resource), false) ELSE false END,
+	coalesce((SELECT f.key FROM {{.}}twins s JOIN {{.}}twins f ON f.event_id = s.first
+		WHERE s.event_id = e.id AND s.first <> e.id), '')
+FROM taken t JOIN {{.}}events e ON e.id = t.event_id
+WHERE t.header IS NOT NULL
+ORDER BY t.due_at, t.event_id, t.destination`
+
+// lanesDueSQL reports whether there is a lane to look at.
+const lanesDueSQL = `SELECT EXISTS (SELECT FROM {{.}}lanes WHERE destination = ANY ($1) AND due_at <= $2)`
+
+// lanesSQL locks the lanes that are to be looked at and that nobody else looks at.
+const lanesSQL = `SELECT l.* FROM unnest($1::text[], $2::int[]) AS w (destination, deliveries), LATERAL (
+		SELECT destination, resource FROM {{.}}lanes l
+		WHERE l.destination = w.destination AND l.due_at <= $3
+		ORDER BY l.due_at LIMIT w.deliveries
+		FOR UPDATE SKIP LOCKED
+	) l
+	LIMIT $4`
+
+// turnsSQL leases in each of the given lanes the delivery whose turn it is: the one that is processing, or
+// else the oldest that is not dead. The lanes must have been locked by an earlier statement of the
+// transaction: then everything that happened in them is in this one's snapshot, and nothing else can
+// happen until the commit.
+const turnsSQL = wanted + `, turn AS (
+	SELECT l.destination, l.resource, coalesce(p.event_id, o.event_id) AS event_id,
+		coalesce(p.due_at, o.due_at) AS due_at, p.event_id AS begun
+	FROM unnest($9::text[], $10::text[]) AS w (destination, resource)
+	JOIN {{.}}lanes l ON l.destination = w.destination AND l.resource = w.resource
+	LEFT JOIN {{.}}deliveries p ON p.event_id = l.event_id AND p.destination = l.destination AND p.state = 'processing'
+	LEFT JOIN LATERAL (
+		SELECT d.event_id, d.due_at FROM {{.}}deliveries d
+		WHERE d.destination = l.destination AND d.resource = l.resource AND d.state <> 'dead' AND p.event_id IS NULL
+		ORDER BY d.event_id LIMIT 1
+	) o ON true
+), empty AS (
+	DELETE FROM {{.}}lanes l USING turn t
+	WHERE l.destination = t.destination AND l.resource = t.resource AND t.event_id IS NULL
+), waiting AS (
+	UPDATE {{.}}lanes l SET due_at = t.due_at, event_id = t.begun FROM turn t
+	WHERE l.destination = t.destination AND l.resource = t.resource AND t.due_at > $1
+), due AS (
+	SELECT d.event_id, d.destination, t.due_at FROM turn t
+	JOIN {{.}}deliveries d ON d.event_id = t.event_id AND d.destination = t.destination
+	WHERE t.due_at <= $1 AND d.due_at <= $1
+	FOR UPDATE OF d SKIP LOCKED
+)` + lease + `, moved AS (
+	UPDATE {{.}}lanes l SET due_at = $2, event_id = t.event_id FROM taken t
+	WHERE l.destination = t.destination AND l.resource = t.resource AND t.header IS NOT NULL
+)` + leased

@@ -1,0 +1,156 @@
+package pg
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// bodyGone is the error left on a delivery that has nothing to deliver any more.
+const bodyGone = "the body is gone: it was deleted before the delivery was done"
+
+// Take implements [journal.Store]. Where no lane is due it is one statement and the question whether one
+// is. Deliveries in lanes get at most half of what is wanted, so that the others come to their turn too.
+func (s *Store) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) (work []*journal.Work, err error) {
+	if want.Deliveries <= 0 {
+		return nil, nil
+	}
+	err = s.retry(ctx, "taking work", func() (err error) {
+		t, err := s.newTaking(ctx, now, lease, want)
+		if err != nil {
+			return err
+		}
+		work, err = s.take(ctx, t)
+		return err
+	})
+	return work, err
+}
+
+// take takes in one transaction.
+func (s *Store) take(ctx context.Context, t *taking) (work []*journal.Work, err error) {
+	var lanes bool
+	if err := s.pool.QueryRow(ctx, t.sql.lanesDue, t.destination, t.now).Scan(&lanes); err != nil {
+		return nil, err
+	}
+	if !lanes {
+		return t.free(ctx, s.pool)
+	}
+	// Each statement needs a snapshot of its own, see turnsSQL.
+	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		turns, err := t.turns(ctx, tx)
+		if err != nil {
+			return err
+		}
+		t.use(turns)
+		free, err := t.free(ctx, tx)
+		work = append(turns, free...)
+		return err
+	})
+	return work, err
+}
+
+// taking is one call of Take.
+type taking struct {
+	sql         *statements
+	now, lease  time.Time
+	total       int
+	bytes       int64 // 0: no bound
+	destination []string
+	deliveries  []int32
+	weight      []int64 // 0: no bound
+	stale       []bool
+}
+
+// newTaking puts what is wanted into the arrays that the statements take.
+func (s *Store) newTaking(ctx context.Context, now, lease time.Time, want journal.Wanted) (*taking, error) {
+	t := &taking{sql: &s.sql, now: now, lease: lease, total: want.Deliveries, bytes: want.Bytes}
+	if want.Destinations == nil {
+		rows, err := s.pool.Query(ctx, s.sql.targets)
+		if err != nil {
+			return nil, err
+		}
+		names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		for _, name := range names {
+			t.add(journal.Want{Destination: name, Deliveries: want.Deliveries})
+		}
+		return t, err
+	}
+	for _, w := range want.Destinations {
+		t.add(w)
+	}
+	return t, nil
+}
+
+func (t *taking) add(w journal.Want) {
+	t.destination = append(t.destination, w.Destination)
+	t.deliveries = append(t.deliveries, int32(w.Deliveries))
+	t.weight = append(t.weight, w.Bytes)
+	t.stale = append(t.stale, w.Stale)
+}
+
+// half returns half of n, rounded up.
+func half[T int | int32](n T) T { return (n + 1) / 2 }
+
+// turns takes from lanes.
+func (t *taking) turns(ctx context.Context, tx pgx.Tx) ([]*journal.Work, error) {
+	deliveries := slices.Clone(t.deliveries)
+	for i, n := range deliveries {
+		deliveries[i] = half(n)
+	}
+	rows, err := tx.Query(ctx, t.sql.lanes, t.destination, deliveries, t.now, half(t.total))
+	if err != nil {
+		return nil, err
+	}
+	var destination, resource []string
+	var d, r string
+	if _, err := pgx.ForEachRow(rows, []any{&d, &r}, func() error {
+		destination, resource = append(destination, d), append(resource, r)
+		return nil
+	}); err != nil || len(destination) == 0 {
+		return nil, err
+	}
+	return t.query(ctx, tx, t.sql.turns, destination, resource)
+}
+
+// use takes what was taken off what is wanted.
+func (t *taking) use(work []*journal.Work) {
+	for _, w := range work {
+		size := int64(len(w.Header) + len(w.Body))
+		i := slices.Index(t.destination, w.Destination)
+		t.total--
+		t.deliveries[i]--
+		if t.weight[i] > 0 {
+			if t.weight[i] -= size; t.weight[i] <= 0 {
+				t.weight[i], t.deliveries[i] = 1, 0
+			}
+		}
+		if t.bytes > 0 {
+			if t.bytes -= size; t.bytes <= 0 {
+				t.bytes, t.total = 1, 0
+			}
+		}
+	}
+}
+
+// free takes what is in no lane.
+func (t *taking) free(ctx context.Context, db querier) ([]*journal.Work, error) {
+	return t.query(ctx, db, t.sql.take, max(t.total, 0))
+}
+
+// query runs a statement that takes.
+func (t *taking) query(ctx context.Context, db querier, sql string, args ...any) ([]*journal.Work, error) {
+	rows, err := db.Query(ctx, sql, append([]any{t.now, t.lease, bodyGone, t.bytes,
+		t.destination, t.deliveries, t.weight, t.stale}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*journal.Work, error) {
+		w := &journal.Work{Lease: t.lease}
+		return w, row.Scan(&w.EventID, &w.Destination, &w.Token, &w.Tries, &w.Forced, &w.Header, &w.Body,
+			&w.Source, &w.Key, &w.Type, &w.ReceivedAt, &w.Resource, &w.Rank, &w.Stale, &w.Twin)
+	})
+}

@@ -1,0 +1,111 @@
+package journal
+
+import "time"
+
+// room takes slots for work from the store, and says what fits. What is due in the store counts as the
+// backlog of those who have no room.
+func (h *holds) room() Wanted {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := h.all.free()
+	if h.all.backlog = n == 0; n == 0 || h.closing {
+		return Wanted{}
+	}
+	wants := h.wants()
+	if len(wants) == 0 {
+		return Wanted{}
+	}
+	h.all.offer(n)
+	want := Wanted{Deliveries: n, Bytes: h.all.maxBytes - h.all.bytes}
+	if h.common == nil {
+		want.Destinations = wants
+	}
+	return want
+}
+
+// wants takes slots in the shares that have some, beginning with another one each time. The caller holds
+// the mutex.
+func (h *holds) wants() []Want {
+	wants := make([]Want, 0, len(h.turns))
+	for _, s := range h.turns {
+		n := s.free()
+		if s.backlog = n == 0; n == 0 || s.suspended(h.now) {
+			continue
+		}
+		s.offer(n)
+		wants = append(wants, Want{Destination: s.name, Deliveries: n, Bytes: s.maxBytes - s.bytes, Stale: s.Stale})
+	}
+	if len(h.turns) > 0 {
+		h.turns = append(h.turns[1:], h.turns[0])
+	}
+	return wants
+}
+
+// took registers work that was taken into room, and returns what of it is new to this process.
+func (h *holds) took(room Wanted, work []*Work, lease time.Time) []*item {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.withdraw(room, work)
+	var fresh []*item
+	for _, w := range work {
+		if h.adopt(w.Held, lease) {
+			continue
+		}
+		it := &item{Work: *w, share: h.share(w.Destination), token: w.Token, until: lease}
+		h.items[w.Held] = it
+		h.add(it.share, 1, size(w.Header, w.Body))
+		fresh = append(fresh, it)
+	}
+	h.quiet()
+	h.feed(h.turns...)
+	return fresh
+}
+
+// withdraw frees the slots that room took. Whose room was used up may have a backlog. The caller holds
+// the mutex.
+func (h *holds) withdraw(room Wanted, work []*Work) {
+	h.all.settle()
+	for _, s := range h.turns {
+		s.settle()
+	}
+	count, weight := map[string]int{}, map[string]int64{}
+	var total int64
+	for _, w := range work {
+		count[w.Destination]++
+		weight[w.Destination] += size(w.Header, w.Body)
+		total += size(w.Header, w.Body)
+	}
+	if full(room.Deliveries, room.Bytes, len(work), total) {
+		h.all.backlog = true
+	}
+	for _, w := range room.Destinations {
+		if full(w.Deliveries, w.Bytes, count[w.Destination], weight[w.Destination]) {
+			h.shares[w.Destination].backlog = true
+		}
+	}
+}
+
+// full reports whether so many deliveries of so many bytes leave nothing of a bound, of which zero bytes
+// are none.
+func full(maxDeliveries int, maxBytes int64, deliveries int, bytes int64) bool {
+	return deliveries >= maxDeliveries || maxBytes > 0 && bytes >= maxBytes
+}
+
+// adopt gives a held delivery the token under which the store has just leased it again, and reports
+// whether there was one. That happens when the store was away for longer than the lease: the delivery
+// still is in our workers' hands, or was done without being recorded yet, and must not begin again.
+// A reported failure or hand-back is no reason: it may be recorded, and this be its next attempt.
+func (h *holds) adopt(taken Held, lease time.Time) bool {
+	before := taken
+	before.Token--
+	it := h.items[before]
+	if it == nil || it.hasOutcome() && it.outcome.State != Done {
+		return false
+	}
+	if before != it.Held {
+		delete(h.items, before)
+	}
+	h.items[taken] = it
+	it.token, it.until, it.lost = taken.Token, lease, false
+	return true
+}

@@ -1,0 +1,132 @@
+package sqlite
+
+const insertEventSQL = `INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, key) DO NOTHING`
+
+const insertBodySQL = `INSERT INTO {{.}}bodies (event_id, header, body) VALUES (?, ?, ?)`
+
+const insertDeliverySQL = `INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, resource)
+	VALUES (?, ?, ?, ?, ?, ?, ?)`
+
+// firstSQL finds what is stored under a key, and the event whose deliveries stand for it.
+const firstSQL = `SELECT e.id, e.digest, coalesce(t.first, e.id) FROM {{.}}events e
+	LEFT JOIN {{.}}twins t ON t.event_id = e.id AND t.dropped WHERE e.source = ? AND e.key = ?`
+
+const redriveSQL = `UPDATE {{.}}deliveries SET state = 'pending', tries = 0, due_at = ?
+	WHERE event_id = ? AND state IN ('failed', 'dead') RETURNING destination, resource`
+
+const hasOpenSQL = `SELECT 1 FROM {{.}}deliveries WHERE event_id = ? LIMIT 1`
+
+// comingSQL finds where a delivery is still to begin.
+const comingSQL = `SELECT destination FROM {{.}}deliveries WHERE event_id = ? AND state <> 'processing'`
+
+const releaseKeySQL = `UPDATE {{.}}events SET key = NULL WHERE id = ?`
+
+const ownLogicalSQL = `INSERT INTO {{.}}twins (event_id, first, source, logical, key) VALUES (?1, ?1, ?2, ?3, ?4)
+	ON CONFLICT (source, logical) DO NOTHING`
+
+const ownerSQL = `SELECT event_id, key FROM {{.}}twins WHERE source = ? AND logical = ?`
+
+const insertTwinSQL = `INSERT INTO {{.}}twins (event_id, first, dropped) VALUES (?, ?, ?)`
+
+// openLaneSQL has a lane looked at when it gets another delivery. One whose delivery is processing is
+// looked at when that ends.
+const openLaneSQL = `INSERT INTO {{.}}lanes (destination, resource, due_at) VALUES (?, ?, ?)
+	ON CONFLICT (destination, resource) DO UPDATE SET due_at = excluded.due_at
+	WHERE event_id IS NULL AND due_at > excluded.due_at`
+
+const lanesSQL = `SELECT resource, coalesce(event_id, 0) FROM {{.}}lanes
+	WHERE destination = ? AND due_at <= ? ORDER BY due_at LIMIT ?`
+
+// turnSQL finds whose turn it is in a lane: the delivery that is processing, or else the oldest one. ?3 is
+// the event that had the turn last.
+const turnSQL = `SELECT event_id, due_at, 1 FROM {{.}}deliveries
+		WHERE event_id = ?3 AND destination = ?1 AND state = 'processing'
+	UNION ALL
+	SELECT * FROM (SELECT event_id, due_at, 0 FROM {{.}}deliveries
+		WHERE destination = ?1 AND resource = ?2 AND state <> 'dead' ORDER BY event_id LIMIT 1)
+	LIMIT 1`
+
+const moveLaneSQL = `UPDATE {{.}}lanes SET due_at = ?3, event_id = ?4 WHERE destination = ?1 AND resource = ?2`
+
+const dropLaneSQL = `DELETE FROM {{.}}lanes WHERE destination = ? AND resource = ?`
+
+// freeLaneSQL ends a turn, and has the lane looked at.
+const freeLaneSQL = `UPDATE {{.}}lanes SET due_at = min(due_at, ?3), event_id = NULL
+	WHERE destination = ?1 AND resource = ?2`
+
+// targetsSQL are the destinations that there is open work for.
+const targetsSQL = `SELECT DISTINCT destination FROM {{.}}deliveries WHERE due_at IS NOT NULL`
+
+// dueSQL leaves the bodies alone: sorting would load all of them.
+const dueSQL = `SELECT event_id, due_at FROM {{.}}deliveries
+	WHERE destination = ? AND resource IS NULL AND due_at <= ? ORDER BY due_at, event_id LIMIT ?`
+
+const bodySQL = `SELECT header, body FROM {{.}}bodies WHERE event_id = ?`
+
+const leaseSQL = `UPDATE {{.}}deliveries SET state = 'processing', token = token + 1, tries = tries + 1, due_at = ?3
+	WHERE event_id = ?1 AND destination = ?2`
+
+// workSQL describes a leased delivery. ?3: whether to compare its rank.
+const workSQL = `SELECT d.token, d.tries, d.forced, e.source, coalesce(e.key, ''), e.event_type, e.received_at,
+		coalesce(e.resource, ''), coalesce(e.rank, 0),
+		?3 AND e.rank IS NOT NULL AND EXISTS (SELECT 1 FROM {{.}}newest n
+			WHERE n.destination = d.destination AND n.resource = e.resource AND n.rank > e.rank),
+		coalesce((SELECT f.key FROM {{.}}twins t JOIN {{.}}twins f ON f.event_id = t.first
+			WHERE t.event_id = e.id AND t.first <> e.id), '')
+	FROM {{.}}deliveries d JOIN {{.}}events e ON e.id = d.event_id
+	WHERE d.event_id = ?1 AND d.destination = ?2`
+
+// burySQL parks a delivery that has nothing to deliver.
+const burySQL = `UPDATE {{.}}deliveries SET state = 'dead', due_at = NULL, last_error = ?
+	WHERE event_id = ? AND destination = ?`
+
+const extendSQL = `UPDATE {{.}}deliveries SET due_at = ?
+	WHERE event_id = ? AND destination = ? AND token = ? AND state = 'processing'`
+
+const doneSQL = `DELETE FROM {{.}}deliveries
+	WHERE event_id = ? AND destination = ? AND token = ? AND state = 'processing' RETURNING resource`
+
+// keptSQL records every outcome but done; handing work back takes its try back and keeps the last error.
+const keptSQL = `UPDATE {{.}}deliveries SET state = ?4, due_at = ?5,
+		tries = tries - (?4 = 'pending'), last_error = iif(?4 = 'pending', last_error, ?6)
+	WHERE event_id = ?1 AND destination = ?2 AND token = ?3 AND state = 'processing' RETURNING resource`
+
+const insertAttemptSQL = `INSERT INTO {{.}}attempts
+	(event_id, destination, token, outcome, status, error, started_at, duration_us, answer)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+const raiseSQL = `INSERT INTO {{.}}newest (destination, resource, rank, event_id) VALUES (?, ?, ?, ?)
+	ON CONFLICT (destination, resource) DO UPDATE SET rank = excluded.rank, event_id = excluded.event_id
+	WHERE rank < excluded.rank`
+
+const orphansSQL = `UPDATE {{.}}deliveries SET due_at = ? WHERE state = 'processing'`
+
+const orphanLanesSQL = `UPDATE {{.}}lanes SET due_at = ?1 WHERE due_at > ?1 AND event_id IS NOT NULL`
+
+// oldBodiesSQL are the oldest bodies that can go.
+const oldBodiesSQL = `(SELECT b.event_id FROM {{.}}bodies b WHERE b.event_id < ?
+	AND NOT EXISTS (SELECT 1 FROM {{.}}deliveries d WHERE d.event_id = b.event_id) ORDER BY b.event_id LIMIT ?)`
+
+const purgeAttemptsSQL = `DELETE FROM {{.}}attempts WHERE event_id IN ` + oldBodiesSQL
+
+const purgeBodiesSQL = `DELETE FROM {{.}}bodies WHERE event_id IN ` + oldBodiesSQL
+
+// oldEventsSQL are the oldest events that can go.
+const oldEventsSQL = `(SELECT e.id FROM {{.}}events e WHERE e.id < ?
+	AND NOT EXISTS (SELECT 1 FROM {{.}}deliveries d WHERE d.event_id = e.id)
+	AND NOT EXISTS (SELECT 1 FROM {{.}}bodies b WHERE b.event_id = e.id) ORDER BY e.id LIMIT ?)`
+
+const purgeTwinsSQL = `DELETE FROM {{.}}twins WHERE event_id IN ` + oldEventsSQL
+
+const purgeEventsSQL = `DELETE FROM {{.}}events WHERE id IN ` + oldEventsSQL
+
+const purgeNewestSQL = `DELETE FROM {{.}}newest WHERE (destination, resource) IN
+	(SELECT destination, resource FROM {{.}}newest WHERE event_id < ? LIMIT ?)`
+
+const lastIDSQL = `SELECT coalesce(max(id), 0) FROM {{.}}events`
+
+// probeSQL stores a body of no event: their identifiers begin at 1.
+const probeSQL = `INSERT INTO {{.}}bodies (event_id, header, body) VALUES (0, x'', zeroblob(?))`
+
+const unprobeSQL = `DELETE FROM {{.}}bodies WHERE event_id = 0`
