@@ -12,21 +12,29 @@ import (
 	"time"
 )
 
-// Limits of every connection. Senders are machines with small requests: a slow one is a fault or an
-// attack.
-const (
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 15 * time.Second
-	writeTimeout      = 30 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 64 << 10
-)
+// limits are those of every connection. Senders are machines with small requests: a slow one is a fault
+// or an attack.
+type limits struct {
+	header, read, write, idle time.Duration
+	headerBytes               int
+}
+
+func defaultLimits() limits {
+	return limits{
+		header:      5 * time.Second,
+		read:        15 * time.Second,
+		write:       30 * time.Second,
+		idle:        2 * time.Minute,
+		headerBytes: 64 << 10,
+	}
+}
 
 // listener is a bound address and, once it serves, its server.
 type listener struct {
 	net.Listener
 	name   string
 	log    *slog.Logger
+	limits limits
 	server *http.Server
 	served chan struct{} // closed when the server has ended
 	// storing says how many requests are being stored. Nil: none ever.
@@ -38,7 +46,7 @@ func (g *Gateway) listen(name, address string) (*listener, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case err == nil:
-		return &listener{Listener: l, name: name, log: g.opt.Logger}, nil
+		return &listener{Listener: l, name: name, log: g.opt.Logger, limits: defaultLimits()}, nil
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%s: the address %s is taken by another program; stop that program, or choose another address with --%s", name, address, name)
 	case errors.Is(err, fs.ErrPermission):
@@ -54,11 +62,11 @@ func (g *Gateway) listen(name, address string) (*listener, error) {
 func (l *listener) serve(h http.Handler, failed func(error)) {
 	l.server = &http.Server{
 		Handler:           h,
-		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
+		ReadHeaderTimeout: l.limits.header,
+		ReadTimeout:       l.limits.read,
+		WriteTimeout:      l.limits.write,
+		IdleTimeout:       l.limits.idle,
+		MaxHeaderBytes:    l.limits.headerBytes,
 		ErrorLog:          slog.NewLogLogger(l.log.Handler(), slog.LevelDebug),
 	}
 	l.served = make(chan struct{})

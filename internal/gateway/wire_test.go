@@ -1,0 +1,119 @@
+package gateway
+
+import (
+	"crypto/tls"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/deliver"
+	"github.com/hookonce/hookonce/internal/ingest"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+const everything = `
+trusted_proxies: [127.0.0.1]
+delivery: {timeout: 20s, ports: [443], allow_private: false}
+destinations:
+  - name: ledger
+    url: https://ledger.internal/hooks
+    secrets: [first, whsec_c2Vjb25k]
+    concurrency: 8
+    rate: 100
+    attempts: 3
+    backoff: 1s
+    backoff_max: 2s
+    give_up: 2d
+    permanent: [400, 422]
+    headers: {x-team: payments}
+    drop_headers: [Cookie]
+    order: by_resource
+    stale: drop
+    tls: {server_name: ledger.example}
+  - name: mailer
+    url: https://mailer.internal/
+    pass_headers: [X-Signature]
+sources:
+  - name: billing
+    provider: stripe
+    secrets: [whsec_fake]
+    rate: 10
+    burst: 50
+    allow: [192.0.2.0/24]
+    max_body: 2MiB
+    twins: {drop: [charge.succeeded]}
+    routes:
+      - to: [ledger, mailer]
+        types: ["invoice.*"]
+        where: {"json:$.livemode": "true"}
+  - name: crm
+    provider: custom
+    secrets: [fake]
+    to: https://crm.internal/
+    spec:
+      verify: [{signature: {in: "header:X-Signature"}, sign: [body]}]
+      event:
+        key: [["json:$.id"]]
+        type: ["json:$.type"]
+      dedup:
+        logical: [{key: ["json:$.n"], types: [made, done], mode: drop}, {key: ["json:$.m"]}]
+`
+
+// Whatever a file can say reaches the package that it is for.
+func TestWire(t *testing.T) {
+	cfg, err := config.Load(config.Input{Path: "hookonce.yaml", Data: []byte(everything)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := wire(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := deliver.AddressPolicy{DenyPrivate: true, Ports: []uint16{443}}
+	usual := deliver.Exponential(5*time.Second, 24*time.Hour, 3, 13)
+	wantDestinations := map[string]deliver.Destination{
+		"ledger": {
+			Name: "ledger", URL: "https://ledger.internal/hooks", Timeout: 20 * time.Second, GiveUp: 48 * time.Hour,
+			Schedule: deliver.Schedule{time.Second, 2 * time.Second}, Concurrency: 8, Rate: 100, Permanent: []int{400, 422},
+			Header: http.Header{"X-Team": {"payments"}}, DropHeader: []string{"Cookie"}, Secrets: []string{"first", "whsec_c2Vjb25k"},
+			TLS: &tls.Config{ServerName: "ledger.example", MinVersion: tls.VersionTLS12}, Stale: deliver.StaleDrop, Policy: policy,
+		},
+		"mailer": {
+			Name: "mailer", URL: "https://mailer.internal/", Timeout: 20 * time.Second, GiveUp: 7 * 24 * time.Hour, Schedule: usual,
+			Concurrency: 64, Header: http.Header{}, PassHeader: []string{"X-Signature"}, Stale: deliver.StaleDeliver, Policy: policy,
+		},
+		"crm": {
+			Name: "crm", URL: "https://crm.internal/", Timeout: 20 * time.Second, GiveUp: 7 * 24 * time.Hour, Schedule: usual,
+			Concurrency: 64, Header: http.Header{}, Stale: deliver.StaleDeliver, Policy: policy,
+		},
+	}
+	if diff := cmp.Diff(wantDestinations, w.destinations, cmpopts.IgnoreUnexported(tls.Config{})); diff != "" {
+		t.Error("destinations:", diff)
+	}
+	wantHeld := map[string]journal.Destination{"ledger": {Ordered: true, Stale: true}, "mailer": {}, "crm": {}}
+	if diff := cmp.Diff(wantHeld, w.held); diff != "" {
+		t.Error("as the journal sees them:", diff)
+	}
+	billing, crm := w.sources[0], w.sources[1]
+	if billing.MaxBody != 2<<20 || billing.Rate != 10 || billing.Burst != 50 || len(billing.Allow) != 1 || billing.Secrets != 1 {
+		t.Errorf("billing: %+v", billing)
+	}
+	if diff := cmp.Diff([]string{"charge.succeeded"}, billing.DropTwins); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"made", "done"}, crm.DropTwins); diff != "" {
+		t.Error(diff)
+	}
+	r := billing.Routes[0]
+	if len(billing.Routes) != 1 || r.Where.Fields == nil || cmp.Diff(r.Where.Texts, []string{"true"}) != "" ||
+		cmp.Diff(r.To, []string{"ledger", "mailer"}) != "" || cmp.Diff(r.Types, []string{"invoice.*"}) != "" {
+		t.Errorf("routes of billing: %+v", billing.Routes)
+	}
+	if diff := cmp.Diff([]ingest.Route{{To: []string{"crm"}}}, crm.Routes); diff != "" {
+		t.Error(diff)
+	}
+}
