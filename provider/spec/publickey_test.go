@@ -193,26 +193,23 @@ func TestMutatedPublicKeySignatures(t *testing.T) {
 		{ECDSA, inPEM(publicDER(t, ec)), sealed(t, ec, crypto.SHA256, "{}")},
 		{RSA, inPEM(publicDER(t, rs)), sealed(t, rs, crypto.SHA256, "{}")},
 	} {
-		s := plain()
-		s.Verify[0].Kind, s.Verify[0].Key, s.Verify[0].Encoding = c.kind, KeyPEM, Base64
-		p := build1(t, s, Settings{Secrets: Secrets(c.secret)})
-		text := base64.StdEncoding.EncodeToString(c.sig)
-		if _, err := p.Open(signedAs(text, "{}")); err != nil {
-			t.Errorf("%s: %v", c.kind, err)
-		}
-		for i := range text {
-			for _, flip := range []byte{1, 0x20} {
-				changed := []byte(text)
-				changed[i] ^= flip
-				if d, err := p.Open(signedAs(string(changed), "{}")); err == nil {
-					t.Errorf("%s: byte %d: %v", c.kind, i, d)
-				}
+		for _, e := range []Encoding{Hex, Base64} {
+			s := plain()
+			s.Verify[0].Kind, s.Verify[0].Key, s.Verify[0].Encoding = c.kind, KeyPEM, e
+			p := build1(t, s, Settings{Secrets: Secrets(c.secret)})
+			text := encoded(t, e, hex.EncodeToString(c.sig))
+			if _, err := p.Open(signedAs(text, "{}")); err != nil {
+				t.Errorf("%s: %v", c.kind, err)
 			}
-		}
-		sum := sha256.Sum256([]byte("{}"))
-		for _, forged := range []string{"", "=", "AAAA", base64.StdEncoding.EncodeToString(sum[:]), base64.StdEncoding.EncodeToString(make([]byte, len(c.sig))), text + "\n" + text} {
-			if d, err := p.Open(signedAs(forged, "{}")); err == nil {
-				t.Errorf("%s: %q: %v", c.kind, forged, d)
+			sum := sha256.Sum256([]byte("{}"))
+			forged := []string{"", "=", "AAAA", text + "\n" + text, encoded(t, e, hex.EncodeToString(sum[:])), encoded(t, e, strings.Repeat("00", len(c.sig)))}
+			for i := range text {
+				forged = append(forged, text[:i]+string(rune(text[i]^1))+text[i+1:], text[:i]+string(rune(text[i]^0x20))+text[i+1:])
+			}
+			for _, sig := range forged {
+				if d, err := p.Open(signedAs(sig, "{}")); err == nil {
+					t.Errorf("%s: %q: %v", c.kind, sig, d)
+				}
 			}
 		}
 	}
