@@ -156,17 +156,16 @@ func insist(t *testing.T, c *http.Client, g *Gateway, s config.Source, body []by
 // sink is the destination: it counts what it is given by the id in the body and by Idempotency-Key.
 type sink struct {
 	*httptest.Server
-	mu    sync.Mutex
+	board
 	seen  map[string]int             // by id
 	keys  map[string]map[string]bool // Idempotency-Key values by id
 	total int
-	more  chan struct{} // closed and replaced at every delivery
 	// answer decides the status by id and how often it came, this time included. Nil: 200.
 	answer func(id string, times int) int
 }
 
 func newSink(t *testing.T) *sink {
-	s := &sink{seen: map[string]int{}, keys: map[string]map[string]bool{}, more: make(chan struct{})}
+	s := &sink{board: newBoard(), seen: map[string]int{}, keys: map[string]map[string]bool{}}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
 	return s
@@ -196,22 +195,35 @@ func (s *sink) note(id, key string) int {
 		s.keys[id] = map[string]bool{}
 	}
 	s.keys[id][key] = true
-	close(s.more)
-	s.more = make(chan struct{})
+	s.changed()
 	if s.answer == nil {
 		return http.StatusOK
 	}
 	return s.answer(id, s.seen[id])
 }
 
-// await waits until enough has been delivered to satisfy done, which is called under the lock.
-func (s *sink) await(t *testing.T, what string, done func() bool) {
+// board is what a destination notes under a lock, and tests wait for.
+type board struct {
+	mu   sync.Mutex
+	more chan struct{} // closed and replaced at every change
+}
+
+func newBoard() board { return board{more: make(chan struct{})} }
+
+// changed wakes those who wait. The caller holds the lock.
+func (b *board) changed() {
+	close(b.more)
+	b.more = make(chan struct{})
+}
+
+// await waits until enough has been noted to satisfy done, which is called under the lock.
+func (b *board) await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	timeout := time.After(patience)
 	for {
-		s.mu.Lock()
-		ok, more := done(), s.more
-		s.mu.Unlock()
+		b.mu.Lock()
+		ok, more := done(), b.more
+		b.mu.Unlock()
 		if ok {
 			return
 		}
