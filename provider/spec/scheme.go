@@ -34,9 +34,9 @@ type Decoder interface {
 	Decode(req *hookonce.Request) ([]byte, error)
 }
 
-// Imitator is implemented by a [Scheme] whose secret is shared with the sender: if Imitable is true, its
-// checkers are [Sealer]s.
+// Imitator is implemented by a [Scheme] whose secret is shared with the sender.
 type Imitator interface {
+	// Imitable reports whether every checker is a [Sealer].
 	Imitable() bool
 }
 

@@ -25,7 +25,7 @@ import (
 //	body, url, method          the raw body, the URL that the sender calls as registered, the HTTP method
 //	sorted_form                every field of the form and its value, sorted by name, without separators
 //	ts, id, secret             the signed time as the sender wrote it, the signed identifier, the secret
-//	echo, token                in handshakes: what is echoed, and [Settings.Token]
+//	echo, token                in handshakes: what is echoed, and the token of the Settings
 //
 // A trailing "?" marks a value as optional. A header, member or field that occurs several times with
 // different values counts as absent: there is no telling which one is meant.

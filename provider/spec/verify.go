@@ -23,7 +23,8 @@ type Verify struct {
 	// "ts". It must be in Sign, or a json: value under a signed body: a tolerance on a time that is not
 	// signed protects nobody.
 	Time *Timestamp `yaml:"time,omitempty"`
-	// Sign lists what is signed, joined by Join. See [Value].
+	// Sign lists what is signed, joined by Join. See [Value]. What is absent counts as empty; a request in
+	// which one of them is there twice with different values, or is no text, is rejected.
 	Sign []Value `yaml:"sign,omitempty,flow"`
 	// Join stands between the parts of Sign. Default: nothing.
 	Join string `yaml:"join,omitempty"`
