@@ -1,7 +1,13 @@
 package provider
 
 import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
 	"encoding/hex"
 	"net/http"
 	"net/url"
@@ -76,4 +82,60 @@ func TestTwilioFormsCanNotBecomeTheURL(t *testing.T) {
 	one(t, p, req)
 	req.URL, req.Body = registered+"AccountSidAC1Body"+text+"From+1555MessageSidSM1SmsStatusreceived", evil
 	reason(t, p, req)
+}
+
+// TestBodiesThatBeginAnywhereAreRefused: the signature has nothing between the time, or the URL, and the
+// body. A cut body has no key, and would pass through however often it is sent.
+func TestBodiesThatBeginAnywhereAreRefused(t *testing.T) {
+	const sent, discord, sendgrid = "1770091506", `{"id":"1","type":2,"data":{"n":7}}`, `[{"sg_event_id":"a","event":"delivered"}]` + "\r\n"
+	public, key := newEd25519(t)
+	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spki, err := x509.MarshalPKIXPublicKey(&ec.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte(sent + sendgrid))
+	signature, err := ecdsa.SignASN1(rand.Reader, ec, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, secret, sigHeader, signature, timeHeader, body string }{
+		{"discord", public, "X-Signature-Ed25519", hex.EncodeToString(ed25519.Sign(key, []byte(sent+discord))), "X-Signature-Timestamp", discord},
+		{"discord-interactions", public, "X-Signature-Ed25519", hex.EncodeToString(ed25519.Sign(key, []byte(sent+discord))), "X-Signature-Timestamp", discord},
+		{"sendgrid", base64.StdEncoding.EncodeToString(spki), "X-Twilio-Email-Event-Webhook-Signature", base64.StdEncoding.EncodeToString(signature),
+			"X-Twilio-Email-Event-Webhook-Timestamp", sendgrid},
+	} {
+		p, err := Build(c.name, spec.Settings{Secrets: spec.Secrets(c.secret)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := sent + c.body
+		for _, cut := range []int{len(sent), 0, 1, len(sent) - 1, len(sent) + 1, len(sent) + 4, len(text) - 3, len(text)} {
+			req := &hookonce.Request{Method: "POST", Header: http.Header{}, Body: []byte(text[cut:]), Now: now}
+			req.Header.Set(c.sigHeader, c.signature)
+			req.Header.Set(c.timeHeader, text[:cut])
+			if cut == len(sent) {
+				one(t, p, req)
+			} else {
+				reason(t, p, req)
+			}
+		}
+	}
+	p, err := Build("square", spec.Settings{Secrets: spec.Secrets("fake")}) // with the URL of the request
+	if err != nil {
+		t.Fatal(err)
+	}
+	const body = `{"event_id":"e","type":"payment.updated"}`
+	req := signed(t, p, body)
+	for cut := range len(body) + 1 {
+		req.URL, req.Body = "https://shop.example/in"+body[:cut], []byte(body[cut:])
+		if cut == 0 {
+			one(t, p, req)
+		} else {
+			reason(t, p, req)
+		}
+	}
 }

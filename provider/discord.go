@@ -11,8 +11,8 @@ import (
 // answered once its signature is verified.
 //
 // Events have no id: the key is the application, the event's type and time, and a digest of its data,
-// all of which the signature covers. Discord states no tolerance for the time that it signs, so none is
-// enforced.
+// all of which the signature covers. A time is signed, but not checked against a tolerance unless
+// [spec.Settings.Tolerance] says so: Discord states none.
 func Discord(publicKeys ...string) *spec.Provider {
 	return must(spec.New(discordSpec(), spec.Settings{Secrets: spec.Secrets(publicKeys...), Handshakes: true}))
 }
@@ -39,6 +39,7 @@ func discordSpec() spec.Spec {
 		Example: spec.Template{Type: "ENTITLEMENT_CREATE", Body: discordExample},
 		Sources: []spec.Source{
 			stated("signature, PING, answer, deadline, retries, fields, no order", "discord/discord-api-docs: docs/events/webhook-events.mdx"),
+			reported("the signed time is in unix seconds", "examples in libraries for Discord; the documentation only says timestamp"),
 			reported("key", "inferred: the envelope has no id"),
 			notSourced("tolerance"),
 		},
@@ -57,7 +58,8 @@ func discordVerify() spec.Verify {
 		Key:       spec.KeyHex,
 		Encoding:  spec.Hex,
 		Signature: spec.Signature{In: "header:X-Signature-Ed25519"},
-		Sign:      []spec.Value{"header:X-Signature-Timestamp", "body"},
+		Time:      &spec.Timestamp{In: "header:X-Signature-Timestamp", Unit: spec.Seconds},
+		Sign:      []spec.Value{"ts", "body"},
 	}
 }
 

@@ -10,8 +10,9 @@ import (
 // components. In place of a secret it takes the public keys of the application, in hexadecimal. It
 // panics if one is missing or of another form. The PING is answered once its signature is verified.
 //
-// The key is the interaction's id, which the signature covers. The answer says that a message follows;
-// the program sends it through the interaction's token.
+// The key is the interaction's id, which the signature covers. A time is signed, but not checked against
+// a tolerance unless [spec.Settings.Tolerance] says so: Discord states none. The answer says that a
+// message follows; the program sends it through the interaction's token.
 func DiscordInteractions(publicKeys ...string) *spec.Provider {
 	return must(spec.New(discordInteractionsSpec(), spec.Settings{Secrets: spec.Secrets(publicKeys...), Handshakes: true}))
 }
@@ -37,6 +38,8 @@ func discordInteractionsSpec() spec.Spec {
 		Example: spec.Template{Type: "2", Body: discordInteractionExample},
 		Sources: []spec.Source{
 			stated("signature, PING, deadline, answers, fields", "discord/discord-api-docs: docs/interactions/receiving-and-responding.mdx, docs/interactions/overview.mdx"),
+			reported("the signed time is in unix seconds", "examples in libraries for Discord; the documentation only says timestamp"),
+			notSourced("tolerance"),
 			notSourced("retries"),
 		},
 		Traps: []string{

@@ -69,7 +69,7 @@ func FuzzOpen(f *testing.F) {
 			if id, ok := strings.CutPrefix(string(p.Spec().Verify[0].ID), "header:"); ok {
 				req.Header.Set(id, "msg_1")
 			}
-			if p.Sign(req) != nil || refused(t, p, req) && asksAnswers(p) {
+			if p.Sign(req) != nil || refused(t, p, req) && (asksAnswers(p) || slices.Contains(unbounded, p.Name()) && !readable(req.Body)) {
 				continue
 			}
 			d, err := p.Open(req)
@@ -92,6 +92,13 @@ func FuzzOpen(f *testing.F) {
 func asksAnswers(p *spec.Provider) bool {
 	return slices.ContainsFunc(p.Spec().Handshakes, func(h spec.Handshake) bool { return h.Code != nil })
 }
+
+// unbounded lists who signs something of any length right beside the body: what is no JSON may be a piece
+// of a body, and is refused.
+var unbounded = []string{"hubspot", "square", "trello", "twitch"}
+
+// readable reports whether a body is JSON, and certainly not nested too deep.
+func readable(body []byte) bool { return len(body) < 1000 && json.Valid(body) }
 
 // refused opens a request and reports whether that failed, as it should.
 func refused(t *testing.T, p *spec.Provider, req *hookonce.Request) bool {

@@ -151,18 +151,18 @@ func TestABodyThatIsNoFormIsNotSignedAsOne(t *testing.T) {
 // TestReplacementCharacters: U+FFFD is signed like any other where the sender wrote it, and is part of no
 // key: what it replaced at the sender may have differed.
 func TestReplacementCharacters(t *testing.T) {
-	s := signing("", "json:$.id", "json:$.name")
+	s := signing(":", "json:$.id", "json:$.name")
 	p := build1(t, s, Settings{})
 	for _, name := range []string{"\uFFFD", `\ufffd`, `\uFFFD`} {
-		d, err := p.Open(signedAs(macOver(t, "1a\uFFFDb"), `{"id":"1","name":"a`+name+`b"}`))
+		d, err := p.Open(signedAs(macOver(t, "1:a\uFFFDb"), `{"id":"1","name":"a`+name+`b"}`))
 		if err != nil || d.Events[0].Key != "1" || !d.Events[0].KeySigned {
 			t.Errorf("%q: %v, %v", name, d, err)
 		}
 	}
 	for _, name := range []string{`\ud800`, `\uDFFF`, `\ud800\u0041`, "\xff", "\xed\xa0\x80", "\uFFFD\xff", `\ud83d\ude00\ufffd`} {
-		rejected(t, p, signedAs(macOver(t, "1\uFFFD"), `{"id":"1","name":"`+name+`"}`), hookonce.ReasonSignatureMalformed)
+		rejected(t, p, signedAs(macOver(t, "1:\uFFFD"), `{"id":"1","name":"`+name+`"}`), hookonce.ReasonSignatureMalformed)
 	}
-	d, err := p.Open(signedAs(macOver(t, "\uFFFD"), `{"id":"\ufffd"}`))
+	d, err := p.Open(signedAs(macOver(t, "\uFFFD:"), `{"id":"\ufffd"}`))
 	if err != nil || d.Events[0].Key != "" {
 		t.Errorf("%+v, %v", d, err)
 	}

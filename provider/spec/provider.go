@@ -111,11 +111,11 @@ func (p *Provider) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
 		return nil, err
 	}
 	r.proof = proof
+	if err := proof.by.intact(r); err != nil {
+		return nil, err
+	}
 	if d, err := p.greet(r, false); d != nil || err != nil {
 		return d, err
-	}
-	if err := proof.by.unextended(r); err != nil {
-		return nil, err
 	}
 	d := &hookonce.Delivery{Proof: r.proof.public()}
 	d.Events, d.Unreadable = p.events(r)

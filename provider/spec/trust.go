@@ -19,7 +19,10 @@ func (s Spec) KeySigned() []bool {
 
 // bindsAll reports whether the signature covers every value. One that can not be parsed is not covered.
 func (v Verify) bindsAll(values []Value) bool {
-	signer := verifier{covers: v.Covers, scheme: v.Scheme}
+	signer := verifier{covers: v.Covers, scheme: v.Scheme, join: v.Join}
+	if v.Time != nil {
+		signer.unit, signer.past, signer.future = v.Time.Unit, v.Time.Past, v.Time.Future
+	}
 	for _, text := range v.Sign {
 		part, err := parseValue(text)
 		if err != nil {
