@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/closest"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -137,38 +138,15 @@ func unknown(name string) error {
 	return fmt.Errorf("%w: %q; known are %s", ErrUnknown, name, strings.Join(Names(), ", "))
 }
 
-// Suggest returns the name in the catalogue that was probably meant by name, empty if none is near.
+// Suggest returns the name in the catalogue that was probably meant by name, empty if none is near: a slip
+// of the keyboard, or a name with more behind it, as in stripe-webhooks.
 func Suggest(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
-	best, least := "", 3
 	for _, known := range Names() {
 		if len(known) > 2 && strings.HasPrefix(name, known) {
 			return known
 		}
-		if d := distance(name, known); d < least && d < len(known)/2+1 {
-			best, least = known, d
-		}
 	}
-	return best
-}
-
-// distance is the number of letters to insert, delete or replace to get from a to b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	near, _ := closest.Word(name, Names())
+	return near
 }

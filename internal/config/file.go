@@ -1,5 +1,7 @@
 package config
 
+import "github.com/hookonce/hookonce/internal/closest"
+
 // section is an element of a list in the file that has settings of its own: a destination, a source or
 // a route.
 type section struct {
@@ -105,7 +107,7 @@ func collect[C any](l *loader, into layer, fields []field[C], prefix string, e e
 
 // unknown reports a key that is no setting here.
 func (l *loader) unknown(e entry, known []string, moved string) {
-	if _, near := Closest(e.key, known); !near && moved != "" {
+	if _, near := closest.Word(e.key, known); !near && moved != "" {
 		l.fault(e.at, "unknown key %q here; it is %q", e.key, moved)
 		return
 	}

@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"github.com/hookonce/hookonce/internal/closest"
 )
 
 // misspelt warns about variables that look like a setting but are none. They are no errors, because
@@ -15,7 +17,7 @@ func (l *loader) misspelt() {
 		if !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) || l.referred(name) {
 			continue
 		}
-		if c, near := Closest(strings.TrimPrefix(name, envPrefix), trimmed(known)); near {
+		if c, near := closest.Word(strings.TrimPrefix(name, envPrefix), trimmed(known)); near {
 			l.warn(place{name: name}, "this is not a setting; did you mean %s%s?", envPrefix, c)
 		}
 	}
