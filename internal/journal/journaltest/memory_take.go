@@ -18,37 +18,58 @@ func (m *Memory) Take(ctx context.Context, now, lease time.Time, want journal.Wa
 		return nil, err
 	}
 	if want.Destinations == nil {
-		all := journal.Want{Deliveries: want.Deliveries, Bytes: want.Bytes}
-		return m.take(m.due(now, func(string) bool { return true }), all, lease), nil
+		for _, name := range m.targets() {
+			want.Destinations = append(want.Destinations, journal.Want{Destination: name, Deliveries: want.Deliveries})
+		}
 	}
-	var work []*journal.Work
+	var due []*Delivery
 	for _, w := range want.Destinations {
-		if len(work) >= want.Deliveries || want.Bytes > 0 && weigh(work) >= want.Bytes {
-			break
-		}
-		w.Deliveries = min(w.Deliveries, want.Deliveries-len(work))
-		if left := want.Bytes - weigh(work); want.Bytes > 0 && (w.Bytes == 0 || left < w.Bytes) {
-			w.Bytes = left
-		}
-		due := m.due(now, func(destination string) bool { return destination == w.Destination })
-		work = append(work, m.take(due, w, lease)...)
+		due = append(due, m.choose(now, w, want.Deliveries-len(due))...)
 	}
-	return work, nil
+	slices.SortFunc(due, compareDue)
+	return m.take(due, want, lease), nil
 }
 
-func weigh(work []*journal.Work) (bytes int64) {
-	for _, w := range work {
-		bytes += int64(len(w.Header) + len(w.Body))
+// targets are the destinations that there is work for.
+func (m *Memory) targets() (names []string) {
+	for at := range m.deliveries {
+		names = append(names, at.destination)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// choose returns what is taken for one destination: deliveries in lanes are at most half.
+func (m *Memory) choose(now time.Time, want journal.Want, most int) []*Delivery {
+	n := min(want.Deliveries, most)
+	lanes := m.weighed(m.due(now, want.Destination, true), want.Bytes, 0)
+	lanes = lanes[:min(len(lanes), (n+1)/2)]
+	free := m.weighed(m.due(now, want.Destination, false), want.Bytes, m.weigh(lanes))
+	return append(lanes, free[:min(len(free), n-len(lanes))]...)
+}
+
+// weighed returns the first of some deliveries until there are bytes enough, with so many there already.
+func (m *Memory) weighed(due []*Delivery, bytes, there int64) []*Delivery {
+	for i := range due {
+		if bytes > 0 && there+m.weigh(due[:i]) >= bytes {
+			return due[:i]
+		}
+	}
+	return due
+}
+
+func (m *Memory) weigh(due []*Delivery) (bytes int64) {
+	for _, d := range due {
+		if ev := m.events[d.EventID]; ev != nil {
+			bytes += int64(len(ev.header) + len(ev.body))
+		}
 	}
 	return bytes
 }
 
-// take leases of what is due as much as is wanted.
-func (m *Memory) take(due []*Delivery, want journal.Want, lease time.Time) (work []*journal.Work) {
-	for _, d := range due {
-		if len(work) == want.Deliveries || want.Bytes > 0 && weigh(work) >= want.Bytes {
-			break
-		}
+// take leases what was chosen, as far as the bytes go.
+func (m *Memory) take(due []*Delivery, want journal.Wanted, lease time.Time) (work []*journal.Work) {
+	for _, d := range m.weighed(due, want.Bytes, 0) {
 		ev := m.events[d.EventID]
 		if ev == nil || !ev.hasBody {
 			d.State, d.Due, d.LastError = journal.Dead, time.Time{}, errBodyGone
@@ -57,7 +78,10 @@ func (m *Memory) take(due []*Delivery, want journal.Want, lease time.Time) (work
 		d.State, d.Due = journal.Processing, lease
 		d.Token++
 		d.Tries++
-		work = append(work, m.work(d, ev, want.Stale))
+		compare := slices.ContainsFunc(want.Destinations, func(w journal.Want) bool {
+			return w.Destination == d.Destination && w.Stale
+		})
+		work = append(work, m.work(d, ev, compare))
 	}
 	return work
 }
@@ -79,18 +103,21 @@ func (m *Memory) work(d *Delivery, ev *event, compare bool) *journal.Work {
 	return w
 }
 
-// due returns what can be taken at now for some destinations, oldest due first.
-func (m *Memory) due(now time.Time, wanted func(destination string) bool) []*Delivery {
+// due returns what can be taken at now for a destination, in lanes or not, oldest due first.
+func (m *Memory) due(now time.Time, destination string, lanes bool) []*Delivery {
 	var due []*Delivery
 	for _, d := range m.deliveries {
-		if d.State != journal.Dead && !d.Due.After(now) && wanted(d.Destination) && m.hasTurn(d) {
+		open := d.State != journal.Dead && !d.Due.After(now)
+		if open && d.Destination == destination && (d.Resource != "") == lanes && m.hasTurn(d) {
 			due = append(due, d)
 		}
 	}
-	slices.SortFunc(due, func(a, b *Delivery) int {
-		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.EventID, b.EventID), cmp.Compare(a.Destination, b.Destination))
-	})
+	slices.SortFunc(due, compareDue)
 	return due
+}
+
+func compareDue(a, b *Delivery) int {
+	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.EventID, b.EventID), cmp.Compare(a.Destination, b.Destination))
 }
 
 // hasTurn reports whether no other delivery of its resource is before d: the one that is processing, or

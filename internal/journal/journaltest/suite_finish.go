@@ -1,6 +1,7 @@
 package journaltest
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"time"
@@ -45,6 +46,19 @@ var finishCases = []testCase{
 		c.takeKeys(10)
 		c.pass(time.Second)
 		c.matches(c.take1("evt_1"), e, journal.Held{EventID: e.ID, Destination: "app", Token: 2}, 1)
+	}},
+	{"an attempt keeps the first bytes of the answer", func(c *suite) {
+		e := c.entry("evt_1")
+		c.fresh(e)
+		short, long := c.outcome(c.take1("evt_1"), journal.Failed), []byte(strings.Repeat("\x00\xff", journal.MaxAnswer))
+		short.Answer = []byte("no \x00")
+		c.finish1(short, true)
+		c.pass(time.Hour)
+		o := c.outcome(c.take1("evt_1"), journal.Done)
+		o.Answer = long
+		c.finish1(o, true)
+		o.Answer = long[:journal.MaxAnswer]
+		c.attempts(e, short, o)
 	}},
 	{"a stale token changes nothing", func(c *suite) {
 		e := c.entry("evt_1")
@@ -126,7 +140,7 @@ func (c *suite) attempts(e *journal.Entry, want ...journal.Outcome) {
 	for i, w := range want {
 		g := got[i]
 		if g.Held != w.Held || g.State != w.State || g.Status != w.Status || g.Error != w.Error ||
-			!g.Started.Equal(w.Started) || g.Duration != w.Duration {
+			!g.Started.Equal(w.Started) || g.Duration != w.Duration || !bytes.Equal(g.Answer, w.Answer) {
 			c.Errorf("attempt %d is recorded as %+v, want %+v", i, g, w)
 		}
 	}

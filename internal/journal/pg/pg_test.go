@@ -50,13 +50,13 @@ func (d *database) fixture(t testing.TB) *journaltest.Fixture {
 
 func attempts(t testing.TB, conn *pgx.Conn, schema string, id int64) []journal.Outcome {
 	rows, err := conn.Query(t.Context(), fmt.Sprintf(`SELECT event_id, destination, token, outcome, status, error,
-		started_at, duration_us FROM %s.attempts WHERE event_id = $1 ORDER BY destination, token`, schema), id)
+		started_at, duration_us, answer FROM %s.attempts WHERE event_id = $1 ORDER BY destination, token`, schema), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o journal.Outcome, err error) {
 		var us int64
-		err = row.Scan(&o.EventID, &o.Destination, &o.Token, &o.State, &o.Status, &o.Error, &o.Started, &us)
+		err = row.Scan(&o.EventID, &o.Destination, &o.Token, &o.State, &o.Status, &o.Error, &o.Started, &us, &o.Answer)
 		o.Duration = time.Duration(us) * time.Microsecond
 		return o, err
 	})

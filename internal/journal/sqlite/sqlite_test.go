@@ -65,7 +65,7 @@ func beside(t testing.TB, path string) *sql.DB {
 
 func attempts(t testing.TB, db *sql.DB, id int64) (got []journal.Outcome) {
 	rows, err := db.QueryContext(t.Context(), `SELECT event_id, destination, token, outcome, status, error,
-		started_at, duration_us FROM hookonce_attempts WHERE event_id = ? ORDER BY destination, token`, id)
+		started_at, duration_us, answer FROM hookonce_attempts WHERE event_id = ? ORDER BY destination, token`, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func attempts(t testing.TB, db *sql.DB, id int64) (got []journal.Outcome) {
 	for rows.Next() {
 		var o journal.Outcome
 		var started, us int64
-		if err := rows.Scan(&o.EventID, &o.Destination, &o.Token, &o.State, &o.Status, &o.Error, &started, &us); err != nil {
+		if err := rows.Scan(&o.EventID, &o.Destination, &o.Token, &o.State, &o.Status, &o.Error, &started, &us, &o.Answer); err != nil {
 			t.Fatal(err)
 		}
 		o.Started, o.Duration = time.UnixMicro(started), time.Duration(us)*time.Microsecond

@@ -1,0 +1,156 @@
+package journaltest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// orderStorm runs senders, each of which tells about the same few resources, and workers that finish,
+// fail and lose work, on all stores at once. While somebody has a delivery of a resource nobody else may
+// get one, and nothing begins before what was stored earlier is done.
+func orderStorm(c *suite) {
+	const resources, rounds = 6, 15
+	ctx, cancel := context.WithTimeout(c.Context(), 2*time.Minute)
+	defer cancel()
+	s := &orderly{suite: c, lanes: map[string]*watched{}}
+	s.left.Store(resources * rounds * workers / 2)
+	parallel(func(worker int) {
+		if worker < workers/2 {
+			for round := range rounds {
+				s.tell(ctx, worker, round, resources)
+			}
+			return
+		}
+		for s.left.Load() > 0 && ctx.Err() == nil && !c.Failed() {
+			s.work(ctx)
+		}
+	})
+	if n := s.left.Load(); n != 0 {
+		c.Errorf("%d deliveries were not done", n)
+	}
+	c.open(nil)
+}
+
+// orderly watches what happens in each lane.
+type orderly struct {
+	*suite
+	clock atomic.Int64 // milliseconds since start, moved on by whoever takes
+	left  atomic.Int64
+
+	mu    sync.Mutex
+	lanes map[string]*watched
+}
+
+// watched is a lane as its watchers know it for certain.
+type watched struct {
+	stored []int64 // accepted and not known to be done, in any order
+	holder int64   // whose worker has not begun to finish it; 0: nobody
+	until  time.Time
+	lost   int64 // was held and never finished: has the turn when its lease ends
+}
+
+func (s *orderly) at() time.Time { return start.Add(time.Duration(s.clock.Load()) * time.Millisecond) }
+
+// tell accepts one event about each resource.
+func (s *orderly) tell(ctx context.Context, worker, round, resources int) {
+	var batch []*journal.Entry
+	for _, r := range rand.Perm(resources) {
+		batch = append(batch, s.entry(fmt.Sprintf("evt_%d_%d_%d", worker, round, r), of(fmt.Sprintf("r%d", r))))
+	}
+	if _, err := s.store.Accept(ctx, batch, s.at(), s.at().Add(lease)); err != nil {
+		s.Errorf("Accept: %v", err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range batch {
+		l := s.lane(e.Resource)
+		l.stored = append(l.stored, e.ID)
+	}
+}
+
+// lane returns the watched lane of a resource. The caller holds the mutex.
+func (s *orderly) lane(resource string) *watched {
+	if s.lanes[resource] == nil {
+		s.lanes[resource] = &watched{}
+	}
+	return s.lanes[resource]
+}
+
+// known returns the oldest stored event of each lane.
+func (s *orderly) known() map[string]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	oldest := map[string]int64{}
+	for r, l := range s.lanes {
+		if len(l.stored) > 0 {
+			oldest[r] = slices.Min(l.stored)
+		}
+	}
+	return oldest
+}
+
+// work takes some deliveries, and finishes most of them.
+func (s *orderly) work(ctx context.Context) {
+	s.clock.Add(50)
+	oldest, now := s.known(), s.at()
+	work, err := s.store.Take(ctx, now, now.Add(lease), journal.Wanted{
+		Deliveries: 8, Destinations: []journal.Want{{Destination: "app", Deliveries: 8}},
+	})
+	if err != nil {
+		s.Errorf("Take: %v", err)
+		return
+	}
+	for _, w := range work {
+		s.begin(w, oldest[w.Resource], now)
+	}
+	outcomes := s.lose(work, now)
+	s.end(work, outcomes)
+	applied, err := s.store.Finish(ctx, outcomes)
+	if err != nil {
+		s.Errorf("Finish: %v", err)
+		return
+	}
+	for i, o := range outcomes {
+		if applied[i] && o.State == journal.Done {
+			s.left.Add(-1)
+		}
+	}
+}
+
+// begin checks a delivery that was just taken.
+func (s *orderly) begin(w *journal.Work, oldest int64, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lane(w.Resource)
+	if l.holder != 0 && now.Before(l.until) {
+		s.Errorf("%s: %d begins while %d is under way", w.Resource, w.EventID, l.holder)
+	}
+	// What was lost goes on first, although an older event may have been stored meanwhile.
+	if oldest != 0 && oldest < w.EventID && l.lost != w.EventID && slices.Contains(l.stored, oldest) {
+		s.Errorf("%s: %d begins before %d, which was stored earlier", w.Resource, w.EventID, oldest)
+	}
+	l.holder, l.until, l.lost = w.EventID, now.Add(lease), w.EventID
+}
+
+// end notes, before it happens, what is going to be finished.
+func (s *orderly) end(work []*journal.Work, outcomes []journal.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, o := range outcomes {
+		l := s.lane(work[i].Resource)
+		if l.holder == o.EventID {
+			l.holder, l.lost = 0, 0
+		}
+		if o.State == journal.Done {
+			l.stored = slices.DeleteFunc(l.stored, func(id int64) bool { return id == o.EventID })
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package journaltest
+
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// ranked makes an entry one about a resource in one of its versions.
+func ranked(resource string, rank int64) func(*journal.Entry) {
+	return func(e *journal.Entry) { e.Resource, e.Rank = resource, rank }
+}
+
+// compared takes one delivery of a key to app, and expects it to be stale or not.
+func (c *suite) compared(key string, stale bool) *journal.Work {
+	c.Helper()
+	w := c.takeAll(journal.Wanted{Deliveries: 1, Destinations: []journal.Want{{Destination: "app", Deliveries: 1, Stale: true}}}, key)[0]
+	if w.Stale != stale {
+		c.Errorf("%s of rank %d is stale: %v, want %v", key, w.Rank, w.Stale, stale)
+	}
+	return w
+}
+
+// raise records that a delivery is done, and its rank.
+func (c *suite) raise(w *journal.Work) {
+	c.Helper()
+	o := c.outcome(w, journal.Done)
+	o.Resource, o.Rank = w.Resource, w.Rank
+	c.finish1(o, true)
+}
+
+var staleCases = []testCase{
+	{"resource and rank are kept", func(c *suite) {
+		e := c.entry("v", ranked("a", -7))
+		c.fresh(e, c.entry("none"))
+		for i, w := range c.takeKeys(10, "v", "none") {
+			if want := []*journal.Entry{e, {}}[i]; w.Resource != want.Resource || w.Rank != want.Rank || w.Stale || w.Twin != "" || w.Forced {
+				c.Errorf("took %+v", w)
+			}
+		}
+	}},
+	{"stale is what has a lower rank than the newest that was delivered", func(c *suite) {
+		c.fresh(c.entry("v2", ranked("a", 2)))
+		c.raise(c.compared("v2", false))
+		for _, v := range []struct {
+			key   string
+			rank  int64
+			stale bool
+		}{{"v1", 1, true}, {"v2 again", 2, false}, {"unknown", 0, false}, {"v3", 3, false}, {"v2 late", 2, true}, {"before", -1, true}} {
+			c.fresh(c.entry(v.key, ranked("a", v.rank)))
+			c.raise(c.compared(v.key, v.stale))
+		}
+	}},
+	{"resources and destinations have ranks of their own", func(c *suite) {
+		c.fresh(c.entry("v9", ranked("a", 9)))
+		c.raise(c.compared("v9", false))
+		c.fresh(c.entry("v1", ranked("b", 1)))
+		c.raise(c.compared("v1", false))
+		c.fresh(c.entry("v8", to("audit"), ranked("a", 8)))
+		w := journal.Wanted{Deliveries: 1, Destinations: []journal.Want{{Destination: "audit", Deliveries: 1, Stale: true}}}
+		if c.takeAll(w, "v8")[0].Stale {
+			c.Error("what one destination got makes stale what another gets")
+		}
+	}},
+	{"only what is done counts, and only under a current token", func(c *suite) {
+		c.fresh(c.entry("v9", ranked("a", 9)))
+		w := c.take1("v9")
+		for _, s := range []journal.State{journal.Failed, journal.Dead, journal.Pending, journal.Done} {
+			o := c.outcome(w, s)
+			o.Resource, o.Rank = "a", 9
+			o.Token += map[bool]int64{true: 1}[s == journal.Done] // not current
+			c.finish1(o, s == journal.Failed)
+		}
+		c.fresh(c.entry("v1", ranked("a", 1)))
+		c.compared("v1", false)
+	}},
+	{"nobody is told who did not ask", func(c *suite) {
+		c.fresh(c.entry("v2", ranked("a", 2)))
+		c.raise(c.compared("v2", false))
+		c.fresh(c.entry("v1", ranked("a", 1)))
+		if c.take1("v1").Stale {
+			c.Error("compared for a destination that did not ask for it")
+		}
+	}},
+	{"several of one resource in one call leave the highest", func(c *suite) {
+		c.fresh(c.entry("v2", ranked("a", 2)), c.entry("v9", ranked("a", 9)), c.entry("v5", ranked("a", 5)))
+		var outcomes []journal.Outcome
+		for _, w := range c.takeKeys(10, "v2", "v9", "v5") {
+			o := c.outcome(w, journal.Done)
+			o.Resource, o.Rank = w.Resource, w.Rank
+			outcomes = append(outcomes, o)
+		}
+		c.finish(outcomes...)
+		c.fresh(c.entry("v8", ranked("a", 8)))
+		c.compared("v8", true)
+	}},
+	{"a rank is forgotten with the event that had it", func(c *suite) {
+		c.fresh(c.entry("v9", ranked("a", 9)))
+		c.raise(c.compared("v9", false))
+		c.pass(time.Hour)
+		if _, err := c.store.Purge(c.Context(), c.now, c.now, 10); err != nil {
+			c.Fatal(err)
+		}
+		c.fresh(c.entry("v1", ranked("a", 1)))
+		c.compared("v1", false)
+	}},
+	{"lanes compare as well", func(c *suite) {
+		c.fresh(c.entry("v2", ranked("a", 2), of("a")), c.entry("v1", ranked("a", 1), of("a")))
+		c.raise(c.compared("v2", false))
+		c.compared("v1", true)
+	}},
+}
