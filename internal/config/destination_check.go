@@ -25,6 +25,7 @@ func (l *loader) checkDestinations() {
 		if len(d.PassHeaders) > 0 && len(d.DropHeaders) > 0 {
 			l.fault(d.where("drop_headers"), "drop_headers: the destination %q has pass_headers, which drops all others; write one of the two", d.Name)
 		}
+		l.checkAuthorization(d)
 		l.checkSigning(d)
 		l.checkTLS(d)
 		l.checkReach(d.where("url"), "url", d.URL)
@@ -50,6 +51,19 @@ func (l *loader) checkDestinationNames() {
 	for _, s := range l.cfg.Sources {
 		if at, twice := seen[s.Name]; twice && s.To != "" && s.Name != "" {
 			l.fault(at, "name: the source %q has a URL of its own, and so a destination of that name; write another name, or routes: in the source", s.Name)
+		}
+	}
+}
+
+// checkAuthorization finds two things to say in one header.
+func (l *loader) checkAuthorization(d *Destination) {
+	u, err := url.Parse(d.URL)
+	if err != nil || u.User == nil {
+		return // the fault of the URL is reported already
+	}
+	for i, h := range d.Headers {
+		if h.Name == "Authorization" {
+			l.fault(d.origin.element("headers", i), "headers: Authorization is made of the user in the url; remove one of the two")
 		}
 	}
 }
