@@ -32,7 +32,9 @@ func (j *Journal) Accept(ctx context.Context, entries []*Entry) ([]Result, error
 	}
 	j.metrics.cacheHits.Add(float64(len(entries) - len(r.slots)))
 	if len(r.slots) == 0 {
-		return j.recycle(r), nil
+		results := j.recycle(r)
+		j.note(entries, results)
+		return results, nil
 	}
 	if err := j.queue.add(r); err != nil {
 		j.recycle(r)
@@ -45,6 +47,7 @@ func (j *Journal) Accept(ctx context.Context, entries []*Entry) ([]Result, error
 		if err != nil {
 			return nil, err
 		}
+		j.note(entries, results)
 		return results, nil
 	case <-ctx.Done():
 		// The writer still owns r; it is left to the garbage collector.

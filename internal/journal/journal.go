@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -30,6 +31,9 @@ type Journal struct {
 	held     *holds
 	schedule *schedule
 	work     chan *Work // has room for everything that may be held
+
+	sightings *sightings
+	paused    atomic.Pointer[map[string]bool] // by operators
 
 	ctx    context.Context // of the store's calls; canceled when Close gives up or is through
 	cancel context.CancelFunc
@@ -57,6 +61,8 @@ func New(store Store, options Options) (*Journal, error) {
 		schedule: newSchedule(),
 		work:     make(chan *Work, opt.MaxHeld),
 		stop:     make(chan struct{}),
+
+		sightings: newSightings(),
 	}
 	j.held = newHolds(opt, func() { j.schedule.note(time.Time{}) })
 	if j.done, err = newDoneCache(opt.DoneKeys); err != nil {
@@ -74,7 +80,7 @@ func New(store Store, options Options) (*Journal, error) {
 	return j, nil
 }
 
-// adopt frees the work of processes that are known to be dead.
+// adopt frees the work of processes that are known to be dead, and reads which destinations are paused.
 func (j *Journal) adopt() error {
 	ctx, cancel := context.WithTimeout(j.ctx, j.opt.Timeout)
 	defer cancel()
@@ -85,7 +91,10 @@ func (j *Journal) adopt() error {
 	if n > 0 {
 		j.opt.Logger.Info("journal: work of a previous run begins again", "deliveries", n)
 	}
-	return nil
+	if j.opt.Records == nil {
+		return nil
+	}
+	return j.readPauses(ctx)
 }
 
 func (j *Journal) start() {
@@ -98,6 +107,10 @@ func (j *Journal) start() {
 	j.rest.Go(j.extender)
 	j.rest.Go(j.janitor)
 	j.rest.Go(j.counter)
+	if j.opt.Records != nil {
+		j.rest.Go(j.recorder)
+		j.rest.Go(j.watchPauses)
+	}
 }
 
 // Work returns the channel of deliveries leased to this process, in the order in which they should
@@ -130,6 +143,7 @@ func (j *Journal) close(ctx context.Context) error {
 	j.feeders.Wait()
 	j.handBack()
 	close(j.work)
+	j.recordRest()
 	select {
 	case <-j.held.idle:
 	case <-ctx.Done():

@@ -19,9 +19,12 @@ const (
 	opFinish op = "finish"
 	opPurge  op = "purge"
 	opStats  op = "stats"
+
+	opSighted op = "sighted"
+	opPauses  op = "pauses"
 )
 
-var ops = []op{opAccept, opTake, opExtend, opFinish, opPurge, opStats}
+var ops = []op{opAccept, opTake, opExtend, opFinish, opPurge, opStats, opSighted, opPauses}
 
 // metrics are the journal's own; what happens to events is counted where it happens.
 type metrics struct {
@@ -69,7 +72,7 @@ func newMetrics(j *Journal) (*metrics, error) {
 			failed:  failed.WithLabelValues(string(o)),
 		}
 	}
-	return m, register(j.opt.Registerer, append(gauges(j), seconds, batch, failed, m.rows, m.cacheHits, m.lost, m.stale))
+	return m, register(j.opt.Registerer, append(gauges(j), seconds, batch, failed, m.rows, m.cacheHits, m.lost, m.stale, j.sightings.dropped))
 }
 
 func counter(name, help string) prometheus.Counter {

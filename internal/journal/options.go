@@ -34,6 +34,8 @@ type Options struct {
 	// Destinations are those that this process delivers to, by name. Work for others is left in the
 	// store, to the processes that know them. Nil: all, none of them ordered.
 	Destinations map[string]Destination
+	// Records is the store's side for people: sightings are recorded there, and pauses read. Nil: neither.
+	Records Records
 	// Lease is how long a delivery stays ours without a sign of life: what a crash costs in delay.
 	// Held work is extended when a third of it has passed. Default 9 s.
 	Lease time.Duration

@@ -15,6 +15,7 @@ type share struct {
 	bytes   int64
 	backlog bool      // the store has, or may have, due work that found no room in this share
 	until   time.Time // suspended until then
+	paused  bool      // by an operator
 }
 
 // minShare is how many deliveries a destination may hold however many destinations there are.
@@ -83,7 +84,7 @@ func (s *share) settle() {
 
 // suspended reports whether the destination is at rest.
 func (s *share) suspended(now func() time.Time) bool {
-	return !s.until.IsZero() && now().Before(s.until)
+	return s.paused || !s.until.IsZero() && now().Before(s.until)
 }
 
 // orders reports whether deliveries of this resource wait for each other.

@@ -39,6 +39,7 @@ type Memory struct {
 	attempts   []journal.Outcome
 	logical    map[ref]int64 // the event that has a logical key
 	newest     map[lane]mark // the rank that was delivered
+	records
 }
 
 // ref is a key, or a logical key, inside its source.
@@ -206,6 +207,7 @@ func (m *Memory) Purge(ctx context.Context, bodies, events time.Time, limit int)
 			m.dropBody(id)
 			delete(m.events, id)
 			delete(m.keys, ref{ev.source, ev.key})
+			delete(m.sightings, id)
 			maps.DeleteFunc(m.logical, func(_ ref, owner int64) bool { return owner == id })
 			purged.Events++
 		}

@@ -103,6 +103,8 @@ const purgeEventsSQL = `WITH old AS (
 	ORDER BY e.id LIMIT $2
 ), twin AS (
 	DELETE FROM {{.}}twins t USING old WHERE t.event_id = old.id
+), seen AS (
+	DELETE FROM {{.}}sightings s USING old WHERE s.event_id = old.id
 )
 DELETE FROM {{.}}events e USING old WHERE e.id = old.id`
 

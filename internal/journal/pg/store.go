@@ -40,6 +40,7 @@ const defaultConns = 8
 type Store struct {
 	pool   *pgxpool.Pool
 	sql    statements
+	prefix string // of the tables
 	log    *slog.Logger
 	writer int
 }
@@ -62,7 +63,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal/pg: %w", err)
 	}
-	s := &Store{pool: pool, sql: newStatements(prefix), log: o.Logger}
+	s := &Store{pool: pool, sql: newStatements(prefix), prefix: prefix, log: o.Logger}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

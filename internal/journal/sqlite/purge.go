@@ -26,6 +26,9 @@ func (s *Store) Purge(ctx context.Context, bodies, events time.Time, limit int) 
 		if _, err = w.purgeTwins.exec(forEvents, most); err != nil {
 			return err
 		}
+		if _, err = w.purgeSightings.exec(forEvents, most); err != nil {
+			return err
+		}
 		if e, err = w.purgeEvents.exec(forEvents, most); err != nil {
 			return err
 		}

@@ -119,6 +119,8 @@ const oldEventsSQL = `(SELECT e.id FROM {{.}}events e WHERE e.id < ?
 
 const purgeTwinsSQL = `DELETE FROM {{.}}twins WHERE event_id IN ` + oldEventsSQL
 
+const purgeSightingsSQL = `DELETE FROM {{.}}sightings WHERE event_id IN ` + oldEventsSQL
+
 const purgeEventsSQL = `DELETE FROM {{.}}events WHERE id IN ` + oldEventsSQL
 
 const purgeNewestSQL = `DELETE FROM {{.}}newest WHERE (destination, resource) IN

@@ -24,7 +24,7 @@ type writer struct {
 	raise                                   *stmt
 	orphans, orphanLanes                    *stmt
 	purgeAttempts, purgeBodies, purgeEvents *stmt
-	purgeTwins, purgeNewest                 *stmt
+	purgeTwins, purgeSightings, purgeNewest *stmt
 	lastID, logLength                       *stmt
 	probe, unprobe                          *stmt
 }
@@ -53,7 +53,7 @@ func newWriter(ctx context.Context, connector driver.Connector, prefix string) (
 		{&w.raise, raiseSQL},
 		{&w.orphans, orphansSQL}, {&w.orphanLanes, orphanLanesSQL},
 		{&w.purgeAttempts, purgeAttemptsSQL}, {&w.purgeBodies, purgeBodiesSQL}, {&w.purgeEvents, purgeEventsSQL},
-		{&w.purgeTwins, purgeTwinsSQL}, {&w.purgeNewest, purgeNewestSQL},
+		{&w.purgeTwins, purgeTwinsSQL}, {&w.purgeSightings, purgeSightingsSQL}, {&w.purgeNewest, purgeNewestSQL},
 		{&w.lastID, lastIDSQL},
 		{&w.probe, probeSQL}, {&w.unprobe, unprobeSQL},
 		{&w.logLength, `PRAGMA wal_checkpoint(NOOP)`},

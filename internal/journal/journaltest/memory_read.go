@@ -1,0 +1,232 @@
+package journaltest
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+var _ journal.Records = (*Memory)(nil)
+
+// records is what Memory keeps for people.
+type records struct {
+	sightings map[int64][]journal.Sighting
+	pauses    map[string]journal.Pause
+	audits    []journal.Audit // in the order of their numbers, which count from 1
+}
+
+// List implements [journal.Records].
+func (m *Memory) List(ctx context.Context, f journal.Filter, before int64, limit int) (journal.Page, error) {
+	end, err := m.begin(ctx)
+	defer end()
+	if err != nil {
+		return journal.Page{}, err
+	}
+	first, last := f.Window()
+	var page journal.Page
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(m.events))) {
+		if id < first || id >= last || before != 0 && id >= before || !m.matches(id, f) {
+			continue
+		}
+		if len(page.Events) == limit {
+			page.Next = page.Events[limit-1].ID
+			break
+		}
+		page.Events = append(page.Events, m.summary(id))
+	}
+	return page, nil
+}
+
+// matches reports whether an event is one that f wants, its time apart.
+func (m *Memory) matches(id int64, f journal.Filter) bool {
+	ev := m.events[id]
+	return (f.Source == "" || f.Source == ev.source) &&
+		(f.Type == "" || journal.MatchType(f.Type, ev.kind)) &&
+		(f.Destination == "" || m.goesTo(id, f.Destination)) &&
+		(f.State == "" || m.isIn(id, f.State, f.Destination)) &&
+		(f.Seen == "" || slices.ContainsFunc(m.sightings[id], func(s journal.Sighting) bool { return s.Kind == f.Seen }))
+}
+
+// goesTo reports whether the event was attempted at the destination, or is to be.
+func (m *Memory) goesTo(id int64, destination string) bool {
+	return m.deliveries[target{id, destination}] != nil || slices.ContainsFunc(m.attempts, func(o journal.Outcome) bool {
+		return o.EventID == id && o.Destination == destination
+	})
+}
+
+// isIn reports whether a delivery of the event, to the destination if one is named, is in the state.
+func (m *Memory) isIn(id int64, state journal.State, destination string) bool {
+	open := slices.DeleteFunc(m.openOf(id), func(d journal.Delivery) bool {
+		return destination != "" && d.Destination != destination
+	})
+	if state == journal.Done {
+		return len(open) == 0
+	}
+	return slices.ContainsFunc(open, func(d journal.Delivery) bool { return d.State == state })
+}
+
+// openOf returns the open deliveries of an event, by destination.
+func (m *Memory) openOf(id int64) []journal.Delivery {
+	var open []journal.Delivery
+	for _, d := range m.deliveries {
+		if d.EventID == id {
+			open = append(open, journal.Delivery{
+				EventID: id, Destination: d.Destination, State: d.State, Token: d.Token, Tries: d.Tries,
+				Due: d.Due, LastError: d.LastError, Forced: d.Forced, Resource: d.Resource,
+			})
+		}
+	}
+	slices.SortFunc(open, byDestination)
+	return open
+}
+
+func byDestination(a, b journal.Delivery) int { return cmp.Compare(a.Destination, b.Destination) }
+
+// finishedOf returns the deliveries of an event that are done, by destination, with their last tokens.
+func (m *Memory) finishedOf(id int64) []journal.Delivery {
+	last, done := map[string]int64{}, map[string]bool{}
+	for _, o := range m.attempts {
+		if o.EventID == id {
+			last[o.Destination] = max(last[o.Destination], o.Token)
+			done[o.Destination] = done[o.Destination] || o.State == journal.Done
+		}
+	}
+	var finished []journal.Delivery
+	for destination, token := range last {
+		if done[destination] && m.deliveries[target{id, destination}] == nil {
+			finished = append(finished, journal.Delivery{EventID: id, Destination: destination, State: journal.Done, Token: token})
+		}
+	}
+	slices.SortFunc(finished, byDestination)
+	return finished
+}
+
+func (m *Memory) summary(id int64) journal.Summary {
+	ev := m.events[id]
+	return journal.Summary{
+		ID: id, Source: ev.source, Key: ev.key, Type: ev.kind, ReceivedAt: ev.received,
+		Resource: ev.resource, Rank: ev.rank, Twin: ev.twin, HasBody: ev.hasBody, Deliveries: m.openOf(id),
+	}
+}
+
+// Find implements [journal.Records].
+func (m *Memory) Find(ctx context.Context, source, key string) (int64, error) {
+	end, err := m.begin(ctx)
+	defer end()
+	if err != nil {
+		return 0, err
+	}
+	id, ok := m.keys[ref{source, key}]
+	if !ok || key == "" {
+		return 0, journal.ErrNoEvent
+	}
+	return id, nil
+}
+
+// History implements [journal.Records].
+func (m *Memory) History(ctx context.Context, id int64) (*journal.History, error) {
+	end, err := m.begin(ctx)
+	defer end()
+	if err != nil {
+		return nil, err
+	}
+	if m.events[id] == nil {
+		return nil, journal.ErrNoEvent
+	}
+	h := &journal.History{Summary: m.summary(id), Size: int64(len(m.events[id].body)), Finished: m.finishedOf(id)}
+	for _, o := range m.attempts {
+		if o.EventID == id {
+			h.Attempts = append(h.Attempts, journal.Attempt{
+				Destination: o.Destination, Token: o.Token, State: o.State, Status: o.Status, Error: o.Error,
+				Started: o.Started, Duration: o.Duration, Answer: o.KeptAnswer(),
+			})
+		}
+	}
+	slices.SortStableFunc(h.Attempts, func(a, b journal.Attempt) int {
+		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Token, b.Token))
+	})
+	h.Attempts = h.Attempts[max(0, len(h.Attempts)-journal.MaxAttempts):]
+	h.Sightings = slices.Clone(m.sightings[id])
+	slices.SortFunc(h.Sightings, func(a, b journal.Sighting) int {
+		return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Kind, b.Kind))
+	})
+	return h, nil
+}
+
+// Open implements [journal.Records].
+func (m *Memory) Open(ctx context.Context) ([]journal.OpenCount, error) {
+	end, err := m.begin(ctx)
+	defer end()
+	if err != nil {
+		return nil, err
+	}
+	type group struct {
+		destination string
+		state       journal.State
+	}
+	count, oldest := map[group]int64{}, map[group]int64{}
+	for _, d := range m.deliveries {
+		g := group{d.Destination, d.State}
+		if count[g]++; oldest[g] == 0 || d.EventID < oldest[g] {
+			oldest[g] = d.EventID
+		}
+	}
+	var open []journal.OpenCount
+	for g, n := range count {
+		open = append(open, journal.OpenCount{Destination: g.destination, State: g.state, Count: n, Oldest: journal.IDTime(oldest[g])})
+	}
+	slices.SortFunc(open, func(a, b journal.OpenCount) int {
+		return cmp.Or(cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.State, b.State))
+	})
+	return open, nil
+}
+
+// Sighted implements [journal.Records].
+func (m *Memory) Sighted(ctx context.Context, seen []journal.Sighting) error {
+	end, err := m.begin(ctx)
+	defer end()
+	if err != nil {
+		return err
+	}
+	if m.sightings == nil {
+		m.sightings = map[int64][]journal.Sighting{}
+	}
+	for _, s := range seen {
+		if m.events[s.EventID] == nil {
+			continue
+		}
+		kept := m.sightings[s.EventID]
+		if last := latest(kept, s.Kind); last != nil {
+			last.Copies += s.Copies
+			last.Last = laterOf(last.Last, s.Last)
+			continue
+		}
+		m.sightings[s.EventID] = append(kept, s)
+	}
+	return nil
+}
+
+// latest returns the sighting that sums up what comes later, nil if there is room for another one.
+func latest(kept []journal.Sighting, kind journal.Sight) *journal.Sighting {
+	n := 0
+	for i := range kept {
+		if kept[i].Kind != kind {
+			continue
+		}
+		if n++; n == journal.MaxSightings {
+			return &kept[i]
+		}
+	}
+	return nil
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,5 @@
+package journaltest
+
+import "testing"
+
+func TestMemoryRecords(t *testing.T) { RunRecords(t, memoryFixture) }

@@ -1,0 +1,66 @@
+package journaltest
+
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+func (c *recordSuite) setPaused(p journal.Pause, paused, changes bool) {
+	c.Helper()
+	changed, err := c.records.SetPaused(c.Context(), p, paused)
+	if err != nil || changed != changes {
+		c.Fatalf("SetPaused(%q, %v) = %v, %v; want %v", p.Destination, paused, changed, err, changes)
+	}
+}
+
+func (c *recordSuite) paused(want ...journal.Pause) {
+	c.Helper()
+	got, err := c.records.Pauses(c.Context())
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.same("paused", got, want)
+}
+
+func (c *recordSuite) audited(before int64, limit int, want ...journal.Audit) {
+	c.Helper()
+	got, err := c.records.Audits(c.Context(), before, limit)
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.same("audits", got, want)
+}
+
+var pauseCases = []recordCase{
+	{"a pause lasts until it is ended, and both are on record", func(c *recordSuite) {
+		p := journal.Pause{Destination: "ledger", At: c.now, By: "ada", Reason: "it's down"}
+		c.paused()
+		c.setPaused(p, true, true)
+		other := journal.Pause{Destination: "app", At: c.now.Add(time.Second), By: "bob", Reason: "upgrade"}
+		c.setPaused(other, true, true)
+		c.setPaused(journal.Pause{Destination: "ledger", At: c.now.Add(time.Hour), By: "eve"}, true, false)
+		c.paused(other, p)
+		end := journal.Pause{Destination: "ledger", At: c.now.Add(time.Minute), By: "bob", Reason: "up again"}
+		c.setPaused(end, false, true)
+		c.setPaused(end, false, false)
+		c.paused(other)
+		first := journal.Audit{ID: 1, At: p.At, By: "ada", Reason: "it's down", Action: journal.ActionPause, Filter: "ledger"}
+		second := journal.Audit{ID: 2, At: other.At, By: "bob", Reason: "upgrade", Action: journal.ActionPause, Filter: "app"}
+		third := journal.Audit{ID: 3, At: end.At, By: "bob", Reason: "up again", Action: journal.ActionResume, Filter: "ledger"}
+		c.audited(0, 10, third, second, first)
+		c.audited(3, 1, second)
+		c.audited(1, 10)
+	}},
+	{"a pause is there when the store is opened again", func(c *recordSuite) {
+		p := journal.Pause{Destination: "ledger", At: c.now, By: "ada"}
+		c.setPaused(p, true, true)
+		c.records = c.f.Open(c).(journal.Records)
+		c.paused(p)
+	}},
+	{"a pause does not stop the store from taking: the journal does", func(c *recordSuite) {
+		c.fresh(c.entry("evt_1"))
+		c.setPaused(journal.Pause{Destination: "app", At: c.now, By: "ada"}, true, true)
+		c.take1("evt_1")
+	}},
+}

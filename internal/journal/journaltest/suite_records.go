@@ -1,0 +1,307 @@
+package journaltest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// RunRecords checks the contract of [journal.Records] on stores that implement it as well.
+func RunRecords(t *testing.T, factory Factory) {
+	for _, group := range []struct {
+		name  string
+		cases []recordCase
+	}{
+		{"list", listCases}, {"history", historyCases}, {"sighted", sightedCases},
+		{"replay", replayCases}, {"force", forceCases}, {"races", raceCases}, {"pause", pauseCases},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			for _, tc := range group.cases {
+				t.Run(tc.name, func(t *testing.T) {
+					f := factory(t)
+					store := f.Open(t)
+					tc.run(&recordSuite{
+						suite:   &suite{T: t, f: f, store: store, now: start, ids: journal.NewIDs(1, 0)},
+						records: store.(journal.Records),
+					})
+				})
+			}
+		})
+	}
+}
+
+// recordCase is one statement about records; its name says which.
+type recordCase struct {
+	name string
+	run  func(c *recordSuite)
+}
+
+// recordSuite is a [suite] whose store is asked for records.
+type recordSuite struct {
+	*suite
+	records journal.Records
+}
+
+// list returns the keys of a page.
+func (c *recordSuite) list(f journal.Filter, before int64, limit int) (keys []string, next int64) {
+	c.Helper()
+	page, err := c.records.List(c.Context(), f, before, limit)
+	if err != nil {
+		c.Fatalf("List(%+v): %v", f, err)
+	}
+	for _, e := range page.Events {
+		keys = append(keys, e.Key)
+	}
+	return keys, page.Next
+}
+
+// lists expects these keys from the filter, newest first, in pages of every size.
+func (c *recordSuite) lists(f journal.Filter, want ...string) {
+	c.Helper()
+	for _, limit := range []int{1, 2, 100} {
+		var got []string
+		for before, more := int64(0), true; more; more = before != 0 {
+			keys, next := c.list(f, before, limit)
+			if len(keys) > limit {
+				c.Fatalf("List(%+v) returned %d events, the limit is %d", f, len(keys), limit)
+			}
+			got, before = append(got, keys...), next
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			c.Errorf("List(%+v) by %d: -want +got\n%s", f, limit, diff)
+		}
+	}
+}
+
+func (c *recordSuite) history(id int64) *journal.History {
+	c.Helper()
+	h, err := c.records.History(c.Context(), id)
+	if err != nil {
+		c.Fatalf("History: %v", err)
+	}
+	return h
+}
+
+// sameTime makes cmp compare instants.
+var sameTime = cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })
+
+// same compares without telling nil from empty.
+func (c *recordSuite) same(what string, got, want any) {
+	c.Helper()
+	if diff := cmp.Diff(want, got, sameTime, cmp.Comparer(func(a, b []byte) bool { return string(a) == string(b) })); diff != "" {
+		c.Errorf("%s: -want +got\n%s", what, diff)
+	}
+}
+
+// inEveryState stores an event named after each state, one per millisecond, and brings it there.
+func (c *recordSuite) inEveryState() map[string]*journal.Entry {
+	c.Helper()
+	entries := map[string]*journal.Entry{}
+	for _, key := range []string{"processing", "failed", "dead", "done", "pending"} {
+		entries[key] = c.entry(key)
+		c.fresh(entries[key])
+		if key != "pending" {
+			w := c.take1(key)
+			if key != "processing" {
+				c.finish1(c.outcome(w, journal.State(key)), true)
+			}
+		}
+		c.pass(time.Millisecond)
+	}
+	return entries
+}
+
+var listCases = []recordCase{
+	{"an empty journal", func(c *recordSuite) { c.lists(journal.Filter{}) }},
+	{"newest first, in pages", func(c *recordSuite) {
+		for i := range 5 {
+			c.fresh(c.entry(fmt.Sprint("evt_", i)))
+		}
+		c.lists(journal.Filter{}, "evt_4", "evt_3", "evt_2", "evt_1", "evt_0")
+	}},
+	{"what is accepted meanwhile neither repeats nor hides an event", func(c *recordSuite) {
+		c.fresh(c.entry("a"), c.entry("b"), c.entry("c"))
+		keys, next := c.list(journal.Filter{}, 0, 2)
+		c.same("first page", keys, []string{"c", "b"})
+		c.pass(time.Second)
+		c.fresh(c.entry("d"), c.entry("e"))
+		keys, next = c.list(journal.Filter{}, next, 2)
+		c.same("second page", keys, []string{"a"})
+		if next != 0 {
+			c.Errorf("the list goes on at %d", next)
+		}
+	}},
+	{"by source and type", func(c *recordSuite) {
+		kind := func(kind string) func(*journal.Entry) { return func(e *journal.Entry) { e.Type = kind } }
+		c.fresh(
+			c.entry("a", kind("invoice.paid")), c.entry("b", kind("invoice.created")), c.entry("c", kind("charge.refunded")),
+			c.entry("d", kind("invoice.paid"), func(e *journal.Entry) { e.Source = "other" }),
+			c.entry("e", kind("Invoice.paid")), c.entry("f", kind("a_b%c[d]?e\\f")), c.entry("g", kind("axb")), c.entry("h", kind("")),
+		)
+		c.lists(journal.Filter{Type: "invoice.*"}, "d", "b", "a")
+		c.lists(journal.Filter{Type: "invoice.*", Source: "billing"}, "b", "a")
+		c.lists(journal.Filter{Type: "*.paid"}, "e", "d", "a")
+		c.lists(journal.Filter{Type: "*v*pa*"}, "e", "d", "a")
+		c.lists(journal.Filter{Type: "invoice"})
+		c.lists(journal.Filter{Type: "a_b*"}, "f")
+		c.lists(journal.Filter{Type: `a_b%c[d]?e\f`}, "f")
+		c.lists(journal.Filter{Type: "a?b"})
+		c.lists(journal.Filter{Source: `o'"ther`})
+	}},
+	{"by state", func(c *recordSuite) {
+		c.inEveryState()
+		for _, s := range []journal.State{journal.Pending, journal.Processing, journal.Failed, journal.Dead, journal.Done} {
+			c.lists(journal.Filter{State: s}, string(s))
+		}
+	}},
+	{"by destination, and its state alone", func(c *recordSuite) {
+		c.fresh(c.entry("both", to("app", "audit")), c.entry("app", to("app")), c.entry("audit", to("audit")))
+		for _, w := range c.take(10) {
+			state := journal.Failed
+			if w.Destination == "audit" {
+				state = journal.Done
+			}
+			c.finish1(c.outcome(w, state), true)
+		}
+		c.lists(journal.Filter{Destination: "app"}, "app", "both")
+		c.lists(journal.Filter{Destination: "audit"}, "audit", "both")
+		c.lists(journal.Filter{Destination: "audit", State: journal.Done}, "audit", "both")
+		c.lists(journal.Filter{State: journal.Done}, "audit")
+		c.lists(journal.Filter{Destination: "app", State: journal.Failed}, "app", "both")
+		c.lists(journal.Filter{Destination: "app", State: journal.Done})
+		c.lists(journal.Filter{Destination: "nobody"})
+	}},
+	{"by time, from since on and before until", func(c *recordSuite) {
+		for _, key := range []string{"a", "b", "c"} {
+			c.fresh(c.entry(key))
+			c.pass(time.Millisecond)
+		}
+		c.lists(journal.Filter{Since: start.Add(time.Millisecond)}, "c", "b")
+		c.lists(journal.Filter{Until: start.Add(time.Millisecond)}, "a")
+		c.lists(journal.Filter{Since: start.Add(time.Millisecond), Until: start.Add(2 * time.Millisecond)}, "b")
+		c.lists(journal.Filter{Since: start.Add(time.Hour)})
+	}},
+	{"by what copies of it were", func(c *recordSuite) {
+		a, b := c.entry("a"), c.entry("b")
+		c.fresh(a, b)
+		c.sighted(journal.Sighting{EventID: a.ID, Kind: journal.SeenConflict, First: c.now, Last: c.now, Copies: 1},
+			journal.Sighting{EventID: b.ID, Kind: journal.SeenDuplicate, First: c.now, Last: c.now, Copies: 1})
+		c.lists(journal.Filter{Seen: journal.SeenConflict}, "a")
+		c.lists(journal.Filter{Seen: journal.SeenDuplicate}, "b")
+		c.lists(journal.Filter{Seen: journal.SeenRedriven})
+	}},
+	{"an event is summed up", func(c *recordSuite) {
+		e := c.entry("evt_1", to("b", "a"))
+		c.fresh(e)
+		w := c.take(1)[0]
+		c.finish1(c.outcome(w, journal.Failed), true)
+		page, err := c.records.List(c.Context(), journal.Filter{}, 0, 10)
+		if err != nil || len(page.Events) != 1 {
+			c.Fatalf("List = %+v, %v", page, err)
+		}
+		c.same("summary", page.Events[0], journal.Summary{
+			ID: e.ID, Source: "billing", Key: "evt_1", Type: "invoice.paid", ReceivedAt: e.ReceivedAt, HasBody: true,
+			Deliveries: []journal.Delivery{
+				{EventID: e.ID, Destination: "a", State: journal.Failed, Token: 1, Tries: 1,
+					Due: c.now.Add(time.Minute), LastError: "the app answered 500"},
+				{EventID: e.ID, Destination: "b", State: journal.Pending, Due: c.now},
+			},
+		})
+		if s := page.Events[0].State(); s != journal.Failed {
+			c.Errorf("the event is %s", s)
+		}
+	}},
+	{"with a context that has ended", func(c *recordSuite) {
+		if _, err := c.records.List(canceled(c), journal.Filter{}, 0, 10); err == nil {
+			c.Error("List went on")
+		}
+	}},
+}
+
+var historyCases = []recordCase{
+	{"an event is found by its key", func(c *recordSuite) {
+		e := c.entry("evt_1")
+		c.fresh(e, c.entry(""))
+		if id, err := c.records.Find(c.Context(), "billing", "evt_1"); err != nil || id != e.ID {
+			c.Errorf("Find = %d, %v; want %d", id, err, e.ID)
+		}
+		for _, r := range [][2]string{{"other", "evt_1"}, {"billing", "evt"}, {"billing", ""}} {
+			if _, err := c.records.Find(c.Context(), r[0], r[1]); !errors.Is(err, journal.ErrNoEvent) {
+				c.Errorf("Find(%q) = %v", r, err)
+			}
+		}
+		if _, err := c.records.History(c.Context(), c.ids.Next(c.now)); !errors.Is(err, journal.ErrNoEvent) {
+			c.Errorf("History of another = %v", err)
+		}
+	}},
+	{"attempts, oldest first, with the answers", func(c *recordSuite) {
+		e := c.entry("evt_1", to("app", "audit"))
+		c.fresh(e)
+		var want []journal.Attempt
+		for i, state := range []journal.State{journal.Failed, journal.Failed, journal.Done} {
+			work := c.take(10)
+			for _, w := range work {
+				if w.Destination == "audit" && i == 0 {
+					c.finish1(journal.Outcome{Held: w.Held, State: journal.Pending, Due: c.now.Add(time.Hour)}, true)
+					continue
+				}
+				o := c.outcome(w, state)
+				o.Answer = []byte{'b', 'u', 's', 'y', 0, 0xff}
+				c.finish1(o, true)
+				want = append(want, journal.Attempt{Destination: "app", Token: int64(i + 1), State: state, Status: o.Status,
+					Error: o.Error, Started: c.now, Duration: o.Duration, Answer: o.Answer})
+			}
+			c.pass(time.Minute)
+		}
+		h := c.history(e.ID)
+		c.same("attempts", h.Attempts, want)
+		c.same("finished", h.Finished, []journal.Delivery{{EventID: e.ID, Destination: "app", State: journal.Done, Token: 3}})
+		c.same("open", h.Deliveries, []journal.Delivery{{EventID: e.ID, Destination: "audit", State: journal.Pending, Token: 1,
+			Due: start.Add(time.Hour)}})
+		if !h.HasBody || h.Size != int64(len(e.Body)) {
+			c.Errorf("has a body: %v, of %d bytes", h.HasBody, h.Size)
+		}
+	}},
+	{"the latest attempts, when there are too many", func(c *recordSuite) {
+		e := c.entry("evt_1")
+		c.fresh(e)
+		for range journal.MaxAttempts + 3 {
+			c.finish1(c.outcome(c.take1("evt_1"), journal.Failed), true)
+			c.pass(time.Minute)
+		}
+		h := c.history(e.ID)
+		if n := len(h.Attempts); n != journal.MaxAttempts || h.Attempts[0].Token != 4 || h.Attempts[n-1].Token != int64(n+3) {
+			c.Errorf("%d attempts, from %d", n, h.Attempts[0].Token)
+		}
+	}},
+	{"what was purged is said to be gone", func(c *recordSuite) {
+		e := c.done("evt_1")
+		c.pass(time.Hour)
+		c.purge(c.now, never, 10)
+		h := c.history(e.ID)
+		if h.HasBody || h.Size != 0 || len(h.Attempts)+len(h.Finished) != 0 {
+			c.Errorf("History = %+v", h)
+		}
+	}},
+	{"open deliveries are counted by destination and state", func(c *recordSuite) {
+		first := c.inEveryState()
+		c.fresh(c.entry("more", to("app", "audit")))
+		got, err := c.records.Open(c.Context())
+		if err != nil {
+			c.Fatal(err)
+		}
+		at := func(key string) time.Time { return journal.IDTime(first[key].ID) }
+		c.same("open", got, []journal.OpenCount{
+			{Destination: "app", State: journal.Dead, Count: 1, Oldest: at("dead")},
+			{Destination: "app", State: journal.Failed, Count: 1, Oldest: at("failed")},
+			{Destination: "app", State: journal.Pending, Count: 2, Oldest: at("pending")},
+			{Destination: "app", State: journal.Processing, Count: 1, Oldest: at("processing")},
+			{Destination: "audit", State: journal.Pending, Count: 1, Oldest: c.now},
+		})
+	}},
+}

@@ -1,0 +1,404 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// asked returns a replay by Ada, now.
+func (c *recordSuite) asked(f journal.Filter, edit ...func(*journal.Replay)) journal.Replay {
+	r := journal.Replay{Filter: f, Start: c.now, By: "ada", Reason: "it's fixed"}
+	for _, e := range edit {
+		e(&r)
+	}
+	return r
+}
+
+func force(r *journal.Replay)  { r.Force = true }
+func dryRun(r *journal.Replay) { r.DryRun = true }
+
+func only(id int64) func(*journal.Replay) {
+	return func(r *journal.Replay) { r.EventID = id }
+}
+
+func (c *recordSuite) replay(r journal.Replay, limit int) journal.Replayed {
+	c.Helper()
+	done, err := c.records.Replay(c.Context(), r, limit)
+	if err != nil {
+		c.Fatalf("Replay(%+v): %v", r, err)
+	}
+	return done
+}
+
+// replays expects what comes of a replay in one piece, its record apart.
+func (c *recordSuite) replays(r journal.Replay, want journal.Replayed) {
+	c.Helper()
+	got := c.replay(r, 100)
+	if (got.Audit == 0) != r.DryRun {
+		c.Errorf("Replay(%+v): the record is %d", r, got.Audit)
+	}
+	got.Audit = 0
+	c.same("replayed", got, want)
+}
+
+// states expects these deliveries to be open, as destination of the event's key: state.
+func (c *recordSuite) states(want ...string) {
+	c.Helper()
+	page, err := c.records.List(c.Context(), journal.Filter{}, 0, 100)
+	if err != nil {
+		c.Fatal(err)
+	}
+	var got []string
+	for _, e := range page.Events {
+		for _, d := range e.Deliveries {
+			got = append(got, fmt.Sprintf("%s of %s: %s", d.Destination, e.Key, d.State))
+		}
+	}
+	c.same("open", got, want)
+}
+
+var replayCases = []recordCase{
+	{"failed and dead begin again, nothing else changes", func(c *recordSuite) {
+		c.inEveryState()
+		c.replays(c.asked(journal.Filter{}), journal.Replayed{Events: 2, Deliveries: 2})
+		c.states("app of pending: pending", "app of dead: pending", "app of failed: pending", "app of processing: processing")
+		for _, w := range c.takeKeys(10, "pending", "failed", "dead") {
+			want := map[string]journal.Held{"pending": {Token: 1}, "failed": {Token: 2}, "dead": {Token: 2}}[w.Key]
+			if w.Token != want.Token || w.Tries != 1 || w.Forced {
+				c.Errorf("%s comes back under token %d, try %d, forced %v", w.Key, w.Token, w.Tries, w.Forced)
+			}
+		}
+	}},
+	{"a state chooses deliveries", func(c *recordSuite) {
+		c.inEveryState()
+		c.replays(c.asked(journal.Filter{State: journal.Dead}), journal.Replayed{Events: 1, Deliveries: 1})
+		c.states("app of pending: pending", "app of dead: pending", "app of failed: failed", "app of processing: processing")
+		c.replays(c.asked(journal.Filter{State: journal.Done}), journal.Replayed{})
+	}},
+	{"a destination chooses deliveries", func(c *recordSuite) {
+		c.fresh(c.entry("evt_1", to("app", "audit")), c.entry("evt_2", to("audit")))
+		for _, w := range c.take(10) {
+			c.finish1(c.outcome(w, journal.Failed), true)
+		}
+		c.replays(c.asked(journal.Filter{Destination: "app"}), journal.Replayed{Events: 1, Deliveries: 1})
+		c.states("audit of evt_2: failed", "app of evt_1: pending", "audit of evt_1: failed")
+	}},
+	{"the other fields choose events", func(c *recordSuite) {
+		for _, key := range []string{"a", "b", "c"} {
+			c.fresh(c.entry(key, func(e *journal.Entry) { e.Source, e.Type = "from_"+key, "type."+key }))
+			c.finish1(c.outcome(c.take1(key), journal.Dead), true)
+			c.pass(time.Second)
+		}
+		one := journal.Replayed{Events: 1, Deliveries: 1}
+		c.replays(c.asked(journal.Filter{Source: "from_a"}, dryRun), one)
+		c.replays(c.asked(journal.Filter{Type: "*.b"}, dryRun), one)
+		c.replays(c.asked(journal.Filter{Since: start.Add(2 * time.Second)}, dryRun), one)
+		c.replays(c.asked(journal.Filter{Until: start.Add(2 * time.Second)}, dryRun), journal.Replayed{Events: 2, Deliveries: 2})
+		c.replays(c.asked(journal.Filter{Source: "nobody"}), journal.Replayed{})
+		c.states("app of c: dead", "app of b: dead", "app of a: dead")
+	}},
+	{"one event alone", func(c *recordSuite) {
+		entries := c.inEveryState()
+		c.replays(c.asked(journal.Filter{}, only(entries["failed"].ID)), journal.Replayed{Events: 1, Deliveries: 1})
+		c.replays(c.asked(journal.Filter{}, only(entries["processing"].ID)), journal.Replayed{Events: 1, Open: 1})
+		c.replays(c.asked(journal.Filter{}, only(entries["done"].ID)), journal.Replayed{Events: 1})
+		c.replays(c.asked(journal.Filter{}, only(c.ids.Next(c.now))), journal.Replayed{})
+		c.states("app of pending: pending", "app of dead: dead", "app of failed: pending", "app of processing: processing")
+	}},
+	{"a dry run counts and changes nothing", func(c *recordSuite) {
+		c.inEveryState()
+		c.replays(c.asked(journal.Filter{}, force, dryRun), journal.Replayed{Events: 5, Deliveries: 3, Forced: 1, Open: 2})
+		c.states("app of pending: pending", "app of dead: dead", "app of failed: failed", "app of processing: processing")
+		c.audited(0, 10)
+	}},
+	{"an event without its body is reported", func(c *recordSuite) {
+		lost, kept := c.entry("lost"), c.entry("kept")
+		c.fresh(lost, kept)
+		for _, w := range c.take(10) {
+			c.finish1(c.outcome(w, journal.Dead), true)
+		}
+		purged := c.done("purged")
+		c.f.DropBody(c, lost.ID)
+		c.replays(c.asked(journal.Filter{}), journal.Replayed{Events: 2, Deliveries: 1,
+			Gone: []journal.Gone{{EventID: lost.ID, Source: "billing", Key: "lost"}}})
+		c.states("app of kept: pending", "app of lost: dead")
+		c.pass(time.Hour)
+		c.purge(c.now, never, 10)
+		c.replays(c.asked(journal.Filter{}, only(purged.ID), force), journal.Replayed{Events: 1,
+			Gone: []journal.Gone{{EventID: purged.ID, Source: "billing", Key: "purged"}}})
+	}},
+	{"a rate spreads them, over all pieces", func(c *recordSuite) {
+		for i := range 5 {
+			c.fresh(c.entry(fmt.Sprint("evt_", i)))
+		}
+		for _, w := range c.take(10) {
+			c.finish1(c.outcome(w, journal.Dead), true)
+		}
+		r := c.asked(journal.Filter{}, func(r *journal.Replay) { r.Rate = 2 })
+		for _, want := range []int{2, 2, 1} {
+			done := c.replay(r, 2)
+			if done.Deliveries != want {
+				c.Fatalf("a piece has %d deliveries, want %d", done.Deliveries, want)
+			}
+			r.After, r.Audit, r.Start = done.Next, done.Audit, r.Start.Add(time.Hour)
+		}
+		if r.After != 0 {
+			c.Errorf("there is more after %d", r.After)
+		}
+		for i := range 5 {
+			c.takeKeys(10, fmt.Sprint("evt_", i))
+			c.pass(500*time.Millisecond - time.Microsecond)
+			c.takeKeys(10)
+			c.pass(time.Microsecond)
+		}
+		c.audited(0, 10, journal.Audit{ID: 1, At: start, By: "ada", Reason: "it's fixed", Action: journal.ActionReplay,
+			Filter: `{}`, Count: 5})
+	}},
+	{"the record says what was asked for", func(c *recordSuite) {
+		e := c.done("evt_1")
+		f := journal.Filter{Source: "billing", Type: "inv*", Destination: "app", State: journal.Done, Seen: journal.SeenDuplicate,
+			Since: start, Until: start.Add(time.Second)}
+		c.sighted(c.sighting(e.ID, journal.SeenDuplicate))
+		c.replays(c.asked(f, force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
+		c.audited(0, 1, journal.Audit{ID: 1, At: c.now, By: "ada", Reason: "it's fixed", Action: journal.ActionReplay, Count: 1,
+			Filter: `{"source":"billing","type":"inv*","state":"done","destination":"app","seen":"duplicate",` +
+				`"since":"2026-03-14T15:09:26.535Z","until":"2026-03-14T15:09:27.535Z","force":true}`})
+	}},
+	{"a replay is continued by the same person with the same filter", func(c *recordSuite) {
+		c.inEveryState()
+		r := c.asked(journal.Filter{})
+		done := c.replay(r, 1)
+		for what, edit := range map[string]func(*journal.Replay){
+			"another filter": func(r *journal.Replay) { r.Source = "billing" },
+			"another person": func(r *journal.Replay) { r.By = "eve" },
+			"another number": func(r *journal.Replay) { r.Audit += 100 },
+			"a pause":        func(r *journal.Replay) { r.Audit++ },
+		} {
+			if what == "a pause" {
+				c.setPaused(journal.Pause{Destination: "x", At: c.now, By: "ada"}, true, true)
+			}
+			next := r
+			next.After, next.Audit = done.Next, done.Audit
+			edit(&next)
+			if _, err := c.records.Replay(c.Context(), next, 1); !errors.Is(err, journal.ErrNoReplay) {
+				c.Errorf("continued by %s: %v", what, err)
+			}
+		}
+		c.states("app of pending: pending", "app of dead: dead", "app of failed: pending", "app of processing: processing")
+		r.After, r.Audit = done.Next, done.Audit
+		if again := c.replay(r, 1); again.Deliveries != 1 || again.Audit != done.Audit {
+			c.Errorf("continued: %+v", again)
+		}
+	}},
+	{"a failed call leaves nothing", func(c *recordSuite) {
+		c.inEveryState()
+		if _, err := c.records.Replay(canceled(c), c.asked(journal.Filter{}), 10); err == nil {
+			c.Fatal("it went on")
+		}
+		c.states("app of pending: pending", "app of dead: dead", "app of failed: failed", "app of processing: processing")
+		c.audited(0, 10)
+	}},
+}
+
+var forceCases = []recordCase{
+	{"done is replayed by force only, and says so", func(c *recordSuite) {
+		e := c.done("evt_1")
+		c.replays(c.asked(journal.Filter{}), journal.Replayed{})
+		c.replays(c.asked(journal.Filter{}, force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
+		w := c.take1("evt_1")
+		if !w.Forced || w.Tries != 1 || w.Token <= 1 {
+			c.Errorf("forced %v, token %d, try %d", w.Forced, w.Token, w.Tries)
+		}
+		c.finish1(c.outcome(w, journal.Failed), true)
+		c.accept1(c.entry("evt_1"), journal.Result{Status: journal.Duplicate, ID: e.ID, Redriven: true})
+		if w = c.take1("evt_1"); !w.Forced {
+			c.Error("the next attempt does not say so")
+		}
+		c.finish1(c.outcome(w, journal.Done), true)
+		if n := len(c.history(e.ID).Attempts); n != 3 {
+			c.Errorf("%d attempts, want 3", n)
+		}
+		c.fresh(c.entry("evt_2"))
+		if w := c.take1("evt_2"); w.Forced {
+			c.Error("another event says that it is forced")
+		}
+	}},
+	{"the token is above all earlier ones", func(c *recordSuite) {
+		c.fresh(c.entry("evt_1"))
+		var held []*journal.Work
+		for _, state := range []journal.State{journal.Failed, journal.Pending, journal.Done} {
+			w := c.take1("evt_1")
+			held = append(held, w)
+			c.finish1(c.outcome(w, state), true)
+			c.pass(time.Minute)
+		}
+		c.replays(c.asked(journal.Filter{}, force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
+		for _, w := range held {
+			c.finish1(c.outcome(w, journal.Done), false)
+		}
+		w := c.take1("evt_1")
+		if last := held[2].Token; w.Token <= last {
+			c.Errorf("token %d after %d", w.Token, last)
+		}
+		for _, w := range held {
+			c.finish1(c.outcome(w, journal.Done), false)
+		}
+		c.finish1(c.outcome(w, journal.Done), true)
+	}},
+	{"to the destination that is named, and where it never was if the event is named as well", func(c *recordSuite) {
+		e := c.entry("evt_1", to("app", "audit"))
+		c.fresh(e)
+		for _, w := range c.take(10) {
+			c.finish1(c.outcome(w, journal.Done), true)
+		}
+		c.replays(c.asked(journal.Filter{Destination: "other"}, force), journal.Replayed{Events: 1})
+		c.replays(c.asked(journal.Filter{Destination: "audit"}, force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
+		c.states("audit of evt_1: pending")
+		c.replays(c.asked(journal.Filter{Destination: "other"}, only(e.ID)), journal.Replayed{Events: 1})
+		c.replays(c.asked(journal.Filter{Destination: "other"}, only(e.ID), force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
+		c.states("audit of evt_1: pending", "other of evt_1: pending")
+	}},
+	{"only done ones, if the state says so", func(c *recordSuite) {
+		c.inEveryState()
+		c.replays(c.asked(journal.Filter{State: journal.Done}, force), journal.Replayed{Events: 5, Deliveries: 1, Forced: 1, Open: 2})
+		c.states("app of pending: pending", "app of done: pending", "app of dead: dead", "app of failed: failed",
+			"app of processing: processing")
+	}},
+	{"it keeps its place in its lane", func(c *recordSuite) {
+		ordered := func(e *journal.Entry) { e.Resource, e.Ordered = "cus_1", []string{"app"} }
+		c.fresh(c.entry("old", ordered))
+		c.finish1(c.outcome(c.take1("old"), journal.Done), true)
+		c.fresh(c.entry("young", ordered))
+		c.replays(c.asked(journal.Filter{}, force, func(r *journal.Replay) { r.Ordered = []string{"app"} }),
+			journal.Replayed{Events: 2, Deliveries: 1, Forced: 1, Open: 1})
+		c.finish1(c.outcome(c.takeKeys(10, "old")[0], journal.Done), true)
+		c.takeKeys(10, "young")
+	}},
+	{"dead ones of a lane take their turn again", func(c *recordSuite) {
+		ordered := func(e *journal.Entry) { e.Resource, e.Ordered = "cus_1", []string{"app"} }
+		c.fresh(c.entry("old", ordered), c.entry("young", ordered))
+		c.finish1(c.outcome(c.takeKeys(10, "old")[0], journal.Dead), true)
+		c.finish1(c.outcome(c.takeKeys(10, "young")[0], journal.Dead), true)
+		c.takeKeys(10)
+		c.replays(c.asked(journal.Filter{}), journal.Replayed{Events: 2, Deliveries: 2})
+		c.finish1(c.outcome(c.takeKeys(10, "old")[0], journal.Done), true)
+		c.takeKeys(10, "young")
+	}},
+}
+
+var raceCases = []recordCase{
+	{"a replay while it is processing changes nothing", func(c *recordSuite) {
+		e := c.entry("evt_1", hold)
+		c.fresh(e)
+		c.replays(c.asked(journal.Filter{}, only(e.ID), force), journal.Replayed{Events: 1, Open: 1})
+		c.takeKeys(10)
+		c.finish1(journal.Outcome{Held: journal.Held{EventID: e.ID, Destination: "app", Token: 1}, State: journal.Done, Started: c.now}, true)
+		c.open(nil)
+	}},
+	{"replays at once make each delivery once", func(c *recordSuite) { c.race(40, 8, 3) }},
+}
+
+// race replays n finished and failed events from several sides at once, while others take and finish
+// what comes of it. No delivery is ever held twice, and none begins more often than it was made due.
+func (c *recordSuite) race(n, replayers, takers int) {
+	var batch []*journal.Entry
+	for i := range n {
+		batch = append(batch, c.entry(fmt.Sprint("evt_", i)))
+	}
+	c.fresh(batch...)
+	for i, w := range c.take(n) {
+		c.finish1(c.outcome(w, []journal.State{journal.Done, journal.Failed, journal.Dead}[i%3]), true)
+	}
+	stores := []journal.Records{c.records}
+	for c.f.Shared && len(stores) < 3 {
+		stores = append(stores, c.f.Open(c).(journal.Records))
+	}
+	held := &holders{held: map[string]bool{}}
+	var due, begun atomic.Int64
+	var replaying, taking sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range replayers {
+		replaying.Go(func() {
+			for range 5 {
+				done, err := stores[i%len(stores)].Replay(c.Context(), c.asked(journal.Filter{}, force), n)
+				if err != nil {
+					c.Errorf("Replay: %v", err)
+				}
+				due.Add(int64(done.Deliveries))
+			}
+		})
+	}
+	for i := range takers {
+		taking.Go(func() {
+			for last := false; !last; {
+				select {
+				case <-stop:
+					last = true
+				default:
+				}
+				begun.Add(c.takeAndFinish(stores[i%len(stores)].(journal.Store), held))
+			}
+		})
+	}
+	replaying.Wait()
+	close(stop)
+	taking.Wait()
+	begun.Add(c.takeAndFinish(c.store, held))
+	if held.twice.Load() != 0 {
+		c.Errorf("%d deliveries were held twice at once", held.twice.Load())
+	}
+	if due.Load() != begun.Load() || due.Load() < int64(n) {
+		c.Errorf("%d deliveries were made due and %d begun, of %d", due.Load(), begun.Load(), n)
+	}
+	c.open(nil)
+}
+
+// holders know which deliveries are held at the moment.
+type holders struct {
+	mu    sync.Mutex
+	held  map[string]bool
+	twice atomic.Int64
+}
+
+func (h *holders) set(w *journal.Work, held bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if held && h.held[w.Key] {
+		h.twice.Add(1)
+	}
+	h.held[w.Key] = held
+}
+
+// takeAndFinish does what is due, all of it well, and returns how much that was.
+func (c *recordSuite) takeAndFinish(store journal.Store, held *holders) (n int64) {
+	ctx := context.WithoutCancel(c.Context())
+	for {
+		work, err := store.Take(ctx, c.now, c.now.Add(lease), journal.Wanted{Deliveries: 7})
+		if err != nil {
+			c.Errorf("Take: %v", err)
+		}
+		if len(work) == 0 {
+			return n
+		}
+		var outcomes []journal.Outcome
+		for _, w := range work {
+			held.set(w, true)
+			outcomes = append(outcomes, c.outcome(w, journal.Done))
+		}
+		for _, w := range work {
+			held.set(w, false)
+		}
+		applied, err := store.Finish(ctx, outcomes)
+		if err != nil || strings.Contains(fmt.Sprint(applied), "false") {
+			c.Errorf("Finish = %v, %v", applied, err)
+		}
+		n += int64(len(work))
+	}
+}

@@ -1,0 +1,114 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Pause is an operator's decision that nothing is delivered to a destination.
+type Pause struct {
+	Destination string
+	At          time.Time
+	By, Reason  string
+}
+
+// Audit is a record of what an operator did.
+type Audit struct {
+	ID         int64
+	At         time.Time
+	By, Reason string
+	Action     Action
+	// Filter says to what: a destination, or which deliveries were replayed ([Replay.Text]).
+	Filter string
+	// Count is how many deliveries a replay made due; else 0.
+	Count int64
+}
+
+// Action is what an operator did.
+type Action string
+
+// The actions that leave an audit record.
+const (
+	ActionReplay Action = "replay"
+	ActionPause  Action = "pause"
+	ActionResume Action = "resume"
+)
+
+// Record returns the audit record of a pause, or of its end.
+func (p *Pause) Record(paused bool) Audit {
+	a := Audit{At: p.At, By: p.By, Reason: p.Reason, Action: ActionResume, Filter: p.Destination}
+	if paused {
+		a.Action = ActionPause
+	}
+	return a
+}
+
+// Record returns the audit record with which a replay begins.
+func (r *Replay) Record() Audit {
+	return Audit{At: r.Start, By: r.By, Reason: r.Reason, Action: ActionReplay, Filter: r.Text()}
+}
+
+// Continues reports whether the record is that of this replay, which goes on.
+func (a *Audit) Continues(r *Replay) bool {
+	return a.Action == ActionReplay && a.By == r.By && a.Filter == r.Text()
+}
+
+// pauseEvery is how often a process looks who is paused.
+const pauseEvery = 500 * time.Millisecond
+
+// Paused reports whether an operator has paused a destination, as far as this process knows: what other
+// processes do about it is known here within a second. It does not block.
+func (j *Journal) Paused(destination string) bool {
+	paused := j.paused.Load()
+	return paused != nil && (*paused)[destination]
+}
+
+// SetPaused pauses a destination, or resumes it, for all processes on the store. Nothing is taken for it
+// any more; what waits in a process goes back without losing an attempt, and attempts under way come to
+// their end. It lasts until somebody resumes the destination, restarts included.
+func (j *Journal) SetPaused(ctx context.Context, p Pause, paused bool) (changed bool, err error) {
+	if changed, err = j.opt.Records.SetPaused(ctx, p, paused); err != nil {
+		return false, err
+	}
+	return changed, j.readPauses(ctx)
+}
+
+// Look has the poller look for due work now, because it is known that there is some.
+func (j *Journal) Look() { j.schedule.note(j.opt.Now()) }
+
+// readPauses makes this process follow the store.
+func (j *Journal) readPauses(ctx context.Context) error {
+	pauses, err := j.opt.Records.Pauses(ctx)
+	if err != nil {
+		return fmt.Errorf("journal: reading which destinations are paused: %w", err)
+	}
+	paused := make(map[string]bool, len(pauses))
+	for _, p := range pauses {
+		paused[p.Destination] = true
+	}
+	j.paused.Store(&paused)
+	if j.held.pause(paused) {
+		j.Look()
+	}
+	return nil
+}
+
+// pause rests these destinations and no others. It reports whether one may begin again.
+func (h *holds) pause(paused map[string]bool) (resumed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name, s := range h.shares {
+		resumed = resumed || s.paused && !paused[name]
+		s.paused = paused[name]
+	}
+	return resumed
+}
+
+// watchPauses keeps up with what operators decide elsewhere, until Close begins. While the store can not be
+// asked, the last answer counts.
+func (j *Journal) watchPauses() {
+	for j.pauseUntilStop(pauseEvery) {
+		_ = j.call(opPauses, j.opt.Timeout, 1, j.readPauses)
+	}
+}

@@ -1,0 +1,245 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+var _ journal.Records = (*Store)(nil)
+
+// summaryColumns are what [scanSummary] reads.
+const summaryColumns = `e.id, e.source, coalesce(e.key, ''), e.event_type, e.received_at,
+	coalesce(e.resource, ''), coalesce(e.rank, 0), coalesce(nullif(t.first, e.id), 0),
+	EXISTS (SELECT FROM {{.}}bodies b WHERE b.event_id = e.id)`
+
+func scanSummary(row pgx.CollectableRow) (s journal.Summary, err error) {
+	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &s.ReceivedAt, &s.Resource, &s.Rank, &s.Twin, &s.HasBody)
+	return s, err
+}
+
+// read runs f in a transaction that sees one state of the database and writes nothing.
+func (s *Store) read(ctx context.Context, what string, f func(tx pgx.Tx) error) error {
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, f)
+	if err != nil && !errors.Is(err, journal.ErrNoEvent) {
+		return fmt.Errorf("journal/pg: %s: %w", what, err)
+	}
+	return err
+}
+
+// in fills the schema into a statement.
+func (s *Store) in(text string) string { return strings.ReplaceAll(text, "{{.}}", s.prefix) }
+
+// List implements [journal.Records].
+func (s *Store) List(ctx context.Context, f journal.Filter, before int64, limit int) (page journal.Page, err error) {
+	q := newSearch(s.prefix, f)
+	q.state(f)
+	if before != 0 {
+		q.end = min(q.end, before)
+	}
+	err = s.read(ctx, "listing events", func(tx pgx.Tx) error {
+		more, err := s.narrow(ctx, tx, q, newestFirst)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, q.find(summaryColumns, newestFirst, limit+1), q.events.args...)
+		if err != nil {
+			return err
+		}
+		if page.Events, err = pgx.CollectRows(rows, scanSummary); err != nil {
+			return err
+		}
+		switch {
+		case len(page.Events) > limit:
+			page.Events = page.Events[:limit]
+			page.Next = page.Events[limit-1].ID
+		case more:
+			page.Next = q.first
+		}
+		return s.addDeliveries(ctx, tx, page.Events)
+	})
+	return page, err
+}
+
+// narrow cuts the range of a search down to what one call looks at, and reports whether there is more.
+func (s *Store) narrow(ctx context.Context, tx pgx.Tx, q *search, order string) (more bool, err error) {
+	var n, last int64
+	if err := tx.QueryRow(ctx, q.bound(order), q.scope.args...).Scan(&n, &last); err != nil {
+		return false, err
+	}
+	if n < journal.MaxScan {
+		return false, nil
+	}
+	if order == newestFirst {
+		q.first = last
+	} else {
+		q.end = last + 1
+	}
+	return true, nil
+}
+
+// addDeliveries gives events, newest first, their open deliveries.
+func (s *Store) addDeliveries(ctx context.Context, tx pgx.Tx, events []journal.Summary) error {
+	ids := make([]int64, len(events))
+	for i := range events {
+		ids[i] = events[i].ID
+	}
+	open, err := s.openDeliveries(ctx, tx, ids)
+	for i := range events {
+		events[i].Deliveries = open[events[i].ID]
+	}
+	return err
+}
+
+const openDeliveriesSQL = `SELECT event_id, destination, state, token, tries, due_at, last_error, forced, coalesce(resource, '')
+	FROM {{.}}deliveries WHERE event_id = ANY ($1::bigint[]) ORDER BY event_id, destination`
+
+// openDeliveries returns the open deliveries of events, by event.
+func (s *Store) openDeliveries(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64][]journal.Delivery, error) {
+	rows, err := tx.Query(ctx, s.in(openDeliveriesSQL), ids)
+	if err != nil {
+		return nil, err
+	}
+	open := map[int64][]journal.Delivery{}
+	var d journal.Delivery
+	var due *time.Time
+	_, err = pgx.ForEachRow(rows, []any{&d.EventID, &d.Destination, &d.State, &d.Token, &d.Tries, &due, &d.LastError, &d.Forced, &d.Resource}, func() error {
+		d.Due = time.Time{}
+		if due != nil {
+			d.Due = *due
+		}
+		open[d.EventID] = append(open[d.EventID], d)
+		return nil
+	})
+	return open, err
+}
+
+const finishedSQL = `SELECT event_id, destination, max(token) FROM {{.}}attempts WHERE event_id = ANY ($1::bigint[])
+	GROUP BY event_id, destination HAVING bool_or(outcome = 'done') ORDER BY event_id, destination`
+
+// finished adds to the open deliveries of events those that are done.
+func (s *Store) finished(ctx context.Context, tx pgx.Tx, ids []int64, open map[int64][]journal.Delivery) (map[int64][]journal.Delivery, error) {
+	rows, err := tx.Query(ctx, s.in(finishedSQL), ids)
+	if err != nil {
+		return nil, err
+	}
+	done := map[int64][]journal.Delivery{}
+	d := journal.Delivery{State: journal.Done}
+	_, err = pgx.ForEachRow(rows, []any{&d.EventID, &d.Destination, &d.Token}, func() error {
+		isOpen := slices.ContainsFunc(open[d.EventID], func(o journal.Delivery) bool { return o.Destination == d.Destination })
+		if !isOpen {
+			done[d.EventID] = append(done[d.EventID], d)
+		}
+		return nil
+	})
+	return done, err
+}
+
+const findSQL = `SELECT id FROM {{.}}events WHERE source = $1 AND key = $2`
+
+// Find implements [journal.Records].
+func (s *Store) Find(ctx context.Context, source, key string) (id int64, err error) {
+	err = s.pool.QueryRow(ctx, s.in(findSQL), source, key).Scan(&id)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return 0, journal.ErrNoEvent
+	case err != nil:
+		return 0, fmt.Errorf("journal/pg: finding an event: %w", err)
+	}
+	return id, nil
+}
+
+// History implements [journal.Records].
+func (s *Store) History(ctx context.Context, id int64) (*journal.History, error) {
+	h := &journal.History{}
+	err := s.read(ctx, "reading an event", func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, s.in(`SELECT `+summaryColumns+` FROM {{.}}events e LEFT JOIN {{.}}twins t ON t.event_id = e.id WHERE e.id = $1`), id)
+		if err != nil {
+			return err
+		}
+		if h.Summary, err = pgx.CollectExactlyOneRow(rows, scanSummary); errors.Is(err, pgx.ErrNoRows) {
+			return journal.ErrNoEvent
+		} else if err != nil {
+			return err
+		}
+		return s.details(ctx, tx, h)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// details fills in what a list does not say.
+func (s *Store) details(ctx context.Context, tx pgx.Tx, h *journal.History) error {
+	open, err := s.openDeliveries(ctx, tx, []int64{h.ID})
+	if err != nil {
+		return err
+	}
+	done, err := s.finished(ctx, tx, []int64{h.ID}, open)
+	if err != nil {
+		return err
+	}
+	h.Deliveries, h.Finished = open[h.ID], done[h.ID]
+	if h.Attempts, err = s.attempts(ctx, tx, h.ID); err != nil {
+		return err
+	}
+	if h.Sightings, err = s.sightings(ctx, tx, h.ID); err != nil {
+		return err
+	}
+	return tx.QueryRow(ctx, s.in(`SELECT coalesce((SELECT octet_length(body) FROM {{.}}bodies WHERE event_id = $1), 0)`), h.ID).Scan(&h.Size)
+}
+
+const attemptsSQL = `SELECT destination, token, outcome, status, error, started_at, duration_us, answer
+	FROM {{.}}attempts WHERE event_id = $1 ORDER BY started_at DESC, destination DESC, token DESC LIMIT $2`
+
+func (s *Store) attempts(ctx context.Context, tx pgx.Tx, id int64) ([]journal.Attempt, error) {
+	rows, err := tx.Query(ctx, s.in(attemptsSQL), id, journal.MaxAttempts)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a journal.Attempt, err error) {
+		var us int64
+		err = row.Scan(&a.Destination, &a.Token, &a.State, &a.Status, &a.Error, &a.Started, &us, &a.Answer)
+		a.Duration = time.Duration(us) * time.Microsecond
+		return a, err
+	})
+	slices.Reverse(attempts)
+	return none(attempts), err
+}
+
+// none is nil if there is nothing.
+func none[T any](all []T) []T {
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+const openByDestinationSQL = `SELECT destination, state, count(*), min(event_id)
+	FROM {{.}}deliveries GROUP BY destination, state ORDER BY destination, state`
+
+// Open implements [journal.Records].
+func (s *Store) Open(ctx context.Context) ([]journal.OpenCount, error) {
+	rows, err := s.pool.Query(ctx, s.in(openByDestinationSQL))
+	if err != nil {
+		return nil, fmt.Errorf("journal/pg: counting open work: %w", err)
+	}
+	open, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c journal.OpenCount, err error) {
+		var oldest int64
+		err = row.Scan(&c.Destination, &c.State, &c.Count, &oldest)
+		c.Oldest = journal.IDTime(oldest)
+		return c, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("journal/pg: counting open work: %w", err)
+	}
+	return open, nil
+}

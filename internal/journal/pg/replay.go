@@ -1,0 +1,282 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Replay implements [journal.Records]. Replays take turns: between finding that a delivery is done and
+// making it anew nobody else can have made it, had it delivered, and so used up its next token.
+func (s *Store) Replay(ctx context.Context, r journal.Replay, limit int) (done journal.Replayed, err error) {
+	err = s.retry(ctx, "replaying", func() error {
+		if r.DryRun {
+			return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+				plan, err := s.plan(ctx, tx, &r, limit, 0)
+				done = plan.Replayed
+				return err
+			})
+		}
+		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+			if err := s.lock(ctx, tx); err != nil {
+				return err
+			}
+			done, err = s.replay(ctx, tx, r, limit)
+			return err
+		})
+	})
+	if err != nil {
+		return journal.Replayed{}, err
+	}
+	return done, nil
+}
+
+// lock waits until no other operator's change is under way, and makes this one durable.
+func (s *Store) lock(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, setDurable); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, s.in("{{.}}audits"))
+	return err
+}
+
+// replay carries out a replay and keeps its record.
+func (s *Store) replay(ctx context.Context, tx pgx.Tx, r journal.Replay, limit int) (journal.Replayed, error) {
+	audit, err := s.begun(ctx, tx, &r)
+	if err != nil {
+		return journal.Replayed{}, err
+	}
+	plan, err := s.plan(ctx, tx, &r, limit, int(audit.Count))
+	if err != nil {
+		return journal.Replayed{}, err
+	}
+	redriven, err := s.redrive(ctx, tx, plan.Redrive)
+	if err != nil {
+		return journal.Replayed{}, err
+	}
+	created, err := s.create(ctx, tx, plan.Create)
+	if err != nil {
+		return journal.Replayed{}, err
+	}
+	plan.Audit, plan.Deliveries, plan.Forced = audit.ID, redriven+created, created
+	_, err = tx.Exec(ctx, s.in(`UPDATE {{.}}audits SET affected = affected + $2 WHERE id = $1`), audit.ID, plan.Deliveries)
+	return plan.Replayed, err
+}
+
+// begun returns the record of a replay, a new one unless it goes on. One that goes on has the start of
+// the first.
+func (s *Store) begun(ctx context.Context, tx pgx.Tx, r *journal.Replay) (journal.Audit, error) {
+	if r.Audit == 0 {
+		return s.audit(ctx, tx, r.Record())
+	}
+	audits, err := s.audits(ctx, tx, `WHERE id = $1`, r.Audit)
+	if err != nil {
+		return journal.Audit{}, err
+	}
+	if len(audits) == 0 || !audits[0].Continues(r) {
+		return journal.Audit{}, journal.ErrNoReplay
+	}
+	r.Start = audits[0].At
+	return audits[0], nil
+}
+
+// plan finds the next events that a replay looks at and decides what to do with them.
+func (s *Store) plan(ctx context.Context, tx pgx.Tx, r *journal.Replay, limit, n int) (*journal.Plan, error) {
+	q := newSearch(s.prefix, r.Filter)
+	q.first = max(q.first, r.After+1)
+	if r.EventID != 0 {
+		q.first, q.end = max(q.first, r.EventID), min(q.end, r.EventID+1)
+	}
+	if states, all := r.Scope(); !all {
+		q.deliveries(r.Destination, states...)
+	}
+	more, err := s.narrow(ctx, tx, q, oldestFirst)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.candidates(ctx, tx, q, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	next := int64(0)
+	switch {
+	case len(found) > limit:
+		found = found[:limit]
+		next = found[limit-1].ID
+	case more:
+		next = q.end - 1
+	}
+	plan := r.Plan(found, n)
+	plan.Next = next
+	return plan, nil
+}
+
+// candidates returns events with all their deliveries. The open ones are read first: what is not among
+// them was finished before, and its attempts are there.
+func (s *Store) candidates(ctx context.Context, tx pgx.Tx, q *search, limit int) ([]journal.Candidate, error) {
+	rows, err := tx.Query(ctx, q.find(summaryColumns, oldestFirst, limit), q.events.args...)
+	if err != nil {
+		return nil, err
+	}
+	events, err := pgx.CollectRows(rows, scanSummary)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]int64, len(events))
+	for i := range events {
+		ids[i] = events[i].ID
+	}
+	open, err := s.openDeliveries(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.finished(ctx, tx, ids, open)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]journal.Candidate, len(events))
+	for i, e := range events {
+		found[i] = journal.Candidate{ID: e.ID, Source: e.Source, Key: e.Key, Resource: e.Resource, HasBody: e.HasBody,
+			Deliveries: append(open[e.ID], done[e.ID]...)}
+	}
+	return found, nil
+}
+
+// queuedSQL has the lanes of what has begun again looked at in time, and counts that.
+const queuedSQL = `, queued AS (
+	INSERT INTO {{.}}lanes (destination, resource, due_at)
+	SELECT destination, resource, min(due_at) FROM begun
+	WHERE resource IS NOT NULL GROUP BY destination, resource ORDER BY destination, resource
+	ON CONFLICT (destination, resource) DO UPDATE SET due_at = excluded.due_at
+	WHERE lanes.event_id IS NULL AND lanes.due_at > excluded.due_at
+)
+SELECT count(*) FROM begun`
+
+// replaySQL makes failed and dead deliveries due, locking them in the order in which all statements do.
+const replaySQL = `WITH again AS (
+	SELECT d.event_id, d.destination, r.due_at
+	FROM {{.}}deliveries d JOIN unnest($1::bigint[], $2::text[], $3::timestamptz[]) AS r (event_id, destination, due_at)
+		ON d.event_id = r.event_id AND d.destination = r.destination
+	WHERE d.state IN ('failed', 'dead')
+	ORDER BY d.event_id, d.destination
+	FOR UPDATE OF d
+), begun AS (
+	UPDATE {{.}}deliveries d SET state = 'pending', tries = 0, due_at = again.due_at
+	FROM again WHERE d.event_id = again.event_id AND d.destination = again.destination
+	RETURNING d.destination, d.resource, d.due_at
+)` + queuedSQL
+
+func (s *Store) redrive(ctx context.Context, tx pgx.Tx, deliveries []journal.Delivery) (n int, err error) {
+	c := columnsOf(deliveries)
+	err = tx.QueryRow(ctx, s.in(replaySQL), c.event, c.destination, c.due).Scan(&n)
+	return n, err
+}
+
+// createSQL makes deliveries anew that are done.
+const createSQL = `WITH begun AS (
+	INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, forced, resource)
+	SELECT event_id, destination, 'pending', token, 0, due_at, true, nullif(resource, '')
+	FROM unnest($1::bigint[], $2::text[], $3::timestamptz[], $4::bigint[], $5::text[]) AS r (event_id, destination, due_at, token, resource)
+	ORDER BY event_id, destination
+	ON CONFLICT DO NOTHING
+	RETURNING destination, resource, due_at
+)` + queuedSQL
+
+func (s *Store) create(ctx context.Context, tx pgx.Tx, deliveries []journal.Delivery) (n int, err error) {
+	c := columnsOf(deliveries)
+	err = tx.QueryRow(ctx, s.in(createSQL), c.event, c.destination, c.due, c.token, c.resource).Scan(&n)
+	return n, err
+}
+
+// deliveryColumns are deliveries, turned into the arrays that one statement takes.
+type deliveryColumns struct {
+	event, token          []int64
+	destination, resource []string
+	due                   []time.Time
+}
+
+func columnsOf(deliveries []journal.Delivery) (c deliveryColumns) {
+	for _, d := range deliveries {
+		c.event, c.token = append(c.event, d.EventID), append(c.token, d.Token)
+		c.destination, c.resource = append(c.destination, d.Destination), append(c.resource, d.Resource)
+		c.due = append(c.due, d.Due)
+	}
+	return c
+}
+
+const auditSQL = `INSERT INTO {{.}}audits (at, done_by, reason, action, filter, affected)
+	VALUES ($1, $2, $3, $4, $5, 0) RETURNING id`
+
+// audit begins a record.
+func (s *Store) audit(ctx context.Context, tx pgx.Tx, a journal.Audit) (journal.Audit, error) {
+	err := tx.QueryRow(ctx, s.in(auditSQL), a.At, a.By, a.Reason, string(a.Action), a.Filter).Scan(&a.ID)
+	return a, err
+}
+
+// audits returns the records that a condition, with what follows it, chooses.
+func (s *Store) audits(ctx context.Context, db querier, where string, args ...any) ([]journal.Audit, error) {
+	rows, err := db.Query(ctx, s.in(`SELECT id, at, done_by, reason, action, filter, affected FROM {{.}}audits `+where), args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a journal.Audit, err error) {
+		err = row.Scan(&a.ID, &a.At, &a.By, &a.Reason, &a.Action, &a.Filter, &a.Count)
+		return a, err
+	})
+}
+
+// Audits implements [journal.Records].
+func (s *Store) Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error) {
+	audits, err := s.audits(ctx, s.pool, `WHERE $1 = 0 OR id < $1 ORDER BY id DESC LIMIT $2`, before, limit)
+	if err != nil {
+		return nil, fmt.Errorf("journal/pg: reading what operators did: %w", err)
+	}
+	return none(audits), nil
+}
+
+// SetPaused implements [journal.Records].
+func (s *Store) SetPaused(ctx context.Context, p journal.Pause, paused bool) (changed bool, err error) {
+	err = s.retry(ctx, "pausing or resuming a destination", func() error {
+		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			if err := s.lock(ctx, tx); err != nil {
+				return err
+			}
+			if changed, err = s.setPaused(ctx, tx, p, paused); err != nil || !changed {
+				return err
+			}
+			_, err := s.audit(ctx, tx, p.Record(paused))
+			return err
+		})
+	})
+	return changed && err == nil, err
+}
+
+func (s *Store) setPaused(ctx context.Context, tx pgx.Tx, p journal.Pause, paused bool) (changed bool, err error) {
+	sql, args := `DELETE FROM {{.}}pauses WHERE destination = $1`, []any{p.Destination}
+	if paused {
+		sql = `INSERT INTO {{.}}pauses (destination, paused_at, paused_by, reason) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
+		args = append(args, p.At, p.By, p.Reason)
+	}
+	tag, err := tx.Exec(ctx, s.in(sql), args...)
+	return tag.RowsAffected() > 0, err
+}
+
+// Pauses implements [journal.Records].
+func (s *Store) Pauses(ctx context.Context) ([]journal.Pause, error) {
+	rows, err := s.pool.Query(ctx, s.in(`SELECT destination, paused_at, paused_by, reason FROM {{.}}pauses ORDER BY destination`))
+	if err != nil {
+		return nil, fmt.Errorf("journal/pg: reading pauses: %w", err)
+	}
+	pauses, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p journal.Pause, err error) {
+		err = row.Scan(&p.Destination, &p.At, &p.By, &p.Reason)
+		return p, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("journal/pg: reading pauses: %w", err)
+	}
+	return none(pauses), nil
+}

@@ -1,0 +1,185 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+)
+
+// Replay has deliveries begin again, see [Records.Replay]. This process looks for them at once.
+func (j *Journal) Replay(ctx context.Context, r Replay, limit int) (Replayed, error) {
+	r.Ordered = nil
+	for name, d := range j.opt.Destinations {
+		if d.Ordered {
+			r.Ordered = append(r.Ordered, name)
+		}
+	}
+	done, err := j.opt.Records.Replay(ctx, r, limit)
+	if err == nil && !r.DryRun {
+		j.Look()
+	}
+	return done, err
+}
+
+// Replay says which deliveries begin again, and on whose account. The filter's Destination and State
+// choose among the deliveries of each event: without them, all that are failed or dead are replayed.
+type Replay struct {
+	Filter
+	// EventID is the only event to look at. 0: those that the filter matches.
+	EventID int64
+	// Force replays what is done as well, or alone if State is [Done]. The destination is told. With an
+	// EventID and a Destination it is delivered there even if it never was.
+	Force bool
+	// Start is when the first delivery is due.
+	Start time.Time
+	// Rate is how many of them become due in a second. 0: all at Start.
+	Rate float64
+	// Ordered are the destinations that deliver in order; the [Journal] sets it.
+	Ordered []string
+	// By is who asks for it, and Reason why.
+	By, Reason string
+	// Audit is the record that this call continues, as [Replayed] named it; its Start counts. 0: it begins
+	// one.
+	Audit int64
+	// After continues behind this event.
+	After int64
+	// DryRun only counts.
+	DryRun bool
+}
+
+// ErrNoReplay says that there is no audit record of the replay that a call of [Records.Replay] wants to
+// continue: another number, filter or person.
+var ErrNoReplay = errors.New("journal: there is no such replay to continue")
+
+// states returns the states of open deliveries that are replayed.
+func (r *Replay) states() []State {
+	switch r.State {
+	case "":
+		return []State{Failed, Dead}
+	case Failed, Dead:
+		return []State{r.State}
+	}
+	return nil
+}
+
+// Done reports whether finished deliveries are replayed.
+func (r *Replay) Done() bool { return r.Force && (r.State == "" || r.State == Done) }
+
+// Scope returns the events to look at: those of the filter, whatever their deliveries, if finished ones
+// are replayed, and otherwise those with a delivery that is.
+func (r *Replay) Scope() (states []State, all bool) { return r.states(), r.Done() || r.EventID != 0 }
+
+// Text returns the filter as the audit record keeps it.
+func (r *Replay) Text() string {
+	text, err := json.Marshal(struct {
+		Filter
+		EventID int64 `json:"event,omitempty,string"`
+		Force   bool  `json:"force,omitempty"`
+	}{r.Filter, r.EventID, r.Force})
+	if err != nil { // strings, numbers and times always have a JSON form
+		panic(err)
+	}
+	return string(text)
+}
+
+// Due returns when the n-th delivery of the replay is due, from 0.
+func (r *Replay) Due(n int) time.Time {
+	if r.Rate <= 0 {
+		return r.Start
+	}
+	return r.Start.Add(time.Duration(float64(n) / r.Rate * float64(time.Second)))
+}
+
+// Replayed is what came of a call of [Records.Replay].
+type Replayed struct {
+	Events     int // that were looked at
+	Deliveries int // that begin again, or would
+	Forced     int // those of them that were done
+	Open       int // deliveries that were left alone because they are pending or processing
+	// Gone are events that would be delivered again if their bodies were still there.
+	Gone []Gone
+	// Next continues: pass it as After. 0: all events were looked at.
+	Next int64
+	// Audit is the number of the audit record; 0 after a dry run.
+	Audit int64
+}
+
+// Gone is an event without a body.
+type Gone struct {
+	EventID     int64
+	Source, Key string
+}
+
+// Plan is what a replay does with some events. Stores make it from what they find and carry it out.
+type Plan struct {
+	Replayed
+	Redrive []Delivery // failed and dead ones, as they will be; Token is not set
+	Create  []Delivery // to be made anew, with a token above all earlier ones
+}
+
+// Candidate is an event that a replay looks at, with all its deliveries: the finished ones are those with
+// an attempt that succeeded, under the highest token that an attempt had.
+type Candidate struct {
+	ID          int64
+	Source, Key string
+	Resource    string
+	HasBody     bool
+	Deliveries  []Delivery
+}
+
+// begin makes a delivery begin again as the n-th of the replay.
+func (r *Replay) begin(p *Plan, c Candidate, d Delivery, n int) {
+	fresh := Delivery{EventID: d.EventID, Destination: d.Destination, State: Pending, Due: r.Due(n), Resource: d.Resource}
+	if d.State != Done {
+		p.Redrive = append(p.Redrive, fresh)
+		return
+	}
+	// The next token but one: the last attempt may still wait for being recorded in its process, which
+	// takes a delivery that it gets under the next token for the one that it holds.
+	fresh.Token, fresh.Forced = d.Token+1, true
+	if slices.Contains(r.Ordered, d.Destination) {
+		fresh.Resource = c.Resource
+	}
+	p.Create = append(p.Create, fresh)
+}
+
+// Plan decides what to do with the candidates, which are sorted by identifier. n is how many deliveries
+// the replay has made due before.
+func (r *Replay) Plan(found []Candidate, n int) *Plan {
+	p := &Plan{}
+	for _, c := range found {
+		p.Events++
+		r.plan(p, c, n)
+	}
+	p.Deliveries = len(p.Redrive) + len(p.Create)
+	p.Forced = len(p.Create)
+	return p
+}
+
+func (r *Replay) plan(p *Plan, c Candidate, n int) {
+	deliveries := slices.DeleteFunc(slices.Clone(c.Deliveries), func(d Delivery) bool {
+		return r.Destination != "" && d.Destination != r.Destination
+	})
+	if r.EventID != 0 && r.Force && r.Destination != "" && len(deliveries) == 0 {
+		deliveries = []Delivery{{EventID: c.ID, Destination: r.Destination, State: Done}}
+	}
+	slices.SortFunc(deliveries, func(a, b Delivery) int { return cmp.Compare(a.Destination, b.Destination) })
+	gone := !c.HasBody && r.Done() && len(deliveries) == 0 // its attempts went with the body
+	for _, d := range deliveries {
+		again := slices.Contains(r.states(), d.State) || d.State == Done && r.Done()
+		switch {
+		case d.State == Pending || d.State == Processing:
+			p.Open++
+		case again && !c.HasBody:
+			gone = true
+		case again:
+			r.begin(p, c, d, n+len(p.Redrive)+len(p.Create))
+		}
+	}
+	if gone {
+		p.Gone = append(p.Gone, Gone{c.ID, c.Source, c.Key})
+	}
+}

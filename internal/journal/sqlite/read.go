@@ -1,0 +1,232 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+var _ journal.Records = (*Store)(nil)
+
+// summaryColumns are what [scanSummary] reads.
+const summaryColumns = `e.id, e.source, coalesce(e.key, ''), e.event_type, e.received_at,
+	coalesce(e.resource, ''), coalesce(e.rank, 0), coalesce(nullif(t.first, e.id), 0),
+	EXISTS (SELECT 1 FROM {{.}}bodies b WHERE b.event_id = e.id)`
+
+// scanner is a row.
+type scanner interface{ Scan(to ...any) error }
+
+func scanSummary(row scanner) (s journal.Summary, err error) {
+	var received int64
+	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &received, &s.Resource, &s.Rank, &s.Twin, &s.HasBody)
+	s.ReceivedAt = time.UnixMicro(received)
+	return s, err
+}
+
+// reader is a transaction, or a connection in one, that a search reads from.
+type reader interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// rows returns what scan makes of every row of a query, nil if there are none.
+func rows[T any](ctx context.Context, db reader, query string, args []any, scan func(scanner) (T, error)) (all []T, err error) {
+	r, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	for r.Next() {
+		one, err := scan(r)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, r.Err()
+}
+
+// read runs f in a transaction that sees one state of the file.
+func (s *Store) read(ctx context.Context, what string, f func(tx *sql.Tx) error) error {
+	tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return fmt.Errorf("journal/sqlite: %s: %w", what, err)
+	}
+	defer tx.Rollback()
+	if err := f(tx); err != nil {
+		if errors.Is(err, journal.ErrNoEvent) {
+			return err
+		}
+		return fmt.Errorf("journal/sqlite: %s: %w", what, err)
+	}
+	return nil
+}
+
+// in fills the prefix into a statement.
+func (s *Store) in(text string) string { return strings.ReplaceAll(text, "{{.}}", s.prefix) }
+
+// List implements [journal.Records].
+func (s *Store) List(ctx context.Context, f journal.Filter, before int64, limit int) (page journal.Page, err error) {
+	q := newSearch(s.prefix, f)
+	q.state(f)
+	if before != 0 {
+		q.end = min(q.end, before)
+	}
+	err = s.read(ctx, "listing events", func(tx *sql.Tx) error {
+		more, err := q.narrow(ctx, tx, newestFirst)
+		if err != nil {
+			return err
+		}
+		page.Events, err = rows(ctx, tx, q.find(newestFirst, limit+1), q.findArgs(), scanSummary)
+		switch {
+		case err != nil:
+			return err
+		case len(page.Events) > limit:
+			page.Events = page.Events[:limit]
+			page.Next = page.Events[limit-1].ID
+		case more:
+			page.Next = q.first
+		}
+		for i := range page.Events {
+			if page.Events[i].Deliveries, err = s.openDeliveries(ctx, tx, page.Events[i].ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return page, err
+}
+
+// narrow cuts the range of a search down to what one call looks at, and reports whether there is more.
+func (s *search) narrow(ctx context.Context, db reader, order string) (more bool, err error) {
+	found, err := rows(ctx, db, s.bound(order), s.scope.args, func(row scanner) (is [2]int64, err error) {
+		return is, row.Scan(&is[0], &is[1])
+	})
+	if err != nil || found[0][0] < journal.MaxScan {
+		return false, err
+	}
+	if last := found[0][1]; order == newestFirst {
+		s.first = last
+	} else {
+		s.end = last + 1
+	}
+	return true, nil
+}
+
+const openDeliveriesSQL = `SELECT event_id, destination, state, token, tries, due_at, last_error, forced, coalesce(resource, '')
+	FROM {{.}}deliveries WHERE event_id = ? ORDER BY destination`
+
+// openDeliveries returns the open deliveries of an event, by destination.
+func (s *Store) openDeliveries(ctx context.Context, db reader, id int64) ([]journal.Delivery, error) {
+	return rows(ctx, db, s.in(openDeliveriesSQL), []any{id}, func(row scanner) (d journal.Delivery, err error) {
+		var due sql.NullInt64
+		err = row.Scan(&d.EventID, &d.Destination, &d.State, &d.Token, &d.Tries, &due, &d.LastError, &d.Forced, &d.Resource)
+		if due.Valid {
+			d.Due = time.UnixMicro(due.Int64)
+		}
+		return d, err
+	})
+}
+
+const finishedSQL = `SELECT event_id, destination, max(token) FROM {{.}}attempts WHERE event_id = ?
+	GROUP BY destination HAVING max(outcome = 'done') ORDER BY destination`
+
+// finished returns the deliveries of an event that are done, which its open ones are not.
+func (s *Store) finished(ctx context.Context, db reader, id int64, open []journal.Delivery) ([]journal.Delivery, error) {
+	done, err := rows(ctx, db, s.in(finishedSQL), []any{id}, func(row scanner) (journal.Delivery, error) {
+		d := journal.Delivery{State: journal.Done}
+		return d, row.Scan(&d.EventID, &d.Destination, &d.Token)
+	})
+	done = slices.DeleteFunc(done, func(d journal.Delivery) bool {
+		return slices.ContainsFunc(open, func(o journal.Delivery) bool { return o.Destination == d.Destination })
+	})
+	if len(done) == 0 {
+		return nil, err
+	}
+	return done, err
+}
+
+// Find implements [journal.Records].
+func (s *Store) Find(ctx context.Context, source, key string) (id int64, err error) {
+	err = s.readers.QueryRowContext(ctx, s.in(`SELECT id FROM {{.}}events WHERE source = ? AND key = ?`), source, key).Scan(&id)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, journal.ErrNoEvent
+	case err != nil:
+		return 0, fmt.Errorf("journal/sqlite: finding an event: %w", err)
+	}
+	return id, nil
+}
+
+// History implements [journal.Records].
+func (s *Store) History(ctx context.Context, id int64) (*journal.History, error) {
+	h := &journal.History{}
+	err := s.read(ctx, "reading an event", func(tx *sql.Tx) error {
+		found, err := rows(ctx, tx, s.in(`SELECT `+summaryColumns+` FROM {{.}}events e LEFT JOIN {{.}}twins t ON t.event_id = e.id WHERE e.id = ?`),
+			[]any{id}, scanSummary)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return journal.ErrNoEvent
+		}
+		h.Summary = found[0]
+		return s.details(ctx, tx, h)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// details fills in what a list does not say.
+func (s *Store) details(ctx context.Context, tx *sql.Tx, h *journal.History) (err error) {
+	if h.Deliveries, err = s.openDeliveries(ctx, tx, h.ID); err != nil {
+		return err
+	}
+	if h.Finished, err = s.finished(ctx, tx, h.ID, h.Deliveries); err != nil {
+		return err
+	}
+	if h.Attempts, err = s.attempts(ctx, tx, h.ID); err != nil {
+		return err
+	}
+	if h.Sightings, err = s.sightings(ctx, tx, h.ID); err != nil {
+		return err
+	}
+	return tx.QueryRowContext(ctx, s.in(`SELECT coalesce((SELECT length(body) FROM {{.}}bodies WHERE event_id = ?), 0)`), h.ID).Scan(&h.Size)
+}
+
+const attemptsSQL = `SELECT destination, token, outcome, status, error, started_at, duration_us, answer
+	FROM {{.}}attempts WHERE event_id = ? ORDER BY started_at DESC, destination DESC, token DESC LIMIT ?`
+
+func (s *Store) attempts(ctx context.Context, db reader, id int64) ([]journal.Attempt, error) {
+	attempts, err := rows(ctx, db, s.in(attemptsSQL), []any{id, journal.MaxAttempts}, func(row scanner) (a journal.Attempt, err error) {
+		var started, us int64
+		err = row.Scan(&a.Destination, &a.Token, &a.State, &a.Status, &a.Error, &started, &us, &a.Answer)
+		a.Started, a.Duration = time.UnixMicro(started), time.Duration(us)*time.Microsecond
+		return a, err
+	})
+	slices.Reverse(attempts)
+	return attempts, err
+}
+
+// Open implements [journal.Records].
+func (s *Store) Open(ctx context.Context) ([]journal.OpenCount, error) {
+	const text = `SELECT destination, state, count(*), min(event_id) FROM {{.}}deliveries
+		GROUP BY destination, state ORDER BY destination, state`
+	open, err := rows(ctx, s.readers, s.in(text), nil, func(row scanner) (c journal.OpenCount, err error) {
+		var oldest int64
+		err = row.Scan(&c.Destination, &c.State, &c.Count, &oldest)
+		c.Oldest = journal.IDTime(oldest)
+		return c, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("journal/sqlite: counting open work: %w", err)
+	}
+	return open, nil
+}

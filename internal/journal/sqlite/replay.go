@@ -1,0 +1,252 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// with runs f with a statement that is not kept.
+func (w *writer) with(text string, f func(*stmt) error) error {
+	p, err := w.Conn.Prepare(text)
+	if err != nil {
+		return err
+	}
+	s := &stmt{Stmt: p}
+	return errors.Join(f(s), s.Close())
+}
+
+// once runs a statement that is not kept and returns how many rows it changed.
+func (w *writer) once(text string, args ...any) (n int64, err error) {
+	err = w.with(text, func(s *stmt) error {
+		n, err = s.exec(args...)
+		return err
+	})
+	return n, err
+}
+
+// Replay implements [journal.Records]. While it has the turn to write nobody else does, so what the
+// readers see is what is there.
+func (s *Store) Replay(ctx context.Context, r journal.Replay, limit int) (done journal.Replayed, err error) {
+	if r.DryRun {
+		plan, err := s.plan(ctx, &r, limit, 0)
+		if err != nil {
+			return journal.Replayed{}, fmt.Errorf("journal/sqlite: counting what a replay would do: %w", err)
+		}
+		return plan.Replayed, nil
+	}
+	err = s.write(ctx, "replaying", func(w *writer) (err error) {
+		done, err = s.replay(ctx, w, r, limit)
+		return err
+	})
+	if err != nil {
+		return journal.Replayed{}, err
+	}
+	return done, nil
+}
+
+// replay carries out a replay and keeps its record.
+func (s *Store) replay(ctx context.Context, w *writer, r journal.Replay, limit int) (journal.Replayed, error) {
+	audit, err := s.begun(ctx, w, &r)
+	if err != nil {
+		return journal.Replayed{}, err
+	}
+	plan, err := s.plan(ctx, &r, limit, int(audit.Count))
+	if err != nil {
+		return journal.Replayed{}, err
+	}
+	if err := s.redrive(w, plan.Redrive); err != nil {
+		return journal.Replayed{}, err
+	}
+	if err := s.create(w, plan.Create); err != nil {
+		return journal.Replayed{}, err
+	}
+	plan.Audit = audit.ID
+	_, err = w.once(s.in(`UPDATE {{.}}audits SET affected = affected + ? WHERE id = ?`), int64(plan.Deliveries), audit.ID)
+	return plan.Replayed, err
+}
+
+// begun returns the record of a replay, a new one unless it goes on. One that goes on has the start of
+// the first.
+func (s *Store) begun(ctx context.Context, w *writer, r *journal.Replay) (journal.Audit, error) {
+	if r.Audit == 0 {
+		return s.audit(w, r.Record())
+	}
+	audits, err := s.audits(ctx, `WHERE id = ?`, r.Audit)
+	if err != nil {
+		return journal.Audit{}, err
+	}
+	if len(audits) == 0 || !audits[0].Continues(r) {
+		return journal.Audit{}, journal.ErrNoReplay
+	}
+	r.Start = audits[0].At
+	return audits[0], nil
+}
+
+// plan finds the next events that a replay looks at and decides what to do with them.
+func (s *Store) plan(ctx context.Context, r *journal.Replay, limit, n int) (*journal.Plan, error) {
+	q := newSearch(s.prefix, r.Filter)
+	q.first = max(q.first, r.After+1)
+	if r.EventID != 0 {
+		q.first, q.end = max(q.first, r.EventID), min(q.end, r.EventID+1)
+	}
+	if states, all := r.Scope(); !all {
+		q.deliveries(r.Destination, states...)
+	}
+	more, err := q.narrow(ctx, s.readers, oldestFirst)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.candidates(ctx, q, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	next := int64(0)
+	switch {
+	case len(found) > limit:
+		found = found[:limit]
+		next = found[limit-1].ID
+	case more:
+		next = q.end - 1
+	}
+	plan := r.Plan(found, n)
+	plan.Next = next
+	return plan, nil
+}
+
+// candidates returns events with all their deliveries.
+func (s *Store) candidates(ctx context.Context, q *search, limit int) ([]journal.Candidate, error) {
+	events, err := rows(ctx, s.readers, q.find(oldestFirst, limit), q.findArgs(), scanSummary)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]journal.Candidate, len(events))
+	for i, e := range events {
+		open, err := s.openDeliveries(ctx, s.readers, e.ID)
+		if err != nil {
+			return nil, err
+		}
+		done, err := s.finished(ctx, s.readers, e.ID, open)
+		if err != nil {
+			return nil, err
+		}
+		found[i] = journal.Candidate{ID: e.ID, Source: e.Source, Key: e.Key, Resource: e.Resource, HasBody: e.HasBody,
+			Deliveries: append(open, done...)}
+	}
+	return found, nil
+}
+
+// queue has the lane of a delivery looked at in time, if it has one.
+func (w *writer) queue(d journal.Delivery) error {
+	if d.Resource == "" {
+		return nil
+	}
+	_, err := w.openLane.exec(d.Destination, d.Resource, d.Due.UnixMicro())
+	return err
+}
+
+// redrive makes deliveries due that are failed or dead.
+func (s *Store) redrive(w *writer, deliveries []journal.Delivery) error {
+	const text = `UPDATE {{.}}deliveries SET state = 'pending', tries = 0, due_at = ?
+		WHERE event_id = ? AND destination = ? AND state IN ('failed', 'dead')`
+	return w.with(s.in(text), func(again *stmt) error {
+		for _, d := range deliveries {
+			if _, err := again.exec(d.Due.UnixMicro(), d.EventID, d.Destination); err != nil {
+				return err
+			}
+			if err := w.queue(d); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// create makes deliveries anew that are done.
+func (s *Store) create(w *writer, deliveries []journal.Delivery) error {
+	const text = `INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, forced, resource)
+		VALUES (?, ?, 'pending', ?, 0, ?, 1, nullif(?, ''))`
+	return w.with(s.in(text), func(insert *stmt) error {
+		for _, d := range deliveries {
+			if _, err := insert.exec(d.EventID, d.Destination, d.Token, d.Due.UnixMicro(), d.Resource); err != nil {
+				return err
+			}
+			if err := w.queue(d); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// audit begins a record.
+func (s *Store) audit(w *writer, a journal.Audit) (journal.Audit, error) {
+	const text = `INSERT INTO {{.}}audits (at, done_by, reason, action, filter, affected) VALUES (?, ?, ?, ?, ?, 0) RETURNING id`
+	err := w.with(s.in(text), func(insert *stmt) error {
+		return insert.query(func(row []driver.Value) error { a.ID = row[0].(int64); return nil },
+			a.At.UnixMicro(), a.By, a.Reason, string(a.Action), a.Filter)
+	})
+	return a, err
+}
+
+// audits returns the records that a condition, with what follows it, chooses.
+func (s *Store) audits(ctx context.Context, where string, args ...any) ([]journal.Audit, error) {
+	text := s.in(`SELECT id, at, done_by, reason, action, filter, affected FROM {{.}}audits ` + where)
+	return rows(ctx, s.readers, text, args, func(row scanner) (a journal.Audit, err error) {
+		var at int64
+		err = row.Scan(&a.ID, &at, &a.By, &a.Reason, &a.Action, &a.Filter, &a.Count)
+		a.At = time.UnixMicro(at)
+		return a, err
+	})
+}
+
+// Audits implements [journal.Records].
+func (s *Store) Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error) {
+	audits, err := s.audits(ctx, `WHERE ?1 = 0 OR id < ?1 ORDER BY id DESC LIMIT ?2`, before, limit)
+	if err != nil {
+		return nil, fmt.Errorf("journal/sqlite: reading what operators did: %w", err)
+	}
+	return audits, nil
+}
+
+// SetPaused implements [journal.Records].
+func (s *Store) SetPaused(ctx context.Context, p journal.Pause, paused bool) (changed bool, err error) {
+	err = s.write(ctx, "pausing or resuming a destination", func(w *writer) error {
+		if changed, err = s.setPaused(w, p, paused); err != nil || !changed {
+			return err
+		}
+		_, err := s.audit(w, p.Record(paused))
+		return err
+	})
+	return changed && err == nil, err
+}
+
+func (s *Store) setPaused(w *writer, p journal.Pause, paused bool) (changed bool, err error) {
+	var n int64
+	if paused {
+		n, err = w.once(s.in(`INSERT INTO {{.}}pauses (destination, paused_at, paused_by, reason) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`),
+			p.Destination, p.At.UnixMicro(), p.By, p.Reason)
+	} else {
+		n, err = w.once(s.in(`DELETE FROM {{.}}pauses WHERE destination = ?`), p.Destination)
+	}
+	return n > 0, err
+}
+
+// Pauses implements [journal.Records].
+func (s *Store) Pauses(ctx context.Context) ([]journal.Pause, error) {
+	pauses, err := rows(ctx, s.readers, s.in(`SELECT destination, paused_at, paused_by, reason FROM {{.}}pauses ORDER BY destination`), nil,
+		func(row scanner) (p journal.Pause, err error) {
+			var at int64
+			err = row.Scan(&p.Destination, &at, &p.By, &p.Reason)
+			p.At = time.UnixMicro(at)
+			return p, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("journal/sqlite: reading pauses: %w", err)
+	}
+	return pauses, nil
+}
