@@ -92,19 +92,20 @@ func TestRequest(t *testing.T) {
 
 // The key is the same at every attempt, and the attempt's number is not.
 func TestKeyIsStableOverAttempts(t *testing.T) {
-	type attempt struct{ key, number string }
+	type attempt struct{ key, message, number string }
 	attempts := make(chan attempt, 4)
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		attempts <- attempt{r.Header.Get("Idempotency-Key"), r.Header.Get("Hookonce-Attempt")}
+		attempts <- attempt{r.Header.Get("Idempotency-Key"), r.Header.Get("Webhook-Id"), r.Header.Get("Hookonce-Attempt")}
 		if r.Header.Get("Hookonce-Attempt") != "3" {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 	}))
 	defer app.Close()
-	r := newRig(t, deliver.Destination{URL: app.URL, Schedule: deliver.Schedule{0, 0, 0}}, nil)
+	r := newRig(t, deliver.Destination{URL: app.URL, Schedule: deliver.Schedule{0, 0, 0}, Secrets: []string{"fake"}}, nil)
 	r.accept(t, entry("a"))
+	const message = "msg_e9fc854939cc5a819314b4f4f36713cb" // another process makes the same
 	for i := range 3 {
-		want := attempt{"billing:a", fmt.Sprint(i + 1)}
+		want := attempt{"billing:a", message, fmt.Sprint(i + 1)}
 		if got := <-attempts; got != want {
 			t.Errorf("attempt %d was %+v, want %+v", i+1, got, want)
 		}
