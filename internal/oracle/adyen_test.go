@@ -31,7 +31,7 @@ func adyenSDK() sdk {
 			return len(request.GetNotificationItems()) > 0
 		},
 		wrap: func(req *hookonce.Request, noise []byte) {
-			reference, _ := json.Marshal(strings.ToValidUTF8(string(noise), "?"))
+			reference, _ := json.Marshal(strings.ToValidUTF8(string(noise), "\uFFFD"))
 			req.Body = []byte(`{"live":"false","notificationItems":[{"NotificationRequestItem":{"additionalData":{},` +
 				`"amount":{"currency":"EUR","value":4200},"eventCode":"AUTHORISATION","eventDate":"2026-02-03T04:05:06+01:00",` +
 				`"merchantAccountCode":"ExampleAccount","merchantReference":` + string(reference) +
