@@ -139,3 +139,50 @@ func TestBodiesThatBeginAnywhereAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestTwilioFieldsAreNotAdded: a second value of a field counts for some parsers, and no key is believed
+// to be signed, because names and values run into each other.
+func TestTwilioFieldsAreNotAdded(t *testing.T) {
+	const form = "AccountSid=AC1&Body=hello&From=%2B1555&MessageSid=SM1&MessageStatus=delivered"
+	p := Twilio("https://shop.example/in", "token")
+	at := func(body string) *hookonce.Request {
+		req := twilioRequest(t, "https://shop.example/in", form)
+		req.Body = []byte(body)
+		return req
+	}
+	one(t, p, at(form))
+	for _, body := range []string{form + "&Body=pay", form + "&MessageSid=SM2", form + "&MessageSid=SM0", form + "&To="} {
+		reason(t, p, at(body))
+	}
+	d, err := p.Open(at("AccountSid=AC1&Body=hello&From=%2B1555&MessageSid=SM1MessageStatusdelivered&SmsStatus="))
+	if err == nil {
+		t.Errorf("a field is added: %+v", d)
+	}
+	d, err = p.Open(at("AccountSid=AC1&Body=helloFrom%2B1555&MessageSid=SM1&MessageStatus=delivered"))
+	if err != nil || d.Proof.Covers != string(spec.CoversFields) || d.Events[0].KeySigned {
+		t.Errorf("two fields in one are believed: %+v, %v", d, err)
+	}
+	// The query of a URL does not become a field.
+	req := twilioRequest(t, "https://shop.example/in?order=1", "Body=hello")
+	req.URL, req.Body = "https://shop.example/in", []byte("%3Forder=1Bodyhello")
+	if why := reason(t, p, req); why.Reason != hookonce.ReasonSignatureMismatch && why.Reason != hookonce.ReasonSignatureMalformed {
+		t.Error(why)
+	}
+}
+
+// TestTwilioHashesAreAtAnEndOfTheQuery: between other parameters one could be the text of a message.
+func TestTwilioHashesAreAtAnEndOfTheQuery(t *testing.T) {
+	body := []byte(`{"a":1}`)
+	sum := sha256.Sum256(body)
+	hash := "bodySHA256=" + hex.EncodeToString(sum[:])
+	for query, ok := range map[string]bool{hash: true, "a=1&" + hash: true, hash + "&a=1": true, "a=1&" + hash + "&b=2": false, "a=1": false} {
+		req := &hookonce.Request{Method: "POST", URL: "https://shop.example/in?" + query, Header: http.Header{}, Body: body, Now: now}
+		req.Header.Set(twilioHeader, string(twilioChecker("token").sign(req.URL)))
+		for _, p := range []*spec.Provider{Twilio("", "token"), TwilioEvents("", "token")} {
+			if _, err := p.Open(req); (err == nil) != ok {
+				t.Errorf("%s: %s: %v", p.Name(), query, err)
+			}
+		}
+	}
+	reason(t, TwilioEvents("https://shop.example/in", "token"), twilioRequest(t, "https://shop.example/in", "a=1"))
+}

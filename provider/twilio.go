@@ -12,8 +12,9 @@ import (
 // the account's auth tokens. It panics if a secret is missing or empty, or the URL is not one.
 //
 // The key is the I-Twilio-Idempotency-Token header, which the signature does not cover. Without it, it
-// is the SID of a message and its status, or the SID of a call, its status and the sequence number. No
-// time is signed.
+// is the SID of a message and its status, or the SID of a call, its status and the sequence number. The
+// signature covers all fields as one text without separators, and so none of them by itself. No time is
+// signed.
 func Twilio(url string, secrets ...string) *spec.Provider {
 	return must(spec.New(twilioSpec(), spec.Settings{URL: url, Secrets: spec.Secrets(secrets...)}))
 }
@@ -60,7 +61,9 @@ func twilioSpec() spec.Spec {
 			"behind a proxy the request's URL differs from the one that Twilio was given, and everything is rejected",
 			"the answer may be run as TwiML: answer 204, or an empty response element",
 			"a fallback URL is sent the same event again: give it the same source",
-			"of a form field that occurs several times, only the first value may be signed; such a field is never part of a key",
+			"names and values of the form are signed with nothing between them: whoever holds a captured request can move a piece of one into another, so no key counts as signed",
+			"give the URL with its query: where that is another in every request, its end can be exchanged with the beginning of the form",
+			"the values of a field that occurs several times are signed, and not their order; such a field is never part of a key",
 			"the token is not signed: whoever replays a captured request can change it",
 		},
 	}

@@ -22,7 +22,7 @@ func twilioEventsSpec() spec.Spec {
 		Name:   "twilio-events",
 		Title:  "Twilio Event Streams",
 		Secret: "the account's auth token",
-		Verify: []spec.Verify{{Kind: spec.Code, Scheme: twilioScheme{}}},
+		Verify: []spec.Verify{{Kind: spec.Code, Scheme: twilioEventsScheme{}}},
 		Split:  &spec.Split{Items: []spec.Value{"json:$[*]"}},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"item:$.source", "item:$.id"}},

@@ -22,14 +22,13 @@ const twilioHeader = "X-Twilio-Signature"
 type twilioScheme struct{}
 
 func (twilioScheme) MarshalText() ([]byte, error) { return []byte("twilio"), nil }
-func (twilioScheme) Covers() spec.Coverage        { return spec.CoversBody }
+func (twilioScheme) Covers() spec.Coverage        { return spec.CoversFields }
 func (twilioScheme) Imitable() bool               { return true }
 
-// Signs is true for what is in the body or in the URL. Fields of a form that occur with several values,
-// not all of which may be signed, have no value.
+// Signs is false for every field: names and values are signed with nothing between them, so that a piece
+// of one can be made a piece of another.
 func (twilioScheme) Signs(v spec.Value) bool {
-	tag, _, _ := strings.Cut(string(v), ":")
-	return slices.Contains([]string{"url", "form", "json", "item", "parent", "query", "const"}, tag)
+	return v == "url" || strings.HasPrefix(string(v), "const:")
 }
 
 func (twilioScheme) Compile(secret string) (spec.Checker, error) {
@@ -49,19 +48,53 @@ func (key twilioChecker) Check(req *hookonce.Request) error {
 	if len(signature) != base64.StdEncoding.EncodedLen(20) {
 		return reject(hookonce.ReasonSignatureMalformed, "the header %s is not 28 characters of base64", twilioHeader)
 	}
-	forms, err := twilioForms(req)
+	form, err := twilioForm(req)
 	if err != nil {
 		return err
 	}
 	for _, address := range twilioURLs(req.URL) {
-		for _, form := range forms {
-			if hmac.Equal([]byte(signature), key.sign(address+form)) {
-				return nil
-			}
+		if hmac.Equal([]byte(signature), key.sign(address+form)) {
+			return nil
 		}
 	}
 	return reject(hookonce.ReasonSignatureMismatch,
 		"the signature in %s was not made over the URL and the form with the secret; check the auth token, and that the URL is exactly the one that Twilio calls", twilioHeader)
+}
+
+// twilioEventsScheme is that of Event Streams, which send JSON: nothing but the URL is signed, with the
+// hash of the body in it.
+type twilioEventsScheme struct{ twilioScheme }
+
+func (twilioEventsScheme) Covers() spec.Coverage { return spec.CoversBody }
+
+func (twilioEventsScheme) Signs(v spec.Value) bool {
+	tag, _, _ := strings.Cut(string(v), ":")
+	return slices.Contains([]string{"url", "query", "json", "item", "parent", "const"}, tag)
+}
+
+func (s twilioEventsScheme) Compile(secret string) (spec.Checker, error) {
+	c, err := s.twilioScheme.Compile(secret)
+	if err != nil {
+		return nil, err
+	}
+	return twilioEventsChecker{c.(twilioChecker)}, nil
+}
+
+type twilioEventsChecker struct{ twilioChecker }
+
+func (c twilioEventsChecker) Check(req *hookonce.Request) error {
+	if _, ok := twilioBodyHash(req.URL); !ok {
+		return reject(hookonce.ReasonSignatureMissing, "the hash of the body is not in the URL (bodySHA256); keep the query of the request")
+	}
+	return c.twilioChecker.Check(req)
+}
+
+// Seal puts the hash of the body into the URL, whatever the body is.
+func (c twilioEventsChecker) Seal(req *hookonce.Request) error {
+	if req.URL != "" {
+		req.URL = withBodyHash(req.URL, req.Body)
+	}
+	return c.twilioChecker.Seal(req)
 }
 
 func (key twilioChecker) sign(text string) []byte {
@@ -73,14 +106,14 @@ func (key twilioChecker) Seal(req *hookonce.Request) error {
 	if _, ok := formOf(req); !ok && len(req.Body) > 0 && req.URL != "" {
 		req.URL = withBodyHash(req.URL, req.Body)
 	}
-	forms, err := twilioForms(req)
+	form, err := twilioForm(req)
 	switch {
 	case req.URL == "":
 		return errors.New("the scheme signs the URL, and neither the request nor the settings have one")
 	case err != nil:
 		return err
 	}
-	req.Header.Set(twilioHeader, string(key.sign(req.URL+forms[0])))
+	req.Header.Set(twilioHeader, string(key.sign(req.URL+form)))
 	return nil
 }
 
@@ -95,43 +128,45 @@ func withBodyHash(address string, body []byte) string {
 	return place + "?" + strings.Join(append(parts, "bodySHA256="+hex.EncodeToString(sum[:])), "&")
 }
 
-// twilioForms returns the spellings of the form that the signature may cover: every value once, or
-// the first of each field. It is empty where the URL has the hash of the body.
-func twilioForms(req *hookonce.Request) ([]string, error) {
+// twilioForm returns the form as the signature covers it: sorted, every value of a field once. It is
+// empty where the URL has the hash of the body.
+func twilioForm(req *hookonce.Request) (string, error) {
 	if hash, ok := twilioBodyHash(req.URL); ok {
 		sum := sha256.Sum256(req.Body)
 		if !hmac.Equal([]byte(hash), hex.AppendEncode(nil, sum[:])) {
-			return nil, reject(hookonce.ReasonSignatureMismatch, "bodySHA256 in the URL is not the SHA-256 of the body in lower-case hexadecimal; check that the body is passed on byte for byte")
+			return "", reject(hookonce.ReasonSignatureMismatch, "bodySHA256 in the URL is not the SHA-256 of the body in lower-case hexadecimal; check that the body is passed on byte for byte")
 		}
-		return []string{""}, nil
+		return "", nil
 	}
 	form, ok := formOf(req)
 	if !ok && len(req.Body) > 0 {
-		return nil, reject(hookonce.ReasonSignatureMismatch, "the body is not a form and its hash is not in the URL (bodySHA256), so that the signature does not cover it")
+		return "", reject(hookonce.ReasonSignatureMismatch, "the body is not a form and its hash is not in the URL (bodySHA256), so that the signature does not cover it")
 	}
-	var all, first strings.Builder
+	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(form)) {
-		first.WriteString(name + form[name][0])
+		if strings.ContainsAny(name, "?&=#") {
+			return "", reject(hookonce.ReasonSignatureMalformed, "the name of a field looks like the query of a URL, which is signed right before the form")
+		}
 		values := slices.Clone(form[name])
 		slices.Sort(values)
 		for _, text := range slices.Compact(values) {
-			all.WriteString(name + text)
+			b.WriteString(name + text)
 		}
 	}
-	return []string{all.String(), first.String()}, nil
+	return b.String(), nil
 }
 
-// twilioBodyHash returns the hash of the body that the URL carries.
+// twilioBodyHash returns the hash of the body that the URL carries, at either end of its query. Between
+// other parameters it could be a piece of a form, which is signed right after the URL.
 func twilioBodyHash(address string) (string, bool) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "", false
+	_, query, _ := strings.Cut(address, "?")
+	parts := strings.Split(query, "&")
+	for _, part := range []string{parts[0], parts[len(parts)-1]} {
+		if hash, ok := strings.CutPrefix(part, "bodySHA256="); ok {
+			return hash, true
+		}
 	}
-	hashes := u.Query()["bodySHA256"]
-	if len(hashes) == 0 {
-		return "", false
-	}
-	return hashes[0], true
+	return "", false
 }
 
 // twilioURLs returns the spellings of the URL that Twilio may have signed: as it is, with and without

@@ -172,3 +172,32 @@ func TestCutBodiesMakeNoHandshake(t *testing.T) {
 		}
 	}
 }
+
+// TestSortedFormsBindNoField: names and values run into each other, and into the URL.
+func TestSortedFormsBindNoField(t *testing.T) {
+	s := signing("", "url", "sorted_form")
+	s.Verify[0].Covers, s.Event.Key = "", [][]Value{{"form:id"}}
+	p := build1(t, s, Settings{})
+	for body, key := range map[string]string{"id=1&state=paid": "1", "id=1statepaid": "1statepaid"} {
+		req := signedAs(macOver(t, "https://shop.example/inid1statepaid"), body)
+		req.URL = "https://shop.example/in"
+		req.Header.Set("Content-Type", formType)
+		d, err := p.Open(req)
+		if err != nil || d.Events[0].Key != key || d.Events[0].KeySigned || d.Proof.Covers != string(CoversFields) {
+			t.Errorf("%s: %+v, %v", body, d, err)
+		}
+	}
+	if s.KeySigned()[0] {
+		t.Error("listed as signed")
+	}
+	for name, body := range map[string]string{"?order": "%3Forder=1", "a&b": "a%26b=1", "a=b": "a%3Db=1", "a#": "a%23=1"} {
+		req := signedAs(macOver(t, "https://shop.example/in"+name+"1"), body)
+		req.URL = "https://shop.example/in"
+		req.Header.Set("Content-Type", formType)
+		rejected(t, p, req, hookonce.ReasonSignatureMalformed)
+	}
+	s.Verify[0].Covers = CoversBody
+	if err := s.Validate(); err == nil {
+		t.Error("covers: body is believed")
+	}
+}

@@ -102,8 +102,10 @@ func (v Verify) coverage() Coverage {
 		return CoversNothing
 	case v.Kind == Code && v.Scheme != nil:
 		return v.Scheme.Covers()
-	case v.Kind == JWT && v.BodyHash != "", slices.Contains(v.Sign, "body"), slices.Contains(v.Sign, "sorted_form"):
+	case v.Kind == JWT && v.BodyHash != "", slices.Contains(v.Sign, "body"):
 		return CoversBody
+	case slices.Contains(v.Sign, "sorted_form"):
+		return CoversFields // as one text: of none is it known where it ends
 	case v.Kind == JWT:
 		return CoversNothing
 	}

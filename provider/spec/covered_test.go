@@ -20,7 +20,7 @@ func signing(join string, sign ...Value) Spec {
 	s := plain()
 	s.Verify[0].Sign, s.Verify[0].Join, s.Verify[0].Covers = sign, join, CoversFields
 	for _, v := range sign {
-		if v == "body" || v == "sorted_form" {
+		if v == "body" {
 			s.Verify[0].Covers = CoversBody
 		}
 		if v == "id" {

@@ -209,14 +209,14 @@ func bounded(n *big.Int) int64 {
 
 // FuzzSortedForm compares the form with the one that net/url reads.
 func FuzzSortedForm(f *testing.F) {
-	for _, seed := range []string{"", "a=1&b=2", "b=2&a=1&a=0", "a=%zz", "a;b=1", "=1", "a+b=%26", "%ff=%ff"} {
+	for _, seed := range []string{"", "a=1&b=2", "b=2&a=1&a=0", "a=%zz", "a;b=1", "=1", "a+b=%26", "%ff=%ff", "%3fa=1"} {
 		f.Add([]byte(seed))
 	}
 	p := build1(f, signing("", "sorted_form"), Settings{})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		req := &hookonce.Request{Header: http.Header{"Content-Type": {formType}}, Body: body, Now: now}
 		form, err := url.ParseQuery(string(body))
-		if signErr := p.Sign(req); (signErr == nil) != (err == nil || len(body) == 0) {
+		if signErr := p.Sign(req); (signErr == nil) != (err == nil && !queryLike(form) || len(body) == 0) {
 			t.Fatalf("%q: %v, %v", body, err, signErr)
 		} else if signErr != nil {
 			return

@@ -149,9 +149,20 @@ func (r *reading) covered(v *value) (string, bool) {
 	case kindJSON, kindItem, kindParent:
 		return r.in(v).exact(v.node)
 	case kindSortedForm:
-		return r.get(v), len(r.req.Body) == 0 || r.fields() != nil
+		return r.get(v), len(r.req.Body) == 0 || r.fields() != nil && !queryLike(r.form)
 	}
 	return r.get(v), !r.unusable(v)
+}
+
+// queryLike reports whether the name of a field looks like a piece of a query. As a sorted form, it could
+// be one: of the URL that is signed before.
+func queryLike(form url.Values) bool {
+	for name := range form {
+		if strings.ContainsAny(name, "?&=#") {
+			return true
+		}
+	}
+	return false
 }
 
 // in returns the document that the value's path leads through.

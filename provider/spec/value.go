@@ -23,7 +23,8 @@ import (
 //	entry:0                    the entry of the signature's text with that number
 //	claim:iat                  a claim of the JSON Web Token
 //	body, url, method          the raw body, the URL that the sender calls as registered, the HTTP method
-//	sorted_form                every field of the form and its value, sorted by name, without separators
+//	sorted_form                every field of the form and its value, sorted by name, without separators; no
+//	                           field counts as signed by itself
 //	ts, id, secret             the signed time as the sender wrote it, the signed identifier, the secret
 //	echo, token                in handshakes: what is echoed, and the token of the Settings
 //
