@@ -44,6 +44,9 @@ func TestUnsafeSpecificationsAreRefused(t *testing.T) {
 		{func(s *Spec) { s.Verify[0].Sign = append(s.Verify[0].Sign, "heder:X") }, "sign[3]"},
 		{func(s *Spec) { s.Verify[0].Sign = append(s.Verify[0].Sign, "secret") }, "plain hash"},
 		{func(s *Spec) { s.Verify[0].PerItem = true }, "per_item"},
+		{func(s *Spec) {
+			s.Verify[0].Kind, s.Verify[0].Sign, s.Form = PlainHash, []Value{"secret", "ts", "body"}, "payload"
+		}, "anybody can append"},
 		{func(s *Spec) { s.Verify[0].Time.In = "const:1" }, "time:"},
 		{func(s *Spec) { s.Verify[0].Time.In = "claim:iat" }, "time of a token"},
 		{func(s *Spec) { s.Verify[0].Time.Unit = "h" }, "unit: there is no"},

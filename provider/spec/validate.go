@@ -46,7 +46,11 @@ func checkEssentials(s Spec) error {
 // checkVerify refuses schemes that leave something out of what is signed.
 func checkVerify(s Spec) error {
 	for i, v := range s.Verify {
-		if err := v.check(s.Split != nil); err != nil {
+		err := v.check(s.Split != nil)
+		if err == nil && s.Form != "" && v.Kind == PlainHash && v.Sign[len(v.Sign)-1] != "secret" {
+			err = errors.New("sign: ends with something else than the secret, so anybody can append to the hash, and to a form (form); a hash over a form is safe only where the secret comes last")
+		}
+		if err != nil {
 			return within(fmt.Sprintf("verify[%d]", i), err)
 		}
 	}
