@@ -34,13 +34,18 @@ func inPEM(der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
-// privateKeys returns a key of each kind.
-func privateKeys(t testing.TB) (ed25519.PrivateKey, *ecdsa.PrivateKey, *rsa.PrivateKey) {
+func newEd25519(t testing.TB) ed25519.PrivateKey {
 	t.Helper()
-	_, ed, err := ed25519.GenerateKey(rand.Reader)
+	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return key
+}
+
+// privateKeys returns a key of each kind.
+func privateKeys(t testing.TB) (ed25519.PrivateKey, *ecdsa.PrivateKey, *rsa.PrivateKey) {
+	t.Helper()
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +54,7 @@ func privateKeys(t testing.TB) (ed25519.PrivateKey, *ecdsa.PrivateKey, *rsa.Priv
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ed, ec, long
+	return newEd25519(t), ec, long
 }
 
 // sealed signs a text with a private key: for ECDSA and RSA its hash.
@@ -114,9 +119,7 @@ func TestPublicKeys(t *testing.T) {
 
 // TestPublicKeyRotation: any of several keys may have signed, and any of several signatures may be theirs.
 func TestPublicKeyRotation(t *testing.T) {
-	first, _, _ := privateKeys(t)
-	second, _, _ := privateKeys(t)
-	stranger, _, _ := privateKeys(t)
+	first, second, stranger := newEd25519(t), newEd25519(t), newEd25519(t)
 	secrets := Secrets(hex.EncodeToString(first.Public().(ed25519.PublicKey)), hex.EncodeToString(second.Public().(ed25519.PublicKey)))
 	s := carried(Signature{Split: " "})
 	s.Verify[0].Kind = Ed25519
