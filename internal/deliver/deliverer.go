@@ -45,6 +45,9 @@ type Options struct {
 	// Concurrency is how many attempts at a destination are under way at once, unless it has a number
 	// of its own. Zero means [DefaultConcurrency].
 	Concurrency int
+	// Paused reports whether an operator has paused a destination: what waits for it goes back to the
+	// journal, which brings nothing for it meanwhile. It must not block. Nil: none ever is.
+	Paused func(destination string) bool
 	// Transport makes the attempts, without regard to TLS settings and address policies. Nil means one
 	// for each destination that keeps a connection per attempt under way, follows no proxy from the
 	// environment, and asks for no compression.

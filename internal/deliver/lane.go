@@ -98,7 +98,7 @@ func (l *lane) ended(t turn, h health) (next turn, ok bool) {
 // next takes the delivery whose attempt may begin now, if there is one. The caller holds the mutex.
 func (l *lane) next() (turn, bool) {
 	now := l.opt.Now()
-	if until, open := l.breaker.open(now); open || l.closed {
+	if until, open := l.breaker.open(now); open || l.closed || l.paused() {
 		l.handBack(maxTime(now, until))
 	}
 	if len(l.waiting) == 0 || l.underway >= l.concurrency {

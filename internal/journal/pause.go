@@ -87,8 +87,9 @@ func (j *Journal) readPauses(ctx context.Context) error {
 	for _, p := range pauses {
 		paused[p.Destination] = true
 	}
+	resumed := j.held.pause(paused) // first, or what goes back would come again at once
 	j.paused.Store(&paused)
-	if j.held.pause(paused) {
+	if resumed {
 		j.Look()
 	}
 	return nil

@@ -1,0 +1,48 @@
+package deliver
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+)
+
+// Status is how a destination stands at the moment, in this process.
+type Status struct {
+	Name string
+	// Breaker is closed, open or half-open.
+	Breaker string
+	// Until is when an open breaker lets the next attempt through; zero if it is not open.
+	Until time.Time
+	// Waiting deliveries are held for their turn, Underway are being attempted.
+	Waiting, Underway int
+}
+
+// Destinations returns how every destination stands, by name. Safe for concurrent use.
+func (d *Deliverer) Destinations() []Status {
+	all := make([]Status, 0, len(d.lanes))
+	for _, l := range d.lanes {
+		all = append(all, l.status())
+	}
+	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+func (l *lane) status() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := Status{Name: l.dest.name, Breaker: gobreaker.StateClosed.String(), Waiting: len(l.waiting), Underway: l.underway}
+	if l.breaker == nil {
+		return s
+	}
+	if until, open := l.breaker.open(l.opt.Now()); open {
+		s.Breaker, s.Until = gobreaker.StateOpen.String(), until
+	} else {
+		s.Breaker = l.breaker.machine.State().String()
+	}
+	return s
+}
+
+// paused reports whether an operator wants nothing to begin.
+func (l *lane) paused() bool { return l.opt.Paused != nil && l.opt.Paused(l.dest.name) }

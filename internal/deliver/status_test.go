@@ -1,0 +1,101 @@
+package deliver_test
+
+import (
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/deliver"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// newPausable is a stand-in whose destination somebody may pause.
+func newPausable(t *testing.T, app deliver.Destination, paused *atomic.Bool, play transport) *standIn {
+	t.Helper()
+	s := &standIn{work: make(chan *journal.Work)}
+	var err error
+	if s.Deliverer, err = deliver.New(deliver.Options{
+		Journal: s, Destinations: map[string]deliver.Destination{"app": app}, Transport: play,
+		Paused: func(name string) bool { return name == "app" && paused.Load() },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		if err := s.Stop(t.Context()); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// While a destination is paused the attempt under way comes to its end, and what waits goes back without
+// losing an attempt, due when somebody resumes.
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := nowhere
+		app.Concurrency = 1
+		release := make(chan struct{})
+		var paused atomic.Bool
+		s := newPausable(t, app, &paused, func(*http.Request) (*http.Response, error) {
+			<-release
+			return status(200), nil
+		})
+		s.bring(piece(1), piece(2), piece(3))
+		if got := s.Destinations(); len(got) != 1 || got[0] != (deliver.Status{Name: "app", Breaker: "closed", Waiting: 2, Underway: 1}) {
+			t.Errorf("status %+v", got)
+		}
+		paused.Store(true)
+		release <- struct{}{}
+		synctest.Wait()
+		now := time.Now()
+		var done, back []int64
+		for _, o := range s.told() {
+			switch {
+			case o.State == journal.Done:
+				done = append(done, o.EventID)
+			case o.State == journal.Pending && o.Due.Equal(now):
+				back = append(back, o.EventID)
+			}
+		}
+		if slices.Sort(back); !slices.Equal(done, []int64{1}) || !slices.Equal(back, []int64{2, 3}) {
+			t.Errorf("done %v, handed back %v", done, back)
+		}
+		s.bring(piece(4))
+		if n := s.states(); n[journal.Pending] != 1 {
+			t.Errorf("while it is paused: %v", n)
+		}
+		paused.Store(false)
+		s.bring(piece(5))
+		release <- struct{}{}
+		synctest.Wait()
+		if n := s.states(); n[journal.Done] != 1 {
+			t.Errorf("after it was resumed: %v", n)
+		}
+	})
+}
+
+// The status follows the breaker.
+func TestStatusOfTheBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app, code := nowhere, 500
+		app.Breaker = &deliver.Breaker{Failures: 2, Open: time.Minute}
+		s := newStandIn(t, app, answers(&code))
+		s.bring(piece(1), piece(2))
+		if got := s.Destinations()[0]; got.Breaker != "open" || !got.Until.Equal(time.Now().Add(time.Minute)) {
+			t.Errorf("after two failures: %+v", got)
+		}
+		<-time.After(time.Minute)
+		if got := s.Destinations()[0]; got.Breaker != "half-open" || !got.Until.IsZero() {
+			t.Errorf("after its pause: %+v", got)
+		}
+		code = 200
+		s.bring(piece(3))
+		if got := s.Destinations()[0]; got.Breaker != "closed" {
+			t.Errorf("after a success: %+v", got)
+		}
+	})
+}
