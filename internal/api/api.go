@@ -1,0 +1,152 @@
+// Package api answers people and programs about events, and does what operators ask for: JSON over HTTP
+// on the admin listener, described by a generated OpenAPI document beside it.
+//
+// It knows the journal and nothing of how events come in or go out.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Journal is what the API needs of the engine, which does what operators ask for.
+type Journal interface {
+	Replay(ctx context.Context, r journal.Replay, limit int) (journal.Replayed, error)
+	SetPaused(ctx context.Context, p journal.Pause, paused bool) (changed bool, err error)
+	Stats(ctx context.Context) (journal.Stats, error)
+}
+
+// Options are the settings of the API.
+type Options struct {
+	Journal Journal
+	Records journal.Records
+	Sources []Source
+	// Targets returns the destinations of this process as they are at the moment, by name.
+	Targets func() []Target
+	// Version is that of the program, for the OpenAPI document.
+	Version string
+	// Now is the clock. Nil means [time.Now].
+	Now func() time.Time
+	// Logger receives a line about each change, and the failures of the store. Nil discards them.
+	Logger *slog.Logger
+}
+
+// Source is an inbound endpoint.
+type Source struct {
+	Name         string   `json:"name"`
+	Provider     string   `json:"provider"`
+	Path         string   `json:"path" example:"/in/billing"`
+	Destinations []string `json:"destinations" nullable:"false" doc:"Where its events may go."`
+}
+
+// Target is a destination of this process.
+type Target struct {
+	Name    string
+	URL     string // without password
+	Ordered bool
+	// Breaker is closed, open or half-open; Until is when it is tried again.
+	Breaker string
+	Until   time.Time
+	// Waiting deliveries are held here for their turn, Underway are being made.
+	Waiting, Underway int
+}
+
+const (
+	maxBody     = 64 << 10         // of a request
+	readTime    = 10 * time.Second // for one question to the store
+	writeTime   = 20 * time.Second // for one change, however many transactions it takes
+	maxInFlight = 2                // questions at once, so that asking never takes the store's connections from events
+)
+
+// Base is what all paths begin with.
+const Base = "/api/v1"
+
+type api struct {
+	opt   Options
+	turns chan struct{}
+}
+
+// New returns the handler of all paths below [Base]. Who may ask is for a [Guard] to say.
+func New(o Options) http.Handler {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	a := &api{opt: o, turns: make(chan struct{}, maxInFlight)}
+	mux := http.NewServeMux()
+	a.register(humago.New(mux, document(o.Version)))
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		WriteProblem(w, http.StatusNotFound, "there is nothing here; GET "+Base+"/openapi.json lists what there is")
+	})
+	return mux
+}
+
+// document is the head of the OpenAPI document.
+func document(version string) huma.Config {
+	c := huma.DefaultConfig("hookonce", version)
+	c.Info.Description = "What happened to webhooks, and how to let it happen again."
+	c.OpenAPIPath, c.DocsPath, c.SchemasPath = Base+"/openapi", "", ""
+	c.CreateHooks = nil // no links to schemas in answers
+	c.RejectUnknownQueryParameters = true
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"token": {Type: "http", Scheme: "bearer", Description: "One of admin_tokens. Without any configured, this machine alone is answered."},
+	}
+	c.Security = []map[string][]string{{"token": {}}}
+	return c
+}
+
+// register is the table of routes.
+func (a *api) register(h huma.API) {
+	get(h, "list-events", "/events", "List events, newest first", a.list)
+	get(h, "get-event", "/events/{source}/{key}", "One event with its attempts and copies", a.byKey)
+	get(h, "get-event-by-id", "/events/{id}", "The same by identifier, for events without a key", a.byID)
+	get(h, "list-sources", "/sources", "List sources", a.sources)
+	get(h, "list-destinations", "/destinations", "List destinations, with breaker, pause and backlog", a.destinations)
+	get(h, "get-stats", "/stats", "Count what is open", a.stats)
+	get(h, "list-audit", "/audit", "List what operators did, newest first", a.audit)
+	post(h, "replay-event", "/events/{source}/{key}/replay", "Deliver an event again", a.replayKey)
+	post(h, "replay-event-by-id", "/events/{id}/replay", "The same by identifier", a.replayID)
+	post(h, "replay-events", "/replay", "Deliver again what a filter matches", a.replayMany)
+	post(h, "pause-destination", "/destinations/{name}/pause", "Deliver nothing to a destination until it is resumed", a.pause)
+	post(h, "resume-destination", "/destinations/{name}/resume", "Deliver to a destination again", a.resume)
+}
+
+func get[I, O any](h huma.API, id, path, summary string, f func(context.Context, *I) (*O, error)) {
+	huma.Register(h, operation(http.MethodGet, id, path, summary), f)
+}
+
+func post[I, O any](h huma.API, id, path, summary string, f func(context.Context, *I) (*O, error)) {
+	huma.Register(h, operation(http.MethodPost, id, path, summary), f)
+}
+
+func operation(method, id, path, summary string) huma.Operation {
+	return huma.Operation{
+		OperationID: id, Method: method, Path: Base + path, Summary: summary,
+		MaxBodyBytes: maxBody, SkipValidateBody: false,
+	}
+}
+
+// answer is an answer with a JSON body.
+type answer[T any] struct{ Body T }
+
+// ask runs a question to the store under a deadline, when it is its turn.
+func (a *api) ask(ctx context.Context, limit time.Duration, question func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case a.turns <- struct{}{}:
+		defer func() { <-a.turns }()
+	case <-ctx.Done():
+		return a.problem(ctx, errBusy)
+	}
+	return a.problem(ctx, question(ctx))
+}

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+)
+
+// cursor says where a list or a replay goes on. Clients pass it back as they got it.
+type cursor struct {
+	at    int64 // an event, or an audit record
+	audit int64 // of a replay; 0: of none
+}
+
+// The parts of an encoded cursor: a version, the numbers, and a sum that ties it to what it belongs to.
+const (
+	cursorVersion = 1
+	cursorSum     = 8
+	cursorSize    = 1 + 8 + 8 + cursorSum
+)
+
+// encode returns the cursor of the question that context describes.
+func (c cursor) encode(context string) string {
+	b := make([]byte, 0, cursorSize)
+	b = append(b, cursorVersion)
+	b = binary.BigEndian.AppendUint64(b, uint64(c.at))
+	b = binary.BigEndian.AppendUint64(b, uint64(c.audit))
+	return base64.RawURLEncoding.EncodeToString(append(b, sum(b, context)...))
+}
+
+// sum recognises cursors that were cut, changed by accident, or belong to another question. It proves
+// nothing about who made them, and need not: a cursor grants nothing.
+func sum(numbers []byte, context string) []byte {
+	h := sha256.New()
+	h.Write(numbers)
+	h.Write([]byte(context))
+	return h.Sum(nil)[:cursorSum]
+}
+
+// decode reads a cursor, empty for the beginning. location names the field that it came in.
+func decode(text, context, location string) (c cursor, err error) {
+	if text == "" {
+		return cursor{}, nil
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(b) != cursorSize || b[0] != cursorVersion {
+		return cursor{}, invalid(location, "this is not a cursor; pass the one of the last answer as it is, or none", text)
+	}
+	numbers := b[:cursorSize-cursorSum]
+	if string(sum(numbers, context)) != string(b[len(numbers):]) {
+		return cursor{}, invalid(location, "this cursor belongs to another filter; pass the same fields as before, or no cursor", text)
+	}
+	c.at = int64(binary.BigEndian.Uint64(numbers[1:]))
+	c.audit = int64(binary.BigEndian.Uint64(numbers[9:]))
+	return c, nil
+}

@@ -1,0 +1,150 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Destination is a place that events are delivered to, as it is at the moment.
+type Destination struct {
+	Name       string   `json:"name"`
+	Configured bool     `json:"configured" doc:"False: this process does not deliver to it, but deliveries to it are open, or it is paused."`
+	URL        string   `json:"url,omitempty"`
+	Order      string   `json:"order,omitempty" enum:"none,by_resource"`
+	Breaker    *Breaker `json:"breaker,omitempty" doc:"Of this process."`
+	Pause      *Pause   `json:"pause,omitempty" doc:"Missing: it is not paused."`
+	Waiting    int      `json:"waiting" doc:"Deliveries that this process holds for their turn."`
+	Underway   int      `json:"underway" doc:"Attempts that this process is making."`
+	Open       []Open   `json:"open" nullable:"false" doc:"Deliveries in the store that are not done."`
+}
+
+// Breaker keeps attempts from a destination that fails again and again.
+type Breaker struct {
+	State string     `json:"state" enum:"closed,open,half-open"`
+	Until *time.Time `json:"until,omitempty" doc:"When the destination is tried again."`
+}
+
+// Pause is an operator's decision that nothing is delivered to a destination.
+type Pause struct {
+	At     time.Time `json:"at"`
+	By     string    `json:"by"`
+	Reason string    `json:"reason"`
+}
+
+// Open counts deliveries in one state.
+type Open struct {
+	State  string    `json:"state" enum:"pending,processing,failed,dead"`
+	Count  int64     `json:"count"`
+	Oldest time.Time `json:"oldest" doc:"When the oldest of the events was accepted."`
+}
+
+// DestinationList lists destinations by name.
+type DestinationList struct {
+	Destinations []Destination `json:"destinations" nullable:"false"`
+}
+
+// destinations joins what this process knows with what is in the store.
+func (a *api) destinations(ctx context.Context, _ *struct{}) (*answer[DestinationList], error) {
+	var open []journal.OpenCount
+	var pauses []journal.Pause
+	err := a.ask(ctx, readTime, func(ctx context.Context) (err error) {
+		if pauses, err = a.opt.Records.Pauses(ctx); err != nil {
+			return err
+		}
+		open, err = a.opt.Records.Open(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*Destination{}
+	named := func(name string) *Destination {
+		if all[name] == nil {
+			all[name] = &Destination{Name: name, Open: []Open{}}
+		}
+		return all[name]
+	}
+	for _, t := range a.opt.Targets() {
+		named(t.Name).describe(t)
+	}
+	for _, p := range pauses {
+		named(p.Destination).Pause = &Pause{p.At.UTC(), p.By, p.Reason}
+	}
+	for _, c := range open {
+		d := named(c.Destination)
+		d.Open = append(d.Open, Open{string(c.State), c.Count, c.Oldest.UTC()})
+	}
+	out := &answer[DestinationList]{DestinationList{Destinations: []Destination{}}}
+	for _, d := range all {
+		out.Body.Destinations = append(out.Body.Destinations, *d)
+	}
+	slices.SortFunc(out.Body.Destinations, func(a, b Destination) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// describe fills in what this process knows.
+func (d *Destination) describe(t Target) {
+	d.Configured, d.URL, d.Order = true, t.URL, "none"
+	if t.Ordered {
+		d.Order = "by_resource"
+	}
+	d.Waiting, d.Underway = t.Waiting, t.Underway
+	d.Breaker = &Breaker{State: t.Breaker}
+	if until := t.Until.UTC(); !t.Until.IsZero() {
+		d.Breaker.Until = &until
+	}
+}
+
+type pauseInput struct {
+	Name string `path:"name" maxLength:"64"`
+	Body struct {
+		Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit record."`
+	}
+}
+
+// PauseResult says what became of a request to pause or resume.
+type PauseResult struct {
+	Name    string `json:"name"`
+	Paused  bool   `json:"paused"`
+	Changed bool   `json:"changed" doc:"False: it was so before."`
+}
+
+func (a *api) pause(ctx context.Context, in *pauseInput) (*answer[PauseResult], error) {
+	return a.setPaused(ctx, in, true)
+}
+
+func (a *api) resume(ctx context.Context, in *pauseInput) (*answer[PauseResult], error) {
+	return a.setPaused(ctx, in, false)
+}
+
+// setPaused changes a destination that exists; one that is not configured any more can be resumed.
+func (a *api) setPaused(ctx context.Context, in *pauseInput, paused bool) (*answer[PauseResult], error) {
+	if !plain(in.Body.Reason) {
+		return nil, invalid("body.reason", "this is not readable text", nil)
+	}
+	known := slices.ContainsFunc(a.opt.Targets(), func(t Target) bool { return t.Name == in.Name })
+	if !known && (paused || !plain(in.Name)) {
+		return nil, huma.Error404NotFound("there is no such destination in this gateway; GET " + Base + "/destinations lists them")
+	}
+	p := journal.Pause{Destination: in.Name, At: a.opt.Now(), By: actor(ctx), Reason: in.Body.Reason}
+	out := &answer[PauseResult]{PauseResult{Name: in.Name, Paused: paused}}
+	err := a.ask(ctx, writeTime, func(ctx context.Context) (err error) {
+		out.Body.Changed, err = a.opt.Journal.SetPaused(ctx, p, paused)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if out.Body.Changed {
+		a.opt.Logger.LogAttrs(ctx, slog.LevelInfo, "api: a destination is paused or resumed", slog.String("destination", in.Name),
+			slog.Bool("paused", paused), slog.String("by", p.By), slog.String("reason", p.Reason))
+	}
+	return out, nil
+}

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Event is what a list says about an event.
+type Event struct {
+	ID         string     `json:"id" doc:"Identifier in the journal; grows with time." example:"924305118331207681"`
+	Source     string     `json:"source"`
+	Key        string     `json:"key,omitempty" doc:"Recognises copies. Missing: the event has none."`
+	Type       string     `json:"type,omitempty"`
+	State      string     `json:"state" enum:"pending,processing,done,failed,dead" doc:"That of the delivery which needs most attention."`
+	ReceivedAt time.Time  `json:"received_at"`
+	Resource   string     `json:"resource,omitempty" doc:"What the event is about."`
+	Rank       int64      `json:"rank,omitempty" doc:"How new that is: a version, or a time in microseconds."`
+	TwinOf     string     `json:"twin_of,omitempty" doc:"Identifier of an earlier event for the same change."`
+	HasBody    bool       `json:"has_body" doc:"False: the body was deleted, and the event can not be delivered again."`
+	Deliveries []Delivery `json:"deliveries" nullable:"false" doc:"In a list only those that are not done."`
+}
+
+// Delivery is one destination of an event.
+type Delivery struct {
+	Destination string     `json:"destination"`
+	State       string     `json:"state" enum:"pending,processing,done,failed,dead"`
+	Attempts    int64      `json:"attempts" doc:"How many were begun so far."`
+	Tries       int        `json:"tries" doc:"Attempts since the event was accepted or last re-driven."`
+	NextTry     *time.Time `json:"next_try,omitempty"`
+	HeldUntil   *time.Time `json:"held_until,omitempty" doc:"While processing: when another process may take over."`
+	LastError   string     `json:"last_error,omitempty"`
+	Forced      bool       `json:"forced,omitempty" doc:"It was done, and is delivered again on purpose."`
+}
+
+// Detail is all that is known about an event.
+type Detail struct {
+	Event
+	BodyBytes int64      `json:"body_bytes"`
+	Attempts  []Attempt  `json:"attempts" nullable:"false" doc:"Oldest first, the latest 200."`
+	Sightings []Sighting `json:"sightings" nullable:"false" doc:"Later copies, oldest first."`
+}
+
+// Attempt is one try at a delivery.
+type Attempt struct {
+	Destination string    `json:"destination"`
+	Number      int64     `json:"number"`
+	Outcome     string    `json:"outcome" enum:"done,failed,dead"`
+	Status      int       `json:"status,omitempty" doc:"Of the destination's answer. Missing: there was none."`
+	Error       string    `json:"error,omitempty"`
+	Answer      string    `json:"answer,omitempty" doc:"How the destination's answer begins."`
+	StartedAt   time.Time `json:"started_at"`
+	LatencyMS   float64   `json:"latency_ms"`
+}
+
+// Sighting is when copies of an event came that were not delivered.
+type Sighting struct {
+	Kind   string    `json:"kind" enum:"duplicate,conflict,redriven"`
+	First  time.Time `json:"first"`
+	Last   time.Time `json:"last"`
+	Copies int       `json:"copies"`
+}
+
+func newEvent(s *journal.Summary) Event {
+	e := Event{
+		ID: idText(s.ID), Source: s.Source, Key: s.Key, Type: s.Type, State: string(s.State()),
+		ReceivedAt: s.ReceivedAt.UTC(), Resource: s.Resource, Rank: s.Rank, HasBody: s.HasBody, Deliveries: []Delivery{},
+	}
+	if s.Twin != 0 {
+		e.TwinOf = idText(s.Twin)
+	}
+	for _, d := range s.Deliveries {
+		e.Deliveries = append(e.Deliveries, newDelivery(d))
+	}
+	return e
+}
+
+func newDelivery(d journal.Delivery) Delivery {
+	out := Delivery{
+		Destination: d.Destination, State: string(d.State), Attempts: d.Token, Tries: d.Tries,
+		LastError: d.LastError, Forced: d.Forced,
+	}
+	if due := d.Due.UTC(); d.State == journal.Processing {
+		out.HeldUntil = &due
+	} else if !d.Due.IsZero() {
+		out.NextTry = &due
+	}
+	return out
+}
+
+func newDetail(h *journal.History) Detail {
+	d := Detail{Event: newEvent(&h.Summary), BodyBytes: h.Size, Attempts: []Attempt{}, Sightings: []Sighting{}}
+	for _, done := range h.Finished {
+		d.Deliveries = append(d.Deliveries, newDelivery(done))
+	}
+	for _, a := range h.Attempts {
+		d.Attempts = append(d.Attempts, Attempt{
+			Destination: a.Destination, Number: a.Token, Outcome: string(a.State), Status: a.Status, Error: a.Error,
+			Answer: strings.ToValidUTF8(string(a.Answer), "\uFFFD"), StartedAt: a.Started.UTC(),
+			LatencyMS: float64(a.Duration.Microseconds()) / 1000,
+		})
+	}
+	for _, s := range h.Sightings {
+		d.Sightings = append(d.Sightings, Sighting{string(s.Kind), s.First.UTC(), s.Last.UTC(), s.Copies})
+	}
+	return d
+}
+
+// idText writes an identifier as text: JSON numbers are not exact where most programs read them.
+func idText(id int64) string { return strconv.FormatInt(id, 10) }

@@ -1,0 +1,108 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Filter chooses events: in the query of a list, and in the body of a replay.
+type Filter struct {
+	Source      string    `query:"source" json:"source,omitempty" maxLength:"64"`
+	Type        string    `query:"type" json:"type,omitempty" maxLength:"255" doc:"Pattern for the event's type; * stands for any characters." example:"invoice.*"`
+	State       string    `query:"state" json:"state,omitempty" enum:"pending,processing,failed,dead,done" doc:"Events with a delivery in this state; done: with none that is open."`
+	Destination string    `query:"destination" json:"destination,omitempty" maxLength:"64"`
+	Seen        string    `query:"seen" json:"seen,omitempty" enum:"duplicate,conflict,redriven" doc:"Events of which a copy of this kind came."`
+	Since       time.Time `query:"since" json:"since,omitzero" doc:"Accepted at this time or later."`
+	Until       time.Time `query:"until" json:"until,omitzero" doc:"Accepted before this time."`
+}
+
+// journal returns the filter, checked. Fields are named below location, which is query or body.filter.
+func (f *Filter) journal(location string) (journal.Filter, error) {
+	for _, t := range []struct{ name, value string }{
+		{"source", f.Source}, {"type", f.Type}, {"destination", f.Destination},
+	} {
+		if !plain(t.value) {
+			return journal.Filter{}, invalid(location+"."+t.name, "this is not readable text", nil)
+		}
+	}
+	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		return journal.Filter{}, invalid(location+".until", "this is not later than since, so nothing can match", f.Until)
+	}
+	return journal.Filter{
+		Source: f.Source, Type: f.Type, State: journal.State(f.State), Destination: f.Destination, Seen: journal.Sight(f.Seen),
+		Since: f.Since.UTC(), Until: f.Until.UTC(),
+	}, nil
+}
+
+// plain reports whether every database takes s as a text.
+func plain(s string) bool {
+	return utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
+}
+
+// contextOf returns what a cursor of a question with these fields is tied to.
+func contextOf(kind string, fields any) string {
+	text, err := json.Marshal(fields)
+	if err != nil { // plain structs of texts and times have a JSON form; a time beyond year 9999 has none
+		return kind
+	}
+	return kind + string(text)
+}
+
+// listInput is the question for a list of events.
+type listInput struct {
+	Filter
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
+	Cursor string `query:"cursor" maxLength:"64" doc:"That of the page before."`
+}
+
+// EventList is a part of a list of events.
+type EventList struct {
+	Events []Event `json:"events" nullable:"false"`
+	Cursor string  `json:"cursor,omitempty" doc:"Pass it to get the next page. Missing: this is the last."`
+}
+
+// scanTime is how long one request looks for events through pages that have none.
+const scanTime = 2 * time.Second
+
+// list answers with a page. Where few events match it looks on for a while, so that most answers are
+// full pages; one that is not, but has a cursor, is not the last.
+func (a *api) list(ctx context.Context, in *listInput) (*answer[EventList], error) {
+	f, err := in.journal("query")
+	if err != nil {
+		return nil, err
+	}
+	tied := contextOf("events", f)
+	from, err := decode(in.Cursor, tied, "query.cursor")
+	if err != nil {
+		return nil, err
+	}
+	out := &answer[EventList]{EventList{Events: []Event{}}}
+	err = a.ask(ctx, readTime, func(ctx context.Context) error {
+		end := time.Now().Add(scanTime)
+		for more := true; more && len(out.Body.Events) < in.Limit; {
+			page, err := a.opt.Records.List(ctx, f, from.at, in.Limit-len(out.Body.Events))
+			if err != nil {
+				return err
+			}
+			for i := range page.Events {
+				out.Body.Events = append(out.Body.Events, newEvent(&page.Events[i]))
+			}
+			from.at = page.Next
+			more = page.Next != 0 && time.Now().Before(end)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if from.at != 0 {
+		out.Body.Cursor = from.encode(tied)
+	}
+	return out, nil
+}

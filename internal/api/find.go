@@ -1,0 +1,58 @@
+package api
+
+import (
+	"context"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// keyPath names an event by its key. Both parts are percent-encoded in the path.
+type keyPath struct {
+	Source string `path:"source" maxLength:"64"`
+	Key    string `path:"key" maxLength:"512"`
+}
+
+// find returns the identifier of the event.
+func (p *keyPath) find(ctx context.Context, records journal.Records) (int64, error) {
+	if !plain(p.Source) || !plain(p.Key) {
+		return 0, journal.ErrNoEvent // stores hold no such texts
+	}
+	return records.Find(ctx, p.Source, p.Key)
+}
+
+// idPath names an event by its identifier.
+type idPath struct {
+	ID int64 `path:"id" minimum:"1"`
+}
+
+func (p *idPath) find(context.Context, journal.Records) (int64, error) { return p.ID, nil }
+
+// finder is either of them.
+type finder interface {
+	find(context.Context, journal.Records) (int64, error)
+}
+
+func (a *api) byKey(ctx context.Context, in *keyPath) (*answer[Detail], error) {
+	return a.detail(ctx, in)
+}
+
+func (a *api) byID(ctx context.Context, in *idPath) (*answer[Detail], error) {
+	return a.detail(ctx, in)
+}
+
+func (a *api) detail(ctx context.Context, where finder) (*answer[Detail], error) {
+	var out *answer[Detail]
+	err := a.ask(ctx, readTime, func(ctx context.Context) error {
+		id, err := where.find(ctx, a.opt.Records)
+		if err != nil {
+			return err
+		}
+		h, err := a.opt.Records.History(ctx, id)
+		if err != nil {
+			return err
+		}
+		out = &answer[Detail]{newDetail(h)}
+		return nil
+	})
+	return out, err
+}

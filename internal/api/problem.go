@@ -1,0 +1,78 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Problem is an answer that says what is wrong (RFC 9457).
+type Problem struct {
+	Status int
+	Detail string
+
+	challenge string // for WWW-Authenticate
+}
+
+// WriteProblem answers with problem details.
+func WriteProblem(w http.ResponseWriter, status int, detail string) {
+	(&Problem{Status: status, Detail: detail}).write(w)
+}
+
+func unauthorized(detail string) *Problem {
+	return &Problem{Status: http.StatusUnauthorized, Detail: detail, challenge: `Bearer realm="hookonce"`}
+}
+
+func forbidden(detail string) *Problem { return &Problem{Status: http.StatusForbidden, Detail: detail} }
+
+func (p *Problem) write(w http.ResponseWriter) {
+	body, err := json.Marshal(huma.ErrorModel{Title: http.StatusText(p.Status), Status: p.Status, Detail: p.Detail})
+	if err != nil { // strings and numbers always have a JSON form
+		body = nil
+	}
+	if p.challenge != "" {
+		w.Header().Set("WWW-Authenticate", p.challenge)
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	w.Write(body)
+}
+
+// invalid is the answer to a request one of whose fields, named like query.since, makes no sense.
+func invalid(location, message string, value any) error {
+	return huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{Location: location, Message: message, Value: value})
+}
+
+var errBusy = errors.New("too many questions at once")
+
+// problem turns an error of the journal into the answer. What the client can not mend goes to the log,
+// and the client learns only that it is our fault.
+func (a *api) problem(ctx context.Context, err error) error {
+	var answer huma.StatusError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &answer):
+		return err
+	case errors.Is(err, journal.ErrNoEvent):
+		return huma.Error404NotFound("there is no such event, or not any more")
+	case errors.Is(err, journal.ErrNoReplay):
+		return invalid("body.cursor", "this is not the cursor of a replay that you began with this filter", nil)
+	case errors.Is(err, errBusy):
+		return retryLater("others are asking already; try again in a moment")
+	case errors.Is(err, context.DeadlineExceeded):
+		return retryLater("the store took too long; narrow the time with since and until, or try again")
+	}
+	a.opt.Logger.LogAttrs(ctx, slog.LevelError, "api: the store fails", slog.Any("error", err))
+	return retryLater("the store fails; the log says more")
+}
+
+func retryLater(detail string) error {
+	return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(detail), http.Header{"Retry-After": {"1"}})
+}

@@ -1,0 +1,218 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// ReplayOne says how to deliver one event again.
+type ReplayOne struct {
+	Destination string `json:"destination,omitempty" maxLength:"64" doc:"Only there. Missing: wherever it failed."`
+	Force       bool   `json:"force,omitempty" doc:"Also where it is done, or, with a destination, never was. The destination is told: Hookonce-Forced: true."`
+	Reason      string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit record."`
+	DryRun      bool   `json:"dry_run,omitempty" doc:"Only count."`
+}
+
+// ReplayMany says how to deliver again what a filter matches.
+type ReplayMany struct {
+	Filter Filter  `json:"filter" doc:"Which deliveries: state and destination choose among those of an event. Without a state: failed and dead ones."`
+	Force  bool    `json:"force,omitempty" doc:"Also those that are done. Destinations are told: Hookonce-Forced: true."`
+	Reason string  `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit record."`
+	Rate   float64 `json:"rate,omitempty" minimum:"0" maximum:"100000" doc:"How many become due in a second. 0 or missing: all at once."`
+	DryRun bool    `json:"dry_run,omitempty" doc:"Only count."`
+	Cursor string  `json:"cursor,omitempty" maxLength:"64" doc:"That of the answer before, to go on."`
+}
+
+// ReplayResult is what a request for a replay did.
+type ReplayResult struct {
+	Events     int         `json:"events" doc:"How many were looked at."`
+	Deliveries int         `json:"deliveries" doc:"How many begin again, or would in a dry run."`
+	Forced     int         `json:"forced" doc:"How many of them were done."`
+	Open       int         `json:"open" doc:"How many were left alone because they are pending or processing."`
+	Gone       int         `json:"gone" doc:"How many events can not be delivered again because their bodies were deleted."`
+	GoneEvents []GoneEvent `json:"gone_events" nullable:"false" doc:"Some of them."`
+	DryRun     bool        `json:"dry_run,omitempty"`
+	Audit      string      `json:"audit,omitempty" doc:"Number of the audit record."`
+	Cursor     string      `json:"cursor,omitempty" doc:"There is more: send the same request with it. Missing: this was all."`
+}
+
+// GoneEvent is an event without a body.
+type GoneEvent struct {
+	ID     string `json:"id"`
+	Source string `json:"source"`
+	Key    string `json:"key,omitempty"`
+}
+
+const (
+	replayPiece = 500   // events in one transaction
+	replayTurn  = 20000 // events in one request
+	maxGone     = 20    // events that an answer names
+)
+
+// add sums up.
+func (r *ReplayResult) add(piece journal.Replayed) {
+	r.Events += piece.Events
+	r.Deliveries += piece.Deliveries
+	r.Forced += piece.Forced
+	r.Open += piece.Open
+	r.Gone += len(piece.Gone)
+	for _, g := range piece.Gone[:min(len(piece.Gone), maxGone-len(r.GoneEvents))] {
+		r.GoneEvents = append(r.GoneEvents, GoneEvent{idText(g.EventID), g.Source, g.Key})
+	}
+	if piece.Audit != 0 {
+		r.Audit = idText(piece.Audit)
+	}
+}
+
+type replayKeyInput struct {
+	keyPath
+	Body ReplayOne
+}
+
+type replayIDInput struct {
+	idPath
+	Body ReplayOne
+}
+
+func (a *api) replayKey(ctx context.Context, in *replayKeyInput) (*answer[ReplayResult], error) {
+	return a.replayOne(ctx, &in.keyPath, &in.Body)
+}
+
+func (a *api) replayID(ctx context.Context, in *replayIDInput) (*answer[ReplayResult], error) {
+	return a.replayOne(ctx, &in.idPath, &in.Body)
+}
+
+// replayOne replays one event, and says why if there was nothing to do.
+func (a *api) replayOne(ctx context.Context, where finder, in *ReplayOne) (*answer[ReplayResult], error) {
+	r := journal.Replay{Force: in.Force, DryRun: in.DryRun, Reason: in.Reason}
+	r.Destination = in.Destination
+	if err := a.checkReplay(ctx, &r, "body.destination"); err != nil {
+		return nil, err
+	}
+	out := &answer[ReplayResult]{ReplayResult{GoneEvents: []GoneEvent{}, DryRun: in.DryRun}}
+	err := a.ask(ctx, writeTime, func(ctx context.Context) (err error) {
+		if r.EventID, err = where.find(ctx, a.opt.Records); err != nil {
+			return err
+		}
+		piece, err := a.opt.Journal.Replay(ctx, r, 1)
+		if err != nil {
+			return err
+		}
+		out.Body.add(piece)
+		return idle(piece)
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.report(ctx, &r, &out.Body)
+	return out, nil
+}
+
+// idle says why nothing of one event was replayed.
+func idle(r journal.Replayed) error {
+	switch {
+	case r.Events == 0:
+		return journal.ErrNoEvent
+	case r.Deliveries > 0:
+		return nil
+	case len(r.Gone) > 0:
+		return huma.NewError(410, "the body of this event was deleted (see retention.bodies), so it can not be delivered again; ask its sender to send it again")
+	case r.Open > 0:
+		return huma.Error409Conflict("this is pending or being delivered already; there is nothing to replay")
+	}
+	return huma.Error409Conflict("nothing of this event is failed or dead: it is done, or never went to this destination; deliver it all the same with force")
+}
+
+// checkReplay completes a replay and holds its texts against what is known.
+func (a *api) checkReplay(ctx context.Context, r *journal.Replay, destination string) error {
+	if !plain(r.Reason) {
+		return invalid("body.reason", "this is not readable text", nil)
+	}
+	known := func(t Target) bool { return t.Name == r.Destination }
+	if r.Destination != "" && !slices.ContainsFunc(a.opt.Targets(), known) {
+		return invalid(destination, "there is no such destination in this gateway; GET "+Base+"/destinations lists them", r.Destination)
+	}
+	r.By, r.Start = actor(ctx), a.opt.Now()
+	return nil
+}
+
+type replayManyInput struct{ Body ReplayMany }
+
+// replayMany replays as much as one request may, piece by piece, and answers with where to go on.
+func (a *api) replayMany(ctx context.Context, in *replayManyInput) (*answer[ReplayResult], error) {
+	f, err := in.Body.Filter.journal("body.filter")
+	if err != nil {
+		return nil, err
+	}
+	r := journal.Replay{Filter: f, Force: in.Body.Force, Rate: in.Body.Rate, DryRun: in.Body.DryRun, Reason: in.Body.Reason}
+	if err := a.checkReplay(ctx, &r, "body.filter.destination"); err != nil {
+		return nil, err
+	}
+	if err := checkState(&r); err != nil {
+		return nil, err
+	}
+	tied := contextOf(fmt.Sprint("replay ", r.DryRun, r.Rate, r.Force), f)
+	from, err := decode(in.Body.Cursor, tied, "body.cursor")
+	if err != nil {
+		return nil, err
+	}
+	r.After, r.Audit = from.at, from.audit
+	out := &answer[ReplayResult]{ReplayResult{GoneEvents: []GoneEvent{}, DryRun: r.DryRun}}
+	if err := a.ask(ctx, writeTime, func(ctx context.Context) error { return a.pieces(ctx, &r, &out.Body) }); err != nil {
+		return nil, err
+	}
+	if r.After != 0 {
+		out.Body.Cursor = cursor{r.After, r.Audit}.encode(tied)
+	}
+	a.report(ctx, &r, &out.Body)
+	return out, nil
+}
+
+// checkState refuses what would do nothing.
+func checkState(r *journal.Replay) error {
+	switch {
+	case r.State == journal.Pending, r.State == journal.Processing:
+		return invalid("body.filter.state", "deliveries in this state come without a replay; write failed, dead or done", r.State)
+	case r.State == journal.Done && !r.Force:
+		return invalid("body.force", "what is done is delivered again only with force", false)
+	}
+	return nil
+}
+
+// pieces replays one piece after the other until there is nothing more, or enough for one request. A
+// piece that fails ends it only if it is the first: what the others did is told, and where to go on.
+func (a *api) pieces(ctx context.Context, r *journal.Replay, out *ReplayResult) error {
+	end := time.Now().Add(writeTime / 2)
+	for first := true; first || r.After != 0; first = false {
+		piece, err := a.opt.Journal.Replay(ctx, *r, replayPiece)
+		if err != nil && first {
+			return err
+		}
+		if err != nil {
+			_ = a.problem(ctx, err) // for the log
+			return nil
+		}
+		out.add(piece)
+		r.After, r.Audit = piece.Next, piece.Audit
+		if out.Events >= replayTurn || time.Now().After(end) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// report logs what was replayed, by whom and why.
+func (a *api) report(ctx context.Context, r *journal.Replay, out *ReplayResult) {
+	if r.DryRun {
+		return
+	}
+	a.opt.Logger.LogAttrs(ctx, slog.LevelInfo, "api: deliveries are replayed", slog.String("by", r.By), slog.String("reason", r.Reason),
+		slog.String("filter", r.Text()), slog.Int("deliveries", out.Deliveries), slog.String("audit", out.Audit))
+}
