@@ -19,6 +19,7 @@ func discordSDK(provider string) sdk {
 		provider: provider,
 		secret:   hex.EncodeToString(public),
 		private:  true,
+		wrap:     inJSON,
 		accepts: func(req *hookonce.Request) bool {
 			return discordgo.VerifyInteraction(wire(req), public)
 		},

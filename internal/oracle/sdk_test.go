@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -88,6 +89,16 @@ func (s sdk) request(p *spec.Provider, noise []byte) *hookonce.Request {
 		s.wrap(req, noise)
 	}
 	return req
+}
+
+// inJSON puts noise into a body of JSON, for senders of whose other bodies there is no telling where they
+// begin in what is signed: see the provider's refusal of bodies that may be cut.
+func inJSON(req *hookonce.Request, noise []byte) {
+	body, err := json.Marshal(map[string]any{"noise": noise, "text": string(noise)})
+	if err != nil {
+		panic(err) // bytes and texts always have a JSON form
+	}
+	req.Body = body
 }
 
 // signed returns a request that carries noise, signed at Now by us or, where only that can, by the

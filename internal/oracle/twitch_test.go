@@ -11,6 +11,7 @@ func twitchSDK() sdk {
 	return sdk{
 		module:   "github.com/nicklaw5/helix/v2",
 		provider: "twitch",
+		wrap:     inJSON,
 		accepts: func(req *hookonce.Request) bool {
 			return helix.VerifyEventSubNotification(secret, req.Header, string(req.Body))
 		},
