@@ -20,6 +20,10 @@ import (
 // signature of a payload, so a payload never looks so.
 const braintreeChallenge = `[0-9a-f]{20,32}`
 
+// maxBraintreeSignatures is how many entries bt_signature may have: there is one for each key of the
+// account.
+const maxBraintreeSignatures = 256
+
 // braintreeScheme is an HMAC over the field bt_payload, which holds XML in base64.
 type braintreeScheme struct{}
 
@@ -52,15 +56,18 @@ func (c *braintreeChecker) Check(req *hookonce.Request) error {
 	if !ok || len(form["bt_signature"]) != 1 || len(form["bt_payload"]) != 1 {
 		return reject(hookonce.ReasonSignatureMissing, "the body is not a form with the fields bt_signature and bt_payload, each once")
 	}
-	payload := form.Get("bt_payload")
-	ours := 0
-	for pair := range strings.SplitSeq(form.Get("bt_signature"), "&") {
+	signatures, payload := form.Get("bt_signature"), form.Get("bt_payload")
+	if strings.Count(signatures, "&") >= maxBraintreeSignatures {
+		return reject(hookonce.ReasonSignatureMalformed, "bt_signature has more than %d entries", maxBraintreeSignatures)
+	}
+	ours, want := 0, c.sign(payload)
+	for pair := range strings.SplitSeq(signatures, "&") {
 		public, signature, _ := strings.Cut(pair, "|")
 		if public != c.public {
 			continue
 		}
 		ours++
-		if hmac.Equal([]byte(signature), c.sign(payload)) {
+		if hmac.Equal([]byte(signature), want) {
 			return nil
 		}
 	}
