@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -185,4 +186,29 @@ func TestTwilioHashesAreAtAnEndOfTheQuery(t *testing.T) {
 		}
 	}
 	reason(t, TwilioEvents("https://shop.example/in", "token"), twilioRequest(t, "https://shop.example/in", "a=1"))
+}
+
+// TestHubSpotIsNotDowngraded: the older signatures, which come along, sign no time.
+func TestHubSpotIsNotDowngraded(t *testing.T) {
+	p, old := fake(t, "hubspot"), fake(t, "hubspot-legacy")
+	both := func() *hookonce.Request {
+		req := sent(t, p, "101", "")
+		if err := old.Sign(req); err != nil { // adds the header of version 2
+			t.Fatal(err)
+		}
+		return req
+	}
+	one(t, p, both())
+	one(t, old, both())
+	late, stripped, wrong := both(), both(), both()
+	late.Now = now.Add(48 * time.Hour)
+	stripped.Header.Del("X-HubSpot-Signature-V3")
+	wrong.Header.Set("X-HubSpot-Signature-V3", strings.Repeat("A", 43)+"=")
+	for req, want := range map[*hookonce.Request]string{
+		late: hookonce.ReasonTimestampOld, stripped: hookonce.ReasonSignatureMissing, wrong: hookonce.ReasonSignatureMismatch,
+	} {
+		if why := reason(t, p, req); why.Reason != want {
+			t.Errorf("%v, want %s", why, want)
+		}
+	}
 }

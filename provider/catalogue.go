@@ -40,6 +40,7 @@ var catalogue = withAliases(map[string]func() spec.Spec{
 	"gocardless":           gocardlessSpec,
 	"hmac":                 HMACConfig{}.Spec,
 	"hubspot":              hubspotSpec,
+	"hubspot-legacy":       hubspotLegacySpec,
 	"intercom":             intercomSpec,
 	"jira":                 jiraSpec,
 	"lemon-squeezy":        lemonSqueezySpec,

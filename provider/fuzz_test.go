@@ -95,7 +95,7 @@ func asksAnswers(p *spec.Provider) bool {
 
 // unbounded lists who signs something of any length right beside the body: what is no JSON may be a piece
 // of a body, and is refused.
-var unbounded = []string{"hubspot", "square", "trello", "twitch"}
+var unbounded = []string{"hubspot", "hubspot-legacy", "square", "trello", "twitch"}
 
 // readable reports whether a body is JSON, and certainly not nested too deep.
 func readable(body []byte) bool { return len(body) < 1000 && json.Valid(body) }

@@ -6,13 +6,14 @@ import (
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
-// HubSpot returns the provider for HubSpot webhooks, in the versions 3, 2 and 1 of their signature. The
-// URL is the target URL exactly as it is registered with HubSpot, because versions 3 and 2 sign it;
-// empty means the URL of the request, which is right only where no proxy changes it. The secrets are
-// the client secrets of the app. It panics if a secret is missing or empty, or the URL is not one.
+// HubSpot returns the provider for HubSpot webhooks with version 3 of their signature, in the header
+// X-HubSpot-Signature-v3. Where HubSpot sends older ones only, see [HubSpotLegacy]. The URL is the target
+// URL exactly as it is registered with HubSpot, because the signature covers it; empty means the URL of
+// the request, which is right only where no proxy changes it. The secrets are the client secrets of the
+// app. It panics if a secret is missing or empty, or the URL is not one.
 //
-// The key is made of portal, subscription, eventId, objectId, time and property, all signed. A time is
-// signed in version 3 only; it may be five minutes off in either direction.
+// The key is made of portal, subscription, eventId, objectId, time and property, all signed. The signed
+// time of the attempt may be five minutes off in either direction.
 func HubSpot(url string, secrets ...string) *spec.Provider {
 	return must(spec.New(hubspotSpec(), spec.Settings{URL: url, Secrets: spec.Secrets(secrets...)}))
 }
@@ -22,20 +23,16 @@ func hubspotSpec() spec.Spec {
 		Name:   "hubspot",
 		Title:  "HubSpot",
 		Secret: "the app's client secret",
-		Verify: []spec.Verify{
-			{
-				Hash:      spec.SHA256,
-				Key:       spec.KeyUTF8,
-				Encoding:  spec.Base64,
-				Signature: spec.Signature{In: "header:X-HubSpot-Signature-V3"},
-				Time: &spec.Timestamp{
-					In: "header:X-HubSpot-Request-Timestamp", Unit: spec.Millis, Past: 5 * time.Minute, Future: 5 * time.Minute,
-				},
-				Sign: []spec.Value{"method", "url", "body", "ts"},
+		Verify: []spec.Verify{{
+			Hash:      spec.SHA256,
+			Key:       spec.KeyUTF8,
+			Encoding:  spec.Base64,
+			Signature: spec.Signature{In: "header:X-HubSpot-Signature-V3"},
+			Time: &spec.Timestamp{
+				In: "header:X-HubSpot-Request-Timestamp", Unit: spec.Millis, Past: 5 * time.Minute, Future: 5 * time.Minute,
 			},
-			hubspotHash("secret", "method", "url", "body"), // version 2
-			hubspotHash("secret", "body"),                  // version 1
-		},
+			Sign: []spec.Value{"method", "url", "body", "ts"},
+		}},
 		Split: &spec.Split{Items: []spec.Value{"json:$[*]"}},
 		Event: spec.Extract{
 			Key: [][]spec.Value{{
@@ -65,23 +62,11 @@ func hubspotSpec() spec.Spec {
 		Traps: []string{
 			"eventId is not guaranteed to be unique: alone as the key it loses events",
 			"a hash of the item as the key lets retries through: attemptNumber changes",
-			"versions 1 and 2 are plain hashes of the secret and the rest, not HMACs, and sign no time: a captured request can be replayed as long as its key is not remembered",
-			"behind a proxy the request's URL differs from the registered one, and versions 2 and 3 are rejected",
+			"HubSpot sends the older signatures beside that of version 3, and they sign no time: they are not accepted here, or a captured request could be replayed with those alone",
+			"behind a proxy the request's URL differs from the registered one, and everything is rejected",
 			"deleting a contact for privacy sends two events, and so does an association: one for each side",
 			"an item without objectId passes through unkeyed",
 		},
-	}
-}
-
-// hubspotHash is the older kind of signature.
-func hubspotHash(sign ...spec.Value) spec.Verify {
-	return spec.Verify{
-		Kind:      spec.PlainHash,
-		Hash:      spec.SHA256,
-		Key:       spec.KeyUTF8,
-		Encoding:  spec.Hex,
-		Signature: spec.Signature{In: "header:X-HubSpot-Signature"},
-		Sign:      sign,
 	}
 }
 

@@ -48,7 +48,7 @@ func TestWhatIsNotSignedIsNotTrusted(t *testing.T) {
 func TestURLsAreTheRegisteredOnes(t *testing.T) {
 	const secret, registered = "fake-secret", "https://shop.example/in"
 	for name, build := range map[string]func(url string, secrets ...string) *spec.Provider{
-		"hubspot": HubSpot, "square": Square, "trello": Trello, "twilio": Twilio,
+		"hubspot": HubSpot, "hubspot-legacy": HubSpotLegacy, "square": Square, "trello": Trello, "twilio": Twilio,
 	} {
 		p := build(registered, secret)
 		req := sent(t, p, "101", "")

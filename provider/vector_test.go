@@ -27,7 +27,7 @@ type vector struct {
 // names are the catalogue's names where the vectors have others.
 var names = map[string]string{
 	"standard_webhooks": "standard", "adyen_platform": "adyen-platform", "coinbase_commerce": "coinbase-commerce",
-	"hubspot_v1": "hubspot", "hubspot_v2": "hubspot",
+	"hubspot_v1": "hubspot-legacy", "hubspot_v2": "hubspot-legacy",
 }
 
 func (v vector) request() *hookonce.Request {
