@@ -5,6 +5,7 @@ import "strings"
 // check looks at what no single setting can tell.
 func (l *loader) check() {
 	l.checkRetention()
+	l.checkTokens()
 	l.checkNames()
 	for i := range l.cfg.Sources {
 		l.checkSource(&l.cfg.Sources[i])

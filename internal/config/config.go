@@ -21,8 +21,11 @@ import (
 type Config struct {
 	// Listen is the address, host:port, that providers post to. Port 0 takes a free one.
 	Listen string
-	// Admin is the address of the listener for people and machines. Only loopback is allowed.
+	// Admin is the address of the listener for people and machines. Without AdminTokens it is a loopback
+	// address.
 	Admin string
+	// AdminTokens are what Admin asks for, except for /healthz and /readyz. None: it asks for nothing.
+	AdminTokens []AdminToken
 	// Store says where the journal is kept.
 	Store Store
 	// Schema is the Postgres schema that holds the tables. SQLite ignores it.

@@ -15,6 +15,7 @@ type section struct {
 
 // The keys of lists of sections.
 const (
+	tokensKey       = "admin_tokens"
 	destinationsKey = "destinations"
 	sourcesKey      = "sources"
 	routesKey       = "routes"
@@ -33,6 +34,10 @@ func (l *loader) file() (global layer, destinations, sources []section) {
 	global = layer{}
 	for _, e := range root.mapping {
 		switch e.key {
+		case tokensKey:
+			l.tokens(l.sections(e, "an admin token", "- name: ...", func(s *section, e entry) {
+				collect(l, s.settings, tokenSettings, "", e)
+			}))
 		case destinationsKey:
 			destinations = l.sections(e, "a destination", "- name: ...", func(s *section, e entry) {
 				collect(l, s.settings, destinationSettings, "", e)
@@ -40,7 +45,7 @@ func (l *loader) file() (global layer, destinations, sources []section) {
 		case sourcesKey:
 			sources = l.sections(e, "a source", "- name: ...", l.sourceEntry)
 		default:
-			collect(l, global, settings, "", e, destinationsKey, sourcesKey)
+			collect(l, global, settings, "", e, tokensKey, destinationsKey, sourcesKey)
 		}
 	}
 	return global, destinations, sources

@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "write the messages under testdata anew")
 
 // environ is the environment of the files under testdata.
-var environ = []string{"STRIPE=whsec_test", "EMPTY=", "HOOKONCE_HEX=00ff"}
+var environ = []string{"STRIPE=whsec_test", "EMPTY=", "HOOKONCE_HEX=00ff", "ADMIN=a-token-that-is-long-enough"}
 
 // today is when the files under testdata are read.
 func today() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
@@ -29,6 +29,8 @@ func readFile(name string) ([]byte, error) {
 		return cert, nil
 	case "/run/secrets/key.pem":
 		return key, nil
+	case "/run/secrets/token":
+		return []byte("0123456789abcdef0123456789abcdef\n"), nil
 	case "/run/secrets/good":
 		return []byte("from a file\n"), nil
 	case "/run/secrets/empty":

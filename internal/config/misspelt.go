@@ -25,7 +25,7 @@ func (l *loader) misspelt() {
 
 // variables returns every environment variable that is read.
 func variables() []string {
-	known := []string{envPrefix + "CONFIG"}
+	known := []string{envPrefix + "CONFIG", envPrefix + "ADMIN_URL", envPrefix + "ADMIN_TOKEN"}
 	for _, f := range settings {
 		known = append(known, f.envName())
 	}

@@ -15,6 +15,11 @@ func (c *Config) Show() string {
 	var b strings.Builder
 	p := printer{b: &b}
 	group(&p, c, settings, c.origin)
+	p.heading("", tokensKey, len(c.AdminTokens))
+	for i := range c.AdminTokens {
+		p.indent, p.bullet = "    ", "  - "
+		group(&p, &c.AdminTokens[i], tokenSettings, c.AdminTokens[i].origin)
+	}
 	p.heading("", destinationsKey, len(c.Destinations))
 	for i := range c.Destinations {
 		p.indent, p.bullet = "    ", "  - "

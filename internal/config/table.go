@@ -18,8 +18,8 @@ const (
 var settings = []field[Config]{
 	{key: "listen", def: "127.0.0.1:8080", help: "`host:port` that providers post to, at /in/<source>",
 		bind: func(c *Config) value { return address{to: &c.Listen} }},
-	{key: "admin", def: "127.0.0.1:8081", help: "loopback `host:port` for /healthz, /readyz and /metrics",
-		bind: func(c *Config) value { return address{to: &c.Admin, loopback: true} }},
+	{key: "admin", def: "127.0.0.1:8081", help: "`host:port` for people and machines: the API, /healthz, /readyz and /metrics; loopback unless there are admin_tokens",
+		bind: func(c *Config) value { return address{to: &c.Admin} }},
 	{key: "store", def: "sqlite:hookonce.db", help: "where events are kept: sqlite:PATH or postgres://... as a `DSN`",
 		bind: func(c *Config) value { return storeValue{&c.Store} }},
 	{key: "schema", def: "hookonce", help: "`name` of the Postgres schema that holds the tables",
