@@ -1,0 +1,177 @@
+package journal_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
+)
+
+// destinations are some with default settings.
+func destinations(names ...string) map[string]journal.Destination {
+	all := map[string]journal.Destination{}
+	for _, name := range names {
+		all[name] = journal.Destination{}
+	}
+	return all
+}
+
+// toward returns an entry for the key and these destinations.
+func toward(key string, names ...string) *journal.Entry {
+	e := entry(key)
+	e.Destinations = names
+	return e
+}
+
+// processing counts what a destination has under way, in all processes.
+func (r *rig) processing(destination string) (n int) {
+	for _, d := range r.store.Deliveries() {
+		if d.Destination == destination && d.State == journal.Processing {
+			n++
+		}
+	}
+	return n
+}
+
+// drain receives everything that there is at the moment, and finishes what is not for except.
+func (r *rig) drain(except string) (received map[string]int) {
+	received = map[string]int{}
+	for synctest.Wait(); ; synctest.Wait() {
+		select {
+		case w := <-r.Work():
+			received[w.Destination]++
+			if w.Destination != except {
+				r.Finish(journal.Outcome{Held: w.Held, State: journal.Done})
+			}
+		default:
+			return received
+		}
+	}
+}
+
+// A destination that finishes nothing holds its share and no more, whether its events are fresh or come
+// from the store, and the others get all of theirs at once.
+func TestShare_deadDestinationDelaysNobody(t *testing.T) {
+	for name, tt := range map[string]struct {
+		opt  journal.Options
+		most int
+	}{
+		"fair share":     {journal.Options{MaxHeld: 800, Destinations: destinations("dead", "a", "b", "c")}, 200},
+		"smallest share": {journal.Options{MaxHeld: 400, Destinations: destinations("dead", "a", "b", "c")}, 128},
+		"setting": {journal.Options{MaxHeld: 400, Destinations: map[string]journal.Destination{
+			"dead": {MaxHeld: 10}, "a": {}, "b": {}}}, 10},
+		"bytes": {journal.Options{HeldBytes: 100 * int64(len(entry("").Header)+len(entry("evt_00000").Body)),
+			Destinations: destinations("dead", "a")}, 50},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, tt.opt, func(t *testing.T, r *rig) {
+				for i := range 1000 {
+					r.want(r.accept(toward(fmt.Sprintf("evt_%05d", i), "dead")), journal.Accepted)
+					if i%10 == 0 {
+						r.want(r.accept(toward(fmt.Sprintf("one_%05d", i), "a")), journal.Accepted)
+						if got := r.drain("dead"); got["a"] != 1 {
+							t.Fatalf("after %d events nothing for a, but %v", i, got)
+						}
+					}
+				}
+				if n := r.processing("dead"); n > tt.most {
+					t.Errorf("the dead destination holds %d, want %d at most", n, tt.most)
+				}
+				sleep(10 * time.Second) // all that there is room for comes by and by
+				r.drain("dead")
+				if n := r.processing("dead"); n != tt.most {
+					t.Errorf("the dead destination holds %d in the end, want %d", n, tt.most)
+				}
+			})
+		})
+	}
+}
+
+// A process that starts before the old backlog of a dead destination takes the others' work as well.
+func TestShare_backlogOfOneDelaysNobody(t *testing.T) {
+	run(t, journal.Options{Destinations: destinations("none")}, func(t *testing.T, r *rig) {
+		for i := range 2000 {
+			r.want(r.accept(toward(key(i), "dead")), journal.Accepted)
+		}
+		r.want(r.accept(toward("evt_a", "a")), journal.Accepted)
+		next := r.another(journal.Options{MaxHeld: 600, Poll: time.Hour, Destinations: destinations("dead", "a")})
+		if got := next.drain("dead"); got["a"] != 1 || got["dead"] != 300 {
+			t.Errorf("received %v; want 300 for the dead destination and what there is for the other", got)
+		}
+	})
+}
+
+// When many destinations have a backlog, all of them get their turn, however little is taken at a time.
+func TestShare_turns(t *testing.T) {
+	run(t, journal.Options{Destinations: destinations("none")}, func(t *testing.T, r *rig) {
+		var names []string
+		for d := range 50 {
+			names = append(names, fmt.Sprintf("d%02d", d))
+		}
+		for i := range 20 {
+			r.want(r.accept(toward(key(i), names...)), journal.Accepted)
+		}
+		next := r.another(journal.Options{MaxHeld: 60, MaxBatch: 4, Poll: time.Hour, Destinations: destinations(names...)})
+		first := map[string]bool{}
+		for range 50 {
+			first[next.receive().Destination] = true
+		}
+		if len(first) < 10 {
+			t.Errorf("the first 50 deliveries are for %d destinations", len(first))
+		}
+	})
+}
+
+// An entry is held for the destinations that have room, and the others get theirs from the store.
+func TestShare_roomForSome(t *testing.T) {
+	opt := journal.Options{Poll: time.Hour, Destinations: map[string]journal.Destination{"full": {MaxHeld: 1}, "app": {}}}
+	run(t, opt, func(t *testing.T, r *rig) {
+		r.want(r.accept(toward("evt_1", "full")), journal.Accepted)
+		first := r.receive()
+		r.want(r.accept(toward("evt_2", "full", "app")), journal.Accepted)
+		if w := r.receive(); w.Destination != "app" || w.Token != 1 {
+			t.Errorf("got %+v", w.Held)
+		}
+		r.idle()
+		r.finish(first, journal.Done, time.Time{})
+		if w := r.receive(); w.Destination != "full" || w.Key != "evt_2" {
+			t.Errorf("got %+v", w)
+		}
+	})
+}
+
+// Work for a destination that this process does not know stays in the store.
+func TestShare_unknownDestination(t *testing.T) {
+	run(t, journal.Options{Destinations: destinations("app")}, func(t *testing.T, r *rig) {
+		r.want(r.accept(toward("evt_1", "stranger", "app")), journal.Accepted)
+		if w := r.receive(); w.Destination != "app" {
+			t.Errorf("got %+v", w.Held)
+		}
+		r.idle()
+		if w := r.another(journal.Options{Destinations: destinations("stranger")}).receive(); w.Destination != "stranger" {
+			t.Errorf("got %+v", w.Held)
+		}
+	})
+}
+
+// What a failed Accept or Take had reserved is free again.
+func TestShare_failuresLeaveTheRoom(t *testing.T) {
+	opt := journal.Options{MaxHeld: 8, Destinations: map[string]journal.Destination{"app": {MaxHeld: 2}, "b": {}}}
+	run(t, opt, func(t *testing.T, r *rig) {
+		r.fault.Fail(journaltest.OpAccept, 20, journaltest.NotPersisted)
+		r.fault.Fail(journaltest.OpTake, 20, journaltest.NotPersisted)
+		for i := range 20 {
+			if a := r.accept(toward(key(i), "app", "b")); a.err == nil {
+				t.Fatal("no error")
+			}
+			sleep(time.Second)
+		}
+		r.want(r.accept(toward("evt_1", "app", "b")), journal.Accepted)
+		if got := r.drain(""); got["app"] != 1 || got["b"] != 1 {
+			t.Errorf("received %v", got)
+		}
+	})
+}

@@ -1,0 +1,107 @@
+package journal_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// quiet is a journal that looks into the store only when it has a reason to.
+func quiet(names ...string) journal.Options {
+	return journal.Options{Poll: time.Hour, Lease: 10 * time.Hour, Destinations: destinations(names...)}
+}
+
+// Nothing is held or taken for a suspended destination, and all of it comes when the time is over.
+func TestSuspend(t *testing.T) {
+	run(t, quiet("app", "b"), func(t *testing.T, r *rig) {
+		r.want(r.accept(toward("failed", "app")), journal.Accepted)
+		r.finish(r.receive(), journal.Failed, time.Now().Add(time.Second))
+		r.Suspend("app", time.Now().Add(time.Minute))
+		r.want(r.accept(toward("fresh", "app", "b")), journal.Accepted)
+		if w := r.receive(); w.Destination != "b" {
+			t.Errorf("got %+v", w.Held)
+		}
+		sleep(time.Minute - time.Millisecond)
+		r.idle()
+		sleep(time.Millisecond)
+		if got := r.drain(""); got["app"] != 2 {
+			t.Errorf("received %v; want both deliveries when the suspension ends", got)
+		}
+	})
+}
+
+// A suspension is lengthened, shortened and ended by the next call.
+func TestSuspend_again(t *testing.T) {
+	run(t, quiet("app"), func(t *testing.T, r *rig) {
+		r.Suspend("app", time.Now().Add(time.Second))
+		r.Suspend("app", time.Now().Add(time.Hour))
+		r.want(r.accept(toward("evt_1", "app")), journal.Accepted)
+		sleep(time.Minute)
+		r.idle()
+		r.Suspend("app", time.Now().Add(time.Second))
+		sleep(time.Second)
+		r.finish(r.receive(), journal.Done, time.Time{})
+
+		r.Suspend("app", time.Now().Add(time.Hour))
+		r.want(r.accept(toward("evt_2", "app")), journal.Accepted)
+		r.idle()
+		r.Suspend("app", time.Time{})
+		r.finish(r.receive(), journal.Done, time.Time{})
+		r.want(r.accept(toward("evt_3", "app")), journal.Accepted)
+		if w := r.receive(); w.Token != 1 {
+			t.Errorf("token %d: not held after the suspension", w.Token)
+		}
+	})
+}
+
+// What is held stays its receiver's, who hands it back; it comes again when the time is over, as if it
+// had not been tried.
+func TestSuspend_handBack(t *testing.T) {
+	run(t, quiet("app"), func(t *testing.T, r *rig) {
+		r.want(r.accept(toward("evt_1", "app")), journal.Accepted)
+		w := r.receive()
+		until := time.Now().Add(time.Minute)
+		r.Suspend("app", until)
+		if !r.Current(w.Held) {
+			t.Error("what is held is not current any more")
+		}
+		r.finish(w, journal.Pending, until)
+		sleep(59 * time.Second)
+		r.idle()
+		sleep(time.Second)
+		if w := r.receive(); w.Tries != 1 {
+			t.Errorf("try %d, want 1", w.Tries)
+		}
+	})
+}
+
+// The end of a suspension is known although thousands of retries are.
+func TestSuspend_amongManyRetries(t *testing.T) {
+	run(t, quiet("app", "b"), func(t *testing.T, r *rig) {
+		for i := range 3000 {
+			r.want(r.accept(toward(key(i), "b")), journal.Accepted)
+			r.finish(r.receive(), journal.Failed, time.Now().Add(time.Duration(i+10)*time.Second))
+		}
+		r.Suspend("app", time.Now().Add(time.Second))
+		r.want(r.accept(toward("waiting", "app")), journal.Accepted)
+		sleep(time.Second)
+		if w := r.receive(); w.Destination != "app" {
+			t.Errorf("got %+v", w.Held)
+		}
+	})
+}
+
+// Who is not named is not suspended.
+func TestSuspend_unknown(t *testing.T) {
+	run(t, journal.Options{}, func(t *testing.T, r *rig) {
+		r.Suspend("app", time.Now().Add(time.Hour))
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		r.receive()
+	})
+	run(t, quiet("app"), func(t *testing.T, r *rig) {
+		r.Suspend("other", time.Now().Add(time.Hour))
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		r.receive()
+	})
+}
