@@ -18,7 +18,7 @@ func digestOf(content []byte) []byte {
 // digester hashes parts of a document.
 type digester struct {
 	hash.Hash
-	frame [9]byte
+	frame [8]byte
 	sum   []byte
 }
 
@@ -71,13 +71,9 @@ func (r *reading) part(v *value) field {
 	return field{}
 }
 
-// add hashes whether the field is there, its length, and its JSON text.
+// add hashes the length of the field's JSON text, zero if it is not there, and the text.
 func (d *digester) add(f field) {
-	d.frame[0] = 0
-	if f.found {
-		d.frame[0] = 1
-	}
-	binary.BigEndian.PutUint64(d.frame[1:], uint64(len(f.raw)))
+	binary.BigEndian.PutUint64(d.frame[:], uint64(len(f.raw)))
 	d.Write(d.frame[:])
 	d.Write(bytesOf(f.raw))
 }
