@@ -6,37 +6,37 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// keyPath names an event by its key. Both parts are percent-encoded in the path.
-type keyPath struct {
+// KeyPath names an event by its key. Both parts are percent-encoded in the path.
+type KeyPath struct {
 	Source string `path:"source" maxLength:"64"`
 	Key    string `path:"key" maxLength:"512"`
 }
 
 // find returns the identifier of the event.
-func (p *keyPath) find(ctx context.Context, records journal.Records) (int64, error) {
+func (p *KeyPath) find(ctx context.Context, records journal.Records) (int64, error) {
 	if !plain(p.Source) || !plain(p.Key) {
 		return 0, journal.ErrNoEvent // stores hold no such texts
 	}
 	return records.Find(ctx, p.Source, p.Key)
 }
 
-// idPath names an event by its identifier.
-type idPath struct {
+// IDPath names an event by its identifier.
+type IDPath struct {
 	ID int64 `path:"id" minimum:"1"`
 }
 
-func (p *idPath) find(context.Context, journal.Records) (int64, error) { return p.ID, nil }
+func (p *IDPath) find(context.Context, journal.Records) (int64, error) { return p.ID, nil }
 
 // finder is either of them.
 type finder interface {
 	find(context.Context, journal.Records) (int64, error)
 }
 
-func (a *api) byKey(ctx context.Context, in *keyPath) (*answer[Detail], error) {
+func (a *api) byKey(ctx context.Context, in *KeyPath) (*answer[Detail], error) {
 	return a.detail(ctx, in)
 }
 
-func (a *api) byID(ctx context.Context, in *idPath) (*answer[Detail], error) {
+func (a *api) byID(ctx context.Context, in *IDPath) (*answer[Detail], error) {
 	return a.detail(ctx, in)
 }
 

@@ -72,21 +72,21 @@ func (r *ReplayResult) add(piece journal.Replayed) {
 }
 
 type replayKeyInput struct {
-	keyPath
+	KeyPath
 	Body ReplayOne
 }
 
 type replayIDInput struct {
-	idPath
+	IDPath
 	Body ReplayOne
 }
 
 func (a *api) replayKey(ctx context.Context, in *replayKeyInput) (*answer[ReplayResult], error) {
-	return a.replayOne(ctx, &in.keyPath, &in.Body)
+	return a.replayOne(ctx, &in.KeyPath, &in.Body)
 }
 
 func (a *api) replayID(ctx context.Context, in *replayIDInput) (*answer[ReplayResult], error) {
-	return a.replayOne(ctx, &in.idPath, &in.Body)
+	return a.replayOne(ctx, &in.IDPath, &in.Body)
 }
 
 // replayOne replays one event, and says why if there was nothing to do.

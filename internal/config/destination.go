@@ -100,6 +100,9 @@ func (c *Config) NewDestination(name, url string) Destination {
 	return d
 }
 
+// Address returns the URL without what may be secret in it, for people.
+func (d *Destination) Address() string { return endpoint{&d.URL}.show() }
+
 // AllDestinations returns the destinations of the file, and the one of every source with a URL of its
 // own, which has the name of the source.
 func (c *Config) AllDestinations() []Destination {

@@ -170,3 +170,19 @@ func (l *loader) checkRepeats(before []Route, r *Route) {
 		}
 	}
 }
+
+// Reaches returns the names of the destinations that events of the source may go to, each once.
+func (s *Source) Reaches() []string {
+	names := []string{}
+	if s.To != "" {
+		names = append(names, s.Name)
+	}
+	for _, r := range s.Routes {
+		for _, to := range r.To {
+			if !slices.Contains(names, to) {
+				names = append(names, to)
+			}
+		}
+	}
+	return names
+}

@@ -2,23 +2,75 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/deliver"
 )
 
-// adminHandler serves the listener for people and machines.
+// adminHandler serves the listener for people and machines. Whether the process is alive and ready is no
+// secret; all else is guarded.
 func (g *Gateway) adminHandler() http.Handler {
+	guard := api.NewGuard(adminTokens(g.cfg))
+	metrics := promhttp.HandlerFor(g.opt.Registry, promhttp.HandlerOpts{})
+	if len(g.cfg.AdminTokens) > 0 {
+		metrics = guard.Protect(metrics)
+	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(g.opt.Registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", metrics)
+	mux.Handle(api.Base+"/", guard.Protect(api.New(g.apiOptions())))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", g.readyz)
 	mux.HandleFunc("/", notFound)
 	return mux
+}
+
+func adminTokens(cfg *config.Config) (tokens []api.Token) {
+	for _, t := range cfg.AdminTokens {
+		tokens = append(tokens, api.Token{Name: t.Name, Secret: t.Token.Reveal(), Role: api.Role(t.Role)})
+	}
+	return tokens
+}
+
+func (g *Gateway) apiOptions() api.Options {
+	var sources []api.Source
+	for i := range g.cfg.Sources {
+		s := &g.cfg.Sources[i]
+		sources = append(sources, api.Source{Name: s.Name, Provider: s.Provider, Path: "/in/" + s.Name, Destinations: s.Reaches()})
+	}
+	return api.Options{
+		Journal: g.journal,
+		Records: g.records,
+		Sources: sources,
+		Targets: g.targets,
+		Version: g.opt.Version,
+		Now:     g.opt.Now,
+		Logger:  g.opt.Logger,
+	}
+}
+
+// targets returns the destinations as they are configured and as they stand.
+func (g *Gateway) targets() []api.Target {
+	all := g.cfg.AllDestinations()
+	targets := make([]api.Target, 0, len(all))
+	stand := map[string]deliver.Status{}
+	for _, s := range g.deliver.Destinations() {
+		stand[s.Name] = s
+	}
+	for i := range all {
+		s := stand[all[i].Name]
+		targets = append(targets, api.Target{
+			Name: all[i].Name, URL: all[i].Address(), Ordered: all[i].Order == config.ByResource,
+			Breaker: s.Breaker, Until: s.Until, Waiting: s.Waiting, Underway: s.Underway,
+		})
+	}
+	return targets
 }
 
 // pingTimeout bounds how long a readiness check waits for the store.
@@ -29,7 +81,7 @@ const pingTimeout = 2 * time.Second
 func (g *Gateway) readyz(w http.ResponseWriter, r *http.Request) {
 	if err := g.ready(r.Context()); err != nil {
 		w.Header().Set("Retry-After", "1")
-		writeProblem(w, http.StatusServiceUnavailable, err.Error())
+		api.WriteProblem(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	fmt.Fprintln(w, "ready")
@@ -56,20 +108,5 @@ func (g *Gateway) ready(ctx context.Context) error {
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {
-	writeProblem(w, http.StatusNotFound, "there is nothing here; try GET /healthz, /readyz or /metrics")
-}
-
-// writeProblem answers with problem details (RFC 9457).
-func writeProblem(w http.ResponseWriter, status int, detail string) {
-	body, err := json.Marshal(struct {
-		Title  string `json:"title"`
-		Status int    `json:"status"`
-		Detail string `json:"detail"`
-	}{http.StatusText(status), status, detail})
-	if err != nil { // strings and numbers always have a JSON form
-		body = nil
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
-	w.Write(body)
+	api.WriteProblem(w, http.StatusNotFound, "there is nothing here; try GET /healthz, /readyz, /metrics or /api/v1/openapi.json")
 }

@@ -63,6 +63,7 @@ type Gateway struct {
 	cfg     *config.Config
 	opt     Options
 	store   journal.Store
+	records journal.Records // of the store
 	journal *journal.Journal
 	deliver *deliver.Deliverer
 	ingest  *listener

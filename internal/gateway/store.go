@@ -36,7 +36,7 @@ func (g *Gateway) openSQLite(ctx context.Context) (*journal.IDs, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.store = s
+	g.store, g.records = s, s
 	last, err := s.LastID(ctx)
 	return journal.NewIDs(0, last), err
 }
@@ -46,7 +46,7 @@ func (g *Gateway) openPostgres(ctx context.Context) (*journal.IDs, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.store = s
+	g.store, g.records = s, s
 	return journal.NewIDs(s.Writer(), 0), nil
 }
 

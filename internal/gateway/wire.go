@@ -140,6 +140,7 @@ func (g *Gateway) deliverOptions(destinations map[string]deliver.Destination) de
 	return deliver.Options{
 		Journal:      g.journal,
 		Destinations: destinations,
+		Paused:       g.journal.Paused,
 		Now:          g.opt.Now,
 		Logger:       g.opt.Logger,
 		Registerer:   g.opt.Registry,
@@ -152,6 +153,7 @@ func (g *Gateway) journalOptions(ids *journal.IDs, destinations map[string]journ
 		QueueEntries: g.cfg.Queue.Events,
 		QueueBytes:   g.cfg.Queue.Bytes,
 		Destinations: destinations,
+		Records:      g.records,
 		Lease:        g.cfg.Delivery.Lease,
 		Retention:    &journal.Retention{IDs: g.cfg.Retention.IDs, Bodies: g.cfg.Retention.Bodies},
 		IDs:          ids,
