@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
 	"time"
@@ -38,11 +39,22 @@ func newCertificates(client *http.Client, pin string, trust func([]*x509.Certifi
 // key returns the key in the certificate at that address. An address outside of the pin is a
 // rejection.
 func (c *certificates) key(address string, now time.Time) (*rsa.PublicKey, error) {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !c.pin.MatchString(strings.ToLower(u.Host)+u.EscapedPath()) {
+	place, ok := c.place(address)
+	if !ok {
 		return nil, reject(hookonce.ReasonSignatureMalformed, "the certificate's address is not one of the sender's: only https, its own hosts and no query are accepted")
 	}
-	return c.get(address, now)
+	return c.get(place, now)
+}
+
+// place returns the one spelling of an address that the pin allows. Were there several of one
+// certificate, strangers could have it fetched under all of them.
+func (c *certificates) place(address string) (string, bool) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" || u.User != nil || strings.ContainsAny(address, "?#") || path.Clean(u.Path) != u.Path {
+		return "", false
+	}
+	place := strings.ToLower(u.Host) + u.EscapedPath()
+	return "https://" + place, c.pin.MatchString(place)
 }
 
 // fetch implements the cache.

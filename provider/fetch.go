@@ -18,8 +18,8 @@ import (
 const (
 	fetchTimeout = 5 * time.Second
 	fetchSize    = 64 << 10 // bytes of an answer
-	fetchAtOnce  = 4        // per cache
-	fetchPerMin  = 60       // per cache: strangers can make up names without end
+	fetchAtOnce  = 4        // per cache, of each sort of names
+	fetchPerMin  = 60       // per cache, of names not found before: strangers can make up names without end
 	keepNames    = 256      // names of each sort, found and not
 	keepFailure  = time.Minute
 )
@@ -27,14 +27,16 @@ const (
 var errFetchBusy = errors.New("too many keys of the sender are being fetched; try again")
 
 // keyCache remembers the certificates or keys of a sender by their names. The same name is fetched
-// once at a time. Safe for concurrent use.
+// once at a time. Names that were found before have slots of their own: names that strangers make up
+// never keep a key from being renewed. Safe for concurrent use.
 type keyCache[K any] struct {
-	fetch   func(ctx context.Context, name string, now time.Time) (key K, until time.Time, err error)
-	flights singleflight.Group
-	slots   chan struct{}
+	fetch    func(ctx context.Context, name string, now time.Time) (key K, until time.Time, err error)
+	flights  singleflight.Group
+	slots    chan struct{}
+	renewals chan struct{}
 
 	mu     sync.Mutex
-	found  *simplelru.LRU[string, kept[K]]
+	found  *simplelru.LRU[string, kept[K]] // with those that have to be renewed
 	failed *simplelru.LRU[string, kept[error]]
 	minute time.Time // when the count of fetches began
 	count  int
@@ -47,7 +49,7 @@ type kept[T any] struct {
 
 // newKeyCache returns a cache in front of fetch, which says until when a key may be kept.
 func newKeyCache[K any](fetch func(context.Context, string, time.Time) (K, time.Time, error)) *keyCache[K] {
-	c := &keyCache[K]{fetch: fetch, slots: make(chan struct{}, fetchAtOnce)}
+	c := &keyCache[K]{fetch: fetch, slots: make(chan struct{}, fetchAtOnce), renewals: make(chan struct{}, fetchAtOnce)}
 	c.found, _ = simplelru.NewLRU[string, kept[K]](keepNames, nil)      // fails for sizes
 	c.failed, _ = simplelru.NewLRU[string, kept[error]](keepNames, nil) // below one only
 	return c
@@ -84,10 +86,11 @@ func (c *keyCache[K]) recall(name string, now time.Time) (key K, err error, ok b
 
 // load fetches the key and remembers the outcome.
 func (c *keyCache[K]) load(name string, now time.Time) (key K, err error) {
-	if !c.admit(now) {
+	slots, ok := c.admit(name, now)
+	if !ok {
 		return key, errFetchBusy
 	}
-	defer func() { <-c.slots }()
+	defer func() { <-slots }()
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()
 	key, until, err := c.fetch(ctx, name, now)
@@ -103,19 +106,28 @@ func (c *keyCache[K]) load(name string, now time.Time) (key K, err error) {
 	return key, nil
 }
 
-// admit takes a slot, if one is free and the minute's fetches are not used up.
-func (c *keyCache[K]) admit(now time.Time) bool {
+// admit takes a slot, if one is free, and for a name that was not found before the minute's fetches are
+// not used up. It returns where the slot has to be given back.
+func (c *keyCache[K]) admit(name string, now time.Time) (slots chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.found.Contains(name) {
+		return c.renewals, take(c.renewals)
+	}
 	if since := now.Sub(c.minute); since < 0 || since >= time.Minute {
 		c.minute, c.count = now, 0
 	}
-	if c.count >= fetchPerMin {
-		return false
+	if c.count >= fetchPerMin || !take(c.slots) {
+		return nil, false
 	}
+	c.count++
+	return c.slots, true
+}
+
+// take takes a slot if one is free.
+func take(slots chan struct{}) bool {
 	select {
-	case c.slots <- struct{}{}:
-		c.count++
+	case slots <- struct{}{}:
 		return true
 	default:
 		return false
