@@ -1,9 +1,11 @@
 package deliver_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,73 @@ func BenchmarkDeliver(b *testing.B) {
 				b.Error(err)
 			}
 		})
+	}
+}
+
+// BenchmarkHangingDestinations measures what ninety-five destinations get while five others hang, against
+// what they get when none does. Of those that hang the journal holds back what is beyond its bound.
+func BenchmarkHangingDestinations(b *testing.B) {
+	const destinations, bound = 100, 128
+	for _, hanging := range []int{0, 5} {
+		b.Run(strconv.Itoa(hanging), func(b *testing.B) {
+			settings := map[string]deliver.Destination{}
+			work := make([]*journal.Work, destinations)
+			for i := range destinations {
+				name := "app-" + strconv.Itoa(i)
+				settings[name] = deliver.Destination{URL: "http://" + name + ".invalid/"}
+				work[i] = benchmarkWork()
+				work[i].Destination = name
+			}
+			ill := map[string]bool{}
+			for _, w := range work[:hanging] {
+				ill[w.Destination+".invalid"] = true
+			}
+			j := &endless{make(chan *journal.Work, 64), make(chan journal.State, 64)}
+			d, err := deliver.New(deliver.Options{Journal: j, Destinations: settings, Transport: transport(func(r *http.Request) (*http.Response, error) {
+				if ill[r.URL.Host] {
+					return hang(r)
+				}
+				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+			})})
+			if err != nil {
+				b.Fatal(err)
+			}
+			d.Start()
+			for i := range hanging * bound {
+				j.work <- work[i%hanging]
+			}
+			b.ResetTimer()
+			go func() {
+				for i := range b.N {
+					j.work <- work[hanging+i%(destinations-hanging)]
+				}
+			}()
+			for done := 0; done < b.N; {
+				if <-j.finished == journal.Done {
+					done++
+				}
+			}
+			b.StopTimer()
+			stop(b, d, j)
+		})
+	}
+}
+
+// stop cuts off what hangs.
+func stop(b *testing.B, d *deliver.Deliverer, j *endless) {
+	ctx, cancel := context.WithCancel(b.Context())
+	cancel()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		_ = d.Stop(ctx)
+	}()
+	for {
+		select {
+		case <-j.finished:
+		case <-stopped:
+			return
+		}
 	}
 }
 

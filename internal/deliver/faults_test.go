@@ -33,6 +33,39 @@ func hijacked(t *testing.T, answer string, reset bool) http.HandlerFunc {
 	}
 }
 
+// dripping sends one byte of an answer after the other, more slowly than anybody waits for.
+func dripping(answer string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for i := range len(answer) {
+			<-tick.C
+			if _, err := conn.Write([]byte{answer[i]}); err != nil {
+				return // the client gave up
+			}
+		}
+	}
+}
+
+// flooding sends the same again and again, for as long as anybody listens.
+func flooding(answer string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		for err == nil {
+			_, err = io.WriteString(conn, answer)
+		}
+	}
+}
+
 func respond(code int, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if len(header) == 2 {
@@ -104,6 +137,8 @@ func TestDestinationMisbehaves(t *testing.T) {
 			_, _ = io.Copy(io.Discard, r.Body) // the server notices a hang-up only after the body
 			<-r.Context().Done()
 		}, journal.Failed, 0, "timeout after 300ms"},
+		{"an answer that drips", dripping("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), journal.Failed, 0, "timeout after 300ms"},
+		{"interim answers without end", flooding("HTTP/1.1 102 Processing\r\n\r\n"), journal.Failed, 0, "no valid HTTP answer"},
 		{"panic", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, journal.Failed, 0, "connection closed before the answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -137,6 +172,25 @@ func TestDestinationIsNotThere(t *testing.T) {
 			r.accept(t, entry("a"))
 			if o := r.attempts(t, 1)[0]; o.State != journal.Failed || o.Error != c.cause {
 				t.Errorf("outcome %s, %q; want %q", o.State, o.Error, c.cause)
+			}
+		})
+	}
+}
+
+// A destination that takes connections and says nothing costs what an attempt may take: before the TLS
+// handshake as after it. A backlog that nobody accepts is the same.
+func TestSilentListener(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, scheme := range []string{"http://", "https://"} {
+		t.Run(scheme, func(t *testing.T) {
+			r := newRig(t, deliver.Destination{URL: scheme + silent.Addr().String(), Timeout: 300 * time.Millisecond, Schedule: deliver.Schedule{time.Hour}}, nil)
+			r.accept(t, entry("a"))
+			if o := r.attempts(t, 1)[0]; o.State != journal.Failed || o.Error != "timeout after 300ms" {
+				t.Errorf("outcome %s, %q", o.State, o.Error)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestDecodeHeader(t *testing.T) {
@@ -61,6 +62,41 @@ func FuzzDecodeHeader(f *testing.F) {
 			if notForwarded[name] {
 				t.Fatalf("%q is forwarded", name)
 			}
+		}
+	})
+}
+
+// FuzzHeader: whatever was stored with an event, and whatever its texts are, the headers can be sent, and
+// those that are ours to set say what we know and nothing else.
+func FuzzHeader(f *testing.F) {
+	f.Add([]byte("Content-Type: a\r\nHookonce-Key: forged\r\nwebhook-id: theirs\r\ntraceparent: x\r\n"), "billing", "evt_1", "type", "twin", true)
+	f.Add([]byte("Idempotency-Key: forged\r\nIdempotency-Key: twice\r\n"), "a b", "", "\r\n", "\x00", false)
+	f.Fuzz(func(t *testing.T, stored []byte, source, key, kind, twin string, signed bool) {
+		w := work(source, key, 7)
+		w.Header, w.Type, w.Twin = stored, kind, twin
+		d := &destination{name: "app", header: http.Header{"X-Team": {"payments"}}}
+		if signed {
+			d.secrets = [][]byte{[]byte("fake")}
+		}
+		h := header(d, w, time.Unix(1700000000, 0))
+		for name, values := range h {
+			if !isToken(name) || notForwarded[name] {
+				t.Fatalf("%q can not be sent", name)
+			}
+			for _, v := range values {
+				if !isFieldValue(v) {
+					t.Fatalf("%s: %q can not be sent", name, v)
+				}
+			}
+			if ours := strings.HasPrefix(name, ownPrefix) || reserved(name) && (signed || !strings.HasPrefix(name, "Webhook-")); ours && len(values) != 1 && name != tracestate {
+				t.Fatalf("%s: %q", name, values)
+			}
+		}
+		if h.Get("Hookonce-Key") != headerSafe(key) || h.Get("Idempotency-Key") != idempotencyKey(w) || h.Get("X-Team") != "payments" {
+			t.Fatalf("%q, with the event %q", h, key)
+		}
+		if id := h.Get(messageIDHeader); signed && id != messageID(idempotencyKey(w), "app") {
+			t.Fatalf("signed as %q", id)
 		}
 	})
 }
