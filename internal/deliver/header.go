@@ -91,8 +91,8 @@ func passing(pass, drop []string) func(name string) bool {
 	return func(name string) bool { return !names[name] }
 }
 
-// ownHeaders is how many headers are added to the stored ones at most, besides those of the settings.
-const ownHeaders = 15
+// ownHeaders is how many headers of ours most events have.
+const ownHeaders = 8
 
 // decodeHeader reads HTTP/1 field lines, each ended by CRLF. A line that is not one is skipped: it
 // could not be sent. The result has room for our own headers.
