@@ -201,7 +201,10 @@ func TestForms(t *testing.T) {
 		{formType, "payload=%7B%22id%22%3A1%7D", "1", false}, {"APPLICATION/x-www-form-urlencoded;charset=utf-8", "x=y&payload=%7B%22id%22%3A1%7D", "1", false},
 		{"", `{"id":2}`, "2", false}, {formType, `{"id":2}`, "2", false}, {formType, "x=y", "", false}, {formType, "payload=%7B%22id%22%3A1%7D&payload=%7B%7D", "", false},
 		{formType, "id=5&text=a", "1:532:ca978112ca1bbdcafac231b39a23dc4d", false}, {formType, "id=5&text=", "", false}, {formType, "id=5&id=6&text=a", "", false},
-		{formType, "payload=nonsense", "", true}, {formType, "payload=%zz", "", true}, {"", "payload=%7B%22id%22%3A1%7D", "", true}, {formType, "", "", false},
+		{formType, "payload=nonsense", "", true}, {formType, "payload=%zz", "", true}, {formType, "", "", false}, {formType, `{"id":`, "", false},
+		// The type of the content is not signed, and decides nothing.
+		{"", "payload=%7B%22id%22%3A1%7D", "1", false}, {"text/plain", "x=y&payload=%7B%22id%22%3A1%7D", "1", false}, {"text/plain", "id=5&text=a", "1:532:ca978112ca1bbdcafac231b39a23dc4d", false},
+		{"application/json", "payload=%7B%22id%22%3A1%7D", "1", false}, {"", "x=y", "", false}, {"", "payload=%zz", "", true}, {"", `{"id":`, "", true},
 	} {
 		req := request(t, p, c.body)
 		req.Header = http.Header{"Content-Type": {c.contentType}, "X-Signature": req.Header["X-Signature"]}

@@ -18,7 +18,7 @@ const maxDepth = 1000
 var (
 	errEmptyBody = errors.New("the body is empty; expected JSON")
 	errNotJSON   = errors.New("the body is not valid JSON")
-	errNotForm   = errors.New("the body is neither JSON nor the form that its Content-Type promises")
+	errNotForm   = errors.New("the body is neither JSON nor a form")
 	errTooDeep   = errors.New("the body's JSON is nested more than 1000 levels deep")
 )
 

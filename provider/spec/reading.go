@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"mime"
@@ -49,25 +50,30 @@ func (r *reading) document() (document, error) {
 			return nil, r.docErr
 		}
 	}
-	r.docErr = checkJSON(body)
-	if r.docErr != nil && r.p.spec.Form != "" && r.isForm() {
-		field := r.fields()[r.p.spec.Form]
-		if r.formErr != nil {
-			r.docErr = errNotForm
-			return nil, r.docErr
-		}
-		if len(field) != 1 {
-			r.docErr = nil
-			return nil, nil
-		}
-		body = []byte(field[0])
-		r.docErr = checkJSON(body)
+	if r.docErr = checkJSON(body); r.docErr != nil && r.p.spec.Form != "" {
+		body, r.docErr = r.embedded(r.docErr)
 	}
-	if r.docErr == nil {
+	if r.docErr == nil && body != nil {
 		r.text = view(body)
 		r.doc = r.p.tree.find(r.text)
 	}
 	return r.doc, r.docErr
+}
+
+// embedded returns the document in the field of a form that holds it. A form without that field has
+// none, which is no error. For what is no form, why is returned.
+func (r *reading) embedded(why error) ([]byte, error) {
+	field := r.fields()[r.p.spec.Form]
+	switch {
+	case len(field) == 1:
+		document := []byte(field[0])
+		return document, checkJSON(document)
+	case r.formErr != nil:
+		return nil, errNotForm
+	case r.form == nil:
+		return nil, why
+	}
+	return nil, nil
 }
 
 // isForm reports whether the request says that its body is a form.
@@ -77,11 +83,12 @@ func (r *reading) isForm() bool {
 	return err == nil && kind == "application/x-www-form-urlencoded"
 }
 
-// fields returns the form in the body, none if the body is not a form.
+// fields returns the form in the body, none if the body is not a form. What is no JSON is read as a form
+// whatever its type is said to be: the type is not signed, and must not decide whether there is a key.
 func (r *reading) fields() url.Values {
 	if !r.formRead {
 		r.formRead = true
-		if r.isForm() {
+		if r.isForm() || !startsAsJSON(r.req.Body) {
 			form, err := url.ParseQuery(view(r.req.Body))
 			if err == nil {
 				r.form = form
@@ -90,6 +97,12 @@ func (r *reading) fields() url.Values {
 		}
 	}
 	return r.form
+}
+
+// startsAsJSON reports whether the body begins like a JSON object or array.
+func startsAsJSON(body []byte) bool {
+	body = bytes.TrimLeft(body, " \t\r\n")
+	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
 }
 
 // parameters returns the query of the request. That of the registered URL does not count: a token in it
@@ -149,7 +162,7 @@ func (r *reading) covered(v *value) (string, bool) {
 	case kindJSON, kindItem, kindParent:
 		return r.in(v).exact(v.node)
 	case kindSortedForm:
-		return r.get(v), len(r.req.Body) == 0 || r.fields() != nil && !queryLike(r.form)
+		return r.get(v), len(r.req.Body) == 0 || r.isForm() && r.fields() != nil && !queryLike(r.form)
 	}
 	return r.get(v), !r.unusable(v)
 }

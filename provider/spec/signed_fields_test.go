@@ -96,3 +96,20 @@ func TestSignedItemsAreCheckedAsTheyAreFound(t *testing.T) {
 		t.Error("too large a batch was taken apart, or lost")
 	}
 }
+
+// TestTheTypeOfTheContentDecidesNothing: it is not signed, and a copy without a key passes through.
+func TestTheTypeOfTheContentDecidesNothing(t *testing.T) {
+	inField, fields := plain(), plain()
+	inField.Form = "payload"
+	fields.Event.Key = [][]Value{{"form:id"}}
+	for body, s := range map[string]Spec{"payload=%7B%22id%22%3A%221%22%7D": inField, "id=1&text=a": fields} {
+		p := build1(t, s, Settings{})
+		for _, contentType := range []string{formType, "", "text/plain", "application/json", "nonsense"} {
+			req := request(t, p, body)
+			req.Header.Set("Content-Type", contentType)
+			if d, err := p.Open(req); err != nil || d.Events[0].Key != "1" || d.Unreadable != nil {
+				t.Errorf("%s as %q: %+v, %v", body, contentType, d, err)
+			}
+		}
+	}
+}
