@@ -150,9 +150,10 @@ func TestTimesThatOccurTwice(t *testing.T) {
 	for body, want := range map[string]string{`{"sent":1,"sent":1770091506}`: hookonce.ReasonTimestampMissing, `{}`: hookonce.ReasonTimestampMissing, `{"sent":1}`: hookonce.ReasonTimestampOld} {
 		rejected(t, p, signedAs(request(t, build1(t, plain(), Settings{}), body).Header.Get("X-Signature"), body), want)
 	}
-	for _, body := range []string{`{}`, `{"sent":1}`, `{"sent":"1"}`} {
-		if _, err := p.Open(request(t, p, body)); err != nil {
-			t.Errorf("%s: %v", body, err)
+	for body, want := range map[string]string{`{}`: `{"sent":1770091506}`, `{"sent":1}`: `{"sent":1770091506}`, `{"sent":"1"}`: `{"sent":"1770091506"}`} {
+		req := request(t, p, body)
+		if _, err := p.Open(req); err != nil || string(req.Body) != want {
+			t.Errorf("%s became %s: %v", body, req.Body, err)
 		}
 	}
 }
