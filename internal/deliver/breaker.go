@@ -17,7 +17,9 @@ import (
 type Breaker struct {
 	// Failures in a row open the breaker. Zero means [DefaultFailures]; negative: it never opens.
 	Failures int
-	// Open is the first pause, and OpenMax the longest. Zero means [DefaultOpen] and [DefaultOpenMax].
+	// Open is the first pause, and OpenMax the longest. Zero means [DefaultOpen] and [DefaultOpenMax], or
+	// the first and the last delay of the destination's schedule where they are shorter: who wants
+	// retries soon does not want to wait for the breaker.
 	Open, OpenMax time.Duration
 }
 
@@ -28,14 +30,27 @@ const (
 	DefaultOpenMax  = time.Minute
 )
 
-func (b *Breaker) withDefaults() (Breaker, error) {
+// shortestPause is the least that a short schedule makes of the defaults.
+const shortestPause = 100 * time.Millisecond
+
+func (b *Breaker) withDefaults(schedule Schedule) (Breaker, error) {
 	if b == nil {
 		b = &Breaker{}
 	}
-	s := Breaker{
-		Failures: cmp.Or(b.Failures, DefaultFailures),
-		Open:     cmp.Or(b.Open, DefaultOpen),
-		OpenMax:  cmp.Or(b.OpenMax, max(DefaultOpenMax, b.Open)),
+	s := *b
+	s.Failures = cmp.Or(s.Failures, DefaultFailures)
+	if s.Open == 0 {
+		s.Open = DefaultOpen
+		if len(schedule) > 0 {
+			s.Open = max(shortestPause, min(s.Open, schedule[0]))
+		}
+	}
+	if s.OpenMax == 0 {
+		s.OpenMax = DefaultOpenMax
+		if n := len(schedule); n > 0 {
+			s.OpenMax = min(s.OpenMax, schedule[n-1])
+		}
+		s.OpenMax = max(s.Open, s.OpenMax)
 	}
 	if s.Open < 0 || s.OpenMax < s.Open {
 		return s, fmt.Errorf("the breaker's first pause, %v, is negative or longer than its longest, %v", s.Open, s.OpenMax)

@@ -47,7 +47,7 @@ func (d *Deliverer) newLane(name string, s Destination) (*lane, error) {
 	if l.dest, err = newDestination(name, s, transport); err != nil {
 		return nil, err
 	}
-	breaker, err := s.Breaker.withDefaults()
+	breaker, err := s.Breaker.withDefaults(l.dest.schedule)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		postponed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_deliveries_postponed_total",
-			Help: "Deliveries handed back unattempted, because the destination's breaker was open or the process stopped.",
+			Help: "Deliveries handed back unattempted, because the destination's breaker was open, somebody paused it, or the process stopped.",
 		}, []string{"destination"}),
 		stale: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_stale_deliveries_total",
