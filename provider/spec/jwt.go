@@ -2,11 +2,9 @@ package spec
 
 import (
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"strconv"
@@ -23,12 +21,6 @@ type jwtMatcher struct {
 	algorithms []jose.SignatureAlgorithm
 	bodyHash   string
 	keyed[jwtKey]
-}
-
-// jwtKey is a key, or a set of which the token's kid selects one.
-type jwtKey struct {
-	one any
-	set *jose.JSONWebKeySet
 }
 
 // jwtAlgorithms are the algorithms that may be asked for. "none" is not among them.
@@ -57,60 +49,13 @@ func newJWTMatcher(spec Verify, secrets []Secret) (matcher, error) {
 		least = max(least, bits/8)
 	}
 	var err error
-	m.keyed, err = newKeyed(secrets, func(text string) (jwtKey, error) { return parseJWTKey(text, family[0] == 'H', least) })
+	m.keyed, err = newKeyed(secrets, func(text string) (jwtKey, error) {
+		if family[0] == 'H' {
+			return parseJWTSecret(text, least)
+		}
+		return parseJWTKey(text, m.algorithms)
+	})
 	return m, err
-}
-
-// parseJWTSecret reads a shared secret of at least so many bytes. A public key is none: whoever has it,
-// which is everybody, could sign.
-func parseJWTSecret(text string, least int) (jwtKey, error) {
-	key, err := KeyUTF8.decode(text)
-	switch {
-	case err != nil:
-		return jwtKey{}, err
-	case strings.Contains(text, "-----BEGIN "):
-		return jwtKey{}, errors.New("is a key in PEM, and the algorithms want a shared secret")
-	case len(key) < least:
-		return jwtKey{}, fmt.Errorf("is shorter than the %d bytes that the algorithms need", least)
-	}
-	return jwtKey{one: key}, nil
-}
-
-// parseJWTKey reads a shared secret, a PEM public key, a JWK or a set of them.
-func parseJWTKey(text string, shared bool, least int) (jwtKey, error) {
-	if shared {
-		return parseJWTSecret(text, least)
-	}
-	if block, _ := pem.Decode([]byte(text)); block != nil {
-		key, err := x509.ParsePKIXPublicKey(block.Bytes)
-		if err != nil {
-			return jwtKey{}, noPublicKey(block.Bytes)
-		}
-		return jwtKey{one: key}, nil
-	}
-	var set jose.JSONWebKeySet
-	if err := json.Unmarshal([]byte(text), &set); err == nil && len(set.Keys) > 0 {
-		return jwtKey{set: &set}, nil
-	}
-	var one jose.JSONWebKey
-	if err := json.Unmarshal([]byte(text), &one); err != nil || !one.Valid() {
-		return jwtKey{}, errors.New("is neither a PEM public key nor a JSON Web Key nor a set of them")
-	}
-	return jwtKey{set: &jose.JSONWebKeySet{Keys: []jose.JSONWebKey{one}}}, nil
-}
-
-// candidates returns the keys that may have signed a token with that kid.
-func (k jwtKey) candidates(kid string) []any {
-	if k.set == nil {
-		return []any{k.one}
-	}
-	var keys []any
-	for _, key := range k.set.Keys {
-		if key.KeyID == kid || key.KeyID == "" || kid == "" {
-			keys = append(keys, key.Public().Key)
-		}
-	}
-	return keys
 }
 
 // wellFormed accepts the one spelling of three parts in base64url.

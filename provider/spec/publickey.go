@@ -66,13 +66,15 @@ func newVerifyFunc(k Kind, hash crypto.Hash, der []byte) (verifyFunc, error) {
 	return nil, fmt.Errorf("is a public key of another kind than %s (for rsa, of at least 2048 bits)", k)
 }
 
+var errPrivate = errors.New("is a private key, which belongs to the sender alone; give the public key")
+
 // noPublicKey says what is wrong with a key that is none.
 func noPublicKey(der []byte) error {
 	_, pkcs8 := x509.ParsePKCS8PrivateKey(der)
 	_, pkcs1 := x509.ParsePKCS1PrivateKey(der)
 	_, sec1 := x509.ParseECPrivateKey(der)
 	if pkcs8 == nil || pkcs1 == nil || sec1 == nil {
-		return errors.New("is a private key, which belongs to the sender alone; give the public key")
+		return errPrivate
 	}
 	return errors.New("is not a public key")
 }

@@ -61,7 +61,8 @@ const (
 	ECDSA   Kind = "ecdsa"
 	RSA     Kind = "rsa"
 	// JWT is a signed token. The secret is the shared secret, a PEM public key, or a JWK or set of
-	// them, of which the token's kid selects one.
+	// them, of which the token's kid selects one. A key that is for none of the algorithms is refused;
+	// in a set it is left out.
 	JWT Kind = "jwt"
 	// Token is a fixed text that is sent along. It binds nothing.
 	Token Kind = "token"
