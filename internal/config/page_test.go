@@ -1,0 +1,52 @@
+package config
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestPageNamesEverySetting: the page about the configuration has a row for each setting, with its
+// default.
+func TestPageNamesEverySetting(t *testing.T) {
+	text, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tables, _ := strings.Cut(string(text), "## Every setting")
+	global, rest, _ := strings.Cut(tables, "### Destinations")
+	destinations, sources, _ := strings.Cut(rest, "### Sources")
+	routes, _, _ := strings.Cut(string(text), "## Order")
+	for _, f := range settings {
+		in, key := global, f.key
+		if name, ok := strings.CutPrefix(key, "delivery."); ok {
+			if _, ok := find(destinationSettings, name); ok {
+				in, key = destinations, name
+			}
+		}
+		wantRow(t, in, key, f.def)
+	}
+	for _, f := range destinationSettings {
+		wantRow(t, destinations, f.key, f.def)
+	}
+	for _, f := range sourceSettings {
+		wantRow(t, sources, f.key, f.def)
+	}
+	for _, f := range routeSettings {
+		wantRow(t, routes, f.key, f.def)
+	}
+}
+
+// wantRow fails the test unless a row of a table begins with the setting, alone or with others, and has
+// the default in its second column.
+func wantRow(t *testing.T, tables, key, def string) {
+	t.Helper()
+	row := regexp.MustCompile("(?m)^\\|([^|]*`" + regexp.QuoteMeta(key) + "`[^|]*)\\|([^|]*)\\|").FindStringSubmatch(tables)
+	switch {
+	case row == nil:
+		t.Errorf("docs/configuration.md has no row for %s", key)
+	case def != "" && !strings.Contains(row[2], "`"+def+"`"):
+		t.Errorf("docs/configuration.md does not say that the default of %s is %s", key, def)
+	}
+}
