@@ -29,6 +29,8 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		newServeCommand(w),
 		newConfigCommand(w),
 		newMigrateCommand(w),
+		newEventsCommand(w),
+		newDestinationsCommand(w),
 		newProvidersCommand(w),
 		newVerifyCommand(w),
 		newSendCommand(w),

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 //	first-event       run the command that serve printed
 //	stop              send SIGTERM, wait, insist on exit status 0; output in serve.out and serve.log
 //	exits n cmd...    run a command and insist on its exit status
+//	eventually pattern cmd...  run a command until its output matches
 //	raw files...      cut the last line break off files, which they have in a script
 //
 // Gateways listen on free ports unless a script says otherwise.
@@ -60,6 +61,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"first-event": firstEvent,
 		"exits":       exits,
 		"raw":         raw,
+		"eventually":  eventually,
 	}
 }
 
@@ -79,6 +81,23 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
 	}
+}
+
+// eventually waits for what a gateway does in the background. Line breaks count as blanks.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: eventually pattern command args...")
+	}
+	pattern, err := regexp.Compile(args[0])
+	ts.Check(err)
+	var out string
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		ts.Check(ts.Exec(args[1], args[2:]...))
+		if out = strings.Join(strings.Fields(ts.ReadFile("stdout")), " "); pattern.MatchString(out) {
+			return
+		}
+	}
+	ts.Fatalf("waited %v for %s in:\n%s", patience, pattern, out)
 }
 
 func raw(ts *testscript.TestScript, neg bool, args []string) {
@@ -136,7 +155,7 @@ var sendLine = regexp.MustCompile(`(?m)^ +\S+ send http.*\n`)
 // scriptEnv is the environment of a gateway in a script.
 func scriptEnv(ts *testscript.TestScript) []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "HOOKONCE_LISTEN", "HOOKONCE_ADMIN", "DSN", "SECRET", "ACME_SECRET"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "HOOKONCE_LISTEN", "HOOKONCE_ADMIN", "DSN", "SECRET", "ACME_SECRET", "READ", "OPS"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	return env

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/config"
+)
+
+// adminFlags say where the gateway is that a command asks, and how its answer is shown.
+type adminFlags struct {
+	address string
+	token   string
+	json    bool
+}
+
+// The variables that stand for flags of commands that ask a gateway.
+const (
+	adminURLVariable   = "HOOKONCE_ADMIN_URL"
+	adminTokenVariable = "HOOKONCE_ADMIN_TOKEN"
+)
+
+func (f *adminFlags) declare(c *cobra.Command) {
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.address, "admin", "", "`URL` of the gateway's admin listener; "+adminURLVariable+" or http://"+config.Default().Admin+" if not set")
+	fs.StringVar(&f.token, "token", "", "`reference` of the token: env:NAME or file:PATH; env:"+adminTokenVariable+" if that is set")
+	fs.BoolVar(&f.json, "json", false, "write the answer as JSON")
+}
+
+// adminClient asks the API of a running gateway.
+type adminClient struct {
+	base  string
+	token string
+	http  *http.Client
+}
+
+// requestTimeout is longer than the gateway works on any request.
+const requestTimeout = 40 * time.Second
+
+// client returns what asks the gateway that the flags and the environment name.
+func (f *adminFlags) client(w *world, c *cobra.Command) (*adminClient, error) {
+	address := cmp.Or(f.address, config.Lookup(w.environ, adminURLVariable), "http://"+config.Default().Admin)
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
+		return nil, &usageError{c.CommandPath(), errors.New("--admin: this is not the address of a gateway; write one like http://127.0.0.1:8081")}
+	}
+	token, err := f.secret(w)
+	if err != nil {
+		return nil, &usageError{c.CommandPath(), fmt.Errorf("--token: %w", err)}
+	}
+	return &adminClient{
+		base:  strings.TrimSuffix(u.String(), "/") + api.Base,
+		token: token,
+		http: &http.Client{
+			Timeout:   requestTimeout,
+			Transport: &http.Transport{}, // no proxy from the environment: the token is for the gateway alone
+			CheckRedirect: func(*http.Request, []*http.Request) error {
+				return http.ErrUseLastResponse
+			},
+		},
+	}, nil
+}
+
+// secret reads the token. It never stands on the command line, where every process on the machine can
+// read it.
+func (f *adminFlags) secret(w *world) (string, error) {
+	reference := f.token
+	if reference == "" && config.Lookup(w.environ, adminTokenVariable) != "" {
+		reference = "env:" + adminTokenVariable
+	}
+	switch {
+	case reference == "":
+		return "", nil
+	case !strings.HasPrefix(reference, "env:") && !strings.HasPrefix(reference, "file:"):
+		return "", errors.New("write env:NAME or file:PATH, not the token itself")
+	}
+	s, err := config.ResolveSecret(reference, config.Input{Environ: w.environ, ReadFile: os.ReadFile})
+	return s.Reveal(), err
+}
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 64 << 20
+
+// call sends a request and reads the answer into out. body is sent as JSON unless it is nil.
+func (a *adminClient) call(ctx context.Context, method, path string, body, out any) error {
+	var sent io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		sent = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, a.base+path, sent)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if a.token != "" {
+		req.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	res, err := a.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("the gateway does not answer: %w; start it, or name another with --admin", err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("the gateway's answer broke off: %w", err)
+	}
+	if res.StatusCode != http.StatusOK {
+		return refusal(res.StatusCode, text)
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("this is not the answer of a gateway of this version: %w", err)
+	}
+	return nil
+}
+
+// refusal makes one line of what the gateway says is wrong.
+func refusal(status int, text []byte) error {
+	var p huma.ErrorModel
+	if json.Unmarshal(text, &p) != nil || p.Detail == "" {
+		return fmt.Errorf("the answer is %d %s, and not from a gateway; name its admin listener with --admin", status, http.StatusText(status))
+	}
+	detail := clean(p.Detail)
+	for _, e := range p.Errors {
+		detail += "; " + clean(e.Location) + ": " + clean(e.Message)
+	}
+	if status == http.StatusUnauthorized {
+		detail += " (--token)"
+	}
+	return errors.New(detail)
+}
+
+// get is call without a body.
+func (a *adminClient) get(ctx context.Context, path string, query url.Values, out any) error {
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	return a.call(ctx, http.MethodGet, path, nil, out)
+}
+
+// segment returns s as one part of a path. Dots alone would be taken for folders.
+func segment(s string) string {
+	if s == "." || s == ".." {
+		return strings.ReplaceAll(s, ".", "%2E")
+	}
+	return url.PathEscape(s)
+}
