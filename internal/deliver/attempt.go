@@ -22,7 +22,7 @@ func (d *Deliverer) deliver(dest *destination, w *journal.Work) health {
 	if w.Stale {
 		d.metrics.stale.WithLabelValues(w.Source, w.Destination, string(dest.stale)).Inc()
 		if dest.stale == StaleDrop && !w.Forced {
-			d.finish(w, journal.Outcome{Held: w.Held, State: journal.Done, Error: dropped, Started: d.opt.Now()})
+			d.drop(w)
 			return unknown
 		}
 	}
@@ -32,19 +32,19 @@ func (d *Deliverer) deliver(dest *destination, w *journal.Work) health {
 	defer d.metrics.inFlight.Dec()
 
 	outcome, answer, health := d.attempt(ctx, cancel, dest, w)
-	d.finish(w, outcome)
+	d.opt.Journal.Finish(outcome)
+	d.metrics.observe(w, outcome)
+	d.report(w, outcome)
 	answer.drain()
 	return health
 }
 
-// dropped is what the record of an event says that was not delivered.
-const dropped = "not delivered: a newer version of the resource was"
-
-// finish hands an outcome to the journal, to the metrics and to the log.
-func (d *Deliverer) finish(w *journal.Work, o journal.Outcome) {
-	d.opt.Journal.Finish(o)
-	d.metrics.observe(w, o)
-	d.report(w, o)
+// drop ends a delivery without an attempt, and leaves a record that says so.
+func (d *Deliverer) drop(w *journal.Work) {
+	const why = "not delivered: a newer version of the resource was"
+	d.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Done, Error: why, Started: d.opt.Now()})
+	d.opt.Logger.Info("deliver: a stale event was dropped", "source", w.Source, "key", w.Key, "type", w.Type,
+		"event", w.EventID, "destination", w.Destination, "resource", w.Resource)
 }
 
 // attempt tries once. The answer is nil if there was none.

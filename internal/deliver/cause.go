@@ -23,10 +23,13 @@ func cause(err error, timeout time.Duration) string {
 		alert   tls.AlertError
 		unknown x509.UnknownAuthorityError
 		refused *refusal
+		errno   syscall.Errno
 	)
 	switch {
 	case errors.Is(err, errPanic):
 		return err.Error()
+	case ourFault(err) && errors.As(err, &errno):
+		return errno.Error() + " on our side"
 	case errors.As(err, &refused):
 		return refused.Error()
 	case errors.Is(err, context.DeadlineExceeded):
