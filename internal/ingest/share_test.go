@@ -103,17 +103,18 @@ func TestQueueIsShared(t *testing.T) {
 				o.Journal = stuck
 			})
 			body := func(id string) string { return `{"id":"` + id + `","pad":"` + strings.Repeat("x", 800) + `"}` } // 1 KiB with its headers
-			answers := make(chan int)
-			send := func(source, id string) { go func() { answers <- g.send(source, body(id)).Code }() }
+			answers := make(chan int, 6)
+			send := func(source, id string) {
+				go func() { answers <- g.send(source, body(id)).Code }()
+				stuck.await(t, answers)
+			}
 			for i := range 4 {
 				send("billing", string(rune('a'+i)))
-				<-stuck.waiting
 			}
 			w := g.send("billing", body("e"))
 			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "queue_full")
 			for i := range 2 {
 				send("orders", string(rune('a'+i)))
-				<-stuck.waiting // it came to the journal
 			}
 			w = g.send("billing", body("e"))
 			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "queue_full")
@@ -135,10 +136,10 @@ func TestQueueIsShared(t *testing.T) {
 func TestBatchesThatFillTheQueue(t *testing.T) {
 	stuck := newStuck()
 	g := newGate(t, func(o *ingest.Options) { o.MaxQueued, o.Journal = 4, stuck })
-	answers := make(chan int)
+	answers := make(chan int, 3)
 	send := func(source, body string) {
 		go func() { answers <- g.send(source, body).Code }()
-		<-stuck.waiting
+		stuck.await(t, answers)
 	}
 	send("billing", `[{"id":"a"},{"id":"b"},{"id":"c"},{"id":"d"},{"id":"e"}]`)
 	if w := g.send("orders", `{"id":"a"}`); w.Code != http.StatusServiceUnavailable {
@@ -160,6 +161,16 @@ func TestBatchesThatFillTheQueue(t *testing.T) {
 type stuck struct{ waiting, release chan struct{} }
 
 func newStuck() *stuck { return &stuck{make(chan struct{}, 100), make(chan struct{})} }
+
+// await waits until a request has come to the journal, unless it was answered before that.
+func (s *stuck) await(t *testing.T, answers <-chan int) {
+	t.Helper()
+	select {
+	case <-s.waiting:
+	case code := <-answers:
+		t.Fatalf("answered %d before it came to the journal", code)
+	}
+}
 
 func (s *stuck) Accept(_ context.Context, entries []*journal.Entry) ([]journal.Result, error) {
 	s.waiting <- struct{}{}
