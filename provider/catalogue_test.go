@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -145,6 +146,9 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 			if text := fmt.Sprintf(verb, v); strings.Contains(text, "hidden") || strings.Contains(text, fmt.Sprintf("%x", secret)) {
 				t.Errorf("%T with %s: %s", v, verb, text)
 			}
+		}
+		if text, err := json.Marshal(v); strings.Contains(string(text), "hidden") {
+			t.Errorf("%T in JSON: %s, %v", v, text, err)
 		}
 	}
 }

@@ -40,6 +40,23 @@ func secretFor(s spec.Spec) string {
 	return "fake-secret-for-tests-that-is-long-enough"
 }
 
+// otherSecretFor returns another one, for senders that share theirs.
+func otherSecretFor(s spec.Spec) string {
+	switch v := s.Verify[0]; {
+	case s.Name == "braintree":
+		return "fake-public:other-private"
+	case v.Kind == spec.Basic:
+		return "fake-user:other-password"
+	case v.Key == spec.KeyWhsec:
+		return "whsec_b3RoZXIgc2VjcmV0IGZvciB0ZXN0cw"
+	case v.Key == spec.KeyHex:
+		return strings.Repeat("ff", 32)
+	case v.Key == spec.KeyBase64:
+		return "b3RoZXIgc2VjcmV0IGZvciB0ZXN0cw=="
+	}
+	return "other-secret-for-tests-that-is-long-enough"
+}
+
 // fake returns the provider of that name in the catalogue, with a fake secret.
 func fake(t testing.TB, name string) *spec.Provider {
 	t.Helper()
@@ -47,7 +64,13 @@ func fake(t testing.TB, name string) *spec.Provider {
 	if !ok {
 		t.Fatalf("no provider %q", name)
 	}
-	p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets(secretFor(s)), URL: "https://shop.example/in"})
+	return fakeWith(t, s, spec.Secrets(secretFor(s))...)
+}
+
+// fakeWith returns the provider with those secrets.
+func fakeWith(t testing.TB, s spec.Spec, secrets ...spec.Secret) *spec.Provider {
+	t.Helper()
+	p, err := spec.New(s, spec.Settings{Secrets: secrets, URL: "https://shop.example/in"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/hookonce/hookonce/provider/spec"
@@ -50,6 +51,9 @@ func (c HMACConfig) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "{%s, header %s, %d secrets}", cmp.Or(c.Name, "hmac"), c.header(), len(c.Secrets))
 }
 
+// MarshalText is Format for JSON and structured logs.
+func (c HMACConfig) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%v", c), nil }
+
 func (c HMACConfig) header() string { return cmp.Or(c.Header, "X-Signature") }
 
 // Spec returns the specification that the configuration stands for. Mistakes in it are found by
@@ -84,14 +88,14 @@ func (c HMACConfig) Spec() spec.Spec {
 // exampleFor returns a template that has the id, type and time where the values look for them.
 func exampleFor(key []spec.Value, kind spec.Value, when spec.Moment) spec.Template {
 	t := spec.Template{Type: "order.paid", Header: map[string]string{}}
-	body := map[string]any{"amount": 4200, "currency": "EUR", "order": "1001"}
+	var body any = map[string]any{"amount": 4200, "currency": "EUR", "order": "1001"}
 	place := func(v spec.Value, text string) {
 		tag, rest, _ := strings.Cut(strings.TrimSuffix(string(v), "?"), ":")
-		switch tag {
-		case "header":
+		switch steps := pathSteps(rest); {
+		case tag == "header":
 			t.Header[rest] = text
-		case "json":
-			placeAt(body, strings.Split(strings.TrimPrefix(rest, "$."), "."), text)
+		case tag == "json" && len(steps) > 0:
+			body = placeAt(body, steps, text)
 		}
 	}
 	for _, v := range key {
@@ -120,15 +124,34 @@ func placeholder(u spec.Unit) string {
 	return "{{unix}}"
 }
 
-// placeAt sets the member at path, making the objects on the way.
-func placeAt(object map[string]any, path []string, text string) {
-	for _, name := range path[:len(path)-1] {
-		next, ok := object[name].(map[string]any)
-		if !ok {
-			next = map[string]any{}
-			object[name] = next
-		}
-		object = next
+// pathSteps cuts a path into the names of members and, in brackets, the numbers of elements.
+func pathSteps(path string) []string {
+	dotted := strings.ReplaceAll(strings.TrimPrefix(path, "$"), "[", ".[")
+	return strings.FieldsFunc(dotted, func(c rune) bool { return c == '.' })
+}
+
+// placeAt returns what is at a place in a document with the text at the end of a path from there. The
+// objects and arrays on the way are made.
+func placeAt(node any, steps []string, text string) any {
+	if len(steps) == 0 {
+		return text
 	}
-	object[path[len(path)-1]] = text
+	if number, ok := strings.CutPrefix(steps[0], "["); ok {
+		i, err := strconv.Atoi(strings.TrimSuffix(number, "]"))
+		if err != nil || i < 0 || i > 999 { // spec.New refuses it
+			return node
+		}
+		array, _ := node.([]any)
+		for len(array) <= i {
+			array = append(array, map[string]any{})
+		}
+		array[i] = placeAt(array[i], steps[1:], text)
+		return array
+	}
+	object, ok := node.(map[string]any)
+	if !ok {
+		object = map[string]any{}
+	}
+	object[steps[0]] = placeAt(object[steps[0]], steps[1:], text)
+	return object
 }
