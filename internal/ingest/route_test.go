@@ -89,7 +89,7 @@ func TestRoutes(t *testing.T) {
 func TestRoutesShareNothing(t *testing.T) {
 	var to recorder
 	routes := []ingest.Route{
-		{To: append(make([]string, 0, 8), "a"), Types: []string{"*x*"}},
+		{To: []string{"a", "d", "e"}, Types: []string{"*x*"}}, // three names leave room behind them
 		{To: []string{"b"}, Types: []string{"*y*"}},
 		{To: []string{"c"}, Types: []string{"*z*"}},
 	}
@@ -99,7 +99,7 @@ func TestRoutesShareNothing(t *testing.T) {
 	for _, e := range to.entries {
 		got = append(got, strings.Join(e.Destinations, ""))
 	}
-	if diff := cmp.Diff([]string{"ab", "ac", "a", "abc"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"adeb", "adec", "ade", "adebc"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
