@@ -30,6 +30,7 @@ func orderStorm(c *suite) {
 		}
 		for s.left.Load() > 0 && ctx.Err() == nil && !c.Failed() {
 			s.work(ctx)
+			s.tick()
 		}
 	})
 	if n := s.left.Load(); n != 0 {
@@ -41,7 +42,8 @@ func orderStorm(c *suite) {
 // orderly watches what happens in each lane.
 type orderly struct {
 	*suite
-	clock atomic.Int64 // milliseconds since start, moved on by whoever takes
+	clock atomic.Int64 // milliseconds since start
+	calm  sync.RWMutex // held while the clock moves on, so that leases run out only where work was lost
 	left  atomic.Int64
 
 	mu    sync.Mutex
@@ -51,9 +53,9 @@ type orderly struct {
 // watched is a lane as its watchers know it for certain.
 type watched struct {
 	stored []int64 // accepted and not known to be done, in any order
-	holder int64   // whose worker has not begun to finish it; 0: nobody
-	until  time.Time
-	lost   int64 // was held and never finished: has the turn when its lease ends
+	done   map[int64]bool
+	holder journal.Held // whose worker has not begun to finish it; zero: nobody
+	since  time.Time    // when that was taken
 }
 
 func (s *orderly) at() time.Time { return start.Add(time.Duration(s.clock.Load()) * time.Millisecond) }
@@ -71,15 +73,16 @@ func (s *orderly) tell(ctx context.Context, worker, round, resources int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range batch {
-		l := s.lane(e.Resource)
-		l.stored = append(l.stored, e.ID)
+		if l := s.lane(e.Resource); !l.done[e.ID] {
+			l.stored = append(l.stored, e.ID)
+		}
 	}
 }
 
 // lane returns the watched lane of a resource. The caller holds the mutex.
 func (s *orderly) lane(resource string) *watched {
 	if s.lanes[resource] == nil {
-		s.lanes[resource] = &watched{}
+		s.lanes[resource] = &watched{done: map[int64]bool{}}
 	}
 	return s.lanes[resource]
 }
@@ -97,9 +100,17 @@ func (s *orderly) known() map[string]int64 {
 	return oldest
 }
 
+// tick lets time go by while nobody works.
+func (s *orderly) tick() {
+	s.calm.Lock()
+	defer s.calm.Unlock()
+	s.clock.Add(500)
+}
+
 // work takes some deliveries, and finishes most of them.
 func (s *orderly) work(ctx context.Context) {
-	s.clock.Add(50)
+	s.calm.RLock()
+	defer s.calm.RUnlock()
 	oldest, now := s.known(), s.at()
 	work, err := s.store.Take(ctx, now, now.Add(lease), journal.Wanted{
 		Deliveries: 8, Destinations: []journal.Want{{Destination: "app", Deliveries: 8}},
@@ -125,19 +136,21 @@ func (s *orderly) work(ctx context.Context) {
 	}
 }
 
-// begin checks a delivery that was just taken.
+// begin checks a delivery that was taken at now.
 func (s *orderly) begin(w *journal.Work, oldest int64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.lane(w.Resource)
-	if l.holder != 0 && now.Before(l.until) {
-		s.Errorf("%s: %d begins while %d is under way", w.Resource, w.EventID, l.holder)
+	held := l.holder.Token != 0
+	if held && now.Before(l.since.Add(lease)) {
+		s.Errorf("%s: %+v begins while %+v is under way", w.Resource, w.Held, l.holder)
 	}
 	// What was lost goes on first, although an older event may have been stored meanwhile.
-	if oldest != 0 && oldest < w.EventID && l.lost != w.EventID && slices.Contains(l.stored, oldest) {
+	lost := held && l.holder.EventID == w.EventID
+	if oldest != 0 && oldest < w.EventID && !lost && slices.Contains(l.stored, oldest) {
 		s.Errorf("%s: %d begins before %d, which was stored earlier", w.Resource, w.EventID, oldest)
 	}
-	l.holder, l.until, l.lost = w.EventID, now.Add(lease), w.EventID
+	l.holder, l.since = w.Held, now
 }
 
 // end notes, before it happens, what is going to be finished.
@@ -146,10 +159,11 @@ func (s *orderly) end(work []*journal.Work, outcomes []journal.Outcome) {
 	defer s.mu.Unlock()
 	for i, o := range outcomes {
 		l := s.lane(work[i].Resource)
-		if l.holder == o.EventID {
-			l.holder, l.lost = 0, 0
+		if l.holder == o.Held {
+			l.holder = journal.Held{}
 		}
 		if o.State == journal.Done {
+			l.done[o.EventID] = true
 			l.stored = slices.DeleteFunc(l.stored, func(id int64) bool { return id == o.EventID })
 		}
 	}

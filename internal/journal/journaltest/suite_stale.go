@@ -46,7 +46,7 @@ var staleCases = []testCase{
 			key   string
 			rank  int64
 			stale bool
-		}{{"v1", 1, true}, {"v2 again", 2, false}, {"unknown", 0, false}, {"v3", 3, false}, {"v2 late", 2, true}, {"before", -1, true}} {
+		}{{"v1", 1, true}, {"v2 again", 2, false}, {"unknown", 0, false}, {"v3", 3, false}, {"v2 late", 2, true}, {"v2 last", 2, true}, {"before", -1, true}} {
 			c.fresh(c.entry(v.key, ranked("a", v.rank)))
 			c.raise(c.compared(v.key, v.stale))
 		}
