@@ -157,6 +157,50 @@ func TestOlderSchemaIsReported(t *testing.T) {
 	})
 }
 
+// before returns the SQL that takes an empty database to the version before the given one.
+func before(t *testing.T, d driver, version int64) string {
+	t.Helper()
+	text, err := schema.Print(d.dialect, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	older, _, found := strings.Cut(text, fmt.Sprintf("\n-- Version %d.\n", version))
+	if !found {
+		t.Fatalf("there is no version %d", version)
+	}
+	return older
+}
+
+// Version 2 keeps what version 1 held.
+func TestUpgradeFromVersion1(t *testing.T) {
+	each(t, func(t *testing.T, d driver) {
+		db := d.open(t, d.fresh(t))
+		prefix, _ := schema.Prefix(d.dialect, "")
+		exec(t, db, before(t, d, 2))
+		at := map[schema.Dialect]string{schema.Postgres: "'2026-01-01'", schema.SQLite: "1767225600000000"}[d.dialect]
+		for _, insert := range []string{
+			"events (id, source, key, received_at) VALUES (7, 'billing', 'evt_1', " + at + ")",
+			"bodies (event_id, header, body) VALUES (7, '', '')",
+			"deliveries (event_id, destination, state, token, tries, due_at) VALUES (7, 'app', 'failed', 3, 2, " + at + ")",
+			"attempts (event_id, destination, token, outcome, status, started_at, duration_us) VALUES (7, 'app', 3, 'failed', 500, " + at + ", 9)",
+		} {
+			exec(t, db, "INSERT INTO "+prefix+insert)
+		}
+		if from, to := migrate(t, db, d.dialect, ""); from != 1 || to != schema.Version() {
+			t.Errorf("migrated from %d to %d", from, to)
+		}
+		var token, tries, status int
+		var forced bool
+		err := db.QueryRowContext(t.Context(), "SELECT d.token, d.tries, d.forced, a.status FROM "+prefix+"deliveries d JOIN "+
+			prefix+"attempts a ON a.event_id = d.event_id JOIN "+prefix+"events e ON e.id = d.event_id WHERE d.resource IS NULL AND "+
+			"a.answer IS NULL AND e.resource IS NULL AND e.rank IS NULL AND d.state = 'failed'").Scan(&token, &tries, &forced, &status)
+		if err != nil || token != 3 || tries != 2 || forced || status != 500 {
+			t.Errorf("token %d, tries %d, forced %v, status %d, error %v", token, tries, forced, status, err)
+		}
+		mustHaveTables(t, db, d.dialect, "")
+	})
+}
+
 func TestPrintedSQLSatisfiesCheck(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))

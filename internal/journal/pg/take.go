@@ -39,8 +39,7 @@ func (s *Store) take(ctx context.Context, t *taking) (work []*journal.Work, err 
 	if !lanes {
 		return t.free(ctx, s.pool)
 	}
-	// Each statement needs a snapshot of its own, see turnsSQL.
-	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	err = s.inLanes(ctx, func(tx pgx.Tx) error {
 		turns, err := t.turns(ctx, tx)
 		if err != nil {
 			return err
@@ -51,6 +50,12 @@ func (s *Store) take(ctx context.Context, t *taking) (work []*journal.Work, err 
 		return err
 	})
 	return work, err
+}
+
+// inLanes runs a transaction in which each statement has a snapshot of its own, whatever the server's
+// default is: see turnsSQL.
+func (s *Store) inLanes(ctx context.Context, f func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, f)
 }
 
 // taking is one call of Take.

@@ -1,0 +1,155 @@
+package pg_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/pg"
+	"github.com/hookonce/hookonce/internal/pgtest"
+)
+
+// about returns an entry in the lane of a resource.
+func about(key, resource string) *journal.Entry {
+	e := entry(key)
+	e.Resource, e.Hold, e.Ordered = resource, nil, e.Destinations
+	return e
+}
+
+// laneLock is a session that holds the lock of the lane of resource a, as one that takes does.
+type laneLock struct {
+	*testing.T
+	conn *pgx.Conn
+	tx   pgx.Tx
+}
+
+func lockLane(t *testing.T, dsn string) *laneLock {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &laneLock{t, conn, tx}
+	l.exec(`SELECT FROM hookonce.lanes WHERE resource = 'a' FOR UPDATE`)
+	return l
+}
+
+func (l *laneLock) exec(sql string) {
+	l.Helper()
+	if _, err := l.tx.Exec(l.Context(), sql); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// awaitWaiting waits until another session waits for this one.
+func (l *laneLock) awaitWaiting(ended <-chan error) {
+	l.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		var waits bool
+		if err := l.conn.QueryRow(l.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)))`).Scan(&waits); err != nil {
+			l.Fatal(err)
+		}
+		if waits {
+			return
+		}
+		select {
+		case err := <-ended:
+			l.Fatalf("went on without the lock of the lane (error %v)", err)
+		default:
+		}
+	}
+	l.Fatal("nobody waits for the lane")
+}
+
+func take(t *testing.T, s *pg.Store, want ...string) []*journal.Work {
+	t.Helper()
+	work, err := s.Take(t.Context(), time.Now(), time.Now().Add(time.Hour), journal.Wanted{
+		Deliveries: 10, Destinations: []journal.Want{{Destination: "app", Deliveries: 10}},
+	})
+	if err != nil || len(work) != len(want) {
+		t.Fatalf("took %v (%v), want %q", work, err, want)
+	}
+	for i, w := range work {
+		if w.Key != want[i] {
+			t.Errorf("took %s, want %s", w.Key, want[i])
+		}
+	}
+	return work
+}
+
+// TestTakePassesLanesInOtherHands: somebody else decides whose turn it is in a lane, and nobody waits for
+// that.
+func TestTakePassesLanesInOtherHands(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn, "")
+	if _, err := accept(t.Context(), s, about("a1", "a"), about("b1", "b")); err != nil {
+		t.Fatal(err)
+	}
+	l := lockLane(t, dsn)
+	take(t, s, "b1")
+	l.exec("COMMIT")
+	take(t, s, "a1")
+}
+
+// TestAcceptWaitsForTheLane: somebody else finds a lane empty and deletes it, while an event comes for it.
+// Were it stored without the lock, nobody would ever look for it.
+func TestAcceptWaitsForTheLane(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn, "")
+	if _, err := accept(t.Context(), s, about("a1", "a")); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, s, take(t, s, "a1")[0])
+	l := lockLane(t, dsn)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := accept(t.Context(), s, about("a2", "a"))
+		ended <- err
+	}()
+	l.awaitWaiting(ended)
+	l.exec(`DELETE FROM hookonce.lanes WHERE resource = 'a'`)
+	l.exec("COMMIT")
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	take(t, s, "a2")
+}
+
+// TestFinishWaitsForTheLane: whose turn it is depends on what has ended, so that may not change meanwhile.
+func TestFinishWaitsForTheLane(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn, "")
+	if _, err := accept(t.Context(), s, about("a1", "a"), about("a2", "a")); err != nil {
+		t.Fatal(err)
+	}
+	w := take(t, s, "a1")[0]
+	l := lockLane(t, dsn)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Finish(t.Context(), []journal.Outcome{{Held: w.Held, State: journal.Done, Started: time.Now()}})
+		ended <- err
+	}()
+	l.awaitWaiting(ended)
+	l.exec("COMMIT")
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	take(t, s, "a2")
+}
+
+func finish(t *testing.T, s *pg.Store, w *journal.Work) {
+	t.Helper()
+	applied, err := s.Finish(t.Context(), []journal.Outcome{{Held: w.Held, State: journal.Done, Started: time.Now()}})
+	if err != nil || !applied[0] {
+		t.Fatal(applied, err)
+	}
+}
