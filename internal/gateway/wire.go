@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
@@ -49,15 +50,16 @@ func newSource(s *config.Source) (ingest.Source, error) {
 	}
 	routes, err := newRoutes(s)
 	return ingest.Source{
-		Name:      s.Name,
-		Provider:  p,
-		Secrets:   len(s.Secrets),
-		MaxBody:   cmp.Or(s.MaxBody, p.Limits().MaxBody),
-		Routes:    routes,
-		DropTwins: slices.Concat(s.Twins.Drop, droppedTwins(p.Spec())),
-		Allow:     s.Allow,
-		Rate:      s.Rate,
-		Burst:     s.Burst,
+		Name:       s.Name,
+		Provider:   p,
+		Secrets:    len(s.Secrets),
+		MaxBody:    cmp.Or(s.MaxBody, p.Limits().MaxBody),
+		Routes:     routes,
+		DropTwins:  slices.Concat(s.Twins.Drop, droppedTwins(p.Spec())),
+		TwinWindow: twinWindow(p.Spec()),
+		Allow:      s.Allow,
+		Rate:       s.Rate,
+		Burst:      s.Burst,
 	}, err
 }
 
@@ -92,6 +94,17 @@ func droppedTwins(s spec.Spec) (types []string) {
 		}
 	}
 	return types
+}
+
+// twinWindow returns the shortest of the times within which a specification knows twins, zero if it
+// states none.
+func twinWindow(s spec.Spec) (shortest time.Duration) {
+	for _, rule := range s.Dedup.Logical {
+		if shortest == 0 || rule.Window > 0 && rule.Window < shortest {
+			shortest = rule.Window
+		}
+	}
+	return shortest
 }
 
 func newDestination(d config.Destination, all config.Delivery) deliver.Destination {

@@ -60,7 +60,7 @@ sources:
         key: [["json:$.id"]]
         type: ["json:$.type"]
       dedup:
-        logical: [{key: ["json:$.n"], types: [made, done], mode: drop}, {key: ["json:$.m"]}]
+        logical: [{key: ["json:$.n"], types: [made, done], mode: drop}, {key: ["json:$.m"], window: 1m}]
 `
 
 // Whatever a file can say reaches the package that it is for.
@@ -99,7 +99,7 @@ func TestWire(t *testing.T) {
 		t.Error("as the journal sees them:", diff)
 	}
 	billing, crm := w.sources[0], w.sources[1]
-	if billing.MaxBody != 2<<20 || billing.Rate != 10 || billing.Burst != 50 || len(billing.Allow) != 1 || billing.Secrets != 1 {
+	if billing.MaxBody != 2<<20 || billing.Rate != 10 || billing.Burst != 50 || len(billing.Allow) != 1 || billing.Secrets != 1 || billing.TwinWindow != 24*time.Hour || crm.TwinWindow != time.Minute {
 		t.Errorf("billing: %+v", billing)
 	}
 	if diff := cmp.Diff([]string{"charge.succeeded"}, billing.DropTwins); diff != "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -204,7 +205,7 @@ func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time
 			ReceivedAt:   now,
 			Resource:     ev.Scope,
 			Rank:         ev.Rank,
-			Logical:      ev.Logical,
+			Logical:      e.logical(ev, now),
 			DropTwin:     ev.Logical != "" && e.drops[ev.Type],
 		}
 		pointers[i] = &entries[i]
@@ -218,6 +219,17 @@ func confided(p hookonce.Provider) []string {
 		return c.Confided()
 	}
 	return nil
+}
+
+// logical is the key that twins have in common. Time is cut into windows, and only events of one window
+// have it in common: what comes back to an earlier content later on is another change, and to miss twins
+// on two sides of a cut only costs a label.
+func (e *endpoint) logical(ev *hookonce.Event, now time.Time) string {
+	if ev.Logical == "" || e.source.TwinWindow == 0 {
+		return ev.Logical
+	}
+	window := now.UnixNano() / int64(e.source.TwinWindow)
+	return hookonce.NormalKey(hookonce.JoinKey(strconv.FormatInt(window, 10), ev.Logical))
 }
 
 // weight is what the entries count towards the bound of the journal's queue, in bytes.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -159,5 +160,26 @@ func TestOrderAndTwins(t *testing.T) {
 	}
 	if n := gather(t, g, "hookonce_twins_total")["billing"]; n != 3 {
 		t.Errorf("%v twins are counted, want 3", n)
+	}
+}
+
+// Twins are looked for in one window of time at a time.
+func TestTwinsAreNotFarApart(t *testing.T) {
+	var to recorder
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	g := newGate(t, func(o *ingest.Options) {
+		o.Journal, o.Sources[0].TwinWindow = &to, 24*time.Hour
+		o.Now = func() time.Time { return now }
+	})
+	for _, after := range []time.Duration{0, 23*time.Hour + 59*time.Minute, time.Minute} {
+		now = now.Add(after)
+		g.send("billing", `[{"id":"a","logical":"l"},{"id":"b","logical":"m"},{"id":"c"}]`)
+	}
+	var got []string
+	for _, e := range to.entries {
+		got = append(got, e.Logical)
+	}
+	if got[0] == "" || got[0] == got[1] || got[2] != "" || !slices.Equal(got[:3], got[3:6]) || got[6] == got[0] || got[7] == got[1] || got[8] != "" {
+		t.Errorf("what twins have in common: %q", got)
 	}
 }
