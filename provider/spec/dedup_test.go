@@ -204,7 +204,7 @@ func TestForms(t *testing.T) {
 		{formType, "payload=nonsense", "", true}, {formType, "payload=%zz", "", true}, {formType, "", "", false}, {formType, `{"id":`, "", false},
 		// The type of the content is not signed, and decides nothing.
 		{"", "payload=%7B%22id%22%3A1%7D", "1", false}, {"text/plain", "x=y&payload=%7B%22id%22%3A1%7D", "1", false}, {"text/plain", "id=5&text=a", "1:532:ca978112ca1bbdcafac231b39a23dc4d", false},
-		{"application/json", "payload=%7B%22id%22%3A1%7D", "1", false}, {"", "x=y", "", false}, {"", "payload=%zz", "", true}, {"", `{"id":`, "", true},
+		{"application/json", "payload=%7B%22id%22%3A1%7D", "1", false}, {"", "x=y", "", false}, {"", "payload=%zz", "", true}, {"", `{"id":"="`, "", true}, {"", "Hello, World!", "", true},
 	} {
 		req := request(t, p, c.body)
 		req.Header = http.Header{"Content-Type": {c.contentType}, "X-Signature": req.Header["X-Signature"]}

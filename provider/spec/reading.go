@@ -83,12 +83,12 @@ func (r *reading) isForm() bool {
 	return err == nil && kind == "application/x-www-form-urlencoded"
 }
 
-// fields returns the form in the body, none if the body is not a form. What is no JSON is read as a form
-// whatever its type is said to be: the type is not signed, and must not decide whether there is a key.
+// fields returns the form in the body, none if the body is not a form. What looks like a form is read as
+// one whatever its type is said to be: the type is not signed, and must not decide whether there is a key.
 func (r *reading) fields() url.Values {
 	if !r.formRead {
 		r.formRead = true
-		if r.isForm() || !startsAsJSON(r.req.Body) {
+		if r.isForm() || looksLikeForm(r.req.Body) {
 			form, err := url.ParseQuery(view(r.req.Body))
 			if err == nil {
 				r.form = form
@@ -99,10 +99,11 @@ func (r *reading) fields() url.Values {
 	return r.form
 }
 
-// startsAsJSON reports whether the body begins like a JSON object or array.
-func startsAsJSON(body []byte) bool {
+// looksLikeForm reports whether the body has a name and a value, and does not begin like a JSON object or
+// array.
+func looksLikeForm(body []byte) bool {
 	body = bytes.TrimLeft(body, " \t\r\n")
-	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
+	return bytes.IndexByte(body, '=') > 0 && body[0] != '{' && body[0] != '['
 }
 
 // parameters returns the query of the request. That of the registered URL does not count: a token in it
