@@ -45,7 +45,8 @@ type Spec struct {
 }
 
 // Split says where the items of a batch are. Each item becomes an event of its own, whose body is the
-// request's document with that item alone in its array.
+// request's document with that item alone in its array. A batch of more than 10000 items is not taken
+// apart: it is one event without a key or, where items are authenticated one by one, refused.
 type Split struct {
 	// Items lists paths with one [*] for each array on the way, as in json:$.entry[*].changes[*].
 	// An element of an outer array in which none of the paths finds an array is an item itself, and so
