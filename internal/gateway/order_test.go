@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/pgtest"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -257,4 +258,52 @@ func TestTwins(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The database dies under three gateways, again and again, and order holds: what is not known to be done
+// may be done once more, but nothing younger begins before it is known.
+func TestOrderSurvivesTheDatabase(t *testing.T) {
+	const objects, versions, kills = 8, 40, 3
+	cluster := pgtest.Start(t, pgtest.Options{Fsync: true})
+	to := newLedger(t)
+	to.answer = func(s state, _ int) int {
+		if last := len(slices.Compact(slices.Clone(to.done[s.resource()]))); last != s.Version-1 && last != s.Version {
+			to.fault = fmt.Errorf("%s begins when %d versions are done", s.ID, last)
+		}
+		return http.StatusOK
+	}
+	cfg := ordered(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, to, nil)
+	gateways := []*Gateway{start(t, cfg), start(t, cfg), start(t, cfg)}
+	c := client(t)
+	var senders sync.WaitGroup
+	for i := range objects {
+		senders.Go(func() {
+			for v := range versions {
+				s := state{Type: "changed", Object: fmt.Sprint(i), Version: v + 1}
+				s.ID = fmt.Sprintf("%s/%d", s.resource(), s.Version)
+				insist(t, c, gateways[(i+v)%len(gateways)], cfg.Sources[0], s.body(t))
+			}
+		})
+	}
+	for kill := range kills {
+		to.await(t, "deliveries before the next kill", func() bool { return to.total >= objects*versions*(kill+1)/(kills+2) })
+		if err := cluster.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cluster.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	senders.Wait()
+	to.await(t, "everything", func() bool { return len(to.times) == objects*versions })
+	c.CloseIdleConnections()
+	for _, g := range gateways {
+		closeNow(t, g)
+	}
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	if to.fault != nil {
+		t.Error(to.fault)
+	}
+	t.Logf("%d deliveries of %d events", to.total, objects*versions)
 }

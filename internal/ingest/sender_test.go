@@ -94,3 +94,24 @@ func TestStrangersUseUpNoRate(t *testing.T) {
 		}
 	}
 }
+
+// FuzzForwarded: whatever is in the header, it says nothing without a trusted proxy, and behind one the
+// last address counts that no proxy has, whatever stands before it.
+func FuzzForwarded(f *testing.F) {
+	for _, text := range []string{"", "192.0.2.7", "192.0.2.7, 10.0.0.1", "a,,b", "[::1]:5", "fe80::1%eth0", ", ,", "10.1.1.1:99999"} {
+		f.Add(text)
+	}
+	trusted := networks("10.0.0.0/8")
+	f.Fuzz(func(t *testing.T, before string) {
+		for remote, want := range map[string]string{"198.51.100.7:1": "198.51.100.7", "10.0.0.1:1": "192.0.2.9"} {
+			h := http.Header{"X-Forwarded-For": {before, before + ", 192.0.2.9, 10.9.9.9"}}
+			if got, ok := ingest.Sender(trusted, remote, h); !ok || got.String() != want {
+				t.Errorf("from %s after %q: %s, %v; want %s", remote, before, got, ok, want)
+			}
+		}
+		got, ok := ingest.Sender(trusted, "10.0.0.1:1", http.Header{"X-Forwarded-For": {before}})
+		if ok && (!got.IsValid() || got.Zone() != "" || got.Is4In6()) {
+			t.Errorf("%q is taken for %s", before, got)
+		}
+	})
+}
