@@ -34,7 +34,7 @@ type Records interface {
 
 	// Replay makes deliveries begin again, those of at most limit events after the identifier r.After,
 	// oldest first. See [Replay] for which. In the same transaction the audit record r.Audit is written,
-	// or continued. With DryRun it only counts.
+	// or continued, unless nothing begins again. With DryRun it only counts.
 	//
 	// Only what is failed or dead at this moment is made due, and only what has no row is made anew, under
 	// a token above all earlier ones: of a delivery that is pending or processing nothing changes, and no

@@ -103,7 +103,7 @@ type Replayed struct {
 	Gone []Gone
 	// Next continues: pass it as After. 0: all events were looked at.
 	Next int64
-	// Audit is the number of the audit record; 0 after a dry run.
+	// Audit is the number of the audit record; 0 after a dry run, or if nothing begins again.
 	Audit int64
 }
 
@@ -119,6 +119,10 @@ type Plan struct {
 	Redrive []Delivery // failed and dead ones, as they will be; Token is not set
 	Create  []Delivery // to be made anew, with a token above all earlier ones
 }
+
+// Idle reports whether a plan changes nothing and ends a replay that has no audit record yet: then it
+// needs none.
+func (p *Plan) Idle(r *Replay) bool { return r.Audit == 0 && p.Deliveries == 0 && p.Next == 0 }
 
 // Candidate is an event that a replay looks at, with all its deliveries: the finished ones are those with
 // an attempt that succeeded, under the highest token that an attempt had.

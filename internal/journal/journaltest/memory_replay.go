@@ -25,7 +25,7 @@ func (m *Memory) Replay(ctx context.Context, r journal.Replay, limit int) (journ
 	found, next := m.candidates(&r, limit)
 	plan := r.Plan(found, n)
 	plan.Next = next
-	if r.DryRun {
+	if r.DryRun || plan.Idle(&r) {
 		return plan.Replayed, nil
 	}
 	for _, d := range plan.Redrive {

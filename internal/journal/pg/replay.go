@@ -51,8 +51,13 @@ func (s *Store) replay(ctx context.Context, tx pgx.Tx, r journal.Replay, limit i
 		return journal.Replayed{}, err
 	}
 	plan, err := s.plan(ctx, tx, &r, limit, int(audit.Count))
-	if err != nil {
-		return journal.Replayed{}, err
+	if err != nil || plan.Idle(&r) {
+		return plan.Replayed, err
+	}
+	if r.Audit == 0 {
+		if audit, err = s.audit(ctx, tx, r.Record()); err != nil {
+			return journal.Replayed{}, err
+		}
 	}
 	redriven, err := s.redrive(ctx, tx, plan.Redrive)
 	if err != nil {
@@ -67,11 +72,11 @@ func (s *Store) replay(ctx context.Context, tx pgx.Tx, r journal.Replay, limit i
 	return plan.Replayed, err
 }
 
-// begun returns the record of a replay, a new one unless it goes on. One that goes on has the start of
-// the first.
+// begun returns the record of a replay that goes on, and gives that the start of the first; of another
+// an empty one.
 func (s *Store) begun(ctx context.Context, tx pgx.Tx, r *journal.Replay) (journal.Audit, error) {
 	if r.Audit == 0 {
-		return s.audit(ctx, tx, r.Record())
+		return journal.Audit{}, nil
 	}
 	audits, err := s.audits(ctx, tx, `WHERE id = $1`, r.Audit)
 	if err != nil {
@@ -96,11 +101,11 @@ func (s *Store) plan(ctx context.Context, tx pgx.Tx, r *journal.Replay, limit, n
 	}
 	more, err := s.narrow(ctx, tx, q, oldestFirst)
 	if err != nil {
-		return nil, err
+		return &journal.Plan{}, err
 	}
 	found, err := s.candidates(ctx, tx, q, limit+1)
 	if err != nil {
-		return nil, err
+		return &journal.Plan{}, err
 	}
 	next := int64(0)
 	switch {

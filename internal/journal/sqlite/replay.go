@@ -51,13 +51,18 @@ func (s *Store) Replay(ctx context.Context, r journal.Replay, limit int) (done j
 
 // replay carries out a replay and keeps its record.
 func (s *Store) replay(ctx context.Context, w *writer, r journal.Replay, limit int) (journal.Replayed, error) {
-	audit, err := s.begun(ctx, w, &r)
+	audit, err := s.begun(ctx, &r)
 	if err != nil {
 		return journal.Replayed{}, err
 	}
 	plan, err := s.plan(ctx, &r, limit, int(audit.Count))
-	if err != nil {
-		return journal.Replayed{}, err
+	if err != nil || plan.Idle(&r) {
+		return plan.Replayed, err
+	}
+	if r.Audit == 0 {
+		if audit, err = s.audit(w, r.Record()); err != nil {
+			return journal.Replayed{}, err
+		}
 	}
 	if err := s.redrive(w, plan.Redrive); err != nil {
 		return journal.Replayed{}, err
@@ -70,11 +75,11 @@ func (s *Store) replay(ctx context.Context, w *writer, r journal.Replay, limit i
 	return plan.Replayed, err
 }
 
-// begun returns the record of a replay, a new one unless it goes on. One that goes on has the start of
-// the first.
-func (s *Store) begun(ctx context.Context, w *writer, r *journal.Replay) (journal.Audit, error) {
+// begun returns the record of a replay that goes on, and gives that the start of the first; of another
+// an empty one.
+func (s *Store) begun(ctx context.Context, r *journal.Replay) (journal.Audit, error) {
 	if r.Audit == 0 {
-		return s.audit(w, r.Record())
+		return journal.Audit{}, nil
 	}
 	audits, err := s.audits(ctx, `WHERE id = ?`, r.Audit)
 	if err != nil {
@@ -99,11 +104,11 @@ func (s *Store) plan(ctx context.Context, r *journal.Replay, limit, n int) (*jou
 	}
 	more, err := q.narrow(ctx, s.readers, oldestFirst)
 	if err != nil {
-		return nil, err
+		return &journal.Plan{}, err
 	}
 	found, err := s.candidates(ctx, q, limit+1)
 	if err != nil {
-		return nil, err
+		return &journal.Plan{}, err
 	}
 	next := int64(0)
 	switch {

@@ -1,0 +1,61 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// endless always has more to replay.
+type endless struct{ journal.Records }
+
+func (e *endless) Replay(_ context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
+	return journal.Replayed{Events: limit, Deliveries: limit, Next: r.After + int64(limit), Audit: 7}, nil
+}
+
+// The document beside the API has every path, and says that a token is needed.
+func TestDocument(t *testing.T) {
+	r := newRig(t)
+	_, doc := r.send(request("GET", "/api/v1/openapi.json", nil))
+	if doc["openapi"] != "3.1.0" || doc["security"] == nil {
+		t.Errorf("it is %v with security %v", doc["openapi"], doc["security"])
+	}
+	var got []string
+	for path, methods := range doc["paths"].(map[string]any) {
+		for method, operation := range methods.(map[string]any) {
+			got = append(got, method+" "+path)
+			if operation.(map[string]any)["summary"] == "" {
+				t.Errorf("%s %s has no summary", method, path)
+			}
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		"get /api/v1/audit", "get /api/v1/destinations", "get /api/v1/events", "get /api/v1/events/{id}",
+		"get /api/v1/events/{source}/{key}", "get /api/v1/sources", "get /api/v1/stats",
+		"post /api/v1/destinations/{name}/pause", "post /api/v1/destinations/{name}/resume",
+		"post /api/v1/events/{id}/replay", "post /api/v1/events/{source}/{key}/replay", "post /api/v1/replay",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("paths %q, want %q", got, want)
+	}
+}
+
+// Counts and sources are told as they are.
+func TestStatsAndSources(t *testing.T) {
+	r := newRig(t)
+	for _, s := range []journal.State{journal.Dead, journal.Dead, journal.Failed, journal.Done} {
+		r.accept(fmt.Sprint(s, r.ids.Next(now)), s)
+	}
+	if got := fmt.Sprint(r.get("/api/v1/stats")); got != "map[dead:2 events:4 failed:1 pending:0 processing:0]" {
+		t.Errorf("stats %s", got)
+	}
+	if got := fmt.Sprint(r.get("/api/v1/sources")["sources"]); got != "[map[destinations:[app] name:billing path:/in/billing provider:stripe]]" {
+		t.Errorf("sources %s", got)
+	}
+	r.expect(request("GET", "/api/v1/nothing", nil), 404)
+	r.expect(request("DELETE", "/api/v1/events", nil), 404)
+}

@@ -1,0 +1,116 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce/internal/api"
+)
+
+// The names of these are part of the audit record; the secrets are made up.
+var tokens = []api.Token{
+	{Name: "dashboard", Secret: "a-fake-token-for-reading", Role: api.Read},
+	{Name: "oncall", Secret: "a-fake-token-for-operators", Role: api.Operator},
+}
+
+// Without tokens this machine alone is answered, and no page of another site that a browser here shows.
+func TestWithoutTokens(t *testing.T) {
+	tests := map[string]struct {
+		change func(*http.Request)
+		want   int
+	}{
+		"a program":                  {func(*http.Request) {}, 200},
+		"a program that says a name": {func(r *http.Request) { r.Host = "localhost:8081" }, 200},
+		"IPv6":                       {func(r *http.Request) { r.Host, r.RemoteAddr = "[::1]:8081", "[::1]:50000" }, 200},
+		"IPv6 without a port":        {func(r *http.Request) { r.Host = "[::1]" }, 200},
+		"another loopback address":   {func(r *http.Request) { r.Host, r.RemoteAddr = "127.0.0.2", "127.0.0.9:1" }, 200},
+		"our own page": {func(r *http.Request) {
+			r.Header.Set("Origin", "http://127.0.0.1:8081")
+			r.Header.Set("Sec-Fetch-Site", "same-origin")
+		}, 200},
+		"somebody who types":           {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") }, 200},
+		"another machine":              {func(r *http.Request) { r.RemoteAddr = "192.0.2.1:50000" }, 403},
+		"no address":                   {func(r *http.Request) { r.RemoteAddr = "@" }, 403},
+		"a name that resolves to here": {func(r *http.Request) { r.Host = "evil.example:8081" }, 403},
+		"a name that begins like one":  {func(r *http.Request) { r.Host = "127.0.0.1.evil.example:8081" }, 403},
+		"localhost of somebody else":   {func(r *http.Request) { r.Host = "localhost.evil.example" }, 403},
+		"no host":                      {func(r *http.Request) { r.Host = "" }, 403},
+		"a page elsewhere":             {func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, 403},
+		"a page of another port":       {func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:3000") }, 403},
+		"a page without an origin":     {func(r *http.Request) { r.Header.Set("Origin", "null") }, 403},
+		"an image elsewhere":           {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
+		"a page of a sister site":      {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, 403},
+	}
+	r := newRig(t)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, method := range []string{"GET", "POST"} {
+				path, body := "/api/v1/stats", any(nil)
+				if method == "POST" {
+					path, body = "/api/v1/destinations/app/pause", map[string]string{"reason": "test"}
+				}
+				req := request(method, path, body)
+				tt.change(req)
+				r.expect(req, tt.want)
+			}
+		})
+	}
+}
+
+// With tokens the place does not matter, and nothing is answered without one.
+func TestTokens(t *testing.T) {
+	tests := map[string]struct {
+		authorization string
+		read, change  int
+	}{
+		"none":                        {"", 401, 401},
+		"an operator's":               {"Bearer a-fake-token-for-operators", 200, 200},
+		"a reader's":                  {"Bearer a-fake-token-for-reading", 200, 403},
+		"the scheme in small letters": {"bearer a-fake-token-for-operators", 200, 200},
+		"blanks":                      {"Bearer  a-fake-token-for-operators ", 200, 200},
+		"unknown":                     {"Bearer a-fake-token-of-nobody-here", 401, 401},
+		"a part":                      {"Bearer a-fake-token-for-operator", 401, 401},
+		"more":                        {"Bearer a-fake-token-for-operators2", 401, 401},
+		"two":                         {"Bearer a-fake-token-for-reading a-fake-token-for-operators", 401, 401},
+		"the name":                    {"Bearer oncall", 401, 401},
+		"another scheme":              {"Basic a-fake-token-for-operators", 401, 401},
+		"no scheme":                   {"a-fake-token-for-operators", 401, 401},
+		"empty":                       {"Bearer ", 401, 401},
+		"long":                        {"Bearer " + strings.Repeat("a", 60_000), 401, 401},
+	}
+	r := newRig(t, tokens...)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, req := range []struct {
+				*http.Request
+				want int
+			}{
+				{request("GET", "/api/v1/stats", nil), tt.read},
+				{request("GET", "/api/v1/openapi.json", nil), tt.read},
+				{request("POST", "/api/v1/destinations/app/resume", map[string]string{"reason": "test"}), tt.change},
+			} {
+				req.RemoteAddr, req.Host = "192.0.2.1:50000", "hookonce.internal"
+				req.Header.Set("Authorization", tt.authorization)
+				w, answer := r.send(req.Request)
+				if w.Code != req.want {
+					t.Errorf("%s answered %d %v, want %d", req.Method, w.Code, answer, req.want)
+				}
+				if challenge := w.Header().Get("WWW-Authenticate"); (challenge != "") != (w.Code == 401) {
+					t.Errorf("%d with WWW-Authenticate %q", w.Code, challenge)
+				}
+				if strings.Contains(w.Body.String(), "a-fake-token") {
+					t.Errorf("the answer repeats the token: %s", w.Body)
+				}
+			}
+		})
+	}
+}
+
+// A token in the query would stand in the logs of every proxy.
+func TestTokensAreNotReadElsewhere(t *testing.T) {
+	r := newRig(t, tokens...)
+	req := request("GET", "/api/v1/stats?token=a-fake-token-for-operators&access_token=a-fake-token-for-operators", nil)
+	req.AddCookie(&http.Cookie{Name: "token", Value: "a-fake-token-for-operators"})
+	r.expect(req, http.StatusUnauthorized)
+}

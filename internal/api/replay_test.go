@@ -1,0 +1,197 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// filtered is the body of a replay of many.
+func filtered(filter map[string]any, more ...any) map[string]any {
+	body := map[string]any{"filter": filter, "reason": "mended"}
+	for i := 0; i < len(more); i += 2 {
+		body[more[i].(string)] = more[i+1]
+	}
+	return body
+}
+
+// One event: what can be replayed is, and if nothing can the answer says why.
+func TestReplayOne(t *testing.T) {
+	r := newRig(t, tokens...)
+	ask := func(key string, body map[string]any, status int) map[string]any {
+		t.Helper()
+		req := request("POST", "/api/v1/events/billing/"+key+"/replay", body)
+		req.Header.Set("Authorization", "Bearer a-fake-token-for-operators")
+		return r.expect(req, status)
+	}
+	reason := map[string]any{"reason": "mended"}
+	r.accept("failed", journal.Failed)
+	r.accept("done", journal.Done)
+	r.accept("processing", journal.Processing)
+	if got := ask("failed", map[string]any{"reason": "mended", "dry_run": true}, 200); got["deliveries"] != 1.0 || got["dry_run"] != true || got["audit"] != nil {
+		t.Errorf("a dry run: %v", got)
+	}
+	if got := ask("failed", reason, 200); got["deliveries"] != 1.0 || got["audit"] != "1" || got["forced"] != 0.0 {
+		t.Errorf("failed: %v", got)
+	}
+	for key, want := range map[string]string{"failed": "already", "processing": "already", "done": "force"} {
+		if got := ask(key, reason, http.StatusConflict); !strings.Contains(got["detail"].(string), want) {
+			t.Errorf("%s: %v", key, got)
+		}
+	}
+	if got := ask("done", map[string]any{"reason": "again", "force": true}, 200); got["forced"] != 1.0 {
+		t.Errorf("by force: %v", got)
+	}
+	if got := ask("done", map[string]any{"reason": "there, too", "force": true, "destination": "audit"}, 200); got["forced"] != 1.0 {
+		t.Errorf("where it never was: %v", got)
+	}
+	ask("nothing", reason, http.StatusNotFound)
+	ask("done", map[string]any{"reason": "x", "destination": "nowhere"}, 422)
+	req := request("POST", "/api/v1/events/12345/replay", reason)
+	req.Header.Set("Authorization", "Bearer a-fake-token-for-operators")
+	r.expect(req, http.StatusNotFound)
+	audits, err := r.model.Audits(t.Context(), 0, 1)
+	if err != nil || audits[0].By != "oncall" || audits[0].Reason != "there, too" {
+		t.Errorf("on record: %+v, %v", audits, err)
+	}
+}
+
+// The body of an old event is gone, and so is the chance to deliver it.
+func TestReplayWithoutBody(t *testing.T) {
+	r := newRig(t)
+	r.accept("old", journal.Done)
+	if _, err := r.model.Purge(t.Context(), now.Add(time.Hour), time.Time{}, 10); err != nil {
+		t.Fatal(err)
+	}
+	r.post("/api/v1/events/billing/old/replay", map[string]any{"reason": "x", "force": true}, http.StatusGone)
+	got := r.post("/api/v1/replay", filtered(map[string]any{"source": "billing"}, "force", true), 200)
+	if got["gone"] != 1.0 || got["deliveries"] != 0.0 || !strings.Contains(fmt.Sprint(got["gone_events"]), "key:old") {
+		t.Errorf("many: %v", got)
+	}
+}
+
+// A dry run counts what the replay then does, in one request.
+func TestReplayMany(t *testing.T) {
+	r := newRig(t)
+	for i := range 1200 { // more than one transaction takes
+		r.accept(fmt.Sprint("evt_", i), journal.Dead)
+	}
+	for _, dry := range []bool{true, false} {
+		got := r.post("/api/v1/replay", filtered(map[string]any{"state": "dead", "destination": "app"}, "dry_run", dry), 200)
+		if got["deliveries"] != 1200.0 || got["events"] != 1200.0 || got["cursor"] != nil {
+			t.Errorf("dry run %v: %v", dry, got)
+		}
+	}
+	audits, err := r.model.Audits(t.Context(), 0, 10)
+	if err != nil || len(audits) != 1 || audits[0].Count != 1200 || audits[0].By != "local" {
+		t.Errorf("on record: %+v, %v", audits, err)
+	}
+}
+
+// What one request does not get through is gone on with, by a cursor that fits no other replay.
+func TestReplayGoesOn(t *testing.T) {
+	r := newRig(t)
+	r.records = &endless{Records: r.model}
+	r.serve()
+	body := filtered(map[string]any{"state": "failed"})
+	first := r.post("/api/v1/replay", body, 200)
+	cursor, _ := first["cursor"].(string)
+	if first["deliveries"] != 20000.0 || cursor == "" {
+		t.Fatalf("the first request: %v", first)
+	}
+	body["cursor"] = cursor
+	if second := r.post("/api/v1/replay", body, 200); second["cursor"] == cursor || second["audit"] != first["audit"] {
+		t.Errorf("the second request: %v", second)
+	}
+	for name, value := range map[string]any{"filter": map[string]any{"state": "dead"}, "force": true, "rate": 5, "dry_run": true} {
+		other := filtered(map[string]any{"state": "failed"}, "cursor", cursor, name, value)
+		if got := r.post("/api/v1/replay", other, 422); !strings.Contains(fmt.Sprint(got), "body.cursor") {
+			t.Errorf("with another %s: %v", name, got)
+		}
+	}
+}
+
+// Every field of a body is refused by its name.
+func TestBadReplays(t *testing.T) {
+	r := newRig(t)
+	for body, location := range map[string]string{
+		`{"filter":{}}`:                     "body",
+		`{"reason":"x"}`:                    "body",
+		`{"reason":"","filter":{}}`:         "body.reason",
+		`{"reason":"a\u0000b","filter":{}}`: "body.reason",
+		`{"reason":"` + strings.Repeat("x", 501) + `","filter":{}}`: "body.reason",
+		`{"reason":"x","filter":{"state":"lost"}}`:                  "body.filter.state",
+		`{"reason":"x","filter":{"state":"pending"}}`:               "body.filter.state",
+		`{"reason":"x","filter":{"state":"done"}}`:                  "body.force",
+		`{"reason":"x","filter":{"since":"yesterday"}}`:             "body.filter.since",
+		`{"reason":"x","filter":{"destination":"nowhere"}}`:         "body.filter.destination",
+		`{"reason":"x","filter":{"sauce":"a"}}`:                     "body.filter",
+		`{"reason":"x","filter":{},"rate":-1}`:                      "body.rate",
+		`{"reason":"x","filter":{},"rate":"fast"}`:                  "body.rate",
+		`{"reason":"x","filter":{},"cursor":"x"}`:                   "body.cursor",
+		`{"reason":"x","filter":{"type":"\u0000"}}`:                 "body.filter.type",
+	} {
+		if got := r.post("/api/v1/replay", body, 422); !strings.Contains(fmt.Sprint(got["errors"]), location) {
+			t.Errorf("%s: %v does not name %s", body, got, location)
+		}
+	}
+	for body, status := range map[string]int{
+		``: 400, `{`: 400, `[]`: 422, `null`: 422, `{"reason":"` + strings.Repeat("x", 100_000) + `"}`: 413,
+	} {
+		r.post("/api/v1/replay", body, status)
+	}
+	plain := request("POST", "/api/v1/replay", `{"reason":"x","filter":{}}`)
+	plain.Header.Set("Content-Type", "text/plain") // which a page of another site may send without asking
+	r.expect(plain, http.StatusUnsupportedMediaType)
+	if audits, _ := r.model.Audits(t.Context(), 0, 10); len(audits) != 0 {
+		t.Errorf("on record: %+v", audits)
+	}
+}
+
+// A destination is paused once, and what is not configured any more can still be resumed.
+func TestPauseAndResume(t *testing.T) {
+	r := newRig(t)
+	r.accept("a", journal.Dead)
+	r.accept("b", journal.Pending, func(e *journal.Entry) { e.Destinations = []string{"old"} })
+	reason := map[string]string{"reason": "upgrade"}
+	for _, changed := range []bool{true, false} {
+		if got := r.post("/api/v1/destinations/app/pause", reason, 200); got["paused"] != true || got["changed"] != changed {
+			t.Errorf("pausing: %v", got)
+		}
+	}
+	r.post("/api/v1/destinations/nowhere/pause", reason, 404)
+	r.post("/api/v1/destinations/app/pause", map[string]string{}, 422)
+	if got := r.post("/api/v1/destinations/nowhere/resume", reason, 200); got["changed"] != false {
+		t.Errorf("resuming what is not there: %v", got)
+	}
+	want := `{"destinations":[` +
+		`{"name":"app","configured":true,"url":"http://127.0.0.1:3000/","order":"none","breaker":{"state":"open","until":"2026-11-21T12:01:00Z"},` +
+		`"pause":{"at":"2026-11-21T12:00:00Z","by":"local","reason":"upgrade"},"waiting":0,"underway":0,` +
+		`"open":[{"state":"dead","count":1,"oldest":"2026-11-21T12:00:00Z"}]},` +
+		`{"name":"audit","configured":true,"url":"http://127.0.0.1:4000/","order":"by_resource","breaker":{"state":"closed"},"waiting":0,"underway":0,"open":[]},` +
+		`{"name":"old","configured":false,"waiting":0,"underway":0,"open":[{"state":"pending","count":1,"oldest":"2026-11-21T12:00:00Z"}]}]}`
+	var wanted map[string]any
+	if err := json.Unmarshal([]byte(want), &wanted); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.get("/api/v1/destinations"); fmt.Sprint(got) != fmt.Sprint(wanted) {
+		t.Errorf("destinations\n%v, want\n%v", got, wanted)
+	}
+	r.post("/api/v1/destinations/app/resume", reason, 200)
+	if got := fmt.Sprint(r.get("/api/v1/destinations")); strings.Contains(got, "upgrade") {
+		t.Errorf("after the resumption: %s", got)
+	}
+	list := r.get("/api/v1/audit?limit=1")
+	next := r.get("/api/v1/audit?limit=1&cursor=" + list["cursor"].(string))
+	if first := fmt.Sprint(list["audit"]); !strings.Contains(first, "action:resume") || !strings.Contains(first, "what:app") {
+		t.Errorf("the last record: %s", first)
+	}
+	if second := fmt.Sprint(next["audit"]); !strings.Contains(second, "action:pause") || next["cursor"] != nil {
+		t.Errorf("the one before: %s", second)
+	}
+}

@@ -1,0 +1,162 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
+)
+
+// now is when every test asks.
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// rig is the API in front of the reference model.
+type rig struct {
+	*testing.T
+	model   *journaltest.Memory
+	records journal.Records // in place of the model, if set before the first request
+	ids     *journal.IDs
+	handler http.Handler
+}
+
+// engine does what the journal does for the API, without the rest of it.
+type engine struct {
+	*journaltest.Memory
+	journal.Records
+}
+
+func (e engine) Replay(ctx context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
+	return e.Records.Replay(ctx, r, limit)
+}
+
+func (e engine) SetPaused(ctx context.Context, p journal.Pause, paused bool) (bool, error) {
+	return e.Records.SetPaused(ctx, p, paused)
+}
+
+func (e engine) Stats(ctx context.Context) (journal.Stats, error) { return e.Memory.Stats(ctx) }
+
+// newRig returns the API behind a guard with the tokens.
+func newRig(t *testing.T, tokens ...api.Token) *rig {
+	r := &rig{T: t, model: journaltest.NewMemory(), ids: journal.NewIDs(1, 0)}
+	r.records = r.model
+	r.serve(tokens...)
+	return r
+}
+
+// serve builds the handler anew.
+func (r *rig) serve(tokens ...api.Token) {
+	r.handler = api.NewGuard(tokens).Protect(api.New(api.Options{
+		Journal: engine{r.model, r.records},
+		Records: r.records,
+		Sources: []api.Source{{Name: "billing", Provider: "stripe", Path: "/in/billing", Destinations: []string{"app"}}},
+		Targets: func() []api.Target {
+			return []api.Target{{Name: "app", URL: "http://127.0.0.1:3000/", Breaker: "open", Until: now.Add(time.Minute)},
+				{Name: "audit", URL: "http://127.0.0.1:4000/", Breaker: "closed", Ordered: true}}
+		},
+		Version: "test",
+		Now:     func() time.Time { return now },
+	}))
+}
+
+// accept stores an event and brings its deliveries into a state.
+func (r *rig) accept(key string, state journal.State, edit ...func(*journal.Entry)) int64 {
+	r.Helper()
+	e := &journal.Entry{
+		ID: r.ids.Next(now), Source: "billing", Key: key, Type: "invoice.paid", Digest: []byte(key),
+		Header: []byte("A: b\r\n"), Body: []byte(`{}`), Destinations: []string{"app"}, ReceivedAt: now,
+	}
+	for _, f := range edit {
+		f(e)
+	}
+	ctx := r.Context()
+	if _, err := r.model.Accept(ctx, []*journal.Entry{e}, now, now.Add(time.Minute)); err != nil {
+		r.Fatal(err)
+	}
+	if state == journal.Pending {
+		return e.ID
+	}
+	work, err := r.model.Take(ctx, now, now.Add(time.Minute), journal.Wanted{Deliveries: 10})
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, w := range work {
+		if state == journal.Processing {
+			continue
+		}
+		o := journal.Outcome{Held: w.Held, State: state, Status: 500, Error: "status 500", Started: now,
+			Duration: 1500 * time.Microsecond, Due: now.Add(time.Hour), Answer: []byte("oh\xff")}
+		if _, err := r.model.Finish(ctx, []journal.Outcome{o}); err != nil {
+			r.Fatal(err)
+		}
+	}
+	return e.ID
+}
+
+// request returns one from this machine.
+func request(method, path string, body any) *http.Request {
+	var text []byte
+	switch b := body.(type) {
+	case nil:
+	case string:
+		text = []byte(b)
+	default:
+		text, _ = json.Marshal(b)
+	}
+	req := httptest.NewRequest(method, path, bytes.NewReader(text))
+	req.Host, req.RemoteAddr = "127.0.0.1:8081", "127.0.0.1:50000"
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req
+}
+
+// send serves a request and reads the answer, which is JSON.
+func (r *rig) send(req *http.Request) (*httptest.ResponseRecorder, map[string]any) {
+	r.Helper()
+	w := httptest.NewRecorder()
+	r.handler.ServeHTTP(w, req)
+	var answer map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		r.Fatalf("%s %s answered %d %q: %v", req.Method, req.URL, w.Code, w.Body, err)
+	}
+	return w, answer
+}
+
+// get expects an answer of 200.
+func (r *rig) get(path string) map[string]any {
+	r.Helper()
+	return r.expect(request("GET", path, nil), http.StatusOK)
+}
+
+// post expects an answer of this status.
+func (r *rig) post(path string, body any, status int) map[string]any {
+	r.Helper()
+	return r.expect(request("POST", path, body), status)
+}
+
+// expect expects an answer of this status: problem details, if that is an error.
+func (r *rig) expect(req *http.Request, status int) map[string]any {
+	r.Helper()
+	w, answer := r.send(req)
+	if w.Code != status {
+		r.Fatalf("%s %s answered %d %v, want %d", req.Method, req.URL, w.Code, answer, status)
+	}
+	want := "application/json"
+	if status >= 400 {
+		want = "application/problem+json"
+		if answer["detail"] == "" || answer["title"] != http.StatusText(status) || answer["status"] != float64(status) {
+			r.Errorf("%s %s: the problem is %v", req.Method, req.URL, answer)
+		}
+	}
+	if got := w.Header().Get("Content-Type"); got != want {
+		r.Errorf("%s %s: Content-Type %s, want %s", req.Method, req.URL, got, want)
+	}
+	return answer
+}
