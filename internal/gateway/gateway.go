@@ -64,6 +64,7 @@ type Gateway struct {
 	opt     Options
 	store   journal.Store
 	records journal.Records // of the store
+	bell    journal.Bell    // of the store; nil: it is ours alone
 	journal *journal.Journal
 	deliver *deliver.Deliverer
 	ingest  *listener

@@ -167,6 +167,7 @@ func (g *Gateway) journalOptions(ids *journal.IDs, destinations map[string]journ
 		QueueBytes:   g.cfg.Queue.Bytes,
 		Destinations: destinations,
 		Records:      g.records,
+		Bell:         g.bell,
 		Lease:        g.cfg.Delivery.Lease,
 		Retention:    &journal.Retention{IDs: g.cfg.Retention.IDs, Bodies: g.cfg.Retention.Bodies},
 		IDs:          ids,

@@ -163,5 +163,6 @@ func (f *finisher) recorded(it *item, o Outcome, applied bool) {
 		f.done.add(done.entry, done.id)
 	case o.State == Failed || o.State == Pending:
 		f.schedule.note(o.Due)
+		f.handedBack(o)
 	}
 }

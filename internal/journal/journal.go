@@ -32,6 +32,7 @@ type Journal struct {
 	schedule *schedule
 	work     chan *Work // has room for everything that may be held
 
+	ropes     ropes // of Options.Bell
 	sightings *sightings
 	paused    atomic.Pointer[map[string]bool] // by operators
 
@@ -62,6 +63,7 @@ func New(store Store, options Options) (*Journal, error) {
 		work:     make(chan *Work, opt.MaxHeld),
 		stop:     make(chan struct{}),
 
+		ropes:     newRopes(),
 		sightings: newSightings(),
 	}
 	j.held = newHolds(opt, func() { j.schedule.note(time.Time{}) })
@@ -107,6 +109,10 @@ func (j *Journal) start() {
 	j.rest.Go(j.extender)
 	j.rest.Go(j.janitor)
 	j.rest.Go(j.counter)
+	if j.opt.Bell != nil {
+		j.rest.Go(j.listener)
+		j.rest.Go(j.ringer)
+	}
 	if j.opt.Records != nil {
 		j.rest.Go(j.recorder)
 		j.rest.Go(j.watchPauses)
@@ -148,6 +154,7 @@ func (j *Journal) close(ctx context.Context) error {
 	case <-j.held.idle:
 	case <-ctx.Done():
 	}
+	j.ring() // resources whose turn it was here wait for somebody else
 	j.cancel()
 	j.rest.Wait()
 	if n := j.held.count(); n > 0 {

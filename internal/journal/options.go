@@ -36,6 +36,8 @@ type Options struct {
 	Destinations map[string]Destination
 	// Records is the store's side for people: sightings are recorded there, and pauses read. Nil: neither.
 	Records Records
+	// Bell tells the processes on one store of work that is due at once. Nil: they find it when they poll.
+	Bell Bell
 	// Lease is how long a delivery stays ours without a sign of life: what a crash costs in delay.
 	// Held work is extended when a third of it has passed. Default 9 s.
 	Lease time.Duration

@@ -71,11 +71,18 @@ func (j *Journal) SetPaused(ctx context.Context, p Pause, paused bool) (changed 
 	if changed, err = j.opt.Records.SetPaused(ctx, p, paused); err != nil {
 		return false, err
 	}
+	j.tellOthers()
 	return changed, j.readPauses(ctx)
 }
 
-// Look has the poller look for due work now, because it is known that there is some.
-func (j *Journal) Look() { j.schedule.note(j.opt.Now()) }
+// Look has the pollers of all processes look for due work now, because it is known that there is some.
+func (j *Journal) Look() {
+	j.lookHere()
+	j.tellOthers()
+}
+
+// lookHere does it in this process.
+func (j *Journal) lookHere() { j.schedule.note(j.opt.Now()) }
 
 // readPauses makes this process follow the store.
 func (j *Journal) readPauses(ctx context.Context) error {
@@ -90,7 +97,7 @@ func (j *Journal) readPauses(ctx context.Context) error {
 	resumed := j.held.pause(paused) // first, or what goes back would come again at once
 	j.paused.Store(&paused)
 	if resumed {
-		j.Look()
+		j.lookHere()
 	}
 	return nil
 }
@@ -109,7 +116,21 @@ func (h *holds) pause(paused map[string]bool) (resumed bool) {
 // watchPauses keeps up with what operators decide elsewhere, until Close begins. While the store can not be
 // asked, the last answer counts.
 func (j *Journal) watchPauses() {
-	for j.pauseUntilStop(pauseEvery) {
+	for j.pausesMayHaveChanged() {
 		_ = j.call(opPauses, j.opt.Timeout, 1, j.readPauses)
+	}
+}
+
+// pausesMayHaveChanged waits until it is time to read pauses. It reports false when Close has begun.
+func (j *Journal) pausesMayHaveChanged() bool {
+	timer := time.NewTimer(pauseEvery)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-j.ropes.heard:
+		return true
+	case <-j.stop:
+		return false
 	}
 }

@@ -12,12 +12,17 @@ import (
 
 // Purge implements [journal.Store]. Identifiers grow with time, so ages are read off the primary
 // keys, to the millisecond. An event goes only after its body, so a body that is younger than bodies
-// is deleted as well when its event is older than events, and both count against the limit.
+// is deleted as well when its event is older than events, and both count against the limit. While another
+// process purges nothing is deleted.
 func (s *Store) Purge(ctx context.Context, bodies, events time.Time, limit int) (purged journal.Purged, err error) {
 	forBodies := max(journal.FirstID(bodies), journal.FirstID(events))
 	err = s.retry(ctx, "purging", func() error {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, setDurable); err != nil {
+				return err
+			}
+			purged = journal.Purged{}
+			if mine, err := s.tryPurge(ctx, tx); err != nil || !mine {
 				return err
 			}
 			b, err := tx.Exec(ctx, s.sql.purgeBodies, forBodies, max(limit, 0))
@@ -37,6 +42,13 @@ func (s *Store) Purge(ctx context.Context, bodies, events time.Time, limit int) 
 		return journal.Purged{}, err
 	}
 	return purged, nil
+}
+
+// tryPurge reports whether nobody else is purging this schema. If so nobody can until the transaction ends,
+// which works behind a pooler as well.
+func (s *Store) tryPurge(ctx context.Context, tx pgx.Tx) (mine bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))`, s.in("{{.}}bodies")).Scan(&mine)
+	return mine, err
 }
 
 // Stats implements [journal.Store]. Events is what the server's statistics say: exact to the last

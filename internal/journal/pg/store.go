@@ -7,6 +7,7 @@
 package pg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,11 +39,12 @@ const defaultConns = 8
 // Store is a [journal.Store] in PostgreSQL. It is safe for concurrent use, also by several Stores in
 // several processes on one database.
 type Store struct {
-	pool   *pgxpool.Pool
-	sql    statements
-	prefix string // of the tables
-	log    *slog.Logger
-	writer int
+	pool    *pgxpool.Pool
+	sql     statements
+	prefix  string // of the tables
+	channel string // where processes notify each other
+	log     *slog.Logger
+	writer  int
 }
 
 var _ journal.Store = (*Store)(nil)
@@ -63,7 +65,8 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal/pg: %w", err)
 	}
-	s := &Store{pool: pool, sql: newStatements(prefix), prefix: prefix, log: o.Logger}
+	s := &Store{pool: pool, sql: newStatements(prefix), prefix: prefix,
+		channel: cmp.Or(o.Schema, schema.DefaultName), log: o.Logger}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
