@@ -67,7 +67,7 @@ const (
 // from the setting of the same name under delivery, where there is one.
 var destinationSettings = []field[Destination]{
 	{key: "name", bind: func(d *Destination) value { return text{&d.Name, checkName} }},
-	{key: "url", bind: func(d *Destination) value { return endpoint{&d.URL} }},
+	{key: "url", bind: func(d *Destination) value { return endpoint{to: &d.URL} }},
 	{key: "secrets", bind: func(d *Destination) value { return references{&d.Secrets} }},
 	{key: "timeout", bind: func(d *Destination) value { return duration{&d.Timeout, briefly, time.Hour} }},
 	{key: "concurrency", bind: func(d *Destination) value { return count{&d.Concurrency, 1, 10_000} }},
@@ -101,7 +101,7 @@ func (c *Config) NewDestination(name, url string) Destination {
 }
 
 // Address returns the URL without what may be secret in it, for people.
-func (d *Destination) Address() string { return endpoint{&d.URL}.show() }
+func (d *Destination) Address() string { return endpoint{to: &d.URL}.show() }
 
 // AllDestinations returns the destinations of the file, and the one of every source with a URL of its
 // own, which has the name of the source.

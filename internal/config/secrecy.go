@@ -6,7 +6,9 @@ import "fmt"
 // written holds the text of it.
 
 // Format writes how many sources there are.
-func (c Config) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "configuration of %d sources", len(c.Sources)) }
+func (c Config) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "configuration of %d sources", len(c.Sources))
+}
 
 // Format writes the name and the provider.
 func (s Source) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "source %s (%s)", s.Name, s.Provider) }

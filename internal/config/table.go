@@ -78,7 +78,7 @@ var sourceSettings = []field[Source]{
 	{key: "secrets", flag: "secret", help: "its secret as a `reference`: env:NAME or file:PATH; repeat while rotating",
 		bind: func(s *Source) value { return secrets{references{&s.Secrets}} }},
 	{key: "to", help: "`URL` that its events are delivered to",
-		bind: func(s *Source) value { return endpoint{&s.To} }},
+		bind: func(s *Source) value { return endpoint{&s.To, "routes: with the name of a destination"} }},
 	{key: "rate", help: "`number` of requests per second that are taken; no bound if not set",
 		bind: func(s *Source) value { return rate{&s.Rate} }},
 	{key: "burst", help: "`number` of requests that are taken at once; twice the rate if not set",
@@ -90,7 +90,7 @@ var sourceSettings = []field[Source]{
 			return words{to: &s.Twins.Drop, sample: "checkout.session.completed", check: checkExact}
 		}},
 	{key: "url", help: "its public `URL`, for providers that sign it",
-		bind: func(s *Source) value { return endpoint{&s.URL} }},
+		bind: func(s *Source) value { return endpoint{to: &s.URL} }},
 	{key: "handshakes", help: "answer the provider's challenges",
 		bind: func(s *Source) value { return boolean{&s.Handshakes} }},
 	{key: "token", help: "what handshakes ask for besides the secret, as a `reference`: env:NAME or file:PATH",

@@ -195,9 +195,19 @@ func checkURL(s string) error {
 }
 
 // endpoint is a URL. A password and the query, which may hold a token, are masked when it is shown.
-type endpoint struct{ to *string }
+type endpoint struct {
+	to *string
+	// instead says what somebody may have meant who writes a mere name. Empty: nothing.
+	instead string
+}
 
-func (v endpoint) set(s string) error { return text{v.to, checkURL}.set(s) }
+func (v endpoint) set(s string) error {
+	err := text{v.to, checkURL}.set(s)
+	if err != nil && v.instead != "" && checkName(s) == nil {
+		return fmt.Errorf("%w, or %s", err, v.instead)
+	}
+	return err
+}
 
 func (v endpoint) show() string {
 	u, err := url.Parse(*v.to)
