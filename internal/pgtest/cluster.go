@@ -49,6 +49,21 @@ func Start(t testing.TB, o Options) *Cluster {
 }
 
 func start(o Options) (*Cluster, error) {
+	c, err := place()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.init(o); err != nil {
+		return nil, errors.Join(err, c.keeper.Close())
+	}
+	if err := c.Restart(); err != nil {
+		return nil, errors.Join(err, c.keeper.Close())
+	}
+	return c, nil
+}
+
+// place returns a cluster without data, with a folder and a port of its own.
+func place() (*Cluster, error) {
 	dir, err := tempDir()
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
@@ -60,12 +75,6 @@ func start(o Options) (*Cluster, error) {
 	c := &Cluster{dir: dir, port: port}
 	if c.keeper, err = c.keep(); err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
-	}
-	if err := c.init(o); err != nil {
-		return nil, errors.Join(err, c.keeper.Close())
-	}
-	if err := c.Restart(); err != nil {
-		return nil, errors.Join(err, c.keeper.Close())
 	}
 	return c, nil
 }
@@ -80,7 +89,7 @@ func (c *Cluster) init(o Options) error {
 		return err
 	}
 	onOff := map[bool]string{true: "on", false: "off"}[o.Fsync]
-	settings := append([]string{
+	return c.configure(append([]string{
 		"listen_addresses = '127.0.0.1'",
 		"port = " + strconv.Itoa(c.port),
 		"unix_socket_directories = '" + c.dir + "'",
@@ -88,7 +97,11 @@ func (c *Cluster) init(o Options) error {
 		"fsync = " + onOff,
 		"full_page_writes = " + onOff,
 		"autovacuum_naptime = 1h",
-	}, o.Settings...)
+	}, o.Settings...)...)
+}
+
+// configure adds settings, which win over earlier ones.
+func (c *Cluster) configure(settings ...string) error {
 	f, err := os.OpenFile(filepath.Join(c.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("pgtest: %w", err)

@@ -68,8 +68,10 @@ func (c *Cluster) DSN(t testing.TB) string {
 }
 
 func (c *Cluster) url(database string) string {
-	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", c.port, database)
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s%s", c.port, database, noTLS)
 }
+
+const noTLS = "?sslmode=disable"
 
 func (c *Cluster) createDatabase() (string, error) {
 	name := fmt.Sprintf("test_%d", c.databases.Add(1))

@@ -61,6 +61,36 @@ func TestClusterSurvivesKillAndStop(t *testing.T) {
 	}
 }
 
+// What was committed before the first server died is there when the second takes its place, and a
+// connection string that names both leads there.
+func TestStandbyTakesOver(t *testing.T) {
+	c := Start(t, Options{})
+	dsn := c.DSN(t)
+	s := c.Standby(t)
+	either := c.Either(dsn, s)
+	conn, err := pgx.Connect(t.Context(), either)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `CREATE TABLE kept ()`); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if conn, err := pgx.Connect(t.Context(), either); err == nil {
+		conn.Close(t.Context())
+		t.Fatal("somebody takes writes although nobody was promoted")
+	}
+	if err := s.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	if got := query(t, either, `SELECT coalesce(to_regclass('kept')::text, 'lost')`); got != "kept" {
+		t.Error(got)
+	}
+}
+
 func TestPgBouncerPoolsTransactions(t *testing.T) {
 	dsn := PgBouncer(t, DSN(t))
 	conn, err := pgx.Connect(t.Context(), dsn+"&default_query_exec_mode=exec")

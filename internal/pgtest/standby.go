@@ -1,0 +1,92 @@
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Standby starts a second server that follows c, and has c's commits wait for it from now on. It takes no
+// writes before Promote. It ends with the test.
+func (c *Cluster) Standby(t testing.TB) *Cluster {
+	t.Helper()
+	s, err := c.follow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.keeper.Close() })
+	if err := c.waitFor(s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// follow starts a server on a copy of c's data.
+func (c *Cluster) follow() (*Cluster, error) {
+	s, err := place()
+	if err != nil {
+		return nil, err
+	}
+	err = run("pg_basebackup", "--pgdata", s.data(), "--host", "127.0.0.1", "--port", strconv.Itoa(c.port),
+		"--username", "postgres", "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
+	if err == nil {
+		err = s.configure("port = "+strconv.Itoa(s.port), "unix_socket_directories = '"+s.dir+"'", "cluster_name = 'standby'")
+	}
+	if err == nil {
+		err = s.Restart()
+	}
+	if err != nil {
+		s.keeper.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// waitFor makes commits wait until s has them on its disk, and returns when s is so far.
+func (c *Cluster) waitFor(s *Cluster) error {
+	for _, sql := range []string{`ALTER SYSTEM SET synchronous_standby_names = 'standby'`, `SELECT pg_reload_conf()`} {
+		if err := c.exec(sql); err != nil {
+			return err
+		}
+	}
+	const follows = `SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'`
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if n, err := c.count(follows); err != nil || n == 1 {
+			return err
+		}
+	}
+	text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+	return fmt.Errorf("pgtest: the standby does not follow\n%s", text)
+}
+
+// count asks for one number.
+func (c *Cluster) count(sql string) (n int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, c.url("postgres"))
+	if err != nil {
+		return 0, fmt.Errorf("pgtest: %w", err)
+	}
+	defer conn.Close(ctx)
+	err = conn.QueryRow(ctx, sql).Scan(&n)
+	return n, err
+}
+
+// Promote makes a standby a server of its own that takes writes, and returns when it does.
+func (c *Cluster) Promote() error {
+	return run("pg_ctl", "promote", "--wait", "--silent", "--pgdata", c.data())
+}
+
+// Either returns the connection string that leads to whichever of c and the other takes writes, for a
+// database of c's.
+func (c *Cluster) Either(dsn string, other *Cluster) string {
+	database := filepath.Base(dsn[:len(dsn)-len(noTLS)])
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/%s%s&target_session_attrs=read-write",
+		c.port, other.port, database, noTLS)
+}
