@@ -76,6 +76,8 @@ func (l *loader) checkSource(s *Source) {
 	}
 	l.checkPressure(s)
 	l.checkRoutes(s)
+	l.checkMode(s)
+	l.checkOutage(s)
 	switch {
 	case s.has("to") && s.has(routesKey):
 		l.fault(s.where("to"), "to: source %q has routes as well, at %s; make this URL a destination and a route to it, or remove the routes", s.Name, s.where(routesKey))

@@ -109,6 +109,14 @@ type Source struct {
 	Allow []netip.Prefix
 	// Twins says what happens to distinct events for one change.
 	Twins Twins
+	// Mode is [Async] or [Sync]. Empty: Async.
+	Mode string
+	// Deadline is how long a sender may be kept waiting. Zero: see [Source.Patience].
+	Deadline time.Duration
+	// OnStoreDown is [Closed] or [Open]. Empty: Closed.
+	OnStoreDown string
+	// OpenTypes are patterns for the types of events that Open is for. None: all.
+	OpenTypes []string
 	// URL is the public address of the endpoint, for providers that sign it.
 	URL string
 	// MaxBody is the largest body that is read, in bytes. Zero: the provider's own limit.

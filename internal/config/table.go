@@ -89,6 +89,14 @@ var sourceSettings = []field[Source]{
 		bind: func(s *Source) value {
 			return words{to: &s.Twins.Drop, sample: "checkout.session.completed", check: checkExact}
 		}},
+	{key: "mode", help: "`when` its sender is answered: async, when the event is stored, or sync, with the destination's answer; async if not set",
+		bind: func(s *Source) value { return choice{&s.Mode, []string{Async, Sync}} }},
+	{key: "deadline", help: "longest `time` that its sender is kept waiting; what the provider is known to wait, less a margin, if not set",
+		bind: func(s *Source) value { return duration{&s.Deadline, 100 * time.Millisecond, 25 * time.Second} }},
+	{key: "on_store_down", help: "`what` happens while the store is unavailable: closed, senders are told to come again, or open, events are delivered past it; closed if not set",
+		bind: func(s *Source) value { return choice{&s.OnStoreDown, []string{Closed, Open}} }},
+	{key: "open_types", help: "`pattern` for the types of events that on_store_down: open is for; all if not set; repeatable",
+		bind: func(s *Source) value { return names{words{to: &s.OpenTypes, sample: "cart.*", check: checkPattern}} }},
 	{key: "url", help: "its public `URL`, for providers that sign it",
 		bind: func(s *Source) value { return endpoint{to: &s.URL} }},
 	{key: "handshakes", help: "answer the provider's challenges",

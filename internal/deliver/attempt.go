@@ -52,24 +52,34 @@ func (d *Deliverer) attempt(ctx context.Context, cancel func(), dest *destinatio
 	o := journal.Outcome{Held: w.Held, Started: d.opt.Now()}
 	response, err := d.post(ctx, dest, w, o.Started)
 	o.Duration = d.opt.Now().Sub(o.Started)
-	switch {
-	case err != nil && d.attempts.Err() != nil: // cancelled by us: nobody is to blame
-		o.State, o.Due = journal.Pending, o.Started.Add(o.Duration)
-		return o, nil, unknown
-	case err != nil && ourFault(err):
-		o.State, o.Due = journal.Pending, o.Started.Add(o.Duration+faultDelay)
-		d.opt.Logger.Error("deliver: an attempt failed on our side; it does not count and is made again",
-			"event", w.EventID, "destination", w.Destination, "error", cause(err, dest.timeout), "due", o.Due)
-		return o, nil, unknown
-	case err != nil:
-		o.Error = cause(err, dest.timeout)
-		d.retry(&o, dest, w, 0)
-		return o, nil, ill
+	if err != nil {
+		health := d.unanswered(&o, dest, w, err)
+		return o, nil, health
+	}
+	if d.opt.Relayed[w.Source] && response.StatusCode != http.StatusSwitchingProtocols {
+		return d.relayed(o, dest, w, response)
 	}
 	a := newAnswer(response, cancel)
 	d.judge(&o, dest, w, response)
 	o.Answer = a.head()
 	return o, a, statusHealth(o.Status)
+}
+
+// unanswered makes o the outcome of an attempt that got no answer, or not all of one that is wanted whole.
+func (d *Deliverer) unanswered(o *journal.Outcome, dest *destination, w *journal.Work, err error) health {
+	switch {
+	case d.attempts.Err() != nil: // cancelled by us: nobody is to blame
+		o.State, o.Due = journal.Pending, o.Started.Add(o.Duration)
+		return unknown
+	case ourFault(err):
+		o.State, o.Due = journal.Pending, o.Started.Add(o.Duration+faultDelay)
+		d.opt.Logger.Error("deliver: an attempt failed on our side; it does not count and is made again",
+			"event", w.EventID, "destination", w.Destination, "error", cause(err, dest.timeout), "due", o.Due)
+		return unknown
+	}
+	o.Error = cause(err, dest.timeout)
+	d.retry(o, dest, w, 0)
+	return ill
 }
 
 // errPanic is a failure that is not the destination's.

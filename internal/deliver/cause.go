@@ -30,6 +30,8 @@ func cause(err error, timeout time.Duration) string {
 		return err.Error()
 	case ourFault(err) && errors.As(err, &errno):
 		return errno.Error() + " on our side"
+	case errors.Is(err, errTooLong):
+		return err.Error()
 	case errors.As(err, &refused):
 		return refused.Error()
 	case errors.Is(err, context.DeadlineExceeded):

@@ -32,7 +32,8 @@ type Journal interface {
 	Current(journal.Held) bool
 	// Finish records an outcome. It does not block.
 	Finish(journal.Outcome)
-	// Suspend brings no work for a destination until the given time. It does not block.
+	// Suspend brings no work for a destination until the given time, and one delivery at a time from
+	// then on. The zero time ends that. It does not block.
 	Suspend(destination string, until time.Time)
 }
 
@@ -45,6 +46,9 @@ type Options struct {
 	// Concurrency is how many attempts at a destination are under way at once, unless it has a number
 	// of its own. Zero means [DefaultConcurrency].
 	Concurrency int
+	// Relayed are the sources whose senders are answered what the destination answered: the answers to
+	// their events are read whole and become a part of the outcome.
+	Relayed map[string]bool
 	// Paused reports whether an operator has paused a destination: what waits for it goes back to the
 	// journal, which brings nothing for it meanwhile. It must not block. Nil: none ever is.
 	Paused func(destination string) bool

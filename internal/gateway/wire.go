@@ -60,6 +60,8 @@ func newSource(s *config.Source) (ingest.Source, error) {
 		Allow:      s.Allow,
 		Rate:       s.Rate,
 		Burst:      s.Burst,
+		Sync:       s.Mode == config.Sync,
+		Deadline:   s.Patience(),
 	}, err
 }
 
@@ -140,6 +142,7 @@ func (g *Gateway) ingestHandler(sources []ingest.Source) *ingest.Handler {
 	return ingest.New(ingest.Options{
 		Sources:        sources,
 		Journal:        g.journal,
+		Answers:        g.journal,
 		MaxQueued:      g.cfg.Queue.Events,
 		MaxQueuedBytes: g.cfg.Queue.Bytes,
 		TrustedProxies: g.cfg.TrustedProxies,
@@ -149,11 +152,21 @@ func (g *Gateway) ingestHandler(sources []ingest.Source) *ingest.Handler {
 	})
 }
 
+// relayed names the sources whose senders are answered what their destination answers.
+func relayed(cfg *config.Config) map[string]bool {
+	names := map[string]bool{}
+	for i := range cfg.Sources {
+		names[cfg.Sources[i].Name] = cfg.Sources[i].Mode == config.Sync
+	}
+	return names
+}
+
 func (g *Gateway) deliverOptions(destinations map[string]deliver.Destination) deliver.Options {
 	return deliver.Options{
 		Journal:      g.journal,
 		Destinations: destinations,
 		Paused:       g.journal.Paused,
+		Relayed:      relayed(g.cfg),
 		Now:          g.opt.Now,
 		Logger:       g.opt.Logger,
 		Registerer:   g.opt.Registry,

@@ -3,6 +3,7 @@ package ingest
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"mime"
 	"net/http"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 // answer is what a request is answered when nothing went wrong.
 type answer struct {
 	status      int
+	header      http.Header // of a destination's answer
 	contentType []string
 	verdict     []string // Hookonce-Status; nil where nothing was accepted
 	body        []byte
@@ -36,6 +38,7 @@ var (
 
 func (a *answer) write(w http.ResponseWriter) {
 	h := w.Header()
+	maps.Copy(h, a.header)
 	if a.contentType != nil {
 		h["Content-Type"] = a.contentType
 	}

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -20,6 +21,7 @@ type endpoint struct {
 	required      *answer  // the provider's own acknowledgement, where it insists on one
 	confided      []string // the headers that hold the secret itself
 	journal       Journal
+	answers       Answers
 	router        *router
 	drops         map[string]bool // types whose later twins are not delivered
 	doorman       doorman
@@ -32,9 +34,8 @@ type endpoint struct {
 }
 
 func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int64) *endpoint {
-	if s.MaxBody == 0 {
-		s.MaxBody = DefaultMaxBody
-	}
+	s.MaxBody = cmp.Or(s.MaxBody, DefaultMaxBody)
+	s.Deadline = cmp.Or(s.Deadline, DefaultDeadline)
 	drops := make(map[string]bool, len(s.DropTwins))
 	for _, t := range s.DropTwins {
 		drops[t] = true
@@ -45,6 +46,7 @@ func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int
 		required:      required(s.Provider.OK()),
 		confided:      confided(s.Provider),
 		journal:       o.Journal,
+		answers:       o.Answers,
 		router:        newRouter(s.Routes),
 		drops:         drops,
 		doorman:       doorman{allow: s.Allow, trusted: o.TrustedProxies},
@@ -52,9 +54,17 @@ func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int
 		shares:        of,
 		storing:       storing,
 		bodyTimeout:   o.BodyTimeout,
-		acceptTimeout: o.AcceptTimeout,
+		acceptTimeout: acceptTimeout(s, o),
 		metrics:       m.of(s),
 	}
+}
+
+// acceptTimeout is how long the journal may take.
+func acceptTimeout(s Source, o Options) time.Duration {
+	if s.Sync {
+		return min(o.AcceptTimeout, s.Deadline)
+	}
+	return o.AcceptTimeout
 }
 
 // ServeHTTP answers one delivery, and panics never.
@@ -148,6 +158,8 @@ func (e *endpoint) accept(r *http.Request, d *hookonce.Delivery, now time.Time) 
 	case refused != nil:
 		// The neighbours are stored, and duplicates when the sender comes again.
 		return answer{}, refused
+	case len(entries) == 1 && e.source.Sync:
+		return e.reply(r.Context(), entries[0], results[0], now)
 	case len(entries) == 1:
 		return e.acknowledge(single(t.status(), events[0].Key)), nil
 	}
@@ -206,7 +218,7 @@ func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time
 			Resource:     ev.Scope,
 			Rank:         ev.Rank,
 			Logical:      e.logical(ev, now),
-			DropTwin:     ev.Logical != "" && e.drops[ev.Type],
+			DropTwin:     ev.Logical != "" && e.drops[ev.Type] && !e.source.Sync,
 		}
 		pointers[i] = &entries[i]
 	}

@@ -26,6 +26,7 @@ const (
 	DefaultMaxReading    = 128 << 20 // bytes
 	DefaultBodyTimeout   = 10 * time.Second
 	DefaultAcceptTimeout = 5 * time.Second
+	DefaultDeadline      = 10 * time.Second
 )
 
 // Journal is what ingest needs of the journal.
@@ -33,6 +34,13 @@ type Journal interface {
 	// Accept makes the entries durable and returns one result for each, in order. An error means
 	// that nothing may be acknowledged. The journal may hold on to the entries after it returned.
 	Accept(ctx context.Context, entries []*journal.Entry) ([]journal.Result, error)
+}
+
+// Answers is what the sources need of the journal whose senders are answered what a destination answered.
+type Answers interface {
+	// Await waits until an attempt at a delivery has come to its end, and says what it came to. What it
+	// returns is durable. An error means that it is not known in time.
+	Await(ctx context.Context, delivery journal.Target) (journal.Standing, error)
 }
 
 // Source is one configured endpoint, served under /in/<Name>.
@@ -59,6 +67,11 @@ type Source struct {
 	// rate of zero takes all; a burst of zero is twice the rate.
 	Rate  float64
 	Burst int
+	// Sync answers a request of one event with what its destination answered.
+	Sync bool
+	// Deadline is how long a sender may be kept waiting, counted from the headers of its request. Zero means
+	// [DefaultDeadline].
+	Deadline time.Duration
 }
 
 // Options are the settings of a [Handler].
@@ -66,6 +79,8 @@ type Options struct {
 	// Sources have distinct names.
 	Sources []Source
 	Journal Journal
+	// Answers is needed where a source has Sync.
+	Answers Answers
 	// MaxReading bounds the memory in bytes of the bodies of all requests under way, verified or not;
 	// beyond it the answer is a 503, and earlier for a source that holds more of it than is left. It is
 	// raised to what one body of the source with the largest MaxBody may need: twice that, or four times

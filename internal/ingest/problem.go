@@ -58,6 +58,7 @@ var (
 	errStore       = unavailable("store", "The event could not be stored.")
 	errTimeout     = unavailable("timeout", "It is not known in time whether the event is stored.")
 	errRowRefused  = unavailable("row_refused", "At least one event of this request could not be stored.")
+	errUnanswered  = unavailable("unanswered", "The application has not answered in time, or could not handle the event. It is stored, and the answer to it may come later.")
 	errPanic       = unavailable("panic", "The request could not be handled.")
 	errUnspecified = unavailable("internal", "The request could not be handled.")
 )
@@ -100,7 +101,7 @@ func unverified(reason, detail string) *problem {
 // problems lists every refusal of a source, so that each has its counter before it first happens.
 func problems() []*problem {
 	all := []*problem{errMethod, errTooLarge, errTruncated, errSlow, errTooMany, errStranger,
-		errFull, errCrowded, errClosed, errStore, errTimeout, errRowRefused, errPanic, errUnspecified, errUnverified}
+		errFull, errCrowded, errClosed, errStore, errTimeout, errRowRefused, errUnanswered, errPanic, errUnspecified, errUnverified}
 	for _, p := range rejections {
 		all = append(all, p)
 	}

@@ -29,6 +29,7 @@ func (h *holds) finish(o Outcome) bool {
 		return false
 	}
 	it.outcome = o
+	h.add(it.share, 0, o.Reply.size())
 	h.queue(it)
 	return true
 }
@@ -47,7 +48,7 @@ func (h *holds) queue(items ...*item) {
 func (h *holds) next(items []*item, outcomes []Outcome, limit int) ([]*item, []Outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := min(limit, len(h.reported))
+	n := h.batch(limit)
 	items = append(items, h.reported[:n]...)
 	left := copy(h.reported, h.reported[n:])
 	clear(h.reported[left:])
@@ -61,6 +62,19 @@ func (h *holds) next(items []*item, outcomes []Outcome, limit int) ([]*item, []O
 		outcomes = append(outcomes, o)
 	}
 	return items, outcomes
+}
+
+// maxReplies bounds the replies that are recorded in one transaction, in bytes. The last may go beyond it.
+const maxReplies = 4 << 20
+
+// batch returns how many reported items go into one transaction. The caller holds the mutex.
+func (h *holds) batch(limit int) (n int) {
+	var replies int64
+	for n < min(limit, len(h.reported)) && replies < maxReplies {
+		replies += h.reported[n].outcome.Reply.size()
+		n++
+	}
+	return n
 }
 
 // putBack queues items whose outcomes could not be recorded, behind those that wait: one that the
@@ -154,6 +168,9 @@ func (f *finisher) record() bool {
 // recorded does what follows from an answered outcome.
 func (f *finisher) recorded(it *item, o Outcome, applied bool) {
 	done, late := f.held.conclude(it, o, applied)
+	if applied {
+		f.waits.tell(Target{o.EventID, o.Destination}, Standing{o.State, o.Reply})
+	}
 	switch {
 	case late:
 		f.metrics.stale.Inc()

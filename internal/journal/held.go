@@ -180,7 +180,7 @@ func (h *holds) drop(it *item) {
 	if it.share.orders(it.Resource) {
 		it.share.backlog = true // the next of its resource waited for it
 	}
-	h.release(it.share, size(it.Header, it.Body))
+	h.release(it.share, size(it.Header, it.Body)+it.outcome.Reply.size())
 }
 
 // close makes holds take nothing more. idle is closed when the last slot is free.

@@ -30,6 +30,7 @@ type Journal struct {
 	done     doneCache
 	held     *holds
 	schedule *schedule
+	waits    *waits
 	work     chan *Work // has room for everything that may be held
 
 	ropes     ropes // of Options.Bell
@@ -60,6 +61,7 @@ func New(store Store, options Options) (*Journal, error) {
 		requests: sync.Pool{New: newRequest},
 		queue:    newQueue(opt.QueueEntries, opt.QueueBytes),
 		schedule: newSchedule(),
+		waits:    newWaits(),
 		work:     make(chan *Work, opt.MaxHeld),
 		stop:     make(chan struct{}),
 
@@ -109,6 +111,7 @@ func (j *Journal) start() {
 	j.rest.Go(j.extender)
 	j.rest.Go(j.janitor)
 	j.rest.Go(j.counter)
+	j.rest.Go(j.answerer)
 	if j.opt.Bell != nil {
 		j.rest.Go(j.listener)
 		j.rest.Go(j.ringer)

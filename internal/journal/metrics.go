@@ -22,9 +22,10 @@ const (
 
 	opSighted op = "sighted"
 	opPauses  op = "pauses"
+	opAnswers op = "answers"
 )
 
-var ops = []op{opAccept, opTake, opExtend, opFinish, opPurge, opStats, opSighted, opPauses}
+var ops = []op{opAccept, opTake, opExtend, opFinish, opPurge, opStats, opSighted, opPauses, opAnswers}
 
 // metrics are the journal's own; what happens to events is counted where it happens.
 type metrics struct {

@@ -42,15 +42,20 @@ type Store interface {
 	// Finish records outcomes, each only where its token is current and the delivery is processing,
 	// and returns for each whether it was applied. Done deletes the delivery; Failed makes it due at
 	// Due; Dead parks it; Pending hands it back unattempted (tries lowered by one, due at Due, no
-	// attempt recorded). Every other outcome leaves a row in attempts.
+	// attempt recorded). Every other outcome leaves a row in attempts. The
+	// Reply of one that is done is kept, in place of an earlier one.
 	Finish(ctx context.Context, outcomes []Outcome) ([]bool, error)
+
+	// Answers says how deliveries stand, in order, each as one moment has it: the state of the delivery, and
+	// the answer that is kept with it. One that is not open is done.
+	Answers(ctx context.Context, targets []Target) ([]Standing, error)
 
 	// Orphans makes due at once all work that is processing, when the store can know that no other
 	// process is alive to hold it (an embedded database that is locked to one process). Others
 	// return 0. It is called once, before anything else.
 	Orphans(ctx context.Context, now time.Time) (int, error)
 
-	// Purge deletes at most limit bodies (with their attempts) of events received before bodies and
+	// Purge deletes at most limit bodies (with their attempts and answers) of events received before bodies and
 	// at most limit events received before events, only of events that have no open delivery, and
 	// returns how many rows of each it deleted.
 	Purge(ctx context.Context, bodies, events time.Time, limit int) (deleted Purged, err error)
@@ -196,6 +201,8 @@ type Outcome struct {
 	Started  time.Time
 	Duration time.Duration
 	Answer   []byte // how the destination's answer begins; cut to [MaxAnswer]
+	// Reply is the whole answer, where the sender waits for it. Only that of Done is stored.
+	Reply *Answer
 	// Resource and Rank are set by the [Journal] where Done makes the rank the newest of the resource
 	// that was delivered to the destination. 0: it does not.
 	Resource string

@@ -61,7 +61,7 @@ func exec(t *testing.T, db *sql.DB, statement string) {
 }
 
 // tables are those that there are.
-var tables = []string{"claims", "events", "bodies", "deliveries", "attempts", "lanes", "newest", "twins", "sightings", "pauses", "audits"}
+var tables = []string{"claims", "events", "bodies", "deliveries", "attempts", "lanes", "newest", "twins", "sightings", "pauses", "audits", "answers"}
 
 func mustHaveTables(t *testing.T, db *sql.DB, d schema.Dialect, name string) {
 	t.Helper()

@@ -25,6 +25,7 @@ const (
 	OpPurge   Op = "purge"
 	OpStats   Op = "stats"
 	OpPing    Op = "ping"
+	OpAnswers Op = "answers"
 )
 
 // Mode says how a call fails.
@@ -158,6 +159,11 @@ func (f *Faulty) Extend(ctx context.Context, held []journal.Held, lease time.Tim
 // Finish implements [journal.Store].
 func (f *Faulty) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool, error) {
 	return disturb(ctx, f, OpFinish, func() ([]bool, error) { return f.store.Finish(ctx, outcomes) })
+}
+
+// Answers implements [journal.Store].
+func (f *Faulty) Answers(ctx context.Context, targets []journal.Target) ([]journal.Standing, error) {
+	return disturb(ctx, f, OpAnswers, func() ([]journal.Standing, error) { return f.store.Answers(ctx, targets) })
 }
 
 // Orphans implements [journal.Store].

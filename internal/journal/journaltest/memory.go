@@ -39,6 +39,7 @@ type Memory struct {
 	attempts   []journal.Outcome
 	logical    map[ref]int64 // the event that has a logical key
 	newest     map[lane]mark // the rank that was delivered
+	answers    map[target]journal.Answer
 	records
 }
 
@@ -90,6 +91,7 @@ func NewMemory() *Memory {
 		deliveries: map[target]*Delivery{},
 		logical:    map[ref]int64{},
 		newest:     map[lane]mark{},
+		answers:    map[target]journal.Answer{},
 	}
 }
 
@@ -160,8 +162,9 @@ func (m *Memory) finish(d *Delivery, o journal.Outcome) {
 	}
 	if o.State == journal.Done {
 		m.raise(o)
+		m.keep(o)
 	}
-	o.Error, o.Answer, o.Resource, o.Rank = o.ErrorText(), bytes.Clone(o.KeptAnswer()), "", 0
+	o.Error, o.Answer, o.Reply, o.Resource, o.Rank = o.ErrorText(), bytes.Clone(o.KeptAnswer()), nil, "", 0
 	d.LastError = o.Error
 	m.attempts = append(m.attempts, o)
 }
@@ -220,6 +223,7 @@ func (m *Memory) dropBody(id int64) {
 	ev := m.events[id]
 	ev.hasBody, ev.header, ev.body = false, nil, nil
 	m.attempts = slices.DeleteFunc(m.attempts, func(o journal.Outcome) bool { return o.EventID == id })
+	maps.DeleteFunc(m.answers, func(t target, _ journal.Answer) bool { return t.event == id })
 }
 
 // Stats implements [journal.Store].

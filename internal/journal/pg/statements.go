@@ -6,7 +6,8 @@ import "strings"
 type statements struct {
 	accept, copies, release               string
 	targets, lanesDue, lanes, turns, take string
-	extend, finish                        string
+	extend, finish, finishReplies         string
+	answers                               string
 	purgeBodies, purgeEvents, purgeNewest string
 	openCounts, events                    string
 	ping, writer                          string
@@ -17,7 +18,7 @@ func newStatements(prefix string) statements {
 	return statements{
 		accept: in(acceptSQL), copies: in(copiesSQL), release: in(releaseSQL),
 		targets: in(targetsSQL), lanesDue: in(lanesDueSQL), lanes: in(lanesSQL), turns: in(turnsSQL), take: in(takeSQL),
-		extend: in(extendSQL), finish: in(finishSQL),
+		extend: in(extendSQL), finish: in(finishSQL), finishReplies: in(finishRepliesSQL), answers: in(answersSQL),
 		purgeBodies: in(purgeBodiesSQL), purgeEvents: in(purgeEventsSQL), purgeNewest: in(purgeNewestSQL),
 		openCounts: in(openCountsSQL), events: in(eventsSQL),
 		ping: in(pingSQL), writer: in(writerSQL),
@@ -42,7 +43,22 @@ RETURNING d.event_id, d.destination, d.token`
 // finishSQL applies outcomes and returns the numbers of those whose token was current. The lanes of what
 // was applied are free: somebody has to look whose turn it is now. They are locked in one order, after the
 // deliveries, like everywhere.
-const finishSQL = `WITH ` + durable + `, outcome AS (
+const finishSQL = finished + finishedRows
+
+// finishRepliesSQL records outcomes of which some come with replies.
+const finishRepliesSQL = finished + `, replied AS (
+	INSERT INTO {{.}}answers (event_id, destination, status, header, body)
+	SELECT o.event_id, o.destination, r.status, r.header, r.body
+	FROM unnest($14::int[], $15::int[], $16::bytea[], $17::bytea[]) AS r (n, status, header, body)
+	JOIN outcome o ON o.n = r.n WHERE o.n IN (SELECT n FROM done)
+	ON CONFLICT (event_id, destination) DO UPDATE
+	SET status = excluded.status, header = excluded.header, body = excluded.body
+)` + finishedRows
+
+const finishedRows = `
+SELECT n FROM applied`
+
+const finished = `WITH ` + durable + `, outcome AS (
 	SELECT o.* FROM durable, unnest($1::int[], $2::bigint[], $3::text[], $4::bigint[], $5::text[],
 		$6::timestamptz[], $7::int[], $8::text[], $9::timestamptz[], $10::bigint[], $11::bytea[],
 		$12::text[], $13::bigint[])
@@ -80,8 +96,7 @@ const finishSQL = `WITH ` + durable + `, outcome AS (
 	ORDER BY destination, resource, rank DESC
 	ON CONFLICT (destination, resource) DO UPDATE SET rank = excluded.rank, event_id = excluded.event_id
 	WHERE newest.rank < excluded.rank
-)
-SELECT n FROM applied`
+)`
 
 // purgeBodiesSQL deletes old bodies and attempts, oldest first, of events with no open delivery.
 const purgeBodiesSQL = `WITH old AS (
@@ -91,6 +106,8 @@ const purgeBodiesSQL = `WITH old AS (
 	ORDER BY b.event_id LIMIT $2
 ), tried AS (
 	DELETE FROM {{.}}attempts a USING old WHERE a.event_id = old.event_id
+), answered AS (
+	DELETE FROM {{.}}answers a USING old WHERE a.event_id = old.event_id
 )
 DELETE FROM {{.}}bodies b USING old WHERE b.event_id = old.event_id`
 

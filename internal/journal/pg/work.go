@@ -49,8 +49,7 @@ func (s *Store) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool,
 	applied := make([]bool, len(outcomes))
 	err := s.retry(ctx, "recording outcomes", func() error {
 		clear(applied)
-		rows, err := s.pool.Query(ctx, s.sql.finish, c.n, c.event, c.destination, c.token, c.state,
-			c.due, c.status, c.text, c.started, c.duration, c.answer, c.resource, c.rank)
+		rows, err := c.query(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -79,6 +78,7 @@ type outcomeColumns struct {
 	answer      [][]byte
 	resource    []*string // these two end with the last outcome that has one
 	rank        []*int64
+	reply       replyColumns
 }
 
 // newOutcomeColumns puts the outcomes into the order in which all statements lock. Of several
@@ -97,10 +97,23 @@ func newOutcomeColumns(outcomes []journal.Outcome) *outcomeColumns {
 	return c
 }
 
+// query records the outcomes.
+func (c *outcomeColumns) query(ctx context.Context, s *Store) (pgx.Rows, error) {
+	args := []any{c.n, c.event, c.destination, c.token, c.state,
+		c.due, c.status, c.text, c.started, c.duration, c.answer, c.resource, c.rank}
+	if len(c.reply.n) == 0 {
+		return s.pool.Query(ctx, s.sql.finish, args...)
+	}
+	return s.pool.Query(ctx, s.sql.finishReplies, append(args, c.reply.n, c.reply.status, c.reply.header, c.reply.body)...)
+}
+
 func (c *outcomeColumns) add(i int, o *journal.Outcome) {
 	if o.Rank != 0 {
 		c.resource = sparse(c.resource, len(c.n), &o.Resource)
 		c.rank = sparse(c.rank, len(c.n), &o.Rank)
+	}
+	if o.Reply != nil && o.State == journal.Done {
+		c.reply.add(i, o.Reply)
 	}
 	c.n = append(c.n, int32(i))
 	c.event = append(c.event, o.EventID)

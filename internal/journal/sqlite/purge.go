@@ -20,6 +20,9 @@ func (s *Store) Purge(ctx context.Context, bodies, events time.Time, limit int) 
 		if _, err = w.purgeAttempts.exec(forBodies, most); err != nil {
 			return err
 		}
+		if _, err = w.purgeAnswers.exec(forBodies, most); err != nil {
+			return err
+		}
 		if b, err = w.purgeBodies.exec(forBodies, most); err != nil {
 			return err
 		}

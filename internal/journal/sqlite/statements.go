@@ -100,6 +100,10 @@ const raiseSQL = `INSERT INTO {{.}}newest (destination, resource, rank, event_id
 	ON CONFLICT (destination, resource) DO UPDATE SET rank = excluded.rank, event_id = excluded.event_id
 	WHERE rank < excluded.rank`
 
+const insertAnswerSQL = `INSERT INTO {{.}}answers (event_id, destination, status, header, body) VALUES (?, ?, ?, ?, ?)
+	ON CONFLICT (event_id, destination) DO UPDATE
+	SET status = excluded.status, header = excluded.header, body = excluded.body`
+
 const orphansSQL = `UPDATE {{.}}deliveries SET due_at = ? WHERE state = 'processing'`
 
 const orphanLanesSQL = `UPDATE {{.}}lanes SET due_at = ?1 WHERE due_at > ?1 AND event_id IS NOT NULL`
@@ -109,6 +113,8 @@ const oldBodiesSQL = `(SELECT b.event_id FROM {{.}}bodies b WHERE b.event_id < ?
 	AND NOT EXISTS (SELECT 1 FROM {{.}}deliveries d WHERE d.event_id = b.event_id) ORDER BY b.event_id LIMIT ?)`
 
 const purgeAttemptsSQL = `DELETE FROM {{.}}attempts WHERE event_id IN ` + oldBodiesSQL
+
+const purgeAnswersSQL = `DELETE FROM {{.}}answers WHERE event_id IN ` + oldBodiesSQL
 
 const purgeBodiesSQL = `DELETE FROM {{.}}bodies WHERE event_id IN ` + oldBodiesSQL
 

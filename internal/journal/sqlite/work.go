@@ -80,6 +80,11 @@ func (w *writer) finish(o *journal.Outcome) (applied bool, err error) {
 	if o.State == journal.Pending {
 		return true, nil
 	}
+	if a := o.Reply; a != nil && o.State == journal.Done {
+		if _, err := w.insertAnswer.exec(o.EventID, o.Destination, int64(a.Status), notNull(a.Header), notNull(a.Body)); err != nil {
+			return false, err
+		}
+	}
 	_, err = w.insertAttempt.exec(o.EventID, o.Destination, o.Token, string(o.State), int64(o.Status), text,
 		o.Started.UnixMicro(), o.Duration.Microseconds(), o.KeptAnswer())
 	return true, err

@@ -21,10 +21,11 @@ type writer struct {
 	dropLane, freeLane                      *stmt
 	targets, due, body, lease, work, bury   *stmt
 	extend, done, kept, insertAttempt       *stmt
-	raise                                   *stmt
+	raise, insertAnswer                     *stmt
 	orphans, orphanLanes                    *stmt
 	purgeAttempts, purgeBodies, purgeEvents *stmt
 	purgeTwins, purgeSightings, purgeNewest *stmt
+	purgeAnswers                            *stmt
 	lastID, logLength                       *stmt
 	probe, unprobe                          *stmt
 }
@@ -50,11 +51,11 @@ func newWriter(ctx context.Context, connector driver.Connector, prefix string) (
 		{&w.dropLane, dropLaneSQL}, {&w.freeLane, freeLaneSQL},
 		{&w.targets, targetsSQL}, {&w.due, dueSQL}, {&w.body, bodySQL}, {&w.lease, leaseSQL}, {&w.work, workSQL}, {&w.bury, burySQL},
 		{&w.extend, extendSQL}, {&w.done, doneSQL}, {&w.kept, keptSQL}, {&w.insertAttempt, insertAttemptSQL},
-		{&w.raise, raiseSQL},
+		{&w.raise, raiseSQL}, {&w.insertAnswer, insertAnswerSQL},
 		{&w.orphans, orphansSQL}, {&w.orphanLanes, orphanLanesSQL},
 		{&w.purgeAttempts, purgeAttemptsSQL}, {&w.purgeBodies, purgeBodiesSQL}, {&w.purgeEvents, purgeEventsSQL},
 		{&w.purgeTwins, purgeTwinsSQL}, {&w.purgeSightings, purgeSightingsSQL}, {&w.purgeNewest, purgeNewestSQL},
-		{&w.lastID, lastIDSQL},
+		{&w.purgeAnswers, purgeAnswersSQL}, {&w.lastID, lastIDSQL},
 		{&w.probe, probeSQL}, {&w.unprobe, unprobeSQL},
 		{&w.logLength, `PRAGMA wal_checkpoint(NOOP)`},
 	} {

@@ -1,0 +1,81 @@
+package config
+
+import (
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// When a sender is answered.
+const (
+	Async = "async" // when its event is stored
+	Sync  = "sync"  // when the destination has answered, with the same
+)
+
+// What happens while the store is unavailable.
+const (
+	Closed = "closed" // senders are told to come again
+	Open   = "open"   // events are delivered past the store
+)
+
+// usualPatience is how long senders are kept waiting that do not say how long they wait.
+const usualPatience = 10 * time.Second
+
+// Patience returns how long a sender may be kept waiting: what is configured, or else what the provider is
+// known to wait, less a sixth, at most a second, for the way there and back, and 10 seconds if that is
+// not known.
+func (s *Source) Patience() time.Duration {
+	if s.Deadline > 0 {
+		return s.Deadline
+	}
+	known, ok := s.spec()
+	if !ok || known.Answer.Deadline == 0 {
+		return usualPatience
+	}
+	waits := known.Answer.Deadline
+	return min(waits-min(waits/6, time.Second), longestPatience)
+}
+
+// longestPatience leaves the listener the time to write the answer.
+const longestPatience = 25 * time.Second
+
+// checkMode holds a source in mode sync against what that needs: one destination whose answer is meant.
+func (l *loader) checkMode(s *Source) {
+	if s.Mode != Sync {
+		if s.has("deadline") && s.OnStoreDown != Open {
+			l.warn(s.where("deadline"), "deadline: the sender of source %q is kept waiting only with mode: sync or on_store_down: open; write one of these, or remove it", s.Name)
+		}
+		return
+	}
+	at := s.where("mode")
+	switch to := s.Reaches(); {
+	case len(to) == 0:
+		l.fault(at, "mode: sync answers with what the destination answers, and source %q has none; write to: or one route, or mode: async", s.Name)
+	case len(to) > 1:
+		l.fault(at, "mode: sync answers with what the destination answers, and source %q has %d: %s; keep one, or write mode: async", s.Name, len(to), strings.Join(to, ", "))
+	}
+	if len(s.Twins.Drop) > 0 {
+		l.fault(s.where("twins.drop"), "twins.drop: the sender of source %q waits for the answer to each event (mode: sync), so that none can be dropped; remove it", s.Name)
+	}
+	if known, ok := s.spec(); ok && batches(known) {
+		l.warn(at, "mode: %s puts several events into one request; such a request is answered as with async, and only one with a single event is answered with what the destination answers", title(known))
+	}
+}
+
+// batches reports whether a sender may put several events into a request.
+func batches(s spec.Spec) bool { return s.Split != nil }
+
+// checkOutage holds what a source does while the store is down against the rest of it.
+func (l *loader) checkOutage(s *Source) {
+	switch {
+	case s.OnStoreDown != Open:
+		if s.has("open_types") {
+			l.fault(s.where("open_types"), "open_types: it says which events on_store_down: open is for, and source %q is closed; write on_store_down: open as well, or remove it", s.Name)
+		}
+	case s.Mode == Sync:
+		l.fault(s.where("on_store_down"), "on_store_down: source %q has mode: sync, whose answers are kept for copies; write closed, or mode: async", s.Name)
+	case len(s.Reaches()) == 0:
+		l.fault(s.where("on_store_down"), "on_store_down: open delivers past the store, and source %q has no destination; write to: or routes, or closed", s.Name)
+	}
+}

@@ -1,0 +1,89 @@
+package deliver
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// MaxReply is the size in bytes of the largest answer that is passed on to a sender.
+const MaxReply = 256 << 10
+
+// errTooLong says that an answer can not be passed on.
+var errTooLong = fmt.Errorf("the answer is longer than %d bytes, and the sender waits for it", MaxReply)
+
+// relayed ends an attempt whose answer is for the sender. A success of which not all can be passed on is
+// a failure: its sender would be told something else than it is told later.
+func (d *Deliverer) relayed(o journal.Outcome, dest *destination, w *journal.Work, response *http.Response) (journal.Outcome, *answer, health) {
+	body, err := readReply(response.Body)
+	o.Duration = d.opt.Now().Sub(o.Started)
+	d.judge(&o, dest, w, response)
+	switch {
+	case err == nil:
+		o.Reply = &journal.Answer{Status: o.Status, Header: replyHeader(response.Header), Body: body}
+	case o.State == journal.Done:
+		if d.unanswered(&o, dest, w, err); err == errTooLong {
+			return o, nil, well
+		}
+		return o, nil, ill
+	}
+	o.Answer = body[:min(len(body), maxHead)]
+	return o, nil, statusHealth(o.Status)
+}
+
+// readReply reads an answer whole and closes it. The context of the request bounds the time.
+func readReply(from io.ReadCloser) ([]byte, error) {
+	defer from.Close()
+	body, err := io.ReadAll(io.LimitReader(from, MaxReply+1))
+	if err == nil && len(body) > MaxReply {
+		return body[:maxHead], errTooLong
+	}
+	return body, err
+}
+
+// notRelayed are headers of an answer that are not for the sender: those of the connection, cookies, and
+// what speaks for the whole of a host, which the sender reached under another name.
+var notRelayed = map[string]bool{
+	"Alt-Svc":                   true,
+	"Clear-Site-Data":           true,
+	"Date":                      true,
+	"Nel":                       true,
+	"Proxy-Authentication-Info": true,
+	"Report-To":                 true,
+	"Reporting-Endpoints":       true,
+	"Set-Cookie":                true,
+	"Set-Cookie2":               true,
+	"Strict-Transport-Security": true,
+}
+
+// replyHeader returns the headers of an answer that are passed on, as sorted field lines.
+func replyHeader(h http.Header) []byte {
+	var lines strings.Builder
+	connection := strings.Join(h["Connection"], ",")
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		if notForwarded[name] || notRelayed[name] || strings.HasPrefix(name, ownPrefix) || listed(connection, name) {
+			continue
+		}
+		for _, value := range h[name] {
+			if isToken(name) && isFieldValue(value) {
+				lines.WriteString(name + ": " + value + "\r\n")
+			}
+		}
+	}
+	return []byte(lines.String())
+}
+
+// listed reports whether a header Connection names another one, which then is of the connection as well.
+func listed(connection, name string) bool {
+	for option := range strings.SplitSeq(connection, ",") {
+		if strings.EqualFold(strings.TrimSpace(option), name) {
+			return true
+		}
+	}
+	return false
+}

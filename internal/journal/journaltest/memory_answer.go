@@ -1,0 +1,38 @@
+package journaltest
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Answers implements [journal.Store].
+func (m *Memory) Answers(ctx context.Context, targets []journal.Target) ([]journal.Standing, error) {
+	end, err := m.begin(ctx)
+	defer end()
+	if err != nil {
+		return nil, err
+	}
+	standings := make([]journal.Standing, len(targets))
+	for i, t := range targets {
+		at := target{t.EventID, t.Destination}
+		standings[i].State = journal.Done
+		if d := m.deliveries[at]; d != nil {
+			standings[i].State = d.State
+		}
+		if a, ok := m.answers[at]; ok {
+			standings[i].Answer = &a
+		}
+	}
+	return standings, nil
+}
+
+// keep stores the reply of an outcome.
+func (m *Memory) keep(o journal.Outcome) {
+	if o.Reply != nil {
+		m.answers[target{o.EventID, o.Destination}] = journal.Answer{
+			Status: o.Reply.Status, Header: bytes.Clone(o.Reply.Header), Body: bytes.Clone(o.Reply.Body),
+		}
+	}
+}

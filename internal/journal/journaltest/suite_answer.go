@@ -1,0 +1,116 @@
+package journaltest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// standing expects how the delivery of an event to "app" stands.
+func (c *suite) standing(id int64, state journal.State, answer *journal.Answer) {
+	c.Helper()
+	got, err := c.store.Answers(c.Context(), []journal.Target{{EventID: id, Destination: "app"}})
+	if err != nil {
+		c.Fatalf("Answers: %v", err)
+	}
+	if diff := cmp.Diff([]journal.Standing{{State: state, Answer: answer}}, got, cmpopts.EquateEmpty()); diff != "" {
+		c.Fatalf("Answers (-want +got):\n%s", diff)
+	}
+}
+
+// replied is an outcome with a whole answer.
+func (c *suite) replied(w *journal.Work, s journal.State, text string) journal.Outcome {
+	o := c.outcome(w, s)
+	o.Reply = &journal.Answer{Status: 201, Header: []byte("Content-Type: text/xml\r\n"), Body: []byte(text)}
+	return o
+}
+
+var answerCases = []testCase{
+	{"the answer comes with done, in the same transaction", func(c *suite) {
+		e := c.entry("evt_1")
+		c.fresh(e)
+		c.standing(e.ID, journal.Pending, nil)
+		o := c.replied(c.take1("evt_1"), journal.Done, "<Response/>")
+		c.standing(e.ID, journal.Processing, nil)
+		c.finish1(o, true)
+		c.standing(e.ID, journal.Done, o.Reply)
+		c.store = c.f.Open(c)
+		c.standing(e.ID, journal.Done, o.Reply)
+	}},
+	{"only done keeps an answer", func(c *suite) {
+		e := c.entry("evt_1")
+		c.fresh(e)
+		c.finish1(c.replied(c.take1("evt_1"), journal.Failed, "no"), true)
+		c.standing(e.ID, journal.Failed, nil)
+		c.pass(time.Hour)
+		c.finish1(c.replied(c.take1("evt_1"), journal.Dead, "never"), true)
+		c.standing(e.ID, journal.Dead, nil)
+		c.accept(c.entry("evt_1"))
+		c.finish1(c.outcome(c.take1("evt_1"), journal.Done), true)
+		c.standing(e.ID, journal.Done, nil)
+	}},
+	{"a token that is not current leaves no answer", func(c *suite) {
+		e := c.entry("evt_1")
+		c.fresh(e)
+		late := c.take1("evt_1")
+		c.pass(lease)
+		current := c.take1("evt_1")
+		c.finish1(c.replied(late, journal.Done, "late"), false)
+		c.standing(e.ID, journal.Processing, nil)
+		o := c.replied(current, journal.Done, "current")
+		c.finish1(o, true)
+		c.finish1(c.replied(late, journal.Done, "late"), false)
+		c.standing(e.ID, journal.Done, o.Reply)
+	}},
+	{"answers and outcomes without one share a batch", func(c *suite) {
+		batch := []*journal.Entry{c.entry("a"), c.entry("b"), c.entry("c", to("app", "other"))}
+		c.fresh(batch...)
+		var outcomes []journal.Outcome
+		want := make(map[int64]*journal.Answer)
+		for _, w := range c.take(10) {
+			o := c.outcome(w, journal.Done)
+			if w.Key != "b" {
+				o = c.replied(w, journal.Done, w.Key+w.Destination)
+			}
+			if w.Destination == "app" {
+				want[w.EventID] = o.Reply
+			}
+			outcomes = append(outcomes, o)
+		}
+		for i, applied := range c.finish(outcomes...) {
+			if !applied {
+				c.Errorf("outcome %d was not applied", i)
+			}
+		}
+		for _, e := range batch {
+			c.standing(e.ID, journal.Done, want[e.ID])
+		}
+	}},
+	{"an empty and a large answer come back as they were", func(c *suite) {
+		for _, text := range []string{"", strings.Repeat("\x00\xff", 128<<10)} {
+			e := c.entry(fmt.Sprintf("evt_%d", len(text)))
+			c.fresh(e)
+			o := c.outcome(c.take(1)[0], journal.Done)
+			o.Reply = &journal.Answer{Status: 204, Header: []byte{}, Body: []byte(text)}
+			c.finish1(o, true)
+			c.standing(e.ID, journal.Done, o.Reply)
+		}
+	}},
+	{"answers go with bodies", func(c *suite) {
+		e := c.entry("evt_1")
+		c.fresh(e)
+		o := c.replied(c.take1("evt_1"), journal.Done, "kept")
+		c.finish1(o, true)
+		c.pass(time.Hour)
+		c.purge(never, never, 10)
+		c.standing(e.ID, journal.Done, o.Reply)
+		c.purge(c.now, never, 10)
+		c.standing(e.ID, journal.Done, nil)
+	}},
+	{"nothing is known about what never was", func(c *suite) { c.standing(1, journal.Done, nil) }},
+}

@@ -1,0 +1,58 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// answersSQL says of each delivery how it stands. One snapshot has the state and the answer.
+const answersSQL = `SELECT t.n, coalesce(d.state, 'done'), a.status, a.header, a.body
+	FROM unnest($1::int[], $2::bigint[], $3::text[]) AS t (n, event_id, destination)
+	LEFT JOIN {{.}}deliveries d ON d.event_id = t.event_id AND d.destination = t.destination
+	LEFT JOIN {{.}}answers a ON a.event_id = t.event_id AND a.destination = t.destination`
+
+// Answers implements [journal.Store].
+func (s *Store) Answers(ctx context.Context, targets []journal.Target) ([]journal.Standing, error) {
+	var n []int32
+	var event []int64
+	var destination []string
+	for i, t := range targets {
+		n, event, destination = append(n, int32(i)), append(event, t.EventID), append(destination, t.Destination)
+	}
+	standings := make([]journal.Standing, len(targets))
+	rows, err := s.pool.Query(ctx, s.sql.answers, n, event, destination)
+	if err != nil {
+		return nil, fmt.Errorf("journal/pg: reading answers: %w", err)
+	}
+	var i int
+	var state string
+	var status *int
+	var header, body []byte
+	_, err = pgx.ForEachRow(rows, []any{&i, &state, &status, &header, &body}, func() error {
+		standings[i].State = journal.State(state)
+		if status != nil {
+			standings[i].Answer = &journal.Answer{Status: *status, Header: header, Body: body}
+		}
+		header, body = nil, nil
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("journal/pg: reading answers: %w", err)
+	}
+	return standings, nil
+}
+
+// replyColumns are the replies of outcomes, turned into the arrays that one statement takes.
+type replyColumns struct {
+	n, status    []int32
+	header, body [][]byte
+}
+
+func (c *replyColumns) add(i int, a *journal.Answer) {
+	c.n, c.status = append(c.n, int32(i)), append(c.status, int32(a.Status))
+	c.header, c.body = append(c.header, notNull(a.Header)), append(c.body, notNull(a.Body))
+}
