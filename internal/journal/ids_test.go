@@ -12,11 +12,28 @@ var idEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func TestIDs_layout(t *testing.T) {
 	ids := journal.NewIDs(5, 0)
-	now := idEpoch.Add(1000 * time.Millisecond)
+	now := idEpoch.Add(1000*time.Millisecond + 250*time.Microsecond)
 	for counter := range int64(3) {
-		if got, want := ids.Next(now), 1000<<22|5<<10|counter; got != want {
+		if got, want := ids.Next(now), 1000<<22|(256+counter)<<12|5; got != want {
 			t.Errorf("got %d, want %d", got, want)
 		}
+	}
+	if got, want := ids.Next(now.Add(749*time.Microsecond+999)), int64(1000<<22|1023<<12|5); got != want {
+		t.Errorf("at the end of the millisecond: got %d, want %d", got, want)
+	}
+}
+
+// What follows something in another process has the larger identifier, whichever of them has the larger
+// number: the order of a resource goes by it.
+func TestIDs_growOverProcesses(t *testing.T) {
+	high, low := journal.NewIDs(journal.MaxWriter, 0), journal.NewIDs(0, 0)
+	now := idEpoch.Add(time.Hour)
+	for range 2000 {
+		a, b := high.Next(now), low.Next(now.Add(2*time.Microsecond))
+		if b <= a {
+			t.Fatalf("%d follows %d within a millisecond", b, a)
+		}
+		now = now.Add(4 * time.Microsecond)
 	}
 }
 
@@ -33,7 +50,7 @@ func TestIDs_alwaysGrow(t *testing.T) {
 		if id <= last {
 			t.Fatalf("%d after %d", id, last)
 		}
-		if id>>10&journal.MaxWriter != journal.MaxWriter {
+		if id&journal.MaxWriter != journal.MaxWriter {
 			t.Fatalf("%d does not carry the writer", id)
 		}
 		last = id
