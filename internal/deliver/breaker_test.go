@@ -78,6 +78,9 @@ func TestBreaker(t *testing.T) {
 		if n := s.states(); n[journal.Failed] != 1 || made.Load() != 3+4+3 {
 			t.Errorf("after it recovered: %v, %d attempts; want all that wait to begin", n, made.Load())
 		}
+		if s.resumed != 1 {
+			t.Errorf("the journal was told %d times that it recovered", s.resumed)
+		}
 		proceed(2)
 		code = 503
 		proceed(3)
@@ -202,6 +205,9 @@ func TestBreakerSparesBacklog(t *testing.T) {
 		if err := testutil.GatherAndCompare(r.metrics, strings.NewReader(open), "hookonce_breaker_state"); err != nil {
 			t.Error(err)
 		}
+		if n := postponed(t, r); n > events {
+			t.Errorf("%v times something was handed back; want the backlog to stay in the store meanwhile", n)
+		}
 		up.Store(true)
 		<-time.After(3 * time.Hour) // those that were probes are due late
 		synctest.Wait()
@@ -209,4 +215,19 @@ func TestBreakerSparesBacklog(t *testing.T) {
 			t.Errorf("%d left, such as %+v", len(left), left[0])
 		}
 	})
+}
+
+// postponed returns how many deliveries were handed back.
+func postponed(t *testing.T, r *rig) float64 {
+	t.Helper()
+	families, err := r.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "hookonce_deliveries_postponed_total" {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	return 0
 }

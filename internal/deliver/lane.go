@@ -190,6 +190,7 @@ func (l *lane) changed(to gobreaker.State) {
 		l.opt.Logger.Debug("deliver: one delivery finds out whether a destination has recovered", "destination", l.dest.name)
 	case gobreaker.StateClosed:
 		l.breaker.closed()
+		l.opt.Journal.Suspend(l.dest.name, time.Time{})
 		l.opt.Logger.Info("deliver: the breaker of a destination closed", "destination", l.dest.name)
 	}
 }

@@ -22,6 +22,7 @@ type standIn struct {
 	mu        sync.Mutex
 	outcomes  []journal.Outcome
 	suspended []time.Duration // from the time of the call
+	resumed   int
 }
 
 func (s *standIn) Work() <-chan *journal.Work { return s.work }
@@ -36,6 +37,10 @@ func (s *standIn) Finish(o journal.Outcome) {
 func (s *standIn) Suspend(_ string, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if until.IsZero() {
+		s.resumed++
+		return
+	}
 	s.suspended = append(s.suspended, time.Until(until))
 }
 

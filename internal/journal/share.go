@@ -14,7 +14,7 @@ type share struct {
 	offered int // reserved for the take that is under way
 	bytes   int64
 	backlog bool      // the store has, or may have, due work that found no room in this share
-	until   time.Time // suspended until then
+	until   time.Time // suspended until then, and on probation from then on; zero: neither
 	paused  bool      // by an operator
 }
 
@@ -50,9 +50,18 @@ func newShare(name string, opt Options) *share {
 // stepOf is a quarter of the slots: fresh work leaves them to what waits in the store.
 func stepOf(slots, batch int) int { return max(1, min(batch, slots/4)) }
 
+// most is how many deliveries may be held: one, while it is not known whether the destination recovered.
+func (s *share) most() int {
+	if s.until.IsZero() {
+		return s.maxSlots
+	}
+	return min(1, s.maxSlots)
+}
+
 // takes reports whether fresh work of this weight may be held.
 func (s *share) takes(weight int64) bool {
-	return s.slots < s.maxSlots && s.slots-s.offered < s.maxSlots-s.maxSlots/4 && s.bytes+weight <= s.maxBytes
+	most := s.most()
+	return s.slots < most && s.slots-s.offered < most-most/4 && s.bytes+weight <= s.maxBytes
 }
 
 // free returns how many slots can be offered to the store.
@@ -60,11 +69,14 @@ func (s *share) free() int {
 	if s.bytes >= s.maxBytes {
 		return 0
 	}
-	return min(s.step, s.maxSlots-s.slots)
+	return max(0, min(s.step, s.most()-s.slots))
 }
 
 // worth reports whether there is room enough for asking the store.
-func (s *share) worth() bool { return s.maxSlots-s.slots >= s.step && s.bytes < s.maxBytes }
+func (s *share) worth() bool {
+	most := s.most()
+	return most-s.slots >= min(s.step, most) && s.bytes < s.maxBytes
+}
 
 func (s *share) add(slots int, bytes int64) {
 	s.slots += slots

@@ -2,10 +2,10 @@ package journal
 
 import "time"
 
-// Suspend makes the journal take and hold nothing for a destination until the given time: it is at rest,
-// by the decision of an operator or of a breaker. What is held already stays with its receiver, who can
-// hand it back. A time that is zero or has passed resumes the destination. Only destinations that
-// [Options.Destinations] names can be suspended.
+// Suspend makes the journal take and hold nothing for a destination until the given time, by the decision
+// of a breaker, and from then on one delivery at a time, which finds out whether the destination has
+// recovered. The zero time ends that. What is held already stays with its receiver, who can hand it
+// back. Only destinations that [Options.Destinations] names can be suspended.
 //
 // Suspend does not block and lasts as long as the process. Safe for concurrent use.
 func (j *Journal) Suspend(destination string, until time.Time) {

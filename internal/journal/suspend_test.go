@@ -31,6 +31,36 @@ func TestSuspend(t *testing.T) {
 	})
 }
 
+// After the time one delivery at a time is held, from the store or fresh, until the zero time says that
+// the destination has recovered.
+func TestSuspend_probation(t *testing.T) {
+	run(t, quiet("app"), func(t *testing.T, r *rig) {
+		r.Suspend("app", time.Now().Add(time.Minute))
+		for i := range 20 {
+			r.want(r.accept(toward(key(i), "app")), journal.Accepted)
+		}
+		sleep(time.Minute)
+		for range 3 {
+			probe := r.receive()
+			r.want(r.accept(toward("while "+probe.Key, "app")), journal.Accepted)
+			r.idle()
+			r.finish(probe, journal.Done, time.Time{})
+		}
+		probe := r.receive()
+		r.idle()
+		r.Suspend("app", time.Time{})
+		if got := r.drain(""); got["app"] != 19 {
+			t.Errorf("received %v after the end of it, want the other 19", got)
+		}
+		r.finish(probe, journal.Done, time.Time{})
+		r.want(r.accept(toward("fresh 1", "app")), journal.Accepted)
+		r.want(r.accept(toward("fresh 2", "app")), journal.Accepted)
+		if a, b := r.receive(), r.receive(); a.Token != 1 || b.Token != 1 {
+			t.Errorf("tokens %d, %d: not held", a.Token, b.Token)
+		}
+	})
+}
+
 // A suspension is lengthened, shortened and ended by the next call.
 func TestSuspend_again(t *testing.T) {
 	run(t, quiet("app"), func(t *testing.T, r *rig) {
