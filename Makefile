@@ -34,8 +34,8 @@ servers: ## install what tests start (PostgreSQL, PgBouncer, Node), if it is mis
 bench: servers ## the table of docs/performance.md, about four minutes
 	go run ./internal/bench
 
-kills: servers ## kill -9 the gateway under load, twenty times on each store
-	go test -count=1 -timeout 20m -run 'TestKillUnderLoad' ./cmd/hookonce -kills 20
+kills: servers ## kill gateways and databases under load, twenty times each
+	go test -count=1 -timeout 20m -run 'TestKillUnderLoad|TestKillOneOfThree|TestDatabaseStopsUnderFleet|TestStandbyIsPromoted' -v ./cmd/hookonce -kills 20
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@./scripts/fuzz $(FUZZTIME)

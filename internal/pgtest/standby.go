@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,6 +77,21 @@ func (c *Cluster) count(sql string) (n int, err error) {
 	defer conn.Close(ctx)
 	err = conn.QueryRow(ctx, sql).Scan(&n)
 	return n, err
+}
+
+// Deafen has a standby hear nothing of its primary any more, whose commits wait from now on.
+func (c *Cluster) Deafen() error {
+	for _, sql := range []string{`ALTER SYSTEM SET primary_conninfo = ''`, `SELECT pg_reload_conf()`} {
+		if err := c.exec(sql); err != nil {
+			return err
+		}
+	}
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if n, err := c.count(`SELECT count(*) FROM pg_stat_wal_receiver`); err != nil || n == 0 {
+			return err
+		}
+	}
+	return errors.New("pgtest: the standby still listens to its primary")
 }
 
 // Promote makes a standby a server of its own that takes writes, and returns when it does.
