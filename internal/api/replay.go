@@ -165,7 +165,7 @@ func (a *api) replayMany(ctx context.Context, in *replayManyInput) (*answer[Repl
 	}
 	r.After, r.Audit = from.at, from.audit
 	out := &answer[ReplayResult]{ReplayResult{GoneEvents: []GoneEvent{}, DryRun: r.DryRun}}
-	if err := a.ask(ctx, writeTime, func(ctx context.Context) error { return a.pieces(ctx, &r, &out.Body) }); err != nil {
+	if err := a.pieces(ctx, &r, &out.Body); err != nil {
 		return nil, err
 	}
 	if r.After != 0 {
@@ -186,17 +186,21 @@ func checkState(r *journal.Replay) error {
 	return nil
 }
 
-// pieces replays one piece after the other until there is nothing more, or enough for one request. A
-// piece that fails ends it only if it is the first: what the others did is told, and where to go on.
+// pieces replays one piece after the other until there is nothing more, or enough for one request. Between
+// them others may ask. An error is told only about the first: what the others did is worth more, and so is
+// where to go on.
 func (a *api) pieces(ctx context.Context, r *journal.Replay, out *ReplayResult) error {
 	end := time.Now().Add(writeTime / 2)
 	for first := true; first || r.After != 0; first = false {
-		piece, err := a.opt.Journal.Replay(ctx, *r, replayPiece)
-		if err != nil && first {
+		var piece journal.Replayed
+		err := a.ask(ctx, writeTime/2, func(ctx context.Context) (err error) {
+			piece, err = a.opt.Journal.Replay(ctx, *r, replayPiece)
 			return err
-		}
-		if err != nil {
-			_ = a.problem(ctx, err) // for the log
+		})
+		switch {
+		case err != nil && first:
+			return err
+		case err != nil:
 			return nil
 		}
 		out.add(piece)

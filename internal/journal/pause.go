@@ -66,7 +66,7 @@ func (j *Journal) Paused(destination string) bool {
 
 // SetPaused pauses a destination, or resumes it, for all processes on the store. Nothing is taken for it
 // any more; what waits in a process goes back without losing an attempt, and attempts under way come to
-// their end. It lasts until somebody resumes the destination, restarts included.
+// their end. It lasts until somebody resumes the destination, restarts included. It needs [Options.Records].
 func (j *Journal) SetPaused(ctx context.Context, p Pause, paused bool) (changed bool, err error) {
 	if changed, err = j.opt.Records.SetPaused(ctx, p, paused); err != nil {
 		return false, err

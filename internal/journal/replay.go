@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Replay has deliveries begin again, see [Records.Replay]. This process looks for them at once.
+// Replay has deliveries begin again, see [Records.Replay]. This process looks for them at once. It needs
+// [Options.Records].
 func (j *Journal) Replay(ctx context.Context, r Replay, limit int) (Replayed, error) {
 	r.Ordered = nil
 	for name, d := range j.opt.Destinations {

@@ -108,7 +108,7 @@ func (s *Store) openFile(ctx context.Context, o Options) (driver.Connector, erro
 		return nil, err
 	}
 	s.readers = sql.OpenDB(connector)
-	s.readers.SetMaxOpenConns(2)
+	s.readers.SetMaxOpenConns(4) // a replay reads while it has the turn to write, and must not wait for people
 	s.from, s.to, err = schema.Migrate(ctx, s.readers, schema.SQLite, o.Prefix)
 	return connector, err
 }
