@@ -1,16 +1,28 @@
 package pg_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
+	"github.com/hookonce/hookonce/internal/pgtest"
 )
 
+// The ways to connect differ in how arguments travel; these are the extremes, and what a pooler leaves of
+// them.
 func TestRecords(t *testing.T) {
-	n := 0
-	for mode, d := range modes(t) {
-		n += 1000
-		d.schemas.Store(int64(n))
-		t.Run(mode, func(t *testing.T) { journaltest.RunRecords(t, d.fixture) })
+	dsn := pgtest.DSN(t)
+	d := &database{direct: dsn, dsn: dsn}
+	t.Run("cache_statement", func(t *testing.T) { journaltest.RunRecords(t, d.fixture) })
+	d.dsn += "&default_query_exec_mode=simple_protocol"
+	t.Run("simple_protocol", func(t *testing.T) { journaltest.RunRecords(t, d.fixture) })
+}
+
+func TestRecordsThroughPgBouncer(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	d := &database{direct: dsn, dsn: pgtest.PgBouncer(t, dsn)}
+	if !strings.Contains(d.dsn, "default_query_exec_mode") {
+		d.dsn += "&default_query_exec_mode=exec"
 	}
+	journaltest.RunRecords(t, d.fixture)
 }
