@@ -31,10 +31,10 @@ func TestCatalogue(t *testing.T) {
 	}
 	for _, name := range usual {
 		p := fake(t, name)
-		if p.Name() != name || p.OK().Status != 200 || p.Limits().MaxBody < spec.DefaultMaxBody || p.MaxBody() != p.Limits().MaxBody {
-			t.Errorf("%s: %v, %v, %v", name, p, p.OK(), p.Limits())
+		if p.Name() != name || p.OK().Status != 200 || p.MaxBody() < spec.DefaultMaxBody {
+			t.Errorf("%s: %v, %v, %v", name, p, p.OK(), p.MaxBody())
 		}
-		if name != "hmac" && p.Limits().Window() == 0 {
+		if name != "hmac" && p.Spec().Limits.Window() == 0 {
 			t.Errorf("%s: no window", name)
 		}
 	}

@@ -138,8 +138,8 @@ func TestGitHub(t *testing.T) {
 	if ev := one(t, p, signed(t, p, `{}`, "X-GitHub-Delivery", "guid-1", "X-GitHub-Delivery", "guid-2")); ev.Key != "" {
 		t.Error("of two different delivery ids one was taken")
 	}
-	if p.Limits().MaxBody != 25<<20 {
-		t.Error(p.Limits())
+	if p.MaxBody() != 25<<20 {
+		t.Error(p.MaxBody())
 	}
 }
 

@@ -103,12 +103,12 @@ func flood(t *testing.T, addr, prefix string) []string {
 	return acknowledged
 }
 
-func postOrder(client *http.Client, signer spec.Signer, addr, id string) (status int, err error) {
+func postOrder(client *http.Client, signer *spec.Provider, addr, id string) (status int, err error) {
 	return postBody(client, signer, addr, fmt.Appendf(nil, `{"id":%q,"type":"order.paid"}`, id))
 }
 
 // postBody signs a body for the source orders and posts it.
-func postBody(client *http.Client, signer spec.Signer, addr string, body []byte) (status int, err error) {
+func postBody(client *http.Client, signer *spec.Provider, addr string, body []byte) (status int, err error) {
 	signed := &hookonce.Request{Method: http.MethodPost, Now: time.Now(), Body: body}
 	if err := signer.Sign(signed); err != nil {
 		return 0, err

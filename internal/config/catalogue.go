@@ -128,8 +128,11 @@ func (l *loader) checkSecrets(s *Source, known spec.Spec) {
 		switch _, err := s.build(spec.Settings{Secrets: spec.Secrets(secret.value)}); {
 		case errors.Is(err, spec.ErrSecret):
 			l.fault(s.origin.element("secrets", i), "secrets: %s; it needs %s", plain(err), cmp.Or(known.Secret, "the endpoint's signing secret"))
+		case err != nil && s.Provider == providerCustom:
+			l.specFaults(s, err)
+			return
 		case err != nil:
-			l.fault(s.where(s.described()), "%s: %s", s.described(), plain(err))
+			l.fault(s.where("provider"), "provider: %s", plain(err))
 			return
 		default:
 			good = append(good, secret.value)
@@ -162,8 +165,8 @@ func (l *loader) checkSettings(s *Source, secrets []string) {
 // checkWindow refuses to forget ids sooner than after twice the time for which the provider sends an
 // event again: below that time late copies would run twice for certain, and above it there is a margin.
 func (l *loader) checkWindow(s *Source, known spec.Spec) {
-	ids, window := l.cfg.Retention.IDs, known.Limits.Window()
-	if known.ValidateRetention(ids) == nil {
+	ids, window, keep := l.cfg.Retention.IDs, known.Limits.Window(), known.Limits.Keep()
+	if ids >= keep {
 		return
 	}
 	at := l.cfg.where("retention.ids")
@@ -171,19 +174,11 @@ func (l *loader) checkWindow(s *Source, known spec.Spec) {
 		at = s.at
 	}
 	l.fault(at, "retention.ids: ids are forgotten after %s, but %s sends events again for up to %s, and late copies must not count as new; write at least twice that, %s",
-		showDuration(ids), cmp.Or(known.Name, s.Provider), showDuration(window), showDuration(2*window))
+		showDuration(ids), cmp.Or(known.Name, s.Provider), showDuration(window), showDuration(keep))
 }
 
 // title is the provider's name for people.
 func title(s spec.Spec) string { return cmp.Or(s.Title, s.Name) }
-
-// described returns the setting that says how the provider works.
-func (s *Source) described() string {
-	if s.Provider == providerCustom {
-		return specKey
-	}
-	return "provider"
-}
 
 // plain returns the text of an error of package provider without the words that the place says.
 func plain(err error) string {

@@ -13,25 +13,31 @@ func (l *loader) specification(s *Source, n *node) {
 	if n == nil {
 		return
 	}
-	s.origin[specKey] = given{at: n.at}
+	s.origin[specKey] = given{at: n.at, node: n}
 	if n.raw == nil {
 		l.fault(n.at, "spec: is %s; write the specification below it, beginning with verify", n.form)
 		return
 	}
 	parsed, err := spec.ParseNode(n.raw)
-	var faults spec.Faults
-	switch {
-	case errors.As(err, &faults):
-		for _, f := range faults {
-			l.fault(place{n.at.name, f.Line, f.Column}, "spec: %s%s", dotted(f.Field), f.Text)
-		}
-		return
-	case err != nil:
-		l.fault(n.at, "spec: %v", err)
+	if err != nil {
+		l.specFaults(s, err)
 		return
 	}
 	parsed.Name = cmp.Or(parsed.Name, s.Name)
 	s.Spec = &parsed
+}
+
+// specFaults reports what is wrong with the specification of a source, each fault where it is written.
+func (l *loader) specFaults(s *Source, err error) {
+	n := s.origin[specKey].node
+	var faults spec.Faults
+	if !errors.As(spec.LocateNode(n.raw, err), &faults) {
+		l.fault(n.at, "spec: %s", plain(err))
+		return
+	}
+	for _, f := range faults {
+		l.fault(place{n.at.name, f.Line, f.Column}, "spec: %s%s", dotted(f.Field), f.Text)
+	}
 }
 
 // dotted is a field with what separates it from the text.
@@ -59,7 +65,7 @@ func (l *loader) checkSpec(s *Source) bool {
 		return false // reported already
 	}
 	if err := s.Spec.Validate(); err != nil {
-		l.fault(s.where(specKey), "spec: %v", err)
+		l.specFaults(s, err)
 		return false
 	}
 	return true

@@ -146,7 +146,7 @@ func (l *loader) texts(key string, v value, e entry) given {
 		l.fault(e.at, "%s is %s; write a single value after the colon", key, e.value.form)
 		return given{at: e.at}
 	}
-	return given{e.at, []located{{text: *e.value.scalar, at: e.value.at}}}
+	return given{at: e.at, texts: []located{{text: *e.value.scalar, at: e.value.at}}}
 }
 
 func (l *loader) listed(key string, v list, e entry) given {

@@ -91,6 +91,7 @@ func (l *loader) warn(at place, format string, args ...any) {
 type given struct {
 	at    place
 	texts []located
+	node  *node // of a specification, which has a grammar of its own
 }
 
 // located is a text with its place and, in a group whose keys are not settings, its key; or a group of

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -51,7 +52,7 @@ func (p *Provider) bindSplit() error {
 	}
 	p.splitter = &splitter{lines: p.spec.Split.Lines}
 	if len(p.spec.Split.Items) == 0 {
-		return errors.New("split.items: is empty; say where the items are, as in json:$.events[*]")
+		return fault("split.items", "is empty; say where the items are, as in json:$.events[*]")
 	}
 	for i, text := range p.spec.Split.Items {
 		v, err := parseValue(text)
@@ -149,7 +150,7 @@ func (p *Provider) bindExtract() error {
 	}
 	for i, m := range event.Time {
 		v, err := p.fact(m.In, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindTS)
-		unit := or(m.Unit, Seconds)
+		unit := cmp.Or(m.Unit, Seconds)
 		if err == nil && !unit.valid() {
 			err = fmt.Errorf("there is no unit %q; use s, ms or rfc3339", m.Unit)
 		}

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -11,7 +10,7 @@ import (
 type ChallengeCode struct {
 	// Kind is [HMAC] with the endpoint's secret, [PlainHash] (SHA-256), or [Code] of the scheme. Every
 	// way of signing must be of that kind, except for a plain hash, which needs no secret.
-	Kind Kind `yaml:"kind"`
+	Kind Kind `yaml:"kind" only:"hmac,hash"`
 	// Over lists what a plain hash is made of: echo, token and url. The others take the challenge.
 	Over []Value `yaml:"over,omitempty,flow"`
 	// Encoding is how it is written. Default [Hex].
@@ -30,15 +29,15 @@ func (h *handshake) bindCode(p *Provider) error {
 	case c == nil:
 		return nil
 	case h.echo == nil:
-		return errors.New("code: needs an echo to compute it from")
+		return fault("code", "needs an echo to compute it from")
 	case c.Kind != HMAC && c.Kind != PlainHash && c.Kind != Code:
-		return fmt.Errorf("code.kind: there is no %q; use hmac or hash", c.Kind)
-	case or(c.Encoding, Hex).size(1) == 0:
-		return fmt.Errorf("code.encoding: there is no %q; use hex, base64 or base64url", c.Encoding)
+		return fault("code.kind", "there is no %q; use hmac or hash", c.Kind)
+	case c.Encoding.size(1) == 0:
+		return fault("code.encoding", "there is no %q; use hex, base64 or base64url", c.Encoding)
 	case c.Kind != PlainHash && h.Unsigned && h.pattern == nil:
-		return errors.New("pattern: is missing: whoever asks could have any text signed with the secret; say what a challenge looks like, and exclude what a body looks like")
+		return fault("pattern", "is missing: whoever asks could have any text signed with the secret; say what a challenge looks like, and exclude what a body looks like")
 	case c.Kind != PlainHash && !p.codes(c.Kind):
-		return fmt.Errorf("code.kind: is %s, but verify has a way of signing that can not compute that", c.Kind)
+		return fault("code.kind", "is %s, but verify has a way of signing that can not compute that", c.Kind)
 	}
 	return h.bindOver()
 }
@@ -46,7 +45,7 @@ func (h *handshake) bindCode(p *Provider) error {
 func (h *handshake) bindOver() error {
 	c := h.Handshake.Code
 	if c.Kind == PlainHash && len(c.Over) == 0 {
-		return errors.New("code.over: is missing; say what is hashed, as in [echo, token, url]")
+		return fault("code.over", "is missing; say what is hashed, as in [echo, token, url]")
 	}
 	for i, text := range c.Over {
 		v, err := parseAs(text, kindEcho, kindToken, kindURL, kindConst)
@@ -81,7 +80,7 @@ func (h *handshake) compute(r *reading, echo string) (string, error) {
 	case by == nil:
 		by = &r.p.verifiers[0]
 	}
-	code, ok := by.matcher.(coder).code(echo, or(c.Encoding, Hex), r.req.Now, r.proof.secret)
+	code, ok := by.matcher.(coder).code(echo, c.Encoding, r.req.Now, r.proof.secret)
 	if !ok {
 		return "", errNoSecret
 	}
@@ -104,7 +103,7 @@ func (h *handshake) hash(r *reading, echo string) string {
 		}
 	}
 	sum := sha256.Sum256(b)
-	return string(or(h.Handshake.Code.Encoding, Hex).append(nil, sum[:]))
+	return string(h.Handshake.Code.Encoding.append(nil, sum[:]))
 }
 
 // couldBeChallenge reports whether the signature of this request could have been obtained as the answer

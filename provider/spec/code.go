@@ -13,7 +13,7 @@ type codeMatcher struct {
 
 func newCodeMatcher(spec Verify, secrets []Secret) (matcher, error) {
 	if spec.Scheme == nil {
-		return nil, errors.New("scheme: code exists in the catalogue only; a specification can not name it")
+		return nil, fault("scheme", "code exists in the catalogue only; a specification can not name it")
 	}
 	keys, err := newKeyed(secrets, spec.Scheme.Compile)
 	return &codeMatcher{keys}, err

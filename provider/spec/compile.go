@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,9 +10,9 @@ import (
 	"sync"
 )
 
-// New compiles a specification for one endpoint. It refuses a specification that can not be applied
-// or is not safe (see [Spec.Validate]) and secrets of the wrong form. Errors name the field and never
-// contain a secret.
+// New compiles a specification for one endpoint. It refuses a specification that is not safe (see
+// [Spec.Validate]) or can not be applied, and secrets of the wrong form ([ErrSecret]). Errors name the
+// field and never contain a secret; [Locate] adds the lines.
 func New(spec Spec, settings Settings) (*Provider, error) {
 	p, err := build(spec, settings)
 	if err != nil {
@@ -21,7 +22,7 @@ func New(spec Spec, settings Settings) (*Provider, error) {
 }
 
 func build(spec Spec, settings Settings) (*Provider, error) {
-	spec = spec.withDefaults()
+	spec = spec.WithDefaults()
 	if err := spec.Validate(); err != nil {
 		return nil, err
 	}
@@ -49,49 +50,53 @@ func build(spec Spec, settings Settings) (*Provider, error) {
 	return p, nil
 }
 
-// withDefaults returns a copy with what the specification leaves out filled in. What [Settings] may
-// change is copied as well.
-func (s Spec) withDefaults() Spec {
+// WithDefaults returns a copy in which what the specification leaves out is filled in, as the fields say.
+// What is filled in is the copy's own.
+func (s Spec) WithDefaults() Spec {
 	s.Verify = slices.Clone(s.Verify)
 	for i := range s.Verify {
 		s.Verify[i] = s.Verify[i].withDefaults()
 	}
-	s.Title = or(s.Title, s.Name)
-	s.Dedup.OnRepeat = or(s.Dedup.OnRepeat, Drop)
+	s.Title = cmp.Or(s.Title, s.Name)
+	s.Secret = cmp.Or(s.Secret, "the endpoint's signing secret")
+	s.Dedup.OnRepeat = cmp.Or(s.Dedup.OnRepeat, Drop)
 	s.Dedup.Logical = slices.Clone(s.Dedup.Logical)
 	for i := range s.Dedup.Logical {
-		s.Dedup.Logical[i].Mode = or(s.Dedup.Logical[i].Mode, Flag)
+		s.Dedup.Logical[i].Mode = cmp.Or(s.Dedup.Logical[i].Mode, Flag)
 	}
-	s.Answer.Status = or(s.Answer.Status, http.StatusOK)
-	s.Answer.Reject = or(s.Answer.Reject, http.StatusUnauthorized)
-	s.Answer.NotReady = or(s.Answer.NotReady, http.StatusServiceUnavailable)
-	s.Limits.MaxBody = or(s.Limits.MaxBody, DefaultMaxBody)
-	s.Secret = or(s.Secret, "the endpoint's signing secret")
+	s.Handshakes = slices.Clone(s.Handshakes)
+	for i := range s.Handshakes {
+		s.Handshakes[i] = s.Handshakes[i].withDefaults()
+	}
+	s.Answer.Status = cmp.Or(s.Answer.Status, http.StatusOK)
+	s.Answer.Reject = cmp.Or(s.Answer.Reject, http.StatusUnauthorized)
+	s.Answer.NotReady = cmp.Or(s.Answer.NotReady, http.StatusServiceUnavailable)
+	s.Limits.MaxBody = cmp.Or(s.Limits.MaxBody, DefaultMaxBody)
 	return s
 }
 
 // withDefaults fills in what the kind of the verification suggests.
 func (v Verify) withDefaults() Verify {
-	v.Kind = or(v.Kind, HMAC)
-	v.Hash = or(v.Hash, SHA256)
+	v.Kind = cmp.Or(v.Kind, HMAC)
+	v.Hash = cmp.Or(v.Hash, SHA256)
 	switch v.Kind {
 	case Ed25519:
-		v.Key = or(v.Key, KeyHex)
+		v.Key = cmp.Or(v.Key, KeyHex)
 	case ECDSA, RSA:
-		v.Key, v.Encoding = or(v.Key, KeyPEM), or(v.Encoding, Base64)
+		v.Key, v.Encoding = cmp.Or(v.Key, KeyPEM), cmp.Or(v.Encoding, Base64)
 	case JWT:
-		v.Signature.In = or(v.Signature.In, "header:Authorization")
+		v.Signature.In = cmp.Or(v.Signature.In, "header:Authorization")
 	case Basic:
-		v.Signature.In, v.Signature.Prefix = or(v.Signature.In, "header:Authorization"), or(v.Signature.Prefix, "Basic ")
+		v.Signature.In, v.Signature.Prefix = cmp.Or(v.Signature.In, "header:Authorization"), cmp.Or(v.Signature.Prefix, "Basic ")
 	}
-	v.Key = or(v.Key, KeyUTF8)
-	v.Encoding = or(v.Encoding, Hex)
+	v.Key = cmp.Or(v.Key, KeyUTF8)
+	v.Encoding = cmp.Or(v.Encoding, Hex)
 	if v.Time != nil {
 		ts := *v.Time
-		ts.Unit = or(ts.Unit, Seconds)
+		ts.Unit = cmp.Or(ts.Unit, Seconds)
 		v.Time = &ts
 	}
-	v.Covers = or(v.Covers, v.coverage())
+	v.Covers = cmp.Or(v.Covers, v.coverage())
 	return v
 }
 
@@ -110,22 +115,6 @@ func (v Verify) coverage() Coverage {
 		return CoversNothing
 	}
 	return ""
-}
-
-func or[T comparable](v, fallback T) T {
-	var zero T
-	if v == zero {
-		return fallback
-	}
-	return v
-}
-
-// within says which field an error is about.
-func within(field string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", field, err)
 }
 
 // matchers make the mechanism of each kind.
@@ -153,8 +142,6 @@ func (p *Provider) bindVerifiers() error {
 			continue
 		case errors.As(err, &secret):
 			return err
-		case err != nil && len(p.spec.Verify) == 1:
-			return within("verify", err)
 		case err != nil:
 			return within(fmt.Sprintf("verify[%d]", i), err)
 		}
@@ -180,7 +167,7 @@ func (p *Provider) newVerifier(spec Verify) (v verifier, err error) {
 	v = verifier{kind: spec.Kind, join: spec.Join, covers: spec.Covers, perItem: spec.PerItem, scheme: spec.Scheme}
 	make, ok := matchers[spec.Kind]
 	if !ok {
-		return v, fmt.Errorf("kind: there is no %q; use hmac, hash, ed25519, ecdsa, rsa, jwt, token or basic", spec.Kind)
+		return v, fault("kind", "there is no %q; use hmac, hash, ed25519, ecdsa, rsa, jwt, token or basic", spec.Kind)
 	}
 	if spec.Kind != Code {
 		if v.carrier, err = newCarrier(spec.Signature); err != nil {
@@ -225,7 +212,7 @@ func (p *Provider) bindSigned(v *verifier, spec Verify) error {
 		v.sign = append(v.sign, part)
 		names = append(names, strings.TrimPrefix(part.origin, "const:"))
 	}
-	v.signed = strings.Join(names, or(v.join, " "))
+	v.signed = strings.Join(names, cmp.Or(v.join, " "))
 	return nil
 }
 
@@ -239,7 +226,7 @@ func (p *Provider) bindTime(v *verifier, spec Timestamp) error {
 	case (ts.kind == kindClaim) != (v.kind == JWT):
 		return errors.New("the time of a token, and of nothing else, is a claim, as in claim:iat")
 	case !spec.Unit.valid():
-		return fmt.Errorf("unit: there is no %q; use s, ms or rfc3339", spec.Unit)
+		return fault("unit", "there is no %q; use s, ms or rfc3339", spec.Unit)
 	case spec.Past < 0 || spec.Future < 0:
 		return errors.New("a tolerance is negative")
 	}

@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,8 +59,9 @@ func (d *decoder) group(n ast.Node, into reflect.Value, field string) {
 	}
 	d.pairs(pairs, field, func(pair *ast.MappingValueNode, key, inner string) {
 		for i := range into.NumField() {
-			if tag(into.Type().Field(i)) == key {
+			if f := into.Type().Field(i); tag(f) == key {
 				d.decode(pair.Value, into.Field(i), inner)
+				d.confine(pair.Value, into.Field(i), f.Tag.Get("only"), inner)
 				return
 			}
 		}
@@ -162,6 +164,16 @@ func checkWord(t reflect.Type, text string) error {
 		}
 	}
 	return fmt.Errorf("there is no %q%s", text, suggestion(text, known))
+}
+
+// confine holds a word to those of its kind that a field takes in YAML, where it takes not all of them.
+func (d *decoder) confine(n ast.Node, word reflect.Value, only, field string) {
+	if only == "" || checkWord(word.Type(), word.String()) != nil {
+		return
+	}
+	if taken := strings.Split(only, ","); !slices.Contains(taken, word.String()) {
+		d.fault(n, field, "%q can not be written here%s", word, suggestion(word.String(), taken))
+	}
 }
 
 // scalar returns the text of a single value.

@@ -13,7 +13,10 @@ type Dedup struct {
 	// has the event sent again.
 	Retry  Stability `yaml:"stable_on_retry,omitempty"`
 	Manual Stability `yaml:"stable_on_resend,omitempty"`
-	// Logical lists the rules that recognise twins: distinct events for one change.
+	// Logical lists the rules that recognise twins: distinct events for one change. The first that is for
+	// the event's type, and whose parts are there, makes Event.Logical. The library does nothing else
+	// with it. The gateway delivers the second of two twins with the header Hookonce-Twin-Of, or stores it
+	// and does not deliver it, where somebody opted into that for its type.
 	Logical []Logical `yaml:"logical,omitempty"`
 }
 
@@ -51,29 +54,38 @@ type Logical struct {
 	Types []string `yaml:"types,omitempty,flow"`
 	// Key lists the parts of the logical key. All but a last one with "?" are required.
 	Key []Value `yaml:"key,flow"`
-	// Window is how far apart twins are at the most.
+	// Window is how far apart twins arrive at the most. The gateway cuts time into windows of that length,
+	// the shortest of all rules, and looks for twins within one: those on the two sides of a cut are
+	// taken for different. Zero: as long as the first is remembered.
 	Window time.Duration `yaml:"window,omitempty"`
-	// Mode is what happens to the second. Default [Flag].
+	// Mode is what the gateway does with the second. Default [Flag]. A source of the gateway can have
+	// the twins of further types dropped, with twins: {drop: [...]}.
 	Mode TwinMode `yaml:"mode,omitempty"`
 }
 
-// TwinMode names what happens to the second of two twins.
+// TwinMode names what the gateway does with the second of two twins.
 type TwinMode string
 
 // The modes.
 const (
-	Flag     TwinMode = "flag" // it passes on with a label
-	DropTwin TwinMode = "drop" // it is dropped: for the types that somebody opted into, by name
+	// Flag: it is delivered, with a header that names the first.
+	Flag TwinMode = "flag"
+	// DropTwin: it is stored and not delivered. For the types that somebody opted into, by name.
+	DropTwin TwinMode = "drop"
 )
 
-// Order says what tells a newer state of a resource from an older one.
+// Order says what tells a newer state of a resource from an older one. It makes Event.Rank, and
+// Event.Version where it is a version. The library does nothing else with it. A destination of the
+// gateway can have events flagged or dropped that are older than one that was delivered.
 type Order struct {
 	// By is the version or the time.
 	By Value `yaml:"by"`
 	// Unit is how a time is written. Empty: By is a version, an integer.
 	Unit Unit `yaml:"unit,omitempty"`
-	// Scope identifies what the order holds for. Default: Event.Resource.
+	// Scope identifies what the order holds for, inside of Event.Tenant; with that it makes Event.Scope.
+	// Default: Event.Resource.
 	Scope []Value `yaml:"scope,omitempty,flow"`
-	// Advisory is set if the sender does not promise the order.
+	// Advisory is set if the sender does not promise the order. Event.Rank is filled in all the same; the
+	// configuration warns where a destination drops events by it.
 	Advisory bool `yaml:"advisory,omitempty"`
 }

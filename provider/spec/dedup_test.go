@@ -2,6 +2,7 @@ package spec
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -212,5 +213,15 @@ func TestForms(t *testing.T) {
 		if err != nil || len(d.Events) != 1 || d.Events[0].Key != c.key || (d.Unreadable != nil) != c.unreadable {
 			t.Errorf("%+v: %+v, %v", c, d, err)
 		}
+	}
+}
+
+// TestKeyRulesNameTheHeader: "id" alone tells nobody where the key is.
+func TestKeyRulesNameTheHeader(t *testing.T) {
+	s := plain()
+	s.Verify[0].ID, s.Verify[0].Sign = "header:X-Id", []Value{"id", "body"}
+	s.Event.Key = [][]Value{{"id"}, {"json:$.id", "json:$.n?"}}
+	if got := fmt.Sprint(s.KeyRules()); got != "[[header:X-Id] [json:$.id json:$.n?]]" || s.Event.Key[0][0] != "id" {
+		t.Error(got)
 	}
 }

@@ -1,8 +1,8 @@
 package spec
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -67,11 +67,28 @@ type match struct {
 	value value
 }
 
+// withDefaults fills in what the method and the challenge suggest.
+func (h Handshake) withDefaults() Handshake {
+	h.Method = cmp.Or(h.Method, http.MethodPost)
+	h.Unsigned = h.Unsigned || h.Method != http.MethodPost
+	h.Status = cmp.Or(h.Status, http.StatusOK)
+	if h.Echo != "" {
+		h.Body = cmp.Or(h.Body, "{{echo}}")
+	}
+	if h.Body != "" {
+		h.ContentType = cmp.Or(h.ContentType, "text/plain; charset=utf-8")
+	}
+	if h.Code != nil {
+		code := *h.Code
+		code.Encoding = cmp.Or(code.Encoding, Hex)
+		h.Code = &code
+	}
+	return h
+}
+
+// newHandshake compiles a handshake whose defaults are filled in.
 func (p *Provider) newHandshake(s Handshake) (h handshake, err error) {
 	h.Handshake = s
-	h.Method = or(h.Method, http.MethodPost)
-	h.Unsigned = h.Unsigned || h.Method != http.MethodPost
-	h.Status = or(h.Status, http.StatusOK)
 	kinds := []kind{kindQuery, kindForm, kindHeader, kindJSON}
 	for i, m := range s.When {
 		v, err := p.fact(m.Value, kinds...)
@@ -86,10 +103,6 @@ func (p *Provider) newHandshake(s Handshake) (h handshake, err error) {
 			return h, within("echo", err)
 		}
 		h.echo = &v
-		h.Body = or(h.Body, "{{echo}}")
-	}
-	if h.Body != "" {
-		h.ContentType = or(h.ContentType, "text/plain; charset=utf-8")
 	}
 	if err := h.inert(); err != nil {
 		return h, err
@@ -98,7 +111,7 @@ func (p *Provider) newHandshake(s Handshake) (h handshake, err error) {
 		return h, err
 	}
 	if h.Method == http.MethodPost && len(h.when) == 0 {
-		return h, errors.New("when: is empty: every event would be taken for a handshake")
+		return h, fault("when", "is empty: every event would be taken for a handshake")
 	}
 	return h, h.bindCode(p)
 }
@@ -108,11 +121,11 @@ func (h *handshake) inert() error {
 	kind, _, _ := strings.Cut(h.ContentType, ";")
 	switch {
 	case !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodOptions}, h.Method):
-		return fmt.Errorf("method: there is no %q; use GET, HEAD, OPTIONS, POST or PUT", h.Method)
+		return fault("method", "there is no %q; use GET, HEAD, OPTIONS, POST or PUT", h.Method)
 	case h.Status < 200 || h.Status > 299:
-		return fmt.Errorf("status: is %d; a challenge is answered with 200 to 299", h.Status)
+		return fault("status", "is %d; a challenge is answered with 200 to 299", h.Status)
 	case h.Body != "" && kind != "text/plain" && kind != "application/json":
-		return fmt.Errorf("content_type: is %q; what a stranger wrote goes back as text/plain or application/json only", h.ContentType)
+		return fault("content_type", "is %q; what a stranger wrote goes back as text/plain or application/json only", h.ContentType)
 	}
 	return nil
 }
@@ -123,7 +136,7 @@ func compilePattern(text string) (*regexp.Regexp, error) {
 	}
 	p, err := regexp.Compile(`\A(?:` + text + `)\z`)
 	if err != nil {
-		return nil, fmt.Errorf("pattern: %w", err)
+		return nil, fault("pattern", "%v", err)
 	}
 	return p, nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -33,16 +32,16 @@ var jwtAlgorithms = map[string]jose.SignatureAlgorithm{
 func newJWTMatcher(spec Verify, secrets []Secret) (matcher, error) {
 	m := &jwtMatcher{bodyHash: spec.BodyHash}
 	if len(spec.Algorithms) == 0 {
-		return nil, errors.New("algorithms: is empty; a token must not choose how it is verified")
+		return nil, fault("algorithms", "is empty; a token must not choose how it is verified")
 	}
 	family, least := spec.Algorithms[0], 0
 	for _, name := range spec.Algorithms {
 		a, ok := jwtAlgorithms[name]
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("algorithms: there is no %q; use HS256, ES256, RS256 or the longer ones", name)
+			return nil, fault("algorithms", "there is no %q; use HS256, ES256, RS256 or the longer ones", name)
 		case name[0] != family[0]:
-			return nil, errors.New("algorithms: are of different families; a public key could be taken for a shared secret")
+			return nil, fault("algorithms", "are of different families; a public key could be taken for a shared secret")
 		}
 		m.algorithms = append(m.algorithms, a)
 		bits, _ := strconv.Atoi(name[2:])

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,6 +14,22 @@ type keyRule struct {
 	parts  []value
 	origin string
 	signed bool
+}
+
+// KeyRules returns the rules of Event.Key in which the identifier that is signed, "id", is named by its
+// header, that of the first way of signing. It is for listings; for an event there is
+// [hookonce.Event.KeyOrigin].
+func (s Spec) KeyRules() [][]Value {
+	rules := make([][]Value, len(s.Event.Key))
+	for i, rule := range s.Event.Key {
+		rules[i] = slices.Clone(rule)
+		for j, part := range rule {
+			if part == "id" && len(s.Verify) > 0 && s.Verify[0].ID != "" {
+				rules[i][j] = s.Verify[0].ID
+			}
+		}
+	}
+	return rules
 }
 
 // identify gives the event its key, in the way that a repetition asks for.

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"crypto/hmac"
-	"fmt"
 	"hash"
 	"strings"
 	"sync"
@@ -21,11 +20,11 @@ type macMatcher struct {
 func newMACMatcher(spec Verify, secrets []Secret) (matcher, error) {
 	newHash := spec.Hash.new()
 	if newHash == nil {
-		return nil, fmt.Errorf("hash: there is no %q; use sha1, sha256 or sha512", spec.Hash)
+		return nil, fault("hash", "there is no %q; use sha1, sha256 or sha512", spec.Hash)
 	}
 	m := &macMatcher{encoding: spec.Encoding, size: spec.Encoding.size(newHash().Size()), alphabet: spec.Encoding.alphabet()}
 	if m.size == 0 {
-		return nil, fmt.Errorf("encoding: there is no %q; use hex, base64 or base64url", spec.Encoding)
+		return nil, fault("encoding", "there is no %q; use hex, base64 or base64url", spec.Encoding)
 	}
 	var err error
 	m.keyed, err = newKeyed(secrets, func(text string) (*macs, error) {

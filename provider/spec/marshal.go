@@ -26,17 +26,14 @@ func marshal(s Spec, blocks bool) ([]byte, error) {
 	return yaml.MarshalWithOptions(s,
 		yaml.UseLiteralStyleIfMultiline(blocks),
 		yaml.IndentSequence(true),
-		yaml.CustomMarshaler(func(d time.Duration) ([]byte, error) { return []byte(formatDuration(d)), nil }),
+		yaml.CustomMarshaler(func(d time.Duration) ([]byte, error) { return []byte(FormatDuration(d)), nil }),
 	)
 }
 
 // blocks reports whether texts of several lines can be written as such. White space around their lines
 // would be lost.
 func blocks(s Spec) bool {
-	s.Verify = slices.Clone(s.Verify)
-	for i := range s.Verify {
-		s.Verify[i].Scheme = nil
-	}
+	s = s.uncoded()
 	block, err := marshal(s, true)
 	if err != nil {
 		return false
@@ -48,6 +45,22 @@ func blocks(s Spec) bool {
 	want, _ := marshal(s, false)
 	got, err := marshal(again, false)
 	return err == nil && bytes.Equal(want, got)
+}
+
+// uncoded returns a copy without what names code of the catalogue.
+func (s Spec) uncoded() Spec {
+	s.Verify, s.Handshakes = slices.Clone(s.Verify), slices.Clone(s.Handshakes)
+	for i := range s.Verify {
+		if v := &s.Verify[i]; v.Kind == Code {
+			v.Kind, v.Scheme = "", nil
+		}
+	}
+	for i := range s.Handshakes {
+		if h := &s.Handshakes[i]; h.Code != nil && h.Code.Kind == Code {
+			h.Code = nil
+		}
+	}
+	return s
 }
 
 const day = 24 * time.Hour
@@ -69,8 +82,9 @@ func parseDuration(text string) (time.Duration, error) {
 	return time.Duration(n)*day + part, err
 }
 
-// formatDuration writes a duration the way people do: 5m and not 5m0s, 3d and not 72h0m0s.
-func formatDuration(d time.Duration) string {
+// FormatDuration writes a duration the way people do, as [Parse] reads it: 5m and not 5m0s, 3d and not
+// 72h0m0s.
+func FormatDuration(d time.Duration) string {
 	if d > 2*day && d%day == 0 {
 		return fmt.Sprintf("%dd", d/day)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -15,62 +14,41 @@ import (
 // maxText bounds a specification in YAML, so that something else given by mistake is refused at once.
 const maxText = 1 << 20
 
-// Fault is one mistake in a specification that was written in YAML.
-type Fault struct {
-	// Line and Column say where it is, from 1.
-	Line, Column int
-	// Field is the field that it is about, such as verify[0].hash. Empty for the text as a whole.
-	Field string
-	// Text says what is wrong and what to write.
-	Text string
-}
-
-// Error returns the place, the field and the text.
-func (f Fault) Error() string {
-	if f.Field == "" {
-		return fmt.Sprintf("%d:%d: %s", f.Line, f.Column, f.Text)
-	}
-	return fmt.Sprintf("%d:%d: %s: %s", f.Line, f.Column, f.Field, f.Text)
-}
-
-// Faults are all the mistakes that [Parse] found, in the order of the lines.
-type Faults []Fault
-
-// Error returns one line for each fault.
-func (f Faults) Error() string {
-	lines := make([]string, len(f))
-	for i := range f {
-		lines[i] = f[i].Error()
-	}
-	return strings.Join(lines, "\n")
-}
-
 // Parse reads a specification in YAML. The names are those in the tags of [Spec]; durations are written
 // as in 5m, 36h and 3d. It is strict: what is unknown, set twice, of the wrong form, or not one of the
 // words that a field takes is an error, which is of type [Faults]. Whether the specification is complete
-// and safe is up to [New] and [Spec.Validate]. [Marshal] is the reverse.
+// and safe is up to [Spec.Validate] and [New]; [Locate] says where in the text their errors are. [Marshal]
+// is the reverse.
 func Parse(text []byte) (Spec, error) {
 	if len(text) > maxText {
 		return Spec{}, Faults{{Line: 1, Column: 1, Text: fmt.Sprintf("the text has %d bytes, and a specification at most %d; name the right file", len(text), maxText)}}
 	}
+	root, err := parseRoot(text)
+	if err != nil {
+		return Spec{}, err
+	}
+	return ParseNode(root)
+}
+
+// parseRoot returns the root of the only document in a text.
+func parseRoot(text []byte) (root ast.Node, err error) {
 	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return Spec{}, Faults{syntaxFault(err)}
+		return nil, Faults{syntaxFault(err)}
 	}
-	var root ast.Node
 	for _, doc := range file.Docs {
 		if doc.Body == nil {
 			continue
 		}
 		if root != nil {
-			return Spec{}, Faults{faultAt(doc.Body.GetToken(), "", "a second document begins here; write one only")}
+			return nil, Faults{faultAt(doc.Body.GetToken(), "", "a second document begins here; write one only")}
 		}
 		root = doc.Body
 	}
 	if root == nil {
-		return Spec{}, Faults{{Line: 1, Column: 1, Text: "there is no specification here; write name, verify and event at least"}}
+		return nil, Faults{{Line: 1, Column: 1, Text: "there is no specification here; write name, verify and event at least"}}
 	}
-	return ParseNode(root)
+	return root, nil
 }
 
 // ParseNode is [Parse] for a specification inside a larger document. Lines and columns are those of

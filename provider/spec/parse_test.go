@@ -89,7 +89,10 @@ func TestParseRefuses(t *testing.T) {
 		{"no number", "answer: {status: ok}", `answer.status: "ok" is not a whole number`},
 		{"number too large", "limits: {max_body: 99999999999999999999}", `is not a whole number`},
 		{"no bool", "split: {lines: yep}", `split.lines: "yep" is neither true nor false`},
-		{"code", "verify:\n  - kind: code\n    scheme: paypal", `verify[0].scheme: code exists in the catalogue only`},
+		{"code", "verify:\n  - scheme: paypal", `verify[0].scheme: code exists in the catalogue only`},
+		{"kind of code", "verify:\n  - kind: code", `verify[0].kind: "code" can not be written here; write one of hmac, hash, ed25519, ecdsa, rsa, jwt, token, basic`},
+		{"unknown kind", "verify:\n  - kind: rot13", `verify[0].kind: there is no "rot13"; write one of hmac, hash, ed25519, ecdsa, rsa, jwt, token, basic`},
+		{"kind of a challenge", "handshakes:\n  - code: {kind: jwt}", `handshakes[0].code.kind: "jwt" can not be written here; write one of hmac, hash`},
 		{"alias", "name: &a b\ntitle: *a", `is an anchor, an alias`},
 		{"map", "example: {header: [a]}", `example.header: is a list; write names and values`},
 		{"key of a map", "? [a]\n: b", `2:1: this is not YAML`},
@@ -186,8 +189,8 @@ func TestDurations(t *testing.T) {
 		"3d": 72 * time.Hour, "48h": 48 * time.Hour, "90d": 90 * day,
 	} {
 		got, err := parseDuration(text)
-		if err != nil || got != want || formatDuration(got) != text {
-			t.Errorf("%s: %v, %v, %s", text, got, err, formatDuration(got))
+		if err != nil || got != want || FormatDuration(got) != text {
+			t.Errorf("%s: %v, %v, %s", text, got, err, FormatDuration(got))
 		}
 	}
 	for _, text := range []string{"", "d", "3", "-1d", "1d-1h", "1d25h", "99999d"} {

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,8 +12,8 @@ import (
 	"github.com/hookonce/hookonce"
 )
 
-// Provider is a compiled [Spec] with its secrets. It implements [hookonce.Provider] and [Signer], is
-// immutable, and safe for concurrent use.
+// Provider is a compiled [Spec] with its secrets. It implements [hookonce.Provider], is immutable, and safe
+// for concurrent use. [Provider.Sign] is its mirror.
 type Provider struct {
 	spec      Spec
 	settings  Settings
@@ -129,7 +130,7 @@ func (p proof) public() hookonce.Proof {
 
 // reading begins to look at a request.
 func (p *Provider) reading(req *hookonce.Request) *reading {
-	r := &reading{p: p, req: req, method: or(req.Method, http.MethodPost), url: req.URL}
+	r := &reading{p: p, req: req, method: cmp.Or(req.Method, http.MethodPost), url: req.URL}
 	if p.url == "" {
 		return r
 	}

@@ -22,11 +22,11 @@ type verifyFunc func(message, sig []byte) bool
 
 func newPublicMatcher(spec Verify, secrets []Secret) (matcher, error) {
 	if spec.Encoding.size(1) == 0 {
-		return nil, fmt.Errorf("encoding: there is no %q; use hex, base64 or base64url", spec.Encoding)
+		return nil, fault("encoding", "there is no %q; use hex, base64 or base64url", spec.Encoding)
 	}
 	hash, ok := map[Hash]crypto.Hash{SHA1: crypto.SHA1, SHA256: crypto.SHA256, SHA512: crypto.SHA512}[spec.Hash]
 	if !ok {
-		return nil, fmt.Errorf("hash: there is no %q; use sha1, sha256 or sha512", spec.Hash)
+		return nil, fault("hash", "there is no %q; use sha1, sha256 or sha512", spec.Hash)
 	}
 	keys, err := newKeyed(secrets, func(text string) (verifyFunc, error) {
 		der, err := spec.Key.decode(text)

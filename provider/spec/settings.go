@@ -102,7 +102,7 @@ func (s Spec) answersWith(v Value) bool {
 	})
 }
 
-// tolerate sets another tolerance. The specification must be the caller's own (see withDefaults).
+// tolerate sets another tolerance. The specification must be the caller's own (see WithDefaults).
 func (s Spec) tolerate(d time.Duration) error {
 	timed := false
 	for _, v := range s.Verify {

@@ -15,20 +15,13 @@ import (
 	"github.com/hookonce/hookonce"
 )
 
-// Signer signs requests the way the sender does: the mirror of [hookonce.Provider]. It is there for
+// Sign signs a request the way the sender does: in the first way of signing, with the first secret that is
+// valid, at req.Now. It creates req.Header if that is nil, replaces the headers that it sets, and leaves all
+// others alone. Where the sender puts the signature into the body, the body is replaced. It is there for
 // demonstrations, load generators and tests.
-type Signer interface {
-	// Sign signs req in the first way of signing, with the first secret that is valid, at req.Now. It
-	// creates req.Header if that is nil, replaces the headers that it sets, and leaves all others
-	// alone. Where the sender puts the signature into the body, the body is replaced.
-	Sign(req *hookonce.Request) error
-}
-
-var _ Signer = (*Provider)(nil)
-
-// Sign implements [Signer]. It fails if the scheme signs something that the request lacks: an
-// identifier (see [Spec.Sample] for a header that has it), or the URL; and for schemes with a private
-// key, which only the sender has.
+//
+// It fails if the scheme signs something that the request lacks: an identifier (see [Spec.Sample] for a
+// header that has it), or the URL; and for schemes with a private key, which only the sender has.
 func (p *Provider) Sign(req *hookonce.Request) error {
 	if req.Header == nil {
 		req.Header = make(http.Header)

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"fmt"
 	"iter"
 	"strconv"
 	"strings"
@@ -44,9 +43,9 @@ func newCarrier(s Signature) (carrier, error) {
 	}
 	switch {
 	case s.Skip < 0 || s.Skip > 0 && s.Split == "":
-		return c, fmt.Errorf("signature.skip: entries can be skipped only where signature.split separates them")
+		return c, fault("signature.skip", "entries can be skipped only where signature.split separates them")
 	case c.repeated && in.kind != kindHeader:
-		return c, fmt.Errorf("signature.repeated: only a header can be repeated")
+		return c, fault("signature.repeated", "only a header can be repeated")
 	case (c.numbered || c.repeated) && c.split == "":
 		c.split = ","
 	}

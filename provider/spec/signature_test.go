@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -15,7 +16,7 @@ import (
 // carried returns a sender whose signature is in that format.
 func carried(sig Signature) Spec {
 	s := plain()
-	sig.In = or(sig.In, "header:X-Signature")
+	sig.In = cmp.Or(sig.In, "header:X-Signature")
 	s.Verify[0].Signature = sig
 	return s
 }

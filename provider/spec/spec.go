@@ -103,7 +103,8 @@ type Answer struct {
 	// NotReady is the status when the event could not be made durable: one that the sender retries,
 	// 500 to 599 or 429. Default 503.
 	NotReady int `yaml:"not_ready,omitempty"`
-	// Deadline is how long the sender waits for the answer. Zero: it does not say.
+	// Deadline is how long the sender waits for the answer. Zero: it does not say. The gateway answers
+	// within it where a sender waits for its destination (mode: sync); nothing else is timed by it.
 	Deadline time.Duration `yaml:"deadline,omitempty"`
 }
 
@@ -122,9 +123,12 @@ type Limits struct {
 	Manual time.Duration `yaml:"manual,omitempty"`
 }
 
-// Window returns the longest time after which a copy of an event is known to arrive. Keys must be
-// kept at least twice as long.
+// Window returns the longest time after which a copy of an event is known to arrive.
 func (l Limits) Window() time.Duration { return max(l.Retry, l.Manual) }
+
+// Keep returns the shortest time for which keys must be kept: twice the window. Copies that are later
+// than the memory count as new.
+func (l Limits) Keep() time.Duration { return 2 * l.Window() }
 
 // Template is the form of a realistic request. In the header's values, the query and the body, {{id}},
 // {{type}}, {{event}} and {{action}} (the type before and after its first dot), {{unix}}, {{millis}}

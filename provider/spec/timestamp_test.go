@@ -53,7 +53,7 @@ func stamped(u Unit, past, future time.Duration) Spec {
 func signedAt(t testing.TB, p *Provider, text string) *hookonce.Request {
 	t.Helper()
 	req := &hookonce.Request{Header: http.Header{"X-Time": {text}}, Body: []byte("{}"), Now: now}
-	s := p.spec.withDefaults() // a copy
+	s := p.spec.WithDefaults() // a copy
 	s.Verify[0].Time, s.Verify[0].Sign = nil, []Value{Value("const:" + text + "."), "body"}
 	if err := build1(t, s, Settings{}).Sign(req); err != nil {
 		t.Fatal(err)

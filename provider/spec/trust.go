@@ -6,7 +6,7 @@ import "slices"
 // signing. Where it does not, somebody who replays a captured request can change the key. It is for
 // listings; for an event there is [hookonce.Event.KeySigned].
 func (s Spec) KeySigned() []bool {
-	s = s.withDefaults()
+	s = s.WithDefaults()
 	signed := make([]bool, len(s.Event.Key))
 	for i, rule := range s.Event.Key {
 		signed[i] = true
@@ -53,7 +53,7 @@ func (s Spec) SignsURL() bool {
 // Imitable reports whether [Provider.Sign] can sign with the secret of the endpoint: the first way of
 // signing uses a shared secret.
 func (s Spec) Imitable() bool {
-	v := s.withDefaults().Verify[0]
+	v := s.WithDefaults().Verify[0]
 	switch v.Kind {
 	case Ed25519, ECDSA, RSA:
 		return false

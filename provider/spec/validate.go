@@ -4,57 +4,45 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 )
 
-// Validate refuses a specification that would lose events, let copies through or believe strangers.
-// Each error names the field, why it is refused, and what to do. What can not be parsed is reported by
-// [New], which calls Validate first.
+// Validate refuses a specification that would lose events, let copies through or believe strangers. The
+// error is of type [Faults]: one for each block, way of signing, rule or answer that is refused, with the
+// field, why it is refused, and what to do. [Locate] adds the lines. What can not be compiled is reported
+// by [New], which calls Validate first.
 func (s Spec) Validate() error {
-	checks := []func(Spec) error{checkEssentials, checkVerify, checkKeys, checkRepeat, checkTwins, checkAnswer}
-	s = s.withDefaults()
-	for _, check := range checks {
-		if err := check(s); err != nil {
-			return err
-		}
+	s = s.WithDefaults()
+	var all Faults
+	for _, check := range []func(Spec, *Faults){checkEssentials, checkVerify, checkKeys, checkRepeat, checkTwins, checkAnswer} {
+		check(s, &all)
+	}
+	if len(all) > 0 {
+		return all
 	}
 	return nil
 }
 
-// ValidateRetention refuses to forget keys sooner than after twice the longest time in which the
-// sender sends an event again: late copies would count as new.
-func (s Spec) ValidateRetention(ids time.Duration) error {
-	if window := s.Limits.Window(); ids < 2*window {
-		return fmt.Errorf("keys are forgotten after %v, but %s sends events again for up to %v, so late copies would count as new; keep them for at least %v",
-			ids, or(s.Title, s.Name), window, 2*window)
+func checkEssentials(s Spec, all *Faults) {
+	if s.Name == "" {
+		all.add(fault("name", "is missing"))
 	}
-	return nil
-}
-
-func checkEssentials(s Spec) error {
-	switch {
-	case s.Name == "":
-		return errors.New("name: is missing")
-	case len(s.Verify) == 0:
-		return errors.New("verify: is missing: every request must be authenticated; if the sender signs nothing, put a token into the URL and verify that (kind: token, signature: {in: query:token})")
-	case s.Limits.MaxBody < 0 || s.Limits.Retry < 0 || s.Limits.Manual < 0:
-		return errors.New("limits: a size or window is negative")
+	if len(s.Verify) == 0 {
+		all.add(fault("verify", "is missing: every request must be authenticated; if the sender signs nothing, put a token into the URL and verify that (kind: token, signature: {in: query:token})"))
 	}
-	return nil
+	if s.Limits.MaxBody < 0 || s.Limits.Retry < 0 || s.Limits.Manual < 0 {
+		all.add(fault("limits", "a size or window is negative"))
+	}
 }
 
 // checkVerify refuses schemes that leave something out of what is signed.
-func checkVerify(s Spec) error {
+func checkVerify(s Spec, all *Faults) {
 	for i, v := range s.Verify {
 		err := v.check(s.Split != nil)
 		if err == nil && s.Form != "" && v.Kind == PlainHash && v.Sign[len(v.Sign)-1] != "secret" {
-			err = errors.New("sign: ends with something else than the secret, so anybody can append to the hash, and to a form (form); a hash over a form is safe only where the secret comes last")
+			err = fault("sign", "ends with something else than the secret, so anybody can append to the hash, and to a form (form); a hash over a form is safe only where the secret comes last")
 		}
-		if err != nil {
-			return within(fmt.Sprintf("verify[%d]", i), err)
-		}
+		all.add(within(fmt.Sprintf("verify[%d]", i), err))
 	}
-	return nil
 }
 
 func (v Verify) check(batches bool) error {
@@ -66,19 +54,19 @@ func (v Verify) check(batches bool) error {
 	}
 	switch {
 	case len(v.Sign) == 0:
-		return errors.New("sign: is missing: say what is signed, as in [ts, \"const:.\", body]")
+		return fault("sign", "is missing: say what is signed, as in [ts, \"const:.\", body]")
 	case v.Covers == "":
-		return errors.New("sign: does not contain body: anybody could change it; if the sender really signs no more, say so with covers: fields or covers: nonce")
+		return fault("sign", "does not contain body: anybody could change it; if the sender really signs no more, say so with covers: fields or covers: nonce")
 	case v.Covers == CoversBody && v.coverage() != CoversBody:
-		return errors.New("covers: says body, but sign does not contain it")
+		return fault("covers", "says body, but sign does not contain it")
 	case v.Kind == PlainHash != slices.Contains(v.Sign, "secret"):
-		return errors.New("sign: the secret belongs into a plain hash (kind: hash), where it must be, and into nothing else")
+		return fault("sign", "the secret belongs into a plain hash (kind: hash), where it must be, and into nothing else")
 	case slices.Contains(v.Sign, "ts") && v.Time == nil:
-		return errors.New("sign: has ts, but time does not say where that is")
+		return fault("sign", "has ts, but time does not say where that is")
 	case slices.Contains(v.Sign, "id") != (v.ID != ""):
 		return errors.New("sign and id must both have the identifier")
 	case v.Time != nil && !v.signsTime():
-		return errors.New("time: is not signed: a tolerance on a time that anybody can set protects nobody; put ts into sign, or remove time")
+		return fault("time", "is not signed: a tolerance on a time that anybody can set protects nobody; put ts into sign, or remove time")
 	}
 	return nil
 }
@@ -88,11 +76,11 @@ func (v Verify) checkItems(batches bool) error {
 	in, _ := parseValue(v.Signature.In) // New reports what can not be parsed
 	switch {
 	case v.PerItem && !batches:
-		return errors.New("per_item: there are items only where split takes batches apart")
+		return fault("per_item", "there are items only where split takes batches apart")
 	case v.PerItem && (v.Kind == Code || v.Kind == JWT || v.Kind == Basic):
-		return fmt.Errorf("per_item: a %s does not come with an item; remove per_item", v.Kind)
+		return fault("per_item", "a %s does not come with an item; remove per_item", v.Kind)
 	case v.PerItem != (in.kind == kindItem):
-		return errors.New("per_item: the signature or token of an item is in the item, as in item:$.signature, and no other is")
+		return fault("per_item", "the signature or token of an item is in the item, as in item:$.signature, and no other is")
 	}
 	return nil
 }
@@ -108,29 +96,26 @@ func (v Verify) signsTime() bool {
 func (v Verify) checkUnsigned() error {
 	switch {
 	case v.Covers != v.coverage():
-		return fmt.Errorf("covers: says %s, but a %s covers %s", v.Covers, v.Kind, v.coverage())
+		return fault("covers", "says %s, but a %s covers %s", v.Covers, v.Kind, v.coverage())
 	case v.ID != "" || v.PerItem && v.Kind != Token:
 		return fmt.Errorf("id, per_item: a %s signs no identifier and no items; remove them", v.Kind)
 	case v.Kind == JWT && v.Time != nil:
 		if t, err := parseValue(v.Time.In); err != nil || t.kind != kindClaim {
-			return errors.New("time: is not signed; the times of a token are its claims, as in claim:iat")
+			return fault("time", "is not signed; the times of a token are its claims, as in claim:iat")
 		}
 	case v.Time != nil:
-		return errors.New("time: is not signed: a tolerance on a time that anybody can set protects nobody; remove time")
+		return fault("time", "is not signed: a tolerance on a time that anybody can set protects nobody; remove time")
 	case len(v.Sign) > 0:
-		return fmt.Errorf("sign: a %s signs nothing; remove sign", v.Kind)
+		return fault("sign", "a %s signs nothing; remove sign", v.Kind)
 	}
 	return nil
 }
 
 // checkKeys refuses keys that would be the same for all events, or another for each copy.
-func checkKeys(s Spec) error {
+func checkKeys(s Spec, all *Faults) {
 	for i, rule := range s.Event.Key {
-		if err := checkKey(s, rule); err != nil {
-			return within(fmt.Sprintf("event.key[%d]", i), err)
-		}
+		all.add(within(fmt.Sprintf("event.key[%d]", i), checkKey(s, rule)))
 	}
-	return nil
 }
 
 func checkKey(s Spec, rule []Value) error {
@@ -181,61 +166,62 @@ func (v value) same(as value) bool {
 	return v.kind == as.kind && v.text == as.text && slices.Equal(v.path, as.path)
 }
 
-func checkRepeat(s Spec) error {
+func checkRepeat(s Spec, all *Faults) {
 	d := s.Dedup
 	switch {
 	case !slices.Contains([]Repeat{Drop, KeepLatest, Coalesce, Off}, d.OnRepeat):
-		return fmt.Errorf("dedup.on_repeat: there is no %q; use drop, keep_latest, coalesce or off", d.OnRepeat)
+		all.add(fault("dedup.on_repeat", "there is no %q; use drop, keep_latest, coalesce or off", d.OnRepeat))
 	case d.OnRepeat == Off && len(s.Event.Key) > 0:
-		return errors.New("dedup.on_repeat: is off, but event.key has rules; remove one of them")
+		all.add(fault("dedup.on_repeat", "is off, but event.key has rules; remove one of them"))
 	case (d.OnRepeat == KeepLatest || d.OnRepeat == Coalesce) && len(s.Event.Key) == 0:
-		return fmt.Errorf("dedup.on_repeat: %s needs an event.key", d.OnRepeat)
+		all.add(fault("dedup.on_repeat", "%s needs an event.key", d.OnRepeat))
+	case d.OnRepeat == Drop && d.Retry == Unstable:
+		all.add(fault("dedup.stable_on_retry", "is no: the key is another in every retry, so copies would pass; use the id of the event, or on_repeat: off"))
 	}
-	for _, st := range []Stability{d.Retry, d.Manual} {
-		if !slices.Contains([]Stability{"", Stable, Unstable, NotSent}, st) {
-			return fmt.Errorf("dedup: there is no stability %q; use yes, no or \"not sent\", or leave it out", st)
-		}
-	}
-	if d.Retry == Unstable && d.OnRepeat == Drop {
-		return errors.New("dedup.stable_on_retry: is no: the key is another in every retry, so copies would pass; use the id of the event, or on_repeat: off")
+	all.add(within("dedup.stable_on_retry", d.Retry.check()))
+	all.add(within("dedup.stable_on_resend", d.Manual.check()))
+}
+
+func (s Stability) check() error {
+	if !slices.Contains([]Stability{"", Stable, Unstable, NotSent}, s) {
+		return fmt.Errorf("there is no stability %q; use yes, no or \"not sent\", or leave it out", s)
 	}
 	return nil
 }
 
 // checkTwins refuses to drop distinct events that nobody named.
-func checkTwins(s Spec) error {
+func checkTwins(s Spec, all *Faults) {
 	for i, l := range s.Dedup.Logical {
-		var err error
-		switch {
-		case l.Mode != Flag && l.Mode != DropTwin:
-			err = fmt.Errorf("mode: there is no %q; use flag or drop", l.Mode)
-		case l.Mode == DropTwin && len(l.Types) == 0:
-			err = errors.New("mode: drop discards distinct events of every type, and nobody opted into that; list the types, or use mode: flag")
-		case len(l.Key) == 0:
-			err = errors.New("key: is missing")
-		case l.Window < 0:
-			err = errors.New("window: is negative")
-		default:
-			err = within("key", checkKey(s, l.Key))
-		}
-		if err != nil {
-			return within(fmt.Sprintf("dedup.logical[%d]", i), err)
-		}
+		all.add(within(fmt.Sprintf("dedup.logical[%d]", i), l.check(s)))
 	}
-	return nil
 }
 
-func checkAnswer(s Spec) error {
-	a := s.Answer
+func (l Logical) check(s Spec) error {
 	switch {
-	case a.Status < 200 || a.Status > 299:
-		return fmt.Errorf("answer.status: is %d; success is 200 to 299", a.Status)
-	case a.Reject != 503 && (a.Reject < 400 || a.Reject > 499):
-		return fmt.Errorf("answer.reject: is %d; a request that is not authentic is answered 400 to 499, or 503 where the sender takes those for a reason to give up for good", a.Reject)
-	case a.NotReady != 429 && (a.NotReady < 500 || a.NotReady > 599):
-		return fmt.Errorf("answer.not_ready: is %d; an event that is not durable must be sent again, so it is answered 500 to 599 or 429", a.NotReady)
-	case a.Deadline < 0:
-		return errors.New("answer.deadline: is negative")
+	case l.Mode != Flag && l.Mode != DropTwin:
+		return fault("mode", "there is no %q; use flag or drop", l.Mode)
+	case l.Mode == DropTwin && len(l.Types) == 0:
+		return fault("mode", "drop discards distinct events of every type, and nobody opted into that; list the types, or use mode: flag")
+	case len(l.Key) == 0:
+		return fault("key", "is missing")
+	case l.Window < 0:
+		return fault("window", "is negative")
 	}
-	return nil
+	return within("key", checkKey(s, l.Key))
+}
+
+func checkAnswer(s Spec, all *Faults) {
+	a := s.Answer
+	if a.Status < 200 || a.Status > 299 {
+		all.add(fault("answer.status", "is %d; success is 200 to 299", a.Status))
+	}
+	if a.Reject != 503 && (a.Reject < 400 || a.Reject > 499) {
+		all.add(fault("answer.reject", "is %d; a request that is not authentic is answered 400 to 499, or 503 where the sender takes those for a reason to give up for good", a.Reject))
+	}
+	if a.NotReady != 429 && (a.NotReady < 500 || a.NotReady > 599) {
+		all.add(fault("answer.not_ready", "is %d; an event that is not durable must be sent again, so it is answered 500 to 599 or 429", a.NotReady))
+	}
+	if a.Deadline < 0 {
+		all.add(fault("answer.deadline", "is negative"))
+	}
 }

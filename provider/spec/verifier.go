@@ -129,7 +129,7 @@ func (v *verifier) candidates(line string) (int, error) {
 	case total == 0:
 		return 0, reject(hookonce.ReasonSignatureMalformed, "%s has no entry that begins with %q; expected %s", v.carrier.where, v.carrier.prefix, v.carrier.shape)
 	}
-	return 0, reject(hookonce.ReasonSignatureMalformed, "the signature in %s is not %s; expected %s", v.carrier.where, v.matcher.shape(), v.carrier.shape)
+	return 0, reject(hookonce.ReasonSignatureMalformed, "the signature in %s has another form; expected %s", v.carrier.where, v.carrier.shape)
 }
 
 // timestamp reads the signed time into the proof.

@@ -5,7 +5,7 @@ import "time"
 // Verify describes one way of signing.
 type Verify struct {
 	// Kind is the mechanism. Default [HMAC].
-	Kind Kind `yaml:"kind,omitempty"`
+	Kind Kind `yaml:"kind,omitempty" only:"hmac,hash,ed25519,ecdsa,rsa,jwt,token,basic"`
 	// Hash is the hash function of an HMAC, a plain hash or an RSA signature. Default [SHA256].
 	Hash Hash `yaml:"hash,omitempty"`
 	// Key is how a secret's text becomes a key. Default [KeyUTF8]; [KeyPEM] for ECDSA and RSA, [KeyHex]

@@ -3,6 +3,8 @@ package spec
 import (
 	"reflect"
 	"strings"
+
+	"github.com/hookonce/hookonce/internal/closest"
 )
 
 // words are the words that a field of a type takes.
@@ -29,39 +31,8 @@ func list[T ~string](all ...T) []string {
 
 // suggestion ends a message about an unknown word: with what was probably meant, or with all there are.
 func suggestion(word string, known []string) string {
-	best, least := "", len(word)/3+1
-	for _, candidate := range known {
-		if d := distance(strings.ToLower(word), candidate); d < least || d == least && best == "" {
-			best, least = candidate, d
-		}
-	}
-	if best != "" && least <= max(1, len(best)/3) {
-		return `; did you mean "` + best + `"?`
+	if meant, ok := closest.Word(word, known); ok {
+		return `; did you mean "` + meant + `"?`
 	}
 	return "; write one of " + strings.Join(known, ", ")
-}
-
-// distance is the number of letters to insert, delete, replace or swap with their neighbour to get
-// from a to b.
-func distance(a, b string) int {
-	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row := make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return last[len(b)]
 }
