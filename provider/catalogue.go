@@ -89,21 +89,22 @@ var catalogue = withAliases(map[string]func() spec.Spec{
 // Names returns the names of the providers in the catalogue, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(catalogue)) }
 
-// Lookup returns the specification of a provider in the catalogue, the caller's own copy.
-func Lookup(name string) (spec.Spec, bool) {
+// Lookup returns the specification of a provider in the catalogue, the caller's own copy. Names are exact. An
+// unknown one is an error that wraps [ErrUnknown] and says what was probably meant.
+func Lookup(name string) (spec.Spec, error) {
 	make, ok := catalogue[name]
 	if !ok {
-		return spec.Spec{}, false
+		return spec.Spec{}, unknown(name)
 	}
-	return make(), true
+	return make(), nil
 }
 
-// Build returns the provider of that name in the catalogue, for one endpoint. An unknown name is an
-// error that wraps [ErrUnknown] and suggests what was meant; for the others see [spec.New].
+// Build returns the provider of that name in the catalogue, for one endpoint. Its errors are those of
+// [Lookup] and [spec.New].
 func Build(name string, settings spec.Settings) (*spec.Provider, error) {
-	s, ok := Lookup(name)
-	if !ok {
-		return nil, unknown(name)
+	s, err := Lookup(name)
+	if err != nil {
+		return nil, err
 	}
 	return spec.New(s, settings)
 }
@@ -133,15 +134,15 @@ func notSourced(fact string) spec.Source {
 }
 
 func unknown(name string) error {
-	if meant := Suggest(name); meant != "" {
+	if meant := suggest(name); meant != "" {
 		return fmt.Errorf("%w: %q; did you mean %q?", ErrUnknown, name, meant)
 	}
-	return fmt.Errorf("%w: %q; known are %s", ErrUnknown, name, strings.Join(Names(), ", "))
+	return fmt.Errorf("%w: %q; known are %s; describe another with a specification of your own", ErrUnknown, name, strings.Join(Names(), ", "))
 }
 
-// Suggest returns the name in the catalogue that was probably meant by name, empty if none is near: a slip
+// suggest returns the name in the catalogue that was probably meant by name, empty if none is near: a slip
 // of the keyboard, or a name with more behind it, as in stripe-webhooks.
-func Suggest(name string) string {
+func suggest(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	for _, known := range Names() {
 		if len(known) > 2 && strings.HasPrefix(name, known) {

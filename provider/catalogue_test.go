@@ -18,9 +18,9 @@ func TestCatalogue(t *testing.T) {
 		t.Error(known)
 	}
 	for _, name := range known {
-		s, ok := Lookup(name)
-		if !ok || s.Name != name {
-			t.Fatalf("%s: %v, %v", name, s.Name, ok)
+		s, err := Lookup(name)
+		if err != nil || s.Name != name {
+			t.Fatalf("%s: %v, %v", name, s.Name, err)
 		}
 		if name != "hmac" && len(s.Sources) == 0 {
 			t.Errorf("%s: no sources", name)
@@ -38,8 +38,8 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%s: no window", name)
 		}
 	}
-	if _, ok := Lookup("Stripe"); ok {
-		t.Error("names are exact")
+	if _, err := Lookup("Stripe"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("names are exact: %v", err)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestSuggest(t *testing.T) {
 		"standard-webhooks": "standard", "shopfy": "shopify", "slak": "slack", "hmca": "hmac", " padle": "paddle",
 		"": "", "nobody": "", "q": "", "completely-different": "",
 	} {
-		if got := Suggest(name); got != want {
+		if got := suggest(name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}

@@ -60,9 +60,9 @@ func otherSecretFor(s spec.Spec) string {
 // fake returns the provider of that name in the catalogue, with a fake secret.
 func fake(t testing.TB, name string) *spec.Provider {
 	t.Helper()
-	s, ok := Lookup(name)
-	if !ok {
-		t.Fatalf("no provider %q", name)
+	s, err := Lookup(name)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return fakeWith(t, s, spec.Secrets(secretFor(s))...)
 }

@@ -34,7 +34,12 @@ func (s *signing) declare(f *pflag.FlagSet) {
 	f.StringVar(&s.kind, "type", "", "`type` of the event; the provider's usual one if not set")
 	f.StringVar(&s.body, "body", "", "`file` with the body to send; {{id}}, {{time}} and {{unix}} are filled in")
 	f.StringArrayVarP(&s.headers, "header", "H", nil, "`header` to add or replace, as 'Name: value'; {{id}}, {{time}} and {{unix}} are filled in")
-	f.StringVar(&s.signedURL, "signed-url", "", "`URL` that the provider signs, where it signs one and it differs")
+	declareSignedURL(f, &s.signedURL, "the URL that is posted to")
+}
+
+// declareSignedURL declares the flag for the URL that is signed, and says what stands in for it.
+func declareSignedURL(f *pflag.FlagSet, to *string, otherwise string) {
+	f.StringVar(to, "signed-url", "", "`URL` as registered with the provider, where it signs that; if not set, "+otherwise)
 }
 
 // forge builds the maker of signed requests to that URL. Its errors are mistakes of whoever asks.
@@ -73,7 +78,7 @@ func (s *signing) forgeAs(w *world, known spec.Spec, url string) (*forge, error)
 	if err != nil {
 		return nil, fmt.Errorf("--secret: %w", err)
 	}
-	p, err := build(known, spec.Settings{Secrets: spec.Secrets(secret.Reveal()), URL: cmp.Or(s.signedURL, url)})
+	p, err := build(known, s.spec, spec.Settings{Secrets: spec.Secrets(secret.Reveal()), URL: cmp.Or(s.signedURL, url)})
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,8 +53,11 @@ which status the provider wants, and the methods of its handshakes.`,
 func listProviders(w *world, asJSON bool) error {
 	var all []listed
 	for _, name := range provider.Names() {
-		known, _ := provider.Lookup(name)
-		all = append(all, newListed(known))
+		known, err := provider.Lookup(name)
+		if err != nil {
+			return err
+		}
+		all = append(all, newListed(known.WithDefaults()))
 	}
 	if asJSON {
 		enc := json.NewEncoder(w.out)
@@ -71,27 +73,15 @@ func listProviders(w *world, asJSON bool) error {
 	return t.Flush()
 }
 
+// newListed takes a specification with its defaults.
 func newListed(known spec.Spec) listed {
 	l := listed{
-		Name: known.Name, Title: known.Title, Key: known.Event.Key, Signed: known.KeySigned(),
+		Name: known.Name, Title: known.Title, Key: known.KeyRules(), Signed: known.KeySigned(),
 		OnRepeat: known.Dedup.OnRepeat, Answer: known.Answer.Status, Handshake: []string{},
 	}
-	if l.Key == nil {
-		l.Key = [][]spec.Value{}
-	}
-	if l.OnRepeat == "" {
-		l.OnRepeat = spec.Drop
-	}
-	if l.Answer == 0 {
-		l.Answer = http.StatusOK
-	}
 	for _, h := range known.Handshakes {
-		method := h.Method
-		if method == "" {
-			method = http.MethodPost
-		}
-		if !slices.Contains(l.Handshake, method) {
-			l.Handshake = append(l.Handshake, method)
+		if !slices.Contains(l.Handshake, h.Method) {
+			l.Handshake = append(l.Handshake, h.Method)
 		}
 	}
 	return l
@@ -128,9 +118,8 @@ func newProvidersShowCommand(w *world) *cobra.Command {
 		Short: "Print a provider's specification as YAML, with sources, to copy and change",
 		Args:  oneArg("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			known, ok := provider.Lookup(args[0])
-			if !ok {
-				_, err := provider.Build(args[0], spec.Settings{})
+			known, err := provider.Lookup(args[0])
+			if err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
 			return showProvider(w, known)

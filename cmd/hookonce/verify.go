@@ -23,13 +23,15 @@ import (
 
 const verifyHelp = `Verify takes a request as it was captured and says what a source would make of it: whether it is
 authentic and if not why, each event's key and where it comes from, what a repeat would do, and how
-the request would be answered. Nothing is stored and nothing is sent.
+the request would be answered. Nothing is stored. Nothing is sent either, with one exception: PayPal,
+Amazon SNS, Plaid and eBay publish the keys that they sign with, and those are fetched from them.
 
 The body must be the raw bytes of the request, unchanged to the last line break. Signed times are
 judged by the clock, so a request from the past needs --now with the time of its arrival.
 
 The exit status is 0 when the request is verified (or is a handshake that is answered), 1 when it is
-rejected, and 2 when the command line, the specification or a secret can not be used.`
+rejected or can not be decided now, because a key could not be fetched, and 2 when the command line,
+the specification or a secret can not be used.`
 
 const verifyExample = `  hookonce verify --provider stripe --secret env:STRIPE_WEBHOOK_SECRET --body event.json \
       --now 1770091506 -H "Stripe-Signature: t=1770091506,v1=..."
@@ -43,6 +45,7 @@ type verifyOptions struct {
 	handshakes     bool
 	now            string
 	method, url    string
+	signedURL      string
 	headers        []string
 	body           string
 	json           bool
@@ -71,7 +74,8 @@ func newVerifyCommand(w *world) *cobra.Command {
 	f.StringArrayVar(&o.secrets, "secret", nil, "secret, as a `reference`: env:NAME, file:PATH, or the secret itself; may be repeated")
 	f.StringVar(&o.now, "now", "", "time of arrival in `unix` seconds; the current time if not set")
 	f.StringVar(&o.method, "method", http.MethodPost, "HTTP `method` of the request")
-	f.StringVar(&o.url, "url", "", "`URL` that the provider called, as registered with it")
+	f.StringVar(&o.url, "url", "", "`URL` that the provider called, with its query")
+	declareSignedURL(f, &o.signedURL, "--url, without its query if the method is not POST")
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "`header` of the request, as 'Name: value'; may be repeated")
 	f.StringVar(&o.body, "body", "", "`file` with the raw body, - for standard input")
 	f.BoolVar(&o.handshakes, "handshakes", false, "answer handshakes, as a source with handshakes: true does")
@@ -94,7 +98,7 @@ func (o *verifyOptions) verdict(w *world) (*verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := build(known, settings)
+	p, err := build(known, o.spec, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +112,8 @@ func specification(provider, file string) (spec.Spec, error) {
 		return spec.Spec{}, errors.New("--provider and --spec exclude each other; keep one")
 	case file != "":
 		return readSpec(file)
+	case provider == "custom":
+		return spec.Spec{}, errors.New("--provider custom: give its specification with --spec")
 	case provider == "":
 		return spec.Spec{}, errors.New("--provider is missing: name one of the catalogue (see hookonce providers), or give a specification with --spec")
 	}
@@ -121,41 +127,50 @@ func readSpec(file string) (spec.Spec, error) {
 		return spec.Spec{}, fmt.Errorf("--spec: %w", err)
 	}
 	known, err := spec.Parse(text)
-	var faults spec.Faults
-	if errors.As(err, &faults) {
-		lines := make([]string, len(faults))
-		for i, fault := range faults {
-			lines[i] = file + ":" + fault.Error()
-		}
-		return known, errors.New("--spec:\n" + strings.Join(lines, "\n"))
-	}
 	if known.Name == "" { // as the name of a source does in a configuration, the file's name will do
 		known.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	}
-	return known, err
+	if err == nil {
+		err = known.Validate()
+	}
+	return known, located(file, err)
 }
 
-// build returns the provider, and says what kind of secret is needed where the one given does not fit.
-func build(known spec.Spec, settings spec.Settings) (*spec.Provider, error) {
-	p, err := spec.New(known, settings)
-	if errors.Is(err, spec.ErrSecret) && known.Secret != "" {
-		return nil, fmt.Errorf("--secret: %w; it needs %s", err, known.Secret)
+// located says where in the file of a specification its faults are.
+func located(file string, err error) error {
+	text, unread := os.ReadFile(file)
+	var faults spec.Faults
+	if unread != nil || !errors.As(spec.Locate(text, err), &faults) {
+		return err
 	}
-	return p, err
+	lines := make([]string, len(faults))
+	for i, fault := range faults {
+		lines[i] = file + ":" + fault.Error()
+	}
+	return errors.New("--spec:\n" + strings.Join(lines, "\n"))
+}
+
+// build returns the provider, and says what kind of secret is needed where the one given does not fit, or
+// where in the file of a specification the fault is.
+func build(known spec.Spec, file string, settings spec.Settings) (*spec.Provider, error) {
+	p, err := spec.New(known, settings)
+	if errors.Is(err, spec.ErrSecret) {
+		return nil, fmt.Errorf("--secret: %w; it needs %s", err, known.WithDefaults().Secret)
+	}
+	return p, located(file, err)
 }
 
 // catalogued returns the specification of that name.
 func catalogued(name string) (spec.Spec, error) {
-	known, ok := provider.Lookup(name)
-	if !ok {
-		_, err := provider.Build(name, spec.Settings{})
-		return known, fmt.Errorf("--provider: %w", err)
+	known, err := provider.Lookup(name)
+	if err != nil {
+		err = fmt.Errorf("--provider: %w", err)
 	}
-	return known, nil
+	return known, err
 }
 
 func (o *verifyOptions) settings(w *world) (spec.Settings, error) {
-	s := spec.Settings{URL: o.url, Handshakes: o.handshakes || o.token != ""}
+	s := spec.Settings{URL: o.registered(), Handshakes: o.handshakes || o.token != ""}
 	if len(o.secrets) == 0 {
 		return s, errors.New("--secret is missing: give env:NAME, file:PATH or the secret itself")
 	}
@@ -175,6 +190,15 @@ func (o *verifyOptions) settings(w *world) (spec.Settings, error) {
 		s.Token = token.Reveal()
 	}
 	return s, nil
+}
+
+// registered returns the URL that is registered with the provider. It is the one that was called, but a
+// challenge adds to the query of that.
+func (o *verifyOptions) registered() string {
+	if o.signedURL == "" && !strings.EqualFold(o.method, http.MethodPost) {
+		return withoutQuery(o.url)
+	}
+	return cmp.Or(o.signedURL, o.url)
 }
 
 // request returns the captured request.

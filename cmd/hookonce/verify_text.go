@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // print writes the verdict for people.
@@ -49,7 +51,8 @@ func (e *verdictItem) print(out io.Writer) {
 	line(out, "cause", e.Cause)
 	line(out, "version", e.Version)
 	if e.Logical != "" {
-		line(out, "twins", e.Logical+" (another event with this logical key: "+e.Twins+")")
+		line(out, "twins", e.Logical)
+		line(out, "", twinsText(e.Twins))
 	}
 	line(out, "repeat", e.Repeat)
 	if e.Key != "" {
@@ -74,6 +77,14 @@ func (a verdictAnswer) String() string {
 		text += fmt.Sprintf(" %q", a.Body)
 	}
 	return text
+}
+
+// twinsText says what becomes of another event with the same logical key.
+func twinsText(mode string) string {
+	if mode == string(spec.DropTwin) {
+		return "another event with this logical key is stored by the gateway and not delivered; the library passes it on"
+	}
+	return "another event with this logical key passes on; the gateway marks it with Hookonce-Twin-Of, or drops it where its source lists the type under twins: {drop: [...]}"
 }
 
 func signedText(signed bool) string {

@@ -43,7 +43,7 @@ type verdictItem struct {
 	Attempt   string     `json:"sender_attempt,omitempty"`
 	Cause     string     `json:"sender_reason,omitempty"`
 	Logical   string     `json:"logical_key,omitempty"`
-	Twins     string     `json:"twins,omitempty"`
+	Twins     string     `json:"twins,omitempty"` // what the gateway does with another event of that logical key
 	Version   string     `json:"version,omitempty"`
 	OnRepeat  string     `json:"on_repeat"`
 	Repeat    string     `json:"repeat"`
@@ -68,7 +68,7 @@ func judge(p *spec.Provider, settings spec.Settings, req *hookonce.Request) *ver
 	v := &verdict{Provider: p.Name(), Secrets: len(settings.Secrets), Items: []verdictItem{}}
 	d, err := p.Open(req)
 	if err != nil {
-		v.refuse(p, req, err)
+		v.refuse(p, settings, req, err)
 	} else {
 		v.accept(p, d)
 	}
@@ -100,7 +100,7 @@ func (v *verdict) accept(p *spec.Provider, d *hookonce.Delivery) {
 }
 
 // refuse fills in why the request is not authentic, or why that can not be decided.
-func (v *verdict) refuse(p *spec.Provider, req *hookonce.Request, err error) {
+func (v *verdict) refuse(p *spec.Provider, settings spec.Settings, req *hookonce.Request, err error) {
 	rejected, notReady := p.Refusals()
 	var rej *hookonce.RejectError
 	if !errors.As(err, &rej) {
@@ -116,8 +116,8 @@ func (v *verdict) refuse(p *spec.Provider, req *hookonce.Request, err error) {
 		v.Hint = "the time of arrival is taken to be " + req.Now.UTC().Format(time.RFC3339) + " (--now " + strconv.FormatInt(req.Now.Unix(), 10) +
 			"); for a request that was captured earlier, give its own with --now"
 	case hookonce.ReasonSignatureMismatch:
-		if p.Spec().SignsURL() && req.URL == "" {
-			v.Hint = "the signature covers the URL, which is not given: it is --url, exactly as registered with the sender"
+		if p.Spec().SignsURL() && settings.URL == "" {
+			v.Hint = "the signature covers the URL, which is not given: it is --url, or --signed-url where it is registered with the sender as another one"
 		}
 	}
 }
@@ -166,7 +166,7 @@ func repeatOf(known spec.Spec, ev *hookonce.Event) string {
 	case ev.Key == "" && len(known.Event.Key) == 0:
 		return "passes on: no key is known for this provider"
 	case ev.Key == "":
-		return "passes on, unkeyed: the event lacks " + keyText(known.Event.Key)
+		return "passes on, unkeyed: the event lacks " + keyText(known.KeyRules())
 	case known.Dedup.OnRepeat == spec.KeepLatest:
 		return "with equal content it is dropped as a duplicate; with other content it is a newer edition and passes on"
 	case known.Dedup.OnRepeat == spec.Coalesce:
@@ -175,14 +175,14 @@ func repeatOf(known spec.Spec, ev *hookonce.Event) string {
 	return "is dropped as a duplicate; other content under this key would be flagged as a conflict, and dropped"
 }
 
-// twinsOf says what happens to another event with the same logical key.
+// twinsOf says what the gateway does with another event with the same logical key.
 func twinsOf(known spec.Spec, eventType string) string {
 	for _, l := range known.Dedup.Logical {
-		if len(l.Types) == 0 || slices.Contains(l.Types, eventType) {
-			return string(l.Mode)
+		if l.Mode == spec.DropTwin && slices.Contains(l.Types, eventType) {
+			return string(spec.DropTwin)
 		}
 	}
-	return ""
+	return string(spec.Flag)
 }
 
 // keyText writes the rules for a key.

@@ -1,11 +1,11 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/hookonce/hookonce/internal/closest"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -31,9 +31,9 @@ func (s *Source) settings(secrets ...Secret) spec.Settings {
 }
 
 func (s *Source) build(settings spec.Settings) (*spec.Provider, error) {
-	known, ok := s.spec()
-	if !ok {
-		return provider.Build(s.Provider, settings) // which says why
+	known, err := s.spec()
+	if err != nil {
+		return nil, err
 	}
 	return spec.New(known, settings)
 }
@@ -53,37 +53,39 @@ func (h HMAC) spec() spec.Spec {
 	return c.Spec()
 }
 
-// spec returns what is known about the source's provider, and whether anything is.
-func (s *Source) spec() (spec.Spec, bool) {
-	switch s.Provider {
-	case providerHMAC:
-		return s.HMAC.spec(), true
-	case providerCustom:
-		if s.Spec == nil {
-			return spec.Spec{}, false
-		}
-		return *s.Spec, true
+// spec returns what is known about the source's provider, with its defaults.
+func (s *Source) spec() (known spec.Spec, err error) {
+	switch {
+	case s.Provider == providerHMAC:
+		known = s.HMAC.spec()
+	case s.Provider != providerCustom:
+		known, err = provider.Lookup(s.Provider)
+	case s.Spec == nil:
+		err = fmt.Errorf("source %q lacks its specification", s.Name)
+	default:
+		known = *s.Spec
 	}
-	return provider.Lookup(s.Provider)
+	return known.WithDefaults(), err
 }
 
 // checkProvider accepts the names of the catalogue.
 func checkProvider(s string) error {
-	if _, ok := provider.Lookup(s); ok || s == providerCustom {
+	_, err := provider.Lookup(s)
+	switch _, near := closest.Word(s, []string{providerCustom}); {
+	case s == providerCustom:
 		return nil
+	case near && err != nil:
+		return fmt.Errorf("%w: %q; did you mean %q?", provider.ErrUnknown, s, providerCustom)
 	}
-	if near := provider.Suggest(s); near != "" {
-		return fmt.Errorf("unknown provider %q; did you mean %q?", s, near)
-	}
-	return fmt.Errorf("unknown provider %q; write %s", s, oneOf(append(provider.Names(), providerCustom)))
+	return err
 }
 
 // checkProvider holds a source against what its provider needs.
 func (l *loader) checkProvider(s *Source) {
 	sound := l.checkHMAC(s) && l.checkSpec(s)
-	known, ok := s.spec()
-	if !ok {
-		return
+	known, err := s.spec()
+	if err != nil {
+		return // reported already
 	}
 	if sound {
 		l.checkSecrets(s, known)
@@ -91,7 +93,7 @@ func (l *loader) checkProvider(s *Source) {
 	l.checkWindow(s, known)
 	l.checkTwins(s, known)
 	if known.SignsURL() && !s.has("url") {
-		l.fault(s.at, "%s signs the public URL of its endpoint, and source %q has none; write url: and the URL exactly as registered there", cmp.Or(known.Title, known.Name), s.Name)
+		l.fault(s.at, "%s signs the public URL of its endpoint, and source %q has none; write url: and the URL exactly as registered there", known.Title, s.Name)
 	}
 }
 
@@ -127,7 +129,7 @@ func (l *loader) checkSecrets(s *Source, known spec.Spec) {
 		}
 		switch _, err := s.build(spec.Settings{Secrets: spec.Secrets(secret.value)}); {
 		case errors.Is(err, spec.ErrSecret):
-			l.fault(s.origin.element("secrets", i), "secrets: %s; it needs %s", plain(err), cmp.Or(known.Secret, "the endpoint's signing secret"))
+			l.fault(s.origin.element("secrets", i), "secrets: %s; it needs %s", plain(err), known.Secret)
 		case err != nil && s.Provider == providerCustom:
 			l.specFaults(s, err)
 			return
@@ -174,11 +176,8 @@ func (l *loader) checkWindow(s *Source, known spec.Spec) {
 		at = s.at
 	}
 	l.fault(at, "retention.ids: ids are forgotten after %s, but %s sends events again for up to %s, and late copies must not count as new; write at least twice that, %s",
-		showDuration(ids), cmp.Or(known.Name, s.Provider), showDuration(window), showDuration(keep))
+		showDuration(ids), known.Name, showDuration(window), showDuration(keep))
 }
-
-// title is the provider's name for people.
-func title(s spec.Spec) string { return cmp.Or(s.Title, s.Name) }
 
 // plain returns the text of an error of package provider without the words that the place says.
 func plain(err error) string {

@@ -131,7 +131,7 @@ func (l *loader) checkUse(d *Destination) {
 			continue
 		}
 		used = true
-		if known, ok := s.spec(); ok {
+		if known, err := s.spec(); err == nil {
 			l.checkOrder(d, s, known)
 		}
 	}
@@ -141,7 +141,7 @@ func (l *loader) checkUse(d *Destination) {
 }
 
 func (l *loader) checkOrder(d *Destination, s *Source, known spec.Spec) {
-	who := title(known)
+	who := known.Title
 	switch {
 	case d.Order == ByResource && !known.NamesResource():
 		l.warn(d.where("order"), "order: the source %q sends to it, and %s does not say which resource an event is about: its events are in no order", s.Name, who)

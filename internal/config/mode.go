@@ -29,8 +29,8 @@ func (s *Source) Patience() time.Duration {
 	if s.Deadline > 0 {
 		return s.Deadline
 	}
-	known, ok := s.spec()
-	if !ok || known.Answer.Deadline == 0 {
+	known, err := s.spec()
+	if err != nil || known.Answer.Deadline == 0 {
 		return usualPatience
 	}
 	waits := known.Answer.Deadline
@@ -58,8 +58,8 @@ func (l *loader) checkMode(s *Source) {
 	if len(s.Twins.Drop) > 0 {
 		l.fault(s.where("twins.drop"), "twins.drop: the sender of source %q waits for the answer to each event (mode: sync), so that none can be dropped; remove it", s.Name)
 	}
-	if known, ok := s.spec(); ok && batches(known) {
-		l.warn(at, "mode: %s puts several events into one request; such a request is answered as with async, and only one with a single event is answered with what the destination answers", title(known))
+	if known, err := s.spec(); err == nil && batches(known) {
+		l.warn(at, "mode: %s puts several events into one request; such a request is answered as with async, and only one with a single event is answered with what the destination answers", known.Title)
 	}
 }
 

@@ -20,6 +20,6 @@ func (l *loader) checkPressure(s *Source) {
 // checkTwins finds types that are to be dropped as twins where nothing recognises twins.
 func (l *loader) checkTwins(s *Source, known spec.Spec) {
 	if len(s.Twins.Drop) > 0 && len(known.Dedup.Logical) == 0 {
-		l.warn(s.where("twins.drop"), "twins.drop: %s is not known to send two events for one change, so that nothing is dropped", title(known))
+		l.warn(s.where("twins.drop"), "twins.drop: %s is not known to send two events for one change, so that nothing is dropped", known.Title)
 	}
 }

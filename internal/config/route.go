@@ -96,9 +96,9 @@ func (v matches) setPair(field, text string) error {
 
 // Fields returns what reads the fields that the route looks at, in their order.
 func (s *Source) Fields(r *Route) (*spec.Fields, error) {
-	known, ok := s.spec()
-	if !ok {
-		return nil, fmt.Errorf("source %q: provider %q is not known", s.Name, s.Provider)
+	known, err := s.spec()
+	if err != nil {
+		return nil, err
 	}
 	var values []spec.Value
 	for _, m := range r.Where {
@@ -117,7 +117,7 @@ func (r *Route) where(key string) place {
 
 // checkRoutes looks at the routes of a source.
 func (l *loader) checkRoutes(s *Source) {
-	known, ok := s.spec()
+	known, err := s.spec()
 	for i := range s.Routes {
 		r := &s.Routes[i]
 		if _, written := r.origin["to"]; !written {
@@ -125,11 +125,11 @@ func (l *loader) checkRoutes(s *Source) {
 		}
 		l.checkTargets(r)
 		l.checkRepeats(s.Routes[:i], r)
-		if !ok {
-			continue
+		if err != nil {
+			continue // reported already
 		}
 		if len(r.Types) > 0 && len(known.Event.Type) == 0 {
-			l.warn(r.where("types"), "types: %s does not say of which type an event is, so that only the pattern * matches", title(known))
+			l.warn(r.where("types"), "types: %s does not say of which type an event is, so that only the pattern * matches", known.Title)
 		}
 		for n, m := range r.Where {
 			if _, err := known.Fields(m.Field); err != nil {
