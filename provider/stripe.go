@@ -11,8 +11,9 @@ import (
 // secret is missing or empty.
 //
 // The key is the event's id, which the signature covers. Two events about one change, which Stripe
-// sometimes makes, are flagged as twins; both pass. The signed time may be five minutes off in either
-// direction.
+// sometimes makes, have the same Event.Logical. The library passes both on; the gateway marks the second, if
+// it arrives on the same day in UTC, or drops it where its source lists the type. The signed time may be
+// five minutes off in either direction.
 func Stripe(secrets ...string) *spec.Provider {
 	return must(spec.New(stripeSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
@@ -59,13 +60,13 @@ func stripeSpec() spec.Spec {
 			stated("fields of snapshot and thin events", "stripe/stripe-go: event.go, v2_events.go"),
 			stated("retries, resending, twin events, no order", "Stripe documentation, Receive Stripe events in your webhook endpoint"),
 			reported("time is not an order", "Stripe documentation, quoted"),
-			reported("twins have the same object", "inferred: Stripe says type and object id, which two updates share as well; within a day is our choice"),
+			reported("twins have the same object", "inferred: Stripe says type and object id, which two updates share as well; the day is our choice"),
 			notSourced("deadline"),
 		},
 		Traps: []string{
 			"type and object id as the key loses every second update of an object",
 			"a hash of the body as the key lets retries through: pending_webhooks changes",
-			"sometimes two event objects with different ids are made for one change; they are twins, not copies",
+			"sometimes two event objects with different ids are made for one change; they are twins and no copies: nothing drops the second unless a source asks for it",
 			"created has a granularity of one second and is not an order",
 			"signatures under v0 are not to be trusted",
 		},

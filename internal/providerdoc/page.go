@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	_ "embed"
-	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"text/template"
-	"time"
 
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -18,7 +15,7 @@ import (
 //go:embed page.md.tmpl
 var source string
 
-// sender is a provider as the page shows it.
+// sender is a provider as the page shows it, with its defaults.
 type sender struct{ spec.Spec }
 
 // page returns the page.
@@ -29,8 +26,11 @@ func page() ([]byte, error) {
 	}
 	var senders []sender
 	for _, name := range provider.Names() {
-		known, _ := provider.Lookup(name)
-		senders = append(senders, sender{known})
+		known, err := provider.Lookup(name)
+		if err != nil {
+			return nil, err
+		}
+		senders = append(senders, sender{known.WithDefaults()})
 	}
 	var b bytes.Buffer
 	if err := t.Execute(&b, senders); err != nil {
@@ -41,14 +41,11 @@ func page() ([]byte, error) {
 
 // Rules returns the rules for the key, each in code.
 func (s sender) Rules() string {
-	if len(s.Event.Key) == 0 {
-		return "none: every event passes on"
+	var rules []string
+	for _, rule := range s.KeyRules() {
+		rules = append(rules, inCode(rule, " + "))
 	}
-	rules := make([]string, len(s.Event.Key))
-	for i, rule := range s.Event.Key {
-		rules[i] = inCode(rule, " + ")
-	}
-	return strings.Join(rules, ", or else ")
+	return cmp.Or(strings.Join(rules, ", or else "), "none: every event passes on")
 }
 
 // Signed says whether the signature covers the key.
@@ -76,53 +73,29 @@ func (s sender) Repeat() string {
 	if len(s.Event.Key) == 0 {
 		return string(spec.Off)
 	}
-	return string(cmp.Or(s.Dedup.OnRepeat, spec.Drop))
+	return string(s.Dedup.OnRepeat)
 }
 
 // Window returns how long the sender sends events again.
 func (s sender) Window() string {
 	retry, manual := "not sourced", ""
 	if s.Limits.Retry > 0 {
-		retry = span(s.Limits.Retry)
+		retry = spec.FormatDuration(s.Limits.Retry)
 	} else if s.Dedup.Retry == spec.NotSent {
 		retry = "no retries"
 	}
 	if s.Limits.Manual > 0 {
-		manual = "; by hand " + span(s.Limits.Manual)
+		manual = "; by hand " + spec.FormatDuration(s.Limits.Manual)
 	}
 	return retry + manual
 }
-
-// span writes a duration in the units that it has, as in 28 h or 2 min 35 s; whole days are days.
-func span(d time.Duration) string {
-	if d%(24*time.Hour) == 0 {
-		return fmt.Sprintf("%d d", d/(24*time.Hour))
-	}
-	var text []string
-	for _, unit := range []struct {
-		of   time.Duration
-		name string
-	}{{time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
-		if n := d / unit.of; n > 0 {
-			text = append(text, fmt.Sprintf("%d %s", n, unit.name))
-		}
-		d %= unit.of
-	}
-	return strings.Join(text, " ")
-}
-
-// OKStatus returns the status that the sender takes for success.
-func (s sender) OKStatus() int { return cmp.Or(s.Answer.Status, http.StatusOK) }
-
-// RejectStatus returns the status for what is not authentic.
-func (s sender) RejectStatus() int { return cmp.Or(s.Answer.Reject, http.StatusUnauthorized) }
 
 // Deadline returns how long the sender waits for the answer, empty if it does not say.
 func (s sender) Deadline() string {
 	if s.Answer.Deadline == 0 {
 		return ""
 	}
-	return span(s.Answer.Deadline)
+	return spec.FormatDuration(s.Answer.Deadline)
 }
 
 // Carriers returns where the signatures or tokens are. Schemes in code have their own ways.
@@ -168,12 +141,9 @@ func inCode(values []spec.Value, by string) string {
 func (s sender) Greetings() string {
 	var methods []string
 	for _, h := range s.Handshakes {
-		if method := cmp.Or(h.Method, http.MethodPost); !slices.Contains(methods, method) {
-			methods = append(methods, method)
+		if !slices.Contains(methods, h.Method) {
+			methods = append(methods, h.Method)
 		}
 	}
 	return cmp.Or(strings.Join(methods, ", "), "-")
 }
-
-// Credential says what the secret is.
-func (s sender) Credential() string { return cmp.Or(s.Secret, "the endpoint's signing secret") }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"net/http"
 	"os"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,12 +64,87 @@ func TestPageExample(t *testing.T) {
 	}
 }
 
-func TestSpan(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		15 * time.Second: "15 s", 155 * time.Second: "2 min 35 s", 100 * time.Minute: "1 h 40 min", 28 * time.Hour: "28 h", 72 * time.Hour: "3 d",
-	} {
-		if got := span(d); got != want {
-			t.Errorf("%v is written %q, want %q", d, got, want)
+// TestPageNamesEveryField walks the specification as its decoder does. Each name must stand in the row of
+// its block.
+func TestPageNamesEveryField(t *testing.T) {
+	rows := table(t, "Blocks")
+	for _, block := range reflect.VisibleFields(reflect.TypeFor[spec.Spec]()) {
+		name := tag(block)
+		i := slices.IndexFunc(rows, func(row string) bool { return names(cell(row))[name] })
+		if i < 0 {
+			t.Errorf("the page has no block %s", name)
+			continue
+		}
+		known := names(rows[i])
+		for _, field := range fieldsOf(block.Type) {
+			if !known[field] {
+				t.Errorf("the block %s lacks %s", name, field)
+			}
 		}
 	}
+}
+
+// fieldsOf returns the names of all fields of a type, and of those in it.
+func fieldsOf(t reflect.Type) (all []string) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return fieldsOf(t.Elem())
+	case reflect.Struct:
+		for _, field := range reflect.VisibleFields(t) {
+			all = append(append(all, tag(field)), fieldsOf(field.Type)...)
+		}
+	}
+	return all
+}
+
+func tag(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+	return name
+}
+
+// TestPageNamesEveryValue takes the kinds of values from the message that lists them.
+func TestPageNamesEveryValue(t *testing.T) {
+	known := names(strings.Join(table(t, "Values"), "\n"))
+	_, err := spec.Parse([]byte("event: {type: [none]}"))
+	_, list, _ := strings.Cut(err.Error(), "; use ")
+	list, _, _ = strings.Cut(list, ";")
+	kinds := regexp.MustCompile("[a-z_]+").FindAllString(strings.ReplaceAll(list, " or ", " "), -1)
+	if len(kinds) < 15 {
+		t.Fatalf("only %q are found in %v", kinds, err)
+	}
+	for _, kind := range kinds {
+		if !known[kind] {
+			t.Errorf("the page does not say what %s is", kind)
+		}
+	}
+}
+
+// table returns the rows of the table below a heading of the page.
+func table(t *testing.T, heading string) []string {
+	t.Helper()
+	text, err := page()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, below, found := strings.Cut(string(text), "\n### "+heading+"\n")
+	below, _, _ = strings.Cut(below, "\n### ")
+	rows := regexp.MustCompile(`(?m)^\| .*`).FindAllString(below, -1)
+	if !found || len(rows) < 5 {
+		t.Fatalf("the page has no table of %s", heading)
+	}
+	return rows[1:]
+}
+
+// cell returns the first cell of a row.
+func cell(row string) string { return strings.Split(row, " | ")[0] }
+
+// names returns the words that stand in code.
+func names(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, code := range regexp.MustCompile("`[^`]*`").FindAllString(text, -1) {
+		for _, word := range regexp.MustCompile("[a-z_]+").FindAllString(code, -1) {
+			all[word] = true
+		}
+	}
+	return all
 }
