@@ -109,7 +109,7 @@ func TestPagesShowConfigurationsThatLoad(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := &world{
-				args:    []string{"hookonce", "config", "check", "--config", file},
+				args: []string{"hookonce", "config", "check", "--config", file},
 				environ: []string{"STRIPE_WEBHOOK_SECRET=whsec_fake", "ACME_SECRET=acme-fake-secret", "LEDGER_WEBHOOK_SECRET=whsec_ZmFrZQ==",
 					"PROMETHEUS_TOKEN=a-fake-token-for-reading", "ONCALL_TOKEN=a-fake-token-for-operators"}, out: io.Discard, err: os.Stderr,
 			}
