@@ -45,6 +45,7 @@ func TestWithoutTokens(t *testing.T) {
 	r := newRig(t)
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
+			r := r.in(t)
 			for _, method := range []string{"GET", "POST"} {
 				path, body := "/api/v1/stats", any(nil)
 				if method == "POST" {
@@ -82,6 +83,7 @@ func TestTokens(t *testing.T) {
 	r := newRig(t, tokens...)
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
+			r := r.in(t)
 			for _, req := range []struct {
 				*http.Request
 				want int

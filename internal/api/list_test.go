@@ -102,8 +102,7 @@ func FuzzCursor(f *testing.F) {
 	}
 	r := newRig(&testing.T{})
 	f.Fuzz(func(t *testing.T, cursor string) {
-		r.T = t
-		w, answer := r.send(request("GET", "/api/v1/events?cursor="+url.QueryEscape(cursor), nil))
+		w, answer := r.in(t).send(request("GET", "/api/v1/events?cursor="+url.QueryEscape(cursor), nil))
 		if w.Code != 200 && w.Code != 422 {
 			t.Errorf("%q answered %d %v", cursor, w.Code, answer)
 		}

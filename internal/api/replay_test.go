@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -193,5 +194,51 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	if second := fmt.Sprint(next["audit"]); !strings.Contains(second, "action:pause") || next["cursor"] != nil {
 		t.Errorf("the one before: %s", second)
+	}
+}
+
+// half is a store whose first change fails: before it did anything, or after it did everything.
+type half struct {
+	journal.Records
+	persists bool
+	failed   bool
+}
+
+func (h *half) Replay(ctx context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
+	if h.failed {
+		return h.Records.Replay(ctx, r, limit)
+	}
+	h.failed = true
+	if h.persists {
+		if _, err := h.Records.Replay(ctx, r, limit); err != nil {
+			return journal.Replayed{}, err
+		}
+	}
+	return journal.Replayed{}, errBroken
+}
+
+// A replay whose commit failed is answered 503, and asked for again it does what is left to do: all, or
+// nothing.
+func TestReplayWhoseOutcomeIsUnknown(t *testing.T) {
+	for _, persists := range []bool{false, true} {
+		r := newRig(t)
+		r.records = &half{Records: r.model, persists: persists}
+		r.serve()
+		for i := range 3 {
+			r.accept(fmt.Sprint("evt_", i), journal.Dead)
+		}
+		body := filtered(map[string]any{"state": "dead"})
+		r.post("/api/v1/replay", body, http.StatusServiceUnavailable)
+		again := r.post("/api/v1/replay", body, 200)
+		if want := map[bool]float64{false: 3, true: 0}[persists]; again["deliveries"] != want {
+			t.Errorf("persisted %v: the second request %v", persists, again)
+		}
+		if got := fmt.Sprint(r.get("/api/v1/stats")); !strings.Contains(got, "dead:0 events:3 failed:0 pending:3") {
+			t.Errorf("persisted %v: %s", persists, got)
+		}
+		audits, err := r.model.Audits(t.Context(), 0, 10)
+		if err != nil || len(audits) != 1 || audits[0].Count != 3 {
+			t.Errorf("persisted %v: on record %+v, %v", persists, audits, err)
+		}
 	}
 }

@@ -50,6 +50,13 @@ func newRig(t *testing.T, tokens ...api.Token) *rig {
 	return r
 }
 
+// in returns the rig for a test inside the test.
+func (r *rig) in(t *testing.T) *rig {
+	inner := *r
+	inner.T = t
+	return &inner
+}
+
 // serve builds the handler anew.
 func (r *rig) serve(tokens ...api.Token) {
 	r.handler = api.NewGuard(tokens).Protect(api.New(api.Options{

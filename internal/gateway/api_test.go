@@ -107,6 +107,9 @@ func TestOperatorsFindAndReplay(t *testing.T) {
 		insist(t, c, g, cfg.Sources[0], event("other"))
 		answer <- http.StatusOK
 		awaitState(t, g, "other", "done")
+		for _, key := range []string{"nothing", "%00", "%ff", "%2E%2E"} { // which not every database takes
+			call{method: "GET", path: "/api/v1/events/orders/" + key}.answers(t, g, 404)
+		}
 		list := call{method: "GET", path: "/api/v1/events?state=dead&type=order.*"}.answers(t, g, 200)
 		if events := list["events"].([]any); len(events) != 1 || events[0].(map[string]any)["key"] != "a/b" {
 			t.Errorf("dead are %v", list)
