@@ -13,7 +13,7 @@ import (
 // More events than one destination may hold go to three. One never answers and one always fails: the
 // third gets everything meanwhile, once. When they are well they get everything too.
 func TestIllDestinationsHoldUpNobody(t *testing.T) {
-	const events = 1600
+	const events = 600
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		healthy, silent, failing := newSink(t), newSink(t), newSink(t)
 		recovered := make(chan struct{})
@@ -35,9 +35,12 @@ func TestIllDestinationsHoldUpNobody(t *testing.T) {
 			}
 		}
 		cfg := settings(store, "")
-		cfg.Delivery.Timeout = time.Hour
+		cfg.Delivery.Timeout, cfg.Delivery.Backoff, cfg.Delivery.BackoffMax = time.Hour, 200*time.Millisecond, time.Second
 		cfg.Destinations = []config.Destination{
 			cfg.NewDestination("healthy", healthy.URL), cfg.NewDestination("silent", silent.URL), cfg.NewDestination("failing", failing.URL),
+		}
+		for _, name := range ids("idle", 5) { // a share of what is held is 512 now
+			cfg.Destinations = append(cfg.Destinations, cfg.NewDestination(name, healthy.URL))
 		}
 		cfg.Sources[0].Routes = []config.Route{{To: []string{"silent", "failing", "healthy"}}}
 		g, c := start(t, cfg), client(t)
