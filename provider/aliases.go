@@ -22,7 +22,7 @@ var aliases = []alias{
 	{
 		name: "brex", title: "Brex", base: viaStandard, kind: "TRANSFER_PROCESSED",
 		sources: []spec.Source{
-			scheme(),
+			usesScheme(),
 			stated("types, two signatures while a secret is rotated", "developer.brex.com/openapi/webhooks_api"),
 		},
 	},
@@ -33,23 +33,23 @@ var aliases = []alias{
 			s.Limits.Retry, s.Answer.Deadline = svixRetry, svixDeadline
 			s.Traps = append(s.Traps, "it is said to retry for three days; the schedule is that of Svix, about 28 hours")
 		},
-		sources: []spec.Source{scheme(), reported("retries, deadline", "Clerk documentation, quoted: it sends through Svix")},
+		sources: []spec.Source{usesScheme(), reported("retries, deadline", "Clerk documentation, quoted: it sends through Svix")},
 	},
 	{
 		name: "etsy", title: "Etsy", base: viaStandard, kind: "order.paid",
-		sources: []spec.Source{scheme()},
+		sources: []spec.Source{usesScheme()},
 	},
 	{
 		name: "finch", title: "Finch", base: viaStandard, kind: "employment.updated",
 		differs: finchHeaders,
-		sources: []spec.Source{scheme()},
+		sources: []spec.Source{usesScheme()},
 	},
 	{
 		name: "gemini", title: "Gemini API", base: viaStandard, kind: "batch.succeeded",
 		differs: func(s *spec.Spec) {
 			s.Traps = append(s.Traps, "only webhooks with a static secret are signed this way; dynamic ones carry a token and are refused")
 		},
-		sources: []spec.Source{scheme()},
+		sources: []spec.Source{usesScheme()},
 	},
 	{
 		name: "incident-io", title: "incident.io", base: viaStandard, kind: "public_incident.incident_created_v2",
@@ -62,11 +62,11 @@ var aliases = []alias{
 	},
 	{
 		name: "increase", title: "Increase", base: viaStandard, kind: "account.created",
-		sources: []spec.Source{scheme()},
+		sources: []spec.Source{usesScheme()},
 	},
 	{
 		name: "loops", title: "Loops", base: viaStandard, kind: "email.delivered",
-		sources: []spec.Source{scheme()},
+		sources: []spec.Source{usesScheme()},
 	},
 	{
 		name: "openai", title: "OpenAI", base: viaStandard, kind: "response.completed",
@@ -97,7 +97,7 @@ var aliases = []alias{
 	},
 	{
 		name: "render", title: "Render", base: viaStandard, kind: "deploy_ended",
-		sources: []spec.Source{scheme()},
+		sources: []spec.Source{usesScheme()},
 	},
 	{
 		name: "replicate", title: "Replicate", base: viaStandard, kind: "succeeded",
@@ -109,7 +109,7 @@ var aliases = []alias{
 			s.Traps = append(s.Traps, "the id in the body is that of the prediction: as the key it loses everything after its start")
 			s.Example.Body = replicateExample
 		},
-		sources: []spec.Source{scheme(), stated("the body is the prediction, retries", "replicate.com/docs/topics/webhooks/receive-webhook")},
+		sources: []spec.Source{usesScheme(), stated("the body is the prediction, retries", "replicate.com/docs/topics/webhooks/receive-webhook")},
 	},
 	{
 		name: "resend", title: "Resend", base: viaSvix, kind: "email.delivered",
@@ -127,7 +127,7 @@ var aliases = []alias{
 	},
 	{
 		name: "stytch", title: "Stytch", base: viaSvix, kind: "direct.user.create",
-		sources: []spec.Source{scheme()},
+		sources: []spec.Source{usesScheme()},
 	},
 	{
 		name: "supabase", title: "Supabase", base: viaStandard, kind: "send_sms",
@@ -137,11 +137,11 @@ var aliases = []alias{
 			s.Traps = append(s.Traps, "the dashboard shows the secret with v1, in front: leave that away")
 			s.Example.Body = supabaseExample
 		},
-		sources: []spec.Source{scheme(), reported("form of the secret", "Supabase documentation of auth hooks, quoted")},
+		sources: []spec.Source{usesScheme(), reported("form of the secret", "Supabase documentation of auth hooks, quoted")},
 	},
 	{
 		name: "vanta", title: "Vanta", base: viaSvix, kind: "vendor.created",
-		sources: []spec.Source{scheme()},
+		sources: []spec.Source{usesScheme()},
 	},
 }
 
@@ -149,8 +149,8 @@ var aliases = []alias{
 func viaSvix() spec.Spec     { return svixFamily("svix", "webhook") }
 func viaStandard() spec.Spec { return svixFamily("webhook", "svix") }
 
-// scheme is where it is stated that the sender uses the scheme.
-func scheme() spec.Source {
+// usesScheme is where it is stated that the sender uses the scheme.
+func usesScheme() spec.Source {
 	return reported("use of the scheme", "webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts, quoting the sender")
 }
 

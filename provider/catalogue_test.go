@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -149,6 +150,18 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		}
 		if text, err := json.Marshal(v); strings.Contains(string(text), "hidden") {
 			t.Errorf("%T in JSON: %s, %v", v, text, err)
+		}
+	}
+}
+
+// TestFilesAreNamedAfterProviders: whoever looks for a sender finds its file.
+func TestFilesAreNamedAfterProviders(t *testing.T) {
+	for _, name := range Names() {
+		if name == "svix" || slices.ContainsFunc(aliases, func(a alias) bool { return a.name == name }) {
+			continue // in standard.go and aliases.go
+		}
+		if _, err := os.Stat(strings.ReplaceAll(name, "-", "_") + ".go"); err != nil {
+			t.Error(err)
 		}
 	}
 }
