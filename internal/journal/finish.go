@@ -56,9 +56,7 @@ func (h *holds) next(items []*item, outcomes []Outcome, limit int) ([]*item, []O
 	for _, it := range items {
 		o := it.outcome
 		o.Token = it.token
-		if o.Resource, o.Rank = "", 0; it.share.compares(it.Resource, it.Rank) {
-			o.Resource, o.Rank = it.Resource, it.Rank
-		}
+		o.Resource, o.Rank = it.lane()
 		outcomes = append(outcomes, o)
 	}
 	return items, outcomes
@@ -75,6 +73,18 @@ func (h *holds) batch(limit int) (n int) {
 		n++
 	}
 	return n
+}
+
+// lane returns what the store needs to know about the resource of a finished delivery. One that was held
+// when it was accepted is neither in a lane nor compared.
+func (it *item) lane() (resource string, rank int64) {
+	if it.event != nil || it.Resource == "" {
+		return "", 0
+	}
+	if it.share.compares(it.Resource, it.Rank) {
+		rank = it.Rank
+	}
+	return it.Resource, rank
 }
 
 // putBack queues items whose outcomes could not be recorded, behind those that wait: one that the

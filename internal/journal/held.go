@@ -92,7 +92,7 @@ func (h *holds) reserve(e *Entry) {
 	defer h.mu.Unlock()
 	e.Hold, e.Ordered = nil, nil
 	weight := size(e.Header, e.Body)
-	for _, d := range e.Destinations {
+	for i, d := range e.Destinations {
 		s := h.share(d)
 		switch {
 		case s == nil:
@@ -100,7 +100,11 @@ func (h *holds) reserve(e *Entry) {
 			e.Ordered = append(e.Ordered, d)
 		case h.takes(s, weight) && !s.compares(e.Resource, e.Rank):
 			h.add(s, 1, weight)
-			e.Hold = append(e.Hold, d)
+			if len(e.Hold) < i {
+				e.Hold = append(e.Hold, d)
+			} else {
+				e.Hold = e.Destinations[: i+1 : i+1] // all so far: no copy
+			}
 		}
 	}
 }

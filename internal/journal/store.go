@@ -203,8 +203,9 @@ type Outcome struct {
 	Answer   []byte // how the destination's answer begins; cut to [MaxAnswer]
 	// Reply is the whole answer, where the sender waits for it. Only that of Done is stored.
 	Reply *Answer
-	// Resource and Rank are set by the [Journal] where Done makes the rank the newest of the resource
-	// that was delivered to the destination. 0: it does not.
+	// Resource is that of the work, for the store to know which lane is free. Set by the [Journal], like
+	// Rank, which becomes the newest of the resource that was delivered to the destination if State is
+	// Done, unless that is higher. 0: it is not compared.
 	Resource string
 	Rank     int64
 }

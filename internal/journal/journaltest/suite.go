@@ -198,7 +198,7 @@ func (c *suite) finish1(o journal.Outcome, want bool) {
 
 // outcome returns what became of w at the present time.
 func (c *suite) outcome(w *journal.Work, s journal.State) journal.Outcome {
-	o := journal.Outcome{Held: w.Held, State: s, Started: c.now, Duration: 1500 * time.Microsecond}
+	o := journal.Outcome{Held: w.Held, State: s, Started: c.now, Duration: 1500 * time.Microsecond, Resource: w.Resource}
 	switch s {
 	case journal.Done:
 		o.Status = 204

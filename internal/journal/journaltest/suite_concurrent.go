@@ -266,7 +266,7 @@ func lifeStorm(c *suite) {
 func (c *suite) lose(work []*journal.Work, now time.Time) []journal.Outcome {
 	var outcomes []journal.Outcome
 	for _, w := range work {
-		o := journal.Outcome{Held: w.Held, Started: now, Due: now.Add(50 * time.Millisecond)}
+		o := journal.Outcome{Held: w.Held, Started: now, Due: now.Add(50 * time.Millisecond), Resource: w.Resource}
 		switch n := rand.IntN(10); {
 		case n == 0:
 			return outcomes

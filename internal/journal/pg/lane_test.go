@@ -72,7 +72,9 @@ func (l *laneLock) awaitWaiting(ended <-chan error) {
 
 func take(t *testing.T, s *pg.Store, want ...string) []*journal.Work {
 	t.Helper()
-	work, err := s.Take(t.Context(), time.Now(), time.Now().Add(time.Hour), journal.Wanted{
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	work, err := s.Take(ctx, time.Now(), time.Now().Add(time.Hour), journal.Wanted{
 		Deliveries: 10, Destinations: []journal.Want{{Destination: "app", Deliveries: 10}},
 	})
 	if err != nil || len(work) != len(want) {

@@ -51,9 +51,9 @@ const moveLaneSQL = `UPDATE {{.}}lanes SET due_at = ?3, event_id = ?4 WHERE dest
 
 const dropLaneSQL = `DELETE FROM {{.}}lanes WHERE destination = ? AND resource = ?`
 
-// freeLaneSQL ends a turn, and has the lane looked at.
-const freeLaneSQL = `UPDATE {{.}}lanes SET due_at = min(due_at, ?3), event_id = NULL
-	WHERE destination = ?1 AND resource = ?2`
+// freeLaneSQL ends the turn of a delivery, if it had one, and has the lane looked at.
+const freeLaneSQL = `UPDATE {{.}}lanes SET due_at = min(due_at, ?4), event_id = NULL
+	WHERE destination = ?1 AND resource = ?2 AND event_id = ?3`
 
 // targetsSQL are the destinations that there is open work for.
 const targetsSQL = `SELECT DISTINCT destination FROM {{.}}deliveries WHERE due_at IS NOT NULL`
@@ -85,12 +85,12 @@ const extendSQL = `UPDATE {{.}}deliveries SET due_at = ?
 	WHERE event_id = ? AND destination = ? AND token = ? AND state = 'processing'`
 
 const doneSQL = `DELETE FROM {{.}}deliveries
-	WHERE event_id = ? AND destination = ? AND token = ? AND state = 'processing' RETURNING resource`
+	WHERE event_id = ? AND destination = ? AND token = ? AND state = 'processing'`
 
 // keptSQL records every outcome but done; handing work back takes its try back and keeps the last error.
 const keptSQL = `UPDATE {{.}}deliveries SET state = ?4, due_at = ?5,
 		tries = tries - (?4 = 'pending'), last_error = iif(?4 = 'pending', last_error, ?6)
-	WHERE event_id = ?1 AND destination = ?2 AND token = ?3 AND state = 'processing' RETURNING resource`
+	WHERE event_id = ?1 AND destination = ?2 AND token = ?3 AND state = 'processing'`
 
 const insertAttemptSQL = `INSERT INTO {{.}}attempts
 	(event_id, destination, token, outcome, status, error, started_at, duration_us, answer)

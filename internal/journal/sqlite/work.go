@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -53,22 +52,21 @@ func (s *Store) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool,
 
 // finish records one outcome and reports whether its token was current.
 func (w *writer) finish(o *journal.Outcome) (applied bool, err error) {
+	var n int64
 	text := o.ErrorText()
-	var resource any
-	note := func(row []driver.Value) error { applied, resource = true, row[0]; return nil }
 	switch o.State {
 	case journal.Done:
-		err = w.done.query(note, o.EventID, o.Destination, o.Token)
+		n, err = w.done.exec(o.EventID, o.Destination, o.Token)
 	case journal.Dead:
-		err = w.kept.query(note, o.EventID, o.Destination, o.Token, string(o.State), nil, text)
+		n, err = w.kept.exec(o.EventID, o.Destination, o.Token, string(o.State), nil, text)
 	default:
-		err = w.kept.query(note, o.EventID, o.Destination, o.Token, string(o.State), o.Due.UnixMicro(), text)
+		n, err = w.kept.exec(o.EventID, o.Destination, o.Token, string(o.State), o.Due.UnixMicro(), text)
 	}
-	if err != nil || !applied {
+	if err != nil || n == 0 {
 		return false, err
 	}
-	if resource != nil {
-		if _, err := w.freeLane.exec(o.Destination, resource, o.Started.UnixMicro()); err != nil {
+	if o.Resource != "" {
+		if _, err := w.freeLane.exec(o.Destination, o.Resource, o.EventID, o.Started.UnixMicro()); err != nil {
 			return false, err
 		}
 	}
