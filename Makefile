@@ -4,7 +4,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
 FUZZTIME ?= 10s
 
-.PHONY: all build docs test check oracle servers bench fuzz kills clean
+.PHONY: all build docs test check oracle servers bench bench-large backlog fuzz kills clean
 
 all: build
 
@@ -31,8 +31,16 @@ oracle: servers ## compare the catalogue, and deliveries, with the libraries tha
 servers: ## install what tests start (PostgreSQL, PgBouncer, Node), if it is missing
 	@./scripts/install-servers
 
-bench: servers ## the table of docs/performance.md, about four minutes
+bench: servers ## the table of docs/performance.md, about seven minutes
 	go run ./internal/bench
+
+SIZE ?= 20000000
+
+bench-large: servers ## accept rate beside SIZE keys, against empty tables
+	go run ./internal/bench -only l -size $(SIZE)
+
+backlog: servers ## a million events wait for one gateway
+	go test -count=1 -timeout 20m -run TestBacklogDrains -v ./cmd/hookonce -backlog 1000000
 
 kills: servers ## kill gateways and databases under load, twenty times each
 	go test -count=1 -timeout 20m -run 'TestKillUnderLoad|TestKillOneOfThree|TestDatabaseStopsUnderFleet|TestStandbyIsPromoted' -v ./cmd/hookonce -kills 20

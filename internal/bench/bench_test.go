@@ -25,7 +25,7 @@ func TestCorpusIsGenuine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cycle := range []bool{false, true} {
-		c, err := newCorpus(target, 9, 3, cycle)
+		c, err := newCorpus(target, 9, 3, cycle, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,6 +49,29 @@ func TestCorpusIsGenuine(t *testing.T) {
 		}
 		if want := map[bool]int{false: 6, true: 3}[cycle]; len(keys) != want {
 			t.Errorf("cycle %v: %d keys, want %d", cycle, len(keys), want)
+		}
+	}
+}
+
+// With several sources the requests go to one after the other, and are as genuine.
+func TestCorpusOfSeveralSources(t *testing.T) {
+	target, err := storm.ParseTarget("http://127.0.0.1:1" + sourcePath(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newCorpus(target, 9, 1, false, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var buf []byte
+	for i := range 6 {
+		buf = c.request(buf)
+		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(buf)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.URL.Path != sourcePath(i%3) {
+			t.Errorf("request %d goes to %s, want %s", i, r.URL.Path, sourcePath(i%3))
 		}
 	}
 }
@@ -79,7 +102,7 @@ func TestReport(t *testing.T) {
 		"a": {{Rate: 60, HalfP99: 2 * time.Millisecond}}, "b1": {{Rate: 30}}, "d": {{Rate: 5}},
 		"e": {{Rate: 18, HalfP99: 5 * time.Millisecond, Idle: 20 << 20, Loaded: 99 << 20}, {Rate: 18, Start: 50 * time.Millisecond, Loaded: 80 << 20}},
 	}
-	chosen, err := choose("a,b,d,e")
+	chosen, err := choose("a,b,d,e", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,12 +127,18 @@ func TestReport(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	for only, want := range map[string]int{"": len(rows), "a": 1, "b": 2, "g1,i": 3} {
-		if got, err := choose(only); err != nil || len(got) != want {
+	for only, want := range map[string]int{"": len(rows) - 2, "a": 1, "b": 2, "g1,i": 3} {
+		if got, err := choose(only, false); err != nil || len(got) != want {
 			t.Errorf("%q: %d rows, %v", only, len(got), err)
 		}
 	}
-	if _, err := choose("z"); err == nil {
+	if _, err := choose("l2", false); err == nil {
+		t.Error("a row that needs a large database was chosen without one")
+	}
+	if got, err := choose("l", true); err != nil || len(got) != 2 {
+		t.Errorf("large: %d rows, %v", len(got), err)
+	}
+	if _, err := choose("z", true); err == nil {
 		t.Error("an unknown row was chosen")
 	}
 }

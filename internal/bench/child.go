@@ -48,6 +48,8 @@ func child(part string, args []string) error {
 		return playLoad(args[0])
 	case "sink":
 		return serveSink()
+	case "hang":
+		return serveHang()
 	case "floor-sqlite":
 		return playFloor(args[0], floorSQLite)
 	case "floor-postgres":

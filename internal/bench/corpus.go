@@ -50,6 +50,8 @@ func payload() []byte {
 type corpus struct {
 	template   []byte
 	id, sig    int // where they stand in the template
+	path       int // where the number of the source stands
+	sources    int // how many there are; 0: one without a number
 	seed       uint64
 	signatures [][sha256.Size]byte
 	mac        hash.Hash
@@ -59,9 +61,9 @@ type corpus struct {
 	next       int
 }
 
-// newCorpus signs ahead for n events.
-func newCorpus(t *storm.Target, seed uint64, n int, cycle bool) (*corpus, error) {
-	c := &corpus{seed: seed, mac: hmac.New(sha256.New, []byte(benchKey)), body: payload(), cycle: cycle}
+// newCorpus signs ahead for n events, which go to so many sources in turn.
+func newCorpus(t *storm.Target, seed uint64, n int, cycle bool, sources int) (*corpus, error) {
+	c := &corpus{seed: seed, sources: sources, mac: hmac.New(sha256.New, []byte(benchKey)), body: payload(), cycle: cycle}
 	now := time.Now()
 	id := storm.EventID(seed, 0)
 	req := &hookonce.Request{Method: http.MethodPost, Body: c.body, Now: now, Header: http.Header{
@@ -73,6 +75,7 @@ func newCorpus(t *storm.Target, seed uint64, n int, cycle bool) (*corpus, error)
 	c.middle = fmt.Appendf(nil, ".%d.", now.Unix())
 	c.template = t.Request(req.Header, c.body)
 	c.id = bytes.Index(c.template, []byte(id))
+	c.path = bytes.Index(c.template, []byte(sourcePath(0))) + len(sourcePath(0)) - 2
 	c.sig = bytes.Index(c.template, []byte("v1,")) + len("v1,")
 	first := c.sign(id)
 	if signed := c.template[c.sig:][:base64.StdEncoding.EncodedLen(len(first))]; string(signed) != base64.StdEncoding.EncodeToString(first[:]) {
@@ -111,6 +114,10 @@ func (c *corpus) request(buf []byte) []byte {
 		sum = c.sign(id)
 	}
 	copy(buf[c.id:], id)
+	if c.sources > 0 {
+		source := i % c.sources
+		buf[c.path], buf[c.path+1] = '0'+byte(source/10), '0'+byte(source%10)
+	}
 	base64.StdEncoding.Encode(buf[c.sig:], sum[:])
 	return buf
 }

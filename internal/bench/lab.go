@@ -62,7 +62,11 @@ func (l *lab) database(r row) (string, error) {
 		if err := l.startPostgres(); err != nil {
 			return "", err
 		}
-		return l.cluster.CreateDatabase()
+		dsn, err := l.cluster.CreateDatabase()
+		if err != nil {
+			return "", err
+		}
+		return dsn, l.furnish(r, dsn)
 	}
 	return "", nil
 }
@@ -121,6 +125,8 @@ func (l *lab) measure(ctx context.Context, r row, round int) error {
 		s, err = l.floor(r, round)
 	case endToEnd:
 		s, err = l.delivered(ctx, r, round)
+	case manyDestinations:
+		s, err = l.spread(ctx, r, round)
 	default:
 		s, err = l.served(r, round)
 	}
@@ -157,7 +163,7 @@ const settle = 300 * time.Millisecond
 
 // served measures how many requests a server answers, and how fast at half of that.
 func (l *lab) served(r row, round int) (s sample, err error) {
-	p, err := startProcess(r.kind, serverOrder{Store: l.stores[r.id]})
+	p, err := startProcess(r.kind, serverOrder{Store: l.stores[r.id], Keep: r.keep})
 	if err != nil {
 		return s, err
 	}
@@ -169,6 +175,7 @@ func (l *lab) served(r row, round int) (s sample, err error) {
 		}
 	}
 	order := l.order(p.address, round)
+	order.Rate = float64(r.rate)
 	if r.load == storm1000 {
 		order.Seed, order.Events, order.Cycle = 0, 1000, true
 	}

@@ -22,6 +22,7 @@ type loadOrder struct {
 	Seed     uint64
 	Events   int // signed ahead
 	Cycle    bool
+	Sources  int // 0: one; else those of sourcePath, in turn
 }
 
 // loadResult is what the generator reports.
@@ -50,7 +51,7 @@ func playLoad(order string) error {
 	if err != nil {
 		return err
 	}
-	c, err := newCorpus(target, o.Seed, o.Events, o.Cycle)
+	c, err := newCorpus(target, o.Seed, o.Events, o.Cycle, o.Sources)
 	if err != nil {
 		return err
 	}

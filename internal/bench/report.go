@@ -171,10 +171,15 @@ func (r *report) comparisons(w io.Writer) {
 		{"e", "d", "hookonce to the hand-written handler, SQLite"},
 		{"f", "c", "hookonce to the hand-written handler, Postgres"},
 		{"i2", "i1", "library to the hand-written transaction"},
+		{"j2", "j1", "95 destinations beside 5 that hang to the same beside 5 that do not"},
+		{"l2", "l1", "accepted beside -size keys to empty tables"},
 	} {
 		if a, b := r.rate(c.ours), r.rate(c.theirs); a > 0 && b > 0 {
 			fmt.Fprintf(w, "\n- %s: %.2f", c.what, a/b)
 		}
+	}
+	if a, b := r.p99("k2"), r.p99("k1"); a > 0 && b > 0 {
+		fmt.Fprintf(w, "\n- p99 during purges to without: %.2f", a/b)
 	}
 	ceiling := r.half("a")
 	for _, id := range []string{"e", "f"} {
@@ -183,6 +188,15 @@ func (r *report) comparisons(w io.Writer) {
 		}
 	}
 	fmt.Fprintln(w)
+}
+
+func (r *report) p99(id string) float64 {
+	for _, row := range r.Rows {
+		if row.ID == id {
+			return row.P99.Median
+		}
+	}
+	return 0
 }
 
 func (r *report) half(id string) float64 {

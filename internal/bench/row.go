@@ -2,6 +2,8 @@
 
 package main
 
+import "time"
+
 // row is one line of the table.
 type row struct {
 	id    string
@@ -12,16 +14,23 @@ type row struct {
 	half  bool // measure latency at half load, too
 	ours  bool // hookonce's own process: its memory and start-up are of interest
 	limit bool // it verifies and stores what the floor stores, so L bounds it
+
+	hanging int           // of the destinations, for manyDestinations
+	rate    int           // requests per second; 0: as many as are answered
+	aged    int           // events of a month ago that are in the database, for each round
+	keep    time.Duration // of ids and bodies, as in serverOrder
+	large   bool          // as many keys as -size says are in the database; needs -size
 }
 
 // loadKind is what the generator does to a row.
 type loadKind int
 
 const (
-	freshEvents loadKind = iota // every request is a new event
-	storm1000                   // the same 1000 events again and again
-	endToEnd                    // new events, counted when they reach the sink
-	noRequests                  // the row makes its own work
+	freshEvents      loadKind = iota // every request is a new event
+	storm1000                        // the same 1000 events again and again
+	endToEnd                         // new events, counted when they reach the sink
+	noRequests                       // the row makes its own work
+	manyDestinations                 // new events for a hundred destinations, counted at those that answer
 )
 
 var rows = []row{
@@ -38,4 +47,10 @@ var rows = []row{
 	{id: "h2", title: "**hookonce, Postgres**: delivered end to end", kind: "gateway", store: "postgres", load: endToEnd, ours: true},
 	{id: "i1", title: "hand-written pgx transaction with an effect", kind: "hand-effect", store: "postgres", load: freshEvents},
 	{id: "i2", title: "**hookonce library**, pgx, same effect", kind: "library", store: "postgres", load: freshEvents},
+	{id: "j1", title: "**hookonce, Postgres**: 100 destinations, delivered to 95", kind: "gateway", store: "postgres", load: manyDestinations},
+	{id: "j2", title: "**hookonce, Postgres**: the same, and the other 5 hang", kind: "gateway", store: "postgres", load: manyDestinations, hanging: idle},
+	{id: "k1", title: "**hookonce, Postgres**: 2000 per second, nothing is purged", kind: "gateway", store: "postgres", load: freshEvents, rate: 2000, aged: 20_000, keep: -1},
+	{id: "k2", title: "**hookonce, Postgres**: 2000 per second during purges", kind: "gateway", store: "postgres", load: freshEvents, rate: 2000, aged: 20_000, keep: 24 * time.Hour},
+	{id: "l1", title: "**hookonce, Postgres**: accepted into empty tables", kind: "gateway", store: "postgres", load: freshEvents, half: true, large: true},
+	{id: "l2", title: "**hookonce, Postgres**: accepted beside -size keys", kind: "gateway", store: "postgres", load: freshEvents, half: true, large: true},
 }

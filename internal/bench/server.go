@@ -28,8 +28,10 @@ import (
 
 // serverOrder is what a server under test is asked for.
 type serverOrder struct {
-	Store string // sqlite:PATH or postgres://...
-	Sink  string // of the gateway; empty: nothing is delivered
+	Store string        // sqlite:PATH or postgres://...
+	Sink  string        // of the gateway; empty: nothing is delivered
+	Idle  string        // where the first of a hundred sources deliver to; empty: there is one source
+	Keep  time.Duration // of ids and bodies; negative: for ever; 0: as usual
 }
 
 // poolSize is the number of connections of every pool, ours and the hand-written ones'.
@@ -81,12 +83,19 @@ func playGateway(ctx context.Context, o serverOrder) error {
 	s.Name, s.Provider, s.To = "bench", "standard", o.Sink
 	s.Secrets = []config.Secret{config.LiteralSecret(benchSecret())}
 	c.Sources = []config.Source{s}
+	stop := 10 * time.Second
+	if o.Idle != "" {
+		c.Sources, stop = manySources(s, o), time.Second
+	}
+	if o.Keep != 0 {
+		c.Retention = config.Retention{IDs: max(o.Keep, 0), Bodies: max(o.Keep, 0)}
+	}
 	g, err := gateway.Start(ctx, c, gateway.Options{Logger: newLogger(c.LogLevel)})
 	if err != nil {
 		return err
 	}
 	ready("http://" + g.Addr().String() + "/in/bench")
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, stop)
 	defer cancel()
 	return g.Close(ctx)
 }

@@ -1,0 +1,102 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/gateway"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// furnish puts into a row's database what it begins with.
+func (l *lab) furnish(r row, dsn string) error {
+	aged, keys := r.aged*l.rounds, 0
+	if r.large && r.id == "l2" {
+		keys = l.size
+	}
+	if aged+keys == 0 {
+		return nil
+	}
+	ctx := context.Background()
+	c := config.Default()
+	var err error
+	if c.Store, err = config.ParseStore(dsn); err != nil {
+		return err
+	}
+	if _, _, err := gateway.Migrate(ctx, c); err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	if keys > 0 {
+		return fillKeys(ctx, conn, keys)
+	}
+	return fillAged(ctx, conn, aged)
+}
+
+// fillAged stores events with their bodies and attempts that came a month ago and are done.
+func fillAged(ctx context.Context, conn *pgx.Conn, n int) error {
+	at := time.Now().AddDate(0, -1, 0)
+	first := journal.FirstID(at)
+	for _, sql := range []string{
+		`INSERT INTO hookonce.events (id, source, key, received_at) SELECT $1::bigint + n, 'bench', md5(n::text), now() FROM generate_series(1, $2::int) n`,
+		`INSERT INTO hookonce.bodies (event_id, header, body) SELECT $1::bigint + n, '', convert_to(repeat('x', 2048), 'UTF8') FROM generate_series(1, $2::int) n`,
+		`INSERT INTO hookonce.attempts (event_id, destination, token, outcome, status, started_at, duration_us)
+			SELECT $1::bigint + n, 'bench', 1, 'done', 200, now(), 1000 FROM generate_series(1, $2::int) n`,
+	} {
+		if _, err := conn.Exec(ctx, sql, first, n); err != nil {
+			return err
+		}
+	}
+	return settleTables(ctx, conn)
+}
+
+// fillKeys stores the events of the weeks in which ids are kept and bodies are not. The index of keys is
+// made at the end, or it would take hours.
+func fillKeys(ctx context.Context, conn *pgx.Conn, n int) error {
+	began := time.Now()
+	first := journal.FirstID(began.AddDate(0, -2, 0))
+	const drop = `ALTER TABLE hookonce.events DROP CONSTRAINT events_source_key_key`
+	if _, err := conn.Exec(ctx, drop); err != nil {
+		return err
+	}
+	const step = 1_000_000
+	for done := 0; done < n; done += step {
+		_, err := conn.Exec(ctx, `INSERT INTO hookonce.events (id, source, key, event_type, digest, received_at)
+			SELECT $1::bigint + n, 'bench', 'evt_' || md5(n::text), 'invoice.paid', decode(md5(n::text), 'hex'), now()
+			FROM generate_series($2::int, $3::int) n`, first, done, min(done+step, n)-1)
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := conn.Exec(ctx, `ALTER TABLE hookonce.events ADD CONSTRAINT events_source_key_key UNIQUE (source, key)`); err != nil {
+		return err
+	}
+	if err := settleTables(ctx, conn); err != nil {
+		return err
+	}
+	var size string
+	err := conn.QueryRow(ctx, `SELECT pg_size_pretty(pg_total_relation_size('hookonce.events'))`).Scan(&size)
+	fmt.Fprintf(os.Stderr, "%d keys, %s with their indexes, in %v\n", n, size, time.Since(began).Round(time.Second))
+	return err
+}
+
+// settleTables does what the server would do sooner or later, so that it does not do it while somebody measures.
+func settleTables(ctx context.Context, conn *pgx.Conn) error {
+	for _, sql := range []string{`VACUUM (ANALYZE) hookonce.events`, `VACUUM (ANALYZE) hookonce.bodies`, `VACUUM (ANALYZE) hookonce.attempts`, `CHECKPOINT`} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
