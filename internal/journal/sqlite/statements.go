@@ -51,9 +51,9 @@ const moveLaneSQL = `UPDATE {{.}}lanes SET due_at = ?3, event_id = ?4 WHERE dest
 
 const dropLaneSQL = `DELETE FROM {{.}}lanes WHERE destination = ? AND resource = ?`
 
-// freeLaneSQL ends the turn of a delivery, if it had one, and has the lane looked at.
+// freeLaneSQL ends the turn of a delivery, or that of nobody, and has the lane looked at.
 const freeLaneSQL = `UPDATE {{.}}lanes SET due_at = min(due_at, ?4), event_id = NULL
-	WHERE destination = ?1 AND resource = ?2 AND event_id = ?3`
+	WHERE destination = ?1 AND resource = ?2 AND coalesce(event_id, ?3) = ?3`
 
 // targetsSQL are the destinations that there is open work for.
 const targetsSQL = `SELECT DISTINCT destination FROM {{.}}deliveries WHERE due_at IS NOT NULL`
