@@ -53,7 +53,7 @@ func newSource(s *config.Source) (ingest.Source, error) {
 		Name:       s.Name,
 		Provider:   p,
 		Secrets:    len(s.Secrets),
-		MaxBody:    cmp.Or(s.MaxBody, p.Limits().MaxBody),
+		MaxBody:    cmp.Or(s.MaxBody, p.MaxBody()),
 		Routes:     routes,
 		DropTwins:  slices.Concat(s.Twins.Drop, droppedTwins(p.Spec())),
 		TwinWindow: twinWindow(p.Spec()),

@@ -49,9 +49,6 @@ func (p *Provider) Format(f fmt.State, _ rune) { fmt.Fprint(f, p.String()) }
 // Spec returns the specification with its defaults filled in. It is shared: treat it as read-only.
 func (p *Provider) Spec() Spec { return p.spec }
 
-// Limits returns the sizes and windows of the sender, with the defaults filled in.
-func (p *Provider) Limits() Limits { return p.spec.Limits }
-
 // MaxBody returns the largest body, in bytes, that the sender may send. [hookonce.Webhook] reads no
 // more than that.
 func (p *Provider) MaxBody() int64 { return p.spec.Limits.MaxBody }
