@@ -155,7 +155,7 @@ func (a *api) replayMany(ctx context.Context, in *replayManyInput) (*answer[Repl
 	if err := a.checkReplay(ctx, &r, "body.filter.destination"); err != nil {
 		return nil, err
 	}
-	if err := checkState(&r); err != nil {
+	if err := check(&r); err != nil {
 		return nil, err
 	}
 	tied := contextOf(fmt.Sprint("replay ", r.DryRun, r.Rate, r.Force), f)
@@ -175,9 +175,14 @@ func (a *api) replayMany(ctx context.Context, in *replayManyInput) (*answer[Repl
 	return out, nil
 }
 
-// checkState refuses what would do nothing.
-func checkState(r *journal.Replay) error {
+// minRate keeps the last of very many within some years.
+const minRate = 0.01
+
+// check refuses what would do nothing, or nothing that anybody lives to see.
+func check(r *journal.Replay) error {
 	switch {
+	case r.Rate != 0 && r.Rate < minRate:
+		return invalid("body.rate", "this is slower than one in a hundred seconds; write at least 0.01, or 0 for all at once", r.Rate)
 	case r.State == journal.Pending, r.State == journal.Processing:
 		return invalid("body.filter.state", "deliveries in this state come without a replay; write failed, dead or done", r.State)
 	case r.State == journal.Done && !r.Force:

@@ -133,6 +133,7 @@ func TestBadReplays(t *testing.T) {
 		`{"reason":"x","filter":{"destination":"nowhere"}}`:         "body.filter.destination",
 		`{"reason":"x","filter":{"sauce":"a"}}`:                     "body.filter",
 		`{"reason":"x","filter":{},"rate":-1}`:                      "body.rate",
+		`{"reason":"x","filter":{},"rate":1e-9}`:                    "body.rate",
 		`{"reason":"x","filter":{},"rate":"fast"}`:                  "body.rate",
 		`{"reason":"x","filter":{},"cursor":"x"}`:                   "body.cursor",
 		`{"reason":"x","filter":{"type":"\u0000"}}`:                 "body.filter.type",

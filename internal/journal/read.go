@@ -85,11 +85,19 @@ type Filter struct {
 
 // Window returns the identifiers that can match: from first on, and below end.
 func (f *Filter) Window() (first, end int64) {
-	first, end = FirstID(f.Since), maxID
+	first, end = boundary(f.Since), maxID
 	if !f.Until.IsZero() {
-		end = FirstID(f.Until)
+		end = boundary(f.Until)
 	}
 	return first, end
+}
+
+// boundary is FirstID for a time that people name: those that no identifier reaches are beyond all.
+func boundary(t time.Time) int64 {
+	if t.UnixMilli()-idEpoch >= maxID>>(writerBits+counterBits) {
+		return maxID
+	}
+	return FirstID(t)
 }
 
 // IDTime returns when the event with an identifier was accepted, to the millisecond.

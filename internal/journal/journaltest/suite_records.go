@@ -185,6 +185,11 @@ var listCases = []recordCase{
 		c.lists(journal.Filter{Until: start.Add(time.Millisecond)}, "a")
 		c.lists(journal.Filter{Since: start.Add(time.Millisecond), Until: start.Add(2 * time.Millisecond)}, "b")
 		c.lists(journal.Filter{Since: start.Add(time.Hour)})
+		late, early := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC)
+		c.lists(journal.Filter{Since: late})
+		c.lists(journal.Filter{Since: start.Add(1 << 42 * time.Millisecond)}) // identifiers end before
+		c.lists(journal.Filter{Until: early})
+		c.lists(journal.Filter{Since: early, Until: late}, "c", "b", "a")
 	}},
 	{"by what copies of it were", func(c *recordSuite) {
 		a, b := c.entry("a"), c.entry("b")
