@@ -155,7 +155,7 @@ func (s *witness) awaitMore(t *testing.T, n int) {
 	s.mu.Lock()
 	target := len(s.arrivals) + n
 	s.mu.Unlock()
-	if !s.await(patience, func() bool { return len(s.arrivals) >= target }) {
+	if !s.await(2*patience, func() bool { return len(s.arrivals) >= target }) {
 		t.Fatalf("nothing is delivered any more")
 	}
 }

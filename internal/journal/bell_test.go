@@ -67,7 +67,7 @@ func TestBell_stop(t *testing.T) {
 		one.want(one.accept(entry("evt_2")), journal.Accepted)
 		first := one.receive()
 		closed := make(chan error)
-		go func() { closed <- one.Close(context.Background()) }()
+		go func() { closed <- one.Close(t.Context()) }()
 		if w := two.receive(); w.Key == first.Key || w.Token != 2 || w.Tries != 1 {
 			t.Errorf("received %+v", w)
 		}
@@ -92,7 +92,7 @@ func TestBell_stopWithOrderedWork(t *testing.T) {
 		one.want(one.accept(second), journal.Accepted)
 		two := one.another(opt)
 		closed := make(chan error)
-		go func() { closed <- one.Close(context.Background()) }()
+		go func() { closed <- one.Close(t.Context()) }()
 		two.idle()
 		one.finish(w, journal.Done, time.Time{})
 		if err := <-closed; err != nil {
