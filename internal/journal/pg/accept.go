@@ -145,10 +145,7 @@ func (a *acceptance) insert(ctx context.Context, db querier, entries []int) (res
 	for _, i := range entries {
 		c.add(a.batch[i])
 	}
-	t := &c.twin
-	rows, err := db.Query(ctx, a.sql.accept, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank,
-		c.event, c.destination, c.hold, c.lane, a.now, a.lease,
-		t.id, t.source, t.logical, t.key, t.drop, c.header, c.body)
+	rows, err := a.query(ctx, db, c)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +162,18 @@ func (a *acceptance) insert(ctx context.Context, db querier, entries []int) (res
 		}
 	}
 	return rest, nil
+}
+
+// query runs the statement that stores the columns.
+func (a *acceptance) query(ctx context.Context, db querier, c *columns) (pgx.Rows, error) {
+	t := &c.twin
+	if c.lane == nil && t.id == nil {
+		return db.Query(ctx, a.sql.plain, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank,
+			c.event, c.destination, c.hold, a.now, a.lease, c.header, c.body)
+	}
+	return db.Query(ctx, a.sql.accept, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank,
+		c.event, c.destination, c.hold, c.lane, a.now, a.lease,
+		t.id, t.source, t.logical, t.key, t.drop, c.header, c.body)
 }
 
 // earlier names the event that has the logical key of another. Zero: there is none.

@@ -4,7 +4,7 @@ import "strings"
 
 // statements are the texts of everything that the store asks, with the schema filled in.
 type statements struct {
-	accept, copies, release               string
+	plain, accept, copies, release        string
 	targets, lanesDue, lanes, turns, take string
 	extend, finish, finishReplies         string
 	answers                               string
@@ -16,7 +16,7 @@ type statements struct {
 func newStatements(prefix string) statements {
 	in := func(text string) string { return strings.ReplaceAll(text, "{{.}}", prefix) }
 	return statements{
-		accept: in(acceptSQL), copies: in(copiesSQL), release: in(releaseSQL),
+		plain: in(plainSQL), accept: in(acceptSQL), copies: in(copiesSQL), release: in(releaseSQL),
 		targets: in(targetsSQL), lanesDue: in(lanesDueSQL), lanes: in(lanesSQL), turns: in(turnsSQL), take: in(takeSQL),
 		extend: in(extendSQL), finish: in(finishSQL), finishReplies: in(finishRepliesSQL), answers: in(answersSQL),
 		purgeBodies: in(purgeBodiesSQL), purgeEvents: in(purgeEventsSQL), purgeNewest: in(purgeNewestSQL),
