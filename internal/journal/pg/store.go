@@ -3,7 +3,8 @@
 // Accept, Take, Extend and Finish are one statement and one round trip each, whatever the size of
 // the batch; Accept needs a second one for the copies in it, if there are any. Nothing depends on
 // the state of a connection, so every query exec mode of pgx works, and with it PgBouncer in
-// transaction mode.
+// transaction mode. The connection that listens for other processes is apart from that, and is done without
+// behind a pooler.
 package pg
 
 import (
