@@ -88,7 +88,12 @@ const firstSeen = "2006-01-02T15:04:05.000Z"
 // event sets what is known about the event.
 func (h *own) event(w *journal.Work) {
 	h.set("Hookonce-Source", headerSafe(w.Source))
-	h.set("Hookonce-Attempt", strconv.FormatInt(w.Token, 10))
+	if w.Token > 0 {
+		h.set("Hookonce-Attempt", strconv.FormatInt(w.Token, 10))
+	}
+	if w.Unprotected {
+		h.set("Hookonce-Unprotected", "true")
+	}
 	h.set("Hookonce-First-Seen", w.ReceivedAt.UTC().Format(firstSeen))
 	if w.Key != "" {
 		h.set("Hookonce-Key", headerSafe(w.Key))

@@ -62,6 +62,8 @@ func newSource(s *config.Source) (ingest.Source, error) {
 		Burst:      s.Burst,
 		Sync:       s.Mode == config.Sync,
 		Deadline:   s.Patience(),
+		Open:       s.OnStoreDown == config.Open,
+		OpenTypes:  s.OpenTypes,
 	}, err
 }
 
@@ -143,6 +145,8 @@ func (g *Gateway) ingestHandler(sources []ingest.Source) *ingest.Handler {
 		Sources:        sources,
 		Journal:        g.journal,
 		Answers:        g.journal,
+		Past:           g.journal,
+		Forward:        g.deliver.Forward,
 		MaxQueued:      g.cfg.Queue.Events,
 		MaxQueuedBytes: g.cfg.Queue.Bytes,
 		TrustedProxies: g.cfg.TrustedProxies,

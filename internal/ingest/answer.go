@@ -33,6 +33,8 @@ var (
 		journal.Duplicate: {string(journal.Duplicate)},
 		journal.Conflict:  {string(journal.Conflict)},
 		journal.Unkeyed:   {string(journal.Unkeyed)},
+
+		journal.Unprotected: {string(journal.Unprotected)},
 	}
 )
 
@@ -79,7 +81,7 @@ func required(ok hookonce.Answer) *answer {
 }
 
 // tally counts the results of one request by status.
-type tally struct{ accepted, duplicates, conflicts, unkeyed int }
+type tally struct{ accepted, duplicates, conflicts, unkeyed, unprotected int }
 
 func (t *tally) add(s journal.Status) {
 	switch s {
@@ -91,6 +93,8 @@ func (t *tally) add(s journal.Status) {
 		t.conflicts++
 	case journal.Unkeyed:
 		t.unkeyed++
+	case journal.Unprotected:
+		t.unprotected++
 	}
 }
 
@@ -98,6 +102,8 @@ func (t *tally) add(s journal.Status) {
 // outranks what is ordinary. Without events there was nothing to repeat.
 func (t *tally) status() journal.Status {
 	switch {
+	case t.unprotected > 0:
+		return journal.Unprotected
 	case t.accepted > 0:
 		return journal.Accepted
 	case t.unkeyed > 0:
@@ -134,6 +140,9 @@ func (t *tally) batch() answer {
 	body = appendCount(body, journal.Duplicate, t.duplicates)
 	body = appendCount(body, journal.Conflict, t.conflicts)
 	body = appendCount(body, journal.Unkeyed, t.unkeyed)
+	if t.unprotected > 0 {
+		body = appendCount(body, journal.Unprotected, t.unprotected)
+	}
 	body = append(body, "}\n"...)
 	return answer{status: http.StatusOK, contentType: jsonType, verdict: verdicts[s], body: body}
 }

@@ -23,6 +23,9 @@ type endpoint struct {
 	journal       Journal
 	answers       Answers
 	router        *router
+	open          []pattern // types that are delivered past the store; none: all
+	past          Past
+	forward       journal.Forward
 	drops         map[string]bool // types whose later twins are not delivered
 	doorman       doorman
 	throttle      throttle
@@ -47,6 +50,9 @@ func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int
 		confided:      confided(s.Provider),
 		journal:       o.Journal,
 		answers:       o.Answers,
+		open:          patterns(s.OpenTypes),
+		past:          o.Past,
+		forward:       o.Forward,
 		router:        newRouter(s.Routes),
 		drops:         drops,
 		doorman:       doorman{allow: s.Allow, trusted: o.TrustedProxies},
@@ -59,9 +65,12 @@ func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int
 	}
 }
 
-// acceptTimeout is how long the journal may take.
+// acceptTimeout is how long the journal may take: with Open, half of what there is.
 func acceptTimeout(s Source, o Options) time.Duration {
-	if s.Sync {
+	switch {
+	case s.Open:
+		return min(o.AcceptTimeout, s.Deadline/2)
+	case s.Sync:
 		return min(o.AcceptTimeout, s.Deadline)
 	}
 	return o.AcceptTimeout
@@ -141,6 +150,10 @@ func (e *endpoint) accept(r *http.Request, d *hookonce.Delivery, now time.Time) 
 	}
 	entries := e.entries(r.Header, events, now)
 	results, err := e.store(r.Context(), entries)
+	if err != nil && e.opens(err, entries, events) {
+		entries = e.entries(r.Header, events, now) // the journal may still have the others
+		results, err = e.bypass(r.Context(), entries, now)
+	}
 	if err != nil {
 		return answer{}, err
 	}

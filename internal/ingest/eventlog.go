@@ -37,10 +37,11 @@ func newEventLog(to *slog.Logger, source string) eventLog {
 }
 
 // event logs one stored or recognised event, with the secret that matched if p names one, and what the
-// signature covers where that is less than the body. Conflicts and unkeyed events want a person's eye.
+// signature covers where that is less than the body. Conflicts, unkeyed
+// and unprotected events want a person's eye.
 func (l eventLog) event(ctx context.Context, now time.Time, e *hookonce.Event, p hookonce.Proof, r journal.Result) {
 	level, limit := slog.LevelInfo, l.usual
-	if r.Status == journal.Conflict || r.Status == journal.Unkeyed {
+	if r.Status == journal.Conflict || r.Status == journal.Unkeyed || r.Status == journal.Unprotected {
 		level, limit = slog.LevelWarn, l.odd
 	}
 	if !l.to.Enabled(ctx, level) {
@@ -81,6 +82,8 @@ var messages = map[journal.Status]string{
 	journal.Duplicate: "event is a duplicate",
 	journal.Conflict:  "event has the key of another with other content; the first stands",
 	journal.Unkeyed:   "event accepted without a key; its copies can not be recognised",
+
+	journal.Unprotected: "event delivered past the store, which is unavailable",
 }
 
 func (l eventLog) handshake(ctx context.Context) {

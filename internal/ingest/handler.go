@@ -43,6 +43,14 @@ type Answers interface {
 	Await(ctx context.Context, delivery journal.Target) (journal.Standing, error)
 }
 
+// Past is what the sources need of the journal whose events are worth delivering while it can not record
+// them.
+type Past interface {
+	// Bypass delivers events past the store and returns one result for each, in order. An error means that
+	// nothing may be acknowledged.
+	Bypass(ctx context.Context, entries []*journal.Entry, forward journal.Forward) ([]journal.Result, error)
+}
+
 // Source is one configured endpoint, served under /in/<Name>.
 type Source struct {
 	// Name is the scope of the source's keys, and the last part of its path.
@@ -69,6 +77,10 @@ type Source struct {
 	Burst int
 	// Sync answers a request of one event with what its destination answered.
 	Sync bool
+	// Open delivers events past the store while it is unavailable: those with a key of their own, of the
+	// types that one of OpenTypes matches. No OpenTypes match all.
+	Open      bool
+	OpenTypes []string
 	// Deadline is how long a sender may be kept waiting, counted from the headers of its request. Zero means
 	// [DefaultDeadline].
 	Deadline time.Duration
@@ -81,6 +93,10 @@ type Options struct {
 	Journal Journal
 	// Answers is needed where a source has Sync.
 	Answers Answers
+	// Past and Forward are needed where a source has Open. Forward makes one attempt at a delivery that is
+	// on no record.
+	Past    Past
+	Forward journal.Forward
 	// MaxReading bounds the memory in bytes of the bodies of all requests under way, verified or not;
 	// beyond it the answer is a 503, and earlier for a source that holds more of it than is left. It is
 	// raised to what one body of the source with the largest MaxBody may need: twice that, or four times

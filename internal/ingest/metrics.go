@@ -10,7 +10,7 @@ import (
 
 // metrics are the vectors of all sources.
 type metrics struct {
-	received, verified, accepted, duplicates, conflicts, unkeyed, unrouted, twins, rejected *prometheus.CounterVec
+	received, verified, accepted, duplicates, conflicts, unkeyed, unrouted, twins, rejected, unprotected *prometheus.CounterVec
 
 	seconds *prometheus.HistogramVec
 }
@@ -22,15 +22,16 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		return v
 	}
 	m := &metrics{
-		received:   counter("hookonce_received_total", "Requests received.", "source"),
-		verified:   counter("hookonce_verified_total", "Authentic requests, by the number of the secret that matched, from 1.", "source", "secret"),
-		accepted:   counter("hookonce_accepted_total", "Events stored as new under a key.", "source"),
-		duplicates: counter("hookonce_duplicates_total", "Events whose key was stored before, with the same content.", "source"),
-		conflicts:  counter("hookonce_conflicts_total", "Events whose key was stored before with other content.", "source"),
-		unkeyed:    counter("hookonce_unkeyed_total", "Events stored without a key: copies of them can not be recognised.", "source"),
-		unrouted:   counter("hookonce_unrouted_total", "Events stored as new that go nowhere, because no route matches them or their source has none.", "source"),
-		twins:      counter("hookonce_twins_total", "Events stored as new for whose change an earlier one stands under another key.", "source"),
-		rejected:   counter("hookonce_rejected_total", "Requests that were not acknowledged, by reason.", "source", "reason"),
+		received:    counter("hookonce_received_total", "Requests received.", "source"),
+		verified:    counter("hookonce_verified_total", "Authentic requests, by the number of the secret that matched, from 1.", "source", "secret"),
+		accepted:    counter("hookonce_accepted_total", "Events stored as new under a key.", "source"),
+		duplicates:  counter("hookonce_duplicates_total", "Events whose key was stored before, with the same content.", "source"),
+		conflicts:   counter("hookonce_conflicts_total", "Events whose key was stored before with other content.", "source"),
+		unkeyed:     counter("hookonce_unkeyed_total", "Events stored without a key: copies of them can not be recognised.", "source"),
+		unrouted:    counter("hookonce_unrouted_total", "Events stored as new that go nowhere, because no route matches them or their source has none.", "source"),
+		twins:       counter("hookonce_twins_total", "Events stored as new for whose change an earlier one stands under another key.", "source"),
+		unprotected: counter("hookonce_unprotected_total", "Events delivered past the store while it was unavailable.", "source"),
+		rejected:    counter("hookonce_rejected_total", "Requests that were not acknowledged, by reason.", "source", "reason"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "hookonce_accept_seconds",
 			Help:    "Time from a request's headers to its answer, for requests to a source.",
@@ -67,6 +68,8 @@ func (m *metrics) of(s Source) sourceMetrics {
 			journal.Duplicate: m.duplicates.WithLabelValues(source),
 			journal.Conflict:  m.conflicts.WithLabelValues(source),
 			journal.Unkeyed:   m.unkeyed.WithLabelValues(source),
+
+			journal.Unprotected: m.unprotected.WithLabelValues(source),
 		},
 		seconds: m.seconds.WithLabelValues(source),
 	}

@@ -28,6 +28,15 @@ func (j *Journal) Accept(ctx context.Context, entries []*Entry) ([]Result, error
 			r.results[i] = res
 			continue
 		}
+		res, ok, err := j.detours.lookup(e)
+		if err != nil {
+			j.recycle(r)
+			return nil, err
+		}
+		if ok {
+			r.results[i] = res
+			continue
+		}
 		r.slots = append(r.slots, slot{entry: e, request: r, index: i})
 	}
 	j.metrics.cacheHits.Add(float64(len(entries) - len(r.slots)))

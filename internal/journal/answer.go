@@ -50,9 +50,7 @@ func (s *Standing) ended() bool {
 func (j *Journal) Await(ctx context.Context, t Target) (Standing, error) {
 	w := j.waits.join(t)
 	defer j.waits.leave(t, w)
-	if !j.held.holds(t) {
-		j.waits.wake() // nobody will tell us what happened already
-	}
+	j.waits.wake() // or nobody would tell what happened already, or happens elsewhere
 	select {
 	case <-w.ended:
 		return w.standing, nil

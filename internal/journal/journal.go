@@ -31,6 +31,7 @@ type Journal struct {
 	held     *holds
 	schedule *schedule
 	waits    *waits
+	detours  *detours
 	work     chan *Work // has room for everything that may be held
 
 	ropes     ropes // of Options.Bell
@@ -62,6 +63,7 @@ func New(store Store, options Options) (*Journal, error) {
 		queue:    newQueue(opt.QueueEntries, opt.QueueBytes),
 		schedule: newSchedule(),
 		waits:    newWaits(),
+		detours:  newDetours(opt),
 		work:     make(chan *Work, opt.MaxHeld),
 		stop:     make(chan struct{}),
 
@@ -112,6 +114,7 @@ func (j *Journal) start() {
 	j.rest.Go(j.janitor)
 	j.rest.Go(j.counter)
 	j.rest.Go(j.answerer)
+	j.rest.Go(j.reconciler)
 	if j.opt.Bell != nil {
 		j.rest.Go(j.listener)
 		j.rest.Go(j.ringer)
@@ -152,6 +155,7 @@ func (j *Journal) close(ctx context.Context) error {
 	j.feeders.Wait()
 	j.handBack()
 	close(j.work)
+	j.reconcileRest()
 	j.recordRest()
 	select {
 	case <-j.held.idle:

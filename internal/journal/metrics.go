@@ -23,9 +23,11 @@ const (
 	opSighted op = "sighted"
 	opPauses  op = "pauses"
 	opAnswers op = "answers"
+
+	opReconcile op = "reconcile"
 )
 
-var ops = []op{opAccept, opTake, opExtend, opFinish, opPurge, opStats, opSighted, opPauses, opAnswers}
+var ops = []op{opAccept, opTake, opExtend, opFinish, opPurge, opStats, opSighted, opPauses, opAnswers, opReconcile}
 
 // metrics are the journal's own; what happens to events is counted where it happens.
 type metrics struct {
@@ -34,6 +36,8 @@ type metrics struct {
 	cacheHits prometheus.Counter
 	lost      prometheus.Counter
 	stale     prometheus.Counter
+
+	reconciled prometheus.Counter
 }
 
 // callMetrics follow one operation of the store.
@@ -65,6 +69,8 @@ func newMetrics(j *Journal) (*metrics, error) {
 		cacheHits: counter("done_cache_hits_total", "Copies answered from the memory of finished keys."),
 		lost:      counter("lost_leases_total", "Deliveries that somebody else took over while they were held here."),
 		stale:     counter("stale_outcomes_total", "Outcomes that were not recorded because their token was not current."),
+
+		reconciled: counter("reconciled_total", "Events delivered past the store that were recorded when it was back."),
 	}
 	for _, o := range ops {
 		m.calls[o] = &callMetrics{
@@ -73,7 +79,7 @@ func newMetrics(j *Journal) (*metrics, error) {
 			failed:  failed.WithLabelValues(string(o)),
 		}
 	}
-	return m, register(j.opt.Registerer, append(gauges(j), seconds, batch, failed, m.rows, m.cacheHits, m.lost, m.stale, j.sightings.dropped))
+	return m, register(j.opt.Registerer, append(gauges(j), seconds, batch, failed, m.rows, m.cacheHits, m.lost, m.stale, m.reconciled, j.sightings.dropped))
 }
 
 func counter(name, help string) prometheus.Counter {
@@ -94,6 +100,7 @@ func gauges(j *Journal) []prometheus.Collector {
 			_, n := j.queue.depth()
 			return float64(n)
 		}),
+		gauge("unrecorded", "Events delivered past the store that are on no record yet.", func() float64 { return float64(j.detours.count.Load()) }),
 		gauge("held", "Deliveries leased to this process.", func() float64 { return float64(j.held.count()) }),
 	}
 }

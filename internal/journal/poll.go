@@ -56,7 +56,7 @@ func (j *Journal) poll() {
 		work = nil // what was taken in spite of it comes back when its lease ends
 	}
 	for _, it := range j.held.took(room, work, lease) {
-		j.work <- &it.Work
+		j.issue(it)
 	}
 }
 

@@ -46,6 +46,12 @@ type Store interface {
 	// Reply of one that is done is kept, in place of an earlier one.
 	Finish(ctx context.Context, outcomes []Outcome) ([]bool, error)
 
+	// Forwarded records deliveries that were made past the store, as [Outcome]s that are done and whose
+	// tokens mean nothing. An open delivery ends, whatever its state, so that whoever holds it can record
+	// nothing any more, and its attempt comes under the next token. Where none is open an attempt is
+	// recorded if the delivery has none yet.
+	Forwarded(ctx context.Context, outcomes []Outcome) error
+
 	// Answers says how deliveries stand, in order, each as one moment has it: the state of the delivery, and
 	// the answer that is kept with it. One that is not open is done.
 	Answers(ctx context.Context, targets []Target) ([]Standing, error)
@@ -111,6 +117,8 @@ const (
 	Duplicate Status = "duplicate"
 	Conflict  Status = "conflict" // a duplicate key whose digest differs; the first copy stands
 	Unkeyed   Status = "unkeyed"  // accepted without a key
+
+	Unprotected Status = "unprotected" // delivered past the store, which is unavailable
 )
 
 // Result is the outcome of accepting one entry.
@@ -174,6 +182,8 @@ type Work struct {
 	Stale      bool   // a newer rank of the resource was delivered to this destination
 	Twin       string // the key of an earlier event for the same change; empty: none
 	Forced     bool   // replayed although it was done
+
+	Unprotected bool // delivered past the store, under no token
 }
 
 // State is the state of a delivery.

@@ -118,7 +118,7 @@ func (w *writer) hold(e *Entry, res Result, lease time.Time) {
 			Resource: e.Resource, Rank: e.Rank, Twin: res.TwinKey,
 		}}
 		w.held.register(it)
-		w.work <- &it.Work
+		w.issue(it)
 	}
 }
 

@@ -26,6 +26,8 @@ const (
 	OpStats   Op = "stats"
 	OpPing    Op = "ping"
 	OpAnswers Op = "answers"
+
+	OpForwarded Op = "forwarded"
 )
 
 // Mode says how a call fails.
@@ -159,6 +161,12 @@ func (f *Faulty) Extend(ctx context.Context, held []journal.Held, lease time.Tim
 // Finish implements [journal.Store].
 func (f *Faulty) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool, error) {
 	return disturb(ctx, f, OpFinish, func() ([]bool, error) { return f.store.Finish(ctx, outcomes) })
+}
+
+// Forwarded implements [journal.Store].
+func (f *Faulty) Forwarded(ctx context.Context, outcomes []journal.Outcome) error {
+	_, err := disturb(ctx, f, OpForwarded, func() (struct{}, error) { return struct{}{}, f.store.Forwarded(ctx, outcomes) })
+	return err
 }
 
 // Answers implements [journal.Store].

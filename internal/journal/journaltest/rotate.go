@@ -33,6 +33,10 @@ func (r *rotation) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bo
 	return r.next().Finish(ctx, outcomes)
 }
 
+func (r *rotation) Forwarded(ctx context.Context, outcomes []journal.Outcome) error {
+	return r.next().Forwarded(ctx, outcomes)
+}
+
 func (r *rotation) Answers(ctx context.Context, targets []journal.Target) ([]journal.Standing, error) {
 	return r.next().Answers(ctx, targets)
 }

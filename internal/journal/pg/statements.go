@@ -7,7 +7,7 @@ type statements struct {
 	plain, accept, copies, release        string
 	targets, lanesDue, lanes, turns, take string
 	extend, finish, finishReplies         string
-	answers                               string
+	answers, forwarded                    string
 	purgeBodies, purgeEvents, purgeNewest string
 	openCounts, events                    string
 	ping, writer                          string
@@ -18,7 +18,7 @@ func newStatements(prefix string) statements {
 	return statements{
 		plain: in(plainSQL), accept: in(acceptSQL), copies: in(copiesSQL), release: in(releaseSQL),
 		targets: in(targetsSQL), lanesDue: in(lanesDueSQL), lanes: in(lanesSQL), turns: in(turnsSQL), take: in(takeSQL),
-		extend: in(extendSQL), finish: in(finishSQL), finishReplies: in(finishRepliesSQL), answers: in(answersSQL),
+		extend: in(extendSQL), finish: in(finishSQL), finishReplies: in(finishRepliesSQL), answers: in(answersSQL), forwarded: in(forwardedSQL),
 		purgeBodies: in(purgeBodiesSQL), purgeEvents: in(purgeEventsSQL), purgeNewest: in(purgeNewestSQL),
 		openCounts: in(openCountsSQL), events: in(eventsSQL),
 		ping: in(pingSQL), writer: in(writerSQL),

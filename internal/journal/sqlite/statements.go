@@ -100,6 +100,11 @@ const raiseSQL = `INSERT INTO {{.}}newest (destination, resource, rank, event_id
 	ON CONFLICT (destination, resource) DO UPDATE SET rank = excluded.rank, event_id = excluded.event_id
 	WHERE rank < excluded.rank`
 
+// endSQL ends a delivery whoever has it.
+const endSQL = `DELETE FROM {{.}}deliveries WHERE event_id = ? AND destination = ? RETURNING token, resource`
+
+const triedSQL = `SELECT 1 FROM {{.}}attempts WHERE event_id = ? AND destination = ? LIMIT 1`
+
 const insertAnswerSQL = `INSERT INTO {{.}}answers (event_id, destination, status, header, body) VALUES (?, ?, ?, ?, ?)
 	ON CONFLICT (event_id, destination) DO UPDATE
 	SET status = excluded.status, header = excluded.header, body = excluded.body`

@@ -65,27 +65,32 @@ func (w *writer) finish(o *journal.Outcome) (applied bool, err error) {
 	if err != nil || n == 0 {
 		return false, err
 	}
+	return true, w.ended(o)
+}
+
+// ended does what follows from an outcome that applies.
+func (w *writer) ended(o *journal.Outcome) error {
 	if o.Resource != "" {
 		if _, err := w.freeLane.exec(o.Destination, o.Resource, o.EventID, o.Started.UnixMicro()); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if o.State == journal.Done && o.Rank != 0 {
 		if _, err := w.raise.exec(o.Destination, o.Resource, o.Rank, o.EventID); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if o.State == journal.Pending {
-		return true, nil
+		return nil
 	}
 	if a := o.Reply; a != nil && o.State == journal.Done {
 		if _, err := w.insertAnswer.exec(o.EventID, o.Destination, int64(a.Status), notNull(a.Header), notNull(a.Body)); err != nil {
-			return false, err
+			return err
 		}
 	}
-	_, err = w.insertAttempt.exec(o.EventID, o.Destination, o.Token, string(o.State), int64(o.Status), text,
+	_, err := w.insertAttempt.exec(o.EventID, o.Destination, o.Token, string(o.State), int64(o.Status), o.ErrorText(),
 		o.Started.UnixMicro(), o.Duration.Microseconds(), o.KeptAnswer())
-	return true, err
+	return err
 }
 
 // Orphans implements [journal.Store]. The file is locked to this process, so whoever held the work

@@ -21,7 +21,7 @@ type writer struct {
 	dropLane, freeLane                      *stmt
 	targets, due, body, lease, work, bury   *stmt
 	extend, done, kept, insertAttempt       *stmt
-	raise, insertAnswer                     *stmt
+	raise, insertAnswer, end, tried         *stmt
 	orphans, orphanLanes                    *stmt
 	purgeAttempts, purgeBodies, purgeEvents *stmt
 	purgeTwins, purgeSightings, purgeNewest *stmt
@@ -52,6 +52,7 @@ func newWriter(ctx context.Context, connector driver.Connector, prefix string) (
 		{&w.targets, targetsSQL}, {&w.due, dueSQL}, {&w.body, bodySQL}, {&w.lease, leaseSQL}, {&w.work, workSQL}, {&w.bury, burySQL},
 		{&w.extend, extendSQL}, {&w.done, doneSQL}, {&w.kept, keptSQL}, {&w.insertAttempt, insertAttemptSQL},
 		{&w.raise, raiseSQL}, {&w.insertAnswer, insertAnswerSQL},
+		{&w.end, endSQL}, {&w.tried, triedSQL},
 		{&w.orphans, orphansSQL}, {&w.orphanLanes, orphanLanesSQL},
 		{&w.purgeAttempts, purgeAttemptsSQL}, {&w.purgeBodies, purgeBodiesSQL}, {&w.purgeEvents, purgeEventsSQL},
 		{&w.purgeTwins, purgeTwinsSQL}, {&w.purgeSightings, purgeSightingsSQL}, {&w.purgeNewest, purgeNewestSQL},

@@ -1,0 +1,36 @@
+package journaltest
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Forwarded implements [journal.Store].
+func (m *Memory) Forwarded(ctx context.Context, outcomes []journal.Outcome) error {
+	end, err := m.begin(ctx)
+	defer end()
+	if err != nil {
+		return err
+	}
+	for _, o := range outcomes {
+		m.forwarded(o)
+	}
+	return nil
+}
+
+func (m *Memory) forwarded(o journal.Outcome) {
+	d := m.deliveries[target{o.EventID, o.Destination}]
+	tried := slices.ContainsFunc(m.attempts, func(a journal.Outcome) bool {
+		return a.EventID == o.EventID && a.Destination == o.Destination
+	})
+	if d == nil && tried {
+		return
+	}
+	if d == nil {
+		d = &Delivery{EventID: o.EventID, Destination: o.Destination}
+	}
+	o.Token, o.State = d.Token+1, journal.Done
+	m.finish(d, o)
+}

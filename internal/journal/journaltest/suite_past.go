@@ -1,0 +1,120 @@
+package journaltest
+
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+func (c *suite) forwarded(outcomes ...journal.Outcome) {
+	c.Helper()
+	if err := c.store.Forwarded(c.Context(), outcomes); err != nil {
+		c.Fatalf("Forwarded: %v", err)
+	}
+}
+
+// past is the outcome of a delivery that was made past the store.
+func (c *suite) past(e *journal.Entry, destination string) journal.Outcome {
+	return journal.Outcome{
+		Held: journal.Held{EventID: e.ID, Destination: destination}, State: journal.Done,
+		Status: 202, Started: c.now, Duration: 1500 * time.Microsecond,
+	}
+}
+
+// under is an outcome under a token, as it is recorded.
+func under(token int64, o journal.Outcome) journal.Outcome {
+	o.Token = token
+	return o
+}
+
+var pastCases = []testCase{
+	{"what was delivered past the store leaves an attempt, once", func(c *suite) {
+		e := c.entry("evt_1", to())
+		c.fresh(e)
+		o := c.past(e, "app")
+		c.forwarded(o)
+		c.forwarded(o)
+		c.open(nil)
+		c.attempts(e, under(1, o))
+	}},
+	{"an open delivery ends, whatever its state", func(c *suite) {
+		for _, state := range []journal.State{journal.Pending, journal.Processing, journal.Failed, journal.Dead} {
+			e := c.entry("evt_" + string(state))
+			c.fresh(e)
+			var w *journal.Work
+			var before []journal.Outcome
+			if state != journal.Pending {
+				w = c.take1(e.Key)
+			}
+			if state == journal.Failed || state == journal.Dead {
+				before = append(before, c.outcome(w, state))
+				c.finish1(before[0], true)
+			}
+			o := c.past(e, "app")
+			c.forwarded(o)
+			c.open(nil)
+			c.forwarded(o)
+			if w == nil {
+				c.attempts(e, under(1, o))
+				continue
+			}
+			c.finish1(c.outcome(w, journal.Done), false)
+			c.attempts(e, append(before, under(2, o))...)
+		}
+		c.pass(24 * time.Hour)
+		c.takeKeys(10)
+	}},
+	{"other destinations of the event are left alone", func(c *suite) {
+		e := c.entry("evt_1", to("app", "other"))
+		c.fresh(e)
+		c.forwarded(c.past(e, "app"))
+		if w := c.take(10); len(w) != 1 || w[0].Destination != "other" {
+			c.Fatalf("took %v", w)
+		}
+	}},
+	{"the next of the resource has its turn", func(c *suite) {
+		lane := func(e *journal.Entry) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		first, second := c.entry("first", lane), c.entry("second", lane)
+		c.fresh(first, second)
+		c.takeKeys(10, "first")
+		c.takeKeys(10)
+		c.forwarded(c.past(first, "app"))
+		c.takeKeys(10, "second")
+	}},
+	{"whoever has the turn keeps it", func(c *suite) {
+		lane := func(e *journal.Entry) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		first, second, third := c.entry("first", lane), c.entry("second", lane), c.entry("third", lane)
+		c.fresh(first, second, third)
+		c.finish1(c.outcome(c.take1("first"), journal.Dead), true)
+		turn := c.take1("second")
+		c.accept(c.entry("first", lane)) // begins again, after the second
+		c.forwarded(c.past(first, "app"))
+		c.takeKeys(10)
+		c.finish1(c.outcome(turn, journal.Done), true)
+		c.takeKeys(10, "third")
+	}},
+	{"the next does not wait for what was to be tried again", func(c *suite) {
+		lane := func(e *journal.Entry) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		first, second := c.entry("first", lane), c.entry("second", lane)
+		c.fresh(first, second)
+		c.finish1(c.outcome(c.take1("first"), journal.Failed), true)
+		c.takeKeys(10)
+		c.forwarded(c.past(first, "app"))
+		c.takeKeys(10, "second")
+	}},
+	{"its rank is the newest", func(c *suite) {
+		ranked := func(rank int64) func(*journal.Entry) {
+			return func(e *journal.Entry) { e.Resource, e.Rank = "invoice_1", rank }
+		}
+		e := c.entry("new", ranked(2), to())
+		c.fresh(e)
+		o := c.past(e, "app")
+		o.Resource, o.Rank = e.Resource, e.Rank
+		c.forwarded(o)
+		c.fresh(c.entry("old", ranked(1)))
+		w := c.takeSome(journal.Wanted{Deliveries: 1, Destinations: []journal.Want{{Destination: "app", Deliveries: 1, Stale: true}}})
+		if len(w) != 1 || !w[0].Stale {
+			c.Fatalf("took %+v, want it to be stale", w)
+		}
+	}},
+}

@@ -1,0 +1,55 @@
+package pg
+
+import (
+	"context"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// forwardedSQL ends deliveries that were made past the store, whoever has them. They are locked in the order
+// of the outcomes, which is that of all statements, and then the lanes.
+const forwardedSQL = `WITH ` + durable + `, outcome AS (
+	SELECT o.* FROM durable, unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::timestamptz[], $6::bigint[],
+		$7::bytea[], $8::text[], $9::bigint[])
+		AS o (event_id, destination, status, error, started_at, duration_us, answer, resource, rank)
+), open AS (
+	SELECT d.event_id, d.destination FROM {{.}}deliveries d
+	JOIN outcome o ON o.event_id = d.event_id AND o.destination = d.destination
+	ORDER BY d.event_id, d.destination
+	FOR UPDATE OF d
+), ended AS (
+	DELETE FROM {{.}}deliveries d USING open o
+	WHERE d.event_id = o.event_id AND d.destination = o.destination
+	RETURNING d.event_id, d.destination, d.token, d.resource
+), tried AS (
+	INSERT INTO {{.}}attempts (event_id, destination, token, outcome, status, error, started_at, duration_us, answer)
+	SELECT o.event_id, o.destination, coalesce(e.token, 0) + 1, 'done', o.status, o.error, o.started_at, o.duration_us, o.answer
+	FROM outcome o LEFT JOIN ended e ON e.event_id = o.event_id AND e.destination = o.destination
+	WHERE e.event_id IS NOT NULL OR NOT EXISTS (
+		SELECT FROM {{.}}attempts a WHERE a.event_id = o.event_id AND a.destination = o.destination)
+), freed AS (
+	INSERT INTO {{.}}lanes (destination, resource, due_at)
+	SELECT e.destination, e.resource, min(o.started_at)
+	FROM ended e JOIN outcome o ON o.event_id = e.event_id AND o.destination = e.destination
+	WHERE e.resource IS NOT NULL
+	GROUP BY e.destination, e.resource ORDER BY e.destination, e.resource
+	ON CONFLICT (destination, resource) DO UPDATE SET due_at = least(lanes.due_at, excluded.due_at),
+		event_id = CASE WHEN EXISTS (SELECT FROM ended e WHERE e.event_id = lanes.event_id
+			AND e.destination = lanes.destination) THEN NULL ELSE lanes.event_id END -- another one may have the turn
+)
+INSERT INTO {{.}}newest (destination, resource, rank, event_id)
+SELECT DISTINCT ON (destination, resource) destination, resource, rank, event_id
+FROM outcome o WHERE o.rank IS NOT NULL
+ORDER BY destination, resource, rank DESC
+ON CONFLICT (destination, resource) DO UPDATE SET rank = excluded.rank, event_id = excluded.event_id
+WHERE newest.rank < excluded.rank`
+
+// Forwarded implements [journal.Store].
+func (s *Store) Forwarded(ctx context.Context, outcomes []journal.Outcome) error {
+	c := newOutcomeColumns(outcomes)
+	return s.retry(ctx, "recording what was delivered past the store", func() error {
+		_, err := s.pool.Exec(ctx, s.sql.forwarded, c.event, c.destination, c.status, c.text, c.started, c.duration,
+			c.answer, c.resource, c.rank)
+		return err
+	})
+}

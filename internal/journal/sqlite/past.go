@@ -1,0 +1,54 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Forwarded implements [journal.Store].
+func (s *Store) Forwarded(ctx context.Context, outcomes []journal.Outcome) error {
+	if len(outcomes) == 0 {
+		return ctx.Err()
+	}
+	return s.write(ctx, "recording what was delivered past the store", func(w *writer) error {
+		for i := range outcomes {
+			if err := w.forwarded(outcomes[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// forwarded ends one delivery.
+func (w *writer) forwarded(o journal.Outcome) error {
+	var resource any
+	known := false // that it was attempted before
+	o.Token, o.State = 1, journal.Done
+	err := w.end.query(func(row []driver.Value) error {
+		o.Token, resource = row[0].(int64)+1, row[1]
+		return nil
+	}, o.EventID, o.Destination)
+	if err == nil && o.Token == 1 {
+		err = w.tried.query(func([]driver.Value) error { known = true; return nil }, o.EventID, o.Destination)
+	}
+	if err == nil && resource != nil {
+		err = w.passTurn(&o, resource)
+	}
+	if err != nil || known {
+		return err
+	}
+	return w.ended(&o)
+}
+
+// passTurn has a lane looked at that a delivery has left.
+func (w *writer) passTurn(o *journal.Outcome, resource any) error {
+	at := o.Started.UnixMicro()
+	if _, err := w.freeLane.exec(o.Destination, resource, o.EventID, at); err != nil {
+		return err
+	}
+	_, err := w.openLane.exec(o.Destination, resource, at)
+	return err
+}
