@@ -1,0 +1,184 @@
+package deliver_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/deliver"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// past is the same event as piece makes, on its way past the store.
+func past(id int) *journal.Work {
+	w := piece(id)
+	w.Token, w.Unprotected = 0, true
+	return w
+}
+
+// What goes past the store comes as it would have come otherwise, under the same key and message id, and
+// says so.
+func TestForward_sameRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var came []http.Header
+		s := newStandIn(t, deliver.Destination{URL: "http://app.invalid/", Secrets: []string{"a-fake-secret"}}, func(r *http.Request) (*http.Response, error) {
+			came = append(came, r.Header.Clone())
+			return status(200), nil
+		})
+		s.bring(piece(1))
+		if o := s.Forward(t.Context(), past(1)); o.State != journal.Done || o.Status != 200 {
+			t.Fatalf("Forward = %+v", o)
+		}
+		usual, direct := came[0], came[1]
+		if direct.Get("Hookonce-Unprotected") != "true" || direct.Get("Hookonce-Attempt") != "" || usual.Get("Hookonce-Unprotected") != "" {
+			t.Errorf("the usual one came with %v, the direct one with %v", usual, direct)
+		}
+		for _, name := range []string{"Idempotency-Key", "Webhook-Id", "Webhook-Signature", "Hookonce-Key", "Hookonce-Source"} {
+			if usual.Get(name) == "" || direct.Get(name) != usual.Get(name) {
+				t.Errorf("%s: %q, and directly %q", name, usual.Get(name), direct.Get(name))
+			}
+		}
+	})
+}
+
+// What is not a 2xx is not done, and no outcome of it reaches the journal.
+func TestForward_failures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		code := 0
+		s := newStandIn(t, nowhere, func(r *http.Request) (*http.Response, error) {
+			if code == 0 {
+				return hang(r)
+			}
+			return status(code), nil
+		})
+		for _, code = range []int{0, 302, 404, 410, 500} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if o := s.Forward(ctx, past(1)); o.State == journal.Done || o.State == "" || o.Error == "" {
+				t.Errorf("status %d: %+v", code, o)
+			}
+			cancel()
+		}
+		stranger := past(1)
+		stranger.Destination = "stranger"
+		if o := s.Forward(t.Context(), stranger); o.State != journal.Failed {
+			t.Errorf("to a stranger: %+v", o)
+		}
+		if n := len(s.outcomes); n != 0 {
+			t.Errorf("the journal was told %d outcomes", n)
+		}
+	})
+}
+
+// Nothing is attempted at a destination whose breaker is open, or that bears no more at once; and attempts
+// past the store count towards both.
+func TestForward_waitsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts, gate := 0, make(chan struct{})
+		s := newStandIn(t, deliver.Destination{URL: "http://app.invalid/", Concurrency: 1, Breaker: &deliver.Breaker{Failures: 2}}, func(*http.Request) (*http.Response, error) {
+			attempts++
+			<-gate
+			return status(500), nil
+		})
+		first := make(chan journal.Outcome, 1)
+		go func() { first <- s.Forward(t.Context(), past(1)) }()
+		synctest.Wait()
+		if o := s.Forward(t.Context(), past(2)); o.State != journal.Failed || attempts != 1 {
+			t.Errorf("beside another one: %+v after %d attempts", o, attempts)
+		}
+		close(gate)
+		<-first
+		s.Forward(t.Context(), past(3))
+		if o := s.Forward(t.Context(), past(4)); o.State != journal.Failed || attempts != 2 {
+			t.Errorf("with the breaker open: %+v after %d attempts", o, attempts)
+		}
+	})
+}
+
+// relaying is a deliverer whose destination answers with what the test makes up, for a sender who waits.
+func relaying(t *testing.T, answer func(r *http.Request) (*http.Response, error)) journal.Outcome {
+	t.Helper()
+	var o journal.Outcome
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nowhere, func(o *deliver.Options) {
+			o.Transport = transport(answer)
+			o.Relayed = map[string]bool{"billing": true}
+		})
+		o = r.Forward(t.Context(), past(1))
+	})
+	return o
+}
+
+// Of the headers of an answer those go to the sender that are meant for it.
+func TestReply_headers(t *testing.T) {
+	o := relaying(t, func(*http.Request) (*http.Response, error) {
+		res := status(201)
+		res.Header = http.Header{
+			"Content-Type": {"text/xml"}, "X-Two": {"a", "b"}, "Connection": {"close, X-Hop"}, "X-Hop": {"1"}, "Keep-Alive": {"5"},
+			"Set-Cookie": {"session=1"}, "Strict-Transport-Security": {"max-age=1"}, "Hookonce-Status": {"forged"}, "Content-Length": {"11"},
+			"Transfer-Encoding": {"chunked"}, "Bad Name": {"x"}, "X-Bad": {"a\r\nInjected: 1"},
+		}
+		return res, nil
+	})
+	if o.Reply == nil || string(o.Reply.Header) != "Content-Type: text/xml\r\nX-Two: a\r\nX-Two: b\r\n" {
+		t.Errorf("reply %+v", o.Reply)
+	}
+	if o.State != journal.Done || o.Reply.Status != 201 || string(o.Reply.Body) != "secret body" || string(o.Answer) != "secret body" {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+// broken is a body that ends early.
+type broken struct{ *strings.Reader }
+
+func (b broken) Read(p []byte) (int, error) {
+	if b.Len() == 0 {
+		return 0, errBroken
+	}
+	return b.Reader.Read(p)
+}
+
+func (broken) Close() error { return nil }
+
+// A success that can not be passed on whole is none; a failure stays what it is.
+func TestReply_notWhole(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		broken bool
+		done   bool
+		error  string
+	}{
+		"just fits":          {200, strings.Repeat("x", deliver.MaxReply), false, true, ""},
+		"too long":           {200, strings.Repeat("x", deliver.MaxReply+1), false, false, "longer than"},
+		"breaks off":         {200, "half", true, false, "no valid"},
+		"a refusal":          {404, "half", true, false, "status 404"},
+		"a refusal too long": {404, strings.Repeat("x", deliver.MaxReply+1), false, false, "status 404"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := relaying(t, func(*http.Request) (*http.Response, error) {
+				res := status(c.status)
+				res.Body = http.NoBody
+				if c.broken {
+					res.Body = broken{strings.NewReader(c.body)}
+				} else {
+					res.Body = struct {
+						*strings.Reader
+						nothing
+					}{strings.NewReader(c.body), nothing{}}
+				}
+				return res, nil
+			})
+			if (o.State == journal.Done) != c.done || (o.Reply != nil) != c.done || !strings.Contains(o.Error, c.error) {
+				t.Errorf("state %s, error %q, reply %v", o.State, o.Error, o.Reply != nil)
+			}
+		})
+	}
+}
+
+// nothing needs no closing.
+type nothing struct{}
+
+func (nothing) Close() error { return nil }

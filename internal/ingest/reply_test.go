@@ -1,0 +1,152 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/ingest"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
+)
+
+// newSyncGate serves "billing" in mode sync, with an application that answers every delivery with a.
+func newSyncGate(t *testing.T, a *journal.Answer, change func(*ingest.Source)) *gate {
+	t.Helper()
+	var g *gate
+	g = newGate(t, func(o *ingest.Options) {
+		o.Answers = o.Journal.(*journal.Journal)
+		o.Sources[0].Sync = true
+		if change != nil {
+			change(&o.Sources[0])
+		}
+	})
+	go func() {
+		for w := range g.journal.Work() {
+			g.journal.Finish(journal.Outcome{Held: w.Held, State: journal.Done, Status: 200, Reply: a})
+		}
+	}()
+	return g
+}
+
+var spoken = &journal.Answer{Status: 201, Header: []byte("Content-Type: text/xml\r\nX-Two: a\r\nX-Two: b\r\n"), Body: []byte("<Response/>")}
+
+// A sender gets status, headers and body of the answer, with a verdict; copies get the same.
+func TestSyncReply(t *testing.T) {
+	g := newSyncGate(t, spoken, nil)
+	for _, verdict := range []string{"accepted", "duplicate"} {
+		w := g.send("billing", `{"id":"a"}`)
+		wantAnswer(t, w, 201, verdict, "<Response/>")
+		if h := w.Header(); h.Get("Content-Type") != "text/xml" || len(h["X-Two"]) != 2 {
+			t.Errorf("headers %v", h)
+		}
+	}
+	wantAnswer(t, g.send("billing", `{"id":"a","other":true}`), 201, "conflict", "<Response/>")
+}
+
+// Requests of several events, and of none, are acknowledged as with async.
+func TestSyncBatch(t *testing.T) {
+	g := newSyncGate(t, spoken, nil)
+	wantAnswer(t, g.send("billing", `[{"id":"a"},{"id":"b"}]`), 200, "accepted", `{"status":"accepted","accepted":2,"duplicate":0,"conflict":0,"unkeyed":0}`+"\n")
+	wantAnswer(t, g.send("billing", `[]`), 200, "accepted", `{"status":"accepted","accepted":0,"duplicate":0,"conflict":0,"unkeyed":0}`+"\n")
+	wantAnswer(t, g.send("billing", `[{"id":"c"}]`), 201, "accepted", "<Response/>")
+}
+
+// What goes nowhere, and what was done without an answer, is acknowledged.
+func TestSyncWithoutAnswer(t *testing.T) {
+	g := newSyncGate(t, nil, func(s *ingest.Source) { s.Routes[0].Types = []string{"call"} })
+	wantAnswer(t, g.send("billing", `{"id":"a","type":"call"}`), 200, "accepted", `{"status":"accepted","key":"a"}`+"\n")
+	wantAnswer(t, g.send("billing", `{"id":"b","type":"other"}`), 200, "accepted", `{"status":"accepted","key":"b"}`+"\n")
+}
+
+// While nobody delivers, the sender is told to come again when its time is over, and nothing is acknowledged.
+func TestSyncUnanswered(t *testing.T) {
+	g := newGate(t, func(o *ingest.Options) {
+		o.Answers = o.Journal.(*journal.Journal)
+		o.Sources[0].Sync, o.Sources[0].Deadline = true, 100*time.Millisecond
+	})
+	w := g.send("billing", `{"id":"a"}`)
+	wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "unanswered")
+	g.receive(t)
+}
+
+// No request is answered whose event may not be stored.
+func TestSyncStoreFails(t *testing.T) {
+	g := newSyncGate(t, spoken, nil)
+	g.faulty.Fail(journaltest.OpAccept, 1, journaltest.NotPersisted)
+	w := g.send("billing", `{"id":"a"}`)
+	wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "store")
+}
+
+// newOpenGate serves "billing" open for carts, and returns the keys that went past the store.
+func newOpenGate(t *testing.T, accept error, forward journal.State) (*gate, *[]string) {
+	t.Helper()
+	var mu sync.Mutex
+	var past []string
+	g := newGate(t, func(o *ingest.Options) {
+		o.Past = o.Journal.(*journal.Journal)
+		o.Journal = stub{err: accept}
+		o.Sources[0].Open, o.Sources[0].OpenTypes = true, []string{"cart.*"}
+		o.Forward = func(_ context.Context, w *journal.Work) journal.Outcome {
+			mu.Lock()
+			defer mu.Unlock()
+			past = append(past, w.Key)
+			return journal.Outcome{Held: w.Held, State: forward, Started: time.Now()}
+		}
+	})
+	return g, &past
+}
+
+// Which requests go past the store: those whose every event may, when the store is at fault.
+func TestOpen(t *testing.T) {
+	const cart = `{"id":"a","type":"cart.updated"}`
+	for _, c := range []struct {
+		name, source, body string
+		accept             error
+		forward            journal.State
+		past               int
+		verdict, reason    string // one of them
+	}{
+		{"a cart", "billing", cart, journal.ErrUnavailable, journal.Done, 1, "unprotected", ""},
+		{"a batch of carts", "billing", `[` + cart + `,{"id":"b","type":"cart.x"}]`, journal.ErrUnavailable, journal.Done, 2, "unprotected", ""},
+		{"the destination fails", "billing", cart, journal.ErrUnavailable, journal.Failed, 1, "", "store"},
+		{"another type", "billing", `{"id":"a","type":"order.paid"}`, journal.ErrUnavailable, journal.Done, 0, "", "store"},
+		{"a batch with another type", "billing", `[` + cart + `,{"id":"b","type":"order.paid"}]`, journal.ErrUnavailable, journal.Done, 0, "", "store"},
+		{"no key", "billing", `{"type":"cart.updated"}`, journal.ErrUnavailable, journal.Done, 0, "", "store"},
+		{"a source that is closed", "orders", cart, journal.ErrUnavailable, journal.Done, 0, "", "store"},
+		{"the queue is full", "billing", cart, journal.ErrFull, journal.Done, 0, "", "queue_full"},
+		{"the gateway stops", "billing", cart, journal.ErrClosed, journal.Done, 0, "", "closing"},
+		{"a fault of another kind", "billing", cart, errors.New("surprise"), journal.Done, 0, "", "internal"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g, past := newOpenGate(t, c.accept, c.forward)
+			w := g.send(c.source, c.body)
+			if len(*past) != c.past {
+				t.Errorf("%q went past the store, want %d", *past, c.past)
+			}
+			if c.reason != "" {
+				wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, c.reason)
+				return
+			}
+			if w.Code != http.StatusOK || w.Header().Get("Hookonce-Status") != c.verdict {
+				t.Errorf("answered %d %q", w.Code, w.Header().Get("Hookonce-Status"))
+			}
+			if n := gather(t, g, "hookonce_unprotected_total")["billing"]; n != float64(c.past) {
+				t.Errorf("%v events counted, want %d", n, c.past)
+			}
+		})
+	}
+}
+
+// A request that is not verified never goes past the store.
+func TestOpenUnverified(t *testing.T) {
+	g, past := newOpenGate(t, journal.ErrUnavailable, journal.Done)
+	r := request("billing", `{"id":"a","type":"cart.updated"}`)
+	r.Header.Set(signatureHeader, "00")
+	if w := serve(g, r); w.Code != http.StatusUnauthorized || len(*past) != 0 {
+		t.Errorf("answered %d, %q went past the store", w.Code, *past)
+	}
+}
