@@ -113,6 +113,8 @@ func admitLocal(r *http.Request) *Problem {
 		return forbidden("without admin_tokens in the configuration only this machine is answered")
 	case !loopbackHost(r.Host):
 		return forbidden("without admin_tokens in the configuration requests must name a loopback address, such as 127.0.0.1, in Host")
+	case forwarded(r):
+		return forbidden("without admin_tokens in the configuration nothing that came through a proxy is answered: whoever reaches the proxy would be an operator")
 	case foreign(r):
 		return forbidden("a page of another site may not ask this")
 	}
@@ -130,6 +132,16 @@ func loopbackHost(hostport string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// forwarded reports whether a proxy passed the request on. Its own address says nothing about the sender's.
+func forwarded(r *http.Request) bool {
+	for _, name := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"} {
+		if r.Header.Get(name) != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // foreign reports whether a browser sends the request for a page that is not ours.

@@ -40,6 +40,8 @@ func TestWithoutTokens(t *testing.T) {
 		"a page of another port":       {func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:3000") }, 403},
 		"a page without an origin":     {func(r *http.Request) { r.Header.Set("Origin", "null") }, 403},
 		"an image elsewhere":           {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
+		"through a proxy here":         {func(r *http.Request) { r.Header.Set("X-Forwarded-For", "192.0.2.1") }, 403},
+		"through a proxy that says so": {func(r *http.Request) { r.Header.Set("Via", "1.1 proxy") }, 403},
 		"a page of a sister site":      {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, 403},
 	}
 	r := newRig(t)

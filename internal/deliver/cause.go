@@ -44,7 +44,7 @@ func cause(err error, timeout time.Duration) string {
 		return "connection refused"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "connection reset"
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EADDRNOTAVAIL):
 		return "host unreachable"
 	case errors.As(err, &cert), errors.As(err, &unknown):
 		return "certificate not trusted"

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -61,8 +62,18 @@ func ourFault(err error) bool {
 		errPanic,
 		syscall.EMFILE, syscall.ENFILE, // out of file descriptors
 		syscall.ENOBUFS, syscall.ENOMEM, // out of memory
-		syscall.EADDRNOTAVAIL, // out of local ports
-	}, func(fault error) bool { return errors.Is(err, fault) })
+	}, func(fault error) bool { return errors.Is(err, fault) }) || outOfPorts(err)
+}
+
+// outOfPorts reports whether there was no local port to dial from. For an address of version 6 the same
+// error says that the machine has no way there at all, which no waiting mends.
+func outOfPorts(err error) bool {
+	var dial *net.OpError
+	if !errors.Is(err, syscall.EADDRNOTAVAIL) || !errors.As(err, &dial) {
+		return false
+	}
+	to, ok := dial.Addr.(*net.TCPAddr)
+	return ok && to.IP.To4() != nil
 }
 
 // maxRetryAfter bounds what a destination can ask for.
