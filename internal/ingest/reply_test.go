@@ -16,8 +16,7 @@ import (
 // newSyncGate serves "billing" in mode sync, with an application that answers every delivery with a.
 func newSyncGate(t *testing.T, a *journal.Answer, change func(*ingest.Source)) *gate {
 	t.Helper()
-	var g *gate
-	g = newGate(t, func(o *ingest.Options) {
+	g := newGate(t, func(o *ingest.Options) {
 		o.Answers = o.Journal.(*journal.Journal)
 		o.Sources[0].Sync = true
 		if change != nil {

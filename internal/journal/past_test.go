@@ -282,3 +282,21 @@ func TestBypass_close(t *testing.T) {
 		r.wantLog(1, "are on no record; copies of them are new")
 	})
 }
+
+// While what was delivered is being recorded there is no moment in which another process finds it to do.
+func TestBypass_leavesNothingToTake(t *testing.T) {
+	run(t, journal.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
+		other := r.another(journal.Options{DoneKeys: -1})
+		gate := r.fault.Block(journaltest.OpForwarded)
+		r.want(r.bypass(newApp(), entry("a")), journal.Unprotected)
+		sleep(5 * time.Second)
+		if r.store.Events() != 1 {
+			t.Fatal("the event is not on record")
+		}
+		other.idle()
+		gate.Open()
+		sleep(time.Minute)
+		other.idle()
+		r.idle()
+	})
+}
