@@ -52,7 +52,11 @@ func relayable(status int) bool {
 
 // relayed is the answer of a destination in the form of ours.
 func relayed(a *journal.Answer, s journal.Status) answer {
-	return answer{status: a.Status, header: fieldLines(a.Header), verdict: verdicts[s], body: a.Body}
+	h := fieldLines(a.Header)
+	if _, ok := h["Content-Type"]; !ok {
+		h["Content-Type"] = nil // or the server would guess one
+	}
+	return answer{status: a.Status, header: h, verdict: verdicts[s], body: a.Body}
 }
 
 // fieldLines reads header fields that were stored as lines.
