@@ -22,17 +22,17 @@ func TestReaderHoldsUpNoCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	// All commits together get less time than SQLite would wait for the reader once.
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-	defer cancel()
 	fill := func(name string, bytes int) (log int64) {
 		t.Helper()
 		for i := range bytes / body {
 			e := entry(fmt.Sprintf("%s_%d", name, i))
 			e.Body = make([]byte, body)
+			// Less time than SQLite would wait for the reader.
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 			if _, err := s.Accept(ctx, []*journal.Entry{e}, time.Now(), time.Now().Add(time.Hour)); err != nil {
 				t.Fatalf("%s: after %d events: %v", name, i, err)
 			}
+			cancel()
 		}
 		info, err := os.Stat(path + "-wal")
 		if err != nil {
