@@ -71,7 +71,7 @@ func newHolds(opt Options, more func()) *holds {
 		h.turns = []*share{h.common}
 		return h
 	}
-	h.shares = newShares(opt)
+	h.shares = newShares(opt, h.all)
 	h.turns = slices.SortedFunc(maps.Values(h.shares), func(a, b *share) int { return strings.Compare(a.name, b.name) })
 	return h
 }
@@ -148,10 +148,10 @@ func (h *holds) quiet() {
 // feed has the poller look for backlog, of these shares or of anybody, if there is room for it. The
 // caller holds the mutex.
 func (h *holds) feed(shares ...*share) {
-	if h.closing || !h.all.worth() {
+	if h.closing {
 		return
 	}
-	if h.all.backlog || slices.ContainsFunc(shares, func(s *share) bool {
+	if h.all.backlog && h.all.worth() || slices.ContainsFunc(shares, func(s *share) bool {
 		return s.backlog && s.worth() && !s.suspended(h.now)
 	}) {
 		h.more()

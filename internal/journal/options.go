@@ -74,7 +74,8 @@ type Destination struct {
 	// so in [Work.Stale].
 	Stale bool
 	// MaxHeld bounds how many deliveries to the destination are held at once. Default: a fair share of
-	// [Options.MaxHeld], at least 128.
+	// [Options.MaxHeld], at least 128. Of several destinations none gets more of that or of
+	// [Options.HeldBytes] unless as much as it then holds is left free.
 	MaxHeld int
 }
 

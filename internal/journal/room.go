@@ -7,7 +7,10 @@ import "time"
 func (h *holds) room() Wanted {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := h.all.free()
+	n, bytes := h.all.free()
+	if len(h.turns) > 1 { // several may come to hold more at the same time: something is left then, too
+		n, bytes = min(n, int(fair(0, int64(h.all.maxSlots-h.all.slots)))), fair(0, bytes)
+	}
 	if h.all.backlog = n == 0; n == 0 || h.closing {
 		return Wanted{}
 	}
@@ -16,7 +19,7 @@ func (h *holds) room() Wanted {
 		return Wanted{}
 	}
 	h.all.offer(n)
-	want := Wanted{Deliveries: n, Bytes: h.all.maxBytes - h.all.bytes}
+	want := Wanted{Deliveries: n, Bytes: bytes}
 	if h.common == nil {
 		want.Destinations = wants
 	}
@@ -28,12 +31,12 @@ func (h *holds) room() Wanted {
 func (h *holds) wants() []Want {
 	wants := make([]Want, 0, len(h.turns))
 	for _, s := range h.turns {
-		n := s.free()
+		n, bytes := s.free()
 		if s.backlog = n == 0; n == 0 || s.suspended(h.now) {
 			continue
 		}
 		s.offer(n)
-		wants = append(wants, Want{Destination: s.name, Deliveries: n, Bytes: s.maxBytes - s.bytes, Stale: s.Stale})
+		wants = append(wants, Want{Destination: s.name, Deliveries: n, Bytes: bytes, Stale: s.Stale})
 	}
 	if len(h.turns) > 0 {
 		h.turns = append(h.turns[1:], h.turns[0])
@@ -61,8 +64,8 @@ func (h *holds) took(room Wanted, work []*Work, lease time.Time) []*item {
 	return fresh
 }
 
-// withdraw frees the slots that room took. Whose room was used up may have a backlog. The caller holds
-// the mutex.
+// withdraw frees the slots that room took. Whose room was used up may have a backlog, and all may when that
+// of all was. The caller holds the mutex.
 func (h *holds) withdraw(room Wanted, work []*Work) {
 	h.all.settle()
 	for _, s := range h.turns {
@@ -79,7 +82,7 @@ func (h *holds) withdraw(room Wanted, work []*Work) {
 		h.all.backlog = true
 	}
 	for _, w := range room.Destinations {
-		if full(w.Deliveries, w.Bytes, count[w.Destination], weight[w.Destination]) {
+		if h.all.backlog || full(w.Deliveries, w.Bytes, count[w.Destination], weight[w.Destination]) {
 			h.shares[w.Destination].backlog = true
 		}
 	}

@@ -8,7 +8,8 @@ type share struct {
 	name     string
 	maxSlots int
 	maxBytes int64
-	step     int // how many come from the store at a time: the room that is left to it, too
+	step     int    // how many come from the store at a time: the room that is left to it, too
+	all      *share // what is shared with others; nil: with nobody
 
 	slots   int // offered ones included
 	offered int // reserved for the take that is under way
@@ -21,9 +22,12 @@ type share struct {
 // minShare is how many deliveries a destination may hold however many destinations there are.
 const minShare = 128
 
-// newShares gives every destination its share of the bounds. One destination may have all of the
-// slots; of several, none may have more than half of the bytes.
-func newShares(opt Options) map[string]*share {
+// newShares gives every destination its share of the bounds. What they add up to may be more than all is.
+//
+// So of several, one that holds something already gets more only while as much as it then holds is left
+// free. One destination alone thus comes to hold a half, two a third each, and however many finish nothing,
+// there is something left for the next one, without a part that is set aside for each and mostly lies idle.
+func newShares(opt Options, all *share) map[string]*share {
 	shares := make(map[string]*share, len(opt.Destinations))
 	for name, d := range opt.Destinations {
 		s := newShare(name, opt)
@@ -35,7 +39,7 @@ func newShares(opt Options) map[string]*share {
 		s.maxSlots = min(s.maxSlots, opt.MaxHeld)
 		s.step = stepOf(s.maxSlots, opt.MaxBatch)
 		if len(opt.Destinations) > 1 {
-			s.maxBytes = max(1, opt.HeldBytes/2)
+			s.all = all
 		}
 		shares[name] = s
 	}
@@ -58,24 +62,48 @@ func (s *share) most() int {
 	return min(1, s.maxSlots)
 }
 
-// takes reports whether fresh work of this weight may be held.
-func (s *share) takes(weight int64) bool {
-	most := s.most()
-	return s.slots < most && s.slots-s.offered < most-most/4 && s.bytes+weight <= s.maxBytes
-}
-
-// free returns how many slots can be offered to the store.
-func (s *share) free() int {
-	if s.bytes >= s.maxBytes {
-		return 0
+// fair is how much may be added to own so that as much is left of what is free. Of nothing it makes
+// something, as long as there is anything.
+func fair(own, free int64) int64 {
+	if own == 0 {
+		return max(0, (free+1)/2)
 	}
-	return max(0, min(s.step, s.most()-s.slots))
+	return max(0, (free-own)/2)
 }
 
-// worth reports whether there is room enough for asking the store.
-func (s *share) worth() bool {
+// spare returns how many slots and bytes may be added. What is offered counts as taken in all, and not as
+// the destination's own.
+func (s *share) spare() (slots int, bytes int64) {
+	slots, bytes = max(0, s.most()-s.slots), max(0, s.maxBytes-s.bytes)
+	if s.all != nil {
+		slots = min(slots, int(fair(int64(s.slots-s.offered), int64(s.all.maxSlots-s.all.slots))))
+		bytes = min(bytes, fair(s.bytes, s.all.maxBytes-s.all.bytes))
+	}
+	return slots, bytes
+}
+
+// takes reports whether fresh work of this weight may be held. The first may weigh as much as is free.
+func (s *share) takes(weight int64) bool {
+	slots, bytes := s.spare()
 	most := s.most()
-	return most-s.slots >= min(s.step, most) && s.bytes < s.maxBytes
+	if s.bytes == 0 {
+		bytes = s.maxBytes
+	}
+	return slots > 0 && s.slots-s.offered < most-most/4 && weight <= bytes
+}
+
+// free returns how many slots can be offered to the store, and for how many bytes. There are both or none.
+func (s *share) free() (slots int, bytes int64) {
+	if slots, bytes = s.spare(); slots == 0 || bytes == 0 {
+		return 0, 0
+	}
+	return min(s.step, slots), bytes
+}
+
+// worth reports whether there is room enough for asking the store: a quarter of what could be held.
+func (s *share) worth() bool {
+	slots, bytes := s.spare()
+	return slots >= max(1, min(s.step, (s.slots+slots)/4)) && bytes > 0
 }
 
 func (s *share) add(slots int, bytes int64) {
