@@ -151,6 +151,37 @@ func TestBreakerIgnoresLateFailures(t *testing.T) {
 	})
 }
 
+// An event that is dropped as stale was not attempted: it neither closes the breaker of a destination that is
+// still down nor uses up the attempt that finds out.
+func TestBreakerLearnsNothingFromStaleEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := guarded()
+		app.Stale = deliver.StaleDrop
+		var made atomic.Int32
+		s := newStandIn(t, app, func(*http.Request) (*http.Response, error) {
+			made.Add(1)
+			return status(500), nil
+		})
+		stale := piece(10)
+		stale.Stale = true
+		s.bring(piece(1), piece(2), piece(3))
+		<-time.After(10 * time.Second)
+		s.suspensions()
+		s.told()
+		s.bring(stale)
+		if n := s.states(); n[journal.Done] != 1 || made.Load() != 3 || s.resumed != 0 {
+			t.Fatalf("%d attempts, outcomes %v, the journal was told %d times that it recovered; want the stale event dropped and nothing else", made.Load(), n, s.resumed)
+		}
+		s.bring(piece(20), piece(21), piece(22))
+		if n := s.states(); made.Load() != 4 || n[journal.Failed] != 1 {
+			t.Errorf("%d attempts while the breaker is half open, outcomes %v; want one", made.Load()-3, n)
+		}
+		if got := s.suspensions(); !slices.Equal(got, []time.Duration{20 * time.Second}) {
+			t.Errorf("suspended for %v after the attempt failed, want 20s", got)
+		}
+	})
+}
+
 func TestBreakerOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, code := nowhere, 500

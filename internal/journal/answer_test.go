@@ -123,12 +123,41 @@ func TestAwait_failure(t *testing.T) {
 	})
 }
 
-// Nobody waits for a destination that is at rest.
+// Nobody waits for a destination that is at rest, by whose decision ever.
 func TestAwait_atRest(t *testing.T) {
-	run(t, journal.Options{Destinations: map[string]journal.Destination{"app": {}}}, func(t *testing.T, r *rig) {
-		r.Suspend("app", time.Now().Add(time.Hour))
+	for name, rest := range map[string]func(*rig){
+		"suspended": func(r *rig) { r.Suspend("app", time.Now().Add(time.Hour)) },
+		"paused":    func(r *rig) { r.setPaused("app", true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			runRecorded(t, journal.Options{Destinations: destinations("app")}, func(t *testing.T, r *rig, _ *ledger) {
+				rest(r)
+				id := r.want(r.accept(entry("a")), journal.Accepted).ID
+				r.wantAnswer(r.goAwait(id), journal.Pending, "")
+			})
+		})
+	}
+}
+
+// What is only put off for a moment is waited for, and so is an attempt that is under way when its destination
+// comes to rest.
+func TestAwait_notAtRest(t *testing.T) {
+	run(t, journal.Options{Destinations: destinations("app")}, func(t *testing.T, r *rig) {
+		other := r.another(journal.Options{Destinations: destinations("app")})
+		other.Suspend("app", time.Now().Add(time.Hour))
 		id := r.want(r.accept(entry("a")), journal.Accepted).ID
-		r.wantAnswer(r.goAwait(id), journal.Pending, "")
+		there := other.goAwait(id)
+		sleep(time.Second)
+		other.wantWaiting(there)
+		r.finish(r.receive(), journal.Pending, time.Now().Add(10*time.Second))
+		here := r.goAwait(id)
+		sleep(5 * time.Second)
+		r.wantWaiting(here)
+		r.wantAnswer(there, journal.Pending, "")
+		sleep(6 * time.Second)
+		r.reply(r.receive(), journal.Done, "hello")
+		sleep(time.Second)
+		r.wantAnswer(here, journal.Done, "hello")
 	})
 }
 
