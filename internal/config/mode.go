@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -58,13 +59,25 @@ func (l *loader) checkMode(s *Source) {
 	if len(s.Twins.Drop) > 0 {
 		l.fault(s.where("twins.drop"), "twins.drop: the sender of source %q waits for the answer to each event (mode: sync), so that none can be dropped; remove it", s.Name)
 	}
-	if known, err := s.spec(); err == nil && batches(known) {
+	known, err := s.spec()
+	if err != nil {
+		return // reported already
+	}
+	if dropsTwins(known) {
+		l.fault(at, "mode: the sender of source %q waits for the answer to each event, and a rule of %s drops some as twins (dedup.logical, mode: drop); write mode: flag in that rule, or mode: async here", s.Name, known.Title)
+	}
+	if batches(known) {
 		l.warn(at, "mode: %s puts several events into one request; such a request is answered as with async, and only one with a single event is answered with what the destination answers", known.Title)
 	}
 }
 
 // batches reports whether a sender may put several events into a request.
 func batches(s spec.Spec) bool { return s.Split != nil }
+
+// dropsTwins reports whether a specification drops twins that no source names.
+func dropsTwins(s spec.Spec) bool {
+	return slices.ContainsFunc(s.Dedup.Logical, func(rule spec.Logical) bool { return rule.Mode == spec.DropTwin })
+}
 
 // checkOutage holds what a source does while the store is down against the rest of it.
 func (l *loader) checkOutage(s *Source) {
