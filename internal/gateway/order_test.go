@@ -260,6 +260,41 @@ func TestTwins(t *testing.T) {
 	})
 }
 
+// The second event for one change is not dropped where its destination never got the first, whether that
+// went elsewhere or nowhere.
+func TestTwinsElsewhere(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		books, shipping := newLedger(t), newLedger(t)
+		cfg := ordered(store, books, func(cfg *config.Config, _ *config.Destination) {
+			cfg.Sources[0].Twins.Drop = []string{"shipped"}
+			cfg.Sources[0].Routes = []config.Route{
+				{To: []string{"ledger"}, Types: []string{"paid"}},
+				{To: []string{"shipping"}, Types: []string{"shipped"}},
+			}
+		})
+		cfg.Destinations = append(cfg.Destinations, cfg.NewDestination("shipping", shipping.URL))
+		g, c := start(t, cfg), client(t)
+		for _, s := range []state{
+			{ID: "a", Type: "paid", Object: "o", Change: "1"},
+			{ID: "b", Type: "shipped", Object: "o", Change: "1"},
+			{ID: "c", Type: "unknown", Object: "o", Change: "2"},
+			{ID: "d", Type: "shipped", Object: "o", Change: "2"},
+			{ID: "e", Type: "shipped", Object: "o", Change: "2"}, // the only one that adds nothing
+			{ID: "f", Type: "shipped", Object: "o", Change: "3"},
+		} {
+			insist(t, c, g, cfg.Sources[0], s.body(t))
+		}
+		books.await(t, "the payment", func() bool { return books.times["a"] > 0 })
+		shipping.await(t, "the last one", func() bool { return shipping.times["f"] > 0 })
+		closeNow(t, g)
+		shipping.mu.Lock()
+		defer shipping.mu.Unlock()
+		if got := slices.Sorted(maps.Keys(shipping.times)); !slices.Equal(got, []string{"b", "d", "f"}) {
+			t.Errorf("shipping got %v", got)
+		}
+	})
+}
+
 // The database dies under three gateways, again and again, and order holds: what is not known to be done
 // may be done once more, but nothing younger begins before it is known.
 func TestOrderSurvivesTheDatabase(t *testing.T) {

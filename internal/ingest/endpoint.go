@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,7 @@ type endpoint struct {
 	open          []pattern // types that are delivered past the store; none: all
 	past          Past
 	forward       journal.Forward
-	drops         map[string]bool // types whose later twins are not delivered
+	drops         map[string]bool // types whose later twins are not delivered; none in mode sync
 	doorman       doorman
 	throttle      throttle
 	shares        shares        // of what all endpoints use
@@ -39,9 +40,11 @@ type endpoint struct {
 func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int64) *endpoint {
 	s.MaxBody = cmp.Or(s.MaxBody, DefaultMaxBody)
 	s.Deadline = cmp.Or(s.Deadline, DefaultDeadline)
-	drops := make(map[string]bool, len(s.DropTwins))
-	for _, t := range s.DropTwins {
-		drops[t] = true
+	drops := map[string]bool{}
+	if !s.Sync {
+		for _, t := range s.DropTwins {
+			drops[t] = true
+		}
 	}
 	return &endpoint{
 		refuser:       newRefuser(s.Name, o, m, mannersOf(s.Provider), problems()...),
@@ -219,6 +222,7 @@ func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time
 	pointers := make([]*journal.Entry, len(events))
 	for i := range events {
 		ev := &events[i]
+		to := e.router.destinations(ev)
 		entries[i] = journal.Entry{
 			Source:       e.source.Name,
 			Key:          stored(ev),
@@ -226,12 +230,12 @@ func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time
 			Digest:       ev.Digest,
 			Header:       header,
 			Body:         ev.Body,
-			Destinations: e.router.destinations(ev),
+			Destinations: to,
 			ReceivedAt:   now,
 			Resource:     ev.Scope,
 			Rank:         ev.Rank,
-			Logical:      e.logical(ev, now),
-			DropTwin:     ev.Logical != "" && e.drops[ev.Type] && !e.source.Sync,
+			Logical:      e.logical(ev, to, now),
+			DropTwin:     ev.Logical != "" && e.drops[ev.Type],
 		}
 		pointers[i] = &entries[i]
 	}
@@ -248,13 +252,21 @@ func confided(p hookonce.Provider) []string {
 
 // logical is the key that twins have in common. Time is cut into windows, and only events of one window
 // have it in common: what comes back to an earlier content later on is another change, and to miss twins
-// on two sides of a cut only costs a label.
-func (e *endpoint) logical(ev *hookonce.Event, now time.Time) string {
-	if ev.Logical == "" || e.source.TwinWindow == 0 {
+// on two sides of a cut only costs a label. Where twins are dropped, only events for the same destinations
+// have it in common, or one would be dropped that its destination never got.
+func (e *endpoint) logical(ev *hookonce.Event, to []string, now time.Time) string {
+	if ev.Logical == "" || e.source.TwinWindow == 0 && len(e.drops) == 0 {
 		return ev.Logical
 	}
-	window := now.UnixNano() / int64(e.source.TwinWindow)
-	return hookonce.NormalKey(hookonce.JoinKey(strconv.FormatInt(window, 10), ev.Logical))
+	var window int64
+	if e.source.TwinWindow > 0 {
+		window = now.UnixNano() / int64(e.source.TwinWindow)
+	}
+	parts := []string{strconv.FormatInt(window, 10)}
+	if len(e.drops) > 0 {
+		parts = append(parts, slices.Sorted(slices.Values(to))...)
+	}
+	return hookonce.NormalKey(hookonce.JoinKey(append(parts, ev.Logical)...))
 }
 
 // weight is what the entries count towards the bound of the journal's queue, in bytes.

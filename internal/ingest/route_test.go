@@ -150,16 +150,81 @@ func TestOrderAndTwins(t *testing.T) {
 	for _, e := range to.entries {
 		got = append(got, journal.Entry{Key: e.Key, Resource: e.Resource, Rank: e.Rank, Logical: e.Logical, DropTwin: e.DropTwin})
 	}
+	same := to.entries[0].Logical
 	want := []journal.Entry{
-		{Key: "a", Resource: "r", Rank: 3, Logical: "l"},
-		{Key: "b", Logical: "l", DropTwin: true},
+		{Key: "a", Resource: "r", Rank: 3, Logical: same},
+		{Key: "b", Logical: same, DropTwin: true},
 		{Key: "c"}, // nothing tells of which it would be the twin
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	if diff := cmp.Diff(want, got); diff != "" || same == "" {
+		t.Error(same, diff)
 	}
 	if n := gather(t, g, "hookonce_twins_total")["billing"]; n != 3 {
 		t.Errorf("%v twins are counted, want 3", n)
+	}
+}
+
+// Where twins are dropped, only events for the same destinations are twins: nothing is dropped for a
+// destination that did not get the first. Where none is dropped, they are told in any case.
+func TestTwinsHaveTheSameDestinations(t *testing.T) {
+	routes := []ingest.Route{
+		{To: []string{"a"}, Types: []string{"*a*"}},
+		{To: []string{"b"}, Types: []string{"*b*"}},
+		{To: []string{"b", "a"}, Types: []string{"both"}},
+	}
+	for _, c := range []struct {
+		first, second string
+		twins         bool
+	}{
+		{"a", "a", true},
+		{"xa", "ax", true},
+		{"ab", "both", true}, // in another order
+		{"a", "b", false},
+		{"ab", "b", false},
+		{"a", "ab", false},
+		{"none", "a", false},
+		{"none", "nowhere", true},
+	} {
+		for _, drop := range [][]string{nil, {"other"}} {
+			for _, window := range []time.Duration{0, 24 * time.Hour} {
+				var to recorder
+				g := newGate(t, func(o *ingest.Options) {
+					o.Journal, o.Sources[0].Routes, o.Sources[0].DropTwins, o.Sources[0].TwinWindow = &to, routes, drop, window
+				})
+				g.send("billing", `[{"id":"1","type":"`+c.first+`","logical":"l"},{"id":"2","type":"`+c.second+`","logical":"l"},{"id":"3","type":"`+c.first+`","logical":"m"}]`)
+				first, second, other := to.entries[0].Logical, to.entries[1].Logical, to.entries[2].Logical
+				if want := c.twins || drop == nil; want != (first == second) || first == other || first == "" {
+					t.Errorf("%s and %s, dropping %q within %v, have %q and %q in common; another change %q", c.first, c.second, drop, window, first, second, other)
+				}
+			}
+		}
+	}
+}
+
+// What a destination's name looks like is no matter for what twins have in common.
+func TestTwinsOfCuriousDestinations(t *testing.T) {
+	var to recorder
+	g := newGate(t, func(o *ingest.Options) {
+		o.Journal, o.Sources[0].DropTwins = &to, []string{"other"}
+		o.Sources[0].Routes = []ingest.Route{{To: []string{"a"}, Types: []string{"a"}}}
+	})
+	g.send("billing", `[{"id":"1","type":"a","logical":"l"},{"id":"2","type":"b","logical":"1:a1:l"}]`)
+	if to.entries[0].Logical == to.entries[1].Logical {
+		t.Errorf("both are %q", to.entries[0].Logical)
+	}
+}
+
+// Who waits for an answer gets one to each event: nothing is dropped.
+func TestTwinsAreNotDroppedInModeSync(t *testing.T) {
+	var to recorder
+	g := newGate(t, func(o *ingest.Options) {
+		o.Journal, o.Sources[0].Sync, o.Sources[0].DropTwins = &to, true, []string{"dropped"}
+	})
+	g.send("billing", `[{"id":"a","type":"dropped","logical":"l"},{"id":"b","type":"dropped","logical":"l"}]`)
+	for _, e := range to.entries {
+		if e.DropTwin || e.Logical != "l" {
+			t.Errorf("%s: dropped as a twin: %t, in common: %q", e.Key, e.DropTwin, e.Logical)
+		}
 	}
 }
 

@@ -98,7 +98,8 @@ type Entry struct {
 	// Logical is equal in two events that say the same under different keys (twins). Empty: none.
 	Logical string
 	// DropTwin stores the event without deliveries if it is the later of two twins. The delivery of the
-	// first stands for it, and is re-driven like by a copy.
+	// first stands for it, and is re-driven like by a copy. So where a source drops any, its entries must
+	// have a Logical in common only if they have the same Destinations.
 	DropTwin bool
 	// Hold are those of Destinations whose deliveries are leased to the caller at once instead of left to
 	// Take.
