@@ -242,6 +242,40 @@ func TestSyncDeadline(t *testing.T) {
 	})
 }
 
+// A destination gets another name while an event waits for it. Copies are not acknowledged, because nobody has
+// the event; once the old name is back they get the answer.
+func TestSyncRenamedDestination(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		app := newSpeaker(t)
+		ill := true
+		app.reply = func(w http.ResponseWriter, _ *http.Request, n int) {
+			if app.mu.Lock(); ill {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+			app.mu.Unlock()
+			fmt.Fprintf(w, "answer %d", n)
+		}
+		cfg := synchronous(store, "")
+		for _, step := range []struct {
+			name   string
+			status int
+		}{{"old", 503}, {"new", 503}, {"old", 200}, {"new", 200}} {
+			cfg.Sources[0].Routes = []config.Route{{To: []string{step.name}}}
+			cfg.Destinations = []config.Destination{cfg.NewDestination(step.name, app.URL)}
+			g, c := start(t, cfg), client(t)
+			got := ask(t, c, g, cfg.Sources[0], event("a"))
+			if got.status != step.status || got.retry != (step.status == 503) {
+				t.Errorf("to the destination %q: %+v, want %d", step.name, got, step.status)
+			}
+			c.CloseIdleConnections()
+			closeNow(t, g)
+			app.mu.Lock()
+			ill = false
+			app.mu.Unlock()
+		}
+	})
+}
+
 // An answer that can not be passed on whole is a failure of the attempt.
 func TestSyncAnswerTooLong(t *testing.T) {
 	app := newSpeaker(t)

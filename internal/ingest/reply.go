@@ -15,7 +15,8 @@ import (
 // copy came. Which of the two it was says the verdict, as with any source.
 //
 // An event without a destination, and one whose answer is not kept any more, is acknowledged like those
-// of other sources: it is done.
+// of other sources: it is done. A copy of one that waits for a destination which the source had before is not:
+// nobody has it.
 func (e *endpoint) reply(ctx context.Context, entry *journal.Entry, r journal.Result, start time.Time) (answer, error) {
 	if len(entry.Destinations) == 0 {
 		return e.acknowledge(single(r.Status, entry.Key)), nil
@@ -34,10 +35,18 @@ func (e *endpoint) reply(ctx context.Context, entry *journal.Entry, r journal.Re
 		return answer{}, fmt.Errorf("%w: %w", errUnanswered, err)
 	case standing.Answer != nil && relayable(standing.Answer.Status):
 		return relayed(standing.Answer, r.Status), nil
+	case undelivered(r) && standing.State == journal.Done && standing.Answer == nil:
+		return answer{}, fmt.Errorf("%w: it waits for another destination", errUnanswered)
 	case standing.State == journal.Done && standing.Answer == nil:
 		return e.acknowledge(single(r.Status, entry.Key)), nil
 	}
 	return answer{}, fmt.Errorf("%w: the delivery is %s", errUnanswered, standing.State)
+}
+
+// undelivered reports whether an event was stored before and is not done. If nothing is open at the destination
+// that the source has now, it waits for one that the source had then.
+func undelivered(r journal.Result) bool {
+	return (r.Status == journal.Duplicate || r.Status == journal.Conflict) && !r.Done
 }
 
 // relayable reports whether an answer is passed on. One that asks to come again does so in the sender's own

@@ -61,6 +61,42 @@ func TestSyncWithoutAnswer(t *testing.T) {
 	wantAnswer(t, g.send("billing", `{"id":"b","type":"other"}`), 200, "accepted", `{"status":"accepted","key":"b"}`+"\n")
 }
 
+// standing are answers that say the same of every delivery.
+type standing journal.Standing
+
+func (s standing) Await(context.Context, journal.Target) (journal.Standing, error) {
+	return journal.Standing(s), nil
+}
+
+// A copy of an event that is not done is not acknowledged because there is no delivery to the source's
+// destination: it waits for another one, which had this one's place before.
+func TestSyncCopyWaitsElsewhere(t *testing.T) {
+	for _, c := range []struct {
+		journal.Result
+		code int
+	}{
+		{journal.Result{Status: journal.Accepted}, 200}, // dropped, as stale
+		{journal.Result{Status: journal.Unkeyed}, 200},
+		{journal.Result{Status: journal.Duplicate, Done: true}, 200}, // its answer is not kept any more
+		{journal.Result{Status: journal.Conflict, Done: true}, 200},
+		{journal.Result{Status: journal.Duplicate}, 503},
+		{journal.Result{Status: journal.Conflict}, 503},
+		{journal.Result{Status: journal.Duplicate, Redriven: true}, 503},
+	} {
+		g := newGate(t, func(o *ingest.Options) {
+			c.ID = 1
+			o.Journal, o.Answers, o.Sources[0].Sync = stub{results: []journal.Result{c.Result}}, standing{State: journal.Done}, true
+		})
+		w := g.send("billing", `{"id":"a"}`)
+		if w.Code != c.code {
+			t.Errorf("%+v is answered %d, want %d", c.Result, w.Code, c.code)
+		}
+		if c.code != http.StatusOK {
+			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), c.code, "unanswered")
+		}
+	}
+}
+
 // While nobody delivers, the sender is told to come again when its time is over, and nothing is acknowledged.
 func TestSyncUnanswered(t *testing.T) {
 	g := newGate(t, func(o *ingest.Options) {
