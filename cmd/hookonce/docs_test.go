@@ -17,7 +17,7 @@ import (
 
 var (
 	fence  = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
-	makeOf = regexp.MustCompile(`(?m)^([a-z]+):`)
+	makeOf = regexp.MustCompile(`(?m)^([a-z-]+):`)
 )
 
 func TestPagesTypeCommandsThatExist(t *testing.T) {
