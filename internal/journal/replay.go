@@ -36,7 +36,8 @@ type Replay struct {
 	Force bool
 	// Start is when the first delivery is due.
 	Start time.Time
-	// Rate is how many of them become due in a second. 0: all at Start.
+	// Rate is how many of them become due in a second. 0: all at Start. Those that have a resource are due
+	// at Start whatever it is: one that waits would hold up all younger ones of its resource.
 	Rate float64
 	// Ordered are the destinations that deliver in order; the [Journal] sets it.
 	Ordered []string
@@ -75,20 +76,28 @@ func (r *Replay) Scope() (states []State, all bool) { return r.states(), r.Done(
 
 // Text returns the filter as the audit record keeps it.
 func (r *Replay) Text() string {
-	text, err := json.Marshal(struct {
+	text, _ := json.Marshal(struct { // which can not fail: there are only texts, numbers and truths in it
 		Filter
-		EventID int64 `json:"event,omitempty,string"`
-		Force   bool  `json:"force,omitempty"`
-	}{r.Filter, r.EventID, r.Force})
-	if err != nil { // strings, numbers and times always have a JSON form
-		panic(err)
-	}
+		Since   string `json:"since,omitempty"`
+		Until   string `json:"until,omitempty"`
+		EventID int64  `json:"event,omitempty,string"`
+		Force   bool   `json:"force,omitempty"`
+	}{r.Filter, timeText(r.Since), timeText(r.Until), r.EventID, r.Force})
 	return string(text)
 }
 
-// Due returns when the n-th delivery of the replay is due, from 0.
-func (r *Replay) Due(n int) time.Time {
-	if r.Rate <= 0 {
+// timeText writes a time, in any year, unlike its JSON form, which ends at 9999. The zero time is nothing.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format(time.RFC3339Nano)
+}
+
+// Due returns when the n-th delivery of the replay is due, from 0, with the resource whose lane it is in,
+// or "".
+func (r *Replay) Due(n int, resource string) time.Time {
+	if r.Rate <= 0 || resource != "" {
 		return r.Start
 	}
 	return r.Start.Add(time.Duration(float64(n) / r.Rate * float64(time.Second)))
@@ -137,7 +146,11 @@ type Candidate struct {
 
 // begin makes a delivery begin again as the n-th of the replay.
 func (r *Replay) begin(p *Plan, c Candidate, d Delivery, n int) {
-	fresh := Delivery{EventID: d.EventID, Destination: d.Destination, State: Pending, Due: r.Due(n), Resource: d.Resource}
+	fresh := Delivery{EventID: d.EventID, Destination: d.Destination, State: Pending, Resource: d.Resource}
+	if d.State == Done && slices.Contains(r.Ordered, d.Destination) {
+		fresh.Resource = c.Resource
+	}
+	fresh.Due = r.Due(n, fresh.Resource)
 	if d.State != Done {
 		p.Redrive = append(p.Redrive, fresh)
 		return
@@ -145,9 +158,6 @@ func (r *Replay) begin(p *Plan, c Candidate, d Delivery, n int) {
 	// The next token but one: the last attempt may still wait for being recorded in its process, which
 	// takes a delivery that it gets under the next token for the one that it holds.
 	fresh.Token, fresh.Forced = d.Token+1, true
-	if slices.Contains(r.Ordered, d.Destination) {
-		fresh.Resource = c.Resource
-	}
 	p.Create = append(p.Create, fresh)
 }
 

@@ -197,6 +197,14 @@ var replayCases = []recordCase{
 			c.Errorf("continued: %+v", again)
 		}
 	}},
+	{"a filter may name any time", func(c *recordSuite) {
+		c.inEveryState()
+		f := journal.Filter{State: journal.Dead, Since: time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), Until: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}
+		c.replays(c.asked(f), journal.Replayed{Events: 1, Deliveries: 1})
+		c.audited(0, 1, journal.Audit{ID: 1, At: c.now, By: "ada", Reason: "it's fixed", Action: journal.ActionReplay, Count: 1,
+			Filter: `{"state":"dead","since":"-0001-01-01T00:00:00Z","until":"10000-01-01T00:00:00Z"}`})
+		c.replays(c.asked(journal.Filter{}), journal.Replayed{Events: 1, Deliveries: 1})
+	}},
 	{"a failed call leaves nothing", func(c *recordSuite) {
 		c.inEveryState()
 		if _, err := c.records.Replay(canceled(c), c.asked(journal.Filter{}), 10); err == nil {
@@ -270,26 +278,6 @@ var forceCases = []recordCase{
 		c.replays(c.asked(journal.Filter{State: journal.Done}, force), journal.Replayed{Events: 5, Deliveries: 1, Forced: 1, Open: 2})
 		c.states("app of pending: pending", "app of done: pending", "app of dead: dead", "app of failed: failed",
 			"app of processing: processing")
-	}},
-	{"it keeps its place in its lane", func(c *recordSuite) {
-		ordered := func(e *journal.Entry) { e.Resource, e.Ordered = "cus_1", []string{"app"} }
-		c.fresh(c.entry("old", ordered))
-		c.finish1(c.outcome(c.take1("old"), journal.Done), true)
-		c.fresh(c.entry("young", ordered))
-		c.replays(c.asked(journal.Filter{}, force, func(r *journal.Replay) { r.Ordered = []string{"app"} }),
-			journal.Replayed{Events: 2, Deliveries: 1, Forced: 1, Open: 1})
-		c.finish1(c.outcome(c.takeKeys(10, "old")[0], journal.Done), true)
-		c.takeKeys(10, "young")
-	}},
-	{"dead ones of a lane take their turn again", func(c *recordSuite) {
-		ordered := func(e *journal.Entry) { e.Resource, e.Ordered = "cus_1", []string{"app"} }
-		c.fresh(c.entry("old", ordered), c.entry("young", ordered))
-		c.finish1(c.outcome(c.takeKeys(10, "old")[0], journal.Dead), true)
-		c.finish1(c.outcome(c.takeKeys(10, "young")[0], journal.Dead), true)
-		c.takeKeys(10)
-		c.replays(c.asked(journal.Filter{}), journal.Replayed{Events: 2, Deliveries: 2})
-		c.finish1(c.outcome(c.takeKeys(10, "old")[0], journal.Done), true)
-		c.takeKeys(10, "young")
 	}},
 }
 

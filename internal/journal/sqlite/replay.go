@@ -11,13 +11,14 @@ import (
 )
 
 // with runs f with a statement that is not kept.
-func (w *writer) with(text string, f func(*stmt) error) error {
+func (w *writer) with(text string, f func(*stmt) error) (err error) {
 	p, err := w.Conn.Prepare(text)
 	if err != nil {
 		return err
 	}
 	s := &stmt{Stmt: p}
-	return errors.Join(f(s), s.Close())
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return f(s)
 }
 
 // once runs a statement that is not kept and returns how many rows it changed.

@@ -67,19 +67,24 @@ func newWriter(ctx context.Context, connector driver.Connector, prefix string) (
 	return w, nil
 }
 
-// transaction runs f between BEGIN and COMMIT, or takes back everything that it did.
+// transaction runs f between BEGIN and COMMIT, or takes back everything that it did, also when f panics:
+// the connection is the only one that writes, and inside a transaction it could not begin another.
 func (w *writer) transaction(f func(w *writer) error) error {
 	if _, err := w.begin.exec(); err != nil {
 		return err
 	}
-	err := f(w)
-	if err == nil {
-		_, err = w.commit.exec()
+	committed := false
+	defer func() {
+		if !committed {
+			// SQLite may have rolled back by itself (disk full, I/O error); then this has nothing to do.
+			_, _ = w.rollback.exec()
+		}
+	}()
+	if err := f(w); err != nil {
+		return err
 	}
-	if err != nil {
-		// SQLite may have rolled back by itself (disk full, I/O error); then this has nothing to do.
-		_, _ = w.rollback.exec()
-	}
+	_, err := w.commit.exec()
+	committed = err == nil
 	return err
 }
 
