@@ -13,11 +13,12 @@ import (
 // Purge implements [journal.Store]. Identifiers grow with time, so ages are read off the primary
 // keys, to the millisecond. An event goes only after its body, so a body that is younger than bodies
 // is deleted as well when its event is older than events, and both count against the limit. While another
-// process purges nothing is deleted.
+// process purges, or replays, nothing is deleted. The statements see everything that was committed before
+// they began, whatever the server's default is.
 func (s *Store) Purge(ctx context.Context, bodies, events time.Time, limit int) (purged journal.Purged, err error) {
 	forBodies := max(journal.FirstID(bodies), journal.FirstID(events))
 	err = s.retry(ctx, "purging", func() error {
-		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, setDurable); err != nil {
 				return err
 			}
@@ -44,11 +45,17 @@ func (s *Store) Purge(ctx context.Context, bodies, events time.Time, limit int) 
 	return purged, nil
 }
 
-// tryPurge reports whether nobody else is purging this schema. If so nobody can until the transaction ends,
-// which works behind a pooler as well.
+// tryPurge reports whether nobody else is purging this schema or replaying in it. If so nobody can until the
+// transaction ends, which works behind a pooler as well.
 func (s *Store) tryPurge(ctx context.Context, tx pgx.Tx) (mine bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))`, s.in("{{.}}bodies")).Scan(&mine)
 	return mine, err
+}
+
+// awaitPurge waits until nobody is purging, and keeps everybody from it until the transaction ends.
+func (s *Store) awaitPurge(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, s.in("{{.}}bodies"))
+	return err
 }
 
 // Stats implements [journal.Store]. Events is what the server's statistics say: exact to the last

@@ -11,23 +11,18 @@ import (
 )
 
 // Replay implements [journal.Records]. Replays take turns: between finding that a delivery is done and
-// making it anew nobody else can have made it, had it delivered, and so used up its next token.
+// making it anew nobody else can have made it, had it delivered, and so used up its next token. Nor does
+// anybody purge meanwhile: what is done has no row that would keep its body from that.
 func (s *Store) Replay(ctx context.Context, r journal.Replay, limit int) (done journal.Replayed, err error) {
-	err = s.retry(ctx, "replaying", func() error {
-		if r.DryRun {
-			return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-				plan, err := s.plan(ctx, tx, &r, limit, 0)
-				done = plan.Replayed
-				return err
-			})
-		}
-		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
-			if err := s.lock(ctx, tx); err != nil {
-				return err
-			}
-			done, err = s.replay(ctx, tx, r, limit)
+	if r.DryRun {
+		return s.rehearse(ctx, r, limit)
+	}
+	err = s.change(ctx, "replaying", func(tx pgx.Tx) (err error) {
+		if err := s.awaitPurge(ctx, tx); err != nil {
 			return err
-		})
+		}
+		done, err = s.replay(ctx, tx, r, limit)
+		return err
 	})
 	if err != nil {
 		return journal.Replayed{}, err
@@ -35,13 +30,33 @@ func (s *Store) Replay(ctx context.Context, r journal.Replay, limit int) (done j
 	return done, nil
 }
 
-// lock waits until no other operator's change is under way, and makes this one durable.
-func (s *Store) lock(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, setDurable); err != nil {
+// rehearse counts what a replay would do.
+func (s *Store) rehearse(ctx context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
+	plan := &journal.Plan{}
+	err := s.read(ctx, "counting what a replay would do", func(tx pgx.Tx) (err error) {
+		plan, err = s.plan(ctx, tx, &r, limit, 0)
 		return err
+	})
+	if err != nil {
+		return journal.Replayed{}, err
 	}
-	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, s.in("{{.}}audits"))
-	return err
+	return plan.Replayed, nil
+}
+
+// change runs what an operator does in a durable transaction, when no other operator's is under way. Its
+// statements see everything that was committed before they began, whatever the server's default is.
+func (s *Store) change(ctx context.Context, what string, f func(tx pgx.Tx) error) error {
+	return s.retry(ctx, what, func() error {
+		return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, setDurable); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, s.in("{{.}}audits")); err != nil {
+				return err
+			}
+			return f(tx)
+		})
+	})
 }
 
 // replay carries out a replay and keeps its record.
@@ -245,17 +260,12 @@ func (s *Store) Audits(ctx context.Context, before int64, limit int) ([]journal.
 
 // SetPaused implements [journal.Records].
 func (s *Store) SetPaused(ctx context.Context, p journal.Pause, paused bool) (changed bool, err error) {
-	err = s.retry(ctx, "pausing or resuming a destination", func() error {
-		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-			if err := s.lock(ctx, tx); err != nil {
-				return err
-			}
-			if changed, err = s.setPaused(ctx, tx, p, paused); err != nil || !changed {
-				return err
-			}
-			_, err := s.audit(ctx, tx, p.Record(paused))
+	err = s.change(ctx, "pausing or resuming a destination", func(tx pgx.Tx) error {
+		if changed, err = s.setPaused(ctx, tx, p, paused); err != nil || !changed {
 			return err
-		})
+		}
+		_, err := s.audit(ctx, tx, p.Record(paused))
+		return err
 	})
 	return changed && err == nil, err
 }
