@@ -31,12 +31,21 @@ func (f *Filter) journal(location string) (journal.Filter, error) {
 			return journal.Filter{}, invalid(location+"."+t.name, "this is not readable text", nil)
 		}
 	}
-	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
+	since, until := f.Since.UTC(), f.Until.UTC()
+	for _, t := range []struct {
+		name  string
+		value time.Time
+	}{{"since", since}, {"until", until}} {
+		if year := t.value.Year(); year < 1 || year > 9999 {
+			return journal.Filter{}, invalid(location+"."+t.name, "in UTC this is not in the years 1 to 9999; leave it out if it bounds nothing", nil)
+		}
+	}
+	if !since.IsZero() && !until.IsZero() && !since.Before(until) {
 		return journal.Filter{}, invalid(location+".until", "this is not later than since, so nothing can match", f.Until)
 	}
 	return journal.Filter{
 		Source: f.Source, Type: f.Type, State: journal.State(f.State), Destination: f.Destination, Seen: journal.Sight(f.Seen),
-		Since: f.Since.UTC(), Until: f.Until.UTC(),
+		Since: since, Until: until,
 	}, nil
 }
 
@@ -48,7 +57,7 @@ func plain(s string) bool {
 // contextOf returns what a cursor of a question with these fields is tied to.
 func contextOf(kind string, fields any) string {
 	text, err := json.Marshal(fields)
-	if err != nil { // plain structs of texts and times have a JSON form; a time beyond year 9999 has none
+	if err != nil { // texts, numbers, and times in the years 1 to 9999 have a JSON form
 		return kind
 	}
 	return kind + string(text)

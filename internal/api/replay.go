@@ -25,7 +25,7 @@ type ReplayMany struct {
 	Filter Filter  `json:"filter" doc:"Which deliveries: state and destination choose among those of an event. Without a state: failed and dead ones."`
 	Force  bool    `json:"force,omitempty" doc:"Also those that are done. Destinations are told: Hookonce-Forced: true."`
 	Reason string  `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit record."`
-	Rate   float64 `json:"rate,omitempty" minimum:"0" maximum:"100000" doc:"How many become due in a second. 0 or missing: all at once."`
+	Rate   float64 `json:"rate,omitempty" minimum:"0" maximum:"100000" doc:"How many become due in a second. 0 or missing: all at once. Those of destinations that deliver in order are due at once in any case, each when its resource has its turn."`
 	DryRun bool    `json:"dry_run,omitempty" doc:"Only count."`
 	Cursor string  `json:"cursor,omitempty" maxLength:"64" doc:"That of the answer before, to go on."`
 }
