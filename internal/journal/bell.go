@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Bell lets the processes on one store wake each other. Nothing depends on it: whoever hears nothing finds
-// the same when it polls. It is rung after the commit, and never for ordinary events.
+// Bell lets the processes on one store wake each other. Work does not depend on it: whoever hears nothing finds
+// the same when it polls. What a process remembers as done it forgets with every ring, because somebody may have
+// replayed it; one that can not hear remembers nothing. It is rung after the commit, and never for ordinary events.
 type Bell interface {
 	// Ring wakes everybody who listens, the caller included. It may be lost.
 	Ring(ctx context.Context) error
@@ -42,9 +43,11 @@ func (j *Journal) tellOthers() { pull(j.ropes.ring) }
 // listener follows the bell until the journal's context ends.
 func (j *Journal) listener() {
 	j.opt.Bell.Listen(j.ctx, func() {
+		j.done.forget() // somebody may have replayed it
 		j.lookHere()
 		pull(j.ropes.heard)
 	})
+	j.done.end()
 }
 
 // ringer rings for those who ask, until the journal's context ends.

@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"fmt"
 	"strings"
+	"sync"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 )
@@ -13,6 +15,10 @@ type ref struct{ source, key string }
 // never knew is asked of the store.
 type doneCache struct {
 	keys *lru.Cache[ref, doneEvent] // nil: caching is off
+
+	mu    sync.Mutex // of whoever adds or forgets
+	since epoch
+	off   bool // for good
 }
 
 type doneEvent struct {
@@ -20,25 +26,63 @@ type doneEvent struct {
 	digest string
 }
 
-func newDoneCache(size int) (doneCache, error) {
+// epoch is the time between two replays of what is done, any of which the cache may know.
+type epoch int64
+
+func newDoneCache(size int) (*doneCache, error) {
 	if size < 0 {
-		return doneCache{}, nil
+		return &doneCache{}, nil
 	}
 	keys, err := lru.New[ref, doneEvent](size)
-	return doneCache{keys}, err
+	if err != nil {
+		return nil, fmt.Errorf("journal: Options.DoneKeys: %w", err)
+	}
+	return &doneCache{keys: keys}, nil
 }
 
-// add remembers that the event of e, stored under id with e's digest, is done.
-func (c doneCache) add(e *Entry, id int64) {
+// now returns the epoch in which the store is asked what is done.
+func (c *doneCache) now() epoch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.since
+}
+
+// add remembers that the event of e, stored under id with e's digest, is done. If that is from an earlier
+// epoch, it may be so no more.
+func (c *doneCache) add(e *Entry, id int64, known epoch) {
 	if c.keys == nil || e.Key == "" || Coalesces(e.Key) {
 		return // done work never swallows what coalesces
 	}
 	// The strings may be parts of a whole request; the cache must not keep that alive.
-	c.keys.Add(ref{strings.Clone(e.Source), strings.Clone(e.Key)}, doneEvent{id, string(e.Digest)})
+	key, done := ref{strings.Clone(e.Source), strings.Clone(e.Key)}, doneEvent{id, string(e.Digest)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known == c.since && !c.off {
+		c.keys.Add(key, done)
+	}
+}
+
+// forget begins a new epoch: done events may have begun again.
+func (c *doneCache) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.since++
+	if c.keys != nil {
+		c.keys.Purge()
+	}
+}
+
+// end forgets everything and remembers nothing any more, because nobody would tell of done events that begin
+// again.
+func (c *doneCache) end() {
+	c.mu.Lock()
+	c.off = true
+	c.mu.Unlock()
+	c.forget()
 }
 
 // lookup answers for e if its key is known to be done.
-func (c doneCache) lookup(e *Entry) (Result, bool) {
+func (c *doneCache) lookup(e *Entry) (Result, bool) {
 	if c.keys == nil || e.Key == "" {
 		return Result{}, false
 	}

@@ -1,6 +1,8 @@
 package journal_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,4 +146,144 @@ func TestCache_canBeOff(t *testing.T) {
 			t.Error("answered without the store")
 		}
 	})
+}
+
+// replay has an event begin again although it is done.
+func (r *rig) replay(id int64) {
+	r.t.Helper()
+	again := journal.Replay{EventID: id, Force: true, Start: time.Now(), By: "somebody", Reason: "a test"}
+	if done, err := r.Replay(r.t.Context(), again, 1); err != nil || done.Forced != 1 {
+		r.t.Fatalf("%+v, %v", done, err)
+	}
+	synctest.Wait()
+}
+
+// Laws 5 and 13: what is replayed by force is done no more. If it fails a copy has it begin again, here and
+// in a process that is told of the replay, and in one that can not be told.
+func TestCache_forgetsWhatIsReplayed(t *testing.T) {
+	for name, copies := range map[string]func(b *belfry, one *rig) *rig{
+		"here": func(_ *belfry, one *rig) *rig { return one },
+		"told": func(b *belfry, one *rig) *rig { return one.another(bells(b)) },
+		"deaf": func(_ *belfry, one *rig) *rig { return one.another(bells(deaf{})) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &belfry{heard: map[int]func(){}}
+			synctest.Test(t, func(t *testing.T) {
+				store := journaltest.NewMemory()
+				opt := bells(b)
+				opt.Records, opt.Destinations = store, destinations("app")
+				one := start(t, store, 0, opt)
+				two := copies(b, one)
+				id := one.want(one.accept(entry("evt_1")), journal.Accepted).ID
+				one.finish(one.receive(), journal.Done, time.Time{})
+				for range 2 {
+					if res := two.want(two.accept(entry("evt_1")), journal.Duplicate); !res.Done {
+						t.Errorf("not done: %+v", res)
+					}
+				}
+				sleep(time.Second)
+				one.replay(id)
+				sleep(time.Second)
+				w := one.receive()
+				if res := two.want(two.accept(entry("evt_1")), journal.Duplicate); res.Done {
+					t.Errorf("done while it is delivered again: %+v", res)
+				}
+				one.finish(w, journal.Dead, time.Time{})
+				if res := two.want(two.accept(entry("evt_1")), journal.Duplicate); res.Done || !res.Redriven {
+					t.Errorf("a copy of dead work: %+v", res)
+				}
+			})
+		})
+	}
+}
+
+// bells are the options of a process that delivers nothing and finds nothing by itself.
+func bells(b journal.Bell) journal.Options {
+	opt := quiet("none")
+	opt.Bell = b
+	return opt
+}
+
+// deaf is a bell that can not be heard.
+type deaf struct{}
+
+func (deaf) Ring(context.Context) error     { return nil }
+func (deaf) Listen(context.Context, func()) {}
+
+// A replay that only counts leaves the cache as it is.
+func TestCache_dryRun(t *testing.T) {
+	runRecorded(t, journal.Options{}, func(t *testing.T, r *rig, _ *ledger) {
+		id := r.want(r.accept(entry("evt_1")), journal.Accepted).ID
+		r.finish(r.receive(), journal.Done, time.Time{})
+		again := journal.Replay{EventID: id, Force: true, DryRun: true, Start: time.Now(), By: "somebody", Reason: "a test"}
+		if _, err := r.Replay(t.Context(), again, 1); err != nil {
+			t.Fatal(err)
+		}
+		if r.asks(entry("evt_1")) {
+			t.Error("forgotten")
+		}
+	})
+}
+
+// lateStore answers some calls later than they were persisted.
+type lateStore struct {
+	*journaltest.Memory
+	late      atomic.Bool
+	persisted chan struct{}
+	answer    chan struct{}
+}
+
+func (s *lateStore) wait() {
+	if s.late.Load() {
+		s.persisted <- struct{}{}
+		<-s.answer
+	}
+}
+
+func (s *lateStore) Accept(ctx context.Context, batch []*journal.Entry, now, lease time.Time) ([]journal.Result, error) {
+	defer s.wait()
+	return s.Memory.Accept(ctx, batch, now, lease)
+}
+
+func (s *lateStore) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool, error) {
+	defer s.wait()
+	return s.Memory.Finish(ctx, outcomes)
+}
+
+// What the store said before a replay is not remembered after it.
+func TestCache_lateAnswers(t *testing.T) {
+	for name, learn := range map[string]func(r *rig, w *journal.Work, late *atomic.Bool){
+		"an outcome": func(r *rig, w *journal.Work, late *atomic.Bool) {
+			late.Store(true)
+			r.Finish(journal.Outcome{Held: w.Held, State: journal.Done, Started: time.Now()})
+		},
+		"a copy": func(r *rig, w *journal.Work, late *atomic.Bool) {
+			r.finish(w, journal.Done, time.Time{})
+			r.replay(w.EventID) // forgets it
+			r.finish(r.receive(), journal.Done, time.Time{})
+			late.Store(true)
+			go r.accept(entry("evt_1"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &lateStore{Memory: journaltest.NewMemory(), persisted: make(chan struct{}), answer: make(chan struct{})}
+				r := &rig{t: t, store: s.Memory, Journal: open(t, s, journal.Options{Records: s.Memory})}
+				id := r.want(r.accept(entry("evt_1")), journal.Accepted).ID
+				learn(r, r.receive(), &s.late)
+				select {
+				case <-s.persisted:
+				case <-time.After(time.Second):
+					t.Fatal("the store was not asked")
+				}
+				s.late.Store(false)
+				r.replay(id)
+				s.answer <- struct{}{}
+				synctest.Wait()
+				if res := r.want(r.accept(entry("evt_1")), journal.Duplicate); res.Done {
+					t.Errorf("got %+v", res)
+				}
+			})
+		})
+	}
 }

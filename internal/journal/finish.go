@@ -98,23 +98,26 @@ func (h *holds) putBack(items []*item) {
 	h.queue(items...)
 }
 
-// conclude drops an item whose outcome was answered by the store. It returns the event when all of it
-// is done now, and whether the outcome came too late. One that failed before and does not apply now
+// conclude drops an item whose outcome was answered by the store. It returns whether the outcome came too
+// late. One that failed before and does not apply now
 // may be either late or recorded the first time; it counts for neither.
-func (h *holds) conclude(it *item, o Outcome, applied bool) (done *heldEvent, late bool) {
+//
+// finished is called with the event when all of it is done now, before the item is dropped: what is done is
+// held or remembered at any moment.
+func (h *holds) conclude(it *item, o Outcome, applied bool, finished func(*heldEvent)) (late bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !applied && it.token != o.Token {
 		h.queue(it) // adopted meanwhile: record it under the new token
-		return nil, false
+		return false
 	}
-	h.drop(it)
 	if applied && o.State == Done && it.event != nil {
 		if it.event.open--; it.event.open == 0 {
-			done = it.event
+			finished(it.event)
 		}
 	}
-	return done, !applied && !it.retried
+	h.drop(it)
+	return !applied && !it.retried
 }
 
 const (
@@ -127,6 +130,7 @@ type finisher struct {
 	*Journal
 	items    []*item
 	outcomes []Outcome
+	epoch    epoch // of the record
 }
 
 // run records outcomes until the journal's context ends. After a failure it tries smaller batches,
@@ -158,6 +162,7 @@ func (f *finisher) run() {
 // record commits one batch of outcomes and reports whether the store answered.
 func (f *finisher) record() bool {
 	var applied []bool
+	f.epoch = f.done.now()
 	err := f.call(opFinish, f.opt.Timeout, len(f.outcomes), func(ctx context.Context) (err error) {
 		applied, err = f.store.Finish(ctx, f.outcomes)
 		if err == nil && len(applied) != len(f.outcomes) {
@@ -177,7 +182,7 @@ func (f *finisher) record() bool {
 
 // recorded does what follows from an answered outcome.
 func (f *finisher) recorded(it *item, o Outcome, applied bool) {
-	done, late := f.held.conclude(it, o, applied)
+	late := f.held.conclude(it, o, applied, func(e *heldEvent) { f.done.add(e.entry, e.id, f.epoch) })
 	if applied {
 		f.waits.tell(Target{o.EventID, o.Destination}, Standing{o.State, o.Reply})
 	}
@@ -186,8 +191,6 @@ func (f *finisher) recorded(it *item, o Outcome, applied bool) {
 		f.metrics.stale.Inc()
 		f.opt.Logger.Warn("journal: an outcome came too late, somebody else has the delivery",
 			"event", o.EventID, "destination", o.Destination, "token", o.Token, "state", o.State)
-	case done != nil:
-		f.done.add(done.entry, done.id)
 	case o.State == Failed || o.State == Pending:
 		f.schedule.note(o.Due)
 		f.handedBack(o)

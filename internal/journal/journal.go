@@ -27,7 +27,7 @@ type Journal struct {
 	metrics  *metrics
 	requests sync.Pool // of *request
 	queue    *queue
-	done     doneCache
+	done     *doneCache
 	held     *holds
 	schedule *schedule
 	waits    *waits
@@ -72,7 +72,7 @@ func New(store Store, options Options) (*Journal, error) {
 	}
 	j.held = newHolds(opt, func() { j.schedule.note(time.Time{}) })
 	if j.done, err = newDoneCache(opt.DoneKeys); err != nil {
-		return nil, fmt.Errorf("journal: Options.DoneKeys: %w", err)
+		return nil, err
 	}
 	if j.metrics, err = newMetrics(j); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)

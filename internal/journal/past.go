@@ -68,13 +68,14 @@ func (j *Journal) detour(e *Entry) (*detour, Result, error) {
 		return nil, res, err
 	}
 	// Whoever hands out work looks for detours after it is held, so that one of us sees the other.
-	if known, ok := j.done.lookup(e); ok {
-		j.detours.end(d)
-		return nil, known, nil
-	}
+	// Whoever finishes it remembers that before it is held no more.
 	if j.held.holdsKey(e.Source, e.Key) {
 		j.detours.end(d)
 		return nil, Result{}, errOnItsWay
+	}
+	if known, ok := j.done.lookup(e); ok {
+		j.detours.end(d)
+		return nil, known, nil
 	}
 	return d, res, nil
 }

@@ -300,3 +300,23 @@ func TestBypass_leavesNothingToTake(t *testing.T) {
 		r.idle()
 	})
 }
+
+// What this process has delivered is held or remembered at any moment, so that it does not go past the store
+// as well.
+func TestBypass_doneAtThatMoment(t *testing.T) {
+	r := &rig{t: t, Journal: open(t, journaltest.NewMemory(), journal.Options{})}
+	a := newApp()
+	for i := range 300 {
+		r.want(r.accept(entry(key(i))), journal.Accepted)
+		w := <-r.Work()
+		go r.Finish(journal.Outcome{Held: w.Held, State: journal.Done, Started: time.Now()})
+		got := r.bypass(a, entry(key(i)))
+		for errors.Is(got.err, journal.ErrUnavailable) {
+			got = r.bypass(a, entry(key(i)))
+		}
+		r.want(got, journal.Duplicate)
+		if n := a.count(key(i) + " to app"); n != 0 {
+			t.Fatalf("delivered %d times past the store", n)
+		}
+	}
+}

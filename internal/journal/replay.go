@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Replay has deliveries begin again, see [Records.Replay]. This process looks for them at once. It needs
-// [Options.Records].
+// Replay has deliveries begin again, see [Records.Replay]. This process looks for them at once, and
+// like all that hear of it asks the store again what is done. It needs [Options.Records].
 func (j *Journal) Replay(ctx context.Context, r Replay, limit int) (Replayed, error) {
 	r.Ordered = nil
 	for name, d := range j.opt.Destinations {
@@ -19,6 +19,9 @@ func (j *Journal) Replay(ctx context.Context, r Replay, limit int) (Replayed, er
 		}
 	}
 	done, err := j.opt.Records.Replay(ctx, r, limit)
+	if r.Done() && !r.DryRun {
+		j.done.forget() // of an error nothing is known
+	}
 	if err == nil && !r.DryRun {
 		j.Look()
 	}

@@ -11,6 +11,7 @@ type writer struct {
 	*Journal
 	slots   []*slot
 	entries []*Entry
+	epoch   epoch // of the commit
 }
 
 // run commits until the queue is closed and empty.
@@ -34,6 +35,7 @@ func (w *writer) commit() {
 	now := w.opt.Now()
 	lease := now.Add(w.opt.Lease)
 	w.prepare(now)
+	w.epoch = w.done.now()
 	var results []Result
 	err := w.call(opAccept, w.opt.Timeout, len(w.entries), func(ctx context.Context) (err error) {
 		results, err = w.store.Accept(ctx, w.entries, now, lease)
@@ -103,7 +105,7 @@ func (w *writer) settled(e *Entry, res Result, now, lease time.Time) {
 		w.opt.Logger.Error("journal: the store refused an event",
 			"source", e.Source, "key", e.Key, "type", e.Type, "error", res.Err)
 	case res.Status == Duplicate && res.Done, opened && len(e.Destinations) == 0:
-		w.done.add(e, res.ID)
+		w.done.add(e, res.ID, w.epoch)
 	}
 }
 
