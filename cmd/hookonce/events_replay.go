@@ -47,7 +47,7 @@ Without an event it replays all deliveries that the flags choose, after counting
 	fs := c.Flags()
 	fs.StringVar(&r.reason, "reason", "", "why, for the audit record, as a `text`")
 	fs.BoolVar(&r.force, "force", false, "replay what is done as well")
-	fs.Float64Var(&r.rate, "rate", 0, "spread them: this `number` in a second; all at once if not set")
+	fs.Float64Var(&r.rate, "rate", 0, "spread them: this `number` in a second, those in an order of their own apart; all at once if not set")
 	fs.BoolVar(&r.dryRun, "dry-run", false, "only count")
 	fs.BoolVar(&r.yes, "yes", false, "replay all that the flags choose")
 	return c

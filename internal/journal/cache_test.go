@@ -162,9 +162,10 @@ func (r *rig) replay(id int64) {
 // in a process that is told of the replay, and in one that can not be told.
 func TestCache_forgetsWhatIsReplayed(t *testing.T) {
 	for name, copies := range map[string]func(b *belfry, one *rig) *rig{
-		"here": func(_ *belfry, one *rig) *rig { return one },
-		"told": func(b *belfry, one *rig) *rig { return one.another(bells(b)) },
-		"deaf": func(_ *belfry, one *rig) *rig { return one.another(bells(deaf{})) },
+		"here":  func(_ *belfry, one *rig) *rig { return one },
+		"alone": func(_ *belfry, one *rig) *rig { return one }, // with no bell to hear itself
+		"told":  func(b *belfry, one *rig) *rig { return one.another(bells(b)) },
+		"deaf":  func(_ *belfry, one *rig) *rig { return one.another(bells(deaf{})) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &belfry{heard: map[int]func(){}}
@@ -172,6 +173,9 @@ func TestCache_forgetsWhatIsReplayed(t *testing.T) {
 				store := journaltest.NewMemory()
 				opt := bells(b)
 				opt.Records, opt.Destinations = store, destinations("app")
+				if name == "alone" {
+					opt.Bell = nil
+				}
 				one := start(t, store, 0, opt)
 				two := copies(b, one)
 				id := one.want(one.accept(entry("evt_1")), journal.Accepted).ID

@@ -177,6 +177,22 @@ func (r *Replay) Plan(found []Candidate, n int) *Plan {
 	return p
 }
 
+// Step is the Plan for the first limit of the candidates that one look found, and where the next look begins.
+// more says that the look stopped at identifier end, and there may be others from there on.
+func (r *Replay) Step(found []Candidate, n, limit int, more bool, end int64) *Plan {
+	next := int64(0)
+	switch {
+	case len(found) > limit:
+		found = found[:limit]
+		next = found[limit-1].ID
+	case more:
+		next = end - 1
+	}
+	p := r.Plan(found, n)
+	p.Next = next
+	return p
+}
+
 func (r *Replay) plan(p *Plan, c Candidate, n int) {
 	deliveries := slices.DeleteFunc(slices.Clone(c.Deliveries), func(d Delivery) bool {
 		return r.Destination != "" && d.Destination != r.Destination

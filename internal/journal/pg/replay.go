@@ -122,17 +122,7 @@ func (s *Store) plan(ctx context.Context, tx pgx.Tx, r *journal.Replay, limit, n
 	if err != nil {
 		return &journal.Plan{}, err
 	}
-	next := int64(0)
-	switch {
-	case len(found) > limit:
-		found = found[:limit]
-		next = found[limit-1].ID
-	case more:
-		next = q.end - 1
-	}
-	plan := r.Plan(found, n)
-	plan.Next = next
-	return plan, nil
+	return r.Step(found, n, limit, more, q.end), nil
 }
 
 // candidates returns events with all their deliveries. The open ones are read first: what is not among
