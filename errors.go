@@ -26,6 +26,9 @@ var (
 	// transaction was rolled back all the same, and the next copy of the event reads what holds, or
 	// tries again.
 	ErrTraceLost = errors.New("hookonce: the failure could not be recorded")
+	// ErrEffectExists says that the transaction's event has already asked for an effect with the same
+	// step. Give each effect of an event a step of its own.
+	ErrEffectExists = errors.New("hookonce: the event already has an effect with this step")
 	// ErrSchemaNewer says that the database was migrated by a newer program than this one.
 	ErrSchemaNewer = errors.New("hookonce: the database schema is newer than this program")
 	// ErrSchemaMissing says that the tables are not there or not current: run the migrations.

@@ -31,7 +31,7 @@ const (
 const DefaultName = "hookonce"
 
 // latest is the version of the schema that this program works with.
-const latest = 4
+const latest = 5
 
 //go:embed *.sql
 var files embed.FS

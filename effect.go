@@ -1,0 +1,95 @@
+package hookonce
+
+import (
+	"context"
+	"time"
+)
+
+// MaxPayload is the largest payload of an [Effect], in bytes.
+const MaxPayload = 1 << 20
+
+// Effect is something to do after the commit: a mail, a call to another system. It is stored in the
+// transaction that decided it, and carried out by a relay afterwards, at least once and always under
+// the same key.
+type Effect struct {
+	// Ref is the event, or other claim, that asks for the effect. Without a key the effect is known by
+	// its number alone.
+	Ref
+	// Name says who carries it out: the name under which a relay knows a handler, such as
+	// "mail.receipt". At most [MaxKeyLen] bytes, printable.
+	Name string
+	// Step tells the effects of one event apart. Empty means Name: enough where an event asks for one
+	// effect of that name. In the form of [NormalKey].
+	Step string
+	// Payload is what the handler needs; opaque here. At most [MaxPayload] bytes.
+	Payload []byte
+	// Due is when to begin at the earliest. Zero: at once.
+	Due time.Time
+}
+
+// QueuedEffect is an effect in the outbox, as a relay took it or a person looks at it.
+type QueuedEffect struct {
+	Effect
+	// ID numbers the effect within its outbox. It stays the same over all attempts.
+	ID int64
+	// State is where it stands: "pending" before the first attempt, else a [State].
+	State State
+	// Token is the number of the current attempt, from 1, and the fence. Zero while pending.
+	Token int64
+	// Tries counts the attempts since it was enqueued or last revived.
+	Tries int
+	// Lease is when another relay may take it over, while it is processing.
+	Lease time.Time
+	// EnqueuedAt and LastError are for people. LastError is the text of the last failure.
+	EnqueuedAt time.Time
+	LastError  string
+}
+
+// StatePending means that nobody has begun yet. Only effects are ever pending.
+const StatePending State = "pending"
+
+// Outbox stores effects in the caller's transaction. Tx is the transaction type of the driver.
+type Outbox[Tx any] interface {
+	EffectQueue
+
+	// Enqueue stores e inside tx; it is there when tx commits. An effect of the same Ref (with a key)
+	// and Step that is on record makes it fail with [ErrEffectExists], in whatever state that one is:
+	// of two different effects none may get lost. Errors also: [ErrInvalidRef], for a name or step that
+	// can not be stored, or a payload that is too large. After an error tx must be rolled back.
+	Enqueue(ctx context.Context, tx Tx, e Effect) error
+}
+
+// EffectQueue is what a relay needs of an outbox. All methods are atomic and safe for concurrent use by
+// many processes, take the time from the store's clock, and apply to an effect only while its token is
+// current.
+type EffectQueue interface {
+	// TakeEffects takes up to limit effects that are due, oldest due first, of the given names, and
+	// leases them for lease, which must be positive: pending and failed ones whose time has come, and
+	// those whose lease ran out. Each gets the next token, and is taken by one caller only. Callers
+	// never wait for each other.
+	TakeEffects(ctx context.Context, names []string, limit int, lease time.Duration) ([]QueuedEffect, error)
+
+	// CompleteEffect records that it is done; idempotent for the same token. Errors: [ErrStale],
+	// [ErrNotFound].
+	CompleteEffect(ctx context.Context, e QueuedEffect) error
+
+	// FailEffect records that the attempt failed, to be tried again at retry, or, if f.Dead, never by
+	// itself. Idempotent for the same token. Errors: [ErrStale], [ErrNotFound].
+	FailEffect(ctx context.Context, e QueuedEffect, f Failure, retry time.Time) error
+
+	// ExtendEffect moves the lease to now + d, which must be positive. Errors: [ErrStale],
+	// [ErrNotFound].
+	ExtendEffect(ctx context.Context, e QueuedEffect, d time.Duration) (QueuedEffect, error)
+
+	// Effects lists effects in the given state by ascending number, above after, at most limit.
+	Effects(ctx context.Context, s State, after int64, limit int) ([]QueuedEffect, error)
+
+	// ReviveEffect makes a dead effect due at once, with its tries counted from nothing. An effect that
+	// is not dead stays as it is and answers [ErrStale]. Errors also: [ErrNotFound].
+	ReviveEffect(ctx context.Context, id int64) error
+
+	// PurgeEffects deletes at most limit effects that were done before the given time, and returns how
+	// many. An effect that is gone is not recognised when it is enqueued again: keep them as long as
+	// claims.
+	PurgeEffects(ctx context.Context, before time.Time, limit int) (int, error)
+}
