@@ -2,6 +2,7 @@ package hookonce
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -27,7 +28,28 @@ type Effect struct {
 	Due time.Time
 }
 
-// QueuedEffect is an effect in the outbox, as a relay took it or a person looks at it.
+// Validate returns an error that wraps [ErrInvalidRef] unless e can be stored: its Ref is valid, with or
+// without a key, its name is present, name and step are in the form of [NormalKey], and the payload is
+// at most [MaxPayload] bytes.
+func (e Effect) Validate() error {
+	if err := e.Ref.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case e.Name == "":
+		return fmt.Errorf("%w: the effect has no name", ErrInvalidRef)
+	case !wellFormed(e.Name):
+		return fmt.Errorf("%w: the effect's name is longer than %d bytes, not UTF-8, or has control characters", ErrInvalidRef, MaxKeyLen)
+	case !wellFormed(e.Step):
+		return fmt.Errorf("%w: the effect's step is longer than %d bytes, not UTF-8, or has control characters; pass it through NormalKey", ErrInvalidRef, MaxKeyLen)
+	case len(e.Payload) > MaxPayload:
+		return fmt.Errorf("%w: the effect's payload has %d bytes, at most %d can be stored", ErrInvalidRef, len(e.Payload), MaxPayload)
+	}
+	return nil
+}
+
+// QueuedEffect is an effect in the outbox, as a relay took it or a person looks at it. Its Step is never
+// empty. Its Due is when it will be tried while it is pending or failed, and zero otherwise.
 type QueuedEffect struct {
 	Effect
 	// ID numbers the effect within its outbox. It stays the same over all attempts.
@@ -59,6 +81,20 @@ type Outbox[Tx any] interface {
 	Enqueue(ctx context.Context, tx Tx, e Effect) error
 }
 
+// Enqueue stores e inside tx: it is carried out after tx commits, by a relay, and never if tx rolls back. An
+// effect without a reference gets that of the work in ctx. The store is that of ctx (see [ContextWith]),
+// and tx a transaction of it. Give each effect of an event a step of its own: see [Outbox] for errors.
+func Enqueue[Tx any](ctx context.Context, tx Tx, e Effect) error {
+	box, err := storeFrom[Outbox[Tx], Tx](ctx, "Enqueue")
+	if err != nil {
+		return err
+	}
+	if e.Ref == (Ref{}) {
+		e.Ref, _ = RefFrom(ctx)
+	}
+	return box.Enqueue(ctx, tx, e)
+}
+
 // EffectQueue is what a relay needs of an outbox. All methods are atomic and safe for concurrent use by
 // many processes, take the time from the store's clock, and apply to an effect only while its token is
 // current.
@@ -84,8 +120,9 @@ type EffectQueue interface {
 	// Effects lists effects in the given state by ascending number, above after, at most limit.
 	Effects(ctx context.Context, s State, after int64, limit int) ([]QueuedEffect, error)
 
-	// ReviveEffect makes a dead effect due at once, with its tries counted from nothing. An effect that
-	// is not dead stays as it is and answers [ErrStale]. Errors also: [ErrNotFound].
+	// ReviveEffect makes a dead effect due at once, with its tries counted from nothing: it is failed
+	// then, under the same token. An effect that is not dead stays as it is and answers [ErrStale].
+	// Errors also: [ErrNotFound].
 	ReviveEffect(ctx context.Context, id int64) error
 
 	// PurgeEffects deletes at most limit effects that were done before the given time, and returns how
