@@ -42,7 +42,7 @@ func (s *settings) validate() error {
 	case s.now == nil || s.log == nil || s.observe == nil:
 		return errors.New("hookonce: WithClock, WithLogger and WithObserver do not take nil")
 	}
-	return Ref{Source: s.source}.Validate()
+	return checkSource(s.source)
 }
 
 // WithSource names the source, the scope of the keys. Default: the provider's name. Two endpoints of

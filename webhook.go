@@ -250,7 +250,7 @@ func (h *webhook[Tx]) run(ctx context.Context, ev *Event) (o outcome) {
 	req := ClaimRequest{Ref: claimed(ev), Type: ev.Type, Digest: ev.Digest}
 	c, err := h.store.Within(ctx, req, func(tx Tx, c Claim) error {
 		ev.Attempt = c.Token
-		return h.handle(ctx, tx, ev)
+		return h.handle(ContextWith(ctx, h.store, c, ev), tx, ev)
 	})
 	switch {
 	case err == nil && c.Verdict == Busy:
