@@ -93,7 +93,7 @@ func fillKeys(ctx context.Context, conn *pgx.Conn, n int) error {
 
 // settleTables does what the server would do sooner or later, so that it does not do it while somebody measures.
 func settleTables(ctx context.Context, conn *pgx.Conn) error {
-	for _, sql := range []string{`VACUUM (ANALYZE) hookonce.events`, `VACUUM (ANALYZE) hookonce.bodies`, `VACUUM (ANALYZE) hookonce.attempts`, `CHECKPOINT`} {
+	for _, sql := range []string{`VACUUM (ANALYZE)`, `CHECKPOINT`} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return err
 		}

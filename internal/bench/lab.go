@@ -3,14 +3,15 @@
 package main
 
 import (
-	"github.com/jackc/pgx/v5"
-
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sys/unix"
 
 	"github.com/hookonce/hookonce/internal/pgtest"
 )
@@ -135,6 +136,23 @@ func (l *lab) measure(ctx context.Context, r row, round int) error {
 	}
 	fmt.Fprintf(os.Stderr, "round %d  %-2s %8.0f/s  p99 %v\n", round+1, r.id, s.Rate, s.P99.Round(10*time.Microsecond))
 	l.samples[r.id] = append(l.samples[r.id], s)
+	return l.settle(ctx, r)
+}
+
+// settle does what a row has left to be done later: dirty pages to write, new rows to vacuum. Otherwise some
+// other row would pay for it, and wait for the disk behind what the fastest floor has written.
+func (l *lab) settle(ctx context.Context, r row) error {
+	if r.store == "postgres" {
+		conn, err := pgx.Connect(ctx, l.stores[r.id])
+		if err != nil {
+			return err
+		}
+		defer conn.Close(ctx)
+		if err := settleTables(ctx, conn); err != nil {
+			return err
+		}
+	}
+	unix.Sync()
 	return nil
 }
 
@@ -158,8 +176,8 @@ func (l *lab) order(url string, round int) loadOrder {
 	}
 }
 
-// settle is how long a server is left alone before its idle memory is read.
-const settle = 300 * time.Millisecond
+// rest is how long a server is left alone before its idle memory is read.
+const rest = 300 * time.Millisecond
 
 // served measures how many requests a server answers, and how fast at half of that.
 func (l *lab) served(r row, round int) (s sample, err error) {
@@ -169,7 +187,7 @@ func (l *lab) served(r row, round int) (s sample, err error) {
 	}
 	s.Start = p.started
 	if r.ours {
-		time.Sleep(settle)
+		time.Sleep(rest)
 		if s.Idle, _, err = p.memory(); err != nil {
 			return s, err
 		}
