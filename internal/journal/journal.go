@@ -27,6 +27,7 @@ type Journal struct {
 	metrics  *metrics
 	requests sync.Pool // of *request
 	queue    *queue
+	turns    chan struct{} // holds one for each accepting transaction; room for Options.Writers
 	done     *doneCache
 	held     *holds
 	schedule *schedule
@@ -61,6 +62,7 @@ func New(store Store, options Options) (*Journal, error) {
 		opt:      opt,
 		requests: sync.Pool{New: newRequest},
 		queue:    newQueue(opt.QueueEntries, opt.QueueBytes),
+		turns:    make(chan struct{}, opt.Writers),
 		schedule: newSchedule(),
 		waits:    newWaits(),
 		detours:  newDetours(opt),
@@ -104,7 +106,7 @@ func (j *Journal) adopt() error {
 }
 
 func (j *Journal) start() {
-	for range j.opt.Writers {
+	for range j.opt.Writers + 1 {
 		w := &writer{Journal: j}
 		j.feeders.Go(w.run)
 	}

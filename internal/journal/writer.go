@@ -6,7 +6,9 @@ import (
 	"time"
 )
 
-// writer commits what waits in the queue, batch after batch. Its slices are reused.
+// writer commits what waits in the queue, batch after batch, when it is its turn. There is one more of
+// them than turns, so that the next batch is on its way to the store while everybody who waits for the
+// former is answered. Its slices are reused.
 type writer struct {
 	*Journal
 	slots   []*slot
@@ -16,42 +18,51 @@ type writer struct {
 
 // run commits until the queue is closed and empty.
 func (w *writer) run() {
-	for {
-		var open bool
-		w.slots, open = w.queue.drain(w.slots[:0], w.opt.MaxBatch)
-		switch {
-		case !open:
-			return
-		case len(w.slots) == 0:
-			<-w.queue.wake
-		default:
-			w.commit()
+	for w.collect() {
+		now := w.opt.Now()
+		lease := now.Add(w.opt.Lease)
+		results, err := w.commit(now, lease)
+		<-w.turns
+		w.queue.leave(w.slots)
+		if err != nil {
+			w.fail(fmt.Errorf("%w: %w", ErrUnavailable, err))
+		} else {
+			w.succeed(results, lease)
 		}
+		clear(w.slots)
+		clear(w.entries)
 	}
 }
 
-// commit stores one batch and answers everybody who waits for it.
-func (w *writer) commit() {
-	now := w.opt.Now()
-	lease := now.Add(w.opt.Lease)
+// collect waits for its turn and for a batch. It reports false, without the turn, when the queue is
+// closed and empty.
+func (w *writer) collect() (open bool) {
+	w.turns <- struct{}{}
+	for {
+		w.slots, open = w.queue.drain(w.slots[:0], w.opt.MaxBatch)
+		switch {
+		case !open:
+			<-w.turns
+			return false
+		case len(w.slots) > 0:
+			return true
+		}
+		<-w.queue.wake
+	}
+}
+
+// commit stores the batch.
+func (w *writer) commit(now, lease time.Time) (results []Result, err error) {
 	w.prepare(now)
 	w.epoch = w.done.now()
-	var results []Result
-	err := w.call(opAccept, w.opt.Timeout, len(w.entries), func(ctx context.Context) (err error) {
+	err = w.call(opAccept, w.opt.Timeout, len(w.entries), func(ctx context.Context) (err error) {
 		results, err = w.store.Accept(ctx, w.entries, now, lease)
 		if err == nil && len(results) != len(w.entries) {
 			err = fmt.Errorf("the store answered %d of %d entries", len(results), len(w.entries))
 		}
 		return err
 	})
-	w.queue.leave(w.slots)
-	if err != nil {
-		w.fail(fmt.Errorf("%w: %w", ErrUnavailable, err))
-	} else {
-		w.succeed(results, lease)
-	}
-	clear(w.slots)
-	clear(w.entries)
+	return results, err
 }
 
 // prepare gives every entry of the batch its identifier, and its deliveries room among the held while
