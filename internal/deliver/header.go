@@ -7,6 +7,8 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
+
+	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
 // notForwarded are headers that belong to one connection. They are left out when an event is stored;
@@ -32,7 +34,7 @@ const ownPrefix = "Hookonce-"
 // reserved reports whether the canonical name is that of a header that nobody but us may set.
 func reserved(name string) bool {
 	switch name {
-	case "Idempotency-Key", messageIDHeader, timestampHeader, signatureHeader, traceparent, tracestate:
+	case "Idempotency-Key", outgoing.MessageIDHeader, outgoing.TimestampHeader, outgoing.SignatureHeader, traceparent, tracestate:
 		return true
 	}
 	return notForwarded[name] || strings.HasPrefix(name, ownPrefix)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
 func TestDecodeHeader(t *testing.T) {
@@ -92,10 +94,10 @@ func FuzzHeader(f *testing.F) {
 				t.Fatalf("%s: %q", name, values)
 			}
 		}
-		if h.Get("Hookonce-Key") != headerSafe(key) || h.Get("Idempotency-Key") != idempotencyKey(w) || h.Get("X-Team") != "payments" {
+		if h.Get("Hookonce-Key") != outgoing.HeaderSafe(key) || h.Get("Idempotency-Key") != idempotencyKey(w) || h.Get("X-Team") != "payments" {
 			t.Fatalf("%q, with the event %q", h, key)
 		}
-		if id := h.Get(messageIDHeader); signed && id != messageID(idempotencyKey(w), "app") {
+		if id := h.Get(outgoing.MessageIDHeader); signed && id != messageID(idempotencyKey(w), "app") {
 			t.Fatalf("signed as %q", id)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
 // judge makes o what the answer's status says. docs/destinations.md has the table.
@@ -24,7 +25,7 @@ func (d *Deliverer) judge(o *journal.Outcome, dest *destination, w *journal.Work
 		o.State = journal.Dead
 		return
 	}
-	d.retry(o, dest, w, retryAfter(answer, o.Started.Add(o.Duration)))
+	d.retry(o, dest, w, outgoing.RetryAfter(answer, o.Started.Add(o.Duration)))
 }
 
 // retry makes o a failure: due again as the schedule says, but not before the destination asked for,
@@ -74,24 +75,6 @@ func outOfPorts(err error) bool {
 	}
 	to, ok := dial.Addr.(*net.TCPAddr)
 	return ok && to.IP.To4() != nil
-}
-
-// maxRetryAfter bounds what a destination can ask for.
-const maxRetryAfter = 24 * time.Hour
-
-// retryAfter is how long the answer asks to be left alone, where its status says that it is busy.
-func retryAfter(answer *http.Response, now time.Time) time.Duration {
-	if answer.StatusCode != http.StatusTooManyRequests && answer.StatusCode != http.StatusServiceUnavailable {
-		return 0
-	}
-	value := answer.Header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(0, min(at.Sub(now), maxRetryAfter))
-	}
-	return 0
 }
 
 func statusError(status int) string {

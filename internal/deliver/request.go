@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
 // newRequest is the POST of one attempt: the body and headers as the provider sent them, so that the
@@ -63,10 +64,10 @@ func header(d *destination, w *journal.Work, now time.Time) http.Header {
 	}
 	if len(d.secrets) > 0 {
 		id := messageID(key, d.name)
-		timestamp, signature := signatures(d.secrets, id, now, w.Body)
-		h.set(messageIDHeader, id)
-		h.set(timestampHeader, timestamp)
-		h.set(signatureHeader, signature)
+		timestamp, signature := outgoing.Sign(d.secrets, id, now, w.Body)
+		h.set(outgoing.MessageIDHeader, id)
+		h.set(outgoing.TimestampHeader, timestamp)
+		h.set(outgoing.SignatureHeader, signature)
 	}
 	return h.Header
 }
@@ -87,7 +88,7 @@ const firstSeen = "2006-01-02T15:04:05.000Z"
 
 // event sets what is known about the event.
 func (h *own) event(w *journal.Work) {
-	h.set("Hookonce-Source", headerSafe(w.Source))
+	h.set("Hookonce-Source", outgoing.HeaderSafe(w.Source))
 	if w.Token > 0 {
 		h.set("Hookonce-Attempt", strconv.FormatInt(w.Token, 10))
 	}
@@ -96,13 +97,13 @@ func (h *own) event(w *journal.Work) {
 	}
 	h.set("Hookonce-First-Seen", w.ReceivedAt.UTC().Format(firstSeen))
 	if w.Key != "" {
-		h.set("Hookonce-Key", headerSafe(w.Key))
+		h.set("Hookonce-Key", outgoing.HeaderSafe(w.Key))
 	}
 	if w.Type != "" {
-		h.set("Hookonce-Event-Type", headerSafe(w.Type))
+		h.set("Hookonce-Event-Type", outgoing.HeaderSafe(w.Type))
 	}
 	if w.Twin != "" {
-		h.set("Hookonce-Twin-Of", headerSafe(w.Twin))
+		h.set("Hookonce-Twin-Of", outgoing.HeaderSafe(w.Twin))
 	}
 	if w.Forced {
 		h.set("Hookonce-Forced", "true")

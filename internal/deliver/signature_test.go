@@ -8,43 +8,8 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/outgoing"
 )
-
-// The example of the Standard Webhooks specification, at its own time.
-func TestSignatureOfTheSpecification(t *testing.T) {
-	d := &destination{}
-	if err := d.keys([]string{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}); err != nil {
-		t.Fatal(err)
-	}
-	timestamp, signature := signatures(d.secrets, "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
-	if want := "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; signature != want || timestamp != "1614265330" {
-		t.Errorf("signed %s at %s, want %s", signature, timestamp, want)
-	}
-}
-
-// While a secret is rotated there is a signature for each, in their order. A plain secret is its bytes.
-func TestSignatureWithSeveralSecrets(t *testing.T) {
-	at, body := time.Unix(1700000000, 0), []byte("{}")
-	one := func(secret string) string {
-		d := &destination{}
-		if err := d.keys([]string{secret}); err != nil {
-			t.Fatal(err)
-		}
-		_, s := signatures(d.secrets, "msg_1", at, body)
-		return s
-	}
-	d := &destination{}
-	if err := d.keys([]string{"whsec_ZmFrZQ==", "a fake secret"}); err != nil {
-		t.Fatal(err)
-	}
-	_, both := signatures(d.secrets, "msg_1", at, body)
-	if want := one("whsec_ZmFrZQ==") + " " + one("a fake secret"); both != want {
-		t.Errorf("%s, want %s", both, want)
-	}
-	if one("whsec_ZmFrZQ==") != one("fake") || one("fake") == one("ZmFrZQ==") {
-		t.Error("only what follows whsec_ is base64")
-	}
-}
 
 // The identifier of a message is the same for every attempt and in every process, another for every
 // event and destination, and can be sent.
@@ -53,7 +18,7 @@ func TestMessageID(t *testing.T) {
 	for _, key := range []string{"billing:evt_1", "billing:evt_2", "billing#1", "billing:evt_1%20app"} {
 		for _, name := range []string{"app", "app2", "évt app"} {
 			id := messageID(key, name)
-			if seen[id] || len(id) != len("msg_")+32 || id != headerSafe(id) {
+			if seen[id] || len(id) != len("msg_")+32 || id != outgoing.HeaderSafe(id) {
 				t.Errorf("%s for %s, %s", id, key, name)
 			}
 			seen[id] = true
@@ -72,18 +37,18 @@ func TestProviderSignsTheSameWay(t *testing.T) {
 	w.Header = stored
 	signed := header(&destination{name: "app", secrets: [][]byte{[]byte("fake")}}, w, time.Unix(1700000000, 0))
 	for name, want := range map[string]string{
-		messageIDHeader: messageID("billing:evt_1", "app"),
-		timestampHeader: "1700000000",
+		outgoing.MessageIDHeader: messageID("billing:evt_1", "app"),
+		outgoing.TimestampHeader: "1700000000",
 	} {
 		if got := signed[name]; !slices.Equal(got, []string{want}) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	if s := signed[signatureHeader]; len(s) != 1 || strings.Contains(s[0], "theirs") {
+	if s := signed[outgoing.SignatureHeader]; len(s) != 1 || strings.Contains(s[0], "theirs") {
 		t.Errorf("signature %q", s)
 	}
 	unsigned := header(&destination{name: "app"}, w, time.Now())
-	if got := unsigned[signatureHeader]; !slices.Equal(got, []string{"v1,theirs", "v1,more"}) || unsigned.Get(messageIDHeader) != "msg_theirs" {
+	if got := unsigned[outgoing.SignatureHeader]; !slices.Equal(got, []string{"v1,theirs", "v1,more"}) || unsigned.Get(outgoing.MessageIDHeader) != "msg_theirs" {
 		t.Errorf("without a secret of ours: %v", unsigned)
 	}
 }
@@ -108,7 +73,7 @@ func TestOwnHeaders(t *testing.T) {
 		}
 	}
 	plain := header(&destination{name: "app"}, work("billing", "evt_1", 7), time.Now())
-	for _, absent := range []string{"Hookonce-Stale", "Hookonce-Forced", "Hookonce-Twin-Of", messageIDHeader, signatureHeader} {
+	for _, absent := range []string{"Hookonce-Stale", "Hookonce-Forced", "Hookonce-Twin-Of", outgoing.MessageIDHeader, outgoing.SignatureHeader} {
 		if v, ok := plain[absent]; ok {
 			t.Errorf("%s: %q for an event that is none of it", absent, v)
 		}

@@ -24,3 +24,12 @@ func newTransport(s Destination, concurrency int) *http.Transport {
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
 	}
 }
+
+// serviceConns is how many idle connections are kept to a service whose answers are passed on.
+const serviceConns = 64
+
+// NewTransport returns a transport for requests that are no deliveries, to the addresses that the policy
+// allows.
+func NewTransport(p AddressPolicy) *http.Transport {
+	return newTransport(Destination{Policy: p}, serviceConns)
+}

@@ -1,0 +1,60 @@
+// Package outgoing knows what the requests of the gateway and of relays have in common: signatures as
+// Standard Webhooks describe them (https://www.standardwebhooks.com), values that headers can carry, and
+// what an answer says about the time of the next request.
+package outgoing
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The headers of Standard Webhooks, spelled as net/http does.
+const (
+	MessageIDHeader = "Webhook-Id"
+	TimestampHeader = "Webhook-Timestamp"
+	SignatureHeader = "Webhook-Signature"
+)
+
+// secretPrefix begins a secret whose bytes are written in base64.
+const secretPrefix = "whsec_"
+
+// Keys returns the bytes of the secrets. Errors do not repeat them.
+func Keys(secrets []string) ([][]byte, error) {
+	var keys [][]byte
+	for _, s := range secrets {
+		key := []byte(s)
+		if encoded, ok := strings.CutPrefix(s, secretPrefix); ok {
+			var err error
+			if key, err = base64.StdEncoding.DecodeString(encoded); err != nil {
+				return nil, errors.New("a secret is not base64 after whsec_: copy it whole, with = at its end")
+			}
+		}
+		if len(key) == 0 {
+			return nil, errors.New("a secret is empty: remove it or write one of 24 random bytes or more")
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// Sign returns the values of the headers that sign a body: one signature per key, each over the
+// identifier, the time and the body.
+func Sign(keys [][]byte, id string, at time.Time, body []byte) (timestamp, signature string) {
+	timestamp = strconv.FormatInt(at.Unix(), 10)
+	var b strings.Builder
+	for i, key := range keys {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(id + "." + timestamp + "."))
+		mac.Write(body)
+		b.WriteString("v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	}
+	return timestamp, b.String()
+}
