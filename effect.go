@@ -113,8 +113,9 @@ type EffectQueue interface {
 	// itself. Idempotent for the same token. Errors: [ErrStale], [ErrNotFound].
 	FailEffect(ctx context.Context, e QueuedEffect, f Failure, retry time.Time) error
 
-	// ExtendEffect moves the lease to now + d, which must be positive. Errors: [ErrStale],
-	// [ErrNotFound].
+	// ExtendEffect moves the lease to now + d, which must be positive, and returns e with its new lease.
+	// Like the others it works after the lease ran out, if nobody took the effect over. Errors:
+	// [ErrStale], [ErrNotFound].
 	ExtendEffect(ctx context.Context, e QueuedEffect, d time.Duration) (QueuedEffect, error)
 
 	// Effects lists effects in the given state by ascending number, above after, at most limit.

@@ -1,10 +1,8 @@
 package memstore
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -13,7 +11,8 @@ import (
 // DefaultWait is how long Claim and Within wait for a transaction that holds the same key.
 const DefaultWait = 2 * time.Second
 
-// Store holds claims in memory. It is safe for concurrent use.
+// Store holds claims in memory, and what belongs to them: responses, guards, and an outbox. It is safe for
+// concurrent use.
 type Store struct {
 	table *table
 	clock func() time.Time
@@ -21,7 +20,11 @@ type Store struct {
 	apply func(persist func()) error
 }
 
-var _ hookonce.TxStore[*Tx] = (*Store)(nil)
+var (
+	_ hookonce.TxResponseStore[*Tx] = (*Store)(nil)
+	_ hookonce.Guards[*Tx]          = (*Store)(nil)
+	_ hookonce.Outbox[*Tx]          = (*Store)(nil)
+)
 
 // Option changes a Store when it is made.
 type Option func(*Store)
@@ -41,7 +44,7 @@ func WithCommit(hook func(persist func()) error) Option { return func(s *Store) 
 // New returns an empty store.
 func New(opts ...Option) *Store {
 	s := &Store{
-		table: &table{claims: map[hookonce.Ref]hookonce.Claim{}, locks: map[hookonce.Ref]chan struct{}{}},
+		table: newTable(),
 		clock: time.Now,
 		wait:  DefaultWait,
 		apply: func(persist func()) error { persist(); return nil },
@@ -49,7 +52,7 @@ func New(opts ...Option) *Store {
 	return s.With(opts...)
 }
 
-// With returns a store over the same claims with other options, as another process would open it.
+// With returns a store over the same tables with other options, as another process would open it.
 func (s *Store) With(opts ...Option) *Store {
 	other := *s
 	for _, o := range opts {
@@ -70,28 +73,32 @@ func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.
 		if req.Lease != 0 {
 			c.Lease = c.UpdatedAt.Add(req.Lease).Truncate(time.Microsecond)
 		}
-		s.table.put(*c)
+		tx.put(*c)
+		tx.persist()
 	})
 }
 
 // Complete implements [hookonce.Store].
 func (s *Store) Complete(ctx context.Context, c hookonce.Claim) error {
-	_, err := s.change(ctx, c, func(stored *hookonce.Claim) error {
-		switch stored.State {
-		case hookonce.StateProcessing:
-			stored.State, stored.Lease, stored.UpdatedAt = hookonce.StateDone, time.Time{}, s.now()
-			return nil
-		case hookonce.StateDone:
-			return nil
-		}
-		return hookonce.ErrStale
-	})
+	_, err := s.change(ctx, c, func(_ *Tx, stored *hookonce.Claim) error { return s.complete(stored) })
 	return err
+}
+
+// complete makes processing work done. Done work stays as it is.
+func (s *Store) complete(stored *hookonce.Claim) error {
+	switch stored.State {
+	case hookonce.StateProcessing:
+		stored.State, stored.Lease, stored.UpdatedAt = hookonce.StateDone, time.Time{}, s.now()
+		return nil
+	case hookonce.StateDone:
+		return nil
+	}
+	return hookonce.ErrStale
 }
 
 // Fail implements [hookonce.Store].
 func (s *Store) Fail(ctx context.Context, c hookonce.Claim, f hookonce.Failure) error {
-	_, err := s.change(ctx, c, func(stored *hookonce.Claim) error {
+	_, err := s.change(ctx, c, func(_ *Tx, stored *hookonce.Claim) error {
 		switch stored.State {
 		case hookonce.StateProcessing:
 			stored.State, stored.Lease, stored.UpdatedAt = f.State(), time.Time{}, s.now()
@@ -110,7 +117,7 @@ func (s *Store) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (
 	if d <= 0 {
 		return hookonce.Claim{}, fmt.Errorf("memstore: extend %s by %v: the duration must be positive", c.Ref, d)
 	}
-	return s.change(ctx, c, func(stored *hookonce.Claim) error {
+	return s.change(ctx, c, func(_ *Tx, stored *hookonce.Claim) error {
 		if stored.State != hookonce.StateProcessing {
 			return hookonce.ErrStale
 		}
@@ -120,34 +127,33 @@ func (s *Store) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (
 	})
 }
 
-// change applies update to the stored claim while c's token is current, and returns c with what is
-// stored now.
-func (s *Store) change(ctx context.Context, c hookonce.Claim, update func(*hookonce.Claim) error) (hookonce.Claim, error) {
-	if err := ctx.Err(); err != nil {
+// change applies update to the stored claim while c's token is current, together with what update
+// stages, and returns c with what is stored now.
+func (s *Store) change(ctx context.Context, c hookonce.Claim, update func(*Tx, *hookonce.Claim) error) (hookonce.Claim, error) {
+	tx := s.Begin()
+	defer tx.end()
+	if err := tx.lock(ctx, claimRow(c.Ref), nil); err != nil {
 		return hookonce.Claim{}, err
 	}
-	if err := s.table.lock(ctx, c.Ref, nil); err != nil {
-		return hookonce.Claim{}, err
-	}
-	defer s.table.unlock(c.Ref)
-	stored, ok := s.table.get(c.Ref)
+	stored, ok := s.table.claim(c.Ref)
 	if !ok {
 		return hookonce.Claim{}, fmt.Errorf("memstore: %s: %w", c.Ref, hookonce.ErrNotFound)
 	}
 	if stored.Token != c.Token {
 		return hookonce.Claim{}, fmt.Errorf("memstore: %s: %w", c.Ref, hookonce.ErrStale)
 	}
-	if err := update(&stored); err != nil {
+	if err := update(tx, &stored); err != nil {
 		return hookonce.Claim{}, fmt.Errorf("memstore: %s is %s: %w", c.Ref, stored.State, err)
 	}
-	s.table.put(stored)
+	tx.put(stored)
+	tx.persist()
 	stored.Verdict, stored.Conflict = c.Verdict, c.Conflict
 	return stored, nil
 }
 
 // Lookup implements [hookonce.Store].
 func (s *Store) Lookup(_ context.Context, ref hookonce.Ref) (hookonce.Claim, error) {
-	c, ok := s.table.get(ref)
+	c, ok := s.table.claim(ref)
 	if !ok {
 		return hookonce.Claim{}, fmt.Errorf("memstore: %s: %w", ref, hookonce.ErrNotFound)
 	}
@@ -157,80 +163,4 @@ func (s *Store) Lookup(_ context.Context, ref hookonce.Ref) (hookonce.Claim, err
 // Purge implements [hookonce.Store].
 func (s *Store) Purge(_ context.Context, before time.Time, limit int) (int, error) {
 	return s.table.purge(before, limit), nil
-}
-
-// table is what all stores over the same claims share: the committed claims, and which keys are held
-// by transactions that are still open.
-type table struct {
-	mu     sync.Mutex
-	claims map[hookonce.Ref]hookonce.Claim
-	locks  map[hookonce.Ref]chan struct{} // closed when the holder lets go
-}
-
-func (t *table) get(ref hookonce.Ref) (hookonce.Claim, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	c, ok := t.claims[ref]
-	c.Digest = bytes.Clone(c.Digest)
-	return c, ok
-}
-
-// put stores c. The verdict and the conflict belong to a request, not to the claim.
-func (t *table) put(c hookonce.Claim) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.store(c)
-}
-
-func (t *table) store(c hookonce.Claim) {
-	c.Verdict, c.Conflict = 0, false
-	t.claims[c.Ref] = c
-}
-
-func (t *table) purge(before time.Time, limit int) (n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for ref, c := range t.claims {
-		if n < limit && c.State == hookonce.StateDone && c.UpdatedAt.Before(before) {
-			delete(t.claims, ref)
-			n++
-		}
-	}
-	return n
-}
-
-// lock waits until the key is free and takes it. It returns [hookonce.ErrBusy] when timeout fires
-// first, and ctx's error when ctx ends first.
-func (t *table) lock(ctx context.Context, ref hookonce.Ref, timeout <-chan time.Time) error {
-	for {
-		released := t.tryLock(ref)
-		if released == nil {
-			return nil
-		}
-		select {
-		case <-released:
-		case <-timeout:
-			return fmt.Errorf("memstore: %s: %w", ref, hookonce.ErrBusy)
-		case <-ctx.Done():
-			return fmt.Errorf("memstore: %s: %w", ref, context.Cause(ctx))
-		}
-	}
-}
-
-// tryLock takes the key and returns nil, or returns what is closed when its holder lets go.
-func (t *table) tryLock(ref hookonce.Ref) (released chan struct{}) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if ch, held := t.locks[ref]; held {
-		return ch
-	}
-	t.locks[ref] = make(chan struct{})
-	return nil
-}
-
-func (t *table) unlock(ref hookonce.Ref) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	close(t.locks[ref])
-	delete(t.locks, ref)
 }

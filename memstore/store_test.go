@@ -86,6 +86,9 @@ func TestConformance(t *testing.T) {
 	storetest.RunConcurrent(t, cfg.Lease())
 	storetest.RunTx(t, cfg)
 	storetest.RunTxConcurrent(t, cfg)
+	storetest.RunTxResponses(t, cfg)
+	storetest.RunGuards(t, cfg)
+	storetest.RunOutbox(t, cfg)
 	storetest.RunFaults(t, cfg)
 }
 

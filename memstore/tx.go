@@ -11,29 +11,28 @@ import (
 	"github.com/hookonce/hookonce"
 )
 
-// Tx is a transaction. It holds the keys that it claimed until it ends. Like the transactions of a
-// database driver it must not be used by several goroutines at once.
+// Tx is a transaction. It holds the keys that it claimed, and the rows that it asked guards about, until
+// it ends. Like the transactions of a database driver it must not be used by several goroutines at once.
 type Tx struct {
-	store   *Store
-	staged  map[hookonce.Ref]hookonce.Claim
-	held    []hookonce.Ref
-	effects []func()
-	ended   bool
+	store *Store
+	rows  // staged
+	held  []row
+	hooks []func()
+	ended bool
 }
 
 // errEnded says that a transaction was used after it had ended.
 var errEnded = errors.New("memstore: the transaction has already ended")
 
-// Begin starts a transaction, for [Store.ClaimTx]. The caller ends it with Commit or Rollback.
-func (s *Store) Begin() *Tx {
-	return &Tx{store: s, staged: map[hookonce.Ref]hookonce.Claim{}}
-}
+// Begin starts a transaction, for [Store.ClaimTx] and everything else that takes one. The caller ends it
+// with Commit or Rollback.
+func (s *Store) Begin() *Tx { return &Tx{store: s, rows: newRows()} }
 
 // OnCommit stages an effect: f runs when the transaction commits, in the order of the calls, before
 // anybody can see the transaction's claims. It must not call the store.
-func (tx *Tx) OnCommit(f func()) { tx.effects = append(tx.effects, f) }
+func (tx *Tx) OnCommit(f func()) { tx.hooks = append(tx.hooks, f) }
 
-// Commit makes the claims visible and runs the staged effects, all at once. An error wraps
+// Commit makes what is staged visible and runs what OnCommit was given, all at once. An error wraps
 // [hookonce.ErrUnknownOutcome] if it comes from the hook of [WithCommit].
 func (tx *Tx) Commit() error {
 	if tx.ended {
@@ -46,7 +45,7 @@ func (tx *Tx) Commit() error {
 	return nil
 }
 
-// Rollback forgets the claims and the staged effects.
+// Rollback forgets everything that is staged.
 func (tx *Tx) Rollback() error {
 	if tx.ended {
 		return errEnded
@@ -59,18 +58,16 @@ func (tx *Tx) persist() {
 	t := tx.store.table
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, c := range tx.staged {
-		t.store(c)
-	}
-	for _, f := range tx.effects {
+	t.add(tx.rows)
+	for _, f := range tx.hooks {
 		f()
 	}
 }
 
-// end lets go of the keys. It may be called again.
+// end lets go of the rows. It may be called again.
 func (tx *Tx) end() {
-	for _, ref := range tx.held {
-		tx.store.table.unlock(ref)
+	for _, r := range tx.held {
+		tx.store.table.unlock(r)
 	}
 	tx.held, tx.ended = nil, true
 }
@@ -91,16 +88,16 @@ func (s *Store) claim(ctx context.Context, tx *Tx, req hookonce.ClaimRequest, ti
 	if err := req.Validate(); err != nil {
 		return hookonce.Claim{}, err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := tx.usable(ctx); err != nil {
 		return hookonce.Claim{}, err
 	}
 	if req.Key == "" {
 		return hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Unkeyed}, nil
 	}
-	if c, ok := tx.staged[req.Ref]; ok {
+	if c, ok := tx.claims[req.Ref]; ok {
 		return answer(c, req, hookonce.Duplicate), nil
 	}
-	if err := tx.lock(ctx, req.Ref, timeout); err != nil {
+	if err := tx.lock(ctx, claimRow(req.Ref), timeout); err != nil {
 		return hookonce.Claim{}, err
 	}
 	c := s.decide(req)
@@ -110,24 +107,45 @@ func (s *Store) claim(ctx context.Context, tx *Tx, req hookonce.ClaimRequest, ti
 	return c, nil
 }
 
-func (tx *Tx) lock(ctx context.Context, ref hookonce.Ref, timeout <-chan time.Time) error {
+// usable returns an error if nothing can be done in the transaction any more.
+func (tx *Tx) usable(ctx context.Context) error {
 	if tx.ended {
 		return errEnded
 	}
-	if slices.Contains(tx.held, ref) {
-		return nil
-	}
-	if err := tx.store.table.lock(ctx, ref, timeout); err != nil {
+	return ctx.Err()
+}
+
+// lock takes the row until the transaction ends.
+func (tx *Tx) lock(ctx context.Context, r row, timeout <-chan time.Time) error {
+	if err := tx.usable(ctx); err != nil {
 		return err
 	}
-	tx.held = append(tx.held, ref)
+	if slices.Contains(tx.held, r) {
+		return nil
+	}
+	if err := tx.store.table.lock(ctx, r, timeout); err != nil {
+		return err
+	}
+	tx.held = append(tx.held, r)
 	return nil
+}
+
+// read looks key up as the transaction sees it: among what it staged, then among what is committed.
+func read[K comparable, V any](tx *Tx, of func(*rows) map[K]V, key K) (V, bool) {
+	if v, ok := of(&tx.rows)[key]; ok {
+		return v, true
+	}
+	t := tx.store.table
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v, ok := of(&t.rows)[key]
+	return v, ok
 }
 
 // decide is the rule of claiming: who owns the work under req now.
 func (s *Store) decide(req hookonce.ClaimRequest) hookonce.Claim {
 	now := s.now()
-	c, exists := s.table.get(req.Ref)
+	c, exists := s.table.claim(req.Ref)
 	switch {
 	case !exists:
 		return hookonce.Claim{
@@ -167,5 +185,11 @@ func (s *Store) ClaimTx(ctx context.Context, tx *Tx, req hookonce.ClaimRequest) 
 // stage keeps a claim that was won until the commit.
 func (tx *Tx) stage(c *hookonce.Claim) {
 	c.State = hookonce.StateDone
-	tx.staged[c.Ref] = *c
+	tx.put(*c)
+}
+
+// put stages c. The verdict and the conflict belong to a request, not to the claim.
+func (tx *Tx) put(c hookonce.Claim) {
+	c.Verdict, c.Conflict = 0, false
+	tx.claims[c.Ref] = c
 }

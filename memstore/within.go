@@ -65,13 +65,13 @@ func (s *Store) trace(attempt hookonce.Claim, cause error) error {
 // leave stores the failed attempt unless it has to give way, and reports whether that state is on
 // record.
 func (s *Store) leave(attempt hookonce.Claim) bool {
-	t := s.table
-	if t.lock(context.Background(), attempt.Ref, nil) != nil {
+	tx := s.Begin()
+	defer tx.end()
+	if tx.lock(context.Background(), claimRow(attempt.Ref), nil) != nil {
 		return false
 	}
-	defer t.unlock(attempt.Ref)
 	now := s.now()
-	stored, exists := t.get(attempt.Ref)
+	stored, exists := s.table.claim(attempt.Ref)
 	if exists && !yields(stored, attempt, now) {
 		return false
 	}
@@ -79,7 +79,8 @@ func (s *Store) leave(attempt hookonce.Claim) bool {
 		attempt.FirstSeen = stored.FirstSeen
 	}
 	attempt.Lease, attempt.UpdatedAt = time.Time{}, now
-	t.put(attempt)
+	tx.put(attempt)
+	tx.persist()
 	return true
 }
 

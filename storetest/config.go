@@ -57,7 +57,7 @@ type Database[Tx any] struct {
 	// [RunFaults] needs it.
 	FailCommit func(persisted bool)
 	// FailWrite does the same to the next statement outside a transaction that inserts or updates a
-	// claim. If it is nil, [RunFaults] checks commits only.
+	// claim or an effect. If it is nil, [RunFaults] checks commits only.
 	FailWrite func(persisted bool)
 }
 

@@ -35,16 +35,14 @@ func checkModel(t *testing.T, cfg Config) {
 	})
 }
 
-// checkTxModel does the same with transactions among it.
+// checkTxModel does the same with transactions among it, and with everything that the store has besides.
 func checkTxModel[Tx any](t *testing.T, cfg TxConfig[Tx]) {
 	f := cfg.fresh(t)
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		round++
-		m := newMachine(rt, f.TxStore, f.clock, round)
-		actions := m.actions()
-		actions["within"] = func(rt *rapid.T) { within(rt, m, f.TxStore) }
-		rt.Repeat(actions)
+		m := newTxMachine(rt, f.TxStore, f.clock, round)
+		rt.Repeat(m.actions())
 	})
 }
 
@@ -73,7 +71,7 @@ func newMachine(t *rapid.T, s hookonce.Store, clock *Clock, round int) *machine 
 var distantFuture = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (m *machine) actions() map[string]func(*rapid.T) {
-	return map[string]func(*rapid.T){
+	actions := map[string]func(*rapid.T){
 		"claim":    m.claim,
 		"complete": m.complete,
 		"fail":     m.fail,
@@ -82,6 +80,10 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"advance":  m.advance,
 		"":         m.invariant,
 	}
+	if _, ok := m.store.(hookonce.ResponseStore); ok {
+		actions["complete with"] = m.completeWith
+	}
+	return actions
 }
 
 // ref draws what the next action is about.
@@ -134,6 +136,16 @@ func (m *machine) complete(t *rapid.T) {
 	agree(t, "Complete", nil, nil, m.store.Complete(context.Background(), c), m.model.Complete(context.Background(), c))
 }
 
+func (m *machine) completeWith(t *rapid.T) {
+	c, r := m.held(t), drawResponse(t)
+	err := m.store.(hookonce.ResponseStore).CompleteWith(context.Background(), c, r)
+	agree(t, "CompleteWith", nil, nil, err, m.model.CompleteWith(context.Background(), c, r))
+}
+
+func drawResponse(t *rapid.T) hookonce.Response {
+	return response(rapid.SampledFrom([]string{"", "one", "two"}).Draw(t, "response"))
+}
+
 func (m *machine) fail(t *rapid.T) {
 	c := m.held(t)
 	f := hookonce.Failure{Dead: rapid.Bool().Draw(t, "dead"), Err: errors.New(rapid.String().Draw(t, "error"))}
@@ -173,26 +185,20 @@ func (m *machine) advance(t *rapid.T) {
 	m.clock.Advance(time.Duration(rapid.Int64Range(1, 4_000_000).Draw(t, "microseconds")) * time.Microsecond)
 }
 
-// invariant runs after every action: both stores hold the same claims.
+// invariant runs after every action: both stores hold the same claims and the same responses.
 func (m *machine) invariant(t *rapid.T) {
+	responses, keeps := m.store.(hookonce.ResponseStore)
 	for _, ref := range m.touched {
 		got, err := m.store.Lookup(context.Background(), ref)
 		want, wantErr := m.model.Lookup(context.Background(), ref)
 		agree(t, "Lookup "+ref.String(), got, want, err, wantErr)
+		if keeps {
+			got, err := responses.Response(context.Background(), ref)
+			want, wantErr := m.model.Response(context.Background(), ref)
+			agree(t, "Response "+ref.String(), got, want, err, wantErr)
+		}
 	}
 	m.touched = nil
-}
-
-// within runs a handler with a random outcome in both stores.
-func within[Tx any](t *rapid.T, m *machine, s hookonce.TxStore[Tx]) {
-	req, outcome := m.request(t), rapid.SampledFrom([]error{
-		nil, errDeclined, hookonce.Permanent(errDeclined),
-	}).Draw(t, "outcome")
-	ran, modelRan := hookonce.Claim{}, hookonce.Claim{}
-	got, err := s.Within(context.Background(), req, func(_ Tx, c hookonce.Claim) error { ran = c; return outcome })
-	want, wantErr := m.model.Within(context.Background(), req, func(_ *memstore.Tx, c hookonce.Claim) error { modelRan = c; return outcome })
-	agree(t, "Within", got, want, err, wantErr)
-	agree(t, "the handler's claim", ran, modelRan, nil, nil)
 }
 
 // agree compares the answers of a store and its model: the results, and which of the errors that
@@ -204,7 +210,7 @@ func agree(t *rapid.T, what string, got, want any, err, wantErr error) {
 	}
 	for _, target := range []error{
 		hookonce.ErrStale, hookonce.ErrNotFound, hookonce.ErrBusy, hookonce.ErrInvalidRef, hookonce.ErrUnknownOutcome,
-		hookonce.ErrTraceLost, errDeclined,
+		hookonce.ErrTraceLost, hookonce.ErrEffectExists, errDeclined,
 	} {
 		if errors.Is(err, target) != errors.Is(wantErr, target) {
 			t.Fatalf("%s: error is %v, the model's is %v", what, err, wantErr)

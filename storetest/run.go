@@ -41,9 +41,20 @@ func RunTxConcurrent[Tx any](t *testing.T, cfg TxConfig[Tx]) {
 }
 
 // RunFaults checks what a store says, and what it left behind, when a commit or a write fails
-// before or after it became durable. Config's Open must supply FailCommit.
+// before or after it became durable. Config's Open must supply FailCommit. It covers responses, guards and
+// the outbox if the stores that cfg opens have them.
 func RunFaults[Tx any](t *testing.T, cfg TxConfig[Tx]) {
 	cfg.cases(t, "faults", faultCases[Tx]())
+	s := cfg.fresh(t).TxStore
+	if _, ok := s.(hookonce.TxResponseStore[Tx]); ok {
+		cfg.cases(t, "response faults", responseFaultCases[Tx]())
+	}
+	if _, ok := s.(hookonce.Guards[Tx]); ok {
+		cfg.cases(t, "guard faults", guardFaultCases[Tx]())
+	}
+	if _, ok := s.(hookonce.Outbox[Tx]); ok {
+		cfg.cases(t, "outbox faults", outboxFaultCases[Tx]())
+	}
 }
 
 // fixture is a store in lease mode over a fresh database.
@@ -55,6 +66,9 @@ type fixture struct {
 
 // another opens a further store on the same database and the same clock.
 func (f *fixture) another() hookonce.Store { return f.open(Options{Clock: f.clock.Now}) }
+
+// inner returns the store without the fixture, for what it has besides being a store.
+func (f *fixture) inner() hookonce.Store { return f.Store }
 
 type leaseCase struct {
 	name string
@@ -80,12 +94,22 @@ type txFixture[Tx any] struct {
 	hookonce.TxStore[Tx]
 	db    Database[Tx]
 	clock *Clock
+	names int // that the case made up; see next
 }
 
 // another opens a further store on the same database and the same clock, with its own bounded wait.
 func (f *txFixture[Tx]) another(wait time.Duration) hookonce.TxStore[Tx] {
 	return f.db.Store(Options{Clock: f.clock.Now, Wait: wait})
 }
+
+// next returns a number that the case has not used yet. It is not for concurrent use.
+func (f *txFixture[Tx]) next() int {
+	f.names++
+	return f.names
+}
+
+// inner returns the store without the fixture, for what it has besides being a store.
+func (f *txFixture[Tx]) inner() hookonce.Store { return f.TxStore }
 
 type txCase[Tx any] struct {
 	name string

@@ -1,0 +1,329 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+// RunOutbox checks that a store keeps effects in the caller's transaction, and hands each to one relay at a
+// time. The stores that cfg opens must implement [hookonce.Outbox].
+func RunOutbox[Tx any](t *testing.T, cfg TxConfig[Tx]) {
+	cfg.cases(t, "enqueue", enqueueCases[Tx]())
+	cfg.cases(t, "take", takeCases[Tx]())
+	cfg.cases(t, "effect", effectCases[Tx]())
+	cfg.cases(t, "dead effect", deadEffectCases[Tx]())
+	cfg.cases(t, "purge effects", purgeEffectCases[Tx]())
+	cfg.cases(t, "concurrent outbox", concurrentOutboxCases[Tx]())
+}
+
+// outbox returns the store as one that has an outbox.
+func (f *txFixture[Tx]) outbox(t testing.TB) hookonce.Outbox[Tx] {
+	t.Helper()
+	return outboxOf(t, f.TxStore)
+}
+
+func outboxOf[Tx any](t testing.TB, s hookonce.TxStore[Tx]) hookonce.Outbox[Tx] {
+	t.Helper()
+	o, ok := s.(hookonce.Outbox[Tx])
+	if !ok {
+		t.Fatalf("%T is no hookonce.Outbox", s)
+	}
+	return o
+}
+
+// receipt is the name that cases enqueue under, unless they are about names.
+const receipt = "mail.receipt"
+
+// asks is an effect that the event with that key asks for.
+func asks(key, step string) hookonce.Effect {
+	return hookonce.Effect{Ref: request(key).Ref, Name: receipt, Step: step, Payload: []byte("to: " + key)}
+}
+
+// enqueue stores effects in one transaction.
+func (f *txFixture[Tx]) enqueue(t testing.TB, effects ...hookonce.Effect) {
+	t.Helper()
+	ok(t, f.tryEnqueue(t, effects...))
+}
+
+func (f *txFixture[Tx]) tryEnqueue(t testing.TB, effects ...hookonce.Effect) error {
+	return f.retried(t, func(tx Tx) error {
+		for _, e := range effects {
+			if err := f.outbox(t).Enqueue(t.Context(), tx, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// take takes up to limit effects and checks how many there were.
+func (f *txFixture[Tx]) take(t testing.TB, limit, want int) []hookonce.QueuedEffect {
+	t.Helper()
+	taken, err := f.outbox(t).TakeEffects(t.Context(), []string{receipt}, limit, lease)
+	ok(t, err)
+	if len(taken) != want {
+		t.Fatalf("took %d effects, want %d: %+v", len(taken), want, taken)
+	}
+	return taken
+}
+
+// takeOne takes the only effect that is due.
+func (f *txFixture[Tx]) takeOne(t testing.TB) hookonce.QueuedEffect {
+	t.Helper()
+	return f.take(t, 2, 1)[0]
+}
+
+// listed returns all effects in that state.
+func (f *txFixture[Tx]) listed(t testing.TB, s hookonce.State) []hookonce.QueuedEffect {
+	t.Helper()
+	found, err := f.outbox(t).Effects(t.Context(), s, 0, 1000)
+	ok(t, err)
+	return found
+}
+
+// only returns the only effect in that state.
+func (f *txFixture[Tx]) only(t testing.TB, s hookonce.State) hookonce.QueuedEffect {
+	t.Helper()
+	found := f.listed(t, s)
+	if len(found) != 1 {
+		t.Fatalf("%d effects are %s, want one: %+v", len(found), s, found)
+	}
+	return found[0]
+}
+
+// everyState are the states that an effect can be in.
+var everyState = [...]hookonce.State{
+	hookonce.StatePending, hookonce.StateProcessing, hookonce.StateFailed, hookonce.StateDead, hookonce.StateDone,
+}
+
+// all returns all effects, by state.
+func (f *txFixture[Tx]) all(t testing.TB) map[hookonce.State][]hookonce.QueuedEffect {
+	t.Helper()
+	found := map[hookonce.State][]hookonce.QueuedEffect{}
+	for _, s := range everyState {
+		if effects := f.listed(t, s); len(effects) > 0 {
+			found[s] = effects
+		}
+	}
+	return found
+}
+
+// untouched runs work and checks that all effects are what they were before.
+func (f *txFixture[Tx]) untouched(t testing.TB, work func()) {
+	t.Helper()
+	before := f.all(t)
+	work()
+	if d := diff(f.all(t), before); d != "" {
+		t.Fatalf("the outbox was changed: -got +want\n%s", d)
+	}
+}
+
+// sameEffect compares effects; an empty payload is as good as none.
+func sameEffect(t testing.TB, what string, got, want hookonce.QueuedEffect) {
+	t.Helper()
+	if d := diff(got, want); d != "" {
+		t.Fatalf("%s: -got +want\n%s", what, d)
+	}
+}
+
+func enqueueCases[Tx any]() []txCase[Tx] {
+	return []txCase[Tx]{
+		{"is there when the transaction commits", enqueueCommits[Tx]},
+		{"is seen by nobody before the commit", enqueueHidden[Tx]},
+		{"is gone when the transaction rolls back", enqueueRollsBack[Tx]},
+		{"commits with the claim", enqueueWithin[Tx]},
+		{"the name is the step if there is none", enqueueStep[Tx]},
+		{"a step is taken once in a transaction", enqueueTwice[Tx]},
+		{"a step stays taken in whatever state", enqueueTaken[Tx]},
+		{"steps, keys and sources tell effects apart", enqueueApart[Tx]},
+		{"without a key nothing collapses", enqueueUnkeyed[Tx]},
+		{"the payload survives byte for byte", enqueueBytes[Tx]},
+		{"what can not be stored is refused, and leaves others", enqueueInvalid[Tx]},
+		{"an ended context stores nothing", enqueueCancelled[Tx]},
+	}
+}
+
+func enqueueCommits[Tx any](t *testing.T, f *txFixture[Tx]) {
+	e := asks("evt_1", "first")
+	e.Due = f.clock.Now().Add(time.Hour)
+	f.enqueue(t, e)
+	got := f.only(t, hookonce.StatePending)
+	if got.ID <= 0 {
+		t.Fatalf("the effect has the number %d", got.ID)
+	}
+	sameEffect(t, "stored effect", got, hookonce.QueuedEffect{
+		Effect: e, ID: got.ID, State: hookonce.StatePending, EnqueuedAt: f.clock.Now(),
+	})
+}
+
+func enqueueHidden[Tx any](t *testing.T, f *txFixture[Tx]) {
+	finish := f.holdTx(t, func(tx Tx) error { return f.outbox(t).Enqueue(t.Context(), tx, asks("evt_1", "")) })
+	if found := f.all(t); len(found) != 0 {
+		t.Fatalf("before the commit the outbox has %+v", found)
+	}
+	finish(true)
+	f.takeOne(t)
+}
+
+func enqueueRollsBack[Tx any](t *testing.T, f *txFixture[Tx]) {
+	finish := f.holdTx(t, func(tx Tx) error { return f.outbox(t).Enqueue(t.Context(), tx, asks("evt_1", "")) })
+	finish(false)
+	f.untouched(t, func() { f.take(t, 1, 0) })
+	f.enqueue(t, asks("evt_1", ""))
+	f.takeOne(t)
+}
+
+func enqueueWithin[Tx any](t *testing.T, f *txFixture[Tx]) {
+	handle := func(failure error) error {
+		_, err := f.Within(t.Context(), request("evt_1"), func(tx Tx, c hookonce.Claim) error {
+			return errors.Join(f.outbox(t).Enqueue(t.Context(), tx, asks(c.Key, "")), failure)
+		})
+		return err
+	}
+	refuses(t, handle(errDeclined), errDeclined)
+	f.take(t, 1, 0)
+	ok(t, handle(nil))
+	if e := f.takeOne(t); e.Ref != request("evt_1").Ref {
+		t.Fatalf("the effect is asked for by %s", e.Ref)
+	}
+	stored(t, f, request("evt_1").Ref, hookonce.StateDone, 2)
+}
+
+func enqueueStep[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("evt_1", ""))
+	if got := f.only(t, hookonce.StatePending); got.Step != receipt {
+		t.Fatalf("the step is %q, want the name %q", got.Step, receipt)
+	}
+	refuses(t, f.tryEnqueue(t, asks("evt_1", receipt)), hookonce.ErrEffectExists)
+	f.enqueue(t, asks("evt_1", "reminder"))
+}
+
+func enqueueTwice[Tx any](t *testing.T, f *txFixture[Tx]) {
+	second := asks("evt_1", "")
+	second.Payload = []byte("to: somebody else")
+	refuses(t, f.tryEnqueue(t, asks("evt_1", ""), second), hookonce.ErrEffectExists)
+	f.take(t, 1, 0)
+}
+
+func enqueueTaken[Tx any](t *testing.T, f *txFixture[Tx]) {
+	refused := func() {
+		t.Helper()
+		f.untouched(t, func() { refuses(t, f.tryEnqueue(t, asks("evt_1", "")), hookonce.ErrEffectExists) })
+	}
+	f.enqueue(t, asks("evt_1", ""))
+	refused()
+	e := f.takeOne(t)
+	refused()
+	ok(t, f.outbox(t).FailEffect(t.Context(), e, hookonce.Failure{}, f.clock.Now()))
+	refused()
+	e = f.takeOne(t)
+	ok(t, f.outbox(t).FailEffect(t.Context(), e, hookonce.Failure{Dead: true}, time.Time{}))
+	refused()
+	ok(t, f.outbox(t).ReviveEffect(t.Context(), e.ID))
+	refused()
+	ok(t, f.outbox(t).CompleteEffect(t.Context(), f.takeOne(t)))
+	refused()
+}
+
+func enqueueApart[Tx any](t *testing.T, f *txFixture[Tx]) {
+	shop := asks("evt_1", "")
+	shop.Source = "shop"
+	effects := []hookonce.Effect{asks("evt_1", ""), shop, asks("evt_2", "")}
+	for _, name := range awkwardNames() {
+		effects = append(effects, asks("evt_1", name), asks(name, name))
+	}
+	f.enqueue(t, effects...)
+	got := f.listed(t, hookonce.StatePending)
+	for i, e := range got {
+		if i > 0 && e.ID <= got[i-1].ID {
+			t.Fatalf("number %d follows %d", e.ID, got[i-1].ID)
+		}
+		want := effects[i]
+		if want.Step == "" {
+			want.Step = receipt
+		}
+		if e.Ref != want.Ref || e.Step != want.Step || !bytes.Equal(e.Payload, want.Payload) {
+			t.Fatalf("effect %d is %+v, want %+v", i, e.Effect, want)
+		}
+	}
+	if len(got) != len(effects) {
+		t.Fatalf("%d of %d effects were stored", len(got), len(effects))
+	}
+}
+
+func enqueueUnkeyed[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("", ""), asks("", ""))
+	f.enqueue(t, asks("", ""))
+	ids := map[int64]bool{}
+	for _, e := range f.take(t, 10, 3) {
+		ids[e.ID] = true
+		if e.Key != "" || e.Source != "billing" {
+			t.Fatalf("the effect is asked for by %s", e.Ref)
+		}
+		ok(t, f.outbox(t).CompleteEffect(t.Context(), e))
+	}
+	if len(ids) != 3 {
+		t.Fatalf("three effects have %d numbers", len(ids))
+	}
+}
+
+func enqueueBytes[Tx any](t *testing.T, f *txFixture[Tx]) {
+	every := make([]byte, 256)
+	for i := range every {
+		every[i] = byte(i)
+	}
+	payloads := [][]byte{nil, {}, every, bytes.Repeat(every, hookonce.MaxPayload/256)}
+	for i, p := range payloads {
+		e := asks(fmt.Sprint("evt_", i), "")
+		e.Payload = p
+		f.enqueue(t, e)
+	}
+	for i, e := range f.take(t, len(payloads), len(payloads)) {
+		if !bytes.Equal(e.Payload, payloads[i]) {
+			t.Fatalf("payload %d came back as %d bytes", i, len(e.Payload))
+		}
+	}
+}
+
+// invalidEffects can not be stored.
+func invalidEffects() map[string]hookonce.Effect {
+	effects := map[string]hookonce.Effect{}
+	for what, ref := range invalidRefs() {
+		effects[what] = hookonce.Effect{Ref: ref, Name: receipt}
+	}
+	for what, name := range invalidNames() {
+		effects[what+" in the name"] = hookonce.Effect{Ref: request("evt_1").Ref, Name: name}
+		effects[what+" in the step"] = asks("evt_1", name)
+	}
+	effects["no name"] = hookonce.Effect{Ref: request("evt_1").Ref}
+	large := asks("evt_1", "")
+	large.Payload = []byte(strings.Repeat("x", hookonce.MaxPayload+1))
+	effects["a large payload"] = large
+	return effects
+}
+
+func enqueueInvalid[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("evt_0", ""))
+	for what, e := range invalidEffects() {
+		if err := f.tryEnqueue(t, asks("evt_1", "before"), e); !errors.Is(err, hookonce.ErrInvalidRef) {
+			t.Fatalf("%s: error is %v, want ErrInvalidRef", what, err)
+		}
+	}
+	f.enqueue(t, asks("evt_2", ""))
+	f.take(t, 10, 2)
+}
+
+func enqueueCancelled[Tx any](t *testing.T, f *txFixture[Tx]) {
+	for _, key := range []string{"evt_1", ""} {
+		err := f.inside(t, func(tx Tx) error { return f.outbox(t).Enqueue(ended(t), tx, asks(key, "")) })
+		refuses(t, err, context.Canceled)
+	}
+	f.take(t, 1, 0)
+}

@@ -1,0 +1,364 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+func takeCases[Tx any]() []txCase[Tx] {
+	return []txCase[Tx]{
+		{"leases what is due", takeLeases[Tx]},
+		{"the longest due comes first", takeOrder[Tx]},
+		{"nothing is taken before it is due, to the microsecond", takeDue[Tx]},
+		{"takes what it is asked for and no more", takeNames[Tx]},
+		{"a lease holds until it ends, to the microsecond", takeExpired[Tx]},
+		{"one that always fails holds up no other", takePoisoned[Tx]},
+		{"needs a positive lease", takeNegative[Tx]},
+		{"an ended context takes nothing", takeCancelled[Tx]},
+	}
+}
+
+func takeLeases[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("evt_1", ""))
+	want := f.only(t, hookonce.StatePending)
+	f.clock.Advance(time.Second)
+	want.State, want.Token, want.Tries, want.Due, want.Lease = hookonce.StateProcessing, 1, 1, time.Time{}, f.clock.Now().Add(lease)
+	sameEffect(t, "taken effect", f.takeOne(t), want)
+	sameEffect(t, "stored effect", f.only(t, hookonce.StateProcessing), want)
+	f.untouched(t, func() { f.take(t, 1, 0) })
+}
+
+func takeOrder[Tx any](t *testing.T, f *txFixture[Tx]) {
+	const n = 6
+	for i := range n {
+		e := asks(fmt.Sprint("evt_", i), "")
+		e.Due = f.clock.Now().Add(-time.Duration((i*5)%n) * time.Second) // in another order than they are stored
+		f.enqueue(t, e)
+	}
+	same := asks("evt_same", "")
+	same.Due = f.clock.Now().Add(-(n - 1) * time.Second)
+	f.enqueue(t, same)
+	var order []string
+	for _, limit := range []int{2, 1, 4} {
+		for _, e := range f.take(t, limit, limit) {
+			order = append(order, e.Key)
+		}
+	}
+	want := []string{"evt_1", "evt_same", "evt_2", "evt_3", "evt_4", "evt_5", "evt_0"}
+	if d := diff(order, want); d != "" {
+		t.Fatalf("taken in the wrong order: -got +want\n%s", d)
+	}
+}
+
+func takeDue[Tx any](t *testing.T, f *txFixture[Tx]) {
+	e := asks("evt_1", "")
+	e.Due = f.clock.Now().Add(time.Hour)
+	f.enqueue(t, e)
+	f.clock.Advance(time.Hour - time.Microsecond)
+	f.untouched(t, func() { f.take(t, 1, 0) })
+	f.clock.Advance(time.Microsecond)
+	f.takeOne(t)
+}
+
+func takeNames[Tx any](t *testing.T, f *txFixture[Tx]) {
+	names := []string{receipt, "mail.reminder", "Mail.receipt", "mail.%", "other"}
+	for _, name := range names {
+		for i := range 3 {
+			f.enqueue(t, hookonce.Effect{Ref: request(fmt.Sprint("evt_", i)).Ref, Name: name})
+		}
+	}
+	take := func(limit int, want map[string]int, names ...string) {
+		t.Helper()
+		taken, err := f.outbox(t).TakeEffects(t.Context(), names, limit, lease)
+		ok(t, err)
+		got := map[string]int{}
+		for _, e := range taken {
+			got[e.Name]++
+		}
+		if d := diff(got, want); d != "" {
+			t.Fatalf("of %q at most %d: -got +want\n%s", names, limit, d)
+		}
+	}
+	take(10, nil)
+	take(10, nil, "nobody's")
+	take(0, nil, receipt)
+	take(-1, nil, receipt)
+	take(2, map[string]int{"mail.%": 2}, "mail.%")
+	take(10, map[string]int{"mail.%": 1, receipt: 3}, "mail.%", receipt, receipt, "nobody's")
+	take(4, map[string]int{"mail.reminder": 3, "other": 1}, "other", "mail.reminder")
+	take(10, map[string]int{"other": 2, "Mail.receipt": 3}, names...)
+}
+
+func takeExpired[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("evt_1", ""))
+	want := f.takeOne(t)
+	for range 3 {
+		f.clock.Advance(lease - time.Microsecond)
+		f.untouched(t, func() { f.take(t, 1, 0) })
+		f.clock.Advance(time.Microsecond)
+		want.Token++
+		want.Tries++
+		want.Lease = f.clock.Now().Add(lease)
+		sameEffect(t, "taken over", f.takeOne(t), want)
+	}
+}
+
+func takePoisoned[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("poisoned", ""))
+	done := 0
+	for i := range 5 {
+		f.enqueue(t, asks(fmt.Sprint("evt_", i), ""))
+		for _, e := range f.take(t, 2, 2) {
+			if e.Key == "poisoned" {
+				ok(t, f.outbox(t).FailEffect(t.Context(), e, hookonce.Failure{Err: errDeclined}, f.clock.Now()))
+				continue
+			}
+			ok(t, f.outbox(t).CompleteEffect(t.Context(), e))
+			done++
+		}
+	}
+	if done != 5 || f.only(t, hookonce.StateFailed).Tries != 5 {
+		t.Fatalf("%d of 5 were done beside one that fails", done)
+	}
+}
+
+func takeNegative[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("evt_1", ""))
+	f.untouched(t, func() {
+		for _, d := range []time.Duration{0, -time.Second} {
+			if _, err := f.outbox(t).TakeEffects(t.Context(), []string{receipt}, 1, d); err == nil {
+				t.Fatalf("taken for %v", d)
+			}
+		}
+	})
+}
+
+func takeCancelled[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("evt_1", ""))
+	f.untouched(t, func() {
+		_, err := f.outbox(t).TakeEffects(ended(t), []string{receipt}, 1, lease)
+		refuses(t, err, context.Canceled)
+	})
+}
+
+func effectCases[Tx any]() []txCase[Tx] {
+	return []txCase[Tx]{
+		{"complete ends the work", effectCompletes[Tx]},
+		{"fail lets another attempt begin later", effectFails[Tx]},
+		{"extend moves the lease", effectExtends[Tx]},
+		{"outcomes may be repeated", effectRepeated[Tx]},
+		{"the first outcome of an attempt holds", effectFirst[Tx]},
+		{"works after the lease, if nobody took over", effectLate[Tx]},
+		{"needs the current token", effectStale[Tx]},
+		{"needs an effect", effectMissing[Tx]},
+		{"keeps what can be kept of an error's text", effectText[Tx]},
+		{"extend needs a positive duration", effectExtendNegative[Tx]},
+		{"lists by number, a page at a time", effectPages[Tx]},
+	}
+}
+
+func effectCompletes[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("evt_1", ""))
+	want := f.takeOne(t)
+	f.clock.Advance(time.Second)
+	ok(t, f.outbox(t).CompleteEffect(t.Context(), want))
+	want.State, want.Lease = hookonce.StateDone, time.Time{}
+	sameEffect(t, "stored effect", f.only(t, hookonce.StateDone), want)
+	f.clock.Advance(1000 * lease)
+	f.untouched(t, func() { f.take(t, 1, 0) })
+}
+
+func effectFails[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("evt_1", ""))
+	want := f.takeOne(t)
+	retry := f.clock.Now().Add(time.Hour)
+	ok(t, f.outbox(t).FailEffect(t.Context(), want, hookonce.Failure{Err: errDeclined}, retry))
+	want.State, want.Lease, want.Due, want.LastError = hookonce.StateFailed, time.Time{}, retry, errDeclined.Error()
+	sameEffect(t, "stored effect", f.only(t, hookonce.StateFailed), want)
+
+	f.clock.Advance(time.Hour - time.Microsecond)
+	f.take(t, 1, 0)
+	f.clock.Advance(time.Microsecond)
+	want.State, want.Due, want.Lease = hookonce.StateProcessing, time.Time{}, f.clock.Now().Add(lease)
+	want.Token, want.Tries = 2, 2
+	e := f.takeOne(t)
+	sameEffect(t, "second attempt", e, want)
+	ok(t, f.outbox(t).CompleteEffect(t.Context(), e))
+	if got := f.only(t, hookonce.StateDone); got.LastError != errDeclined.Error() {
+		t.Fatalf("the last failure is forgotten: %+v", got)
+	}
+}
+
+func effectExtends[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("evt_1", ""))
+	want := f.takeOne(t)
+	f.clock.Advance(lease / 2)
+	got, err := f.outbox(t).ExtendEffect(t.Context(), want, lease)
+	ok(t, err)
+	want.Lease = f.clock.Now().Add(lease)
+	sameEffect(t, "extended effect", got, want)
+	sameEffect(t, "stored effect", f.only(t, hookonce.StateProcessing), want)
+	f.clock.Advance(lease * 3 / 4) // past the first lease, before the second
+	f.take(t, 1, 0)
+	ok(t, f.outbox(t).CompleteEffect(t.Context(), got))
+}
+
+// ends are the ways in which an attempt ends, by the state that they leave behind.
+func ends[Tx any](t testing.TB, f *txFixture[Tx]) map[hookonce.State]func(hookonce.QueuedEffect) error {
+	return map[hookonce.State]func(hookonce.QueuedEffect) error{
+		hookonce.StateDone: func(e hookonce.QueuedEffect) error { return f.outbox(t).CompleteEffect(t.Context(), e) },
+		hookonce.StateFailed: func(e hookonce.QueuedEffect) error {
+			return f.outbox(t).FailEffect(t.Context(), e, hookonce.Failure{Err: errDeclined}, f.clock.Now().Add(time.Hour))
+		},
+		hookonce.StateDead: func(e hookonce.QueuedEffect) error {
+			return f.outbox(t).FailEffect(t.Context(), e, hookonce.Failure{Err: errDeclined, Dead: true}, time.Time{})
+		},
+	}
+}
+
+func effectRepeated[Tx any](t *testing.T, f *txFixture[Tx]) {
+	for state, end := range ends(t, f) {
+		f.enqueue(t, asks(string(state), ""))
+		e := f.takeOne(t)
+		ok(t, end(e))
+		f.clock.Advance(time.Second)
+		f.untouched(t, func() { ok(t, end(e)) })
+	}
+}
+
+func effectFirst[Tx any](t *testing.T, f *txFixture[Tx]) {
+	all := ends(t, f)
+	for state, end := range all {
+		f.enqueue(t, asks(string(state), ""))
+		e := f.takeOne(t)
+		ok(t, end(e))
+		f.untouched(t, func() {
+			_, err := f.outbox(t).ExtendEffect(t.Context(), e, lease)
+			refuses(t, err, hookonce.ErrStale)
+			if state == hookonce.StateDone {
+				refuses(t, all[hookonce.StateFailed](e), hookonce.ErrStale)
+				refuses(t, all[hookonce.StateDead](e), hookonce.ErrStale)
+				return
+			}
+			refuses(t, all[hookonce.StateDone](e), hookonce.ErrStale)
+		})
+	}
+}
+
+func effectLate[Tx any](t *testing.T, f *txFixture[Tx]) {
+	for state, end := range ends(t, f) {
+		f.enqueue(t, asks(string(state), ""))
+		e := f.takeOne(t)
+		f.clock.Advance(2 * lease)
+		ok(t, end(e))
+		f.only(t, state)
+	}
+	f.enqueue(t, asks("extended", ""))
+	e := f.takeOne(t)
+	f.clock.Advance(2 * lease)
+	_, err := f.outbox(t).ExtendEffect(t.Context(), e, lease)
+	ok(t, err)
+	f.take(t, 1, 0)
+}
+
+func effectStale[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("evt_1", ""))
+	pending := f.only(t, hookonce.StatePending)
+	refused := func(e hookonce.QueuedEffect) {
+		t.Helper()
+		f.untouched(t, func() {
+			for _, end := range ends(t, f) {
+				refuses(t, end(e), hookonce.ErrStale)
+			}
+			_, err := f.outbox(t).ExtendEffect(t.Context(), e, lease)
+			refuses(t, err, hookonce.ErrStale)
+		})
+	}
+	refused(pending)
+	old := f.takeOne(t)
+	f.clock.Advance(lease)
+	current := f.takeOne(t)
+	for _, token := range []int64{old.Token, 0, -1, current.Token + 1} {
+		e := current
+		e.Token = token
+		refused(e)
+	}
+	ok(t, f.outbox(t).CompleteEffect(t.Context(), current))
+	refused(old)
+}
+
+func effectMissing[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("evt_1", ""))
+	e := f.takeOne(t)
+	f.untouched(t, func() {
+		for _, id := range []int64{e.ID + 1, 0, -1} {
+			missing := e
+			missing.ID = id
+			for _, end := range ends(t, f) {
+				refuses(t, end(missing), hookonce.ErrNotFound)
+			}
+			_, err := f.outbox(t).ExtendEffect(t.Context(), missing, lease)
+			refuses(t, err, hookonce.ErrNotFound)
+			refuses(t, f.outbox(t).ReviveEffect(t.Context(), id), hookonce.ErrNotFound)
+		}
+	})
+}
+
+func effectText[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("evt_1", ""))
+	for text, want := range awkwardTexts() {
+		e := f.takeOne(t)
+		ok(t, f.outbox(t).FailEffect(t.Context(), e, hookonce.Failure{Err: errors.New(text)}, f.clock.Now()))
+		kept(t, f.only(t, hookonce.StateFailed).LastError, want)
+	}
+	e := f.takeOne(t)
+	ok(t, f.outbox(t).FailEffect(t.Context(), e, hookonce.Failure{}, f.clock.Now()))
+	if got := f.only(t, hookonce.StateFailed); got.LastError != "" {
+		t.Fatalf("the failure before is taken for the last one: %+v", got)
+	}
+}
+
+func effectExtendNegative[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("evt_1", ""))
+	e := f.takeOne(t)
+	f.untouched(t, func() {
+		for _, d := range []time.Duration{0, -time.Second} {
+			if _, err := f.outbox(t).ExtendEffect(t.Context(), e, d); err == nil {
+				t.Fatalf("extended by %v", d)
+			}
+		}
+	})
+}
+
+func effectPages[Tx any](t *testing.T, f *txFixture[Tx]) {
+	for i := range 5 {
+		f.enqueue(t, asks(fmt.Sprint("evt_", i), ""))
+	}
+	want := f.listed(t, hookonce.StatePending)
+	var got []hookonce.QueuedEffect
+	after := int64(0)
+	for _, n := range []int{2, 2, 1, 0} {
+		page, err := f.outbox(t).Effects(t.Context(), hookonce.StatePending, after, 2)
+		ok(t, err)
+		if len(page) != n {
+			t.Fatalf("a page has %d effects, want %d", len(page), n)
+		}
+		got = append(got, page...)
+		after = got[len(got)-1].ID
+	}
+	if d := diff(got, want); d != "" {
+		t.Fatalf("pages: -got +want\n%s", d)
+	}
+	for _, limit := range []int{0, -1} {
+		page, err := f.outbox(t).Effects(t.Context(), hookonce.StatePending, 0, limit)
+		ok(t, err)
+		if len(page) != 0 {
+			t.Fatalf("asked for %d effects, got %d", limit, len(page))
+		}
+	}
+}

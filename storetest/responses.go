@@ -1,0 +1,292 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"golang.org/x/sync/errgroup"
+)
+
+// RunResponses checks that a store in lease mode keeps the responses of finished work. The stores that cfg
+// opens must implement [hookonce.ResponseStore].
+func RunResponses(t *testing.T, cfg Config) {
+	cfg.cases(t, "responses", responseCases())
+	cfg.cases(t, "concurrent responses", concurrentResponseCases())
+}
+
+func responseCases() []leaseCase {
+	return []leaseCase{
+		{"is kept when the work is done", responseKept},
+		{"survives byte for byte", responseBytes},
+		{"is that of the first completion", responseRepeated},
+		{"is that of the attempt that succeeded", responseRedriven},
+		{"works after the lease, if nobody took over", responseLate},
+		{"needs the current token", responseStale},
+		{"does not apply to failed work", responseFailed},
+		{"needs a claim", responseMissing},
+		{"is there only where one was kept", responseAbsent},
+		{"belongs to one key of one source", responseScope},
+		{"goes with its claim", responsePurged},
+		{"an ended context keeps nothing", responseCancelled},
+	}
+}
+
+func concurrentResponseCases() []leaseCase {
+	return []leaseCase{
+		{"whoever sees the work done finds the response", raceResponseVisible},
+		{"a completion and a takeover never both leave a response", raceResponseTakeover},
+	}
+}
+
+// response is one that text tells apart from others.
+func response(text string) hookonce.Response {
+	return hookonce.Response{
+		Status: http.StatusCreated,
+		Header: http.Header{"Content-Type": {"text/plain"}, "Location": {"/charges/" + text}},
+		Body:   []byte(text),
+	}
+}
+
+// keeps returns s as a store that keeps responses.
+func keeps(t testing.TB, s hookonce.Store) hookonce.ResponseStore {
+	t.Helper()
+	if f, isFixture := s.(interface{ inner() hookonce.Store }); isFixture {
+		s = f.inner()
+	}
+	r, ok := s.(hookonce.ResponseStore)
+	if !ok {
+		t.Fatalf("%T is no hookonce.ResponseStore", s)
+	}
+	return r
+}
+
+// responds checks what is kept under ref.
+func responds(t testing.TB, s hookonce.Store, ref hookonce.Ref, want hookonce.Response) {
+	t.Helper()
+	got, err := keeps(t, s).Response(t.Context(), ref)
+	ok(t, err)
+	if d := diff(got, want); d != "" {
+		t.Fatalf("response of %s: -got +want\n%s", ref, d)
+	}
+}
+
+// silent checks that nothing is kept under ref.
+func silent(t testing.TB, s hookonce.Store, ref hookonce.Ref) {
+	t.Helper()
+	r, err := keeps(t, s).Response(t.Context(), ref)
+	if !errors.Is(err, hookonce.ErrNotFound) && !errors.Is(err, hookonce.ErrInvalidRef) {
+		t.Fatalf("Response(%s) = %+v, %v; want ErrNotFound", ref, r, err)
+	}
+}
+
+// answered claims the key and completes it with a response of that text.
+func answered(t testing.TB, s hookonce.Store, key, text string) hookonce.Claim {
+	t.Helper()
+	c := claim(t, s, request(key), hookonce.Won)
+	ok(t, keeps(t, s).CompleteWith(t.Context(), c, response(text)))
+	return c
+}
+
+func responseKept(t *testing.T, f *fixture) {
+	c := claim(t, f, request("evt_1"), hookonce.Won)
+	f.clock.Advance(time.Second)
+	ok(t, keeps(t, f).CompleteWith(t.Context(), c, response("one")))
+	want := c
+	want.Verdict, want.State, want.Lease, want.UpdatedAt = 0, hookonce.StateDone, time.Time{}, f.clock.Now()
+	same(t, "stored claim", lookup(t, f, c.Ref), want)
+	responds(t, f.another(), c.Ref, response("one"))
+	claim(t, f, request("evt_1"), hookonce.Duplicate)
+	responds(t, f.another(), c.Ref, response("one"))
+}
+
+// awkwardResponses are those that a store could change.
+func awkwardResponses() map[string]hookonce.Response {
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	return map[string]hookonce.Response{
+		"empty":          {Status: http.StatusNoContent},
+		"empty body":     {Status: http.StatusOK, Header: http.Header{"Content-Type": {"text/plain"}}, Body: []byte{}},
+		"every byte":     {Status: http.StatusOK, Body: all},
+		"one mebibyte":   {Status: http.StatusOK, Body: bytes.Repeat(all, 1<<12)},
+		"strange status": {Status: 599, Body: []byte("?")},
+		"many values": {Status: http.StatusOK, Header: http.Header{
+			"Link": {"<b>; rel=next", "<a>; rel=prev", "<b>; rel=next"}, "Warning": {"", " ", "last"},
+		}},
+		"odd values": {Status: http.StatusOK, Header: http.Header{
+			"X-Odd": {"caf\xe9", "\x80\xff", "\ttabs\t", " spaces ", "a: b", "{}\"\\'%$1@1", "\U0001F512"},
+		}},
+	}
+}
+
+func responseBytes(t *testing.T, f *fixture) {
+	for name, r := range awkwardResponses() {
+		c := claim(t, f, request(name), hookonce.Won)
+		ok(t, keeps(t, f).CompleteWith(t.Context(), c, r))
+		responds(t, f, c.Ref, r)
+	}
+}
+
+func responseRepeated(t *testing.T, f *fixture) {
+	c := answered(t, f, "evt_1", "first")
+	f.clock.Advance(time.Second)
+	unchanged(t, f, c.Ref, func() {
+		ok(t, keeps(t, f).CompleteWith(t.Context(), c, response("second")))
+		ok(t, f.Complete(t.Context(), c))
+	})
+	responds(t, f, c.Ref, response("first"))
+
+	c = claim(t, f, request("evt_2"), hookonce.Won)
+	ok(t, f.Complete(t.Context(), c))
+	ok(t, keeps(t, f).CompleteWith(t.Context(), c, response("too late")))
+	silent(t, f, c.Ref)
+}
+
+func responseRedriven(t *testing.T, f *fixture) {
+	for _, dead := range []bool{false, true} {
+		key := fmt.Sprint("evt_", dead)
+		c := claim(t, f, request(key), hookonce.Won)
+		ok(t, f.Fail(t.Context(), c, hookonce.Failure{Dead: dead}))
+		answered(t, f, key, "second attempt")
+		responds(t, f, c.Ref, response("second attempt"))
+		stored(t, f, c.Ref, hookonce.StateDone, 2)
+	}
+}
+
+func responseLate(t *testing.T, f *fixture) {
+	c := claim(t, f, request("evt_1"), hookonce.Won)
+	f.clock.Advance(2 * lease)
+	ok(t, keeps(t, f).CompleteWith(t.Context(), c, response("late")))
+	responds(t, f, c.Ref, response("late"))
+}
+
+func responseStale(t *testing.T, f *fixture) {
+	old := claim(t, f, request("evt_1"), hookonce.Won)
+	f.clock.Advance(2 * lease)
+	current := claim(t, f, request("evt_1"), hookonce.Won)
+	stale := func() {
+		for _, token := range []int64{old.Token, 0, -1, current.Token + 1} {
+			c := current
+			c.Token = token
+			refuses(t, keeps(t, f).CompleteWith(t.Context(), c, response("stale")), hookonce.ErrStale)
+		}
+	}
+	unchanged(t, f, old.Ref, stale)
+	silent(t, f, old.Ref)
+	ok(t, keeps(t, f).CompleteWith(t.Context(), current, response("current")))
+	unchanged(t, f, old.Ref, stale)
+	responds(t, f, old.Ref, response("current"))
+}
+
+func responseFailed(t *testing.T, f *fixture) {
+	for _, dead := range []bool{false, true} {
+		c := claim(t, f, request(fmt.Sprint("evt_", dead)), hookonce.Won)
+		ok(t, f.Fail(t.Context(), c, hookonce.Failure{Dead: dead}))
+		unchanged(t, f, c.Ref, func() {
+			refuses(t, keeps(t, f).CompleteWith(t.Context(), c, response("failed")), hookonce.ErrStale)
+		})
+		silent(t, f, c.Ref)
+	}
+}
+
+func responseMissing(t *testing.T, f *fixture) {
+	c := hookonce.Claim{Ref: request("evt_1").Ref, Token: 1}
+	refuses(t, keeps(t, f).CompleteWith(t.Context(), c, response("of nothing")), hookonce.ErrNotFound)
+	absent(t, f, c.Ref)
+	silent(t, f, c.Ref)
+}
+
+func responseAbsent(t *testing.T, f *fixture) {
+	silent(t, f, request("never seen").Ref)
+	for name, ref := range invalidRefs() {
+		t.Log(name)
+		silent(t, f, ref)
+	}
+	c := claim(t, f, request("evt_1"), hookonce.Won)
+	silent(t, f, c.Ref)
+	ok(t, f.Complete(t.Context(), c))
+	silent(t, f, c.Ref)
+}
+
+func responseScope(t *testing.T, f *fixture) {
+	a, b := request("evt_1"), request("evt_1")
+	b.Source = "shop"
+	answered(t, f, "evt_1", "billing")
+	answered(t, f, "EVT_1", "another key")
+	silent(t, f, b.Ref)
+	ok(t, keeps(t, f).CompleteWith(t.Context(), claim(t, f, b, hookonce.Won), response("shop")))
+	responds(t, f, a.Ref, response("billing"))
+	responds(t, f, b.Ref, response("shop"))
+}
+
+func responsePurged(t *testing.T, f *fixture) {
+	old := answered(t, f, "old", "old")
+	f.clock.Advance(time.Second)
+	young := answered(t, f, "young", "young")
+	held := claim(t, f, request("held"), hookonce.Won)
+	purge(t, f, f.clock.Now(), 10, 1)
+	silent(t, f, old.Ref)
+	responds(t, f, young.Ref, response("young"))
+
+	ok(t, f.Complete(t.Context(), claim(t, f, request("old"), hookonce.Won)))
+	silent(t, f, old.Ref)
+	ok(t, keeps(t, f).CompleteWith(t.Context(), held, response("held")))
+	responds(t, f, held.Ref, response("held"))
+}
+
+func responseCancelled(t *testing.T, f *fixture) {
+	c := claim(t, f, request("evt_1"), hookonce.Won)
+	unchanged(t, f, c.Ref, func() {
+		if keeps(t, f).CompleteWith(ended(t), c, response("never")) == nil {
+			t.Fatal("completed under a context that had ended")
+		}
+	})
+	silent(t, f, c.Ref)
+}
+
+// raceResponseVisible asks for the response as soon as a copy is called a duplicate.
+func raceResponseVisible(t *testing.T, f *fixture) {
+	for i := range rounds {
+		c := claim(t, f, request(fmt.Sprint("evt_", i)), hookonce.Won)
+		owner, reader := keeps(t, f.another()), keeps(t, f.another())
+		var g errgroup.Group
+		g.Go(func() error { return owner.CompleteWith(t.Context(), c, response("done")) })
+		g.Go(func() error {
+			for {
+				copied, err := reader.Claim(t.Context(), request(c.Key))
+				if err != nil || copied.Verdict == hookonce.Duplicate {
+					_, missing := reader.Response(t.Context(), c.Ref)
+					return errors.Join(err, missing)
+				}
+			}
+		})
+		ok(t, g.Wait())
+	}
+}
+
+// raceResponseTakeover lets an owner whose lease ran out complete while somebody takes over. The response
+// is that of the one whose token holds.
+func raceResponseTakeover(t *testing.T, f *fixture) {
+	for i := range rounds {
+		owner := keeps(t, f.another())
+		acted, takeover := f.versus(t, fmt.Sprint("evt_", i), func(c hookonce.Claim) error {
+			return owner.CompleteWith(t.Context(), c, response("owner"))
+		})
+		if acted == (takeover.Verdict == hookonce.Won) {
+			t.Fatalf("completed: %v, takeover: %#v", acted, takeover)
+		}
+		if acted {
+			responds(t, f, takeover.Ref, response("owner"))
+			continue
+		}
+		silent(t, f, takeover.Ref)
+		ok(t, keeps(t, f).CompleteWith(t.Context(), takeover, response("successor")))
+		responds(t, f, takeover.Ref, response("successor"))
+	}
+}
