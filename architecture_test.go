@@ -33,6 +33,9 @@ var rules = []rule{
 	{pkg: "pgstore", allow: []string{"", "internal/schema", "internal/fieldlines"}, reason: "stores never import each other"},
 	{pkg: "sqlstore", allow: []string{"", "internal/schema", "internal/fieldlines"}, reason: "stores never import each other"},
 	{pkg: "internal/fieldlines", std: true, reason: "a form of headers needs nothing"},
+	{pkg: "redisstore", allow: []string{"", "internal/fieldlines"}, reason: "stores never import each other"},
+	{pkg: "relay", allow: []string{"", "internal/outgoing"}, reason: "a relay knows an outbox by its contract, and no store"},
+	{pkg: "internal/outgoing", std: true, reason: "what all requests have in common needs nothing"},
 	{pkg: "internal/schema", allow: []string{""}, reason: "tables are beneath the stores"},
 	{pkg: "internal/journal", allow: []string{""}, reason: "the journal knows no provider, no HTTP and no concrete store"},
 	{pkg: "internal/journal/pg", allow: []string{"", "internal/journal", "internal/schema"}, reason: "journal stores never import each other"},
@@ -44,7 +47,7 @@ var rules = []rule{
 }
 
 // testOnly packages serve tests; production code must not carry them.
-var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/pgtest", "internal/bench"}
+var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/pgtest", "internal/redistest", "internal/bench"}
 
 func TestImportRules(t *testing.T) {
 	packages := listPackages(t)

@@ -1,0 +1,197 @@
+package hookonce_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/memstore"
+)
+
+// wrapped is a store that is less able than what it wraps, and says what that is.
+type wrapped struct{ hookonce.TxStore[*memstore.Tx] }
+
+func (w wrapped) Unwrap() hookonce.TxStore[*memstore.Tx] { return w.TxStore }
+
+// unable is a store that can claim and nothing else.
+type unable struct{ hookonce.TxStore[*memstore.Tx] }
+
+var claim = hookonce.Claim{Ref: hookonce.Ref{Source: "billing", Key: "evt_1"}, Token: 1}
+
+// within runs fn in a transaction of store, with the context that handlers get.
+func within(t *testing.T, store hookonce.TxStore[*memstore.Tx], key string, fn func(context.Context, *memstore.Tx) error) error {
+	t.Helper()
+	req := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "billing", Key: key}}
+	_, err := store.Within(t.Context(), req, func(tx *memstore.Tx, c hookonce.Claim) error {
+		return fn(hookonce.ContextWith(t.Context(), store, c, nil), tx)
+	})
+	return err
+}
+
+func TestHandlersKnowWhatTheyWorkOn(t *testing.T) {
+	for _, c := range []struct{ name, body, key string }{
+		{"keyed", "a 1", "a"},
+		{"unkeyed", "- 1", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			called := false
+			h := endpoint(memstore.New(), func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+				called = true
+				ref, ok := hookonce.RefFrom(ctx)
+				if want := (hookonce.Ref{Source: "sender", Key: c.key}); !ok || ref != want {
+					t.Errorf("RefFrom = %v, %v; want %v", ref, ok, want)
+				}
+				if hookonce.EventFrom(ctx) != ev {
+					t.Error("EventFrom is not the handler's event")
+				}
+				return nil
+			})
+			if post(h, c.body); !called {
+				t.Error("the handler was not called")
+			}
+		})
+	}
+}
+
+func TestContextWithoutWork(t *testing.T) {
+	ctx := t.Context()
+	if ref, ok := hookonce.RefFrom(ctx); ok || hookonce.EventFrom(ctx) != nil {
+		t.Errorf("found %v", ref)
+	}
+	ctx = hookonce.ContextWithRef(ctx, claim.Ref)
+	if ref, ok := hookonce.RefFrom(ctx); !ok || ref != claim.Ref || hookonce.EventFrom(ctx) != nil {
+		t.Errorf("RefFrom = %v, %v", ref, ok)
+	}
+}
+
+// The innermost work counts, and contexts made of it keep it and still end with their parents.
+func TestContextsOfWorkNest(t *testing.T) {
+	parent, cancel := context.WithCancel(t.Context())
+	outer := hookonce.ContextWith(parent, memstore.New(), claim, &hookonce.Event{})
+	inner := hookonce.ContextWithRef(outer, hookonce.Ref{Source: "inner"})
+	child, cancelChild := context.WithCancel(inner)
+	defer cancelChild()
+	if ref, _ := hookonce.RefFrom(child); ref.Source != "inner" || hookonce.EventFrom(child) != nil {
+		t.Errorf("the work is %v", ref)
+	}
+	cancel()
+	<-child.Done()
+}
+
+// A store that is wrapped keeps its abilities.
+func TestStoresAreFoundBehindWrappers(t *testing.T) {
+	store := memstore.New()
+	err := within(t, wrapped{wrapped{store}}, "evt_1", func(ctx context.Context, tx *memstore.Tx) error {
+		return hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail"})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if queued, _ := store.Effects(t.Context(), hookonce.StatePending, 0, 10); len(queued) != 1 {
+		t.Errorf("%d effects", len(queued))
+	}
+}
+
+// What is missing is said in the error, with what to do.
+func TestContextsWithoutTheAbility(t *testing.T) {
+	tx := memstore.New().Begin()
+	type other struct{}
+	for _, c := range []struct {
+		name string
+		call func() error
+		text string
+	}{
+		{"no work", func() error { return hookonce.Enqueue(t.Context(), tx, hookonce.Effect{Name: "mail"}) }, "pass on the context"},
+		{"no store", func() error {
+			_, err := hookonce.Newer(hookonce.ContextWithRef(t.Context(), claim.Ref), tx, "order", 1)
+			return err
+		}, "ContextWith"},
+		{"another transaction", func() error {
+			_, err := hookonce.Once(hookonce.ContextWith(t.Context(), memstore.New(), claim, nil), other{}, "fee", "1")
+			return err
+		}, "no transactions of type hookonce_test.other"},
+		{"unable", func() error {
+			_, _, err := hookonce.Transition(hookonce.ContextWith(t.Context(), unable{memstore.New()}, claim, nil), tx, "order", "", "paid")
+			return err
+		}, "hookonce_test.unable"},
+		{"unable behind a wrapper", func() error {
+			return hookonce.Enqueue(hookonce.ContextWith(t.Context(), wrapped{unable{memstore.New()}}, claim, nil), tx, hookonce.Effect{Name: "mail"})
+		}, "nor can what it wraps"},
+	} {
+		if err := c.call(); err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v; want %q in it", c.name, err, c.text)
+		}
+	}
+}
+
+// An effect that names nothing is asked for by the work of the context.
+func TestEnqueueKnowsWhoAsks(t *testing.T) {
+	explicit := hookonce.Ref{Source: "shop", Key: "order_7"}
+	for _, c := range []struct {
+		name, key string
+		given     hookonce.Ref
+		want      hookonce.Ref
+	}{
+		{"work with a key", "evt_1", hookonce.Ref{}, hookonce.Ref{Source: "billing", Key: "evt_1"}},
+		{"work without a key", "", hookonce.Ref{}, hookonce.Ref{Source: "billing"}},
+		{"given", "evt_1", explicit, explicit},
+		{"given without a key", "evt_1", hookonce.Ref{Source: "shop"}, hookonce.Ref{Source: "shop"}},
+	} {
+		store := memstore.New()
+		err := within(t, store, c.key, func(ctx context.Context, tx *memstore.Tx) error {
+			return hookonce.Enqueue(ctx, tx, hookonce.Effect{Ref: c.given, Name: "mail"})
+		})
+		queued, _ := store.Effects(t.Context(), hookonce.StatePending, 0, 10)
+		if err != nil || len(queued) != 1 || queued[0].Ref != c.want {
+			t.Errorf("%s: %v, %v; want %v", c.name, queued, err, c.want)
+		}
+	}
+}
+
+// What is enqueued commits with the claim, or not at all.
+func TestEnqueueCommitsWithTheClaim(t *testing.T) {
+	store := memstore.New()
+	failing := true
+	h := endpoint(store, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+		if err := hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail"}); err != nil {
+			return err
+		}
+		if failing {
+			return errors.New("the mill burns")
+		}
+		return nil
+	})
+	for _, c := range []struct {
+		failing bool
+		effects int
+	}{{true, 0}, {false, 1}, {false, 1}} {
+		failing = c.failing
+		post(h, "a 1")
+		if queued, _ := store.Effects(t.Context(), hookonce.StatePending, 0, 10); len(queued) != c.effects {
+			t.Errorf("failing %v: %d effects, want %d", c.failing, len(queued), c.effects)
+		}
+	}
+}
+
+func TestGuardsReachTheStore(t *testing.T) {
+	err := within(t, memstore.New(), "evt_1", func(ctx context.Context, tx *memstore.Tx) error {
+		if newer, err := hookonce.Newer(ctx, tx, "order_1", 2); !newer || err != nil {
+			t.Errorf("the first version is not newer: %v, %v", newer, err)
+		}
+		if newer, err := hookonce.Newer(ctx, tx, "order_1", 1); newer || err != nil {
+			t.Errorf("an older version is newer: %v, %v", newer, err)
+		}
+		if state, moved, err := hookonce.Transition(ctx, tx, "order_1", "", "paid"); state != "paid" || !moved || err != nil {
+			t.Errorf("Transition = %q, %v, %v", state, moved, err)
+		}
+		if state, moved, err := hookonce.Transition(ctx, tx, "order_1", "", "cancelled"); state != "paid" || moved || err != nil {
+			t.Errorf("Transition = %q, %v, %v", state, moved, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

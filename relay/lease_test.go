@@ -1,0 +1,194 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/memstore"
+	"github.com/hookonce/hookonce/relay"
+)
+
+// exit ends the goroutine, as t.FailNow does.
+func exit() { runtime.Goexit() }
+
+// A handler that takes longer than the lease keeps it.
+func TestLeasesAreExtended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, outcomes := memstore.New(), new(journal)
+		enqueue(t, store, "receipt")
+		slow := func(context.Context, hookonce.QueuedEffect) error {
+			time.Sleep(10 * time.Minute)
+			return nil
+		}
+		options := []relay.Option{relay.WithTimeout(time.Hour), outcomes.observed()}
+		first := start(t, store, slow, options...)
+		second := start(t, store, slow, options...)
+		pass(time.Hour)
+		stopped(t, first)
+		stopped(t, second)
+		outcomes.want(t, "mail done 1")
+	})
+}
+
+// A handler's context ends after the timeout, and what it returns then is a failure that says so.
+func TestHandlersHaveATimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		enqueue(t, store, "receipt")
+		stop := start(t, store, func(ctx context.Context, _ hookonce.QueuedEffect) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, relay.WithTimeout(time.Minute), every(time.Hour, 2))
+		pass(time.Minute)
+		if e := expect(t, store, hookonce.StateFailed); !strings.Contains(e[0].LastError, "took too long") {
+			t.Errorf("the last error is %q", e[0].LastError)
+		}
+		stopped(t, stop)
+	})
+}
+
+// A handler that does not heed its context loses the lease: another relay tries again under the same key,
+// and what becomes of the first attempt counts no more.
+func TestHandlersThatHangAreOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, keys, outcomes := memstore.New(), new(journal), new(journal)
+		enqueue(t, store, "receipt")
+		hang := start(t, store, func(_ context.Context, e hookonce.QueuedEffect) error {
+			keys.write("%s", e.IdempotencyKey())
+			time.Sleep(time.Hour)
+			return errors.New("too late")
+		}, relay.WithConcurrency(1), relay.WithTimeout(time.Minute), outcomes.observed())
+		synctest.Wait()
+		well := start(t, store, func(_ context.Context, e hookonce.QueuedEffect) error {
+			keys.write("%s", e.IdempotencyKey())
+			return nil
+		}, outcomes.observed())
+		pass(2 * time.Hour)
+		stopped(t, hang)
+		stopped(t, well)
+		key := hookonce.EffectKey(hookonce.Ref{Source: "billing", Key: "evt_1"}, "receipt")
+		keys.want(t, key, key)
+		outcomes.want(t, "mail done 2", "mail stale 1")
+		expect(t, store, hookonce.StateDone)
+	})
+}
+
+// When the lease can not be extended any more the handler is told to stop: somebody else may begin.
+func TestLostLeaseEndsTheHandler(t *testing.T) {
+	for name, fault := range map[string]error{"unreachable": errors.New("connection refused"), "taken over": hookonce.ErrStale} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, began := memstore.New(), time.Now()
+				enqueue(t, store, "receipt")
+				queue := &faulty{EffectQueue: store, fault: func(method string) (bool, error) {
+					if method == "extend" {
+						return false, fault
+					}
+					return true, nil
+				}}
+				stop := start(t, queue, func(ctx context.Context, _ hookonce.QueuedEffect) error {
+					<-ctx.Done()
+					if took := time.Since(began); took > relay.DefaultLease {
+						t.Errorf("told after %v", took)
+					}
+					return context.Cause(ctx)
+				}, relay.WithConcurrency(1), relay.WithTimeout(time.Hour), every(time.Hour, 2))
+				pass(time.Minute)
+				if e := expect(t, store, hookonce.StateFailed); !strings.Contains(e[0].LastError, "lease was lost") {
+					t.Errorf("the last error is %q", e[0].LastError)
+				}
+				stopped(t, stop)
+			})
+		})
+	}
+}
+
+// An effect that comes late from the store may be somebody else's by now, and is not begun.
+func TestLostLeaseIsNotBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, outcomes := memstore.New(), new(journal)
+		enqueue(t, store, "receipt")
+		slow := true
+		queue := &faulty{EffectQueue: store, fault: func(method string) (bool, error) {
+			if method == "take" && slow {
+				slow = false
+				defer time.Sleep(5 * time.Second)
+			}
+			return true, nil
+		}}
+		stop := start(t, queue, func(_ context.Context, e hookonce.QueuedEffect) error {
+			if e.Token == 1 {
+				t.Error("begun after the end of the lease")
+			}
+			return nil
+		}, relay.WithLease(4*time.Second), outcomes.observed())
+		pass(time.Minute)
+		stopped(t, stop)
+		outcomes.want(t, "mail stale 1", "mail done 2")
+	})
+}
+
+func TestStopLetsHandlersFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		enqueue(t, store, "a", "b")
+		stop := start(t, store, func(ctx context.Context, _ hookonce.QueuedEffect) error {
+			select {
+			case <-time.After(relay.DefaultGrace / 2):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}, relay.WithConcurrency(1))
+		synctest.Wait()
+		stopped(t, stop)
+		expect(t, store, hookonce.StateDone, hookonce.StatePending)
+	})
+}
+
+// What is not finished in time is handed back: due at once, and never the effect's last attempt.
+func TestStopHandsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, outcomes, began := memstore.New(), new(journal), time.Now()
+		enqueue(t, store, "receipt")
+		stop := start(t, store, func(ctx context.Context, _ hookonce.QueuedEffect) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, every(time.Hour, 1), outcomes.observed())
+		synctest.Wait()
+		stopped(t, stop)
+		if took := time.Since(began); took != relay.DefaultGrace {
+			t.Errorf("stopped after %v", took)
+		}
+		if e := expect(t, store, hookonce.StateFailed); e[0].Due.After(time.Now()) {
+			t.Errorf("due at %v", e[0].Due)
+		}
+		stop = start(t, store, func(context.Context, hookonce.QueuedEffect) error { return nil }, outcomes.observed())
+		synctest.Wait()
+		stopped(t, stop)
+		outcomes.want(t, "mail handed back 1", "mail done 2")
+	})
+}
+
+func TestStopGivesUpOnHandlersThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, release := memstore.New(), make(chan struct{})
+		enqueue(t, store, "receipt")
+		stop := start(t, store, func(context.Context, hookonce.QueuedEffect) error {
+			<-release
+			return nil
+		})
+		synctest.Wait()
+		if err := stop(); err == nil || !strings.Contains(err.Error(), "1 handlers did not return") {
+			t.Errorf("Run: %v", err)
+		}
+		close(release)
+		synctest.Wait()
+	})
+}

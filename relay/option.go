@@ -1,0 +1,112 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+)
+
+// Defaults of a [Relay].
+const (
+	DefaultConcurrency = 8
+	DefaultPoll        = time.Second
+	DefaultLease       = 30 * time.Second
+	DefaultTimeout     = time.Minute
+	DefaultGrace       = 10 * time.Second
+)
+
+// Option changes a default of [New].
+type Option func(*settings)
+
+type settings struct {
+	concurrency                 int
+	poll, lease, timeout, grace time.Duration
+	schedule                    Schedule
+	now                         func() time.Time
+	log                         *slog.Logger
+	observe                     func(context.Context, Observation)
+}
+
+func defaults() settings {
+	return settings{
+		concurrency: DefaultConcurrency, poll: DefaultPoll, lease: DefaultLease, timeout: DefaultTimeout, grace: DefaultGrace,
+		schedule: DefaultSchedule(), now: time.Now, log: slog.Default(), observe: func(context.Context, Observation) {},
+	}
+}
+
+func (s *settings) validate() error {
+	switch {
+	case s.concurrency < 1:
+		return errors.New("relay: WithConcurrency needs 1 or more")
+	case s.poll <= 0 || s.lease <= 0 || s.timeout <= 0:
+		return errors.New("relay: WithPoll, WithLease and WithTimeout need some time")
+	case s.grace < 0:
+		return errors.New("relay: WithGrace does not take a negative time")
+	case s.schedule == nil || s.now == nil || s.log == nil || s.observe == nil:
+		return errors.New("relay: WithSchedule, WithClock, WithLogger and WithObserver do not take nil")
+	}
+	return nil
+}
+
+// WithConcurrency sets how many effects are carried out at the same time. Default [DefaultConcurrency]. No
+// more are taken from the outbox than can begin at once.
+func WithConcurrency(n int) Option { return func(s *settings) { s.concurrency = n } }
+
+// WithPoll sets how often to look for effects when there were none. Default [DefaultPoll]. See [Relay.Wake]
+// for a way not to wait.
+func WithPoll(d time.Duration) Option { return func(s *settings) { s.poll = d } }
+
+// WithLease sets for how long an effect is held before other relays may take it over: how long it rests
+// when a relay dies in the middle of it. Default [DefaultLease]. It is extended at every third of it while
+// the handler runs.
+func WithLease(d time.Duration) Option { return func(s *settings) { s.lease = d } }
+
+// WithTimeout bounds one call of a handler: its context ends then. Default [DefaultTimeout]. A handler
+// that goes on all the same loses its lease in the end.
+func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
+
+// WithGrace sets how long handlers may take to finish after the end of Run's context, before their own
+// contexts end. Default [DefaultGrace].
+func WithGrace(d time.Duration) Option { return func(s *settings) { s.grace = d } }
+
+// WithSchedule sets when failed effects are tried again, and how often. Default [DefaultSchedule].
+func WithSchedule(schedule Schedule) Option { return func(s *settings) { s.schedule = schedule } }
+
+// WithClock sets the clock that tells when a failed effect is due again. Default [time.Now]. It must agree
+// with the clock of the store.
+func WithClock(now func() time.Time) Option { return func(s *settings) { s.now = now } }
+
+// WithLogger sets where attempts are logged: failures as warnings, effects that are given up as errors,
+// what went well at the debug level; never a payload. Default [slog.Default].
+func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.log = l } }
+
+// WithObserver calls f once for every attempt, when its outcome is on record, or given up. It is the place
+// for metrics. f is called from many goroutines and must be quick.
+func WithObserver(f func(context.Context, Observation)) Option {
+	return func(s *settings) { s.observe = f }
+}
+
+// Observation is one attempt, for metrics.
+type Observation struct {
+	// Name is the effect's name.
+	Name string
+	// Status is one of the Status constants: the set is closed.
+	Status string
+	// Tries is the number of this attempt since the effect was enqueued or revived.
+	Tries int
+	// Err is why it failed, or why it could not be recorded.
+	Err error
+	// Duration is how long the handler took.
+	Duration time.Duration
+}
+
+// What became of an attempt.
+const (
+	StatusDone       = "done"        // carried out, and on record
+	StatusFailed     = "failed"      // to be tried again
+	StatusDead       = "dead"        // given up
+	StatusHandedBack = "handed back" // interrupted because the relay stops; due at once
+	StatusStale      = "stale"       // somebody else has it by now, and records what becomes of it
+	StatusUnrecorded = "unrecorded"  // the store could not be reached; tried again when the lease has run out
+)

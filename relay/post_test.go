@@ -1,0 +1,134 @@
+package relay_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/relay"
+)
+
+var receipt = hookonce.QueuedEffect{
+	Effect: hookonce.Effect{
+		Ref: hookonce.Ref{Source: "billing", Key: "évt 1"}, Name: "mail.receipt", Step: "receipt", Payload: []byte(`{"to":"a@b.example"}`),
+	},
+	ID: 7, Token: 3, Tries: 2, EnqueuedAt: time.Unix(1769904000, 0),
+}
+
+func TestPOSTSendsTheEffect(t *testing.T) {
+	var got http.Header
+	var body string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		got, body = r.Header, r.Method+" "+r.URL.String()+" "+string(b)
+	}))
+	defer server.Close()
+	handle := relay.POST(server.Client(), server.URL+"/hooks?team=7",
+		relay.PostHeader("Authorization", "Bearer fake"), relay.PostHeader("idempotency-key", "theirs"))
+	if err := handle(t.Context(), receipt); err != nil {
+		t.Fatal(err)
+	}
+	if want := `POST /hooks?team=7 {"to":"a@b.example"}`; body != want {
+		t.Errorf("came as %s, want %s", body, want)
+	}
+	for name, want := range map[string]string{
+		"Content-Type":      "application/json",
+		"Authorization":     "Bearer fake",
+		"Idempotency-Key":   hookonce.EffectKey(receipt.Ref, "receipt"),
+		"Hookonce-Effect":   "mail.receipt",
+		"Hookonce-Source":   "billing",
+		"Hookonce-Key":      "%C3%A9vt%201",
+		"Hookonce-Attempt":  "3",
+		"Webhook-Signature": "",
+	} {
+		if strings.Join(got[name], ",") != want {
+			t.Errorf("%s: %v, want %s", name, got[name], want)
+		}
+	}
+}
+
+// What is signed verifies as Standard Webhooks do, with each of the secrets.
+func TestPOSTSigns(t *testing.T) {
+	now := time.Unix(1769904000, 0)
+	var came hookonce.Request
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		came = hookonce.Request{Method: r.Method, Header: r.Header, Body: b, Now: now}
+	}))
+	defer server.Close()
+	handle := relay.POST(nil, server.URL, relay.PostSecrets("whsec_ZmFrZSBzZWNyZXQ=", "whsec_bmV3IGZha2Ugc2VjcmV0"),
+		relay.PostClock(func() time.Time { return now }))
+	if err := handle(t.Context(), receipt); err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"whsec_ZmFrZSBzZWNyZXQ=", "whsec_bmV3IGZha2Ugc2VjcmV0"} {
+		d, err := provider.Standard(secret).Open(&came)
+		if err != nil || len(d.Events) != 1 || d.Events[0].Key != "msg_"+receipt.IdempotencyKey() {
+			t.Errorf("%v, %v", d, err)
+		}
+	}
+	came.Body[0]++
+	if _, err := provider.Standard("whsec_ZmFrZSBzZWNyZXQ=").Open(&came); err == nil {
+		t.Error("another body verifies as well")
+	}
+}
+
+func TestPOSTJudgesTheAnswer(t *testing.T) {
+	for _, c := range []struct {
+		status    int
+		retry     string
+		ok        bool
+		permanent bool
+		after     time.Duration
+	}{
+		{status: 200, ok: true},
+		{status: 204, ok: true},
+		{status: 301},
+		{status: 400},
+		{status: 404},
+		{status: 410, permanent: true},
+		{status: 422, permanent: true}, // as configured
+		{status: 429, retry: "60", after: time.Minute},
+		{status: 500},
+		{status: 500, retry: "60"},
+		{status: 503, retry: "Sun, 01 Feb 2026 00:02:00 GMT", after: 2 * time.Minute},
+		{status: 503, retry: "soon"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "/elsewhere")
+			w.Header().Set("Retry-After", c.retry)
+			w.WriteHeader(c.status)
+			if r.URL.Path == "/elsewhere" {
+				t.Errorf("status %d: the redirect was followed", c.status)
+			}
+		}))
+		handle := relay.POST(nil, server.URL, relay.PostPermanent(422), relay.PostClock(func() time.Time { return time.Unix(1769904000, 0) }))
+		err := handle(t.Context(), receipt)
+		after, _ := hookonce.RetryDelay(err)
+		if (err == nil) != c.ok || hookonce.IsPermanent(err) != c.permanent || after != c.after {
+			t.Errorf("%d, Retry-After %q: %v", c.status, c.retry, err)
+		}
+		server.Close()
+	}
+}
+
+// The address may hold a secret: errors, which are stored and logged, do not repeat it.
+func TestPOSTKeepsTheAddressToItself(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := relay.POST(nil, server.URL+"/fake-secret")(ctx, receipt)
+	if err == nil || strings.Contains(err.Error(), "fake-secret") {
+		t.Errorf("error: %v", err)
+	}
+	if _, err := relay.NewPOST(nil, "http://crm.example:port/fake-secret"); err == nil || strings.Contains(err.Error(), "fake-secret") {
+		t.Errorf("error: %v", err)
+	}
+}

@@ -1,0 +1,196 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+// Handler carries out an effect. An error means that it is tried again later: as the schedule says, not
+// before the time of a [hookonce.RetryAfter], never after a [hookonce.Permanent]. A panic is an error.
+//
+// The context ends after the relay's timeout, when the lease is lost, and when the relay stops. Requests
+// that are built with it and sent through [hookonce.Transport] have keys that are made of the effect's.
+// A handler is called from several goroutines.
+type Handler func(ctx context.Context, e hookonce.QueuedEffect) error
+
+// Relay takes effects from an outbox and carries them out.
+type Relay struct {
+	settings
+	queue    hookonce.EffectQueue
+	handlers map[string]Handler
+	names    []string
+	wake     chan struct{}
+}
+
+// New returns a relay that gives the effects in queue to the handler of their name. Effects of other names
+// stay where they are, for other relays. New panics if there is no queue or no handler, or if an option
+// makes no sense.
+func New(queue hookonce.EffectQueue, handlers map[string]Handler, opts ...Option) *Relay {
+	if queue == nil || len(handlers) == 0 {
+		panic("relay: New needs a queue and a handler")
+	}
+	r := &Relay{settings: defaults(), queue: queue, handlers: maps.Clone(handlers), wake: make(chan struct{}, 1)}
+	r.names = slices.Sorted(maps.Keys(handlers))
+	for _, name := range r.names {
+		if name == "" || handlers[name] == nil {
+			panic(fmt.Sprintf("relay: the handler %q has no name or is nil", name))
+		}
+	}
+	for _, o := range opts {
+		o(&r.settings)
+	}
+	if err := r.validate(); err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// Wake makes the relay look for effects at once. It never blocks, and costs one query however often it is
+// called meanwhile. Call it after a commit that enqueued something, for instance from the observer of an
+// endpoint ([hookonce.WithObserver]), which is called when an event's outcome is durable.
+func (r *Relay) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default: // it is about to look anyway
+	}
+}
+
+// Run carries out effects until ctx ends. It then takes no more, lets the handlers finish for the time of
+// [WithGrace], ends their contexts, and hands back what they do not finish, to be tried again at once,
+// here or elsewhere. It returns nil when all is on record.
+//
+// It returns an error if handlers do not return, and at once if the tables are missing or newer than the
+// program ([hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer]). While the store can not be reached it
+// goes on trying. It may be called again, and by several goroutines.
+func (r *Relay) Run(ctx context.Context) error {
+	attempts, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	run := &run{Relay: r, attempts: attempts, slots: make(chan struct{}, r.concurrency)}
+	return errors.Join(run.loop(ctx), run.drain(stop))
+}
+
+const (
+	// storeTimeout bounds one question to the store.
+	storeTimeout = 10 * time.Second
+	// longestPause is between two questions when the store fails.
+	longestPause = 30 * time.Second
+	// returnTime is how long handlers may take to return after their contexts have ended, and their
+	// outcomes to be recorded.
+	returnTime = recordTime + 5*time.Second
+)
+
+var errStopped = errors.New("relay: the relay stops")
+
+// run is one call of Run.
+type run struct {
+	*Relay
+	attempts context.Context // of all handlers
+	slots    chan struct{}   // one token for each handler that runs
+	running  sync.WaitGroup
+}
+
+// loop takes effects whenever there is room for some.
+func (r *run) loop(ctx context.Context) error {
+	pause := r.poll
+	for {
+		room := r.room(ctx)
+		if room == 0 {
+			return nil
+		}
+		n, err := r.take(room)
+		switch {
+		case errors.Is(err, hookonce.ErrSchemaMissing), errors.Is(err, hookonce.ErrSchemaNewer):
+			return err
+		case err != nil:
+			pause = min(2*pause, longestPause)
+			r.log.ErrorContext(ctx, "relay: effects could not be taken; trying again", "error", err, "in", pause)
+		case n == room: // there may be more
+			continue
+		default:
+			pause = r.poll
+		}
+		r.rest(ctx, pause)
+	}
+}
+
+// room waits until at least one more effect can begin, and occupies what there is room for. It returns 0
+// when ctx has ended.
+func (r *run) room(ctx context.Context) int {
+	if ctx.Err() != nil {
+		return 0
+	}
+	select {
+	case <-ctx.Done():
+		return 0
+	case r.slots <- struct{}{}:
+	}
+	for n := 1; ; n++ {
+		select {
+		case r.slots <- struct{}{}:
+		default:
+			return n
+		}
+	}
+}
+
+// take takes as many effects as there is room for, begins them, and returns how many there were. It is not
+// interrupted: what is taken is begun.
+func (r *run) take(room int) (int, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.attempts), storeTimeout)
+	defer cancel()
+	asked := time.Now()
+	batch, err := r.queue.TakeEffects(ctx, r.names, room, r.lease)
+	for _, e := range batch {
+		r.running.Go(func() { r.carryOut(e, asked) })
+	}
+	for range room - len(batch) {
+		<-r.slots
+	}
+	return len(batch), err
+}
+
+// rest waits for the time to look again.
+func (r *run) rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-r.wake:
+	case <-timer.C:
+	}
+}
+
+// drain waits for the handlers, and then makes them stop.
+func (r *run) drain(stop context.CancelCauseFunc) error {
+	returned := make(chan struct{})
+	go func() {
+		r.running.Wait()
+		close(returned)
+	}()
+	if within(returned, r.grace) {
+		return nil
+	}
+	stop(errStopped)
+	if within(returned, returnTime) {
+		return nil
+	}
+	return fmt.Errorf("relay: %d handlers did not return %v after the end of their contexts: their effects are tried again when the leases have run out", len(r.slots), returnTime)
+}
+
+func within(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

@@ -1,0 +1,329 @@
+package hookonce_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/memstore"
+)
+
+// wire is the network: it keeps the keys and bodies that came.
+type wire struct {
+	mu     sync.Mutex
+	keys   []string
+	bodies []string
+}
+
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	var body []byte
+	if req.Body != nil {
+		body, _ = io.ReadAll(req.Body)
+		req.Body.Close()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.keys = append(w.keys, req.Header.Get("Idempotency-Key"))
+	w.bodies = append(w.bodies, string(body))
+	return &http.Response{StatusCode: 200, Body: http.NoBody, Request: req}, nil
+}
+
+// call makes one request through a Transport over w, and returns the key that came.
+func (w *wire) call(ctx context.Context, t *testing.T, method, url, body string) string {
+	t.Helper()
+	var r io.Reader
+	if body != "" {
+		r = strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.send(t, req)
+}
+
+func (w *wire) send(t *testing.T, req *http.Request) string {
+	t.Helper()
+	if _, err := hookonce.Transport(w).RoundTrip(req); err != nil {
+		t.Fatal(err)
+	}
+	return w.keys[len(w.keys)-1]
+}
+
+const charges = "https://api.example/v1/charges"
+
+func attempt(key string) context.Context {
+	return hookonce.ContextWithRef(context.Background(), hookonce.Ref{Source: "billing", Key: key})
+}
+
+// These keys are in the hands of others: changing one repeats effects after an update.
+func TestOutboundKeysNeverChange(t *testing.T) {
+	w, ctx := new(wire), attempt("evt_1")
+	for _, c := range []struct{ body, want string }{
+		{`{"amount":1}`, "97c2eb88b97d6cf46b19b59080f2a495"},
+		{`{"amount":2}`, "7cecdc5f6baba890c102c965ec92b5ad"},
+		{``, "84bfccb39fe83059f41b00f976173a9e"},
+	} {
+		if got := w.call(ctx, t, "POST", charges, c.body); got != c.want {
+			t.Errorf("the key of %s = %s, want %s", c.body, got, c.want)
+		}
+	}
+	if got := w.call(hookonce.WithStep(ctx, "fee"), t, "POST", charges, ""); got != "e7f171d918a83564796438479cf7d00b" {
+		t.Errorf("the key of a step = %s", got)
+	}
+}
+
+func TestRequestsThatGetNoKey(t *testing.T) {
+	background := context.Background()
+	for _, c := range []struct {
+		name   string
+		ctx    context.Context
+		method string
+		header http.Header
+		want   string
+	}{
+		{"no work", background, "POST", nil, ""},
+		{"a step without work", hookonce.WithStep(background, "fee"), "POST", nil, ""},
+		{"work without a key", attempt(""), "POST", nil, ""},
+		{"reading", attempt("evt_1"), "GET", nil, ""},
+		{"the default method", attempt("evt_1"), "", nil, ""},
+		{"asking", attempt("evt_1"), "HEAD", nil, ""},
+		{"set already", attempt("evt_1"), "POST", http.Header{"Idempotency-Key": {"mine"}}, "mine"},
+		{"suppressed", attempt("evt_1"), "POST", http.Header{"Idempotency-Key": nil}, ""},
+		{"set in another spelling", attempt("evt_1"), "POST", http.Header{"idempotency-key": {"mine"}}, ""},
+	} {
+		req, err := http.NewRequestWithContext(c.ctx, c.method, charges, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Method = c.method
+		if c.header != nil {
+			req.Header = c.header
+		}
+		if got := new(wire).send(t, req); got != c.want {
+			t.Errorf("%s: key %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestMutationsGetKeys(t *testing.T) {
+	seen := map[string]bool{}
+	for _, method := range []string{"POST", "PATCH", "PUT", "DELETE"} {
+		seen[new(wire).call(attempt("evt_1"), t, method, charges, "")] = true
+	}
+	if len(seen) != 4 || seen[""] {
+		t.Errorf("keys: %v", seen)
+	}
+}
+
+// calls is what a handler does in one attempt.
+func calls(t *testing.T, key string) []string {
+	w, ctx := new(wire), attempt(key)
+	w.call(ctx, t, "POST", charges, "a")
+	w.call(ctx, t, "POST", charges, "b")
+	w.call(ctx, t, "DELETE", charges+"/1", "")
+	w.call(ctx, t, "DELETE", charges+"/2", "")
+	w.call(ctx, t, "POST", charges+"?expand=1", "a")
+	w.call(ctx, t, "POST", charges+"?expand=2", "a")
+	w.call(ctx, t, "POST", strings.Replace(charges, "api", "eu.api", 1), "a")
+	w.call(hookonce.WithStep(ctx, "fee"), t, "POST", charges, "a")
+	w.call(hookonce.WithStep(ctx, "tax"), t, "POST", charges, "a")
+	return w.keys
+}
+
+// A re-run repeats every key, and another event has none of them.
+func TestReRunsRepeatTheirKeys(t *testing.T) {
+	first := calls(t, "evt_1")
+	if again := calls(t, "evt_1"); !slices.Equal(first, again) {
+		t.Errorf("keys %v, then %v", first, again)
+	}
+	all := slices.Concat(first, calls(t, "evt_2"))
+	slices.Sort(all)
+	if different := slices.Compact(slices.Clone(all)); len(different) != len(all) || all[0] == "" {
+		t.Errorf("different calls share a key: %v", all)
+	}
+}
+
+// A client that tries the same call again, below or above, repeats its key: also after other calls.
+func TestRepeatedCallsRepeatTheirKey(t *testing.T) {
+	w, ctx := new(wire), attempt("evt_1")
+	a := w.call(ctx, t, "POST", charges, "a")
+	b := w.call(ctx, t, "POST", charges, "b")
+	if a == b || w.call(ctx, t, "POST", charges, "a") != a || w.call(ctx, t, "POST", charges, "b") != b {
+		t.Errorf("keys: %v", w.keys)
+	}
+	step := hookonce.WithStep(ctx, "fee")
+	if w.call(step, t, "POST", charges, "c") != w.call(step, t, "POST", charges, "d") {
+		t.Error("calls of one step have different keys")
+	}
+}
+
+// The innermost step counts, an empty one is none, and none reaches into other work.
+func TestStepsNest(t *testing.T) {
+	w, ctx := new(wire), attempt("evt_1")
+	plain := w.call(ctx, t, "POST", charges, "")
+	fee := hookonce.WithStep(ctx, "fee")
+	tax := w.call(hookonce.WithStep(ctx, "tax"), t, "POST", charges, "")
+	if got := w.call(hookonce.WithStep(fee, "tax"), t, "POST", charges, ""); got != tax {
+		t.Errorf("key %s, want that of the inner step", got)
+	}
+	if got := w.call(hookonce.WithStep(fee, ""), t, "POST", charges, ""); got != plain {
+		t.Errorf("key %s, want that without a step", got)
+	}
+	other := hookonce.ContextWithRef(fee, hookonce.Ref{Source: "billing", Key: "evt_1"})
+	if got := w.call(other, t, "POST", charges, ""); got != plain {
+		t.Errorf("key %s, want that without a step", got)
+	}
+}
+
+// A body that can be read only once is not read for the key, and is a call of its own.
+func TestBodiesThatAreReadOnce(t *testing.T) {
+	w, ctx := new(wire), attempt("evt_1")
+	for range 2 {
+		req, err := http.NewRequestWithContext(ctx, "POST", charges, io.NopCloser(strings.NewReader("stream")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.send(t, req)
+	}
+	if w.keys[0] == w.keys[1] || w.bodies[0] != "stream" || w.bodies[1] != "stream" {
+		t.Errorf("keys %v, bodies %q", w.keys, w.bodies)
+	}
+}
+
+// The contract of RoundTripper: the request is not changed, its body is closed, and arrives whole.
+func TestRequestsAreNotChanged(t *testing.T) {
+	body := &closer{Reader: strings.NewReader("a")}
+	req, err := http.NewRequestWithContext(attempt("evt_1"), "POST", charges, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("a")), nil }
+	w := new(wire)
+	if key := w.send(t, req); key == "" || len(req.Header) > 0 || w.bodies[0] != "a" || !body.closed {
+		t.Errorf("key %q; afterwards the header is %v and closed %v; body %q came", key, req.Header, body.closed, w.bodies)
+	}
+	req.Header = nil
+	if key := w.send(t, req); key == "" || req.Header != nil {
+		t.Errorf("key %q; afterwards the header is %v", key, req.Header)
+	}
+}
+
+type closer struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closer) Close() error {
+	c.closed = true
+	return nil
+}
+
+func TestBodiesThatCanNotBeReadTwice(t *testing.T) {
+	broken := errors.New("the tape is torn")
+	for name, again := range map[string]func() (io.ReadCloser, error){
+		"opening": func() (io.ReadCloser, error) { return nil, broken },
+		"reading": func() (io.ReadCloser, error) { return io.NopCloser(&failing{broken}), nil },
+	} {
+		body := &closer{Reader: strings.NewReader("a")}
+		req, err := http.NewRequestWithContext(attempt("evt_1"), "POST", charges, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.GetBody = again
+		w := new(wire)
+		if _, err := hookonce.Transport(w).RoundTrip(req); !errors.Is(err, broken) || !body.closed || len(w.keys) > 0 {
+			t.Errorf("%s: %v; closed %v, sent %d", name, err, body.closed, len(w.keys))
+		}
+	}
+}
+
+type failing struct{ err error }
+
+func (f *failing) Read([]byte) (int, error) { return 0, f.err }
+
+// Calls at the same time to different addresses, or of different steps, have the keys that they have one
+// after the other.
+func TestCallsAtOnce(t *testing.T) {
+	handle := func(start func(func())) []string {
+		w, ctx := new(wire), attempt("evt_1")
+		roundTrip := func(ctx context.Context, url, body string) func() {
+			req, err := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() { hookonce.Transport(w).RoundTrip(req) }
+		}
+		for _, path := range strings.Fields("a b c d e f g h") {
+			start(roundTrip(ctx, charges+"/"+path, "x"))
+			start(roundTrip(hookonce.WithStep(ctx, path), charges, path))
+			start(roundTrip(ctx, charges, "the same"))
+		}
+		start(nil)
+		slices.Sort(w.keys)
+		return w.keys
+	}
+	inTurn := handle(func(f func()) {
+		if f != nil {
+			f()
+		}
+	})
+	var all sync.WaitGroup
+	atOnce := handle(func(f func()) {
+		if f == nil {
+			all.Wait()
+			return
+		}
+		all.Go(f)
+	})
+	if !slices.Equal(inTurn, atOnce) || len(slices.Compact(slices.Clone(atOnce))) != 17 {
+		t.Errorf("keys %v, in turn %v", atOnce, inTurn)
+	}
+}
+
+// Over a real client and server: a redirect has the key of its own address, and what came in never goes out.
+func TestOutboundKeysOverTheWire(t *testing.T) {
+	var got wire
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		got.RoundTrip(r)
+		switch r.URL.Path {
+		case "/moved":
+			http.Redirect(rw, r, "/charges", http.StatusTemporaryRedirect)
+		case "/seen":
+			http.Redirect(rw, r, "/charges", http.StatusSeeOther)
+		}
+	}))
+	defer server.Close()
+	client := &http.Client{Transport: hookonce.Transport(nil)}
+	defer client.CloseIdleConnections()
+	h := endpoint(memstore.New(), func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+		for _, path := range []string{"/moved", "/seen", "/charges"} {
+			req, err := http.NewRequestWithContext(ctx, "POST", server.URL+path, bytes.NewReader([]byte("x")))
+			if err != nil {
+				return err
+			}
+			answer, err := client.Do(req)
+			if err != nil {
+				return err
+			}
+			answer.Body.Close()
+		}
+		return nil
+	})
+	want(t, post(h, "a 1"), 200, "accepted")
+	if len(got.keys) != 5 {
+		t.Fatalf("%d requests came", len(got.keys))
+	}
+	moved, redirected, seen, asked, direct := got.keys[0], got.keys[1], got.keys[2], got.keys[3], got.keys[4]
+	if redirected != direct || moved == redirected || moved == seen || asked != "" || slices.Contains(got.keys, "a") {
+		t.Errorf("keys: %v", got.keys)
+	}
+}
