@@ -18,6 +18,8 @@ type change struct {
 	text  *string       // the last error; nil: as it was
 	// repeats are the states in which the same token has made this change before.
 	repeats []hookonce.State
+	// response is kept if the change applies; nil: none.
+	response *hookonce.Response
 }
 
 // Complete implements [hookonce.Store].
@@ -57,23 +59,10 @@ func (s *Store) change(ctx context.Context, c hookonce.Claim, to change) (hookon
 		return hookonce.Claim{}, err
 	}
 	var stored hookonce.Claim
-	err := again(func() error {
-		for range maxTries {
-			applied, r, err := s.tryChange(ctx, c, to)
-			stored = r.claim(c.Ref)
-			switch {
-			case errors.Is(err, pgx.ErrNoRows):
-				return hookonce.ErrNotFound
-			case err != nil || applied:
-				return err
-			case stored.Token == c.Token && slices.Contains(to.repeats, stored.State):
-				return nil
-			case stored.Token != c.Token || stored.State != hookonce.StateProcessing:
-				return fmt.Errorf("it is %s under token %d, not %d: %w", stored.State, stored.Token, c.Token, hookonce.ErrStale)
-			}
-			// The snapshot still shows the claim as ours, but somebody changed it: look again.
-		}
-		return hookonce.ErrStale
+	err := settle(c.Token, to.repeats, func() (standing, error) {
+		applied, r, err := s.tryChange(ctx, c, to)
+		stored = r.claim(c.Ref)
+		return standing{applied, stored.State, stored.Token}, err
 	})
 	if err != nil {
 		return hookonce.Claim{}, err
@@ -84,8 +73,41 @@ func (s *Store) change(ctx context.Context, c hookonce.Claim, to change) (hookon
 
 func (s *Store) tryChange(ctx context.Context, c hookonce.Claim, to change) (applied bool, r record, err error) {
 	now := s.now()
-	row := s.pool.QueryRow(ctx, s.sql.change,
-		c.Source, c.Key, c.Token, string(to.state), deadline(now, to.lease), to.text, now)
-	err = row.Scan(append([]any{&applied}, r.fields()...)...)
+	text, args := s.sql.change, []any{
+		c.Source, c.Key, c.Token, string(to.state), deadline(now, to.lease), to.text, now,
+	}
+	if to.response != nil {
+		text, args = s.sql.completeWith, append(args, kept(*to.response)...)
+	}
+	err = s.pool.QueryRow(ctx, text, args...).Scan(append([]any{&applied}, r.fields()...)...)
 	return applied, r, err
+}
+
+// standing is how a row stands after a statement that was to change it while it is processing.
+type standing struct {
+	applied bool
+	state   hookonce.State
+	token   int64
+}
+
+// settle runs try until it is certain whether its change applied under token. It did as well if the same
+// token had left the row in one of the states of repeats before.
+func settle(token int64, repeats []hookonce.State, try func() (standing, error)) error {
+	return again(func() error {
+		for range maxTries {
+			row, err := try()
+			switch {
+			case errors.Is(err, pgx.ErrNoRows):
+				return hookonce.ErrNotFound
+			case err != nil || row.applied:
+				return err
+			case row.token == token && slices.Contains(repeats, row.state):
+				return nil
+			case row.token != token || row.state != hookonce.StateProcessing:
+				return fmt.Errorf("it is %s under token %d, not %d: %w", row.state, row.token, token, hookonce.ErrStale)
+			}
+			// The snapshot still shows the row as ours, but somebody changed it: look again.
+		}
+		return hookonce.ErrStale
+	})
 }

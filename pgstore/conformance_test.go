@@ -5,6 +5,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/pgtest"
 	"github.com/hookonce/hookonce/storetest"
+	"github.com/jackc/pgx/v5"
 )
 
 func TestConformance(t *testing.T) {
@@ -14,6 +15,14 @@ func TestConformance(t *testing.T) {
 	storetest.RunConcurrent(t, cfg.Lease())
 	storetest.RunTx(t, cfg)
 	storetest.RunTxConcurrent(t, cfg)
+	abilities(t, cfg)
+}
+
+// abilities checks what the store has besides claims.
+func abilities(t *testing.T, cfg storetest.TxConfig[pgx.Tx]) {
+	storetest.RunTxResponses(t, cfg)
+	storetest.RunGuards(t, cfg)
+	storetest.RunOutbox(t, cfg)
 }
 
 // Every way in which pgx can talk to the server.
@@ -25,6 +34,7 @@ func TestQueryExecModes(t *testing.T) {
 			cfg := suite(t, dsn, dsn, "default_query_exec_mode="+mode)
 			storetest.Run(t, cfg.Lease())
 			storetest.RunTx(t, cfg)
+			abilities(t, cfg)
 		})
 	}
 }
@@ -39,6 +49,7 @@ func TestPgBouncer(t *testing.T) {
 			storetest.RunConcurrent(t, cfg.Lease())
 			storetest.RunTx(t, cfg)
 			storetest.RunTxConcurrent(t, cfg)
+			abilities(t, cfg)
 		})
 	}
 }

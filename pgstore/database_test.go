@@ -67,7 +67,7 @@ func suite(t *testing.T, admin, dsn, parameters string) storetest.TxConfig[pgx.T
 		if err := pgstore.New(pool, pgstore.WithSchema(schema)).Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		effects := schema + ".effects"
+		effects := schema + ".happened"
 		mustExec(t, pool, "CREATE TABLE "+effects+" (id text NOT NULL)")
 		var transactions atomic.Pointer[pgxpool.Pool]
 		return storetest.Database[pgx.Tx]{

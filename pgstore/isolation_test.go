@@ -24,6 +24,7 @@ func TestRepeatableRead(t *testing.T) {
 	storetest.RunConcurrent(t, cfg.Lease())
 	storetest.RunTx(t, cfg)
 	storetest.RunTxConcurrent(t, cfg)
+	abilities(t, cfg)
 }
 
 func TestSerializable(t *testing.T) {
@@ -33,6 +34,7 @@ func TestSerializable(t *testing.T) {
 	storetest.Run(t, cfg.Lease())
 	storetest.RunConcurrent(t, cfg.Lease())
 	storetest.RunTx(t, cfg)
+	abilities(t, cfg)
 }
 
 // Copies at once under SERIALIZABLE: the server may refuse a commit for the sake of another event's,

@@ -8,7 +8,6 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Lookup implements [hookonce.Store].
@@ -32,13 +31,10 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (int, er
 	if limit <= 0 {
 		return 0, nil
 	}
-	var tag pgconn.CommandTag
-	err := again(func() (err error) {
-		tag, err = s.pool.Exec(ctx, s.sql.purge, before, limit)
-		return err
-	})
+	var n int
+	err := again(func() error { return s.pool.QueryRow(ctx, s.sql.purge, before, limit).Scan(&n) })
 	if err != nil {
 		return 0, fmt.Errorf("pgstore: purge: %w", explain(err))
 	}
-	return int(tag.RowsAffected()), nil
+	return n, nil
 }

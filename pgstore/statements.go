@@ -6,19 +6,42 @@ import (
 	"github.com/hookonce/hookonce/internal/schema"
 )
 
-// statements are the texts of what the store asks, with the name of the table filled in.
-type statements struct{ fresh, claim, trace, change, lookup, purge string }
+// statements are the texts of what the store asks, with the names of the tables filled in.
+type statements struct {
+	fresh, claim, trace, change, lookup, purge                       string // claims
+	completeWith, keep, response                                     string // responses
+	newer, transition, stateOf                                       string // guards
+	enqueue, take, changeEffect, effects, reviveEffect, purgeEffects string // the outbox
+}
 
-func newStatements(table string) statements {
-	fill := strings.NewReplacer("{claims}", table, "{columns}", columns,
-		"{lock}", schema.KeyLock(table, "$1::text", "$2::text")).Replace
+// newStatements fills in the prefix of the tables.
+func newStatements(prefix string) statements {
+	fill := strings.NewReplacer("{claims}", prefix+"claims", "{responses}", prefix+"responses",
+		"{versions}", prefix+"versions", "{states}", prefix+"states", "{effects}", prefix+"effects",
+		"{columns}", columns, "{effect}", effectColumns,
+		"{lock}", schema.KeyLock(prefix+"claims", "$1::text", "$2::text")).Replace
 	return statements{
 		fresh:  fill(freshSQL),
 		claim:  fill(claimSQL),
 		trace:  fill(traceSQL),
-		change: fill(changeSQL),
+		change: fill(changedSQL + standsSQL),
 		lookup: fill(lookupSQL),
 		purge:  fill(purgeSQL),
+
+		completeWith: fill(changedSQL + keptSQL + standsSQL),
+		keep:         fill(keepSQL),
+		response:     fill(responseSQL),
+
+		newer:      fill(newerSQL),
+		transition: fill(transitionSQL),
+		stateOf:    fill(stateOfSQL),
+
+		enqueue:      fill(enqueueSQL),
+		take:         fill(takeSQL),
+		changeEffect: fill(changeEffectSQL),
+		effects:      fill(effectsSQL),
+		reviveEffect: fill(reviveEffectSQL),
+		purgeEffects: fill(purgeEffectsSQL),
 	}
 }
 
@@ -91,22 +114,30 @@ WHERE (claims.token < excluded.token AND (claims.state IN ('failed', 'dead')
 		OR (claims.state = 'processing' AND claims.lease_until <= excluded.updated_at)))
 	OR (claims.token = excluded.token AND (claims.state = 'failed' OR (claims.state = 'dead' AND excluded.state = 'dead')))`
 
-// changeSQL changes a claim that is processing under the given token, and returns whether it did
-// and how the claim stands.
-const changeSQL = `
+// changedSQL changes a claim that is processing under the given token.
+const changedSQL = `
 WITH changed AS (
 	UPDATE {claims} SET state = $4::text, lease_until = $5::timestamptz, last_error = coalesce($6::text, last_error), updated_at = $7::timestamptz
 	WHERE source = $1::text AND key = $2::text AND token = $3::bigint AND state = 'processing'
 	RETURNING {columns}
-)
+)`
+
+// standsSQL follows changedSQL, and returns whether it changed the claim and how the claim stands.
+const standsSQL = `
 SELECT true, {columns} FROM changed
 UNION ALL
 SELECT false, {columns} FROM {claims} WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed)`
 
 const lookupSQL = `SELECT {columns} FROM {claims} WHERE source = $1::text AND key = $2::text`
 
-// purgeSQL skips what another purge is deleting at the same moment.
+// purgeSQL skips what another purge is deleting at the same moment. It returns how many claims it deleted.
 const purgeSQL = `
-DELETE FROM {claims} WHERE ctid = ANY (ARRAY(
-	SELECT ctid FROM {claims} WHERE state = 'done' AND updated_at < $1::timestamptz
-	LIMIT $2::bigint FOR UPDATE SKIP LOCKED))`
+WITH purged AS (
+	DELETE FROM {claims} WHERE ctid = ANY (ARRAY(
+		SELECT ctid FROM {claims} WHERE state = 'done' AND updated_at < $1::timestamptz
+		LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
+	RETURNING source, key
+), unkept AS (
+	DELETE FROM {responses} AS responses USING purged WHERE responses.source = purged.source AND responses.key = purged.key
+)
+SELECT count(*) FROM purged`

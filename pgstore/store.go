@@ -16,7 +16,7 @@ import (
 // DefaultWait is how long Claim and Within wait for a transaction that holds the same key.
 const DefaultWait = 2 * time.Second
 
-// Store holds claims in PostgreSQL. It is safe for concurrent use, and any number of stores in any
+// Store holds claims in PostgreSQL, and what belongs to them: responses, guards, and an outbox. It is safe for concurrent use, and any number of stores in any
 // number of processes may share a database.
 type Store struct {
 	pool   *pgxpool.Pool
@@ -26,7 +26,11 @@ type Store struct {
 	sql    statements
 }
 
-var _ hookonce.TxStore[pgx.Tx] = (*Store)(nil)
+var (
+	_ hookonce.TxResponseStore[pgx.Tx] = (*Store)(nil)
+	_ hookonce.Guards[pgx.Tx]          = (*Store)(nil)
+	_ hookonce.Outbox[pgx.Tx]          = (*Store)(nil)
+)
 
 // Option changes a Store when it is made.
 type Option func(*Store)
@@ -54,7 +58,7 @@ func New(pool *pgxpool.Pool, opts ...Option) *Store {
 	if err != nil {
 		panic(err)
 	}
-	s.sql = newStatements(prefix + "claims")
+	s.sql = newStatements(prefix)
 	return s
 }
 

@@ -1,0 +1,178 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// TakeEffects implements [hookonce.EffectQueue] in one round trip. While it runs it locks up to limit due
+// effects of each name; another caller passes over them, and may get fewer than there are.
+func (s *Store) TakeEffects(ctx context.Context, names []string, limit int, lease time.Duration) ([]hookonce.QueuedEffect, error) {
+	if lease <= 0 {
+		return nil, fmt.Errorf("pgstore: take effects for %v: the lease must be positive", lease)
+	}
+	if limit <= 0 || len(names) == 0 {
+		return nil, ctx.Err()
+	}
+	var taken []hookonce.QueuedEffect
+	err := again(func() (err error) {
+		now := s.now()
+		taken, err = queuedEffects(s.pool.Query(ctx, s.sql.take, names, now, limit, instant(now.Add(lease))))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pgstore: take effects: %w", explain(err))
+	}
+	return taken, nil
+}
+
+// CompleteEffect implements [hookonce.EffectQueue].
+func (s *Store) CompleteEffect(ctx context.Context, e hookonce.QueuedEffect) error {
+	return wrapEffect("complete", e.ID, s.changeEffect(ctx, e, effectChange{state: hookonce.StateDone}, hookonce.StateDone))
+}
+
+// FailEffect implements [hookonce.EffectQueue].
+func (s *Store) FailEffect(ctx context.Context, e hookonce.QueuedEffect, f hookonce.Failure, retry time.Time) error {
+	text := f.Text()
+	to := effectChange{state: f.State(), text: &text}
+	if !f.Dead {
+		retry = instant(retry)
+		to.due = &retry
+	}
+	return wrapEffect("fail", e.ID, s.changeEffect(ctx, e, to, hookonce.StateFailed, hookonce.StateDead))
+}
+
+// ExtendEffect implements [hookonce.EffectQueue].
+func (s *Store) ExtendEffect(ctx context.Context, e hookonce.QueuedEffect, d time.Duration) (hookonce.QueuedEffect, error) {
+	if d <= 0 {
+		return hookonce.QueuedEffect{}, fmt.Errorf("pgstore: extend effect %d by %v: the duration must be positive", e.ID, d)
+	}
+	e.State, e.Lease = hookonce.StateProcessing, instant(s.now().Add(d))
+	if err := s.changeEffect(ctx, e, effectChange{state: e.State, due: &e.Lease}); err != nil {
+		return hookonce.QueuedEffect{}, wrapEffect("extend", e.ID, err)
+	}
+	return e, nil
+}
+
+// Effects implements [hookonce.EffectQueue].
+func (s *Store) Effects(ctx context.Context, state hookonce.State, after int64, limit int) ([]hookonce.QueuedEffect, error) {
+	if limit <= 0 {
+		return nil, ctx.Err()
+	}
+	found, err := queuedEffects(s.pool.Query(ctx, s.sql.effects, string(state), after, limit))
+	if err != nil {
+		return nil, fmt.Errorf("pgstore: list effects: %w", explain(err))
+	}
+	return found, nil
+}
+
+// ReviveEffect implements [hookonce.EffectQueue].
+func (s *Store) ReviveEffect(ctx context.Context, id int64) error {
+	return wrapEffect("revive", id, again(func() error {
+		var revived bool
+		var state string
+		err := s.pool.QueryRow(ctx, s.sql.reviveEffect, id, s.now()).Scan(&revived, &state)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return hookonce.ErrNotFound
+		case err == nil && !revived:
+			return fmt.Errorf("it is %s, or was changed at the same moment: %w", state, hookonce.ErrStale)
+		}
+		return err
+	}))
+}
+
+// PurgeEffects implements [hookonce.EffectQueue]. Several processes may purge at the same time.
+func (s *Store) PurgeEffects(ctx context.Context, before time.Time, limit int) (int, error) {
+	if limit <= 0 {
+		return 0, ctx.Err()
+	}
+	var tag pgconn.CommandTag
+	err := again(func() (err error) {
+		tag, err = s.pool.Exec(ctx, s.sql.purgeEffects, before, limit)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("pgstore: purge effects: %w", explain(err))
+	}
+	return int(tag.RowsAffected()), nil
+}
+
+// effectChange is what becomes of an effect that is processing.
+type effectChange struct {
+	state hookonce.State
+	due   *time.Time // see effectRecord
+	text  *string    // the last error; nil: as it was
+}
+
+// changeEffect applies to while e's token is current. An effect that the token left in one of the states of
+// repeats stays as it is.
+func (s *Store) changeEffect(ctx context.Context, e hookonce.QueuedEffect, to effectChange, repeats ...hookonce.State) error {
+	return settle(e.Token, repeats, func() (row standing, err error) {
+		var state string
+		err = s.pool.QueryRow(ctx, s.sql.changeEffect, e.ID, e.Token, string(to.state), to.due, to.text, s.now()).
+			Scan(&row.applied, &state, &row.token)
+		row.state = hookonce.State(state)
+		return row, err
+	})
+}
+
+func wrapEffect(verb string, id int64, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("pgstore: %s effect %d: %w", verb, id, explain(err))
+}
+
+// takeSQL looks at each name by itself, so that a long queue of one costs what is taken of it and not
+// what waits. Effects that another caller is taking are passed over.
+const takeSQL = `
+WITH due AS MATERIALIZED (
+	SELECT e.id AS due_id, e.due_at AS since
+	FROM (SELECT DISTINCT unnest($1::text[]) AS name) AS asked CROSS JOIN LATERAL (
+		SELECT id, due_at FROM {effects} WHERE name = asked.name AND due_at <= $2::timestamptz
+		ORDER BY due_at, id LIMIT $3::bigint FOR UPDATE SKIP LOCKED
+	) AS e
+	ORDER BY since, due_id LIMIT $3::bigint
+), taken AS (
+	UPDATE {effects} AS effects SET state = 'processing', token = token + 1, tries = tries + 1,
+		due_at = $4::timestamptz, updated_at = $2::timestamptz
+	FROM due WHERE effects.id = due_id
+	RETURNING effects.*, since
+)
+SELECT {effect} FROM taken ORDER BY since, id`
+
+// changeEffectSQL changes an effect that is processing under the given token, and returns whether it did
+// and how the effect stands.
+const changeEffectSQL = `
+WITH changed AS (
+	UPDATE {effects} SET state = $3::text, due_at = $4::timestamptz, last_error = coalesce($5::text, last_error), updated_at = $6::timestamptz
+	WHERE id = $1::bigint AND token = $2::bigint AND state = 'processing'
+	RETURNING state, token
+)
+SELECT true, state, token FROM changed
+UNION ALL
+SELECT false, state, token FROM {effects} WHERE id = $1::bigint AND NOT EXISTS (SELECT 1 FROM changed)`
+
+const effectsSQL = `SELECT {effect} FROM {effects} WHERE state = $1::text AND id > $2::bigint ORDER BY id LIMIT $3::bigint`
+
+// reviveEffectSQL returns whether it revived the effect, and the state before.
+const reviveEffectSQL = `
+WITH revived AS (
+	UPDATE {effects} SET state = 'failed', tries = 0, due_at = $2::timestamptz, updated_at = $2::timestamptz
+	WHERE id = $1::bigint AND state = 'dead'
+	RETURNING id
+)
+SELECT EXISTS (SELECT 1 FROM revived), state FROM {effects} WHERE id = $1::bigint`
+
+// purgeEffectsSQL skips what another purge is deleting at the same moment.
+const purgeEffectsSQL = `
+DELETE FROM {effects} WHERE id = ANY (ARRAY(
+	SELECT id FROM {effects} WHERE state = 'done' AND updated_at < $1::timestamptz
+	LIMIT $2::bigint FOR UPDATE SKIP LOCKED))`
