@@ -17,12 +17,14 @@ const (
 
 // problem is an RFC 9457 problem document.
 type problem struct {
-	Type   string        `json:"type"`
-	Title  string        `json:"title"`
-	Status int           `json:"status"`
-	Detail string        `json:"detail,omitempty"`
-	Reason string        `json:"reason,omitempty"`
-	Retry  time.Duration `json:"-"`
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Documentation is where to read about it, a URL; in a header Link as well.
+	Documentation string        `json:"documentation,omitempty"`
+	Retry         time.Duration `json:"-"`
 }
 
 func unavailable(detail string, retry time.Duration) *problem {
@@ -44,7 +46,10 @@ func unverified(err error, status int) *problem {
 func (p *problem) write(w http.ResponseWriter) {
 	doc := *p
 	doc.Type = "urn:hookonce:problem:" + p.Type
-	doc.Title = http.StatusText(p.Status)
+	doc.Title = cmp.Or(p.Title, http.StatusText(p.Status))
+	if p.Documentation != "" {
+		w.Header().Add("Link", "<"+p.Documentation+`>; rel="describedby"; type="text/html"`)
+	}
 	if p.Retry > 0 {
 		seconds := (p.Retry + time.Second - 1) / time.Second
 		w.Header().Set("Retry-After", strconv.FormatInt(int64(seconds), 10))

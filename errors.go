@@ -29,6 +29,9 @@ var (
 	// ErrEffectExists says that the transaction's event has already asked for an effect with the same
 	// step. Give each effect of an event a step of its own.
 	ErrEffectExists = errors.New("hookonce: the event already has an effect with this step")
+	// ErrResponseTooLarge says that a handler wrote a longer answer than may be kept: see
+	// [WithMaxResponse]. Nothing of it was kept or sent.
+	ErrResponseTooLarge = errors.New("hookonce: the answer is too large to be kept")
 	// ErrSchemaNewer says that the database was migrated by a newer program than this one.
 	ErrSchemaNewer = errors.New("hookonce: the database schema is newer than this program")
 	// ErrSchemaMissing says that the tables are not there or not current: run the migrations.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -47,16 +46,8 @@ func Webhook[Tx any](store TxStore[Tx], p Provider, handle func(ctx context.Cont
 	if store == nil || p == nil || handle == nil {
 		panic("hookonce: Webhook needs a store, a provider and a handler")
 	}
-	s := settings{
-		source: p.Name(), timeout: DefaultTimeout, wait: DefaultWait, maxBody: bodyLimit(p),
-		now: time.Now, log: slog.Default(), observe: func(context.Context, Observation) {},
-	}
-	for _, o := range opts {
-		o(&s)
-	}
-	if err := s.validate(); err != nil {
-		panic(err)
-	}
+	s := settings{of: forWebhook, source: p.Name(), wait: DefaultWait, maxBody: bodyLimit(p)}
+	s.apply(opts)
 	return &webhook[Tx]{settings: s, store: store, provider: p, handle: handle, manners: mannersOf(p)}
 }
 
@@ -76,7 +67,7 @@ type webhook[Tx any] struct {
 	store    TxStore[Tx]
 	provider Provider
 	handle   func(context.Context, Tx, *Event) error
-	latches  latches
+	latches  latches[outcome]
 }
 
 // outcome is what became of one event.
@@ -137,19 +128,7 @@ func (h *webhook[Tx]) read(w http.ResponseWriter, r *http.Request) ([]byte, *pro
 	default:
 		return nil, &problem{Status: http.StatusMethodNotAllowed, Type: "method-not-allowed", Detail: "webhooks are sent with POST"}
 	}
-	tooLarge := &problem{Status: http.StatusRequestEntityTooLarge, Type: "body-too-large", Detail: fmt.Sprintf("the body is larger than %d bytes", h.maxBody)}
-	if r.ContentLength > h.maxBody {
-		return nil, tooLarge
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.maxBody))
-	var limit *http.MaxBytesError
-	switch {
-	case errors.As(err, &limit):
-		return nil, tooLarge
-	case err != nil:
-		return nil, &problem{Status: http.StatusBadRequest, Type: "body-incomplete", Detail: "the body ended before it was complete"}
-	}
-	return body, nil
+	return readBody(w, r, h.maxBody)
 }
 
 // open shields the server from a provider that panics: law 9, our fault is a 503.
@@ -222,7 +201,7 @@ func claimed(ev *Event) Ref {
 
 // follow waits for the first copy. A copy shares its failure too: trying again at once would run a
 // failing handler as often as there are copies.
-func (h *webhook[Tx]) follow(ctx context.Context, ev *Event, t *latch) outcome {
+func (h *webhook[Tx]) follow(ctx context.Context, ev *Event, t *latch[outcome]) outcome {
 	ctx, cancel := context.WithTimeout(ctx, h.wait)
 	defer cancel()
 	o, ok := t.wait(ctx)

@@ -1,0 +1,85 @@
+package hookonce
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// Reasons for which a request with an Idempotency-Key, or without one, is rejected; like those of
+// webhooks, label values of metrics.
+const (
+	ReasonKeyMissing    = "key_missing"    // there is no Idempotency-Key, and one is required
+	ReasonKeyMalformed  = "key_malformed"  // it is empty, too long, there twice, or not in the form that is taken
+	ReasonCallerUnknown = "caller_unknown" // the function of WithScope does not know whose request it is
+)
+
+func keyMissing() *problem {
+	return &problem{
+		Status: http.StatusBadRequest, Type: "idempotency-key-missing", Title: "Idempotency-Key is missing", Reason: ReasonKeyMissing,
+		Detail: "this operation needs the header Idempotency-Key: a new random text for each operation, such as a UUID, and the same one whenever the same request is sent again",
+	}
+}
+
+func keyMalformed(err error) *problem {
+	return &problem{
+		Status: http.StatusBadRequest, Type: "idempotency-key-malformed", Title: "Idempotency-Key is malformed", Reason: ReasonKeyMalformed,
+		Detail: "the header Idempotency-Key can not be used: " + err.Error(),
+	}
+}
+
+func callerUnknown() *problem {
+	return &problem{
+		Status: http.StatusForbidden, Type: "caller-unknown", Title: "Caller unknown", Reason: ReasonCallerUnknown,
+		Detail: "it is not known on whose behalf the request is sent, and keys belong to callers; authenticate",
+	}
+}
+
+func keyReused() *problem {
+	return &problem{
+		Status: http.StatusUnprocessableEntity, Type: "idempotency-key-reused", Title: "Idempotency-Key is already used",
+		Detail: "another request was carried out under this key: it differs in method, address, content type or body; a new operation needs a new key",
+	}
+}
+
+func inProgress() *problem {
+	return &problem{
+		Status: http.StatusConflict, Type: "request-in-progress", Title: "A request is outstanding for this Idempotency-Key",
+		Detail: "a request with this key is being carried out; send it again later, with the same key, for its answer", Retry: busyRetry,
+	}
+}
+
+func answerGone() *problem {
+	return &problem{
+		Status: http.StatusGone, Type: "answer-gone", Title: "Answer gone",
+		Detail: "the request with this key was carried out, and its answer is not on record; it was not carried out again",
+	}
+}
+
+func answerTooLarge(detail string) *problem {
+	return &problem{Status: http.StatusInternalServerError, Type: "answer-too-large", Title: "Answer too large", Detail: detail}
+}
+
+// broken says that it makes no sense to send the request again.
+func broken(detail string) *problem {
+	return &problem{Status: http.StatusInternalServerError, Type: "failed", Detail: detail}
+}
+
+// failure answers for a request that had no effect, or of which that is not known. The text names no cause:
+// causes are for the log.
+func failure(err error) *problem {
+	retry := defaultRetry
+	if d, ok := RetryDelay(err); ok {
+		retry = cmp.Or(max(d, time.Duration(0)), defaultRetry)
+	}
+	switch {
+	case errors.Is(err, ErrResponseTooLarge):
+		return answerTooLarge("the request was not carried out, because its answer is larger than can be kept")
+	case IsPermanent(err):
+		return broken("the request can not be carried out")
+	case errors.Is(err, ErrUnknownOutcome):
+		return unavailable("it is not known yet whether the request was carried out; send it again with the same key", retry)
+	}
+	return unavailable("the request could not be carried out now; send it again with the same key", retry)
+}

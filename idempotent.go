@@ -1,0 +1,94 @@
+package hookonce
+
+import (
+	"context"
+	"net/http"
+)
+
+// Idempotent returns a handler for requests that clients make safe to repeat with the header
+// Idempotency-Key: the first request under a key runs handle in the transaction that claims the key, and
+// every copy gets the same answer without it. It follows draft-ietf-httpapi-idempotency-key-header-07,
+// which has expired and is no RFC. Guarantee: atomic. What handle writes through tx, the claim and the
+// answer commit together or not at all, and nobody is answered before that.
+//
+// Which requests are the same: those under one key of one scope, which [WithScope] tells (or
+// [WithoutScope] says that there is none; one of the two is required, because without scopes whoever
+// knows or guesses another's key gets the other's answer). They must agree in method, path, query, the
+// header fields of [WithFingerprint] and the body, byte for byte.
+//
+// What is answered, faults as problem details (RFC 9457) with a link to [WithDocumentation]:
+//
+//   - the first request: what handle wrote, after the commit;
+//   - a copy: the same status, header and body, with Idempotency-Replayed: true. Set-Cookie and what
+//     belongs to the connection (Connection, Upgrade and others) are not repeated, and never stored;
+//   - 409 with Retry-After while the first is under way (see [WithWait]), and 422 for another request under
+//     the same key;
+//   - 400 when the key is missing (see [WithOptionalKey]) or malformed, 403 when the scope is not known, 405
+//     for methods without an effect, 413 and 400 for a body that is too large or ends early;
+//   - 503 with Retry-After when handle returned an error or panicked, when the store can not be reached,
+//     and when the outcome of the commit is unknown: the next copy reads the truth. [RetryAfter] sets the
+//     time. An error marked with [Permanent], and an answer above [WithMaxResponse], is a 500;
+//   - 410 when the work is done and its answer is not on record, as when something else completed the claim.
+//
+// An error from handle rolls the transaction back and discards what it wrote; the claim is failed, with a
+// trace, and the next copy runs handle again, even if it says something else than the first: nothing came
+// of that. So it is with an answer that is not kept, except that the client gets it: see [WithKeep]. An
+// answer of 5xx after the commit can not be.
+//
+// The writer that handle gets keeps the answer in memory. It can not flush, hijack, send 1xx or trailers;
+// [http.ResponseController] answers [http.ErrNotSupported]. The request has its raw body, which can be read
+// again through GetBody, and a context that ends after [WithTimeout], not when the client hangs up; it
+// carries what [Enqueue], [Newer], [Transition], [Once] and [Transport] need. [http.ErrAbortHandler] rolls
+// back and cuts the connection.
+//
+// The handler may be used concurrently. Copies in one process wait in memory and take no connection.
+// Idempotent panics if store or handle is nil, or an option makes no sense.
+func Idempotent[Tx any](store TxResponseStore[Tx], handle func(w http.ResponseWriter, r *http.Request, tx Tx) error, opts ...Option) http.Handler {
+	if store == nil || handle == nil {
+		panic("hookonce: Idempotent needs a store and a handler")
+	}
+	h := &idempotent[Tx]{
+		idempotency: idempotency{settings: newIdempotency(forIdempotent, opts), responses: store},
+		store:       store,
+		handle:      handle,
+	}
+	h.attempt = h.transact
+	return h
+}
+
+type idempotent[Tx any] struct {
+	idempotency
+	store  TxResponseStore[Tx]
+	handle func(http.ResponseWriter, *http.Request, Tx) error
+}
+
+// transact claims the call and runs the handler in one transaction, under a deadline that the client's
+// hang-up does not move.
+func (h *idempotent[Tx]) transact(ctx context.Context, c *call) (res result) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			res = h.settle(ctx, Claim{Verdict: Won}, nil, h.caught(ctx, c, p))
+		}
+	}()
+	var answer *Response
+	claim, err := h.store.Within(ctx, c.claim(0), func(tx Tx, held Claim) (err error) {
+		answer, err = h.run(ContextWith(ctx, h.store, held, nil), tx, held, c)
+		return err
+	})
+	return h.settle(ctx, claim, answer, err)
+}
+
+// run runs the handler and keeps its answer.
+func (h *idempotent[Tx]) run(ctx context.Context, tx Tx, held Claim, c *call) (*Response, error) {
+	rec := newRecorder(h.maxResponse)
+	if err := h.handle(rec, c.readable(ctx), tx); err != nil {
+		return nil, err
+	}
+	answer, err := h.finish(rec)
+	if err != nil || held.Key == "" {
+		return answer, err
+	}
+	return answer, h.store.KeepResponse(ctx, tx, held.Ref, *answer.again())
+}

@@ -1,0 +1,122 @@
+package hookonce
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"time"
+)
+
+// recordTimeout bounds how long it is tried to record what came of a request.
+const recordTimeout = 5 * time.Second
+
+// IdempotentLease is [Idempotent] for effects that share no transaction with the claim: it puts next, any
+// handler, behind a lease. Guarantee: at least once with a stable key. Copies get the stored answer, and
+// of several at once one runs. But a process that dies between the effect and the record of it leaves the
+// claim to its lease ([WithLease]), and then the next copy runs next again; so does one that came to the
+// end of a lease that was lost. Make what next does outside repeatable by sending keys along
+// ([Transport]).
+//
+// Everything is as with [Idempotent], except:
+//
+//   - the lease is extended at a third of its length while next runs, until [WithTimeout] has passed. When it
+//     is lost, the request's context ends. Only what was recorded under the current token counts: a request
+//     whose claim was taken over meanwhile is answered 409, and stores nothing. A crash is over when the
+//     lease is, not when somebody cleans up;
+//   - an answer that is not kept frees the claim at once, and so does a panic; but nothing is rolled back;
+//   - an answer above [WithMaxResponse] can not undo the work either: the 500 that says so is kept in its
+//     place;
+//   - requests with safe methods, and those without a key where it is optional, go to next as they are, with
+//     the writer of the server.
+//
+// It panics if store or next is nil, or an option makes no sense.
+func IdempotentLease(store ResponseStore, next http.Handler, opts ...Option) http.Handler {
+	if store == nil || next == nil {
+		panic("hookonce: IdempotentLease needs a store and a handler")
+	}
+	h := &idempotentLease{
+		idempotency: idempotency{settings: newIdempotency(forLease, opts), responses: store, next: next},
+		store:       store,
+	}
+	h.attempt = h.borrow
+	return h
+}
+
+type idempotentLease struct {
+	idempotency
+	store ResponseStore
+}
+
+// borrow claims the call under a lease and runs the handler. Neither ends with ctx.
+func (h *idempotentLease) borrow(ctx context.Context, c *call) result {
+	ctx = context.WithoutCancel(ctx)
+	asking, cancel := context.WithTimeout(ctx, h.timeout)
+	defer cancel()
+	held, err := h.store.Claim(asking, c.claim(h.lease))
+	if err != nil || held.Verdict != Won {
+		return h.settle(asking, held, nil, err)
+	}
+	answer, err := h.run(ctx, held, c)
+	return h.settle(ctx, held, answer, h.record(ctx, held, answer, err))
+}
+
+// run runs the handler while the lease is kept. A panic is an error.
+func (h *idempotentLease) run(ctx context.Context, held Claim, c *call) (answer *Response, err error) {
+	ctx, cancel := context.WithTimeout(ContextWithRef(ctx, held.Ref), h.timeout)
+	defer cancel()
+	ctx, release := keepLease(ctx, h.store, held, h.lease)
+	defer release()
+	rec := newRecorder(h.maxResponse)
+	defer func() {
+		p := recover()
+		switch {
+		case rec.err != nil && h.keeps(rec.status):
+			answer, err = h.tooLarge() // after which a proxy panics
+		case p != nil:
+			err = h.caught(ctx, c, p)
+		}
+	}()
+	h.next.ServeHTTP(rec, c.readable(ctx))
+	return h.finish(rec)
+}
+
+// tooLarge returns the answer in place of one that is larger than can be kept.
+func (h *idempotentLease) tooLarge() (*Response, error) {
+	rec := newRecorder(math.MaxInt)
+	h.refuse(rec, answerTooLarge("the request was carried out, and its answer is larger than can be kept"))
+	return rec.response()
+}
+
+// record stores what came of the attempt, and returns why it can not be answered with that, if so.
+func (h *idempotentLease) record(ctx context.Context, held Claim, answer *Response, failed error) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+	if failed == nil {
+		return insist(ctx, func() error { return h.store.CompleteWith(ctx, held, *answer.again()) })
+	}
+	err := insist(ctx, func() error { return h.store.Fail(ctx, held, Failure{Err: failed}) })
+	switch {
+	case errors.Is(err, ErrStale):
+		return err
+	case err != nil:
+		h.log.ErrorContext(ctx, "a failure could not be recorded; the claim is free when its lease ends", "source", held.Source, "key", held.Key, "error", err)
+	}
+	return failed
+}
+
+// insist calls f until it succeeds, or it is known that it can not, or ctx ends. It begins soon: what is not
+// recorded happens again.
+func insist(ctx context.Context, f func() error) error {
+	for pause := 50 * time.Millisecond; ; pause *= 2 {
+		err := f()
+		if err == nil || errors.Is(err, ErrStale) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalidRef) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

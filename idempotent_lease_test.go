@@ -1,0 +1,450 @@
+package hookonce_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/memstore"
+)
+
+// printer is a service with an effect of its own: every run prints.
+type printer struct{ prints atomic.Int64 }
+
+func (p *printer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n := p.prints.Add(1)
+	body, _ := io.ReadAll(r.Body)
+	w.Header().Set("Set-Cookie", "session=fake")
+	w.Header().Set("Content-Type", "text/plain")
+	w.WriteHeader(http.StatusCreated)
+	fmt.Fprintf(w, "print %d of %s", n, body)
+}
+
+func (p *printer) want(t *testing.T, n int64) {
+	t.Helper()
+	if got := p.prints.Load(); got != n {
+		t.Errorf("%d prints, want %d", got, n)
+	}
+}
+
+func desk(store hookonce.ResponseStore, next http.Handler, opts ...hookonce.Option) http.Handler {
+	return hookonce.IdempotentLease(store, next, append([]hookonce.Option{quiet, hookonce.WithScope(tenant)}, opts...)...)
+}
+
+// faulty is a store some of whose methods fail.
+type faulty struct {
+	*memstore.Store
+	completeWith func(persist func() error) error
+	extend       func(persist func() error) error
+	fail         func(persist func() error) error
+}
+
+func (f faulty) CompleteWith(ctx context.Context, c hookonce.Claim, r hookonce.Response) error {
+	persist := func() error { return f.Store.CompleteWith(ctx, c, r) }
+	if f.completeWith == nil {
+		return persist()
+	}
+	return f.completeWith(persist)
+}
+
+func (f faulty) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (extended hookonce.Claim, err error) {
+	persist := func() error { extended, err = f.Store.Extend(ctx, c, d); return err }
+	if f.extend == nil {
+		return extended, persist()
+	}
+	return extended, f.extend(persist)
+}
+
+func (f faulty) Fail(ctx context.Context, c hookonce.Claim, failure hookonce.Failure) error {
+	persist := func() error { return f.Store.Fail(ctx, c, failure) }
+	if f.fail == nil {
+		return persist()
+	}
+	return f.fail(persist)
+}
+
+var errAway = errors.New("the store is away")
+
+func away(func() error) error { return errAway }
+
+func TestIdempotentLeaseRunsOnceAndReplays(t *testing.T) {
+	var p printer
+	h := desk(memstore.New(), &p)
+	first := buy(h, "k1", "10")
+	wantAnswer(t, first, 201, "")
+	wantReplay(t, buy(h, "k1", "10"), first)
+	wantAnswer(t, buy(h, "k1", "11"), 422, "idempotency-key-reused")
+	wantAnswer(t, buy(h, "k1", "10", setHeader("Tenant", "globex")), 201, "")
+	p.want(t, 2)
+}
+
+func TestIdempotentLeaseManyAtOnce(t *testing.T) {
+	for _, processes := range []int{1, 4} {
+		t.Run(fmt.Sprint(processes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var p printer
+				gate := make(chan struct{})
+				handlers := make([]http.Handler, processes)
+				store := memstore.New()
+				for i := range handlers {
+					handlers[i] = desk(store.With(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						<-gate
+						p.ServeHTTP(w, r)
+					}), hookonce.WithWait(10*time.Second))
+				}
+				answers := at(100, "k1", "10", handlers...)
+				synctest.Wait()
+				close(gate)
+				for range cap(answers) {
+					if w := <-answers; w.Code != 201 || w.Body.String() != "print 1 of 10" {
+						t.Errorf("answered %d %s", w.Code, w.Body)
+					}
+				}
+				p.want(t, 1)
+			})
+		})
+	}
+}
+
+// A handler may take many times as long as its lease.
+func TestIdempotentLeaseIsExtended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p printer
+		store := memstore.New()
+		h := desk(store, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(10 * time.Second)
+			p.ServeHTTP(w, r)
+		}), hookonce.WithLease(time.Second))
+		other := desk(store, &p)
+		first := at(1, "k1", "10", h)
+		for range 9 {
+			time.Sleep(time.Second)
+			wantAnswer(t, buy(other, "k1", "10"), 409, "request-in-progress")
+		}
+		w := <-first
+		wantAnswer(t, w, 201, "")
+		wantReplay(t, buy(other, "k1", "10"), w)
+		p.want(t, 1)
+	})
+}
+
+// Crash between effect and save: the process is gone before it could record the answer. Copies are told to
+// come again until the lease ends, and not for longer; then the work is done again under the same key.
+func TestIdempotentLeaseCrashBetweenEffectAndSave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var keys []string
+		var p printer
+		next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ref, _ := hookonce.RefFrom(r.Context())
+			keys = append(keys, hookonce.EffectKey(ref, "print"))
+			p.ServeHTTP(w, r)
+		})
+		store := memstore.New()
+		crashing := desk(faulty{Store: store, completeWith: away}, next)
+		restarted := desk(store, next)
+		wantAnswer(t, buy(crashing, "k1", "10"), 503, "unavailable")
+		wantAnswer(t, buy(restarted, "k1", "10"), 409, "request-in-progress")
+		p.want(t, 1)
+		time.Sleep(hookonce.DefaultLease)
+		w := buy(restarted, "k1", "10")
+		wantAnswer(t, w, 201, "")
+		p.want(t, 2)
+		if keys[0] != keys[1] || keys[0] == "" {
+			t.Errorf("the effect ran under the keys %q", keys)
+		}
+		wantReplay(t, buy(restarted, "k1", "10"), w)
+	})
+}
+
+// The save is reported as failed, but happened: the answer stands.
+func TestIdempotentLeaseSavedButReportedFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p printer
+		store := memstore.New()
+		h := desk(faulty{Store: store, completeWith: func(persist func() error) error { return errors.Join(errAway, persist()) }}, &p)
+		wantAnswer(t, buy(h, "k1", "10"), 503, "unavailable")
+		if w := buy(h, "k1", "10"); w.Code != 201 || w.Body.String() != "print 1 of 10" {
+			t.Errorf("answered %d %s", w.Code, w.Body)
+		}
+		p.want(t, 1)
+	})
+}
+
+// A store that is away for a moment costs time, not the answer.
+func TestIdempotentLeaseInsistsOnSaving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p printer
+		tries := 0
+		h := desk(faulty{Store: memstore.New(), completeWith: func(persist func() error) error {
+			if tries++; tries < 4 {
+				return errAway
+			}
+			return persist()
+		}}, &p)
+		wantAnswer(t, buy(h, "k1", "10"), 201, "")
+		p.want(t, 1)
+	})
+}
+
+// Late completion by a stale owner: its lease ran out, because it could not be extended, and somebody took
+// over. Its handler's context ends, and it neither stores nor gives its answer.
+func TestIdempotentLeaseLateCompletionByStaleOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p printer
+		store := memstore.New()
+		gate := make(chan struct{})
+		var cause error
+		stale := desk(faulty{Store: store, extend: away}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			cause = context.Cause(r.Context())
+			<-gate
+			io.WriteString(w, "the answer of the stale owner")
+		}), hookonce.WithTimeout(time.Hour))
+		first := at(1, "k1", "10", stale)
+		time.Sleep(hookonce.DefaultLease + time.Second)
+		synctest.Wait()
+		if !errors.Is(cause, errAway) {
+			t.Errorf("the handler's context ended with %v", cause)
+		}
+		w := buy(desk(store, &p), "k1", "10")
+		wantAnswer(t, w, 201, "")
+		close(gate)
+		wantAnswer(t, <-first, 409, "request-in-progress")
+		wantReplay(t, buy(desk(store, &p), "k1", "10"), w)
+		p.want(t, 1)
+	})
+}
+
+// The same while the successor is still at it: a stale owner neither completes nor frees its claim.
+func TestIdempotentLeaseStaleOwnerFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		gates := make(chan chan struct{}, 2)
+		var runs atomic.Int64
+		next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			gate := make(chan struct{})
+			gates <- gate
+			<-gate
+			if runs.Add(1) == 1 {
+				w.WriteHeader(503)
+			}
+		})
+		first := at(1, "k1", "10", desk(faulty{Store: store, extend: away}, next))
+		staleGate := <-gates
+		time.Sleep(hookonce.DefaultLease)
+		second := at(1, "k1", "10", desk(store, next))
+		ownGate := <-gates
+		close(staleGate)
+		wantAnswer(t, <-first, 409, "request-in-progress")
+		wantAnswer(t, buy(desk(store, next), "k1", "10"), 409, "request-in-progress")
+		close(ownGate)
+		wantAnswer(t, <-second, 200, "")
+	})
+}
+
+// Expired-row race at re-claim: many find the same lease run out, and one takes over.
+func TestIdempotentLeaseRaceForAnExpiredClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p printer
+		store := memstore.New()
+		crashing := desk(faulty{Store: store, completeWith: away}, &p)
+		wantAnswer(t, buy(crashing, "k1", "10"), 503, "unavailable")
+		time.Sleep(hookonce.DefaultLease)
+		var handlers []http.Handler
+		for range 10 {
+			handlers = append(handlers, desk(store, &p, hookonce.WithWait(time.Second)))
+		}
+		answers := at(100, "k1", "10", handlers...)
+		for range cap(answers) {
+			if w := <-answers; w.Code != 201 || w.Body.String() != "print 2 of 10" {
+				t.Errorf("answered %d %s", w.Code, w.Body)
+			}
+		}
+		p.want(t, 2)
+	})
+}
+
+// A handler that does not stop when its time is over holds its claim for one more lease, not for ever.
+func TestIdempotentLeaseEndsWithTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p printer
+		store := memstore.New()
+		gate := make(chan struct{})
+		stuck := desk(store, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-gate }), hookonce.WithTimeout(5*time.Second))
+		first := at(1, "k1", "10", stuck)
+		time.Sleep(5*time.Second + hookonce.DefaultLease)
+		wantAnswer(t, buy(desk(store, &p), "k1", "10"), 201, "")
+		close(gate)
+		wantAnswer(t, <-first, 409, "request-in-progress")
+		p.want(t, 1)
+	})
+}
+
+// What is not kept frees the claim at once, and so does a panic.
+func TestIdempotentLeaseFreesFailedWork(t *testing.T) {
+	for name, fault := range map[string]func(http.ResponseWriter){
+		"503":   func(w http.ResponseWriter) { w.WriteHeader(503) },
+		"429":   func(w http.ResponseWriter) { w.WriteHeader(429) },
+		"panic": func(http.ResponseWriter) { panic("a fault in the handler") },
+		"abort": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p printer
+			fails := true
+			h := desk(memstore.New(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if fails {
+					fault(w)
+					return
+				}
+				p.ServeHTTP(w, r)
+			}))
+			func() {
+				defer func() {
+					if recovered := recover(); (recovered != nil) != (name == "abort") {
+						t.Errorf("recovered %v", recovered)
+					}
+				}()
+				if w := buy(h, "k1", "10"); name != "panic" && fmt.Sprint(w.Code) != name || name == "panic" && w.Code != 503 {
+					t.Errorf("answered %d", w.Code)
+				}
+			}()
+			fails = false
+			wantAnswer(t, buy(h, "k1", "10"), 201, "")
+			p.want(t, 1)
+		})
+	}
+}
+
+// A failure that can not be recorded is given all the same; the claim is free when the lease ends.
+func TestIdempotentLeaseFailureNotRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		h := desk(faulty{Store: store, fail: away}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(429) }))
+		if w := buy(h, "k1", "10"); w.Code != 429 {
+			t.Errorf("answered %d", w.Code)
+		}
+		var p printer
+		wantAnswer(t, buy(desk(store, &p), "k1", "10"), 409, "request-in-progress")
+		time.Sleep(hookonce.DefaultLease)
+		wantAnswer(t, buy(desk(store, &p), "k1", "10"), 201, "")
+	})
+}
+
+// An answer that is too large comes after an effect that nobody can undo: it is done, and all are told so.
+func TestIdempotentLeaseOversizeAnswer(t *testing.T) {
+	var p printer
+	h := desk(memstore.New(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.ServeHTTP(w, r)
+		if _, err := io.WriteString(w, strings.Repeat("x", 2000)); err != nil {
+			panic(http.ErrAbortHandler) // as a proxy does
+		}
+	}), hookonce.WithMaxResponse(1000))
+	first := buy(h, "k1", "10")
+	wantAnswer(t, first, 500, "answer-too-large")
+	wantReplay(t, buy(h, "k1", "10"), first)
+	p.want(t, 1)
+}
+
+// The client hangs up: the work goes on, and its answer is there for the next copy.
+func TestIdempotentLeaseOutlivesTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p printer
+		ctx, hangUp := context.WithCancel(t.Context())
+		h := desk(memstore.New(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			hangUp()
+			if r.Context().Err() != nil {
+				w.WriteHeader(503)
+				return
+			}
+			p.ServeHTTP(w, r)
+		}))
+		w := buy(h, "k1", "10", func(r *http.Request) { *r = *r.WithContext(ctx) })
+		wantAnswer(t, w, 201, "")
+		wantReplay(t, buy(h, "k1", "10"), w)
+		p.want(t, 1)
+	})
+}
+
+// What is not claimed goes to the handler as it is, streaming and all.
+func TestIdempotentLeasePassesOthersOn(t *testing.T) {
+	h := desk(memstore.New(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "x")
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Errorf("%s: %v", r.Method, err)
+		}
+	}), hookonce.WithOptionalKey())
+	for _, c := range [][2]string{{"GET", "k1"}, {"HEAD", "k1"}, {"OPTIONS", ""}, {"POST", ""}} {
+		w := buy(h, c[1], "10", func(r *http.Request) { r.Method = c[0] })
+		if w.Code != 200 || !w.Flushed {
+			t.Errorf("%s: answered %d, flushed %v", c[0], w.Code, w.Flushed)
+		}
+	}
+	wantAnswer(t, buy(desk(memstore.New(), h), "", "10"), 400, "idempotency-key-missing")
+}
+
+func TestIdempotentLeaseStoreDown(t *testing.T) {
+	var p printer
+	wantAnswer(t, buy(desk(down{}, &p), "k1", "10"), 503, "unavailable")
+	p.want(t, 0)
+}
+
+// down is a store that nobody reaches.
+type down struct{ hookonce.ResponseStore }
+
+func (down) Claim(context.Context, hookonce.ClaimRequest) (hookonce.Claim, error) {
+	return hookonce.Claim{}, errAway
+}
+
+// awaiting is a store that tells when work is over.
+type awaiting struct {
+	*memstore.Store
+	ended <-chan struct{}
+	asked atomic.Int64
+}
+
+func (a *awaiting) Await(ctx context.Context, _ hookonce.Ref) error {
+	select {
+	case <-a.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (a *awaiting) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.Claim, error) {
+	a.asked.Add(1)
+	return a.Store.Claim(ctx, req)
+}
+
+// A store that can tell is not asked again and again.
+func TestIdempotentLeaseAwaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p printer
+		ended := make(chan struct{})
+		store := &awaiting{Store: memstore.New(), ended: ended}
+		first := at(1, "k1", "10", desk(store.Store, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(3500 * time.Millisecond)
+			p.ServeHTTP(w, r)
+		})))
+		synctest.Wait()
+		start := time.Now()
+		second := make(chan *httptest.ResponseRecorder, 1)
+		go func() { second <- buy(desk(store, &p, hookonce.WithWait(time.Minute)), "k1", "10") }()
+		w := <-first
+		close(ended)
+		wantReplay(t, <-second, w)
+		if took, asked := time.Since(start), store.asked.Load(); took != 3500*time.Millisecond || asked > 5 {
+			t.Errorf("asked %d times in %v", asked, took)
+		}
+		p.want(t, 1)
+	})
+}

@@ -1,0 +1,267 @@
+package hookonce_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/memstore"
+)
+
+// heldBack returns a handler that begins when the gate is opened.
+func heldBack(gate <-chan struct{}, handle chargeFunc) chargeFunc {
+	return func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+		<-gate
+		return handle(w, r, tx)
+	}
+}
+
+// at sends n equal requests at once, to each of the handlers in turn.
+func at(n int, key, body string, handlers ...http.Handler) <-chan *httptest.ResponseRecorder {
+	answers := make(chan *httptest.ResponseRecorder, n)
+	for i := range n {
+		go func() { answers <- buy(handlers[i%len(handlers)], key, body) }()
+	}
+	return answers
+}
+
+// A hundred first requests at once, in one process or in four: the handler runs once, and all end with the
+// same answer where they wait for it.
+func TestIdempotentManyAtOnceWait(t *testing.T) {
+	for _, processes := range []int{1, 4} {
+		t.Run(fmt.Sprint(processes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s till
+				gate := make(chan struct{})
+				handlers := make([]http.Handler, processes)
+				store := memstore.New()
+				for i := range handlers {
+					handlers[i] = counter(store.With(), heldBack(gate, s.charge), hookonce.WithWait(10*time.Second))
+				}
+				answers := at(100, "k1", "10", handlers...)
+				synctest.Wait()
+				if len(answers) != 0 {
+					t.Fatalf("%d were answered before the commit", len(answers))
+				}
+				close(gate)
+				replayed := 0
+				var text string
+				for range cap(answers) {
+					w := <-answers
+					if text == "" {
+						text = w.Body.String()
+					}
+					if w.Code != 201 || w.Body.String() != text {
+						t.Errorf("answered %d %s, others %s", w.Code, w.Body, text)
+					}
+					if w.Header().Get("Idempotency-Replayed") == "true" {
+						replayed++
+						if w.Header().Get("Set-Cookie") != "" {
+							t.Error("a copy got the cookie of the first")
+						}
+					}
+				}
+				if replayed != 99 {
+					t.Errorf("%d of 100 were copies", replayed)
+				}
+				s.want(t, "10")
+			})
+		})
+	}
+}
+
+// By default those who come meanwhile are told to come again.
+func TestIdempotentManyAtOnceAreToldToComeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s till
+		gate := make(chan struct{})
+		h := counter(memstore.New(), heldBack(gate, s.charge))
+		first := at(1, "k1", "10", h)
+		synctest.Wait()
+		answers := at(99, "k1", "10", h)
+		synctest.Wait()
+		if len(answers) != 99 {
+			t.Errorf("%d of 99 were answered at once", len(answers))
+		}
+		for range len(answers) {
+			wantAnswer(t, <-answers, 409, "request-in-progress")
+		}
+		close(gate)
+		w := <-first
+		wantAnswer(t, w, 201, "")
+		wantReplay(t, buy(h, "k1", "10"), w)
+		s.want(t, "10")
+	})
+}
+
+// The wait has an end, in this process and for another one.
+func TestIdempotentWaitIsBounded(t *testing.T) {
+	for name, own := range map[string]bool{"own process": true, "another process": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s till
+				gate := make(chan struct{})
+				store := memstore.New()
+				h := counter(store, heldBack(gate, s.charge), hookonce.WithWait(7*time.Second))
+				first := at(1, "k1", "10", h)
+				synctest.Wait()
+				if !own {
+					h = counter(store, s.charge, hookonce.WithWait(7*time.Second))
+				}
+				start := time.Now()
+				wantAnswer(t, buy(h, "k1", "10"), 409, "request-in-progress")
+				if waited := time.Since(start); waited < 7*time.Second || waited > 7*time.Second+memstore.DefaultWait {
+					t.Errorf("waited %v", waited)
+				}
+				close(gate)
+				wantAnswer(t, <-first, 201, "")
+				s.want(t, "10")
+			})
+		})
+	}
+}
+
+// Who waits for one that fails shares its failure; who comes after it runs.
+func TestIdempotentCopiesShareAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s till
+		gate := make(chan struct{})
+		h := counter(memstore.New(), heldBack(gate, func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+			if s.runs.Add(1) == 1 {
+				return errors.New("the card network is away")
+			}
+			return s.charge(w, r, tx)
+		}), hookonce.WithWait(10*time.Second))
+		answers := at(20, "k1", "10", h)
+		synctest.Wait()
+		close(gate)
+		for range cap(answers) {
+			wantAnswer(t, <-answers, 503, "unavailable")
+		}
+		if s.runs.Load() != 1 {
+			t.Errorf("a failing handler ran %d times", s.runs.Load())
+		}
+		wantAnswer(t, buy(h, "k1", "10"), 201, "")
+		s.want(t, "10")
+	})
+}
+
+// So with an answer that is not kept: it is the answer of all who waited, without the first one's cookie.
+func TestIdempotentCopiesShareAnAnswerThatIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s till
+		gate := make(chan struct{})
+		h := counter(memstore.New(), heldBack(gate, func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+			w.Header().Set("Set-Cookie", "session=fake")
+			w.WriteHeader(429)
+			return s.charge(w, r, tx)
+		}), hookonce.WithWait(10*time.Second))
+		answers := at(20, "k1", "10", h)
+		synctest.Wait()
+		close(gate)
+		cookies := 0
+		for range cap(answers) {
+			w := <-answers
+			if w.Code != 429 {
+				t.Errorf("answered %d", w.Code)
+			}
+			cookies += len(w.Header()["Set-Cookie"])
+		}
+		if s.runs.Load() != 1 || cookies != 1 {
+			t.Errorf("%d runs, %d cookies", s.runs.Load(), cookies)
+		}
+		s.want(t)
+	})
+}
+
+// Another request under the key of one that is under way waits as well, and learns then that the key is
+// used, or that it is free.
+func TestIdempotentOtherContentMeanwhile(t *testing.T) {
+	for name, fail := range map[string]bool{"the first succeeds": false, "the first fails": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s till
+				gate := make(chan struct{})
+				h := counter(memstore.New(), heldBack(gate, func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+					if r.ContentLength == 2 && fail {
+						return errors.New("the card network is away")
+					}
+					return s.charge(w, r, tx)
+				}), hookonce.WithWait(10*time.Second))
+				first := at(1, "k1", "10", h)
+				synctest.Wait()
+				second := at(1, "k1", "1000", h)
+				synctest.Wait()
+				close(gate)
+				if <-first; fail {
+					wantAnswer(t, <-second, 201, "")
+					s.want(t, "1000")
+				} else {
+					wantAnswer(t, <-second, 422, "idempotency-key-reused")
+					s.want(t, "10")
+				}
+			})
+		})
+	}
+}
+
+// Waiting ends with the client; the work does not.
+func TestIdempotentWorkOutlivesTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s till
+		gate := make(chan struct{})
+		h := counter(memstore.New(), func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+			<-gate
+			if err := r.Context().Err(); err != nil {
+				return err
+			}
+			return s.charge(w, r, tx)
+		}, hookonce.WithWait(time.Hour))
+		ctx, hangUp := context.WithCancel(t.Context())
+		gone := func(r *http.Request) { *r = *r.WithContext(ctx) }
+		first := make(chan *httptest.ResponseRecorder, 2)
+		go func() { first <- buy(h, "k1", "10", gone) }()
+		synctest.Wait()
+		go func() { first <- buy(h, "k1", "10", gone) }()
+		synctest.Wait()
+		hangUp()
+		synctest.Wait()
+		if len(first) != 1 {
+			t.Fatalf("%d requests ended with their clients, want the one that waited", len(first))
+		}
+		<-first
+		close(gate)
+		w := <-first
+		wantAnswer(t, w, 201, "")
+		wantReplay(t, buy(h, "k1", "10"), w)
+		s.want(t, "10")
+	})
+}
+
+func TestIdempotentHandlerHasADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s till
+		slow := true
+		h := counter(memstore.New(), func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+			if slow {
+				<-r.Context().Done()
+			}
+			return s.charge(w, r, tx)
+		}, hookonce.WithTimeout(5*time.Second))
+		start := time.Now()
+		wantAnswer(t, buy(h, "k1", "10"), 503, "unavailable")
+		if took := time.Since(start); took != 5*time.Second {
+			t.Errorf("took %v", took)
+		}
+		s.want(t)
+		slow = false
+		wantAnswer(t, buy(h, "k1", "10"), 201, "")
+		s.want(t, "10")
+	})
+}
