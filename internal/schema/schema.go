@@ -31,7 +31,7 @@ const (
 const DefaultName = "hookonce"
 
 // latest is the version of the schema that this program works with.
-const latest = 5
+const latest = 6
 
 //go:embed *.sql
 var files embed.FS
@@ -79,6 +79,9 @@ func (n names) String() string { return n.prefix }
 
 // Lock is the number of the advisory lock that lets one process at a time migrate.
 func (n names) Lock() int64 { return 0x686f6f6b6f6e6365 } // "hookonce"
+
+// KeyLock is [KeyLock] for the table of claims.
+func (n names) KeyLock(source, key string) string { return KeyLock(n.prefix+"claims", source, key) }
 
 func (n names) versionTable() string { return n.prefix + "goose_db_version" }
 
