@@ -13,7 +13,13 @@ import (
 func Bench[Tx any](b *testing.B, cfg TxConfig[Tx]) {
 	b.Run("within", func(b *testing.B) { benchWithin(b, cfg) })
 	b.Run("duplicate", func(b *testing.B) { benchDuplicate(b, cfg) })
+	b.Run("lease", func(b *testing.B) { benchLease(b, cfg.Lease()) })
+}
+
+// BenchLease measures a store in lease mode: a claim that is completed, and a copy of finished work.
+func BenchLease(b *testing.B, cfg Config) {
 	b.Run("lease", func(b *testing.B) { benchLease(b, cfg) })
+	b.Run("copy", func(b *testing.B) { benchCopy(b, cfg) })
 }
 
 func nothing[Tx any](Tx, hookonce.Claim) error { return nil }
@@ -44,8 +50,8 @@ func benchDuplicate[Tx any](b *testing.B, cfg TxConfig[Tx]) {
 	})
 }
 
-func benchLease[Tx any](b *testing.B, cfg TxConfig[Tx]) {
-	s, next := cfg.Open(b).Store(Options{Clock: NewClock().Now}), new(atomic.Int64)
+func benchLease(b *testing.B, cfg Config) {
+	s, next := cfg.Open(b)(Options{Clock: NewClock().Now}), new(atomic.Int64)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			c, err := s.Claim(b.Context(), request(strconv.FormatInt(next.Add(1), 10)))
@@ -54,6 +60,20 @@ func benchLease[Tx any](b *testing.B, cfg TxConfig[Tx]) {
 			}
 			if err != nil {
 				b.Error(err)
+			}
+		}
+	})
+}
+
+func benchCopy(b *testing.B, cfg Config) {
+	s := cfg.Open(b)(Options{Clock: NewClock().Now})
+	finish(b, s, "evt_1")
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			c, err := s.Claim(b.Context(), request("evt_1"))
+			if err != nil || c.Verdict != hookonce.Duplicate {
+				b.Errorf("Claim = %#v, %v", c, err)
 			}
 		}
 	})

@@ -1,0 +1,58 @@
+package redisstore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+// Claim implements [hookonce.Store]. An error leaves open whether the claim was stored: then nobody owns
+// it, and it is free when its lease is over.
+func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.Claim, error) {
+	if err := req.Validate(); err != nil {
+		return hookonce.Claim{}, err
+	}
+	if req.Key == "" {
+		return hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Unkeyed}, nil
+	}
+	now := s.now()
+	r, err := s.run(ctx, claimScript, s.key(req.Ref), formatTime(now), deadline(now, req.Lease), req.Type, req.Digest)
+	if err != nil {
+		return hookonce.Claim{}, fmt.Errorf("redisstore: claim %s: %w", req.Ref, err)
+	}
+	c, err := r.answer(req)
+	if err != nil {
+		return hookonce.Claim{}, fmt.Errorf("redisstore: claim %s: %w", req.Ref, err)
+	}
+	return c, nil
+}
+
+// deadline is when a lease of d that begins now ends. Empty: never.
+func deadline(now time.Time, d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return formatTime(now.Add(d))
+}
+
+// answer is what the claiming script's reply says to req.
+func (r reply) answer(req hookonce.ClaimRequest) (hookonce.Claim, error) {
+	c, err := r.claim(req.Ref, 2)
+	if err != nil {
+		return hookonce.Claim{}, err
+	}
+	before := r.bytes(1)
+	c.Conflict = len(before) > 0 && len(req.Digest) > 0 && !bytes.Equal(before, req.Digest)
+	switch {
+	case r[0] == int64(1):
+		c.Verdict = hookonce.Won
+	case c.State == hookonce.StateDone:
+		c.Verdict = hookonce.Duplicate
+	default:
+		c.Verdict = hookonce.Busy
+	}
+	return c, nil
+}

@@ -1,0 +1,78 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/redistest"
+	"github.com/hookonce/hookonce/redisstore"
+	"github.com/hookonce/hookonce/storetest"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// connect returns a client of the server, or of the cluster that several addresses name.
+func connect(t testing.TB, addrs ...string) redis.UniversalClient {
+	t.Helper()
+	c := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: addrs})
+	t.Cleanup(func() { must(t, c.Close()) })
+	return c
+}
+
+// cases numbers the databases of this process.
+var cases atomic.Int64
+
+// fresh returns a prefix that nobody has used: a fresh, empty database.
+func fresh() string { return fmt.Sprintf("case-%d", cases.Add(1)) }
+
+// suite is the conformance suite's configuration over one server or cluster. Each store has a client of
+// its own, like a process.
+func suite(addrs ...string) storetest.Config {
+	return storetest.Config{Open: func(t testing.TB) func(storetest.Options) hookonce.Store {
+		prefix := fresh()
+		return func(o storetest.Options) hookonce.Store {
+			return redisstore.New(connect(t, addrs...), redisstore.WithPrefix(prefix), redisstore.WithClock(o.Clock))
+		}
+	}}
+}
+
+// newStore returns a store over a fresh database on the shared server, and a client of the server.
+func newStore(t testing.TB, opts ...redisstore.Option) (*redisstore.Store, redis.UniversalClient) {
+	t.Helper()
+	c := connect(t, redistest.Addr(t))
+	return redisstore.New(c, append(opts, redisstore.WithPrefix(fresh()))...), c
+}
+
+func request(key string) hookonce.ClaimRequest {
+	return hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "billing", Key: key}, Digest: []byte("0123456789abcdef")}
+}
+
+// claim claims and checks the verdict.
+func claim(t testing.TB, s hookonce.Store, req hookonce.ClaimRequest, want hookonce.Verdict) hookonce.Claim {
+	t.Helper()
+	c, err := s.Claim(t.Context(), req)
+	must(t, err)
+	if c.Verdict != want {
+		t.Fatalf("%s: verdict is %v, want %v (claim %#v)", req.Ref, c.Verdict, want, c)
+	}
+	return c
+}
+
+// finish claims and completes a key.
+func finish(t testing.TB, s hookonce.Store, key string) hookonce.Claim {
+	t.Helper()
+	c := claim(t, s, request(key), hookonce.Won)
+	must(t, s.Complete(t.Context(), c))
+	return c
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

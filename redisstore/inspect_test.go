@@ -1,0 +1,107 @@
+package redisstore_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce/internal/redistest"
+	"github.com/hookonce/hookonce/redisstore"
+)
+
+// settings returns what is found, by setting.
+func settings(t testing.TB, s *redisstore.Store) (found []string) {
+	t.Helper()
+	findings, err := s.Inspect(t.Context())
+	must(t, err)
+	for _, f := range findings {
+		found = append(found, f.Setting)
+		if text := f.String(); !strings.Contains(text, f.Node) || !strings.Contains(text, f.Advice) || f.Value == "" {
+			t.Errorf("a finding says too little: %#v", f)
+		}
+	}
+	return found
+}
+
+func TestInspect(t *testing.T) {
+	for name, c := range map[string]struct {
+		options redistest.Options
+		want    []string
+	}{
+		"safe":                   {redistest.Options{AOF: "always"}, nil},
+		"the default with a log": {redistest.Options{AOF: "everysec"}, nil},
+		"no log":                 {redistest.Options{}, []string{"aof_enabled"}},
+		"no sync":                {redistest.Options{AOF: "no"}, []string{"appendfsync"}},
+		"evicts everything":      {redistest.Options{AOF: "always", Settings: []string{"maxmemory-policy allkeys-lru"}}, []string{"maxmemory_policy"}},
+		"evicts what expires":    {redistest.Options{AOF: "always", Settings: []string{"maxmemory-policy volatile-ttl"}}, []string{"maxmemory_policy"}},
+		"tells no settings":      {redistest.Options{AOF: "no", Settings: []string{`rename-command CONFIG ""`}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, s := alone(t, c.options)
+			if got := settings(t, s); !slices.Equal(got, c.want) {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestInspectReplication(t *testing.T) {
+	server, s := alone(t, redistest.Options{AOF: "always"})
+	replica := server.Replica(t)
+	if got := settings(t, s); !slices.Equal(got, []string{"connected_slaves"}) {
+		t.Errorf("primary: found %q", got)
+	}
+	onReplica := redisstore.New(patient(t, replica.Addr()))
+	if got := settings(t, onReplica); !slices.Contains(got, "role") {
+		t.Errorf("replica: found %q", got)
+	}
+}
+
+// In a cluster every primary is looked at.
+func TestInspectCluster(t *testing.T) {
+	addrs := redistest.Cluster(t)
+	findings, err := redisstore.New(connect(t, addrs...)).Inspect(t.Context())
+	must(t, err)
+	var nodes []string
+	for _, f := range findings {
+		nodes = append(nodes, f.Node)
+	}
+	slices.Sort(nodes)
+	slices.Sort(addrs)
+	if !slices.Equal(nodes, addrs) {
+		t.Errorf("found something on %q, want %q", nodes, addrs)
+	}
+}
+
+func TestInspectUnreachable(t *testing.T) {
+	server, s := alone(t, redistest.Options{})
+	server.Kill()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if found, err := s.Inspect(ctx); err == nil {
+		t.Errorf("found %v on a server that is down", found)
+	}
+}
+
+// What no server in the tests says.
+func TestFindings(t *testing.T) {
+	for text, want := range map[string]string{
+		"redis_version:6.2.14\r\n":                          "redis_version",
+		"redis_version:7.0.15\r\n":                          "",
+		"redis_version:7.2.4\r\nserver_name:valkey\r\n":     "",
+		"redis_version:10.0.0\r\n":                          "",
+		"aof_enabled:1\r\naof_last_write_status:err\r\n":    "aof_last_write_status",
+		"# Memory\r\n\r\nmaxmemory_policy:noeviction\r\n":   "",
+		"no colon\r\nrole:master\r\nconnected_slaves:0\r\n": "",
+		"": "",
+	} {
+		var got []string
+		for _, f := range redisstore.Findings(text, "server") {
+			got = append(got, f.Setting)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: found %q, want %q", text, got, want)
+		}
+	}
+}
