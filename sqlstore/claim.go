@@ -23,10 +23,20 @@ func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (c hookonc
 		return c, err
 	}
 	err = s.insist(ctx, func() (err error) {
-		c, err = s.claim(ctx, s.db, s.leased(req))
+		c, err = s.claimAlone(ctx, req)
 		return err
 	})
 	return s.patient(ctx, req, c, err)
+}
+
+// claimAlone is one try to claim in no transaction of the caller's.
+func (s *Store) claimAlone(ctx context.Context, req hookonce.ClaimRequest) (hookonce.Claim, error) {
+	on, err := s.bounded(ctx)
+	if err != nil {
+		return hookonce.Claim{}, err
+	}
+	defer on.end()
+	return s.claim(ctx, on, s.leased(req))
 }
 
 // ClaimTx implements [hookonce.TxStore]. On SQLite make it the first statement of tx: after a
@@ -36,6 +46,10 @@ func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (c hookonc
 // room for max_locks_per_transaction times max_connections locks of all its transactions together,
 // 6400 by default (Postgres 15 was measured to stop at twice that, with nothing else running), and
 // fails with SQLSTATE 53200 beyond. Claim large batches in several transactions, or raise that setting.
+//
+// On MySQL it waits as long as innodb_lock_wait_timeout says, 50 seconds by default, and it may be the
+// victim of a deadlock (error 1213) where claims are made and rolled back at the same time: run the
+// transaction again.
 func (s *Store) ClaimTx(ctx context.Context, tx *sql.Tx, req hookonce.ClaimRequest) (hookonce.Claim, error) {
 	if err := req.Validate(); err != nil {
 		return hookonce.Claim{}, err
@@ -60,7 +74,7 @@ func unkeyed(req hookonce.ClaimRequest) hookonce.Claim {
 func (s *Store) leased(req hookonce.ClaimRequest) proposal {
 	p := proposal{ClaimRequest: req, state: hookonce.StateProcessing, now: s.now(), wait: &s.wait}
 	if req.Lease != 0 {
-		p.lease = s.dialect.time(p.now.Add(req.Lease).Truncate(time.Microsecond))
+		p.lease = p.now.Add(req.Lease).Truncate(time.Microsecond)
 	}
 	return p
 }

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/mariadbtest"
 	"github.com/hookonce/hookonce/internal/pgtest"
 	"github.com/hookonce/hookonce/internal/schema"
 	"github.com/hookonce/hookonce/sqlstore"
@@ -27,6 +30,7 @@ type connection struct {
 	places    func(t testing.TB) func(t testing.TB) place
 	connector func(dsn string) (driver.Connector, error)
 	kind      schema.Dialect
+	parameter string // the first one in a statement
 }
 
 // place is where a case finds a fresh, empty database.
@@ -47,8 +51,15 @@ func files(parameters string) func(testing.TB) func(testing.TB) place {
 
 // schemas gives every case a schema of its own in one database, which is much faster than a
 // database of its own.
-func schemas(t testing.TB) func(testing.TB) place {
-	dsn, n := pgtest.DSN(t), 0
+func schemas(t testing.TB) func(testing.TB) place { return named(pgtest.DSN(t)) }
+
+// prefixes is the same for MySQL, where the connection has the parameters.
+func prefixes(parameters string) func(testing.TB) func(testing.TB) place {
+	return func(t testing.TB) func(testing.TB) place { return named(mariadbtest.DSN(t) + parameters) }
+}
+
+func named(dsn string) func(testing.TB) place {
+	n := 0
 	return func(testing.TB) place {
 		n++
 		return place{dsn, fmt.Sprintf("case_%d", n)}
@@ -58,17 +69,17 @@ func schemas(t testing.TB) func(testing.TB) place {
 // The busy timeout is short, so that the store's own patience is what is tested.
 var (
 	modernc = connection{
-		dialect: sqlstore.SQLite, kind: schema.SQLite,
+		dialect: sqlstore.SQLite, kind: schema.SQLite, parameter: "?",
 		places:    files("?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5)&_pragma=synchronous(OFF)&_pragma=foreign_keys(1)"),
 		connector: func(dsn string) (driver.Connector, error) { return dsnConnector{&sqlite.Driver{}, dsn}, nil },
 	}
 	mattn = connection{
-		dialect: sqlstore.SQLite, kind: schema.SQLite,
+		dialect: sqlstore.SQLite, kind: schema.SQLite, parameter: "?",
 		places:    files("?_journal_mode=WAL&_busy_timeout=5&_synchronous=OFF&_foreign_keys=1"),
 		connector: func(dsn string) (driver.Connector, error) { return dsnConnector{&sqlite3.SQLiteDriver{}, dsn}, nil },
 	}
 	pgxStdlib = connection{
-		dialect: sqlstore.Postgres, kind: schema.Postgres, places: schemas,
+		dialect: sqlstore.Postgres, kind: schema.Postgres, parameter: "$1", places: schemas,
 		connector: func(dsn string) (driver.Connector, error) {
 			cfg, err := pgx.ParseConfig(dsn)
 			if err != nil {
@@ -78,14 +89,29 @@ var (
 		},
 	}
 	libpq = connection{
-		dialect: sqlstore.Postgres, kind: schema.Postgres, places: schemas,
+		dialect: sqlstore.Postgres, kind: schema.Postgres, parameter: "$1", places: schemas,
 		connector: func(dsn string) (driver.Connector, error) { return pq.NewConnector(dsn) },
 	}
+	goMySQL = overMySQL("?interpolateParams=true")
 )
+
+func overMySQL(parameters string) connection {
+	return connection{
+		dialect: sqlstore.MySQL, kind: schema.MySQL, parameter: "?", places: prefixes(parameters),
+		connector: func(dsn string) (driver.Connector, error) {
+			cfg, err := mysql.ParseDSN(dsn)
+			if err != nil {
+				return nil, err
+			}
+			return mysql.NewConnector(cfg)
+		},
+	}
+}
 
 // One driver of each dialect is compared with the model at length: the faster one.
 func TestMattn(t *testing.T) { conformance(t, mattn) }
 func TestPgx(t *testing.T)   { conformance(t, pgxStdlib) }
+func TestMySQL(t *testing.T) { conformance(t, goMySQL) }
 
 func TestOtherDrivers(t *testing.T) {
 	storetest.Briefly(t)
@@ -97,6 +123,7 @@ func BenchmarkModernc(b *testing.B) { storetest.Bench(b, modernc.config(b)) }
 func BenchmarkMattn(b *testing.B)   { storetest.Bench(b, mattn.config(b)) }
 func BenchmarkPgx(b *testing.B)     { storetest.Bench(b, pgxStdlib.config(b)) }
 func BenchmarkPq(b *testing.B)      { storetest.Bench(b, libpq.config(b)) }
+func BenchmarkMySQL(b *testing.B)   { storetest.Bench(b, goMySQL.config(b)) }
 
 func conformance(t *testing.T, c connection) {
 	t.Parallel()
@@ -105,6 +132,10 @@ func conformance(t *testing.T, c connection) {
 	storetest.RunConcurrent(t, cfg.Lease())
 	storetest.RunTx(t, cfg)
 	storetest.RunTxConcurrent(t, cfg)
+	storetest.RunResponses(t, cfg.Lease())
+	storetest.RunTxResponses(t, cfg)
+	storetest.RunGuards(t, cfg)
+	storetest.RunOutbox(t, cfg)
 	storetest.RunFaults(t, cfg)
 }
 
@@ -131,7 +162,7 @@ func (c connection) database(t testing.TB, p place) storetest.Database[*sql.Tx] 
 		Commit:   func(_ context.Context, tx *sql.Tx) error { return tx.Commit() },
 		Rollback: func(_ context.Context, tx *sql.Tx) error { return tx.Rollback() },
 		Effect: func(ctx context.Context, tx *sql.Tx, id string) error {
-			_, err := tx.ExecContext(ctx, `INSERT INTO `+tables+`effects (id) VALUES ($1)`, id)
+			_, err := tx.ExecContext(ctx, `INSERT INTO `+tables+`happened (id) VALUES (`+c.parameter+`)`, id)
 			return err
 		},
 		Effects:    func(ctx context.Context) (map[string]int, error) { return effects(ctx, db, tables) },
@@ -148,7 +179,11 @@ func (c connection) create(t testing.TB, db *sql.DB, name string) (tables string
 	must(t, err)
 	tables, err = schema.Prefix(c.kind, name)
 	must(t, err)
-	exec(t, db, statements, `CREATE TABLE `+tables+`effects (id TEXT NOT NULL)`)
+	pieces := []string{statements}
+	if c.kind == schema.MySQL { // its driver takes one statement at a time
+		pieces = strings.SplitAfter(strings.TrimSpace(statements), ";\n")
+	}
+	exec(t, db, append(pieces, `CREATE TABLE `+tables+`happened (id TEXT NOT NULL)`)...)
 	return tables
 }
 
@@ -163,7 +198,7 @@ func (c connection) open(t testing.TB, dsn string, f *faults) *sql.DB {
 }
 
 func effects(ctx context.Context, db *sql.DB, tables string) (map[string]int, error) {
-	rows, err := db.QueryContext(ctx, `SELECT id, count(*) FROM `+tables+`effects GROUP BY id`)
+	rows, err := db.QueryContext(ctx, `SELECT id, count(*) FROM `+tables+`happened GROUP BY id`)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -50,3 +51,25 @@ func pause(ctx context.Context, d time.Duration) bool {
 func (s *Store) busy(err error) bool {
 	return err != nil && (errors.Is(err, errOvertaken) || s.dialect.contended(err) != uncontended)
 }
+
+// numberIn returns the integer in a driver's error under the name of a field, or 0. It is how to read the
+// code of drivers that have no method for it, without importing them.
+func numberIn(err error, field string) int {
+	for ; err != nil; err = errors.Unwrap(err) {
+		v := reflect.Indirect(reflect.ValueOf(err))
+		if v.Kind() != reflect.Struct {
+			continue
+		}
+		switch number := v.FieldByName(field); {
+		case !number.IsValid():
+		case number.CanInt():
+			return int(number.Int())
+		case number.CanUint():
+			return int(number.Uint())
+		}
+	}
+	return 0
+}
+
+// never is for databases that have no such error.
+func never(error) bool { return false }

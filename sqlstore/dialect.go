@@ -2,8 +2,8 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -19,35 +19,67 @@ const (
 	SQLite Dialect = iota + 1
 	// Postgres is PostgreSQL 13 or later.
 	Postgres
+	// MySQL is MySQL 8.0 or later, or MariaDB 10.6 or later.
+	MySQL
 )
+
+// kinds are the dialects as package schema knows them, and what the store knows about each.
+var kinds = map[Dialect]struct {
+	schema schema.Dialect
+	make   func(prefix string) dialect
+}{
+	SQLite:   {schema.SQLite, sqlite},
+	Postgres: {schema.Postgres, postgres},
+	MySQL:    {schema.MySQL, mysql},
+}
 
 // named returns what the store needs to know about the dialect, with the tables under name.
 func (d Dialect) named(name string) (dialect, error) {
-	known, ok := map[Dialect]func() dialect{SQLite: sqlite, Postgres: postgres}[d]
+	kind, ok := kinds[d]
 	if !ok {
 		return dialect{}, fmt.Errorf("sqlstore: unknown dialect %d", d)
 	}
-	own := known()
-	prefix, err := schema.Prefix(own.schema, name)
-	own.statements = own.expand(strings.NewReplacer(
-		"{claims}", prefix+"claims", "{columns}", columns, "{claimable}", claimable, "@", own.placeholder))
-	return own, err
+	prefix, err := schema.Prefix(kind.schema, name)
+	if err != nil {
+		return dialect{}, err
+	}
+	own := kind.make(prefix)
+	own.schema = kind.schema
+	return own, nil
 }
 
-// dialect is what differs between databases: texts, the form of times, and the meaning of errors.
+// dialect is what differs between databases: texts, the form of times, and the meaning of answers.
 type dialect struct {
 	statements
-	schema      schema.Dialect
-	placeholder string
+	schema schema.Dialect
 	// time is the form in which a time is stored.
 	time func(time.Time) any
 	// peeks says that reading before writing is cheap, and spares others from waiting for a writer
 	// that has nothing to write.
 	peeks bool
+	// limit is how the bounded wait is imposed where it is a setting of the connection; nil where the
+	// claiming statement bounds its own wait.
+	limit *limit
 	// decide runs the claiming statement until its answer is certain.
 	decide func(d dialect, ctx context.Context, q querier, p proposal) (ruling, error)
+	// trace leaves the trace of a failed attempt, unless it has to give way, and reports whether it did.
+	trace func(d dialect, ctx context.Context, q querier, failed hookonce.Claim) (recorded bool, err error)
+	// change runs a statement that changes one row, and reads that row as it is then. It reports whether
+	// the statement applied.
+	change func(ctx context.Context, q querier, c change, dest ...any) (applied bool, err error)
+	// mark and unmark stand around what the handler does: unmark notices that the transaction is another
+	// one, or none, by then. They do nothing where the commit tells.
+	mark, unmark func(ctx context.Context, tx *sql.Tx) error
+	// newer reads from the answer to the statement of that name whether the version is newer.
+	newer func(sql.Result) (bool, error)
+	// take leases those of the effects with these numbers that are still due, and returns them.
+	take func(d dialect, ctx context.Context, db *sql.DB, ids []int64, now, lease time.Time) ([]hookonce.QueuedEffect, error)
+	// purge deletes claims that are done, with their responses, and returns how many claims.
+	purge func(d dialect, ctx context.Context, db *sql.DB, before time.Time, limit int) (int64, error)
 	// contended tells an error that means "not now".
 	contended func(error) contention
+	// exists reports whether an error means that there is such a row already.
+	exists func(error) bool
 	// refused reports whether the error of a commit means that the database answered, and that
 	// nothing was committed.
 	refused func(error) bool
@@ -56,60 +88,50 @@ type dialect struct {
 	unmigrated func(ctx context.Context, q querier, name string, err error) bool
 }
 
-// statements are the texts. @1 is the first parameter.
-type statements struct {
-	claim, lookup, complete, fail, extend, trace, purge string
-}
-
-func (s statements) expand(r *strings.Replacer) statements {
-	for _, text := range []*string{&s.claim, &s.lookup, &s.complete, &s.fail, &s.extend, &s.trace, &s.purge} {
-		*text = r.Replace(r.Replace(*text)) // the second time for what stands in columns and claimable
+// nullable is a time in the dialect's form; zero is null.
+func (d dialect) nullable(t time.Time) any {
+	if t.IsZero() {
+		return nil
 	}
-	return s
+	return d.time(t)
 }
 
-const columns = `state, token, lease_until, event_type, digest, first_seen, updated_at, last_error`
-
-// claimable is [hookonce.Claimable] for the row c, with the time in excluded.updated_at.
-const claimable = `(c.state IN ('failed', 'dead') OR (c.state = 'processing' AND c.lease_until <= excluded.updated_at))`
-
-// common are the statements that need no dialect.
-func common() statements {
-	return statements{
-		lookup: `SELECT {columns} FROM {claims} WHERE source = @1 AND key = @2`,
-		complete: `
-			UPDATE {claims} SET state = 'done', lease_until = NULL, updated_at = @4
-			WHERE source = @1 AND key = @2 AND token = @3 AND state = 'processing'
-			RETURNING {columns}`,
-		fail: `
-			UPDATE {claims} SET state = @5, lease_until = NULL, updated_at = @4, last_error = @6
-			WHERE source = @1 AND key = @2 AND token = @3 AND state = 'processing'
-			RETURNING {columns}`,
-		extend: `
-			UPDATE {claims} SET lease_until = @5, updated_at = @4
-			WHERE source = @1 AND key = @2 AND token = @3 AND state = 'processing'
-			RETURNING {columns}`,
-		// The trace gives way to done work, to a lease that somebody holds, and to newer attempts; no
-		// row is affected then. Attempts that began afresh at the same time have the same token; of
-		// those, one that gave up is never made an ordinary failure again, because its sender was
-		// told to stop.
-		trace: `
-			INSERT INTO {claims} AS c (source, key, state, token, event_type, digest, first_seen, updated_at, last_error)
-			VALUES (@1, @2, @3, @4, @5, @6, @7, @8, @9)
-			ON CONFLICT (source, key) DO UPDATE SET
-				state = excluded.state, token = excluded.token, lease_until = NULL, event_type = excluded.event_type,
-				digest = excluded.digest, updated_at = excluded.updated_at, last_error = excluded.last_error
-			WHERE (c.token < excluded.token AND {claimable})
-				OR (c.token = excluded.token AND (c.state = 'failed' OR (c.state = 'dead' AND excluded.state = 'dead')))`,
+// row is a claim as the columns of the table have it.
+func (d dialect) row(c hookonce.Claim) []any {
+	return []any{
+		c.Source, c.Key, string(c.State), c.Token, d.nullable(c.Lease), c.Type, digest(c.Digest),
+		d.time(c.FirstSeen), d.time(c.UpdatedAt), c.LastError,
 	}
 }
 
-// takeOver is what the claiming statement does to a row that it takes over. It keeps what a later copy
-// does not say.
-const takeOver = `
-	state = excluded.state, token = c.token + 1, lease_until = excluded.lease_until, updated_at = excluded.updated_at,
-	event_type = CASE WHEN excluded.event_type = '' THEN c.event_type ELSE excluded.event_type END,
-	digest = coalesce(excluded.digest, c.digest)`
+// micros is the form of times in databases that have none that is good enough.
+func micros(t time.Time) any { return t.UnixMicro() }
+
+// change is a statement that changes one row, and the query that reads this row.
+type change struct {
+	statement, read statement
+	args, readArgs  []any
+}
+
+// changeReturning is for databases where the statement returns the row.
+func changeReturning(ctx context.Context, q querier, c change, dest ...any) (applied bool, err error) {
+	return one(ctx, q, c.statement, c.args, dest...)
+}
+
+// traceAtOnce is for databases where one statement does it.
+func traceAtOnce(d dialect, ctx context.Context, q querier, failed hookonce.Claim) (recorded bool, err error) {
+	n, err := affected(run(ctx, q, d.leave, d.row(failed)...))
+	return n > 0, err
+}
+
+// unmarked is for databases, or drivers, that notice at the commit.
+func unmarked(context.Context, *sql.Tx) error { return nil }
+
+// wrote is how databases say that a statement on one row applied.
+func wrote(result sql.Result) (bool, error) {
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
 
 // contention is why a statement did not get its turn.
 type contention int
@@ -128,7 +150,7 @@ type proposal struct {
 	hookonce.ClaimRequest
 	state hookonce.State
 	now   time.Time
-	lease any            // in the dialect's form
+	lease time.Time      // zero: none
 	wait  *time.Duration // nil: as long as the database lets it
 }
 
@@ -147,6 +169,6 @@ func digest(d []byte) any {
 	return d
 }
 
-// maxRounds bounds how often a claiming statement is run again because another worker changed the row
-// at the same moment. Each round means that another attempt began or ended meanwhile.
+// maxRounds bounds how often a statement is run again because another worker changed the row at the same
+// moment. Each round means that another attempt began or ended meanwhile.
 const maxRounds = 20

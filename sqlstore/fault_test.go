@@ -30,15 +30,17 @@ func (f *faults) failWrite(persisted bool) {
 	f.write = &persisted
 }
 
-// take returns the fault and disarms it.
-func (f *faults) take(fault **bool) (persisted, armed bool) {
+// take returns the first fault that is armed, and disarms it.
+func (f *faults) take(faults ...**bool) (persisted, armed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if *fault == nil {
-		return false, false
+	for _, fault := range faults {
+		if *fault != nil {
+			persisted, *fault = **fault, nil
+			return persisted, true
+		}
 	}
-	persisted, *fault = **fault, nil
-	return persisted, true
+	return false, false
 }
 
 // connector makes the connections of a driver subject to faults.
@@ -150,7 +152,8 @@ type tx struct {
 
 func (t *tx) Commit() error {
 	t.conn.inTx = false
-	persisted, armed := t.conn.faults.take(&t.conn.faults.commit)
+	// A fault of writes hits the commit where the store writes in a transaction of its own.
+	persisted, armed := t.conn.faults.take(&t.conn.faults.commit, &t.conn.faults.write)
 	switch {
 	case armed && persisted:
 		return errors.Join(t.Tx.Commit(), errLost)

@@ -32,20 +32,27 @@ func (s *Store) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (
 // settle changes the row while c's token is current and the claim is processing, and returns c as it
 // is stored then. A row that this token already brought to one of the states in already is left
 // alone.
-func (s *Store) settle(ctx context.Context, c hookonce.Claim, statement string, args []any, already ...hookonce.State) (hookonce.Claim, error) {
-	args = append([]any{c.Source, c.Key, c.Token, s.dialect.time(s.now())}, args...)
-	stored, found := hookonce.Claim{Ref: c.Ref, Verdict: c.Verdict, Conflict: c.Conflict}, false
+func (s *Store) settle(ctx context.Context, c hookonce.Claim, st statement, args []any, already ...hookonce.State) (hookonce.Claim, error) {
+	stored, applied := hookonce.Claim{Ref: c.Ref, Verdict: c.Verdict, Conflict: c.Conflict}, false
 	err := s.insist(ctx, func() (err error) {
-		found, err = one(ctx, s.db, statement, args, fields(&stored)...)
+		applied, err = s.dialect.change(ctx, s.db, s.outcome(c, st, args...), fields(&stored)...)
 		return err
 	})
-	if err == nil && !found {
+	if err == nil && !applied {
 		err = s.settled(ctx, c, already)
 	}
 	if err != nil {
 		return hookonce.Claim{}, fmt.Errorf("sqlstore: record the outcome of %s: %w", c.Ref, s.explain(ctx, s.db, err))
 	}
 	return stored, nil
+}
+
+// outcome is the statement's change of the row under c's token.
+func (s *Store) outcome(c hookonce.Claim, st statement, args ...any) change {
+	return change{
+		statement: st, args: append([]any{c.Source, c.Key, c.Token, s.dialect.time(s.now())}, args...),
+		read: s.dialect.lookup, readArgs: []any{c.Source, c.Key},
+	}
 }
 
 // settled explains why the row under c could not be changed; nil if c's token has brought it to one

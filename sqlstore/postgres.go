@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,28 +12,35 @@ import (
 	"github.com/hookonce/hookonce/internal/schema"
 )
 
-func postgres() dialect {
+func postgres(prefix string) dialect {
+	sql := language{placeholder: "$", key: "key", returning: true}.prefixed(prefix)
 	d := dialect{
-		statements:  common(),
-		schema:      schema.Postgres,
-		placeholder: "$",
-		time:        func(t time.Time) any { return t },
-		decide:      decidePostgres,
-		contended:   contendedPostgres,
-		refused:     refusedPostgres,
-		unmigrated:  unmigratedPostgres,
+		statements: common(sql).withConflicts(sql, "bytea"),
+		time:       func(t time.Time) any { return t },
+		decide:     decidePostgres,
+		trace:      traceAtOnce,
+		change:     changeReturning,
+		mark:       unmarked,
+		unmark:     unmarked,
+		newer:      wrote,
+		take:       takeAtOnce,
+		purge:      purgePostgres,
+		contended:  contendedPostgres,
+		exists:     never,
+		refused:    refusedPostgres,
+		unmigrated: unmigratedPostgres,
 	}
 	// One statement, one round trip. What is not claimable is only read: it takes no row lock and
 	// writes nothing. A row is taken over only if it is the one that was seen, so that the digest
 	// from before is known. The bounded wait applies to this statement alone; a caller's setting is
 	// put back, also when the round is lost. Who writes holds the key's lock, as every store on this table
 	// does, so that others can tell without waiting. The last part is the row of nothing seen and nothing won.
-	d.claim = `
+	d.claim = sql(`
 		WITH bound AS MATERIALIZED (
 			SELECT current_setting('lock_timeout') AS previous,
 				set_config('lock_timeout', coalesce(@8::text, current_setting('lock_timeout')), true)
 		), seen AS (
-			SELECT {columns} FROM {claims} WHERE source = @1 AND key = @2
+			SELECT {claim} FROM {claims} WHERE source = @1 AND key = @2
 		), won AS (
 			INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at)
 			SELECT @1::text, @2::text, @3::text, 1, @4::timestamptz, @5::text, @6::bytea, @7::timestamptz, @7::timestamptz
@@ -42,7 +50,7 @@ func postgres() dialect {
 				THEN pg_advisory_xact_lock(` + schema.KeyLock("{claims}", "@1::text", "@2::text") + `) IS NOT NULL ELSE false END
 			ON CONFLICT (source, key) DO UPDATE SET ` + takeOver + `
 			WHERE c.token = (SELECT token FROM seen) AND {claimable}
-			RETURNING {columns}
+			{returning claim}
 		)
 		SELECT true, won.*, seen.digest, set_config('lock_timeout', bound.previous, true)
 		FROM won CROSS JOIN bound LEFT JOIN seen ON true
@@ -51,10 +59,25 @@ func postgres() dialect {
 		FROM seen CROSS JOIN bound WHERE NOT EXISTS (SELECT FROM won)
 		UNION ALL
 		SELECT false, '', 0, NULL, '', NULL, @7::timestamptz, @7::timestamptz, '', NULL, set_config('lock_timeout', previous, true)
-		FROM bound WHERE NOT EXISTS (SELECT FROM won) AND NOT EXISTS (SELECT FROM seen)`
-	d.purge = `
-		DELETE FROM {claims} WHERE ctid = ANY (ARRAY(
-			SELECT ctid FROM {claims} WHERE state = 'done' AND updated_at < @1 LIMIT @2 FOR UPDATE SKIP LOCKED))`
+		FROM bound WHERE NOT EXISTS (SELECT FROM won) AND NOT EXISTS (SELECT FROM seen)`)
+	d.purgeClaims = sql(`
+		WITH gone AS (
+			DELETE FROM {claims} WHERE ctid = ANY (ARRAY(
+				SELECT ctid FROM {claims} WHERE state = 'done' AND updated_at < @1 LIMIT @2 FOR UPDATE SKIP LOCKED))
+			RETURNING source, key
+		), responses AS (
+			DELETE FROM {responses} r USING gone WHERE r.source = gone.source AND r.key = gone.key
+		)
+		SELECT count(*) FROM gone`)
+	d.takeEffects = sql(`
+		UPDATE {effects} SET state = 'processing', token = token + 1, tries = tries + 1, due_at = @3, updated_at = @2
+		WHERE id IN (
+			SELECT id FROM {effects} WHERE id = ANY (string_to_array(@1, ',')::bigint[]) AND due_at <= @2
+			FOR UPDATE SKIP LOCKED)
+		{returning effect}`)
+	d.purgeEffects = sql(`
+		DELETE FROM {effects} WHERE ctid = ANY (ARRAY(
+			SELECT ctid FROM {effects} WHERE state = 'done' AND updated_at < @1 LIMIT @2 FOR UPDATE SKIP LOCKED))`)
 	return d
 }
 
@@ -62,7 +85,7 @@ func postgres() dialect {
 // appeared after its snapshot, and a claimable row that was not won has changed since.
 func decidePostgres(d dialect, ctx context.Context, q querier, p proposal) (ruling, error) {
 	var setting string
-	args := []any{p.Source, p.Key, string(p.state), p.lease, p.Type, digest(p.Digest), p.now, timeout(p.wait)}
+	args := []any{p.Source, p.Key, string(p.state), d.nullable(p.lease), p.Type, digest(p.Digest), p.now, timeout(p.wait)}
 	for range maxRounds {
 		r := ruling{claim: hookonce.Claim{Ref: p.Ref}}
 		_, err := one(ctx, q, d.claim, args, append(append([]any{&r.won}, fields(&r.claim)...), &r.before, &setting)...)
@@ -74,6 +97,12 @@ func decidePostgres(d dialect, ctx context.Context, q querier, p proposal) (ruli
 		}
 	}
 	return ruling{}, errOvertaken
+}
+
+// purgePostgres needs one statement. Several purges at once share the work.
+func purgePostgres(d dialect, ctx context.Context, db *sql.DB, before time.Time, limit int) (deleted int64, err error) {
+	_, err = one(ctx, db, d.purgeClaims, []any{before, limit}, &deleted)
+	return deleted, err
 }
 
 // timeout is the form of lock_timeout, where zero would mean no limit.

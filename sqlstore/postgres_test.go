@@ -85,7 +85,7 @@ func (f fixture) terminate(t testing.TB, tx *sql.Tx) {
 func TestALostConnectionIsAFailedAttempt(t *testing.T) {
 	every(t, postgresConnections(), func(t *testing.T, f fixture) {
 		_, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
-			_, err := tx.ExecContext(t.Context(), `INSERT INTO `+f.tables+`effects VALUES ('evt_1')`)
+			_, err := tx.ExecContext(t.Context(), `INSERT INTO `+f.tables+`happened VALUES ('evt_1')`)
 			must(t, err)
 			f.terminate(t, tx)
 			_, err = tx.ExecContext(t.Context(), `SELECT 1`)
@@ -95,7 +95,7 @@ func TestALostConnectionIsAFailedAttempt(t *testing.T) {
 			t.Fatalf("error is %v, want the handler's", err)
 		}
 		f.left(t, hookonce.StateFailed, "")
-		if n := queryRow[int](t, f.db, `SELECT count(*) FROM `+f.tables+`effects`); n != 0 {
+		if n := queryRow[int](t, f.db, `SELECT count(*) FROM `+f.tables+`happened`); n != 0 {
 			t.Fatalf("%d effects remain", n)
 		}
 	})

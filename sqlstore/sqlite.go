@@ -2,37 +2,51 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
-	"reflect"
 	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/schema"
 )
 
-func sqlite() dialect {
+func sqlite(prefix string) dialect {
+	sql := language{placeholder: "?", key: "key", returning: true}.prefixed(prefix)
 	d := dialect{
-		statements:  common(),
-		schema:      schema.SQLite,
-		placeholder: "?",
-		time:        func(t time.Time) any { return t.UnixMicro() },
-		peeks:       true,
-		decide:      decideSQLite,
-		contended:   contendedSQLite,
-		refused:     refusedSQLite,
-		unmigrated:  unmigratedSQLite,
+		statements: common(sql).withConflicts(sql, "BLOB"),
+		time:       micros,
+		peeks:      true,
+		decide:     decideSQLite,
+		trace:      traceAtOnce,
+		change:     changeReturning,
+		mark:       unmarked,
+		unmark:     unmarked,
+		newer:      wrote,
+		take:       takeAtOnce,
+		purge:      purgeSQLite,
+		contended:  contendedSQLite,
+		exists:     never,
+		refused:    refusedSQLite,
+		unmigrated: unmigratedSQLite,
 	}
 	// A row is taken over only if it has the token that was seen, so that the digest from before is
 	// known. A new row is proposed with the token 0, which no row has.
-	d.claim = `
+	d.claim = sql(`
 		INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at)
 		VALUES (@1, @2, @3, 1, @4, @5, @6, @7, @7)
 		ON CONFLICT (source, key) DO UPDATE SET ` + takeOver + `
 		WHERE c.token = @8 AND {claimable}
-		RETURNING {columns}`
-	d.purge = `
-		DELETE FROM {claims} WHERE rowid IN (
-			SELECT rowid FROM {claims} WHERE state = 'done' AND updated_at < @1 LIMIT @2)`
+		{returning claim}`)
+	const oldest = `FROM {claims} WHERE state = 'done' AND updated_at < @1 ORDER BY updated_at, source, key LIMIT @2`
+	d.purgeResponses = sql(`DELETE FROM {responses} WHERE (source, key) IN (SELECT source, key ` + oldest + `)`)
+	d.purgeClaims = sql(`DELETE FROM {claims} WHERE rowid IN (SELECT rowid ` + oldest + `)`)
+	d.takeEffects = sql(`
+		UPDATE {effects} SET state = 'processing', token = token + 1, tries = tries + 1, due_at = @3, updated_at = @2
+		WHERE id IN (SELECT value FROM json_each('[' || @1 || ']')) AND due_at <= @2
+		{returning effect}`)
+	d.purgeEffects = sql(`
+		DELETE FROM {effects} WHERE id IN (
+			SELECT id FROM {effects} WHERE state = 'done' AND updated_at < @1 LIMIT @2)`)
 	return d
 }
 
@@ -43,7 +57,7 @@ func sqlite() dialect {
 func decideSQLite(d dialect, ctx context.Context, q querier, p proposal) (ruling, error) {
 	seen := hookonce.Claim{Ref: p.Ref}
 	for range maxRounds {
-		args := []any{p.Source, p.Key, string(p.state), p.lease, p.Type, digest(p.Digest), p.now.UnixMicro(), seen.Token}
+		args := []any{p.Source, p.Key, string(p.state), d.nullable(p.lease), p.Type, digest(p.Digest), d.time(p.now), seen.Token}
 		mine := hookonce.Claim{Ref: p.Ref}
 		won, err := one(ctx, q, d.claim, args, fields(&mine)...)
 		if err != nil || won {
@@ -56,6 +70,19 @@ func decideSQLite(d dialect, ctx context.Context, q querier, p proposal) (ruling
 		}
 	}
 	return ruling{}, errOvertaken
+}
+
+// purgeSQLite deletes in one transaction, whose first statement takes the write lock: both statements find
+// the same claims.
+func purgeSQLite(d dialect, ctx context.Context, db *sql.DB, before time.Time, limit int) (deleted int64, err error) {
+	err = inTx(ctx, db, func(tx *sql.Tx) error {
+		if _, err := run(ctx, tx, d.purgeResponses, d.time(before), limit); err != nil {
+			return err
+		}
+		deleted, err = affected(run(ctx, tx, d.purgeClaims, d.time(before), limit))
+		return err
+	})
+	return deleted, err
 }
 
 // SQLite's primary result codes, see https://www.sqlite.org/rescode.html.
@@ -77,14 +104,7 @@ func sqliteCode(err error) int {
 	if errors.As(err, &coded) {
 		return coded.Code() & 0xff
 	}
-	for ; err != nil; err = errors.Unwrap(err) {
-		if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct {
-			if code := v.FieldByName("Code"); code.IsValid() && code.CanInt() {
-				return int(code.Int()) & 0xff
-			}
-		}
-	}
-	return 0
+	return numberIn(err, "Code") & 0xff
 }
 
 func contendedSQLite(err error) contention {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -23,7 +24,11 @@ type Store struct {
 	wait    time.Duration
 }
 
-var _ hookonce.TxStore[*sql.Tx] = (*Store)(nil)
+var (
+	_ hookonce.TxResponseStore[*sql.Tx] = (*Store)(nil)
+	_ hookonce.Guards[*sql.Tx]          = (*Store)(nil)
+	_ hookonce.Outbox[*sql.Tx]          = (*Store)(nil)
+)
 
 // Option changes a Store when it is made.
 type Option func(*Store)
@@ -36,8 +41,8 @@ func WithClock(clock func() time.Time) Option { return func(s *Store) { s.clock 
 func WithSchema(name string) Option { return func(s *Store) { s.name = name } }
 
 // WithWait sets how long Claim and Within wait for another transaction that holds the same key (on
-// SQLite: for any other writer) before they answer Busy. The default is [DefaultWait]; the finest
-// step is a millisecond.
+// SQLite: for any other writer) before they answer Busy. The default is [DefaultWait]. The finest step is
+// a millisecond; on MySQL, which knows none below a second, the wait for a transaction is rounded up.
 func WithWait(d time.Duration) Option { return func(s *Store) { s.wait = d } }
 
 // New returns a store on db, which must speak the dialect d. It does not touch the database: call
@@ -71,12 +76,6 @@ func (s *Store) Check(ctx context.Context) error {
 // now returns the time in the resolution that databases keep.
 func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Microsecond) }
 
-// querier is a database, or a transaction in it.
-type querier interface {
-	schema.Querier
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
 // explain adds what to do to an error of one of the store's own statements, which q ran.
 func (s *Store) explain(ctx context.Context, q querier, err error) error {
 	if err == nil || !s.dialect.unmigrated(ctx, q, s.name, err) {
@@ -85,24 +84,7 @@ func (s *Store) explain(ctx context.Context, q querier, err error) error {
 	return fmt.Errorf("%w: run `hookonce migrate`, or call Store.Migrate: %w", hookonce.ErrSchemaMissing, err)
 }
 
-// one runs a query that returns at most one row, and reports whether it did. It reads to the end of
-// the rows, because a statement that writes is not over, and may still fail, before that.
-func one(ctx context.Context, q querier, query string, args []any, dest ...any) (found bool, err error) {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return false, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		found = true
-		if err := rows.Scan(dest...); err != nil {
-			return false, err
-		}
-	}
-	return found, rows.Err()
-}
-
-// fields are the destinations for the columns of a claim, in the order of columns.
+// fields are the destinations for the columns of a claim, in the order of claimColumns.
 func fields(c *hookonce.Claim) []any {
 	return []any{
 		&c.State, &c.Token, stamp{&c.Lease}, &c.Type, &c.Digest,
@@ -120,6 +102,12 @@ func (s stamp) Scan(src any) error {
 		*s.to = time.Time{}
 	case int64:
 		*s.to = time.UnixMicro(v).UTC()
+	case []byte: // a number that the driver leaves as the server wrote it
+		micros, err := strconv.ParseInt(string(v), 10, 64)
+		if err != nil {
+			return fmt.Errorf("sqlstore: a time came back as %q: %w", v, err)
+		}
+		*s.to = time.UnixMicro(micros).UTC()
 	case time.Time:
 		*s.to = v.UTC()
 	default:

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 
@@ -25,28 +24,18 @@ func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error) error 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceDeadline)
 	defer cancel()
 	f := hookonce.Failure{Err: cause, Dead: hookonce.IsPermanent(cause)}
-	args := []any{
-		c.Source, c.Key, string(f.State()), c.Token, c.Type, digest(c.Digest),
-		s.dialect.time(c.FirstSeen), s.dialect.time(s.now()), f.Text(),
-	}
-	var recorded int64
+	failed := c
+	failed.State, failed.UpdatedAt, failed.LastError = f.State(), s.now(), f.Text()
+	var recorded bool
 	err := s.insist(ctx, func() (err error) {
-		recorded, err = affected(s.db.ExecContext(ctx, s.dialect.trace, args...))
+		recorded, err = s.dialect.trace(s.dialect, ctx, s.db, failed)
 		return err
 	})
-	if err == nil && f.Dead && recorded == 0 {
+	if err == nil && f.Dead && !recorded {
 		err = errGaveWay
 	}
 	if err != nil {
 		return fmt.Errorf("%w (%w: %w)", cause, hookonce.ErrTraceLost, s.explain(ctx, s.db, err))
 	}
 	return cause
-}
-
-// affected returns how many rows a statement changed.
-func affected(result sql.Result, err error) (int64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
 }

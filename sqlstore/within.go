@@ -14,6 +14,7 @@ import (
 const (
 	commitDeadline = 10 * time.Second
 	traceDeadline  = 5 * time.Second
+	liftDeadline   = 5 * time.Second
 )
 
 // Within implements [hookonce.TxStore]. A commit that the database refuses (a deferred constraint, a
@@ -36,6 +37,7 @@ func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(t
 type attempt struct {
 	store *Store
 	claim hookonce.Claim
+	on    *bounded
 	tx    *sql.Tx // nil: there is nothing to do
 	// detach ends the caller's hold on the transaction; it reports false if the caller's context
 	// ended first, which rolls the transaction back.
@@ -67,21 +69,48 @@ func (s *Store) begin(ctx context.Context, req hookonce.ClaimRequest) (*attempt,
 	// The caller's context may end the work, but not the commit.
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a := &attempt{store: s, claim: unkeyed(req), cancel: cancel, detach: context.AfterFunc(ctx, cancel)}
-	var err error
-	if a.tx, err = s.db.BeginTx(own, nil); err != nil {
+	if err := a.begin(own); err != nil {
 		a.rollback()
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w while %w", cause, err)
 		}
 		return nil, err
 	}
-	if req.Key == "" {
-		return a, nil
-	}
-	if a.claim, err = s.claim(ctx, a.tx, s.atomic(req)); err != nil || a.claim.Verdict != hookonce.Won {
+	err := a.own(ctx, req)
+	if err != nil || !a.holds() {
 		a.rollback()
 	}
 	return a, err
+}
+
+// own claims, and readies the transaction for the handler if there is something to do.
+func (a *attempt) own(ctx context.Context, req hookonce.ClaimRequest) (err error) {
+	if req.Key != "" {
+		if a.claim, err = a.store.claim(ctx, a.tx, a.store.atomic(req)); err != nil || !a.holds() {
+			return err
+		}
+	}
+	if err := a.on.lift(ctx); err != nil {
+		return err
+	}
+	return a.store.dialect.mark(ctx, a.tx)
+}
+
+// holds reports whether the handler is to run.
+func (a *attempt) holds() bool {
+	return a.claim.Verdict == hookonce.Won || a.claim.Verdict == hookonce.Unkeyed
+}
+
+// begin begins the transaction, which waits for locks no longer than the bounded wait if it is to claim.
+func (a *attempt) begin(ctx context.Context) (err error) {
+	a.on = &bounded{session: a.store.db}
+	if a.claim.Key != "" {
+		if a.on, err = a.store.bounded(ctx); err != nil {
+			return err
+		}
+	}
+	a.tx, err = a.on.BeginTx(ctx, nil)
+	return err
 }
 
 // rollback ends the transaction, if it is open, and whatever belongs to it. Its error is of no use:
@@ -92,6 +121,7 @@ func (a *attempt) rollback() {
 	}
 	a.detach()
 	a.cancel()
+	a.on.end()
 	a.tx = nil
 }
 
@@ -124,6 +154,9 @@ func (a *attempt) commit(ctx context.Context) error {
 	}
 	deadline := time.AfterFunc(commitDeadline, a.cancel)
 	defer deadline.Stop()
+	if err := a.store.dialect.unmark(context.WithoutCancel(ctx), a.tx); err != nil {
+		return err
+	}
 	err := a.tx.Commit()
 	switch {
 	case err == nil:
@@ -131,7 +164,12 @@ func (a *attempt) commit(ctx context.Context) error {
 	case a.store.dialect.refused(err):
 		return fmt.Errorf("the commit was refused: %w", err)
 	case errors.Is(err, sql.ErrTxDone):
-		return fmt.Errorf("%w: the handler ended the transaction itself: %w", hookonce.ErrUnknownOutcome, err)
+		return ended(err)
 	}
 	return fmt.Errorf("%w: %w", hookonce.ErrUnknownOutcome, err)
+}
+
+// ended is the error for a transaction that was over before its commit, as err shows.
+func ended(err error) error {
+	return fmt.Errorf("%w: the handler ended the transaction itself: %w", hookonce.ErrUnknownOutcome, err)
 }

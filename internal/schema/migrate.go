@@ -18,7 +18,9 @@ import (
 //
 // Any number of processes may migrate at the same time, also through a connection pooler: each
 // migration is one transaction with the record of its version, which is unique. A process that loses
-// the race fails there, reads the version again and goes on. Migrate uses one connection at a time.
+// the race fails there, reads the version again and goes on. MySQL has no transactions for such statements:
+// there each can be run again, and the version is recorded after the last. Migrate uses one connection at a
+// time.
 func Migrate(ctx context.Context, db *sql.DB, d Dialect, name string) (from, to int64, err error) {
 	n, err := newNames(d, name)
 	if err != nil {
@@ -44,12 +46,13 @@ func Migrate(ctx context.Context, db *sql.DB, d Dialect, name string) (from, to 
 
 // tries bounds how often Migrate goes on after an error. On Postgres the loser of a race has waited
 // for the winner, and one more look is enough. SQLite may answer "busy" at once to whoever set no
-// busy timeout, so there the patience, about 5 seconds, is ours.
+// busy timeout, and on MySQL a race can be lost at every version, so there the patience, about 5 seconds, is
+// ours.
 func (n names) tries() int {
-	if n.dialect == SQLite {
-		return 50
+	if n.dialect == Postgres {
+		return 3
 	}
-	return 3
+	return 50
 }
 
 // wait pauses between tries and reports whether ctx still runs.
@@ -64,7 +67,7 @@ func wait(ctx context.Context) bool {
 
 // up runs the migrations that the database lacks.
 func (n names) up(ctx context.Context, db *sql.DB) error {
-	if _, err := db.ExecContext(ctx, n.text(0)); err != nil {
+	if err := n.run(ctx, db, 0); err != nil {
 		return err
 	}
 	p, err := n.provider(db)
@@ -75,20 +78,43 @@ func (n names) up(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
+// executor is a database, or a transaction in it.
+type executor interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// run brings the database from version v-1 to v.
+func (n names) run(ctx context.Context, db executor, v int64) error {
+	for _, s := range n.statements(v) {
+		if _, err := db.ExecContext(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statements returns the text of version v in the pieces that can be sent at once: all of it, except to
+// MySQL, whose driver takes one statement at a time. There a semicolon at the end of a line ends it.
+func (n names) statements(v int64) []string {
+	if n.dialect != MySQL {
+		return []string{n.text(v)}
+	}
+	pieces := strings.SplitAfter(n.text(v), ";\n")
+	return pieces[:len(pieces)-1] // the last is empty, or a comment
+}
+
 func (n names) provider(db *sql.DB) (*goose.Provider, error) {
 	store, err := database.NewStore(map[Dialect]database.Dialect{
 		Postgres: database.DialectPostgres,
 		SQLite:   database.DialectSQLite3,
+		MySQL:    database.DialectMySQL,
 	}[n.dialect], n.versionTable())
 	if err != nil {
 		return nil, err
 	}
 	var migrations []*goose.Migration
 	for v := int64(1); v <= latest; v++ {
-		run := func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, n.text(v))
-			return err
-		}
+		run := func(ctx context.Context, tx *sql.Tx) error { return n.run(ctx, tx, v) }
 		migrations = append(migrations, goose.NewGoMigration(v, &goose.GoFunc{RunTx: run}, nil))
 	}
 	return goose.NewProvider(goose.DialectCustom, db, nil,
@@ -104,7 +130,7 @@ type versionStore struct{ database.Store }
 // Print returns the SQL that takes an empty database to the version that this program needs, the
 // record of the version included, for teams that apply migrations with a tool of their own. [Check]
 // is satisfied afterwards. The text begins and ends no transaction, because such tools do; a comment
-// at its head says that it needs one.
+// at its head says that it needs one, where there is such a thing.
 func Print(d Dialect, name string) (string, error) {
 	n, err := newNames(d, name)
 	if err != nil {
@@ -121,8 +147,9 @@ func Print(d Dialect, name string) (string, error) {
 }
 
 func (n names) howToRun() string {
-	if n.dialect == Postgres {
-		return "Run it in one transaction, as migration tools do by themselves, or with: psql -1 -f FILE"
-	}
-	return "Run it in one transaction, as migration tools do by themselves."
+	return map[Dialect]string{
+		Postgres: "Run it in one transaction, as migration tools do by themselves, or with: psql -1 -f FILE",
+		SQLite:   "Run it in one transaction, as migration tools do by themselves.",
+		MySQL:    "MySQL commits each of these statements by itself. If one fails, drop the tables that are there and begin anew.",
+	}[n.dialect]
 }

@@ -11,6 +11,7 @@ import (
 	"database/sql"
 	"embed"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"strings"
 	"text/template"
@@ -25,6 +26,8 @@ type Dialect string
 const (
 	Postgres Dialect = "postgres"
 	SQLite   Dialect = "sqlite"
+	// MySQL is also MariaDB. It has only the library's tables.
+	MySQL Dialect = "mysql"
 )
 
 // DefaultName is the Postgres schema, and elsewhere the prefix, when none is given.
@@ -68,7 +71,7 @@ func newNames(d Dialect, name string) (names, error) {
 	switch d {
 	case Postgres:
 		return names{d, name, `"` + name + `".`}, nil
-	case SQLite:
+	case SQLite, MySQL:
 		return names{d, name, name + "_"}, nil
 	}
 	return names{}, fmt.Errorf("hookonce: unknown kind of database %q", d)
@@ -86,9 +89,12 @@ func (n names) KeyLock(source, key string) string { return KeyLock(n.prefix+"cla
 func (n names) versionTable() string { return n.prefix + "goose_db_version" }
 
 // text returns the SQL that leads from version v-1 to version v; v = 0 prepares the record of
-// versions.
+// versions. A version that has no file changes nothing in this dialect.
 func (n names) text(v int64) string {
 	file := fmt.Sprintf("%s_%d.sql", n.dialect, v)
+	if _, err := fs.Stat(files, file); err != nil {
+		return "-- Nothing changes here.\n"
+	}
 	var b bytes.Buffer
 	if err := template.Must(template.ParseFS(files, file)).Execute(&b, n); err != nil {
 		panic(err) // the files are part of the program, and a test expands each of them
@@ -106,6 +112,8 @@ func (n names) recorded(ctx context.Context, db Querier) (int64, error) {
 	exists := map[Dialect]string{
 		Postgres: `SELECT to_regclass('` + n.versionTable() + `') IS NOT NULL`,
 		SQLite:   `SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = '` + n.versionTable() + `'`,
+		MySQL: `SELECT count(*) > 0 FROM information_schema.tables
+			WHERE table_schema = DATABASE() AND table_name = '` + n.versionTable() + `'`,
 	}
 	var found bool
 	if err := db.QueryRowContext(ctx, exists[n.dialect]).Scan(&found); err != nil || !found {

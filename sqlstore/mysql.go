@@ -1,0 +1,238 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+// MySQL's statements that write return no rows, and the number of rows that they changed leaves open
+// whether a row was found that already had these values, or depends on a setting of the connection
+// (CLIENT_FOUND_ROWS). What does tell is LAST_INSERT_ID(n): a statement that evaluates it for a row reports
+// n as the "insert id" of its answer, and one that touches no row, or inserts a fresh one, reports 0.
+// https://dev.mysql.com/doc/refman/8.0/en/information-functions.html#function_last-insert-id
+//
+// A transaction reads from a snapshot under REPEATABLE READ, the default, and the first plain SELECT makes
+// it. So nothing here reads plainly before the claim is decided: the handler's snapshot is then as new as
+// the claim. Locking reads see what is committed, and make no snapshot.
+// https://dev.mysql.com/doc/refman/8.0/en/innodb-consistent-read.html
+func mysql(prefix string) dialect {
+	sql := language{key: "`key`", passed: ", token = LAST_INSERT_ID(token)"}.prefixed(prefix)
+	return dialect{
+		statements: common(sql).withDuplicates(sql),
+		time:       micros,
+		peeks:      true,
+		limit: &limit{
+			impose: func(wait time.Duration) string {
+				return fmt.Sprintf("SET @hookonce_wait = @@SESSION.innodb_lock_wait_timeout, SESSION innodb_lock_wait_timeout = %d", seconds(wait))
+			},
+			lift: "SET SESSION innodb_lock_wait_timeout = @hookonce_wait",
+		},
+		decide:     decideMySQL,
+		trace:      traceMySQL,
+		change:     changeMySQL,
+		mark:       markMySQL,
+		unmark:     unmarkMySQL,
+		newer:      newerMySQL,
+		take:       takeMySQL,
+		purge:      purgeMySQL,
+		contended:  contendedMySQL,
+		exists:     existsMySQL,
+		refused:    refusedMySQL,
+		unmigrated: unmigratedMySQL,
+	}
+}
+
+// seconds is the form of innodb_lock_wait_timeout, which is at least 1.
+func seconds(wait time.Duration) int64 {
+	return max(1, int64((wait+time.Second-1)/time.Second))
+}
+
+// withDuplicates adds the statements that MySQL has texts of its own for: it has ON DUPLICATE KEY UPDATE,
+// which locks the row that is there, exclusively and at once. To lock it for reading first, as a plain
+// INSERT does, makes a deadlock of two copies that then want to write.
+func (s statements) withDuplicates(sql func(string) statement) statements {
+	s.claim = sql(`
+		INSERT INTO {claims} (source, {key}, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error)
+		VALUES (@1, @2, @3, @4, @5, @6, @7, @8, @9, @10)
+		ON DUPLICATE KEY UPDATE token = LAST_INSERT_ID(token)`)
+	s.lockClaim = sql(`SELECT {claim} FROM {claims} WHERE source = @1 AND {key} = @2 FOR UPDATE`)
+	const claimable = `(state IN ('failed', 'dead') OR (state = 'processing' AND lease_until <= `
+	s.takeOver = sql(`
+		UPDATE {claims} SET state = @4, token = LAST_INSERT_ID(token + 1), lease_until = @5, event_type = @6, digest = @7, updated_at = @8
+		WHERE source = @1 AND {key} = @2 AND token = @3 AND ` + claimable + `@8))`)
+	s.leave = sql(`
+		UPDATE {claims} SET state = @3, lease_until = NULL, event_type = @6, digest = @7, updated_at = @9, last_error = @10,
+			token = LAST_INSERT_ID(greatest(token, @4))
+		WHERE source = @1 AND {key} = @2 AND ((token < @4 AND ` + claimable + `@9)))
+			OR (token = @4 AND (state = 'failed' OR (state = 'dead' AND @3 = 'dead'))))`)
+	const oldest = `FROM {claims} WHERE state = 'done' AND updated_at < @1 ORDER BY updated_at, source, {key} LIMIT @2`
+	s.lockOldest = sql(`SELECT token ` + oldest + ` FOR UPDATE`)
+	s.purgeClaims = sql(`
+		DELETE c, r FROM (SELECT source, {key} ` + oldest + `) gone
+		JOIN {claims} c ON c.source = gone.source AND c.{key} = gone.{key}
+		LEFT JOIN {responses} r ON r.source = c.source AND r.{key} = c.{key}`)
+	s.keep = sql(`
+		REPLACE INTO {responses} (source, {key}, token, status, header, body)
+		SELECT source, {key}, token, @3, @4, @5 FROM {claims} WHERE source = @1 AND {key} = @2 AND state = 'done'`)
+	s.newest = sql(`
+		INSERT INTO {versions} (resource, version, updated_at) VALUES (@1, @2, @3)
+		ON DUPLICATE KEY UPDATE
+			updated_at = IF(VALUES(version) > version, VALUES(updated_at), LAST_INSERT_ID(updated_at)),
+			version = greatest(version, VALUES(version))`)
+	s.lockState = sql(`
+		INSERT INTO {states} (entity, state, updated_at) VALUES (@1, '', @2)
+		ON DUPLICATE KEY UPDATE updated_at = LAST_INSERT_ID(updated_at)`)
+	s.state = sql(`SELECT state FROM {states} WHERE entity = @1 FOR UPDATE`)
+	s.enqueue = sql(`
+		INSERT INTO {effects} (source, {key}, step, name, payload, due_at, enqueued_at, updated_at, last_error)
+		VALUES (@1, @2, @3, @4, @5, @6, @7, @7, '')`)
+	s.lockEffects = sql(`SELECT {effect} FROM {effects} WHERE id IN ({ids}) AND due_at <= @1 FOR UPDATE SKIP LOCKED`)
+	s.takeEffects = sql(`
+		UPDATE {effects} SET state = 'processing', token = token + 1, tries = tries + 1, due_at = @2, updated_at = @1
+		WHERE id IN ({ids})`)
+	s.purgeEffects = sql(`DELETE FROM {effects} WHERE state = 'done' AND updated_at < @1 ORDER BY updated_at LIMIT @2`)
+	return s
+}
+
+// reported returns what a statement passed through LAST_INSERT_ID; 0 if nothing.
+func reported(result sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return result.LastInsertId()
+}
+
+// decideMySQL proposes a new row. If there is one already, it is read under its lock, and taken over if it
+// may be and is still the same: outside a transaction each statement is on its own.
+func decideMySQL(d dialect, ctx context.Context, q querier, p proposal) (ruling, error) {
+	for range maxRounds {
+		r := ruling{claim: p.fresh(), won: true}
+		there, err := reported(run(ctx, q, d.claim, d.row(r.claim)...))
+		if err != nil || there == 0 {
+			return r, err
+		}
+		seen := hookonce.Claim{Ref: p.Ref}
+		found, err := one(ctx, q, d.lockClaim, []any{p.Source, p.Key}, fields(&seen)...)
+		if err != nil || (found && !hookonce.Claimable(seen.State, seen.Lease, p.now)) {
+			return ruling{claim: seen, before: seen.Digest}, err
+		}
+		r = ruling{claim: p.over(seen), won: true, before: seen.Digest}
+		c := r.claim
+		took, err := reported(run(ctx, q, d.takeOver, c.Source, c.Key, seen.Token,
+			string(c.State), d.nullable(c.Lease), c.Type, digest(c.Digest), d.time(c.UpdatedAt)))
+		if err != nil || took > 0 {
+			return r, err
+		}
+	}
+	return ruling{}, errOvertaken
+}
+
+// fresh is the claim under a key that was never seen.
+func (p proposal) fresh() hookonce.Claim {
+	return hookonce.Claim{
+		Ref: p.Ref, State: p.state, Token: 1, Lease: p.lease, Type: p.Type, Digest: p.Digest, FirstSeen: p.now, UpdatedAt: p.now,
+	}
+}
+
+// over is the claim that takes over the one that was seen. It keeps what a later copy does not say.
+func (p proposal) over(seen hookonce.Claim) hookonce.Claim {
+	c := seen
+	c.State, c.Token, c.Lease, c.UpdatedAt = p.state, seen.Token+1, p.lease, p.now
+	if p.Type != "" {
+		c.Type = p.Type
+	}
+	if len(p.Digest) > 0 {
+		c.Digest = p.Digest
+	}
+	return c
+}
+
+// traceMySQL leaves a row if there is none, and otherwise changes the one that is there.
+func traceMySQL(d dialect, ctx context.Context, q querier, failed hookonce.Claim) (recorded bool, err error) {
+	there, err := reported(run(ctx, q, d.claim, d.row(failed)...))
+	if err != nil || there == 0 {
+		return err == nil, err
+	}
+	changed, err := reported(run(ctx, q, d.leave, d.row(failed)...))
+	return changed > 0, err
+}
+
+// changeMySQL reads the row after it was changed. Outside a transaction that may be later than the change.
+func changeMySQL(ctx context.Context, q querier, c change, dest ...any) (applied bool, err error) {
+	id, err := reported(run(ctx, q, c.statement, c.args...))
+	if err != nil || id == 0 {
+		return false, err
+	}
+	_, err = one(ctx, q, c.read, c.readArgs, dest...)
+	return true, err
+}
+
+// markMySQL leaves a mark that is gone when the transaction is. A deadlock ends the whole transaction on the
+// server, many statements commit it in passing, and MySQL accepts a COMMIT where nothing is left to commit.
+func markMySQL(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, "SAVEPOINT hookonce")
+	return err
+}
+
+// unmarkMySQL fails if the mark is gone.
+func unmarkMySQL(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, "RELEASE SAVEPOINT hookonce")
+	if mysqlNumber(err) == 1305 || errors.Is(err, sql.ErrTxDone) { // ER_SP_DOES_NOT_EXIST
+		return ended(err)
+	}
+	return err
+}
+
+// newerMySQL: the statement reports what it finds to be as new.
+func newerMySQL(result sql.Result) (bool, error) {
+	asNew, err := reported(result, nil)
+	return asNew == 0, err
+}
+
+// takeMySQL leases in a transaction, in which it passes over rows that others have locked.
+func takeMySQL(d dialect, ctx context.Context, db *sql.DB, ids []int64, now, lease time.Time) (taken []hookonce.QueuedEffect, err error) {
+	err = inTx(ctx, db, func(tx *sql.Tx) (err error) {
+		if taken, err = effects(ctx, tx, d.lockEffects.of(ids), d.time(now)); err != nil || len(taken) == 0 {
+			return err
+		}
+		free := make([]int64, len(taken))
+		for i := range taken {
+			e := &taken[i]
+			e.State, e.Due, e.Lease, e.Token, e.Tries = hookonce.StateProcessing, time.Time{}, lease, e.Token+1, e.Tries+1
+			free[i] = e.ID
+		}
+		_, err = run(ctx, tx, d.takeEffects.of(free), d.time(now), d.time(lease))
+		return err
+	})
+	return taken, err
+}
+
+// of returns the statement about the rows with these numbers. MySQL takes no list as one parameter.
+func (s statement) of(ids []int64) statement {
+	s.text = strings.ReplaceAll(s.text, "{ids}", list(ids))
+	return s
+}
+
+// purgeMySQL locks the claims first, in the order of their age, so that purges take turns, and counts them:
+// the statement that deletes counts responses as well.
+func purgeMySQL(d dialect, ctx context.Context, db *sql.DB, before time.Time, limit int) (deleted int64, err error) {
+	err = inTx(ctx, db, func(tx *sql.Tx) error {
+		deleted = 0
+		err := each(ctx, tx, d.lockOldest, []any{d.time(before), limit}, func(scan func(...any) error) error {
+			deleted++
+			var token int64
+			return scan(&token)
+		})
+		if err == nil && deleted > 0 {
+			_, err = run(ctx, tx, d.purgeClaims, d.time(before), deleted)
+		}
+		return err
+	})
+	return deleted, err
+}

@@ -1,0 +1,109 @@
+package sqlstore
+
+// statements are what a dialect says.
+type statements struct {
+	// Claims. The statement that claims and the one that leaves a trace have texts of each dialect's own.
+	claim, takeOver, leave, lookup, complete, fail, extend, purgeClaims statement
+	// Responses.
+	keep, response, purgeResponses statement
+	// Guards.
+	newest, lockState, state, move statement
+	// Effects.
+	enqueue, due, takeEffects, effect, completeEffect, failEffect, extendEffect, revive, effects, purgeEffects statement
+	// Reads under locks, where statements that write return nothing.
+	lockClaim, lockOldest, lockEffects statement
+}
+
+const (
+	claimColumns  = `state, token, lease_until, event_type, digest, first_seen, updated_at, last_error`
+	effectColumns = `id, source, coalesce({key}, ''), step, name, payload, state, token, tries, due_at, enqueued_at, last_error`
+)
+
+// claimable is [hookonce.Claimable] for the row c, with the time in excluded.updated_at.
+const claimable = `(c.state IN ('failed', 'dead') OR (c.state = 'processing' AND c.lease_until <= excluded.updated_at))`
+
+// common are the statements that are the same in all dialects but for a word.
+func common(sql func(string) statement) statements {
+	return statements{
+		lookup: sql(`SELECT {claim} FROM {claims} WHERE source = @1 AND {key} = @2`),
+		complete: sql(`
+			UPDATE {claims} SET state = 'done', lease_until = NULL, updated_at = @4{passed}
+			WHERE source = @1 AND {key} = @2 AND token = @3 AND state = 'processing'
+			{returning claim}`),
+		fail: sql(`
+			UPDATE {claims} SET state = @5, lease_until = NULL, updated_at = @4, last_error = @6{passed}
+			WHERE source = @1 AND {key} = @2 AND token = @3 AND state = 'processing'
+			{returning claim}`),
+		extend: sql(`
+			UPDATE {claims} SET lease_until = @5, updated_at = @4{passed}
+			WHERE source = @1 AND {key} = @2 AND token = @3 AND state = 'processing'
+			{returning claim}`),
+
+		response: sql(`SELECT status, header, body FROM {responses} WHERE source = @1 AND {key} = @2`),
+
+		move: sql(`UPDATE {states} SET state = @2, updated_at = @3 WHERE entity = @1`),
+
+		due:    sql(`SELECT id, due_at FROM {effects} WHERE name = @1 AND due_at <= @2 ORDER BY due_at, id LIMIT @3`),
+		effect: sql(`SELECT {effect} FROM {effects} WHERE id = @1`),
+		completeEffect: sql(`
+			UPDATE {effects} SET state = 'done', due_at = NULL, updated_at = @3{passed}
+			WHERE id = @1 AND token = @2 AND state = 'processing'
+			{returning effect}`),
+		failEffect: sql(`
+			UPDATE {effects} SET state = @4, due_at = @5, updated_at = @3, last_error = @6{passed}
+			WHERE id = @1 AND token = @2 AND state = 'processing'
+			{returning effect}`),
+		extendEffect: sql(`
+			UPDATE {effects} SET due_at = @4, updated_at = @3{passed}
+			WHERE id = @1 AND token = @2 AND state = 'processing'
+			{returning effect}`),
+		revive: sql(`
+			UPDATE {effects} SET state = 'failed', tries = 0, due_at = @2, updated_at = @2{passed}
+			WHERE id = @1 AND state = 'dead'
+			{returning effect}`),
+		effects: sql(`SELECT {effect} FROM {effects} WHERE state = @1 AND id > @2 ORDER BY id LIMIT @3`),
+	}
+}
+
+// withConflicts adds the statements that SQLite and Postgres share, both of which have ON CONFLICT. bytes is
+// the type of a column of bytes.
+func (s statements) withConflicts(sql func(string) statement, bytes string) statements {
+	// The trace gives way to done work, to a lease that somebody holds, and to newer attempts; no row is
+	// affected then. Attempts that began afresh at the same time have the same token; of those, one that
+	// gave up is never made an ordinary failure again, because its sender was told to stop.
+	s.leave = sql(`
+		INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error)
+		VALUES (@1, @2, @3, @4, @5, @6, @7, @8, @9, @10)
+		ON CONFLICT (source, key) DO UPDATE SET
+			state = excluded.state, token = excluded.token, lease_until = NULL, event_type = excluded.event_type,
+			digest = excluded.digest, updated_at = excluded.updated_at, last_error = excluded.last_error
+		WHERE (c.token < excluded.token AND {claimable})
+			OR (c.token = excluded.token AND (c.state = 'failed' OR (c.state = 'dead' AND excluded.state = 'dead')))`)
+	// In a transaction a claim is done from the start. A row of another state is somebody else's.
+	s.keep = sql(`
+		INSERT INTO {responses} (source, key, token, status, header, body)
+		SELECT source, key, token, CAST(@3 AS integer), CAST(@4 AS ` + bytes + `), CAST(@5 AS ` + bytes + `)
+		FROM {claims} WHERE source = @1 AND key = @2 AND state = 'done'
+		ON CONFLICT (source, key) DO UPDATE SET
+			token = excluded.token, status = excluded.status, header = excluded.header, body = excluded.body`)
+	s.newest = sql(`
+		INSERT INTO {versions} AS v (resource, version, updated_at) VALUES (@1, @2, @3)
+		ON CONFLICT (resource) DO UPDATE SET version = excluded.version, updated_at = excluded.updated_at
+		WHERE v.version < excluded.version`)
+	s.lockState = sql(`
+		INSERT INTO {states} AS s (entity, state, updated_at) VALUES (@1, '', @2)
+		ON CONFLICT (entity) DO UPDATE SET state = s.state
+		RETURNING state`)
+	s.enqueue = sql(`
+		INSERT INTO {effects} (source, key, step, name, payload, due_at, enqueued_at, updated_at)
+		VALUES (@1, @2, @3, @4, @5, @6, @7, @7)
+		ON CONFLICT (source, key, step) DO NOTHING`)
+	return s
+}
+
+// takeOver is what the claiming statement does to a row that it takes over. It keeps what a later copy
+// does not say.
+const takeOver = `
+	state = excluded.state, token = c.token + 1, lease_until = excluded.lease_until, updated_at = excluded.updated_at,
+	event_type = CASE WHEN excluded.event_type = '' THEN c.event_type ELSE excluded.event_type END,
+	digest = coalesce(excluded.digest, c.digest)`
