@@ -430,27 +430,15 @@ BEGIN
     IF from_state = to_state THEN
         RAISE SQLSTATE 'WH003' USING MESSAGE = format('hookonce: a move from %L to itself', from_state);
     END IF;
-    LOOP
-        SELECT s.state INTO state FROM {{.}}states s WHERE s.entity = transition.entity FOR UPDATE;
-        EXIT WHEN FOUND;
-        moved := false;
-        state := '';
-        IF from_state <> '' THEN
-            RETURN;
-        END IF;
-        INSERT INTO {{.}}states (entity, state, updated_at) VALUES (transition.entity, to_state, {{.}}clock())
-        ON CONFLICT (entity) DO NOTHING;
-        IF FOUND THEN
-            moved := true;
-            state := to_state;
-            RETURN;
-        END IF;
-    END LOOP;
-    moved := transition.state = from_state;
-    IF moved THEN
-        UPDATE {{.}}states s SET state = to_state, updated_at = {{.}}clock() WHERE s.entity = transition.entity;
-        state := to_state;
-    END IF;
+    -- A row is made even for what was never seen and is not asked to move from there, so that there is one to
+    -- lock. The second statement sees what was committed while the first waited.
+    INSERT INTO {{.}}states AS s (entity, state, updated_at)
+    VALUES (transition.entity, CASE WHEN from_state = '' THEN to_state ELSE '' END, {{.}}clock())
+    ON CONFLICT (entity) DO UPDATE SET state = to_state, updated_at = excluded.updated_at
+    WHERE s.state = from_state;
+    moved := FOUND;
+    SELECT s.state INTO state FROM {{.}}states s WHERE s.entity = transition.entity;
+    moved := moved AND transition.state = to_state;
 END $$;
 COMMENT ON FUNCTION {{.}}transition(text, text, text) IS
 'Moves entity from one state to another if it is in the first, and returns whether it did and which state it is in now. '

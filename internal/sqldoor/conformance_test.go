@@ -1,0 +1,146 @@
+package sqldoor
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/pgstore"
+	"github.com/hookonce/hookonce/storetest"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConformance(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	everything(t, suite(t, dsn, dsn, onlyFunctions))
+}
+
+func everything(t *testing.T, cfg storetest.TxConfig[pgx.Tx]) {
+	storetest.Run(t, cfg.Lease())
+	storetest.RunConcurrent(t, cfg.Lease())
+	storetest.RunTx(t, cfg)
+	storetest.RunTxConcurrent(t, cfg)
+	storetest.RunGuards(t, cfg)
+	storetest.RunOutbox(t, cfg)
+}
+
+// Behind a pooler consecutive transactions meet different backends.
+func TestPgBouncer(t *testing.T) {
+	storetest.Briefly(t)
+	dsn := pgtest.DSN(t)
+	everything(t, suite(t, dsn, pgtest.PgBouncer(t, dsn)+"&default_query_exec_mode=exec", onlyFunctions))
+}
+
+// Programs in Go and programs that call the functions share one table, and race for the same keys.
+func TestLibraryAndFunctionsTogether(t *testing.T) {
+	storetest.Briefly(t)
+	dsn := pgtest.DSN(t)
+	var opened atomic.Int64
+	everything(t, suite(t, dsn, dsn, func(pool *pgxpool.Pool, schema string, o storetest.Options) hookonce.TxStore[pgx.Tx] {
+		if opened.Add(1)%2 == 0 {
+			return onlyFunctions(pool, schema, o)
+		}
+		return library(pool, schema, o)
+	}))
+}
+
+func library(pool *pgxpool.Pool, schema string, o storetest.Options) *pgstore.Store {
+	opts := []pgstore.Option{pgstore.WithSchema(schema), pgstore.WithClock(o.Clock)}
+	if o.Wait != 0 {
+		opts = append(opts, pgstore.WithWait(o.Wait))
+	}
+	return pgstore.New(pool, opts...)
+}
+
+func onlyFunctions(pool *pgxpool.Pool, schema string, o storetest.Options) hookonce.TxStore[pgx.Tx] {
+	return &store{EffectQueue: library(pool, schema, o), pool: pool, schema: schema, clock: o.Clock, wait: o.Wait}
+}
+
+// opener opens a store on a migrated schema.
+type opener func(*pgxpool.Pool, string, storetest.Options) hookonce.TxStore[pgx.Tx]
+
+// suite is the conformance suite's configuration over one database, in which every case has a schema of
+// its own. Stores connect with dsn; tables are made through admin.
+func suite(t *testing.T, admin, dsn string, open opener) storetest.TxConfig[pgx.Tx] {
+	pool := connect(t, admin)
+	var schemas atomic.Int64
+	return storetest.TxConfig[pgx.Tx]{Open: func(t testing.TB) storetest.Database[pgx.Tx] {
+		schema := fmt.Sprintf("case_%d", schemas.Add(1))
+		migrate(t, pool, schema)
+		if err := withTestClock(t.Context(), pool, schema); err != nil {
+			t.Fatal(err)
+		}
+		effects := schema + ".happened"
+		mustExec(t, pool, "CREATE TABLE "+effects+" (id text NOT NULL)")
+		var transactions atomic.Pointer[pgxpool.Pool]
+		return storetest.Database[pgx.Tx]{
+			Store: func(o storetest.Options) hookonce.TxStore[pgx.Tx] {
+				p := connect(t, dsn)
+				transactions.Store(p)
+				return open(p, schema, o)
+			},
+			Begin:    func(ctx context.Context) (pgx.Tx, error) { return transactions.Load().Begin(ctx) },
+			Commit:   func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) },
+			Rollback: func(ctx context.Context, tx pgx.Tx) error { return tx.Rollback(ctx) },
+			Effect: func(ctx context.Context, tx pgx.Tx, id string) error {
+				_, err := tx.Exec(ctx, "INSERT INTO "+effects+" VALUES ($1)", id)
+				return err
+			},
+			Effects: func(ctx context.Context) (map[string]int, error) { return counts(ctx, pool, effects) },
+		}
+	}}
+}
+
+// connect returns a pool, and fails the test if a connection stays in use at its end.
+func connect(t testing.TB, dsn string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		closed := make(chan struct{})
+		go func() { pool.Close(); close(closed) }() // waits for connections in use
+		select {
+		case <-closed:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%d connections were not given back", pool.Stat().AcquiredConns())
+		}
+	})
+	return pool
+}
+
+func migrate(t testing.TB, pool *pgxpool.Pool, schema string) {
+	t.Helper()
+	if err := pgstore.New(pool, pgstore.WithSchema(schema)).Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustExec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// counts returns how often each effect happened.
+func counts(ctx context.Context, pool *pgxpool.Pool, table string) (map[string]int, error) {
+	rows, err := pool.Query(ctx, "SELECT id, count(*) FROM "+table+" GROUP BY id")
+	if err != nil {
+		return nil, err
+	}
+	happened := map[string]int{}
+	var id string
+	var n int
+	_, err = pgx.ForEachRow(rows, []any{&id, &n}, func() error { happened[id] = n; return nil })
+	return happened, err
+}

@@ -1,0 +1,107 @@
+package sqldoor
+
+import (
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// grants are what docs/sql.md tells to grant.
+func grants(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/sql.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```sql\n([^`]*GRANT[^`]*)```").FindAllSubmatch(page, -1)
+	if len(blocks) != 1 {
+		t.Fatalf("%d blocks with GRANT, want one", len(blocks))
+	}
+	return string(blocks[0][1])
+}
+
+// as connects as another role.
+func as(t *testing.T, dsn, role string) *pgxpool.Pool {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(role)
+	return connect(t, u.String())
+}
+
+// every is one call of each function, in an order in which all succeed.
+const every = `SELECT hookonce.claim('shop', 'evt_1', 'paid', '{}'); SELECT * FROM hookonce.claim_detail('shop', 'evt_2');
+	SELECT hookonce.failed('shop', 'evt_3', 'declined'); SELECT * FROM hookonce.lease('shop', 'evt_3', 60);
+	SELECT hookonce.extend('shop', 'evt_3', 2, 60); SELECT hookonce.fail('shop', 'evt_3', 2, 'declined');
+	SELECT * FROM hookonce.lease('shop', 'evt_3', 60); SELECT hookonce.complete('shop', 'evt_3', 3);
+	SELECT * FROM hookonce.lookup('shop', 'evt_3'); SELECT hookonce.once('fee', 'payout'); SELECT hookonce.newer('order', 1);
+	SELECT hookonce.transition('order', '', 'paid'); SELECT hookonce.enqueue('mail', '{}', 'shop', 'evt_1');
+	SELECT hookonce.effect_key('shop', 'evt_1', 'mail'), hookonce.digest('{}')`
+
+// The page's grants are enough for every function, and no function does more than its caller may.
+func TestRights(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	admin := connect(t, dsn)
+	migrate(t, admin, "hookonce")
+	mustExec(t, admin, "CREATE ROLE shop_app LOGIN; CREATE ROLE stranger LOGIN")
+	mustExec(t, admin, strings.ReplaceAll(grants(t), "shop", "shop_app"))
+	mustExec(t, admin, "GRANT USAGE ON SCHEMA hookonce TO stranger")
+	mustExec(t, as(t, dsn, "shop_app"), every)
+	stranger := &door{Pool: as(t, dsn, "stranger"), t: t}
+	for _, call := range []string{"claim('shop', 'evt_9')", "failed('shop', 'evt_9')", "newer('order', 2)", "enqueue('mail', '{}', 'shop')", "purge(now())"} {
+		refuses(stranger, stranger, "42501", "SELECT hookonce."+call)
+	}
+	mustExec(t, admin, "DROP OWNED BY shop_app, stranger; DROP ROLE shop_app, stranger")
+}
+
+// What lies in front of the system's own names in the caller's search path is not what functions mean.
+func TestSearchPathMeansNothing(t *testing.T) {
+	d := newDoor(t)
+	conn, err := d.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for _, statement := range []string{
+		"CREATE SCHEMA trap", "CREATE TABLE trap.claims (source text, key text, state text)",
+		"CREATE FUNCTION trap.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT timestamptz '2000-01-01' $$",
+		"CREATE FUNCTION trap.starts_with(text, text) RETURNS boolean LANGUAGE sql AS $$ SELECT 1/0 = 1 $$",
+		"CREATE FUNCTION trap.pg_try_advisory_xact_lock(bigint) RETURNS boolean LANGUAGE sql AS $$ SELECT 1/0 = 1 $$",
+		"CREATE FUNCTION trap.sha256(bytea) RETURNS bytea LANGUAGE sql AS $$ SELECT ''::bytea $$",
+		"SET search_path = trap, pg_catalog", every,
+	} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	is(d, d, true, "SELECT bool_and(updated_at > '2020-01-01') FROM hookonce.claims")
+	is(d, d, int64(0), "SELECT count(*) FROM trap.claims")
+}
+
+// A schema of another name has functions that know no other.
+func TestSchemaOfAnotherName(t *testing.T) {
+	pool := connect(t, pgtest.DSN(t))
+	migrate(t, pool, "select")
+	mustExec(t, pool, strings.ReplaceAll(every, "hookonce.", `"select".`))
+	var stray int
+	err := pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_proc WHERE prosrc LIKE '%hookonce.%' AND pronamespace = 'select'::regnamespace").Scan(&stray)
+	if err != nil || stray != 0 {
+		t.Errorf("%d functions name another schema, %v", stray, err)
+	}
+}
+
+// \df+ explains every function.
+func TestEveryFunctionIsDescribed(t *testing.T) {
+	d := newDoor(t)
+	is(d, d, "", `SELECT coalesce(string_agg(p.oid::regprocedure::text, ', '), '') FROM pg_proc p
+		WHERE pronamespace = 'hookonce'::regnamespace AND coalesce(obj_description(p.oid, 'pg_proc'), '') = ''`)
+	is(d, d, "", `SELECT coalesce(string_agg(proname, ', '), '') FROM pg_proc
+		WHERE pronamespace = 'hookonce'::regnamespace AND (prosecdef OR (prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql') AND proconfig IS NULL))`)
+}

@@ -1,0 +1,251 @@
+package sqldoor
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/pgstore"
+	"github.com/hookonce/hookonce/provider"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+)
+
+// shopSecret signs the events of the examples.
+const shopSecret = "a-fake-secret"
+
+// shop is a database with the tables of the examples, and the programs that work on it.
+type shop struct {
+	dsn  string
+	pool *pgxpool.Pool
+	http http.Client
+}
+
+func newShop(t *testing.T) *shop {
+	t.Helper()
+	s := &shop{dsn: pgtest.DSN(t), http: http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	s.pool = connect(t, s.dsn)
+	migrate(t, s.pool, "hookonce")
+	tables, err := os.ReadFile("../../examples/sql/shop.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, s.pool, string(tables))
+	mustExec(t, s.pool, "INSERT INTO customers VALUES ('cus_1')")
+	return s
+}
+
+// node installs what the example needs in a copy of it, and starts it.
+func (s *shop) node(t *testing.T) (url string) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../examples/sql/node")); err != nil {
+		t.Fatal(err)
+	}
+	install := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("npm ci: %v (run scripts/install-servers if Node is missing)\n%s", err, out)
+	}
+	return s.start(t, "node", filepath.Join(dir, "shop.mjs"))
+}
+
+func (s *shop) python(t *testing.T) (url string) {
+	return s.start(t, "/usr/bin/python3", "../../examples/sql/python/shop.py")
+}
+
+// start starts a program, which prints where it listens, and ends it with the test.
+func (s *shop) start(t *testing.T, name string, args ...string) (url string) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+s.dsn, "SHOP_SECRET="+shopSecret, "PORT=0")
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("%v (run scripts/install-servers)", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s wrote:\n%s", name, log.String())
+		}
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		t.Fatalf("%s did not start: %v\n%s", name, err, log.String())
+	}
+	return strings.TrimSpace(line)
+}
+
+// library serves the same with the Go library.
+func (s *shop) library(t *testing.T) (url string) {
+	p := provider.HMAC(provider.HMACConfig{Secrets: []string{shopSecret}})
+	store := pgstore.New(s.pool)
+	h := hookonce.Webhook(store, p, func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
+		_, err := tx.Exec(ctx, "INSERT INTO orders (event_id, customer, cents) VALUES ($1, 'cus_1', 1)", ev.Key)
+		if err == nil {
+			err = hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail.receipt"})
+		}
+		return err
+	}, hookonce.WithSource("shop"))
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// event is the body of an event; without an id it has none.
+func event(id, customer string) string {
+	if id != "" {
+		id = fmt.Sprintf("%q: %q, ", "id", id)
+	}
+	return fmt.Sprintf(`{%s"type": "order.paid", "customer": %q, "cents": 1999}`, id, customer)
+}
+
+// send posts a body, signed, and returns the status.
+func (s *shop) send(url, body, secret string) (int, error) {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("X-Signature", hex.EncodeToString(mac.Sum(nil)))
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, err
+}
+
+func (s *shop) mustSend(t *testing.T, url, body string, want int) {
+	t.Helper()
+	if got, err := s.send(url, body, shopSecret); err != nil || got != want {
+		t.Fatalf("%s is answered %d, %v; want %d", body, got, err, want)
+	}
+}
+
+// storm sends so many copies of so many events at once, to the programs in turn, each until it is
+// acknowledged.
+func (s *shop) storm(t *testing.T, events, copies int, urls ...string) {
+	t.Helper()
+	var g errgroup.Group
+	for c := range copies {
+		g.Go(func() error {
+			for e := range events {
+				body := event(fmt.Sprint("evt_", e), "cus_1")
+				for status := 0; status != http.StatusOK; {
+					var err error
+					if status, err = s.send(urls[c%len(urls)], body, shopSecret); err != nil {
+						return err
+					}
+					if status != http.StatusOK && status != http.StatusServiceUnavailable {
+						return fmt.Errorf("%s: status %d", body, status)
+					}
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	s.booked(t, events)
+}
+
+// booked checks that every event has one order and one effect, and is done.
+func (s *shop) booked(t *testing.T, events int) {
+	t.Helper()
+	var orders, distinct, effects, done int
+	err := s.pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM orders WHERE event_id IS NOT NULL),
+		(SELECT count(DISTINCT event_id) FROM orders), (SELECT count(*) FROM hookonce.effects WHERE key IS NOT NULL),
+		(SELECT count(*) FROM hookonce.claims WHERE state = 'done')`).Scan(&orders, &distinct, &effects, &done)
+	if err != nil || orders != events || distinct != events || effects != events || done != events {
+		t.Fatalf("%d orders of %d events, %d effects, %d claims done, %v; want %d of each", orders, distinct, effects, done, err, events)
+	}
+}
+
+// The same is asked of the example in each language.
+func TestExamples(t *testing.T) {
+	for name, start := range map[string]func(*shop, *testing.T) string{"node": (*shop).node, "python": (*shop).python} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			url := start(s, t)
+			t.Run("copies at once have one effect", func(t *testing.T) { s.storm(t, 5, 12, url) })
+			t.Run("a copy is acknowledged and does nothing", func(t *testing.T) {
+				s.mustSend(t, url, event("evt_0", "cus_1"), http.StatusOK)
+				s.booked(t, 5)
+			})
+			t.Run("a failure is undone, on record, and tried again", func(t *testing.T) { s.fails(t, url) })
+			t.Run("who did not sign is refused", func(t *testing.T) { s.unverified(t, url) })
+			t.Run("an event without an id is handled each time", func(t *testing.T) { s.unkeyed(t, url) })
+		})
+	}
+}
+
+func (s *shop) fails(t *testing.T, url string) {
+	body := event("evt_early", "cus_late") // comes before its customer
+	for attempt := range int64(2) {
+		s.mustSend(t, url, body, http.StatusServiceUnavailable)
+		var state, lastError string
+		var token int64
+		err := s.pool.QueryRow(t.Context(), "SELECT state, token, last_error FROM hookonce.lookup('shop', 'evt_early')").Scan(&state, &token, &lastError)
+		if err != nil || state != "failed" || token != attempt+1 || !strings.Contains(lastError, "foreign key") {
+			t.Fatalf("the trace is %s, token %d, %q, %v", state, token, lastError, err)
+		}
+	}
+	s.booked(t, 5)
+	mustExec(t, s.pool, "INSERT INTO customers VALUES ('cus_late')")
+	s.mustSend(t, url, body, http.StatusOK)
+	s.booked(t, 6)
+}
+
+func (s *shop) unverified(t *testing.T, url string) {
+	body := event("evt_forged", "cus_1")
+	if got, err := s.send(url, body, "another-secret"); err != nil || got != http.StatusUnauthorized {
+		t.Fatalf("a forged event is answered %d, %v", got, err)
+	}
+	s.booked(t, 6)
+	s.mustSend(t, url, body, http.StatusOK)
+	s.booked(t, 7)
+}
+
+func (s *shop) unkeyed(t *testing.T, url string) {
+	for range 2 {
+		s.mustSend(t, url, event("", "cus_1"), http.StatusOK)
+	}
+	var orders int
+	err := s.pool.QueryRow(t.Context(), "SELECT count(*) FROM orders WHERE event_id IS NULL").Scan(&orders)
+	if err != nil || orders != 2 {
+		t.Fatalf("%d orders without an event, %v; want 2", orders, err)
+	}
+	s.booked(t, 7)
+}
+
+// Three languages, one table, the same events.
+func TestThreeLanguagesRace(t *testing.T) {
+	s := newShop(t)
+	s.storm(t, 10, 12, s.node(t), s.python(t), s.library(t))
+}
