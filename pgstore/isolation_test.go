@@ -37,6 +37,45 @@ func TestSerializable(t *testing.T) {
 	abilities(t, cfg)
 }
 
+// A caller whose snapshot is older than what another transaction committed meanwhile is refused in the words
+// of the server, on which programs that use these levels try again. Any answer would be a wrong one.
+func TestOldSnapshotsAreRefused(t *testing.T) {
+	asks := map[string]func(*pgstore.Store, pgx.Tx) error{
+		"Newer": func(s *pgstore.Store, tx pgx.Tx) error {
+			_, err := s.Newer(t.Context(), tx, "order", 2)
+			return err
+		},
+		"Transition": func(s *pgstore.Store, tx pgx.Tx) error {
+			_, _, err := s.Transition(t.Context(), tx, "order", "", "paid")
+			return err
+		},
+		"Enqueue": func(s *pgstore.Store, tx pgx.Tx) error {
+			return s.Enqueue(t.Context(), tx, hookonce.Effect{Ref: request("evt_1").Ref, Name: "mail"})
+		},
+	}
+	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+		for name, ask := range asks {
+			t.Run(fmt.Sprint(name, " ", level), func(t *testing.T) {
+				store, pool := newStore(t)
+				err := pgx.BeginTxFunc(t.Context(), pool, pgx.TxOptions{IsoLevel: level}, func(tx pgx.Tx) error {
+					if _, err := tx.Exec(t.Context(), "SELECT 1"); err != nil { // takes the snapshot
+						return err
+					}
+					err := pgx.BeginFunc(t.Context(), pool, func(first pgx.Tx) error { return ask(store, first) })
+					if err != nil {
+						t.Fatal(err)
+					}
+					return ask(store, tx)
+				})
+				var refused *pgconn.PgError
+				if !errors.As(err, &refused) || refused.Code != "40001" {
+					t.Errorf("error is %v, want SQLSTATE 40001", err)
+				}
+			})
+		}
+	}
+}
+
 // Copies at once under SERIALIZABLE: the server may refuse a commit for the sake of another event's,
 // which is a failed attempt that a retry mends. In the end each effect happened once.
 func TestSerializableStorm(t *testing.T) {

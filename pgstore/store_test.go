@@ -33,6 +33,10 @@ func TestMissingTablesAreNamed(t *testing.T) {
 	pool := open(t, pgtest.DSN(t), "")
 	store := pgstore.New(pool)
 	ctx, req, c := t.Context(), request("evt_1"), hookonce.Claim{Ref: request("evt_1").Ref, Token: 1}
+	effect := hookonce.QueuedEffect{Effect: hookonce.Effect{Ref: req.Ref, Name: "mail"}, ID: 1, Token: 1}
+	inTx := func(work func(pgx.Tx) error) func() error {
+		return func() error { return pgx.BeginFunc(ctx, pool, work) }
+	}
 	for name, call := range map[string]func() error{
 		"Within":   func() error { _, err := store.Within(ctx, req, nil); return err },
 		"Claim":    func() error { _, err := store.Claim(ctx, req); return err },
@@ -41,9 +45,23 @@ func TestMissingTablesAreNamed(t *testing.T) {
 		"Extend":   func() error { _, err := store.Extend(ctx, c, time.Minute); return err },
 		"Lookup":   func() error { _, err := store.Lookup(ctx, c.Ref); return err },
 		"Purge":    func() error { _, err := store.Purge(ctx, time.Now(), 1); return err },
-		"ClaimTx": func() error {
-			return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { _, err := store.ClaimTx(ctx, tx, req); return err })
-		},
+		"ClaimTx":  inTx(func(tx pgx.Tx) error { _, err := store.ClaimTx(ctx, tx, req); return err }),
+
+		"CompleteWith": func() error { return store.CompleteWith(ctx, c, hookonce.Response{}) },
+		"Response":     func() error { _, err := store.Response(ctx, c.Ref); return err },
+		"KeepResponse": inTx(func(tx pgx.Tx) error { return store.KeepResponse(ctx, tx, c.Ref, hookonce.Response{}) }),
+
+		"Newer":      inTx(func(tx pgx.Tx) error { _, err := store.Newer(ctx, tx, "order", 1); return err }),
+		"Transition": inTx(func(tx pgx.Tx) error { _, _, err := store.Transition(ctx, tx, "order", "", "paid"); return err }),
+
+		"Enqueue":        inTx(func(tx pgx.Tx) error { return store.Enqueue(ctx, tx, effect.Effect) }),
+		"TakeEffects":    func() error { _, err := store.TakeEffects(ctx, []string{"mail"}, 1, time.Minute); return err },
+		"CompleteEffect": func() error { return store.CompleteEffect(ctx, effect) },
+		"FailEffect":     func() error { return store.FailEffect(ctx, effect, hookonce.Failure{}, time.Now()) },
+		"ExtendEffect":   func() error { _, err := store.ExtendEffect(ctx, effect, time.Minute); return err },
+		"Effects":        func() error { _, err := store.Effects(ctx, hookonce.StateDead, 0, 1); return err },
+		"ReviveEffect":   func() error { return store.ReviveEffect(ctx, 1) },
+		"PurgeEffects":   func() error { _, err := store.PurgeEffects(ctx, time.Now(), 1); return err },
 	} {
 		err := call()
 		if !errors.Is(err, hookonce.ErrSchemaMissing) || !strings.Contains(err.Error(), "hookonce migrate") {

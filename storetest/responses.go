@@ -70,6 +70,10 @@ func responds(t testing.TB, s hookonce.Store, ref hookonce.Ref, want hookonce.Re
 	t.Helper()
 	got, err := keeps(t, s).Response(t.Context(), ref)
 	ok(t, err)
+	if !bytes.Equal(got.Body, want.Body) {
+		t.Fatalf("the body of %s is %.100q of %d bytes, want %.100q of %d", ref, got.Body, len(got.Body), want.Body, len(want.Body))
+	}
+	got.Body, want.Body = nil, nil
 	if d := diff(got, want); d != "" {
 		t.Fatalf("response of %s: -got +want\n%s", ref, d)
 	}
