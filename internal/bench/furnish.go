@@ -18,7 +18,7 @@ import (
 // furnish puts into a row's database what it begins with.
 func (l *lab) furnish(r row, dsn string) error {
 	aged, keys := r.aged*l.rounds, 0
-	if r.large && r.id == "l2" {
+	if r.keys {
 		keys = l.size
 	}
 	if aged+keys == 0 {
