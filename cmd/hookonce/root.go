@@ -35,6 +35,8 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		newVerifyCommand(w),
 		newSendCommand(w),
 		newHammerCommand(w),
+		newAuditCommand(w),
+		newDoctorCommand(w),
 		newDemoCommand(w),
 		newVersionCommand(w),
 	)

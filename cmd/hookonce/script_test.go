@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 //	stop              send SIGTERM, wait, insist on exit status 0; output in serve.out and serve.log
 //	exits n cmd...    run a command and insist on its exit status
 //	eventually pattern cmd...  run a command until its output matches
+//	sqlite file statements, postgres statements   run the SQL in a file
 //	raw files...      cut the last line break off files, which they have in a script
 //
 // Gateways listen on free ports unless a script says otherwise.
@@ -62,6 +63,8 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"exits":       exits,
 		"raw":         raw,
 		"eventually":  eventually,
+		"sqlite":      sqliteInScript,
+		"postgres":    postgresInScript,
 	}
 }
 

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/doctor"
+)
+
+func newDoctorCommand(w *world) *cobra.Command {
+	var redis string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "doctor [flags]",
+		Short: "Check the configuration, the store and its server, and say what to change",
+		Long: `Doctor looks for what would lose events, repeat them, or stop them: in the configuration, in the store
+and its tables, in the settings of the database server, on the disk, and in the work that was left
+behind. It changes nothing.
+
+It reads the configuration as serve does. A program that uses the library names its database with
+--store, and the schema of the tables with --schema if it is not the usual one.
+
+Exit status: 0 no fault was found (warnings may be), 1 there is a fault, 2 wrong usage.`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			found := examine(w, c, redis)
+			if asJSON {
+				if err := printJSON(w, found); err != nil {
+					return err
+				}
+			} else {
+				printFindings(w, found)
+			}
+			if !doctor.Healthy(found) {
+				return errors.New("there are faults; see above")
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVar(&redis, "redis", "", "also look at the Redis server at this `URL`")
+	f.BoolVar(&asJSON, "json", false, "write the findings as JSON")
+	configFlag(f)
+	config.StoreFlags(f)
+	return c
+}
+
+// examine looks at everything. A configuration that serve refuses is looked at as far as it goes: its
+// store often can be, when only a secret is missing.
+func examine(w *world, c *cobra.Command, redis string) (found []doctor.Finding) {
+	cfg, _, err := loadConfig(w, c.Flags())
+	if err != nil {
+		found = refusals(err)
+		if cfg, err = loadStoreConfig(w, c.Flags()); err != nil {
+			return found
+		}
+	}
+	return append(found, doctor.Examine(c.Context(), doctor.Patient{Config: cfg, Redis: redis})...)
+}
+
+// refusals are the faults that keep a configuration from being used.
+func refusals(err error) (found []doctor.Finding) {
+	fault := func(text string) {
+		found = append(found, doctor.Finding{Check: "configuration", Level: doctor.Fault, Text: text, Advice: "correct it: serve does not start like this"})
+	}
+	var problems config.Problems
+	if !errors.As(err, &problems) {
+		fault(err.Error())
+	}
+	for _, p := range problems {
+		fault(p.Error())
+	}
+	return found
+}
+
+// printFindings writes one line for each finding, and what to do below those that are not well.
+func printFindings(w *world, found []doctor.Finding) {
+	for _, f := range found {
+		fmt.Fprintf(w.out, "%-8s %-14s %s\n", f.Level, f.Check, clean(f.Text))
+		if f.Advice != "" {
+			fmt.Fprintf(w.out, "%-8s %-14s %s\n", "", "", "→ "+clean(f.Advice))
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // driver pgx
+	_ "modernc.org/sqlite"             // driver sqlite
+
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/schema"
+)
+
+// session is a transaction that reads, and what differs between databases.
+type session struct {
+	db          *sql.DB
+	tx          *sql.Tx
+	timeout     time.Duration
+	placeholder string            // of the first argument
+	done        map[string]string // what is on record as done: source, event, at, and whether the key is hidden
+}
+
+// doneSQL finds what is done in claims and in the journal; {{at}} makes a text of a time.
+func doneSQL(prefix string, text func(column string) string) map[string]string {
+	const hidden = "key LIKE 'sha256:%' AS hidden"
+	return map[string]string{
+		Claims: "SELECT source, key AS event, " + text("updated_at") + " AS at, " + hidden + " FROM " + prefix + "claims WHERE state = 'done'",
+		Events: "SELECT source, key AS event, " + text("received_at") + " AS at, " + hidden + " FROM " + prefix + "events e WHERE key IS NOT NULL" +
+			" AND EXISTS (SELECT 1 FROM " + prefix + "attempts a WHERE a.event_id = e.id AND a.outcome = 'done')",
+	}
+}
+
+// open begins the transaction.
+func open(ctx context.Context, store config.Store, q Question) (*session, error) {
+	begin := map[string]func(context.Context, config.Store, Question) (*session, error){
+		config.Postgres: openPostgres, config.SQLite: openSQLite,
+	}[store.Driver]
+	if begin == nil {
+		return nil, fmt.Errorf("%s can not be audited: name a database with sqlite:PATH or postgres://...", store.Driver)
+	}
+	return begin(ctx, store, q)
+}
+
+func openPostgres(ctx context.Context, store config.Store, q Question) (*session, error) {
+	prefix, err := schema.Prefix(schema.Postgres, q.Schema)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{timeout: q.Timeout, placeholder: "$1", done: doneSQL(prefix, func(column string) string {
+		return "to_char(" + column + " AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS\"Z\"')"
+	})}
+	err = s.begin(ctx, "pgx", store.DSN, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.tx.ExecContext(ctx, "SET LOCAL TimeZone = 'UTC'"); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openSQLite opens the file for reading only, whatever a condition of the user's may say.
+func openSQLite(ctx context.Context, store config.Store, q Question) (*session, error) {
+	prefix, err := schema.Prefix(schema.SQLite, "")
+	if err != nil {
+		return nil, err
+	}
+	s := &session{timeout: q.Timeout, placeholder: "?1", done: doneSQL(prefix, func(column string) string {
+		return "strftime('%Y-%m-%d %H:%M:%SZ', " + column + " / 1000000, 'unixepoch')"
+	})}
+	dsn := "file:" + url.PathEscape(store.DSN) + "?mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)"
+	return s, s.begin(ctx, "sqlite", dsn, nil)
+}
+
+func (s *session) begin(ctx context.Context, driver, dsn string, o *sql.TxOptions) (err error) {
+	if s.db, err = sql.Open(driver, dsn); err != nil {
+		return err
+	}
+	if s.tx, err = s.db.BeginTx(ctx, o); err != nil {
+		return errors.Join(err, s.db.Close())
+	}
+	return nil
+}
+
+func (s *session) close() {
+	_ = s.tx.Rollback() // it changed nothing
+	_ = s.db.Close()
+}
+
+// row reads one row.
+func (s *session) row(ctx context.Context, query string, args []any, to ...any) error {
+	return s.each(ctx, query, args, func(rows *sql.Rows) error { return rows.Scan(to...) })
+}
+
+// each reads every row, within the time limit.
+func (s *session) each(ctx context.Context, query string, args []any, read func(*sql.Rows) error) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("a query took longer than %v: raise the time limit, add an index, or ask about fewer rows", s.timeout))
+	defer cancel()
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}()
+	rows, err := s.tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := read(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func limit(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,36 @@
+package doctor
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// mounted says what kind of file system a folder is on, and whether it is one that several machines share.
+func mounted(dir string) (kind string, network bool, err error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return "", false, fmt.Errorf("%s: %w", dir, err)
+	}
+	// The numbers are those of statfs(2); the type of the field differs between processors.
+	shared := map[uint32]string{
+		unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "CIFS", unix.SMB2_SUPER_MAGIC: "SMB",
+		unix.AFS_SUPER_MAGIC: "AFS", unix.CEPH_SUPER_MAGIC: "Ceph", unix.OCFS2_SUPER_MAGIC: "OCFS2",
+	}
+	if kind, ok := shared[uint32(s.Type)]; ok {
+		return kind, true, nil
+	}
+	return fmt.Sprintf("a local file system (%#x)", uint32(s.Type)), false, nil
+}
+
+// space returns how many bytes this user may still write to a folder's file system.
+func space(dir string) (uint64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, fmt.Errorf("%s: %w", dir, err)
+	}
+	return s.Bavail * uint64(s.Bsize), nil
+}
+
+// writable returns an error unless this user may write to the folder.
+func writable(dir string) error { return unix.Access(dir, unix.W_OK) }

@@ -1,0 +1,287 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/hookonce/hookonce/internal/schema"
+)
+
+// server is a Postgres server through one connection.
+type server struct {
+	*store
+	conn *pgx.ConnConfig
+	dsn  string
+}
+
+// examinePostgres connects and asks.
+func examinePostgres(ctx context.Context, p Patient) []Finding {
+	s, err := openPostgres(p)
+	if err == nil {
+		defer s.db.Close()
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		err = s.db.PingContext(ctx)
+	}
+	if err != nil {
+		return []Finding{{Check: "store", Level: Fault, Text: p.Config.Store.String() + " can not be reached: " + oneLine(err),
+			Advice: "start the database, or correct --store"}}
+	}
+	found := []Finding{{Check: "store", Level: OK, Text: p.Config.Store.String() + " answers"}}
+	found = append(found, run(ctx, s, postgresChecks())...)
+	return append(found, run(ctx, s.store, tableChecks())...)
+}
+
+// openPostgres prepares one connection that works behind any pooler.
+func openPostgres(p Patient) (*server, error) {
+	prefix, err := schema.Prefix(schema.Postgres, p.Config.Schema)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pgx.ParseConfig(withoutPool(p.Config.Store.DSN))
+	if err != nil {
+		return nil, err
+	}
+	asked := *conn
+	conn.DefaultQueryExecMode = pgx.QueryExecModeExec
+	db := stdlib.OpenDB(*conn)
+	db.SetMaxOpenConns(1)
+	return &server{dsn: p.Config.Store.DSN, conn: &asked, store: &store{
+		db: db, dialect: schema.Postgres, schema: p.Config.Schema, prefix: prefix, now: p.Now,
+		placeholder: "$1::timestamptz", at: func(t time.Time) any { return t },
+	}}, nil
+}
+
+// withoutPool leaves out what only a pool understands, which the server would refuse.
+func withoutPool(dsn string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return dsn
+	}
+	q := u.Query()
+	for name := range q {
+		if len(name) > 5 && name[:5] == "pool_" {
+			q.Del(name)
+		}
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// postgresChecks ask the server.
+func postgresChecks() []check[*server] {
+	return []check[*server]{
+		{"server", serverVersion},
+		{"primary", primary},
+		{"encoding", encoding},
+		{"clock", skew},
+		{"isolation", isolation},
+		{"durability", durability},
+		{"autovacuum", autovacuum},
+		{"pooler", pooler},
+		{"connections", connections},
+		{"rights", rights},
+	}
+}
+
+// setting reads one of the server's settings, as this role has it.
+func (s *server) setting(ctx context.Context, name string) (value string, err error) {
+	err = s.db.QueryRowContext(ctx, "SELECT current_setting($1)", name).Scan(&value)
+	return value, err
+}
+
+func serverVersion(ctx context.Context, s *server) ([]Finding, error) {
+	number, err := s.setting(ctx, "server_version_num")
+	if err != nil {
+		return nil, err
+	}
+	const oldest = 130000
+	n, err := strconv.Atoi(number)
+	if err == nil && n < oldest {
+		return one(bad("use PostgreSQL 13 or newer", "PostgreSQL %d.%d is older than what hookonce is tested with", n/10000, n%10000))
+	}
+	return one(good("PostgreSQL %d.%d", n/10000, n%10000))
+}
+
+func primary(ctx context.Context, s *server) ([]Finding, error) {
+	var standby bool
+	err := s.db.QueryRowContext(ctx, "SELECT pg_is_in_recovery()").Scan(&standby)
+	if err != nil {
+		return nil, err
+	}
+	readOnly, err := s.setting(ctx, "default_transaction_read_only")
+	switch {
+	case err != nil:
+		return nil, err
+	case standby:
+		return one(bad("connect to the primary: name all servers and add target_session_attrs=read-write to the URL", "this server is a standby and takes no writes"))
+	case readOnly == "on":
+		return one(bad("ALTER ROLE ... SET default_transaction_read_only = off", "transactions of this role are read-only"))
+	}
+	return one(good("it takes writes"))
+}
+
+func encoding(ctx context.Context, s *server) ([]Finding, error) {
+	name, err := s.setting(ctx, "server_encoding")
+	if err == nil && name != "UTF8" {
+		return one(bad("use a database with ENCODING 'UTF8'", "the database's encoding is %s: keys that it can not write are refused, and their events with them", name))
+	}
+	return []Finding{good("%s", name)}, err
+}
+
+// How far the clocks may be apart before leases are handled by two, and how far before they surely are.
+const (
+	someSkew = time.Second
+	muchSkew = 10 * time.Second
+)
+
+// skew compares the clocks, to within half of the time that asking took.
+func skew(ctx context.Context, s *server) ([]Finding, error) {
+	var there time.Time
+	before := s.now()
+	err := s.db.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&there)
+	if err != nil {
+		return nil, err
+	}
+	after := s.now()
+	within := after.Sub(before) / 2
+	off := there.Sub(before.Add(within)).Abs().Round(time.Millisecond)
+	const advice = "run NTP on both machines: leases and signed times are compared with these clocks"
+	switch {
+	case off > muchSkew+within:
+		return one(bad(advice, "this machine's clock and the database's are %v apart", off))
+	case off > someSkew+within:
+		return one(doubt(advice, "this machine's clock and the database's are %v apart", off))
+	}
+	return one(good("within %v of the database's", (off + within).Round(time.Millisecond)))
+}
+
+func isolation(ctx context.Context, s *server) ([]Finding, error) {
+	level, err := s.setting(ctx, "default_transaction_isolation")
+	if err == nil && level != "read committed" {
+		return one(doubt("ALTER ROLE ... SET default_transaction_isolation = 'read committed', or try transactions again that fail with SQLSTATE 40001",
+			"transactions are %s by default: copies that come at once fail with a serialization error instead of waiting", level))
+	}
+	return []Finding{good("%s", level)}, err
+}
+
+// durability looks at what makes a commit survive a crash.
+func durability(ctx context.Context, s *server) (found []Finding, _ error) {
+	for _, c := range []struct{ name, fault, advice string }{
+		{"fsync", "a crash of the machine can damage the whole database", "set fsync = on in postgresql.conf"},
+		{"full_page_writes", "a crash of the machine can damage pages that were being written", "set full_page_writes = on in postgresql.conf"},
+		{"synchronous_commit", "a crash forgets the last commits, whose events were acknowledged; the gateway turns it on for itself, the library does not",
+			"ALTER ROLE ... SET synchronous_commit = on"},
+	} {
+		value, err := s.setting(ctx, c.name)
+		if err != nil {
+			return found, err
+		}
+		if value == "off" {
+			found = append(found, bad(c.advice, "%s is off: %s", c.name, c.fault))
+		}
+	}
+	if len(found) == 0 {
+		found = append(found, good("what is committed survives a crash"))
+	}
+	return found, nil
+}
+
+func autovacuum(ctx context.Context, s *server) ([]Finding, error) {
+	value, err := s.setting(ctx, "autovacuum")
+	if err == nil && value != "on" {
+		return one(doubt("set autovacuum = on in postgresql.conf", "autovacuum is %s: purged rows keep their room, and the tables only grow", value))
+	}
+	return []Finding{good("%s", value)}, err
+}
+
+// pooler finds out whether the server's process is the one that the connection was told of, which poolers
+// make up.
+func pooler(ctx context.Context, s *server) ([]Finding, error) {
+	pooled, err := s.pooled(ctx)
+	mode := s.conn.DefaultQueryExecMode
+	switch {
+	case err != nil:
+		return nil, err
+	case !pooled:
+		return one(good("none: the connection leads to the server itself"))
+	case mode == pgx.QueryExecModeCacheStatement:
+		return one(doubt("add default_query_exec_mode=exec to the URL, unless the pooler keeps track of prepared statements (PgBouncer 1.21, max_prepared_statements)",
+			"a pooler stands before the server, and statements are prepared by name: the next transaction may meet a server that does not know them"))
+	}
+	return one(good("a pooler stands before the server; the query mode %s works with it, and other processes' work is found by polling", mode))
+}
+
+func (s *server) pooled(ctx context.Context) (bool, error) {
+	c, err := s.db.Conn(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer c.Close()
+	var there, told uint32
+	err = c.Raw(func(driver any) error {
+		conn := driver.(*stdlib.Conn).Conn()
+		told = conn.PgConn().PID()
+		return conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&there)
+	})
+	return there != told, err
+}
+
+// gatewayConns is how many connections the gateway opens unless the URL says otherwise, besides the one
+// that listens.
+const gatewayConns = 8
+
+// connections holds the pool's size against what the server, the database and the role allow.
+func connections(ctx context.Context, s *server) ([]Finding, error) {
+	if pooled, err := s.pooled(ctx); err != nil || pooled {
+		return []Finding{good("the pooler bounds them")}, err
+	}
+	var allowed, used int
+	err := s.db.QueryRowContext(ctx, `SELECT
+		least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+			nullif((SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user), -1),
+			nullif((SELECT datconnlimit FROM pg_database WHERE datname = current_database()), -1)),
+		(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid())`).Scan(&allowed, &used)
+	if err != nil {
+		return nil, err
+	}
+	pool := s.poolSize() + 1
+	switch {
+	case pool > allowed:
+		return one(bad("lower pool_max_conns in the URL, or raise max_connections", "a process wants up to %d connections, and the server allows %d", pool, allowed))
+	case pool > allowed-used:
+		return one(doubt("lower pool_max_conns in the URL, or raise max_connections", "a process wants up to %d connections; of %d that the server allows %d are in use", pool, allowed, used))
+	}
+	return one(good("a process wants up to %d of %d; %d are in use", pool, allowed, used))
+}
+
+func (s *server) poolSize() int {
+	size := 0
+	if u, err := url.Parse(s.dsn); err == nil {
+		size, _ = strconv.Atoi(u.Query().Get("pool_max_conns"))
+	}
+	return cmp.Or(size, gatewayConns)
+}
+
+// rights finds tables that this role can not use.
+func rights(ctx context.Context, s *server) (found []Finding, err error) {
+	if !s.migrated(ctx) {
+		return nil, nil // which is a finding of its own
+	}
+	var lacking sql.NullString
+	err = s.db.QueryRowContext(ctx, `SELECT string_agg(t.relname || ' (' || r.verb || ')', ', ' ORDER BY t.relname, r.verb)
+		FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS r (verb)
+		WHERE n.nspname = $1 AND t.relkind IN ('r', 'p') AND t.relname <> 'goose_db_version' AND NOT has_table_privilege(t.oid, r.verb)`,
+		cmp.Or(s.schema, schema.DefaultName)).Scan(&lacking)
+	if err == nil && lacking.Valid {
+		return one(doubt("GRANT what the program needs; docs/sql.md lists it for the SQL functions", "this role may not do everything: %s", lacking.String))
+	}
+	return []Finding{good("this role may use all tables")}, err
+}

@@ -1,0 +1,34 @@
+package doctor
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hookonce/hookonce/redisstore"
+)
+
+// redisChecks look at the server at a URL.
+func redisChecks() []check[string] {
+	return []check[string]{{"redis", inspectRedis}}
+}
+
+func inspectRedis(ctx context.Context, url string) (found []Finding, _ error) {
+	o, err := redis.ParseURL(url)
+	if err != nil {
+		return one(bad("write redis://user:password@host:6379/0", "this is not the URL of a Redis server"))
+	}
+	client := redis.NewClient(o)
+	defer client.Close()
+	seen, err := redisstore.New(client).Inspect(ctx)
+	if err != nil {
+		return one(bad("start the server, or correct the URL", "%s can not be asked: %s", o.Addr, oneLine(err)))
+	}
+	for _, f := range seen {
+		found = append(found, bad(f.Advice, "%s: %s is %q", f.Node, f.Setting, f.Value))
+	}
+	if len(found) == 0 {
+		found = append(found, good("%s keeps what it is told", o.Addr))
+	}
+	return found, nil
+}

@@ -1,0 +1,133 @@
+package doctor
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	_ "modernc.org/sqlite" // driver sqlite
+
+	"github.com/hookonce/hookonce/internal/schema"
+)
+
+// examineSQLite looks at the file, and into it if it is there.
+func examineSQLite(ctx context.Context, p Patient) []Finding {
+	path := p.Config.Store.DSN
+	found := run(ctx, path, fileChecks())
+	if _, err := os.Stat(path); err != nil {
+		return found
+	}
+	s, err := openSQLite(path, p.Now)
+	if err != nil {
+		return append(found, Finding{Check: "store", Level: Fault, Text: oneLine(err), Advice: "correct --store"})
+	}
+	defer s.db.Close()
+	return append(append(found, run(ctx, s, sqliteChecks())...), run(ctx, s, tableChecks())...)
+}
+
+// openSQLite opens the file for reading only.
+func openSQLite(path string, now func() time.Time) (*store, error) {
+	prefix, err := schema.Prefix(schema.SQLite, "")
+	if err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", "file:"+url.PathEscape(path)+"?mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)")
+	return &store{db: db, dialect: schema.SQLite, prefix: prefix, now: now, placeholder: "?1",
+		at: func(t time.Time) any { return t.UnixMicro() }}, err
+}
+
+// fileChecks look at the file from outside, by its path.
+func fileChecks() []check[string] {
+	return []check[string]{
+		{"file", exists},
+		{"permissions", permissions},
+		{"file system", fileSystem},
+		{"disk", disk},
+	}
+}
+
+func exists(_ context.Context, path string) ([]Finding, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return one(bad("create the folder, or correct --store", "%s is not there, nor is its folder", path))
+		}
+		return one(doubt("nothing, if this is the first start; else correct --store", "%s is not there yet", path))
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return one(bad("correct --store", "%s is no file", path))
+	}
+	return one(good("%s, %d MiB", path, info.Size()>>20))
+}
+
+// permissions finds files that others can read: they are full of other people's data.
+func permissions(_ context.Context, path string) (found []Finding, _ error) {
+	for _, name := range []string{path, path + "-wal"} {
+		info, err := os.Stat(name)
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			found = append(found, doubt("chmod 600 "+name, "other users of this machine can open %s, with every webhook in it (%v)", name, info.Mode().Perm()))
+		}
+	}
+	dir := filepath.Dir(path)
+	if err := writable(dir); err != nil {
+		found = append(found, bad("give this user the right to write to the folder: SQLite keeps its log there", "%s: %v", dir, err))
+	}
+	if len(found) == 0 {
+		found = append(found, good("only its owner can open it, and this user can write to its folder"))
+	}
+	return found, nil
+}
+
+func fileSystem(_ context.Context, path string) ([]Finding, error) {
+	kind, network, err := mounted(filepath.Dir(path))
+	switch {
+	case err != nil:
+		return nil, err
+	case network:
+		return one(bad("put the file on a local disk, or use Postgres", "the file is on a network file system (%s), whose locks SQLite can not rely on: the file gets damaged", kind))
+	}
+	return one(good("%s", kind))
+}
+
+// The free space below which the disk is nearly full, and full.
+const (
+	littleSpace = 1 << 30
+	noSpace     = 128 << 20
+)
+
+func disk(_ context.Context, path string) ([]Finding, error) {
+	free, err := space(filepath.Dir(path))
+	switch mib := free >> 20; {
+	case err != nil:
+		return nil, err
+	case free < noSpace:
+		return one(bad("make room: when the disk is full events are refused", "%d MiB are free", mib))
+	case free < littleSpace:
+		return one(doubt("make room: when the disk is full events are refused", "%d MiB are free", mib))
+	default:
+		return one(good("%d MiB are free", mib))
+	}
+}
+
+// sqliteChecks look into the file.
+func sqliteChecks() []check[*store] {
+	return []check[*store]{{"journal mode", journalMode}}
+}
+
+func journalMode(ctx context.Context, s *store) ([]Finding, error) {
+	var mode string
+	if err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
+		return nil, err
+	}
+	if mode != "wal" {
+		return one(doubt("PRAGMA journal_mode = WAL, once; the gateway does so by itself", "it is %s: readers and writers wait for each other, and commits take longer", mode))
+	}
+	return one(good("write-ahead log"))
+}

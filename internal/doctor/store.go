@@ -1,0 +1,136 @@
+package doctor
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/schema"
+)
+
+// store is an open database with what differs between kinds of them.
+type store struct {
+	db      *sql.DB
+	dialect schema.Dialect
+	schema  string
+	prefix  string // of the tables
+	now     func() time.Time
+	// at is a time as the tables have it; placeholder stands for the first argument.
+	at          func(time.Time) any
+	placeholder string
+}
+
+// examineStore opens the store and asks it. A store that can not be reached is one finding.
+func examineStore(ctx context.Context, p Patient) []Finding {
+	if p.Config.Store.Driver == config.Postgres {
+		return examinePostgres(ctx, p)
+	}
+	return examineSQLite(ctx, p)
+}
+
+// tableChecks ask any database about hookonce's own tables.
+func tableChecks() []check[*store] {
+	return []check[*store]{
+		{"schema", version},
+		{"claims", claims},
+		{"deliveries", deliveries},
+		{"effects", effects},
+	}
+}
+
+func version(ctx context.Context, s *store) ([]Finding, error) {
+	err := schema.Check(ctx, s.db, s.dialect, s.schema)
+	switch {
+	case errors.Is(err, hookonce.ErrSchemaMissing):
+		return one(bad("run `hookonce migrate`", "%s", oneLine(err)))
+	case errors.Is(err, hookonce.ErrSchemaNewer):
+		return one(bad("use the version of hookonce that migrated it, or a newer one", "%s", oneLine(err)))
+	case err != nil:
+		return nil, err
+	}
+	return one(good("version %d", schema.Version()))
+}
+
+// migrated reports whether the tables are there.
+func (s *store) migrated(ctx context.Context) bool {
+	return schema.Check(ctx, s.db, s.dialect, s.schema) == nil
+}
+
+// fill puts the tables and the placeholder into a query.
+func (s *store) fill(query string) string {
+	return strings.NewReplacer("{tables}", s.prefix, "{time}", s.placeholder).Replace(query)
+}
+
+// stale is how long open work may be left alone before somebody should look.
+const stale = time.Hour
+
+// counted is a question about open work: how many rows, and what that means.
+type counted struct {
+	query  string // with {tables} for the prefix and {time} for an hour ago
+	noun   string // of what was counted
+	text   string // about it
+	advice string
+}
+
+// count asks all questions and returns what is not zero, or that all is well.
+func (s *store) count(ctx context.Context, fine string, questions []counted) (found []Finding, err error) {
+	if !s.migrated(ctx) {
+		return nil, nil // which is a finding of its own
+	}
+	for _, q := range questions {
+		var n int64
+		if err := s.db.QueryRowContext(ctx, s.fill(q.query), s.at(s.now().Add(-stale))).Scan(&n); err != nil {
+			return found, err
+		}
+		if n > 0 {
+			found = append(found, doubt(q.advice, "%s: %s", plural(n, q.noun), q.text))
+		}
+	}
+	if len(found) == 0 {
+		found = append(found, good("%s", fine))
+	}
+	return found, nil
+}
+
+func claims(ctx context.Context, s *store) ([]Finding, error) {
+	return s.count(ctx, "none was left open for an hour, and none is dead", []counted{
+		{`SELECT count(*) FROM {tables}claims WHERE state = 'processing' AND lease_until IS NULL AND updated_at < {time}`, "claim",
+			"held without a deadline, and not touched for an hour",
+			"find out whether its owner lives; if not, fail the claim by hand, because nobody else ever takes it over"},
+		{`SELECT count(*) FROM {tables}claims WHERE state = 'processing' AND lease_until < {time} AND updated_at < {time}`, "claim",
+			"their lease ran out more than an hour ago",
+			"the owner died, and no copy came since: have the sender send the event again"},
+		{`SELECT count(*) FROM {tables}claims WHERE state = 'failed' AND updated_at < {time}`, "claim",
+			"failed more than an hour ago, and not tried again",
+			"have the sender send the event again; last_error says why it failed"},
+		{`SELECT count(*) FROM {tables}claims WHERE state = 'dead' AND {time} IS NOT NULL`, "claim",
+			"given up",
+			"look at last_error; a redelivery by the sender tries again"},
+	})
+}
+
+func deliveries(ctx context.Context, s *store) ([]Finding, error) {
+	return s.count(ctx, "none is overdue, and none is dead", []counted{
+		{`SELECT count(*) FROM {tables}deliveries WHERE due_at < {time}`, "delivery",
+			"due for more than an hour",
+			"is a gateway running that knows its destination, and is that one up? See `hookonce destinations list`"},
+		{`SELECT count(*) FROM {tables}deliveries WHERE state = 'dead' AND {time} IS NOT NULL`, "delivery",
+			"given up",
+			"see `hookonce events list --state dead`; `hookonce events replay` delivers them again"},
+	})
+}
+
+func effects(ctx context.Context, s *store) ([]Finding, error) {
+	return s.count(ctx, "none is overdue, and none is dead", []counted{
+		{`SELECT count(*) FROM {tables}effects WHERE due_at < {time}`, "effect",
+			"due for more than an hour",
+			"is a relay running that knows its name?"},
+		{`SELECT count(*) FROM {tables}effects WHERE state = 'dead' AND {time} IS NOT NULL`, "effect",
+			"given up",
+			"look at last_error, mend the cause, and revive it"},
+	})
+}
