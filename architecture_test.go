@@ -42,6 +42,8 @@ var rules = []rule{
 	{pkg: "internal/journal/sqlite", allow: []string{"", "internal/journal", "internal/schema"}, reason: "journal stores never import each other"},
 	{pkg: "internal/ingest", deny: []string{"internal/deliver", "internal/journal/pg", "internal/journal/sqlite", "internal/config"}, reason: "ingest and deliver meet in journal, and only gateway names concrete stores"},
 	{pkg: "internal/deliver", deny: []string{"internal/ingest", "provider", "internal/journal/pg", "internal/journal/sqlite", "internal/config"}, reason: "ingest and deliver meet in journal, and only gateway names concrete stores"},
+	{pkg: "internal/idempotency", allow: []string{""}, reason: "a service behind a key needs neither a journal nor a certain store"},
+	{pkg: "internal/claims", allow: []string{"", "internal/schema", "pgstore", "sqlstore"}, reason: "it chooses a store and knows nothing of requests"},
 	{pkg: "internal/api", allow: []string{"", "internal/journal"}, reason: "the API knows the journal alone, and neither how events come in nor how they go out"},
 	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "internal/closest"}, reason: "settings are declared without knowing who reads them"},
 }

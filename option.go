@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -146,7 +147,7 @@ func (s *settings) validateKeys() error {
 
 func isAddress(s string) bool {
 	u, err := url.Parse(s)
-	return err == nil && u.IsAbs() && u.String() == s
+	return err == nil && u.IsAbs() && !strings.ContainsAny(s, `<>" `)
 }
 
 // only returns an option for some handlers.

@@ -70,11 +70,16 @@ func (s *Source) where(key string) place {
 // checkSource looks for what a source lacks. What is there but wrong is reported already.
 func (l *loader) checkSource(s *Source) {
 	l.required(s, "name", "billing")
+	l.checkPressure(s)
+	if s.Mode == Idempotent {
+		l.checkIdempotency(s)
+		return
+	}
+	l.checkNotIdempotent(s)
 	l.required(s, "provider", "stripe")
 	if s.Provider != "" {
 		l.checkProvider(s)
 	}
-	l.checkPressure(s)
 	l.checkRoutes(s)
 	l.checkMode(s)
 	l.checkOutage(s)

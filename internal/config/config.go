@@ -109,8 +109,10 @@ type Source struct {
 	Allow []netip.Prefix
 	// Twins says what happens to distinct events for one change.
 	Twins Twins
-	// Mode is [Async] or [Sync]. Empty: Async.
+	// Mode is [Async], [Sync] or [Idempotent]. Empty: Async.
 	Mode string
+	// Idempotency is for mode Idempotent.
+	Idempotency Idempotency
 	// Deadline is how long a sender may be kept waiting. Zero: see [Source.Patience].
 	Deadline time.Duration
 	// OnStoreDown is [Closed] or [Open]. Empty: Closed.

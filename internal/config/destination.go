@@ -108,7 +108,7 @@ func (d *Destination) Address() string { return endpoint{to: &d.URL}.show() }
 func (c *Config) AllDestinations() []Destination {
 	all := append([]Destination(nil), c.Destinations...)
 	for _, s := range c.Sources {
-		if s.To != "" {
+		if s.To != "" && s.Mode != Idempotent {
 			all = append(all, c.NewDestination(s.Name, s.To))
 		}
 	}

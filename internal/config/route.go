@@ -174,7 +174,7 @@ func (l *loader) checkRepeats(before []Route, r *Route) {
 // Reaches returns the names of the destinations that events of the source may go to, each once.
 func (s *Source) Reaches() []string {
 	names := []string{}
-	if s.To != "" {
+	if s.To != "" && s.Mode != Idempotent {
 		names = append(names, s.Name)
 	}
 	for _, r := range s.Routes {

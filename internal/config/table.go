@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -70,7 +71,10 @@ var settings = []field[Config]{
 
 // sourceSettings declares every setting of a source. In the environment and on the command line they
 // describe the one source that --source names.
-var sourceSettings = []field[Source]{
+var sourceSettings = slices.Concat(endpointSettings, idempotencySettings)
+
+// endpointSettings are those of every source.
+var endpointSettings = []field[Source]{
 	{key: "name", flag: "source", help: "`name` of the source that the following flags describe or override",
 		bind: func(s *Source) value { return text{&s.Name, checkName} }},
 	{key: "provider", help: "`name` of the provider that sends to it, such as stripe",
@@ -89,8 +93,8 @@ var sourceSettings = []field[Source]{
 		bind: func(s *Source) value {
 			return words{to: &s.Twins.Drop, sample: "checkout.session.completed", check: checkExact}
 		}},
-	{key: "mode", help: "`when` its sender is answered: async, when the event is stored, or sync, with the destination's answer; async if not set",
-		bind: func(s *Source) value { return choice{&s.Mode, []string{Async, Sync}} }},
+	{key: "mode", help: "`when` its sender is answered: async, when the event is stored, sync, with the destination's answer, or idempotency, for requests with an Idempotency-Key; async if not set",
+		bind: func(s *Source) value { return choice{&s.Mode, []string{Async, Sync, Idempotent}} }},
 	{key: "deadline", help: "longest `time` that its sender is kept waiting; what the provider is known to wait, less a margin, if not set",
 		bind: func(s *Source) value { return duration{&s.Deadline, 100 * time.Millisecond, 25 * time.Second} }},
 	{key: "on_store_down", help: "`what` happens while the store is unavailable: closed, senders are told to come again, or open, events are delivered past it; closed if not set",

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ func (g *Gateway) apiOptions() api.Options {
 	var sources []api.Source
 	for i := range g.cfg.Sources {
 		s := &g.cfg.Sources[i]
-		sources = append(sources, api.Source{Name: s.Name, Provider: s.Provider, Path: "/in/" + s.Name, Destinations: s.Reaches()})
+		sources = append(sources, api.Source{Name: s.Name, Provider: cmp.Or(s.Provider, s.Mode), Path: "/in/" + s.Name, Destinations: s.Reaches()})
 	}
 	return api.Options{
 		Journal: g.journal,

@@ -67,8 +67,11 @@ type Gateway struct {
 	bell    journal.Bell    // of the store; nil: it is ours alone
 	journal *journal.Journal
 	deliver *deliver.Deliverer
-	ingest  *listener
-	admin   *listener
+
+	services services
+
+	ingest *listener
+	admin  *listener
 
 	stopping atomic.Bool
 	failed   chan error // receives why a listener ended by itself
@@ -130,6 +133,9 @@ func (g *Gateway) start(ctx context.Context) (err error) {
 	if g.deliver, err = deliver.New(g.deliverOptions(wired.destinations)); err != nil {
 		return err
 	}
+	if err := g.openServices(ctx); err != nil {
+		return err
+	}
 	g.deliver.Start()
 	handler := g.ingestHandler(wired.sources)
 	g.ingest.storing = handler.Storing
@@ -176,7 +182,7 @@ func (g *Gateway) close(ctx context.Context) error {
 		g.quiesce(ctx),
 		g.closeJournal(ctx),
 		g.admin.close(ctx),
-		g.closeStore(),
+		g.closeStores(),
 	)
 	if err != nil {
 		return fmt.Errorf("the gateway did not stop cleanly (what was acknowledged is kept and will be delivered): %w", err)
@@ -221,7 +227,8 @@ func (g *Gateway) closeJournal(ctx context.Context) error {
 	return g.journal.Close(ctx)
 }
 
-func (g *Gateway) closeStore() error {
+func (g *Gateway) closeStores() error {
+	g.closeServices()
 	if g.store == nil {
 		return nil
 	}

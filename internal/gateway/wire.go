@@ -30,6 +30,9 @@ func wire(cfg *config.Config) (*wiring, error) {
 	w := &wiring{destinations: map[string]deliver.Destination{}, held: map[string]journal.Destination{}} // none is not all
 	for i := range cfg.Sources {
 		s := &cfg.Sources[i]
+		if s.Mode == config.Idempotent {
+			continue // see services
+		}
 		endpoint, err := newSource(s)
 		if err != nil {
 			return nil, fmt.Errorf("source %q: %w", s.Name, err)
@@ -126,7 +129,7 @@ func newDestination(d config.Destination, all config.Delivery) deliver.Destinati
 		DropHeader:  d.DropHeaders,
 		TLS:         d.TLS.Config(),
 		Stale:       deliver.StalePolicy(d.Stale),
-		Policy:      deliver.AddressPolicy{DenyPrivate: !all.AllowPrivate},
+		Policy:      addressPolicy(all),
 	}
 	for _, h := range d.Headers {
 		to.Header.Set(h.Name, h.Value.Reveal())
@@ -134,15 +137,22 @@ func newDestination(d config.Destination, all config.Delivery) deliver.Destinati
 	for _, s := range d.Secrets {
 		to.Secrets = append(to.Secrets, s.Reveal())
 	}
-	for _, port := range all.Ports {
-		to.Policy.Ports = append(to.Policy.Ports, uint16(port))
-	}
 	return to
+}
+
+// addressPolicy says which addresses may be connected to.
+func addressPolicy(all config.Delivery) deliver.AddressPolicy {
+	p := deliver.AddressPolicy{DenyPrivate: !all.AllowPrivate}
+	for _, port := range all.Ports {
+		p.Ports = append(p.Ports, uint16(port))
+	}
+	return p
 }
 
 func (g *Gateway) ingestHandler(sources []ingest.Source) *ingest.Handler {
 	return ingest.New(ingest.Options{
 		Sources:        sources,
+		Services:       g.services.endpoints,
 		Journal:        g.journal,
 		Answers:        g.journal,
 		Past:           g.journal,

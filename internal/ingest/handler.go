@@ -88,9 +88,10 @@ type Source struct {
 
 // Options are the settings of a [Handler].
 type Options struct {
-	// Sources have distinct names.
-	Sources []Source
-	Journal Journal
+	// Sources and Services have distinct names.
+	Sources  []Source
+	Services []Service
+	Journal  Journal
 	// Answers is needed where a source has Sync.
 	Answers Answers
 	// Past and Forward are needed where a source has Open. Forward makes one attempt at a delivery that is
@@ -125,11 +126,12 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Handler serves POST /in/<source> for every configured source, and the handshakes of providers that
-// greet with other methods. It answers everything else with problem details. It is safe for concurrent
+// Handler serves POST /in/<source> for every configured source, the handshakes of providers that greet
+// with other methods, and everything below /in/<service> for every service. It answers everything else with problem details. It is safe for concurrent
 // use.
 type Handler struct {
 	endpoints map[string]*endpoint
+	services  map[string]*service
 	storing   atomic.Int64
 	unknown   refuser // answers for sources that are not configured
 }
@@ -141,10 +143,14 @@ func New(o Options) *Handler {
 	pools := newPools(o)
 	h := &Handler{
 		endpoints: make(map[string]*endpoint, len(o.Sources)),
+		services:  make(map[string]*service, len(o.Services)),
 		unknown:   newRefuser("", o, metrics, mannersOf(nil), errUnknownSource),
 	}
 	for _, s := range o.Sources {
 		h.endpoints[s.Name] = newEndpoint(s, o, metrics, pools.share(), &h.storing)
+	}
+	for _, s := range o.Services {
+		h.services[s.Name] = newService(s, o, metrics, pools.share().reading)
 	}
 	return h
 }
@@ -181,10 +187,14 @@ func (o Options) withDefaults() Options {
 // or after it, is neither acknowledged nor in doubt: its sender comes again.
 func (h *Handler) Storing() int { return int(h.storing.Load()) }
 
-// ServeHTTP answers one delivery.
+// ServeHTTP answers one delivery, or one request to a service.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if e, ok := h.endpoints[sourceName(r.URL.Path)]; ok {
 		e.ServeHTTP(w, r)
+		return
+	}
+	if s, ok := h.services[serviceName(r.URL.Path)]; ok {
+		s.ServeHTTP(w, r)
 		return
 	}
 	h.unknown.refuse(w, r, errUnknownSource)

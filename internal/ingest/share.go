@@ -52,7 +52,7 @@ type pools struct {
 // newPools returns the pools for a number of sources. That of bodies has room for one of the largest
 // source at least, which could never be accepted otherwise, and for as much again that is left free.
 func newPools(o Options) *pools {
-	several := len(o.Sources) > 1
+	several := len(o.Sources)+len(o.Services) > 1
 	p := &pools{
 		reading: pool{max: o.MaxReading, several: several},
 		entries: pool{max: int64(o.MaxQueued), several: several},
@@ -64,6 +64,9 @@ func newPools(o Options) *pools {
 			largest *= 2
 		}
 		p.reading.max = max(p.reading.max, largest)
+	}
+	for _, s := range o.Services {
+		p.reading.max = max(p.reading.max, 2*(cmp.Or(s.MaxBody, DefaultMaxBody)+s.MaxAnswer))
 	}
 	return p
 }

@@ -1,0 +1,89 @@
+// Package claims keeps the claims and answers of the gateway's sources in mode idempotency, in the database
+// of its journal. It is apart from the gateway because both know many stores.
+package claims
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/pgstore"
+	"github.com/hookonce/hookonce/sqlstore"
+)
+
+// Options are what a [Store] needs besides a database.
+type Options struct {
+	// Remember says how long the claims of each source are kept. Those of other sources are never touched:
+	// programs that share the database have claims in the same table.
+	Remember map[string]time.Duration
+	// Now is the clock.
+	Now func() time.Time
+	// Logger receives what goes wrong in the background.
+	Logger *slog.Logger
+}
+
+// Store keeps claims and answers, and forgets them in time. Close must be called.
+type Store struct {
+	hookonce.ResponseStore
+	opt     Options
+	db      *sql.DB
+	dialect schema.Dialect
+	prefix  string // of the tables
+	close   func()
+	stop    context.CancelFunc
+	stopped chan struct{}
+}
+
+// OpenSQLite returns a store on db, which it closes. The tables are current.
+func OpenSQLite(db *sql.DB, o Options) (*Store, error) {
+	return start(&Store{
+		ResponseStore: sqlstore.New(db, sqlstore.SQLite, sqlstore.WithClock(o.Now)),
+		opt:           o, db: db, dialect: schema.SQLite, close: func() {},
+	}, "")
+}
+
+// OpenPostgres returns a store with connections of its own to the database at dsn, where the tables are in
+// the schema called name, and current.
+func OpenPostgres(ctx context.Context, dsn, name string, o Options) (*Store, error) {
+	pool, err := pgxpool.New(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	return start(&Store{
+		ResponseStore: pgstore.New(pool, pgstore.WithSchema(name), pgstore.WithClock(o.Now)),
+		opt:           o, db: stdlib.OpenDBFromPool(pool), dialect: schema.Postgres, close: pool.Close,
+	}, name)
+}
+
+// start begins to forget.
+func start(s *Store, name string) (_ *Store, err error) {
+	if s.prefix, err = schema.Prefix(s.dialect, name); err != nil {
+		s.end()
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop, s.stopped = cancel, make(chan struct{})
+	go func() {
+		defer close(s.stopped)
+		s.forget(ctx)
+	}()
+	return s, nil
+}
+
+// Close waits for what is under way.
+func (s *Store) Close() {
+	s.stop()
+	<-s.stopped
+	s.end()
+}
+
+func (s *Store) end() {
+	_ = s.db.Close() // nothing is written at the end
+	s.close()
+}

@@ -1,0 +1,330 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/config"
+)
+
+// shop is a service without any idea of idempotency: every request that reaches it is a charge.
+type shop struct {
+	*httptest.Server
+	charges atomic.Int64
+	// meanwhile, if set, is called with the number of the charge before the answer, and may give another.
+	meanwhile func(w http.ResponseWriter, r *http.Request, n int64)
+}
+
+// errAnswered ends a request that meanwhile has answered.
+var errAnswered = errors.New("answered")
+
+func answer(w http.ResponseWriter, status int, text string) {
+	w.WriteHeader(status)
+	io.WriteString(w, text)
+	panic(errAnswered)
+}
+
+func newShop(t *testing.T) *shop {
+	s := &shop{}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if p := recover(); p != nil && p != errAnswered {
+			panic(p)
+		}
+	}()
+	if r.Method == http.MethodGet {
+		fmt.Fprintf(w, "%d charges", s.charges.Load())
+		return
+	}
+	n := s.charges.Add(1)
+	body, _ := io.ReadAll(r.Body)
+	if s.meanwhile != nil {
+		s.meanwhile(w, r, n)
+	}
+	w.Header().Set("Set-Cookie", "session=fake")
+	w.Header().Set("X-Path", r.URL.RequestURI())
+	w.Header().Set("X-Key", r.Header.Get("Idempotency-Key"))
+	w.Header().Set("X-Caller", r.Header.Get("Authorization"))
+	w.WriteHeader(http.StatusCreated)
+	fmt.Fprintf(w, "charge %d of %s", n, body)
+}
+
+// guarded returns settings with one source in mode idempotency, called "charges".
+func guarded(store config.Store, to string) *config.Config {
+	cfg := settings(store, to)
+	s := config.DefaultSource()
+	s.Name, s.Mode, s.To = "charges", config.Idempotent, to
+	s.Idempotency.Scope = []string{"header:Authorization"}
+	cfg.Sources = []config.Source{s}
+	return cfg
+}
+
+// charge sends one request through the gateway, for the caller called by.
+func charge(c *http.Client, g *Gateway, by, path, key, body string) (*http.Response, string, error) {
+	req, err := http.NewRequest(http.MethodPost, "http://"+g.Addr().String()+"/in/charges"+path, strings.NewReader(body))
+	if err != nil {
+		return nil, "", err
+	}
+	if by != "" {
+		req.Header.Set("Authorization", "Bearer fake-"+by)
+	}
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	res, err := c.Do(req)
+	if err != nil {
+		return nil, "", err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	return res, string(text), err
+}
+
+func mustCharge(t *testing.T, c *http.Client, g *Gateway, by, path, key, body string) (*http.Response, string) {
+	t.Helper()
+	res, text, err := charge(c, g, by, path, key, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, text
+}
+
+func TestIdempotencyInFrontOfAService(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		shop := newShop(t)
+		g := start(t, guarded(store, shop.URL+"/v1"))
+		c := client(t)
+		first, text := mustCharge(t, c, g, "acme", "/charges?dry=a;b", `"k1"`, "10")
+		if first.StatusCode != 201 || text != "charge 1 of 10" || first.Header.Get("X-Path") != "/v1/charges?dry=a;b" ||
+			first.Header.Get("X-Key") != `"k1"` || first.Header.Get("X-Caller") != "Bearer fake-acme" || first.Header.Get("Set-Cookie") == "" {
+			t.Errorf("the first was answered %d %s %v", first.StatusCode, text, first.Header)
+		}
+		again, text := mustCharge(t, c, g, "acme", "/charges?dry=a;b", "k1", "10")
+		if again.StatusCode != 201 || text != "charge 1 of 10" || again.Header.Get("Idempotency-Replayed") != "true" || again.Header.Get("X-Path") != first.Header.Get("X-Path") || again.Header.Get("Set-Cookie") != "" {
+			t.Errorf("the copy was answered %d %s %v", again.StatusCode, text, again.Header)
+		}
+		for _, refused := range []struct {
+			by, path, key, body string
+			status              int
+		}{
+			{"acme", "/charges?dry=a;b", "k1", "11", 422}, {"acme", "/refunds", "k1", "10", 422},
+			{"acme", "/charges", "", "10", 400}, {"", "/charges", "k1", "10", 403}, {"acme", "/../admin", "k2", "10", 404}, {"acme", "/%2e%2e/admin", "k2", "10", 404},
+		} {
+			if res, text := mustCharge(t, c, g, refused.by, refused.path, refused.key, refused.body); res.StatusCode != refused.status || res.Header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%+v was answered %d %s", refused, res.StatusCode, text)
+			}
+		}
+		if other, text := mustCharge(t, c, g, "globex", "/charges?dry=a;b", "k1", "10"); other.StatusCode != 201 || text != "charge 2 of 10" {
+			t.Errorf("another caller was answered %d %s", other.StatusCode, text)
+		}
+		res, err := c.Get("http://" + g.Addr().String() + "/in/charges")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if text, _ := io.ReadAll(res.Body); string(text) != "2 charges" {
+			t.Errorf("a GET was answered %d %s", res.StatusCode, text)
+		}
+		_, metrics := get(t, c, g, "/metrics")
+		for _, line := range []string{`hookonce_idempotent_requests_total{source="charges",status="accepted"} 2`, `hookonce_idempotent_requests_total{source="charges",status="duplicate"} 1`,
+			`hookonce_idempotent_requests_total{source="charges",status="conflict"} 2`, `hookonce_idempotent_rejected_total{reason="key_missing",source="charges"} 1`} {
+			if !strings.Contains(metrics, line) {
+				t.Errorf("the metrics lack %s", line)
+			}
+		}
+	})
+}
+
+// Copies at once on two gateways: the service is asked once for each key, and all hear the same.
+func TestIdempotencyCopiesAtOnceOnTwoGateways(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		shop := newShop(t)
+		shop.meanwhile = func(http.ResponseWriter, *http.Request, int64) { time.Sleep(time.Millisecond) } // a service takes its time
+		cfg := guarded(store, shop.URL)
+		cfg.Sources[0].Idempotency.Wait = 20 * time.Second
+		gateways := []*Gateway{start(t, cfg)}
+		if store.Driver == config.Postgres {
+			gateways = append(gateways, start(t, cfg))
+		}
+		c := client(t)
+		const keys, copies = 20, 10
+		var mu sync.Mutex
+		heard := map[string]map[string]int{}
+		var senders sync.WaitGroup
+		for i := range keys * copies {
+			senders.Go(func() {
+				key := fmt.Sprint("k", i%keys)
+				res, text, err := charge(c, gateways[i/keys%len(gateways)], "acme", "/charges", key, "10")
+				if err != nil || res.StatusCode != 201 {
+					t.Errorf("%s: %v %s, %v", key, res, text, err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if heard[key] == nil {
+					heard[key] = map[string]int{}
+				}
+				heard[key][text]++
+			})
+		}
+		senders.Wait()
+		for key, texts := range heard {
+			if len(texts) != 1 {
+				t.Errorf("%s: answers %v", key, texts)
+			}
+		}
+		if n := shop.charges.Load(); n != keys {
+			t.Errorf("%d charges, want %d", n, keys)
+		}
+	})
+}
+
+// By default a copy that comes meanwhile is told to come again.
+func TestIdempotencyInProgress(t *testing.T) {
+	shop := newShop(t)
+	begun, finish := make(chan struct{}), make(chan struct{})
+	shop.meanwhile = func(http.ResponseWriter, *http.Request, int64) { close(begun); <-finish }
+	store := postgresStore(t)
+	cfg := guarded(store, shop.URL)
+	one, two := start(t, cfg), start(t, cfg)
+	c := client(t)
+	first := make(chan int, 1)
+	go func() {
+		res, _, err := charge(c, one, "acme", "/", "k1", "10")
+		if err != nil {
+			t.Error(err)
+		}
+		first <- res.StatusCode
+	}()
+	<-begun
+	for _, g := range []*Gateway{one, two} {
+		if res, text := mustCharge(t, c, g, "acme", "/", "k1", "10"); res.StatusCode != 409 || res.Header.Get("Retry-After") == "" {
+			t.Errorf("answered %d %s", res.StatusCode, text)
+		}
+	}
+	close(finish)
+	if status := <-first; status != 201 {
+		t.Errorf("the first was answered %d", status)
+	}
+}
+
+// What the service does wrong, and what its client hears: nothing of it is kept, except where the effect
+// may be there.
+func TestIdempotencyServiceFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail   func(w http.ResponseWriter, r *http.Request, n int64)
+		status int // 0: the connection is cut
+		runs   int64
+	}{
+		"answers 500": {func(w http.ResponseWriter, r *http.Request, n int64) { answer(w, 500, "") }, 500, 2},
+		"answers 402": {func(w http.ResponseWriter, r *http.Request, n int64) { answer(w, 402, "") }, 402, 1},
+		"hangs up":    {func(w http.ResponseWriter, r *http.Request, n int64) { panic(http.ErrAbortHandler) }, 502, 2},
+		"hangs":       {func(w http.ResponseWriter, r *http.Request, n int64) { <-r.Context().Done() }, 504, 2},
+		"answers half": {func(w http.ResponseWriter, r *http.Request, n int64) {
+			w.Header().Set("Content-Length", "1000")
+			w.WriteHeader(201)
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}, 0, 2},
+		"answers too much": {func(w http.ResponseWriter, r *http.Request, n int64) {
+			answer(w, 201, strings.Repeat("x", 3000))
+		}, 500, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shop := newShop(t)
+			shop.meanwhile = func(w http.ResponseWriter, r *http.Request, n int64) {
+				if n == 1 {
+					c.fail(w, r, n)
+				}
+			}
+			cfg := guarded(sqliteStore(t), shop.URL)
+			cfg.Sources[0].Deadline = 500 * time.Millisecond
+			cfg.Sources[0].Idempotency.MaxAnswer = 2000
+			g := start(t, cfg)
+			sender := client(t)
+			res, text, err := charge(sender, g, "acme", "/", "k1", "10")
+			switch {
+			case c.status == 0 && err == nil:
+				t.Errorf("answered %d %s, want a cut connection", res.StatusCode, text)
+			case c.status != 0 && (err != nil || res.StatusCode != c.status):
+				t.Errorf("answered %v %s, %v; want %d", res, text, err, c.status)
+			}
+			res, text = mustCharge(t, sender, g, "acme", "/", "k1", "10")
+			if want := max(c.status, 0); c.runs == 1 && (res.StatusCode != want || res.Header.Get("Idempotency-Replayed") != "true") || c.runs == 2 && res.StatusCode != 201 {
+				t.Errorf("the copy was answered %d %s", res.StatusCode, text)
+			}
+			if n := shop.charges.Load(); n != c.runs {
+				t.Errorf("the service was asked %d times, want %d", n, c.runs)
+			}
+		})
+	}
+}
+
+// A service that is away is tried again by the next copy.
+func TestIdempotencyServiceAway(t *testing.T) {
+	shop := newShop(t)
+	g := start(t, guarded(sqliteStore(t), shop.URL))
+	c := client(t)
+	shop.Close()
+	for range 2 {
+		if res, text := mustCharge(t, c, g, "acme", "/", "k1", "10"); res.StatusCode != 502 || !strings.Contains(text, "service-unreachable") {
+			t.Errorf("answered %d %s", res.StatusCode, text)
+		}
+	}
+}
+
+// Limits of the source hold before anything reaches the service.
+func TestIdempotencyLimits(t *testing.T) {
+	shop := newShop(t)
+	cfg := guarded(sqliteStore(t), shop.URL)
+	cfg.Sources[0].MaxBody, cfg.Sources[0].Rate, cfg.Sources[0].Burst = 4, 0.001, 2
+	g := start(t, cfg)
+	c := client(t)
+	for i, want := range []int{413, 201, 503} {
+		if res, text := mustCharge(t, c, g, "acme", "/", "k1", "123456"[:6-2*i]); res.StatusCode != want {
+			t.Errorf("request %d was answered %d %s, want %d", i, res.StatusCode, text, want)
+		}
+	}
+	if n := shop.charges.Load(); n != 1 {
+		t.Errorf("%d charges", n)
+	}
+}
+
+// Answers are forgotten when their time is over, and not those of other sources or of programs that share
+// the database.
+func TestIdempotencyPurge(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		shop := newShop(t)
+		g := start(t, guarded(store, shop.URL))
+		c := client(t)
+		forget := func(source string, age time.Duration) {
+			t.Helper()
+			if err := g.services.claims.Forget(t.Context(), source, time.Now().Add(-age)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustCharge(t, c, g, "acme", "/", "k1", "10")
+		forget("gateway:other", -time.Hour)
+		forget("gateway:charges", time.Hour)
+		if res, _ := mustCharge(t, c, g, "acme", "/", "k1", "10"); res.Header.Get("Idempotency-Replayed") != "true" {
+			t.Error("an answer was forgotten too early")
+		}
+		forget("gateway:charges", -time.Hour)
+		if res, _ := mustCharge(t, c, g, "acme", "/", "k1", "10"); res.Header.Get("Idempotency-Replayed") != "" || shop.charges.Load() != 2 {
+			t.Errorf("an answer was not forgotten; %d charges", shop.charges.Load())
+		}
+	})
+}

@@ -1,0 +1,104 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/claims"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/deliver"
+	"github.com/hookonce/hookonce/internal/idempotency"
+	"github.com/hookonce/hookonce/internal/ingest"
+	"github.com/hookonce/hookonce/internal/journal/sqlite"
+)
+
+// The defaults of a source in mode idempotency.
+const (
+	serviceTimeout  = 25 * time.Second
+	serviceLease    = 15 * time.Second
+	serviceRemember = 7 * 24 * time.Hour
+	serviceAnswer   = 256 << 10 // bytes
+)
+
+// services are the sources in mode idempotency, and what they keep; nil if there are none.
+type services struct {
+	endpoints []ingest.Service
+	claims    *claims.Store
+}
+
+// openServices builds the services of the sources in mode idempotency. It opens nothing if there are none.
+func (g *Gateway) openServices(ctx context.Context) (err error) {
+	var all []*config.Source
+	remember := map[string]time.Duration{}
+	for i := range g.cfg.Sources {
+		if s := &g.cfg.Sources[i]; s.Mode == config.Idempotent {
+			all = append(all, s)
+			remember[idempotency.ClaimSource(s.Name)] = cmp.Or(s.Idempotency.Remember, serviceRemember)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	if g.services.claims, err = g.openClaims(ctx, claims.Options{Remember: remember, Now: g.opt.Now, Logger: g.opt.Logger}); err != nil {
+		return explain(g.cfg.Store, err)
+	}
+	shared := idempotency.Options{Store: g.services.claims, Metrics: idempotency.NewMetrics(g.opt.Registry), Logger: g.opt.Logger, Now: g.opt.Now}
+	for _, s := range all {
+		endpoint, err := g.newService(s, shared)
+		if err != nil {
+			return fmt.Errorf("source %q: %w", s.Name, err)
+		}
+		g.services.endpoints = append(g.services.endpoints, endpoint)
+	}
+	return nil
+}
+
+// openClaims opens the store of claims in the journal's database.
+func (g *Gateway) openClaims(ctx context.Context, o claims.Options) (*claims.Store, error) {
+	journal, ok := g.store.(*sqlite.Store)
+	if !ok {
+		return claims.OpenPostgres(ctx, g.cfg.Store.DSN, g.cfg.Schema, o)
+	}
+	db, err := journal.DB()
+	if err != nil {
+		return nil, err
+	}
+	return claims.OpenSQLite(db, o)
+}
+
+func (g *Gateway) newService(s *config.Source, shared idempotency.Options) (ingest.Service, error) {
+	to, err := url.Parse(s.To)
+	if err != nil {
+		return ingest.Service{}, err
+	}
+	maxBody := cmp.Or(s.MaxBody, ingest.DefaultMaxBody)
+	maxAnswer := cmp.Or(s.Idempotency.MaxAnswer, serviceAnswer)
+	return ingest.Service{
+		Name: s.Name, MaxBody: maxBody, MaxAnswer: maxAnswer, Allow: s.Allow, Rate: s.Rate, Burst: s.Burst,
+		Handler: idempotency.New(idempotency.Service{
+			Name:          s.Name,
+			URL:           to,
+			Transport:     deliver.NewTransport(addressPolicy(g.cfg.Delivery)),
+			Scope:         s.Idempotency.ScopeHeaders(),
+			Fingerprint:   s.Idempotency.Headers,
+			StrictKey:     s.Idempotency.StrictKey,
+			OptionalKey:   s.Idempotency.OptionalKey,
+			MaxBody:       maxBody,
+			MaxAnswer:     int(maxAnswer),
+			Timeout:       cmp.Or(s.Deadline, serviceTimeout),
+			Wait:          s.Idempotency.Wait,
+			Lease:         cmp.Or(s.Idempotency.Lease, serviceLease),
+			Documentation: s.Idempotency.Documentation,
+		}, shared),
+	}, nil
+}
+
+// closeServices stops what openServices started, after the last request.
+func (g *Gateway) closeServices() {
+	if g.services.claims != nil {
+		g.services.claims.Close()
+	}
+}

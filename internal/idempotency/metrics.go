@@ -1,0 +1,48 @@
+package idempotency
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookonce/hookonce"
+)
+
+// Metrics counts the requests of all services.
+type Metrics struct {
+	requests *prometheus.CounterVec
+	rejected *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+}
+
+// NewMetrics registers the metrics. It panics when they are registered already.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookonce_idempotent_requests_total",
+			Help: "Requests with an Idempotency-Key, by what became of them: accepted, duplicate, conflict, busy, failed.",
+		}, []string{"source", "status"}),
+		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookonce_idempotent_rejected_total",
+			Help: "Requests of sources with mode idempotency that were refused, by reason.",
+		}, []string{"source", "reason"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "hookonce_idempotent_seconds",
+			Help:    "Time from a request with an Idempotency-Key to its answer, waiting included.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		}, []string{"source", "status"}),
+	}
+	r.MustRegister(m.requests, m.rejected, m.seconds)
+	return m
+}
+
+func (m *Metrics) observe(source string, o hookonce.Observation) {
+	if o.Status == "rejected" {
+		reason := o.Reason
+		if reason == "" {
+			reason = "request"
+		}
+		m.rejected.WithLabelValues(source, reason).Inc()
+		return
+	}
+	m.requests.WithLabelValues(source, o.Status).Inc()
+	m.seconds.WithLabelValues(source, o.Status).Observe(o.Duration.Seconds())
+}

@@ -1,0 +1,53 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+)
+
+// newProxy forwards requests to the service. Answers are handed on as they come; copies of them are made
+// elsewhere.
+func newProxy(s Service, log *slog.Logger) http.Handler {
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(s.URL)
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // as the client wrote it
+			r.Out.Host = s.URL.Host
+			r.SetXForwarded()
+		},
+		Transport: s.Transport,
+		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			log.WarnContext(r.Context(), "the service did not answer", "source", s.Name, "error", err)
+			unanswered(w, err)
+		},
+	}
+}
+
+// climbs reports whether a path has segments that some servers take for a way up, past the path that the
+// service was given.
+func climbs(path string) bool {
+	for segment := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if segment == "." || segment == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// unanswered tells the client that there is no answer of the service. None of this is kept: whether the
+// service did anything is not known, and a copy asks it again.
+func unanswered(w http.ResponseWriter, err error) {
+	var timeout net.Error
+	w.Header().Set("Retry-After", "5")
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+		problem(w, http.StatusGatewayTimeout, "service-timeout", "the service did not answer in time; send the request again with the same key")
+		return
+	}
+	problem(w, http.StatusBadGateway, "service-unreachable", "the service could not be reached, or broke off; send the request again with the same key")
+}

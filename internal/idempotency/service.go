@@ -1,0 +1,105 @@
+// Package idempotency puts the handling of Idempotency-Key in front of an HTTP service in any language:
+// requests are claimed, forwarded, and answered with what the service answered; copies get the same answer
+// without reaching it.
+//
+// The guarantee is at least once with a stable key: a request is forwarded again when it is not known what
+// came of it, because the gateway was killed or the service did not answer in time, and always with the
+// key that the client sent.
+package idempotency
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+// Service is one HTTP service, and how its clients are treated.
+type Service struct {
+	// Name is the name of its source.
+	Name string
+	// URL is where the service is. The path of a request, below that of the source, is added to its path.
+	URL *url.URL
+	// Transport makes the connections to it.
+	Transport http.RoundTripper
+	// Scope names what tells one caller from another, each in the form header:NAME. A request without one
+	// of them is refused. None: all callers share their keys.
+	Scope []string
+	// Fingerprint names the header fields in which copies must agree. Nil: Content-Type.
+	Fingerprint []string
+	// StrictKey takes keys only in quotes, and OptionalKey takes requests without one, which are forwarded
+	// as they are.
+	StrictKey, OptionalKey bool
+	// MaxBody and MaxAnswer are the largest request and answer, in bytes.
+	MaxBody   int64
+	MaxAnswer int
+	// Timeout is how long the service may take, Wait how long a copy waits for the first request's answer,
+	// and Lease after how long another process takes over from one that died.
+	Timeout, Wait, Lease time.Duration
+	// Documentation is where clients read about their faults. Empty: the page of this project.
+	Documentation string
+}
+
+// Options are what all services have in common.
+type Options struct {
+	// Store keeps the claims and the answers.
+	Store hookonce.ResponseStore
+	// Metrics counts what became of the requests.
+	Metrics *Metrics
+	// Logger receives rejected requests and failures, never a body, a credential or a scope.
+	Logger *slog.Logger
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// sourcePrefix begins the sources of the claims. The service behind may keep claims of its own in the same
+// tables, under the name that its source has here and the key that it is sent.
+const sourcePrefix = "gateway:"
+
+// ClaimSource returns the source of the claims of the service called name.
+func ClaimSource(name string) string { return sourcePrefix + name }
+
+// grace is what is left to write the answer, after the longest time in which one must be there.
+const grace = 5 * time.Second
+
+// New returns the handler of the service. It expects paths without the part that names the source.
+func New(s Service, o Options) http.Handler {
+	opts := []hookonce.Option{
+		hookonce.WithSource(ClaimSource(s.Name)),
+		hookonce.WithTimeout(s.Timeout),
+		hookonce.WithWait(s.Wait),
+		hookonce.WithLease(s.Lease),
+		hookonce.WithMaxBody(s.MaxBody),
+		hookonce.WithMaxResponse(s.MaxAnswer),
+		hookonce.WithLogger(o.Logger),
+		hookonce.WithClock(o.Now),
+		hookonce.WithObserver(func(_ context.Context, seen hookonce.Observation) { o.Metrics.observe(s.Name, seen) }),
+		scopeOption(s.Scope),
+	}
+	if s.Fingerprint != nil {
+		opts = append(opts, hookonce.WithFingerprint(s.Fingerprint...))
+	}
+	if s.StrictKey {
+		opts = append(opts, hookonce.WithStrictKey())
+	}
+	if s.OptionalKey {
+		opts = append(opts, hookonce.WithOptionalKey())
+	}
+	if s.Documentation != "" {
+		opts = append(opts, hookonce.WithDocumentation(s.Documentation))
+	}
+	claimed := hookonce.IdempotentLease(o.Store, newProxy(s, o.Logger), opts...)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if climbs(r.URL.Path) {
+			problem(w, http.StatusNotFound, "path", "the path leads out of the service")
+			return
+		}
+		// The server's own deadline suits answers that are there at once. A writer without deadlines has none
+		// that must be moved.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Wait + s.Timeout + grace))
+		claimed.ServeHTTP(w, r)
+	})
+}
