@@ -104,6 +104,9 @@ func (r ruling) answer(req hookonce.ClaimRequest) hookonce.Claim {
 	default:
 		c.Verdict = hookonce.Busy
 	}
+	if anew := r.won && c.Token == 1; anew {
+		r.before = nil // of a row that was purged since it was read
+	}
 	c.Conflict = len(r.before) > 0 && len(req.Digest) > 0 && !bytes.Equal(r.before, req.Digest)
 	return c
 }

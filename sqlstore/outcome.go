@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -34,12 +35,15 @@ func (s *Store) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (
 // alone.
 func (s *Store) settle(ctx context.Context, c hookonce.Claim, st statement, args []any, already ...hookonce.State) (hookonce.Claim, error) {
 	stored, applied := hookonce.Claim{Ref: c.Ref, Verdict: c.Verdict, Conflict: c.Conflict}, false
-	err := s.insist(ctx, func() (err error) {
-		applied, err = s.dialect.change(ctx, s.db, s.outcome(c, st, args...), fields(&stored)...)
-		return err
-	})
-	if err == nil && !applied {
-		err = s.settled(ctx, c, already)
+	err := errOvertaken
+	for round := 0; errors.Is(err, errOvertaken) && round < maxRounds; round++ {
+		err = s.insist(ctx, func() (err error) {
+			applied, err = s.dialect.change(ctx, s.db, s.outcome(c, st, args...), fields(&stored)...)
+			return err
+		})
+		if err == nil && !applied {
+			err = s.settled(ctx, c, already)
+		}
 	}
 	if err != nil {
 		return hookonce.Claim{}, fmt.Errorf("sqlstore: record the outcome of %s: %w", c.Ref, s.explain(ctx, s.db, err))
@@ -62,8 +66,12 @@ func (s *Store) settled(ctx context.Context, c hookonce.Claim, already []hookonc
 	if err != nil {
 		return err
 	}
-	if stored.Token == c.Token && slices.Contains(already, stored.State) {
+	switch {
+	case stored.Token != c.Token:
+	case slices.Contains(already, stored.State):
 		return nil
+	case stored.State == hookonce.StateProcessing:
+		return errOvertaken // it was purged and made anew between the statement and this look at it
 	}
 	return fmt.Errorf("it is %s under token %d, not %d: %w", stored.State, stored.Token, c.Token, hookonce.ErrStale)
 }

@@ -29,13 +29,13 @@ func sqlite(prefix string) dialect {
 		refused:    refusedSQLite,
 		unmigrated: unmigratedSQLite,
 	}
-	// A row is taken over only if it has the token that was seen, so that the digest from before is
-	// known. A new row is proposed with the token 0, which no row has.
+	// A row is taken over only if it is the one that was seen, with the same token, so that the digest
+	// from before is known. A new row is proposed with the token 0, which no row has.
 	d.claim = sql(`
 		INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at)
 		VALUES (@1, @2, @3, 1, @4, @5, @6, @7, @7)
 		ON CONFLICT (source, key) DO UPDATE SET ` + takeOver + `
-		WHERE c.token = @8 AND {claimable}
+		WHERE c.token = @8 AND c.first_seen = @9 AND {claimable}
 		{returning claim}`)
 	const oldest = `FROM {claims} WHERE state = 'done' AND updated_at < @1 ORDER BY updated_at, source, key LIMIT @2`
 	d.purgeResponses = sql(`DELETE FROM {responses} WHERE (source, key) IN (SELECT source, key ` + oldest + `)`)
@@ -57,7 +57,7 @@ func sqlite(prefix string) dialect {
 func decideSQLite(d dialect, ctx context.Context, q querier, p proposal) (ruling, error) {
 	seen := hookonce.Claim{Ref: p.Ref}
 	for range maxRounds {
-		args := []any{p.Source, p.Key, string(p.state), d.nullable(p.lease), p.Type, digest(p.Digest), d.time(p.now), seen.Token}
+		args := []any{p.Source, p.Key, string(p.state), d.nullable(p.lease), p.Type, digest(p.Digest), d.time(p.now), seen.Token, d.time(seen.FirstSeen)}
 		mine := hookonce.Claim{Ref: p.Ref}
 		won, err := one(ctx, q, d.claim, args, fields(&mine)...)
 		if err != nil || won {

@@ -1,0 +1,13 @@
+package sqlstore_test
+
+import (
+	"testing"
+
+	"github.com/hookonce/hookonce/storetest"
+)
+
+func TestHistory(t *testing.T) {
+	for name, c := range map[string]connection{"modernc": modernc, "mattn": mattn, "pgx": pgxStdlib} {
+		t.Run(name, func(t *testing.T) { storetest.RunHistory(t, c.config(t).History()) })
+	}
+}
