@@ -66,7 +66,8 @@ func TestReplayOne(t *testing.T) {
 func TestReplayWithoutBody(t *testing.T) {
 	r := newRig(t)
 	r.accept("old", journal.Done)
-	if _, err := r.model.Purge(t.Context(), now.Add(time.Hour), time.Time{}, 10); err != nil {
+	old := journal.Purge{Kind: journal.KindBodies, Before: now.Add(time.Hour), Others: true, Limit: 10}
+	if _, err := r.model.Purge(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
 	r.post("/api/v1/events/billing/old/replay", map[string]any{"reason": "x", "force": true}, http.StatusGone)

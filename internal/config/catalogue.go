@@ -164,21 +164,6 @@ func (l *loader) checkSettings(s *Source, secrets []string) {
 	}
 }
 
-// checkWindow refuses to forget ids sooner than after twice the time for which the provider sends an
-// event again: below that time late copies would run twice for certain, and above it there is a margin.
-func (l *loader) checkWindow(s *Source, known spec.Spec) {
-	ids, window, keep := l.cfg.Retention.IDs, known.Limits.Window(), known.Limits.Keep()
-	if ids >= keep {
-		return
-	}
-	at := l.cfg.where("retention.ids")
-	if at == (place{}) {
-		at = s.at
-	}
-	l.fault(at, "retention.ids: ids are forgotten after %s, but %s sends events again for up to %s, and late copies must not count as new; write at least twice that, %s",
-		showDuration(ids), known.Name, showDuration(window), showDuration(keep))
-}
-
 // plain returns the text of an error of package provider without the words that the place says.
 func plain(err error) string {
 	text := err.Error()

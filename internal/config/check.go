@@ -37,13 +37,6 @@ func (l *loader) checkQueue() {
 	}
 }
 
-func (l *loader) checkRetention() {
-	r := l.cfg.Retention
-	if r.Bodies > r.IDs {
-		l.fault(l.cfg.where("retention.bodies", "retention.ids"), "retention.bodies: %s is longer than retention.ids, %s; write at most that", showDuration(r.Bodies), showDuration(r.IDs))
-	}
-}
-
 func (l *loader) checkNames() {
 	seen := map[string]place{}
 	for _, s := range l.cfg.Sources {

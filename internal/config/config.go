@@ -42,8 +42,10 @@ type Config struct {
 	Queue Queue
 	// Delivery says how events are delivered.
 	Delivery Delivery
-	// Retention says how long ids and bodies are kept.
+	// Retention says how long events, and what belongs to them, are kept. See also [Config.RetentionOf].
 	Retention Retention
+	// RetentionAudits is for how long it is on record what operators did. Zero: for ever.
+	RetentionAudits time.Duration
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	// Destinations are the ones that have a name, in the order of the file. See also
@@ -75,13 +77,6 @@ type Delivery struct {
 	Ports []int
 	// Lease is after how long another process takes over from one that died.
 	Lease time.Duration
-}
-
-// Retention says how long the journal remembers ids, and how long it keeps bodies with their
-// attempts. IDs is never below Bodies.
-type Retention struct {
-	IDs    time.Duration
-	Bodies time.Duration
 }
 
 // Source is one inbound endpoint: /in/<Name>.
@@ -119,6 +114,8 @@ type Source struct {
 	OnStoreDown string
 	// OpenTypes are patterns for the types of events that Open is for. None: all.
 	OpenTypes []string
+	// Retention has the periods of the source's own. Zero: see [Config.RetentionOf].
+	Retention Retention
 	// URL is the public address of the endpoint, for providers that sign it.
 	URL string
 	// MaxBody is the largest body that is read, in bytes. Zero: the provider's own limit.

@@ -22,6 +22,13 @@ type Effort struct {
 	GiveUp time.Duration
 	// Permanent are the statuses after which a delivery is dead at once, besides 410.
 	Permanent []int
+	// Breaker is set if a destination that fails again and again is left alone for a while: after
+	// BreakerFailures in a row for BreakerPause, then one attempt, then for twice as long, up to
+	// BreakerPauseMax. Pauses of zero are made from the schedule.
+	Breaker         bool
+	BreakerFailures int
+	BreakerPause    time.Duration
+	BreakerPauseMax time.Duration
 }
 
 // Destination is one place that events are delivered to, by the name that routes use.
@@ -77,6 +84,10 @@ var destinationSettings = []field[Destination]{
 	{key: "backoff_max", bind: func(d *Destination) value { return duration{&d.BackoffMax, briefly, 30 * day} }},
 	{key: "give_up", bind: func(d *Destination) value { return duration{&d.GiveUp, briefly, forever} }},
 	{key: "permanent", bind: func(d *Destination) value { return numbers{&d.Permanent, "422", checkPermanent} }},
+	{key: "breaker", bind: func(d *Destination) value { return boolean{&d.Breaker} }},
+	{key: "breaker_failures", bind: func(d *Destination) value { return count{&d.BreakerFailures, 1, 10_000} }},
+	{key: "breaker_pause", bind: func(d *Destination) value { return duration{&d.BreakerPause, briefly, day} }},
+	{key: "breaker_pause_max", bind: func(d *Destination) value { return duration{&d.BreakerPauseMax, briefly, day} }},
 	{key: "headers", bind: func(d *Destination) value { return headers{&d.Headers} }},
 	{key: "pass_headers", bind: func(d *Destination) value { return headerNames(&d.PassHeaders) }},
 	{key: "drop_headers", bind: func(d *Destination) value { return headerNames(&d.DropHeaders) }},
@@ -151,6 +162,16 @@ func (d *Destination) where(key string) place {
 		return g.at
 	}
 	return d.at
+}
+
+// own returns where the first of the settings was written that the destination does not take from all.
+func (d *Destination) own(keys ...string) (place, bool) {
+	for _, key := range keys {
+		if g, ok := d.origin[key]; ok && g.at != (place{name: "delivery." + key}) {
+			return g.at, true
+		}
+	}
+	return place{}, false
 }
 
 // resolveDestination reads what the references of a destination name.

@@ -15,6 +15,7 @@ import (
 // checkDestinations looks at every destination, and at what its sources can give it.
 func (l *loader) checkDestinations() {
 	l.checkDestinationNames()
+	l.checkBreaker(l.cfg.where("delivery.breaker_pause_max"), "delivery.", &l.cfg.Delivery.Effort)
 	for i := range l.cfg.Destinations {
 		d := &l.cfg.Destinations[i]
 		for _, need := range []struct{ key, example string }{{"name", "ledger"}, {"url", "https://ledger.internal/hooks"}} {
@@ -24,6 +25,9 @@ func (l *loader) checkDestinations() {
 		}
 		if len(d.PassHeaders) > 0 && len(d.DropHeaders) > 0 {
 			l.fault(d.where("drop_headers"), "drop_headers: the destination %q has pass_headers, which drops all others; write one of the two", d.Name)
+		}
+		if at, own := d.own("breaker_pause_max", "breaker_pause"); own {
+			l.checkBreaker(at, "", &d.Effort)
 		}
 		l.checkAuthorization(d)
 		l.checkSigning(d)
@@ -52,6 +56,14 @@ func (l *loader) checkDestinationNames() {
 		if at, twice := seen[s.Name]; twice && s.To != "" && s.Name != "" {
 			l.fault(at, "name: the source %q has a URL of its own, and so a destination of that name; write another name, or routes: in the source", s.Name)
 		}
+	}
+}
+
+// checkBreaker finds pauses that get shorter.
+func (l *loader) checkBreaker(at place, group string, e *Effort) {
+	if e.BreakerPauseMax > 0 && e.BreakerPause > e.BreakerPauseMax {
+		l.fault(at, "%[1]sbreaker_pause_max: %[2]s is shorter than %[1]sbreaker_pause, %[3]s; write at least that",
+			group, showDuration(e.BreakerPauseMax), showDuration(e.BreakerPause))
 	}
 }
 

@@ -84,7 +84,8 @@ func TestEverySettingHasThreeNames(t *testing.T) {
 		"queue.events": "1000", "queue.bytes": "3MiB", "queue.batch": "7",
 		"delivery.concurrency": "5", "delivery.timeout": "4s", "delivery.attempts": "6", "delivery.lease": "8s",
 		"delivery.backoff": "2s", "delivery.backoff_max": "2d",
-		"retention.ids": "100d", "retention.bodies": "2d",
+		"retention.ids": "100d", "retention.bodies": "2d", "retention.attempts": "9d", "retention.answers": "8d", "retention.audits": "10d",
+		"delivery.breaker": "false", "delivery.breaker_failures": "3", "delivery.breaker_pause": "7s", "delivery.breaker_pause_max": "2m",
 		"delivery.rate": "0.5", "delivery.give_up": "3d", "delivery.permanent": "400 422",
 		"delivery.allow_private": "false", "delivery.ports": "443 8443", "trusted_proxies": "127.0.0.1/32 ::1/128",
 	}

@@ -44,6 +44,9 @@ func (b *Breaker) withDefaults(schedule Schedule) (Breaker, error) {
 		if len(schedule) > 0 {
 			s.Open = max(shortestPause, min(s.Open, schedule[0]))
 		}
+		if s.OpenMax > 0 {
+			s.Open = min(s.Open, s.OpenMax)
+		}
 	}
 	if s.OpenMax == 0 {
 		s.OpenMax = DefaultOpenMax

@@ -68,7 +68,8 @@ type Gateway struct {
 	journal *journal.Journal
 	deliver *deliver.Deliverer
 
-	services services
+	services   services
+	partitions journal.Partitioned // the store; nil: it has none
 
 	ingest *listener
 	admin  *listener

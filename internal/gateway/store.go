@@ -46,7 +46,7 @@ func (g *Gateway) openPostgres(ctx context.Context) (*journal.IDs, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.store, g.records, g.bell = s, s, s
+	g.store, g.records, g.bell, g.partitions = s, s, s, s
 	return journal.NewIDs(s.Writer(), 0), nil
 }
 

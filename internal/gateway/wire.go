@@ -130,6 +130,10 @@ func newDestination(d config.Destination, all config.Delivery) deliver.Destinati
 		TLS:         d.TLS.Config(),
 		Stale:       deliver.StalePolicy(d.Stale),
 		Policy:      addressPolicy(all),
+		Breaker:     &deliver.Breaker{Failures: d.BreakerFailures, Open: d.BreakerPause, OpenMax: d.BreakerPauseMax},
+	}
+	if !d.Breaker {
+		to.Breaker.Failures = -1
 	}
 	for _, h := range d.Headers {
 		to.Header.Set(h.Name, h.Value.Reveal())
@@ -187,6 +191,21 @@ func (g *Gateway) deliverOptions(destinations map[string]deliver.Destination) de
 	}
 }
 
+// retention returns how long what is kept, of the sources that have periods of their own by name.
+func retention(cfg *config.Config) *journal.Retention {
+	period := func(s *config.Source) journal.Period {
+		r := cfg.RetentionOf(s)
+		return journal.Period{IDs: r.IDs, Bodies: r.Bodies, Attempts: r.Attempts, Answers: r.Answers}
+	}
+	r := &journal.Retention{Period: period(&config.Source{}), Sources: map[string]journal.Period{}, Audits: cfg.RetentionAudits}
+	for i := range cfg.Sources {
+		if s := &cfg.Sources[i]; s.Retention != (config.Retention{}) {
+			r.Sources[s.Name] = period(s)
+		}
+	}
+	return r
+}
+
 func (g *Gateway) journalOptions(ids *journal.IDs, destinations map[string]journal.Destination) journal.Options {
 	return journal.Options{
 		MaxBatch:     g.cfg.Queue.Batch,
@@ -196,7 +215,8 @@ func (g *Gateway) journalOptions(ids *journal.IDs, destinations map[string]journ
 		Records:      g.records,
 		Bell:         g.bell,
 		Lease:        g.cfg.Delivery.Lease,
-		Retention:    &journal.Retention{IDs: g.cfg.Retention.IDs, Bodies: g.cfg.Retention.Bodies},
+		Partitions:   g.partitions,
+		Retention:    retention(g.cfg),
 		IDs:          ids,
 		Now:          g.opt.Now,
 		Logger:       g.opt.Logger,

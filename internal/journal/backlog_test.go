@@ -200,9 +200,9 @@ func TestJanitor_purges(t *testing.T) {
 		keep   *journal.Retention
 		events int // left after an hour
 	}{
-		"short":    {&journal.Retention{IDs: hour / 2, Bodies: hour / 4}, 1},
+		"short":    {&journal.Retention{Period: journal.Period{IDs: hour / 2, Bodies: hour / 4}}, 1},
 		"for ever": {&journal.Retention{}, 1201},
-		"ids only": {&journal.Retention{Bodies: hour / 4}, 1201},
+		"ids only": {&journal.Retention{Period: journal.Period{Bodies: hour / 4}}, 1201},
 		"default":  {nil, 1201},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,7 +36,7 @@ func (instant) Finish(_ context.Context, outcomes []journal.Outcome) ([]bool, er
 
 func (instant) Orphans(context.Context, time.Time) (int, error) { return 0, nil }
 
-func (instant) Purge(context.Context, time.Time, time.Time, int) (journal.Purged, error) {
+func (instant) Purge(context.Context, journal.Purge) (journal.Purged, error) {
 	return journal.Purged{}, nil
 }
 

@@ -84,6 +84,9 @@ func New(store Store, options Options) (*Journal, error) {
 		j.cancel()
 		return nil, err
 	}
+	if opt.Partitions != nil {
+		j.provide() // before anything is stored beside them
+	}
 	j.start()
 	return j, nil
 }
@@ -117,6 +120,9 @@ func (j *Journal) start() {
 	j.rest.Go(j.counter)
 	j.rest.Go(j.answerer)
 	j.rest.Go(j.reconciler)
+	if j.opt.Partitions != nil {
+		j.rest.Go(j.dropper)
+	}
 	if j.opt.Bell != nil {
 		j.rest.Go(j.listener)
 		j.rest.Go(j.ringer)

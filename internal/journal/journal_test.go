@@ -18,7 +18,7 @@ func TestNew_refusesBadOptions(t *testing.T) {
 		"MaxBatch":  {MaxBatch: -1},
 		"HeldBytes": {HeldBytes: -1},
 		"Lease":     {Lease: -time.Second},
-		"Retention": {Retention: &journal.Retention{Bodies: -1}},
+		"Retention": {Retention: &journal.Retention{Period: journal.Period{Bodies: -1}}},
 	} {
 		j, err := journal.New(journaltest.NewMemory(), opt)
 		if err == nil || !strings.Contains(err.Error(), field) {
@@ -86,7 +86,7 @@ hookonce_journal_queue_bytes 100
 # HELP hookonce_journal_queue_entries Entries that wait for their commit.
 # TYPE hookonce_journal_queue_entries gauge
 hookonce_journal_queue_entries 1
-# HELP hookonce_journal_rows Rows in the journal: deliveries by state, events in total (an estimate).
+# HELP hookonce_journal_rows Rows in the journal: deliveries by state, events and other tables in total (estimates).
 # TYPE hookonce_journal_rows gauge
 hookonce_journal_rows{state="",table="events"} 2
 hookonce_journal_rows{state="dead",table="deliveries"} 0

@@ -18,6 +18,7 @@ const (
 	opExtend op = "extend"
 	opFinish op = "finish"
 	opPurge  op = "purge"
+	opDrop   op = "drop"
 	opStats  op = "stats"
 
 	opSighted op = "sighted"
@@ -25,9 +26,10 @@ const (
 	opAnswers op = "answers"
 
 	opReconcile op = "reconcile"
+	opProvide   op = "provide"
 )
 
-var ops = []op{opAccept, opTake, opExtend, opFinish, opPurge, opStats, opSighted, opPauses, opAnswers, opReconcile}
+var ops = []op{opAccept, opTake, opExtend, opFinish, opPurge, opDrop, opStats, opSighted, opPauses, opAnswers, opReconcile, opProvide}
 
 // metrics are the journal's own; what happens to events is counted where it happens.
 type metrics struct {
@@ -38,6 +40,8 @@ type metrics struct {
 	stale     prometheus.Counter
 
 	reconciled prometheus.Counter
+	replayed   *prometheus.CounterVec
+	*upkeepMetrics
 }
 
 // callMetrics follow one operation of the store.
@@ -64,13 +68,17 @@ func newMetrics(j *Journal) (*metrics, error) {
 	m := &metrics{
 		calls: map[op]*callMetrics{},
 		rows: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "hookonce_journal_rows", Help: "Rows in the journal: deliveries by state, events in total (an estimate).",
+			Name: "hookonce_journal_rows", Help: "Rows in the journal: deliveries by state, events and other tables in total (estimates).",
 		}, []string{"table", "state"}),
 		cacheHits: counter("done_cache_hits_total", "Copies answered from the memory of finished keys."),
 		lost:      counter("lost_leases_total", "Deliveries that somebody else took over while they were held here."),
 		stale:     counter("stale_outcomes_total", "Outcomes that were not recorded because their token was not current."),
 
 		reconciled: counter("reconciled_total", "Events delivered past the store that were recorded when it was back."),
+		replayed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookonce_journal_replayed_total", Help: "Deliveries that replays asked of this process began again, by whether they were done before.",
+		}, []string{"forced"}),
+		upkeepMetrics: newUpkeepMetrics(),
 	}
 	for _, o := range ops {
 		m.calls[o] = &callMetrics{
@@ -79,7 +87,8 @@ func newMetrics(j *Journal) (*metrics, error) {
 			failed:  failed.WithLabelValues(string(o)),
 		}
 	}
-	return m, register(j.opt.Registerer, append(gauges(j), seconds, batch, failed, m.rows, m.cacheHits, m.lost, m.stale, m.reconciled, j.sightings.dropped))
+	all := append(gauges(j), seconds, batch, failed, m.rows, m.cacheHits, m.lost, m.stale, m.reconciled, m.replayed, j.sightings.dropped)
+	return m, register(j.opt.Registerer, append(all, m.collectors()...))
 }
 
 func counter(name, help string) prometheus.Counter {
@@ -122,6 +131,10 @@ func (m *metrics) count(s Stats) {
 		m.rows.WithLabelValues("deliveries", string(state)).Set(float64(s.Open[state]))
 	}
 	m.rows.WithLabelValues("events", "").Set(float64(s.Events))
+	for kind, n := range s.Rows {
+		m.rows.WithLabelValues(string(kind), "").Set(float64(n))
+	}
+	m.bytes.Set(float64(s.Bytes))
 }
 
 // call runs one operation of the store under a deadline, measures it, and logs when the operation

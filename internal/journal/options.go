@@ -36,6 +36,8 @@ type Options struct {
 	Destinations map[string]Destination
 	// Records is the store's side for people: sightings are recorded there, and pauses read. Nil: neither.
 	Records Records
+	// Partitions is the store's side that divides tables by time. Nil: it divides none.
+	Partitions Partitioned
 	// Bell tells the processes on one store of work that is due at once. Nil: they find it when they poll.
 	Bell Bell
 	// Lease is how long a delivery stays ours without a sign of life: what a crash costs in delay.
@@ -51,7 +53,7 @@ type Options struct {
 	// Each is a few objects that the garbage collector visits, and events that arrive
 	// meanwhile wait for it. Negative: none. Default 16384, some 5 MB when full.
 	DoneKeys int
-	// Retention says how long events and bodies are kept. Default: [DefaultRetention].
+	// Retention says how long events, and what belongs to them, are kept. Default: [DefaultRetention].
 	Retention *Retention
 	// IDs makes the identifiers of events. Processes that share a store need different writer
 	// numbers. Default: a generator with a random writer number.
@@ -77,22 +79,6 @@ type Destination struct {
 	// [Options.MaxHeld], at least 128. Of several destinations none gets more of that or of
 	// [Options.HeldBytes] unless as much as it then holds is left free.
 	MaxHeld int
-}
-
-// Retention says how long finished events are kept. Zero keeps for ever. Events with open deliveries,
-// dead ones included, are always kept whole.
-type Retention struct {
-	// IDs is for how long a key is remembered, counted from when its event was received. It must be
-	// at least twice as long as the provider redelivers, or a late copy counts as new.
-	IDs time.Duration
-	// Bodies is for how long headers, bodies and attempts are kept.
-	Bodies time.Duration
-}
-
-// DefaultRetention keeps ids for 90 days and bodies for 7.
-func DefaultRetention() Retention {
-	const day = 24 * time.Hour
-	return Retention{IDs: 90 * day, Bodies: 7 * day}
 }
 
 // withDefaults fills in what is zero and refuses what makes no sense.
@@ -138,8 +124,5 @@ func (o Options) validate() error {
 			errs = append(errs, fmt.Errorf("journal: Options.%s is negative (%d)", f.name, f.value))
 		}
 	}
-	if o.Retention.IDs < 0 || o.Retention.Bodies < 0 {
-		errs = append(errs, errors.New("journal: Options.Retention is negative; 0 keeps for ever"))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.Retention.validate())...)
 }

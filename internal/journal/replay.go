@@ -23,6 +23,8 @@ func (j *Journal) Replay(ctx context.Context, r Replay, limit int) (Replayed, er
 		j.done.forget() // of an error nothing is known
 	}
 	if err == nil && !r.DryRun {
+		j.metrics.replayed.WithLabelValues("true").Add(float64(done.Forced))
+		j.metrics.replayed.WithLabelValues("false").Add(float64(done.Deliveries - done.Forced))
 		j.Look()
 	}
 	return done, err

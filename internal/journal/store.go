@@ -61,13 +61,11 @@ type Store interface {
 	// return 0. It is called once, before anything else.
 	Orphans(ctx context.Context, now time.Time) (int, error)
 
-	// Purge deletes at most limit bodies (with their attempts and answers) of events received before bodies and
-	// at most limit events received before events, only of events that have no open delivery, and
-	// returns how many rows of each it deleted.
-	Purge(ctx context.Context, bodies, events time.Time, limit int) (deleted Purged, err error)
+	// Purge does one step of a sweep, see [Purge]. While another process does one nothing is deleted.
+	Purge(ctx context.Context, p Purge) (Purged, error)
 
-	// Stats counts rows. It is for gauges: exact for open work, an estimate for events where
-	// counting would read the whole table.
+	// Stats counts rows. It is for gauges: exact for open work, an estimate where counting would read
+	// a whole table.
 	Stats(ctx context.Context) (Stats, error)
 
 	// Ping reports whether the store can be written to.
@@ -221,13 +219,15 @@ type Outcome struct {
 	Rank     int64
 }
 
-// Purged counts what one Purge deleted.
-type Purged struct{ Bodies, Events int }
-
 // Stats are row counts.
 type Stats struct {
 	// Open counts deliveries by state.
 	Open map[State]int64
 	// Events is the number of events in the journal, possibly an estimate.
 	Events int64
+	// Rows estimates the rows of other kinds, where the store can tell without reading the tables.
+	Rows map[Kind]int64
+	// Bytes is what the tables take on the disk, with their indexes and what else is in the same file; 0 if that
+	// is not known.
+	Bytes int64
 }

@@ -98,6 +98,10 @@ func (w *writer) succeed(results []Result, lease time.Time) {
 // settled does what follows from a committed result, after it was answered.
 func (w *writer) settled(e *Entry, res Result, now, lease time.Time) {
 	fresh := res.Err == nil && (res.Status == Accepted || res.Status == Unkeyed)
+	if fresh {
+		w.metrics.stored.Inc()
+		w.metrics.storedBytes.Add(float64(size(e.Header, e.Body)))
+	}
 	opened := fresh && !res.dropped(e)
 	if opened && now.Before(lease) {
 		w.hold(e, res, lease)

@@ -34,7 +34,7 @@ const (
 const DefaultName = "hookonce"
 
 // latest is the version of the schema that this program works with.
-const latest = 6
+const latest = 7
 
 //go:embed *.sql
 var files embed.FS

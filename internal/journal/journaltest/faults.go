@@ -180,8 +180,8 @@ func (f *Faulty) Orphans(ctx context.Context, now time.Time) (int, error) {
 }
 
 // Purge implements [journal.Store].
-func (f *Faulty) Purge(ctx context.Context, bodies, events time.Time, limit int) (journal.Purged, error) {
-	return disturb(ctx, f, OpPurge, func() (journal.Purged, error) { return f.store.Purge(ctx, bodies, events, limit) })
+func (f *Faulty) Purge(ctx context.Context, p journal.Purge) (journal.Purged, error) {
+	return disturb(ctx, f, OpPurge, func() (journal.Purged, error) { return f.store.Purge(ctx, p) })
 }
 
 // Stats implements [journal.Store].

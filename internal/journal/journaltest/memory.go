@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -184,46 +183,6 @@ func (m *Memory) Orphans(ctx context.Context, now time.Time) (int, error) {
 		}
 	}
 	return n, nil
-}
-
-// Purge implements [journal.Store].
-func (m *Memory) Purge(ctx context.Context, bodies, events time.Time, limit int) (journal.Purged, error) {
-	var purged journal.Purged
-	end, err := m.begin(ctx)
-	defer end()
-	if err != nil {
-		return purged, err
-	}
-	open := map[int64]bool{}
-	for _, d := range m.deliveries {
-		open[d.EventID] = true
-	}
-	for id, ev := range m.events {
-		if open[id] {
-			continue
-		}
-		if ev.hasBody && ev.received.Before(bodies) && purged.Bodies < limit {
-			m.dropBody(id)
-			purged.Bodies++
-		}
-		if ev.received.Before(events) && purged.Events < limit {
-			m.dropBody(id)
-			delete(m.events, id)
-			delete(m.keys, ref{ev.source, ev.key})
-			delete(m.sightings, id)
-			maps.DeleteFunc(m.logical, func(_ ref, owner int64) bool { return owner == id })
-			purged.Events++
-		}
-	}
-	maps.DeleteFunc(m.newest, func(_ lane, n mark) bool { return n.event < journal.FirstID(events) })
-	return purged, nil
-}
-
-func (m *Memory) dropBody(id int64) {
-	ev := m.events[id]
-	ev.hasBody, ev.header, ev.body = false, nil, nil
-	m.attempts = slices.DeleteFunc(m.attempts, func(o journal.Outcome) bool { return o.EventID == id })
-	maps.DeleteFunc(m.answers, func(t target, _ journal.Answer) bool { return t.event == id })
 }
 
 // Stats implements [journal.Store].

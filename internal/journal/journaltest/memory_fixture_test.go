@@ -29,7 +29,16 @@ func memoryFixture(t testing.TB) *Fixture {
 		DropBody: func(_ testing.TB, id int64) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			m.dropBody(id)
+			m.purge(journal.KindBodies, id)
+		},
+		Rows: func(_ testing.TB, id int64) map[journal.Kind]int {
+			rows := map[journal.Kind]int{}
+			for _, k := range eventKinds {
+				if m.events[id] != nil && m.has(k, id) {
+					rows[k] = 1
+				}
+			}
+			return rows
 		},
 		Attempts: func(_ testing.TB, id int64) (got []journal.Outcome) {
 			for _, o := range m.Attempts() {

@@ -17,6 +17,7 @@ type records struct {
 	sightings map[int64][]journal.Sighting
 	pauses    map[string]journal.Pause
 	audits    []journal.Audit // in the order of their numbers, which count from 1
+	lastAudit int64           // the last of these numbers
 }
 
 // List implements [journal.Records].

@@ -17,10 +17,11 @@ func (m *Memory) Replay(ctx context.Context, r journal.Replay, limit int) (journ
 	}
 	n, audit := 0, r.Audit
 	if audit != 0 && !r.DryRun {
-		if audit > int64(len(m.audits)) || !m.audits[audit-1].Continues(&r) {
+		begun := m.auditOf(audit)
+		if begun == nil || !begun.Continues(&r) {
 			return journal.Replayed{}, journal.ErrNoReplay
 		}
-		n, r.Start = int(m.audits[audit-1].Count), m.audits[audit-1].At
+		n, r.Start = int(begun.Count), begun.At
 	}
 	found, next := m.candidates(&r, limit)
 	plan := r.Plan(found, n)
@@ -41,15 +42,26 @@ func (m *Memory) Replay(ctx context.Context, r journal.Replay, limit int) (journ
 	if audit == 0 {
 		audit = m.audit(r.Record())
 	}
-	m.audits[audit-1].Count += int64(plan.Deliveries)
+	m.auditOf(audit).Count += int64(plan.Deliveries)
 	plan.Audit = audit
 	return plan.Replayed, nil
 }
 
 func (m *Memory) audit(a journal.Audit) int64 {
-	a.ID = int64(len(m.audits)) + 1
+	m.lastAudit++
+	a.ID = m.lastAudit
 	m.audits = append(m.audits, a)
 	return a.ID
+}
+
+// auditOf returns the record with a number, or nil.
+func (m *Memory) auditOf(id int64) *journal.Audit {
+	for i := range m.audits {
+		if m.audits[i].ID == id {
+			return &m.audits[i]
+		}
+	}
+	return nil
 }
 
 // candidates returns the next events that the replay looks at, at most limit, and where it goes on.

@@ -45,8 +45,8 @@ func (r *rotation) Orphans(ctx context.Context, now time.Time) (int, error) {
 	return r.next().Orphans(ctx, now)
 }
 
-func (r *rotation) Purge(ctx context.Context, bodies, events time.Time, limit int) (journal.Purged, error) {
-	return r.next().Purge(ctx, bodies, events, limit)
+func (r *rotation) Purge(ctx context.Context, p journal.Purge) (journal.Purged, error) {
+	return r.next().Purge(ctx, p)
 }
 
 func (r *rotation) Stats(ctx context.Context) (journal.Stats, error) { return r.next().Stats(ctx) }

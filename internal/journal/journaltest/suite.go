@@ -25,6 +25,8 @@ type Fixture struct {
 	DropBody func(t testing.TB, id int64)
 	// Attempts returns the attempts recorded for an event, by destination and token. Due is not set.
 	Attempts func(t testing.TB, id int64) []journal.Outcome
+	// Rows counts the rows that there are of an event, by kind.
+	Rows func(t testing.TB, id int64) map[journal.Kind]int
 }
 
 // Factory makes a fixture for one case.

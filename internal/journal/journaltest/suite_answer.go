@@ -101,15 +101,16 @@ var answerCases = []testCase{
 			c.standing(e.ID, journal.Done, o.Reply)
 		}
 	}},
-	{"answers go with bodies", func(c *suite) {
+	{"answers have a period of their own", func(c *suite) {
 		e := c.entry("evt_1")
 		c.fresh(e)
 		o := c.replied(c.take1("evt_1"), journal.Done, "kept")
 		c.finish1(o, true)
 		c.pass(time.Hour)
-		c.purge(never, never, 10)
+		c.purge(journal.KindBodies, 1)
+		c.purge(journal.KindAttempts, 1)
 		c.standing(e.ID, journal.Done, o.Reply)
-		c.purge(c.now, never, 10)
+		c.purge(journal.KindAnswers, 1)
 		c.standing(e.ID, journal.Done, nil)
 	}},
 	{"nothing is known about what never was", func(c *suite) { c.standing(1, journal.Done, nil) }},

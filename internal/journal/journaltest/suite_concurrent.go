@@ -246,7 +246,7 @@ func lifeStorm(c *suite) {
 				}
 			}
 			mu.Unlock()
-			if _, err := c.store.Purge(ctx, start, never, 10); err != nil {
+			if _, err := c.store.Purge(ctx, everyone(journal.KindBodies, start, 10)); err != nil {
 				c.Errorf("Purge: %v", err)
 			}
 		}

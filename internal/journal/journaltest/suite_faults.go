@@ -61,7 +61,7 @@ func (c *suite) callAll(live bool) map[string]error {
 	_, errs["Finish"] = c.store.Finish(ctx, []journal.Outcome{{Held: h, State: journal.Done, Started: c.now}})
 	_, errs["Answers"] = c.store.Answers(ctx, []journal.Target{{EventID: 1, Destination: "app"}})
 	errs["Forwarded"] = c.store.Forwarded(ctx, []journal.Outcome{{Held: h, State: journal.Done, Started: c.now}})
-	_, errs["Purge"] = c.store.Purge(ctx, c.now, c.now, 1)
+	_, errs["Purge"] = c.store.Purge(ctx, everyone(journal.KindIDs, c.now, 1))
 	_, errs["Stats"] = c.store.Stats(ctx)
 	return errs
 }

@@ -63,4 +63,26 @@ var pauseCases = []recordCase{
 		c.setPaused(journal.Pause{Destination: "app", At: c.now, By: "ada"}, true, true)
 		c.take1("evt_1")
 	}},
+	{"audits go by when they were made", func(c *recordSuite) {
+		pause := func(paused bool) {
+			c.Helper()
+			p := journal.Pause{Destination: "app", At: c.now, By: "ada", Reason: "x"}
+			if _, err := c.records.SetPaused(c.Context(), p, paused); err != nil {
+				c.Fatal(err)
+			}
+		}
+		pause(true)
+		c.pass(time.Hour)
+		limit := c.now
+		pause(false)
+		c.drain(func() journal.Purged { return c.purgeStep(everyone(journal.KindAudits, limit, 1)) }, 1, 0)
+		audits, err := c.records.Audits(c.Context(), 0, 10)
+		if err != nil || len(audits) != 1 || audits[0].Action != journal.ActionResume {
+			c.Errorf("Audits = %+v, %v", audits, err)
+		}
+		pause(true)
+		if audits, err = c.records.Audits(c.Context(), 0, 10); err != nil || len(audits) != 2 || audits[0].ID <= audits[1].ID {
+			c.Errorf("Audits = %+v, %v", audits, err)
+		}
+	}},
 }

@@ -1,99 +1,173 @@
 package journaltest
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// never is older than every event: nothing is purged.
-var never time.Time
+// everyone is the first step of a sweep over all sources.
+func everyone(kind journal.Kind, before time.Time, limit int) journal.Purge {
+	return journal.Purge{Kind: kind, Before: before, Others: true, Limit: limit}
+}
 
-func (c *suite) purge(bodies, events time.Time, limit int) journal.Purged {
+// purgeStep does one step of a sweep.
+func (c *suite) purgeStep(p journal.Purge) journal.Purged {
 	c.Helper()
-	p, err := c.store.Purge(c.Context(), bodies, events, limit)
+	purged, err := c.store.Purge(c.Context(), p)
 	if err != nil {
-		c.Fatalf("Purge: %v", err)
+		c.Fatalf("Purge(%+v): %v", p, err)
 	}
-	if p.Bodies > limit || p.Events > limit {
-		c.Fatalf("Purge deleted %+v, the limit is %d", p, limit)
+	return purged
+}
+
+// purge deletes a kind of everything before now, and expects this number of rows.
+func (c *suite) purge(kind journal.Kind, want int) {
+	c.Helper()
+	if got := c.purgeStep(everyone(kind, c.now, 100)); got.Deleted != want || got.More {
+		c.Fatalf("purging %s: %+v, want %d rows and no more", kind, got, want)
 	}
-	return p
 }
 
 // done stores an event and finishes it.
-func (c *suite) done(key string) *journal.Entry {
+func (c *suite) done(key string, edit ...func(*journal.Entry)) *journal.Entry {
 	c.Helper()
-	e := c.entry(key)
+	e := c.entry(key, edit...)
 	c.fresh(e)
 	c.finish1(c.outcome(c.take1(key), journal.Done), true)
 	return e
 }
 
+// answered stores an event and finishes it with an answer that is kept.
+func (c *suite) answered(key string, edit ...func(*journal.Entry)) *journal.Entry {
+	c.Helper()
+	e := c.entry(key, edit...)
+	c.fresh(e)
+	c.finish1(c.replied(c.take1(key), journal.Done, "kept"), true)
+	return e
+}
+
+// has expects rows of these kinds of an event, and of no others.
+func (c *suite) has(e *journal.Entry, want ...journal.Kind) {
+	c.Helper()
+	var got []journal.Kind
+	for _, k := range eventKinds {
+		if c.f.Rows(c, e.ID)[k] > 0 {
+			got = append(got, k)
+		}
+	}
+	if !slices.Equal(got, want) {
+		c.Errorf("of %s there are %v, want %v", e.Key, got, want)
+	}
+}
+
+// eventKinds are the kinds that belong to one event, the event itself last.
+var eventKinds = []journal.Kind{journal.KindBodies, journal.KindAttempts, journal.KindAnswers, journal.KindIDs}
+
+func from(source string) func(*journal.Entry) {
+	return func(e *journal.Entry) { e.Source = source }
+}
+
 var purgeCases = []testCase{
-	{"bodies go with their attempts and the key stays", func(c *suite) {
-		e := c.done("evt_1")
+	{"each kind goes by itself", func(c *suite) {
+		e := c.answered("evt_1")
 		c.pass(time.Hour)
-		if p := c.purge(c.now, never, 10); p != (journal.Purged{Bodies: 1}) {
-			c.Fatalf("Purge = %+v", p)
+		c.has(e, eventKinds...)
+		c.purge(journal.KindBodies, 1)
+		c.has(e, journal.KindAttempts, journal.KindAnswers, journal.KindIDs)
+		c.purge(journal.KindAnswers, 1)
+		c.has(e, journal.KindAttempts, journal.KindIDs)
+		c.purge(journal.KindAttempts, 1)
+		c.has(e, journal.KindIDs)
+		for _, k := range eventKinds[:3] {
+			c.purge(k, 0)
 		}
-		c.attempts(e)
 		c.accept1(c.entry("evt_1"), journal.Result{Status: journal.Duplicate, ID: e.ID, Done: true})
-		if p := c.purge(c.now, never, 10); p != (journal.Purged{}) {
-			c.Fatalf("a second Purge = %+v", p)
-		}
 	}},
 	{"events go and their keys are new again", func(c *suite) {
 		c.done("evt_1")
 		c.pass(time.Hour)
-		c.purge(c.now, never, 10)
-		if p := c.purge(c.now, c.now, 10); p.Events != 1 {
-			c.Fatalf("Purge = %+v", p)
-		}
+		c.purge(journal.KindBodies, 1)
+		c.purge(journal.KindIDs, 1)
 		c.fresh(c.entry("evt_1"))
 	}},
-	{"an event takes its body and attempts along", func(c *suite) {
-		e := c.done("evt_1")
+	{"an event takes all that is left of it along", func(c *suite) {
+		e := c.answered("evt_1")
 		c.pass(time.Hour)
-		if p := c.purge(c.now, c.now, 10); p.Events != 1 {
-			c.Fatalf("Purge = %+v", p)
-		}
+		c.purge(journal.KindIDs, 1)
 		c.attempts(e)
+		c.standing(e.ID, journal.Done, nil)
 		again := c.entry("evt_1", func(n *journal.Entry) { n.ID = e.ID })
 		c.fresh(again)
 		c.matches(c.take1("evt_1"), again, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
 	}},
 	{"what is younger stays", func(c *suite) {
-		c.done("old")
+		old := c.answered("old")
 		c.pass(time.Hour)
 		limit := c.now
-		young := c.done("young")
-		if p := c.purge(limit, limit, 10); p.Events != 1 {
-			c.Fatalf("Purge = %+v", p)
+		young := c.answered("young")
+		for _, k := range eventKinds {
+			if p := c.purgeStep(everyone(k, limit, 10)); p.Deleted != 1 {
+				c.Fatalf("%s: Purge = %+v", k, p)
+			}
 		}
-		c.fresh(c.entry("old"))
-		c.accept1(c.entry("young"), journal.Result{Status: journal.Duplicate, ID: young.ID, Done: true})
-		c.attempts(young, journal.Outcome{Held: journal.Held{EventID: young.ID, Destination: "app", Token: 1},
-			State: journal.Done, Status: 204, Started: young.ReceivedAt, Duration: 1500 * time.Microsecond})
+		c.has(old)
+		c.has(young, eventKinds...)
+	}},
+	{"sources have periods of their own", func(c *suite) {
+		short, usual, long := c.answered("a", from("short")), c.answered("b", from("usual")), c.answered("c", from("long"))
+		c.pass(time.Hour)
+		for i, k := range eventKinds {
+			for _, step := range []struct {
+				sources []string
+				others  bool
+				gone    *journal.Entry
+			}{{[]string{"short", "none"}, false, short}, {[]string{"short", "long"}, true, usual}, {[]string{"long"}, false, long}} {
+				c.has(step.gone, eventKinds[i:]...)
+				p := c.purgeStep(journal.Purge{Kind: k, Before: c.now, Sources: step.sources, Others: step.others, Limit: 10})
+				if p.Deleted != 1 {
+					c.Errorf("%s of %v (others: %v): %+v", k, step.sources, step.others, p)
+				}
+				c.has(step.gone, eventKinds[i+1:]...)
+			}
+		}
 	}},
 	{"events with an open delivery stay whole", purgeOpen},
-	{"at most limit rows in a call, and all of them in the end", func(c *suite) {
+	{"at most limit events in a call, and all of them in the end", func(c *suite) {
 		for i := range 7 {
 			c.done(fmt.Sprintf("evt_%d", i))
 		}
 		c.pass(time.Hour)
-		c.drain(func() int { return c.purge(c.now, never, 3).Bodies }, 3, 3, 1, 0)
-		c.drain(func() int { return c.purge(never, c.now, 2).Events }, 2, 2, 2, 1, 0)
+		for _, k := range []journal.Kind{journal.KindBodies, journal.KindAttempts, journal.KindIDs} {
+			c.drain(func() journal.Purged { return c.purgeStep(everyone(k, c.now, 3)) }, 3, 3, 1, 0)
+		}
 	}},
+	{"a sweep goes on where it was, and passes what stays", func(c *suite) {
+		for i := range 65 {
+			c.done(fmt.Sprintf("evt_%d", i), from([]string{"long", "short"}[i/60]))
+		}
+		c.pass(time.Hour)
+		for _, k := range []journal.Kind{journal.KindBodies, journal.KindIDs} {
+			p := journal.Purge{Kind: k, Before: c.now, Sources: []string{"short"}, Limit: 3}
+			c.drain(func() journal.Purged {
+				purged := c.purgeStep(p)
+				p.After = purged.Next
+				return purged
+			}, 0, 0, 3, 2, 0) // it looks at thirty
+		}
+	}},
+	{"a purge that failed is repeated without harm", func(c *suite) { c.faulty(OpPurge, purgeAgain) }},
 }
 
-// drain expects these numbers from successive calls.
-func (c *suite) drain(call func() int, want ...int) {
+// drain expects these numbers from successive steps.
+func (c *suite) drain(call func() journal.Purged, want ...int) {
 	c.Helper()
 	for i, w := range want {
-		if got := call(); got != w {
-			c.Fatalf("call %d deleted %d rows, want %d", i, got, w)
+		if got := call(); got.Deleted != w || i == len(want)-1 && got.More {
+			c.Fatalf("call %d: %+v, want %d rows", i, got, w)
 		}
 	}
 }
@@ -119,12 +193,29 @@ func purgeOpen(c *suite) {
 	entries["pending"] = c.entry("pending")
 	c.fresh(entries["pending"])
 	c.pass(time.Hour)
-	if p := c.purge(c.now, c.now, 100); p != (journal.Purged{}) {
-		c.Fatalf("Purge = %+v", p)
+	for _, k := range eventKinds {
+		c.purge(k, 0)
+	}
+	for key, attempts := range map[string]int{"failed": 1, "dead": 1, "half": 1} {
+		if got := len(c.f.Attempts(c, entries[key].ID)); got != attempts {
+			c.Errorf("%d attempts of %s are left", got, key)
+		}
 	}
 	c.accept(c.entry("dead"))
 	if got := len(c.take(10)); got != 5 {
 		c.Fatalf("%d deliveries can be taken, want 5 with their bodies", got)
 	}
 	c.open(map[journal.State]int64{journal.Processing: 5})
+}
+
+// purgeAgain repeats a purge that failed.
+func purgeAgain(c *suite, m Mode) {
+	e := c.answered([]string{NotPersisted: "lost", Persisted: "kept"}[m])
+	c.pass(time.Hour)
+	if _, err := c.store.Purge(c.Context(), everyone(journal.KindBodies, c.now, 10)); !errors.Is(err, ErrInjected) {
+		c.Fatalf("Purge = %v", err)
+	}
+	c.purge(journal.KindBodies, map[Mode]int{NotPersisted: 1, Persisted: 0}[m])
+	c.has(e, eventKinds[1:]...)
+	c.purge(journal.KindIDs, 1)
 }

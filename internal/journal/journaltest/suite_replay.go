@@ -130,7 +130,8 @@ var replayCases = []recordCase{
 			Gone: []journal.Gone{{EventID: lost.ID, Source: "billing", Key: "lost"}}})
 		c.states("app of kept: pending", "app of lost: dead")
 		c.pass(time.Hour)
-		c.purge(c.now, never, 10)
+		c.purge(journal.KindAttempts, 1)
+		c.purge(journal.KindBodies, 1)
 		c.replays(c.asked(journal.Filter{}, only(purged.ID), force), journal.Replayed{Events: 1,
 			Gone: []journal.Gone{{EventID: purged.ID, Source: "billing", Key: "purged"}}})
 	}},

@@ -58,11 +58,11 @@ var sightedCases = []recordCase{
 		e := c.done("evt_1")
 		c.sighted(c.sighting(e.ID, journal.SeenDuplicate))
 		c.pass(time.Hour)
-		c.purge(c.now, never, 10)
+		c.purge(journal.KindBodies, 1)
 		if n := len(c.history(e.ID).Sightings); n != 1 {
 			c.Fatalf("%d sightings after the body went", n)
 		}
-		c.purge(c.now, c.now, 10)
+		c.purge(journal.KindIDs, 1)
 		again := c.entry("evt_1", func(n *journal.Entry) { n.ID = e.ID })
 		c.fresh(again)
 		if n := len(c.history(e.ID).Sightings); n != 0 {

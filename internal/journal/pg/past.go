@@ -26,7 +26,7 @@ const forwardedSQL = `WITH ` + durable + `, outcome AS (
 	SELECT o.event_id, o.destination, coalesce(e.token, 0) + 1, 'done', o.status, o.error, o.started_at, o.duration_us, o.answer
 	FROM outcome o LEFT JOIN ended e ON e.event_id = o.event_id AND e.destination = o.destination
 	WHERE e.event_id IS NOT NULL OR NOT EXISTS (
-		SELECT FROM {{.}}attempts a WHERE a.event_id = o.event_id AND a.destination = o.destination)
+		SELECT FROM ` + allAttempts + ` WHERE a.event_id = o.event_id AND a.destination = o.destination)
 ), freed AS (
 	INSERT INTO {{.}}lanes (destination, resource, due_at)
 	SELECT e.destination, e.resource, min(o.started_at)

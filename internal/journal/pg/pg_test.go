@@ -45,12 +45,30 @@ func (d *database) fixture(t testing.TB) *journaltest.Fixture {
 			exec(t, fmt.Sprintf(`DELETE FROM %s.bodies WHERE event_id = $1`, schema), id)
 		},
 		Attempts: func(t testing.TB, id int64) []journal.Outcome { return attempts(t, conn, schema, id) },
+		Rows:     func(t testing.TB, id int64) map[journal.Kind]int { return countRows(t, conn, schema, id) },
 	}
+}
+
+// countRows counts what there is of an event, in partitions and beside them.
+func countRows(t testing.TB, conn *pgx.Conn, schema string, id int64) map[journal.Kind]int {
+	t.Helper()
+	n := map[journal.Kind]int{}
+	for where, kind := range map[string]journal.Kind{"events WHERE id": journal.KindIDs, "answers WHERE event_id": journal.KindAnswers,
+		"bodies WHERE event_id": journal.KindBodies, "kept_bodies WHERE event_id": journal.KindBodies,
+		"attempts WHERE event_id": journal.KindAttempts, "kept_attempts WHERE event_id": journal.KindAttempts} {
+		var rows int
+		if err := conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT count(*) FROM %s.%s = $1`, schema, where), id).Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		n[kind] += rows
+	}
+	return n
 }
 
 func attempts(t testing.TB, conn *pgx.Conn, schema string, id int64) []journal.Outcome {
 	rows, err := conn.Query(t.Context(), fmt.Sprintf(`SELECT event_id, destination, token, outcome, status, error,
-		started_at, duration_us, answer FROM %s.attempts WHERE event_id = $1 ORDER BY destination, token`, schema), id)
+		started_at, duration_us, answer FROM (SELECT * FROM %[1]s.attempts UNION ALL SELECT * FROM %[1]s.kept_attempts) a
+		WHERE event_id = $1 ORDER BY destination, token`, schema), id)
 	if err != nil {
 		t.Fatal(err)
 	}

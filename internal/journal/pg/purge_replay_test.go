@@ -66,8 +66,7 @@ type purged struct {
 }
 
 func (c *crossing) purge(ended chan<- purged) {
-	later := time.Now().Add(time.Hour)
-	done, err := c.store.Purge(c.Context(), later, later, 10)
+	done, err := c.store.Purge(c.Context(), everything(journal.KindBodies))
 	ended <- purged{done, err}
 }
 
@@ -108,7 +107,7 @@ func TestReplayWaitsForPurge(t *testing.T) {
 			go c.replay(replays)
 			c.awaitWaiting(2)
 			c.goOn()
-			if got := <-purges; got.err != nil || got.Bodies != 1 {
+			if got := <-purges; got.err != nil || got.Deleted != 1 {
 				t.Errorf("purged %+v", got)
 			}
 			if got := <-replays; got.err != nil || got.Deliveries != 0 {
@@ -139,7 +138,7 @@ func TestPurgePassesReplay(t *testing.T) {
 				t.Errorf("replayed %+v", got)
 			}
 			finish(t, c.store, take(t, c.store, "evt_1")[0])
-			if c.purge(purges); (<-purges).Bodies != 1 {
+			if c.purge(purges); (<-purges).Deleted != 1 {
 				t.Error("nothing is purged after the replay")
 			}
 		})

@@ -11,6 +11,11 @@ import (
 	"github.com/hookonce/hookonce/internal/pgtest"
 )
 
+// everything is the first step of a sweep over all that there is.
+func everything(kind journal.Kind) journal.Purge {
+	return journal.Purge{Kind: kind, Before: time.Now().Add(time.Hour), Others: true, Limit: 10}
+}
+
 // While one process purges, another one's purge does nothing and does not wait. The lock is the schema's
 // own, and ends with the transaction.
 func TestPurgesTakeTurns(t *testing.T) {
@@ -33,16 +38,16 @@ func TestPurgesTakeTurns(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtextextended('"hookonce".bodies', 0))`); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Purge(t.Context(), time.Now(), time.Now(), 10); err != nil || got != (journal.Purged{}) {
+	if got, err := s.Purge(t.Context(), everything(journal.KindIDs)); err != nil || got != (journal.Purged{}) {
 		t.Errorf("beside another purge: deleted %+v, %v", got, err)
 	}
-	if got, err := other.Purge(t.Context(), time.Now(), time.Now(), 10); err != nil || got.Events != 1 {
+	if got, err := other.Purge(t.Context(), everything(journal.KindIDs)); err != nil || got.Deleted != 1 {
 		t.Errorf("of another schema: deleted %+v, %v", got, err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Purge(t.Context(), time.Now(), time.Now(), 10); err != nil || got.Events != 1 {
+	if got, err := s.Purge(t.Context(), everything(journal.KindIDs)); err != nil || got.Deleted != 1 {
 		t.Errorf("after it: deleted %+v, %v", got, err)
 	}
 }

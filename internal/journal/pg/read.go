@@ -18,7 +18,7 @@ var _ journal.Records = (*Store)(nil)
 // summaryColumns are what [scanSummary] reads.
 const summaryColumns = `e.id, e.source, coalesce(e.key, ''), e.event_type, e.received_at,
 	coalesce(e.resource, ''), coalesce(e.rank, 0), coalesce(nullif(t.first, e.id), 0),
-	EXISTS (SELECT FROM {{.}}bodies b WHERE b.event_id = e.id)`
+	EXISTS (SELECT FROM {{.}}bodies b WHERE b.event_id = e.id) OR EXISTS (SELECT FROM {{.}}kept_bodies b WHERE b.event_id = e.id)`
 
 func scanSummary(row pgx.CollectableRow) (s journal.Summary, err error) {
 	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &s.ReceivedAt, &s.Resource, &s.Rank, &s.Twin, &s.HasBody)
@@ -121,7 +121,10 @@ func (s *Store) openDeliveries(ctx context.Context, tx pgx.Tx, ids []int64) (map
 	return open, err
 }
 
-const finishedSQL = `SELECT event_id, destination, max(token) FROM {{.}}attempts WHERE event_id = ANY ($1::bigint[])
+// allAttempts are the attempts, wherever they are.
+const allAttempts = `(SELECT * FROM {{.}}attempts UNION ALL SELECT * FROM {{.}}kept_attempts) a`
+
+const finishedSQL = `SELECT event_id, destination, max(token) FROM ` + allAttempts + ` WHERE event_id = ANY ($1::bigint[])
 	GROUP BY event_id, destination HAVING bool_or(outcome = 'done') ORDER BY event_id, destination`
 
 // finished adds to the open deliveries of events those that are done.
@@ -194,11 +197,14 @@ func (s *Store) details(ctx context.Context, tx pgx.Tx, h *journal.History) erro
 	if h.Sightings, err = s.sightings(ctx, tx, h.ID); err != nil {
 		return err
 	}
-	return tx.QueryRow(ctx, s.in(`SELECT coalesce((SELECT octet_length(body) FROM {{.}}bodies WHERE event_id = $1), 0)`), h.ID).Scan(&h.Size)
+	return tx.QueryRow(ctx, s.in(sizeSQL), h.ID).Scan(&h.Size)
 }
 
+const sizeSQL = `SELECT coalesce((SELECT octet_length(body) FROM {{.}}bodies WHERE event_id = $1),
+	(SELECT octet_length(body) FROM {{.}}kept_bodies WHERE event_id = $1), 0)`
+
 const attemptsSQL = `SELECT destination, token, outcome, status, error, started_at, duration_us, answer
-	FROM {{.}}attempts WHERE event_id = $1 ORDER BY started_at DESC, destination DESC, token DESC LIMIT $2`
+	FROM ` + allAttempts + ` WHERE event_id = $1 ORDER BY started_at DESC, destination DESC, token DESC LIMIT $2`
 
 func (s *Store) attempts(ctx context.Context, tx pgx.Tx, id int64) ([]journal.Attempt, error) {
 	rows, err := tx.Query(ctx, s.in(attemptsSQL), id, journal.MaxAttempts)

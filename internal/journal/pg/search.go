@@ -97,7 +97,8 @@ func (s *search) state(f journal.Filter) {
 	}
 	if f.Destination != "" {
 		s.events.where(`(EXISTS (SELECT FROM {{.}}deliveries d WHERE d.event_id = e.id` + s.events.to("d", f.Destination) + `)
-			OR EXISTS (SELECT FROM {{.}}attempts a WHERE a.event_id = e.id` + s.events.to("a", f.Destination) + `))`)
+			OR EXISTS (SELECT FROM {{.}}attempts a WHERE a.event_id = e.id` + s.events.to("a", f.Destination) + `)
+			OR EXISTS (SELECT FROM {{.}}kept_attempts a WHERE a.event_id = e.id` + s.events.to("a", f.Destination) + `))`)
 	}
 }
 

@@ -8,9 +8,7 @@ type statements struct {
 	targets, lanesDue, lanes, turns, take string
 	extend, finish, finishReplies         string
 	answers, forwarded                    string
-	purgeBodies, purgeEvents, purgeNewest string
-	openCounts, events                    string
-	ping, writer                          string
+	openCounts, ping, writer              string
 }
 
 func newStatements(prefix string) statements {
@@ -19,9 +17,7 @@ func newStatements(prefix string) statements {
 		plain: in(plainSQL), accept: in(acceptSQL), copies: in(copiesSQL), release: in(releaseSQL),
 		targets: in(targetsSQL), lanesDue: in(lanesDueSQL), lanes: in(lanesSQL), turns: in(turnsSQL), take: in(takeSQL),
 		extend: in(extendSQL), finish: in(finishSQL), finishReplies: in(finishRepliesSQL), answers: in(answersSQL), forwarded: in(forwardedSQL),
-		purgeBodies: in(purgeBodiesSQL), purgeEvents: in(purgeEventsSQL), purgeNewest: in(purgeNewestSQL),
-		openCounts: in(openCountsSQL), events: in(eventsSQL),
-		ping: in(pingSQL), writer: in(writerSQL),
+		openCounts: in(openCountsSQL), ping: in(pingSQL), writer: in(writerSQL),
 	}
 }
 
@@ -98,43 +94,7 @@ const finished = `WITH ` + durable + `, outcome AS (
 	WHERE newest.rank < excluded.rank
 )`
 
-// purgeBodiesSQL deletes old bodies and attempts, oldest first, of events with no open delivery.
-const purgeBodiesSQL = `WITH old AS (
-	SELECT b.event_id FROM {{.}}bodies b
-	WHERE b.event_id < $1
-		AND NOT EXISTS (SELECT FROM {{.}}deliveries d WHERE d.event_id = b.event_id)
-	ORDER BY b.event_id LIMIT $2
-), tried AS (
-	DELETE FROM {{.}}attempts a USING old WHERE a.event_id = old.event_id
-), answered AS (
-	DELETE FROM {{.}}answers a USING old WHERE a.event_id = old.event_id
-)
-DELETE FROM {{.}}bodies b USING old WHERE b.event_id = old.event_id`
-
-// purgeEventsSQL deletes old events, oldest first, that have neither a body nor an open delivery.
-const purgeEventsSQL = `WITH old AS (
-	SELECT e.id FROM {{.}}events e
-	WHERE e.id < $1
-		AND NOT EXISTS (SELECT FROM {{.}}deliveries d WHERE d.event_id = e.id)
-		AND NOT EXISTS (SELECT FROM {{.}}bodies b WHERE b.event_id = e.id)
-	ORDER BY e.id LIMIT $2
-), twin AS (
-	DELETE FROM {{.}}twins t USING old WHERE t.event_id = old.id
-), seen AS (
-	DELETE FROM {{.}}sightings s USING old WHERE s.event_id = old.id
-)
-DELETE FROM {{.}}events e USING old WHERE e.id = old.id`
-
-// purgeNewestSQL forgets the ranks of resources that nothing was delivered of for long.
-const purgeNewestSQL = `DELETE FROM {{.}}newest WHERE (destination, resource) IN (
-	SELECT destination, resource FROM {{.}}newest WHERE event_id < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
-
 const openCountsSQL = `SELECT state, count(*) FROM {{.}}deliveries GROUP BY state`
-
-// eventsSQL estimates the number of events: what the last ANALYZE counted, or what the server's
-// activity statistics believe, which know about a young table sooner.
-const eventsSQL = `SELECT greatest(reltuples::bigint, pg_stat_get_live_tuples(oid), 0)
-	FROM pg_class WHERE oid = to_regclass('{{.}}events')`
 
 const pingSQL = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool`
 

@@ -2,47 +2,98 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"fmt"
-	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// Purge implements [journal.Store]. Identifiers grow with time, so ages are read off the primary
-// keys, to the millisecond. An event goes only after its body, so a body that is younger than bodies
-// is deleted as well when its event is older than events, and both count against the limit.
-func (s *Store) Purge(ctx context.Context, bodies, events time.Time, limit int) (journal.Purged, error) {
-	var b, e int64
-	most := int64(max(limit, 0))
-	forEvents := journal.FirstID(events)
-	forBodies := max(journal.FirstID(bodies), forEvents)
-	err := s.write(ctx, "purging", func(w *writer) (err error) {
-		if _, err = w.purgeAttempts.exec(forBodies, most); err != nil {
-			return err
+// Purge implements [journal.Store]. Identifiers grow with time, so ages are read off the primary keys, to the
+// millisecond.
+func (s *Store) Purge(ctx context.Context, p journal.Purge) (purged journal.Purged, err error) {
+	err = s.write(ctx, "purging "+string(p.Kind), func(w *writer) (err error) {
+		switch p.Kind {
+		case journal.KindRanks:
+			purged, err = s.purgeOldest(w, &p, purgeRanksSQL, journal.FirstID(p.Before))
+		case journal.KindAudits:
+			purged, err = s.purgeOldest(w, &p, purgeAuditsSQL, p.Before.UnixMicro())
+		default:
+			purged, err = s.purge(w, &p)
 		}
-		if _, err = w.purgeAnswers.exec(forBodies, most); err != nil {
-			return err
-		}
-		if b, err = w.purgeBodies.exec(forBodies, most); err != nil {
-			return err
-		}
-		if _, err = w.purgeTwins.exec(forEvents, most); err != nil {
-			return err
-		}
-		if _, err = w.purgeSightings.exec(forEvents, most); err != nil {
-			return err
-		}
-		if e, err = w.purgeEvents.exec(forEvents, most); err != nil {
-			return err
-		}
-		_, err = w.purgeNewest.exec(forEvents, most)
 		return err
 	})
 	if err != nil {
 		return journal.Purged{}, err
 	}
-	s.events.added.Add(-e)
-	return journal.Purged{Bodies: int(b), Events: int(e)}, nil
+	if p.Kind == journal.KindIDs {
+		s.events.added.Add(-int64(purged.Deleted))
+	}
+	return purged, nil
+}
+
+// purge does a step that looks at events.
+func (s *Store) purge(w *writer, p *journal.Purge) (purged journal.Purged, err error) {
+	own := column{string(p.Kind), "event_id"}
+	all := []column{own}
+	if p.Kind == journal.KindIDs {
+		own = column{"events", "id"}
+		all = []column{{"bodies", "event_id"}, {"attempts", "event_id"}, {"answers", "event_id"}, {"twins", "event_id"},
+			{"sightings", "event_id"}, own}
+	}
+	var found []journal.Found
+	err = w.with(s.in(fmt.Sprintf(lookSQL, own.table, own.name)), func(look *stmt) error {
+		return look.query(func(row []driver.Value) error {
+			found = append(found, journal.Found{ID: row[0].(int64), Source: row[1].(string), Open: row[2].(int64) != 0})
+			return nil
+		}, p.After, journal.FirstID(p.Before), int64(p.Look()))
+	})
+	if err != nil {
+		return journal.Purged{}, err
+	}
+	old, purged := p.Choose(found)
+	for _, c := range all { // of which own is the last
+		if purged.Deleted, err = w.deleteAll(s.in(fmt.Sprintf(`DELETE FROM {{.}}%s WHERE %s = ?`, c.table, c.name)), old); err != nil {
+			return journal.Purged{}, err
+		}
+	}
+	return purged, nil
+}
+
+// column is where a table has the identifier of the event that its rows belong to.
+type column struct{ table, name string }
+
+// lookSQL finds the events of which a table has rows, with what decides about them. The rows say what there
+// is: their events may be gone.
+const lookSQL = `SELECT f.id, coalesce((SELECT e.source FROM {{.}}events e WHERE e.id = f.id), ''),
+		EXISTS (SELECT 1 FROM {{.}}deliveries d WHERE d.event_id = f.id)
+	FROM (SELECT DISTINCT %[2]s AS id FROM {{.}}%[1]s WHERE %[2]s > ?1 AND %[2]s < ?2 ORDER BY %[2]s LIMIT ?3) f ORDER BY f.id`
+
+// purgeRanksSQL forgets the ranks of resources that nothing was delivered of for long.
+const purgeRanksSQL = `DELETE FROM {{.}}newest WHERE (destination, resource) IN
+	(SELECT destination, resource FROM {{.}}newest WHERE event_id < ? LIMIT ?)`
+
+// purgeAuditsSQL forgets what operators did. Numbers grow with time.
+const purgeAuditsSQL = `DELETE FROM {{.}}audits WHERE id IN (SELECT id FROM {{.}}audits WHERE at < ? ORDER BY id LIMIT ?)`
+
+// deleteAll runs a statement that deletes what belongs to one event for each of them.
+func (w *writer) deleteAll(text string, ids []int64) (n int, err error) {
+	err = w.with(text, func(remove *stmt) error {
+		for _, id := range ids {
+			gone, err := remove.exec(id)
+			if err != nil {
+				return err
+			}
+			n += int(gone)
+		}
+		return nil
+	})
+	return n, err
+}
+
+// purgeOldest deletes what belongs to no source, oldest first.
+func (s *Store) purgeOldest(w *writer, p *journal.Purge, text string, end int64) (journal.Purged, error) {
+	n, err := w.once(s.in(text), end, int64(max(p.Limit, 0)))
+	return journal.Purged{Deleted: int(n), Next: p.After, More: n > 0 && int(n) == p.Limit}, err
 }
 
 // Stats implements [journal.Store]. Events are counted by the first call and kept up to date from
@@ -64,6 +115,9 @@ func (s *Store) Stats(ctx context.Context) (journal.Stats, error) {
 	}
 	if err := rows.Err(); err != nil {
 		return journal.Stats{}, fmt.Errorf("journal/sqlite: counting open work: %w", err)
+	}
+	if err := s.readers.QueryRowContext(ctx, `SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`).Scan(&stats.Bytes); err != nil {
+		return journal.Stats{}, fmt.Errorf("journal/sqlite: reading the size of the file: %w", err)
 	}
 	stats.Events, err = s.countEvents(ctx)
 	return stats, err

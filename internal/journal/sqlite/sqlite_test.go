@@ -49,7 +49,22 @@ func fixture(t testing.TB) *journaltest.Fixture {
 		},
 		DropBody: func(t testing.TB, id int64) { exec(t, `DELETE FROM hookonce_bodies WHERE event_id = ?`, id) },
 		Attempts: func(t testing.TB, id int64) []journal.Outcome { return attempts(t, beside(t, path), id) },
+		Rows:     func(t testing.TB, id int64) map[journal.Kind]int { return countRows(t, beside(t, path), id) },
 	}
+}
+
+func countRows(t testing.TB, db *sql.DB, id int64) map[journal.Kind]int {
+	t.Helper()
+	n := map[journal.Kind]int{}
+	for kind, where := range map[journal.Kind]string{journal.KindIDs: "events WHERE id", journal.KindBodies: "bodies WHERE event_id",
+		journal.KindAttempts: "attempts WHERE event_id", journal.KindAnswers: "answers WHERE event_id"} {
+		var rows int
+		if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM hookonce_`+where+` = ?`, id).Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		n[kind] = rows
+	}
+	return n
 }
 
 // beside opens the file next to the store, as only a test may.

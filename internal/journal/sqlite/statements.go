@@ -113,30 +113,6 @@ const orphansSQL = `UPDATE {{.}}deliveries SET due_at = ? WHERE state = 'process
 
 const orphanLanesSQL = `UPDATE {{.}}lanes SET due_at = ?1 WHERE due_at > ?1 AND event_id IS NOT NULL`
 
-// oldBodiesSQL are the oldest bodies that can go.
-const oldBodiesSQL = `(SELECT b.event_id FROM {{.}}bodies b WHERE b.event_id < ?
-	AND NOT EXISTS (SELECT 1 FROM {{.}}deliveries d WHERE d.event_id = b.event_id) ORDER BY b.event_id LIMIT ?)`
-
-const purgeAttemptsSQL = `DELETE FROM {{.}}attempts WHERE event_id IN ` + oldBodiesSQL
-
-const purgeAnswersSQL = `DELETE FROM {{.}}answers WHERE event_id IN ` + oldBodiesSQL
-
-const purgeBodiesSQL = `DELETE FROM {{.}}bodies WHERE event_id IN ` + oldBodiesSQL
-
-// oldEventsSQL are the oldest events that can go.
-const oldEventsSQL = `(SELECT e.id FROM {{.}}events e WHERE e.id < ?
-	AND NOT EXISTS (SELECT 1 FROM {{.}}deliveries d WHERE d.event_id = e.id)
-	AND NOT EXISTS (SELECT 1 FROM {{.}}bodies b WHERE b.event_id = e.id) ORDER BY e.id LIMIT ?)`
-
-const purgeTwinsSQL = `DELETE FROM {{.}}twins WHERE event_id IN ` + oldEventsSQL
-
-const purgeSightingsSQL = `DELETE FROM {{.}}sightings WHERE event_id IN ` + oldEventsSQL
-
-const purgeEventsSQL = `DELETE FROM {{.}}events WHERE id IN ` + oldEventsSQL
-
-const purgeNewestSQL = `DELETE FROM {{.}}newest WHERE (destination, resource) IN
-	(SELECT destination, resource FROM {{.}}newest WHERE event_id < ? LIMIT ?)`
-
 const lastIDSQL = `SELECT coalesce(max(id), 0) FROM {{.}}events`
 
 // probeSQL stores a body of no event: their identifiers begin at 1.

@@ -23,9 +23,6 @@ type writer struct {
 	extend, done, kept, insertAttempt       *stmt
 	raise, insertAnswer, end, tried         *stmt
 	orphans, orphanLanes                    *stmt
-	purgeAttempts, purgeBodies, purgeEvents *stmt
-	purgeTwins, purgeSightings, purgeNewest *stmt
-	purgeAnswers                            *stmt
 	lastID, logLength                       *stmt
 	probe, unprobe                          *stmt
 }
@@ -54,9 +51,7 @@ func newWriter(ctx context.Context, connector driver.Connector, prefix string) (
 		{&w.raise, raiseSQL}, {&w.insertAnswer, insertAnswerSQL},
 		{&w.end, endSQL}, {&w.tried, triedSQL},
 		{&w.orphans, orphansSQL}, {&w.orphanLanes, orphanLanesSQL},
-		{&w.purgeAttempts, purgeAttemptsSQL}, {&w.purgeBodies, purgeBodiesSQL}, {&w.purgeEvents, purgeEventsSQL},
-		{&w.purgeTwins, purgeTwinsSQL}, {&w.purgeSightings, purgeSightingsSQL}, {&w.purgeNewest, purgeNewestSQL},
-		{&w.purgeAnswers, purgeAnswersSQL}, {&w.lastID, lastIDSQL},
+		{&w.lastID, lastIDSQL},
 		{&w.probe, probeSQL}, {&w.unprobe, unprobeSQL},
 		{&w.logLength, `PRAGMA wal_checkpoint(NOOP)`},
 	} {

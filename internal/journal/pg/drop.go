@@ -1,0 +1,134 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// asideStep is how many events one transaction looks at that puts rows aside.
+const asideStep = 1000
+
+// Drop implements [journal.Partitioned]. Rows that are needed are moved to the table of what is kept, which all
+// statements look into. When a whole look at the partition has found none, the next one drops it, if
+// there is none still: a statement that looked for a row just before it was moved has found it in its old place
+// by then.
+func (s *Store) Drop(ctx context.Context, now time.Time, keep *journal.Retention) (journal.Dropped, error) {
+	d := journal.Dropped{Rows: map[journal.Kind]int64{}}
+	for _, kind := range []journal.Kind{journal.KindBodies, journal.KindAttempts} {
+		all, err := s.partitions(ctx, s.pool, kind)
+		if err != nil {
+			return d, fmt.Errorf("journal/pg: reading the partitions of %s: %w", kind, err)
+		}
+		if keep.Of(kind) == 0 || len(all) == 0 || all[0].end > journal.FirstID(now.Add(-keep.Of(kind))) {
+			continue
+		}
+		more, err := s.retire(ctx, kind, all[0], keep.Longer(kind), &d)
+		if err != nil {
+			return d, fmt.Errorf("journal/pg: dropping the partition %s: %w", all[0].name, err)
+		}
+		d.More = d.More || more
+	}
+	return d, nil
+}
+
+// retire puts aside what is needed of a partition, or drops it if that is nothing. It reports whether it came to
+// that: false means that others are in the way.
+func (s *Store) retire(ctx context.Context, kind journal.Kind, p partition, longer []string, d *journal.Dropped) (done bool, err error) {
+	moved, busy, err := s.putAside(ctx, kind, p, longer)
+	if err != nil || busy || moved > 0 {
+		return moved > 0 && !busy, err
+	}
+	if done, err = s.dropPartition(ctx, kind, p); done {
+		d.Rows[kind] += p.rows
+		s.log.InfoContext(ctx, "journal/pg: dropped a partition", "partition", p.name, "rows", p.rows)
+	}
+	return done, err
+}
+
+// putAside moves what is needed of a partition, and returns how many rows that were.
+func (s *Store) putAside(ctx context.Context, kind journal.Kind, p partition, longer []string) (moved int, busy bool, err error) {
+	ids := `SELECT event_id FROM {{.}}deliveries`
+	if len(longer) > 0 {
+		ids = `SELECT event_id FROM ` + s.table(p.name)
+	}
+	look := s.in(lookSQL(ids + ` WHERE event_id > $1 AND event_id < $2`))
+	for after := p.first - 1; ; {
+		seen := 0
+		busy, err = s.upkeep(ctx, func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, look, after, p.end, asideStep)
+			if err != nil {
+				return err
+			}
+			var needed []int64
+			var f journal.Found
+			if _, err := pgx.ForEachRow(rows, []any{&f.ID, &f.Source, &f.Open}, func() error {
+				seen++
+				after = f.ID
+				if f.Open || slices.Contains(longer, f.Source) {
+					needed = append(needed, f.ID)
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+			n, err := s.move(ctx, tx, kind, p, needed)
+			moved += n
+			return err
+		})
+		if err != nil || busy || seen < asideStep {
+			return moved, busy, err
+		}
+	}
+}
+
+// moveSQL moves rows in one snapshot, so that every other one finds them in one of the two places.
+const moveSQL = `WITH moved AS (DELETE FROM %[1]s WHERE event_id = ANY ($1::bigint[]) RETURNING *)
+	INSERT INTO %[2]s (%[3]s) SELECT %[3]s FROM moved ON CONFLICT DO NOTHING`
+
+// columnsOfKind are the columns of a table that is divided.
+func columnsOfKind(kind journal.Kind) string {
+	if kind == journal.KindBodies {
+		return "event_id, header, body"
+	}
+	return "event_id, destination, token, outcome, status, error, started_at, duration_us, answer"
+}
+
+func (s *Store) move(ctx context.Context, tx pgx.Tx, kind journal.Kind, p partition, ids []int64) (int, error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	tag, err := tx.Exec(ctx, fmt.Sprintf(moveSQL, s.table(p.name), s.table("kept_"+string(kind)), columnsOfKind(kind)), ids)
+	return int(tag.RowsAffected()), err
+}
+
+// dropPartition drops a partition of which nothing is needed. Nobody can make that wrong meanwhile: what is open is
+// looked for while nothing can be stored in the partition and no replay runs. The second lock keeps
+// the server's own cleaning away, which would not give way in time.
+func (s *Store) dropPartition(ctx context.Context, kind journal.Kind, p partition) (done bool, err error) {
+	name := s.table(p.name)
+	busy, err := s.upkeep(ctx, func(tx pgx.Tx) error {
+		for _, sql := range []string{
+			`LOCK TABLE ` + name + ` IN SHARE MODE`,
+			`LOCK TABLE ` + s.table(string(kind)+"_default") + ` IN SHARE UPDATE EXCLUSIVE MODE`,
+		} {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		var needed bool
+		if err := tx.QueryRow(ctx, s.in(`SELECT EXISTS (SELECT FROM {{.}}deliveries d WHERE d.event_id >= $1 AND d.event_id < $2
+			AND EXISTS (SELECT FROM `+name+` b WHERE b.event_id = d.event_id))`), p.first, p.end).Scan(&needed); err != nil || needed {
+			return err
+		}
+		_, err := tx.Exec(ctx, `DROP TABLE `+name)
+		done = err == nil
+		return err
+	})
+	return done && !busy && err == nil, err
+}

@@ -1,0 +1,61 @@
+package journal
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// again is after how long a sweep begins anew, for what was open when it came by.
+const again = 24 * time.Hour
+
+// sweep deletes what is past one period, from the oldest to the youngest, and then follows the time.
+type sweep struct {
+	Purge
+	keep  time.Duration
+	began time.Time // at the beginning
+}
+
+// newSweeps returns a sweep for each kind and period. Sources with the same period share one.
+func newSweeps(r *Retention) (all []*sweep) {
+	for _, k := range []Kind{KindBodies, KindAttempts, KindAnswers, KindIDs} {
+		own := map[time.Duration][]string{}
+		var except []string
+		for name, p := range r.Sources {
+			if keep := p.Of(k); keep != r.Of(k) {
+				own[keep] = append(own[keep], name)
+				except = append(except, name)
+			}
+		}
+		slices.Sort(except)
+		all = append(all, &sweep{keep: r.Of(k), Purge: Purge{Kind: k, Sources: except, Others: true}})
+		for keep, sources := range own {
+			slices.Sort(sources)
+			all = append(all, &sweep{keep: keep, Purge: Purge{Kind: k, Sources: sources}})
+		}
+	}
+	all = append(all,
+		&sweep{keep: r.longest(KindRanks), Purge: Purge{Kind: KindRanks, Others: true}},
+		&sweep{keep: r.Audits, Purge: Purge{Kind: KindAudits, Others: true}})
+	return slices.DeleteFunc(all, func(s *sweep) bool { return s.keep == 0 })
+}
+
+// step does one step of a sweep and reports whether there may be more to do now.
+func (j *Journal) step(s *sweep) (more bool, err error) {
+	now := j.opt.Now()
+	if now.Sub(s.began) >= again {
+		s.After, s.began = 0, now
+	}
+	s.Before, s.Limit = now.Add(-s.keep), purgeStep
+	var purged Purged
+	err = j.call(opPurge, j.opt.Timeout, purgeStep, func(ctx context.Context) (err error) {
+		purged, err = j.store.Purge(ctx, s.Purge)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	s.After = purged.Next
+	j.metrics.purged[s.Kind].Add(float64(purged.Deleted))
+	return purged.More, nil
+}
