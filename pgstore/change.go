@@ -73,11 +73,14 @@ func (s *Store) change(ctx context.Context, c hookonce.Claim, to change) (hookon
 
 func (s *Store) tryChange(ctx context.Context, c hookonce.Claim, to change) (applied bool, r record, err error) {
 	now := s.now()
-	text, args := s.sql.change, []any{
+	text, args := s.sql.end, []any{
 		c.Source, c.Key, c.Token, string(to.state), deadline(now, to.lease), to.text, now,
 	}
-	if to.response != nil {
+	switch {
+	case to.response != nil:
 		text, args = s.sql.completeWith, append(args, kept(*to.response)...)
+	case to.state == hookonce.StateProcessing:
+		text = s.sql.extend
 	}
 	err = s.pool.QueryRow(ctx, text, args...).Scan(append([]any{&applied}, r.fields()...)...)
 	return applied, r, err

@@ -8,14 +8,19 @@ import (
 
 // statements are the texts of what the store asks, with the names of the tables filled in.
 type statements struct {
-	fresh, claim, trace, change, lookup, purge                       string // claims
+	fresh, claim, trace, extend, end, lookup, purge                  string // claims
 	completeWith, keep, response                                     string // responses
 	newer, transition, stateOf                                       string // guards
 	enqueue, take, changeEffect, effects, reviveEffect, purgeEffects string // the outbox
 }
 
-// newStatements fills in the prefix of the tables.
-func newStatements(prefix string) statements {
+// newStatements fills in the prefix of the tables, and the channel on which ends of work are told; empty:
+// they are not told.
+func newStatements(prefix, channel string) statements {
+	told := "true"
+	if channel != "" {
+		told = strings.ReplaceAll(toldSQL, "{channel}", channel)
+	}
 	fill := strings.NewReplacer("{claims}", prefix+"claims", "{responses}", prefix+"responses",
 		"{versions}", prefix+"versions", "{states}", prefix+"states", "{effects}", prefix+"effects",
 		"{columns}", columns, "{effect}", effectColumns,
@@ -24,11 +29,12 @@ func newStatements(prefix string) statements {
 		fresh:  fill(freshSQL),
 		claim:  fill(claimSQL),
 		trace:  fill(traceSQL),
-		change: fill(changedSQL + standsSQL),
+		extend: fill(changedSQL + standsSQL("true")),
+		end:    fill(changedSQL + standsSQL(told)),
 		lookup: fill(lookupSQL),
 		purge:  fill(purgeSQL),
 
-		completeWith: fill(changedSQL + keptSQL + standsSQL),
+		completeWith: fill(changedSQL + keptSQL + standsSQL(told)),
 		keep:         fill(keepSQL),
 		response:     fill(responseSQL),
 
@@ -122,11 +128,17 @@ WITH changed AS (
 	RETURNING {columns}
 )`
 
-// standsSQL follows changedSQL, and returns whether it changed the claim and how the claim stands.
-const standsSQL = `
-SELECT true, {columns} FROM changed
+// standsSQL follows changedSQL, and returns whether it changed the claim and how the claim stands. Applied
+// is the expression that stands for yes.
+func standsSQL(applied string) string {
+	return `
+SELECT ` + applied + `, {columns} FROM changed
 UNION ALL
 SELECT false, {columns} FROM {claims} WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed)`
+}
+
+// toldSQL is true, and tells those who listen which claim was changed. A line break stands in no source.
+const toldSQL = `pg_notify('{channel}', $1::text || chr(10) || $2::text) IS NOT NULL`
 
 const lookupSQL = `SELECT {columns} FROM {claims} WHERE source = $1::text AND key = $2::text`
 

@@ -23,13 +23,17 @@ type Store struct {
 	clock  func() time.Time
 	wait   time.Duration
 	schema string
+	notify bool
+	looks  looks
 	sql    statements
+	ears   *ears
 }
 
 var (
 	_ hookonce.TxResponseStore[pgx.Tx] = (*Store)(nil)
 	_ hookonce.Guards[pgx.Tx]          = (*Store)(nil)
 	_ hookonce.Outbox[pgx.Tx]          = (*Store)(nil)
+	_ hookonce.Awaiter                 = (*Store)(nil)
 )
 
 // Option changes a Store when it is made.
@@ -47,10 +51,16 @@ func WithWait(d time.Duration) Option { return func(s *Store) { s.wait = d } }
 // lower-case letters, digits and underscores, a letter first, 48 at most; [New] panics at others.
 func WithSchema(name string) Option { return func(s *Store) { s.schema = name } }
 
+// WithNotify makes the store tell with NOTIFY when it ends work in lease mode (Complete, CompleteWith, Fail),
+// and makes Await listen instead of asking again and again. All stores on the same tables need it. NOTIFY
+// takes one lock of the whole server during the commit, so ends of work then wait for each other, and for
+// others that notify. Transactions of handlers never do it.
+func WithNotify() Option { return func(s *Store) { s.notify = true } }
+
 // New returns a store over pool, which stays the caller's to close. It does not connect: see
 // [Store.Migrate] and [Store.Check].
 func New(pool *pgxpool.Pool, opts ...Option) *Store {
-	s := &Store{pool: pool, clock: time.Now, wait: DefaultWait, schema: schema.DefaultName}
+	s := &Store{pool: pool, clock: time.Now, wait: DefaultWait, schema: schema.DefaultName, looks: looks{shortestLook, longestLook}, ears: newEars()}
 	for _, o := range opts {
 		o(s)
 	}
@@ -58,7 +68,11 @@ func New(pool *pgxpool.Pool, opts ...Option) *Store {
 	if err != nil {
 		panic(err)
 	}
-	s.sql = newStatements(prefix)
+	channel := ""
+	if s.notify {
+		channel = s.channel()
+	}
+	s.sql = newStatements(prefix, channel)
 	return s
 }
 

@@ -1,0 +1,202 @@
+package pgstore_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/pgstore"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// charges is an endpoint whose effect is a row, and whose answer is the id of the charge.
+func charges(store *pgstore.Store, opts ...hookonce.Option) http.Handler {
+	var runs atomic.Int64
+	return hookonce.Idempotent(store, func(w http.ResponseWriter, r *http.Request, tx pgx.Tx) error {
+		id, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(r.Context(), "INSERT INTO effects VALUES ($1)", string(id)); err != nil {
+			return err
+		}
+		w.Header().Add("X-Odd", "caf\xe9")
+		w.Header().Add("X-Odd", " a: b")
+		w.WriteHeader(http.StatusCreated)
+		_, err = fmt.Fprintf(w, "run %d of %s \x00", runs.Add(1), id)
+		return err
+	}, append([]hookonce.Option{hookonce.WithoutScope(), hookonce.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
+}
+
+func send(h http.Handler, key, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/charges", strings.NewReader(body))
+	r.Header.Set("Idempotency-Key", key)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// insist sends until the answer is not that the client should come again.
+func insist(t *testing.T, h http.Handler, key, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		if w := send(h, key, body); w.Code != http.StatusConflict && w.Code != http.StatusServiceUnavailable {
+			return w
+		}
+	}
+	t.Errorf("%s: no answer in time", key)
+	return httptest.NewRecorder()
+}
+
+// another returns a pool on the same database, as another process has it, with that isolation level.
+func another(t *testing.T, pool *pgxpool.Pool, level string) *pgxpool.Pool {
+	t.Helper()
+	cfg := pool.Config()
+	if level != "" {
+		cfg.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
+	}
+	p, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func wantEffects(t *testing.T, pool *pgxpool.Pool, n int) {
+	t.Helper()
+	happened, err := counts(t.Context(), pool, "effects")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, times := range happened {
+		if times != 1 {
+			t.Errorf("%s happened %d times", id, times)
+		}
+	}
+	if len(happened) != n {
+		t.Errorf("%d effects, want %d", len(happened), n)
+	}
+}
+
+func TestIdempotent(t *testing.T) {
+	store, pool := newStore(t)
+	h := charges(store)
+	first := send(h, "k1", "ch_1")
+	again := send(charges(store), "k1", "ch_1") // as another process has it
+	if first.Code != 201 || again.Code != 201 || again.Body.String() != first.Body.String() || fmt.Sprint(again.Header()["X-Odd"]) != fmt.Sprint(first.Header()["X-Odd"]) || again.Header().Get("Idempotency-Replayed") != "true" {
+		t.Errorf("first %d %q %v, copy %d %q %v", first.Code, first.Body, first.Header(), again.Code, again.Body, again.Header())
+	}
+	if w := send(h, "k1", "ch_2"); w.Code != 422 {
+		t.Errorf("other content was answered %d", w.Code)
+	}
+	wantEffects(t, pool, 1)
+}
+
+// A hundred first requests at once, over two processes: one run, one answer.
+func TestIdempotentManyAtOnce(t *testing.T) {
+	store, pool := newStore(t)
+	wait := hookonce.WithWait(20 * time.Second)
+	handlers := []http.Handler{charges(store, wait), charges(pgstore.New(another(t, pool, "")), wait)}
+	var senders sync.WaitGroup
+	var mu sync.Mutex
+	texts := map[string]int{}
+	for i := range 100 {
+		senders.Go(func() {
+			w := send(handlers[i%2], "k1", "ch_1")
+			mu.Lock()
+			defer mu.Unlock()
+			texts[fmt.Sprintf("%d %s", w.Code, w.Body)]++
+		})
+	}
+	senders.Wait()
+	if texts["201 run 1 of ch_1 \x00"] != 100 {
+		t.Errorf("answers %v", texts)
+	}
+	wantEffects(t, pool, 1)
+}
+
+// Serializable and repeatable-read callers: whoever loses a race comes again, and each effect happens once.
+func TestIdempotentUnderStricterIsolation(t *testing.T) {
+	for _, level := range []string{"repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			_, pool := newStore(t)
+			strict := another(t, pool, level)
+			// Handlers of their own, so that copies do not wait in memory.
+			var senders sync.WaitGroup
+			for copies := range 6 {
+				h := charges(pgstore.New(strict))
+				senders.Go(func() {
+					for i := range 20 {
+						id := fmt.Sprint("ch_", (i+copies)%20)
+						if w := insist(t, h, id, id); w.Code != 201 {
+							t.Errorf("%s: answered %d %s", id, w.Code, w.Body)
+						}
+					}
+				})
+			}
+			senders.Wait()
+			wantEffects(t, pool, 20)
+		})
+	}
+}
+
+// The server cuts the connection of a handler that is at work: nothing happened, and the copy runs.
+func TestIdempotentCutMidway(t *testing.T) {
+	store, pool := newStore(t)
+	cut := true
+	h := hookonce.Idempotent(store, func(w http.ResponseWriter, r *http.Request, tx pgx.Tx) error {
+		if _, err := tx.Exec(r.Context(), "INSERT INTO effects VALUES ('ch_1')"); err != nil {
+			return err
+		}
+		if cut {
+			_, err := tx.Exec(r.Context(), "SELECT pg_terminate_backend(pg_backend_pid())")
+			return errors.Join(err, errors.New("the server is still there"))
+		}
+		return nil
+	}, hookonce.WithoutScope(), hookonce.WithLogger(slog.New(slog.DiscardHandler)))
+	if w := send(h, "k1", "ch_1"); w.Code != 503 || w.Header().Get("Retry-After") == "" {
+		t.Errorf("answered %d %s", w.Code, w.Body)
+	}
+	wantEffects(t, pool, 0)
+	cut = false
+	if w := send(h, "k1", "ch_1"); w.Code != 200 {
+		t.Errorf("the copy was answered %d %s", w.Code, w.Body)
+	}
+	wantEffects(t, pool, 1)
+}
+
+// Under a lease: two processes, one run, and the answer is on record for both.
+func TestIdempotentLease(t *testing.T) {
+	store, pool := newStore(t)
+	var runs atomic.Int64
+	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "run %d", runs.Add(1))
+	})
+	var handlers []http.Handler
+	for _, s := range []*pgstore.Store{store, pgstore.New(another(t, pool, ""))} {
+		handlers = append(handlers, hookonce.IdempotentLease(s, next, hookonce.WithoutScope(), hookonce.WithWait(20*time.Second), hookonce.WithLogger(slog.New(slog.DiscardHandler))))
+	}
+	var senders sync.WaitGroup
+	for i := range 50 {
+		senders.Go(func() {
+			if w := send(handlers[i%2], "k1", "ch_1"); w.Code != 200 || w.Body.String() != "run 1" {
+				t.Errorf("answered %d %s", w.Code, w.Body)
+			}
+		})
+	}
+	senders.Wait()
+	if runs.Load() != 1 {
+		t.Errorf("%d runs", runs.Load())
+	}
+}
