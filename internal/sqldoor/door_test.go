@@ -204,6 +204,16 @@ func TestClaimIsBusy(t *testing.T) {
 	is(d, tx, "7s", "SHOW lock_timeout")
 }
 
+// Nobody waits for ever by accident.
+func TestPatience(t *testing.T) {
+	d := newDoor(t)
+	for _, tt := range []struct{ timeout, wait, want string }{
+		{"0", "NULL", "2 s"}, {"5s", "NULL", "5 s"}, {"1500ms", "NULL", "1.5 s"}, {"2min", "NULL", "2 min"}, {"0", "'3 s'", "3 s"}, {"5s", "'3 s'", "3 s"},
+	} {
+		is(d, d, true, "SELECT hookonce.patience("+tt.wait+") - clock_timestamp() BETWEEN $1::interval - interval '1 s' AND $1::interval FROM set_config('lock_timeout', $2, true)", tt.want, tt.timeout)
+	}
+}
+
 // A claim that waits is told the truth when the owner ends, and its own settings stay.
 func TestClaimWaitsForTheOwner(t *testing.T) {
 	for name, want := range map[string]bool{"commit": false, "rollback": true} {
