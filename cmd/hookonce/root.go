@@ -34,6 +34,7 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		newProvidersCommand(w),
 		newVerifyCommand(w),
 		newSendCommand(w),
+		newRelayCommand(w),
 		newHammerCommand(w),
 		newAuditCommand(w),
 		newDoctorCommand(w),

@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 //	eventually pattern cmd...  run a command until its output matches
 //	sqlite file statements, postgres statements   run the SQL in a file
 //	raw files...      cut the last line break off files, which they have in a script
+//	receive           start a server at $RECEIVER; its path /503 answers 503, and so on
+//	enqueue store name key...  store effects in an outbox
+//	relay store args...  run "hookonce relay" until the outbox is empty, send SIGTERM, insist on exit status 0
 //
 // Gateways listen on free ports unless a script says otherwise.
 func TestScripts(t *testing.T) {
@@ -63,6 +66,9 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"exits":       exits,
 		"raw":         raw,
 		"eventually":  eventually,
+		"enqueue":     enqueueInScript,
+		"receive":     receiveInScript,
+		"relay":       relayInScript,
 		"sqlite":      sqliteInScript,
 		"postgres":    postgresInScript,
 	}

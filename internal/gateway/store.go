@@ -91,6 +91,9 @@ func Schema(cfg *config.Config) (string, error) {
 	return schema.Print(schema.SQLite, schema.DefaultName)
 }
 
+// Explain makes one line of what keeps a store from being used, and says what to do.
+func Explain(s config.Store, err error) error { return explain(s, err) }
+
 // explain makes one line of what keeps a store from being used, and says what to do.
 func explain(s config.Store, err error) error {
 	var connect *pgconn.ConnectError

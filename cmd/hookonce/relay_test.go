@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/pgstore"
+	"github.com/hookonce/hookonce/sqlstore"
+)
+
+// enqueueInScript stores effects as an application does: enqueue STORE NAME KEY...
+func enqueueInScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: enqueue store name key...")
+	}
+	at, err := config.ParseStore(args[0])
+	ts.Check(err)
+	if at.Driver == config.SQLite {
+		at.DSN = ts.MkAbs(at.DSN)
+	}
+	for _, key := range args[2:] {
+		ts.Check(enqueueIn(at, args[1], key))
+	}
+}
+
+func enqueueIn(at config.Store, name, key string) error {
+	if at.Driver == config.SQLite {
+		db, err := sql.Open("sqlite", at.DSN)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		return enqueue(sqlstore.New(db, sqlstore.SQLite), name, key)
+	}
+	pool, err := pgxpool.New(context.Background(), at.DSN)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return enqueue(pgstore.New(pool), name, key)
+}
+
+// enqueue stores an effect in the transaction of an event with that key.
+func enqueue[Tx any](store hookonce.TxStore[Tx], name, key string) error {
+	ctx := context.Background()
+	_, err := store.Within(ctx, hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "billing", Key: key}}, func(tx Tx, c hookonce.Claim) error {
+		return hookonce.Enqueue(hookonce.ContextWith(ctx, store, c, nil), tx, hookonce.Effect{Name: name, Payload: []byte(key)})
+	})
+	return err
+}
+
+// receiveInScript starts a server at $RECEIVER that answers a path such as /503 with that status, and any
+// other path with 200.
+func receiveInScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: receive")
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status := http.StatusOK
+		fmt.Sscanf(r.URL.Path, "/%d", &status)
+		w.WriteHeader(status)
+	}))
+	ts.Defer(server.Close)
+	ts.Setenv("RECEIVER", server.URL)
+}
+
+// relayInScript runs "hookonce relay args..." until no effect is open any more, stops it with SIGTERM, and
+// insists on exit status 0: relay STORE args... Its log is in relay.log.
+func relayInScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: relay store args...")
+	}
+	p, err := launchRelay(ts.MkAbs("."), append(scriptEnv(ts), "MAIL_SECRET="+ts.Getenv("MAIL_SECRET"), "MAIL_URL="+ts.Getenv("MAIL_URL")),
+		append([]string{"--store", args[0]}, args[1:]...)...)
+	ts.Check(err)
+	defer p.cmd.Process.Kill()
+	for _, state := range []string{"pending", "failed", "processing"} {
+		eventually(ts, false, []string{`^\[\]$`, "hookonce", "relay", "list", "--json", "--store", args[0], "--state", state})
+	}
+	ts.Check(p.end(syscall.SIGTERM))
+	ts.Check(os.WriteFile(ts.MkAbs("relay.log"), []byte(p.log.String()), 0o600))
+}
+
+// launchRelay starts "hookonce relay" with the arguments.
+func launchRelay(dir string, env []string, args ...string) (*process, error) {
+	path, err := exec.LookPath("hookonce")
+	if err != nil {
+		return nil, err
+	}
+	p := &process{cmd: exec.Command(path, append([]string{"relay"}, args...)...), out: new(transcript), log: new(transcript), ended: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = dir, env, p.out, p.log
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// A relay that is killed between the effect and its record leaves the effect to another one, which repeats
+// it under the same key.
+func TestRelayIsKilled(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	pool, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	store := pgstore.New(pool)
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	came, answer, gone := make(chan string), make(chan int), make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)             // only then the server notices that the relay is gone
+		came <- r.Header.Get("Idempotency-Key") // the effect has happened
+		select {
+		case status := <-answer:
+			w.WriteHeader(status)
+		case <-r.Context().Done():
+			close(gone)
+		}
+	}))
+	defer receiver.Close()
+	if err := enqueue(store, "mail", "evt_1"); err != nil {
+		t.Fatal(err)
+	}
+	start := func() *process {
+		p, err := launchRelay(t.TempDir(), os.Environ(), "--store", dsn, "--to", "mail="+receiver.URL, "--lease", "1s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.cmd.Process.Kill() })
+		return p
+	}
+	first := start()
+	key := receive(t, came, first)
+	if want := hookonce.EffectKey(hookonce.Ref{Source: "billing", Key: "evt_1"}, "mail"); key != want {
+		t.Errorf("the key is %s, want %s", key, want)
+	}
+	if err := first.signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-first.ended
+	<-gone
+
+	second := start()
+	if again := receive(t, came, second); again != key {
+		t.Errorf("the key is %s, and was %s before", again, key)
+	}
+	answer <- http.StatusOK
+	if err := second.end(syscall.SIGTERM); err != nil {
+		t.Errorf("the relay ended with %v\n%s", err, second.log)
+	}
+	done, err := store.Effects(t.Context(), hookonce.StateDone, 0, 10)
+	if err != nil || len(done) != 1 || done[0].Token != 2 {
+		t.Errorf("effects that are done: %+v, %v\n%s", done, err, second.log)
+	}
+}
+
+func receive(t *testing.T, came <-chan string, p *process) string {
+	t.Helper()
+	select {
+	case key := <-came:
+		return key
+	case <-p.ended:
+		t.Fatalf("the relay ended: %v\n%s", p.err, p.log)
+	case <-time.After(patience):
+		t.Fatalf("nothing came\n%s", p.log)
+	}
+	return ""
+}
+
+// What a command line says wrong is told without the secrets that it holds.
+func TestRelayUsage(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"", "--to NAME=URL"},
+		{"--to mail", "write NAME=URL"},
+		{"--to =http://x.example", "write NAME=URL"},
+		{"--to mail=ftp://x.example/fake-secret", "--to mail: relay: POST: the address must begin with http:// or https://"},
+		{"--to mail=http://x.example --to mail=http://y.example", "given twice"},
+		{"--to mail=env:ABSENT", "--to mail: the environment variable ABSENT is not set"},
+		{"--to mail=http://x.example --secret mail=fake-secret", "not the secret itself"},
+		{"--to mail=http://x.example --secret mail=env:BAD", "whsec_"},
+		{"--to mail=http://x.example --secret crm=env:GOOD", `nothing is posted for "crm"`},
+		{"--to mail=http://x.example --permanent 200", "status 200 can not be permanent"},
+		{"--to mail=http://x.example --concurrency 0", "--concurrency"},
+		{"--to mail=http://x.example --attempts 0", "--attempts"},
+		{"--to mail=http://x.example --lease 1ms", "--lease"},
+		{"--to mail=http://x.example --max-wait 1s", "--max-wait"},
+		{"--to mail=http://x.example more", `it takes no arguments, but "more" was given`},
+		{"list --state gone", `"gone" is none`},
+		{"list --limit 0", "--limit"},
+		{"revive", "--all-dead"},
+		{"revive 1 --all-dead", "--all-dead"},
+		{"revive x", `"x" is no number`},
+		{"purge --before soon", `"soon" is no time`},
+	} {
+		out, log := new(transcript), new(transcript)
+		w := &world{
+			args:    append([]string{"hookonce", "relay"}, strings.Fields(c.args)...),
+			environ: []string{"BAD=whsec_fake-secret%", "GOOD=whsec_ZmFrZQ=="}, out: out, err: log,
+		}
+		if code := run(w); code != exitUsage || !strings.Contains(log.String(), c.want) || strings.Contains(log.String(), "fake-secret") {
+			t.Errorf("relay %s: exit status %d\n%s", c.args, code, log)
+		}
+	}
+}

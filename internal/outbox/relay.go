@@ -1,0 +1,81 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/relay"
+)
+
+// Settings say how a relay works.
+type Settings struct {
+	Targets            []Target
+	Permanent          []int         // statuses with which an effect is given up, besides 410
+	Concurrency        int           // from 1 to 1000
+	Attempts           int           // 1 or more
+	Timeout, Lease     time.Duration // of an attempt; at least a second
+	FirstWait, MaxWait time.Duration // after the first failure; between two attempts
+}
+
+// Target is where the effects of a name are posted, and the secrets with which that is signed, if any.
+type Target struct {
+	Name, URL string
+	Secrets   []string
+}
+
+// Defaults are the settings without targets.
+func Defaults() Settings {
+	return Settings{
+		Concurrency: relay.DefaultConcurrency, Attempts: 13, Timeout: 30 * time.Second, Lease: relay.DefaultLease,
+		FirstWait: 5 * time.Second, MaxWait: 24 * time.Hour,
+	}
+}
+
+// NewRelay returns a relay that posts the effects in queue. The settings must be valid.
+func NewRelay(queue hookonce.EffectQueue, s Settings, log *slog.Logger) (*relay.Relay, error) {
+	handlers, err := s.handlers()
+	if err != nil {
+		return nil, err
+	}
+	return relay.New(queue, handlers, relay.WithLogger(log), relay.WithConcurrency(s.Concurrency), relay.WithTimeout(s.Timeout),
+		relay.WithLease(s.Lease), relay.WithSchedule(relay.Exponential(s.FirstWait, s.MaxWait, 3, s.Attempts))), nil
+}
+
+// Validate returns an error that names the flag that is wrong, and repeats no address and no secret.
+func (s *Settings) Validate() error {
+	switch {
+	case s.Concurrency < 1 || s.Concurrency > 1000:
+		return errors.New("--concurrency: write a number from 1 to 1000")
+	case s.Attempts < 1:
+		return errors.New("--attempts: write 1 or more")
+	case s.Timeout <= 0:
+		return errors.New("--timeout: write some time, such as 30s")
+	case s.Lease < time.Second:
+		return errors.New("--lease: write a second or more")
+	case s.FirstWait <= 0 || s.MaxWait < s.FirstWait:
+		return errors.New("--first-wait must be some time, and --max-wait no less")
+	}
+	_, err := s.handlers()
+	return err
+}
+
+func (s *Settings) handlers() (map[string]relay.Handler, error) {
+	if len(s.Targets) == 0 {
+		return nil, errors.New("say where to post with --to NAME=URL")
+	}
+	handlers := map[string]relay.Handler{}
+	for _, t := range s.Targets {
+		if handlers[t.Name] != nil {
+			return nil, fmt.Errorf("--to: %s is given twice; an effect goes to one place: enqueue one for each", t.Name)
+		}
+		h, err := relay.NewPOST(nil, t.URL, relay.PostPermanent(s.Permanent...), relay.PostSecrets(t.Secrets...))
+		if err != nil {
+			return nil, fmt.Errorf("--to %s: %w", t.Name, err)
+		}
+		handlers[t.Name] = h
+	}
+	return handlers, nil
+}
