@@ -65,7 +65,7 @@ func (s statements) withDuplicates(sql func(string) statement) statements {
 	const claimable = `(state IN ('failed', 'dead') OR (state = 'processing' AND lease_until <= `
 	s.takeOver = sql(`
 		UPDATE {claims} SET state = @4, token = LAST_INSERT_ID(token + 1), lease_until = @5, event_type = @6, digest = @7, updated_at = @8
-		WHERE source = @1 AND {key} = @2 AND token = @3 AND ` + claimable + `@8))`)
+		WHERE source = @1 AND {key} = @2 AND token = @3 AND state = @9 AND first_seen = @10 AND ` + claimable + `@8))`)
 	s.leave = sql(`
 		UPDATE {claims} SET state = @3, lease_until = NULL, event_type = @6, digest = @7, updated_at = @9, last_error = @10,
 			token = LAST_INSERT_ID(greatest(token, @4))
@@ -125,7 +125,7 @@ func decideMySQL(d dialect, ctx context.Context, q querier, p proposal) (ruling,
 		r = ruling{claim: p.over(seen), won: true, before: seen.Digest}
 		c := r.claim
 		took, err := reported(run(ctx, q, d.takeOver, c.Source, c.Key, seen.Token,
-			string(c.State), d.nullable(c.Lease), c.Type, digest(c.Digest), d.time(c.UpdatedAt)))
+			string(c.State), d.nullable(c.Lease), c.Type, digest(c.Digest), d.time(c.UpdatedAt), string(seen.State), d.time(seen.FirstSeen)))
 		if err != nil || took > 0 {
 			return r, err
 		}

@@ -27,7 +27,11 @@ func (s *Store) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (
 	if d <= 0 {
 		return hookonce.Claim{}, fmt.Errorf("sqlstore: extend %s by %v: the duration must be positive", c.Ref, d)
 	}
-	return s.settle(ctx, c, s.dialect.extend, []any{s.dialect.time(s.now().Add(d).Truncate(time.Microsecond))})
+	stored, err := s.settle(ctx, c, s.dialect.extend, []any{s.dialect.time(s.now().Add(d).Truncate(time.Microsecond))})
+	if err == nil && stored.Token != c.Token { // see changeMySQL
+		return hookonce.Claim{}, fmt.Errorf("sqlstore: extend %s: it was taken over at once: %w", c.Ref, hookonce.ErrStale)
+	}
+	return stored, err
 }
 
 // settle changes the row while c's token is current and the claim is processing, and returns c as it
