@@ -10,6 +10,29 @@
 // trip, then come the handler's own statements, then COMMIT. A copy of finished work is recognised
 // without a row lock and without writing anything.
 //
+// # Besides claims
+//
+// A store keeps the responses of finished work with the claim ([Store.KeepResponse], [Store.CompleteWith]);
+// hookonce.Idempotent uses that. It keeps effects that are to happen after the commit ([Store.Enqueue]) until
+// a relay carries them out ([Store.TakeEffects]). And it tells newer from older, and one state from another,
+// in the handler's transaction ([Store.Newer], [Store.Transition]):
+//
+//	func handle(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
+//		newer, err := store.Newer(ctx, tx, "order/"+ev.Resource, version(ev))
+//		if err != nil || !newer {
+//			return err // nil: a later event was applied before
+//		}
+//		if err := update(ctx, tx, ev); err != nil {
+//			return err
+//		}
+//		return hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail.receipt", Payload: receipt(ev)})
+//	}
+//
+// Each of these is one round trip. Copies of one event that ask a guard about the same thing wait for each
+// other until the first one's transaction ends, as long as the caller's lock_timeout lets them; ask several
+// guards in the same order everywhere, or the server refuses one of two transactions that wait for each
+// other (SQLSTATE 40P01), which is a failed attempt like any other.
+//
 // # Connections
 //
 // Every [pgx.QueryExecMode] works. Behind a pooler in transaction mode, such as PgBouncer, set a mode
@@ -19,6 +42,6 @@
 // A transaction runs at the database's default isolation level. Under READ COMMITTED, PostgreSQL's
 // own default, copies of an event wait for each other. Under REPEATABLE READ and SERIALIZABLE the
 // loser of a race for the claim is told so by the server, and the store tries again by itself a few
-// times; a serialization failure in the handler's statements or at the commit is a failed attempt
-// like any other.
+// times; a serialization failure in the handler's statements, guards and Enqueue among them, or at the
+// commit is a failed attempt like any other.
 package pgstore

@@ -90,3 +90,100 @@ func ExampleStore_Claim() {
 	}
 	_ = send
 }
+
+// Events of one order may arrive in any order. What is older than what was applied changes nothing.
+func ExampleStore_Newer() {
+	apply := func(ctx context.Context, tx pgx.Tx, store *pgstore.Store, order string, version int64, status string) error {
+		newer, err := store.Newer(ctx, tx, "order/"+order, version)
+		if err != nil || !newer {
+			return err
+		}
+		_, err = tx.Exec(ctx, "UPDATE orders SET status = $2 WHERE id = $1", order, status)
+		return err
+	}
+	_ = apply
+}
+
+// Two different events say that the order was paid. The goods leave once.
+func ExampleStore_Transition() {
+	ship := func(ctx context.Context, tx pgx.Tx, store *pgstore.Store, order string) error {
+		state, moved, err := store.Transition(ctx, tx, "order/"+order, "open", "paid")
+		switch {
+		case err != nil:
+			return err
+		case moved:
+			_, err = tx.Exec(ctx, "INSERT INTO shipments (order_id) VALUES ($1)", order)
+			return err
+		case state == "paid":
+			return nil // by the other event
+		}
+		return fmt.Errorf("order %s is %q and can not be paid", order, state)
+	}
+	_ = ship
+}
+
+// A mail that is sent after the commit, and only if there is one.
+func ExampleStore_Enqueue() {
+	register := func(ctx context.Context, store *pgstore.Store, id, address string) error {
+		ref := hookonce.Ref{Source: "signups", Key: hookonce.NormalKey(id)}
+		_, err := store.Within(ctx, hookonce.ClaimRequest{Ref: ref}, func(tx pgx.Tx, _ hookonce.Claim) error {
+			if _, err := tx.Exec(ctx, "INSERT INTO users (address) VALUES ($1)", address); err != nil {
+				return err
+			}
+			return store.Enqueue(ctx, tx, hookonce.Effect{Ref: ref, Name: "mail.welcome", Payload: []byte(address)})
+		})
+		return err
+	}
+	_ = register
+}
+
+// What a relay does with the outbox. Package relay does it with retries, dead letters and many at once.
+func ExampleStore_TakeEffects() {
+	relay := func(ctx context.Context, store *pgstore.Store, send func(address string) error) error {
+		effects, err := store.TakeEffects(ctx, []string{"mail.welcome"}, 10, time.Minute)
+		if err != nil {
+			return err
+		}
+		for _, e := range effects {
+			outcome := func(ctx context.Context) error { return store.CompleteEffect(ctx, e) }
+			if err := send(string(e.Payload)); err != nil {
+				failure := hookonce.Failure{Err: err, Dead: e.Tries >= 5}
+				outcome = func(ctx context.Context) error {
+					return store.FailEffect(ctx, e, failure, time.Now().Add(time.Minute))
+				}
+			}
+			if err := outcome(context.WithoutCancel(ctx)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	_ = relay
+}
+
+// A long job that answers every copy of its request with the same. While somebody works on it, others wait.
+func ExampleStore_CompleteWith() {
+	run := func(ctx context.Context, store *pgstore.Store, key string, job func() (hookonce.Response, error)) (hookonce.Response, error) {
+		ref := hookonce.Ref{Source: "reports", Key: hookonce.NormalKey(key)}
+		for {
+			c, err := store.Claim(ctx, hookonce.ClaimRequest{Ref: ref, Lease: 10 * time.Minute})
+			switch {
+			case err != nil:
+				return hookonce.Response{}, err
+			case c.Verdict == hookonce.Duplicate:
+				return store.Response(ctx, ref)
+			case c.Verdict == hookonce.Busy:
+				if err := store.Await(ctx, ref); err != nil {
+					return hookonce.Response{}, err
+				}
+				continue
+			}
+			r, err := job()
+			if err != nil {
+				return r, errors.Join(err, store.Fail(context.WithoutCancel(ctx), c, hookonce.Failure{Err: err}))
+			}
+			return r, store.CompleteWith(context.WithoutCancel(ctx), c, r)
+		}
+	}
+	_ = run
+}
