@@ -4,7 +4,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
 FUZZTIME ?= 10s
 
-.PHONY: all build docs test check oracle servers bench bench-large backlog fuzz kills clean
+.PHONY: all build docs test check oracle examples servers bench bench-large backlog fuzz kills clean
 
 all: build
 
@@ -17,6 +17,7 @@ docs: ## write docs/providers.md from the catalogue
 test: servers check build ## everything CI checks
 	go test -race -timeout 12m ./...
 	@$(MAKE) oracle
+	@$(MAKE) examples
 
 check: ## formatting, module file, vet, staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w these files:"; echo "$$files"; exit 1; fi
@@ -27,6 +28,9 @@ check: ## formatting, module file, vet, staticcheck
 oracle: servers ## compare the catalogue, and deliveries, with the libraries that others publish
 	cd internal/oracle/node && npm ci --ignore-scripts --no-audit --no-fund --silent
 	cd internal/oracle && go vet -mod=mod . && go test -mod=mod -count=1 .
+
+examples: servers ## the programs in examples, against real databases
+	cd examples && go vet -mod=mod ./... && go test -mod=mod -count=1 ./...
 
 servers: ## install what tests start (PostgreSQL, PgBouncer, Node), if it is missing
 	@./scripts/install-servers

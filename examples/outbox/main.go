@@ -1,0 +1,87 @@
+// Command outbox receives Stripe's webhooks and sends a receipt for each after the commit: the receipt is
+// stored in the transaction of the claim, and a relay in the same process sends it to the mail service,
+// at least once and always under the same Idempotency-Key. It needs DATABASE_URL, STRIPE_WEBHOOK_SECRET and
+// MAIL_URL.
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/pgstore"
+	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/relay"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+	store := pgstore.New(pool)
+	if err := store.Migrate(ctx); err != nil {
+		log.Fatal(err)
+	}
+	endpoint, worker := shop(store, os.Getenv("STRIPE_WEBHOOK_SECRET"), os.Getenv("MAIL_URL"))
+	server := &http.Server{Addr: "127.0.0.1:3000", Handler: endpoint}
+	go func() {
+		log.Print(server.ListenAndServe())
+		stop()
+	}()
+	if err := worker.Run(ctx); err != nil { // until a signal, and then until what is under way is done
+		log.Print(err)
+	}
+	if err := server.Shutdown(context.Background()); err != nil {
+		log.Print(err)
+	}
+}
+
+// shop returns the endpoint for webhooks, and the relay that sends what their handler enqueues.
+func shop(store *pgstore.Store, secret, mailURL string, opts ...relay.Option) (http.Handler, *relay.Relay) {
+	m := &mailer{url: mailURL, client: &http.Client{Transport: hookonce.Transport(nil)}}
+	worker := relay.New(store, map[string]relay.Handler{"mail.receipt": m.send}, opts...)
+	endpoint := hookonce.Webhook(store, provider.Stripe(secret), enqueueReceipt,
+		hookonce.WithObserver(func(context.Context, hookonce.Observation) { worker.Wake() })) // after the commit
+	return endpoint, worker
+}
+
+// enqueueReceipt commits with the claim of the event, or not at all.
+func enqueueReceipt(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
+	return hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail.receipt", Payload: []byte(ev.Key)})
+}
+
+// mailer talks to the mail service.
+type mailer struct {
+	url    string
+	client *http.Client
+}
+
+// send makes one call. Its Idempotency-Key comes from the context: the same at every attempt.
+func (m *mailer) send(ctx context.Context, e hookonce.QueuedEffect) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(e.Payload))
+	if err != nil {
+		return hookonce.Permanent(err)
+	}
+	answer, err := m.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode/100 != 2 {
+		return fmt.Errorf("the mail service answered %d", answer.StatusCode)
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+// Command sqlc receives Stripe's webhooks, with queries in the form of sqlc. It needs DATABASE_URL and
+// STRIPE_WEBHOOK_SECRET.
+package main
+
+import (
+	"context"
+	"log"
+	"net/http"
+	"os"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/examples/sqlc/shop"
+	"github.com/hookonce/hookonce/pgstore"
+	"github.com/hookonce/hookonce/provider"
+)
+
+func main() {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+	store := pgstore.New(pool)
+	if err := store.Migrate(ctx); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := pool.Exec(ctx, schema); err != nil {
+		log.Fatal(err)
+	}
+	stripe := provider.Stripe(os.Getenv("STRIPE_WEBHOOK_SECRET"))
+	http.Handle("POST /webhooks/stripe", hookonce.Webhook(store, stripe, recordPayment))
+	log.Fatal(http.ListenAndServe("127.0.0.1:3000", nil))
+}
+
+const schema = `CREATE TABLE IF NOT EXISTS payments (event text NOT NULL, type text NOT NULL)`
+
+// recordPayment commits with the claim of the event, or not at all.
+func recordPayment(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
+	return shop.New(tx).RecordPayment(ctx, shop.RecordPaymentParams{Event: ev.Key, Type: ev.Type})
+}
