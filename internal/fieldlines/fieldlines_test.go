@@ -43,3 +43,16 @@ func FuzzValues(f *testing.F) {
 		}
 	})
 }
+
+// Whatever stands in the table is read without a panic, and what was read can be kept again.
+func FuzzDecode(f *testing.F) {
+	for _, lines := range []string{"", "X-A: 1\r\n", "X-A: 1", ": 1\r\n", "no colon\r\n", "X A: 1\r\n", "X-A:1\r\n", "\r\n\r\n", "X-A: \x00\xff\r\n"} {
+		f.Add([]byte(lines))
+	}
+	f.Fuzz(func(t *testing.T, lines []byte) {
+		once := fieldlines.Decode(fieldlines.Encode(fieldlines.Decode(lines)))
+		if d := cmp.Diff(fieldlines.Decode(fieldlines.Encode(once)), once); d != "" {
+			t.Fatalf("%q: %s", lines, d)
+		}
+	})
+}
