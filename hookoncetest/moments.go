@@ -1,0 +1,94 @@
+package hookoncetest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// conditions are what happens to one delivery. The zero value is good weather.
+type conditions struct {
+	moment  int           // the context ends when it is looked at for this time, from 1; 0: never
+	after   time.Duration // the context ends so long after the delivery began; 0: never
+	hangUp  bool          // when the context ends the sender is gone; else the server ended it, and the answer counts
+	pause   time.Duration // the longest pause when the context is looked at
+	failing bool          // [Fail] fails
+}
+
+// moments is the context of one delivery. Between the steps of a handler somebody looks at it: database
+// drivers do before each round trip, and clients before each call. So the number of looks says how far
+// the handler has come, and a delivery can be disturbed at every one of its steps without knowing them.
+type moments struct {
+	context.Context
+	conditions
+	cancel context.CancelFunc
+	looks  atomic.Int64
+	ended  atomic.Bool // by the conditions
+}
+
+func newMoments(parent context.Context, c conditions) *moments {
+	m := &moments{conditions: c}
+	m.Context, m.cancel = context.WithCancel(parent)
+	if c.after > 0 {
+		timer := time.AfterFunc(c.after, m.end)
+		context.AfterFunc(m.Context, func() { timer.Stop() })
+	}
+	return m
+}
+
+// end ends the context as the conditions have it.
+func (m *moments) end() {
+	m.ended.Store(true)
+	m.cancel()
+}
+
+// maxPauses bounds the pauses of one delivery.
+const maxPauses = 30
+
+func (m *moments) look() {
+	n := m.looks.Add(1)
+	if n == int64(m.moment) {
+		m.end()
+	}
+	if m.pause > 0 && n <= maxPauses {
+		time.Sleep(rand.N(m.pause))
+	}
+}
+
+// Done implements [context.Context].
+func (m *moments) Done() <-chan struct{} {
+	m.look()
+	return m.Context.Done()
+}
+
+// Err implements [context.Context].
+func (m *moments) Err() error {
+	m.look()
+	return m.Context.Err()
+}
+
+type momentsKey struct{}
+
+// Value implements [context.Context].
+func (m *moments) Value(key any) any {
+	if key == (momentsKey{}) {
+		return m
+	}
+	return m.Context.Value(key)
+}
+
+// ErrPlanned is what [Fail] returns.
+var ErrPlanned = errors.New("hookoncetest: a failure that the storm planned")
+
+// Fail returns [ErrPlanned] when the storm has it that this attempt fails, and nil otherwise, outside of
+// storms too. Call it in the fake that stands for what the handler calls, with the context that came from
+// the request: so the storm sees what the endpoint answers when its work fails. What a storm does by
+// itself is to end the request's context, which a handler may ignore.
+func Fail(ctx context.Context) error {
+	if m, ok := ctx.Value(momentsKey{}).(*moments); ok && m.failing {
+		return ErrPlanned
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package hookoncetest
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// Sign returns a delivery of the event with that id, as p signs it: a request for a server's handler. It
+// fails the test if that can not be made, as in the name of a provider that signs with a private key.
+// What it says is the same each time, except for the time of signing: the event happens at the moment of
+// the call.
+func Sign(t testing.TB, p *spec.Provider, id string, opts ...Option) *http.Request {
+	t.Helper()
+	s := newSettings(t, opts)
+	r, _, err := s.sign(p, id, s.now())
+	if err != nil {
+		t.Fatalf("hookoncetest: Sign: %v", err)
+	}
+	return r
+}
+
+// Deliver sends one delivery of the event with that id to the handler, and returns its answer. See [Sign].
+func Deliver(t testing.TB, h http.Handler, p *spec.Provider, id string, opts ...Option) *http.Response {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, Sign(t, p, id, opts...))
+	return w.Result()
+}
+
+// sign returns a delivery, signed now, of the event that happened at the given time. It returns what the
+// provider's own side finds in it, too.
+func (s *settings) sign(p *spec.Provider, id string, at time.Time) (*http.Request, *hookonce.Event, error) {
+	header, body := p.Spec().Sample(id, s.kind, at)
+	if s.body != nil {
+		body = s.body(id)
+	}
+	signed := &hookonce.Request{Method: http.MethodPost, URL: s.url, Header: header, Body: body, Now: s.now()}
+	if err := p.Sign(signed); err != nil {
+		return nil, nil, err
+	}
+	d, err := p.Open(signed)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("the delivery was not understood: %w", err)
+	case d.Unreadable != nil:
+		return nil, nil, fmt.Errorf("the delivery has no event in it: %w", d.Unreadable)
+	case len(d.Events) != 1:
+		return nil, nil, fmt.Errorf("the delivery has %d events in it, one is needed", len(d.Events))
+	}
+	r := httptest.NewRequest(http.MethodPost, signed.URL, bytes.NewReader(signed.Body))
+	r.Header = signed.Header
+	return r, &d.Events[0], nil
+}

@@ -1,0 +1,121 @@
+package hookoncetest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// Storm sends events to the handler as p signs them, the way senders do on a bad day, and returns what came
+// of it, for [Report.Once] to judge. Each event meets one of these:
+//
+//   - copies one after the other; [Copies] of them at one moment; as many spread over the time that one
+//     takes;
+//   - a sender that hangs up and sends again at once: at each step of the handler, and at several times;
+//   - a request whose context is ended by the server, at each step of the handler: what it answers then
+//     counts;
+//   - work that fails, in the first attempts or in all copies at once, where the fake of what the handler
+//     calls asks [Fail].
+//
+// A step is a moment at which somebody looks whether the request's context has ended, as database drivers
+// do before each round trip. A handler that never looks, because it works under a context of its own, is
+// not disturbed by the end of the request's.
+//
+// Every event is sent until it is acknowledged with a status of 2xx; in good weather and in crowds once more
+// after that. Storm returns when all handlers have; what they left to goroutines of their own may be
+// outstanding. The events have ids of this storm's own, so many storms may share a database.
+//
+// The test fails at once if nothing can be signed in p's name, if its copies can not be recognised, and if
+// the first event of all, in good weather, is not acknowledged.
+func Storm(t testing.TB, h http.Handler, p *spec.Provider, opts ...Option) *Report {
+	t.Helper()
+	s := newSender(t, h, "evt", opts)
+	at := s.now()
+	s.request = func(id string) (*http.Request, error) {
+		r, _, err := s.sign(p, id, at)
+		return r, err
+	}
+	s.keyOf = func(id string) (string, error) {
+		_, found, err := s.sign(p, id, at)
+		if err == nil {
+			err = recognisable(found)
+		}
+		if err != nil {
+			return "", err
+		}
+		return found.Key, nil
+	}
+	return s.storm()
+}
+
+// recognisable returns an error if copies of ev pass for events of their own.
+func recognisable(ev *hookonce.Event) error {
+	switch {
+	case ev.Key == "":
+		return fmt.Errorf("the events of %s have no key, so each copy of one takes effect", ev.Provider)
+	case ev.Coalesce:
+		return fmt.Errorf("the events of %s only say that something changed, so each copy of one takes effect", ev.Provider)
+	}
+	return nil
+}
+
+// ClientStorm is [Storm] for endpoints that take an Idempotency-Key: it sends the requests of clients that
+// click twice, lose the connection and try again. Request returns the request under that key, for a
+// server's handler; always the same for the same key. ClientStorm adds the header, in double quotes, if
+// it is not there. The key is what [Report.Once] asks about, so the effect has to show it: let the
+// handler store the header, or put the key into the body.
+//
+// Besides what a storm of events shows, all answers of 2xx under one key must be the same, status and body.
+// As in reality clients come back after any other answer, with the same key.
+func ClientStorm(t testing.TB, h http.Handler, request func(key string) *http.Request, opts ...Option) *Report {
+	t.Helper()
+	s := newSender(t, h, "key", opts)
+	s.same = true
+	s.request = func(key string) (*http.Request, error) {
+		r := request(key)
+		if r == nil {
+			return nil, errors.New("there is no request")
+		}
+		if r.Header.Get("Idempotency-Key") == "" {
+			r.Header.Set("Idempotency-Key", strconv.Quote(key))
+		}
+		return r, nil
+	}
+	s.keyOf = func(key string) (string, error) { return key, nil }
+	return s.storm()
+}
+
+// storm sends everything.
+func (s *sender) storm() *Report {
+	s.t.Helper()
+	first, took := s.goodWeather()
+	if !first.acknowledged() {
+		s.t.Fatalf("hookoncetest: not even in good weather: %s (%s). Does the handler know the secret, is this its address (see URL), and are its tables there?", first.story(), first.key)
+	}
+	s.crowds(took)
+	s.hangUps(took)
+	s.endings()
+	s.failures()
+	return &Report{events: s.events, same: s.same}
+}
+
+// begin returns a new event, which meets what the format and its values say.
+func (s *sender) begin(kind string, values ...any) *event {
+	s.t.Helper()
+	id := fmt.Sprintf("%s_%08x%04d", s.prefix, s.seed, len(s.events)+1)
+	key, err := s.keyOf(id)
+	if err == nil && len(s.events) > 0 && key == s.events[0].key {
+		err = errors.New("two events have the same key: put the id where the provider has it (see Body)")
+	}
+	if err != nil {
+		s.t.Fatalf("hookoncetest: nothing can be sent: %v", err)
+	}
+	e := &event{id: id, key: key, kind: kind, round: fmt.Sprintf(kind, values...)}
+	s.events = append(s.events, e)
+	return e
+}

@@ -1,0 +1,187 @@
+package hookoncetest_test
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/hookoncetest"
+	"github.com/hookonce/hookonce/memstore"
+	"github.com/hookonce/hookonce/sqlstore"
+)
+
+var quiet = hookonce.WithLogger(slog.New(slog.DiscardHandler))
+
+func now() time.Time { return time.Now() }
+
+// naive are handlers that people write, each with what its test must say.
+var naive = []struct {
+	name   string
+	handle func(s shop) func(ctx context.Context, event string) error
+	want   []string
+}{
+	{
+		name: "without memory",
+		handle: func(s shop) func(context.Context, string) error {
+			return func(ctx context.Context, event string) error { return book(ctx, s, event) }
+		},
+		want: []string{"happened 2 times: copies one after the other: answered 200 (2 times)", "happened 26 times: 25 copies at one moment"},
+	},
+	{
+		name: "check, then insert",
+		handle: func(s shop) func(context.Context, string) error {
+			return func(ctx context.Context, event string) error {
+				if seen, err := s.seen(ctx, event); seen || err != nil {
+					return err
+				}
+				tx, err := s.BeginTx(ctx, nil)
+				if err != nil {
+					return err
+				}
+				defer tx.Rollback()
+				if _, err := remember(ctx, tx, event); err != nil {
+					return err
+				}
+				if err := book(ctx, tx, event); err != nil {
+					return err
+				}
+				return tx.Commit()
+			}
+		},
+		want: []string{"25 copies at one moment"},
+	},
+	{
+		name: "claim, then effect",
+		handle: func(s shop) func(context.Context, string) error {
+			return func(ctx context.Context, event string) error {
+				if first, err := remember(ctx, s, event); !first || err != nil {
+					return err
+				}
+				return book(ctx, s, event)
+			}
+		},
+		want: []string{"was acknowledged and never happened: the work fails twice: answered 500, 200"},
+	},
+	{
+		name: "effect, then claim",
+		handle: func(s shop) func(context.Context, string) error {
+			return func(ctx context.Context, event string) error {
+				if seen, err := s.seen(ctx, event); seen || err != nil {
+					return err
+				}
+				if err := book(ctx, s, event); err != nil {
+					return err
+				}
+				_, err := remember(ctx, s, event)
+				return err
+			}
+		},
+		want: []string{"happened 2 times: the request's context ends at step"},
+	},
+	{
+		name: "200 for everything",
+		handle: func(s shop) func(context.Context, string) error {
+			return func(ctx context.Context, event string) error {
+				_ = s.once(ctx, event)
+				return nil
+			}
+		},
+		want: []string{"was acknowledged and never happened: the work fails twice: answered 200"},
+	},
+	{
+		name: "never 200",
+		handle: func(s shop) func(context.Context, string) error {
+			return func(ctx context.Context, event string) error {
+				s.once(ctx, event)
+				return context.Canceled
+			}
+		},
+		want: []string{"not even in good weather: answered 500 (9 times)"},
+	},
+	{
+		name: "an error for copies",
+		handle: func(s shop) func(context.Context, string) error {
+			return func(ctx context.Context, event string) error {
+				if _, err := s.ExecContext(ctx, "INSERT INTO seen VALUES (?)", event); err != nil {
+					return err // the unique key; also the retry after a lost acknowledgement
+				}
+				return book(context.WithoutCancel(ctx), s, event)
+			}
+		},
+		want: []string{"happened, and was never acknowledged"},
+	},
+}
+
+// once is what a careful person writes.
+func (s shop) once(ctx context.Context, event string) error {
+	tx, err := s.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if first, err := remember(ctx, tx, event); !first || err != nil {
+		return err
+	}
+	if err := book(ctx, tx, event); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func TestStormCatchesNaiveHandlers(t *testing.T) {
+	for _, tt := range naive {
+		t.Run(tt.name, func(t *testing.T) {
+			s := openShop(t)
+			got := watch(t, func(tb testing.TB) {
+				storm := hookoncetest.Storm(tb, endpoint(tt.handle(s)), stripe)
+				storm.Once(tb, s.count(t))
+			})
+			t.Log(got)
+			for _, want := range tt.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("the test does not say %q", want)
+				}
+			}
+		})
+	}
+}
+
+func TestStormPassesCarefulHandlers(t *testing.T) {
+	careful := []struct {
+		name    string
+		handler func(*testing.T, shop) http.Handler
+	}{
+		{"by hand", func(_ *testing.T, s shop) http.Handler { return endpoint(s.once) }},
+		{"hookonce, SQLite", func(t *testing.T, s shop) http.Handler {
+			store := sqlstore.New(s.DB, sqlstore.SQLite)
+			if err := store.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return hookonce.Webhook(store, stripe, func(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
+				return book(ctx, tx, ev.Key)
+			}, quiet)
+		}},
+		{"hookonce, memory", func(_ *testing.T, s shop) http.Handler {
+			return hookonce.Webhook(memstore.New(), stripe, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+				if err := hookoncetest.Fail(ctx); err != nil {
+					return err
+				}
+				tx.OnCommit(func() { book(context.Background(), s, ev.Key) })
+				return nil
+			}, quiet)
+		}},
+	}
+	for _, tt := range careful {
+		t.Run(tt.name, func(t *testing.T) {
+			s := openShop(t)
+			storm := hookoncetest.Storm(t, tt.handler(t, s), stripe)
+			storm.Once(t, s.count(t))
+			t.Log(storm)
+		})
+	}
+}
