@@ -11,6 +11,7 @@ func TestConformance(t *testing.T) {
 	cfg := suite(redistest.Addr(t))
 	storetest.Run(t, cfg)
 	storetest.RunConcurrent(t, cfg)
+	storetest.RunResponses(t, cfg)
 }
 
 // In a cluster each claim is on one of three servers.
@@ -19,6 +20,7 @@ func TestCluster(t *testing.T) {
 	cfg := suite(redistest.Cluster(t)...)
 	storetest.Run(t, cfg)
 	storetest.RunConcurrent(t, cfg)
+	storetest.RunResponses(t, cfg)
 }
 
 func TestHistory(t *testing.T) {
