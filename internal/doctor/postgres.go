@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -67,7 +68,7 @@ func withoutPool(dsn string) string {
 	}
 	q := u.Query()
 	for name := range q {
-		if len(name) > 5 && name[:5] == "pool_" {
+		if strings.HasPrefix(name, "pool_") {
 			q.Del(name)
 		}
 	}
@@ -150,17 +151,22 @@ func skew(ctx context.Context, s *server) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	after := s.now()
-	within := after.Sub(before) / 2
-	off := there.Sub(before.Add(within)).Abs().Round(time.Millisecond)
+	within := s.now().Sub(before) / 2
+	return one(apart(there.Sub(before.Add(within)).Abs(), within))
+}
+
+// apart judges how far two clocks are apart, known to within some time.
+func apart(off, within time.Duration) Finding {
 	const advice = "run NTP on both machines: leases and signed times are compared with these clocks"
+	const text = "this machine's clock and the database's are %v apart"
+	off, within = off.Round(time.Millisecond), within.Round(time.Millisecond)
 	switch {
 	case off > muchSkew+within:
-		return one(bad(advice, "this machine's clock and the database's are %v apart", off))
+		return bad(advice, text, off)
 	case off > someSkew+within:
-		return one(doubt(advice, "this machine's clock and the database's are %v apart", off))
+		return doubt(advice, text, off)
 	}
-	return one(good("within %v of the database's", (off + within).Round(time.Millisecond)))
+	return good("within %v of the database's", off+within)
 }
 
 func isolation(ctx context.Context, s *server) ([]Finding, error) {

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/redis/go-redis/v9"
 
@@ -25,10 +26,20 @@ func inspectRedis(ctx context.Context, url string) (found []Finding, _ error) {
 		return one(bad("start the server, or correct the URL", "%s can not be asked: %s", o.Addr, oneLine(err)))
 	}
 	for _, f := range seen {
-		found = append(found, bad(f.Advice, "%s: %s is %q", f.Node, f.Setting, f.Value))
+		found = append(found, Finding{Level: levelOf(f), Text: fmt.Sprintf("%s: %s is %q", f.Node, f.Setting, f.Value), Advice: f.Advice})
 	}
 	if len(found) == 0 {
 		found = append(found, good("%s keeps what it is told", o.Addr))
 	}
 	return found, nil
+}
+
+// levelOf tells what loses claims when a machine fails, which is how many people run Redis on purpose, from what
+// loses them without that.
+func levelOf(f redisstore.Finding) Level {
+	switch f.Setting {
+	case "connected_slaves", "appendfsync":
+		return Warning
+	}
+	return Fault
 }

@@ -104,15 +104,21 @@ const (
 
 func disk(_ context.Context, path string) ([]Finding, error) {
 	free, err := space(filepath.Dir(path))
-	switch mib := free >> 20; {
-	case err != nil:
+	if err != nil {
 		return nil, err
+	}
+	return one(room(free))
+}
+
+func room(free uint64) Finding {
+	const advice = "make room: when the disk is full events are refused"
+	switch mib := free >> 20; {
 	case free < noSpace:
-		return one(bad("make room: when the disk is full events are refused", "%d MiB are free", mib))
+		return bad(advice, "%d MiB are free", mib)
 	case free < littleSpace:
-		return one(doubt("make room: when the disk is full events are refused", "%d MiB are free", mib))
+		return doubt(advice, "%d MiB are free", mib)
 	default:
-		return one(good("%d MiB are free", mib))
+		return good("%d MiB are free", mib)
 	}
 }
 

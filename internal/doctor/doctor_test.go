@@ -1,0 +1,137 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/hookonce/hookonce/internal/config"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// levels returns the worst level that each check found.
+func levels(found []Finding) map[string]Level {
+	rank := map[Level]int{OK: 0, Warning: 1, Fault: 2}
+	worst := map[string]Level{}
+	for _, f := range found {
+		if before, ok := worst[f.Check]; !ok || rank[f.Level] > rank[before] {
+			worst[f.Check] = f.Level
+		}
+	}
+	return worst
+}
+
+// expect checks the levels of some checks, and that what is not well comes with advice.
+func expect(t *testing.T, found []Finding, want map[string]Level) {
+	t.Helper()
+	got := levels(found)
+	for check, level := range want {
+		if got[check] != level {
+			t.Errorf("%s: %q, want %q", check, got[check], level)
+		}
+	}
+	for _, f := range found {
+		if f.Text == "" || strings.Contains(f.Text, "%!") || strings.ContainsAny(f.Text+f.Advice, "\n") || (f.Level != OK) != (f.Advice != "") {
+			t.Errorf("a finding that helps nobody: %+v", f)
+		}
+	}
+	if t.Failed() {
+		for _, f := range found {
+			t.Logf("%-8s %-14s %s → %s", f.Level, f.Check, f.Text, f.Advice)
+		}
+	}
+}
+
+func TestHealthy(t *testing.T) {
+	for level, want := range map[Level]bool{OK: true, Warning: true, Fault: false} {
+		if got := Healthy([]Finding{{Level: OK}, {Level: level}}); got != want {
+			t.Errorf("%s: %v", level, got)
+		}
+	}
+}
+
+// A check that can not find out says so, and the next one runs.
+func TestCheckThatFails(t *testing.T) {
+	checks := []check[int]{
+		{"broken", func(context.Context, int) ([]Finding, error) {
+			return []Finding{good("half")}, errors.New("permission\ndenied")
+		}},
+		{"next", func(_ context.Context, n int) ([]Finding, error) { return one(good("%d", n)) }},
+	}
+	found := run(t.Context(), 7, checks)
+	expect(t, found, map[string]Level{"broken": Warning, "next": OK})
+	if len(found) != 3 || !strings.Contains(found[1].Text, "permission denied") || found[2].Text != "7" {
+		t.Errorf("found %+v", found)
+	}
+}
+
+func TestSecretsThatEnd(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	until := func(ends ...time.Duration) (all []config.Secret) {
+		for _, end := range ends {
+			s := config.LiteralSecret("a-fake-secret")
+			if end != 0 {
+				s.Until = now.Add(end)
+			}
+			all = append(all, s)
+		}
+		return all
+	}
+	const day = 24 * time.Hour
+	for name, tt := range map[string]struct {
+		secrets []config.Secret
+		want    Level
+	}{
+		"none that ends":       {until(0), OK},
+		"one that goes on":     {until(day, 0), OK},
+		"one that ends late":   {until(day, 15*day), OK},
+		"the last ends soon":   {until(day, 13*day), Warning},
+		"all ended":            {until(-day, -2*day), Fault},
+		"none (needs no such)": {nil, OK},
+	} {
+		cfg := config.Default()
+		cfg.Sources = []config.Source{{Name: "shop", Provider: "stripe", Secrets: tt.secrets}}
+		found, err := secrets(t.Context(), Patient{Config: cfg, Now: func() time.Time { return now }})
+		if err != nil || levels(found)[""] != tt.want {
+			t.Errorf("%s: %+v, %v; want %s", name, found, err, tt.want)
+		}
+	}
+}
+
+func TestClocksApart(t *testing.T) {
+	for _, tt := range []struct {
+		off, within time.Duration
+		want        Level
+	}{
+		{0, 0, OK}, {time.Second, 0, OK}, {1100 * time.Millisecond, 0, Warning}, {1100 * time.Millisecond, 200 * time.Millisecond, OK},
+		{10 * time.Second, 0, Warning}, {11 * time.Second, 0, Fault}, {11 * time.Second, 2 * time.Second, Warning},
+	} {
+		if got := apart(tt.off, tt.within); got.Level != tt.want {
+			t.Errorf("%v apart, known to %v: %+v, want %s", tt.off, tt.within, got, tt.want)
+		}
+	}
+}
+
+func TestRoomOnTheDisk(t *testing.T) {
+	for free, want := range map[uint64]Level{0: Fault, 127 << 20: Fault, 128 << 20: Warning, 1<<30 - 1: Warning, 1 << 30: OK, 1 << 50: OK} {
+		if got := room(free); got.Level != want {
+			t.Errorf("%d bytes free: %+v, want %s", free, got, want)
+		}
+	}
+}
+
+func TestPlural(t *testing.T) {
+	for want, n := range map[string]int64{"1 day": 1, "2 days": 2} {
+		if got := plural(n, "day"); got != want {
+			t.Errorf("plural(%d) = %q, want %q", n, got, want)
+		}
+	}
+	if got := plural(0, "delivery"); got != "0 deliveries" {
+		t.Errorf("plural = %q", got)
+	}
+}
