@@ -12,7 +12,6 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/hookoncetest"
 	"github.com/hookonce/hookonce/memstore"
-	"github.com/hookonce/hookonce/sqlstore"
 )
 
 var quiet = hookonce.WithLogger(slog.New(slog.DiscardHandler))
@@ -158,11 +157,7 @@ func TestStormPassesCarefulHandlers(t *testing.T) {
 	}{
 		{"by hand", func(_ *testing.T, s shop) http.Handler { return endpoint(s.once) }},
 		{"hookonce, SQLite", func(t *testing.T, s shop) http.Handler {
-			store := sqlstore.New(s.DB, sqlstore.SQLite)
-			if err := store.Migrate(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			return hookonce.Webhook(store, stripe, func(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
+			return hookonce.Webhook(shopStore(t, s), stripe, func(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
 				return book(ctx, tx, ev.Key)
 			}, quiet)
 		}},

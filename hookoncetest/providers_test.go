@@ -1,0 +1,79 @@
+package hookoncetest_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/hookoncetest"
+	"github.com/hookonce/hookonce/memstore"
+	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// ledger counts effects in memory.
+type ledger struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (l *ledger) add(key string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.n == nil {
+		l.n = map[string]int{}
+	}
+	l.n[key]++
+	return l.n[key]
+}
+
+func (l *ledger) count(key string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.n[key]
+}
+
+// TestStormOfManyProviders: however a sender signs, and wherever its key is.
+func TestStormOfManyProviders(t *testing.T) {
+	const address = "https://shop.example/in?a=1"
+	for _, p := range []*spec.Provider{
+		provider.Adyen("00112233445566778899aabbccddeeff"), // signed item by item, a key of several parts
+		provider.GitHub("fake-secret"),                     // the key is in a header
+		provider.Shopify("fake-secret"),
+		provider.Slack("fake-secret"),           // the time is signed
+		provider.Square(address, "fake-secret"), // the URL is signed
+		provider.Standard("whsec_ZmFrZXNlY3JldA=="),
+		provider.Twilio(address, "fake-secret"), // a form
+		provider.GitLab("fake-secret"),          // a token
+	} {
+		t.Run(p.Name(), func(t *testing.T) {
+			var effects ledger
+			handler := hookonce.Webhook(memstore.New(), p, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+				tx.OnCommit(func() { effects.add(ev.Key) })
+				return hookoncetest.Fail(ctx)
+			}, quiet, hookonce.WithPublicURL(address))
+			hookoncetest.Storm(t, handler, p, hookoncetest.Copies(3), hookoncetest.URL(address)).Once(t, effects.count)
+		})
+	}
+}
+
+// TestClientStormOnALease: the weaker door, as long as nobody dies.
+func TestClientStormOnALease(t *testing.T) {
+	var effects ledger
+	handler := hookonce.IdempotentLease(memstore.New(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if hookoncetest.Fail(r.Context()) != nil {
+			http.Error(w, "", http.StatusBadGateway)
+			return
+		}
+		effects.add(r.URL.Query().Get("order"))
+		w.WriteHeader(http.StatusCreated)
+	}), hookonce.WithoutScope(), quiet)
+	storm := hookoncetest.ClientStorm(t, handler, func(key string) *http.Request {
+		r := order(key)
+		r.URL.RawQuery = "order=" + key
+		return r
+	})
+	storm.Once(t, effects.count)
+}
