@@ -159,13 +159,13 @@ func (s *Server) Synced() error {
 
 // Promote makes a replica a server of its own that takes writes. What it has not received is lost.
 func (s *Server) Promote() error {
-	return s.do(func(ctx context.Context, c *redis.Client) error { return c.SlaveOf(ctx, "NO", "ONE").Err() })
+	return s.do(func(ctx context.Context, c *redis.Client) error { return c.ReplicaOf(ctx, "NO", "ONE").Err() })
 }
 
 // Detach makes a replica stop following without taking writes: from now on it lacks what the primary
 // is told.
 func (s *Server) Detach() error {
-	return s.do(func(ctx context.Context, c *redis.Client) error { return c.SlaveOf(ctx, "127.0.0.1", "1").Err() })
+	return s.do(func(ctx context.Context, c *redis.Client) error { return c.ReplicaOf(ctx, "127.0.0.1", "1").Err() })
 }
 
 // Flush forgets everything that the server holds, as a restart without persistence does.
