@@ -45,6 +45,8 @@ var rules = []rule{
 	{pkg: "internal/idempotency", allow: []string{""}, reason: "a service behind a key needs neither a journal nor a certain store"},
 	{pkg: "internal/claims", allow: []string{"", "internal/schema", "pgstore", "sqlstore"}, reason: "it chooses a store and knows nothing of requests"},
 	{pkg: "internal/api", allow: []string{"", "internal/journal"}, reason: "the API knows the journal alone, and neither how events come in nor how they go out"},
+	{pkg: "internal/audit", allow: []string{"internal/config", "internal/schema"}, reason: "it reads tables, of users and of ours, and needs no store"},
+	{pkg: "internal/doctor", deny: []string{"internal/gateway", "internal/journal/pg", "internal/journal/sqlite", "pgstore", "sqlstore"}, reason: "who asks whether a store is well can not depend on opening it"},
 	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "internal/closest"}, reason: "settings are declared without knowing who reads them"},
 }
 
