@@ -41,17 +41,29 @@ func TestARelayWaitsForNoTransaction(t *testing.T) {
 	})
 }
 
-// What a relay asks every moment costs what it takes, not what waits. The server counts the rows that were
-// read, on the only connection.
-func TestTakingReadsWhatItTakes(t *testing.T) {
+// longOutbox returns a store whose outbox is long, over a single connection. Nearly all of its effects are in
+// the given state.
+func longOutbox(t *testing.T, state hookonce.State) (*pgstore.Store, *pgxpool.Pool) {
+	t.Helper()
 	pool := open(t, pgtest.DSN(t), "pool_max_conns=1")
 	store := pgstore.New(pool)
 	if err := store.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, pool, `INSERT INTO hookonce.effects (source, key, step, name, payload, due_at, enqueued_at, updated_at)
-		SELECT 'billing', i::text, 'step', 'name ' || i % 5, '', now() - make_interval(secs => i), now(), now() FROM generate_series(1, 20000) AS i`)
+	mustExec(t, pool, `INSERT INTO hookonce.effects (source, key, step, name, payload, state, due_at, enqueued_at, updated_at)
+		SELECT 'billing', i::text, 'step', 'name ' || i % 5, '', $1, CASE WHEN $1 = 'pending' THEN now() - make_interval(secs => i) END, now(), now()
+		FROM generate_series(1, 20000) AS i`, string(state))
+	for _, few := range []string{"pending", "processing", "failed", "dead"} {
+		mustExec(t, pool, `INSERT INTO hookonce.effects (source, key, step, name, payload, state, due_at, enqueued_at, updated_at)
+			SELECT 'shop', i::text, $1, 'few', '', $1, CASE WHEN $1 <> 'dead' THEN now() END, now(), now() FROM generate_series(1, 3) AS i`, few)
+	}
 	mustExec(t, pool, `ANALYZE hookonce.effects`)
+	return store, pool
+}
+
+// What a relay asks every moment costs what it takes, not what waits.
+func TestTakingReadsWhatItTakes(t *testing.T) {
+	store, pool := longOutbox(t, hookonce.StatePending)
 	before := rowsRead(t, pool)
 	const limit = 10
 	taken, err := store.TakeEffects(t.Context(), []string{"name 1", "name 2", "nobody's"}, limit, time.Minute)
@@ -63,7 +75,26 @@ func TestTakingReadsWhatItTakes(t *testing.T) {
 	}
 }
 
-// rowsRead returns how many rows of the outbox this connection has read.
+// What people ask for while something is wrong does not cost what is done.
+func TestListingReadsNotWhatIsDone(t *testing.T) {
+	store, pool := longOutbox(t, hookonce.StateDone)
+	for _, state := range []hookonce.State{hookonce.StatePending, hookonce.StateProcessing, hookonce.StateFailed, hookonce.StateDead} {
+		before := rowsRead(t, pool)
+		for range 10 { // long enough for the server to settle on a plan
+			if found, err := store.Effects(t.Context(), state, 0, 100); err != nil || len(found) != 3 {
+				t.Fatalf("%d effects are %s, %v", len(found), state, err)
+			}
+		}
+		if n := rowsRead(t, pool) - before; n > 10*100 {
+			t.Errorf("read %d rows to find 3 effects that are %s, ten times", n, state)
+		}
+	}
+	if found, err := store.Effects(t.Context(), "no such state", 0, 100); err != nil || len(found) != 0 {
+		t.Errorf("found %+v, %v", found, err)
+	}
+}
+
+// rowsRead returns how many rows of the outbox were read, as the server counts them for the connection.
 func rowsRead(t *testing.T, pool *pgxpool.Pool) (n int) {
 	t.Helper()
 	mustExec(t, pool, "SELECT pg_stat_force_next_flush()")

@@ -3,15 +3,17 @@ package pgstore
 import (
 	"strings"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/schema"
 )
 
 // statements are the texts of what the store asks, with the names of the tables filled in.
 type statements struct {
-	fresh, claim, trace, extend, end, lookup, purge                  string // claims
-	completeWith, keep, response                                     string // responses
-	newer, transition, stateOf                                       string // guards
-	enqueue, take, changeEffect, effects, reviveEffect, purgeEffects string // the outbox
+	fresh, claim, trace, extend, end, lookup, purge         string                    // claims
+	completeWith, keep, response                            string                    // responses
+	newer, transition, stateOf                              string                    // guards
+	enqueue, take, changeEffect, reviveEffect, purgeEffects string                    // the outbox
+	effects                                                 map[hookonce.State]string // lists, by state
 }
 
 // newStatements fills in the prefix of the tables, and the channel on which ends of work are told; empty:
@@ -45,7 +47,7 @@ func newStatements(prefix, channel string) statements {
 		enqueue:      fill(enqueueSQL),
 		take:         fill(takeSQL),
 		changeEffect: fill(changeEffectSQL),
-		effects:      fill(effectsSQL),
+		effects:      effectLists(fill),
 		reviveEffect: fill(reviveEffectSQL),
 		purgeEffects: fill(purgeEffectsSQL),
 	}
