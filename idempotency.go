@@ -233,23 +233,25 @@ func (h *idempotency) lead(ctx, waiting context.Context, c *call, t *latch[resul
 	}
 }
 
-// The longest time between two questions to a store about a claim that another process holds.
+// How long it takes until a store is asked again about a claim that another process holds: where it does not
+// tell when the work is over, and at the most where it does.
 const (
 	pollInterval  = 100 * time.Millisecond
-	awaitInterval = time.Second // where the store tells when it is time
+	awaitInterval = time.Second
 )
 
 // pause returns true when it is time to ask for the claim again, and false when ctx has ended.
 func (h *idempotency) pause(ctx context.Context, ref Ref) bool {
-	awaiter, ok := h.responses.(Awaiter)
-	interval := pollInterval
-	if ok {
-		interval = awaitInterval
-	}
-	tick, cancel := context.WithTimeout(ctx, interval)
+	awaiting, cancel := context.WithTimeout(ctx, awaitInterval)
 	defer cancel()
-	if !ok || awaiter.Await(tick, ref) != nil {
-		<-tick.Done()
+	if awaiter, ok := h.responses.(Awaiter); ok && awaiter.Await(awaiting, ref) == nil {
+		return ctx.Err() == nil
+	}
+	poll := time.NewTimer(pollInterval)
+	defer poll.Stop()
+	select {
+	case <-poll.C:
+	case <-ctx.Done():
 	}
 	return ctx.Err() == nil
 }

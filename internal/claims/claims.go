@@ -5,6 +5,7 @@ package claims
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -22,6 +23,8 @@ type Options struct {
 	// Remember says how long the claims of each source are kept. Those of other sources are never touched:
 	// programs that share the database have claims in the same table.
 	Remember map[string]time.Duration
+	// Awaited is set if somebody waits for what other processes do, so that they tell each other.
+	Awaited bool
 	// Now is the clock.
 	Now func() time.Time
 	// Logger receives what goes wrong in the background.
@@ -55,9 +58,14 @@ func OpenPostgres(ctx context.Context, dsn, name string, o Options) (*Store, err
 	if err != nil {
 		return nil, err
 	}
+	opts := []pgstore.Option{pgstore.WithSchema(name), pgstore.WithClock(o.Now)}
+	if o.Awaited {
+		opts = append(opts, pgstore.WithNotify())
+	}
+	store := pgstore.New(pool, opts...)
 	return start(&Store{
-		ResponseStore: pgstore.New(pool, pgstore.WithSchema(name), pgstore.WithClock(o.Now)),
-		opt:           o, db: stdlib.OpenDBFromPool(pool), dialect: schema.Postgres, close: pool.Close,
+		ResponseStore: store,
+		opt:           o, db: stdlib.OpenDBFromPool(pool), dialect: schema.Postgres, close: func() { store.Close(); pool.Close() },
 	}, name)
 }
 
@@ -74,6 +82,14 @@ func start(s *Store, name string) (_ *Store, err error) {
 		s.forget(ctx)
 	}()
 	return s, nil
+}
+
+// Await implements [hookonce.Awaiter]. It fails where the database can not tell; then asking has to do.
+func (s *Store) Await(ctx context.Context, ref hookonce.Ref) error {
+	if a, ok := s.ResponseStore.(hookonce.Awaiter); ok {
+		return a.Await(ctx, ref)
+	}
+	return errors.ErrUnsupported
 }
 
 // Close waits for what is under way.

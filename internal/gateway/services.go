@@ -32,17 +32,18 @@ type services struct {
 // openServices builds the services of the sources in mode idempotency. It opens nothing if there are none.
 func (g *Gateway) openServices(ctx context.Context) (err error) {
 	var all []*config.Source
-	remember := map[string]time.Duration{}
+	kept := claims.Options{Remember: map[string]time.Duration{}, Now: g.opt.Now, Logger: g.opt.Logger}
 	for i := range g.cfg.Sources {
 		if s := &g.cfg.Sources[i]; s.Mode == config.Idempotent {
 			all = append(all, s)
-			remember[idempotency.ClaimSource(s.Name)] = cmp.Or(s.Idempotency.Remember, serviceRemember)
+			kept.Remember[idempotency.ClaimSource(s.Name)] = cmp.Or(s.Idempotency.Remember, serviceRemember)
+			kept.Awaited = kept.Awaited || s.Idempotency.Wait > 0
 		}
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	if g.services.claims, err = g.openClaims(ctx, claims.Options{Remember: remember, Now: g.opt.Now, Logger: g.opt.Logger}); err != nil {
+	if g.services.claims, err = g.openClaims(ctx, kept); err != nil {
 		return explain(g.cfg.Store, err)
 	}
 	shared := idempotency.Options{Store: g.services.claims, Metrics: idempotency.NewMetrics(g.opt.Registry), Logger: g.opt.Logger, Now: g.opt.Now}

@@ -9,6 +9,7 @@ package idempotency
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -62,8 +63,12 @@ const sourcePrefix = "gateway:"
 // ClaimSource returns the source of the claims of the service called name.
 func ClaimSource(name string) string { return sourcePrefix + name }
 
-// grace is what is left to write the answer, after the longest time in which one must be there.
-const grace = 5 * time.Second
+// How long the socket may take: to send the body, and for the answer after the longest time in which one must
+// be there.
+const (
+	bodyTime = 15 * time.Second
+	grace    = 5 * time.Second
+)
 
 // New returns the handler of the service. It expects paths without the part that names the source.
 func New(s Service, o Options) http.Handler {
@@ -97,9 +102,36 @@ func New(s Service, o Options) http.Handler {
 			problem(w, http.StatusNotFound, "path", "the path leads out of the service")
 			return
 		}
-		// The server's own deadline suits answers that are there at once. A writer without deadlines has none
-		// that must be moved.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Wait + s.Timeout + grace))
-		claimed.ServeHTTP(w, r)
+		claimed.ServeHTTP(w, patient(w, r, s.Wait+s.Timeout+grace))
 	})
+}
+
+// patient moves the server's deadlines, which suit answers that are there at once: the client has a while to
+// send its body, and then nothing cuts the connection while the service is at work. A writer without deadlines
+// has none that must be moved.
+func patient(w http.ResponseWriter, r *http.Request, d time.Duration) *http.Request {
+	socket := http.NewResponseController(w)
+	_ = socket.SetWriteDeadline(time.Now().Add(d))
+	if r.ContentLength == 0 {
+		_ = socket.SetReadDeadline(time.Now().Add(d))
+		return r
+	}
+	_ = socket.SetReadDeadline(time.Now().Add(bodyTime))
+	own := *r
+	own.Body = &body{r.Body, func() { _ = socket.SetReadDeadline(time.Now().Add(d)) }}
+	return &own
+}
+
+// body calls complete when it has been read to its end.
+type body struct {
+	io.ReadCloser
+	complete func()
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.complete()
+	}
+	return n, err
 }

@@ -1,11 +1,18 @@
 package sqlite
 
-import "database/sql"
+import (
+	"database/sql"
+	"net/url"
+
+	"modernc.org/sqlite"
+)
 
 // DB opens further connections to the file, for what else is kept in it. They write one after the other, and
-// between the journal's transactions. Close them before the store.
+// between the journal's transactions, and copy the log back by themselves where the journal has nothing to
+// write for long. Close them before the store.
 func (s *Store) DB() (*sql.DB, error) {
-	connector, err := newConnector(s.path)
+	q := url.Values{"_pragma": {"busy_timeout(5000)", "synchronous(FULL)"}}
+	connector, err := sqlite.NewConnector("file:" + url.PathEscape(s.path) + "?" + q.Encode())
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,162 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookonce/hookonce/memstore"
+)
+
+// front serves a service behind the path /, on a server with the given time to read and to write.
+func front(t *testing.T, service http.HandlerFunc, limit time.Duration, change func(*Service)) *httptest.Server {
+	t.Helper()
+	behind := httptest.NewServer(service)
+	t.Cleanup(behind.Close)
+	to, err := url.Parse(behind.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Service{Name: "charges", URL: to, Transport: http.DefaultTransport, MaxBody: 1 << 20, MaxAnswer: 1 << 20, Timeout: 20 * time.Second, Lease: 10 * time.Second}
+	if change != nil {
+		change(&s)
+	}
+	srv := httptest.NewUnstartedServer(New(s, Options{
+		Store: memstore.New(), Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.DiscardHandler), Now: time.Now,
+	}))
+	srv.Config.ReadTimeout, srv.Config.WriteTimeout = limit, limit
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+func ask(t *testing.T, srv *httptest.Server, method, path, key, body string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, srv.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	res, err := srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(text)
+}
+
+// A service may take longer than the listener's own deadlines, and nothing cuts its client off. Sockets count
+// in real time, so this does, too.
+func TestServiceMayTakeLongerThanTheListener(t *testing.T) {
+	const limit = 100 * time.Millisecond
+	srv := front(t, func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(3 * limit):
+			fmt.Fprint(w, "done")
+		case <-r.Context().Done():
+			t.Errorf("%s: the request was cancelled", r.Method)
+		}
+	}, limit, nil)
+	for _, c := range [][2]string{{"POST", "10"}, {"POST", ""}, {"GET", ""}} {
+		if res, text := ask(t, srv, c[0], "/", "k"+c[1], c[1]); res.StatusCode != 200 || text != "done" {
+			t.Errorf("%s %q: answered %d %s", c[0], c[1], res.StatusCode, text)
+		}
+	}
+}
+
+func TestServiceSeesTheRequest(t *testing.T) {
+	srv := front(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprint(w, r.Method, " ", r.URL.RequestURI(), " ", r.Header.Get("Idempotency-Key"), " ", string(body), " ", r.Header.Get("X-Forwarded-For"))
+	}, 0, func(s *Service) { s.URL.Path = "/v1" })
+	if _, text := ask(t, srv, "PATCH", "/a%2Fb//c?x=1;y&z=%zz", "k1", "10"); text != "PATCH /v1/a%2Fb//c?x=1;y&z=%zz k1 10 127.0.0.1" {
+		t.Errorf("the service saw %s", text)
+	}
+}
+
+// An optional key: requests without one are handed through, each anew.
+func TestServiceKeys(t *testing.T) {
+	n := 0
+	service := func(w http.ResponseWriter, r *http.Request) { n++; fmt.Fprint(w, n) }
+	srv := front(t, service, 0, func(s *Service) {
+		s.OptionalKey, s.StrictKey, s.Fingerprint, s.Documentation = true, true, []string{"Api-Version"}, "https://developer.example.com/keys"
+	})
+	for i := range 2 {
+		if _, text := ask(t, srv, "POST", "/", "", "10"); text != fmt.Sprint(i+1) {
+			t.Errorf("answered %s", text)
+		}
+	}
+	if res, text := ask(t, srv, "POST", "/", "k1", "10"); res.StatusCode != 400 || !strings.Contains(text, "https://developer.example.com/keys") {
+		t.Errorf("answered %d %s", res.StatusCode, text)
+	}
+}
+
+func TestScope(t *testing.T) {
+	parts := []string{"header:Authorization", "header:x-tenant"}
+	seen := map[string]bool{}
+	for _, h := range []http.Header{
+		{"Authorization": {"a"}, "X-Tenant": {"b"}}, {"Authorization": {"ab"}, "X-Tenant": {"c"}}, {"Authorization": {"a"}, "X-Tenant": {"bc"}},
+	} {
+		scope, err := scopeOf(h, parts)
+		if err != nil || scope == "" || seen[scope] {
+			t.Errorf("%v: scope %q, %v", h, scope, err)
+		}
+		seen[scope] = true
+	}
+	for _, h := range []http.Header{
+		{}, {"Authorization": {"a"}}, {"Authorization": {"a"}, "X-Tenant": {""}}, {"Authorization": {"a", "b"}, "X-Tenant": {"c"}},
+	} {
+		if scope, err := scopeOf(h, parts); err == nil {
+			t.Errorf("%v: scope %q", h, scope)
+		}
+	}
+	one, err := scopeOf(http.Header{"Authorization": {"4:a"}}, parts[:1])
+	two, err2 := scopeOf(http.Header{"Authorization": {"4:a"}, "X-Tenant": {"b"}}, parts)
+	if err != nil || err2 != nil || one == two {
+		t.Errorf("scopes %q and %q", one, two)
+	}
+}
+
+func TestClimbs(t *testing.T) {
+	for path, want := range map[string]bool{
+		"": false, "/": false, "/a/b": false, "/a..b": false, "/...": false, "/.well-known/x": false,
+		"/..": true, "/a/../b": true, "..": true, "/a/.": true, `/a\..\b`: true, "//..//": true,
+	} {
+		if got := climbs(path); got != want {
+			t.Errorf("climbs(%q) = %v", path, got)
+		}
+	}
+}
+
+func TestUnanswered(t *testing.T) {
+	for err, status := range map[error]int{
+		context.DeadlineExceeded:           504,
+		fmt.Errorf("dial: %w", errTimeout): 504,
+		errors.New("connection refused"):   502,
+		io.ErrUnexpectedEOF:                502,
+	} {
+		w := httptest.NewRecorder()
+		unanswered(w, err)
+		if w.Code != status || w.Header().Get("Retry-After") == "" || w.Header().Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%v: answered %d %v", err, w.Code, w.Header())
+		}
+	}
+}
+
+var errTimeout = &url.Error{Op: "Post", URL: "/", Err: context.DeadlineExceeded}
