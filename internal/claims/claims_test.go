@@ -1,0 +1,191 @@
+package claims
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	_ "modernc.org/sqlite"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/pgstore"
+	"github.com/hookonce/hookonce/sqlstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// onEveryStore runs a test on each kind of database. The clock of the store is the test's.
+func onEveryStore(t *testing.T, test func(t *testing.T, open func(Options) *Store)) {
+	t.Run("sqlite", func(t *testing.T) {
+		file := "file:" + filepath.Join(t.TempDir(), "hookonce.db") + "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)"
+		test(t, func(o Options) *Store {
+			db, err := sql.Open("sqlite", file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := sqlstore.New(db, sqlstore.SQLite).Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return opened(t)(OpenSQLite(db, o))
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		dsn := pgtest.DSN(t)
+		pool, err := pgxpool.New(t.Context(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		if err := pgstore.New(pool, pgstore.WithSchema("front")).Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		test(t, func(o Options) *Store { return opened(t)(OpenPostgres(t.Context(), dsn, "front", o)) })
+	})
+}
+
+func opened(t *testing.T) func(*Store, error) *Store {
+	return func(s *Store, err error) *Store {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		return s
+	}
+}
+
+// work brings the claim under source and key into the state.
+func work(t *testing.T, s *Store, source, key string, state hookonce.State) hookonce.Ref {
+	t.Helper()
+	ref := hookonce.Ref{Source: source, Key: key}
+	c, err := s.Claim(t.Context(), hookonce.ClaimRequest{Ref: ref, Lease: time.Minute})
+	switch {
+	case err != nil:
+	case state == hookonce.StateDone:
+		err = s.CompleteWith(t.Context(), c, hookonce.Response{Status: 200, Body: []byte(key)})
+	case state != hookonce.StateProcessing:
+		err = s.Fail(t.Context(), c, hookonce.Failure{Err: errors.New("answered 500"), Dead: state == hookonce.StateDead})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+// What is old and nobody works on is forgotten with its answer, of this source alone.
+func TestForget(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, open func(Options) *Store) {
+		now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+		s := open(Options{Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler)})
+		forgotten := []hookonce.Ref{
+			work(t, s, "gateway:a", "done", hookonce.StateDone), work(t, s, "gateway:a", "failed", hookonce.StateFailed), work(t, s, "gateway:a", "dead", hookonce.StateDead),
+		}
+		kept := []hookonce.Ref{
+			work(t, s, "gateway:a", "processing", hookonce.StateProcessing), work(t, s, "gateway:b", "done", hookonce.StateDone), work(t, s, "a", "done", hookonce.StateDone),
+		}
+		now = now.Add(time.Hour)
+		kept = append(kept, work(t, s, "gateway:a", "young", hookonce.StateDone))
+		if err := s.Forget(t.Context(), "gateway:a", now.Add(-time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		for _, ref := range forgotten {
+			if c, err := s.Lookup(t.Context(), ref); !errors.Is(err, hookonce.ErrNotFound) {
+				t.Errorf("%s is still there: %+v, %v", ref, c, err)
+			}
+			if _, err := s.Response(t.Context(), ref); !errors.Is(err, hookonce.ErrNotFound) {
+				t.Errorf("the answer to %s is still there: %v", ref, err)
+			}
+		}
+		for _, ref := range kept {
+			c, err := s.Lookup(t.Context(), ref)
+			if err != nil {
+				t.Errorf("%s is gone: %v", ref, err)
+			}
+			if _, err := s.Response(t.Context(), ref); (err == nil) != (c.State == hookonce.StateDone) {
+				t.Errorf("%s is %s, and its answer %v", ref, c.State, err)
+			}
+		}
+	})
+}
+
+// More than one step's worth, by two processes at once.
+func TestForgetMany(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, open func(Options) *Store) {
+		now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+		o := Options{Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler)}
+		stores := []*Store{open(o), open(o)}
+		fill(t, stores[0], 2*purgeStep+1)
+		ended := make(chan error)
+		for _, s := range stores {
+			go func() { ended <- s.Forget(context.WithoutCancel(t.Context()), "gateway:a", now.Add(time.Minute)) }()
+		}
+		for range stores {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		var n int
+		if err := stores[0].db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+stores[0].prefix+"claims").Scan(&n); err != nil || n != 0 {
+			t.Errorf("%d claims are left, %v", n, err)
+		}
+	})
+}
+
+// fill stores n claims that are done.
+func fill(t *testing.T, s *Store, n int) {
+	t.Helper()
+	first := work(t, s, "gateway:a", "0", hookonce.StateDone)
+	tx, err := s.db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	for i := 1; i < n; i++ {
+		if _, err := tx.ExecContext(t.Context(), `INSERT INTO `+s.prefix+`claims (source, key, state, token, event_type, digest, first_seen, updated_at, last_error)
+			SELECT source, $1, state, token, event_type, digest, first_seen, updated_at, last_error FROM `+s.prefix+`claims WHERE source = $2 AND key = $3`, fmt.Sprint(i), first.Source, first.Key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A process that waits for another one's work is told when it ends.
+func TestAwait(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	pool, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if err := pgstore.New(pool).Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Now: time.Now, Awaited: true, Logger: slog.New(slog.DiscardHandler)}
+	one, two := opened(t)(OpenPostgres(t.Context(), dsn, "", o)), opened(t)(OpenPostgres(t.Context(), dsn, "", o))
+	ref := hookonce.Ref{Source: "gateway:a", Key: "k1"}
+	c, err := one.Claim(t.Context(), hookonce.ClaimRequest{Ref: ref, Lease: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	told := make(chan error, 1)
+	go func() { told <- two.Await(ctx, ref) }()
+	if err := one.CompleteWith(t.Context(), c, hookonce.Response{Status: 200}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-told; err != nil {
+		t.Error(err)
+	}
+}
