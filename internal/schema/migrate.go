@@ -28,7 +28,10 @@ func Migrate(ctx context.Context, db *sql.DB, d Dialect, name string) (from, to 
 	}
 	from = -1
 	for tries := n.tries(); ; tries-- {
-		to, err = n.recorded(ctx, db)
+		before := to
+		if to, err = n.recorded(ctx, db); to > before {
+			tries = n.tries() // others get on with it, and the next version is another race
+		}
 		if err == nil && from < 0 {
 			from = to
 		}
@@ -44,15 +47,14 @@ func Migrate(ctx context.Context, db *sql.DB, d Dialect, name string) (from, to 
 	}
 }
 
-// tries bounds how often Migrate goes on after an error. On Postgres the loser of a race has waited
+// tries bounds how often Migrate goes on after errors at the same version. The loser of a race has waited
 // for the winner, and one more look is enough. SQLite may answer "busy" at once to whoever set no
-// busy timeout, and on MySQL a race can be lost at every version, so there the patience, about 5 seconds, is
-// ours.
+// busy timeout, so there the patience, about 5 seconds, is ours.
 func (n names) tries() int {
-	if n.dialect == Postgres {
-		return 3
+	if n.dialect == SQLite {
+		return 50
 	}
-	return 50
+	return 3
 }
 
 // wait pauses between tries and reports whether ctx still runs.
@@ -123,9 +125,14 @@ func (n names) provider(db *sql.DB) (*goose.Provider, error) {
 		goose.WithDisableGlobalRegistry(true))
 }
 
-// versionStore hides goose's own question whether the version table exists, which can not cope with
-// the quotes in the name. goose then reads version 0 from the table, which text(0) put there.
+// versionStore answers goose's question whether the version table exists: text(0) has made it. goose's own
+// way of asking can not cope with the quotes in the name.
 type versionStore struct{ database.Store }
+
+var _ database.StoreExtender = versionStore{}
+
+// TableExists implements [database.StoreExtender].
+func (versionStore) TableExists(context.Context, database.DBTxConn) (bool, error) { return true, nil }
 
 // Print returns the SQL that takes an empty database to the version that this program needs, the
 // record of the version included, for teams that apply migrations with a tool of their own. [Check]

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/mariadbtest"
 	"github.com/hookonce/hookonce/internal/pgtest"
 	"github.com/hookonce/hookonce/internal/schema"
 	_ "github.com/jackc/pgx/v5/stdlib"
@@ -34,12 +35,22 @@ func drivers() []driver {
 		{"sqlite3", schema.SQLite, file},
 		{"pgx", schema.Postgres, func(t *testing.T) string { return pgtest.DSN(t) }},
 		{"postgres", schema.Postgres, func(t *testing.T) string { return pgtest.DSN(t) }},
+		{"mysql", schema.MySQL, func(t *testing.T) string { return mariadbtest.DSN(t) }},
 	}
 }
 
 func each(t *testing.T, test func(t *testing.T, d driver)) {
 	for _, d := range drivers() {
 		t.Run(d.name, func(t *testing.T) { test(t, d) })
+	}
+}
+
+// eachWhole is each where there are the gateway's tables, and transactions that can undo what was created.
+func eachWhole(t *testing.T, test func(t *testing.T, d driver)) {
+	for _, d := range drivers() {
+		if d.dialect != schema.MySQL {
+			t.Run(d.name, func(t *testing.T) { test(t, d) })
+		}
 	}
 }
 
@@ -60,14 +71,20 @@ func exec(t *testing.T, db *sql.DB, statement string) {
 	}
 }
 
-// tables are those that there are.
-var tables = []string{"claims", "events", "bodies", "deliveries", "attempts", "lanes", "newest", "twins", "sightings", "pauses", "audits", "answers"}
+// libraryTables are those that there are in every dialect, and journalTables those of the gateway.
+var libraryTables = []string{"claims", "responses", "effects", "versions", "states"}
+
+var journalTables = []string{"events", "bodies", "deliveries", "attempts", "lanes", "newest", "twins", "sightings", "pauses", "audits", "answers"}
 
 func mustHaveTables(t *testing.T, db *sql.DB, d schema.Dialect, name string) {
 	t.Helper()
 	prefix, err := schema.Prefix(d, name)
 	if err != nil {
 		t.Fatal(err)
+	}
+	tables := libraryTables
+	if d != schema.MySQL {
+		tables = append(journalTables, libraryTables...)
 	}
 	for _, table := range tables {
 		exec(t, db, "SELECT * FROM "+prefix+table)
@@ -173,7 +190,7 @@ func before(t *testing.T, d driver, version int64) string {
 
 // Version 2 keeps what version 1 held.
 func TestUpgradeFromVersion1(t *testing.T) {
-	each(t, func(t *testing.T, d driver) {
+	eachWhole(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
 		prefix, _ := schema.Prefix(d.dialect, "")
 		exec(t, db, before(t, d, 2))
@@ -202,7 +219,7 @@ func TestUpgradeFromVersion1(t *testing.T) {
 }
 
 func TestPrintedSQLSatisfiesCheck(t *testing.T) {
-	each(t, func(t *testing.T, d driver) {
+	eachWhole(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
 		text, err := schema.Print(d.dialect, "own_tool")
 		if err != nil {
@@ -221,6 +238,44 @@ func TestPrintedSQLSatisfiesCheck(t *testing.T) {
 		}
 		mustHaveTables(t, db, d.dialect, "own_tool")
 	})
+}
+
+// MySQL has no transactions for such statements, but each of them can be sent by itself.
+func TestPrintedSQLForMySQL(t *testing.T) {
+	dsn := mariadbtest.DSN(t)
+	db := driver{name: "mysql"}.open(t, dsn+"?multiStatements=true")
+	text, err := schema.Print(schema.MySQL, "own_tool")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, text)
+	if err := schema.Check(t.Context(), db, schema.MySQL, "own_tool"); err != nil {
+		t.Error(err)
+	}
+	mustHaveTables(t, db, schema.MySQL, "own_tool")
+}
+
+// A migration of MySQL that ended between two statements goes on where it is run again.
+func TestInterruptedMigrationOfMySQL(t *testing.T) {
+	dsn := mariadbtest.DSN(t)
+	db := driver{name: "mysql"}.open(t, dsn)
+	migrate(t, db, schema.MySQL, "")
+	exec(t, db, "DROP TABLE hookonce_states")
+	exec(t, db, "DELETE FROM hookonce_goose_db_version WHERE version_id > 0")
+	if from, to := migrate(t, db, schema.MySQL, ""); from != 0 || to != schema.Version() {
+		t.Errorf("migrated from %d to %d", from, to)
+	}
+	mustHaveTables(t, db, schema.MySQL, "")
+}
+
+// A file that is missing means that a version changes nothing in a dialect; it does in one of them.
+func TestVersionsHaveFiles(t *testing.T) {
+	for v := range schema.Version() {
+		files, err := filepath.Glob(fmt.Sprintf("*_%d.sql", v+1))
+		if err != nil || len(files) == 0 {
+			t.Errorf("version %d has no file (%v)", v+1, err)
+		}
+	}
 }
 
 // apply runs statements in a transaction and ends it.
@@ -316,6 +371,7 @@ func TestPrefix(t *testing.T) {
 		{schema.SQLite, "", "hookonce_"},
 		{schema.Postgres, "a1_b", `"a1_b".`},
 		{schema.SQLite, "a1_b", "a1_b_"},
+		{schema.MySQL, "a1_b", "a1_b_"},
 		{schema.Postgres, strings.Repeat("a", 48), `"` + strings.Repeat("a", 48) + `".`},
 		{schema.Postgres, strings.Repeat("a", 49), ""},
 		{schema.Postgres, "pg_mine", ""},
