@@ -1,0 +1,373 @@
+package provider_test
+
+import (
+	"fmt"
+
+	"github.com/hookonce/hookonce/provider"
+)
+
+// Each with a secret in the form that the sender hands out. What is printed of a sample are the event's type,
+// its key, where that is, and whether the signature covers it. In the name of some senders nobody can
+// sign but they: then it is where their keys are.
+
+func ExampleAdyen() {
+	p := provider.Adyen("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
+	show(p, sample(p, "evt_1", ""))
+	// Output: AUTHORISATION 29:13:AUTHORISATION5:evt_14:true32:956bafd1a77d96e26fb1b5d95fd26bfd item:$.NotificationRequestItem.eventCode + item:$.NotificationRequestItem.pspReference + item:$.NotificationRequestItem.success + content false
+}
+
+func ExampleAdyenPlatform() {
+	p := provider.AdyenPlatform("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
+	show(p, sample(p, "evt_1", ""))
+	// Output: balancePlatform.transfer.updated 32:balancePlatform.transfer.updated5:evt_11:332:29deb6f453b88c89920668a402be8798 json:$.type + json:$.data.id + json:$.data.sequenceNumber + hash:json:$.data true
+}
+
+func ExampleAmazonSNS() {
+	p := provider.AmazonSNS("arn:aws:sns:eu-central-1:123456789012:example")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: aws-sns [[json:$.MessageId]]
+}
+
+func ExampleAuth0() {
+	p := provider.Auth0("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: s evt_1 item:$.log_id false
+}
+
+func ExampleBitbucket() {
+	p := provider.Bitbucket("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: repo:push evt_1 header:X-Request-UUID false
+}
+
+func ExampleBraintree() {
+	p := provider.Braintree("fake-public:fake-private")
+	show(p, sample(p, "evt_1", ""))
+	// Output: subscription_charged_successfully 33:subscription_charged_successfully20:2026-02-03T04:05:06Z32:97f6ab8f4a5479585f967e2e9ccfdfcc json:$.kind + json:$.timestamp + hash:form:bt_payload true
+}
+
+func ExampleCalendly() {
+	p := provider.Calendly("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: invitee.created 15:invitee.created20:2026-02-03T04:05:06Z32:62ed5c49cf47beaa14708f0dd4f5e24c json:$.event + json:$.created_at + hash:json:$.payload true
+}
+
+func ExampleChargebee() {
+	p := provider.Chargebee("fake-user:fake-password")
+	show(p, sample(p, "evt_1", ""))
+	// Output: payment_succeeded evt_1 json:$.id false
+}
+
+func ExampleCircleCI() {
+	p := provider.CircleCI("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: workflow-completed evt_1 json:$.id true
+}
+
+func ExampleCoinbaseCommerce() {
+	p := provider.CoinbaseCommerce("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: charge:confirmed evt_1 json:$.event.id true
+}
+
+func ExampleDiscord() {
+	p := provider.Discord("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: discord [[json:$.application_id json:$.event.type json:$.event.timestamp hash:json:$.event.data?]]
+}
+
+func ExampleDiscordInteractions() {
+	p := provider.DiscordInteractions("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: discord-interactions [[json:$.id]]
+}
+
+func ExampleDocuSign() {
+	p := provider.DocuSign("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: envelope-completed 18:envelope-completed5:evt_120:2026-02-03T04:05:06Z json:$.event + json:$.data.envelopeId + json:$.generatedDateTime + json:$.data.recipientId true
+}
+
+func ExampleDropbox() {
+	p := provider.Dropbox("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: false
+}
+
+func ExampleEBay() {
+	p := provider.EBay("https://shop.example/in", "fake-verify-token", "sandbox:fake-client:fake-secret")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: ebay [[json:$.notification.notificationId]]
+}
+
+func ExampleEasyPost() {
+	p := provider.EasyPost("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: tracker.updated evt_1 json:$.id true
+}
+
+func ExampleGitLab() {
+	p := provider.GitLab("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: merge_request.open evt_1 header:Idempotency-Key false
+}
+
+func ExampleGoCardless() {
+	p := provider.GoCardless("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: payments.confirmed evt_1 item:$.id true
+}
+
+func ExampleHubSpot() {
+	p := provider.HubSpot("https://shop.example/in", "fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: contact.propertyChange 5:625155:123455:evt_13:12313:177009150600014:lifecyclestage item:$.portalId + item:$.subscriptionId + item:$.eventId + item:$.objectId + item:$.occurredAt + item:$.propertyName true
+}
+
+func ExampleHubSpotLegacy() {
+	p := provider.HubSpotLegacy("https://shop.example/in", "fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: contact.propertyChange 5:625155:123455:evt_13:12313:177009150600014:lifecyclestage item:$.portalId + item:$.subscriptionId + item:$.eventId + item:$.objectId + item:$.occurredAt + item:$.propertyName true
+}
+
+func ExampleIntercom() {
+	p := provider.Intercom("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: conversation.user.replied evt_1 json:$.id true
+}
+
+func ExampleJira() {
+	p := provider.Jira("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: jira:issue_updated evt_1 header:X-Atlassian-Webhook-Identifier false
+}
+
+func ExampleLINE() {
+	p := provider.LINE("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: message evt_1 item:$.webhookEventId true
+}
+
+func ExampleLemonSqueezy() {
+	p := provider.LemonSqueezy("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: order_created 13:order_created6:orders5:evt_132:711c6d825d89bd8a3d12ce0c4f8fd07c json:$.meta.event_name + json:$.data.type + json:$.data.id + hash:json:$.data.attributes true
+}
+
+func ExampleLinear() {
+	p := provider.Linear("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: Issue.update evt_1 header:Linear-Delivery false
+}
+
+func ExampleMSGraph() {
+	p := provider.MSGraph("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: updated 36:7f105c7d-0000-4000-8000-0000000010015:evt_1 item:$.subscriptionId + item:$.id false
+}
+
+func ExampleMailgun() {
+	p := provider.Mailgun("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: opened 5:evt_117:1770091506.908181 json:$.event-data.id + json:$.event-data.timestamp false
+}
+
+func ExampleMeta() {
+	p := provider.Meta("fake-verify-token", "fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: page 5:evt_132:2607a5a89dd626c6d3b99909dfc5ea62 item:$.message.mid + hash:item:$ true
+}
+
+func ExampleMollie() {
+	p := provider.Mollie("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: payment-link.paid evt_1 json:$.id true
+}
+
+func ExampleMollieClassic() {
+	p := provider.MollieClassic("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: evt_1 form:id false
+}
+
+func ExampleMux() {
+	p := provider.Mux("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: video.asset.ready evt_1 json:$.id true
+}
+
+func ExamplePaddle() {
+	p := provider.Paddle("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: transaction.completed evt_1 json:$.event_id true
+}
+
+func ExamplePagerDuty() {
+	p := provider.PagerDuty("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: incident.acknowledged evt_1 json:$.event.id true
+}
+
+func ExamplePayPal() {
+	p := provider.PayPal("FAKE-WEBHOOK-ID")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: paypal [[json:$.id]]
+}
+
+func ExamplePlaid() {
+	p := provider.Plaid("sandbox:fake-client:fake-secret")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: plaid []
+}
+
+func ExamplePostmark() {
+	p := provider.Postmark("fake-user:fake-password")
+	show(p, sample(p, "evt_1", ""))
+	// Output: Delivery 8:Delivery5:evt_132:721ad62381bcd4f2f3d81bdfb4d9c499 json:$.RecordType + json:$.MessageID + hash:json:$ false
+}
+
+func ExampleQuickBooks() {
+	p := provider.QuickBooks("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: qbo.invoice.updated.v1 36:intuit.EXAMPLEEXAMPLEEXAMPLEEXAMPLE=5:evt_1 item:$.source + item:$.id true
+}
+
+func ExampleRazorpay() {
+	p := provider.Razorpay("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: payment.captured evt_1 header:X-Razorpay-Event-Id false
+}
+
+func ExampleRecurly() {
+	p := provider.Recurly("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: subscription.renewed evt_1 header:Recurly-Notification-Id false
+}
+
+func ExampleSanity() {
+	p := provider.Sanity("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: update 5:evt_115:ExampleHook0001 header:Idempotency-Key + header:Sanity-Webhook-Id false
+}
+
+func ExampleSendGrid() {
+	p := provider.SendGrid("MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE/a3glM880dWcd0xmaIOugkMuVXxNKES5OMs6dx5a8lbinFUjpdGWHnmILO3ImzMFT008h+Bm1FPb73CfPousQA==")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: sendgrid [[item:$.sg_event_id]]
+}
+
+func ExampleSentry() {
+	p := provider.Sentry("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: issue.created evt_1 header:Request-ID false
+}
+
+func ExampleShippo() {
+	p := provider.Shippo("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: track_updated   false
+}
+
+func ExampleShopify() {
+	p := provider.Shopify("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: orders/create 21:example.myshopify.com13:orders/create5:evt_1 header:X-Shopify-Shop-Domain + header:X-Shopify-Topic + header:X-Shopify-Event-Id + header:X-Shopify-Name false
+}
+
+func ExampleSvix() {
+	p := provider.Svix("whsec_ZmFrZSBzZWNyZXQgZm9yIHRlc3Rz")
+	show(p, sample(p, "evt_1", ""))
+	// Output: invoice.paid evt_1 header:svix-id true
+}
+
+func ExampleTelnyx() {
+	p := provider.Telnyx("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: telnyx [[json:$.data.id]]
+}
+
+func ExampleTrello() {
+	p := provider.Trello("https://shop.example/in", "fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: updateCard 24:5f00000000000000000000025:evt_1 json:$.model.id + json:$.action.id true
+}
+
+func ExampleTwilio() {
+	p := provider.Twilio("https://shop.example/in", "fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: delivered evt_1 header:I-Twilio-Idempotency-Token false
+}
+
+func ExampleTwilioEvents() {
+	p := provider.TwilioEvents("https://shop.example/in", "fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: com.twilio.messaging.message.delivered 106:/2010-04-01/Accounts/ACexample00000000000000000000000000/Messages/SMexample00000000000000000000000001.json5:evt_1 item:$.source + item:$.id true
+}
+
+func ExampleTwitch() {
+	p := provider.Twitch("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: stream.online evt_1 header:Twitch-Eventsub-Message-Id true
+}
+
+func ExampleTypeform() {
+	p := provider.Typeform("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: form_response evt_1 json:$.event_id true
+}
+
+func ExampleVercel() {
+	p := provider.Vercel("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: deployment.created 18:deployment.created13:177009150600032:65cbe5cdc33e8d0172ea5df1c8eac526 json:$.type + json:$.createdAt + hash:json:$.payload true
+}
+
+func ExampleWhatsApp() {
+	p := provider.WhatsApp("fake-verify-token", "fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: messages.text 5:evt_132:be9f8b395b99d957e457c53b826b380c item:$.id + hash:item:$ true
+}
+
+func ExampleWise() {
+	p := provider.Wise(`-----BEGIN PUBLIC KEY-----
+MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEArwy3iXuKBa+JnYptke7v
+uuOwdh4e1+dJKTkcutIF9Axgw6RDyED7vzTTvYw1FT4E+lmv+YgjkBg/TOVhgZHY
+9eyF+CsWPDJDj1TPF7CmASgbksQyJuVHTOIOoklrBoI2+u48cb4bZqT6c9BxzcNf
+ZhPmvYDdoSG8oK4gkO5K7i5Kkd2zij4xf3orjyf++RVxgjCBGdffIEGLx1SE2YEF
+z/f9+ESXOZiUXpNAEMSPKJxQmKxVQjSc5y8JzRtDnEEFLNmheVcCffe48NZaXmjr
+PcCUwTJaOlyanKdKg/byH4pniJxtxWu6W7dtsuzo9D+vbrhQqRkDf9psVrsGrolV
+AwIDAQAB
+-----END PUBLIC KEY-----`)
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: wise [[json:$.event_type json:$.data.occurred_at hash:json:$.data]]
+}
+
+func ExampleWooCommerce() {
+	p := provider.WooCommerce("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: order.updated 70:21:https://shop.example/13:order.updated5:evt_120:2026-02-03T04:05:06Z32:791d436b7bb0bdfbf5c05411b27ad41c header:X-Wc-Webhook-Source + header:X-Wc-Webhook-Topic + json:$.id + json:$.date_modified_gmt + content false
+}
+
+func ExampleWorkOS() {
+	p := provider.WorkOS("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: dsync.user.updated evt_1 json:$.id true
+}
+
+func ExampleX() {
+	p := provider.X("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: 4:post19:10000000000000000015:evt_1 const:post + parent:$.for_user_id + item:$.id_str true
+}
+
+func ExampleXero() {
+	p := provider.Xero("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: INVOICE.UPDATE 36:c2cc9b6e-0000-4000-8000-0000000010017:INVOICE5:evt_16:UPDATE20:2026-02-03T04:05:06Z item:$.tenantId + item:$.eventCategory + item:$.resourceId + item:$.eventType + item:$.eventDateUtc true
+}
+
+func ExampleZoom() {
+	p := provider.Zoom("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: meeting.ended 13:meeting.ended13:177009150600032:6e8e14c08121bd00a4290786b9e6d9c3 json:$.event + json:$.event_ts + hash:json:$.payload true
+}
