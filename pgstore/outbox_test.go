@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -39,6 +40,38 @@ func TestARelayWaitsForNoTransaction(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A relay passes over what another one is taking at the same moment. Here a lock stands for the other one's
+// statement; the deadline only ends a test that would hang.
+func TestARelayWaitsForNoOther(t *testing.T) {
+	store, pool := newStore(t)
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		for _, key := range []string{"evt_1", "evt_2"} {
+			if err := store.Enqueue(t.Context(), tx, asks(key, "mail")); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "SELECT 1 FROM hookonce.effects WHERE key = 'evt_1' FOR UPDATE"); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		taken, err := store.TakeEffects(ctx, []string{"mail"}, 10, time.Minute)
+		if err != nil || len(taken) != 1 || taken[0].Key != "evt_2" {
+			t.Errorf("beside another relay this one took %+v, %v", taken, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // longOutbox returns a store whose outbox is long, over a single connection. Nearly all of its effects are in

@@ -61,40 +61,40 @@ func raceStep[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.take(t, 100, rounds/2)
 }
 
-// raceRelays has relays take and complete until everything is done.
+// raceRelays has relays take and complete until everything is done. They begin together, so that all of them
+// see the same effects first.
 func raceRelays[Tx any](t *testing.T, f *txFixture[Tx]) {
-	const n = 60
+	const n = 20 * racers
 	var effects []hookonce.Effect
 	for i := range n {
 		effects = append(effects, asks(fmt.Sprint("evt_", i), ""))
 	}
 	f.enqueue(t, effects...)
+	var open [stores]hookonce.Outbox[Tx]
+	for i := range open {
+		open[i] = outboxOf(t, f.another(0))
+	}
 	var done atomic.Int64
 	var mu sync.Mutex
 	taken := map[string]int{}
-	var g errgroup.Group
-	for range stores {
-		relay := outboxOf(t, f.another(0))
-		g.Go(func() error {
-			for done.Load() < n {
-				batch, err := relay.TakeEffects(t.Context(), []string{receipt}, 4, lease)
-				if err != nil {
+	racing(t, func(i int) error {
+		for done.Load() < n {
+			batch, err := open[i%stores].TakeEffects(t.Context(), []string{receipt}, 5, lease)
+			if err != nil {
+				return err
+			}
+			for _, e := range batch {
+				mu.Lock()
+				taken[e.Key]++
+				mu.Unlock()
+				if err := open[i%stores].CompleteEffect(t.Context(), e); err != nil {
 					return err
 				}
-				for _, e := range batch {
-					mu.Lock()
-					taken[e.Key]++
-					mu.Unlock()
-					if err := relay.CompleteEffect(t.Context(), e); err != nil {
-						return err
-					}
-					done.Add(1)
-				}
+				done.Add(1)
 			}
-			return nil
-		})
-	}
-	ok(t, g.Wait())
+		}
+		return nil
+	})
 	for key, times := range taken {
 		if times != 1 {
 			t.Errorf("%s was taken %d times", key, times)
