@@ -1,9 +1,15 @@
 package pgstore_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/storetest"
 	"github.com/jackc/pgx/v5"
 )
@@ -20,4 +26,53 @@ func TestFaults(t *testing.T) {
 		db.FailWrite = func(persisted bool) { p.fail(isWrite, persisted) }
 		return db
 	}})
+}
+
+// A statement that gets lost inside the transaction, before or after the server carried it out, takes the
+// whole attempt with it. The next one finds nothing of it.
+func TestStatementsLostInTheTransaction(t *testing.T) {
+	response := hookonce.Response{Status: 201}
+	asks := map[string]func(ctx context.Context, s *pgstore.Store, tx pgx.Tx, ref hookonce.Ref) (first bool, err error){
+		"KeepResponse": func(ctx context.Context, s *pgstore.Store, tx pgx.Tx, ref hookonce.Ref) (bool, error) {
+			return true, s.KeepResponse(ctx, tx, ref, response)
+		},
+		"Enqueue": func(ctx context.Context, s *pgstore.Store, tx pgx.Tx, ref hookonce.Ref) (bool, error) {
+			return true, s.Enqueue(ctx, tx, hookonce.Effect{Ref: ref, Name: "mail"})
+		},
+		"Newer": func(ctx context.Context, s *pgstore.Store, tx pgx.Tx, ref hookonce.Ref) (bool, error) {
+			return s.Newer(ctx, tx, ref.Key, 1)
+		},
+		"Transition": func(ctx context.Context, s *pgstore.Store, tx pgx.Tx, ref hookonce.Ref) (bool, error) {
+			_, moved, err := s.Transition(ctx, tx, ref.Key, "", "paid")
+			return moved, err
+		},
+	}
+	p, through := newProxy(t, pgtest.DSN(t))
+	store := pgstore.New(open(t, through, "default_query_exec_mode=exec"))
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, ask := range asks {
+		for _, persisted := range []bool{false, true} {
+			ref := request(fmt.Sprint(name, " persisted: ", persisted)).Ref
+			attempt := func(before func()) (first bool, err error) {
+				_, err = store.Within(t.Context(), hookonce.ClaimRequest{Ref: ref}, func(tx pgx.Tx, _ hookonce.Claim) (err error) {
+					before()
+					first, err = ask(t.Context(), store, tx, ref)
+					return err
+				})
+				return first, err
+			}
+			_, err := attempt(func() { p.fail(isWrite, persisted) })
+			if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) || errors.Is(err, hookonce.ErrTraceLost) {
+				t.Errorf("%s: the first attempt ended with %v", ref, err)
+			}
+			if first, err := attempt(func() {}); !first || err != nil {
+				t.Errorf("%s: the second attempt ended with %v, %v", ref, first, err)
+			}
+		}
+	}
+	if taken, err := store.TakeEffects(t.Context(), []string{"mail"}, 10, time.Minute); err != nil || len(taken) != 2 {
+		t.Errorf("took %+v, %v", taken, err)
+	}
 }
