@@ -30,7 +30,7 @@ type Effect struct {
 
 // Validate returns an error that wraps [ErrInvalidRef] unless e can be stored: its Ref is valid, with or
 // without a key, its name is present, name and step are in the form of [NormalKey], and the payload is
-// at most [MaxPayload] bytes.
+// at most [MaxPayload] bytes, and Due is zero or in the years 1 to 9999.
 func (e Effect) Validate() error {
 	if err := e.Ref.Validate(); err != nil {
 		return err
@@ -42,6 +42,8 @@ func (e Effect) Validate() error {
 		return fmt.Errorf("%w: the effect's name is longer than %d bytes, not UTF-8, or has control characters", ErrInvalidRef, MaxKeyLen)
 	case !wellFormed(e.Step):
 		return fmt.Errorf("%w: the effect's step is longer than %d bytes, not UTF-8, or has control characters; pass it through NormalKey", ErrInvalidRef, MaxKeyLen)
+	case e.Due.UTC().Year() < 1 || e.Due.UTC().Year() > 9999:
+		return fmt.Errorf("%w: the effect is due in the year %d", ErrInvalidRef, e.Due.UTC().Year())
 	case len(e.Payload) > MaxPayload:
 		return fmt.Errorf("%w: the effect's payload has %d bytes, at most %d can be stored", ErrInvalidRef, len(e.Payload), MaxPayload)
 	}
