@@ -35,8 +35,10 @@ func takeLeases[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 func takeOrder[Tx any](t *testing.T, f *txFixture[Tx]) {
 	const n = 6
+	names := []string{receipt, "mail.reminder"}
 	for i := range n {
 		e := asks(fmt.Sprint("evt_", i), "")
+		e.Name = names[i%2]
 		e.Due = f.clock.Now().Add(-time.Duration((i*5)%n) * time.Second) // in another order than they are stored
 		f.enqueue(t, e)
 	}
@@ -45,7 +47,9 @@ func takeOrder[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.enqueue(t, same)
 	var order []string
 	for _, limit := range []int{2, 1, 4} {
-		for _, e := range f.take(t, limit, limit) {
+		taken, err := f.outbox(t).TakeEffects(t.Context(), names, limit, lease)
+		ok(t, err)
+		for _, e := range taken {
 			order = append(order, e.Key)
 		}
 	}
