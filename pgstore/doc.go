@@ -13,7 +13,7 @@
 // # Besides claims
 //
 // A store keeps the responses of finished work with the claim ([Store.KeepResponse], [Store.CompleteWith]);
-// hookonce.Idempotent uses that. It keeps effects that are to happen after the commit ([Store.Enqueue]) until
+// [hookonce.Idempotent] uses that. It keeps effects that are to happen after the commit ([Store.Enqueue]) until
 // a relay carries them out ([Store.TakeEffects]). And it tells newer from older, and one state from another,
 // in the handler's transaction ([Store.Newer], [Store.Transition]):
 //
@@ -28,10 +28,13 @@
 //		return hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail.receipt", Payload: receipt(ev)})
 //	}
 //
-// Each of these is one round trip. Copies of one event that ask a guard about the same thing wait for each
-// other until the first one's transaction ends, as long as the caller's lock_timeout lets them; ask several
-// guards in the same order everywhere, or the server refuses one of two transactions that wait for each
-// other (SQLSTATE 40P01), which is a failed attempt like any other.
+// Each of these is one round trip. Transactions that ask a guard about the same thing wait until the first
+// one ends, as long as their lock_timeout lets them; ask several guards in the same order everywhere, or the
+// server refuses one of two transactions that wait for each other (SQLSTATE 40P01), which is a failed
+// attempt like any other.
+//
+// Whoever wants to know when another process is done calls [Store.Await], which looks again and again, or,
+// with [WithNotify], is told.
 //
 // # Connections
 //
