@@ -25,11 +25,12 @@ type session struct {
 	done        map[string]string // what is on record as done: source, event, at, and whether the key is hidden
 }
 
-// doneSQL finds what is done in claims and in the journal; {{at}} makes a text of a time.
+// doneSQL finds what is done in claims, without what Once claims, and in the journal. text makes a text of a
+// column with a time.
 func doneSQL(prefix string, text func(column string) string) map[string]string {
 	const hidden = "key LIKE 'sha256:%' AS hidden"
 	return map[string]string{
-		Claims: "SELECT source, key AS event, " + text("updated_at") + " AS at, " + hidden + " FROM " + prefix + "claims WHERE state = 'done'",
+		Claims: "SELECT source, key AS event, " + text("updated_at") + " AS at, " + hidden + " FROM " + prefix + "claims WHERE state = 'done' AND source NOT LIKE 'once:%'",
 		Events: "SELECT source, key AS event, " + text("received_at") + " AS at, " + hidden + " FROM " + prefix + "events e WHERE key IS NOT NULL" +
 			" AND EXISTS (SELECT 1 FROM " + prefix + "attempts a WHERE a.event_id = e.id AND a.outcome = 'done')",
 	}
