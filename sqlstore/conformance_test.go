@@ -92,7 +92,8 @@ var (
 		dialect: sqlstore.Postgres, kind: schema.Postgres, parameter: "$1", places: schemas,
 		connector: func(dsn string) (driver.Connector, error) { return pq.NewConnector(dsn) },
 	}
-	goMySQL = overMySQL("?interpolateParams=true")
+	goMySQL       = overMySQL("?interpolateParams=true")
+	preparedMySQL = overMySQL("")
 )
 
 func overMySQL(parameters string) connection {

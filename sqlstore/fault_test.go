@@ -83,24 +83,68 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 }
 
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	persisted, armed := c.takeWrite(query)
+	return c.query(query, func() (driver.Rows, error) {
+		return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+	})
+}
+
+func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	return c.exec(query, func() (driver.Result, error) {
+		return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+	})
+}
+
+// PrepareContext is what drivers are asked for that skip a query with parameters.
+func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	inner, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+	return stmt{inner, c, query}, err
+}
+
+type stmt struct {
+	driver.Stmt
+	conn *conn
+	text string
+}
+
+func (s stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return s.conn.query(s.text, func() (driver.Rows, error) {
+		return s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
+	})
+}
+
+func (s stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return s.conn.exec(s.text, func() (driver.Result, error) {
+		return s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
+	})
+}
+
+func (c *conn) query(text string, run func() (driver.Rows, error)) (driver.Rows, error) {
+	persisted, armed := c.takeWrite(text)
 	if armed && !persisted {
 		return nil, errLost
 	}
-	rows, err := c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
-	if err == nil && armed {
+	rows, err := run()
+	switch {
+	case !armed:
+	case errors.Is(err, driver.ErrSkip):
+		c.faults.failWrite(persisted) // for the statement that is prepared instead
+	case err == nil:
 		err = errors.Join(drain(rows), errLost)
 	}
 	return rows, err
 }
 
-func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	persisted, armed := c.takeWrite(query)
+func (c *conn) exec(text string, run func() (driver.Result, error)) (driver.Result, error) {
+	persisted, armed := c.takeWrite(text)
 	if armed && !persisted {
 		return nil, errLost
 	}
-	result, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
-	if err == nil && armed {
+	result, err := run()
+	switch {
+	case !armed:
+	case errors.Is(err, driver.ErrSkip):
+		c.faults.failWrite(persisted)
+	case err == nil:
 		err = errLost
 	}
 	return result, err

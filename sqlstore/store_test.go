@@ -118,7 +118,7 @@ func TestNewRefusesWhatCanNotWork(t *testing.T) {
 		"no dialect":    func() { sqlstore.New(new(sql.DB), 0) },
 		"a bad schema":  func() { sqlstore.New(new(sql.DB), sqlstore.Postgres, sqlstore.WithSchema(`x"; DROP`)) },
 		"a bad prefix":  func() { sqlstore.New(new(sql.DB), sqlstore.SQLite, sqlstore.WithSchema("x; DROP")) },
-		"other dialect": func() { sqlstore.New(new(sql.DB), 3) },
+		"other dialect": func() { sqlstore.New(new(sql.DB), 4) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

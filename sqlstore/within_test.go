@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"database/sql"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -41,8 +42,16 @@ func postgresConnections() map[string]connection {
 	return map[string]connection{"pgx": pgxStdlib, "pq": libpq}
 }
 
+func mysqlConnections() map[string]connection {
+	return map[string]connection{"mysql": goMySQL, "mysql, prepared": preparedMySQL}
+}
+
 func connections() map[string]connection {
-	return map[string]connection{"modernc": modernc, "mattn": mattn, "pgx": pgxStdlib, "pq": libpq}
+	all := map[string]connection{}
+	for _, some := range []map[string]connection{sqliteConnections(), postgresConnections(), mysqlConnections()} {
+		maps.Copy(all, some)
+	}
+	return all
 }
 
 var request = hookonce.ClaimRequest{
@@ -76,7 +85,9 @@ func (f fixture) left(t testing.TB, state hookonce.State, message string) {
 // A constraint that is checked at the commit makes the database refuse it. That is an answer: the
 // attempt failed, and says so in the table.
 func TestARefusedCommitIsAFailedAttempt(t *testing.T) {
-	every(t, connections(), func(t *testing.T, f fixture) {
+	deferring := connections()
+	maps.DeleteFunc(deferring, func(_ string, c connection) bool { return c.dialect == sqlstore.MySQL }) // has no such constraints
+	every(t, deferring, func(t *testing.T, f fixture) {
 		exec(t, f.db, `CREATE TABLE `+f.tables+`invoices (id INTEGER PRIMARY KEY)`,
 			`CREATE TABLE `+f.tables+`payments (invoice INTEGER REFERENCES `+f.tables+`invoices DEFERRABLE INITIALLY DEFERRED)`)
 		_, err := f.within(t, `INSERT INTO `+f.tables+`payments (invoice) VALUES (7)`)
@@ -118,10 +129,11 @@ func TestAHandlerThatEndsTheTransactionIsAnUnknownOutcome(t *testing.T) {
 	}
 }
 
-// The same with a statement of its own, which the driver or SQLite notices at the commit. With pgx's
+// The same with a statement of its own, which the driver or the database notices at the commit. With pgx's
 // driver nothing does, as the package's documentation says.
 func TestAStatementThatEndsTheTransactionIsAnUnknownOutcome(t *testing.T) {
-	noticing := map[string]connection{"modernc": modernc, "mattn": mattn, "pq": libpq}
+	noticing := connections()
+	delete(noticing, "pgx")
 	for end, state := range map[string]hookonce.State{"COMMIT": hookonce.StateDone, "ROLLBACK": hookonce.StateFailed} {
 		t.Run(end, func(t *testing.T) {
 			every(t, noticing, func(t *testing.T, f fixture) {
@@ -141,6 +153,8 @@ func TestALostTraceIsReported(t *testing.T) {
 		"pgx":     `ALTER TABLE "case_1".claims ADD CONSTRAINT lose CHECK (state <> 'failed')`,
 	}
 	lose["mattn"], lose["pq"] = lose["modernc"], lose["pgx"]
+	lose["mysql"] = `ALTER TABLE case_1_claims ADD CONSTRAINT lose CHECK (state <> 'failed')`
+	lose["mysql, prepared"] = lose["mysql"]
 	for name, c := range connections() {
 		every(t, map[string]connection{name: c}, func(t *testing.T, f fixture) {
 			exec(t, f.db, lose[name])
