@@ -67,19 +67,14 @@ func onlyFunctions(pool *pgxpool.Pool, schema string, o storetest.Options) hooko
 // opener opens a store on a migrated schema.
 type opener func(*pgxpool.Pool, string, storetest.Options) hookonce.TxStore[pgx.Tx]
 
-// suite is the conformance suite's configuration over one database, in which every case has a schema of
-// its own. Stores connect with dsn; tables are made through admin.
+// suite is the conformance suite's configuration over one database, in which every case has a schema to
+// itself. Stores connect with dsn; tables are made through admin.
 func suite(t *testing.T, admin, dsn string, open opener) storetest.TxConfig[pgx.Tx] {
 	pool := connect(t, admin)
-	var schemas atomic.Int64
+	places := &schemas{pool: pool}
 	return storetest.TxConfig[pgx.Tx]{Open: func(t testing.TB) storetest.Database[pgx.Tx] {
-		schema := fmt.Sprintf("case_%d", schemas.Add(1))
-		migrate(t, pool, schema)
-		if err := withTestClock(t.Context(), pool, schema); err != nil {
-			t.Fatal(err)
-		}
+		schema := places.take(t)
 		effects := schema + ".happened"
-		mustExec(t, pool, "CREATE TABLE "+effects+" (id text NOT NULL)")
 		var transactions atomic.Pointer[pgxpool.Pool]
 		return storetest.Database[pgx.Tx]{
 			Store: func(o storetest.Options) hookonce.TxStore[pgx.Tx] {
@@ -97,6 +92,47 @@ func suite(t *testing.T, admin, dsn string, open opener) storetest.TxConfig[pgx.
 			Effects: func(ctx context.Context) (map[string]int, error) { return counts(ctx, pool, effects) },
 		}
 	}}
+}
+
+// schemas are made for cases that follow each other, and emptied for the next one, which is faster.
+type schemas struct {
+	pool *pgxpool.Pool
+	made int
+	free []string
+}
+
+// take returns an empty schema that is the case's until it ends.
+func (s *schemas) take(t testing.TB) (name string) {
+	t.Helper()
+	if len(s.free) == 0 {
+		s.free = append(s.free, s.create(t))
+	}
+	last := len(s.free) - 1
+	name, s.free = s.free[last], s.free[:last]
+	t.Cleanup(func() {
+		if t.Failed() { // a connection may be stuck in it
+			return
+		}
+		for _, table := range []string{"claims", "responses", "effects", "versions", "states", "happened"} {
+			if _, err := s.pool.Exec(context.Background(), "DELETE FROM "+name+"."+table); err != nil {
+				t.Errorf("emptying %s: %v", name, err)
+			}
+		}
+		s.free = append(s.free, name)
+	})
+	return name
+}
+
+func (s *schemas) create(t testing.TB) string {
+	t.Helper()
+	s.made++
+	name := fmt.Sprintf("case_%d", s.made)
+	migrate(t, s.pool, name)
+	if err := withTestClock(t.Context(), s.pool, name); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, s.pool, "CREATE TABLE "+name+".happened (id text NOT NULL)")
+	return name
 }
 
 // connect returns a pool, and fails the test if a connection stays in use at its end.
