@@ -114,7 +114,7 @@ func choose(only string, large bool) ([]row, error) {
 	for id := range strings.SplitSeq(only, ",") {
 		found := false
 		for _, r := range rows {
-			if r.id == id || strings.TrimRight(r.id, "12") == id {
+			if r.id == id || strings.TrimRight(r.id, "1234") == id {
 				chosen, found = append(chosen, r), true
 			}
 		}

@@ -171,6 +171,7 @@ func (r *report) comparisons(w io.Writer) {
 		{"e", "d", "hookonce to the hand-written handler, SQLite"},
 		{"f", "c", "hookonce to the hand-written handler, Postgres"},
 		{"i2", "i1", "library to the hand-written transaction"},
+		{"i4", "i3", "`Idempotent` to the hand-written endpoint"},
 		{"j2", "j1", "95 destinations beside 5 that hang to the same beside 5 that do not"},
 		{"l2", "l1", "accepted beside -size keys to empty tables"},
 	} {

@@ -49,11 +49,13 @@ func playServer(kind, order string) error {
 		return playGateway(ctx, o)
 	}
 	make := map[string]func(context.Context, serverOrder) (http.Handler, error){
-		"ceiling":       ceiling,
-		"hand-postgres": handPostgres,
-		"hand-sqlite":   handSQLite,
-		"hand-effect":   handEffect,
-		"library":       library,
+		"ceiling":            ceiling,
+		"hand-postgres":      handPostgres,
+		"hand-sqlite":        handSQLite,
+		"hand-effect":        handEffect,
+		"library":            library,
+		"hand-idempotent":    handIdempotent,
+		"library-idempotent": libraryIdempotent,
 	}[kind]
 	if make == nil {
 		return fmt.Errorf("there is no server %q", kind)
