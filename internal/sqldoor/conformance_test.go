@@ -30,6 +30,7 @@ func everything(t *testing.T, cfg storetest.TxConfig[pgx.Tx]) {
 	storetest.RunTxConcurrent(t, cfg)
 	storetest.RunGuards(t, cfg)
 	storetest.RunOutbox(t, cfg)
+	storetest.RunHistory(t, cfg.History())
 }
 
 // Behind a pooler consecutive transactions meet different backends.
