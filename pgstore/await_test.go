@@ -138,6 +138,16 @@ func TestAwaitLooks(t *testing.T) {
 	}
 }
 
+// Behind a pooler nobody listens, because somebody else would hear it.
+func TestNobodyListensBehindPooler(t *testing.T) {
+	pooled := pgstore.New(open(t, pgtest.PgBouncer(t, pgtest.DSN(t)), "default_query_exec_mode=exec"), pgstore.WithNotify())
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := pooled.ListenOnce(ctx); !errors.Is(err, pgstore.ErrPooled) {
+		t.Errorf("listening ended with %v", err)
+	}
+}
+
 // There is nobody to wait for where nobody works: also not when the worker's lease ran out.
 func TestAwaitReturnsAtOnce(t *testing.T) {
 	dsn := pgtest.DSN(t)

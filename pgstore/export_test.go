@@ -1,6 +1,15 @@
 package pgstore
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // WithLooks makes Await look for itself at that interval alone.
 func WithLooks(d time.Duration) Option { return func(s *Store) { s.looks = looks{d, d} } }
+
+// ErrPooled is what ListenOnce returns behind a pooler.
+var ErrPooled = errPooled
+
+// ListenOnce listens on one connection until it breaks.
+func (s *Store) ListenOnce(ctx context.Context) error { return s.listenOnce(ctx) }
