@@ -4,7 +4,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
 FUZZTIME ?= 10s
 
-.PHONY: all build docs test check oracle examples servers bench bench-large backlog fuzz kills clean
+.PHONY: all build docs test check oracle examples servers bench bench-stores bench-large backlog fuzz kills clean
 
 all: build
 
@@ -37,6 +37,9 @@ servers: ## install what tests start (PostgreSQL, PgBouncer, Node), if it is mis
 
 bench: servers ## the table of docs/performance.md, about seven minutes
 	go run ./internal/bench
+
+bench-stores: servers ## the table of docs/storage.md, about two minutes
+	go test -run '^$$' -bench . -benchtime 2s -count 3 ./internal/tiers
 
 SIZE ?= 20000000
 

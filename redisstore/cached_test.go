@@ -40,7 +40,7 @@ func openShop(t *testing.T, server *redistest.Server) *shop {
 
 // behind puts the Redis at addr in front of the store.
 func (s *shop) behind(t *testing.T, store hookonce.TxStore[pgx.Tx], addr string) *shop {
-	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
+	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, DialTimeout: time.Second})
 	t.Cleanup(func() { must(t, client.Close()) })
 	s.CachedStore = hookonce.Cached(store, redisstore.NewCache(client, time.Hour, "shop"))
 	return s

@@ -22,7 +22,7 @@ import (
 const patience = time.Minute
 
 // shared is the server behind DSN, started by the first test that needs it.
-var shared = sync.OnceValues(start)
+var shared = sync.OnceValues(func() (*server, error) { return start(fast...) })
 
 // databases counts those that DSN made.
 var databases atomic.Int64
@@ -51,6 +51,23 @@ func DSN(t testing.TB) string {
 		}
 	})
 	return s.dsn(name)
+}
+
+// Durable returns what DSN does, on a server of its own that syncs every commit to disk, as in production.
+func Durable(t testing.TB) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs MariaDB: run without -short")
+	}
+	s, err := start("--innodb-flush-log-at-trx-commit=1", "--innodb-log-file-size=128M")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.keeper.Close() })
+	if err := s.exec("CREATE DATABASE test_1"); err != nil {
+		t.Fatal(err)
+	}
+	return s.dsn("test_1")
 }
 
 func (s *server) dsn(database string) string {

@@ -20,8 +20,14 @@ type server struct {
 	keeper io.Closer // ends the server and removes its files
 }
 
-// start makes a server with empty data and returns when it answers.
-func start() (*server, error) {
+// fast are the settings of a server that need not survive anything.
+var fast = []string{
+	"--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-flush-method=nosync",
+	"--innodb-file-per-table=0", "--innodb-log-file-size=8M",
+}
+
+// start makes a server with empty data and the given settings, and returns when it answers.
+func start(settings ...string) (*server, error) {
 	s, err := place()
 	if err != nil {
 		return nil, fmt.Errorf("mariadbtest: %w", err)
@@ -29,7 +35,7 @@ func start() (*server, error) {
 	if err := s.init(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(s.dir))
 	}
-	if err := s.launch(); err != nil {
+	if err := s.launch(settings); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(s.dir))
 	}
 	if err := s.await(); err != nil {
@@ -69,18 +75,20 @@ func (s *server) init() error {
 
 // launch starts the server beside a shell that reads its standard input to the end, which comes when the
 // keeper is closed, or when this process ends, however it ends. Then the shell kills the server.
-func (s *server) launch() error {
+func (s *server) launch(settings []string) error {
 	path, err := program("mariadbd")
 	if err != nil {
 		return err
 	}
 	const script = `dir=$1; shift; "$@" >"$dir/log" 2>&1 & server=$!
 		cat >/dev/null; kill -9 $server; wait $server 2>/dev/null; rm -rf "$dir"`
-	cmd := exec.Command("/bin/sh", "-c", script, "sh", s.dir, path, "--no-defaults", "--datadir="+s.data(),
-		"--tmpdir="+s.dir, "--socket="+filepath.Join(s.dir, "socket"), "--pid-file="+filepath.Join(s.dir, "pid"),
-		"--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.port), "--skip-name-resolve", "--max-connections=500",
-		"--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-log-file-size=8M",
-		"--innodb-buffer-pool-size=64M", "--character-set-server=utf8mb4")
+	args := []string{
+		"-c", script, "sh", s.dir, path, "--no-defaults", "--datadir=" + s.data(),
+		"--tmpdir=" + s.dir, "--socket=" + filepath.Join(s.dir, "socket"), "--pid-file=" + filepath.Join(s.dir, "pid"),
+		"--bind-address=127.0.0.1", "--port=" + strconv.Itoa(s.port), "--skip-name-resolve", "--max-connections=500",
+		"--innodb-buffer-pool-size=64M", "--character-set-server=utf8mb4",
+	}
+	cmd := exec.Command("/bin/sh", append(args, settings...)...)
 	if err := asServer(cmd); err != nil {
 		return err
 	}
