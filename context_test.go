@@ -55,6 +55,22 @@ func TestHandlersKnowWhatTheyWorkOn(t *testing.T) {
 	}
 }
 
+// An event that only says that something changed is handled without a claim: the next change has the same
+// key, and its calls and effects must not be taken for copies.
+func TestCoalescingEventsAreWorkWithoutAKey(t *testing.T) {
+	called := false
+	s := serveParticular(t, particular{coalesce: true}, func(ctx context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
+		called = true
+		if ref, ok := hookonce.RefFrom(ctx); !ok || ref.Key != "" || ev.Key == "" {
+			t.Errorf("RefFrom = %v, %v", ref, ok)
+		}
+		return nil
+	})
+	if exchange(t, s, "POST", "ok", "a 1"); !called {
+		t.Error("the handler was not called")
+	}
+}
+
 func TestContextWithoutWork(t *testing.T) {
 	ctx := t.Context()
 	if ref, ok := hookonce.RefFrom(ctx); ok || hookonce.EventFrom(ctx) != nil {

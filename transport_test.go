@@ -31,7 +31,11 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.keys = append(w.keys, req.Header.Get("Idempotency-Key"))
+	key, given := req.Header["Idempotency-Key"]
+	if given && len(key) > 0 && key[0] == "" {
+		key = []string{"an empty one"}
+	}
+	w.keys = append(w.keys, strings.Join(key, ","))
 	w.bodies = append(w.bodies, string(body))
 	return &http.Response{StatusCode: 200, Body: http.NoBody, Request: req}, nil
 }

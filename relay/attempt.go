@@ -60,30 +60,36 @@ func because(ctx context.Context, err error) error {
 func (r *run) keep(ctx context.Context, e hookonce.QueuedEffect, held time.Time, lose context.CancelCauseFunc) {
 	tick := time.NewTicker(r.lease / 3)
 	defer tick.Stop()
+	end := time.NewTimer(r.lease - time.Since(held))
+	defer end.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-end.C:
+			lose(errLost)
+			return
 		case <-tick.C:
 		}
 		asked := time.Now()
-		err := r.extend(ctx, e)
+		err := r.extend(ctx, e, held)
 		switch {
 		case err == nil:
 			held = asked
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, hookonce.ErrStale), errors.Is(err, hookonce.ErrNotFound), time.Since(held) >= r.lease:
+			end.Reset(r.lease - time.Since(held))
+		case errors.Is(err, hookonce.ErrStale), errors.Is(err, hookonce.ErrNotFound):
 			lose(errLost)
 			return
-		default:
+		case ctx.Err() == nil:
 			r.log.WarnContext(ctx, "relay: a lease could not be extended; trying again", "effect", e.ID, "name", e.Name, "error", err)
 		}
 	}
 }
 
-func (r *run) extend(ctx context.Context, e hookonce.QueuedEffect) error {
-	ctx, cancel := context.WithTimeout(ctx, r.lease/3)
+// extend extends the lease once. A store that does not answer is asked again, and at the end of the lease no
+// more.
+func (r *run) extend(ctx context.Context, e hookonce.QueuedEffect, held time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, min(r.lease/3, r.lease-time.Since(held)))
 	defer cancel()
 	_, err := r.queue.ExtendEffect(ctx, e, r.lease)
 	return err

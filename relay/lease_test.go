@@ -81,20 +81,28 @@ func TestHandlersThatHangAreOvertaken(t *testing.T) {
 
 // When the lease can not be extended any more the handler is told to stop: somebody else may begin.
 func TestLostLeaseEndsTheHandler(t *testing.T) {
-	for name, fault := range map[string]error{"unreachable": errors.New("connection refused"), "taken over": hookonce.ErrStale} {
+	for name, c := range map[string]struct {
+		extend func(context.Context) error
+		after  time.Duration
+	}{
+		"unreachable": {func(context.Context) error { return errors.New("connection refused") }, relay.DefaultLease},
+		"silent":      {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, relay.DefaultLease},
+		"taken over":  {func(context.Context) error { return hookonce.ErrStale }, relay.DefaultLease/3 + time.Second},
+		"purged":      {func(context.Context) error { return hookonce.ErrNotFound }, relay.DefaultLease/3 + time.Second},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store, began := memstore.New(), time.Now()
 				enqueue(t, store, "receipt")
-				queue := &faulty{EffectQueue: store, fault: func(method string) (bool, error) {
-					if method == "extend" {
-						return false, fault
+				slow := &faulty{EffectQueue: &unextended{store, c.extend}, fault: func(method string) (bool, error) {
+					if method == "take" {
+						time.Sleep(time.Second) // the lease has begun by the time that the handler does
 					}
 					return true, nil
 				}}
-				stop := start(t, queue, func(ctx context.Context, _ hookonce.QueuedEffect) error {
+				stop := start(t, slow, func(ctx context.Context, _ hookonce.QueuedEffect) error {
 					<-ctx.Done()
-					if took := time.Since(began); took > relay.DefaultLease {
+					if took := time.Since(began); took != c.after {
 						t.Errorf("told after %v", took)
 					}
 					return context.Cause(ctx)
@@ -107,6 +115,16 @@ func TestLostLeaseEndsTheHandler(t *testing.T) {
 			})
 		})
 	}
+}
+
+// unextended is a queue that extends no lease.
+type unextended struct {
+	hookonce.EffectQueue
+	extend func(context.Context) error
+}
+
+func (u *unextended) ExtendEffect(ctx context.Context, e hookonce.QueuedEffect, _ time.Duration) (hookonce.QueuedEffect, error) {
+	return e, u.extend(ctx)
 }
 
 // An effect that comes late from the store may be somebody else's by now, and is not begun.
