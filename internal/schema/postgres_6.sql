@@ -135,7 +135,7 @@ CREATE FUNCTION {{.}}decide(
 ) RETURNS {{.}}claim_answer LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     lock     bigint;
-    patience timestamptz := {{.}}patience(p_wait);
+    patience timestamptz;                                      -- of all tries together
     at       timestamptz;
     lease    timestamptz;
     seen     {{.}}claims;
@@ -172,6 +172,7 @@ BEGIN
         IF won.token IS NOT NULL THEN
             RETURN {{.}}answer(won, 'accepted', {{.}}differ(seen.digest, p_digest));
         END IF;
+        patience := coalesce(patience, {{.}}patience(p_wait));
         EXIT WHEN NOT {{.}}await(lock, patience);
     END LOOP;
     RETURN {{.}}answer(NULL, 'busy', false);
