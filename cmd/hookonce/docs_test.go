@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +19,9 @@ import (
 var (
 	fence  = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
 	makeOf = regexp.MustCompile(`(?m)^([a-z-]+):`)
+
+	testOf   = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)[`/]")
 )
 
 func TestPagesTypeCommandsThatExist(t *testing.T) {
@@ -118,6 +122,35 @@ func TestPagesShowConfigurationsThatLoad(t *testing.T) {
 				t.Errorf("%s: config check of its example exits %d", page, code)
 			}
 		}
+	}
+}
+
+// TestPagesNameTestsThatExist: a guarantee is worth as much as the test that is named beside it.
+func TestPagesNameTestsThatExist(t *testing.T) {
+	tests := map[string]bool{}
+	err := filepath.WalkDir("../..", func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		for _, m := range testOf.FindAllSubmatch(text, -1) {
+			tests[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for page, text := range pages(t) {
+		for _, m := range testName.FindAllStringSubmatch(text, -1) {
+			if named++; !tests[m[1]] {
+				t.Errorf("%s: there is no test %s", page, m[1])
+			}
+		}
+	}
+	if named < 100 {
+		t.Errorf("found only %d names of tests in the pages; is the pattern still right?", named)
 	}
 }
 
