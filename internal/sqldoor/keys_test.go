@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/schema"
 	"pgregory.net/rapid"
 )
 
@@ -65,6 +66,18 @@ func TestEffectKeysAreAlike(t *testing.T) {
 	both(t, "SELECT hookonce.effect_key('shop', $1, 'charge')", oddKeys(), func(s string) string {
 		return hookonce.EffectKey(hookonce.Ref{Source: "shop", Key: hookonce.NormalKey(s)}, "charge")
 	})
+}
+
+// Who works on a key holds the same lock in both.
+func TestLocksAreAlike(t *testing.T) {
+	d := newDoor(t)
+	for _, key := range oddKeys() {
+		theirs, err := ask[int64](d, d, "SELECT "+schema.KeyLock(`"hookonce".claims`, "$1::text", "$2::text"), "shop", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is(d, d, theirs, "SELECT hookonce.key_lock('shop', $1)", key)
+	}
 }
 
 // A part that is null makes no key, like one that is empty.
