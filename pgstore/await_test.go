@@ -3,6 +3,10 @@ package pgstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,6 +107,36 @@ func TestAwaitIsTold(t *testing.T) {
 				mustEnd(t, result)
 			}
 		})
+	}
+}
+
+// A copy that came to another process waits until it is told, and gets the answer of the first.
+func TestTwinInAnotherProcess(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	first, pool := process(t, dsn, pgstore.WithNotify())
+	second, _ := process(t, dsn, pgstore.WithNotify(), pgstore.WithLooks(never))
+	running, gate, runs := make(chan struct{}), make(chan struct{}), new(atomic.Int64)
+	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(running)
+		<-gate
+		fmt.Fprintf(w, "run %d", runs.Add(1))
+	})
+	answers := make(chan *httptest.ResponseRecorder)
+	ask := func(s *pgstore.Store) {
+		h := hookonce.IdempotentLease(s, next, hookonce.WithoutScope(), hookonce.WithWait(time.Minute), hookonce.WithTimeout(time.Minute))
+		answers <- send(h, "k1", "ch_1")
+	}
+	go ask(first)
+	<-running
+	go ask(second)
+	if n := listeners(t, pool); n != 1 {
+		t.Errorf("%d connections listen", n)
+	}
+	close(gate)
+	for range 2 {
+		if w := <-answers; w.Code != 200 || w.Body.String() != "run 1" {
+			t.Errorf("answered %d %s", w.Code, w.Body)
+		}
 	}
 }
 
