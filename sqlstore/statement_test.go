@@ -1,0 +1,78 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+)
+
+// A database that counts parameters by their place gets an argument as often as the text has it.
+func TestParametersByPlace(t *testing.T) {
+	const text = "UPDATE {claims} SET a = @2, b = @10 WHERE {key} = @1 AND c = @2"
+	args := []any{"one", "two", 3, 4, 5, 6, 7, 8, 9, "ten"}
+	byNumber := language{placeholder: "$", key: "key"}.prefixed("x_")(text)
+	if want := "UPDATE x_claims SET a = $2, b = $10 WHERE key = $1 AND c = $2"; byNumber.text != want || !slices.Equal(byNumber.arguments(args), args) {
+		t.Errorf("%q with %v", byNumber.text, byNumber.arguments(args))
+	}
+	byPlace := language{key: "`key`"}.prefixed("x_")(text)
+	if want := "UPDATE x_claims SET a = ?, b = ? WHERE `key` = ? AND c = ?"; byPlace.text != want {
+		t.Errorf("%q", byPlace.text)
+	}
+	if got := byPlace.arguments(args); !slices.Equal(got, []any{"two", "ten", "one", "two"}) {
+		t.Errorf("arguments %v", got)
+	}
+}
+
+// No text keeps a word in braces that no database would understand, except for the one that stands for the
+// numbers of rows until they are known.
+func TestEveryWordIsReplaced(t *testing.T) {
+	word := regexp.MustCompile(`\{[a-z ]+\}`)
+	for d, kind := range kinds {
+		for _, found := range word.FindAllString(fmt.Sprintf("%+v", kind.make("x_").statements), -1) {
+			if found != "{ids}" {
+				t.Errorf("dialect %d: %s", d, found)
+			}
+		}
+	}
+}
+
+func TestSeconds(t *testing.T) {
+	for wait, want := range map[time.Duration]int64{
+		-time.Second: 1, 0: 1, time.Millisecond: 1, time.Second: 1, time.Second + 1: 2, time.Minute: 60,
+	} {
+		if got := seconds(wait); got != want {
+			t.Errorf("seconds(%v) = %d, want %d", wait, got, want)
+		}
+	}
+}
+
+// The drivers' errors are told apart by the field alone, wrapped or not.
+func TestNumberIn(t *testing.T) {
+	type answer struct {
+		error
+		Number uint16
+	}
+	type code struct {
+		error
+		Code int
+	}
+	for _, tt := range []struct {
+		err   error
+		field string
+		want  int
+	}{
+		{nil, "Number", 0},
+		{errors.New("no number"), "Number", 0},
+		{&answer{Number: 1205}, "Number", 1205},
+		{fmt.Errorf("wrapped: %w", &answer{Number: 1213}), "Number", 1213},
+		{code{Code: 5}, "Code", 5},
+		{code{Code: 5}, "Number", 0},
+	} {
+		if got := numberIn(tt.err, tt.field); got != tt.want {
+			t.Errorf("numberIn(%#v, %q) = %d, want %d", tt.err, tt.field, got, tt.want)
+		}
+	}
+}
