@@ -41,15 +41,38 @@ func (l *lab) furnish(r row, dsn string) error {
 	if keys > 0 {
 		return fillKeys(ctx, conn, keys)
 	}
-	return fillAged(ctx, conn, aged)
+	return fillAged(ctx, conn, aged, l.rounds)
 }
 
-// fillAged stores events with their bodies and attempts that came a month ago and are done.
-func fillAged(ctx context.Context, conn *pgx.Conn, n int) error {
+// agedParts is how many partitions there are for the events of one round that are a month old. One is dropped a
+// second.
+const agedParts = 4
+
+// fillAged stores events with their bodies and attempts that came a month ago and are done, in partitions.
+func fillAged(ctx context.Context, conn *pgx.Conn, n, rounds int) error {
 	at := time.Now().AddDate(0, -1, 0)
-	first := journal.FirstID(at)
+	parts := rounds * agedParts
+	for i := range parts {
+		first, end := journal.FirstID(at.Add(time.Duration(i)*time.Hour)), journal.FirstID(at.Add(time.Duration(i+1)*time.Hour))
+		if err := fillPartition(ctx, conn, i, first, end, n/parts); err != nil {
+			return err
+		}
+	}
+	return settleTables(ctx, conn)
+}
+
+// fillPartition stores n events in a partition of their own.
+func fillPartition(ctx context.Context, conn *pgx.Conn, number int, first, end int64, n int) error {
 	for _, sql := range []string{
-		`INSERT INTO hookonce.events (id, source, key, received_at) SELECT $1::bigint + n, 'bench', md5(n::text), now() FROM generate_series(1, $2::int) n`,
+		fmt.Sprintf(`CREATE TABLE hookonce.bodies_aged_%d PARTITION OF hookonce.bodies FOR VALUES FROM (%d) TO (%d) WITH (toast_tuple_target = 8160)`, number, first, end),
+		fmt.Sprintf(`CREATE TABLE hookonce.attempts_aged_%d PARTITION OF hookonce.attempts FOR VALUES FROM (%d) TO (%d)`, number, first, end),
+	} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	for _, sql := range []string{
+		`INSERT INTO hookonce.events (id, source, key, received_at) SELECT $1::bigint + n, 'bench', md5(($1::bigint + n)::text), now() FROM generate_series(1, $2::int) n`,
 		`INSERT INTO hookonce.bodies (event_id, header, body) SELECT $1::bigint + n, '', convert_to(repeat('x', 2048), 'UTF8') FROM generate_series(1, $2::int) n`,
 		`INSERT INTO hookonce.attempts (event_id, destination, token, outcome, status, started_at, duration_us)
 			SELECT $1::bigint + n, 'bench', 1, 'done', 200, now(), 1000 FROM generate_series(1, $2::int) n`,
@@ -58,7 +81,7 @@ func fillAged(ctx context.Context, conn *pgx.Conn, n int) error {
 			return err
 		}
 	}
-	return settleTables(ctx, conn)
+	return nil
 }
 
 // fillKeys stores the events of the weeks in which ids are kept and bodies are not. The index of keys is

@@ -180,7 +180,7 @@ func (r *report) comparisons(w io.Writer) {
 		}
 	}
 	if a, b := r.p99("k2"), r.p99("k1"); a > 0 && b > 0 {
-		fmt.Fprintf(w, "\n- p99 during purges to without: %.2f", a/b)
+		fmt.Fprintf(w, "\n- p99 during purges and drops of partitions to without: %.2f", a/b)
 	}
 	ceiling := r.half("a")
 	for _, id := range []string{"e", "f"} {

@@ -53,7 +53,7 @@ var rows = []row{
 	{id: "j1", title: "**hookonce, Postgres**: 100 destinations, delivered to 95", kind: "gateway", store: "postgres", load: manyDestinations},
 	{id: "j2", title: "**hookonce, Postgres**: the same, and the other 5 hang", kind: "gateway", store: "postgres", load: manyDestinations, hanging: idle},
 	{id: "k1", title: "**hookonce, Postgres**: 2000 per second, nothing is purged", kind: "gateway", store: "postgres", load: freshEvents, rate: 2000, aged: 20_000, keep: -1},
-	{id: "k2", title: "**hookonce, Postgres**: 2000 per second during purges", kind: "gateway", store: "postgres", load: freshEvents, rate: 2000, aged: 20_000, keep: 24 * time.Hour},
+	{id: "k2", title: "**hookonce, Postgres**: 2000 per second during purges and drops of partitions", kind: "gateway", store: "postgres", load: freshEvents, rate: 2000, aged: 20_000, keep: 24 * time.Hour},
 	{id: "l1", title: "**hookonce, Postgres**: accepted into empty tables", kind: "gateway", store: "postgres", load: freshEvents, half: true, large: true},
 	{id: "l2", title: "**hookonce, Postgres**: accepted beside -size keys", kind: "gateway", store: "postgres", load: freshEvents, half: true, large: true, keys: true},
 }

@@ -34,9 +34,14 @@ destinations:
     order: by_resource
     stale: drop
     tls: {server_name: ledger.example}
+    breaker_failures: 3
+    breaker_pause: 2s
+    breaker_pause_max: 1h
   - name: mailer
     url: https://mailer.internal/
     pass_headers: [X-Signature]
+    breaker: false
+retention: {ids: 100d, bodies: 10d, attempts: 20d, audits: 30d}
 sources:
   - name: billing
     provider: stripe
@@ -45,6 +50,7 @@ sources:
     burst: 50
     allow: [192.0.2.0/24]
     max_body: 2MiB
+    retention: {ids: 400d, bodies: 15d}
     twins: {drop: [charge.succeeded]}
     routes:
       - to: [ledger, mailer]
@@ -81,14 +87,17 @@ func TestWire(t *testing.T) {
 			Schedule: deliver.Schedule{time.Second, 2 * time.Second}, Concurrency: 8, Rate: 100, Permanent: []int{400, 422},
 			Header: http.Header{"X-Team": {"payments"}}, DropHeader: []string{"Cookie"}, Secrets: []string{"first", "whsec_c2Vjb25k"},
 			TLS: &tls.Config{ServerName: "ledger.example", MinVersion: tls.VersionTLS12}, Stale: deliver.StaleDrop, Policy: policy,
+			Breaker: &deliver.Breaker{Failures: 3, Open: 2 * time.Second, OpenMax: time.Hour},
 		},
 		"mailer": {
 			Name: "mailer", URL: "https://mailer.internal/", Timeout: 20 * time.Second, GiveUp: 7 * 24 * time.Hour, Schedule: usual,
 			Concurrency: 64, Header: http.Header{}, PassHeader: []string{"X-Signature"}, Stale: deliver.StaleDeliver, Policy: policy,
+			Breaker: &deliver.Breaker{Failures: -1},
 		},
 		"crm": {
 			Name: "crm", URL: "https://crm.internal/", Timeout: 20 * time.Second, GiveUp: 7 * 24 * time.Hour, Schedule: usual,
 			Concurrency: 64, Header: http.Header{}, Stale: deliver.StaleDeliver, Policy: policy,
+			Breaker: &deliver.Breaker{Failures: 10},
 		},
 	}
 	if diff := cmp.Diff(wantDestinations, w.destinations, cmpopts.IgnoreUnexported(tls.Config{})); diff != "" {
@@ -97,6 +106,14 @@ func TestWire(t *testing.T) {
 	wantHeld := map[string]journal.Destination{"ledger": {Ordered: true, Stale: true}, "mailer": {}, "crm": {}}
 	if diff := cmp.Diff(wantHeld, w.held); diff != "" {
 		t.Error("as the journal sees them:", diff)
+	}
+	const day = 24 * time.Hour
+	wantRetention := &journal.Retention{
+		Period: journal.Period{IDs: 100 * day, Bodies: 10 * day, Attempts: 20 * day, Answers: 10 * day}, Audits: 30 * day,
+		Sources: map[string]journal.Period{"billing": {IDs: 400 * day, Bodies: 15 * day, Attempts: 20 * day, Answers: 15 * day}},
+	}
+	if diff := cmp.Diff(wantRetention, retention(cfg)); diff != "" {
+		t.Error("retention:", diff)
 	}
 	billing, crm := w.sources[0], w.sources[1]
 	if billing.MaxBody != 2<<20 || billing.Rate != 10 || billing.Burst != 50 || len(billing.Allow) != 1 || billing.Secrets != 1 || billing.TwinWindow != 24*time.Hour || crm.TwinWindow != time.Minute {

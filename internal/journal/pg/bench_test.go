@@ -2,6 +2,7 @@ package pg_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
@@ -11,5 +12,12 @@ import (
 // BenchmarkStore runs on a server that syncs to the disk, as in production.
 func BenchmarkStore(b *testing.B) {
 	cluster := pgtest.Start(b, pgtest.Options{Fsync: true})
-	journaltest.Bench(b, func(b testing.TB) journal.Store { return open(b, cluster.DSN(b), "") })
+	journaltest.Bench(b, func(b testing.TB) journal.Store {
+		s := open(b, cluster.DSN(b), "")
+		keep := journal.DefaultRetention()
+		if _, err := s.Provide(b.Context(), time.Now(), &keep); err != nil {
+			b.Fatal(err)
+		}
+		return s
+	})
 }

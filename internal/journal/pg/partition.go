@@ -41,12 +41,12 @@ func (s *Store) partitions(ctx context.Context, db querier, kind journal.Kind) (
 	}
 	var all []partition
 	var p partition
-	var bound string
+	var bound *string // nil: it was dropped a moment ago
 	if _, err := pgx.ForEachRow(rows, []any{&p.name, &bound, &p.rows}, func() (err error) {
-		if bound == "DEFAULT" {
+		if bound == nil || *bound == "DEFAULT" {
 			return nil
 		}
-		if p.first, p.end, err = parseBound(bound); err != nil {
+		if p.first, p.end, err = parseBound(*bound); err != nil {
 			return fmt.Errorf("partition %s: %w", p.name, err)
 		}
 		all = append(all, p)

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/pgtest"
 )
 
 func TestParseBound(t *testing.T) {
@@ -53,5 +56,37 @@ func TestGaps(t *testing.T) {
 		if got := gaps(tt.have, tt.from, tt.until, 10); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
+	}
+}
+
+// TestDropLooksAgain: work that began after everything needed was put aside keeps its partition.
+func TestDropLooksAgain(t *testing.T) {
+	s, err := Open(t.Context(), pgtest.DSN(t), Options{Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	keep := journal.Retention{Period: journal.Period{Bodies: 7 * day, Attempts: 7 * day}}
+	if _, err := s.Provide(t.Context(), now, &keep); err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.partitions(t.Context(), s.pool, journal.KindBodies)
+	if err != nil || len(all) != 4 {
+		t.Fatal(all, err)
+	}
+	if moved, busy, err := s.putAside(t.Context(), journal.KindBodies, all[0], nil); err != nil || busy || moved != 0 {
+		t.Fatalf("putAside = %d, %v, %v", moved, busy, err)
+	}
+	late := &journal.Entry{ID: journal.NewIDs(1, 0).Next(now), Source: "billing", Key: "evt_1", Body: []byte("x"),
+		Destinations: []string{"app"}, ReceivedAt: now}
+	if _, err := s.Accept(t.Context(), []*journal.Entry{late}, now, now); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := s.dropPartition(t.Context(), journal.KindBodies, all[0]); err != nil || done {
+		t.Errorf("dropPartition = %v, %v", done, err)
+	}
+	if work, err := s.Take(t.Context(), now, now, journal.Wanted{Deliveries: 1}); err != nil || len(work) != 1 || string(work[0].Body) != "x" {
+		t.Errorf("Take = %v, %v", work, err)
 	}
 }

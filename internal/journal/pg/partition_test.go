@@ -457,3 +457,52 @@ func TestDropGivesUp(t *testing.T) {
 		})
 	}
 }
+
+// A replay that comes while a partition is dropped waits for it, and finds that the bodies are gone. One that was
+// first is seen, and what it needs is put aside.
+func TestReplayAndDropTakeTurns(t *testing.T) {
+	force := func(c *calendar) journal.Replay {
+		return journal.Replay{Force: true, Start: c.now, By: "ada", Reason: "x"}
+	}
+	t.Run("the drop is first", func(t *testing.T) {
+		c := newCalendar(t)
+		c.provide()
+		c.done("billing", "evt_1")
+		c.now = noon.Add(8 * day)
+		tx, err := c.connect().Begin(t.Context()) // what a drop does
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sql := range []string{`SELECT pg_advisory_xact_lock(hashtextextended('"hookonce".bodies', 0))`, `DROP TABLE hookonce.bodies_20260314`} {
+			if _, err := tx.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ended := make(chan replayed, 1)
+		go func() {
+			done, err := c.store.Replay(context.WithoutCancel(t.Context()), force(c), 10)
+			ended <- replayed{done, err}
+		}()
+		waits := &crossing{T: t, conn: c.conn}
+		waits.awaitWaiting(1)
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-ended; got.err != nil || got.Deliveries != 0 || len(got.Gone) != 1 {
+			t.Errorf("Replay = %+v", got)
+		}
+	})
+	t.Run("the replay is first", func(t *testing.T) {
+		c := newCalendar(t)
+		c.provide()
+		c.done("billing", "evt_1")
+		c.now = noon.Add(8 * day)
+		if got, err := c.store.Replay(t.Context(), force(c), 10); err != nil || got.Deliveries != 1 {
+			t.Fatalf("Replay = %+v, %v", got, err)
+		}
+		c.drop()
+		if work := c.takes(); len(work) != 1 || slices.Contains(c.partitions("bodies"), "bodies_20260314") {
+			t.Errorf("took %v; there are %v", work, c.partitions("bodies"))
+		}
+	})
+}
