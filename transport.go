@@ -54,7 +54,7 @@ const keyHeader = "Idempotency-Key"
 // RoundTrip sends the request, or a copy of it with a key.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	w := workFrom(req.Context())
-	if w == nil || w.ref.Key == "" || !mutates(req.Method) || hasKey(req.Header) {
+	if w == nil || w.ref.Source == "" || w.ref.Key == "" || !mutates(req.Method) || hasKey(req.Header) {
 		return t.base.RoundTrip(req)
 	}
 	step, err := w.step(req)

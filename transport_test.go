@@ -97,6 +97,7 @@ func TestRequestsThatGetNoKey(t *testing.T) {
 		{"no work", background, "POST", nil, ""},
 		{"a step without work", hookonce.WithStep(background, "fee"), "POST", nil, ""},
 		{"work without a key", attempt(""), "POST", nil, ""},
+		{"work without a source", hookonce.ContextWithRef(background, hookonce.Ref{Key: "evt_1"}), "POST", nil, ""},
 		{"reading", attempt("evt_1"), "GET", nil, ""},
 		{"the default method", attempt("evt_1"), "", nil, ""},
 		{"asking", attempt("evt_1"), "HEAD", nil, ""},

@@ -203,7 +203,7 @@ func TestStopGivesUpOnHandlersThatHang(t *testing.T) {
 			return nil
 		})
 		synctest.Wait()
-		if err := stop(); err == nil || !strings.Contains(err.Error(), "1 handlers did not return") {
+		if err := stop(); err == nil || !strings.Contains(err.Error(), "1 handler(s) did not return") {
 			t.Errorf("Run: %v", err)
 		}
 		close(release)

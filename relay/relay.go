@@ -181,7 +181,7 @@ func (r *run) drain(stop context.CancelCauseFunc) error {
 	if within(returned, returnTime) {
 		return nil
 	}
-	return fmt.Errorf("relay: %d handlers did not return %v after the end of their contexts: their effects are tried again when the leases have run out", len(r.slots), returnTime)
+	return fmt.Errorf("relay: %d handler(s) did not return %v after the end of their contexts: their effects are tried again when the leases have run out", len(r.slots), returnTime)
 }
 
 func within(done <-chan struct{}, d time.Duration) bool {
