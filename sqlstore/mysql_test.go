@@ -40,9 +40,9 @@ func TestMySQLSettings(t *testing.T) {
 	}
 }
 
-// patient makes connections whose statements wait for locks for 7 seconds.
+// patient makes connections whose statements wait for locks for more than 10 minutes.
 func patient() map[string]connection {
-	return map[string]connection{"mysql": overMySQL("?interpolateParams=true&innodb_lock_wait_timeout=7")}
+	return map[string]connection{"mysql": overMySQL("?interpolateParams=true&innodb_lock_wait_timeout=700")}
 }
 
 func lockWait(t testing.TB, q interface {
@@ -59,16 +59,18 @@ func TestTheBoundedWaitOfMySQLEndsWithTheClaim(t *testing.T) {
 		f.db.SetMaxOpenConns(1)
 		mustWait := func(after string) {
 			t.Helper()
-			if got := lockWait(t, f.db); got != 7 {
-				t.Errorf("after %s connections wait for %d s, want 7", after, got)
+			if got := lockWait(t, f.db); got != 700 {
+				t.Errorf("after %s connections wait for %d s, want 700", after, got)
 			}
 		}
 		run := func(key string, failure error) (hookonce.Claim, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
 			req := request
 			req.Key = key
-			return f.Within(t.Context(), req, func(tx *sql.Tx, _ hookonce.Claim) error {
-				if got := lockWait(t, tx); got != 7 {
-					t.Errorf("the handler's statements wait for %d s, want 7", got)
+			return f.Within(ctx, req, func(tx *sql.Tx, _ hookonce.Claim) error {
+				if got := lockWait(t, tx); got != 700 {
+					t.Errorf("the handler's statements wait for %d s, want 700", got)
 				}
 				return failure
 			})
@@ -127,8 +129,8 @@ func TestAnEndedContextLeavesNoLimit(t *testing.T) {
 		if err := g.Wait(); !errors.Is(err, context.Canceled) {
 			t.Fatalf("error is %v", err)
 		}
-		if got := lockWait(t, f.db); got != 7 {
-			t.Errorf("connections wait for %d s, want 7", got)
+		if got := lockWait(t, f.db); got != 700 {
+			t.Errorf("connections wait for %d s, want 700", got)
 		}
 		must(t, holder.Rollback())
 	})
