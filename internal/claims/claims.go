@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
@@ -54,7 +55,12 @@ func OpenSQLite(db *sql.DB, o Options) (*Store, error) {
 // OpenPostgres returns a store with connections of its own to the database at dsn, where the tables are in
 // the schema called name, and current.
 func OpenPostgres(ctx context.Context, dsn, name string, o Options) (*Store, error) {
-	pool, err := pgxpool.New(ctx, dsn)
+	cfg, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	cfg.AfterConnect = durable
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +73,12 @@ func OpenPostgres(ctx context.Context, dsn, name string, o Options) (*Store, err
 		ResponseStore: store,
 		opt:           o, db: stdlib.OpenDBFromPool(pool), dialect: schema.Postgres, close: func() { store.Close(); pool.Close() },
 	}, name)
+}
+
+// durable makes the connection wait for the disk at every commit, where the server's setting would not.
+func durable(ctx context.Context, c *pgx.Conn) error {
+	_, err := c.Exec(ctx, `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`)
+	return err
 }
 
 // start begins to forget.

@@ -189,3 +189,21 @@ func TestAwait(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What is answered is on disk, even where the database's own setting is to be quicker than that.
+func TestCommitsAreDurable(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	pool, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`); err != nil {
+		t.Fatal(err)
+	}
+	s := opened(t)(OpenPostgres(t.Context(), dsn, "", Options{Now: time.Now, Logger: slog.New(slog.DiscardHandler)}))
+	var setting string
+	if err := s.db.QueryRowContext(t.Context(), "SHOW synchronous_commit").Scan(&setting); err != nil || setting != "on" {
+		t.Errorf("synchronous_commit is %q, %v", setting, err)
+	}
+}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
 	"slices"
@@ -12,8 +13,8 @@ import (
 // Idempotency-Key to the service at To, each of which is to have its effect once.
 const Idempotent = "idempotency"
 
-// Idempotency says how the clients of a source in mode [Idempotent] are treated. What is zero has its
-// default; see the methods of [Source].
+// Idempotency says how the clients of a source in mode [Idempotent] are treated. See
+// [Idempotency.WithDefaults] for what is zero.
 type Idempotency struct {
 	// Scope says what tells one caller from another: header:NAME, all of them together, or none.
 	Scope []string
@@ -31,6 +32,14 @@ type Idempotency struct {
 	Remember time.Duration
 	// Documentation is where clients read about their faults.
 	Documentation string
+}
+
+// WithDefaults returns the settings with the defaults of those that have one and are not set.
+func (i Idempotency) WithDefaults() Idempotency {
+	i.Lease = cmp.Or(i.Lease, 15*time.Second)
+	i.MaxAnswer = cmp.Or(i.MaxAnswer, 256<<10)
+	i.Remember = cmp.Or(i.Remember, 7*day)
+	return i
 }
 
 // anyone is the scope that all callers share.

@@ -36,6 +36,10 @@ func warnings(_ context.Context, p Patient) (found []Finding, _ error) {
 func retention(_ context.Context, p Patient) (found []Finding, _ error) {
 	for i := range p.Config.Sources {
 		s := &p.Config.Sources[i]
+		if s.Mode == config.Idempotent {
+			found = append(found, good("%s: keys and answers are kept for %s", s.Name, days(s.Idempotency.WithDefaults().Remember)))
+			continue
+		}
 		window, err := windowOf(s)
 		switch {
 		case err != nil:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -15,18 +16,14 @@ import (
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
 )
 
-// The defaults of a source in mode idempotency.
-const (
-	serviceTimeout  = 25 * time.Second
-	serviceLease    = 15 * time.Second
-	serviceRemember = 7 * 24 * time.Hour
-	serviceAnswer   = 256 << 10 // bytes
-)
+// serviceTimeout is how long a service may take that has no deadline.
+const serviceTimeout = 25 * time.Second
 
 // services are the sources in mode idempotency, and what they keep; nil if there are none.
 type services struct {
-	endpoints []ingest.Service
-	claims    *claims.Store
+	endpoints  []ingest.Service
+	transports []*http.Transport
+	claims     *claims.Store
 }
 
 // openServices builds the services of the sources in mode idempotency. It opens nothing if there are none.
@@ -36,7 +33,7 @@ func (g *Gateway) openServices(ctx context.Context) (err error) {
 	for i := range g.cfg.Sources {
 		if s := &g.cfg.Sources[i]; s.Mode == config.Idempotent {
 			all = append(all, s)
-			kept.Remember[idempotency.ClaimSource(s.Name)] = cmp.Or(s.Idempotency.Remember, serviceRemember)
+			kept.Remember[idempotency.ClaimSource(s.Name)] = s.Idempotency.WithDefaults().Remember
 			kept.Awaited = kept.Awaited || s.Idempotency.Wait > 0
 		}
 	}
@@ -76,29 +73,34 @@ func (g *Gateway) newService(s *config.Source, shared idempotency.Options) (inge
 		return ingest.Service{}, err
 	}
 	maxBody := cmp.Or(s.MaxBody, ingest.DefaultMaxBody)
-	maxAnswer := cmp.Or(s.Idempotency.MaxAnswer, serviceAnswer)
+	own := s.Idempotency.WithDefaults()
+	transport := deliver.NewTransport(addressPolicy(g.cfg.Delivery))
+	g.services.transports = append(g.services.transports, transport)
 	return ingest.Service{
-		Name: s.Name, MaxBody: maxBody, MaxAnswer: maxAnswer, Allow: s.Allow, Rate: s.Rate, Burst: s.Burst,
+		Name: s.Name, MaxBody: maxBody, MaxAnswer: own.MaxAnswer, Allow: s.Allow, Rate: s.Rate, Burst: s.Burst,
 		Handler: idempotency.New(idempotency.Service{
 			Name:          s.Name,
 			URL:           to,
-			Transport:     deliver.NewTransport(addressPolicy(g.cfg.Delivery)),
-			Scope:         s.Idempotency.ScopeHeaders(),
-			Fingerprint:   s.Idempotency.Headers,
-			StrictKey:     s.Idempotency.StrictKey,
-			OptionalKey:   s.Idempotency.OptionalKey,
+			Transport:     transport,
+			Scope:         own.ScopeHeaders(),
+			Fingerprint:   own.Headers,
+			StrictKey:     own.StrictKey,
+			OptionalKey:   own.OptionalKey,
 			MaxBody:       maxBody,
-			MaxAnswer:     int(maxAnswer),
+			MaxAnswer:     int(own.MaxAnswer),
 			Timeout:       cmp.Or(s.Deadline, serviceTimeout),
-			Wait:          s.Idempotency.Wait,
-			Lease:         cmp.Or(s.Idempotency.Lease, serviceLease),
-			Documentation: s.Idempotency.Documentation,
+			Wait:          own.Wait,
+			Lease:         own.Lease,
+			Documentation: own.Documentation,
 		}, shared),
 	}, nil
 }
 
 // closeServices stops what openServices started, after the last request.
 func (g *Gateway) closeServices() {
+	for _, t := range g.services.transports {
+		t.CloseIdleConnections()
+	}
 	if g.services.claims != nil {
 		g.services.claims.Close()
 	}
