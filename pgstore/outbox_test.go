@@ -97,13 +97,13 @@ func longOutbox(t *testing.T, state hookonce.State) (*pgstore.Store, *pgxpool.Po
 // What a relay asks every moment costs what it takes, not what waits.
 func TestTakingReadsWhatItTakes(t *testing.T) {
 	store, pool := longOutbox(t, hookonce.StatePending)
-	before := rowsRead(t, pool)
+	before := rowsRead(t, pool, "effects")
 	const limit = 10
 	taken, err := store.TakeEffects(t.Context(), []string{"name 1", "name 2", "nobody's"}, limit, time.Minute)
 	if err != nil || len(taken) != limit {
 		t.Fatalf("took %d effects, %v", len(taken), err)
 	}
-	if n := rowsRead(t, pool) - before; n > 10*limit {
+	if n := rowsRead(t, pool, "effects") - before; n > 10*limit {
 		t.Errorf("read %d rows to take %d of 20000", n, limit)
 	}
 }
@@ -112,13 +112,13 @@ func TestTakingReadsWhatItTakes(t *testing.T) {
 func TestListingReadsNotWhatIsDone(t *testing.T) {
 	store, pool := longOutbox(t, hookonce.StateDone)
 	for _, state := range []hookonce.State{hookonce.StatePending, hookonce.StateProcessing, hookonce.StateFailed, hookonce.StateDead} {
-		before := rowsRead(t, pool)
+		before := rowsRead(t, pool, "effects")
 		for range 10 { // long enough for the server to settle on a plan
 			if found, err := store.Effects(t.Context(), state, 0, 100); err != nil || len(found) != 3 {
 				t.Fatalf("%d effects are %s, %v", len(found), state, err)
 			}
 		}
-		if n := rowsRead(t, pool) - before; n > 10*100 {
+		if n := rowsRead(t, pool, "effects") - before; n > 10*100 {
 			t.Errorf("read %d rows to find 3 effects that are %s, ten times", n, state)
 		}
 	}
@@ -127,13 +127,35 @@ func TestListingReadsNotWhatIsDone(t *testing.T) {
 	}
 }
 
-// rowsRead returns how many rows of the outbox were read, as the server counts them for the connection.
-func rowsRead(t *testing.T, pool *pgxpool.Pool) (n int) {
+// rowsRead returns how many rows of the table were read, as the server counts them for the connection.
+func rowsRead(t *testing.T, pool *pgxpool.Pool, table string) (n int) {
 	t.Helper()
 	mustExec(t, pool, "SELECT pg_stat_force_next_flush()")
-	const query = "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relid = 'hookonce.effects'::regclass"
-	if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil {
+	const query = "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE schemaname = 'hookonce' AND relname = $1"
+	if err := pool.QueryRow(t.Context(), query, table).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// A step of a purge reads as many responses as it deletes claims, not all of them.
+func TestPurgingReadsTheResponsesThatGo(t *testing.T) {
+	pool := open(t, pgtest.DSN(t), "pool_max_conns=1")
+	store := pgstore.New(pool)
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, pool, `INSERT INTO hookonce.claims (source, key, state, token, first_seen, updated_at)
+		SELECT 'billing', i::text, 'done', 1, now(), now() FROM generate_series(1, 20000) AS i`)
+	mustExec(t, pool, `INSERT INTO hookonce.responses (source, key, token, status, header, body)
+		SELECT source, key, token, 200, '', '' FROM hookonce.claims`)
+	mustExec(t, pool, "ANALYZE hookonce.claims, hookonce.responses")
+	before := rowsRead(t, pool, "responses")
+	const limit = 500
+	if n, err := store.Purge(t.Context(), time.Now().Add(time.Hour), limit); err != nil || n != limit {
+		t.Fatalf("purged %d claims, %v", n, err)
+	}
+	if n := rowsRead(t, pool, "responses") - before; n > 2*limit {
+		t.Errorf("read %d responses to delete %d of 20000", n, limit)
+	}
 }
