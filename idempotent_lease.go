@@ -3,6 +3,7 @@ package hookonce
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"time"
@@ -93,7 +94,11 @@ func (h *idempotentLease) record(ctx context.Context, held Claim, answer *Respon
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	if failed == nil {
-		return insist(ctx, func() error { return h.store.CompleteWith(ctx, held, *answer.again()) })
+		err := insist(ctx, func() error { return h.store.CompleteWith(ctx, held, *answer.again()) })
+		if err != nil && !errors.Is(err, ErrStale) {
+			err = fmt.Errorf("%w: the answer could not be recorded: %w", ErrUnknownOutcome, err)
+		}
+		return err
 	}
 	err := insist(ctx, func() error { return h.store.Fail(ctx, held, Failure{Err: failed}) })
 	switch {

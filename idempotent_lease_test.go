@@ -151,11 +151,15 @@ func TestIdempotentLeaseCrashBetweenEffectAndSave(t *testing.T) {
 		store := memstore.New()
 		crashing := desk(faulty{Store: store, completeWith: away}, next)
 		restarted := desk(store, next)
-		wantAnswer(t, buy(crashing, "k1", "10"), 503, "unavailable")
+		w := buy(crashing, "k1", "10")
+		wantAnswer(t, w, 503, "unavailable")
+		if !strings.Contains(w.Body.String(), "not known") {
+			t.Errorf("the answer does not say that nobody knows: %s", w.Body)
+		}
 		wantAnswer(t, buy(restarted, "k1", "10"), 409, "request-in-progress")
 		p.want(t, 1)
 		time.Sleep(hookonce.DefaultLease)
-		w := buy(restarted, "k1", "10")
+		w = buy(restarted, "k1", "10")
 		wantAnswer(t, w, 201, "")
 		p.want(t, 2)
 		if keys[0] != keys[1] || keys[0] == "" {

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -18,7 +20,7 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 			r.SetURL(s.URL)
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // as the client wrote it
 			r.Out.Host = s.URL.Host
-			r.SetXForwarded()
+			forwarded(r, s.TrustedProxies)
 		},
 		Transport: s.Transport,
 		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -26,6 +28,23 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 			log.WarnContext(r.Context(), "the service did not answer", "source", s.Name, "error", err)
 			unanswered(w, err)
 		},
+	}
+}
+
+// forwarded says who sent the request, on the word of the proxy that it came through if that is trusted.
+func forwarded(r *httputil.ProxyRequest, trusted []netip.Prefix) {
+	peer, err := netip.ParseAddrPort(r.In.RemoteAddr)
+	from := peer.Addr().Unmap().WithZone("")
+	if err != nil || !slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(from) }) {
+		r.SetXForwarded()
+		return
+	}
+	r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
+	r.SetXForwarded()
+	for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if said, ok := r.In.Header[name]; ok {
+			r.Out.Header[name] = said
+		}
 	}
 }
 

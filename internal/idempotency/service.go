@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -26,6 +27,8 @@ type Service struct {
 	URL *url.URL
 	// Transport makes the connections to it.
 	Transport http.RoundTripper
+	// TrustedProxies are the networks whose X-Forwarded headers are passed on.
+	TrustedProxies []netip.Prefix
 	// Scope names what tells one caller from another, each in the form header:NAME. A request without one
 	// of them is refused. None: all callers share their keys.
 	Scope []string

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
@@ -87,6 +88,34 @@ func TestServiceSeesTheRequest(t *testing.T) {
 	}, 0, func(s *Service) { s.URL.Path = "/v1" })
 	if _, text := ask(t, srv, "PATCH", "/a%2Fb//c?x=1;y&z=%zz", "k1", "10"); text != "PATCH /v1/a%2Fb//c?x=1;y&z=%zz k1 10 127.0.0.1" {
 		t.Errorf("the service saw %s", text)
+	}
+}
+
+// Who sent a request, and how, is said by the socket, or by a proxy that is trusted.
+func TestServiceIsToldWhoForwarded(t *testing.T) {
+	for name, c := range map[string]struct {
+		trusted string
+		want    string
+	}{
+		"nobody trusted": {"10.0.0.0/8", "127.0.0.1 http"},
+		"trusted":        {"127.0.0.0/8", "192.0.2.7, 127.0.0.1 https"},
+	} {
+		srv := front(t, func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, r.Header.Get("X-Forwarded-For"), " ", r.Header.Get("X-Forwarded-Proto"))
+		}, 0, func(s *Service) { s.TrustedProxies = []netip.Prefix{netip.MustParsePrefix(c.trusted)} })
+		req, err := http.NewRequest("POST", srv.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = http.Header{"Idempotency-Key": {"k1"}, "X-Forwarded-For": {"192.0.2.7"}, "X-Forwarded-Proto": {"https"}}
+		res, err := srv.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if text, err := io.ReadAll(res.Body); string(text) != c.want || err != nil {
+			t.Errorf("%s: the service was told %s, %v; want %s", name, text, err, c.want)
+		}
 	}
 }
 
