@@ -70,8 +70,8 @@ type dialect struct {
 	// mark and unmark stand around what the handler does: unmark notices that the transaction is another
 	// one, or none, by then. They do nothing where the commit tells.
 	mark, unmark func(ctx context.Context, tx *sql.Tx) error
-	// newer reads from the answer to the statement of that name whether the version is newer.
-	newer func(sql.Result) (bool, error)
+	// applied reads from the answer to a guard's statement whether it changed or made the row.
+	applied func(sql.Result) (bool, error)
 	// take leases those of the effects with these numbers that are still due, and returns them.
 	take func(d dialect, ctx context.Context, db *sql.DB, ids []int64, now, lease time.Time) ([]hookonce.QueuedEffect, error)
 	// purge deletes claims that are done, with their responses, and returns how many claims.
@@ -127,7 +127,7 @@ func traceAtOnce(d dialect, ctx context.Context, q querier, failed hookonce.Clai
 // unmarked is for databases, or drivers, that notice at the commit.
 func unmarked(context.Context, *sql.Tx) error { return nil }
 
-// wrote is how databases say that a statement on one row applied.
+// wrote is for databases that count the rows that a statement changed or made.
 func wrote(result sql.Result) (bool, error) {
 	n, err := result.RowsAffected()
 	return n > 0, err

@@ -13,42 +13,34 @@ func (s *Store) Newer(ctx context.Context, tx *sql.Tx, resource string, version 
 	if err := hookonce.ValidateResource(resource); err != nil {
 		return false, err
 	}
-	newer := false
-	result, err := run(ctx, tx, s.dialect.newest, resource, version, s.dialect.time(s.now()))
-	if err == nil {
-		newer, err = s.dialect.newer(result)
-	}
+	newer, err := s.guard(ctx, tx, s.dialect.newest, resource, version, s.dialect.time(s.now()))
 	if err != nil {
 		return false, fmt.Errorf("sqlstore: version %d of %s: %w", version, resource, s.explain(ctx, tx, err))
 	}
 	return newer, nil
 }
 
-// Transition implements [hookonce.Guards]. An entity that was never seen gets a row all the same, in the
-// state "": without a row there is nothing that others could wait for.
-func (s *Store) Transition(ctx context.Context, tx *sql.Tx, entity, from, to string) (string, bool, error) {
+// Transition implements [hookonce.Guards].
+func (s *Store) Transition(ctx context.Context, tx *sql.Tx, entity, from, to string) (state string, moved bool, err error) {
 	if err := hookonce.ValidateTransition(entity, from, to); err != nil {
 		return "", false, err
 	}
-	now := s.dialect.time(s.now())
-	state, err := s.lockState(ctx, tx, entity, now)
-	if err == nil && state == from {
-		_, err = run(ctx, tx, s.dialect.move, entity, to, now)
+	applied, err := s.guard(ctx, tx, s.dialect.transition, entity, from, to, s.dialect.time(s.now()))
+	if err == nil {
+		_, err = one(ctx, tx, s.dialect.state, []any{entity}, &state)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", false, fmt.Errorf("sqlstore: move %s from %q to %q: %w", entity, from, to, s.explain(ctx, tx, err))
-	case state == from:
-		return to, true, nil
 	}
-	return state, false, nil
+	return state, applied && state == to, nil
 }
 
-// lockState returns the state of the entity, which is nobody else's to change until tx ends.
-func (s *Store) lockState(ctx context.Context, tx *sql.Tx, entity string, now any) (state string, err error) {
-	_, err = s.dialect.change(ctx, tx, change{
-		statement: s.dialect.lockState, args: []any{entity, now},
-		read: s.dialect.state, readArgs: []any{entity},
-	}, &state)
-	return state, err
+// guard runs a statement that changes or makes a row if a condition holds, and locks it in any case. It
+// reports whether it did.
+func (s *Store) guard(ctx context.Context, tx *sql.Tx, st statement, args ...any) (applied bool, err error) {
+	result, err := run(ctx, tx, st, args...)
+	if err != nil {
+		return false, err
+	}
+	return s.dialect.applied(result)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func TestHistory(t *testing.T) {
-	for name, c := range map[string]connection{"modernc": modernc, "mattn": mattn, "pgx": pgxStdlib} {
+	for name, c := range map[string]connection{"modernc": modernc, "mattn": mattn, "pgx": pgxStdlib, "mysql": goMySQL} {
 		t.Run(name, func(t *testing.T) { storetest.RunHistory(t, c.config(t).History()) })
 	}
 }

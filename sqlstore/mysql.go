@@ -22,7 +22,7 @@ import (
 // the claim. Locking reads see what is committed, and make no snapshot.
 // https://dev.mysql.com/doc/refman/8.0/en/innodb-consistent-read.html
 func mysql(prefix string) dialect {
-	sql := language{key: "`key`", passed: ", token = LAST_INSERT_ID(token)"}.prefixed(prefix)
+	sql := language{key: "`key`", passed: ", token = LAST_INSERT_ID(token)", locked: " FOR UPDATE"}.prefixed(prefix)
 	return dialect{
 		statements: common(sql).withDuplicates(sql),
 		time:       micros,
@@ -38,7 +38,7 @@ func mysql(prefix string) dialect {
 		change:     changeMySQL,
 		mark:       markMySQL,
 		unmark:     unmarkMySQL,
-		newer:      newerMySQL,
+		applied:    appliedMySQL,
 		take:       takeMySQL,
 		purge:      purgeMySQL,
 		contended:  contendedMySQL,
@@ -61,7 +61,7 @@ func (s statements) withDuplicates(sql func(string) statement) statements {
 		INSERT INTO {claims} (source, {key}, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error)
 		VALUES (@1, @2, @3, @4, @5, @6, @7, @8, @9, @10)
 		ON DUPLICATE KEY UPDATE token = LAST_INSERT_ID(token)`)
-	s.lockClaim = sql(`SELECT {claim} FROM {claims} WHERE source = @1 AND {key} = @2 FOR UPDATE`)
+	s.lockClaim = sql(`SELECT {claim} FROM {claims} WHERE source = @1 AND {key} = @2{locked}`)
 	const claimable = `(state IN ('failed', 'dead') OR (state = 'processing' AND lease_until <= `
 	s.takeOver = sql(`
 		UPDATE {claims} SET state = @4, token = LAST_INSERT_ID(token + 1), lease_until = @5, event_type = @6, digest = @7, updated_at = @8
@@ -85,10 +85,11 @@ func (s statements) withDuplicates(sql func(string) statement) statements {
 		ON DUPLICATE KEY UPDATE
 			updated_at = IF(VALUES(version) > version, VALUES(updated_at), LAST_INSERT_ID(updated_at)),
 			version = greatest(version, VALUES(version))`)
-	s.lockState = sql(`
-		INSERT INTO {states} (entity, state, updated_at) VALUES (@1, '', @2)
-		ON DUPLICATE KEY UPDATE updated_at = LAST_INSERT_ID(updated_at)`)
-	s.state = sql(`SELECT state FROM {states} WHERE entity = @1 FOR UPDATE`)
+	s.transition = sql(`
+		INSERT INTO {states} (entity, state, updated_at) VALUES (@1, IF(CAST(@2 AS BINARY) = '', @3, ''), @4)
+		ON DUPLICATE KEY UPDATE
+			updated_at = IF(state = @2, VALUES(updated_at), LAST_INSERT_ID(updated_at)),
+			state = IF(state = @2, @3, state)`)
 	s.enqueue = sql(`
 		INSERT INTO {effects} (source, {key}, step, name, payload, due_at, enqueued_at, updated_at, last_error)
 		VALUES (@1, @2, @3, @4, @5, @6, @7, @7, '')`)
@@ -189,10 +190,10 @@ func unmarkMySQL(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// newerMySQL: the statement reports what it finds to be as new.
-func newerMySQL(result sql.Result) (bool, error) {
-	asNew, err := reported(result, nil)
-	return asNew == 0, err
+// appliedMySQL: these statements report the row that they leave as it is.
+func appliedMySQL(result sql.Result) (bool, error) {
+	left, err := reported(result, nil)
+	return left == 0, err
 }
 
 // takeMySQL leases in a transaction, in which it passes over rows that others have locked.

@@ -12,13 +12,13 @@ import (
 
 // Complete implements [hookonce.Store].
 func (s *Store) Complete(ctx context.Context, c hookonce.Claim) error {
-	_, err := s.settle(ctx, c, s.dialect.complete, nil, hookonce.StateDone)
+	_, err := s.settle(ctx, c, s.now(), s.dialect.complete, nil, hookonce.StateDone)
 	return err
 }
 
 // Fail implements [hookonce.Store].
 func (s *Store) Fail(ctx context.Context, c hookonce.Claim, f hookonce.Failure) error {
-	_, err := s.settle(ctx, c, s.dialect.fail, []any{string(f.State()), f.Text()}, hookonce.StateFailed, hookonce.StateDead)
+	_, err := s.settle(ctx, c, s.now(), s.dialect.fail, []any{string(f.State()), f.Text()}, hookonce.StateFailed, hookonce.StateDead)
 	return err
 }
 
@@ -27,22 +27,29 @@ func (s *Store) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (
 	if d <= 0 {
 		return hookonce.Claim{}, fmt.Errorf("sqlstore: extend %s by %v: the duration must be positive", c.Ref, d)
 	}
-	stored, err := s.settle(ctx, c, s.dialect.extend, []any{s.dialect.time(s.now().Add(d).Truncate(time.Microsecond))})
-	if err == nil && stored.Token != c.Token { // see changeMySQL
-		return hookonce.Claim{}, fmt.Errorf("sqlstore: extend %s: it was taken over at once: %w", c.Ref, hookonce.ErrStale)
+	now := s.now()
+	lease := now.Add(d).Truncate(time.Microsecond)
+	stored, err := s.settle(ctx, c, now, s.dialect.extend, []any{s.dialect.time(lease)})
+	if err != nil {
+		return hookonce.Claim{}, err
 	}
-	return stored, err
+	// MySQL reads the row after it was changed, and may see what others did to it since.
+	if stored.Token != c.Token || stored.State != hookonce.StateProcessing {
+		stored = c
+	}
+	stored.State, stored.Lease, stored.UpdatedAt = hookonce.StateProcessing, lease, now
+	return stored, nil
 }
 
 // settle changes the row while c's token is current and the claim is processing, and returns c as it
 // is stored then. A row that this token already brought to one of the states in already is left
 // alone.
-func (s *Store) settle(ctx context.Context, c hookonce.Claim, st statement, args []any, already ...hookonce.State) (hookonce.Claim, error) {
+func (s *Store) settle(ctx context.Context, c hookonce.Claim, now time.Time, st statement, args []any, already ...hookonce.State) (hookonce.Claim, error) {
 	stored, applied := hookonce.Claim{Ref: c.Ref, Verdict: c.Verdict, Conflict: c.Conflict}, false
 	err := errOvertaken
 	for round := 0; errors.Is(err, errOvertaken) && round < maxRounds; round++ {
 		err = s.insist(ctx, func() (err error) {
-			applied, err = s.dialect.change(ctx, s.db, s.outcome(c, st, args...), fields(&stored)...)
+			applied, err = s.dialect.change(ctx, s.db, s.outcome(c, now, st, args...), fields(&stored)...)
 			return err
 		})
 		if err == nil && !applied {
@@ -56,9 +63,9 @@ func (s *Store) settle(ctx context.Context, c hookonce.Claim, st statement, args
 }
 
 // outcome is the statement's change of the row under c's token.
-func (s *Store) outcome(c hookonce.Claim, st statement, args ...any) change {
+func (s *Store) outcome(c hookonce.Claim, now time.Time, st statement, args ...any) change {
 	return change{
-		statement: st, args: append([]any{c.Source, c.Key, c.Token, s.dialect.time(s.now())}, args...),
+		statement: st, args: append([]any{c.Source, c.Key, c.Token, s.dialect.time(now)}, args...),
 		read: s.dialect.lookup, readArgs: []any{c.Source, c.Key},
 	}
 }

@@ -22,7 +22,7 @@ func postgres(prefix string) dialect {
 		change:     changeReturning,
 		mark:       unmarked,
 		unmark:     unmarked,
-		newer:      wrote,
+		applied:    wrote,
 		take:       takeAtOnce,
 		purge:      purgePostgres,
 		contended:  contendedPostgres,

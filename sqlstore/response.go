@@ -15,7 +15,7 @@ func (s *Store) CompleteWith(ctx context.Context, c hookonce.Claim, r hookonce.R
 	err := s.insist(ctx, func() error {
 		return inTx(ctx, s.db, func(tx *sql.Tx) (err error) {
 			var stored hookonce.Claim
-			applied, err = s.dialect.change(ctx, tx, s.outcome(c, s.dialect.complete), fields(&stored)...)
+			applied, err = s.dialect.change(ctx, tx, s.outcome(c, s.now(), s.dialect.complete), fields(&stored)...)
 			if err != nil || !applied {
 				return err
 			}

@@ -21,7 +21,7 @@ func sqlite(prefix string) dialect {
 		change:     changeReturning,
 		mark:       unmarked,
 		unmark:     unmarked,
-		newer:      wrote,
+		applied:    wrote,
 		take:       takeAtOnce,
 		purge:      purgeSQLite,
 		contended:  contendedSQLite,

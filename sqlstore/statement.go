@@ -38,12 +38,14 @@ type language struct {
 	returning bool
 	// passed stands after what a statement writes, so that the database tells how it went; see mysql.go.
 	passed string
+	// locked stands after a query in a transaction, so that it reads what is committed by now.
+	locked string
 }
 
 // prefixed returns what makes statements of texts. @1 is their first parameter, and the words in braces
 // stand for the tables, which have names with the prefix, and for what statements have in common.
 func (l language) prefixed(prefix string) func(text string) statement {
-	words := []string{"{key}", l.key, "{passed}", l.passed, "{claimable}", claimable}
+	words := []string{"{key}", l.key, "{passed}", l.passed, "{locked}", l.locked, "{claimable}", claimable}
 	for _, table := range []string{"claims", "responses", "effects", "versions", "states"} {
 		words = append(words, "{"+table+"}", prefix+table)
 	}

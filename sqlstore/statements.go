@@ -7,7 +7,7 @@ type statements struct {
 	// Responses.
 	keep, response, purgeResponses statement
 	// Guards.
-	newest, lockState, state, move statement
+	newest, transition, state statement
 	// Effects.
 	enqueue, due, takeEffects, effect, completeEffect, failEffect, extendEffect, revive, effects, purgeEffects statement
 	// Reads under locks, where statements that write return nothing.
@@ -41,7 +41,7 @@ func common(sql func(string) statement) statements {
 
 		response: sql(`SELECT status, header, body FROM {responses} WHERE source = @1 AND {key} = @2`),
 
-		move: sql(`UPDATE {states} SET state = @2, updated_at = @3 WHERE entity = @1`),
+		state: sql(`SELECT state FROM {states} WHERE entity = @1{locked}`),
 
 		due:    sql(`SELECT id, due_at FROM {effects} WHERE name = @1 AND due_at <= @2 ORDER BY due_at, id LIMIT @3`),
 		effect: sql(`SELECT {effect} FROM {effects} WHERE id = @1`),
@@ -90,10 +90,13 @@ func (s statements) withConflicts(sql func(string) statement, bytes string) stat
 		INSERT INTO {versions} AS v (resource, version, updated_at) VALUES (@1, @2, @3)
 		ON CONFLICT (resource) DO UPDATE SET version = excluded.version, updated_at = excluded.updated_at
 		WHERE v.version < excluded.version`)
-	s.lockState = sql(`
-		INSERT INTO {states} AS s (entity, state, updated_at) VALUES (@1, '', @2)
-		ON CONFLICT (entity) DO UPDATE SET state = s.state
-		RETURNING state`)
+	// A conflict locks the row even where its condition is false. An entity that was never seen, and is not
+	// to move from there, gets a row to be locked.
+	s.transition = sql(`
+		INSERT INTO {states} AS s (entity, state, updated_at)
+		VALUES (@1, CASE WHEN CAST(@2 AS text) = '' THEN CAST(@3 AS text) ELSE '' END, @4)
+		ON CONFLICT (entity) DO UPDATE SET state = @3, updated_at = excluded.updated_at
+		WHERE s.state = @2`)
 	s.enqueue = sql(`
 		INSERT INTO {effects} (source, key, step, name, payload, due_at, enqueued_at, updated_at)
 		VALUES (@1, @2, @3, @4, @5, @6, @7, @7)
