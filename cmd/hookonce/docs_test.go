@@ -1,6 +1,8 @@
 package main
 
 import (
+	"go/ast"
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"io"
@@ -20,6 +22,8 @@ var (
 	fence  = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
 	makeOf = regexp.MustCompile(`(?m)^([a-z-]+):`)
 
+	inline   = regexp.MustCompile("`[^`\\n]+`")
+	selector = regexp.MustCompile(`\b([a-z]+)\.([A-Z]\w*)`)
 	testOf   = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)[`/]")
 )
@@ -92,14 +96,91 @@ func TestPagesShowGoThatParses(t *testing.T) {
 				continue
 			}
 			source := "package p\nfunc _() error {\n" + block[2] + "\nreturn nil\n}"
-			if strings.HasPrefix(block[2], "package ") {
+			switch {
+			case strings.HasPrefix(block[2], "package "):
 				source = block[2]
+			case strings.HasPrefix(block[2], "func Test"):
+				source = "package p\n" + block[2]
 			}
 			if _, err := parser.ParseFile(token.NewFileSet(), page, source, 0); err != nil {
 				t.Errorf("%s: %v\n%s", page, err, block[2])
 			}
 		}
 	}
+}
+
+// TestPagesShowGoThatExists: what a page takes from our packages is there.
+func TestPagesShowGoThatExists(t *testing.T) {
+	packages := map[string]map[string]bool{}
+	for _, dir := range []string{"", "hookoncetest", "memstore", "pgstore", "provider", "provider/spec", "redisstore", "relay", "sqlstore", "storetest"} {
+		packages[filepath.Base(filepath.Join("hookonce", dir))] = exported(t, filepath.Join("../..", dir))
+	}
+	named := 0
+	for page, text := range pages(t) {
+		code := strings.Join(inline.FindAllString(text, -1), "\n")
+		for _, block := range fence.FindAllStringSubmatch(text, -1) {
+			if block[1] == "go" {
+				code += block[2]
+			}
+		}
+		for _, m := range selector.FindAllStringSubmatch(code, -1) {
+			if names := packages[m[1]]; names != nil {
+				if named++; !names[m[2]] {
+					t.Errorf("%s: there is no %s.%s", page, m[1], m[2])
+				}
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("found only %d names in the pages; is the pattern still right?", named)
+	}
+}
+
+// exported returns what the package in a folder declares for others.
+func exported(t *testing.T, dir string) map[string]bool {
+	t.Helper()
+	p := parsePackage(t, dir)
+	names := map[string]bool{}
+	add := func(values []*doc.Value, functions []*doc.Func) {
+		for _, v := range values {
+			for _, name := range v.Names {
+				names[name] = true
+			}
+		}
+		for _, f := range functions {
+			names[f.Name] = true
+		}
+	}
+	add(p.Consts, p.Funcs)
+	add(p.Vars, nil)
+	for _, typ := range p.Types {
+		names[typ.Name] = true
+		add(typ.Consts, typ.Funcs)
+		add(typ.Vars, nil)
+	}
+	return names
+}
+
+func parsePackage(t *testing.T, dir string) *doc.Package {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range names {
+		f, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	p, err := doc.NewFromFiles(fset, files, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func TestPagesShowConfigurationsThatLoad(t *testing.T) {
