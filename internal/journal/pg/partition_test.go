@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/pg"
@@ -505,4 +506,33 @@ func TestReplayAndDropTakeTurns(t *testing.T) {
 			t.Errorf("took %v; there are %v", work, c.partitions("bodies"))
 		}
 	})
+}
+
+// What operators are told to do about a large default partition saves the server the look through it.
+func TestDefaultPartitionIsNotReadWithoutNeed(t *testing.T) {
+	c := newCalendar(t)
+	c.done("billing", "evt_1")
+	tomorrow := journal.FirstID(noon.Truncate(day).Add(day))
+	c.exec(fmt.Sprintf(`ALTER TABLE hookonce.bodies_default ADD CONSTRAINT later CHECK (event_id < %d) NOT VALID`, tomorrow))
+	c.exec(`ALTER TABLE hookonce.bodies_default VALIDATE CONSTRAINT later`)
+	cfg, err := pgx.ParseConfig(c.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	cfg.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { said = append(said, n.Message) }
+	conn, err := pgx.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, sql := range []string{`SET client_min_messages = debug1`, `CREATE TABLE hookonce.next (LIKE hookonce.bodies_default)`,
+		fmt.Sprintf(`ALTER TABLE hookonce.bodies ATTACH PARTITION hookonce.next FOR VALUES FROM (%d) TO (%d)`, tomorrow, tomorrow+1)} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, `default partition "bodies_default" is implied`) }) {
+		t.Errorf("the server said %q", said)
+	}
 }

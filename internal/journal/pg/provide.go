@@ -65,7 +65,7 @@ func (s *Store) Provide(ctx context.Context, now time.Time, keep *journal.Retent
 		missing := gaps(have, journal.FirstID(now), journal.FirstID(now.Add(ahead*long)), step)
 		for _, g := range missing {
 			if err := s.makePartition(ctx, kind, g); err != nil {
-				return nil, fmt.Errorf("journal/pg: making a partition of %s: %w", kind, err)
+				return nil, fmt.Errorf("journal/pg: making the partition %s: %w", partitionName(kind, g), err)
 			}
 		}
 		if len(missing) > 0 {
