@@ -4,12 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"time"
 )
 
@@ -51,44 +47,6 @@ func (c *call) readable(ctx context.Context) *http.Request {
 	r.Body, _ = r.GetBody()
 	r.ContentLength, r.TransferEncoding = int64(len(c.body)), nil
 	return r
-}
-
-// result is what came of a call.
-type result struct {
-	verdict  Verdict
-	conflict bool
-	digest   []byte    // of the call that it came of
-	response *Response // nil: problem is the answer
-	durable  bool      // response is on record
-	problem  *problem
-	err      error // why nothing is on record, if that is so
-	aborted  bool  // the handler wants the connection cut
-}
-
-// shared is the result as another call gets it that says the same.
-func (res result) shared() result {
-	if res.response != nil {
-		res.response = res.response.again()
-	}
-	if res.durable {
-		res.verdict = Duplicate
-	}
-	res.aborted = false
-	return res
-}
-
-func (res result) status() string {
-	switch {
-	case res.verdict == Busy:
-		return Busy.String()
-	case res.conflict && res.verdict == Duplicate:
-		return "conflict"
-	case res.err != nil && IsPermanent(res.err):
-		return "dead"
-	case res.err != nil:
-		return "failed"
-	}
-	return res.verdict.String()
 }
 
 // ServeHTTP answers one request.
@@ -196,144 +154,6 @@ func (h *idempotency) serve(w http.ResponseWriter, c *call) {
 	res.response.write(w)
 }
 
-// once lets one of several equal calls in this process make its attempt, and gives the others what came of
-// it. They wait in memory, as long as copies may. A call that says something else under the same key asks
-// the store itself, after that.
-func (h *idempotency) once(ctx context.Context, c *call) result {
-	if c.Key == "" {
-		return h.attempt(ctx, c)
-	}
-	waiting, cancel := context.WithTimeout(ctx, h.wait)
-	defer cancel()
-	for {
-		t, first := h.latches.enter(c.Ref)
-		if first {
-			return h.lead(ctx, waiting, c, t)
-		}
-		res, ok := t.wait(waiting)
-		switch {
-		case !ok:
-			return result{verdict: Busy, problem: inProgress()}
-		case bytes.Equal(res.digest, c.digest):
-			return res.shared()
-		}
-	}
-}
-
-// lead attempts the call. While another process has it, it asks again.
-func (h *idempotency) lead(ctx, waiting context.Context, c *call, t *latch[result]) (res result) {
-	res = result{digest: c.digest, problem: unavailable("the request was not carried out", defaultRetry), err: errors.New("the handler ended its goroutine")}
-	defer func() { h.latches.leave(c.Ref, t, res) }()
-	for {
-		res = h.attempt(ctx, c)
-		res.digest = c.digest
-		if res.verdict != Busy || !h.pause(waiting, c.Ref) {
-			return res
-		}
-	}
-}
-
-// How long it takes until a store is asked again about a claim that another process holds: where it does not
-// tell when the work is over, and at the most where it does.
-const (
-	pollInterval  = 100 * time.Millisecond
-	awaitInterval = time.Second
-)
-
-// pause returns true when it is time to ask for the claim again, and false when ctx has ended.
-func (h *idempotency) pause(ctx context.Context, ref Ref) bool {
-	awaiting, cancel := context.WithTimeout(ctx, awaitInterval)
-	defer cancel()
-	if awaiter, ok := h.responses.(Awaiter); ok && awaiter.Await(awaiting, ref) == nil {
-		return ctx.Err() == nil
-	}
-	poll := time.NewTimer(pollInterval)
-	defer poll.Stop()
-	select {
-	case <-poll.C:
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
-}
-
-// settle turns what a store and a handler said into a result. The claim is what the store answered, and
-// answer what the handler wrote if it came so far.
-func (h *idempotency) settle(ctx context.Context, c Claim, answer *Response, err error) result {
-	res := result{verdict: c.Verdict, conflict: c.Conflict, err: err}
-	var crash *panicError
-	switch {
-	case errors.Is(err, errNotKept):
-		res.response = answer
-	case errors.Is(err, ErrStale), errors.Is(err, ErrBusy), err == nil && c.Verdict == Busy:
-		res.verdict, res.problem = Busy, inProgress()
-	case errors.As(err, &crash):
-		res.problem, res.aborted = failure(err), crash.value == http.ErrAbortHandler
-	case err != nil:
-		res.problem = failure(err)
-	case c.Verdict == Duplicate:
-		return h.replay(ctx, c)
-	default:
-		res.response, res.durable = answer, true
-	}
-	return res
-}
-
-// replay finds the answer to a call that was carried out before.
-func (h *idempotency) replay(ctx context.Context, c Claim) result {
-	res := result{verdict: Duplicate, conflict: c.Conflict}
-	if c.Conflict {
-		res.problem = keyReused()
-		return res
-	}
-	kept, err := h.responses.Response(ctx, c.Ref)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		res.problem = answerGone()
-	case err != nil:
-		res.problem, res.err = unavailable("the request was carried out, and its answer can not be read now", defaultRetry), err
-	default:
-		res.response, res.durable = &kept, true
-	}
-	return res
-}
-
-// errNotKept undoes the work under an answer that is not kept.
-var errNotKept = errors.New("hookonce: the answer is not kept")
-
-// finish returns what the handler wrote, with an error that wraps [errNotKept] if its effect is not to stay.
-func (h *idempotency) finish(rec *recorder) (*Response, error) {
-	answer, err := rec.response()
-	if err == nil && !h.keeps(answer.Status) {
-		err = fmt.Errorf("%w: the handler answered %d", errNotKept, answer.Status)
-	}
-	return answer, err
-}
-
-// keeps reports whether an answer is kept. A success always is: the client takes it for the truth.
-func (h *idempotency) keeps(status int) bool { return status < http.StatusBadRequest || h.keep(status) }
-
-// keepByDefault is the policy of [WithKeep].
-func keepByDefault(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return false
-	}
-	return status < http.StatusInternalServerError
-}
-
-// panicError is what a handler panicked with.
-type panicError struct{ value any }
-
-func (e *panicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.value) }
-
-// caught makes an error of what recover returned, and logs where it comes from.
-func (h *idempotency) caught(ctx context.Context, c *call, p any) error {
-	if p != http.ErrAbortHandler {
-		h.log.ErrorContext(ctx, "idempotent handler panicked", "source", c.Source, "key", c.Key, "panic", p, "stack", string(debug.Stack()))
-	}
-	return &panicError{p}
-}
-
 // refuse answers with p.
 func (h *idempotency) refuse(w http.ResponseWriter, p *problem) {
 	if p.Status == http.StatusMethodNotAllowed {
@@ -342,34 +162,4 @@ func (h *idempotency) refuse(w http.ResponseWriter, p *problem) {
 	documented := *p
 	documented.Documentation = h.documentation
 	documented.write(w)
-}
-
-// reject logs and observes a request that came to nothing.
-func (h *idempotency) reject(ctx context.Context, p *problem) {
-	h.log.WarnContext(ctx, "idempotent request rejected", "source", h.source, "status", p.Status, "detail", p.Detail)
-	h.observe(ctx, Observation{Source: h.source, Status: "rejected", Reason: p.Reason})
-}
-
-// report logs and observes what came of a call.
-func (h *idempotency) report(c *call, res result, took time.Duration) {
-	ctx, status := c.Context(), res.status()
-	h.observe(ctx, Observation{Source: c.Source, Type: c.kind, Status: status, Err: res.err, Duration: took})
-	level := slog.LevelDebug
-	switch status {
-	case "failed", "dead":
-		level = slog.LevelError
-	case "conflict":
-		level = slog.LevelWarn
-	}
-	if errors.Is(res.err, errNotKept) {
-		level = slog.LevelWarn
-	}
-	if !h.log.Enabled(ctx, level) {
-		return
-	}
-	attrs := []slog.Attr{slog.String("source", c.Source), slog.String("key", c.Key), slog.String("type", c.kind), slog.Duration("took", took)}
-	if res.err != nil {
-		attrs = append(attrs, slog.String("error", res.err.Error()))
-	}
-	h.log.LogAttrs(ctx, level, "idempotent request "+status, attrs...)
 }

@@ -1,0 +1,125 @@
+package hookonce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+)
+
+// result is what came of a call.
+type result struct {
+	verdict  Verdict
+	conflict bool
+	digest   []byte    // of the call that it came of
+	response *Response // nil: problem is the answer
+	durable  bool      // response is on record
+	problem  *problem
+	err      error // why nothing is on record, if that is so
+	aborted  bool  // the handler wants the connection cut
+}
+
+// shared is the result as another call gets it that says the same.
+func (res result) shared() result {
+	if res.response != nil {
+		res.response = res.response.again()
+	}
+	if res.durable {
+		res.verdict = Duplicate
+	}
+	res.aborted = false
+	return res
+}
+
+func (res result) status() string {
+	switch {
+	case res.verdict == Busy:
+		return Busy.String()
+	case res.conflict && res.verdict == Duplicate:
+		return "conflict"
+	case res.err != nil && IsPermanent(res.err):
+		return "dead"
+	case res.err != nil:
+		return "failed"
+	}
+	return res.verdict.String()
+}
+
+// settle turns what a store and a handler said into a result. The claim is what the store answered, and
+// answer what the handler wrote if it came so far.
+func (h *idempotency) settle(ctx context.Context, c Claim, answer *Response, err error) result {
+	res := result{verdict: c.Verdict, conflict: c.Conflict, err: err}
+	var crash *panicError
+	switch {
+	case errors.Is(err, errNotKept):
+		res.response = answer
+	case errors.Is(err, ErrStale), errors.Is(err, ErrBusy), err == nil && c.Verdict == Busy:
+		res.verdict, res.problem = Busy, inProgress()
+	case errors.As(err, &crash):
+		res.problem, res.aborted = failure(err), crash.value == http.ErrAbortHandler
+	case err != nil:
+		res.problem = failure(err)
+	case c.Verdict == Duplicate:
+		return h.replay(ctx, c)
+	default:
+		res.response, res.durable = answer, true
+	}
+	return res
+}
+
+// replay finds the answer to a call that was carried out before.
+func (h *idempotency) replay(ctx context.Context, c Claim) result {
+	res := result{verdict: Duplicate, conflict: c.Conflict}
+	if c.Conflict {
+		res.problem = keyReused()
+		return res
+	}
+	kept, err := h.responses.Response(ctx, c.Ref)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		res.problem = answerGone()
+	case err != nil:
+		res.problem, res.err = unavailable("the request was carried out, and its answer can not be read now", defaultRetry), err
+	default:
+		res.response, res.durable = &kept, true
+	}
+	return res
+}
+
+// errNotKept undoes the work under an answer that is not kept.
+var errNotKept = errors.New("hookonce: the answer is not kept")
+
+// finish returns what the handler wrote, with an error that wraps [errNotKept] if its effect is not to stay.
+func (h *idempotency) finish(rec *recorder) (*Response, error) {
+	answer, err := rec.response()
+	if err == nil && !h.keeps(answer.Status) {
+		err = fmt.Errorf("%w: the handler answered %d", errNotKept, answer.Status)
+	}
+	return answer, err
+}
+
+// keeps reports whether an answer is kept. A success always is: the client takes it for the truth.
+func (h *idempotency) keeps(status int) bool { return status < http.StatusBadRequest || h.keep(status) }
+
+// keepByDefault is the policy of [WithKeep].
+func keepByDefault(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return status < http.StatusInternalServerError
+}
+
+// panicError is what a handler panicked with.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.value) }
+
+// caught makes an error of what recover returned, and logs where it comes from.
+func (h *idempotency) caught(ctx context.Context, c *call, p any) error {
+	if p != http.ErrAbortHandler {
+		h.log.ErrorContext(ctx, "idempotent handler panicked", "source", c.Source, "key", c.Key, "panic", p, "stack", string(debug.Stack()))
+	}
+	return &panicError{p}
+}
