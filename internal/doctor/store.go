@@ -102,7 +102,7 @@ func claims(ctx context.Context, s *store) ([]Finding, error) {
 			"held without a deadline, and not touched for an hour",
 			"find out whether its owner lives; if not, fail the claim by hand, because nobody else ever takes it over"},
 		{`SELECT count(*) FROM {tables}claims WHERE state = 'processing' AND lease_until < {time} AND updated_at < {time}`, "claim",
-			"their lease ran out more than an hour ago",
+			"lease ran out more than an hour ago",
 			"the owner died, and no copy came since: have the sender send the event again"},
 		{`SELECT count(*) FROM {tables}claims WHERE state = 'failed' AND updated_at < {time}`, "claim",
 			"failed more than an hour ago, and not tried again",

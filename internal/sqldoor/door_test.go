@@ -29,6 +29,7 @@ func newDoor(t *testing.T) *door {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "30s" // ends what would wait for ever
 	d := &door{t: t, warnings: make(chan string, 100)}
 	cfg.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { d.warnings <- n.Severity + ": " + n.Message }
 	if d.Pool, err = pgxpool.NewWithConfig(t.Context(), cfg); err != nil {
