@@ -52,7 +52,14 @@ func (m *moments) look() {
 	if n == int64(m.moment) {
 		m.end()
 	}
-	if m.pause > 0 && n <= maxPauses {
+	if n <= maxPauses {
+		m.rest()
+	}
+}
+
+// rest pauses for a time that is up to chance.
+func (m *moments) rest() {
+	if m.pause > 0 {
 		time.Sleep(rand.N(m.pause))
 	}
 }
@@ -87,8 +94,10 @@ var ErrPlanned = errors.New("hookoncetest: a failure that the storm planned")
 // the request: so the storm sees what the endpoint answers when its work fails. What a storm does by
 // itself is to end the request's context, which a handler may ignore.
 func Fail(ctx context.Context) error {
-	if m, ok := ctx.Value(momentsKey{}).(*moments); ok && m.failing {
-		return ErrPlanned
+	m, ok := ctx.Value(momentsKey{}).(*moments)
+	if !ok || !m.failing {
+		return nil
 	}
-	return nil
+	m.rest() // so that copies come in between
+	return ErrPlanned
 }

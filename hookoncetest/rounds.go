@@ -94,6 +94,6 @@ func (s *sender) failures() {
 	s.persist(e)
 
 	e = s.begin("the work fails for %d copies at one moment", s.copies)
-	s.together(e, s.copies, conditions{failing: true})
+	s.together(e, s.copies, conditions{failing: true, pause: 4 * time.Millisecond})
 	s.persist(e)
 }

@@ -3,9 +3,11 @@ package hookoncetest_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +25,8 @@ var naive = []struct {
 	name   string
 	handle func(s shop) func(ctx context.Context, event string) error
 	want   []string
+
+	wantNot []string
 }{
 	{
 		name: "without memory",
@@ -103,6 +107,33 @@ var naive = []struct {
 		want: []string{"not even in good weather: answered 500 (9 times)"},
 	},
 	{
+		name: "200 for what is under way",
+		handle: func(s shop) func(context.Context, string) error {
+			var underWay sync.Map
+			return func(ctx context.Context, event string) error {
+				if _, busy := underWay.LoadOrStore(event, true); busy {
+					return nil // somebody is at it
+				}
+				defer underWay.Delete(event)
+				return s.once(ctx, event)
+			}
+		},
+		want: []string{"was acknowledged and never happened: the work fails for 25 copies at one moment"},
+	},
+	{
+		name: "200 when the context has ended",
+		handle: func(s shop) func(context.Context, string) error {
+			return func(ctx context.Context, event string) error {
+				if err := s.once(ctx, event); !errors.Is(err, context.Canceled) {
+					return err
+				}
+				return nil // nobody reads it anyway
+			}
+		},
+		want:    []string{"was acknowledged and never happened: the request's context ends at step"},
+		wantNot: []string{"hangs up"}, // nobody reads it indeed
+	},
+	{
 		name: "an error for copies",
 		handle: func(s shop) func(context.Context, string) error {
 			return func(ctx context.Context, event string) error {
@@ -144,6 +175,11 @@ func TestStormCatchesNaiveHandlers(t *testing.T) {
 			for _, want := range tt.want {
 				if !strings.Contains(got, want) {
 					t.Errorf("the test does not say %q", want)
+				}
+			}
+			for _, not := range tt.wantNot {
+				if strings.Contains(got, not) {
+					t.Errorf("the test says %q", not)
 				}
 			}
 		})
