@@ -92,6 +92,10 @@ func model() porcupine.Model {
 // step returns the records that may be stored after the call if it answered so; none if it can not have.
 func (in call) step(s record, a told) []any {
 	next, want := in.rule(s)
+	if in.kind == extending && a.fault == "" {
+		want.stored = want.stored.lent()
+		a.stored = a.stored.lent()
+	}
 	switch {
 	case a.fault == unknownOutcome:
 		return []any{s, next} // that it took effect, or not
@@ -103,6 +107,12 @@ func (in call) step(s record, a told) []any {
 		return nil
 	}
 	return []any{next}
+}
+
+// lent is what an extension answers for: a database that can not change and read in one statement may
+// know the rest as somebody else left it a moment later.
+func (r record) lent() record {
+	return record{state: r.state, token: r.token, lease: r.lease, updated: r.updated}
 }
 
 // purge may pass over a claim that it could delete: its limit may be reached, or somebody at work on it.
