@@ -32,7 +32,7 @@ oracle: servers ## compare the catalogue, and deliveries, with the libraries tha
 examples: servers ## the programs in examples, against real databases
 	cd examples && go vet -mod=mod ./... && go test -mod=mod -count=1 ./...
 
-servers: ## install what tests start (PostgreSQL, PgBouncer, Node), if it is missing
+servers: ## install what tests start (databases, PgBouncer, Node, psycopg for Python), if it is missing
 	@./scripts/install-servers
 
 bench: servers ## the table of docs/performance.md, about seven minutes
