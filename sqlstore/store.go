@@ -81,7 +81,7 @@ func (s *Store) explain(ctx context.Context, q querier, err error) error {
 	if err == nil || !s.dialect.unmigrated(ctx, q, s.name, err) {
 		return err
 	}
-	return fmt.Errorf("%w: run `hookonce migrate`, or call Store.Migrate: %w", hookonce.ErrSchemaMissing, err)
+	return fmt.Errorf("%w: %s, or call Store.Migrate: %w", hookonce.ErrSchemaMissing, schema.Remedy(s.dialect.schema), err)
 }
 
 // fields are the destinations for the columns of a claim, in the order of claimColumns.

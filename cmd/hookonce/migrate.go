@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 
 func newMigrateCommand(w *world) *cobra.Command {
 	var print bool
+	var dialect string
 	c := &cobra.Command{
 		Use:   "migrate [flags]",
 		Short: "Create the tables or bring them up to date",
@@ -20,15 +22,19 @@ processes do the same, and while older gateways run. A database that is newer is
 
 With --print nothing is touched: the SQL for an empty database goes to standard output, for teams
 that apply migrations with a tool of their own. It is to be run in one transaction, which it leaves
-to the tool to begin and end (psql -1 -f FILE).`,
+to the tool to begin and end (psql -1 -f FILE). With --dialect mysql it is the SQL for a program that keeps
+claims in MySQL or MariaDB, which the gateway itself does not use.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if dialect != "" && !print {
+				return &usageError{c.CommandPath(), errors.New("--dialect goes with --print; the gateway's store tells its own")}
+			}
 			cfg, err := loadStoreConfig(w, c.Flags())
 			if err != nil {
 				return err
 			}
 			if print {
-				sql, err := gateway.Schema(cfg)
+				sql, err := gateway.Schema(cfg, dialect)
 				if err != nil {
 					return err
 				}
@@ -44,6 +50,7 @@ to the tool to begin and end (psql -1 -f FILE).`,
 		},
 	}
 	c.Flags().BoolVar(&print, "print", false, "print the SQL and touch nothing")
+	c.Flags().StringVar(&dialect, "dialect", "", "with --print, for another `kind` of database than the store's: postgres, sqlite or mysql")
 	configFlag(c.Flags())
 	config.StoreFlags(c.Flags())
 	return c

@@ -83,8 +83,12 @@ func migrateSQLite(ctx context.Context, cfg *config.Config) (from, to int64, err
 	return from, to, s.Close()
 }
 
-// Schema returns the SQL that Migrate runs on an empty database.
-func Schema(cfg *config.Config) (string, error) {
+// Schema returns the SQL that Migrate runs on an empty database; of the given dialect, or, if it is empty, of
+// the configured store's.
+func Schema(cfg *config.Config, dialect string) (string, error) {
+	if dialect != "" {
+		return schema.Print(schema.Dialect(dialect), cfg.Schema)
+	}
 	if cfg.Store.Driver == config.Postgres {
 		return schema.Print(schema.Postgres, cfg.Schema)
 	}

@@ -74,7 +74,7 @@ func newNames(d Dialect, name string) (names, error) {
 	case SQLite, MySQL:
 		return names{d, name, name + "_"}, nil
 	}
-	return names{}, fmt.Errorf("hookonce: unknown kind of database %q", d)
+	return names{}, fmt.Errorf("hookonce: unknown kind of database %q: use postgres, sqlite or mysql", d)
 }
 
 // String makes {{.}} the prefix.
@@ -137,13 +137,21 @@ func Check(ctx context.Context, db Querier, d Dialect, name string) error {
 	case err != nil:
 		return fmt.Errorf("hookonce: reading the version of the schema %s: %w", n.Name, err)
 	case have == 0:
-		return fmt.Errorf("%w: there are no tables in %s, version %d is needed: run `hookonce migrate`",
-			hookonce.ErrSchemaMissing, n.Name, latest)
+		return fmt.Errorf("%w: there are no tables in %s, version %d is needed: %s",
+			hookonce.ErrSchemaMissing, n.Name, latest, Remedy(d))
 	case have < latest:
-		return fmt.Errorf("%w: %s has version %d, version %d is needed: run `hookonce migrate`",
-			hookonce.ErrSchemaMissing, n.Name, have, latest)
+		return fmt.Errorf("%w: %s has version %d, version %d is needed: %s",
+			hookonce.ErrSchemaMissing, n.Name, have, latest, Remedy(d))
 	}
 	return n.notNewer(have)
+}
+
+// Remedy says what to do where tables are missing or too old.
+func Remedy(d Dialect) string {
+	if d == MySQL {
+		return "apply what `hookonce migrate --print --dialect mysql` prints"
+	}
+	return "run `hookonce migrate`"
 }
 
 func (n names) notNewer(have int64) error {
