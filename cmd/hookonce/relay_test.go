@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,14 +11,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/internal/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/sqlstore"
 )
@@ -113,80 +110,6 @@ func launchRelay(dir string, env []string, args ...string) (*process, error) {
 		close(p.ended)
 	}()
 	return p, nil
-}
-
-// A relay that is killed between the effect and its record leaves the effect to another one, which repeats
-// it under the same key.
-func TestRelayIsKilled(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	pool, err := pgxpool.New(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	store := pgstore.New(pool)
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	came, answer, gone := make(chan string), make(chan int), make(chan struct{})
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)             // only then the server notices that the relay is gone
-		came <- r.Header.Get("Idempotency-Key") // the effect has happened
-		select {
-		case status := <-answer:
-			w.WriteHeader(status)
-		case <-r.Context().Done():
-			close(gone)
-		}
-	}))
-	defer receiver.Close()
-	if err := enqueue(store, "mail", "evt_1"); err != nil {
-		t.Fatal(err)
-	}
-	start := func() *process {
-		p, err := launchRelay(t.TempDir(), os.Environ(), "--store", dsn, "--to", "mail="+receiver.URL, "--lease", "1s")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { p.cmd.Process.Kill() })
-		return p
-	}
-	first := start()
-	key := receive(t, came, first)
-	if want := hookonce.EffectKey(hookonce.Ref{Source: "billing", Key: "evt_1"}, "mail"); key != want {
-		t.Errorf("the key is %s, want %s", key, want)
-	}
-	if err := first.signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	<-first.ended
-	<-gone
-
-	second := start()
-	if again := receive(t, came, second); again != key {
-		t.Errorf("the key is %s, and was %s before", again, key)
-	}
-	answer <- http.StatusOK
-	if err := second.end(syscall.SIGTERM); err != nil {
-		t.Errorf("the relay ended with %v\n%s", err, second.log)
-	}
-	done, err := store.Effects(t.Context(), hookonce.StateDone, 0, 10)
-	if err != nil || len(done) != 1 || done[0].Token != 2 {
-		t.Errorf("effects that are done: %+v, %v\n%s", done, err, second.log)
-	}
-}
-
-func receive(t *testing.T, came <-chan string, p *process) string {
-	t.Helper()
-	select {
-	case key := <-came:
-		return key
-	case <-p.ended:
-		t.Fatalf("the relay ended: %v\n%s", p.err, p.log)
-	case <-time.After(patience):
-		t.Fatalf("nothing came\n%s", p.log)
-	}
-	return ""
 }
 
 // What a command line says wrong is told without the secrets that it holds.

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/pgstore"
+)
+
+// openOutbox returns an empty outbox on Postgres, and where it is.
+func openOutbox(t *testing.T) (*pgstore.Store, string) {
+	t.Helper()
+	dsn := pgtest.DSN(t)
+	pool, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	store := pgstore.New(pool)
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return store, dsn
+}
+
+// startRelay starts a process that posts the effects called mail.
+func startRelay(t *testing.T, dsn, url string, args ...string) *process {
+	t.Helper()
+	p, err := launchRelay(t.TempDir(), os.Environ(), append([]string{"--store", dsn, "--to", "mail=" + url, "--lease", "1s"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.cmd.Process.Kill() })
+	return p
+}
+
+// A relay that is killed between the effect and its record leaves the effect to another one, which repeats
+// it under the same key.
+func TestRelayIsKilled(t *testing.T) {
+	store, dsn := openOutbox(t)
+	came, answer, gone := make(chan string), make(chan int), make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)             // only then the server notices that the relay is gone
+		came <- r.Header.Get("Idempotency-Key") // the effect has happened
+		select {
+		case status := <-answer:
+			w.WriteHeader(status)
+		case <-r.Context().Done():
+			close(gone)
+		}
+	}))
+	defer receiver.Close()
+	if err := enqueue(store, "mail", "evt_1"); err != nil {
+		t.Fatal(err)
+	}
+	first := startRelay(t, dsn, receiver.URL)
+	key := receive(t, came, first)
+	if want := hookonce.EffectKey(hookonce.Ref{Source: "billing", Key: "evt_1"}, "mail"); key != want {
+		t.Errorf("the key is %s, want %s", key, want)
+	}
+	if err := first.signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, gone, first)
+	second := startRelay(t, dsn, receiver.URL)
+	if again := receive(t, came, second); again != key {
+		t.Errorf("the key is %s, and was %s before", again, key)
+	}
+	answer <- http.StatusOK
+	if err := second.end(syscall.SIGTERM); err != nil {
+		t.Errorf("the relay ended with %v\n%s", err, second.log)
+	}
+	done, err := store.Effects(t.Context(), hookonce.StateDone, 0, 10)
+	if err != nil || len(done) != 1 || done[0].Token != 2 {
+		t.Errorf("effects that are done: %+v, %v\n%s", done, err, second.log)
+	}
+}
+
+// receive waits for what a relay causes.
+func receive[T any](t *testing.T, from <-chan T, p *process) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(patience):
+		t.Fatalf("nothing came\n%s", p.log)
+	}
+	return v
+}
+
+// However often relays are killed under load, every effect is carried out, under a key of its own that never
+// changes.
+func TestRelaysAreKilledUnderLoad(t *testing.T) {
+	store, dsn := openOutbox(t)
+	const effects, kills = 200, 4
+	for i := range effects {
+		if err := enqueue(store, "mail", fmt.Sprintf("evt_%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	service := &mailService{t: t, keys: map[string]string{}, events: map[string]string{}, every: effects / 10, some: make(chan struct{}, 2*effects)}
+	receiver := httptest.NewServer(service)
+	defer receiver.Close()
+	start := func() *process {
+		return startRelay(t, dsn, receiver.URL, "--first-wait", "10ms", "--max-wait", "10ms", "--attempts", "100")
+	}
+	last := start()
+	for range kills {
+		victim := last
+		last = start()
+		receive(t, service.some, last)
+		if err := victim.signal(syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	var done []hookonce.QueuedEffect
+	for deadline := time.Now().Add(patience); len(done) < effects && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		var err error
+		if done, err = store.Effects(t.Context(), hookonce.StateDone, 0, 2*effects); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := last.end(syscall.SIGTERM); err != nil {
+		t.Errorf("the relay ended with %v\n%s", err, last.log)
+	}
+	if came := service.came(); len(done) != effects || came != effects {
+		t.Errorf("%d effects are done, and %d came, of %d\n%s", len(done), came, effects, last.log)
+	}
+}
+
+// mailService takes mails, fails at every fifth after it took it, and knows who came under which key.
+type mailService struct {
+	t     *testing.T
+	every int           // so many requests
+	some  chan struct{} // are told here
+
+	mu           sync.Mutex
+	requests     int
+	keys, events map[string]string // by event, by key
+}
+
+// came returns how many different mails came.
+func (s *mailService) came() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.keys)
+}
+
+func (s *mailService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // from a relay that was killed
+	}
+	event, key := string(body), r.Header.Get("Idempotency-Key")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.keys[event]; ok && known != key {
+		s.t.Errorf("%s came under %s and %s", event, known, key)
+	}
+	if known, ok := s.events[key]; ok && known != event {
+		s.t.Errorf("%s and %s came under one key", event, known)
+	}
+	s.keys[event], s.events[key] = key, event
+	if s.requests++; s.requests%s.every == 0 {
+		select {
+		case s.some <- struct{}{}:
+		default: // nobody is to be killed any more
+		}
+	}
+	if s.requests%5 == 0 {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+}
