@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -229,6 +230,7 @@ func TestIdempotencyServiceFails(t *testing.T) {
 		runs   int64
 	}{
 		"answers 500": {func(w http.ResponseWriter, r *http.Request, n int64) { answer(w, 500, "") }, 500, 2},
+		"answers 401": {func(w http.ResponseWriter, r *http.Request, n int64) { answer(w, 401, "") }, 401, 2},
 		"answers 402": {func(w http.ResponseWriter, r *http.Request, n int64) { answer(w, 402, "") }, 402, 1},
 		"hangs up":    {func(w http.ResponseWriter, r *http.Request, n int64) { panic(http.ErrAbortHandler) }, 502, 2},
 		"hangs":       {func(w http.ResponseWriter, r *http.Request, n int64) { <-r.Context().Done() }, 504, 2},
@@ -284,6 +286,40 @@ func TestIdempotencyServiceAway(t *testing.T) {
 			t.Errorf("answered %d %s", res.StatusCode, text)
 		}
 	}
+}
+
+// A gateway that is stopped lets the requests under way end, and their answers are on record for the next.
+func TestIdempotencyStop(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		shop := newShop(t)
+		begun, finish := make(chan struct{}), make(chan struct{})
+		shop.meanwhile = func(http.ResponseWriter, *http.Request, int64) { close(begun); <-finish }
+		cfg := guarded(store, shop.URL)
+		g := start(t, cfg)
+		c := client(t)
+		first := make(chan string, 1)
+		go func() {
+			_, text, err := charge(c, g, "acme", "/", "k1", "10")
+			if err != nil {
+				t.Error(err)
+			}
+			first <- text
+		}()
+		<-begun
+		closed := make(chan struct{})
+		go func() { closeNow(t, g); close(closed) }()
+		for !g.stopping.Load() {
+			runtime.Gosched()
+		}
+		close(finish)
+		<-closed
+		if text := <-first; text != "charge 1 of 10" {
+			t.Errorf("answered %s", text)
+		}
+		if res, text := mustCharge(t, c, start(t, cfg), "acme", "/", "k1", "10"); text != "charge 1 of 10" || res.Header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("the copy was answered %d %s", res.StatusCode, text)
+		}
+	})
 }
 
 // Limits of the source hold before anything reaches the service.
