@@ -211,3 +211,13 @@ func TestGuardsReachTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Every handler pays for it.
+func TestContextOfWorkCostsOneAllocation(t *testing.T) {
+	var store hookonce.TxStore[*memstore.Tx] = memstore.New()
+	ctx, ev := context.Background(), &hookonce.Event{}
+	var sink context.Context
+	if n := testing.AllocsPerRun(100, func() { sink = hookonce.ContextWith(ctx, store, claim, ev) }); n > 1 || sink == nil {
+		t.Errorf("%v allocations", n)
+	}
+}

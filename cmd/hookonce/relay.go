@@ -67,11 +67,11 @@ func (r *relaying) declare(c *cobra.Command) {
 	fs.StringArrayVar(&r.secrets, "secret", nil, "sign what is posted for a name, as `NAME=env:VARIABLE` or NAME=file:PATH; repeated for one name while a secret is rotated")
 	fs.IntSliceVar(&r.Permanent, "permanent", nil, "give effects up that are answered with this `status`, besides 410; may be repeated")
 	fs.IntVar(&r.Concurrency, "concurrency", r.Concurrency, "post at most this `number` of effects at a time")
-	fs.DurationVar(&r.Timeout, "timeout", r.Timeout, "wait this `long` for an answer")
-	fs.DurationVar(&r.Lease, "lease", r.Lease, "how `long` the effects of a relay that died are left alone")
+	fs.DurationVar(&r.Timeout, "timeout", r.Timeout, "how long to wait for an answer")
+	fs.DurationVar(&r.Lease, "lease", r.Lease, "how long the effects of a relay that died are left alone")
 	fs.IntVar(&r.Attempts, "attempts", r.Attempts, "try an effect at most this `number` of times")
-	fs.DurationVar(&r.FirstWait, "first-wait", r.FirstWait, "wait this `long`, or down to half of it, after the first failed attempt; then three times as long, and so on")
-	fs.DurationVar(&r.MaxWait, "max-wait", r.MaxWait, "wait at most this `long` between two attempts")
+	fs.DurationVar(&r.FirstWait, "first-wait", r.FirstWait, "how long to wait after the first failed attempt, or down to half of it; then three times as long, and so on")
+	fs.DurationVar(&r.MaxWait, "max-wait", r.MaxWait, "how long to wait between two attempts at most")
 }
 
 // storeFlags declares what says where the outbox is.
