@@ -48,9 +48,13 @@ func mysql(prefix string) dialect {
 	}
 }
 
-// seconds is the form of innodb_lock_wait_timeout, which is at least 1.
+// seconds is the form of innodb_lock_wait_timeout, which is at least 1: the next whole number.
 func seconds(wait time.Duration) int64 {
-	return max(1, int64((wait+time.Second-1)/time.Second))
+	whole := int64(wait / time.Second)
+	if wait%time.Second > 0 {
+		whole++
+	}
+	return max(1, whole)
 }
 
 // withDuplicates adds the statements that MySQL has texts of its own for: it has ON DUPLICATE KEY UPDATE,

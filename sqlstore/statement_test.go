@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"testing"
@@ -41,7 +42,7 @@ func TestEveryWordIsReplaced(t *testing.T) {
 
 func TestSeconds(t *testing.T) {
 	for wait, want := range map[time.Duration]int64{
-		-time.Second: 1, 0: 1, time.Millisecond: 1, time.Second: 1, time.Second + 1: 2, time.Minute: 60,
+		-time.Second: 1, 0: 1, time.Millisecond: 1, time.Second: 1, time.Second + 1: 2, time.Minute: 60, math.MaxInt64: math.MaxInt64/int64(time.Second) + 1,
 	} {
 		if got := seconds(wait); got != want {
 			t.Errorf("seconds(%v) = %d, want %d", wait, got, want)
