@@ -46,11 +46,12 @@ func (s *Store) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (
 	return extended, wrap("extend", c.Ref, err)
 }
 
-func wrap(verb string, ref hookonce.Ref, err error) error {
+// wrap says what could not be done to what. It returns nil if err is nil.
+func wrap(verb string, what any, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("pgstore: %s %s: %w", verb, ref, explain(err))
+	return fmt.Errorf("pgstore: %s %v: %w", verb, what, explain(err))
 }
 
 // change applies to while c's token is current and returns c as it is stored now.

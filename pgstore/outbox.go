@@ -80,6 +80,3 @@ func queuedEffects(rows pgx.Rows, err error) ([]hookonce.QueuedEffect, error) {
 		return r.queued(), err
 	})
 }
-
-// instant returns t in the resolution that the database keeps.
-func instant(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

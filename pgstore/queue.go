@@ -35,7 +35,7 @@ func (s *Store) TakeEffects(ctx context.Context, names []string, limit int, leas
 
 // CompleteEffect implements [hookonce.EffectQueue].
 func (s *Store) CompleteEffect(ctx context.Context, e hookonce.QueuedEffect) error {
-	return wrapEffect("complete", e.ID, s.changeEffect(ctx, e, effectChange{state: hookonce.StateDone}, hookonce.StateDone))
+	return wrap("complete effect", e.ID, s.changeEffect(ctx, e, effectChange{state: hookonce.StateDone}, hookonce.StateDone))
 }
 
 // FailEffect implements [hookonce.EffectQueue].
@@ -46,7 +46,7 @@ func (s *Store) FailEffect(ctx context.Context, e hookonce.QueuedEffect, f hooko
 		retry = instant(retry)
 		to.due = &retry
 	}
-	return wrapEffect("fail", e.ID, s.changeEffect(ctx, e, to, hookonce.StateFailed, hookonce.StateDead))
+	return wrap("fail effect", e.ID, s.changeEffect(ctx, e, to, hookonce.StateFailed, hookonce.StateDead))
 }
 
 // ExtendEffect implements [hookonce.EffectQueue].
@@ -56,7 +56,7 @@ func (s *Store) ExtendEffect(ctx context.Context, e hookonce.QueuedEffect, d tim
 	}
 	e.State, e.Lease = hookonce.StateProcessing, instant(s.now().Add(d))
 	if err := s.changeEffect(ctx, e, effectChange{state: e.State, due: &e.Lease}); err != nil {
-		return hookonce.QueuedEffect{}, wrapEffect("extend", e.ID, err)
+		return hookonce.QueuedEffect{}, wrap("extend effect", e.ID, err)
 	}
 	return e, nil
 }
@@ -76,7 +76,7 @@ func (s *Store) Effects(ctx context.Context, state hookonce.State, after int64, 
 
 // ReviveEffect implements [hookonce.EffectQueue].
 func (s *Store) ReviveEffect(ctx context.Context, id int64) error {
-	return wrapEffect("revive", id, again(func() error {
+	return wrap("revive effect", id, again(func() error {
 		var revived bool
 		var state string
 		err := s.pool.QueryRow(ctx, s.sql.reviveEffect, id, s.now()).Scan(&revived, &state)
@@ -123,13 +123,6 @@ func (s *Store) changeEffect(ctx context.Context, e hookonce.QueuedEffect, to ef
 		row.state = hookonce.State(state)
 		return row, err
 	})
-}
-
-func wrapEffect(verb string, id int64, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("pgstore: %s effect %d: %w", verb, id, explain(err))
 }
 
 // takeSQL looks at each name by itself, so that a long queue of one costs what is taken of it and not

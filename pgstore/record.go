@@ -38,7 +38,7 @@ func deadline(now time.Time, d time.Duration) *time.Time {
 	if d == 0 {
 		return nil
 	}
-	t := now.Add(d).Truncate(time.Microsecond)
+	t := instant(now.Add(d))
 	return &t
 }
 

@@ -98,4 +98,7 @@ func (s *Store) withDB(f func(*sql.DB) error) error {
 }
 
 // now returns the time in the resolution that the database keeps.
-func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Microsecond) }
+func (s *Store) now() time.Time { return instant(s.clock()) }
+
+// instant returns t in the resolution that the database keeps.
+func instant(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
