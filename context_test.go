@@ -3,6 +3,8 @@ package hookonce_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -52,6 +54,31 @@ func TestHandlersKnowWhatTheyWorkOn(t *testing.T) {
 				t.Error("the handler was not called")
 			}
 		})
+	}
+}
+
+// Handlers of requests with a key do as well: what they enqueue is asked for by the request, and the key that
+// came in goes nowhere.
+func TestIdempotentHandlersKnowWhatTheyWorkOn(t *testing.T) {
+	store, w := memstore.New(), new(wire)
+	h := counter(store, func(rw http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+		w.call(r.Context(), t, "POST", charges, "")
+		return hookonce.Enqueue(r.Context(), tx, hookonce.Effect{Name: "mail"})
+	})
+	for range 2 {
+		r := httptest.NewRequest("POST", "/charges", strings.NewReader("7"))
+		r.Header.Set("Idempotency-Key", "abc")
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	queued, err := store.Effects(t.Context(), hookonce.StatePending, 0, 10)
+	if err != nil || len(queued) != 1 {
+		t.Fatalf("effects: %v, %v", queued, err)
+	}
+	if ref := queued[0].Ref; ref.Source != "idempotency" || ref.Key == "" || ref.Key == "abc" {
+		t.Errorf("the effect is asked for by %v", ref)
+	}
+	if len(w.keys) != 1 || w.keys[0] == "" || strings.Contains(w.keys[0], "abc") {
+		t.Errorf("keys that went out: %v", w.keys)
 	}
 }
 
