@@ -43,9 +43,19 @@ func desk(store hookonce.ResponseStore, next http.Handler, opts ...hookonce.Opti
 // faulty is a store some of whose methods fail.
 type faulty struct {
 	*memstore.Store
+	claim        func(persist func() error) error
 	completeWith func(persist func() error) error
 	extend       func(persist func() error) error
 	fail         func(persist func() error) error
+}
+
+func (f faulty) Claim(ctx context.Context, req hookonce.ClaimRequest) (c hookonce.Claim, err error) {
+	persist := func() error { c, err = f.Store.Claim(ctx, req); return err }
+	if f.claim == nil {
+		f.claim = func(persist func() error) error { return persist() }
+	}
+	err = f.claim(persist)
+	return c, err
 }
 
 func (f faulty) CompleteWith(ctx context.Context, c hookonce.Claim, r hookonce.Response) error {
@@ -59,9 +69,10 @@ func (f faulty) CompleteWith(ctx context.Context, c hookonce.Claim, r hookonce.R
 func (f faulty) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (extended hookonce.Claim, err error) {
 	persist := func() error { extended, err = f.Store.Extend(ctx, c, d); return err }
 	if f.extend == nil {
-		return extended, persist()
+		f.extend = func(persist func() error) error { return persist() }
 	}
-	return extended, f.extend(persist)
+	err = f.extend(persist)
+	return extended, err
 }
 
 func (f faulty) Fail(ctx context.Context, c hookonce.Claim, failure hookonce.Failure) error {
