@@ -253,7 +253,7 @@ func TestIdempotencyServiceFails(t *testing.T) {
 				}
 			}
 			cfg := guarded(sqliteStore(t), shop.URL)
-			cfg.Sources[0].Deadline = 500 * time.Millisecond
+			cfg.Sources[0].Deadline = 2 * time.Second
 			cfg.Sources[0].Idempotency.MaxAnswer = 2000
 			g := start(t, cfg)
 			sender := client(t)
