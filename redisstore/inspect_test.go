@@ -105,3 +105,20 @@ func TestFindings(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a server says of itself, findings have a value, advice and the server's address.
+func FuzzFindings(f *testing.F) {
+	f.Add("redis_version:6.2.14\r\nrole:slave\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\nconnected_slaves:2\r\n")
+	f.Add("appendfsync:no\naof_enabled:1\naof_last_write_status:err")
+	f.Add("redis_version:\r\n:::\r\nrole")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, found := range redisstore.Findings(text, "127.0.0.1:6379") {
+			if found.Node != "127.0.0.1:6379" || found.Setting == "" || found.Advice == "" {
+				t.Errorf("%#v", found)
+			}
+			if !strings.Contains(text, found.Setting) {
+				t.Errorf("nothing in %q is called %s", text, found.Setting)
+			}
+		}
+	})
+}

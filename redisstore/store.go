@@ -125,8 +125,13 @@ func (s *Store) read(ctx context.Context, ref hookonce.Ref, names []any) (reply,
 		return nil, err
 	}
 	r, err := s.run(ctx, lookupScript, key, names...)
-	if err == nil && (len(r) == 0 || r[0] == nil) {
-		err = hookonce.ErrNotFound
+	switch {
+	case err != nil:
+		return nil, err
+	case len(r) != len(names):
+		return nil, fmt.Errorf("the script returned %d values, not %d", len(r), len(names))
+	case r[0] == nil:
+		return nil, hookonce.ErrNotFound
 	}
-	return r, err
+	return r, nil
 }
