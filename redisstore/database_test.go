@@ -40,11 +40,12 @@ func suite(addrs ...string) storetest.Config {
 	}}
 }
 
-// newStore returns a store over a fresh database on the shared server, and a client of the server.
+// newStore returns a store over a fresh database on the shared server, unless an option names another, and
+// a client of the server.
 func newStore(t testing.TB, opts ...redisstore.Option) (*redisstore.Store, redis.UniversalClient) {
 	t.Helper()
 	c := connect(t, redistest.Addr(t))
-	return redisstore.New(c, append(opts, redisstore.WithPrefix(fresh()))...), c
+	return redisstore.New(c, append([]redisstore.Option{redisstore.WithPrefix(fresh())}, opts...)...), c
 }
 
 func request(key string) hookonce.ClaimRequest {
