@@ -53,7 +53,7 @@ func (r *Report) judge(e *event, n int) string {
 	case n < 1:
 		return "never happened, and was never acknowledged"
 	case !acknowledged:
-		return "happened, and was never acknowledged"
+		return "happened, but was never acknowledged"
 	case r.same && e.differs():
 		return "was answered in different ways"
 	}

@@ -68,7 +68,11 @@ var naive = []struct {
 				return book(ctx, s, event)
 			}
 		},
-		want: []string{"was acknowledged and never happened: the work fails twice: answered 500, 200"},
+		want: []string{
+			"was acknowledged and never happened: the sender hangs up at step",
+			"was acknowledged and never happened: the request's context ends at step",
+			"was acknowledged and never happened: the work fails twice: answered 500",
+		},
 	},
 	{
 		name: "effect, then claim",
@@ -143,7 +147,7 @@ var naive = []struct {
 				return book(context.WithoutCancel(ctx), s, event)
 			}
 		},
-		want: []string{"happened, and was never acknowledged"},
+		want: []string{"happened, but was never acknowledged", "never happened, and was never acknowledged"},
 	},
 }
 
