@@ -90,3 +90,53 @@ func TestDropLooksAgain(t *testing.T) {
 		t.Errorf("Take = %v, %v", work, err)
 	}
 }
+
+// TestDropKeepsStoresOut: while a drop waits for its last lock, which a reader keeps from it, nothing can be stored in
+// the partition that it has looked through.
+func TestDropKeepsStoresOut(t *testing.T) {
+	s, err := Open(t.Context(), pgtest.DSN(t), Options{Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	keep := journal.Retention{Period: journal.Period{Bodies: 7 * day, Attempts: 7 * day}}
+	if _, err := s.Provide(t.Context(), now, &keep); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Rollback(t.Context())
+	if _, err := reader.Exec(t.Context(), `LOCK TABLE ONLY hookonce.bodies IN ACCESS SHARE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(chan struct{})
+	go func() {
+		defer close(seen)
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+			var locked bool
+			err := s.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE mode = 'ShareLock' AND granted
+				AND relation = to_regclass('hookonce.bodies_20260314'))`).Scan(&locked)
+			if err != nil || locked {
+				return
+			}
+		}
+		t.Error("the partition is not locked against stores")
+	}()
+	for {
+		all, err := s.partitions(t.Context(), s.pool, journal.KindBodies)
+		if err != nil || len(all) != 4 {
+			t.Fatalf("%d partitions, %v", len(all), err)
+		}
+		if done, err := s.dropPartition(t.Context(), journal.KindBodies, all[0]); done || err != nil {
+			t.Fatalf("dropPartition = %v, %v", done, err)
+		}
+		select {
+		case <-seen:
+			return
+		default:
+		}
+	}
+}
