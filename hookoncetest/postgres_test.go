@@ -2,6 +2,7 @@ package hookoncetest_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -13,20 +14,33 @@ import (
 	"github.com/hookonce/hookonce/pgstore"
 )
 
-// TestStormOnPostgres: where copies really run side by side.
-func TestStormOnPostgres(t *testing.T) {
+// openPostgres returns a database with a table of effects and one of what was seen, and a count of effects.
+func openPostgres(t *testing.T) (pool *pgxpool.Pool, count func(key string) int) {
+	t.Helper()
 	pool, err := pgxpool.New(t.Context(), pgtest.DSN(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	if _, err := pool.Exec(t.Context(), "CREATE TABLE orders (event text)"); err != nil {
+	if _, err := pool.Exec(t.Context(), "CREATE TABLE orders (event text); CREATE TABLE seen (event text PRIMARY KEY)"); err != nil {
 		t.Fatal(err)
 	}
-	store := hookoncetest.Crash(pgstore.New(pool), hookoncetest.AfterCommit, eighths...)
+	return pool, func(key string) int {
+		var n int
+		if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM orders WHERE event = $1", key).Scan(&n); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+}
+
+// TestStormOnPostgres: where copies really run side by side.
+func TestStormOnPostgres(t *testing.T) {
+	pool, count := openPostgres(t)
 	if err := pgstore.New(pool).Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	store := hookoncetest.Crash(pgstore.New(pool), hookoncetest.AfterCommit, eighths...)
 	webhook := hookonce.Webhook(store, stripe, func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
 		if err := hookoncetest.Fail(ctx); err != nil {
 			return err
@@ -35,12 +49,30 @@ func TestStormOnPostgres(t *testing.T) {
 		return err
 	}, quiet)
 	storm := hookoncetest.Storm(t, webhook, stripe)
-	storm.Once(t, func(key string) int {
-		var n int
-		if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM orders WHERE event = $1", key).Scan(&n); err != nil {
-			t.Error(err)
-		}
-		return n
-	})
+	storm.Once(t, count)
 	t.Log(storm)
+}
+
+// TestStormCatchesOnPostgres: pgx has other steps than database/sql, and a storm finds them.
+func TestStormCatchesOnPostgres(t *testing.T) {
+	pool, count := openPostgres(t)
+	got := watch(t, func(tb testing.TB) {
+		storm := hookoncetest.Storm(tb, endpoint(func(ctx context.Context, event string) error {
+			tag, err := pool.Exec(ctx, "INSERT INTO seen VALUES ($1) ON CONFLICT DO NOTHING", event)
+			if err != nil || tag.RowsAffected() == 0 {
+				return err
+			}
+			_, err = pool.Exec(ctx, "INSERT INTO orders VALUES ($1)", event)
+			return err
+		}), stripe)
+		storm.Once(tb, count)
+	})
+	for _, want := range []string{
+		"was acknowledged and never happened: the sender hangs up at step",
+		"was acknowledged and never happened: the request's context ends at step",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the test does not say %q, but:\n%s", want, got)
+		}
+	}
 }
