@@ -84,12 +84,90 @@ func insistOnOrder(t *testing.T, addr string) (status int, text string) {
 	return status, text
 }
 
-func order(addr string) (status int, text string, err error) {
+// TestOneOfTwoKilledUnderLoad kills one of two gateways on one database while clients send every request in
+// three copies, to both, until they get an answer. In the end all copies have the same answer. The service was
+// asked twice only about what was under way at the kill, and never at two gateways for another reason.
+func TestOneOfTwoKilledUnderLoad(t *testing.T) {
+	const clients, copies = 8, 3
+	var mu sync.Mutex
+	asked, half := map[string]int{}, make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := r.Header.Get("Idempotency-Key")
+		mu.Lock()
+		asked[key]++
+		n := asked[key]
+		if len(asked) == clients*10 && n == 1 {
+			close(half)
+		}
+		mu.Unlock()
+		fmt.Fprintf(w, "%s, attempt %d", key, n)
+	}))
+	t.Cleanup(service.Close)
+	serve := []string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", pgtest.DSN(t),
+		"--source", "charges", "--mode", "idempotency", "--to", service.URL, "--idempotency-scope", "none", "--idempotency-lease", "1s"}
+	doomed, survivor := mustLaunch(t, t.TempDir(), serve...), mustLaunch(t, t.TempDir(), serve...)
+	heard := make(chan [2]string, clients*20*copies)
+	var all sync.WaitGroup
+	for i := range clients {
+		for c := range copies {
+			all.Go(func() {
+				for n := range 20 {
+					key := fmt.Sprintf("client%d-%d", i, n)
+					heard <- [2]string{key, persist(t, key, doomed, survivor, c)}
+				}
+			})
+		}
+	}
+	<-half
+	doomed.signal(syscall.SIGKILL)
+	doomed.wait() // it was killed, and says so
+	all.Wait()
+	close(heard)
+	texts := map[string]string{}
+	for h := range heard {
+		if first, ok := texts[h[0]]; ok && first != h[1] {
+			t.Errorf("copies of %s were answered %q and %q", h[0], first, h[1])
+		}
+		texts[h[0]] = h[1]
+	}
+	again := 0
+	for _, n := range asked {
+		again += n - 1
+	}
+	if len(asked) != clients*20 || again > clients*copies {
+		t.Errorf("the service was asked about %d requests, and %d times again", len(asked), again)
+	}
+}
+
+// persist sends a copy until it is answered, first to one gateway and then to the other, and returns the
+// answer.
+func persist(t *testing.T, key string, doomed, survivor *process, turn int) string {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); turn++ {
+		to := survivor
+		if turn%2 == 0 {
+			to = doomed
+		}
+		switch status, text, err := orderAs(to.addr, key); {
+		case err == nil && status == http.StatusOK:
+			return text
+		case err == nil && status != http.StatusConflict && status < 500:
+			t.Errorf("%s was answered %d %s", key, status, text)
+			return text
+		}
+		time.Sleep(10 * time.Millisecond) // as a client does that is told to come again
+	}
+	t.Errorf("%s was not answered in time", key)
+	return ""
+}
+
+func order(addr string) (status int, text string, err error) { return orderAs(addr, "k1") }
+
+func orderAs(addr, key string) (status int, text string, err error) {
 	req, err := http.NewRequest(http.MethodPost, "http://"+addr+"/in/charges/orders", strings.NewReader("10"))
 	if err != nil {
 		return 0, "", err
 	}
-	req.Header.Set("Idempotency-Key", "k1")
+	req.Header.Set("Idempotency-Key", key)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, "", err

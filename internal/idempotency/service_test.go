@@ -87,6 +87,36 @@ func TestServiceMayTakeLongerThanTheListener(t *testing.T) {
 	clients.Wait()
 }
 
+// socket records the deadlines that are set.
+type socket struct {
+	http.ResponseWriter
+	read, write time.Time
+}
+
+func (s *socket) SetReadDeadline(t time.Time) error  { s.read = t; return nil }
+func (s *socket) SetWriteDeadline(t time.Time) error { s.write = t; return nil }
+
+// A client has a while to send its body, however long the service may take; then nothing cuts it off.
+func TestPatient(t *testing.T) {
+	const d = time.Hour
+	for _, body := range []string{"", "10"} {
+		s, start := &socket{}, time.Now()
+		r := patient(s, httptest.NewRequest("POST", "/", strings.NewReader(body)), d)
+		if s.write.Before(start.Add(d)) {
+			t.Errorf("body %q: an answer must be written until %v after the request", body, s.write.Sub(start))
+		}
+		if early := s.read.Before(start.Add(d)); early != (body != "") {
+			t.Errorf("body %q: it must be there %v after the request", body, s.read.Sub(start))
+		}
+		if _, err := io.ReadAll(r.Body); err != nil {
+			t.Fatal(err)
+		}
+		if s.read.Before(start.Add(d)) {
+			t.Errorf("body %q: the connection is cut %v after the request", body, s.read.Sub(start))
+		}
+	}
+}
+
 func TestServiceSeesTheRequest(t *testing.T) {
 	srv := front(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
