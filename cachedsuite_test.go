@@ -23,6 +23,9 @@ func TestCachedConformance(t *testing.T) {
 		cfg := cachedConfig(func() hookonce.DoneCache { return hookonce.NewMemoryCache(5) })
 		storetest.RunTxConcurrent(t, cfg)
 		storetest.RunFaults(t, cfg)
+		history := cfg.History()
+		history.NoPurge = true
+		storetest.RunHistory(t, history)
 	})
 }
 

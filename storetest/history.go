@@ -23,6 +23,8 @@ type HistoryConfig struct {
 	// [Config].Open does, and one that makes the next write fail, as [Database].FailWrite does; nil if
 	// there is none. Then answers get lost on the way from the store to its caller only.
 	Open func(t testing.TB) (open func(Options) hookonce.Store, failWrite func(persisted bool))
+	// NoPurge leaves purges out, for a store with a cache that may remember what is purged.
+	NoPurge bool
 }
 
 // History returns the configuration that checks the histories of the same store.
@@ -84,11 +86,12 @@ func RunHistory(t *testing.T, cfg HistoryConfig) {
 type lab struct {
 	workers   []*worker
 	failWrite func(persisted bool)
+	noPurge   bool
 }
 
 func newLab(t testing.TB, cfg HistoryConfig) *lab {
 	open, failWrite := cfg.Open(t)
-	l := &lab{failWrite: failWrite}
+	l := &lab{failWrite: failWrite, noPurge: cfg.NoPurge}
 	for i := range historyWorkers {
 		w := &worker{id: i, clock: NewClock(), lab: l}
 		w.store = open(Options{Clock: w.clock.Now})

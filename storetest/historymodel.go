@@ -103,7 +103,10 @@ func (in call) step(s record, a told) []any {
 		return in.purge(s, a, next)
 	case a.verdict == hookonce.Busy && a.stored.state == "":
 		return []any{s} // the bounded wait was over before the store could look
-	case a != want:
+	case a.verdict == hookonce.Duplicate && a.stored.token == 0: // a cache answered, which knows no more
+		want.stored = record{state: want.stored.state, digest: want.stored.digest}
+	}
+	if a != want {
 		return nil
 	}
 	return []any{next}

@@ -38,7 +38,7 @@ func (w *worker) step(ctx context.Context) {
 		w.settle(ctx, k, call{kind: failing, dead: w.chance(30)})
 	case n < 80:
 		w.settle(ctx, k, call{kind: extending, duration: time.Duration(1+w.random.IntN(2000)) * time.Millisecond})
-	case n < 90:
+	case n < 90 || w.lab.noPurge:
 		w.do(ctx, call{kind: lookingUp}, k)
 	default:
 		w.purge(ctx)
