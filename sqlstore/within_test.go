@@ -27,7 +27,7 @@ func every(t *testing.T, connections map[string]connection, test func(t *testing
 			p := c.places(t)(t)
 			open := func() *sql.DB { return c.open(t, p.dsn, new(faults)) }
 			db := open()
-			tables := c.create(t, db, p.schema)
+			tables := c.create(t, db, p)
 			s := sqlstore.New(db, c.dialect, sqlstore.WithSchema(p.schema), sqlstore.WithWait(200*time.Millisecond))
 			test(t, fixture{s, db, open, tables})
 		})
