@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// keepLease extends the lease of c, at each third of its length, until ctx ends or release is called, which
-// waits for that. The context that it returns ends when the lease is lost: at once when somebody else has
-// taken the claim over, and otherwise when the lease has run out because the store could not be reached.
-func keepLease(ctx context.Context, store Store, c Claim, lease time.Duration) (held context.Context, release func()) {
+// keepLease extends the lease of c, which the store granted after the time asked, at each third of its length,
+// until ctx ends or release is called, which waits for that. The context that it returns ends when the lease is
+// lost: at once when somebody else has taken the claim over, and otherwise when the lease has run out because
+// the store could not be reached.
+func keepLease(ctx context.Context, store Store, c Claim, lease time.Duration, asked time.Time) (held context.Context, release func()) {
 	held, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := extend(held, store, c, lease); err != nil {
+		if err := extend(held, store, c, lease, asked.Add(lease)); err != nil {
 			cancel(fmt.Errorf("hookonce: the lease of %s was lost: %w", c.Ref, err))
 		}
 	}()
@@ -25,29 +26,36 @@ func keepLease(ctx context.Context, store Store, c Claim, lease time.Duration) (
 	}
 }
 
-// extend returns nil when ctx ends, and otherwise why the lease was lost.
-func extend(ctx context.Context, store Store, c Claim, lease time.Duration) error {
+// errLeaseOver says that there was no time, or no way, to extend a lease.
+var errLeaseOver = errors.New("it ran out before it was extended")
+
+// extend returns nil when ctx ends, and otherwise why the lease, which is held until end, was lost.
+func extend(ctx context.Context, store Store, c Claim, lease time.Duration, end time.Time) error {
 	third := max(lease/3, time.Millisecond)
 	ticker := time.NewTicker(third)
 	defer ticker.Stop()
-	end := time.Now().Add(lease)
-	for {
+	over := time.NewTimer(time.Until(end))
+	defer over.Stop()
+	for failed := errLeaseOver; ; {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-over.C:
+			return failed
 		case <-ticker.C:
 		}
-		begun := time.Now()
-		asking, cancel := context.WithTimeout(ctx, third)
+		asked := time.Now()
+		asking, cancel := context.WithTimeout(ctx, min(third, end.Sub(asked)))
 		_, err := store.Extend(asking, c, lease)
 		cancel()
 		switch {
 		case err == nil:
-			end = begun.Add(lease)
+			end, failed = asked.Add(lease), errLeaseOver
+			over.Reset(time.Until(end))
 		case errors.Is(err, ErrStale), errors.Is(err, ErrNotFound):
 			return err
-		case ctx.Err() == nil && !time.Now().Before(end):
-			return err
+		default:
+			failed = err
 		}
 	}
 }

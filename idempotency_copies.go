@@ -25,6 +25,7 @@ func (h *idempotency) once(ctx context.Context, c *call) result {
 		switch {
 		case !ok:
 			return result{verdict: Busy, problem: inProgress()}
+		case res.verdict == Busy && waiting.Err() == nil: // it waited for another process, until its time was over
 		case bytes.Equal(res.digest, c.digest):
 			return res.shared()
 		}

@@ -54,7 +54,7 @@ func (h *idempotency) settle(ctx context.Context, c Claim, answer *Response, err
 	switch {
 	case errors.Is(err, errNotKept):
 		res.response = answer
-	case errors.Is(err, ErrStale), errors.Is(err, ErrBusy), err == nil && c.Verdict == Busy:
+	case err == nil && c.Verdict == Busy:
 		res.verdict, res.problem = Busy, inProgress()
 	case errors.As(err, &crash):
 		res.problem, res.aborted = failure(err), crash.value == http.ErrAbortHandler

@@ -54,19 +54,27 @@ func (h *idempotentLease) borrow(ctx context.Context, c *call) result {
 	ctx = context.WithoutCancel(ctx)
 	asking, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
+	asked := time.Now()
 	held, err := h.store.Claim(asking, c.claim(h.lease))
 	if err != nil || held.Verdict != Won {
 		return h.settle(asking, held, nil, err)
 	}
-	answer, err := h.run(ctx, held, c)
-	return h.settle(ctx, held, answer, h.record(ctx, held, answer, err))
+	answer, err := h.run(ctx, held, asked, c)
+	err = h.record(ctx, held, answer, err)
+	if errors.Is(err, ErrStale) {
+		return result{verdict: Busy, problem: inProgress(), err: err}
+	}
+	return h.settle(ctx, held, answer, err)
 }
 
-// run runs the handler while the lease is kept. A panic is an error.
-func (h *idempotentLease) run(ctx context.Context, held Claim, c *call) (answer *Response, err error) {
+// run runs the handler while the lease is kept, which was granted after the time asked. A panic is an error.
+func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, c *call) (answer *Response, err error) {
+	if time.Since(asked) >= h.lease {
+		return nil, fmt.Errorf("the lease of %s: %w", held.Ref, errLeaseOver)
+	}
 	ctx, cancel := context.WithTimeout(ContextWithRef(ctx, held.Ref), h.timeout)
 	defer cancel()
-	ctx, release := keepLease(ctx, h.store, held, h.lease)
+	ctx, release := keepLease(ctx, h.store, held, h.lease, asked)
 	defer release()
 	rec := newRecorder(h.maxResponse)
 	defer func() {

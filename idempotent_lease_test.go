@@ -463,3 +463,59 @@ func TestIdempotentLeaseAwaits(t *testing.T) {
 		p.want(t, 1)
 	})
 }
+
+// A claim that was so long on its way that its lease is over may be another's: nothing is begun under it.
+func TestIdempotentLeaseThatCameLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p printer
+		store := faulty{Store: memstore.New()}
+		store.claim = func(persist func() error) error {
+			err := persist()
+			time.Sleep(2 * time.Second)
+			return err
+		}
+		wantAnswer(t, buy(desk(store, &p, hookonce.WithLease(time.Second)), "k1", "10"), 503, "unavailable")
+		p.want(t, 0)
+		wantAnswer(t, buy(desk(store.Store, &p), "k1", "10"), 201, "")
+		p.want(t, 1)
+	})
+}
+
+// The context ends when the lease does, counted from when the store was asked for it, and not at some later
+// attempt to extend it.
+func TestIdempotentLeaseEndsOnTime(t *testing.T) {
+	const lease = 3 * time.Second
+	for name, c := range map[string]struct{ claim, extension, want time.Duration }{
+		"never extended":   {0, 0, lease},
+		"a slow claim":     {2 * time.Second, 0, lease},
+		"extended once":    {0, time.Second / 2, time.Second + lease},
+		"a slow extension": {0, 5 * time.Second / 4, 2*time.Second + time.Second/4 + lease},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, extensions := faulty{Store: memstore.New()}, 0
+				store.claim = func(persist func() error) error {
+					err := persist()
+					time.Sleep(c.claim)
+					return err
+				}
+				store.extend = func(persist func() error) error {
+					if extensions++; extensions > 1 && c.extension < time.Second || extensions > 2 || c.extension == 0 {
+						return errAway
+					}
+					err := persist()
+					time.Sleep(c.extension)
+					return err
+				}
+				begun, ended := time.Now(), time.Duration(0)
+				buy(desk(store, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					<-r.Context().Done()
+					ended = time.Since(begun)
+				}), hookonce.WithLease(lease), hookonce.WithTimeout(time.Minute)), "k1", "10")
+				if ended != c.want {
+					t.Errorf("it ended after %v, want %v", ended, c.want)
+				}
+			})
+		})
+	}
+}

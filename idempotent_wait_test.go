@@ -265,3 +265,57 @@ func TestIdempotentHandlerHasADeadline(t *testing.T) {
 		s.want(t, "10")
 	})
 }
+
+// knowing is a store that tells at once that nobody holds a claim.
+type knowing struct{ *memstore.Store }
+
+func (knowing) Await(context.Context, hookonce.Ref) error { return nil }
+
+// Work that the handler finds held by others is a failure of the handler: its request is not outstanding, and
+// it is not run again and again while its client waits for a twin.
+func TestIdempotentHandlerIsBusy(t *testing.T) {
+	for _, cause := range []error{hookonce.ErrBusy, hookonce.ErrStale} {
+		synctest.Test(t, func(t *testing.T) {
+			runs := 0
+			h := counter(knowing{memstore.New()}, func(http.ResponseWriter, *http.Request, *memstore.Tx) error {
+				if runs++; runs > 10 {
+					return nil
+				}
+				return fmt.Errorf("fee: %w", cause)
+			}, hookonce.WithWait(time.Second))
+			wantAnswer(t, buy(h, "k1", "10"), 503, "unavailable")
+			if runs != 1 {
+				t.Errorf("%v: the handler ran %d times", cause, runs)
+			}
+		})
+	}
+}
+
+// Copies wait as long as they may, whoever of them asked for the work of another process and went away.
+func TestIdempotentCopiesOutwaitTheOneThatAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s till
+		gate := make(chan struct{})
+		store := memstore.New()
+		elsewhere := at(1, "k1", "10", counter(store, heldBack(gate, s.charge)))
+		synctest.Wait()
+		h := counter(store.With(memstore.WithWait(time.Second)), s.charge, hookonce.WithWait(time.Minute))
+		ctx, hangUp := context.WithCancel(t.Context())
+		asks := at(1, "k1", "10", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r.WithContext(ctx)) }))
+		synctest.Wait()
+		copies := at(3, "k1", "10", h)
+		synctest.Wait()
+		hangUp()
+		wantAnswer(t, <-asks, 409, "request-in-progress")
+		synctest.Wait()
+		if len(copies) > 0 {
+			t.Fatalf("%d copies did not wait", len(copies))
+		}
+		close(gate)
+		first := <-elsewhere
+		for range cap(copies) {
+			wantReplay(t, <-copies, first)
+		}
+		s.want(t, "10")
+	})
+}
