@@ -137,6 +137,7 @@ func isToken(s string) bool {
 // who got it.
 var firstOnly = map[string]bool{
 	"Connection":          true,
+	replayedHeader:        true, // said anew of every copy
 	"Keep-Alive":          true,
 	"Proxy-Authenticate":  true,
 	"Proxy-Authorization": true,

@@ -21,6 +21,7 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // as the client wrote it
 			r.Out.Host = s.URL.Host
 			forwarded(r, s.TrustedProxies)
+			sentOnce(r.Out.Header)
 		},
 		Transport: s.Transport,
 		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -48,10 +49,23 @@ func forwarded(r *httputil.ProxyRequest, trusted []netip.Prefix) {
 	}
 }
 
+// sentOnce writes the names of keys in small letters, which mean the same to the service. A request with one
+// that net/http knows is one that it sends again by itself when a kept connection breaks: the service might
+// carry it out twice although the client has asked once.
+func sentOnce(h http.Header) {
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if key, ok := h[name]; ok {
+			delete(h, name)
+			h[strings.ToLower(name)] = key
+		}
+	}
+}
+
 // climbs reports whether a path has segments that some servers take for a way up, past the path that the
 // service was given.
 func climbs(path string) bool {
 	for segment := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+		segment, _, _ = strings.Cut(segment, ";") // parameters, which some take off first
 		if segment == "." || segment == ".." {
 			return true
 		}
