@@ -25,7 +25,7 @@ func newStatements(prefix, channel string) statements {
 	}
 	fill := strings.NewReplacer("{claims}", prefix+"claims", "{responses}", prefix+"responses",
 		"{versions}", prefix+"versions", "{states}", prefix+"states", "{effects}", prefix+"effects",
-		"{columns}", columns, "{effect}", effectColumns,
+		"{columns}", columns, "{claims.columns}", "claims."+strings.ReplaceAll(columns, ", ", ", claims."), "{effect}", effectColumns,
 		"{lock}", schema.KeyLock(prefix+"claims", "$1::text", "$2::text")).Replace
 	return statements{
 		fresh:  fill(freshSQL),
@@ -72,33 +72,39 @@ ON CONFLICT (source, key) DO NOTHING`
 
 // claimSQL decides who owns the key, and always returns one row.
 //
-// "seen" is the claim before. Only if there is none, or a claimable one, is an insert tried, so a
-// copy of finished or held work takes no row lock and writes nothing. The insert meets whatever
-// happened since the snapshot was taken: it waits for a transaction that holds the key or its lock, and
-// gives way unless the claim is still the one that was seen, which the token tells. When it gave way
-// although the key had looked free, the caller asks again.
+// "seen" is the claim before. Only if there is none is an insert tried, and an update only if it is
+// claimable, so a copy of finished or held work takes no row lock and writes nothing. Both meet whatever
+// happened since the snapshot was taken: they wait for a transaction that holds the key or its lock, and
+// give way unless what was seen still holds, which the token tells. When they gave way although the key had
+// looked free, the caller asks again. So it does when the claim was finished and purged meanwhile: an insert
+// would make a new one with the old one's token and digest.
 //
 // The wait is bounded by lock_timeout, which the same statement puts back. Each step reads the output
 // of the one before, which fixes their order; $8 null leaves the setting alone.
 const claimSQL = `
 WITH setting AS MATERIALIZED (SELECT current_setting('lock_timeout') AS before),
 bounded AS MATERIALIZED (SELECT before, set_config('lock_timeout', coalesce($8::text, before), true) FROM setting),
-seen AS (SELECT {columns} FROM {claims} WHERE source = $1::text AND key = $2::text),
-won AS (
-	INSERT INTO {claims} AS claims (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at)
-	SELECT $1::text, $2::text, $3::text, coalesce(seen.token, 0) + 1, $4::timestamptz, $5::text, $6::bytea, $7::timestamptz, $7::timestamptz
-	FROM bounded LEFT JOIN seen ON true
-	WHERE CASE WHEN seen.state IS NULL OR seen.state IN ('failed', 'dead')
-		OR (seen.state = 'processing' AND seen.lease_until <= $7::timestamptz)
-		THEN pg_advisory_xact_lock({lock}) IS NOT NULL ELSE false END
-	ON CONFLICT (source, key) DO UPDATE SET
-		state = excluded.state, token = excluded.token, lease_until = excluded.lease_until, updated_at = excluded.updated_at,
-		event_type = coalesce(nullif(excluded.event_type, ''), claims.event_type),
-		digest = coalesce(excluded.digest, claims.digest)
-	WHERE claims.token = excluded.token - 1 AND (claims.state IN ('failed', 'dead')
-		OR (claims.state = 'processing' AND claims.lease_until <= $7::timestamptz))
+seen AS MATERIALIZED (SELECT {columns} FROM {claims} WHERE source = $1::text AND key = $2::text),
+created AS (
+	INSERT INTO {claims} (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at)
+	SELECT $1::text, $2::text, $3::text, 1, $4::timestamptz, $5::text, $6::bytea, $7::timestamptz, $7::timestamptz FROM bounded
+	WHERE CASE WHEN bounded.before IS NOT NULL AND NOT EXISTS (SELECT FROM seen) THEN pg_advisory_xact_lock({lock}) IS NOT NULL ELSE false END
+	ON CONFLICT (source, key) DO NOTHING
 	RETURNING {columns}
-)
+),
+taken AS (
+	UPDATE {claims} AS claims SET
+		state = $3::text, token = seen.token + 1, lease_until = $4::timestamptz, updated_at = $7::timestamptz,
+		event_type = coalesce(nullif($5::text, ''), claims.event_type), digest = coalesce($6::bytea, claims.digest)
+	FROM bounded, seen
+	WHERE CASE WHEN bounded.before IS NOT NULL AND (seen.state IN ('failed', 'dead')
+		OR (seen.state = 'processing' AND seen.lease_until <= $7::timestamptz))
+		THEN pg_advisory_xact_lock({lock}) IS NOT NULL ELSE false END
+	AND claims.source = $1::text AND claims.key = $2::text AND claims.token = seen.token AND (claims.state IN ('failed', 'dead')
+		OR (claims.state = 'processing' AND claims.lease_until <= $7::timestamptz))
+	RETURNING {claims.columns}
+),
+won AS (SELECT * FROM created UNION ALL SELECT * FROM taken)
 SELECT set_config('lock_timeout', bounded.before, true), won.token IS NOT NULL, seen.digest,
 	coalesce(won.state, seen.state, ''), coalesce(won.token, seen.token, 0),
 	CASE WHEN won.token IS NULL THEN seen.lease_until ELSE won.lease_until END,
