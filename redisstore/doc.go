@@ -1,7 +1,7 @@
 // Package redisstore keeps claims in Redis 7 or Valkey, in lease mode: for effects that can not share a
 // transaction with a database, at a cost of one round trip and a tenth of a millisecond.
 //
-//	client := redis.NewClient(&redis.Options{Addr: addr})
+//	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
 //	store := redisstore.New(client)
 //	claim, err := store.Claim(ctx, request) // Won: do it, then store.Complete(ctx, claim)
 //
@@ -34,7 +34,8 @@
 //
 // # Memory
 //
-// A claim takes about 330 bytes with its key, and up to two kilobytes more with the text of a failure. Done claims go after the retention; claims that are not
-// done (being worked on, failed, dead) never expire, because work that is not done is never purged. A
-// response that is kept with a claim takes its own size on top.
+// A claim takes about 330 bytes with its key, and up to two kilobytes more with the text of a failure.
+// Done claims go after the retention; claims that are not done (being worked on, failed, dead) never
+// expire, because work that is not done is never purged. A response that is kept with a claim takes its
+// own size on top.
 package redisstore

@@ -18,7 +18,7 @@ import (
 // A worker claims an event, does what it asks for in another system, and records how that went. The lease
 // frees the claim if the worker dies.
 func ExampleStore() {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true})
 	defer client.Close()
 	store := redisstore.New(client)
 
@@ -48,7 +48,7 @@ func sendReceipt(context.Context, []byte) error { return nil }
 
 // A program says when it starts what its Redis can lose.
 func ExampleStore_Inspect() {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true})
 	defer client.Close()
 
 	findings, err := redisstore.New(client).Inspect(context.Background())
