@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"fmt"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -50,25 +49,21 @@ func files(parameters string) func(testing.TB) func(testing.TB) place {
 	}
 }
 
-// schemas gives every case a schema of its own in one database, which is much faster than a
-// database of its own.
-func schemas(t testing.TB) func(testing.TB) place {
-	dsn, n := pgtest.DSN(t), 0
-	return func(testing.TB) place {
-		n++
-		return place{dsn: dsn, schema: fmt.Sprintf("case_%d", n)}
-	}
+// schemas lets the cases have the same tables one after the other, because servers take their time to make
+// them.
+func schemas(t testing.TB) func(testing.TB) place { return shared(pgtest.DSN(t)) }
+
+// prefixes is the same for MySQL, where the connection has the parameters.
+func prefixes(parameters string) func(testing.TB) func(testing.TB) place {
+	return func(t testing.TB) func(testing.TB) place { return shared(mariadbtest.DSN(t) + parameters) }
 }
 
-// prefixes lets the cases have the same tables one after the other, because MySQL takes its time to make them.
-func prefixes(parameters string) func(testing.TB) func(testing.TB) place {
-	return func(t testing.TB) func(testing.TB) place {
-		dsn, used := mariadbtest.DSN(t)+parameters, false
-		return func(testing.TB) place {
-			p := place{dsn, "case_1", used}
-			used = true
-			return p
-		}
+func shared(dsn string) func(testing.TB) place {
+	used := false
+	return func(testing.TB) place {
+		p := place{dsn, "case_1", used}
+		used = true
+		return p
 	}
 }
 
@@ -184,7 +179,7 @@ func (c connection) create(t testing.TB, db *sql.DB, p place) (tables string) {
 	tables, err := schema.Prefix(c.kind, p.schema)
 	must(t, err)
 	if p.used {
-		empty(t, db, tables)
+		c.empty(t, db, tables)
 		return tables
 	}
 	statements, err := schema.Print(c.kind, p.schema)
@@ -198,12 +193,13 @@ func (c connection) create(t testing.TB, db *sql.DB, p place) (tables string) {
 }
 
 // empty deletes what is in the tables, and has effects numbered from 1 again.
-func empty(t testing.TB, db *sql.DB, tables string) {
+func (c connection) empty(t testing.TB, db *sql.DB, tables string) {
 	t.Helper()
 	for _, table := range []string{"claims", "responses", "versions", "states", "happened"} {
 		exec(t, db, `DELETE FROM `+tables+table)
 	}
-	exec(t, db, `TRUNCATE TABLE `+tables+`effects`)
+	anew := map[schema.Dialect]string{schema.Postgres: ` RESTART IDENTITY`} // MySQL does so anyway
+	exec(t, db, `TRUNCATE TABLE `+tables+`effects`+anew[c.kind])
 }
 
 // open opens a pool of its own, as a process would.
