@@ -12,14 +12,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// page is how many keys a step of Purge looks at. A step keeps the server busy for less than a
+// page is how many keys a step of Purge looks at. A step keeps the server busy for about a
 // millisecond.
 const page = 500
 
 // Purge implements [hookonce.Store]. Nobody needs to call it for claims that expire by themselves (see
 // [WithRetention]). There is no index of done claims, which would double the memory that they take: Purge
 // walks through the keys of every primary in steps, from the beginning each time, so a large limit costs
-// less than a small one. Each claim is deleted by itself, and n is right also beside an error.
+// less than a small one. Each claim is deleted by itself. Beside an error n counts those that are known to
+// be deleted.
 func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (n int, err error) {
 	nodes, err := s.primaries(ctx)
 	if err != nil {

@@ -50,8 +50,8 @@ func WithRetention(d time.Duration) Option { return func(s *Store) { s.retention
 // New returns a store on client, which stays the caller's to close: a *redis.Client (also one from
 // NewFailoverClient) or a *redis.ClusterClient. Set ContextTimeoutEnabled in its options: without it a
 // call whose context ends goes on until the client's ReadTimeout. New does not connect; see
-// [Store.Inspect]. It panics if an option makes no sense, and at a *redis.Ring: when one of its servers is down it looks for keys on
-// another, which knows nothing of them, so that done work is done again.
+// [Store.Inspect]. It panics if an option makes no sense, and at a *redis.Ring: when one of its servers
+// is down it looks for keys on another, which knows nothing of them, so that done work is done again.
 func New(client redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{client: client, clock: time.Now, prefix: DefaultPrefix, retention: DefaultRetention}
 	for _, o := range opts {
