@@ -1,5 +1,5 @@
 // Package redisstore keeps claims in Redis 7 or Valkey, in lease mode: for effects that can not share a
-// transaction with a database, at a cost of one round trip and a tenth of a millisecond.
+// transaction with a database, at a cost of one round trip per call.
 //
 //	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
 //	store := redisstore.New(client)
