@@ -5,6 +5,8 @@
 -- Functions in plpgsql set the search path, which keeps their plans and what the caller has put in front of
 -- the system's names apart. Small ones in SQL are made part of the expression that calls them, and a
 -- setting would prevent that: those that users call name the system's functions in full.
+--
+-- Names and keys are compared byte by byte, whatever the collation of what the caller passes.
 
 CREATE FUNCTION {{.}}clock() RETURNS timestamptz LANGUAGE sql VOLATILE
 AS 'SELECT pg_catalog.clock_timestamp()';
@@ -14,7 +16,7 @@ COMMENT ON FUNCTION {{.}}clock() IS
 -- Names and keys. ----------------------------------------------------------------------------------
 
 CREATE FUNCTION {{.}}well_formed(name text) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT pg_catalog.octet_length(pg_catalog.convert_to(name, 'UTF8')) <= 255 AND name !~ E'[\\u0001-\\u001f\\u007f-\\u009f]'
+    SELECT pg_catalog.octet_length(pg_catalog.convert_to(name, 'UTF8')) <= 255 AND name COLLATE "C" !~ E'[\\u0001-\\u001f\\u007f-\\u009f]'
 $$;
 COMMENT ON FUNCTION {{.}}well_formed(text) IS
 'Whether a name or key can be stored as it is: at most 255 bytes of UTF-8 without control characters.';
@@ -22,7 +24,7 @@ COMMENT ON FUNCTION {{.}}well_formed(text) IS
 CREATE FUNCTION {{.}}normal_key(key text) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE
         WHEN key IS NULL THEN ''
-        WHEN {{.}}well_formed(key) AND NOT pg_catalog.starts_with(key, 'sha256:') THEN key
+        WHEN {{.}}well_formed(key) AND NOT pg_catalog.starts_with(key COLLATE "C", 'sha256:') THEN key
         ELSE 'sha256:' || pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(key, 'UTF8')), 'hex')
     END
 $$;
@@ -62,7 +64,7 @@ COMMENT ON FUNCTION {{.}}digest(text) IS 'The digest of a text''s UTF-8.';
 CREATE FUNCTION {{.}}mind(what text, name text, may_be_empty boolean DEFAULT false) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF name IS NULL OR (name = '' AND NOT may_be_empty) THEN
+    IF name IS NULL OR (name COLLATE "C" = '' AND NOT may_be_empty) THEN
         RAISE SQLSTATE 'WH003' USING MESSAGE = format('hookonce: the %s is missing', what);
     ELSIF NOT {{.}}well_formed(name) THEN
         RAISE SQLSTATE 'WH003' USING
@@ -143,14 +145,14 @@ DECLARE
 BEGIN
     PERFORM {{.}}mind('source', p_source);
     p_key := {{.}}normal_key(p_key);
-    IF p_key = '' THEN
+    IF p_key COLLATE "C" = '' THEN
         RETURN {{.}}answer(NULL, 'unkeyed', false);
     END IF;
     lock := {{.}}key_lock(p_source, p_key);
     FOR tries IN 1..8 LOOP
         at := {{.}}clock();
         lease := CASE WHEN p_state = 'processing' AND p_seconds <> 0 THEN at + make_interval(secs => p_seconds) END;
-        SELECT * INTO seen FROM {{.}}claims c WHERE c.source = p_source AND c.key = p_key;
+        SELECT * INTO seen FROM {{.}}claims c WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C";
         IF NOT FOUND THEN
             INSERT INTO {{.}}claims (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at)
             SELECT p_source, p_key, p_state, 1, lease, coalesce(p_type, ''), nullif(p_digest, ''), at, at
@@ -165,7 +167,7 @@ BEGIN
             UPDATE {{.}}claims c SET
                 state = p_state, token = c.token + 1, lease_until = lease, updated_at = at,
                 event_type = coalesce(nullif(p_type, ''), c.event_type), digest = coalesce(nullif(p_digest, ''), c.digest)
-            WHERE c.source = p_source AND c.key = p_key AND c.token = seen.token
+            WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C" AND c.token = seen.token
                 AND (c.state IN ('failed', 'dead') OR (c.state = 'processing' AND c.lease_until <= at))
             RETURNING * INTO won;
         END IF;
@@ -207,7 +209,7 @@ CREATE FUNCTION {{.}}claim(
 DECLARE
     c {{.}}claim_answer;
 BEGIN
-    IF starts_with(claim.source, 'once:') THEN
+    IF starts_with(claim.source COLLATE "C", 'once:') THEN
         RAISE SQLSTATE 'WH003' USING MESSAGE = 'hookonce: sources that begin with "once:" belong to once()';
     END IF;
     c := {{.}}claim_detail(claim.source, claim.key, claim.event_type, {{.}}digest(claim.body), claim.wait);
@@ -243,7 +245,7 @@ DECLARE
     at    timestamptz;
 BEGIN
     PERFORM {{.}}mind('source', failed.source);
-    IF named = '' THEN
+    IF named COLLATE "C" = '' THEN
         RETURN false;
     ELSIF NOT {{.}}await({{.}}key_lock(failed.source, named), {{.}}patience(NULL)) THEN
         PERFORM {{.}}busy(failed.source, failed.key);
@@ -251,7 +253,7 @@ BEGIN
     at := {{.}}clock();
     INSERT INTO {{.}}claims AS c (source, key, state, token, event_type, digest, first_seen, updated_at, last_error)
     VALUES (failed.source, named, CASE WHEN failed.dead THEN 'dead' ELSE 'failed' END, coalesce(failed.token, 1),
-        coalesce(failed.event_type, ''), nullif(failed.digest, ''), coalesce(failed.began, at), at, {{.}}cut(failed.error))
+        coalesce(failed.event_type, ''), nullif(failed.digest, ''), CASE WHEN isfinite(failed.began) THEN failed.began ELSE at END, at, {{.}}cut(failed.error))
     ON CONFLICT (source, key) DO UPDATE SET
         state = excluded.state, token = coalesce(failed.token, c.token + 1), lease_until = NULL,
         event_type = coalesce(nullif(excluded.event_type, ''), c.event_type), digest = coalesce(excluded.digest, c.digest),
@@ -312,12 +314,12 @@ BEGIN
     at := {{.}}clock();
     UPDATE {{.}}claims c SET state = p_state, lease_until = at + make_interval(secs => p_seconds),
         last_error = coalesce(p_error, c.last_error), updated_at = at
-    WHERE c.source = p_source AND c.key = p_key AND c.token = p_token AND c.state = 'processing'
+    WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C" AND c.token = p_token AND c.state = 'processing'
     RETURNING * INTO stored;
     IF FOUND THEN
         RETURN stored;
     END IF;
-    SELECT * INTO stored FROM {{.}}claims c WHERE c.source = p_source AND c.key = p_key;
+    SELECT * INTO stored FROM {{.}}claims c WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C";
     IF NOT FOUND THEN
         RAISE SQLSTATE 'WH002' USING MESSAGE = format('hookonce: there is no claim %s/%s', p_source, p_key);
     ELSIF stored.token IS DISTINCT FROM p_token OR NOT stored.state = ANY (p_repeats) THEN
@@ -366,7 +368,7 @@ COMMENT ON FUNCTION {{.}}extend(text, text, bigint, double precision) IS
 CREATE FUNCTION {{.}}lookup(source text, key text) RETURNS SETOF {{.}}claims
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN QUERY SELECT * FROM {{.}}claims c WHERE c.source = lookup.source AND c.key = {{.}}normal_key(lookup.key);
+    RETURN QUERY SELECT * FROM {{.}}claims c WHERE c.source = lookup.source COLLATE "C" AND c.key = {{.}}normal_key(lookup.key) COLLATE "C";
 END $$;
 COMMENT ON FUNCTION {{.}}lookup(text, text) IS 'The claim as it stands; no row if there is none.';
 
@@ -428,18 +430,18 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
     PERFORM {{.}}mind('entity', transition.entity), {{.}}mind('state to leave', from_state, true), {{.}}mind('state to enter', to_state);
-    IF from_state = to_state THEN
+    IF from_state = to_state COLLATE "C" THEN
         RAISE SQLSTATE 'WH003' USING MESSAGE = format('hookonce: a move from %L to itself', from_state);
     END IF;
     -- A row is made even for what was never seen and is not asked to move from there, so that there is one to
     -- lock. The second statement sees what was committed while the first waited.
     INSERT INTO {{.}}states AS s (entity, state, updated_at)
-    VALUES (transition.entity, CASE WHEN from_state = '' THEN to_state ELSE '' END, {{.}}clock())
+    VALUES (transition.entity, CASE WHEN from_state COLLATE "C" = '' THEN to_state ELSE '' END, {{.}}clock())
     ON CONFLICT (entity) DO UPDATE SET state = to_state, updated_at = excluded.updated_at
-    WHERE s.state = from_state;
+    WHERE s.state = from_state COLLATE "C";
     moved := FOUND;
-    SELECT s.state INTO state FROM {{.}}states s WHERE s.entity = transition.entity;
-    moved := moved AND transition.state = to_state;
+    SELECT s.state INTO state FROM {{.}}states s WHERE s.entity = transition.entity COLLATE "C";
+    moved := moved AND transition.state = to_state COLLATE "C";
 END $$;
 COMMENT ON FUNCTION {{.}}transition(text, text, text) IS
 'Moves entity from one state to another if it is in the first, and returns whether it did and which state it is in now. '
@@ -454,12 +456,14 @@ DECLARE
     number bigint;
 BEGIN
     PERFORM {{.}}mind('source', enqueue.source), {{.}}mind('name', enqueue.name), {{.}}mind('step', coalesce(enqueue.step, ''), true);
-    IF length(enqueue.payload) > 1048576 THEN
+    IF enqueue.due NOT BETWEEN '0001-01-01 UTC' AND '9999-12-31 23:59:59.999999 UTC' THEN
+        RAISE SQLSTATE 'WH003' USING MESSAGE = format('hookonce: the effect is due at %s, not in the years 1 to 9999', enqueue.due);
+    ELSIF length(enqueue.payload) > 1048576 THEN
         RAISE SQLSTATE 'WH003' USING
             MESSAGE = format('hookonce: the payload has %s bytes, 1048576 can be stored', length(enqueue.payload));
     END IF;
     INSERT INTO {{.}}effects AS e (source, key, step, name, payload, due_at, enqueued_at, updated_at)
-    VALUES (enqueue.source, nullif({{.}}normal_key(enqueue.key), ''), coalesce(nullif(enqueue.step, ''), enqueue.name), enqueue.name,
+    VALUES (enqueue.source, nullif({{.}}normal_key(enqueue.key) COLLATE "C", ''), coalesce(nullif(enqueue.step, ''), enqueue.name), enqueue.name,
         coalesce(enqueue.payload, ''), coalesce(enqueue.due, at), at, at)
     ON CONFLICT (source, key, step) DO NOTHING
     RETURNING e.id INTO number;

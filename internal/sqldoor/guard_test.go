@@ -117,9 +117,21 @@ func TestEnqueue(t *testing.T) {
 			t.Errorf("hint %q", e.Hint)
 		}
 	}
+	for _, due := range []string{"infinity", "-infinity", "10000-01-01", "0001-12-31 BC"} { // a listing could not show it
+		refuses(d, d, "WH003", "SELECT hookonce.enqueue('mail', '{}', 'shop', due => $1::text::timestamptz)", due)
+	}
 	for range 2 { // without a key nothing tells them apart, and none may get lost
 		is(d, d, true, "SELECT hookonce.enqueue('mail', '{}', 'shop') > 0")
 		is(d, d, true, "SELECT hookonce.enqueue('mail', '{}', 'shop', '') > 0")
 	}
 	is(d, d, int64(6), "SELECT count(*) FROM hookonce.effects")
+}
+
+// A trace has a time that every program can read, whatever it is told of the beginning.
+func TestTracesBeginSometime(t *testing.T) {
+	d := newDoor(t)
+	for _, began := range []string{"infinity", "-infinity"} {
+		is(d, d, true, "SELECT hookonce.failed('shop', $1, began => $1::text::timestamptz)", began)
+	}
+	is(d, d, true, "SELECT bool_and(first_seen = updated_at) FROM hookonce.claims")
 }
