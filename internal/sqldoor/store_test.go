@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -148,11 +149,10 @@ func (s *store) Fail(ctx context.Context, c hookonce.Claim, f hookonce.Failure) 
 
 // text is the error's text as far as a text of Postgres can hold it. The functions cut it.
 func text(f hookonce.Failure) string {
-	whole := f.Text()
-	if len(whole) == hookonce.MaxErrorLen {
-		whole += " and more"
+	if f.Err == nil {
+		return ""
 	}
-	return whole
+	return strings.ToValidUTF8(strings.ReplaceAll(f.Err.Error(), "\x00", "\uFFFD"), "\uFFFD")
 }
 
 func (s *store) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (hookonce.Claim, error) {
