@@ -172,6 +172,31 @@ func TestAwaitLooks(t *testing.T) {
 	}
 }
 
+// Where the pool is told at each connection how to log in, as with passwords that expire, so is the ear.
+func TestAwaitLogsInAsThePoolDoes(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := config.ConnConfig.User
+	config.ConnConfig.User = "nobody"
+	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error { c.User = user; return nil }
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	ctx, cancel := context.WithCancel(t.Context())
+	listening := make(chan error, 1)
+	go func() { listening <- pgstore.New(pool, pgstore.WithNotify()).ListenOnce(ctx) }()
+	n := listeners(t, pool)
+	cancel()
+	if err := <-listening; n != 1 {
+		t.Errorf("%d connections listen: %v", n, err)
+	}
+}
+
 // Behind a pooler nobody listens, because somebody else would hear it.
 func TestNobodyListensBehindPooler(t *testing.T) {
 	pooled := pgstore.New(open(t, pgtest.PgBouncer(t, pgtest.DSN(t)), "default_query_exec_mode=exec"), pgstore.WithNotify())

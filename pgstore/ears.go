@@ -152,7 +152,7 @@ func (s *Store) listen(ctx context.Context) {
 
 // listenOnce listens on one connection until it breaks.
 func (s *Store) listenOnce(ctx context.Context) error {
-	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+	conn, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -176,6 +176,17 @@ func (s *Store) listenOnce(ctx context.Context) error {
 		}
 		s.ears.hear(n.Payload)
 	}
+}
+
+// connect opens a connection beside the pool, as the pool opens its own.
+func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
+	config := s.pool.Config()
+	if config.BeforeConnect != nil {
+		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
+			return nil, err
+		}
+	}
+	return pgx.ConnectConfig(ctx, config.ConnConfig)
 }
 
 // direct returns errPooled if the server's process is not the one that the connection was told of at its
