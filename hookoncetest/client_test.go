@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -121,5 +122,33 @@ func TestClientStormWithoutRequests(t *testing.T) {
 	})
 	if !strings.Contains(got, "there is no request") {
 		t.Error(got)
+	}
+}
+
+// TestStormOf: what others sign passes as well, and is caught as well.
+func TestStormOf(t *testing.T) {
+	request := func(id string) *http.Request {
+		return httptest.NewRequest(http.MethodPost, "/hooks", strings.NewReader(id))
+	}
+	trusting := func(handle func(ctx context.Context, id string) error) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			id, err := io.ReadAll(r.Body)
+			if err == nil {
+				err = handle(r.Context(), string(id))
+			}
+			if err != nil {
+				http.Error(w, "", http.StatusServiceUnavailable)
+			}
+		})
+	}
+	s := openShop(t)
+	hookoncetest.StormOf(t, trusting(s.once), request).Once(t, s.count(t))
+
+	got := watch(t, func(tb testing.TB) {
+		naive := func(ctx context.Context, id string) error { return book(ctx, s, id) }
+		hookoncetest.StormOf(tb, trusting(naive), request).Once(tb, s.count(t))
+	})
+	if want := "happened 2 times: copies one after the other"; !strings.Contains(got, want) {
+		t.Errorf("the test does not say %q, but:\n%s", want, got)
 	}
 }

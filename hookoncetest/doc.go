@@ -6,8 +6,9 @@
 //	storm := hookoncetest.Storm(t, handler, provider.Stripe("whsec_test"))
 //	storm.Once(t, func(key string) int { return countOrders(t, db, key) })
 //
-// The handler may be any [http.Handler] that receives webhooks, with hookonce or without it. [ClientStorm]
-// does the same to endpoints whose clients send an Idempotency-Key.
+// The handler may be any [http.Handler] that receives webhooks, with hookonce or without it. [StormOf]
+// is for senders that can not be imitated, and [ClientStorm] for endpoints whose clients send an
+// Idempotency-Key.
 //
 // [Sign] and [Deliver] make single deliveries, for tests of what a handler does. [Fail] lets the fake of
 // what a handler calls fail when the storm has it so, [Crash] lets a store lose its connection around a

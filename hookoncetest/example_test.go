@@ -69,6 +69,21 @@ func ExampleReport_Once() {
 	// Output: FAIL: 2 of 18 events went wrong, such as:
 }
 
+// A sender whose signature nobody can make: in the test the handler takes another proof, or none.
+func ExampleStormOf() {
+	orders := &ledger{}
+	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		orders.add(r.Header.Get("Event-Id")) // each copy
+	})
+	storm := hookoncetest.StormOf(t, handler, func(id string) *http.Request {
+		r := httptest.NewRequest(http.MethodPost, "/hooks", strings.NewReader(`{"paid":true}`))
+		r.Header.Set("Event-Id", id)
+		return r
+	})
+	storm.Once(t, orders.count)
+	// Output: FAIL: 16 of 18 events went wrong, such as:
+}
+
 func ExampleClientStorm() {
 	orders := &ledger{}
 	handler := hookonce.Idempotent(memstore.New(), func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {

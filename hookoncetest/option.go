@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Option changes a default of [Sign], [Deliver], [Storm] or [ClientStorm].
+// Option changes a default of [Sign], [Deliver] and the storms. What it says of
+// deliveries in the name of a provider does not matter to [StormOf] and [ClientStorm].
 type Option func(*settings)
 
 // Defaults and limits.
@@ -49,16 +50,16 @@ func Copies(n int) Option { return func(s *settings) { s.copies = n } }
 func Attempts(n int) Option { return func(s *settings) { s.attempts = n } }
 
 // URL sets the address that is posted to, absolute. The path matters where the handler is a mux, and all
-// of it to senders that sign it. Default [DefaultURL]. Not for [ClientStorm].
+// of it to senders that sign it. Default [DefaultURL].
 func URL(url string) Option { return func(s *settings) { s.url = url } }
 
-// Type sets the type of the events. Default: the provider's usual one. Not for [ClientStorm].
+// Type sets the type of the events. Default: the provider's usual one.
 func Type(name string) Option { return func(s *settings) { s.kind = name } }
 
 // Body sets what the events say: f returns the body of the event with that id, always the same for the
 // same id. The id has to be where the provider has it, or all events would have one key. Default: the
-// sample of the catalogue. Not for [ClientStorm].
+// sample of the catalogue.
 func Body(f func(id string) []byte) Option { return func(s *settings) { s.body = f } }
 
-// Now sets the clock by which events happen and are signed. Default [time.Now]. Not for [ClientStorm].
+// Now sets the clock by which events happen and are signed. Default [time.Now].
 func Now(clock func() time.Time) Option { return func(s *settings) { s.now = clock } }

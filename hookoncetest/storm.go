@@ -64,6 +64,14 @@ func recognisable(ev *hookonce.Event) error {
 	return nil
 }
 
+// StormOf is [Storm] for senders that nobody can imitate, because they sign with a key that only they have,
+// and for providers that are written in Go. Request returns a delivery of the event with that id, for a
+// server's handler, as the handler under test accepts it. The id is what [Report.Once] asks about.
+func StormOf(t testing.TB, h http.Handler, request func(id string) *http.Request, opts ...Option) *Report {
+	t.Helper()
+	return requests(t, h, "evt", request, opts).storm()
+}
+
 // ClientStorm is [Storm] for endpoints that take an Idempotency-Key: it sends the requests of clients that
 // click twice, lose the connection and try again. Request returns the request under that key, for a
 // server's handler; always the same for the same key. ClientStorm adds the header, in double quotes, if
@@ -74,20 +82,29 @@ func recognisable(ev *hookonce.Event) error {
 // As in reality clients come back after any other answer, with the same key.
 func ClientStorm(t testing.TB, h http.Handler, request func(key string) *http.Request, opts ...Option) *Report {
 	t.Helper()
-	s := newSender(t, h, "key", opts)
-	s.same = true
-	s.request = func(key string) (*http.Request, error) {
+	s := requests(t, h, "key", func(key string) *http.Request {
 		r := request(key)
-		if r == nil {
-			return nil, errors.New("there is no request")
-		}
-		if r.Header.Get("Idempotency-Key") == "" {
+		if r != nil && r.Header.Get("Idempotency-Key") == "" {
 			r.Header.Set("Idempotency-Key", strconv.Quote(key))
 		}
-		return r, nil
-	}
-	s.keyOf = func(key string) (string, error) { return key, nil }
+		return r
+	}, opts)
+	s.same = true
 	return s.storm()
+}
+
+// requests returns a sender of requests that the caller makes.
+func requests(t testing.TB, h http.Handler, prefix string, request func(id string) *http.Request, opts []Option) *sender {
+	t.Helper()
+	s := newSender(t, h, prefix, opts)
+	s.request = func(id string) (*http.Request, error) {
+		if r := request(id); r != nil {
+			return r, nil
+		}
+		return nil, errors.New("there is no request")
+	}
+	s.keyOf = func(id string) (string, error) { return id, nil }
+	return s
 }
 
 // storm sends everything.
