@@ -239,6 +239,29 @@ func TestIdempotentLeaseLateCompletionByStaleOwner(t *testing.T) {
 	})
 }
 
+// Who learns that it was taken over stops at once, even if its lease should not have run out by its own clock.
+func TestIdempotentLeaseLearnsThatItWasTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p printer
+		var ahead atomic.Int64 // the store's clock
+		store := memstore.New(memstore.WithClock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
+		start := time.Now()
+		var cause error
+		var held time.Duration
+		first := at(1, "k1", "10", desk(store, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			cause, held = context.Cause(r.Context()), time.Since(start)
+		})))
+		synctest.Wait()
+		ahead.Store(int64(time.Hour))
+		wantAnswer(t, buy(desk(store, &p), "k1", "10"), 201, "")
+		wantAnswer(t, <-first, 409, "request-in-progress")
+		if !errors.Is(cause, hookonce.ErrStale) || held != hookonce.DefaultLease/3 {
+			t.Errorf("the handler's context ended after %v with %v", held, cause)
+		}
+	})
+}
+
 // The same while the successor is still at it: a stale owner neither completes nor frees its claim.
 func TestIdempotentLeaseStaleOwnerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
