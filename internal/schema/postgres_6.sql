@@ -99,7 +99,7 @@ AS $$ SELECT coalesce(a <> '' AND b <> '' AND a <> b, false) $$;
 COMMENT ON FUNCTION {{.}}differ(bytea, bytea) IS 'Part of the other functions: whether both digests are known and not equal.';
 
 CREATE FUNCTION {{.}}key_lock(p_source text, p_key text) RETURNS bigint LANGUAGE sql STABLE
-AS $$ SELECT {{.KeyLock "p_source" "p_key"}} $$;
+AS $$ SELECT {{.KeyLock `p_source COLLATE "C"` `p_key COLLATE "C"`}} $$;
 COMMENT ON FUNCTION {{.}}key_lock(text, text) IS
 'Part of the other functions: the number of the advisory lock that whoever keeps a claim in an open transaction holds.';
 

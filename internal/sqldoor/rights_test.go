@@ -131,6 +131,7 @@ func TestCollationMeansNothing(t *testing.T) {
 			is(d, d, anew, "SELECT hookonce.claim(name, E'\\u200b') FROM "+collation)
 		}
 		is(d, d, "evt", "SELECT state FROM hookonce.states")
+		is(d, d, true, "SELECT hookonce.key_lock(name, name) = hookonce.key_lock('Evt', 'Evt') FROM "+collation)
 		mustExec(t, d.Pool, "TRUNCATE hookonce.claims, hookonce.versions, hookonce.states, hookonce.effects")
 	}
 }
