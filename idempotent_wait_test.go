@@ -152,6 +152,40 @@ func TestIdempotentCopiesShareAFailure(t *testing.T) {
 	})
 }
 
+// The connection of the first is cut because its handler wants that; those who waited get an answer.
+func TestIdempotentCopiesOfAnAbortedRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		h := counter(memstore.New(), heldBack(gate, func(http.ResponseWriter, *http.Request, *memstore.Tx) error {
+			panic(http.ErrAbortHandler)
+		}), hookonce.WithWait(10*time.Second))
+		cut := make(chan any, 20)
+		answers := make(chan *httptest.ResponseRecorder, cap(cut))
+		for range cap(cut) {
+			go func() {
+				defer func() { cut <- recover() }()
+				answers <- buy(h, "k1", "10")
+			}()
+		}
+		synctest.Wait()
+		close(gate)
+		aborted := 0
+		for range cap(cut) {
+			if p := <-cut; p == http.ErrAbortHandler {
+				aborted++
+			} else if p != nil {
+				t.Errorf("panicked with %v", p)
+			}
+		}
+		if aborted != 1 || len(answers) != cap(cut)-1 {
+			t.Errorf("%d connections were cut, %d requests answered", aborted, len(answers))
+		}
+		for range len(answers) {
+			wantAnswer(t, <-answers, 503, "unavailable")
+		}
+	})
+}
+
 // So with an answer that is not kept: it is the answer of all who waited, without the first one's cookie.
 func TestIdempotentCopiesShareAnAnswerThatIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
