@@ -51,7 +51,7 @@ func (p *problem) write(w http.ResponseWriter) {
 		w.Header().Add("Link", "<"+p.Documentation+`>; rel="describedby"; type="text/html"`)
 	}
 	if p.Retry > 0 {
-		seconds := (p.Retry + time.Second - 1) / time.Second
+		seconds := (p.Retry-1)/time.Second + 1 // rounded up
 		w.Header().Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
 	}
 	body, err := json.Marshal(doc)

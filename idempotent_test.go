@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -300,6 +301,7 @@ func TestIdempotentFailures(t *testing.T) {
 	}{
 		"error":                 {cause, 503, "unavailable", "10", hookonce.StateFailed},
 		"error with a delay":    {hookonce.RetryAfter(90*time.Second, cause), 503, "unavailable", "90", hookonce.StateFailed},
+		"error with any delay":  {hookonce.RetryAfter(math.MaxInt64, cause), 503, "unavailable", "9223372037", hookonce.StateFailed},
 		"error with a no delay": {hookonce.RetryAfter(-time.Second, cause), 503, "unavailable", "10", hookonce.StateFailed},
 		"permanent":             {hookonce.Permanent(cause), 500, "failed", "", hookonce.StateDead},
 	} {

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 )
@@ -39,8 +40,10 @@ func (s *settings) validate() error {
 	switch {
 	case s.concurrency < 1:
 		return errors.New("relay: WithConcurrency needs 1 or more")
-	case s.poll <= 0 || s.lease <= 0 || s.timeout <= 0:
-		return errors.New("relay: WithPoll, WithLease and WithTimeout need some time")
+	case s.poll <= 0 || s.timeout <= 0:
+		return errors.New("relay: WithPoll and WithTimeout need some time")
+	case s.lease < time.Second/100:
+		return fmt.Errorf("relay: WithLease(%v): a lease that short can not be kept", s.lease)
 	case s.grace < 0:
 		return errors.New("relay: WithGrace does not take a negative time")
 	case s.schedule == nil || s.now == nil || s.log == nil || s.observe == nil:
@@ -59,7 +62,7 @@ func WithPoll(d time.Duration) Option { return func(s *settings) { s.poll = d } 
 
 // WithLease sets for how long an effect is held before other relays may take it over: how long it rests
 // when a relay dies in the middle of it. Default [DefaultLease]. It is extended at every third of it while
-// the handler runs.
+// the handler runs. 10 ms is the least.
 func WithLease(d time.Duration) Option { return func(s *settings) { s.lease = d } }
 
 // WithTimeout bounds one call of a handler: its context ends then. Default [DefaultTimeout]. A handler

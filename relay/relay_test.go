@@ -234,6 +234,7 @@ func TestBadSettingsPanic(t *testing.T) {
 		"concurrency":  func() { relay.New(store, ok, relay.WithConcurrency(0)) },
 		"poll":         func() { relay.New(store, ok, relay.WithPoll(0)) },
 		"lease":        func() { relay.New(store, ok, relay.WithLease(-time.Second)) },
+		"no lease":     func() { relay.New(store, ok, relay.WithLease(30)) }, // nobody could begin within it
 		"timeout":      func() { relay.New(store, ok, relay.WithTimeout(0)) },
 		"grace":        func() { relay.New(store, ok, relay.WithGrace(-1)) },
 		"schedule":     func() { relay.New(store, ok, relay.WithSchedule(nil)) },

@@ -21,7 +21,7 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // as the client wrote it
 			r.Out.Host = s.URL.Host
 			forwarded(r, s.TrustedProxies)
-			sentOnce(r.Out.Header)
+			sentOnce(r.Out.Header, r.In.Header)
 		},
 		Transport: s.Transport,
 		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -49,14 +49,14 @@ func forwarded(r *httputil.ProxyRequest, trusted []netip.Prefix) {
 	}
 }
 
-// sentOnce writes the names of keys in small letters, which mean the same to the service. A request with one
-// that net/http knows is one that it sends again by itself when a kept connection breaks: the service might
-// carry it out twice although the client has asked once.
-func sentOnce(h http.Header) {
+// sentOnce hands on the client's key, with its name in small letters, which mean the same to the service. A
+// request with a key that net/http knows is one that it sends again by itself when a kept connection breaks:
+// the service might carry it out twice although the client has asked once.
+func sentOnce(out, in http.Header) {
 	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
-		if key, ok := h[name]; ok {
-			delete(h, name)
-			h[strings.ToLower(name)] = key
+		if key, ok := in[name]; ok {
+			delete(out, name)
+			out[strings.ToLower(name)] = key
 		}
 	}
 }
