@@ -69,7 +69,7 @@ func openSchema(ctx context.Context, store config.Store) (*stage, error) {
 		dialect: sqlstore.Postgres, ledger: name + ".ledger", seen: name + ".seen", param: "$",
 	}
 	var err error
-	if s.db, err = sql.Open("pgx", store.DSN); err != nil {
+	if s.db, err = sql.Open("pgx", store.Single()); err != nil {
 		return nil, fmt.Errorf("--store: %w", err)
 	}
 	s.db.SetMaxOpenConns(16)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"strconv"
 	"time"
@@ -55,15 +56,26 @@ func openPostgres(ctx context.Context, store config.Store, q Question) (*session
 	s := &session{timeout: q.Timeout, placeholder: "$1", done: doneSQL(prefix, func(column string) string {
 		return "to_char(" + column + " AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS\"Z\"')"
 	})}
-	err = s.begin(ctx, "pgx", store.DSN, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	err = s.begin(ctx, "pgx", store.Single(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.tx.ExecContext(ctx, "SET LOCAL TimeZone = 'UTC'"); err != nil {
+	if err := s.settle(ctx); err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// settle sets what holds for the transaction. The server ends by itself what runs longer than we wait for,
+// because it does not notice that nobody waits any more.
+func (s *session) settle(ctx context.Context) error {
+	_, err := s.tx.ExecContext(ctx, "SET LOCAL TimeZone = 'UTC'")
+	if err == nil {
+		limit := min((s.timeout + time.Second).Milliseconds(), math.MaxInt32)
+		_, err = s.tx.ExecContext(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d", limit))
+	}
+	return err
 }
 
 // openSQLite opens the file for reading only, whatever a condition of the user's may say.

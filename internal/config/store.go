@@ -74,6 +74,25 @@ func (s Store) String() string {
 	return masked(u)
 }
 
+// Single returns the DSN for a connection that is in no pool of pgx: without the settings of pools
+// (pool_max_conns and others), which the server would refuse. It may hold a password.
+func (s Store) Single() string {
+	if s.Driver != Postgres {
+		return s.DSN
+	}
+	u, q, err := parseURL(s.DSN)
+	if err != nil {
+		return s.DSN
+	}
+	for name := range q {
+		if strings.HasPrefix(name, "pool_") {
+			q.Del(name)
+			u.RawQuery = q.Encode()
+		}
+	}
+	return u.String()
+}
+
 // parseURL is [url.Parse] that looks into the query as well: a part that is not well-formed would be
 // left out silently, and be shown.
 func parseURL(s string) (*url.URL, url.Values, error) {

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,7 +45,7 @@ func openPostgres(p Patient) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := pgx.ParseConfig(withoutPool(p.Config.Store.DSN))
+	conn, err := pgx.ParseConfig(p.Config.Store.Single())
 	if err != nil {
 		return nil, err
 	}
@@ -58,22 +57,6 @@ func openPostgres(p Patient) (*server, error) {
 		db: db, dialect: schema.Postgres, schema: p.Config.Schema, prefix: prefix, now: p.Now,
 		placeholder: "$1::timestamptz", at: func(t time.Time) any { return t },
 	}}, nil
-}
-
-// withoutPool leaves out what only a pool understands, which the server would refuse.
-func withoutPool(dsn string) string {
-	u, err := url.Parse(dsn)
-	if err != nil {
-		return dsn
-	}
-	q := u.Query()
-	for name := range q {
-		if strings.HasPrefix(name, "pool_") {
-			q.Del(name)
-		}
-	}
-	u.RawQuery = q.Encode()
-	return u.String()
 }
 
 // postgresChecks ask the server.

@@ -66,7 +66,7 @@ func Migrate(ctx context.Context, cfg *config.Config) (from, to int64, err error
 }
 
 func migratePostgres(ctx context.Context, cfg *config.Config) (from, to int64, err error) {
-	db, err := sql.Open("pgx", cfg.Store.DSN)
+	db, err := sql.Open("pgx", cfg.Store.Single())
 	if err != nil {
 		return 0, 0, err
 	}
