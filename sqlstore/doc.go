@@ -59,8 +59,10 @@
 //
 //	sql.Open("mysql", "app@tcp(db:3306)/shop?interpolateParams=true&tx_isolation=%27READ-COMMITTED%27") // MySQL: transaction_isolation
 //
-// Without interpolateParams the driver prepares every statement anew, for a round trip more. No other
-// parameter matters to the store, neither parseTime nor multiStatements nor clientFoundRows.
+// Without interpolateParams the driver prepares every statement anew, for a round trip more. Leave autocommit
+// on, the default: without it whatever is outside a transaction, claims under a lease and the traces of
+// failures, is gone with its connection. No other parameter matters to the store, neither parseTime nor
+// multiStatements nor clientFoundRows.
 //
 // A claim in a transaction costs seven statements around the handler's own. The bounded wait is a setting of
 // the connection, innodb_lock_wait_timeout, in whole seconds: it is made for the claim alone, and put back

@@ -1,6 +1,11 @@
 package sqlstore_test
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/sqlstore"
+)
 
 // Some databases take texts for equal that differ in the spaces at their ends, or in case.
 func TestStatesAreComparedByteByByte(t *testing.T) {
@@ -23,6 +28,25 @@ func TestStatesAreComparedByteByByte(t *testing.T) {
 			must(t, err)
 			if state != move.want || moved != (move.to == move.want) {
 				t.Errorf("%q from %q to %q: in %q, moved: %v; want %q", move.entity, move.from, move.to, state, moved, move.want)
+			}
+		}
+		must(t, tx.Commit())
+	})
+}
+
+// What a guard of MySQL reports in passing is no time, which can be zero.
+func TestMySQLGuardsAtTheEpoch(t *testing.T) {
+	every(t, mysqlConnections(), func(t *testing.T, f fixture) {
+		s := sqlstore.New(f.db, sqlstore.MySQL, sqlstore.WithSchema("case_1"), sqlstore.WithClock(func() time.Time { return time.Unix(0, 0) }))
+		tx, err := f.db.BeginTx(t.Context(), nil)
+		must(t, err)
+		for _, first := range []bool{true, false} {
+			newer, err := s.Newer(t.Context(), tx, "order-1", 5)
+			must(t, err)
+			_, moved, err := s.Transition(t.Context(), tx, "order-1", "", "paid")
+			must(t, err)
+			if newer != first || moved != first {
+				t.Errorf("newer: %v, moved: %v; want %v", newer, moved, first)
 			}
 		}
 		must(t, tx.Commit())

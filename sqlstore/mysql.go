@@ -87,12 +87,12 @@ func (s statements) withDuplicates(sql func(string) statement) statements {
 	s.newest = sql(`
 		INSERT INTO {versions} (resource, version, updated_at) VALUES (@1, @2, @3)
 		ON DUPLICATE KEY UPDATE
-			updated_at = IF(VALUES(version) > version, VALUES(updated_at), LAST_INSERT_ID(updated_at)),
+			updated_at = IF(VALUES(version) > version, VALUES(updated_at), IF(LAST_INSERT_ID(1), updated_at, NULL)),
 			version = greatest(version, VALUES(version))`)
 	s.transition = sql(`
 		INSERT INTO {states} (entity, state, updated_at) VALUES (@1, IF(CAST(@2 AS BINARY) = '', @3, ''), @4)
 		ON DUPLICATE KEY UPDATE
-			updated_at = IF(state = @2, VALUES(updated_at), LAST_INSERT_ID(updated_at)),
+			updated_at = IF(state = @2, VALUES(updated_at), IF(LAST_INSERT_ID(1), updated_at, NULL)),
 			state = IF(state = @2, @3, state)`)
 	s.enqueue = sql(`
 		INSERT INTO {effects} (source, {key}, step, name, payload, due_at, enqueued_at, updated_at, last_error)
