@@ -246,8 +246,10 @@ func lifeStorm(c *suite) {
 				}
 			}
 			mu.Unlock()
-			if _, err := c.store.Purge(ctx, everyone(journal.KindBodies, start, 10)); err != nil {
-				c.Errorf("Purge: %v", err)
+			for _, k := range []journal.Kind{journal.KindBodies, journal.KindAttempts} {
+				if _, err := c.store.Purge(ctx, everyone(k, now(), 10)); err != nil {
+					c.Errorf("Purge: %v", err)
+				}
 			}
 		}
 	})
