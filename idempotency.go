@@ -76,7 +76,7 @@ func (h *idempotency) open(w http.ResponseWriter, r *http.Request) (*call, *prob
 	if refusal != nil {
 		return nil, refusal
 	}
-	if int64(len(body)) < r.ContentLength {
+	if int64(len(body)) < r.ContentLength || len(body) == 0 && r.ContentLength < 0 && r.PostForm != nil {
 		h.log.ErrorContext(r.Context(), "the body was read before it came to the idempotent handler, which can not tell requests apart without it: put it in front", "source", h.source)
 		return nil, broken("the request could not be read")
 	}
