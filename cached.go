@@ -197,7 +197,7 @@ func (s *CachedStore[Tx]) ask(ctx context.Context, call func(context.Context) re
 	answer := make(chan recollection, 1)
 	go func() {
 		defer func() { <-s.slots }()
-		answer <- call(ctx)
+		answer <- unharmed(ctx, call)
 	}()
 	var r recollection
 	select {
@@ -210,4 +210,18 @@ func (s *CachedStore[Tx]) ask(ctx context.Context, call func(context.Context) re
 		return recollection{}
 	}
 	return r
+}
+
+// unharmed makes a panic of the cache one of its errors: in a goroutine of its own it would end the process.
+func unharmed(ctx context.Context, call func(context.Context) recollection) (r recollection) {
+	defer func() {
+		if p := recover(); p != nil {
+			err, ok := p.(error)
+			if !ok {
+				err = fmt.Errorf("%v", p)
+			}
+			r = recollection{err: fmt.Errorf("hookonce: the cache panicked: %w", err)}
+		}
+	}()
+	return call(ctx)
 }

@@ -257,7 +257,7 @@ func TestCachedAsksNothingWithoutAKey(t *testing.T) {
 	wraps(t, err, hookonce.ErrInvalidRef)
 }
 
-// A cache that fails, or does not answer and does not mind its context, costs patience at most; its
+// A cache that fails, panics, or does not answer and does not mind its context, costs patience at most; its
 // errors are reported.
 func TestCachedGoesOnWithoutTheCache(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -266,6 +266,7 @@ func TestCachedGoesOnWithoutTheCache(t *testing.T) {
 		want   error
 	}{
 		"fails":                      {func(context.Context) error { return errCache }, 0, errCache},
+		"panics":                     {func(context.Context) error { panic(errCache) }, 0, errCache},
 		"hangs":                      {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 2 * hookonce.DefaultCachePatience, context.DeadlineExceeded},
 		"hangs and minds no context": {func(context.Context) error { time.Sleep(time.Hour); return nil }, 2 * hookonce.DefaultCachePatience, context.DeadlineExceeded},
 	} {
