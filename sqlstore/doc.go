@@ -55,7 +55,8 @@
 // case or in a space at the end stay different, whatever the collation: CONVERT(last_error USING utf8mb4)
 // makes it readable in clients that show bytes as hexadecimal digits. The tests run on MariaDB 10.11, under
 // REPEATABLE READ, the default, under SERIALIZABLE, and under READ COMMITTED, which locks the least. MySQL 8.0
-// documents the same of everything that is used here, and was not tested.
+// documents the same of everything that is used here, and was not tested. READ UNCOMMITTED must not be used: a
+// copy is then told that work is done which may still be rolled back, and nobody sends the event again.
 //
 //	sql.Open("mysql", "app@tcp(db:3306)/shop?interpolateParams=true&tx_isolation=%27READ-COMMITTED%27") // MySQL: transaction_isolation
 //
