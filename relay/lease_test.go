@@ -194,6 +194,23 @@ func TestStopHandsBack(t *testing.T) {
 	})
 }
 
+// A handler that says when it makes sense to try again is heeded then, too.
+func TestStopHandsBackForLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		enqueue(t, store, "receipt")
+		stop := start(t, store, func(ctx context.Context, _ hookonce.QueuedEffect) error {
+			<-ctx.Done()
+			return hookonce.RetryAfter(time.Hour, errors.New("answered 429"))
+		})
+		synctest.Wait()
+		stopped(t, stop)
+		if e := expect(t, store, hookonce.StateFailed); !e[0].Due.Equal(time.Now().UTC().Add(time.Hour)) {
+			t.Errorf("due at %v", e[0].Due)
+		}
+	})
+}
+
 func TestStopGivesUpOnHandlersThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, release := memstore.New(), make(chan struct{})

@@ -40,6 +40,7 @@ func (r *run) record(e hookonce.QueuedEffect, o outcome) outcome {
 // handler's failure, and never the last.
 func (r *run) judge(e hookonce.QueuedEffect, o *outcome) {
 	now := r.now()
+	after, _ := hookonce.RetryDelay(o.err)
 	switch {
 	case o.err == nil:
 		o.status = StatusDone
@@ -48,7 +49,7 @@ func (r *run) judge(e hookonce.QueuedEffect, o *outcome) {
 		o.status = StatusDead
 		return
 	case r.attempts.Err() != nil:
-		o.status, o.due = StatusHandedBack, now
+		o.status, o.due = StatusHandedBack, now.Add(max(after, 0))
 		return
 	}
 	delay, again := r.schedule(e.Tries)
@@ -56,7 +57,6 @@ func (r *run) judge(e hookonce.QueuedEffect, o *outcome) {
 		o.status = StatusDead
 		return
 	}
-	after, _ := hookonce.RetryDelay(o.err)
 	o.status, o.due = StatusFailed, now.Add(max(delay, after))
 }
 
