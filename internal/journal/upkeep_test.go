@@ -216,3 +216,32 @@ func gathered(reg *prometheus.Registry, name string) (text string, err error) {
 	}
 	return text, err
 }
+
+// Replays count what begins again, and what of that was done; a dry run counts nothing.
+func TestReplaysAreCounted(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	synctest.Test(t, func(t *testing.T) {
+		store := journaltest.NewMemory()
+		r := start(t, store, 0, journal.Options{Registerer: reg, Records: store})
+		for _, state := range []journal.State{journal.Dead, journal.Done, journal.Done} {
+			r.accept(entry(string(state) + time.Now().String()))
+			r.finish(r.receive(), state, time.Time{})
+			sleep(time.Second)
+		}
+		for _, dry := range []bool{true, false} {
+			replay := journal.Replay{Force: true, DryRun: dry, Start: time.Now(), By: "ada", Reason: "x"}
+			if done, err := r.Replay(context.Background(), replay, 10); err != nil || done.Deliveries != 3 {
+				t.Fatalf("Replay = %+v, %v", done, err)
+			}
+		}
+	})
+	want := `
+# HELP hookonce_journal_replayed_total Deliveries that replays asked of this process began again, by whether they were done before.
+# TYPE hookonce_journal_replayed_total counter
+hookonce_journal_replayed_total{forced="false"} 1
+hookonce_journal_replayed_total{forced="true"} 2
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "hookonce_journal_replayed_total"); err != nil {
+		t.Error(err)
+	}
+}
