@@ -62,8 +62,9 @@
 //
 // Without interpolateParams the driver prepares every statement anew, for a round trip more. Leave autocommit
 // on, the default: without it whatever is outside a transaction, claims under a lease and the traces of
-// failures, is gone with its connection. No other parameter matters to the store, neither parseTime nor
-// multiStatements nor clientFoundRows.
+// failures, is gone with its connection. The driver waits for the answer to COMMIT and ROLLBACK without a limit:
+// readTimeout, longer than any statement of yours waits, bounds that where the network goes silent just then. No
+// other parameter matters to the store, neither parseTime nor multiStatements nor clientFoundRows.
 //
 // A claim in a transaction costs seven statements around the handler's own. The bounded wait is a setting of
 // the connection, innodb_lock_wait_timeout, in whole seconds: it is made for the claim alone, and put back

@@ -154,7 +154,9 @@ func (a *attempt) commit(ctx context.Context) error {
 	}
 	deadline := time.AfterFunc(commitDeadline, a.cancel)
 	defer deadline.Stop()
-	if err := a.store.dialect.unmark(context.WithoutCancel(ctx), a.tx); err != nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitDeadline)
+	defer cancel()
+	if err := a.store.dialect.unmark(ctx, a.tx); err != nil {
 		return err
 	}
 	err := a.tx.Commit()
