@@ -14,6 +14,7 @@ type sweep struct {
 	Purge
 	keep  time.Duration
 	began time.Time // at the beginning
+	rests time.Time // until then, because it was through
 }
 
 // newSweeps returns a sweep for each kind and period. Sources with the same period share one.
@@ -56,6 +57,9 @@ func (j *Journal) step(s *sweep) (more bool, err error) {
 		return false, err
 	}
 	s.After = purged.Next
+	if !purged.More {
+		s.rests = now.Add(purgeEvery / 2)
+	}
 	j.metrics.purged[s.Kind].Add(float64(purged.Deleted))
 	return purged.More, nil
 }

@@ -19,6 +19,9 @@ func (j *Journal) janitor() {
 	for wait := purgeRest; j.pauseUntilStop(wait); {
 		more, failed := false, false
 		for _, s := range sweeps {
+			if j.opt.Now().Before(s.rests) {
+				continue // while others have more to do
+			}
 			m, err := j.step(s)
 			more, failed = more || m, failed || err != nil
 		}
