@@ -310,7 +310,9 @@ DECLARE
 BEGIN
     PERFORM {{.}}mind('source', p_source);
     p_key := {{.}}normal_key(p_key);
-    PERFORM pg_advisory_xact_lock({{.}}key_lock(p_source, p_key));
+    IF NOT {{.}}await({{.}}key_lock(p_source, p_key), {{.}}patience(NULL)) THEN
+        PERFORM {{.}}busy(p_source, p_key);
+    END IF;
     at := {{.}}clock();
     UPDATE {{.}}claims c SET state = p_state, lease_until = at + make_interval(secs => p_seconds),
         last_error = coalesce(p_error, c.last_error), updated_at = at

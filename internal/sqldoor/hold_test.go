@@ -35,6 +35,24 @@ func TestHeldKeysAreBusy(t *testing.T) {
 	}
 }
 
+// Nor does whoever had a lease wait for ever for the one who took over and keeps its transaction open.
+func TestOutcomesDoNotWaitForEver(t *testing.T) {
+	d := newDoor(t)
+	mustExec(t, d.Pool, "SELECT * FROM hookonce.lease('shop', 'evt_1', -1)")
+	owner := d.begin()
+	is(d, owner, true, "SELECT hookonce.claim('shop', 'evt_1')")
+	for _, function := range []string{"complete('shop', 'evt_1', 1)", "fail('shop', 'evt_1', 1)", "extend('shop', 'evt_1', 1, 60)"} {
+		other := d.begin()
+		if _, err := other.Exec(t.Context(), "SET LOCAL statement_timeout = '10s'"); err != nil {
+			t.Fatal(err)
+		}
+		refuses(d, other, "55P03", "SELECT hookonce."+function)
+		d.end(other.Rollback)
+	}
+	d.end(owner.Commit)
+	refuses(d, d, "WH001", "SELECT hookonce.complete('shop', 'evt_1', 1)")
+}
+
 // What is done and old goes, with its response; nothing else does.
 func TestPurgeTakesResponsesAlong(t *testing.T) {
 	d := newDoor(t)
