@@ -111,11 +111,12 @@ func New(s Service, o Options) http.Handler {
 }
 
 // keeps reports whether an answer of 400 and above is kept. One to somebody whom the service did not let in is
-// not, besides those that say to come again: nothing happened, and who is let in later is to get in.
+// not, besides those that say to come again: nothing happened, and who is let in later is to get in. With 409 a
+// service that heeds keys says that it is still at work on what was forwarded to it before.
 func keeps(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired,
-		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
 		return false
 	}
 	return status < http.StatusInternalServerError

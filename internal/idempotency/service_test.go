@@ -267,3 +267,28 @@ func TestServiceThatBreaksOffIsNotAskedAgain(t *testing.T) {
 		}
 	}
 }
+
+// A service that heeds keys says 409 while it works on a request that was forwarded to it before, by a gateway
+// that was killed or lost patience. That is not what comes of the request.
+func TestServiceThatIsStillAtWork(t *testing.T) {
+	var asked atomic.Int64
+	srv := front(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		switch asked.Add(1) {
+		case 1:
+			<-r.Context().Done()
+		case 2:
+			http.Error(w, "request in progress", http.StatusConflict)
+		default:
+			w.WriteHeader(http.StatusCreated)
+		}
+	}, 0, func(s *Service) { s.Timeout = 100 * time.Millisecond })
+	for _, want := range []int{504, 409, 201, 201} {
+		if res, text := ask(t, srv, "POST", "/", "k1", "10"); res.StatusCode != want {
+			t.Errorf("answered %d %s, want %d", res.StatusCode, text, want)
+		}
+	}
+	if asked.Load() != 3 {
+		t.Errorf("asked %d times", asked.Load())
+	}
+}
