@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -132,7 +131,7 @@ func (c *Cluster) Stop(immediate bool) error {
 	return run("pg_ctl", "stop", "--wait", "--silent", "--mode", mode, "--pgdata", c.data())
 }
 
-// Kill kills the server as kill -9 does, and returns when it does not listen any more.
+// Kill kills all processes of the server as kill -9 does, and returns when it does not listen any more.
 func (c *Cluster) Kill() error {
 	text, err := os.ReadFile(filepath.Join(c.data(), "postmaster.pid"))
 	if err != nil {
@@ -143,7 +142,7 @@ func (c *Cluster) Kill() error {
 	if err != nil {
 		return fmt.Errorf("pgtest: postmaster.pid: %w", err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	if err := killFamily(pid); err != nil {
 		return fmt.Errorf("pgtest: %w", err)
 	}
 	return awaitPort(c.port, false)

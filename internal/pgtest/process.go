@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -45,6 +47,39 @@ func chown(path string) error {
 		return err
 	}
 	return os.Chown(path, int(uid), int(gid))
+}
+
+// killFamily kills a server's process and those that it started, all at once as far as others can tell: a
+// server's child goes on answering for a moment after its parent is gone.
+func killFamily(pid int) error {
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil { // so that it starts no more
+		return err
+	}
+	children, err := childrenOf(pid)
+	for _, child := range children {
+		if e := syscall.Kill(child, syscall.SIGKILL); e != nil && !errors.Is(e, syscall.ESRCH) {
+			err = errors.Join(err, e)
+		}
+	}
+	return errors.Join(err, syscall.Kill(pid, syscall.SIGKILL))
+}
+
+// childrenOf returns the processes whose parent is pid, on systems that have /proc; none on others.
+func childrenOf(pid int) (children []int, err error) {
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		// PID (NAME) STATE PARENT ..., where the name may contain anything.
+		_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')')+1:]), " ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(pid) {
+			child, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			children = append(children, child)
+		}
+	}
+	return children, err
 }
 
 // attend runs a shell script that reads its standard input to the end, which comes when the returned
