@@ -43,7 +43,7 @@ const (
 	// Claims are what the library, or the SQL door, recorded as done.
 	Claims = "claims"
 	// Events are what the gateway delivered and the application acknowledged. What it remembers of
-	// deliveries is kept as long as bodies.
+	// deliveries is kept as long as attempts.
 	Events = "events"
 )
 

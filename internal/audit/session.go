@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // driver pgx
@@ -26,14 +27,18 @@ type session struct {
 	done        map[string]string // what is on record as done: source, event, at, and whether the key is hidden
 }
 
-// doneSQL finds what is done in claims, without what Once claims, and in the journal. text makes a text of a
-// column with a time.
-func doneSQL(prefix string, text func(column string) string) map[string]string {
+// doneSQL finds what is done in claims, without what Once claims, and in the journal, whose attempts are in the
+// given tables. text makes a text of a column with a time.
+func doneSQL(prefix string, attempts []string, text func(column string) string) map[string]string {
+	var delivered []string
+	for _, table := range attempts {
+		delivered = append(delivered, "EXISTS (SELECT 1 FROM "+prefix+table+" a WHERE a.event_id = e.id AND a.outcome = 'done')")
+	}
 	const hidden = "key LIKE 'sha256:%' AS hidden"
 	return map[string]string{
 		Claims: "SELECT source, key AS event, " + text("updated_at") + " AS at, " + hidden + " FROM " + prefix + "claims WHERE state = 'done' AND source NOT LIKE 'once:%'",
 		Events: "SELECT source, key AS event, " + text("received_at") + " AS at, " + hidden + " FROM " + prefix + "events e WHERE key IS NOT NULL" +
-			" AND EXISTS (SELECT 1 FROM " + prefix + "attempts a WHERE a.event_id = e.id AND a.outcome = 'done')",
+			" AND (" + strings.Join(delivered, " OR ") + ")",
 	}
 }
 
@@ -53,7 +58,7 @@ func openPostgres(ctx context.Context, store config.Store, q Question) (*session
 	if err != nil {
 		return nil, err
 	}
-	s := &session{timeout: q.Timeout, placeholder: "$1", done: doneSQL(prefix, func(column string) string {
+	s := &session{timeout: q.Timeout, placeholder: "$1", done: doneSQL(prefix, []string{"attempts", "kept_attempts"}, func(column string) string {
 		return "to_char(" + column + " AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS\"Z\"')"
 	})}
 	err = s.begin(ctx, "pgx", store.Single(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
@@ -84,7 +89,7 @@ func openSQLite(ctx context.Context, store config.Store, q Question) (*session, 
 	if err != nil {
 		return nil, err
 	}
-	s := &session{timeout: q.Timeout, placeholder: "?1", done: doneSQL(prefix, func(column string) string {
+	s := &session{timeout: q.Timeout, placeholder: "?1", done: doneSQL(prefix, []string{"attempts"}, func(column string) string {
 		return "strftime('%Y-%m-%d %H:%M:%SZ', " + column + " / 1000000, 'unixepoch')"
 	})}
 	dsn := "file:" + url.PathEscape(store.DSN) + "?mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)"
