@@ -1,14 +1,11 @@
 package mariadbtest
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"os/user"
-	"strconv"
-	"syscall"
+
+	"github.com/hookonce/hookonce/internal/throwaway"
 )
 
 // program returns the path of one of MariaDB's programs.
@@ -26,56 +23,5 @@ func program(name string) (string, error) {
 	return path, nil
 }
 
-// asServer makes cmd run as the user that a server runs as, in a process group of its own so that a Ctrl-C
-// in the terminal reaches the test alone. MariaDB refuses to run as root; a root test runs it as nobody.
-func asServer(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Dir = "/"
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	uid, gid, err := serverUser()
-	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: gid}
-	return err
-}
-
-func serverUser() (uid, gid uint32, err error) {
-	u, err := user.Lookup("nobody")
-	if err != nil {
-		return 0, 0, fmt.Errorf("mariadbtest: MariaDB does not run as root, and there is no user nobody: %w", err)
-	}
-	id, err := strconv.ParseUint(u.Uid, 10, 32)
-	group, err2 := strconv.ParseUint(u.Gid, 10, 32)
-	return uint32(id), uint32(group), errors.Join(err, err2)
-}
-
-// chown gives a path to the server's user.
-func chown(path string) error {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	uid, gid, err := serverUser()
-	if err != nil {
-		return err
-	}
-	return os.Chown(path, int(uid), int(gid))
-}
-
-// attend starts a command that ends when its standard input does. Close ends it and waits for it.
-func attend(cmd *exec.Cmd) (io.Closer, error) {
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	return &attendant{in, cmd}, cmd.Start()
-}
-
-type attendant struct {
-	io.Closer
-	cmd *exec.Cmd
-}
-
-// Close implements [io.Closer].
-func (a *attendant) Close() error {
-	return errors.Join(a.Closer.Close(), a.cmd.Wait())
-}
+// serverUser runs MariaDB where the test runs as root.
+const serverUser throwaway.User = "nobody"

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/throwaway"
 )
 
 // server is one MariaDB server with its data.
@@ -50,8 +50,8 @@ func place() (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
-	return &server{dir: dir, port: port}, errors.Join(err, chown(dir))
+	port, err := throwaway.FreePort()
+	return &server{dir: dir, port: port}, errors.Join(err, serverUser.Own(dir))
 }
 
 func (s *server) data() string { return filepath.Join(s.dir, "data") }
@@ -64,7 +64,7 @@ func (s *server) init() error {
 	}
 	cmd := exec.Command(path, "--no-defaults", "--datadir="+s.data(), "--auth-root-authentication-method=normal",
 		"--skip-test-db", "--skip-name-resolve", "--innodb-log-file-size=8M")
-	if err := asServer(cmd); err != nil {
+	if err := serverUser.Run(cmd); err != nil {
 		return err
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -89,10 +89,10 @@ func (s *server) launch(settings []string) error {
 		"--innodb-buffer-pool-size=64M", "--character-set-server=utf8mb4",
 	}
 	cmd := exec.Command("/bin/sh", append(args, settings...)...)
-	if err := asServer(cmd); err != nil {
+	if err := serverUser.Run(cmd); err != nil {
 		return err
 	}
-	s.keeper, err = attend(cmd)
+	s.keeper, err = throwaway.Attend(cmd)
 	return err
 }
 
@@ -105,17 +105,4 @@ func (s *server) await() (err error) {
 	}
 	text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
 	return fmt.Errorf("%w\n%s", err, text)
-}
-
-// freePort returns a port that nobody listens on.
-func freePort() (int, error) {
-	var err error
-	for range 100 {
-		port := 20000 + rand.IntN(12000)
-		var l net.Listener
-		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			return port, l.Close()
-		}
-	}
-	return 0, err
 }

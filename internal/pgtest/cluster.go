@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -14,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/throwaway"
 )
 
 // Options say how a cluster differs from the usual one.
@@ -67,7 +68,7 @@ func place() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
-	port, err := freePort()
+	port, err := throwaway.FreePort()
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
@@ -163,20 +164,6 @@ func awaitPort(port int, open bool) error {
 	return fmt.Errorf("pgtest: %s: waited %v for open=%v", addr, patience, open)
 }
 
-// freePort returns a port that nobody listens on. It is below the ports that systems give to outgoing
-// connections, so that it is still free when a server restarts.
-func freePort() (int, error) {
-	var err error
-	for range 100 {
-		port := 20000 + rand.IntN(12000)
-		var l net.Listener
-		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			return port, l.Close()
-		}
-	}
-	return 0, err
-}
-
 // run runs one of PostgreSQL's programs as the server's user.
 func run(name string, args ...string) error {
 	path, err := program(name)
@@ -184,7 +171,7 @@ func run(name string, args ...string) error {
 		return err
 	}
 	cmd := exec.Command(path, args...)
-	if err := asServer(cmd); err != nil {
+	if err := serverUser.Run(cmd); err != nil {
 		return err
 	}
 	// A file, because a pipe would stay open as long as the server that pg_ctl leaves behind.

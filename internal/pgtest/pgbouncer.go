@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/hookonce/hookonce/internal/throwaway"
 )
 
 // PgBouncer starts a connection pooler in transaction pooling mode in front of the database that dsn
@@ -53,7 +55,7 @@ func startBouncer(t testing.TB, server *url.URL) (port int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if port, err = freePort(); err != nil {
+	if port, err = throwaway.FreePort(); err != nil {
 		return 0, err
 	}
 	ini := filepath.Join(dir, "pgbouncer.ini")

@@ -118,5 +118,5 @@ func tempDir() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, chown(dir)
+	return dir, serverUser.Own(dir)
 }

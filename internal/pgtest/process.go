@@ -2,52 +2,19 @@ package pgtest
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/hookonce/hookonce/internal/throwaway"
 )
 
-// asServer makes cmd run as the user that a server runs as, in a process group of its own so that a
-// Ctrl-C in the terminal reaches the test alone. PostgreSQL and PgBouncer refuse to run as root; a
-// root test runs them as the user postgres.
-func asServer(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Dir = "/"
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	uid, gid, err := serverUser()
-	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: gid}
-	return err
-}
-
-func serverUser() (uid, gid uint32, err error) {
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		return 0, 0, fmt.Errorf("pgtest: PostgreSQL does not run as root, and there is no user postgres: run `scripts/install-servers` (%w)", err)
-	}
-	id, err := strconv.ParseUint(u.Uid, 10, 32)
-	group, err2 := strconv.ParseUint(u.Gid, 10, 32)
-	return uint32(id), uint32(group), errors.Join(err, err2)
-}
-
-// chown gives a path to the server's user.
-func chown(path string) error {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	uid, gid, err := serverUser()
-	if err != nil {
-		return err
-	}
-	return os.Chown(path, int(uid), int(gid))
-}
+// serverUser runs PostgreSQL and PgBouncer where the test runs as root.
+const serverUser throwaway.User = "postgres"
 
 // killFamily kills a server's process and those that it started, all at once as far as others can tell: a
 // server's child goes on answering for a moment after its parent is gone.
@@ -86,23 +53,10 @@ func childrenOf(pid int) (children []int, err error) {
 // Closer is closed, or when this process ends, however it ends. Close waits for the script.
 func attend(script string, args ...string) (io.Closer, error) {
 	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, args...)...)
-	if err := asServer(cmd); err != nil {
+	if err := serverUser.Run(cmd); err != nil {
 		return nil, err
 	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	return &attendant{in, cmd}, cmd.Start()
-}
-
-type attendant struct {
-	io.Closer
-	cmd *exec.Cmd
-}
-
-func (a *attendant) Close() error {
-	return errors.Join(a.Closer.Close(), a.cmd.Wait())
+	return throwaway.Attend(cmd)
 }
 
 // keep starts the process that stops the server and removes its files at the end.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/hookonce/hookonce/internal/throwaway"
 )
 
 const (
@@ -40,7 +42,7 @@ func closeAll(members []*Server) {
 }
 
 func startNode() (*Server, error) {
-	bus, err := freePort()
+	bus, err := throwaway.FreePort()
 	if err != nil {
 		return nil, err
 	}

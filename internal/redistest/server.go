@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -17,6 +16,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/hookonce/hookonce/internal/throwaway"
 )
 
 // Options say how a server differs from the usual one, which keeps nothing on disk.
@@ -67,7 +68,7 @@ func place(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := throwaway.FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -198,20 +199,6 @@ func (s *Server) await(failure string, ready func(context.Context, *redis.Client
 		}
 		return nil
 	})
-}
-
-// freePort returns a port that nobody listens on. It is below the ports that systems give to outgoing
-// connections, so that it is still free when a server restarts.
-func freePort() (int, error) {
-	var err error
-	for range 100 {
-		port := 20000 + rand.IntN(12000)
-		var l net.Listener
-		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			return port, l.Close()
-		}
-	}
-	return 0, err
 }
 
 // process is a running server together with the shell that attends it. The shell reads one word: it

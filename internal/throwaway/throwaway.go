@@ -1,0 +1,88 @@
+// Package throwaway has what packages need that start servers for tests, whatever the server.
+package throwaway
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// FreePort returns a port on the loopback address that nobody listens on. It is below the ports that systems
+// give to outgoing connections, so that it is still free when a server restarts.
+func FreePort() (int, error) {
+	var err error
+	for range 100 {
+		port := 20000 + rand.IntN(12000)
+		var l net.Listener
+		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, err
+}
+
+// User is the name of the user that servers run as which refuse to run as root. It matters to tests that
+// run as root themselves; the others start servers as whoever they are.
+type User string
+
+// Run makes cmd run as the user, in a process group of its own so that a Ctrl-C in the terminal reaches
+// the test alone.
+func (u User) Run(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Dir = "/"
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	uid, gid, err := u.ids()
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: gid}
+	return err
+}
+
+// Own gives a path to the user.
+func (u User) Own(path string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	uid, gid, err := u.ids()
+	if err != nil {
+		return err
+	}
+	return os.Chown(path, int(uid), int(gid))
+}
+
+func (u User) ids() (uid, gid uint32, err error) {
+	found, err := user.Lookup(string(u))
+	if err != nil {
+		return 0, 0, fmt.Errorf("the server does not run as root, and there is no user %s: run `scripts/install-servers` (%w)", string(u), err)
+	}
+	id, err := strconv.ParseUint(found.Uid, 10, 32)
+	group, err2 := strconv.ParseUint(found.Gid, 10, 32)
+	return uint32(id), uint32(group), errors.Join(err, err2)
+}
+
+// Attend starts a command that ends when its standard input does, which comes when the returned Closer is
+// closed, or when this process ends, however it ends. Close waits for the command.
+func Attend(cmd *exec.Cmd) (io.Closer, error) {
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &attendant{in, cmd}, cmd.Start()
+}
+
+type attendant struct {
+	io.Closer
+	cmd *exec.Cmd
+}
+
+// Close implements [io.Closer].
+func (a *attendant) Close() error {
+	return errors.Join(a.Closer.Close(), a.cmd.Wait())
+}
