@@ -10,7 +10,7 @@ import (
 )
 
 // Claim implements [hookonce.Store]. An error leaves open whether the claim was stored: then nobody owns
-// it, and it is free when its lease is over.
+// it, and it is free when its lease is over; one without a deadline stays held until somebody fails it.
 func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.Claim, error) {
 	if err := req.Validate(); err != nil {
 		return hookonce.Claim{}, err
