@@ -8,7 +8,7 @@
 // handler into an [http.Handler], and [Event], which the handler receives.
 //
 //	store := pgstore.New(pool)
-//	mux.Handle("POST /webhooks/stripe", hookonce.Webhook(store, provider.Stripe(secret),
+//	mux.Handle("POST /webhooks/stripe", hookonce.Webhook(store, "stripe", provider.Stripe(secret),
 //		func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
 //			return markPaid(ctx, tx, ev) // commits with the claim, or not at all
 //		}))

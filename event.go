@@ -7,7 +7,7 @@ import (
 
 // Event is one verified thing that happened at a provider. A handler must treat it as read-only.
 type Event struct {
-	// Source is the name of the configured endpoint, the scope of Key. See [WithSource].
+	// Source is the name of the configured endpoint, the scope of Key.
 	Source string
 	// Provider is the catalogue name of who sent it, such as "stripe".
 	Provider string

@@ -15,7 +15,7 @@ func ExampleIdempotent() {
 	store := memstore.New() // in production: pgstore.New(pool) or sqlstore.New(db, sqlstore.SQLite)
 
 	mux := http.NewServeMux()
-	mux.Handle("POST /charges", hookonce.Idempotent(store,
+	mux.Handle("POST /charges", hookonce.Idempotent(store, "charges",
 		func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
 			tx.OnCommit(func() { fmt.Println("charged") }) // commits with the claim and the answer
 			w.WriteHeader(http.StatusCreated)
@@ -50,7 +50,7 @@ func ExampleIdempotentLease() {
 		fmt.Println("printed") // outside any transaction
 		io.WriteString(w, "label 1")
 	})
-	h := hookonce.IdempotentLease(store, print, hookonce.WithoutScope())
+	h := hookonce.IdempotentLease(store, "receipts", print, hookonce.WithoutScope())
 	for range 2 {
 		r := httptest.NewRequest(http.MethodPost, "/labels", strings.NewReader("parcel 7"))
 		r.Header.Set("Idempotency-Key", "parcel-7")

@@ -17,7 +17,7 @@ func ExampleWebhook() {
 	stripe := provider.Stripe("whsec_fake")
 	store := memstore.New() // in production: pgstore.New(pool) or sqlstore.New(db, sqlstore.SQLite)
 
-	handler := hookonce.Webhook(store, stripe,
+	handler := hookonce.Webhook(store, "stripe", stripe,
 		func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
 			tx.OnCommit(func() { fmt.Println("effect of", ev.Type, ev.Key) })
 			return nil // the effect commits with the claim

@@ -11,7 +11,8 @@ import (
 // which has expired and is no RFC. Guarantee: atomic. What handle writes through tx, the claim and the
 // answer commit together or not at all, and nobody is answered before that.
 //
-// Which requests are the same: those under one key of one scope, which [WithScope] tells (or
+// Which requests are the same: those under one key of one source and one scope. Source names the operation, such
+// as "charges"; a key under another source is another key. The scope is what [WithScope] tells (or
 // [WithoutScope] says that there is none; one of the two is required, because without scopes whoever
 // knows or guesses another's key gets the other's answer). They must agree in method, path, query, the
 // header fields of [WithFingerprint] and the body, byte for byte.
@@ -43,12 +44,12 @@ import (
 //
 // The handler may be used concurrently. Copies in one process wait in memory and take no connection.
 // Idempotent panics if store or handle is nil, or an option makes no sense.
-func Idempotent[Tx any](store TxResponseStore[Tx], handle func(w http.ResponseWriter, r *http.Request, tx Tx) error, opts ...Option) http.Handler {
+func Idempotent[Tx any](store TxResponseStore[Tx], source string, handle func(w http.ResponseWriter, r *http.Request, tx Tx) error, opts ...Option) http.Handler {
 	if store == nil || handle == nil {
 		panic("hookonce: Idempotent needs a store and a handler")
 	}
 	h := &idempotent[Tx]{
-		idempotency: idempotency{settings: newIdempotency(forIdempotent, opts), responses: store},
+		idempotency: idempotency{settings: newIdempotency(forIdempotent, source, opts), responses: store},
 		store:       store,
 		handle:      handle,
 	}

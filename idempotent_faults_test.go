@@ -147,7 +147,7 @@ func TestIdempotentSources(t *testing.T) {
 	store := memstore.New()
 	buy(counter(store, s.charge), "k1", "10")
 	wantAnswer(t, buy(counter(store, s.charge), "k1", "10", func(r *http.Request) { r.URL.Path = "/refunds" }), 422, "idempotency-key-reused")
-	wantAnswer(t, buy(counter(store, s.charge, hookonce.WithSource("refunds")), "k1", "10"), 201, "")
+	wantAnswer(t, buy(hookonce.Idempotent(store, "refunds", s.charge, quiet, hookonce.WithScope(tenant)), "k1", "10"), 201, "")
 	s.want(t, "10", "10")
 }
 

@@ -32,12 +32,12 @@ const recordTimeout = 5 * time.Second
 //     the writer of the server.
 //
 // It panics if store or next is nil, or an option makes no sense.
-func IdempotentLease(store ResponseStore, next http.Handler, opts ...Option) http.Handler {
+func IdempotentLease(store ResponseStore, source string, next http.Handler, opts ...Option) http.Handler {
 	if store == nil || next == nil {
 		panic("hookonce: IdempotentLease needs a store and a handler")
 	}
 	h := &idempotentLease{
-		idempotency: idempotency{settings: newIdempotency(forLease, opts), responses: store, next: next},
+		idempotency: idempotency{settings: newIdempotency(forLease, source, opts), responses: store, next: next},
 		store:       store,
 	}
 	h.attempt = h.borrow

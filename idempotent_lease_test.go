@@ -37,7 +37,7 @@ func (p *printer) want(t *testing.T, n int64) {
 }
 
 func desk(store hookonce.ResponseStore, next http.Handler, opts ...hookonce.Option) http.Handler {
-	return hookonce.IdempotentLease(store, next, append([]hookonce.Option{quiet, hookonce.WithScope(tenant)}, opts...)...)
+	return hookonce.IdempotentLease(store, "idempotency", next, append([]hookonce.Option{quiet, hookonce.WithScope(tenant)}, opts...)...)
 }
 
 // faulty is a store some of whose methods fail.

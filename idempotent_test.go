@@ -55,7 +55,7 @@ var quiet = hookonce.WithLogger(slog.New(slog.DiscardHandler))
 
 // counter returns the endpoint of a till, for the caller that the header Tenant names.
 func counter(store hookonce.TxResponseStore[*memstore.Tx], handle chargeFunc, opts ...hookonce.Option) http.Handler {
-	return hookonce.Idempotent(store, handle, append([]hookonce.Option{quiet, hookonce.WithScope(tenant)}, opts...)...)
+	return hookonce.Idempotent(store, "idempotency", handle, append([]hookonce.Option{quiet, hookonce.WithScope(tenant)}, opts...)...)
 }
 
 func tenant(r *http.Request) (string, error) { return cmp.Or(r.Header.Get("Tenant"), "acme"), nil }
@@ -438,8 +438,6 @@ func TestIdempotentOptionsThatMakeNoSense(t *testing.T) {
 		"WithDocumentation":          {scope, hookonce.WithDocumentation("docs/idempotency.md")},
 		"WithWait":                   {scope, hookonce.WithWait(-1)},
 		"WithTimeout":                {scope, hookonce.WithTimeout(0)},
-		`begin with "once:"`:         {scope, hookonce.WithSource("once:fee")},
-		"the source is empty":        {scope, hookonce.WithSource("")},
 		"WithClock, WithLogger and ": {scope, hookonce.WithLogger(nil)},
 	} {
 		func() {
@@ -448,7 +446,7 @@ func TestIdempotentOptionsThatMakeNoSense(t *testing.T) {
 					t.Errorf("%q: panicked with %v", text, p)
 				}
 			}()
-			hookonce.Idempotent(memstore.New(), new(till).charge, opts...)
+			hookonce.Idempotent(memstore.New(), "idempotency", new(till).charge, opts...)
 		}()
 	}
 	defer func() {
@@ -456,7 +454,7 @@ func TestIdempotentOptionsThatMakeNoSense(t *testing.T) {
 			t.Errorf("panicked with %v", p)
 		}
 	}()
-	hookonce.Webhook(memstore.New(), sender{}, new(ledger).handle, scope)
+	hookonce.Webhook(memstore.New(), sender{}.Name(), sender{}, new(ledger).handle, scope)
 }
 
 func TestIdempotentObserves(t *testing.T) {

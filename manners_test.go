@@ -48,7 +48,7 @@ func (p particular) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
 
 func serveParticular(t *testing.T, p particular, handle handleFunc, opts ...hookonce.Option) *httptest.Server {
 	quiet := hookonce.WithLogger(slog.New(slog.DiscardHandler))
-	s := httptest.NewServer(hookonce.Webhook(memstore.New(), p, handle, append([]hookonce.Option{quiet}, opts...)...))
+	s := httptest.NewServer(hookonce.Webhook(memstore.New(), p.Name(), p, handle, append([]hookonce.Option{quiet}, opts...)...))
 	t.Cleanup(s.Close)
 	return s
 }
@@ -170,7 +170,7 @@ func TestWebhookAddsTheQueryToThePublicURL(t *testing.T) {
 		{"https://public.test/hook?b=2", "b=2", "https://public.test/hook?b=2"},
 	} {
 		spy := &urlSpy{}
-		h := hookonce.Webhook(memstore.New(), spy, succeed, hookonce.WithPublicURL(c.public), hookonce.WithLogger(slog.New(slog.DiscardHandler)))
+		h := hookonce.Webhook(memstore.New(), spy.Name(), spy, succeed, hookonce.WithPublicURL(c.public), hookonce.WithLogger(slog.New(slog.DiscardHandler)))
 		r := httptest.NewRequest(http.MethodPost, "http://inside.test/x?"+c.query, strings.NewReader("a 1"))
 		h.ServeHTTP(httptest.NewRecorder(), r)
 		if spy.url != c.want {
@@ -200,7 +200,7 @@ func TestWebhookShowsATouchyProviderNo4xxForItsBodies(t *testing.T) {
 		p      hookonce.Provider
 		status int
 	}{{touchy{}, 503}, {particular{}, 413}} {
-		s := httptest.NewServer(hookonce.Webhook(memstore.New(), c.p, succeed, quiet, hookonce.WithMaxBody(4)))
+		s := httptest.NewServer(hookonce.Webhook(memstore.New(), c.p.Name(), c.p, succeed, quiet, hookonce.WithMaxBody(4)))
 		res, body := exchange(t, s, "POST", "ok", "too large")
 		if res.StatusCode != c.status || (res.Header.Get("Retry-After") != "") != (c.status == 503) {
 			t.Errorf("answered %d, Retry-After %q: %s; want %d", res.StatusCode, res.Header.Get("Retry-After"), body, c.status)

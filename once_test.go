@@ -3,7 +3,7 @@ package hookonce_test
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -100,11 +100,22 @@ func TestOnceAtOnce(t *testing.T) {
 
 // No endpoint has a source that is one of Once's, or its events would be taken for what handlers did.
 func TestSourcesOfOnceAreReserved(t *testing.T) {
-	defer func() {
-		if p := recover(); p == nil || !errors.Is(p.(error), hookonce.ErrInvalidRef) {
-			t.Errorf("panicked with %v", p)
+	for _, source := range []string{"once:fee", ""} {
+		for name, build := range map[string]func(){
+			"Webhook":    func() { endpointOf(memstore.New(), source, new(ledger).handle) },
+			"Idempotent": func() { hookonce.Idempotent(memstore.New(), source, new(till).charge, hookonce.WithoutScope()) },
+			"IdempotentLease": func() {
+				hookonce.IdempotentLease(memstore.New(), source, http.NotFoundHandler(), hookonce.WithoutScope())
+			},
+		} {
+			func() {
+				defer func() {
+					if err, _ := recover().(error); !errors.Is(err, hookonce.ErrInvalidRef) {
+						t.Errorf("%s under the source %q panicked with %v", name, source, err)
+					}
+				}()
+				build()
+			}()
 		}
-	}()
-	endpoint(memstore.New(), new(ledger).handle, hookonce.WithSource("once:fee"), hookonce.WithLogger(slog.Default()))
-	t.Error("the source was accepted")
+	}
 }

@@ -77,9 +77,9 @@ type settings struct {
 
 // newIdempotency returns the settings of a handler for requests with an Idempotency-Key. It panics if they
 // make no sense.
-func newIdempotency(of kind, opts []Option) settings {
+func newIdempotency(of kind, source string, opts []Option) settings {
 	s := settings{
-		of: of, source: "idempotency", maxBody: DefaultMaxBody,
+		of: of, source: source, maxBody: DefaultMaxBody,
 		maxKey: DefaultMaxKey, maxResponse: DefaultMaxResponse, fingerprint: []string{"Content-Type"},
 		keep: keepByDefault, documentation: defaultDocumentation, lease: DefaultLease,
 	}
@@ -160,12 +160,6 @@ func only(of kind, name string, set func(*settings)) Option {
 		set(s)
 	}
 }
-
-// WithSource names the source, the scope of the keys. Default: the provider's name, and "idempotency" for
-// requests with an Idempotency-Key. Two endpoints of one provider (two accounts, live and test) need two
-// sources; so does every endpoint whose work is independent of the others'. Renaming a source forgets its
-// claims.
-func WithSource(name string) Option { return func(s *settings) { s.source = name } }
 
 // WithPublicURL sets the address under which the provider calls this endpoint, for schemes that sign
 // it. The query of a request is added if url has none. Default: https, the Host header and the

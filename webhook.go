@@ -16,6 +16,11 @@ import (
 // key, claims it and runs handle in the same transaction, and answers as the provider expects.
 // Guarantee: atomic. The effect that handle writes through tx commits with the claim or not at all.
 //
+// Source names the endpoint, and is the scope of its keys: "stripe-live". Every endpoint needs a source of its
+// own, because two with one source take each other's events for copies of theirs, also two of one provider
+// (two accounts, live and test). Two instances of one endpoint have the same source. Renaming a source
+// forgets its claims.
+//
 // What is answered, always with a Hookonce-Status header for verified events:
 //
 //   - the provider's success answer when the work is committed (accepted), when it was committed
@@ -41,12 +46,13 @@ import (
 // when one fails; it succeeds when all of them did.
 //
 // The handler may be used concurrently. Webhook panics if store, p or handle is nil, or an option
-// makes no sense: a handler that refuses every event would be noticed too late.
-func Webhook[Tx any](store TxStore[Tx], p Provider, handle func(ctx context.Context, tx Tx, ev *Event) error, opts ...Option) http.Handler {
+// makes no sense, or source can not be one (empty, longer than [MaxKeyLen], or beginning with "once:", see
+// [Once]): a handler that refuses every event would be noticed too late.
+func Webhook[Tx any](store TxStore[Tx], source string, p Provider, handle func(ctx context.Context, tx Tx, ev *Event) error, opts ...Option) http.Handler {
 	if store == nil || p == nil || handle == nil {
 		panic("hookonce: Webhook needs a store, a provider and a handler")
 	}
-	s := settings{of: forWebhook, source: p.Name(), wait: DefaultWait, maxBody: bodyLimit(p)}
+	s := settings{of: forWebhook, source: source, wait: DefaultWait, maxBody: bodyLimit(p)}
 	s.apply(opts)
 	return &webhook[Tx]{settings: s, store: store, provider: p, handle: handle, manners: mannersOf(p)}
 }

@@ -80,7 +80,11 @@ type handleFunc = func(context.Context, *memstore.Tx, *hookonce.Event) error
 
 func endpoint(store hookonce.TxStore[*memstore.Tx], handle handleFunc, opts ...hookonce.Option) http.Handler {
 	quiet := hookonce.WithLogger(slog.New(slog.DiscardHandler))
-	return hookonce.Webhook(store, sender{}, handle, append([]hookonce.Option{quiet}, opts...)...)
+	return endpointOf(store, sender{}.Name(), handle, append([]hookonce.Option{quiet}, opts...)...)
+}
+
+func endpointOf(store hookonce.TxStore[*memstore.Tx], source string, handle handleFunc, opts ...hookonce.Option) http.Handler {
+	return hookonce.Webhook(store, source, sender{}, handle, opts...)
 }
 
 func post(h http.Handler, body string) *httptest.ResponseRecorder {
@@ -463,8 +467,8 @@ func TestWebhookFlagsConflictsOfCopiesThatWaited(t *testing.T) {
 func TestWebhookSourcesDoNotShareKeys(t *testing.T) {
 	var l ledger
 	store := memstore.New()
-	live := endpoint(store, l.handle, hookonce.WithSource("live"))
-	testing := endpoint(store, l.handle, hookonce.WithSource("test"))
+	live := endpointOf(store, "live", l.handle)
+	testing := endpointOf(store, "test", l.handle)
 	want(t, post(live, "a 1"), 200, "accepted")
 	want(t, post(testing, "a 1"), 200, "accepted")
 	l.want(t, "a#1", "a#1")
@@ -537,7 +541,7 @@ func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 // event that is lost, where the provider does not retry.
 func TestWebhookReadsWhatTheProviderSends(t *testing.T) {
 	p := provider.GitHub("fake-secret")
-	h := hookonce.Webhook(memstore.New(), p, func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil },
+	h := hookonce.Webhook(memstore.New(), p.Name(), p, func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil },
 		hookonce.WithLogger(slog.New(slog.DiscardHandler)))
 	body := `{"action":"` + strings.Repeat("a", hookonce.DefaultMaxBody) + `"}`
 	req := &hookonce.Request{Header: http.Header{"X-Github-Delivery": {"d1"}}, Body: []byte(body)}
@@ -553,7 +557,6 @@ func TestWebhookReadsWhatTheProviderSends(t *testing.T) {
 
 func TestWebhookRefusesOptionsThatMakeNoSense(t *testing.T) {
 	for name, o := range map[string]hookonce.Option{
-		"no source":      hookonce.WithSource(""),
 		"no time":        hookonce.WithTimeout(0),
 		"negative wait":  hookonce.WithWait(-time.Second),
 		"no body at all": hookonce.WithMaxBody(0),
@@ -577,7 +580,7 @@ func TestWebhookLogsNeitherBodiesNorSignatures(t *testing.T) {
 	var log bytes.Buffer
 	var l ledger
 	var seen []string
-	h := hookonce.Webhook(memstore.New(), sender{}, l.handle,
+	h := hookonce.Webhook(memstore.New(), sender{}.Name(), sender{}, l.handle,
 		hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) { seen = append(seen, o.Status) }))
 	post(h, "a body-of-the-event")

@@ -53,7 +53,7 @@ func clientEndpoint(handle func(ctx context.Context, key string) (string, error)
 func TestClientStormPassesIdempotent(t *testing.T) {
 	s := openShop(t)
 	var numbers atomic.Int64
-	handler := hookonce.Idempotent(shopStore(t, s), func(w http.ResponseWriter, r *http.Request, tx *sql.Tx) error {
+	handler := hookonce.Idempotent(shopStore(t, s), "idempotency", func(w http.ResponseWriter, r *http.Request, tx *sql.Tx) error {
 		key, err := strconv.Unquote(r.Header.Get("Idempotency-Key"))
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ func TestCrashesInAStorm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openShop(t)
 			store := hookoncetest.Crash(shopStore(t, s), point, eighths...)
-			webhook := hookonce.Webhook(store, stripe, func(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
+			webhook := hookonce.Webhook(store, "stripe", stripe, func(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
 				return book(ctx, tx, ev.Key)
 			}, quiet)
 			hookoncetest.Storm(t, webhook, stripe).Once(t, s.count(t))
@@ -41,7 +41,7 @@ func TestCrashesInAStormOfClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openShop(t)
 			store := hookoncetest.Crash(shopStore(t, s), point, eighths...)
-			idempotent := hookonce.Idempotent(store, func(w http.ResponseWriter, r *http.Request, tx *sql.Tx) error {
+			idempotent := hookonce.Idempotent(store, "orders", func(w http.ResponseWriter, r *http.Request, tx *sql.Tx) error {
 				key, err := strconv.Unquote(r.Header.Get("Idempotency-Key"))
 				if err != nil {
 					return err
@@ -61,7 +61,7 @@ func TestCrashesInAStormOfClients(t *testing.T) {
 func TestCrashCatches(t *testing.T) {
 	s := openShop(t)
 	store := hookoncetest.Crash(memstore.New(), hookoncetest.BeforeCommit, 1)
-	webhook := hookonce.Webhook(store, stripe, func(ctx context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
+	webhook := hookonce.Webhook(store, "stripe", stripe, func(ctx context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
 		return book(context.WithoutCancel(ctx), s, ev.Key)
 	}, quiet)
 	got := watch(t, func(tb testing.TB) { hookoncetest.Storm(tb, webhook, stripe).Once(tb, s.count(t)) })

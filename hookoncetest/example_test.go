@@ -35,7 +35,7 @@ func (printer) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)
 // The test that every webhook handler should have, in a test function of your own: t is its argument.
 func ExampleStorm() {
 	stripe, orders := provider.Stripe("whsec_test"), &ledger{}
-	handler := hookonce.Webhook(memstore.New(), stripe, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+	handler := hookonce.Webhook(memstore.New(), "stripe", stripe, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
 		tx.OnCommit(func() { orders.add(ev.Key) })
 		return hookoncetest.Fail(ctx) // in a test only: here the work may fail
 	}, quiet)
@@ -86,7 +86,7 @@ func ExampleStormOf() {
 
 func ExampleClientStorm() {
 	orders := &ledger{}
-	handler := hookonce.Idempotent(memstore.New(), func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+	handler := hookonce.Idempotent(memstore.New(), "orders", func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
 		body, err := io.ReadAll(r.Body)
 		tx.OnCommit(func() { orders.add(string(body)) })
 		w.WriteHeader(http.StatusCreated)
@@ -108,7 +108,7 @@ func ExampleSign() {
 
 func ExampleDeliver() {
 	stripe := provider.Stripe("whsec_test")
-	handler := hookonce.Webhook(memstore.New(), stripe, func(context.Context, *memstore.Tx, *hookonce.Event) error {
+	handler := hookonce.Webhook(memstore.New(), "stripe", stripe, func(context.Context, *memstore.Tx, *hookonce.Event) error {
 		return hookonce.RetryAfter(time.Minute, errors.New("the ledger is closed"))
 	}, quiet)
 	answer := hookoncetest.Deliver(t, handler, stripe, "evt_1")

@@ -41,7 +41,7 @@ func TestStormOnPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := hookoncetest.Crash(pgstore.New(pool), hookoncetest.AfterCommit, eighths...)
-	webhook := hookonce.Webhook(store, stripe, func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
+	webhook := hookonce.Webhook(store, "stripe", stripe, func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
 		if err := hookoncetest.Fail(ctx); err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func TestStormOfManyProviders(t *testing.T) {
 	} {
 		t.Run(p.Name(), func(t *testing.T) {
 			var effects ledger
-			handler := hookonce.Webhook(memstore.New(), p, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+			handler := hookonce.Webhook(memstore.New(), p.Name(), p, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
 				tx.OnCommit(func() { effects.add(ev.Key) })
 				return hookoncetest.Fail(ctx)
 			}, quiet, hookonce.WithPublicURL(address))
@@ -62,7 +62,7 @@ func TestStormOfManyProviders(t *testing.T) {
 // TestClientStormOnALease: the weaker door, as long as nobody dies.
 func TestClientStormOnALease(t *testing.T) {
 	var effects ledger
-	handler := hookonce.IdempotentLease(memstore.New(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := hookonce.IdempotentLease(memstore.New(), "orders", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if hookoncetest.Fail(r.Context()) != nil {
 			http.Error(w, "", http.StatusBadGateway)
 			return

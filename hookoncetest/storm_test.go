@@ -197,12 +197,12 @@ func TestStormPassesCarefulHandlers(t *testing.T) {
 	}{
 		{"by hand", func(_ *testing.T, s shop) http.Handler { return endpoint(s.once) }},
 		{"hookonce, SQLite", func(t *testing.T, s shop) http.Handler {
-			return hookonce.Webhook(shopStore(t, s), stripe, func(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
+			return hookonce.Webhook(shopStore(t, s), "stripe", stripe, func(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
 				return book(ctx, tx, ev.Key)
 			}, quiet)
 		}},
 		{"hookonce, memory", func(_ *testing.T, s shop) http.Handler {
-			return hookonce.Webhook(memstore.New(), stripe, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+			return hookonce.Webhook(memstore.New(), "stripe", stripe, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
 				if err := hookoncetest.Fail(ctx); err != nil {
 					return err
 				}

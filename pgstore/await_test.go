@@ -123,7 +123,7 @@ func TestTwinInAnotherProcess(t *testing.T) {
 	})
 	answers := make(chan *httptest.ResponseRecorder)
 	ask := func(s *pgstore.Store) {
-		h := hookonce.IdempotentLease(s, next, hookonce.WithoutScope(), hookonce.WithWait(time.Minute), hookonce.WithTimeout(time.Minute))
+		h := hookonce.IdempotentLease(s, "idempotency", next, hookonce.WithoutScope(), hookonce.WithWait(time.Minute), hookonce.WithTimeout(time.Minute))
 		answers <- send(h, "k1", "ch_1")
 	}
 	go ask(first)

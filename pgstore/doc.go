@@ -4,7 +4,7 @@
 //	pool, err := pgxpool.New(ctx, dsn)
 //	store := pgstore.New(pool)
 //	err = store.Migrate(ctx) // or: hookonce migrate
-//	http.Handle("POST /webhooks/stripe", hookonce.Webhook(store, provider.Stripe(secret), handle))
+//	http.Handle("POST /webhooks/stripe", hookonce.Webhook(store, "stripe", provider.Stripe(secret), handle))
 //
 // An attempt costs what a transaction written by hand costs: BEGIN and the claim travel in one round
 // trip, then come the handler's own statements, then COMMIT. A copy of finished work is recognised

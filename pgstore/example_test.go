@@ -29,7 +29,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	stripe := provider.Stripe(os.Getenv("STRIPE_WEBHOOK_SECRET"))
-	http.Handle("POST /webhooks/stripe", hookonce.Webhook(store, stripe,
+	http.Handle("POST /webhooks/stripe", hookonce.Webhook(store, "stripe", stripe,
 		func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
 			_, err := tx.Exec(ctx, "UPDATE orders SET paid = true WHERE payment = $1", ev.Resource)
 			return err

@@ -22,7 +22,7 @@ import (
 // charges is an endpoint whose effect is a row, and whose answer is the id of the charge.
 func charges(store *pgstore.Store, opts ...hookonce.Option) http.Handler {
 	var runs atomic.Int64
-	return hookonce.Idempotent(store, func(w http.ResponseWriter, r *http.Request, tx pgx.Tx) error {
+	return hookonce.Idempotent(store, "idempotency", func(w http.ResponseWriter, r *http.Request, tx pgx.Tx) error {
 		id, err := io.ReadAll(r.Body)
 		if err != nil {
 			return err
@@ -155,7 +155,7 @@ func TestIdempotentUnderStricterIsolation(t *testing.T) {
 func TestIdempotentCutMidway(t *testing.T) {
 	store, pool := newStore(t)
 	cut := true
-	h := hookonce.Idempotent(store, func(w http.ResponseWriter, r *http.Request, tx pgx.Tx) error {
+	h := hookonce.Idempotent(store, "idempotency", func(w http.ResponseWriter, r *http.Request, tx pgx.Tx) error {
 		if _, err := tx.Exec(r.Context(), "INSERT INTO effects VALUES ('ch_1')"); err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func TestIdempotentLease(t *testing.T) {
 	})
 	var handlers []http.Handler
 	for _, s := range []*pgstore.Store{store, pgstore.New(another(t, pool, ""))} {
-		handlers = append(handlers, hookonce.IdempotentLease(s, next, hookonce.WithoutScope(), hookonce.WithWait(20*time.Second), hookonce.WithLogger(slog.New(slog.DiscardHandler))))
+		handlers = append(handlers, hookonce.IdempotentLease(s, "idempotency", next, hookonce.WithoutScope(), hookonce.WithWait(20*time.Second), hookonce.WithLogger(slog.New(slog.DiscardHandler))))
 	}
 	var senders sync.WaitGroup
 	for i := range 50 {

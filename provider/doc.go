@@ -3,7 +3,7 @@
 //
 // Most programs need one constructor, and hand its result to hookonce.Webhook:
 //
-//	hookonce.Webhook(store, provider.Stripe(secret), handler)
+//	hookonce.Webhook(store, "stripe", provider.Stripe(secret), handler)
 //
 // There is one for each sender with a scheme of its own, such as [Stripe], [Adyen] and [Twilio]. Senders
 // that use Standard Webhooks or Svix under their own name have none, see [Build]; [HMAC] is for senders

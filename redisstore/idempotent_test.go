@@ -27,7 +27,7 @@ func TestIdempotentLeaseManyAtOnce(t *testing.T) {
 	var handlers []http.Handler
 	for range 2 {
 		store := redisstore.New(connect(t, redistest.Addr(t)), prefix)
-		handlers = append(handlers, hookonce.IdempotentLease(store, next, hookonce.WithoutScope(), hookonce.WithWait(20*time.Second), hookonce.WithLogger(slog.New(slog.DiscardHandler))))
+		handlers = append(handlers, hookonce.IdempotentLease(store, "idempotency", next, hookonce.WithoutScope(), hookonce.WithWait(20*time.Second), hookonce.WithLogger(slog.New(slog.DiscardHandler))))
 	}
 	var senders sync.WaitGroup
 	for i := range 50 {

@@ -42,7 +42,7 @@ func TestIdempotentManyAtOnceOnSQLite(t *testing.T) {
 	var runs atomic.Int64
 	for name, make := range map[string]func(*sqlstore.Store) http.Handler{
 		"transaction": func(s *sqlstore.Store) http.Handler {
-			return hookonce.Idempotent(s, func(w http.ResponseWriter, r *http.Request, tx *sql.Tx) error {
+			return hookonce.Idempotent(s, "idempotency", func(w http.ResponseWriter, r *http.Request, tx *sql.Tx) error {
 				if _, err := tx.ExecContext(r.Context(), "INSERT INTO charges VALUES ('ch_1')"); err != nil {
 					return err
 				}
@@ -51,7 +51,7 @@ func TestIdempotentManyAtOnceOnSQLite(t *testing.T) {
 			}, options...)
 		},
 		"lease": func(s *sqlstore.Store) http.Handler {
-			return hookonce.IdempotentLease(s, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			return hookonce.IdempotentLease(s, "idempotency", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				io.WriteString(w, "run "+fmt.Sprint(runs.Add(1)))
 			}), options...)
 		},

@@ -57,7 +57,7 @@ func (sh *shop) close(ctx context.Context) error { return sh.server.Shutdown(ctx
 
 // careful is a handler as the documentation shows it: the entry commits with the claim.
 func (sh *shop) careful() http.Handler {
-	return hookonce.Webhook(sh.store(), provider.Standard(demoSecret),
+	return hookonce.Webhook(sh.store(), "shop", provider.Standard(demoSecret),
 		func(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
 			if err := sh.book(ctx, tx, ev.Key, ev.Body); err != nil {
 				return err

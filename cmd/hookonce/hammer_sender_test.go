@@ -30,7 +30,7 @@ func TestHammerProviders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			url := endpoint(t, hookonce.Webhook(memstore.New(), p,
+			url := endpoint(t, hookonce.Webhook(memstore.New(), p.Name(), p,
 				func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil },
 				hookonce.WithLogger(slog.New(slog.DiscardHandler))))
 			status, out, errs := hammered(t, url, "--provider", name, "--secret", secret, "--copies", "3", "--rounds", "2", "--json",
@@ -77,7 +77,7 @@ func secretFor(known spec.Spec) string {
 // The token that such a provider has in its URL is not shown.
 func TestHammerRepeats(t *testing.T) {
 	p := provider.MollieClassic("fake-token")
-	url := endpoint(t, hookonce.Webhook(memstore.New(), p, func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil },
+	url := endpoint(t, hookonce.Webhook(memstore.New(), p.Name(), p, func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil },
 		hookonce.WithLogger(slog.New(slog.DiscardHandler))))
 	status, out, errs := hammered(t, url+"?token=fake-token", "--provider", "mollie-classic", "--secret", "fake-token", "--copies", "2", "--rounds", "1")
 	if status != exitOK || !strings.Contains(out, "REPEATED: 1 of 1 event took effect more than once") {
@@ -111,7 +111,7 @@ func TestHammerOwnSpecification(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := endpoint(t, hookonce.Webhook(memstore.New(), p, func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil },
+	url := endpoint(t, hookonce.Webhook(memstore.New(), p.Name(), p, func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil },
 		hookonce.WithLogger(slog.New(slog.DiscardHandler))))
 	args := []string{url, "--spec", writeFile(t, text), "--secret", "fake", "--copies", "2", "--rounds", "2"}
 	if status, out, errs := hammered(t, append(args, "--body", writeFile(t, `{"id":"{{id}}"}`))...); status != exitOK || !strings.Contains(out, "ONCE") {
@@ -129,7 +129,7 @@ func TestHammerOwnBodyAndHeaders(t *testing.T) {
 	p := provider.HMAC(provider.HMACConfig{Secrets: []string{"not a secret"}, Header: "X-Sig", Prefix: "sha1=", Hash: spec.SHA1, Key: []spec.Value{"header:X-Id"}})
 	var mu sync.Mutex
 	var keys, bodies, extra []string
-	url := endpoint(t, hookonce.Webhook(memstore.New(), p, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
+	url := endpoint(t, hookonce.Webhook(memstore.New(), p.Name(), p, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
 		mu.Lock()
 		defer mu.Unlock()
 		keys, bodies, extra = append(keys, ev.Key), append(bodies, string(ev.Body)), append(extra, ev.Header.Get("X-Extra"))

@@ -43,7 +43,7 @@ func endpoint(t *testing.T, h http.Handler) string {
 
 // careful is an endpoint that uses the library, with an effect that can be counted.
 func careful(t *testing.T, handle func(context.Context, *memstore.Tx, *hookonce.Event) error) string {
-	return endpoint(t, hookonce.Webhook(memstore.New(), provider.Standard(fakeSecret), handle,
+	return endpoint(t, hookonce.Webhook(memstore.New(), "standard", provider.Standard(fakeSecret), handle,
 		hookonce.WithLogger(slog.New(slog.DiscardHandler))))
 }
 

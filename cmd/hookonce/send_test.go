@@ -51,7 +51,7 @@ func TestSendProviders(t *testing.T) {
 				t.Fatal(err)
 			}
 			events := 0
-			url := endpoint(t, hookonce.Webhook(memstore.New(), p,
+			url := endpoint(t, hookonce.Webhook(memstore.New(), p.Name(), p,
 				func(context.Context, *memstore.Tx, *hookonce.Event) error { events++; return nil },
 				hookonce.WithLogger(slog.New(slog.DiscardHandler))))
 			status, out := sentBy(t, "--provider", name, "--secret", secret, "--to", url, "--signed-url", "https://shop.example/hooks",
@@ -135,7 +135,7 @@ func TestSendJudgesTheAnswer(t *testing.T) {
 
 // Whoever sends to another address than the registered one is told what to do.
 func TestSendHintsAtTheSignedURL(t *testing.T) {
-	url := endpoint(t, hookonce.Webhook(memstore.New(), provider.Square("https://shop.example/hooks", "fake"),
+	url := endpoint(t, hookonce.Webhook(memstore.New(), "square", provider.Square("https://shop.example/hooks", "fake"),
 		func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil }, hookonce.WithLogger(slog.New(slog.DiscardHandler))))
 	status, out := sentBy(t, url, "--provider", "square", "--secret", "fake")
 	if status != exitFailure || !strings.Contains(out, "Square signs its URL") {
@@ -164,7 +164,7 @@ func TestSendOwnSpecification(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	url := endpoint(t, hookonce.Webhook(memstore.New(), p, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
+	url := endpoint(t, hookonce.Webhook(memstore.New(), p.Name(), p, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
 		got = append(got, ev.Key+" "+ev.Type+" "+string(ev.Body))
 		return nil
 	}, hookonce.WithLogger(slog.New(slog.DiscardHandler))))

@@ -22,8 +22,8 @@ func TestPayments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	endpoint := hookonce.Webhook(store, provider.Stripe(stripe.Secret), recordPayment)
-	failing := hookonce.Webhook(store, provider.Stripe(stripe.Secret), func(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
+	endpoint := hookonce.Webhook(store, "stripe", provider.Stripe(stripe.Secret), recordPayment)
+	failing := hookonce.Webhook(store, "stripe", provider.Stripe(stripe.Secret), func(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
 		return errors.Join(recordPayment(ctx, tx, ev), errors.New("a later step fails"))
 	})
 	stripe.Check(t, endpoint, failing, func(event string) (n int) {

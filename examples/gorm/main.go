@@ -22,7 +22,7 @@ func main() {
 		log.Fatal(err)
 	}
 	stripe := provider.Stripe(os.Getenv("STRIPE_WEBHOOK_SECRET"))
-	http.Handle("POST /webhooks/stripe", hookonce.Webhook(store, stripe, shop.recordPayment))
+	http.Handle("POST /webhooks/stripe", hookonce.Webhook(store, "stripe", stripe, shop.recordPayment))
 	log.Fatal(http.ListenAndServe("127.0.0.1:3000", nil))
 }
 

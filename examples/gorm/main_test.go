@@ -40,8 +40,8 @@ func (s *shop) count(t *testing.T) func(string) int {
 
 func TestPayments(t *testing.T) {
 	s, store := opened(t)
-	endpoint := hookonce.Webhook(store, provider.Stripe(stripe.Secret), s.recordPayment)
-	failing := hookonce.Webhook(store, provider.Stripe(stripe.Secret), func(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
+	endpoint := hookonce.Webhook(store, "stripe", provider.Stripe(stripe.Secret), s.recordPayment)
+	failing := hookonce.Webhook(store, "stripe", provider.Stripe(stripe.Secret), func(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
 		return errors.Join(s.recordPayment(ctx, tx, ev), errors.New("a later step fails"))
 	})
 	stripe.Check(t, endpoint, failing, s.count(t))
@@ -62,6 +62,6 @@ func TestNestedTransactions(t *testing.T) {
 	failing := func(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
 		return errors.Join(nested(ctx, tx, ev), errors.New("a later step fails"))
 	}
-	stripe.Check(t, hookonce.Webhook(store, provider.Stripe(stripe.Secret), nested),
-		hookonce.Webhook(store, provider.Stripe(stripe.Secret), failing), s.count(t))
+	stripe.Check(t, hookonce.Webhook(store, "stripe", provider.Stripe(stripe.Secret), nested),
+		hookonce.Webhook(store, "stripe", provider.Stripe(stripe.Secret), failing), s.count(t))
 }

@@ -53,7 +53,7 @@ func main() {
 func shop(store *pgstore.Store, secret, mailURL string, opts ...relay.Option) (http.Handler, *relay.Relay) {
 	m := &mailer{url: mailURL, client: &http.Client{Transport: hookonce.Transport(nil)}}
 	worker := relay.New(store, map[string]relay.Handler{"mail.receipt": m.send}, opts...)
-	endpoint := hookonce.Webhook(store, provider.Stripe(secret), enqueueReceipt,
+	endpoint := hookonce.Webhook(store, "stripe", provider.Stripe(secret), enqueueReceipt,
 		hookonce.WithObserver(func(context.Context, hookonce.Observation) { worker.Wake() })) // after the commit
 	return endpoint, worker
 }

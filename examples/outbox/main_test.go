@@ -47,7 +47,7 @@ func TestReceipts(t *testing.T) {
 	defer service.Close()
 	endpoint, worker := shop(store, stripe.Secret, service.URL, relay.WithPoll(10*time.Millisecond),
 		relay.WithSchedule(func(int) (time.Duration, bool) { return 0, true }))
-	failing := hookonce.Webhook(store, provider.Stripe(stripe.Secret), func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
+	failing := hookonce.Webhook(store, "stripe", provider.Stripe(stripe.Secret), func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
 		return errors.Join(enqueueReceipt(ctx, tx, ev), errors.New("a later step fails"))
 	})
 	stripe.Check(t, endpoint, failing, func(event string) int { return count(t, store, event) })

@@ -30,7 +30,7 @@ func main() {
 		log.Fatal(err)
 	}
 	stripe := provider.Stripe(os.Getenv("STRIPE_WEBHOOK_SECRET"))
-	http.Handle("POST /webhooks/stripe", hookonce.Webhook(store, stripe, recordPayment))
+	http.Handle("POST /webhooks/stripe", hookonce.Webhook(store, "stripe", stripe, recordPayment))
 	log.Fatal(http.ListenAndServe("127.0.0.1:3000", nil))
 }
 

@@ -38,7 +38,7 @@ func main() {
 		log.Fatal(err)
 	}
 	stripe := provider.Stripe(os.Getenv("STRIPE_WEBHOOK_SECRET"))
-	http.Handle("POST /webhooks/stripe", hookonce.Webhook(store, stripe, sendReceipt(jobs)))
+	http.Handle("POST /webhooks/stripe", hookonce.Webhook(store, "stripe", stripe, sendReceipt(jobs)))
 	log.Fatal(http.ListenAndServe("127.0.0.1:3000", nil))
 }
 

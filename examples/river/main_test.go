@@ -30,8 +30,8 @@ func TestReceipts(t *testing.T) {
 		t.Fatal(err)
 	}
 	handle := sendReceipt(jobs)
-	endpoint := hookonce.Webhook(store, provider.Stripe(stripe.Secret), handle)
-	failing := hookonce.Webhook(store, provider.Stripe(stripe.Secret), func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
+	endpoint := hookonce.Webhook(store, "stripe", provider.Stripe(stripe.Secret), handle)
+	failing := hookonce.Webhook(store, "stripe", provider.Stripe(stripe.Secret), func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
 		return errors.Join(handle(ctx, tx, ev), errors.New("a later step fails"))
 	})
 	stripe.Check(t, endpoint, failing, func(event string) (n int) {

@@ -29,8 +29,8 @@ func TestPayments(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), schema); err != nil {
 		t.Fatal(err)
 	}
-	endpoint := hookonce.Webhook(store, provider.Stripe(stripe.Secret), recordPayment)
-	failing := hookonce.Webhook(store, provider.Stripe(stripe.Secret), func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
+	endpoint := hookonce.Webhook(store, "stripe", provider.Stripe(stripe.Secret), recordPayment)
+	failing := hookonce.Webhook(store, "stripe", provider.Stripe(stripe.Secret), func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
 		return errors.Join(recordPayment(ctx, tx, ev), errors.New("a later step fails"))
 	})
 	stripe.Check(t, endpoint, failing, func(event string) int {

@@ -47,7 +47,7 @@ func libraryIdempotent(ctx context.Context, o serverOrder) (http.Handler, error)
 	if err := store.Migrate(ctx); err != nil {
 		return nil, err
 	}
-	return keyed(hookonce.Idempotent(store, func(w http.ResponseWriter, r *http.Request, tx pgx.Tx) error {
+	return keyed(hookonce.Idempotent(store, "idempotency", func(w http.ResponseWriter, r *http.Request, tx pgx.Tx) error {
 		key := r.Header.Get("Idempotency-Key")
 		if _, err := tx.Exec(r.Context(), insertEffect, key, 4200); err != nil {
 			return err

@@ -202,7 +202,7 @@ func library(ctx context.Context, o serverOrder) (http.Handler, error) {
 	if err := store.Migrate(ctx); err != nil {
 		return nil, err
 	}
-	return hookonce.Webhook(store, benchProvider(), func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
+	return hookonce.Webhook(store, "bench", benchProvider(), func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
 		_, err := tx.Exec(ctx, insertEffect, ev.Key, 4200)
 		return err
 	}, hookonce.WithLogger(newLogger(slog.LevelInfo))), nil

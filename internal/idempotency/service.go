@@ -76,7 +76,6 @@ const (
 // New returns the handler of the service. It expects paths without the part that names the source.
 func New(s Service, o Options) http.Handler {
 	opts := []hookonce.Option{
-		hookonce.WithSource(ClaimSource(s.Name)),
 		hookonce.WithTimeout(s.Timeout),
 		hookonce.WithWait(s.Wait),
 		hookonce.WithLease(s.Lease),
@@ -100,7 +99,7 @@ func New(s Service, o Options) http.Handler {
 	if s.Documentation != "" {
 		opts = append(opts, hookonce.WithDocumentation(s.Documentation))
 	}
-	claimed := hookonce.IdempotentLease(o.Store, newProxy(s, o.Logger), opts...)
+	claimed := hookonce.IdempotentLease(o.Store, ClaimSource(s.Name), newProxy(s, o.Logger), opts...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if climbs(r.URL.Path) {
 			problem(w, http.StatusNotFound, "path", "the path leads out of the service")

@@ -34,10 +34,13 @@ const (
 const DefaultName = "hookonce"
 
 // latest is the version of the schema that this program works with.
-const latest = 7
+const latest = 8
 
 //go:embed *.sql
 var files embed.FS
+
+// functions is the file of the SQL functions on Postgres, which the newest version that changes them includes.
+const functions = "postgres_functions.sql"
 
 // Version returns the version of the schema that this program needs.
 func Version() int64 { return latest }
@@ -96,7 +99,7 @@ func (n names) text(v int64) string {
 		return "-- Nothing changes here.\n"
 	}
 	var b bytes.Buffer
-	if err := template.Must(template.ParseFS(files, file)).Execute(&b, n); err != nil {
+	if err := template.Must(template.ParseFS(files, file, functions)).Execute(&b, n); err != nil {
 		panic(err) // the files are part of the program, and a test expands each of them
 	}
 	return b.String()

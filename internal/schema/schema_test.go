@@ -218,6 +218,26 @@ func TestUpgradeFromVersion1(t *testing.T) {
 	})
 }
 
+// Version 8 makes the SQL functions anew where older ones are.
+func TestUpgradeFromVersion7(t *testing.T) {
+	eachWhole(t, func(t *testing.T, d driver) {
+		db := d.open(t, d.fresh(t))
+		prefix, _ := schema.Prefix(d.dialect, "")
+		migrate(t, db, d.dialect, "")
+		for _, s := range []string{
+			"ALTER TABLE " + prefix + "claims DROP COLUMN pinned",
+			"ALTER TABLE " + prefix + "effects DROP COLUMN deaths",
+			"DELETE FROM " + prefix + "goose_db_version WHERE version_id > 7",
+		} {
+			exec(t, db, s)
+		}
+		if from, to := migrate(t, db, d.dialect, ""); from != 7 || to != schema.Version() {
+			t.Errorf("migrated from %d to %d", from, to)
+		}
+		mustHaveTables(t, db, d.dialect, "")
+	})
+}
+
 func TestPrintedSQLSatisfiesCheck(t *testing.T) {
 	eachWhole(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))

@@ -102,13 +102,13 @@ func (s *shop) start(t *testing.T, name string, args ...string) (url string) {
 func (s *shop) library(t *testing.T) (url string) {
 	p := provider.HMAC(provider.HMACConfig{Secrets: []string{shopSecret}})
 	store := pgstore.New(s.pool)
-	h := hookonce.Webhook(store, p, func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
+	h := hookonce.Webhook(store, "shop", p, func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
 		_, err := tx.Exec(ctx, "INSERT INTO orders (event_id, customer, cents) VALUES ($1, 'cus_1', 1)", ev.Key)
 		if err == nil {
 			err = hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail.receipt"})
 		}
 		return err
-	}, hookonce.WithSource("shop"))
+	})
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	return server.URL

@@ -1,0 +1,491 @@
+-- The SQL functions: what the library does, for programs in any language. They work on the tables of the
+-- library, under its laws, in the transaction of whoever calls them and with that role's rights. The clock
+-- is the database's. docs/sql.md is the manual. The newest version that changes one of them makes all anew.
+--
+-- Functions in plpgsql set the search path, which keeps their plans and what the caller has put in front of
+-- the system's names apart. Small ones in SQL are made part of the expression that calls them, and a
+-- setting would prevent that: those that users call name the system's functions in full.
+--
+-- Names and keys are compared byte by byte, whatever the collation of what the caller passes.
+
+CREATE FUNCTION {{.}}clock() RETURNS timestamptz LANGUAGE sql VOLATILE
+AS 'SELECT pg_catalog.clock_timestamp()';
+COMMENT ON FUNCTION {{.}}clock() IS
+'The time that all functions of this schema take for now: that of the database. Tests may replace it.';
+
+-- Names and keys. ----------------------------------------------------------------------------------
+
+CREATE FUNCTION {{.}}well_formed(name text) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT pg_catalog.octet_length(pg_catalog.convert_to(name, 'UTF8')) <= 255 AND name COLLATE "C" !~ E'[\\u0001-\\u001f\\u007f-\\u009f]'
+$$;
+COMMENT ON FUNCTION {{.}}well_formed(text) IS
+'Whether a name or key can be stored as it is: at most 255 bytes of UTF-8 without control characters.';
+
+CREATE FUNCTION {{.}}normal_key(key text) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT CASE
+        WHEN key IS NULL THEN ''
+        WHEN {{.}}well_formed(key) AND NOT pg_catalog.starts_with(key COLLATE "C", 'sha256:') THEN key
+        ELSE 'sha256:' || pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(key, 'UTF8')), 'hex')
+    END
+$$;
+COMMENT ON FUNCTION {{.}}normal_key(text) IS
+'The form in which a key is stored: itself, or "sha256:" and its SHA-256 if it is longer than 255 bytes, has control '
+'characters, or begins like this. Null becomes the empty key. All functions apply it to the keys that they get, so '
+'give them keys as the sender wrote them, and use it to look for a key in the tables.';
+
+CREATE FUNCTION {{.}}join_key(VARIADIC parts text[]) RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE
+        WHEN cardinality(parts) = 1 THEN coalesce(parts[1], '')
+        ELSE (SELECT CASE WHEN bool_and(part <> '' AND part IS NOT NULL)
+                THEN string_agg(octet_length(convert_to(part, 'UTF8')) || ':' || part, '' ORDER BY place) ELSE '' END
+            FROM unnest(parts) WITH ORDINALITY AS p (part, place))
+    END
+$$;
+COMMENT ON FUNCTION {{.}}join_key(text[]) IS
+'One key made of several parts, each with its length in front, so that (ab, c) is not (a, bc). If a part is empty or '
+'null the result is the empty key: what lacks a part can not be recognised.';
+
+CREATE FUNCTION {{.}}effect_key(source text, key text, step text) RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN joined = '' THEN '' ELSE left(encode(sha256(convert_to(joined, 'UTF8')), 'hex'), 32) END
+    FROM {{.}}join_key(source, {{.}}normal_key(key), step) AS joined
+$$;
+COMMENT ON FUNCTION {{.}}effect_key(text, text, text) IS
+'The Idempotency-Key to send with one step of the work under (source, key): the same at every attempt and in every '
+'language, another one for any other event or step. Empty if a part is.';
+
+CREATE FUNCTION {{.}}digest(body bytea) RETURNS bytea LANGUAGE sql IMMUTABLE
+AS 'SELECT substring(pg_catalog.sha256(body) FOR 16)';
+CREATE FUNCTION {{.}}digest(body text) RETURNS bytea LANGUAGE sql STABLE
+AS $$ SELECT substring(pg_catalog.sha256(pg_catalog.convert_to(body, 'UTF8')) FOR 16) $$;
+COMMENT ON FUNCTION {{.}}digest(bytea) IS
+'What tells whether two copies have the same content: the first 16 bytes of the SHA-256. Null stays null.';
+COMMENT ON FUNCTION {{.}}digest(text) IS 'The digest of a text''s UTF-8.';
+
+CREATE FUNCTION {{.}}mind(what text, name text, may_be_empty boolean DEFAULT false) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF name IS NULL OR (name COLLATE "C" = '' AND NOT may_be_empty) THEN
+        RAISE SQLSTATE 'WH003' USING MESSAGE = format('hookonce: the %s is missing', what);
+    ELSIF NOT {{.}}well_formed(name) THEN
+        RAISE SQLSTATE 'WH003' USING
+            MESSAGE = format('hookonce: the %s is longer than 255 bytes or has control characters', what);
+    END IF;
+END $$;
+COMMENT ON FUNCTION {{.}}mind(text, text, boolean) IS 'Part of the other functions: raises WH003 for a name that can not be stored.';
+
+-- Deciding who owns a key. -------------------------------------------------------------------------
+
+CREATE TYPE {{.}}claim_answer AS (
+    verdict     text,                                         -- accepted, duplicate, busy, unkeyed
+    state       text,                                         -- processing, done, failed, dead; empty if nothing is stored
+    token       bigint,                                       -- number of the attempt, and the fence
+    lease_until timestamptz,                                  -- while processing; null: no deadline
+    conflict    boolean,                                      -- the key was stored with another digest
+    event_type  text,
+    digest      bytea,
+    first_seen  timestamptz,
+    updated_at  timestamptz,
+    last_error  text
+);
+
+CREATE FUNCTION {{.}}answer(c {{.}}claims, verdict text, conflict boolean) RETURNS {{.}}claim_answer LANGUAGE sql IMMUTABLE AS $$
+    SELECT ROW(verdict, coalesce((c).state, ''), coalesce((c).token, 0), (c).lease_until, conflict, coalesce((c).event_type, ''),
+        (c).digest, (c).first_seen, (c).updated_at, coalesce((c).last_error, ''))::{{.}}claim_answer
+$$;
+COMMENT ON FUNCTION {{.}}answer({{.}}claims, text, boolean) IS 'Part of the other functions: the answer that a row of claims makes.';
+
+CREATE FUNCTION {{.}}differ(a bytea, b bytea) RETURNS boolean LANGUAGE sql IMMUTABLE
+AS $$ SELECT coalesce(a <> '' AND b <> '' AND a <> b, false) $$;
+COMMENT ON FUNCTION {{.}}differ(bytea, bytea) IS 'Part of the other functions: whether both digests are known and not equal.';
+
+CREATE FUNCTION {{.}}key_lock(p_source text, p_key text) RETURNS bigint LANGUAGE sql STABLE
+AS $$ SELECT {{.KeyLock `p_source COLLATE "C"` `p_key COLLATE "C"`}} $$;
+COMMENT ON FUNCTION {{.}}key_lock(text, text) IS
+'Part of the other functions: the number of the advisory lock that whoever keeps a claim in an open transaction holds.';
+
+-- Waits for the lock until the given time on the wall.
+CREATE FUNCTION {{.}}await(p_lock bigint, p_until timestamptz) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    before text := current_setting('lock_timeout');
+    ms     bigint;
+BEGIN
+    IF pg_try_advisory_xact_lock(p_lock) THEN
+        RETURN true;
+    END IF;
+    ms := greatest(1, extract(epoch FROM p_until - clock_timestamp()) * 1000);  -- 0 would be for ever
+    PERFORM set_config('lock_timeout', least(ms, 2147483647) || 'ms', true);
+    PERFORM pg_advisory_xact_lock(p_lock);
+    PERFORM set_config('lock_timeout', before, true);
+    RETURN true;
+EXCEPTION WHEN lock_not_available THEN                                          -- which restores the setting, too
+    RETURN false;
+END $$;
+COMMENT ON FUNCTION {{.}}await(bigint, timestamptz) IS 'Part of the other functions: takes an advisory lock, with a bounded wait.';
+
+CREATE FUNCTION {{.}}patience(p_wait interval) RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
+    SELECT clock_timestamp() + coalesce(p_wait, nullif(current_setting('lock_timeout')::interval, interval '0'), interval '2 seconds')
+$$;
+COMMENT ON FUNCTION {{.}}patience(interval) IS
+'Part of the other functions: until when to wait for another transaction. Null: as long as lock_timeout says, 2 s if it is 0.';
+
+-- Every step that changes something decides by itself: the insert by the unique index, the update by the
+-- token that was seen. Whoever wins holds the key's lock until the transaction ends, so nobody waits for
+-- a row, which no setting of ours could bound. Whoever loses looks again, with a fresh snapshot.
+CREATE FUNCTION {{.}}decide(
+    p_source text, p_key text, p_type text, p_digest bytea, p_state text, p_seconds double precision, p_wait interval
+) RETURNS {{.}}claim_answer LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    lock     bigint;
+    patience timestamptz;                                      -- of all tries together
+    at       timestamptz;
+    lease    timestamptz;
+    seen     {{.}}claims;
+    won      {{.}}claims;
+BEGIN
+    PERFORM {{.}}mind('source', p_source);
+    p_key := {{.}}normal_key(p_key);
+    IF p_key COLLATE "C" = '' THEN
+        RETURN {{.}}answer(NULL, 'unkeyed', false);
+    END IF;
+    lock := {{.}}key_lock(p_source, p_key);
+    FOR tries IN 1..8 LOOP
+        at := {{.}}clock();
+        lease := CASE WHEN p_state = 'processing' AND p_seconds <> 0 THEN at + make_interval(secs => p_seconds) END;
+        SELECT * INTO seen FROM {{.}}claims c WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C";
+        IF NOT FOUND THEN
+            INSERT INTO {{.}}claims (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at)
+            SELECT p_source, p_key, p_state, 1, lease, coalesce(p_type, ''), nullif(p_digest, ''), at, at
+            WHERE pg_try_advisory_xact_lock(lock)
+            ON CONFLICT (source, key) DO NOTHING
+            RETURNING * INTO won;
+        ELSIF seen.state = 'done' THEN
+            RETURN {{.}}answer(seen, 'duplicate', {{.}}differ(seen.digest, p_digest));
+        ELSIF seen.state = 'processing' AND (seen.lease_until IS NULL OR seen.lease_until > at) THEN
+            RETURN {{.}}answer(seen, 'busy', {{.}}differ(seen.digest, p_digest));
+        ELSIF pg_try_advisory_xact_lock(lock) THEN
+            UPDATE {{.}}claims c SET
+                state = p_state, token = c.token + 1, lease_until = lease, updated_at = at,
+                event_type = coalesce(nullif(p_type, ''), c.event_type), digest = coalesce(nullif(p_digest, ''), c.digest)
+            WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C" AND c.token = seen.token
+                AND (c.state IN ('failed', 'dead') OR (c.state = 'processing' AND c.lease_until <= at))
+            RETURNING * INTO won;
+        END IF;
+        IF won.token IS NOT NULL THEN
+            RETURN {{.}}answer(won, 'accepted', {{.}}differ(seen.digest, p_digest));
+        END IF;
+        patience := coalesce(patience, {{.}}patience(p_wait));
+        EXIT WHEN NOT {{.}}await(lock, patience);
+    END LOOP;
+    RETURN {{.}}answer(NULL, 'busy', false);
+END $$;
+COMMENT ON FUNCTION {{.}}decide(text, text, text, bytea, text, double precision, interval) IS
+'Part of the other functions: creates or takes over a claim in the given state, or says why not.';
+
+CREATE FUNCTION {{.}}busy(source text, key text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE lock_not_available USING
+        MESSAGE = format('hookonce: %s/%s is held by another worker', busy.source, {{.}}normal_key(busy.key)),
+        HINT = 'Roll back and answer 503 with Retry-After: the owner may still fail, so this is no duplicate yet.';
+END $$;
+COMMENT ON FUNCTION {{.}}busy(text, text) IS 'Part of the other functions: raises 55P03.';
+
+-- Claiming in the caller's transaction. ------------------------------------------------------------
+
+CREATE FUNCTION {{.}}claim_detail(
+    source text, key text, event_type text DEFAULT '', digest bytea DEFAULT NULL, wait interval DEFAULT NULL
+) RETURNS {{.}}claim_answer LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN {{.}}decide(claim_detail.source, claim_detail.key, claim_detail.event_type, claim_detail.digest, 'done', NULL, claim_detail.wait);
+END $$;
+COMMENT ON FUNCTION {{.}}claim_detail(text, text, text, bytea, interval) IS
+'claim() with a full answer, as columns: SELECT * FROM. It raises nothing for a key that is busy, and nothing for a '
+'conflict. Go on for the verdicts accepted and unkeyed. A token above 1 means that earlier attempts failed.';
+
+CREATE FUNCTION {{.}}claim(
+    source text, key text, event_type text DEFAULT '', body bytea DEFAULT NULL, wait interval DEFAULT NULL
+) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c {{.}}claim_answer;
+BEGIN
+    IF starts_with(claim.source COLLATE "C", 'once:') THEN
+        RAISE SQLSTATE 'WH003' USING MESSAGE = 'hookonce: sources that begin with "once:" belong to once()';
+    END IF;
+    c := {{.}}claim_detail(claim.source, claim.key, claim.event_type, {{.}}digest(claim.body), claim.wait);
+    IF c.conflict THEN
+        RAISE WARNING 'hookonce: % came again under the key % with other content', claim.source, {{.}}normal_key(claim.key)
+            USING HINT = 'The sender reused a key, or what is used as a key is none.';
+    END IF;
+    IF c.verdict = 'busy' THEN
+        PERFORM {{.}}busy(claim.source, claim.key);
+    END IF;
+    RETURN c.verdict IN ('accepted', 'unkeyed');
+END $$;
+COMMENT ON FUNCTION {{.}}claim(text, text, text, bytea, interval) IS
+'Whether to go on with the event (source, key), in the transaction that will hold its effect: the claim commits with it '
+'or not at all. False: it is done, commit or roll back and acknowledge. While another transaction holds the key it waits '
+'(wait; else lock_timeout; else 2 s), and then, or when the key is leased, raises 55P03: roll back and answer 503. An '
+'empty or null key is always true and writes nothing. Other content under a key that is known raises a warning.';
+
+CREATE FUNCTION {{.}}claim(source text, key text, event_type text, body text, wait interval DEFAULT NULL) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN {{.}}claim(claim.source, claim.key, claim.event_type, convert_to(claim.body, 'UTF8'), claim.wait);
+END $$;
+COMMENT ON FUNCTION {{.}}claim(text, text, text, text, interval) IS 'claim() with the body as text.';
+
+CREATE FUNCTION {{.}}failed(
+    source text, key text, error text DEFAULT '', dead boolean DEFAULT false, token bigint DEFAULT NULL,
+    event_type text DEFAULT '', digest bytea DEFAULT NULL, began timestamptz DEFAULT NULL
+) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    named text := {{.}}normal_key(failed.key);
+    at    timestamptz;
+BEGIN
+    PERFORM {{.}}mind('source', failed.source);
+    IF named COLLATE "C" = '' THEN
+        RETURN false;
+    ELSIF NOT {{.}}await({{.}}key_lock(failed.source, named), {{.}}patience(NULL)) THEN
+        PERFORM {{.}}busy(failed.source, failed.key);
+    END IF;
+    at := {{.}}clock();
+    INSERT INTO {{.}}claims AS c (source, key, state, token, event_type, digest, first_seen, updated_at, last_error)
+    VALUES (failed.source, named, CASE WHEN failed.dead THEN 'dead' ELSE 'failed' END, coalesce(failed.token, 1),
+        coalesce(failed.event_type, ''), nullif(failed.digest, ''), CASE WHEN isfinite(failed.began) THEN failed.began ELSE at END, at, {{.}}cut(failed.error))
+    ON CONFLICT (source, key) DO UPDATE SET
+        state = excluded.state, token = coalesce(failed.token, c.token + 1), lease_until = NULL,
+        event_type = coalesce(nullif(excluded.event_type, ''), c.event_type), digest = coalesce(excluded.digest, c.digest),
+        updated_at = excluded.updated_at, last_error = excluded.last_error
+    WHERE CASE
+        WHEN failed.token > c.token OR (failed.token IS NULL AND c.state <> 'dead')
+            THEN c.state IN ('failed', 'dead') OR (c.state = 'processing' AND c.lease_until <= at)
+        WHEN failed.token = c.token OR failed.token IS NULL
+            THEN c.state = 'failed' OR (c.state = 'dead' AND excluded.state = 'dead')
+    END;
+    RETURN FOUND;
+END $$;
+COMMENT ON FUNCTION {{.}}failed(text, text, text, boolean, bigint, text, bytea, timestamptz) IS
+'Records, in a transaction of its own after the rollback, that the work failed, so that "received but never completed" can '
+'be asked, and returns whether that is on record now. It never overwrites done work, a lease that somebody holds or, given '
+'the token of claim_detail(), a newer attempt. dead: given up; acknowledge that only if this returned true. The next claim '
+'tries again either way. Without a token it counts one attempt more, and leaves dead work dead.';
+
+CREATE FUNCTION {{.}}cut(error text) RETURNS text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    bytes bytea   := convert_to(coalesce(error, ''), 'UTF8');
+    size  integer := 1000;
+BEGIN
+    IF length(bytes) <= size THEN
+        RETURN coalesce(error, '');
+    END IF;
+    WHILE get_byte(bytes, size) & 192 = 128 LOOP               -- inside a character
+        size := size - 1;
+    END LOOP;
+    RETURN convert_from(substring(bytes FOR size), 'UTF8');
+END $$;
+COMMENT ON FUNCTION {{.}}cut(text) IS 'Part of the other functions: at most 1000 bytes of an error''s text.';
+
+-- Claiming under a lease. --------------------------------------------------------------------------
+
+CREATE FUNCTION {{.}}lease(
+    source text, key text, seconds double precision, event_type text DEFAULT '', digest bytea DEFAULT NULL, wait interval DEFAULT NULL
+) RETURNS {{.}}claim_answer LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN {{.}}decide(lease.source, lease.key, lease.event_type, lease.digest, 'processing', lease.seconds, lease.wait);
+END $$;
+COMMENT ON FUNCTION {{.}}lease(text, text, double precision, text, bytea, interval) IS
+'Claims for work that can not be in one transaction with its record: SELECT * FROM, outside a transaction. The verdict '
+'accepted means that the work is the caller''s under the token, for that many seconds; 0 or null: without a deadline, never '
+'to be taken over. Then complete() or fail(), and extend() in between if it takes longer. Guarantee: at least once, under '
+'the same key.';
+
+CREATE FUNCTION {{.}}change(
+    p_source text, p_key text, p_token bigint, p_state text, p_seconds double precision, p_error text, p_repeats text[]
+) RETURNS {{.}}claims LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    at     timestamptz;
+    stored {{.}}claims;
+BEGIN
+    PERFORM {{.}}mind('source', p_source);
+    p_key := {{.}}normal_key(p_key);
+    IF NOT {{.}}await({{.}}key_lock(p_source, p_key), {{.}}patience(NULL)) THEN
+        PERFORM {{.}}busy(p_source, p_key);
+    END IF;
+    at := {{.}}clock();
+    UPDATE {{.}}claims c SET state = p_state, lease_until = at + make_interval(secs => p_seconds),
+        last_error = coalesce(p_error, c.last_error), updated_at = at
+    WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C" AND c.token = p_token AND c.state = 'processing'
+    RETURNING * INTO stored;
+    IF FOUND THEN
+        RETURN stored;
+    END IF;
+    SELECT * INTO stored FROM {{.}}claims c WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C";
+    IF NOT FOUND THEN
+        RAISE SQLSTATE 'WH002' USING MESSAGE = format('hookonce: there is no claim %s/%s', p_source, p_key);
+    ELSIF stored.token IS DISTINCT FROM p_token OR NOT stored.state = ANY (p_repeats) THEN
+        RAISE SQLSTATE 'WH001' USING
+            MESSAGE = format('hookonce: %s/%s is %s under token %s, not %s', p_source, p_key, stored.state, stored.token, p_token),
+            HINT = 'The lease ran out and somebody else took over: this work is not the caller''s any more.';
+    END IF;
+    RETURN stored;
+END $$;
+COMMENT ON FUNCTION {{.}}change(text, text, bigint, text, double precision, text, text[]) IS
+'Part of the other functions: changes a claim that is processing under the token.';
+
+CREATE FUNCTION {{.}}complete(source text, key text, token bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM {{.}}change(complete.source, complete.key, complete.token, 'done', NULL, NULL, '{done}');
+END $$;
+COMMENT ON FUNCTION {{.}}complete(text, text, bigint) IS
+'Records that the work under a lease is done. Raises WH001 if the token is not current any more, WH002 if there is no such '
+'claim. May be repeated.';
+
+CREATE FUNCTION {{.}}fail(source text, key text, token bigint, error text DEFAULT '', dead boolean DEFAULT false) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM {{.}}change(fail.source, fail.key, fail.token, CASE WHEN fail.dead THEN 'dead' ELSE 'failed' END, NULL,
+        {{.}}cut(fail.error), '{failed,dead}');
+END $$;
+COMMENT ON FUNCTION {{.}}fail(text, text, bigint, text, boolean) IS
+'Records that the work under a lease failed, and frees it for the next copy. dead: given up. Raises WH001 if the token is '
+'not current any more, WH002 if there is no such claim. May be repeated.';
+
+CREATE FUNCTION {{.}}extend(source text, key text, token bigint, seconds double precision) RETURNS timestamptz
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF seconds > 0 THEN
+        RETURN ({{.}}change(extend.source, extend.key, extend.token, 'processing', extend.seconds, NULL, '{}')).lease_until;
+    END IF;
+    RAISE invalid_parameter_value USING MESSAGE = format('hookonce: a lease can not be extended by %s seconds', seconds);
+END $$;
+COMMENT ON FUNCTION {{.}}extend(text, text, bigint, double precision) IS
+'Moves the end of a lease to so many seconds from now, which it returns. Raises WH001 if the token is not current any more, '
+'WH002 if there is no such claim.';
+
+-- Looking and cleaning up. -------------------------------------------------------------------------
+
+CREATE FUNCTION {{.}}lookup(source text, key text) RETURNS SETOF {{.}}claims
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM {{.}}claims c WHERE c.source = lookup.source COLLATE "C" AND c.key = {{.}}normal_key(lookup.key) COLLATE "C";
+END $$;
+COMMENT ON FUNCTION {{.}}lookup(text, text) IS 'The claim as it stands; no row if there is none.';
+
+CREATE FUNCTION {{.}}purge(before timestamptz, max_rows integer DEFAULT 1000) RETURNS integer
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    gone integer;
+BEGIN
+    WITH claims AS (
+        DELETE FROM {{.}}claims WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM {{.}}claims WHERE state = 'done' AND updated_at < before
+            LIMIT greatest(0, max_rows) FOR UPDATE SKIP LOCKED))
+        RETURNING source, key
+    ), responses AS (
+        DELETE FROM {{.}}responses r USING claims c WHERE r.source = c.source AND r.key = c.key
+    )
+    SELECT count(*) INTO gone FROM claims;
+    RETURN gone;
+END $$;
+COMMENT ON FUNCTION {{.}}purge(timestamptz, integer) IS
+'Forgets at most max_rows claims that were done before the given time, and returns how many. Call it again while it returns '
+'max_rows. A copy that comes afterwards is new: go back at least twice as far as the sender sends again.';
+
+-- Guards and the outbox. ---------------------------------------------------------------------------
+
+CREATE FUNCTION {{.}}once(scope text, key text) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    verdict text;
+BEGIN
+    IF coalesce(once.scope, '') = '' OR coalesce(once.key, '') = '' THEN
+        RAISE SQLSTATE 'WH003' USING MESSAGE = 'hookonce: once() needs a scope and a key';
+    END IF;
+    verdict := ({{.}}claim_detail('once:' || once.scope, once.key)).verdict;
+    IF verdict = 'busy' THEN
+        PERFORM {{.}}busy('once:' || once.scope, once.key);
+    END IF;
+    RETURN verdict = 'accepted';
+END $$;
+COMMENT ON FUNCTION {{.}}once(text, text) IS
+'Whether the work under key is the caller''s to do, in this transaction: one fee per payout, whichever event asks for it. '
+'False: it is done. Waits for another transaction like claim(), and raises 55P03 like it.';
+
+CREATE FUNCTION {{.}}newer(resource text, version bigint) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM {{.}}mind('resource', newer.resource);
+    INSERT INTO {{.}}versions AS v (resource, version, updated_at) VALUES (newer.resource, newer.version, {{.}}clock())
+    ON CONFLICT (resource) DO UPDATE SET version = excluded.version, updated_at = excluded.updated_at
+    WHERE v.version < excluded.version;
+    RETURN FOUND;
+END $$;
+COMMENT ON FUNCTION {{.}}newer(text, bigint) IS
+'Whether version is higher than the highest that was recorded for resource, and records it if so; the first is. Holds the '
+'resource until the transaction ends.';
+
+CREATE FUNCTION {{.}}transition(entity text, from_state text, to_state text, OUT moved boolean, OUT state text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM {{.}}mind('entity', transition.entity), {{.}}mind('state to leave', from_state, true), {{.}}mind('state to enter', to_state);
+    IF from_state = to_state COLLATE "C" THEN
+        RAISE SQLSTATE 'WH003' USING MESSAGE = format('hookonce: a move from %L to itself', from_state);
+    END IF;
+    -- A row is made even for what was never seen and is not asked to move from there, so that there is one to
+    -- lock. The second statement sees what was committed while the first waited.
+    INSERT INTO {{.}}states AS s (entity, state, updated_at)
+    VALUES (transition.entity, CASE WHEN from_state COLLATE "C" = '' THEN to_state ELSE '' END, {{.}}clock())
+    ON CONFLICT (entity) DO UPDATE SET state = to_state, updated_at = excluded.updated_at
+    WHERE s.state = from_state COLLATE "C";
+    moved := FOUND;
+    SELECT s.state INTO state FROM {{.}}states s WHERE s.entity = transition.entity COLLATE "C";
+    moved := moved AND transition.state = to_state COLLATE "C";
+END $$;
+COMMENT ON FUNCTION {{.}}transition(text, text, text) IS
+'Moves entity from one state to another if it is in the first, and returns whether it did and which state it is in now. '
+'What was never moved is in the state ''''. Holds the entity until the transaction ends.';
+
+CREATE FUNCTION {{.}}enqueue(
+    name text, payload bytea, source text, key text DEFAULT NULL, step text DEFAULT NULL, due timestamptz DEFAULT NULL
+) RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    at     timestamptz := {{.}}clock();
+    number bigint;
+BEGIN
+    PERFORM {{.}}mind('source', enqueue.source), {{.}}mind('name', enqueue.name), {{.}}mind('step', coalesce(enqueue.step, ''), true);
+    IF enqueue.due NOT BETWEEN '0001-01-01 UTC' AND '9999-12-31 23:59:59.999999 UTC' THEN
+        RAISE SQLSTATE 'WH003' USING MESSAGE = format('hookonce: the effect is due at %s, not in the years 1 to 9999', enqueue.due);
+    ELSIF length(enqueue.payload) > 1048576 THEN
+        RAISE SQLSTATE 'WH003' USING
+            MESSAGE = format('hookonce: the payload has %s bytes, 1048576 can be stored', length(enqueue.payload));
+    END IF;
+    INSERT INTO {{.}}effects AS e (source, key, step, name, payload, due_at, enqueued_at, updated_at)
+    VALUES (enqueue.source, nullif({{.}}normal_key(enqueue.key) COLLATE "C", ''), coalesce(nullif(enqueue.step, ''), enqueue.name), enqueue.name,
+        coalesce(enqueue.payload, ''), coalesce(enqueue.due, at), at, at)
+    ON CONFLICT (source, key, step) DO NOTHING
+    RETURNING e.id INTO number;
+    IF number IS NULL THEN
+        RAISE SQLSTATE 'WH004' USING
+            MESSAGE = format('hookonce: %s/%s has an effect with the step %L already', enqueue.source, {{.}}normal_key(enqueue.key),
+                coalesce(nullif(enqueue.step, ''), enqueue.name)),
+            HINT = 'Give each effect of an event a step of its own.';
+    END IF;
+    RETURN number;
+END $$;
+COMMENT ON FUNCTION {{.}}enqueue(text, bytea, text, text, text, timestamptz) IS
+'Stores something to do after the commit, for a relay that knows name, and returns its number. (source, key) is the event that '
+'asks for it; step (default: name) tells several effects of one event apart: a second one with the same step raises WH004. due: '
+'not before then.';
+
+CREATE FUNCTION {{.}}enqueue(
+    name text, payload text, source text, key text DEFAULT NULL, step text DEFAULT NULL, due timestamptz DEFAULT NULL
+) RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN {{.}}enqueue(enqueue.name, convert_to(enqueue.payload, 'UTF8'), enqueue.source, enqueue.key, enqueue.step, enqueue.due);
+END $$;
+COMMENT ON FUNCTION {{.}}enqueue(text, text, text, text, text, timestamptz) IS 'enqueue() with the payload as text.';
