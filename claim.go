@@ -71,6 +71,16 @@ func (v Verdict) String() string {
 	return "unknown"
 }
 
+// Err returns the error with which a transaction's claim is refused: [ErrBusy] for Busy, and nil for the
+// others. Stores return it, wrapped, from [TxStore.Within] and [TxStore.ClaimTx], so that nobody who looks
+// at the error alone takes work that somebody else holds for work that is done.
+func (v Verdict) Err() error {
+	if v == Busy {
+		return ErrBusy
+	}
+	return nil
+}
+
 // ClaimRequest says what to claim.
 type ClaimRequest struct {
 	Ref

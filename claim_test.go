@@ -47,3 +47,14 @@ func TestFailureState(t *testing.T) {
 		}
 	}
 }
+
+// Whoever looks at the error alone must not take work that is held for work that is done.
+func TestVerdictErr(t *testing.T) {
+	for v, want := range map[hookonce.Verdict]error{
+		hookonce.Won: nil, hookonce.Duplicate: nil, hookonce.Busy: hookonce.ErrBusy, hookonce.Unkeyed: nil,
+	} {
+		if err := v.Err(); err != want {
+			t.Errorf("%v: %v, want %v", v, err, want)
+		}
+	}
+}

@@ -11,7 +11,8 @@ var (
 	// ErrInvalidRef says that a source or key can not be stored. Nothing was written.
 	ErrInvalidRef = errors.New("hookonce: invalid source or key")
 	// ErrBusy says that another worker holds the claim and did not finish within the bounded wait.
-	// Nothing was written; trying again later is right.
+	// Nothing was written, and nothing may be acknowledged, because that worker may still fail; trying
+	// again later is right.
 	ErrBusy = errors.New("hookonce: the claim is held by another worker")
 	// ErrStale says that the token is not current any more: the lease ran out and somebody else
 	// took the claim over. The caller no longer owns the work and must not record its outcome.

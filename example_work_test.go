@@ -25,19 +25,30 @@ func work(store *memstore.Store, key string, f func(ctx context.Context, tx *mem
 	}
 }
 
-// What a consumer of a queue does, so that its handlers can use everything that those of Webhook can.
+// What a consumer of a queue does, so that its handlers can use everything that those of Webhook can. It
+// acknowledges a message when Within returns no error: then the work is done, by this delivery or by an
+// earlier one. While another worker holds the message the error is ErrBusy, and the queue delivers it again.
 func ExampleContextWith() {
-	ctx, store := context.Background(), memstore.New()
-	message := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "queue", Key: "message-1"}}
-	c, err := store.Within(ctx, message, func(tx *memstore.Tx, c hookonce.Claim) error {
-		ctx := hookonce.ContextWith(ctx, store, c, nil)
-		return hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail.receipt"})
-	})
-	fmt.Println(c.Verdict, err)
+	ctx, store := context.Background(), memstore.New(memstore.WithWait(time.Millisecond))
+	consume := func(id string) error {
+		message := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "queue", Key: id}}
+		_, err := store.Within(ctx, message, func(tx *memstore.Tx, c hookonce.Claim) error {
+			ctx := hookonce.ContextWith(ctx, store, c, nil)
+			return hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail.receipt"})
+		})
+		return err // nil: acknowledge
+	}
+	elsewhere, _ := store.Claim(ctx, hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "queue", Key: "message-1"}})
+	fmt.Println("acknowledge:", consume("message-1") == nil)
+	store.Fail(ctx, elsewhere, hookonce.Failure{Err: errors.New("out of memory")})
+	fmt.Println("acknowledge:", consume("message-1") == nil)
+	fmt.Println("acknowledge:", consume("message-1") == nil) // a copy
 	pending, _ := store.Effects(ctx, hookonce.StatePending, 0, 10)
 	fmt.Println(len(pending), pending[0].Ref)
 	// Output:
-	// accepted <nil>
+	// acknowledge: false
+	// acknowledge: true
+	// acknowledge: true
 	// 1 queue/message-1
 }
 

@@ -52,10 +52,10 @@ func (h *idempotency) settle(ctx context.Context, c Claim, answer *Response, err
 	res := result{verdict: c.Verdict, conflict: c.Conflict, err: err}
 	var crash *panicError
 	switch {
+	case c.Verdict == Busy && (err == nil || errors.Is(err, ErrBusy)):
+		res.problem, res.err = inProgress(), nil // nothing went wrong
 	case errors.Is(err, errNotKept):
 		res.response = answer
-	case err == nil && c.Verdict == Busy:
-		res.verdict, res.problem = Busy, inProgress()
 	case errors.As(err, &crash):
 		res.problem, res.aborted = failure(err), crash.value == http.ErrAbortHandler
 	case err != nil:

@@ -29,13 +29,7 @@ func Once[Tx any](ctx context.Context, tx Tx, scope, key string) (bool, error) {
 		return false, fmt.Errorf("hookonce: Once(%q, %q): %w: scope and key must not be empty", scope, key, ErrInvalidRef)
 	}
 	c, err := store.ClaimTx(ctx, tx, ClaimRequest{Ref: Ref{Source: oncePrefix + scope, Key: NormalKey(key)}})
-	switch {
-	case err != nil:
-		return false, err
-	case c.Verdict == Busy:
-		return false, fmt.Errorf("hookonce: Once: %s: %w", c.Ref, ErrBusy)
-	}
-	return c.Verdict == Won, nil
+	return c.Verdict == Won && err == nil, err
 }
 
 // checkSource returns an error unless source can be that of an endpoint.

@@ -56,10 +56,15 @@ type TxStore[Tx any] interface {
 
 	// Within claims req.Ref and runs fn in the same transaction.
 	//
-	// Won and Unkeyed run fn once; when fn returns nil the transaction commits and Within returns
-	// the claim. Duplicate and Busy return without running fn and without an error. While another
-	// transaction holds the same key, Within waits for it, at most the store's bounded wait, and
-	// then answers Busy.
+	// Won and Unkeyed run fn once; when fn returns nil the transaction commits. Duplicate returns
+	// without running fn and without an error: the work is done. Busy returns without running fn, and
+	// with an error that wraps [ErrBusy]: the owner may still fail, so nothing may be acknowledged. While
+	// another transaction holds the same key, Within waits for it, at most the store's bounded wait,
+	// and then answers Busy. So an error of nil always means that the work is done and durable.
+	//
+	// The claim that Within returns has the verdict, also beside an error, and is zero only if there is
+	// none because the store failed before. It tells a key that is held elsewhere (verdict Busy) from an
+	// ErrBusy that fn returned (verdict Won, with the claim that fn was given).
 	//
 	// When fn returns an error, or panics, the transaction is rolled back, and then a durable trace
 	// of the failure is left in a transaction of its own: state failed (dead for [Permanent]
@@ -81,8 +86,9 @@ type TxStore[Tx any] interface {
 
 	// ClaimTx claims req.Ref inside a transaction that the caller began and will end. Won means
 	// that the claim becomes visible as done when the caller commits; a rollback undoes it. Busy
-	// means that the claim is processing under a lease elsewhere. It may wait for another
-	// transaction that holds the same key as long as the database lets it; after an error the
-	// transaction must be rolled back.
+	// means that the claim is processing under a lease elsewhere; the claim is returned with an error
+	// that wraps [ErrBusy], and the transaction can go on. It may wait for another transaction that
+	// holds the same key as long as the database lets it; after any other error the transaction must
+	// be rolled back.
 	ClaimTx(ctx context.Context, tx Tx, req ClaimRequest) (Claim, error)
 }

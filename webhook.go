@@ -86,7 +86,7 @@ type outcome struct {
 }
 
 // final reports whether the outcome is durable and may be acknowledged.
-func (o outcome) final() bool { return o.dead || (o.err == nil && o.verdict != Busy) }
+func (o outcome) final() bool { return o.dead || o.err == nil }
 
 func (o outcome) status() string {
 	switch {
@@ -214,7 +214,7 @@ func (h *webhook[Tx]) follow(ctx context.Context, ev *Event, t *latch[outcome]) 
 	switch {
 	case !ok:
 		return outcome{verdict: Busy, err: ErrBusy}
-	case o.err == nil && o.verdict != Busy:
+	case o.err == nil:
 		return outcome{verdict: Duplicate, conflict: differ(ev.Digest, o.digest)}
 	}
 	return o
@@ -237,10 +237,7 @@ func (h *webhook[Tx]) run(ctx context.Context, ev *Event) (o outcome) {
 		ev.Attempt = c.Token
 		return h.handle(ContextWith(ctx, h.store, c, ev), tx, ev)
 	})
-	switch {
-	case err == nil && c.Verdict == Busy:
-		err = ErrBusy
-	case c.Verdict == Unkeyed && ev.Coalesce:
+	if c.Verdict == Unkeyed && ev.Coalesce {
 		c.Verdict = Won // nothing is wrong with it
 	}
 	return outcome{verdict: c.Verdict, conflict: c.Conflict, digest: c.Digest, dead: gaveUp(ev, err), err: err}

@@ -108,7 +108,7 @@ func TestWaitIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, err := store.Within(t.Context(), request, func(*memstore.Tx, hookonce.Claim) error { return nil })
-		if err != nil || c.Verdict != hookonce.Busy {
+		if !errors.Is(err, hookonce.ErrBusy) || c.Verdict != hookonce.Busy {
 			t.Fatalf("Within = %#v, %v; want Busy", c, err)
 		}
 		if waited := time.Since(start); waited != memstore.DefaultWait {

@@ -179,7 +179,19 @@ func answer(c hookonce.Claim, req hookonce.ClaimRequest, v hookonce.Verdict) hoo
 // ClaimTx implements [hookonce.TxStore]. It waits for another transaction that holds the key until
 // ctx ends.
 func (s *Store) ClaimTx(ctx context.Context, tx *Tx, req hookonce.ClaimRequest) (hookonce.Claim, error) {
-	return s.claim(ctx, tx, req, nil, tx.stage)
+	c, err := s.claim(ctx, tx, req, nil, tx.stage)
+	if err == nil {
+		err = told(c)
+	}
+	return c, err
+}
+
+// told returns the error that c is answered with inside a transaction.
+func told(c hookonce.Claim) error {
+	if err := c.Verdict.Err(); err != nil {
+		return fmt.Errorf("memstore: claim %s: %w", c.Ref, err)
+	}
+	return nil
 }
 
 // stage keeps a claim that was won until the commit.

@@ -14,11 +14,14 @@ func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(t
 	tx := s.Begin()
 	defer tx.end()
 	c, err := s.bounded(ctx, tx, req, tx.stage)
-	if err != nil || c.Verdict == hookonce.Duplicate || c.Verdict == hookonce.Busy {
+	if err == nil {
+		err = told(c)
+	}
+	if err != nil || c.Verdict == hookonce.Duplicate {
 		return c, err
 	}
 	if err := s.attempt(ctx, tx, c, fn); err != nil {
-		return hookonce.Claim{}, fmt.Errorf("memstore: %s: attempt %d: %w", c.Ref, c.Token, err)
+		return c, fmt.Errorf("memstore: %s: attempt %d: %w", c.Ref, c.Token, err)
 	}
 	return c, nil
 }

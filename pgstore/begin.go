@@ -31,7 +31,7 @@ func rollback(ctx context.Context, tx pgx.Tx) {
 	_ = tx.Rollback(ctx)
 }
 
-// begin starts the transaction and claims. Without an error, the work is nil when there is none.
+// begin starts the transaction and claims. The work is nil when there is none to do.
 func (s *Store) begin(ctx context.Context, req hookonce.ClaimRequest) (*work, hookonce.Claim, error) {
 	if err := req.Validate(); err != nil {
 		return nil, hookonce.Claim{}, err
@@ -51,6 +51,9 @@ func (s *Store) begin(ctx context.Context, req hookonce.ClaimRequest) (*work, ho
 		return w, c, nil
 	}
 	conn.Release()
+	if err == nil {
+		err = wrap("claim", req.Ref, c.Verdict.Err())
+	}
 	return nil, c, err
 }
 

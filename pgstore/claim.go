@@ -47,10 +47,10 @@ func (s *Store) ClaimTx(ctx context.Context, tx pgx.Tx, req hookonce.ClaimReques
 			return hookonce.Claim{}, wrap("claim", req.Ref, err)
 		}
 		if c.Verdict != raced {
-			return c, nil
+			return c, wrap("claim", req.Ref, c.Verdict.Err())
 		}
 	}
-	return busy(req.Ref), nil
+	return busy(req.Ref), wrap("claim", req.Ref, hookonce.ErrBusy)
 }
 
 // raced is the verdict of a claim that lost to somebody who is not visible in its snapshot. It does

@@ -41,14 +41,11 @@ func Example() {
 func ExampleStore_Within() {
 	handle := func(ctx context.Context, store *pgstore.Store, id string, amount int) error {
 		req := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "payouts", Key: hookonce.NormalKey(id)}}
-		c, err := store.Within(ctx, req, func(tx pgx.Tx, _ hookonce.Claim) error {
+		_, err := store.Within(ctx, req, func(tx pgx.Tx, _ hookonce.Claim) error {
 			_, err := tx.Exec(ctx, "INSERT INTO payouts (message, amount) VALUES ($1, $2)", id, amount)
 			return err
 		})
-		if err == nil && c.Verdict == hookonce.Busy {
-			err = hookonce.ErrBusy // another worker has it: let the queue deliver it again
-		}
-		return err
+		return err // nil: acknowledge. Otherwise let the queue deliver it again, also if another worker has it (ErrBusy)
 	}
 	_ = handle
 }
@@ -59,11 +56,9 @@ func ExampleStore_ClaimTx() {
 		c, err := store.ClaimTx(ctx, tx, hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "imports", Key: key}})
 		switch {
 		case err != nil:
-			return err // roll back
+			return err // roll back; ErrBusy: another worker has it
 		case c.Verdict == hookonce.Duplicate:
 			return nil
-		case c.Verdict == hookonce.Busy:
-			return hookonce.ErrBusy
 		}
 		_, err = tx.Exec(ctx, "INSERT INTO imports (key) VALUES ($1)", key)
 		return err

@@ -3,6 +3,7 @@ package pgstore_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"testing"
 	"time"
 
@@ -68,7 +69,7 @@ func mustBeBusy(t *testing.T, pool *pgxpool.Pool, key string) {
 	other := pgstore.New(pool, pgstore.WithWait(time.Millisecond))
 	for range 2 { // the second finds the statements prepared
 		c, err := other.Within(ctx, request(key), func(pgx.Tx, hookonce.Claim) error { return nil })
-		if err != nil || c.Verdict != hookonce.Busy {
+		if !errors.Is(err, hookonce.ErrBusy) || c.Verdict != hookonce.Busy {
 			t.Errorf("Within(%s) = %v, %v", key, c.Verdict, err)
 		}
 		c, err = other.Claim(ctx, request(key))

@@ -24,7 +24,7 @@ func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(t
 		return c, err
 	}
 	if err := s.attempt(ctx, w, c, fn); err != nil {
-		return hookonce.Claim{}, fmt.Errorf("pgstore: %s: attempt %d: %w", c.Ref, c.Token, err)
+		return c, fmt.Errorf("pgstore: %s: attempt %d: %w", c.Ref, c.Token, err)
 	}
 	return c, nil
 }

@@ -19,7 +19,7 @@ import (
 func mustClaim(t *testing.T, s *pgstore.Store, key string, want hookonce.Verdict) hookonce.Claim {
 	t.Helper()
 	c, err := s.Within(t.Context(), request(key), func(pgx.Tx, hookonce.Claim) error { return nil })
-	if err != nil || c.Verdict != want {
+	if !errors.Is(err, want.Err()) || c.Verdict != want {
 		t.Fatalf("Within(%s) = %+v, %v; want %v", key, c, err, want)
 	}
 	return c
@@ -113,7 +113,7 @@ func TestDuplicateWritesNothing(t *testing.T) {
 	for key, want := range map[string]hookonce.Verdict{"done": hookonce.Duplicate, "held": hookonce.Busy} {
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 			c, err := store.ClaimTx(t.Context(), tx, request(key))
-			if err != nil || c.Verdict != want {
+			if !errors.Is(err, want.Err()) || c.Verdict != want {
 				t.Fatalf("ClaimTx(%s) = %+v, %v", key, c, err)
 			}
 			var silent bool

@@ -53,7 +53,7 @@ func (s *shop) deliver(ctx context.Context, key string) error {
 			_, err := tx.Exec(ctx, "INSERT INTO effects VALUES ($1)", key)
 			return err
 		})
-		if err != nil || c.Verdict != hookonce.Busy {
+		if c.Verdict != hookonce.Busy {
 			return err
 		}
 	}

@@ -63,7 +63,15 @@ func (s *Store) ClaimTx(ctx context.Context, tx *sql.Tx, req hookonce.ClaimReque
 	if err != nil {
 		return hookonce.Claim{}, fmt.Errorf("sqlstore: claim %s: %w", req.Ref, s.explain(ctx, tx, err))
 	}
-	return c, nil
+	return c, told(c)
+}
+
+// told returns the error that c is answered with inside a transaction.
+func told(c hookonce.Claim) error {
+	if err := c.Verdict.Err(); err != nil {
+		return fmt.Errorf("sqlstore: claim %s: %w", c.Ref, err)
+	}
+	return nil
 }
 
 func unkeyed(req hookonce.ClaimRequest) hookonce.Claim {

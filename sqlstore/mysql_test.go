@@ -89,7 +89,7 @@ func TestTheBoundedWaitOfMySQLEndsWithTheClaim(t *testing.T) {
 		mustWait("a claim with a lease")
 
 		holder := f.hold(t, "evt_4")
-		if c, err := run("evt_4", nil); err != nil || c.Verdict != hookonce.Busy {
+		if c, err := run("evt_4", nil); !errors.Is(err, hookonce.ErrBusy) || c.Verdict != hookonce.Busy {
 			t.Fatalf("%#v, %v", c, err)
 		}
 		mustWait("a wait in vain")

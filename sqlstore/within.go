@@ -24,11 +24,14 @@ func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(t
 		return hookonce.Claim{}, err
 	}
 	a, err := s.open(ctx, req)
-	if err != nil || a.tx == nil {
-		return a.claim, err
+	if err != nil {
+		return hookonce.Claim{}, err
+	}
+	if a.tx == nil {
+		return a.claim, told(a.claim)
 	}
 	if err := a.run(ctx, fn); err != nil {
-		return hookonce.Claim{}, fmt.Errorf("sqlstore: %s: attempt %d: %w", req.Ref, a.claim.Token, err)
+		return a.claim, fmt.Errorf("sqlstore: %s: attempt %d: %w", req.Ref, a.claim.Token, err)
 	}
 	return a.claim, nil
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -28,9 +29,9 @@ func (f *txFixture[Tx]) inTx(t testing.TB, req hookonce.ClaimRequest, want hooko
 	tx, err := f.db.Begin(t.Context())
 	ok(t, err)
 	c, err := f.ClaimTx(t.Context(), tx, req)
-	if err != nil {
+	if !errors.Is(err, want.Err()) {
 		_ = f.db.Rollback(t.Context(), tx)
-		t.Fatalf("ClaimTx: %v", err)
+		t.Fatalf("ClaimTx: %v, want %v", err, want.Err())
 	}
 	if want == hookonce.Won || want == hookonce.Unkeyed {
 		ok(t, f.db.Effect(t.Context(), tx, req.Key))

@@ -66,10 +66,10 @@ func (f *txFixture[Tx]) effect(t testing.TB, s hookonce.TxStore[Tx], req hookonc
 	c, err := s.Within(t.Context(), req, func(tx Tx, _ hookonce.Claim) error {
 		return errors.Join(f.db.Effect(t.Context(), tx, req.Key), failure())
 	})
-	if errors.Is(err, errDeclined) {
+	if errors.Is(err, errDeclined) || c.Verdict == hookonce.Busy {
 		return false, nil
 	}
-	return c.Verdict != hookonce.Busy, err
+	return true, err
 }
 
 func stormCopies[Tx any](t *testing.T, f *txFixture[Tx]) {

@@ -25,6 +25,7 @@ func withinCases[Tx any]() []txCase[Tx] {
 		{"an event without a key runs without a claim", withinUnkeyed[Tx]},
 		{"a failed event without a key leaves nothing", withinUnkeyedFails[Tx]},
 		{"several claims commit together", withinSeveral[Tx]},
+		{"a handler's error comes with the claim that was won", withinOwnError[Tx]},
 	}
 }
 
@@ -170,9 +171,23 @@ func (f *txFixture[Tx]) idle(t testing.TB, s hookonce.TxStore[Tx], req hookonce.
 		t.Errorf("the handler ran")
 		return nil
 	})
-	ok(t, err)
+	refuses(t, err, want.Err())
 	verdict(t, c, want)
 	return c
+}
+
+// withinOwnError has the handler return the error of a claim that is held: the verdict tells the two apart.
+func withinOwnError[Tx any](t *testing.T, f *txFixture[Tx]) {
+	for key, want := range map[string]hookonce.Verdict{"evt_1": hookonce.Won, "": hookonce.Unkeyed} {
+		var held hookonce.Claim
+		c, err := f.Within(t.Context(), request(key), func(_ Tx, c hookonce.Claim) error {
+			held = c
+			return hookonce.ErrBusy
+		})
+		refuses(t, err, hookonce.ErrBusy)
+		verdict(t, c, want)
+		same(t, "the claim beside the error", c, held)
+	}
 }
 
 func withinTakeover[Tx any](t *testing.T, f *txFixture[Tx]) {

@@ -136,6 +136,9 @@ func (s *store) ClaimTx(ctx context.Context, tx pgx.Tx, req hookonce.ClaimReques
 		text: `SELECT * FROM %s.claim_detail($1, $2, $3, $4, $5)`,
 		args: []any{req.Source, req.Key, req.Type, req.Digest, cmp.Or(s.wait, defaultWait)}, read: answer(&c),
 	})
+	if err == nil {
+		err = c.Verdict.Err()
+	}
 	return c, err
 }
 

@@ -27,12 +27,12 @@ func (s *store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(p
 		return hookonce.Claim{}, err
 	}
 	c, err := s.ClaimTx(ctx, tx, req)
-	if err != nil || c.Verdict == hookonce.Duplicate || c.Verdict == hookonce.Busy {
+	if err != nil || c.Verdict == hookonce.Duplicate {
 		end(ctx, tx)
 		return c, err
 	}
 	if err := s.attempt(ctx, tx, c, fn); err != nil {
-		return hookonce.Claim{}, err
+		return c, err
 	}
 	return c, nil
 }
