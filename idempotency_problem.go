@@ -61,6 +61,13 @@ func answerTooLarge(detail string) *problem {
 	return &problem{Status: http.StatusInternalServerError, Type: "answer-too-large", Title: "Answer too large", Detail: detail}
 }
 
+func answerIncomplete(retry time.Duration) *problem {
+	return &problem{
+		Status: http.StatusServiceUnavailable, Type: "answer-incomplete", Title: "Answer incomplete",
+		Detail: "the answer was cut short and is not passed on; send the request again with the same key", Retry: retry,
+	}
+}
+
 // broken says that it makes no sense to send the request again.
 func broken(detail string) *problem {
 	return &problem{Status: http.StatusInternalServerError, Type: "failed", Detail: detail}
@@ -76,6 +83,8 @@ func failure(err error) *problem {
 	switch {
 	case errors.Is(err, ErrResponseTooLarge):
 		return answerTooLarge("the request was not carried out, because its answer is larger than can be kept")
+	case errors.Is(err, errIncomplete):
+		return answerIncomplete(retry)
 	case IsPermanent(err):
 		return broken("the request can not be carried out")
 	case errors.Is(err, ErrUnknownOutcome):

@@ -90,11 +90,16 @@ func (h *idempotency) replay(ctx context.Context, c Claim) result {
 // errNotKept undoes the work under an answer that is not kept.
 var errNotKept = errors.New("hookonce: the answer is not kept")
 
-// finish returns what the handler wrote, with an error that wraps [errNotKept] if its effect is not to stay.
-func (h *idempotency) finish(rec *recorder) (*Response, error) {
+// finish returns what the handler wrote, with an error that wraps [errNotKept] if its effect is not to stay, and
+// one that wraps [errIncomplete] if it is not all that the handler was to write. That is so whenever its context
+// had ended before it returned: many a handler, and a proxy that copies a body, returns then with half an answer.
+func (h *idempotency) finish(ctx context.Context, rec *recorder) (*Response, error) {
 	answer, err := rec.response()
-	if err == nil && !h.keeps(answer.Status) {
-		err = fmt.Errorf("%w: the handler answered %d", errNotKept, answer.Status)
+	switch {
+	case err == nil && !h.keeps(answer.Status):
+		return answer, fmt.Errorf("%w: the handler answered %d", errNotKept, answer.Status)
+	case ctx.Err() != nil && !errors.Is(err, errIncomplete):
+		return nil, fmt.Errorf("%w: the handler returned after its context had ended: %w", errIncomplete, context.Cause(ctx))
 	}
 	return answer, err
 }

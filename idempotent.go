@@ -29,6 +29,8 @@ import (
 //   - 503 with Retry-After when handle returned an error or panicked, when the store can not be reached,
 //     and when the outcome of the commit is unknown: the next copy reads the truth. [RetryAfter] sets the
 //     time. An error marked with [Permanent], and an answer above [WithMaxResponse], is a 500;
+//   - 503 in place of an answer that was cut short: one that is longer or shorter than its own Content-Length, or
+//     of a handler that returned after its context had ended. Nothing is kept of it, and the work is rolled back;
 //   - 410 when the work is done and its answer is not on record, as when something else completed the claim.
 //
 // An error from handle rolls the transaction back and discards what it wrote; the claim is failed, with a
@@ -87,7 +89,7 @@ func (h *idempotent[Tx]) run(ctx context.Context, tx Tx, held Claim, c *call) (*
 	if err := h.handle(rec, c.readable(ctx), tx); err != nil {
 		return nil, err
 	}
-	answer, err := h.finish(rec)
+	answer, err := h.finish(ctx, rec)
 	if err != nil || held.Key == "" {
 		return answer, err
 	}

@@ -25,7 +25,10 @@ const recordTimeout = 5 * time.Second
 //     is lost, the request's context ends. Only what was recorded under the current token counts: a request
 //     whose claim was taken over meanwhile is answered 409, and stores nothing. A crash is over when the
 //     lease is, not when somebody cleans up;
-//   - an answer that is not kept frees the claim at once, and so does a panic; but nothing is rolled back;
+//   - an answer that is not kept frees the claim at once, and so do a panic and an answer that was cut short; but
+//     nothing is rolled back;
+//   - an answer that is complete when the request's context has ended, because [WithTimeout] has passed or the lease
+//     was lost, counts as cut short all the same: nobody can tell. Give handlers the time that they need;
 //   - an answer above [WithMaxResponse] can not undo the work either: the 500 that says so is kept in its
 //     place;
 //   - requests with safe methods, and those without a key where it is optional, go to next as they are, with
@@ -80,14 +83,14 @@ func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, 
 	defer func() {
 		p := recover()
 		switch {
-		case rec.err != nil && h.keeps(rec.status):
+		case errors.Is(rec.err, ErrResponseTooLarge) && h.keeps(rec.status) && ctx.Err() == nil:
 			answer, err = h.tooLarge() // after which a proxy panics
 		case p != nil:
 			err = h.caught(ctx, c, p)
 		}
 	}()
 	h.next.ServeHTTP(rec, c.readable(ctx))
-	return h.finish(rec)
+	return h.finish(ctx, rec)
 }
 
 // tooLarge returns the answer in place of one that is larger than can be kept.

@@ -289,7 +289,7 @@ func TestIdempotentHandlerHasADeadline(t *testing.T) {
 			return s.charge(w, r, tx)
 		}, hookonce.WithTimeout(5*time.Second))
 		start := time.Now()
-		wantAnswer(t, buy(h, "k1", "10"), 503, "unavailable")
+		wantAnswer(t, buy(h, "k1", "10"), 503, "answer-incomplete")
 		if took := time.Since(start); took != 5*time.Second {
 			t.Errorf("took %v", took)
 		}

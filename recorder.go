@@ -2,6 +2,7 @@ package hookonce
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -13,15 +14,21 @@ import (
 // [http.ErrNotSupported] from it: nothing can be taken back once it is on the wire. Interim answers (1xx)
 // and trailers are left out for the same reason.
 type recorder struct {
-	header http.Header
-	sent   http.Header // as it was when the status was written
-	status int
-	body   bytes.Buffer
-	limit  int
-	err    error
+	header   http.Header
+	sent     http.Header // as it was when the status was written
+	status   int
+	declared int64 // how long the body is to be; negative if the handler did not say
+	body     bytes.Buffer
+	limit    int
+	err      error
 }
 
-func newRecorder(limit int) *recorder { return &recorder{header: http.Header{}, limit: limit} }
+func newRecorder(limit int) *recorder {
+	return &recorder{header: http.Header{}, limit: limit, declared: -1}
+}
+
+// errIncomplete says that an answer was cut short, or is not what its header says.
+var errIncomplete = errors.New("hookonce: the answer is incomplete")
 
 // Header returns the header of the answer. Changes after WriteHeader have no effect.
 func (r *recorder) Header() http.Header { return r.header }
@@ -35,9 +42,13 @@ func (r *recorder) WriteHeader(status int) {
 		return
 	}
 	r.status, r.sent = status, r.header.Clone()
+	if n, err := strconv.ParseInt(r.sent.Get("Content-Length"), 10, 64); err == nil && hasBody(status) {
+		r.declared = n
+	}
 }
 
-// Write adds to the body. Beyond the limit it returns [ErrResponseTooLarge], and the answer is lost.
+// Write adds to the body. Beyond the limit it returns [ErrResponseTooLarge], and beyond the length that the
+// handler declared [http.ErrContentLength]; either way the answer is lost.
 func (r *recorder) Write(p []byte) (int, error) {
 	if err := r.room(len(p)); err != nil {
 		return 0, err
@@ -63,6 +74,8 @@ func (r *recorder) room(n int) error {
 		return http.ErrBodyNotAllowed
 	case r.err == nil && n > r.limit-r.body.Len():
 		r.err = fmt.Errorf("%w: more than %d bytes", ErrResponseTooLarge, r.limit)
+	case r.err == nil && r.declared >= 0 && int64(n) > r.declared-int64(r.body.Len()):
+		r.err = fmt.Errorf("%w: the handler declared a Content-Length of %d and wrote more: %w", errIncomplete, r.declared, http.ErrContentLength)
 	}
 	return r.err
 }
@@ -71,6 +84,9 @@ func (r *recorder) room(n int) error {
 func (r *recorder) response() (*Response, error) {
 	if r.status == 0 {
 		r.WriteHeader(http.StatusOK)
+	}
+	if r.err == nil && int64(r.body.Len()) < r.declared {
+		r.err = fmt.Errorf("%w: the handler declared a Content-Length of %d and wrote %d bytes", errIncomplete, r.declared, r.body.Len())
 	}
 	if r.err != nil {
 		return nil, r.err
