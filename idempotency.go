@@ -72,13 +72,9 @@ func (h *idempotency) open(w http.ResponseWriter, r *http.Request) (*call, *prob
 	if refusal != nil || ref.Key == "" && h.next != nil {
 		return nil, refusal
 	}
-	body, refusal := readBody(w, r, h.maxBody)
+	body, refusal := h.readBody(w, r)
 	if refusal != nil {
 		return nil, refusal
-	}
-	if int64(len(body)) < r.ContentLength || len(body) == 0 && r.ContentLength < 0 && r.PostForm != nil {
-		h.log.ErrorContext(r.Context(), "the body was read before it came to the idempotent handler, which can not tell requests apart without it: put it in front", "source", h.source)
-		return nil, broken("the request could not be read")
 	}
 	return &call{Ref: ref, kind: cmp.Or(r.Pattern, r.Method), digest: fingerprint(r, h.fingerprint, body), body: body, Request: r}, nil
 }

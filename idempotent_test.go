@@ -277,13 +277,12 @@ func TestIdempotentBodies(t *testing.T) {
 	wantAnswer(t, buy(h, "k1", "12345"), 413, "body-too-large")
 	wantAnswer(t, buy(h, "k1", "12345", func(r *http.Request) { r.ContentLength = -1 }), 413, "body-too-large")
 	wantAnswer(t, buy(h, "k1", "123", func(r *http.Request) { r.Body = io.NopCloser(broken{}) }), 400, "body-incomplete")
-	// Somebody in front has read the body, or the beginning of it, so that different requests would look alike.
-	wantAnswer(t, buy(h, "k1", "123", func(r *http.Request) { r.Body = http.NoBody }), 500, "failed")
-	wantAnswer(t, buy(h, "k1", "123", func(r *http.Request) { r.Body.Read(make([]byte, 1)) }), 500, "failed")
+	// Somebody in front has read the body, so that different requests would look alike: see body_test.go.
+	wantAnswer(t, buy(h, "k1", "123", func(r *http.Request) { r.Body = http.NoBody }), 503, "unavailable")
 	wantAnswer(t, buy(h, "k1", "a=1", setHeader("Content-Type", "application/x-www-form-urlencoded"), func(r *http.Request) {
 		r.ContentLength = -1
 		_ = r.FormValue("tenant")
-	}), 500, "failed")
+	}), 503, "unavailable")
 	wantAnswer(t, buy(h, "k1", ""), 201, "")
 	wantAnswer(t, buy(h, "k2", "1234", func(r *http.Request) { r.ContentLength = -1 }), 201, "")
 	s.want(t, "", "1234")

@@ -32,7 +32,9 @@ import (
 //     keep it on record. Never a 4xx for a fault on this side: providers disable endpoints that
 //     answer so;
 //   - 401 when the request is not authentic, 405 for methods other than POST, 413 for a body above
-//     the limit, 400 for one that ends early. Nothing is stored then.
+//     the limit, 400 for one that ends early. Nothing is stored then;
+//   - 503 when a middleware has read the body before: the log says so, as an error. Put the handler in front of
+//     what reads bodies.
 //
 // A provider that is a [Greeter] answers other methods too, and one that is a [Refuser] has statuses of
 // its own in place of 401 and 503. Answers to handshakes are plain text or JSON, whatever the provider
@@ -134,7 +136,7 @@ func (h *webhook[Tx]) read(w http.ResponseWriter, r *http.Request) ([]byte, *pro
 	default:
 		return nil, &problem{Status: http.StatusMethodNotAllowed, Type: "method-not-allowed", Detail: "webhooks are sent with POST"}
 	}
-	return readBody(w, r, h.maxBody)
+	return h.readBody(w, r)
 }
 
 // open shields the server from a provider that panics: law 9, our fault is a 503.
