@@ -93,10 +93,10 @@ var errNotKept = errors.New("hookonce: the answer is not kept")
 // finish returns what the handler wrote, with an error that wraps [errNotKept] if its effect is not to stay, and
 // one that wraps [errIncomplete] if it is not all that the handler was to write. That is so whenever its context
 // had ended before it returned: many a handler, and a proxy that copies a body, returns then with half an answer.
-func (h *idempotency) finish(ctx context.Context, rec *recorder) (*Response, error) {
+func (h *idempotency) finish(ctx context.Context, rec *recorder, c Claim) (*Response, error) {
 	answer, err := rec.response()
 	switch {
-	case err == nil && !h.keeps(answer.Status):
+	case err == nil && !h.keeps(answer.Status, c):
 		return answer, fmt.Errorf("%w: the handler answered %d", errNotKept, answer.Status)
 	case ctx.Err() != nil && !errors.Is(err, errIncomplete):
 		return nil, fmt.Errorf("%w: the handler returned after its context had ended: %w", errIncomplete, context.Cause(ctx))
@@ -104,13 +104,20 @@ func (h *idempotency) finish(ctx context.Context, rec *recorder) (*Response, err
 	return answer, err
 }
 
-// keeps reports whether an answer is kept. A success always is: the client takes it for the truth.
-func (h *idempotency) keeps(status int) bool { return status < http.StatusBadRequest || h.keep(status) }
+// keeps reports whether the answer to the attempt under c is kept. A success always is: the client takes it for the
+// truth. A conflict that a later attempt under a lease is told may be with an earlier one, which is still at work
+// somewhere and has the same key there: that is not what comes of the request.
+func (h *idempotency) keeps(status int, c Claim) bool {
+	outstanding := status == http.StatusConflict && h.of == forLease && c.Token > 1
+	return status < http.StatusBadRequest || !outstanding && h.keep(status)
+}
 
-// keepByDefault is the policy of [WithKeep].
+// keepByDefault is the policy of [WithKeep]. Answers that say to come again are not kept, nor those to somebody who
+// was not let in: nothing happened, and who is let in later is to get in.
 func keepByDefault(status int) bool {
 	switch status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired,
+		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return false
 	}
 	return status < http.StatusInternalServerError

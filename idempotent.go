@@ -89,7 +89,7 @@ func (h *idempotent[Tx]) run(ctx context.Context, tx Tx, held Claim, c *call) (*
 	if err := h.handle(rec, c.readable(ctx), tx); err != nil {
 		return nil, err
 	}
-	answer, err := h.finish(ctx, rec)
+	answer, err := h.finish(ctx, rec, held)
 	if err != nil || held.Key == "" {
 		return answer, err
 	}

@@ -83,14 +83,14 @@ func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, 
 	defer func() {
 		p := recover()
 		switch {
-		case errors.Is(rec.err, ErrResponseTooLarge) && h.keeps(rec.status) && ctx.Err() == nil:
+		case errors.Is(rec.err, ErrResponseTooLarge) && h.keeps(rec.status, held) && ctx.Err() == nil:
 			answer, err = h.tooLarge() // after which a proxy panics
 		case p != nil:
 			err = h.caught(ctx, c, p)
 		}
 	}()
 	h.next.ServeHTTP(rec, c.readable(ctx))
-	return h.finish(ctx, rec)
+	return h.finish(ctx, rec, held)
 }
 
 // tooLarge returns the answer in place of one that is larger than can be kept.

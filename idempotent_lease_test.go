@@ -362,6 +362,29 @@ func TestIdempotentLeaseFreesFailedWork(t *testing.T) {
 	}
 }
 
+// A conflict that the first attempt was told is what came of the request. One that a later attempt was told may be
+// with the first, which is still at work on the other side: it is not kept.
+func TestIdempotentLeaseKeepsTheConflictOfTheFirstAttempt(t *testing.T) {
+	for name, c := range map[string]struct{ statuses, want []int }{
+		"first": {[]int{409}, []int{409, 409}},
+		"later": {[]int{503, 409, 201}, []int{503, 409, 201, 201}},
+	} {
+		runs := 0
+		h := desk(memstore.New(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			runs++
+			w.WriteHeader(c.statuses[runs-1])
+		}))
+		for _, want := range c.want {
+			if w := buy(h, "k1", "10"); w.Code != want {
+				t.Errorf("%s: answered %d, want %d", name, w.Code, want)
+			}
+		}
+		if runs != len(c.statuses) {
+			t.Errorf("%s: %d runs", name, runs)
+		}
+	}
+}
+
 // A failure that can not be recorded is given all the same; the claim is free when the lease ends.
 func TestIdempotentLeaseFailureNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

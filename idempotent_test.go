@@ -376,7 +376,7 @@ func TestIdempotentPanic(t *testing.T) {
 func TestIdempotentKeeps(t *testing.T) {
 	for status, kept := range map[int]bool{
 		200: true, 204: true, 302: true, 400: true, 402: true, 404: true, 409: true, 422: true,
-		408: false, 425: false, 429: false, 500: false, 502: false, 503: false, 599: false,
+		401: false, 403: false, 407: false, 408: false, 425: false, 429: false, 500: false, 502: false, 503: false, 599: false,
 	} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			var s till

@@ -257,8 +257,9 @@ func WithFingerprint(headers ...string) Option {
 
 // WithKeep says which answers of 400 and above are kept and given to every copy. The work under one that is
 // not kept is undone, the client gets it all the same, and the next copy runs the handler again. Default:
-// all but 408, 425, 429 and 5xx. Answers below 400 are always kept. For [Idempotent] and
-// [IdempotentLease].
+// all but 401, 403, 407, 408, 425, 429 and 5xx. Answers below 400 are always kept, and with [IdempotentLease] a 409
+// only if it answers the first attempt: an earlier one may be at work where a later one is told of a conflict.
+// For [Idempotent] and [IdempotentLease].
 func WithKeep(keep func(status int) bool) Option {
 	return only(forKeys, "WithKeep", func(s *settings) { s.keep = keep })
 }

@@ -84,7 +84,6 @@ func New(s Service, o Options) http.Handler {
 		hookonce.WithLogger(o.Logger),
 		hookonce.WithClock(o.Now),
 		hookonce.WithObserver(func(_ context.Context, seen hookonce.Observation) { o.Metrics.observe(s.Name, seen) }),
-		hookonce.WithKeep(keeps),
 		scopeOption(s.Scope),
 	}
 	if s.Fingerprint != nil {
@@ -107,18 +106,6 @@ func New(s Service, o Options) http.Handler {
 		}
 		claimed.ServeHTTP(w, patient(w, r, s.Wait+s.Timeout+grace))
 	})
-}
-
-// keeps reports whether an answer of 400 and above is kept. One to somebody whom the service did not let in is
-// not, besides those that say to come again: nothing happened, and who is let in later is to get in. With 409 a
-// service that heeds keys says that it is still at work on what was forwarded to it before.
-func keeps(status int) bool {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired,
-		http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
-		return false
-	}
-	return status < http.StatusInternalServerError
 }
 
 // patient moves the server's deadlines, which suit answers that are there at once: the client has a while to

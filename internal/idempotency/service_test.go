@@ -292,3 +292,38 @@ func TestServiceThatIsStillAtWork(t *testing.T) {
 		t.Errorf("asked %d times", asked.Load())
 	}
 }
+
+// Which answers of a service are kept is what the library keeps.
+func TestServiceAnswersThatAreKept(t *testing.T) {
+	for status, kept := range map[int]bool{
+		201: true, 303: true, 400: true, 402: true, 404: true, 409: true, 422: true,
+		401: false, 403: false, 407: false, 408: false, 425: false, 429: false, 500: false, 503: false,
+	} {
+		var asked atomic.Int64
+		srv := front(t, func(w http.ResponseWriter, r *http.Request) { asked.Add(1); w.WriteHeader(status) }, 0, nil)
+		for range 2 {
+			res, err := http.DefaultTransport.RoundTrip(keyed(t, srv.URL))
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if res.StatusCode != status {
+				t.Errorf("answered %d, want %d", res.StatusCode, status)
+			}
+		}
+		if got := asked.Load() == 1; got != kept {
+			t.Errorf("%d: the service was asked %d times", status, asked.Load())
+		}
+	}
+}
+
+// keyed is a request with a key.
+func keyed(t *testing.T, url string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader("10"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Idempotency-Key", "k1")
+	return req
+}
