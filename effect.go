@@ -60,8 +60,11 @@ type QueuedEffect struct {
 	State State
 	// Token is the number of the current attempt, from 1, and the fence. Zero while pending.
 	Token int64
-	// Tries counts the attempts since it was enqueued or last revived.
+	// Tries counts the attempts since it was enqueued or last revived, without those that Deaths counts.
 	Tries int
+	// Deaths counts the attempts since the last outcome that ended without one, because the process died or
+	// the lease was lost otherwise. An effect that has some is a suspect: it may be what ends processes.
+	Deaths int
 	// Lease is when another relay may take it over, while it is processing.
 	Lease time.Time
 	// EnqueuedAt and LastError are for people. LastError is the text of the last failure.
@@ -97,22 +100,35 @@ func Enqueue[Tx any](ctx context.Context, tx Tx, e Effect) error {
 	return box.Enqueue(ctx, tx, e)
 }
 
+// TakeRequest says which effects [EffectQueue.TakeEffects] takes.
+type TakeRequest struct {
+	// Names are those of the effects.
+	Names []string
+	// Limit is how many are taken at most; none if it is not positive.
+	Limit int
+	// Suspects is how many of them may be suspects: effects whose lease ran out before there was an outcome.
+	// Zero, or less: none. They stay where they are then, and hold up no others.
+	Suspects int
+	// Lease is for how long they are leased. It must be positive.
+	Lease time.Duration
+}
+
 // EffectQueue is what a relay needs of an outbox. All methods are atomic and safe for concurrent use by
 // many processes, take the time from the store's clock, and apply to an effect only while its token is
 // current.
 type EffectQueue interface {
-	// TakeEffects takes up to limit effects that are due, oldest due first, of the given names, and
-	// leases them for lease, which must be positive: pending and failed ones whose time has come, and
-	// those whose lease ran out. Each gets the next token, and is taken by one caller only. Callers
-	// never wait for each other.
-	TakeEffects(ctx context.Context, names []string, limit int, lease time.Duration) ([]QueuedEffect, error)
+	// TakeEffects takes effects that are due, oldest due first, and leases them: pending and failed ones
+	// whose time has come, which is one more try, and those whose lease ran out, as far as the request lets
+	// suspects in, which is one more death. Each gets the next token, and is taken by one caller only. Callers never wait for
+	// each other.
+	TakeEffects(ctx context.Context, req TakeRequest) ([]QueuedEffect, error)
 
-	// CompleteEffect records that it is done; idempotent for the same token. Errors: [ErrStale],
-	// [ErrNotFound].
+	// CompleteEffect records that it is done, and clears its deaths; idempotent for the same token. Errors:
+	// [ErrStale], [ErrNotFound].
 	CompleteEffect(ctx context.Context, e QueuedEffect) error
 
 	// FailEffect records that the attempt failed, to be tried again at retry, or, if f.Dead, never by
-	// itself. Idempotent for the same token. Errors: [ErrStale], [ErrNotFound].
+	// itself, and clears its deaths. Idempotent for the same token. Errors: [ErrStale], [ErrNotFound].
 	FailEffect(ctx context.Context, e QueuedEffect, f Failure, retry time.Time) error
 
 	// ExtendEffect moves the lease to now + d, which must be positive, and returns e with its new lease.
@@ -123,7 +139,7 @@ type EffectQueue interface {
 	// Effects lists effects in the given state by ascending number, above after, at most limit.
 	Effects(ctx context.Context, s State, after int64, limit int) ([]QueuedEffect, error)
 
-	// ReviveEffect makes a dead effect due at once, with its tries counted from nothing: it is failed
+	// ReviveEffect makes a dead effect due at once, with tries and deaths counted from nothing: it is failed
 	// then, under the same token. An effect that is not dead stays as it is and answers [ErrStale].
 	// Errors also: [ErrNotFound].
 	ReviveEffect(ctx context.Context, id int64) error

@@ -55,7 +55,7 @@ func Example_guards() {
 			fmt.Println(err)
 		}
 	}
-	effects, err := store.TakeEffects(ctx, []string{"mail.status"}, 10, time.Minute)
+	effects, err := store.TakeEffects(ctx, hookonce.TakeRequest{Names: []string{"mail.status"}, Limit: 10, Lease: time.Minute})
 	for _, e := range effects {
 		fmt.Println("to do:", e.Name, "for", e.Ref)
 	}

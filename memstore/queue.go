@@ -11,9 +11,9 @@ import (
 )
 
 // TakeEffects implements [hookonce.EffectQueue].
-func (s *Store) TakeEffects(ctx context.Context, names []string, limit int, lease time.Duration) ([]hookonce.QueuedEffect, error) {
-	if lease <= 0 {
-		return nil, fmt.Errorf("memstore: take effects for %v: the lease must be positive", lease)
+func (s *Store) TakeEffects(ctx context.Context, req hookonce.TakeRequest) ([]hookonce.QueuedEffect, error) {
+	if req.Lease <= 0 {
+		return nil, fmt.Errorf("memstore: take effects for %v: the lease must be positive", req.Lease)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -21,15 +21,25 @@ func (s *Store) TakeEffects(ctx context.Context, names []string, limit int, leas
 	t, now := s.table, s.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	due := t.due(names, now)
-	due = due[:min(max(limit, 0), len(due))]
-	taken := make([]hookonce.QueuedEffect, len(due))
-	for i, e := range due {
-		e.State, e.Due, e.Lease, e.updatedAt = hookonce.StateProcessing, time.Time{}, instant(now.Add(lease)), now
+	var taken []hookonce.QueuedEffect
+	suspects := 0
+	for _, e := range t.due(req.Names, now) {
+		if len(taken) >= req.Limit {
+			break
+		}
+		if e.State == hookonce.StateProcessing {
+			if suspects >= req.Suspects {
+				continue
+			}
+			suspects++
+			e.Deaths++
+		} else {
+			e.Tries++
+		}
+		e.State, e.Due, e.Lease, e.updatedAt = hookonce.StateProcessing, time.Time{}, instant(now.Add(req.Lease)), now
 		e.Token++
-		e.Tries++
 		t.effects[e.ID] = e
-		taken[i] = e.seen()
+		taken = append(taken, e.seen())
 	}
 	return taken, nil
 }
@@ -97,7 +107,7 @@ func (s *Store) changeEffect(ctx context.Context, e hookonce.QueuedEffect, updat
 		update(&stored)
 		stored.updatedAt = s.now()
 		if stored.State != hookonce.StateProcessing {
-			stored.Lease = time.Time{}
+			stored.Lease, stored.Deaths = time.Time{}, 0
 		}
 		t.effects[e.ID] = stored
 	case stored.Token != e.Token || !slices.Contains(repeats, stored.State):

@@ -135,7 +135,7 @@ func ExampleStore_Enqueue() {
 // What a relay does with the outbox. Package relay does it with retries, dead letters and many at once.
 func ExampleStore_TakeEffects() {
 	relay := func(ctx context.Context, store *pgstore.Store, send func(address string) error) error {
-		effects, err := store.TakeEffects(ctx, []string{"mail.welcome"}, 10, time.Minute)
+		effects, err := store.TakeEffects(ctx, hookonce.TakeRequest{Names: []string{"mail.welcome"}, Limit: 10, Lease: time.Minute})
 		if err != nil {
 			return err
 		}

@@ -72,7 +72,7 @@ func TestStatementsLostInTheTransaction(t *testing.T) {
 			}
 		}
 	}
-	if taken, err := store.TakeEffects(t.Context(), []string{"mail"}, 10, time.Minute); err != nil || len(taken) != 2 {
+	if taken, err := store.TakeEffects(t.Context(), hookonce.TakeRequest{Names: []string{"mail"}, Limit: 10, Lease: time.Minute}); err != nil || len(taken) != 2 {
 		t.Errorf("took %+v, %v", taken, err)
 	}
 }

@@ -41,7 +41,7 @@ VALUES ($1::text, nullif($2::text, ''), $3::text, $4::text, $5::bytea, $6::times
 ON CONFLICT (source, key, step) DO NOTHING`
 
 // effectColumns are what effectRecord reads, in its order.
-const effectColumns = `id, source, coalesce(key, ''), step, name, payload, state, token, tries, due_at, enqueued_at, last_error`
+const effectColumns = `id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error`
 
 // effectRecord is a row of the outbox as a statement returns it.
 type effectRecord struct {
@@ -53,7 +53,7 @@ type effectRecord struct {
 // fields are the places to scan effectColumns into.
 func (r *effectRecord) fields() []any {
 	e := &r.effect
-	return []any{&e.ID, &e.Source, &e.Key, &e.Step, &e.Name, &e.Payload, &r.state, &e.Token, &e.Tries, &r.due, &e.EnqueuedAt, &e.LastError}
+	return []any{&e.ID, &e.Source, &e.Key, &e.Step, &e.Name, &e.Payload, &r.state, &e.Token, &e.Tries, &e.Deaths, &r.due, &e.EnqueuedAt, &e.LastError}
 }
 
 func (r *effectRecord) queued() hookonce.QueuedEffect {

@@ -32,7 +32,7 @@ func TestARelayWaitsForNoTransaction(t *testing.T) {
 	}
 	enqueue("evt_1", func() {})
 	enqueue("evt_2", func() {
-		taken, err := store.TakeEffects(t.Context(), []string{"mail"}, 10, time.Minute)
+		taken, err := store.TakeEffects(t.Context(), hookonce.TakeRequest{Names: []string{"mail"}, Limit: 10, Lease: time.Minute})
 		if err != nil || len(taken) != 1 || taken[0].Key != "evt_1" {
 			t.Fatalf("beside an open transaction the relay took %+v, %v", taken, err)
 		}
@@ -63,7 +63,7 @@ func TestARelayWaitsForNoOther(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		taken, err := store.TakeEffects(ctx, []string{"mail"}, 10, time.Minute)
+		taken, err := store.TakeEffects(ctx, hookonce.TakeRequest{Names: []string{"mail"}, Limit: 10, Lease: time.Minute})
 		if err != nil || len(taken) != 1 || taken[0].Key != "evt_2" {
 			t.Errorf("beside another relay this one took %+v, %v", taken, err)
 		}
@@ -99,7 +99,7 @@ func TestTakingReadsWhatItTakes(t *testing.T) {
 	store, pool := longOutbox(t, hookonce.StatePending)
 	before := rowsRead(t, pool, "effects")
 	const limit = 10
-	taken, err := store.TakeEffects(t.Context(), []string{"name 1", "name 2", "nobody's"}, limit, time.Minute)
+	taken, err := store.TakeEffects(t.Context(), hookonce.TakeRequest{Names: []string{"name 1", "name 2", "nobody's"}, Limit: limit, Lease: time.Minute})
 	if err != nil || len(taken) != limit {
 		t.Fatalf("took %d effects, %v", len(taken), err)
 	}

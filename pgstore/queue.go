@@ -14,17 +14,17 @@ import (
 
 // TakeEffects implements [hookonce.EffectQueue] in one round trip. While it runs it locks up to limit due
 // effects of each name; another caller passes over them, and may get fewer than there are.
-func (s *Store) TakeEffects(ctx context.Context, names []string, limit int, lease time.Duration) ([]hookonce.QueuedEffect, error) {
-	if lease <= 0 {
-		return nil, fmt.Errorf("pgstore: take effects for %v: the lease must be positive", lease)
+func (s *Store) TakeEffects(ctx context.Context, req hookonce.TakeRequest) ([]hookonce.QueuedEffect, error) {
+	if req.Lease <= 0 {
+		return nil, fmt.Errorf("pgstore: take effects for %v: the lease must be positive", req.Lease)
 	}
-	if limit <= 0 || len(names) == 0 {
+	if req.Limit <= 0 || len(req.Names) == 0 {
 		return nil, ctx.Err()
 	}
 	var taken []hookonce.QueuedEffect
 	err := again(func() (err error) {
 		now := s.now()
-		taken, err = queuedEffects(s.pool.Query(ctx, s.sql.take, names, now, limit, instant(now.Add(lease))))
+		taken, err = queuedEffects(s.pool.Query(ctx, s.sql.take, req.Names, now, req.Limit, instant(now.Add(req.Lease)), max(req.Suspects, 0)))
 		return err
 	})
 	if err != nil {
@@ -128,16 +128,23 @@ func (s *Store) changeEffect(ctx context.Context, e hookonce.QueuedEffect, to ef
 // takeSQL looks at each name by itself, so that a long queue of one costs what is taken of it and not
 // what waits. Effects that another caller is taking are passed over.
 const takeSQL = `
-WITH due AS MATERIALIZED (
+WITH fresh AS MATERIALIZED (
 	SELECT e.id AS due_id, e.due_at AS since
 	FROM (SELECT DISTINCT unnest($1::text[]) AS name) AS asked CROSS JOIN LATERAL (
-		SELECT id, due_at FROM {effects} WHERE name = asked.name AND due_at <= $2::timestamptz
+		SELECT id, due_at FROM {effects} WHERE name = asked.name AND due_at <= $2::timestamptz AND state <> 'processing'
 		ORDER BY due_at, id LIMIT $3::bigint FOR UPDATE SKIP LOCKED
 	) AS e
 	ORDER BY since, due_id LIMIT $3::bigint
+), suspects AS MATERIALIZED (
+	SELECT id AS due_id, due_at AS since FROM {effects}
+	WHERE state = 'processing' AND name = ANY ($1::text[]) AND due_at <= $2::timestamptz
+	ORDER BY due_at, id LIMIT $5::bigint FOR UPDATE SKIP LOCKED
+), due AS (
+	SELECT * FROM fresh UNION ALL SELECT * FROM suspects ORDER BY since, due_id LIMIT $3::bigint
 ), taken AS (
-	UPDATE {effects} AS effects SET state = 'processing', token = token + 1, tries = tries + 1,
-		due_at = $4::timestamptz, updated_at = $2::timestamptz
+	UPDATE {effects} AS effects SET state = 'processing', token = token + 1,
+		tries = tries + CASE WHEN state = 'processing' THEN 0 ELSE 1 END,
+		deaths = deaths + CASE WHEN state = 'processing' THEN 1 ELSE 0 END, due_at = $4::timestamptz, updated_at = $2::timestamptz
 	FROM due WHERE effects.id = due_id
 	RETURNING effects.*, since
 )
@@ -147,7 +154,7 @@ SELECT {effect} FROM taken ORDER BY since, id`
 // and how the effect stands.
 const changeEffectSQL = `
 WITH changed AS (
-	UPDATE {effects} SET state = $3::text, due_at = $4::timestamptz, last_error = coalesce($5::text, last_error), updated_at = $6::timestamptz
+	UPDATE {effects} SET state = $3::text, deaths = CASE WHEN $3::text = 'processing' THEN deaths ELSE 0 END, due_at = $4::timestamptz, last_error = coalesce($5::text, last_error), updated_at = $6::timestamptz
 	WHERE id = $1::bigint AND token = $2::bigint AND state = 'processing'
 	RETURNING state, token
 )
@@ -177,7 +184,7 @@ func effectLists(fill func(string) string) map[hookonce.State]string {
 // reviveEffectSQL returns whether it revived the effect, and the state before.
 const reviveEffectSQL = `
 WITH revived AS (
-	UPDATE {effects} SET state = 'failed', tries = 0, due_at = $2::timestamptz, updated_at = $2::timestamptz
+	UPDATE {effects} SET state = 'failed', tries = 0, deaths = 0, due_at = $2::timestamptz, updated_at = $2::timestamptz
 	WHERE id = $1::bigint AND state = 'dead'
 	RETURNING id
 )

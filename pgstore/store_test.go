@@ -54,8 +54,11 @@ func TestMissingTablesAreNamed(t *testing.T) {
 		"Newer":      inTx(func(tx pgx.Tx) error { _, err := store.Newer(ctx, tx, "order", 1); return err }),
 		"Transition": inTx(func(tx pgx.Tx) error { _, _, err := store.Transition(ctx, tx, "order", "", "paid"); return err }),
 
-		"Enqueue":        inTx(func(tx pgx.Tx) error { return store.Enqueue(ctx, tx, effect.Effect) }),
-		"TakeEffects":    func() error { _, err := store.TakeEffects(ctx, []string{"mail"}, 1, time.Minute); return err },
+		"Enqueue": inTx(func(tx pgx.Tx) error { return store.Enqueue(ctx, tx, effect.Effect) }),
+		"TakeEffects": func() error {
+			_, err := store.TakeEffects(ctx, hookonce.TakeRequest{Names: []string{"mail"}, Limit: 1, Lease: time.Minute})
+			return err
+		},
 		"CompleteEffect": func() error { return store.CompleteEffect(ctx, effect) },
 		"FailEffect":     func() error { return store.FailEffect(ctx, effect, hookonce.Failure{}, time.Now()) },
 		"ExtendEffect":   func() error { _, err := store.ExtendEffect(ctx, effect, time.Minute); return err },

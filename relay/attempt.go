@@ -22,6 +22,10 @@ func (r *run) carryOut(e hookonce.QueuedEffect, asked time.Time) {
 		r.report(e, outcome{status: StatusStale, err: fmt.Errorf("%w before the handler began", errLost)})
 		return
 	}
+	if e.Deaths >= r.deaths {
+		r.report(e, r.record(e, outcome{err: deadly(e)}))
+		return
+	}
 	ctx, cancel := context.WithTimeoutCause(r.attempts, r.timeout, errTimeout)
 	defer cancel()
 	ctx, lose := context.WithCancelCause(ctx)

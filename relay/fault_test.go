@@ -18,9 +18,9 @@ type faulty struct {
 	fault func(method string) (persist bool, err error)
 }
 
-func (f *faulty) TakeEffects(ctx context.Context, names []string, limit int, lease time.Duration) (taken []hookonce.QueuedEffect, err error) {
+func (f *faulty) TakeEffects(ctx context.Context, req hookonce.TakeRequest) (taken []hookonce.QueuedEffect, err error) {
 	err = f.call("take", func() (err error) {
-		taken, err = f.EffectQueue.TakeEffects(ctx, names, limit, lease)
+		taken, err = f.EffectQueue.TakeEffects(ctx, req)
 		return err
 	})
 	if err != nil {
@@ -78,7 +78,7 @@ func TestStoreFails(t *testing.T) {
 	}{
 		{"take, not persisted", failing("take", 3, false), nil, []string{"mail done 1"}, hookonce.StateDone},
 		// Nobody knows who has them until the lease has run out.
-		{"take, persisted", failing("take", 1, true), nil, []string{"mail done 2"}, hookonce.StateDone},
+		{"take, persisted", failing("take", 1, true), nil, []string{"mail done 1"}, hookonce.StateDone},
 		{"complete, not persisted", failing("complete", 3, false), nil, []string{"mail done 1"}, hookonce.StateDone},
 		{"complete, persisted", failing("complete", 3, true), nil, []string{"mail done 1"}, hookonce.StateDone},
 		{"fail, not persisted", failing("fail", 3, false), errors.New("no"), []string{"mail failed 1", "mail dead 2"}, hookonce.StateDead},
@@ -124,7 +124,7 @@ func TestCrashBeforeTheRecord(t *testing.T) {
 					outcomes.want(t, "mail unrecorded 1")
 				} else {
 					keys.want(t, key, key)
-					outcomes.want(t, "mail unrecorded 1", "mail done 2")
+					outcomes.want(t, "mail unrecorded 1", "mail done 1")
 				}
 				expect(t, store, hookonce.StateDone)
 			})

@@ -15,13 +15,14 @@ const (
 	DefaultLease       = 30 * time.Second
 	DefaultTimeout     = time.Minute
 	DefaultGrace       = 10 * time.Second
+	DefaultDeaths      = 3
 )
 
 // Option changes a default of [New].
 type Option func(*settings)
 
 type settings struct {
-	concurrency                 int
+	concurrency, deaths         int
 	poll, lease, timeout, grace time.Duration
 	schedule                    Schedule
 	now                         func() time.Time
@@ -31,7 +32,7 @@ type settings struct {
 
 func defaults() settings {
 	return settings{
-		concurrency: DefaultConcurrency, poll: DefaultPoll, lease: DefaultLease, timeout: DefaultTimeout, grace: DefaultGrace,
+		concurrency: DefaultConcurrency, deaths: DefaultDeaths, poll: DefaultPoll, lease: DefaultLease, timeout: DefaultTimeout, grace: DefaultGrace,
 		schedule: DefaultSchedule(), now: time.Now, log: slog.Default(), observe: func(context.Context, Observation) {},
 	}
 }
@@ -40,6 +41,8 @@ func (s *settings) validate() error {
 	switch {
 	case s.concurrency < 1:
 		return errors.New("relay: WithConcurrency needs 1 or more")
+	case s.deaths < 2:
+		return errors.New("relay: WithDeaths needs 2 or more: the first death says only that an effect was there when a process died")
 	case s.poll <= 0 || s.timeout <= 0:
 		return errors.New("relay: WithPoll and WithTimeout need some time")
 	case s.lease < time.Second/100:
@@ -76,6 +79,15 @@ func WithGrace(d time.Duration) Option { return func(s *settings) { s.grace = d 
 // WithSchedule sets when failed effects are tried again, and how often. Default [DefaultSchedule].
 func WithSchedule(schedule Schedule) Option { return func(s *settings) { s.schedule = schedule } }
 
+// WithDeaths sets after how many attempts in a row that left no outcome an effect is dead, without another
+// one. Default [DefaultDeaths]. At the first the effect may have been a neighbour of what ended the process. From
+// then on it is a suspect, of which a process runs one at a time, so each further death is taken for its own:
+// with 3 an effect is given up when the process died twice while it was the suspect. A healthy one is not
+// given up as long as fewer than that many others end a process beside it at their first attempt. An attempt
+// whose lease ran out for another reason counts, too: the store was away, or the handler did not heed its
+// context. 2 is the least.
+func WithDeaths(n int) Option { return func(s *settings) { s.deaths = n } }
+
 // WithClock sets the clock that tells when a failed effect is due again. Default [time.Now]. It must agree
 // with the clock of the store.
 func WithClock(now func() time.Time) Option { return func(s *settings) { s.now = now } }
@@ -98,6 +110,8 @@ type Observation struct {
 	Status string
 	// Tries is the number of this attempt since the effect was enqueued or revived.
 	Tries int
+	// Deaths is how many attempts before this one left no outcome; see [WithDeaths].
+	Deaths int
 	// Err is why it failed, or why it could not be recorded.
 	Err error
 	// Duration is how long the handler took.

@@ -102,14 +102,14 @@ var levels = map[string]slog.Level{
 
 // report logs and observes an attempt.
 func (r *run) report(e hookonce.QueuedEffect, o outcome) {
-	r.observe(r.attempts, Observation{Name: e.Name, Status: o.status, Tries: e.Tries, Err: o.err, Duration: o.took})
+	r.observe(r.attempts, Observation{Name: e.Name, Status: o.status, Tries: e.Tries, Deaths: e.Deaths, Err: o.err, Duration: o.took})
 	level := levels[o.status]
 	if !r.log.Enabled(r.attempts, level) {
 		return
 	}
 	attrs := []slog.Attr{
 		slog.Int64("effect", e.ID), slog.String("name", e.Name), slog.String("source", e.Source), slog.String("key", e.Key),
-		slog.String("step", e.Step), slog.Int64("attempt", e.Token), slog.Duration("took", o.took),
+		slog.String("step", e.Step), slog.Int64("attempt", e.Token), slog.Int("deaths", e.Deaths), slog.Duration("took", o.took),
 	}
 	if o.err != nil {
 		attrs = append(attrs, slog.String("error", o.err.Error()))

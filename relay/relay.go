@@ -145,10 +145,20 @@ func (r *run) room(ctx context.Context) int {
 func (r *run) take(room int) (int, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.attempts), storeTimeout)
 	defer cancel()
+	suspects, release := r.suspects()
 	asked := time.Now()
-	batch, err := r.queue.TakeEffects(ctx, r.names, room, r.lease)
+	batch, err := r.queue.TakeEffects(ctx, hookonce.TakeRequest{Names: r.names, Limit: room, Suspects: suspects, Lease: r.lease})
+	if !slices.ContainsFunc(batch, suspicious) {
+		release()
+	}
 	for _, e := range batch {
-		r.running.Go(func() { r.carryOut(e, asked) })
+		r.running.Go(func() {
+			if suspicious(e) {
+				defer r.Wake() // there may be others
+				defer release()
+			}
+			r.carryOut(e, asked)
+		})
 	}
 	for range room - len(batch) {
 		<-r.slots

@@ -10,14 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/relay"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // enqueue commits effects called mail, one for each step, that one event asked for.
 func enqueue(t *testing.T, store *memstore.Store, steps ...string) {

@@ -72,8 +72,8 @@ type dialect struct {
 	mark, unmark func(ctx context.Context, tx *sql.Tx) error
 	// applied reads from the answer to a guard's statement whether it changed or made the row.
 	applied func(sql.Result) (bool, error)
-	// take leases those of the effects with these numbers that are still due, and returns them.
-	take func(d dialect, ctx context.Context, db *sql.DB, ids []int64, now, lease time.Time) ([]hookonce.QueuedEffect, error)
+	// take leases those of the effects that were seen to be due and still are, and returns them.
+	take func(d dialect, ctx context.Context, db *sql.DB, seen due, now, lease time.Time) ([]hookonce.QueuedEffect, error)
 	// purge deletes claims that are done, with their responses, and returns how many claims.
 	purge func(d dialect, ctx context.Context, db *sql.DB, before time.Time, limit int) (int64, error)
 	// contended tells an error that means "not now".

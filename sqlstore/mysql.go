@@ -100,10 +100,10 @@ func (s statements) withDuplicates(sql func(string) statement) statements {
 	s.enqueue = sql(`
 		INSERT INTO {effects} (source, {key}, step, name, payload, due_at, enqueued_at, updated_at, last_error)
 		VALUES (@1, @2, @3, @4, @5, @6, @7, @7, '')`)
-	s.lockEffects = sql(`SELECT {effect} FROM {effects} WHERE id IN ({ids}) AND due_at <= @1 FOR UPDATE SKIP LOCKED`)
-	s.takeEffects = sql(`
-		UPDATE {effects} SET state = 'processing', token = token + 1, tries = tries + 1, due_at = @2, updated_at = @1
-		WHERE id IN ({ids})`)
+	s.lockEffects = sql(`
+		SELECT {effect} FROM {effects} WHERE id IN ({ids}) AND due_at <= @1 AND (state <> 'processing' OR FIND_IN_SET(id, @2) > 0)
+		FOR UPDATE SKIP LOCKED`)
+	s.takeEffects = sql(`UPDATE {effects} SET {begun}, due_at = @2, updated_at = @1 WHERE id IN ({ids})`)
 	s.purgeEffects = sql(`DELETE FROM {effects} WHERE state = 'done' AND updated_at < @1 ORDER BY updated_at LIMIT @2`)
 	return s
 }
@@ -204,15 +204,20 @@ func appliedMySQL(result sql.Result) (bool, error) {
 }
 
 // takeMySQL leases in a transaction, in which it passes over rows that others have locked.
-func takeMySQL(d dialect, ctx context.Context, db *sql.DB, ids []int64, now, lease time.Time) (taken []hookonce.QueuedEffect, err error) {
+func takeMySQL(d dialect, ctx context.Context, db *sql.DB, seen due, now, lease time.Time) (taken []hookonce.QueuedEffect, err error) {
 	err = inTx(ctx, db, func(tx *sql.Tx) (err error) {
-		if taken, err = effects(ctx, tx, d.lockEffects.of(ids), d.time(now)); err != nil || len(taken) == 0 {
+		if taken, err = effects(ctx, tx, d.lockEffects.of(seen.ids), d.time(now), list(seen.suspects)); err != nil || len(taken) == 0 {
 			return err
 		}
 		free := make([]int64, len(taken))
 		for i := range taken {
 			e := &taken[i]
-			e.State, e.Due, e.Lease, e.Token, e.Tries = hookonce.StateProcessing, time.Time{}, lease, e.Token+1, e.Tries+1
+			if e.State == hookonce.StateProcessing {
+				e.Deaths++
+			} else {
+				e.Tries++
+			}
+			e.State, e.Due, e.Lease, e.Token = hookonce.StateProcessing, time.Time{}, lease, e.Token+1
 			free[i] = e.ID
 		}
 		_, err = run(ctx, tx, d.takeEffects.of(free), d.time(now), d.time(lease))

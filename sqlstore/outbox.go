@@ -43,7 +43,7 @@ type row struct {
 // fields are the destinations for effectColumns.
 func (r *row) fields() []any {
 	return []any{
-		&r.ID, &r.Source, &r.Key, &r.Step, &r.Name, &r.Payload, &r.State, &r.Token, &r.Tries,
+		&r.ID, &r.Source, &r.Key, &r.Step, &r.Name, &r.Payload, &r.State, &r.Token, &r.Tries, &r.Deaths,
 		stamp{&r.due}, stamp{&r.EnqueuedAt}, &r.LastError,
 	}
 }

@@ -70,9 +70,10 @@ func postgres(prefix string) dialect {
 		)
 		SELECT count(*) FROM gone`)
 	d.takeEffects = sql(`
-		UPDATE {effects} SET state = 'processing', token = token + 1, tries = tries + 1, due_at = @3, updated_at = @2
+		UPDATE {effects} SET {begun}, due_at = @4, updated_at = @3
 		WHERE id IN (
-			SELECT id FROM {effects} WHERE id = ANY (string_to_array(@1, ',')::bigint[]) AND due_at <= @2
+			SELECT id FROM {effects} WHERE id = ANY (string_to_array(@1, ',')::bigint[]) AND due_at <= @3
+				AND (state <> 'processing' OR id = ANY (string_to_array(@2, ',')::bigint[]))
 			FOR UPDATE SKIP LOCKED)
 		{returning effect}`)
 	d.purgeEffects = sql(`

@@ -41,8 +41,9 @@ func sqlite(prefix string) dialect {
 	d.purgeResponses = sql(`DELETE FROM {responses} WHERE (source, key) IN (SELECT source, key ` + oldest + `)`)
 	d.purgeClaims = sql(`DELETE FROM {claims} WHERE rowid IN (SELECT rowid ` + oldest + `)`)
 	d.takeEffects = sql(`
-		UPDATE {effects} SET state = 'processing', token = token + 1, tries = tries + 1, due_at = @3, updated_at = @2
-		WHERE id IN (SELECT value FROM json_each('[' || @1 || ']')) AND due_at <= @2
+		UPDATE {effects} SET {begun}, due_at = @4, updated_at = @3
+		WHERE id IN (SELECT value FROM json_each('[' || @1 || ']')) AND due_at <= @3
+			AND (state <> 'processing' OR id IN (SELECT value FROM json_each('[' || @2 || ']')))
 		{returning effect}`)
 	d.purgeEffects = sql(`
 		DELETE FROM {effects} WHERE id IN (

@@ -9,18 +9,25 @@ type statements struct {
 	// Guards.
 	newest, transition, state statement
 	// Effects.
-	enqueue, due, takeEffects, effect, completeEffect, failEffect, extendEffect, revive, effects, purgeEffects statement
+	enqueue, due, suspects, takeEffects, effect, completeEffect, failEffect, extendEffect, revive, effects, purgeEffects statement
 	// Reads under locks, where statements that write return nothing.
 	lockClaim, lockOldest, lockEffects statement
 }
 
 const (
 	claimColumns  = `state, token, lease_until, event_type, digest, first_seen, updated_at, last_error`
-	effectColumns = `id, source, coalesce({key}, ''), step, name, payload, state, token, tries, due_at, enqueued_at, last_error`
+	effectColumns = `id, source, coalesce({key}, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error`
 )
 
 // claimable is [hookonce.Claimable] for the row c, with the time in excluded.updated_at.
 const claimable = `(c.state IN ('failed', 'dead') OR (c.state = 'processing' AND c.lease_until <= excluded.updated_at))`
+
+// begun is what taking does to an effect. MySQL works from left to right with what it has set, so the old state
+// is read first.
+const begun = `
+	deaths = deaths + CASE WHEN state = 'processing' THEN 1 ELSE 0 END,
+	tries = tries + CASE WHEN state = 'processing' THEN 0 ELSE 1 END,
+	state = 'processing', token = token + 1`
 
 // common are the statements that are the same in all dialects but for a word.
 func common(sql func(string) statement) statements {
@@ -43,14 +50,19 @@ func common(sql func(string) statement) statements {
 
 		state: sql(`SELECT state FROM {states} WHERE entity = @1{locked}`),
 
-		due:    sql(`SELECT id, due_at FROM {effects} WHERE name = @1 AND due_at <= @2 ORDER BY due_at, id LIMIT @3`),
+		due: sql(`
+			SELECT id, due_at FROM {effects} WHERE name = @1 AND due_at <= @2 AND state <> 'processing'
+			ORDER BY due_at, id LIMIT @3`),
+		suspects: sql(`
+			SELECT id, due_at FROM {effects} WHERE name = @1 AND due_at <= @2 AND state = 'processing'
+			ORDER BY due_at, id LIMIT @3`),
 		effect: sql(`SELECT {effect} FROM {effects} WHERE id = @1`),
 		completeEffect: sql(`
-			UPDATE {effects} SET state = 'done', due_at = NULL, updated_at = @3{passed}
+			UPDATE {effects} SET state = 'done', deaths = 0, due_at = NULL, updated_at = @3{passed}
 			WHERE id = @1 AND token = @2 AND state = 'processing'
 			{returning effect}`),
 		failEffect: sql(`
-			UPDATE {effects} SET state = @4, due_at = @5, updated_at = @3, last_error = @6{passed}
+			UPDATE {effects} SET state = @4, deaths = 0, due_at = @5, updated_at = @3, last_error = @6{passed}
 			WHERE id = @1 AND token = @2 AND state = 'processing'
 			{returning effect}`),
 		extendEffect: sql(`
@@ -58,7 +70,7 @@ func common(sql func(string) statement) statements {
 			WHERE id = @1 AND token = @2 AND state = 'processing'
 			{returning effect}`),
 		revive: sql(`
-			UPDATE {effects} SET state = 'failed', tries = 0, due_at = @2, updated_at = @2{passed}
+			UPDATE {effects} SET state = 'failed', tries = 0, deaths = 0, due_at = @2, updated_at = @2{passed}
 			WHERE id = @1 AND state = 'dead'
 			{returning effect}`),
 		effects: sql(`SELECT {effect} FROM {effects} WHERE state = @1 AND id > @2 ORDER BY id LIMIT @3`),

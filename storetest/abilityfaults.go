@@ -111,7 +111,7 @@ func faultEnqueue[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 func faultTake[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	f.enqueue(t, asks("evt_1", ""), asks("evt_2", ""))
 	if !f.failing(t, persisted, func() error {
-		_, err := f.outbox(t).TakeEffects(t.Context(), []string{receipt}, 2, lease)
+		_, err := f.outbox(t).TakeEffects(t.Context(), taking(2))
 		return err
 	}) {
 		return

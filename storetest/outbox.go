@@ -63,10 +63,15 @@ func (f *txFixture[Tx]) tryEnqueue(t testing.TB, effects ...hookonce.Effect) err
 	})
 }
 
+// taking asks for up to limit effects of the usual name, suspects or not.
+func taking(limit int) hookonce.TakeRequest {
+	return hookonce.TakeRequest{Names: []string{receipt}, Limit: limit, Suspects: limit, Lease: lease}
+}
+
 // take takes up to limit effects and checks how many there were.
 func (f *txFixture[Tx]) take(t testing.TB, limit, want int) []hookonce.QueuedEffect {
 	t.Helper()
-	taken, err := f.outbox(t).TakeEffects(t.Context(), []string{receipt}, limit, lease)
+	taken, err := f.outbox(t).TakeEffects(t.Context(), taking(limit))
 	ok(t, err)
 	if len(taken) != want {
 		t.Fatalf("took %d effects, want %d: %+v", len(taken), want, taken)

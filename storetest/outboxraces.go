@@ -79,7 +79,7 @@ func raceRelays[Tx any](t *testing.T, f *txFixture[Tx]) {
 	taken := map[string]int{}
 	racing(t, func(i int) error {
 		for done.Load() < n {
-			batch, err := open[i%stores].TakeEffects(t.Context(), []string{receipt}, 5, lease)
+			batch, err := open[i%stores].TakeEffects(t.Context(), taking(5))
 			if err != nil {
 				return err
 			}
@@ -123,7 +123,7 @@ func raceEffectTakeover[Tx any](t *testing.T, f *txFixture[Tx]) {
 			return err
 		})
 		g.Go(func() (err error) {
-			taken, err = other.TakeEffects(t.Context(), []string{receipt}, 1, lease)
+			taken, err = other.TakeEffects(t.Context(), taking(1))
 			return err
 		})
 		ok(t, g.Wait())

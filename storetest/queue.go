@@ -17,6 +17,8 @@ func takeCases[Tx any]() []txCase[Tx] {
 		{"nothing is taken before it is due, to the microsecond", takeDue[Tx]},
 		{"takes what it is asked for and no more", takeNames[Tx]},
 		{"a lease holds until it ends, to the microsecond", takeExpired[Tx]},
+		{"a lease that ran out is a death, until there is an outcome", takeDeaths[Tx]},
+		{"takes no more suspects than it is asked for, and what is no suspect beside", takeSuspects[Tx]},
 		{"one that always fails holds up no other", takePoisoned[Tx]},
 		{"needs a positive lease", takeNegative[Tx]},
 		{"an ended context takes nothing", takeCancelled[Tx]},
@@ -47,7 +49,7 @@ func takeOrder[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.enqueue(t, same)
 	var order []string
 	for _, limit := range []int{2, 1, 4} {
-		taken, err := f.outbox(t).TakeEffects(t.Context(), names, limit, lease)
+		taken, err := f.outbox(t).TakeEffects(t.Context(), hookonce.TakeRequest{Names: names, Limit: limit, Lease: lease})
 		ok(t, err)
 		for _, e := range taken {
 			order = append(order, e.Key)
@@ -78,7 +80,7 @@ func takeNames[Tx any](t *testing.T, f *txFixture[Tx]) {
 	}
 	take := func(limit int, want map[string]int, names ...string) {
 		t.Helper()
-		taken, err := f.outbox(t).TakeEffects(t.Context(), names, limit, lease)
+		taken, err := f.outbox(t).TakeEffects(t.Context(), hookonce.TakeRequest{Names: names, Limit: limit, Lease: lease})
 		ok(t, err)
 		got := map[string]int{}
 		for _, e := range taken {
@@ -106,10 +108,95 @@ func takeExpired[Tx any](t *testing.T, f *txFixture[Tx]) {
 		f.untouched(t, func() { f.take(t, 1, 0) })
 		f.clock.Advance(time.Microsecond)
 		want.Token++
-		want.Tries++
+		want.Deaths++
 		want.Lease = f.clock.Now().Add(lease)
 		sameEffect(t, "taken over", f.takeOne(t), want)
 	}
+}
+
+func takeDeaths[Tx any](t *testing.T, f *txFixture[Tx]) {
+	outcomes := map[string]func(hookonce.QueuedEffect){
+		"complete": func(e hookonce.QueuedEffect) { ok(t, f.outbox(t).CompleteEffect(t.Context(), e)) },
+		"fail": func(e hookonce.QueuedEffect) {
+			ok(t, f.outbox(t).FailEffect(t.Context(), e, hookonce.Failure{Err: errDeclined}, f.clock.Now()))
+			if again := f.takeOne(t); again.Deaths != 0 {
+				t.Fatalf("a failure leaves %d deaths", again.Deaths)
+			}
+			f.clock.Advance(lease)
+			e = f.takeOne(t)
+			ok(t, f.outbox(t).CompleteEffect(t.Context(), e))
+		},
+		"give up": func(e hookonce.QueuedEffect) {
+			ok(t, f.outbox(t).FailEffect(t.Context(), e, hookonce.Failure{Err: errDeclined, Dead: true}, time.Time{}))
+			if dead := f.only(t, hookonce.StateDead); dead.Deaths != 0 {
+				t.Fatalf("a dead effect has %d deaths", dead.Deaths)
+			}
+			ok(t, f.outbox(t).ReviveEffect(t.Context(), e.ID))
+			e = f.takeOne(t)
+			if e.Deaths != 0 {
+				t.Fatalf("a revived effect has %d deaths", e.Deaths)
+			}
+			ok(t, f.outbox(t).CompleteEffect(t.Context(), e))
+		},
+	}
+	for name, end := range outcomes {
+		f.enqueue(t, asks(name, ""))
+		e := f.takeOne(t)
+		for deaths := range 3 {
+			if e.Deaths != deaths {
+				t.Fatalf("%s: %d deaths, want %d", name, e.Deaths, deaths)
+			}
+			_, err := f.outbox(t).ExtendEffect(t.Context(), e, lease)
+			ok(t, err)
+			if held := f.only(t, hookonce.StateProcessing); held.Deaths != deaths {
+				t.Fatalf("%s: extending leaves %d deaths, want %d", name, held.Deaths, deaths)
+			}
+			f.clock.Advance(lease)
+			e = f.takeOne(t)
+		}
+		end(e)
+	}
+	for _, done := range f.listed(t, hookonce.StateDone) {
+		if done.Deaths != 0 {
+			t.Fatalf("a done effect has %d deaths", done.Deaths)
+		}
+	}
+}
+
+func takeSuspects[Tx any](t *testing.T, f *txFixture[Tx]) {
+	for i := range 4 {
+		f.enqueue(t, asks(fmt.Sprint("suspect_", i), ""))
+	}
+	other := asks("other", "")
+	other.Name = "mail.reminder"
+	f.enqueue(t, other)
+	names := []string{receipt, other.Name}
+	_, err := f.outbox(t).TakeEffects(t.Context(), hookonce.TakeRequest{Names: names, Limit: 5, Lease: lease})
+	ok(t, err)
+	f.clock.Advance(lease + time.Second)
+	for i := range 4 {
+		f.enqueue(t, asks(fmt.Sprint("fresh_", i), ""))
+	}
+	take := func(limit, suspects int, want ...string) {
+		t.Helper()
+		taken, err := f.outbox(t).TakeEffects(t.Context(), hookonce.TakeRequest{Names: names, Limit: limit, Suspects: suspects, Lease: lease})
+		ok(t, err)
+		var got []string
+		for _, e := range taken {
+			got = append(got, e.Key)
+		}
+		if d := diff(got, want); d != "" {
+			t.Fatalf("at most %d, %d suspects: -got +want\n%s", limit, suspects, d)
+		}
+	}
+	take(1, 0, "fresh_0")
+	take(2, 1, "suspect_0", "fresh_1")
+	take(1, 5, "suspect_1")
+	take(4, 1, "suspect_2", "fresh_2", "fresh_3")
+	take(4, -1)
+	take(0, 4)
+	take(4, 4, "suspect_3", "other")
+	take(4, 4)
 }
 
 func takePoisoned[Tx any](t *testing.T, f *txFixture[Tx]) {
@@ -135,7 +222,7 @@ func takeNegative[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.enqueue(t, asks("evt_1", ""))
 	f.untouched(t, func() {
 		for _, d := range []time.Duration{0, -time.Second} {
-			if _, err := f.outbox(t).TakeEffects(t.Context(), []string{receipt}, 1, d); err == nil {
+			if _, err := f.outbox(t).TakeEffects(t.Context(), hookonce.TakeRequest{Names: []string{receipt}, Limit: 1, Lease: d}); err == nil {
 				t.Fatalf("taken for %v", d)
 			}
 		}
@@ -145,7 +232,7 @@ func takeNegative[Tx any](t *testing.T, f *txFixture[Tx]) {
 func takeCancelled[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.enqueue(t, asks("evt_1", ""))
 	f.untouched(t, func() {
-		_, err := f.outbox(t).TakeEffects(ended(t), []string{receipt}, 1, lease)
+		_, err := f.outbox(t).TakeEffects(ended(t), taking(1))
 		refuses(t, err, context.Canceled)
 	})
 }

@@ -208,8 +208,9 @@ func (m *queueMachine) compare(t *rapid.T) {
 func (m *queueMachine) take(t *rapid.T) {
 	names := m.names[rapid.IntRange(0, 1).Draw(t, "first name"):]
 	limit, d := rapid.IntRange(0, 3).Draw(t, "limit"), time.Duration(rapid.IntRange(0, 3).Draw(t, "lease"))*time.Second
-	got, err := m.queue.TakeEffects(context.Background(), names, limit, d)
-	want, wantErr := m.model.TakeEffects(context.Background(), names, limit, d)
+	req := hookonce.TakeRequest{Names: names, Limit: limit, Suspects: rapid.IntRange(-1, 2).Draw(t, "suspects"), Lease: d}
+	got, err := m.queue.TakeEffects(context.Background(), req)
+	want, wantErr := m.model.TakeEffects(context.Background(), req)
 	agree(t, "TakeEffects", nil, nil, err, wantErr)
 	m.alike(t, "TakeEffects", got, want)
 	for i := range got {

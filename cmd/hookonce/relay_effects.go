@@ -73,9 +73,9 @@ func newRelayListCommand(w *world) *cobra.Command {
 }
 
 func printEffects(w *world, list []hookonce.QueuedEffect, more bool) error {
-	t := newTable(w, "", "ID | ENQUEUED | STATE | NAME | SOURCE | KEY | STEP | TRIES | DUE | LAST ERROR")
+	t := newTable(w, "", "ID | ENQUEUED | STATE | NAME | SOURCE | KEY | STEP | TRIES | DEATHS | DUE | LAST ERROR")
 	for _, e := range list {
-		t.row("", e.ID, clock(e.EnqueuedAt), e.State, e.Name, e.Source, e.Key, e.Step, e.Tries, clock(e.Due), cut(clean(e.LastError), 80))
+		t.row("", e.ID, clock(e.EnqueuedAt), e.State, e.Name, e.Source, e.Key, e.Step, e.Tries, e.Deaths, clock(e.Due), cut(clean(e.LastError), 80))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -97,6 +97,7 @@ type effectJSON struct {
 	IdempotencyKey string         `json:"idempotency_key"`
 	Attempts       int64          `json:"attempts"`
 	Tries          int            `json:"tries"`
+	Deaths         int            `json:"deaths,omitempty"`
 	EnqueuedAt     time.Time      `json:"enqueued_at"`
 	Due            *time.Time     `json:"due,omitempty"`
 	LastError      string         `json:"last_error,omitempty"`
@@ -108,7 +109,7 @@ func effectsJSON(list []hookonce.QueuedEffect) []effectJSON {
 	for i, e := range list {
 		all[i] = effectJSON{
 			ID: e.ID, State: e.State, Name: e.Name, Source: e.Source, Key: e.Key, Step: e.Step, IdempotencyKey: e.IdempotencyKey(),
-			Attempts: e.Token, Tries: e.Tries, EnqueuedAt: e.EnqueuedAt, LastError: e.LastError, PayloadBytes: len(e.Payload),
+			Attempts: e.Token, Tries: e.Tries, Deaths: e.Deaths, EnqueuedAt: e.EnqueuedAt, LastError: e.LastError, PayloadBytes: len(e.Payload),
 		}
 		if !e.Due.IsZero() {
 			all[i].Due = &e.Due
@@ -122,7 +123,7 @@ func newRelayReviveCommand(w *world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "revive {ID | --all-dead} [flags]",
 		Short: "Have effects tried again that were given up",
-		Long: `Revive makes effects that were given up due at once, with their tries counted from nothing. They keep their
+		Long: `Revive makes effects that were given up due at once, with their tries and deaths counted from nothing. They keep their
 Idempotency-Key, so that whoever carries one out can tell that it is not new.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -5,9 +5,16 @@ PREPARE hookonce_ddl FROM @hookonce_ddl;
 EXECUTE hookonce_ddl;
 DEALLOCATE PREPARE hookonce_ddl;
 
--- How often a lease ran out before there was an outcome, since the last outcome.
+-- How often a lease ran out before there was an outcome, since the last outcome. tries leaves these attempts out.
 SET @hookonce_ddl = (SELECT IF(count(*) > 0, 'DO 0', 'ALTER TABLE {{.}}effects ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0')
     FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '{{.}}effects' AND column_name = 'deaths');
+PREPARE hookonce_ddl FROM @hookonce_ddl;
+EXECUTE hookonce_ddl;
+DEALLOCATE PREPARE hookonce_ddl;
+
+-- What is being carried out is little, and those of which the lease ran out are looked for in every round.
+SET @hookonce_ddl = (SELECT IF(count(*) > 0, 'DO 0', 'CREATE INDEX {{.}}effects_held ON {{.}}effects (state, name, due_at, id)')
+    FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = '{{.}}effects' AND index_name = '{{.}}effects_held');
 PREPARE hookonce_ddl FROM @hookonce_ddl;
 EXECUTE hookonce_ddl;
 DEALLOCATE PREPARE hookonce_ddl;

@@ -1,8 +1,10 @@
 -- An attempt that reached the outside: only a request with the digest of the row may go on.
 ALTER TABLE {{.}}claims ADD COLUMN pinned boolean NOT NULL DEFAULT false;
 
--- How often a lease ran out before there was an outcome, since the last outcome.
+-- How often a lease ran out before there was an outcome, since the last outcome. tries leaves these attempts out.
 ALTER TABLE {{.}}effects ADD COLUMN deaths integer NOT NULL DEFAULT 0;
+-- What is being carried out is little, and those of which the lease ran out are looked for in every round.
+CREATE INDEX effects_held ON {{.}}effects (due_at, id) WHERE state = 'processing';
 
 -- The functions of version 6 and 7 go, and those of this version come.
 DO $$

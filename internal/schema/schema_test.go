@@ -226,6 +226,7 @@ func TestUpgradeFromVersion7(t *testing.T) {
 		migrate(t, db, d.dialect, "")
 		for _, s := range []string{
 			"ALTER TABLE " + prefix + "claims DROP COLUMN pinned",
+			"DROP INDEX " + prefix + "effects_held",
 			"ALTER TABLE " + prefix + "effects DROP COLUMN deaths",
 			"DELETE FROM " + prefix + "goose_db_version WHERE version_id > 7",
 		} {

@@ -1,0 +1,156 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/memstore"
+	"github.com/hookonce/hookonce/relay"
+)
+
+// dies takes everything that is due, as a process does that dies then, and lets the leases run out.
+func dies(t *testing.T, store *memstore.Store, want int) {
+	t.Helper()
+	taken, err := store.TakeEffects(t.Context(), hookonce.TakeRequest{Names: []string{"mail"}, Limit: 100, Suspects: 100, Lease: time.Second})
+	if err != nil || len(taken) != want {
+		t.Fatalf("took %d effects, want %d, %v", len(taken), want, err)
+	}
+	pass(time.Second)
+}
+
+// Of those that a process died at one runs at a time in a process, however many relays it has, and what is fresh
+// goes on beside it.
+func TestSuspectsRunOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, log := memstore.New(), new(journal)
+		enqueue(t, store, "suspect 1", "suspect 2", "suspect 3")
+		dies(t, store, 3)
+		enqueue(t, store, "fresh 1", "fresh 2")
+		running := make(chan string, 100)
+		release := make(chan struct{})
+		handle := func(_ context.Context, e hookonce.QueuedEffect) error {
+			running <- e.Step
+			if e.Deaths > 0 {
+				<-release
+			}
+			return nil
+		}
+		first, second := start(t, store, handle), start(t, store, handle)
+		for i := range 3 {
+			pass(2 * relay.DefaultPoll)
+			log.write("%d running, suspects %v", len(running), i+1)
+			suspects := 0
+			for range len(running) {
+				if step := <-running; strings.HasPrefix(step, "suspect") {
+					suspects++
+				}
+			}
+			if suspects != 1 {
+				t.Errorf("%d suspects were begun at once", suspects)
+			}
+			release <- struct{}{}
+		}
+		synctest.Wait()
+		stopped(t, first)
+		stopped(t, second)
+		log.want(t, "3 running, suspects 1", "1 running, suspects 2", "1 running, suspects 3")
+		for _, e := range expect(t, store, hookonce.StateDone, hookonce.StateDone, hookonce.StateDone, hookonce.StateDone, hookonce.StateDone) {
+			if e.Deaths != 0 || e.Tries != 1 {
+				t.Errorf("%s has %d deaths and %d tries", e.Step, e.Deaths, e.Tries)
+			}
+		}
+	})
+}
+
+// A suspect that hands its room on does so at once, and however its handler ends.
+func TestSuspectsFollowEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, outcomes, began := memstore.New(), new(journal), time.Now()
+		const n = 20
+		for i := range n {
+			enqueue(t, store, fmt.Sprint("step ", i))
+		}
+		dies(t, store, n)
+		stop := start(t, store, func(context.Context, hookonce.QueuedEffect) error {
+			exit()
+			return nil
+		}, every(time.Hour, 1), outcomes.observed())
+		synctest.Wait()
+		if took := time.Since(began); took != time.Second { // the lease of the one that died
+			t.Errorf("%d suspects took %v", n, took)
+		}
+		stopped(t, stop)
+		if dead, err := store.Effects(t.Context(), hookonce.StateDead, 0, 100); err != nil || len(dead) != n {
+			t.Errorf("%d effects had their turn, %v", len(dead), err)
+		}
+	})
+}
+
+// An effect at which processes died as often as the relay lets them is given up without another attempt, and has
+// all of them again when it is revived.
+func TestSuspectsAreGivenUp(t *testing.T) {
+	for _, limit := range []int{2, relay.DefaultDeaths, 5} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, outcomes, began := memstore.New(), new(journal), 0
+				enqueue(t, store, "poison")
+				options := []relay.Option{relay.WithDeaths(limit), outcomes.observed()}
+				handle := func(context.Context, hookonce.QueuedEffect) error {
+					began++
+					return nil
+				}
+				for range limit {
+					dies(t, store, 1)
+				}
+				stop := start(t, store, handle, options...)
+				synctest.Wait()
+				stopped(t, stop)
+				e := expect(t, store, hookonce.StateDead)[0]
+				if began != 0 || e.Deaths != 0 {
+					t.Errorf("begun %d times, %d deaths", began, e.Deaths)
+				}
+				for _, part := range []string{fmt.Sprintf("%d in a row left no outcome", limit), "revive effect 1"} {
+					if !strings.Contains(e.LastError, part) {
+						t.Errorf("the last error does not say %q: %s", part, e.LastError)
+					}
+				}
+				if err := store.ReviveEffect(t.Context(), e.ID); err != nil {
+					t.Fatal(err)
+				}
+				for range limit - 1 {
+					dies(t, store, 1)
+				}
+				stop = start(t, store, handle, options...)
+				synctest.Wait()
+				stopped(t, stop)
+				expect(t, store, hookonce.StateDone)
+				outcomes.want(t, "mail dead 1", "mail done 1")
+			})
+		})
+	}
+}
+
+// What a relay hands back when it stops is no suspect.
+func TestStopMakesNoSuspects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		enqueue(t, store, "a", "b", "c")
+		for range 2 * relay.DefaultDeaths {
+			stop := start(t, store, func(ctx context.Context, e hookonce.QueuedEffect) error {
+				if e.Deaths > 0 {
+					t.Errorf("%s is a suspect", e.Step)
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}, relay.WithGrace(0))
+			synctest.Wait()
+			stopped(t, stop)
+		}
+		expect(t, store, hookonce.StateFailed, hookonce.StateFailed, hookonce.StateFailed)
+	})
+}
