@@ -43,8 +43,8 @@ var (
 // instead of failed, and the provider is told to stop (its normal success answer): the failure is
 // durable in the table of claims, where a replay or a redelivery can still re-drive it. A failure
 // that is not on record can not be acknowledged without losing the event. So the provider is still
-// answered 503, and goes on sending, when the event has no key, when the record could not be
-// written, and when another copy got to the key before it was. Permanent(nil) is nil.
+// answered 503, and goes on sending, when the event has no key (but see [WithUnkeyedRecord]), when the
+// record could not be written, and when another copy got to the key before it was. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil

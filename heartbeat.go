@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// keepLease extends the lease of c, which the store granted after the time asked, at each third of its length,
-// until ctx ends or release is called, which waits for that. The context that it returns ends when the lease is
-// lost: at once when somebody else has taken the claim over, and otherwise when the lease has run out because
-// the store could not be reached.
-func keepLease(ctx context.Context, store Store, c Claim, lease time.Duration, asked time.Time) (held context.Context, release func()) {
+// KeepLease extends the lease of c at each third of its length, until ctx ends or release is called, which
+// waits for that. Lease is the length that was asked for, and asked the time before the claim was asked for:
+// no earlier than it plus lease has anybody else a right to the work. The context that it returns ends when
+// the lease is lost: at once when somebody else has taken the claim over, and otherwise when the lease has
+// run out because the store could not be reached; [context.Cause] says which. Release must be called. It
+// records nothing: see [UnderLease], which does all of it.
+func KeepLease(ctx context.Context, store Store, c Claim, lease time.Duration, asked time.Time) (held context.Context, release func()) {
 	held, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -25,6 +27,9 @@ func keepLease(ctx context.Context, store Store, c Claim, lease time.Duration, a
 		<-ended
 	}
 }
+
+// minLease is the shortest lease that can be kept.
+const minLease = 10 * time.Millisecond
 
 // errLeaseOver says that there was no time, or no way, to extend a lease.
 var errLeaseOver = errors.New("it ran out before it was extended")

@@ -108,7 +108,7 @@ func (h *idempotency) finish(ctx context.Context, rec *recorder, c Claim) (*Resp
 // truth. A conflict that a later attempt under a lease is told may be with an earlier one, which is still at work
 // somewhere and has the same key there: that is not what comes of the request.
 func (h *idempotency) keeps(status int, c Claim) bool {
-	outstanding := status == http.StatusConflict && h.of == forLease && c.Token > 1
+	outstanding := status == http.StatusConflict && h.of == forIdempotentLease && c.Token > 1
 	return status < http.StatusBadRequest || !outstanding && h.keep(status)
 }
 

@@ -40,7 +40,7 @@ func IdempotentLease(store ResponseStore, source string, next http.Handler, opts
 		panic("hookonce: IdempotentLease needs a store and a handler")
 	}
 	h := &idempotentLease{
-		idempotency: idempotency{settings: newIdempotency(forLease, source, opts), responses: store, next: next},
+		idempotency: idempotency{settings: newIdempotency(forIdempotentLease, source, opts), responses: store, next: next},
 		store:       store,
 	}
 	h.attempt = h.borrow
@@ -77,7 +77,7 @@ func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, 
 	}
 	ctx, cancel := context.WithTimeout(ContextWithRef(ctx, held.Ref), h.timeout)
 	defer cancel()
-	ctx, release := keepLease(ctx, h.store, held, h.lease, asked)
+	ctx, release := KeepLease(ctx, h.store, held, h.lease, asked)
 	defer release()
 	rec := newRecorder(h.maxResponse)
 	defer func() {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Option changes a default of [Webhook], [Idempotent] or [IdempotentLease]. Each says which of them it is
-// for, if not all; another one panics.
+// Option changes a default of [Webhook], [WebhookLease], [Idempotent] or [IdempotentLease]. Each says which of
+// them it is for, if not all; another one panics.
 type Option func(*settings)
 
 // Defaults. The handler's deadline is below the time that providers wait where they wait long, and the wait
@@ -32,16 +32,21 @@ type kind int
 
 const (
 	forWebhook kind = 1 << iota
+	forWebhookLease
 	forIdempotent
-	forLease
+	forIdempotentLease
 
-	forKeys = forIdempotent | forLease
+	forEvents = forWebhook | forWebhookLease
+	forKeys   = forIdempotent | forIdempotentLease
+	forLeases = forWebhookLease | forIdempotentLease
 )
 
 func (k kind) String() string {
 	switch k {
 	case forWebhook:
 		return "Webhook"
+	case forWebhookLease:
+		return "WebhookLease"
 	case forIdempotent:
 		return "Idempotent"
 	}
@@ -60,7 +65,8 @@ type settings struct {
 	log     *slog.Logger
 	observe func(context.Context, Observation)
 
-	url string // of Webhook
+	url           string // of handlers of events
+	unkeyedRecord bool
 
 	scope         func(*http.Request) (string, error)
 	unscoped      bool
@@ -72,7 +78,7 @@ type settings struct {
 	keep          func(status int) bool
 	documentation string
 
-	lease time.Duration // of IdempotentLease
+	lease time.Duration // of handlers without a transaction
 }
 
 // newIdempotency returns the settings of a handler for requests with an Idempotency-Key. It panics if they
@@ -116,6 +122,8 @@ func (s *settings) validate() error {
 		return fmt.Errorf("hookonce: WithWait(%v): the wait is negative", s.wait)
 	case s.maxBody <= 0:
 		return fmt.Errorf("hookonce: WithMaxBody(%d): no body is that small", s.maxBody)
+	case s.of&forLeases != 0 && s.lease < minLease:
+		return fmt.Errorf("hookonce: WithLease(%v): a lease that short cannot be kept", s.lease)
 	case s.now == nil || s.log == nil || s.observe == nil:
 		return errors.New("hookonce: WithClock, WithLogger and WithObserver do not take nil")
 	}
@@ -135,8 +143,6 @@ func (s *settings) validateKeys() error {
 		return fmt.Errorf("hookonce: WithMaxResponse(%d): no answer is that small", s.maxResponse)
 	case s.keep == nil:
 		return errors.New("hookonce: WithKeep does not take nil")
-	case s.lease < time.Second/100:
-		return fmt.Errorf("hookonce: WithLease(%v): a lease that short can not be kept", s.lease)
 	case slices.ContainsFunc(s.fingerprint, func(name string) bool { return !isToken(name) }):
 		return fmt.Errorf("hookonce: WithFingerprint(%q): not all of these are names of header fields", s.fingerprint)
 	case s.documentation != "" && !isAddress(s.documentation):
@@ -163,18 +169,27 @@ func only(of kind, name string, set func(*settings)) Option {
 
 // WithPublicURL sets the address under which the provider calls this endpoint, for schemes that sign
 // it. The query of a request is added if url has none. Default: https, the Host header and the
-// request's path and query, which is wrong behind most proxies that rewrite. For [Webhook] only.
+// request's path and query, which is wrong behind most proxies that rewrite. For [Webhook] and [WebhookLease].
 func WithPublicURL(url string) Option {
-	return only(forWebhook, "WithPublicURL", func(s *settings) { s.url = url })
+	return only(forEvents, "WithPublicURL", func(s *settings) { s.url = url })
+}
+
+// WithUnkeyedRecord acknowledges an event that has no key, or only says that something changed, when its
+// handler gave up with [Permanent], as soon as that is on record: as a dead claim of the same source, whose key
+// begins with "sha256:unkeyed:", as no sender's does, and goes on at random. Each such delivery is a claim of
+// its own, because nothing tells copies of the event apart from other events. Without this option it is
+// answered 503 each time that it is sent. For [Webhook] and [WebhookLease].
+func WithUnkeyedRecord() Option {
+	return only(forEvents, "WithUnkeyedRecord", func(s *settings) { s.unkeyedRecord = true })
 }
 
 // WithTimeout bounds the handler and its transaction, per event or request. Default [DefaultTimeout]. The
 // sender's hang-up never cancels the handler; this deadline does.
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
 
-// WithWait bounds how long a copy waits for the one that is being handled. With [Webhook] it waits in this
-// process only, before it is answered 503; default [DefaultWait]; the wait for another process is the
-// store's. With [Idempotent] and [IdempotentLease] it waits for the first request's answer, wherever that
+// WithWait bounds how long a copy waits for the one that is being handled. With [Webhook] and [WebhookLease]
+// it waits in this process only, before it is answered 503; default [DefaultWait]; the wait for another
+// process is the store's, and none for a lease. With [Idempotent] and [IdempotentLease] it waits for the first request's answer, wherever that
 // is being made, to give the same, and is answered 409 after that; default 0. Copies that wait hold no
 // database connection, save one for each process and key that asks whether another process is done.
 func WithWait(d time.Duration) Option { return func(s *settings) { s.wait = d } }
@@ -271,15 +286,15 @@ func WithDocumentation(url string) Option {
 }
 
 // WithLease is how long a claim outlives the process that holds it, and so how long copies are answered 409
-// after a crash. It is extended while the handler runs, however long that is. Default [DefaultLease]. For
-// [IdempotentLease].
+// or 503 after a crash. It is extended while the handler runs, however long that is. Default [DefaultLease],
+// at least 10 ms. For [WebhookLease] and [IdempotentLease].
 func WithLease(d time.Duration) Option {
-	return only(forLease, "WithLease", func(s *settings) { s.lease = d })
+	return only(forLeases, "WithLease", func(s *settings) { s.lease = d })
 }
 
 // Observation is one outcome, for metrics.
 type Observation struct {
-	// Source is set always, Provider always by [Webhook]. Type is that of a verified event, or the pattern
+	// Source is set always, Provider always by [Webhook] and [WebhookLease]. Type is that of a verified event, or the pattern
 	// or else the method of a request with a key.
 	Source, Provider, Type string
 	// Status is what the answer's Hookonce-Status header says (accepted, duplicate, conflict,

@@ -67,6 +67,10 @@ func NormalKey(key string) string {
 
 const digestPrefix = "sha256:"
 
+// unkeyedPrefix begins the keys of claims that were made for events without one. No key that was extracted
+// begins so.
+const unkeyedPrefix = digestPrefix + "unkeyed:"
+
 // Validate returns an error that wraps [ErrInvalidRef] unless the source is present and both parts
 // are valid UTF-8, free of control characters and at most [MaxKeyLen] bytes. An empty key is valid.
 func (r Ref) Validate() error {

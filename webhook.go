@@ -3,6 +3,7 @@ package hookonce
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,8 +29,8 @@ import (
 //     without a usable key was handled (unkeyed), and when handle gave up with [Permanent] (dead);
 //   - 503 with Retry-After when handle failed (failed), when another copy is still being handled
 //     after the bounded wait (busy), and when the store can not be reached. A [Permanent] failure of
-//     an event without a key is answered so too, each time that it is sent: there is no claim to
-//     keep it on record. Never a 4xx for a fault on this side: providers disable endpoints that
+//     an event without a key is answered so too, each time that it is sent, unless [WithUnkeyedRecord]
+//     keeps it on record. Never a 4xx for a fault on this side: providers disable endpoints that
 //     answer so;
 //   - 401 when the request is not authentic, 405 for methods other than POST, 413 for a body above
 //     the limit, 400 for one that ends early. Nothing is stored then;
@@ -54,9 +55,23 @@ func Webhook[Tx any](store TxStore[Tx], source string, p Provider, handle func(c
 	if store == nil || p == nil || handle == nil {
 		panic("hookonce: Webhook needs a store, a provider and a handler")
 	}
-	s := settings{of: forWebhook, source: source, wait: DefaultWait, maxBody: bodyLimit(p)}
+	h := newWebhook(forWebhook, source, p, opts)
+	h.attempt = func(ctx context.Context, req ClaimRequest, ev *Event, given error) (Claim, error) {
+		return store.Within(ctx, req, func(tx Tx, c Claim) error {
+			if given != nil {
+				return given
+			}
+			ev.Attempt = c.Token
+			return handle(ContextWith(ctx, store, c, ev), tx, ev)
+		})
+	}
+	return h
+}
+
+func newWebhook(of kind, source string, p Provider, opts []Option) *webhook {
+	s := settings{of: of, source: source, wait: DefaultWait, maxBody: bodyLimit(p), lease: DefaultLease}
 	s.apply(opts)
-	return &webhook[Tx]{settings: s, store: store, provider: p, handle: handle, manners: mannersOf(p)}
+	return &webhook{settings: s, manners: mannersOf(p), provider: p}
 }
 
 // BodyLimiter is implemented by providers that know the largest body they send, in bytes.
@@ -69,13 +84,16 @@ func bodyLimit(p Provider) int64 {
 	return DefaultMaxBody
 }
 
-type webhook[Tx any] struct {
+// webhook is what [Webhook] and [WebhookLease] have in common: which event is which, who waits for whom, and
+// what is answered. How an event is handled once is theirs.
+type webhook struct {
 	settings
 	manners
-	store    TxStore[Tx]
 	provider Provider
-	handle   func(context.Context, Tx, *Event) error
-	latches  latches[outcome]
+	// attempt claims req and handles the event, or says what came of it earlier. Given an error, it records
+	// that instead of handling anything.
+	attempt func(ctx context.Context, req ClaimRequest, ev *Event, given error) (Claim, error)
+	latches latches[outcome]
 }
 
 // outcome is what became of one event.
@@ -103,7 +121,7 @@ func (o outcome) status() string {
 }
 
 // ServeHTTP handles one delivery.
-func (h *webhook[Tx]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, refusal := h.read(w, r)
 	if refusal != nil {
 		h.refuse(w, refusal)
@@ -128,7 +146,7 @@ func (h *webhook[Tx]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // read returns the raw body, or the refusal to answer with. Greetings have no body that counts.
-func (h *webhook[Tx]) read(w http.ResponseWriter, r *http.Request) ([]byte, *problem) {
+func (h *webhook) read(w http.ResponseWriter, r *http.Request) ([]byte, *problem) {
 	switch {
 	case r.Method == http.MethodPost:
 	case h.greets(r.Method):
@@ -140,7 +158,7 @@ func (h *webhook[Tx]) read(w http.ResponseWriter, r *http.Request) ([]byte, *pro
 }
 
 // open shields the server from a provider that panics: law 9, our fault is a 503.
-func (h *webhook[Tx]) open(req *Request) (d *Delivery, err error) {
+func (h *webhook) open(req *Request) (d *Delivery, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("provider %s panicked: %v\n%s", h.provider.Name(), p, debug.Stack())
@@ -150,7 +168,7 @@ func (h *webhook[Tx]) open(req *Request) (d *Delivery, err error) {
 }
 
 // publicURL is the address as the provider spells it. A query that it adds to each request belongs to it.
-func (h *webhook[Tx]) publicURL(r *http.Request) string {
+func (h *webhook) publicURL(r *http.Request) string {
 	switch {
 	case h.url == "":
 		return "https://" + r.Host + r.URL.RequestURI()
@@ -160,7 +178,7 @@ func (h *webhook[Tx]) publicURL(r *http.Request) string {
 	return h.url + "?" + r.URL.RawQuery
 }
 
-func (h *webhook[Tx]) reject(ctx context.Context, err error) {
+func (h *webhook) reject(ctx context.Context, err error) {
 	var reject *RejectError
 	reason := ReasonSignatureMismatch
 	if errors.As(err, &reject) {
@@ -171,7 +189,7 @@ func (h *webhook[Tx]) reject(ctx context.Context, err error) {
 }
 
 // all handles every event of a request, also after one of them failed, and returns the outcomes.
-func (h *webhook[Tx]) all(ctx context.Context, d *Delivery) []outcome {
+func (h *webhook) all(ctx context.Context, d *Delivery) []outcome {
 	outcomes := make([]outcome, len(d.Events))
 	for i := range d.Events {
 		ev := &d.Events[i]
@@ -184,7 +202,7 @@ func (h *webhook[Tx]) all(ctx context.Context, d *Delivery) []outcome {
 }
 
 // once handles one event, or waits for the copy of it that is being handled in this process.
-func (h *webhook[Tx]) once(ctx context.Context, ev *Event) outcome {
+func (h *webhook) once(ctx context.Context, ev *Event) outcome {
 	if claimed(ev).Key == "" {
 		return h.run(ctx, ev)
 	}
@@ -209,7 +227,7 @@ func claimed(ev *Event) Ref {
 
 // follow waits for the first copy. A copy shares its failure too: trying again at once would run a
 // failing handler as often as there are copies.
-func (h *webhook[Tx]) follow(ctx context.Context, ev *Event, t *latch[outcome]) outcome {
+func (h *webhook) follow(ctx context.Context, ev *Event, t *latch[outcome]) outcome {
 	ctx, cancel := context.WithTimeout(ctx, h.wait)
 	defer cancel()
 	o, ok := t.wait(ctx)
@@ -225,7 +243,7 @@ func (h *webhook[Tx]) follow(ctx context.Context, ev *Event, t *latch[outcome]) 
 func differ(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && !bytes.Equal(a, b) }
 
 // run claims the event and runs the handler, under a deadline that the sender's hang-up does not move.
-func (h *webhook[Tx]) run(ctx context.Context, ev *Event) (o outcome) {
+func (h *webhook) run(ctx context.Context, ev *Event) (o outcome) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
 	defer cancel()
 	defer func() {
@@ -234,26 +252,38 @@ func (h *webhook[Tx]) run(ctx context.Context, ev *Event) (o outcome) {
 			h.log.ErrorContext(ctx, "webhook handler panicked", "source", ev.Source, "key", ev.Key, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	req := ClaimRequest{Ref: claimed(ev), Type: ev.Type, Digest: ev.Digest}
-	c, err := h.store.Within(ctx, req, func(tx Tx, c Claim) error {
-		ev.Attempt = c.Token
-		return h.handle(ContextWith(ctx, h.store, c, ev), tx, ev)
-	})
+	req := ClaimRequest{Ref: claimed(ev), Type: ev.Type, Digest: ev.Digest, Lease: h.lease}
+	c, err := h.attempt(ctx, req, ev, nil)
+	if h.unkeyedRecord && req.Key == "" && IsPermanent(err) {
+		req.Key = unkeyedPrefix + rand.Text()
+		err = h.bury(ctx, req, ev, err)
+	}
 	if c.Verdict == Unkeyed && ev.Coalesce {
 		c.Verdict = Won // nothing is wrong with it
 	}
-	return outcome{verdict: c.Verdict, conflict: c.Conflict, digest: c.Digest, dead: gaveUp(ev, err), err: err}
+	return outcome{verdict: c.Verdict, conflict: c.Conflict, digest: c.Digest, dead: req.Key != "" && gaveUp(err), err: err}
 }
 
-// gaveUp reports whether the handler's permanent failure is on record, so that the provider may be
-// told to stop. Without a record (no claim, or the trace was lost or gave way to another attempt)
-// acknowledging could lose the event: then it is an ordinary failure.
-func gaveUp(ev *Event, err error) bool {
-	return IsPermanent(err) && claimed(ev).Key != "" && !errors.Is(err, ErrTraceLost) && !errors.Is(err, ErrUnknownOutcome)
+// bury records, under a key that is nobody else's, that an event without a claim was given up because of err,
+// which it returns with what came of that.
+func (h *webhook) bury(ctx context.Context, req ClaimRequest, ev *Event, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if _, failed := h.attempt(ctx, req, ev, err); !gaveUp(failed) {
+		return fmt.Errorf("%w (%w as %s: %w)", err, ErrTraceLost, req.Key, failed)
+	}
+	return fmt.Errorf("%w (on record as %s)", err, req.Key)
+}
+
+// gaveUp reports whether the permanent failure of a handler that had a claim is on record, so that the
+// provider may be told to stop. Where the trace was lost, or gave way to another attempt, acknowledging could
+// lose the event: then it is an ordinary failure.
+func gaveUp(err error) bool {
+	return IsPermanent(err) && !errors.Is(err, ErrTraceLost) && !errors.Is(err, ErrUnknownOutcome)
 }
 
 // report logs and observes one outcome.
-func (h *webhook[Tx]) report(ctx context.Context, ev *Event, p Proof, o outcome, took time.Duration) {
+func (h *webhook) report(ctx context.Context, ev *Event, p Proof, o outcome, took time.Duration) {
 	h.write(ctx, ev, p, o, took)
 	h.observe(ctx, Observation{
 		Source: ev.Source, Provider: h.provider.Name(), Type: ev.Type, Proof: p,
@@ -263,7 +293,7 @@ func (h *webhook[Tx]) report(ctx context.Context, ev *Event, p Proof, o outcome,
 
 // write logs one outcome. What went as it should is for those who look closely: the handler has its
 // own log of the work.
-func (h *webhook[Tx]) write(ctx context.Context, ev *Event, p Proof, o outcome, took time.Duration) {
+func (h *webhook) write(ctx context.Context, ev *Event, p Proof, o outcome, took time.Duration) {
 	level := slog.LevelDebug
 	switch {
 	case o.err != nil:
@@ -292,7 +322,7 @@ func (h *webhook[Tx]) write(ctx context.Context, ev *Event, p Proof, o outcome, 
 
 // answer turns the outcomes of a request into its response: success only if every event's outcome
 // is durable.
-func (h *webhook[Tx]) answer(w http.ResponseWriter, outcomes []outcome) {
+func (h *webhook) answer(w http.ResponseWriter, outcomes []outcome) {
 	status := "accepted"
 	for i, o := range outcomes {
 		if !o.final() {

@@ -1,0 +1,108 @@
+package hookonce
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// UnderLease is [TxStore.Within] for effects that share no transaction with the claim: it claims req.Ref, runs
+// fn while the lease is kept, and records what came of it. Guarantee: at least once with a stable key. A
+// process that dies between the effect and the record of it leaves the claim to its lease, and then the next
+// copy runs fn again. Make what fn does outside repeatable by sending keys along: [Transport] and [EffectKey]
+// derive them from the claim in its context.
+//
+// Won and Unkeyed run fn once; an unkeyed request has no claim, and no lease. Duplicate returns without running
+// fn and without an error, Busy with one that wraps [ErrBusy]: an error of nil always means that the work is
+// done and on record. The claim has the verdict beside an error, too.
+//
+// The lease is req.Lease, [DefaultLease] if it is zero, and at least 10 ms; it is extended at each third of its
+// length while fn runs. The context of fn ends when the lease is lost, or when ctx does; what is recorded
+// afterwards outlives ctx by 5 s at most.
+//
+// When fn returns nil the claim is done, unless the error says otherwise. When fn returns an error, or panics,
+// the claim is failed, or dead for [Permanent] errors, and the error is returned wrapped, the panic re-raised.
+// Nothing is rolled back. Errors besides those of [Store.Claim]: one that wraps [ErrUnknownOutcome] if it could
+// not be recorded that fn is done; one that wraps [ErrTraceLost] and fn's error if the failure could not be; and
+// one that wraps [ErrStale], with the verdict Busy, if somebody else took the claim over meanwhile. Whoever gets
+// one of these must not acknowledge anything.
+func UnderLease(ctx context.Context, store Store, req ClaimRequest, fn func(ctx context.Context, c Claim) error) (Claim, error) {
+	req.Lease = cmp.Or(req.Lease, DefaultLease)
+	if req.Lease < minLease {
+		return Claim{}, fmt.Errorf("hookonce: UnderLease: a lease of %v cannot be kept", req.Lease)
+	}
+	asked := time.Now()
+	c, err := store.Claim(ctx, req)
+	switch {
+	case err != nil || c.Verdict == Duplicate:
+		return c, err
+	case c.Verdict == Busy:
+		return c, fmt.Errorf("hookonce: %s: %w", c.Ref, c.Verdict.Err())
+	case c.Verdict == Unkeyed:
+		return c, fn(ContextWithRef(ctx, c.Ref), c)
+	}
+	err = borrow(ctx, store, c, req.Lease, asked, fn)
+	if errors.Is(err, errTakenOver) {
+		c.Verdict = Busy
+	}
+	return c, err
+}
+
+// errTakenOver is the ErrStale of a claim's own record, not one that its work met.
+var errTakenOver = fmt.Errorf("%w", ErrStale)
+
+// borrow runs fn under the lease of c and records what came of it.
+func borrow(ctx context.Context, store Store, c Claim, lease time.Duration, asked time.Time, fn func(context.Context, Claim) error) (err error) {
+	err = errors.New("the handler ended its goroutine")
+	defer func() {
+		p := recover()
+		if p != nil {
+			err = fmt.Errorf("the handler panicked: %v", p)
+		}
+		err = record(ctx, store, c, err)
+		if p != nil {
+			panic(p)
+		}
+	}()
+	return hold(ctx, store, c, lease, asked, fn)
+}
+
+// hold runs fn while the lease is kept. What fn fails with, after the lease was lost, says so.
+func hold(ctx context.Context, store Store, c Claim, lease time.Duration, asked time.Time, fn func(context.Context, Claim) error) error {
+	if time.Since(asked) >= lease {
+		return fmt.Errorf("the lease of %s: %w", c.Ref, errLeaseOver)
+	}
+	held, release := KeepLease(ctx, store, c, lease, asked)
+	defer release()
+	err := fn(ContextWithRef(held, c.Ref), c)
+	if err != nil && held.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w (%v)", err, context.Cause(held))
+	}
+	return err
+}
+
+// record stores what came of the attempt under c, and returns failed, or why nothing can be acknowledged.
+func record(ctx context.Context, store Store, c Claim, failed error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	var err error
+	if failed == nil {
+		err = insist(ctx, func() error { return store.Complete(ctx, c) })
+	} else {
+		err = insist(ctx, func() error { return store.Fail(ctx, c, Failure{Err: failed, Dead: IsPermanent(failed)}) })
+	}
+	switch {
+	case err == nil && failed == nil:
+		return nil
+	case err == nil:
+		return fmt.Errorf("hookonce: %s: attempt %d: %w", c.Ref, c.Token, failed)
+	case errors.Is(err, ErrStale):
+		err = fmt.Errorf("%w: %v", errTakenOver, err)
+	}
+	if failed == nil {
+		return fmt.Errorf("hookonce: %s: attempt %d: %w: the work is done, and that could not be recorded: %w", c.Ref, c.Token, ErrUnknownOutcome, err)
+	}
+	return fmt.Errorf("hookonce: %s: attempt %d: %w (%w: %w)", c.Ref, c.Token, failed, ErrTraceLost, err)
+}
