@@ -8,7 +8,7 @@
 //
 // The handler may be any [http.Handler] that receives webhooks, with hookonce or without it. [StormOf]
 // is for senders that can not be imitated, and [ClientStorm] for endpoints whose clients send an
-// Idempotency-Key.
+// Idempotency-Key. [Independent] shows that two endpoints of one provider do not swallow each other's events.
 //
 // [Sign] and [Deliver] make single deliveries, for tests of what a handler does. [Fail] lets the fake of
 // what a handler calls fail when the storm has it so, [Crash] lets a store lose its connection around a

@@ -45,6 +45,34 @@ func ExampleStorm() {
 	// Output:
 }
 
+// Two endpoints of one provider, for the live account and for tests, that were given one source.
+func ExampleIndependent() {
+	stripe, store := provider.Stripe("whsec_test"), memstore.New()
+	endpoint := func(source string, orders *ledger) http.Handler {
+		return hookonce.Webhook(store, source, stripe, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+			tx.OnCommit(func() { orders.add(ev.Key) })
+			return nil
+		}, quiet)
+	}
+	live, test := &ledger{}, &ledger{}
+	t := &lines{TB: t}
+	hookoncetest.Independent(t, endpoint("stripe", live), endpoint("stripe", test), stripe, live.count, test.count)
+	fmt.Println(t.n, "events were swallowed")
+	hookoncetest.Independent(t, endpoint("stripe-live", live), endpoint("stripe-test", test), stripe, live.count, test.count)
+	fmt.Println(t.n, "events were swallowed")
+	// Output:
+	// 2 events were swallowed
+	// 2 events were swallowed
+}
+
+// lines is a test that counts how often it fails.
+type lines struct {
+	testing.TB
+	n int
+}
+
+func (l *lines) Errorf(string, ...any) { l.n++ }
+
 // What the same test says about a handler that remembers an event before its work is done.
 func ExampleReport_Once() {
 	stripe, orders, seen := provider.Stripe("whsec_test"), &ledger{}, &ledger{}

@@ -34,6 +34,12 @@ import (
 // the first event of all, in good weather, is not acknowledged.
 func Storm(t testing.TB, h http.Handler, p *spec.Provider, opts ...Option) *Report {
 	t.Helper()
+	return signer(t, h, p, opts).storm()
+}
+
+// signer returns a sender of events that p signs.
+func signer(t testing.TB, h http.Handler, p *spec.Provider, opts []Option) *sender {
+	t.Helper()
 	s := newSender(t, h, "evt", opts)
 	at := s.now()
 	s.request = func(id string) (*http.Request, error) {
@@ -50,7 +56,7 @@ func Storm(t testing.TB, h http.Handler, p *spec.Provider, opts ...Option) *Repo
 		}
 		return found.Key, nil
 	}
-	return s.storm()
+	return s
 }
 
 // recognisable returns an error if copies of ev pass for events of their own.
