@@ -494,3 +494,38 @@ func TestIdempotentLogsNoSecrets(t *testing.T) {
 		t.Errorf("logged:\n%s", &log)
 	}
 }
+
+// What a middleware in front has set stays, on the first answer and on copies, unless the handler says otherwise.
+func TestIdempotentAnswerJoinsTheHeadersOfMiddlewares(t *testing.T) {
+	h := counter(memstore.New(), func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+		w.Header()["Vary"] = []string{"Accept", "Origin"}
+		w.Header()["Set-Cookie"] = []string{"charge=fake"}
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header()["X-Many"] = []string{"a", "b", "a"}
+		return nil
+	})
+	front := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Vary"] = []string{"Origin"}
+		w.Header()["Set-Cookie"] = []string{"session=fake"}
+		w.Header()["Link"] = []string{"</style.css>; rel=preload"}
+		w.Header().Set("Cache-Control", "public")
+		w.Header().Set("X-Trace", "1")
+		w.Header()["X-Many"] = []string{"c"}
+		h.ServeHTTP(w, r)
+	})
+	want := http.Header{
+		"Vary": {"Origin", "Accept"}, "Set-Cookie": {"session=fake", "charge=fake"}, "Link": {"</style.css>; rel=preload"},
+		"Cache-Control": {"no-store"}, "X-Trace": {"1"}, "X-Many": {"a", "b", "a"}, "Content-Length": {"0"}, "Content-Type": nil,
+	}
+	if got := buy(front, "k1", "10").Header(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("first answer\n%v\nwant\n%v", got, want)
+	}
+	want.Set("Idempotency-Replayed", "true")
+	want["Set-Cookie"] = []string{"session=fake"}
+	if got := buy(front, "k1", "10").Header(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("copy\n%v\nwant\n%v", got, want)
+	}
+	if links := buy(front, "k1", "11").Header()["Link"]; len(links) != 2 {
+		t.Errorf("a fault with the links %q", links)
+	}
+}

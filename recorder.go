@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -179,14 +180,34 @@ func (r *Response) again() *Response {
 	return &kept
 }
 
-// write sends the answer. Its fields replace those that w has.
+// cumulative are the fields of which a response has as many as those who have a part in it add: a middleware in
+// front may have set some of them.
+var cumulative = map[string]bool{
+	"Access-Control-Expose-Headers":       true,
+	"Content-Security-Policy":             true, // all of several hold
+	"Content-Security-Policy-Report-Only": true,
+	"Link":                                true,
+	"Server-Timing":                       true,
+	"Set-Cookie":                          true,
+	"Vary":                                true,
+	"Via":                                 true,
+	"Warning":                             true,
+	"Www-Authenticate":                    true,
+}
+
+// write sends the answer. Its fields replace those that w has, or are added to them if they are cumulative.
 func (r *Response) write(w http.ResponseWriter) {
 	h := w.Header()
 	if _, typed := r.Header["Content-Type"]; !typed {
 		h["Content-Type"] = nil // not to be guessed now, as it was not then
 	}
-	for name, values := range r.Header.Clone() {
-		h[name] = values
+	for name, values := range r.Header {
+		set := h[name]
+		if !cumulative[name] {
+			set = nil
+		}
+		added := slices.DeleteFunc(slices.Clone(values), func(v string) bool { return slices.Contains(set, v) })
+		h[name] = slices.Concat(set, added)
 	}
 	if hasBody(r.Status) {
 		h.Set("Content-Length", strconv.Itoa(len(r.Body)))
