@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -109,6 +110,20 @@ func (s *settings) apply(opts []Option) {
 	if err != nil {
 		panic(err)
 	}
+	s.observe = s.contained(s.observe)
+}
+
+// contained returns an observer that does what f does and never panics: what it is told has happened, and the
+// answer has yet to go out.
+func (s *settings) contained(f func(context.Context, Observation)) func(context.Context, Observation) {
+	return func(ctx context.Context, o Observation) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.ErrorContext(ctx, "the observer panicked", "source", o.Source, "panic", p, "stack", string(debug.Stack()))
+			}
+		}()
+		f(ctx, o)
+	}
 }
 
 // validate returns an error if nothing could be handled with the settings.
@@ -204,12 +219,14 @@ func WithClock(now func() time.Time) Option { return func(s *settings) { s.now =
 
 // WithLogger sets where outcomes are logged, with source, key and type, never a body, a secret or a scope:
 // failures as errors, conflicts, unkeyed events and rejected requests as warnings, everything else at
-// the debug level. Default [slog.Default].
+// the debug level. Default [slog.Default]. A panic of its handler is not contained, because there would be no place
+// to report it: the connection is cut, and a copy of what was committed before is answered as a duplicate.
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.log = l } }
 
 // WithObserver calls f once for every event that was verified, or request that has a key or needs none,
 // after its outcome is durable, and once for every rejected request. It is the place for metrics. f is
-// called from many goroutines and must be quick: the answer waits for it.
+// called from many goroutines and must be quick: the answer waits for it. A panic of f is logged with its stack and
+// changes nothing.
 func WithObserver(f func(context.Context, Observation)) Option {
 	return func(s *settings) { s.observe = f }
 }

@@ -47,7 +47,7 @@ type Proof struct {
 // Partial reports whether the signature is known to leave some of the body open to change.
 func (p Proof) Partial() bool { return p.Covers != "" && p.Covers != "body" }
 
-// Answer is an HTTP response in full.
+// Answer is an HTTP response in full. A Status of zero is 200.
 type Answer struct {
 	Status      int
 	ContentType string
@@ -64,7 +64,8 @@ type Provider interface {
 	// error wraps a *[RejectError]: the request is not authentic and must leave no trace in a claim.
 	// Open does not keep the request, but events share its body and headers.
 	Open(req *Request) (*Delivery, error)
-	// OK returns the answer that stops the provider from sending the event again.
+	// OK returns the answer that stops the provider from sending the event again: a success, 200 if it has no
+	// status.
 	OK() Answer
 }
 

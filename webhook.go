@@ -2,6 +2,7 @@ package hookonce
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -141,7 +142,7 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if d.Unreadable != nil {
 			h.log.WarnContext(r.Context(), "webhook verified but not readable, handled without a key", "source", h.source, "error", d.Unreadable)
 		}
-		h.answer(w, h.all(r.Context(), d))
+		h.answer(r.Context(), w, h.all(r.Context(), d))
 	}
 }
 
@@ -164,7 +165,15 @@ func (h *webhook) open(req *Request) (d *Delivery, err error) {
 			err = fmt.Errorf("provider %s panicked: %v\n%s", h.provider.Name(), p, debug.Stack())
 		}
 	}()
-	return h.provider.Open(req)
+	d, err = h.provider.Open(req)
+	switch {
+	case err != nil:
+	case d == nil:
+		err = fmt.Errorf("provider %s returned neither a delivery nor an error", h.provider.Name())
+	case d.Reply != nil && d.Reply.Status != 0 && (d.Reply.Status < 200 || d.Reply.Status > 599):
+		err = fmt.Errorf("provider %s answers a handshake with the status %d", h.provider.Name(), d.Reply.Status)
+	}
+	return d, err
 }
 
 // publicURL is the address as the provider spells it. A query that it adds to each request belongs to it.
@@ -322,7 +331,7 @@ func (h *webhook) write(ctx context.Context, ev *Event, p Proof, o outcome, took
 
 // answer turns the outcomes of a request into its response: success only if every event's outcome
 // is durable.
-func (h *webhook) answer(w http.ResponseWriter, outcomes []outcome) {
+func (h *webhook) answer(ctx context.Context, w http.ResponseWriter, outcomes []outcome) {
 	status := "accepted"
 	for i, o := range outcomes {
 		if !o.final() {
@@ -335,7 +344,25 @@ func (h *webhook) answer(w http.ResponseWriter, outcomes []outcome) {
 		}
 	}
 	w.Header().Set("Hookonce-Status", status)
-	reply(w, h.provider.OK())
+	reply(w, h.success(ctx))
+}
+
+// success returns the provider's answer, by which the sender is to stop sending what is durable by now. One that is
+// no success, or a panic, is a fault of the provider's and would have it sent again: then it is a plain 200.
+func (h *webhook) success(ctx context.Context) (a Answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.log.ErrorContext(ctx, "the provider panicked when it was asked for its answer", "source", h.source, "panic", p, "stack", string(debug.Stack()))
+			a = Answer{Status: http.StatusOK}
+		}
+	}()
+	a = h.provider.OK()
+	a.Status = cmp.Or(a.Status, http.StatusOK)
+	if a.Status < 200 || a.Status > 299 {
+		h.log.ErrorContext(ctx, "the provider's answer to what was handled is no success; 200 was answered", "source", h.source, "status", a.Status)
+		return Answer{Status: http.StatusOK}
+	}
+	return a
 }
 
 // notDone answers for an event whose effect is not durable. The text names no cause: causes are for

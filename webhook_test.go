@@ -596,3 +596,103 @@ func TestWebhookLogsNeitherBodiesNorSignatures(t *testing.T) {
 		t.Errorf("observed %q", got)
 	}
 }
+
+// odd is a provider with an answer of its own.
+type odd struct {
+	sender
+	ok    func() hookonce.Answer
+	reply *hookonce.Answer
+}
+
+func (p odd) OK() hookonce.Answer { return p.ok() }
+
+func (p odd) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+	switch string(req.Body) {
+	case "nothing":
+		return nil, nil
+	case "hello":
+		return &hookonce.Delivery{Reply: p.reply}, nil
+	}
+	return p.sender.Open(req)
+}
+
+// Whatever a provider says after the commit, the sender is told that the event is done.
+func TestWebhookAnswersWhateverTheProviderSays(t *testing.T) {
+	for name, c := range map[string]struct {
+		ok     func() hookonce.Answer
+		status int
+		body   string
+		logged bool
+	}{
+		"no status":     {func() hookonce.Answer { return hookonce.Answer{Body: []byte("ok")} }, 200, "ok", false},
+		"202":           {func() hookonce.Answer { return hookonce.Answer{Status: 202} }, 202, "", false},
+		"a fault":       {func() hookonce.Answer { return hookonce.Answer{Status: 500, Body: []byte("fault")} }, 200, "", true},
+		"a redirection": {func() hookonce.Answer { return hookonce.Answer{Status: 302} }, 200, "", true},
+		"no HTTP":       {func() hookonce.Answer { return hookonce.Answer{Status: 42} }, 200, "", true},
+		"a panic":       {func() hookonce.Answer { panic("a fault in the provider") }, 200, "", true},
+	} {
+		var l ledger
+		var log strings.Builder
+		h := hookonce.Webhook(memstore.New(), "sender", odd{ok: c.ok}, l.handle, hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		w := post(h, "a 1")
+		want(t, w, c.status, "accepted")
+		if w.Body.String() != c.body || strings.Contains(log.String(), "level=ERROR") != c.logged {
+			t.Errorf("%s: answered %q, logged %s", name, w.Body, &log)
+		}
+		l.want(t, "a#1")
+	}
+}
+
+// A provider that makes no sense before anything is claimed is our fault.
+func TestWebhookProviderThatMakesNoSense(t *testing.T) {
+	var l ledger
+	h := hookonce.Webhook(memstore.New(), "sender", odd{ok: sender{}.OK, reply: &hookonce.Answer{Status: 42}}, l.handle, quiet)
+	want(t, post(h, "nothing"), 503, "")
+	want(t, post(h, "hello"), 503, "")
+}
+
+// An observer that panics changes nothing, and is logged once, with where it comes from.
+func TestObserverThatPanics(t *testing.T) {
+	calls := 0
+	observe := hookonce.WithObserver(func(context.Context, hookonce.Observation) {
+		calls++
+		if calls%2 == 0 {
+			panic(http.ErrAbortHandler)
+		}
+		panic("a fault in the observer")
+	})
+	for name, c := range map[string]struct {
+		run  func(hookonce.Option) int
+		want int
+	}{
+		"Webhook": {func(logger hookonce.Option) int {
+			return post(endpoint(memstore.New(), new(ledger).handle, observe, logger), "a 1").Code
+		}, 200},
+		"Webhook, two events": {func(logger hookonce.Option) int {
+			return post(endpoint(memstore.New(), new(ledger).handle, observe, logger), "a 1\nb 1").Code
+		}, 200},
+		"Webhook, rejected": {func(logger hookonce.Option) int {
+			return postSigned(t.Context(), endpoint(memstore.New(), new(ledger).handle, observe, logger), "forged", "a 1").Code
+		}, 401},
+		"Idempotent": {func(logger hookonce.Option) int {
+			return buy(counter(memstore.New(), new(till).charge, observe, logger), "k1", "10").Code
+		}, 201},
+		"Idempotent, rejected": {func(logger hookonce.Option) int {
+			return buy(counter(memstore.New(), new(till).charge, observe, logger), "", "10").Code
+		}, 400},
+		"IdempotentLease": {func(logger hookonce.Option) int {
+			return buy(desk(memstore.New(), new(printer), observe, logger), "k1", "10").Code
+		}, 201},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log strings.Builder
+			calls = 0
+			if got := c.run(hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))); got != c.want {
+				t.Errorf("answered %d, want %d", got, c.want)
+			}
+			if n := strings.Count(log.String(), "the observer panicked"); n != calls || calls == 0 || !strings.Contains(log.String(), "webhook_test.go") {
+				t.Errorf("%d calls, logged %s", calls, &log)
+			}
+		})
+	}
+}

@@ -97,7 +97,8 @@ func WithClock(now func() time.Time) Option { return func(s *settings) { s.now =
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.log = l } }
 
 // WithObserver calls f once for every attempt, when its outcome is on record, or given up. It is the place
-// for metrics. f is called from many goroutines and must be quick.
+// for metrics. f is called from many goroutines and must be quick. A panic of f is logged with its stack and changes
+// nothing.
 func WithObserver(f func(context.Context, Observation)) Option {
 	return func(s *settings) { s.observe = f }
 }

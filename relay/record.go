@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -100,9 +101,19 @@ var levels = map[string]slog.Level{
 	StatusUnrecorded: slog.LevelError,
 }
 
+// tell calls the observer, whose panic changes nothing: what it is told is on record.
+func (r *run) tell(o Observation) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.ErrorContext(r.attempts, "the observer panicked", "name", o.Name, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	r.observe(r.attempts, o)
+}
+
 // report logs and observes an attempt.
 func (r *run) report(e hookonce.QueuedEffect, o outcome) {
-	r.observe(r.attempts, Observation{Name: e.Name, Status: o.status, Tries: e.Tries, Deaths: e.Deaths, Err: o.err, Duration: o.took})
+	r.tell(Observation{Name: e.Name, Status: o.status, Tries: e.Tries, Deaths: e.Deaths, Err: o.err, Duration: o.took})
 	level := levels[o.status]
 	if !r.log.Enabled(r.attempts, level) {
 		return
