@@ -148,7 +148,7 @@ func TestContextsWithoutTheAbility(t *testing.T) {
 	}{
 		{"no work", func() error { return hookonce.Enqueue(t.Context(), tx, hookonce.Effect{Name: "mail"}) }, "pass on the context"},
 		{"no store", func() error {
-			_, err := hookonce.Newer(hookonce.ContextWithRef(t.Context(), claim.Ref), tx, "order", 1)
+			_, err := hookonce.Newer(hookonce.ContextWithRef(t.Context(), claim.Ref), tx, &hookonce.Event{Source: "billing", Scope: "order", Rank: hookonce.Version(1)})
 			return err
 		}, "ContextWith"},
 		{"another transaction", func() error {
@@ -220,17 +220,17 @@ func TestEnqueueCommitsWithTheClaim(t *testing.T) {
 
 func TestGuardsReachTheStore(t *testing.T) {
 	err := within(t, memstore.New(), "evt_1", func(ctx context.Context, tx *memstore.Tx) error {
-		if newer, err := hookonce.Newer(ctx, tx, "order_1", 2); !newer || err != nil {
+		if newer, err := hookonce.NewerRank(ctx, tx, "order_1", hookonce.Version(2)); !newer || err != nil {
 			t.Errorf("the first version is not newer: %v, %v", newer, err)
 		}
-		if newer, err := hookonce.Newer(ctx, tx, "order_1", 1); newer || err != nil {
+		if newer, err := hookonce.NewerRank(ctx, tx, "order_1", hookonce.Version(1)); newer || err != nil {
 			t.Errorf("an older version is newer: %v, %v", newer, err)
 		}
-		if state, moved, err := hookonce.Transition(ctx, tx, "order_1", "", "paid"); state != "paid" || !moved || err != nil {
-			t.Errorf("Transition = %q, %v, %v", state, moved, err)
+		if state, move, err := hookonce.Transition(ctx, tx, "order_1", "", "paid"); state != "paid" || move != hookonce.Moved || err != nil {
+			t.Errorf("Transition = %q, %v, %v", state, move, err)
 		}
-		if state, moved, err := hookonce.Transition(ctx, tx, "order_1", "", "cancelled"); state != "paid" || moved || err != nil {
-			t.Errorf("Transition = %q, %v, %v", state, moved, err)
+		if state, move, err := hookonce.Transition(ctx, tx, "order_1", "", "cancelled"); state != "paid" || move != hookonce.Impossible || err != nil {
+			t.Errorf("Transition = %q, %v, %v", state, move, err)
 		}
 		return nil
 	})

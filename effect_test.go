@@ -41,7 +41,7 @@ func TestEffectValidate(t *testing.T) {
 func TestGuardNames(t *testing.T) {
 	long := strings.Repeat("n", hookonce.MaxKeyLen)
 	for name, valid := range map[string]bool{"order/1": true, long: true, "": false, long + "n": false, "a\x00b": false, "\xff": false} {
-		if err := hookonce.ValidateResource(name); (err == nil) != valid || err != nil && !errors.Is(err, hookonce.ErrInvalidRef) {
+		if err := hookonce.ValidateResource(name, hookonce.Version(1)); (err == nil) != valid || err != nil && !errors.Is(err, hookonce.ErrInvalidRef) {
 			t.Errorf("resource %.20q: %v", name, err)
 		}
 		if err := hookonce.ValidateTransition(name, "", "paid"); (err == nil) != valid {

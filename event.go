@@ -38,13 +38,12 @@ type Event struct {
 	Logical string
 	// Version is the provider's version number of the resource, an integer. Empty where there is none.
 	Version string
-	// Scope and Rank tell newer states of the resource from older ones: of two events with the same
-	// Scope, the one with the higher Rank is newer. Scope is the resource, inside its tenant, in the form
-	// of [NormalKey]; empty where the provider names none. Rank is the provider's version number, or its
-	// time in microseconds since 1970; zero where it gives neither. Few providers promise that their
-	// times are in order.
+	// Scope and Rank tell newer states of the resource from older ones, among the events of one source with
+	// the same Scope: see [Newer]. Scope is the resource, inside its tenant, in the form of [NormalKey]; empty
+	// where the provider names none. Rank is the provider's version number, or its time; zero where it gives
+	// neither. Few providers promise that their times are in order.
 	Scope string
-	Rank  int64
+	Rank  Rank
 	// Coalesce is set for events that only say that something changed: one adds nothing while an
 	// earlier one with the same key waits to be handled, and is new once that one has begun. Done work
 	// never swallows them, and the library handles each.

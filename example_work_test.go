@@ -106,40 +106,83 @@ func ExampleEnqueue() {
 	// <nil>
 }
 
-// The state of an order arrives out of order.
+// The states of a subscription arrive out of order. Two are of one second, and an event is about no object.
 func ExampleNewer() {
 	store := memstore.New()
-	apply := func(version int64) func(context.Context, *memstore.Tx) error {
-		return func(ctx context.Context, tx *memstore.Tx) error {
-			newer, err := hookonce.Newer(ctx, tx, "order/17", version)
-			if err != nil || !newer {
-				return err
-			}
-			fmt.Println("version", version, "is applied")
-			return nil
-		}
+	apply := func(ev hookonce.Event) {
+		work(store, ev.Key, func(ctx context.Context, tx *memstore.Tx) error {
+			newer, err := hookonce.Newer(ctx, tx, &ev)
+			fmt.Println(ev.Key, newer)
+			return err
+		})
 	}
-	work(store, "evt_1", apply(1))
-	work(store, "evt_3", apply(3))
-	work(store, "evt_2", apply(2)) // late
+	second := func(n int64) hookonce.Rank { return hookonce.Timestamp(time.Unix(n, 0)) }
+	apply(hookonce.Event{Source: "stripe", Key: "evt_1", Scope: "sub_1", Rank: second(1)})
+	apply(hookonce.Event{Source: "stripe", Key: "evt_3", Scope: "sub_1", Rank: second(3)})
+	apply(hookonce.Event{Source: "stripe", Key: "evt_2", Scope: "sub_1", Rank: second(2)}) // late
+	apply(hookonce.Event{Source: "stripe", Key: "evt_4", Scope: "sub_1", Rank: second(3)})
+	apply(hookonce.Event{Source: "stripe", Key: "evt_5", Rank: second(1)})
 	// Output:
-	// version 1 is applied
-	// version 3 is applied
+	// evt_1 true
+	// evt_3 true
+	// evt_2 false
+	// evt_4 true
+	// evt_5 true
 }
 
-// Two events say that an order is paid. It is shipped once.
+// The state of an order arrives out of order. It has a version.
+func ExampleNewerRank() {
+	store := memstore.New()
+	for i, version := range []int64{1, 3, 2, 3} {
+		work(store, fmt.Sprint("evt_", i), func(ctx context.Context, tx *memstore.Tx) error {
+			newer, err := hookonce.NewerRank(ctx, tx, "order/17", hookonce.Version(version))
+			fmt.Println(version, newer)
+			return err
+		})
+	}
+	// Output:
+	// 1 true
+	// 3 true
+	// 2 false
+	// 3 false
+}
+
+// Equal versions are one state. Equal times may be two.
+func ExampleRank() {
+	at := time.Unix(1770091506, 0)
+	fmt.Println(hookonce.Version(2).Supersedes(hookonce.Version(2)))
+	fmt.Println(hookonce.Timestamp(at).Supersedes(hookonce.Timestamp(at)))
+	fmt.Println(hookonce.Timestamp(at).Supersedes(hookonce.Version(2))) // the provider has changed its mind
+	// Output:
+	// false
+	// true
+	// true
+}
+
+// Two events say that an order is shipped, the second when it was delivered.
 func ExampleTransition() {
 	store := memstore.New()
-	ship := func(ctx context.Context, tx *memstore.Tx) error {
-		state, moved, err := hookonce.Transition(ctx, tx, "order/17", "", "shipped")
-		fmt.Println(state, moved)
-		return err
+	move := func(key, from, to string) {
+		work(store, key, func(ctx context.Context, tx *memstore.Tx) error {
+			state, move, err := hookonce.Transition(ctx, tx, "order/17", from, to)
+			fmt.Println(move, state)
+			return err
+		})
 	}
-	work(store, "evt_1", ship)
-	work(store, "evt_2", ship)
+	move("evt_1", "", "shipped")
+	move("evt_2", "", "shipped")
+	move("evt_3", "shipped", "delivered")
+	move("evt_4", "", "shipped")
 	// Output:
-	// shipped true
-	// shipped false
+	// moved shipped
+	// already shipped
+	// moved delivered
+	// impossible delivered
+}
+
+func ExampleMoveOf() {
+	fmt.Println(hookonce.MoveOf(true, "paid", "paid"), hookonce.MoveOf(false, "paid", "paid"), hookonce.MoveOf(false, "open", "paid"))
+	// Output: moved already impossible
 }
 
 // One fee for each payout, whichever event asks for it.
@@ -273,8 +316,8 @@ func ExampleRetryDelay() {
 
 // The rules that guards apply to names, for stores of one's own.
 func ExampleValidateResource() {
-	fmt.Println(hookonce.ValidateResource("order/17"))
-	fmt.Println(errors.Is(hookonce.ValidateResource(""), hookonce.ErrInvalidRef))
+	fmt.Println(hookonce.ValidateResource("order/17", hookonce.Version(3)))
+	fmt.Println(errors.Is(hookonce.ValidateResource("", hookonce.Version(3)), hookonce.ErrInvalidRef))
 	// Output:
 	// <nil>
 	// true

@@ -10,22 +10,51 @@ import (
 // first and the others see what it committed; they wait as long as the database lets them. After an
 // error the transaction must be rolled back. What a guard recorded goes with a rollback.
 type Guards[Tx any] interface {
-	// Newer reports whether version is higher than the highest that was recorded for resource, and
-	// records it if so. The first version of a resource is newer. Errors: [ErrInvalidRef] unless
-	// [ValidateResource] accepts the name.
-	Newer(ctx context.Context, tx Tx, resource string, version int64) (bool, error)
+	// Newer reports whether a state of that rank is to be applied, which is so if rank
+	// [Rank.Supersedes] the one that was recorded last for resource, and records it if so. The first is
+	// newer, and what has no rank is, whatever the name; that is not recorded. Errors: [ErrInvalidRef]
+	// unless [ValidateResource] accepts name and rank.
+	Newer(ctx context.Context, tx Tx, resource string, rank Rank) (bool, error)
 
-	// Transition moves entity from one state to another if it is in from, and reports whether it did
-	// and which state it is in now. An entity that was never seen is in state "". Errors:
+	// Transition moves entity from one state to another if it is in from, and returns the state that it is
+	// in now and what came of the move. An entity that was never seen is in state "". Errors:
 	// [ErrInvalidRef] unless [ValidateTransition] accepts the names.
-	Transition(ctx context.Context, tx Tx, entity, from, to string) (state string, moved bool, err error)
+	Transition(ctx context.Context, tx Tx, entity, from, to string) (state string, move Move, err error)
 }
 
-// ValidateResource returns an error that wraps [ErrInvalidRef] unless resource can name what has versions:
-// it is present and in the form of [NormalKey]. It is the rule that every store applies.
-func ValidateResource(resource string) error {
-	if resource == "" || !wellFormed(resource) {
-		return fmt.Errorf("%w: %q can not name a resource: it is empty, longer than %d bytes, not UTF-8, or has control characters", ErrInvalidRef, resource, MaxKeyLen)
+// Move says what came of a [Transition].
+type Move string
+
+// What can come of a transition.
+const (
+	// Moved: the entity was in the state to leave, and is in the state to enter now.
+	Moved Move = "moved"
+	// AlreadyThere: the entity was in the state to enter. What the move stands for is done.
+	AlreadyThere Move = "already"
+	// Impossible: the entity is in neither state. Nothing was changed.
+	Impossible Move = "impossible"
+)
+
+// MoveOf returns what came of a move to the state to, after which the entity is in state. It is for stores.
+func MoveOf(made bool, state, to string) Move {
+	switch {
+	case state != to:
+		return Impossible
+	case made:
+		return Moved
+	}
+	return AlreadyThere
+}
+
+// ValidateResource returns an error that wraps [ErrInvalidRef] unless the rank can be recorded for resource:
+// the name is present and in the form of [NormalKey], and the rank is of a known kind. It is the rule that
+// every store applies.
+func ValidateResource(resource string, rank Rank) error {
+	switch {
+	case resource == "" || !wellFormed(resource):
+		return fmt.Errorf("%w: %q cannot name a resource: it is empty, longer than %d bytes, not UTF-8, or has control characters", ErrInvalidRef, resource, MaxKeyLen)
+	case rank.Kind != RankVersion && rank.Kind != RankTime:
+		return fmt.Errorf("%w: there are no ranks of kind %q; make one with hookonce.Version or hookonce.Timestamp", ErrInvalidRef, rank.Kind)
 	}
 	return nil
 }
@@ -48,26 +77,45 @@ func ValidateTransition(entity, from, to string) error {
 	return nil
 }
 
-// Newer reports whether version is the newest of resource that was applied, and records it if so, inside
-// tx: for events that arrive out of order. The store is that of ctx (see [ContextWith]), and tx a
-// transaction of it. Resources of all sources share one table: put into the name what tells them apart
-// ([JoinKey]), or use [Event.Scope] with [Event.Rank]. See [Guards] for what happens at once, and errors.
-func Newer[Tx any](ctx context.Context, tx Tx, resource string, version int64) (bool, error) {
+// Newer reports whether the event's state of its object is to be applied, and records its rank if so, inside
+// tx: for events that arrive late or out of order. It goes by [Event.Scope] and [Event.Rank], for each source
+// apart. False says that a newer state of the object was applied. An event that names no object, or has no
+// rank, is always to be applied: nothing says that it is old.
+//
+// Of two events with the same time both are applied, in the order of their arrival: nothing says which is
+// newer, and to leave one out would lose it. Copies of one event do not come here, its claim stops them.
+//
+// It is for handlers that write down how an object is, where a newer state makes an older one superfluous. What
+// each event must do, such as a booking, does not belong behind it. The store is that of ctx (see
+// [ContextWith]), and tx a transaction of it. See [Guards] for what happens at once, and errors.
+func Newer[Tx any](ctx context.Context, tx Tx, ev *Event) (bool, error) {
+	if ev.Scope == "" {
+		return true, nil
+	}
+	return NewerRank(ctx, tx, NormalKey(JoinKey(ev.Source, ev.Scope)), ev.Rank)
+}
+
+// NewerRank is [Newer] for names and ranks of your own. Resources of all sources share one table: put into
+// the name what tells them apart ([JoinKey]). A rank of another kind than the recorded one is newer and takes
+// its place, as when a provider that had times begins to send versions: see [Rank.Supersedes].
+func NewerRank[Tx any](ctx context.Context, tx Tx, resource string, rank Rank) (bool, error) {
 	g, err := storeFrom[Guards[Tx], Tx](ctx, "Newer")
 	if err != nil {
 		return false, err
 	}
-	return g.Newer(ctx, tx, resource, version)
+	return g.Newer(ctx, tx, resource, rank)
 }
 
 // Transition moves entity from one state to another, inside tx, if it is in from, and returns the state
-// that it is in now and whether it moved: so that an order is shipped once, however many events say so.
-// The state is empty for an entity that was never moved. The store is that of ctx (see [ContextWith]),
-// and tx a transaction of it. See [Guards] for what happens at once, and errors.
-func Transition[Tx any](ctx context.Context, tx Tx, entity, from, to string) (state string, moved bool, err error) {
+// that it is in now and what came of the move: so that an order is shipped once, however many events say so.
+// A second event that says so finds it [AlreadyThere], which is no error; or [Impossible], if it has gone on
+// to another state by then, or is not yet in from: the state tells. The state is empty for an entity that was
+// never moved. The store is that of ctx (see [ContextWith]), and tx a transaction of it. See [Guards] for
+// what happens at once, and errors.
+func Transition[Tx any](ctx context.Context, tx Tx, entity, from, to string) (state string, move Move, err error) {
 	g, err := storeFrom[Guards[Tx], Tx](ctx, "Transition")
 	if err != nil {
-		return "", false, err
+		return "", "", err
 	}
 	return g.Transition(ctx, tx, entity, from, to)
 }

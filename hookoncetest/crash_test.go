@@ -106,7 +106,7 @@ func TestCrashKeepsAbilities(t *testing.T) {
 	store := hookoncetest.Crash(memstore.New(), hookoncetest.AfterCommit, 1)
 	req := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "s", Key: "k"}}
 	_, err := store.Within(t.Context(), req, func(tx *memstore.Tx, c hookonce.Claim) error {
-		newer, err := hookonce.Newer(hookonce.ContextWith(t.Context(), store, c, nil), tx, "order/1", 1)
+		newer, err := hookonce.NewerRank(hookonce.ContextWith(t.Context(), store, c, nil), tx, "order/1", hookonce.Version(1))
 		if !newer {
 			t.Error("the first version is not newer")
 		}

@@ -41,7 +41,7 @@ func Example_guards() {
 	handle := func(key string, version int64) error {
 		ref := hookonce.Ref{Source: "shop", Key: key}
 		_, err := store.Within(ctx, hookonce.ClaimRequest{Ref: ref}, func(tx *memstore.Tx, _ hookonce.Claim) error {
-			newer, err := store.Newer(ctx, tx, "order/1", version)
+			newer, err := store.Newer(ctx, tx, "order/1", hookonce.Version(version))
 			fmt.Println(key, "is newer:", newer)
 			if err != nil || !newer {
 				return err

@@ -8,34 +8,38 @@ import (
 
 // Newer implements [hookonce.Guards]. It waits for another transaction that asked about the resource until
 // ctx ends.
-func (s *Store) Newer(ctx context.Context, tx *Tx, resource string, version int64) (bool, error) {
-	if err := hookonce.ValidateResource(resource); err != nil {
+func (s *Store) Newer(ctx context.Context, tx *Tx, resource string, rank hookonce.Rank) (bool, error) {
+	if rank.IsZero() {
+		return true, nil
+	}
+	if err := hookonce.ValidateResource(resource, rank); err != nil {
 		return false, err
 	}
-	if err := tx.lock(ctx, row{table: "versions", ref: hookonce.Ref{Key: resource}}, nil); err != nil {
+	if err := tx.lock(ctx, row{table: "ranks", ref: hookonce.Ref{Key: resource}}, nil); err != nil {
 		return false, err
 	}
-	newest, known := read(tx, func(r *rows) map[string]int64 { return r.versions }, resource)
-	if known && version <= newest {
+	newest, known := read(tx, func(r *rows) map[string]hookonce.Rank { return r.ranks }, resource)
+	if known && !rank.Supersedes(newest) {
 		return false, nil
 	}
-	tx.versions[resource] = version
+	tx.ranks[resource] = rank
 	return true, nil
 }
 
 // Transition implements [hookonce.Guards]. It waits for another transaction that asked about the entity
 // until ctx ends.
-func (s *Store) Transition(ctx context.Context, tx *Tx, entity, from, to string) (string, bool, error) {
+func (s *Store) Transition(ctx context.Context, tx *Tx, entity, from, to string) (string, hookonce.Move, error) {
 	if err := hookonce.ValidateTransition(entity, from, to); err != nil {
-		return "", false, err
+		return "", "", err
 	}
 	if err := tx.lock(ctx, row{table: "states", ref: hookonce.Ref{Key: entity}}, nil); err != nil {
-		return "", false, err
+		return "", "", err
 	}
 	state, _ := read(tx, func(r *rows) map[string]string { return r.states }, entity)
-	if state != from {
-		return state, false, nil
+	made := state == from
+	if made {
+		state = to
+		tx.states[entity] = to
 	}
-	tx.states[entity] = to
-	return to, true, nil
+	return state, hookonce.MoveOf(made, state, to), nil
 }

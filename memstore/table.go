@@ -15,7 +15,7 @@ import (
 type rows struct {
 	claims    map[hookonce.Ref]hookonce.Claim
 	responses map[hookonce.Ref]hookonce.Response
-	versions  map[string]int64
+	ranks     map[string]hookonce.Rank
 	states    map[string]string
 	effects   map[int64]effect
 	steps     map[row]int64 // the numbers of the effects that have a key
@@ -25,7 +25,7 @@ func newRows() rows {
 	return rows{
 		claims:    map[hookonce.Ref]hookonce.Claim{},
 		responses: map[hookonce.Ref]hookonce.Response{},
-		versions:  map[string]int64{},
+		ranks:     map[string]hookonce.Rank{},
 		states:    map[string]string{},
 		effects:   map[int64]effect{},
 		steps:     map[row]int64{},
@@ -64,7 +64,7 @@ func (t *table) claim(ref hookonce.Ref) (hookonce.Claim, bool) {
 func (t *table) add(r rows) {
 	maps.Copy(t.claims, r.claims)
 	maps.Copy(t.responses, r.responses)
-	maps.Copy(t.versions, r.versions)
+	maps.Copy(t.ranks, r.ranks)
 	maps.Copy(t.states, r.states)
 	maps.Copy(t.effects, r.effects)
 	maps.Copy(t.steps, r.steps)

@@ -15,10 +15,11 @@
 // A store keeps the responses of finished work with the claim ([Store.KeepResponse], [Store.CompleteWith]);
 // [hookonce.Idempotent] uses that. It keeps effects that are to happen after the commit ([Store.Enqueue]) until
 // a relay carries them out ([Store.TakeEffects]). And it tells newer from older, and one state from another,
-// in the handler's transaction ([Store.Newer], [Store.Transition]):
+// in the handler's transaction ([Store.Newer], [Store.Transition]; handlers of [hookonce.Webhook] use
+// [hookonce.Newer] and [hookonce.Transition]):
 //
 //	func handle(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
-//		newer, err := store.Newer(ctx, tx, "order/"+ev.Resource, version(ev))
+//		newer, err := hookonce.Newer(ctx, tx, ev)
 //		if err != nil || !newer {
 //			return err // nil: a later event was applied before
 //		}

@@ -89,7 +89,7 @@ func ExampleStore_Claim() {
 // Events of one order may arrive in any order. What is older than what was applied changes nothing.
 func ExampleStore_Newer() {
 	apply := func(ctx context.Context, tx pgx.Tx, store *pgstore.Store, order string, version int64, status string) error {
-		newer, err := store.Newer(ctx, tx, "order/"+order, version)
+		newer, err := store.Newer(ctx, tx, "order/"+order, hookonce.Version(version))
 		if err != nil || !newer {
 			return err
 		}
@@ -102,14 +102,15 @@ func ExampleStore_Newer() {
 // Two different events say that the order was paid. The goods leave once.
 func ExampleStore_Transition() {
 	ship := func(ctx context.Context, tx pgx.Tx, store *pgstore.Store, order string) error {
-		state, moved, err := store.Transition(ctx, tx, "order/"+order, "open", "paid")
-		switch {
-		case err != nil:
+		state, move, err := store.Transition(ctx, tx, "order/"+order, "open", "paid")
+		if err != nil {
 			return err
-		case moved:
+		}
+		switch move {
+		case hookonce.Moved:
 			_, err = tx.Exec(ctx, "INSERT INTO shipments (order_id) VALUES ($1)", order)
 			return err
-		case state == "paid":
+		case hookonce.AlreadyThere:
 			return nil // by the other event
 		}
 		return fmt.Errorf("order %s is %q and can not be paid", order, state)

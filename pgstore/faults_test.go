@@ -40,11 +40,11 @@ func TestStatementsLostInTheTransaction(t *testing.T) {
 			return true, s.Enqueue(ctx, tx, hookonce.Effect{Ref: ref, Name: "mail"})
 		},
 		"Newer": func(ctx context.Context, s *pgstore.Store, tx pgx.Tx, ref hookonce.Ref) (bool, error) {
-			return s.Newer(ctx, tx, ref.Key, 1)
+			return s.Newer(ctx, tx, ref.Key, hookonce.Version(1))
 		},
 		"Transition": func(ctx context.Context, s *pgstore.Store, tx pgx.Tx, ref hookonce.Ref) (bool, error) {
-			_, moved, err := s.Transition(ctx, tx, ref.Key, "", "paid")
-			return moved, err
+			_, move, err := s.Transition(ctx, tx, ref.Key, "", "paid")
+			return move == hookonce.Moved, err
 		},
 	}
 	p, through := newProxy(t, pgtest.DSN(t))

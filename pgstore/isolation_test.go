@@ -42,7 +42,7 @@ func TestSerializable(t *testing.T) {
 func TestOldSnapshotsAreRefused(t *testing.T) {
 	asks := map[string]func(*pgstore.Store, pgx.Tx) error{
 		"Newer": func(s *pgstore.Store, tx pgx.Tx) error {
-			_, err := s.Newer(t.Context(), tx, "order", 2)
+			_, err := s.Newer(t.Context(), tx, "order", hookonce.Version(2))
 			return err
 		},
 		"Transition": func(s *pgstore.Store, tx pgx.Tx) error {

@@ -51,7 +51,7 @@ func TestMissingTablesAreNamed(t *testing.T) {
 		"Response":     func() error { _, err := store.Response(ctx, c.Ref); return err },
 		"KeepResponse": inTx(func(tx pgx.Tx) error { return store.KeepResponse(ctx, tx, c.Ref, hookonce.Response{}) }),
 
-		"Newer":      inTx(func(tx pgx.Tx) error { _, err := store.Newer(ctx, tx, "order", 1); return err }),
+		"Newer":      inTx(func(tx pgx.Tx) error { _, err := store.Newer(ctx, tx, "order", hookonce.Version(1)); return err }),
 		"Transition": inTx(func(tx pgx.Tx) error { _, _, err := store.Transition(ctx, tx, "order", "", "paid"); return err }),
 
 		"Enqueue": inTx(func(tx pgx.Tx) error { return store.Enqueue(ctx, tx, effect.Effect) }),

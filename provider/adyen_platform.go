@@ -37,7 +37,7 @@ func adyenPlatformSpec() spec.Spec {
 		Example: spec.Template{Type: "balancePlatform.transfer.updated", Body: adyenPlatformExample},
 		Sources: []spec.Source{
 			stated("signature", "Adyen/adyen-go-api-library: src/hmacvalidator"),
-			reported("sequence numbers count up within a transfer", "a user's description of transfer webhooks; the hash in the key holds apart what it might not"),
+			stated("sequence numbers begin with 1 and increase with each webhook of a transfer", "Adyen/adyen-go-api-library: src/transferwebhook/model_transfer_data.go"),
 			stated("retries, any 2xx accepts", "docs.adyen.com, Troubleshoot webhooks"),
 			notSourced("key of other events than transfers"),
 		},

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -24,10 +25,10 @@ func TestStatesAreComparedByteByByte(t *testing.T) {
 			{"order-1 ", "", "open", "open"},
 			{"Order-1", "", "open", "open"},
 		} {
-			state, moved, err := f.Transition(t.Context(), tx, move.entity, move.from, move.to)
+			state, came, err := f.Transition(t.Context(), tx, move.entity, move.from, move.to)
 			must(t, err)
-			if state != move.want || moved != (move.to == move.want) {
-				t.Errorf("%q from %q to %q: in %q, moved: %v; want %q", move.entity, move.from, move.to, state, moved, move.want)
+			if state != move.want || (came == hookonce.Moved) != (move.to == move.want) {
+				t.Errorf("%q from %q to %q: %s, in %q; want %q", move.entity, move.from, move.to, came, state, move.want)
 			}
 		}
 		must(t, tx.Commit())
@@ -41,12 +42,12 @@ func TestMySQLGuardsAtTheEpoch(t *testing.T) {
 		tx, err := f.db.BeginTx(t.Context(), nil)
 		must(t, err)
 		for _, first := range []bool{true, false} {
-			newer, err := s.Newer(t.Context(), tx, "order-1", 5)
+			newer, err := s.Newer(t.Context(), tx, "order-1", hookonce.Version(5))
 			must(t, err)
-			_, moved, err := s.Transition(t.Context(), tx, "order-1", "", "paid")
+			_, move, err := s.Transition(t.Context(), tx, "order-1", "", "paid")
 			must(t, err)
-			if newer != first || moved != first {
-				t.Errorf("newer: %v, moved: %v; want %v", newer, moved, first)
+			if newer != first || (move == hookonce.Moved) != first {
+				t.Errorf("newer: %v, %s; want %v", newer, move, first)
 			}
 		}
 		must(t, tx.Commit())

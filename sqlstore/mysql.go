@@ -87,11 +87,14 @@ func (s statements) withDuplicates(sql func(string) statement) statements {
 	// A guard reports the row that it leaves as it is: 1, by way of a column, so that no server works it out
 	// in advance.
 	const left = `IF(LAST_INSERT_ID(1 + 0 * updated_at), updated_at, NULL)`
+	// An assignment sees the ones before it: the condition comes first, and the kind changes last.
 	s.newest = sql(`
-		INSERT INTO {versions} (resource, version, updated_at) VALUES (@1, @2, @3)
+		INSERT INTO {versions} (resource, version, updated_at, kind) VALUES (@1, @2, @3, @4)
 		ON DUPLICATE KEY UPDATE
-			updated_at = IF(VALUES(version) > version, VALUES(updated_at), ` + left + `),
-			version = greatest(version, VALUES(version))`)
+			updated_at = IF(kind <> VALUES(kind) OR VALUES(version) > version OR VALUES(version) = version AND kind = 'time',
+				VALUES(updated_at), ` + left + `),
+			version = IF(kind <> VALUES(kind), VALUES(version), greatest(version, VALUES(version))),
+			kind = VALUES(kind)`)
 	s.transition = sql(`
 		INSERT INTO {states} (entity, state, updated_at) VALUES (@1, IF(CAST(@2 AS BINARY) = '', @3, ''), @4)
 		ON DUPLICATE KEY UPDATE

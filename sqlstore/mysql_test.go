@@ -181,7 +181,7 @@ func TestAnOldSnapshotDecidesNothing(t *testing.T) {
 		must(t, err)
 		queryRow[int](t, old, `SELECT count(*) FROM `+f.tables+`claims`)
 		_, err = f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
-			if _, err := f.Newer(t.Context(), tx, "order-1", 5); err != nil {
+			if _, err := f.Newer(t.Context(), tx, "order-1", hookonce.Version(5)); err != nil {
 				return err
 			}
 			_, _, err := f.Transition(t.Context(), tx, "order-1", "", "paid")
@@ -194,15 +194,15 @@ func TestAnOldSnapshotDecidesNothing(t *testing.T) {
 		if c.Verdict != hookonce.Duplicate {
 			t.Errorf("claim %#v", c)
 		}
-		newer, err := f.Newer(t.Context(), old, "order-1", 5)
+		newer, err := f.Newer(t.Context(), old, "order-1", hookonce.Version(5))
 		must(t, err)
 		if newer {
 			t.Error("a version was applied twice")
 		}
-		state, moved, err := f.Transition(t.Context(), old, "order-1", "", "paid")
+		state, move, err := f.Transition(t.Context(), old, "order-1", "", "paid")
 		must(t, err)
-		if state != "paid" || moved {
-			t.Errorf("state %q, moved: %v", state, moved)
+		if state != "paid" || move != hookonce.AlreadyThere {
+			t.Errorf("%s, in state %q", move, state)
 		}
 		must(t, old.Rollback())
 	})

@@ -99,9 +99,9 @@ func (s statements) withConflicts(sql func(string) statement, bytes string) stat
 		ON CONFLICT (source, key) DO UPDATE SET
 			token = excluded.token, status = excluded.status, header = excluded.header, body = excluded.body`)
 	s.newest = sql(`
-		INSERT INTO {versions} AS v (resource, version, updated_at) VALUES (@1, @2, @3)
-		ON CONFLICT (resource) DO UPDATE SET version = excluded.version, updated_at = excluded.updated_at
-		WHERE v.version < excluded.version`)
+		INSERT INTO {versions} AS v (resource, version, updated_at, kind) VALUES (@1, @2, @3, @4)
+		ON CONFLICT (resource) DO UPDATE SET version = excluded.version, kind = excluded.kind, updated_at = excluded.updated_at
+		WHERE v.kind <> excluded.kind OR v.version < excluded.version OR v.version = excluded.version AND excluded.kind = 'time'`)
 	// A conflict locks the row even where its condition is false. An entity that was never seen, and is not
 	// to move from there, gets a row to be locked.
 	s.transition = sql(`

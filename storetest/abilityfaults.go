@@ -64,19 +64,19 @@ func guardFaultCases[Tx any]() []txCase[Tx] {
 func faultNewer[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	f.newer(t, "order-1", 1, true)
 	f.lose(t, "evt_1", persisted, func(tx Tx) error {
-		_, err := f.guards(t).Newer(t.Context(), tx, "order-1", 2)
+		_, err := f.guards(t).Newer(t.Context(), tx, "order-1", hookonce.Version(2))
 		return err
 	})
 	f.newer(t, "order-1", 2, !persisted)
 }
 
 func faultTransition[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
-	f.moves(t, "order-1", "", "open", "open", true)
+	f.moves(t, "order-1", "", "open", "open", hookonce.Moved)
 	f.lose(t, "evt_1", persisted, func(tx Tx) error {
 		_, _, err := f.guards(t).Transition(t.Context(), tx, "order-1", "open", "paid")
 		return err
 	})
-	f.moves(t, "order-1", "open", "paid", "paid", !persisted)
+	f.moves(t, "order-1", "open", "paid", "paid", hookonce.MoveOf(!persisted, "paid", "paid"))
 }
 
 func outboxFaultCases[Tx any]() (cases []txCase[Tx]) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/hookonce/hookonce"
 )
 
 func concurrentGuardCases[Tx any]() []txCase[Tx] {
@@ -14,6 +16,7 @@ func concurrentGuardCases[Tx any]() []txCase[Tx] {
 		{"a version waits for another one of the resource", raceNewerWaits[Tx]},
 		{"the answer is about what was committed first", raceNewerTwo[Tx]},
 		{"one of many is newer", raceNewerSame[Tx]},
+		{"all of one second are newer", raceNewerSecond[Tx]},
 		{"of many versions the highest stands", raceNewerMany[Tx]},
 		{"a move waits for another one of the entity", raceTransitionWaits[Tx]},
 		{"the move is from where the first one went", raceTransitionTwo[Tx]},
@@ -25,10 +28,13 @@ func concurrentGuardCases[Tx any]() []txCase[Tx] {
 func raceNewerWaits[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.newer(t, "known", 1, true)
 	for _, resource := range []string{"known", "fresh"} {
-		finish := f.holdTx(t, func(tx Tx) error { _, err := f.guards(t).Newer(t.Context(), tx, resource, 5); return err })
+		finish := f.holdTx(t, func(tx Tx) error {
+			_, err := f.guards(t).Newer(t.Context(), tx, resource, hookonce.Version(5))
+			return err
+		})
 		for _, version := range []int64{4, 5, 6} {
 			f.mustWait(t, func(ctx context.Context, tx Tx) error {
-				_, err := f.guards(t).Newer(ctx, tx, resource, version)
+				_, err := f.guards(t).Newer(ctx, tx, resource, hookonce.Version(version))
 				return err
 			})
 		}
@@ -36,9 +42,12 @@ func raceNewerWaits[Tx any](t *testing.T, f *txFixture[Tx]) {
 		f.newer(t, resource, 5, false)
 	}
 	// So it does when the one before it changed nothing.
-	finish := f.holdTx(t, func(tx Tx) error { _, err := f.guards(t).Newer(t.Context(), tx, "known", 2); return err })
+	finish := f.holdTx(t, func(tx Tx) error {
+		_, err := f.guards(t).Newer(t.Context(), tx, "known", hookonce.Version(2))
+		return err
+	})
 	f.mustWait(t, func(ctx context.Context, tx Tx) error {
-		_, err := f.guards(t).Newer(ctx, tx, "known", 7)
+		_, err := f.guards(t).Newer(ctx, tx, "known", hookonce.Version(7))
 		return err
 	})
 	finish(true)
@@ -46,9 +55,14 @@ func raceNewerWaits[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 func raceNewerTwo[Tx any](t *testing.T, f *txFixture[Tx]) {
 	for i, race := range []struct {
-		first, second int64
+		first, second hookonce.Rank
 		commit, newer bool
-	}{{5, 6, true, true}, {6, 5, true, false}, {5, 5, true, false}, {6, 5, false, true}, {5, 6, false, true}} {
+	}{
+		{hookonce.Version(5), hookonce.Version(6), true, true}, {hookonce.Version(6), hookonce.Version(5), true, false},
+		{hookonce.Version(5), hookonce.Version(5), true, false}, {tick(5), tick(5), true, true}, {tick(6), tick(5), true, false},
+		{tick(5), hookonce.Version(4), true, true}, {hookonce.Version(6), hookonce.Version(5), false, true},
+		{hookonce.Version(5), hookonce.Version(6), false, true}, {tick(6), tick(5), false, true},
+	} {
 		for _, known := range []bool{false, true} {
 			for range rounds / 2 {
 				resource := fmt.Sprintf("order-%d-%v-%d", i, known, f.next())
@@ -65,7 +79,7 @@ func raceNewerTwo[Tx any](t *testing.T, f *txFixture[Tx]) {
 				finish(race.commit)
 				ok(t, g.Wait())
 				if newer != race.newer {
-					t.Fatalf("after %d (committed: %v) version %d is newer: %v", race.first, race.commit, race.second, newer)
+					t.Fatalf("after %v (committed: %v) %v is newer: %v", race.first, race.commit, race.second, newer)
 				}
 			}
 		}
@@ -88,7 +102,7 @@ func raceNewerSame[Tx any](t *testing.T, f *txFixture[Tx]) {
 	for range rounds / 2 {
 		resource, answers := fmt.Sprint("order-", f.next()), make([]bool, racers)
 		racing(t, func(i int) (err error) {
-			answers[i], err = f.tryNewer(t, resource, 1)
+			answers[i], err = f.tryNewer(t, resource, hookonce.Version(1))
 			return err
 		})
 		if n := count(answers); n != 1 {
@@ -97,12 +111,24 @@ func raceNewerSame[Tx any](t *testing.T, f *txFixture[Tx]) {
 	}
 }
 
+func raceNewerSecond[Tx any](t *testing.T, f *txFixture[Tx]) {
+	answers := make([]bool, racers)
+	racing(t, func(i int) (err error) {
+		answers[i], err = f.tryNewer(t, "order-1", tick(1))
+		return err
+	})
+	if n := count(answers); n != racers {
+		t.Fatalf("%d of %d states of one second were newer", n, racers)
+	}
+	f.ranked(t, "order-1", tick(0), false)
+}
+
 // raceNewerMany also checks with an effect per version that one that answered false did not happen.
 func raceNewerMany[Tx any](t *testing.T, f *txFixture[Tx]) {
 	answers := make([]bool, racers)
 	racing(t, func(i int) error {
 		return f.retried(t, func(tx Tx) (err error) {
-			answers[i], err = f.guards(t).Newer(t.Context(), tx, "order-1", int64(i))
+			answers[i], err = f.guards(t).Newer(t.Context(), tx, "order-1", hookonce.Version(int64(i)))
 			if err == nil && answers[i] {
 				err = f.db.Effect(t.Context(), tx, fmt.Sprint(i))
 			}
@@ -133,7 +159,7 @@ func count(answers []bool) (n int) {
 }
 
 func raceTransitionWaits[Tx any](t *testing.T, f *txFixture[Tx]) {
-	f.moves(t, "known", "", "open", "open", true)
+	f.moves(t, "known", "", "open", "open", hookonce.Moved)
 	for _, hold := range []struct {
 		entity, from, to string
 		commit           bool
@@ -153,9 +179,9 @@ func raceTransitionWaits[Tx any](t *testing.T, f *txFixture[Tx]) {
 		}
 		finish(hold.commit)
 	}
-	f.moves(t, "known", "open", "paid", "paid", true)
-	f.moves(t, "fresh", "", "open", "open", true)
-	f.moves(t, "never seen", "", "open", "open", true)
+	f.moves(t, "known", "open", "paid", "paid", hookonce.Moved)
+	f.moves(t, "fresh", "", "open", "open", hookonce.Moved)
+	f.moves(t, "never seen", "", "open", "open", hookonce.Moved)
 }
 
 func raceTransitionTwo[Tx any](t *testing.T, f *txFixture[Tx]) {
@@ -163,26 +189,29 @@ func raceTransitionTwo[Tx any](t *testing.T, f *txFixture[Tx]) {
 		commit bool
 		from   string
 		state  string
-		moved  bool
-	}{{true, "open", "paid", false}, {true, "paid", "closed", true}, {false, "open", "closed", true}, {false, "paid", "open", false}} {
+		move   hookonce.Move
+	}{
+		{true, "open", "paid", hookonce.Impossible}, {true, "paid", "closed", hookonce.Moved},
+		{false, "open", "closed", hookonce.Moved}, {false, "paid", "open", hookonce.Impossible},
+	} {
 		for range rounds / 2 {
 			entity := fmt.Sprintf("order-%d-%d", i, f.next())
-			f.moves(t, entity, "", "open", "open", true)
+			f.moves(t, entity, "", "open", "open", hookonce.Moved)
 			finish := f.holdTx(t, func(tx Tx) error {
 				_, _, err := f.guards(t).Transition(t.Context(), tx, entity, "open", "paid")
 				return err
 			})
 			var g errgroup.Group
 			var state string
-			var moved bool
+			var move hookonce.Move
 			g.Go(func() (err error) {
-				state, moved, err = f.tryMove(t, entity, race.from, "closed")
+				state, move, err = f.tryMove(t, entity, race.from, "closed")
 				return err
 			})
 			finish(race.commit)
 			ok(t, g.Wait())
-			if state != race.state || moved != race.moved {
-				t.Fatalf("from %q after a move to paid (committed: %v): in state %q, moved: %v", race.from, race.commit, state, moved)
+			if state != race.state || move != race.move {
+				t.Fatalf("from %q after a move to paid (committed: %v): %s, in state %q", race.from, race.commit, move, state)
 			}
 		}
 	}
@@ -192,11 +221,11 @@ func raceTransitionFirst[Tx any](t *testing.T, f *txFixture[Tx]) {
 	for range rounds / 2 {
 		entity, answers := fmt.Sprint("order-", f.next()), make([]bool, racers)
 		racing(t, func(i int) error {
-			state, moved, err := f.tryMove(t, entity, "", "paid")
-			if err == nil && state != "paid" {
-				err = fmt.Errorf("the state is %q after a move to paid", state)
+			state, move, err := f.tryMove(t, entity, "", "paid")
+			if err == nil && (state != "paid" || move == hookonce.Impossible) {
+				err = fmt.Errorf("%s, in state %q, after a move to paid", move, state)
 			}
-			answers[i] = moved
+			answers[i] = move == hookonce.Moved
 			return err
 		})
 		if n := count(answers); n != 1 {
@@ -208,9 +237,14 @@ func raceTransitionFirst[Tx any](t *testing.T, f *txFixture[Tx]) {
 func raceTransitionFork[Tx any](t *testing.T, f *txFixture[Tx]) {
 	for range rounds / 2 {
 		entity, answers, states := fmt.Sprint("order-", f.next()), make([]bool, racers), make([]string, racers)
-		f.moves(t, entity, "", "open", "open", true)
+		f.moves(t, entity, "", "open", "open", hookonce.Moved)
 		racing(t, func(i int) (err error) {
-			states[i], answers[i], err = f.tryMove(t, entity, "open", []string{"paid", "cancelled"}[i%2])
+			to := []string{"paid", "cancelled"}[i%2]
+			move := hookonce.Move("")
+			states[i], move, err = f.tryMove(t, entity, "open", to)
+			if answers[i] = move == hookonce.Moved; err == nil && (move == hookonce.Impossible) != (states[i] != to) {
+				err = fmt.Errorf("to %s: %s, in state %q", to, move, states[i])
+			}
 			return err
 		})
 		if n := count(answers); n != 1 || len(slices.Compact(states)) != 1 {

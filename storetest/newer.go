@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 )
@@ -14,6 +15,9 @@ import (
 func newerCases[Tx any]() []txCase[Tx] {
 	return []txCase[Tx]{
 		{"higher is newer than all before", newerOrder[Tx]},
+		{"an equal time is newer", newerTimes[Tx]},
+		{"a rank of another kind is newer and takes its place", newerKinds[Tx]},
+		{"without a rank it is newer and leaves nothing behind", newerWithoutRank[Tx]},
 		{"every number is a version", newerNumbers[Tx]},
 		{"resources have versions of their own", newerResources[Tx]},
 		{"a transaction sees its own", newerTwice[Tx]},
@@ -24,19 +28,25 @@ func newerCases[Tx any]() []txCase[Tx] {
 	}
 }
 
-// newer asks in a transaction of its own.
+// newer asks about a version in a transaction of its own.
 func (f *txFixture[Tx]) newer(t testing.TB, resource string, version int64, want bool) {
 	t.Helper()
-	newer, err := f.tryNewer(t, resource, version)
+	f.ranked(t, resource, hookonce.Version(version), want)
+}
+
+// ranked asks in a transaction of its own.
+func (f *txFixture[Tx]) ranked(t testing.TB, resource string, rank hookonce.Rank, want bool) {
+	t.Helper()
+	newer, err := f.tryNewer(t, resource, rank)
 	ok(t, err)
 	if newer != want {
-		t.Fatalf("version %d of %q is newer: %v, want %v", version, resource, newer, want)
+		t.Fatalf("%v of %q is newer: %v, want %v", rank, resource, newer, want)
 	}
 }
 
-func (f *txFixture[Tx]) tryNewer(t testing.TB, resource string, version int64) (newer bool, err error) {
+func (f *txFixture[Tx]) tryNewer(t testing.TB, resource string, rank hookonce.Rank) (newer bool, err error) {
 	err = f.retried(t, func(tx Tx) (err error) {
-		newer, err = f.guards(t).Newer(t.Context(), tx, resource, version)
+		newer, err = f.guards(t).Newer(t.Context(), tx, resource, rank)
 		return err
 	})
 	return newer, err
@@ -49,6 +59,52 @@ func newerOrder[Tx any](t *testing.T, f *txFixture[Tx]) {
 	}{{3, true}, {3, false}, {2, false}, {4, true}, {3, false}, {4, false}, {100, true}, {99, false}} {
 		f.newer(t, "order-1", step.version, step.newer)
 	}
+}
+
+// tick is the rank of a time, given in seconds.
+func tick(seconds int64) hookonce.Rank { return hookonce.Timestamp(time.Unix(seconds, 0)) }
+
+// newerTimes: nothing says which of two states of one second is newer, and none may be lost.
+func newerTimes[Tx any](t *testing.T, f *txFixture[Tx]) {
+	for _, step := range []struct {
+		at    int64
+		newer bool
+	}{{3, true}, {3, true}, {2, false}, {3, true}, {4, true}, {3, false}, {4, true}, {-1, false}} {
+		f.ranked(t, "order-1", tick(step.at), step.newer)
+	}
+	f.ranked(t, "order-2", tick(-2), true)
+	f.ranked(t, "order-2", tick(-3), false)
+	f.ranked(t, "order-2", tick(-2), true)
+}
+
+// newerKinds: a version is far below all times as a number, and no version would be newer than a time.
+func newerKinds[Tx any](t *testing.T, f *txFixture[Tx]) {
+	for i, step := range []struct {
+		rank  hookonce.Rank
+		newer bool
+	}{
+		{hookonce.Version(7), true},
+		{tick(1000), true}, {tick(999), false}, {tick(1000), true}, // the provider has times now
+		{hookonce.Version(5), true}, {hookonce.Version(5), false}, {hookonce.Version(4), false}, {hookonce.Version(6), true},
+		{hookonce.Rank{Kind: hookonce.RankTime, N: 6}, true}, {hookonce.Rank{Kind: hookonce.RankTime, N: 6}, true}, {hookonce.Version(6), true},
+	} {
+		newer, err := f.tryNewer(t, "order-1", step.rank)
+		ok(t, err)
+		if newer != step.newer {
+			t.Fatalf("step %d: %v is newer: %v, want %v", i, step.rank, newer, step.newer)
+		}
+	}
+}
+
+func newerWithoutRank[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.newer(t, "order-1", 5, true)
+	for range 2 {
+		f.ranked(t, "order-1", hookonce.Rank{}, true)
+		f.ranked(t, "", hookonce.Rank{}, true) // an event about nothing, such as the account's balance
+		f.ranked(t, "order-1", hookonce.Timestamp(time.Time{}), true)
+	}
+	f.newer(t, "order-1", 5, false)
+	f.newer(t, "order-2", math.MinInt64, true)
 }
 
 func newerNumbers[Tx any](t *testing.T, f *txFixture[Tx]) {
@@ -78,7 +134,7 @@ func newerTwice[Tx any](t *testing.T, f *txFixture[Tx]) {
 	ok(t, f.retried(t, func(tx Tx) error {
 		answers = nil
 		for _, version := range []int64{2, 2, 1, 3, 2} {
-			newer, err := f.guards(t).Newer(t.Context(), tx, "order-1", version)
+			newer, err := f.guards(t).Newer(t.Context(), tx, "order-1", hookonce.Version(version))
 			if err != nil {
 				return err
 			}
@@ -95,7 +151,7 @@ func newerTwice[Tx any](t *testing.T, f *txFixture[Tx]) {
 func newerRollback[Tx any](t *testing.T, f *txFixture[Tx]) {
 	for _, first := range []bool{true, false} {
 		refuses(t, f.inside(t, func(tx Tx) error {
-			newer, err := f.guards(t).Newer(t.Context(), tx, "order-1", 9)
+			newer, err := f.guards(t).Newer(t.Context(), tx, "order-1", hookonce.Version(9))
 			ok(t, err)
 			if !newer {
 				t.Fatal("what was rolled back is remembered")
@@ -110,7 +166,7 @@ func newerRollback[Tx any](t *testing.T, f *txFixture[Tx]) {
 func newerWithin[Tx any](t *testing.T, f *txFixture[Tx]) {
 	apply := func(key string, version int64, failure error) error {
 		_, err := f.Within(t.Context(), request(key), func(tx Tx, _ hookonce.Claim) error {
-			newer, err := f.guards(t).Newer(t.Context(), tx, "order-1", version)
+			newer, err := f.guards(t).Newer(t.Context(), tx, "order-1", hookonce.Version(version))
 			if err == nil && newer {
 				err = f.db.Effect(t.Context(), tx, fmt.Sprint("version ", version))
 			}
@@ -129,15 +185,23 @@ func newerInvalid[Tx any](t *testing.T, f *txFixture[Tx]) {
 	names := invalidNames()
 	names["empty"] = ""
 	for what, name := range names {
-		if _, err := f.tryNewer(t, name, 1); !errors.Is(err, hookonce.ErrInvalidRef) {
-			t.Fatalf("%s: error is %v, want ErrInvalidRef", what, err)
+		for _, rank := range []hookonce.Rank{hookonce.Version(1), tick(1)} {
+			if _, err := f.tryNewer(t, name, rank); !errors.Is(err, hookonce.ErrInvalidRef) {
+				t.Fatalf("%s: error is %v, want ErrInvalidRef", what, err)
+			}
 		}
 	}
+	for _, rank := range []hookonce.Rank{{N: 1}, {Kind: "Version", N: 1}, {Kind: "age"}} {
+		if _, err := f.tryNewer(t, "order-1", rank); !errors.Is(err, hookonce.ErrInvalidRef) {
+			t.Fatalf("%v: error is %v, want ErrInvalidRef", rank, err)
+		}
+	}
+	f.newer(t, "order-1", math.MinInt64, true)
 }
 
 func newerCancelled[Tx any](t *testing.T, f *txFixture[Tx]) {
 	err := f.inside(t, func(tx Tx) error {
-		_, err := f.guards(t).Newer(ended(t), tx, "order-1", 1)
+		_, err := f.guards(t).Newer(ended(t), tx, "order-1", hookonce.Version(1))
 		return err
 	})
 	refuses(t, err, context.Canceled)

@@ -13,6 +13,7 @@ func transitionCases[Tx any]() []txCase[Tx] {
 	return []txCase[Tx]{
 		{"moves from one state to another", transitionMoves[Tx]},
 		{"does not move from another state", transitionWrongFrom[Tx]},
+		{"done, and impossible, are told apart", transitionOutcomes[Tx]},
 		{"entities have states of their own", transitionEntities[Tx]},
 		{"a transaction sees its own", transitionTwice[Tx]},
 		{"a rollback forgets", transitionRollback[Tx]},
@@ -21,78 +22,97 @@ func transitionCases[Tx any]() []txCase[Tx] {
 	}
 }
 
-// moves asks in a transaction of its own, and checks whether it moved and the state after it.
-func (f *txFixture[Tx]) moves(t testing.TB, entity, from, to, state string, moved bool) {
+// moves asks in a transaction of its own, and checks what came of it and the state after it.
+func (f *txFixture[Tx]) moves(t testing.TB, entity, from, to, state string, move hookonce.Move) {
 	t.Helper()
-	gotState, gotMoved, err := f.tryMove(t, entity, from, to)
+	gotState, gotMove, err := f.tryMove(t, entity, from, to)
 	ok(t, err)
-	if gotState != state || gotMoved != moved {
-		t.Fatalf("%q from %q to %q: in state %q, moved: %v; want %q, %v", entity, from, to, gotState, gotMoved, state, moved)
+	if gotState != state || gotMove != move {
+		t.Fatalf("%q from %q to %q: %s, in state %q; want %s, %q", entity, from, to, gotMove, gotState, move, state)
 	}
 }
 
-func (f *txFixture[Tx]) tryMove(t testing.TB, entity, from, to string) (state string, moved bool, err error) {
+func (f *txFixture[Tx]) tryMove(t testing.TB, entity, from, to string) (state string, move hookonce.Move, err error) {
 	err = f.retried(t, func(tx Tx) (err error) {
-		state, moved, err = f.guards(t).Transition(t.Context(), tx, entity, from, to)
+		state, move, err = f.guards(t).Transition(t.Context(), tx, entity, from, to)
 		return err
 	})
-	return state, moved, err
+	return state, move, err
 }
 
 func transitionMoves[Tx any](t *testing.T, f *txFixture[Tx]) {
-	f.moves(t, "order-1", "", "paid", "paid", true)
-	f.moves(t, "order-1", "paid", "shipped", "shipped", true)
-	f.moves(t, "order-1", "paid", "shipped", "shipped", false) // a copy
-	f.moves(t, "order-1", "shipped", "paid", "paid", true)     // and back, if that is the machine
-	f.moves(t, "order-1", "paid", "shipped", "shipped", true)
-	f.moves(t, "order-1", "", "paid", "shipped", false)
+	f.moves(t, "order-1", "", "paid", "paid", hookonce.Moved)
+	f.moves(t, "order-1", "paid", "shipped", "shipped", hookonce.Moved)
+	f.moves(t, "order-1", "paid", "shipped", "shipped", hookonce.AlreadyThere) // a copy
+	f.moves(t, "order-1", "shipped", "paid", "paid", hookonce.Moved)           // and back, if that is the machine
+	f.moves(t, "order-1", "paid", "shipped", "shipped", hookonce.Moved)
+	f.moves(t, "order-1", "", "paid", "shipped", hookonce.Impossible)
 }
 
 func transitionWrongFrom[Tx any](t *testing.T, f *txFixture[Tx]) {
-	f.moves(t, "order-1", "paid", "shipped", "", false)
-	f.moves(t, "order-1", "paid", "shipped", "", false)
-	f.moves(t, "order-1", "", "paid", "paid", true)
-	f.moves(t, "order-1", "shipped", "returned", "paid", false)
-	f.moves(t, "order-1", "Paid", "shipped", "paid", false)
-	f.moves(t, "order-1", "paid", "shipped", "shipped", true)
+	f.moves(t, "order-1", "paid", "shipped", "", hookonce.Impossible)
+	f.moves(t, "order-1", "paid", "shipped", "", hookonce.Impossible)
+	f.moves(t, "order-1", "", "paid", "paid", hookonce.Moved)
+	f.moves(t, "order-1", "shipped", "returned", "paid", hookonce.Impossible)
+	f.moves(t, "order-1", "Paid", "shipped", "paid", hookonce.Impossible)
+	f.moves(t, "order-1", "paid", "shipped", "shipped", hookonce.Moved)
+}
+
+// transitionOutcomes: the order is shipped; that it was shipped is said again, also when it has gone on.
+func transitionOutcomes[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.moves(t, "order-1", "paid", "shipped", "", hookonce.Impossible) // early: it waits for the payment
+	f.moves(t, "order-1", "", "paid", "paid", hookonce.Moved)
+	f.moves(t, "order-1", "paid", "shipped", "shipped", hookonce.Moved)
+	for range 2 {
+		f.moves(t, "order-1", "paid", "shipped", "shipped", hookonce.AlreadyThere)
+	}
+	f.moves(t, "order-1", "shipped", "delivered", "delivered", hookonce.Moved)
+	for range 2 {
+		f.moves(t, "order-1", "paid", "shipped", "delivered", hookonce.Impossible)
+		f.moves(t, "order-1", "", "delivered", "delivered", hookonce.AlreadyThere)
+		f.moves(t, "order-1", "", "paid", "delivered", hookonce.Impossible)
+	}
+	f.moves(t, "order-1", "delivered", "Delivered", "Delivered", hookonce.Moved)
+	f.moves(t, "order-1", "paid", "delivered", "Delivered", hookonce.Impossible)
 }
 
 func transitionEntities[Tx any](t *testing.T, f *txFixture[Tx]) {
 	for i, name := range awkwardNames() {
-		f.moves(t, name, "", fmt.Sprint("state ", i), fmt.Sprint("state ", i), true)
+		f.moves(t, name, "", fmt.Sprint("state ", i), fmt.Sprint("state ", i), hookonce.Moved)
 	}
 	for i, name := range awkwardNames() {
-		f.moves(t, name, "", "seen", fmt.Sprint("state ", i), false)
+		f.moves(t, name, "", "seen", fmt.Sprint("state ", i), hookonce.Impossible)
 	}
 	last := ""
 	for _, state := range awkwardNames() {
-		f.moves(t, "traveller", last, state, state, true)
+		f.moves(t, "traveller", last, state, state, hookonce.Moved)
 		last = state
 	}
 }
 
 func transitionTwice[Tx any](t *testing.T, f *txFixture[Tx]) {
 	ok(t, f.retried(t, func(tx Tx) error {
-		for i, move := range [][2]string{{"", "paid"}, {"paid", "shipped"}, {"paid", "cancelled"}} {
-			state, moved, err := f.guards(t).Transition(t.Context(), tx, "order-1", move[0], move[1])
+		for i, move := range [][2]string{{"", "paid"}, {"paid", "shipped"}, {"paid", "shipped"}, {"paid", "cancelled"}} {
+			state, came, err := f.guards(t).Transition(t.Context(), tx, "order-1", move[0], move[1])
 			if err != nil {
 				return err
 			}
-			if want := []string{"paid", "shipped", "shipped"}[i]; state != want || moved != (state == move[1]) {
-				t.Fatalf("move %q: in state %q, moved: %v", move, state, moved)
+			want := []hookonce.Move{hookonce.Moved, hookonce.Moved, hookonce.AlreadyThere, hookonce.Impossible}[i]
+			if in := []string{"paid", "shipped", "shipped", "shipped"}[i]; state != in || came != want {
+				t.Fatalf("move %q: %s, in state %q; want %s, %q", move, came, state, want, in)
 			}
 		}
 		return nil
 	}))
-	f.moves(t, "order-1", "", "paid", "shipped", false)
+	f.moves(t, "order-1", "", "paid", "shipped", hookonce.Impossible)
 }
 
 func transitionRollback[Tx any](t *testing.T, f *txFixture[Tx]) {
 	rollBack := func(from, to string) {
 		refuses(t, f.inside(t, func(tx Tx) error {
-			_, moved, err := f.guards(t).Transition(t.Context(), tx, "order-1", from, to)
+			_, move, err := f.guards(t).Transition(t.Context(), tx, "order-1", from, to)
 			ok(t, err)
-			if !moved {
+			if move != hookonce.Moved {
 				t.Fatalf("did not move from %q to %q", from, to)
 			}
 			return errDeclined
@@ -100,13 +120,13 @@ func transitionRollback[Tx any](t *testing.T, f *txFixture[Tx]) {
 	}
 	rollBack("", "paid")
 	rollBack("", "paid")
-	f.moves(t, "order-1", "", "paid", "paid", true)
+	f.moves(t, "order-1", "", "paid", "paid", hookonce.Moved)
 	rollBack("paid", "shipped")
-	f.moves(t, "order-1", "paid", "cancelled", "cancelled", true)
+	f.moves(t, "order-1", "paid", "cancelled", "cancelled", hookonce.Moved)
 }
 
 func transitionInvalid[Tx any](t *testing.T, f *txFixture[Tx]) {
-	f.moves(t, "order-1", "", "paid", "paid", true)
+	f.moves(t, "order-1", "", "paid", "paid", hookonce.Moved)
 	for what, move := range map[string][3]string{
 		"no entity": {"", "paid", "shipped"}, "to nowhere": {"order-1", "paid", ""}, "no move": {"order-1", "paid", "paid"},
 	} {
@@ -122,7 +142,7 @@ func transitionInvalid[Tx any](t *testing.T, f *txFixture[Tx]) {
 			}
 		}
 	}
-	f.moves(t, "order-1", "paid", "shipped", "shipped", true)
+	f.moves(t, "order-1", "paid", "shipped", "shipped", hookonce.Moved)
 }
 
 func transitionCancelled[Tx any](t *testing.T, f *txFixture[Tx]) {
@@ -131,5 +151,5 @@ func transitionCancelled[Tx any](t *testing.T, f *txFixture[Tx]) {
 		return err
 	})
 	refuses(t, err, context.Canceled)
-	f.moves(t, "order-1", "", "paid", "paid", true)
+	f.moves(t, "order-1", "", "paid", "paid", hookonce.Moved)
 }

@@ -53,7 +53,7 @@ type step struct {
 	kind     string
 	response hookonce.Response
 	name     string // of a resource or an entity
-	version  int64
+	rank     hookonce.Rank
 	from, to string
 	effect   hookonce.Effect
 }
@@ -65,7 +65,9 @@ func (m *txMachine[Tx]) step(t *rapid.T, ref hookonce.Ref) step {
 		s.response = drawResponse(t)
 	case "newer":
 		s.name = m.sources[rapid.IntRange(0, 1).Draw(t, "resource")]
-		s.version = rapid.Int64Range(-1, 2).Draw(t, "version")
+		if kind := rapid.SampledFrom([]hookonce.RankKind{hookonce.RankVersion, hookonce.RankTime, ""}).Draw(t, "kind of rank"); kind != "" {
+			s.rank = hookonce.Rank{Kind: kind, N: rapid.Int64Range(-1, 2).Draw(t, "rank")}
+		}
 	case "move":
 		s.name = m.sources[rapid.IntRange(0, 1).Draw(t, "entity")]
 		move := rapid.SampledFrom([][2]string{{"", "open"}, {"open", "paid"}, {"open", "void"}, {"paid", "open"}}).Draw(t, "move")
@@ -123,13 +125,13 @@ func perform[Tx any](s hookonce.TxStore[Tx], tx Tx, ref hookonce.Ref, do step) (
 		err = s.(hookonce.Outbox[Tx]).Enqueue(ctx, tx, do.effect)
 	case "newer":
 		var newer bool
-		newer, err = s.(hookonce.Guards[Tx]).Newer(ctx, tx, do.name, do.version)
+		newer, err = s.(hookonce.Guards[Tx]).Newer(ctx, tx, do.name, do.rank)
 		told = fmt.Sprint("newer: ", newer)
 	case "move":
 		var state string
-		var moved bool
-		state, moved, err = s.(hookonce.Guards[Tx]).Transition(ctx, tx, do.name, do.from, do.to)
-		told = fmt.Sprint("moved: ", moved, " to ", state)
+		var move hookonce.Move
+		state, move, err = s.(hookonce.Guards[Tx]).Transition(ctx, tx, do.name, do.from, do.to)
+		told = fmt.Sprint(move, " in ", state)
 	}
 	return told, err
 }

@@ -233,7 +233,7 @@ func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time
 			Destinations: to,
 			ReceivedAt:   now,
 			Resource:     ev.Scope,
-			Rank:         ev.Rank,
+			Rank:         ev.Rank.N,
 			Logical:      e.logical(ev, to, now),
 			DropTwin:     ev.Logical != "" && e.drops[ev.Type],
 		}

@@ -82,7 +82,7 @@ func split(r *hookonce.Request) *hookonce.Delivery {
 	sum := sha256.Sum256(r.Body)
 	return &hookonce.Delivery{Events: []hookonce.Event{{
 		Key: one.ID, Type: one.Type, KeySigned: true, Digest: sum[:16], Body: r.Body, Header: r.Header,
-		Scope: one.Scope, Rank: one.Rank, Logical: one.Logical,
+		Scope: one.Scope, Rank: hookonce.Version(one.Rank), Logical: one.Logical,
 	}}}
 }
 

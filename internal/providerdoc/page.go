@@ -117,15 +117,21 @@ func (s sender) Batch() string {
 	return inCode(s.Split.Items, ", ")
 }
 
+// units are what an order goes by.
+var units = map[spec.Unit]string{
+	"": "version", spec.Seconds: "time (seconds)", spec.Millis: "time (milliseconds)", spec.RFC3339: "time (RFC 3339)",
+}
+
 // Newer returns what tells a newer state of the resource from an older one, empty if nothing does.
 func (s sender) Newer() string {
-	switch {
-	case s.Order == nil:
+	if s.Order == nil {
 		return ""
-	case s.Order.Advisory:
-		return "`" + string(s.Order.By) + "`, which is a hint and no promise"
 	}
-	return "`" + string(s.Order.By) + "`"
+	text := "`" + string(s.Order.By) + "`, a " + units[s.Order.Unit]
+	if s.Order.Advisory {
+		text += "; a hint and no promise"
+	}
+	return text
 }
 
 // inCode joins values, each in code.

@@ -18,3 +18,10 @@ SET @hookonce_ddl = (SELECT IF(count(*) > 0, 'DO 0', 'CREATE INDEX {{.}}effects_
 PREPARE hookonce_ddl FROM @hookonce_ddl;
 EXECUTE hookonce_ddl;
 DEALLOCATE PREPARE hookonce_ddl;
+
+-- What the number of a resource is: of a version an equal one is a copy, of a time it may be another state.
+SET @hookonce_ddl = (SELECT IF(count(*) > 0, 'DO 0', 'ALTER TABLE {{.}}versions ADD COLUMN kind VARBINARY(16) NOT NULL DEFAULT ''version''')
+    FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '{{.}}versions' AND column_name = 'kind');
+PREPARE hookonce_ddl FROM @hookonce_ddl;
+EXECUTE hookonce_ddl;
+DEALLOCATE PREPARE hookonce_ddl;

@@ -6,6 +6,9 @@ ALTER TABLE {{.}}effects ADD COLUMN deaths integer NOT NULL DEFAULT 0;
 -- What is being carried out is little, and those of which the lease ran out are looked for in every round.
 CREATE INDEX effects_held ON {{.}}effects (due_at, id) WHERE state = 'processing';
 
+-- What the number of a resource is: of a version an equal one is a copy, of a time it may be another state.
+ALTER TABLE {{.}}versions ADD COLUMN kind text COLLATE "C" NOT NULL DEFAULT 'version';
+
 -- The functions of version 6 and 7 go, and those of this version come.
 DO $$
 DECLARE

@@ -413,23 +413,34 @@ COMMENT ON FUNCTION {{.}}once(text, text) IS
 'Whether the work under key is the caller''s to do, in this transaction: one fee per payout, whichever event asks for it. '
 'False: it is done. Waits for another transaction like claim(), and raises 55P03 like it.';
 
-CREATE FUNCTION {{.}}newer(resource text, version bigint) RETURNS boolean
+CREATE FUNCTION {{.}}newer(resource text, version bigint, kind text DEFAULT 'version') RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
+    IF newer.kind IS NULL OR newer.kind COLLATE "C" NOT IN ('version', 'time') THEN
+        RAISE SQLSTATE 'WH003' USING MESSAGE = format('hookonce: there are no ranks of kind %L; use ''version'' or ''time''', newer.kind);
+    END IF;
+    IF newer.version IS NULL THEN
+        RETURN true;
+    END IF;
     PERFORM {{.}}mind('resource', newer.resource);
-    INSERT INTO {{.}}versions AS v (resource, version, updated_at) VALUES (newer.resource, newer.version, {{.}}clock())
-    ON CONFLICT (resource) DO UPDATE SET version = excluded.version, updated_at = excluded.updated_at
-    WHERE v.version < excluded.version;
+    INSERT INTO {{.}}versions AS v (resource, version, kind, updated_at)
+    VALUES (newer.resource, newer.version, newer.kind, {{.}}clock())
+    ON CONFLICT (resource) DO UPDATE SET version = excluded.version, kind = excluded.kind, updated_at = excluded.updated_at
+    WHERE v.kind <> excluded.kind OR v.version < excluded.version OR v.version = excluded.version AND excluded.kind = 'time';
     RETURN FOUND;
 END $$;
-COMMENT ON FUNCTION {{.}}newer(text, bigint) IS
-'Whether version is higher than the highest that was recorded for resource, and records it if so; the first is. Holds the '
-'resource until the transaction ends.';
+COMMENT ON FUNCTION {{.}}newer(text, bigint, text) IS
+'Whether a state of that version is to be applied, and records it if so: it is the first for resource, or higher than the '
+'recorded one. Of kind ''time'' an equal one is to be applied too, because two states can have one time; the unit is yours. One '
+'of the other kind than the recorded one is to be applied. Null always is, and is not recorded. Holds the resource until the '
+'transaction ends.';
 
-CREATE FUNCTION {{.}}transition(entity text, from_state text, to_state text, OUT moved boolean, OUT state text)
+CREATE FUNCTION {{.}}transition(entity text, from_state text, to_state text, OUT outcome text, OUT state text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
+DECLARE
+    made boolean;
 BEGIN
     PERFORM {{.}}mind('entity', transition.entity), {{.}}mind('state to leave', from_state, true), {{.}}mind('state to enter', to_state);
     IF from_state = to_state COLLATE "C" THEN
@@ -441,13 +452,14 @@ BEGIN
     VALUES (transition.entity, CASE WHEN from_state COLLATE "C" = '' THEN to_state ELSE '' END, {{.}}clock())
     ON CONFLICT (entity) DO UPDATE SET state = to_state, updated_at = excluded.updated_at
     WHERE s.state = from_state COLLATE "C";
-    moved := FOUND;
+    made := FOUND;
     SELECT s.state INTO state FROM {{.}}states s WHERE s.entity = transition.entity COLLATE "C";
-    moved := moved AND transition.state = to_state COLLATE "C";
+    outcome := CASE WHEN transition.state <> to_state COLLATE "C" THEN 'impossible' WHEN made THEN 'moved' ELSE 'already' END;
 END $$;
 COMMENT ON FUNCTION {{.}}transition(text, text, text) IS
-'Moves entity from one state to another if it is in the first, and returns whether it did and which state it is in now. '
-'What was never moved is in the state ''''. Holds the entity until the transaction ends.';
+'Moves entity from one state to another if it is in the first, and returns the state that it is in now and the outcome: moved; '
+'already, it was in the second; impossible, it is in neither. What was never moved is in the state ''''. Holds the entity until '
+'the transaction ends.';
 
 CREATE FUNCTION {{.}}enqueue(
     name text, payload bytea, source text, key text DEFAULT NULL, step text DEFAULT NULL, due timestamptz DEFAULT NULL

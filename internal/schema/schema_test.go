@@ -228,6 +228,7 @@ func TestUpgradeFromVersion7(t *testing.T) {
 			"ALTER TABLE " + prefix + "claims DROP COLUMN pinned",
 			"DROP INDEX " + prefix + "effects_held",
 			"ALTER TABLE " + prefix + "effects DROP COLUMN deaths",
+			"ALTER TABLE " + prefix + "versions DROP COLUMN kind",
 			"DELETE FROM " + prefix + "goose_db_version WHERE version_id > 7",
 		} {
 			exec(t, db, s)

@@ -5,3 +5,6 @@ ALTER TABLE {{.}}claims ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE {{.}}effects ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0;
 -- What is being carried out is little, and those of which the lease ran out are looked for in every round.
 CREATE INDEX {{.}}effects_held ON {{.}}effects (name, due_at, id) WHERE state = 'processing';
+
+-- What the number of a resource is: of a version an equal one is a copy, of a time it may be another state.
+ALTER TABLE {{.}}versions ADD COLUMN kind TEXT NOT NULL DEFAULT 'version';

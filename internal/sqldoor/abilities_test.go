@@ -10,15 +10,19 @@ import (
 
 // Newer, Transition and Enqueue leave it to the functions to refuse what can not be stored.
 
-func (s *store) Newer(ctx context.Context, tx pgx.Tx, resource string, version int64) (newer bool, err error) {
-	err = s.ask(ctx, tx, query{`SELECT %s.newer($1, $2)`, []any{resource, version}, func(row pgx.Row) error { return row.Scan(&newer) }})
+func (s *store) Newer(ctx context.Context, tx pgx.Tx, resource string, rank hookonce.Rank) (newer bool, err error) {
+	version, kind := &rank.N, rank.Kind
+	if rank.IsZero() {
+		version, kind = nil, hookonce.RankVersion
+	}
+	err = s.ask(ctx, tx, query{`SELECT %s.newer($1, $2, $3)`, []any{resource, version, string(kind)}, func(row pgx.Row) error { return row.Scan(&newer) }})
 	return newer, err
 }
 
-func (s *store) Transition(ctx context.Context, tx pgx.Tx, entity, from, to string) (state string, moved bool, err error) {
-	err = s.ask(ctx, tx, query{`SELECT state, moved FROM %s.transition($1, $2, $3)`, []any{entity, from, to},
-		func(row pgx.Row) error { return row.Scan(&state, &moved) }})
-	return state, moved, err
+func (s *store) Transition(ctx context.Context, tx pgx.Tx, entity, from, to string) (state string, move hookonce.Move, err error) {
+	err = s.ask(ctx, tx, query{`SELECT state, outcome FROM %s.transition($1, $2, $3)`, []any{entity, from, to},
+		func(row pgx.Row) error { return row.Scan(&state, &move) }})
+	return state, move, err
 }
 
 func (s *store) Enqueue(ctx context.Context, tx pgx.Tx, e hookonce.Effect) error {

@@ -16,6 +16,16 @@ func TestNewer(t *testing.T) {
 		is(d, d, step.newer, "SELECT hookonce.newer('order 1', $1)", step.version)
 	}
 	is(d, d, true, "SELECT hookonce.newer('order 2', 1)")
+	for _, step := range []struct {
+		args  string
+		newer bool
+	}{
+		{"3, 'time'", true}, {"3, 'time'", true}, {"2, 'time'", false}, {"4, kind => 'time'", true}, {"3, 'version'", true}, {"3", false},
+		{"NULL", true}, {"NULL, 'time'", true}, {"3", false},
+	} {
+		is(d, d, step.newer, "SELECT hookonce.newer('order 3', "+step.args+")")
+	}
+	is(d, d, true, "SELECT hookonce.newer(NULL, NULL)")
 	tx := d.begin()
 	is(d, tx, true, "SELECT hookonce.newer('order 1', 9)")
 	d.end(tx.Rollback)
@@ -49,17 +59,17 @@ func TestNewerAtOnce(t *testing.T) {
 
 func TestTransition(t *testing.T) {
 	d := newDoor(t)
-	const move = "SELECT moved || ' ' || state FROM hookonce.transition('order 1', $1, $2)"
+	const move = "SELECT outcome || ' ' || state FROM hookonce.transition('order 1', $1, $2)"
 	for _, step := range []struct{ from, to, want string }{
-		{"paid", "shipped", "false "}, {"", "paid", "true paid"}, {"", "paid", "false paid"},
-		{"paid", "shipped", "true shipped"}, {"paid", "refunded", "false shipped"},
+		{"paid", "shipped", "impossible "}, {"", "paid", "moved paid"}, {"", "paid", "already paid"},
+		{"paid", "shipped", "moved shipped"}, {"paid", "refunded", "impossible shipped"}, {"paid", "shipped", "already shipped"},
 	} {
 		is(d, d, step.want, move, step.from, step.to)
 	}
 	tx := d.begin()
-	is(d, tx, "true closed", move, "shipped", "closed")
+	is(d, tx, "moved closed", move, "shipped", "closed")
 	d.end(tx.Rollback)
-	is(d, d, "true closed", move, "shipped", "closed")
+	is(d, d, "moved closed", move, "shipped", "closed")
 }
 
 // Of many who move an entity at once, from a state or from nothing, one does.
@@ -70,7 +80,7 @@ func TestTransitionAtOnce(t *testing.T) {
 		var g errgroup.Group
 		for range cap(moved) {
 			g.Go(func() error {
-				m, err := ask[bool](d, d, "SELECT moved FROM hookonce.transition('order', $1, $2)", from, map[string]string{"": "paid", "paid": "shipped"}[from])
+				m, err := ask[bool](d, d, "SELECT outcome = 'moved' FROM hookonce.transition('order', $1, $2)", from, map[string]string{"": "paid", "paid": "shipped"}[from])
 				moved <- m
 				return err
 			})

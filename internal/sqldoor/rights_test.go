@@ -124,7 +124,7 @@ func TestCollationMeansNothing(t *testing.T) {
 			SELECT hookonce.failed(name, name || 2, name) FROM `+collation+`; SELECT l.* FROM `+collation+`, hookonce.lease(name, name || 2, 60) l;
 			SELECT hookonce.extend(name, name || 2, 2, 60) FROM `+collation+`; SELECT hookonce.complete(name, name || 2, 2) FROM `+collation+`;
 			SELECT l.* FROM `+collation+`, hookonce.lookup(name, name) l; SELECT hookonce.once(name, name) FROM `+collation+`;
-			SELECT hookonce.newer(name, 1), hookonce.transition(name, '', name), hookonce.transition(name, name, lower(name)) FROM `+collation+`;
+			SELECT hookonce.newer(name, 1), hookonce.newer(name, 1, CAST('time' AS text) COLLATE "`+collation+`"), hookonce.transition(name, '', name), hookonce.transition(name, name, lower(name)) FROM `+collation+`;
 			SELECT hookonce.enqueue(name, name, name, name, name), hookonce.effect_key(name, name, name) FROM `+collation)
 		is(d, d, int64(4), "SELECT count(*) FROM hookonce.claims WHERE state = 'done'")
 		for _, anew := range []bool{true, false} { // collates like nothing, and is something

@@ -75,12 +75,13 @@ const (
 )
 
 // Order says what tells a newer state of a resource from an older one. It makes Event.Rank, and
-// Event.Version where it is a version. The library does nothing else with it. A destination of the
+// Event.Version where it is a version. In handlers [hookonce.Newer] goes by it. A destination of the
 // gateway can have events flagged or dropped that are older than one that was delivered.
 type Order struct {
 	// By is the version or the time.
 	By Value `yaml:"by"`
-	// Unit is how a time is written. Empty: By is a version, an integer.
+	// Unit is how a time is written. Empty: By is a version, an integer that is higher for each state. It
+	// decides the kind of Event.Rank, and with it what equal ones mean: see [hookonce.Rank].
 	Unit Unit `yaml:"unit,omitempty"`
 	// Scope identifies what the order holds for, inside of Event.Tenant; with that it makes Event.Scope.
 	// Default: Event.Resource.

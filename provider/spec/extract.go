@@ -167,17 +167,19 @@ func (x *extractor) scope(r *reading) string {
 	return hookonce.NormalKey(joined(parts))
 }
 
-// rank returns the place of a version or time among others, zero if it is neither.
-func (o *order) rank(text string) int64 {
-	if o.unit != "" {
-		at, ok := (&moment{unit: o.unit}).parse(text)
-		if !ok {
-			return 0
+// rank returns the rank that a version or a time makes, none if the text is neither. A time before 1970
+// stands for one that is not known, and makes none.
+func (o *order) rank(text string) hookonce.Rank {
+	if o.unit == "" {
+		if n, ok := parseDigits(version(text), 1<<62); ok {
+			return hookonce.Version(n)
 		}
-		return max(0, at.UnixMicro())
+		return hookonce.Rank{}
 	}
-	n, _ := parseDigits(version(text), 1<<62)
-	return n
+	if at, ok := (&moment{unit: o.unit}).parse(text); ok && at.UnixMicro() > 0 {
+		return hookonce.Timestamp(at)
+	}
+	return hookonce.Rank{}
 }
 
 // opaque returns the unkeyed event of a request whose body can not be read.

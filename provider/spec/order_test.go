@@ -46,23 +46,24 @@ func TestScope(t *testing.T) {
 }
 
 func TestRank(t *testing.T) {
-	at := time.Date(2026, 2, 3, 4, 5, 6, 7000, time.UTC)
+	none, at, second := hookonce.Rank{}, time.Date(2026, 2, 3, 4, 5, 6, 7000, time.UTC), hookonce.Timestamp(time.Unix(1770091506, 0))
 	for _, c := range []struct {
 		unit Unit
 		text string
-		want int64
+		want hookonce.Rank
 	}{
-		{"", `7`, 7}, {"", `"007"`, 7}, {"", `"x"`, 0}, {"", `-1`, 0}, {"", `1.5`, 0}, {"", `null`, 0},
-		{"", `999999999999999999`, 999999999999999999}, {"", `9999999999999999999`, 0},
-		{Seconds, `1770091506`, 1770091506e6}, {Seconds, `"1770091506.5"`, 1770091506e6}, {Millis, `1770091506007`, 1770091506007e3},
-		{RFC3339, `"2026-02-03T04:05:06.000007Z"`, at.UnixMicro()}, {RFC3339, `"2026-02-03T05:05:06.000007+01:00"`, at.UnixMicro()},
-		{RFC3339, `"soon"`, 0}, {RFC3339, `"0001-01-01T00:00:00Z"`, 0}, {Seconds, `""`, 0},
+		{"", `7`, hookonce.Version(7)}, {"", `"007"`, hookonce.Version(7)}, {"", `0`, hookonce.Version(0)},
+		{"", `"x"`, none}, {"", `-1`, none}, {"", `1.5`, none}, {"", `null`, none},
+		{"", `999999999999999999`, hookonce.Version(999999999999999999)}, {"", `9999999999999999999`, none},
+		{Seconds, `1770091506`, second}, {Seconds, `"1770091506.5"`, second}, {Millis, `1770091506007`, hookonce.Timestamp(time.UnixMilli(1770091506007))},
+		{RFC3339, `"2026-02-03T04:05:06.000007Z"`, hookonce.Timestamp(at)}, {RFC3339, `"2026-02-03T05:05:06.000007+01:00"`, hookonce.Timestamp(at)},
+		{RFC3339, `"soon"`, none}, {RFC3339, `"0001-01-01T00:00:00Z"`, none}, {Seconds, `""`, none}, {Seconds, `0`, none},
 	} {
 		s := plain()
 		s.Order = &Order{By: "json:$.at", Unit: c.unit}
 		d := open(t, build1(t, s, Settings{}), `{"at":`+c.text+`}`)
 		if got := d.Events[0].Rank; got != c.want {
-			t.Errorf("%s in %q: rank %d, want %d", c.text, c.unit, got, c.want)
+			t.Errorf("%s in %q: %v, want %v", c.text, c.unit, got, c.want)
 		}
 	}
 }
