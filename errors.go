@@ -33,6 +33,11 @@ var (
 	// ErrResponseTooLarge says that a handler wrote a longer answer than may be kept: see
 	// [WithMaxResponse]. Nothing of it was kept or sent.
 	ErrResponseTooLarge = errors.New("hookonce: the answer is too large to be kept")
+	// ErrRollback is returned by a handler of [Idempotent] to undo its work and keep its answer: what it wrote
+	// through tx is rolled back, and what it wrote to the client is recorded and given to every copy, such as
+	// that a card was declined. Wrap it with the reason. An answer that is not kept otherwise (see [WithKeep])
+	// is not kept with it.
+	ErrRollback = errors.New("hookonce: the work is undone and its answer kept")
 	// ErrSchemaNewer says that the database was migrated by a newer program than this one.
 	ErrSchemaNewer = errors.New("hookonce: the database schema is newer than this program")
 	// ErrSchemaMissing says that the tables are not there or not current: run the migrations.

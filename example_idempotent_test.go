@@ -43,6 +43,33 @@ func ExampleIdempotent() {
 	// 422 replayed=""
 }
 
+// A card that is declined: the charge is undone, and every copy is told so without asking the card again.
+func ExampleIdempotent_rollback() {
+	store := memstore.New()
+
+	h := hookonce.Idempotent(store, "charges",
+		func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+			tx.OnCommit(func() { fmt.Println("charged") }) // never: it is rolled back
+			fmt.Println("the card is asked")
+			w.WriteHeader(http.StatusPaymentRequired)
+			io.WriteString(w, `{"error":"card declined"}`)
+			return fmt.Errorf("the card was declined: %w", hookonce.ErrRollback)
+		},
+		hookonce.WithoutScope())
+
+	for range 2 {
+		r := httptest.NewRequest(http.MethodPost, "/charges", strings.NewReader(`{"amount":10}`))
+		r.Header.Set("Idempotency-Key", "order-7")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		fmt.Printf("%d %s replayed=%q\n", w.Code, w.Body, w.Header().Get("Idempotency-Replayed"))
+	}
+	// Output:
+	// the card is asked
+	// 402 {"error":"card declined"} replayed=""
+	// 402 {"error":"card declined"} replayed="true"
+}
+
 func ExampleIdempotentLease() {
 	store := memstore.New() // in production a store that other processes share
 

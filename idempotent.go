@@ -1,7 +1,9 @@
 package hookonce
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/http"
 )
 
@@ -36,7 +38,7 @@ import (
 // An error from handle rolls the transaction back and discards what it wrote; the claim is failed, with a
 // trace, and the next copy runs handle again, even if it says something else than the first: nothing came
 // of that. So it is with an answer that is not kept, except that the client gets it: see [WithKeep]. An
-// answer of 5xx after the commit can not be.
+// answer of 5xx after the commit can not be. [ErrRollback] undoes the work too, and keeps the answer.
 //
 // The writer that handle gets keeps the answer in memory. It can not flush, hijack, send 1xx or trailers;
 // [http.ResponseController] answers [http.ErrNotSupported]. The request has its raw body, which can be read
@@ -80,18 +82,35 @@ func (h *idempotent[Tx]) transact(ctx context.Context, c *call) (res result) {
 		answer, err = h.run(ContextWith(ctx, h.store, held, nil), tx, held, c)
 		return err
 	})
+	if answer != nil && errors.Is(err, ErrRollback) {
+		claim, err = h.keepAlone(ctx, c, answer)
+	}
 	return h.settle(ctx, claim, answer, err)
 }
 
-// run runs the handler and keeps its answer.
+// run runs the handler and keeps its answer. With [ErrRollback] the answer is there, and yet to be kept.
 func (h *idempotent[Tx]) run(ctx context.Context, tx Tx, held Claim, c *call) (*Response, error) {
 	rec := newRecorder(h.maxResponse)
-	if err := h.handle(rec, c.readable(ctx), tx); err != nil {
-		return nil, err
+	handled := h.handle(rec, c.readable(ctx), tx)
+	if handled != nil && !errors.Is(handled, ErrRollback) {
+		return nil, handled
 	}
 	answer, err := h.finish(ctx, rec, held)
-	if err != nil || held.Key == "" {
-		return answer, err
+	if err != nil || handled != nil || held.Key == "" {
+		return answer, cmp.Or(err, handled)
 	}
 	return answer, h.store.KeepResponse(ctx, tx, held.Ref, *answer.again())
+}
+
+// keepAlone records the answer of work that was undone, in a transaction of its own. Between the two the key is
+// free: an attempt that got it has the last word. If there is no record the next copy does the work again.
+func (h *idempotent[Tx]) keepAlone(ctx context.Context, c *call, answer *Response) (Claim, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	return h.store.Within(ctx, c.claim(0), func(tx Tx, held Claim) error {
+		if held.Key == "" {
+			return nil
+		}
+		return h.store.KeepResponse(ctx, tx, held.Ref, *answer.again())
+	})
 }
