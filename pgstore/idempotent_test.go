@@ -200,3 +200,33 @@ func TestIdempotentLease(t *testing.T) {
 		t.Errorf("%d runs", runs.Load())
 	}
 }
+
+// A handler that declines undoes its rows, and its answer is that of every copy, also of those that wait for the
+// key in another process and get it between the two transactions: then theirs is.
+func TestIdempotentRollback(t *testing.T) {
+	store, pool := newStore(t)
+	var runs atomic.Int64
+	decline := func(store *pgstore.Store) http.Handler {
+		return hookonce.Idempotent(store, "idempotency", func(w http.ResponseWriter, r *http.Request, tx pgx.Tx) error {
+			if _, err := tx.Exec(r.Context(), "INSERT INTO effects VALUES ('ch_1')"); err != nil {
+				return err
+			}
+			w.WriteHeader(http.StatusPaymentRequired)
+			fmt.Fprintf(w, "declined by run %d", runs.Add(1))
+			return hookonce.ErrRollback
+		}, hookonce.WithoutScope(), hookonce.WithWait(20*time.Second), hookonce.WithLogger(slog.New(slog.DiscardHandler)))
+	}
+	handlers := []http.Handler{decline(store), decline(pgstore.New(another(t, pool, "")))}
+	answers := make([]*httptest.ResponseRecorder, 20)
+	var senders sync.WaitGroup
+	for i := range answers {
+		senders.Go(func() { answers[i] = send(handlers[i%2], "k1", "10") })
+	}
+	senders.Wait()
+	for _, w := range answers {
+		if w.Code != 402 || w.Body.String() != answers[0].Body.String() {
+			t.Errorf("answered %d %s, another %s", w.Code, w.Body, answers[0].Body)
+		}
+	}
+	wantEffects(t, pool, 0)
+}

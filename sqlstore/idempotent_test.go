@@ -75,3 +75,36 @@ func TestIdempotentManyAtOnceOnSQLite(t *testing.T) {
 		})
 	}
 }
+
+// A handler that declines undoes its rows, and its answer is that of every copy.
+func TestIdempotentRollback(t *testing.T) {
+	every(t, connections(), func(t *testing.T, f fixture) {
+		runs := 0
+		h := hookonce.Idempotent(f.Store, "idempotency", func(w http.ResponseWriter, r *http.Request, tx *sql.Tx) error {
+			if _, err := tx.ExecContext(r.Context(), "INSERT INTO "+f.tables+"happened VALUES ('ch_1')"); err != nil {
+				return err
+			}
+			runs++
+			w.WriteHeader(http.StatusPaymentRequired)
+			fmt.Fprintf(w, "declined by run %d", runs)
+			return hookonce.ErrRollback
+		}, hookonce.WithoutScope(), hookonce.WithLogger(slog.New(slog.DiscardHandler)))
+		for range 2 {
+			if w := order(h, "10"); w.Code != 402 || w.Body.String() != "declined by run 1" {
+				t.Errorf("answered %d %s", w.Code, w.Body)
+			}
+		}
+		if happened, err := effects(t.Context(), f.db, f.tables); err != nil || len(happened) > 0 {
+			t.Errorf("happened: %v, %v", happened, err)
+		}
+	})
+}
+
+// order sends a request under a key.
+func order(h http.Handler, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/charges", strings.NewReader(body))
+	r.Header.Set("Idempotency-Key", "k1")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
