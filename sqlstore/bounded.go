@@ -4,14 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"time"
+	"strings"
 )
 
-// limit is how the wait for locks is bounded as a setting of a connection.
-type limit struct {
-	impose func(wait time.Duration) string
-	lift   string // puts back what was set before
-}
+// setting is an assignment to settings of a connection, and the one that puts back what was there.
+type setting struct{ impose, lift string }
 
 // session is a database, or a connection to it.
 type session interface {
@@ -19,41 +16,88 @@ type session interface {
 	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
 }
 
-// bounded is where a claim runs. Statements there wait for locks no longer than the store's bounded wait,
-// until that is lifted.
+// bounded is where the store claims, and where the transaction of a handler runs.
 type bounded struct {
 	session
-	conn    *sql.Conn // nil: the claiming statement bounds its own wait
-	lifting string    // empty: lifted
+	conn *sql.Conn // nil: nothing is set, and any connection will do
+	wait setting   // so that statements wait for locks no longer than the store's bounded wait; until lifted
+	hold setting   // for as long as the handler's transaction runs
+	veto *veto     // of commits that are not the store's; nil: none, or not yet
+	lost bool      // the transaction could not be rolled back
 }
 
-// bounded returns where to claim. Its end must be called when everything that ran there is over.
+// bounded returns where to claim under a lease. Its end must be called when everything that ran there is over.
 func (s *Store) bounded(ctx context.Context) (*bounded, error) {
 	if s.dialect.limit == nil {
 		return &bounded{session: s.db}, nil
 	}
+	return s.connect(ctx, &bounded{wait: s.dialect.limit(s.wait)})
+}
+
+// alone returns where a handler's transaction runs: it has the connection for itself where something has to be
+// set on it. Its end must be called.
+func (s *Store) alone(ctx context.Context, claims bool) (*bounded, error) {
+	if !s.dialect.alone {
+		return &bounded{session: s.db}, nil
+	}
+	b := &bounded{hold: s.dialect.hold}
+	if claims && s.dialect.limit != nil {
+		b.wait = s.dialect.limit(s.wait)
+	}
+	return s.connect(ctx, b)
+}
+
+// connect takes a connection for b, and imposes its settings.
+func (s *Store) connect(ctx context.Context, b *bounded) (*bounded, error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b := &bounded{session: conn, conn: conn, lifting: s.dialect.limit.lift}
-	if _, err := conn.ExecContext(ctx, s.dialect.limit.impose(s.wait)); err != nil {
+	b.session, b.conn = conn, conn
+	if err := b.set(ctx, b.wait.impose, b.hold.impose); err != nil {
 		b.end()
 		return nil, err
 	}
 	return b, nil
 }
 
-// lift ends the limit, so that the handler's statements wait as long as its program has set.
-func (b *bounded) lift(ctx context.Context) error {
-	if b.lifting == "" {
+// set makes the assignments that are not empty, in one statement.
+func (b *bounded) set(ctx context.Context, assignments ...string) error {
+	text := strings.Trim(strings.Join(assignments, ", "), ", ")
+	if text == "" {
 		return nil
 	}
-	_, err := b.conn.ExecContext(ctx, b.lifting)
+	_, err := b.conn.ExecContext(ctx, "SET "+text)
+	return err
+}
+
+// lift ends the limit, so that the handler's statements wait as long as its program has set.
+func (b *bounded) lift(ctx context.Context) error {
+	err := b.set(ctx, b.wait.lift)
 	if err == nil {
-		b.lifting = ""
+		b.wait = setting{}
 	}
 	return err
+}
+
+// refuse has the connection refuse every commit until allow is called, where its driver has a way to.
+func (b *bounded) refuse() {
+	if b.conn == nil {
+		return
+	}
+	_ = b.conn.Raw(func(conn any) error {
+		if b.veto = vetoOf(conn); b.veto != nil {
+			b.veto.begin()
+		}
+		return nil
+	})
+}
+
+// allow ends refuse. It waits for the statement that is under way.
+func (b *bounded) allow() {
+	if b.conn != nil && b.veto != nil {
+		_ = b.conn.Raw(func(any) error { b.veto.on.Store(false); return nil })
+	}
 }
 
 // end gives the connection back to the pool as it was found, or closes it where that fails. It does so
@@ -64,7 +108,8 @@ func (b *bounded) end() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), liftDeadline)
 	defer cancel()
-	if b.lift(ctx) != nil {
+	b.allow()
+	if b.lost && b.hold != (setting{}) || b.set(ctx, b.wait.lift, b.hold.lift) != nil {
 		_ = b.conn.Raw(func(any) error { return driver.ErrBadConn }) // which makes database/sql close it
 	}
 	_ = b.conn.Close()

@@ -36,7 +36,8 @@ func (s *Store) claimAlone(ctx context.Context, req hookonce.ClaimRequest) (hook
 		return hookonce.Claim{}, err
 	}
 	defer on.end()
-	return s.claim(ctx, on, s.leased(req))
+	r, err := s.claim(ctx, on, s.leased(req))
+	return r.claim, err
 }
 
 // ClaimTx implements [hookonce.TxStore]. On SQLite make it the first statement of tx: after a
@@ -59,11 +60,11 @@ func (s *Store) ClaimTx(ctx context.Context, tx *sql.Tx, req hookonce.ClaimReque
 	}
 	p := s.atomic(req)
 	p.wait = nil
-	c, err := s.claim(ctx, tx, p)
+	r, err := s.claim(ctx, tx, p)
 	if err != nil {
 		return hookonce.Claim{}, fmt.Errorf("sqlstore: claim %s: %w", req.Ref, s.explain(ctx, tx, err))
 	}
-	return c, told(c)
+	return r.claim, told(r.claim)
 }
 
 // told returns the error that c is answered with inside a transaction.
@@ -92,13 +93,14 @@ func (s *Store) atomic(req hookonce.ClaimRequest) proposal {
 	return proposal{ClaimRequest: req, state: hookonce.StateDone, now: s.now(), wait: &s.wait}
 }
 
-// claim asks the database who owns the key.
-func (s *Store) claim(ctx context.Context, q querier, p proposal) (hookonce.Claim, error) {
+// claim asks the database who owns the key. The claim has the verdict.
+func (s *Store) claim(ctx context.Context, q querier, p proposal) (ruling, error) {
 	r, err := s.dialect.decide(s.dialect, ctx, q, p)
 	if err != nil {
-		return hookonce.Claim{}, err
+		return ruling{}, err
 	}
-	return r.answer(p.ClaimRequest), nil
+	r.claim = r.answer(p.ClaimRequest)
+	return r, nil
 }
 
 // answer is what the request is told.

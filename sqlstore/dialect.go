@@ -59,7 +59,10 @@ type dialect struct {
 	peeks bool
 	// limit is how the bounded wait is imposed where it is a setting of the connection; nil where the
 	// claiming statement bounds its own wait.
-	limit *limit
+	limit func(wait time.Duration) setting
+	// alone says that a handler's transaction has a connection for itself, with hold set there meanwhile.
+	alone bool
+	hold  setting
 	// decide runs the claiming statement until its answer is certain.
 	decide func(d dialect, ctx context.Context, q querier, p proposal) (ruling, error)
 	// trace leaves the trace of a failed attempt, unless it has to give way, and reports whether it did.
@@ -67,9 +70,13 @@ type dialect struct {
 	// change runs a statement that changes one row, and reads that row as it is then. It reports whether
 	// the statement applied.
 	change func(ctx context.Context, q querier, c change, dest ...any) (applied bool, err error)
-	// mark and unmark stand around what the handler does: unmark notices that the transaction is another
-	// one, or none, by then. They do nothing where the commit tells.
-	mark, unmark func(ctx context.Context, tx *sql.Tx) error
+	// mark and unmark stand around what the handler does: unmark reports whether the transaction is still the
+	// one with the mark. It is known by its number where the database gives it one.
+	mark   func(ctx context.Context, tx *sql.Tx, number int64) (int64, error)
+	unmark func(ctx context.Context, tx *sql.Tx, number int64) (intact bool, err error)
+	// committed reports whether the transaction with that number, which made the claim, and is over, was
+	// committed.
+	committed func(d dialect, ctx context.Context, q querier, c hookonce.Claim, number int64) (bool, error)
 	// applied reads from the answer to a guard's statement whether it changed or made the row.
 	applied func(sql.Result) (bool, error)
 	// take leases those of the effects that were seen to be due and still are, and returns them.
@@ -78,6 +85,8 @@ type dialect struct {
 	purge func(d dialect, ctx context.Context, db *sql.DB, before time.Time, limit int) (int64, error)
 	// contended tells an error that means "not now".
 	contended func(error) contention
+	// sound returns an error that says what to change if no claim would hold on connections like these.
+	sound func(ctx context.Context, db *sql.DB) error
 	// exists reports whether an error means that there is such a row already.
 	exists func(error) bool
 	// refused reports whether the error of a commit means that the database answered, and that
@@ -124,9 +133,6 @@ func traceAtOnce(d dialect, ctx context.Context, q querier, failed hookonce.Clai
 	return n > 0, err
 }
 
-// unmarked is for databases, or drivers, that notice at the commit.
-func unmarked(context.Context, *sql.Tx) error { return nil }
-
 // wrote is for databases that count the rows that a statement changed or made.
 func wrote(result sql.Result) (bool, error) {
 	n, err := result.RowsAffected()
@@ -159,6 +165,7 @@ type ruling struct {
 	claim  hookonce.Claim
 	won    bool
 	before []byte // digest that was stored before
+	number int64  // of the transaction, where the database gives it one
 }
 
 // digest is a digest in the form of every dialect: none is null.

@@ -19,12 +19,20 @@
 // or tx.Rollback, nor with a statement of its own such as ROLLBACK. What the handler did before such an
 // end stands or falls with it, and what it does afterwards is no longer bound to the claim.
 //
-// Within answers [hookonce.ErrUnknownOutcome] then, and the sender's retry reads what holds. There is
-// one exception: a statement of the handler's own that ends the transaction goes unnoticed with
-// github.com/jackc/pgx/v5/stdlib, where database/sql hides the state of the connection, and the server
-// accepts a COMMIT outside a transaction with no more than a warning. After a ROLLBACK sent like that
-// Within reports a success, although neither the claim nor the effect exists, and the event is lost.
-// Package pgstore does notice, and is the better choice where handlers run SQL that they do not know.
+// The store notices before it commits, by a mark that is gone when the transaction is (its number on
+// Postgres, a savepoint named hookonce elsewhere), and answers with an error that says what to change:
+//
+//   - the transaction was rolled back, by the handler (a deferred Rollback as well) or by a statement whose
+//     error it hid: nothing is stored with the claim, the attempt failed, and the next copy runs the handler;
+//   - the transaction was committed by the handler, or in passing by a statement such as MySQL's CREATE TABLE:
+//     the store commits what came after it as well, so that nothing gets lost, and the next copy is a duplicate.
+//     A crash in between would have torn the two apart;
+//   - a statement had failed and the handler hid it (Postgres): the transaction is rolled back, the attempt failed.
+//
+// Only what can not be told is [hookonce.ErrUnknownOutcome], as for an event without a key, whose claim could
+// be looked up. What a handler does after a rollback that it hides would be stored statement by statement, and
+// again at the next attempt. On SQLite the store refuses these commits, and those of the handler's own; on
+// MySQL autocommit is off meanwhile. On Postgres nothing prevents them: a handler must not send ROLLBACK there.
 //
 // # PostgreSQL
 //
@@ -49,6 +57,16 @@
 // again until its bounded wait is over (see [WithWait]). A handler must use the transaction that it
 // is given: any other connection waits for it in vain.
 //
+// An interrupted statement, as of a context with a timeout that the handler made for it, ends the whole
+// transaction. While the handler runs the store therefore refuses every commit on its connection, through
+// SQLite's commit hook. Modernc, mattn and ncruces have a method for that, which is found by its name, also
+// behind wrappers with a method Raw. The hook stays on the connection, in place of one that the program has
+// registered, and consents to everything while no handler runs. With a driver that has no such method the
+// store notices the end of the transaction, but does not prevent what is stored after it.
+//
+// Never use the shared cache with PRAGMA read_uncommitted: a copy is then told that work is done which may
+// still be rolled back. Migrate and Check refuse it.
+//
 // # MySQL and MariaDB
 //
 // Claims live in tables with the prefix hookonce_. Text is kept there as bytes, so that keys which differ in
@@ -56,17 +74,19 @@
 // makes it readable in clients that show bytes as hexadecimal digits. The tests run on MariaDB 10.11, under
 // REPEATABLE READ, the default, under SERIALIZABLE, and under READ COMMITTED, which locks the least. MySQL 8.0
 // documents the same of everything that is used here, and was not tested. READ UNCOMMITTED must not be used: a
-// copy is then told that work is done which may still be rolled back, and nobody sends the event again.
+// copy is then told that work is done which may still be rolled back, and nobody sends the event again. Migrate
+// and Check refuse it.
 //
 //	sql.Open("mysql", "app@tcp(db:3306)/shop?interpolateParams=true&tx_isolation=%27READ-COMMITTED%27") // MySQL: transaction_isolation
 //
 // Without interpolateParams the driver prepares every statement anew, for a round trip more. Leave autocommit
-// on, the default: without it whatever is outside a transaction, claims under a lease and the traces of
-// failures, is gone with its connection. The driver waits for the answer to COMMIT and ROLLBACK without a limit:
+// on, the default, which Migrate and Check insist on: without it whatever is outside a transaction, claims under
+// a lease and the traces of failures, is gone with its connection. The store turns it off on a handler's
+// connection, for as long as the handler runs. The driver waits for the answer to COMMIT and ROLLBACK without a limit:
 // readTimeout, longer than any statement of yours waits, bounds that where the network goes silent just then. No
 // other parameter matters to the store, neither parseTime nor multiStatements nor clientFoundRows.
 //
-// A claim in a transaction costs seven statements around the handler's own. The bounded wait is a setting of
+// A claim in a transaction costs eight statements around the handler's own. The bounded wait is a setting of
 // the connection, innodb_lock_wait_timeout, in whole seconds: it is made for the claim alone, and put back
 // before the handler runs. The claim is decided by statements that lock, before anything is read, so that what
 // the handler reads under REPEATABLE READ is as new as its claim. A duplicate of finished work is answered
@@ -74,8 +94,7 @@
 //
 // A deadlock (error 1213) of claims, as where copies of an event arrive while the first one fails, is tried
 // again. One in the handler ends the whole transaction on the server, and many statements (CREATE TABLE,
-// TRUNCATE, LOCK TABLES) commit it in passing. So the store looks for its savepoint, named hookonce, before the
-// commit: if that is gone Within answers [hookonce.ErrUnknownOutcome].
+// TRUNCATE, LOCK TABLES) commit it in passing: see The end of the transaction.
 //
 // With innodb_flush_log_at_trx_commit other than 1 a crash can lose a claim, and its effect, after the provider
 // was told that all is well. The handler's tables must be InnoDB's as the store's are: what is written to any

@@ -73,6 +73,9 @@ type conn struct {
 	inTx   bool
 }
 
+// Raw is what wrappers of connections have, so that their drivers' own methods can be reached.
+func (c *conn) Raw() driver.Conn { return c.Conn }
+
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	inner, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
 	if err != nil {

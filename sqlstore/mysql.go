@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -27,20 +26,29 @@ func mysql(prefix string) dialect {
 		statements: common(sql).withDuplicates(sql),
 		time:       micros,
 		peeks:      true,
-		limit: &limit{
-			impose: func(wait time.Duration) string {
-				return fmt.Sprintf("SET @hookonce_wait = @@SESSION.innodb_lock_wait_timeout, SESSION innodb_lock_wait_timeout = %d", seconds(wait))
-			},
-			lift: "SET SESSION innodb_lock_wait_timeout = @hookonce_wait",
+		limit: func(wait time.Duration) setting {
+			return setting{
+				impose: fmt.Sprintf("@hookonce_wait = @@SESSION.innodb_lock_wait_timeout, SESSION innodb_lock_wait_timeout = %d", seconds(wait)),
+				lift:   "SESSION innodb_lock_wait_timeout = @hookonce_wait",
+			}
+		},
+		alone: true,
+		// A deadlock ends the whole transaction on the server, and many statements commit it in passing. What the
+		// handler does after that would be committed statement by statement.
+		hold: setting{
+			impose: "@hookonce_autocommit = @@SESSION.autocommit, SESSION autocommit = 0",
+			lift:   "SESSION autocommit = @hookonce_autocommit",
 		},
 		decide:     decideMySQL,
 		trace:      traceMySQL,
 		change:     changeMySQL,
-		mark:       markMySQL,
-		unmark:     unmarkMySQL,
+		mark:       markWithSavepoint,
+		unmark:     unmarkSavepoint,
+		committed:  committedClaim,
 		applied:    appliedMySQL,
 		take:       takeMySQL,
 		purge:      purgeMySQL,
+		sound:      soundMySQL,
 		contended:  contendedMySQL,
 		exists:     existsMySQL,
 		refused:    refusedMySQL,
@@ -182,22 +190,6 @@ func changeMySQL(ctx context.Context, q querier, c change, dest ...any) (applied
 	}
 	_, err = one(ctx, q, c.read, c.readArgs, dest...)
 	return true, err
-}
-
-// markMySQL leaves a mark that is gone when the transaction is. A deadlock ends the whole transaction on the
-// server, many statements commit it in passing, and MySQL accepts a COMMIT where nothing is left to commit.
-func markMySQL(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, "SAVEPOINT hookonce")
-	return err
-}
-
-// unmarkMySQL fails if the mark is gone.
-func unmarkMySQL(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, "RELEASE SAVEPOINT hookonce")
-	if mysqlNumber(err) == 1305 || errors.Is(err, sql.ErrTxDone) { // ER_SP_DOES_NOT_EXIST
-		return ended(err)
-	}
-	return err
 }
 
 // appliedMySQL: these statements report the row that they leave as it is.

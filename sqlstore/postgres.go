@@ -20,11 +20,13 @@ func postgres(prefix string) dialect {
 		decide:     decidePostgres,
 		trace:      traceAtOnce,
 		change:     changeReturning,
-		mark:       unmarked,
-		unmark:     unmarked,
+		mark:       markPostgres,
+		unmark:     unmarkPostgres,
+		committed:  committedPostgres,
 		applied:    wrote,
 		take:       takeAtOnce,
 		purge:      purgePostgres,
+		sound:      soundPostgres,
 		contended:  contendedPostgres,
 		exists:     never,
 		refused:    refusedPostgres,
@@ -52,13 +54,13 @@ func postgres(prefix string) dialect {
 			WHERE c.token = (SELECT token FROM seen) AND {claimable}
 			{returning claim}
 		)
-		SELECT true, won.*, seen.digest, set_config('lock_timeout', bound.previous, true)
+		SELECT true, won.*, seen.digest, set_config('lock_timeout', bound.previous, true), txid_current()
 		FROM won CROSS JOIN bound LEFT JOIN seen ON true
 		UNION ALL
-		SELECT false, seen.*, seen.digest, set_config('lock_timeout', bound.previous, true)
+		SELECT false, seen.*, seen.digest, set_config('lock_timeout', bound.previous, true), 0
 		FROM seen CROSS JOIN bound WHERE NOT EXISTS (SELECT FROM won)
 		UNION ALL
-		SELECT false, '', 0, NULL, '', NULL, @7::timestamptz, @7::timestamptz, '', NULL, set_config('lock_timeout', previous, true)
+		SELECT false, '', 0, NULL, '', NULL, @7::timestamptz, @7::timestamptz, '', NULL, set_config('lock_timeout', previous, true), 0
 		FROM bound WHERE NOT EXISTS (SELECT FROM won) AND NOT EXISTS (SELECT FROM seen)`)
 	d.purgeClaims = sql(`
 		WITH gone AS (
@@ -89,7 +91,7 @@ func decidePostgres(d dialect, ctx context.Context, q querier, p proposal) (ruli
 	args := []any{p.Source, p.Key, string(p.state), d.nullable(p.lease), p.Type, digest(p.Digest), p.now, timeout(p.wait)}
 	for range maxRounds {
 		r := ruling{claim: hookonce.Claim{Ref: p.Ref}}
-		_, err := one(ctx, q, d.claim, args, append(append([]any{&r.won}, fields(&r.claim)...), &r.before, &setting)...)
+		_, err := one(ctx, q, d.claim, args, append(append([]any{&r.won}, fields(&r.claim)...), &r.before, &setting, &r.number)...)
 		if err != nil {
 			return ruling{}, err
 		}
@@ -98,6 +100,36 @@ func decidePostgres(d dialect, ctx context.Context, q querier, p proposal) (ruli
 		}
 	}
 	return ruling{}, errOvertaken
+}
+
+// markPostgres returns the transaction's number, which the claim has given it already.
+func markPostgres(ctx context.Context, tx *sql.Tx, number int64) (int64, error) {
+	if number != 0 {
+		return number, nil
+	}
+	err := tx.QueryRowContext(ctx, `SELECT txid_current()`).Scan(&number)
+	return number, err
+}
+
+// unmarkPostgres asks for the number. A handler may have ended the transaction and begun another one, and the
+// server accepts a COMMIT where there is none.
+func unmarkPostgres(ctx context.Context, tx *sql.Tx, number int64) (intact bool, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT coalesce(txid_current_if_assigned() = $1, false)`, number).Scan(&intact)
+	if sqlState(err) == "25P02" { // in_failed_sql_transaction
+		return false, errHidden
+	}
+	return intact, err
+}
+
+// committedPostgres asks the server, which keeps the outcome of recent transactions.
+// https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-PG-SNAPSHOT
+func committedPostgres(_ dialect, ctx context.Context, q querier, _ hookonce.Claim, number int64) (bool, error) {
+	var status string
+	err := q.QueryRowContext(ctx, `SELECT coalesce(txid_status($1), 'forgotten')`, number).Scan(&status)
+	if err == nil && status != "committed" && status != "aborted" {
+		err = fmt.Errorf("the server says that it is %s", status)
+	}
+	return status == "committed", err
 }
 
 // purgePostgres needs one statement. Several purges at once share the work.

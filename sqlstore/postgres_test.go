@@ -101,17 +101,17 @@ func TestALostConnectionIsAFailedAttempt(t *testing.T) {
 	})
 }
 
-// A connection that dies before the commit is answered leaves the outcome unknown, even if the
-// server had the time to say why.
-func TestAConnectionLostAtTheCommitIsAnUnknownOutcome(t *testing.T) {
+// A connection that dies before the store sends COMMIT is no unknown outcome: nothing was committed.
+func TestAConnectionLostBeforeTheCommitIsAFailedAttempt(t *testing.T) {
 	every(t, postgresConnections(), func(t *testing.T, f fixture) {
 		_, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
 			f.terminate(t, tx)
 			return nil
 		})
-		if !errors.Is(err, hookonce.ErrUnknownOutcome) {
-			t.Fatalf("error is %v, want ErrUnknownOutcome", err)
+		if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) {
+			t.Fatalf("error is %v, want a failure", err)
 		}
+		f.left(t, hookonce.StateFailed, "")
 		c, err := f.within(t)
 		must(t, err)
 		if c.Verdict != hookonce.Won {

@@ -61,16 +61,32 @@ func New(db *sql.DB, d Dialect, opts ...Option) *Store {
 }
 
 // Migrate creates the tables, or brings them to the version that this program needs. Many processes
-// may do so at once. Errors: [hookonce.ErrSchemaNewer].
+// may do so at once. It refuses what [Store.Check] refuses. Errors: [hookonce.ErrSchemaNewer].
 func (s *Store) Migrate(ctx context.Context) error {
+	if err := s.sound(ctx); err != nil {
+		return err
+	}
 	_, _, err := schema.Migrate(ctx, s.db, s.dialect.schema, s.name)
 	return err
 }
 
-// Check reports whether the tables are what this program needs, without changing anything. Errors:
-// [hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer].
+// Check reports whether the tables are what this program needs, without changing anything, and whether claims
+// hold on connections like the database's: it refuses SQLite with PRAGMA read_uncommitted, MySQL under READ
+// UNCOMMITTED or without autocommit, and PgBouncer in statement mode. Errors: [hookonce.ErrSchemaMissing],
+// [hookonce.ErrSchemaNewer].
 func (s *Store) Check(ctx context.Context) error {
+	if err := s.sound(ctx); err != nil {
+		return err
+	}
 	return schema.Check(ctx, s.db, s.dialect.schema, s.name)
+}
+
+// sound returns an error if no claim would hold on connections like the database's.
+func (s *Store) sound(ctx context.Context) error {
+	if err := s.dialect.sound(ctx, s.db); err != nil {
+		return fmt.Errorf("sqlstore: %w", err)
+	}
+	return nil
 }
 
 // now returns the time in the resolution that databases keep.

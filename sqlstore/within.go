@@ -42,6 +42,8 @@ type attempt struct {
 	claim hookonce.Claim
 	on    *bounded
 	tx    *sql.Tx // nil: there is nothing to do
+	// number is the transaction's, on databases that give it one.
+	number int64
 	// detach ends the caller's hold on the transaction; it reports false if the caller's context
 	// ended first, which rolls the transaction back.
 	detach func() bool
@@ -89,14 +91,21 @@ func (s *Store) begin(ctx context.Context, req hookonce.ClaimRequest) (*attempt,
 // own claims, and readies the transaction for the handler if there is something to do.
 func (a *attempt) own(ctx context.Context, req hookonce.ClaimRequest) (err error) {
 	if req.Key != "" {
-		if a.claim, err = a.store.claim(ctx, a.tx, a.store.atomic(req)); err != nil || !a.holds() {
+		r, err := a.store.claim(ctx, a.tx, a.store.atomic(req))
+		if err != nil {
 			return err
+		}
+		if a.claim, a.number = r.claim, r.number; !a.holds() {
+			return nil
 		}
 	}
 	if err := a.on.lift(ctx); err != nil {
 		return err
 	}
-	return a.store.dialect.mark(ctx, a.tx)
+	if a.number, err = a.store.dialect.mark(ctx, a.tx, a.number); err == nil {
+		a.on.refuse()
+	}
+	return err
 }
 
 // holds reports whether the handler is to run.
@@ -106,21 +115,19 @@ func (a *attempt) holds() bool {
 
 // begin begins the transaction, which waits for locks no longer than the bounded wait if it is to claim.
 func (a *attempt) begin(ctx context.Context) (err error) {
-	a.on = &bounded{session: a.store.db}
-	if a.claim.Key != "" {
-		if a.on, err = a.store.bounded(ctx); err != nil {
-			return err
-		}
+	if a.on, err = a.store.alone(ctx, a.claim.Key != ""); err != nil {
+		return err
 	}
 	a.tx, err = a.on.BeginTx(ctx, nil)
 	return err
 }
 
-// rollback ends the transaction, if it is open, and whatever belongs to it. Its error is of no use:
-// database/sql drops a connection whose rollback failed, and the database forgets the rest.
+// rollback ends the transaction, if it is open, and whatever belongs to it. A connection of its own is closed
+// if that fails: to put its settings back could commit what is left.
 func (a *attempt) rollback() {
 	if a.tx != nil {
-		_ = a.tx.Rollback()
+		err := a.tx.Rollback()
+		a.on.lost = err != nil && !errors.Is(err, sql.ErrTxDone)
 	}
 	a.detach()
 	a.cancel()
@@ -144,8 +151,12 @@ func (a *attempt) run(ctx context.Context, fn func(tx *sql.Tx, c hookonce.Claim)
 			panic(p)
 		}
 	}()
-	if err = fn(a.tx, a.claim); err == nil {
-		err = a.commit(ctx)
+	err = fn(a.tx, a.claim)
+	switch {
+	case err == nil:
+		return a.commit(ctx)
+	case a.on.veto != nil && a.on.veto.refused.Load():
+		return fmt.Errorf("%w (%w)", err, errRefused)
 	}
 	return err
 }
@@ -159,22 +170,21 @@ func (a *attempt) commit(ctx context.Context) error {
 	defer deadline.Stop()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitDeadline)
 	defer cancel()
-	if err := a.store.dialect.unmark(ctx, a.tx); err != nil {
+	intact, err := a.store.dialect.unmark(ctx, a.tx, a.number)
+	by := errors.Is(err, sql.ErrTxDone)
+	switch {
+	case by, err == nil && !intact:
+		return a.ended(ctx, by)
+	case err != nil:
 		return err
 	}
-	err := a.tx.Commit()
+	a.on.allow()
+	err = a.tx.Commit()
 	switch {
 	case err == nil:
 		return nil
 	case a.store.dialect.refused(err):
 		return fmt.Errorf("the commit was refused: %w", err)
-	case errors.Is(err, sql.ErrTxDone):
-		return ended(err)
 	}
 	return fmt.Errorf("%w: %w", hookonce.ErrUnknownOutcome, err)
-}
-
-// ended is the error for a transaction that was over before its commit, as err shows.
-func ended(err error) error {
-	return fmt.Errorf("%w: the handler ended the transaction itself: %w", hookonce.ErrUnknownOutcome, err)
 }

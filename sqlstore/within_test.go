@@ -98,54 +98,6 @@ func TestARefusedCommitIsAFailedAttempt(t *testing.T) {
 	})
 }
 
-// A handler that hides the failure of its statement leaves Postgres nothing to commit.
-func TestAHiddenFailureIsNotASuccess(t *testing.T) {
-	every(t, postgresConnections(), func(t *testing.T, f fixture) {
-		_, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
-			if _, err := tx.ExecContext(t.Context(), `SELECT 1/0`); err == nil {
-				t.Error("divided by zero")
-			}
-			return nil
-		})
-		if err == nil {
-			t.Fatal("a transaction that had failed was reported as committed")
-		}
-		f.left(t, hookonce.StateFailed, "")
-	})
-}
-
-// A handler that ends the transaction breaks its contract; nobody knows what became of its effect.
-func TestAHandlerThatEndsTheTransactionIsAnUnknownOutcome(t *testing.T) {
-	for name, end := range map[string]func(*sql.Tx) error{"commit": (*sql.Tx).Commit, "rollback": (*sql.Tx).Rollback} {
-		t.Run(name, func(t *testing.T) {
-			every(t, connections(), func(t *testing.T, f fixture) {
-				_, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error { return end(tx) })
-				if !errors.Is(err, hookonce.ErrUnknownOutcome) {
-					t.Fatalf("error is %v, want ErrUnknownOutcome", err)
-				}
-				f.left(t, map[string]hookonce.State{"commit": hookonce.StateDone, "rollback": hookonce.StateFailed}[name], "")
-			})
-		})
-	}
-}
-
-// The same with a statement of its own, which the driver or the database notices at the commit. With pgx's
-// driver nothing does, as the package's documentation says.
-func TestAStatementThatEndsTheTransactionIsAnUnknownOutcome(t *testing.T) {
-	noticing := connections()
-	delete(noticing, "pgx")
-	for end, state := range map[string]hookonce.State{"COMMIT": hookonce.StateDone, "ROLLBACK": hookonce.StateFailed} {
-		t.Run(end, func(t *testing.T) {
-			every(t, noticing, func(t *testing.T, f fixture) {
-				if _, err := f.within(t, end); !errors.Is(err, hookonce.ErrUnknownOutcome) {
-					t.Fatalf("error is %v, want ErrUnknownOutcome", err)
-				}
-				f.left(t, state, "")
-			})
-		})
-	}
-}
-
 // When the trace can not be written the caller hears of it, and of the handler's error as well.
 func TestALostTraceIsReported(t *testing.T) {
 	lose := map[string]string{

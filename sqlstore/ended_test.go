@@ -1,0 +1,223 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/sqlstore"
+)
+
+// happened checks how many effects there are.
+func (f fixture) happened(t testing.TB, want int) {
+	t.Helper()
+	if got := queryRow[int](t, f.db, `SELECT count(*) FROM `+f.tables+`happened`); got != want {
+		t.Errorf("%d effects, want %d", got, want)
+	}
+}
+
+// happen has an effect, and hides that it can not.
+func (f fixture) happen(t testing.TB, tx *sql.Tx) {
+	_, _ = tx.ExecContext(t.Context(), `INSERT INTO `+f.tables+`happened VALUES ('evt_1')`)
+}
+
+// Whatever a handler does to the transaction, and hides, Within says what it was, and what it says is true:
+// either nothing of the attempt is stored, or all of it with the claim. The next copy finds that.
+func TestAHandlerThatEndsTheTransaction(t *testing.T) {
+	statements := func(all ...string) func(context.Context, *sql.Tx) {
+		return func(ctx context.Context, tx *sql.Tx) {
+			for _, s := range all {
+				_, _ = tx.ExecContext(ctx, s)
+			}
+		}
+	}
+	const done, failed = hookonce.StateDone, hookonce.StateFailed
+	all := []sqlstore.Dialect{sqlstore.SQLite, sqlstore.Postgres, sqlstore.MySQL}
+	server := all[1:]
+	for name, tt := range map[string]struct {
+		on      []sqlstore.Dialect
+		end     func(context.Context, *sql.Tx)
+		state   hookonce.State // where the database has no veto
+		says    string
+		effects int // of one before the end and one after it, where the database has no veto
+	}{
+		"a deferred Rollback":      {all, func(_ context.Context, tx *sql.Tx) { _ = tx.Rollback() }, failed, "remove Rollback", 0},
+		"Commit":                   {all, func(_ context.Context, tx *sql.Tx) { _ = tx.Commit() }, done, "leave the commit to the store", 1},
+		"ROLLBACK":                 {all, statements("ROLLBACK"), failed, "rolled back before", 0},
+		"COMMIT":                   {all, statements("COMMIT"), done, "leave the commit to the store", 2},
+		"ROLLBACK; BEGIN":          {all, statements("ROLLBACK", "BEGIN"), failed, "rolled back before", 0},
+		"COMMIT; BEGIN":            {all, statements("COMMIT", "BEGIN"), done, "leave the commit to the store", 2},
+		"ROLLBACK AND CHAIN":       {server, statements("ROLLBACK AND CHAIN"), failed, "rolled back before", 0},
+		"COMMIT AND CHAIN":         {server, statements("COMMIT AND CHAIN"), done, "leave the commit to the store", 2},
+		"a commit in passing":      {all[2:], statements("CREATE TABLE IF NOT EXISTS passing (id INTEGER)"), done, "leave the commit to the store", 2},
+		"an error that was hidden": {all[1:2], statements("SELECT 1/0"), failed, "one of its statements had failed", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for driver, c := range connections() {
+				for _, d := range tt.on {
+					if c.dialect != d {
+						continue
+					}
+					every(t, map[string]connection{driver: c}, func(t *testing.T, f fixture) {
+						f.db.SetMaxOpenConns(1) // the copy meets the connection that was used
+						state, says, effects := tt.state, tt.says, tt.effects
+						switch {
+						case d == sqlstore.SQLite && (state == done || name == "ROLLBACK"):
+							state, says, effects = failed, "the store refused", 0
+						case d == sqlstore.Postgres && name == "ROLLBACK":
+							effects = 1 // what came after it was a transaction of its own, as the documentation says
+						}
+						c, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
+							f.happen(t, tx)
+							tt.end(t.Context(), tx)
+							f.happen(t, tx)
+							return nil
+						})
+						if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) || !strings.Contains(err.Error(), says) || c.Verdict != hookonce.Won {
+							t.Fatalf("claim %v, error %v; want one that says %q", c.Verdict, err, says)
+						}
+						f.left(t, state, "")
+						f.happened(t, effects)
+						c, err = f.within(t, `INSERT INTO `+f.tables+`happened VALUES ('evt_1')`)
+						must(t, err)
+						if want := map[hookonce.State]hookonce.Verdict{done: hookonce.Duplicate, failed: hookonce.Won}[state]; c.Verdict != want {
+							t.Errorf("the next copy was answered %v, want %v", c.Verdict, want)
+						}
+						if c.Verdict == hookonce.Won {
+							effects++
+						}
+						f.happened(t, effects)
+					})
+				}
+			}
+		})
+	}
+}
+
+// Events without a key have no claim to look up, and are not acknowledged either.
+func TestAHandlerThatEndsTheTransactionOfAnUnkeyedEvent(t *testing.T) {
+	every(t, connections(), func(t *testing.T, f fixture) {
+		for _, end := range []string{"ROLLBACK", "COMMIT"} {
+			_, err := f.Within(t.Context(), hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "billing"}}, func(tx *sql.Tx, _ hookonce.Claim) error {
+				f.happen(t, tx)
+				_, _ = tx.ExecContext(t.Context(), end)
+				_, _ = tx.ExecContext(t.Context(), "BEGIN")
+				return nil
+			})
+			if err == nil {
+				t.Errorf("%s was not noticed", end)
+			}
+		}
+	})
+}
+
+// An interrupted statement ends a transaction of SQLite, and what the handler does after it would be committed
+// by itself: three deliveries would have three effects.
+func TestAnInterruptedStatementThatIsHiddenLeavesNothing(t *testing.T) {
+	every(t, sqliteConnections(), func(t *testing.T, f fixture) {
+		f.db.SetMaxOpenConns(1)
+		for range 3 {
+			_, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
+				f.happen(t, tx)
+				short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+				defer cancel()
+				_, err := tx.ExecContext(short, `INSERT INTO `+f.tables+`happened
+					WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n`)
+				if err == nil {
+					t.Error("it was not interrupted")
+				}
+				f.happen(t, tx)
+				return nil
+			})
+			if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) {
+				t.Fatalf("error is %v, want a failure", err)
+			}
+			f.left(t, hookonce.StateFailed, "")
+			f.happened(t, 0)
+		}
+		_, err := f.within(t, `INSERT INTO `+f.tables+`happened VALUES ('evt_1')`)
+		must(t, err)
+		f.happened(t, 1)
+	})
+}
+
+// What is set on a connection for a handler is gone when it is used again, whatever became of the attempt, and
+// wherever it is interrupted.
+func TestConnectionsAreGivenBackAsTheyWere(t *testing.T) {
+	own := connections()
+	for name, c := range own {
+		if c.dialect == sqlstore.Postgres {
+			delete(own, name) // nothing is set there
+		}
+	}
+	every(t, own, func(t *testing.T, f fixture) {
+		f.db.SetMaxOpenConns(1)
+		for i, do := range []func(ctx context.Context, cancel func(), tx *sql.Tx) error{
+			func(context.Context, func(), *sql.Tx) error { return nil },
+			func(context.Context, func(), *sql.Tx) error { return errDeclined },
+			func(context.Context, func(), *sql.Tx) error { panic(errDeclined) },
+			func(_ context.Context, cancel func(), _ *sql.Tx) error { cancel(); return nil },
+			func(_ context.Context, _ func(), tx *sql.Tx) error { return tx.Rollback() },
+		} {
+			func() {
+				defer func() { _ = recover() }()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				req := request
+				req.Key = fmt.Sprint("evt_", i)
+				_, _ = f.Within(ctx, req, func(tx *sql.Tx, _ hookonce.Claim) error {
+					f.happen(t, tx)
+					return do(ctx, cancel, tx)
+				})
+			}()
+			own := fmt.Sprintf("'own_%d'", i)
+			exec(t, f.db, `INSERT INTO `+f.tables+`happened VALUES (`+own+`)`)
+			f.db.SetMaxIdleConns(-1) // closes the connection: what was not committed is gone
+			f.db.SetMaxIdleConns(1)
+			if n := queryRow[int](t, f.db, `SELECT count(*) FROM `+f.tables+`happened WHERE id = `+own); n != 1 {
+				t.Errorf("case %d: what the next one wrote is gone", i)
+			}
+		}
+	})
+}
+
+// hookless makes the connections of a driver that knows no commit hook.
+type hookless struct{ driver.Connector }
+
+// Connect implements [driver.Connector].
+func (h hookless) Connect(ctx context.Context) (driver.Conn, error) {
+	inner, err := h.Connector.Connect(ctx)
+	return bare{&conn{Conn: inner, faults: new(faults)}}, err
+}
+
+// bare hides the driver's own methods.
+type bare struct{ *conn }
+
+// Raw is not the method that leads to them.
+func (bare) Raw(int) {}
+
+// Without a commit hook what a handler does after the end of its transaction is stored, statement by statement.
+// It is noticed all the same, and the copy that comes next is told the truth.
+func TestAnEndIsNoticedWithoutACommitHook(t *testing.T) {
+	for end, want := range map[string]hookonce.Verdict{"ROLLBACK": hookonce.Won, "COMMIT": hookonce.Duplicate} {
+		p := modernc.places(t)(t)
+		inner, err := modernc.connector(p.dsn)
+		must(t, err)
+		db := sql.OpenDB(hookless{inner})
+		defer db.Close()
+		f := fixture{sqlstore.New(db, sqlstore.SQLite), db, nil, modernc.create(t, db, p)}
+		_, err = f.within(t, `INSERT INTO `+f.tables+`happened VALUES ('evt_1')`, end, `INSERT INTO `+f.tables+`happened VALUES ('evt_1')`)
+		if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) {
+			t.Errorf("%s: error is %v, want a failure", end, err)
+		}
+		if c, err := f.within(t); c.Verdict != want {
+			t.Errorf("after %s the next copy was answered %v, %v; want %v", end, c.Verdict, err, want)
+		}
+	}
+}

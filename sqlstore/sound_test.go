@@ -1,0 +1,40 @@
+package sqlstore_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce/sqlstore"
+)
+
+// Settings of connections under which a claim is not what it says are refused before there is one.
+func TestCheckRefusesUnsoundConnections(t *testing.T) {
+	mo, ma, my := modernc, mattn, goMySQL
+	for name, tt := range map[string]struct {
+		connection
+		places func(testing.TB) func(testing.TB) place
+		says   string
+	}{
+		"modernc":          {mo, files("?cache=shared&_pragma=read_uncommitted(1)"), "read_uncommitted"},
+		"READ UNCOMMITTED": {my, prefixes("?tx_isolation=%27READ-UNCOMMITTED%27"), "READ UNCOMMITTED"},
+		"no autocommit":    {my, prefixes("?autocommit=0"), "autocommit off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := tt.open(t, tt.places(t)(t).dsn, new(faults))
+			s := sqlstore.New(db, tt.dialect)
+			for what, err := range map[string]error{"Check": s.Check(t.Context()), "Migrate": s.Migrate(t.Context())} {
+				if err == nil || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("%s: %v, want a refusal that names %q", what, err, tt.says)
+				}
+			}
+		})
+	}
+	t.Run("mattn", func(t *testing.T) {
+		db := ma.open(t, files("?cache=shared")(t)(t).dsn, new(faults))
+		db.SetMaxOpenConns(1)
+		exec(t, db, `PRAGMA read_uncommitted = 1`)
+		if err := sqlstore.New(db, sqlstore.SQLite).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "read_uncommitted") {
+			t.Errorf("Check: %v", err)
+		}
+	})
+}
