@@ -11,6 +11,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 func ExampleWebhook() {
@@ -24,7 +25,7 @@ func ExampleWebhook() {
 		})
 
 	// The provider sends the same event twice.
-	header, body := stripe.Spec().Sample("evt_1", "charge.succeeded", time.Now())
+	header, body := stripe.Spec().Sample(spec.Sample{ID: "evt_1", Type: "charge.succeeded", Time: time.Now()})
 	for range 2 {
 		r := httptest.NewRequest(http.MethodPost, "/webhooks/stripe", strings.NewReader(string(body)))
 		signed := hookonce.Request{Method: r.Method, Header: header, Body: body, Now: time.Now()}
@@ -65,7 +66,7 @@ func ExampleWebhookLease() {
 	}, hookonce.WithLease(30*time.Second))
 
 	// The provider sends the same event twice.
-	header, body := stripe.Spec().Sample("evt_1", "charge.succeeded", time.Now())
+	header, body := stripe.Spec().Sample(spec.Sample{ID: "evt_1", Type: "charge.succeeded", Time: time.Now()})
 	for range 2 {
 		r := httptest.NewRequest(http.MethodPost, "/webhooks/stripe", strings.NewReader(string(body)))
 		signed := hookonce.Request{Method: r.Method, Header: header, Body: body, Now: time.Now()}

@@ -21,7 +21,7 @@ func Independent(t testing.TB, a, b http.Handler, p *spec.Provider, countA, coun
 		e := s.begin("to %s, and then to %s", order[0].name, order[1].name)
 		for i, end := range order {
 			s.handler = end.handler
-			sent := &event{id: e.id, key: e.key}
+			sent := &event{id: e.id, key: e.key, n: e.n}
 			s.persist(sent)
 			if fault := (&Report{}).judge(sent, end.count(e.key)); fault != "" {
 				t.Errorf("hookoncetest: %s %s at %s, %s: %s", e.key, fault, end.name, turns[i], sent.story())

@@ -3,6 +3,8 @@ package hookoncetest
 import (
 	"testing"
 	"time"
+
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // Option changes a default of [Sign], [Deliver] and the storms. What it says of
@@ -14,20 +16,24 @@ const (
 	DefaultCopies   = 25
 	DefaultAttempts = 8
 	DefaultURL      = "https://shop.example/"
+
+	DefaultPerObject = 3
 )
 
 type settings struct {
-	copies   int
-	attempts int
-	url      string
-	kind     string
-	body     func(id string) []byte
-	now      func() time.Time
+	copies    int
+	attempts  int
+	perObject int
+	url       string
+	kind      string
+	object    string
+	body      func(spec.Sample) []byte
+	now       func() time.Time
 }
 
 func newSettings(t testing.TB, opts []Option) settings {
 	t.Helper()
-	s := settings{copies: DefaultCopies, attempts: DefaultAttempts, url: DefaultURL, now: time.Now}
+	s := settings{copies: DefaultCopies, attempts: DefaultAttempts, perObject: DefaultPerObject, url: DefaultURL, now: time.Now}
 	for _, o := range opts {
 		o(&s)
 	}
@@ -36,6 +42,8 @@ func newSettings(t testing.TB, opts []Option) settings {
 		t.Fatalf("hookoncetest: Copies(%d): a storm needs two copies at least", s.copies)
 	case s.attempts < 1:
 		t.Fatalf("hookoncetest: Attempts(%d): a sender tries once at least", s.attempts)
+	case s.perObject < 1:
+		t.Fatalf("hookoncetest: PerObject(%d): one event at least is about each object", s.perObject)
 	case s.now == nil:
 		t.Fatalf("hookoncetest: Now(nil): there is no such clock")
 	}
@@ -56,10 +64,19 @@ func URL(url string) Option { return func(s *settings) { s.url = url } }
 // Type sets the type of the events. Default: the provider's usual one.
 func Type(name string) Option { return func(s *settings) { s.kind = name } }
 
-// Body sets what the events say: f returns the body of the event with that id, always the same for the
-// same id. The id has to be where the provider has it, or all events would have one key. Default: the
-// sample of the catalogue.
-func Body(f func(id string) []byte) Option { return func(s *settings) { s.body = f } }
+// Object sets what the events are about, as the provider names it. Default: for [Sign] and [Deliver] the object
+// of the catalogue's sample, for storms see [PerObject].
+func Object(name string) Option { return func(s *settings) { s.object = name } }
+
+// PerObject sets how many events of a storm, one after the other, are about one object, one at least. A
+// handler that does something once for each object, whatever the events say, needs 1: it leaves out the others
+// rightly, and for the storm they are lost. Default [DefaultPerObject].
+func PerObject(n int) Option { return func(s *settings) { s.perObject = n } }
+
+// Body sets what the events say: f returns the body of the event with that ID, type, object, version and time,
+// always the same for the same one. The ID has to be where the provider has it, or all events would have one
+// key; object, version and time matter to handlers that go by them. Default: the sample of the catalogue.
+func Body(f func(of spec.Sample) []byte) Option { return func(s *settings) { s.body = f } }
 
 // Now sets the clock by which events happen and are signed. Default [time.Now].
 func Now(clock func() time.Time) Option { return func(s *settings) { s.now = clock } }

@@ -16,8 +16,8 @@ type sender struct {
 	settings
 	t       testing.TB
 	handler http.Handler
-	request func(id string) (*http.Request, error)
-	keyOf   func(id string) (string, error)
+	request func(*event) (*http.Request, error)
+	keyOf   func(*event) (string, error)
 	same    bool   // all acknowledgements of an event must be the same
 	prefix  string // of ids
 	seed    uint32 // in ids
@@ -35,6 +35,7 @@ func newSender(t testing.TB, h http.Handler, prefix string, opts []Option) *send
 // event is one thing that is sent, and what came of its deliveries.
 type event struct {
 	id, key string
+	n       int    // among the events of the storm, from 1
 	kind    string // of what the sender did
 	round   string // what it did, for people
 
@@ -63,7 +64,7 @@ func (a answer) acknowledges() bool { return a.status/100 == 2 }
 
 // send makes one delivery, and returns its answer when that is there or the sender has hung up.
 func (s *sender) send(e *event, c conditions) answer {
-	r, err := s.request(e.id)
+	r, err := s.request(e)
 	if err != nil {
 		return e.note(answer{why: "not sent: " + err.Error()})
 	}

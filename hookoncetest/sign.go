@@ -2,11 +2,11 @@ package hookoncetest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -19,7 +19,7 @@ import (
 func Sign(t testing.TB, p *spec.Provider, id string, opts ...Option) *http.Request {
 	t.Helper()
 	s := newSettings(t, opts)
-	r, _, err := s.sign(p, id, s.now())
+	r, _, err := s.sign(p, spec.Sample{ID: id, Object: s.object, Version: 1, Time: s.now()})
 	if err != nil {
 		t.Fatalf("hookoncetest: Sign: %v", err)
 	}
@@ -34,12 +34,14 @@ func Deliver(t testing.TB, h http.Handler, p *spec.Provider, id string, opts ...
 	return w.Result()
 }
 
-// sign returns a delivery, signed now, of the event that happened at the given time. It returns what the
-// provider's own side finds in it, too.
-func (s *settings) sign(p *spec.Provider, id string, at time.Time) (*http.Request, *hookonce.Event, error) {
-	header, body := p.Spec().Sample(id, s.kind, at)
+// sign returns a delivery, signed now, of an event, which gets the type that was asked for. It returns what
+// the provider's own side finds in it, too.
+func (s *settings) sign(p *spec.Provider, of spec.Sample) (*http.Request, *hookonce.Event, error) {
+	example := p.Spec().Example
+	of.Type, of.Object = cmp.Or(s.kind, example.Type), cmp.Or(of.Object, example.Object, of.ID)
+	header, body := p.Spec().Sample(of)
 	if s.body != nil {
-		body = s.body(id)
+		body = s.body(of)
 	}
 	signed := &hookonce.Request{Method: http.MethodPost, URL: s.url, Header: header, Body: body, Now: s.now()}
 	if err := p.Sign(signed); err != nil {

@@ -37,7 +37,7 @@ func TestSign(t *testing.T) {
 		t.Errorf("%s %s: %s %s", r.Method, r.URL, ev.Key, ev.Type)
 	}
 	body := []byte(`{"id":"evt_2","type":"mine"}`)
-	r = hookoncetest.Sign(t, stripe, "evt_2", hookoncetest.Now(clock.Now), hookoncetest.Body(func(string) []byte { return body }))
+	r = hookoncetest.Sign(t, stripe, "evt_2", hookoncetest.Now(clock.Now), hookoncetest.Body(func(spec.Sample) []byte { return body }))
 	if ev := open(t, stripe, r, clock.Now()); ev.Key != "evt_2" || !bytes.Equal(ev.Body, body) {
 		t.Errorf("%s: %s", ev.Key, ev.Body)
 	}
@@ -57,16 +57,16 @@ func TestSignIsRefused(t *testing.T) {
 	}{
 		{"a private key", func(tb testing.TB) { hookoncetest.Sign(tb, private, "WH-1") }, "can not sign"},
 		{"no event", func(tb testing.TB) {
-			hookoncetest.Sign(tb, stripe, "x", hookoncetest.Body(func(string) []byte { return []byte("{") }))
+			hookoncetest.Sign(tb, stripe, "x", hookoncetest.Body(func(spec.Sample) []byte { return []byte("{") }))
 		}, "no event in it"},
 		{"a storm in whose name nothing can be signed", func(tb testing.TB) {
 			hookoncetest.Storm(tb, http.NotFoundHandler(), private)
 		}, "can not sign"},
 		{"a storm of one event", func(tb testing.TB) {
-			hookoncetest.Storm(tb, ok, stripe, hookoncetest.Body(func(string) []byte { return []byte(`{"id":"evt_1"}`) }))
+			hookoncetest.Storm(tb, ok, stripe, hookoncetest.Body(func(spec.Sample) []byte { return []byte(`{"id":"evt_1"}`) }))
 		}, "two events have the same key"},
 		{"a storm of events without a key", func(tb testing.TB) {
-			hookoncetest.Storm(tb, ok, stripe, hookoncetest.Body(func(string) []byte { return []byte(`{}`) }))
+			hookoncetest.Storm(tb, ok, stripe, hookoncetest.Body(func(spec.Sample) []byte { return []byte(`{}`) }))
 		}, "have no key"},
 		{"a storm of mere hints", func(tb testing.TB) { hookoncetest.Storm(tb, ok, coalescing) }, "each copy of one takes effect"},
 		{"another secret", func(tb testing.TB) {
@@ -74,6 +74,7 @@ func TestSignIsRefused(t *testing.T) {
 		}, "answered 401"},
 		{"no handler", func(tb testing.TB) { hookoncetest.Storm(tb, nil, stripe) }, "needs a handler"},
 		{"one copy", func(tb testing.TB) { hookoncetest.Storm(tb, ok, stripe, hookoncetest.Copies(1)) }, "Copies(1)"},
+		{"no event about an object", func(tb testing.TB) { hookoncetest.Storm(tb, ok, stripe, hookoncetest.PerObject(0)) }, "PerObject(0)"},
 		{"no attempt", func(tb testing.TB) { hookoncetest.Storm(tb, ok, stripe, hookoncetest.Attempts(0)) }, "Attempts(0)"},
 		{"no clock", func(tb testing.TB) { hookoncetest.Sign(tb, stripe, "evt_1", hookoncetest.Now(nil)) }, "Now(nil)"},
 	}

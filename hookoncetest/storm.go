@@ -1,6 +1,7 @@
 package hookoncetest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -26,6 +27,10 @@ import (
 // do before each round trip. A handler that never looks, because it works under a context of its own, is
 // not disturbed by the end of the request's.
 //
+// The events are about several objects, three in a row about each, and all of one second: providers change an
+// object more than once in a second, and each change is an event. They come in order. See [PerObject] for
+// handlers that do something once for each object.
+//
 // Every event is sent until it is acknowledged with a status of 2xx; in good weather and in crowds once more
 // after that. Storm returns when all handlers have; what they left to goroutines of their own may be
 // outstanding. The events have ids of this storm's own, so many storms may share a database.
@@ -41,13 +46,21 @@ func Storm(t testing.TB, h http.Handler, p *spec.Provider, opts ...Option) *Repo
 func signer(t testing.TB, h http.Handler, p *spec.Provider, opts []Option) *sender {
 	t.Helper()
 	s := newSender(t, h, "evt", opts)
-	at := s.now()
-	s.request = func(id string) (*http.Request, error) {
-		r, _, err := s.sign(p, id, at)
+	at, example := s.now(), p.Spec().Example
+	sample := func(e *event) spec.Sample {
+		of := spec.Sample{ID: e.id, Version: int64(e.n), Time: at, Object: s.object}
+		if of.Object == "" {
+			n := uint64(s.seed%1e8)*1e4 + uint64((e.n-1)/s.perObject) + 1 // of this storm's own
+			of.Object = cmp.Or(example.NumberedObject(n), fmt.Sprint("object_", n))
+		}
+		return of
+	}
+	s.request = func(e *event) (*http.Request, error) {
+		r, _, err := s.sign(p, sample(e))
 		return r, err
 	}
-	s.keyOf = func(id string) (string, error) {
-		_, found, err := s.sign(p, id, at)
+	s.keyOf = func(e *event) (string, error) {
+		_, found, err := s.sign(p, sample(e))
 		if err == nil {
 			err = recognisable(found)
 		}
@@ -103,13 +116,13 @@ func ClientStorm(t testing.TB, h http.Handler, request func(key string) *http.Re
 func requests(t testing.TB, h http.Handler, prefix string, request func(id string) *http.Request, opts []Option) *sender {
 	t.Helper()
 	s := newSender(t, h, prefix, opts)
-	s.request = func(id string) (*http.Request, error) {
-		if r := request(id); r != nil {
+	s.request = func(e *event) (*http.Request, error) {
+		if r := request(e.id); r != nil {
 			return r, nil
 		}
 		return nil, errors.New("there is no request")
 	}
-	s.keyOf = func(id string) (string, error) { return id, nil }
+	s.keyOf = func(e *event) (string, error) { return e.id, nil }
 	return s
 }
 
@@ -130,15 +143,15 @@ func (s *sender) storm() *Report {
 // begin returns a new event, which meets what the format and its values say.
 func (s *sender) begin(kind string, values ...any) *event {
 	s.t.Helper()
-	id := fmt.Sprintf("%s_%08x%04d", s.prefix, s.seed, len(s.events)+1)
-	key, err := s.keyOf(id)
-	if err == nil && len(s.events) > 0 && key == s.events[0].key {
+	n := len(s.events) + 1
+	e := &event{id: fmt.Sprintf("%s_%08x%04d", s.prefix, s.seed, n), n: n, kind: kind, round: fmt.Sprintf(kind, values...)}
+	var err error
+	if e.key, err = s.keyOf(e); err == nil && n > 1 && e.key == s.events[0].key {
 		err = errors.New("two events have the same key: put the id where the provider has it (see Body)")
 	}
 	if err != nil {
 		s.t.Fatalf("hookoncetest: nothing can be sent: %v", err)
 	}
-	e := &event{id: id, key: key, kind: kind, round: fmt.Sprintf(kind, values...)}
 	s.events = append(s.events, e)
 	return e
 }

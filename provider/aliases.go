@@ -107,7 +107,7 @@ var aliases = []alias{
 			s.Event.Time = nil
 			s.Limits.Retry = time.Minute // after the end of the prediction; other states are not sent again
 			s.Traps = append(s.Traps, "the id in the body is that of the prediction: as the key it loses everything after its start")
-			s.Example.Body = replicateExample
+			s.Example.Body, s.Example.Object = replicateExample, "ufawqhfynnddngldkgtslldrkq"
 		},
 		sources: []spec.Source{usesScheme(), stated("the body is the prediction, retries", "replicate.com/docs/topics/webhooks/receive-webhook")},
 	},
@@ -118,7 +118,7 @@ var aliases = []alias{
 			s.Event.Resource = []spec.Value{"json:$.data.email_id"}
 			s.Limits.Retry, s.Answer.Deadline = svixRetry, svixDeadline
 			s.Traps = append(s.Traps, "email_id is shared by all events of an email: as the key it loses delivered after sent, and opened after delivered")
-			s.Example.Body = resendExample
+			s.Example.Body, s.Example.Object = resendExample, "56761188-0000-4000-8000-00000000e001"
 		},
 		sources: []spec.Source{
 			stated("headers, retries, sending again by hand", "resend.com/docs/dashboard/webhooks"),
@@ -202,7 +202,7 @@ const incidentExample = `{
 }`
 
 const replicateExample = `{
-  "id": "ufawqhfynnddngldkgtslldrkq",
+  "id": "{{object}}",
   "version": "5c7d5dc6dd8bf75c1acaa8565735e7986bc5b66206b55cca93cb72c9bf15ccaa",
   "created_at": "{{time}}",
   "started_at": "{{time}}",
@@ -221,7 +221,7 @@ const resendExample = `{
   "type": "{{type}}",
   "created_at": "{{time}}",
   "data": {
-    "email_id": "56761188-0000-4000-8000-00000000e001",
+    "email_id": "{{object}}",
     "created_at": "{{time}}",
     "from": "Shop <shop@example.com>",
     "to": ["customer@example.com"],

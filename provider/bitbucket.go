@@ -25,7 +25,8 @@ func bitbucketSpec() spec.Spec {
 			Attempt:      []spec.Value{"header:X-Attempt-Number"},
 		},
 		Example: spec.Template{
-			Type: "repo:push",
+			Type:   "repo:push",
+			Object: "{673a6070-0000-4000-8000-00000000b001}",
 			Header: map[string]string{
 				"X-Event-Key":      "{{type}}",
 				"X-Hook-UUID":      "c8fb4acb-0000-4000-8000-00000000f001",
@@ -73,7 +74,7 @@ const bitbucketExample = `{
     "type": "repository",
     "name": "hooks",
     "full_name": "example/hooks",
-    "uuid": "{673a6070-0000-4000-8000-00000000b001}",
+    "uuid": "{{object}}",
     "is_private": true
   }
 }`

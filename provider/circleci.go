@@ -30,7 +30,7 @@ func circleciSpec() spec.Spec {
 			Tenant:   []spec.Value{"json:$.project.slug"},
 		},
 		Answer:  spec.Answer{Deadline: 10 * time.Second},
-		Example: spec.Template{Type: "workflow-completed", Body: circleciExample},
+		Example: spec.Template{Type: "workflow-completed", Object: "fda08377-0000-4000-8000-000000001001", Body: circleciExample},
 		Sources: []spec.Source{
 			stated("signature, key, fields, answer, deadline", "circleci/circleci-docs: webhooks"),
 			notSourced("how long retries go on"),
@@ -52,7 +52,7 @@ const circleciExample = `{
   "organization": {"id": "f22b6566-0000-4000-8000-000000001001", "name": "example"},
   "pipeline": {"id": "1285fe1d-0000-4000-8000-000000001001", "number": 1001},
   "workflow": {
-    "id": "fda08377-0000-4000-8000-000000001001",
+    "id": "{{object}}",
     "name": "build-and-deploy",
     "status": "success",
     "created_at": "{{time}}",

@@ -29,7 +29,7 @@ func coinbaseCommerceSpec() spec.Spec {
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.event"}, Retry: spec.Stable},
 		Answer:  spec.Answer{Status: 200}, // the only one that is documented
 		Limits:  spec.Limits{Retry: 3 * day},
-		Example: spec.Template{Type: "charge:confirmed", Body: coinbaseCommerceExample},
+		Example: spec.Template{Type: "charge:confirmed", Object: "66BEOV2A", Body: coinbaseCommerceExample},
 		Sources: []spec.Source{
 			stated("signature, fields", "coinbase/coinbase-commerce-node: lib/Webhook.js, test/testWebhook.spec.js"),
 			stated("id is the attempt, retries, answer", "docs.cloud.coinbase.com/commerce/docs/webhooks"),
@@ -57,10 +57,10 @@ const coinbaseCommerceExample = `{
     "api_version": "2018-03-22",
     "created_at": "{{time}}",
     "data": {
-      "code": "66BEOV2A",
+      "code": "{{object}}",
       "name": "Order 1001",
       "description": "Hooks, brass",
-      "hosted_url": "https://commerce.example.com/charges/66BEOV2A",
+      "hosted_url": "https://commerce.example.com/charges/{{object}}",
       "created_at": "{{time}}",
       "pricing_type": "fixed_price",
       "pricing": {"local": {"amount": "42.00", "currency": "EUR"}},

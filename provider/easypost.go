@@ -36,7 +36,7 @@ func easypostSpec() spec.Spec {
 			Retry: spec.Stable,
 		},
 		Answer:  spec.Answer{Deadline: 7 * time.Second},
-		Example: spec.Template{Type: "tracker.updated", Body: easypostExample},
+		Example: spec.Template{Type: "tracker.updated", Object: "trk_example0001", Body: easypostExample},
 		Sources: []spec.Source{
 			stated("signature, key", "EasyPost/easypost-go: webhook.go; EasyPost/examples: official/fixtures"),
 			stated("retries, changing fields", "docs.easypost.com/guides/webhooks-guide"),
@@ -63,7 +63,7 @@ const easypostExample = `{
   "completed_urls": [],
   "previous_attributes": {"status": "in_transit"},
   "result": {
-    "id": "trk_example0001",
+    "id": "{{object}}",
     "object": "Tracker",
     "mode": "test",
     "tracking_code": "EZ4000004000",

@@ -104,7 +104,7 @@ func TestEveryKeyCanBeKept(t *testing.T) {
 func TestEverySampleRoundTrips(t *testing.T) {
 	every(t, func(t *testing.T, s spec.Spec, p *spec.Provider) {
 		if !s.Imitable() {
-			header, body := s.Sample("a", "", now)
+			header, body := s.Sample(spec.Sample{ID: "a", Time: now})
 			if err := p.Sign(&hookonce.Request{URL: "https://shop.example/in", Header: header, Body: body, Now: now}); err == nil {
 				t.Error("it signs without the sender's private key")
 			}
@@ -161,7 +161,13 @@ func TestEveryProviderRefusesForgeries(t *testing.T) {
 // sent returns a sample of the provider's event with that id and type, signed at now.
 func sent(t testing.TB, p *spec.Provider, id, kind string) *hookonce.Request {
 	t.Helper()
-	header, body := p.Spec().Sample(id, kind, now)
+	return sentAs(t, p, spec.Sample{ID: id, Type: kind, Time: now})
+}
+
+// sentAs returns that sample, signed at now.
+func sentAs(t testing.TB, p *spec.Provider, of spec.Sample) *hookonce.Request {
+	t.Helper()
+	header, body := p.Spec().Sample(of)
 	req := &hookonce.Request{Method: "POST", URL: "https://shop.example/in", Header: header, Body: body, Now: now}
 	if p.Name() == "twilio-events" { // whoever calls puts the hash of the body into the URL
 		sum := sha256.Sum256(body)

@@ -14,7 +14,7 @@ import (
 // sample returns a request as the provider would send it.
 func sample(p *spec.Provider, id, eventType string) *hookonce.Request {
 	now := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
-	header, body := p.Spec().Sample(id, eventType, now)
+	header, body := p.Spec().Sample(spec.Sample{ID: id, Type: eventType, Time: now})
 	req := &hookonce.Request{Method: http.MethodPost, Header: header, Body: body, Now: now}
 	if err := p.Sign(req); err != nil {
 		panic(err)

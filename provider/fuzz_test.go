@@ -50,7 +50,7 @@ func FuzzOpen(f *testing.F) {
 	}
 	all := everywhere(f)
 	for i, p := range all {
-		header, body := p.Spec().Sample("id_1", "", now)
+		header, body := p.Spec().Sample(spec.Sample{ID: "id_1", Time: now})
 		f.Add("X-Fuzz", "x", header.Get("Content-Type"), body, uint16(i))
 	}
 	for _, body := range []string{

@@ -41,7 +41,8 @@ func githubSpec() spec.Spec {
 			Manual:  3 * day,
 		},
 		Example: spec.Template{
-			Type: "issues.opened",
+			Type:   "issues.opened",
+			Object: "1296269",
 			Header: map[string]string{
 				"X-GitHub-Delivery": "{{id}}",
 				"X-GitHub-Event":    "{{event}}",
@@ -81,7 +82,7 @@ const githubExample = `{
     "updated_at": "{{time}}"
   },
   "repository": {
-    "id": 1296269,
+    "id": {{object}},
     "node_id": "R_example",
     "name": "Hello-World",
     "full_name": "octocat/Hello-World",

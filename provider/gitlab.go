@@ -45,7 +45,8 @@ func gitlabSpec() spec.Spec {
 		},
 		Limits: spec.Limits{MaxBody: 25 << 20},
 		Example: spec.Template{
-			Type: "merge_request.open",
+			Type:   "merge_request.open",
+			Object: "93",
 			Header: map[string]string{
 				"Idempotency-Key":       "{{id}}",
 				"X-Gitlab-Event":        "Merge Request Hook",
@@ -88,7 +89,7 @@ const gitlabExample = `{
     "default_branch": "main"
   },
   "object_attributes": {
-    "id": 93,
+    "id": {{object}},
     "iid": 16,
     "title": "Answer the retried request",
     "state": "opened",

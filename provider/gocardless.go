@@ -30,7 +30,7 @@ func gocardlessSpec() spec.Spec {
 			Tenant: []spec.Value{"item:$.links.organisation"},
 		},
 		Answer:  spec.Answer{Reject: 498}, // what its own libraries answer
-		Example: spec.Template{Type: "payments.confirmed", Body: gocardlessExample},
+		Example: spec.Template{Type: "payments.confirmed", Object: "PM000EXAMPLE1", Body: gocardlessExample},
 		Sources: []spec.Source{
 			stated("signature, fields, answer to a wrong signature", "gocardless/gocardless-pro-go"),
 			notSourced("retries"),
@@ -51,7 +51,7 @@ const gocardlessExample = `{
       "created_at": "{{time}}",
       "resource_type": "{{event}}",
       "action": "{{action}}",
-      "links": {"payment": "PM000EXAMPLE1"},
+      "links": {"payment": "{{object}}"},
       "details": {
         "origin": "gocardless",
         "cause": "payment_confirmed",

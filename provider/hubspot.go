@@ -52,7 +52,7 @@ func hubspotSpec() spec.Spec {
 		}},
 		Answer:  spec.Answer{Deadline: 5 * time.Second},
 		Limits:  spec.Limits{Retry: day}, // 10 attempts
-		Example: spec.Template{Type: "contact.propertyChange", Body: hubspotExample},
+		Example: spec.Template{Type: "contact.propertyChange", Object: "123", Body: hubspotExample},
 		Sources: []spec.Source{
 			stated("signatures", "HubSpot/hubspot-api-nodejs; HubSpot documentation, Validating requests"),
 			stated("eventId is not unique, fields, batches of up to 100, retries, deadline", "HubSpot documentation, Webhooks API"),
@@ -79,7 +79,7 @@ const hubspotExample = `[
     "occurredAt": {{millis}},
     "subscriptionType": "{{type}}",
     "attemptNumber": 0,
-    "objectId": 123,
+    "objectId": {{object}},
     "propertyName": "lifecyclestage",
     "propertyValue": "customer",
     "changeSource": "CRM_UI",

@@ -26,7 +26,8 @@ func jiraSpec() spec.Spec {
 		},
 		Dedup: spec.Dedup{Retry: spec.Stable},
 		Example: spec.Template{
-			Type: "jira:issue_updated",
+			Type:   "jira:issue_updated",
+			Object: "10002",
 			Header: map[string]string{
 				"X-Atlassian-Webhook-Identifier": "{{id}}",
 				"X-Atlassian-Webhook-Flow":       "Primary",
@@ -53,7 +54,7 @@ const jiraExample = `{
   "issue_event_type_name": "issue_generic",
   "user": {"accountId": "example:0001", "displayName": "Example Person", "active": true},
   "issue": {
-    "id": "10002",
+    "id": "{{object}}",
     "key": "HOOK-17",
     "fields": {
       "summary": "The answer to a retried request is missing",

@@ -33,7 +33,7 @@ func lineSpec() spec.Spec {
 			},
 			Retry: spec.Stable,
 		},
-		Example: spec.Template{Type: "message", Body: lineExample},
+		Example: spec.Template{Type: "message", Object: "444573844083572737", Body: lineExample},
 		Sources: []spec.Source{
 			stated("signature", "line/line-bot-sdk-go: linebot/webhook/parse.go"),
 			stated("webhookEventId is unique, batches, empty batches, redelivery is marked", "line/line-openapi: webhook.yml"),
@@ -61,7 +61,7 @@ const lineExample = `{
       "source": {"type": "user", "userId": "U00000000000000000000000000000002"},
       "replyToken": "00000000000000000000000000example",
       "message": {
-        "id": "444573844083572737",
+        "id": "{{object}}",
         "type": "text",
         "quoteToken": "example",
         "text": "Is order 1001 paid?"

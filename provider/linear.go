@@ -41,7 +41,8 @@ func linearSpec() spec.Spec {
 		},
 		Answer: spec.Answer{Deadline: 5 * time.Second},
 		Example: spec.Template{
-			Type: "Issue.update",
+			Type:   "Issue.update",
+			Object: "2174add1-0000-4000-8000-00000000c001",
 			Header: map[string]string{
 				"Linear-Delivery": "{{id}}",
 				"Linear-Event":    "{{event}}",
@@ -68,7 +69,7 @@ const linearExample = `{
   "createdAt": "{{time}}",
   "actor": {"id": "b5ea5f1f-0000-4000-8000-00000000a001", "type": "user", "name": "Example Person"},
   "data": {
-    "id": "2174add1-0000-4000-8000-00000000c001",
+    "id": "{{object}}",
     "identifier": "HOOK-17",
     "number": 17,
     "title": "The answer to a retried request is missing",

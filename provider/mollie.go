@@ -25,7 +25,7 @@ func mollieSpec() spec.Spec {
 			Time:     []spec.Moment{at("json:$.createdAt", spec.RFC3339)},
 			Resource: []spec.Value{"json:$.entityId"},
 		},
-		Example: spec.Template{Type: "payment-link.paid", Body: mollieExample},
+		Example: spec.Template{Type: "payment-link.paid", Object: "pl_Example0001", Body: mollieExample},
 		Sources: []spec.Source{
 			stated("signature, its repetition, fields", "mollie/mollie-api-php: src/Webhooks"),
 			notSourced("retries"),
@@ -40,12 +40,12 @@ const mollieExample = `{
   "resource": "event",
   "id": "{{id}}",
   "type": "{{type}}",
-  "entityId": "pl_Example0001",
+  "entityId": "{{object}}",
   "createdAt": "{{time}}",
   "_embedded": {
     "entity": {
       "resource": "payment-link",
-      "id": "pl_Example0001",
+      "id": "{{object}}",
       "mode": "test",
       "description": "Order 1001",
       "amount": {"currency": "EUR", "value": "42.00"},

@@ -42,7 +42,7 @@ func msGraphSpec() spec.Spec {
 			Echo:     "query:validationToken",
 		}},
 		Limits:  spec.Limits{Retry: 4 * time.Hour},
-		Example: spec.Template{Type: "updated", Body: msGraphExample},
+		Example: spec.Template{Type: "updated", Object: "AAMkExample1001", Body: msGraphExample},
 		Sources: []spec.Source{
 			stated("clientState, handshake, answer, deadline, retries", "microsoftgraph/microsoft-graph-docs: Change notifications delivery, webhooks"),
 			stated("id is unique for the notification and optional, fields", "learn.microsoft.com/graph/api/resources/changenotification"),
@@ -65,12 +65,12 @@ const msGraphExample = `{
       "subscriptionExpirationDateTime": "{{time}}",
       "clientState": "",
       "changeType": "{{type}}",
-      "resource": "users/example@example.com/messages/AAMkExample1001",
+      "resource": "users/example@example.com/messages/{{object}}",
       "resourceData": {
         "@odata.type": "#Microsoft.Graph.Message",
-        "@odata.id": "users/example@example.com/messages/AAMkExample1001",
+        "@odata.id": "users/example@example.com/messages/{{object}}",
         "@odata.etag": "W/\"ExampleEtag1001\"",
-        "id": "AAMkExample1001"
+        "id": "{{object}}"
       },
       "tenantId": "84bd8158-0000-4000-8000-000000001001"
     }

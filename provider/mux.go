@@ -32,7 +32,7 @@ func muxSpec() spec.Spec {
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.type", "json:$.created_at", "json:$.object", "json:$.environment", "json:$.data"}},
 		Answer:  spec.Answer{Deadline: 5 * time.Second},
 		Limits:  spec.Limits{Retry: day},
-		Example: spec.Template{Type: "video.asset.ready", Body: muxExample},
+		Example: spec.Template{Type: "video.asset.ready", Object: "0201example0001", Body: muxExample},
 		Sources: []spec.Source{
 			stated("key, fields, attempts", "muxinc/mux-node-sdk: src/resources/webhooks/webhooks.ts; docs.mux.com/webhook-reference"),
 			stated("retries, copies although the answer was 2xx, deadline", "docs.mux.com/guides/system/listen-for-webhooks"),
@@ -49,11 +49,11 @@ func muxSpec() spec.Spec {
 
 const muxExample = `{
   "type": "{{type}}",
-  "object": {"type": "asset", "id": "0201example0001"},
+  "object": {"type": "asset", "id": "{{object}}"},
   "id": "{{id}}",
   "environment": {"name": "Production", "id": "envexample"},
   "data": {
-    "id": "0201example0001",
+    "id": "{{object}}",
     "status": "ready",
     "duration": 23.857167,
     "aspect_ratio": "16:9",

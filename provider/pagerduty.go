@@ -34,7 +34,7 @@ func pagerdutySpec() spec.Spec {
 		// Any other status of the 400s drops the event at once, and three of them disable the subscription.
 		Answer:  spec.Answer{Reject: 429, Deadline: 5 * time.Second},
 		Limits:  spec.Limits{Retry: 48 * time.Hour},
-		Example: spec.Template{Type: "incident.acknowledged", Body: pagerdutyExample},
+		Example: spec.Template{Type: "incident.acknowledged", Object: "PEXAMPLE2", Body: pagerdutyExample},
 		Sources: []spec.Source{
 			stated("signature, ids, retries, answer, deadline, order", "PagerDuty/developer-docs: docs/webhooks"),
 		},
@@ -62,9 +62,9 @@ const pagerdutyExample = `{
     },
     "client": null,
     "data": {
-      "id": "PEXAMPLE2",
+      "id": "{{object}}",
       "type": "incident",
-      "html_url": "https://example.pagerduty.com/incidents/PEXAMPLE2",
+      "html_url": "https://example.pagerduty.com/incidents/{{object}}",
       "number": 1001,
       "status": "acknowledged",
       "title": "Checkout answers slowly",

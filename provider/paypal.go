@@ -32,6 +32,7 @@ func paypalSpec() spec.Spec {
 		Limits: spec.Limits{Retry: 3 * day}, // 25 times
 		Example: spec.Template{
 			Type:   "PAYMENT.CAPTURE.COMPLETED",
+			Object: "EXAMPLE0000000001",
 			Header: map[string]string{"Paypal-Transmission-Id": "00000000-0000-4000-8000-000000001001"},
 			Body:   paypalExample,
 		},
@@ -61,7 +62,7 @@ const paypalExample = `{
   "event_type": "{{type}}",
   "summary": "Payment completed for EUR 42.00 EUR",
   "resource": {
-    "id": "EXAMPLE0000000001",
+    "id": "{{object}}",
     "amount": {"currency_code": "EUR", "value": "42.00"},
     "final_capture": true,
     "invoice_id": "1001",

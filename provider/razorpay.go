@@ -41,6 +41,7 @@ func razorpaySpec() spec.Spec {
 		Limits: spec.Limits{Retry: day},
 		Example: spec.Template{
 			Type:   "payment.captured",
+			Object: "pay_Example0000001",
 			Header: map[string]string{"X-Razorpay-Event-Id": "{{id}}"},
 			Body:   razorpayExample,
 		},
@@ -67,7 +68,7 @@ const razorpayExample = `{
   "payload": {
     "payment": {
       "entity": {
-        "id": "pay_Example0000001",
+        "id": "{{object}}",
         "entity": "payment",
         "amount": 4200,
         "currency": "INR",

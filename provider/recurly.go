@@ -41,6 +41,7 @@ func recurlySpec() spec.Spec {
 		Limits: spec.Limits{Retry: 7 * day}, // ten retries, 10+x·2^(x+5) seconds apart
 		Example: spec.Template{
 			Type:   "subscription.renewed",
+			Object: "00000000000000000000000000001001",
 			Header: map[string]string{"Recurly-Notification-Id": "{{id}}"},
 			Body:   recurlyExample,
 		},
@@ -66,6 +67,6 @@ const recurlyExample = `{
   "event_type": "{{action}}",
   "event_time": "{{time}}",
   "site_id": "examplesite",
-  "uuid": "00000000000000000000000000001001",
+  "uuid": "{{object}}",
   "account_code": "customer-1001"
 }`

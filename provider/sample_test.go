@@ -22,7 +22,7 @@ func TestSampleSignOpen(t *testing.T) {
 		} {
 			p := fake(t, name)
 			description := p.Spec()
-			header, body := description.Sample(c.id, c.kind, now)
+			header, body := description.Sample(spec.Sample{ID: c.id, Type: c.kind, Time: now})
 			if !json.Valid(body) {
 				t.Fatalf("%s: the sample is not JSON: %s", name, body)
 			}
@@ -59,7 +59,7 @@ func TestSamplesOfTwoIDsAreTwoEvents(t *testing.T) {
 		p := fake(t, name)
 		keys := map[string]bool{}
 		for _, id := range []string{"a", "b", "a"} {
-			header, body := p.Spec().Sample(id, "", now)
+			header, body := p.Spec().Sample(spec.Sample{ID: id, Time: now})
 			req := &hookonce.Request{URL: "https://shop.example/in", Header: header, Body: body, Now: now}
 			if err := p.Sign(req); err != nil {
 				t.Fatal(err)
@@ -87,7 +87,7 @@ func TestHMACSamplesFollowTheConfiguration(t *testing.T) {
 	} {
 		c.Secrets = []string{"00112233"}
 		p := HMAC(c)
-		header, body := p.Spec().Sample("id_1", "order.refunded", now)
+		header, body := p.Spec().Sample(spec.Sample{ID: "id_1", Type: "order.refunded", Time: now})
 		req := &hookonce.Request{Header: header, Body: body, Now: now}
 		if err := p.Sign(req); err != nil {
 			t.Fatal(err)
@@ -150,4 +150,44 @@ func TestConcurrentUse(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestSamplesAreAboutAnObject: samples of one object have one scope and keys of their own, whatever the
+// object; those of two objects have two. Where the event is its own object nothing can be asked for.
+func TestSamplesAreAboutAnObject(t *testing.T) {
+	var own []string
+	every(t, func(t *testing.T, s spec.Spec, p *spec.Provider) {
+		if !s.Imitable() || len(s.Event.Resource) == 0 || len(s.Event.Key) == 0 {
+			return
+		}
+		about := func(id, object string) hookonce.Event {
+			return one(t, p, sentAs(t, p, spec.Sample{ID: id, Object: object, Time: now}))
+		}
+		usual := about("101", "")
+		if s.Example.Object == "" {
+			if usual.Resource != "" && usual.Resource != about("102", "").Resource {
+				own = append(own, s.Name)
+			} else if usual.Resource != "" {
+				t.Errorf("all samples are about %q", usual.Resource)
+			}
+			return
+		}
+		if !strings.Contains(usual.Resource, s.Example.Object) {
+			t.Errorf("the sample is about %q, not about %q", usual.Resource, s.Example.Object)
+		}
+		scopes, keys := map[string]bool{}, map[string]bool{}
+		for _, id := range []string{"101", "102"} {
+			for _, n := range []uint64{12, 1e12 - 1} {
+				ev := about(id, s.Example.NumberedObject(n))
+				scopes[ev.Scope], keys[ev.Key] = true, true
+			}
+		}
+		if len(scopes) != 2 || scopes[""] || scopes[usual.Scope] {
+			t.Errorf("two objects have the scopes %v", scopes)
+		}
+		if keys[""] || len(keys) < 2 {
+			t.Errorf("keys %v", keys)
+		}
+	})
+	t.Logf("the event is its own object at %v", own)
 }

@@ -41,11 +41,12 @@ func sanitySpec() spec.Spec {
 		Answer: spec.Answer{Reject: 429, Deadline: 30 * time.Second},
 		Limits: spec.Limits{Retry: 30 * time.Minute},
 		Example: spec.Template{
-			Type: "update",
+			Type:   "update",
+			Object: "product-1001",
 			Header: map[string]string{
 				"Idempotency-Key":         "{{id}}",
 				"Sanity-Dataset":          "production",
-				"Sanity-Document-Id":      "product-1001",
+				"Sanity-Document-Id":      "{{object}}",
 				"Sanity-Operation":        "{{type}}",
 				"Sanity-Project-Id":       "example1",
 				"Sanity-Transaction-Id":   "ExampleTransaction0001",
@@ -70,7 +71,7 @@ func sanitySpec() spec.Spec {
 }
 
 const sanityExample = `{
-  "_id": "product-1001",
+  "_id": "{{object}}",
   "_type": "product",
   "_rev": "ExampleRevision0001",
   "_createdAt": "{{time}}",

@@ -32,7 +32,7 @@ func sendgridSpec() spec.Spec {
 			Time:     []spec.Moment{at("item:$.timestamp", spec.Seconds)},
 			Resource: []spec.Value{"item:$.sg_message_id"},
 		},
-		Example: spec.Template{Type: "delivered", Body: sendgridExample},
+		Example: spec.Template{Type: "delivered", Object: "ExampleMessage0000000A.recvd-example-1.0", Body: sendgridExample},
 		Sources: []spec.Source{
 			stated("signature", "sendgrid/sendgrid-go: helpers/eventwebhook"),
 			stated("key, fields, batches", "Twilio SendGrid documentation, Event webhook reference"),
@@ -54,7 +54,7 @@ const sendgridExample = `[
     "ip": "192.0.2.10",
     "response": "250 OK",
     "sg_event_id": "{{id}}",
-    "sg_message_id": "ExampleMessage0000000A.recvd-example-1.0",
+    "sg_message_id": "{{object}}",
     "smtp-id": "<ExampleMessage0000000A@mail.example.com>",
     "timestamp": {{unix}},
     "tls": 1,

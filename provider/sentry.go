@@ -26,7 +26,8 @@ func sentrySpec() spec.Spec {
 		},
 		Dedup: spec.Dedup{Retry: spec.NotSent},
 		Example: spec.Template{
-			Type: "issue.created",
+			Type:   "issue.created",
+			Object: "1170820242",
 			Header: map[string]string{
 				"Request-ID":            "{{id}}",
 				"Sentry-Hook-Resource":  "{{event}}",
@@ -53,7 +54,7 @@ const sentryExample = `{
   "installation": {"uuid": "a8e5d37a-0000-4000-8000-00000000a001"},
   "data": {
     "issue": {
-      "id": "1170820242",
+      "id": "{{object}}",
       "shortId": "HOOKS-1",
       "title": "ReferenceError: claim is not defined",
       "culprit": "?(runner)",

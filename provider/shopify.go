@@ -42,7 +42,8 @@ func shopifySpec() spec.Spec {
 		Answer: spec.Answer{Deadline: 5 * time.Second},
 		Limits: spec.Limits{Retry: 4 * time.Hour}, // 8 attempts
 		Example: spec.Template{
-			Type: "orders/create",
+			Type:   "orders/create",
+			Object: "820982911946154508",
 			Header: map[string]string{
 				"X-Shopify-Api-Version":  "2025-10",
 				"X-Shopify-Event-Id":     "{{id}}",
@@ -84,8 +85,8 @@ func shopifyVerify(header spec.Value) spec.Verify {
 }
 
 const shopifyExample = `{
-  "id": 820982911946154508,
-  "admin_graphql_api_id": "gid://shopify/Order/820982911946154508",
+  "id": {{object}},
+  "admin_graphql_api_id": "gid://shopify/Order/{{object}}",
   "confirmed": true,
   "created_at": "{{time}}",
   "currency": "EUR",

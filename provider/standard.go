@@ -60,6 +60,7 @@ func svixFamily(usual, other string) spec.Spec {
 		Dedup: spec.Dedup{Retry: spec.Stable, Manual: spec.Stable},
 		Example: spec.Template{
 			Type:   "invoice.paid",
+			Object: "inv_1001",
 			Header: map[string]string{usual + "-id": "{{id}}"},
 			Body:   standardExample,
 		},
@@ -100,7 +101,7 @@ const standardExample = `{
   "type": "{{type}}",
   "timestamp": "{{time}}",
   "data": {
-    "id": "inv_1001",
+    "id": "{{object}}",
     "amount": 4200,
     "currency": "EUR",
     "customer": {"id": "cus_1001", "email": "customer@example.com"},

@@ -54,7 +54,7 @@ func stripeSpec() spec.Spec {
 			Retry:  3 * day,
 			Manual: 30 * day, // by the command line tool; 15 days in the dashboard
 		},
-		Example: spec.Template{Type: "payment_intent.succeeded", Body: stripeExample},
+		Example: spec.Template{Type: "payment_intent.succeeded", Object: "pi_3QExampleExampleExample01", Body: stripeExample},
 		Sources: []spec.Source{
 			stated("signature, tolerance, key", "stripe/stripe-go: webhook/client.go"),
 			stated("fields of snapshot and thin events", "stripe/stripe-go: event.go, v2_events.go"),
@@ -80,7 +80,7 @@ const stripeExample = `{
   "created": {{unix}},
   "data": {
     "object": {
-      "id": "pi_3QExampleExampleExample01",
+      "id": "{{object}}",
       "object": "payment_intent",
       "amount": 4200,
       "amount_capturable": 0,

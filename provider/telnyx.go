@@ -36,7 +36,7 @@ func telnyxSpec() spec.Spec {
 		},
 		// What stands beside data is about the delivery.
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.data"}},
-		Example: spec.Template{Type: "message.received", Body: telnyxExample},
+		Example: spec.Template{Type: "message.received", Object: "84cca175-0000-4000-8000-00000000a001", Body: telnyxExample},
 		Sources: []spec.Source{
 			stated("headers and public key", "developers.telnyx.com/docs/development/sdk/python/webhooks"),
 			stated("what is signed", "team-telnyx/telnyx-python: src/telnyx/lib/webhook_verification.py, pull request 242"),
@@ -61,7 +61,7 @@ const telnyxExample = `{
     "payload": {
       "record_type": "message",
       "direction": "inbound",
-      "id": "84cca175-0000-4000-8000-00000000a001",
+      "id": "{{object}}",
       "type": "SMS",
       "from": {"phone_number": "+15550100001", "carrier": "", "line_type": ""},
       "to": [{"phone_number": "+15550100002", "status": "webhook_delivered"}],

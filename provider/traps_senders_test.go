@@ -167,7 +167,7 @@ func TestTelnyx(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := Telnyx(base64.StdEncoding.EncodeToString(public))
-	header, body := p.Spec().Sample("e1", "", now)
+	header, body := p.Spec().Sample(spec.Sample{ID: "e1", Time: now})
 	at := strconv.FormatInt(now.Unix(), 10)
 	header.Set("Telnyx-Timestamp", at)
 	header.Set("Telnyx-Signature-Ed25519", base64.StdEncoding.EncodeToString(ed25519.Sign(private, []byte(at+"|"+string(body)))))
@@ -194,7 +194,7 @@ func TestWise(t *testing.T) {
 	}
 	p := Wise(string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})))
 	send := func(delivery, sentAt string) *hookonce.Request {
-		header, body := p.Spec().Sample("111", "", now)
+		header, body := p.Spec().Sample(spec.Sample{ID: "111", Time: now})
 		body = bytes.Replace(body, []byte(`"sent_at": "`), []byte(`"sent_at": "`+sentAt), 1)
 		sum := sha256.Sum256(body)
 		sig, err := rsa.SignPKCS1v15(rand.Reader, private, crypto.SHA256, sum[:])

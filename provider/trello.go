@@ -35,7 +35,7 @@ func trelloSpec() spec.Spec {
 		// The model is written as it is when it is sent.
 		Dedup:      spec.Dedup{Same: []spec.Value{"json:$.action.id", "json:$.action.type", "json:$.action.date", "json:$.action.data"}},
 		Handshakes: []spec.Handshake{{Method: "HEAD"}},
-		Example:    spec.Template{Type: "updateCard", Body: trelloExample},
+		Example:    spec.Template{Type: "updateCard", Object: "5f0000000000000000000002", Body: trelloExample},
 		Sources: []spec.Source{
 			stated("signature, HEAD, fields of the action", "developer.atlassian.com/cloud/trello/guides/rest-api/webhooks"),
 			reported("key", "inferred: the id is that of the action, and not of an attempt"),
@@ -55,7 +55,7 @@ const trelloExample = `{
     "id": "{{id}}",
     "idMemberCreator": "5f0000000000000000000001",
     "data": {
-      "board": {"id": "5f0000000000000000000002", "name": "Orders", "shortLink": "example1"},
+      "board": {"id": "{{object}}", "name": "Orders", "shortLink": "example1"},
       "card": {"id": "5f0000000000000000000003", "idShort": 1001, "name": "Order 1001", "shortLink": "example2"},
       "listBefore": {"id": "5f0000000000000000000004", "name": "Open"},
       "listAfter": {"id": "5f0000000000000000000005", "name": "Paid"}
@@ -65,7 +65,7 @@ const trelloExample = `{
     "memberCreator": {"id": "5f0000000000000000000001", "fullName": "Example", "username": "example"}
   },
   "model": {
-    "id": "5f0000000000000000000002",
+    "id": "{{object}}",
     "name": "Orders",
     "closed": false
   }

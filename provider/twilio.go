@@ -42,9 +42,10 @@ func twilioSpec() spec.Spec {
 		Limits: spec.Limits{Retry: 15 * time.Second}, // the whole of the attempts, unless the URL's fragment says otherwise
 		Example: spec.Template{
 			Type:   "delivered",
+			Object: "SMexample00000000000000000000000001",
 			Header: map[string]string{"I-Twilio-Idempotency-Token": "{{id}}"},
 			Form: "AccountSid=ACexample00000000000000000000000000&ApiVersion=2010-04-01&From=%2B15005550006&" +
-				"MessageSid=SMexample00000000000000000000000001&MessageStatus={{type}}&SmsSid=SMexample00000000000000000000000001&" +
+				"MessageSid={{object}}&MessageStatus={{type}}&SmsSid={{object}}&" +
 				"SmsStatus={{type}}&To=%2B15005550009",
 		},
 		Sources: []spec.Source{

@@ -34,7 +34,7 @@ func twilioEventsSpec() spec.Spec {
 		Dedup:   spec.Dedup{Retry: spec.Stable},
 		Answer:  spec.Answer{Deadline: 5 * time.Second},
 		Limits:  spec.Limits{Retry: 4 * time.Hour},
-		Example: spec.Template{Type: "com.twilio.messaging.message.delivered", Body: twilioEventsExample},
+		Example: spec.Template{Type: "com.twilio.messaging.message.delivered", Object: "SMexample00000000000000000000000001", Body: twilioEventsExample},
 		Sources: []spec.Source{
 			stated("events arrive at least once, id, retries", "twilio.com/docs/events/event-delivery-and-duplication"),
 			stated("deadline", "twilio.com/docs/events/webhook-quickstart"),
@@ -54,14 +54,14 @@ const twilioEventsExample = `[
   {
     "specversion": "1.0",
     "type": "{{type}}",
-    "source": "/2010-04-01/Accounts/ACexample00000000000000000000000000/Messages/SMexample00000000000000000000000001.json",
+    "source": "/2010-04-01/Accounts/ACexample00000000000000000000000000/Messages/{{object}}.json",
     "id": "{{id}}",
     "dataschema": "https://events-schemas.twilio.com/Messaging.MessageStatus/5.json",
     "datacontenttype": "application/json",
     "time": "{{time}}",
     "data": {
       "accountSid": "ACexample00000000000000000000000000",
-      "messageSid": "SMexample00000000000000000000000001",
+      "messageSid": "{{object}}",
       "messageStatus": "DELIVERED",
       "timestamp": "{{time}}"
     }

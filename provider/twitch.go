@@ -44,7 +44,8 @@ func twitchSpec() spec.Spec {
 			Echo: "json:$.challenge",
 		}},
 		Example: spec.Template{
-			Type: "stream.online",
+			Type:   "stream.online",
+			Object: "1001",
 			Header: map[string]string{
 				"Twitch-Eventsub-Message-Id":        "{{id}}",
 				"Twitch-Eventsub-Message-Retry":     "0",
@@ -76,13 +77,13 @@ const twitchExample = `{
     "version": "1",
     "status": "enabled",
     "cost": 0,
-    "condition": {"broadcaster_user_id": "1001"},
+    "condition": {"broadcaster_user_id": "{{object}}"},
     "transport": {"method": "webhook", "callback": "https://shop.example/in"},
     "created_at": "{{time}}"
   },
   "event": {
     "id": "9001",
-    "broadcaster_user_id": "1001",
+    "broadcaster_user_id": "{{object}}",
     "broadcaster_user_login": "example",
     "broadcaster_user_name": "Example",
     "type": "live",

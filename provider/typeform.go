@@ -29,7 +29,7 @@ func typeformSpec() spec.Spec {
 		},
 		Answer:  spec.Answer{Deadline: 30 * time.Second},
 		Limits:  spec.Limits{Retry: 11 * time.Hour}, // the delays add up to 10 h 35 min
-		Example: spec.Template{Type: "form_response", Body: typeformExample},
+		Example: spec.Template{Type: "form_response", Object: "a3a12ec67a1365927098a606107fac15", Body: typeformExample},
 		Sources: []spec.Source{
 			stated("deadline, retries, what disables the webhook", "typeform.com/developers/webhooks"),
 			reported("signature", "webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts, quoting Typeform"),
@@ -49,7 +49,7 @@ const typeformExample = `{
   "event_type": "{{type}}",
   "form_response": {
     "form_id": "lT4Example",
-    "token": "a3a12ec67a1365927098a606107fac15",
+    "token": "{{object}}",
     "landed_at": "{{time}}",
     "submitted_at": "{{time}}",
     "hidden": {"order": "1001"},

@@ -32,7 +32,7 @@ func workosSpec() spec.Spec {
 		},
 		Order:   &spec.Order{By: "json:$.data.updated_at", Unit: spec.RFC3339, Advisory: true},
 		Limits:  spec.Limits{Retry: 3 * day}, // in production; several minutes elsewhere
-		Example: spec.Template{Type: "dsync.user.updated", Body: workosExample},
+		Example: spec.Template{Type: "dsync.user.updated", Object: "directory_user_01EXAMPLE0001", Body: workosExample},
 		Sources: []spec.Source{
 			stated("signature, tolerance", "workos/workos-go: pkg/webhooks/client.go"),
 			stated("retries, no order, compare the times of the data", "workos.com/docs/webhooks"),
@@ -51,7 +51,7 @@ const workosExample = `{
   "event": "{{type}}",
   "data": {
     "object": "directory_user",
-    "id": "directory_user_01EXAMPLE0001",
+    "id": "{{object}}",
     "directory_id": "directory_01EXAMPLE0001",
     "organization_id": "org_01EXAMPLE0001",
     "idp_id": "8931",

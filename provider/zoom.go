@@ -46,7 +46,7 @@ func zoomSpec() spec.Spec {
 			Body:        `{"plainToken":"{{echo}}","encryptedToken":"{{code}}"}`,
 		}},
 		Limits:  spec.Limits{Retry: 85 * time.Minute}, // after 5, 20 and 60 minutes
-		Example: spec.Template{Type: "meeting.ended", Body: zoomExample},
+		Example: spec.Template{Type: "meeting.ended", Object: "ZXhhbXBsZSBtZWV0aW5nMDE=", Body: zoomExample},
 		Sources: []spec.Source{
 			stated("signature, validation of the endpoint", "zoom/webhook-sample: index.js"),
 			stated("retries, deadline", "developers.zoom.us/blog/webhook-delays"),
@@ -68,7 +68,7 @@ const zoomExample = `{
     "account_id": "exampleAccount01",
     "object": {
       "id": "{{id}}",
-      "uuid": "ZXhhbXBsZSBtZWV0aW5nMDE=",
+      "uuid": "{{object}}",
       "host_id": "exampleHost01",
       "topic": "Order 1001",
       "type": 2,

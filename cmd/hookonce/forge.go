@@ -104,7 +104,7 @@ type forge struct {
 // sign returns a request with an event of that id that happened at the given time, signed now. Signing
 // may add to the query of its URL.
 func (f *forge) sign(id string, at, now time.Time) (*hookonce.Request, error) {
-	header, body := f.provider.Spec().Sample(id, f.event, at)
+	header, body := f.provider.Spec().Sample(spec.Sample{ID: id, Type: f.event, Version: at.UnixMicro(), Time: at})
 	fill := strings.NewReplacer("{{id}}", id, "{{time}}", at.UTC().Format(time.RFC3339), "{{unix}}", strconv.FormatInt(at.Unix(), 10))
 	if f.body != nil {
 		body = []byte(fill.Replace(string(f.body)))

@@ -16,7 +16,7 @@ import (
 func stripeEvent(t testing.TB) *hookonce.Request {
 	t.Helper()
 	p := provider.Stripe(secret)
-	header, body := p.Spec().Sample("evt_1", "", time.Now())
+	header, body := p.Spec().Sample(spec.Sample{ID: "evt_1", Time: time.Now()})
 	text := strings.Replace(string(body), "2025-09-30.clover", stripe.APIVersion, 1)
 	text = strings.Replace(text, "Order 1001", strings.Repeat("Order 1001. ", (2048-len(text))/12), 1)
 	req := &hookonce.Request{Method: "POST", Header: header, Body: []byte(text), Now: time.Now()}

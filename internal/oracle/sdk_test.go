@@ -80,7 +80,7 @@ func (s sdk) build(t testing.TB) *spec.Provider {
 // request returns an unsigned request that carries noise.
 func (s sdk) request(p *spec.Provider, noise []byte) *hookonce.Request {
 	now := time.Now()
-	header, _ := p.Spec().Sample("evt_1", "", now)
+	header, _ := p.Spec().Sample(spec.Sample{ID: "evt_1", Time: now})
 	if id, ok := strings.CutPrefix(string(p.Spec().Verify[0].ID), "header:"); ok {
 		header.Set(id, "msg_1")
 	}

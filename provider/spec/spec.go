@@ -131,11 +131,14 @@ func (l Limits) Window() time.Duration { return max(l.Retry, l.Manual) }
 func (l Limits) Keep() time.Duration { return 2 * l.Window() }
 
 // Template is the form of a realistic request. In the header's values, the query and the body, {{id}},
-// {{type}}, {{event}} and {{action}} (the type before and after its first dot), {{unix}}, {{millis}}
-// and {{time}} (RFC 3339) are replaced.
+// {{type}}, {{event}} and {{action}} (the type before and after its first dot), {{object}}, {{version}},
+// {{unix}}, {{millis}} and {{time}} (RFC 3339) are replaced.
 type Template struct {
 	// Type is the event type where none is asked for.
 	Type string `yaml:"type,omitempty"`
+	// Object is what the event is about where nothing else is asked for, as it stands in the place of
+	// {{object}}. Default: the event's id.
+	Object string `yaml:"object,omitempty"`
 	// Header holds the headers besides those of the signature.
 	Header map[string]string `yaml:"header,omitempty"`
 	// Form is set if the body is a form: fields and values, written as a query string. Placeholders in

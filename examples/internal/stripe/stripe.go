@@ -11,6 +11,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // Secret is the endpoint's signing secret.
@@ -20,7 +21,7 @@ const Secret = "whsec_fake"
 func Deliver(t testing.TB, endpoint http.Handler, event string) int {
 	t.Helper()
 	stripe := provider.Stripe(Secret)
-	header, body := stripe.Spec().Sample(event, "", time.Unix(1767225600, 0))
+	header, body := stripe.Spec().Sample(spec.Sample{ID: event, Time: time.Unix(1767225600, 0)})
 	signed := hookonce.Request{Method: http.MethodPost, Header: header, Body: body, Now: time.Now()}
 	if err := stripe.Sign(&signed); err != nil {
 		t.Fatal(err)
