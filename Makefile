@@ -4,7 +4,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
 FUZZTIME ?= 10s
 
-.PHONY: all build docs test check oracle examples servers bench bench-stores bench-large backlog fuzz kills clean
+.PHONY: all build docs test check oracle examples servers bench bench-stores bench-large backlog fuzz kills chaos clean
 
 all: build
 
@@ -51,6 +51,9 @@ backlog: servers ## a million events wait for one gateway
 
 kills: servers ## kill gateways and databases under load, twenty times each
 	go test -count=1 -timeout 20m -run 'TestKillUnderLoad|TestKillOneOfThree|TestDatabaseStopsUnderFleet|TestStandbyIsPromoted' -v ./cmd/hookonce -kills 20
+
+chaos: servers ## every store while its server is harmed, 2 500 events in two copies each, about ten minutes
+	go test -count=1 -timeout 60m -v ./internal/chaos -events 2500
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@./scripts/fuzz $(FUZZTIME)

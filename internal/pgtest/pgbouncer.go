@@ -6,21 +6,23 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/throwaway"
 )
 
 // PgBouncer starts a connection pooler in transaction pooling mode in front of the database that dsn
-// names, and returns the connection string that leads through it. It ends with the test. A missing
-// pgbouncer fails the test.
-func PgBouncer(t testing.TB, dsn string) string {
+// names, and returns the connection string that leads through it. Settings are further lines of
+// pgbouncer.ini, such as "pool_mode = session", which win over the ones that this package sets. It ends
+// with the test. A missing pgbouncer fails the test.
+func PgBouncer(t testing.TB, dsn string, settings ...string) string {
 	t.Helper()
 	server, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := startBouncer(t, server)
+	port, err := startBouncer(t, server, settings)
 	if err != nil {
 		t.Fatal("pgtest: pgbouncer: ", err)
 	}
@@ -46,7 +48,7 @@ server_round_robin = 1
 logfile = %s
 `
 
-func startBouncer(t testing.TB, server *url.URL) (port int, err error) {
+func startBouncer(t testing.TB, server *url.URL, settings []string) (port int, err error) {
 	path, err := bouncerProgram()
 	if err != nil {
 		return 0, err
@@ -60,6 +62,7 @@ func startBouncer(t testing.TB, server *url.URL) (port int, err error) {
 	}
 	ini := filepath.Join(dir, "pgbouncer.ini")
 	text := fmt.Sprintf(bouncerConfig, server.Hostname(), server.Port(), server.User.Username(), port, filepath.Join(dir, "log"))
+	text += strings.Join(settings, "\n") + "\n"
 	if err := os.WriteFile(ini, []byte(text), 0o644); err != nil {
 		return 0, err
 	}

@@ -179,6 +179,28 @@ func (s *Server) Hang(d time.Duration) error {
 	return s.do(func(ctx context.Context, c *redis.Client) error { return c.ClientPause(ctx, d).Err() })
 }
 
+// Freeze has the server's process stand still for d, as kill -STOP and kill -CONT do: connections stay open, and
+// what is sent meanwhile is carried out afterwards. It returns when the process goes on.
+func (s *Server) Freeze(d time.Duration) error {
+	var pid int
+	err := s.do(func(ctx context.Context, c *redis.Client) (err error) {
+		info := c.InfoMap(ctx, "server")
+		if err := info.Err(); err != nil {
+			return err
+		}
+		pid, err = strconv.Atoi(info.Item("Server", "process_id"))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("redistest: %s: which process is it: %w", s.Addr(), err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("redistest: %w", err)
+	}
+	time.Sleep(d)
+	return syscall.Kill(pid, syscall.SIGCONT)
+}
+
 // do runs one command on a connection of its own.
 func (s *Server) do(command func(context.Context, *redis.Client) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

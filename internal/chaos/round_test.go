@@ -1,0 +1,191 @@
+package chaos
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"golang.org/x/sync/errgroup"
+)
+
+// senders is how many events are on their way at once. Each comes in two copies.
+const senders = 6
+
+// delivery delivers an event to a process of the application, and returns what its sender is told.
+type delivery func(ctx context.Context, key string) (receipt, error)
+
+// receipt is what a sender knows about an event.
+type receipt int
+
+const (
+	unacknowledged receipt = iota
+	acknowledged           // it is done
+	givenUp                // it is on record as dead
+)
+
+// fatalError is what may never come of a delivery.
+type fatalError struct{ error }
+
+// round is one store under one kind of harm.
+type round struct {
+	*bank
+	all       []transfer
+	deliver   []delivery
+	witness   func(ctx context.Context, ref hookonce.Ref) (hookonce.Claim, error) // asks the store, past all harm
+	adversary *adversary
+	answers   atomic.Int64
+}
+
+// newRound returns a round with its bank and its adversary, who does what harm says.
+func newRound(t testing.TB, harm func(d *dice) harm) *round {
+	t.Helper()
+	d, all := newDice(t), transfers(t.Name())
+	r := &round{bank: newBank(d, all), all: all}
+	r.adversary = &adversary{dice: d, harm: harm(d), nudges: make(chan struct{})}
+	r.bank.nudge = r.adversary.nudge
+	return r
+}
+
+// storm sends every event while the adversary is loose, and returns when all copies are acknowledged.
+func (r *round) storm(t *testing.T) {
+	t.Helper()
+	stop := r.adversary.unleash(t)
+	start := time.Now()
+	err := r.send(t.Context())
+	took := time.Since(start)
+	hits := stop()
+	t.Logf("%d answers to %d deliveries in %v, harm was done %d times", r.answers.Load(), 2*len(r.all), took.Round(time.Millisecond), hits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hits == 0 {
+		t.Error("the adversary did no harm: nothing was tested")
+	}
+}
+
+// send sends every event in two copies at once.
+func (r *round) send(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute+time.Duration(len(r.all))*50*time.Millisecond)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(senders)
+	for _, e := range r.all {
+		g.Go(func() error {
+			var copies errgroup.Group
+			for range 2 {
+				copies.Go(func() error { return r.insist(ctx, e.key) })
+			}
+			return copies.Wait()
+		})
+	}
+	return g.Wait()
+}
+
+// insist delivers one copy, to any process in any way, until it is acknowledged.
+func (r *round) insist(ctx context.Context, key string) error {
+	for {
+		start := time.Now()
+		got, err := r.deliver[r.n(len(r.deliver))](ctx, key)
+		r.answers.Add(1)
+		if time.Since(start) >= patience && ctx.Err() == nil {
+			return wrap(key, fmt.Errorf("a delivery hung: %w", cmp.Or(err, errAcknowledged)))
+		}
+		if got != unacknowledged || errors.As(err, new(fatalError)) {
+			return wrap(key, err)
+		}
+		select {
+		case <-time.After(r.upTo(5 * time.Millisecond)): // as senders do, only sooner
+		case <-ctx.Done():
+			return wrap(key, fmt.Errorf("it was never acknowledged, the last time because of: %w", err))
+		}
+	}
+}
+
+var errAcknowledged = errors.New("it was acknowledged in the end")
+
+func wrap(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", key, err)
+}
+
+// claims returns what the store has on record. All of it must be final, because all events were acknowledged.
+func (r *round) claims(t testing.TB) []hookonce.Claim {
+	t.Helper()
+	claims := make([]hookonce.Claim, len(r.all))
+	for i, e := range r.all {
+		c, err := r.witness(t.Context(), ref(e.key))
+		if err != nil || (c.State != hookonce.StateDone && c.State != hookonce.StateDead) {
+			t.Errorf("%s was acknowledged, and its claim is %q (%v)", e.key, c.State, err)
+		}
+		claims[i] = c
+	}
+	return claims
+}
+
+// happened returns the events that are on record as done.
+func (r *round) happened(t testing.TB) (done []transfer) {
+	t.Helper()
+	for i, c := range r.claims(t) {
+		if c.State == hookonce.StateDone {
+			done = append(done, r.all[i])
+		}
+	}
+	return done
+}
+
+// harm does one thing to a server, and reports whether there was anything to do.
+type harm func(ctx context.Context) (bool, error)
+
+// adversary does harm at random moments, and at those that it is told of.
+type adversary struct {
+	*dice
+	harm   harm
+	nudges chan struct{}
+}
+
+// nudge makes the adversary strike now, unless it is about to.
+func (a *adversary) nudge() {
+	select {
+	case a.nudges <- struct{}{}:
+	default:
+	}
+}
+
+// unleash lets the adversary go until stop is called, which returns how often it did harm.
+func (a *adversary) unleash(t *testing.T) (stop func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	hits := 0
+	var loose sync.WaitGroup
+	loose.Go(func() {
+		for {
+			select {
+			case <-a.nudges:
+			case <-time.After(a.upTo(30 * time.Millisecond)):
+			case <-ctx.Done():
+				return
+			}
+			hit, err := a.harm(ctx)
+			if err != nil && ctx.Err() == nil {
+				t.Errorf("the adversary failed: %v", err)
+				return
+			}
+			if hit {
+				hits++
+			}
+		}
+	})
+	return func() int {
+		cancel()
+		loose.Wait()
+		return hits
+	}
+}
