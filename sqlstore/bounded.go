@@ -54,7 +54,7 @@ func (s *Store) connect(ctx context.Context, b *bounded) (*bounded, error) {
 		return nil, err
 	}
 	b.session, b.conn = conn, conn
-	if err := b.set(ctx, b.wait.impose, b.hold.impose); err != nil {
+	if err := set(ctx, conn, b.wait.impose, b.hold.impose); err != nil {
 		b.end()
 		return nil, err
 	}
@@ -62,18 +62,20 @@ func (s *Store) connect(ctx context.Context, b *bounded) (*bounded, error) {
 }
 
 // set makes the assignments that are not empty, in one statement.
-func (b *bounded) set(ctx context.Context, assignments ...string) error {
+func set(ctx context.Context, on querier, assignments ...string) error {
 	text := strings.Trim(strings.Join(assignments, ", "), ", ")
 	if text == "" {
 		return nil
 	}
-	_, err := b.conn.ExecContext(ctx, "SET "+text)
+	_, err := on.ExecContext(ctx, "SET "+text)
 	return err
 }
 
-// lift ends the limit, so that the handler's statements wait as long as its program has set.
-func (b *bounded) lift(ctx context.Context) error {
-	err := b.set(ctx, b.wait.lift)
+// lift ends the limit, so that the handler's statements wait as long as its program has set. It does so in the
+// transaction: a statement beside it that finds the connection lost closes b.conn, and database/sql waits with that
+// for the end of the transaction, which waits for the statement.
+func (b *bounded) lift(ctx context.Context, tx *sql.Tx) error {
+	err := set(ctx, tx, b.wait.lift)
 	if err == nil {
 		b.wait = setting{}
 	}
@@ -109,7 +111,7 @@ func (b *bounded) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), liftDeadline)
 	defer cancel()
 	b.allow()
-	if b.lost && b.hold != (setting{}) || b.set(ctx, b.wait.lift, b.hold.lift) != nil {
+	if b.lost && b.hold != (setting{}) || set(ctx, b.conn, b.wait.lift, b.hold.lift) != nil {
 		_ = b.conn.Raw(func(any) error { return driver.ErrBadConn }) // which makes database/sql close it
 	}
 	_ = b.conn.Close()

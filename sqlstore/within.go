@@ -99,7 +99,7 @@ func (a *attempt) own(ctx context.Context, req hookonce.ClaimRequest) (err error
 			return nil
 		}
 	}
-	if err := a.on.lift(ctx); err != nil {
+	if err := a.on.lift(ctx, a.tx); err != nil {
 		return err
 	}
 	if a.number, err = a.store.dialect.mark(ctx, a.tx, a.number); err == nil {
