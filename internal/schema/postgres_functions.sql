@@ -193,10 +193,49 @@ COMMENT ON FUNCTION {{.}}busy(text, text) IS 'Part of the other functions: raise
 
 -- Claiming in the caller's transaction. ------------------------------------------------------------
 
+-- Whether a claim is asked for outside a transaction cannot be seen when it is asked for: nothing tells a
+-- statement that commits by itself from the first one after BEGIN. It can be seen at the commit: after BEGIN
+-- that is another command, with a time of its own. So a claim that could be alone (the whole of its command,
+-- called by the client itself and not by a function, with nothing written before it) leaves the time of its
+-- command in a setting of the transaction, and a trigger looks at the commit whether anything came after it.
+CREATE FUNCTION {{.}}alone() RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    stack text;
+BEGIN
+    IF current_setting('{{.Name}}.autocommit_warning', true) IN ('off', 'false', 'no', '0')
+        OR statement_timestamp() - transaction_timestamp() > interval '1 second'
+        OR pg_current_xact_id_if_assigned() IS NOT NULL
+        -- One SELECT that calls nothing else, or something written might be in the same command.
+        OR current_query() !~* '^(\s|/\*[^*]*\*/|--[^\n]*\n)*SELECT\y[^;(]*\y(claim|claim_detail)"?\s*\([^;(]*((digest|decode|convert_to|normal_key|join_key|::varchar)\s*\([^;(]*)*;?\s*$'
+    THEN
+        RETURN false;
+    END IF;
+    GET DIAGNOSTICS stack = PG_CONTEXT;                         -- a line per function, the client's first call last
+    RETURN strpos(substring(stack FROM '[^\n]*$'), quote_ident('{{.Name}}') || '.claim') > 0;
+END $$;
+COMMENT ON FUNCTION {{.}}alone() IS 'Part of the other functions: whether the claim could be the whole of its transaction.';
+
+CREATE FUNCTION {{.}}claimed_alone() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_setting('{{.Name}}.claiming', true) = statement_timestamp()::text THEN
+        RAISE WARNING 'hookonce: %/% was claimed outside a transaction and is done at once, before any work for it', NEW.source, NEW.key
+            USING HINT = 'Claim between BEGIN and COMMIT, together with the work: if the work fails now, it is lost. '
+                'SET {{.Name}}.autocommit_warning = off if this is meant.';
+    END IF;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION {{.}}claimed_alone() IS 'Part of claim(): looks at the commit whether it was the whole of its transaction.';
+
+CREATE CONSTRAINT TRIGGER claimed_alone AFTER INSERT OR UPDATE ON {{.}}claims DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (current_setting('{{.Name}}.claiming', true) = statement_timestamp()::text) EXECUTE FUNCTION {{.}}claimed_alone();
+
 CREATE FUNCTION {{.}}claim_detail(
     source text, key text, event_type text DEFAULT '', digest bytea DEFAULT NULL, wait interval DEFAULT NULL
 ) RETURNS {{.}}claim_answer LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    IF {{.}}alone() THEN
+        PERFORM set_config('{{.Name}}.claiming', statement_timestamp()::text, true);
+    END IF;
     RETURN {{.}}decide(claim_detail.source, claim_detail.key, claim_detail.event_type, claim_detail.digest, 'done', NULL, claim_detail.wait);
 END $$;
 COMMENT ON FUNCTION {{.}}claim_detail(text, text, text, bytea, interval) IS

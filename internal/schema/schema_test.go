@@ -233,6 +233,9 @@ func TestUpgradeFromVersion7(t *testing.T) {
 		} {
 			exec(t, db, s)
 		}
+		if d.dialect == schema.Postgres {
+			exec(t, db, "DROP FUNCTION "+prefix+"alone, "+prefix+"claimed_alone CASCADE")
+		}
 		if from, to := migrate(t, db, d.dialect, ""); from != 7 || to != schema.Version() {
 			t.Errorf("migrated from %d to %d", from, to)
 		}

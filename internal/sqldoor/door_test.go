@@ -23,13 +23,17 @@ type door struct {
 	warnings chan string
 }
 
-func newDoor(t *testing.T) *door {
+func newDoor(t *testing.T, opts ...func(*pgxpool.Config)) *door {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(pgtest.DSN(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "30s" // ends what would wait for ever
+	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "30s"           // ends what would wait for ever
+	cfg.ConnConfig.RuntimeParams["hookonce.autocommit_warning"] = "off" // most cases need no transaction
+	for _, o := range opts {
+		o(cfg)
+	}
 	d := &door{t: t, warnings: make(chan string, 100)}
 	cfg.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { d.warnings <- n.Severity + ": " + n.Message }
 	if d.Pool, err = pgxpool.NewWithConfig(t.Context(), cfg); err != nil {

@@ -50,9 +50,14 @@ func newShop(t *testing.T) *shop {
 	return s
 }
 
-// node installs what the example needs in a copy of it, and starts it.
 func (s *shop) node(t *testing.T) (url string) {
-	dir := t.TempDir()
+	return s.start(t, "node", filepath.Join(installed(t), "shop.mjs"))
+}
+
+// installed returns a copy of the example for Node with what it needs.
+func installed(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../../examples/sql/node")); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +66,7 @@ func (s *shop) node(t *testing.T) (url string) {
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("npm ci: %v (run scripts/install-servers if Node is missing)\n%s", err, out)
 	}
-	return s.start(t, "node", filepath.Join(dir, "shop.mjs"))
+	return dir
 }
 
 func (s *shop) python(t *testing.T) (url string) {
