@@ -30,8 +30,8 @@ var (
 	// ErrEffectExists says that the transaction's event has already asked for an effect with the same
 	// step. Give each effect of an event a step of its own.
 	ErrEffectExists = errors.New("hookonce: the event already has an effect with this step")
-	// ErrResponseTooLarge says that a handler wrote a longer answer than may be kept: see
-	// [WithMaxResponse]. Nothing of it was kept or sent.
+	// ErrResponseTooLarge says that a handler wrote a longer answer than may be kept (see [WithMaxResponse]), or
+	// than the store takes. Nothing of it was kept or sent.
 	ErrResponseTooLarge = errors.New("hookonce: the answer is too large to be kept")
 	// ErrRollback is returned by a handler of [Idempotent] to undo its work and keep its answer: what it wrote
 	// through tx is rolled back, and what it wrote to the client is recorded and given to every copy, such as

@@ -63,7 +63,7 @@ func (h *idempotentLease) borrow(ctx context.Context, c *call) result {
 		return h.settle(asking, held, nil, err)
 	}
 	answer, err := h.run(ctx, held, asked, c)
-	err = h.record(ctx, held, answer, err)
+	answer, err = h.record(ctx, held, answer, err)
 	if errors.Is(err, ErrStale) {
 		return result{verdict: Busy, problem: inProgress(), err: err}
 	}
@@ -84,7 +84,7 @@ func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, 
 		p := recover()
 		switch {
 		case errors.Is(rec.err, ErrResponseTooLarge) && h.keeps(rec.status, held) && ctx.Err() == nil:
-			answer, err = h.tooLarge() // after which a proxy panics
+			answer, err = h.tooLarge(ctx, held, rec.err) // after which a proxy panics
 		case p != nil:
 			err = h.caught(ctx, c, p)
 		}
@@ -93,32 +93,44 @@ func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, 
 	return h.finish(ctx, rec, held)
 }
 
-// tooLarge returns the answer in place of one that is larger than can be kept.
-func (h *idempotentLease) tooLarge() (*Response, error) {
+// tooLarge returns the answer in place of one that is larger than can be kept, and logs why it can not.
+func (h *idempotentLease) tooLarge(ctx context.Context, held Claim, why error) (*Response, error) {
+	h.log.ErrorContext(ctx, "the request was carried out, and is answered 500 for good: its answer can not be kept", "source", held.Source, "key", held.Key, "error", why)
 	rec := newRecorder(math.MaxInt)
 	h.refuse(rec, answerTooLarge("the request was carried out, and its answer is larger than can be kept"))
 	return rec.response()
 }
 
-// record stores what came of the attempt, and returns why it can not be answered with that, if so.
-func (h *idempotentLease) record(ctx context.Context, held Claim, answer *Response, failed error) error {
+// record stores what came of the attempt, and returns the answer, or why it can not be answered with that.
+func (h *idempotentLease) record(ctx context.Context, held Claim, answer *Response, failed error) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	if failed == nil {
-		err := insist(ctx, func() error { return h.store.CompleteWith(ctx, held, *answer.again()) })
-		if err != nil && !errors.Is(err, ErrStale) {
-			err = fmt.Errorf("%w: the answer could not be recorded: %w", ErrUnknownOutcome, err)
-		}
-		return err
+		return h.complete(ctx, held, answer)
 	}
 	err := insist(ctx, func() error { return h.store.Fail(ctx, held, Failure{Err: failed}) })
 	switch {
 	case errors.Is(err, ErrStale):
-		return err
+		return answer, err
 	case err != nil:
 		h.log.ErrorContext(ctx, "a failure could not be recorded; the claim is free when its lease ends", "source", held.Source, "key", held.Key, "error", err)
 	}
-	return failed
+	return answer, failed
+}
+
+// complete stores the answer, or in its place that the store does not take one of that size.
+func (h *idempotentLease) complete(ctx context.Context, held Claim, answer *Response) (*Response, error) {
+	store := func() error { return h.store.CompleteWith(ctx, held, *answer.again()) }
+	err := insist(ctx, store)
+	if errors.Is(err, ErrResponseTooLarge) {
+		if answer, err = h.tooLarge(ctx, held, err); err == nil {
+			err = insist(ctx, store)
+		}
+	}
+	if err != nil && !errors.Is(err, ErrStale) {
+		err = fmt.Errorf("%w: the answer could not be recorded: %w", ErrUnknownOutcome, err)
+	}
+	return answer, err
 }
 
 // insist calls f until it succeeds, or it is known that it can not, or ctx ends. It begins soon: what is not
@@ -126,7 +138,7 @@ func (h *idempotentLease) record(ctx context.Context, held Claim, answer *Respon
 func insist(ctx context.Context, f func() error) error {
 	for pause := 50 * time.Millisecond; ; pause *= 2 {
 		err := f()
-		if err == nil || errors.Is(err, ErrStale) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalidRef) {
+		if err == nil || errors.Is(err, ErrStale) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalidRef) || errors.Is(err, ErrResponseTooLarge) {
 			return err
 		}
 		select {

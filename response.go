@@ -21,7 +21,7 @@ type ResponseStore interface {
 	// CompleteWith is Complete, and keeps r in the same atomic step: whoever sees the claim done finds
 	// the response, and a caller whose token is not current stores nothing. Completing a claim that
 	// this token already completed succeeds and keeps the response that is there.
-	// Errors: [ErrStale], [ErrNotFound].
+	// Errors: [ErrStale], [ErrNotFound], and [ErrResponseTooLarge] if the store takes none of that size.
 	CompleteWith(ctx context.Context, c Claim, r Response) error
 
 	// Response returns what was kept under ref. Purge deletes it with the claim.
@@ -37,7 +37,7 @@ type TxResponseStore[Tx any] interface {
 
 	// KeepResponse stores r under ref inside tx, in which the caller claimed ref. It becomes visible
 	// when tx commits, and replaces what an earlier attempt left there. After an error tx must be
-	// rolled back.
+	// rolled back. Errors: [ErrResponseTooLarge] if the store takes none of that size.
 	KeepResponse(ctx context.Context, tx Tx, ref Ref, r Response) error
 }
 

@@ -230,3 +230,23 @@ func TestIdempotentRollback(t *testing.T) {
 	}
 	wantEffects(t, pool, 0)
 }
+
+// Postgres takes no field of a gigabyte, and is not sent one: the answer says so, and the work is undone.
+func TestAnswerAboveTheLimit(t *testing.T) {
+	store, _ := newStore(t)
+	huge := hookonce.Response{Status: 200, Body: make([]byte, 1<<30)}
+	ref := hookonce.Ref{Source: "charges", Key: "k1"}
+	_, err := store.Within(t.Context(), hookonce.ClaimRequest{Ref: ref}, func(tx pgx.Tx, c hookonce.Claim) error {
+		return store.KeepResponse(t.Context(), tx, ref, huge)
+	})
+	if !errors.Is(err, hookonce.ErrResponseTooLarge) {
+		t.Errorf("Within = %v", err)
+	}
+	c, err := store.Claim(t.Context(), hookonce.ClaimRequest{Ref: ref, Lease: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.CompleteWith(t.Context(), c, huge); !errors.Is(err, hookonce.ErrResponseTooLarge) {
+		t.Errorf("CompleteWith = %v", err)
+	}
+}

@@ -3,6 +3,8 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/fieldlines"
@@ -11,10 +13,13 @@ import (
 
 // CompleteWith implements [hookonce.ResponseStore] in one statement, so in one round trip.
 func (s *Store) CompleteWith(ctx context.Context, c hookonce.Claim, r hookonce.Response) error {
+	if err := fits(r); err != nil {
+		return wrap("complete", c.Ref, err)
+	}
 	_, err := s.change(ctx, c, change{
 		state: hookonce.StateDone, repeats: []hookonce.State{hookonce.StateDone}, response: &r,
 	})
-	return wrap("complete", c.Ref, err)
+	return wrap("complete", c.Ref, oversized(err))
 }
 
 // KeepResponse implements [hookonce.TxResponseStore]. It returns an error that wraps
@@ -23,11 +28,34 @@ func (s *Store) KeepResponse(ctx context.Context, tx pgx.Tx, ref hookonce.Ref, r
 	if err := ref.Validate(); err != nil {
 		return err
 	}
+	if err := fits(r); err != nil {
+		return wrap("keep the response of", ref, err)
+	}
 	tag, err := tx.Exec(ctx, s.sql.keep, append([]any{ref.Source, ref.Key}, kept(r)...)...)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = hookonce.ErrNotFound
 	}
-	return wrap("keep the response of", ref, err)
+	return wrap("keep the response of", ref, oversized(err))
+}
+
+// maxField is what a value can hold, less what else is in the message that brings it.
+// https://www.postgresql.org/docs/current/limits.html
+const maxField = 1<<30 - 1<<16
+
+// fits returns an error if r is larger than the server takes.
+func fits(r hookonce.Response) error {
+	if len(r.Body) > maxField {
+		return fmt.Errorf("%w: Postgres takes at most %d bytes, and this has %d", hookonce.ErrResponseTooLarge, maxField, len(r.Body))
+	}
+	return nil
+}
+
+// oversized adds to the error of a statement with a response that this was too large, if that is what it says.
+func oversized(err error) error {
+	if strings.HasPrefix(sqlState(err), "54") { // program_limit_exceeded
+		return fmt.Errorf("%w: %w", hookonce.ErrResponseTooLarge, err)
+	}
+	return err
 }
 
 // Response implements [hookonce.ResponseStore].

@@ -87,6 +87,8 @@ type dialect struct {
 	contended func(error) contention
 	// sound returns an error that says what to change if no claim would hold on connections like these.
 	sound func(ctx context.Context, db *sql.DB) error
+	// oversize tells responses that are larger than the database takes.
+	oversize oversize
 	// exists reports whether an error means that there is such a row already.
 	exists func(error) bool
 	// refused reports whether the error of a commit means that the database answered, and that

@@ -50,6 +50,7 @@ func mysql(prefix string) dialect {
 		purge:      purgeMySQL,
 		sound:      soundMySQL,
 		contended:  contendedMySQL,
+		oversize:   oversizeMySQL,
 		exists:     existsMySQL,
 		refused:    refusedMySQL,
 		unmigrated: unmigratedMySQL,

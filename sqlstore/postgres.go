@@ -28,6 +28,7 @@ func postgres(prefix string) dialect {
 		purge:      purgePostgres,
 		sound:      soundPostgres,
 		contended:  contendedPostgres,
+		oversize:   oversizePostgres,
 		exists:     never,
 		refused:    refusedPostgres,
 		unmigrated: unmigratedPostgres,

@@ -43,11 +43,17 @@ func (s *Store) KeepResponse(ctx context.Context, tx *sql.Tx, ref hookonce.Ref, 
 	return nil
 }
 
-// keep stores the response of the claim under ref, which must be done.
+// keep stores the response of the claim under ref, which must be done. Errors: [hookonce.ErrResponseTooLarge].
 func (s *Store) keep(ctx context.Context, tx *sql.Tx, ref hookonce.Ref, r hookonce.Response) error {
+	if err := s.dialect.oversize.fits(ctx, tx, r); err != nil {
+		return err
+	}
 	kept, err := affected(run(ctx, tx, s.dialect.keep,
 		ref.Source, ref.Key, r.Status, fieldlines.Encode(r.Header), present(r.Body)))
-	if err == nil && kept == 0 {
+	switch {
+	case s.dialect.oversize.told(err):
+		err = fmt.Errorf("%w: %w", hookonce.ErrResponseTooLarge, err)
+	case err == nil && kept == 0:
 		err = hookonce.ErrNotFound
 	}
 	return err

@@ -28,6 +28,7 @@ func sqlite(prefix string) dialect {
 		purge:      purgeSQLite,
 		sound:      soundSQLite,
 		contended:  contendedSQLite,
+		oversize:   oversizeSQLite,
 		exists:     never,
 		refused:    refusedSQLite,
 		unmigrated: unmigratedSQLite,
@@ -94,6 +95,7 @@ const (
 	sqliteError      = 1
 	sqliteBusy       = 5
 	sqliteLocked     = 6
+	sqliteTooBig     = 18
 	sqliteConstraint = 19
 )
 
