@@ -19,7 +19,9 @@ import (
 // Pages rot first in their commands: whatever a page tells people to type must exist.
 
 var (
-	fence  = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
+	fence     = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
+	programOf = regexp.MustCompile("(?ms)^<!-- program: ([^\n]+) -->\n```go\n(.*?)^```$")
+
 	makeOf = regexp.MustCompile(`(?m)^([a-z-]+):`)
 
 	inline   = regexp.MustCompile("`[^`\\n]+`")
@@ -106,6 +108,35 @@ func TestPagesShowGoThatParses(t *testing.T) {
 				t.Errorf("%s: %v\n%s", page, err, block[2])
 			}
 		}
+	}
+}
+
+// TestPagesShowProgramsThatRun: a block of Go under a comment that names files is a part of each of them,
+// white space aside, and so of a program that is tested. Pages show the transactions of pgx, where a
+// program may have those of database/sql.
+func TestPagesShowProgramsThatRun(t *testing.T) {
+	plain := func(text string) string {
+		return strings.Join(strings.Fields(strings.ReplaceAll(text, "*sql.Tx", "pgx.Tx")), " ")
+	}
+	shown := 0
+	for page, text := range pages(t) {
+		if n, m := strings.Count(text, "<!-- program:"), len(programOf.FindAllString(text, -1)); n != m {
+			t.Errorf("%s: %d comments name programs, %d stand above a block of Go", page, n, m)
+		}
+		for _, block := range programOf.FindAllStringSubmatch(text, -1) {
+			for _, file := range strings.Fields(block[1]) {
+				program, err := os.ReadFile(filepath.Join("../..", file))
+				if err != nil {
+					t.Fatalf("%s: %v", page, err)
+				}
+				if shown++; !strings.Contains(plain(string(program)), plain(block[2])) {
+					t.Errorf("%s: %s does not have what the page shows:\n%s", page, file, block[2])
+				}
+			}
+		}
+	}
+	if shown < 6 {
+		t.Errorf("found only %d programs in the pages; is the pattern still right?", shown)
 	}
 }
 

@@ -1,0 +1,148 @@
+package hookoncetest_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/hookoncetest"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// The handlers of docs/outbox.md, "Late, twice, out of order", leave their effects in a table.
+const (
+	createEffects = `CREATE TABLE effects (what text, event text, object text)`
+	insertEffect  = `INSERT INTO effects (what, event, object) VALUES ($1, $2, $3)`
+	countEffects  = `SELECT count(*) FROM effects WHERE what = $1 AND $2 IN (event, '') AND $3 IN (object, '')`
+)
+
+// late is endpoints with the handlers of the page, and others that bring orders into the states that they are
+// about.
+type late struct {
+	keep, ship, arrived  http.Handler
+	pay, cancel, deliver http.Handler
+	payAndShip           http.Handler // in one transaction
+	count                func(what, event, object string) (int, error)
+}
+
+func newLate[Tx any](store hookonce.TxStore[Tx], keep, ship, arrived func(context.Context, Tx, *hookonce.Event) error, count func(what, event, object string) (int, error)) late {
+	endpoint := func(source string, handle func(context.Context, Tx, *hookonce.Event) error) http.Handler {
+		return hookonce.Webhook(store, source, stripe, handle, quiet)
+	}
+	move := func(from, to string) func(context.Context, Tx, *hookonce.Event) error {
+		return func(ctx context.Context, tx Tx, ev *hookonce.Event) error {
+			_, _, err := hookonce.Transition(ctx, tx, "order/"+ev.Resource, from, to)
+			return err
+		}
+	}
+	return late{
+		keep: endpoint("keep", keep), ship: endpoint("ship", ship), arrived: endpoint("arrived", arrived),
+		pay: endpoint("pay", move("", "paid")), cancel: endpoint("cancel", move("paid", "cancelled")), deliver: endpoint("deliver", move("shipped", "delivered")),
+		payAndShip: endpoint("storm", func(ctx context.Context, tx Tx, ev *hookonce.Event) error {
+			if err := move("", "paid")(ctx, tx, ev); err != nil {
+				return err
+			}
+			return ship(ctx, tx, ev)
+		}),
+		count: count,
+	}
+}
+
+// happened returns a count for [hookoncetest.Report.Once].
+func (l late) happened(t *testing.T, what string) func(key string) int {
+	return func(key string) int {
+		n, err := l.count(what, key, "")
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+}
+
+// delivery is an event on its way, and what must come of it.
+type delivery struct {
+	to     http.Handler
+	id     string
+	opts   []hookoncetest.Option
+	status int // default 200
+}
+
+// testLate goes through what the page is about, and through storms.
+func testLate(t *testing.T, l late) {
+	start := time.Now()
+	event := func(to http.Handler, id, object string, opts ...hookoncetest.Option) delivery {
+		return delivery{to: to, id: id, opts: append(opts, hookoncetest.Object(object))}
+	}
+	at := func(seconds int) hookoncetest.Option {
+		return hookoncetest.Now(func() time.Time { return start.Add(time.Duration(seconds) * time.Second) })
+	}
+	refused := func(d delivery) delivery { d.status = http.StatusServiceUnavailable; return d }
+	balance := hookoncetest.Body(func(of spec.Sample) []byte {
+		return []byte(`{"id":"` + of.ID + `","object":"event","type":"balance.available","created":1770091506,"data":{"object":{"object":"balance"}}}`)
+	})
+	type effects struct {
+		what, event, object string
+		n                   int
+	}
+	for _, tt := range []struct {
+		name string
+		sent []delivery
+		want []effects
+	}{
+		{
+			"late", []delivery{event(l.keep, "evt_1", "sub_1", at(2)), event(l.keep, "evt_2", "sub_1", at(1)), event(l.keep, "evt_3", "sub_1", at(3))},
+			[]effects{{"save", "evt_1", "sub_1", 1}, {"save", "evt_2", "sub_1", 0}, {"save", "evt_3", "sub_1", 1}},
+		},
+		{
+			"of one second", []delivery{event(l.keep, "evt_11", "sub_2", at(2)), event(l.keep, "evt_12", "sub_2", at(2))},
+			[]effects{{"save", "evt_11", "sub_2", 1}, {"save", "evt_12", "sub_2", 1}},
+		},
+		{
+			"about no object", []delivery{{to: l.keep, id: "evt_21", opts: []hookoncetest.Option{balance}}, {to: l.keep, id: "evt_22", opts: []hookoncetest.Option{balance}}},
+			[]effects{{"save", "evt_21", "", 1}, {"save", "evt_22", "", 1}},
+		},
+		{
+			"shipped, said twice", []delivery{event(l.pay, "evt_31", "o1"), event(l.ship, "evt_32", "o1"), event(l.ship, "evt_33", "o1")},
+			[]effects{{"pack", "", "o1", 1}, {"pack", "evt_32", "o1", 1}},
+		},
+		{
+			"shipped, after it was delivered", []delivery{event(l.pay, "evt_41", "o2"), event(l.ship, "evt_42", "o2"), event(l.deliver, "evt_43", "o2"), event(l.ship, "evt_44", "o2"), event(l.ship, "evt_45", "o2")},
+			[]effects{{"pack", "", "o2", 1}},
+		},
+		{
+			"shipped, before it is paid", []delivery{refused(event(l.ship, "evt_51", "o3")), refused(event(l.ship, "evt_51", "o3")), event(l.pay, "evt_52", "o3"), event(l.ship, "evt_51", "o3"), event(l.ship, "evt_51", "o3")},
+			[]effects{{"pack", "evt_51", "o3", 1}, {"pack", "", "o3", 1}},
+		},
+		{
+			"shipped, after it was cancelled", []delivery{event(l.pay, "evt_61", "o4"), event(l.cancel, "evt_62", "o4"), event(l.ship, "evt_63", "o4")},
+			[]effects{{"pack", "", "o4", 0}},
+		},
+		{
+			"two kinds of events for one payout", []delivery{
+				event(l.arrived, "evt_71", "po_1", hookoncetest.Type("payout.paid")), event(l.arrived, "evt_72", "po_1", hookoncetest.Type("payout.reconciliation_completed")),
+				event(l.arrived, "evt_73", "po_2", hookoncetest.Type("payout.paid")),
+			},
+			[]effects{{"fee", "", "po_1", 1}, {"fee", "", "po_2", 1}},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, d := range tt.sent {
+				if got, want := hookoncetest.Deliver(t, d.to, stripe, d.id, d.opts...).StatusCode, max(d.status, http.StatusOK); got != want {
+					t.Errorf("%s is answered %d, want %d", d.id, got, want)
+				}
+			}
+			for _, e := range tt.want {
+				if n, err := l.count(e.what, e.event, e.object); n != e.n || err != nil {
+					t.Errorf("%s by %q for %q: %d times, %v; want %d", e.what, e.event, e.object, n, err, e.n)
+				}
+			}
+		})
+	}
+	t.Run("storms", func(t *testing.T) {
+		hookoncetest.Storm(t, l.keep, stripe).Once(t, l.happened(t, "save"))
+		hookoncetest.Storm(t, l.payAndShip, stripe, hookoncetest.PerObject(1)).Once(t, l.happened(t, "pack"))
+		hookoncetest.Storm(t, l.arrived, stripe, hookoncetest.PerObject(1)).Once(t, l.happened(t, "fee"))
+	})
+}
