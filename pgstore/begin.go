@@ -2,24 +2,30 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // work is a transaction that holds a claim, with its connection.
 type work struct {
-	conn *pgxpool.Conn
-	tx   pgx.Tx
+	conn   *pgxpool.Conn
+	tx     pgx.Tx
+	number int64       // of the transaction, by which it is known
+	over   atomic.Bool // the handler's part is over
 }
 
-// end rolls back unless the transaction has ended, and returns the connection to the pool.
+// end rolls back unless the transaction was committed, and returns the connection to the pool.
 func (w *work) end(ctx context.Context) {
-	rollback(ctx, w.tx)
+	w.over.Store(true)
+	if w.tx != nil {
+		rollback(ctx, w.tx)
+	}
 	w.conn.Release()
 }
 
@@ -44,7 +50,7 @@ func (s *Store) begin(ctx context.Context, req hookonce.ClaimRequest) (*work, ho
 	c := hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Unkeyed}
 	if req.Key != "" {
 		c, err = s.beginClaimed(ctx, w, req)
-	} else if w.tx, err = conn.Begin(ctx); err != nil {
+	} else if err = w.begin(ctx, func(b *pgx.Batch) { b.Queue(numberSQL).QueryRow(w.numbered) }); err != nil {
 		err = fmt.Errorf("pgstore: begin: %w", err)
 	}
 	if err == nil && w.tx != nil {
@@ -80,9 +86,13 @@ func (s *Store) beginFresh(ctx context.Context, w *work, req hookonce.ClaimReque
 	}
 	var inserted bool
 	err := w.begin(ctx, func(b *pgx.Batch) {
-		b.Queue(s.sql.fresh, c.Source, c.Key, c.Type, c.Digest, now).Exec(func(tag pgconn.CommandTag) error {
-			inserted = tag.RowsAffected() == 1
-			return nil
+		b.Queue(s.sql.fresh, c.Source, c.Key, c.Type, c.Digest, now).QueryRow(func(row pgx.Row) error {
+			err := w.numbered(row)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			inserted = err == nil
+			return err
 		})
 	})
 	if err != nil || inserted {
@@ -96,7 +106,7 @@ func (s *Store) beginAny(ctx context.Context, w *work, req hookonce.ClaimRequest
 	q := s.claimQuery(req, hookonce.StateDone, limit)
 	err = w.begin(ctx, func(b *pgx.Batch) {
 		b.Queue(s.sql.claim, q.args...).QueryRow(func(row pgx.Row) (err error) {
-			c, err = q.scan(row)
+			c, w.number, err = q.number(row)
 			return err
 		})
 	})
@@ -106,6 +116,9 @@ func (s *Store) beginAny(ctx context.Context, w *work, req hookonce.ClaimRequest
 	}
 	return c, err
 }
+
+// numbered reads the transaction's number.
+func (w *work) numbered(row pgx.Row) error { return row.Scan(&w.number) }
 
 // begin starts the transaction with what queue adds to BEGIN. After an error there is none.
 func (w *work) begin(ctx context.Context, queue func(*pgx.Batch)) error {

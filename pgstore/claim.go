@@ -106,13 +106,20 @@ func (s *Store) claimQuery(req hookonce.ClaimRequest, won hookonce.State, limit 
 }
 
 func (q claimQuery) scan(row pgx.Row) (hookonce.Claim, error) {
+	c, _, err := q.number(row)
+	return c, err
+}
+
+// number also returns the number of the transaction that won.
+func (q claimQuery) number(row pgx.Row) (hookonce.Claim, int64, error) {
 	var (
+		number int64
 		r      record
 		before []byte // the digest that was stored
 		won    bool
 	)
-	if err := row.Scan(append([]any{nil, &won, &before}, r.fields()...)...); err != nil {
-		return hookonce.Claim{}, err
+	if err := row.Scan(append(append([]any{nil, &won, &before}, r.fields()...), &number)...); err != nil {
+		return hookonce.Claim{}, 0, err
 	}
 	c := r.claim(q.req.Ref)
 	c.Conflict = differ(before, q.req.Digest)
@@ -120,7 +127,7 @@ func (q claimQuery) scan(row pgx.Row) (hookonce.Claim, error) {
 	if !won {
 		c.Verdict = verdict(c, q.now)
 	}
-	return c, nil
+	return c, number, nil
 }
 
 // verdict is what a request that did not win is told about the stored claim. The verdict is raced

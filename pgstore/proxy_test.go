@@ -28,8 +28,10 @@ type cut struct {
 	persisted bool
 }
 
-// isCommit recognises COMMIT, which pgx sends as a simple query in every mode.
-func isCommit(message []byte) bool { return message[0] == 'Q' && string(message[5:]) == "commit\x00" }
+// isCommit recognises COMMIT, which the store sends as a simple query in every mode.
+func isCommit(message []byte) bool {
+	return message[0] == 'Q' && bytes.HasSuffix(message, []byte("commit\x00"))
+}
 
 // isWrite recognises a statement over the table of claims that writes, sent with its text.
 func isWrite(message []byte) bool {

@@ -68,7 +68,22 @@ const freshSQL = `
 INSERT INTO {claims} (source, key, state, token, event_type, digest, first_seen, updated_at)
 SELECT $1::text, $2::text, 'done', 1, $3::text, $4::bytea, $5::timestamptz, $5::timestamptz
 WHERE pg_try_advisory_xact_lock({lock})
-ON CONFLICT (source, key) DO NOTHING`
+ON CONFLICT (source, key) DO NOTHING
+RETURNING txid_current()`
+
+// numberSQL gives the transaction of an event without a key its number.
+const numberSQL = `SELECT txid_current()`
+
+// commitSQL commits the transaction with that number, in one round trip with the look whether it still is: the
+// handler may have ended it, and begun another one. What it did after a commit of its own is committed as well,
+// because nothing would do it again; the row is false then. After a rollback the cast fails, and with it the
+// COMMIT. It is sent as a simple query, which every mode of pgx and every pooler of transactions can do.
+const commitSQL = `SELECT (CASE WHEN txid_current_if_assigned() = %[1]d THEN 'true' WHEN txid_status(%[1]d) = 'committed' THEN 'false'
+ELSE coalesce(txid_status(%[1]d), 'forgotten') END)::boolean; commit`
+
+// statusSQL asks what became of the transaction with that number.
+// https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-PG-SNAPSHOT
+const statusSQL = `SELECT coalesce(txid_status($1), 'forgotten')`
 
 // claimSQL decides who owns the key, and always returns one row.
 //
@@ -110,7 +125,8 @@ SELECT set_config('lock_timeout', bounded.before, true), won.token IS NOT NULL, 
 	CASE WHEN won.token IS NULL THEN seen.lease_until ELSE won.lease_until END,
 	coalesce(won.event_type, seen.event_type, ''), coalesce(won.digest, seen.digest),
 	coalesce(won.first_seen, seen.first_seen, $7::timestamptz), coalesce(won.updated_at, seen.updated_at, $7::timestamptz),
-	coalesce(won.last_error, seen.last_error, '')
+	coalesce(won.last_error, seen.last_error, ''),
+	CASE WHEN won.token IS NULL THEN 0 ELSE txid_current() END
 FROM bounded LEFT JOIN seen ON true LEFT JOIN won ON true`
 
 // traceSQL leaves the trace of a failed attempt, unless the work is done, owned by somebody else, or

@@ -6,15 +6,24 @@ import (
 	"fmt"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/ended"
+	"github.com/hookonce/hookonce/internal/pgerror"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// handlerTx is the transaction as a handler sees it: everything but its end. Begin still starts a
-// savepoint, which the handler does end.
-type handlerTx struct{ pgx.Tx }
+// handlerTx is the transaction as a handler sees it: everything but its end, and for as long as it is the one
+// that holds the claim. Begin still starts a savepoint, which the handler does end.
+type handlerTx struct {
+	pgx.Tx
+	work *work
+}
 
-var errNotYours = errors.New("pgstore: the transaction holds the claim and ends by itself when the handler " +
-	"returns: return nil to commit, an error to roll back")
+var (
+	errNotYours = errors.New("pgstore: the transaction holds the claim and ends by itself when the handler " +
+		"returns: return nil to commit, an error to roll back")
+	errOver = errors.New("pgstore: the transaction was rolled back by a statement of the handler's; what comes after that would be stored without the claim")
+)
 
 // Commit refuses.
 func (handlerTx) Commit(context.Context) error { return errNotYours }
@@ -22,26 +31,130 @@ func (handlerTx) Commit(context.Context) error { return errNotYours }
 // Rollback refuses. A deferred Rollback in the handler does no harm.
 func (handlerTx) Rollback(context.Context) error { return errNotYours }
 
+// usable returns an error if a statement would not be part of the handler's transaction. After a ROLLBACK it would
+// be stored by itself. After a COMMIT it is let through, because nothing would do it again.
+func (t handlerTx) usable(ctx context.Context) error {
+	if t.work.over.Load() {
+		return pgx.ErrTxClosed
+	}
+	conn := t.Tx.Conn().PgConn()
+	if conn.TxStatus() != idle || conn.IsClosed() || conn.IsBusy() {
+		return nil
+	}
+	if committed, err := t.work.committed(ctx); err != nil || !committed {
+		return errors.Join(errOver, err)
+	}
+	return nil
+}
+
+// Begin implements [pgx.Tx].
+func (t handlerTx) Begin(ctx context.Context) (pgx.Tx, error) {
+	if err := t.usable(ctx); err != nil {
+		return nil, err
+	}
+	inner, err := t.Tx.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return savepoint{handlerTx{inner, t.work}}, nil
+}
+
+// CopyFrom implements [pgx.Tx].
+func (t handlerTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
+	if err := t.usable(ctx); err != nil {
+		return 0, err
+	}
+	return t.Tx.CopyFrom(ctx, table, columns, rows)
+}
+
+// SendBatch implements [pgx.Tx].
+func (t handlerTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	if err := t.usable(ctx); err != nil {
+		return pgx.FailedBatchResults(b, err)
+	}
+	return t.Tx.SendBatch(ctx, b)
+}
+
+// Prepare implements [pgx.Tx].
+func (t handlerTx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
+	if err := t.usable(ctx); err != nil {
+		return nil, err
+	}
+	return t.Tx.Prepare(ctx, name, sql)
+}
+
+// Exec implements [pgx.Tx].
+func (t handlerTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if err := t.usable(ctx); err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	return t.Tx.Exec(ctx, sql, args...)
+}
+
+// Query implements [pgx.Tx].
+func (t handlerTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if err := t.usable(ctx); err != nil {
+		return pgx.FailedBatchResults(new(pgx.Batch), err).Query()
+	}
+	return t.Tx.Query(ctx, sql, args...)
+}
+
+// QueryRow implements [pgx.Tx].
+func (t handlerTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if err := t.usable(ctx); err != nil {
+		return pgx.FailedBatchResults(new(pgx.Batch), err).QueryRow()
+	}
+	return t.Tx.QueryRow(ctx, sql, args...)
+}
+
+// savepoint is a part of the handler's transaction that the handler ends.
+type savepoint struct{ handlerTx }
+
+// Commit keeps the part.
+func (s savepoint) Commit(ctx context.Context) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	return s.Tx.Commit(ctx)
+}
+
+// Rollback undoes the part.
+func (s savepoint) Rollback(ctx context.Context) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	return s.Tx.Rollback(ctx)
+}
+
 // The server's words for where a connection stands.
 const (
 	idle     = 'I' // outside a transaction
 	inFailed = 'E' // inside a transaction that can only be rolled back
 )
 
-// commit commits tx. An error wraps [hookonce.ErrUnknownOutcome] unless it is certain that nothing
-// was committed.
-func commit(ctx context.Context, tx pgx.Tx) error {
+// commit commits the transaction, if it still is the one that holds the claim. An error wraps
+// [hookonce.ErrUnknownOutcome] unless it is certain what was committed.
+func (w *work) commit(ctx context.Context) error {
+	w.over.Store(true)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := committable(tx); err != nil {
+	if err := w.committable(ctx); err != nil {
 		return err
 	}
-	err := tx.Commit(ctx)
+	results, err := w.conn.Conn().PgConn().Exec(ctx, fmt.Sprintf(commitSQL, w.number)).ReadAll()
 	switch {
-	case err == nil:
+	case err == nil && len(results) == 2 && results[1].CommandTag.String() == "COMMIT":
+		w.tx = nil
+		if string(results[0].Rows[0][0]) == "f" {
+			return ended.Committed
+		}
 		return nil
-	case isRefusal(err), errors.Is(err, pgx.ErrTxCommitRollback):
+	case pgerror.State(err) == invalidText && len(results) == 1 && results[0].Err != nil: // the look, not the commit
+		return ended.Swept
+	case err == nil:
+		return fmt.Errorf("commit: %w", pgx.ErrTxCommitRollback)
+	case pgerror.NotCommitted(err):
 		return fmt.Errorf("commit: %w", err)
 	}
 	return fmt.Errorf("commit: %w: %w", hookonce.ErrUnknownOutcome, err)
@@ -50,17 +163,34 @@ func commit(ctx context.Context, tx pgx.Tx) error {
 // committable returns an error if there is no point in sending COMMIT. Once it is sent, only the
 // server's own word tells that nothing was committed: pgx's may not, because it reports a connection
 // that breaks while it waits for the answer like one that was closed before, as safe to retry.
-func committable(tx pgx.Tx) error {
-	conn := tx.Conn().PgConn()
+func (w *work) committable(ctx context.Context) error {
+	conn := w.conn.Conn().PgConn()
 	switch {
 	case conn.IsClosed():
 		return errors.New("the connection was lost before the commit")
 	case conn.IsBusy():
 		return errors.New("the handler returned nil and left the rows of a query open: close them")
-	case conn.TxStatus() == idle:
-		return errors.New("the handler ended the transaction with a statement of its own: leave that to the store")
 	case conn.TxStatus() == inFailed:
-		return errors.New("the handler returned nil although one of its statements had failed: return the error")
+		return ended.Hidden
+	case conn.TxStatus() == idle:
+		committed, err := w.committed(ctx)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: the handler ended the transaction with a statement of its own: leave that to the store: %w", hookonce.ErrUnknownOutcome, err)
+		case committed:
+			return ended.Committed
+		}
+		return ended.Swept
 	}
 	return nil
+}
+
+// committed reports whether the transaction, which is over, was committed.
+func (w *work) committed(ctx context.Context) (bool, error) {
+	var status string
+	err := w.conn.QueryRow(ctx, statusSQL, w.number).Scan(&status)
+	if err == nil && status != "committed" && status != "aborted" {
+		err = fmt.Errorf("the server says that it is %s", status)
+	}
+	return status == "committed", err
 }

@@ -45,8 +45,8 @@ func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(
 			panic(p)
 		}
 	}()
-	if err = fn(handlerTx{w.tx}, c); err == nil {
-		err = commit(ctx, w.tx)
+	if err = fn(handlerTx{w.tx, w}, c); err == nil {
+		err = w.commit(ctx)
 	}
 	return err
 }

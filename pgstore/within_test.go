@@ -211,7 +211,7 @@ func TestMisusedTransaction(t *testing.T) {
 		{"it ends the transaction with a statement", func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "ROLLBACK")
 			return err
-		}, "statement of its own"},
+		}, "rolled back before"},
 		{"the commit is refused", func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "INSERT INTO child VALUES (1)")
 			return err

@@ -8,20 +8,7 @@ import (
 	"strings"
 
 	"github.com/hookonce/hookonce"
-)
-
-// What a handler that returned nil has done to the transaction that the store was about to commit. Each
-// says what to change.
-var (
-	errCommitted = errors.New("the handler committed the transaction by itself, or a statement of it did in passing; what it did " +
-		"is stored with the claim, but a crash in between would have torn it: leave the commit to the store, which makes it when the handler returns nil")
-	errRefused = errors.New("the handler tried to commit, or it went on after a statement had rolled the transaction back (ROLLBACK, or one " +
-		"whose error it hid); the store refused these commits, and nothing is stored: return such errors, and leave the end of the transaction to the store")
-	errRolledBack = errors.New("the handler rolled the transaction back, and returned nil; nothing of it is stored: return an error to roll back, " +
-		"and remove Rollback from the handler, a deferred one as well, because the store ends the transaction")
-	errSwept = errors.New("the handler returned nil, but the transaction was rolled back before that, by a statement of the handler's (ROLLBACK), " +
-		"or by one whose error it hid (a deadlock, a statement that was interrupted); nothing of it is stored: return such errors")
-	errHidden = errors.New("the handler returned nil although one of its statements had failed: return the error")
+	"github.com/hookonce/hookonce/internal/ended"
 )
 
 // ended ends an attempt whose transaction was over before the store's commit, and returns the error that names
@@ -30,11 +17,11 @@ func (a *attempt) ended(ctx context.Context, by bool) error {
 	veto := a.on.veto
 	switch {
 	case veto != nil && veto.refused.Load():
-		return errRefused
+		return ended.Refused
 	case veto != nil && by:
-		return errRolledBack
+		return ended.RolledBack
 	case veto != nil:
-		return errSwept
+		return ended.Swept
 	}
 	var q querier = a.tx
 	if by {
@@ -49,19 +36,19 @@ func (a *attempt) ended(ctx context.Context, by bool) error {
 	case committed && !by:
 		return a.complete(ctx)
 	case committed:
-		return errCommitted
+		return ended.Committed
 	case by:
-		return errRolledBack
+		return ended.RolledBack
 	}
-	return errSwept
+	return ended.Swept
 }
 
 // complete commits what the handler did after it had committed the claim: nothing would do it again.
 func (a *attempt) complete(ctx context.Context) error {
 	if _, err := a.tx.ExecContext(ctx, "COMMIT"); err != nil && !strings.Contains(err.Error(), "no transaction is active") {
-		return fmt.Errorf("%w: %w: %w", hookonce.ErrUnknownOutcome, errCommitted, err)
+		return fmt.Errorf("%w: %w: %w", hookonce.ErrUnknownOutcome, ended.Committed, err)
 	}
-	return errCommitted
+	return ended.Committed
 }
 
 // markWithSavepoint leaves a mark that is gone when the transaction is.

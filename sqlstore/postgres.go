@@ -3,12 +3,13 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/ended"
+	"github.com/hookonce/hookonce/internal/pgerror"
 	"github.com/hookonce/hookonce/internal/schema"
 )
 
@@ -30,7 +31,7 @@ func postgres(prefix string) dialect {
 		contended:  contendedPostgres,
 		oversize:   oversizePostgres,
 		exists:     never,
-		refused:    refusedPostgres,
+		refused:    pgerror.NotCommitted,
 		unmigrated: unmigratedPostgres,
 	}
 	// One statement, one round trip. What is not claimable is only read: it takes no row lock and
@@ -89,7 +90,7 @@ func postgres(prefix string) dialect {
 // appeared after its snapshot, and a claimable row that was not won has changed since.
 func decidePostgres(d dialect, ctx context.Context, q querier, p proposal) (ruling, error) {
 	var setting string
-	args := []any{p.Source, p.Key, string(p.state), d.nullable(p.lease), p.Type, digest(p.Digest), p.now, timeout(p.wait)}
+	args := []any{p.Source, p.Key, string(p.state), d.nullable(p.lease), storable(p.Type), digest(p.Digest), p.now, timeout(p.wait)}
 	for range maxRounds {
 		r := ruling{claim: hookonce.Claim{Ref: p.Ref}}
 		_, err := one(ctx, q, d.claim, args, append(append([]any{&r.won}, fields(&r.claim)...), &r.before, &setting, &r.number)...)
@@ -116,8 +117,8 @@ func markPostgres(ctx context.Context, tx *sql.Tx, number int64) (int64, error) 
 // server accepts a COMMIT where there is none.
 func unmarkPostgres(ctx context.Context, tx *sql.Tx, number int64) (intact bool, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT coalesce(txid_current_if_assigned() = $1, false)`, number).Scan(&intact)
-	if sqlState(err) == "25P02" { // in_failed_sql_transaction
-		return false, errHidden
+	if pgerror.State(err) == "25P02" { // in_failed_sql_transaction
+		return false, ended.Hidden
 	}
 	return intact, err
 }
@@ -139,6 +140,12 @@ func purgePostgres(d dialect, ctx context.Context, db *sql.DB, before time.Time,
 	return deleted, err
 }
 
+// storable returns text without what the database refuses. An event's type is only for people who look at the
+// table: a strange one must not make the event impossible to handle.
+func storable(text string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD")
+}
+
 // timeout is the form of lock_timeout, where zero would mean no limit.
 func timeout(wait *time.Duration) any {
 	if wait == nil {
@@ -147,39 +154,12 @@ func timeout(wait *time.Duration) any {
 	return fmt.Sprintf("%dms", max(1, wait.Milliseconds()))
 }
 
-// sqlState returns the SQLSTATE that the server answered with, or "" if it did not.
-func sqlState(err error) string {
-	var answer interface {
-		error
-		SQLState() string
-	}
-	if errors.As(err, &answer) {
-		return answer.SQLState()
-	}
-	return ""
-}
-
 func contendedPostgres(err error) contention {
 	return map[string]contention{
 		"55P03": held,  // lock_not_available
 		"40001": again, // serialization_failure
 		"40P01": again, // deadlock_detected
-	}[sqlState(err)]
-}
-
-// refusedPostgres: the server's answer settles it, except for those that mean that the server, or
-// the connection, went down around the commit.
-func refusedPostgres(err error) bool {
-	state := sqlState(err)
-	if state == "" || state == "40003" { // statement_completion_unknown
-		return false
-	}
-	for _, class := range []string{"08", "57", "58", "XX"} { // connection, operator, system, internal
-		if strings.HasPrefix(state, class) {
-			return false
-		}
-	}
-	return true
+	}[pgerror.State(err)]
 }
 
 // unmigratedPostgres: the store's statements name nothing but its own table.
@@ -188,5 +168,5 @@ func unmigratedPostgres(_ context.Context, _ querier, _ string, err error) bool 
 		"42P01": true, // undefined_table
 		"42703": true, // undefined_column
 		"3F000": true, // invalid_schema_name
-	}[sqlState(err)]
+	}[pgerror.State(err)]
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/ended"
 )
 
 // Deadlines of the store's own, for work that outlives the caller's context.
@@ -156,7 +157,7 @@ func (a *attempt) run(ctx context.Context, fn func(tx *sql.Tx, c hookonce.Claim)
 	case err == nil:
 		return a.commit(ctx)
 	case a.on.veto != nil && a.on.veto.refused.Load():
-		return fmt.Errorf("%w (%w)", err, errRefused)
+		return fmt.Errorf("%w (%w)", err, ended.Refused)
 	}
 	return err
 }

@@ -26,6 +26,7 @@ func withinCases[Tx any]() []txCase[Tx] {
 		{"a failed event without a key leaves nothing", withinUnkeyedFails[Tx]},
 		{"several claims commit together", withinSeveral[Tx]},
 		{"a handler's error comes with the claim that was won", withinOwnError[Tx]},
+		{"a type that no text can hold is no obstacle", withinStrangeType[Tx]},
 	}
 }
 
@@ -188,6 +189,15 @@ func withinOwnError[Tx any](t *testing.T, f *txFixture[Tx]) {
 		verdict(t, c, want)
 		same(t, "the claim beside the error", c, held)
 	}
+}
+
+func withinStrangeType[Tx any](t *testing.T, f *txFixture[Tx]) {
+	req := request("evt_1")
+	req.Type = "paid\x00 \xff"
+	_, err := f.run(t.Context(), req, errDeclined)
+	refuses(t, err, errDeclined)
+	stored(t, f, req.Ref, hookonce.StateFailed, 1)
+	f.done(t, req, 2)
 }
 
 func withinTakeover[Tx any](t *testing.T, f *txFixture[Tx]) {

@@ -1,0 +1,137 @@
+package pgstore_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/pgstore"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// modes opens a pool in each way in which users connect.
+func modes(t *testing.T, test func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool)) {
+	dsn := pgtest.DSN(t)
+	for name, connect := range map[string]func() *pgxpool.Pool{
+		"cache_statement": func() *pgxpool.Pool { return open(t, dsn, "") },
+		"simple_protocol": func() *pgxpool.Pool { return open(t, dsn, "default_query_exec_mode=simple_protocol") },
+		"PgBouncer":       func() *pgxpool.Pool { return open(t, pgtest.PgBouncer(t, dsn), "default_query_exec_mode=exec") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := connect()
+			store := pgstore.New(pool)
+			if err := pgstore.New(open(t, dsn, "")).Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			mustExec(t, pool, `CREATE TABLE IF NOT EXISTS effects (id text NOT NULL)`)
+			mustExec(t, pool, `TRUNCATE effects, hookonce.claims`)
+			test(t, store, pool)
+		})
+	}
+}
+
+// Whatever statements a handler ends its transaction with, and whatever it hides, Within says what it was, and what
+// it says is true: either nothing of the attempt is stored, or all of it with the claim.
+func TestHandlerEndsTheTransaction(t *testing.T) {
+	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
+		for name, tt := range map[string]struct {
+			statements []string
+			state      hookonce.State
+			says       string
+			effects    int // of one before and one after
+		}{
+			"ROLLBACK":           {[]string{"ROLLBACK"}, hookonce.StateFailed, "rolled back before", 0},
+			"ROLLBACK AND CHAIN": {[]string{"ROLLBACK AND CHAIN"}, hookonce.StateFailed, "rolled back before", 0},
+			"ROLLBACK; BEGIN":    {[]string{"ROLLBACK; BEGIN"}, hookonce.StateFailed, "rolled back before", 0},
+			"COMMIT":             {[]string{"COMMIT"}, hookonce.StateDone, "leave the commit to the store", 2},
+			"COMMIT AND CHAIN":   {[]string{"COMMIT AND CHAIN"}, hookonce.StateDone, "leave the commit to the store", 2},
+			"COMMIT; BEGIN":      {[]string{"COMMIT; BEGIN"}, hookonce.StateDone, "leave the commit to the store", 2},
+			"hidden":             {[]string{"SELECT 1/0"}, hookonce.StateFailed, "one of its statements had failed", 0},
+		} {
+			t.Run(name, func(t *testing.T) {
+				c, err := store.Within(t.Context(), request(name), func(tx pgx.Tx, _ hookonce.Claim) error {
+					_ = effect(t.Context(), tx, name)
+					for _, s := range tt.statements {
+						_, _ = tx.Exec(t.Context(), s, pgx.QueryExecModeSimpleProtocol)
+					}
+					_ = effect(t.Context(), tx, name)
+					return nil
+				})
+				if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) || !strings.Contains(err.Error(), tt.says) || c.Verdict != hookonce.Won {
+					t.Fatalf("claim %v, error %v; want one that says %q", c.Verdict, err, tt.says)
+				}
+				happened(t, pool, name, tt.effects)
+				c, err = store.Within(t.Context(), request(name), func(tx pgx.Tx, _ hookonce.Claim) error { return effect(t.Context(), tx, name) })
+				if want := map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Won}[tt.state == hookonce.StateDone]; err != nil || c.Verdict != want {
+					t.Errorf("the next copy was answered %v, %v; want %v", c.Verdict, err, want)
+				}
+				happened(t, pool, name, max(tt.effects, 1))
+			})
+		}
+	})
+}
+
+// Events without a key are known by the number of their transaction as well.
+func TestHandlerEndsTheTransactionOfAnUnkeyedEvent(t *testing.T) {
+	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
+		for statement, effects := range map[string]int{"ROLLBACK AND CHAIN": 0, "COMMIT AND CHAIN": 2} {
+			_, err := store.Within(t.Context(), request(""), func(tx pgx.Tx, _ hookonce.Claim) error {
+				_ = effect(t.Context(), tx, statement)
+				_, err := tx.Exec(t.Context(), statement)
+				return errors.Join(err, effect(t.Context(), tx, statement))
+			})
+			if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) {
+				t.Errorf("%s: error is %v", statement, err)
+			}
+			happened(t, pool, statement, effects)
+		}
+	})
+}
+
+// A handler that keeps its transaction can do nothing with it any more: the connection is somebody else's.
+func TestTransactionIsOverAfterTheHandler(t *testing.T) {
+	store, _ := newStore(t)
+	var kept, part pgx.Tx
+	_, err := store.Within(t.Context(), request("evt_1"), func(tx pgx.Tx, _ hookonce.Claim) (err error) {
+		kept = tx
+		part, err = tx.Begin(t.Context())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, use := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"Exec":     func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, "SELECT 1"); return err },
+		"Query":    func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Query(ctx, "SELECT 1"); return err },
+		"QueryRow": func(ctx context.Context, tx pgx.Tx) error { return tx.QueryRow(ctx, "SELECT 1").Scan(nil) },
+		"Prepare":  func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Prepare(ctx, "one", "SELECT 1"); return err },
+		"Begin":    func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Begin(ctx); return err },
+		"CopyFrom": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.CopyFrom(ctx, pgx.Identifier{"effects"}, []string{"id"}, pgx.CopyFromRows(nil))
+			return err
+		},
+		"SendBatch": func(ctx context.Context, tx pgx.Tx) error { return tx.SendBatch(ctx, new(pgx.Batch)).Close() },
+	} {
+		for _, tx := range []pgx.Tx{kept, part} {
+			if err := use(t.Context(), tx); !errors.Is(err, pgx.ErrTxClosed) {
+				t.Errorf("%s: %v, want ErrTxClosed", name, err)
+			}
+		}
+	}
+	if err := errors.Join(part.Rollback(t.Context()), part.Commit(t.Context())); !errors.Is(err, pgx.ErrTxClosed) {
+		t.Errorf("the savepoint ended: %v", err)
+	}
+}
+
+// happened checks how many effects there are.
+func happened(t *testing.T, pool *pgxpool.Pool, id string, want int) {
+	t.Helper()
+	all, err := counts(t.Context(), pool, "effects")
+	if err != nil || all[id] != want {
+		t.Errorf("%d effects of %s, %v; want %d", all[id], id, err, want)
+	}
+}
