@@ -22,6 +22,11 @@ type problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Instance names this occurrence, in the answer and in the log. It is no secret.
+	Instance string `json:"instance,omitempty"`
+	// Retryable says whether the same request may be sent again, under the same Key.
+	Retryable *bool  `json:"retryable,omitempty"`
+	Key       string `json:"key,omitempty"`
 	// Documentation is where to read about it, a URL; in a header Link as well.
 	Documentation string        `json:"documentation,omitempty"`
 	Retry         time.Duration `json:"-"`

@@ -54,6 +54,7 @@ func (h *idempotency) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, refusal := h.open(w, r)
 	switch {
 	case refusal != nil:
+		refusal = h.occurrence(r, refusal)
 		h.reject(r.Context(), refusal)
 		h.refuse(w, refusal)
 	case c == nil:
@@ -137,6 +138,9 @@ func (h *idempotency) scopeOf(r *http.Request) (string, *problem) {
 func (h *idempotency) serve(w http.ResponseWriter, c *call) {
 	start := h.now()
 	res := h.once(c.Context(), c)
+	if res.problem != nil {
+		res.problem = h.occurrence(c.Request, res.problem)
+	}
 	h.report(c, res, h.now().Sub(start))
 	switch {
 	case res.aborted:
@@ -155,7 +159,5 @@ func (h *idempotency) refuse(w http.ResponseWriter, p *problem) {
 	if p.Status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", "POST, PUT, PATCH, DELETE")
 	}
-	documented := *p
-	documented.Documentation = h.documentation
-	documented.write(w)
+	p.write(w)
 }

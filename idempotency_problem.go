@@ -2,8 +2,10 @@ package hookonce
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -14,6 +16,39 @@ const (
 	ReasonKeyMalformed  = "key_malformed"  // it is empty, too long, there twice, or not in the form that is taken
 	ReasonCallerUnknown = "caller_unknown" // the function of WithScope does not know whose request it is
 )
+
+// faults are the types of the problems that requests are answered with here, and whether the same request may be
+// sent again under the same key. The page of [DefaultDocumentation] has a section of that name for each.
+var faults = map[string]bool{
+	"answer-gone":               false,
+	"answer-incomplete":         true,
+	"answer-too-large":          false,
+	"body-incomplete":           true,
+	"body-too-large":            false,
+	"caller-unknown":            false,
+	"failed":                    false,
+	"idempotency-key-malformed": false,
+	"idempotency-key-missing":   false,
+	"idempotency-key-reused":    false,
+	"method-not-allowed":        false,
+	"request-in-progress":       true,
+	"unavailable":               true,
+}
+
+// occurrence returns p as the answer to r: with a name of its own, the key as it was sent, and what to do.
+func (h *idempotency) occurrence(r *http.Request, p *problem) *problem {
+	own := *p
+	retryable := faults[p.Type]
+	own.Instance, own.Retryable = "urn:hookonce:occurrence:"+rand.Text(), &retryable
+	if lines := r.Header[keyHeader]; len(lines) == 1 && len(lines[0]) <= 2*h.maxKey+2 { // quoted, and all of it escaped
+		own.Key = lines[0]
+	}
+	own.Documentation = h.documentation
+	if h.documentation != "" && !strings.Contains(h.documentation, "#") {
+		own.Documentation += "#" + p.Type
+	}
+	return &own
+}
 
 func keyMissing() *problem {
 	return &problem{

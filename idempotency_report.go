@@ -9,7 +9,7 @@ import (
 
 // reject logs and observes a request that came to nothing.
 func (h *idempotency) reject(ctx context.Context, p *problem) {
-	h.log.WarnContext(ctx, "idempotent request rejected", "source", h.source, "status", p.Status, "detail", p.Detail)
+	h.log.WarnContext(ctx, "idempotent request rejected", "source", h.source, "status", p.Status, "detail", p.Detail, "instance", p.Instance)
 	h.observe(ctx, Observation{Source: h.source, Status: "rejected", Reason: p.Reason})
 }
 
@@ -31,6 +31,9 @@ func (h *idempotency) report(c *call, res result, took time.Duration) {
 		return
 	}
 	attrs := []slog.Attr{slog.String("source", c.Source), slog.String("key", c.Key), slog.String("type", c.kind), slog.Duration("took", took)}
+	if res.problem != nil {
+		attrs = append(attrs, slog.String("instance", res.problem.Instance))
+	}
 	if res.err != nil {
 		attrs = append(attrs, slog.String("error", res.err.Error()))
 	}

@@ -19,7 +19,8 @@ import (
 // knows or guesses another's key gets the other's answer). They must agree in method, path, query, the
 // header fields of [WithFingerprint] and the body, byte for byte.
 //
-// What is answered, faults as problem details (RFC 9457) with a link to [WithDocumentation]:
+// What is answered, faults as problem details (RFC 9457) with a link to [WithDocumentation], a name of the
+// occurrence, which the log has too, the key, and whether the same request may be sent again (retryable):
 //
 //   - the first request: what handle wrote, after the commit;
 //   - a copy: the same status, header and body, with Idempotency-Replayed: true. Set-Cookie and what

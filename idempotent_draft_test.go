@@ -105,10 +105,11 @@ func TestIdempotencyKeyDraft(t *testing.T) {
 				"Idempotency-Key is missing":      buy(h, "", "10"),
 				"Idempotency-Key is already used": buy(h, `"a"`, "11"),
 			} {
-				if !strings.Contains(w.Body.String(), `"title":"`+title+`"`) || !strings.Contains(w.Body.String(), "https://developer.example.com/idempotency") {
+				anchor := map[int]string{400: "idempotency-key-missing", 422: "idempotency-key-reused"}[w.Code]
+				if !strings.Contains(w.Body.String(), `"title":"`+title+`"`) || !strings.Contains(w.Body.String(), "https://developer.example.com/idempotency#"+anchor) {
 					t.Errorf("%d: %s", w.Code, w.Body)
 				}
-				if link := w.Header().Get("Link"); link != `<https://developer.example.com/idempotency>; rel="describedby"; type="text/html"` {
+				if link := w.Header().Get("Link"); link != `<https://developer.example.com/idempotency#`+anchor+`>; rel="describedby"; type="text/html"` {
 					t.Errorf("Link %q", link)
 				}
 			}

@@ -63,7 +63,7 @@ func (h *idempotentLease) borrow(ctx context.Context, c *call) result {
 		return h.settle(asking, held, nil, err)
 	}
 	answer, err := h.run(ctx, held, asked, c)
-	answer, err = h.record(ctx, held, answer, err)
+	answer, err = h.record(ctx, held, c, answer, err)
 	if errors.Is(err, ErrStale) {
 		return result{verdict: Busy, problem: inProgress(), err: err}
 	}
@@ -84,7 +84,7 @@ func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, 
 		p := recover()
 		switch {
 		case errors.Is(rec.err, ErrResponseTooLarge) && h.keeps(rec.status, held) && ctx.Err() == nil:
-			answer, err = h.tooLarge(ctx, held, rec.err) // after which a proxy panics
+			answer, err = h.tooLarge(ctx, c, rec.err) // after which a proxy panics
 		case p != nil:
 			err = h.caught(ctx, c, p)
 		}
@@ -94,19 +94,19 @@ func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, 
 }
 
 // tooLarge returns the answer in place of one that is larger than can be kept, and logs why it can not.
-func (h *idempotentLease) tooLarge(ctx context.Context, held Claim, why error) (*Response, error) {
-	h.log.ErrorContext(ctx, "the request was carried out, and is answered 500 for good: its answer can not be kept", "source", held.Source, "key", held.Key, "error", why)
+func (h *idempotentLease) tooLarge(ctx context.Context, c *call, why error) (*Response, error) {
+	h.log.ErrorContext(ctx, "the request was carried out, and is answered 500 for good: its answer can not be kept", "source", c.Source, "key", c.Key, "error", why)
 	rec := newRecorder(math.MaxInt)
-	h.refuse(rec, answerTooLarge("the request was carried out, and its answer is larger than can be kept"))
+	h.refuse(rec, h.occurrence(c.Request, answerTooLarge("the request was carried out, and its answer is larger than can be kept")))
 	return rec.response()
 }
 
 // record stores what came of the attempt, and returns the answer, or why it can not be answered with that.
-func (h *idempotentLease) record(ctx context.Context, held Claim, answer *Response, failed error) (*Response, error) {
+func (h *idempotentLease) record(ctx context.Context, held Claim, c *call, answer *Response, failed error) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	if failed == nil {
-		return h.complete(ctx, held, answer)
+		return h.complete(ctx, held, c, answer)
 	}
 	err := insist(ctx, func() error { return h.store.Fail(ctx, held, Failure{Err: failed}) })
 	switch {
@@ -119,11 +119,11 @@ func (h *idempotentLease) record(ctx context.Context, held Claim, answer *Respon
 }
 
 // complete stores the answer, or in its place that the store does not take one of that size.
-func (h *idempotentLease) complete(ctx context.Context, held Claim, answer *Response) (*Response, error) {
+func (h *idempotentLease) complete(ctx context.Context, held Claim, c *call, answer *Response) (*Response, error) {
 	store := func() error { return h.store.CompleteWith(ctx, held, *answer.again()) }
 	err := insist(ctx, store)
 	if errors.Is(err, ErrResponseTooLarge) {
-		if answer, err = h.tooLarge(ctx, held, err); err == nil {
+		if answer, err = h.tooLarge(ctx, c, err); err == nil {
 			err = insist(ctx, store)
 		}
 	}

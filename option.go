@@ -88,13 +88,15 @@ func newIdempotency(of kind, source string, opts []Option) settings {
 	s := settings{
 		of: of, source: source, maxBody: DefaultMaxBody,
 		maxKey: DefaultMaxKey, maxResponse: DefaultMaxResponse, fingerprint: []string{"Content-Type"},
-		keep: keepByDefault, documentation: defaultDocumentation, lease: DefaultLease,
+		keep: keepByDefault, documentation: DefaultDocumentation, lease: DefaultLease,
 	}
 	s.apply(opts)
 	return s
 }
 
-const defaultDocumentation = "https://github.com/hookonce/hookonce/blob/main/docs/idempotency.md"
+// DefaultDocumentation is the page that faults link to unless [WithDocumentation] names another. It has a section for
+// each type of problem, whose anchor is the type.
+const DefaultDocumentation = "https://github.com/hookonce/hookonce/blob/main/docs/idempotency.md"
 
 // apply sets what is the same for all handlers and then what opts say. It panics if that makes no sense.
 func (s *settings) apply(opts []Option) {
@@ -297,7 +299,8 @@ func WithKeep(keep func(status int) bool) Option {
 }
 
 // WithDocumentation is the address of the page that tells clients how to use keys here. Every fault links to
-// it. Default: the page of this project. Empty: no link. For [Idempotent] and [IdempotentLease].
+// it, with its type as the anchor unless url has one: #idempotency-key-reused. Default: [DefaultDocumentation].
+// Empty: no link. For [Idempotent] and [IdempotentLease].
 func WithDocumentation(url string) Option {
 	return only(forKeys, "WithDocumentation", func(s *settings) { s.documentation = url })
 }

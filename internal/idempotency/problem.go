@@ -1,22 +1,65 @@
 package idempotency
 
 import (
+	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"net/http"
+	"strings"
+
+	"github.com/hookonce/hookonce"
 )
 
-// problem answers with a problem document of RFC 9457.
-func problem(w http.ResponseWriter, status int, name, detail string) {
+// fault is a type of problem that the gateway answers with where the library has no part in it.
+type fault struct {
+	status    int
+	retryable bool // the same request may be sent again under the same key
+	detail    string
+}
+
+// faults has all of them. The page of [hookonce.DefaultDocumentation] has a section of that name for each.
+var faults = map[string]fault{
+	"path":                {http.StatusNotFound, false, "the path leads out of the service"},
+	"service-timeout":     {http.StatusGatewayTimeout, true, "the service did not answer in time; send the request again with the same key"},
+	"service-unreachable": {http.StatusBadGateway, true, "the service could not be reached, or broke off; send the request again with the same key"},
+}
+
+// problem answers r with a problem document of RFC 9457, in the form of those of the library.
+func problem(w http.ResponseWriter, r *http.Request, s Service, name string) {
+	f := faults[name]
+	page := cmp.Or(s.Documentation, hookonce.DefaultDocumentation)
+	if !strings.Contains(page, "#") {
+		page += "#" + name
+	}
 	body, err := json.Marshal(struct {
-		Type   string `json:"type"`
-		Title  string `json:"title"`
-		Status int    `json:"status"`
-		Detail string `json:"detail"`
-	}{"urn:hookonce:problem:" + name, http.StatusText(status), status, detail})
+		Type          string `json:"type"`
+		Title         string `json:"title"`
+		Status        int    `json:"status"`
+		Detail        string `json:"detail"`
+		Instance      string `json:"instance"`
+		Retryable     bool   `json:"retryable"`
+		Key           string `json:"key,omitempty"`
+		Documentation string `json:"documentation"`
+	}{"urn:hookonce:problem:" + name, http.StatusText(f.status), f.status, f.detail, "urn:hookonce:occurrence:" + rand.Text(), f.retryable, keyOf(r.Header), page})
 	if err != nil {
-		panic(err) // strings and a number always encode
+		panic(err) // strings, a number and a truth value always encode
+	}
+	w.Header().Add("Link", "<"+page+`>; rel="describedby"; type="text/html"`)
+	if f.retryable {
+		w.Header().Set("Retry-After", "5")
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
+	w.WriteHeader(f.status)
 	_, _ = w.Write(body) // the client may be gone
+}
+
+// keyOf returns the key as the client sent it, in the header of its request or in that of the one that is forwarded:
+// see sentOnce.
+func keyOf(h http.Header) string {
+	for _, name := range []string{"Idempotency-Key", "idempotency-key"} {
+		if lines := h[name]; len(lines) == 1 && len(lines[0]) <= 2*hookonce.DefaultMaxKey+2 {
+			return lines[0]
+		}
+	}
+	return ""
 }

@@ -27,7 +27,7 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			log.WarnContext(r.Context(), "the service did not answer", "source", s.Name, "error", err)
-			unanswered(w, err)
+			problem(w, r, s, unanswered(err))
 		},
 	}
 }
@@ -73,14 +73,12 @@ func climbs(path string) bool {
 	return false
 }
 
-// unanswered tells the client that there is no answer of the service. None of this is kept: whether the
-// service did anything is not known, and a copy asks it again.
-func unanswered(w http.ResponseWriter, err error) {
+// unanswered returns the type of the problem that there is no answer of the service because of err. None of this is
+// kept: whether the service did anything is not known, and a copy asks it again.
+func unanswered(err error) string {
 	var timeout net.Error
-	w.Header().Set("Retry-After", "5")
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
-		problem(w, http.StatusGatewayTimeout, "service-timeout", "the service did not answer in time; send the request again with the same key")
-		return
+		return "service-timeout"
 	}
-	problem(w, http.StatusBadGateway, "service-unreachable", "the service could not be reached, or broke off; send the request again with the same key")
+	return "service-unreachable"
 }

@@ -101,7 +101,7 @@ func New(s Service, o Options) http.Handler {
 	claimed := hookonce.IdempotentLease(o.Store, ClaimSource(s.Name), newProxy(s, o.Logger), opts...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if climbs(r.URL.Path) {
-			problem(w, http.StatusNotFound, "path", "the path leads out of the service")
+			problem(w, r, s, "path")
 			return
 		}
 		claimed.ServeHTTP(w, patient(w, r, s.Wait+s.Timeout+grace))

@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/memstore"
 )
 
@@ -229,17 +232,60 @@ func TestClimbs(t *testing.T) {
 }
 
 func TestUnanswered(t *testing.T) {
-	for err, status := range map[error]int{
-		context.DeadlineExceeded:           504,
-		fmt.Errorf("dial: %w", errTimeout): 504,
-		errors.New("connection refused"):   502,
-		io.ErrUnexpectedEOF:                502,
+	for err, want := range map[error]string{
+		context.DeadlineExceeded:           "service-timeout",
+		fmt.Errorf("dial: %w", errTimeout): "service-timeout",
+		errors.New("connection refused"):   "service-unreachable",
+		io.ErrUnexpectedEOF:                "service-unreachable",
 	} {
-		w := httptest.NewRecorder()
-		unanswered(w, err)
-		if w.Code != status || w.Header().Get("Retry-After") == "" || w.Header().Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%v: answered %d %v", err, w.Code, w.Header())
+		if got := unanswered(err); got != want {
+			t.Errorf("%v: %s, want %s", err, got, want)
 		}
+	}
+}
+
+// Every fault says what happened, whether to send the request again, under which key, and where to read on: the page
+// has a section for it.
+func TestProblems(t *testing.T) {
+	page, err := os.ReadFile("../../docs/idempotency.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for name, f := range faults {
+		for _, header := range []string{"Idempotency-Key", "idempotency-key"} {
+			r := httptest.NewRequest(http.MethodPost, "/", nil)
+			r.Header[header] = []string{`"k1"`}
+			w := httptest.NewRecorder()
+			problem(w, r, Service{}, name)
+			var doc struct {
+				Type, Title, Detail, Instance, Key, Documentation string
+				Status                                            int
+				Retryable                                         *bool
+			}
+			if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil {
+				t.Fatal(err)
+			}
+			if doc.Type != "urn:hookonce:problem:"+name || doc.Title == "" || doc.Detail == "" || doc.Key != `"k1"` ||
+				doc.Documentation != hookonce.DefaultDocumentation+"#"+name || !strings.Contains(w.Header().Get("Link"), doc.Documentation) {
+				t.Errorf("%s: %s", name, w.Body)
+			}
+			if w.Code != f.status || doc.Status != f.status || doc.Retryable == nil || *doc.Retryable != f.retryable || (w.Header().Get("Retry-After") != "") != f.retryable {
+				t.Errorf("%s: answered %d %v %s", name, w.Code, w.Header(), w.Body)
+			}
+			if seen[doc.Instance] || !strings.HasPrefix(doc.Instance, "urn:hookonce:") {
+				t.Errorf("%s: the instance %q", name, doc.Instance)
+			}
+			seen[doc.Instance] = true
+		}
+		if !strings.Contains(string(page), "\n### "+name+"\n") {
+			t.Errorf("docs/idempotency.md has no section %s", name)
+		}
+	}
+	w := httptest.NewRecorder()
+	problem(w, httptest.NewRequest(http.MethodPost, "/", nil), Service{Documentation: "https://developer.example.com/keys"}, "path")
+	if !strings.Contains(w.Body.String(), `"https://developer.example.com/keys#path"`) {
+		t.Errorf("answered %s", w.Body)
 	}
 }
 

@@ -1,0 +1,137 @@
+package hookonce_test
+
+import (
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/memstore"
+)
+
+// Every fault has a name of its own, which the log has too, says whether the same request may be sent again, and under
+// which key, and links to its own section.
+func TestIdempotentFaultsSayWhatToDo(t *testing.T) {
+	var log strings.Builder
+	logger := hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
+	fails := func(err error) http.Handler {
+		return counter(memstore.New(), func(w http.ResponseWriter, _ *http.Request, _ *memstore.Tx) error {
+			io.WriteString(w, strings.Repeat("x", 200))
+			return err
+		}, hookonce.WithMaxResponse(100), logger)
+	}
+	h := counter(memstore.New(), new(till).charge, hookonce.WithMaxBody(2), logger)
+	buy(h, "k1", "10")
+	instances := map[string]bool{}
+	for name, c := range map[string]struct {
+		w         *httptest.ResponseRecorder
+		retryable bool
+		key       string
+	}{
+		"idempotency-key-missing":   {buy(h, "", "10"), false, ""},
+		"idempotency-key-malformed": {buy(h, `"k1`, "10"), false, `"k1`},
+		"idempotency-key-reused":    {buy(h, ` "k1" `, "11"), false, ` "k1" `},
+		"body-too-large":            {buy(h, "k2", "100"), false, "k2"},
+		"body-incomplete":           {buy(h, "k2", "1", func(r *http.Request) { r.Body = io.NopCloser(broken{}) }), true, "k2"},
+		"method-not-allowed":        {buy(h, "k2", "", func(r *http.Request) { r.Method = http.MethodGet }), false, "k2"},
+		"unavailable":               {buy(fails(errors.New("away")), "k2", "10"), true, "k2"},
+		"failed":                    {buy(fails(hookonce.Permanent(errors.New("never"))), "k2", "10"), false, "k2"},
+		"answer-too-large":          {buy(fails(nil), "k2", "10"), false, "k2"},
+	} {
+		wantAnswer(t, c.w, c.w.Code, name)
+		var doc struct {
+			Instance, Key, Documentation string
+			Retryable                    *bool
+		}
+		if err := json.Unmarshal(c.w.Body.Bytes(), &doc); err != nil {
+			t.Fatal(err)
+		}
+		if doc.Retryable == nil || *doc.Retryable != c.retryable || doc.Key != c.key || doc.Documentation != hookonce.DefaultDocumentation+"#"+name {
+			t.Errorf("%s: answered %s", name, c.w.Body)
+		}
+		if instances[doc.Instance] || !strings.HasPrefix(doc.Instance, "urn:hookonce:") || strings.Count(log.String(), doc.Instance) != 1 {
+			t.Errorf("%s: the instance %q; logged %s", name, doc.Instance, &log)
+		}
+		instances[doc.Instance] = true
+	}
+}
+
+// A key that is longer than one can be is not sent back, and an address with an anchor is that of the page.
+func TestIdempotentFaultsKeepToTheirMeasure(t *testing.T) {
+	h := counter(memstore.New(), new(till).charge, hookonce.WithDocumentation("https://developer.example.com/keys#faults"))
+	w := buy(h, strings.Repeat("k", 10_000), "10")
+	wantAnswer(t, w, 400, "idempotency-key-malformed")
+	if w.Body.Len() > 1000 || !strings.Contains(w.Body.String(), `"https://developer.example.com/keys#faults"`) {
+		t.Errorf("answered %s", w.Body)
+	}
+}
+
+// Every type of problem that these handlers know has a section in the page, and says whether to send the request
+// again.
+func TestEveryFaultHasItsSection(t *testing.T) {
+	page, err := os.ReadFile("docs/idempotency.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := literals(t, "idempotency_problem.go", func(n ast.Node) ast.Expr {
+		if kv, ok := n.(*ast.KeyValueExpr); ok {
+			if value, ok := kv.Value.(*ast.Ident); ok && (value.Name == "true" || value.Name == "false") {
+				return kv.Key
+			}
+		}
+		return nil
+	})
+	if len(listed) == 0 {
+		t.Fatal("no faults are listed")
+	}
+	for name := range listed {
+		if !strings.Contains(string(page), "\n### "+name+"\n") {
+			t.Errorf("docs/idempotency.md has no section %s", name)
+		}
+	}
+	files, err := filepath.Glob("idempo*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, "body.go") {
+		for name := range literals(t, file, func(n ast.Node) ast.Expr {
+			if kv, ok := n.(*ast.KeyValueExpr); ok {
+				if key, ok := kv.Key.(*ast.Ident); ok && key.Name == "Type" {
+					return kv.Value
+				}
+			}
+			return nil
+		}) {
+			if !listed[name] && !strings.HasSuffix(file, "_test.go") {
+				t.Errorf("%s: the problem %s is not listed", file, name)
+			}
+		}
+	}
+}
+
+// literals returns the texts in a file that pick picks.
+func literals(t *testing.T, file string, pick func(ast.Node) ast.Expr) map[string]bool {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if text, ok := pick(n).(*ast.BasicLit); ok && text.Kind == token.STRING {
+			found[strings.Trim(text.Value, `"`)] = true
+		}
+		return true
+	})
+	return found
+}
