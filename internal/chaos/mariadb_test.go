@@ -117,13 +117,15 @@ func execSQL(ctx context.Context, tx *sql.Tx, text string, args ...any) error {
 // noSuchThread: ER_NO_SUCH_THREAD. It ended by itself.
 const noSuchThread = 1094
 
-// harmThreads kills a connection to db's database, or what it does.
+// harmThreads kills a connection to db's database, or what it does. Half of the times it is one that has something
+// to do.
 func harmThreads(d *dice, db *sql.DB) harm {
 	return func(ctx context.Context) (bool, error) {
 		var id int64
 		err := db.QueryRowContext(ctx, fmt.Sprintf(`
 			SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()
-			ORDER BY id * %d %% 1009 LIMIT 1`, 1+d.n(1008))).Scan(&id)
+			AND (command <> 'Sleep' OR id IN (SELECT trx_mysql_thread_id FROM information_schema.innodb_trx) OR %v)
+			ORDER BY id * %d %% 1009 LIMIT 1`, d.oneIn(2), 1+d.n(1008))).Scan(&id)
 		if err != nil {
 			if errors.Is(err, sql.ErrNoRows) {
 				err = nil
