@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/redistest"
@@ -57,8 +58,9 @@ func TestIdempotentLease(t *testing.T) {
 	})
 	t.Run("redisstore", func(t *testing.T) {
 		server := redistest.Start(t, redistest.Options{})
-		r := newRound(t, func(d *dice) harm { return freeze(d, server) })
-		idempotentLease(t, r, func() hookonce.ResponseStore { return openRedis(t, server.Addr()) })
+		n := newNetwork(t, server.Addr())
+		r := newRound(t, func(d *dice) harm { return either(d, freeze(d, server), n.harm(d), n.harm(d), n.harm(d)) })
+		idempotentLease(t, r, func() hookonce.ResponseStore { return openRedis(t, n.addr()) })
 	})
 }
 
@@ -66,8 +68,9 @@ func idempotentLease(t *testing.T, r *round, open func() hookonce.ResponseStore)
 	t.Helper()
 	c, out := newCallers(r), newOutside()
 	c.storm(t, func() http.Handler {
-		return hookonce.IdempotentLease(open(), "bank", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		return hookonce.IdempotentLease(sluggish{open(), r.dice}, "bank", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			key, err := io.ReadAll(r.Body)
+			c.nudge()
 			if err == nil {
 				err = charge(r.Context(), out.client(), string(key))
 			}
@@ -82,6 +85,21 @@ func idempotentLease(t *testing.T, r *round, open func() hookonce.ResponseStore)
 		}), append(quiet(), hookonce.WithLease(lease))...)
 	})
 	out.audit(t, r.all)
+}
+
+// sluggish is the store of a process that stalls at times, for longer than its lease, when the work is done and not
+// recorded.
+type sluggish struct {
+	hookonce.ResponseStore
+	*dice
+}
+
+// CompleteWith implements [hookonce.ResponseStore].
+func (s sluggish) CompleteWith(ctx context.Context, c hookonce.Claim, r hookonce.Response) error {
+	if s.oneIn(8) {
+		<-time.After(lease + s.upTo(lease))
+	}
+	return s.ResponseStore.CompleteWith(ctx, c, r)
 }
 
 func quiet() []hookonce.Option {

@@ -18,18 +18,19 @@ import (
 // lease is how long claims outlive their worker here.
 const lease = 100 * time.Millisecond
 
-// TestRedis freezes the server for longer than a lease, while workers are killed, stall, and come back when
-// others have taken their claims over.
+// TestRedis freezes the server for longer than a lease, and loses connections, while workers are killed, stall, and
+// come back when others have taken their claims over.
 func TestRedis(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
-	r := newRound(t, func(d *dice) harm { return freeze(d, server) })
+	n := newNetwork(t, server.Addr())
+	r := newRound(t, func(d *dice) harm { return either(d, freeze(d, server), n.harm(d), n.harm(d), n.harm(d)) })
 	out, book := newOutside(), newBook()
 	for range 2 {
-		store := openRedis(t, server.Addr())
+		store := openRedis(t, n.addr())
 		w := &worker{bank: r.bank, store: store, client: out.client(), book: book}
 		r.deliver = append(r.deliver, w.deliver)
-		r.witness = store.Lookup
 	}
+	r.witness = openRedis(t, server.Addr()).Lookup
 	r.storm(t)
 	out.audit(t, r.all)
 	book.audit(t, r.claims(t))

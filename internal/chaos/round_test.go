@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,7 +38,10 @@ type round struct {
 	deliver   []delivery
 	witness   func(ctx context.Context, ref hookonce.Ref) (hookonce.Claim, error) // asks the store, past all harm
 	adversary *adversary
-	answers   atomic.Int64
+
+	mu      sync.Mutex
+	answers int
+	longest time.Duration // that a delivery took
 }
 
 // newRound returns a round with its bank and its adversary, who does what harm says.
@@ -60,7 +62,8 @@ func (r *round) storm(t *testing.T) {
 	err := r.send(t.Context())
 	took := time.Since(start)
 	hits := stop()
-	t.Logf("%d answers to %d deliveries in %v, harm was done %d times", r.answers.Load(), 2*len(r.all), took.Round(time.Millisecond), hits)
+	t.Logf("%d answers to %d deliveries in %v, the longest took %v; harm was done %d times",
+		r.answers, 2*len(r.all), took.Round(time.Millisecond), r.longest.Round(time.Millisecond), hits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +95,7 @@ func (r *round) insist(ctx context.Context, key string) error {
 	for {
 		start := time.Now()
 		got, err := r.deliver[r.n(len(r.deliver))](ctx, key)
-		r.answers.Add(1)
-		if time.Since(start) >= patience && ctx.Err() == nil {
+		if r.took(time.Since(start)) >= patience && ctx.Err() == nil {
 			return wrap(key, fmt.Errorf("a delivery hung: %w", cmp.Or(err, errAcknowledged)))
 		}
 		if got != unacknowledged || errors.As(err, new(fatalError)) {
@@ -105,6 +107,15 @@ func (r *round) insist(ctx context.Context, key string) error {
 			return wrap(key, fmt.Errorf("it was never acknowledged, the last time because of: %w", err))
 		}
 	}
+}
+
+// took notes how long a delivery took.
+func (r *round) took(d time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers++
+	r.longest = max(r.longest, d)
+	return d
 }
 
 var errAcknowledged = errors.New("it was acknowledged in the end")
@@ -143,6 +154,11 @@ func (r *round) happened(t testing.TB) (done []transfer) {
 
 // harm does one thing to a server, and reports whether there was anything to do.
 type harm func(ctx context.Context) (bool, error)
+
+// either returns a harm that is one of these.
+func either(d *dice, harms ...harm) harm {
+	return func(ctx context.Context) (bool, error) { return harms[d.n(len(harms))](ctx) }
+}
 
 // adversary does harm at random moments, and at those that it is told of.
 type adversary struct {
