@@ -77,7 +77,9 @@ func (h *idempotency) open(w http.ResponseWriter, r *http.Request) (*call, *prob
 	if refusal != nil {
 		return nil, refusal
 	}
-	return &call{Ref: ref, kind: cmp.Or(r.Pattern, r.Method), digest: fingerprint(r, h.fingerprint, body), body: body, Request: r}, nil
+	c := &call{Ref: ref, kind: cmp.Or(r.Pattern, r.Method), body: body, Request: r}
+	c.digest = fingerprint(c.readable(r.Context()), h.fingerprint, body, h.content)
+	return c, nil
 }
 
 // safe reports whether requests with that method have no effect by their definition.

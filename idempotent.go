@@ -17,7 +17,7 @@ import (
 // as "charges"; a key under another source is another key. The scope is what [WithScope] tells (or
 // [WithoutScope] says that there is none; one of the two is required, because without scopes whoever
 // knows or guesses another's key gets the other's answer). They must agree in method, path, query, the
-// header fields of [WithFingerprint] and the body, byte for byte.
+// header fields of [WithFingerprint] and the body, byte for byte (see [WithFingerprintFunc], also for forms).
 //
 // What is answered, faults as problem details (RFC 9457) with a link to [WithDocumentation], a name of the
 // occurrence, which the log has too, the key, and whether the same request may be sent again (retryable):

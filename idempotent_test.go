@@ -434,6 +434,8 @@ func TestIdempotentOptionsThatMakeNoSense(t *testing.T) {
 		"WithMaxResponse(-1)":        {scope, hookonce.WithMaxResponse(-1)},
 		"WithKeep":                   {scope, hookonce.WithKeep(nil)},
 		"WithFingerprint":            {scope, hookonce.WithFingerprint("a b")},
+		"WithFingerprintFunc contra": {scope, hookonce.WithFingerprint("Api-Version"), hookonce.WithFingerprintFunc(func(*http.Request, []byte) []byte { return nil })},
+		"WithFingerprintFunc does":   {scope, hookonce.WithFingerprintFunc(nil)},
 		"WithDocumentation":          {scope, hookonce.WithDocumentation("docs/idempotency.md")},
 		"WithWait":                   {scope, hookonce.WithWait(-1)},
 		"WithTimeout":                {scope, hookonce.WithTimeout(0)},

@@ -76,6 +76,8 @@ type settings struct {
 	maxKey        int
 	maxResponse   int
 	fingerprint   []string // canonical names, sorted
+	named         bool     // by WithFingerprint
+	content       func(r *http.Request, body []byte) []byte
 	keep          func(status int) bool
 	documentation string
 
@@ -162,6 +164,8 @@ func (s *settings) validateKeys() error {
 		return errors.New("hookonce: WithKeep does not take nil")
 	case slices.ContainsFunc(s.fingerprint, func(name string) bool { return !isToken(name) }):
 		return fmt.Errorf("hookonce: WithFingerprint(%q): not all of these are names of header fields", s.fingerprint)
+	case s.named && s.content != nil:
+		return errors.New("hookonce: WithFingerprint and WithFingerprintFunc contradict each other: have the function return the header fields, too")
 	case s.documentation != "" && !isAddress(s.documentation):
 		return fmt.Errorf("hookonce: WithDocumentation(%q): this is no absolute URL", s.documentation)
 	}
@@ -280,12 +284,29 @@ func WithMaxResponse(n int) Option {
 // dates, traces and tokens. For [Idempotent] and [IdempotentLease].
 func WithFingerprint(headers ...string) Option {
 	return only(forKeys, "WithFingerprint", func(s *settings) {
-		s.fingerprint = nil
+		s.fingerprint, s.named = nil, true
 		for _, name := range headers {
 			s.fingerprint = append(s.fingerprint, http.CanonicalHeaderKey(name))
 		}
 		slices.Sort(s.fingerprint)
 		s.fingerprint = slices.Compact(s.fingerprint)
+	})
+}
+
+// WithFingerprintFunc says what requests under one key must agree in, besides method, path and query: in what f
+// returns, instead of header fields and body. It is for clients that change something whenever they send a request
+// again, such as a timestamp in the body. What f leaves out is not compared: a request that differs in nothing else
+// is a copy, and gets the answer of the first. f gets the request with a body that can be read, and the same body in
+// full, which it must not change; it is called once for each request. For [Idempotent] and [IdempotentLease].
+//
+// Default: the header fields of [WithFingerprint] and the body byte for byte, or, of multipart/form-data, the parts
+// with their headers in their order, without the boundary, which clients make up anew. A form that does not parse is
+// compared byte by byte.
+func WithFingerprintFunc(f func(r *http.Request, body []byte) []byte) Option {
+	return only(forKeys, "WithFingerprintFunc", func(s *settings) {
+		if s.content = f; f == nil {
+			panic("hookonce: WithFingerprintFunc does not take nil")
+		}
 	})
 }
 
