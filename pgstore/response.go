@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/fieldlines"
+	"github.com/hookonce/hookonce/internal/pgerror"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -52,7 +53,7 @@ func fits(r hookonce.Response) error {
 
 // oversized adds to the error of a statement with a response that this was too large, if that is what it says.
 func oversized(err error) error {
-	if strings.HasPrefix(sqlState(err), "54") { // program_limit_exceeded
+	if strings.HasPrefix(pgerror.State(err), "54") { // program_limit_exceeded
 		return fmt.Errorf("%w: %w", hookonce.ErrResponseTooLarge, err)
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/fieldlines"
+	"github.com/hookonce/hookonce/internal/pgerror"
 )
 
 // oversize is how a database says that it takes no response as large as one.
@@ -38,7 +39,7 @@ var oversizePostgres = oversize{
 		}
 		return nil
 	},
-	told: func(err error) bool { return strings.HasPrefix(sqlState(err), "54") }, // program_limit_exceeded
+	told: func(err error) bool { return strings.HasPrefix(pgerror.State(err), "54") }, // program_limit_exceeded
 }
 
 var oversizeMySQL = oversize{fits: fitsMySQL, told: toldMySQL}
