@@ -1,6 +1,7 @@
 package hookoncetest_test
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"testing"
@@ -21,15 +22,22 @@ const (
 // late is endpoints with the handlers of the page, and others that bring orders into the states that they are
 // about.
 type late struct {
-	keep, ship, arrived  http.Handler
-	pay, cancel, deliver http.Handler
-	payAndShip           http.Handler // in one transaction
+	keep, ship, arrived  door
+	pay, cancel, deliver door
+	payAndShip           door // in one transaction
+	lookup               func(context.Context, hookonce.Ref) (hookonce.Claim, error)
 	count                func(what, event, object string) (int, error)
 }
 
+// door is an endpoint with a source of its own.
+type door struct {
+	http.Handler
+	source string
+}
+
 func newLate[Tx any](store hookonce.TxStore[Tx], keep, ship, arrived func(context.Context, Tx, *hookonce.Event) error, count func(what, event, object string) (int, error)) late {
-	endpoint := func(source string, handle func(context.Context, Tx, *hookonce.Event) error) http.Handler {
-		return hookonce.Webhook(store, source, stripe, handle, quiet)
+	endpoint := func(source string, handle func(context.Context, Tx, *hookonce.Event) error) door {
+		return door{hookonce.Webhook(store, source, stripe, handle, quiet), source}
 	}
 	move := func(from, to string) func(context.Context, Tx, *hookonce.Event) error {
 		return func(ctx context.Context, tx Tx, ev *hookonce.Event) error {
@@ -46,7 +54,7 @@ func newLate[Tx any](store hookonce.TxStore[Tx], keep, ship, arrived func(contex
 			}
 			return ship(ctx, tx, ev)
 		}),
-		count: count,
+		lookup: store.Lookup, count: count,
 	}
 }
 
@@ -63,22 +71,22 @@ func (l late) happened(t *testing.T, what string) func(key string) int {
 
 // delivery is an event on its way, and what must come of it.
 type delivery struct {
-	to     http.Handler
-	id     string
-	opts   []hookoncetest.Option
-	status int // default 200
+	to    door
+	id    string
+	opts  []hookoncetest.Option
+	state hookonce.State // default: done
 }
 
 // testLate goes through what the page is about, and through storms.
 func testLate(t *testing.T, l late) {
 	start := time.Now()
-	event := func(to http.Handler, id, object string, opts ...hookoncetest.Option) delivery {
+	event := func(to door, id, object string, opts ...hookoncetest.Option) delivery {
 		return delivery{to: to, id: id, opts: append(opts, hookoncetest.Object(object))}
 	}
 	at := func(seconds int) hookoncetest.Option {
 		return hookoncetest.Now(func() time.Time { return start.Add(time.Duration(seconds) * time.Second) })
 	}
-	refused := func(d delivery) delivery { d.status = http.StatusServiceUnavailable; return d }
+	in := func(state hookonce.State, d delivery) delivery { d.state = state; return d }
 	balance := hookoncetest.Body(func(of spec.Sample) []byte {
 		return []byte(`{"id":"` + of.ID + `","object":"event","type":"balance.available","created":1770091506,"data":{"object":{"object":"balance"}}}`)
 	})
@@ -112,11 +120,11 @@ func testLate(t *testing.T, l late) {
 			[]effects{{"pack", "", "o2", 1}},
 		},
 		{
-			"shipped, before it is paid", []delivery{refused(event(l.ship, "evt_51", "o3")), refused(event(l.ship, "evt_51", "o3")), event(l.pay, "evt_52", "o3"), event(l.ship, "evt_51", "o3"), event(l.ship, "evt_51", "o3")},
+			"shipped, before it is paid", []delivery{in(hookonce.StateFailed, event(l.ship, "evt_51", "o3")), in(hookonce.StateFailed, event(l.ship, "evt_51", "o3")), event(l.pay, "evt_52", "o3"), event(l.ship, "evt_51", "o3"), event(l.ship, "evt_51", "o3")},
 			[]effects{{"pack", "evt_51", "o3", 1}, {"pack", "", "o3", 1}},
 		},
 		{
-			"shipped, after it was cancelled", []delivery{event(l.pay, "evt_61", "o4"), event(l.cancel, "evt_62", "o4"), event(l.ship, "evt_63", "o4")},
+			"shipped, after it was cancelled", []delivery{event(l.pay, "evt_61", "o4"), event(l.cancel, "evt_62", "o4"), in(hookonce.StateDead, event(l.ship, "evt_63", "o4"))},
 			[]effects{{"pack", "", "o4", 0}},
 		},
 		{
@@ -129,8 +137,14 @@ func testLate(t *testing.T, l late) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, d := range tt.sent {
-				if got, want := hookoncetest.Deliver(t, d.to, stripe, d.id, d.opts...).StatusCode, max(d.status, http.StatusOK); got != want {
-					t.Errorf("%s is answered %d, want %d", d.id, got, want)
+				state, status := cmp.Or(d.state, hookonce.StateDone), http.StatusOK
+				if state == hookonce.StateFailed {
+					status = http.StatusServiceUnavailable
+				}
+				answer := hookoncetest.Deliver(t, d.to, stripe, d.id, d.opts...)
+				c, err := l.lookup(t.Context(), hookonce.Ref{Source: d.to.source, Key: d.id})
+				if answer.StatusCode != status || c.State != state || err != nil {
+					t.Errorf("%s is answered %d and %s, %v; want %d and %s", d.id, answer.StatusCode, c.State, err, status, state)
 				}
 			}
 			for _, e := range tt.want {
