@@ -120,7 +120,7 @@ func TestPagesShowProgramsThatRun(t *testing.T) {
 	}
 	shown := 0
 	for page, text := range pages(t) {
-		if n, m := strings.Count(text, "<!-- program:"), len(programOf.FindAllString(text, -1)); n != m {
+		if n, m := strings.Count("\n"+text, "\n<!-- program:"), len(programOf.FindAllString(text, -1)); n != m {
 			t.Errorf("%s: %d comments name programs, %d stand above a block of Go", page, n, m)
 		}
 		for _, block := range programOf.FindAllStringSubmatch(text, -1) {
