@@ -1,6 +1,8 @@
 package hookonce
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -24,20 +26,6 @@ const (
 	StateDead State = "dead"
 )
 
-// Claimable reports whether a new claim may take over a claim that is in state s with the given
-// lease at time now. It is the rule that every store implements in its claiming statement: failed
-// and dead work can be tried again; processing work can be taken over when its lease has run out; a
-// claim without a deadline (zero lease) is never stolen; done work never.
-func Claimable(s State, lease, now time.Time) bool {
-	switch s {
-	case StateFailed, StateDead:
-		return true
-	case StateProcessing:
-		return !lease.IsZero() && !lease.After(now)
-	}
-	return false
-}
-
 // Verdict is the answer to an attempt to claim.
 type Verdict int
 
@@ -54,6 +42,9 @@ const (
 	// Unkeyed means that the event has no key: it can not be recognised again, and the work is done
 	// without a claim.
 	Unkeyed
+	// Pinned means that an earlier attempt with other content may have had effects outside (see
+	// [Claim.Pinned]): only the same request may be tried again, and this one is another.
+	Pinned
 )
 
 // String returns the verdict as it appears in logs and answers.
@@ -67,16 +58,21 @@ func (v Verdict) String() string {
 		return "busy"
 	case Unkeyed:
 		return "unkeyed"
+	case Pinned:
+		return "pinned"
 	}
 	return "unknown"
 }
 
-// Err returns the error with which a transaction's claim is refused: [ErrBusy] for Busy, and nil for the
-// others. Stores return it, wrapped, from [TxStore.Within] and [TxStore.ClaimTx], so that nobody who looks
+// Err returns the error with which a transaction's claim is refused: [ErrBusy] for Busy, [ErrPinned] for
+// Pinned, and nil for the others. Stores return it, wrapped, from [TxStore.Within] and [TxStore.ClaimTx], so that nobody who looks
 // at the error alone takes work that somebody else holds for work that is done.
 func (v Verdict) Err() error {
-	if v == Busy {
+	switch v {
+	case Busy:
 		return ErrBusy
+	case Pinned:
+		return ErrPinned
 	}
 	return nil
 }
@@ -93,6 +89,10 @@ type ClaimRequest struct {
 	// Zero means no deadline: the claim is never stolen, and only Complete or Fail ends it.
 	// Ignored by the transactional methods. Negative is treated as already expired.
 	Lease time.Duration
+	// Pin binds the claim to Digest until the attempt's failure takes that back: see [Claim.Pinned]. So
+	// an attempt that never comes to an outcome, because its process died, is bound as well. Ignored by
+	// the transactional methods, whose traces of failures say it: see [FailureOf].
+	Pin bool
 }
 
 // Claim is what a store knows about a claim at the moment of asking.
@@ -111,6 +111,11 @@ type Claim struct {
 	// Conflict reports that the stored digest differs from the requested one. It is also set on a
 	// claim that was won again with other content after a failure.
 	Conflict bool
+	// Pinned is the number of the first attempt that may have had effects outside, 0 if there is none. The
+	// claim is bound to its Digest from then on: a request with another one is not given the claim. Only the
+	// failure of that same attempt can take it back (see [Failure]); later ones can not, because what the
+	// first did outside is still there. It means nothing once the work is done.
+	Pinned int64
 	// Type, Digest, FirstSeen, UpdatedAt and LastError describe the stored claim. LastError is the
 	// text of the last failure, at most [MaxErrorLen] bytes, empty if there was none.
 	Type      string
@@ -118,6 +123,23 @@ type Claim struct {
 	FirstSeen time.Time
 	UpdatedAt time.Time
 	LastError string
+}
+
+// VerdictFor returns what a store answers at time now to a request for the stored claim c: Won if the request
+// may take it over. It is the rule that every store implements in its claiming statement. Done work is a
+// duplicate. Processing work is busy until its lease has run out, for ever if it has none. Failed and dead
+// work can be tried again, and so can work whose lease ran out, unless it is pinned and both digests are known
+// and differ.
+func (c Claim) VerdictFor(req ClaimRequest, now time.Time) Verdict {
+	switch {
+	case c.State == StateDone:
+		return Duplicate
+	case c.State == StateProcessing && (c.Lease.IsZero() || c.Lease.After(now)):
+		return Busy
+	case c.Pinned != 0 && differ(c.Digest, req.Digest):
+		return Pinned
+	}
+	return Won
 }
 
 // MaxErrorLen is how much of an error's text a store keeps, in bytes.
@@ -129,7 +151,26 @@ type Failure struct {
 	Err error
 	// Dead ends the work instead of leaving it to the next copy of the event.
 	Dead bool
+	// Pin says that the attempt may have had effects outside, so that only a request with the same digest
+	// may try again: see [Claim.Pinned]. False takes back what this attempt pinned, and nothing that an
+	// earlier one did.
+	Pin bool
+	// Forget says that nothing is worth a record, such as a refusal before anything was done. It counts for
+	// a first attempt that is neither pinned nor dead: see [Failure.Forgets]. Others are recorded.
+	Forget bool
 }
+
+// FailureOf describes the failed attempt at ref that ended with err: dead if err is marked with [Permanent],
+// to be forgotten if with [Forget], and pinned if [PinRequest] or [Transport] was called meanwhile under ctx,
+// which comes from [ContextWithPin] for the same ref. Every store leaves its traces by it.
+func FailureOf(ctx context.Context, ref Ref, err error) Failure {
+	var f *forgetError
+	return Failure{Err: err, Dead: IsPermanent(err), Pin: pinned(ctx, ref), Forget: errors.As(err, &f)}
+}
+
+// Forgets reports whether the failure of the attempt with that number leaves no row at all, so that the key
+// is as if it was never seen.
+func (f Failure) Forgets(token int64) bool { return f.Forget && !f.Pin && !f.Dead && token == 1 }
 
 // State returns the state that the failure leaves the claim in: failed, or dead.
 func (f Failure) State() State {

@@ -52,6 +52,7 @@ func TestFailureState(t *testing.T) {
 func TestVerdictErr(t *testing.T) {
 	for v, want := range map[hookonce.Verdict]error{
 		hookonce.Won: nil, hookonce.Duplicate: nil, hookonce.Busy: hookonce.ErrBusy, hookonce.Unkeyed: nil,
+		hookonce.Pinned: hookonce.ErrPinned,
 	} {
 		if err := v.Err(); err != want {
 			t.Errorf("%v: %v, want %v", v, err, want)

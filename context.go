@@ -10,7 +10,7 @@ import (
 // ContextWith returns a context that says what is being worked on: the claim c, in a transaction of
 // store, because of ev, which may be nil. [Webhook] and [Idempotent] call it for their handlers; call
 // it yourself inside [TxStore.Within]. [Enqueue], [Newer], [Transition] and [Once] find the store in it,
-// and [Transport] what its keys are made of. Call it once per attempt: what it counts begins anew.
+// and [Transport] what its keys are made of. Call it once per attempt: it knows which calls were made.
 func ContextWith[Tx any](ctx context.Context, store TxStore[Tx], c Claim, ev *Event) context.Context {
 	return &workContext{Context: ctx, work: work{ref: c.Ref, store: store, event: ev}}
 }
@@ -53,7 +53,7 @@ type work struct {
 	event *Event // nil without one
 
 	mu    sync.Mutex
-	calls map[string][]body // made so far, by address; for Transport
+	calls map[string]content // the first to each address, of those without a step; for Transport
 }
 
 type (

@@ -14,6 +14,10 @@ var (
 	// Nothing was written, and nothing may be acknowledged, because that worker may still fail; trying
 	// again later is right.
 	ErrBusy = errors.New("hookonce: the claim is held by another worker")
+	// ErrPinned says that an earlier attempt under the key, with other content, may have had effects outside
+	// (see [Claim.Pinned]). Nothing was written. The first request may be tried again; other content needs
+	// another key.
+	ErrPinned = errors.New("hookonce: the key is bound to the content of an earlier attempt")
 	// ErrStale says that the token is not current any more: the lease ran out and somebody else
 	// took the claim over. The caller no longer owns the work and must not record its outcome.
 	ErrStale = errors.New("hookonce: the claim was taken over by another worker")
@@ -23,13 +27,16 @@ var (
 	// or may not be durable: answer 503, and let the sender's retry read the truth.
 	ErrUnknownOutcome = errors.New("hookonce: the outcome of the commit is unknown")
 	// ErrTraceLost says that a handler's failure could not be recorded in the table of claims, or
-	// that a [Permanent] one was not because the key belongs to another attempt by now. The
+	// that a [Permanent] or a pinned one was not because the key belongs to another attempt by now. The
 	// transaction was rolled back all the same, and the next copy of the event reads what holds, or
 	// tries again.
 	ErrTraceLost = errors.New("hookonce: the failure could not be recorded")
 	// ErrEffectExists says that the transaction's event has already asked for an effect with the same
 	// step. Give each effect of an event a step of its own.
 	ErrEffectExists = errors.New("hookonce: the event already has an effect with this step")
+	// ErrUnnamedCall says that [Transport] can not tell two calls of one attempt apart, and did not send the
+	// second. Name each of them with [WithStep].
+	ErrUnnamedCall = errors.New("hookonce: the call needs a step of its own")
 	// ErrResponseTooLarge says that a handler wrote a longer answer than may be kept (see [WithMaxResponse]), or
 	// than the store takes. Nothing of it was kept or sent.
 	ErrResponseTooLarge = errors.New("hookonce: the answer is too large to be kept")
@@ -94,3 +101,18 @@ type retryAfterError struct {
 
 func (e *retryAfterError) Error() string { return fmt.Sprintf("%v (retry after %v)", e.err, e.after) }
 func (e *retryAfterError) Unwrap() error { return e.err }
+
+// Forget marks a handler's error as a refusal: nothing was done, and nothing is worth a record, such as for a
+// caller without the right to ask. A first attempt then leaves no trace, so that strangers do not fill the
+// table. Later attempts, and those that reached the outside, are recorded as usual. Forget(nil) is nil.
+func Forget(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &forgetError{err}
+}
+
+type forgetError struct{ err error }
+
+func (e *forgetError) Error() string { return e.err.Error() }
+func (e *forgetError) Unwrap() error { return e.err }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -234,7 +235,7 @@ func ExampleTransport() {
 	// memstore: shop/evt_2: attempt 1: the answer was lost
 }
 
-// Two calls to one address whose order is chance: their steps are named.
+// Two calls to one address: their steps are named.
 func ExampleWithStep() {
 	ctx := context.Background()
 	for _, account := range []string{"seller", "platform"} {
@@ -245,6 +246,68 @@ func ExampleWithStep() {
 	// Output:
 	// POST <nil>
 	// POST <nil>
+}
+
+// A handler that calls another system without Transport says so: when it fails after that, only the same request
+// may be sent again under its key.
+func ExamplePinRequest() {
+	shop := hookonce.Idempotent(memstore.New(), "orders", func(w http.ResponseWriter, r *http.Request, _ *memstore.Tx) error {
+		hookonce.PinRequest(r.Context())
+		fmt.Println("charged") // by an SDK with a connection of its own
+		return errors.New("the answer was lost")
+	}, hookonce.WithoutScope(), hookonce.WithLogger(slog.New(slog.DiscardHandler)))
+	for _, amount := range []string{"100", "200"} {
+		r := httptest.NewRequest(http.MethodPost, "/orders", strings.NewReader(amount))
+		r.Header.Set("Idempotency-Key", "8e03978e-40d5-43dd-bc93-6894a57f9324")
+		w := httptest.NewRecorder()
+		shop.ServeHTTP(w, r)
+		fmt.Println(amount, w.Code)
+	}
+	// Output:
+	// charged
+	// 100 503
+	// 200 422
+}
+
+// The same for requests that do not arrive over HTTP.
+func ExampleContextWithPin() {
+	store, ref := memstore.New(), hookonce.Ref{Source: "orders", Key: "cmd_1"}
+	for _, amount := range []string{"100", "200"} {
+		ctx := hookonce.ContextWithPin(context.Background(), ref)
+		req := hookonce.ClaimRequest{Ref: ref, Digest: []byte(amount)}
+		_, err := store.Within(ctx, req, func(*memstore.Tx, hookonce.Claim) error {
+			hookonce.PinRequest(ctx)
+			return errors.New("the answer was lost")
+		})
+		fmt.Println(err)
+	}
+	// Output:
+	// memstore: orders/cmd_1: attempt 1: the answer was lost
+	// memstore: claim orders/cmd_1: hookonce: the key is bound to the content of an earlier attempt
+}
+
+// Somebody who may not ask leaves nothing in the table.
+func ExampleForget() {
+	store, ref := memstore.New(), hookonce.Ref{Source: "orders", Key: "cmd_1"}
+	_, err := store.Within(context.Background(), hookonce.ClaimRequest{Ref: ref}, func(*memstore.Tx, hookonce.Claim) error {
+		return hookonce.Forget(errors.New("who is this?"))
+	})
+	fmt.Println(err)
+	_, err = store.Lookup(context.Background(), ref)
+	fmt.Println(errors.Is(err, hookonce.ErrNotFound))
+	// Output:
+	// memstore: orders/cmd_1: attempt 1: who is this?
+	// true
+}
+
+// What a store records of a handler's error.
+func ExampleFailureOf() {
+	ref := hookonce.Ref{Source: "orders", Key: "cmd_1"}
+	ctx := hookonce.ContextWithPin(context.Background(), ref)
+	hookonce.PinRequest(ctx)
+	f := hookonce.FailureOf(ctx, ref, hookonce.Permanent(errors.New("the card was stolen")))
+	fmt.Println(f.State(), f.Pin, f.Text())
+	// Output: dead true the card was stolen
 }
 
 // The key to send with a call that Transport does not make.
@@ -283,15 +346,18 @@ func ExampleNewMemoryCache() {
 }
 
 // What every store decides in its claiming statement.
-func ExampleClaimable() {
+func ExampleClaim_VerdictFor() {
 	now := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
-	fmt.Println(hookonce.Claimable(hookonce.StateFailed, time.Time{}, now))
-	fmt.Println(hookonce.Claimable(hookonce.StateProcessing, now.Add(time.Minute), now))
-	fmt.Println(hookonce.Claimable(hookonce.StateProcessing, now, now))
+	charge100, charge200 := hookonce.ClaimRequest{Digest: []byte("100")}, hookonce.ClaimRequest{Digest: []byte("200")}
+	held := hookonce.Claim{State: hookonce.StateProcessing, Lease: now.Add(time.Minute), Digest: []byte("100"), Pinned: 1}
+	fmt.Println(held.VerdictFor(charge100, now))
+	expired := now.Add(time.Minute)
+	fmt.Println(held.VerdictFor(charge100, expired))
+	fmt.Println(held.VerdictFor(charge200, expired)) // the first attempt may have charged 100
 	// Output:
-	// true
-	// false
-	// true
+	// busy
+	// accepted
+	// pinned
 }
 
 func ExampleNormalKey() {

@@ -34,9 +34,10 @@ type call struct {
 	*http.Request
 }
 
-// claim is what to ask the store for.
+// claim is what to ask the store for. Under a lease it is bound to what the request says, until it is known
+// that nothing came of it.
 func (c *call) claim(lease time.Duration) ClaimRequest {
-	return ClaimRequest{Ref: c.Ref, Type: c.kind, Digest: c.digest, Lease: lease}
+	return ClaimRequest{Ref: c.Ref, Type: c.kind, Digest: c.digest, Lease: lease, Pin: lease != 0}
 }
 
 // readable returns the request for the handler: its body can be read from the beginning, and ctx is its

@@ -78,6 +78,13 @@ func keyReused() *problem {
 	}
 }
 
+// pinnedKey answers a request that differs from one whose outcome is not known to be nothing.
+func pinnedKey() *problem {
+	p := keyReused()
+	p.Detail = "an earlier request under this key failed and may have had effects outside, and this one differs from it in method, address, content type or body; send the same request again to learn what became of it; a new operation needs a new key"
+	return p
+}
+
 func inProgress() *problem {
 	return &problem{
 		Status: http.StatusConflict, Type: "request-in-progress", Title: "A request is outstanding for this Idempotency-Key",

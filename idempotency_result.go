@@ -36,7 +36,7 @@ func (res result) status() string {
 	switch {
 	case res.verdict == Busy:
 		return Busy.String()
-	case res.conflict && res.verdict == Duplicate:
+	case res.conflict && res.verdict == Duplicate, res.verdict == Pinned:
 		return "conflict"
 	case res.err != nil && IsPermanent(res.err):
 		return "dead"
@@ -54,6 +54,8 @@ func (h *idempotency) settle(ctx context.Context, c Claim, answer *Response, err
 	switch {
 	case c.Verdict == Busy && (err == nil || errors.Is(err, ErrBusy)):
 		res.problem, res.err = inProgress(), nil // nothing went wrong
+	case c.Verdict == Pinned && (err == nil || errors.Is(err, ErrPinned)):
+		res.problem, res.err = pinnedKey(), nil
 	case errors.Is(err, errNotKept):
 		res.response = answer
 	case errors.As(err, &crash):

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 )
 
 // Idempotent returns a handler for requests that clients make safe to repeat with the header
@@ -41,6 +42,13 @@ import (
 // of that. So it is with an answer that is not kept, except that the client gets it: see [WithKeep]. An
 // answer of 5xx after the commit can not be. [ErrRollback] undoes the work too, and keeps the answer.
 //
+// No rollback undoes what handle did outside the transaction. So once it has called another system with
+// [Transport], or [PinRequest], a failed request is pinned: another one under the same key is a 422, and
+// the same may be sent again. The pin is on record with the failure, after the rollback. So a process that is
+// killed before that leaves none, nor does a store that cannot be reached, and then another request under the
+// key runs. What must not meet that goes to the outbox ([Enqueue]), or behind [IdempotentLease], which pins
+// before the work begins.
+//
 // The writer that handle gets keeps the answer in memory. It can not flush, hijack, send 1xx or trailers;
 // [http.ResponseController] answers [http.ErrNotSupported]. The request has its raw body, which can be read
 // again through GetBody, and a context that ends after [WithTimeout], not when the client hangs up; it
@@ -66,6 +74,7 @@ type idempotent[Tx any] struct {
 	idempotency
 	store  TxResponseStore[Tx]
 	handle func(http.ResponseWriter, *http.Request, Tx) error
+	warned sync.Once
 }
 
 // transact claims the call and runs the handler in one transaction, under a deadline that the client's
@@ -78,6 +87,9 @@ func (h *idempotent[Tx]) transact(ctx context.Context, c *call) (res result) {
 			res = h.settle(ctx, Claim{Verdict: Won}, nil, h.caught(ctx, c, p))
 		}
 	}()
+	if c.Key != "" {
+		ctx = &pinContext{Context: ctx, ref: c.Ref, warn: h.warn}
+	}
 	var answer *Response
 	claim, err := h.store.Within(ctx, c.claim(0), func(tx Tx, held Claim) (err error) {
 		answer, err = h.run(ContextWith(ctx, h.store, held, nil), tx, held, c)
@@ -87,6 +99,14 @@ func (h *idempotent[Tx]) transact(ctx context.Context, c *call) (res result) {
 		claim, err = h.keepAlone(ctx, c, answer)
 	}
 	return h.settle(ctx, claim, answer, err)
+}
+
+// warn says once what a call by [Transport] means inside a transaction.
+func (h *idempotent[Tx]) warn(ctx context.Context, host string) {
+	h.warned.Do(func() {
+		h.log.WarnContext(ctx, "a handler of Idempotent calls another system inside its transaction: a process that dies before the failure is on record leaves the key open to another request, which would be told what became of this call; ask for the call with Enqueue, or put the handler behind IdempotentLease",
+			"source", h.source, "host", host)
+	})
 }
 
 // run runs the handler and keeps its answer. With [ErrRollback] the answer is there, and yet to be kept.

@@ -26,7 +26,10 @@ const recordTimeout = 5 * time.Second
 //     whose claim was taken over meanwhile is answered 409, and stores nothing. A crash is over when the
 //     lease is, not when somebody cleans up;
 //   - an answer that is not kept frees the claim at once, and so do a panic and an answer that was cut short; but
-//     nothing is rolled back;
+//     nothing is rolled back. So the claim is pinned to its request before next runs: another one under the same
+//     key is a 422 as long as nothing is done under it, also after next failed, or its process died. Only an
+//     answer of 401, 403, 407, 425 or 429 says that next refused the request before anything happened, and takes
+//     that back, unless an earlier attempt had come further, or [PinRequest] or [Transport] was called;
 //   - an answer that is complete when the request's context has ended, because [WithTimeout] has passed or the lease
 //     was lost, counts as cut short all the same: nobody can tell. Give handlers the time that they need;
 //   - an answer above [WithMaxResponse] can not undo the work either: the 500 that says so is kept in its
@@ -62,6 +65,7 @@ func (h *idempotentLease) borrow(ctx context.Context, c *call) result {
 	if err != nil || held.Verdict != Won {
 		return h.settle(asking, held, nil, err)
 	}
+	ctx = ContextWithPin(ctx, held.Ref)
 	answer, err := h.run(ctx, held, asked, c)
 	answer, err = h.record(ctx, held, c, answer, err)
 	if errors.Is(err, ErrStale) {
@@ -73,7 +77,7 @@ func (h *idempotentLease) borrow(ctx context.Context, c *call) result {
 // run runs the handler while the lease is kept, which was granted after the time asked. A panic is an error.
 func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, c *call) (answer *Response, err error) {
 	if time.Since(asked) >= h.lease {
-		return nil, fmt.Errorf("the lease of %s: %w", held.Ref, errLeaseOver)
+		return nil, fmt.Errorf("%w: the lease of %s: %w", errNotBegun, held.Ref, errLeaseOver)
 	}
 	ctx, cancel := context.WithTimeout(ContextWithRef(ctx, held.Ref), h.timeout)
 	defer cancel()
@@ -108,7 +112,9 @@ func (h *idempotentLease) record(ctx context.Context, held Claim, c *call, answe
 	if failed == nil {
 		return h.complete(ctx, held, c, answer)
 	}
-	err := insist(ctx, func() error { return h.store.Fail(ctx, held, Failure{Err: failed}) })
+	f := FailureOf(ctx, held.Ref, failed)
+	f.Pin = f.Pin || !harmless(answer, failed)
+	err := insist(ctx, func() error { return h.store.Fail(ctx, held, f) })
 	switch {
 	case errors.Is(err, ErrStale):
 		return answer, err
@@ -131,6 +137,24 @@ func (h *idempotentLease) complete(ctx context.Context, held Claim, c *call, ans
 		err = fmt.Errorf("%w: the answer could not be recorded: %w", ErrUnknownOutcome, err)
 	}
 	return answer, err
+}
+
+// errNotBegun says that the handler was not called.
+var errNotBegun = errors.New("hookonce: the work was not begun")
+
+// harmless reports whether it is known that a failed attempt had no effect: it was not begun, or refused.
+func harmless(answer *Response, failed error) bool {
+	switch {
+	case errors.Is(failed, errNotBegun):
+		return true
+	case answer == nil || !errors.Is(failed, errNotKept):
+		return false
+	}
+	switch answer.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return false
 }
 
 // insist calls f until it succeeds, or it is known that it can not, or ctx ends. It begins soon: what is not

@@ -21,7 +21,8 @@ const (
 	refuses        = "refuses"       // 402, which is kept
 	overloaded     = "is overloaded" // 429, which is not
 	errs           = "fails"         // in a transaction: returns an error; under a lease: answers 500
-	panics         = "panics"        // in the handler
+	reaches        = "fails after it reached the outside"
+	panics         = "panics" // in the handler
 	losesPersisted = "reports a lost save that happened"
 	loses          = "loses the save"
 	losesClaim     = "reports a lost claim that happened" // under a lease
@@ -31,6 +32,7 @@ const (
 type endpointModel struct {
 	done    map[string]doneCall  // by scope and key
 	held    map[string]time.Time // until when nobody else may try
+	pinned  map[string]string    // the body that may have had effects outside
 	began   time.Time            // the last request
 	effects int
 	runs    int
@@ -58,16 +60,20 @@ type system struct {
 	atomic        bool // a failure undoes the effect, and leaves no claim
 }
 
-var plans = []string{succeeds, refuses, overloaded, errs, panics, losesPersisted, loses}
+var plans = []string{succeeds, refuses, overloaded, errs, reaches, panics, losesPersisted, loses}
 
 // answer does what the plan says of the handler, and returns false if it should return an error.
-func (s *system) answer(w http.ResponseWriter) bool {
+func (s *system) answer(w http.ResponseWriter, r *http.Request) bool {
 	s.runs++
 	switch s.plan {
 	case refuses:
 		w.WriteHeader(402)
 	case overloaded:
 		w.WriteHeader(429)
+	case reaches:
+		hookonce.PinRequest(r.Context())
+		w.WriteHeader(429)
+		return false
 	case errs:
 		w.WriteHeader(500)
 		return false
@@ -106,7 +112,7 @@ func modelTx() *system {
 	}))
 	s.Handler = counter(store, func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
 		tx.OnCommit(func() { s.effects++ })
-		if !s.answer(w) {
+		if !s.answer(w, r) {
 			return errors.New("the card network is away")
 		}
 		return nil
@@ -118,7 +124,7 @@ func modelLease() *system {
 	s := &system{plans: append([]string{losesClaim}, plans...)}
 	s.Handler = desk(faulty{Store: memstore.New(), claim: s.claim, completeWith: s.save}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.effects++
-		s.answer(w)
+		s.answer(w, r)
 	}))
 	return s
 }
@@ -129,7 +135,7 @@ type bubbled struct{ testing.TB }
 func checkModel(t *testing.T, open func() *system) {
 	synctest.Test(t, func(t *testing.T) {
 		rapid.Check(bubbled{t}, func(t *rapid.T) {
-			s, m := open(), endpointModel{done: map[string]doneCall{}, held: map[string]time.Time{}}
+			s, m := open(), endpointModel{done: map[string]doneCall{}, held: map[string]time.Time{}, pinned: map[string]string{}}
 			t.Repeat(map[string]func(*rapid.T){
 				"request": func(t *rapid.T) {
 					s.plan = rapid.SampledFrom(s.plans).Draw(t, "plan")
@@ -160,10 +166,12 @@ func (m *endpointModel) check(t *rapid.T, s *system, id, body string, w *httptes
 func (m *endpointModel) expect(s *system, id, body string) (status int, replayed bool, text string) {
 	d, done := m.done[id]
 	held := m.began.Before(m.held[id])
+	first, pinned := m.pinned[id]
+	other := pinned && first != body
 	switch {
 	case s.plan == losesClaim:
-		if !done && !held {
-			m.held[id] = m.began.Add(hookonce.DefaultLease)
+		if !done && !held && !other {
+			m.held[id], m.pinned[id] = m.began.Add(hookonce.DefaultLease), body
 		}
 		return 503, false, ""
 	case done && d.body != body:
@@ -172,8 +180,13 @@ func (m *endpointModel) expect(s *system, id, body string) (status int, replayed
 		return d.status, true, d.text
 	case held:
 		return 409, false, ""
+	case other:
+		return 422, false, ""
 	}
 	m.runs++
+	if s.plan == reaches || !s.atomic && s.plan != overloaded {
+		m.pinned[id] = body
+	}
 	stays := s.plan == succeeds || s.plan == refuses || s.plan == losesPersisted
 	if stays || !s.atomic {
 		m.effects++
@@ -193,6 +206,10 @@ func (m *endpointModel) expect(s *system, id, body string) (status int, replayed
 	case loses:
 		if !s.atomic {
 			m.held[id] = m.began.Add(hookonce.DefaultLease)
+		}
+	case reaches:
+		if !s.atomic {
+			return 429, false, ""
 		}
 	case errs:
 		if !s.atomic {

@@ -91,7 +91,7 @@ func record(ctx context.Context, store Store, c Claim, failed error) error {
 	if failed == nil {
 		err = insist(ctx, func() error { return store.Complete(ctx, c) })
 	} else {
-		err = insist(ctx, func() error { return store.Fail(ctx, c, Failure{Err: failed, Dead: IsPermanent(failed)}) })
+		err = insist(ctx, func() error { return store.Fail(ctx, c, FailureOf(ctx, c.Ref, failed)) })
 	}
 	switch {
 	case err == nil && failed == nil:

@@ -18,8 +18,8 @@ import (
 // request (see [context.WithoutCancel]).
 type Store interface {
 	// Claim decides in one atomic statement who owns the work under req.Ref: it creates the claim,
-	// takes over one that is [Claimable] with the token raised by one, or reports Duplicate or Busy
-	// without changing anything. Concurrent calls with the same reference produce exactly one Won.
+	// takes over the one that is there with the token raised by one, or reports Duplicate, Busy or Pinned
+	// without changing anything, as [Claim.VerdictFor] says. Concurrent calls with the same reference produce exactly one Won.
 	// A request without a key answers Unkeyed and writes nothing. Errors: [ErrInvalidRef].
 	Claim(ctx context.Context, req ClaimRequest) (Claim, error)
 
@@ -30,8 +30,11 @@ type Store interface {
 	Complete(ctx context.Context, c Claim) error
 
 	// Fail records that the attempt under c failed, and frees the claim for the next copy of the
-	// event. It applies only while c.Token is current; idempotent for the same token.
-	// Errors: [ErrStale], [ErrNotFound].
+	// event: as [Failure] says for everybody, for a request with the same digest only, or as if it had never
+	// been seen. It applies only while c.Token is current; idempotent for the same token. A claim that is to
+	// be forgotten must have the FirstSeen that the store answered, and is not the caller's any more in any
+	// way, because tokens begin anew after that.
+	// Errors: [ErrStale], [ErrNotFound] (not if the claim was to be forgotten).
 	Fail(ctx context.Context, c Claim, f Failure) error
 
 	// Extend moves the lease to now + d and returns the claim with its new lease. It applies only
@@ -58,7 +61,8 @@ type TxStore[Tx any] interface {
 	//
 	// Won and Unkeyed run fn once; when fn returns nil the transaction commits. Duplicate returns
 	// without running fn and without an error: the work is done. Busy returns without running fn, and
-	// with an error that wraps [ErrBusy]: the owner may still fail, so nothing may be acknowledged. While
+	// with an error that wraps [ErrBusy]: the owner may still fail, so nothing may be acknowledged. So does
+	// Pinned, with [ErrPinned]: the request is another one than the first, whose effects may be there. While
 	// another transaction holds the same key, Within waits for it, at most the store's bounded wait,
 	// and then answers Busy. So an error of nil always means that the work is done and durable.
 	//
@@ -68,15 +72,18 @@ type TxStore[Tx any] interface {
 	//
 	// When fn returns an error, or panics, the transaction is rolled back, and then a durable trace
 	// of the failure is left in a transaction of its own: state failed (dead for [Permanent]
-	// errors), the attempt number and the error's text. fn's error is returned wrapped, a panic is
-	// re-raised.
+	// errors), the attempt number, the error's text, and whether the attempt may have had effects outside
+	// (see [FailureOf]). A first attempt that is to be forgotten leaves none. fn's error is returned
+	// wrapped, a panic is re-raised. Nothing is known of what a process did outside that died before its
+	// trace was written.
 	//
-	// The trace never overwrites done work, a lease that somebody holds or a newer attempt, and never
-	// makes dead work of the same attempt number failed: another copy may have got to the key
-	// between the rollback and the trace. When the trace can not be written, the returned error wraps
-	// [ErrTraceLost] besides fn's error. So it does when the trace of a [Permanent] error gives way,
-	// whatever it gave way to: nothing says that the work was given up, and nobody may be told so.
-	// The next copy of the event reads what holds instead; it is a duplicate if the work is done.
+	// The trace never overwrites done work, a lease that somebody holds, a newer attempt or other content
+	// that the claim is pinned to, and never makes dead work of the same attempt number failed: another copy
+	// may have got to the key between the rollback and the trace. When the trace can not be written, the
+	// returned error wraps [ErrTraceLost] besides fn's error. So it does when the trace of a [Permanent]
+	// error, or of an attempt that reached the outside, gives way, whatever it gave way to: nothing says that
+	// the work was given up, and nobody may be told so. The next copy of the event reads what holds instead;
+	// it is a duplicate if the work is done.
 	//
 	// An error that wraps [ErrUnknownOutcome] means that the connection was lost during the commit.
 	// fn must not commit or roll back tx, and must not use it after returning. ctx bounds the whole
@@ -87,7 +94,7 @@ type TxStore[Tx any] interface {
 	// ClaimTx claims req.Ref inside a transaction that the caller began and will end. Won means
 	// that the claim becomes visible as done when the caller commits; a rollback undoes it. Busy
 	// means that the claim is processing under a lease elsewhere; the claim is returned with an error
-	// that wraps [ErrBusy], and the transaction can go on. It may wait for another transaction that
+	// that wraps [ErrBusy], and the transaction can go on. So it is for Pinned, with [ErrPinned]. It may wait for another transaction that
 	// holds the same key as long as the database lets it; after any other error the transaction must
 	// be rolled back.
 	ClaimTx(ctx context.Context, tx Tx, req ClaimRequest) (Claim, error)

@@ -7,28 +7,37 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 )
 
 // Transport returns a RoundTripper that gives POST, PATCH, PUT and DELETE requests an Idempotency-Key, so
-// that whoever answers them can tell a repeated call from a new one. The key is the [EffectKey] of the
-// work in the request's context and the call's step: when the work runs again the same call has the same
-// key, and another event never has it. So build requests with the context that the handler got:
+// that whoever answers them can tell a repeated call from a new one. When the work runs again, in any process,
+// the call has the same key; other work never has it. So build requests with the context that the handler got:
 //
 //	client := &http.Client{Transport: hookonce.Transport(nil)}
+//	ctx = hookonce.WithStep(ctx, "charge")
 //	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
 //
-// A request stays as it is when it has the header, whatever its value, and when its context has no work,
-// or work without a key: no key is ever random, and none is one that came in.
+// Ask first whether the call has to be made in the middle of the handler: an effect of the outbox ([Enqueue])
+// is made after the commit, and never for work that was rolled back.
 //
-// The step is that of [WithStep]. Without one it is made of the method, host and path, and of a number
-// that counts the calls to that address in this attempt which differ in query or body. So the same call
-// made again, by a client that retries, has the same key, and a call with something else to say has the
-// next one. To compare, the body is read once more, through GetBody; one that has no GetBody is a call of
-// its own. Give a step by hand, then, to calls that are alike on purpose, to calls to one address at the
-// same time, whose order is chance, and to calls that are not always made, or not always in the same
-// order. A redirect is another address.
+// With [WithStep] the key is the [EffectKey] of the work in the context and the step, whatever the request
+// says. That is the form to rely on: name each call.
+//
+// Without a step, the key is derived from method, host and path, which is enough for a handler that makes one
+// call to an address. The same call again is a retry and has the same key. A call to an address that was called
+// before in the attempt and that differs in query, body or header is refused with [ErrUnnamedCall]: nobody
+// can tell whether it is another call, or a retry by a client that writes the time into what it sends. So is a
+// second call whose body can not be read again (GetBody is nil). The header fields Date, Traceparent,
+// Tracestate, Baggage, X-Request-Id, User-Agent and Referer do not count, because clients change them between
+// retries and redirects; others do, also Authorization, which may say for whom the call is made. Nothing was
+// sent then, and the next attempt may go well: the key of the first call is the same. Redirects are further
+// calls.
+//
+// A request stays as it is when it has the header Idempotency-Key, whatever its value, and when its context has
+// no work, or work without a key: no key is ever random, and none is one that came in. Every request with one
+// of the four methods pins the attempt that it is part of, with a key or without: see [PinRequest].
 //
 // Nil means [http.DefaultTransport]. A request with a key is one that net/http sends again by itself when
 // a kept connection breaks.
@@ -40,9 +49,10 @@ func Transport(base http.RoundTripper) http.RoundTripper {
 }
 
 // WithStep names the step of the work that requests with the context belong to, for [Transport]. A step is
-// one call: two calls with the same step are the same call. The names are the caller's; changing one means
-// that work which is tried again after the change repeats the call under another key. The innermost name
-// counts, and an empty one is none.
+// one call: two calls with the same step have the same key, whatever they say. The names are the caller's, and
+// must be the same whenever the work runs again: name what the call is for ("charge", "refund of item 7"), not
+// how often it was tried. Changing one means that work which is tried again after the change repeats the call
+// under another key. The innermost name counts, and an empty one is none.
 func WithStep(ctx context.Context, step string) context.Context {
 	return context.WithValue(ctx, stepKey{}, step)
 }
@@ -53,24 +63,35 @@ const keyHeader = "Idempotency-Key"
 
 // RoundTrip sends the request, or a copy of it with a key.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	w := workFrom(req.Context())
-	if w == nil || w.ref.Source == "" || w.ref.Key == "" || !mutates(req.Method) || hasKey(req.Header) {
+	if !mutates(req.Method) {
 		return t.base.RoundTrip(req)
 	}
-	step, err := w.step(req)
+	key, err := outboundKey(req)
 	if err != nil {
 		if req.Body != nil {
 			req.Body.Close()
 		}
 		return nil, err
 	}
+	reach(req)
+	if key == "" {
+		return t.base.RoundTrip(req)
+	}
 	keyed := req.WithContext(req.Context())
 	keyed.Header = req.Header.Clone()
 	if keyed.Header == nil {
 		keyed.Header = http.Header{}
 	}
-	keyed.Header.Set(keyHeader, EffectKey(w.ref, step))
+	keyed.Header.Set(keyHeader, key)
 	return t.base.RoundTrip(keyed)
+}
+
+// reach pins the attempt that the call is part of.
+func reach(req *http.Request) {
+	PinRequest(req.Context())
+	if p := pinFrom(req.Context()); p != nil && p.warn != nil {
+		p.warn(req.Context(), hostOf(req))
+	}
 }
 
 // CloseIdleConnections hands on what [http.Client.CloseIdleConnections] asks for.
@@ -98,59 +119,118 @@ func hasKey(h http.Header) bool {
 	return false
 }
 
+// outboundKey returns the key for the request; empty if it gets none.
+func outboundKey(req *http.Request) (string, error) {
+	w := workFrom(req.Context())
+	if w == nil || w.ref.Source == "" || w.ref.Key == "" || hasKey(req.Header) {
+		return "", nil
+	}
+	step, err := w.step(req)
+	if err != nil {
+		return "", err
+	}
+	return EffectKey(w.ref, step), nil
+}
+
 // step names the call that req makes.
 func (w *work) step(req *http.Request) (string, error) {
 	if step, _ := req.Context().Value(stepKey{}).(string); step != "" {
 		return step, nil
 	}
-	b, err := bodyOf(req)
+	c, err := contentOf(req)
 	if err != nil {
 		return "", err
 	}
-	host := strings.ToLower(cmp.Or(req.Host, req.URL.Host))
-	address := JoinKey(req.Method, cmp.Or(host, "-"), cmp.Or(req.URL.EscapedPath(), "/"))
-	return JoinKey(address, strconv.Itoa(w.number(address, b))), nil
+	path := cmp.Or(req.URL.EscapedPath(), "/")
+	address := JoinKey(req.Method, cmp.Or(hostOf(req), "-"), path)
+	if how := w.compare(address, c); how != "" {
+		return "", fmt.Errorf("hookonce: Transport: the second %s %s%s of this attempt %s: %w: name each call to the address with WithStep, a call and its retries alike",
+			req.Method, hostOf(req), path, how, ErrUnnamedCall)
+	}
+	return address, nil
 }
 
-// body is what tells calls to one address apart.
-type body struct {
-	sum   [sha256.Size]byte // over query and body
-	known bool              // false if the body could be read only once
+func hostOf(req *http.Request) string { return strings.ToLower(cmp.Or(req.Host, req.URL.Host)) }
+
+// compare returns how the call differs from an earlier one to the address; empty if it does not, or there was
+// none.
+func (w *work) compare(address string, c content) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	first, known := w.calls[address]
+	if known {
+		return c.differs(first)
+	}
+	if w.calls == nil {
+		w.calls = map[string]content{}
+	}
+	w.calls[address] = c
+	return ""
 }
 
-// bodyOf reads the body in a copy of its own.
-func bodyOf(req *http.Request) (body, error) {
+// content is what calls to one address are compared by.
+type content struct {
+	query  string
+	header http.Header
+	body   [sha256.Size]byte
+	once   bool // the body can be read only once
+}
+
+// contentOf reads the body in a copy of its own.
+func contentOf(req *http.Request) (content, error) {
+	c := content{query: req.URL.RawQuery, header: telling(req.Header)}
 	hash := sha256.New()
-	io.WriteString(hash, strconv.Itoa(len(req.URL.RawQuery))+":"+req.URL.RawQuery)
 	if req.Body != nil && req.Body != http.NoBody {
 		if req.GetBody == nil {
-			return body{}, nil
+			c.once = true
+			return c, nil
 		}
 		r, err := req.GetBody()
 		if err != nil {
-			return body{}, fmt.Errorf("hookonce: Transport: the body can not be read twice: %w", err)
+			return content{}, fmt.Errorf("hookonce: Transport: the body can not be read twice: %w", err)
 		}
 		defer r.Close()
 		if _, err := io.Copy(hash, r); err != nil {
-			return body{}, fmt.Errorf("hookonce: Transport: reading the body: %w", err)
+			return content{}, fmt.Errorf("hookonce: Transport: reading the body: %w", err)
 		}
 	}
-	return body{sum: [sha256.Size]byte(hash.Sum(nil)), known: true}, nil
+	c.body = [sha256.Size]byte(hash.Sum(nil))
+	return c, nil
 }
 
-// number returns which of the different calls to an address this is, from 1.
-func (w *work) number(address string, b body) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	seen := w.calls[address]
-	for i := range seen {
-		if b.known && seen[i] == b {
-			return i + 1
+// telling returns the header fields that tell calls apart, under their canonical names. The others change
+// between retries of one call.
+func telling(header http.Header) http.Header {
+	fields := http.Header{}
+	for name, values := range header {
+		switch name = http.CanonicalHeaderKey(name); name {
+		case "Date", "Traceparent", "Tracestate", "Baggage", "X-Request-Id", "User-Agent", "Referer":
+		default:
+			fields[name] = append(fields[name], values...)
 		}
 	}
-	if w.calls == nil {
-		w.calls = map[string][]body{}
+	return fields
+}
+
+// differs says how c differs from first, without what either says; empty if it does not.
+func (c content) differs(first content) string {
+	switch {
+	case c.query != first.query:
+		return "has another query"
+	case c.once || first.once:
+		return "cannot be compared with the first, because a body can be read only once (GetBody is nil)"
+	case c.body != first.body:
+		return "has another body"
 	}
-	w.calls[address] = append(seen, b)
-	return len(seen) + 1
+	for name := range c.header {
+		if !slices.Equal(c.header[name], first.header[name]) {
+			return "has another header field " + name
+		}
+	}
+	for name := range first.header {
+		if _, there := c.header[name]; !there {
+			return "lacks the header field " + name
+		}
+	}
+	return ""
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hookonce/hookonce"
@@ -68,19 +70,16 @@ func attempt(key string) context.Context {
 	return hookonce.ContextWithRef(context.Background(), hookonce.Ref{Source: "billing", Key: key})
 }
 
-// These keys are in the hands of others: changing one repeats effects after an update.
+// These keys are in the hands of others: changing one repeats effects after an update. What the request says
+// is no part of them.
 func TestOutboundKeysNeverChange(t *testing.T) {
-	w, ctx := new(wire), attempt("evt_1")
-	for _, c := range []struct{ body, want string }{
-		{`{"amount":1}`, "97c2eb88b97d6cf46b19b59080f2a495"},
-		{`{"amount":2}`, "7cecdc5f6baba890c102c965ec92b5ad"},
-		{``, "84bfccb39fe83059f41b00f976173a9e"},
-	} {
-		if got := w.call(ctx, t, "POST", charges, c.body); got != c.want {
-			t.Errorf("the key of %s = %s, want %s", c.body, got, c.want)
+	w := new(wire)
+	for _, body := range []string{`{"amount":1}`, `{"amount":2}`, ``} {
+		if got := w.call(attempt("evt_1"), t, "POST", charges, body); got != "439644a094d726d7bb58f2b77c2523e6" {
+			t.Errorf("the key of %q = %s", body, got)
 		}
 	}
-	if got := w.call(hookonce.WithStep(ctx, "fee"), t, "POST", charges, ""); got != "e7f171d918a83564796438479cf7d00b" {
+	if got := w.call(hookonce.WithStep(attempt("evt_1"), "fee"), t, "POST", charges, ""); got != "e7f171d918a83564796438479cf7d00b" {
 		t.Errorf("the key of a step = %s", got)
 	}
 }
@@ -133,11 +132,9 @@ func TestMutationsGetKeys(t *testing.T) {
 func calls(t *testing.T, key string) []string {
 	w, ctx := new(wire), attempt(key)
 	w.call(ctx, t, "POST", charges, "a")
-	w.call(ctx, t, "POST", charges, "b")
+	w.call(ctx, t, "PUT", charges, "a")
 	w.call(ctx, t, "DELETE", charges+"/1", "")
 	w.call(ctx, t, "DELETE", charges+"/2", "")
-	w.call(ctx, t, "POST", charges+"?expand=1", "a")
-	w.call(ctx, t, "POST", charges+"?expand=2", "a")
 	w.call(ctx, t, "POST", strings.Replace(charges, "api", "eu.api", 1), "a")
 	w.call(hookonce.WithStep(ctx, "fee"), t, "POST", charges, "a")
 	w.call(hookonce.WithStep(ctx, "tax"), t, "POST", charges, "a")
@@ -161,13 +158,121 @@ func TestReRunsRepeatTheirKeys(t *testing.T) {
 func TestRepeatedCallsRepeatTheirKey(t *testing.T) {
 	w, ctx := new(wire), attempt("evt_1")
 	a := w.call(ctx, t, "POST", charges, "a")
-	b := w.call(ctx, t, "POST", charges, "b")
-	if a == b || w.call(ctx, t, "POST", charges, "a") != a || w.call(ctx, t, "POST", charges, "b") != b {
+	b := w.call(ctx, t, "POST", charges+"/b", "b")
+	if a == b || w.call(ctx, t, "POST", charges, "a") != a || w.call(ctx, t, "POST", charges+"/b", "b") != b {
 		t.Errorf("keys: %v", w.keys)
 	}
 	step := hookonce.WithStep(ctx, "fee")
 	if w.call(step, t, "POST", charges, "c") != w.call(step, t, "POST", charges, "d") {
 		t.Error("calls of one step have different keys")
+	}
+}
+
+// refused sends two requests to one address, and checks that the second is not sent, and why.
+func refused(t *testing.T, first, second *http.Request, why string) {
+	t.Helper()
+	w := new(wire)
+	w.send(t, first)
+	body := &closer{Reader: second.Body}
+	second.Body = body
+	_, err := hookonce.Transport(w).RoundTrip(second)
+	if !errors.Is(err, hookonce.ErrUnnamedCall) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "WithStep") {
+		t.Errorf("the second call: %v; want an error that says %q and what to do", err, why)
+	}
+	if err != nil && strings.Contains(err.Error(), "secret") {
+		t.Errorf("the error tells what the call said: %v", err)
+	}
+	if len(w.keys) != 1 || !body.closed {
+		t.Errorf("%d calls were sent, the body was closed: %v", len(w.keys), body.closed)
+	}
+}
+
+// charge builds a request; changes are applied to it.
+func charge(t *testing.T, ctx context.Context, body string, changes ...func(*http.Request)) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, "POST", charges, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range changes {
+		change(req)
+	}
+	return req
+}
+
+// A client whose retry loop writes the time into the body: its retries would be further charges.
+func TestTransportRetryWithTimestampIsRefused(t *testing.T) {
+	ctx := attempt("evt_1")
+	refused(t, charge(t, ctx, `{"secret":100,"at":1}`), charge(t, ctx, `{"secret":100,"at":2}`), "another body")
+	w, named := new(wire), hookonce.WithStep(attempt("evt_1"), "charge")
+	for _, body := range []string{`{"amount":100,"at":1}`, `{"amount":100,"at":2}`, `{"amount":100,"at":3}`} {
+		w.send(t, charge(t, named, body))
+	}
+	if len(w.keys) != 3 || len(slices.Compact(slices.Clone(w.keys))) != 1 || w.keys[0] == "" {
+		t.Errorf("a named call and its retries have the keys %q", w.keys)
+	}
+}
+
+// A body with a sequence id that counts across attempts, or is drawn at random: the second attempt has the key
+// of the first, also where it calls nothing before, or something else.
+func TestTransportBodyWithSequenceId(t *testing.T) {
+	w := new(wire)
+	first := w.send(t, charge(t, attempt("evt_1"), `{"seq":1}`))
+	ctx := attempt("evt_1")
+	w.call(ctx, t, "POST", charges+"/lookup", `{"seq":2}`)
+	if again := w.send(t, charge(t, ctx, `{"seq":3}`)); again != first || first == "" {
+		t.Errorf("the keys are %q and %q", first, again)
+	}
+}
+
+// Calls that differ only in a header are different calls, such as charges on behalf of two accounts.
+func TestTransportCallsThatDifferInAHeaderAreRefused(t *testing.T) {
+	on := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	for _, name := range []string{"Stripe-Account", "Authorization", "Content-Type", "Cookie", "X-Tenant"} {
+		ctx := attempt("evt_1")
+		refused(t, charge(t, ctx, "a", on(name, "secret-a")), charge(t, ctx, "a", on(name, "secret-b")), "another header field "+name)
+		ctx = attempt("evt_1")
+		refused(t, charge(t, ctx, "a"), charge(t, ctx, "a", on(name, "secret-b")), "another header field "+name)
+		ctx = attempt("evt_1")
+		refused(t, charge(t, ctx, "a", on(name, "secret-a")), charge(t, ctx, "a"), "lacks the header field "+name)
+	}
+	for _, name := range []string{"Date", "Traceparent", "tracestate", "Baggage", "X-Request-ID", "User-Agent", "Referer"} {
+		w, ctx := new(wire), attempt("evt_1")
+		first := w.send(t, charge(t, ctx, "a", on(name, "a")))
+		if again := w.send(t, charge(t, ctx, "a", on(name, "b"))); again != first {
+			t.Errorf("%s makes it another call", name)
+		}
+	}
+	w, ctx := new(wire), attempt("evt_1")
+	seller := w.send(t, charge(t, hookonce.WithStep(ctx, "seller"), "a", on("Stripe-Account", "acct_1")))
+	if platform := w.send(t, charge(t, hookonce.WithStep(ctx, "platform"), "a")); platform == seller {
+		t.Errorf("calls with steps of their own share the key %s", seller)
+	}
+}
+
+func TestTransportCallsThatDifferInTheQueryAreRefused(t *testing.T) {
+	ctx := attempt("evt_1")
+	refused(t, charge(t, ctx, "a"), charge(t, ctx, "a", func(r *http.Request) { r.URL.RawQuery = "secret=1" }), "another query")
+}
+
+// Of different calls to one address at the same time one is sent, whichever it is.
+func TestTransportConcurrentCallsAreRefusedAlike(t *testing.T) {
+	w, ctx := new(wire), attempt("evt_1")
+	var all sync.WaitGroup
+	var refusals atomic.Int64
+	for i := range 20 {
+		req := charge(t, ctx, fmt.Sprint(i))
+		all.Go(func() {
+			if _, err := hookonce.Transport(w).RoundTrip(req); errors.Is(err, hookonce.ErrUnnamedCall) {
+				refusals.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if len(w.keys) != 1 || refusals.Load() != 19 {
+		t.Errorf("%d calls were sent and %d refused", len(w.keys), refusals.Load())
 	}
 }
 
@@ -189,19 +294,21 @@ func TestStepsNest(t *testing.T) {
 	}
 }
 
-// A body that can be read only once is not read for the key, and is a call of its own.
-func TestBodiesThatAreReadOnce(t *testing.T) {
-	w, ctx := new(wire), attempt("evt_1")
-	for range 2 {
-		req, err := http.NewRequestWithContext(ctx, "POST", charges, io.NopCloser(strings.NewReader("stream")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.send(t, req)
+// A body that can be read only once is not read for the key. A second one cannot be compared with it.
+func TestTransportBodiesThatAreReadOnce(t *testing.T) {
+	stream := func(ctx context.Context) *http.Request {
+		return charge(t, ctx, "stream", func(r *http.Request) { r.GetBody = nil })
 	}
-	if w.keys[0] == w.keys[1] || w.bodies[0] != "stream" || w.bodies[1] != "stream" {
-		t.Errorf("keys %v, bodies %q", w.keys, w.bodies)
+	w := new(wire)
+	if key := w.send(t, stream(attempt("evt_1"))); key == "" || w.bodies[0] != "stream" {
+		t.Errorf("key %q, body %q", key, w.bodies[0])
 	}
+	ctx := attempt("evt_1")
+	refused(t, stream(ctx), stream(ctx), "read only once")
+	ctx = attempt("evt_1")
+	refused(t, charge(t, ctx, "a"), stream(ctx), "read only once")
+	ctx = attempt("evt_1")
+	refused(t, stream(ctx), charge(t, ctx, "a"), "read only once")
 }
 
 // The contract of RoundTripper: the request is not changed, its body is closed, and arrives whole.

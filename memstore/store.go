@@ -1,7 +1,9 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -73,6 +75,9 @@ func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.
 		if req.Lease != 0 {
 			c.Lease = c.UpdatedAt.Add(req.Lease).Truncate(time.Microsecond)
 		}
+		if req.Pin {
+			c.Pinned = cmp.Or(c.Pinned, c.Token)
+		}
 		tx.put(*c)
 		tx.persist()
 	})
@@ -98,18 +103,38 @@ func (s *Store) complete(stored *hookonce.Claim) error {
 
 // Fail implements [hookonce.Store].
 func (s *Store) Fail(ctx context.Context, c hookonce.Claim, f hookonce.Failure) error {
-	_, err := s.change(ctx, c, func(_ *Tx, stored *hookonce.Claim) error {
-		switch stored.State {
-		case hookonce.StateProcessing:
-			stored.State, stored.Lease, stored.UpdatedAt = f.State(), time.Time{}, s.now()
-			stored.LastError = f.Text()
+	forgets := f.Forgets(c.Token)
+	_, err := s.change(ctx, c, func(tx *Tx, stored *hookonce.Claim) error {
+		switch {
+		case stored.State == hookonce.StateFailed, stored.State == hookonce.StateDead:
 			return nil
-		case hookonce.StateFailed, hookonce.StateDead:
+		case stored.State != hookonce.StateProcessing:
+			return hookonce.ErrStale
+		case !forgets:
+			s.fail(stored, f)
 			return nil
+		case !stored.FirstSeen.Equal(c.FirstSeen):
+			return hookonce.ErrStale // this one was forgotten before, and somebody has begun anew
 		}
-		return hookonce.ErrStale
+		tx.OnCommit(func() { delete(s.table.claims, c.Ref) })
+		return nil
 	})
+	if forgets && errors.Is(err, hookonce.ErrNotFound) {
+		return nil
+	}
 	return err
+}
+
+// fail makes processing work failed or dead.
+func (s *Store) fail(stored *hookonce.Claim, f hookonce.Failure) {
+	stored.State, stored.Lease, stored.UpdatedAt = f.State(), time.Time{}, s.now()
+	stored.LastError = f.Text()
+	switch {
+	case f.Pin:
+		stored.Pinned = cmp.Or(stored.Pinned, stored.Token)
+	case stored.Pinned == stored.Token:
+		stored.Pinned = 0
+	}
 }
 
 // Extend implements [hookonce.Store].

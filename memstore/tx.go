@@ -146,27 +146,25 @@ func read[K comparable, V any](tx *Tx, of func(*rows) map[K]V, key K) (V, bool) 
 func (s *Store) decide(req hookonce.ClaimRequest) hookonce.Claim {
 	now := s.now()
 	c, exists := s.table.claim(req.Ref)
-	switch {
-	case !exists:
+	if !exists {
 		return hookonce.Claim{
 			Ref: req.Ref, Verdict: hookonce.Won, Token: 1,
 			Type: req.Type, Digest: bytes.Clone(req.Digest), FirstSeen: now, UpdatedAt: now,
 		}
-	case hookonce.Claimable(c.State, c.Lease, now):
-		c = answer(c, req, hookonce.Won)
-		c.Token++
-		c.UpdatedAt, c.Lease = now, time.Time{}
-		if req.Type != "" {
-			c.Type = req.Type
-		}
-		if len(req.Digest) > 0 {
-			c.Digest = bytes.Clone(req.Digest)
-		}
-		return c
-	case c.State == hookonce.StateDone:
-		return answer(c, req, hookonce.Duplicate)
 	}
-	return answer(c, req, hookonce.Busy)
+	c = answer(c, req, c.VerdictFor(req, now))
+	if c.Verdict != hookonce.Won {
+		return c
+	}
+	c.Token++
+	c.UpdatedAt, c.Lease = now, time.Time{}
+	if req.Type != "" {
+		c.Type = req.Type
+	}
+	if len(req.Digest) > 0 {
+		c.Digest = bytes.Clone(req.Digest)
+	}
+	return c
 }
 
 // answer is what a request is told about the stored claim c.

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ func (s *Store) attempt(ctx context.Context, tx *Tx, c hookonce.Claim, fn func(t
 		}
 		if err != nil {
 			tx.end()
-			err = s.trace(c, err)
+			err = s.trace(ctx, c, err)
 		}
 		if p != nil {
 			panic(p)
@@ -51,15 +52,18 @@ func (s *Store) attempt(ctx context.Context, tx *Tx, c hookonce.Claim, fn func(t
 	return err
 }
 
-// trace records that an attempt failed with cause, and returns cause. A permanent failure that has to
-// give way, see [yields], is not on record: then the error wraps [hookonce.ErrTraceLost] as well.
-func (s *Store) trace(attempt hookonce.Claim, cause error) error {
-	if attempt.Key == "" {
+// trace records that an attempt failed with cause, and returns cause. A permanent or pinned failure that has
+// to give way, see [yields], is not on record: then the error wraps [hookonce.ErrTraceLost] as well.
+func (s *Store) trace(ctx context.Context, attempt hookonce.Claim, cause error) error {
+	f := hookonce.FailureOf(ctx, attempt.Ref, cause)
+	if attempt.Key == "" || f.Forgets(attempt.Token) {
 		return cause
 	}
-	f := hookonce.Failure{Err: cause, Dead: hookonce.IsPermanent(cause)}
-	attempt.State, attempt.LastError = f.State(), f.Text()
-	if s.leave(attempt) || !f.Dead {
+	attempt.State, attempt.LastError, attempt.Pinned = f.State(), f.Text(), 0
+	if f.Pin {
+		attempt.Pinned = attempt.Token
+	}
+	if s.leave(attempt) || !f.Dead && !f.Pin {
 		return cause
 	}
 	return fmt.Errorf("%w (%w: the key belongs to another attempt by now)", cause, hookonce.ErrTraceLost)
@@ -80,6 +84,10 @@ func (s *Store) leave(attempt hookonce.Claim) bool {
 	}
 	if exists {
 		attempt.FirstSeen = stored.FirstSeen
+		attempt.Pinned = cmp.Or(stored.Pinned, attempt.Pinned)
+		if len(attempt.Digest) == 0 {
+			attempt.Digest = stored.Digest
+		}
 	}
 	attempt.Lease, attempt.UpdatedAt = time.Time{}, now
 	tx.put(attempt)
@@ -89,10 +97,14 @@ func (s *Store) leave(attempt hookonce.Claim) bool {
 
 // yields reports whether the stored claim gives way to the trace of the attempt: it is claimable, and
 // from an older attempt. Attempts that began afresh at the same time have the same token; of those,
-// one that gave up is never made an ordinary failure again, because its sender was told to stop.
+// one that gave up is never made an ordinary failure again, because its sender was told to stop. The content
+// that a claim is pinned to stays.
 func yields(stored, attempt hookonce.Claim, now time.Time) bool {
+	if stored.VerdictFor(hookonce.ClaimRequest{Digest: attempt.Digest}, now) != hookonce.Won {
+		return false
+	}
 	if stored.Token == attempt.Token {
 		return stored.State == hookonce.StateFailed || (stored.State == hookonce.StateDead && attempt.State == hookonce.StateDead)
 	}
-	return stored.Token < attempt.Token && hookonce.Claimable(stored.State, stored.Lease, now)
+	return stored.Token < attempt.Token
 }

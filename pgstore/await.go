@@ -54,8 +54,7 @@ func (s *Store) isOver(ctx context.Context, ref hookonce.Ref) (bool, error) {
 	if errors.Is(err, hookonce.ErrNotFound) {
 		return true, nil
 	}
-	over := c.State != hookonce.StateProcessing || hookonce.Claimable(c.State, c.Lease, s.now())
-	return err == nil && over, err
+	return err == nil && c.VerdictFor(hookonce.ClaimRequest{}, s.now()) != hookonce.Busy, err
 }
 
 // listenFor returns a channel that has an element when it is time to look at ref, and starts to listen.

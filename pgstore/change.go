@@ -20,6 +20,8 @@ type change struct {
 	repeats []hookonce.State
 	// response is kept if the change applies; nil: none.
 	response *hookonce.Response
+	pin      bool // of a failure
+	forget   bool // the claim, in place of all this
 }
 
 // Complete implements [hookonce.Store].
@@ -31,9 +33,14 @@ func (s *Store) Complete(ctx context.Context, c hookonce.Claim) error {
 // Fail implements [hookonce.Store].
 func (s *Store) Fail(ctx context.Context, c hookonce.Claim, f hookonce.Failure) error {
 	text := f.Text()
+	forgets := f.Forgets(c.Token)
 	_, err := s.change(ctx, c, change{
 		state: f.State(), text: &text, repeats: []hookonce.State{hookonce.StateFailed, hookonce.StateDead},
+		pin: f.Pin, forget: forgets,
 	})
+	if forgets && errors.Is(err, hookonce.ErrNotFound) {
+		return nil
+	}
 	return wrap("fail", c.Ref, err)
 }
 
@@ -74,14 +81,18 @@ func (s *Store) change(ctx context.Context, c hookonce.Claim, to change) (hookon
 
 func (s *Store) tryChange(ctx context.Context, c hookonce.Claim, to change) (applied bool, r record, err error) {
 	now := s.now()
-	text, args := s.sql.end, []any{
+	text, args := s.sql.complete, []any{
 		c.Source, c.Key, c.Token, string(to.state), deadline(now, to.lease), to.text, now,
 	}
 	switch {
+	case to.forget:
+		text, args = s.sql.forget, []any{c.Source, c.Key, c.Token, c.FirstSeen}
 	case to.response != nil:
 		text, args = s.sql.completeWith, append(args, kept(*to.response)...)
 	case to.state == hookonce.StateProcessing:
 		text = s.sql.extend
+	case to.state != hookonce.StateDone:
+		text, args = s.sql.fail, append(args, to.pin)
 	}
 	err = s.pool.QueryRow(ctx, text, args...).Scan(append([]any{&applied}, r.fields()...)...)
 	return applied, r, err

@@ -102,6 +102,7 @@ func (s *Store) claimQuery(req hookonce.ClaimRequest, won hookonce.State, limit 
 	}
 	return claimQuery{req, now, []any{
 		req.Source, req.Key, string(won), lease, storable(req.Type), known(req.Digest), now, (*string)(limit),
+		req.Pin && won == hookonce.StateProcessing,
 	}}
 }
 
@@ -125,19 +126,16 @@ func (q claimQuery) number(row pgx.Row) (hookonce.Claim, int64, error) {
 	c.Conflict = differ(before, q.req.Digest)
 	c.Verdict = hookonce.Won
 	if !won {
-		c.Verdict = verdict(c, q.now)
+		c.Verdict = verdict(c, q.req, q.now)
 	}
 	return c, number, nil
 }
 
 // verdict is what a request that did not win is told about the stored claim. The verdict is raced
 // when the claim could be had after all.
-func verdict(c hookonce.Claim, now time.Time) hookonce.Verdict {
-	switch {
-	case c.State == hookonce.StateDone:
-		return hookonce.Duplicate
-	case c.State == hookonce.StateProcessing && !hookonce.Claimable(c.State, c.Lease, now):
-		return hookonce.Busy
+func verdict(c hookonce.Claim, req hookonce.ClaimRequest, now time.Time) hookonce.Verdict {
+	if v := c.VerdictFor(req, now); v != hookonce.Won {
+		return v
 	}
 	return raced
 }

@@ -35,7 +35,8 @@ func isCommit(message []byte) bool {
 
 // isWrite recognises a statement over the table of claims that writes, sent with its text.
 func isWrite(message []byte) bool {
-	return message[0] == 'P' && (bytes.Contains(message, []byte("INSERT INTO")) || bytes.Contains(message, []byte("UPDATE")))
+	return message[0] == 'P' && (bytes.Contains(message, []byte("INSERT INTO")) || bytes.Contains(message, []byte("UPDATE")) ||
+		bytes.Contains(message, []byte("DELETE FROM")))
 }
 
 // newProxy starts a proxy and returns it with the connection string that leads through it.

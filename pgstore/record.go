@@ -11,7 +11,7 @@ import (
 // record is a row of the table as a statement returns it.
 type record struct {
 	state, eventType, lastError string
-	token                       int64
+	token, pinned               int64
 	lease                       *time.Time
 	digest                      []byte
 	firstSeen, updatedAt        time.Time
@@ -19,13 +19,14 @@ type record struct {
 
 // fields are the places to scan columns into.
 func (r *record) fields() []any {
-	return []any{&r.state, &r.token, &r.lease, &r.eventType, &r.digest, &r.firstSeen, &r.updatedAt, &r.lastError}
+	return []any{&r.state, &r.token, &r.lease, &r.eventType, &r.digest, &r.firstSeen, &r.updatedAt, &r.lastError, &r.pinned}
 }
 
 func (r *record) claim(ref hookonce.Ref) hookonce.Claim {
 	c := hookonce.Claim{
 		Ref: ref, State: hookonce.State(r.state), Token: r.token, Type: r.eventType, Digest: r.digest,
 		FirstSeen: r.firstSeen.UTC(), UpdatedAt: r.updatedAt.UTC(), LastError: r.lastError,
+		Pinned: r.pinned,
 	}
 	if r.lease != nil {
 		c.Lease = r.lease.UTC()

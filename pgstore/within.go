@@ -51,22 +51,26 @@ func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(
 	return err
 }
 
-// trace records that an attempt failed with cause, and returns cause. A permanent failure that has to
+// trace records that an attempt failed with cause, and returns cause. A permanent or pinned failure that has to
 // give way to another attempt is not on record: then the error wraps [hookonce.ErrTraceLost] as well.
 func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error) error {
-	if c.Key == "" {
+	f := hookonce.FailureOf(ctx, c.Ref, cause)
+	if c.Key == "" || f.Forgets(c.Token) {
 		return cause
+	}
+	var pinned int64
+	if f.Pin {
+		pinned = c.Token
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	f := hookonce.Failure{Err: cause, Dead: hookonce.IsPermanent(cause)}
 	var tag pgconn.CommandTag
 	err := again(func() (err error) {
 		tag, err = s.pool.Exec(ctx, s.sql.trace, c.Source, c.Key, string(f.State()), c.Token, c.Type, c.Digest,
-			s.now(), f.Text(), (*string)(until(time.Now().Add(s.wait))), c.FirstSeen)
+			s.now(), f.Text(), (*string)(until(time.Now().Add(s.wait))), c.FirstSeen, pinned)
 		return err
 	})
-	if err == nil && f.Dead && tag.RowsAffected() == 0 {
+	if err == nil && (f.Dead || f.Pin) && tag.RowsAffected() == 0 {
 		err = errGaveWay
 	}
 	if err != nil {

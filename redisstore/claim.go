@@ -19,11 +19,11 @@ func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.
 		return hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Unkeyed}, nil
 	}
 	now := s.now()
-	r, err := s.run(ctx, claimScript, s.key(req.Ref), formatTime(now), deadline(now, req.Lease), req.Type, req.Digest)
+	r, err := s.run(ctx, claimScript, s.key(req.Ref), formatTime(now), deadline(now, req.Lease), req.Type, req.Digest, flag(req.Pin))
 	if err != nil {
 		return hookonce.Claim{}, fmt.Errorf("redisstore: claim %s: %w", req.Ref, err)
 	}
-	c, err := r.answer(req)
+	c, err := r.answer(req, now)
 	if err != nil {
 		return hookonce.Claim{}, fmt.Errorf("redisstore: claim %s: %w", req.Ref, err)
 	}
@@ -38,21 +38,25 @@ func deadline(now time.Time, d time.Duration) string {
 	return formatTime(now.Add(d))
 }
 
-// answer is what the claiming script's reply says to req.
-func (r reply) answer(req hookonce.ClaimRequest) (hookonce.Claim, error) {
+// flag is a yes or no for a script.
+func flag(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// answer is what the claiming script's reply says to req, which was decided for the time now.
+func (r reply) answer(req hookonce.ClaimRequest, now time.Time) (hookonce.Claim, error) {
 	c, err := r.claim(req.Ref, 2)
 	if err != nil {
 		return hookonce.Claim{}, err
 	}
 	before := r.bytes(1)
 	c.Conflict = len(before) > 0 && len(req.Digest) > 0 && !bytes.Equal(before, req.Digest)
-	switch {
-	case r[0] == int64(1):
-		c.Verdict = hookonce.Won
-	case c.State == hookonce.StateDone:
-		c.Verdict = hookonce.Duplicate
-	default:
-		c.Verdict = hookonce.Busy
+	c.Verdict = hookonce.Won
+	if r[0] != int64(1) {
+		c.Verdict = c.VerdictFor(req, now)
 	}
 	return c, nil
 }

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,7 +24,15 @@ func (s *Store) CompleteWith(ctx context.Context, c hookonce.Claim, r hookonce.R
 
 // Fail implements [hookonce.Store].
 func (s *Store) Fail(ctx context.Context, c hookonce.Claim, f hookonce.Failure) error {
-	_, err := s.settle(ctx, c, failScript, string(f.State()), f.Text())
+	args := []any{string(f.State()), f.Text(), flag(f.Pin)}
+	forgets := f.Forgets(c.Token)
+	if forgets {
+		args = append(args, formatTime(c.FirstSeen))
+	}
+	_, err := s.settle(ctx, c, failScript, args...)
+	if forgets && errors.Is(err, hookonce.ErrNotFound) {
+		return nil
+	}
 	return err
 }
 

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -14,7 +15,7 @@ import (
 type reply []any
 
 // fields are the names of a claim's fields, in the order in which the scripts return them.
-var fields = []any{"state", "token", "lease", "type", "digest", "first", "updated", "error"}
+var fields = []any{"state", "token", "lease", "type", "digest", "first", "updated", "error", "pinned"}
 
 func (r reply) text(i int) string {
 	text, _ := r[i].(string)
@@ -39,10 +40,11 @@ func (r reply) claim(ref hookonce.Ref, at int) (hookonce.Claim, error) {
 	lease, err2 := parseTime(r.text(2))
 	first, err3 := parseTime(r.text(5))
 	updated, err4 := parseTime(r.text(6))
+	pinned, err5 := strconv.ParseInt(cmp.Or(r.text(8), "0"), 10, 64) // older claims have none
 	return hookonce.Claim{
 		Ref: ref, State: hookonce.State(r.text(0)), Token: token, Lease: lease, Type: r.text(3), Digest: r.bytes(4),
-		FirstSeen: first, UpdatedAt: updated, LastError: r.text(7),
-	}, errors.Join(err, err2, err3, err4)
+		FirstSeen: first, UpdatedAt: updated, LastError: r.text(7), Pinned: pinned,
+	}, errors.Join(err, err2, err3, err4, err5)
 }
 
 // Times are stored as microseconds since 1970. Empty: none.

@@ -90,6 +90,7 @@ func (s *Store) leased(req hookonce.ClaimRequest) proposal {
 
 // atomic proposes a row that is done when its transaction commits.
 func (s *Store) atomic(req hookonce.ClaimRequest) proposal {
+	req.Pin = false
 	return proposal{ClaimRequest: req, state: hookonce.StateDone, now: s.now(), wait: &s.wait}
 }
 
@@ -99,20 +100,16 @@ func (s *Store) claim(ctx context.Context, q querier, p proposal) (ruling, error
 	if err != nil {
 		return ruling{}, err
 	}
-	r.claim = r.answer(p.ClaimRequest)
+	r.claim = r.answer(p.ClaimRequest, p.now)
 	return r, nil
 }
 
-// answer is what the request is told.
-func (r ruling) answer(req hookonce.ClaimRequest) hookonce.Claim {
+// answer is what the request is told, which was decided for the time now.
+func (r ruling) answer(req hookonce.ClaimRequest, now time.Time) hookonce.Claim {
 	c := r.claim
-	switch {
-	case r.won:
-		c.Verdict = hookonce.Won
-	case c.State == hookonce.StateDone:
-		c.Verdict = hookonce.Duplicate
-	default:
-		c.Verdict = hookonce.Busy
+	c.Verdict = hookonce.Won
+	if !r.won {
+		c.Verdict = c.VerdictFor(req, now)
 	}
 	if anew := r.won && c.Token == 1; anew {
 		r.before = nil // of a row that was purged since it was read
@@ -132,10 +129,11 @@ func (s *Store) peek(ctx context.Context, req hookonce.ClaimRequest) (c hookonce
 	if err != nil {
 		return hookonce.Claim{}, false, fmt.Errorf("sqlstore: claim %s: %w", req.Ref, s.explain(ctx, s.db, err))
 	}
-	if !found || hookonce.Claimable(c.State, c.Lease, s.now()) {
+	now := s.now()
+	if !found || c.VerdictFor(req, now) == hookonce.Won {
 		return hookonce.Claim{}, false, nil
 	}
-	return ruling{claim: c, before: c.Digest}.answer(req), true, nil
+	return ruling{claim: c, before: c.Digest}.answer(req, now), true, nil
 }
 
 // patient turns the end of the bounded wait into the verdict Busy.

@@ -111,7 +111,7 @@ func (d dialect) nullable(t time.Time) any {
 func (d dialect) row(c hookonce.Claim) []any {
 	return []any{
 		c.Source, c.Key, string(c.State), c.Token, d.nullable(c.Lease), c.Type, digest(c.Digest),
-		d.time(c.FirstSeen), d.time(c.UpdatedAt), c.LastError,
+		d.time(c.FirstSeen), d.time(c.UpdatedAt), c.LastError, c.Pinned,
 	}
 }
 
@@ -160,6 +160,14 @@ type proposal struct {
 	now   time.Time
 	lease time.Time      // zero: none
 	wait  *time.Duration // nil: as long as the database lets it
+}
+
+// pinned is the column of that name in a row with the token: see [hookonce.Claim.Pinned].
+func (p proposal) pinned(token int64) int64 {
+	if p.Pin {
+		return token
+	}
+	return 0
 }
 
 // ruling is the claiming statement's answer.

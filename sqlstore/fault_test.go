@@ -155,7 +155,7 @@ func (c *conn) exec(text string, run func() (driver.Result, error)) (driver.Resu
 
 // takeWrite returns the fault of writes if the statement is one outside a transaction.
 func (c *conn) takeWrite(query string) (persisted, armed bool) {
-	if c.inTx || !strings.Contains(query, "INSERT") && !strings.Contains(query, "UPDATE") {
+	if c.inTx || !strings.Contains(query, "INSERT") && !strings.Contains(query, "UPDATE") && !strings.Contains(query, "DELETE") {
 		return false, false
 	}
 	return c.faults.take(&c.faults.write)

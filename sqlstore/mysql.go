@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -71,18 +72,18 @@ func seconds(wait time.Duration) int64 {
 // INSERT does, makes a deadlock of two copies that then want to write.
 func (s statements) withDuplicates(sql func(string) statement) statements {
 	s.claim = sql(`
-		INSERT INTO {claims} (source, {key}, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error)
-		VALUES (@1, @2, @3, @4, @5, @6, @7, @8, @9, @10)
+		INSERT INTO {claims} (source, {key}, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned)
+		VALUES (@1, @2, @3, @4, @5, @6, @7, @8, @9, @10, @11)
 		ON DUPLICATE KEY UPDATE token = LAST_INSERT_ID(token)`)
 	s.lockClaim = sql(`SELECT {claim} FROM {claims} WHERE source = @1 AND {key} = @2{locked}`)
 	const claimable = `(state IN ('failed', 'dead') OR (state = 'processing' AND lease_until <= `
 	s.takeOver = sql(`
-		UPDATE {claims} SET state = @4, token = LAST_INSERT_ID(token + 1), lease_until = @5, event_type = @6, digest = @7, updated_at = @8
-		WHERE source = @1 AND {key} = @2 AND token = @3 AND state = @9 AND first_seen = @10 AND ` + claimable + `@8))`)
+		UPDATE {claims} SET state = @4, token = LAST_INSERT_ID(token + 1), lease_until = @5, event_type = @6, digest = @7, updated_at = @8, pinned = @11
+		WHERE source = @1 AND {key} = @2 AND token = @3 AND state = @9 AND first_seen = @10 AND pinned = @12 AND ` + claimable + `@8))`)
 	s.leave = sql(`
-		UPDATE {claims} SET state = @3, lease_until = NULL, event_type = @6, digest = @7, updated_at = @9, last_error = @10,
-			token = LAST_INSERT_ID(greatest(token, @4))
-		WHERE source = @1 AND {key} = @2 AND ((token < @4 AND ` + claimable + `@9)))
+		UPDATE {claims} SET state = @3, lease_until = NULL, event_type = @6, digest = coalesce(@7, digest), updated_at = @9,
+			last_error = @10, pinned = IF(pinned = 0, @11, pinned), token = LAST_INSERT_ID(greatest(token, @4))
+		WHERE source = @1 AND {key} = @2 AND (pinned = 0 OR coalesce(digest = @7, TRUE)) AND ((token < @4 AND ` + claimable + `@9)))
 			OR (token = @4 AND (state = 'failed' OR (state = 'dead' AND @3 = 'dead'))))`)
 	const oldest = `FROM {claims} WHERE state = 'done' AND updated_at < @1 ORDER BY updated_at, source, {key} LIMIT @2`
 	s.lockOldest = sql(`SELECT token ` + oldest + ` FOR UPDATE`)
@@ -139,13 +140,13 @@ func decideMySQL(d dialect, ctx context.Context, q querier, p proposal) (ruling,
 		}
 		seen := hookonce.Claim{Ref: p.Ref}
 		found, err := one(ctx, q, d.lockClaim, []any{p.Source, p.Key}, fields(&seen)...)
-		if err != nil || (found && !hookonce.Claimable(seen.State, seen.Lease, p.now)) {
+		if err != nil || (found && seen.VerdictFor(p.ClaimRequest, p.now) != hookonce.Won) {
 			return ruling{claim: seen, before: seen.Digest}, err
 		}
 		r = ruling{claim: p.over(seen), won: true, before: seen.Digest}
 		c := r.claim
 		took, err := reported(run(ctx, q, d.takeOver, c.Source, c.Key, seen.Token,
-			string(c.State), d.nullable(c.Lease), c.Type, digest(c.Digest), d.time(c.UpdatedAt), string(seen.State), d.time(seen.FirstSeen)))
+			string(c.State), d.nullable(c.Lease), c.Type, digest(c.Digest), d.time(c.UpdatedAt), string(seen.State), d.time(seen.FirstSeen), c.Pinned, seen.Pinned))
 		if err != nil || took > 0 {
 			return r, err
 		}
@@ -157,6 +158,7 @@ func decideMySQL(d dialect, ctx context.Context, q querier, p proposal) (ruling,
 func (p proposal) fresh() hookonce.Claim {
 	return hookonce.Claim{
 		Ref: p.Ref, State: p.state, Token: 1, Lease: p.lease, Type: p.Type, Digest: p.Digest, FirstSeen: p.now, UpdatedAt: p.now,
+		Pinned: p.pinned(1),
 	}
 }
 
@@ -164,6 +166,7 @@ func (p proposal) fresh() hookonce.Claim {
 func (p proposal) over(seen hookonce.Claim) hookonce.Claim {
 	c := seen
 	c.State, c.Token, c.Lease, c.UpdatedAt = p.state, seen.Token+1, p.lease, p.now
+	c.Pinned = cmp.Or(seen.Pinned, p.pinned(c.Token))
 	if p.Type != "" {
 		c.Type = p.Type
 	}

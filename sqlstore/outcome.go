@@ -18,8 +18,31 @@ func (s *Store) Complete(ctx context.Context, c hookonce.Claim) error {
 
 // Fail implements [hookonce.Store].
 func (s *Store) Fail(ctx context.Context, c hookonce.Claim, f hookonce.Failure) error {
-	_, err := s.settle(ctx, c, s.now(), s.dialect.fail, []any{string(f.State()), f.Text()}, hookonce.StateFailed, hookonce.StateDead)
+	if f.Forgets(c.Token) {
+		return s.forget(ctx, c)
+	}
+	_, err := s.settle(ctx, c, s.now(), s.dialect.fail, []any{string(f.State()), f.Text(), f.Pin}, hookonce.StateFailed, hookonce.StateDead)
 	return err
+}
+
+// forget deletes a first attempt. Its token is the first of whoever begins anew as well, so the time tells
+// them apart.
+func (s *Store) forget(ctx context.Context, c hookonce.Claim) error {
+	var gone int64
+	err := s.insist(ctx, func() (err error) {
+		gone, err = affected(run(ctx, s.db, s.dialect.forget, c.Source, c.Key, c.Token, s.dialect.time(c.FirstSeen)))
+		return err
+	})
+	if err == nil && gone == 0 {
+		err = s.settled(ctx, c, []hookonce.State{hookonce.StateFailed, hookonce.StateDead})
+	}
+	switch {
+	case err == nil || errors.Is(err, hookonce.ErrNotFound):
+		return nil
+	case errors.Is(err, errOvertaken):
+		err = fmt.Errorf("it was begun anew: %w", hookonce.ErrStale)
+	}
+	return fmt.Errorf("sqlstore: record the outcome of %s: %w", c.Ref, s.explain(ctx, s.db, err))
 }
 
 // Extend implements [hookonce.Store].

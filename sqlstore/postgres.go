@@ -46,14 +46,15 @@ func postgres(prefix string) dialect {
 		), seen AS (
 			SELECT {claim} FROM {claims} WHERE source = @1 AND key = @2
 		), won AS (
-			INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at)
-			SELECT @1::text, @2::text, @3::text, 1, @4::timestamptz, @5::text, @6::bytea, @7::timestamptz, @7::timestamptz
+			INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, pinned)
+			SELECT @1::text, @2::text, @3::text, 1, @4::timestamptz, @5::text, @6::bytea, @7::timestamptz, @7::timestamptz, @9::bigint
 			FROM bound WHERE CASE WHEN NOT EXISTS (
 				SELECT FROM seen WHERE state = 'done'
-				OR (state = 'processing' AND (lease_until IS NULL OR lease_until > @7::timestamptz)))
+				OR (state = 'processing' AND (lease_until IS NULL OR lease_until > @7::timestamptz))
+				OR (pinned <> 0 AND digest <> @6::bytea))
 				THEN pg_advisory_xact_lock(` + schema.KeyLock("{claims}", "@1::text", "@2::text") + `) IS NOT NULL ELSE false END
 			ON CONFLICT (source, key) DO UPDATE SET ` + takeOver + `
-			WHERE c.token = (SELECT token FROM seen) AND {claimable}
+			WHERE c.token = (SELECT token FROM seen) AND {claimable} AND {open}
 			{returning claim}
 		)
 		SELECT true, won.*, seen.digest, set_config('lock_timeout', bound.previous, true), txid_current()
@@ -62,7 +63,7 @@ func postgres(prefix string) dialect {
 		SELECT false, seen.*, seen.digest, set_config('lock_timeout', bound.previous, true), 0
 		FROM seen CROSS JOIN bound WHERE NOT EXISTS (SELECT FROM won)
 		UNION ALL
-		SELECT false, '', 0, NULL, '', NULL, @7::timestamptz, @7::timestamptz, '', NULL, set_config('lock_timeout', previous, true), 0
+		SELECT false, '', 0, NULL, '', NULL, @7::timestamptz, @7::timestamptz, '', 0, NULL, set_config('lock_timeout', previous, true), 0
 		FROM bound WHERE NOT EXISTS (SELECT FROM won) AND NOT EXISTS (SELECT FROM seen)`)
 	d.purgeClaims = sql(`
 		WITH gone AS (
@@ -90,14 +91,14 @@ func postgres(prefix string) dialect {
 // appeared after its snapshot, and a claimable row that was not won has changed since.
 func decidePostgres(d dialect, ctx context.Context, q querier, p proposal) (ruling, error) {
 	var setting string
-	args := []any{p.Source, p.Key, string(p.state), d.nullable(p.lease), storable(p.Type), digest(p.Digest), p.now, timeout(p.wait)}
+	args := []any{p.Source, p.Key, string(p.state), d.nullable(p.lease), storable(p.Type), digest(p.Digest), p.now, timeout(p.wait), p.pinned(1)}
 	for range maxRounds {
 		r := ruling{claim: hookonce.Claim{Ref: p.Ref}}
 		_, err := one(ctx, q, d.claim, args, append(append([]any{&r.won}, fields(&r.claim)...), &r.before, &setting, &r.number)...)
 		if err != nil {
 			return ruling{}, err
 		}
-		if r.claim.Token > 0 && (r.won || !hookonce.Claimable(r.claim.State, r.claim.Lease, p.now)) {
+		if r.claim.Token > 0 && (r.won || r.claim.VerdictFor(p.ClaimRequest, p.now) != hookonce.Won) {
 			return r, nil
 		}
 	}

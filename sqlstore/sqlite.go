@@ -36,10 +36,10 @@ func sqlite(prefix string) dialect {
 	// A row is taken over only if it is the one that was seen, with the same token, so that the digest
 	// from before is known. A new row is proposed with the token 0, which no row has.
 	d.claim = sql(`
-		INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at)
-		VALUES (@1, @2, @3, 1, @4, @5, @6, @7, @7)
+		INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, pinned)
+		VALUES (@1, @2, @3, 1, @4, @5, @6, @7, @7, @8)
 		ON CONFLICT (source, key) DO UPDATE SET ` + takeOver + `
-		WHERE c.token = @8 AND c.first_seen = @9 AND {claimable}
+		WHERE c.token = @9 AND c.first_seen = @10 AND {claimable} AND {open}
 		{returning claim}`)
 	const oldest = `FROM {claims} WHERE state = 'done' AND updated_at < @1 ORDER BY updated_at, source, key LIMIT @2`
 	d.purgeResponses = sql(`DELETE FROM {responses} WHERE (source, key) IN (SELECT source, key ` + oldest + `)`)
@@ -62,7 +62,7 @@ func sqlite(prefix string) dialect {
 func decideSQLite(d dialect, ctx context.Context, q querier, p proposal) (ruling, error) {
 	seen := hookonce.Claim{Ref: p.Ref}
 	for range maxRounds {
-		args := []any{p.Source, p.Key, string(p.state), d.nullable(p.lease), p.Type, digest(p.Digest), d.time(p.now), seen.Token, d.time(seen.FirstSeen)}
+		args := []any{p.Source, p.Key, string(p.state), d.nullable(p.lease), p.Type, digest(p.Digest), d.time(p.now), p.pinned(1), seen.Token, d.time(seen.FirstSeen)}
 		mine := hookonce.Claim{Ref: p.Ref}
 		won, err := one(ctx, q, d.claim, args, fields(&mine)...)
 		if err != nil || won {
@@ -70,7 +70,7 @@ func decideSQLite(d dialect, ctx context.Context, q querier, p proposal) (ruling
 		}
 		seen = hookonce.Claim{Ref: p.Ref}
 		found, err := one(ctx, q, d.lookup, []any{p.Source, p.Key}, fields(&seen)...)
-		if err != nil || (found && !hookonce.Claimable(seen.State, seen.Lease, p.now)) {
+		if err != nil || (found && seen.VerdictFor(p.ClaimRequest, p.now) != hookonce.Won) {
 			return ruling{claim: seen, before: seen.Digest}, err
 		}
 	}

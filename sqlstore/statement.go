@@ -45,7 +45,7 @@ type language struct {
 // prefixed returns what makes statements of texts. @1 is their first parameter, and the words in braces
 // stand for the tables, which have names with the prefix, and for what statements have in common.
 func (l language) prefixed(prefix string) func(text string) statement {
-	words := []string{"{key}", l.key, "{passed}", l.passed, "{locked}", l.locked, "{claimable}", claimable, "{begun}", begun}
+	words := []string{"{key}", l.key, "{passed}", l.passed, "{locked}", l.locked, "{claimable}", claimable, "{open}", open, "{begun}", begun}
 	for _, table := range []string{"claims", "responses", "effects", "versions", "states"} {
 		words = append(words, "{"+table+"}", prefix+table)
 	}

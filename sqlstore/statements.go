@@ -3,7 +3,7 @@ package sqlstore
 // statements are what a dialect says.
 type statements struct {
 	// Claims. The statement that claims and the one that leaves a trace have texts of each dialect's own.
-	claim, takeOver, leave, lookup, complete, fail, extend, purgeClaims statement
+	claim, takeOver, leave, lookup, complete, fail, forget, extend, purgeClaims statement
 	// Responses.
 	keep, response, purgeResponses statement
 	// Guards.
@@ -15,12 +15,16 @@ type statements struct {
 }
 
 const (
-	claimColumns  = `state, token, lease_until, event_type, digest, first_seen, updated_at, last_error`
+	claimColumns  = `state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned`
 	effectColumns = `id, source, coalesce({key}, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error`
 )
 
-// claimable is [hookonce.Claimable] for the row c, with the time in excluded.updated_at.
-const claimable = `(c.state IN ('failed', 'dead') OR (c.state = 'processing' AND c.lease_until <= excluded.updated_at))`
+// claimable is [hookonce.Claim.VerdictFor] for the row c, with the time in excluded.updated_at, but for what it
+// is pinned to, which is open.
+const (
+	claimable = `(c.state IN ('failed', 'dead') OR (c.state = 'processing' AND c.lease_until <= excluded.updated_at))`
+	open      = `(c.pinned = 0 OR coalesce(c.digest = excluded.digest, TRUE))`
+)
 
 // begun is what taking does to an effect. MySQL works from left to right with what it has set, so the old state
 // is read first.
@@ -38,9 +42,11 @@ func common(sql func(string) statement) statements {
 			WHERE source = @1 AND {key} = @2 AND token = @3 AND state = 'processing'
 			{returning claim}`),
 		fail: sql(`
-			UPDATE {claims} SET state = @5, lease_until = NULL, updated_at = @4, last_error = @6{passed}
+			UPDATE {claims} SET state = @5, lease_until = NULL, updated_at = @4, last_error = @6,
+				pinned = CASE WHEN pinned NOT IN (0, token) THEN pinned WHEN @7 THEN token ELSE 0 END{passed}
 			WHERE source = @1 AND {key} = @2 AND token = @3 AND state = 'processing'
 			{returning claim}`),
+		forget: sql(`DELETE FROM {claims} WHERE source = @1 AND {key} = @2 AND token = @3 AND state = 'processing' AND first_seen = @4`),
 		extend: sql(`
 			UPDATE {claims} SET lease_until = @5, updated_at = @4{passed}
 			WHERE source = @1 AND {key} = @2 AND token = @3 AND state = 'processing'
@@ -82,15 +88,17 @@ func common(sql func(string) statement) statements {
 func (s statements) withConflicts(sql func(string) statement, bytes string) statements {
 	// The trace gives way to done work, to a lease that somebody holds, and to newer attempts; no row is
 	// affected then. Attempts that began afresh at the same time have the same token; of those, one that
-	// gave up is never made an ordinary failure again, because its sender was told to stop.
+	// gave up is never made an ordinary failure again, because its sender was told to stop. What the claim is
+	// pinned to stays.
 	s.leave = sql(`
-		INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error)
-		VALUES (@1, @2, @3, @4, @5, @6, @7, @8, @9, @10)
+		INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned)
+		VALUES (@1, @2, @3, @4, @5, @6, @7, @8, @9, @10, @11)
 		ON CONFLICT (source, key) DO UPDATE SET
 			state = excluded.state, token = excluded.token, lease_until = NULL, event_type = excluded.event_type,
-			digest = excluded.digest, updated_at = excluded.updated_at, last_error = excluded.last_error
-		WHERE (c.token < excluded.token AND {claimable})
-			OR (c.token = excluded.token AND (c.state = 'failed' OR (c.state = 'dead' AND excluded.state = 'dead')))`)
+			digest = coalesce(excluded.digest, c.digest), updated_at = excluded.updated_at, last_error = excluded.last_error,
+			pinned = CASE WHEN c.pinned = 0 THEN excluded.pinned ELSE c.pinned END
+		WHERE {open} AND ((c.token < excluded.token AND {claimable})
+			OR (c.token = excluded.token AND (c.state = 'failed' OR (c.state = 'dead' AND excluded.state = 'dead'))))`)
 	// In a transaction a claim is done from the start. A row of another state is somebody else's.
 	s.keep = sql(`
 		INSERT INTO {responses} (source, key, token, status, header, body)
@@ -121,4 +129,5 @@ func (s statements) withConflicts(sql func(string) statement, bytes string) stat
 const takeOver = `
 	state = excluded.state, token = c.token + 1, lease_until = excluded.lease_until, updated_at = excluded.updated_at,
 	event_type = CASE WHEN excluded.event_type = '' THEN c.event_type ELSE excluded.event_type END,
-	digest = coalesce(excluded.digest, c.digest)`
+	digest = coalesce(excluded.digest, c.digest),
+	pinned = CASE WHEN c.pinned = 0 AND excluded.pinned <> 0 THEN c.token + 1 ELSE c.pinned END`

@@ -104,7 +104,7 @@ func (s *Store) explain(ctx context.Context, q querier, err error) error {
 func fields(c *hookonce.Claim) []any {
 	return []any{
 		&c.State, &c.Token, stamp{&c.Lease}, &c.Type, &c.Digest,
-		stamp{&c.FirstSeen}, stamp{&c.UpdatedAt}, &c.LastError,
+		stamp{&c.FirstSeen}, stamp{&c.UpdatedAt}, &c.LastError, &c.Pinned,
 	}
 }
 

@@ -14,6 +14,7 @@ func concurrentCases() []leaseCase {
 		{"one of many wins a fresh key", raceFresh},
 		{"one of many takes over an expired lease", raceTakeover},
 		{"one of many tries failed work again", raceFailed},
+		{"of many with other content none takes over what is pinned", racePinned},
 		{"a completion and a takeover never both succeed", raceComplete},
 		{"an extension and a takeover never both succeed", raceExtend},
 		{"purges do not count a claim twice", racePurge},
@@ -42,6 +43,20 @@ func (f *fixture) race(t testing.TB, req hookonce.ClaimRequest) []hookonce.Claim
 	close(start)
 	ok(t, g.Wait())
 	return claims
+}
+
+// racePinned lets as many ask for a pinned claim with its own content as with other content.
+func racePinned(t *testing.T, f *fixture) {
+	claim(t, f, pinning("evt_1"), hookonce.Won)
+	f.clock.Advance(lease)
+	others := make(chan []hookonce.Claim)
+	go func() { others <- f.race(t, otherContent("evt_1")) }()
+	oneWon(t, f.race(t, pinning("evt_1")), 2)
+	for _, c := range <-others {
+		if c.Verdict != hookonce.Pinned && c.Verdict != hookonce.Busy {
+			t.Errorf("other content was answered %#v", c)
+		}
+	}
 }
 
 // oneWon checks that exactly one claim won, with the given token, and that the others are busy.

@@ -56,8 +56,8 @@ type Database[Tx any] struct {
 	// the commit took effect if persisted, and before it reached the database otherwise. Only
 	// [RunFaults] needs it.
 	FailCommit func(persisted bool)
-	// FailWrite does the same to the next statement outside a transaction that inserts or updates a
-	// claim or an effect. If it is nil, [RunFaults] checks commits only.
+	// FailWrite does the same to the next statement outside a transaction that inserts, updates or
+	// deletes a claim or an effect. If it is nil, [RunFaults] checks commits only.
 	FailWrite func(persisted bool)
 }
 

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -17,6 +18,8 @@ func faultCases[Tx any]() []txCase[Tx] {
 			txCase[Tx]{"claim " + name, func(t *testing.T, f *txFixture[Tx]) { faultClaim(t, f, persisted) }},
 			txCase[Tx]{"complete " + name, func(t *testing.T, f *txFixture[Tx]) { faultComplete(t, f, persisted) }},
 			txCase[Tx]{"fail " + name, func(t *testing.T, f *txFixture[Tx]) { faultFail(t, f, persisted) }},
+			txCase[Tx]{"commit of an attempt that reached the outside " + name, func(t *testing.T, f *txFixture[Tx]) { faultCommitPinned(t, f, persisted) }},
+			txCase[Tx]{"forgetting " + name, func(t *testing.T, f *txFixture[Tx]) { faultForget(t, f, persisted) }},
 		)
 	}
 	return cases
@@ -121,4 +124,26 @@ func faultFail[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	stored(t, f, c.Ref, map[bool]hookonce.State{true: hookonce.StateFailed, false: hookonce.StateProcessing}[persisted], 1)
 	ok(t, f.Fail(t.Context(), c, failure))
 	stored(t, f, c.Ref, hookonce.StateFailed, 1)
+}
+
+// faultCommitPinned checks that an attempt whose outcome is unknown is bound to its content, unless it is done.
+func faultCommitPinned[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
+	req := request("evt_1")
+	f.db.FailCommit(persisted)
+	refuses(t, f.reach(t, req, func(context.CancelFunc) error { return nil }), hookonce.ErrUnknownOutcome)
+	f.idle(t, f, otherContent("evt_1"), map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Pinned}[persisted])
+	c, err := f.run(t.Context(), req, nil)
+	ok(t, err)
+	verdict(t, c, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Won}[persisted])
+	f.effects(t, map[string]int{req.Key: 1})
+}
+
+// faultForget checks that a failure can be repeated although nothing may be left of the claim.
+func faultForget[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
+	c := claim(t, f, pinning("evt_1"), hookonce.Won)
+	if !f.failing(t, persisted, func() error { return f.Fail(t.Context(), c, forget) }) {
+		return
+	}
+	ok(t, f.Fail(t.Context(), c, forget))
+	absent(t, f, c.Ref)
 }

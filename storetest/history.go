@@ -104,7 +104,9 @@ func newLab(t testing.TB, cfg HistoryConfig) *lab {
 // that may be purged.
 func (l *lab) record(t testing.TB, seed uint64, number int) *history {
 	l.empty(t)
-	h := &history{start: time.Now()}
+	// Workers also complete what they had forgotten, which may be somebody else's by then. A cache would
+	// remember their digest.
+	h := &history{start: time.Now(), forgets: number%2 == 1 && !l.noPurge}
 	for i := range historyClaims {
 		ref := hookonce.Ref{Source: fmt.Sprintf("history-%d", number), Key: fmt.Sprintf("evt_%d", i)}
 		h.claims = append(h.claims, &track{ref: ref})
@@ -150,8 +152,9 @@ func (l *lab) synchronise() {
 
 // history is what was called, and what was answered.
 type history struct {
-	start  time.Time
-	claims []*track
+	start   time.Time
+	claims  []*track
+	forgets bool // failures may delete claims, which nobody counts
 
 	mu       sync.Mutex
 	purged   int
@@ -198,7 +201,7 @@ func (h *history) count(t testing.TB, s hookonce.Store) {
 			refuses(t, err, hookonce.ErrNotFound)
 		}
 	}
-	if !h.unknown && gone != h.purged {
+	if !h.unknown && !h.forgets && gone != h.purged {
 		h.miscount = fmt.Sprintf("%d claims are gone, but purges counted %d.\n%s\n%s", gone, h.purged, h.claims[0], h.claims[1])
 	}
 }

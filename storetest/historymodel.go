@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -27,7 +28,8 @@ type call struct {
 	event, digest string
 	duration      time.Duration  // of the lease, or the extension
 	claim         hookonce.Claim // whose outcome is recorded
-	dead          bool
+	dead, forget  bool
+	pin           bool // the claim, or its failure
 	before        int64
 	limit         int
 }
@@ -58,10 +60,16 @@ type record struct {
 	event, digest  string
 	first, updated int64
 	lastError      string
+	pinned         int64
 }
 
 func recordOf(c hookonce.Claim) record {
-	return record{c.State, c.Token, micros(c.Lease), c.Type, string(c.Digest), micros(c.FirstSeen), micros(c.UpdatedAt), c.LastError}
+	return record{c.State, c.Token, micros(c.Lease), c.Type, string(c.Digest), micros(c.FirstSeen), micros(c.UpdatedAt), c.LastError, c.Pinned}
+}
+
+// claim returns what the record says of content and pins, for [hookonce.Claim.VerdictFor].
+func (r record) claim() hookonce.Claim {
+	return hookonce.Claim{State: r.state, Lease: at(r.lease), Digest: []byte(r.digest), Pinned: r.pinned}
 }
 
 func micros(t time.Time) int64 {
@@ -149,6 +157,8 @@ func (in call) rule(s record) (next record, a told) {
 		return s, told{}
 	}
 	switch {
+	case s.state == "" && in.forgets():
+		return s, told{}
 	case s.state == "":
 		return s, told{fault: noClaim}
 	case s.token != in.claim.Token:
@@ -159,13 +169,12 @@ func (in call) rule(s record) (next record, a told) {
 
 func (in call) decide(s record) (record, told) {
 	conflict := s.digest != "" && in.digest != "" && s.digest != in.digest
+	v := s.claim().VerdictFor(hookonce.ClaimRequest{Digest: []byte(in.digest)}, at(in.now))
 	switch {
+	case v != hookonce.Won:
+		return s, told{verdict: v, conflict: conflict, stored: s}
 	case s.state == "":
 		s = record{token: 0, first: in.now}
-	case s.state == hookonce.StateDone:
-		return s, told{verdict: hookonce.Duplicate, conflict: conflict, stored: s}
-	case !hookonce.Claimable(s.state, at(s.lease), at(in.now)):
-		return s, told{verdict: hookonce.Busy, conflict: conflict, stored: s}
 	}
 	s.state, s.token, s.updated, s.lease = hookonce.StateProcessing, s.token+1, in.now, 0
 	if in.duration != 0 {
@@ -176,6 +185,9 @@ func (in call) decide(s record) (record, told) {
 	}
 	if in.digest != "" {
 		s.digest = in.digest
+	}
+	if in.pin {
+		s.pinned = cmp.Or(s.pinned, s.token)
 	}
 	return s, told{verdict: hookonce.Won, conflict: conflict, stored: s}
 }
@@ -189,14 +201,24 @@ func (in call) settle(s record) (record, told) {
 		return s, told{}
 	case !processing:
 		return s, told{fault: staleToken}
+	case in.forgets() && s.first != micros(in.claim.FirstSeen):
+		return s, told{fault: staleToken} // it is somebody else's, who began anew
+	case in.forgets():
+		return record{}, told{}
 	}
 	s.updated = in.now
 	switch in.kind {
 	case completing:
 		s.state, s.lease = hookonce.StateDone, 0
 	case failing:
-		f := hookonce.Failure{Err: errDeclined, Dead: in.dead}
+		f := in.failure()
 		s.state, s.lease, s.lastError = f.State(), 0, f.Text()
+		switch {
+		case in.pin:
+			s.pinned = cmp.Or(s.pinned, s.token)
+		case s.pinned == s.token:
+			s.pinned = 0
+		}
 	case extending:
 		s.lease = in.now + in.duration.Microseconds()
 		return s, told{stored: s}
@@ -204,17 +226,25 @@ func (in call) settle(s record) (record, told) {
 	return s, told{}
 }
 
+// failure is what a call records that fails.
+func (in call) failure() hookonce.Failure {
+	return hookonce.Failure{Err: errDeclined, Dead: in.dead, Pin: in.pin, Forget: in.forget}
+}
+
+func (in call) forgets() bool { return in.kind == failing && in.failure().Forgets(in.claim.Token) }
+
 // describe tells a call and its answer in words.
 func describe(in, out any) string {
 	c, a := in.(call), out.(told)
 	var what string
 	switch c.kind {
 	case claiming:
-		what = fmt.Sprintf("claim type %q digest %q for %v", c.event, c.digest, c.duration)
+		what = fmt.Sprintf("claim type %q digest %q for %v (pin %v)", c.event, c.digest, c.duration, c.pin)
 	case completing:
 		what = fmt.Sprintf("complete token %d", c.claim.Token)
 	case failing:
-		what = fmt.Sprintf("fail token %d (dead %v)", c.claim.Token, c.dead)
+		what = fmt.Sprintf("fail token %d, first seen %s (dead %v, pin %v, forget %v)",
+			c.claim.Token, clockTime(micros(c.claim.FirstSeen)), c.dead, c.pin, c.forget)
 	case extending:
 		what = fmt.Sprintf("extend token %d by %v", c.claim.Token, c.duration)
 	case lookingUp:
@@ -243,8 +273,8 @@ func (r record) String() string {
 	if r.state == "" {
 		return "nothing"
 	}
-	return fmt.Sprintf("%s, token %d, lease %s, type %q, digest %q, first %s, updated %s, error %q",
-		r.state, r.token, clockTime(r.lease), r.event, r.digest, clockTime(r.first), clockTime(r.updated), r.lastError)
+	return fmt.Sprintf("%s, token %d, lease %s, type %q, digest %q, first %s, updated %s, error %q, pinned by %d",
+		r.state, r.token, clockTime(r.lease), r.event, r.digest, clockTime(r.first), clockTime(r.updated), r.lastError, r.pinned)
 }
 
 func clockTime(micros int64) string {

@@ -35,7 +35,7 @@ func (w *worker) step(ctx context.Context) {
 	case n < 55:
 		w.settle(ctx, k, call{kind: completing})
 	case n < 70:
-		w.settle(ctx, k, call{kind: failing, dead: w.chance(30)})
+		w.settle(ctx, k, call{kind: failing, dead: w.chance(30), pin: w.chance(30), forget: w.history.forgets && w.chance(30)})
 	case n < 80:
 		w.settle(ctx, k, call{kind: extending, duration: time.Duration(1+w.random.IntN(2000)) * time.Millisecond})
 	case n < 90 || w.lab.noPurge:
@@ -49,6 +49,7 @@ func (w *worker) claim(ctx context.Context, k *track) {
 	in := call{
 		kind: claiming, event: []string{"", "paid", "refunded"}[w.random.IntN(3)], digest: []string{"", "one", "two"}[w.random.IntN(3)],
 		duration: time.Duration(1+w.random.IntN(1000)) * time.Millisecond,
+		pin:      w.chance(30),
 	}
 	if w.chance(3) {
 		in.duration = 0
@@ -126,12 +127,12 @@ func (in call) of(ctx context.Context, s hookonce.Store, ref hookonce.Ref) (a to
 	var err error
 	switch in.kind {
 	case claiming:
-		c, err = s.Claim(ctx, hookonce.ClaimRequest{Ref: ref, Type: in.event, Digest: []byte(in.digest), Lease: in.duration})
+		c, err = s.Claim(ctx, hookonce.ClaimRequest{Ref: ref, Type: in.event, Digest: []byte(in.digest), Lease: in.duration, Pin: in.pin})
 		a.verdict, a.conflict = c.Verdict, c.Conflict
 	case completing:
 		err = s.Complete(ctx, in.claim)
 	case failing:
-		err = s.Fail(ctx, in.claim, hookonce.Failure{Err: errDeclined, Dead: in.dead})
+		err = s.Fail(ctx, in.claim, in.failure())
 	case extending:
 		c, err = s.Extend(ctx, in.claim, in.duration)
 	case lookingUp:

@@ -108,6 +108,7 @@ func (m *machine) request(t *rapid.T) hookonce.ClaimRequest {
 		Type:   rapid.SampledFrom([]string{"", "paid", "refunded"}).Draw(t, "type"),
 		Digest: []byte(rapid.SampledFrom([]string{"", "one", "two"}).Draw(t, "digest")),
 		Lease:  time.Duration(rapid.IntRange(-1, 3).Draw(t, "lease")) * time.Second,
+		Pin:    rapid.Bool().Draw(t, "pin"),
 	}
 }
 
@@ -148,7 +149,10 @@ func drawResponse(t *rapid.T) hookonce.Response {
 
 func (m *machine) fail(t *rapid.T) {
 	c := m.held(t)
-	f := hookonce.Failure{Dead: rapid.Bool().Draw(t, "dead"), Err: errors.New(rapid.String().Draw(t, "error"))}
+	f := hookonce.Failure{
+		Dead: rapid.Bool().Draw(t, "dead"), Pin: rapid.Bool().Draw(t, "pinned"), Forget: rapid.Bool().Draw(t, "forget"),
+		Err: errors.New(rapid.String().Draw(t, "error")),
+	}
 	agree(t, "Fail", nil, nil, m.store.Fail(context.Background(), c, f), m.model.Fail(context.Background(), c, f))
 }
 
@@ -210,7 +214,7 @@ func agree(t *rapid.T, what string, got, want any, err, wantErr error) {
 	}
 	for _, target := range []error{
 		hookonce.ErrStale, hookonce.ErrNotFound, hookonce.ErrBusy, hookonce.ErrInvalidRef, hookonce.ErrUnknownOutcome,
-		hookonce.ErrTraceLost, hookonce.ErrEffectExists, errDeclined,
+		hookonce.ErrTraceLost, hookonce.ErrEffectExists, hookonce.ErrPinned, errDeclined,
 	} {
 		if errors.Is(err, target) != errors.Is(wantErr, target) {
 			t.Fatalf("%s: error is %v, the model's is %v", what, err, wantErr)

@@ -14,6 +14,7 @@ func Run(t *testing.T, cfg Config) {
 	cfg.cases(t, "fail", failCases())
 	cfg.cases(t, "extend", extendCases())
 	cfg.cases(t, "takeover", takeoverCases())
+	cfg.cases(t, "pinned", pinnedCases())
 	cfg.cases(t, "lookup", lookupCases())
 	cfg.cases(t, "purge", purgeCases())
 	t.Run("model", func(t *testing.T) { checkModel(t, cfg) })
@@ -32,6 +33,7 @@ func RunTx[Tx any](t *testing.T, cfg TxConfig[Tx]) {
 	cfg.cases(t, "claimtx", claimTxCases[Tx]())
 	cfg.cases(t, "trace", traceCases[Tx]())
 	cfg.cases(t, "late", lateCases[Tx]())
+	cfg.cases(t, "tx pinned", pinnedTxCases[Tx]())
 	t.Run("txmodel", func(t *testing.T) { checkTxModel(t, cfg) })
 }
 

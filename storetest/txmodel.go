@@ -143,10 +143,16 @@ func (m *txMachine[Tx]) within(t *rapid.T) {
 	for range rapid.IntRange(0, min(4, len(m.kinds))).Draw(t, "steps") {
 		steps = append(steps, m.step(t, req.Ref))
 	}
-	outcome := rapid.SampledFrom([]error{nil, nil, errDeclined, hookonce.Permanent(errDeclined)}).Draw(t, "outcome")
+	outcome := rapid.SampledFrom([]error{
+		nil, nil, errDeclined, hookonce.Permanent(errDeclined), hookonce.Forget(errDeclined),
+	}).Draw(t, "outcome")
+	ctx := hookonce.ContextWithPin(context.Background(), req.Ref)
+	if rapid.Bool().Draw(t, "reaches the outside") {
+		hookonce.PinRequest(ctx)
+	}
 	h, modelH := handler{steps: steps, outcome: outcome}, handler{steps: steps, outcome: outcome}
-	got, err := m.tx.Within(context.Background(), req, handle(&h, m.tx))
-	want, wantErr := m.model.Within(context.Background(), req, handle(&modelH, hookonce.TxStore[*memstore.Tx](m.model)))
+	got, err := m.tx.Within(ctx, req, handle(&h, m.tx))
+	want, wantErr := m.model.Within(ctx, req, handle(&modelH, hookonce.TxStore[*memstore.Tx](m.model)))
 	agree(t, "Within", got, want, err, wantErr)
 	agree(t, "the handler's claim", h.claim, modelH.claim, nil, nil)
 	agree(t, "what the handler was told", h.told, modelH.told, nil, nil)

@@ -26,6 +26,7 @@ func txResponseCases[Tx any]() []txCase[Tx] {
 		{"needs a key that can be stored", keepInvalid[Tx]},
 		{"works in a transaction of the caller's", keepClaimTx[Tx]},
 		{"an ended context keeps nothing", keepCancelled[Tx]},
+		{"a changed request after an outbound call is refused", changedRequestAfterOutboundCall[Tx]},
 	}
 }
 

@@ -1,5 +1,5 @@
--- An attempt that reached the outside: only a request with the digest of the row may go on.
-SET @hookonce_ddl = (SELECT IF(count(*) > 0, 'DO 0', 'ALTER TABLE {{.}}claims ADD COLUMN pinned BOOLEAN NOT NULL DEFAULT FALSE')
+-- The number of the first attempt that may have had effects outside: only a request with the digest of the row may go on. 0: none.
+SET @hookonce_ddl = (SELECT IF(count(*) > 0, 'DO 0', 'ALTER TABLE {{.}}claims ADD COLUMN pinned BIGINT NOT NULL DEFAULT 0')
     FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '{{.}}claims' AND column_name = 'pinned');
 PREPARE hookonce_ddl FROM @hookonce_ddl;
 EXECUTE hookonce_ddl;

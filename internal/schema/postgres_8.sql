@@ -1,5 +1,5 @@
--- An attempt that reached the outside: only a request with the digest of the row may go on.
-ALTER TABLE {{.}}claims ADD COLUMN pinned boolean NOT NULL DEFAULT false;
+-- The number of the first attempt that may have had effects outside: only a request with the digest of the row may go on. 0: none.
+ALTER TABLE {{.}}claims ADD COLUMN pinned bigint NOT NULL DEFAULT 0;
 
 -- How often a lease ran out before there was an outcome, since the last outcome. tries leaves these attempts out.
 ALTER TABLE {{.}}effects ADD COLUMN deaths integer NOT NULL DEFAULT 0;

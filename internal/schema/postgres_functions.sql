@@ -76,7 +76,7 @@ COMMENT ON FUNCTION {{.}}mind(text, text, boolean) IS 'Part of the other functio
 -- Deciding who owns a key. -------------------------------------------------------------------------
 
 CREATE TYPE {{.}}claim_answer AS (
-    verdict     text,                                         -- accepted, duplicate, busy, unkeyed
+    verdict     text,                                         -- accepted, duplicate, busy, pinned, unkeyed
     state       text,                                         -- processing, done, failed, dead; empty if nothing is stored
     token       bigint,                                       -- number of the attempt, and the fence
     lease_until timestamptz,                                  -- while processing; null: no deadline
@@ -85,12 +85,13 @@ CREATE TYPE {{.}}claim_answer AS (
     digest      bytea,
     first_seen  timestamptz,
     updated_at  timestamptz,
-    last_error  text
+    last_error  text,
+    pinned      bigint                                        -- the first attempt that may have had effects outside; 0: none
 );
 
 CREATE FUNCTION {{.}}answer(c {{.}}claims, verdict text, conflict boolean) RETURNS {{.}}claim_answer LANGUAGE sql IMMUTABLE AS $$
     SELECT ROW(verdict, coalesce((c).state, ''), coalesce((c).token, 0), (c).lease_until, conflict, coalesce((c).event_type, ''),
-        (c).digest, (c).first_seen, (c).updated_at, coalesce((c).last_error, ''))::{{.}}claim_answer
+        (c).digest, (c).first_seen, (c).updated_at, coalesce((c).last_error, ''), coalesce((c).pinned, 0))::{{.}}claim_answer
 $$;
 COMMENT ON FUNCTION {{.}}answer({{.}}claims, text, boolean) IS 'Part of the other functions: the answer that a row of claims makes.';
 
@@ -133,7 +134,8 @@ COMMENT ON FUNCTION {{.}}patience(interval) IS
 -- token that was seen. Whoever wins holds the key's lock until the transaction ends, so nobody waits for
 -- a row, which no setting of ours could bound. Whoever loses looks again, with a fresh snapshot.
 CREATE FUNCTION {{.}}decide(
-    p_source text, p_key text, p_type text, p_digest bytea, p_state text, p_seconds double precision, p_wait interval
+    p_source text, p_key text, p_type text, p_digest bytea, p_state text, p_seconds double precision, p_wait interval,
+    p_pin boolean
 ) RETURNS {{.}}claim_answer LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     lock     bigint;
@@ -154,8 +156,8 @@ BEGIN
         lease := CASE WHEN p_state = 'processing' AND p_seconds <> 0 THEN at + make_interval(secs => p_seconds) END;
         SELECT * INTO seen FROM {{.}}claims c WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C";
         IF NOT FOUND THEN
-            INSERT INTO {{.}}claims (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at)
-            SELECT p_source, p_key, p_state, 1, lease, coalesce(p_type, ''), nullif(p_digest, ''), at, at
+            INSERT INTO {{.}}claims (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, pinned)
+            SELECT p_source, p_key, p_state, 1, lease, coalesce(p_type, ''), nullif(p_digest, ''), at, at, CASE WHEN p_pin THEN 1 ELSE 0 END
             WHERE pg_try_advisory_xact_lock(lock)
             ON CONFLICT (source, key) DO NOTHING
             RETURNING * INTO won;
@@ -163,12 +165,16 @@ BEGIN
             RETURN {{.}}answer(seen, 'duplicate', {{.}}differ(seen.digest, p_digest));
         ELSIF seen.state = 'processing' AND (seen.lease_until IS NULL OR seen.lease_until > at) THEN
             RETURN {{.}}answer(seen, 'busy', {{.}}differ(seen.digest, p_digest));
+        ELSIF seen.pinned <> 0 AND {{.}}differ(seen.digest, p_digest) THEN
+            RETURN {{.}}answer(seen, 'pinned', true);
         ELSIF pg_try_advisory_xact_lock(lock) THEN
             UPDATE {{.}}claims c SET
                 state = p_state, token = c.token + 1, lease_until = lease, updated_at = at,
-                event_type = coalesce(nullif(p_type, ''), c.event_type), digest = coalesce(nullif(p_digest, ''), c.digest)
+                event_type = coalesce(nullif(p_type, ''), c.event_type), digest = coalesce(nullif(p_digest, ''), c.digest),
+                pinned = CASE WHEN p_pin AND c.pinned = 0 THEN c.token + 1 ELSE c.pinned END
             WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C" AND c.token = seen.token
                 AND (c.state IN ('failed', 'dead') OR (c.state = 'processing' AND c.lease_until <= at))
+                AND (c.pinned = 0 OR NOT {{.}}differ(c.digest, p_digest))
             RETURNING * INTO won;
         END IF;
         IF won.token IS NOT NULL THEN
@@ -179,7 +185,7 @@ BEGIN
     END LOOP;
     RETURN {{.}}answer(NULL, 'busy', false);
 END $$;
-COMMENT ON FUNCTION {{.}}decide(text, text, text, bytea, text, double precision, interval) IS
+COMMENT ON FUNCTION {{.}}decide(text, text, text, bytea, text, double precision, interval, boolean) IS
 'Part of the other functions: creates or takes over a claim in the given state, or says why not.';
 
 CREATE FUNCTION {{.}}busy(source text, key text) RETURNS void
@@ -236,10 +242,10 @@ BEGIN
     IF {{.}}alone() THEN
         PERFORM set_config('{{.Name}}.claiming', statement_timestamp()::text, true);
     END IF;
-    RETURN {{.}}decide(claim_detail.source, claim_detail.key, claim_detail.event_type, claim_detail.digest, 'done', NULL, claim_detail.wait);
+    RETURN {{.}}decide(claim_detail.source, claim_detail.key, claim_detail.event_type, claim_detail.digest, 'done', NULL, claim_detail.wait, false);
 END $$;
 COMMENT ON FUNCTION {{.}}claim_detail(text, text, text, bytea, interval) IS
-'claim() with a full answer, as columns: SELECT * FROM. It raises nothing for a key that is busy, and nothing for a '
+'claim() with a full answer, as columns: SELECT * FROM. It raises nothing for a key that is busy or pinned, and nothing for a '
 'conflict. Go on for the verdicts accepted and unkeyed. A token above 1 means that earlier attempts failed.';
 
 CREATE FUNCTION {{.}}claim(
@@ -258,6 +264,10 @@ BEGIN
     END IF;
     IF c.verdict = 'busy' THEN
         PERFORM {{.}}busy(claim.source, claim.key);
+    ELSIF c.verdict = 'pinned' THEN
+        RAISE SQLSTATE 'WH005' USING
+            MESSAGE = format('hookonce: %s/%s is bound to the content of attempt %s, and this is another', claim.source, {{.}}normal_key(claim.key), c.pinned),
+            HINT = 'That attempt may have had effects outside: the same request may be tried again, and another one needs another key.';
     END IF;
     RETURN c.verdict IN ('accepted', 'unkeyed');
 END $$;
@@ -265,7 +275,8 @@ COMMENT ON FUNCTION {{.}}claim(text, text, text, bytea, interval) IS
 'Whether to go on with the event (source, key), in the transaction that will hold its effect: the claim commits with it '
 'or not at all. False: it is done, commit or roll back and acknowledge. While another transaction holds the key it waits '
 '(wait; else lock_timeout; else 2 s), and then, or when the key is leased, raises 55P03: roll back and answer 503. An '
-'empty or null key is always true and writes nothing. Other content under a key that is known raises a warning.';
+'empty or null key is always true and writes nothing. Other content under a key that is known raises a warning, and WH005 '
+'if an earlier attempt that failed may have had effects outside.';
 
 CREATE FUNCTION {{.}}claim(source text, key text, event_type text, body text, wait interval DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -276,7 +287,7 @@ COMMENT ON FUNCTION {{.}}claim(text, text, text, text, interval) IS 'claim() wit
 
 CREATE FUNCTION {{.}}failed(
     source text, key text, error text DEFAULT '', dead boolean DEFAULT false, token bigint DEFAULT NULL,
-    event_type text DEFAULT '', digest bytea DEFAULT NULL, began timestamptz DEFAULT NULL
+    event_type text DEFAULT '', digest bytea DEFAULT NULL, began timestamptz DEFAULT NULL, pinned boolean DEFAULT false
 ) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -290,14 +301,16 @@ BEGIN
         PERFORM {{.}}busy(failed.source, failed.key);
     END IF;
     at := {{.}}clock();
-    INSERT INTO {{.}}claims AS c (source, key, state, token, event_type, digest, first_seen, updated_at, last_error)
+    INSERT INTO {{.}}claims AS c (source, key, state, token, event_type, digest, first_seen, updated_at, last_error, pinned)
     VALUES (failed.source, named, CASE WHEN failed.dead THEN 'dead' ELSE 'failed' END, coalesce(failed.token, 1),
-        coalesce(failed.event_type, ''), nullif(failed.digest, ''), CASE WHEN isfinite(failed.began) THEN failed.began ELSE at END, at, {{.}}cut(failed.error))
+        coalesce(failed.event_type, ''), nullif(failed.digest, ''), CASE WHEN isfinite(failed.began) THEN failed.began ELSE at END, at, {{.}}cut(failed.error),
+        CASE WHEN failed.pinned THEN coalesce(failed.token, 1) ELSE 0 END)
     ON CONFLICT (source, key) DO UPDATE SET
         state = excluded.state, token = coalesce(failed.token, c.token + 1), lease_until = NULL,
         event_type = coalesce(nullif(excluded.event_type, ''), c.event_type), digest = coalesce(excluded.digest, c.digest),
-        updated_at = excluded.updated_at, last_error = excluded.last_error
-    WHERE CASE
+        updated_at = excluded.updated_at, last_error = excluded.last_error,
+        pinned = CASE WHEN failed.pinned AND c.pinned = 0 THEN coalesce(failed.token, c.token + 1) ELSE c.pinned END
+    WHERE (c.pinned = 0 OR NOT {{.}}differ(c.digest, excluded.digest)) AND CASE
         WHEN failed.token > c.token OR (failed.token IS NULL AND c.state <> 'dead')
             THEN c.state IN ('failed', 'dead') OR (c.state = 'processing' AND c.lease_until <= at)
         WHEN failed.token = c.token OR failed.token IS NULL
@@ -305,11 +318,12 @@ BEGIN
     END;
     RETURN FOUND;
 END $$;
-COMMENT ON FUNCTION {{.}}failed(text, text, text, boolean, bigint, text, bytea, timestamptz) IS
+COMMENT ON FUNCTION {{.}}failed(text, text, text, boolean, bigint, text, bytea, timestamptz, boolean) IS
 'Records, in a transaction of its own after the rollback, that the work failed, so that "received but never completed" can '
 'be asked, and returns whether that is on record now. It never overwrites done work, a lease that somebody holds or, given '
 'the token of claim_detail(), a newer attempt. dead: given up; acknowledge that only if this returned true. The next claim '
-'tries again either way. Without a token it counts one attempt more, and leaves dead work dead.';
+'tries again either way. Without a token it counts one attempt more, and leaves dead work dead. pinned: the attempt may have '
+'had effects outside, so that only a claim with the same digest may try again; say the digest then.';
 
 CREATE FUNCTION {{.}}cut(error text) RETURNS text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -329,19 +343,21 @@ COMMENT ON FUNCTION {{.}}cut(text) IS 'Part of the other functions: at most 1000
 -- Claiming under a lease. --------------------------------------------------------------------------
 
 CREATE FUNCTION {{.}}lease(
-    source text, key text, seconds double precision, event_type text DEFAULT '', digest bytea DEFAULT NULL, wait interval DEFAULT NULL
+    source text, key text, seconds double precision, event_type text DEFAULT '', digest bytea DEFAULT NULL, wait interval DEFAULT NULL,
+    pinned boolean DEFAULT false
 ) RETURNS {{.}}claim_answer LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN {{.}}decide(lease.source, lease.key, lease.event_type, lease.digest, 'processing', lease.seconds, lease.wait);
+    RETURN {{.}}decide(lease.source, lease.key, lease.event_type, lease.digest, 'processing', lease.seconds, lease.wait, lease.pinned);
 END $$;
-COMMENT ON FUNCTION {{.}}lease(text, text, double precision, text, bytea, interval) IS
+COMMENT ON FUNCTION {{.}}lease(text, text, double precision, text, bytea, interval, boolean) IS
 'Claims for work that can not be in one transaction with its record: SELECT * FROM, outside a transaction. The verdict '
 'accepted means that the work is the caller''s under the token, for that many seconds; 0 or null: without a deadline, never '
 'to be taken over. Then complete() or fail(), and extend() in between if it takes longer. Guarantee: at least once, under '
-'the same key.';
+'the same key. pinned: from now on only a claim with the same digest may try again, unless fail() takes that back.';
 
 CREATE FUNCTION {{.}}change(
-    p_source text, p_key text, p_token bigint, p_state text, p_seconds double precision, p_error text, p_repeats text[]
+    p_source text, p_key text, p_token bigint, p_state text, p_seconds double precision, p_error text, p_repeats text[],
+    p_pin boolean DEFAULT NULL
 ) RETURNS {{.}}claims LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     at     timestamptz;
@@ -354,7 +370,8 @@ BEGIN
     END IF;
     at := {{.}}clock();
     UPDATE {{.}}claims c SET state = p_state, lease_until = at + make_interval(secs => p_seconds),
-        last_error = coalesce(p_error, c.last_error), updated_at = at
+        last_error = coalesce(p_error, c.last_error), updated_at = at,
+        pinned = CASE WHEN p_pin IS NULL OR c.pinned NOT IN (0, c.token) THEN c.pinned WHEN p_pin THEN c.token ELSE 0 END
     WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C" AND c.token = p_token AND c.state = 'processing'
     RETURNING * INTO stored;
     IF FOUND THEN
@@ -370,8 +387,9 @@ BEGIN
     END IF;
     RETURN stored;
 END $$;
-COMMENT ON FUNCTION {{.}}change(text, text, bigint, text, double precision, text, text[]) IS
-'Part of the other functions: changes a claim that is processing under the token.';
+COMMENT ON FUNCTION {{.}}change(text, text, bigint, text, double precision, text, text[], boolean) IS
+'Part of the other functions: changes a claim that is processing under the token. A failure takes back what its own attempt '
+'pinned, and nothing that an earlier one did.';
 
 CREATE FUNCTION {{.}}complete(source text, key text, token bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -382,15 +400,49 @@ COMMENT ON FUNCTION {{.}}complete(text, text, bigint) IS
 'Records that the work under a lease is done. Raises WH001 if the token is not current any more, WH002 if there is no such '
 'claim. May be repeated.';
 
-CREATE FUNCTION {{.}}fail(source text, key text, token bigint, error text DEFAULT '', dead boolean DEFAULT false) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION {{.}}fail(
+    source text, key text, token bigint, error text DEFAULT '', dead boolean DEFAULT false, pinned boolean DEFAULT false,
+    forget timestamptz DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    IF fail.forget IS NOT NULL AND fail.token = 1 AND NOT fail.dead AND NOT fail.pinned THEN
+        PERFORM {{.}}forget(fail.source, fail.key, fail.forget);
+        RETURN;
+    END IF;
     PERFORM {{.}}change(fail.source, fail.key, fail.token, CASE WHEN fail.dead THEN 'dead' ELSE 'failed' END, NULL,
-        {{.}}cut(fail.error), '{failed,dead}');
+        {{.}}cut(fail.error), '{failed,dead}', fail.pinned);
 END $$;
-COMMENT ON FUNCTION {{.}}fail(text, text, bigint, text, boolean) IS
-'Records that the work under a lease failed, and frees it for the next copy. dead: given up. Raises WH001 if the token is '
-'not current any more, WH002 if there is no such claim. May be repeated.';
+COMMENT ON FUNCTION {{.}}fail(text, text, bigint, text, boolean, boolean, timestamptz) IS
+'Records that the work under a lease failed, and frees it for the next copy. dead: given up. pinned: the attempt may have had '
+'effects outside, so that only a claim with the same digest may try again; false takes back what lease() pinned for this '
+'attempt, and nothing that an earlier one did. forget, the first_seen that lease() returned: a first attempt that was refused '
+'before anything was done leaves no row. Raises WH001 if the token is not current any more, WH002 if there is no such claim. '
+'May be repeated.';
+
+CREATE FUNCTION {{.}}forget(p_source text, p_key text, p_first_seen timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    stored {{.}}claims;
+BEGIN
+    PERFORM {{.}}mind('source', p_source);
+    p_key := {{.}}normal_key(p_key);
+    IF NOT {{.}}await({{.}}key_lock(p_source, p_key), {{.}}patience(NULL)) THEN
+        PERFORM {{.}}busy(p_source, p_key);
+    END IF;
+    DELETE FROM {{.}}claims c WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C" AND c.token = 1
+        AND c.state = 'processing' AND c.first_seen = p_first_seen;
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    SELECT * INTO stored FROM {{.}}claims c WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C";
+    IF FOUND AND (stored.token <> 1 OR stored.state NOT IN ('failed', 'dead')) THEN
+        RAISE SQLSTATE 'WH001' USING
+            MESSAGE = format('hookonce: %s/%s is %s under token %s, and not the first attempt of %s', p_source, p_key, stored.state, stored.token, p_first_seen),
+            HINT = 'Somebody else has begun: this work is not the caller''s any more.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION {{.}}forget(text, text, timestamptz) IS
+'Part of the other functions: deletes the first attempt that began at that time, and nobody else''s.';
 
 CREATE FUNCTION {{.}}extend(source text, key text, token bigint, seconds double precision) RETURNS timestamptz
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

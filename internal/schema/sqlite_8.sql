@@ -1,4 +1,4 @@
--- An attempt that reached the outside: only a request with the digest of the row may go on.
+-- The number of the first attempt that may have had effects outside: only a request with the digest of the row may go on. 0: none.
 ALTER TABLE {{.}}claims ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
 
 -- How often a lease ran out before there was an outcome, since the last outcome. tries leaves these attempts out.

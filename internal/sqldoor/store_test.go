@@ -71,7 +71,7 @@ func translate(err error) error {
 	}
 	known := map[string]error{
 		"WH001": hookonce.ErrStale, "WH002": hookonce.ErrNotFound, "WH003": hookonce.ErrInvalidRef,
-		"WH004": hookonce.ErrEffectExists, "55P03": hookonce.ErrBusy, "22021": hookonce.ErrInvalidRef, // not UTF-8
+		"WH004": hookonce.ErrEffectExists, "WH005": hookonce.ErrPinned, "55P03": hookonce.ErrBusy, "22021": hookonce.ErrInvalidRef, // not UTF-8
 	}[e.Code]
 	if known == nil {
 		return err
@@ -86,11 +86,11 @@ func answer(c *hookonce.Claim) func(pgx.Row) error {
 	return func(row pgx.Row) error {
 		var verdict *string
 		var lease, first, updated *time.Time
-		err := row.Scan(&verdict, &c.State, &c.Token, &lease, &c.Conflict, &c.Type, &c.Digest, &first, &updated, &c.LastError)
+		err := row.Scan(&verdict, &c.State, &c.Token, &lease, &c.Conflict, &c.Type, &c.Digest, &first, &updated, &c.LastError, &c.Pinned)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return hookonce.ErrNotFound
 		}
-		for _, v := range []hookonce.Verdict{hookonce.Won, hookonce.Duplicate, hookonce.Busy, hookonce.Unkeyed} {
+		for _, v := range []hookonce.Verdict{hookonce.Won, hookonce.Duplicate, hookonce.Busy, hookonce.Unkeyed, hookonce.Pinned} {
 			if verdict != nil && v.String() == *verdict {
 				c.Verdict = v
 			}
@@ -110,7 +110,7 @@ func utc(t *time.Time) time.Time {
 // stored reads a row of claims, through lookup().
 func stored(c *hookonce.Claim) query {
 	return query{
-		text: `SELECT NULL::text, state, token, lease_until, false, event_type, digest, first_seen, updated_at, last_error FROM %s.lookup($1, $2)`,
+		text: `SELECT NULL::text, state, token, lease_until, false, event_type, digest, first_seen, updated_at, last_error, pinned FROM %s.lookup($1, $2)`,
 		args: []any{c.Source, c.Key}, read: answer(c),
 	}
 }
@@ -121,8 +121,8 @@ func (s *store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.
 	}
 	c := hookonce.Claim{Ref: req.Ref}
 	err := s.ask(ctx, s.pool, query{
-		text: `SELECT * FROM %s.lease($1, $2, $3, $4, $5, $6)`,
-		args: []any{req.Source, req.Key, req.Lease.Seconds(), req.Type, req.Digest, cmp.Or(s.wait, defaultWait)}, read: answer(&c),
+		text: `SELECT * FROM %s.lease($1, $2, $3, $4, $5, $6, $7)`,
+		args: []any{req.Source, req.Key, req.Lease.Seconds(), req.Type, req.Digest, cmp.Or(s.wait, defaultWait), req.Pin}, read: answer(&c),
 	})
 	return c, err
 }
@@ -147,7 +147,14 @@ func (s *store) Complete(ctx context.Context, c hookonce.Claim) error {
 }
 
 func (s *store) Fail(ctx context.Context, c hookonce.Claim, f hookonce.Failure) error {
-	return s.ask(ctx, s.pool, query{`SELECT %s.fail($1, $2, $3, $4, $5)`, []any{c.Source, c.Key, c.Token, text(f), f.Dead}, ignore})
+	var forget *time.Time
+	if f.Forgets(c.Token) {
+		forget = &c.FirstSeen
+	}
+	return s.ask(ctx, s.pool, query{
+		text: `SELECT %s.fail($1, $2, $3, $4, $5, $6, $7)`,
+		args: []any{c.Source, c.Key, c.Token, text(f), f.Dead, f.Pin, forget}, read: ignore,
+	})
 }
 
 // text is the error's text as far as a text of Postgres can hold it. The functions cut it.

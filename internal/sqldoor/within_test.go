@@ -64,17 +64,17 @@ func (s *store) attempt(ctx context.Context, tx pgx.Tx, c hookonce.Claim, fn fun
 
 // trace records that the attempt failed with cause, and returns cause.
 func (s *store) trace(ctx context.Context, c hookonce.Claim, began time.Time, cause error) error {
-	if c.Key == "" {
+	f := hookonce.FailureOf(ctx, c.Ref, cause)
+	if c.Key == "" || f.Forgets(c.Token) {
 		return cause
 	}
-	f := hookonce.Failure{Err: cause, Dead: hookonce.IsPermanent(cause)}
 	message, onRecord := text(f), false
 	err := s.ask(context.WithoutCancel(ctx), s.pool, query{
-		text: `SELECT %s.failed($1, $2, $3, $4, $5, $6, $7, $8)`,
-		args: []any{c.Source, c.Key, message, f.Dead, c.Token, c.Type, c.Digest, began},
+		text: `SELECT %s.failed($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		args: []any{c.Source, c.Key, message, f.Dead, c.Token, c.Type, c.Digest, began, f.Pin},
 		read: func(row pgx.Row) error { return row.Scan(&onRecord) },
 	})
-	if err != nil || (f.Dead && !onRecord) {
+	if err != nil || ((f.Dead || f.Pin) && !onRecord) {
 		return fmt.Errorf("%w (%w: %v)", cause, hookonce.ErrTraceLost, err)
 	}
 	return cause
