@@ -270,7 +270,7 @@ func rights(ctx context.Context, s *server) (found []Finding, err error) {
 		WHERE n.nspname = $1 AND t.relkind IN ('r', 'p') AND t.relname <> 'goose_db_version' AND NOT has_table_privilege(t.oid, r.verb)`,
 		cmp.Or(s.schema, schema.DefaultName)).Scan(&lacking)
 	if err == nil && lacking.Valid {
-		return one(doubt("GRANT what the program needs; docs/sql.md lists it for the SQL functions", "this role may not do everything: %s", lacking.String))
+		return one(doubt("GRANT what the program needs: docs/operating.md lists it under \"Rights in the database\"", "this role may not do everything: %s", lacking.String))
 	}
 	return []Finding{good("this role may use all tables")}, err
 }
