@@ -143,8 +143,8 @@ func (s *CachedStore[Tx]) Lookup(ctx context.Context, ref Ref) (Claim, error) {
 }
 
 // Purge implements [Store]. The cache may remember what is purged until it forgets it by itself.
-func (s *CachedStore[Tx]) Purge(ctx context.Context, before time.Time, limit int) (int, error) {
-	return s.store.Purge(ctx, before, limit)
+func (s *CachedStore[Tx]) Purge(ctx context.Context, req PurgeRequest) (int, error) {
+	return s.store.Purge(ctx, req)
 }
 
 // recall answers req if the cache remembers that it is done.

@@ -144,8 +144,6 @@ type EffectQueue interface {
 	// Errors also: [ErrNotFound].
 	ReviveEffect(ctx context.Context, id int64) error
 
-	// PurgeEffects deletes at most limit effects that were done before the given time, and returns how
-	// many. An effect that is gone is not recognised when it is enqueued again: keep them as long as
-	// claims.
-	PurgeEffects(ctx context.Context, before time.Time, limit int) (int, error)
+	// Purger deletes effects that were done long ago ([PurgeEffects]). Keep them as long as claims.
+	Purger
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // public are the packages that programs import.
-var public = []string{"", "hookoncetest", "memstore", "pgstore", "provider", "provider/spec", "redisstore", "relay", "sqlstore", "storetest"}
+var public = []string{"", "hookoncetest", "janitor", "memstore", "pgstore", "provider", "provider/spec", "redisstore", "relay", "sqlstore", "storetest"}
 
 // TestEntryPointsHaveExamples: whoever opens the documentation of a package finds how its functions are
 // called, in code that is compiled, and run where it can be. An example is that of the function, or one of

@@ -40,7 +40,7 @@ func TestIdempotencyKeyDraft(t *testing.T) {
 			store := memstore.New()
 			h := counter(store, s.charge)
 			buy(h, `"a"`, "10")
-			if n, err := store.Purge(t.Context(), time.Now().Add(time.Second), 10); n != 1 || err != nil {
+			if n, err := store.Purge(t.Context(), hookonce.PurgeRequest{Before: time.Now(), Limit: 10}); n != 1 || err != nil {
 				t.Fatalf("purged %d, %v", n, err)
 			}
 			wantAnswer(t, buy(h, `"a"`, "11"), 201, "")

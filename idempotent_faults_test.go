@@ -180,7 +180,8 @@ func TestIdempotentForgetsWhatWasPurged(t *testing.T) {
 	store := memstore.New(memstore.WithClock(func() time.Time { return now }))
 	h := counter(store, s.charge)
 	buy(h, "k1", "10")
-	if n, err := store.Purge(t.Context(), now.Add(time.Second), 10); n != 1 || err != nil {
+	now = now.Add(time.Second)
+	if n, err := store.Purge(t.Context(), hookonce.PurgeRequest{Before: now, Limit: 10}); n != 1 || err != nil {
 		t.Fatalf("purged %d, %v", n, err)
 	}
 	if w := buy(h, "k1", "10"); w.Code != 201 || w.Header().Get("Idempotency-Replayed") != "" {

@@ -18,7 +18,8 @@ const oncePrefix = "once:"
 // for it, as long as the database lets them.
 //
 // The store is that of ctx (see [ContextWith]), and tx a transaction of it. The keys are claims under the
-// source "once:" and the scope, and are purged with the others. Errors: [ErrBusy] if the key is held under
+// source "once:" and the scope, and are kept until
+// somebody asks for the purge of just these ([PurgeOnce]). Errors: [ErrBusy] if the key is held under
 // a lease elsewhere, [ErrInvalidRef]. After an error tx must be rolled back.
 func Once[Tx any](ctx context.Context, tx Tx, scope, key string) (bool, error) {
 	store, err := storeFrom[TxStore[Tx], Tx](ctx, "Once")

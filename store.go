@@ -45,11 +45,7 @@ type Store interface {
 	// Lookup returns the claim as it stands. Errors: [ErrNotFound].
 	Lookup(ctx context.Context, ref Ref) (Claim, error)
 
-	// Purge deletes at most limit claims whose state is done and whose last update is before the
-	// given time, and returns how many it deleted. Work that is not done is never purged. Call it
-	// again while it returns limit. The time must be further back than twice the longest window in
-	// which the provider redelivers, or late copies run again.
-	Purge(ctx context.Context, before time.Time, limit int) (int, error)
+	Purger
 }
 
 // TxStore is a Store whose database also holds the effect, so that claim and effect commit together.

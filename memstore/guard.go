@@ -18,11 +18,11 @@ func (s *Store) Newer(ctx context.Context, tx *Tx, resource string, rank hookonc
 	if err := tx.lock(ctx, row{table: "ranks", ref: hookonce.Ref{Key: resource}}, nil); err != nil {
 		return false, err
 	}
-	newest, known := read(tx, func(r *rows) map[string]hookonce.Rank { return r.ranks }, resource)
-	if known && !rank.Supersedes(newest) {
+	newest, known := read(tx, func(r *rows) map[string]mark[hookonce.Rank] { return r.ranks }, resource)
+	if known && !rank.Supersedes(newest.value) {
 		return false, nil
 	}
-	tx.ranks[resource] = rank
+	tx.ranks[resource] = mark[hookonce.Rank]{rank, s.now()}
 	return true, nil
 }
 
@@ -35,11 +35,12 @@ func (s *Store) Transition(ctx context.Context, tx *Tx, entity, from, to string)
 	if err := tx.lock(ctx, row{table: "states", ref: hookonce.Ref{Key: entity}}, nil); err != nil {
 		return "", "", err
 	}
-	state, _ := read(tx, func(r *rows) map[string]string { return r.states }, entity)
+	stored, _ := read(tx, func(r *rows) map[string]mark[string] { return r.states }, entity)
+	state := stored.value
 	made := state == from
 	if made {
 		state = to
-		tx.states[entity] = to
+		tx.states[entity] = mark[string]{to, s.now()}
 	}
 	return state, hookonce.MoveOf(made, state, to), nil
 }

@@ -153,21 +153,3 @@ func (s *Store) ReviveEffect(ctx context.Context, id int64) error {
 	s.table.effects[id] = e
 	return nil
 }
-
-// PurgeEffects implements [hookonce.EffectQueue].
-func (s *Store) PurgeEffects(ctx context.Context, before time.Time, limit int) (n int, err error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	t := s.table
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for id, e := range t.effects {
-		if n < limit && e.State == hookonce.StateDone && e.updatedAt.Before(before) {
-			delete(t.effects, id)
-			delete(t.steps, row{"effects", e.Ref, e.Step})
-			n++
-		}
-	}
-	return n, nil
-}

@@ -184,8 +184,3 @@ func (s *Store) Lookup(_ context.Context, ref hookonce.Ref) (hookonce.Claim, err
 	}
 	return c, nil
 }
-
-// Purge implements [hookonce.Store].
-func (s *Store) Purge(_ context.Context, before time.Time, limit int) (int, error) {
-	return s.table.purge(before, limit), nil
-}

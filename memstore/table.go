@@ -15,18 +15,24 @@ import (
 type rows struct {
 	claims    map[hookonce.Ref]hookonce.Claim
 	responses map[hookonce.Ref]hookonce.Response
-	ranks     map[string]hookonce.Rank
-	states    map[string]string
+	ranks     map[string]mark[hookonce.Rank]
+	states    map[string]mark[string]
 	effects   map[int64]effect
 	steps     map[row]int64 // the numbers of the effects that have a key
+}
+
+// mark is what a guard recorded, and when.
+type mark[V any] struct {
+	value V
+	at    time.Time
 }
 
 func newRows() rows {
 	return rows{
 		claims:    map[hookonce.Ref]hookonce.Claim{},
 		responses: map[hookonce.Ref]hookonce.Response{},
-		ranks:     map[string]hookonce.Rank{},
-		states:    map[string]string{},
+		ranks:     map[string]mark[hookonce.Rank]{},
+		states:    map[string]mark[string]{},
 		effects:   map[int64]effect{},
 		steps:     map[row]int64{},
 	}
@@ -68,23 +74,6 @@ func (t *table) add(r rows) {
 	maps.Copy(t.states, r.states)
 	maps.Copy(t.effects, r.effects)
 	maps.Copy(t.steps, r.steps)
-}
-
-// purge deletes claims that nobody holds, with their responses.
-func (t *table) purge(before time.Time, limit int) (n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for ref, c := range t.claims {
-		if _, held := t.locks[claimRow(ref)]; held || n >= limit {
-			continue
-		}
-		if c.State == hookonce.StateDone && c.UpdatedAt.Before(before) {
-			delete(t.claims, ref)
-			delete(t.responses, ref)
-			n++
-		}
-	}
-	return n
 }
 
 // lock waits until the row is free and takes it. It returns [hookonce.ErrBusy] when timeout fires

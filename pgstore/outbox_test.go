@@ -152,7 +152,7 @@ func TestPurgingReadsTheResponsesThatGo(t *testing.T) {
 	mustExec(t, pool, "ANALYZE hookonce.claims, hookonce.responses")
 	before := rowsRead(t, pool, "responses")
 	const limit = 500
-	if n, err := store.Purge(t.Context(), time.Now().Add(time.Hour), limit); err != nil || n != limit {
+	if n, err := store.Purge(t.Context(), hookonce.PurgeRequest{Before: time.Now(), Limit: limit}); err != nil || n != limit {
 		t.Fatalf("purged %d claims, %v", n, err)
 	}
 	if n := rowsRead(t, pool, "responses") - before; n > 2*limit {

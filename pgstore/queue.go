@@ -9,7 +9,6 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // TakeEffects implements [hookonce.EffectQueue] in one round trip. While it runs it locks up to limit due
@@ -88,22 +87,6 @@ func (s *Store) ReviveEffect(ctx context.Context, id int64) error {
 		}
 		return err
 	}))
-}
-
-// PurgeEffects implements [hookonce.EffectQueue]. Several processes may purge at the same time.
-func (s *Store) PurgeEffects(ctx context.Context, before time.Time, limit int) (int, error) {
-	if limit <= 0 {
-		return 0, ctx.Err()
-	}
-	var tag pgconn.CommandTag
-	err := again(func() (err error) {
-		tag, err = s.pool.Exec(ctx, s.sql.purgeEffects, before, limit)
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("pgstore: purge effects: %w", explain(err))
-	}
-	return int(tag.RowsAffected()), nil
 }
 
 // effectChange is what becomes of an effect that is processing.
@@ -189,9 +172,3 @@ WITH revived AS (
 	RETURNING id
 )
 SELECT EXISTS (SELECT 1 FROM revived), state FROM {effects} WHERE id = $1::bigint`
-
-// purgeEffectsSQL skips what another purge is deleting at the same moment.
-const purgeEffectsSQL = `
-DELETE FROM {effects} WHERE id = ANY (ARRAY(
-	SELECT id FROM {effects} WHERE state = 'done' AND updated_at < $1::timestamptz
-	LIMIT $2::bigint FOR UPDATE SKIP LOCKED))`

@@ -9,12 +9,12 @@ import (
 
 // statements are the texts of what the store asks, with the names of the tables filled in.
 type statements struct {
-	fresh, claim, trace, extend, complete, fail, forget     string                    // claims
-	lookup, purge                                           string                    // claims, too
-	completeWith, keep, response                            string                    // responses
-	newer, transition, stateOf                              string                    // guards
-	enqueue, take, changeEffect, reviveEffect, purgeEffects string                    // the outbox
-	effects                                                 map[hookonce.State]string // lists, by state
+	fresh, claim, trace, extend, complete, fail, forget, lookup string                    // claims
+	completeWith, keep, response                                string                    // responses
+	newer, transition, stateOf                                  string                    // guards
+	enqueue, take, changeEffect, reviveEffect                   string                    // the outbox
+	purge                                                       map[string]doom           // by what goes
+	effects                                                     map[hookonce.State]string // lists, by state
 }
 
 // newStatements fills in the prefix of the tables, and the channel on which ends of work are told; empty:
@@ -34,7 +34,6 @@ func newStatements(prefix, channel string) statements {
 		trace:  fill(traceSQL),
 		extend: fill(changedSQL("") + standsSQL("true")),
 		lookup: fill(lookupSQL),
-		purge:  fill(purgeSQL),
 
 		complete:     fill(changedSQL("") + standsSQL(told)),
 		fail:         fill(changedSQL(", pinned = "+pinnedSQL) + standsSQL(told)),
@@ -52,7 +51,7 @@ func newStatements(prefix, channel string) statements {
 		changeEffect: fill(changeEffectSQL),
 		effects:      effectLists(fill),
 		reviveEffect: fill(reviveEffectSQL),
-		purgeEffects: fill(purgeEffectsSQL),
+		purge:        dooms(fill),
 	}
 }
 
@@ -188,15 +187,3 @@ SELECT false, {columns} FROM {claims} WHERE source = $1::text AND key = $2::text
 const toldSQL = `pg_notify('{channel}', $1::text || chr(10) || $2::text) IS NOT NULL`
 
 const lookupSQL = `SELECT {columns} FROM {claims} WHERE source = $1::text AND key = $2::text`
-
-// purgeSQL skips what another purge is deleting at the same moment. It returns how many claims it deleted.
-const purgeSQL = `
-WITH purged AS (
-	DELETE FROM {claims} WHERE ctid = ANY (ARRAY(
-		SELECT ctid FROM {claims} WHERE state = 'done' AND updated_at < $1::timestamptz
-		LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
-	RETURNING source, key
-), unkept AS (
-	DELETE FROM {responses} AS responses USING purged WHERE responses.source = purged.source AND responses.key = purged.key
-)
-SELECT count(*) FROM purged`

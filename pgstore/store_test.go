@@ -44,8 +44,11 @@ func TestMissingTablesAreNamed(t *testing.T) {
 		"Fail":     func() error { return store.Fail(ctx, c, hookonce.Failure{}) },
 		"Extend":   func() error { _, err := store.Extend(ctx, c, time.Minute); return err },
 		"Lookup":   func() error { _, err := store.Lookup(ctx, c.Ref); return err },
-		"Purge":    func() error { _, err := store.Purge(ctx, time.Now(), 1); return err },
-		"ClaimTx":  inTx(func(tx pgx.Tx) error { _, err := store.ClaimTx(ctx, tx, req); return err }),
+		"Purge": func() error {
+			_, err := store.Purge(ctx, hookonce.PurgeRequest{Before: time.Now(), Limit: 1})
+			return err
+		},
+		"ClaimTx": inTx(func(tx pgx.Tx) error { _, err := store.ClaimTx(ctx, tx, req); return err }),
 
 		"CompleteWith": func() error { return store.CompleteWith(ctx, c, hookonce.Response{}) },
 		"Response":     func() error { _, err := store.Response(ctx, c.Ref); return err },
@@ -64,7 +67,10 @@ func TestMissingTablesAreNamed(t *testing.T) {
 		"ExtendEffect":   func() error { _, err := store.ExtendEffect(ctx, effect, time.Minute); return err },
 		"Effects":        func() error { _, err := store.Effects(ctx, hookonce.StateDead, 0, 1); return err },
 		"ReviveEffect":   func() error { return store.ReviveEffect(ctx, 1) },
-		"PurgeEffects":   func() error { _, err := store.PurgeEffects(ctx, time.Now(), 1); return err },
+		"Purge effects": func() error {
+			_, err := store.Purge(ctx, hookonce.PurgeRequest{Kind: hookonce.PurgeEffects, Before: time.Now(), Limit: 1})
+			return err
+		},
 	} {
 		err := call()
 		if !errors.Is(err, hookonce.ErrSchemaMissing) || !strings.Contains(err.Error(), "hookonce migrate") {

@@ -161,7 +161,7 @@ func TestFullServerForgetsNothing(t *testing.T) {
 	state(t, s, request("done").Ref, hookonce.StateDone)
 	state(t, s, completes.Ref, hookonce.StateDone)
 	state(t, s, fails.Ref, hookonce.StateFailed)
-	n, err := s.Purge(t.Context(), time.Now().Add(time.Hour), 10_000)
+	n, err := s.Purge(t.Context(), hookonce.PurgeRequest{Before: time.Now(), Limit: 10_000})
 	if err != nil || n < 3 {
 		t.Errorf("Purge = %d, %v; want room again", n, err)
 	}

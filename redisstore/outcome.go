@@ -12,13 +12,13 @@ import (
 
 // Complete implements [hookonce.Store]. From now on the claim expires; see [WithRetention].
 func (s *Store) Complete(ctx context.Context, c hookonce.Claim) error {
-	_, err := s.settle(ctx, c, completeScript, s.retention.Milliseconds())
+	_, err := s.settle(ctx, c, completeScript, s.retentionOf(c.Source))
 	return err
 }
 
 // CompleteWith implements [hookonce.ResponseStore]. The response expires with the claim.
 func (s *Store) CompleteWith(ctx context.Context, c hookonce.Claim, r hookonce.Response) error {
-	_, err := s.settle(ctx, c, completeScript, s.retention.Milliseconds(), r.Status, fieldlines.Encode(r.Header), r.Body)
+	_, err := s.settle(ctx, c, completeScript, s.retentionOf(c.Source), r.Status, fieldlines.Encode(r.Header), r.Body)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,13 +22,21 @@ const page = 500
 // walks through the keys of every primary in steps, from the beginning each time, so a large limit costs
 // less than a small one. Each claim is deleted by itself. Beside an error n counts those that are known to
 // be deleted.
-func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (n int, err error) {
+func (s *Store) Purge(ctx context.Context, req hookonce.PurgeRequest) (n int, err error) {
+	if err := req.Validate(); err != nil {
+		return 0, err
+	}
+	if k := req.Kind; k != "" && k != hookonce.PurgeEvents && k != hookonce.PurgeOnce {
+		return 0, ctx.Err() // none of these is ever kept here
+	}
 	nodes, err := s.primaries(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("redisstore: purge: %w", err)
 	}
+	p := purge{PurgeRequest: req}
+	p.from, p.to = req.Span(s.now())
 	for _, node := range nodes {
-		deleted, err := s.purgeNode(ctx, node, before.UnixMicro(), limit-n)
+		deleted, err := p.node(ctx, node, s.prefix+claimKeys, req.Limit-n)
 		if n += deleted; err != nil {
 			return n, fmt.Errorf("redisstore: purge: %w", err)
 		}
@@ -51,13 +60,19 @@ func (s *Store) primaries(ctx context.Context) (nodes []redis.Cmdable, err error
 	return nodes, err
 }
 
-func (s *Store) purgeNode(ctx context.Context, node redis.Cmdable, before int64, limit int) (n int, err error) {
+// purge is one call of Purge.
+type purge struct {
+	hookonce.PurgeRequest
+	from, to time.Time
+}
+
+func (p purge) node(ctx context.Context, node redis.Cmdable, kind string, limit int) (n int, err error) {
 	for cursor := uint64(0); n < limit; {
 		var keys []string
-		if keys, cursor, err = node.ScanType(ctx, cursor, s.prefix+claimKeys+"{*", page, "hash").Result(); err != nil {
+		if keys, cursor, err = node.ScanType(ctx, cursor, p.pattern(kind), page, "hash").Result(); err != nil {
 			return n, err
 		}
-		deleted, err := purgeKeys(ctx, node, keys, before, limit-n)
+		deleted, err := p.keys(ctx, node, keys, limit-n)
 		if n += deleted; err != nil || cursor == 0 {
 			return n, err
 		}
@@ -65,16 +80,45 @@ func (s *Store) purgeNode(ctx context.Context, node redis.Cmdable, before int64,
 	return n, nil
 }
 
-// purgeKeys deletes those of the keys that may go, at most limit.
-func purgeKeys(ctx context.Context, node redis.Cmdable, keys []string, before int64, limit int) (n int, err error) {
-	old, err := done(ctx, node, keys, before)
+// pattern matches the names of the keys that the request may be about.
+func (p purge) pattern(kind string) string {
+	source := p.Stored()
+	if source == "" {
+		return kind + "{*"
+	}
+	special := strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, `\`, `\\`, "^", `\^`)
+	return kind + "{" + strconv.Itoa(len(source)) + ":" + special.Replace(source) + "*"
+}
+
+// sourceOf returns the source in the name of a key, which [hookonce.JoinKey] put in front with its length; empty if there
+// is none.
+func sourceOf(key string) string {
+	_, joined, _ := strings.Cut(key, claimKeys+"{")
+	length, rest, _ := strings.Cut(joined, ":")
+	n, err := strconv.Atoi(length)
+	if err != nil || n < 0 || n > len(rest) {
+		return ""
+	}
+	return rest[:n]
+}
+
+// keys deletes those of the keys that may go, at most limit.
+func (p purge) keys(ctx context.Context, node redis.Cmdable, keys []string, limit int) (n int, err error) {
+	keys = slices.DeleteFunc(keys, func(key string) bool {
+		source := sourceOf(key)
+		return source == "" || !p.Covers(source)
+	})
+	old, err := p.old(ctx, node, keys)
 	if err != nil {
 		return 0, err
+	}
+	if p.Dry {
+		return min(len(old), limit), nil
 	}
 	for len(old) > 0 && n < limit {
 		batch := old[:min(len(old), limit-n)]
 		old = old[len(batch):]
-		deleted, err := deleteDone(ctx, node, batch, before)
+		deleted, err := p.delete(ctx, node, batch)
 		if n += deleted; err != nil {
 			return n, err
 		}
@@ -82,33 +126,45 @@ func purgeKeys(ctx context.Context, node redis.Cmdable, keys []string, before in
 	return n, nil
 }
 
-// done returns those of the keys whose claims were done before the given time when it looked.
-func done(ctx context.Context, node redis.Cmdable, keys []string, before int64) ([]string, error) {
+// old returns those of the keys whose claims may go, as they were when it looked.
+func (p purge) old(ctx context.Context, node redis.Cmdable, keys []string) ([]string, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
 	answers := make(map[string]*redis.SliceCmd, len(keys))
-	_, err := node.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, key := range keys {
-			answers[key] = p.HMGet(ctx, key, "state", "updated")
+			answers[key] = pipe.HMGet(ctx, key, "state", "updated")
 		}
 		return nil
 	})
 	return slices.DeleteFunc(keys, func(key string) bool {
 		r := reply(answers[key].Val())
-		if len(r) != 2 || r.text(0) != string(hookonce.StateDone) {
+		if len(r) != 2 || !p.over(hookonce.State(r.text(0))) {
 			return true
 		}
 		updated, err := strconv.ParseInt(r.text(1), 10, 64)
-		return err != nil || updated >= before
+		return err != nil || updated < p.from.UnixMicro() || updated >= p.to.UnixMicro()
 	}), err
 }
 
-// deleteDone deletes those of the keys whose claims are still done and old enough.
-func deleteDone(ctx context.Context, node redis.Cmdable, keys []string, before int64) (n int, err error) {
+// over reports whether a claim in that state may go.
+func (p purge) over(state hookonce.State) bool {
+	return state == hookonce.StateDone || p.Failed && (state == hookonce.StateFailed || state == hookonce.StateDead)
+}
+
+// delete deletes those of the keys whose claims may still go.
+func (p purge) delete(ctx context.Context, node redis.Cmdable, keys []string) (n int, err error) {
+	failed := ""
+	if p.Failed {
+		failed = string(hookonce.StateFailed)
+	}
 	var answers []once
-	_, err = node.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err = node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, key := range keys {
-			cmd := purgeScript.byText(key, []any{before})
+			cmd := purgeScript.byText(key, []any{p.from.UnixMicro(), p.to.UnixMicro(), failed})
 			answers = append(answers, cmd)
-			if err := p.Process(ctx, cmd); err != nil {
+			if err := pipe.Process(ctx, cmd); err != nil {
 				return err
 			}
 		}

@@ -89,7 +89,7 @@ func TestPurgeLeavesTheRestAlone(t *testing.T) {
 	must(t, cache.Remember(t.Context(), mine.Ref, mine.Digest))
 	must(t, c.Set(t.Context(), prefix+":claim:{text}", "text", time.Hour).Err())
 
-	n, err := s.Purge(t.Context(), time.Now().Add(time.Hour), 100)
+	n, err := s.Purge(t.Context(), hookonce.PurgeRequest{Before: time.Now(), Limit: 100})
 	if err != nil || n != 1 {
 		t.Fatalf("Purge = %d, %v; want 1", n, err)
 	}

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ type Store struct {
 	clock     func() time.Time
 	prefix    string
 	retention time.Duration
+	retained  map[string]time.Duration // by source, where it is another one
 }
 
 var _ hookonce.ResponseStore = (*Store)(nil)
@@ -46,6 +48,29 @@ func WithPrefix(prefix string) Option { return func(s *Store) { s.prefix = prefi
 // must be at least twice the longest window in which the provider redelivers. Claims that are not done
 // never expire.
 func WithRetention(d time.Duration) Option { return func(s *Store) { s.retention = d } }
+
+// WithSourceRetention is [WithRetention] for one source. Keys of [hookonce.Once], whose sources begin with "once:", are
+// kept for ever unless this says otherwise.
+func WithSourceRetention(source string, d time.Duration) Option {
+	return func(s *Store) {
+		s.retained = maps.Clone(s.retained)
+		if s.retained == nil {
+			s.retained = map[string]time.Duration{}
+		}
+		s.retained[source] = d
+	}
+}
+
+// retentionOf returns how long done claims of a source are kept, in milliseconds; 0: until they are purged.
+func (s *Store) retentionOf(source string) int64 {
+	if d, ok := s.retained[source]; ok {
+		return d.Milliseconds()
+	}
+	if (hookonce.PurgeRequest{Kind: hookonce.PurgeOnce}).Covers(source) {
+		return 0
+	}
+	return s.retention.Milliseconds()
+}
 
 // New returns a store on client, which stays the caller's to close: a *redis.Client (also one from
 // NewFailoverClient) or a *redis.ClusterClient. Set ContextTimeoutEnabled in its options: without it a
@@ -70,11 +95,18 @@ func (s *Store) validate() error {
 		return fmt.Errorf("redisstore: New needs a client and a clock")
 	case ring:
 		return fmt.Errorf("redisstore: a redis.Ring forgets claims when one of its servers is down: use redis.ClusterClient")
-	case s.retention < 0 || s.retention > 0 && s.retention < time.Millisecond:
+	case !validRetention(s.retention):
 		return fmt.Errorf("redisstore: WithRetention(%v): it is zero, or a millisecond and more", s.retention)
+	}
+	for source, d := range s.retained {
+		if !validRetention(d) {
+			return fmt.Errorf("redisstore: WithSourceRetention(%q, %v): it is zero, or a millisecond and more", source, d)
+		}
 	}
 	return validPrefix(s.prefix)
 }
+
+func validRetention(d time.Duration) bool { return d == 0 || d >= time.Millisecond }
 
 func validPrefix(prefix string) error {
 	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-"

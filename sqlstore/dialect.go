@@ -81,8 +81,8 @@ type dialect struct {
 	applied func(sql.Result) (bool, error)
 	// take leases those of the effects that were seen to be due and still are, and returns them.
 	take func(d dialect, ctx context.Context, db *sql.DB, seen due, now, lease time.Time) ([]hookonce.QueuedEffect, error)
-	// purge deletes claims that are done, with their responses, and returns how many claims.
-	purge func(d dialect, ctx context.Context, db *sql.DB, before time.Time, limit int) (int64, error)
+	// purge deletes at most limit rows, with what goes with them, and returns how many.
+	purge func(ctx context.Context, db *sql.DB, d doom, args []any, limit int) (int64, error)
 	// contended tells an error that means "not now".
 	contended func(error) contention
 	// sound returns an error that says what to change if no claim would hold on connections like these.

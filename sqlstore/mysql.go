@@ -24,7 +24,7 @@ import (
 func mysql(prefix string) dialect {
 	sql := language{key: "`key`", passed: ", token = LAST_INSERT_ID(token)", locked: " FOR UPDATE"}.prefixed(prefix)
 	return dialect{
-		statements: common(sql).withDuplicates(sql),
+		statements: common(sql).withDuplicates(sql).withDooms(sql, doomMySQL(sql)),
 		time:       micros,
 		peeks:      true,
 		limit: func(wait time.Duration) setting {
@@ -85,12 +85,6 @@ func (s statements) withDuplicates(sql func(string) statement) statements {
 			last_error = @10, pinned = IF(pinned = 0, @11, pinned), token = LAST_INSERT_ID(greatest(token, @4))
 		WHERE source = @1 AND {key} = @2 AND (pinned = 0 OR coalesce(digest = @7, TRUE)) AND ((token < @4 AND ` + claimable + `@9)))
 			OR (token = @4 AND (state = 'failed' OR (state = 'dead' AND @3 = 'dead'))))`)
-	const oldest = `FROM {claims} WHERE state = 'done' AND updated_at < @1 ORDER BY updated_at, source, {key} LIMIT @2`
-	s.lockOldest = sql(`SELECT token ` + oldest + ` FOR UPDATE`)
-	s.purgeClaims = sql(`
-		DELETE c, r FROM (SELECT source, {key} ` + oldest + `) gone
-		JOIN {claims} c ON c.source = gone.source AND c.{key} = gone.{key}
-		LEFT JOIN {responses} r ON r.source = c.source AND r.{key} = c.{key}`)
 	s.keep = sql(`
 		REPLACE INTO {responses} (source, {key}, token, status, header, body)
 		SELECT source, {key}, token, @3, @4, @5 FROM {claims} WHERE source = @1 AND {key} = @2 AND state = 'done'`)
@@ -117,7 +111,6 @@ func (s statements) withDuplicates(sql func(string) statement) statements {
 		SELECT {effect} FROM {effects} WHERE id IN ({ids}) AND due_at <= @1 AND (state <> 'processing' OR FIND_IN_SET(id, @2) > 0)
 		FOR UPDATE SKIP LOCKED`)
 	s.takeEffects = sql(`UPDATE {effects} SET {begun}, due_at = @2, updated_at = @1 WHERE id IN ({ids})`)
-	s.purgeEffects = sql(`DELETE FROM {effects} WHERE state = 'done' AND updated_at < @1 ORDER BY updated_at LIMIT @2`)
 	return s
 }
 
@@ -205,7 +198,7 @@ func appliedMySQL(result sql.Result) (bool, error) {
 // takeMySQL leases in a transaction, in which it passes over rows that others have locked.
 func takeMySQL(d dialect, ctx context.Context, db *sql.DB, seen due, now, lease time.Time) (taken []hookonce.QueuedEffect, err error) {
 	err = inTx(ctx, db, func(tx *sql.Tx) (err error) {
-		if taken, err = effects(ctx, tx, d.lockEffects.of(seen.ids), d.time(now), list(seen.suspects)); err != nil || len(taken) == 0 {
+		if taken, err = effects(ctx, tx, d.lockEffects.of(list(seen.ids)), d.time(now), list(seen.suspects)); err != nil || len(taken) == 0 {
 			return err
 		}
 		free := make([]int64, len(taken))
@@ -219,32 +212,14 @@ func takeMySQL(d dialect, ctx context.Context, db *sql.DB, seen due, now, lease 
 			e.State, e.Due, e.Lease, e.Token = hookonce.StateProcessing, time.Time{}, lease, e.Token+1
 			free[i] = e.ID
 		}
-		_, err = run(ctx, tx, d.takeEffects.of(free), d.time(now), d.time(lease))
+		_, err = run(ctx, tx, d.takeEffects.of(list(free)), d.time(now), d.time(lease))
 		return err
 	})
 	return taken, err
 }
 
-// of returns the statement about the rows with these numbers. MySQL takes no list as one parameter.
-func (s statement) of(ids []int64) statement {
-	s.text = strings.ReplaceAll(s.text, "{ids}", list(ids))
+// of returns the statement about the rows with these keys, as they are written in one. MySQL takes no list as one parameter.
+func (s statement) of(ids string) statement {
+	s.text = strings.ReplaceAll(s.text, "{ids}", ids)
 	return s
-}
-
-// purgeMySQL locks the claims first, in the order of their age, so that purges take turns, and counts them:
-// the statement that deletes counts responses as well.
-func purgeMySQL(d dialect, ctx context.Context, db *sql.DB, before time.Time, limit int) (deleted int64, err error) {
-	err = inTx(ctx, db, func(tx *sql.Tx) error {
-		deleted = 0
-		err := each(ctx, tx, d.lockOldest, []any{d.time(before), limit}, func(scan func(...any) error) error {
-			deleted++
-			var token int64
-			return scan(&token)
-		})
-		if err == nil && deleted > 0 {
-			_, err = run(ctx, tx, d.purgeClaims, d.time(before), deleted)
-		}
-		return err
-	})
-	return deleted, err
 }

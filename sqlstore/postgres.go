@@ -16,7 +16,7 @@ import (
 func postgres(prefix string) dialect {
 	sql := language{placeholder: "$", key: "key", returning: true}.prefixed(prefix)
 	d := dialect{
-		statements: common(sql).withConflicts(sql, "bytea"),
+		statements: common(sql).withConflicts(sql, "bytea").withDooms(sql, doomPostgres(sql)),
 		time:       func(t time.Time) any { return t },
 		decide:     decidePostgres,
 		trace:      traceAtOnce,
@@ -65,15 +65,6 @@ func postgres(prefix string) dialect {
 		UNION ALL
 		SELECT false, '', 0, NULL, '', NULL, @7::timestamptz, @7::timestamptz, '', 0, NULL, set_config('lock_timeout', previous, true), 0
 		FROM bound WHERE NOT EXISTS (SELECT FROM won) AND NOT EXISTS (SELECT FROM seen)`)
-	d.purgeClaims = sql(`
-		WITH gone AS (
-			DELETE FROM {claims} WHERE ctid = ANY (ARRAY(
-				SELECT ctid FROM {claims} WHERE state = 'done' AND updated_at < @1 LIMIT @2 FOR UPDATE SKIP LOCKED))
-			RETURNING source, key
-		), responses AS (
-			DELETE FROM {responses} r USING gone WHERE r.source = gone.source AND r.key = gone.key
-		)
-		SELECT count(*) FROM gone`)
 	d.takeEffects = sql(`
 		UPDATE {effects} SET {begun}, due_at = @4, updated_at = @3
 		WHERE id IN (
@@ -81,9 +72,6 @@ func postgres(prefix string) dialect {
 				AND (state <> 'processing' OR id = ANY (string_to_array(@2, ',')::bigint[]))
 			FOR UPDATE SKIP LOCKED)
 		{returning effect}`)
-	d.purgeEffects = sql(`
-		DELETE FROM {effects} WHERE ctid = ANY (ARRAY(
-			SELECT ctid FROM {effects} WHERE state = 'done' AND updated_at < @1 LIMIT @2 FOR UPDATE SKIP LOCKED))`)
 	return d
 }
 
@@ -133,12 +121,6 @@ func committedPostgres(_ dialect, ctx context.Context, q querier, _ hookonce.Cla
 		err = fmt.Errorf("the server says that it is %s", status)
 	}
 	return status == "committed", err
-}
-
-// purgePostgres needs one statement. Several purges at once share the work.
-func purgePostgres(d dialect, ctx context.Context, db *sql.DB, before time.Time, limit int) (deleted int64, err error) {
-	_, err = one(ctx, db, d.purgeClaims, []any{before, limit}, &deleted)
-	return deleted, err
 }
 
 // storable returns text without what the database refuses. An event's type is only for people who look at the

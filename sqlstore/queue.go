@@ -95,16 +95,3 @@ func (s *Store) Effects(ctx context.Context, state hookonce.State, after int64, 
 	}
 	return found, nil
 }
-
-// PurgeEffects implements [hookonce.EffectQueue].
-func (s *Store) PurgeEffects(ctx context.Context, before time.Time, limit int) (int, error) {
-	var deleted int64
-	err := s.insist(ctx, func() (err error) {
-		deleted, err = affected(run(ctx, s.db, s.dialect.purgeEffects, s.dialect.time(before.UTC()), max(limit, 0)))
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("sqlstore: purge effects: %w", s.explain(ctx, s.db, err))
-	}
-	return int(deleted), nil
-}

@@ -2,9 +2,7 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/schema"
@@ -13,7 +11,7 @@ import (
 func sqlite(prefix string) dialect {
 	sql := language{placeholder: "?", key: "key", returning: true}.prefixed(prefix)
 	d := dialect{
-		statements: common(sql).withConflicts(sql, "BLOB"),
+		statements: common(sql).withConflicts(sql, "BLOB").withDooms(sql, doomSQLite(sql)),
 		time:       micros,
 		peeks:      true,
 		decide:     decideSQLite,
@@ -41,17 +39,11 @@ func sqlite(prefix string) dialect {
 		ON CONFLICT (source, key) DO UPDATE SET ` + takeOver + `
 		WHERE c.token = @9 AND c.first_seen = @10 AND {claimable} AND {open}
 		{returning claim}`)
-	const oldest = `FROM {claims} WHERE state = 'done' AND updated_at < @1 ORDER BY updated_at, source, key LIMIT @2`
-	d.purgeResponses = sql(`DELETE FROM {responses} WHERE (source, key) IN (SELECT source, key ` + oldest + `)`)
-	d.purgeClaims = sql(`DELETE FROM {claims} WHERE rowid IN (SELECT rowid ` + oldest + `)`)
 	d.takeEffects = sql(`
 		UPDATE {effects} SET {begun}, due_at = @4, updated_at = @3
 		WHERE id IN (SELECT value FROM json_each('[' || @1 || ']')) AND due_at <= @3
 			AND (state <> 'processing' OR id IN (SELECT value FROM json_each('[' || @2 || ']')))
 		{returning effect}`)
-	d.purgeEffects = sql(`
-		DELETE FROM {effects} WHERE id IN (
-			SELECT id FROM {effects} WHERE state = 'done' AND updated_at < @1 LIMIT @2)`)
 	return d
 }
 
@@ -75,19 +67,6 @@ func decideSQLite(d dialect, ctx context.Context, q querier, p proposal) (ruling
 		}
 	}
 	return ruling{}, errOvertaken
-}
-
-// purgeSQLite deletes in one transaction, whose first statement takes the write lock: both statements find
-// the same claims.
-func purgeSQLite(d dialect, ctx context.Context, db *sql.DB, before time.Time, limit int) (deleted int64, err error) {
-	err = inTx(ctx, db, func(tx *sql.Tx) error {
-		if _, err := run(ctx, tx, d.purgeResponses, d.time(before), limit); err != nil {
-			return err
-		}
-		deleted, err = affected(run(ctx, tx, d.purgeClaims, d.time(before), limit))
-		return err
-	})
-	return deleted, err
 }
 
 // SQLite's primary result codes, see https://www.sqlite.org/rescode.html.

@@ -3,15 +3,17 @@ package sqlstore
 // statements are what a dialect says.
 type statements struct {
 	// Claims. The statement that claims and the one that leaves a trace have texts of each dialect's own.
-	claim, takeOver, leave, lookup, complete, fail, forget, extend, purgeClaims statement
+	claim, takeOver, leave, lookup, complete, fail, forget, extend statement
 	// Responses.
-	keep, response, purgeResponses statement
+	keep, response statement
 	// Guards.
 	newest, transition, state statement
 	// Effects.
-	enqueue, due, suspects, takeEffects, effect, completeEffect, failEffect, extendEffect, revive, effects, purgeEffects statement
+	enqueue, due, suspects, takeEffects, effect, completeEffect, failEffect, extendEffect, revive, effects statement
 	// Reads under locks, where statements that write return nothing.
-	lockClaim, lockOldest, lockEffects statement
+	lockClaim, lockEffects statement
+	// Purges.
+	doneClaims, failedClaims, doneEffects, oldVersions, oldStates doom
 }
 
 const (

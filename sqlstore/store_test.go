@@ -70,9 +70,12 @@ func calls(t *testing.T, f fixture) map[string]func() error {
 		"Fail":     func() error { return f.Fail(ctx, claim, hookonce.Failure{Err: errDeclined}) },
 		"Extend":   func() error { _, err := f.Extend(ctx, claim, request.Lease); return err },
 		"Lookup":   func() error { _, err := f.Lookup(ctx, request.Ref); return err },
-		"Purge":    func() error { _, err := f.Purge(ctx, claim.UpdatedAt, 1); return err },
-		"Within":   func() error { _, err := f.within(t); return err },
-		"Check":    func() error { return f.Check(ctx) },
+		"Purge": func() error {
+			_, err := f.Purge(ctx, hookonce.PurgeRequest{Before: claim.UpdatedAt, Limit: 1})
+			return err
+		},
+		"Within": func() error { _, err := f.within(t); return err },
+		"Check":  func() error { return f.Check(ctx) },
 		"ClaimTx": func() error {
 			tx, err := f.db.BeginTx(ctx, nil)
 			if err != nil {

@@ -161,7 +161,7 @@ func racePurge(t *testing.T, f *fixture) {
 		s := f.another()
 		g.Go(func() error {
 			for {
-				n, err := s.Purge(t.Context(), f.clock.Now(), 5)
+				n, err := s.Purge(t.Context(), before(f.clock.Now(), 5))
 				deleted[i] += n
 				if n == 0 || err != nil {
 					return err
@@ -170,7 +170,7 @@ func racePurge(t *testing.T, f *fixture) {
 		})
 	}
 	ok(t, g.Wait())
-	rest, err := f.Purge(t.Context(), f.clock.Now(), claims)
+	rest, err := f.Purge(t.Context(), before(f.clock.Now(), claims))
 	ok(t, err)
 	if total := deleted[0] + deleted[1] + deleted[2] + rest; total != claims {
 		t.Fatalf("%d claims were deleted, want %d", total, claims)

@@ -68,6 +68,8 @@ func purgeEffectCases[Tx any]() []txCase[Tx] {
 		{"deletes at most the limit", purgeEffectsLimit[Tx]},
 		{"never deletes work that is not done", purgeEffectsOpen[Tx]},
 		{"what is gone is not recognised", purgeEffectsForgotten[Tx]},
+		{"one source, or all but some", purgeEffectsSources[Tx]},
+		{"claims and effects go by themselves", purgeApart[Tx]},
 	}
 }
 
@@ -80,11 +82,16 @@ func (f *txFixture[Tx]) carryOut(t testing.TB, key string) {
 
 func (f *txFixture[Tx]) purgeEffects(t testing.TB, before time.Time, limit, want int) {
 	t.Helper()
-	n, err := f.outbox(t).PurgeEffects(t.Context(), before, limit)
+	n, err := f.outbox(t).Purge(t.Context(), oldEffects(before, limit))
 	ok(t, err)
 	if n != want {
 		t.Fatalf("purged %d effects, want %d", n, want)
 	}
+}
+
+// oldEffects asks for effects that were done before the given time.
+func oldEffects(t time.Time, limit int) hookonce.PurgeRequest {
+	return hookonce.PurgeRequest{Kind: hookonce.PurgeEffects, Before: t, Limit: limit}
 }
 
 func purgeEffectsDone[Tx any](t *testing.T, f *txFixture[Tx]) {
@@ -95,8 +102,9 @@ func purgeEffectsDone[Tx any](t *testing.T, f *txFixture[Tx]) {
 	if e := f.only(t, hookonce.StateDone); e.Key != "young" {
 		t.Fatalf("%s is left, want the young one", e.Ref)
 	}
-	f.purgeEffects(t, f.clock.Now(), 10, 0)
-	f.purgeEffects(t, f.clock.Now().Add(time.Microsecond), 10, 1)
+	f.purgeEffects(t, f.clock.Now(), 10, 0) // the bound itself stays
+	f.clock.Advance(time.Microsecond)
+	f.purgeEffects(t, f.clock.Now(), 10, 1)
 }
 
 func purgeEffectsLimit[Tx any](t *testing.T, f *txFixture[Tx]) {
@@ -132,4 +140,47 @@ func purgeEffectsForgotten[Tx any](t *testing.T, f *txFixture[Tx]) {
 	if e := f.takeOne(t); e.ID == before.ID || e.Token != 1 {
 		t.Fatalf("a new effect took the place of one that is gone: %+v, before %+v", e, before)
 	}
+}
+
+func purgeEffectsSources[Tx any](t *testing.T, f *txFixture[Tx]) {
+	for _, source := range []string{"a", "b", "once:c", "d"} {
+		e := asks("evt_1", "")
+		e.Source = source
+		f.enqueue(t, e)
+		ok(t, f.outbox(t).CompleteEffect(t.Context(), f.takeOne(t)))
+	}
+	f.clock.Advance(time.Second)
+	left := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, e := range f.listed(t, hookonce.StateDone) {
+			got = append(got, e.Source)
+		}
+		if d := diff(got, want); d != "" {
+			t.Fatalf("left: -got +want\n%s", d)
+		}
+	}
+	req := oldEffects(f.clock.Now(), 100)
+	req.Source = "b"
+	purgeOf(t, f.outbox(t), req, 1)
+	left("a", "once:c", "d")
+	req.Source, req.Except = "", []string{"a"}
+	req.Dry = true
+	purgeOf(t, f.outbox(t), req, 2)
+	left("a", "once:c", "d")
+	req.Dry = false
+	purgeOf(t, f.outbox(t), req, 2)
+	left("a")
+}
+
+func purgeApart[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.carryOut(t, "evt_1")
+	_, err := f.Within(t.Context(), request("evt_1"), func(Tx, hookonce.Claim) error { return nil })
+	ok(t, err)
+	f.clock.Advance(time.Second)
+	purge(t, f, f.clock.Now(), 100, 1)
+	absent(t, f, request("evt_1").Ref)
+	f.only(t, hookonce.StateDone)
+	purge(t, f, f.clock.Now(), 100, 0)
+	f.purgeEffects(t, f.clock.Now(), 100, 1)
 }

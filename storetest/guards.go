@@ -16,6 +16,7 @@ import (
 func RunGuards[Tx any](t *testing.T, cfg TxConfig[Tx]) {
 	cfg.cases(t, "newer", newerCases[Tx]())
 	cfg.cases(t, "transition", transitionCases[Tx]())
+	cfg.cases(t, "purge guards", purgeGuardCases[Tx]())
 	cfg.cases(t, "concurrent guards", concurrentGuardCases[Tx]())
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/memstore"
@@ -43,8 +42,8 @@ func (l liar) Lookup(ctx context.Context, ref hookonce.Ref) (hookonce.Claim, err
 	return c, err
 }
 
-func (l liar) Purge(ctx context.Context, before time.Time, limit int) (int, error) {
-	n, err := l.Store.Purge(ctx, before, limit)
+func (l liar) Purge(ctx context.Context, req hookonce.PurgeRequest) (int, error) {
+	n, err := l.Store.Purge(ctx, req)
 	if n > 0 {
 		n += l.purged
 	}

@@ -138,7 +138,7 @@ func (in call) of(ctx context.Context, s hookonce.Store, ref hookonce.Ref) (a to
 	case lookingUp:
 		c, err = s.Lookup(ctx, ref)
 	case purging:
-		a.purged, err = s.Purge(ctx, at(in.before), in.limit)
+		a.purged, err = s.Purge(ctx, before(at(in.before), in.limit))
 	}
 	a.stored = recordOf(c)
 	switch {

@@ -62,13 +62,12 @@ func newMachine(t *rapid.T, s hookonce.Store, clock *Clock, round int) *machine 
 		store: s, clock: clock, model: memstore.New(memstore.WithClock(clock.Now)),
 		sources: []string{fmt.Sprintf("billing-%d", round), fmt.Sprintf("shop-%d", round)},
 	}
-	if _, err := s.Purge(context.Background(), distantFuture, math.MaxInt32); err != nil {
+	clock.Advance(time.Microsecond) // what was changed last is old, too
+	if _, err := s.Purge(context.Background(), before(clock.Now(), math.MaxInt32)); err != nil {
 		t.Fatalf("emptying the store: %v", err)
 	}
 	return m
 }
-
-var distantFuture = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (m *machine) actions() map[string]func(*rapid.T) {
 	actions := map[string]func(*rapid.T){
@@ -166,20 +165,41 @@ func (m *machine) extend(t *rapid.T) {
 // purge deletes everything that may go, in steps, because which claims a single step deletes is the
 // store's choice.
 func (m *machine) purge(t *rapid.T) {
-	before := m.clock.Now().Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Second)
-	limit := rapid.IntRange(1, 3).Draw(t, "limit")
+	req := m.old(t)
+	if rapid.Bool().Draw(t, "one source") {
+		req.Source = rapid.SampledFrom(m.sources).Draw(t, "source")
+		req.Failed = rapid.Bool().Draw(t, "failed as well") // earlier rounds left some of other sources
+	} else if rapid.Bool().Draw(t, "all but one") {
+		req.Except = []string{rapid.SampledFrom(m.sources).Draw(t, "except")}
+	}
 	m.touched = m.refs()
-	agree(t, "Purge", purgeAll(t, m.store, before, limit), purgeAll(t, m.model, before, limit), nil, nil)
+	agree(t, "Purge", purgeAll(t, m.store, req), purgeAll(t, m.model, req), nil, nil)
 }
 
-func purgeAll(t *rapid.T, s hookonce.Store, before time.Time, limit int) (total int) {
+// old asks for what is some seconds old.
+func (m *machine) old(t *rapid.T) hookonce.PurgeRequest {
+	age := time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Second
+	return before(m.clock.Now().Add(-age), rapid.IntRange(1, 3).Draw(t, "limit"))
+}
+
+// purgeAll purges in steps, after it has counted what there is.
+func purgeAll(t *rapid.T, s hookonce.Purger, req hookonce.PurgeRequest) (total int) {
+	dry := req
+	dry.Dry, dry.Limit = true, math.MaxInt32
+	counted, err := s.Purge(context.Background(), dry)
+	if err != nil {
+		t.Fatalf("counting: %v", err)
+	}
 	for {
-		n, err := s.Purge(context.Background(), before, limit)
-		if err != nil || n > limit {
-			t.Fatalf("Purge(limit %d) = %d, %v", limit, n, err)
+		n, err := s.Purge(context.Background(), req)
+		if err != nil || n > req.Limit {
+			t.Fatalf("Purge(limit %d) = %d, %v", req.Limit, n, err)
 		}
 		total += n
-		if n < limit {
+		if n < req.Limit {
+			if total != counted {
+				t.Fatalf("counted %d, and deleted %d", counted, total)
+			}
 			return total
 		}
 	}

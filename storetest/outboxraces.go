@@ -166,7 +166,7 @@ func racePurgeEffects[Tx any](t *testing.T, f *txFixture[Tx]) {
 		o := outboxOf(t, f.another(0))
 		g.Go(func() error {
 			for {
-				some, err := o.PurgeEffects(t.Context(), f.clock.Now(), 5)
+				some, err := o.Purge(t.Context(), oldEffects(f.clock.Now(), 5))
 				deleted.Add(int64(some))
 				if some == 0 || err != nil {
 					return err
@@ -175,7 +175,7 @@ func racePurgeEffects[Tx any](t *testing.T, f *txFixture[Tx]) {
 		})
 	}
 	ok(t, g.Wait())
-	rest, err := f.outbox(t).PurgeEffects(t.Context(), f.clock.Now(), n)
+	rest, err := f.outbox(t).Purge(t.Context(), oldEffects(f.clock.Now(), n))
 	ok(t, err)
 	if total := int(deleted.Load()) + rest; total != n {
 		t.Fatalf("%d effects were deleted, want %d", total, n)

@@ -14,16 +14,32 @@ func purgeCases() []leaseCase {
 		{"deletes no more than the limit", purgeLimit},
 		{"never deletes open work", purgeOpen},
 		{"lets the key be claimed anew", purgeReclaim},
+		{"one source, or all but some", purgeSources},
+		{"what Once took goes by itself only", purgeOnce},
+		{"failed work goes where it is asked for", purgeFailed},
+		{"counts, and deletes nothing", purgeDry},
+		{"refuses what makes no sense", purgeInvalid},
+		{"a time that no clock can have shown is no age", purgeClocks},
 	}
 }
 
 func purge(t testing.TB, s hookonce.Store, before time.Time, limit, want int) {
 	t.Helper()
-	n, err := s.Purge(t.Context(), before, limit)
+	purgeOf(t, s, hookonce.PurgeRequest{Before: before, Limit: limit}, want)
+}
+
+func purgeOf(t testing.TB, s hookonce.Purger, req hookonce.PurgeRequest, want int) {
+	t.Helper()
+	n, err := s.Purge(t.Context(), req)
 	ok(t, err)
 	if n != want {
-		t.Fatalf("Purge deleted %d claims, want %d", n, want)
+		t.Fatalf("Purge deleted %d, want %d: %+v", n, want, req)
 	}
+}
+
+// before asks for claims of events that were done before the given time.
+func before(t time.Time, limit int) hookonce.PurgeRequest {
+	return hookonce.PurgeRequest{Before: t, Limit: limit}
 }
 
 // finish claims and completes a key.
@@ -77,4 +93,130 @@ func purgeReclaim(t *testing.T, f *fixture) {
 	if c.Token != 1 || !c.FirstSeen.Equal(f.clock.Now()) {
 		t.Fatalf("%s remembers what was purged: %#v", ref, c)
 	}
+}
+
+// finishIn claims and completes a key of the given source.
+func finishIn(t testing.TB, f *fixture, source, key string) hookonce.Ref {
+	t.Helper()
+	req := request(key)
+	req.Source = source
+	c := claim(t, f, req, hookonce.Won)
+	ok(t, f.Complete(t.Context(), c))
+	return c.Ref
+}
+
+func purgeSources(t *testing.T, f *fixture) {
+	sources := []string{"b", "c", "c2", "on", "once", "onces"}
+	refs := map[string]hookonce.Ref{}
+	for _, s := range append(sources, awkwardNames()...) {
+		refs[s] = finishIn(t, f, s, "evt_1")
+	}
+	f.clock.Advance(time.Second)
+	req := before(f.clock.Now(), 100)
+	req.Source = "c"
+	purgeOf(t, f, req, 1)
+	absent(t, f, refs["c"])
+	purgeOf(t, f, req, 0)
+	req.Source, req.Except = "", append([]string{"c2", "nobody's"}, awkwardNames()...)
+	purgeOf(t, f, req, 4)
+	for _, s := range append([]string{"c2"}, awkwardNames()...) {
+		stored(t, f, refs[s], hookonce.StateDone, 1)
+	}
+	for _, s := range awkwardNames() {
+		purgeOf(t, f, hookonce.PurgeRequest{Source: s, Before: f.clock.Now(), Limit: 100}, 1)
+		absent(t, f, refs[s])
+	}
+	req.Except = []string{}
+	purgeOf(t, f, req, 1)
+}
+
+func purgeOnce(t *testing.T, f *fixture) {
+	fee, bonus, event := finishIn(t, f, "once:fee", "payout_1"), finishIn(t, f, "once:bonus", "user_1"), finishIn(t, f, "billing", "evt_1")
+	f.clock.Advance(10 * 365 * 24 * time.Hour)
+	purge(t, f, f.clock.Now(), 100, 1)
+	absent(t, f, event)
+	stored(t, f, fee, hookonce.StateDone, 1)
+	stored(t, f, bonus, hookonce.StateDone, 1)
+	again := finishIn(t, f, "fee", "payout_1")
+	f.clock.Advance(time.Second)
+	purgeOf(t, f, hookonce.PurgeRequest{Kind: hookonce.PurgeOnce, Source: "fee", Before: f.clock.Now(), Limit: 100}, 1)
+	absent(t, f, fee)
+	stored(t, f, again, hookonce.StateDone, 1)
+	purgeOf(t, f, hookonce.PurgeRequest{Kind: hookonce.PurgeOnce, Except: []string{"bonus"}, Before: f.clock.Now(), Limit: 100}, 0)
+	purgeOf(t, f, hookonce.PurgeRequest{Kind: hookonce.PurgeOnce, Before: f.clock.Now(), Limit: 100}, 1)
+	absent(t, f, bonus)
+	stored(t, f, again, hookonce.StateDone, 1)
+}
+
+func purgeFailed(t *testing.T, f *fixture) {
+	held := claim(t, f, request("held"), hookonce.Won)
+	failed := claim(t, f, request("failed"), hookonce.Won)
+	ok(t, f.Fail(t.Context(), failed, hookonce.Failure{}))
+	dead := claim(t, f, request("dead"), hookonce.Won)
+	ok(t, f.Fail(t.Context(), dead, hookonce.Failure{Dead: true}))
+	done := finish(t, f, "done")
+	f.clock.Advance(time.Second)
+	req := before(f.clock.Now(), 2)
+	req.Source, req.Failed = "shop", true
+	purgeOf(t, f, req, 0)
+	req.Source = "billing"
+	purgeOf(t, f, req, 2)
+	purgeOf(t, f, req, 1)
+	purgeOf(t, f, req, 0)
+	for _, ref := range []hookonce.Ref{failed.Ref, dead.Ref, done} {
+		absent(t, f, ref)
+	}
+	stored(t, f, held.Ref, hookonce.StateProcessing, 1)
+}
+
+func purgeDry(t *testing.T, f *fixture) {
+	for i := range 3 {
+		finish(t, f, fmt.Sprint("evt_", i))
+	}
+	f.clock.Advance(time.Second)
+	req := before(f.clock.Now(), 2)
+	req.Dry = true
+	purgeOf(t, f, req, 2)
+	req.Limit = 100
+	purgeOf(t, f, req, 3)
+	purgeOf(t, f, req, 3)
+	req.Dry = false
+	purgeOf(t, f, req, 3)
+}
+
+func purgeInvalid(t *testing.T, f *fixture) {
+	ref := finish(t, f, "evt_1")
+	f.clock.Advance(time.Second)
+	for what, req := range map[string]hookonce.PurgeRequest{
+		"another kind":               {Kind: "claims"},
+		"a source, and all but some": {Source: "billing", Except: []string{"shop"}},
+		"once as a source of events": {Source: "once:fee"},
+		"versions of a source":       {Kind: hookonce.PurgeVersions, Source: "billing"},
+		"states but of a source":     {Kind: hookonce.PurgeStates, Except: []string{"billing"}},
+		"effects that failed":        {Kind: hookonce.PurgeEffects, Failed: true},
+	} {
+		req.Before, req.Limit = f.clock.Now(), 100
+		if n, err := f.Purge(t.Context(), req); err == nil || n != 0 {
+			t.Errorf("%s: %d, %v", what, n, err)
+		}
+	}
+	stored(t, f, ref, hookonce.StateDone, 1)
+}
+
+// purgeClocks has a process whose clock says 1970, and others that are ahead. What they wrote a moment ago is not
+// old, and what a purge itself takes for the future does not make it so.
+func purgeClocks(t *testing.T, f *fixture) {
+	for _, wrong := range []time.Time{
+		time.Unix(0, 0), time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2019, 12, 31, 23, 59, 59, 999_999_000, time.UTC), f.clock.Now().Add(48 * time.Hour),
+	} {
+		s := f.open(Options{Clock: func() time.Time { return wrong }})
+		ref := finish(t, s, fmt.Sprint("evt_", wrong.Unix()))
+		purge(t, f, f.clock.Now(), 100, 0)
+		purge(t, f, f.clock.Now().Add(1000*time.Hour), 100, 0) // clipped to now
+		stored(t, f, ref, hookonce.StateDone, 1)
+	}
+	right := f.open(Options{Clock: func() time.Time { return time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC) }})
+	ref := finish(t, right, "evt_old")
+	purge(t, f, f.clock.Now(), 100, 1)
+	absent(t, f, ref)
 }

@@ -171,7 +171,7 @@ type queueMachine struct {
 }
 
 func newQueueMachine(t *rapid.T, m *machine, q hookonce.EffectQueue, names []string) *queueMachine {
-	if _, err := q.PurgeEffects(context.Background(), distantFuture, 1<<30); err != nil {
+	if _, err := q.Purge(context.Background(), oldEffects(m.clock.Now(), 1<<30)); err != nil {
 		t.Fatalf("emptying the outbox: %v", err)
 	}
 	return &queueMachine{machine: m, queue: q, names: names, numbers: map[int64]int64{}}
@@ -265,18 +265,7 @@ func (m *queueMachine) revive(t *rapid.T) {
 // purgeEffects deletes everything that may go, in steps, because which effects a single step deletes is the
 // store's choice.
 func (m *queueMachine) purgeEffects(t *rapid.T) {
-	before := m.clock.Now().Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Second)
-	limit := rapid.IntRange(1, 3).Draw(t, "limit")
-	total := func(q hookonce.EffectQueue) (total int) {
-		for {
-			n, err := q.PurgeEffects(context.Background(), before, limit)
-			if err != nil || n > limit {
-				t.Fatalf("PurgeEffects(limit %d) = %d, %v", limit, n, err)
-			}
-			if total += n; n < limit {
-				return total
-			}
-		}
-	}
-	agree(t, "PurgeEffects", total(m.queue), total(m.model), nil, nil)
+	req := m.old(t)
+	req.Kind = hookonce.PurgeEffects
+	agree(t, "Purge effects", purgeAll(t, m.queue, req), purgeAll(t, m.model, req), nil, nil)
 }

@@ -56,7 +56,7 @@ func newRelayCommand(w *world) *cobra.Command {
 		},
 	}
 	r.declare(c)
-	c.AddCommand(newRelayListCommand(w), newRelayReviveCommand(w), newRelayPurgeCommand(w))
+	c.AddCommand(newRelayListCommand(w), newRelayReviveCommand(w))
 	return c
 }
 

@@ -35,6 +35,7 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		newVerifyCommand(w),
 		newSendCommand(w),
 		newRelayCommand(w),
+		newPurgeCommand(w),
 		newHammerCommand(w),
 		newAuditCommand(w),
 		newDoctorCommand(w),

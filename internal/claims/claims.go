@@ -11,10 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/schema"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/sqlstore"
 )
@@ -36,9 +34,7 @@ type Options struct {
 type Store struct {
 	hookonce.ResponseStore
 	opt     Options
-	db      *sql.DB
-	dialect schema.Dialect
-	prefix  string // of the tables
+	pool    *pgxpool.Pool // on Postgres
 	close   func()
 	stop    context.CancelFunc
 	stopped chan struct{}
@@ -48,8 +44,8 @@ type Store struct {
 func OpenSQLite(db *sql.DB, o Options) (*Store, error) {
 	return start(&Store{
 		ResponseStore: sqlstore.New(db, sqlstore.SQLite, sqlstore.WithClock(o.Now)),
-		opt:           o, db: db, dialect: schema.SQLite, close: func() {},
-	}, "")
+		opt:           o, close: func() { _ = db.Close() }, // nothing is written at the end
+	}), nil
 }
 
 // OpenPostgres returns a store with connections of its own to the database at dsn, where the tables are in
@@ -71,8 +67,8 @@ func OpenPostgres(ctx context.Context, dsn, name string, o Options) (*Store, err
 	store := pgstore.New(pool, opts...)
 	return start(&Store{
 		ResponseStore: store,
-		opt:           o, db: stdlib.OpenDBFromPool(pool), dialect: schema.Postgres, close: func() { store.Close(); pool.Close() },
-	}, name)
+		opt:           o, pool: pool, close: func() { store.Close(); pool.Close() },
+	}), nil
 }
 
 // durable makes the connection wait for the disk at every commit, where the server's setting would not.
@@ -82,18 +78,14 @@ func durable(ctx context.Context, c *pgx.Conn) error {
 }
 
 // start begins to forget.
-func start(s *Store, name string) (_ *Store, err error) {
-	if s.prefix, err = schema.Prefix(s.dialect, name); err != nil {
-		s.end()
-		return nil, err
-	}
+func start(s *Store) *Store {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop, s.stopped = cancel, make(chan struct{})
 	go func() {
 		defer close(s.stopped)
 		s.forget(ctx)
 	}()
-	return s, nil
+	return s
 }
 
 // Await implements [hookonce.Awaiter]. It fails where the database can not tell; then asking has to do.
@@ -108,10 +100,5 @@ func (s *Store) Await(ctx context.Context, ref hookonce.Ref) error {
 func (s *Store) Close() {
 	s.stop()
 	<-s.stopped
-	s.end()
-}
-
-func (s *Store) end() {
-	_ = s.db.Close() // nothing is written at the end
 	s.close()
 }

@@ -123,41 +123,24 @@ func TestForgetMany(t *testing.T) {
 		now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 		o := Options{Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler)}
 		stores := []*Store{open(o), open(o)}
-		fill(t, stores[0], 2*purgeStep+1)
+		for i := range 2*purgeStep + 1 {
+			work(t, stores[0], "gateway:a", fmt.Sprint(i), hookonce.StateDone)
+		}
+		now = now.Add(time.Minute)
 		ended := make(chan error)
 		for _, s := range stores {
-			go func() { ended <- s.Forget(context.WithoutCancel(t.Context()), "gateway:a", now.Add(time.Minute)) }()
+			go func() { ended <- s.Forget(context.WithoutCancel(t.Context()), "gateway:a", now) }()
 		}
 		for range stores {
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
 		}
-		var n int
-		if err := stores[0].db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+stores[0].prefix+"claims").Scan(&n); err != nil || n != 0 {
+		all := hookonce.PurgeRequest{Before: now.Add(time.Minute), Limit: 1000, Failed: true, Dry: true}
+		if n, err := stores[0].Purge(t.Context(), all); err != nil || n != 0 {
 			t.Errorf("%d claims are left, %v", n, err)
 		}
 	})
-}
-
-// fill stores n claims that are done.
-func fill(t *testing.T, s *Store, n int) {
-	t.Helper()
-	first := work(t, s, "gateway:a", "0", hookonce.StateDone)
-	tx, err := s.db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback()
-	for i := 1; i < n; i++ {
-		if _, err := tx.ExecContext(t.Context(), `INSERT INTO `+s.prefix+`claims (source, key, state, token, event_type, digest, first_seen, updated_at, last_error)
-			SELECT source, $1, state, token, event_type, digest, first_seen, updated_at, last_error FROM `+s.prefix+`claims WHERE source = $2 AND key = $3`, fmt.Sprint(i), first.Source, first.Key); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A process that waits for another one's work is told when it ends.
@@ -203,7 +186,7 @@ func TestCommitsAreDurable(t *testing.T) {
 	}
 	s := opened(t)(OpenPostgres(t.Context(), dsn, "", Options{Now: time.Now, Logger: slog.New(slog.DiscardHandler)}))
 	var setting string
-	if err := s.db.QueryRowContext(t.Context(), "SHOW synchronous_commit").Scan(&setting); err != nil || setting != "on" {
+	if err := s.pool.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&setting); err != nil || setting != "on" {
 		t.Errorf("synchronous_commit is %q, %v", setting, err)
 	}
 }

@@ -25,3 +25,15 @@ SET @hookonce_ddl = (SELECT IF(count(*) > 0, 'DO 0', 'ALTER TABLE {{.}}versions 
 PREPARE hookonce_ddl FROM @hookonce_ddl;
 EXECUTE hookonce_ddl;
 DEALLOCATE PREPARE hookonce_ddl;
+
+-- For purges, which go source by source: what one is kept for longer is not in the way of the others.
+SET @hookonce_ddl = (SELECT IF(count(*) > 0, 'DO 0', 'CREATE INDEX {{.}}claims_done ON {{.}}claims (source, state, updated_at)')
+    FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = '{{.}}claims' AND index_name = '{{.}}claims_done');
+PREPARE hookonce_ddl FROM @hookonce_ddl;
+EXECUTE hookonce_ddl;
+DEALLOCATE PREPARE hookonce_ddl;
+SET @hookonce_ddl = (SELECT IF(count(*) > 0, 'DO 0', 'CREATE INDEX {{.}}effects_done ON {{.}}effects (source, state, updated_at)')
+    FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = '{{.}}effects' AND index_name = '{{.}}effects_done');
+PREPARE hookonce_ddl FROM @hookonce_ddl;
+EXECUTE hookonce_ddl;
+DEALLOCATE PREPARE hookonce_ddl;

@@ -9,6 +9,12 @@ CREATE INDEX effects_held ON {{.}}effects (due_at, id) WHERE state = 'processing
 -- What the number of a resource is: of a version an equal one is a copy, of a time it may be another state.
 ALTER TABLE {{.}}versions ADD COLUMN kind text COLLATE "C" NOT NULL DEFAULT 'version';
 
+-- For purges, which go source by source: what one is kept for longer is not in the way of the others.
+DROP INDEX {{.}}claims_age;
+CREATE INDEX claims_age ON {{.}}claims (source, updated_at) WHERE state = 'done';
+DROP INDEX {{.}}effects_age;
+CREATE INDEX effects_age ON {{.}}effects (source, updated_at) WHERE state = 'done';
+
 -- The functions of version 6 and 7 go, and those of this version come.
 DO $$
 DECLARE

@@ -227,6 +227,7 @@ func TestUpgradeFromVersion7(t *testing.T) {
 		for _, s := range []string{
 			"ALTER TABLE " + prefix + "claims DROP COLUMN pinned",
 			"DROP INDEX " + prefix + "effects_held",
+			"DROP INDEX " + prefix + "effects_age",
 			"ALTER TABLE " + prefix + "effects DROP COLUMN deaths",
 			"ALTER TABLE " + prefix + "versions DROP COLUMN kind",
 			"DELETE FROM " + prefix + "goose_db_version WHERE version_id > 7",
@@ -235,6 +236,7 @@ func TestUpgradeFromVersion7(t *testing.T) {
 		}
 		if d.dialect == schema.Postgres { // version 7 has no such functions
 			exec(t, db, "DROP FUNCTION "+prefix+"alone, "+prefix+"claimed_alone, "+prefix+"forget CASCADE")
+			exec(t, db, "CREATE INDEX effects_age ON "+prefix+"effects USING brin (updated_at)")
 		}
 		if from, to := migrate(t, db, d.dialect, ""); from != 7 || to != schema.Version() {
 			t.Errorf("migrated from %d to %d", from, to)

@@ -183,7 +183,20 @@ func (s *store) Lookup(ctx context.Context, ref hookonce.Ref) (hookonce.Claim, e
 	return c, err
 }
 
-func (s *store) Purge(ctx context.Context, before time.Time, limit int) (n int, err error) {
-	err = s.ask(ctx, s.pool, query{`SELECT %s.purge($1, $2)`, []any{before, limit}, func(row pgx.Row) error { return row.Scan(&n) }})
-	return n, err
+// Purge only counts by taking back what it did.
+func (s *store) Purge(ctx context.Context, req hookonce.PurgeRequest) (n int, err error) {
+	tx, err := s.pool.Begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx))
+	err = s.ask(ctx, tx, query{
+		text: `SELECT %s.purge($1, $2, $3, nullif($4, ''), $5, $6)`,
+		args: []any{req.Before, min(req.Limit, 1<<30), cmp.Or(req.Kind, hookonce.PurgeEvents), req.Source, append([]string{}, req.Except...), req.Failed},
+		read: func(row pgx.Row) error { return row.Scan(&n) },
+	})
+	if err != nil || req.Dry {
+		return n, err
+	}
+	return n, tx.Commit(ctx)
 }
