@@ -99,7 +99,11 @@ func (h *idempotency) finish(ctx context.Context, rec *recorder, c Claim) (*Resp
 	answer, err := rec.response()
 	switch {
 	case err == nil && !h.keeps(answer.Status, c):
-		return answer, fmt.Errorf("%w: the handler answered %d", errNotKept, answer.Status)
+		err = fmt.Errorf("%w: the handler answered %d", errNotKept, answer.Status)
+		if notLetIn(answer.Status) {
+			err = Forget(err)
+		}
+		return answer, err
 	case ctx.Err() != nil && !errors.Is(err, errIncomplete):
 		return nil, fmt.Errorf("%w: the handler returned after its context had ended: %w", errIncomplete, context.Cause(ctx))
 	}
@@ -118,11 +122,20 @@ func (h *idempotency) keeps(status int, c Claim) bool {
 // was not let in: nothing happened, and who is let in later is to get in.
 func keepByDefault(status int) bool {
 	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired,
-		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return false
 	}
-	return status < http.StatusInternalServerError
+	return status < http.StatusInternalServerError && !notLetIn(status)
+}
+
+// notLetIn reports whether the answer is to somebody without the right to ask. A stranger leaves no claim behind, or
+// anybody could fill the table.
+func notLetIn(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
+		return true
+	}
+	return false
 }
 
 // panicError is what a handler panicked with.

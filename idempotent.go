@@ -118,7 +118,7 @@ func (h *idempotent[Tx]) run(ctx context.Context, tx Tx, held Claim, c *call) (*
 	}
 	answer, err := h.finish(ctx, rec, held)
 	if err != nil || handled != nil || held.Key == "" {
-		return answer, cmp.Or(err, handled)
+		return answer, cmp.Or(err, Forget(handled)) // what is worth a record is the answer
 	}
 	return answer, h.store.KeepResponse(ctx, tx, held.Ref, *answer.again())
 }

@@ -150,11 +150,7 @@ func harmless(answer *Response, failed error) bool {
 	case answer == nil || !errors.Is(failed, errNotKept):
 		return false
 	}
-	switch answer.Status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusTooEarly, http.StatusTooManyRequests:
-		return true
-	}
-	return false
+	return notLetIn(answer.Status) || answer.Status == http.StatusTooEarly || answer.Status == http.StatusTooManyRequests
 }
 
 // insist calls f until it succeeds, or it is known that it can not, or ctx ends. It begins soon: what is not
