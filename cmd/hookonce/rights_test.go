@@ -171,16 +171,41 @@ func storeDoors[Tx any](store, admin fullStore[Tx], begin, beginAdmin func(ctx c
 				err = admin.CompleteWith(ctx, c, hookonce.Response{Status: 200})
 			}
 			if err == nil {
-				_, err = store.Purge(ctx, time.Now().Add(time.Hour), 10)
+				_, err = store.Purge(ctx, hookonce.PurgeRequest{Before: time.Now(), Limit: 10})
 			}
 			return err
 		},
-		"`PurgeEffects`": func(ctx context.Context, key string) error {
-			_, err := store.PurgeEffects(ctx, time.Now().Add(time.Hour), 10)
-			return err
+		"`Purge` of effects": func(ctx context.Context, key string) error {
+			err := beginAdmin(ctx, func(tx Tx) error {
+				return admin.Enqueue(ctx, tx, hookonce.Effect{Ref: hookonce.Ref{Source: "rights", Key: key}, Name: key})
+			})
+			if err == nil {
+				err = relayOnce(ctx, admin, key)
+			}
+			return errors.Join(err, purgeAll(ctx, store, hookonce.PurgeEffects))
+		},
+		"`Purge` of versions": func(ctx context.Context, key string) error {
+			err := beginAdmin(ctx, func(tx Tx) error {
+				_, err := admin.Newer(ctx, tx, key, hookonce.Version(1))
+				return err
+			})
+			return errors.Join(err, purgeAll(ctx, store, hookonce.PurgeVersions))
+		},
+		"`Purge` of states": func(ctx context.Context, key string) error {
+			err := beginAdmin(ctx, func(tx Tx) error {
+				_, _, err := admin.Transition(ctx, tx, key, "", "paid")
+				return err
+			})
+			return errors.Join(err, purgeAll(ctx, store, hookonce.PurgeStates))
 		},
 		"`Check`": func(ctx context.Context, key string) error { return store.Check(ctx) },
 	}
+}
+
+// purgeAll deletes all of a kind.
+func purgeAll(ctx context.Context, store hookonce.Purger, kind hookonce.PurgeKind) error {
+	_, err := store.Purge(ctx, hookonce.PurgeRequest{Kind: kind, Before: time.Now(), Limit: 10})
+	return err
 }
 
 var silent = hookonce.WithLogger(slog.New(slog.DiscardHandler))
@@ -240,7 +265,7 @@ func sqlDoors(pool *pgxpool.Pool) map[string]door {
 		"SQL: `newer`":      calls("SELECT hookonce.newer('KEY', 1)", "SELECT hookonce.newer('KEY', 2)"),
 		"SQL: `transition`": calls("SELECT hookonce.transition('KEY', '', 'paid')", "SELECT hookonce.transition('KEY', 'paid', 'shipped')"),
 		"SQL: `enqueue`":    calls("SELECT hookonce.enqueue('mail', '{}', 'sql', 'KEY')"),
-		"SQL: `purge`":      calls("SELECT hookonce.purge(now() - interval '1 day')"),
+		"SQL: `purge`":      calls("SELECT hookonce.purge(now() - interval '1 day', source => 'sql')"),
 	}
 }
 
@@ -269,7 +294,7 @@ func commandDoors(dsn string, admin fullStore[pgx.Tx], begin func(ctx context.Co
 		},
 		"`hookonce relay list`":   command("relay", "list", "--store", dsn),
 		"`hookonce relay revive`": command("relay", "revive", "7777", "--store", dsn),
-		"`hookonce relay purge`":  command("relay", "purge", "--store", dsn, "--before", "2020-01-01T00:00:00Z"),
+		"`hookonce purge`":        command("purge", "--store", dsn, "--older-than", "2020-01-01", "--source", "shop"),
 		"`hookonce audit --lost`, besides the table that it asks about":        command(append(audit, "--lost")...),
 		"`hookonce audit --lost=events`, besides the table that it asks about": command(append(audit, "--lost=events")...),
 		"`hookonce doctor`": command("doctor", "--store", dsn),

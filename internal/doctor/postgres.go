@@ -140,7 +140,7 @@ func skew(ctx context.Context, s *server) ([]Finding, error) {
 
 // apart judges how far two clocks are apart, known to within some time.
 func apart(off, within time.Duration) Finding {
-	const advice = "run NTP on both machines: leases and signed times are compared with these clocks"
+	const advice = "run NTP on both machines: leases (of the library, of relays and of the gateway), ages for purges, and signed times go by these clocks"
 	const text = "this machine's clock and the database's are %v apart"
 	off, within = off.Round(time.Millisecond), within.Round(time.Millisecond)
 	switch {

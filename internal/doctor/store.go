@@ -39,6 +39,7 @@ func tableChecks() []check[*store] {
 		{"claims", claims},
 		{"deliveries", deliveries},
 		{"effects", effects},
+		{"ages", ages},
 	}
 }
 

@@ -501,14 +501,17 @@ BEGIN
         GET DIAGNOSTICS sum = ROW_COUNT;
     END IF;
     WHILE purge.kind NOT IN ('versions', 'states') AND sum < purge.max_rows LOOP
-        IF purge.kind = 'effects' THEN
+        IF purge.source IS NOT NULL THEN
+            EXIT WHEN owner = prefix || purge.source;
+            owner := prefix || purge.source;
+        ELSIF purge.kind = 'effects' THEN
             SELECT min(e.source) INTO owner FROM {{.}}effects e WHERE e.source > owner;
         ELSE
             SELECT min(c.source) INTO owner FROM {{.}}claims c WHERE c.source > owner;
         END IF;
         EXIT WHEN owner IS NULL;
         CONTINUE WHEN purge.kind = 'once' AND NOT starts_with(owner, prefix) OR purge.kind = 'events' AND starts_with(owner, 'once:')
-            OR owner <> prefix || purge.source OR owner = ANY (SELECT prefix || e FROM unnest(purge.except_sources) AS e);
+            OR owner = ANY (SELECT prefix || e FROM unnest(purge.except_sources) AS e);
         IF purge.kind = 'effects' THEN
             DELETE FROM {{.}}effects WHERE ctid = ANY (ARRAY(
                 SELECT e.ctid FROM {{.}}effects e WHERE e.source = owner AND e.state = 'done' AND e.updated_at >= earliest AND e.updated_at < latest
