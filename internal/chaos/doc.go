@@ -6,5 +6,9 @@
 // connection of its own has to find every effect once: none that was acknowledged and is missing, none twice, no
 // half of one. The effects are in tables that have no unique index, so nothing but the claim keeps a copy out.
 //
+// Handlers that hide errors hide what came of work on the side, which may have ended their transaction. On Postgres
+// they hide that of the effect, too: there a failed statement fails the transaction. Elsewhere a handler that hides
+// that its effect failed is believed, because nothing tells that from an error that it took care of.
+//
 // It has tests only. -events sets how many events each round has, and -seed repeats what was drawn.
 package chaos

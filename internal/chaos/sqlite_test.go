@@ -21,7 +21,7 @@ var files = map[string]struct{ driver, parameters string }{
 
 // long is a statement that takes long enough to be interrupted, which ends the whole transaction: see
 // https://www.sqlite.org/c3ref/interrupt.html.
-const long = `INSERT INTO notes WITH RECURSIVE count (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 3000) SELECT n FROM count`
+const long = `INSERT INTO notes WITH RECURSIVE count (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 1500) SELECT n FROM count`
 
 // TestSQLite cuts statements short, and has another process hold the write lock.
 func TestSQLite(t *testing.T) {

@@ -90,6 +90,28 @@ func TestHang(t *testing.T) {
 	}
 }
 
+func TestFreeze(t *testing.T) {
+	s := Start(t, Options{})
+	c := client(t, s)
+	over := make(chan error, 1)
+	go func() { over <- s.Freeze(200 * time.Millisecond) }()
+	for longest := time.Duration(0); ; {
+		start := time.Now()
+		if err := c.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		longest = max(longest, time.Since(start))
+		select {
+		case err := <-over:
+			if err != nil || longest < 100*time.Millisecond {
+				t.Errorf("the longest wait for an answer was %v: %v", longest, err)
+			}
+			return
+		default:
+		}
+	}
+}
+
 func TestClusterSharesTheKeys(t *testing.T) {
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: Cluster(t)})
 	defer c.Close()
