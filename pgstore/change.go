@@ -22,6 +22,8 @@ type change struct {
 	response *hookonce.Response
 	pin      bool // of a failure
 	forget   bool // the claim, in place of all this
+	// on is where to ask; nil: the pool.
+	on asker
 }
 
 // Complete implements [hookonce.Store].
@@ -44,12 +46,18 @@ func (s *Store) Fail(ctx context.Context, c hookonce.Claim, f hookonce.Failure) 
 	return wrap("fail", c.Ref, err)
 }
 
-// Extend implements [hookonce.Store].
+// Extend implements [hookonce.Store]. When handlers hold all connections of the pool for longer than a twelfth of d
+// it opens one of its own beside them, so that no lease is lost for that: see max_connections.
 func (s *Store) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (hookonce.Claim, error) {
 	if d <= 0 {
 		return hookonce.Claim{}, fmt.Errorf("pgstore: extend %s by %v: the duration must be positive", c.Ref, d)
 	}
-	extended, err := s.change(ctx, c, change{state: hookonce.StateProcessing, lease: d})
+	on, done, err := s.spare(ctx, d)
+	if err != nil {
+		return hookonce.Claim{}, wrap("extend", c.Ref, err)
+	}
+	defer done()
+	extended, err := s.change(ctx, c, change{state: hookonce.StateProcessing, lease: d, on: on})
 	return extended, wrap("extend", c.Ref, err)
 }
 
@@ -94,7 +102,10 @@ func (s *Store) tryChange(ctx context.Context, c hookonce.Claim, to change) (app
 	case to.state != hookonce.StateDone:
 		text, args = s.sql.fail, append(args, to.pin)
 	}
-	err = s.pool.QueryRow(ctx, text, args...).Scan(append([]any{&applied}, r.fields()...)...)
+	if to.on == nil {
+		to.on = s.pool
+	}
+	err = to.on.QueryRow(ctx, text, args...).Scan(append([]any{&applied}, r.fields()...)...)
 	return applied, r, err
 }
 

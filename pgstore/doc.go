@@ -37,11 +37,26 @@
 // Whoever wants to know when another process is done calls [Store.Await], which looks again and again, or,
 // with [WithNotify], is told.
 //
+// # The end of the transaction
+//
+// The store ends the transaction when the handler returns: Commit and Rollback of the [pgx.Tx] that a handler has
+// refuse. A handler that does it with a statement all the same (ROLLBACK AND CHAIN, COMMIT; BEGIN) is noticed by
+// the number of the transaction, which travels with the COMMIT in one round trip. After a rollback nothing is
+// stored, further statements through the [pgx.Tx] are refused, and the attempt failed. After a commit the rest is
+// committed as well, so that nothing gets lost, the copy that comes next is a duplicate, and the error says that
+// a crash in between would have torn the two apart. What is sent through [pgx.Tx].Conn is past the store's eyes
+// until the end.
+//
 // # Connections
 //
 // Every [pgx.QueryExecMode] works. Behind a pooler in transaction mode, such as PgBouncer, set a mode
 // that keeps no prepared statements on the server (default_query_exec_mode=cache_describe, exec or
-// simple_protocol), as for any other use of pgx there.
+// simple_protocol), as for any other use of pgx there. In statement mode there are no transactions: Migrate and
+// Check refuse it.
+//
+// A handler has one connection of the pool, for as long as it runs. One that takes another, instead of the
+// transaction that it was given, waits for itself once handlers hold them all; the error of a time that ran out
+// then says so. Heartbeats of leases do not wait for that: they open a connection beside the pool, one at a time.
 //
 // A transaction runs at the database's default isolation level. Under READ COMMITTED, PostgreSQL's
 // own default, copies of an event wait for each other. Under REPEATABLE READ and SERIALIZABLE the

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/crowd"
 	"github.com/hookonce/hookonce/internal/schema"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -27,6 +28,9 @@ type Store struct {
 	looks  looks
 	sql    statements
 	ears   *ears
+	crowd  crowd.Crowd
+	size   int           // of the pool, at most
+	beside chan struct{} // who has a connection beside the pool
 }
 
 var (
@@ -60,7 +64,10 @@ func WithNotify() Option { return func(s *Store) { s.notify = true } }
 // New returns a store over pool, which stays the caller's to close. It does not connect: see
 // [Store.Migrate] and [Store.Check].
 func New(pool *pgxpool.Pool, opts ...Option) *Store {
-	s := &Store{pool: pool, clock: time.Now, wait: DefaultWait, schema: schema.DefaultName, looks: looks{shortestLook, longestLook}, ears: newEars()}
+	s := &Store{pool: pool, clock: time.Now, wait: DefaultWait, schema: schema.DefaultName, looks: looks{shortestLook, longestLook}, ears: newEars(), beside: make(chan struct{}, 1)}
+	if pool != nil {
+		s.size = int(pool.Config().MaxConns)
+	}
 	for _, o := range opts {
 		o(s)
 	}
@@ -81,15 +88,24 @@ func New(pool *pgxpool.Pool, opts ...Option) *Store {
 // that wraps [hookonce.ErrSchemaNewer].
 func (s *Store) Migrate(ctx context.Context) error {
 	return s.withDB(func(db *sql.DB) error {
+		if err := schema.Transactional(ctx, db); err != nil {
+			return err
+		}
 		_, _, err := schema.Migrate(ctx, db, schema.Postgres, s.schema)
 		return err
 	})
 }
 
 // Check returns nil if the tables are at the version that this program needs, and otherwise an error
-// that wraps [hookonce.ErrSchemaMissing] or [hookonce.ErrSchemaNewer] and says what to do.
+// that wraps [hookonce.ErrSchemaMissing] or [hookonce.ErrSchemaNewer] and says what to do. It also refuses
+// connections on which there are no transactions, as through PgBouncer in statement mode.
 func (s *Store) Check(ctx context.Context) error {
-	return s.withDB(func(db *sql.DB) error { return schema.Check(ctx, db, schema.Postgres, s.schema) })
+	return s.withDB(func(db *sql.DB) error {
+		if err := schema.Transactional(ctx, db); err != nil {
+			return err
+		}
+		return schema.Check(ctx, db, schema.Postgres, s.schema)
+	})
 }
 
 func (s *Store) withDB(f func(*sql.DB) error) error {

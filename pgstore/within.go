@@ -31,12 +31,14 @@ func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(t
 
 // attempt runs fn and commits, or rolls back and leaves a trace.
 func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(pgx.Tx, hookonce.Claim) error) (err error) {
+	s.crowd.Enter(s.size)
 	err = errors.New("the handler ended its goroutine")
 	defer func() {
 		p := recover()
 		if p != nil {
 			err = fmt.Errorf("the handler panicked: %v", p)
 		}
+		s.crowd.Leave(s.size)
 		w.end(ctx)
 		if err != nil {
 			err = s.trace(ctx, c, err)
@@ -48,7 +50,7 @@ func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(
 	if err = fn(handlerTx{w.tx, w}, c); err == nil {
 		err = w.commit(ctx)
 	}
-	return err
+	return s.crowd.Explain(ctx, s.size, err)
 }
 
 // trace records that an attempt failed with cause, and returns cause. A permanent or pinned failure that has to

@@ -27,7 +27,7 @@ func postgres(prefix string) dialect {
 		applied:    wrote,
 		take:       takeAtOnce,
 		purge:      purgePostgres,
-		sound:      soundPostgres,
+		sound:      schema.Transactional,
 		contended:  contendedPostgres,
 		oversize:   oversizePostgres,
 		exists:     never,

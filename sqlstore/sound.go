@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"strings"
 )
 
@@ -41,17 +40,4 @@ func soundMySQL(ctx context.Context, db *sql.DB) error {
 		}
 	}
 	return rows.Err()
-}
-
-// soundPostgres refuses connections that give each statement to another session, as PgBouncer does in statement
-// mode, where it refuses BEGIN (https://www.pgbouncer.org/features.html).
-func soundPostgres(ctx context.Context, db *sql.DB) error {
-	err := inTx(ctx, db, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `SELECT 1`)
-		return err
-	})
-	if err != nil && strings.Contains(err.Error(), "statement pooling") {
-		return fmt.Errorf("the pooler refuses transactions, and claim and effect need one: set its pool_mode to transaction or session: %w", err)
-	}
-	return err
 }

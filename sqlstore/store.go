@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/crowd"
 	"github.com/hookonce/hookonce/internal/schema"
 )
 
@@ -22,6 +23,7 @@ type Store struct {
 	name    string
 	clock   func() time.Time
 	wait    time.Duration
+	crowd   crowd.Crowd
 }
 
 var (
@@ -88,6 +90,9 @@ func (s *Store) sound(ctx context.Context) error {
 	}
 	return nil
 }
+
+// size is how many connections the pool has at most; 0: as many as are wanted.
+func (s *Store) size() int { return s.db.Stats().MaxOpenConnections }
 
 // now returns the time in the resolution that databases keep.
 func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Microsecond) }

@@ -1,0 +1,60 @@
+// Package crowd knows how many connections of a pool are held by handlers, so that a pool that waits for itself is
+// named as the cause.
+package crowd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Crowd counts handlers that hold a connection. The zero Crowd is ready for use, and safe for concurrent use.
+type Crowd struct {
+	mu   sync.Mutex
+	held int
+	full time.Time // when the pool was full for the last time
+}
+
+// recent is how long it counts that the pool was full: handlers that wait for each other give up one after the
+// other.
+const recent = time.Second
+
+// Enter counts a handler, of a pool with so many connections at most; 0: without a limit.
+func (c *Crowd) Enter(size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held++
+	c.look(size)
+}
+
+// Leave ends Enter.
+func (c *Crowd) Leave(size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.look(size)
+	c.held--
+}
+
+func (c *Crowd) look(size int) {
+	if size > 0 && c.held >= size {
+		c.full = time.Now()
+	}
+}
+
+// Explain adds to err, with which something failed under ctx, that handlers held the whole pool, if that was so and
+// a time that was over is what err is about.
+func (c *Crowd) Explain(ctx context.Context, size int, err error) error {
+	if err == nil || ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.look(size)
+	if time.Since(c.full) > recent {
+		return err
+	}
+	return fmt.Errorf("%w (all %d connections of the pool were held by handlers: a handler that takes another connection from the "+
+		"same pool waits for itself; use the transaction that it was given, or make the pool larger than the number of handlers at once)", err, size)
+}

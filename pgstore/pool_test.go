@@ -1,0 +1,96 @@
+package pgstore_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/pgstore"
+	"github.com/jackc/pgx/v5"
+)
+
+// Handlers that read from the pool in which they hold their transactions wait for each other. The error says so.
+func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
+	_, pool := newStore(t)
+	small := open(t, strings.TrimSuffix(pool.Config().ConnString(), "&"), "pool_max_conns=2")
+	store := pgstore.New(small)
+	var begun, all sync.WaitGroup
+	begun.Add(2)
+	for _, key := range []string{"evt_1", "evt_2"} {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := store.Within(ctx, request(key), func(pgx.Tx, hookonce.Claim) error {
+				begun.Done()
+				begun.Wait()
+				return small.QueryRow(ctx, "SELECT 1").Scan(nil)
+			})
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "all 2 connections of the pool were held by handlers") {
+				t.Errorf("%s: %v", key, err)
+			}
+		})
+	}
+	all.Wait()
+	if _, err := store.Within(t.Context(), request("evt_1"), failing); err == nil || strings.Contains(err.Error(), "held by handlers") {
+		t.Errorf("a failure of another kind: %v", err)
+	}
+}
+
+// Leases outlive handlers that hold every connection of the pool for longer than the lease.
+func TestLeasesAreExtendedBesideAFullPool(t *testing.T) {
+	plain, pool := newStore(t)
+	store := pgstore.New(open(t, strings.TrimSuffix(pool.Config().ConnString(), "&"), "pool_max_conns=1"))
+	req := request("leased")
+	req.Lease = 500 * time.Millisecond
+	c, err := store.Claim(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := hold(t, store, "evt_1")
+	for held := time.Now(); time.Since(held) < 2*req.Lease; {
+		ctx, cancel := context.WithTimeout(t.Context(), req.Lease/3)
+		if c, err = store.Extend(ctx, c, req.Lease); err != nil {
+			t.Fatalf("after %v: %v", time.Since(held), err)
+		}
+		cancel()
+	}
+	if busy, err := plain.Claim(t.Context(), req); err != nil || busy.Verdict != hookonce.Busy {
+		t.Errorf("the lease was lost: %v, %v", busy.Verdict, err)
+	}
+	holder.finish <- nil
+	if err := <-holder.result; err != nil {
+		t.Error(err)
+	}
+}
+
+// PgBouncer gives what claims need in session and in transaction mode. In statement mode there are no
+// transactions, and Check says so.
+func TestModesOfPgBouncer(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	if err := pgstore.New(open(t, dsn, "")).Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for mode, works := range map[string]bool{"session": true, "transaction": true, "statement": false} {
+		store := pgstore.New(open(t, pgtest.PgBouncer(t, dsn, "pool_mode = "+mode), "default_query_exec_mode=exec"))
+		err := store.Check(t.Context())
+		if works {
+			if err != nil {
+				t.Errorf("%s mode: %v", mode, err)
+			}
+			mustClaim(t, store, mode, hookonce.Won)
+			mustClaim(t, store, mode, hookonce.Duplicate)
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), "set its pool_mode") {
+			t.Errorf("%s mode: Check: %v", mode, err)
+		}
+		if _, err := store.Within(t.Context(), request(mode), func(pgx.Tx, hookonce.Claim) error { return nil }); err == nil {
+			t.Errorf("%s mode: a handler ran", mode)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/sqlstore"
+)
+
+// Handlers that read from the pool in which they hold their transactions wait for each other. The error says so.
+func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
+	every(t, connections(), func(t *testing.T, f fixture) {
+		size := 2
+		if strings.HasSuffix(t.Name(), "/modernc") || strings.HasSuffix(t.Name(), "/mattn") {
+			size = 1 // one writer at a time
+		}
+		f.db.SetMaxOpenConns(size)
+		var begun, all sync.WaitGroup
+		begun.Add(size)
+		for i := range size {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				req := request
+				req.Key = fmt.Sprint("evt_", i)
+				_, err := f.Within(ctx, req, func(*sql.Tx, hookonce.Claim) error {
+					begun.Done()
+					begun.Wait()
+					return f.db.PingContext(ctx)
+				})
+				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "connections of the pool were held by handlers") {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// PgBouncer in statement mode has no transactions. Check says so.
+func TestPgBouncerInStatementModeIsRefused(t *testing.T) {
+	for name, c := range postgresConnections() {
+		t.Run(name, func(t *testing.T) {
+			dsn := c.places(t)(t).dsn
+			for mode, works := range map[string]bool{"session": true, "transaction": true, "statement": false} {
+				through := pgtest.PgBouncer(t, dsn, "pool_mode = "+mode)
+				if name == "pgx" {
+					through += "&default_query_exec_mode=exec"
+				}
+				err := sqlstore.New(c.open(t, through, new(faults)), sqlstore.Postgres).Check(t.Context())
+				if want := map[bool]string{true: "hookonce migrate", false: "set its pool_mode"}[works]; err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s mode: %v", mode, err)
+				}
+			}
+		})
+	}
+}
