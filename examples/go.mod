@@ -6,6 +6,7 @@ go 1.26.0
 replace github.com/hookonce/hookonce => ..
 
 require (
+	github.com/go-sql-driver/mysql v1.10.1
 	github.com/hookonce/hookonce v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/riverqueue/river v0.51.1
@@ -16,6 +17,7 @@ require (
 )
 
 require (
+	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/go-jose/go-jose/v4 v4.1.8 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect
