@@ -135,7 +135,6 @@ func TestRelayUsage(t *testing.T) {
 		{"revive", "--all-dead"},
 		{"revive 1 --all-dead", "--all-dead"},
 		{"revive x", `"x" is no number`},
-		{"purge --before soon", `"soon" is no time`},
 	} {
 		out, log := new(transcript), new(transcript)
 		w := &world{
