@@ -19,12 +19,12 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 	_, pool := newStore(t)
 	small := open(t, strings.TrimSuffix(pool.Config().ConnString(), "&"), "pool_max_conns=2")
 	store := pgstore.New(small)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
 	var begun, all sync.WaitGroup
 	begun.Add(2)
 	for _, key := range []string{"evt_1", "evt_2"} {
 		all.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
 			_, err := store.Within(ctx, request(key), func(pgx.Tx, hookonce.Claim) error {
 				begun.Done()
 				begun.Wait()

@@ -28,9 +28,9 @@ type cut struct {
 	persisted bool
 }
 
-// isCommit recognises COMMIT, which the store sends as a simple query in every mode.
+// isCommit recognises COMMIT, sent with its text.
 func isCommit(message []byte) bool {
-	return message[0] == 'Q' && bytes.HasSuffix(message, []byte("commit\x00"))
+	return message[0] == 'P' && bytes.Contains(message, []byte("\x00commit\x00"))
 }
 
 // isWrite recognises a statement over the table of claims that writes, sent with its text.

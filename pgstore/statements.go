@@ -76,12 +76,13 @@ RETURNING txid_current()`
 // numberSQL gives the transaction of an event without a key its number.
 const numberSQL = `SELECT txid_current()`
 
-// commitSQL commits the transaction with that number, in one round trip with the look whether it still is: the
+// intactSQL looks whether the transaction with that number is still under way, in one round trip with COMMIT: the
 // handler may have ended it, and begun another one. What it did after a commit of its own is committed as well,
-// because nothing would do it again; the row is false then. After a rollback the cast fails, and with it the
-// COMMIT. It is sent as a simple query, which every mode of pgx and every pooler of transactions can do.
-const commitSQL = `SELECT (CASE WHEN txid_current_if_assigned() = %[1]d THEN 'true' WHEN txid_status(%[1]d) = 'committed' THEN 'false'
-ELSE coalesce(txid_status(%[1]d), 'forgotten') END)::boolean; commit`
+// because nothing would do it again; the answer is false then. After a rollback the cast fails, and with it the
+// COMMIT.
+const intactSQL = `
+SELECT (CASE WHEN txid_current_if_assigned() = $1 THEN 'true' WHEN txid_status($1) = 'committed' THEN 'false'
+ELSE coalesce(txid_status($1), 'forgotten') END)::boolean`
 
 // statusSQL asks what became of the transaction with that number.
 // https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-PG-SNAPSHOT

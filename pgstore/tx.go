@@ -142,18 +142,29 @@ func (w *work) commit(ctx context.Context) error {
 	if err := w.committable(ctx); err != nil {
 		return err
 	}
-	results, err := w.conn.Conn().PgConn().Exec(ctx, fmt.Sprintf(commitSQL, w.number)).ReadAll()
+	var intact, looked, committed bool
+	var b pgx.Batch
+	b.Queue(intactSQL, w.number).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(&intact)
+		looked = err == nil
+		return err
+	})
+	b.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
+		committed = tag.String() == "COMMIT"
+		return nil
+	})
+	err := w.conn.SendBatch(ctx, &b).Close()
 	switch {
-	case err == nil && len(results) == 2 && results[1].CommandTag.String() == "COMMIT":
+	case err == nil && committed:
 		w.tx = nil
-		if string(results[0].Rows[0][0]) == "f" {
+		if !intact {
 			return ended.Committed
 		}
 		return nil
-	case pgerror.State(err) == invalidText && len(results) == 1 && results[0].Err != nil: // the look, not the commit
-		return ended.Swept
 	case err == nil:
 		return fmt.Errorf("commit: %w", pgx.ErrTxCommitRollback)
+	case !looked && pgerror.State(err) == invalidText:
+		return ended.Swept
 	case pgerror.NotCommitted(err):
 		return fmt.Errorf("commit: %w", err)
 	}

@@ -23,12 +23,12 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 			size = 1 // one writer at a time
 		}
 		f.db.SetMaxOpenConns(size)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
 		var begun, all sync.WaitGroup
 		begun.Add(size)
 		for i := range size {
 			all.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
 				req := request
 				req.Key = fmt.Sprint("evt_", i)
 				_, err := f.Within(ctx, req, func(*sql.Tx, hookonce.Claim) error {
