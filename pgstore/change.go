@@ -75,7 +75,7 @@ func (s *Store) change(ctx context.Context, c hookonce.Claim, to change) (hookon
 		return hookonce.Claim{}, err
 	}
 	var stored hookonce.Claim
-	err := settle(c.Token, to.repeats, func() (standing, error) {
+	err := s.settle(ctx, c.Token, to.repeats, func() (standing, error) {
 		applied, r, err := s.tryChange(ctx, c, to)
 		stored = r.claim(c.Ref)
 		return standing{applied, stored.State, stored.Token}, err
@@ -118,8 +118,8 @@ type standing struct {
 
 // settle runs try until it is certain whether its change applied under token. It did as well if the same
 // token had left the row in one of the states of repeats before.
-func settle(token int64, repeats []hookonce.State, try func() (standing, error)) error {
-	return again(func() error {
+func (s *Store) settle(ctx context.Context, token int64, repeats []hookonce.State, try func() (standing, error)) error {
+	return s.again(ctx, func() error {
 		for range maxTries {
 			row, err := try()
 			switch {

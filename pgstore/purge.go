@@ -25,7 +25,7 @@ func (s *Store) Purge(ctx context.Context, req hookonce.PurgeRequest) (n int, er
 		err := s.eachSource(ctx, d, req, func(source ...any) (more bool, err error) {
 			var gone int
 			args := append(source, from, to, req.Limit-n)
-			err = again(func() error { return s.pool.QueryRow(ctx, text, args...).Scan(&gone) })
+			err = s.again(ctx, func() error { return s.pool.QueryRow(ctx, text, args...).Scan(&gone) })
 			n += gone
 			return n < req.Limit, err
 		})
@@ -52,7 +52,7 @@ func (s *Store) eachSource(ctx context.Context, d doom, req hookonce.PurgeReques
 	}
 	for source := ""; ; {
 		var next *string
-		err := again(func() error { return s.pool.QueryRow(ctx, d.next, source).Scan(&next) })
+		err := s.again(ctx, func() error { return s.pool.QueryRow(ctx, d.next, source).Scan(&next) })
 		if err != nil || next == nil {
 			return err
 		}

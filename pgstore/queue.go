@@ -21,7 +21,7 @@ func (s *Store) TakeEffects(ctx context.Context, req hookonce.TakeRequest) ([]ho
 		return nil, ctx.Err()
 	}
 	var taken []hookonce.QueuedEffect
-	err := again(func() (err error) {
+	err := s.again(ctx, func() (err error) {
 		now := s.now()
 		taken, err = queuedEffects(s.pool.Query(ctx, s.sql.take, req.Names, now, req.Limit, instant(now.Add(req.Lease)), max(req.Suspects, 0)))
 		return err
@@ -75,7 +75,7 @@ func (s *Store) Effects(ctx context.Context, state hookonce.State, after int64, 
 
 // ReviveEffect implements [hookonce.EffectQueue].
 func (s *Store) ReviveEffect(ctx context.Context, id int64) error {
-	return wrap("revive effect", id, again(func() error {
+	return wrap("revive effect", id, s.again(ctx, func() error {
 		var revived bool
 		var state string
 		err := s.pool.QueryRow(ctx, s.sql.reviveEffect, id, s.now()).Scan(&revived, &state)
@@ -99,7 +99,7 @@ type effectChange struct {
 // changeEffect applies to while e's token is current. An effect that the token left in one of the states of
 // repeats stays as it is.
 func (s *Store) changeEffect(ctx context.Context, e hookonce.QueuedEffect, to effectChange, repeats ...hookonce.State) error {
-	return settle(e.Token, repeats, func() (row standing, err error) {
+	return s.settle(ctx, e.Token, repeats, func() (row standing, err error) {
 		var state string
 		err = s.pool.QueryRow(ctx, s.sql.changeEffect, e.ID, e.Token, string(to.state), to.due, to.text, s.now()).
 			Scan(&row.applied, &state, &row.token)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -67,7 +68,7 @@ func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error) error 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	var tag pgconn.CommandTag
-	err := again(func() (err error) {
+	err := s.again(ctx, func() (err error) {
 		tag, err = s.pool.Exec(ctx, s.sql.trace, c.Source, c.Key, string(f.State()), c.Token, c.Type, c.Digest,
 			s.now(), f.Text(), (*string)(until(time.Now().Add(s.wait))), c.FirstSeen, pinned)
 		return err
@@ -83,12 +84,32 @@ func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error) error 
 
 var errGaveWay = errors.New("the key belongs to another attempt by now")
 
-// again runs try until it does not fail for a lost race, a bounded number of times.
-func again(try func() error) (err error) {
-	for range maxTries {
-		if err = try(); !isSerialization(err) {
-			break
+// again runs try until it does not fail for a lost race, as often as that takes within the store's wait, and
+// maxTries times at least. Pauses are left to chance, so that those who race do not meet again.
+func (s *Store) again(ctx context.Context, try func() error) error {
+	end := time.Now().Add(s.wait)
+	for tries, pause := 1, firstPause; ; tries, pause = tries+1, min(2*pause, lastPause) {
+		err := try()
+		if !isSerialization(err) || tries >= maxTries && time.Now().After(end) || !rest(ctx, rand.N(pause)) {
+			return err
 		}
 	}
-	return err
+}
+
+// Pauses between tries grow from the one to the other.
+const (
+	firstPause = time.Millisecond
+	lastPause  = 25 * time.Millisecond
+)
+
+// rest waits for d and reports whether ctx still runs.
+func rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
