@@ -122,7 +122,7 @@ func (s *store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.
 	c := hookonce.Claim{Ref: req.Ref}
 	err := s.ask(ctx, s.pool, query{
 		text: `SELECT * FROM %s.lease($1, $2, $3, $4, $5, $6, $7)`,
-		args: []any{req.Source, req.Key, req.Lease.Seconds(), req.Type, req.Digest, cmp.Or(s.wait, defaultWait), req.Pin}, read: answer(&c),
+		args: []any{req.Source, req.Key, req.Lease.Seconds(), storable(req.Type), req.Digest, cmp.Or(s.wait, defaultWait), req.Pin}, read: answer(&c),
 	})
 	return c, err
 }
@@ -134,7 +134,7 @@ func (s *store) ClaimTx(ctx context.Context, tx pgx.Tx, req hookonce.ClaimReques
 	c := hookonce.Claim{Ref: req.Ref}
 	err := s.ask(ctx, tx, query{
 		text: `SELECT * FROM %s.claim_detail($1, $2, $3, $4, $5)`,
-		args: []any{req.Source, req.Key, req.Type, req.Digest, cmp.Or(s.wait, defaultWait)}, read: answer(&c),
+		args: []any{req.Source, req.Key, storable(req.Type), req.Digest, cmp.Or(s.wait, defaultWait)}, read: answer(&c),
 	})
 	if err == nil {
 		err = c.Verdict.Err()
@@ -157,12 +157,17 @@ func (s *store) Fail(ctx context.Context, c hookonce.Claim, f hookonce.Failure) 
 	})
 }
 
-// text is the error's text as far as a text of Postgres can hold it. The functions cut it.
+// text is the error's text. The functions cut it.
 func text(f hookonce.Failure) string {
 	if f.Err == nil {
 		return ""
 	}
-	return strings.ToValidUTF8(strings.ReplaceAll(f.Err.Error(), "\x00", "\uFFFD"), "\uFFFD")
+	return storable(f.Err.Error())
+}
+
+// storable is s as far as a text of Postgres can hold it.
+func storable(s string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
 }
 
 func (s *store) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (hookonce.Claim, error) {

@@ -71,7 +71,7 @@ func (s *store) trace(ctx context.Context, c hookonce.Claim, began time.Time, ca
 	message, onRecord := text(f), false
 	err := s.ask(context.WithoutCancel(ctx), s.pool, query{
 		text: `SELECT %s.failed($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		args: []any{c.Source, c.Key, message, f.Dead, c.Token, c.Type, c.Digest, began, f.Pin},
+		args: []any{c.Source, c.Key, message, f.Dead, c.Token, storable(c.Type), c.Digest, began, f.Pin},
 		read: func(row pgx.Row) error { return row.Scan(&onRecord) },
 	})
 	if err != nil || ((f.Dead || f.Pin) && !onRecord) {
