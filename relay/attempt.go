@@ -15,8 +15,9 @@ var (
 	errTimeout = errors.New("relay: the handler took too long")
 )
 
-// carryOut makes one attempt at an effect that was taken after the time asked.
-func (r *run) carryOut(e hookonce.QueuedEffect, asked time.Time) {
+// carryOut makes one attempt at an effect that was taken after the time asked. It calls free if the handler
+// of a suspect goes on although its context has ended.
+func (r *run) carryOut(e hookonce.QueuedEffect, asked time.Time, free func()) {
 	defer func() { <-r.slots }()
 	if time.Since(asked) >= r.lease {
 		r.report(e, outcome{status: StatusStale, err: fmt.Errorf("%w before the handler began", errLost)})
@@ -29,6 +30,9 @@ func (r *run) carryOut(e hookonce.QueuedEffect, asked time.Time) {
 	ctx, cancel := context.WithTimeoutCause(r.attempts, r.timeout, errTimeout)
 	defer cancel()
 	ctx, lose := context.WithCancelCause(ctx)
+	if suspicious(e) {
+		defer r.overdue(ctx, free)()
+	}
 	kept := make(chan struct{})
 	go func() {
 		defer close(kept)

@@ -69,7 +69,7 @@ func WithPoll(d time.Duration) Option { return func(s *settings) { s.poll = d } 
 func WithLease(d time.Duration) Option { return func(s *settings) { s.lease = d } }
 
 // WithTimeout bounds one call of a handler: its context ends then. Default [DefaultTimeout]. A handler
-// that goes on all the same loses its lease in the end.
+// that goes on all the same loses its lease in the end, and keeps its place among those of [WithConcurrency].
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
 
 // WithGrace sets how long handlers may take to finish after the end of Run's context, before their own

@@ -152,12 +152,13 @@ func (r *run) take(room int) (int, error) {
 		release()
 	}
 	for _, e := range batch {
+		free := func() {}
+		if suspicious(e) {
+			free = func() { release(); r.Wake() } // there may be others
+		}
 		r.running.Go(func() {
-			if suspicious(e) {
-				defer r.Wake() // there may be others
-				defer release()
-			}
-			r.carryOut(e, asked)
+			defer free()
+			r.carryOut(e, asked, free)
 		})
 	}
 	for range room - len(batch) {

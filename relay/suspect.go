@@ -1,7 +1,9 @@
 package relay
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hookonce/hookonce"
@@ -11,12 +13,31 @@ import (
 // to a relay, because that is what dies: of two suspects at once nobody could tell whose death it was.
 var suspected atomic.Bool
 
-// suspects returns how many suspects the relay may take now, and what makes room for others afterwards.
+// suspects returns how many suspects the relay may take now, and what makes room for others afterwards, which
+// may be called more than once.
 func (r *run) suspects() (n int, release func()) {
 	if !suspected.CompareAndSwap(false, true) {
 		return 0, func() {}
 	}
-	return 1, func() { suspected.Store(false) }
+	return 1, sync.OnceFunc(func() { suspected.Store(false) })
+}
+
+// overdue calls free when the attempt with that context goes on for too long after the end of it. A handler that
+// heeds no context would otherwise keep every other suspect waiting until it returns, which may be never. The
+// function that it returns ends the watch.
+func (r *run) overdue(ctx context.Context, free func()) (returned func()) {
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-over:
+			return
+		case <-ctx.Done():
+		}
+		if !within(over, min(r.lease, returnTime)) {
+			free()
+		}
+	}()
+	return func() { close(over) }
 }
 
 // suspicious reports whether a process died, or a lease was lost, at the last attempt at e.

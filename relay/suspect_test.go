@@ -91,6 +91,38 @@ func TestSuspectsFollowEachOther(t *testing.T) {
 	})
 }
 
+// A suspect that hangs, and heeds no context, makes room for the others all the same, is taken again, and is given
+// up like one that ends its process. When it returns after all, nobody else's place is free.
+func TestSuspectsThatHangMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, outcomes, end, slow := memstore.New(), new(journal), make(chan struct{}), make(chan struct{})
+		enqueue(t, store, "hangs", "suspect 1", "suspect 2")
+		dies(t, store, 3)
+		handle := func(_ context.Context, e hookonce.QueuedEffect) error {
+			switch e.Step {
+			case "hangs":
+				<-end
+			case "slow":
+				slow <- struct{}{}
+			}
+			return nil
+		}
+		stop := start(t, store, handle, relay.WithTimeout(time.Minute), outcomes.observed())
+		pass(10 * time.Minute)
+		outcomes.want(t, "mail done 1", "mail done 1", "mail dead 1")
+		enqueue(t, store, "slow", "suspect 3")
+		dies(t, store, 2)
+		pass(2 * relay.DefaultPoll)
+		close(end)
+		pass(2 * relay.DefaultPoll)
+		outcomes.want(t, "mail done 1", "mail done 1", "mail dead 1", "mail stale 1", "mail stale 1")
+		<-slow
+		synctest.Wait()
+		stopped(t, stop)
+		expect(t, store, hookonce.StateDead, hookonce.StateDone, hookonce.StateDone, hookonce.StateDone, hookonce.StateDone)
+	})
+}
+
 // An effect at which processes died as often as the relay lets them is given up without another attempt, and has
 // all of them again when it is revived.
 func TestSuspectsAreGivenUp(t *testing.T) {
