@@ -82,22 +82,10 @@ func storeDoors[Tx any](store, admin fullStore[Tx], begin, beginAdmin func(ctx c
 		return begin(ctx, func(tx Tx) error { return f(hookonce.ContextWith(ctx, store, c, nil), tx) })
 	}
 	return map[string]door{
-		"`Webhook`, `Within`, `ClaimTx`, `Once`, `WebhookLease`, `UnderLease`, `Lookup`, `Await`": func(ctx context.Context, key string) error {
+		"`Webhook`, `Within`, `ClaimTx`, `Once`, `Lookup`, `Await`": func(ctx context.Context, key string) error {
 			req := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "rights", Key: key}}
-			for _, result := range []error{errDeclined, nil, nil} { // fails, succeeds, is a copy
+			for _, result := range []error{hookonce.Forget(errDeclined), errDeclined, nil, nil} { // is refused, fails, succeeds, is a copy
 				if _, err := store.Within(ctx, req, func(Tx, hookonce.Claim) error { return result }); !errors.Is(err, result) || errors.Is(err, hookonce.ErrTraceLost) {
-					return err
-				}
-			}
-			req.Key += "-leased"
-			for _, result := range []error{errDeclined, nil, nil} {
-				_, err := hookonce.UnderLease(ctx, store, req, func(ctx context.Context, c hookonce.Claim) error {
-					if _, err := store.Extend(ctx, c, time.Minute); err != nil {
-						return err
-					}
-					return result
-				})
-				if !errors.Is(err, result) || errors.Is(err, hookonce.ErrTraceLost) {
 					return err
 				}
 			}
@@ -114,22 +102,33 @@ func storeDoors[Tx any](store, admin fullStore[Tx], begin, beginAdmin func(ctx c
 				return err
 			})
 		},
-		"`Idempotent`, `IdempotentLease`": func(ctx context.Context, key string) error {
-			handlers := []http.Handler{
-				hookonce.Idempotent(store, "rights", func(w http.ResponseWriter, r *http.Request, tx Tx) error { return nil }, hookonce.WithoutScope(), silent),
-				hookonce.IdempotentLease(store, "rights-leased", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), hookonce.WithoutScope(), silent),
-			}
-			for _, h := range handlers {
-				for range 2 {
-					r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil)
-					r.Header.Set("Idempotency-Key", key)
-					w := httptest.NewRecorder()
-					if h.ServeHTTP(w, r); w.Code != http.StatusOK {
-						return fmt.Errorf("%w: answered %d", errDenied, w.Code)
+		"`WebhookLease`, `UnderLease`": func(ctx context.Context, key string) error {
+			req := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "rights", Key: key}}
+			for _, result := range []error{hookonce.Forget(errDeclined), errDeclined, nil, nil} {
+				_, err := hookonce.UnderLease(ctx, store, req, func(ctx context.Context, c hookonce.Claim) error {
+					if _, err := store.Extend(ctx, c, time.Minute); err != nil {
+						return err
 					}
+					return result
+				})
+				if !errors.Is(err, result) || errors.Is(err, hookonce.ErrTraceLost) {
+					return err
 				}
 			}
 			return nil
+		},
+		"`Idempotent`": func(ctx context.Context, key string) error {
+			return answered(ctx, store, key, func(answer http.HandlerFunc) http.Handler {
+				return hookonce.Idempotent(store, "rights", func(w http.ResponseWriter, r *http.Request, tx Tx) error {
+					answer(w, r)
+					return nil
+				}, hookonce.WithoutScope(), silent)
+			})
+		},
+		"`IdempotentLease`": func(ctx context.Context, key string) error {
+			return answered(ctx, store, key, func(answer http.HandlerFunc) http.Handler {
+				return hookonce.IdempotentLease(store, "rights", answer, hookonce.WithoutScope(), silent)
+			})
 		},
 		"`Newer`": func(ctx context.Context, key string) error {
 			return inTx(ctx, key, func(ctx context.Context, tx Tx) error {
@@ -202,6 +201,31 @@ func storeDoors[Tx any](store, admin fullStore[Tx], begin, beginAdmin func(ctx c
 	}
 }
 
+// answered sends a request that is refused, which leaves no claim, then one that fails, one that is answered, and a
+// copy of that.
+func answered(ctx context.Context, store hookonce.Store, key string, handler func(http.HandlerFunc) http.Handler) error {
+	for i, status := range []int{http.StatusUnauthorized, http.StatusServiceUnavailable, http.StatusOK, http.StatusOK} {
+		var ref hookonce.Ref
+		h := handler(func(w http.ResponseWriter, r *http.Request) {
+			ref, _ = hookonce.RefFrom(r.Context())
+			w.WriteHeader(status)
+		})
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil)
+		r.Header.Set("Idempotency-Key", key)
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != status {
+			return fmt.Errorf("%w: answered %d", errDenied, w.Code)
+		}
+		if i > 0 {
+			continue
+		}
+		if _, err := store.Lookup(ctx, ref); !errors.Is(err, hookonce.ErrNotFound) {
+			return fmt.Errorf("%w: the refusal left a claim: %w", errDenied, err)
+		}
+	}
+	return nil
+}
+
 // purgeAll deletes all of a kind.
 func purgeAll(ctx context.Context, store hookonce.Purger, kind hookonce.PurgeKind) error {
 	_, err := store.Purge(ctx, hookonce.PurgeRequest{Kind: kind, Before: time.Now(), Limit: 10})
@@ -262,6 +286,9 @@ func sqlDoors(pool *pgxpool.Pool) map[string]door {
 			"SELECT hookonce.failed('sql', 'KEY', 'declined')", "BEGIN; SELECT hookonce.claim('sql', 'KEY'); COMMIT", "SELECT hookonce.claim('sql', 'KEY')",
 			"SELECT hookonce.lease('sql', 'KEY-2', 60)", "SELECT hookonce.extend('sql', 'KEY-2', 1, 60)", "SELECT hookonce.fail('sql', 'KEY-2', 1)",
 			"SELECT hookonce.lease('sql', 'KEY-2', 60)", "SELECT hookonce.complete('sql', 'KEY-2', 2)", "SELECT hookonce.lookup('sql', 'KEY')", "SELECT hookonce.once('fee', 'KEY')"),
+		"SQL: `lease`, and `fail` with `forget`": calls(
+			"SELECT hookonce.fail('sql', 'KEY', l.token, forget => l.first_seen) FROM hookonce.lease('sql', 'KEY', 60) AS l",
+			"SELECT hookonce.fail('sql', 'KEY', token) FROM hookonce.lease('sql', 'KEY', 60)"),
 		"SQL: `newer`":      calls("SELECT hookonce.newer('KEY', 1)", "SELECT hookonce.newer('KEY', 2)"),
 		"SQL: `transition`": calls("SELECT hookonce.transition('KEY', '', 'paid')", "SELECT hookonce.transition('KEY', 'paid', 'shipped')"),
 		"SQL: `enqueue`":    calls("SELECT hookonce.enqueue('mail', '{}', 'sql', 'KEY')"),
