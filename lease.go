@@ -15,8 +15,8 @@ import (
 // derive them from the claim in its context.
 //
 // Won and Unkeyed run fn once; an unkeyed request has no claim, and no lease. Duplicate returns without running
-// fn and without an error, Busy with one that wraps [ErrBusy]: an error of nil always means that the work is
-// done and on record. The claim has the verdict beside an error, too.
+// fn and without an error, Busy with one that wraps [ErrBusy], and Pinned with [ErrPinned]: an error of nil
+// always means that the work is done and on record. The claim has the verdict beside an error, too.
 //
 // The lease is req.Lease, [DefaultLease] if it is zero, and at least 10 ms; it is extended at each third of its
 // length while fn runs. The context of fn ends when the lease is lost, or when ctx does; what is recorded
@@ -24,7 +24,9 @@ import (
 //
 // When fn returns nil the claim is done, unless the error says otherwise. When fn returns an error, or panics,
 // the claim is failed, or dead for [Permanent] errors, and the error is returned wrapped, the panic re-raised.
-// Nothing is rolled back. Errors besides those of [Store.Claim]: one that wraps [ErrUnknownOutcome] if it could
+// Nothing is rolled back. So with req.Pin a failed attempt leaves the claim pinned to req.Digest, and only the same
+// request may try again. Only an error marked with [Forget] says that nothing was done, and takes that back,
+// unless an earlier attempt had come further, or [PinRequest] or [Transport] was called. Errors besides those of [Store.Claim]: one that wraps [ErrUnknownOutcome] if it could
 // not be recorded that fn is done; one that wraps [ErrTraceLost] and fn's error if the failure could not be; and
 // one that wraps [ErrStale], with the verdict Busy, if somebody else took the claim over meanwhile. Whoever gets
 // one of these must not acknowledge anything.
@@ -38,10 +40,13 @@ func UnderLease(ctx context.Context, store Store, req ClaimRequest, fn func(ctx 
 	switch {
 	case err != nil || c.Verdict == Duplicate:
 		return c, err
-	case c.Verdict == Busy:
+	case c.Verdict.Err() != nil:
 		return c, fmt.Errorf("hookonce: %s: %w", c.Ref, c.Verdict.Err())
 	case c.Verdict == Unkeyed:
 		return c, fn(ContextWithRef(ctx, c.Ref), c)
+	}
+	if req.Pin {
+		ctx = ContextWithPin(ctx, c.Ref)
 	}
 	err = borrow(ctx, store, c, req.Lease, asked, fn)
 	if errors.Is(err, errTakenOver) {
@@ -72,7 +77,7 @@ func borrow(ctx context.Context, store Store, c Claim, lease time.Duration, aske
 // hold runs fn while the lease is kept. What fn fails with, after the lease was lost, says so.
 func hold(ctx context.Context, store Store, c Claim, lease time.Duration, asked time.Time, fn func(context.Context, Claim) error) error {
 	if time.Since(asked) >= lease {
-		return fmt.Errorf("the lease of %s: %w", c.Ref, errLeaseOver)
+		return fmt.Errorf("%w: the lease of %s: %w", errNotBegun, c.Ref, errLeaseOver)
 	}
 	held, release := KeepLease(ctx, store, c, lease, asked)
 	defer release()
@@ -91,7 +96,9 @@ func record(ctx context.Context, store Store, c Claim, failed error) error {
 	if failed == nil {
 		err = insist(ctx, func() error { return store.Complete(ctx, c) })
 	} else {
-		err = insist(ctx, func() error { return store.Fail(ctx, c, FailureOf(ctx, c.Ref, failed)) })
+		f := FailureOf(ctx, c.Ref, failed)
+		f.Pin = f.Pin || c.Pinned == c.Token && !f.Forget && !errors.Is(failed, errNotBegun)
+		err = insist(ctx, func() error { return store.Fail(ctx, c, f) })
 	}
 	switch {
 	case err == nil && failed == nil:

@@ -7,8 +7,8 @@ import (
 
 // ContextWithPin returns a context for [TxStore.Within], and for the work in it, by which the attempt at ref
 // can be pinned: when it fails after [PinRequest] or [Transport] was called under the context, the failure is
-// on record as pinned ([Claim.Pinned]), and only a request with the same digest may try again. [Idempotent]
-// and [IdempotentLease] call it. Call it once per attempt.
+// on record as pinned ([Claim.Pinned]), and only a request with the same digest may try again. [Idempotent],
+// [IdempotentLease], and [UnderLease] for a request with Pin, call it. Call it once per attempt.
 func ContextWithPin(ctx context.Context, ref Ref) context.Context {
 	return &pinContext{Context: ctx, ref: ref}
 }

@@ -444,6 +444,26 @@ func TestUnderLease(t *testing.T) {
 	}
 }
 
+// A claim that a worker in another language left pinned is refused to other content, as by [hookonce.Webhook].
+func TestWebhookLeaseRefusesWhatIsPinned(t *testing.T) {
+	var o outside
+	store := memstore.New()
+	req := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "sender", Key: "a"}, Digest: []byte("another")}
+	held, err := store.Claim(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Fail(t.Context(), held, hookonce.Failure{Pin: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range []http.Handler{leased(store, o.handle), endpoint(store, func(ctx context.Context, _ *memstore.Tx, ev *hookonce.Event) error { return o.handle(ctx, ev) })} {
+		want(t, post(h, "a 1"), 503, "failed")
+		want(t, post(h, "a 1"), 503, "failed")
+	}
+	o.want(t)
+	wantState(t, store, "a", hookonce.StateFailed, "")
+}
+
 // What a handler does instead of returning goes on its way, after the failure is on record.
 func TestUnderLeaseOfAHandlerThatDoesNotReturn(t *testing.T) {
 	for name, end := range map[string]func(){"the handler panicked": func() { panic("no paper") }, "ended its goroutine": runtime.Goexit} {

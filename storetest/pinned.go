@@ -15,6 +15,7 @@ func pinnedCases() []leaseCase {
 		{"a later failure takes nothing back", pinnedForGood},
 		{"what is not known refuses nothing", pinnedUnknown},
 		{"held work is busy, done work a duplicate", pinnedLast},
+		{"work under a lease is not done for what is pinned to another request", pinnedWork},
 		{"a first attempt can be forgotten", forgottenFirst},
 		{"nothing else is forgotten", forgottenNothingElse},
 		{"whoever begins anew is not forgotten", forgottenAnew},
@@ -105,6 +106,48 @@ func pinnedLast(t *testing.T, f *fixture) {
 	conflict(t, claim(t, f, otherContent("evt_1"), hookonce.Busy), true)
 	ok(t, f.Complete(t.Context(), c))
 	conflict(t, claim(t, f, otherContent("evt_1"), hookonce.Duplicate), true)
+}
+
+// pinnedWork is [hookonce.UnderLease]: what a failure leaves pinned is not run with other content, nor acknowledged.
+func pinnedWork(t *testing.T, f *fixture) {
+	for key, c := range map[string]struct {
+		fails error
+		calls bool
+		bound bool
+	}{
+		"fails":                   {errDeclined, false, true},
+		"gives up":                {hookonce.Permanent(errDeclined), false, true},
+		"fails after a call":      {errDeclined, true, true},
+		"is refused":              {hookonce.Forget(errDeclined), false, false},
+		"is refused after a call": {hookonce.Forget(errDeclined), true, true},
+	} {
+		_, err := hookonce.UnderLease(t.Context(), f, pinning(key), func(ctx context.Context, _ hookonce.Claim) error {
+			if c.calls {
+				hookonce.PinRequest(ctx)
+			}
+			return c.fails
+		})
+		refuses(t, err, errDeclined)
+		if c.bound {
+			bound(t, f, key, 1)
+		}
+		runs := 0
+		work := func(context.Context, hookonce.Claim) error { runs++; return nil }
+		other, err := hookonce.UnderLease(t.Context(), f.another(), otherContent(key), work)
+		if !c.bound {
+			ok(t, err)
+			continue
+		}
+		refuses(t, err, hookonce.ErrPinned)
+		if runs != 0 || other.Verdict != hookonce.Pinned {
+			t.Fatalf("%s: other content is answered %v and ran %d times", key, other.Verdict, runs)
+		}
+		_, err = hookonce.UnderLease(t.Context(), f, pinning(key), work)
+		ok(t, err)
+		if runs != 1 {
+			t.Fatalf("%s: the same request ran %d times", key, runs)
+		}
+	}
 }
 
 var forget = hookonce.Failure{Err: errDeclined, Forget: true}
