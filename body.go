@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -17,13 +18,14 @@ func (s *settings) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *pr
 	if r.ContentLength > s.maxBody {
 		return nil, tooLarge
 	}
+	early := begun(r.Body)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.maxBody))
 	var exceeded *http.MaxBytesError
 	switch {
 	case errors.As(err, &exceeded):
 		return nil, tooLarge
-	case errors.Is(err, http.ErrBodyReadAfterClose), err == nil && !whole(r, body):
-		s.log.ErrorContext(r.Context(), "a middleware has read, parsed, closed or cut the body of a request before it came to the handler: put the handler in front of that middleware, or have it set r.Body to the whole body again",
+	case errors.Is(err, http.ErrBodyReadAfterClose), err == nil && (early && r.ContentLength < 0 || !whole(r, body)):
+		s.log.ErrorContext(r.Context(), "a middleware has read, parsed, closed, cut or replaced the body of a request before it came to the handler: put the handler in front of that middleware, or have it set r.Body to the whole body again; one that replaces the body by another, which is shorter, sets r.ContentLength to the new length, or to -1",
 			"source", s.source, "declared", r.ContentLength, "arrived", len(body))
 		return nil, unavailable("the request could not be read", defaultRetry)
 	case err != nil:
@@ -33,32 +35,94 @@ func (s *settings) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *pr
 }
 
 // whole reports whether a body that was read to its end is all of it, as far as can be told: by its length, or,
-// if none was declared, because a form was parsed from it. A middleware that decompresses often leaves the length
-// of what was sent behind, so a body may be shorter if it does not come from the connection as it is.
+// if none was declared, because a limit was reached or a form was parsed from it. A middleware that decompresses often leaves the length
+// of what was sent behind, so what a decompressor returns may be shorter. Anything else that is shorter may be the
+// beginning of what was sent: neither a header nor a reader in memory tells.
 func whole(r *http.Request, body []byte) bool {
+	from, cut := origin(r.Body)
 	switch {
 	case len(body) == 0:
 		return r.ContentLength == 0 || r.ContentLength < 0 && r.PostForm == nil
 	case r.ContentLength < 0:
-		return len(r.PostForm) == 0 && r.MultipartForm == nil || !verbatim(r.Body)
+		return !cut && (len(r.PostForm) == 0 && r.MultipartForm == nil || !isOf(from, servers))
 	}
-	return int64(len(body)) >= r.ContentLength || !verbatim(r.Body)
+	return int64(len(body)) >= r.ContentLength || !cut && isOf(from, decompressors)
 }
 
-// verbatim reports whether what comes from r is nothing but what the client sent, or a piece of it: r is the
-// server's own reader, or one round it that package io makes, or a limit that was reached.
-func verbatim(r io.Reader) bool {
-	if limit, ok := r.(*io.LimitedReader); ok {
-		return limit.N <= 0 || verbatim(limit.R)
+// The packages whose readers return what the client sent as it is, and those whose readers decompress it.
+var (
+	servers       = []string{"net/http", "golang.org/x/net/http2"}
+	decompressors = []string{"compress", "github.com/klauspost/compress", "github.com/klauspost/pgzip", "github.com/andybalholm/brotli"}
+)
+
+// isOf reports whether the type of v is of one of the packages, or of one below it.
+func isOf(v reflect.Value, packages []string) bool {
+	return v.IsValid() && slices.ContainsFunc(packages, func(name string) bool {
+		pkg := v.Type().PkgPath()
+		return pkg == name || strings.HasPrefix(pkg, name+"/")
+	})
+}
+
+// origin returns what r reads from, looking through the readers that package io makes and through struct literals
+// of readers and closers, and whether a limit between the two was reached. It is invalid if there is nothing.
+func origin(r io.Reader) (from reflect.Value, cut bool) {
+	for {
+		if limit, ok := r.(*io.LimitedReader); ok {
+			r, cut = limit.R, cut || limit.N <= 0
+			continue
+		}
+		v := reflect.Indirect(reflect.ValueOf(r))
+		if !v.IsValid() || v.Kind() != reflect.Struct || v.Type().Name() != "" && v.Type().PkgPath() != "io" {
+			return v, cut
+		}
+		field, ok := v.Type().FieldByName("Reader")
+		if !ok || !field.IsExported() || len(field.Index) != 1 {
+			return v, cut
+		}
+		inner, ok := v.FieldByIndex(field.Index).Interface().(io.Reader)
+		if !ok {
+			return v, cut
+		}
+		r = inner
 	}
-	v := reflect.Indirect(reflect.ValueOf(r))
-	if !v.IsValid() {
+}
+
+// begun reports whether r is the server's own reader and something was read from it before. For a body without a
+// length nothing else tells; net/http knows, and has no method that says so. Where its fields have other names, the
+// answer is no.
+func begun(r io.Reader) bool {
+	v, _ := origin(r)
+	for isOf(v, servers) && v.Kind() == reflect.Struct {
+		if end := v.FieldByName("sawEOF"); end.IsValid() && end.Kind() == reflect.Bool {
+			return end.Bool() || begunChunks(follow(v.FieldByName("src")))
+		}
+		inner := v.FieldByName("r") // a limit of http.MaxBytesReader
+		if !inner.IsValid() {
+			inner = v.FieldByName("readCloser") // a client that waits for 100 Continue
+		}
+		v = follow(inner)
+	}
+	return false
+}
+
+// begunChunks reports whether a chunked reader of net/http is not as it was made: round its connection, and
+// otherwise zero.
+func begunChunks(v reflect.Value) bool {
+	if !isOf(v, servers) || v.Type().Name() != "chunkedReader" || v.Kind() != reflect.Struct {
 		return false
 	}
-	pkg := v.Type().PkgPath()
-	if inner, ok := v.Type().FieldByName("Reader"); ok && inner.IsExported() && len(inner.Index) == 1 && (v.Type().Name() == "" || pkg == "io") {
-		r, ok := v.FieldByIndex(inner.Index).Interface().(io.Reader)
-		return ok && verbatim(r) // io.NopCloser, or a struct literal of readers and closers
+	for i := range v.NumField() {
+		if v.Type().Field(i).Name != "r" && !v.Field(i).IsZero() {
+			return true
+		}
 	}
-	return pkg == "net/http" || strings.HasPrefix(pkg, "net/http/") || pkg == "golang.org/x/net/http2"
+	return false
+}
+
+// follow returns what v points to or holds; invalid if that is nothing.
+func follow(v reflect.Value) reflect.Value {
+	for v.IsValid() && (v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer) {
+		v = v.Elem()
+	}
+	return v
 }

@@ -2,6 +2,7 @@ package hookonce_test
 
 import (
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -42,6 +43,16 @@ func zipped(body string) []byte {
 	return b.Bytes()
 }
 
+// deflated is body as DEFLATE makes it, with more round it than the format needs.
+func deflated(body string) []byte {
+	var b bytes.Buffer
+	z, err := flate.NewWriter(&b, flate.NoCompression)
+	must(err)
+	_, _ = z.Write([]byte(body))
+	_ = z.Close()
+	return b.Bytes()
+}
+
 // What stands in front of a handler and touches the body, and whether the handler is given all of it.
 var inFront = map[string]struct {
 	do    func(r *http.Request)
@@ -64,10 +75,23 @@ var inFront = map[string]struct {
 	"decompresses, closes": {do: decompress(func(z io.Reader) io.Reader { return struct{ io.Reader }{z} }), body: zipped(plain), whole: true},
 	"decompresses and limits": {do: decompress(func(z io.Reader) io.Reader { return io.LimitReader(z, 1<<20) }),
 		body: zipped(plain), whole: true},
-	"decompresses into memory": {do: decompress(func(z io.Reader) io.Reader { return bytes.NewReader(readAll(z)) }), body: zipped(plain), whole: true},
-	"decompresses and drops":   {do: decompress(func(z io.Reader) io.Reader { readAll(z); return z }), body: zipped(plain)},
-	"reads and drops":          {do: func(r *http.Request) { readAll(r.Body) }},
-	"reads the beginning":      {do: func(r *http.Request) { _, _ = r.Body.Read(make([]byte, 1)) }},
+	"decompresses into memory": {do: decompress(func(z io.Reader) io.Reader { return bytes.NewReader(readAll(z)) }), body: zipped(plain)},
+	"decompresses into memory and says so": {do: func(r *http.Request) {
+		decompress(func(z io.Reader) io.Reader { return bytes.NewReader(readAll(z)) })(r)
+		r.ContentLength = -1
+	}, body: zipped(plain), whole: true},
+	"decompresses, restores the beginning": {do: decompress(func(z io.Reader) io.Reader { return io.LimitReader(z, 3) }), body: zipped(plain)},
+	"inflates":                             {do: func(r *http.Request) { r.Body = flate.NewReader(r.Body) }, body: deflated(plain), whole: true},
+	"restores the beginning":               {do: func(r *http.Request) { r.Body = beginning(r.Body, 3) }},
+	"restores the beginning of an encoded body": {do: func(r *http.Request) {
+		r.Header.Set("Content-Encoding", "gzip")
+		r.Body = beginning(r.Body, 3)
+	}},
+	"a reader that is a function":                      {do: func(r *http.Request) { r.Body = function(r.Body.Read) }, whole: true},
+	"a reader that is a function and forgets the rest": {do: func(r *http.Request) { r.Body = function(beginning(r.Body, 3).Read) }},
+	"decompresses and drops":                           {do: decompress(func(z io.Reader) io.Reader { readAll(z); return z }), body: zipped(plain)},
+	"reads and drops":                                  {do: func(r *http.Request) { readAll(r.Body) }},
+	"reads the beginning":                              {do: func(r *http.Request) { _, _ = r.Body.Read(make([]byte, 1)) }},
 	"reads the beginning through a limit": {do: func(r *http.Request) {
 		r.Body = http.MaxBytesReader(nil, r.Body, 1<<20)
 		_, _ = r.Body.Read(make([]byte, 1))
@@ -78,6 +102,17 @@ var inFront = map[string]struct {
 	"parses a form":      {do: func(r *http.Request) { _ = r.ParseForm() }, kind: "application/x-www-form-urlencoded"},
 	"parses a multipart": {do: func(r *http.Request) { _ = r.ParseMultipartForm(1 << 20) }, body: form("b1", "invoice"), kind: "multipart/form-data; boundary=b1"},
 }
+
+// beginning is what a middleware restores that reads the first bytes for its log.
+func beginning(r io.Reader, n int64) io.ReadCloser {
+	return io.NopCloser(bytes.NewReader(readAll(io.LimitReader(r, n))))
+}
+
+// function is a body whose type is no struct.
+type function func([]byte) (int, error)
+
+func (f function) Read(p []byte) (int, error) { return f(p) }
+func (f function) Close() error               { return nil }
 
 const plain = `amount=10`
 
@@ -109,8 +144,8 @@ func must(errs ...error) {
 	}
 }
 
-// send posts a body to h, on a server with a middleware, and returns the status.
-func send(t *testing.T, h http.Handler, do func(*http.Request), body []byte, kind string, chunked bool) int {
+// send posts a body to h, in a request that may be changed before, on a server with a middleware, and returns the status.
+func send(t *testing.T, h http.Handler, do func(*http.Request), body []byte, kind string, chunked bool, change ...func(*http.Request)) int {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		do(r)
@@ -126,6 +161,9 @@ func send(t *testing.T, h http.Handler, do func(*http.Request), body []byte, kin
 	req.Header.Set("Content-Type", kind)
 	req.Header.Set("Idempotency-Key", "k1")
 	req.Header.Set("Sig", checksum([]byte(plain)))
+	for _, f := range change {
+		f(req)
+	}
 	res, err := srv.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -168,22 +206,103 @@ func TestBodyThatAMiddlewareTouched(t *testing.T) {
 	}
 }
 
-// Without a length, what was parsed as a form shows.
+// Without a length, what was parsed as a form shows, and so does that something was read from the server's reader.
 func TestBodyWithoutALengthThatAMiddlewareParsed(t *testing.T) {
-	for _, name := range []string{"parses a form", "parses a multipart", "closes"} {
-		var s till
-		c := inFront[name]
-		body := c.body
-		if body == nil {
-			body = []byte(plain)
-		}
-		if status := send(t, counter(memstore.New(), s.charge), c.do, body, c.kind, true); status != 503 {
-			t.Errorf("%s: answered %d", name, status)
-		}
-		restored := func(r *http.Request) { c.do(r); r.Body = io.NopCloser(bytes.NewReader(body)) }
-		if status := send(t, counter(memstore.New(), s.charge), restored, body, c.kind, true); status != 201 {
-			t.Errorf("%s and restores: answered %d", name, status)
-		}
-		s.want(t, string(body))
+	through := func(do func(*http.Request)) func(*http.Request) {
+		return func(r *http.Request) { r.Body = http.MaxBytesReader(nil, r.Body, 1<<20); do(r) }
 	}
+	for name, do := range map[string]func(r *http.Request){
+		"parses a form":                       inFront["parses a form"].do,
+		"parses a multipart":                  inFront["parses a multipart"].do,
+		"closes":                              inFront["closes"].do,
+		"cuts":                                inFront["cuts"].do,
+		"reads and drops":                     inFront["reads and drops"].do,
+		"reads and drops through a limit":     through(inFront["reads and drops"].do),
+		"reads the beginning":                 inFront["reads the beginning"].do,
+		"reads the beginning through a limit": through(inFront["reads the beginning"].do),
+		"reads the beginning, hands on a limit": func(r *http.Request) {
+			inFront["reads the beginning"].do(r)
+			r.Body = io.NopCloser(io.LimitReader(r.Body, 1<<20))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := inFront[name]
+			body := c.body
+			if body == nil {
+				body = []byte(plain)
+			}
+			for _, expect := range []string{"", "100-continue"} {
+				var s till
+				h := counter(memstore.New(), s.charge)
+				ask := func(r *http.Request) { r.Header.Set("Expect", expect) }
+				if status := send(t, h, do, body, c.kind, true, ask); status != 503 {
+					t.Errorf("Idempotent: answered %d", status)
+				}
+				webhook := hookonce.Webhook(memstore.New(), "summed", summed{}, new(ledger).handle)
+				if status := send(t, webhook, do, body, c.kind, true, ask); status != 503 {
+					t.Errorf("Webhook: answered %d", status)
+				}
+				restored := func(r *http.Request) { do(r); r.Body = io.NopCloser(bytes.NewReader(body)) }
+				if status := send(t, h, restored, body, c.kind, true, ask); status != 201 {
+					t.Errorf("restored: answered %d", status)
+				}
+				s.want(t, string(body))
+			}
+		})
+	}
+}
+
+// A body without a length is taken if nothing was read of it, if it is empty, and if what was read stands in front
+// of the rest again.
+func TestBodyWithoutALength(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(r *http.Request)
+		body string
+	}{
+		"untouched": {func(*http.Request) {}, plain},
+		"empty":     {func(*http.Request) {}, ""},
+		"a limit":   {func(r *http.Request) { r.Body = http.MaxBytesReader(nil, r.Body, 1<<20) }, plain},
+		"the beginning is put back": {func(r *http.Request) {
+			rest := r.Body
+			r.Body = io.NopCloser(io.MultiReader(beginning(rest, 3), rest))
+		}, plain},
+	} {
+		for _, expect := range []string{"", "100-continue"} {
+			var s till
+			ask := func(r *http.Request) { r.Header.Set("Expect", expect) }
+			if status := send(t, counter(memstore.New(), s.charge), c.do, []byte(c.body), "", true, ask); status != 201 {
+				t.Errorf("%s: answered %d", name, status)
+			}
+			s.want(t, c.body)
+		}
+	}
+}
+
+// Over HTTP/2, too.
+func TestBodyOverHTTP2WithoutALengthThatAMiddlewareRead(t *testing.T) {
+	var s till
+	h := counter(memstore.New(), s.charge)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/reads" {
+			readAll(r.Body)
+		}
+		h.ServeHTTP(w, r)
+	}))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	defer srv.Close()
+	for path, want := range map[string]int{"/reads": 503, "/leaves": 201} {
+		req, err := http.NewRequest(http.MethodPost, srv.URL+path, struct{ io.Reader }{strings.NewReader(plain)})
+		must(err)
+		req.Header.Set("Idempotency-Key", path[1:])
+		res, err := srv.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.ProtoMajor != 2 || res.StatusCode != want {
+			t.Errorf("%s: answered %s %d, want %d", path, res.Proto, res.StatusCode, want)
+		}
+	}
+	s.want(t, plain)
 }
