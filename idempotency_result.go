@@ -100,7 +100,7 @@ func (h *idempotency) finish(ctx context.Context, rec *recorder, c Claim) (*Resp
 	switch {
 	case err == nil && !h.keeps(answer.Status, c):
 		err = fmt.Errorf("%w: the handler answered %d", errNotKept, answer.Status)
-		if notLetIn(answer.Status) {
+		if turnedAway(answer.Status) {
 			err = Forget(err)
 		}
 		return answer, err
@@ -121,18 +121,14 @@ func (h *idempotency) keeps(status int, c Claim) bool {
 // keepByDefault is the policy of [WithKeep]. Answers that say to come again are not kept, nor those to somebody who
 // was not let in: nothing happened, and who is let in later is to get in.
 func keepByDefault(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return false
-	}
-	return status < http.StatusInternalServerError && !notLetIn(status)
+	return status < http.StatusInternalServerError && status != http.StatusRequestTimeout && !turnedAway(status)
 }
 
-// notLetIn reports whether the answer is to somebody without the right to ask. A stranger leaves no claim behind, or
-// anybody could fill the table.
-func notLetIn(status int) bool {
+// turnedAway reports whether the answer says that nothing was done: the caller has no right to ask, or comes too early
+// or too often. It leaves no claim behind, or strangers could fill the table.
+func turnedAway(status int) bool {
 	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusTooEarly, http.StatusTooManyRequests:
 		return true
 	}
 	return false

@@ -144,13 +144,7 @@ var errNotBegun = errors.New("hookonce: the work was not begun")
 
 // harmless reports whether it is known that a failed attempt had no effect: it was not begun, or refused.
 func harmless(answer *Response, failed error) bool {
-	switch {
-	case errors.Is(failed, errNotBegun):
-		return true
-	case answer == nil || !errors.Is(failed, errNotKept):
-		return false
-	}
-	return notLetIn(answer.Status) || answer.Status == http.StatusTooEarly || answer.Status == http.StatusTooManyRequests
+	return errors.Is(failed, errNotBegun) || errors.Is(failed, errNotKept) && answer != nil && turnedAway(answer.Status)
 }
 
 // insist calls f until it succeeds, or it is known that it can not, or ctx ends. It begins soon: what is not

@@ -11,7 +11,7 @@ import (
 	"github.com/hookonce/hookonce/memstore"
 )
 
-// A caller who is not let in leaves no row behind, in a transaction and under a lease. A later attempt does, and so
+// A caller who is turned away leaves no row behind, in a transaction and under a lease. A later attempt does, and so
 // does one that had reached the outside, or that failed in another way.
 func TestIdempotentRefusalLeavesNoRow(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -25,7 +25,12 @@ func TestIdempotentRefusalLeavesNoRow(t *testing.T) {
 		"twice":                {[]int{403, 403}, false, ""},
 		"let in later":         {[]int{403, 201}, false, hookonce.StateDone},
 		"after a failure":      {[]int{503, 403}, false, hookonce.StateFailed},
-		"429":                  {[]int{429}, false, hookonce.StateFailed},
+		"425":                  {[]int{425}, false, ""},
+		"429":                  {[]int{429}, false, ""},
+		"too often, then not":  {[]int{429, 201}, false, hookonce.StateDone},
+		"429 after a failure":  {[]int{503, 429}, false, hookonce.StateFailed},
+		"429 after a call":     {[]int{429}, true, hookonce.StateFailed},
+		"408":                  {[]int{408}, false, hookonce.StateFailed},
 		"503":                  {[]int{503}, false, hookonce.StateFailed},
 		"404":                  {[]int{404}, false, hookonce.StateDone},
 		"after a call outside": {[]int{403}, true, hookonce.StateFailed},
