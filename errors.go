@@ -43,7 +43,8 @@ var (
 	// ErrRollback is returned by a handler of [Idempotent] to undo its work and keep its answer: what it wrote
 	// through tx is rolled back, and what it wrote to the client is recorded and given to every copy, such as
 	// that a card was declined. Wrap it with the reason. An answer that is not kept otherwise (see [WithKeep])
-	// is not kept with it.
+	// is not kept with it. If the handler wrote no answer, or one below 400, which says that the work is done, it
+	// is a failure like any other: 503, with a trace that says so, and the next copy runs the handler again.
 	ErrRollback = errors.New("hookonce: the work is undone and its answer kept")
 	// ErrSchemaNewer says that the database was migrated by a newer program than this one.
 	ErrSchemaNewer = errors.New("hookonce: the database schema is newer than this program")

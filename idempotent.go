@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 )
@@ -40,7 +41,8 @@ import (
 // An error from handle rolls the transaction back and discards what it wrote; the claim is failed, with a
 // trace, and the next copy runs handle again, even if it says something else than the first: nothing came
 // of that. So it is with an answer that is not kept, except that the client gets it: see [WithKeep]. An
-// answer of 5xx after the commit can not be. [ErrRollback] undoes the work too, and keeps the answer.
+// answer of 5xx after the commit can not be. [ErrRollback] undoes the work too, and keeps the answer, which must be
+// one of 400 or above.
 //
 // No rollback undoes what handle did outside the transaction. So once it has called another system with
 // [Transport], or [PinRequest], a failed request is pinned: another one under the same key is a 422, and
@@ -113,14 +115,30 @@ func (h *idempotent[Tx]) warn(ctx context.Context, host string) {
 func (h *idempotent[Tx]) run(ctx context.Context, tx Tx, held Claim, c *call) (*Response, error) {
 	rec := newRecorder(h.maxResponse)
 	handled := h.handle(rec, c.readable(ctx), tx)
-	if handled != nil && !errors.Is(handled, ErrRollback) {
-		return nil, handled
+	if handled != nil {
+		if err := refuseRollback(handled, rec.status); err != nil {
+			return nil, err
+		}
 	}
 	answer, err := h.finish(ctx, rec, held)
 	if err != nil || handled != nil || held.Key == "" {
 		return answer, cmp.Or(err, Forget(handled)) // what is worth a record is the answer
 	}
 	return answer, h.store.KeepResponse(ctx, tx, held.Ref, *answer.again())
+}
+
+// refuseRollback returns the error of a handler that undoes its work, or nil if it is ErrRollback and the status that
+// the handler wrote, 0 if it wrote none, belongs to an answer that may be kept without the work.
+func refuseRollback(handled error, status int) error {
+	switch {
+	case !errors.Is(handled, ErrRollback):
+		return handled
+	case status == 0:
+		return fmt.Errorf("there is no answer to keep, because the handler wrote none: %w", handled)
+	case status < http.StatusBadRequest:
+		return fmt.Errorf("the answer %d is not kept, because it says that the work is done: %w", status, handled)
+	}
+	return nil
 }
 
 // keepAlone records the answer of work that was undone, in a transaction of its own. Between the two the key is

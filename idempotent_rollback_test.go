@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/hookonce/hookonce"
@@ -93,8 +94,8 @@ func TestIdempotentRollbackOfWhatIsNotKept(t *testing.T) {
 		want   int
 	}{
 		"503":       {func(w http.ResponseWriter) { w.WriteHeader(503) }, 503},
-		"too large": {func(w http.ResponseWriter) { io.WriteString(w, "more than eight bytes") }, 500},
-		"torn":      {func(w http.ResponseWriter) { w.Header().Set("Content-Length", "9") }, 503},
+		"too large": {func(w http.ResponseWriter) { w.WriteHeader(402); io.WriteString(w, "more than eight bytes") }, 500},
+		"torn":      {func(w http.ResponseWriter) { w.Header().Set("Content-Length", "9"); w.WriteHeader(402) }, 503},
 	} {
 		var s till
 		h := counter(memstore.New(), func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
@@ -109,6 +110,49 @@ func TestIdempotentRollbackOfWhatIsNotKept(t *testing.T) {
 		}
 		if runs := s.runs.Load(); runs != 2 {
 			t.Errorf("%s: %d runs", name, runs)
+		}
+	}
+}
+
+// Nobody is told that work was done which was undone: neither by an answer that the handler did not write, nor by one
+// that it wrote before. The failure is on record, and the next copy does the work.
+func TestIdempotentRollbackOfASuccess(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func(http.ResponseWriter)
+		trace  string
+	}{
+		"none":        {func(http.ResponseWriter) {}, "the handler wrote none: over the limit"},
+		"header only": {func(w http.ResponseWriter) { w.Header().Set("Location", "/charges/1") }, "the handler wrote none: over the limit"},
+		"empty write": {func(w http.ResponseWriter) { w.Write(nil) }, "the answer 200 is not kept"},
+		"201":         {func(w http.ResponseWriter) { w.WriteHeader(201); io.WriteString(w, "paid") }, "the answer 201 is not kept"},
+		"303":         {func(w http.ResponseWriter) { w.WriteHeader(303) }, "the answer 303 is not kept"},
+	} {
+		for _, key := range []string{"k1", ""} {
+			t.Run(name+" "+key, func(t *testing.T) {
+				var s till
+				var ref hookonce.Ref
+				store := memstore.New()
+				fails := counter(store, func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+					ref, _ = hookonce.RefFrom(r.Context())
+					c.answer(w)
+					return fmt.Errorf("over the limit: %w", hookonce.ErrRollback)
+				}, hookonce.WithOptionalKey())
+				for range 2 {
+					w := buy(fails, key, "10")
+					wantAnswer(t, w, 503, "unavailable")
+					if strings.Contains(w.Body.String(), "paid") || w.Header().Get("Location") != "" {
+						t.Errorf("answered %v %s", w.Header(), w.Body)
+					}
+				}
+				if key != "" {
+					failed, err := store.Lookup(t.Context(), ref)
+					if err != nil || failed.State != hookonce.StateFailed || failed.Token != 2 || !strings.Contains(failed.LastError, c.trace) {
+						t.Errorf("the claim is %+v, %v; want one that says %q", failed, err, c.trace)
+					}
+				}
+				wantAnswer(t, buy(counter(store, s.charge, hookonce.WithOptionalKey()), key, "10"), 201, "")
+				s.want(t, "10")
+			})
 		}
 	}
 }
