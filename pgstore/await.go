@@ -73,6 +73,10 @@ func payload(ref hookonce.Ref) string { return ref.Source + "\n" + ref.Key }
 // channel is where ends of work are told.
 func (s *Store) channel() string { return s.schema + "_claims" }
 
-// Close ends the connection on which Await listens, if there is one. Callers of Await go on, and the store
-// can be used as before. The pool is the caller's.
-func (s *Store) Close() { s.ears.stop() }
+// Close closes the connections that the store has beside the pool: the one on which Await listens, and the one on
+// which outcomes are recorded while handlers hold the pool. Callers go on, and the store can be used as before. The
+// pool is the caller's.
+func (s *Store) Close() {
+	s.ears.stop()
+	s.spare.close()
+}

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,6 @@ type change struct {
 	response *hookonce.Response
 	pin      bool // of a failure
 	forget   bool // the claim, in place of all this
-	// on is where to ask; nil: the pool.
-	on asker
 }
 
 // Complete implements [hookonce.Store].
@@ -47,17 +46,14 @@ func (s *Store) Fail(ctx context.Context, c hookonce.Claim, f hookonce.Failure) 
 }
 
 // Extend implements [hookonce.Store]. When handlers hold all connections of the pool for longer than a twelfth of d
-// it opens one of its own beside them, so that no lease is lost for that: see max_connections.
+// it uses one of the store's own beside them, so that no lease is lost for that. Complete, CompleteWith, Fail and
+// what they are for effects do so after 100 ms. It is one per store, opened when it is needed, and closed when
+// nobody needed it for 10 s, or by [Store.Close]: see max_connections.
 func (s *Store) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (hookonce.Claim, error) {
 	if d <= 0 {
 		return hookonce.Claim{}, fmt.Errorf("pgstore: extend %s by %v: the duration must be positive", c.Ref, d)
 	}
-	on, done, err := s.spare(ctx, d)
-	if err != nil {
-		return hookonce.Claim{}, wrap("extend", c.Ref, err)
-	}
-	defer done()
-	extended, err := s.change(ctx, c, change{state: hookonce.StateProcessing, lease: d, on: on})
+	extended, err := s.change(ctx, c, change{state: hookonce.StateProcessing, lease: d})
 	return extended, wrap("extend", c.Ref, err)
 }
 
@@ -102,11 +98,16 @@ func (s *Store) tryChange(ctx context.Context, c hookonce.Claim, to change) (app
 	case to.state != hookonce.StateDone:
 		text, args = s.sql.fail, append(args, to.pin)
 	}
-	if to.on == nil {
-		to.on = s.pool
-	}
-	err = to.on.QueryRow(ctx, text, args...).Scan(append([]any{&applied}, r.fields()...)...)
+	err = s.urgent(ctx, patience(to.lease), func(on asker) error {
+		return on.QueryRow(ctx, text, args...).Scan(append([]any{&applied}, r.fields()...)...)
+	})
 	return applied, r, err
+}
+
+// patience is how long the pool may take to extend a lease by d; 0: to record an outcome.
+func patience(d time.Duration) time.Duration {
+	const part = 12 // heartbeats come at each third
+	return cmp.Or(d/part, soon)
 }
 
 // standing is how a row stands after a statement that was to change it while it is processing.

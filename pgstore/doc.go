@@ -56,7 +56,8 @@
 //
 // A handler has one connection of the pool, for as long as it runs. One that takes another, instead of the
 // transaction that it was given, waits for itself once handlers hold them all; the error of a time that ran out
-// then says so. Heartbeats of leases do not wait for that: they open a connection beside the pool, one at a time.
+// then says so. Heartbeats of leases, and what came of work, do not wait for that: they share one connection beside
+// the pool, which [Store.Close] closes.
 //
 // A transaction runs at the database's default isolation level. Under READ COMMITTED, PostgreSQL's
 // own default, copies of an event wait for each other. Under REPEATABLE READ and SERIALIZABLE the

@@ -54,7 +54,7 @@ func (s *Store) ExtendEffect(ctx context.Context, e hookonce.QueuedEffect, d tim
 		return hookonce.QueuedEffect{}, fmt.Errorf("pgstore: extend effect %d by %v: the duration must be positive", e.ID, d)
 	}
 	e.State, e.Lease = hookonce.StateProcessing, instant(s.now().Add(d))
-	if err := s.changeEffect(ctx, e, effectChange{state: e.State, due: &e.Lease}); err != nil {
+	if err := s.changeEffect(ctx, e, effectChange{state: e.State, due: &e.Lease, lease: d}); err != nil {
 		return hookonce.QueuedEffect{}, wrap("extend effect", e.ID, err)
 	}
 	return e, nil
@@ -92,8 +92,9 @@ func (s *Store) ReviveEffect(ctx context.Context, id int64) error {
 // effectChange is what becomes of an effect that is processing.
 type effectChange struct {
 	state hookonce.State
-	due   *time.Time // see effectRecord
-	text  *string    // the last error; nil: as it was
+	due   *time.Time    // see effectRecord
+	text  *string       // the last error; nil: as it was
+	lease time.Duration // while processing
 }
 
 // changeEffect applies to while e's token is current. An effect that the token left in one of the states of
@@ -101,8 +102,10 @@ type effectChange struct {
 func (s *Store) changeEffect(ctx context.Context, e hookonce.QueuedEffect, to effectChange, repeats ...hookonce.State) error {
 	return s.settle(ctx, e.Token, repeats, func() (row standing, err error) {
 		var state string
-		err = s.pool.QueryRow(ctx, s.sql.changeEffect, e.ID, e.Token, string(to.state), to.due, to.text, s.now()).
-			Scan(&row.applied, &state, &row.token)
+		err = s.urgent(ctx, patience(to.lease), func(on asker) error {
+			return on.QueryRow(ctx, s.sql.changeEffect, e.ID, e.Token, string(to.state), to.due, to.text, s.now()).
+				Scan(&row.applied, &state, &row.token)
+		})
 		row.state = hookonce.State(state)
 		return row, err
 	})

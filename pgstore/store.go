@@ -29,8 +29,8 @@ type Store struct {
 	sql    statements
 	ears   *ears
 	crowd  crowd.Crowd
-	size   int           // of the pool, at most
-	beside chan struct{} // who has a connection beside the pool
+	size   int // of the pool, at most
+	spare  *spare
 }
 
 var (
@@ -64,7 +64,7 @@ func WithNotify() Option { return func(s *Store) { s.notify = true } }
 // New returns a store over pool, which stays the caller's to close. It does not connect: see
 // [Store.Migrate] and [Store.Check].
 func New(pool *pgxpool.Pool, opts ...Option) *Store {
-	s := &Store{pool: pool, clock: time.Now, wait: DefaultWait, schema: schema.DefaultName, looks: looks{shortestLook, longestLook}, ears: newEars(), beside: make(chan struct{}, 1)}
+	s := &Store{pool: pool, clock: time.Now, wait: DefaultWait, schema: schema.DefaultName, looks: looks{shortestLook, longestLook}, ears: newEars(), spare: newSpare()}
 	if pool != nil {
 		s.size = int(pool.Config().MaxConns)
 	}

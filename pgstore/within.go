@@ -68,10 +68,12 @@ func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error) error 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	var tag pgconn.CommandTag
-	err := s.again(ctx, func() (err error) {
-		tag, err = s.pool.Exec(ctx, s.sql.trace, c.Source, c.Key, string(f.State()), c.Token, c.Type, c.Digest,
-			s.now(), f.Text(), (*string)(until(time.Now().Add(s.wait))), c.FirstSeen, pinned)
-		return err
+	err := s.again(ctx, func() error {
+		return s.urgent(ctx, soon, func(on asker) (err error) {
+			tag, err = on.Exec(ctx, s.sql.trace, c.Source, c.Key, string(f.State()), c.Token, c.Type, c.Digest,
+				s.now(), f.Text(), (*string)(until(time.Now().Add(s.wait))), c.FirstSeen, pinned)
+			return err
+		})
 	})
 	if err == nil && (f.Dead || f.Pin) && tag.RowsAffected() == 0 {
 		err = errGaveWay
