@@ -28,6 +28,7 @@ type idempotency struct {
 // call is one request that is to have its effect once.
 type call struct {
 	Ref           // without a key if the request has none
+	sent   string // the key as the client sent it, without its scope
 	kind   string // for people
 	digest []byte // of what the request says
 	body   []byte
@@ -79,6 +80,7 @@ func (h *idempotency) open(w http.ResponseWriter, r *http.Request) (*call, *prob
 		return nil, refusal
 	}
 	c := &call{Ref: ref, kind: cmp.Or(r.Pattern, r.Method), body: body, Request: r}
+	c.sent, _ = parseKey(r.Header[keyHeader], h.strictKey, h.maxKey) // refused before, if it is malformed
 	c.digest = fingerprint(c.readable(r.Context()), h.fingerprint, body, h.content)
 	return c, nil
 }

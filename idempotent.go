@@ -90,7 +90,7 @@ func (h *idempotent[Tx]) transact(ctx context.Context, c *call) (res result) {
 		}
 	}()
 	if c.Key != "" {
-		ctx = &pinContext{Context: ctx, ref: c.Ref, warn: h.warn}
+		ctx = &pinContext{Context: ctx, ref: c.Ref, key: c.sent, warn: h.warn}
 	}
 	var answer *Response
 	claim, err := h.store.Within(ctx, c.claim(0), func(tx Tx, held Claim) (err error) {

@@ -65,7 +65,7 @@ func (h *idempotentLease) borrow(ctx context.Context, c *call) result {
 	if err != nil || held.Verdict != Won {
 		return h.settle(asking, held, nil, err)
 	}
-	ctx = ContextWithPin(ctx, held.Ref)
+	ctx = &pinContext{Context: ctx, ref: held.Ref, key: c.sent}
 	answer, err := h.run(ctx, held, asked, c)
 	answer, err = h.record(ctx, held, c, answer, err)
 	if errors.Is(err, ErrStale) {

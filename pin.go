@@ -29,6 +29,7 @@ func PinRequest(ctx context.Context) {
 type pinContext struct {
 	context.Context
 	ref     Ref
+	key     string                                 // that the client sent, without its scope; empty if there is none
 	warn    func(ctx context.Context, host string) // of a call by Transport; nil: nobody
 	reached atomic.Bool
 }

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	neturl "net/url"
 	"runtime"
 	"strings"
 	"testing"
@@ -24,6 +26,10 @@ type bank map[string]string
 func (b bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	amount, _ := io.ReadAll(r.Body)
 	key := r.Header.Get("Idempotency-Key")
+	if len(r.Header["Idempotency-Key"]) > 1 {
+		http.Error(w, "two keys", http.StatusBadRequest)
+		return
+	}
 	if _, known := b[key]; !known {
 		b[key] = string(amount)
 	}
@@ -369,5 +375,75 @@ func TestForgottenFailuresLeaveNothing(t *testing.T) {
 	}
 	if hookonce.Forget(nil) != nil || !errors.Is(hookonce.Forget(errAway), errAway) {
 		t.Error("Forget loses the error, or makes one")
+	}
+}
+
+// Two callers who both write "1" are two here, and two at the bank, also where a proxy or a handler hands on the
+// header that came in, in whatever spelling. A key of the handler's own stays.
+func TestTransportReplacesTheKeyThatCameIn(t *testing.T) {
+	var url string
+	client := &http.Client{Transport: hookonce.Transport(nil)}
+	byHand := func(line string) func(w http.ResponseWriter, r *http.Request) error {
+		return func(w http.ResponseWriter, r *http.Request) error {
+			call, err := http.NewRequestWithContext(r.Context(), http.MethodPost, url, r.Body)
+			if err != nil {
+				return err
+			}
+			call.Header = http.Header{line: r.Header["Idempotency-Key"]}
+			if line == "own" {
+				call.Header = http.Header{"Idempotency-Key": {line}}
+			}
+			answer, err := client.Do(call)
+			if err != nil {
+				return err
+			}
+			defer answer.Body.Close()
+			_, err = io.Copy(w, answer.Body)
+			return err
+		}
+	}
+	proxied := func(w http.ResponseWriter, r *http.Request) error {
+		to, err := neturl.Parse(url)
+		if err != nil {
+			return err
+		}
+		proxy := httputil.NewSingleHostReverseProxy(to)
+		proxy.Transport = client.Transport
+		proxy.ServeHTTP(w, r)
+		return nil
+	}
+	for name, c := range map[string]struct {
+		handle  func(w http.ResponseWriter, r *http.Request) error
+		key     string
+		charges int
+	}{
+		"a proxy":                        {proxied, "1", 2},
+		"a proxy, and a quoted key":      {proxied, `"1"; v=1`, 2},
+		"a handler":                      {byHand("Idempotency-Key"), "1", 2},
+		"a handler, in another spelling": {byHand("idempotency-key"), "1", 2},
+		"a key of the handler's own":     {byHand("own"), "1", 1},
+	} {
+		for door, h := range map[string]http.Handler{
+			"Idempotent": counter(memstore.New(), func(w http.ResponseWriter, r *http.Request, _ *memstore.Tx) error { return c.handle(w, r) }),
+			"IdempotentLease": desk(memstore.New(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if err := c.handle(w, r); err != nil {
+					panic(err)
+				}
+			})),
+		} {
+			books := bank{}
+			srv := httptest.NewServer(books)
+			url = srv.URL
+			for tenant, amount := range map[string]string{"acme": "100", "globex": "200"} {
+				w := buy(h, c.key, amount, func(r *http.Request) { r.Header.Set("Tenant", tenant) })
+				if c.charges == 2 && w.Body.String() != "charged "+amount {
+					t.Errorf("%s, %s: %s was answered %d %s, want %s charged", name, door, tenant, w.Code, w.Body, amount)
+				}
+			}
+			srv.Close()
+			if len(books) != c.charges || c.charges == 1 && books["own"] == "" {
+				t.Errorf("%s, %s: the bank has the charges %v, want %d", name, door, books, c.charges)
+			}
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,12 +32,14 @@ import (
 // can tell whether it is another call, or a retry by a client that writes the time into what it sends. So is a
 // second call whose body can not be read again (GetBody is nil). The header fields Date, Traceparent,
 // Tracestate, Baggage, X-Request-Id, User-Agent and Referer do not count, because clients change them between
-// retries and redirects; others do, also Authorization, which may say for whom the call is made. Nothing was
+// retries and redirects; others do, also Authorization and Cookie, which may say for whom the call is made. Nothing was
 // sent then, and the next attempt may go well: the key of the first call is the same. Redirects are further
 // calls.
 //
-// A request stays as it is when it has the header Idempotency-Key, whatever its value, and when its context has
-// no work, or work without a key: no key is ever random, and none is one that came in. Every request with one
+// A request stays as it is when it has the header Idempotency-Key, and when its context has no work, or work
+// without a key: no key is ever random. But the key of the request that the work answers ([Idempotent],
+// [IdempotentLease]) is replaced: a proxy, and a handler that hands on the header that it got, would otherwise send
+// what any client wrote, and two callers with the key "1" would be one there. Every request with one
 // of the four methods pins the attempt that it is part of, with a key or without: see [PinRequest].
 //
 // Nil means [http.DefaultTransport]. A request with a key is one that net/http sends again by itself when
@@ -82,6 +85,11 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if keyed.Header == nil {
 		keyed.Header = http.Header{}
 	}
+	for name := range keyed.Header {
+		if strings.EqualFold(name, keyHeader) {
+			delete(keyed.Header, name)
+		}
+	}
 	keyed.Header.Set(keyHeader, key)
 	return t.base.RoundTrip(keyed)
 }
@@ -109,10 +117,24 @@ func mutates(method string) bool {
 	return false
 }
 
-// hasKey reports whether the request names a key, in whatever spelling.
-func hasKey(h http.Header) bool {
-	for name := range h {
-		if strings.EqualFold(name, keyHeader) {
+// hasKey reports whether the request names a key of its own, in whatever spelling: none is the one that came in.
+func hasKey(req *http.Request) bool {
+	for name, lines := range req.Header {
+		if strings.EqualFold(name, keyHeader) && !cameIn(req.Context(), lines) {
+			return true
+		}
+	}
+	return false
+}
+
+// cameIn reports whether the key is the one of a request that is being answered.
+func cameIn(ctx context.Context, lines []string) bool {
+	key, err := parseKey(lines, false, math.MaxInt)
+	if err != nil {
+		return false
+	}
+	for p := pinFrom(ctx); p != nil; p = pinFrom(p.Context) {
+		if p.key == key {
 			return true
 		}
 	}
@@ -122,7 +144,7 @@ func hasKey(h http.Header) bool {
 // outboundKey returns the key for the request; empty if it gets none.
 func outboundKey(req *http.Request) (string, error) {
 	w := workFrom(req.Context())
-	if w == nil || w.ref.Source == "" || w.ref.Key == "" || hasKey(req.Header) {
+	if w == nil || w.ref.Source == "" || w.ref.Key == "" || hasKey(req) {
 		return "", nil
 	}
 	step, err := w.step(req)
