@@ -47,6 +47,26 @@ func TestIndependentCatchesASharedSource(t *testing.T) {
 	}
 }
 
+// One count for both endpoints shows it as well, and so does one handler given twice.
+func TestIndependentWithOneCount(t *testing.T) {
+	both, store := till{}, memstore.New()
+	hookoncetest.Independent(t, both.endpoint(store, "stripe-live"), both.endpoint(store, "stripe-test"), stripe, both.count, both.count)
+	one := both.endpoint(store, "stripe-one")
+	for name, ends := range map[string][2]http.Handler{
+		"a shared source":   {both.endpoint(store, "stripe"), both.endpoint(store, "stripe")},
+		"one handler twice": {one, one},
+	} {
+		got := watch(t, func(tb testing.TB) {
+			hookoncetest.Independent(tb, ends[0], ends[1], stripe, both.count, both.count)
+		})
+		for _, want := range []string{"never happened at the second endpoint, after the other had it", "never happened at the first endpoint, after the other had it"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: the test does not say %q, but:\n%s", name, want, got)
+			}
+		}
+	}
+}
+
 // An endpoint that does not know the secret is found, too.
 func TestIndependentCatchesARefusal(t *testing.T) {
 	live, store := till{}, memstore.New()

@@ -55,6 +55,19 @@ func TestStormIsAboutObjects(t *testing.T) {
 	}
 }
 
+// Where the event itself is the object, no two are about one. The page on testing names these providers.
+func TestStormOfEventsThatAreTheirOwnObjects(t *testing.T) {
+	for _, p := range []*spec.Provider{provider.Adyen("00112233445566778899aabbccddeeff"), provider.AdyenPlatform("00112233445566778899aabbccddeeff"), provider.Calendly("fake-secret")} {
+		about, events := map[string]bool{}, seen(t, p)
+		for _, ev := range events {
+			about[ev.Scope] = true
+		}
+		if len(about) != len(events) {
+			t.Errorf("%s: %d events are about %d objects", p.Name(), len(events), len(about))
+		}
+	}
+}
+
 func TestPerObjectAndObject(t *testing.T) {
 	about := func(opts ...hookoncetest.Option) (events, objects int) {
 		scopes := map[string]bool{}
