@@ -24,7 +24,7 @@ func (s *Store) CompleteWith(ctx context.Context, c hookonce.Claim, r hookonce.R
 }
 
 // KeepResponse implements [hookonce.TxResponseStore]. It returns an error that wraps
-// [hookonce.ErrNotFound] if there is no claim in sight of tx.
+// [hookonce.ErrNotFound] if there is no claim in sight of tx, or if it is not done.
 func (s *Store) KeepResponse(ctx context.Context, tx pgx.Tx, ref hookonce.Ref, r hookonce.Response) error {
 	if err := ref.Validate(); err != nil {
 		return err
@@ -96,10 +96,11 @@ const keptSQL = `, kept AS (
 	SELECT $1::text, $2::text, $3::bigint, $8::integer, $9::bytea, $10::bytea FROM changed` + replaceSQL + `
 )`
 
-// keepSQL takes the token from the claim that the same transaction made.
+// keepSQL takes the token from the claim that the same transaction made, which is done from the start. One in
+// another state is somebody else's.
 const keepSQL = `
 INSERT INTO {responses} (source, key, token, status, header, body)
-SELECT source, key, token, $3::integer, $4::bytea, $5::bytea FROM {claims} WHERE source = $1::text AND key = $2::text` + replaceSQL
+SELECT source, key, token, $3::integer, $4::bytea, $5::bytea FROM {claims} WHERE source = $1::text AND key = $2::text AND state = 'done'` + replaceSQL
 
 const replaceSQL = `
 ON CONFLICT (source, key) DO UPDATE SET

@@ -23,6 +23,7 @@ func txResponseCases[Tx any]() []txCase[Tx] {
 		{"is the last one that the attempt kept", keepReplaces[Tx]},
 		{"survives byte for byte", keepBytes[Tx]},
 		{"needs a claim", keepMissing[Tx]},
+		{"needs a claim that is done", keepNotDone[Tx]},
 		{"needs a key that can be stored", keepInvalid[Tx]},
 		{"works in a transaction of the caller's", keepClaimTx[Tx]},
 		{"an ended context keeps nothing", keepCancelled[Tx]},
@@ -122,6 +123,22 @@ func keepMissing[Tx any](t *testing.T, f *txFixture[Tx]) {
 		refuses(t, err, hookonce.ErrNotFound)
 		silent(t, f, ref)
 	}
+}
+
+// keepNotDone: nobody can leave a response under a key that a worker holds under a lease, or that failed.
+func keepNotDone[Tx any](t *testing.T, f *txFixture[Tx]) {
+	req, held := request("evt_1"), claim(t, f, request("evt_1"), hookonce.Won)
+	failed := claim(t, f, request("evt_2"), hookonce.Won)
+	ok(t, f.Fail(t.Context(), failed, hookonce.Failure{Err: errDeclined}))
+	for _, ref := range []hookonce.Ref{held.Ref, failed.Ref} {
+		err := f.inside(t, func(tx Tx) error {
+			return keeper(t, f.TxStore).KeepResponse(t.Context(), tx, ref, response("a stranger's"))
+		})
+		refuses(t, err, hookonce.ErrNotFound)
+		silent(t, f, ref)
+	}
+	ok(t, keeper(t, f.TxStore).CompleteWith(t.Context(), held, response("mine")))
+	responds(t, f, req.Ref, response("mine"))
 }
 
 func keepInvalid[Tx any](t *testing.T, f *txFixture[Tx]) {
