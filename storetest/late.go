@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"errors"
 	"sync"
 	"testing"
@@ -41,8 +42,18 @@ func lateTraces[Tx any]() []lateTrace[Tx] {
 			}
 		}
 	}
-	gaveUp := hookonce.Permanent(errDeclined)
 	const failed, dead, processing, done = hookonce.StateFailed, hookonce.StateDead, hookonce.StateProcessing, hookonce.StateDone
+	gaveUp := hookonce.Permanent(errDeclined)
+	reached := func(t *testing.T, f *txFixture[Tx]) {
+		req := otherContent("evt_1")
+		ctx := hookonce.ContextWithPin(t.Context(), req.Ref)
+		hookonce.PinRequest(ctx)
+		_, err := f.run(ctx, req, errDeclined)
+		refuses(t, err, errDeclined)
+		if c := stored(t, f, req.Ref, failed, 1); c.Pinned != 1 {
+			t.Fatalf("it is not pinned: %#v", c)
+		}
+	}
 	return []lateTrace[Tx]{
 		{"nothing", func(*testing.T, *txFixture[Tx]) {}, failed, dead, 1, false},
 		{"a copy failed", fail(errDeclined), failed, dead, 1, false},
@@ -50,6 +61,7 @@ func lateTraces[Tx any]() []lateTrace[Tx] {
 		{"copies failed twice", fail(errDeclined, errDeclined), failed, failed, 2, true},
 		{"a copy failed and was then given up", fail(errDeclined, gaveUp), dead, dead, 2, true},
 		{"a copy is done", fail(nil), done, done, 1, true},
+		{"other content reached the outside", reached, failed, failed, 1, true},
 		{"a worker took a lease", leaseMeanwhile[Tx], processing, processing, 1, true},
 		{"a worker let its lease run out", func(t *testing.T, f *txFixture[Tx]) {
 			leaseMeanwhile(t, f)
@@ -76,11 +88,20 @@ func lateCases[Tx any]() (cases []txCase[Tx]) {
 }
 
 func (l lateTrace[Tx]) check(t *testing.T, f *txFixture[Tx], mark func(error) error, state hookonce.State, lost bool) {
-	failure := newLate(func() { l.meanwhile(t, f) })
+	var digest []byte // that somebody pinned the claim to
+	failure := newLate(func() {
+		l.meanwhile(t, f)
+		if c, err := f.Lookup(t.Context(), request("evt_1").Ref); err == nil && c.Pinned != 0 {
+			digest = c.Digest
+		}
+	})
 	_, err := f.run(t.Context(), request("evt_1"), mark(failure))
 	refuses(t, err, failure)
 	if errors.Is(err, hookonce.ErrTraceLost) != lost {
 		t.Fatalf("error is %v; want ErrTraceLost: %v", err, lost)
 	}
-	stored(t, f, request("evt_1").Ref, state, l.token)
+	c := stored(t, f, request("evt_1").Ref, state, l.token)
+	if digest != nil && !bytes.Equal(c.Digest, digest) {
+		t.Fatalf("the trace replaced the content %q that the claim was pinned to (%#v)", digest, c)
+	}
 }
