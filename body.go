@@ -18,13 +18,13 @@ func (s *settings) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *pr
 	if r.ContentLength > s.maxBody {
 		return nil, tooLarge
 	}
-	early := begun(r.Body)
+	empty := drained(r.Body)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.maxBody))
 	var exceeded *http.MaxBytesError
 	switch {
 	case errors.As(err, &exceeded):
 		return nil, tooLarge
-	case errors.Is(err, http.ErrBodyReadAfterClose), err == nil && (early && r.ContentLength < 0 || !whole(r, body)):
+	case errors.Is(err, http.ErrBodyReadAfterClose), err == nil && (empty && r.ContentLength < 0 || !whole(r, body)):
 		s.log.ErrorContext(r.Context(), "a middleware has read, parsed, closed, cut or replaced the body of a request before it came to the handler: put the handler in front of that middleware, or have it set r.Body to the whole body again; one that replaces the body by another, which is shorter, sets r.ContentLength to the new length, or to -1",
 			"source", s.source, "declared", r.ContentLength, "arrived", len(body))
 		return nil, unavailable("the request could not be read", defaultRetry)
@@ -87,34 +87,20 @@ func origin(r io.Reader) (from reflect.Value, cut bool) {
 	}
 }
 
-// begun reports whether r is the server's own reader and something was read from it before. For a body without a
-// length nothing else tells; net/http knows, and has no method that says so. Where its fields have other names, the
-// answer is no.
-func begun(r io.Reader) bool {
+// drained reports whether r is the server's own reader and was read to its end before. For a body without a length
+// nothing else tells that from an empty one; net/http knows, and has no method that says so. Where its fields have
+// other names, the answer is no.
+func drained(r io.Reader) bool {
 	v, _ := origin(r)
 	for isOf(v, servers) && v.Kind() == reflect.Struct {
 		if end := v.FieldByName("sawEOF"); end.IsValid() && end.Kind() == reflect.Bool {
-			return end.Bool() || begunChunks(follow(v.FieldByName("src")))
+			return end.Bool()
 		}
 		inner := v.FieldByName("r") // a limit of http.MaxBytesReader
 		if !inner.IsValid() {
 			inner = v.FieldByName("readCloser") // a client that waits for 100 Continue
 		}
 		v = follow(inner)
-	}
-	return false
-}
-
-// begunChunks reports whether a chunked reader of net/http is not as it was made: round its connection, and
-// otherwise zero.
-func begunChunks(v reflect.Value) bool {
-	if !isOf(v, servers) || v.Type().Name() != "chunkedReader" || v.Kind() != reflect.Struct {
-		return false
-	}
-	for i := range v.NumField() {
-		if v.Type().Field(i).Name != "r" && !v.Field(i).IsZero() {
-			return true
-		}
 	}
 	return false
 }

@@ -206,24 +206,18 @@ func TestBodyThatAMiddlewareTouched(t *testing.T) {
 	}
 }
 
-// Without a length, what was parsed as a form shows, and so does that something was read from the server's reader.
+// Without a length, what was parsed as a form shows, and so does that the server's reader was read to its end.
 func TestBodyWithoutALengthThatAMiddlewareParsed(t *testing.T) {
 	through := func(do func(*http.Request)) func(*http.Request) {
 		return func(r *http.Request) { r.Body = http.MaxBytesReader(nil, r.Body, 1<<20); do(r) }
 	}
 	for name, do := range map[string]func(r *http.Request){
-		"parses a form":                       inFront["parses a form"].do,
-		"parses a multipart":                  inFront["parses a multipart"].do,
-		"closes":                              inFront["closes"].do,
-		"cuts":                                inFront["cuts"].do,
-		"reads and drops":                     inFront["reads and drops"].do,
-		"reads and drops through a limit":     through(inFront["reads and drops"].do),
-		"reads the beginning":                 inFront["reads the beginning"].do,
-		"reads the beginning through a limit": through(inFront["reads the beginning"].do),
-		"reads the beginning, hands on a limit": func(r *http.Request) {
-			inFront["reads the beginning"].do(r)
-			r.Body = io.NopCloser(io.LimitReader(r.Body, 1<<20))
-		},
+		"parses a form":                   inFront["parses a form"].do,
+		"parses a multipart":              inFront["parses a multipart"].do,
+		"closes":                          inFront["closes"].do,
+		"cuts":                            inFront["cuts"].do,
+		"reads and drops":                 inFront["reads and drops"].do,
+		"reads and drops through a limit": through(inFront["reads and drops"].do),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := inFront[name]
