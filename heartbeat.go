@@ -12,8 +12,12 @@ import (
 // no earlier than it plus lease has anybody else a right to the work. The context that it returns ends when
 // the lease is lost: at once when somebody else has taken the claim over, and otherwise when the lease has
 // run out because the store could not be reached; [context.Cause] says which. Release must be called. It
-// records nothing: see [UnderLease], which does all of it.
+// records nothing: see [UnderLease], which does all of it. A lease of zero means that the claim has no deadline
+// ([ClaimRequest]): it cannot be lost, so ctx is returned as it is, and nothing is extended.
 func KeepLease(ctx context.Context, store Store, c Claim, lease time.Duration, asked time.Time) (held context.Context, release func()) {
+	if lease == 0 {
+		return ctx, func() {}
+	}
 	held, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 	go func() {

@@ -444,6 +444,28 @@ func TestUnderLease(t *testing.T) {
 	}
 }
 
+// A claim without a deadline is never lost, and gets none.
+func TestKeepLeaseOfAClaimWithoutADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		req := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "print", Key: "label-7"}}
+		c, err := store.Claim(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held, release := hookonce.KeepLease(t.Context(), store, c, req.Lease, time.Now())
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if held.Err() != nil {
+			t.Errorf("the context ended: %v", context.Cause(held))
+		}
+		release()
+		if c, err := store.Lookup(t.Context(), req.Ref); err != nil || !c.Lease.IsZero() || c.State != hookonce.StateProcessing {
+			t.Errorf("the claim is %+v, %v", c, err)
+		}
+	})
+}
+
 // A claim that a worker in another language left pinned is refused to other content, as by [hookonce.Webhook].
 func TestWebhookLeaseRefusesWhatIsPinned(t *testing.T) {
 	var o outside
