@@ -17,7 +17,7 @@ func (h *idempotency) once(ctx context.Context, c *call) result {
 	waiting, cancel := context.WithTimeout(ctx, h.wait)
 	defer cancel()
 	for {
-		t, first := h.latches.enter(c.Ref)
+		t, first := h.latches.enter(c.Ref, h.wait, h.timeout)
 		if first {
 			return h.lead(ctx, waiting, c, t)
 		}

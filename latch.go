@@ -3,11 +3,13 @@ package hookonce
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // latches lets the copies of an event or request that arrive in one process while the first is being
 // handled wait in memory: no connection, no transaction, no lock in the database. It only ever makes
-// callers wait; who owns the work is decided by the store.
+// callers wait; who owns the work is decided by the store. A first copy that does not come back is given up,
+// or its key would be busy in this process for ever, also after another one has done the work.
 type latches[T any] struct {
 	mu   sync.Mutex
 	open map[Ref]*latch[T]
@@ -17,20 +19,27 @@ type latches[T any] struct {
 // is durable by then.
 type latch[T any] struct {
 	done    chan struct{}
+	until   time.Time // when it is given up
 	outcome T
 }
 
-// enter returns the latch under ref and whether the caller is the first, who must call leave.
-func (l *latches[T]) enter(ref Ref) (*latch[T], bool) {
+// latchGrace is how long a first copy may take beyond its handler's time: to claim, and to record what came of it.
+const latchGrace = recordTimeout
+
+// enter returns the latch under ref and whether the caller is the first, who must call leave, and is given up if it
+// has not done so when it had its time to wait for others and to work, and latchGrace. To give up one that is
+// still at work harms nobody: the store says who is busy.
+func (l *latches[T]) enter(ref Ref, wait, work time.Duration) (*latch[T], bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t, ok := l.open[ref]; ok {
+	now := time.Now()
+	if t, ok := l.open[ref]; ok && now.Before(t.until) {
 		return t, false
 	}
 	if l.open == nil {
 		l.open = make(map[Ref]*latch[T])
 	}
-	t := &latch[T]{done: make(chan struct{})}
+	t := &latch[T]{done: make(chan struct{}), until: now.Add(wait).Add(work).Add(latchGrace)}
 	l.open[ref] = t
 	return t, true
 }
@@ -39,7 +48,9 @@ func (l *latches[T]) enter(ref Ref) (*latch[T], bool) {
 func (l *latches[T]) leave(ref Ref, t *latch[T], o T) {
 	t.outcome = o
 	l.mu.Lock()
-	delete(l.open, ref)
+	if l.open[ref] == t {
+		delete(l.open, ref)
+	}
 	l.mu.Unlock()
 	close(t.done)
 }

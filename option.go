@@ -205,7 +205,9 @@ func WithUnkeyedRecord() Option {
 }
 
 // WithTimeout bounds the handler and its transaction, per event or request. Default [DefaultTimeout]. The
-// sender's hang-up never cancels the handler; this deadline does.
+// sender's hang-up never cancels the handler; this deadline does. A handler that does not heed the end of its
+// context, and never returns, is given up 5 s later (after [WithWait] as well, for requests with keys): copies that
+// come to its process then ask the store, which knows whether the work is done, free or still held.
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
 
 // WithWait bounds how long a copy waits for the one that is being handled. With [Webhook] and [WebhookLease]

@@ -215,7 +215,7 @@ func (h *webhook) once(ctx context.Context, ev *Event) outcome {
 	if claimed(ev).Key == "" {
 		return h.run(ctx, ev)
 	}
-	t, first := h.latches.enter(ev.Ref())
+	t, first := h.latches.enter(ev.Ref(), 0, h.timeout)
 	if !first {
 		return h.follow(ctx, ev, t)
 	}
