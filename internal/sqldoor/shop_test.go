@@ -249,6 +249,49 @@ func (s *shop) unkeyed(t *testing.T, url string) {
 	s.booked(t, 7)
 }
 
+// A program that catches the error of a statement and goes on has its COMMIT answered with ROLLBACK, and no error.
+// It must not acknowledge what is not there.
+func TestExamplesNoticeAHiddenError(t *testing.T) {
+	for name, c := range map[string]struct {
+		program         func(t *testing.T) (path string)
+		command         string
+		booking, hidden string
+	}{
+		"node": {func(t *testing.T) string { return filepath.Join(installed(t), "shop.mjs") }, "node",
+			"await book(client, event);\n", "await book(client, event).catch(() => {});\n"},
+		"python": {func(t *testing.T) string {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS("../../examples/sql/python")); err != nil {
+				t.Fatal(err)
+			}
+			return filepath.Join(dir, "shop.py")
+		}, "/usr/bin/python3",
+			"            book(conn, event)\n", "            try: book(conn, event)\n            except psycopg.Error: pass\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			path := c.program(t)
+			text, err := os.ReadFile(path)
+			if err != nil || strings.Count(string(text), c.booking) != 1 {
+				t.Fatalf("%s does not have %q once, %v", path, c.booking, err)
+			}
+			if err := os.WriteFile(path, []byte(strings.Replace(string(text), c.booking, c.hidden, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			url := s.start(t, c.command, path)
+			s.mustSend(t, url, event("evt_1", "cus_late"), http.StatusServiceUnavailable)
+			var state, lastError string
+			err = s.pool.QueryRow(t.Context(), "SELECT state, last_error FROM hookonce.lookup('shop', 'evt_1')").Scan(&state, &lastError)
+			if err != nil || state != "failed" || !strings.Contains(lastError, "rolled back") {
+				t.Errorf("the trace is %s, %q, %v", state, lastError, err)
+			}
+			mustExec(t, s.pool, "INSERT INTO customers VALUES ('cus_late')")
+			s.mustSend(t, url, event("evt_1", "cus_late"), http.StatusOK)
+			s.booked(t, 1)
+		})
+	}
+}
+
 // Three languages, one table, the same events.
 func TestThreeLanguagesRace(t *testing.T) {
 	s := newShop(t)

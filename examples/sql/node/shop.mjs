@@ -15,6 +15,7 @@ async function book(client, event) {
 }
 
 // handle claims the event and books it in one transaction. It returns false for a copy of what is done.
+// After a statement that failed, COMMIT rolls back without an error: only the command that it names tells.
 async function handle(event, body) {
   const client = await pool.connect();
   let broken;
@@ -22,7 +23,8 @@ async function handle(event, body) {
     await client.query("BEGIN");
     const claim = await client.query("SELECT hookonce.claim($1, $2, $3, $4::bytea) AS go_on", [source, event.id, event.type, body]);
     if (claim.rows[0].go_on) await book(client, event);
-    await client.query("COMMIT");
+    const end = await client.query("COMMIT");
+    if (end.command !== "COMMIT") throw new Error("the server rolled back, because the error of a statement was caught");
     return claim.rows[0].go_on;
   } catch (error) {
     await client.query("ROLLBACK").catch((e) => (broken = e));

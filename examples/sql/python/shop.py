@@ -9,6 +9,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 SOURCE = "shop"
 
@@ -32,6 +33,8 @@ def handle(event: dict, body: bytes) -> bool:
         go_on = claim.fetchone()[0]
         if go_on:
             book(conn, event)
+        if conn.info.transaction_status == TransactionStatus.INERROR:  # COMMIT would roll back, without an error
+            raise RuntimeError("the transaction is rolled back, because the error of a statement was caught")
         return go_on
 
 
