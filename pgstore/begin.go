@@ -44,7 +44,7 @@ func (s *Store) begin(ctx context.Context, req hookonce.ClaimRequest) (*work, ho
 	}
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return nil, hookonce.Claim{}, wrap("claim", req.Ref, s.crowd.Explain(ctx, s.size, err))
+		return nil, hookonce.Claim{}, wrap("claim", req.Ref, s.crowd.Explain(ctx, s.size, s.waits, err))
 	}
 	w := &work{conn: conn}
 	c := hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Unkeyed}

@@ -41,6 +41,27 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 	}
 }
 
+// A handler that runs out of time in a pool of one connection waited for itself only if somebody waited for the pool.
+func TestSlowHandlersInAPoolOfOneAreNotBlamed(t *testing.T) {
+	_, pool := newStore(t)
+	small := open(t, strings.TrimSuffix(pool.Config().ConnString(), "&"), "pool_max_conns=1")
+	store := pgstore.New(small)
+	for key, c := range map[string]struct {
+		work   func(context.Context, pgx.Tx) error
+		blamed bool
+	}{
+		"slow":   {func(ctx context.Context, _ pgx.Tx) error { <-ctx.Done(); return ctx.Err() }, false},
+		"second": {func(ctx context.Context, _ pgx.Tx) error { return small.QueryRow(ctx, "SELECT 1").Scan(nil) }, true},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_, err := store.Within(ctx, request(key), func(tx pgx.Tx, _ hookonce.Claim) error { return c.work(ctx, tx) })
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "held by handlers") != c.blamed {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
 // Leases outlive handlers that hold every connection of the pool for longer than the lease.
 func TestLeasesAreExtendedBesideAFullPool(t *testing.T) {
 	plain, pool := newStore(t)

@@ -113,6 +113,12 @@ func (s *Store) withDB(f func(*sql.DB) error) error {
 	return errors.Join(f(db), db.Close())
 }
 
+// waits is how often somebody has waited for a connection of the pool, in vain or not.
+func (s *Store) waits() int64 {
+	stat := s.pool.Stat()
+	return stat.EmptyAcquireCount() + stat.CanceledAcquireCount()
+}
+
 // now returns the time in the resolution that the database keeps.
 func (s *Store) now() time.Time { return instant(s.clock()) }
 

@@ -32,7 +32,7 @@ func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(t
 
 // attempt runs fn and commits, or rolls back and leaves a trace.
 func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(pgx.Tx, hookonce.Claim) error) (err error) {
-	s.crowd.Enter(s.size)
+	s.crowd.Enter(s.size, s.waits)
 	err = errors.New("the handler ended its goroutine")
 	defer func() {
 		p := recover()
@@ -51,7 +51,7 @@ func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(
 	if err = fn(handlerTx{w.tx, w}, c); err == nil {
 		err = w.commit(ctx)
 	}
-	return s.crowd.Explain(ctx, s.size, err)
+	return s.crowd.Explain(ctx, s.size, s.waits, err)
 }
 
 // trace records that an attempt failed with cause, and returns cause. A permanent or pinned failure that has to

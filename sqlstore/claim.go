@@ -144,5 +144,5 @@ func (s *Store) patient(ctx context.Context, req hookonce.ClaimRequest, c hookon
 	case ctx.Err() == nil && s.busy(err):
 		return hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Busy}, nil
 	}
-	return hookonce.Claim{}, fmt.Errorf("sqlstore: claim %s: %w", req.Ref, s.crowd.Explain(ctx, s.size(), s.explain(ctx, s.db, err)))
+	return hookonce.Claim{}, fmt.Errorf("sqlstore: claim %s: %w", req.Ref, s.crowd.Explain(ctx, s.size(), s.waits, s.explain(ctx, s.db, err)))
 }

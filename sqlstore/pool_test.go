@@ -45,6 +45,29 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 	})
 }
 
+// A handler that runs out of time in a pool of one connection waited for itself only if somebody waited for the pool.
+func TestSlowHandlersInAPoolOfOneAreNotBlamed(t *testing.T) {
+	every(t, connections(), func(t *testing.T, f fixture) {
+		f.db.SetMaxOpenConns(1)
+		for key, c := range map[string]struct {
+			work   func(context.Context) error
+			blamed bool
+		}{
+			"slow":   {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false},
+			"second": {f.db.PingContext, true},
+		} {
+			req := request
+			req.Key = key
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := f.Within(ctx, req, func(*sql.Tx, hookonce.Claim) error { return c.work(ctx) })
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "held by handlers") != c.blamed {
+				t.Errorf("%s: %v", key, err)
+			}
+		}
+	})
+}
+
 // PgBouncer in statement mode has no transactions. Check says so.
 func TestPgBouncerInStatementModeIsRefused(t *testing.T) {
 	for name, c := range postgresConnections() {

@@ -94,6 +94,9 @@ func (s *Store) sound(ctx context.Context) error {
 // size is how many connections the pool has at most; 0: as many as are wanted.
 func (s *Store) size() int { return s.db.Stats().MaxOpenConnections }
 
+// waits is how often somebody has waited for a connection of the pool.
+func (s *Store) waits() int64 { return s.db.Stats().WaitCount }
+
 // now returns the time in the resolution that databases keep.
 func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Microsecond) }
 

@@ -139,14 +139,14 @@ func (a *attempt) rollback() {
 // run calls fn and commits. When that fails, or fn does not return, it rolls back and leaves a trace.
 func (a *attempt) run(ctx context.Context, fn func(tx *sql.Tx, c hookonce.Claim) error) (err error) {
 	size := a.store.size()
-	a.store.crowd.Enter(size)
+	a.store.crowd.Enter(size, a.store.waits)
 	err = errors.New("the handler ended its goroutine")
 	defer func() {
 		p := recover()
 		if p != nil {
 			err = fmt.Errorf("the handler panicked: %v", p)
 		}
-		err = a.store.crowd.Explain(ctx, size, err)
+		err = a.store.crowd.Explain(ctx, size, a.store.waits, err)
 		a.store.crowd.Leave(size)
 		a.rollback()
 		if err != nil {

@@ -15,18 +15,24 @@ type Crowd struct {
 	mu   sync.Mutex
 	held int
 	full time.Time // when the pool was full for the last time
+	// waits is how often somebody had waited for the only connection when a handler got it.
+	waits int64
 }
 
 // recent is how long it counts that the pool was full: handlers that wait for each other give up one after the
 // other.
 const recent = time.Second
 
-// Enter counts a handler, of a pool with so many connections at most; 0: without a limit.
-func (c *Crowd) Enter(size int) {
+// Enter counts a handler, of a pool with so many connections at most; 0: without a limit. Waits tells how often
+// somebody has waited for a connection of the pool.
+func (c *Crowd) Enter(size int, waits func() int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held++
 	c.look(size)
+	if size == 1 {
+		c.waits = waits()
+	}
 }
 
 // Leave ends Enter.
@@ -44,15 +50,16 @@ func (c *Crowd) look(size int) {
 }
 
 // Explain adds to err, with which something failed under ctx, that handlers held the whole pool, if that was so and
-// a time that was over is what err is about.
-func (c *Crowd) Explain(ctx context.Context, size int, err error) error {
+// a time that was over is what err is about. Each handler holds the whole of a pool of one connection: there somebody
+// must have waited meanwhile.
+func (c *Crowd) Explain(ctx context.Context, size int, waits func() int64, err error) error {
 	if err == nil || ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.look(size)
-	if time.Since(c.full) > recent {
+	if time.Since(c.full) > recent || size == 1 && waits() == c.waits {
 		return err
 	}
 	return fmt.Errorf("%w (all %d connections of the pool were held by handlers: a handler that takes another connection from the "+

@@ -1,0 +1,42 @@
+package crowd_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce/internal/crowd"
+)
+
+// A full pool explains a time that ran out; in a pool of one, which each handler fills, somebody must have waited.
+func TestExplain(t *testing.T) {
+	for name, c := range map[string]struct {
+		size, handlers int
+		waited         bool
+		err            error
+		explained      bool
+	}{
+		"without a limit":           {0, 2, true, context.DeadlineExceeded, false},
+		"room is left":              {2, 1, true, context.DeadlineExceeded, false},
+		"full":                      {2, 2, false, context.DeadlineExceeded, true},
+		"full, and another failure": {2, 2, false, context.Canceled, false},
+		"one, and nobody waited":    {1, 1, false, context.DeadlineExceeded, false},
+		"one, and somebody waited":  {1, 1, true, context.DeadlineExceeded, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var handlers crowd.Crowd
+			waits := int64(7)
+			count := func() int64 { return waits }
+			for range c.handlers {
+				handlers.Enter(c.size, count)
+			}
+			if c.waited {
+				waits++
+			}
+			err := handlers.Explain(t.Context(), c.size, count, c.err)
+			if got := strings.Contains(err.Error(), "held by handlers"); got != c.explained {
+				t.Errorf("explained: %v, want %v (%v)", got, c.explained, err)
+			}
+		})
+	}
+}
