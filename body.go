@@ -35,9 +35,9 @@ func (s *settings) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *pr
 }
 
 // whole reports whether a body that was read to its end is all of it, as far as can be told: by its length, or,
-// if none was declared, because a limit was reached or a form was parsed from it. A middleware that decompresses often leaves the length
-// of what was sent behind, so what a decompressor returns may be shorter. Anything else that is shorter may be the
-// beginning of what was sent: neither a header nor a reader in memory tells.
+// if none was declared, because a limit was reached or a form was parsed from it. A middleware that decompresses
+// often leaves the length of what was sent behind, so what a decompressor returns may be shorter. Anything else that
+// is shorter may be the beginning of what was sent: neither a header nor a reader in memory tells.
 func whole(r *http.Request, body []byte) bool {
 	from, cut := origin(r.Body)
 	switch {
