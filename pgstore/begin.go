@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,20 @@ func (w *work) end(ctx context.Context) {
 		rollback(ctx, w.tx)
 	}
 	w.conn.Release()
+}
+
+// leash cuts the connection when ctx has ended and a handler has not heeded that for as long as patience, unless
+// release was called before. Whatever the handler does then, it no longer holds the key, and could not have committed.
+func (w *work) leash(ctx context.Context, patience time.Duration) (release func()) {
+	conn := w.conn.Conn().PgConn().Conn()
+	var first sync.Once // of the two, or the connection of another's work might be cut
+	stop := context.AfterFunc(ctx, func() {
+		time.AfterFunc(patience, func() { first.Do(func() { conn.Close() }) })
+	})
+	return func() {
+		stop()
+		first.Do(func() {})
+	}
 }
 
 // rollback ends tx unless it has ended. If it fails the connection is closed, and the server rolls

@@ -8,6 +8,9 @@ import (
 // WithLooks makes Await look for itself at that interval alone.
 func WithLooks(d time.Duration) Option { return func(s *Store) { s.looks = looks{d, d} } }
 
+// WithPatience is how long a handler may go on after its context has ended.
+func WithPatience(d time.Duration) Option { return func(s *Store) { s.patience = d } }
+
 // ErrPooled is what ListenOnce returns behind a pooler.
 var ErrPooled = errPooled
 

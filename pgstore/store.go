@@ -31,6 +31,8 @@ type Store struct {
 	crowd  crowd.Crowd
 	size   int // of the pool, at most
 	spare  *spare
+
+	patience time.Duration // with a handler whose context has ended
 }
 
 var (
@@ -64,7 +66,7 @@ func WithNotify() Option { return func(s *Store) { s.notify = true } }
 // New returns a store over pool, which stays the caller's to close. It does not connect: see
 // [Store.Migrate] and [Store.Check].
 func New(pool *pgxpool.Pool, opts ...Option) *Store {
-	s := &Store{pool: pool, clock: time.Now, wait: DefaultWait, schema: schema.DefaultName, looks: looks{shortestLook, longestLook}, ears: newEars(), spare: newSpare()}
+	s := &Store{pool: pool, clock: time.Now, wait: DefaultWait, schema: schema.DefaultName, looks: looks{shortestLook, longestLook}, ears: newEars(), spare: newSpare(), patience: cleanupTimeout}
 	if pool != nil {
 		s.size = int(pool.Config().MaxConns)
 	}

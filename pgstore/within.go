@@ -18,7 +18,8 @@ const cleanupTimeout = 5 * time.Second
 
 // Within implements [hookonce.TxStore]. The transaction has the database's default isolation level,
 // and lock_timeout is the caller's own while fn runs. When the commit's outcome is unknown a trace is
-// left as well, unless it finds the work done.
+// left as well, unless it finds the work done. A fn that goes on for 5 s after ctx has ended loses its connection: the
+// server rolls back, and the key is free, also if fn never returns.
 func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(tx pgx.Tx, c hookonce.Claim) error) (hookonce.Claim, error) {
 	w, c, err := s.begin(ctx, req)
 	if err != nil || w == nil {
@@ -34,8 +35,10 @@ func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(t
 func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(pgx.Tx, hookonce.Claim) error) (err error) {
 	s.crowd.Enter(s.size, s.waits)
 	err = errors.New("the handler ended its goroutine")
+	release := w.leash(ctx, s.patience)
 	defer func() {
 		p := recover()
+		release()
 		if p != nil {
 			err = fmt.Errorf("the handler panicked: %v", p)
 		}
@@ -49,6 +52,7 @@ func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(
 		}
 	}()
 	if err = fn(handlerTx{w.tx, w}, c); err == nil {
+		release()
 		err = w.commit(ctx)
 	}
 	return s.crowd.Explain(ctx, s.size, s.waits, err)

@@ -374,3 +374,33 @@ func TestServerIsKilled(t *testing.T) {
 	}
 	mustClaim(t, store, "during", hookonce.Won)
 }
+
+// A handler that goes on after its context has ended, for ever perhaps, loses its connection, and so the key. Nothing
+// of what it wrote stays, and nobody else's connection is cut.
+func TestHandlerThatNeverReturnsLosesTheKey(t *testing.T) {
+	store, pool := newStore(t, pgstore.WithPatience(time.Millisecond))
+	ctx, cancel := context.WithCancel(t.Context())
+	gate, wrote, result := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := store.Within(ctx, request("evt_1"), func(tx pgx.Tx, c hookonce.Claim) error {
+			_, err := tx.Exec(ctx, "INSERT INTO effects VALUES ('hung')")
+			close(wrote)
+			cancel()
+			<-gate
+			return err
+		})
+		result <- err
+	}()
+	<-wrote
+	mustClaim(t, pgstore.New(pool, pgstore.WithWait(20*time.Second)), "evt_1", hookonce.Won)
+	close(gate)
+	if err := <-result; !errors.Is(err, context.Canceled) {
+		t.Errorf("the first was told %v", err)
+	}
+	mustBe(t, store, "evt_1", hookonce.StateDone, "")
+	var hung int
+	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM effects").Scan(&hung); err != nil || hung != 0 {
+		t.Errorf("%d effects of it, %v", hung, err)
+	}
+	mustClaim(t, store, "evt_2", hookonce.Won)
+}

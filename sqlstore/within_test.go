@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"maps"
@@ -119,4 +120,34 @@ func TestALostTraceIsReported(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A handler that goes on after its context has ended, for ever perhaps, loses its transaction, and so the key.
+func TestHandlerThatNeverReturnsLosesTheKey(t *testing.T) {
+	every(t, map[string]connection{"mattn": mattn, "modernc": modernc, "pgx": pgxStdlib, "pq": libpq, "mysql": goMySQL}, func(t *testing.T, f fixture) {
+		ctx, cancel := context.WithCancel(t.Context())
+		gate, wrote, result := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		req := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "billing", Key: "evt_1"}}
+		go func() {
+			_, err := f.Within(ctx, req, func(*sql.Tx, hookonce.Claim) error {
+				close(wrote)
+				cancel()
+				<-gate
+				return nil
+			})
+			result <- err
+		}()
+		<-wrote
+		c, err := f.Within(t.Context(), req, func(*sql.Tx, hookonce.Claim) error { return nil })
+		if err != nil || c.Verdict != hookonce.Won {
+			t.Errorf("another is told %v, %v", c.Verdict, err)
+		}
+		close(gate)
+		if err := <-result; !errors.Is(err, context.Canceled) {
+			t.Errorf("the first was told %v", err)
+		}
+		if c, err := f.Lookup(t.Context(), req.Ref); err != nil || c.State != hookonce.StateDone {
+			t.Errorf("the claim is %+v, %v", c, err)
+		}
+	})
 }
