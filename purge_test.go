@@ -12,7 +12,7 @@ import (
 
 func ExamplePurgeKinds() {
 	fmt.Println(hookonce.PurgeKinds())
-	// Output: [events once versions states effects]
+	// Output: [events failed once versions states effects]
 }
 
 // A store is purged in steps; usually by a janitor.

@@ -9,7 +9,8 @@
 //
 // What is forgotten is not recognised any more: a copy that comes afterwards is handled as new. So a period must be
 // at least twice as long as the sender may go on sending the same event (docs/providers.md has that of each), and
-// longer than anybody may want to have events sent again by hand. Open work, and work that failed, is never deleted.
+// longer than anybody may want to have events sent again by hand. Open work is never deleted, and work that failed
+// only if a retention says for how long it is kept.
 //
 // One janitor for a database is enough. Several, in as many processes, do no harm: they share the work.
 package janitor

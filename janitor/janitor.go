@@ -145,6 +145,7 @@ func (r Retention) tasks() []task {
 	}
 	r = r.withDefaults()
 	add(hookonce.PurgeEvents, r.Events, r.Sources)
+	add(hookonce.PurgeFailed, r.Failed, r.FailedSources)
 	add(hookonce.PurgeOnce, r.Once, r.Scopes)
 	add(hookonce.PurgeVersions, r.Versions, nil)
 	add(hookonce.PurgeStates, r.States, nil)

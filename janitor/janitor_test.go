@@ -97,8 +97,8 @@ func TestKindsAreApart(t *testing.T) {
 	}{
 		"nothing said": {janitor.Retention{}, "events but [] effects but []"},
 		"everything": {
-			janitor.Retention{Events: day, Sources: map[string]time.Duration{"b": 2 * day, "a": 3 * day}, Once: day, Versions: day, States: day, Effects: day},
-			"events but [a b] events of a events of b once but [] versions but [] states but [] effects but []",
+			janitor.Retention{Events: day, Sources: map[string]time.Duration{"b": 2 * day, "a": 3 * day}, Failed: 4 * day, FailedSources: map[string]time.Duration{"c": day}, Once: day, Versions: day, States: day, Effects: day},
+			"events but [a b] events of a events of b failed but [c] failed of c once but [] versions but [] states but [] effects but []",
 		},
 		"nothing": {janitor.Retention{Events: janitor.Forever}, ""},
 		"one source": {
@@ -223,6 +223,9 @@ func TestRetentionsThatLoseSomething(t *testing.T) {
 		"a source, nothing": {Sources: map[string]time.Duration{"stripe": 0}},
 		"a source, an hour": {Sources: map[string]time.Duration{"stripe": time.Hour}},
 		"no source":         {Sources: map[string]time.Duration{"": 2 * day}},
+		"failed, an hour":   {Failed: time.Hour},
+		"failed of a, none": {FailedSources: map[string]time.Duration{"a": 0}},
+		"failed of nobody":  {FailedSources: map[string]time.Duration{"": 2 * day}},
 		"no scope":          {Scopes: map[string]time.Duration{"": 2 * day}},
 		"a scope, an hour":  {Scopes: map[string]time.Duration{"fee": time.Hour}},
 		"once as a source":  {Sources: map[string]time.Duration{"once:fee": 2 * day}},

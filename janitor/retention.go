@@ -27,6 +27,12 @@ type Retention struct {
 	Events time.Duration
 	// Sources are those whose claims have another period than Events.
 	Sources map[string]time.Duration
+	// Failed is the period of claims of events and requests that failed, or were given up, and were not tried again
+	// since. Zero: for ever. They are what tells that something was received and never done, and a stranger who can make
+	// a handler fail can make many. A copy that comes after it is new.
+	Failed time.Duration
+	// FailedSources are those whose failed claims have another period than Failed.
+	FailedSources map[string]time.Duration
 	// Once is the period of what [hookonce.Once] took. Zero: for ever. Whatever asks for such work again
 	// after it has it done a second time.
 	Once time.Duration
@@ -54,6 +60,10 @@ func (r Retention) Validate() error {
 	for source, d := range r.Sources {
 		check(fmt.Sprintf("events of %q", source), orTooShort(d))
 	}
+	check("failed events", r.Failed)
+	for source, d := range r.FailedSources {
+		check(fmt.Sprintf("failed events of %q", source), orTooShort(d))
+	}
 	check("keys of Once", r.Once)
 	for scope, d := range r.Scopes {
 		check(fmt.Sprintf("keys of Once in %q", scope), orTooShort(d))
@@ -61,13 +71,13 @@ func (r Retention) Validate() error {
 	check("versions", r.Versions)
 	check("states", r.States)
 	check("effects", r.Effects)
-	for _, names := range []map[string]time.Duration{r.Sources, r.Scopes} {
+	for _, names := range []map[string]time.Duration{r.Sources, r.FailedSources, r.Scopes} {
 		if _, ok := names[""]; ok {
-			wrong = append(wrong, errors.New("janitor: a source, or a scope, has no name; what holds for all of them is Events, or Once"))
+			wrong = append(wrong, errors.New("janitor: a source, or a scope, has no name; what holds for all of them is Events, Failed or Once"))
 		}
 	}
 	for _, t := range r.tasks() {
-		wrong = append(wrong, hookonce.PurgeRequest{Kind: t.kind, Source: t.source, Except: t.except}.Validate())
+		wrong = append(wrong, hookonce.PurgeRequest{Kind: t.kind, Source: t.source, Except: t.except}.Validate(time.Time{}))
 	}
 	return errors.Join(wrong...)
 }

@@ -9,7 +9,7 @@ import (
 
 // Purge implements [hookonce.Purger]. What a transaction holds stays.
 func (s *Store) Purge(ctx context.Context, req hookonce.PurgeRequest) (int, error) {
-	if err := req.Validate(); err != nil {
+	if err := req.Validate(s.now()); err != nil {
 		return 0, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -18,7 +18,7 @@ func (s *Store) Purge(ctx context.Context, req hookonce.PurgeRequest) (int, erro
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
 	p := purge{table: s.table, PurgeRequest: req}
-	p.from, p.to = req.Span(s.now())
+	p.from, p.to = req.Span()
 	switch req.Kind {
 	case hookonce.PurgeVersions:
 		marks(&p, s.table.ranks, "ranks")
@@ -51,8 +51,7 @@ func (p *purge) goes(changed time.Time, held row) bool {
 
 func (p *purge) claims() {
 	for ref, c := range p.table.claims {
-		over := c.State == hookonce.StateDone || (p.Failed && c.State != hookonce.StateProcessing)
-		if over && p.Covers(ref.Source) && p.goes(c.UpdatedAt, claimRow(ref)) {
+		if p.Over(c.State) && p.Covers(ref.Source) && p.goes(c.UpdatedAt, claimRow(ref)) {
 			delete(p.table.claims, ref)
 			delete(p.responses, ref)
 		}
@@ -62,7 +61,7 @@ func (p *purge) claims() {
 func (p *purge) effects() {
 	for id, e := range p.table.effects {
 		step := row{"effects", e.Ref, e.Step}
-		if e.State == hookonce.StateDone && p.Covers(e.Source) && p.goes(e.updatedAt, step) {
+		if p.Over(e.State) && p.Covers(e.Source) && p.goes(e.updatedAt, step) {
 			delete(p.table.effects, id)
 			delete(p.steps, step)
 		}

@@ -12,26 +12,24 @@ import (
 // statement short. Versions and states have no index by age, which would cost every guard: of these each call reads
 // all that there is.
 func (s *Store) Purge(ctx context.Context, req hookonce.PurgeRequest) (n int, err error) {
-	if err := req.Validate(); err != nil {
+	if err := req.Validate(s.now()); err != nil {
 		return 0, err
 	}
-	from, to := req.Span(s.now())
-	for _, name := range doomed(req) {
-		d := s.sql.purge[name]
-		text := d.delete
-		if req.Dry {
-			text = d.count
-		}
-		err := s.eachSource(ctx, d, req, func(source ...any) (more bool, err error) {
-			var gone int
-			args := append(source, from, to, req.Limit-n)
-			err = s.again(ctx, func() error { return s.pool.QueryRow(ctx, text, args...).Scan(&gone) })
-			n += gone
-			return n < req.Limit, err
-		})
-		if err != nil {
-			return n, fmt.Errorf("pgstore: purge: %w", explain(err))
-		}
+	from, to := req.Span()
+	d := s.sql.purge[doomed(req.Kind)]
+	text := d.delete
+	if req.Dry {
+		text = d.count
+	}
+	err = s.eachSource(ctx, d, req, func(source ...any) (more bool, err error) {
+		var gone int
+		args := append(source, from, to, req.Limit-n)
+		err = s.again(ctx, func() error { return s.pool.QueryRow(ctx, text, args...).Scan(&gone) })
+		n += gone
+		return n < req.Limit, err
+	})
+	if err != nil {
+		return n, fmt.Errorf("pgstore: purge: %w", explain(err))
 	}
 	return n, nil
 }
@@ -72,15 +70,13 @@ type doom struct {
 	count, delete string
 }
 
-// doomed returns the names of what the request is about; see [dooms].
-func doomed(req hookonce.PurgeRequest) []string {
-	switch {
-	case req.Kind != "" && req.Kind != hookonce.PurgeEvents && req.Kind != hookonce.PurgeOnce:
-		return []string{string(req.Kind)}
-	case req.Failed:
-		return []string{"done", "failed"}
+// doomed returns the name of what a kind is about; see [dooms].
+func doomed(kind hookonce.PurgeKind) string {
+	switch kind {
+	case "", hookonce.PurgeEvents, hookonce.PurgeOnce:
+		return "done"
 	}
-	return []string{"done"}
+	return string(kind)
 }
 
 func dooms(fill func(string) string) map[string]doom {

@@ -23,10 +23,10 @@ const page = 500
 // less than a small one. Each claim is deleted by itself. Beside an error n counts those that are known to
 // be deleted.
 func (s *Store) Purge(ctx context.Context, req hookonce.PurgeRequest) (n int, err error) {
-	if err := req.Validate(); err != nil {
+	if err := req.Validate(s.now()); err != nil {
 		return 0, err
 	}
-	if k := req.Kind; k != "" && k != hookonce.PurgeEvents && k != hookonce.PurgeOnce {
+	if k := req.Kind; k != "" && k != hookonce.PurgeEvents && k != hookonce.PurgeFailed && k != hookonce.PurgeOnce {
 		return 0, ctx.Err() // none of these is ever kept here
 	}
 	nodes, err := s.primaries(ctx)
@@ -34,7 +34,7 @@ func (s *Store) Purge(ctx context.Context, req hookonce.PurgeRequest) (n int, er
 		return 0, fmt.Errorf("redisstore: purge: %w", err)
 	}
 	p := purge{PurgeRequest: req}
-	p.from, p.to = req.Span(s.now())
+	p.from, p.to = req.Span()
 	for _, node := range nodes {
 		deleted, err := p.node(ctx, node, s.prefix+claimKeys, req.Limit-n)
 		if n += deleted; err != nil {
@@ -140,7 +140,7 @@ func (p purge) old(ctx context.Context, node redis.Cmdable, keys []string) ([]st
 	})
 	return slices.DeleteFunc(keys, func(key string) bool {
 		r := reply(answers[key].Val())
-		if len(r) != 2 || !p.over(hookonce.State(r.text(0))) {
+		if len(r) != 2 || !p.Over(hookonce.State(r.text(0))) {
 			return true
 		}
 		updated, err := strconv.ParseInt(r.text(1), 10, 64)
@@ -148,21 +148,16 @@ func (p purge) old(ctx context.Context, node redis.Cmdable, keys []string) ([]st
 	}), err
 }
 
-// over reports whether a claim in that state may go.
-func (p purge) over(state hookonce.State) bool {
-	return state == hookonce.StateDone || p.Failed && (state == hookonce.StateFailed || state == hookonce.StateDead)
-}
-
 // delete deletes those of the keys whose claims may still go.
 func (p purge) delete(ctx context.Context, node redis.Cmdable, keys []string) (n int, err error) {
-	failed := ""
-	if p.Failed {
-		failed = string(hookonce.StateFailed)
+	over := []any{string(hookonce.StateDone)}
+	if p.Kind == hookonce.PurgeFailed {
+		over = []any{string(hookonce.StateFailed), string(hookonce.StateDead)}
 	}
 	var answers []once
 	_, err = node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, key := range keys {
-			cmd := purgeScript.byText(key, []any{p.from.UnixMicro(), p.to.UnixMicro(), failed})
+			cmd := purgeScript.byText(key, append([]any{p.from.UnixMicro(), p.to.UnixMicro()}, over...))
 			answers = append(answers, cmd)
 			if err := pipe.Process(ctx, cmd); err != nil {
 				return err

@@ -13,24 +13,23 @@ import (
 // at once share the work; elsewhere they take turns. A limit of a few thousand keeps each transaction short. Versions
 // and states have no index by age, which would cost every guard: of these each call reads all that there is.
 func (s *Store) Purge(ctx context.Context, req hookonce.PurgeRequest) (n int, err error) {
-	if err := req.Validate(); err != nil {
+	if err := req.Validate(s.now()); err != nil {
 		return 0, err
 	}
-	from, to := req.Span(s.now())
+	from, to := req.Span()
 	span := []any{s.dialect.time(from), s.dialect.time(to)}
-	for _, d := range s.dialect.dooms(req) {
-		err := s.eachSource(ctx, d, req, func(source ...any) (more bool, err error) {
-			var gone int64
-			err = s.insist(ctx, func() (err error) {
-				gone, err = s.purge(ctx, d, append(source, span...), req.Limit-n, req.Dry)
-				return err
-			})
-			n += int(gone)
-			return n < req.Limit, err
+	d := s.dialect.doomed(req.Kind)
+	err = s.eachSource(ctx, d, req, func(source ...any) (more bool, err error) {
+		var gone int64
+		err = s.insist(ctx, func() (err error) {
+			gone, err = s.purge(ctx, d, append(source, span...), req.Limit-n, req.Dry)
+			return err
 		})
-		if err != nil {
-			return n, fmt.Errorf("sqlstore: purge: %w", s.explain(ctx, s.db, err))
-		}
+		n += int(gone)
+		return n < req.Limit, err
+	})
+	if err != nil {
+		return n, fmt.Errorf("sqlstore: purge: %w", s.explain(ctx, s.db, err))
 	}
 	return n, nil
 }
@@ -89,20 +88,19 @@ type doom struct {
 	rows statement
 }
 
-// dooms returns what the request is about.
-func (s statements) dooms(req hookonce.PurgeRequest) []doom {
-	switch req.Kind {
+// doomed returns what a kind is about.
+func (s statements) doomed(kind hookonce.PurgeKind) doom {
+	switch kind {
+	case hookonce.PurgeFailed:
+		return s.failedClaims
 	case hookonce.PurgeVersions:
-		return []doom{s.oldVersions}
+		return s.oldVersions
 	case hookonce.PurgeStates:
-		return []doom{s.oldStates}
+		return s.oldStates
 	case hookonce.PurgeEffects:
-		return []doom{s.doneEffects}
+		return s.doneEffects
 	}
-	if req.Failed {
-		return []doom{s.doneClaims, s.failedClaims}
-	}
-	return []doom{s.doneClaims}
+	return s.doneClaims
 }
 
 // purged is a table that can be purged.

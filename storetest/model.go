@@ -168,7 +168,7 @@ func (m *machine) purge(t *rapid.T) {
 	req := m.old(t)
 	if rapid.Bool().Draw(t, "one source") {
 		req.Source = rapid.SampledFrom(m.sources).Draw(t, "source")
-		req.Failed = rapid.Bool().Draw(t, "failed as well") // earlier rounds left some of other sources
+		req.Kind = rapid.SampledFrom([]hookonce.PurgeKind{hookonce.PurgeEvents, hookonce.PurgeFailed}).Draw(t, "kind") // earlier rounds left failed ones of other sources
 	} else if rapid.Bool().Draw(t, "all but one") {
 		req.Except = []string{rapid.SampledFrom(m.sources).Draw(t, "except")}
 	}

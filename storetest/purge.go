@@ -157,15 +157,20 @@ func purgeFailed(t *testing.T, f *fixture) {
 	done := finish(t, f, "done")
 	f.clock.Advance(time.Second)
 	req := before(f.clock.Now(), 2)
-	req.Source, req.Failed = "shop", true
+	req.Kind, req.Source = hookonce.PurgeFailed, "shop"
 	purgeOf(t, f, req, 0)
-	req.Source = "billing"
+	req.Source, req.Except = "", []string{"billing"}
+	purgeOf(t, f, req, 0)
+	req.Source, req.Except, req.Dry = "billing", nil, true
 	purgeOf(t, f, req, 2)
+	req.Dry, req.Limit = false, 1
+	purgeOf(t, f, req, 1)
 	purgeOf(t, f, req, 1)
 	purgeOf(t, f, req, 0)
-	for _, ref := range []hookonce.Ref{failed.Ref, dead.Ref, done} {
+	for _, ref := range []hookonce.Ref{failed.Ref, dead.Ref} {
 		absent(t, f, ref)
 	}
+	stored(t, f, done, hookonce.StateDone, 1)
 	stored(t, f, held.Ref, hookonce.StateProcessing, 1)
 }
 
@@ -191,11 +196,16 @@ func purgeInvalid(t *testing.T, f *fixture) {
 		"another kind":               {Kind: "claims"},
 		"a source, and all but some": {Source: "billing", Except: []string{"shop"}},
 		"once as a source of events": {Source: "once:fee"},
+		"what is done from now on":   {Before: f.clock.Now().Add(time.Second)},
+		"of failures as well":        {Kind: hookonce.PurgeFailed, Before: f.clock.Now().Add(24 * time.Hour)},
+		"and of versions":            {Kind: hookonce.PurgeVersions, Before: f.clock.Now().Add(24 * time.Hour)},
 		"versions of a source":       {Kind: hookonce.PurgeVersions, Source: "billing"},
 		"states but of a source":     {Kind: hookonce.PurgeStates, Except: []string{"billing"}},
-		"effects that failed":        {Kind: hookonce.PurgeEffects, Failed: true},
+		"once as a source of failed": {Kind: hookonce.PurgeFailed, Source: "once:fee"},
 	} {
-		req.Before, req.Limit = f.clock.Now(), 100
+		if req.Limit = 100; req.Before.IsZero() {
+			req.Before = f.clock.Now()
+		}
 		if n, err := f.Purge(t.Context(), req); err == nil || n != 0 {
 			t.Errorf("%s: %d, %v", what, n, err)
 		}
@@ -204,7 +214,7 @@ func purgeInvalid(t *testing.T, f *fixture) {
 }
 
 // purgeClocks has a process whose clock says 1970, and others that are ahead. What they wrote a moment ago is not
-// old, and what a purge itself takes for the future does not make it so.
+// old.
 func purgeClocks(t *testing.T, f *fixture) {
 	for _, wrong := range []time.Time{
 		time.Unix(0, 0), time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2019, 12, 31, 23, 59, 59, 999_999_000, time.UTC), f.clock.Now().Add(48 * time.Hour),
@@ -212,7 +222,6 @@ func purgeClocks(t *testing.T, f *fixture) {
 		s := f.open(Options{Clock: func() time.Time { return wrong }})
 		ref := finish(t, s, fmt.Sprint("evt_", wrong.Unix()))
 		purge(t, f, f.clock.Now(), 100, 0)
-		purge(t, f, f.clock.Now().Add(1000*time.Hour), 100, 0) // clipped to now
 		stored(t, f, ref, hookonce.StateDone, 1)
 	}
 	right := f.open(Options{Clock: func() time.Time { return time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC) }})

@@ -19,9 +19,10 @@ events and requests, with the answers that are kept with them. What is gone is n
 copy that comes afterwards is handled as new. So go back at least twice as far as the sender goes on sending
 ('hookonce providers' knows how far that is).
 
---kind chooses something else: once (the keys of hookonce.Once: such work is done again when it is asked for
+--kind chooses something else: failed (claims of events and requests that failed or were given up, and were not
+tried again since: 'hookonce doctor' counts them, so look at them first), once (the keys of hookonce.Once: such work is done again when it is asked for
 again), versions and states (of Newer and Transition), or effects (of the outbox, that are done). Nothing
-of these is ever deleted by a purge of another kind. Work that is open, or failed, is never deleted.
+of these is ever deleted by a purge of another kind. Work that is open is never deleted.
 
 --source narrows it to one source, and with --kind once to one scope; --except leaves some alone. The gateway's
 own tables have a retention of their own, in its configuration. A Go program can run a janitor instead.
@@ -32,7 +33,8 @@ Rows that were changed before 2020, or in the future, are left alone: no clock t
 const purgeExample = `  hookonce purge --store postgres://app@localhost/shop --older-than 90d --dry-run
   hookonce purge --store postgres://app@localhost/shop --older-than 90d --except audit
   hookonce purge --store sqlite:shop.db --older-than 400d --source audit
-  hookonce purge --store sqlite:shop.db --older-than 90d --kind effects`
+  hookonce purge --store sqlite:shop.db --older-than 90d --kind effects
+  hookonce purge --store sqlite:shop.db --older-than 400d --kind failed`
 
 // leastAge is younger than anybody can mean.
 const leastAge = 24 * time.Hour
@@ -64,7 +66,7 @@ func newPurgeCommand(w *world) *cobra.Command {
 	storeFlags(c)
 	f := c.Flags()
 	f.StringVar(&older, "older-than", "", "delete what was last changed before this `time`: 90d (ago), 2026-08-21, or 2026-08-21T12:00:00Z")
-	f.StringVar(&kind, "kind", string(hookonce.PurgeEvents), "what to delete, a `kind`: events, once, versions, states or effects")
+	f.StringVar(&kind, "kind", string(hookonce.PurgeEvents), "what to delete, a `kind`: events, failed, once, versions, states or effects")
 	f.StringVar(&req.Source, "source", "", "only of this `source`, or scope of once")
 	f.StringArrayVar(&req.Except, "except", nil, "not of this `source`, or scope of once; may be repeated")
 	f.BoolVar(&req.Dry, "dry-run", false, "delete nothing, only count")
@@ -81,7 +83,7 @@ func purgeable(req hookonce.PurgeRequest, now time.Time) error {
 	case !slices.Contains(hookonce.PurgeKinds(), req.Kind):
 		return fmt.Errorf("--kind: %q is none; write one of %v", req.Kind, hookonce.PurgeKinds())
 	}
-	if err := req.Validate(); err != nil {
+	if err := req.Validate(now); err != nil {
 		return errors.New(strings.TrimPrefix(err.Error(), "hookonce: purge: "))
 	}
 	return nil
@@ -95,7 +97,7 @@ func purge(ctx context.Context, w *world, store hookonce.Purger, req hookonce.Pu
 		req.Limit, verb = math.MaxInt32, "would be deleted"
 	}
 	what := map[hookonce.PurgeKind]string{
-		hookonce.PurgeEvents: "claim(s)", hookonce.PurgeOnce: "key(s) of Once",
+		hookonce.PurgeEvents: "claim(s)", hookonce.PurgeFailed: "failed claim(s)", hookonce.PurgeOnce: "key(s) of Once",
 		hookonce.PurgeVersions: "version(s)", hookonce.PurgeStates: "state(s)", hookonce.PurgeEffects: "effect(s)",
 	}[req.Kind]
 	for total := 0; ; {

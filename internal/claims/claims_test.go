@@ -136,7 +136,7 @@ func TestForgetMany(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		all := hookonce.PurgeRequest{Before: now.Add(time.Minute), Limit: 1000, Failed: true, Dry: true}
+		all := hookonce.PurgeRequest{Before: now, Limit: 1000, Dry: true}
 		if n, err := stores[0].Purge(t.Context(), all); err != nil || n != 0 {
 			t.Errorf("%d claims are left, %v", n, err)
 		}

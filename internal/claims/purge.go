@@ -34,11 +34,14 @@ func (s *Store) forget(ctx context.Context) {
 // Forget deletes the claims of one source, with their answers, that nobody works on and that were last changed
 // before the given time, in small steps. It deletes failed work as well: clients do not come back for ever.
 func (s *Store) Forget(ctx context.Context, source string, before time.Time) error {
-	old := hookonce.PurgeRequest{Source: source, Before: before, Limit: purgeStep, Failed: true}
-	for {
-		n, err := s.Purge(ctx, old)
-		if err != nil || n < old.Limit {
-			return err
+	for _, kind := range []hookonce.PurgeKind{hookonce.PurgeEvents, hookonce.PurgeFailed} {
+		old := hookonce.PurgeRequest{Kind: kind, Source: source, Before: before, Limit: purgeStep}
+		for n := purgeStep; n == purgeStep; {
+			var err error
+			if n, err = s.Purge(ctx, old); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }

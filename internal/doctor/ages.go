@@ -33,7 +33,7 @@ func ages(ctx context.Context, s *store) (found []Finding, err error) {
 		return nil, nil // which is a finding of its own
 	}
 	now := s.now()
-	from, _ := hookonce.PurgeRequest{Before: now}.Span(now)
+	from, _ := hookonce.PurgeRequest{Before: now}.Span()
 	span := []any{s.at(from), s.at(now.Add(muchSkew))}
 	counts := map[string]int64{}
 	for _, a := range aged {

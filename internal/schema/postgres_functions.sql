@@ -468,35 +468,36 @@ COMMENT ON FUNCTION {{.}}lookup(text, text) IS 'The claim as it stands; no row i
 -- One source after the other: what one keeps for longer is not read for the others.
 CREATE FUNCTION {{.}}purge(
     before timestamptz, max_rows integer DEFAULT 1000, kind text DEFAULT 'events', source text DEFAULT NULL,
-    except_sources text[] DEFAULT '{}', failed boolean DEFAULT false)
+    except_sources text[] DEFAULT '{}')
 RETURNS integer LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     earliest constant timestamptz := '2020-01-01 00:00:00Z';  -- no clock that was right wrote anything before
-    latest   constant timestamptz := least(purge.before, {{.}}clock());
     prefix   constant text := CASE purge.kind WHEN 'once' THEN 'once:' ELSE '' END;
     owner    text COLLATE "C" := '';
     sum      integer := 0;
     gone     integer;
 BEGIN
-    IF purge.kind NOT IN ('events', 'once', 'versions', 'states', 'effects') THEN
+    IF purge.kind NOT IN ('events', 'failed', 'once', 'versions', 'states', 'effects') THEN
         RAISE SQLSTATE 'WH003' USING MESSAGE = format('hookonce: purge() knows no kind %s', quote_literal(purge.kind)),
-            HINT = 'The kinds are events, once, versions, states and effects.';
+            HINT = 'The kinds are events, failed, once, versions, states and effects.';
+    ELSIF purge.before > {{.}}clock() THEN
+        RAISE SQLSTATE 'WH003' USING MESSAGE = format('hookonce: purge() of what was done before %s, which is in the future', purge.before),
+            HINT = 'It would forget what was done a moment ago. Go back at least twice as far as the sender sends again: now() - interval ''90 days''.';
     ELSIF (purge.source IS NOT NULL OR cardinality(purge.except_sources) > 0) AND purge.kind IN ('versions', 'states')
         OR purge.source IS NOT NULL AND cardinality(purge.except_sources) > 0
-        OR purge.kind = 'events' AND starts_with(purge.source, 'once:')
-        OR purge.failed AND purge.kind <> 'events' THEN
+        OR purge.kind IN ('events', 'failed') AND starts_with(purge.source, 'once:') THEN
         RAISE SQLSTATE 'WH003' USING MESSAGE = 'hookonce: purge() can not do that',
-            HINT = 'Name one source or those to leave alone; versions and states have none; keys of once() have a kind of their own; only events fail.';
+            HINT = 'Name one source or those to leave alone; versions and states have none; keys of once() have a kind of their own.';
     END IF;
     IF purge.kind = 'versions' THEN
         DELETE FROM {{.}}versions WHERE ctid = ANY (ARRAY(
-            SELECT ctid FROM {{.}}versions WHERE updated_at >= earliest AND updated_at < latest
+            SELECT ctid FROM {{.}}versions WHERE updated_at >= earliest AND updated_at < purge.before
             LIMIT greatest(0, purge.max_rows) FOR UPDATE SKIP LOCKED));
         GET DIAGNOSTICS sum = ROW_COUNT;
     ELSIF purge.kind = 'states' THEN
         DELETE FROM {{.}}states WHERE ctid = ANY (ARRAY(
-            SELECT ctid FROM {{.}}states WHERE updated_at >= earliest AND updated_at < latest
+            SELECT ctid FROM {{.}}states WHERE updated_at >= earliest AND updated_at < purge.before
             LIMIT greatest(0, purge.max_rows) FOR UPDATE SKIP LOCKED));
         GET DIAGNOSTICS sum = ROW_COUNT;
     END IF;
@@ -510,43 +511,44 @@ BEGIN
             SELECT min(c.source) INTO owner FROM {{.}}claims c WHERE c.source > owner;
         END IF;
         EXIT WHEN owner IS NULL;
-        CONTINUE WHEN purge.kind = 'once' AND NOT starts_with(owner, prefix) OR purge.kind = 'events' AND starts_with(owner, 'once:')
+        CONTINUE WHEN purge.kind = 'once' AND NOT starts_with(owner, prefix) OR purge.kind IN ('events', 'failed') AND starts_with(owner, 'once:')
             OR owner = ANY (SELECT prefix || e FROM unnest(purge.except_sources) AS e);
         IF purge.kind = 'effects' THEN
             DELETE FROM {{.}}effects WHERE ctid = ANY (ARRAY(
-                SELECT e.ctid FROM {{.}}effects e WHERE e.source = owner AND e.state = 'done' AND e.updated_at >= earliest AND e.updated_at < latest
+                SELECT e.ctid FROM {{.}}effects e WHERE e.source = owner AND e.state = 'done' AND e.updated_at >= earliest AND e.updated_at < purge.before
                 ORDER BY e.updated_at LIMIT purge.max_rows - sum FOR UPDATE SKIP LOCKED));
             GET DIAGNOSTICS gone = ROW_COUNT;
             sum := sum + gone;
             CONTINUE;
         END IF;
-        WITH chosen AS MATERIALIZED (
-            SELECT c.ctid FROM {{.}}claims c WHERE c.source = owner AND c.state = 'done' AND c.updated_at >= earliest AND c.updated_at < latest
-            ORDER BY c.updated_at LIMIT purge.max_rows - sum FOR UPDATE SKIP LOCKED
-        ), claims AS (
-            DELETE FROM {{.}}claims WHERE ctid = ANY (ARRAY(SELECT ctid FROM chosen)) RETURNING source, key
-        ), responses AS (
-            DELETE FROM {{.}}responses r USING claims c WHERE r.source = c.source AND r.key = c.key
-        )
-        SELECT count(*) INTO gone FROM claims;
-        sum := sum + gone;
-        CONTINUE WHEN NOT purge.failed;
-        WITH chosen AS MATERIALIZED (
-            SELECT c.ctid FROM {{.}}claims c WHERE c.source = owner AND c.state IN ('failed', 'dead') AND c.updated_at >= earliest AND c.updated_at < latest
-            LIMIT purge.max_rows - sum FOR UPDATE SKIP LOCKED
-        ), claims AS (
-            DELETE FROM {{.}}claims WHERE ctid = ANY (ARRAY(SELECT ctid FROM chosen)) RETURNING source, key
-        ), responses AS (
-            DELETE FROM {{.}}responses r USING claims c WHERE r.source = c.source AND r.key = c.key
-        )
-        SELECT count(*) INTO gone FROM claims;
+        IF purge.kind = 'failed' THEN
+            WITH chosen AS MATERIALIZED (
+                SELECT c.ctid FROM {{.}}claims c WHERE c.source = owner AND c.state IN ('failed', 'dead') AND c.updated_at >= earliest AND c.updated_at < purge.before
+                ORDER BY c.updated_at LIMIT purge.max_rows - sum FOR UPDATE SKIP LOCKED
+            ), claims AS (
+                DELETE FROM {{.}}claims WHERE ctid = ANY (ARRAY(SELECT ctid FROM chosen)) RETURNING source, key
+            ), responses AS (
+                DELETE FROM {{.}}responses r USING claims c WHERE r.source = c.source AND r.key = c.key
+            )
+            SELECT count(*) INTO gone FROM claims;
+        ELSE
+            WITH chosen AS MATERIALIZED (
+                SELECT c.ctid FROM {{.}}claims c WHERE c.source = owner AND c.state = 'done' AND c.updated_at >= earliest AND c.updated_at < purge.before
+                ORDER BY c.updated_at LIMIT purge.max_rows - sum FOR UPDATE SKIP LOCKED
+            ), claims AS (
+                DELETE FROM {{.}}claims WHERE ctid = ANY (ARRAY(SELECT ctid FROM chosen)) RETURNING source, key
+            ), responses AS (
+                DELETE FROM {{.}}responses r USING claims c WHERE r.source = c.source AND r.key = c.key
+            )
+            SELECT count(*) INTO gone FROM claims;
+        END IF;
         sum := sum + gone;
     END LOOP;
     RETURN sum;
 END $$;
-COMMENT ON FUNCTION {{.}}purge(timestamptz, integer, text, text, text[], boolean) IS
-'Forgets at most max_rows things that were done before the given time, and returns how many. Call it again while it returns '
-'max_rows. Kind is what is forgotten: events (claims but those of once()), once, versions, states, or effects that are done; source '
+COMMENT ON FUNCTION {{.}}purge(timestamptz, integer, text, text, text[]) IS
+'Forgets at most max_rows things that were done, or failed, before the given time, and returns how many. Call it again while it returns '
+'max_rows. Kind is what is forgotten: events (claims that are done, but those of once()), failed (claims that failed or are dead), once, versions, states, or effects that are done; source '
 'narrows it to one, of once to a scope. What comes afterwards is new: go back at least twice as far as the sender sends again. Rows '
 'that were changed before 2020, or in the future, are left alone.';
 

@@ -82,7 +82,7 @@ func TestRights(t *testing.T) {
 	mustExec(t, admin, strings.ReplaceAll(grants(t, "shop"), "shop", "shop_app")+grants(t, "janitor"))
 	mustExec(t, admin, "GRANT USAGE ON SCHEMA hookonce TO stranger")
 	mustExec(t, as(t, dsn, "shop_app"), every)
-	mustExec(t, as(t, dsn, "janitor"), `SELECT hookonce.purge(now(), 10, kind, failed => kind = 'events') FROM unnest('{events,once,versions,states,effects}'::text[]) AS kind`)
+	mustExec(t, as(t, dsn, "janitor"), `SELECT hookonce.purge(now(), 10, kind) FROM unnest('{events,failed,once,versions,states,effects}'::text[]) AS kind`)
 	stranger := &door{Pool: as(t, dsn, "stranger"), t: t}
 	for _, call := range []string{"claim('shop', 'evt_9')", "failed('shop', 'evt_9')", "newer('order', 2)", "enqueue('mail', '{}', 'shop')", "purge(now())"} {
 		refuses(stranger, stranger, "42501", "SELECT hookonce."+call)

@@ -196,8 +196,8 @@ func (s *store) Purge(ctx context.Context, req hookonce.PurgeRequest) (n int, er
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx))
 	err = s.ask(ctx, tx, query{
-		text: `SELECT %s.purge($1, $2, $3, nullif($4, ''), $5, $6)`,
-		args: []any{req.Before, min(req.Limit, 1<<30), cmp.Or(req.Kind, hookonce.PurgeEvents), req.Source, append([]string{}, req.Except...), req.Failed},
+		text: `SELECT %s.purge($1, $2, $3, nullif($4, ''), $5)`,
+		args: []any{req.Before, min(req.Limit, 1<<30), cmp.Or(req.Kind, hookonce.PurgeEvents), req.Source, append([]string{}, req.Except...)},
 		read: func(row pgx.Row) error { return row.Scan(&n) },
 	})
 	if err != nil || req.Dry {
