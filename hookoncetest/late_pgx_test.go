@@ -2,6 +2,7 @@ package hookoncetest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -42,7 +43,11 @@ func lateOnPostgres(t *testing.T) late {
 	}
 
 	ship := func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
-		state, move, err := hookonce.Transition(ctx, tx, "order/"+ev.Resource, "paid", "shipped")
+		order := hookonce.NormalKey(hookonce.JoinKey("order", ev.Source, ev.Scope))
+		if order == "" {
+			return hookonce.Permanent(errors.New("the event names no order")) // all that name none would be one
+		}
+		state, move, err := hookonce.Transition(ctx, tx, order, "paid", "shipped")
 		switch {
 		case err != nil:
 			return err
@@ -57,7 +62,11 @@ func lateOnPostgres(t *testing.T) late {
 	}
 
 	arrived := func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
-		first, err := hookonce.Once(ctx, tx, "payout.fee", ev.Resource)
+		payout := hookonce.JoinKey(ev.Source, ev.Scope)
+		if payout == "" {
+			return hookonce.Permanent(errors.New("the event names no payout"))
+		}
+		first, err := hookonce.Once(ctx, tx, "payout.fee", payout)
 		if err != nil || !first {
 			return err
 		}

@@ -24,12 +24,13 @@ const (
 type late struct {
 	keep, ship, arrived  door
 	pay, cancel, deliver door
+	shipElsewhere        door // of another sender
 	payAndShip           door // in one transaction
 	lookup               func(context.Context, hookonce.Ref) (hookonce.Claim, error)
 	count                func(what, event, object string) (int, error)
 }
 
-// door is an endpoint with a source of its own.
+// door is an endpoint.
 type door struct {
 	http.Handler
 	source string
@@ -41,13 +42,14 @@ func newLate[Tx any](store hookonce.TxStore[Tx], keep, ship, arrived func(contex
 	}
 	move := func(from, to string) func(context.Context, Tx, *hookonce.Event) error {
 		return func(ctx context.Context, tx Tx, ev *hookonce.Event) error {
-			_, _, err := hookonce.Transition(ctx, tx, "order/"+ev.Resource, from, to)
+			_, _, err := hookonce.Transition(ctx, tx, hookonce.NormalKey(hookonce.JoinKey("order", ev.Source, ev.Scope)), from, to)
 			return err
 		}
 	}
 	return late{
-		keep: endpoint("keep", keep), ship: endpoint("ship", ship), arrived: endpoint("arrived", arrived),
-		pay: endpoint("pay", move("", "paid")), cancel: endpoint("cancel", move("paid", "cancelled")), deliver: endpoint("deliver", move("shipped", "delivered")),
+		keep: endpoint("keep", keep), ship: endpoint("orders", ship), arrived: endpoint("arrived", arrived),
+		pay: endpoint("orders", move("", "paid")), cancel: endpoint("orders", move("paid", "cancelled")), deliver: endpoint("orders", move("shipped", "delivered")),
+		shipElsewhere: endpoint("elsewhere", ship),
 		payAndShip: endpoint("storm", func(ctx context.Context, tx Tx, ev *hookonce.Event) error {
 			if err := move("", "paid")(ctx, tx, ev); err != nil {
 				return err
@@ -133,6 +135,20 @@ func testLate(t *testing.T, l late) {
 				event(l.arrived, "evt_73", "po_2", hookoncetest.Type("payout.paid")),
 			},
 			[]effects{{"fee", "", "po_1", 1}, {"fee", "", "po_2", 1}},
+		},
+		{
+			"shipped, about no order", []delivery{
+				in(hookonce.StateDead, delivery{to: l.ship, id: "evt_81", opts: []hookoncetest.Option{balance}}), in(hookonce.StateDead, delivery{to: l.ship, id: "evt_82", opts: []hookoncetest.Option{balance}}),
+			},
+			[]effects{{"pack", "evt_81", "", 0}, {"pack", "evt_82", "", 0}},
+		},
+		{
+			"shipped, by another sender", []delivery{event(l.pay, "evt_91", "o5"), in(hookonce.StateFailed, event(l.shipElsewhere, "evt_92", "o5")), event(l.ship, "evt_93", "o5")},
+			[]effects{{"pack", "evt_93", "o5", 1}, {"pack", "", "o5", 1}},
+		},
+		{
+			"arrived, about no payout", []delivery{in(hookonce.StateDead, delivery{to: l.arrived, id: "evt_101", opts: []hookoncetest.Option{balance}})},
+			[]effects{{"fee", "evt_101", "", 0}},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

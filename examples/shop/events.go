@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/hookonce/hookonce"
@@ -18,6 +19,10 @@ type object struct {
 		Refund string `json:"refund"`
 	} `json:"metadata"`
 }
+
+// errNameless is for an event that does not say what it is about: all of these would be about one order. It is dead on
+// record, because no retry gives it a name.
+var errNameless = hookonce.Permanent(errors.New("the event does not name what it is about"))
 
 // event does what an event of the payment provider asks for.
 func (s *shop) event(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
@@ -36,6 +41,9 @@ func (s *shop) event(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error 
 	case "refund.updated":
 		return s.repaid(ctx, tx, about)
 	case "payout.paid", "payout.reconciliation_completed": // both mean that the money is there
+		if about.ID == "" {
+			return errNameless
+		}
 		first, err := hookonce.Once(ctx, tx, "payout.fee", about.ID)
 		if err != nil || !first {
 			return err
@@ -50,6 +58,9 @@ func (s *shop) event(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error 
 // paid books the payment of an order once, however many events tell of it, and thanks for it.
 func (s *shop) paid(ctx context.Context, tx *sql.Tx, charge object) error {
 	id := charge.Metadata.Order
+	if id == "" {
+		return errNameless
+	}
 	state, move, err := hookonce.Transition(ctx, tx, "order/"+id, "placed", "paid")
 	switch {
 	case err != nil:
@@ -68,6 +79,9 @@ func (s *shop) paid(ctx context.Context, tx *sql.Tx, charge object) error {
 // repaid books that the bank has paid back.
 func (s *shop) repaid(ctx context.Context, tx *sql.Tx, back object) error {
 	id := back.Metadata.Refund
+	if id == "" {
+		return errNameless
+	}
 	_, move, err := hookonce.Transition(ctx, tx, "refund/"+id, "asked", "repaid")
 	switch {
 	case err != nil || move == hookonce.AlreadyThere:
@@ -83,6 +97,9 @@ func (s *shop) repaid(ctx context.Context, tx *sql.Tx, back object) error {
 
 // priced writes down what a product costs, unless something newer is known.
 func (s *shop) priced(ctx context.Context, tx *sql.Tx, ev *hookonce.Event, price object) error {
+	if price.ID == "" {
+		return errNameless
+	}
 	newer, err := hookonce.Newer(ctx, tx, ev)
 	if err != nil || !newer {
 		return err

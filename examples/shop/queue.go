@@ -42,6 +42,9 @@ func (s *shop) ship(ctx context.Context) {
 // shipped books a shipment, and acknowledges the message when that is committed: an error of nil says that it is, by
 // this delivery of the message or by an earlier one.
 func (s *shop) shipped(ctx context.Context, m message) error {
+	if m.ID == "" || m.Order == "" {
+		return fmt.Errorf("a message of the queue has no id, or no order: %q, %q", m.ID, m.Order)
+	}
 	req := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "shipments", Key: hookonce.NormalKey(m.ID)}, Type: "order.packed"}
 	_, err := s.store.Within(ctx, req, func(tx *sql.Tx, c hookonce.Claim) error {
 		ctx := hookonce.ContextWith(ctx, s.store, c, nil)
