@@ -232,8 +232,9 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION {{.}}claimed_alone() IS 'Part of claim(): looks at the commit whether it was the whole of its transaction.';
 
+-- The condition is all that other writers of claims pay for this. The setting is empty after a transaction that had it.
 CREATE CONSTRAINT TRIGGER claimed_alone AFTER INSERT OR UPDATE ON {{.}}claims DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
-    WHEN (current_setting('{{.Name}}.claiming', true) = statement_timestamp()::text) EXECUTE FUNCTION {{.}}claimed_alone();
+    WHEN (current_setting('{{.Name}}.claiming', true) <> '') EXECUTE FUNCTION {{.}}claimed_alone();
 
 CREATE FUNCTION {{.}}claim_detail(
     source text, key text, event_type text DEFAULT '', digest bytea DEFAULT NULL, wait interval DEFAULT NULL

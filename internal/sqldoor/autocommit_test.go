@@ -60,6 +60,17 @@ func TestClaimOutsideATransaction(t *testing.T) {
 	t.Run("psql", psqlOutsideATransaction)
 }
 
+// What a claim leaves in its transaction is gone after it, so other writers of claims on the same connection pay nothing for it.
+func TestAClaimLeavesNoSettingBehind(t *testing.T) {
+	d := newDoor(t, func(c *pgxpool.Config) {
+		c.MaxConns = 1
+		c.ConnConfig.RuntimeParams["hookonce.autocommit_warning"] = "on"
+	})
+	is(d, d, true, "SELECT hookonce.claim('shop', 'evt_1')")
+	d.warned(outside)
+	is(d, d, "", "SELECT current_setting('hookonce.claiming', true)")
+}
+
 func psqlOutsideATransaction(t *testing.T) {
 	s := newShop(t)
 	mustExec(t, s.pool, `CREATE TABLE work (key text); CREATE SCHEMA mine;
