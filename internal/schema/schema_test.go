@@ -218,31 +218,63 @@ func TestUpgradeFromVersion1(t *testing.T) {
 	})
 }
 
-// Version 8 makes the SQL functions anew where older ones are.
+// Version 8 keeps what version 7 held, and makes the SQL functions anew where older ones are.
 func TestUpgradeFromVersion7(t *testing.T) {
-	eachWhole(t, func(t *testing.T, d driver) {
-		db := d.open(t, d.fresh(t))
+	each(t, func(t *testing.T, d driver) {
+		dsn := d.fresh(t)
+		db := d.open(t, dsn)
 		prefix, _ := schema.Prefix(d.dialect, "")
-		migrate(t, db, d.dialect, "")
-		for _, s := range []string{
-			"ALTER TABLE " + prefix + "claims DROP COLUMN pinned",
-			"DROP INDEX " + prefix + "effects_held",
-			"DROP INDEX " + prefix + "effects_age",
-			"ALTER TABLE " + prefix + "effects DROP COLUMN deaths",
-			"ALTER TABLE " + prefix + "versions DROP COLUMN kind",
-			"DELETE FROM " + prefix + "goose_db_version WHERE version_id > 7",
-		} {
-			exec(t, db, s)
+		older := db
+		if d.dialect == schema.MySQL {
+			older = d.open(t, dsn+"?multiStatements=true")
 		}
-		if d.dialect == schema.Postgres { // version 7 has no such functions
-			exec(t, db, "DROP FUNCTION "+prefix+"alone, "+prefix+"claimed_alone, "+prefix+"forget CASCADE")
-			exec(t, db, "CREATE INDEX effects_age ON "+prefix+"effects USING brin (updated_at)")
+		exec(t, older, before(t, d, 8))
+		fillVersion7(t, db, d.dialect, prefix)
+		if d.dialect == schema.Postgres { // as hookonce migrate would have left them
+			exec(t, db, "CREATE TYPE "+prefix+"claim_answer AS (verdict text)")
+			exec(t, db, "CREATE FUNCTION "+prefix+"lookup(a text, b text) RETURNS SETOF "+prefix+"claim_answer LANGUAGE sql AS 'SELECT NULL::text'")
 		}
 		if from, to := migrate(t, db, d.dialect, ""); from != 7 || to != schema.Version() {
 			t.Errorf("migrated from %d to %d", from, to)
 		}
 		mustHaveTables(t, db, d.dialect, "")
+		mustHoldVersion7(t, db, prefix)
 	})
+}
+
+// fillVersion7 stores a row in each table that version 8 changes.
+func fillVersion7(t *testing.T, db *sql.DB, d schema.Dialect, prefix string) {
+	t.Helper()
+	at, key := "1767225600000000", "key"
+	switch d {
+	case schema.Postgres:
+		at = "'2026-01-01'"
+	case schema.MySQL:
+		key = "`key`"
+	}
+	for _, insert := range []string{
+		"claims (source, " + key + ", state, token, event_type, first_seen, updated_at, last_error) VALUES ('billing', 'evt_1', 'failed', 3, 'paid', " + at + ", " + at + ", 'declined')",
+		"effects (source, " + key + ", step, name, payload, state, token, tries, due_at, enqueued_at, updated_at, last_error) " +
+			"VALUES ('billing', 'evt_1', 'mail', 'mail', 'Hello', 'processing', 4, 2, " + at + ", " + at + ", " + at + ", 'declined')",
+		"versions (resource, version, updated_at) VALUES ('invoice_1', 9, " + at + ")",
+	} {
+		exec(t, db, "INSERT INTO "+prefix+insert)
+	}
+}
+
+// mustHoldVersion7 insists on the rows of fillVersion7 with what is new in version 8: nothing is pinned, nothing has
+// died, and numbers are versions.
+func mustHoldVersion7(t *testing.T, db *sql.DB, prefix string) {
+	t.Helper()
+	var state, kind string
+	var token, pinned, tries, deaths, version int
+	err := db.QueryRowContext(t.Context(), "SELECT c.state, c.token, c.pinned, e.tries, e.deaths, v.version, v.kind FROM "+
+		prefix+"claims c, "+prefix+"effects e, "+prefix+"versions v WHERE e.state = 'processing'").
+		Scan(&state, &token, &pinned, &tries, &deaths, &version, &kind)
+	got := fmt.Sprint(state, token, pinned, tries, deaths, version, kind)
+	if want := fmt.Sprint("failed", 3, 0, 2, 0, 9, "version"); err != nil || got != want {
+		t.Errorf("the rows hold %s, want %s (%v)", got, want, err)
+	}
 }
 
 func TestPrintedSQLSatisfiesCheck(t *testing.T) {
@@ -293,6 +325,28 @@ func TestInterruptedMigrationOfMySQL(t *testing.T) {
 		t.Errorf("migrated from %d to %d", from, to)
 	}
 	mustHaveTables(t, db, schema.MySQL, "")
+}
+
+// One that ended inside version 8 keeps what version 7 held, wherever that was.
+func TestInterruptedVersion8OfMySQL(t *testing.T) {
+	undone := []string{ // from the last one of the version to the first
+		"DROP INDEX hookonce_effects_done ON hookonce_effects", "DROP INDEX hookonce_claims_done ON hookonce_claims",
+		"ALTER TABLE hookonce_versions DROP COLUMN kind", "DROP INDEX hookonce_effects_held ON hookonce_effects",
+		"ALTER TABLE hookonce_effects DROP COLUMN deaths", "ALTER TABLE hookonce_claims DROP COLUMN pinned",
+	}
+	db := driver{name: "mysql"}.open(t, mariadbtest.DSN(t))
+	migrate(t, db, schema.MySQL, "")
+	fillVersion7(t, db, schema.MySQL, "hookonce_")
+	for n := range undone {
+		for _, statement := range undone[:n+1] {
+			exec(t, db, statement)
+		}
+		exec(t, db, "DELETE FROM hookonce_goose_db_version WHERE version_id > 7")
+		if from, to := migrate(t, db, schema.MySQL, ""); from != 7 || to != schema.Version() {
+			t.Errorf("without the last %d: migrated from %d to %d", n+1, from, to)
+		}
+		mustHoldVersion7(t, db, "hookonce_")
+	}
 }
 
 // A file that is missing means that a version changes nothing in a dialect; it does in one of them.
