@@ -65,8 +65,9 @@ type dialect struct {
 	hold  setting
 	// decide runs the claiming statement until its answer is certain.
 	decide func(d dialect, ctx context.Context, q querier, p proposal) (ruling, error)
-	// trace leaves the trace of a failed attempt, unless it has to give way, and reports whether it did.
-	trace func(d dialect, ctx context.Context, q querier, failed hookonce.Claim) (recorded bool, err error)
+	// trace leaves the trace of a failed attempt, unless it has to give way, and reports whether it did. To work
+	// that is done it gives way, but for what the attempt itself stored as done at the time made; zero: nothing.
+	trace func(d dialect, ctx context.Context, q querier, failed hookonce.Claim, made time.Time) (recorded bool, err error)
 	// change runs a statement that changes one row, and reads that row as it is then. It reports whether
 	// the statement applied.
 	change func(ctx context.Context, q querier, c change, dest ...any) (applied bool, err error)
@@ -130,8 +131,8 @@ func changeReturning(ctx context.Context, q querier, c change, dest ...any) (app
 }
 
 // traceAtOnce is for databases where one statement does it.
-func traceAtOnce(d dialect, ctx context.Context, q querier, failed hookonce.Claim) (recorded bool, err error) {
-	n, err := affected(run(ctx, q, d.leave, d.row(failed)...))
+func traceAtOnce(d dialect, ctx context.Context, q querier, failed hookonce.Claim, made time.Time) (recorded bool, err error) {
+	n, err := affected(run(ctx, q, d.leave, append(d.row(failed), d.nullable(made))...))
 	return n > 0, err
 }
 

@@ -20,7 +20,7 @@
 // end stands or falls with it, and what it does afterwards is no longer bound to the claim.
 //
 // The store notices before it commits, by a mark that is gone when the transaction is (its number on
-// Postgres, a savepoint named hookonce elsewhere), and answers with an error that says what to change:
+// Postgres, a savepoint elsewhere), and answers with an error that says what to change:
 //
 //   - the transaction was rolled back, by the handler (a deferred Rollback as well) or by a statement whose
 //     error it hid: nothing is stored with the claim, the attempt failed, and the next copy runs the handler;
@@ -29,10 +29,17 @@
 //     A crash in between would have torn the two apart;
 //   - a statement had failed and the handler hid it (Postgres): the transaction is rolled back, the attempt failed.
 //
+// On MySQL a handler that returns an error after a statement that committed has failed: what was not committed is
+// rolled back, the claim is failed again, and the next copy runs the handler, which repeats what was committed.
+// Copies that come in between are told that the work is done, and a cache in front of the store ([hookonce.Cached])
+// goes on to say so. After tx.Commit, after the end of the handler's context, and where a handler sends COMMIT on
+// Postgres, the claim stays done all the same, and the rest is lost.
+//
 // Only what can not be told is [hookonce.ErrUnknownOutcome], as for an event without a key, whose claim could
 // be looked up. What a handler does after a rollback that it hides would be stored statement by statement, and
 // again at the next attempt. On SQLite the store refuses these commits, and those of the handler's own; on
-// MySQL autocommit is off meanwhile. On Postgres nothing prevents them: a handler must not send ROLLBACK there.
+// MySQL autocommit is off meanwhile, so that nothing is stored unless the handler commits that as well (ROLLBACK,
+// INSERT, COMMIT), which nothing prevents. On Postgres nothing prevents either: a handler must not send ROLLBACK there.
 //
 // # PostgreSQL
 //
@@ -94,7 +101,8 @@
 //
 // A deadlock (error 1213) of claims, as where copies of an event arrive while the first one fails, is tried
 // again. One in the handler ends the whole transaction on the server, and many statements (CREATE TABLE,
-// TRUNCATE, LOCK TABLES) commit it in passing: see The end of the transaction.
+// TRUNCATE, LOCK TABLES) commit it in passing: see The end of the transaction. A connection on which the transaction
+// was over before the store ended it is closed, and with it go the locks of LOCK TABLES, which no ROLLBACK ends.
 //
 // With innodb_flush_log_at_trx_commit other than 1 a crash can lose a claim, and its effect, after the provider
 // was told that all is well. The handler's tables must be InnoDB's as the store's are: what is written to any

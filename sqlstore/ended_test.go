@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,6 +54,7 @@ func TestAHandlerThatEndsTheTransaction(t *testing.T) {
 		"COMMIT":                   {all, statements("COMMIT"), done, "leave the commit to the store", 2},
 		"ROLLBACK; BEGIN":          {all, statements("ROLLBACK", "BEGIN"), failed, "rolled back before", 0},
 		"COMMIT; BEGIN":            {all, statements("COMMIT", "BEGIN"), done, "leave the commit to the store", 2},
+		"a forged mark":            {all, statements("ROLLBACK", "BEGIN", "SAVEPOINT hookonce"), failed, "rolled back before", 0},
 		"ROLLBACK AND CHAIN":       {server, statements("ROLLBACK AND CHAIN"), failed, "rolled back before", 0},
 		"COMMIT AND CHAIN":         {server, statements("COMMIT AND CHAIN"), done, "leave the commit to the store", 2},
 		"a commit in passing":      {all[2:], statements("CREATE TABLE IF NOT EXISTS passing (id INTEGER)"), done, "leave the commit to the store", 2},
@@ -96,6 +98,149 @@ func TestAHandlerThatEndsTheTransaction(t *testing.T) {
 					})
 				}
 			}
+		})
+	}
+}
+
+// A handler that returns an error has failed, also when a statement had committed the claim in passing: what came
+// after that is not done. The next copy runs the handler again, which repeats what was committed.
+func TestAnErrorAfterACommitInPassingIsAFailedAttempt(t *testing.T) {
+	statement := func(text string) func(t *testing.T, f fixture, tx *sql.Tx) {
+		return func(t *testing.T, f fixture, tx *sql.Tx) {
+			_, _ = tx.ExecContext(t.Context(), strings.ReplaceAll(text, "{}", f.tables))
+		}
+	}
+	for name, commit := range map[string]func(t *testing.T, f fixture, tx *sql.Tx){
+		"COMMIT":       statement("COMMIT"),
+		"BEGIN":        statement("BEGIN"),
+		"CREATE TABLE": statement("CREATE TABLE IF NOT EXISTS passing (id INTEGER)"),
+		"LOCK TABLES":  statement("LOCK TABLES {}happened WRITE"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			every(t, mysqlConnections(), func(t *testing.T, f fixture) {
+				f.db.SetMaxOpenConns(1)
+				for i, outcome := range []struct {
+					failure error
+					state   hookonce.State
+				}{{errDeclined, hookonce.StateFailed}, {errDeclined, hookonce.StateFailed}, {hookonce.Permanent(errDeclined), hookonce.StateDead}} {
+					claim, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
+						f.happen(t, tx)
+						commit(t, f, tx)
+						f.happen(t, tx)
+						return outcome.failure
+					})
+					if claim.Verdict != hookonce.Won || !errors.Is(err, errDeclined) || errors.Is(err, hookonce.ErrTraceLost) {
+						t.Fatalf("copy %d: claim %v, error %v", i+1, claim.Verdict, err)
+					}
+					f.left(t, outcome.state, "card declined")
+				}
+				claim, err := f.within(t)
+				must(t, err)
+				if claim.Verdict != hookonce.Won || claim.Token != 4 {
+					t.Errorf("the next copy was answered %#v", claim)
+				}
+				f.left(t, hookonce.StateDone, "")
+			})
+		})
+	}
+}
+
+// Elsewhere nothing commits in passing. A handler that commits by itself has all of that stored, and is not run
+// again when it then returns an error.
+func TestAnErrorAfterTheHandlersCommit(t *testing.T) {
+	for name, commit := range map[string]func(ctx context.Context, tx *sql.Tx){
+		"Commit": func(_ context.Context, tx *sql.Tx) { _ = tx.Commit() },
+		"COMMIT": func(ctx context.Context, tx *sql.Tx) { _, _ = tx.ExecContext(ctx, "COMMIT") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			every(t, postgresConnections(), func(t *testing.T, f fixture) {
+				_, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
+					f.happen(t, tx)
+					commit(t.Context(), tx)
+					return errDeclined
+				})
+				if !errors.Is(err, errDeclined) {
+					t.Errorf("error is %v", err)
+				}
+				f.left(t, hookonce.StateDone, "")
+				f.happened(t, 1)
+			})
+		})
+	}
+}
+
+// Work that is done under the key by the time of the trace is not the attempt's if the claim was purged and made
+// anew, although it has the same token.
+func TestAnErrorAfterACommitOpensNobodyElsesClaim(t *testing.T) {
+	every(t, mysqlConnections(), func(t *testing.T, f fixture) {
+		failure := late{sync.OnceFunc(func() {
+			if got := queryRow[int](t, f.db, `SELECT count(*) FROM `+f.tables+`claims WHERE state = 'done'`); got != 1 {
+				t.Errorf("%d claims were committed", got)
+			}
+			exec(t, f.db, `DELETE FROM `+f.tables+`claims`)
+			c, err := f.within(t)
+			must(t, err)
+			if c.Token != 1 {
+				t.Errorf("made anew under token %d", c.Token)
+			}
+		})}
+		_, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
+			_, err := tx.ExecContext(t.Context(), "BEGIN")
+			must(t, err)
+			return hookonce.Permanent(failure)
+		})
+		if !errors.Is(err, hookonce.ErrTraceLost) {
+			t.Errorf("error is %v, want ErrTraceLost", err)
+		}
+		f.left(t, hookonce.StateDone, "")
+	})
+}
+
+// Locks of tables outlive the transaction. A connection on which a handler took some is closed, however the
+// handler ends, and the copies that come next are handled.
+func TestLockTablesEndsWithTheHandler(t *testing.T) {
+	for name, tt := range map[string]struct {
+		returns func(cancel func(), tx *sql.Tx) error
+		next    hookonce.Verdict
+	}{
+		"nil":                 {func(func(), *sql.Tx) error { return nil }, hookonce.Duplicate},
+		"an error":            {func(func(), *sql.Tx) error { return errDeclined }, hookonce.Won},
+		"a panic":             {func(func(), *sql.Tx) error { panic(errDeclined) }, hookonce.Won},
+		"Rollback":            {func(_ func(), tx *sql.Tx) error { _ = tx.Rollback(); return errDeclined }, hookonce.Duplicate},
+		"after its time":      {func(cancel func(), _ *sql.Tx) error { cancel(); return errDeclined }, hookonce.Duplicate},
+		"nil, after its time": {func(cancel func(), _ *sql.Tx) error { cancel(); return nil }, hookonce.Duplicate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			every(t, mysqlConnections(), func(t *testing.T, f fixture) {
+				f.db.SetMaxOpenConns(2) // one to look at the claim with
+				func() {
+					defer func() { _ = recover() }()
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					_, err := f.Within(ctx, request, func(tx *sql.Tx, _ hookonce.Claim) error {
+						_, err := tx.ExecContext(ctx, `LOCK TABLES `+f.tables+`happened WRITE`)
+						must(t, err)
+						f.happen(t, tx)
+						return tt.returns(cancel, tx)
+					})
+					if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) {
+						t.Errorf("error is %v, want a failure", err)
+					}
+				}()
+				soon, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				if _, err := f.open().ExecContext(soon, `INSERT INTO `+f.tables+`happened VALUES ('other')`); err != nil {
+					t.Fatalf("the table is locked for others: %v", err)
+				}
+				f.db.SetMaxOpenConns(1)
+				for _, want := range []hookonce.Verdict{tt.next, hookonce.Duplicate} {
+					c, err := f.within(t)
+					must(t, err)
+					if c.Verdict != want {
+						t.Errorf("the next copy was answered %v, want %v", c.Verdict, want)
+					}
+				}
+			})
 		})
 	}
 }

@@ -22,6 +22,7 @@ import (
 // the claim. Locking reads see what is committed, and make no snapshot.
 // https://dev.mysql.com/doc/refman/8.0/en/innodb-consistent-read.html
 func mysql(prefix string) dialect {
+	mark, unmark := savepoint()
 	sql := language{key: "`key`", passed: ", token = LAST_INSERT_ID(token)", locked: " FOR UPDATE"}.prefixed(prefix)
 	return dialect{
 		statements: common(sql).withDuplicates(sql).withDooms(sql, doomMySQL(sql)),
@@ -43,8 +44,8 @@ func mysql(prefix string) dialect {
 		decide:     decideMySQL,
 		trace:      traceMySQL,
 		change:     changeMySQL,
-		mark:       markWithSavepoint,
-		unmark:     unmarkSavepoint,
+		mark:       mark,
+		unmark:     unmark,
 		committed:  committedClaim,
 		applied:    appliedMySQL,
 		take:       takeMySQL,
@@ -84,7 +85,8 @@ func (s statements) withDuplicates(sql func(string) statement) statements {
 		UPDATE {claims} SET state = @3, lease_until = NULL, event_type = @6, digest = coalesce(@7, digest), updated_at = @9,
 			last_error = @10, pinned = IF(pinned = 0, @11, pinned), token = LAST_INSERT_ID(greatest(token, @4))
 		WHERE source = @1 AND {key} = @2 AND (pinned = 0 OR coalesce(digest = @7, TRUE)) AND ((token < @4 AND ` + claimable + `@9)))
-			OR (token = @4 AND (state = 'failed' OR (state = 'dead' AND @3 = 'dead'))))`)
+			OR (token = @4 AND (state = 'failed' OR (state = 'dead' AND @3 = 'dead')
+				OR (state = 'done' AND first_seen = @8 AND updated_at = @12))))`)
 	s.keep = sql(`
 		REPLACE INTO {responses} (source, {key}, token, status, header, body)
 		SELECT source, {key}, token, @3, @4, @5 FROM {claims} WHERE source = @1 AND {key} = @2 AND state = 'done'`)
@@ -170,12 +172,12 @@ func (p proposal) over(seen hookonce.Claim) hookonce.Claim {
 }
 
 // traceMySQL leaves a row if there is none, and otherwise changes the one that is there.
-func traceMySQL(d dialect, ctx context.Context, q querier, failed hookonce.Claim) (recorded bool, err error) {
+func traceMySQL(d dialect, ctx context.Context, q querier, failed hookonce.Claim, made time.Time) (recorded bool, err error) {
 	there, err := reported(run(ctx, q, d.claim, d.row(failed)...))
 	if err != nil || there == 0 {
 		return err == nil, err
 	}
-	changed, err := reported(run(ctx, q, d.leave, d.row(failed)...))
+	changed, err := reported(run(ctx, q, d.leave, append(d.row(failed), d.nullable(made))...))
 	return changed > 0, err
 }
 

@@ -9,6 +9,7 @@ import (
 )
 
 func sqlite(prefix string) dialect {
+	mark, unmark := savepoint()
 	sql := language{placeholder: "?", key: "key", returning: true}.prefixed(prefix)
 	d := dialect{
 		statements: common(sql).withConflicts(sql, "BLOB").withDooms(sql, doomSQLite(sql)),
@@ -18,8 +19,8 @@ func sqlite(prefix string) dialect {
 		trace:      traceAtOnce,
 		change:     changeReturning,
 		alone:      true,
-		mark:       markWithSavepoint,
-		unmark:     unmarkSavepoint,
+		mark:       mark,
+		unmark:     unmark,
 		committed:  committedClaim,
 		applied:    wrote,
 		take:       takeAtOnce,

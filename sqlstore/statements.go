@@ -91,7 +91,8 @@ func (s statements) withConflicts(sql func(string) statement, bytes string) stat
 	// The trace gives way to done work, to a lease that somebody holds, and to newer attempts; no row is
 	// affected then. Attempts that began afresh at the same time have the same token; of those, one that
 	// gave up is never made an ordinary failure again, because its sender was told to stop. What the claim is
-	// pinned to stays.
+	// pinned to stays. Work is no more done that the attempt itself stored as done at the time @12, in a commit
+	// that was not the store's.
 	s.leave = sql(`
 		INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned)
 		VALUES (@1, @2, @3, @4, @5, @6, @7, @8, @9, @10, @11)
@@ -100,7 +101,8 @@ func (s statements) withConflicts(sql func(string) statement, bytes string) stat
 			digest = coalesce(excluded.digest, c.digest), updated_at = excluded.updated_at, last_error = excluded.last_error,
 			pinned = CASE WHEN c.pinned = 0 THEN excluded.pinned ELSE c.pinned END
 		WHERE {open} AND ((c.token < excluded.token AND {claimable})
-			OR (c.token = excluded.token AND (c.state = 'failed' OR (c.state = 'dead' AND excluded.state = 'dead'))))`)
+			OR (c.token = excluded.token AND (c.state = 'failed' OR (c.state = 'dead' AND excluded.state = 'dead')
+				OR (c.state = 'done' AND c.first_seen = excluded.first_seen AND c.updated_at = @12))))`)
 	// In a transaction a claim is done from the start. A row of another state is somebody else's.
 	s.keep = sql(`
 		INSERT INTO {responses} (source, key, token, status, header, body)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/hookonce/hookonce"
 )
@@ -16,8 +17,10 @@ var errGaveWay = errors.New("the key belongs to another attempt by now")
 // [hookonce.ErrTraceLost] as well.
 //
 // It is safe even if the commit's outcome is unknown: the statement waits for a transaction that is
-// still under way, and then leaves done work alone.
-func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error) error {
+// still under way, and then leaves done work alone. Only of an attempt that is torn is the claim opened again which
+// a commit in passing made durable: what came after that is not done.
+func (a *attempt) trace(ctx context.Context, cause error) error {
+	s, c := a.store, a.claim
 	f := hookonce.FailureOf(ctx, c.Ref, cause)
 	if c.Key == "" || f.Forgets(c.Token) {
 		return cause
@@ -29,9 +32,13 @@ func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error) error 
 	if f.Pin {
 		failed.Pinned = c.Token
 	}
+	var made time.Time
+	if a.torn {
+		made = c.UpdatedAt
+	}
 	var recorded bool
 	err := s.insist(ctx, func() (err error) {
-		recorded, err = s.dialect.trace(s.dialect, ctx, s.db, failed)
+		recorded, err = s.dialect.trace(s.dialect, ctx, s.db, failed, made)
 		return err
 	})
 	if err == nil && (f.Dead || f.Pin) && !recorded {

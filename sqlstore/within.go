@@ -45,6 +45,9 @@ type attempt struct {
 	tx    *sql.Tx // nil: there is nothing to do
 	// number is the transaction's, on databases that give it one.
 	number int64
+	looked bool // for the mark
+	over   bool // committed by the store
+	torn   bool // the claim may have been committed without what came after it, which is rolled back
 	// detach ends the caller's hold on the transaction; it reports false if the caller's context
 	// ended first, which rolls the transaction back.
 	detach func() bool
@@ -126,9 +129,10 @@ func (a *attempt) begin(ctx context.Context) (err error) {
 // rollback ends the transaction, if it is open, and whatever belongs to it. A connection of its own is closed
 // if that fails: to put its settings back could commit what is left.
 func (a *attempt) rollback() {
-	if a.tx != nil {
-		err := a.tx.Rollback()
-		a.on.lost = err != nil && !errors.Is(err, sql.ErrTxDone)
+	if a.tx != nil && !a.over {
+		// Where its context has ended, database/sql rolls the transaction back in a goroutine of its own, which may
+		// not have come to it: what is said on the connection now could come first, and commit.
+		a.on.lost = a.tx.Rollback() != nil || a.on.lost
 	}
 	a.detach()
 	a.cancel()
@@ -148,9 +152,12 @@ func (a *attempt) run(ctx context.Context, fn func(tx *sql.Tx, c hookonce.Claim)
 		}
 		err = a.store.crowd.Explain(ctx, size, a.store.waits, err)
 		a.store.crowd.Leave(size)
+		if err != nil {
+			a.inspect(ctx, err)
+		}
 		a.rollback()
 		if err != nil {
-			err = a.store.trace(ctx, a.claim, err)
+			err = a.trace(ctx, err)
 		}
 		if p != nil {
 			panic(p)
@@ -175,7 +182,7 @@ func (a *attempt) commit(ctx context.Context) error {
 	defer deadline.Stop()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitDeadline)
 	defer cancel()
-	intact, err := a.store.dialect.unmark(ctx, a.tx, a.number)
+	intact, err := a.intact(ctx)
 	by := errors.Is(err, sql.ErrTxDone)
 	switch {
 	case by, err == nil && !intact:
@@ -187,6 +194,7 @@ func (a *attempt) commit(ctx context.Context) error {
 	err = a.tx.Commit()
 	switch {
 	case err == nil:
+		a.over = true
 		return nil
 	case a.store.dialect.refused(err):
 		return fmt.Errorf("the commit was refused: %w", err)
