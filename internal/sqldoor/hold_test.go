@@ -62,6 +62,7 @@ func TestPurgeTakesResponsesAlong(t *testing.T) {
 	mustExec(t, d.Pool, "SELECT hookonce.claim('shop', k) FROM unnest('{old_1,old_2,new}'::text[]) AS k")
 	mustExec(t, d.Pool, "SELECT hookonce.failed('shop', 'failed')")
 	mustExec(t, d.Pool, "UPDATE hookonce.claims SET updated_at = now() - interval '91 days' WHERE key <> 'new'")
+	is(d, d, 0, "SELECT hookonce.purge(NULL)")
 	is(d, d, 0, "SELECT hookonce.purge(now() - interval '90 days', 0)")
 	is(d, d, 1, "SELECT hookonce.purge(now() - interval '90 days', 1)")
 	is(d, d, 1, "SELECT hookonce.purge(now() - interval '90 days')")
