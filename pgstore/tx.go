@@ -158,13 +158,13 @@ func (w *work) commit(ctx context.Context) error {
 	case err == nil && committed:
 		w.tx = nil
 		if !intact {
-			return ended.Committed
+			return ended.ErrCommitted
 		}
 		return nil
 	case err == nil:
 		return fmt.Errorf("commit: %w", pgx.ErrTxCommitRollback)
 	case !looked && pgerror.State(err) == invalidText:
-		return ended.Swept
+		return ended.ErrSwept
 	case pgerror.NotCommitted(err):
 		return fmt.Errorf("commit: %w", err)
 	}
@@ -182,16 +182,16 @@ func (w *work) committable(ctx context.Context) error {
 	case conn.IsBusy():
 		return errors.New("the handler returned nil and left the rows of a query open: close them")
 	case conn.TxStatus() == inFailed:
-		return ended.Hidden
+		return ended.ErrHidden
 	case conn.TxStatus() == idle:
 		committed, err := w.committed(ctx)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%w: the handler ended the transaction with a statement of its own: leave that to the store: %w", hookonce.ErrUnknownOutcome, err)
 		case committed:
-			return ended.Committed
+			return ended.ErrCommitted
 		}
-		return ended.Swept
+		return ended.ErrSwept
 	}
 	return nil
 }

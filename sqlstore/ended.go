@@ -43,11 +43,11 @@ func (a *attempt) ended(ctx context.Context, by bool) error {
 	veto := a.on.veto
 	switch {
 	case veto != nil && veto.refused.Load():
-		return ended.Refused
+		return ended.ErrRefused
 	case veto != nil && by:
-		return ended.RolledBack
+		return ended.ErrRolledBack
 	case veto != nil:
-		return ended.Swept
+		return ended.ErrSwept
 	}
 	var q querier = a.tx
 	if by {
@@ -68,19 +68,19 @@ func (a *attempt) ended(ctx context.Context, by bool) error {
 	case committed && !by:
 		return a.complete(ctx)
 	case committed:
-		return ended.Committed
+		return ended.ErrCommitted
 	case by:
-		return ended.RolledBack
+		return ended.ErrRolledBack
 	}
-	return ended.Swept
+	return ended.ErrSwept
 }
 
 // complete commits what the handler did after it had committed the claim: nothing would do it again.
 func (a *attempt) complete(ctx context.Context) error {
 	if _, err := a.tx.ExecContext(ctx, "COMMIT"); err != nil && !strings.Contains(err.Error(), "no transaction is active") {
-		return fmt.Errorf("%w: %w: %w", hookonce.ErrUnknownOutcome, ended.Committed, err)
+		return fmt.Errorf("%w: %w: %w", hookonce.ErrUnknownOutcome, ended.ErrCommitted, err)
 	}
-	return ended.Committed
+	return ended.ErrCommitted
 }
 
 // savepoint returns what leaves a mark that is gone when the transaction is, and what looks for it. Its name is one

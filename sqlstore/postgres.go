@@ -107,7 +107,7 @@ func markPostgres(ctx context.Context, tx *sql.Tx, number int64) (int64, error) 
 func unmarkPostgres(ctx context.Context, tx *sql.Tx, number int64) (intact bool, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT coalesce(txid_current_if_assigned() = $1, false)`, number).Scan(&intact)
 	if pgerror.State(err) == "25P02" { // in_failed_sql_transaction
-		return false, ended.Hidden
+		return false, ended.ErrHidden
 	}
 	return intact, err
 }

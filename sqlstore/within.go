@@ -168,7 +168,7 @@ func (a *attempt) run(ctx context.Context, fn func(tx *sql.Tx, c hookonce.Claim)
 	case err == nil:
 		return a.commit(ctx)
 	case a.on.veto != nil && a.on.veto.refused.Load():
-		return fmt.Errorf("%w (%w)", err, ended.Refused)
+		return fmt.Errorf("%w (%w)", err, ended.ErrRefused)
 	}
 	return err
 }

@@ -5,18 +5,18 @@ package ended
 import "errors"
 
 var (
-	// Committed says that the work is stored, in more than one transaction.
-	Committed = errors.New("the handler committed the transaction by itself, or a statement of it did in passing; what it did is stored with the claim, " +
+	// ErrCommitted says that the work is stored, in more than one transaction.
+	ErrCommitted = errors.New("the handler committed the transaction by itself, or a statement of it did in passing; what it did is stored with the claim, " +
 		"but a crash in between would have torn it: leave the commit to the store, which makes it when the handler returns nil")
-	// RolledBack says that the handler called Rollback.
-	RolledBack = errors.New("the handler rolled the transaction back, and returned nil; nothing of it is stored: return an error to roll back, " +
+	// ErrRolledBack says that the handler called Rollback.
+	ErrRolledBack = errors.New("the handler rolled the transaction back, and returned nil; nothing of it is stored: return an error to roll back, " +
 		"and remove Rollback from the handler, a deferred one as well, because the store ends the transaction")
-	// Swept says that a statement rolled the transaction back.
-	Swept = errors.New("the handler returned nil, but the transaction was rolled back before that, by a statement of the handler's (ROLLBACK), " +
+	// ErrSwept says that a statement rolled the transaction back.
+	ErrSwept = errors.New("the handler returned nil, but the transaction was rolled back before that, by a statement of the handler's (ROLLBACK), " +
 		"or by one whose error it hid (a deadlock, a statement that was interrupted); nothing of it is stored: return such errors")
-	// Refused says that the store kept statements from being committed by themselves.
-	Refused = errors.New("the handler tried to commit, or it went on after a statement had rolled the transaction back (ROLLBACK, or one " +
+	// ErrRefused says that the store kept statements from being committed by themselves.
+	ErrRefused = errors.New("the handler tried to commit, or it went on after a statement had rolled the transaction back (ROLLBACK, or one " +
 		"whose error it hid); the store refused these commits, and nothing is stored: return such errors, and leave the end of the transaction to the store")
-	// Hidden says that the transaction could only be rolled back.
-	Hidden = errors.New("the handler returned nil although one of its statements had failed: return the error")
+	// ErrHidden says that the transaction could only be rolled back.
+	ErrHidden = errors.New("the handler returned nil although one of its statements had failed: return the error")
 )

@@ -8,6 +8,7 @@ import (
 	"github.com/hookonce/hookonce/internal/pgerror"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
 )
 
 // Both drivers' errors are judged alike, and only the server's word that it lives on and did not commit counts.
@@ -35,7 +36,7 @@ func TestNotCommitted(t *testing.T) {
 	} {
 		for driver, err := range map[string]error{
 			"pgx": &pgconn.PgError{Code: tt.state, Severity: tt.severity},
-			"pq":  &pq.Error{Code: pq.ErrorCode(tt.state), Severity: tt.severity},
+			"pq":  &pq.Error{Code: pqerror.Code(tt.state), Severity: tt.severity},
 		} {
 			err = fmt.Errorf("commit: %w", err)
 			if got := pgerror.NotCommitted(err); got != tt.want || pgerror.State(err) != tt.state {
