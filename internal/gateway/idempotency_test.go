@@ -353,12 +353,12 @@ func TestIdempotencyPurge(t *testing.T) {
 			}
 		}
 		mustCharge(t, c, g, "acme", "/", "k1", "10")
-		forget("gateway:other", -time.Hour)
+		forget("gateway:other", 0)
 		forget("gateway:charges", time.Hour)
 		if res, _ := mustCharge(t, c, g, "acme", "/", "k1", "10"); res.Header.Get("Idempotency-Replayed") != "true" {
 			t.Error("an answer was forgotten too early")
 		}
-		forget("gateway:charges", -time.Hour)
+		forget("gateway:charges", 0)
 		if res, _ := mustCharge(t, c, g, "acme", "/", "k1", "10"); res.Header.Get("Idempotency-Replayed") != "" || shop.charges.Load() != 2 {
 			t.Errorf("an answer was not forgotten; %d charges", shop.charges.Load())
 		}
