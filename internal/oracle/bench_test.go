@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // stripeEvent returns a signed event of 2 KB, of the version that stripe-go insists on.
