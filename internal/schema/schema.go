@@ -89,6 +89,29 @@ func (n names) Lock() int64 { return 0x686f6f6b6f6e6365 } // "hookonce"
 // KeyLock is [KeyLock] for the table of claims.
 func (n names) KeyLock(source, key string) string { return KeyLock(n.prefix+"claims", source, key) }
 
+// AddColumn is the text that gives a table of MySQL a column, unless it has it: there each statement of a migration
+// can be run again. In the definition a quote is written twice.
+func (n names) AddColumn(table, column, definition string) string {
+	return unless("columns", "column_name", n.prefix+table, column,
+		fmt.Sprintf("ALTER TABLE %s%s ADD COLUMN %s %s", n.prefix, table, column, definition))
+}
+
+// AddIndex is the text that gives a table of MySQL an index over the columns, unless it has it.
+func (n names) AddIndex(table, index, columns string) string {
+	return unless("statistics", "index_name", n.prefix+table, n.prefix+index,
+		fmt.Sprintf("CREATE INDEX %s%s ON %s%s (%s)", n.prefix, index, n.prefix, table, columns))
+}
+
+// unless is the text that runs ddl unless a view of MySQL's information_schema has a row of that name for the table.
+func unless(view, column, table, name, ddl string) string {
+	return fmt.Sprintf(`SET @hookonce_ddl = (SELECT IF(count(*) > 0, 'DO 0', '%s')
+    FROM information_schema.%s WHERE table_schema = DATABASE() AND table_name = '%s' AND %s = '%s');
+PREPARE hookonce_ddl FROM @hookonce_ddl;
+EXECUTE hookonce_ddl;
+DEALLOCATE PREPARE hookonce_ddl;
+`, ddl, view, table, column, name)
+}
+
 func (n names) versionTable() string { return n.prefix + "goose_db_version" }
 
 // text returns the SQL that leads from version v-1 to version v; v = 0 prepares the record of
