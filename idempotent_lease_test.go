@@ -514,12 +514,7 @@ func TestIdempotentLeaseAwaits(t *testing.T) {
 func TestIdempotentLeaseThatCameLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p printer
-		store := faulty{Store: memstore.New()}
-		store.claim = func(persist func() error) error {
-			err := persist()
-			time.Sleep(2 * time.Second)
-			return err
-		}
+		store := late(2 * time.Second)
 		wantAnswer(t, buy(desk(store, &p, hookonce.WithLease(time.Second)), "k1", "10"), 503, "unavailable")
 		p.want(t, 0)
 		wantAnswer(t, buy(desk(store.Store, &p), "k1", "10"), 201, "")

@@ -26,7 +26,9 @@ import (
 // the claim is failed, or dead for [Permanent] errors, and the error is returned wrapped, the panic re-raised.
 // Nothing is rolled back. So with req.Pin a failed attempt leaves the claim pinned to req.Digest, and only the same
 // request may try again. Only an error marked with [Forget] says that nothing was done, and takes that back,
-// unless an earlier attempt had come further, or [PinRequest] or [Transport] was called. Errors besides those of [Store.Claim]: one that wraps [ErrUnknownOutcome] if it could
+// unless an earlier attempt had come further, or [PinRequest] or [Transport] was called.
+//
+// Errors besides those of [Store.Claim]: one that wraps [ErrUnknownOutcome] if it could
 // not be recorded that fn is done; one that wraps [ErrTraceLost] and fn's error if the failure could not be; and
 // one that wraps [ErrStale], with the verdict Busy, if somebody else took the claim over meanwhile. Whoever gets
 // one of these must not acknowledge anything.

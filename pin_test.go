@@ -282,16 +282,40 @@ func TestIdempotentLeasePinsWhoDied(t *testing.T) {
 	})
 }
 
+// late is a store whose answer to a claim is so long on its way.
+func late(d time.Duration) faulty {
+	store := faulty{Store: memstore.New()}
+	store.claim = func(persist func() error) error {
+		err := persist()
+		time.Sleep(d)
+		return err
+	}
+	return store
+}
+
+// The same for work under a lease without a request.
+func TestUnderLeaseThatCameLateIsNotPinned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := late(2 * time.Second)
+		ref := hookonce.Ref{Source: "jobs", Key: "j1"}
+		req := hookonce.ClaimRequest{Ref: ref, Lease: time.Second, Digest: []byte("10"), Pin: true}
+		if _, err := hookonce.UnderLease(t.Context(), store, req, func(context.Context, hookonce.Claim) error {
+			t.Error("the work was begun after the end of its lease")
+			return nil
+		}); err == nil {
+			t.Error("nothing was done, and nothing said so")
+		}
+		if c, err := store.Lookup(t.Context(), ref); err != nil || c.State != hookonce.StateFailed || c.Pinned != 0 {
+			t.Errorf("the claim is %s, pinned by attempt %d, %v", c.State, c.Pinned, err)
+		}
+	})
+}
+
 // A claim that came too late was not begun, and binds nobody.
 func TestIdempotentLeaseThatCameLateIsNotPinned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p printer
-		store := faulty{Store: memstore.New()}
-		store.claim = func(persist func() error) error {
-			err := persist()
-			time.Sleep(2 * time.Second)
-			return err
-		}
+		store := late(2 * time.Second)
 		wantAnswer(t, buy(desk(store, &p, hookonce.WithLease(time.Second)), "k1", "10"), 503, "unavailable")
 		wantAnswer(t, buy(desk(store.Store, &p), "k1", "11"), 201, "")
 		p.want(t, 1)
@@ -303,12 +327,7 @@ func TestIdempotentLeaseThatCameLateIsNotPinned(t *testing.T) {
 func TestIdempotentLeasePinsWhatLostItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p printer
-		store := faulty{Store: memstore.New()}
-		store.claim = func(persist func() error) error {
-			err := persist()
-			time.Sleep(2500 * time.Millisecond)
-			return err
-		}
+		store := late(2500 * time.Millisecond)
 		slow := desk(store, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
 			p.ServeHTTP(w, r)
