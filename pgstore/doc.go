@@ -44,7 +44,8 @@
 // the number of the transaction, which travels with the COMMIT in one round trip. After a rollback nothing is
 // stored, further statements through the [pgx.Tx] are refused, and the attempt failed. After a commit the rest is
 // committed as well, so that nothing gets lost, the copy that comes next is a duplicate, and the error says that
-// a crash in between would have torn the two apart. What is sent through [pgx.Tx].Conn is past the store's eyes
+// a crash in between would have torn the two apart. A handler that commits by itself and then returns an error does
+// lose what came after that commit: it is rolled back, and the copy is a duplicate. What is sent through [pgx.Tx].Conn is past the store's eyes
 // until the end.
 //
 // # Connections
