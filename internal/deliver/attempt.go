@@ -56,7 +56,7 @@ func (d *Deliverer) attempt(ctx context.Context, cancel func(), dest *destinatio
 		health := d.unanswered(&o, dest, w, err)
 		return o, nil, health
 	}
-	if d.opt.Relayed[w.Source] && response.StatusCode != http.StatusSwitchingProtocols {
+	if (*d.answered.Load())[w.Source] && response.StatusCode != http.StatusSwitchingProtocols {
 		return d.relayed(o, dest, w, response)
 	}
 	a := newAnswer(response, cancel)

@@ -6,11 +6,11 @@ package deliver
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -69,9 +69,12 @@ type Options struct {
 
 // Deliverer makes the attempts. Its methods are safe for concurrent use.
 type Deliverer struct {
-	opt     Options
-	lanes   map[string]*lane // by the name of the destination
-	metrics *metrics
+	opt      Options
+	metrics  *metrics
+	answered atomic.Pointer[map[string]bool] // see Options.Relayed
+
+	mu    sync.RWMutex     // guards lanes, and keeps Reload and Stop apart; taken before that of a lane
+	lanes map[string]*lane // by the name of the destination; those that are gone as well
 
 	stopping chan struct{}
 	stop     sync.Once
@@ -91,15 +94,8 @@ func New(o Options) (*Deliverer, error) {
 		metrics:  newMetrics(o.Registerer),
 		stopping: make(chan struct{}),
 	}
-	for name, settings := range o.Destinations {
-		l, err := d.newLane(name, settings)
-		if err != nil {
-			return nil, fmt.Errorf("deliver: destination %q: %w", name, err)
-		}
-		d.lanes[name] = l
-	}
 	d.attempts, d.abort = context.WithCancel(context.Background())
-	return d, nil
+	return d, d.Reload(o.Destinations, o.Relayed)
 }
 
 func (o Options) withDefaults() Options {
@@ -127,16 +123,16 @@ func (d *Deliverer) Start() { d.workers.Go(d.read) }
 // returns the cause of ctx's end, after every outcome was handed to the journal. Close the journal
 // afterwards.
 func (d *Deliverer) Stop(ctx context.Context) error {
+	d.mu.Lock()
 	d.stop.Do(func() { close(d.stopping) })
+	d.mu.Unlock()
 	defer context.AfterFunc(ctx, d.abort)()
-	for _, l := range d.lanes {
+	for _, l := range d.lanes { // which nobody changes any more
 		l.close()
 	}
 	d.workers.Wait()
 	for _, l := range d.lanes {
-		if c, ok := l.dest.transport.(interface{ CloseIdleConnections() }); ok {
-			c.CloseIdleConnections()
-		}
+		closeIdle(l.dest.transport)
 	}
 	if d.attempts.Err() != nil {
 		return context.Cause(ctx)
@@ -165,7 +161,7 @@ func (d *Deliverer) read() {
 			if !ok {
 				return
 			}
-			if l := d.lanes[w.Destination]; l != nil {
+			if l := d.lane(w.Destination); l != nil {
 				l.add(w)
 				continue
 			}

@@ -14,7 +14,7 @@ import (
 // there is no attempt, and the outcome is [journal.Failed]. The attempt ends with ctx at the latest.
 func (d *Deliverer) Forward(ctx context.Context, w *journal.Work) journal.Outcome {
 	refused := journal.Outcome{Held: w.Held, State: journal.Failed, Started: d.opt.Now(), Error: "not attempted: the destination is at rest or busy"}
-	l := d.lanes[w.Destination]
+	l := d.lane(w.Destination)
 	if l == nil {
 		return refused
 	}
@@ -23,13 +23,13 @@ func (d *Deliverer) Forward(ctx context.Context, w *journal.Work) journal.Outcom
 		return refused
 	}
 	defer d.workers.Done()
-	attempt, cancel := context.WithTimeout(ctx, l.dest.timeout)
+	attempt, cancel := context.WithTimeout(ctx, t.dest.timeout)
 	defer cancel()
 	defer context.AfterFunc(d.attempts, cancel)()
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
 
-	o, answer, health := d.attempt(attempt, cancel, l.dest, w)
+	o, answer, health := d.attempt(attempt, cancel, t.dest, w)
 	if ctx.Err() != nil {
 		health = unknown // it might have answered somebody with more patience
 	}
@@ -47,7 +47,7 @@ func (l *lane) seize(w *journal.Work) (turn, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.opt.Now()
-	if _, open := l.breaker.open(now); open || l.closed || l.paused() || l.underway >= l.concurrency {
+	if _, open := l.breaker.open(now); open || l.closed || l.gone || l.paused() || l.underway >= l.concurrency {
 		return turn{}, false
 	}
 	reservation, ok := l.reserve(now)
@@ -61,5 +61,5 @@ func (l *lane) seize(w *journal.Work) (turn, bool) {
 	}
 	l.underway++
 	l.workers.Add(1)
-	return turn{w, tell}, true
+	return turn{w, l.dest, l.breaker, tell}, true
 }

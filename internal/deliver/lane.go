@@ -1,7 +1,6 @@
 package deliver
 
 import (
-	"cmp"
 	"sync"
 	"time"
 
@@ -16,49 +15,28 @@ import (
 // goroutines only for attempts, so a destination that hangs costs no more than those.
 type lane struct {
 	*Deliverer
-	dest        *destination
-	concurrency int
-	limiter     *rate.Limiter // nil: no rate
+	name string
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	*outfit
 	breaker  *breaker // nil: never opens
 	waiting  []*journal.Work
 	underway int
 	wake     *time.Timer // armed while the rate alone keeps work waiting
 	closed   bool
+	gone     bool // the destination is not configured any more
 }
 
 // turn is one delivery whose attempt may begin.
 type turn struct {
-	work *journal.Work
-	tell func(error) // the breaker, how it went
+	work    *journal.Work
+	dest    *destination // as it was configured when the turn came
+	breaker *breaker
+	tell    func(error) // the breaker, how it went
 }
 
 // maxRate is the highest rate that makes sense, in attempts per second.
 const maxRate = 1e6
-
-func (d *Deliverer) newLane(name string, s Destination) (*lane, error) {
-	l := &lane{Deliverer: d, concurrency: cmp.Or(s.Concurrency, d.opt.Concurrency)}
-	transport := d.opt.Transport
-	if transport == nil {
-		transport = newTransport(s, l.concurrency)
-	}
-	var err error
-	if l.dest, err = newDestination(name, s, transport); err != nil {
-		return nil, err
-	}
-	breaker, err := s.Breaker.withDefaults(l.dest.schedule)
-	if err != nil {
-		return nil, err
-	}
-	l.breaker = newBreaker(breaker, l.changed)
-	if s.Rate > 0 {
-		// A tenth of a second may be made up for after a pause.
-		l.limiter = rate.NewLimiter(rate.Limit(s.Rate), max(1, int(s.Rate/10)))
-	}
-	d.metrics.breaker.WithLabelValues(name).Set(float64(gobreaker.StateClosed))
-	return l, nil
-}
 
 // add takes one delivery in. It never blocks.
 func (l *lane) add(w *journal.Work) {
@@ -78,7 +56,7 @@ func (l *lane) advance() {
 // run makes one attempt after the other, as long as there is one to begin.
 func (l *lane) run(t turn) {
 	for ok := true; ok; {
-		health := l.deliver(l.dest, t.work)
+		health := l.deliver(t.dest, t.work)
 		t, ok = l.ended(t, health)
 	}
 }
@@ -89,7 +67,9 @@ func (l *lane) ended(t turn, h health) (next turn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.underway--
-	t.tell(h.err())
+	if t.breaker == l.breaker { // or the destination is another by now
+		t.tell(h.err())
+	}
 	next, ok = l.next()
 	l.advance()
 	return next, ok
@@ -98,7 +78,7 @@ func (l *lane) ended(t turn, h health) (next turn, ok bool) {
 // next takes the delivery whose attempt may begin now, if there is one. The caller holds the mutex.
 func (l *lane) next() (turn, bool) {
 	now := l.opt.Now()
-	if until, open := l.breaker.open(now); open || l.closed || l.paused() {
+	if until, open := l.breaker.open(now); open || l.closed || l.gone || l.paused() {
 		l.handBack(maxTime(now, until))
 	}
 	if len(l.waiting) == 0 || l.underway >= l.concurrency {
@@ -117,7 +97,7 @@ func (l *lane) next() (turn, bool) {
 	l.waiting[0] = nil
 	l.waiting = l.waiting[1:]
 	l.underway++
-	return turn{w, tell}, true
+	return turn{w, l.dest, l.breaker, tell}, true
 }
 
 func maxTime(a, b time.Time) time.Time {
@@ -161,7 +141,7 @@ func (l *lane) handBack(due time.Time) {
 	for _, w := range l.waiting {
 		l.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: due})
 	}
-	l.metrics.postponed.WithLabelValues(l.dest.name).Add(float64(len(l.waiting)))
+	l.metrics.postponed.WithLabelValues(l.name).Add(float64(len(l.waiting)))
 	l.waiting = nil
 }
 
@@ -178,19 +158,19 @@ func (l *lane) close() {
 
 // changed follows the breaker. The caller of the breaker holds the mutex.
 func (l *lane) changed(to gobreaker.State) {
-	l.metrics.breaker.WithLabelValues(l.dest.name).Set(float64(to))
+	l.metrics.breaker.WithLabelValues(l.name).Set(float64(to))
 	switch to {
 	case gobreaker.StateOpen:
 		until := l.breaker.tripped(l.opt.Now())
-		l.metrics.trips.WithLabelValues(l.dest.name).Inc()
+		l.metrics.trips.WithLabelValues(l.name).Inc()
 		l.opt.Logger.Warn("deliver: the breaker of a destination opened; nothing is attempted meanwhile",
-			"destination", l.dest.name, "until", until, "waiting", len(l.waiting))
-		l.opt.Journal.Suspend(l.dest.name, until)
+			"destination", l.name, "until", until, "waiting", len(l.waiting))
+		l.opt.Journal.Suspend(l.name, until)
 	case gobreaker.StateHalfOpen:
-		l.opt.Logger.Debug("deliver: one delivery finds out whether a destination has recovered", "destination", l.dest.name)
+		l.opt.Logger.Debug("deliver: one delivery finds out whether a destination has recovered", "destination", l.name)
 	case gobreaker.StateClosed:
 		l.breaker.closed()
-		l.opt.Journal.Suspend(l.dest.name, time.Time{})
-		l.opt.Logger.Info("deliver: the breaker of a destination closed", "destination", l.dest.name)
+		l.opt.Journal.Suspend(l.name, time.Time{})
+		l.opt.Logger.Info("deliver: the breaker of a destination closed", "destination", l.name)
 	}
 }

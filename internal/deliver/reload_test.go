@@ -1,0 +1,216 @@
+package deliver_test
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/deliver"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// to are the destinations of a deliverer with one of them.
+func to(app deliver.Destination) map[string]deliver.Destination {
+	return map[string]deliver.Destination{"app": app}
+}
+
+func (s *standIn) reload(t *testing.T, destinations map[string]deliver.Destination) {
+	t.Helper()
+	if err := s.Reload(destinations, nil); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// An attempt ends as it began; what waits goes to where the destination is now.
+func TestReload_waitingFollowsAndUnderwayStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := nowhere
+		app.Concurrency, app.Timeout = 1, time.Hour
+		asked, answer := make(chan string, 10), make(chan bool)
+		s := newStandIn(t, app, func(r *http.Request) (*http.Response, error) {
+			asked <- r.URL.Path
+			<-answer
+			return status(200), nil
+		})
+		s.bring(piece(1), piece(2), piece(3))
+		app.URL, app.Timeout = app.URL+"new", time.Second
+		s.reload(t, to(app))
+		<-time.After(time.Minute) // longer than the new timeout
+		for range 3 {
+			answer <- true
+		}
+		synctest.Wait()
+		for i, want := range []string{"/", "/new", "/new"} {
+			if path := <-asked; path != want {
+				t.Errorf("attempt %d went to %q, want %q", i+1, path, want)
+			}
+		}
+		if n := s.states(); n[journal.Done] != 3 {
+			t.Errorf("outcomes %v, want three done", n)
+		}
+	})
+}
+
+// More at once are begun with the reload, not with the next end.
+func TestReload_moreAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := nowhere
+		app.Concurrency = 1
+		s := newStandIn(t, app, hang)
+		s.bring(piece(1), piece(2), piece(3))
+		app.Concurrency = 3
+		s.reload(t, to(app))
+		if got := s.Destinations()[0]; got.Underway != 3 || got.Waiting != 0 {
+			t.Errorf("%d under way and %d waiting, want 3 and 0", got.Underway, got.Waiting)
+		}
+	})
+}
+
+// What waits for a destination that is not there any more goes back at once and costs no try, as does
+// what the journal brings late. It is there again when it is configured again.
+func TestReload_removedHandsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := nowhere
+		app.Concurrency = 1
+		answer := make(chan bool)
+		s := newStandIn(t, app, func(*http.Request) (*http.Response, error) {
+			<-answer
+			return status(200), nil
+		})
+		s.bring(piece(1), piece(2))
+		s.reload(t, nil)
+		s.bring(piece(3))
+		told := s.told()
+		if len(told) != 2 {
+			t.Fatalf("%d handed back, want 2", len(told))
+		}
+		for _, o := range told {
+			if o.State != journal.Pending || !o.Due.Equal(time.Now()) {
+				t.Errorf("event %d: %s, due %v; want pending and due now", o.EventID, o.State, o.Due)
+			}
+		}
+		if got := s.Destinations(); len(got) != 0 {
+			t.Errorf("still there: %+v", got)
+		}
+		s.reload(t, to(app))
+		s.bring(piece(4))
+		if got := s.Destinations()[0]; got.Underway != 1 || got.Waiting != 1 {
+			t.Errorf("%d under way, %d waiting: the attempt that goes on does not count", got.Underway, got.Waiting)
+		}
+		answer <- true
+		answer <- true
+		synctest.Wait()
+		if n := s.states(); n[journal.Done] != 2 {
+			t.Errorf("outcomes %v, want two done", n)
+		}
+	})
+}
+
+// A reload that does not touch where a destination is changes nothing about what is known of it.
+func TestReload_health(t *testing.T) {
+	elsewhere := func(d *deliver.Destination) { d.URL += "new" }
+	for name, c := range map[string]struct {
+		change func(*deliver.Destination)
+		open   bool
+	}{
+		"nothing": {func(*deliver.Destination) {}, true},
+		"timeout": {func(d *deliver.Destination) { d.Timeout = time.Minute }, true},
+		"secret":  {func(d *deliver.Destination) { d.Secrets = []string{"whsec_ZmFrZQ=="} }, true},
+		"address": {elsewhere, false},
+		"breaker": {func(d *deliver.Destination) { d.Breaker = &deliver.Breaker{Failures: 3} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				code, app := 503, nowhere
+				app.Breaker = &deliver.Breaker{Failures: 2, Open: time.Minute, OpenMax: time.Minute}
+				s := newStandIn(t, app, answers(&code))
+				s.bring(piece(1), piece(2))
+				if got := s.Destinations()[0].Breaker; got != "open" {
+					t.Fatalf("the breaker is %s before the reload", got)
+				}
+				c.change(&app)
+				s.reload(t, to(app))
+				if got := s.Destinations()[0].Breaker; (got == "open") != c.open {
+					t.Errorf("the breaker is %s after the reload", got)
+				}
+				if resumed := s.resumed > 0; resumed == c.open {
+					t.Errorf("the journal was told to go on: %v", resumed)
+				}
+			})
+		})
+	}
+}
+
+// How an attempt at the old address went says nothing about the new one.
+func TestReload_oldAttemptsDoNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := nowhere
+		app.Breaker = &deliver.Breaker{Failures: 2}
+		answer := make(chan bool)
+		s := newStandIn(t, app, func(*http.Request) (*http.Response, error) {
+			<-answer
+			return status(503), nil
+		})
+		s.bring(piece(1), piece(2))
+		app.URL += "new"
+		s.reload(t, to(app))
+		answer <- true
+		answer <- true
+		synctest.Wait()
+		if got := s.Destinations()[0].Breaker; got != "closed" {
+			t.Errorf("the breaker is %s", got)
+		}
+	})
+}
+
+// An unchanged rate is not granted anew.
+func TestReload_rateKeepsItsFill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		code, app := 200, nowhere
+		app.Rate = 1
+		s := newStandIn(t, app, answers(&code))
+		s.bring(piece(1), piece(2), piece(3))
+		for range 5 {
+			s.reload(t, to(app))
+		}
+		if n := s.states(); n[journal.Done] != 1 {
+			t.Errorf("%d in the first moment, want 1", n[journal.Done])
+		}
+		<-time.After(time.Second)
+		synctest.Wait()
+		if n := s.states(); n[journal.Done] != 1 {
+			t.Errorf("%d after a second, want 1", n[journal.Done])
+		}
+		app.Rate = 0
+		s.reload(t, to(app))
+		if n := s.states(); n[journal.Done] != 1 {
+			t.Errorf("%d without a rate, want the last one", n[journal.Done])
+		}
+	})
+}
+
+// A fault in one destination changes none, and a deliverer that was stopped takes nothing.
+func TestReload_allOrNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		code, app := 200, nowhere
+		s := newStandIn(t, app, answers(&code))
+		wrong, other := app, app
+		wrong.Permanent, other.Name = []int{200}, "other"
+		for range 20 { // maps have no order
+			if err := s.Reload(map[string]deliver.Destination{"other": other, "wrong": wrong}, nil); err == nil {
+				t.Fatal("taken")
+			}
+		}
+		if got := s.Destinations(); len(got) != 1 || got[0].Name != "app" {
+			t.Errorf("there are %+v, want app alone", got)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Reload(to(app), nil); err == nil {
+			t.Error("a reload after the stop was taken")
+		}
+	})
+}
