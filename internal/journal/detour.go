@@ -54,7 +54,7 @@ func (d *detour) work(destination string) *Work {
 	return &Work{
 		Held:   Held{EventID: e.ID, Destination: destination},
 		Source: e.Source, Key: e.Key, Type: e.Type, Tries: 1, Header: e.Header, Body: e.Body,
-		ReceivedAt: e.ReceivedAt, Resource: e.Resource, Rank: e.Rank, Unprotected: true,
+		ReceivedAt: e.ReceivedAt, Resource: e.Resource, Rank: e.Rank, Vouched: e.Vouched, Unprotected: true,
 	}
 }
 

@@ -93,6 +93,8 @@ type Entry struct {
 	Resource string
 	// Rank orders the events of one resource: a version, or a time in microseconds. 0: not known.
 	Rank int64
+	// Vouched is a fingerprint of the secret that verified the event. 0: no signature vouches for it.
+	Vouched int16
 	// Logical is equal in two events that say the same under different keys (twins). Empty: none.
 	Logical string
 	// DropTwin stores the event without deliveries if it is the later of two twins. The delivery of the
@@ -181,6 +183,7 @@ type Work struct {
 	Stale      bool   // a newer rank of the resource was delivered to this destination
 	Twin       string // the key of an earlier event for the same change; empty: none
 	Forced     bool   // replayed although it was done
+	Vouched    int16  // a fingerprint of the secret that verified the event; 0: no signature vouches for it
 
 	Unprotected bool // delivered past the store, under no token
 }

@@ -132,7 +132,7 @@ func (w *writer) hold(e *Entry, res Result, lease time.Time) {
 			Held:   Held{EventID: res.ID, Destination: dest, Token: 1},
 			Source: e.Source, Key: e.Key, Type: e.Type, Tries: 1,
 			Header: e.Header, Body: e.Body, ReceivedAt: e.ReceivedAt, Lease: lease,
-			Resource: e.Resource, Rank: e.Rank, Twin: res.TwinKey,
+			Resource: e.Resource, Rank: e.Rank, Twin: res.TwinKey, Vouched: e.Vouched,
 		}}
 		w.held.register(it)
 		w.issue(it)

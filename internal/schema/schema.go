@@ -34,7 +34,7 @@ const (
 const DefaultName = "hookonce"
 
 // latest is the version of the schema that this program works with.
-const latest = 8
+const latest = 9
 
 //go:embed *.sql
 var files embed.FS

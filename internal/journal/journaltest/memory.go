@@ -63,6 +63,7 @@ type event struct {
 	hasBody              bool
 	resource             string
 	rank                 int64
+	vouched              int16
 	twin                 int64 // the earlier event with the same logical key
 	dropped              bool  // that one's deliveries stand for it
 }

@@ -2,6 +2,7 @@ package journaltest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -42,6 +43,23 @@ var takeCases = []testCase{
 		c.takeKeys(3, "a", "b", "c")
 		c.takeKeys(3, "d")
 		c.takeKeys(3)
+	}},
+	{"who vouched is kept, in a lane and out of it", func(c *suite) {
+		vouched := func(n int16, edit ...func(*journal.Entry)) *journal.Entry {
+			return c.entry(fmt.Sprint(n), append(edit, func(e *journal.Entry) { e.Vouched = n })...)
+		}
+		inLane := func(e *journal.Entry) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		batches := [][]*journal.Entry{{vouched(0), vouched(1), vouched(math.MaxInt16)}, {vouched(2), vouched(3, inLane)}}
+		for _, batch := range batches {
+			c.fresh(batch...)
+			for _, w := range c.take(10) {
+				if fmt.Sprint(w.Vouched) != w.Key {
+					c.Errorf("took %s as vouched for by %d", w.Key, w.Vouched)
+				}
+				c.finish1(c.outcome(w, journal.Done), true)
+			}
+		}
+		c.open(nil)
 	}},
 	{"nothing more once there are bytes enough", func(c *suite) {
 		for _, key := range []string{"a", "b", "c", "d", "e"} {

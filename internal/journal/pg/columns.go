@@ -14,6 +14,7 @@ type columns struct {
 	source       []string
 	key          []*string
 	kind         []string
+	vouched      []int16
 	digest       [][]byte
 	header, body [][]byte
 	received     []time.Time
@@ -39,7 +40,7 @@ func newColumns(n int) *columns {
 	return &columns{
 		id: make([]int64, 0, n), source: make([]string, 0, n), key: make([]*string, 0, n),
 		kind: make([]string, 0, n), digest: make([][]byte, 0, n),
-		header: make([][]byte, 0, n), body: make([][]byte, 0, n), received: make([]time.Time, 0, n),
+		header: make([][]byte, 0, n), body: make([][]byte, 0, n), received: make([]time.Time, 0, n), vouched: make([]int16, 0, n),
 		event: make([]int64, 0, n), destination: make([]string, 0, n), hold: make([]bool, 0, n),
 	}
 }
@@ -54,6 +55,7 @@ func (c *columns) add(e *journal.Entry) {
 	c.header = append(c.header, notNull(e.Header))
 	c.body = append(c.body, notNull(e.Body))
 	c.received = append(c.received, e.ReceivedAt)
+	c.vouched = append(c.vouched, e.Vouched)
 	c.resource = sparse(c.resource, at, orNull(&e.Resource))
 	c.rank = sparse(c.rank, at, orNull(&e.Rank))
 	for _, d := range e.Destinations {

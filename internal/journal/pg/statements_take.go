@@ -55,7 +55,7 @@ const bodyOfDue = `LEFT JOIN LATERAL (
 // leased returns what was taken.
 const leased = `
 SELECT t.event_id, t.destination, t.token, t.tries, t.forced, t.header, t.body,
-	e.source, coalesce(e.key, ''), e.event_type, e.received_at, coalesce(e.resource, ''), coalesce(e.rank, 0),
+	e.source, coalesce(e.key, ''), e.event_type, e.received_at, coalesce(e.resource, ''), coalesce(e.rank, 0), e.vouched,
 	CASE WHEN t.stale AND e.rank IS NOT NULL THEN coalesce((SELECT n.rank > e.rank FROM {{.}}newest n
 		WHERE n.destination = t.destination AND n.resource = e.resource), false) ELSE false END,
 	coalesce((SELECT f.key FROM {{.}}twins s JOIN {{.}}twins f ON f.event_id = s.first

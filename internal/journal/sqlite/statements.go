@@ -1,7 +1,7 @@
 package sqlite
 
-const insertEventSQL = `INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, key) DO NOTHING`
+const insertEventSQL = `INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, key) DO NOTHING`
 
 const insertBodySQL = `INSERT INTO {{.}}bodies (event_id, header, body) VALUES (?, ?, ?)`
 
@@ -73,7 +73,7 @@ const workSQL = `SELECT d.token, d.tries, d.forced, e.source, coalesce(e.key, ''
 		?3 AND e.rank IS NOT NULL AND EXISTS (SELECT 1 FROM {{.}}newest n
 			WHERE n.destination = d.destination AND n.resource = e.resource AND n.rank > e.rank),
 		coalesce((SELECT f.key FROM {{.}}twins t JOIN {{.}}twins f ON f.event_id = t.first
-			WHERE t.event_id = e.id AND t.first <> e.id), '')
+			WHERE t.event_id = e.id AND t.first <> e.id), ''), e.vouched
 	FROM {{.}}deliveries d JOIN {{.}}events e ON e.id = d.event_id
 	WHERE d.event_id = ?1 AND d.destination = ?2`
 
