@@ -20,7 +20,7 @@ func newAuditCommand(w *world) *cobra.Command {
 that have more than one: payments that were booked twice. With --lost it also lists events that are
 on record as done and have no row. It only reads.
 
-Rows whose event column is null or empty can not be judged, and are counted apart. Names are as in
+Rows whose event column is null or empty cannot be judged, and are counted apart. Names are as in
 SQL: Orders means orders, and "Orders", with its quotes, means itself.
 
 Exit status: 0 nothing was found, 1 something was, or the question could not be answered, 2 wrong usage.`,
@@ -57,7 +57,7 @@ Exit status: 0 nothing was found, 1 something was, or the question could not be 
 
 func runAudit(w *world, c *cobra.Command, store config.Store, q audit.Question, asJSON bool) error {
 	if q.Limit < 0 || q.Timeout <= 0 {
-		return &usageError{c.CommandPath(), fmt.Errorf("--limit can not be negative, and --timeout must be positive")}
+		return &usageError{c.CommandPath(), fmt.Errorf("--limit cannot be negative, and --timeout must be positive")}
 	}
 	r, err := audit.Ask(c.Context(), store, q)
 	if err != nil {
@@ -75,6 +75,8 @@ func runAudit(w *world, c *cobra.Command, store config.Store, q audit.Question, 
 		return nil
 	case r.Lost == nil:
 		return fmt.Errorf("%s: %d events have more than one effect", q.Table, r.Doubled)
+	case r.Lost.Problem != "":
+		return fmt.Errorf("%s: %d events have more than one effect; whether any have none is not known: %s", q.Table, r.Doubled, r.Lost.Problem)
 	}
 	return fmt.Errorf("%s: %d events have more than one effect, %d have none", q.Table, r.Doubled, r.Lost.Count)
 }
@@ -84,7 +86,7 @@ func printAudit(w *world, q audit.Question, r *audit.Report) error {
 	fmt.Fprintf(w.out, "%s: %d rows for %d events; %d events have more than one row, %d rows too many.\n",
 		q.Table, r.Rows, r.Events, r.Doubled, r.Surplus)
 	if r.Unidentified > 0 {
-		fmt.Fprintf(w.out, "%d rows have no %s and can not be judged.\n", r.Unidentified, q.Event)
+		fmt.Fprintf(w.out, "%d rows have no %s and cannot be judged.\n", r.Unidentified, q.Event)
 	}
 	if len(r.Offenders) > 0 {
 		t := newTable(w, "", "COUNT | EVENT | SOURCE | FIRST | LAST")
@@ -96,7 +98,7 @@ func printAudit(w *world, q audit.Question, r *audit.Report) error {
 		}
 		printRest(w, r.Doubled, len(r.Offenders))
 	}
-	if r.Lost == nil {
+	if r.Lost == nil || r.Lost.Problem != "" { // which is the error
 		return nil
 	}
 	return printLost(w, r.Lost)
@@ -105,7 +107,7 @@ func printAudit(w *world, q audit.Question, r *audit.Report) error {
 func printLost(w *world, l *audit.Lost) error {
 	fmt.Fprintf(w.out, "Of %d events that are done, %d have no row.\n", l.Done, l.Count)
 	if l.Hidden > 0 {
-		fmt.Fprintf(w.out, "%d keys are stored as a hash and can not be looked for.\n", l.Hidden)
+		fmt.Fprintf(w.out, "%d keys are stored as a hash and cannot be looked for.\n", l.Hidden)
 	}
 	if len(l.Events) == 0 {
 		return nil

@@ -67,9 +67,13 @@ type Offender struct {
 	Last   string `json:"last,omitempty"`
 }
 
-// Lost is what is on record as done and has no row. Keys that were too long to be stored can not be looked
+// Lost is what is on record as done and has no row. Keys that were too long to be stored cannot be looked
 // for, and are counted in Hidden alone.
 type Lost struct {
+	// Problem says why the question has no answer: the tables are not there, or have nothing on record as
+	// done. Empty: it has one.
+	Problem string `json:"problem,omitempty"`
+
 	Done   int64     `json:"done"`
 	Hidden int64     `json:"hidden"`
 	Count  int64     `json:"count"`
@@ -83,8 +87,10 @@ type Missing struct {
 	Done   string `json:"done"`
 }
 
-// Clean reports whether there is nothing to complain of.
-func (r *Report) Clean() bool { return r.Doubled == 0 && (r.Lost == nil || r.Lost.Count == 0) }
+// Clean reports whether there is nothing to complain of. A question without an answer is something.
+func (r *Report) Clean() bool {
+	return r.Doubled == 0 && (r.Lost == nil || r.Lost.Count == 0 && r.Lost.Problem == "")
+}
 
 // Check returns an error unless the question makes sense.
 func (q Question) Check() error {
@@ -106,13 +112,13 @@ func Ask(ctx context.Context, store config.Store, q Question) (*Report, error) {
 	defer s.close()
 	r := &Report{Offenders: []Offender{}}
 	if err := s.doubled(ctx, n, q, r); err != nil {
-		return nil, fmt.Errorf("audit: %s: %w", q.Table, err)
+		return nil, fmt.Errorf("audit: %s: %w", q.Table, advise(err))
 	}
 	if q.Lost == "" {
 		return r, nil
 	}
 	if r.Lost, err = s.lost(ctx, n, q); err != nil {
-		return nil, fmt.Errorf("audit: looking for lost effects of %s: %w", q.Table, err)
+		return nil, fmt.Errorf("audit: looking for lost effects of %s: %w", q.Table, advise(err))
 	}
 	return r, nil
 }

@@ -53,8 +53,11 @@ func (s *session) doubled(ctx context.Context, n names, q Question, r *Report) e
 		})
 }
 
-// lost finds what is done and has no row.
+// lost finds what is done and has no row, or why that cannot be known.
 func (s *session) lost(ctx context.Context, n names, q Question) (*Lost, error) {
+	if problem, err := s.absent(ctx, q); problem != "" || err != nil {
+		return &Lost{Problem: problem, Events: []Missing{}}, err
+	}
 	done, args := s.done[q.Lost], []any(nil)
 	if q.Only != "" {
 		done, args = "SELECT * FROM ("+done+") AS any_source WHERE source = "+s.placeholder, []any{q.Only}
@@ -69,6 +72,9 @@ func (s *session) lost(ctx context.Context, n names, q Question) (*Lost, error) 
 	err := s.row(ctx, "SELECT count(*), coalesce(sum(CASE WHEN hidden THEN 1 ELSE 0 END), 0) FROM ("+done+") AS d", args, &l.Done, &l.Hidden)
 	if err == nil {
 		err = s.row(ctx, "SELECT count(*) FROM ("+lost+") AS l", args, &l.Count)
+	}
+	if err == nil && l.Done == 0 {
+		l.Problem, err = s.nothing(ctx, q)
 	}
 	if err != nil {
 		return nil, err

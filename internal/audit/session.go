@@ -23,19 +23,24 @@ type session struct {
 	db          *sql.DB
 	tx          *sql.Tx
 	timeout     time.Duration
-	placeholder string            // of the first argument
-	done        map[string]string // what is on record as done: source, event, at, and whether the key is hidden
+	placeholder string              // of the first argument
+	prefix      string              // of hookonce's own tables
+	exists      string              // the query whether the table that is its argument is there
+	tables      map[string][]string // that hold what is on record as done
+	done        map[string]string   // the query for it: source, event, at, and whether the key is hidden
 }
 
-// doneSQL finds what is done in claims, without what Once claims, and in the journal, whose attempts are in the
-// given tables. text makes a text of a column with a time.
-func doneSQL(prefix string, attempts []string, text func(column string) string) map[string]string {
+// read says which tables hold what is done, and how it is found there: in claims, without what Once claims, and in the
+// journal, whose attempts are in the given tables. text makes a text of a column with a time.
+func (s *session) read(prefix string, attempts []string, text func(column string) string) {
 	var delivered []string
 	for _, table := range attempts {
 		delivered = append(delivered, "EXISTS (SELECT 1 FROM "+prefix+table+" a WHERE a.event_id = e.id AND a.outcome = 'done')")
 	}
 	const hidden = "key LIKE 'sha256:%' AS hidden"
-	return map[string]string{
+	s.prefix = prefix
+	s.tables = map[string][]string{Claims: {"claims"}, Events: append([]string{"events"}, attempts...)}
+	s.done = map[string]string{
 		Claims: "SELECT source, key AS event, " + text("updated_at") + " AS at, " + hidden + " FROM " + prefix + "claims WHERE state = 'done' AND source NOT LIKE 'once:%'",
 		Events: "SELECT source, key AS event, " + text("received_at") + " AS at, " + hidden + " FROM " + prefix + "events e WHERE key IS NOT NULL" +
 			" AND (" + strings.Join(delivered, " OR ") + ")",
@@ -58,9 +63,10 @@ func openPostgres(ctx context.Context, store config.Store, q Question) (*session
 	if err != nil {
 		return nil, err
 	}
-	s := &session{timeout: q.Timeout, placeholder: "$1", done: doneSQL(prefix, []string{"attempts", "kept_attempts"}, func(column string) string {
+	s := &session{timeout: q.Timeout, placeholder: "$1", exists: "SELECT to_regclass($1) IS NOT NULL"}
+	s.read(prefix, []string{"attempts", "kept_attempts"}, func(column string) string {
 		return "to_char(" + column + " AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS\"Z\"')"
-	})}
+	})
 	err = s.begin(ctx, "pgx", store.Single(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
 		return nil, err
@@ -89,9 +95,10 @@ func openSQLite(ctx context.Context, store config.Store, q Question) (*session, 
 	if err != nil {
 		return nil, err
 	}
-	s := &session{timeout: q.Timeout, placeholder: "?1", done: doneSQL(prefix, []string{"attempts"}, func(column string) string {
+	s := &session{timeout: q.Timeout, placeholder: "?1", exists: "SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = ?1"}
+	s.read(prefix, []string{"attempts"}, func(column string) string {
 		return "strftime('%Y-%m-%d %H:%M:%SZ', " + column + " / 1000000, 'unixepoch')"
-	})}
+	})
 	dsn := "file:" + url.PathEscape(store.DSN) + "?mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)"
 	return s, s.begin(ctx, "sqlite", dsn, nil)
 }
