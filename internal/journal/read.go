@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -18,6 +19,10 @@ type Records interface {
 	// may be short, or empty, although others follow: Page.Next says so. Whatever is accepted meanwhile
 	// neither repeats nor hides an event of a later page.
 	List(ctx context.Context, f Filter, before int64, limit int) (Page, error)
+
+	// Contents calls see with the header and the body of each of the events, in any order, as far as they are
+	// kept, and stops at its first error. What see gets is its own until it returns.
+	Contents(ctx context.Context, ids []int64, see func(id int64, header, body []byte) error) error
 
 	// Find returns the identifier of the event that has a key in a source, or [ErrNoEvent].
 	Find(ctx context.Context, source, key string) (int64, error)
@@ -70,6 +75,9 @@ type Filter struct {
 	Source string `json:"source,omitempty"`
 	// Type is a pattern for the event's type: text in which * stands for any characters.
 	Type string `json:"type,omitempty"`
+	// Resource is what the event is about, whole as [Entry] has it, or one of the parts of which it was made
+	// with hookonce.JoinKey: see [MatchResource].
+	Resource string `json:"resource,omitempty"`
 	// State matches events with a delivery in that state, or, [Done], without an open delivery.
 	State State `json:"state,omitempty"`
 	// Destination restricts what State looks at to the deliveries to it, and matches events that were
@@ -126,6 +134,15 @@ func MatchType(pattern, kind string) bool {
 	}
 	return true
 }
+
+// MatchResource reports whether a resource is the one that is meant, or has it as a part, such as an object that
+// is scoped by its tenant. A part that is looked for inside another one is found too.
+func MatchResource(want, resource string) bool {
+	return resource == want || strings.Contains(resource, ResourcePart(want))
+}
+
+// ResourcePart is how a part stands in a resource that has several.
+func ResourcePart(part string) string { return strconv.Itoa(len(part)) + ":" + part }
 
 // Page is a part of a list of events.
 type Page struct {

@@ -36,6 +36,10 @@ type Replay struct {
 	Filter
 	// EventID is the only event to look at. 0: those that the filter matches.
 	EventID int64
+	// Only are the events to look at among those, ascending. Nil: all of them.
+	Only []int64
+	// Chosen says by what else somebody chose them, for the record.
+	Chosen string
 	// Force replays what is done as well, or alone if State is [Done]. The destination is told. With an
 	// EventID and a Destination it is delivered there even if it never was.
 	Force bool
@@ -86,8 +90,9 @@ func (r *Replay) Text() string {
 		Since   string `json:"since,omitempty"`
 		Until   string `json:"until,omitempty"`
 		EventID int64  `json:"event,omitempty,string"`
+		Chosen  string `json:"chosen,omitempty"`
 		Force   bool   `json:"force,omitempty"`
-	}{r.Filter, timeText(r.Since), timeText(r.Until), r.EventID, r.Force})
+	}{r.Filter, timeText(r.Since), timeText(r.Until), r.EventID, r.Chosen, r.Force})
 	return string(text)
 }
 
@@ -114,6 +119,8 @@ type Replayed struct {
 	Deliveries int // that begin again, or would
 	Forced     int // those of them that were done
 	Open       int // deliveries that were left alone because they are pending or processing
+	// Looked are the identifiers of these, ascending.
+	Looked []int64
 	// Gone are events that would be delivered again if their bodies were still there.
 	Gone []Gone
 	// Next continues: pass it as After. 0: all events were looked at.
@@ -172,6 +179,7 @@ func (r *Replay) Plan(found []Candidate, n int) *Plan {
 	p := &Plan{}
 	for _, c := range found {
 		p.Events++
+		p.Looked = append(p.Looked, c.ID)
 		r.plan(p, c, n)
 	}
 	p.Deliveries = len(p.Redrive) + len(p.Create)

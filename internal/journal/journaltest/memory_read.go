@@ -47,6 +47,7 @@ func (m *Memory) matches(id int64, f journal.Filter) bool {
 	ev := m.events[id]
 	return (f.Source == "" || f.Source == ev.source) &&
 		(f.Type == "" || journal.MatchType(f.Type, ev.kind)) &&
+		(f.Resource == "" || journal.MatchResource(f.Resource, ev.resource)) &&
 		(f.Destination == "" || m.goesTo(id, f.Destination)) &&
 		(f.State == "" || m.isIn(id, f.State, f.Destination)) &&
 		(f.Seen == "" || slices.ContainsFunc(m.sightings[id], func(s journal.Sighting) bool { return s.Kind == f.Seen }))
@@ -112,6 +113,23 @@ func (m *Memory) summary(id int64) journal.Summary {
 		ID: id, Source: ev.source, Key: ev.key, Type: ev.kind, ReceivedAt: ev.received,
 		Resource: ev.resource, Rank: ev.rank, Twin: ev.twin, HasBody: ev.hasBody, Deliveries: m.openOf(id),
 	}
+}
+
+// Contents implements [journal.Records].
+func (m *Memory) Contents(ctx context.Context, ids []int64, see func(id int64, header, body []byte) error) error {
+	end, err := m.begin(ctx)
+	defer end()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if ev := m.events[id]; ev != nil && ev.hasBody {
+			if err := see(id, slices.Clone(ev.header), slices.Clone(ev.body)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Find implements [journal.Records].

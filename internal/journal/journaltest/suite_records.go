@@ -17,7 +17,7 @@ func RunRecords(t *testing.T, factory Factory) {
 		name  string
 		cases []recordCase
 	}{
-		{"list", listCases}, {"history", historyCases}, {"sighted", sightedCases},
+		{"list", listCases}, {"contents", contentCases}, {"history", historyCases}, {"sighted", sightedCases},
 		{"replay", replayCases}, {"force", forceCases}, {"lanes", laneCases}, {"races", raceCases}, {"pause", pauseCases},
 	} {
 		t.Run(group.name, func(t *testing.T) {
@@ -153,6 +153,18 @@ var listCases = []recordCase{
 		c.lists(journal.Filter{Type: "a?b"})
 		c.lists(journal.Filter{Source: `o'"ther`})
 	}},
+	{"by resource, whole or a part of it", func(c *recordSuite) {
+		about := func(resource string) func(*journal.Entry) { return func(e *journal.Entry) { e.Resource = resource } }
+		c.fresh(c.entry("a", about("pi_1")), c.entry("b", about("7:acct_774:pi_1")), c.entry("c", about("pi_11")),
+			c.entry("d", about("7:acct_775:pi_11")), c.entry("e", about("")), c.entry("f", about("4:PI_14:pi%1")), c.entry("g", about("pi_1x")))
+		c.lists(journal.Filter{Resource: "pi_1"}, "b", "a")
+		c.lists(journal.Filter{Resource: "pi_11"}, "d", "c")
+		c.lists(journal.Filter{Resource: "acct_77"}, "d", "b")
+		c.lists(journal.Filter{Resource: "7:acct_774:pi_1"}, "b")
+		c.lists(journal.Filter{Resource: "pi%1"}, "f")
+		c.lists(journal.Filter{Resource: "pi_1", Source: "other"})
+		c.lists(journal.Filter{Resource: "pi_"})
+	}},
 	{"by state", func(c *recordSuite) {
 		c.inEveryState()
 		for _, s := range []journal.State{journal.Pending, journal.Processing, journal.Failed, journal.Dead, journal.Done} {
@@ -224,6 +236,46 @@ var listCases = []recordCase{
 	{"with a context that has ended", func(c *recordSuite) {
 		if _, err := c.records.List(canceled(c), journal.Filter{}, 0, 10); err == nil {
 			c.Error("List went on")
+		}
+	}},
+}
+
+// contents returns the bodies of events, by identifier.
+func (c *recordSuite) contents(ids ...int64) map[int64]string {
+	c.Helper()
+	got := map[int64]string{}
+	err := c.records.Contents(c.Context(), ids, func(id int64, header, body []byte) error {
+		got[id] = string(header) + string(body)
+		return nil
+	})
+	if err != nil {
+		c.Fatalf("Contents(%v): %v", ids, err)
+	}
+	return got
+}
+
+var errEnough = errors.New("enough")
+
+var contentCases = []recordCase{
+	{"the header and the body of each, as far as they are kept", func(c *recordSuite) {
+		a, b, gone, other := c.entry("a"), c.entry("b"), c.entry("gone"), c.entry("other")
+		b.Body = []byte{0, 0xff, 'b'}
+		c.fresh(a, b, gone, other)
+		c.f.DropBody(c, gone.ID)
+		c.same("contents", c.contents(b.ID, a.ID, gone.ID, a.ID+1<<40), map[int64]string{
+			a.ID: "Content-Type: application/json\r\n" + `{"id":"a"}`, b.ID: "Content-Type: application/json\r\n\x00\xffb"})
+		c.same("contents of none", c.contents(), map[int64]string{})
+	}},
+	{"it stops at an error", func(c *recordSuite) {
+		a, b := c.entry("a"), c.entry("b")
+		c.fresh(a, b)
+		seen := 0
+		err := c.records.Contents(c.Context(), []int64{a.ID, b.ID}, func(int64, []byte, []byte) error { seen++; return errEnough })
+		if !errors.Is(err, errEnough) || seen != 1 {
+			c.Errorf("Contents = %v after %d", err, seen)
+		}
+		if err := c.records.Contents(canceled(c), []int64{a.ID}, func(int64, []byte, []byte) error { return nil }); err == nil {
+			c.Error("Contents went on")
 		}
 	}},
 }

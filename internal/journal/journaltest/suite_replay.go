@@ -44,7 +44,10 @@ func (c *recordSuite) replays(r journal.Replay, want journal.Replayed) {
 	if (got.Audit == 0) != (r.DryRun || got.Deliveries == 0) {
 		c.Errorf("Replay(%+v): the record is %d", r, got.Audit)
 	}
-	got.Audit = 0
+	if len(got.Looked) != got.Events || !slices.IsSorted(got.Looked) {
+		c.Errorf("Replay(%+v) looked at %d events, and names %v", r, got.Events, got.Looked)
+	}
+	got.Audit, got.Looked = 0, nil
 	c.same("replayed", got, want)
 }
 
@@ -90,15 +93,37 @@ var replayCases = []recordCase{
 		c.replays(c.asked(journal.Filter{Destination: "app"}), journal.Replayed{Events: 1, Deliveries: 1})
 		c.states("audit of evt_2: failed", "app of evt_1: pending", "audit of evt_1: failed")
 	}},
+	{"only those of the events that are named", func(c *recordSuite) {
+		var ids []int64
+		for _, key := range []string{"a", "b", "c", "d"} {
+			e := c.entry(key)
+			c.fresh(e)
+			ids = append(ids, e.ID)
+			c.finish1(c.outcome(c.take1(key), journal.Dead), true)
+			c.pass(time.Second)
+		}
+		only := func(ids ...int64) func(*journal.Replay) {
+			return func(r *journal.Replay) { r.Only, r.Chosen = append([]int64{}, ids...), "json:$.id" }
+		}
+		looked := c.replay(c.asked(journal.Filter{}, dryRun), 3)
+		c.same("looked at", looked.Looked, ids[:3])
+		c.replays(c.asked(journal.Filter{}, only()), journal.Replayed{})
+		c.replays(c.asked(journal.Filter{State: journal.Failed}, only(ids...)), journal.Replayed{})
+		c.replays(c.asked(journal.Filter{}, only(ids[1], ids[3], ids[3]+1), dryRun), journal.Replayed{Events: 2, Deliveries: 2})
+		c.replays(c.asked(journal.Filter{}, only(ids[1], ids[3])), journal.Replayed{Events: 2, Deliveries: 2})
+		c.states("app of d: pending", "app of c: dead", "app of b: pending", "app of a: dead")
+		c.replays(c.asked(journal.Filter{}, only(ids[0]), force), journal.Replayed{Events: 1, Deliveries: 1})
+	}},
 	{"the other fields choose events", func(c *recordSuite) {
 		for _, key := range []string{"a", "b", "c"} {
-			c.fresh(c.entry(key, func(e *journal.Entry) { e.Source, e.Type = "from_"+key, "type."+key }))
+			c.fresh(c.entry(key, func(e *journal.Entry) { e.Source, e.Type, e.Resource = "from_"+key, "type."+key, "in_"+key }))
 			c.finish1(c.outcome(c.take1(key), journal.Dead), true)
 			c.pass(time.Second)
 		}
 		one := journal.Replayed{Events: 1, Deliveries: 1}
 		c.replays(c.asked(journal.Filter{Source: "from_a"}, dryRun), one)
 		c.replays(c.asked(journal.Filter{Type: "*.b"}, dryRun), one)
+		c.replays(c.asked(journal.Filter{Resource: "in_b"}, dryRun), one)
 		c.replays(c.asked(journal.Filter{Since: start.Add(2 * time.Second)}, dryRun), one)
 		c.replays(c.asked(journal.Filter{Until: start.Add(2 * time.Second)}, dryRun), journal.Replayed{Events: 2, Deliveries: 2})
 		c.replays(c.asked(journal.Filter{Source: "nobody"}), journal.Replayed{})

@@ -145,6 +145,34 @@ func (s *Store) finished(ctx context.Context, tx pgx.Tx, ids []int64, open map[i
 	return done, err
 }
 
+// contentsSQL looks for each body by its identifier, in the one partition that it can be in.
+const contentsSQL = `SELECT b.event_id, b.header, b.body FROM unnest($1::bigint[]) AS wanted (id), LATERAL (
+	SELECT event_id, header, body FROM {{.}}bodies WHERE event_id = wanted.id
+	UNION ALL SELECT event_id, header, body FROM {{.}}kept_bodies WHERE event_id = wanted.id) AS b`
+
+// Contents implements [journal.Records].
+func (s *Store) Contents(ctx context.Context, ids []int64, see func(id int64, header, body []byte) error) error {
+	rows, err := s.pool.Query(ctx, s.in(contentsSQL), ids)
+	if err != nil {
+		return fmt.Errorf("journal/pg: reading bodies: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		var header, body []byte
+		if err := rows.Scan(&id, &header, &body); err != nil {
+			return fmt.Errorf("journal/pg: reading bodies: %w", err)
+		}
+		if err := see(id, header, body); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("journal/pg: reading bodies: %w", err)
+	}
+	return nil
+}
+
 const findSQL = `SELECT id FROM {{.}}events WHERE source = $1 AND key = $2`
 
 // Find implements [journal.Records].

@@ -49,6 +49,9 @@ func newSearch(prefix string, f journal.Filter) *search {
 	if f.Type != "" {
 		s.events.where(`e.event_type LIKE ` + s.events.arg(likePattern(f.Type)))
 	}
+	if f.Resource != "" {
+		s.events.where(`(e.resource = ` + s.events.arg(f.Resource) + ` OR strpos(e.resource, ` + s.events.arg(journal.ResourcePart(f.Resource)) + `) > 0)`)
+	}
 	if f.Seen != "" {
 		s.events.where(`EXISTS (SELECT FROM {{.}}sightings g WHERE g.event_id = e.id AND g.kind = ` + s.events.arg(string(f.Seen)) + `)`)
 	}
@@ -62,6 +65,14 @@ func newSearch(prefix string, f journal.Filter) *search {
 // likePattern turns a pattern with * into one for LIKE.
 func likePattern(pattern string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, `*`, `%`).Replace(pattern)
+}
+
+// only narrows the search to these events, ascending.
+func (s *search) only(ids []int64) {
+	s.events.where(`e.id = ANY (` + s.events.arg(ids) + `::bigint[])`)
+	if len(ids) > 0 {
+		s.first, s.end = max(s.first, ids[0]), min(s.end, ids[len(ids)-1]+1)
+	}
 }
 
 // deliveries narrows the search to events with an open delivery in one of the states.

@@ -151,6 +151,29 @@ func (s *Store) finished(ctx context.Context, db reader, id int64, open []journa
 	return done, err
 }
 
+// Contents implements [journal.Records].
+func (s *Store) Contents(ctx context.Context, ids []int64, see func(id int64, header, body []byte) error) error {
+	r, err := s.readers.QueryContext(ctx, s.in(`SELECT event_id, header, body FROM {{.}}bodies WHERE event_id IN (`+numbers(ids)+`)`))
+	if err != nil {
+		return fmt.Errorf("journal/sqlite: reading bodies: %w", err)
+	}
+	defer r.Close()
+	for r.Next() {
+		var id int64
+		var header, body []byte
+		if err := r.Scan(&id, &header, &body); err != nil {
+			return fmt.Errorf("journal/sqlite: reading bodies: %w", err)
+		}
+		if err := see(id, header, body); err != nil {
+			return err
+		}
+	}
+	if err := r.Err(); err != nil {
+		return fmt.Errorf("journal/sqlite: reading bodies: %w", err)
+	}
+	return nil
+}
+
 // Find implements [journal.Records].
 func (s *Store) Find(ctx context.Context, source, key string) (id int64, err error) {
 	err = s.readers.QueryRowContext(ctx, s.in(`SELECT id FROM {{.}}events WHERE source = ? AND key = ?`), source, key).Scan(&id)

@@ -100,6 +100,9 @@ func (s *Store) plan(ctx context.Context, r *journal.Replay, limit, n int) (*jou
 	if r.EventID != 0 {
 		q.first, q.end = max(q.first, r.EventID), min(q.end, r.EventID+1)
 	}
+	if r.Only != nil {
+		q.only(r.Only)
+	}
 	if states, all := r.Scope(); !all {
 		q.deliveries(r.Destination, states...)
 	}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -45,6 +46,9 @@ func newSearch(prefix string, f journal.Filter) *search {
 	if f.Type != "" {
 		s.events.where(`e.event_type GLOB ?`, globPattern(f.Type))
 	}
+	if f.Resource != "" {
+		s.events.where(`(e.resource = ? OR instr(e.resource, ?) > 0)`, f.Resource, journal.ResourcePart(f.Resource))
+	}
 	if f.Seen != "" {
 		s.events.where(`EXISTS (SELECT 1 FROM {{.}}sightings g WHERE g.event_id = e.id AND g.kind = ?)`, string(f.Seen))
 	}
@@ -58,6 +62,23 @@ func newSearch(prefix string, f journal.Filter) *search {
 // globPattern turns a pattern with * into one for GLOB, which has more that is special.
 func globPattern(pattern string) string {
 	return strings.NewReplacer(`?`, `[?]`, `[`, `[[]`).Replace(pattern)
+}
+
+// only narrows the search to these events, ascending.
+func (s *search) only(ids []int64) {
+	s.events.where(`e.id IN (` + numbers(ids) + `)`)
+	if len(ids) > 0 {
+		s.first, s.end = max(s.first, ids[0]), min(s.end, ids[len(ids)-1]+1)
+	}
+}
+
+// numbers writes identifiers as a list.
+func numbers(ids []int64) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = strconv.FormatInt(id, 10)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // deliveries narrows the search to events with an open delivery in one of the states.
