@@ -1,9 +1,7 @@
 package journal
 
 import (
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -13,6 +11,7 @@ import (
 // bounds Work, the outcomes and the memory behind them. It counts in all, and in its destination's
 // share, so that a destination that does not finish leaves room to the others.
 type holds struct {
+	opt  Options
 	more func() // tells the poller that there is room for a backlog
 	now  func() time.Time
 
@@ -20,12 +19,12 @@ type holds struct {
 	idle     chan struct{} // closed when closing and no slot is taken
 
 	mu       sync.Mutex
-	items    map[Held]*item // by the token that the worker knows, and by the current one
-	reported []*item        // with an outcome to record, in order
-	all      *share         // what everybody holds together; its backlog found no room here
-	shares   map[string]*share
-	turns    []*share // the same in the order in which they are offered room; begins elsewhere each time
-	common   *share   // of every destination, when the options name none
+	items    map[Held]*item    // by the token that the worker knows, and by the current one
+	reported []*item           // with an outcome to record, in order
+	all      *share            // what everybody holds together; its backlog found no room here
+	shares   map[string]*share // those that are gone as well: some of theirs may still be held
+	turns    []*share          // the others in the order in which they are offered room; begins elsewhere each time
+	common   *share            // of every destination, when the options name none
 	closing  bool
 	ended    bool // idle is closed
 }
@@ -59,6 +58,7 @@ type heldEvent struct {
 
 func newHolds(opt Options, more func()) *holds {
 	h := &holds{
+		opt:      opt,
 		more:     more,
 		now:      opt.Now,
 		finished: make(chan struct{}, 1),
@@ -71,12 +71,13 @@ func newHolds(opt Options, more func()) *holds {
 		h.turns = []*share{h.common}
 		return h
 	}
-	h.shares = newShares(opt, h.all)
-	h.turns = slices.SortedFunc(maps.Values(h.shares), func(a, b *share) int { return strings.Compare(a.name, b.name) })
+	h.shares = map[string]*share{}
+	h.direct(opt.Destinations, nil)
 	return h
 }
 
-// share returns the share of a destination, nil if this process does not deliver to it.
+// share returns the share of a destination, nil if this process never delivered to it. The caller holds the
+// mutex.
 func (h *holds) share(destination string) *share {
 	if h.common != nil {
 		return h.common
@@ -95,7 +96,7 @@ func (h *holds) reserve(e *Entry) {
 	for i, d := range e.Destinations {
 		s := h.share(d)
 		switch {
-		case s == nil:
+		case s == nil || s.gone:
 		case s.orders(e.Resource):
 			e.Ordered = append(e.Ordered, d)
 		case h.takes(s, weight) && !s.compares(e.Resource, e.Rank):
@@ -174,6 +175,7 @@ func (h *holds) leave(e *Entry) {
 func (h *holds) register(it *item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	it.share = h.share(it.Destination)
 	h.items[it.Held] = it
 }
 

@@ -38,6 +38,7 @@ type Journal struct {
 	ropes     ropes // of Options.Bell
 	sightings *sightings
 	paused    atomic.Pointer[map[string]bool] // by operators
+	keep      atomic.Pointer[Retention]       // see Options.Retention
 
 	ctx    context.Context // of the store's calls; canceled when Close gives up or is through
 	cancel context.CancelFunc
@@ -73,6 +74,7 @@ func New(store Store, options Options) (*Journal, error) {
 		sightings: newSightings(),
 	}
 	j.held = newHolds(opt, func() { j.schedule.note(time.Time{}) })
+	j.keep.Store(opt.Retention)
 	if j.done, err = newDoneCache(opt.DoneKeys); err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ const dropTimeout = 10 * time.Minute
 func (j *Journal) provide() (ok bool) {
 	var divided map[Kind]Division
 	err := j.call(opProvide, j.opt.Timeout, 1, func(ctx context.Context) (err error) {
-		divided, err = j.opt.Partitions.Provide(ctx, j.opt.Now(), j.opt.Retention)
+		divided, err = j.opt.Partitions.Provide(ctx, j.opt.Now(), j.keep.Load())
 		return err
 	})
 	if err == nil {
@@ -61,7 +61,7 @@ func (j *Journal) dropper() {
 		}
 		var d Dropped
 		err := j.call(opDrop, dropTimeout, 1, func(ctx context.Context) (err error) {
-			d, err = j.opt.Partitions.Drop(ctx, j.opt.Now(), j.opt.Retention)
+			d, err = j.opt.Partitions.Drop(ctx, j.opt.Now(), j.keep.Load())
 			return err
 		})
 		for kind, rows := range d.Rows {

@@ -12,12 +12,7 @@ import (
 // Replay has deliveries begin again, see [Records.Replay]. This process looks for them at once, and
 // like all that hear of it asks the store again what is done. It needs [Options.Records].
 func (j *Journal) Replay(ctx context.Context, r Replay, limit int) (Replayed, error) {
-	r.Ordered = nil
-	for name, d := range j.opt.Destinations {
-		if d.Ordered {
-			r.Ordered = append(r.Ordered, name)
-		}
-	}
+	r.Ordered = j.held.inOrder()
 	done, err := j.opt.Records.Replay(ctx, r, limit)
 	if r.Done() && !r.DryRun {
 		j.done.forget() // of an error nothing is known

@@ -71,6 +71,9 @@ func (h *holds) withdraw(room Wanted, work []*Work) {
 	for _, s := range h.turns {
 		s.settle()
 	}
+	for _, s := range h.shares { // of which some may have gone since
+		s.settle()
+	}
 	count, weight := map[string]int{}, map[string]int64{}
 	var total int64
 	for _, w := range work {

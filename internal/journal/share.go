@@ -17,33 +17,30 @@ type share struct {
 	backlog bool      // the store has, or may have, due work that found no room in this share
 	until   time.Time // suspended until then, and on probation from then on; zero: neither
 	paused  bool      // by an operator
+	gone    bool      // the destination is not one of ours any more
 }
 
 // minShare is how many deliveries a destination may hold however many destinations there are.
 const minShare = 128
 
-// newShares gives every destination its share of the bounds. What they add up to may be more than all is.
+// bound gives the share of one of so many destinations its bounds. What those of all add up to may be more
+// than all is.
 //
 // So of several, one that holds something already gets more only while as much as it then holds is left
 // free. One destination alone thus comes to hold a half, two a third each, and however many finish nothing,
 // there is something left for the next one, without a part that is set aside for each and mostly lies idle.
-func newShares(opt Options, all *share) map[string]*share {
-	shares := make(map[string]*share, len(opt.Destinations))
-	for name, d := range opt.Destinations {
-		s := newShare(name, opt)
-		s.Destination = d
-		s.maxSlots = max(minShare, opt.MaxHeld/len(opt.Destinations))
-		if d.MaxHeld > 0 {
-			s.maxSlots = d.MaxHeld
-		}
-		s.maxSlots = min(s.maxSlots, opt.MaxHeld)
-		s.step = stepOf(s.maxSlots, opt.MaxBatch)
-		if len(opt.Destinations) > 1 {
-			s.all = all
-		}
-		shares[name] = s
+func (s *share) bound(d Destination, count int, opt Options, all *share) {
+	s.Destination = d
+	s.maxSlots = max(minShare, opt.MaxHeld/count)
+	if d.MaxHeld > 0 {
+		s.maxSlots = d.MaxHeld
 	}
-	return shares
+	s.maxSlots = min(s.maxSlots, opt.MaxHeld)
+	s.step = stepOf(s.maxSlots, opt.MaxBatch)
+	s.all = nil
+	if count > 1 {
+		s.all = all
+	}
 }
 
 // newShare returns one that has everything.
@@ -122,9 +119,9 @@ func (s *share) settle() {
 	s.offered = 0
 }
 
-// suspended reports whether the destination is at rest.
+// suspended reports whether the destination is at rest, or gone.
 func (s *share) suspended(now func() time.Time) bool {
-	return s.paused || !s.until.IsZero() && now().Before(s.until)
+	return s.gone || s.paused || !s.until.IsZero() && now().Before(s.until)
 }
 
 // orders reports whether deliveries of this resource wait for each other.

@@ -15,8 +15,12 @@ const (
 
 // janitor purges what is past its retention, in small steps, until Close begins.
 func (j *Journal) janitor() {
-	sweeps := newSweeps(j.opt.Retention)
+	var keep *Retention
+	var sweeps []*sweep
 	for wait := purgeRest; j.pauseUntilStop(wait); {
+		if now := j.keep.Load(); now != keep {
+			keep, sweeps = now, newSweeps(now)
+		}
 		more, failed := false, false
 		for _, s := range sweeps {
 			if j.opt.Now().Before(s.rests) {

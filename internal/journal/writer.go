@@ -128,7 +128,7 @@ func (w *writer) settled(e *Entry, res Result, now, lease time.Time) {
 func (w *writer) hold(e *Entry, res Result, lease time.Time) {
 	event := &heldEvent{entry: e, id: res.ID, open: len(e.Destinations)}
 	for _, dest := range e.Hold {
-		it := &item{event: event, share: w.held.share(dest), token: 1, until: lease, Work: Work{
+		it := &item{event: event, token: 1, until: lease, Work: Work{
 			Held:   Held{EventID: res.ID, Destination: dest, Token: 1},
 			Source: e.Source, Key: e.Key, Type: e.Type, Tries: 1,
 			Header: e.Header, Body: e.Body, ReceivedAt: e.ReceivedAt, Lease: lease,
