@@ -21,15 +21,67 @@ type database struct {
 	direct, dsn string // for the test's own statements, and for the stores
 	role        string // of the stores, which may do what the page lists and no more; empty: the owner of all
 	schemas     atomic.Int64
+	made        string   // the shape of a new schema
+	free        []string // schemas that are empty and as they were made
+}
+
+// schema lends a schema to one case. To make the tables takes longer than most cases, so a schema whose shape
+// a case did not change is emptied and lent again.
+func (d *database) schema(t testing.TB, conn *pgx.Conn) string {
+	t.Helper()
+	if d.role != "" {
+		return fmt.Sprintf("case_%d", d.schemas.Add(1)) // its rights and the counts of its rows are looked at
+	}
+	var name string
+	if n := len(d.free); n > 0 {
+		name, d.free = d.free[n-1], d.free[:n-1]
+	} else {
+		name = fmt.Sprintf("case_%d", d.schemas.Add(1))
+		open(t, d.direct, name).Close()
+		d.made = shape(t, conn, name)
+	}
+	t.Cleanup(func() {
+		if !t.Failed() && shape(t, conn, name) == d.made {
+			empty(t, conn, name)
+			d.free = append(d.free, name)
+		}
+	})
+	return name
+}
+
+// shape describes what a schema is made of, so that schemas can be compared.
+func shape(t testing.TB, conn *pgx.Conn, schema string) (s string) {
+	t.Helper()
+	if err := conn.QueryRow(context.Background(), `SELECT string_agg(what, ' ' ORDER BY what) FROM (
+		SELECT relname::text AS what FROM pg_class WHERE relnamespace = $1::regnamespace
+		UNION ALL SELECT conname::text FROM pg_constraint WHERE connamespace = $1::regnamespace
+		UNION ALL SELECT proname::text FROM pg_proc WHERE pronamespace = $1::regnamespace) t`, schema).Scan(&s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// empty deletes every row but what says which version the schema has, and lets sequences begin anew.
+func empty(t testing.TB, conn *pgx.Conn, schema string) {
+	t.Helper()
+	if _, err := conn.Exec(context.Background(), fmt.Sprintf(`DO $$ DECLARE name text; BEGIN
+		FOR name IN SELECT relname FROM pg_class WHERE relnamespace = '%[1]s'::regnamespace AND relkind IN ('r', 'p')
+			AND NOT relispartition AND relname <> 'goose_db_version' LOOP
+			EXECUTE format('DELETE FROM %%I.%%I', '%[1]s', name);
+		END LOOP;
+		PERFORM setval(oid::regclass, 1, false) FROM pg_class WHERE relnamespace = '%[1]s'::regnamespace AND relkind = 'S'
+			AND relname NOT LIKE 'goose%%'; END $$`, schema)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (d *database) fixture(t testing.TB) *journaltest.Fixture {
-	schema := fmt.Sprintf("case_%d", d.schemas.Add(1))
 	conn, err := pgx.Connect(t.Context(), d.direct)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
+	schema := d.schema(t, conn)
 	exec := func(t testing.TB, sql string, args ...any) {
 		t.Helper()
 		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
