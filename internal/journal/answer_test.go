@@ -128,6 +128,7 @@ func TestAwait_atRest(t *testing.T) {
 	for name, rest := range map[string]func(*rig){
 		"suspended": func(r *rig) { r.Suspend("app", time.Now().Add(time.Hour)) },
 		"paused":    func(r *rig) { r.setPaused("app", true) },
+		"removed":   func(r *rig) { r.reload(destinations("other")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			runRecorded(t, journal.Options{Destinations: destinations("app")}, func(t *testing.T, r *rig, _ *ledger) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
 )
 
 // reload makes these the destinations and goes on once nothing happens any more.
@@ -119,6 +120,31 @@ func TestReload_losesNoSlot(t *testing.T) {
 		}
 		if err := <-r.goClose(time.Minute); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A destination that goes while work is taken for it gets its room back when it comes again.
+func TestReload_whileTaking(t *testing.T) {
+	opt := quiet("app")
+	opt.MaxHeld = 1
+	run(t, opt, func(t *testing.T, r *rig) {
+		for i := range 20 {
+			gate := r.fault.Block(journaltest.OpTake)
+			r.Look()
+			synctest.Wait() // the room is offered
+			keep := journal.DefaultRetention()
+			if err := r.Reload(destinations(), &keep); err != nil {
+				t.Fatal(err)
+			}
+			gate.Open()
+			synctest.Wait()
+			r.reload(destinations("app"))
+			r.want(r.accept(toward(key(i), "app")), journal.Accepted)
+			r.finish(r.receive(), journal.Done, time.Time{})
+		}
+		if got := len(r.store.Deliveries()); got != 0 {
+			t.Errorf("%d deliveries are left", got)
 		}
 	})
 }
