@@ -11,6 +11,7 @@ import (
 	"math"
 	"net/http"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -130,29 +131,84 @@ type Options struct {
 // with other methods, and everything below /in/<service> for every service. It answers everything else with problem details. It is safe for concurrent
 // use.
 type Handler struct {
+	opt     Options
+	metrics *metrics
+	pools   *pools
+	storing atomic.Int64
+	unknown refuser // answers for sources that are not configured
+
+	doors atomic.Pointer[doors]
+
+	mu     sync.Mutex        // keeps calls of Reload apart
+	shares map[string]shares // by source: those of sources that are gone may be in use
+}
+
+// doors are what the sources and services are served by. They are replaced as a whole.
+type doors struct {
 	endpoints map[string]*endpoint
 	services  map[string]*service
-	storing   atomic.Int64
-	unknown   refuser // answers for sources that are not configured
 }
 
 // New returns the handler of the sources. It panics when the metrics are registered already.
 func New(o Options) *Handler {
 	o = o.withDefaults()
 	metrics := newMetrics(o.Registerer)
-	pools := newPools(o)
 	h := &Handler{
-		endpoints: make(map[string]*endpoint, len(o.Sources)),
-		services:  make(map[string]*service, len(o.Services)),
-		unknown:   newRefuser("", o, metrics, mannersOf(nil), errUnknownSource),
+		opt:     o,
+		metrics: metrics,
+		pools:   new(pools),
+		unknown: newRefuser("", o, metrics, mannersOf(nil), errUnknownSource),
+		shares:  map[string]shares{},
 	}
-	for _, s := range o.Sources {
-		h.endpoints[s.Name] = newEndpoint(s, o, metrics, pools.share(), &h.storing)
-	}
-	for _, s := range o.Services {
-		h.services[s.Name] = newService(s, o, metrics, pools.share().reading)
-	}
+	h.doors.Store(new(doors))
+	h.Reload(o.Sources, o.Services, o.TrustedProxies)
 	return h
+}
+
+// Reload serves these sources and services from the next request on, in place of those that [Options] or
+// the last call named. Requests under way end as they began. What a source takes up of the shared memory
+// and of the journal's queue counts on, and so does an unchanged rate.
+func (h *Handler) Reload(sources []Source, services []Service, trustedProxies []netip.Prefix) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	o := h.opt
+	o.Sources, o.Services, o.TrustedProxies = sources, services, trustedProxies
+	h.pools.fit(o)
+	before := h.doors.Load()
+	next := &doors{
+		endpoints: make(map[string]*endpoint, len(sources)),
+		services:  make(map[string]*service, len(services)),
+	}
+	for _, s := range sources {
+		e := newEndpoint(s, o, h.metrics, h.share(s.Name), &h.storing)
+		e.throttle = e.throttle.keep(before.throttle(s.Name))
+		next.endpoints[s.Name] = e
+	}
+	for _, s := range services {
+		e := newService(s, o, h.metrics, h.share(s.Name).reading)
+		e.throttle = e.throttle.keep(before.throttle(s.Name))
+		next.services[s.Name] = e
+	}
+	h.doors.Store(next)
+}
+
+// share returns what a source has of the pools. The caller holds the mutex.
+func (h *Handler) share(name string) shares {
+	if _, known := h.shares[name]; !known {
+		h.shares[name] = h.pools.share()
+	}
+	return h.shares[name]
+}
+
+// throttle returns that of a source or service, the zero throttle if there is none.
+func (d *doors) throttle(name string) throttle {
+	if e := d.endpoints[name]; e != nil {
+		return e.throttle
+	}
+	if s := d.services[name]; s != nil {
+		return s.throttle
+	}
+	return throttle{}
 }
 
 func (o Options) withDefaults() Options {
@@ -189,11 +245,12 @@ func (h *Handler) Storing() int { return int(h.storing.Load()) }
 
 // ServeHTTP answers one delivery, or one request to a service.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if e, ok := h.endpoints[sourceName(r.URL.Path)]; ok {
+	doors := h.doors.Load()
+	if e, ok := doors.endpoints[sourceName(r.URL.Path)]; ok {
 		e.ServeHTTP(w, r)
 		return
 	}
-	if s, ok := h.services[serviceName(r.URL.Path)]; ok {
+	if s, ok := doors.services[serviceName(r.URL.Path)]; ok {
 		s.ServeHTTP(w, r)
 		return
 	}

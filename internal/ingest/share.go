@@ -12,8 +12,8 @@ import (
 // free. One source alone thus comes to hold a half, two a third each, and there always is something left
 // for the next one, without a part that is set aside for each and mostly lies idle.
 type pool struct {
-	max     int64
-	several bool // sources
+	max     atomic.Int64
+	several atomic.Bool // sources
 	used    atomic.Int64
 }
 
@@ -30,7 +30,7 @@ func (s *share) take(n int64) bool {
 	switch {
 	case all == n:
 		return true
-	case all <= s.max && (own == n || !s.several || own+all <= s.max):
+	case all <= s.max.Load() && (own == n || !s.several.Load() || own+all <= s.max.Load()):
 		return true
 	}
 	s.give(n)
@@ -49,26 +49,29 @@ type pools struct {
 	entries, bytes pool // of the journal's queue
 }
 
-// newPools returns the pools for a number of sources. That of bodies has room for one of the largest
+// fit makes the pools those for these sources. That of bodies has room for one of the largest
 // source at least, which could never be accepted otherwise, and for as much again that is left free.
-func newPools(o Options) *pools {
-	several := len(o.Sources)+len(o.Services) > 1
-	p := &pools{
-		reading: pool{max: o.MaxReading, several: several},
-		entries: pool{max: int64(o.MaxQueued), several: several},
-		bytes:   pool{max: o.MaxQueuedBytes, several: several},
-	}
+func (p *pools) fit(o Options) {
+	several, reading := len(o.Sources)+len(o.Services) > 1, o.MaxReading
 	for _, s := range o.Sources {
 		largest := 2 * (cmp.Or(s.MaxBody, DefaultMaxBody) + 1) // see grow
 		if several {
 			largest *= 2
 		}
-		p.reading.max = max(p.reading.max, largest)
+		reading = max(reading, largest)
 	}
 	for _, s := range o.Services {
-		p.reading.max = max(p.reading.max, 2*(cmp.Or(s.MaxBody, DefaultMaxBody)+s.MaxAnswer))
+		reading = max(reading, 2*(cmp.Or(s.MaxBody, DefaultMaxBody)+s.MaxAnswer))
 	}
-	return p
+	p.reading.fit(reading, several)
+	p.entries.fit(int64(o.MaxQueued), several)
+	p.bytes.fit(o.MaxQueuedBytes, several)
+}
+
+// fit sets the bound. What is taken stays taken.
+func (p *pool) fit(most int64, several bool) {
+	p.max.Store(most)
+	p.several.Store(several)
 }
 
 // shares are those of one source.

@@ -22,6 +22,14 @@ func newThrottle(perSecond float64, burst int) throttle {
 	return throttle{rate.NewLimiter(rate.Limit(perSecond), cmp.Or(burst, int(math.Ceil(2*perSecond))))}
 }
 
+// keep returns the throttle that was there before, with what is left of it, if it is the same.
+func (t throttle) keep(before throttle) throttle {
+	if b := before.bucket; b != nil && b.Limit() == t.bucket.Limit() && b.Burst() == t.bucket.Burst() {
+		return before
+	}
+	return t
+}
+
 // check counts a request, or says how long it should wait.
 func (t throttle) check(now time.Time) error {
 	r := t.bucket.ReserveN(now, 1)
