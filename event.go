@@ -7,7 +7,7 @@ import (
 
 // Event is one verified thing that happened at a provider. A handler must treat it as read-only.
 type Event struct {
-	// Source is the name of the configured endpoint, the scope of Key.
+	// Source is the scope of Key: the name of the endpoint or, behind the gateway, of the gateway's source.
 	Source string
 	// Provider is the catalogue name of who sent it, such as "stripe".
 	Provider string
@@ -59,6 +59,27 @@ type Event struct {
 	// Attempt is the number of this attempt at the effect, from 1. It is set from the claim's token
 	// when the handler runs; zero for unkeyed events.
 	Attempt int64
+	// Gateway is what the gateway says about its delivery. Zero where the provider's request came here itself.
+	Gateway Gateway
+}
+
+// Gateway is what hookonce's gateway says about its delivery of an event to an application.
+type Gateway struct {
+	// IdempotencyKey names the event among those of all sources: the same for each attempt and destination.
+	IdempotencyKey string
+	// Attempt is the gateway's own count of its attempts; zero for a delivery past its store.
+	Attempt int64
+	// FirstSeen is when the gateway received the event first.
+	FirstSeen time.Time
+	// TwinOf is the key of an earlier event about the same change, see Logical. Empty: none.
+	TwinOf string
+	// Stale: a newer state of the resource was delivered to this destination before.
+	Stale bool
+	// Forced: somebody had the event delivered again although it was done. Where it is done here as well, it is a
+	// duplicate like any other, and its handler does not run.
+	Forced bool
+	// Unprotected: the event was delivered past the gateway's store, which was down.
+	Unprotected bool
 }
 
 // Ref returns the claim that the event belongs to.

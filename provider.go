@@ -21,8 +21,8 @@ type Request struct {
 
 // Delivery is what a verified request carries.
 type Delivery struct {
-	// Events are the events of the request, in order. Source is not set yet. May be empty: an empty
-	// batch is acknowledged.
+	// Events are the events of the request, in order. Source is empty, unless the request says and proves it.
+	// May be empty: an empty batch is acknowledged.
 	Events []Event
 	// Reply, when set, answers a handshake: nothing is stored and nothing is handled.
 	Reply *Answer

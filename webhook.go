@@ -21,7 +21,8 @@ import (
 // Source names the endpoint, and is the scope of its keys: "stripe-live". Every endpoint needs a source of its
 // own, because two with one source take each other's events for copies of theirs, also two of one provider
 // (two accounts, live and test). Two instances of one endpoint have the same source. Renaming a source
-// forgets its claims.
+// forgets its claims. Events that the gateway delivers (provider.Hookonce) bring the name of its source along,
+// and are claimed under that; of them source names the endpoint alone.
 //
 // What is answered, always with a Hookonce-Status header for verified events:
 //
@@ -202,7 +203,7 @@ func (h *webhook) all(ctx context.Context, d *Delivery) []outcome {
 	outcomes := make([]outcome, len(d.Events))
 	for i := range d.Events {
 		ev := &d.Events[i]
-		ev.Source = h.source
+		ev.Source = cmp.Or(ev.Source, h.source)
 		start := h.now()
 		outcomes[i] = h.once(ctx, ev)
 		h.report(ctx, ev, d.Proof, outcomes[i], h.now().Sub(start))
@@ -212,6 +213,9 @@ func (h *webhook) all(ctx context.Context, d *Delivery) []outcome {
 
 // once handles one event, or waits for the copy of it that is being handled in this process.
 func (h *webhook) once(ctx context.Context, ev *Event) outcome {
+	if err := checkSource(ev.Source); err != nil {
+		return outcome{verdict: Won, err: err}
+	}
 	if claimed(ev).Key == "" {
 		return h.run(ctx, ev)
 	}

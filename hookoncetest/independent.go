@@ -3,8 +3,6 @@ package hookoncetest
 import (
 	"net/http"
 	"testing"
-
-	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // Independent fails the test unless a and b, two endpoints that receive events of one provider, both have the
@@ -14,7 +12,7 @@ import (
 // seen. CountA and countB return how often the event with that key took effect by way of a, and of b; see
 // [Report.Once]. They may be one count of both: each delivery has to raise it by one. So one handler given twice
 // fails, too, if it recognises copies.
-func Independent(t testing.TB, a, b http.Handler, p *spec.Provider, countA, countB func(key string) int, opts ...Option) {
+func Independent(t testing.TB, a, b http.Handler, p Signer, countA, countB func(key string) int, opts ...Option) {
 	t.Helper()
 	s := signer(t, a, p, opts)
 	ends := []end{{"the first endpoint", a, countA}, {"the second endpoint", b, countB}}

@@ -15,7 +15,7 @@ type Option func(*settings)
 const (
 	DefaultCopies   = 25
 	DefaultAttempts = 8
-	DefaultURL      = "https://shop.example/"
+	DefaultURL      = "https://shop.example/webhooks/" // and the provider's name: stripe
 
 	DefaultPerObject = 3
 )
@@ -33,7 +33,7 @@ type settings struct {
 
 func newSettings(t testing.TB, opts []Option) settings {
 	t.Helper()
-	s := settings{copies: DefaultCopies, attempts: DefaultAttempts, perObject: DefaultPerObject, url: DefaultURL, now: time.Now}
+	s := settings{copies: DefaultCopies, attempts: DefaultAttempts, perObject: DefaultPerObject, now: time.Now}
 	for _, o := range opts {
 		o(&s)
 	}
@@ -58,7 +58,8 @@ func Copies(n int) Option { return func(s *settings) { s.copies = n } }
 func Attempts(n int) Option { return func(s *settings) { s.attempts = n } }
 
 // URL sets the address that is posted to, absolute. The path matters where the handler is a mux, and all
-// of it to senders that sign it. Default [DefaultURL].
+// of it to senders that sign it. Default: [DefaultURL] and the provider's name, so that a mux whose endpoint is
+// /webhooks/stripe needs nothing.
 func URL(url string) Option { return func(s *settings) { s.url = url } }
 
 // Type sets the type of the events. Default: the provider's usual one.

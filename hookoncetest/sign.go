@@ -12,11 +12,21 @@ import (
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
+// Signer is a provider in whose name deliveries are made: one of the catalogue, a specification of yours, or
+// that of hookonce's gateway.
+type Signer interface {
+	hookonce.Provider
+	// Spec has an example of what the provider sends.
+	Spec() spec.Spec
+	// Sign signs a request the way the provider does, at its time.
+	Sign(req *hookonce.Request) error
+}
+
 // Sign returns a delivery of the event with that id, as p signs it: a request for a server's handler. It
 // fails the test if that can not be made, as in the name of a provider that signs with a private key.
 // What it says is the same each time, except for the time of signing: the event happens at the moment of
 // the call.
-func Sign(t testing.TB, p *spec.Provider, id string, opts ...Option) *http.Request {
+func Sign(t testing.TB, p Signer, id string, opts ...Option) *http.Request {
 	t.Helper()
 	s := newSettings(t, opts)
 	r, _, err := s.sign(p, spec.Sample{ID: id, Object: s.object, Version: 1, Time: s.now()})
@@ -27,7 +37,7 @@ func Sign(t testing.TB, p *spec.Provider, id string, opts ...Option) *http.Reque
 }
 
 // Deliver sends one delivery of the event with that id to the handler, and returns its answer. See [Sign].
-func Deliver(t testing.TB, h http.Handler, p *spec.Provider, id string, opts ...Option) *http.Response {
+func Deliver(t testing.TB, h http.Handler, p Signer, id string, opts ...Option) *http.Response {
 	t.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, Sign(t, p, id, opts...))
@@ -36,14 +46,14 @@ func Deliver(t testing.TB, h http.Handler, p *spec.Provider, id string, opts ...
 
 // sign returns a delivery, signed now, of an event, which gets the type that was asked for. It returns what
 // the provider's own side finds in it, too.
-func (s *settings) sign(p *spec.Provider, of spec.Sample) (*http.Request, *hookonce.Event, error) {
+func (s *settings) sign(p Signer, of spec.Sample) (*http.Request, *hookonce.Event, error) {
 	example := p.Spec().Example
 	of.Type, of.Object = cmp.Or(s.kind, example.Type), cmp.Or(of.Object, example.Object, of.ID)
 	header, body := p.Spec().Sample(of)
 	if s.body != nil {
 		body = s.body(of)
 	}
-	signed := &hookonce.Request{Method: http.MethodPost, URL: s.url, Header: header, Body: body, Now: s.now()}
+	signed := &hookonce.Request{Method: http.MethodPost, URL: cmp.Or(s.url, DefaultURL+p.Name()), Header: header, Body: body, Now: s.now()}
 	if err := p.Sign(signed); err != nil {
 		return nil, nil, err
 	}

@@ -37,13 +37,13 @@ import (
 //
 // The test fails at once if nothing can be signed in p's name, if its copies can not be recognised, and if
 // the first event of all, in good weather, is not acknowledged.
-func Storm(t testing.TB, h http.Handler, p *spec.Provider, opts ...Option) *Report {
+func Storm(t testing.TB, h http.Handler, p Signer, opts ...Option) *Report {
 	t.Helper()
 	return signer(t, h, p, opts).storm()
 }
 
 // signer returns a sender of events that p signs.
-func signer(t testing.TB, h http.Handler, p *spec.Provider, opts []Option) *sender {
+func signer(t testing.TB, h http.Handler, p Signer, opts []Option) *sender {
 	t.Helper()
 	s := newSender(t, h, "evt", opts)
 	at, example := s.now(), p.Spec().Example
@@ -131,13 +131,22 @@ func (s *sender) storm() *Report {
 	s.t.Helper()
 	first, took := s.goodWeather()
 	if !first.acknowledged() {
-		s.t.Fatalf("hookoncetest: not even in good weather: %s (%s). Does the handler know the secret, is this its address (see URL), and are its tables there?", first.story(), first.key)
+		s.t.Fatalf("hookoncetest: not even in good weather: %s (%s). Does the handler know the secret, is it at %s (else say where, with URL), and are its tables there?", first.story(), first.key, s.address(first))
 	}
 	s.crowds(took)
 	s.hangUps(took)
 	s.endings()
 	s.failures()
 	return &Report{events: s.events, same: s.same}
+}
+
+// address returns where an event is posted to.
+func (s *sender) address(e *event) string {
+	r, err := s.request(e)
+	if err != nil {
+		return "its address"
+	}
+	return r.URL.String()
 }
 
 // begin returns a new event, which meets what the format and its values say.

@@ -28,16 +28,13 @@ var notForwarded = map[string]bool{
 	"Upgrade":             true,
 }
 
-// ownPrefix begins the headers that say what hookonce knows about an event. Nobody else's are passed on.
-const ownPrefix = "Hookonce-"
-
 // reserved reports whether the canonical name is that of a header that nobody but us may set.
 func reserved(name string) bool {
 	switch name {
-	case "Idempotency-Key", outgoing.MessageIDHeader, outgoing.TimestampHeader, outgoing.SignatureHeader, traceparent, tracestate:
+	case outgoing.IdempotencyKeyHeader, outgoing.MessageIDHeader, outgoing.TimestampHeader, outgoing.SignatureHeader, traceparent, tracestate:
 		return true
 	}
-	return notForwarded[name] || strings.HasPrefix(name, ownPrefix)
+	return notForwarded[name] || strings.HasPrefix(name, outgoing.OwnPrefix)
 }
 
 // aboutBody are the provider's headers without which the body can not be read. They are always passed.
@@ -94,10 +91,11 @@ func passing(pass, drop []string) func(name string) bool {
 }
 
 // ownHeaders is how many headers of ours most events have.
-const ownHeaders = 8
+const ownHeaders = 10
 
 // decodeHeader reads HTTP/1 field lines, each ended by CRLF. A line that is not one is skipped: it
-// could not be sent. The result has room for our own headers.
+// could not be sent. Of what begins as our own headers do, the facts that are kept with an event are passed on,
+// whatever passes says, and nothing else. The result has room for our own headers.
 func decodeHeader(lines []byte, passes func(name string) bool) http.Header {
 	text := string(lines)
 	n := strings.Count(text, "\r\n")
@@ -111,7 +109,7 @@ func decodeHeader(lines []byte, passes func(name string) bool) http.Header {
 			continue
 		}
 		name = textproto.CanonicalMIMEHeaderKey(name)
-		if notForwarded[name] || strings.HasPrefix(name, ownPrefix) || passes != nil && !passes(name) {
+		if !outgoing.IsFact(name) && (notForwarded[name] || strings.HasPrefix(name, outgoing.OwnPrefix) || passes != nil && !passes(name)) {
 			continue
 		}
 		value = strings.Trim(value, " \t")

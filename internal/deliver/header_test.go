@@ -90,7 +90,7 @@ func FuzzHeader(f *testing.F) {
 					t.Fatalf("%s: %q can not be sent", name, v)
 				}
 			}
-			if ours := strings.HasPrefix(name, ownPrefix) || reserved(name) && (signed || !strings.HasPrefix(name, "Webhook-")); ours && len(values) != 1 && name != tracestate {
+			if ours := strings.HasPrefix(name, outgoing.OwnPrefix) || reserved(name) && (signed || !strings.HasPrefix(name, "Webhook-")); ours && len(values) != 1 && name != tracestate {
 				t.Fatalf("%s: %q", name, values)
 			}
 		}

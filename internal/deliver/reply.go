@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
 // MaxReply is the size in bytes of the largest answer that is passed on to a sender.
@@ -66,7 +67,7 @@ func replyHeader(h http.Header) []byte {
 	var lines strings.Builder
 	connection := strings.Join(h["Connection"], ",")
 	for _, name := range slices.Sorted(maps.Keys(h)) {
-		if notForwarded[name] || notRelayed[name] || strings.HasPrefix(name, ownPrefix) || listed(connection, name) {
+		if notForwarded[name] || notRelayed[name] || strings.HasPrefix(name, outgoing.OwnPrefix) || listed(connection, name) {
 			continue
 		}
 		for _, value := range h[name] {

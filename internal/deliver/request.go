@@ -49,10 +49,10 @@ func (*reader) Close() error { return nil }
 func header(d *destination, w *journal.Work, now time.Time) http.Header {
 	h := own{decodeHeader(w.Header, d.passes), make([]string, 0, ownHeaders)}
 	key := idempotencyKey(w)
-	h.set("Idempotency-Key", key)
+	h.set(outgoing.IdempotencyKeyHeader, key)
 	h.event(w)
 	if w.Stale && d.stale != StaleDeliver {
-		h.set("Hookonce-Stale", "true")
+		h.set(outgoing.StaleHeader, "true")
 	}
 	setTrace(h.Header, key)
 	if d.authorization != "" {
@@ -68,6 +68,7 @@ func header(d *destination, w *journal.Work, now time.Time) http.Header {
 		h.set(outgoing.MessageIDHeader, id)
 		h.set(outgoing.TimestampHeader, timestamp)
 		h.set(outgoing.SignatureHeader, signature)
+		h.set(outgoing.FactsSignatureHeader, outgoing.SignFacts(d.secrets, id, timestamp, h.Header))
 	}
 	return h.Header
 }
@@ -83,29 +84,30 @@ func (h *own) set(name, value string) {
 	h.Header[name] = h.values[len(h.values)-1 : len(h.values) : len(h.values)]
 }
 
-// firstSeen is RFC 3339, in UTC.
-const firstSeen = "2006-01-02T15:04:05.000Z"
-
-// event sets what is known about the event.
+// event sets what is known about the event. The facts that are kept with it are there already. The key of what
+// coalesces is not told: events come and go under it, and who took it for this one's would lose the next.
 func (h *own) event(w *journal.Work) {
-	h.set("Hookonce-Source", outgoing.HeaderSafe(w.Source))
+	h.set(outgoing.SourceHeader, outgoing.HeaderSafe(w.Source))
 	if w.Token > 0 {
-		h.set("Hookonce-Attempt", strconv.FormatInt(w.Token, 10))
+		h.set(outgoing.AttemptHeader, strconv.FormatInt(w.Token, 10))
 	}
 	if w.Unprotected {
-		h.set("Hookonce-Unprotected", "true")
+		h.set(outgoing.UnprotectedHeader, "true")
 	}
-	h.set("Hookonce-First-Seen", w.ReceivedAt.UTC().Format(firstSeen))
-	if w.Key != "" {
-		h.set("Hookonce-Key", outgoing.HeaderSafe(w.Key))
+	h.set(outgoing.FirstSeenHeader, w.ReceivedAt.UTC().Format(outgoing.FirstSeenForm))
+	if w.Key != "" && !journal.Coalesces(w.Key) {
+		h.set(outgoing.KeyHeader, outgoing.HeaderSafe(w.Key))
 	}
 	if w.Type != "" {
-		h.set("Hookonce-Event-Type", outgoing.HeaderSafe(w.Type))
+		h.set(outgoing.TypeHeader, outgoing.HeaderSafe(w.Type))
+	}
+	if w.Resource != "" {
+		h.set(outgoing.ScopeHeader, outgoing.HeaderSafe(w.Resource))
 	}
 	if w.Twin != "" {
-		h.set("Hookonce-Twin-Of", outgoing.HeaderSafe(w.Twin))
+		h.set(outgoing.TwinOfHeader, outgoing.HeaderSafe(w.Twin))
 	}
 	if w.Forced {
-		h.set("Hookonce-Forced", "true")
+		h.set(outgoing.ForcedHeader, "true")
 	}
 }

@@ -215,7 +215,7 @@ func (e *endpoint) store(ctx context.Context, entries []*journal.Entry) ([]journ
 	return results, err
 }
 
-// entries are the events in the form of the journal. All of them share the request's headers.
+// entries are the events in the form of the journal. Each has the request's headers.
 func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time) []*journal.Entry {
 	header := encodeHeader(h, e.confided)
 	entries := make([]journal.Entry, len(events))
@@ -228,7 +228,7 @@ func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time
 			Key:          stored(ev),
 			Type:         ev.Type,
 			Digest:       ev.Digest,
-			Header:       header,
+			Header:       withFacts(header, ev),
 			Body:         ev.Body,
 			Destinations: to,
 			ReceivedAt:   now,

@@ -5,6 +5,8 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
+
+	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
 // withheld are the headers that are not kept with an event: those that describe one hop or the
@@ -24,8 +26,8 @@ var withheld = map[string]bool{
 	"Forwarded":         true,
 }
 
-// withheldPrefixes are families of such headers. Hookonce- is ours to set when an event is delivered.
-var withheldPrefixes = []string{"Hookonce-", "Proxy-", "X-Forwarded-"}
+// withheldPrefixes are families of such headers. Hookonce- is ours: see withFacts and package deliver.
+var withheldPrefixes = []string{outgoing.OwnPrefix, "Proxy-", "X-Forwarded-"}
 
 // encodeHeader returns the headers that an event keeps as HTTP/1 field lines. Content-Encoding and
 // the provider's own headers stay as they came, because its signature is over the raw bytes.

@@ -102,7 +102,7 @@ func TestQueueIsShared(t *testing.T) {
 				bound(o)
 				o.Journal = stuck
 			})
-			body := func(id string) string { return `{"id":"` + id + `","pad":"` + strings.Repeat("x", 800) + `"}` } // 1 KiB with its headers
+			body := func(id string) string { return `{"id":"` + id + `","pad":"` + strings.Repeat("x", 660) + `"}` } // 1 KiB with its headers and facts
 			answers := make(chan int, 6)
 			send := func(source, id string) {
 				go func() { answers <- g.send(source, body(id)).Code }()

@@ -20,6 +20,9 @@ const (
 	SignatureHeader = "Webhook-Signature"
 )
 
+// scheme begins a signature that is an HMAC.
+const scheme = "v1,"
+
 // secretPrefix begins a secret whose bytes are written in base64.
 const secretPrefix = "whsec_"
 
@@ -46,15 +49,44 @@ func Keys(secrets []string) ([][]byte, error) {
 // identifier, the time and the body.
 func Sign(keys [][]byte, id string, at time.Time, body []byte) (timestamp, signature string) {
 	timestamp = strconv.FormatInt(at.Unix(), 10)
+	return timestamp, signatures(keys, []byte(id+"."+timestamp+"."), body)
+}
+
+// Verify returns which of the keys, from 1, made one of the signatures in value, as [Sign] makes them; 0 for none
+// of them.
+func Verify(keys [][]byte, id, timestamp string, body []byte, value string) int {
+	return verify(keys, value, []byte(id+"."+timestamp+"."), body)
+}
+
+func verify(keys [][]byte, value string, text ...[]byte) int {
+	for i, key := range keys {
+		want := mac(key, text)
+		for signature := range strings.SplitSeq(value, " ") {
+			encoded, ok := strings.CutPrefix(signature, scheme)
+			if got, err := base64.StdEncoding.DecodeString(encoded); ok && err == nil && hmac.Equal(got, want) {
+				return i + 1
+			}
+		}
+	}
+	return 0
+}
+
+// signatures returns one signature per key over the text, which comes in parts.
+func signatures(keys [][]byte, text ...[]byte) string {
 	var b strings.Builder
 	for i, key := range keys {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		mac := hmac.New(sha256.New, key)
-		mac.Write([]byte(id + "." + timestamp + "."))
-		mac.Write(body)
-		b.WriteString("v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+		b.WriteString(scheme + base64.StdEncoding.EncodeToString(mac(key, text)))
 	}
-	return timestamp, b.String()
+	return b.String()
+}
+
+func mac(key []byte, text [][]byte) []byte {
+	h := hmac.New(sha256.New, key)
+	for _, part := range text {
+		h.Write(part)
+	}
+	return h.Sum(nil)
 }

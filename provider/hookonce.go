@@ -1,0 +1,258 @@
+package provider
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/outgoing"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// gatewayTolerance is how far the time of a delivery may be from here, as Standard Webhooks has it.
+const gatewayTolerance = 5 * time.Minute
+
+// gatewayMaxBody is the largest body that any source of a gateway takes unless it is told otherwise.
+const gatewayMaxBody = 32 << 20
+
+// Hookonce returns the provider for applications behind hookonce's gateway, which signs what it delivers to a
+// destination that has secrets. The secrets are those; several while one is being replaced. It panics if a
+// secret is missing, empty or, after whsec_, not base64.
+//
+// An event is what the sender's own provider would have made of it here: it has the same key, type, scope, rank,
+// time, resource, tenant, digest and logical key, so that guards, audits and claims agree on both sides. Its
+// source is the gateway's, whose keys it has: the events of several sources can come to one endpoint, and a
+// [hookonce.Webhook] claims each in its own. An event that has no key, or only says that something changed, has
+// its Idempotency-Key for a key, which names that one event: copies of the gateway's delivery are recognised by it,
+// copies that the sender makes are not. What the gateway says besides is in [hookonce.Event.Gateway].
+//
+// Two signatures are required: that of Standard Webhooks, over the body, and Hookonce-Signature, over what the
+// gateway's headers say. Their time may be five minutes off in either direction.
+func Hookonce(secrets ...string) *HookonceProvider {
+	keys, err := outgoing.Keys(secrets)
+	switch {
+	case err != nil:
+		panic(fmt.Errorf("provider hookonce: %w", err))
+	case len(keys) == 0:
+		panic("provider hookonce: no secret is given; it needs those of the gateway's destination")
+	}
+	return &HookonceProvider{keys}
+}
+
+// HookonceProvider is what [Hookonce] returns. It is immutable and safe for concurrent use.
+type HookonceProvider struct{ keys [][]byte }
+
+var (
+	_ hookonce.Provider    = (*HookonceProvider)(nil)
+	_ hookonce.BodyLimiter = (*HookonceProvider)(nil)
+)
+
+// Name returns "hookonce".
+func (p *HookonceProvider) Name() string { return "hookonce" }
+
+// Format writes the name, whatever the verb: nothing inside a provider is for printing.
+func (p *HookonceProvider) Format(f fmt.State, _ rune) { fmt.Fprint(f, "provider hookonce") }
+
+// OK returns a plain 200: any 2xx tells the gateway that the event is done.
+func (p *HookonceProvider) OK() hookonce.Answer { return hookonce.Answer{Status: http.StatusOK} }
+
+// MaxBody returns the largest body, in bytes, that a gateway delivers unless a source of it has a max_body above 32
+// MiB, which [hookonce.WithMaxBody] then says here.
+func (p *HookonceProvider) MaxBody() int64 { return gatewayMaxBody }
+
+// Open verifies a delivery of the gateway and returns its event. An error is a *[hookonce.RejectError].
+func (p *HookonceProvider) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+	secret, err := p.verify(req)
+	if err != nil {
+		return nil, err
+	}
+	facts := factsReader{Header: req.Header}
+	ev := facts.event()
+	if facts.wrong != nil {
+		return nil, facts.wrong
+	}
+	ev.Body, ev.Header = req.Body, req.Header
+	return &hookonce.Delivery{Events: []hookonce.Event{ev}, Proof: hookonce.Proof{Covers: string(spec.CoversBody), Secret: secret}}, nil
+}
+
+// verify checks both signatures, and returns which secret they were made with.
+func (p *HookonceProvider) verify(req *hookonce.Request) (secret int, err error) {
+	var values [4]string
+	for i, want := range []struct{ name, shape string }{
+		{outgoing.MessageIDHeader, "the message's identifier"},
+		{outgoing.TimestampHeader, "seconds since 1970"},
+		{outgoing.SignatureHeader, "v1, and base64; does the destination have secrets?"},
+		{outgoing.FactsSignatureHeader, "v1, and base64, as the gateway sends it beside " + outgoing.SignatureHeader},
+	} {
+		if values[i], err = requiredHeader(req, want.name, want.shape); err != nil {
+			return 0, err
+		}
+	}
+	id, timestamp := values[0], values[1]
+	seconds, err := strconv.ParseInt(timestamp, 10, 64)
+	if err != nil {
+		return 0, reject(hookonce.ReasonTimestampMissing, "the header %s is not a number of seconds", outgoing.TimestampHeader)
+	}
+	secret = outgoing.Verify(p.keys, id, timestamp, req.Body, values[2])
+	switch off := req.Now.Sub(time.Unix(seconds, 0)); {
+	case secret == 0:
+		return 0, reject(hookonce.ReasonSignatureMismatch, "the signature in %s was not made over this body with any of the secrets; they must be those of the gateway's destination", outgoing.SignatureHeader)
+	case outgoing.VerifyFacts(p.keys, id, timestamp, req.Header, values[3]) == 0:
+		return 0, reject(hookonce.ReasonSignatureMismatch, "the signature in %s was not made over these headers; does a proxy change or drop some that begin with %s, or %s?",
+			outgoing.FactsSignatureHeader, outgoing.OwnPrefix, outgoing.IdempotencyKeyHeader)
+	case off > gatewayTolerance:
+		return 0, reject(hookonce.ReasonTimestampOld, "it was signed %v ago, more than %v", off.Round(time.Second), gatewayTolerance)
+	case off < -gatewayTolerance:
+		return 0, reject(hookonce.ReasonTimestampFuture, "it was signed %v ahead, more than %v: do the clocks agree?", -off.Round(time.Second), gatewayTolerance)
+	}
+	return secret, nil
+}
+
+// factsReader reads what the gateway's headers say.
+type factsReader struct {
+	http.Header
+	wrong error // what could not be read: no gateway sends it
+}
+
+func (f *factsReader) event() hookonce.Event {
+	ev := hookonce.Event{
+		Source:    f.text(outgoing.SourceHeader),
+		Provider:  f.text(outgoing.ProviderHeader),
+		Key:       f.text(outgoing.KeyHeader),
+		KeyOrigin: "header:" + outgoing.KeyHeader,
+		KeySigned: f.flag(outgoing.KeySignedHeader),
+		Delivery:  f.text(outgoing.DeliveryHeader),
+		Type:      f.text(outgoing.TypeHeader),
+		Time:      f.time(outgoing.TimeHeader),
+		Resource:  f.text(outgoing.ResourceHeader),
+		Tenant:    f.text(outgoing.TenantHeader),
+		Logical:   f.text(outgoing.LogicalHeader),
+		Scope:     f.text(outgoing.ScopeHeader),
+		Rank:      f.rank(outgoing.RankHeader),
+		Gateway: hookonce.Gateway{
+			IdempotencyKey: f.Get(outgoing.IdempotencyKeyHeader),
+			Attempt:        f.number(outgoing.AttemptHeader, f.Get(outgoing.AttemptHeader)),
+			FirstSeen:      f.time(outgoing.FirstSeenHeader),
+			TwinOf:         f.text(outgoing.TwinOfHeader),
+			Stale:          f.flag(outgoing.StaleHeader),
+			Forced:         f.flag(outgoing.ForcedHeader),
+			Unprotected:    f.flag(outgoing.UnprotectedHeader),
+		},
+	}
+	if ev.Key == "" {
+		ev.Key, ev.KeyOrigin, ev.KeySigned = ev.Gateway.IdempotencyKey, "header:"+outgoing.IdempotencyKeyHeader, true
+	}
+	if ev.Source == "" || ev.Key == "" {
+		f.fault("the headers %s and %s must say which event it is", outgoing.SourceHeader, outgoing.IdempotencyKeyHeader)
+	}
+	if ev.Rank.Kind == hookonce.RankVersion {
+		ev.Version = strconv.FormatInt(ev.Rank.N, 10)
+	}
+	digest, err := hex.DecodeString(f.Get(outgoing.DigestHeader))
+	if err != nil {
+		f.fault("the header %s is not hexadecimal", outgoing.DigestHeader)
+	}
+	ev.Digest = digest
+	return ev
+}
+
+func (f *factsReader) fault(format string, args ...any) {
+	if f.wrong == nil {
+		f.wrong = reject(hookonce.ReasonSignatureMalformed, format, args...)
+	}
+}
+
+func (f *factsReader) text(name string) string {
+	text, err := url.PathUnescape(f.Get(name))
+	if err != nil {
+		f.fault("the header %s is not percent-encoded", name)
+	}
+	return text
+}
+
+func (f *factsReader) flag(name string) bool { return f.Get(name) == "true" }
+
+func (f *factsReader) number(name, text string) int64 {
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		f.fault("the header %s has no number where one belongs", name)
+	}
+	return n
+}
+
+func (f *factsReader) time(name string) time.Time {
+	text := f.Get(name)
+	if text == "" {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		f.fault("the header %s is not a time as RFC 3339 writes it", name)
+	}
+	return at
+}
+
+// rank reads the kind and the number with a colon between.
+func (f *factsReader) rank(name string) hookonce.Rank {
+	kind, number, ok := strings.Cut(f.Get(name), ":")
+	switch r := (hookonce.Rank{Kind: hookonce.RankKind(kind), N: f.number(name, number)}); {
+	case !ok:
+		return hookonce.Rank{}
+	case r.Kind == hookonce.RankVersion, r.Kind == hookonce.RankTime:
+		return r
+	}
+	f.fault("the header %s has a rank of a kind that is not known here", name)
+	return hookonce.Rank{}
+}
+
+// Sign signs a request as the gateway does, at req.Now, with a signature for each secret. What the headers do not say
+// about the event stays unsaid, save Webhook-Id, for which a name is made of the Idempotency-Key. It is there for tests.
+func (p *HookonceProvider) Sign(req *hookonce.Request) error {
+	if req.Header == nil {
+		req.Header = make(http.Header)
+	}
+	id := "msg_" + outgoing.HeaderSafe(req.Header.Get(outgoing.IdempotencyKeyHeader))
+	timestamp, signature := outgoing.Sign(p.keys, id, req.Now, req.Body)
+	req.Header.Set(outgoing.MessageIDHeader, id)
+	req.Header.Set(outgoing.TimestampHeader, timestamp)
+	req.Header.Set(outgoing.SignatureHeader, signature)
+	req.Header.Set(outgoing.FactsSignatureHeader, outgoing.SignFacts(p.keys, id, timestamp, req.Header))
+	return nil
+}
+
+// Spec returns no more than what a test needs to make deliveries: a name and an example. What the gateway verifies and
+// finds is the affair of each source's provider.
+func (p *HookonceProvider) Spec() spec.Spec {
+	return spec.Spec{
+		Name: p.Name(), Title: "hookonce's gateway",
+		Event:  spec.Extract{Key: [][]spec.Value{{spec.Value("header:" + outgoing.KeyHeader)}}},
+		Limits: spec.Limits{MaxBody: gatewayMaxBody},
+		Example: spec.Template{
+			Type:   "invoice.paid",
+			Object: "in_1001",
+			Header: map[string]string{
+				outgoing.SourceHeader:         "billing",
+				outgoing.KeyHeader:            "{{id}}",
+				outgoing.IdempotencyKeyHeader: "billing:{{id}}",
+				outgoing.TypeHeader:           "{{type}}",
+				outgoing.ProviderHeader:       "standard",
+				outgoing.KeySignedHeader:      "true",
+				outgoing.ResourceHeader:       "{{object}}",
+				outgoing.ScopeHeader:          "{{object}}",
+				outgoing.RankHeader:           "version:{{version}}",
+				outgoing.TimeHeader:           "{{time}}",
+				outgoing.FirstSeenHeader:      "{{time}}",
+				outgoing.AttemptHeader:        "1",
+			},
+			Body: standardExample,
+		},
+	}
+}
