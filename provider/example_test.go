@@ -52,6 +52,29 @@ func ExampleStandard() {
 	// Output: invoice.paid msg_1 header:webhook-id true
 }
 
+// An application behind the gateway, which delivers with these secrets.
+func ExampleHookonce() {
+	p := provider.Hookonce("whsec_ZmFrZSBzZWNyZXQ=")
+	req := &hookonce.Request{Method: http.MethodPost, Now: time.Now(), Body: []byte(`{"id": "evt_1", "type": "invoice.paid"}`), Header: http.Header{
+		"Idempotency-Key":     {"billing:evt_1"},
+		"Hookonce-Source":     {"billing"},
+		"Hookonce-Key":        {"evt_1"},
+		"Hookonce-Event-Type": {"invoice.paid"},
+		"Hookonce-Attempt":    {"2"},
+	}}
+	if err := p.Sign(req); err != nil {
+		fmt.Println(err)
+	}
+	d, err := p.Open(req)
+	if err != nil {
+		fmt.Println("rejected:", err)
+		return
+	}
+	ev := d.Events[0]
+	fmt.Println(ev.Source, ev.Key, ev.Type, ev.Gateway.Attempt)
+	// Output: billing evt_1 invoice.paid 2
+}
+
 func ExampleSquare() {
 	p := provider.Square("https://shop.example/webhooks/square", "signature-key")
 	show(p, sample(p, "ac3ac95b", "payment.updated"))
