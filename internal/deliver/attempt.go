@@ -97,8 +97,11 @@ func (d *Deliverer) post(ctx context.Context, dest *destination, w *journal.Work
 	return dest.transport.RoundTrip(newRequest(ctx, dest, w, now))
 }
 
-// report logs one attempt.
+// report logs one attempt, and shows it to whoever looks on.
 func (d *Deliverer) report(w *journal.Work, o journal.Outcome) {
+	if d.opt.Watcher != nil {
+		d.opt.Watcher.Attempted(w, o)
+	}
 	level, message := slog.LevelWarn, "delivery failed"
 	switch o.State {
 	case journal.Done:

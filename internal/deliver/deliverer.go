@@ -63,8 +63,16 @@ type Options struct {
 	// Logger receives a debug line per delivery, a warning per failed attempt and an error per event
 	// that is given up; never a body or a secret. Nil discards them.
 	Logger *slog.Logger
+	// Watcher is told of every attempt. Nil: nobody is.
+	Watcher Watcher
 	// Registerer receives the metrics; nil means that they are not exported.
 	Registerer prometheus.Registerer
+}
+
+// Watcher is told of every attempt, for people who look on. Attempted is called by many goroutines at a time
+// and must not block.
+type Watcher interface {
+	Attempted(w *journal.Work, o journal.Outcome)
 }
 
 // Deliverer makes the attempts. Its methods are safe for concurrent use.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
+	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
@@ -40,6 +41,15 @@ type Options struct {
 	Registry *prometheus.Registry
 	// Now is the clock. Default [time.Now].
 	Now func() time.Time
+	// Watcher is told what becomes of every request and every attempt, as it happens. Default: nobody is.
+	Watcher Watcher
+}
+
+// Watcher is told what becomes of every request and every attempt, for people who look on. Its methods are
+// called by many goroutines at a time and must not block.
+type Watcher interface {
+	ingest.Watcher
+	deliver.Watcher
 }
 
 func (o Options) withDefaults() Options {
@@ -74,6 +84,7 @@ type Gateway struct {
 	ingest *listener
 	admin  *listener
 
+	started  bool // said that it runs
 	stopping atomic.Bool
 	failed   chan error // receives why a listener ended by itself
 	stop     sync.Once
@@ -106,6 +117,7 @@ func Start(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error)
 		defer cancel()
 		return nil, errors.Join(err, g.Close(ctx))
 	}
+	g.started = true
 	g.opt.Logger.Info("gateway: running", "version", g.opt.Version, "listen", g.Addr().String(), "admin", g.AdminAddr().String(),
 		"store", cfg.Store.String(), "sources", len(cfg.Sources), "took", g.opt.Now().Sub(began).Round(time.Millisecond))
 	return g, nil
@@ -188,7 +200,9 @@ func (g *Gateway) close(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the gateway did not stop cleanly (what was acknowledged is kept and will be delivered): %w", err)
 	}
-	g.opt.Logger.Info("gateway: stopped")
+	if g.started {
+		g.opt.Logger.Info("gateway: stopped")
+	}
 	return nil
 }
 

@@ -167,6 +167,7 @@ func (g *Gateway) ingestHandler(sources []ingest.Source) *ingest.Handler {
 		Now:            g.opt.Now,
 		Logger:         g.opt.Logger,
 		Registerer:     g.opt.Registry,
+		Watcher:        g.opt.Watcher,
 	})
 }
 
@@ -187,6 +188,7 @@ func (g *Gateway) deliverOptions(destinations map[string]deliver.Destination) de
 		Relayed:      relayed(g.cfg),
 		Now:          g.opt.Now,
 		Logger:       g.opt.Logger,
+		Watcher:      g.opt.Watcher,
 		Registerer:   g.opt.Registry,
 	}
 }

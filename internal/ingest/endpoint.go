@@ -28,7 +28,6 @@ type endpoint struct {
 	past          Past
 	forward       journal.Forward
 	drops         map[string]bool // types whose later twins are not delivered; none in mode sync
-	doorman       doorman
 	throttle      throttle
 	shares        shares        // of what all endpoints use
 	storing       *atomic.Int64 // requests that wait for the journal, of all endpoints
@@ -47,7 +46,7 @@ func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int
 		}
 	}
 	return &endpoint{
-		refuser:       newRefuser(s.Name, o, m, mannersOf(s.Provider), problems()...),
+		refuser:       newRefuser(s.Name, o, m, mannersOf(s.Provider), doorman{allow: s.Allow, trusted: o.TrustedProxies}, problems()...),
 		source:        s,
 		required:      required(s.Provider.OK()),
 		confided:      confided(s.Provider),
@@ -58,7 +57,6 @@ func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int
 		forward:       o.Forward,
 		router:        newRouter(s.Routes),
 		drops:         drops,
-		doorman:       doorman{allow: s.Allow, trusted: o.TrustedProxies},
 		throttle:      newThrottle(s.Rate, s.Burst),
 		shares:        of,
 		storing:       storing,
@@ -116,6 +114,7 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 	}
 	if delivery.Reply != nil {
 		e.log.handshake(r.Context())
+		e.watcher.Greeted(e.source.Name)
 		return inert(*delivery.Reply), nil
 	}
 	e.metrics.verifiedBy(delivery.Proof.Secret)
@@ -168,7 +167,9 @@ func (e *endpoint) accept(r *http.Request, d *hookonce.Delivery, now time.Time) 
 		}
 		t.add(result.Status)
 		e.count(entries[i], result)
-		e.log.event(r.Context(), now, &events[i], e.noted(d.Proof), result)
+		routed := len(entries[i].Destinations) > 0
+		e.log.event(r.Context(), now, &events[i], e.noted(d.Proof), result, routed)
+		e.watcher.Stored(e.source.Name, &events[i], result, routed)
 	}
 	switch {
 	case refused != nil:

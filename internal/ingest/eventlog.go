@@ -39,7 +39,7 @@ func newEventLog(to *slog.Logger, source string) eventLog {
 // event logs one stored or recognised event, with the secret that matched if p names one, and what the
 // signature covers where that is less than the body. Conflicts, unkeyed
 // and unprotected events want a person's eye.
-func (l eventLog) event(ctx context.Context, now time.Time, e *hookonce.Event, p hookonce.Proof, r journal.Result) {
+func (l eventLog) event(ctx context.Context, now time.Time, e *hookonce.Event, p hookonce.Proof, r journal.Result, routed bool) {
 	level, limit := slog.LevelInfo, l.usual
 	if r.Status == journal.Conflict || r.Status == journal.Unkeyed || r.Status == journal.Unprotected {
 		level, limit = slog.LevelWarn, l.odd
@@ -67,6 +67,9 @@ func (l eventLog) event(ctx context.Context, now time.Time, e *hookonce.Event, p
 	}
 	if r.Twin != 0 {
 		attrs = append(attrs, slog.Int64("twin_of", r.Twin))
+	}
+	if !routed {
+		attrs = append(attrs, slog.String("note", journal.Unrouted))
 	}
 	if r.Redriven {
 		attrs = append(attrs, slog.Bool("redriven", true))
@@ -96,7 +99,7 @@ func (l eventLog) unreadable(ctx context.Context, err error) {
 
 // rejected logs a request that was not acknowledged: a warning when the sender is at fault, an error
 // when we are.
-func (l eventLog) rejected(ctx context.Context, now time.Time, p *problem, err error) {
+func (l eventLog) rejected(ctx context.Context, now time.Time, p *problem, what Refusal, err error) {
 	level, limit := slog.LevelWarn, l.theirs
 	if p.ours() {
 		level, limit = slog.LevelError, l.ours
@@ -105,7 +108,10 @@ func (l eventLog) rejected(ctx context.Context, now time.Time, p *problem, err e
 	if !ok {
 		return
 	}
-	attrs := []slog.Attr{slog.String("reason", p.reason), slog.Int("status", p.status), slog.Any("error", err)}
+	attrs := []slog.Attr{
+		slog.String("reason", what.Reason), slog.Int("status", what.Status), slog.String("path", what.Path),
+		slog.String("address", what.From), slog.Any("error", err),
+	}
 	if suppressed > 0 {
 		attrs = append(attrs, slog.Int("suppressed", suppressed))
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -55,6 +57,55 @@ func TestOneLinePerEvent(t *testing.T) {
 		if line["level"] != c.level || line["msg"] != c.message || line["key"] != c.key || line["source"] != "billing" || line["type"] != "paid" {
 			t.Errorf("line %v for %s", line, c.body)
 		}
+	}
+}
+
+// A rejected request is named by its path and the address that it came from, without what may be a token in it.
+func TestRejectedLineNamesPathAndAddress(t *testing.T) {
+	long := "/in/" + strings.Repeat("x", 500)
+	for _, c := range []struct{ target, forwarded, path, address string }{
+		{"/in/billing", "", "/in/billing", "192.0.2.1"},
+		{"/in/billing/", "", "/in/billing/", "192.0.2.1"},
+		{"/in/billing?token=s3cret", "", "/in/billing", "192.0.2.1"},
+		{"/in/nobody", "198.51.100.7", "/in/nobody", "198.51.100.7"},
+		{"/in/nobody/s3cret", "what?", "/in/nobody/…", "192.0.2.1:1234"},
+		{"/webhooks/stripe/s3cret/x?s3cret", "", "/webhooks/stripe/…", "192.0.2.1"},
+		{"/in/a%0Ab\u00e9", "", "/in/a%0Ab%C3%A9", "192.0.2.1"},
+		{long, "", long[:128] + "…", "192.0.2.1"},
+		{"/", "", "/", "192.0.2.1"},
+	} {
+		var buffer bytes.Buffer
+		g := newGate(t, func(o *ingest.Options) {
+			logged(&buffer)(o)
+			o.TrustedProxies = networks("192.0.2.0/24")
+		})
+		r := httptest.NewRequest(http.MethodPost, c.target, strings.NewReader("{}"))
+		if c.forwarded != "" {
+			r.Header.Set("X-Forwarded-For", c.forwarded)
+		}
+		serve(g, r)
+		if strings.Contains(buffer.String(), "s3cret") {
+			t.Errorf("the log has a token: %s", buffer.String())
+		}
+		got := lines(t, &buffer)
+		if len(got) != 1 || got[0]["msg"] != "request rejected" || got[0]["path"] != c.path || got[0]["address"] != c.address {
+			t.Errorf("%s: %v", c.target, got)
+		}
+	}
+}
+
+// An event that no route wanted says so.
+func TestUnroutedLine(t *testing.T) {
+	var buffer bytes.Buffer
+	g := newGate(t, func(o *ingest.Options) {
+		logged(&buffer)(o)
+		o.Sources[0].Routes = []ingest.Route{{To: []string{"app"}, Types: []string{"paid"}}}
+	})
+	g.send("billing", `{"id":"a","type":"paid"}`)
+	g.send("billing", `{"id":"b","type":"opened"}`)
+	got := lines(t, &buffer)
+	if len(got) != 2 || got[0]["note"] != nil || got[1]["msg"] != "event accepted" || got[1]["note"] != "no route wanted it" {
+		t.Errorf("lines %v", got)
 	}
 }
 

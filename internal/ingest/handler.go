@@ -125,6 +125,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Registerer receives the metrics; nil means that they are not exported.
 	Registerer prometheus.Registerer
+	// Watcher is told what becomes of every request. Nil: nobody is.
+	Watcher Watcher
 }
 
 // Handler serves POST /in/<source> for every configured source, the handshakes of providers that greet
@@ -135,7 +137,6 @@ type Handler struct {
 	metrics *metrics
 	pools   *pools
 	storing atomic.Int64
-	unknown refuser // answers for sources that are not configured
 
 	doors atomic.Pointer[doors]
 
@@ -147,6 +148,7 @@ type Handler struct {
 type doors struct {
 	endpoints map[string]*endpoint
 	services  map[string]*service
+	unknown   refuser // answers for sources that are not configured
 }
 
 // New returns the handler of the sources. It panics when the metrics are registered already.
@@ -157,7 +159,6 @@ func New(o Options) *Handler {
 		opt:     o,
 		metrics: metrics,
 		pools:   new(pools),
-		unknown: newRefuser("", o, metrics, mannersOf(nil), errUnknownSource),
 		shares:  map[string]shares{},
 	}
 	h.doors.Store(new(doors))
@@ -178,6 +179,7 @@ func (h *Handler) Reload(sources []Source, services []Service, trustedProxies []
 	next := &doors{
 		endpoints: make(map[string]*endpoint, len(sources)),
 		services:  make(map[string]*service, len(services)),
+		unknown:   newRefuser("", o, h.metrics, mannersOf(nil), doorman{trusted: trustedProxies}, errUnknownSource),
 	}
 	for _, s := range sources {
 		e := newEndpoint(s, o, h.metrics, h.share(s.Name), &h.storing)
@@ -233,6 +235,9 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Watcher == nil {
+		o.Watcher = blind{}
+	}
 	if o.Registerer == nil {
 		o.Registerer = prometheus.NewRegistry()
 	}
@@ -254,5 +259,5 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.ServeHTTP(w, r)
 		return
 	}
-	h.unknown.refuse(w, r, errUnknownSource)
+	doors.unknown.refuse(w, r, errUnknownSource)
 }

@@ -12,16 +12,22 @@ import (
 // refuser answers the requests to one source that are not acknowledged.
 type refuser struct {
 	now      func() time.Time
+	source   string
 	log      eventLog
+	watcher  Watcher
+	doorman  doorman
 	rejected map[*problem]prometheus.Counter
 	manners
 }
 
 // newRefuser returns the refuser of a source that can have the given problems.
-func newRefuser(source string, o Options, m *metrics, how manners, problems ...*problem) refuser {
+func newRefuser(source string, o Options, m *metrics, how manners, door doorman, problems ...*problem) refuser {
 	r := refuser{
 		now:      o.Now,
+		source:   source,
 		log:      newEventLog(o.Logger, source),
+		watcher:  o.Watcher,
+		doorman:  door,
 		rejected: make(map[*problem]prometheus.Counter, len(problems)),
 		manners:  how,
 	}
@@ -41,7 +47,9 @@ func (r refuser) refuse(w http.ResponseWriter, req *http.Request, err error) {
 	if errors.As(err, &early) {
 		own.retryAfter = wholeSeconds(early.wait)
 	}
-	r.log.rejected(req.Context(), r.now(), &own, err)
+	what := Refusal{Source: r.source, Path: shownPath(req), From: r.doorman.from(req), Status: own.status, Reason: own.reason, Detail: own.detail}
+	r.log.rejected(req.Context(), r.now(), &own, what, err)
+	r.watcher.Refused(what)
 	own.write(w, r.allow)
 }
 

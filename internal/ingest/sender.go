@@ -51,6 +51,15 @@ func (d doorman) sender(r *http.Request) (netip.Addr, bool) {
 	return at, true
 }
 
+// from returns the address that a request comes from for people, that of the connection if X-Forwarded-For
+// is damaged.
+func (d doorman) from(r *http.Request) string {
+	if a, ok := d.sender(r); ok {
+		return a.String()
+	}
+	return r.RemoteAddr
+}
+
 // parseHop reads an address, which some proxies and every connection write with a port.
 func parseHop(text string) (netip.Addr, bool) {
 	if ap, err := netip.ParseAddrPort(text); err == nil {

@@ -29,7 +29,6 @@ type service struct {
 	refuser
 	Service
 	handler  http.Handler
-	doorman  doorman
 	throttle throttle
 	room     *share // of the memory for bodies
 	received prometheus.Counter
@@ -38,10 +37,9 @@ type service struct {
 func newService(s Service, o Options, m *metrics, room *share) *service {
 	s.MaxBody = cmp.Or(s.MaxBody, DefaultMaxBody)
 	return &service{
-		refuser:  newRefuser(s.Name, o, m, mannersOf(nil), errTooMany, errStranger, errCrowded),
+		refuser:  newRefuser(s.Name, o, m, mannersOf(nil), doorman{allow: s.Allow, trusted: o.TrustedProxies}, errTooMany, errStranger, errCrowded),
 		Service:  s,
 		handler:  http.StripPrefix(PathPrefix+s.Name, s.Handler),
-		doorman:  doorman{allow: s.Allow, trusted: o.TrustedProxies},
 		throttle: newThrottle(s.Rate, s.Burst),
 		room:     room,
 		received: m.received.WithLabelValues(s.Name),

@@ -177,6 +177,9 @@ func (s *Summary) State() State {
 	return Done
 }
 
+// Unrouted says of an event that it has no delivery, and never had one.
+const Unrouted = "no route wanted it"
+
 // Delivery is what is known about one event and destination.
 type Delivery struct {
 	EventID     int64
