@@ -119,7 +119,7 @@ func (l *loader) checkHMAC(s *Source) bool {
 // checkSecrets tries every secret, so that each one that has the wrong form is named, and then the
 // settings that depend on the provider.
 func (l *loader) checkSecrets(s *Source, known spec.Spec) {
-	if !s.has("secrets") {
+	if !s.has("secrets") && !l.makesSecret(s) {
 		l.fault(s.at, `source %q lacks its secrets: %s; write secrets: ["env:NAME"]`, s.Name, known.Secret)
 	}
 	var good []string
@@ -144,6 +144,15 @@ func (l *loader) checkSecrets(s *Source, known spec.Spec) {
 		l.checkSettings(s, good)
 	}
 	l.checkValidity(s)
+}
+
+// makesSecret reports whether a secret is made up for a source that has none.
+func (l *loader) makesSecret(s *Source) bool {
+	if !l.cfg.Development {
+		return false
+	}
+	_, err := s.MakeSecret()
+	return err == nil
 }
 
 // checkSettings tries the settings that not every provider has a use for, one after the other.

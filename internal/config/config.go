@@ -53,6 +53,9 @@ type Config struct {
 	Destinations []Destination
 	// Sources are the inbound endpoints, in the order of the file.
 	Sources []Source
+	// Development is set if nobody says which source this is for: on the gateway somebody develops. It has
+	// at most one source, whose name, provider and secrets may be made up, and tries again sooner.
+	Development bool
 	// Warnings are remarks of [Load] that do not stop the program, one sentence each.
 	Warnings []string
 
@@ -156,6 +159,13 @@ type HMAC struct {
 	Key []string
 	// Type is where the event's type is, in the same form. Default json:$.type.
 	Type string
+}
+
+// Says reports whether anybody wrote the setting with that key, such as "log.level": in the file, the
+// environment or a flag.
+func (c *Config) Says(key string) bool {
+	_, written := c.origin[key]
+	return written
 }
 
 // Default returns the configuration that holds when nothing is set: no sources.

@@ -100,6 +100,7 @@ func (l *loader) checkReach(at place, key, address string) {
 	if err != nil || address == "" {
 		return // reported already
 	}
+	l.checkLoop(at, key, u)
 	if host := u.Hostname(); !l.cfg.Delivery.AllowPrivate && private(host) {
 		l.fault(at, "%s: %s is no public address, and delivery.allow_private is false; write another one, or allow_private: true", key, host)
 	}

@@ -238,9 +238,9 @@ func TestFaultsNameTheirLayer(t *testing.T) {
 		{"a variable", "", []string{"HOOKONCE_MIGRATE=1"}, nil, `HOOKONCE_MIGRATE: migrate: "1" is neither true nor false; write one of these`},
 		{"an empty variable", "", []string{"HOOKONCE_STORE="}, nil,
 			"HOOKONCE_STORE: store: this names no store; write sqlite:hookonce.db or postgres://user:password@host:5432/database"},
-		{"a source without its name", "", []string{"HOOKONCE_TO=http://h/"}, []string{"--provider", "stripe"},
-			"HOOKONCE_TO: this describes a source, but not which; add --source NAME or HOOKONCE_SOURCE\n" +
-				"--provider: this describes a source, but not which; add --source NAME or HOOKONCE_SOURCE"},
+		{"a source without its name", oneSource, []string{"HOOKONCE_TO=http://h/"}, []string{"--provider", "stripe"},
+			"HOOKONCE_TO: this describes a source, but not which of those in hookonce.yaml; add --source or HOOKONCE_SOURCE with its name, or with a new one\n" +
+				"--provider: this describes a source, but not which of those in hookonce.yaml; add --source or HOOKONCE_SOURCE with its name, or with a new one"},
 		{"a fault in the file that a flag overrides", strings.Replace(oneSource, "127.0.0.1:1", "x", 1), nil, []string{"--listen", "127.0.0.1:3"},
 			`hookonce.yaml:2:9: listen: "x" is not an address; write host:port, such as 127.0.0.1:8080`},
 	} {

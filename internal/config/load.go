@@ -64,11 +64,21 @@ func Load(in Input) (*Config, error) {
 		l.destination(d)
 	}
 	l.sources(sources)
+	l.develop()
 	l.check()
 	if len(l.problems) > 0 {
 		return nil, l.problems.sorted()
 	}
 	return l.cfg, nil
+}
+
+// Outline reads only the settings outside sources and destinations, and passes over all faults. It is for
+// saying what is wrong with a configuration in the way that it asks for.
+func Outline(in Input) *Config {
+	l := &loader{in: in, cfg: new(Config)}
+	global, _, _ := l.file()
+	l.cfg.origin = apply(l, l.cfg, settings, global, environment(in, settings), flags(in, settings))
+	return l.cfg
 }
 
 // loader gathers a configuration and what is wrong with it.
@@ -158,12 +168,21 @@ func (l *loader) sources(fromFile []section) {
 		}
 		l.source(s, layers...)
 	}
-	if len(named.texts) > 0 {
+	written := slices.Concat(places(env), places(cmd))
+	switch {
+	case len(written) == 0:
+	case len(fromFile) == 0:
+		at := written[0]
+		if len(named.texts) > 0 {
+			at = named.at
+		}
+		l.source(section{at: at}, l.development(env, cmd), env, cmd)
+	case len(named.texts) > 0:
 		l.source(section{at: named.at}, env, cmd)
-		return
-	}
-	for _, at := range slices.Concat(places(env), places(cmd)) {
-		l.fault(at, "this describes a source, but not which; add --source NAME or HOOKONCE_SOURCE")
+	default:
+		for _, at := range written {
+			l.fault(at, "this describes a source, but not which of those in %s; add --source or HOOKONCE_SOURCE with its name, or with a new one", l.in.Path)
+		}
 	}
 }
 

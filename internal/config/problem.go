@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 )
@@ -21,6 +22,18 @@ func (p Problem) Error() string {
 		return at + ": " + p.text
 	}
 	return p.text
+}
+
+// Attrs returns the place and the text for a log: file, line and column, or the setting's variable or flag.
+func (p Problem) Attrs() []slog.Attr {
+	attrs := []slog.Attr{slog.String("error", p.text)}
+	switch {
+	case p.at.line > 0:
+		attrs = append(attrs, slog.String("file", p.at.name), slog.Int("line", p.at.line), slog.Int("column", p.at.col))
+	case p.at.name != "":
+		attrs = append(attrs, slog.String("setting", p.at.name))
+	}
+	return attrs
 }
 
 // Problems are all the faults that [Load] found: those of the file in the order of its lines, then

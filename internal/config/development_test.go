@@ -1,0 +1,113 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Without a file and a name the source is one for development; nobody gets one by forgetting a secret.
+func TestDevelopment(t *testing.T) {
+	const settings = "listen: 127.0.0.1:1\n"
+	for _, c := range []struct {
+		name string
+		file string
+		args []string
+		want string // name provider secrets to; or a part of the error
+	}{
+		{"nothing at all", "", nil, "development"},
+		{"a destination", "", []string{"--to", "http://h/"}, "development: dev standard [] http://h/"},
+		{"a destination beside a file without sources", settings, []string{"--to", "http://h/"}, "development: dev standard [] http://h/"},
+		{"a destination beside a file with sources", oneSource, []string{"--to", "http://h/"}, "--to: this describes a source, but not which of those in hookonce.yaml"},
+		{"a provider", "", []string{"--to", "http://h/", "--provider", "github"}, "development: github github [] http://h/"},
+		{"a provider with its secret", "", []string{"--to", "http://h/", "--provider", "stripe", "--secret", "env:STRIPE"}, "development: stripe stripe [env:STRIPE] http://h/"},
+		{"a provider whose secret can not be made up", "", []string{"--to", "http://h/", "--provider", "discord"}, `source "discord" lacks its secrets`},
+		{"a provider that needs a url", "", []string{"--to", "http://h/", "--provider", "twilio"}, "signs the public URL of its endpoint"},
+		{"a name", "", []string{"--to", "http://h/", "--source", "shop"}, "development: shop standard [] http://h/"},
+		{"a name and a provider", "", []string{"--to", "http://h/", "--source", "shop", "--provider", "github"}, `source "shop" lacks its secrets`},
+		{"a name and a secret", "", []string{"--to", "http://h/", "--source", "shop", "--secret", "env:STRIPE"}, "a source lacks its provider"},
+		{"all of it", "", []string{"--to", "http://h/", "--source", "shop", "--provider", "stripe", "--secret", "env:STRIPE"}, "shop stripe [env:STRIPE] http://h/"},
+		{"a service", "", []string{"--to", "http://h/", "--mode", "idempotency", "--idempotency-scope", "none"}, "development: dev  [] http://h/"},
+		{"a service with a name", "", []string{"--to", "http://h/", "--mode", "idempotency", "--idempotency-scope", "none", "--source", "shop"}, "shop  [] http://h/"},
+		{"no full address", "", []string{"--to", "localhost:3000/hooks"}, "--to: to: this is not a full HTTP address; write one like http://127.0.0.1:3000/webhooks"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg, err := Load(input(t, c.file, nil, c.args...))
+			got := ""
+			if err != nil {
+				got = err.Error()
+			} else if cfg.Development {
+				got = "development"
+			}
+			if err == nil && len(cfg.Sources) == 1 {
+				s := &cfg.Sources[0]
+				got = strings.TrimPrefix(got+": ", ": ") + fmt.Sprint(s.Name, " ", s.Provider, " ", s.Secrets, " ", s.To)
+			}
+			if got != c.want && (err == nil || !strings.Contains(got, c.want)) {
+				t.Errorf("got %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// In development the next try comes soon, unless somebody says otherwise.
+func TestDevelopmentTriesSoon(t *testing.T) {
+	for _, c := range []struct {
+		args    []string
+		backoff time.Duration
+	}{
+		{[]string{"--to", "http://h/"}, time.Second},
+		{[]string{"--to", "http://h/", "--delivery-backoff", "3s"}, 3 * time.Second},
+		{[]string{"--to", "http://h/", "--source", "a", "--provider", "stripe", "--secret", "env:STRIPE"}, 5 * time.Second},
+	} {
+		cfg, err := Load(input(t, "", nil, c.args...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cfg.AllDestinations()[0].Backoff; got != c.backoff {
+			t.Errorf("%v: backoff %v, want %v", c.args, got, c.backoff)
+		}
+	}
+}
+
+// A secret that is made up is one that its provider takes, another one each time.
+func TestMakeSecret(t *testing.T) {
+	for _, name := range []string{"standard", "stripe", "github", "slack", "shopify", "adyen", "hmac", "gitlab"} {
+		s := Source{Name: "x", Provider: name}
+		one, err := s.MakeSecret()
+		other, _ := s.MakeSecret()
+		if err != nil || one == other || len(one) < 32 {
+			t.Errorf("%s: %q and %q, %v", name, one, other, err)
+		}
+		s.Secrets = []Secret{LiteralSecret(one)}
+		if _, err := s.NewProvider(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestLoop(t *testing.T) {
+	for _, c := range []struct {
+		listen, to string
+		loops      bool
+	}{
+		{"127.0.0.1:8080", "http://127.0.0.1:8080/x", true},
+		{"127.0.0.1:8080", "http://localhost:8080/x", true},
+		{"127.0.0.1:8080", "http://LOCALHOST:8080/x", true},
+		{"127.0.0.1:8080", "http://127.0.0.1:8082/x", false},
+		{"127.0.0.1:8080", "http://127.0.0.1:8081/x", true}, // admin
+		{"127.0.0.1:80", "http://localhost/x", true},
+		{"127.0.0.1:8080", "http://127.0.0.2:8080/x", false},
+		{"0.0.0.0:8080", "http://127.0.0.2:8080/x", true},
+		{":8080", "http://[::1]:8080/x", true},
+		{":8080", "http://app:8080/x", false},
+		{"gateway:8080", "http://gateway:8080/x", true},
+		{"127.0.0.1:0", "http://127.0.0.1:8080/x", false},
+	} {
+		_, err := Load(input(t, "", nil, "--listen", c.listen, "--to", c.to))
+		if got := err != nil && strings.Contains(err.Error(), "of the gateway itself"); got != c.loops {
+			t.Errorf("listen %s, to %s: %v", c.listen, c.to, err)
+		}
+	}
+}
