@@ -34,7 +34,7 @@ func adyenPlatformSpec() spec.Spec {
 		Order:   &spec.Order{By: "json:$.data.sequenceNumber", Scope: []spec.Value{"json:$.data.id"}},
 		Answer:  spec.Answer{Status: 202, Deadline: 10 * time.Second},
 		Limits:  spec.Limits{Retry: 30 * day},
-		Example: spec.Template{Type: "balancePlatform.transfer.updated", Body: adyenPlatformExample},
+		Example: spec.Template{ID: "EVJN42272224222B5JB8BRC84N686ZEU", Type: "balancePlatform.transfer.updated", Body: adyenPlatformExample},
 		Sources: []spec.Source{
 			stated("signature", "Adyen/adyen-go-api-library: src/hmacvalidator"),
 			stated("sequence numbers begin with 1 and increase with each webhook of a transfer", "Adyen/adyen-go-api-library: src/transferwebhook/model_transfer_data.go"),

@@ -183,6 +183,7 @@ func finchHeaders(s *spec.Spec) {
 	v.ID = "header:Finch-Event-Id"
 	s.Verify = []spec.Verify{v}
 	s.Secret = "the webhook's secret, in base64"
+	s.Example.ID = "f5e5f430-f57b-4e6e-9fac-d9128cd7232f"
 	s.Example.Header = map[string]string{"Finch-Event-Id": "{{id}}"}
 	s.Traps = append(s.Traps, "the headers begin with Finch: a library of Standard Webhooks does not find them")
 }

@@ -34,6 +34,7 @@ func amazonSNSSpec() spec.Spec {
 		Dedup:  spec.Dedup{Same: []spec.Value{"json:$.Type", "json:$.Subject", "json:$.Message", "json:$.Timestamp"}},
 		Limits: spec.Limits{Retry: time.Hour}, // the most that a delivery policy can ask for
 		Example: spec.Template{
+			ID:     "22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324",
 			Type:   "Notification",
 			Header: map[string]string{"Content-Type": "text/plain; charset=UTF-8", "X-Amz-Sns-Message-Type": "{{type}}"},
 			Body:   amazonSNSExample,

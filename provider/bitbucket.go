@@ -13,10 +13,11 @@ func Bitbucket(secrets ...string) *spec.Provider {
 
 func bitbucketSpec() spec.Spec {
 	return spec.Spec{
-		Name:   "bitbucket",
-		Title:  "Bitbucket",
-		Secret: "the webhook's secret",
-		Verify: []spec.Verify{bodyMAC("X-Hub-Signature", "sha256=", spec.Hex)},
+		Name:      "bitbucket",
+		Title:     "Bitbucket",
+		Secret:    "the webhook's secret",
+		OwnSecret: true,
+		Verify:    []spec.Verify{bodyMAC("X-Hub-Signature", "sha256=", spec.Hex)},
 		Event: spec.Extract{
 			Key:          [][]spec.Value{{"header:X-Request-UUID"}, {"header:X-Request-Id"}},
 			Subscription: []spec.Value{"header:X-Hook-UUID"},
@@ -25,6 +26,7 @@ func bitbucketSpec() spec.Spec {
 			Attempt:      []spec.Value{"header:X-Attempt-Number"},
 		},
 		Example: spec.Template{
+			ID:     "4b0a4a5b-9c7d-4e53-9a3c-1f6e0a7d2b11",
 			Type:   "repo:push",
 			Object: "{673a6070-0000-4000-8000-00000000b001}",
 			Header: map[string]string{

@@ -38,7 +38,7 @@ func braintreeSpec() spec.Spec {
 			Body:    "{{code}}",
 		}},
 		Limits:  spec.Limits{Retry: day}, // hourly; 3 hours in the sandbox
-		Example: spec.Template{Type: "subscription_charged_successfully", Form: braintreeExample},
+		Example: spec.Template{ID: "8bnqjr", Type: "subscription_charged_successfully", Form: braintreeExample},
 		Sources: []spec.Source{
 			stated("signature, challenge, deadline, retries", "developer.paypal.com/braintree/docs/guides/webhooks"),
 			reported("encoding of the payload and the signature", "braintree-go/braintree-go: webhook_notification_gateway.go, hmac.go"),

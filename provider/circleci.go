@@ -18,10 +18,11 @@ func circleciSpec() spec.Spec {
 	verify := bodyMAC("Circleci-Signature", "v1=", spec.Hex)
 	verify.Signature.Split = ","
 	return spec.Spec{
-		Name:   "circleci",
-		Title:  "CircleCI",
-		Secret: "the webhook's secret token",
-		Verify: []spec.Verify{verify},
+		Name:      "circleci",
+		Title:     "CircleCI",
+		Secret:    "the webhook's secret token",
+		OwnSecret: true,
+		Verify:    []spec.Verify{verify},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"json:$.id"}},
 			Type:     []spec.Value{"json:$.type", "header:Circleci-Event-Type"},
@@ -30,7 +31,7 @@ func circleciSpec() spec.Spec {
 			Tenant:   []spec.Value{"json:$.project.slug"},
 		},
 		Answer:  spec.Answer{Deadline: 10 * time.Second},
-		Example: spec.Template{Type: "workflow-completed", Object: "fda08377-0000-4000-8000-000000001001", Body: circleciExample},
+		Example: spec.Template{ID: "3888f21b-eaa7-38e3-8f3d-75a63bba8895", Type: "workflow-completed", Object: "fda08377-0000-4000-8000-000000001001", Body: circleciExample},
 		Sources: []spec.Source{
 			stated("signature, key, fields, answer, deadline", "circleci/circleci-docs: webhooks"),
 			notSourced("how long retries go on"),

@@ -36,7 +36,7 @@ func discordSpec() spec.Spec {
 			ContentType: "application/json", // which Discord asks for, although nothing follows
 		}},
 		Limits:  spec.Limits{Retry: 10 * time.Minute},
-		Example: spec.Template{Type: "ENTITLEMENT_CREATE", Body: discordExample},
+		Example: spec.Template{ID: "1233154170211536896", Type: "ENTITLEMENT_CREATE", Body: discordExample},
 		Sources: []spec.Source{
 			stated("signature, PING, answer, deadline, retries, fields, no order", "discord/discord-api-docs: docs/events/webhook-events.mdx"),
 			reported("the signed time is in unix seconds", "examples in libraries for Discord; the documentation only says timestamp"),

@@ -28,7 +28,7 @@ func docusignSpec() spec.Spec {
 		},
 		// retryCount counts up.
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.event", "json:$.generatedDateTime", "json:$.data"}},
-		Example: spec.Template{Type: "envelope-completed", Body: docusignExample},
+		Example: spec.Template{ID: "0aa561b8-b4d9-47e0-a615-2367971f876b", Type: "envelope-completed", Body: docusignExample},
 		Sources: []spec.Source{
 			reported("signature, one header for each key", "DocuSign documentation, HMAC security, quoted; webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts"),
 			reported("fields", "messages that users of Connect published"),

@@ -25,7 +25,7 @@ func dropboxSpec() spec.Spec {
 		}},
 		Dedup:      spec.Dedup{OnRepeat: spec.Off},
 		Handshakes: []spec.Handshake{{Method: "GET", Echo: "query:challenge"}},
-		Example:    spec.Template{Body: dropboxExample},
+		Example:    spec.Template{ID: "AAH4f99T0taONIbKOurWxbNQ6ywGRopQngc", Body: dropboxExample},
 		Sources: []spec.Source{
 			stated("signature, challenge, what a notification says", "dropbox/mdwebhook: app.py"),
 			notSourced("retries"),

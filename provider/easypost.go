@@ -36,7 +36,7 @@ func easypostSpec() spec.Spec {
 			Retry: spec.Stable,
 		},
 		Answer:  spec.Answer{Deadline: 7 * time.Second},
-		Example: spec.Template{Type: "tracker.updated", Object: "trk_example0001", Body: easypostExample},
+		Example: spec.Template{ID: "evt_2d4a5b1c9f6e4f3a8b7c6d5e4f3a2b1c", Type: "tracker.updated", Object: "trk_example0001", Body: easypostExample},
 		Sources: []spec.Source{
 			stated("signature, key", "EasyPost/easypost-go: webhook.go; EasyPost/examples: official/fixtures"),
 			stated("retries, changing fields", "docs.easypost.com/guides/webhooks-guide"),

@@ -17,9 +17,10 @@ func GitHub(secrets ...string) *spec.Provider {
 
 func githubSpec() spec.Spec {
 	return spec.Spec{
-		Name:   "github",
-		Title:  "GitHub",
-		Secret: "the webhook's secret",
+		Name:      "github",
+		Title:     "GitHub",
+		Secret:    "the webhook's secret",
+		OwnSecret: true,
 		Verify: []spec.Verify{{
 			Hash:      spec.SHA256,
 			Key:       spec.KeyUTF8,
@@ -41,6 +42,7 @@ func githubSpec() spec.Spec {
 			Manual:  3 * day,
 		},
 		Example: spec.Template{
+			ID:     "72d3162e-cc78-11e3-81ab-4c9367dc0958",
 			Type:   "issues.opened",
 			Object: "1296269",
 			Header: map[string]string{

@@ -20,10 +20,11 @@ func GitLab(secrets ...string) *spec.Provider {
 
 func gitlabSpec() spec.Spec {
 	return spec.Spec{
-		Name:   "gitlab",
-		Title:  "GitLab",
-		Secret: "the webhook's secret token",
-		Verify: []spec.Verify{{Kind: spec.Token, Signature: spec.Signature{In: "header:X-Gitlab-Token"}}},
+		Name:      "gitlab",
+		Title:     "GitLab",
+		Secret:    "the webhook's secret token",
+		OwnSecret: true,
+		Verify:    []spec.Verify{{Kind: spec.Token, Signature: spec.Signature{In: "header:X-Gitlab-Token"}}},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"header:Idempotency-Key"}},
 			Delivery: []spec.Value{"header:X-Gitlab-Webhook-UUID", "header:X-Gitlab-Event-UUID"},
@@ -45,6 +46,7 @@ func gitlabSpec() spec.Spec {
 		},
 		Limits: spec.Limits{MaxBody: 25 << 20},
 		Example: spec.Template{
+			ID:     "f5e5f430-f57b-4e6e-9fac-d9128cd7232f",
 			Type:   "merge_request.open",
 			Object: "93",
 			Header: map[string]string{

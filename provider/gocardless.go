@@ -30,7 +30,7 @@ func gocardlessSpec() spec.Spec {
 			Tenant: []spec.Value{"item:$.links.organisation"},
 		},
 		Answer:  spec.Answer{Reject: 498}, // what its own libraries answer
-		Example: spec.Template{Type: "payments.confirmed", Object: "PM000EXAMPLE1", Body: gocardlessExample},
+		Example: spec.Template{ID: "EV000ABC123DEF", Type: "payments.confirmed", Object: "PM000EXAMPLE1", Body: gocardlessExample},
 		Sources: []spec.Source{
 			stated("signature, fields, answer to a wrong signature", "gocardless/gocardless-pro-go"),
 			notSourced("retries"),

@@ -64,9 +64,10 @@ func (c HMACConfig) Spec() spec.Spec {
 		key = []spec.Value{"json:$.id"}
 	}
 	s := spec.Spec{
-		Name:   cmp.Or(c.Name, "hmac"),
-		Title:  "HMAC",
-		Secret: "the secret shared with the sender",
+		Name:      cmp.Or(c.Name, "hmac"),
+		Title:     "HMAC",
+		Secret:    "the secret shared with the sender",
+		OwnSecret: true,
 		Verify: []spec.Verify{{
 			Hash:      c.Hash,
 			Key:       c.KeyForm,

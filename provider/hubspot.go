@@ -52,7 +52,7 @@ func hubspotSpec() spec.Spec {
 		}},
 		Answer:  spec.Answer{Deadline: 5 * time.Second},
 		Limits:  spec.Limits{Retry: day}, // 10 attempts
-		Example: spec.Template{Type: "contact.propertyChange", Object: "123", Body: hubspotExample},
+		Example: spec.Template{ID: "3816279340", Type: "contact.propertyChange", Object: "123", Body: hubspotExample},
 		Sources: []spec.Source{
 			stated("signatures", "HubSpot/hubspot-api-nodejs; HubSpot documentation, Validating requests"),
 			stated("eventId is not unique, fields, batches of up to 100, retries, deadline", "HubSpot documentation, Webhooks API"),

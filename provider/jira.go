@@ -14,10 +14,11 @@ func Jira(secrets ...string) *spec.Provider {
 
 func jiraSpec() spec.Spec {
 	return spec.Spec{
-		Name:   "jira",
-		Title:  "Jira",
-		Secret: "the webhook's secret",
-		Verify: []spec.Verify{bodyMAC("X-Hub-Signature", "sha256=", spec.Hex)},
+		Name:      "jira",
+		Title:     "Jira",
+		Secret:    "the webhook's secret",
+		OwnSecret: true,
+		Verify:    []spec.Verify{bodyMAC("X-Hub-Signature", "sha256=", spec.Hex)},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"header:X-Atlassian-Webhook-Identifier"}},
 			Type:     []spec.Value{"json:$.webhookEvent"},
@@ -26,6 +27,7 @@ func jiraSpec() spec.Spec {
 		},
 		Dedup: spec.Dedup{Retry: spec.Stable},
 		Example: spec.Template{
+			ID:     "5c1e1a3f-6d1e-4b6c-8e3a-7d2f9b0c4e55",
 			Type:   "jira:issue_updated",
 			Object: "10002",
 			Header: map[string]string{

@@ -18,10 +18,11 @@ func LemonSqueezy(secrets ...string) *spec.Provider {
 
 func lemonSqueezySpec() spec.Spec {
 	return spec.Spec{
-		Name:   "lemon-squeezy",
-		Title:  "Lemon Squeezy",
-		Secret: "the webhook's signing secret",
-		Verify: []spec.Verify{bodyMAC("X-Signature", "", spec.Hex)},
+		Name:      "lemon-squeezy",
+		Title:     "Lemon Squeezy",
+		Secret:    "the webhook's signing secret",
+		OwnSecret: true,
+		Verify:    []spec.Verify{bodyMAC("X-Signature", "", spec.Hex)},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"json:$.meta.event_name", "json:$.data.type", "json:$.data.id", "hash:json:$.data.attributes"}},
 			Type:     []spec.Value{"json:$.meta.event_name", "header:X-Event-Name"},
@@ -30,6 +31,7 @@ func lemonSqueezySpec() spec.Spec {
 		Answer: spec.Answer{Status: 200}, // everything else is retried
 		Limits: spec.Limits{Retry: 155 * time.Second},
 		Example: spec.Template{
+			ID:     "1138922",
 			Type:   "order_created",
 			Header: map[string]string{"X-Event-Name": "{{type}}"},
 			Body:   lemonSqueezyExample,

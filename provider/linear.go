@@ -41,6 +41,7 @@ func linearSpec() spec.Spec {
 		},
 		Answer: spec.Answer{Deadline: 5 * time.Second},
 		Example: spec.Template{
+			ID:     "234d1a4e-b617-4388-90fe-adc3633d6b72",
 			Type:   "Issue.update",
 			Object: "2174add1-0000-4000-8000-00000000c001",
 			Header: map[string]string{

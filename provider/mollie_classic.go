@@ -15,16 +15,17 @@ func MollieClassic(tokens ...string) *spec.Provider {
 
 func mollieClassicSpec() spec.Spec {
 	return spec.Spec{
-		Name:   "mollie-classic",
-		Title:  "Mollie (classic)",
-		Secret: "a token of your own, which you add to the webhook's URL as ?token=...",
-		Verify: []spec.Verify{{Kind: spec.Token, Signature: spec.Signature{In: "query:token"}}},
+		Name:      "mollie-classic",
+		Title:     "Mollie (classic)",
+		Secret:    "a token of your own, which you add to the webhook's URL as ?token=...",
+		OwnSecret: true,
+		Verify:    []spec.Verify{{Kind: spec.Token, Signature: spec.Signature{In: "query:token"}}},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"form:id"}},
 			Resource: []spec.Value{"form:id"},
 		},
 		Dedup:   spec.Dedup{OnRepeat: spec.Coalesce},
-		Example: spec.Template{Form: "id={{id}}"},
+		Example: spec.Template{ID: "tr_5B8cwPMGnU6qLbRvo7qEZo", Form: "id={{id}}"},
 		Sources: []spec.Source{
 			stated("the body is the id, nothing is signed, fetch the state", "docs.mollie.com/reference/webhooks"),
 			notSourced("retries"),

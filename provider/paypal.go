@@ -31,6 +31,7 @@ func paypalSpec() spec.Spec {
 		Order:  &spec.Order{By: "json:$.resource.update_time", Unit: spec.RFC3339, Advisory: true},
 		Limits: spec.Limits{Retry: 3 * day}, // 25 times
 		Example: spec.Template{
+			ID:     "WH-2WR32451HC0233532-67976317FL4543714",
 			Type:   "PAYMENT.CAPTURE.COMPLETED",
 			Object: "EXAMPLE0000000001",
 			Header: map[string]string{"Paypal-Transmission-Id": "00000000-0000-4000-8000-000000001001"},

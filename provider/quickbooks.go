@@ -39,7 +39,7 @@ func quickbooksSpec() spec.Spec {
 		},
 		Answer:  spec.Answer{Status: 200, Deadline: 3 * time.Second},
 		Limits:  spec.Limits{Retry: 100 * time.Minute}, // after 20, 30 and 50 minutes
-		Example: spec.Template{Type: "qbo.invoice.updated.v1", Object: "1001", Body: quickbooksExample},
+		Example: spec.Template{ID: "88cd52aa-33b6-4351-9aa4-47572edbd068", Type: "qbo.invoice.updated.v1", Object: "1001", Body: quickbooksExample},
 		Sources: []spec.Source{
 			stated("CloudEvents, fields", "developer.intuit.com, Webhooks; blogs.intuit.com, December 2024"),
 			stated("source and id identify a CloudEvent", "cloudevents/spec: cloudevents/spec.md"),

@@ -17,10 +17,11 @@ func Razorpay(secrets ...string) *spec.Provider {
 
 func razorpaySpec() spec.Spec {
 	return spec.Spec{
-		Name:   "razorpay",
-		Title:  "Razorpay",
-		Secret: "the webhook's secret",
-		Verify: []spec.Verify{bodyMAC("X-Razorpay-Signature", "", spec.Hex)},
+		Name:      "razorpay",
+		Title:     "Razorpay",
+		Secret:    "the webhook's secret",
+		OwnSecret: true,
+		Verify:    []spec.Verify{bodyMAC("X-Razorpay-Signature", "", spec.Hex)},
 		Event: spec.Extract{
 			Key:  [][]spec.Value{{"header:X-Razorpay-Event-Id"}},
 			Type: []spec.Value{"json:$.event"},
@@ -40,6 +41,7 @@ func razorpaySpec() spec.Spec {
 		Answer: spec.Answer{Deadline: 5 * time.Second},
 		Limits: spec.Limits{Retry: day},
 		Example: spec.Template{
+			ID:     "NmR3hC4iQpOkW1",
 			Type:   "payment.captured",
 			Object: "pay_Example0000001",
 			Header: map[string]string{"X-Razorpay-Event-Id": "{{id}}"},

@@ -40,6 +40,7 @@ func recurlySpec() spec.Spec {
 		Answer: spec.Answer{Deadline: 5 * time.Second},
 		Limits: spec.Limits{Retry: 7 * day}, // ten retries, 10+x·2^(x+5) seconds apart
 		Example: spec.Template{
+			ID:     "1f0d5c3e-7a42-4b8e-9d21-6c3b5a4e8f70",
 			Type:   "subscription.renewed",
 			Object: "00000000000000000000000000001001",
 			Header: map[string]string{"Recurly-Notification-Id": "{{id}}"},

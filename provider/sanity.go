@@ -17,9 +17,10 @@ func Sanity(secrets ...string) *spec.Provider {
 
 func sanitySpec() spec.Spec {
 	return spec.Spec{
-		Name:   "sanity",
-		Title:  "Sanity",
-		Secret: "the webhook's secret",
+		Name:      "sanity",
+		Title:     "Sanity",
+		Secret:    "the webhook's secret",
+		OwnSecret: true,
 		Verify: []spec.Verify{{
 			Hash:      spec.SHA256,
 			Key:       spec.KeyUTF8,
@@ -41,6 +42,7 @@ func sanitySpec() spec.Spec {
 		Answer: spec.Answer{Reject: 429, Deadline: 30 * time.Second},
 		Limits: spec.Limits{Retry: 30 * time.Minute},
 		Example: spec.Template{
+			ID:     "9b2f7c14-3e5d-4a86-b0c1-2d8e6f4a7c93",
 			Type:   "update",
 			Object: "product-1001",
 			Header: map[string]string{

@@ -26,6 +26,7 @@ func sentrySpec() spec.Spec {
 		},
 		Dedup: spec.Dedup{Retry: spec.NotSent},
 		Example: spec.Template{
+			ID:     "4e1f8a2b-0c3d-4e5f-8a9b-7c6d5e4f3a2b",
 			Type:   "issue.created",
 			Object: "1170820242",
 			Header: map[string]string{

@@ -42,6 +42,7 @@ func shopifySpec() spec.Spec {
 		Answer: spec.Answer{Deadline: 5 * time.Second},
 		Limits: spec.Limits{Retry: 4 * time.Hour}, // 8 attempts
 		Example: spec.Template{
+			ID:     "98880550-7158-44d4-b7cd-2c97c8a091b5",
 			Type:   "orders/create",
 			Object: "820982911946154508",
 			Header: map[string]string{

@@ -42,7 +42,7 @@ func squareSpec() spec.Spec {
 		Order:   &spec.Order{By: "json:$.data.object.order_updated.version"},
 		Answer:  spec.Answer{Deadline: 10 * time.Second},
 		Limits:  spec.Limits{Retry: day}, // 11 attempts
-		Example: spec.Template{Type: "payment.updated", Object: "KkAkhdMsgzn59SM8A89WgKwekxLZY", Body: squareExample},
+		Example: spec.Template{ID: "6a8f5f28-54a1-4eb0-a98a-3111513fd4fc", Type: "payment.updated", Object: "KkAkhdMsgzn59SM8A89WgKwekxLZY", Body: squareExample},
 		Sources: []spec.Source{
 			stated("signature, key, fields", "square/square-go-sdk: webhooks/client/verify_signature.go; developer.squareup.com/docs/webhooks/overview"),
 			stated("version of orders", "square/square-nodejs-sdk: src/api/types/OrderUpdated.ts"),

@@ -59,6 +59,7 @@ func svixFamily(usual, other string) spec.Spec {
 		},
 		Dedup: spec.Dedup{Retry: spec.Stable, Manual: spec.Stable},
 		Example: spec.Template{
+			ID:     "msg_2KWPBgLlAfxdpx2AI54pPJ85f4W",
 			Type:   "invoice.paid",
 			Object: "inv_1001",
 			Header: map[string]string{usual + "-id": "{{id}}"},

@@ -35,7 +35,7 @@ func trelloSpec() spec.Spec {
 		// The model is written as it is when it is sent.
 		Dedup:      spec.Dedup{Same: []spec.Value{"json:$.action.id", "json:$.action.type", "json:$.action.date", "json:$.action.data"}},
 		Handshakes: []spec.Handshake{{Method: "HEAD"}},
-		Example:    spec.Template{Type: "updateCard", Object: "5f0000000000000000000002", Body: trelloExample},
+		Example:    spec.Template{ID: "51f9277b2822b8654f0023af", Type: "updateCard", Object: "5f0000000000000000000002", Body: trelloExample},
 		Sources: []spec.Source{
 			stated("signature, HEAD, fields of the action", "developer.atlassian.com/cloud/trello/guides/rest-api/webhooks"),
 			reported("key", "inferred: the id is that of the action, and not of an attempt"),

@@ -41,6 +41,7 @@ func twilioSpec() spec.Spec {
 		Answer: spec.Answer{Status: 204, Deadline: 15 * time.Second},
 		Limits: spec.Limits{Retry: 15 * time.Second}, // the whole of the attempts, unless the URL's fragment says otherwise
 		Example: spec.Template{
+			ID:     "e9a1c0f2-3b4d-4c5e-8f60-7a8b9c0d1e2f",
 			Type:   "delivered",
 			Object: "SMexample00000000000000000000000001",
 			Header: map[string]string{"I-Twilio-Idempotency-Token": "{{id}}"},

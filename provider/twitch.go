@@ -18,9 +18,10 @@ func Twitch(secrets ...string) *spec.Provider {
 
 func twitchSpec() spec.Spec {
 	return spec.Spec{
-		Name:   "twitch",
-		Title:  "Twitch EventSub",
-		Secret: "the secret that the subscription was made with",
+		Name:      "twitch",
+		Title:     "Twitch EventSub",
+		Secret:    "the secret that the subscription was made with",
+		OwnSecret: true,
 		Verify: []spec.Verify{{
 			Hash:      spec.SHA256,
 			Key:       spec.KeyUTF8,
@@ -44,6 +45,7 @@ func twitchSpec() spec.Spec {
 			Echo: "json:$.challenge",
 		}},
 		Example: spec.Template{
+			ID:     "e76c6bd4-55c9-4987-8304-da1588d8988b",
 			Type:   "stream.online",
 			Object: "1001",
 			Header: map[string]string{

@@ -16,10 +16,11 @@ func Typeform(secrets ...string) *spec.Provider {
 
 func typeformSpec() spec.Spec {
 	return spec.Spec{
-		Name:   "typeform",
-		Title:  "Typeform",
-		Secret: "the webhook's secret",
-		Verify: []spec.Verify{bodyMAC("Typeform-Signature", "sha256=", spec.Base64)},
+		Name:      "typeform",
+		Title:     "Typeform",
+		Secret:    "the webhook's secret",
+		OwnSecret: true,
+		Verify:    []spec.Verify{bodyMAC("Typeform-Signature", "sha256=", spec.Base64)},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"json:$.event_id"}},
 			Type:     []spec.Value{"json:$.event_type"},
@@ -29,7 +30,7 @@ func typeformSpec() spec.Spec {
 		},
 		Answer:  spec.Answer{Deadline: 30 * time.Second},
 		Limits:  spec.Limits{Retry: 11 * time.Hour}, // the delays add up to 10 h 35 min
-		Example: spec.Template{Type: "form_response", Object: "a3a12ec67a1365927098a606107fac15", Body: typeformExample},
+		Example: spec.Template{ID: "01GXVNB5ZY4CBB2WS2QRZTEMCQ", Type: "form_response", Object: "a3a12ec67a1365927098a606107fac15", Body: typeformExample},
 		Sources: []spec.Source{
 			stated("deadline, retries, what disables the webhook", "typeform.com/developers/webhooks"),
 			reported("signature", "webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts, quoting Typeform"),

@@ -29,7 +29,7 @@ func vercelSpec() spec.Spec {
 			Tenant:   []spec.Value{"json:$.payload.team.id"},
 		},
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.type", "json:$.createdAt", "json:$.payload"}},
-		Example: spec.Template{Type: "deployment.created", Body: vercelExample},
+		Example: spec.Template{ID: "dpl_5WJWYSyB7BpgTj3EuwF37WMRBXBtaTkS", Type: "deployment.created", Body: vercelExample},
 		Sources: []spec.Source{
 			stated("id is that of the delivery, fields, time", "vercel.com/docs/webhooks/webhooks-api"),
 			stated("signature", "vercel.com/docs/webhooks/webhooks-api; the SHA-1 in hexadecimal: webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts"),

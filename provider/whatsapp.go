@@ -35,7 +35,7 @@ func whatsappSpec() spec.Spec {
 		},
 		Handshakes: []spec.Handshake{metaHandshake()},
 		Limits:     spec.Limits{MaxBody: 3 << 20, Retry: 7 * day},
-		Example:    spec.Template{Type: "messages.text", Body: whatsappExample},
+		Example:    spec.Template{ID: "wamid.HBgLMTY0NjcwNDM1OTUVAgASGBQzQTdCNTg5RjY1MEMyRjlGMjRGNgA=", Type: "messages.text", Body: whatsappExample},
 		Sources: []spec.Source{
 			stated("signature, batches, handshake", "Meta documentation, Webhooks, Getting started; WhatsApp/WhatsApp-Nodejs-SDK"),
 			stated("retries", "WhatsApp documentation, Webhooks"),

@@ -49,6 +49,7 @@ func wiseSpec() spec.Spec {
 		Answer: spec.Answer{Deadline: 5 * time.Second},
 		Limits: spec.Limits{Retry: 14 * day}, // 25 attempts at the most
 		Example: spec.Template{
+			ID:     "16521632",
 			Type:   "transfers#state-change",
 			Header: map[string]string{"X-Delivery-Id": "d6f3e2a0-0000-4000-8000-00000000d001"},
 			Body:   wiseExample,

@@ -19,9 +19,10 @@ func WooCommerce(secrets ...string) *spec.Provider {
 
 func wooCommerceSpec() spec.Spec {
 	return spec.Spec{
-		Name:   "woocommerce",
-		Title:  "WooCommerce",
-		Secret: "the webhook's secret",
+		Name:      "woocommerce",
+		Title:     "WooCommerce",
+		Secret:    "the webhook's secret",
+		OwnSecret: true,
 		Verify: []spec.Verify{{
 			Hash:      spec.SHA256,
 			Key:       spec.KeyUTF8,
@@ -45,6 +46,7 @@ func wooCommerceSpec() spec.Spec {
 			Unsigned: true,
 		}},
 		Example: spec.Template{
+			ID:   "1138922",
 			Type: "order.updated",
 			Header: map[string]string{
 				"X-Wc-Webhook-Delivery-Id": "00000000000000000000000000001001",

@@ -35,7 +35,7 @@ func xeroSpec() spec.Spec {
 		},
 		Answer:  spec.Answer{Status: 200, Reject: 401, Deadline: 5 * time.Second},
 		Limits:  spec.Limits{Retry: day},
-		Example: spec.Template{Type: "INVOICE.UPDATE", Body: xeroExample},
+		Example: spec.Template{ID: "717f2bfc-c6d4-41fd-b238-3f2f0c0cf777", Type: "INVOICE.UPDATE", Body: xeroExample},
 		Sources: []spec.Source{
 			stated("signature, intent to receive, answer, deadline, retries", "developer.xero.com/documentation/webhooks/configuring-your-server"),
 			stated("fields", "developer.xero.com/documentation/webhooks/overview; XeroAPI/Xero-OpenAPI"),

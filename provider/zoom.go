@@ -46,7 +46,7 @@ func zoomSpec() spec.Spec {
 			Body:        `{"plainToken":"{{echo}}","encryptedToken":"{{code}}"}`,
 		}},
 		Limits:  spec.Limits{Retry: 85 * time.Minute}, // after 5, 20 and 60 minutes
-		Example: spec.Template{Type: "meeting.ended", Object: "ZXhhbXBsZSBtZWV0aW5nMDE=", Body: zoomExample},
+		Example: spec.Template{ID: "1234567890", Type: "meeting.ended", Object: "ZXhhbXBsZSBtZWV0aW5nMDE=", Body: zoomExample},
 		Sources: []spec.Source{
 			stated("signature, validation of the endpoint", "zoom/webhook-sample: index.js"),
 			stated("retries, deadline", "developers.zoom.us/blog/webhook-delays"),

@@ -3,8 +3,10 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -55,6 +57,75 @@ func (s Spec) Sample(of Sample) (http.Header, []byte) {
 	}
 	return header, []byte(fill(escapeJSON).Replace(s.Example.Body))
 }
+
+// usualID is the example of an identifier where there is none: that of Standard Webhooks.
+const usualID = "msg_2KWPBgLlAfxdpx2AI54pPJ85f4W"
+
+// uuid is what has its version and variant in fixed places.
+var uuid = regexp.MustCompile(`[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}`)
+
+// NewID returns a new identifier of the kind of the example's: with its beginning, its length and its alphabet.
+// The beginning ends with the last separator or, if there is none, before the first digit that follows letters.
+// A UUID stays one, of version 4.
+func (t Template) NewID() string {
+	example := cmp.Or(t.ID, usualID)
+	if at := uuid.FindStringIndex(example); at != nil {
+		id := []byte(example[:at[0]] + random(example[at[0]:at[1]]) + example[at[1]:])
+		id[at[0]+14] = '4'
+		id[at[0]+19] = "89ab"[rand.IntN(4)]
+		if strings.ToUpper(example) == example {
+			id = []byte(strings.ToUpper(string(id)))
+		}
+		return string(id)
+	}
+	tail := strings.TrimRight(example, "=")
+	head := tail[:strings.LastIndexAny(tail, "_-/|:.")+1]
+	if digit := strings.IndexAny(tail, "0123456789"); head == "" && digit <= maxIDHead {
+		head = tail[:max(digit, 0)]
+	}
+	if ulid.MatchString(tail[len(head):]) {
+		head += "01" // of this century
+	}
+	return head + random(tail[len(head):]) + example[len(tail):]
+}
+
+// maxIDHead is how many letters may stand before the first digit of an identifier and be its beginning.
+const maxIDHead = 3
+
+// ulid is an identifier that begins with its time, in the digits and letters of Crockford.
+var ulid = regexp.MustCompile(`^01(?:[0-9a-hjkmnp-tv-z]{24}|[0-9A-HJKMNP-TV-Z]{24})$`)
+
+// random replaces letters and digits by others that occur in identifiers like that one.
+func random(like string) string {
+	alphabet := alphabetOf(like)
+	id := []byte(like)
+	for i, c := range id {
+		switch {
+		case !isDigit(c) && !isLetter(c):
+		case i == 0 && isDigit(c): // numbers do not begin with zeros
+			id[i] = "123456789"[rand.IntN(9)]
+		default:
+			id[i] = alphabet[rand.IntN(len(alphabet))]
+		}
+	}
+	return string(id)
+}
+
+// alphabetOf returns the characters of the narrowest usual alphabet that the text is written in.
+func alphabetOf(text string) string {
+	const digits, hex, lower, upper = "0123456789", "abcdef", "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	const crockford = "0123456789abcdefghjkmnpqrstvwxyz"
+	all := digits + lower + upper
+	for _, alphabet := range []string{digits, digits + hex, digits + strings.ToUpper(hex), crockford, strings.ToUpper(crockford), lower, upper, digits + lower, digits + upper, lower + upper} {
+		if strings.Trim(text, alphabet+"-") == "" {
+			return alphabet
+		}
+	}
+	return all
+}
+
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // NumberedObject returns an object of the kind that the example is about, another one for each number: the
 // number stands in place of its last part, and is filled up with zeros to the same length; a whole number is

@@ -14,6 +14,8 @@ type Spec struct {
 	Title string `yaml:"title,omitempty"`
 	// Secret says in half a sentence what the secret is and where it is found.
 	Secret string `yaml:"secret,omitempty"`
+	// OwnSecret is set if whoever receives makes the secret up, and enters it at the sender.
+	OwnSecret bool `yaml:"own_secret,omitempty"`
 	// Verify lists the ways in which the sender may sign, tried in order; the first that succeeds
 	// counts. At least one.
 	Verify []Verify `yaml:"verify"`
@@ -134,6 +136,9 @@ func (l Limits) Keep() time.Duration { return 2 * l.Window() }
 // {{type}}, {{event}} and {{action}} (the type before and after its first dot), {{object}}, {{version}},
 // {{unix}}, {{millis}} and {{time}} (RFC 3339) are replaced.
 type Template struct {
+	// ID is an identifier of the kind that the sender gives its events, as it stands in the place of {{id}}.
+	// Default: one like those of Standard Webhooks. See [Template.NewID].
+	ID string `yaml:"id,omitempty"`
 	// Type is the event type where none is asked for.
 	Type string `yaml:"type,omitempty"`
 	// Object is what the event is about where nothing else is asked for, as it stands in the place of
