@@ -40,6 +40,10 @@ func newConfigCheckCommand(w *world) *cobra.Command {
 				fmt.Fprintln(w.out, "There is no configuration file and no source: serve would start a development gateway.")
 				return nil
 			}
+			if cfg.Development {
+				fmt.Fprintf(w.out, "%s: good; serve would start a development gateway\n", name)
+				return nil
+			}
 			fmt.Fprintf(w.out, "%s: good, %d source(s)\n", name, len(cfg.Sources))
 			return nil
 		},

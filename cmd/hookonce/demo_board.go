@@ -21,9 +21,14 @@ type board struct {
 }
 
 func newBoard(w *world) *board {
-	f, ok := w.out.(*os.File)
-	live := ok && term.IsTerminal(int(f.Fd()))
+	live := isTerminal(w.out)
 	return &board{out: w.out, live: live, color: live && config.Lookup(w.environ, "NO_COLOR") == ""}
+}
+
+// isTerminal reports whether somebody looks at what is written there.
+func isTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 const ruler = "  ────────────────────────────────────────────────────────────────────────────"

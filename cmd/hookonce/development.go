@@ -1,11 +1,12 @@
 package main
 
 import (
-	"crypto/rand"
-	"encoding/base64"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,78 +14,149 @@ import (
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/gateway"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
-// devSecretFile keeps the secret of the development source in the working folder, so that a restart
-// keeps it.
-const devSecretFile = "hookonce.dev-secret"
-
-// devSource and devProvider are what a gateway gets that has no source configured.
-const (
-	devSource   = "dev"
-	devProvider = "standard"
-)
-
-// development is a gateway without configuration: one Standard Webhooks source with a secret made up
-// for it.
+// development is a gateway on which somebody develops: it has one source, and shows what happens.
 type development struct {
-	secretFile string
-	created    bool // just now
+	source     *config.Source
+	provider   *spec.Provider
+	secret     string // as send takes it
+	secretFile string // empty: the secret was given
+	created    bool   // just now
+	show       *show
 }
 
-// develop adds the development source to the configuration.
-func develop(cfg *config.Config) (*development, error) {
-	path, err := filepath.Abs(devSecretFile)
-	if err != nil {
-		return nil, err
+// develop adds what the configuration leaves to be made up: the source, or only its secret.
+func develop(w *world, cfg *config.Config) (*development, error) {
+	if len(cfg.Sources) == 0 {
+		s := config.DefaultSource()
+		s.Name, s.Provider = config.DevSource, config.DevProvider
+		cfg.Sources = append(cfg.Sources, s)
 	}
-	d := &development{secretFile: path}
-	secret, err := d.secret()
-	if err != nil {
-		return nil, err
+	if !cfg.Says("log.level") && isTerminal(w.err) {
+		cfg.LogLevel = slog.LevelError // the lines for people say the rest
 	}
-	s := config.DefaultSource()
-	s.Name, s.Provider, s.Secrets = devSource, devProvider, []config.Secret{config.LiteralSecret(secret)}
-	cfg.Sources = append(cfg.Sources, s)
+	d := &development{source: &cfg.Sources[0]}
+	if d.source.Provider != "" {
+		if err := d.addSecret(); err != nil {
+			return nil, err
+		}
+		var err error
+		if d.provider, err = d.source.NewProvider(); err != nil {
+			return nil, fmt.Errorf("%s: %w", cmp.Or(d.secretFile, "--secret"), err)
+		}
+	}
+	d.show = newShow(w.out)
 	return d, nil
 }
 
-// secret reads the secret, or makes one that only this user can read.
-func (d *development) secret() (string, error) {
+// addSecret makes sure that there is one.
+func (d *development) addSecret() error {
+	if len(d.source.Secrets) > 0 {
+		d.secret = d.source.Secrets[0].String()
+		return nil
+	}
+	path, err := filepath.Abs("hookonce." + d.source.Name + "-secret")
+	if err != nil {
+		return err
+	}
+	d.secretFile, d.secret = path, "file:"+path
+	text, err := d.keep()
+	d.source.Secrets = []config.Secret{config.LiteralSecret(text)}
+	return err
+}
+
+// keep reads the secret from the working folder, so that a restart keeps it, or makes one that only this user
+// can read.
+func (d *development) keep() (string, error) {
 	data, err := os.ReadFile(d.secretFile)
 	if err == nil {
 		return strings.TrimSpace(string(data)), nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("the secret of the development source can not be read: %w", err)
+		return "", fmt.Errorf("the secret of the development source cannot be read: %w", err)
 	}
-	random := make([]byte, 24)
-	rand.Read(random) // never fails
-	secret := "whsec_" + base64.StdEncoding.EncodeToString(random)
+	secret, err := d.source.MakeSecret()
+	if err != nil {
+		return "", err
+	}
 	if err := os.WriteFile(d.secretFile, []byte(secret+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("the secret of the development source can not be kept: %w; run serve in a folder that you can write to", err)
+		return "", fmt.Errorf("the secret of the development source cannot be kept: %w; run serve in a folder that you can write to", err)
 	}
 	d.created = true
 	return secret, nil
 }
 
-// announce says what runs and how to send a first event.
+// announce says what runs, how to send it an event, and where to point the provider.
 func (d *development) announce(w *world, g *gateway.Gateway) {
-	secret := "The secret is kept in " + d.secretFile + "."
-	if d.created {
-		secret = "Its secret was made up now and is kept in " + d.secretFile + ", readable by you only."
+	endpoint := "http://" + reachable(g.Addr()) + "/in/" + d.source.Name
+	fmt.Fprintf(w.out, "\nThis is a development gateway. It stores in this folder and %s.\n", d.delivers())
+	if d.provider == nil {
+		fmt.Fprintf(w.out, "Send it requests with an Idempotency-Key at %s\n\n", endpoint)
+		return
 	}
-	fmt.Fprintf(w.out, `
-No source is configured, so this is a development gateway: one Standard Webhooks source called %q,
-stored in this folder and delivered nowhere. %s
+	known := d.provider.Spec()
+	if known.Imitable() {
+		fmt.Fprintf(w.out, "\nSend it a first event, and the same event again:\n\n  %s\n", d.command(w, endpoint, known))
+	}
+	if known.Name != config.DevProvider {
+		fmt.Fprintf(w.out, "\n%s posts to %s\n", known.Title, endpoint)
+		fmt.Fprintf(w.out, "which it cannot reach on this machine: register the public address of a tunnel to %s, with the path /in/%s.\n",
+			reachable(g.Addr()), d.source.Name)
+	}
+	fmt.Fprintf(w.out, "\n%sEvents as they come:\n\n", d.aboutSecret(known))
+}
 
-Send it a first event, and the same event again:
+func (d *development) delivers() string {
+	if d.source.To == "" {
+		return "delivers nowhere (--to URL delivers to your app)"
+	}
+	return "delivers to " + withoutQuery(d.source.To)
+}
 
-  %s send http://%s/in/%s --provider %s --secret file:%s --id first
+// command is what sends an event, ready for a shell.
+func (d *development) command(w *world, endpoint string, known spec.Spec) string {
+	id := "first"
+	if known.Name != config.DevProvider {
+		id = known.Example.NewID()
+	}
+	words := []string{program(w.args[0]), "send", endpoint, "--provider", d.source.Provider, "--secret", d.secret, "--id", id}
+	if known.SignsURL() {
+		words = append(words, "--signed-url", d.source.URL)
+	}
+	for i := range words {
+		words[i] = shellQuote(words[i])
+	}
+	return strings.Join(words, " ")
+}
 
-For your own sources write a %s; "hookonce serve --help" lists the settings.
+// aboutSecret says where the secret is that nobody gave, and whether the provider can be told it.
+func (d *development) aboutSecret(known spec.Spec) string {
+	if d.secretFile == "" {
+		return ""
+	}
+	text := "The secret is kept in " + d.secretFile + ".\n"
+	if d.created {
+		text = "The secret was made up now and is kept in " + d.secretFile + ", readable by you only.\n"
+	}
+	switch {
+	case known.Name == config.DevProvider:
+	case known.OwnSecret:
+		text += "Enter it at " + known.Title + " as " + known.Secret + ".\n"
+	default:
+		text += known.Title + " does not know it: for its own events give " + known.Secret + ",\nas --secret env:NAME.\n"
+	}
+	return text + "\n"
+}
 
-`, devSource, secret, shellQuote(program(w.args[0])), g.Addr(), devSource, devProvider, shellQuote(d.secretFile), defaultFile)
+// reachable returns the address of a listener as somebody on this machine can connect to it.
+func reachable(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return a.String()
+	}
+	return net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
 }
 
 // program returns what to type to run this program again: its name if the shell finds it, its full

@@ -28,7 +28,7 @@ type signing struct {
 }
 
 func (s *signing) declare(f *pflag.FlagSet) {
-	f.StringVar(&s.provider, "provider", "", "`name` of the provider to sign as; see hookonce providers (default \""+devProvider+"\")")
+	f.StringVar(&s.provider, "provider", "", "`name` of the provider to sign as; see hookonce providers (default \""+config.DevProvider+"\")")
 	f.StringVar(&s.spec, "spec", "", "`file` with a specification of your own, in place of --provider")
 	f.StringVar(&s.secret, "secret", "", "secret to sign with, as a `reference`: env:NAME, file:PATH, or the secret itself")
 	f.StringVar(&s.kind, "type", "", "`type` of the event; the provider's usual one if not set")
@@ -59,7 +59,7 @@ func defaultProvider(spec string) string {
 	if spec != "" {
 		return ""
 	}
-	return devProvider
+	return config.DevProvider
 }
 
 // forgeAs is forge for a specification.

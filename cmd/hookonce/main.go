@@ -43,9 +43,12 @@ func run(w *world) int {
 	root.SetArgs(w.args[1:])
 	err := root.ExecuteContext(context.Background())
 	var usage *usageError
+	var logged *loggedError
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &logged):
+		return exitFailure
 	case errors.As(err, &usage):
 		fmt.Fprintf(w.err, "%v\nRun '%s --help' to see how it is used.\n", err, usage.command)
 		return exitUsage
@@ -53,6 +56,9 @@ func run(w *world) int {
 	fmt.Fprintln(w.err, err)
 	return exitFailure
 }
+
+// loggedError is a failure that was said already, in the log.
+type loggedError struct{ error }
 
 // usageError says that a command line makes no sense.
 type usageError struct {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 //
 //	serve args...     start "hookonce serve args..." and wait until it runs; sets $ADDR and $ADMIN
 //	first-event       run the command that serve printed
-//	stop              send SIGTERM, wait, insist on exit status 0; output in serve.out and serve.log
+//	end               send SIGTERM, wait, insist on exit status 0; output in serve.out and serve.log
 //	exits n cmd...    run a command and insist on its exit status
 //	eventually pattern cmd...  run a command until its output matches
 //	sqlite file statements, postgres statements   run the SQL in a file
@@ -33,6 +34,8 @@ func TestMain(m *testing.M) {
 //	receive           start a server at $RECEIVER; its path /503 answers 503, and so on
 //	enqueue store name key...  store effects in an outbox
 //	relay store args...  run "hookonce relay" until the outbox is empty, send SIGTERM, insist on exit status 0
+//
+// A line "stop" is testscript's own: it ends the script there, as passed. No script has one.
 //
 // Gateways listen on free ports unless a script says otherwise.
 func TestScripts(t *testing.T) {
@@ -51,6 +54,27 @@ func TestScriptsOnPostgres(t *testing.T) {
 	})
 }
 
+// A script that stops early passes whatever comes after.
+func TestScriptsRunToTheirEnd(t *testing.T) {
+	for _, pattern := range []string{"testdata/*.txt", "testdata/*/*.txt"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatal(names, err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stops.Match(text) {
+				t.Errorf("%s stops before its end; to end a gateway write: end", name)
+			}
+		}
+	}
+}
+
+var stops = regexp.MustCompile(`(?m)^stop\b`)
+
 func freePorts(env *testscript.Env) error {
 	env.Setenv("HOOKONCE_LISTEN", "127.0.0.1:0")
 	env.Setenv("HOOKONCE_ADMIN", "127.0.0.1:0")
@@ -61,7 +85,7 @@ func freePorts(env *testscript.Env) error {
 func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"serve":       serveInScript,
-		"stop":        stopInScript,
+		"end":         endInScript,
 		"first-event": firstEvent,
 		"exits":       exits,
 		"raw":         raw,
@@ -137,10 +161,10 @@ func serveInScript(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("ADMIN", p.admin)
 }
 
-func stopInScript(ts *testscript.TestScript, neg bool, args []string) {
+func endInScript(ts *testscript.TestScript, neg bool, args []string) {
 	p := ts.Value(served{}).(*served).process
 	if p == nil || neg || len(args) > 0 {
-		ts.Fatalf("usage: stop, after serve")
+		ts.Fatalf("usage: end, after serve")
 	}
 	ts.Check(p.end(syscall.SIGTERM))
 	ts.Check(os.WriteFile(ts.MkAbs("serve.out"), []byte(p.out.String()), 0o600))

@@ -65,7 +65,7 @@ func newSendCommand(w *world) *cobra.Command {
 	f.SortFlags = false
 	s.signing.declare(f)
 	f.StringVar(&s.to, "to", "", "`URL` to post to; it may stand without the flag as well")
-	f.StringVar(&s.id, "id", "", "`id` of the event; a new one if not set")
+	f.StringVar(&s.id, "id", "", "`id` of the event; a new one of the provider's kind if not set")
 	f.IntVar(&s.copies, "copies", 1, "`number` of times to send it")
 	f.DurationVar(&s.timeout, "timeout", 10*time.Second, "longest `time` to wait for an answer")
 	return c
@@ -101,7 +101,7 @@ func (s *sending) event(w *world) (*hookonce.Request, error) {
 	now := time.Now()
 	id := s.id
 	if id == "" {
-		id = fmt.Sprintf("msg_%x", now.UnixNano())
+		id = forge.provider.Spec().Example.NewID()
 	}
 	return forge.sign(id, sampleTime, now)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -20,15 +21,22 @@ func newServeCommand(w *world) *cobra.Command {
 		Use:   "serve [flags]",
 		Short: "Run the gateway",
 		Long: `Serve runs the gateway until it receives SIGTERM or SIGINT; it then finishes what is under way. A
-second signal ends it at once. Without a file and without a source it starts a development gateway
-that stores in the working folder, and says how to send it a first event.
+second signal ends it at once.
+
+With --to alone, or with nothing, it starts a development gateway: it stores in the working folder,
+delivers there, says how to send it a first event, and shows events as they come. With --provider as
+well it takes those of a real provider.
 
 ` + aboutSettings,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, _, err := loadConfig(w, c.Flags())
+			in, err := configInput(w, c.Flags())
 			if err != nil {
-				return err
+				return logFailure(w, config.Outline(in), notStarted, err)
+			}
+			cfg, err := config.Load(in)
+			if err != nil {
+				return logFailure(w, config.Outline(in), notStarted, err)
 			}
 			return serve(c.Context(), w, cfg)
 		},
@@ -39,14 +47,18 @@ that stores in the working folder, and says how to send it a first event.
 
 // serve runs the gateway until a signal ends it.
 func serve(ctx context.Context, w *world, cfg *config.Config) error {
+	options := gateway.Options{Version: version()}
 	var dev *development
-	if len(cfg.Sources) == 0 {
+	if cfg.Development {
 		var err error
-		if dev, err = develop(cfg); err != nil {
-			return err
+		if dev, err = develop(w, cfg); err != nil {
+			return logFailure(w, cfg, notStarted, err)
 		}
+		defer dev.show.close()
+		options.Watcher = dev.show
 	}
 	log := newLogger(w, cfg)
+	options.Logger = log
 	for _, text := range cfg.Warnings {
 		log.Warn(text)
 	}
@@ -55,14 +67,34 @@ func serve(ctx context.Context, w *world, cfg *config.Config) error {
 	if config.Lookup(w.environ, "GOGC") == "" { // whoever sets it knows better
 		defer gateway.TuneGC()()
 	}
-	g, err := gateway.Start(ctx, cfg, gateway.Options{Logger: log, Version: version()})
+	g, err := gateway.Start(ctx, cfg, options)
 	if err != nil {
-		return err
+		return logFailure(w, cfg, notStarted, err)
 	}
 	if dev != nil {
 		dev.announce(w, g)
 	}
-	return g.Wait(ctx)
+	return logFailure(w, cfg, "gateway: failed", g.Wait(ctx))
+}
+
+// notStarted is the message of every failure before the gateway runs.
+const notStarted = "gateway: not started"
+
+// logFailure writes an error in the format of the log, a line for every fault of a configuration, if a format
+// was asked for. Otherwise the error is left for people to read.
+func logFailure(w *world, cfg *config.Config, message string, err error) error {
+	if err == nil || !cfg.Says("log.format") {
+		return err
+	}
+	log := newLogger(w, cfg)
+	var faults config.Problems
+	if !errors.As(err, &faults) {
+		log.Error(message, "error", err)
+	}
+	for _, f := range faults {
+		log.LogAttrs(context.Background(), slog.LevelError, message, f.Attrs()...)
+	}
+	return &loggedError{err}
 }
 
 // sameSignal is within which a second signal is the first one again: some supervisors signal the
