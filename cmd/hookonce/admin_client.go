@@ -148,8 +148,16 @@ func refusal(status int, text []byte) error {
 	if status == http.StatusUnauthorized {
 		detail += " (--token)"
 	}
-	return errors.New(detail)
+	return &refusedError{status, detail}
 }
+
+// refusedError is what a gateway says is wrong with a request, in one line.
+type refusedError struct {
+	status int
+	detail string
+}
+
+func (e *refusedError) Error() string { return e.detail }
 
 // get is call without a body.
 func (a *adminClient) get(ctx context.Context, path string, query url.Values, out any) error {

@@ -2,9 +2,10 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/url"
+	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"time"
@@ -30,12 +31,14 @@ them again.`,
 
 // filterFlags choose events.
 type filterFlags struct {
-	source, kind, state, destination, seen, since, until string
+	source, kind, resource, field, state, destination, seen, since, until string
 }
 
 func (f *filterFlags) declare(fs *pflag.FlagSet) {
 	fs.StringVar(&f.source, "source", "", "only events of the source with this `name`")
 	fs.StringVar(&f.kind, "type", "", "only events whose type matches this `pattern`; * stands for any characters")
+	fs.StringVar(&f.resource, "resource", "", "only events about this `object`, such as pi_123: whole, or without its tenant")
+	fs.StringVar(&f.field, "field", "", "only events in which a field has this text, as `FIELD=TEXT`: json:$.data.object.customer=cus_1; fields are named as in routes")
 	fs.StringVar(&f.state, "state", "", "only events with a delivery in this `state`: pending, processing, failed, dead; or done")
 	fs.StringVar(&f.destination, "destination", "", "only deliveries to the destination with this `name`")
 	fs.StringVar(&f.seen, "seen", "", "only events of which a copy of this `kind` came: duplicate, conflict, redriven")
@@ -51,7 +54,7 @@ func (f *filterFlags) filter(now time.Time) (api.Filter, error) {
 	}
 	until, err := moment("until", f.until, now)
 	return api.Filter{
-		Source: f.source, Type: f.kind, State: f.state, Destination: f.destination, Seen: f.seen,
+		Source: f.source, Type: f.kind, Resource: f.resource, Field: f.field, State: f.state, Destination: f.destination, Seen: f.seen,
 		Since: since, Until: until,
 	}, err
 }
@@ -81,7 +84,7 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 func query(f api.Filter) url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{
-		"source": f.Source, "type": f.Type, "state": f.State, "destination": f.Destination, "seen": f.Seen,
+		"source": f.Source, "type": f.Type, "resource": f.Resource, "field": f.Field, "state": f.State, "destination": f.Destination, "seen": f.Seen,
 	} {
 		if value != "" {
 			q.Set(name, value)
@@ -104,7 +107,12 @@ func newEventsListCommand(w *world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list [flags]",
 		Short: "List events, newest first",
-		Args:  noArgs,
+		Long: `List looks through the journal from the newest event on, until it has found enough events or has looked at
+everything that the flags allow. Where few match this takes a while, and it says how far it has come: events that
+match --field are found by reading bodies, and the others are looked at too, at some thousand in a second. --since
+and --until bound it. When it is interrupted, or the gateway cannot go on, it lists what it found, says how far it
+looked, and how to go on from there.`,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := admin.client(w, c)
 			if err != nil {
@@ -117,14 +125,10 @@ func newEventsListCommand(w *world) *cobra.Command {
 			if limit < 1 || limit > maxListed {
 				return &usageError{c.CommandPath(), fmt.Errorf("--limit: write a number from 1 to %d", maxListed)}
 			}
-			list, err := listEvents(c.Context(), client, f, cursor, limit)
-			if err != nil {
-				return err
-			}
-			if admin.json {
-				return printJSON(w, list)
-			}
-			return printEvents(w, list)
+			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt)
+			defer stop()
+			search := &eventSearch{w: w, client: client, filter: f, limit: limit}
+			return search.run(ctx, cursor, admin.json)
 		},
 	}
 	admin.declare(c)
@@ -138,42 +142,6 @@ const (
 	maxListed = 10_000
 	pageSize  = 200 // the most that the API gives at a time
 )
-
-// listEvents collects pages until there are enough events.
-func listEvents(ctx context.Context, client *adminClient, f api.Filter, cursor string, limit int) (*api.EventList, error) {
-	all := &api.EventList{Events: []api.Event{}, Cursor: cursor}
-	for first := true; first || all.Cursor != "" && len(all.Events) < limit; first = false {
-		q := query(f)
-		q.Set("limit", strconv.Itoa(min(pageSize, limit-len(all.Events))))
-		if all.Cursor != "" {
-			q.Set("cursor", all.Cursor)
-		}
-		var page api.EventList
-		if err := client.get(ctx, "/events", q, &page); err != nil {
-			return nil, err
-		}
-		all.Events, all.Cursor = append(all.Events, page.Events...), page.Cursor
-	}
-	return all, nil
-}
-
-func printEvents(w *world, list *api.EventList) error {
-	t := newTable(w, "", "ID | RECEIVED | STATE | SOURCE | KEY | TYPE | OPEN")
-	for _, e := range list.Events {
-		var open []string
-		for _, d := range e.Deliveries {
-			open = append(open, d.Destination+": "+d.State)
-		}
-		t.row("", e.ID, clock(e.ReceivedAt), e.State, e.Source, e.Key, e.Type, strings.Join(open, ", "))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if list.Cursor != "" {
-		fmt.Fprintf(w.err, "There are more: raise --limit, or go on with --cursor %s\n", list.Cursor)
-	}
-	return nil
-}
 
 // oneEvent wants a source and a key, or an identifier.
 func oneEvent(c *cobra.Command, args []string) error {

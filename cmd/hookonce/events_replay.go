@@ -96,7 +96,7 @@ func (r *replaying) one(ctx context.Context, w *world, client *adminClient, args
 // many counts, and replays if it may.
 func (r *replaying) many(w *world, c *cobra.Command, client *adminClient, filter api.Filter) error {
 	body := api.ReplayMany{Filter: filter, Force: r.force, Reason: r.reason, Rate: r.rate, DryRun: true}
-	counted, err := replayAll(c.Context(), client, body)
+	counted, err := replayAll(c.Context(), w, client, body)
 	switch {
 	case err != nil:
 		return err
@@ -109,7 +109,7 @@ func (r *replaying) many(w *world, c *cobra.Command, client *adminClient, filter
 		return &usageError{c.CommandPath(), errors.New("nothing was replayed; add --yes to do it")}
 	}
 	body.DryRun = false
-	done, err := replayAll(c.Context(), client, body)
+	done, err := replayAll(c.Context(), w, client, body)
 	if done != nil && (err == nil || done.Deliveries > 0) {
 		err = errors.Join(r.print(w, done), err)
 	}
@@ -121,7 +121,7 @@ func (r *replaying) many(w *world, c *cobra.Command, client *adminClient, filter
 
 // replayAll sends the request until nothing is left, and sums up the answers. After an error they tell
 // what was done before.
-func replayAll(ctx context.Context, client *adminClient, body api.ReplayMany) (*api.ReplayResult, error) {
+func replayAll(ctx context.Context, w *world, client *adminClient, body api.ReplayMany) (*api.ReplayResult, error) {
 	all := &api.ReplayResult{GoneEvents: []api.GoneEvent{}}
 	for {
 		var part api.ReplayResult
@@ -138,6 +138,7 @@ func replayAll(ctx context.Context, client *adminClient, body api.ReplayMany) (*
 		if body.Cursor = part.Cursor; body.Cursor == "" {
 			return all, nil
 		}
+		fmt.Fprintf(w.err, "Found %d deliveries so far; going on.\n", all.Deliveries)
 	}
 }
 

@@ -30,6 +30,9 @@ type Options struct {
 	Sources []Source
 	// Targets returns the destinations of this process as they are at the moment, by name.
 	Targets func() []Target
+	// Field returns what reads the field with this name, as routes have it, from events of the source. It fails if
+	// the name makes no sense there. A source that is not configured has the fields that do not depend on a provider.
+	Field func(source, name string) (Reader, error)
 	// Version is that of the program, for the OpenAPI document.
 	Version string
 	// Now is the clock. Nil means [time.Now].
@@ -37,6 +40,9 @@ type Options struct {
 	// Logger receives a line about each change, and the failures of the store. Nil discards them.
 	Logger *slog.Logger
 }
+
+// Reader reads a field of an event from its header and body as they are stored. It returns "" if the event has none.
+type Reader func(header, body []byte) string
 
 // Source is an inbound endpoint.
 type Source struct {

@@ -13,7 +13,7 @@ import (
 type endless struct{ journal.Records }
 
 func (e *endless) Replay(_ context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
-	return journal.Replayed{Events: limit, Deliveries: limit, Next: r.After + int64(limit), Audit: 7}, nil
+	return journal.Replayed{Events: limit, Looked: make([]journal.Named, limit), Deliveries: limit, Next: r.After + int64(limit), Audit: 7}, nil
 }
 
 // The document beside the API has every path, and says that a token is needed.

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -15,6 +16,8 @@ import (
 type Filter struct {
 	Source      string    `query:"source" json:"source,omitempty" maxLength:"64"`
 	Type        string    `query:"type" json:"type,omitempty" maxLength:"255" doc:"Pattern for the event's type; * stands for any characters." example:"invoice.*"`
+	Resource    string    `query:"resource" json:"resource,omitempty" maxLength:"512" doc:"What the event is about: whole, or a part of it, such as the object without its tenant." example:"pi_123"`
+	Field       string    `query:"field" json:"field,omitempty" maxLength:"2048" doc:"A field of the event, named as in routes, and the text that it has. Bodies are read for it, so it takes longer, and finds only events that still have one." example:"json:$.data.object.customer=cus_1"`
 	State       string    `query:"state" json:"state,omitempty" enum:"pending,processing,failed,dead,done" doc:"Events with a delivery in this state; done: with none that is open."`
 	Destination string    `query:"destination" json:"destination,omitempty" maxLength:"64"`
 	Seen        string    `query:"seen" json:"seen,omitempty" enum:"duplicate,conflict,redriven" doc:"Events of which a copy of this kind came."`
@@ -25,7 +28,7 @@ type Filter struct {
 // journal returns the filter, checked. Fields are named below location, which is query or body.filter.
 func (f *Filter) journal(location string) (journal.Filter, error) {
 	for _, t := range []struct{ name, value string }{
-		{"source", f.Source}, {"type", f.Type}, {"destination", f.Destination},
+		{"source", f.Source}, {"type", f.Type}, {"resource", f.Resource}, {"destination", f.Destination},
 	} {
 		if !plain(t.value) {
 			return journal.Filter{}, invalid(location+"."+t.name, "this is not readable text", nil)
@@ -44,7 +47,7 @@ func (f *Filter) journal(location string) (journal.Filter, error) {
 		return journal.Filter{}, invalid(location+".until", "this is not later than since, so nothing can match", f.Until)
 	}
 	return journal.Filter{
-		Source: f.Source, Type: f.Type, State: journal.State(f.State), Destination: f.Destination, Seen: journal.Sight(f.Seen),
+		Source: f.Source, Type: f.Type, Resource: f.Resource, State: journal.State(f.State), Destination: f.Destination, Seen: journal.Sight(f.Seen),
 		Since: since, Until: until,
 	}, nil
 }
@@ -55,7 +58,7 @@ func plain(s string) bool {
 }
 
 // contextOf returns what a cursor of a question with these fields is tied to.
-func contextOf(kind string, fields any) string {
+func contextOf(kind string, fields ...any) string {
 	text, err := json.Marshal(fields)
 	if err != nil { // texts, numbers, and times in the years 1 to 9999 have a JSON form
 		return kind
@@ -72,21 +75,27 @@ type listInput struct {
 
 // EventList is a part of a list of events.
 type EventList struct {
-	Events []Event `json:"events" nullable:"false"`
-	Cursor string  `json:"cursor,omitempty" doc:"Pass it to get the next page. Missing: this is the last."`
+	Events     []Event    `json:"events" nullable:"false"`
+	Cursor     string     `json:"cursor,omitempty" doc:"Pass it to get the next page. Missing: this is the last."`
+	Incomplete bool       `json:"incomplete,omitempty" doc:"The search stopped before the page was full and before everything was looked at: there may be more, and the cursor goes on."`
+	LookedTo   *time.Time `json:"looked_to,omitempty" doc:"With a cursor: how far back was looked, newest first."`
 }
 
 // scanTime is how long one request looks for events through pages that have none.
 const scanTime = 2 * time.Second
 
 // list answers with a page. Where few events match it looks on for a while, so that most answers are
-// full pages; one that is not, but has a cursor, is not the last.
+// full pages; one that is not, but has a cursor, is not the last, and says so.
 func (a *api) list(ctx context.Context, in *listInput) (*answer[EventList], error) {
 	f, err := in.journal("query")
 	if err != nil {
 		return nil, err
 	}
-	tied := contextOf("events", f)
+	content, err := a.content(&in.Filter, "query.field")
+	if err != nil {
+		return nil, err
+	}
+	tied := contextOf("events", f, in.Field)
 	from, err := decode(in.Cursor, tied, "query.cursor")
 	if err != nil {
 		return nil, err
@@ -94,16 +103,19 @@ func (a *api) list(ctx context.Context, in *listInput) (*answer[EventList], erro
 	out := &answer[EventList]{EventList{Events: []Event{}}}
 	err = a.ask(ctx, readTime, func(ctx context.Context) error {
 		end := time.Now().Add(scanTime)
-		for more := true; more && len(out.Body.Events) < in.Limit; {
-			page, err := a.opt.Records.List(ctx, f, from.at, in.Limit-len(out.Body.Events))
-			if err != nil {
+		for first := true; first || from.at != 0 && len(out.Body.Events) < in.Limit && time.Now().Before(end); first = false {
+			page, err := a.page(ctx, f, content, from.at, in.Limit-len(out.Body.Events))
+			switch {
+			case err != nil && first:
 				return err
+			case err != nil:
+				_ = a.problem(ctx, err) // what was found is worth more, and where to go on; the log has the error
+				return nil
 			}
 			for i := range page.Events {
 				out.Body.Events = append(out.Body.Events, newEvent(&page.Events[i]))
 			}
 			from.at = page.Next
-			more = page.Next != 0 && time.Now().Before(end)
 		}
 		return nil
 	})
@@ -111,7 +123,33 @@ func (a *api) list(ctx context.Context, in *listInput) (*answer[EventList], erro
 		return nil, err
 	}
 	if from.at != 0 {
-		out.Body.Cursor = from.encode(tied)
+		to := journal.IDTime(from.at).UTC()
+		out.Body.Cursor, out.Body.LookedTo = from.encode(tied), &to
+		out.Body.Incomplete = len(out.Body.Events) < in.Limit
 	}
 	return out, nil
+}
+
+// page returns one look at the events, of which the content has to match as well.
+func (a *api) page(ctx context.Context, f journal.Filter, c *content, before int64, limit int) (journal.Page, error) {
+	if c == nil {
+		return a.opt.Records.List(ctx, f, before, limit)
+	}
+	page, err := a.opt.Records.List(ctx, f, before, contentPiece)
+	if err != nil {
+		return journal.Page{}, err
+	}
+	events := make([]journal.Named, len(page.Events))
+	for i, e := range page.Events {
+		events[i] = journal.Named{EventID: e.ID, Source: e.Source}
+	}
+	matching, err := c.choose(ctx, a.opt.Records, events)
+	if err != nil {
+		return journal.Page{}, err
+	}
+	page.Events = slices.DeleteFunc(page.Events, func(e journal.Summary) bool { return !matching[e.ID] })
+	if len(page.Events) > limit {
+		page.Events, page.Next = page.Events[:limit], page.Events[limit-1].ID
+	}
+	return page, nil
 }

@@ -158,14 +158,21 @@ func (a *api) replayMany(ctx context.Context, in *replayManyInput) (*answer[Repl
 	if err := check(&r); err != nil {
 		return nil, err
 	}
-	tied := contextOf(fmt.Sprint("replay ", r.DryRun, r.Rate, r.Force), f)
+	content, err := a.content(&in.Body.Filter, "body.filter.field")
+	if err != nil {
+		return nil, err
+	}
+	if content != nil {
+		r.Chosen = content.chosen()
+	}
+	tied := contextOf(fmt.Sprint("replay ", r.DryRun, r.Rate, r.Force), f, in.Body.Filter.Field)
 	from, err := decode(in.Body.Cursor, tied, "body.cursor")
 	if err != nil {
 		return nil, err
 	}
 	r.After, r.Audit = from.at, from.audit
 	out := &answer[ReplayResult]{ReplayResult{GoneEvents: []GoneEvent{}, DryRun: r.DryRun}}
-	if err := a.pieces(ctx, &r, &out.Body); err != nil {
+	if err := a.pieces(ctx, &r, content, &out.Body); err != nil {
 		return nil, err
 	}
 	if r.After != 0 {
@@ -194,11 +201,16 @@ func check(r *journal.Replay) error {
 // pieces replays one piece after the other until there is nothing more, or enough for one request. Between
 // them others may ask. An error is told only about the first: what the others did is worth more, and so is
 // where to go on.
-func (a *api) pieces(ctx context.Context, r *journal.Replay, out *ReplayResult) error {
+func (a *api) pieces(ctx context.Context, r *journal.Replay, c *content, out *ReplayResult) error {
 	end := time.Now().Add(writeTime / 2)
+	looked := 0
 	for first := true; first || r.After != 0; first = false {
 		var piece journal.Replayed
 		err := a.ask(ctx, writeTime/2, func(ctx context.Context) (err error) {
+			if c != nil {
+				piece, err = a.contentPiece(ctx, *r, c)
+				return err
+			}
 			piece, err = a.opt.Journal.Replay(ctx, *r, replayPiece)
 			return err
 		})
@@ -210,11 +222,44 @@ func (a *api) pieces(ctx context.Context, r *journal.Replay, out *ReplayResult) 
 		}
 		out.add(piece)
 		r.After, r.Audit = piece.Next, piece.Audit
-		if out.Events >= replayTurn || time.Now().After(end) {
+		looked += len(piece.Looked)
+		if looked >= replayTurn || time.Now().After(end) {
 			return nil
 		}
 	}
 	return nil
+}
+
+// contentPiece replays of the next events those whose content matches. They are found before, because nobody should wait
+// for bodies to be read.
+func (a *api) contentPiece(ctx context.Context, r journal.Replay, c *content) (journal.Replayed, error) {
+	look := r
+	look.DryRun = true
+	found, err := a.opt.Journal.Replay(ctx, look, contentPiece)
+	if err != nil {
+		return journal.Replayed{}, err
+	}
+	matching, err := c.choose(ctx, a.opt.Records, found.Looked)
+	if err != nil {
+		return journal.Replayed{}, err
+	}
+	r.Only = []int64{}
+	for _, e := range found.Looked {
+		if matching[e.EventID] {
+			r.Only = append(r.Only, e.EventID)
+		}
+	}
+	done := journal.Replayed{Audit: r.Audit}
+	if len(r.Only) > 0 {
+		if done, err = a.opt.Journal.Replay(ctx, r, contentPiece); err != nil {
+			return journal.Replayed{}, err
+		}
+	}
+	if done.Audit == 0 { // of a piece in which nothing began again
+		done.Audit = r.Audit
+	}
+	done.Looked, done.Next = found.Looked, found.Next
+	return done, nil
 }
 
 // report logs what was replayed, by whom and why.

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +27,7 @@ type rig struct {
 	records journal.Records // in place of the model, if set before the first request
 	ids     *journal.IDs
 	handler http.Handler
+	log     *bytes.Buffer
 }
 
 // engine does what the journal does for the API, without the rest of it.
@@ -59,6 +63,7 @@ func (r *rig) in(t *testing.T) *rig {
 
 // serve builds the handler anew.
 func (r *rig) serve(tokens ...api.Token) {
+	r.log = new(bytes.Buffer)
 	r.handler = api.NewGuard(tokens).Protect(api.New(api.Options{
 		Journal: engine{r.model, r.records},
 		Records: r.records,
@@ -67,9 +72,24 @@ func (r *rig) serve(tokens ...api.Token) {
 			return []api.Target{{Name: "app", URL: "http://127.0.0.1:3000/", Breaker: "open", Until: now.Add(time.Minute)},
 				{Name: "audit", URL: "http://127.0.0.1:4000/", Breaker: "closed", Ordered: true}}
 		},
+		Field:   field,
+		Logger:  slog.New(slog.NewTextHandler(r.log, nil)),
 		Version: "test",
 		Now:     func() time.Time { return now },
 	}))
+}
+
+// field reads members of JSON objects, from events of every source but the one that sends no such things.
+func field(source, name string) (api.Reader, error) {
+	member, is := strings.CutPrefix(name, "json:$.")
+	if !is || source == "opaque" {
+		return nil, fmt.Errorf("%q: %s has no such field", name, source)
+	}
+	return func(_, body []byte) string {
+		var members map[string]string
+		_ = json.Unmarshal(body, &members) // what is none has none
+		return members[member]
+	}, nil
 }
 
 // accept stores an event and brings its deliveries into a state.

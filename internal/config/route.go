@@ -94,15 +94,11 @@ func (v matches) setPair(field, text string) error {
 	return nil
 }
 
-// Fields returns what reads the fields that the route looks at, in their order.
-func (s *Source) Fields(r *Route) (*spec.Fields, error) {
+// Fields returns what reads the fields of the source's events, in their order.
+func (s *Source) Fields(values ...spec.Value) (*spec.Fields, error) {
 	known, err := s.spec()
 	if err != nil {
 		return nil, err
-	}
-	var values []spec.Value
-	for _, m := range r.Where {
-		values = append(values, m.Field)
 	}
 	return known.Fields(values...)
 }

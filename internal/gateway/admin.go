@@ -10,9 +10,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
+	"github.com/hookonce/hookonce/internal/fieldlines"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // adminHandler serves the listener for people and machines. Whether the process is alive and ready is no
@@ -50,10 +53,28 @@ func (g *Gateway) apiOptions() api.Options {
 		Records: g.records,
 		Sources: sources,
 		Targets: g.targets,
+		Field:   g.field,
 		Version: g.opt.Version,
 		Now:     g.opt.Now,
 		Logger:  g.opt.Logger,
 	}
+}
+
+// field returns what reads a field of the events of a source, for searches. Of a source that is not configured, or
+// not any more, it is read as of a provider that is not in the catalogue.
+func (g *Gateway) field(source, name string) (api.Reader, error) {
+	fields, err := (spec.Spec{}).Fields(spec.Value(name))
+	for i := range g.cfg.Sources {
+		if s := &g.cfg.Sources[i]; s.Name == source && s.Mode != config.Idempotent {
+			fields, err = s.Fields(spec.Value(name))
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func(header, body []byte) string {
+		return fields.Read(&hookonce.Event{Header: fieldlines.Decode(header), Body: body})[0]
+	}, nil
 }
 
 // targets returns the destinations as they are configured and as they stand.

@@ -78,15 +78,16 @@ func newRoutes(s *config.Source) ([]ingest.Route, error) {
 	for i := range s.Routes {
 		r := &s.Routes[i]
 		route := ingest.Route{To: r.To, Types: r.Types}
-		if len(r.Where) > 0 {
-			fields, err := s.Fields(r)
+		var values []spec.Value
+		for _, m := range r.Where {
+			values, route.Where.Texts = append(values, m.Field), append(route.Where.Texts, m.Text)
+		}
+		if len(values) > 0 {
+			fields, err := s.Fields(values...)
 			if err != nil {
 				return nil, fmt.Errorf("route %d: %w", i+1, err)
 			}
 			route.Where.Fields = fields
-		}
-		for _, m := range r.Where {
-			route.Where.Texts = append(route.Where.Texts, m.Text)
 		}
 		routes = append(routes, route)
 	}

@@ -114,18 +114,18 @@ type Replayed struct {
 	Deliveries int // that begin again, or would
 	Forced     int // those of them that were done
 	Open       int // deliveries that were left alone because they are pending or processing
-	// Looked are the identifiers of these, ascending.
-	Looked []int64
+	// Looked are these events, by identifier.
+	Looked []Named
 	// Gone are events that would be delivered again if their bodies were still there.
-	Gone []Gone
+	Gone []Named
 	// Next continues: pass it as After. 0: all events were looked at.
 	Next int64
 	// Audit is the number of the audit record; 0 after a dry run, or if nothing begins again.
 	Audit int64
 }
 
-// Gone is an event without a body.
-type Gone struct {
+// Named names an event.
+type Named struct {
 	EventID     int64
 	Source, Key string
 }
@@ -174,7 +174,7 @@ func (r *Replay) Plan(found []Candidate, n int) *Plan {
 	p := &Plan{}
 	for _, c := range found {
 		p.Events++
-		p.Looked = append(p.Looked, c.ID)
+		p.Looked = append(p.Looked, Named{c.ID, c.Source, c.Key})
 		r.plan(p, c, n)
 	}
 	p.Deliveries = len(p.Redrive) + len(p.Create)
@@ -219,6 +219,6 @@ func (r *Replay) plan(p *Plan, c Candidate, n int) {
 		}
 	}
 	if gone {
-		p.Gone = append(p.Gone, Gone{c.ID, c.Source, c.Key})
+		p.Gone = append(p.Gone, Named{c.ID, c.Source, c.Key})
 	}
 }

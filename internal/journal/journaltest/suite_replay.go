@@ -1,6 +1,7 @@
 package journaltest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func (c *recordSuite) replays(r journal.Replay, want journal.Replayed) {
 	if (got.Audit == 0) != (r.DryRun || got.Deliveries == 0) {
 		c.Errorf("Replay(%+v): the record is %d", r, got.Audit)
 	}
-	if len(got.Looked) != got.Events || !slices.IsSorted(got.Looked) {
+	if len(got.Looked) != got.Events || !slices.IsSortedFunc(got.Looked, func(a, b journal.Named) int { return cmp.Compare(a.EventID, b.EventID) }) {
 		c.Errorf("Replay(%+v) looked at %d events, and names %v", r, got.Events, got.Looked)
 	}
 	got.Audit, got.Looked = 0, nil
@@ -106,7 +107,7 @@ var replayCases = []recordCase{
 			return func(r *journal.Replay) { r.Only, r.Chosen = append([]int64{}, ids...), "json:$.id" }
 		}
 		looked := c.replay(c.asked(journal.Filter{}, dryRun), 3)
-		c.same("looked at", looked.Looked, ids[:3])
+		c.same("looked at", looked.Looked, []journal.Named{{EventID: ids[0], Source: "billing", Key: "a"}, {EventID: ids[1], Source: "billing", Key: "b"}, {EventID: ids[2], Source: "billing", Key: "c"}})
 		c.replays(c.asked(journal.Filter{}, only()), journal.Replayed{})
 		c.replays(c.asked(journal.Filter{State: journal.Failed}, only(ids...)), journal.Replayed{})
 		c.replays(c.asked(journal.Filter{}, only(ids[1], ids[3], ids[3]+1), dryRun), journal.Replayed{Events: 2, Deliveries: 2})
@@ -152,13 +153,13 @@ var replayCases = []recordCase{
 		purged := c.done("purged")
 		c.f.DropBody(c, lost.ID)
 		c.replays(c.asked(journal.Filter{}), journal.Replayed{Events: 2, Deliveries: 1,
-			Gone: []journal.Gone{{EventID: lost.ID, Source: "billing", Key: "lost"}}})
+			Gone: []journal.Named{{EventID: lost.ID, Source: "billing", Key: "lost"}}})
 		c.states("app of kept: pending", "app of lost: dead")
 		c.pass(time.Hour)
 		c.purge(journal.KindAttempts, 1)
 		c.purge(journal.KindBodies, 1)
 		c.replays(c.asked(journal.Filter{}, only(purged.ID), force), journal.Replayed{Events: 1,
-			Gone: []journal.Gone{{EventID: purged.ID, Source: "billing", Key: "purged"}}})
+			Gone: []journal.Named{{EventID: purged.ID, Source: "billing", Key: "purged"}}})
 	}},
 	{"a rate spreads them, over all pieces", func(c *recordSuite) {
 		for i := range 5 {

@@ -105,20 +105,19 @@ func (s *Store) begun(ctx context.Context, tx pgx.Tx, r *journal.Replay) (journa
 }
 
 // plan finds the next events that a replay looks at and decides what to do with them.
-func (s *Store) plan(ctx context.Context, tx pgx.Tx, r *journal.Replay, limit, n int) (*journal.Plan, error) {
+func (s *Store) plan(ctx context.Context, tx pgx.Tx, r *journal.Replay, limit, n int) (_ *journal.Plan, err error) {
 	q := newSearch(s.prefix, r.Filter)
 	q.first = max(q.first, r.After+1)
 	if r.EventID != 0 {
 		q.first, q.end = max(q.first, r.EventID), min(q.end, r.EventID+1)
 	}
-	if r.Only != nil {
-		q.only(r.Only)
-	}
 	if states, all := r.Scope(); !all {
 		q.deliveries(r.Destination, states...)
 	}
-	more, err := s.narrow(ctx, tx, q, oldestFirst)
-	if err != nil {
+	more := false
+	if r.Only != nil {
+		q.only(r.Only)
+	} else if more, err = s.narrow(ctx, tx, q, oldestFirst); err != nil {
 		return &journal.Plan{}, err
 	}
 	found, err := s.candidates(ctx, tx, q, limit+1)
