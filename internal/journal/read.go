@@ -52,6 +52,16 @@ type Records interface {
 	// Pauses returns the destinations that are paused, by name.
 	Pauses(ctx context.Context) ([]Pause, error)
 
+	// Announce records what a gateway says of itself in place of what it said before, and forgets those that
+	// were last seen before forget. It need not be durable: gateways say it again.
+	Announce(ctx context.Context, g Gateway, forget time.Time) error
+
+	// Withdraw forgets a gateway.
+	Withdraw(ctx context.Context, id string) error
+
+	// Gateways returns those that are not forgotten, the longest running first.
+	Gateways(ctx context.Context) ([]Gateway, error)
+
 	// Audits returns what operators did, newest first, from those below the number before (0: from the
 	// newest on), at most limit of them.
 	Audits(ctx context.Context, before int64, limit int) ([]Audit, error)

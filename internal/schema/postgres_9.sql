@@ -18,3 +18,15 @@ CREATE TABLE {{.}}observations (
     unheard     boolean NOT NULL                              -- the sender had given up by then
 );
 CREATE INDEX observations_age ON {{.}}observations (source, received_at);
+
+-- What each gateway says of itself every few seconds, and how it finds its destinations. Nothing is decided by it, so it
+-- is in no log of the server, and empty after a crash until they say it again.
+CREATE UNLOGGED TABLE {{.}}gateways (
+    id           text COLLATE "C" PRIMARY KEY,                -- drawn at every start
+    host         text NOT NULL,
+    pid          integer NOT NULL,
+    version      text NOT NULL,
+    started_at   timestamptz NOT NULL,
+    seen_at      timestamptz NOT NULL,                        -- by its own clock
+    destinations text NOT NULL                                -- as JSON
+);

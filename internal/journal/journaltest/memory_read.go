@@ -14,6 +14,7 @@ var _ journal.Records = (*Memory)(nil)
 
 // records is what Memory keeps for people.
 type records struct {
+	journal.Roster
 	sightings map[int64][]journal.Sighting
 	pauses    map[string]journal.Pause
 	audits    []journal.Audit // in the order of their numbers, which count from 1

@@ -18,7 +18,7 @@ func RunRecords(t *testing.T, factory Factory) {
 		cases []recordCase
 	}{
 		{"list", listCases}, {"contents", contentCases}, {"history", historyCases}, {"sighted", sightedCases},
-		{"replay", replayCases}, {"force", forceCases}, {"lanes", laneCases}, {"races", raceCases}, {"pause", pauseCases},
+		{"replay", replayCases}, {"force", forceCases}, {"lanes", laneCases}, {"races", raceCases}, {"pause", pauseCases}, {"gateways", gatewayCases},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, tc := range group.cases {

@@ -35,6 +35,8 @@ type Options struct {
 // Store is a [journal.Store] in a SQLite file. It is safe for concurrent use. Once a transaction has
 // begun it runs to its end: contexts bound the wait for it.
 type Store struct {
+	journal.Roster // of this process alone
+
 	path string
 	log  *slog.Logger
 	lock *os.File
