@@ -1,0 +1,46 @@
+// What an app behind hookonce's gateway asks of a delivery: whether it is genuine, and which event it is.
+import { createHmac, timingSafeEqual } from "node:crypto";
+
+const tolerance = 5 * 60; // seconds
+
+// open returns the event of a delivery, or undefined if it is not genuine. Secrets are those of the gateway's
+// destination, as they stand there; headers are as node:http has them; body is the raw body, a Buffer.
+export function open(secrets, headers, body) {
+  const id = headers["webhook-id"];
+  const time = headers["webhook-timestamp"];
+  const facts = Object.keys(headers).filter((name) => name === "idempotency-key" || (name.startsWith("hookonce-") && name !== "hookonce-signature"));
+  const lines = ["hookonce-headers-v1", id, time, ...facts.sort().map((name) => `${name}:${headers[name]}`)];
+  const genuine = secrets.map(key).some(
+    (key) =>
+      signed(key, headers["webhook-signature"], `${id}.${time}.`, body) &&
+      signed(key, headers["hookonce-signature"], lines.join("\n") + "\n"),
+  );
+  if (!genuine || !(Math.abs(Date.now() / 1000 - Number(time)) <= tolerance)) return undefined;
+
+  const text = (name) => decodeURIComponent(headers[name] ?? "");
+  const [kind, rank] = (headers["hookonce-rank"] ?? ":").split(":");
+  return {
+    source: text("hookonce-source"),
+    key: text("hookonce-key") || headers["idempotency-key"],
+    type: text("hookonce-event-type"),
+    scope: text("hookonce-scope"), // the object that the event is about
+    kind, // of the rank: "version" or "time", or empty
+    rank, // a whole number, as text, because it may be too long for a number of JavaScript
+    forced: headers["hookonce-forced"] === "true",
+  };
+}
+
+function key(secret) {
+  return secret.startsWith("whsec_") ? Buffer.from(secret.slice("whsec_".length), "base64") : Buffer.from(secret);
+}
+
+// signed reports whether one of the signatures in a header was made with the key.
+function signed(key, header, ...parts) {
+  const mac = createHmac("sha256", key);
+  for (const part of parts) mac.update(part);
+  const wanted = Buffer.from(`v1,${mac.digest("base64")}`);
+  return (header ?? "").split(" ").some((given) => {
+    const bytes = Buffer.from(given);
+    return bytes.length === wanted.length && timingSafeEqual(bytes, wanted);
+  });
+}
