@@ -66,8 +66,13 @@ func (f *adminFlags) client(w *world, c *cobra.Command) (*adminClient, error) {
 	if err != nil {
 		return nil, &usageError{c.CommandPath(), fmt.Errorf("--token: %w", err)}
 	}
+	return newAdminClient(u.String(), token), nil
+}
+
+// newAdminClient returns what asks the gateway whose admin listener has that URL.
+func newAdminClient(url, token string) *adminClient {
 	return &adminClient{
-		base:  strings.TrimSuffix(u.String(), "/") + api.Base,
+		base:  strings.TrimSuffix(url, "/") + api.Base,
 		token: token,
 		http: &http.Client{
 			Timeout:   requestTimeout,
@@ -76,7 +81,7 @@ func (f *adminFlags) client(w *world, c *cobra.Command) (*adminClient, error) {
 				return http.ErrUseLastResponse
 			},
 		},
-	}, nil
+	}
 }
 
 // secret reads the token. It never stands on the command line, where every process on the machine can

@@ -96,6 +96,9 @@ func (b *board) begin(c *chapter, sh *shop) func() {
 func (b *board) row(title string, t tally) {
 	fmt.Fprintf(b.out, "  %-33s%7d%7d%6d%8d%s%s\n", title, t.events, t.sent, t.visits, t.effects,
 		b.alarm(fmt.Sprintf("%9d", t.doubled), t.doubled > 0), b.alarm(fmt.Sprintf("%6d", t.lost), t.lost > 0))
+	if t.late > 0 {
+		fmt.Fprintf(b.out, "    %d of them are still to be delivered: late, not lost\n", t.late)
+	}
 }
 
 func (b *board) alarm(text string, on bool) string {
@@ -134,6 +137,8 @@ func (b *board) finish(d *demo, t tally, took time.Duration) {
 
 func (d *demo) conclusion(t tally) string {
 	switch {
+	case t.doubled+t.lost == 0 && t.late > 0:
+		return fmt.Sprintf("Nothing doubled, nothing lost; %d of %d orders are still to come.", t.late, t.events)
 	case t.doubled+t.lost > 0:
 		return fmt.Sprintf("%d of %d orders booked more than once, %d never.", t.doubled, t.events, t.lost)
 	case d.naive:

@@ -16,16 +16,6 @@ type chapter struct {
 	sent   atomic.Int64 // deliveries so far
 }
 
-// recovered reports whether every event reached the shop once more after the shop's troubles with it.
-func (c *chapter) recovered() bool {
-	for _, s := range c.events {
-		if s.visits.Load() <= s.shop.times {
-			return false
-		}
-	}
-	return true
-}
-
 // sale is an event of the demo with everything that will go wrong on its way. It is planned in full
 // before the storm begins, so that a seed gives the same storm every time.
 type sale struct {
@@ -131,6 +121,7 @@ type tally struct {
 	events, sent, visits int
 	effects              int   // entries in the ledger
 	doubled, lost        int   // events with more than one, and with none
+	late                 int   // events with none that the gateway still means to deliver
 	sold, booked         int64 // cents, by the provider's account and by the ledger
 }
 

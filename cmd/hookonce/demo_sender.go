@@ -26,10 +26,10 @@ type sender struct {
 }
 
 const (
-	parallel    = 16 // events under way at once
-	senderTries = 50
-	// senderTimeout is how long the provider waits for an answer.
-	senderTimeout = 2 * time.Second
+	parallel = 16 // events under way at once
+	// senderTimeout is how long the provider waits for an answer, and senderPatience how long it goes on.
+	senderTimeout  = 2 * time.Second
+	senderPatience = 2 * time.Minute
 )
 
 // play sends every event of the chapter until it is acknowledged, in their order, many side by side.
@@ -55,9 +55,9 @@ func (s *sender) deliver(ctx context.Context, c *chapter, event *sale) error {
 		}
 		acknowledged = acknowledged || ok
 	}
-	for try := 0; !acknowledged; try++ {
-		if try == senderTries {
-			return fmt.Errorf("event %s was not acknowledged in %d tries", event.id, try)
+	for deadline := time.Now().Add(senderPatience); !acknowledged; {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("event %s was not acknowledged in %v", event.id, senderPatience)
 		}
 		if err := pause(ctx, s.backOff()); err != nil {
 			return err

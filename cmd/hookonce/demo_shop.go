@@ -175,8 +175,8 @@ func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d discard) WriteHeader(int)             {}
 
-// count compares the ledger with what the provider sold.
-func (d *demo) count(ctx context.Context, chapters ...*chapter) (tally, error) {
+// count compares the ledger with what the provider sold. Events that are late are not lost.
+func (d *demo) count(ctx context.Context, late map[string]bool, chapters ...*chapter) (tally, error) {
 	entries, cents, err := d.entries(ctx)
 	if err != nil {
 		return tally{}, err
@@ -192,6 +192,8 @@ func (d *demo) count(ctx context.Context, chapters ...*chapter) (tally, error) {
 			t.sold += s.cents
 			t.booked += cents[s.id]
 			switch {
+			case n == 0 && late[s.id]:
+				t.late++
 			case n == 0:
 				t.lost++
 			case n > 1:
