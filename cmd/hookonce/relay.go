@@ -131,23 +131,25 @@ func dereference(w *world, s string) (string, error) {
 	return secret.Reveal(), err
 }
 
+const relayNotStarted = "relay: not started"
+
 // run relays until a signal ends it.
 func (r *relaying) run(ctx context.Context, w *world, cfg *config.Config) error {
 	ctx, stop := untilSignal(ctx, w)
 	defer stop()
 	queue, end, err := outbox.Open(ctx, cfg)
 	if err != nil {
-		return gateway.Explain(cfg.Store, err)
+		return logFailure(w, cfg, relayNotStarted, gateway.Explain(cfg.Store, err))
 	}
 	defer end()
 	log := newLogger(w, cfg)
 	worker, err := outbox.NewRelay(queue, r.Settings, log)
 	if err != nil {
-		return err
+		return logFailure(w, cfg, relayNotStarted, err)
 	}
 	log.Info("relay: running", "store", cfg.Store.String(), "effects", len(r.Targets))
 	if err := worker.Run(ctx); err != nil {
-		return err
+		return logFailure(w, cfg, "relay: failed", err)
 	}
 	log.Info("relay: stopped")
 	return nil

@@ -18,7 +18,9 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		Args:              cobra.ArbitraryArgs,
 		RunE:              helpOrUnknown,
+		Version:           version(),
 	}
+	root.SetVersionTemplate(versions())
 	root.SetIn(w.in)
 	root.SetOut(w.out)
 	root.SetErr(w.err)

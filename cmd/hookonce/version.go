@@ -16,11 +16,16 @@ func newVersionCommand(w *world) *cobra.Command {
 		Short: "Print the version of the program and of the schema that it needs",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(w.out, "hookonce %s\nschema %d\n%s %s/%s\n",
-				version(), schema.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprint(w.out, versions())
 			return err
 		},
 	}
+}
+
+// versions is what the command version prints, and the flag --version.
+func versions() string {
+	return fmt.Sprintf("hookonce %s\nschema %d\n%s %s/%s\n",
+		version(), schema.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // version returns the module's version as the go command recorded it: a tag, or a pseudo-version
