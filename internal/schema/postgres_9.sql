@@ -3,7 +3,7 @@ ALTER TABLE {{.}}events ADD COLUMN vouched smallint NOT NULL DEFAULT 0;
 
 -- What was seen at sources with mode: observe. No row is a claim: nothing is decided by them.
 CREATE TABLE {{.}}observations (
-    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id          bigint PRIMARY KEY,                           -- drawn by who writes, so that a row is there once
     source      text COLLATE "C" NOT NULL,
     received_at timestamptz NOT NULL,
     kind        text COLLATE "C" NOT NULL,                    -- event, notice, refused, handshake, unread, gap

@@ -3,7 +3,7 @@ ALTER TABLE {{.}}events ADD COLUMN vouched INTEGER NOT NULL DEFAULT 0;
 
 -- What was seen at sources with mode: observe. No row is a claim: nothing is decided by them.
 CREATE TABLE {{.}}observations (
-    id          INTEGER PRIMARY KEY,
+    id          INTEGER PRIMARY KEY,                          -- drawn by who writes, so that a row is there once
     source      TEXT NOT NULL,
     received_at INTEGER NOT NULL,                             -- microseconds since 1970
     kind        TEXT NOT NULL,                                -- event, notice, refused, handshake, unread, gap

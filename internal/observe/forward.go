@@ -1,0 +1,296 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// pause is how long a sender may take for the next piece of its request, or to read the next piece of its answer.
+	pause = time.Minute
+	// lingering is how long the application may go on after its sender has left.
+	lingering = time.Minute
+)
+
+// Forwarder is the handler of one source. It is safe for concurrent use.
+type Forwarder struct {
+	source Source
+	opt    Options
+	proxy  *httputil.ReverseProxy
+	base   context.Context // of all requests
+	cancel context.CancelFunc
+}
+
+// New returns the handler of a source. Close ends what it is forwarding.
+func New(s Source, o Options) *Forwarder {
+	f := &Forwarder{source: s, opt: o}
+	f.base, f.cancel = context.WithCancel(context.Background())
+	f.proxy = &httputil.ReverseProxy{
+		Rewrite:        f.rewrite,
+		Transport:      s.Transport,
+		FlushInterval:  -1, // as it comes
+		ErrorLog:       slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+		ModifyResponse: answered,
+		ErrorHandler:   f.unanswered,
+	}
+	return f
+}
+
+// Close cuts off the requests under way.
+func (f *Forwarder) Close() { f.cancel() }
+
+// exchange is a request under way, and what came of it.
+type exchange struct {
+	*Forwarder
+	start time.Time
+	body  *body // nil: there is none
+
+	mu      sync.Mutex
+	status  int
+	took    time.Duration
+	failure string
+	unheard bool
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKey{}).(*exchange) }
+
+// ServeHTTP forwards a request. A sender that hangs up cancels nothing: the application goes on for a minute at
+// the most.
+func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e := &exchange{Forwarder: f, start: f.opt.Now()}
+	ctx, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(r.Context()), exchangeKey{}, e))
+	defer cancel()
+	defer context.AfterFunc(f.base, cancel)()
+	left := context.AfterFunc(r.Context(), func() {
+		e.hungUp()
+		time.AfterFunc(lingering, cancel)
+	})
+	socket := http.NewResponseController(w)
+	_ = socket.SetReadDeadline(time.Time{}) // a writer without deadlines has none that must be moved
+	_ = socket.SetWriteDeadline(time.Time{})
+	out := r.WithContext(ctx)
+	if r.ContentLength != 0 {
+		e.body = &body{ReadCloser: r.Body, room: f.opt.Recorder.bodies, limit: f.source.MaxBody, before: func() {
+			_ = socket.SetReadDeadline(time.Now().Add(pause)) // sockets count in real time
+		}}
+		out.Body = &sent{e.body, socket}
+	}
+	defer func() { // after an abort as well
+		left()
+		f.opt.Recorder.look(e.request(r))
+	}()
+	f.proxy.ServeHTTP(&answer{w, socket}, out)
+}
+
+// sent lifts the deadline when the request has come to its end, because the application may take its time.
+type sent struct {
+	*body
+	socket *http.ResponseController
+}
+
+func (s *sent) Read(p []byte) (int, error) {
+	n, err := s.body.Read(p)
+	if err == io.EOF {
+		_ = s.socket.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// answer is what the sender reads: with the headers that the application wrote and no others, and no faster than it
+// takes them.
+type answer struct {
+	http.ResponseWriter
+	socket *http.ResponseController
+}
+
+// Unwrap lets the proxy flush, and switch protocols.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+func (a *answer) WriteHeader(status int) {
+	for _, name := range []string{"Content-Type", "Date"} {
+		if _, said := a.Header()[name]; !said && status >= 200 {
+			a.Header()[name] = nil // the server makes them up otherwise
+		}
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	_ = a.socket.SetWriteDeadline(time.Now().Add(pause))
+	return a.ResponseWriter.Write(p)
+}
+
+// rewrite makes the request that the application would have got from the sender.
+func (f *Forwarder) rewrite(r *httputil.ProxyRequest) {
+	to := *f.source.To
+	user := to.User
+	to.User = nil
+	to.RawQuery = joinQueries(to.RawQuery, r.In.URL.RawQuery)
+	to.ForceQuery = r.In.URL.ForceQuery
+	r.Out.URL = &to
+	r.Out.Host = hostFor(r.In, &to)
+	if _, said := r.In.Header["Authorization"]; user != nil && !said {
+		password, _ := user.Password()
+		r.Out.SetBasicAuth(user.Username(), password)
+	}
+	f.forwarded(r)
+}
+
+// joinQueries returns both, as they were written.
+func joinQueries(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "&" + b
+}
+
+// hostFor returns the Host that the application would have seen. A sender that addresses the gateway itself would
+// have addressed the application. Otherwise an application on the same machine or network is behind a proxy, or a
+// name, that senders know, and some schemes sign it; one with a public name of its own may not be found under another.
+func hostFor(in *http.Request, to *url.URL) string {
+	if addressed(in) || !nearby(to.Hostname()) {
+		return to.Host
+	}
+	return in.Host
+}
+
+// addressed reports whether the Host of a request is the address that it came to.
+func addressed(in *http.Request) bool {
+	local, ok := in.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	at, err := netip.ParseAddrPort(local.String())
+	host, port, bad := net.SplitHostPort(in.Host)
+	if err != nil || bad != nil || port != portText(at) {
+		return false
+	}
+	own := at.Addr().Unmap()
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap() == own || own.IsLoopback() && host == "localhost"
+}
+
+func portText(a netip.AddrPort) string {
+	_, port, _ := net.SplitHostPort(a.String())
+	return port
+}
+
+// nearby reports whether a host is an address, or a name that only a private network knows:
+// https://www.rfc-editor.org/rfc/rfc6761, https://www.rfc-editor.org/rfc/rfc6762, and .internal by
+// https://www.icann.org/en/board-activities-and-meetings/materials/approved-resolutions-special-meeting-of-the-icann-board-29-07-2024-en.
+func nearby(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") {
+		return true
+	}
+	return slices.ContainsFunc([]string{".localhost", ".local", ".internal"}, func(end string) bool { return strings.HasSuffix(strings.ToLower(host), end) })
+}
+
+// forwarded says who sent the request. A proxy on this machine, and one that is trusted, has said so already: the
+// gateway stands where the application stood behind it, and adds nothing.
+func (f *Forwarder) forwarded(r *httputil.ProxyRequest) {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if said, ok := r.In.Header[name]; ok {
+			r.Out.Header[name] = slices.Clone(said)
+		}
+	}
+	peer, err := netip.ParseAddrPort(r.In.RemoteAddr)
+	from := peer.Addr().Unmap().WithZone("")
+	known := func(p netip.Prefix) bool { return p.Contains(from) }
+	if err == nil && (from.IsLoopback() || slices.ContainsFunc(f.opt.TrustedProxies, known)) {
+		return
+	}
+	r.SetXForwarded()
+}
+
+// answered notes the answer, and whether it comes to its end.
+func answered(res *http.Response) error {
+	e := exchangeOf(res.Request)
+	e.settle(res.StatusCode, "")
+	if res.StatusCode != http.StatusSwitchingProtocols {
+		res.Body = &answerBody{res.Body, e}
+	}
+	return nil
+}
+
+// answerBody notices that the application breaks off.
+type answerBody struct {
+	io.ReadCloser
+	e *exchange
+}
+
+func (b *answerBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.e.fail(failureOf(err))
+	}
+	return n, err
+}
+
+// unanswered answers for an application that did not.
+func (f *Forwarder) unanswered(w http.ResponseWriter, r *http.Request, err error) {
+	e := exchangeOf(r)
+	failure := failureOf(err)
+	if e.body != nil && e.body.broke() {
+		failure = FailureSender
+	}
+	e.settle(0, failure)
+	f.opt.Logger.WarnContext(r.Context(), "observe: the application did not answer", "source", f.source.Name, "error", err)
+	http.Error(w, http.StatusText(http.StatusBadGateway), http.StatusBadGateway)
+}
+
+// broke reports whether the sender broke off.
+func (b *body) broke() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err != nil
+}
+
+func failureOf(err error) string {
+	var op *net.OpError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &op) && op.Op == "dial":
+		return FailureUnreachable
+	case errors.Is(err, context.Canceled), errors.As(err, &timeout) && timeout.Timeout():
+		return FailureTimeout
+	}
+	return FailureBroken
+}
+
+// settle notes how the application answered, and after which time.
+func (e *exchange) settle(status int, failure string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.status, e.failure, e.took = status, failure, e.opt.Now().Sub(e.start)
+	if deadline := e.source.Deadline; deadline > 0 && e.took > deadline {
+		e.unheard = true
+	}
+}
+
+func (e *exchange) fail(failure string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.failure = failure
+}
+
+// hungUp notes that the sender is gone, if there was no answer yet.
+func (e *exchange) hungUp() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.status == 0 {
+		e.unheard = true
+	}
+}

@@ -1,0 +1,288 @@
+package observe
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// What the record may take up. Beyond it requests are forwarded and not recorded.
+const (
+	maxBodies  = 32 << 20 // bytes of requests that are forwarded or wait to be looked at
+	maxWaiting = 1024     // requests that wait to be looked at
+	maxPending = 16_384   // observations that wait for the store
+	maxBatch   = 500      // observations in one statement
+	lookers    = 4        // requests that are looked at at once: some wait for keys to be fetched
+)
+
+const (
+	writeInterval = 250 * time.Millisecond // between two transactions
+	retryInterval = time.Second            // when the store failed
+	writeTimeout  = 5 * time.Second
+	// MaxRows is how many observations of one source are kept; older ones go first.
+	MaxRows       = 200_000
+	purgeInterval = 10 * time.Minute
+	purgeAfter    = MaxRows / 10 // rows that were written, if that is sooner
+)
+
+// Recorder looks at requests after they were answered, and writes what it saw. Nobody waits for it. It is safe for
+// concurrent use.
+type Recorder struct {
+	store   *Store
+	metrics *Metrics
+	log     *slog.Logger
+	now     func() time.Time
+	keep    func(source string) time.Duration
+
+	bodies  *room
+	waiting chan *request
+	looking sync.WaitGroup
+	some    chan struct{} // holds a token when something is pending
+	ctx     context.Context
+	stop    context.CancelFunc
+	stopped chan struct{}
+
+	mu      sync.Mutex
+	closed  bool
+	pending []row
+	writing int              // rows that are being written
+	written int              // since old ones were deleted
+	lost    map[string]int64 // requests that are not on record, by source
+	last    int64            // identifier
+}
+
+// row is an observation with its identifier.
+type row struct {
+	id int64
+	Observation
+}
+
+// RecorderOptions are what a [Recorder] needs besides its store.
+type RecorderOptions struct {
+	Metrics *Metrics
+	Logger  *slog.Logger
+	Now     func() time.Time
+	// Keep says how long the observations of a source are kept. Zero: for ever.
+	Keep func(source string) time.Duration
+}
+
+// NewRecorder starts a recorder. Close must be called. The store need not be there yet.
+func NewRecorder(s *Store, o RecorderOptions) *Recorder {
+	r := &Recorder{
+		store: s, metrics: o.Metrics, log: o.Logger, now: o.Now, keep: o.Keep,
+		bodies: newRoom(maxBodies), waiting: make(chan *request, maxWaiting),
+		some: make(chan struct{}, 1), stopped: make(chan struct{}), lost: map[string]int64{},
+	}
+	r.ctx, r.stop = context.WithCancel(context.Background())
+	for range lookers {
+		r.looking.Go(r.lookOn)
+	}
+	go r.write()
+	return r
+}
+
+// look takes a request that was answered. It never waits.
+func (r *Recorder) look(q *request) {
+	r.metrics.forwarded.WithLabelValues(q.source.Name, class(q.came.Status)).Inc()
+	r.metrics.seconds.WithLabelValues(q.source.Name).Observe(q.came.Took.Seconds())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		select {
+		case r.waiting <- q:
+			return
+		default:
+		}
+	}
+	r.bodies.give(q.weight)
+	r.lose(q.source.Name, 1, ReasonQueue)
+}
+
+// lose counts requests that are not on record. The caller holds the lock.
+func (r *Recorder) lose(source string, n int64, reason string) {
+	r.metrics.unrecorded.WithLabelValues(source, reason).Add(float64(n))
+	r.lost[source] += n
+	r.wake()
+}
+
+func (r *Recorder) wake() {
+	select {
+	case r.some <- struct{}{}:
+	default:
+	}
+}
+
+func (r *Recorder) lookOn() {
+	for q := range r.waiting {
+		all := q.observations()
+		r.bodies.give(q.weight)
+		r.metrics.seen.WithLabelValues(q.source.Name, string(all[0].Kind)).Inc()
+		r.add(q, all)
+	}
+}
+
+// add gives observations to the writer, unless too many wait for it already.
+func (r *Recorder) add(q *request, all []Observation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if reason := all[0].Reason; all[0].Kind == Unread {
+		r.metrics.unrecorded.WithLabelValues(q.source.Name, reason).Inc()
+	}
+	if q.further > 0 {
+		r.metrics.unrecorded.WithLabelValues(q.source.Name, ReasonEvents).Add(float64(q.further))
+	}
+	if len(r.pending)+r.writing+len(all) > maxPending {
+		r.lose(q.source.Name, 1, ReasonStore)
+		return
+	}
+	for _, o := range all {
+		r.pending = append(r.pending, row{r.nextID(), o})
+	}
+	r.wake()
+}
+
+// nextID returns an identifier that grows with time and that no other process is likely to draw. Writing a row
+// again under it changes nothing.
+func (r *Recorder) nextID() int64 {
+	const random = 22 // bits
+	r.last = max(r.last+1, r.now().UnixMilli()<<random|rand.Int64N(1<<random))
+	return r.last
+}
+
+// write writes what is pending, with a pause between transactions, and deletes what is old, until the end.
+func (r *Recorder) write() {
+	defer close(r.stopped)
+	old := time.NewTicker(purgeInterval)
+	defer old.Stop()
+	var failed error
+	for {
+		select {
+		case <-r.some:
+		case <-old.C:
+			r.forget()
+		case <-r.ctx.Done():
+			r.tell(&failed, r.flush())
+			return
+		}
+		r.tell(&failed, r.flush())
+		if r.due() {
+			r.forget()
+		}
+		interval := writeInterval
+		if failed != nil {
+			interval = retryInterval
+			r.wake()
+		}
+		select {
+		case <-time.After(interval):
+		case <-r.ctx.Done():
+		}
+	}
+}
+
+// due reports whether so much was written that some is too much.
+func (r *Recorder) due() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.written >= purgeAfter
+}
+
+// tell logs that the store began to fail, or works again.
+func (r *Recorder) tell(before *error, now error) {
+	switch {
+	case now != nil && *before == nil:
+		r.log.Warn("observe: nothing can be recorded; requests are forwarded all the same, and it is tried again", "error", now)
+	case now == nil && *before != nil:
+		r.log.Info("observe: what is observed is recorded again")
+	}
+	*before = now
+}
+
+// flush writes all that is pending.
+func (r *Recorder) flush() error {
+	for {
+		rows := r.batch()
+		if len(rows) == 0 {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+		refused, err := r.store.insert(ctx, rows)
+		cancel()
+		r.wrote(rows, refused, err)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// batch takes the oldest rows, and one for the requests of each source that are not on record.
+func (r *Recorder) batch() []row {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := min(len(r.pending), maxBatch)
+	rows := append([]row(nil), r.pending[:n]...)
+	r.pending = r.pending[n:]
+	for source, lost := range r.lost {
+		rows = append(rows, row{r.nextID(), Observation{Source: source, ReceivedAt: r.now(), Kind: Gap, Requests: lost}})
+	}
+	clear(r.lost)
+	r.writing = len(rows)
+	return rows
+}
+
+// wrote takes back what could not be written.
+func (r *Recorder) wrote(rows []row, refused []row, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writing = 0
+	if err != nil {
+		r.pending = append(rows, r.pending...)
+		return
+	}
+	r.written += len(rows)
+	for _, o := range refused {
+		r.lose(o.Source, o.Requests, ReasonStore)
+	}
+}
+
+// forget deletes what is old, or too much.
+func (r *Recorder) forget() {
+	r.mu.Lock()
+	r.written = 0
+	r.mu.Unlock()
+	if err := r.Forget(r.ctx); err != nil && r.ctx.Err() == nil {
+		r.log.Warn("observe: old observations cannot be deleted; it is tried again", "error", err)
+	}
+}
+
+// Forget deletes the observations that are older than they are to be kept, and those beyond [MaxRows].
+func (r *Recorder) Forget(ctx context.Context) error {
+	sources, err := r.store.Sources(ctx)
+	if err != nil {
+		return err
+	}
+	for _, source := range sources {
+		before := time.Time{}
+		if keep := r.keep(source); keep > 0 {
+			before = r.now().Add(-keep)
+		}
+		if err := r.store.forget(ctx, source, before, MaxRows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close writes what was observed, as far as the store lets it within a few seconds, and ends. No request may be
+// forwarded any more, or what is observed of it is lost.
+func (r *Recorder) Close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	close(r.waiting)
+	r.looking.Wait()
+	r.stop()
+	<-r.stopped
+}
