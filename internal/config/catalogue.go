@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hookonce/hookonce/internal/closest"
@@ -19,6 +20,17 @@ const (
 // NewProvider returns the source's provider with its secrets.
 func (s *Source) NewProvider() (*spec.Provider, error) {
 	return s.build(s.settings(s.Secrets...))
+}
+
+// NewTimelessProvider is [Source.NewProvider], but any signed time will do. It returns nil if the provider signs none.
+func (s *Source) NewTimelessProvider() (*spec.Provider, error) {
+	known, err := s.spec()
+	if err != nil || !slices.ContainsFunc(known.Verify, func(v spec.Verify) bool { return v.Time != nil }) {
+		return nil, err
+	}
+	settings := s.settings(s.Secrets...)
+	settings.Tolerance = forever
+	return s.build(settings)
 }
 
 // settings is what the source adds to its provider, with the given secrets.

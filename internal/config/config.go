@@ -107,7 +107,7 @@ type Source struct {
 	Allow []netip.Prefix
 	// Twins says what happens to distinct events for one change.
 	Twins Twins
-	// Mode is [Async], [Sync] or [Idempotent]. Empty: Async.
+	// Mode is [Async], [Sync], [Observe] or [Idempotent]. Empty: Async.
 	Mode string
 	// Idempotency is for mode Idempotent.
 	Idempotency Idempotency

@@ -10,8 +10,9 @@ import (
 
 // When a sender is answered.
 const (
-	Async = "async" // when its event is stored
-	Sync  = "sync"  // when the destination has answered, with the same
+	Async   = "async"   // when its event is stored
+	Sync    = "sync"    // when the destination has answered, with the same
+	Observe = "observe" // as with Sync, and nothing else is done: see package observe
 )
 
 // What happens while the store is unavailable.
@@ -43,6 +44,10 @@ const longestPatience = 25 * time.Second
 
 // checkMode holds a source in mode sync against what that needs: one destination whose answer is meant.
 func (l *loader) checkMode(s *Source) {
+	if s.Mode == Observe {
+		l.checkObserve(s)
+		return
+	}
 	if s.Mode != Sync {
 		if s.has("deadline") && s.OnStoreDown != Open {
 			l.warn(s.where("deadline"), "deadline: the sender of source %q is kept waiting only with mode: sync or on_store_down: open; write one of these, or remove it", s.Name)
@@ -69,6 +74,35 @@ func (l *loader) checkMode(s *Source) {
 	if batches(known) {
 		l.warn(at, "mode: %s puts several events into one request; such a request is answered as with async, and only one with a single event is answered with what the destination answers", known.Title)
 	}
+}
+
+// checkObserve holds a source in mode observe against what it promises: that its one application sees what it would
+// see without us. Settings that begin to count with another mode may be there already.
+func (l *loader) checkObserve(s *Source) {
+	switch {
+	case s.has(routesKey):
+		l.fault(s.where(routesKey), "routes: source %q has mode: observe, which forwards each request to one application; write to: and its URL, and the routes when the mode is another", s.Name)
+	case !s.has("to"):
+		l.fault(s.where("mode"), "mode: observe forwards each request to one application, and source %q names none; write to: and its URL", s.Name)
+	}
+	for _, key := range []string{"allow", "rate", "burst"} {
+		if s.has(key) {
+			l.fault(s.where(key), "%s: source %q has mode: observe, which refuses no request; remove it until the mode is another", key, s.Name)
+		}
+	}
+}
+
+// GivesUp returns how long the sender is known to wait for an answer: what is configured, or else what the provider says;
+// zero if that is not known.
+func (s *Source) GivesUp() time.Duration {
+	if s.Deadline > 0 {
+		return s.Deadline
+	}
+	known, err := s.spec()
+	if err != nil {
+		return 0
+	}
+	return known.Answer.Deadline
 }
 
 // batches reports whether a sender may put several events into a request.

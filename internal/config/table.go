@@ -107,8 +107,8 @@ var endpointSettings = []field[Source]{
 		bind: func(s *Source) value {
 			return words{to: &s.Twins.Drop, sample: "checkout.session.completed", check: checkExact}
 		}},
-	{key: "mode", help: "`when` its sender is answered: async, when the event is stored, sync, with the destination's answer, or idempotency, for requests with an Idempotency-Key; async if not set",
-		bind: func(s *Source) value { return choice{&s.Mode, []string{Async, Sync, Idempotent}} }},
+	{key: "mode", help: "`when` its sender is answered: async, when the event is stored, sync, with the destination's answer, observe, as sync, and all else is only recorded, or idempotency, for requests with an Idempotency-Key; async if not set",
+		bind: func(s *Source) value { return choice{&s.Mode, []string{Async, Sync, Observe, Idempotent}} }},
 	{key: "deadline", help: "longest `time` that its sender is kept waiting; what the provider is known to wait, less a margin, if not set",
 		bind: func(s *Source) value { return duration{&s.Deadline, 100 * time.Millisecond, 25 * time.Second} }},
 	{key: "on_store_down", help: "`what` happens while the store is unavailable: closed, senders are told to come again, or open, events are delivered past it; closed if not set",

@@ -79,6 +79,7 @@ type Gateway struct {
 	deliver *deliver.Deliverer
 
 	services   services
+	observing  observing
 	partitions journal.Partitioned // the store; nil: it has none
 
 	ingest *listener
@@ -134,6 +135,9 @@ func (g *Gateway) start(ctx context.Context) (err error) {
 	}
 	wired, err := wire(g.cfg)
 	if err != nil {
+		return err
+	}
+	if err := g.openObserving(); err != nil {
 		return err
 	}
 	ids, err := g.openStore(ctx)
@@ -244,10 +248,11 @@ func (g *Gateway) closeJournal(ctx context.Context) error {
 
 func (g *Gateway) closeStores() error {
 	g.closeServices()
+	err := g.closeObserving()
 	if g.store == nil {
-		return nil
+		return err
 	}
-	return g.store.Close()
+	return errors.Join(err, g.store.Close())
 }
 
 // serve answers requests on l until it is closed.

@@ -30,8 +30,8 @@ func wire(cfg *config.Config) (*wiring, error) {
 	w := &wiring{destinations: map[string]deliver.Destination{}, held: map[string]journal.Destination{}} // none is not all
 	for i := range cfg.Sources {
 		s := &cfg.Sources[i]
-		if s.Mode == config.Idempotent {
-			continue // see services
+		if s.Mode == config.Idempotent || s.Mode == config.Observe {
+			continue // see services and observing
 		}
 		endpoint, err := newSource(s)
 		if err != nil {
@@ -157,7 +157,7 @@ func addressPolicy(all config.Delivery) deliver.AddressPolicy {
 func (g *Gateway) ingestHandler(sources []ingest.Source) *ingest.Handler {
 	return ingest.New(ingest.Options{
 		Sources:        sources,
-		Services:       g.services.endpoints,
+		Services:       slices.Concat(g.services.endpoints, g.observing.endpoints),
 		Journal:        g.journal,
 		Answers:        g.journal,
 		Past:           g.journal,

@@ -107,7 +107,7 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 		return a, err
 	}
 	delivery, err := e.source.Provider.Open(&hookonce.Request{
-		Method: r.Method, URL: seen(r), Header: r.Header, Body: body, Now: now,
+		Method: r.Method, URL: SeenURL(r), Header: r.Header, Body: body, Now: now,
 	})
 	if err != nil {
 		return a, err
@@ -306,9 +306,9 @@ func (e *endpoint) noted(p hookonce.Proof) hookonce.Proof {
 	return p
 }
 
-// seen is the address as it is seen here. A provider that knows the one that was registered with it
+// SeenURL returns the address of a request as it is seen here. A provider that knows the one that was registered with it
 // takes only the query.
-func seen(r *http.Request) string {
+func SeenURL(r *http.Request) string {
 	if r.TLS != nil {
 		return "https://" + r.Host + r.URL.RequestURI()
 	}

@@ -255,7 +255,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.ServeHTTP(w, r)
 		return
 	}
-	if s, ok := doors.services[serviceName(r.URL.Path)]; ok {
+	if s, ok := doors.services[serviceName(r.URL.Path)]; ok && (!s.Through || sourceName(r.URL.Path) != "") {
 		s.ServeHTTP(w, r)
 		return
 	}

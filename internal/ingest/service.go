@@ -22,6 +22,9 @@ type Service struct {
 	Allow []netip.Prefix
 	Rate  float64
 	Burst int
+	// Through hands the requests to the path of a source, /in/<Name>, to the handler as they are: none is refused, and
+	// nothing of them is held. The fields above do not count.
+	Through bool
 }
 
 // service admits requests to one service.
@@ -49,6 +52,10 @@ func newService(s Service, o Options, m *metrics, room *share) *service {
 // ServeHTTP admits one request, or refuses it before anything of it is read.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.received.Inc()
+	if s.Through {
+		s.Service.Handler.ServeHTTP(w, r)
+		return
+	}
 	if err := s.doorman.check(r); err != nil {
 		s.refuse(w, r, err)
 		return

@@ -1,0 +1,338 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/observe"
+	"github.com/hookonce/hookonce/internal/pgtest"
+)
+
+// observed returns settings with one source in mode observe, called "orders".
+func observed(store config.Store, to string) *config.Config {
+	cfg := settings(store, to)
+	cfg.Sources[0].Mode = config.Observe
+	return cfg
+}
+
+// report waits until so many requests are on record, and returns the report about them.
+func report(t *testing.T, cfg *config.Config, requests int64) *observe.Report {
+	t.Helper()
+	store, err := OpenObservations(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for deadline := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
+		r, err := observe.NewReport(t.Context(), store, "orders", time.Now().Add(-time.Hour), 1000)
+		switch {
+		case err == nil && r.Requests >= requests:
+			return r
+		case time.Now().After(deadline):
+			t.Fatalf("%d requests are not on record: %+v, %v", requests, r, err)
+		}
+	}
+}
+
+// mirror is an application that notes requests as it gets them. Their path says what it answers.
+type mirror struct {
+	*httptest.Server
+	got chan string
+}
+
+func newMirror(t *testing.T) *mirror {
+	m := &mirror{got: make(chan string, 16)}
+	m.Server = httptest.NewServer(m)
+	t.Cleanup(m.Close)
+	return m
+}
+
+func (m *mirror) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("X-Refuse") != "" {
+		m.note(r, []byte("not read"))
+		w.Header()["Date"] = nil
+		w.WriteHeader(http.StatusExpectationFailed)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		body = fmt.Appendf(body, "%v", err)
+	}
+	m.note(r, body)
+	w.Header().Set("Set-Cookie", "session=fake")
+	w.Header()["X-Twice"] = []string{"a", "b"}
+	switch r.URL.Query().Get("answer") {
+	case "bare":
+		w.Header()["Content-Type"], w.Header()["Date"] = nil, nil
+		io.WriteString(w, "<html>")
+	case "empty":
+		w.WriteHeader(http.StatusNoContent)
+	case "redirect":
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	case "stream":
+		for i := range 3 {
+			fmt.Fprint(w, i)
+			w.(http.Flusher).Flush()
+		}
+	case "large":
+		w.Write(bytes.Repeat([]byte("0123456789abcdef"), 1<<17))
+	case "teapot":
+		w.Header().Set("Retry-After", "120")
+		w.WriteHeader(http.StatusTeapot)
+		io.WriteString(w, "short and stout")
+	default:
+		io.WriteString(w, "ok")
+	}
+}
+
+func (m *mirror) note(r *http.Request, body []byte) {
+	sum := string(body)
+	if len(sum) > 100 {
+		sum = fmt.Sprintf("%d bytes, %.20q", len(sum), sum)
+	}
+	text := fmt.Sprintf("%s %s %s\nHost: %s\nlength %d, transfer %v\n", r.Method, r.RequestURI, r.Proto, r.Host, r.ContentLength, r.TransferEncoding)
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+		text += fmt.Sprintf("%s: %q\n", name, r.Header[name])
+	}
+	m.got <- text + "\n" + sum
+}
+
+// exchangeRaw sends text to an address and returns the answer, as a person would compare it.
+func exchangeRaw(t *testing.T, address, method, text string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	go io.WriteString(conn, text)
+	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if len(body) > 100 {
+		body = fmt.Appendf(nil, "%d bytes, %.20q", len(body), body)
+	}
+	out := fmt.Sprintf("%s\n", res.Status)
+	for _, name := range slices.Sorted(maps.Keys(res.Header)) {
+		value := fmt.Sprintf("%q", res.Header[name])
+		if name == "Date" {
+			value = "some time"
+		}
+		if name != "Content-Length" {
+			out += name + ": " + value + "\n"
+		}
+	}
+	return fmt.Sprintf("%s\n%s %v", out, body, err)
+}
+
+// The application sees what it would see without us, and its sender what it would hear: whatever the method, the
+// headers, the body and its framing are, and whether the store is there or not.
+func TestObserveChangesNothing(t *testing.T) {
+	large := strings.Repeat("0123456789abcdef", 1<<17)
+	cases := map[string]struct{ method, target, header, body string }{
+		"a signed event":      {"POST", "", "Content-Type: application/json\r\nX-Signature: 00\r\nContent-Length: 10\r\n", `{"id":"a"}`},
+		"credentials":         {"POST", "", "Authorization: Bearer fake\r\nCookie: a=1; b=2\r\nContent-Length: 1\r\n", "x"},
+		"no user agent":       {"POST", "", "Content-Length: 1\r\n", "x"},
+		"encodings":           {"POST", "", "User-Agent: Stripe/1.0\r\nAccept: */*; q=0.5\r\nAccept-Encoding: br\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n", "\x1f\x8b\x00"},
+		"a header twice":      {"POST", "", "X-A: 1\r\nX-A: 2\r\nx-lower: L\r\nContent-Length: 1\r\n", "x"},
+		"our own headers":     {"POST", "", "Hookonce-Key: k\r\nIdempotency-Key: \"k\"\r\nWebhook-Id: msg_1\r\nContent-Length: 1\r\n", "x"},
+		"of a proxy":          {"POST", "", "X-Forwarded-For: 192.0.2.1, 10.0.0.1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: a.example\r\nForwarded: for=192.0.2.1\r\nX-Real-Ip: 192.0.2.1\r\nContent-Length: 1\r\n", "x"},
+		"a query":             {"POST", "?a=1&b=%2F;c&a=2", "Content-Length: 1\r\n", "x"},
+		"an empty query":      {"POST", "?", "Content-Length: 1\r\n", "x"},
+		"an empty body":       {"POST", "", "Content-Length: 0\r\n", ""},
+		"chunks":              {"POST", "", "Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"},
+		"a large body":        {"POST", "?answer=large", fmt.Sprintf("Content-Length: %d\r\n", len(large)), large},
+		"asking first":        {"POST", "", "Expect: 100-continue\r\nX-Refuse: yes\r\nContent-Length: 10\r\n", ""},
+		"GET":                 {"GET", "?challenge=1", "", ""},
+		"HEAD":                {"HEAD", "", "", ""},
+		"PUT":                 {"PUT", "", "Content-Length: 1\r\n", "x"},
+		"PATCH":               {"PATCH", "", "Content-Length: 1\r\n", "x"},
+		"DELETE":              {"DELETE", "", "", ""},
+		"DELETE with a body":  {"DELETE", "", "Content-Length: 1\r\n", "x"},
+		"OPTIONS":             {"OPTIONS", "", "Origin: https://a.example\r\n", ""},
+		"a method of its own": {"PROPFIND", "", "", ""},
+		"a bare answer":       {"POST", "?answer=bare", "Content-Length: 1\r\n", "x"},
+		"an empty answer":     {"POST", "?answer=empty", "Content-Length: 1\r\n", "x"},
+		"a redirect":          {"POST", "?answer=redirect", "Content-Length: 1\r\n", "x"},
+		"a streamed answer":   {"POST", "?answer=stream", "Content-Length: 1\r\n", "x"},
+		"a refusal":           {"POST", "?answer=teapot", "Content-Length: 1\r\n", "x"},
+	}
+	app := newMirror(t)
+	direct := strings.TrimPrefix(app.URL, "http://")
+	compare := func(t *testing.T, g *Gateway) {
+		for name, c := range cases {
+			for _, host := range []string{"hooks.example.com", ""} { // that of a proxy in front, and that of whoever answers
+				send := func(address, path string) (seen, heard string) {
+					heard = exchangeRaw(t, address, c.method, fmt.Sprintf("%s %s%s HTTP/1.1\r\nHost: %s\r\n%s\r\n%s", c.method, path, c.target, cmp.Or(host, address), c.header, c.body))
+					return <-app.got, heard
+				}
+				seen, heard := send(direct, "/hooks")
+				seenBehind, heardBehind := send(g.Addr().String(), "/in/orders")
+				if diff := gocmp.Diff(seen, seenBehind); diff != "" {
+					t.Errorf("%s, Host %q: the application sees (-without us +with us):\n%s", name, host, diff)
+				}
+				if diff := gocmp.Diff(heard, heardBehind); diff != "" {
+					t.Errorf("%s, Host %q: the sender hears (-without us +with us):\n%s", name, host, diff)
+				}
+			}
+		}
+	}
+	t.Run("postgres", func(t *testing.T) {
+		cluster := pgtest.Start(t, pgtest.Options{})
+		cfg := observed(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, app.URL+"/hooks")
+		g := start(t, cfg)
+		compare(t, g)
+		if err := cluster.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, g)
+		if err := cluster.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		if r := report(t, cfg, int64(4*len(cases))); r.Requests != int64(4*len(cases)) || r.Unrecorded != 0 {
+			t.Errorf("%d requests on record and %d that are not, want %d and none", r.Requests, r.Unrecorded, 4*len(cases))
+		}
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		store := sqliteStore(t)
+		g := start(t, observed(store, app.URL+"/hooks"))
+		compare(t, g)
+		if err := os.Rename(store.DSN, store.DSN+".gone"); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, g)
+	})
+}
+
+// What the application answers 500 to while it is observed, and also what it answered 200 to, is new when the mode is
+// another: an observation is no claim.
+func TestObserveIsNoClaim(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		app := newSink(t)
+		app.answer = func(id string, times int) int {
+			if id == "fails" && times == 1 {
+				return http.StatusInternalServerError
+			}
+			return http.StatusOK
+		}
+		cfg, c := observed(store, app.URL), client(t)
+		g := start(t, cfg)
+		for id, want := range map[string]int{"fails": 500, "works": 200} {
+			if r, err := post(t, c, g, cfg.Sources[0], event(id)); err != nil || r.status != want || r.verdict != "" {
+				t.Errorf("%s: %+v, %v, want %d and nothing of ours", id, r, err, want)
+			}
+		}
+		if r := report(t, cfg, 2); r.Unanswered.Count != 1 || r.Unanswered.Events[0].Key != "fails" || r.Events != 2 {
+			t.Errorf("report %+v", r)
+		}
+		closeNow(t, g)
+		cfg.Sources[0].Mode = config.Async
+		g = start(t, cfg)
+		for _, id := range []string{"fails", "works"} {
+			if r := insist(t, c, g, cfg.Sources[0], event(id)); r.verdict != "accepted" {
+				t.Errorf("%s, after the switch: %+v, want accepted", id, r)
+			}
+		}
+		app.await(t, "both once more", func() bool { return app.seen["fails"] == 2 && app.seen["works"] == 2 })
+	})
+}
+
+// A storm of copies, at once and later, of failures and of forgeries: the report has the numbers of its sender.
+func TestObserveReportEqualsTheTruth(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		app := newSink(t)
+		app.answer = func(id string, times int) int {
+			switch {
+			case strings.HasPrefix(id, "lost"), strings.HasPrefix(id, "flaky") && times == 1:
+				return http.StatusServiceUnavailable
+			}
+			return http.StatusOK
+		}
+		cfg, c := observed(store, app.URL), client(t)
+		g := start(t, cfg)
+		type sent struct {
+			id   string
+			body []byte
+		}
+		const each = 20
+		var first, again []sent
+		for i := range each {
+			for _, kind := range []string{"once", "twice", "flaky", "lost", "changed"} {
+				id := fmt.Sprintf("%s-%d", kind, i)
+				first = append(first, sent{id, event(id)})
+				switch kind {
+				case "twice", "flaky", "lost":
+					again = append(again, sent{id, event(id)})
+				case "changed":
+					again = append(again, sent{id, fmt.Appendf(nil, `{"id":%q,"type":"order.paid","amount":2}`, id)})
+				}
+			}
+		}
+		round := func(all []sent) {
+			rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			var senders sync.WaitGroup
+			for _, s := range all {
+				senders.Go(func() {
+					if _, err := post(t, c, g, cfg.Sources[0], s.body); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			senders.Wait()
+		}
+		round(first)
+		round(again)
+		for range each {
+			if _, err := postSigned(c, g, "orders", http.Header{"X-Signature": {"00"}}, event("forged")); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := post(t, c, g, cfg.Sources[0], event("")); err != nil {
+			t.Error(err)
+		}
+		r := report(t, cfg, int64(len(first)+len(again)+each+1))
+		got := map[string]int64{
+			"requests": r.Requests, "events": r.Events, "copies": r.Copies.All, "after success": r.Copies.AfterSuccess, "retries": r.Copies.Retries, "at once": r.Copies.AtOnce,
+			"doubled": r.Doubled.Count, "unanswered": r.Unanswered.Count, "conflicts": r.Conflicts.Count, "forged": r.Forged[hookonce.ReasonSignatureMalformed],
+			"accepted": r.Accepted, "unkeyed": r.Unkeyed, "unrecorded": r.Unrecorded, "unread": int64(len(r.Unread)),
+		}
+		want := map[string]int64{
+			"requests": 10*each + 1, "events": 5 * each, "copies": 4 * each, "after success": 2 * each, "retries": 2 * each, "at once": 0,
+			"doubled": 2 * each, "unanswered": each, "conflicts": each, "forged": each,
+			"accepted": each, "unkeyed": 1, "unrecorded": 0, "unread": 0,
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("the report differs from the truth (-truth +report):\n%s", diff)
+		}
+		for _, d := range r.Doubled.Events {
+			if !strings.HasPrefix(d.Key, "twice") && !strings.HasPrefix(d.Key, "changed") || d.Times != 2 || len(d.Seen) != 2 || d.Seen[0].Status != 200 || d.Seen[0].At.After(d.Seen[1].At) {
+				t.Errorf("doubled: %+v", d)
+			}
+		}
+	})
+}
