@@ -165,6 +165,26 @@ func comparable(ev hookonce.Event) map[string]any {
 	}
 }
 
+// Each event of a batch has facts of its own.
+func TestFactsOfABatch(t *testing.T) {
+	a := newApp(t)
+	s := goCardless("")
+	g, c := start(t, a.behind(t, sqliteStore(t), s)), client(t)
+	body := `{"events":[{"id":"EV1","resource_type":"payments","action":"paid","created_at":"2026-01-02T03:04:05Z","links":{"payment":"PM1"}},
+		{"id":"EV2","resource_type":"refunds","action":"created","created_at":"2026-01-02T03:04:06Z","links":{"refund":"RF1","organisation":"OR1"}}]}`
+	if r, err := post(t, c, g, s, []byte(body)); err != nil || r.status != http.StatusOK {
+		t.Fatalf("answered %+v, %v", r, err)
+	}
+	a.await(t, "both events", func() bool { return len(a.events[s.Name])+len(a.faults) == 2 })
+	got := map[string]bool{}
+	for _, ev := range a.events[s.Name] {
+		got[fmt.Sprint(ev.Key, ev.Type, ev.Resource, ev.Tenant, ev.Time.Second())] = true
+	}
+	if want := map[string]bool{"EV1payments.paidPM15": true, "EV2refunds.createdRF1OR16": true}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v", got, a.faults)
+	}
+}
+
 // Copies of the gateway's delivery have the same key, also of events that have none or whose key is taken over by the
 // next; other events of theirs have another one.
 func TestUnkeyedBehindTheGateway(t *testing.T) {
