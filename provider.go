@@ -42,6 +42,10 @@ type Proof struct {
 	// Secret is the number, from 1, of the configured secret that matched. Zero: the provider does not
 	// say.
 	Secret int
+	// Vouched tells that secret, and the way of signing in which it matched, from the others of the endpoint when
+	// their numbers have changed: a fingerprint of 15 bits, from 1 up. It is kept with the events, so that they can
+	// be signed again with the same secret. Zero: the provider does not say.
+	Vouched int16
 }
 
 // Partial reports whether the signature is known to leave some of the body open to change.

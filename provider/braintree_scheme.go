@@ -30,6 +30,7 @@ type braintreeScheme struct{}
 func (braintreeScheme) MarshalText() ([]byte, error) { return []byte("braintree"), nil }
 func (braintreeScheme) Covers() spec.Coverage        { return spec.CoversFields }
 func (braintreeScheme) Imitable() bool               { return true }
+func (braintreeScheme) Carrier() spec.Value          { return "form:bt_signature" }
 
 // Signs is true for the payload and what is read from it.
 func (braintreeScheme) Signs(v spec.Value) bool {

@@ -24,6 +24,7 @@ type twilioScheme struct{}
 func (twilioScheme) MarshalText() ([]byte, error) { return []byte("twilio"), nil }
 func (twilioScheme) Covers() spec.Coverage        { return spec.CoversFields }
 func (twilioScheme) Imitable() bool               { return true }
+func (twilioScheme) Carrier() spec.Value          { return "header:" + twilioHeader }
 
 // Signs is false for every field: names and values are signed with nothing between them, so that a piece
 // of one can be made a piece of another.

@@ -46,6 +46,9 @@ type Destination struct {
 	// they can be rotated. One that begins with whsec_ is base64 after that; others are taken byte for
 	// byte. None: deliveries are not signed.
 	Secrets []string
+	// Signers make the provider's signatures anew, by the name of the source: for applications that verify them. The
+	// headers that they need are passed on whatever PassHeader and DropHeader say.
+	Signers map[string]Signer
 	// TLS has the certificates and names to use for https. Nil: those of the system.
 	TLS *tls.Config
 	// Stale says what becomes of an event of which a newer version was delivered. Empty: [StaleFlag].
@@ -79,6 +82,7 @@ type destination struct {
 	header        http.Header
 	passes        func(name string) bool // which of the provider's headers; nil: all
 	secrets       [][]byte
+	signers       map[string]Signer
 	stale         StalePolicy
 	transport     http.RoundTripper
 }
@@ -92,6 +96,7 @@ func newDestination(name string, s Destination, transport http.RoundTripper) (*d
 		giveUp:    s.GiveUp,
 		permanent: s.Permanent,
 		stale:     cmp.Or(s.Stale, StaleFlag),
+		signers:   s.Signers,
 		transport: transport,
 	}
 	if d.schedule == nil {

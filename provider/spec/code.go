@@ -41,8 +41,8 @@ func (m *codeMatcher) match(_ *verifier, r *reading, _ string) (int, error) {
 	return n, nil
 }
 
-func (m *codeMatcher) seal(_ *verifier, r *reading) (string, error) {
-	c, ok := m.current(r.req.Now)
+func (m *codeMatcher) seal(_ *verifier, r *reading, secret int) (string, error) {
+	c, ok := m.pick(r.req.Now, secret)
 	if !ok {
 		return "", errNoSecret
 	}

@@ -145,6 +145,7 @@ func (p *Provider) bindVerifiers() error {
 		case err != nil:
 			return within(fmt.Sprintf("verify[%d]", i), err)
 		}
+		v.way = i
 		if v.keys, err = p.keyRules(p.spec.Event.Key, &v); err != nil {
 			return err
 		}
@@ -182,6 +183,12 @@ func (p *Provider) newVerifier(spec Verify) (v verifier, err error) {
 		return v, err
 	}
 	v.carrier.shape = v.describe()
+	v.at, _ = spec.carrier()
+	if spec.Kind != Code {
+		v.at = v.carrier.in
+	}
+	v.renewal, v.fixed = spec.renewal(p.splitter != nil)
+	v.marks = marks(p.spec.Name, spec, p.settings.Secrets)
 	return v, nil
 }
 

@@ -140,8 +140,8 @@ func unixFloat(seconds float64) time.Time {
 }
 
 // seal makes a token of the shared-secret kind.
-func (m *jwtMatcher) seal(v *verifier, r *reading) (string, error) {
-	key, ok := m.current(r.req.Now)
+func (m *jwtMatcher) seal(v *verifier, r *reading, number int) (string, error) {
+	key, ok := m.pick(r.req.Now, number)
 	secret, shared := key.one.([]byte)
 	switch {
 	case !ok:

@@ -64,6 +64,16 @@ func (set keyed[K]) pick(now time.Time, number int) (key K, ok bool) {
 	return key, false
 }
 
+// knows reports whether there is a key with that number.
+func (set keyed[K]) knows(number int) bool {
+	for i := range set {
+		if set[i].number == number {
+			return true
+		}
+	}
+	return false
+}
+
 // find returns the number, from 1, of the first valid key for which try is true.
 func (set keyed[K]) find(now time.Time, try func(K) bool) int {
 	for i := range set {

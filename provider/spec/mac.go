@@ -57,8 +57,8 @@ func (m *macMatcher) match(v *verifier, r *reading, line string) (int, error) {
 	}), nil
 }
 
-func (m *macMatcher) seal(v *verifier, r *reading) (string, error) {
-	key, ok := m.current(r.req.Now)
+func (m *macMatcher) seal(v *verifier, r *reading, secret int) (string, error) {
+	key, ok := m.pick(r.req.Now, secret)
 	if !ok {
 		return "", errNoSecret
 	}

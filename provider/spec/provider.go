@@ -122,7 +122,7 @@ func (p *Provider) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
 
 // public is what others learn of a proof.
 func (p proof) public() hookonce.Proof {
-	return hookonce.Proof{Covers: string(p.by.covers), Secret: p.secret}
+	return hookonce.Proof{Covers: string(p.by.covers), Secret: p.secret, Vouched: p.by.marks[p.secret-1]}
 }
 
 // reading begins to look at a request.

@@ -108,7 +108,7 @@ func (m *publicMatcher) match(v *verifier, r *reading, line string) (int, error)
 	}), nil
 }
 
-func (m *publicMatcher) seal(*verifier, *reading) (string, error) {
+func (m *publicMatcher) seal(*verifier, *reading, int) (string, error) {
 	return "", errors.New("the sender signs with a private key that only it has")
 }
 

@@ -38,6 +38,8 @@ type Decoder interface {
 type Imitator interface {
 	// Imitable reports whether every checker is a [Sealer].
 	Imitable() bool
+	// Carrier says where the signature is.
+	Carrier() Value
 }
 
 // A Checker may also be a [Sealer], which signs, and a [Responder], which answers challenges.

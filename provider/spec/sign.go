@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -26,13 +27,18 @@ func (p *Provider) Sign(req *hookonce.Request) error {
 	if req.Header == nil {
 		req.Header = make(http.Header)
 	}
-	if err := p.seal(&p.verifiers[0], req); err != nil {
+	if err := p.seal(&p.verifiers[0], req, firstValid); err != nil {
 		return fmt.Errorf("provider %s: can not sign: %w", p.spec.Name, err)
 	}
 	return nil
 }
 
-func (p *Provider) seal(v *verifier, req *hookonce.Request) error {
+// firstValid stands for the first secret that is valid.
+const firstValid = 0
+
+// seal signs a request in one way, with the secrets of the given numbers: several only where the scheme carries
+// several signatures.
+func (p *Provider) seal(v *verifier, req *hookonce.Request, secrets ...int) error {
 	r := p.reading(req)
 	if v.signs(kindURL) && r.url == "" {
 		return errors.New("the scheme signs the URL, and neither the request nor the settings have one")
@@ -48,9 +54,9 @@ func (p *Provider) seal(v *verifier, req *hookonce.Request) error {
 		}
 	}
 	if !v.perItem {
-		return v.sealWith(p, req, r.proof)
+		return v.sealWith(p, req, r.proof, secrets)
 	}
-	return p.sealItems(v, req, r.proof)
+	return p.sealItems(v, req, r.proof, secrets[0])
 }
 
 // stamp puts the time where the scheme has it.
@@ -80,23 +86,35 @@ func (p *Provider) holds(v *value, req *hookonce.Request, text string) error {
 }
 
 // sealWith signs the whole request.
-func (v *verifier) sealWith(p *Provider, req *hookonce.Request, pr proof) error {
+func (v *verifier) sealWith(p *Provider, req *hookonce.Request, pr proof, secrets []int) error {
 	r := p.reading(req)
 	r.proof = pr
 	if err := v.legible(r); err != nil {
 		return err
 	}
-	sig, err := v.matcher.seal(v, r)
-	if err != nil || v.kind == Code {
-		return err
+	sigs := make([]string, len(secrets))
+	for i, n := range secrets {
+		var err error
+		if sigs[i], err = v.matcher.seal(v, r, n); err != nil || v.kind == Code {
+			return err
+		}
 	}
-	return v.carrier.put(p, req, v.line(sig, pr.ts))
+	if !v.carrier.numbered && !v.carrier.repeated {
+		return v.carrier.put(p, req, v.line(pr.ts, sigs...))
+	}
+	for i, sig := range sigs {
+		sigs[i] = v.line(pr.ts, sig)
+	}
+	return v.carrier.put(p, req, sigs...)
 }
 
-// line returns the text with the signature: after the entries that are skipped, with the time among them
+// line returns the text with the signatures: after the entries that are skipped, with the time among them
 // where that belongs.
-func (v *verifier) line(sig, ts string) string {
-	entries := append(make([]string, v.carrier.skip), v.carrier.prefix+sig)
+func (v *verifier) line(ts string, sigs ...string) string {
+	entries := make([]string, v.carrier.skip, v.carrier.skip+len(sigs)+1)
+	for _, sig := range sigs {
+		entries = append(entries, v.carrier.prefix+sig)
+	}
 	switch {
 	case v.ts == nil:
 	case v.ts.kind == kindPart && v.carrier.skip > 0:
@@ -114,7 +132,7 @@ func (v *verifier) line(sig, ts string) string {
 
 // sealItems signs every item of a batch, from the last to the first: what is before an item stays where
 // it is.
-func (p *Provider) sealItems(v *verifier, req *hookonce.Request, pr proof) error {
+func (p *Provider) sealItems(v *verifier, req *hookonce.Request, pr proof, secret int) error {
 	if p.splitter.lines {
 		return errors.New("a batch of several documents can not be signed item by item")
 	}
@@ -130,7 +148,7 @@ func (p *Provider) sealItems(v *verifier, req *hookonce.Request, pr proof) error
 		if err := v.legible(r); err != nil {
 			return err
 		}
-		sig, err := v.matcher.seal(v, r)
+		sig, err := v.matcher.seal(v, r, secret)
 		if err != nil {
 			return err
 		}
@@ -144,13 +162,19 @@ func (p *Provider) sealItems(v *verifier, req *hookonce.Request, pr proof) error
 	return nil
 }
 
-// put writes the signature where the scheme has it.
-func (c *carrier) put(p *Provider, req *hookonce.Request, line string) (err error) {
+// put writes the signature where the scheme has it: several lines where the header is numbered or repeated.
+func (c *carrier) put(p *Provider, req *hookonce.Request, lines ...string) (err error) {
+	line := lines[0]
 	switch {
 	case c.numbered:
-		req.Header.Set(c.in.text+"1", line)
+		for i := len(lines); i < maxNumbered; i++ {
+			delete(req.Header, c.in.text+strconv.Itoa(i+1))
+		}
+		for i := range lines {
+			req.Header[c.in.text+strconv.Itoa(i+1)] = lines[i : i+1 : i+1]
+		}
 	case c.in.kind == kindHeader:
-		req.Header[c.in.text] = []string{line}
+		req.Header[c.in.text] = lines
 	case c.in.kind == kindJSON:
 		if req.Body, err = sjson.SetBytes(req.Body, sjsonPath(c.in.path), line); err == nil {
 			err = p.holds(&c.in, req, line)

@@ -61,8 +61,8 @@ func (m *tokenMatcher) match(v *verifier, r *reading, line string) (int, error) 
 	}), nil
 }
 
-func (m *tokenMatcher) seal(_ *verifier, r *reading) (string, error) {
-	secret, ok := m.current(r.req.Now)
+func (m *tokenMatcher) seal(_ *verifier, r *reading, number int) (string, error) {
+	secret, ok := m.pick(r.req.Now, number)
 	switch {
 	case !ok:
 		return "", errNoSecret

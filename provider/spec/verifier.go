@@ -28,6 +28,12 @@ type verifier struct {
 	past, future time.Duration
 
 	keys []keyRule
+
+	way     int   // its number in the specification
+	at      value // where the signature is
+	renewal Renewal
+	fixed   string  // why the renewal is Fixed
+	marks   []int16 // fingerprints of this way of signing with each secret; see [hookonce.Proof]
 }
 
 // matcher compares the signatures of a request with what a mechanism makes of it.
@@ -39,8 +45,10 @@ type matcher interface {
 	// match returns the number, from 1, of the secret that made one of the signatures in the line, and
 	// 0 if none did. An error that is no rejection means that it can not be decided now.
 	match(v *verifier, r *reading, line string) (int, error)
-	// seal returns a signature made with the first active secret.
-	seal(v *verifier, r *reading) (string, error)
+	// seal returns a signature made with the active secret of that number, or with the first active one.
+	seal(v *verifier, r *reading, secret int) (string, error)
+	// knows reports whether the secret of that number has the form that the mechanism wants.
+	knows(secret int) bool
 	// active reports whether any secret is accepted at that time.
 	active(now time.Time) bool
 }
