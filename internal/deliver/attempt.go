@@ -94,7 +94,9 @@ func (d *Deliverer) post(ctx context.Context, dest *destination, w *journal.Work
 			err = errPanic
 		}
 	}()
-	return dest.transport.RoundTrip(newRequest(ctx, dest, w, now))
+	sent := dest.passed(w, now)
+	d.resign(dest, w, sent)
+	return dest.transport.RoundTrip(newRequest(ctx, dest, w, sent))
 }
 
 // report logs one attempt, and shows it to whoever looks on.

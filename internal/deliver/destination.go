@@ -74,6 +74,7 @@ const (
 type destination struct {
 	name          string
 	url           *url.URL
+	address       string // the same without the user and password
 	authorization string // from the user and password of the address
 	timeout       time.Duration
 	schedule      Schedule
@@ -102,11 +103,11 @@ func newDestination(name string, s Destination, transport http.RoundTripper) (*d
 	if d.schedule == nil {
 		d.schedule = DefaultSchedule()
 	}
-	return d, errors.Join(d.address(s.URL), s.validate(), d.headers(s), d.keys(s.Secrets))
+	return d, errors.Join(d.locate(s.URL), s.validate(), d.headers(s), d.keys(s.Secrets))
 }
 
 // address reads the URL.
-func (d *destination) address(text string) error {
+func (d *destination) locate(text string) error {
 	u, err := url.Parse(text)
 	if err != nil {
 		var cause *url.Error // its text repeats the address
@@ -123,7 +124,7 @@ func (d *destination) address(text string) error {
 		d.authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password))
 		u.User = nil
 	}
-	d.url = u
+	d.url, d.address = u, u.String()
 	return nil
 }
 

@@ -80,7 +80,7 @@ func FuzzHeader(f *testing.F) {
 		if signed {
 			d.secrets = [][]byte{[]byte("fake")}
 		}
-		h := header(d, w, time.Unix(1700000000, 0))
+		h := headerOf(d, w, time.Unix(1700000000, 0))
 		for name, values := range h {
 			if !isToken(name) || notForwarded[name] {
 				t.Fatalf("%q can not be sent", name)

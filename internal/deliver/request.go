@@ -6,35 +6,38 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
-// newRequest is the POST of one attempt: the body and headers as the provider sent them, so that the
-// application can still check the provider's signature, and what hookonce knows about the event.
+// newRequest is the POST of one attempt: what the provider sent, as it is passed on, and what hookonce knows about
+// the event.
 //
 // The transport sends the request again by itself when a kept connection turns out to be closed
 // before any of the answer arrived, which it may because of the Idempotency-Key. Two requests can
 // then bear the same Hookonce-Attempt.
-func newRequest(ctx context.Context, d *destination, w *journal.Work, now time.Time) *http.Request {
+func newRequest(ctx context.Context, d *destination, w *journal.Work, sent *hookonce.Request) *http.Request {
 	body := &reader{}
-	body.Reset(w.Body)
+	body.Reset(sent.Body)
 	r := &http.Request{
 		Method:        http.MethodPost,
-		URL:           d.url,
+		URL:           d.at(sent.URL),
 		Host:          d.url.Host,
 		Proto:         "HTTP/1.1",
 		ProtoMajor:    1,
 		ProtoMinor:    1,
-		Header:        header(d, w, now),
+		Header:        header(d, w, sent),
 		Body:          body,
-		ContentLength: int64(len(w.Body)),
-		GetBody:       func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(w.Body)), nil },
+		ContentLength: int64(len(sent.Body)),
+		GetBody:       func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(sent.Body)), nil },
 	}
-	if len(w.Body) == 0 {
+	if len(sent.Body) == 0 {
 		r.Body = http.NoBody
 	}
 	return r.WithContext(ctx)
@@ -45,9 +48,28 @@ type reader struct{ bytes.Reader }
 
 func (*reader) Close() error { return nil }
 
+// passed is the request of the provider as it is passed on now, before it is signed anew.
+func (d *destination) passed(w *journal.Work, now time.Time) *hookonce.Request {
+	passes := d.passes
+	if s := d.signers[w.Source]; s != nil && passes != nil {
+		passes = func(name string) bool { return d.passes(name) || s.Carries(name) }
+	}
+	return &hookonce.Request{Method: http.MethodPost, URL: d.address, Header: decodeHeader(w.Header, passes), Body: w.Body, Now: now}
+}
+
+// at returns where a request goes: the address of the destination, unless signing has put something into its query.
+func (d *destination) at(address string) *url.URL {
+	if _, query, _ := strings.Cut(address, "?"); query != d.url.RawQuery {
+		u := *d.url
+		u.RawQuery = query
+		return &u
+	}
+	return d.url
+}
+
 // header is that of the provider with ours on top.
-func header(d *destination, w *journal.Work, now time.Time) http.Header {
-	h := own{decodeHeader(w.Header, d.passes), make([]string, 0, ownHeaders)}
+func header(d *destination, w *journal.Work, sent *hookonce.Request) http.Header {
+	h := own{sent.Header, make([]string, 0, ownHeaders)}
 	key := idempotencyKey(w)
 	h.set(outgoing.IdempotencyKeyHeader, key)
 	h.event(w)
@@ -64,7 +86,7 @@ func header(d *destination, w *journal.Work, now time.Time) http.Header {
 	}
 	if len(d.secrets) > 0 {
 		id := messageID(key, d.name)
-		timestamp, signature := outgoing.Sign(d.secrets, id, now, w.Body)
+		timestamp, signature := outgoing.Sign(d.secrets, id, sent.Now, sent.Body)
 		h.set(outgoing.MessageIDHeader, id)
 		h.set(outgoing.TimestampHeader, timestamp)
 		h.set(outgoing.SignatureHeader, signature)

@@ -25,9 +25,9 @@ type Signer interface {
 	Carries(name string) bool
 }
 
-// vouch has an event signed anew where its destination wants that, and reports whether there is a signer. What can
-// not be signed is delivered as the provider sent it.
-func (d *Deliverer) vouch(dest *destination, w *journal.Work, req *hookonce.Request) {
+// resign has the provider's signature made anew where the destination wants that. What cannot be signed is delivered
+// as the provider sent it.
+func (d *Deliverer) resign(dest *destination, w *journal.Work, req *hookonce.Request) {
 	s := dest.signers[w.Source]
 	if s == nil {
 		return

@@ -35,7 +35,7 @@ func TestProviderSignsTheSameWay(t *testing.T) {
 	stored := []byte("Webhook-Id: msg_theirs\r\nWebhook-Timestamp: 1\r\nWebhook-Signature: v1,theirs\r\nWebhook-Signature: v1,more\r\n")
 	w := work("billing", "evt_1", 7)
 	w.Header = stored
-	signed := header(&destination{name: "app", secrets: [][]byte{[]byte("fake")}}, w, time.Unix(1700000000, 0))
+	signed := headerOf(&destination{name: "app", secrets: [][]byte{[]byte("fake")}}, w, time.Unix(1700000000, 0))
 	for name, want := range map[string]string{
 		outgoing.MessageIDHeader: messageID("billing:evt_1", "app"),
 		outgoing.TimestampHeader: "1700000000",
@@ -47,7 +47,7 @@ func TestProviderSignsTheSameWay(t *testing.T) {
 	if s := signed[outgoing.SignatureHeader]; len(s) != 1 || strings.Contains(s[0], "theirs") {
 		t.Errorf("signature %q", s)
 	}
-	unsigned := header(&destination{name: "app"}, w, time.Now())
+	unsigned := headerOf(&destination{name: "app"}, w, time.Now())
 	if got := unsigned[outgoing.SignatureHeader]; !slices.Equal(got, []string{"v1,theirs", "v1,more"}) || unsigned.Get(outgoing.MessageIDHeader) != "msg_theirs" {
 		t.Errorf("without a secret of ours: %v", unsigned)
 	}
@@ -61,7 +61,7 @@ func TestOwnHeaders(t *testing.T) {
 		Stale:      true, Forced: true, Twin: "evt 1",
 		Header: []byte("Hookonce-Attempt: 99\r\nHookonce-Unheard-Of: 1\r\nhookonce-twin-of: other\r\nTraceparent: " + exampleTrace + "\r\nTracestate: a=1\r\n"),
 	}
-	h := header(&destination{name: "app", stale: StaleFlag}, w, time.Now())
+	h := headerOf(&destination{name: "app", stale: StaleFlag}, w, time.Now())
 	for name, want := range map[string]string{
 		"Hookonce-Source": "billing", "Hookonce-Key": "evt_2", "Hookonce-Event-Type": "a%20b", "Hookonce-Attempt": "3",
 		"Hookonce-First-Seen": "2026-01-02T02:04:05.006Z", "Hookonce-Stale": "true", "Hookonce-Forced": "true",
@@ -72,7 +72,7 @@ func TestOwnHeaders(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	plain := header(&destination{name: "app"}, work("billing", "evt_1", 7), time.Now())
+	plain := headerOf(&destination{name: "app"}, work("billing", "evt_1", 7), time.Now())
 	for _, absent := range []string{"Hookonce-Stale", "Hookonce-Forced", "Hookonce-Twin-Of", outgoing.MessageIDHeader, outgoing.SignatureHeader} {
 		if v, ok := plain[absent]; ok {
 			t.Errorf("%s: %q for an event that is none of it", absent, v)
@@ -103,7 +103,7 @@ func TestHeaderLists(t *testing.T) {
 			}
 			w := work("billing", "evt_1", 7)
 			w.Header = stored
-			h := header(d, w, time.Now())
+			h := headerOf(d, w, time.Now())
 			var names []string
 			for name := range h {
 				names = append(names, name)
@@ -125,8 +125,13 @@ func TestHeaderLists(t *testing.T) {
 		}
 		w := work("billing", "evt_1", 7)
 		w.Header = stored
-		if got := header(d, w, time.Now())["User-Agent"]; !slices.Equal(got, []string{"us"}) {
+		if got := headerOf(d, w, time.Now())["User-Agent"]; !slices.Equal(got, []string{"us"}) {
 			t.Errorf("User-Agent: %q", got)
 		}
 	})
+}
+
+// headerOf is the header of an attempt at an event.
+func headerOf(d *destination, w *journal.Work, now time.Time) http.Header {
+	return header(d, w, d.passed(w, now))
 }

@@ -150,10 +150,10 @@ func (e *endpoint) accept(r *http.Request, d *hookonce.Delivery, now time.Time) 
 	if len(events) == 0 {
 		return e.acknowledge(t.batch()), nil
 	}
-	entries := e.entries(r.Header, events, now)
+	entries := e.entries(r.Header, d, now)
 	results, err := e.store(r.Context(), entries)
 	if err != nil && e.opens(err, entries, events) {
-		entries = e.entries(r.Header, events, now) // the journal may still have the others
+		entries = e.entries(r.Header, d, now) // the journal may still have the others
 		results, err = e.bypass(r.Context(), entries, now)
 	}
 	if err != nil {
@@ -217,7 +217,8 @@ func (e *endpoint) store(ctx context.Context, entries []*journal.Entry) ([]journ
 }
 
 // entries are the events in the form of the journal. Each has the request's headers.
-func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time) []*journal.Entry {
+func (e *endpoint) entries(h http.Header, d *hookonce.Delivery, now time.Time) []*journal.Entry {
+	events := d.Events
 	header := encodeHeader(h, e.confided)
 	entries := make([]journal.Entry, len(events))
 	pointers := make([]*journal.Entry, len(events))
@@ -235,6 +236,7 @@ func (e *endpoint) entries(h http.Header, events []hookonce.Event, now time.Time
 			ReceivedAt:   now,
 			Resource:     ev.Scope,
 			Rank:         ev.Rank.N,
+			Vouched:      d.Proof.Vouched,
 			Logical:      e.logical(ev, to, now),
 			DropTwin:     ev.Logical != "" && e.drops[ev.Type],
 		}
