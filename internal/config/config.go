@@ -96,6 +96,10 @@ type Source struct {
 	// To is the URL that events are delivered to, as a destination of its own that has the name of the
 	// source. Empty: see Routes.
 	To string
+	// SignAs, AppSecret and AppURL are for the destination To: see [Destination]. Empty: SignProvider.
+	SignAs    string
+	AppSecret Secret
+	AppURL    string
 	// Routes say which events go to which destinations. Neither To nor Routes: events are stored and
 	// delivered nowhere.
 	Routes []Route
@@ -130,6 +134,7 @@ type Source struct {
 	// Spec is the specification of the provider "custom" and nil for others.
 	Spec *spec.Spec
 
+	own    *Destination // the settings of To, where it has some of its own
 	origin layer
 	at     place
 }

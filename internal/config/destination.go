@@ -40,6 +40,12 @@ type Destination struct {
 	// Secrets sign each delivery in the way of Standard Webhooks, every one of them. None: deliveries
 	// are not signed.
 	Secrets []Secret
+	// SignAs is [SignProvider] or [SignNone].
+	SignAs string
+	// AppSecret is the secret of the provider's with which the application verifies. Not set: those of the source.
+	AppSecret Secret
+	// AppURL is the URL at which the application believes to be called, for providers that sign it. Empty: URL.
+	AppURL string
 	// Headers are added to each delivery.
 	Headers []Header
 	// PassHeaders are the only ones of the provider's headers that are passed on; DropHeaders are the
@@ -63,6 +69,12 @@ const (
 	ByResource = "by_resource" // one by one for each resource, oldest first
 )
 
+// Whose signature deliveries carry, besides that of [Destination.Secrets].
+const (
+	SignProvider = "provider" // the provider's, made anew where it would fail
+	SignNone     = "none"     // the provider's as it came
+)
+
 // What happens to stale events.
 const (
 	StaleDeliver = "deliver" // nobody looks
@@ -76,6 +88,9 @@ var destinationSettings = []field[Destination]{
 	{key: "name", bind: func(d *Destination) value { return text{&d.Name, checkName} }},
 	{key: "url", bind: func(d *Destination) value { return endpoint{to: &d.URL} }},
 	{key: "secrets", bind: func(d *Destination) value { return references{&d.Secrets} }},
+	{key: "sign_as", def: SignNone, bind: func(d *Destination) value { return choice{&d.SignAs, []string{SignProvider, SignNone}} }},
+	{key: "app_secret", bind: func(d *Destination) value { return reference{&d.AppSecret} }},
+	{key: "app_url", bind: func(d *Destination) value { return endpoint{to: &d.AppURL} }},
 	{key: "timeout", bind: func(d *Destination) value { return duration{&d.Timeout, briefly, time.Hour} }},
 	{key: "concurrency", bind: func(d *Destination) value { return count{&d.Concurrency, 1, 10_000} }},
 	{key: "rate", bind: func(d *Destination) value { return rate{&d.Rate} }},
@@ -120,7 +135,7 @@ func (c *Config) AllDestinations() []Destination {
 	all := append([]Destination(nil), c.Destinations...)
 	for _, s := range c.Sources {
 		if s.To != "" && s.Mode != Idempotent {
-			all = append(all, c.NewDestination(s.Name, s.To))
+			all = append(all, c.ownDestination(&s))
 		}
 	}
 	return all
@@ -128,6 +143,10 @@ func (c *Config) AllDestinations() []Destination {
 
 // destination builds one destination.
 func (l *loader) destination(from section) {
+	l.cfg.Destinations = append(l.cfg.Destinations, l.newDestination(from))
+}
+
+func (l *loader) newDestination(from section) Destination {
 	d := Destination{at: from.at, Effort: l.cfg.Delivery.Effort}
 	d.origin = apply(l, &d, destinationSettings, from.settings)
 	for key, g := range l.cfg.inherited() {
@@ -138,7 +157,7 @@ func (l *loader) destination(from section) {
 	if !l.in.NoSecrets {
 		l.resolveDestination(&d)
 	}
-	l.cfg.Destinations = append(l.cfg.Destinations, d)
+	return d
 }
 
 // inherited says of every setting that destinations take from those under delivery where it is.
@@ -180,6 +199,9 @@ func (l *loader) resolveDestination(d *Destination) {
 		if err := d.Secrets[i].resolve(l.in); err != nil {
 			l.fault(d.origin.element("secrets", i), "secrets: %v", err)
 		}
+	}
+	if err := d.AppSecret.resolve(l.in); err != nil {
+		l.fault(d.where("app_secret"), "app_secret: %v", err)
 	}
 	for i := range d.Headers {
 		if err := d.Headers[i].resolve(l.in); err != nil {

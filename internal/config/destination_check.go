@@ -23,22 +23,36 @@ func (l *loader) checkDestinations() {
 				l.fault(d.at, "a destination lacks its %s; write %s: and a value such as %s", need.key, need.key, need.example)
 			}
 		}
-		if len(d.PassHeaders) > 0 && len(d.DropHeaders) > 0 {
-			l.fault(d.where("drop_headers"), "drop_headers: the destination %q has pass_headers, which drops all others; write one of the two", d.Name)
-		}
-		if at, own := d.own("breaker_pause_max", "breaker_pause"); own {
-			l.checkBreaker(at, "", &d.Effort)
-		}
-		l.checkAuthorization(d)
-		l.checkSigning(d)
-		l.checkTLS(d)
+		l.checkDestination(d)
 		l.checkReach(d.where("url"), "url", d.URL)
 		l.checkUse(d)
 	}
 	for i := range l.cfg.Sources {
 		s := &l.cfg.Sources[i]
 		l.checkReach(s.where("to"), "to", s.To)
+		if s.own == nil {
+			continue
+		}
+		d := s.destination()
+		l.checkDestination(&d)
+		if known, err := s.spec(); err == nil && s.Provider != "" {
+			l.checkOrder(&d, s, known)
+		}
 	}
+	l.checkSignatures()
+}
+
+// checkDestination holds the settings of a destination against each other.
+func (l *loader) checkDestination(d *Destination) {
+	if len(d.PassHeaders) > 0 && len(d.DropHeaders) > 0 {
+		l.fault(d.where("drop_headers"), "drop_headers: the destination %q has pass_headers, which drops all others; write one of the two", d.Name)
+	}
+	if at, own := d.own("breaker_pause_max", "breaker_pause"); own {
+		l.checkBreaker(at, "", &d.Effort)
+	}
+	l.checkAuthorization(d)
+	l.checkSigning(d)
+	l.checkTLS(d)
 }
 
 // checkDestinationNames finds names that two destinations have: of a source with a URL of its own, one

@@ -8,7 +8,8 @@ type section struct {
 	at       place
 	settings layer
 	// Of a source:
-	spec     *node // nil: there is none
+	spec     *node    // nil: there is none
+	own      *section // the settings of its own destination; nil: it is a URL alone
 	routes   []section
 	routesAt place // zero: there are none
 }
@@ -19,6 +20,7 @@ const (
 	destinationsKey = "destinations"
 	sourcesKey      = "sources"
 	routesKey       = "routes"
+	toKey           = "to" // of a source
 )
 
 // file reads the file into a layer of settings and the sections.
@@ -53,6 +55,15 @@ func (l *loader) file() (global layer, destinations, sources []section) {
 
 // sourceEntry reads one entry of a source.
 func (l *loader) sourceEntry(s *section, e entry) {
+	switch {
+	case e.key == toKey && e.value.form == isMapping:
+		s.own = &section{at: e.at, settings: layer{}}
+		s.settings[toKey] = given{at: e.at}
+		for _, inner := range e.value.mapping {
+			l.ownEntry(s, inner)
+		}
+		return
+	}
 	switch e.key {
 	case specKey:
 		s.spec = e.value

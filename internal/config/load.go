@@ -209,6 +209,7 @@ func places(from layer) []place {
 func (l *loader) source(from section, layers ...layer) {
 	s := Source{at: from.at}
 	s.origin = apply(l, &s, sourceSettings, layers...)
+	l.own(&s, from.own)
 	l.specification(&s, from.spec)
 	l.routes(&s, from)
 	if !l.in.NoSecrets {
@@ -225,6 +226,9 @@ func (l *loader) resolve(s *Source) {
 	}
 	if err := s.Token.resolve(l.in); err != nil {
 		l.fault(s.where("token"), "token: %v", err)
+	}
+	if err := s.AppSecret.resolve(l.in); err != nil {
+		l.fault(s.where("app_secret"), "app_secret: %v", err)
 	}
 }
 

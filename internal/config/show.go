@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,7 +29,7 @@ func (c *Config) Show() string {
 	p.heading("", sourcesKey, len(c.Sources))
 	for i := range c.Sources {
 		p.indent, p.bullet = "    ", "  - "
-		group(&p, &c.Sources[i], sourceSettings, c.Sources[i].origin)
+		p.source(&c.Sources[i])
 		p.routes(c.Sources[i].Routes)
 		p.specification(&c.Sources[i])
 	}
@@ -40,6 +41,21 @@ func (p *printer) heading(indent, key string, n int) {
 	if n > 0 {
 		p.line(indent, key+":")
 	}
+}
+
+// source writes the settings of a source. Those of its own destination stand below to.
+func (p *printer) source(s *Source) {
+	if s.own == nil {
+		group(p, s, sourceSettings, s.origin)
+		return
+	}
+	group(p, s, slices.DeleteFunc(slices.Clone(sourceSettings), func(f field[Source]) bool { return f.key == toKey }), s.origin)
+	outer := p.indent
+	p.line(outer, toKey+":")
+	p.indent += "  "
+	own := s.destination()
+	group(p, &own, destinationSettings[1:], own.origin)
+	p.indent = outer
 }
 
 // routes writes those of a source.

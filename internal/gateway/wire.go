@@ -40,7 +40,12 @@ func wire(cfg *config.Config) (*wiring, error) {
 		w.sources = append(w.sources, endpoint)
 	}
 	for _, d := range cfg.AllDestinations() {
-		w.destinations[d.Name] = newDestination(d, cfg.Delivery)
+		to := newDestination(d, cfg.Delivery)
+		var err error
+		if to.Signers, err = newSigners(cfg, &d); err != nil {
+			return nil, err
+		}
+		w.destinations[d.Name] = to
 		w.held[d.Name] = journal.Destination{Ordered: d.Order == config.ByResource, Stale: d.Stale != config.StaleDeliver}
 	}
 	return w, nil
@@ -143,6 +148,34 @@ func newDestination(d config.Destination, all config.Delivery) deliver.Destinati
 		to.Secrets = append(to.Secrets, s.Reveal())
 	}
 	return to
+}
+
+// newSigners returns what makes the signatures of the providers anew for a destination that wants them. One that gets
+// no events of a source now may have some waiting that it got before.
+func newSigners(cfg *config.Config, d *config.Destination) (map[string]deliver.Signer, error) {
+	if d.SignAs != config.SignProvider {
+		return nil, nil
+	}
+	signers := map[string]deliver.Signer{}
+	named := slices.ContainsFunc(cfg.Destinations, func(other config.Destination) bool { return other.Name == d.Name })
+	for i := range cfg.Sources {
+		s := &cfg.Sources[i]
+		if s.Mode == config.Idempotent || !named && s.Name != d.Name {
+			continue
+		}
+		p, err := s.NewProvider()
+		if err != nil {
+			return nil, fmt.Errorf("source %q: %w", s.Name, err)
+		}
+		signer, err := p.Resigner(spec.Receiver{Secret: d.AppSecret.Reveal(), URL: d.AppURL})
+		switch {
+		case err == nil:
+			signers[s.Name] = signer
+		case slices.Contains(s.Reaches(), d.Name):
+			return nil, fmt.Errorf("destination %q: app_secret: source %q: %w", d.Name, s.Name, err)
+		}
+	}
+	return signers, nil
 }
 
 // addressPolicy says which addresses may be connected to.

@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"crypto/tls"
+	"maps"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,6 +24,7 @@ destinations:
   - name: ledger
     url: https://ledger.internal/hooks
     secrets: [first, whsec_c2Vjb25k]
+    sign_as: provider
     concurrency: 8
     rate: 100
     attempts: 3
@@ -100,8 +103,13 @@ func TestWire(t *testing.T) {
 			Breaker: &deliver.Breaker{Failures: 10},
 		},
 	}
-	if diff := cmp.Diff(wantDestinations, w.destinations, cmpopts.IgnoreUnexported(tls.Config{})); diff != "" {
+	if diff := cmp.Diff(wantDestinations, w.destinations, cmpopts.IgnoreUnexported(tls.Config{}), cmpopts.IgnoreFields(deliver.Destination{}, "Signers")); diff != "" {
 		t.Error("destinations:", diff)
+	}
+	for name, want := range map[string][]string{"ledger": {"billing", "crm"}, "mailer": nil, "crm": {"crm"}} {
+		if got := slices.Sorted(maps.Keys(w.destinations[name].Signers)); !slices.Equal(got, want) {
+			t.Errorf("%s has signers for %q, want %q", name, got, want)
+		}
 	}
 	wantHeld := map[string]journal.Destination{"ledger": {Ordered: true, Stale: true}, "mailer": {}, "crm": {}}
 	if diff := cmp.Diff(wantHeld, w.held); diff != "" {

@@ -45,7 +45,7 @@ func renewalOf(ways []verifier) (r Renewal, why string) {
 	switch {
 	case slices.ContainsFunc(ways, is(Renewed)):
 		return Renewed, ""
-	case slices.ContainsFunc(ways, is(Lasts)):
+	case slices.ContainsFunc(ways, is(Lasts)), len(ways) == 0: // none: New refuses that
 		return Lasts, ""
 	}
 	return Fixed, ways[0].fixed

@@ -1,0 +1,83 @@
+package config
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// checkSignatures holds what destinations are told about the provider's signature against the sources that they get
+// events of.
+func (l *loader) checkSignatures() {
+	for i := range l.cfg.Destinations {
+		d := &l.cfg.Destinations[i]
+		l.checkApp(d)
+		for j := range l.cfg.Sources {
+			if s := &l.cfg.Sources[j]; s.To == "" && slices.Contains(s.Reaches(), d.Name) {
+				l.checkSignature(d, s)
+			}
+		}
+	}
+	for i := range l.cfg.Sources {
+		s := &l.cfg.Sources[i]
+		if s.To != "" && s.Mode != Idempotent {
+			d := l.cfg.ownDestination(s)
+			l.checkApp(&d)
+			l.checkSignature(&d, s)
+		}
+		for _, key := range appKeys {
+			if s.has(key) && !s.has(toKey) && s.Mode != Idempotent {
+				l.fault(s.where(key), "%s: source %q has no URL of its own that this could be for; write it in the destination that the routes name", key, s.Name)
+			}
+		}
+	}
+}
+
+// checkApp finds what is said about an application that is to verify nothing of the provider's.
+func (l *loader) checkApp(d *Destination) {
+	if d.SignAs == SignProvider {
+		return
+	}
+	for _, key := range []string{"app_secret", "app_url"} {
+		if g, written := d.origin[key]; written {
+			l.fault(g.at, "%s: deliveries to %q are not signed as the provider; write sign_as: provider, or remove it", key, d.Name)
+		}
+	}
+}
+
+// signed are the headers of the gateway's own signature.
+var signed = []string{"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"}
+
+// checkSignature looks at what becomes of a source's signatures at a destination.
+func (l *loader) checkSignature(d *Destination, s *Source) {
+	known, err := s.spec()
+	if d.SignAs != SignProvider || s.Provider == "" || err != nil {
+		return // what is wrong is reported already
+	}
+	renewal, why := known.Renewal()
+	p, err := s.NewProvider()
+	if err == nil {
+		renewal, why = p.Renewal()
+	}
+	if err == nil {
+		r, err := p.Resigner(spec.Receiver{Secret: d.AppSecret.value, URL: d.AppURL})
+		switch {
+		case errors.Is(err, spec.ErrSecret):
+			l.fault(d.where("app_secret"), "app_secret: for source %q: %s; it needs %s", s.Name, plain(err), known.Secret)
+			return
+		case err != nil:
+			l.fault(d.where("app_secret"), "app_secret: for source %q: %s; remove it", s.Name, plain(err))
+			return
+		case len(d.Secrets) > 0 && (renewal != spec.Fixed || d.AppSecret.value != "") && slices.ContainsFunc(signed, r.Carries):
+			l.fault(d.where("secrets"), "secrets: these sign in the headers webhook-id, webhook-timestamp and webhook-signature, and so does %s, the provider of source %q; write sign_as: none, so that the application verifies these secrets, or remove them, so that it verifies the provider's", known.Title, s.Name)
+			return
+		}
+	}
+	if renewal == spec.Fixed && d.AppSecret.ref == "" && len(d.Secrets) == 0 {
+		l.warn(d.where("sign_as"), "sign_as: the signature of %s cannot be made anew: it %s. An application that verifies it may reject what source %q delivers late; have it verify the gateway's, with secrets: in the destination (to: {url: ..., secrets: [...]}), or write sign_as: none", known.Title, why, s.Name)
+	}
+	if d.AppURL != "" && !known.SignsURL() && d.Name == s.Name {
+		l.warn(d.where("app_url"), "app_url: %s signs no URL; remove it", known.Title)
+	}
+}

@@ -1,0 +1,285 @@
+package provider
+
+import (
+	"bytes"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// appURL is where the application of these tests is.
+const appURL = "http://app.internal:3000/hooks?team=shop"
+
+// passedOn is an event of a request as it is passed on: later, to another URL, without the credentials.
+func passedOn(p *spec.Provider, req *hookonce.Request, ev *hookonce.Event, late time.Duration) *hookonce.Request {
+	h := maps.Clone(req.Header)
+	for _, name := range append(p.Confided(), "Authorization") {
+		delete(h, name)
+	}
+	return &hookonce.Request{Method: http.MethodPost, URL: appURL, Header: h, Body: ev.Body, Now: now.Add(late)}
+}
+
+// app is what verifies there: the sender's own library, for all that it knows.
+func app(t *testing.T, s spec.Spec, secrets ...string) *spec.Provider {
+	t.Helper()
+	p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets(secrets...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func resigner(t *testing.T, p *spec.Provider, to spec.Receiver) *spec.Resigner {
+	t.Helper()
+	r, err := p.Resigner(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestEveryRenewableSignatureIsRenewed takes the sample of every sender with a shared secret to an application that
+// verifies it a week later at another URL. What is said to last is accepted as it came, what is said to be renewed is
+// not, and is once it is signed anew, under the same key.
+func TestEveryRenewableSignatureIsRenewed(t *testing.T) {
+	counts := map[spec.Renewal]int{}
+	every(t, func(t *testing.T, s spec.Spec, p *spec.Provider) {
+		renewal, why := s.Renewal()
+		counts[renewal]++
+		if (renewal == spec.Fixed) != (why != "") {
+			t.Errorf("%s, because %q", renewal, why)
+		}
+		if !s.Imitable() {
+			if renewal != spec.Fixed {
+				t.Errorf("%s: nobody but the sender has the key", renewal)
+			}
+			return
+		}
+		req := sent(t, p, "101", "")
+		d, err := p.Open(req)
+		if err != nil || d.Proof.Vouched <= 0 {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		ts := s.Verify[0].Time
+		lenient := ts != nil && ts.Past == 0 // no tolerance is stated by the sender: applications have their own
+		for _, late := range []time.Duration{0, time.Hour, 7 * day} {
+			ev := d.Events[0]
+			asItCame := passedOn(p, req, &ev, late)
+			_, err := app(t, s, secretFor(s)).Open(asItCame)
+			if accepted := err == nil; renewal != spec.Fixed && late > 0 && !lenient && accepted != (renewal == spec.Lasts) {
+				t.Errorf("%s: as it came, %v late: %v", renewal, late, err)
+			}
+			anew := passedOn(p, req, &ev, late)
+			if err := resigner(t, p, spec.Receiver{}).Sign(anew, d.Proof.Vouched); err != nil {
+				t.Fatal(err)
+			}
+			if renewal != spec.Renewed {
+				if diff := cmp.Diff(asItCame, anew); diff != "" {
+					t.Errorf("%s is changed: %s", renewal, diff)
+				}
+				continue
+			}
+			if got := one(t, app(t, s, secretFor(s)), anew); got.Key != ev.Key || got.Type != ev.Type {
+				t.Errorf("anew, %v late: key %q, type %q; want %q, %q", late, got.Key, got.Type, ev.Key, ev.Type)
+			}
+			if id, ok := strings.CutPrefix(string(s.Verify[0].ID), "header:"); ok && anew.Header.Get(id) != req.Header.Get(id) {
+				t.Errorf("the identifier of the message is %q, and was %q", anew.Header.Get(id), req.Header.Get(id))
+			}
+			if !bytes.Equal(anew.Body, ev.Body) && (ts == nil || !strings.HasPrefix(string(ts.In), "json:")) {
+				t.Errorf("the body is another: %s", anew.Body)
+			}
+		}
+	})
+	if counts[spec.Renewed] < 30 || counts[spec.Lasts] < 15 || counts[spec.Fixed] < 10 {
+		t.Errorf("the catalogue has %v", counts)
+	}
+}
+
+// TestEverySharedSecretCanBeTheReceivers: with a secret of its own the application verifies everything that is not in
+// the body.
+func TestEverySharedSecretCanBeTheReceivers(t *testing.T) {
+	every(t, func(t *testing.T, s spec.Spec, p *spec.Provider) {
+		renewal, _ := s.Renewal()
+		r, err := p.Resigner(spec.Receiver{Secret: otherSecretFor(s), URL: "https://app.example/in"})
+		if renewal == spec.Fixed {
+			if err == nil {
+				t.Error("it has a use for the secret of a receiver, and can sign nothing")
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := sent(t, p, "101", "")
+		d, err := p.Open(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		anew := passedOn(p, req, &d.Events[0], 7*day)
+		if err := r.Sign(anew, d.Proof.Vouched); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(anew.URL, appURL) {
+			t.Errorf("it goes to %s", anew.URL)
+		}
+		if _, query, ok := strings.Cut(strings.TrimPrefix(anew.URL, appURL), "&"); ok { // a token, or the hash of the body
+			anew.URL = "https://app.example/in?" + query
+		} else {
+			anew.URL = "https://app.example/in"
+		}
+		one(t, app(t, s, otherSecretFor(s)), anew)
+		reason(t, app(t, s, secretFor(s)), anew)
+	})
+}
+
+// TestNobodyVouched: what no signature vouched for is not signed.
+func TestNobodyVouched(t *testing.T) {
+	every(t, func(t *testing.T, s spec.Spec, p *spec.Provider) {
+		for _, to := range []spec.Receiver{{}, {Secret: otherSecretFor(s)}} {
+			r, err := p.Resigner(to)
+			if err != nil {
+				continue
+			}
+			header, body := s.Sample(spec.Sample{ID: "101", Time: now})
+			req := &hookonce.Request{Method: http.MethodPost, URL: appURL, Header: header, Body: body, Now: now}
+			want := &hookonce.Request{Method: http.MethodPost, URL: appURL, Header: header.Clone(), Body: bytes.Clone(body), Now: now}
+			if err := r.Sign(req, 0); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(want, req); diff != "" {
+				t.Error(diff)
+			}
+		}
+	})
+}
+
+// TestWhichSecretSigns: all that are valid where the scheme carries several signatures, else the one that verified
+// the event, or the newest when that has ended or is gone.
+func TestWhichSecretSigns(t *testing.T) {
+	const old, current, next = "fake-old-secret", "fake-current-secret", "fake-next-secret"
+	week := now.Add(7 * day)
+	at := func(text string, from, until time.Time) spec.Secret {
+		return spec.Secret{Text: text, From: from, Until: until}
+	}
+	always := func(texts ...string) []spec.Secret { return spec.Secrets(texts...) }
+	for _, c := range []struct {
+		name          string
+		secrets       []spec.Secret // at delivery
+		several, only []string      // who accepts where there may be several signatures, and where there is one
+	}{
+		{"the one that verified", always(current, old), []string{current, old}, []string{old}},
+		{"in another order", always(old, next, current), []string{current, old, next}, []string{old}},
+		{"it is gone", always(current), []string{current}, []string{current}},
+		{"it has ended", []spec.Secret{at(old, time.Time{}, now.Add(day)), at(current, now, time.Time{})}, []string{current}, []string{current}},
+		{"it is gone, and the newest is not the first", []spec.Secret{at(current, time.Time{}, time.Time{}), at(next, now.Add(day), time.Time{})},
+			[]string{current, next}, []string{next}},
+		{"the next one is not valid yet", []spec.Secret{at(old, time.Time{}, time.Time{}), at(next, week.Add(day), time.Time{})}, []string{old}, []string{old}},
+		{"all have ended", []spec.Secret{at(current, time.Time{}, now), at(old, time.Time{}, now.Add(day))}, []string{old}, []string{old}},
+	} {
+		for name, want := range map[string][]string{"stripe": c.several, "paddle": c.several, "slack": c.only, "zoom": c.only, "gitlab": c.only} {
+			s, err := Lookup(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := app(t, s, current, old) // as it was when the event came
+			req := sent(t, app(t, s, old), "101", "")
+			d, err := before.Open(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			anew := passedOn(before, req, &d.Events[0], 7*day)
+			if err := resigner(t, fakeWith(t, s, c.secrets...), spec.Receiver{}).Sign(anew, d.Proof.Vouched); err != nil {
+				t.Fatal(err)
+			}
+			var accepted []string
+			for _, text := range []string{current, old, next} {
+				if _, err := app(t, s, text).Open(anew); err == nil {
+					accepted = append(accepted, text)
+				}
+			}
+			slices.Sort(want)
+			slices.Sort(accepted)
+			if !slices.Equal(accepted, want) {
+				t.Errorf("%s, %s: accepted with %q, want %q", c.name, name, accepted, want)
+			}
+		}
+	}
+}
+
+// TestEverySignatureThatCame: who sends the headers of both names has both made anew, unless one of them says what the
+// other did not vouch for; a public key's can only be replaced by that of a receiver's secret.
+func TestEverySignatureThatCame(t *testing.T) {
+	p, stranger := fake(t, "svix"), fake(t, "standard")
+	secret := secretFor(p.Spec())
+	names := func(req *hookonce.Request, id string) *hookonce.Request {
+		req.Header.Set("webhook-id", id)
+		if err := stranger.Sign(req); err != nil {
+			t.Fatal(err)
+		}
+		return req
+	}
+	for _, c := range []struct {
+		id   string
+		anew bool
+	}{{"101", true}, {"102", false}} {
+		req := names(sent(t, p, "101", ""), c.id)
+		d, err := p.Open(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		late := passedOn(p, req, &d.Events[0], 7*day)
+		if err := resigner(t, p, spec.Receiver{}).Sign(late, d.Proof.Vouched); err != nil {
+			t.Fatal(err)
+		}
+		one(t, Svix(secret), late)
+		late.Header.Del("svix-signature")
+		if _, err := Standard(secret).Open(late); (err == nil) != c.anew {
+			t.Errorf("webhook-id %s beside svix-id 101: %v", c.id, err)
+		}
+	}
+}
+
+// TestTokensStandInTheURL: a token in the query of the provider's URL is put into that of the application.
+func TestTokensStandInTheURL(t *testing.T) {
+	p := fake(t, "mollie-classic")
+	req := sent(t, p, "101", "")
+	d, err := p.Open(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anew := passedOn(p, req, &d.Events[0], 0)
+	anew.URL = "https://app.internal/?token=old&team=shop"
+	if err := resigner(t, p, spec.Receiver{}).Sign(anew, d.Proof.Vouched); err != nil {
+		t.Fatal(err)
+	}
+	if want := "https://app.internal/?team=shop&token=" + secretFor(p.Spec()); anew.URL != want {
+		t.Errorf("it goes to %s, want %s", anew.URL, want)
+	}
+}
+
+// TestSignLeavesWhatItCannotSign: an error changes nothing.
+func TestSignLeavesWhatItCannotSign(t *testing.T) {
+	p := fake(t, "standard")
+	req := sent(t, p, "101", "")
+	d, err := p.Open(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anew := passedOn(p, req, &d.Events[0], day)
+	anew.Header.Del("webhook-id")
+	want := anew.Header.Clone()
+	if err := resigner(t, p, spec.Receiver{}).Sign(anew, d.Proof.Vouched); err == nil || !strings.Contains(err.Error(), "Webhook-Id") {
+		t.Errorf("%v", err)
+	}
+	if diff := cmp.Diff(want, anew.Header); diff != "" {
+		t.Error(diff)
+	}
+}
