@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/journal"
 )
 
 func newEventsCommand(w *world) *cobra.Command {
@@ -201,8 +202,12 @@ func printEvent(w *world, e *api.Detail) error {
 	if e.HasBody {
 		body = fmt.Sprintf("%d bytes", e.BodyBytes)
 	}
+	state := e.State
+	if e.Unrouted && len(e.Deliveries) == 0 {
+		state += ": " + journal.Unrouted + ", so it was delivered nowhere"
+	}
 	for _, line := range [][2]string{
-		{"id", e.ID}, {"source", e.Source}, {"key", cmp.Or(e.Key, "- (unkeyed)")}, {"type", e.Type}, {"state", e.State},
+		{"id", e.ID}, {"source", e.Source}, {"key", cmp.Or(e.Key, "- (unkeyed)")}, {"type", e.Type}, {"state", state},
 		{"received", clock(e.ReceivedAt)}, {"resource", e.Resource}, {"twin of", e.TwinOf}, {"body", body},
 	} {
 		if line[1] != "" {

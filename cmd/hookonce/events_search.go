@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/journal"
 )
 
 // eventSearch lists events, page after page.
@@ -96,6 +97,9 @@ func (s *eventSearch) print(list *api.EventList) error {
 		var open []string
 		for _, d := range e.Deliveries {
 			open = append(open, d.Destination+": "+d.State)
+		}
+		if len(open) == 0 && e.Unrouted {
+			open = []string{journal.Unrouted}
 		}
 		t.row("", e.ID, clock(e.ReceivedAt), e.State, e.Source, e.Key, e.Type, strings.Join(open, ", "))
 	}

@@ -20,6 +20,7 @@ type Event struct {
 	Rank       int64      `json:"rank,omitempty" doc:"How new that is: a version, or a time in microseconds."`
 	TwinOf     string     `json:"twin_of,omitempty" doc:"Identifier of an earlier event for the same change."`
 	HasBody    bool       `json:"has_body" doc:"False: the body was deleted, and the event can not be delivered again."`
+	Unrouted   bool       `json:"unrouted,omitempty" doc:"No route wanted it when it came: it is stored, and was delivered nowhere unless somebody replayed it."`
 	Deliveries []Delivery `json:"deliveries" nullable:"false" doc:"In a list only those that are not done."`
 }
 
@@ -66,7 +67,7 @@ type Sighting struct {
 func newEvent(s *journal.Summary) Event {
 	e := Event{
 		ID: idText(s.ID), Source: s.Source, Key: s.Key, Type: s.Type, State: string(s.State()),
-		ReceivedAt: s.ReceivedAt.UTC(), Resource: s.Resource, Rank: s.Rank, HasBody: s.HasBody, Deliveries: []Delivery{},
+		ReceivedAt: s.ReceivedAt.UTC(), Resource: s.Resource, Rank: s.Rank, HasBody: s.HasBody, Unrouted: s.Unrouted, Deliveries: []Delivery{},
 	}
 	if s.Twin != 0 {
 		e.TwinOf = idText(s.Twin)

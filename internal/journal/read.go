@@ -172,6 +172,7 @@ type Summary struct {
 	Rank       int64
 	Twin       int64      // the earlier event for the same change; 0: none
 	HasBody    bool       // false: it was deleted, and the event can not be delivered again
+	Unrouted   bool       // no route wanted it when it came; there may be deliveries that somebody replayed to
 	Deliveries []Delivery // that are not done, by destination
 }
 
@@ -187,7 +188,7 @@ func (s *Summary) State() State {
 	return Done
 }
 
-// Unrouted says of an event that it has no delivery, and never had one.
+// Unrouted says of an event that none of its source's routes led anywhere when it came.
 const Unrouted = "no route wanted it"
 
 // Delivery is what is known about one event and destination.

@@ -1,6 +1,9 @@
 -- Which of the source's secrets vouched for the event: a short keyed fingerprint of it. 0: none did, or it is not known.
 ALTER TABLE {{.}}events ADD COLUMN vouched smallint NOT NULL DEFAULT 0;
 
+-- True: no route wanted the event, so it never had a delivery. Null: one did, or it is not known.
+ALTER TABLE {{.}}events ADD COLUMN unrouted boolean;
+
 -- What was seen at sources with mode: observe. No row is a claim: nothing is decided by them.
 CREATE TABLE {{.}}observations (
     id          bigint PRIMARY KEY,                           -- drawn by who writes, so that a row is there once

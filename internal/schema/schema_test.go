@@ -277,7 +277,7 @@ func mustHoldVersion7(t *testing.T, db *sql.DB, prefix string) {
 	}
 }
 
-// Version 9 keeps what version 8 held: nobody is known to have vouched for it.
+// Version 9 keeps what version 8 held: nobody is known to have vouched for it, and it is not known to be unrouted.
 func TestUpgradeFromVersion8(t *testing.T) {
 	eachWhole(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
@@ -291,9 +291,10 @@ func TestUpgradeFromVersion8(t *testing.T) {
 		mustHaveTables(t, db, d.dialect, "")
 		var key string
 		var vouched int
-		err := db.QueryRowContext(t.Context(), "SELECT key, vouched FROM "+prefix+"events WHERE id = 7").Scan(&key, &vouched)
-		if err != nil || key != "evt_1" || vouched != 0 {
-			t.Errorf("the event has key %q and vouched %d, %v", key, vouched, err)
+		var unrouted sql.NullBool
+		err := db.QueryRowContext(t.Context(), "SELECT key, vouched, unrouted FROM "+prefix+"events WHERE id = 7").Scan(&key, &vouched, &unrouted)
+		if err != nil || key != "evt_1" || vouched != 0 || unrouted.Valid {
+			t.Errorf("the event has key %q, vouched %d and unrouted %v, %v", key, vouched, unrouted, err)
 		}
 	})
 }

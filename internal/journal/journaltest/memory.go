@@ -64,6 +64,7 @@ type event struct {
 	resource             string
 	rank                 int64
 	vouched              int16
+	unrouted             bool
 	twin                 int64 // the earlier event with the same logical key
 	dropped              bool  // that one's deliveries stand for it
 }

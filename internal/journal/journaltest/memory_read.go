@@ -112,7 +112,7 @@ func (m *Memory) summary(id int64) journal.Summary {
 	ev := m.events[id]
 	return journal.Summary{
 		ID: id, Source: ev.source, Key: ev.key, Type: ev.kind, ReceivedAt: ev.received,
-		Resource: ev.resource, Rank: ev.rank, Twin: ev.twin, HasBody: ev.hasBody, Deliveries: m.openOf(id),
+		Resource: ev.resource, Rank: ev.rank, Twin: ev.twin, HasBody: ev.hasBody, Unrouted: ev.unrouted, Deliveries: m.openOf(id),
 	}
 }
 

@@ -3,6 +3,7 @@ package journaltest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -231,6 +232,29 @@ var listCases = []recordCase{
 		})
 		if s := page.Events[0].State(); s != journal.Failed {
 			c.Errorf("the event is %s", s)
+		}
+	}},
+	{"an event that no route wanted is told from one that was delivered", func(c *recordSuite) {
+		inLane := func(e *journal.Entry) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		batches := [][]*journal.Entry{
+			{c.entry("a"), c.entry("b", to()), c.entry("c"), c.entry("d", to())},
+			{c.entry("e", inLane), c.entry("f", to())}, // by the statement for lanes
+		}
+		for _, batch := range batches {
+			c.fresh(batch...)
+			for _, w := range c.take(10) {
+				c.finish1(c.outcome(w, journal.Done), true)
+			}
+		}
+		page, err := c.records.List(c.Context(), journal.Filter{}, 0, 10)
+		if err != nil || len(page.Events) != 6 {
+			c.Fatalf("List = %+v, %v", page, err)
+		}
+		for _, s := range page.Events {
+			h, err := c.records.History(c.Context(), s.ID)
+			if want := strings.Contains("bdf", s.Key); err != nil || s.Unrouted != want || h.Unrouted != want || s.State() != journal.Done {
+				c.Errorf("%s: unrouted %t in the list, and %+v, %v", s.Key, s.Unrouted, h, err)
+			}
 		}
 	}},
 	{"with a context that has ended", func(c *recordSuite) {

@@ -168,10 +168,10 @@ func (a *acceptance) insert(ctx context.Context, db querier, entries []int) (res
 func (a *acceptance) query(ctx context.Context, db querier, c *columns) (pgx.Rows, error) {
 	t := &c.twin
 	if c.lane == nil && t.id == nil {
-		return db.Query(ctx, a.sql.plain, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched,
+		return db.Query(ctx, a.sql.plain, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
 			c.event, c.destination, c.hold, a.now, a.lease, c.header, c.body)
 	}
-	return db.Query(ctx, a.sql.accept, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched,
+	return db.Query(ctx, a.sql.accept, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
 		c.event, c.destination, c.hold, c.lane, a.now, a.lease,
 		t.id, t.source, t.logical, t.key, t.drop, c.header, c.body)
 }

@@ -18,8 +18,9 @@ type columns struct {
 	digest       [][]byte
 	header, body [][]byte
 	received     []time.Time
-	resource     []*string // these two end with the last entry that has one
+	resource     []*string // these three end with the last entry that has one
 	rank         []*int64
+	unrouted     []*bool
 	// One element for each delivery.
 	event       []int64
 	destination []string
@@ -58,6 +59,9 @@ func (c *columns) add(e *journal.Entry) {
 	c.vouched = append(c.vouched, e.Vouched)
 	c.resource = sparse(c.resource, at, orNull(&e.Resource))
 	c.rank = sparse(c.rank, at, orNull(&e.Rank))
+	if len(e.Destinations) == 0 {
+		c.unrouted = sparse(c.unrouted, at, new(true))
+	}
 	for _, d := range e.Destinations {
 		if slices.Contains(e.Ordered, d) {
 			c.lane = sparse(c.lane, len(c.event), &e.Resource)

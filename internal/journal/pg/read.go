@@ -18,10 +18,11 @@ var _ journal.Records = (*Store)(nil)
 // summaryColumns are what [scanSummary] reads.
 const summaryColumns = `e.id, e.source, coalesce(e.key, ''), e.event_type, e.received_at,
 	coalesce(e.resource, ''), coalesce(e.rank, 0), coalesce(nullif(t.first, e.id), 0),
-	EXISTS (SELECT FROM {{.}}bodies b WHERE b.event_id = e.id) OR EXISTS (SELECT FROM {{.}}kept_bodies b WHERE b.event_id = e.id)`
+	EXISTS (SELECT FROM {{.}}bodies b WHERE b.event_id = e.id) OR EXISTS (SELECT FROM {{.}}kept_bodies b WHERE b.event_id = e.id),
+	coalesce(e.unrouted, false)`
 
 func scanSummary(row pgx.CollectableRow) (s journal.Summary, err error) {
-	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &s.ReceivedAt, &s.Resource, &s.Rank, &s.Twin, &s.HasBody)
+	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &s.ReceivedAt, &s.Resource, &s.Rank, &s.Twin, &s.HasBody, &s.Unrouted)
 	return s, err
 }
 

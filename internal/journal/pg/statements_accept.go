@@ -4,21 +4,21 @@ package pg
 // the others. It does what acceptSQL does, and is faster where most
 // events are: the server sets up every part of a statement, those with nothing to do too.
 const plainSQL = `WITH ` + durable + `, won AS (
-	INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched)
+	INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched, unrouted)
 	SELECT e.* FROM durable, unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::timestamptz[],
-		$7::text[], $8::bigint[], $9::smallint[]) AS e
+		$7::text[], $8::bigint[], $9::smallint[], $10::bool[]) AS e
 	ON CONFLICT (source, key) DO NOTHING
 	RETURNING id
 ), stored AS (
 	INSERT INTO {{.}}bodies (event_id, header, body)
-	SELECT b.* FROM unnest($1::bigint[], $15::bytea[], $16::bytea[]) AS b (id, header, body)
+	SELECT b.* FROM unnest($1::bigint[], $16::bytea[], $17::bytea[]) AS b (id, header, body)
 	WHERE b.id IN (SELECT id FROM won)
 ), opened AS (
 	INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at)
 	SELECT d.id, d.destination,
 		CASE WHEN d.hold THEN 'processing' ELSE 'pending' END, d.hold::int, d.hold::int,
-		CASE WHEN d.hold THEN $14::timestamptz ELSE $13::timestamptz END
-	FROM unnest($10::bigint[], $11::text[], $12::bool[]) AS d (id, destination, hold)
+		CASE WHEN d.hold THEN $15::timestamptz ELSE $14::timestamptz END
+	FROM unnest($11::bigint[], $12::text[], $13::bool[]) AS d (id, destination, hold)
 	WHERE d.id IN (SELECT id FROM won)
 )
 SELECT id, 0, '' FROM unnest($1::bigint[]) AS e (id) WHERE id NOT IN (SELECT id FROM won)`
@@ -28,17 +28,17 @@ SELECT id, 0, '' FROM unnest($1::bigint[]) AS e (id) WHERE id NOT IN (SELECT id 
 // key, which is the order of the rows, then logical keys, then lanes. The bodies are the last parameter,
 // because pgx copies what it has encoded when more follows.
 const acceptSQL = `WITH ` + durable + `, won AS (
-	INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched)
+	INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched, unrouted)
 	SELECT e.* FROM durable, unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::timestamptz[],
-		$7::text[], $8::bigint[], $9::smallint[]) AS e
+		$7::text[], $8::bigint[], $9::smallint[], $10::bool[]) AS e
 	ON CONFLICT (source, key) DO NOTHING
 	RETURNING id
 ), stored AS (
 	INSERT INTO {{.}}bodies (event_id, header, body)
-	SELECT b.* FROM unnest($1::bigint[], $21::bytea[], $22::bytea[]) AS b (id, header, body)
+	SELECT b.* FROM unnest($1::bigint[], $22::bytea[], $23::bytea[]) AS b (id, header, body)
 	WHERE b.id IN (SELECT id FROM won)
 ), logical AS (
-	SELECT l.* FROM unnest($16::bigint[], $17::text[], $18::text[], $19::text[], $20::bool[])
+	SELECT l.* FROM unnest($17::bigint[], $18::text[], $19::text[], $20::text[], $21::bool[])
 		AS l (id, source, logical, key, dropped)
 	WHERE l.id IN (SELECT id FROM won)
 ), owner AS (
@@ -52,17 +52,17 @@ const acceptSQL = `WITH ` + durable + `, won AS (
 	WHERE l.id <> o.event_id
 	RETURNING event_id, first, dropped
 ), delivery AS (
-	SELECT d.* FROM unnest($10::bigint[], $11::text[], $12::bool[], $13::text[]) AS d (id, destination, hold, resource)
+	SELECT d.* FROM unnest($11::bigint[], $12::text[], $13::bool[], $14::text[]) AS d (id, destination, hold, resource)
 	WHERE d.id IN (SELECT id FROM won) AND d.id NOT IN (SELECT event_id FROM twin WHERE dropped)
 ), opened AS (
 	INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, resource)
 	SELECT d.id, d.destination,
 		CASE WHEN d.hold THEN 'processing' ELSE 'pending' END, d.hold::int, d.hold::int,
-		CASE WHEN d.hold THEN $15::timestamptz ELSE $14::timestamptz END, d.resource
+		CASE WHEN d.hold THEN $16::timestamptz ELSE $15::timestamptz END, d.resource
 	FROM delivery d
 ), queued AS (
 	INSERT INTO {{.}}lanes (destination, resource, due_at)
-	SELECT DISTINCT destination, resource, $14::timestamptz FROM delivery
+	SELECT DISTINCT destination, resource, $15::timestamptz FROM delivery
 	WHERE resource IS NOT NULL ORDER BY destination, resource
 	ON CONFLICT (destination, resource) DO UPDATE SET due_at = excluded.due_at
 	WHERE lanes.event_id IS NULL AND lanes.due_at > excluded.due_at

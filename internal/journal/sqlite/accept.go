@@ -69,7 +69,7 @@ func (a *acceptance) one(w *writer, i int, e *journal.Entry) error {
 		return nil
 	}
 	n, err := w.insertEvent.exec(e.ID, e.Source, orNull(e.Key), e.Type, e.Digest, e.ReceivedAt.UnixMicro(),
-		orNull(e.Resource), orNull(e.Rank), int64(e.Vouched))
+		orNull(e.Resource), orNull(e.Rank), int64(e.Vouched), orNull(len(e.Destinations) == 0))
 	switch {
 	case err != nil:
 		return err
