@@ -324,6 +324,7 @@ func commandDoors(dsn string, admin fullStore[pgx.Tx], begin func(ctx context.Co
 		"`hookonce purge`":        command("purge", "--store", dsn, "--older-than", "2020-01-01", "--source", "shop"),
 		"`hookonce audit --lost`, besides the table that it asks about":        command(append(audit, "--lost")...),
 		"`hookonce audit --lost=events`, besides the table that it asks about": command(append(audit, "--lost=events")...),
+		"`hookonce report`": command("report", "--store", dsn),
 		"`hookonce doctor`": command("doctor", "--store", dsn),
 	}
 }

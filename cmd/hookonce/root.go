@@ -40,6 +40,7 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		newPurgeCommand(w),
 		newHammerCommand(w),
 		newAuditCommand(w),
+		newReportCommand(w),
 		newDoctorCommand(w),
 		newDemoCommand(w),
 		newVersionCommand(w),

@@ -60,6 +60,9 @@ func (s *Source) where(key string) place {
 	return s.at
 }
 
+// Where returns the place that a setting of the source was written at, or that of the source, for messages.
+func (s *Source) Where(key string) string { return s.where(key).String() }
+
 // checkSource looks for what a source lacks. What is there but wrong is reported already.
 func (l *loader) checkSource(s *Source) {
 	l.required(s, "name", "billing")

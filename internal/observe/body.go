@@ -33,6 +33,8 @@ type body struct {
 	limit  int64
 	before func() // is called before each read: gives the sender time for it
 
+	reading sync.Mutex // keeps the copy in order
+
 	mu     sync.Mutex
 	data   []byte
 	unread string // why there is no copy
@@ -42,6 +44,8 @@ type body struct {
 }
 
 func (b *body) Read(p []byte) (int, error) {
+	b.reading.Lock()
+	defer b.reading.Unlock()
 	b.before()
 	n, err := b.ReadCloser.Read(p)
 	b.mu.Lock()
@@ -54,6 +58,22 @@ func (b *body) Read(p []byte) (int, error) {
 		b.err = err
 	}
 	return n, err
+}
+
+// drain reads what nobody else will, as far as it is worth a copy.
+func (b *body) drain() {
+	p := make([]byte, 4<<10)
+	for {
+		b.mu.Lock()
+		over := b.eof || b.unread != ""
+		b.mu.Unlock()
+		if over {
+			return
+		}
+		if _, err := b.Read(p); err != nil {
+			return
+		}
+	}
 }
 
 // keep adds p to the copy, or gives the copy up.

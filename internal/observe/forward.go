@@ -13,12 +13,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 const (
 	// pause is how long a sender may take for the next piece of its request, or to read the next piece of its answer.
 	pause = time.Minute
+	// draining is how long the rest of a request is waited for that the application does not take.
+	draining = 5 * time.Second
 	// lingering is how long the application may go on after its sender has left.
 	lingering = time.Minute
 )
@@ -54,7 +57,10 @@ func (f *Forwarder) Close() { f.cancel() }
 type exchange struct {
 	*Forwarder
 	start time.Time
-	body  *body // nil: there is none
+	body  *body  // nil: there is none
+	drain func() // reads the rest of it
+
+	ending atomic.Bool // drain was called
 
 	mu      sync.Mutex
 	status  int
@@ -84,8 +90,15 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := r.WithContext(ctx)
 	if r.ContentLength != 0 {
 		e.body = &body{ReadCloser: r.Body, room: f.opt.Recorder.bodies, limit: f.source.MaxBody, before: func() {
-			_ = socket.SetReadDeadline(time.Now().Add(pause)) // sockets count in real time
+			if !e.ending.Load() {
+				_ = socket.SetReadDeadline(time.Now().Add(pause)) // sockets count in real time
+			}
 		}}
+		e.drain = func() {
+			e.ending.Store(true)
+			_ = socket.SetReadDeadline(time.Now().Add(draining))
+			e.body.drain()
+		}
 		out.Body = &sent{e.body, socket}
 	}
 	defer func() { // after an abort as well
@@ -243,8 +256,11 @@ func (b *answerBody) Read(p []byte) (int, error) {
 func (f *Forwarder) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 	e := exchangeOf(r)
 	failure := failureOf(err)
-	if e.body != nil && e.body.broke() {
-		failure = FailureSender
+	if e.body != nil {
+		e.drain() // before the answer: the server gives the rest up then
+		if e.body.broke() {
+			failure = FailureSender
+		}
 	}
 	e.settle(0, failure)
 	f.opt.Logger.WarnContext(r.Context(), "observe: the application did not answer", "source", f.source.Name, "error", err)

@@ -19,8 +19,10 @@ import (
 
 // Store has the observations in a database. It connects when it is first used, and is safe for concurrent use.
 type Store struct {
-	db    *sql.DB
-	table string
+	db      *sql.DB
+	dialect schema.Dialect
+	name    string // of the schema
+	table   string
 	// number writes the n-th parameter, time a time as the database has it, and read reads one.
 	number func(n int) string
 	time   func(time.Time) any
@@ -42,7 +44,7 @@ func OpenPostgres(dsn, name string) (*Store, error) {
 	db.SetMaxOpenConns(2)
 	db.SetConnMaxIdleTime(time.Minute)
 	return &Store{
-		db: db, table: prefix + "observations",
+		db: db, dialect: schema.Postgres, name: name, table: prefix + "observations",
 		number: func(n int) string { return "$" + strconv.Itoa(n) },
 		time:   func(t time.Time) any { return t },
 		read:   func(v any) time.Time { t, _ := v.(time.Time); return t },
@@ -65,7 +67,7 @@ func OpenSQLite(path string, readOnly bool) (*Store, error) {
 	}
 	db.SetMaxOpenConns(1)
 	return &Store{
-		db: db, table: prefix + "observations",
+		db: db, dialect: schema.SQLite, table: prefix + "observations",
 		number: func(n int) string { return "?" + strconv.Itoa(n) },
 		time:   func(t time.Time) any { return t.UnixMicro() },
 		read:   func(v any) time.Time { n, _ := v.(int64); return time.UnixMicro(n) },
@@ -74,6 +76,9 @@ func OpenSQLite(path string, readOnly bool) (*Store, error) {
 
 // Close ends the connections.
 func (s *Store) Close() error { return s.db.Close() }
+
+// Check returns an error that says what to do unless the tables are there, in this version.
+func (s *Store) Check(ctx context.Context) error { return schema.Check(ctx, s.db, s.dialect, s.name) }
 
 const columns = "id, source, received_at, kind, requests, key, type, digest, reason, status, failure, took, unheard"
 
