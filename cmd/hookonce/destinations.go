@@ -33,7 +33,7 @@ func newDestinationsListCommand(w *world) *cobra.Command {
 	var admin adminFlags
 	c := &cobra.Command{
 		Use:   "list [flags]",
-		Short: "List destinations with their breaker, pause and backlog",
+		Short: "List destinations with their health, pause and backlog",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := admin.client(w, c)
@@ -80,10 +80,10 @@ func standing(d *api.Destination) string {
 		return "paused"
 	case !d.Configured:
 		return "not configured"
-	case d.Breaker.State == "open":
-		return "breaker open until " + clockOf(d.Breaker.Until)
-	case d.Breaker.State == "half-open":
-		return "breaker half-open"
+	case d.Health.State == "ill":
+		return "ill since " + clockOf(d.Health.Since) + ", next probe " + clockOf(d.Health.Probe) + ": " + d.Health.Error
+	case d.Health.State == "recovering":
+		return fmt.Sprintf("recovering, %d at once", d.Health.Limit)
 	}
 	return "delivering"
 }

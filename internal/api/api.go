@@ -57,9 +57,7 @@ type Target struct {
 	Name    string
 	URL     string // without password
 	Ordered bool
-	// Breaker is closed, open or half-open; Until is when it is tried again.
-	Breaker string
-	Until   time.Time
+	Health  Health
 	// Waiting deliveries are held here for their turn, Underway are being made.
 	Waiting, Underway int
 }
@@ -116,7 +114,7 @@ func (a *api) register(h huma.API) {
 	get(h, "get-event", "/events/{source}/{key}", "One event with its attempts and copies", a.byKey)
 	get(h, "get-event-by-id", "/events/{id}", "The same by identifier, for events without a key", a.byID)
 	get(h, "list-sources", "/sources", "List sources", a.sources)
-	get(h, "list-destinations", "/destinations", "List destinations, with breaker, pause and backlog", a.destinations)
+	get(h, "list-destinations", "/destinations", "List destinations, with health, pause and backlog", a.destinations)
 	get(h, "get-stats", "/stats", "Count what is open", a.stats)
 	get(h, "list-audit", "/audit", "List what operators did, newest first", a.audit)
 	post(h, "replay-event", "/events/{source}/{key}/replay", "Deliver an event again", a.replayKey)

@@ -18,17 +18,20 @@ type Destination struct {
 	Configured bool     `json:"configured" doc:"False: this process does not deliver to it, but deliveries to it are open, or it is paused."`
 	URL        string   `json:"url,omitempty"`
 	Order      string   `json:"order,omitempty" enum:"none,by_resource"`
-	Breaker    *Breaker `json:"breaker,omitempty" doc:"Of this process."`
+	Health     *Health  `json:"health,omitempty" doc:"As this process finds it."`
 	Pause      *Pause   `json:"pause,omitempty" doc:"Missing: it is not paused."`
 	Waiting    int      `json:"waiting" doc:"Deliveries that this process holds for their turn."`
 	Underway   int      `json:"underway" doc:"Attempts that this process is making."`
 	Open       []Open   `json:"open" nullable:"false" doc:"Deliveries in the store that are not done."`
 }
 
-// Breaker keeps attempts from a destination that fails again and again.
-type Breaker struct {
-	State string     `json:"state" enum:"closed,open,half-open"`
-	Until *time.Time `json:"until,omitempty" doc:"When the destination is tried again."`
+// Health is how a destination stands: one that is ill only gets probes, and one that recovers gets more and more.
+type Health struct {
+	State string     `json:"state" enum:"healthy,ill,recovering"`
+	Since *time.Time `json:"since,omitempty" doc:"When it was found ill, or began to recover."`
+	Error string     `json:"error,omitempty" doc:"Of an ill one: what the last attempt came to."`
+	Probe *time.Time `json:"probe,omitempty" doc:"Of an ill one: when it is tried again at the latest."`
+	Limit int        `json:"limit" doc:"How many attempts may be under way at once now."`
 }
 
 // Pause is an operator's decision that nothing is delivered to a destination.
@@ -96,10 +99,7 @@ func (d *Destination) describe(t Target) {
 		d.Order = "by_resource"
 	}
 	d.Waiting, d.Underway = t.Waiting, t.Underway
-	d.Breaker = &Breaker{State: t.Breaker}
-	if until := t.Until.UTC(); !t.Until.IsZero() {
-		d.Breaker.Until = &until
-	}
+	d.Health = &t.Health
 }
 
 type pauseInput struct {

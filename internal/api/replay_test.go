@@ -178,10 +178,10 @@ func TestPauseAndResume(t *testing.T) {
 		t.Errorf("resuming what is not there: %v", got)
 	}
 	want := `{"destinations":[` +
-		`{"name":"app","configured":true,"url":"http://127.0.0.1:3000/","order":"none","breaker":{"state":"open","until":"2026-11-21T12:01:00Z"},` +
+		`{"name":"app","configured":true,"url":"http://127.0.0.1:3000/","order":"none","health":{"state":"ill","since":"2026-11-21T12:00:00Z","error":"connection refused","probe":"2026-11-21T12:00:04Z","limit":1},` +
 		`"pause":{"at":"2026-11-21T12:00:00Z","by":"local","reason":"upgrade"},"waiting":0,"underway":0,` +
 		`"open":[{"state":"dead","count":1,"oldest":"2026-11-21T12:00:00Z"}]},` +
-		`{"name":"audit","configured":true,"url":"http://127.0.0.1:4000/","order":"by_resource","breaker":{"state":"closed"},"waiting":0,"underway":0,"open":[]},` +
+		`{"name":"audit","configured":true,"url":"http://127.0.0.1:4000/","order":"by_resource","health":{"state":"healthy","limit":64},"waiting":0,"underway":0,"open":[]},` +
 		`{"name":"old","configured":false,"waiting":0,"underway":0,"open":[{"state":"pending","count":1,"oldest":"2026-11-21T12:00:00Z"}]}]}`
 	var wanted map[string]any
 	if err := json.Unmarshal([]byte(want), &wanted); err != nil {

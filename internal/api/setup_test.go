@@ -69,8 +69,10 @@ func (r *rig) serve(tokens ...api.Token) {
 		Records: r.records,
 		Sources: []api.Source{{Name: "billing", Provider: "stripe", Path: "/in/billing", Destinations: []string{"app"}}},
 		Targets: func() []api.Target {
-			return []api.Target{{Name: "app", URL: "http://127.0.0.1:3000/", Breaker: "open", Until: now.Add(time.Minute)},
-				{Name: "audit", URL: "http://127.0.0.1:4000/", Breaker: "closed", Ordered: true}}
+			probe := now.Add(4 * time.Second)
+			ill := api.Health{State: "ill", Since: &now, Error: "connection refused", Probe: &probe, Limit: 1}
+			return []api.Target{{Name: "app", URL: "http://127.0.0.1:3000/", Health: ill},
+				{Name: "audit", URL: "http://127.0.0.1:4000/", Health: api.Health{State: "healthy", Limit: 64}, Ordered: true}}
 		},
 		Field:   field,
 		Logger:  slog.New(slog.NewTextHandler(r.log, nil)),

@@ -22,9 +22,9 @@ type Effort struct {
 	GiveUp time.Duration
 	// Permanent are the statuses after which a delivery is dead at once, besides 410.
 	Permanent []int
-	// Breaker is set if a destination that fails again and again is left alone for a while: after
-	// BreakerFailures in a row for BreakerPause, then one attempt, then for twice as long, up to
-	// BreakerPauseMax. Pauses of zero are made from the schedule.
+	// Breaker is set if a destination that is ill only gets probes: after BreakerFailures in a row, the first
+	// after BreakerPause, then after twice as long, up to BreakerPauseMax. Pauses of zero are made from the
+	// schedule.
 	Breaker         bool
 	BreakerFailures int
 	BreakerPause    time.Duration

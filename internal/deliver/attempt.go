@@ -12,18 +12,19 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// deliver makes one attempt, hands the outcome to the journal, and says what it showed about the
-// destination. Work whose lease ran out while it waited is somebody else's now.
-func (d *Deliverer) deliver(dest *destination, w *journal.Work) health {
+// deliver makes one attempt, tells the lane what it showed about the destination, and hands the outcome to the
+// journal. Work whose lease ran out while it waited is somebody else's now.
+func (d *Deliverer) deliver(l *lane, t *turn) {
+	dest, w := t.dest, t.work
 	if !d.opt.Journal.Current(w.Held) {
 		d.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: d.opt.Now()})
-		return unknown
+		return
 	}
 	if w.Stale {
 		d.metrics.stale.WithLabelValues(w.Source, w.Destination, string(dest.stale)).Inc()
 		if dest.stale == StaleDrop && !w.Forced {
 			d.drop(w)
-			return unknown
+			return
 		}
 	}
 	ctx, cancel := context.WithTimeout(d.attempts, dest.timeout)
@@ -31,12 +32,12 @@ func (d *Deliverer) deliver(dest *destination, w *journal.Work) health {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
 
-	outcome, answer, health := d.attempt(ctx, cancel, dest, w)
+	outcome, answer, finding := d.attempt(ctx, cancel, dest, w)
+	l.learn(t, &outcome, finding)
 	d.opt.Journal.Finish(outcome)
 	d.metrics.observe(w, outcome)
 	d.report(w, outcome)
 	answer.drain()
-	return health
 }
 
 // drop ends a delivery without an attempt, and leaves a record that says so.
@@ -48,25 +49,25 @@ func (d *Deliverer) drop(w *journal.Work) {
 }
 
 // attempt tries once. The answer is nil if there was none.
-func (d *Deliverer) attempt(ctx context.Context, cancel func(), dest *destination, w *journal.Work) (journal.Outcome, *answer, health) {
+func (d *Deliverer) attempt(ctx context.Context, cancel func(), dest *destination, w *journal.Work) (journal.Outcome, *answer, finding) {
 	o := journal.Outcome{Held: w.Held, Started: d.opt.Now()}
 	response, err := d.post(ctx, dest, w, o.Started)
 	o.Duration = d.opt.Now().Sub(o.Started)
 	if err != nil {
-		health := d.unanswered(&o, dest, w, err)
-		return o, nil, health
+		verdict := d.unanswered(&o, dest, w, err)
+		return o, nil, finding{verdict: verdict}
 	}
 	if (*d.answered.Load())[w.Source] && response.StatusCode != http.StatusSwitchingProtocols {
 		return d.relayed(o, dest, w, response)
 	}
 	a := newAnswer(response, cancel)
-	d.judge(&o, dest, w, response)
+	finding := d.judge(&o, dest, w, response)
 	o.Answer = a.head()
-	return o, a, statusHealth(o.Status)
+	return o, a, finding
 }
 
 // unanswered makes o the outcome of an attempt that got no answer, or not all of one that is wanted whole.
-func (d *Deliverer) unanswered(o *journal.Outcome, dest *destination, w *journal.Work, err error) health {
+func (d *Deliverer) unanswered(o *journal.Outcome, dest *destination, w *journal.Work, err error) verdict {
 	switch {
 	case d.attempts.Err() != nil: // cancelled by us: nobody is to blame
 		o.State, o.Due = journal.Pending, o.Started.Add(o.Duration)
@@ -79,7 +80,10 @@ func (d *Deliverer) unanswered(o *journal.Outcome, dest *destination, w *journal
 	}
 	o.Error = cause(err, dest.timeout)
 	d.retry(o, dest, w, 0)
-	return ill
+	if unconnected(err) {
+		return unreachable
+	}
+	return faulty
 }
 
 // errPanic is a failure that is not the destination's.
@@ -105,6 +109,9 @@ func (d *Deliverer) report(w *journal.Work, o journal.Outcome) {
 		d.opt.Watcher.Attempted(w, o)
 	}
 	level, message := slog.LevelWarn, "delivery failed"
+	if o.Spared {
+		level, message = slog.LevelDebug, "delivery failed while the destination is ill, which costs no try"
+	}
 	switch o.State {
 	case journal.Done:
 		level, message = slog.LevelDebug, "event delivered"

@@ -2,35 +2,39 @@ package deliver
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/sony/gobreaker/v2"
 )
 
-// Breaker are the settings of a circuit breaker. After so many failures in a row that say that the
-// destination is ill (no connection, no valid answer, a timeout, 429 or 5xx) it opens: nothing is
-// attempted for a while, and what waits goes back to the journal without losing an attempt. Then one
-// delivery is tried. If it gets any other answer the breaker closes; if it fails, the next pause is
-// twice as long. Other statuses say something about one event, and count like a success.
+// Breaker says when a destination is taken for ill, and how often it is tried while it is.
+//
+// Ill is a destination that can not be connected to, does not answer in time or with nothing valid, or answers
+// 429, 502, 503 or 504: Failures times in a row, or three times in a row over five seconds or more. So is one
+// that took nothing for half a minute although at least Failures events were tried. Any other failure says
+// something about one event.
+//
+// An ill destination gets a probe after each pause. What fails meanwhile is on record and costs no try. With the
+// first success it recovers, and gets twice as much at once after each round of successes, up to its
+// concurrency.
 type Breaker struct {
-	// Failures in a row open the breaker. Zero means [DefaultFailures]; negative: it never opens.
+	// Failures in a row make it ill. Zero means [DefaultFailures]; negative: it never is, and nothing below
+	// applies.
 	Failures int
-	// Open is the first pause, and OpenMax the longest. Zero means [DefaultOpen] and [DefaultOpenMax], or
-	// the first and the last delay of the destination's schedule where they are shorter: who wants
-	// retries soon does not want to wait for the breaker.
-	Open, OpenMax time.Duration
+	// Pause is the time from the first failed probe to the next, and doubles up to PauseMax. Zero means
+	// [DefaultPause] and [DefaultPauseMax], or the first and the last delay of the destination's schedule where
+	// they are shorter: who wants retries soon does not want to wait for probes.
+	Pause, PauseMax time.Duration
 }
 
 // Defaults of a [Breaker].
 const (
 	DefaultFailures = 10
-	DefaultOpen     = 5 * time.Second
-	DefaultOpenMax  = time.Minute
+	DefaultPause    = time.Second
+	DefaultPauseMax = 4 * time.Second
 )
 
-// shortestPause is the least that a short schedule makes of the defaults.
+// shortestPause is the least that a short schedule makes of the defaults, and the first pause after a probe that
+// was answered, though not with a success.
 const shortestPause = 100 * time.Millisecond
 
 func (b *Breaker) withDefaults(schedule Schedule) (Breaker, error) {
@@ -39,95 +43,24 @@ func (b *Breaker) withDefaults(schedule Schedule) (Breaker, error) {
 	}
 	s := *b
 	s.Failures = cmp.Or(s.Failures, DefaultFailures)
-	if s.Open == 0 {
-		s.Open = DefaultOpen
+	if s.Pause == 0 {
+		s.Pause = DefaultPause
 		if len(schedule) > 0 {
-			s.Open = max(shortestPause, min(s.Open, schedule[0]))
+			s.Pause = max(shortestPause, min(s.Pause, schedule[0]))
 		}
-		if s.OpenMax > 0 {
-			s.Open = min(s.Open, s.OpenMax)
+		if s.PauseMax > 0 {
+			s.Pause = min(s.Pause, s.PauseMax)
 		}
 	}
-	if s.OpenMax == 0 {
-		s.OpenMax = DefaultOpenMax
+	if s.PauseMax == 0 {
+		s.PauseMax = DefaultPauseMax
 		if n := len(schedule); n > 0 {
-			s.OpenMax = min(s.OpenMax, schedule[n-1])
+			s.PauseMax = min(s.PauseMax, schedule[n-1])
 		}
-		s.OpenMax = max(s.Open, s.OpenMax)
+		s.PauseMax = max(s.Pause, s.PauseMax)
 	}
-	if s.Open < 0 || s.OpenMax < s.Open {
-		return s, fmt.Errorf("the breaker's first pause, %v, is negative or longer than its longest, %v", s.Open, s.OpenMax)
+	if s.Pause < 0 || s.PauseMax < s.Pause {
+		return s, fmt.Errorf("the breaker's first pause, %v, is negative or longer than its longest, %v", s.Pause, s.PauseMax)
 	}
 	return s, nil
 }
-
-// health is what an attempt says about its destination.
-type health int
-
-const (
-	unknown health = iota // nothing was learned
-	well
-	ill
-)
-
-var (
-	errIll     = errors.New("the destination is ill")
-	errUnknown = errors.New("nothing is known")
-)
-
-// err is what the library is told.
-func (h health) err() error {
-	return [...]error{unknown: errUnknown, well: nil, ill: errIll}[h]
-}
-
-// breaker counts attempts and failures with the library's state machine, which also knows which
-// outcomes are older than its last change. How long it stays open is kept here, because the pause grows
-// and the clock is ours. Its owner's mutex guards it.
-type breaker struct {
-	settings Breaker
-	machine  *gobreaker.TwoStepCircuitBreaker[struct{}]
-	pause    time.Duration // the last one; zero after a success
-	until    time.Time     // the end of the pause
-}
-
-// newBreaker returns a breaker that calls changed while a method of it runs. It is nil if the settings
-// say that it never opens.
-func newBreaker(s Breaker, changed func(to gobreaker.State)) *breaker {
-	if s.Failures < 0 {
-		return nil
-	}
-	return &breaker{settings: s, machine: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Timeout:       time.Nanosecond, // until decides
-		ReadyToTrip:   func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= uint32(s.Failures) },
-		IsExcluded:    func(err error) bool { return errors.Is(err, errUnknown) },
-		OnStateChange: func(_ string, _, to gobreaker.State) { changed(to) },
-	})}
-}
-
-// open reports whether nothing may be attempted at now, and until when.
-func (b *breaker) open(now time.Time) (until time.Time, open bool) {
-	if b == nil {
-		return time.Time{}, false
-	}
-	return b.until, now.Before(b.until)
-}
-
-// allow asks for leave to begin an attempt, whose health must be told afterwards. It refuses while
-// another one finds out whether the destination has recovered. Ask open first.
-func (b *breaker) allow() (tell func(error), ok bool) {
-	if b == nil {
-		return func(error) {}, true
-	}
-	tell, err := b.machine.Allow()
-	return tell, err == nil
-}
-
-// tripped makes the next pause begin.
-func (b *breaker) tripped(now time.Time) (until time.Time) {
-	b.pause = min(max(b.settings.Open, 2*b.pause), b.settings.OpenMax)
-	b.until = now.Add(b.pause)
-	return b.until
-}
-
-// closed makes the next pause a short one again.
-func (b *breaker) closed() { b.pause = 0 }

@@ -32,9 +32,8 @@ type Journal interface {
 	Current(journal.Held) bool
 	// Finish records an outcome. It does not block.
 	Finish(journal.Outcome)
-	// Suspend brings no work for a destination until the given time, and one delivery at a time from
-	// then on. The zero time ends that. It does not block.
-	Suspend(destination string, until time.Time)
+	// Suspend brings as little work for a destination as r says. The zero Rest ends that. It does not block.
+	Suspend(destination string, r journal.Rest)
 }
 
 // Options are the settings of a [Deliverer].

@@ -10,7 +10,7 @@ import (
 // instead of handing it to the journal. The request is that of any attempt, under the same Idempotency-Key and
 // webhook-id, with Hookonce-Unprotected: true and without a number.
 //
-// It waits for nothing: where the destination is paused, its breaker open, or as much under way as it bears,
+// It waits for nothing: where the destination is paused, it is ill and not to be tried now, or as much under way as it bears,
 // there is no attempt, and the outcome is [journal.Failed]. The attempt ends with ctx at the latest.
 func (d *Deliverer) Forward(ctx context.Context, w *journal.Work) journal.Outcome {
 	refused := journal.Outcome{Held: w.Held, State: journal.Failed, Started: d.opt.Now(), Error: "not attempted: the destination is at rest or busy"}
@@ -29,13 +29,14 @@ func (d *Deliverer) Forward(ctx context.Context, w *journal.Work) journal.Outcom
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
 
-	o, answer, health := d.attempt(attempt, cancel, t.dest, w)
+	o, answer, finding := d.attempt(attempt, cancel, t.dest, w)
 	if ctx.Err() != nil {
-		health = unknown // it might have answered somebody with more patience
+		finding.verdict = unknown // it might have answered somebody with more patience
 	}
+	l.learn(&t, &o, finding)
 	d.metrics.observe(w, o)
 	answer.drain()
-	if next, ok := l.ended(t, health); ok {
+	if next, ok := l.ended(&t); ok {
 		d.workers.Go(func() { l.run(next) })
 	}
 	return o
@@ -46,20 +47,11 @@ func (d *Deliverer) Forward(ctx context.Context, w *journal.Work) journal.Outcom
 func (l *lane) seize(w *journal.Work) (turn, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.opt.Now()
-	if _, open := l.breaker.open(now); open || l.closed || l.gone || l.paused() || l.underway >= l.concurrency {
+	now, class := l.opt.Now(), l.queue.class(w)
+	if l.closed || l.gone || l.paused() || !l.bears(now, class) || !l.reserve(now) {
 		return turn{}, false
 	}
-	reservation, ok := l.reserve(now)
-	if !ok {
-		return turn{}, false
-	}
-	tell, ok := l.breaker.allow()
-	if !ok {
-		reservation.CancelAt(now)
-		return turn{}, false
-	}
-	l.underway++
+	t := l.begin(now, w, class)
 	l.workers.Add(1)
-	return turn{w, l.dest, l.breaker, tell}, true
+	return t, true
 }

@@ -4,23 +4,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sony/gobreaker/v2"
-	"golang.org/x/time/rate"
-
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// lane is the queue before one destination. It decides when the next attempt begins: not while the
-// breaker is open, not more at once than the destination bears, not faster than its rate. There are
-// goroutines only for attempts, so a destination that hangs costs no more than those.
+// lane is the queue before one destination. It decides when the next attempt begins, and of what: not more at
+// once than the destination bears as it stands, not faster than its rate, and so that events that fail leave
+// room to the others. There are goroutines only for attempts, so a destination that hangs costs no more than
+// those.
 type lane struct {
 	*Deliverer
 	name string
 
 	mu sync.Mutex
 	*outfit
-	breaker  *breaker // nil: never opens
-	waiting  []*journal.Work
+	health   *health
+	queue    queue
 	underway int
 	wake     *time.Timer // armed while the rate alone keeps work waiting
 	closed   bool
@@ -29,10 +27,12 @@ type lane struct {
 
 // turn is one delivery whose attempt may begin.
 type turn struct {
-	work    *journal.Work
-	dest    *destination // as it was configured when the turn came
-	breaker *breaker
-	tell    func(error) // the breaker, how it went
+	work   *journal.Work
+	dest   *destination // as it was configured when the turn came
+	health *health
+	class  *class
+	began  time.Time
+	probe  bool // the destination was ill
 }
 
 // maxRate is the highest rate that makes sense, in attempts per second.
@@ -42,7 +42,7 @@ const maxRate = 1e6
 func (l *lane) add(w *journal.Work) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting = append(l.waiting, w)
+	l.relieve(l.queue.add(w, l.opt.Now()))
 	l.advance()
 }
 
@@ -56,19 +56,37 @@ func (l *lane) advance() {
 // run makes one attempt after the other, as long as there is one to begin.
 func (l *lane) run(t turn) {
 	for ok := true; ok; {
-		health := l.deliver(t.dest, t.work)
-		t, ok = l.ended(t, health)
+		l.deliver(l, &t)
+		t, ok = l.ended(&t)
 	}
 }
 
-// ended notes how an attempt went, and returns the next for the same goroutine. The others that may
-// begin by now, because the breaker closed, are begun.
-func (l *lane) ended(t turn, h health) (next turn, ok bool) {
+// learn follows the end of an attempt, before its outcome is recorded: a failure may cost no try.
+func (l *lane) learn(t *turn, o *journal.Outcome, f finding) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.opt.Now()
+	t.class.learn(f.verdict, t.began, now)
+	l.relieve(t.class)
+	if t.health != l.health { // the destination is another by now
+		return
+	}
+	before := l.health.state
+	if l.health.learn(now, t, f, l.underway-1, o.Error) && !f.final && (o.State == journal.Failed || o.State == journal.Dead) {
+		o.State, o.Spared, o.Error = journal.Failed, true, o.Error+spared
+		o.Due = maxTime(l.health.until, o.Started.Add(o.Duration+f.after))
+	}
+	l.follow(before, now)
+}
+
+// ended returns the next attempt for the same goroutine. The others that may begin by now are begun.
+func (l *lane) ended(t *turn) (next turn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.underway--
-	if t.breaker == l.breaker { // or the destination is another by now
-		t.tell(h.err())
+	t.class.underway--
+	if t.probe {
+		t.health.probes--
 	}
 	next, ok = l.next()
 	l.advance()
@@ -78,50 +96,74 @@ func (l *lane) ended(t turn, h health) (next turn, ok bool) {
 // next takes the delivery whose attempt may begin now, if there is one. The caller holds the mutex.
 func (l *lane) next() (turn, bool) {
 	now := l.opt.Now()
-	if until, open := l.breaker.open(now); open || l.closed || l.gone || l.paused() {
-		l.handBack(maxTime(now, until))
+	if l.closed || l.gone || l.paused() {
+		l.handBack(l.queue.drain(), now)
 	}
-	if len(l.waiting) == 0 || l.underway >= l.concurrency {
+	if l.queue.len == 0 {
 		return turn{}, false
 	}
-	reservation, ok := l.reserve(now)
-	if !ok {
+	c := l.queue.next(now, func(c *class) bool { return l.bears(now, c) })
+	if c == nil {
+		if l.health.ill() {
+			l.handBack(l.queue.drain(), maxTime(now, l.health.until))
+		}
 		return turn{}, false
 	}
-	tell, ok := l.breaker.allow()
-	if !ok {
-		reservation.CancelAt(now)
+	if !l.reserve(now) {
 		return turn{}, false
 	}
-	w := l.waiting[0]
-	l.waiting[0] = nil
-	l.waiting = l.waiting[1:]
-	l.underway++
-	return turn{w, l.dest, l.breaker, tell}, true
+	return l.begin(now, l.queue.take(c), c), true
 }
 
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+// begin counts an attempt. The caller holds the mutex.
+func (l *lane) begin(now time.Time, w *journal.Work, c *class) turn {
+	t := turn{work: w, dest: l.dest, health: l.health, class: c, began: now, probe: l.health.ill()}
+	l.underway++
+	c.underway++
+	if t.probe {
+		l.health.probes++
+		l.health.probed = now
+		l.metrics.probes.WithLabelValues(l.name).Inc()
 	}
-	return b
+	return t
+}
+
+// bears reports whether an attempt of a class may begin now. One that hinders others gets another one only while
+// as much as it then has is left free: one class comes to have a half, two a third each. The caller holds the
+// mutex.
+func (l *lane) bears(now time.Time, c *class) bool {
+	if l.health.ill() {
+		return l.underway < l.concurrency && l.health.probing(now, c.key.source, c.key.kind)
+	}
+	free := min(l.health.limit, l.concurrency) - l.underway
+	return free > 0 && (!c.hinders() || c.underway < free)
+}
+
+// relieve hands back what waits of a class that hinders others, but for a little. The caller holds the mutex.
+func (l *lane) relieve(c *class) {
+	if !c.hinders() {
+		return
+	}
+	now := l.opt.Now()
+	wait := max(soon, min(now.Sub(c.since), time.Minute))
+	l.handBack(l.queue.excess(c), now.Add(wait))
 }
 
 // reserve takes leave of the rate to begin at now, or arms the timer for when there will be.
-func (l *lane) reserve(now time.Time) (*rate.Reservation, bool) {
+func (l *lane) reserve(now time.Time) bool {
 	if l.limiter == nil {
-		return &rate.Reservation{}, true
+		return true
 	}
 	r := l.limiter.ReserveN(now, 1)
 	delay := r.DelayFrom(now)
 	if delay == 0 {
-		return r, true
+		return true
 	}
 	r.CancelAt(now)
 	if l.wake == nil {
 		l.wake = time.AfterFunc(delay, l.awake)
 	}
-	return nil, false
+	return false
 }
 
 // awake continues when the rate allows it.
@@ -132,17 +174,14 @@ func (l *lane) awake() {
 	l.advance()
 }
 
-// handBack returns to the journal what waits, for later and without loss of an attempt. The caller
-// holds the mutex.
-func (l *lane) handBack(due time.Time) {
-	if len(l.waiting) == 0 {
-		return
-	}
-	for _, w := range l.waiting {
+// handBack returns work to the journal, for later and without loss of an attempt.
+func (l *lane) handBack(all []*journal.Work, due time.Time) {
+	for _, w := range all {
 		l.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: due})
 	}
-	l.metrics.postponed.WithLabelValues(l.name).Add(float64(len(l.waiting)))
-	l.waiting = nil
+	if len(all) > 0 {
+		l.metrics.postponed.WithLabelValues(l.name).Add(float64(len(all)))
+	}
 }
 
 // close hands back what waits, now and from now on. Attempts under way go on.
@@ -153,24 +192,38 @@ func (l *lane) close() {
 	if l.wake != nil {
 		l.wake.Stop()
 	}
-	l.handBack(l.opt.Now())
+	l.handBack(l.queue.drain(), l.opt.Now())
 }
 
-// changed follows the breaker. The caller of the breaker holds the mutex.
-func (l *lane) changed(to gobreaker.State) {
-	l.metrics.breaker.WithLabelValues(l.name).Set(float64(to))
-	switch to {
-	case gobreaker.StateOpen:
-		until := l.breaker.tripped(l.opt.Now())
+// follow tells the journal, the log and the metrics how the destination stands, where that changed. The caller
+// holds the mutex.
+func (l *lane) follow(before State, now time.Time) {
+	h := l.health
+	if !h.changed {
+		return
+	}
+	h.changed = false
+	l.opt.Journal.Suspend(l.name, h.rest(now))
+	if h.state == before {
+		if h.ill() && now.Sub(h.logged) >= remindEach {
+			h.logged = now
+			l.opt.Logger.Warn("deliver: a destination still is ill", "destination", l.name, "since", h.since, "error", h.cause)
+		}
+		return
+	}
+	l.metrics.breaker.WithLabelValues(l.name).Set(h.state.number())
+	switch h.state {
+	case Ill:
+		h.logged = now
 		l.metrics.trips.WithLabelValues(l.name).Inc()
-		l.opt.Logger.Warn("deliver: the breaker of a destination opened; nothing is attempted meanwhile",
-			"destination", l.name, "until", until, "waiting", len(l.waiting))
-		l.opt.Journal.Suspend(l.name, until)
-	case gobreaker.StateHalfOpen:
-		l.opt.Logger.Debug("deliver: one delivery finds out whether a destination has recovered", "destination", l.name)
-	case gobreaker.StateClosed:
-		l.breaker.closed()
-		l.opt.Journal.Suspend(l.name, time.Time{})
-		l.opt.Logger.Info("deliver: the breaker of a destination closed", "destination", l.name)
+		l.opt.Logger.Warn("deliver: a destination is ill; it only gets probes until one succeeds",
+			"destination", l.name, "error", h.cause, "probe", h.until, "waiting", l.queue.len)
+	case Recovering, Healthy:
+		if before == Ill {
+			l.opt.Logger.Info("deliver: a destination recovers", "destination", l.name)
+		}
 	}
 }
+
+// spared ends the error of an attempt that costs no try.
+const spared = "; it costs no try, because the destination is ill"

@@ -15,6 +15,7 @@ type metrics struct {
 	postponed      *prometheus.CounterVec
 	stale          *prometheus.CounterVec
 	trips          *prometheus.CounterVec
+	probes         *prometheus.CounterVec
 	breaker        *prometheus.GaugeVec
 }
 
@@ -22,7 +23,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_attempts_total",
-			Help: "Attempts to deliver, by outcome: done, failed (to be retried), dead (given up), pending (cancelled by a shutdown, or failed by a fault of our own).",
+			Help: "Attempts to deliver, by outcome: done, failed (to be retried), spared (failed while the destination is ill), dead (given up), pending (cancelled by a shutdown, or failed by a fault of our own).",
 		}, []string{"source", "destination", "outcome"}),
 		firstFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_first_attempt_failures_total",
@@ -44,7 +45,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		postponed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_deliveries_postponed_total",
-			Help: "Deliveries handed back unattempted, because the destination's breaker was open, somebody paused it, or the process stopped.",
+			Help: "Deliveries handed back unattempted, because the destination is ill or events like them hang, somebody paused it, or the process stopped.",
 		}, []string{"destination"}),
 		stale: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_stale_deliveries_total",
@@ -52,20 +53,24 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"source", "destination", "policy"}),
 		trips: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_breaker_trips_total",
-			Help: "How often a destination's breaker opened, failed probes included.",
+			Help: "How often a destination was found ill.",
+		}, []string{"destination"}),
+		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookonce_probes_total",
+			Help: "Attempts that found out whether a destination still is ill.",
 		}, []string{"destination"}),
 		breaker: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "hookonce_breaker_state",
-			Help: "State of a destination's breaker: 0 closed, 1 probing, 2 open.",
+			Help: "How a destination stands: 0 healthy, 1 recovering, 2 ill.",
 		}, []string{"destination"}),
 	}
 	r.MustRegister(m.attempts, m.firstFailures, m.deliverySecs, m.attemptSeconds, m.inFlight,
-		m.postponed, m.stale, m.trips, m.breaker)
+		m.postponed, m.stale, m.trips, m.probes, m.breaker)
 	return m
 }
 
 func (m *metrics) observe(w *journal.Work, o journal.Outcome) {
-	m.attempts.WithLabelValues(w.Source, w.Destination, string(o.State)).Inc()
+	m.attempts.WithLabelValues(w.Source, w.Destination, outcomeLabel(o)).Inc()
 	if o.State == journal.Pending {
 		return
 	}
@@ -75,7 +80,14 @@ func (m *metrics) observe(w *journal.Work, o journal.Outcome) {
 		m.deliverySecs.WithLabelValues(w.Source, w.Destination).Observe(took.Seconds())
 		return
 	}
-	if w.Tries <= 1 {
+	if w.Tries <= 1 && !o.Spared {
 		m.firstFailures.WithLabelValues(w.Source, w.Destination).Inc()
 	}
+}
+
+func outcomeLabel(o journal.Outcome) string {
+	if o.Spared {
+		return "spared"
+	}
+	return string(o.State)
 }

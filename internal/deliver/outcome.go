@@ -13,19 +13,21 @@ import (
 	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
-// judge makes o what the answer's status says. docs/destinations.md has the table.
-func (d *Deliverer) judge(o *journal.Outcome, dest *destination, w *journal.Work, answer *http.Response) {
+// judge makes o what the answer's status says, and says what it shows. docs/destinations.md has the table.
+func (d *Deliverer) judge(o *journal.Outcome, dest *destination, w *journal.Work, answer *http.Response) finding {
 	o.Status = answer.StatusCode
 	if o.Status/100 == 2 {
 		o.State = journal.Done
-		return
+		return finding{verdict: success}
 	}
 	o.Error = statusError(o.Status)
 	if o.Status == http.StatusGone || slices.Contains(dest.permanent, o.Status) {
 		o.State = journal.Dead
-		return
+		return finding{verdict: statusVerdict(o.Status), final: true}
 	}
-	d.retry(o, dest, w, outgoing.RetryAfter(answer, o.Started.Add(o.Duration)))
+	after := outgoing.RetryAfter(answer, o.Started.Add(o.Duration))
+	d.retry(o, dest, w, after)
+	return finding{verdict: statusVerdict(o.Status), after: after}
 }
 
 // retry makes o a failure: due again as the schedule says, but not before the destination asked for,
@@ -44,13 +46,23 @@ func (d *Deliverer) retry(o *journal.Outcome, dest *destination, w *journal.Work
 	o.State, o.Due = journal.Failed, due
 }
 
-// statusHealth is what a status says about the destination. Only some failures mean that others would
-// fail as well.
-func statusHealth(status int) health {
-	if status == http.StatusTooManyRequests || status >= 500 {
-		return ill
+// statusVerdict is what the status of a failure says about the destination. Only some mean that other events
+// would fail as well.
+func statusVerdict(status int) verdict {
+	switch status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return busy
+	case http.StatusBadGateway, http.StatusGatewayTimeout:
+		return faulty
 	}
-	return well
+	return declined
+}
+
+// unconnected reports whether there was no connection, so that the event had no part in the failure.
+func unconnected(err error) bool {
+	var dial *net.OpError
+	var dns *net.DNSError
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &dns)
 }
 
 // faultDelay is how long an attempt waits that failed for something on our side.

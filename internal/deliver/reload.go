@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/hookonce/hookonce/internal/journal"
 )
 
 // errStopped says that a reload came too late.
@@ -67,7 +68,7 @@ type outfit struct {
 	dest        *destination
 	concurrency int
 	limiter     *rate.Limiter // nil: no rate
-	health      Breaker
+	breaker     Breaker
 }
 
 // outfit makes one of settings, with what can be kept of that of a lane; which is nil if it is new.
@@ -86,7 +87,7 @@ func (d *Deliverer) outfit(name string, s Destination, l *lane) (*outfit, error)
 	if o.dest, err = newDestination(name, s, transport); err != nil {
 		return nil, err
 	}
-	if o.health, err = s.Breaker.withDefaults(o.dest.schedule); err != nil {
+	if o.breaker, err = s.Breaker.withDefaults(o.dest.schedule); err != nil {
 		return nil, err
 	}
 	switch {
@@ -108,7 +109,7 @@ func (o *outfit) connects(other *outfit) bool {
 // same reports whether what is known about the health of the destination holds for another outfit.
 func (o *outfit) same(other *outfit) bool {
 	a, b := o.settings, other.settings
-	return a.URL == b.URL && a.TLS == b.TLS && o.health == other.health
+	return a.URL == b.URL && a.TLS == b.TLS && o.breaker == other.breaker
 }
 
 // before returns the outfit of a lane, nil if there is none.
@@ -128,12 +129,13 @@ func (l *lane) fit(o *outfit) {
 	before := l.outfit
 	l.outfit = o
 	if l.gone || !before.same(o) {
-		l.breaker = newBreaker(o.health, l.changed)
-		l.metrics.breaker.WithLabelValues(l.name).Set(0)
+		l.health = newHealth(o.breaker, o.concurrency, l.opt.Now())
+		l.metrics.breaker.WithLabelValues(l.name).Set(Healthy.number())
 		if before != nil {
-			l.opt.Journal.Suspend(l.name, time.Time{})
+			l.opt.Journal.Suspend(l.name, journal.Rest{})
 		}
 	}
+	l.health.resize(o.concurrency)
 	l.gone = false
 	if before != nil && !before.connects(o) {
 		closeIdle(before.dest.transport)
@@ -152,9 +154,9 @@ func (l *lane) leave() {
 	if l.gone {
 		return
 	}
-	l.gone, l.breaker = true, nil
+	l.gone = true
 	l.metrics.breaker.DeleteLabelValues(l.name)
-	l.handBack(l.opt.Now())
+	l.handBack(l.queue.drain(), l.opt.Now())
 	closeIdle(l.dest.transport)
 }
 

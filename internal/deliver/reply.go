@@ -20,21 +20,22 @@ var errTooLong = fmt.Errorf("the answer is longer than %d bytes, and the sender 
 
 // relayed ends an attempt whose answer is for the sender. A success of which not all can be passed on is
 // a failure: its sender would be told something else than it is told later.
-func (d *Deliverer) relayed(o journal.Outcome, dest *destination, w *journal.Work, response *http.Response) (journal.Outcome, *answer, health) {
+func (d *Deliverer) relayed(o journal.Outcome, dest *destination, w *journal.Work, response *http.Response) (journal.Outcome, *answer, finding) {
 	body, err := readReply(response.Body)
 	o.Duration = d.opt.Now().Sub(o.Started)
-	d.judge(&o, dest, w, response)
+	f := d.judge(&o, dest, w, response)
 	switch {
 	case err == nil:
 		o.Reply = &journal.Answer{Status: o.Status, Header: replyHeader(response.Header), Body: body}
 	case o.State == journal.Done:
-		if d.unanswered(&o, dest, w, err); err == errTooLong {
-			return o, nil, well
+		f.verdict = d.unanswered(&o, dest, w, err)
+		if err == errTooLong {
+			f.verdict = declined
 		}
-		return o, nil, ill
+		return o, nil, f
 	}
 	o.Answer = body[:min(len(body), maxHead)]
-	return o, nil, statusHealth(o.Status)
+	return o, nil, f
 }
 
 // readReply reads an answer whole and closes it. The context of the request bounds the time.

@@ -4,17 +4,18 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/sony/gobreaker/v2"
 )
 
 // Status is how a destination stands at the moment, in this process.
 type Status struct {
-	Name string
-	// Breaker is closed, open or half-open.
-	Breaker string
-	// Until is when an open breaker lets the next attempt through; zero if it is not open.
-	Until time.Time
+	Name  string
+	State State
+	// Since is when the state began, Cause the error that made it ill, Until when an ill one is tried again at the
+	// latest. Since is zero for a healthy one, and the others are for any that is not ill.
+	Since, Until time.Time
+	Cause        string
+	// Limit is how many attempts may be under way at once, at the moment.
+	Limit int
 	// Waiting deliveries are held for their turn, Underway are being attempted.
 	Waiting, Underway int
 }
@@ -37,16 +38,20 @@ func (d *Deliverer) Destinations() []Status {
 func (l *lane) status() (Status, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := Status{Name: l.name, Breaker: gobreaker.StateClosed.String(), Waiting: len(l.waiting), Underway: l.underway}
-	if l.breaker == nil {
-		return s, !l.gone
+	h := l.health
+	s := Status{Name: l.name, State: h.state, Limit: min(h.limit, l.concurrency), Waiting: l.queue.len, Underway: l.underway}
+	if h.state != Healthy {
+		s.Since = h.since
 	}
-	if until, open := l.breaker.open(l.opt.Now()); open {
-		s.Breaker, s.Until = gobreaker.StateOpen.String(), until
-	} else {
-		s.Breaker = l.breaker.machine.State().String()
+	if h.ill() {
+		s.Cause, s.Until = h.cause, h.until
 	}
 	return s, !l.gone
+}
+
+// number is the state as the metrics have it.
+func (s State) number() float64 {
+	return map[State]float64{Healthy: 0, Recovering: 1, Ill: 2}[s]
 }
 
 // paused reports whether an operator wants nothing to begin.

@@ -89,10 +89,20 @@ func (g *Gateway) targets() []api.Target {
 		s := stand[all[i].Name]
 		targets = append(targets, api.Target{
 			Name: all[i].Name, URL: all[i].Address(), Ordered: all[i].Order == config.ByResource,
-			Breaker: s.Breaker, Until: s.Until, Waiting: s.Waiting, Underway: s.Underway,
+			Health:  api.Health{State: string(s.State), Since: known(s.Since), Error: s.Cause, Probe: known(s.Until), Limit: s.Limit},
+			Waiting: s.Waiting, Underway: s.Underway,
 		})
 	}
 	return targets
+}
+
+// known returns a time, or nil for none.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
 }
 
 // pingTimeout bounds how long a readiness check waits for the store.

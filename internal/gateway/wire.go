@@ -136,7 +136,7 @@ func newDestination(d config.Destination, all config.Delivery) deliver.Destinati
 		TLS:         d.TLS.Config(),
 		Stale:       deliver.StalePolicy(d.Stale),
 		Policy:      addressPolicy(all),
-		Breaker:     &deliver.Breaker{Failures: d.BreakerFailures, Open: d.BreakerPause, OpenMax: d.BreakerPauseMax},
+		Breaker:     &deliver.Breaker{Failures: d.BreakerFailures, Pause: d.BreakerPause, PauseMax: d.BreakerPauseMax},
 	}
 	if !d.Breaker {
 		to.Breaker.Failures = -1

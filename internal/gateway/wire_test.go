@@ -90,7 +90,7 @@ func TestWire(t *testing.T) {
 			Schedule: deliver.Schedule{time.Second, 2 * time.Second}, Concurrency: 8, Rate: 100, Permanent: []int{400, 422},
 			Header: http.Header{"X-Team": {"payments"}}, DropHeader: []string{"Cookie"}, Secrets: []string{"first", "whsec_c2Vjb25k"},
 			TLS: &tls.Config{ServerName: "ledger.example", MinVersion: tls.VersionTLS12}, Stale: deliver.StaleDrop, Policy: policy,
-			Breaker: &deliver.Breaker{Failures: 3, Open: 2 * time.Second, OpenMax: time.Hour},
+			Breaker: &deliver.Breaker{Failures: 3, Pause: 2 * time.Second, PauseMax: time.Hour},
 		},
 		"mailer": {
 			Name: "mailer", URL: "https://mailer.internal/", Timeout: 20 * time.Second, GiveUp: 7 * 24 * time.Hour, Schedule: usual,

@@ -126,7 +126,7 @@ func TestAwait_failure(t *testing.T) {
 // Nobody waits for a destination that is at rest, by whose decision ever.
 func TestAwait_atRest(t *testing.T) {
 	for name, rest := range map[string]func(*rig){
-		"suspended": func(r *rig) { r.Suspend("app", time.Now().Add(time.Hour)) },
+		"suspended": func(r *rig) { r.Suspend("app", strictly(time.Now().Add(time.Hour))) },
 		"paused":    func(r *rig) { r.setPaused("app", true) },
 		"removed":   func(r *rig) { r.reload(destinations("other")) },
 	} {
@@ -145,7 +145,7 @@ func TestAwait_atRest(t *testing.T) {
 func TestAwait_notAtRest(t *testing.T) {
 	run(t, journal.Options{Destinations: destinations("app")}, func(t *testing.T, r *rig) {
 		other := r.another(journal.Options{Destinations: destinations("app")})
-		other.Suspend("app", time.Now().Add(time.Hour))
+		other.Suspend("app", strictly(time.Now().Add(time.Hour)))
 		id := r.want(r.accept(entry("a")), journal.Accepted).ID
 		there := other.goAwait(id)
 		sleep(time.Second)

@@ -109,7 +109,7 @@ func TestBell_look(t *testing.T) {
 	together(t, func(t *testing.T, b *belfry, one, two *rig) {
 		one.want(one.accept(entry("evt_1")), journal.Accepted)
 		w := one.receive()
-		one.Suspend("app", time.Now().Add(time.Hour))
+		one.Suspend("app", strictly(time.Now().Add(time.Hour)))
 		one.Finish(journal.Outcome{Held: w.Held, State: journal.Failed, Due: time.Now(), Started: time.Now()})
 		two.idle() // an ordinary retry is not told of
 		if n := b.count(); n != 0 {

@@ -99,7 +99,7 @@ func (h *holds) reserve(e *Entry) {
 		case s == nil || s.gone:
 		case s.orders(e.Resource):
 			e.Ordered = append(e.Ordered, d)
-		case h.takes(s, weight) && !s.compares(e.Resource, e.Rank):
+		case h.takes(s, e, weight) && !s.compares(e.Resource, e.Rank):
 			h.add(s, 1, weight)
 			if len(e.Hold) < i {
 				e.Hold = append(e.Hold, d)
@@ -111,8 +111,9 @@ func (h *holds) reserve(e *Entry) {
 }
 
 // takes reports whether fresh work of this weight may be held. The caller holds the mutex.
-func (h *holds) takes(s *share, weight int64) bool {
-	return !h.closing && s.takes(weight) && h.all.takes(weight) && !s.suspended(h.now)
+func (h *holds) takes(s *share, e *Entry, weight int64) bool {
+	stranger := s.stranger(e)
+	return !h.closing && s.takes(weight, stranger) && h.all.takes(weight, false) && !s.gone && !s.paused && (stranger || !s.rests(h.now))
 }
 
 // unreserve gives back what reserve took.

@@ -36,7 +36,7 @@ func (h *holds) wants() []Want {
 			continue
 		}
 		s.offer(n)
-		wants = append(wants, Want{Destination: s.name, Deliveries: n, Bytes: bytes, Stale: s.Stale})
+		wants = append(wants, Want{Destination: s.name, Deliveries: n, Bytes: bytes, Stale: s.Stale, Pick: s.rest.Pick, Avoid: s.rest.Avoid})
 	}
 	if len(h.turns) > 0 {
 		h.turns = append(h.turns[1:], h.turns[0])

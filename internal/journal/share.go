@@ -14,10 +14,10 @@ type share struct {
 	slots   int // offered ones included
 	offered int // reserved for the take that is under way
 	bytes   int64
-	backlog bool      // the store has, or may have, due work that found no room in this share
-	until   time.Time // suspended until then, and on probation from then on; zero: neither
-	paused  bool      // by an operator
-	gone    bool      // the destination is not one of ours any more
+	backlog bool // the store has, or may have, due work that found no room in this share
+	rest    Rest // by whoever delivers
+	paused  bool // by an operator
+	gone    bool // the destination is not one of ours any more
 }
 
 // minShare is how many deliveries a destination may hold however many destinations there are.
@@ -51,12 +51,12 @@ func newShare(name string, opt Options) *share {
 // stepOf is a quarter of the slots: fresh work leaves them to what waits in the store.
 func stepOf(slots, batch int) int { return max(1, min(batch, slots/4)) }
 
-// most is how many deliveries may be held: one, while it is not known whether the destination recovered.
+// most is how many deliveries may be held: few, while it is not known whether the destination recovered.
 func (s *share) most() int {
-	if s.until.IsZero() {
+	if s.rest.Most == 0 {
 		return s.maxSlots
 	}
-	return min(1, s.maxSlots)
+	return min(s.rest.Most, s.maxSlots)
 }
 
 // fair is how much may be added to own so that as much is left of what is free. Of nothing it makes
@@ -70,8 +70,10 @@ func fair(own, free int64) int64 {
 
 // spare returns how many slots and bytes may be added. What is offered counts as taken in all, and not as
 // the destination's own.
-func (s *share) spare() (slots int, bytes int64) {
-	slots, bytes = max(0, s.most()-s.slots), max(0, s.maxBytes-s.bytes)
+func (s *share) spare() (slots int, bytes int64) { return s.spareOf(s.most()) }
+
+func (s *share) spareOf(most int) (slots int, bytes int64) {
+	slots, bytes = max(0, most-s.slots), max(0, s.maxBytes-s.bytes)
 	if s.all != nil {
 		slots = min(slots, int(fair(int64(s.slots-s.offered), int64(s.all.maxSlots-s.all.slots))))
 		bytes = min(bytes, fair(s.bytes, s.all.maxBytes-s.all.bytes))
@@ -79,10 +81,14 @@ func (s *share) spare() (slots int, bytes int64) {
 	return slots, bytes
 }
 
-// takes reports whether fresh work of this weight may be held. The first may weigh as much as is free.
-func (s *share) takes(weight int64) bool {
-	slots, bytes := s.spare()
+// takes reports whether fresh work of this weight may be held. The first may weigh as much as is free. There
+// is more room for a stranger.
+func (s *share) takes(weight int64, stranger bool) bool {
 	most := s.most()
+	if stranger {
+		most = min(most+strangers, s.maxSlots)
+	}
+	slots, bytes := s.spareOf(most)
 	if s.bytes == 0 {
 		bytes = s.maxBytes
 	}
@@ -121,7 +127,17 @@ func (s *share) settle() {
 
 // suspended reports whether the destination is at rest, or gone.
 func (s *share) suspended(now func() time.Time) bool {
-	return s.gone || s.paused || !s.until.IsZero() && now().Before(s.until)
+	return s.gone || s.paused || s.rests(now)
+}
+
+// rests reports whether whoever delivers wants nothing from the store.
+func (s *share) rests(now func() time.Time) bool {
+	return !s.rest.Until.IsZero() && now().Before(s.rest.Until)
+}
+
+// stranger reports whether fresh work is of another kind than what failed at a destination that is ill.
+func (s *share) stranger(e *Entry) bool {
+	return !s.rest.Until.IsZero() && !s.rest.Strict && !s.rest.avoids(e.Source, e.Type)
 }
 
 // orders reports whether deliveries of this resource wait for each other.

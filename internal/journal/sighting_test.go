@@ -209,9 +209,9 @@ func TestPause(t *testing.T) {
 		}
 		sleep(time.Hour)
 		r.idle()
-		r.Suspend("app", time.Now().Add(time.Second)) // a breaker's decision does not end that of a person
+		r.Suspend("app", strictly(time.Now().Add(time.Second))) // a breaker's decision does not end that of a person
 		sleep(time.Minute)
-		r.Suspend("app", time.Time{})
+		r.Suspend("app", journal.Rest{})
 		sleep(time.Minute)
 		r.idle()
 		r.setPaused("app", false)

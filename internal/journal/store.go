@@ -41,7 +41,7 @@ type Store interface {
 
 	// Finish records outcomes, each only where its token is current and the delivery is processing,
 	// and returns for each whether it was applied. Done deletes the delivery; Failed makes it due at
-	// Due; Dead parks it; Pending hands it back unattempted (tries lowered by one, due at Due, no
+	// Due, with tries lowered by one if it is Spared; Dead parks it; Pending hands it back unattempted (tries lowered by one, due at Due, no
 	// attempt recorded). Every other outcome leaves a row in attempts. The
 	// Reply of one that is done is kept, in place of an earlier one.
 	Finish(ctx context.Context, outcomes []Outcome) ([]bool, error)
@@ -165,6 +165,10 @@ type Want struct {
 	Bytes       int64 // like that of [Wanted]
 	// Stale asks for [Work.Stale].
 	Stale bool
+	// Pick asks for those that [Want.Choose] prefers, among the [PickAmong] that have been due for longest, as many
+	// that have been for the shortest time, as many from somewhere between, and of lanes those at either end.
+	Pick  bool
+	Avoid []Class
 }
 
 // Work is one leased delivery.
@@ -208,6 +212,7 @@ type Outcome struct {
 	Held
 	State    State     // Done, Failed, Dead, or Pending to hand it back unattempted
 	Due      time.Time // Failed, Pending: when to try again
+	Spared   bool      // Failed: the attempt is on record, and does not count as a try
 	Status   int       // HTTP status of the answer, 0 if there was none
 	Error    string    // what went wrong, without bodies or secrets; cut to hookonce.MaxErrorLen
 	Started  time.Time

@@ -17,7 +17,7 @@ func TestSuspend(t *testing.T) {
 	run(t, quiet("app", "b"), func(t *testing.T, r *rig) {
 		r.want(r.accept(toward("failed", "app")), journal.Accepted)
 		r.finish(r.receive(), journal.Failed, time.Now().Add(time.Second))
-		r.Suspend("app", time.Now().Add(time.Minute))
+		r.Suspend("app", strictly(time.Now().Add(time.Minute)))
 		r.want(r.accept(toward("fresh", "app", "b")), journal.Accepted)
 		if w := r.receive(); w.Destination != "b" {
 			t.Errorf("got %+v", w.Held)
@@ -35,7 +35,7 @@ func TestSuspend(t *testing.T) {
 // the destination has recovered.
 func TestSuspend_probation(t *testing.T) {
 	run(t, quiet("app"), func(t *testing.T, r *rig) {
-		r.Suspend("app", time.Now().Add(time.Minute))
+		r.Suspend("app", strictly(time.Now().Add(time.Minute)))
 		for i := range 20 {
 			r.want(r.accept(toward(key(i), "app")), journal.Accepted)
 		}
@@ -48,7 +48,7 @@ func TestSuspend_probation(t *testing.T) {
 		}
 		probe := r.receive()
 		r.idle()
-		r.Suspend("app", time.Time{})
+		r.Suspend("app", journal.Rest{})
 		if got := r.drain(""); got["app"] != 19 {
 			t.Errorf("received %v after the end of it, want the other 19", got)
 		}
@@ -64,19 +64,19 @@ func TestSuspend_probation(t *testing.T) {
 // A suspension is lengthened, shortened and ended by the next call.
 func TestSuspend_again(t *testing.T) {
 	run(t, quiet("app"), func(t *testing.T, r *rig) {
-		r.Suspend("app", time.Now().Add(time.Second))
-		r.Suspend("app", time.Now().Add(time.Hour))
+		r.Suspend("app", strictly(time.Now().Add(time.Second)))
+		r.Suspend("app", strictly(time.Now().Add(time.Hour)))
 		r.want(r.accept(toward("evt_1", "app")), journal.Accepted)
 		sleep(time.Minute)
 		r.idle()
-		r.Suspend("app", time.Now().Add(time.Second))
+		r.Suspend("app", strictly(time.Now().Add(time.Second)))
 		sleep(time.Second)
 		r.finish(r.receive(), journal.Done, time.Time{})
 
-		r.Suspend("app", time.Now().Add(time.Hour))
+		r.Suspend("app", strictly(time.Now().Add(time.Hour)))
 		r.want(r.accept(toward("evt_2", "app")), journal.Accepted)
 		r.idle()
-		r.Suspend("app", time.Time{})
+		r.Suspend("app", journal.Rest{})
 		r.finish(r.receive(), journal.Done, time.Time{})
 		r.want(r.accept(toward("evt_3", "app")), journal.Accepted)
 		if w := r.receive(); w.Token != 1 {
@@ -92,7 +92,7 @@ func TestSuspend_handBack(t *testing.T) {
 		r.want(r.accept(toward("evt_1", "app")), journal.Accepted)
 		w := r.receive()
 		until := time.Now().Add(time.Minute)
-		r.Suspend("app", until)
+		r.Suspend("app", strictly(until))
 		if !r.Current(w.Held) {
 			t.Error("what is held is not current any more")
 		}
@@ -113,7 +113,7 @@ func TestSuspend_amongManyRetries(t *testing.T) {
 			r.want(r.accept(toward(key(i), "b")), journal.Accepted)
 			r.finish(r.receive(), journal.Failed, time.Now().Add(time.Duration(i+10)*time.Second))
 		}
-		r.Suspend("app", time.Now().Add(time.Second))
+		r.Suspend("app", strictly(time.Now().Add(time.Second)))
 		r.want(r.accept(toward("waiting", "app")), journal.Accepted)
 		sleep(time.Second)
 		if w := r.receive(); w.Destination != "app" {
@@ -125,13 +125,63 @@ func TestSuspend_amongManyRetries(t *testing.T) {
 // Who is not named is not suspended.
 func TestSuspend_unknown(t *testing.T) {
 	run(t, journal.Options{}, func(t *testing.T, r *rig) {
-		r.Suspend("app", time.Now().Add(time.Hour))
+		r.Suspend("app", strictly(time.Now().Add(time.Hour)))
 		r.want(r.accept(entry("evt_1")), journal.Accepted)
 		r.receive()
 	})
 	run(t, quiet("app"), func(t *testing.T, r *rig) {
-		r.Suspend("other", time.Now().Add(time.Hour))
+		r.Suspend("other", strictly(time.Now().Add(time.Hour)))
 		r.want(r.accept(entry("evt_1")), journal.Accepted)
 		r.receive()
+	})
+}
+
+// strictly rests until a time, and brings one delivery at a time from then on.
+func strictly(until time.Time) journal.Rest { return journal.Rest{Until: until, Most: 1, Strict: true} }
+
+// Of a destination that rests, a few events are held that are of no kind that failed, and no others.
+func TestSuspend_strangers(t *testing.T) {
+	run(t, quiet("app"), func(t *testing.T, r *rig) {
+		rest := journal.Rest{Until: time.Now().Add(time.Minute), Most: 1, Avoid: []journal.Class{{Source: "billing", Type: "invoice.paid"}}}
+		of := func(key, kind string) *journal.Entry {
+			e := toward(key, "app")
+			e.Type = kind
+			return e
+		}
+		r.Suspend("app", rest)
+		r.want(r.accept(of("avoided", "invoice.paid")), journal.Accepted)
+		r.idle()
+		for i := range 10 {
+			r.want(r.accept(of(key(i), "invoice.sent")), journal.Accepted)
+		}
+		if got := r.hang(); got != 3 {
+			t.Errorf("%d held, want 3", got)
+		}
+		r.Suspend("app", strictly(time.Now().Add(time.Minute)))
+		r.want(r.accept(of("strict", "invoice.voided")), journal.Accepted)
+		r.idle()
+	})
+}
+
+// While it is picked what is taken, what is newest and was never tried comes before what has waited for longest.
+func TestSuspend_picks(t *testing.T) {
+	run(t, quiet("app"), func(t *testing.T, r *rig) {
+		r.want(r.accept(toward("failed", "app")), journal.Accepted)
+		r.finish(r.receive(), journal.Failed, time.Now().Add(time.Second))
+		r.Suspend("app", journal.Rest{Until: time.Now().Add(time.Minute), Most: 1, Strict: true, Pick: true})
+		for i := range 5 {
+			r.want(r.accept(toward(key(i), "app")), journal.Accepted)
+		}
+		sleep(time.Minute)
+		for i := range 5 {
+			if w := r.receive(); w.Key != key(4-i) {
+				t.Errorf("got %s, want %s", w.Key, key(4-i))
+			} else {
+				r.finish(w, journal.Done, time.Time{})
+			}
+		}
+		if w := r.receive(); w.Key != "failed" {
+			t.Errorf("got %s in the end", w.Key)
+		}
 	})
 }

@@ -152,6 +152,9 @@ func (m *Memory) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool
 
 func (m *Memory) finish(d *Delivery, o journal.Outcome) {
 	d.State, d.Due = o.State, o.Due
+	if o.Spared {
+		d.Tries--
+	}
 	switch o.State {
 	case journal.Pending:
 		d.Tries--
@@ -165,7 +168,7 @@ func (m *Memory) finish(d *Delivery, o journal.Outcome) {
 		m.raise(o)
 		m.keep(o)
 	}
-	o.Error, o.Answer, o.Reply, o.Resource, o.Rank = o.ErrorText(), bytes.Clone(o.KeptAnswer()), nil, "", 0
+	o.Error, o.Answer, o.Reply, o.Resource, o.Rank, o.Spared = o.ErrorText(), bytes.Clone(o.KeptAnswer()), nil, "", 0, false
 	d.LastError = o.Error
 	m.attempts = append(m.attempts, o)
 }

@@ -42,10 +42,29 @@ func (m *Memory) targets() (names []string) {
 // choose returns what is taken for one destination: deliveries in lanes are at most half.
 func (m *Memory) choose(now time.Time, want journal.Want, most int) []*Delivery {
 	n := min(want.Deliveries, most)
+	if want.Pick {
+		return m.pick(now, want, n)
+	}
 	lanes := m.weighed(m.due(now, want.Destination, true), want.Bytes, 0)
 	lanes = lanes[:min(len(lanes), (n+1)/2)]
 	free := m.weighed(m.due(now, want.Destination, false), want.Bytes, m.weigh(lanes))
 	return append(lanes, free[:min(len(free), n-len(lanes))]...)
+}
+
+// pick returns what is preferred of a destination.
+func (m *Memory) pick(now time.Time, want journal.Want, n int) (chosen []*Delivery) {
+	var all []journal.Choice
+	for _, d := range append(m.due(now, want.Destination, true), m.due(now, want.Destination, false)...) {
+		c := journal.Choice{EventID: d.EventID, Lane: d.Resource, Untried: d.State == journal.Pending && d.Tries == 0}
+		if ev := m.events[d.EventID]; ev != nil {
+			c.Class = journal.Class{Source: ev.source, Type: ev.kind, Resource: ev.resource}
+		}
+		all = append(all, c)
+	}
+	for _, c := range want.Choose(all, n) {
+		chosen = append(chosen, m.deliveries[target{c.EventID, want.Destination}])
+	}
+	return m.weighed(chosen, want.Bytes, 0)
 }
 
 // weighed returns the first of some deliveries until there are bytes enough, with so many there already.

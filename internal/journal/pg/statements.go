@@ -6,6 +6,7 @@ import "strings"
 type statements struct {
 	plain, accept, copies, release        string
 	targets, lanesDue, lanes, turns, take string
+	choices, picked, pickedLanes          string
 	extend, finish, finishReplies         string
 	answers, forwarded                    string
 	openCounts, ping, writer              string
@@ -16,6 +17,7 @@ func newStatements(prefix string) statements {
 	return statements{
 		plain: in(plainSQL), accept: in(acceptSQL), copies: in(copiesSQL), release: in(releaseSQL),
 		targets: in(targetsSQL), lanesDue: in(lanesDueSQL), lanes: in(lanesSQL), turns: in(turnsSQL), take: in(takeSQL),
+		choices: in(choicesSQL), picked: in(pickedSQL), pickedLanes: in(pickedLanesSQL),
 		extend: in(extendSQL), finish: in(finishSQL), finishReplies: in(finishRepliesSQL), answers: in(answersSQL), forwarded: in(forwardedSQL),
 		openCounts: in(openCountsSQL), ping: in(pingSQL), writer: in(writerSQL),
 	}
@@ -45,7 +47,7 @@ const finishSQL = finished + finishedRows
 const finishRepliesSQL = finished + `, replied AS (
 	INSERT INTO {{.}}answers (event_id, destination, status, header, body)
 	SELECT o.event_id, o.destination, r.status, r.header, r.body
-	FROM unnest($14::int[], $15::int[], $16::bytea[], $17::bytea[]) AS r (n, status, header, body)
+	FROM unnest($15::int[], $16::int[], $17::bytea[], $18::bytea[]) AS r (n, status, header, body)
 	JOIN outcome o ON o.n = r.n WHERE o.n IN (SELECT n FROM done)
 	ON CONFLICT (event_id, destination) DO UPDATE
 	SET status = excluded.status, header = excluded.header, body = excluded.body
@@ -57,9 +59,9 @@ SELECT n FROM applied`
 const finished = `WITH ` + durable + `, outcome AS (
 	SELECT o.* FROM durable, unnest($1::int[], $2::bigint[], $3::text[], $4::bigint[], $5::text[],
 		$6::timestamptz[], $7::int[], $8::text[], $9::timestamptz[], $10::bigint[], $11::bytea[],
-		$12::text[], $13::bigint[])
+		$12::text[], $13::bigint[], $14::bool[])
 		AS o (n, event_id, destination, token, state, due_at, status, error, started_at, duration_us, answer,
-			resource, rank)
+			resource, rank, spared)
 ), done AS (
 	DELETE FROM {{.}}deliveries d USING outcome o
 	WHERE d.event_id = o.event_id AND d.destination = o.destination
@@ -67,7 +69,7 @@ const finished = `WITH ` + durable + `, outcome AS (
 	RETURNING o.n, d.resource
 ), kept AS (
 	UPDATE {{.}}deliveries d SET state = o.state, due_at = o.due_at,
-		tries = d.tries - (o.state = 'pending')::int,
+		tries = d.tries - (o.state = 'pending' OR coalesce(o.spared, false))::int,
 		last_error = CASE WHEN o.state = 'pending' THEN d.last_error ELSE o.error END
 	FROM outcome o
 	WHERE d.event_id = o.event_id AND d.destination = o.destination

@@ -106,3 +106,39 @@ const turnsSQL = wanted + `, turn AS (
 	UPDATE {{.}}lanes l SET due_at = $2, event_id = t.event_id FROM taken t
 	WHERE l.destination = t.destination AND l.resource = t.resource AND t.header IS NOT NULL
 )` + leased
+
+// choicesSQL finds what may be taken for a destination: $1, at $2, among $3 from each end of what is due and
+// from somewhere in the middle. The last column is false for lanes that are looked at for nothing.
+const choicesSQL = `WITH free AS NOT MATERIALIZED (
+	SELECT event_id, due_at FROM {{.}}deliveries WHERE destination = $1 AND resource IS NULL AND due_at <= $2
+), somewhere AS MATERIALIZED (
+	SELECT min(due_at) + ($2::timestamptz - min(due_at)) * random() AS at FROM free
+), choice AS (
+	(SELECT event_id, '' AS lane FROM free ORDER BY due_at DESC, event_id DESC LIMIT $3)
+	UNION (SELECT event_id, '' FROM free ORDER BY due_at, event_id LIMIT $3)
+	UNION (SELECT event_id, '' FROM free WHERE due_at >= (SELECT at FROM somewhere) ORDER BY due_at, event_id LIMIT $3)
+	UNION SELECT o.event_id, l.resource FROM (
+		(SELECT * FROM {{.}}lanes WHERE destination = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3)
+		UNION (SELECT * FROM {{.}}lanes WHERE destination = $1 AND due_at <= $2 ORDER BY due_at DESC LIMIT $3)
+	) l LEFT JOIN {{.}}deliveries p ON p.event_id = l.event_id AND p.destination = l.destination AND p.state = 'processing'
+	LEFT JOIN LATERAL (
+		SELECT coalesce(p.event_id, (SELECT d.event_id FROM {{.}}deliveries d
+			WHERE d.destination = l.destination AND d.resource = l.resource AND d.state <> 'dead'
+			ORDER BY d.event_id LIMIT 1)) AS event_id
+	) o ON true
+)
+SELECT coalesce(c.event_id, 0), c.lane, coalesce(d.state = 'pending' AND d.tries = 0, false),
+	coalesce(e.source, ''), coalesce(e.event_type, ''), coalesce(e.resource, ''), coalesce(d.due_at <= $2, false)
+FROM choice c LEFT JOIN {{.}}deliveries d ON d.event_id = c.event_id AND d.destination = $1
+LEFT JOIN {{.}}events e ON e.id = c.event_id`
+
+// pickedSQL leases what was chosen, as far as it still is there.
+const pickedSQL = wanted + `, due AS (
+	SELECT event_id, destination, due_at FROM {{.}}deliveries d
+	WHERE d.destination = (SELECT destination FROM want) AND d.event_id = ANY ($9::bigint[]) AND d.resource IS NULL AND d.due_at <= $1
+	ORDER BY event_id FOR UPDATE SKIP LOCKED
+)` + lease + leased
+
+// pickedLanesSQL locks the lanes that were chosen and that nobody else looks at.
+const pickedLanesSQL = `SELECT resource FROM {{.}}lanes WHERE destination = $1 AND resource = ANY ($2)
+	ORDER BY resource FOR UPDATE SKIP LOCKED`

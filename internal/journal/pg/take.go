@@ -24,14 +24,36 @@ func (s *Store) Take(ctx context.Context, now, lease time.Time, want journal.Wan
 		if err != nil {
 			return err
 		}
-		work, err = s.take(ctx, t)
+		if work, err = s.take(ctx, t); err != nil {
+			return err
+		}
+		for _, w := range want.Destinations {
+			if w.Pick && err == nil {
+				err = s.pick(ctx, t.only(w, len(work)), w, &work)
+			}
+		}
 		return err
 	})
 	return work, err
 }
 
+// pick takes in one transaction for a destination for which it is chosen what is taken.
+func (s *Store) pick(ctx context.Context, t *taking, want journal.Want, work *[]*journal.Work) error {
+	if t.total <= 0 {
+		return nil
+	}
+	return s.inLanes(ctx, func(tx pgx.Tx) error {
+		picked, err := t.pick(ctx, tx, want)
+		*work = append(*work, picked...)
+		return err
+	})
+}
+
 // take takes in one transaction.
 func (s *Store) take(ctx context.Context, t *taking) (work []*journal.Work, err error) {
+	if len(t.destination) == 0 {
+		return nil, nil
+	}
 	var lanes bool
 	if err := s.pool.QueryRow(ctx, t.sql.lanesDue, t.destination, t.now).Scan(&lanes); err != nil {
 		return nil, err
@@ -62,7 +84,8 @@ func (s *Store) inLanes(ctx context.Context, f func(tx pgx.Tx) error) error {
 type taking struct {
 	sql         *statements
 	now, lease  time.Time
-	total       int
+	total       int   // that may still be taken
+	all         int   // at first
 	bytes       int64 // 0: no bound
 	destination []string
 	deliveries  []int32
@@ -72,7 +95,7 @@ type taking struct {
 
 // newTaking puts what is wanted into the arrays that the statements take.
 func (s *Store) newTaking(ctx context.Context, now, lease time.Time, want journal.Wanted) (*taking, error) {
-	t := &taking{sql: &s.sql, now: now, lease: lease, total: want.Deliveries, bytes: want.Bytes}
+	t := &taking{sql: &s.sql, now: now, lease: lease, total: want.Deliveries, all: want.Deliveries, bytes: want.Bytes}
 	if want.Destinations == nil {
 		rows, err := s.pool.Query(ctx, s.sql.targets)
 		if err != nil {
@@ -85,9 +108,18 @@ func (s *Store) newTaking(ctx context.Context, now, lease time.Time, want journa
 		return t, err
 	}
 	for _, w := range want.Destinations {
-		t.add(w)
+		if !w.Pick {
+			t.add(w)
+		}
 	}
 	return t, nil
+}
+
+// only returns one for a single destination, after so many deliveries were taken for others.
+func (t *taking) only(w journal.Want, taken int) *taking {
+	own := &taking{sql: t.sql, now: t.now, lease: t.lease, total: t.all - taken, bytes: t.bytes}
+	own.add(w)
+	return own
 }
 
 func (t *taking) add(w journal.Want) {

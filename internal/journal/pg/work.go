@@ -76,8 +76,9 @@ type outcomeColumns struct {
 	started     []time.Time
 	duration    []int64
 	answer      [][]byte
-	resource    []*string // these two end with the last outcome that has one
+	resource    []*string // these three end with the last outcome that has one
 	rank        []*int64
+	spared      []*bool
 	reply       replyColumns
 }
 
@@ -100,7 +101,7 @@ func newOutcomeColumns(outcomes []journal.Outcome) *outcomeColumns {
 // query records the outcomes.
 func (c *outcomeColumns) query(ctx context.Context, s *Store) (pgx.Rows, error) {
 	args := []any{c.n, c.event, c.destination, c.token, c.state,
-		c.due, c.status, c.text, c.started, c.duration, c.answer, c.resource, c.rank}
+		c.due, c.status, c.text, c.started, c.duration, c.answer, c.resource, c.rank, c.spared}
 	if len(c.reply.n) == 0 {
 		return s.pool.Query(ctx, s.sql.finish, args...)
 	}
@@ -111,6 +112,9 @@ func (c *outcomeColumns) add(i int, o *journal.Outcome) {
 	if o.Rank != 0 {
 		c.resource = sparse(c.resource, len(c.n), &o.Resource)
 		c.rank = sparse(c.rank, len(c.n), &o.Rank)
+	}
+	if o.Spared {
+		c.spared = sparse(c.spared, len(c.n), &o.Spared)
 	}
 	if o.Reply != nil && o.State == journal.Done {
 		c.reply.add(i, o.Reply)

@@ -89,7 +89,7 @@ const doneSQL = `DELETE FROM {{.}}deliveries
 
 // keptSQL records every outcome but done; handing work back takes its try back and keeps the last error.
 const keptSQL = `UPDATE {{.}}deliveries SET state = ?4, due_at = ?5,
-		tries = tries - (?4 = 'pending'), last_error = iif(?4 = 'pending', last_error, ?6)
+		tries = tries - (?4 = 'pending' OR ?7), last_error = iif(?4 = 'pending', last_error, ?6)
 	WHERE event_id = ?1 AND destination = ?2 AND token = ?3 AND state = 'processing'`
 
 const insertAttemptSQL = `INSERT INTO {{.}}attempts

@@ -82,6 +82,9 @@ type part struct {
 // turn as well.
 func (t *taking) destination(want journal.Want) error {
 	p := &part{Want: want}
+	if want.Pick {
+		return t.pick(p)
+	}
 	if err := t.lanesOf(p, (min(want.Deliveries, t.left)+1)/2); err != nil {
 		return err
 	}

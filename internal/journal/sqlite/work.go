@@ -58,9 +58,9 @@ func (w *writer) finish(o *journal.Outcome) (applied bool, err error) {
 	case journal.Done:
 		n, err = w.done.exec(o.EventID, o.Destination, o.Token)
 	case journal.Dead:
-		n, err = w.kept.exec(o.EventID, o.Destination, o.Token, string(o.State), nil, text)
+		n, err = w.kept.exec(o.EventID, o.Destination, o.Token, string(o.State), nil, text, false)
 	default:
-		n, err = w.kept.exec(o.EventID, o.Destination, o.Token, string(o.State), o.Due.UnixMicro(), text)
+		n, err = w.kept.exec(o.EventID, o.Destination, o.Token, string(o.State), o.Due.UnixMicro(), text, o.Spared)
 	}
 	if err != nil || n == 0 {
 		return false, err

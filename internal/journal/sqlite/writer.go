@@ -20,6 +20,7 @@ type writer struct {
 	openLane, lanes, turn, moveLane         *stmt
 	dropLane, freeLane                      *stmt
 	targets, due, body, lease, work, bury   *stmt
+	freeChoices, laneChoices                *stmt
 	extend, done, kept, insertAttempt       *stmt
 	raise, insertAnswer, end, tried         *stmt
 	orphans, orphanLanes                    *stmt
@@ -47,6 +48,7 @@ func newWriter(ctx context.Context, connector driver.Connector, prefix string) (
 		{&w.openLane, openLaneSQL}, {&w.lanes, lanesSQL}, {&w.turn, turnSQL}, {&w.moveLane, moveLaneSQL},
 		{&w.dropLane, dropLaneSQL}, {&w.freeLane, freeLaneSQL},
 		{&w.targets, targetsSQL}, {&w.due, dueSQL}, {&w.body, bodySQL}, {&w.lease, leaseSQL}, {&w.work, workSQL}, {&w.bury, burySQL},
+		{&w.freeChoices, freeChoicesSQL}, {&w.laneChoices, laneChoicesSQL},
 		{&w.extend, extendSQL}, {&w.done, doneSQL}, {&w.kept, keptSQL}, {&w.insertAttempt, insertAttemptSQL},
 		{&w.raise, raiseSQL}, {&w.insertAnswer, insertAnswerSQL},
 		{&w.end, endSQL}, {&w.tried, triedSQL},

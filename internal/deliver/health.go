@@ -1,0 +1,254 @@
+package deliver
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// verdict is what an attempt says about its destination.
+type verdict int
+
+const (
+	unknown     verdict = iota // nothing was learned
+	success                    // it took the event
+	declined                   // it is there, and did not take this event
+	faulty                     // it may be ill, or fail for this event: a timeout, 502, 504, no valid answer
+	busy                       // it says that it is ill: 429, 503
+	unreachable                // there was no connection, whatever the event
+)
+
+// sign reports whether the destination may be ill.
+func (v verdict) sign() bool { return v >= faulty }
+
+// finding is what one attempt came to.
+type finding struct {
+	verdict verdict
+	after   time.Duration // before that nothing should come, says the destination
+	final   bool          // the event must not be tried again, whatever the schedule says
+}
+
+// State is how a destination stands.
+type State string
+
+// The states of a destination.
+const (
+	Healthy    State = "healthy"
+	Ill        State = "ill"        // it gets probes
+	Recovering State = "recovering" // it gets more and more
+)
+
+const (
+	signsSoon  = 3                // so many signs in a row do, if they lasted for
+	soon       = 5 * time.Second  // that long
+	noSuccess  = 30 * time.Second // this long without a success, and it is ill
+	maxProbes  = 4                // under way at once: one, and some of kinds that have not failed
+	maxAvoided = 32               // kinds that are remembered
+	remindEach = 10 * time.Minute // the log says that a destination still is ill
+)
+
+// health decides how much a destination gets at once, by how its attempts end: a sign of illness halves that, a
+// success adds one, which doubles it with each round. The mutex of its lane guards it.
+type health struct {
+	settings Breaker
+	most     int // attempts at once
+	limit    int // the same at the moment; at least 1
+	state    State
+	since    time.Time // of the state
+	cause    string    // of the illness: the last error
+
+	cut     time.Time // when limit was halved
+	lived   time.Time // the last success
+	row     row
+	avoid   []journal.Class // what failed since then, the last first
+	pick    bool            // some of that may be the fault of the events
+	busyTo  time.Time       // when the destination wants to be asked again
+	pause   time.Duration   // the last one after a sign; zero when healthy
+	short   time.Duration   // the last one after another failure
+	until   time.Time       // ill: the next probe
+	probes  int             // under way
+	probed  time.Time       // when the last began
+	logged  time.Time
+	told    int  // [journal.Rest.Most] as the journal knows it
+	changed bool // the journal has to be told
+}
+
+// row are the failures since the last success.
+type row struct {
+	signs, failures int
+	sign, failure   time.Time // when the attempts that came to the first ones began
+	event           int64     // the last that failed: one event alone proves nothing
+}
+
+func newHealth(s Breaker, most int, now time.Time) *health {
+	return &health{settings: s, most: most, limit: most, state: Healthy, since: now}
+}
+
+// resize has the destination bear another number of attempts at once.
+func (h *health) resize(most int) {
+	if h.limit == h.most {
+		h.limit = most
+	}
+	h.most, h.limit = most, min(h.limit, most)
+}
+
+func (h *health) ill() bool { return h.state == Ill }
+
+// probing reports whether an attempt of this kind may begin at a destination that is ill.
+func (h *health) probing(now time.Time, source, kind string) bool {
+	if now.Before(h.busyTo) || h.probes >= maxProbes {
+		return false
+	}
+	if h.probes == 0 && !now.Before(h.until) {
+		return true
+	}
+	spaced := !now.Before(h.probed.Add(min(h.settings.PauseMax, time.Second)))
+	return spaced && !slices.ContainsFunc(h.avoid, func(c journal.Class) bool { return c.Source == source && c.Type == kind })
+}
+
+// learn follows the end of an attempt, while so many others are under way. It reports whether a failure costs
+// no try.
+func (h *health) learn(now time.Time, t *turn, f finding, others int, cause string) (spared bool) {
+	if h.settings.Failures < 0 || f.verdict == unknown {
+		return false
+	}
+	if f.verdict == success {
+		h.succeeded(now, others)
+		return false
+	}
+	was := h.ill()
+	h.failed(now, t, f, cause)
+	return was || h.ill()
+}
+
+// succeeded makes room for more.
+func (h *health) succeeded(now time.Time, others int) {
+	h.lived, h.row, h.busyTo, h.short = now, row{}, time.Time{}, 0
+	h.avoid = h.avoid[:0]
+	if h.ill() {
+		h.enter(Recovering, now)
+		h.limit = 1
+	}
+	if h.limit == h.most {
+		if h.state == Recovering {
+			h.recovered(now)
+		}
+		return
+	}
+	if h.limit++; others == 0 {
+		h.limit = min(h.most, 2*(h.limit-1))
+	}
+	if h.state != Recovering {
+		return
+	}
+	if h.limit >= h.most {
+		h.recovered(now)
+	} else if h.limit >= h.told {
+		h.changed = true
+	}
+}
+
+func (h *health) recovered(now time.Time) {
+	h.enter(Healthy, now)
+	h.pause, h.pick, h.cause = 0, false, ""
+}
+
+func (h *health) enter(s State, now time.Time) { h.state, h.since, h.changed = s, now, true }
+
+// failed counts a failure, and finds out whether the destination is ill. A sign counts only against the event
+// if anything succeeded while its attempt was under way.
+func (h *health) failed(now time.Time, t *turn, f finding, cause string) {
+	if h.lived.After(t.began) {
+		return
+	}
+	h.cause = cause
+	h.avoids(t.work)
+	h.pick = h.pick || f.verdict == declined || f.verdict == faulty
+	if f.after > 0 {
+		h.busyTo = maxTime(h.busyTo, now.Add(f.after))
+	}
+	first := h.row.failures == 0
+	other := first || h.row.event != t.work.EventID
+	h.row.event = t.work.EventID
+	if first {
+		h.row.failure = t.began
+	}
+	if other {
+		h.row.failures++
+	}
+	switch {
+	case !f.verdict.sign():
+		h.row.signs = 0
+	case other || f.verdict == unreachable:
+		if h.row.signs++; h.row.signs == 1 {
+			h.row.sign = t.began
+		}
+	}
+	switch {
+	case h.ill():
+		if t.probe {
+			h.again(now, f.verdict)
+		}
+	case h.shown(now, f.verdict):
+		h.enter(Ill, now)
+		h.limit = 1
+		h.again(now, f.verdict)
+	case f.verdict.sign() && !t.began.Before(h.cut): // once for all that were under way
+		h.limit, h.cut = max(1, h.limit/2), now
+	}
+}
+
+// shown reports whether the failures show that the destination is ill. One that recovers has shown before that
+// it may be: a round that fails is enough.
+func (h *health) shown(now time.Time, v verdict) bool {
+	r := &h.row
+	return r.signs >= h.settings.Failures ||
+		r.signs >= signsSoon && now.Sub(r.sign) >= soon ||
+		r.failures >= h.settings.Failures && now.Sub(r.failure) >= noSuccess ||
+		v.sign() && h.state == Recovering && r.signs >= h.limit
+}
+
+// again sets the time of the next probe. After an answer it comes soon: the destination is there, and what was
+// tried may be to blame.
+func (h *health) again(now time.Time, v verdict) {
+	var pause time.Duration
+	if v.sign() {
+		h.pause = min(max(h.settings.Pause, 2*h.pause), h.settings.PauseMax)
+		pause = h.pause
+	} else {
+		h.short = min(max(shortestPause, 2*h.short), h.settings.PauseMax)
+		pause = h.short
+	}
+	h.until = maxTime(now.Add(pause), h.busyTo)
+	h.changed = true
+}
+
+// avoids remembers a kind of event that failed.
+func (h *health) avoids(w *journal.Work) {
+	c := journal.Class{Source: w.Source, Type: w.Type, Resource: w.Resource}
+	if i := slices.Index(h.avoid, c); i >= 0 {
+		h.avoid = slices.Delete(h.avoid, i, i+1)
+	}
+	h.avoid = slices.Insert(h.avoid, 0, c)
+	h.avoid = h.avoid[:min(len(h.avoid), maxAvoided)]
+}
+
+// rest is what the journal is told.
+func (h *health) rest(now time.Time) journal.Rest {
+	switch h.state {
+	case Ill:
+		return journal.Rest{Until: h.until, Strict: now.Before(h.busyTo), Most: 1, Pick: true, Avoid: slices.Clone(h.avoid)}
+	case Recovering:
+		h.told = 2 * h.limit
+		return journal.Rest{Most: h.told, Pick: h.pick}
+	}
+	return journal.Rest{}
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

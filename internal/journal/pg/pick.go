@@ -1,0 +1,65 @@
+package pg
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// pick takes for one destination what [journal.Want.Choose] prefers. Who chooses is rare and takes little, so
+// this need not be one statement.
+func (t *taking) pick(ctx context.Context, tx pgx.Tx, want journal.Want) (work []*journal.Work, err error) {
+	rows, err := tx.Query(ctx, t.sql.choices, want.Destination, t.now, journal.PickAmong)
+	if err != nil {
+		return nil, err
+	}
+	var choices []journal.Choice
+	var lanes []string // of which it has to be noted when they are due
+	var c journal.Choice
+	var due bool
+	if _, err := pgx.ForEachRow(rows, []any{&c.EventID, &c.Lane, &c.Untried, &c.Source, &c.Type, &c.Resource, &due}, func() error {
+		if due {
+			choices = append(choices, c)
+		} else {
+			lanes = append(lanes, c.Lane)
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	var events []int64
+	for _, c := range want.Choose(choices, min(want.Deliveries, t.total)) {
+		if c.Lane != "" {
+			lanes = append(lanes, c.Lane)
+		} else {
+			events = append(events, c.EventID)
+		}
+	}
+	if work, err = t.pickLanes(ctx, tx, want.Destination, lanes); err != nil || len(events) == 0 {
+		return work, err
+	}
+	free, err := t.query(ctx, tx, t.sql.picked, events)
+	return append(work, free...), err
+}
+
+// pickLanes takes from these lanes.
+func (t *taking) pickLanes(ctx context.Context, tx pgx.Tx, destination string, lanes []string) ([]*journal.Work, error) {
+	if len(lanes) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, t.sql.pickedLanes, destination, lanes)
+	if err != nil {
+		return nil, err
+	}
+	locked, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(locked) == 0 {
+		return nil, err
+	}
+	there := make([]string, len(locked))
+	for i := range there {
+		there[i] = destination
+	}
+	return t.query(ctx, tx, t.sql.turns, there, locked)
+}
