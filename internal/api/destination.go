@@ -14,15 +14,15 @@ import (
 
 // Destination is a place that events are delivered to, as it is at the moment.
 type Destination struct {
-	Name       string   `json:"name"`
-	Configured bool     `json:"configured" doc:"False: this process does not deliver to it, but deliveries to it are open, or it is paused."`
-	URL        string   `json:"url,omitempty"`
-	Order      string   `json:"order,omitempty" enum:"none,by_resource"`
-	Health     *Health  `json:"health,omitempty" doc:"As this process finds it."`
-	Pause      *Pause   `json:"pause,omitempty" doc:"Missing: it is not paused."`
-	Waiting    int      `json:"waiting" doc:"Deliveries that this process holds for their turn."`
-	Underway   int      `json:"underway" doc:"Attempts that this process is making."`
-	Open       []Open   `json:"open" nullable:"false" doc:"Deliveries in the store that are not done."`
+	Name       string  `json:"name"`
+	Configured bool    `json:"configured" doc:"False: this process does not deliver to it, but deliveries to it are open, or it is paused."`
+	URL        string  `json:"url,omitempty"`
+	Order      string  `json:"order,omitempty" enum:"none,by_resource"`
+	Health     *Health `json:"health,omitempty" doc:"As this process finds it."`
+	Pause      *Pause  `json:"pause,omitempty" doc:"Missing: it is not paused."`
+	Waiting    int     `json:"waiting" doc:"Deliveries that this process holds for their turn."`
+	Underway   int     `json:"underway" doc:"Attempts that this process is making."`
+	Open       []Open  `json:"open" nullable:"false" doc:"Deliveries in the store that are not done."`
 }
 
 // Health is how a destination stands: one that is ill only gets probes, and one that recovers gets more and more.

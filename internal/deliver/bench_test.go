@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
@@ -22,7 +21,7 @@ type endless struct {
 
 func (e *endless) Work() <-chan *journal.Work     { return e.work }
 func (e *endless) Current(journal.Held) bool      { return true }
-func (e *endless) Suspend(string, time.Time)      {}
+func (e *endless) Suspend(string, journal.Rest)   {}
 func (e *endless) Finish(outcome journal.Outcome) { e.finished <- outcome.State }
 
 // benchmarkWork is a delivery of the size that is common.

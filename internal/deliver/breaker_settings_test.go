@@ -13,14 +13,14 @@ func TestBreakerDefaults(t *testing.T) {
 		schedule Schedule
 		want     Breaker
 	}{
-		{"the default schedule", nil, DefaultSchedule(), Breaker{10, 5 * s, 60 * s}},
-		{"no retries", nil, Schedule{}, Breaker{10, 5 * s, 60 * s}},
+		{"the default schedule", nil, DefaultSchedule(), Breaker{10, s, 4 * s}},
+		{"no retries", nil, Schedule{}, Breaker{10, s, 4 * s}},
 		{"quick retries", nil, Schedule{s / 4, s / 2, s}, Breaker{10, s / 4, s}},
 		{"retries at once", nil, Schedule{0, 0}, Breaker{10, s / 10, s / 10}},
-		{"slow retries", nil, Schedule{time.Hour}, Breaker{10, 5 * s, 60 * s}},
-		{"short and steady", nil, Schedule{2 * s, 2 * s}, Breaker{10, 2 * s, 2 * s}},
+		{"slow retries", nil, Schedule{time.Hour}, Breaker{10, s, 4 * s}},
+		{"short and steady", nil, Schedule{2 * s, 2 * s}, Breaker{10, s, 2 * s}},
 		{"own pauses", &Breaker{3, 20 * s, 30 * s}, Schedule{s}, Breaker{3, 20 * s, 30 * s}},
-		{"a long first pause", &Breaker{Open: time.Hour}, DefaultSchedule(), Breaker{10, time.Hour, time.Hour}},
+		{"a long first pause", &Breaker{Pause: time.Hour}, DefaultSchedule(), Breaker{10, time.Hour, time.Hour}},
 		{"off", &Breaker{Failures: -1}, Schedule{s}, Breaker{-1, s, s}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

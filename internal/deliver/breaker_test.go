@@ -1,7 +1,9 @@
 package deliver_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,18 +18,19 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// guarded is a destination whose breaker opens after three failures, for 10 s, 20 s, and then 30 s.
+// guarded is a destination that is ill after three failures, and gets a probe after 10 s, 20 s, and then 30 s.
 func guarded() deliver.Destination {
 	app := nowhere
-	app.Breaker = &deliver.Breaker{Failures: 3, Open: 10 * time.Second, OpenMax: 30 * time.Second}
+	app.Breaker = &deliver.Breaker{Failures: 3, Pause: 10 * time.Second, PauseMax: 30 * time.Second}
 	return app
 }
 
-// Three failures open the breaker. While it is open nothing is attempted, and what comes goes back for
-// the time of its end. Then one delivery at a time finds out; each failure makes the next pause longer.
+// Three failures make a destination ill. What comes goes back for the time of the next probe, which is a single
+// attempt; each that fails is on record, costs no try, and makes the next pause longer. After a success it gets
+// more and more.
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		code := 500
+		code := 503
 		var made atomic.Int32
 		release := make(chan struct{}, 100)
 		s := newStandIn(t, guarded(), func(*http.Request) (*http.Response, error) {
@@ -43,9 +46,10 @@ func TestBreaker(t *testing.T) {
 		}
 		proceed(3)
 		s.bring(piece(1), piece(2), piece(3))
-		if n := s.states(); made.Load() != 3 || n[journal.Failed] != 3 {
-			t.Fatalf("%d attempts, outcomes %v", made.Load(), n)
+		if made.Load() != 3 {
+			t.Fatalf("%d attempts", made.Load())
 		}
+		s.told()
 		for i, pause := range []time.Duration{10, 20, 30, 30} {
 			pause *= time.Second
 			if got := s.suspensions(); !slices.Equal(got, []time.Duration{pause}) {
@@ -58,61 +62,129 @@ func TestBreaker(t *testing.T) {
 				}
 			}
 			if made.Load() != int32(3+i) {
-				t.Fatalf("an attempt while the breaker is open")
+				t.Fatalf("an attempt between probes")
 			}
 			<-time.After(pause)
 			s.bring(piece(20), piece(21), piece(22))
-			if made.Load() != int32(3+i+1) || len(s.told()) != 0 {
-				t.Fatalf("%d attempts with the breaker half open, want one", made.Load()-int32(3+i))
+			if n := s.states(); made.Load() != int32(3+i+1) || n[journal.Pending] != 2 {
+				t.Fatalf("%d attempts, outcomes %v; want one probe", made.Load()-int32(3+i), n)
 			}
 			proceed(1)
-			if n := s.states(); n[journal.Failed] != 1 || n[journal.Pending] != 2 {
-				t.Fatalf("after a failed probe: %v", n)
+			if told := s.told(); len(told) != 1 || told[0].State != journal.Failed || !told[0].Spared || !strings.HasPrefix(told[0].Error, "status 503; it costs no try") {
+				t.Fatalf("after a failed probe: %+v", told)
 			}
 		}
 		<-time.After(30 * time.Second)
-		code = 404 // alive, whatever it thinks of this event
+		code = 200
 		s.suspensions()
-		s.bring(piece(30), piece(31), piece(32))
+		s.bring(piece(30))
 		proceed(1)
-		if n := s.states(); n[journal.Failed] != 1 || made.Load() != 3+4+3 {
-			t.Errorf("after it recovered: %v, %d attempts; want all that wait to begin", n, made.Load())
-		}
-		if s.resumed != 1 {
-			t.Errorf("the journal was told %d times that it recovered", s.resumed)
-		}
-		proceed(2)
-		code = 503
-		proceed(3)
-		s.bring(piece(40), piece(41), piece(42))
-		if got := s.suspensions(); !slices.Equal(got, []time.Duration{10 * time.Second}) {
-			t.Errorf("suspended for %v; the pauses begin anew", got)
+		if n := s.states(); n[journal.Done] != 1 || s.resumed != 1 {
+			t.Fatalf("after it recovered: %v, the journal was told so %d times", n, s.resumed)
 		}
 	})
 }
 
-// The breaker opens for what says that the destination is ill, in a row, and for nothing else.
+// The limit doubles with every round of successes, and what waits begins as it grows.
+func TestRamp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app, code := nowhere, 503
+		app.Concurrency = 16
+		app.Breaker = &deliver.Breaker{Failures: 3, Pause: time.Second}
+		var underway, most atomic.Int32
+		s := newStandIn(t, app, func(*http.Request) (*http.Response, error) {
+			most.Store(max(most.Load(), underway.Add(1)))
+			<-time.After(100 * time.Millisecond)
+			underway.Add(-1)
+			return status(code), nil
+		})
+		s.bring(piece(1), piece(2), piece(3))
+		<-time.After(2 * time.Second)
+		code = 200
+		s.bring(piece(4))
+		<-time.After(101 * time.Millisecond)
+		for i := range 200 {
+			s.bring(piece(10 + i))
+		}
+		for _, want := range []int32{2, 4, 8, 16, 16} {
+			if n := underway.Load(); n != want {
+				t.Errorf("%d under way, want %d", n, want)
+			}
+			<-time.After(100 * time.Millisecond)
+			synctest.Wait()
+		}
+		if got := s.Destinations()[0]; got.State != deliver.Healthy || most.Load() != 16 {
+			t.Errorf("%d at once at most; it is %s", most.Load(), got.State)
+		}
+	})
+}
+
+// Failures under a load halve what is under way at once, and successes bring it back, without illness.
+func TestLimitFollowsOverload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := nowhere
+		app.Concurrency = 16
+		n, code := 0, 429
+		s := newStandIn(t, app, func(*http.Request) (*http.Response, error) {
+			<-time.After(time.Second)
+			return status(code), nil
+		})
+		for _, want := range []int{8, 4} {
+			for range 2 {
+				n++
+				s.bring(piece(n))
+			}
+			<-time.After(time.Second)
+			synctest.Wait()
+			if got := s.Destinations()[0]; got.Limit != want || got.State != deliver.Healthy {
+				t.Errorf("%+v, want a limit of %d", got, want)
+			}
+		}
+		code = 200
+		for range 2 {
+			n++
+			s.bring(piece(n))
+			<-time.After(time.Second)
+			synctest.Wait()
+		}
+		if got := s.Destinations()[0]; got.Limit != 16 {
+			t.Errorf("%+v after two successes, want the limit back", got)
+		}
+	})
+}
+
+// A destination is ill when failures in a row say so, and for nothing else.
 func TestBreakerCounts(t *testing.T) {
 	broken := func() (*http.Response, error) { return nil, errBroken }
 	answered := func(code int) func() (*http.Response, error) {
 		return func() (*http.Response, error) { return status(code), nil }
 	}
+	type plays = []func() (*http.Response, error)
 	for _, c := range []struct {
 		name  string
-		play  []func() (*http.Response, error)
-		opens bool
+		play  plays
+		apart time.Duration
+		same  bool // one event again and again
+		ill   bool
 	}{
-		{"connections fail", []func() (*http.Response, error){broken, broken, broken}, true},
-		{"5xx and 429", []func() (*http.Response, error){answered(500), answered(429), answered(503)}, true},
-		{"one event is poison", []func() (*http.Response, error){answered(400), answered(422), answered(409), answered(404), answered(400)}, false},
-		{"redirects", []func() (*http.Response, error){answered(302), answered(302), answered(302), answered(302)}, false},
-		{"a success between", []func() (*http.Response, error){broken, broken, answered(200), broken, broken}, false},
-		{"a refusal between", []func() (*http.Response, error){broken, broken, answered(404), broken, broken}, false},
-		{"gone", []func() (*http.Response, error){answered(410), answered(410), answered(410)}, false},
-		{"our own fault", []func() (*http.Response, error){
+		{name: "no valid answers", play: plays{broken, broken, broken}, ill: true},
+		{name: "429, 502, 503, 504", play: plays{answered(429), answered(502), answered(503)}, ill: true},
+		{name: "504", play: plays{answered(504), answered(504), answered(504)}, ill: true},
+		{name: "no connections", play: plays{refused, refused, refused}, same: true, ill: true},
+		{name: "one event alone", play: plays{broken, broken, broken, answered(503), answered(504)}, apart: time.Hour, same: true},
+		{name: "500", play: plays{answered(500), answered(500), answered(501), answered(505), answered(500)}},
+		{name: "refusals", play: plays{answered(400), answered(422), answered(409), answered(404), answered(400)}},
+		{name: "redirects", play: plays{answered(302), answered(302), answered(302), answered(302)}},
+		{name: "no success for a while", play: plays{answered(500), answered(400), answered(302), answered(500)}, apart: 10 * time.Second, ill: true},
+		{name: "one event without success for a while", play: plays{answered(500), answered(500), answered(500), answered(500)}, apart: time.Hour, same: true},
+		{name: "a success between", play: plays{broken, broken, answered(200), broken, broken}},
+		{name: "a success between, for a while", play: plays{answered(500), answered(500), answered(200), answered(500), answered(500)}, apart: 20 * time.Second},
+		{name: "a refusal between", play: plays{broken, broken, answered(404), broken, broken}},
+		{name: "gone", play: plays{answered(410), answered(410), answered(410)}},
+		{name: "our own fault", play: plays{
 			func() (*http.Response, error) { panic(1) }, func() (*http.Response, error) { panic(2) },
 			func() (*http.Response, error) { panic(3) }, func() (*http.Response, error) { panic(4) },
-		}, false},
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -122,17 +194,40 @@ func TestBreakerCounts(t *testing.T) {
 					return c.play[n-1]()
 				})
 				for i := range c.play {
+					if c.same {
+						i = 0
+					}
 					s.bring(piece(i))
+					<-time.After(c.apart)
 				}
-				if opened := len(s.suspensions()) > 0; opened != c.opens {
-					t.Errorf("opened: %t, want %t", opened, c.opens)
+				if ill := s.Destinations()[0].State == deliver.Ill; ill != c.ill {
+					t.Errorf("ill: %t, want %t", ill, c.ill)
 				}
 			})
 		})
 	}
 }
 
-// Attempts that began before the breaker opened count for nothing when they end later.
+func refused() (*http.Response, error) { return nil, errRefused }
+
+// Three failures in a row are enough if they lasted for five seconds.
+func TestBreaker_fewFailuresThatLast(t *testing.T) {
+	for apart, ill := range map[time.Duration]bool{time.Second: false, 3 * time.Second: true} {
+		synctest.Test(t, func(t *testing.T) {
+			code := 503
+			s := newStandIn(t, nowhere, answers(&code))
+			for i := range 3 {
+				s.bring(piece(i))
+				<-time.After(apart)
+			}
+			if got := s.Destinations()[0].State == deliver.Ill; got != ill {
+				t.Errorf("%v apart: ill: %t, want %t", apart, got, ill)
+			}
+		})
+	}
+}
+
+// Attempts that began before a destination was ill neither delay the next probe nor cost a try when they fail.
 func TestBreakerIgnoresLateFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStandIn(t, guarded(), func(r *http.Request) (*http.Response, error) {
@@ -144,15 +239,19 @@ func TestBreakerIgnoresLateFailures(t *testing.T) {
 		s.bring(piece(0), piece(1), piece(2), piece(3))
 		<-time.After(10 * time.Second)
 		s.suspensions()
+		s.told()
 		<-time.After(time.Minute) // evt_0 times out
-		if got := s.suspensions(); len(got) != 0 || s.states()[journal.Failed] != 4 {
+		if got := s.suspensions(); len(got) != 0 {
 			t.Errorf("a late failure suspends for %v", got)
+		}
+		if told := s.told(); len(told) != 1 || !told[0].Spared {
+			t.Errorf("outcomes %+v", told)
 		}
 	})
 }
 
-// An event that is dropped as stale was not attempted: it neither closes the breaker of a destination that is
-// still down nor uses up the attempt that finds out.
+// An event that is dropped as stale was not attempted: it neither shows that a destination has recovered nor uses
+// up the probe that finds out.
 func TestBreakerLearnsNothingFromStaleEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := guarded()
@@ -160,7 +259,7 @@ func TestBreakerLearnsNothingFromStaleEvents(t *testing.T) {
 		var made atomic.Int32
 		s := newStandIn(t, app, func(*http.Request) (*http.Response, error) {
 			made.Add(1)
-			return status(500), nil
+			return status(503), nil
 		})
 		stale := piece(10)
 		stale.Stale = true
@@ -172,75 +271,116 @@ func TestBreakerLearnsNothingFromStaleEvents(t *testing.T) {
 		if n := s.states(); n[journal.Done] != 1 || made.Load() != 3 || s.resumed != 0 {
 			t.Fatalf("%d attempts, outcomes %v, the journal was told %d times that it recovered; want the stale event dropped and nothing else", made.Load(), n, s.resumed)
 		}
-		s.bring(piece(20), piece(21), piece(22))
+		s.bring(piece(20))
 		if n := s.states(); made.Load() != 4 || n[journal.Failed] != 1 {
-			t.Errorf("%d attempts while the breaker is half open, outcomes %v; want one", made.Load()-3, n)
+			t.Errorf("%d probes, outcomes %v; want one", made.Load()-3, n)
 		}
 		if got := s.suspensions(); !slices.Equal(got, []time.Duration{20 * time.Second}) {
-			t.Errorf("suspended for %v after the attempt failed, want 20s", got)
+			t.Errorf("suspended for %v after the probe failed, want 20s", got)
 		}
 	})
 }
 
 func TestBreakerOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		app, code := nowhere, 500
+		app, code := nowhere, 503
 		app.Breaker = &deliver.Breaker{Failures: -1}
 		s := newStandIn(t, app, answers(&code))
 		for i := range 100 {
 			s.bring(piece(i))
 		}
-		if n := s.states(); n[journal.Failed] != 100 || len(s.suspensions()) != 0 {
+		if n := s.states(); n[journal.Failed] != 100 || len(s.suspensions()) != 0 || s.Destinations()[0].Limit != deliver.DefaultConcurrency {
 			t.Errorf("outcomes %v", n)
 		}
 	})
 }
 
+// What must not be tried again is not, though the destination is ill.
+func TestProbe_permanentFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		code := 503
+		s := newStandIn(t, guarded(), answers(&code))
+		s.bring(piece(1), piece(2), piece(3))
+		<-time.After(10 * time.Second)
+		s.told()
+		code = 410
+		s.bring(piece(4))
+		if n := s.states(); n[journal.Dead] != 1 {
+			t.Errorf("outcomes %v, want one dead", n)
+		}
+	})
+}
+
+// Probes cost nobody the last attempt: with a schedule of one, nothing dies of an hour of illness.
+func TestProbe_lastAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := guarded()
+		app.Schedule = deliver.Schedule{}
+		code := 503
+		s := newStandIn(t, app, answers(&code))
+		s.bring(piece(1), piece(2), piece(3))
+		s.told()
+		for range 10 {
+			<-time.After(30 * time.Second)
+			s.bring(piece(4))
+			if told := s.told(); len(told) != 1 || told[0].State != journal.Failed || !told[0].Spared || !told[0].Due.After(time.Now()) {
+				t.Fatalf("outcomes %+v", told)
+			}
+		}
+	})
+}
+
 // With the journal itself: a backlog of events meets a destination that is down for an hour, costs it a
-// probe a minute, loses no attempt to the open breaker, and is delivered when the destination is back.
+// probe every four seconds, loses no try, little in the store and the log, and is delivered when the destination
+// is back.
 func TestBreakerSparesBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const events = 500
 		var up atomic.Bool
-		var made atomic.Int32
+		var made, lines atomic.Int32
 		app := deliver.Destination{URL: "http://app.invalid/", Concurrency: 1}
-		r := newRigOn(t, journal.Options{Destinations: map[string]journal.Destination{"app": {}}}, app,
-			played(func(*http.Request) (*http.Response, error) {
+		r := newRigOn(t, journal.Options{Destinations: map[string]journal.Destination{"app": {}}}, app, func(o *deliver.Options) {
+			o.Logger = slog.New(counting{slog.DiscardHandler, &lines})
+			o.Transport = transport(func(*http.Request) (*http.Response, error) {
 				made.Add(1)
 				if up.Load() {
 					return status(200), nil
 				}
 				return nil, errBroken
-			}))
+			})
+		})
 		for i := range events {
 			r.accept(t, entry(fmt.Sprint(i)))
 		}
 		<-time.After(time.Hour)
 		synctest.Wait()
 		attempts := int(made.Load())
-		if attempts < 60 || attempts > 80 {
-			t.Errorf("%d attempts in an hour; want ten, and then one a minute", attempts)
+		if attempts < 800 || attempts > 920 {
+			t.Errorf("%d attempts in an hour; want ten, and then one in four seconds", attempts)
+		}
+		if len(r.model.Attempts()) != attempts {
+			t.Errorf("%d attempts are on record of %d", len(r.model.Attempts()), attempts)
 		}
 		tries := 0
 		for _, d := range r.model.Deliveries() {
 			tries += d.Tries
-			if d.State == journal.Dead {
-				t.Errorf("dead: %+v", d)
-			}
 		}
-		if tries != attempts {
-			t.Errorf("%d tries are on record for %d attempts", tries, attempts)
+		if tries > 10 {
+			t.Errorf("the illness cost %d tries", tries)
 		}
-		const open = "# HELP hookonce_breaker_state State of a destination's breaker: 0 closed, 1 probing, 2 open.\n" +
+		const ill = "# HELP hookonce_breaker_state How a destination stands: 0 healthy, 1 recovering, 2 ill.\n" +
 			"# TYPE hookonce_breaker_state gauge\nhookonce_breaker_state{destination=\"app\"} 2\n"
-		if err := testutil.GatherAndCompare(r.metrics, strings.NewReader(open), "hookonce_breaker_state"); err != nil {
+		if err := testutil.GatherAndCompare(r.metrics, strings.NewReader(ill), "hookonce_breaker_state"); err != nil {
 			t.Error(err)
 		}
 		if n := postponed(t, r); n > events {
 			t.Errorf("%v times something was handed back; want the backlog to stay in the store meanwhile", n)
 		}
+		if n := lines.Load(); n > 30 {
+			t.Errorf("%d lines in the log", n)
+		}
 		up.Store(true)
-		<-time.After(3 * time.Hour) // those that were probes are due late
+		<-time.After(time.Minute)
 		synctest.Wait()
 		if left := r.model.Deliveries(); len(left) != 0 {
 			t.Errorf("%d left, such as %+v", len(left), left[0])
@@ -261,4 +401,46 @@ func postponed(t *testing.T, r *rig) float64 {
 		}
 	}
 	return 0
+}
+
+// A probe that is refused, because another one is under way, costs nothing of the rate.
+func TestRefusedProbeKeepsTheRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := guarded()
+		app.Rate, app.Concurrency = 1, 1
+		var made atomic.Int32
+		s := newStandIn(t, app, func(*http.Request) (*http.Response, error) {
+			switch n := made.Add(1); {
+			case n == 4:
+				<-time.After(10 * time.Second) // the probe
+				return status(200), nil
+			case n > 4:
+				return status(200), nil
+			}
+			return nil, errBroken
+		})
+		s.bring(piece(1), piece(2), piece(3))
+		<-time.After(20 * time.Second)
+		s.bring(piece(4), piece(5), piece(6), piece(7))
+		<-time.After(9900 * time.Millisecond)
+		s.bring(piece(8))
+		<-time.After(101 * time.Millisecond)
+		s.bring(piece(9))
+		if n := made.Load(); n != 5 {
+			t.Errorf("%d attempts right after the probe, want the next at once", n)
+		}
+	})
+}
+
+// counting counts lines from the level info on.
+type counting struct {
+	slog.Handler
+	n *atomic.Int32
+}
+
+func (c counting) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
+
+func (c counting) Handle(context.Context, slog.Record) error {
+	c.n.Add(1)
+	return nil
 }

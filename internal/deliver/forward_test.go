@@ -72,7 +72,7 @@ func TestForward_failures(t *testing.T) {
 	})
 }
 
-// Nothing is attempted at a destination whose breaker is open, or that bears no more at once; and attempts
+// Nothing is attempted at a destination that is ill and not to be probed now, or that bears no more at once; and attempts
 // past the store count towards both.
 func TestForward_waitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestForward_waitsForNothing(t *testing.T) {
 		s := newStandIn(t, deliver.Destination{URL: "http://app.invalid/", Concurrency: 1, Breaker: &deliver.Breaker{Failures: 2}}, func(*http.Request) (*http.Response, error) {
 			attempts++
 			<-gate
-			return status(500), nil
+			return status(503), nil
 		})
 		first := make(chan journal.Outcome, 1)
 		go func() { first <- s.Forward(t.Context(), past(1)) }()
@@ -92,7 +92,7 @@ func TestForward_waitsForNothing(t *testing.T) {
 		<-first
 		s.Forward(t.Context(), past(3))
 		if o := s.Forward(t.Context(), past(4)); o.State != journal.Failed || attempts != 2 {
-			t.Errorf("with the breaker open: %+v after %d attempts", o, attempts)
+			t.Errorf("while it is ill: %+v after %d attempts", o, attempts)
 		}
 	})
 }

@@ -58,21 +58,31 @@ type health struct {
 	since    time.Time // of the state
 	cause    string    // of the illness: the last error
 
-	cut     time.Time // when limit was halved
-	lived   time.Time // the last success
-	row     row
-	avoid   []journal.Class // what failed since then, the last first
-	pick    bool            // some of that may be the fault of the events
-	busyTo  time.Time       // when the destination wants to be asked again
-	pause   time.Duration   // the last one after a sign; zero when healthy
-	short   time.Duration   // the last one after another failure
-	until   time.Time       // ill: the next probe
-	probes  int             // under way
-	probed  time.Time       // when the last began
+	cut     time.Time     // when limit was halved
+	lived   time.Time     // the last success
+	row     row           // of failures since then
+	avoid   []trouble     // what failed since it last succeeded, the last first
+	pick    time.Time     // the last failure that may have been the fault of the event
+	busyTo  time.Time     // when the destination wants to be asked again
+	pause   time.Duration // the last one after a sign; zero when healthy
+	short   time.Duration // the last one after another failure
+	until   time.Time     // ill: the next probe
+	probes  int           // under way
+	probed  time.Time     // when the last began
 	logged  time.Time
 	told    int  // [journal.Rest.Most] as the journal knows it
+	picky   bool // the same of [journal.Rest.Pick], while healthy
 	changed bool // the journal has to be told
 }
+
+// trouble is a kind of event that fails.
+type trouble struct {
+	journal.Class
+	failures int
+	alone    bool // others succeed
+}
+
+func (c *trouble) is(source, kind string) bool { return c.Source == source && c.Type == kind }
 
 // row are the failures since the last success.
 type row struct {
@@ -104,7 +114,7 @@ func (h *health) probing(now time.Time, source, kind string) bool {
 		return true
 	}
 	spaced := !now.Before(h.probed.Add(min(h.settings.PauseMax, time.Second)))
-	return spaced && !slices.ContainsFunc(h.avoid, func(c journal.Class) bool { return c.Source == source && c.Type == kind })
+	return spaced && !slices.ContainsFunc(h.avoid, func(c trouble) bool { return c.is(source, kind) })
 }
 
 // learn follows the end of an attempt, while so many others are under way. It reports whether a failure costs
@@ -114,7 +124,7 @@ func (h *health) learn(now time.Time, t *turn, f finding, others int, cause stri
 		return false
 	}
 	if f.verdict == success {
-		h.succeeded(now, others)
+		h.succeeded(now, t.work, others)
 		return false
 	}
 	was := h.ill()
@@ -123,9 +133,12 @@ func (h *health) learn(now time.Time, t *turn, f finding, others int, cause stri
 }
 
 // succeeded makes room for more.
-func (h *health) succeeded(now time.Time, others int) {
+func (h *health) succeeded(now time.Time, w *journal.Work, others int) {
 	h.lived, h.row, h.busyTo, h.short = now, row{}, time.Time{}, 0
-	h.avoid = h.avoid[:0]
+	h.avoid = slices.DeleteFunc(h.avoid, func(c trouble) bool { return c.is(w.Source, w.Type) })
+	for i := range h.avoid {
+		h.avoid[i].alone = h.avoid[i].failures >= signsSoon
+	}
 	if h.ill() {
 		h.enter(Recovering, now)
 		h.limit = 1
@@ -134,6 +147,7 @@ func (h *health) succeeded(now time.Time, others int) {
 		if h.state == Recovering {
 			h.recovered(now)
 		}
+		h.changed = h.changed || h.picky && !h.picks(now)
 		return
 	}
 	if h.limit++; others == 0 {
@@ -151,20 +165,25 @@ func (h *health) succeeded(now time.Time, others int) {
 
 func (h *health) recovered(now time.Time) {
 	h.enter(Healthy, now)
-	h.pause, h.pick, h.cause = 0, false, ""
+	h.pause, h.cause = 0, ""
 }
 
 func (h *health) enter(s State, now time.Time) { h.state, h.since, h.changed = s, now, true }
 
-// failed counts a failure, and finds out whether the destination is ill. A sign counts only against the event
-// if anything succeeded while its attempt was under way.
+// failed counts a failure, and finds out whether the destination is ill. It says nothing about that if anything
+// succeeded while its attempt was under way, or if events of this kind alone fail.
 func (h *health) failed(now time.Time, t *turn, f finding, cause string) {
-	if h.lived.After(t.began) {
+	alone := h.avoids(t.work)
+	if f.verdict == declined || f.verdict == faulty {
+		h.pick = now
+	}
+	if h.lived.After(t.began) || alone && f.verdict != unreachable && now.Sub(h.lived) < troubled {
+		if t.probe && h.ill() {
+			h.again(now, declined)
+		}
 		return
 	}
 	h.cause = cause
-	h.avoids(t.work)
-	h.pick = h.pick || f.verdict == declined || f.verdict == faulty
 	if f.after > 0 {
 		h.busyTo = maxTime(h.busyTo, now.Add(f.after))
 	}
@@ -224,27 +243,47 @@ func (h *health) again(now time.Time, v verdict) {
 	h.changed = true
 }
 
-// avoids remembers a kind of event that failed.
-func (h *health) avoids(w *journal.Work) {
-	c := journal.Class{Source: w.Source, Type: w.Type, Resource: w.Resource}
-	if i := slices.Index(h.avoid, c); i >= 0 {
+// avoids remembers a kind of event that failed, with the last resource. It reports whether others succeed.
+func (h *health) avoids(w *journal.Work) (alone bool) {
+	c := trouble{Class: journal.Class{Source: w.Source, Type: w.Type}}
+	if i := slices.IndexFunc(h.avoid, func(c trouble) bool { return c.is(w.Source, w.Type) }); i >= 0 {
+		c = h.avoid[i]
 		h.avoid = slices.Delete(h.avoid, i, i+1)
 	}
+	c.Resource = w.Resource
+	c.failures++
 	h.avoid = slices.Insert(h.avoid, 0, c)
 	h.avoid = h.avoid[:min(len(h.avoid), maxAvoided)]
+	return c.alone
+}
+
+func (h *health) avoided() []journal.Class {
+	all := make([]journal.Class, len(h.avoid))
+	for i := range h.avoid {
+		all[i] = h.avoid[i].Class
+	}
+	return all
 }
 
 // rest is what the journal is told.
 func (h *health) rest(now time.Time) journal.Rest {
 	switch h.state {
 	case Ill:
-		return journal.Rest{Until: h.until, Strict: now.Before(h.busyTo), Most: 1, Pick: true, Avoid: slices.Clone(h.avoid)}
+		return journal.Rest{Until: h.until, Strict: now.Before(h.busyTo), Most: 1, Pick: true, Avoid: h.avoided()}
 	case Recovering:
 		h.told = 2 * h.limit
-		return journal.Rest{Most: h.told, Pick: h.pick}
+		return journal.Rest{Most: h.told, Pick: h.picks(now), Avoid: h.avoided()}
 	}
-	return journal.Rest{}
+	h.picky = h.picks(now)
+	if !h.picky {
+		return journal.Rest{}
+	}
+	return journal.Rest{Pick: true, Avoid: h.avoided()}
 }
+
+// picks reports whether what is newest and was never tried should come first, after failures that may have been
+// the fault of the events: what came after a burst of those is not behind all of it.
+func (h *health) picks(now time.Time) bool { return !h.pick.IsZero() && now.Sub(h.pick) < troubled }
 
 func maxTime(a, b time.Time) time.Time {
 	if a.After(b) {

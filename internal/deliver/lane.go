@@ -67,7 +67,6 @@ func (l *lane) learn(t *turn, o *journal.Outcome, f finding) {
 	defer l.mu.Unlock()
 	now := l.opt.Now()
 	t.class.learn(f.verdict, t.began, now)
-	l.relieve(t.class)
 	if t.health != l.health { // the destination is another by now
 		return
 	}
@@ -77,6 +76,7 @@ func (l *lane) learn(t *turn, o *journal.Outcome, f finding) {
 		o.Due = maxTime(l.health.until, o.Started.Add(o.Duration+f.after))
 	}
 	l.follow(before, now)
+	l.relieve(t.class)
 }
 
 // ended returns the next attempt for the same goroutine. The others that may begin by now are begun.
@@ -112,7 +112,7 @@ func (l *lane) next() (turn, bool) {
 	if !l.reserve(now) {
 		return turn{}, false
 	}
-	return l.begin(now, l.queue.take(c), c), true
+	return l.begin(now, l.queue.take(c, now), c), true
 }
 
 // begin counts an attempt. The caller holds the mutex.
@@ -141,12 +141,10 @@ func (l *lane) bears(now time.Time, c *class) bool {
 
 // relieve hands back what waits of a class that hinders others, but for a little. The caller holds the mutex.
 func (l *lane) relieve(c *class) {
-	if !c.hinders() {
-		return
+	if excess := l.queue.excess(c, 2*l.concurrency); len(excess) > 0 {
+		now := l.opt.Now()
+		l.handBack(excess, now.Add(max(soon, min(now.Sub(c.since), time.Minute))))
 	}
-	now := l.opt.Now()
-	wait := max(soon, min(now.Sub(c.since), time.Minute))
-	l.handBack(l.queue.excess(c), now.Add(wait))
 }
 
 // reserve takes leave of the rate to begin at now, or arms the timer for when there will be.
@@ -215,9 +213,11 @@ func (l *lane) follow(before State, now time.Time) {
 	switch h.state {
 	case Ill:
 		h.logged = now
+		waiting := l.queue.drain()
+		l.handBack(waiting, h.until)
 		l.metrics.trips.WithLabelValues(l.name).Inc()
 		l.opt.Logger.Warn("deliver: a destination is ill; it only gets probes until one succeeds",
-			"destination", l.name, "error", h.cause, "probe", h.until, "waiting", l.queue.len)
+			"destination", l.name, "error", h.cause, "probe", h.until, "waiting", len(waiting))
 	case Recovering, Healthy:
 		if before == Ill {
 			l.opt.Logger.Info("deliver: a destination recovers", "destination", l.name)

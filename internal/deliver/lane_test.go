@@ -129,32 +129,3 @@ func TestHangingDestinationsHoldUpNobody(t *testing.T) {
 		}
 	})
 }
-
-// A probe that is refused, because another one is under way, costs nothing of the rate.
-func TestRefusedProbeKeepsTheRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		app := guarded()
-		app.Rate = 1
-		var made atomic.Int32
-		s := newStandIn(t, app, func(r *http.Request) (*http.Response, error) {
-			if made.Add(1) == 4 {
-				<-time.After(10 * time.Second) // the probe
-				return status(200), nil
-			}
-			if made.Load() > 4 {
-				return status(200), nil
-			}
-			return nil, errBroken
-		})
-		s.bring(piece(1), piece(2), piece(3))
-		<-time.After(20 * time.Second)
-		s.bring(piece(4), piece(5), piece(6), piece(7))
-		<-time.After(9900 * time.Millisecond)
-		s.bring(piece(8))
-		<-time.After(101 * time.Millisecond)
-		synctest.Wait()
-		if n := made.Load(); n != 5 {
-			t.Errorf("%d attempts right after the probe, want the next at once", n)
-		}
-	})
-}

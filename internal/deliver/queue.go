@@ -15,6 +15,7 @@ type class struct {
 	underway int
 	slow     int       // failures in a row that took long
 	since    time.Time // the first of them
+	last     time.Time // the last failure that took long
 }
 
 type classKey struct {
@@ -34,7 +35,8 @@ const (
 	slowly     = time.Second      // a failure that takes as long holds up others
 	slowInARow = 3                // so many, and the class gets only a share
 	patience   = 10 * time.Second // for which what is slow lets others go first
-	maxSlow    = 32               // of a slow class wait here; the others in the journal
+	troubled   = time.Minute      // after a slow failure the newest go first
+	maxSlow    = 64               // of a class that hinders for longer wait here; the others in the journal
 )
 
 // hinders reports whether attempts of the class take long, and fail.
@@ -48,6 +50,7 @@ func (c *class) learn(v verdict, began, now time.Time) {
 	case v == success:
 		c.slow = 0
 	case v != unknown && now.Sub(began) >= slowly:
+		c.last = now
 		if c.slow++; c.slow == 1 {
 			c.since = now
 		}
@@ -63,16 +66,20 @@ func (c *class) push(q queued) {
 	c.waiting = append(c.waiting, q)
 }
 
-// pop takes the oldest, or of a class that hinders the newest: what came after a burst that fails is not behind
-// all of it.
-func (c *class) pop() (q queued) {
-	if last := len(c.waiting) - 1; c.hinders() {
-		q, c.waiting[last] = c.waiting[last], queued{}
-		c.waiting = c.waiting[:last]
-	} else {
-		q = c.shift()
+// pop takes the one that waits for longest, or the newest event after a slow failure: what came after a burst of
+// those is not behind all of it.
+func (c *class) pop(now time.Time) queued {
+	if c.last.IsZero() || now.Sub(c.last) >= troubled {
+		return c.shift()
 	}
-	return q
+	newest := c.front
+	for i := c.front; i < len(c.waiting); i++ {
+		if c.waiting[i].work.EventID > c.waiting[newest].work.EventID {
+			newest = i
+		}
+	}
+	c.waiting[newest], c.waiting[c.front] = c.waiting[c.front], c.waiting[newest]
+	return c.shift()
 }
 
 // shift takes the oldest.
@@ -150,9 +157,9 @@ func (q *queue) next(now time.Time, may func(*class) bool) (best *class) {
 }
 
 // take takes a delivery of a class.
-func (q *queue) take(c *class) *journal.Work {
+func (q *queue) take(c *class, now time.Time) *journal.Work {
 	q.len--
-	return c.pop().work
+	return c.pop(now).work
 }
 
 // drain takes everything that waits.
@@ -166,9 +173,10 @@ func (q *queue) drain() (all []*journal.Work) {
 	return all
 }
 
-// excess takes from a class that hinders what should not wait here, the oldest.
-func (q *queue) excess(c *class) (all []*journal.Work) {
-	for c.hinders() && c.len() > maxSlow {
+// excess takes from a class that failed so often in a row that nothing else was tried of it what should not wait
+// here, because it may be more than there is room for: the oldest.
+func (q *queue) excess(c *class, inARow int) (all []*journal.Work) {
+	for c.slow >= inARow && c.len() > maxSlow {
 		all = append(all, c.shift().work)
 		q.len--
 	}

@@ -124,16 +124,16 @@ func TestReload_health(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				code, app := 503, nowhere
-				app.Breaker = &deliver.Breaker{Failures: 2, Open: time.Minute, OpenMax: time.Minute}
+				app.Breaker = &deliver.Breaker{Failures: 2, Pause: time.Minute, PauseMax: time.Minute}
 				s := newStandIn(t, app, answers(&code))
 				s.bring(piece(1), piece(2))
-				if got := s.Destinations()[0].Breaker; got != "open" {
-					t.Fatalf("the breaker is %s before the reload", got)
+				if got := s.Destinations()[0].State; got != deliver.Ill {
+					t.Fatalf("it is %s before the reload", got)
 				}
 				c.change(&app)
 				s.reload(t, to(app))
-				if got := s.Destinations()[0].Breaker; (got == "open") != c.open {
-					t.Errorf("the breaker is %s after the reload", got)
+				if got := s.Destinations()[0].State; (got == deliver.Ill) != c.open {
+					t.Errorf("it is %s after the reload", got)
 				}
 				if resumed := s.resumed > 0; resumed == c.open {
 					t.Errorf("the journal was told to go on: %v", resumed)
@@ -159,8 +159,8 @@ func TestReload_oldAttemptsDoNotCount(t *testing.T) {
 		answer <- true
 		answer <- true
 		synctest.Wait()
-		if got := s.Destinations()[0].Breaker; got != "closed" {
-			t.Errorf("the breaker is %s", got)
+		if got := s.Destinations()[0].State; got != deliver.Healthy {
+			t.Errorf("it is %s", got)
 		}
 	})
 }

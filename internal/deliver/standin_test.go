@@ -34,14 +34,14 @@ func (s *standIn) Finish(o journal.Outcome) {
 	s.outcomes = append(s.outcomes, o)
 }
 
-func (s *standIn) Suspend(_ string, until time.Time) {
+func (s *standIn) Suspend(_ string, r journal.Rest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if until.IsZero() {
+	if r.Until.IsZero() {
 		s.resumed++
 		return
 	}
-	s.suspended = append(s.suspended, time.Until(until))
+	s.suspended = append(s.suspended, time.Until(r.Until))
 }
 
 // newStandIn starts a deliverer to app on a journal that stands in, and stops it when the test ends.

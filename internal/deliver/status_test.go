@@ -45,7 +45,7 @@ func TestPause(t *testing.T) {
 			return status(200), nil
 		})
 		s.bring(piece(1), piece(2), piece(3))
-		if got := s.Destinations(); len(got) != 1 || got[0] != (deliver.Status{Name: "app", Breaker: "closed", Waiting: 2, Underway: 1}) {
+		if got := s.Destinations(); len(got) != 1 || got[0] != (deliver.Status{Name: "app", State: deliver.Healthy, Limit: 1, Waiting: 2, Underway: 1}) {
 			t.Errorf("status %+v", got)
 		}
 		paused.Store(true)
@@ -78,24 +78,29 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// The status follows the breaker.
-func TestStatusOfTheBreaker(t *testing.T) {
+// The status follows the health.
+func TestStatusOfHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		app, code := nowhere, 500
-		app.Breaker = &deliver.Breaker{Failures: 2, Open: time.Minute}
+		app, code := nowhere, 503
+		app.Concurrency = 4
+		app.Breaker = &deliver.Breaker{Failures: 2, Pause: time.Minute}
 		s := newStandIn(t, app, answers(&code))
 		s.bring(piece(1), piece(2))
-		if got := s.Destinations()[0]; got.Breaker != "open" || !got.Until.Equal(time.Now().Add(time.Minute)) {
-			t.Errorf("after two failures: %+v", got)
+		now := time.Now()
+		want := deliver.Status{Name: "app", State: deliver.Ill, Since: now, Until: now.Add(time.Minute), Cause: "status 503", Limit: 1}
+		if got := s.Destinations()[0]; got != want {
+			t.Errorf("after two failures: %+v, want %+v", got, want)
 		}
 		<-time.After(time.Minute)
-		if got := s.Destinations()[0]; got.Breaker != "half-open" || !got.Until.IsZero() {
-			t.Errorf("after its pause: %+v", got)
-		}
 		code = 200
 		s.bring(piece(3))
-		if got := s.Destinations()[0]; got.Breaker != "closed" {
-			t.Errorf("after a success: %+v", got)
+		want = deliver.Status{Name: "app", State: deliver.Recovering, Since: now.Add(time.Minute), Limit: 2}
+		if got := s.Destinations()[0]; got != want {
+			t.Errorf("after a success: %+v, want %+v", got, want)
+		}
+		s.bring(piece(4))
+		if got := s.Destinations()[0]; got != (deliver.Status{Name: "app", State: deliver.Healthy, Limit: 4}) {
+			t.Errorf("after one more: %+v", got)
 		}
 	})
 }

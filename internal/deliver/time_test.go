@@ -62,7 +62,7 @@ func TestRetriesThenDeadThenRedriven(t *testing.T) {
 			t.Errorf("the last outcome: %+v", last)
 		}
 		const want = `
-# HELP hookonce_attempts_total Attempts to deliver, by outcome: done, failed (to be retried), dead (given up), pending (cancelled by a shutdown, or failed by a fault of our own).
+# HELP hookonce_attempts_total Attempts to deliver, by outcome: done, failed (to be retried), spared (failed while the destination is ill), dead (given up), pending (cancelled by a shutdown, or failed by a fault of our own).
 # TYPE hookonce_attempts_total counter
 hookonce_attempts_total{destination="app",outcome="dead",source="billing"} 1
 hookonce_attempts_total{destination="app",outcome="done",source="billing"} 1

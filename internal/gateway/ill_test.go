@@ -31,7 +31,7 @@ func TestIllDestinationsHoldUpNobody(t *testing.T) {
 				return http.StatusOK
 			default:
 				refused.Add(1)
-				return http.StatusInternalServerError
+				return http.StatusServiceUnavailable
 			}
 		}
 		cfg := settings(store, "")
@@ -67,7 +67,7 @@ func TestIllDestinationsHoldUpNobody(t *testing.T) {
 		if n := failing.count() - int(refused.Load()); n != events {
 			t.Errorf("the failing one took %d after it recovered, want %d", n, events)
 		}
-		// The breaker kept the backlog from it: not every event was tried.
+		// It got probes alone while it was ill: not every event was tried.
 		if n := refused.Load(); n >= events {
 			t.Errorf("%d attempts were made while it failed", n)
 		}

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Reload makes these the destinations that this process delivers to, in place of [Options.Destinations],
@@ -40,7 +39,7 @@ func (h *holds) direct(to map[string]Destination, paused map[string]bool) {
 			s.gone, h.shares[name] = true, s
 		}
 		if s.gone {
-			s.gone, s.until, s.paused = false, time.Time{}, paused[name]
+			s.gone, s.rest, s.paused = false, Rest{}, paused[name]
 		}
 		s.bound(d, len(to), h.opt, h.all)
 	}

@@ -55,7 +55,7 @@ func TestReload_removed(t *testing.T) {
 		r.want(r.accept(toward("evt_3", "app")), journal.Accepted)
 		sleep(time.Hour)
 		r.idle()
-		r.Suspend("app", time.Now().Add(24*time.Hour)) // of a breaker that is gone, too
+		r.Suspend("app", strictly(time.Now().Add(24*time.Hour))) // of a breaker that is gone, too
 		r.reload(destinations("app", "b"))
 		if a, b := r.receive(), r.receive(); a.Key != "evt_2" || a.Tries != 1 || b.Key != "evt_3" {
 			t.Errorf("received %s, try %d, and %s", a.Key, a.Tries, b.Key)

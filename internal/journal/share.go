@@ -135,9 +135,9 @@ func (s *share) rests(now func() time.Time) bool {
 	return !s.rest.Until.IsZero() && now().Before(s.rest.Until)
 }
 
-// stranger reports whether fresh work is of another kind than what failed at a destination that is ill.
+// stranger reports whether fresh work is of another kind than what failed at a destination that is not well.
 func (s *share) stranger(e *Entry) bool {
-	return !s.rest.Until.IsZero() && !s.rest.Strict && !s.rest.avoids(e.Source, e.Type)
+	return s.rest.Most > 0 && !s.rest.Strict && !s.rest.avoids(e.Source, e.Type)
 }
 
 // orders reports whether deliveries of this resource wait for each other.

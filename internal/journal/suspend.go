@@ -9,10 +9,10 @@ import (
 // Rest says how little is brought for a destination that is ill, or recovers. The zero value ends it.
 type Rest struct {
 	// Until is when something is taken from the store again. Before that nothing is held but, unless Strict,
-	// a few of those events that are accepted meanwhile and are of no kind in Avoid.
+	// a few of those events that are accepted meanwhile and are of no source and type in Avoid.
 	Until  time.Time
 	Strict bool
-	// Most bounds how many deliveries are held at once. Zero: the share of the destination does.
+	// Most bounds how many deliveries are held at once, but for those few. Zero: the share of the destination does.
 	Most int
 	// Pick has the store look for the deliveries that are most likely to be taken by the destination, see
 	// [Want]; else those come that have been due for longest.
@@ -24,7 +24,7 @@ type Rest struct {
 // Class is what an event has in common with others that a destination may treat alike.
 type Class struct{ Source, Type, Resource string }
 
-// strangers is how many deliveries of kinds that did not fail are held in addition to [Rest.Most].
+// strangers bounds the deliveries of fresh events that are held in addition to [Rest.Most].
 const strangers = 3
 
 // Suspend makes the journal bring little for a destination, or nothing, as r says, by the decision of whoever
@@ -56,7 +56,7 @@ func avoids(avoid []Class, source, kind string) bool {
 type Choice struct {
 	EventID int64
 	Lane    string // the resource whose deliveries follow each other; empty: in no lane
-	Untried bool   // no attempt was made since it was accepted or re-driven
+	Untried bool   // no attempt was made
 	Class
 }
 

@@ -127,7 +127,7 @@ const choicesSQL = `WITH free AS NOT MATERIALIZED (
 			ORDER BY d.event_id LIMIT 1)) AS event_id
 	) o ON true
 )
-SELECT coalesce(c.event_id, 0), c.lane, coalesce(d.state = 'pending' AND d.tries = 0, false),
+SELECT coalesce(c.event_id, 0), c.lane, coalesce(d.tries = 0 AND d.last_error = '', false),
 	coalesce(e.source, ''), coalesce(e.event_type, ''), coalesce(e.resource, ''), coalesce(d.due_at <= $2, false)
 FROM choice c LEFT JOIN {{.}}deliveries d ON d.event_id = c.event_id AND d.destination = $1
 LEFT JOIN {{.}}events e ON e.id = c.event_id`

@@ -20,7 +20,7 @@ const freeChoicesSQL = `WITH somewhere AS MATERIALIZED (
 			WHERE destination = ?1 AND resource IS NULL AND due_at <= ?2 AND due_at >= (SELECT at FROM somewhere)
 			ORDER BY due_at, event_id LIMIT ?3)
 	)
-	SELECT c.event_id, d.state = 'pending' AND d.tries = 0, coalesce(e.source, ''), coalesce(e.event_type, ''),
+	SELECT c.event_id, d.tries = 0 AND d.last_error = '', coalesce(e.source, ''), coalesce(e.event_type, ''),
 		coalesce(e.resource, ''), d.due_at
 	FROM choice c JOIN {{.}}deliveries d ON d.event_id = c.event_id AND d.destination = ?1
 	LEFT JOIN {{.}}events e ON e.id = c.event_id`
@@ -30,7 +30,7 @@ const laneChoicesSQL = `WITH choice AS (
 		SELECT * FROM (SELECT resource, event_id FROM {{.}}lanes WHERE destination = ?1 AND due_at <= ?2 ORDER BY due_at LIMIT ?3)
 		UNION SELECT * FROM (SELECT resource, event_id FROM {{.}}lanes WHERE destination = ?1 AND due_at <= ?2 ORDER BY due_at DESC LIMIT ?3)
 	)
-	SELECT c.resource, coalesce(c.event_id, 0), coalesce(d.event_id, 0), coalesce(d.state = 'pending' AND d.tries = 0, 0),
+	SELECT c.resource, coalesce(c.event_id, 0), coalesce(d.event_id, 0), coalesce(d.tries = 0 AND d.last_error = '', 0),
 		coalesce(e.source, ''), coalesce(e.event_type, ''), coalesce(d.due_at <= ?2, 0)
 	FROM choice c
 	LEFT JOIN {{.}}deliveries d ON d.destination = ?1 AND d.event_id = coalesce(
