@@ -129,10 +129,10 @@ type oneDelivery struct {
 	outcome chan journal.Outcome
 }
 
-func (j *oneDelivery) Work() <-chan *journal.Work { return j.work }
-func (j *oneDelivery) Current(journal.Held) bool  { return true }
-func (j *oneDelivery) Finish(o journal.Outcome)   { j.outcome <- o }
-func (j *oneDelivery) Suspend(string, journal.Rest)  {}
+func (j *oneDelivery) Work() <-chan *journal.Work   { return j.work }
+func (j *oneDelivery) Current(journal.Held) bool    { return true }
+func (j *oneDelivery) Finish(o journal.Outcome)     { j.outcome <- o }
+func (j *oneDelivery) Suspend(string, journal.Rest) {}
 
 func verifyInGo(t *testing.T, cases []delivered) []bool {
 	var verdict []bool
