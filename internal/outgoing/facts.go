@@ -97,9 +97,11 @@ type Facts []byte
 
 // Add adds a line.
 func (f *Facts) Add(name, value string) {
-	if value != "" {
-		*f = append(*f, name+": "+HeaderSafe(value)+"\r\n"...)
+	if value == "" {
+		return
 	}
+	*f = append(append(*f, name...), ": "...)
+	*f = append(append(*f, HeaderSafe(value)...), "\r\n"...)
 }
 
 // AddTime adds a line with a time, as RFC 3339 writes it, in UTC.
