@@ -58,7 +58,10 @@ func TestExactlyOnceInEveryLanguage(t *testing.T) {
 			return exec.Command("/usr/bin/python3", examplesDir+"/gateway/python/shop.py")
 		},
 	} {
-		t.Run(language, func(t *testing.T) { exactlyOnce(t, program(t)) })
+		t.Run(language, func(t *testing.T) {
+			t.Parallel() // they wait most of the time
+			exactlyOnce(t, program(t))
+		})
 	}
 }
 

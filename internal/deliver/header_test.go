@@ -40,6 +40,33 @@ func TestDecodeHeader(t *testing.T) {
 	}
 }
 
+// The facts that are kept with an event are delivered and signed whatever a destination passes or drops of the
+// provider's headers. Whatever else begins like ours is not.
+func TestFactsAreDelivered(t *testing.T) {
+	for name, settings := range map[string]Destination{
+		"all": {}, "few": {PassHeader: []string{"X-Signature"}}, "without": {DropHeader: []string{"Hookonce-Rank", "Hookonce-Tenant"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &destination{name: "app", secrets: [][]byte{[]byte("fake")}}
+			if err := d.headers(settings); err != nil {
+				t.Fatal(err)
+			}
+			w := work("billing", "evt_1", 7)
+			w.Resource = "cus 1"
+			w.Header = []byte("Hookonce-Rank: version:7\r\nHookonce-Tenant: acct_1\r\nHookonce-Forced: true\r\nHookonce-Else: 1\r\n")
+			h := header(d, w, time.Unix(1700000000, 0))
+			for name, want := range map[string]string{"Hookonce-Rank": "version:7", "Hookonce-Tenant": "acct_1", "Hookonce-Scope": "cus%201", "Hookonce-Forced": "", "Hookonce-Else": ""} {
+				if got := h.Get(name); got != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+			if outgoing.VerifyFacts(d.secrets, h.Get(outgoing.MessageIDHeader), "1700000000", h, h.Get(outgoing.FactsSignatureHeader)) != 1 {
+				t.Error("they are not signed")
+			}
+		})
+	}
+}
+
 // FuzzDecodeHeader: whatever is stored, the result can be sent and reads back the same.
 func FuzzDecodeHeader(f *testing.F) {
 	f.Add([]byte("Content-Type: application/json\r\nX-A: 1\r\nX-A: 2\r\n"))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/pgtest"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -182,6 +183,29 @@ func TestFactsOfABatch(t *testing.T) {
 	}
 	if want := map[string]bool{"EV1payments.paidPM15": true, "EV2refunds.createdRF1OR16": true}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v", got, a.faults)
+	}
+}
+
+// What is delivered past the store says the same, and that it was.
+func TestFactsPastTheStore(t *testing.T) {
+	cluster, a := pgtest.Start(t, pgtest.Options{}), newApp(t)
+	s := source("orders", "")
+	s.OnStoreDown = config.Open
+	g, c := start(t, a.behind(t, config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, s)), client(t)
+	if err := cluster.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := post(t, c, g, s, event("evt_1")); err != nil || r.verdict != "unprotected" {
+		t.Fatalf("answered %+v, %v", r, err)
+	}
+	if len(a.faults) > 0 || len(a.events["orders"]) != 1 {
+		t.Fatal(a.faults)
+	}
+	if ev := a.events["orders"][0]; ev.Key != "evt_1" || !ev.KeySigned || ev.Type != "order.paid" || !ev.Gateway.Unprotected || ev.Gateway.Attempt != 0 {
+		t.Errorf("%+v", ev)
+	}
+	if err := cluster.Restart(); err != nil { // for the gateway to end in peace
+		t.Fatal(err)
 	}
 }
 
