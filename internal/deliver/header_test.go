@@ -54,7 +54,7 @@ func TestFactsAreDelivered(t *testing.T) {
 			w := work("billing", "evt_1", 7)
 			w.Resource = "cus 1"
 			w.Header = []byte("Hookonce-Rank: version:7\r\nHookonce-Tenant: acct_1\r\nHookonce-Forced: true\r\nHookonce-Else: 1\r\n")
-			h := header(d, w, time.Unix(1700000000, 0))
+			h := headerOf(d, w, time.Unix(1700000000, 0))
 			for name, want := range map[string]string{"Hookonce-Rank": "version:7", "Hookonce-Tenant": "acct_1", "Hookonce-Scope": "cus%201", "Hookonce-Forced": "", "Hookonce-Else": ""} {
 				if got := h.Get(name); got != want {
 					t.Errorf("%s: %q, want %q", name, got, want)
