@@ -52,9 +52,10 @@ func (b *body) Read(p []byte) (int, error) {
 	defer b.mu.Unlock()
 	b.keep(p[:n])
 	switch {
+	case b.closed || b.err != nil: // what comes after an error says nothing
 	case err == io.EOF:
 		b.eof = true
-	case err != nil && !b.closed:
+	default:
 		b.err = err
 	}
 	return n, err
@@ -65,7 +66,7 @@ func (b *body) drain() {
 	p := make([]byte, 4<<10)
 	for {
 		b.mu.Lock()
-		over := b.eof || b.unread != ""
+		over := b.eof || b.err != nil || b.unread != ""
 		b.mu.Unlock()
 		if over {
 			return

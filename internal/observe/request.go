@@ -46,8 +46,11 @@ func (e *exchange) request(r *http.Request) *request {
 		Source: e.source.Name, ReceivedAt: e.start, Requests: 1,
 		Status: e.status, Failure: e.failure, Took: e.took, Unheard: e.unheard,
 	}
-	if broke != nil && q.came.Status == 0 {
-		q.came.Failure = FailureSender
+	if broke != nil {
+		q.came.Unheard = true
+		if q.came.Status == 0 {
+			q.came.Failure = FailureSender
+		}
 	}
 	return q
 }

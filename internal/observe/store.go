@@ -87,7 +87,10 @@ const columnCount = 13
 // insert writes rows. Rows that are there already stay as they are. When the store refuses rows for what they hold,
 // the others are written and those are returned.
 func (s *Store) insert(ctx context.Context, rows []row) (refused []row, err error) {
-	if err = s.insertAll(ctx, rows); err == nil || s.db.PingContext(ctx) != nil || len(rows) == 1 {
+	if err = s.insertAll(ctx, rows); err == nil || len(rows) == 1 {
+		return nil, err
+	}
+	if _, away := s.db.ExecContext(ctx, "SELECT id FROM "+s.table+" WHERE id = 0"); away != nil {
 		return nil, err
 	}
 	for _, one := range rows {
