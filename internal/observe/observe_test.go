@@ -432,7 +432,7 @@ func TestApplicationMayTakeItsTime(t *testing.T) {
 	slow.Config.ReadTimeout, slow.Config.WriteTimeout = limit, limit
 	slow.Start()
 	defer slow.Close()
-	res, err := http.Post(slow.URL, "", strings.NewReader("k"))
+	res, err := slow.Client().Post(slow.URL, "", strings.NewReader("k"))
 	if err != nil {
 		t.Fatal(err)
 	}
