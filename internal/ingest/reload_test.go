@@ -34,15 +34,15 @@ func TestReload_sources(t *testing.T) {
 // A request whose body is still on its way ends under the configuration that it began with, and what it
 // takes up counts on.
 func TestReload_underway(t *testing.T) {
-	const maxBody, maxReading = 512 << 10, 1 << 20
+	const maxBody, maxReading = 512 << 10, 2 << 20
 	var options ingest.Options
 	g := newGate(t, func(o *ingest.Options) {
-		o.MaxReading, o.Sources = maxReading, o.Sources[:1]
-		o.Sources[0].MaxBody = maxBody
+		o.MaxReading = maxReading
+		o.Sources[0].MaxBody, o.Sources[1].MaxBody = maxBody, maxBody
 		options = *o
 	})
-	large := `{"id":"large","pad":"` + strings.Repeat("x", maxBody/2) + `"}`
-	s := stallIn(t, g, maxBody, maxBody*3/4)
+	large := `{"id":"large","pad":"` + strings.Repeat("x", maxBody*3/4) + `"}`
+	s := stallIn(t, g, maxBody, maxBody-1)
 	g.Reload(options.Sources, nil, nil)
 	w := g.send("billing", large)
 	wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "queue_full")
