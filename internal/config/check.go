@@ -15,6 +15,7 @@ func (l *loader) check() {
 		l.fault(place{name: l.in.Path}, "no source is configured; add one under sources: with name, provider, secrets and to")
 	}
 	l.checkQueue()
+	l.checkStop()
 	if l.cfg.Listen == l.cfg.Admin && !strings.HasSuffix(l.cfg.Listen, ":0") {
 		l.fault(l.cfg.where("admin"), "admin: %s is the address of listen as well; write another port", l.cfg.Admin)
 	}
@@ -34,6 +35,14 @@ func (c *Config) where(keys ...string) place {
 func (l *loader) checkQueue() {
 	if q := l.cfg.Queue; q.Batch > q.Events {
 		l.fault(l.cfg.where("queue.batch", "queue.events"), "queue.batch: %d is more than queue.events, %d; write at most that", q.Batch, q.Events)
+	}
+}
+
+// checkStop leaves some of the time for stopping to what is under way.
+func (l *loader) checkStop() {
+	if delay, all := l.cfg.ShutdownDelay, l.cfg.ShutdownTimeout; delay > 0 && delay >= all {
+		l.fault(l.cfg.where("shutdown_delay", "shutdown_timeout"), "shutdown_delay: %s leaves nothing of shutdown_timeout, %s, to what is under way; write less, or a longer shutdown_timeout",
+			showDuration(delay), showDuration(all))
 	}
 }
 

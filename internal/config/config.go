@@ -38,6 +38,9 @@ type Config struct {
 	LogFormat string
 	// ShutdownTimeout bounds the whole of a clean stop.
 	ShutdownTimeout time.Duration
+	// ShutdownDelay is the part of it, at the beginning, in which requests are still served, although the
+	// gateway says that it is not ready.
+	ShutdownDelay time.Duration
 	// Queue bounds what waits for its commit. A full queue answers 503.
 	Queue Queue
 	// Delivery says how events are delivered.

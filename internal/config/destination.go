@@ -110,9 +110,9 @@ var destinationSettings = []field[Destination]{
 	{key: "stale", def: StaleDeliver, bind: func(d *Destination) value {
 		return choice{&d.Stale, []string{StaleDeliver, StaleFlag, StaleDrop}}
 	}},
-	{key: "tls.ca", bind: func(d *Destination) value { return text{&d.TLS.CA, checkFile} }},
-	{key: "tls.cert", bind: func(d *Destination) value { return text{&d.TLS.Cert, checkFile} }},
-	{key: "tls.key", bind: func(d *Destination) value { return text{&d.TLS.Key, checkFile} }},
+	{key: "tls.ca", bind: func(d *Destination) value { return file{text{&d.TLS.CA, checkFile}, &d.TLS.pem.ca} }},
+	{key: "tls.cert", bind: func(d *Destination) value { return file{text{&d.TLS.Cert, checkFile}, &d.TLS.pem.cert} }},
+	{key: "tls.key", bind: func(d *Destination) value { return file{text{&d.TLS.Key, checkFile}, &d.TLS.pem.key} }},
 	{key: "tls.server_name", bind: func(d *Destination) value { return text{&d.TLS.ServerName, checkHost} }},
 }
 

@@ -11,6 +11,8 @@ type field[C any] struct {
 	def  string // the default in the form a user writes it; empty: unset
 	help string // one sentence fragment; a word in `backquotes` stands for the value in help texts
 	bind func(*C) value
+	// restart is set if a change takes a new process: a reload refuses it. All else it applies.
+	restart bool
 }
 
 // flagName returns the flag without its dashes.

@@ -80,7 +80,7 @@ func TestPrecedence(t *testing.T) {
 func TestEverySettingHasThreeNames(t *testing.T) {
 	examples := map[string]string{
 		"listen": "127.0.0.1:7", "admin": "127.0.0.1:9", "store": "sqlite:other.db", "schema": "other",
-		"migrate": "false", "log.level": "warn", "log.format": "json", "shutdown_timeout": "3s",
+		"migrate": "false", "log.level": "warn", "log.format": "json", "shutdown_delay": "2s", "shutdown_timeout": "3s",
 		"queue.events": "1000", "queue.bytes": "3MiB", "queue.batch": "7",
 		"delivery.concurrency": "5", "delivery.timeout": "4s", "delivery.attempts": "6", "delivery.lease": "8s",
 		"delivery.backoff": "2s", "delivery.backoff_max": "2d",

@@ -21,11 +21,18 @@ type TLS struct {
 	ServerName string
 
 	config *tls.Config
+	pem    struct{ ca, cert, key []byte } // what was in the files
 }
 
 // Config returns the settings in the form of crypto/tls, nil where none is needed. It is there after
 // [Load], unless that was told to leave secrets unread.
 func (t TLS) Config() *tls.Config { return t.config.Clone() }
+
+// file is the name of a file whose content counts.
+type file struct {
+	text
+	content *[]byte
+}
 
 func checkFile(s string) error {
 	if s == "" || strings.ContainsRune(s, 0) {
@@ -48,16 +55,17 @@ func (l *loader) resolveTLS(d *Destination) {
 		return
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	if pem, ok := l.pem(d, "tls.ca", t.CA); ok {
+	var haveCA, haveCert, haveKey bool
+	if t.pem.ca, haveCA = l.pem(d, "tls.ca", t.CA); haveCA {
 		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
+		if !config.RootCAs.AppendCertsFromPEM(t.pem.ca) {
 			l.fault(d.where("tls.ca"), "tls.ca: the file %s holds no certificate; write one in PEM form", t.CA)
 		}
 	}
-	cert, haveCert := l.pem(d, "tls.cert", t.Cert)
-	key, haveKey := l.pem(d, "tls.key", t.Key)
+	t.pem.cert, haveCert = l.pem(d, "tls.cert", t.Cert)
+	t.pem.key, haveKey = l.pem(d, "tls.key", t.Key)
 	if haveCert && haveKey {
-		pair, err := tls.X509KeyPair(cert, key)
+		pair, err := tls.X509KeyPair(t.pem.cert, t.pem.key)
 		if err != nil {
 			l.fault(d.where("tls.cert"), "tls.cert: certificate and key can not be used: %v", err)
 		}
