@@ -148,6 +148,10 @@ func refusal(status int, text []byte) error {
 	}
 	detail := clean(p.Detail)
 	for _, e := range p.Errors {
+		if e.Location == "" {
+			detail += "\n" + clean(e.Message)
+			continue
+		}
 		detail += "; " + clean(e.Location) + ": " + clean(e.Message)
 	}
 	if status == http.StatusUnauthorized {

@@ -65,7 +65,7 @@ func newDemoCommand(w *world) *cobra.Command {
 		Long:  demoHelp,
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(c.Context(), w)
+			ctx, stop := untilSignal(c.Context(), w, nil)
 			defer stop()
 			return o.run(ctx, w)
 		},

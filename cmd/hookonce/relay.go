@@ -135,14 +135,14 @@ const relayNotStarted = "relay: not started"
 
 // run relays until a signal ends it.
 func (r *relaying) run(ctx context.Context, w *world, cfg *config.Config) error {
-	ctx, stop := untilSignal(ctx, w)
+	ctx, stop := untilSignal(ctx, w, nil)
 	defer stop()
 	queue, end, err := outbox.Open(ctx, cfg)
 	if err != nil {
 		return logFailure(w, cfg, relayNotStarted, gateway.Explain(cfg.Store, err))
 	}
 	defer end()
-	log := newLogger(w, cfg)
+	log := newLogger(w, cfg, cfg.LogLevel)
 	worker, err := outbox.NewRelay(queue, r.Settings, log)
 	if err != nil {
 		return logFailure(w, cfg, relayNotStarted, err)

@@ -33,6 +33,7 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		newMigrateCommand(w),
 		newEventsCommand(w),
 		newDestinationsCommand(w),
+		newReloadCommand(w),
 		newProvidersCommand(w),
 		newVerifyCommand(w),
 		newSendCommand(w),

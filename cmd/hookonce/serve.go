@@ -3,12 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +16,8 @@ func newServeCommand(w *world) *cobra.Command {
 		Use:   "serve [flags]",
 		Short: "Run the gateway",
 		Long: `Serve runs the gateway until it receives SIGTERM or SIGINT; it then finishes what is under way. A
-second signal ends it at once.
+second signal ends the delay that shutdown_delay asks for, or the gateway at once. SIGHUP has it read
+its configuration again, like 'hookonce reload'.
 
 With --to alone, or with nothing, it starts a development gateway: it stores in the working folder,
 delivers there, says how to send it a first event, and shows events as they come. With --provider as
@@ -38,16 +34,19 @@ well it takes those of a real provider.
 			if err != nil {
 				return logFailure(w, config.Outline(in), notStarted, err)
 			}
-			return serve(c.Context(), w, cfg)
+			return serve(c.Context(), w, cfg, func() (*config.Config, error) {
+				cfg, _, err := loadConfig(w, c.Flags())
+				return cfg, err
+			})
 		},
 	}
 	settingFlags(c.Flags())
 	return c
 }
 
-// serve runs the gateway until a signal ends it.
-func serve(ctx context.Context, w *world, cfg *config.Config) error {
-	options := gateway.Options{Version: version()}
+// serve runs the gateway until a signal ends it. load reads its configuration again.
+func serve(ctx context.Context, w *world, cfg *config.Config, load func() (*config.Config, error)) error {
+	options := gateway.Options{Version: version(), Load: load, Level: new(slog.LevelVar)}
 	var dev *development
 	if cfg.Development {
 		var err error
@@ -55,14 +54,15 @@ func serve(ctx context.Context, w *world, cfg *config.Config) error {
 			return logFailure(w, cfg, notStarted, err)
 		}
 		defer dev.show.close()
-		options.Watcher = dev.show
+		options.Watcher, options.Load = dev.show, nil
 	}
-	log := newLogger(w, cfg)
+	options.Level.Set(cfg.LogLevel)
+	log := newLogger(w, cfg, options.Level)
 	options.Logger = log
 	for _, text := range cfg.Warnings {
 		log.Warn(text)
 	}
-	ctx, stop := untilSignal(ctx, w)
+	signals, ctx, stop := followSignals(ctx, w, cfg.Development)
 	defer stop()
 	if config.Lookup(w.environ, "GOGC") == "" { // whoever sets it knows better
 		defer gateway.TuneGC()()
@@ -71,6 +71,7 @@ func serve(ctx context.Context, w *world, cfg *config.Config) error {
 	if err != nil {
 		return logFailure(w, cfg, notStarted, err)
 	}
+	signals.steer(ctx, g)
 	if dev != nil {
 		dev.announce(w, g)
 	}
@@ -86,7 +87,7 @@ func logFailure(w *world, cfg *config.Config, message string, err error) error {
 	if err == nil || !cfg.Says("log.format") {
 		return err
 	}
-	log := newLogger(w, cfg)
+	log := newLogger(w, cfg, cfg.LogLevel)
 	var faults config.Problems
 	if !errors.As(err, &faults) {
 		log.Error(message, "error", err)
@@ -97,41 +98,9 @@ func logFailure(w *world, cfg *config.Config, message string, err error) error {
 	return &loggedError{err}
 }
 
-// sameSignal is within which a second signal is the first one again: some supervisors signal the
-// process and then its group.
-const sameSignal = 250 * time.Millisecond
-
-// untilSignal returns a context that ends with the first SIGTERM or SIGINT. The second one ends the
-// process at once.
-func untilSignal(ctx context.Context, w *world) (context.Context, func()) {
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		s, ok := <-signals
-		if !ok {
-			return
-		}
-		cancel(fmt.Errorf("received %v", s))
-		first := time.Now()
-		for range signals {
-			if time.Since(first) < sameSignal {
-				continue
-			}
-			fmt.Fprintln(w.err, "second signal: ending at once")
-			os.Exit(exitFailure)
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		close(signals)
-		cancel(nil)
-	}
-}
-
-// newLogger returns the logger that the configuration asks for.
-func newLogger(w *world, cfg *config.Config) *slog.Logger {
-	options := &slog.HandlerOptions{Level: cfg.LogLevel}
+// newLogger returns the logger that the configuration asks for, of what is least or above.
+func newLogger(w *world, cfg *config.Config, least slog.Leveler) *slog.Logger {
+	options := &slog.HandlerOptions{Level: least}
 	if cfg.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w.err, options))
 	}

@@ -27,7 +27,11 @@ type Journal interface {
 type Options struct {
 	Journal Journal
 	Records journal.Records
-	Sources []Source
+	// Sources returns the inbound endpoints of this process as they are at the moment.
+	Sources func() []Source
+	// Reload has the configuration read anew on somebody's account, and returns what changed. A [Refused] says
+	// why nothing did.
+	Reload func(ctx context.Context, by string) (changed []string, err error)
 	// Targets returns the destinations of this process as they are at the moment, by name.
 	Targets func() []Target
 	// Field returns what reads the field with this name, as routes have it, from events of the source. It fails if
@@ -120,6 +124,7 @@ func (a *api) register(h huma.API) {
 	post(h, "replay-event", "/events/{source}/{key}/replay", "Deliver an event again", a.replayKey)
 	post(h, "replay-event-by-id", "/events/{id}/replay", "The same by identifier", a.replayID)
 	post(h, "replay-events", "/replay", "Deliver again what a filter matches", a.replayMany)
+	post(h, "reload", "/reload", "Read the configuration anew, and use it if all of it can be", a.reload)
 	post(h, "pause-destination", "/destinations/{name}/pause", "Deliver nothing to a destination until it is resumed", a.pause)
 	post(h, "resume-destination", "/destinations/{name}/resume", "Deliver to a destination again", a.resume)
 }

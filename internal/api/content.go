@@ -33,7 +33,7 @@ func (a *api) content(f *Filter, location string) (*content, error) {
 	c := &content{name: name, text: text, open: a.opt.Field, readers: map[string]Reader{}}
 	sources := []string{f.Source}
 	if f.Source == "" {
-		for _, s := range a.opt.Sources {
+		for _, s := range a.opt.Sources() {
 			sources = append(sources, s.Name)
 		}
 	}

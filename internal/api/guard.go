@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 )
 
 // Role says what the bearer of a token may do.
@@ -31,7 +32,7 @@ type Token struct {
 // but no page of another site in a browser here: neither one that sends requests to this address, nor
 // one whose own name has been made to resolve to it. It is safe for concurrent use.
 type Guard struct {
-	tokens []digest
+	tokens atomic.Pointer[[]digest]
 }
 
 // digest is a token of which only the hash is kept. Comparing hashes takes the same time whatever the
@@ -45,10 +46,17 @@ type digest struct {
 // NewGuard returns a guard who knows these tokens.
 func NewGuard(tokens []Token) *Guard {
 	g := &Guard{}
-	for _, t := range tokens {
-		g.tokens = append(g.tokens, digest{t.Name, t.Role, sha256.Sum256([]byte(t.Secret))})
-	}
+	g.Reload(tokens)
 	return g
+}
+
+// Reload makes these the tokens that the guard knows, from the next request on.
+func (g *Guard) Reload(tokens []Token) {
+	digests := make([]digest, 0, len(tokens))
+	for _, t := range tokens {
+		digests = append(digests, digest{t.Name, t.Role, sha256.Sum256([]byte(t.Secret))})
+	}
+	g.tokens.Store(&digests)
 }
 
 // Protect lets requests through to next whose sender may make them: reading takes any role, changing
@@ -77,14 +85,15 @@ func actor(ctx context.Context) string {
 
 // admit returns who sends a request, or why it is refused.
 func (g *Guard) admit(r *http.Request) (actor string, refused *Problem) {
-	if len(g.tokens) == 0 {
+	tokens := *g.tokens.Load()
+	if len(tokens) == 0 {
 		return local, admitLocal(r)
 	}
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
 		return "", unauthorized("this needs a token: send Authorization: Bearer and one of admin_tokens")
 	}
-	who := g.bearer(strings.TrimSpace(secret))
+	who := bearer(tokens, strings.TrimSpace(secret))
 	switch {
 	case who == nil:
 		return "", unauthorized("this token is not known here")
@@ -95,11 +104,11 @@ func (g *Guard) admit(r *http.Request) (actor string, refused *Problem) {
 }
 
 // bearer returns whose token this is, nil if nobody's. It compares with all of them.
-func (g *Guard) bearer(secret string) (who *digest) {
+func bearer(tokens []digest, secret string) (who *digest) {
 	sum := sha256.Sum256([]byte(secret))
-	for i := range g.tokens {
-		if subtle.ConstantTimeCompare(sum[:], g.tokens[i].sum[:]) == 1 {
-			who = &g.tokens[i]
+	for i := range tokens {
+		if subtle.ConstantTimeCompare(sum[:], tokens[i].sum[:]) == 1 {
+			who = &tokens[i]
 		}
 	}
 	return who

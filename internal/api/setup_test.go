@@ -67,7 +67,9 @@ func (r *rig) serve(tokens ...api.Token) {
 	r.handler = api.NewGuard(tokens).Protect(api.New(api.Options{
 		Journal: engine{r.model, r.records},
 		Records: r.records,
-		Sources: []api.Source{{Name: "billing", Provider: "stripe", Path: "/in/billing", Destinations: []string{"app"}}},
+		Sources: func() []api.Source {
+			return []api.Source{{Name: "billing", Provider: "stripe", Path: "/in/billing", Destinations: []string{"app"}}}
+		},
 		Targets: func() []api.Target {
 			probe := now.Add(4 * time.Second)
 			ill := api.Health{State: "ill", Since: &now, Error: "connection refused", Probe: &probe, Limit: 1}

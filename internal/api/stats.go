@@ -13,7 +13,7 @@ type SourceList struct {
 }
 
 func (a *api) sources(context.Context, *struct{}) (*answer[SourceList], error) {
-	return &answer[SourceList]{SourceList{append([]Source{}, a.opt.Sources...)}}, nil
+	return &answer[SourceList]{SourceList{append([]Source{}, a.opt.Sources()...)}}, nil
 }
 
 // Stats counts what is in the store.

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,7 +35,8 @@ type Options struct {
 type Store struct {
 	hookonce.ResponseStore
 	opt     Options
-	pool    *pgxpool.Pool // on Postgres
+	keep    atomic.Pointer[map[string]time.Duration] // see Options.Remember
+	pool    *pgxpool.Pool                            // on Postgres
 	close   func()
 	stop    context.CancelFunc
 	stopped chan struct{}
@@ -80,6 +82,7 @@ func durable(ctx context.Context, c *pgx.Conn) error {
 // start begins to forget.
 func start(s *Store) *Store {
 	ctx, cancel := context.WithCancel(context.Background())
+	s.Remember(s.opt.Remember)
 	s.stop, s.stopped = cancel, make(chan struct{})
 	go func() {
 		defer close(s.stopped)
@@ -87,6 +90,13 @@ func start(s *Store) *Store {
 	}()
 	return s
 }
+
+// Remember says anew how long the claims of each source are kept, in place of [Options.Remember]. It counts from
+// the next round on.
+func (s *Store) Remember(keep map[string]time.Duration) { s.keep.Store(&keep) }
+
+// Awaited reports whether processes tell each other of what they do.
+func (s *Store) Awaited() bool { return s.opt.Awaited }
 
 // Await implements [hookonce.Awaiter]. It fails where the database can not tell; then asking has to do.
 func (s *Store) Await(ctx context.Context, ref hookonce.Ref) error {

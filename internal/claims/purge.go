@@ -18,7 +18,7 @@ func (s *Store) forget(ctx context.Context) {
 	ticker := time.NewTicker(purgeInterval)
 	defer ticker.Stop()
 	for {
-		for source, age := range s.opt.Remember {
+		for source, age := range *s.keep.Load() {
 			if err := s.Forget(ctx, source, s.opt.Now().Add(-age)); err != nil && ctx.Err() == nil {
 				s.opt.Logger.Error("old answers could not be deleted; it is tried again", "source", source, "error", err)
 			}

@@ -21,18 +21,27 @@ import (
 // adminHandler serves the listener for people and machines. Whether the process is alive and ready is no
 // secret; all else is guarded.
 func (g *Gateway) adminHandler() http.Handler {
-	guard := api.NewGuard(adminTokens(g.cfg))
-	metrics := promhttp.HandlerFor(g.opt.Registry, promhttp.HandlerOpts{})
-	if len(g.cfg.AdminTokens) > 0 {
-		metrics = guard.Protect(metrics)
-	}
+	g.guard = api.NewGuard(adminTokens(g.config()))
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics)
-	mux.Handle(api.Base+"/", guard.Protect(api.New(g.apiOptions())))
+	mux.Handle("GET /metrics", g.metrics())
+	mux.Handle(api.Base+"/", g.guard.Protect(api.New(g.apiOptions())))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", g.readyz)
 	mux.HandleFunc("/", notFound)
 	return mux
+}
+
+// metrics answers whoever may ask: anybody, unless there are tokens.
+func (g *Gateway) metrics() http.Handler {
+	open := promhttp.HandlerFor(g.opt.Registry, promhttp.HandlerOpts{})
+	guarded := g.guard.Protect(open)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(g.config().AdminTokens) > 0 {
+			guarded.ServeHTTP(w, r)
+			return
+		}
+		open.ServeHTTP(w, r)
+	})
 }
 
 func adminTokens(cfg *config.Config) (tokens []api.Token) {
@@ -43,16 +52,12 @@ func adminTokens(cfg *config.Config) (tokens []api.Token) {
 }
 
 func (g *Gateway) apiOptions() api.Options {
-	var sources []api.Source
-	for i := range g.cfg.Sources {
-		s := &g.cfg.Sources[i]
-		sources = append(sources, api.Source{Name: s.Name, Provider: cmp.Or(s.Provider, s.Mode), Path: "/in/" + s.Name, Destinations: s.Reaches()})
-	}
 	return api.Options{
 		Journal: g.journal,
 		Records: g.records,
-		Sources: sources,
+		Sources: g.sources,
 		Targets: g.targets,
+		Reload:  g.reloadFor,
 		Field:   g.field,
 		Version: g.opt.Version,
 		Now:     g.opt.Now,
@@ -60,12 +65,24 @@ func (g *Gateway) apiOptions() api.Options {
 	}
 }
 
+// sources returns the sources as they are configured.
+func (g *Gateway) sources() []api.Source {
+	all := g.config().Sources
+	sources := make([]api.Source, 0, len(all))
+	for i := range all {
+		s := &all[i]
+		sources = append(sources, api.Source{Name: s.Name, Provider: cmp.Or(s.Provider, s.Mode), Path: "/in/" + s.Name, Destinations: s.Reaches()})
+	}
+	return sources
+}
+
 // field returns what reads a field of the events of a source, for searches. Of a source that is not configured, or
 // not any more, it is read as of a provider that is not in the catalogue.
 func (g *Gateway) field(source, name string) (api.Reader, error) {
 	fields, err := (spec.Spec{}).Fields(spec.Value(name))
-	for i := range g.cfg.Sources {
-		if s := &g.cfg.Sources[i]; s.Name == source && s.Mode != config.Idempotent {
+	all := g.config().Sources
+	for i := range all {
+		if s := &all[i]; s.Name == source && s.Mode != config.Idempotent {
 			fields, err = s.Fields(spec.Value(name))
 		}
 	}
@@ -79,7 +96,7 @@ func (g *Gateway) field(source, name string) (api.Reader, error) {
 
 // targets returns the destinations as they are configured and as they stand.
 func (g *Gateway) targets() []api.Target {
-	all := g.cfg.AllDestinations()
+	all := g.config().AllDestinations()
 	targets := make([]api.Target, 0, len(all))
 	stand := map[string]deliver.Status{}
 	for _, s := range g.deliver.Destinations() {
@@ -119,15 +136,12 @@ func (g *Gateway) readyz(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-var (
-	errStopping = errors.New("the gateway is stopping")
-	errFull     = errors.New("the queue is full: events arrive faster than the store commits them")
-)
+var errFull = errors.New("the queue is full: events arrive faster than the store commits them")
 
 func (g *Gateway) ready(ctx context.Context) error {
 	switch {
 	case g.stopping.Load():
-		return errStopping
+		return ErrStopping
 	case g.journal.Full():
 		return errFull
 	}

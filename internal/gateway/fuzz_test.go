@@ -30,7 +30,7 @@ func FuzzDestination(f *testing.F) {
 		if err != nil {
 			return
 		}
-		w, err := wire(cfg)
+		w, err := wire(cfg, nil)
 		if err != nil {
 			t.Fatalf("accepted, and yet: %v\n%s", err, file)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/ingest"
@@ -41,6 +42,10 @@ type Options struct {
 	Registry *prometheus.Registry
 	// Now is the clock. Default [time.Now].
 	Now func() time.Time
+	// Load reads the configuration anew, for [Gateway.Reload]. Nil: there is nothing to read again.
+	Load func() (*config.Config, error)
+	// Level is what Logger goes by; a reload sets it to the configured one. Nil: it stays.
+	Level *slog.LevelVar
 	// Watcher is told what becomes of every request and every attempt, as it happens. Default: nobody is.
 	Watcher Watcher
 }
@@ -70,24 +75,31 @@ func (o Options) withDefaults() Options {
 
 // Gateway is a running gateway. Its methods are safe for concurrent use.
 type Gateway struct {
-	cfg     *config.Config
 	opt     Options
+	wired   atomic.Pointer[wiring] // what runs
 	store   journal.Store
 	records journal.Records // of the store
 	bell    journal.Bell    // of the store; nil: it is ours alone
 	journal *journal.Journal
 	deliver *deliver.Deliverer
 
-	services   services
+	kept       keeping // for services
 	observing  observing
 	partitions journal.Partitioned // the store; nil: it has none
 
-	ingest *listener
-	admin  *listener
+	ingest  *listener
+	admin   *listener
+	handler *ingest.Handler // of ingest
+	guard   *api.Guard      // of admin
+
+	reloading sync.Mutex // one reload at a time
+	swapping  sync.Mutex // a reload that changes what runs, or the beginning of a stop
 
 	started  bool // said that it runs
 	stopping atomic.Bool
 	failed   chan error // receives why a listener ended by itself
+	hurry    chan struct{}
+	waits    atomic.Bool // for the end of the delay, which hurry ends
 	stop     sync.Once
 	result   error // of Close
 }
@@ -111,9 +123,9 @@ func Run(ctx context.Context, cfg *config.Config, o Options) error {
 // The addresses are bound first, so that a gateway that can not listen takes no deliveries from the
 // ones that run. Senders who connect early wait until it is ready.
 func Start(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error) {
-	g := &Gateway{cfg: cfg, opt: o.withDefaults(), failed: make(chan error, 2)}
+	g := &Gateway{opt: o.withDefaults(), failed: make(chan error, 2), hurry: make(chan struct{}, 1)}
 	began := g.opt.Now()
-	if err := g.start(ctx); err != nil {
+	if err := g.start(ctx, cfg); err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
 		defer cancel()
 		return nil, errors.Join(err, g.Close(ctx))
@@ -126,40 +138,48 @@ func Start(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error)
 
 // start fills in the gateway from the outside to the inside and back. When it fails, Close undoes
 // what is there.
-func (g *Gateway) start(ctx context.Context) (err error) {
-	if g.ingest, err = g.listen("listen", g.cfg.Listen); err != nil {
+func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
+	if g.ingest, err = g.listen("listen", cfg.Listen); err != nil {
 		return err
 	}
-	if g.admin, err = g.listen("admin", g.cfg.Admin); err != nil {
+	if g.admin, err = g.listen("admin", cfg.Admin); err != nil {
 		return err
 	}
-	wired, err := wire(g.cfg)
+	wired, err := wire(cfg, nil)
 	if err != nil {
 		return err
 	}
-	if err := g.openObserving(); err != nil {
+	g.wired.Store(wired)
+	if err := g.openObserving(cfg); err != nil {
+		return err
+	}
+	if wired.observed, err = g.observe(cfg, nil); err != nil {
 		return err
 	}
 	ids, err := g.openStore(ctx)
 	if err != nil {
 		return err
 	}
-	if g.journal, err = journal.New(g.store, g.journalOptions(ids, wired.held)); err != nil {
+	if g.journal, err = journal.New(g.store, g.journalOptions(ids, wired)); err != nil {
 		return fmt.Errorf("the journal could not be started: %w", err)
 	}
-	if g.deliver, err = deliver.New(g.deliverOptions(wired.destinations)); err != nil {
+	if g.deliver, err = deliver.New(g.deliverOptions(wired)); err != nil {
 		return err
 	}
-	if err := g.openServices(ctx); err != nil {
+	if wired.services, err = g.openServices(ctx, cfg); err != nil {
 		return err
 	}
+	g.kept.use(wired.services)
 	g.deliver.Start()
-	handler := g.ingestHandler(wired.sources)
-	g.ingest.storing = handler.Storing
+	g.handler = g.ingestHandler(wired)
+	g.ingest.storing = g.handler.Storing
 	g.serve(g.admin, g.adminHandler())
-	g.serve(g.ingest, handler)
+	g.serve(g.ingest, g.handler)
 	return nil
 }
+
+// config returns the configuration that runs.
+func (g *Gateway) config() *config.Config { return g.wired.Load().cfg }
 
 // Addr returns the address that providers post to, with the port that was actually bound.
 func (g *Gateway) Addr() net.Addr { return g.ingest.Addr() }
@@ -168,18 +188,56 @@ func (g *Gateway) Addr() net.Addr { return g.ingest.Addr() }
 func (g *Gateway) AdminAddr() net.Addr { return g.admin.Addr() }
 
 // Wait runs until ctx ends or a listener fails, and then closes the gateway within the configured
-// shutdown timeout.
+// shutdown timeout. When ctx ends requests are served for the configured delay more, although the gateway
+// says from then on that it is not ready.
 func (g *Gateway) Wait(ctx context.Context) error {
 	var err error
 	select {
 	case <-ctx.Done():
-		g.opt.Logger.Info("gateway: stopping", "cause", context.Cause(ctx))
+		g.opt.Logger.Info("gateway: stopping", "cause", context.Cause(ctx), "delay", g.config().ShutdownDelay)
 	case err = <-g.failed:
 		g.opt.Logger.Error("gateway: stopping", "cause", err)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.cfg.ShutdownTimeout)
+	cfg := g.config()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
 	defer cancel()
+	if err == nil && cfg.ShutdownDelay > 0 {
+		err = g.linger(cfg.ShutdownDelay)
+	}
 	return errors.Join(err, g.Close(ctx))
+}
+
+// linger serves requests for a while more, until Hurry is called or a listener fails, which it returns.
+func (g *Gateway) linger(delay time.Duration) error {
+	g.retire()
+	g.waits.Store(true)
+	defer g.waits.Store(false)
+	select {
+	case <-time.After(delay):
+	case <-g.hurry:
+		g.opt.Logger.Info("gateway: the rest of the delay is left out")
+	case err := <-g.failed:
+		g.opt.Logger.Error("gateway: stopping", "cause", err)
+		return err
+	}
+	return nil
+}
+
+// Hurry ends the delay at the beginning of a stop. It reports false if there is none at the moment, and does
+// nothing then.
+func (g *Gateway) Hurry() bool {
+	if !g.waits.CompareAndSwap(true, false) {
+		return false
+	}
+	g.hurry <- struct{}{}
+	return true
+}
+
+// retire says that the gateway stops: it is not ready any more, and nothing is reloaded.
+func (g *Gateway) retire() {
+	g.swapping.Lock()
+	defer g.swapping.Unlock()
+	g.stopping.Store(true)
 }
 
 // Close stops the gateway before ctx ends: /readyz answers 503 from now on, no request is taken, the
@@ -194,7 +252,7 @@ func (g *Gateway) Close(ctx context.Context) error {
 }
 
 func (g *Gateway) close(ctx context.Context) error {
-	g.stopping.Store(true)
+	g.retire()
 	err := errors.Join(
 		g.quiesce(ctx),
 		g.closeJournal(ctx),
@@ -247,7 +305,7 @@ func (g *Gateway) closeJournal(ctx context.Context) error {
 }
 
 func (g *Gateway) closeStores() error {
-	g.closeServices()
+	g.kept.close()
 	err := g.closeObserving()
 	if g.store == nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -14,37 +16,78 @@ import (
 	"github.com/hookonce/hookonce/internal/observe"
 )
 
-// observing are the sources in mode observe, and what records them.
-type observing struct {
+// observers are the sources in mode observe.
+type observers struct {
 	endpoints  []ingest.Service
-	forwarders []*observe.Forwarder
-	transports []*http.Transport
-	metrics    *observe.Metrics
-	recorder   *observe.Recorder
-	store      *observe.Store
+	forwarders map[string]*forwarder // by source
 }
 
-// openObserving builds the sources in mode observe. It asks nothing of the store. Where no source is observed any more,
-// what is on record is forgotten in time.
-func (g *Gateway) openObserving() (err error) {
+// forwarder is what one source in mode observe uses.
+type forwarder struct {
+	*observe.Forwarder
+	transport *http.Transport
+}
+
+// observing is what records them, and outlives a reload.
+type observing struct {
+	metrics  *observe.Metrics
+	recorder *observe.Recorder
+	store    *observe.Store
+	retired  []*forwarder // that requests under way may still use
+}
+
+// openObserving opens the record of sources in mode observe. It asks nothing of the store. Where no source is observed
+// any more, what is on record is forgotten in time.
+func (g *Gateway) openObserving(cfg *config.Config) (err error) {
 	o := &g.observing
-	if o.store, err = openObservations(g.cfg, false); err != nil {
-		return explain(g.cfg.Store, err)
+	if o.store, err = openObservations(cfg, false); err != nil {
+		return explain(cfg.Store, err)
 	}
 	o.metrics = observe.NewMetrics(g.opt.Registry)
 	o.recorder = observe.NewRecorder(o.store, observe.RecorderOptions{
 		Metrics: o.metrics, Logger: g.opt.Logger, Now: g.opt.Now, Keep: g.keepObservations,
 	})
-	for i := range g.cfg.Sources {
-		s := &g.cfg.Sources[i]
+	return nil
+}
+
+// observe builds the sources in mode observe. What is the same before, in a wiring that runs, stays.
+func (g *Gateway) observe(cfg *config.Config, before *wiring) (observers, error) {
+	o := observers{forwarders: map[string]*forwarder{}}
+	for i := range cfg.Sources {
+		s := &cfg.Sources[i]
 		if s.Mode != config.Observe {
 			continue
 		}
-		if err := g.newObserved(s); err != nil {
-			return fmt.Errorf("source %q: %w", s.Name, err)
+		f := before.forwarder(cfg, s)
+		if f == nil {
+			var err error
+			if f, err = g.newForwarder(cfg, s); err != nil {
+				return observers{}, fmt.Errorf("source %q: %w", s.Name, err)
+			}
+		}
+		o.forwarders[s.Name] = f
+		o.endpoints = append(o.endpoints, ingest.Service{Name: s.Name, Through: true, Handler: f})
+	}
+	return o, nil
+}
+
+// forwarder returns that of a source which is the same, as is all else that it goes by; nil if there is none.
+func (w *wiring) forwarder(cfg *config.Config, s *config.Source) *forwarder {
+	if w == nil || !slices.Equal(w.cfg.TrustedProxies, cfg.TrustedProxies) || !reflect.DeepEqual(addressPolicy(w.cfg.Delivery), addressPolicy(cfg.Delivery)) ||
+		!slices.ContainsFunc(w.cfg.Sources, func(old config.Source) bool { return old.Same(s) }) {
+		return nil
+	}
+	return w.observed.forwarders[s.Name]
+}
+
+// retire keeps the forwarders that are not used any more until the last request has ended.
+func (o *observing) retire(before, now observers) {
+	for name, f := range before.forwarders {
+		if now.forwarders[name] != f {
+			o.retired = append(o.retired, f)
+			f.transport.CloseIdleConnections()
 		}
 	}
-	return nil
 }
 
 // OpenObservations opens what is on record of sources in mode observe, for reading.
@@ -59,65 +102,64 @@ func openObservations(cfg *config.Config, readOnly bool) (*observe.Store, error)
 
 // keepObservations says how long those of a source are kept: as long as attempts, which say the same of deliveries.
 func (g *Gateway) keepObservations(source string) time.Duration {
-	for i := range g.cfg.Sources {
-		if s := &g.cfg.Sources[i]; s.Name == source {
-			return g.cfg.RetentionOf(s).Attempts
+	cfg := g.config()
+	for i := range cfg.Sources {
+		if s := &cfg.Sources[i]; s.Name == source {
+			return cfg.RetentionOf(s).Attempts
 		}
 	}
-	return g.cfg.RetentionOf(&config.Source{}).Attempts
+	return cfg.RetentionOf(&config.Source{}).Attempts
 }
 
-func (g *Gateway) newObserved(s *config.Source) error {
+func (g *Gateway) newForwarder(cfg *config.Config, s *config.Source) (*forwarder, error) {
 	to, err := url.Parse(s.To)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p, err := s.NewProvider()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	timeless, err := s.NewTimelessProvider()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	f := &forwarder{transport: observedTransport(cfg)}
 	source := observe.Source{
-		Name: s.Name, To: to, Transport: g.observedTransport(), Provider: p,
+		Name: s.Name, To: to, Transport: f.transport, Provider: p,
 		Deadline: s.GivesUp(), MaxBody: cmp.Or(s.MaxBody, p.MaxBody(), ingest.DefaultMaxBody),
 	}
 	if timeless != nil {
 		source.Timeless = hookonce.Provider(timeless)
 	}
 	o := &g.observing
-	f := observe.New(source, observe.Options{
-		TrustedProxies: g.cfg.TrustedProxies, URL: ingest.SeenURL,
+	f.Forwarder = observe.New(source, observe.Options{
+		TrustedProxies: cfg.TrustedProxies, URL: ingest.SeenURL,
 		Recorder: o.recorder, Metrics: o.metrics, Logger: g.opt.Logger, Now: g.opt.Now,
 	})
-	o.forwarders = append(o.forwarders, f)
-	o.endpoints = append(o.endpoints, ingest.Service{Name: s.Name, Through: true, Handler: f})
-	return nil
+	return f, nil
 }
 
 // observedTransport returns a transport whose kept connections an application is unlikely to close under a request:
 // such a request fails, and its sender would have made a new connection. Servers wait for 2 s (gunicorn,
 // https://docs.gunicorn.org/en/stable/settings.html#keepalive), for 5 s (Node, https://nodejs.org/api/http.html#serverkeepalivetimeout)
 // or for longer.
-func (g *Gateway) observedTransport() *http.Transport {
-	t := deliver.NewTransport(addressPolicy(g.cfg.Delivery))
+func observedTransport(cfg *config.Config) *http.Transport {
+	t := deliver.NewTransport(addressPolicy(cfg.Delivery))
 	t.IdleConnTimeout = time.Second
 	t.ExpectContinueTimeout = time.Second
 	t.MaxResponseHeaderBytes = 0 // the largest that net/http takes
-	g.observing.transports = append(g.observing.transports, t)
 	return t
 }
 
 // closeObserving stops what openObserving started, after the last request.
 func (g *Gateway) closeObserving() error {
 	o := &g.observing
-	for _, f := range o.forwarders {
-		f.Close()
+	if w := g.wired.Load(); w != nil {
+		o.retire(w.observed, observers{})
 	}
-	for _, t := range o.transports {
-		t.CloseIdleConnections()
+	for _, f := range o.retired {
+		f.Close()
 	}
 	if o.recorder != nil {
 		o.recorder.Close()

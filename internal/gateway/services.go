@@ -19,46 +19,104 @@ import (
 // serviceTimeout is how long a service may take that has no deadline.
 const serviceTimeout = 25 * time.Second
 
-// services are the sources in mode idempotency, and what they keep; nil if there are none.
+// services are the sources in mode idempotency, and what they use; nothing if there are none.
 type services struct {
 	endpoints  []ingest.Service
 	transports []*http.Transport
 	claims     *claims.Store
+	remember   map[string]time.Duration // by source of claims
 }
 
-// openServices builds the services of the sources in mode idempotency. It opens nothing if there are none.
-func (g *Gateway) openServices(ctx context.Context) (err error) {
+// keeping is what services need that outlives a reload.
+type keeping struct {
+	services
+	metrics *idempotency.Metrics
+	retired []*claims.Store // that requests under way may still use
+}
+
+// openServices builds the services of the sources in mode idempotency. It opens nothing if there are none, and
+// nothing again that is open and fits.
+func (g *Gateway) openServices(ctx context.Context, cfg *config.Config) (services, error) {
 	var all []*config.Source
-	kept := claims.Options{Remember: map[string]time.Duration{}, Now: g.opt.Now, Logger: g.opt.Logger}
-	for i := range g.cfg.Sources {
-		if s := &g.cfg.Sources[i]; s.Mode == config.Idempotent {
+	own := services{remember: map[string]time.Duration{}}
+	awaited := false
+	for i := range cfg.Sources {
+		if s := &cfg.Sources[i]; s.Mode == config.Idempotent {
 			all = append(all, s)
-			kept.Remember[idempotency.ClaimSource(s.Name)] = s.Idempotency.WithDefaults().Remember
-			kept.Awaited = kept.Awaited || s.Idempotency.Wait > 0
+			own.remember[idempotency.ClaimSource(s.Name)] = s.Idempotency.WithDefaults().Remember
+			awaited = awaited || s.Idempotency.Wait > 0
 		}
 	}
 	if len(all) == 0 {
-		return nil
+		return services{}, nil
 	}
-	if g.services.claims, err = g.openClaims(ctx, kept); err != nil {
-		return explain(g.cfg.Store, err)
-	}
-	shared := idempotency.Options{Store: g.services.claims, Metrics: idempotency.NewMetrics(g.opt.Registry), Logger: g.opt.Logger, Now: g.opt.Now}
-	for _, s := range all {
-		endpoint, err := g.newService(s, shared)
-		if err != nil {
-			return fmt.Errorf("source %q: %w", s.Name, err)
+	if open := g.kept.claims; open != nil && open.Awaited() == awaited {
+		own.claims = open
+	} else {
+		var err error
+		if own.claims, err = g.openClaims(ctx, cfg, claims.Options{Remember: own.remember, Awaited: awaited, Now: g.opt.Now, Logger: g.opt.Logger}); err != nil {
+			return services{}, explain(cfg.Store, err)
 		}
-		g.services.endpoints = append(g.services.endpoints, endpoint)
 	}
-	return nil
+	if g.kept.metrics == nil {
+		g.kept.metrics = idempotency.NewMetrics(g.opt.Registry)
+	}
+	shared := idempotency.Options{Store: own.claims, Metrics: g.kept.metrics, Logger: g.opt.Logger, Now: g.opt.Now}
+	for _, s := range all {
+		endpoint, transport, err := newService(cfg, s, shared)
+		if err != nil {
+			g.kept.discard(own)
+			return services{}, fmt.Errorf("source %q: %w", s.Name, err)
+		}
+		own.endpoints, own.transports = append(own.endpoints, endpoint), append(own.transports, transport)
+	}
+	return own, nil
+}
+
+// use makes these the services that run.
+func (k *keeping) use(s services) {
+	before := k.services
+	k.services = s
+	if s.claims != nil {
+		s.claims.Remember(s.remember)
+	}
+	if before.claims != nil && before.claims != s.claims {
+		before.claims.Remember(nil)
+		k.retired = append(k.retired, before.claims)
+	}
+	before.closeIdle()
+}
+
+// discard closes what was opened for services that are not used after all.
+func (k *keeping) discard(s services) {
+	if s.claims != nil && s.claims != k.claims {
+		s.claims.Close()
+	}
+}
+
+// close stops what services use, after the last request.
+func (k *keeping) close() {
+	k.closeIdle()
+	for _, s := range k.retired {
+		s.Close()
+	}
+	if k.claims != nil {
+		k.claims.Close()
+	}
+}
+
+// closeIdle closes connections that no request uses.
+func (s services) closeIdle() {
+	for _, t := range s.transports {
+		t.CloseIdleConnections()
+	}
 }
 
 // openClaims opens the store of claims in the journal's database.
-func (g *Gateway) openClaims(ctx context.Context, o claims.Options) (*claims.Store, error) {
+func (g *Gateway) openClaims(ctx context.Context, cfg *config.Config, o claims.Options) (*claims.Store, error) {
 	journal, ok := g.store.(*sqlite.Store)
 	if !ok {
-		return claims.OpenPostgres(ctx, g.cfg.Store.DSN, g.cfg.Schema, o)
+		return claims.OpenPostgres(ctx, cfg.Store.DSN, cfg.Schema, o)
 	}
 	db, err := journal.DB()
 	if err != nil {
@@ -67,22 +125,21 @@ func (g *Gateway) openClaims(ctx context.Context, o claims.Options) (*claims.Sto
 	return claims.OpenSQLite(db, o)
 }
 
-func (g *Gateway) newService(s *config.Source, shared idempotency.Options) (ingest.Service, error) {
+func newService(cfg *config.Config, s *config.Source, shared idempotency.Options) (ingest.Service, *http.Transport, error) {
 	to, err := url.Parse(s.To)
 	if err != nil {
-		return ingest.Service{}, err
+		return ingest.Service{}, nil, err
 	}
 	maxBody := cmp.Or(s.MaxBody, ingest.DefaultMaxBody)
 	own := s.Idempotency.WithDefaults()
-	transport := deliver.NewTransport(addressPolicy(g.cfg.Delivery))
-	g.services.transports = append(g.services.transports, transport)
+	transport := deliver.NewTransport(addressPolicy(cfg.Delivery))
 	return ingest.Service{
 		Name: s.Name, MaxBody: maxBody, MaxAnswer: own.MaxAnswer, Allow: s.Allow, Rate: s.Rate, Burst: s.Burst,
 		Handler: idempotency.New(idempotency.Service{
 			Name:           s.Name,
 			URL:            to,
 			Transport:      transport,
-			TrustedProxies: g.cfg.TrustedProxies,
+			TrustedProxies: cfg.TrustedProxies,
 			Scope:          own.ScopeHeaders(),
 			Fingerprint:    own.Headers,
 			StrictKey:      own.StrictKey,
@@ -94,15 +151,5 @@ func (g *Gateway) newService(s *config.Source, shared idempotency.Options) (inge
 			Lease:          own.Lease,
 			Documentation:  own.Documentation,
 		}, shared),
-	}, nil
-}
-
-// closeServices stops what openServices started, after the last request.
-func (g *Gateway) closeServices() {
-	for _, t := range g.services.transports {
-		t.CloseIdleConnections()
-	}
-	if g.services.claims != nil {
-		g.services.claims.Close()
-	}
+	}, transport, nil
 }

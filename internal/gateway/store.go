@@ -21,18 +21,18 @@ import (
 // that goes on where the store is.
 func (g *Gateway) openStore(ctx context.Context) (*journal.IDs, error) {
 	open := g.openSQLite
-	if g.cfg.Store.Driver == config.Postgres {
+	if g.config().Store.Driver == config.Postgres {
 		open = g.openPostgres
 	}
 	ids, err := open(ctx)
 	if err != nil {
-		return nil, explain(g.cfg.Store, err)
+		return nil, explain(g.config().Store, err)
 	}
 	return ids, nil
 }
 
 func (g *Gateway) openSQLite(ctx context.Context) (*journal.IDs, error) {
-	s, err := sqlite.Open(ctx, g.cfg.Store.DSN, sqlite.Options{Logger: g.opt.Logger})
+	s, err := sqlite.Open(ctx, g.config().Store.DSN, sqlite.Options{Logger: g.opt.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (g *Gateway) openSQLite(ctx context.Context) (*journal.IDs, error) {
 }
 
 func (g *Gateway) openPostgres(ctx context.Context) (*journal.IDs, error) {
-	s, err := pg.Open(ctx, g.cfg.Store.DSN, pg.Options{Schema: g.cfg.Schema, Migrate: g.cfg.Migrate, Logger: g.opt.Logger})
+	s, err := pg.Open(ctx, g.config().Store.DSN, pg.Options{Schema: g.config().Schema, Migrate: g.config().Migrate, Logger: g.opt.Logger})
 	if err != nil {
 		return nil, err
 	}

@@ -2,11 +2,13 @@ package gateway
 
 import (
 	"cmp"
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/ingest"
@@ -17,17 +19,22 @@ import (
 // backoffFactor is how much longer each wait between attempts is than the one before.
 const backoffFactor = 3
 
-// wiring is the configuration in the words of the packages that it is for.
+// wiring is the configuration in the words of the packages that it is for. It is not changed once it is used.
 type wiring struct {
+	cfg          *config.Config
 	sources      []ingest.Source
+	services     services
+	observed     observers
 	destinations map[string]deliver.Destination
 	held         map[string]journal.Destination // the same ones, as the journal sees them
 }
 
 // wire turns the configured sources and destinations into endpoints and destinations. The destination
-// of a source with a URL of its own has the source's name.
-func wire(cfg *config.Config) (*wiring, error) {
-	w := &wiring{destinations: map[string]deliver.Destination{}, held: map[string]journal.Destination{}} // none is not all
+// of a source with a URL of its own has the source's name. What is the same as before, in a wiring that runs,
+// keeps what it has learned: providers their senders' keys, destinations their connections. What needs the store
+// is wired apart: services, and sources in mode observe.
+func wire(cfg *config.Config, before *wiring) (*wiring, error) {
+	w := &wiring{cfg: cfg, destinations: map[string]deliver.Destination{}, held: map[string]journal.Destination{}} // none is not all
 	for i := range cfg.Sources {
 		s := &cfg.Sources[i]
 		if s.Mode == config.Idempotent || s.Mode == config.Observe {
@@ -37,6 +44,9 @@ func wire(cfg *config.Config) (*wiring, error) {
 		if err != nil {
 			return nil, fmt.Errorf("source %q: %w", s.Name, err)
 		}
+		if known := before.provider(s); known != nil {
+			endpoint.Provider = known
+		}
 		w.sources = append(w.sources, endpoint)
 	}
 	for _, d := range cfg.AllDestinations() {
@@ -45,10 +55,40 @@ func wire(cfg *config.Config) (*wiring, error) {
 		if to.Signers, err = newSigners(cfg, &d); err != nil {
 			return nil, err
 		}
+		if same, ok := before.tls(&d); ok {
+			to.TLS = same
+		}
 		w.destinations[d.Name] = to
 		w.held[d.Name] = journal.Destination{Ordered: d.Order == config.ByResource, Stale: d.Stale != config.StaleDeliver}
 	}
 	return w, nil
+}
+
+// endpoints are those of all that is no provider's.
+func (w *wiring) endpoints() []ingest.Service {
+	return slices.Concat(w.services.endpoints, w.observed.endpoints)
+}
+
+// provider returns that of a source which is the same, nil if there is none.
+func (w *wiring) provider(s *config.Source) hookonce.Provider {
+	if w == nil {
+		return nil
+	}
+	same := slices.ContainsFunc(w.cfg.Sources, func(old config.Source) bool { return old.Same(s) })
+	i := slices.IndexFunc(w.sources, func(old ingest.Source) bool { return old.Name == s.Name })
+	if !same || i < 0 {
+		return nil
+	}
+	return w.sources[i].Provider
+}
+
+// tls returns what a destination with the same certificates uses.
+func (w *wiring) tls(d *config.Destination) (*tls.Config, bool) {
+	if w == nil {
+		return nil, false
+	}
+	i := slices.IndexFunc(w.cfg.Destinations, func(old config.Destination) bool { return old.Name == d.Name && old.TLS.Same(d.TLS) })
+	return w.destinations[d.Name].TLS, i >= 0
 }
 
 func newSource(s *config.Source) (ingest.Source, error) {
@@ -187,17 +227,17 @@ func addressPolicy(all config.Delivery) deliver.AddressPolicy {
 	return p
 }
 
-func (g *Gateway) ingestHandler(sources []ingest.Source) *ingest.Handler {
+func (g *Gateway) ingestHandler(w *wiring) *ingest.Handler {
 	return ingest.New(ingest.Options{
-		Sources:        sources,
-		Services:       slices.Concat(g.services.endpoints, g.observing.endpoints),
+		Sources:        w.sources,
+		Services:       w.endpoints(),
 		Journal:        g.journal,
 		Answers:        g.journal,
 		Past:           g.journal,
 		Forward:        g.deliver.Forward,
-		MaxQueued:      g.cfg.Queue.Events,
-		MaxQueuedBytes: g.cfg.Queue.Bytes,
-		TrustedProxies: g.cfg.TrustedProxies,
+		MaxQueued:      w.cfg.Queue.Events,
+		MaxQueuedBytes: w.cfg.Queue.Bytes,
+		TrustedProxies: w.cfg.TrustedProxies,
 		Now:            g.opt.Now,
 		Logger:         g.opt.Logger,
 		Registerer:     g.opt.Registry,
@@ -214,12 +254,12 @@ func relayed(cfg *config.Config) map[string]bool {
 	return names
 }
 
-func (g *Gateway) deliverOptions(destinations map[string]deliver.Destination) deliver.Options {
+func (g *Gateway) deliverOptions(w *wiring) deliver.Options {
 	return deliver.Options{
 		Journal:      g.journal,
-		Destinations: destinations,
+		Destinations: w.destinations,
 		Paused:       g.journal.Paused,
-		Relayed:      relayed(g.cfg),
+		Relayed:      relayed(w.cfg),
 		Now:          g.opt.Now,
 		Logger:       g.opt.Logger,
 		Watcher:      g.opt.Watcher,
@@ -242,17 +282,17 @@ func retention(cfg *config.Config) *journal.Retention {
 	return r
 }
 
-func (g *Gateway) journalOptions(ids *journal.IDs, destinations map[string]journal.Destination) journal.Options {
+func (g *Gateway) journalOptions(ids *journal.IDs, w *wiring) journal.Options {
 	return journal.Options{
-		MaxBatch:     g.cfg.Queue.Batch,
-		QueueEntries: g.cfg.Queue.Events,
-		QueueBytes:   g.cfg.Queue.Bytes,
-		Destinations: destinations,
+		MaxBatch:     w.cfg.Queue.Batch,
+		QueueEntries: w.cfg.Queue.Events,
+		QueueBytes:   w.cfg.Queue.Bytes,
+		Destinations: w.held,
 		Records:      g.records,
 		Bell:         g.bell,
-		Lease:        g.cfg.Delivery.Lease,
+		Lease:        w.cfg.Delivery.Lease,
 		Partitions:   g.partitions,
-		Retention:    retention(g.cfg),
+		Retention:    retention(w.cfg),
 		IDs:          ids,
 		Now:          g.opt.Now,
 		Logger:       g.opt.Logger,

@@ -78,7 +78,7 @@ func TestWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := wire(cfg)
+	w, err := wire(cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
