@@ -348,7 +348,7 @@ func TestIdempotencyPurge(t *testing.T) {
 		c := client(t)
 		forget := func(source string, age time.Duration) {
 			t.Helper()
-			if err := g.services.claims.Forget(t.Context(), source, time.Now().Add(-age)); err != nil {
+			if err := g.kept.claims.Forget(t.Context(), source, time.Now().Add(-age)); err != nil {
 				t.Fatal(err)
 			}
 		}
