@@ -32,6 +32,8 @@ var another = map[string]string{
 	"idempotency.headers": "X-Other", "idempotency.max_answer": "9KiB", "idempotency.lease": "9s", "idempotency.remember": "9d",
 	"idempotency.documentation": "https://other.example/",
 
+	"sign_as": "provider", "app_secret": "env:OTHER", "app_url": "https://other.example/",
+
 	"route to": "other", "types": "other", "where": "json:$.other: yes",
 }
 

@@ -574,3 +574,51 @@ func TestStopDelayEnds(t *testing.T) {
 		t.Error("a listener that failed was not told")
 	}
 }
+
+// Case 6, and 4: an endpoint that is observed is switched by a reload, and back. What the application answered 500
+// to while it was observed is new; a request that is under way is answered by the application.
+func TestReloadSwitchesModes(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		app := newSink(t)
+		arrived, release := make(chan struct{}), make(chan struct{})
+		app.answer = func(id string, times int) int {
+			if id == "slow" && times == 1 {
+				close(arrived)
+				app.mu.Unlock()
+				<-release
+				app.mu.Lock()
+			}
+			if times == 1 {
+				return http.StatusInternalServerError
+			}
+			return http.StatusOK
+		}
+		e := startEdited(t, observed(store, app.URL))
+		c := client(t)
+		s := source("orders", "")
+		if r, err := post(t, c, e.Gateway, s, event("a")); err != nil || r.status != http.StatusInternalServerError {
+			t.Errorf("observed: answered %+v, %v", r, err)
+		}
+		slow := make(chan reply, 1)
+		go func() {
+			r, _ := post(t, c, e.Gateway, s, event("slow"))
+			slow <- r
+		}()
+		<-arrived
+		e.edit(func(cfg *config.Config) { cfg.Sources[0].Mode = config.Async })
+		close(release)
+		if r := <-slow; r.status != http.StatusInternalServerError {
+			t.Errorf("under way: answered %+v", r)
+		}
+		for _, id := range []string{"a", "slow"} {
+			if r := insist(t, c, e.Gateway, s, event(id)); r.verdict != "accepted" {
+				t.Errorf("%s after the switch: %+v, want accepted", id, r)
+			}
+		}
+		app.await(t, "both once more", func() bool { return app.seen["a"] == 2 && app.seen["slow"] == 2 })
+		e.edit(func(cfg *config.Config) { cfg.Sources[0].Mode = config.Observe })
+		if r, err := post(t, c, e.Gateway, s, event("a")); err != nil || r.status != http.StatusOK || r.verdict != "" {
+			t.Errorf("observed again: answered %+v, %v", r, err)
+		}
+	})
+}
