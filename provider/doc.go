@@ -7,7 +7,7 @@
 //
 // There is one for each sender with a scheme of its own, such as [Stripe], [Adyen] and [Twilio]. Senders
 // that use Standard Webhooks or Svix under their own name have none, see [Build]; [HMAC] is for senders
-// that are not in the catalogue. Constructors take several secrets while a secret is being rotated, and
+// that are not in the catalogue, and [Hookonce] for applications behind hookonce's own gateway. Constructors take several secrets while a secret is being rotated, and
 // panic when a secret is missing or has the wrong form, because that is a mistake in the program and not
 // in a request. Programs that read names and secrets from a configuration use [Build] or [spec.New],
 // which return errors.

@@ -38,9 +38,10 @@ const (
 
 // TestExactlyOnceInEveryLanguage: the shop of examples/gateway books each payment once, whatever language it is written
 // in. Stripe sends copies, the network delivers twice and loses answers, and the shop and the gateway are killed as
-// kill -9 does. Claims and the gateway's record agree, and late events overwrite nothing.
+// kill -9 does. Claims and the gateway's record agree, and late events overwrite nothing. So it is with one of each
+// language on one database, too, for which every event is under one name and guards agree.
 func TestExactlyOnceInEveryLanguage(t *testing.T) {
-	for language, program := range map[string]func(t *testing.T) *exec.Cmd{
+	programs := map[string]func(t *testing.T) *exec.Cmd{
 		"go": func(t *testing.T) *exec.Cmd {
 			file := filepath.Join(t.TempDir(), "shop")
 			mustRun(t, examplesDir, "go", "build", "-mod=mod", "-o", file, "./gateway")
@@ -57,12 +58,17 @@ func TestExactlyOnceInEveryLanguage(t *testing.T) {
 		"python": func(*testing.T) *exec.Cmd {
 			return exec.Command("/usr/bin/python3", examplesDir+"/gateway/python/shop.py")
 		},
-	} {
+	}
+	for language, program := range programs {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel() // they wait most of the time
 			exactlyOnce(t, program(t))
 		})
 	}
+	t.Run("together", func(t *testing.T) {
+		t.Parallel()
+		exactlyOnce(t, programs["go"](t), programs["node"](t), programs["python"](t))
+	})
 }
 
 // The events of the test: three states of each payment, and some events without an id, which nobody can recognise but
@@ -74,7 +80,7 @@ const (
 	shopNameless = 5
 )
 
-func exactlyOnce(t *testing.T, program *exec.Cmd) {
+func exactlyOnce(t *testing.T, programs ...*exec.Cmd) {
 	dsn := pgtest.DSN(t)
 	mustRun(t, ".", hookonceProgram(t), "migrate", "--store", dsn)
 	pool, err := pgxpool.New(t.Context(), dsn)
@@ -89,10 +95,14 @@ func exactlyOnce(t *testing.T, program *exec.Cmd) {
 	if _, err := pool.Exec(t.Context(), string(tables)); err != nil {
 		t.Fatal(err)
 	}
-	program.Env = append(os.Environ(), "DATABASE_URL="+dsn, "SHOP_SECRET="+nextSecret+" "+shopSecret, "PORT=0")
-	shop := &languageShop{program: program}
-	shop.start(t)
-	road := newRoad(t, shop)
+	var shops []*languageShop
+	for _, program := range programs {
+		program.Env = append(os.Environ(), "DATABASE_URL="+dsn, "SHOP_SECRET="+nextSecret+" "+shopSecret, "PORT=0")
+		shop := &languageShop{program: program}
+		shop.start(t)
+		shops = append(shops, shop)
+	}
+	road := newRoad(t, shops)
 	gateway := newLanguageGateway(t, road.URL+"/hooks", dsn)
 
 	for n := range shopNameless {
@@ -110,8 +120,10 @@ func exactlyOnce(t *testing.T, program *exec.Cmd) {
 		})
 	}
 	road.awaitTold(t, shopNameless+shopNamed/4)
-	shop.kill()
-	shop.start(t)
+	for _, shop := range shops {
+		shop.kill()
+		shop.start(t)
+	}
 	road.awaitTold(t, shopNameless+shopNamed/2)
 	gateway.kill(t)
 	senders.Wait()
@@ -214,11 +226,12 @@ func (s *languageShop) kill() {
 	_ = s.running.Wait() // it was killed, and says so
 }
 
-// road is the network between the gateway and the shop: it delivers some requests twice at one moment, and loses the
+// road is the network between the gateway and the shops, which take turns: it delivers some requests twice at one moment, and loses the
 // first answer of some.
 type road struct {
 	*httptest.Server
-	shop   *languageShop
+	shops  []*languageShop
+	turn   atomic.Uint64
 	client *http.Client
 	lost   atomic.Int64
 
@@ -229,10 +242,10 @@ type road struct {
 	captured *http.Request   // a delivery, with its body in GetBody
 }
 
-func newRoad(t *testing.T, shop *languageShop) *road {
+func newRoad(t *testing.T, shops []*languageShop) *road {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
-	r := &road{shop: shop, client: &http.Client{Transport: transport, Timeout: patience}, more: make(chan struct{}), answered: map[string]int{}, told: map[string]bool{}}
+	r := &road{shops: shops, client: &http.Client{Transport: transport, Timeout: patience}, more: make(chan struct{}), answered: map[string]int{}, told: map[string]bool{}}
 	r.Server = httptest.NewServer(r)
 	t.Cleanup(r.Close)
 	return r
@@ -272,9 +285,10 @@ func (r *road) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	w.WriteHeader(status)
 }
 
-// pass hands a delivery to the shop, and returns its answer; 502 if there is none.
+// pass hands a delivery to the next shop, and returns its answer; 502 if there is none.
 func (r *road) pass(h http.Header, body []byte) int {
-	req, err := http.NewRequest(http.MethodPost, *r.shop.url.Load()+"/hooks", bytes.NewReader(body))
+	shop := r.shops[r.turn.Add(1)%uint64(len(r.shops))]
+	req, err := http.NewRequest(http.MethodPost, *shop.url.Load()+"/hooks", bytes.NewReader(body))
 	if err != nil {
 		return http.StatusBadGateway
 	}
