@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 
 	"github.com/hookonce/hookonce/internal/config"
@@ -20,6 +22,7 @@ import (
 // development is a gateway on which somebody develops: it has one source, and shows what happens.
 type development struct {
 	source     *config.Source
+	store      string // for people
 	provider   *spec.Provider
 	secret     string // as send takes it
 	secretFile string // empty: the secret was given
@@ -37,7 +40,7 @@ func develop(w *world, cfg *config.Config) (*development, error) {
 	if !cfg.Says("log.level") && isTerminal(w.err) {
 		cfg.LogLevel = slog.LevelError // the lines for people say the rest
 	}
-	d := &development{source: &cfg.Sources[0]}
+	d := &development{source: &cfg.Sources[0], store: cfg.Store.String()}
 	if d.source.Provider != "" {
 		if err := d.addSecret(); err != nil {
 			return nil, err
@@ -51,10 +54,15 @@ func develop(w *world, cfg *config.Config) (*development, error) {
 	return d, nil
 }
 
+// ownSecret stands for a secret that was given as it is: it is not written again.
+const ownSecret = "YOUR-SECRET"
+
 // addSecret makes sure that there is one.
 func (d *development) addSecret() error {
 	if len(d.source.Secrets) > 0 {
-		d.secret = d.source.Secrets[0].String()
+		if d.secret = d.source.Secrets[0].String(); !isReference(d.secret) {
+			d.secret = ownSecret
+		}
 		return nil
 	}
 	path, err := filepath.Abs("hookonce." + d.source.Name + "-secret")
@@ -91,13 +99,13 @@ func (d *development) keep() (string, error) {
 // announce says what runs, how to send it an event, and where to point the provider.
 func (d *development) announce(w *world, g *gateway.Gateway) {
 	endpoint := "http://" + reachable(g.Addr()) + "/in/" + d.source.Name
-	fmt.Fprintf(w.out, "\nThis is a development gateway. It stores in this folder and %s.\n", d.delivers())
+	fmt.Fprintf(w.out, "\nThis is a development gateway. It stores in %s and %s.\n", d.store, d.delivers())
 	if d.provider == nil {
 		fmt.Fprintf(w.out, "Send it requests with an Idempotency-Key at %s\n\n", endpoint)
 		return
 	}
 	known := d.provider.Spec()
-	if known.Imitable() {
+	if d.imitable() {
 		fmt.Fprintf(w.out, "\nSend it a first event, and the same event again:\n\n  %s\n", d.command(w, endpoint, known))
 	}
 	if known.Name != config.DevProvider {
@@ -105,14 +113,27 @@ func (d *development) announce(w *world, g *gateway.Gateway) {
 		fmt.Fprintf(w.out, "which it cannot reach on this machine: register the public address of a tunnel to %s, with the path /in/%s.\n",
 			reachable(g.Addr()), d.source.Name)
 	}
-	fmt.Fprintf(w.out, "\n%sEvents as they come:\n\n", d.aboutSecret(known))
+	next := "Events as they come:"
+	if d.source.Mode == config.Observe {
+		next = "What came is on record: hookonce report --since 1h"
+	}
+	fmt.Fprintf(w.out, "\n%s%s\n\n", d.aboutSecret(known), next)
 }
 
 func (d *development) delivers() string {
 	if d.source.To == "" {
 		return "delivers nowhere (--to URL delivers to your app)"
 	}
-	return "delivers to " + withoutQuery(d.source.To)
+	to := withoutQuery(d.source.To)
+	if u, err := url.Parse(to); err == nil {
+		to = u.Redacted()
+	}
+	return "delivers to " + to
+}
+
+// imitable reports whether send signs what the source takes: it knows no settings of the provider hmac.
+func (d *development) imitable() bool {
+	return d.provider.Spec().Imitable() && reflect.DeepEqual(d.source.HMAC, config.DefaultSource().HMAC)
 }
 
 // command is what sends an event, ready for a shell.

@@ -5,6 +5,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // Without a file and a name the source is one for development; nobody gets one by forgetting a secret.
@@ -84,6 +88,37 @@ func TestMakeSecret(t *testing.T) {
 		if _, err := s.NewProvider(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Where a secret is made up, send can sign with it: the event is taken, and recognised when it comes again.
+func TestMadeUpSecretsSign(t *testing.T) {
+	made := 0
+	for _, name := range provider.Names() {
+		s := Source{Name: "x", Provider: name, URL: "https://shop.example/in"}
+		secret, err := s.MakeSecret()
+		if err != nil {
+			continue
+		}
+		made++
+		s.Secrets = []Secret{LiteralSecret(secret)}
+		p, err := s.NewProvider()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		known, now := p.Spec(), time.Now()
+		header, body := known.Sample(spec.Sample{ID: known.Example.NewID(), Time: now})
+		req := &hookonce.Request{Method: "POST", URL: s.URL, Header: header, Body: body, Now: now}
+		if err := p.Sign(req); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if d, err := p.Open(req); err != nil || len(d.Events) == 0 || d.Unreadable != nil || d.Events[0].Key == "" && len(known.Event.Key) > 0 {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+	}
+	if made < 40 {
+		t.Errorf("only %d providers have a secret that can be made up", made)
 	}
 }
 
