@@ -40,6 +40,7 @@ func bitbucketSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("headers, signature", "support.atlassian.com/bitbucket-cloud/docs/event-payloads"),
 			reported("X-Request-Id of a data center", "Atlassian documentation, quoted"),
+			reported("the secret is the receiver's choice", "Atlassian, Enhanced webhook security: entered, or generated there"),
 			notSourced("retries"),
 			notSourced("whether a retry keeps X-Request-UUID"),
 		},

@@ -34,6 +34,7 @@ func circleciSpec() spec.Spec {
 		Example: spec.Template{ID: "3888f21b-eaa7-38e3-8f3d-75a63bba8895", Type: "workflow-completed", Object: "fda08377-0000-4000-8000-000000001001", Body: circleciExample},
 		Sources: []spec.Source{
 			stated("signature, key, fields, answer, deadline", "circleci/circleci-docs: webhooks"),
+			stated("the secret is the receiver's choice", "circleci/circleci-docs: webhooks, field Secret token"),
 			notSourced("how long retries go on"),
 		},
 		Traps: []string{

@@ -58,6 +58,7 @@ func githubSpec() spec.Spec {
 			stated("no automatic retries, deadline", "github/docs: content/webhooks/using-webhooks/handling-failed-webhook-deliveries.md"),
 			stated("form field and size", "github/docs: data/reusables/webhooks/content_type_and_secret.md, payload_cap"),
 			reported("redelivery for three days", "github/docs, quoted"),
+			stated("the secret is the receiver's choice", "github/docs: content/webhooks/using-webhooks/validating-webhook-deliveries.md"),
 		},
 		Traps: []string{
 			"GitHub does not retry by itself: a delivery that failed comes again only when somebody asks for it",

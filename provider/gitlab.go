@@ -65,6 +65,7 @@ func gitlabSpec() spec.Spec {
 			stated("largest body", "gitlab-org/gitlab: merge request 38687"),
 			stated("webhooks are disabled after failures", "docs.gitlab.com/user/project/integrations/webhooks; gitlab-org/gitlab: merge request 166329"),
 			reported("deadline", "GitLab documentation, quoted"),
+			stated("the secret is the receiver's choice", "docs.gitlab.com/user/project/integrations/webhooks"),
 			notSourced("when a request that timed out is retried, and for how long a delivery can be sent again"),
 			notSourced("a signature in addition to the token"),
 		},

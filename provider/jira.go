@@ -39,6 +39,7 @@ func jiraSpec() spec.Spec {
 		Sources: []spec.Source{
 			reported("key is the same in retries, count of retries, flow", "MrRefactoring/jira.js: documentation of webhooks, quoting Atlassian"),
 			reported("signature", "webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts"),
+			reported("the secret is the receiver's choice", "Atlassian documentation, quoted"),
 			notSourced("retries"),
 			notSourced("time of the event"),
 		},

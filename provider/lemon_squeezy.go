@@ -40,6 +40,7 @@ func lemonSqueezySpec() spec.Spec {
 			stated("headers, answer, retries after 5, 25 and 125 seconds", "docs.lemonsqueezy.com/help/webhooks/webhook-requests"),
 			stated("signature", "docs.lemonsqueezy.com/help/webhooks/signing-requests"),
 			reported("key", "inferred: the body has no id of the event, and the attributes say when the object was updated"),
+			stated("the secret is the receiver's choice", "docs.lemonsqueezy.com/help/webhooks/signing-requests"),
 			notSourced("whether the attributes are the same in every attempt"),
 		},
 		Traps: []string{

@@ -28,6 +28,7 @@ func mollieClassicSpec() spec.Spec {
 		Example: spec.Template{ID: "tr_5B8cwPMGnU6qLbRvo7qEZo", Form: "id={{id}}"},
 		Sources: []spec.Source{
 			stated("the body is the id, nothing is signed, fetch the state", "docs.mollie.com/reference/webhooks"),
+			reported("the secret is the receiver's choice", "inferred: the token is a part of the URL that is registered"),
 			notSourced("retries"),
 		},
 		Traps: []string{

@@ -50,6 +50,7 @@ func razorpaySpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("signature, key, deadline, retries, no order", "razorpay/markdown-docs: webhooks"),
 			reported("key is the same in retries", "inferred: Razorpay offers it for recognising duplicates"),
+			stated("the secret is the receiver's choice", "razorpay.com/docs/webhooks/integrations"),
 			notSourced("sending an event again by hand"),
 		},
 		Traps: []string{

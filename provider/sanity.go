@@ -61,6 +61,7 @@ func sanitySpec() spec.Spec {
 			stated("signature", "sanity-io/webhook-toolkit: src/signature.ts"),
 			stated("key, headers, answer, deadline", "Sanity documentation, GROQ-powered webhooks"),
 			stated("retries", "Sanity documentation: up to 30 minutes; changelog of 2026-04-29: twice, 30 seconds apart; the longer one counts"),
+			reported("the secret is the receiver's choice", "Sanity documentation, GROQ-powered webhooks"),
 		},
 		Traps: []string{
 			"the id of the document as the key loses every later change of it",

@@ -60,6 +60,7 @@ func twitchSpec() spec.Spec {
 			stated("signature", "twitchdev/twitch-cli: internal/events/trigger"),
 			stated("types of messages, challenge, copies have the same id", "dev.twitch.tv/docs/eventsub/handling-webhook-events; dev.twitch.tv/docs/eventsub"),
 			reported("tolerance", "Twitch documentation, quoted"),
+			stated("the secret is the receiver's choice", "dev.twitch.tv/docs/eventsub/handling-webhook-events"),
 			notSourced("retries"),
 			notSourced("deadline"),
 		},

@@ -35,6 +35,7 @@ func typeformSpec() spec.Spec {
 			stated("deadline, retries, what disables the webhook", "typeform.com/developers/webhooks"),
 			reported("signature", "webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts, quoting Typeform"),
 			reported("event_id is unique", "Typeform documentation, example payload, quoted in the Azure Connectors SDK"),
+			reported("the secret is the receiver's choice", "typeform.com/developers/webhooks"),
 			notSourced("whether a retry keeps event_id"),
 		},
 		Traps: []string{

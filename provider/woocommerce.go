@@ -61,6 +61,7 @@ func wooCommerceSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("signature, headers, ping, no retries, deadline, how the delivery id is made", "woocommerce/woocommerce: plugins/woocommerce/includes/class-wc-webhook.php"),
 			reported("key", "inferred: the delivery id depends on the second alone"),
+			reported("the secret is the receiver's choice", "woocommerce/woocommerce: plugins/woocommerce/includes/class-wc-webhook.php; without one, one is made there"),
 			notSourced("redelivery by hand"),
 		},
 		Traps: []string{
