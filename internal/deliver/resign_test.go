@@ -26,7 +26,7 @@ func (p pen) Sign(r *hookonce.Request, vouched int16) error {
 	if p.err != nil {
 		return p.err
 	}
-	r.Header["X-Provider-Signature"] = []string{fmt.Sprintf("%s %s %d at %d", r.Method, r.URL, vouched, r.Now.Unix())}
+	r.Header["X-Provider-Signature"] = []string{fmt.Sprintf("%s in place of %s, vouched for by %d, at %s", r.Method, r.Header.Get("X-Provider-Signature"), vouched, r.URL)}
 	r.Body = append(bytes.Clone(r.Body), " anew"...)
 	r.URL += "?token=fake"
 	return nil
@@ -92,7 +92,7 @@ func TestProviderSignsAnew(t *testing.T) {
 				}
 				return
 			}
-			if s := r.Header.Get("X-Provider-Signature"); !strings.HasPrefix(s, "POST http://app.internal/hooks 7 at ") {
+			if s := r.Header.Get("X-Provider-Signature"); s != "POST in place of t=1,v1=ab, vouched for by 7, at http://app.internal/hooks" {
 				t.Errorf("signed %q", s)
 			}
 			if r.body != `{"id":"evt_1"} anew` || r.size != int64(len(r.body)) || r.URL.String() != "http://app.internal/hooks?token=fake" {
