@@ -31,10 +31,14 @@ until somebody ends it.`,
 
 func newDestinationsListCommand(w *world) *cobra.Command {
 	var admin adminFlags
+	var all bool
 	c := &cobra.Command{
 		Use:   "list [flags]",
 		Short: "List destinations with their health, pause and backlog",
-		Args:  noArgs,
+		Long: `List shows each destination as all gateways on the same database find it: its state is that of the one that
+finds it worst, and waiting deliveries are counted wherever they are. What other gateways say is some seconds old.
+With --all it also shows the gateways, and how each of them finds each destination.`,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := admin.client(w, c)
 			if err != nil {
@@ -47,16 +51,17 @@ func newDestinationsListCommand(w *world) *cobra.Command {
 			if admin.json {
 				return printJSON(w, list)
 			}
-			return printDestinations(w, list.Destinations)
+			return printDestinations(w, &list, all)
 		},
 	}
 	admin.declare(c)
+	c.Flags().BoolVar(&all, "all", false, "show the gateways as well, and what each says")
 	return c
 }
 
-func printDestinations(w *world, all []api.Destination) error {
+func printDestinations(w *world, list *api.DestinationList, all bool) error {
 	t := newTable(w, "", "NAME | STATE | PENDING | PROCESSING | FAILED | DEAD | OLDEST OPEN | URL | WHY PAUSED")
-	for _, d := range all {
+	for _, d := range list.Destinations {
 		count, oldest := map[string]int64{}, time.Time{}
 		for _, o := range d.Open {
 			count[o.State] = o.Count
@@ -70,20 +75,71 @@ func printDestinations(w *world, all []api.Destination) error {
 		}
 		t.row("", d.Name, standing(&d), count["pending"], count["processing"], count["failed"], count["dead"], clock(oldest), d.URL, why)
 	}
-	return t.Flush()
+	if all {
+		return printFleet(w, t, list)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, g := range list.Gateways {
+		if g.Gone {
+			fmt.Fprintf(w.out, "The gateway %s is gone: it was last heard of at %s, and did not stop in order.\n", clean(host(&g)), clock(g.Seen))
+		}
+	}
+	return nil
 }
 
-// standing is the state of a destination in a word or two.
+// host names a gateway for people.
+func host(g *api.Gateway) string { return fmt.Sprintf("%s/%d", g.Host, g.PID) }
+
+// printFleet shows the destinations, the gateways, and how each of them finds each destination.
+func printFleet(w *world, destinations table, list *api.DestinationList) error {
+	gateways := newTable(w, "\n", "GATEWAY | STATE | VERSION | SINCE | LAST HEARD OF")
+	names := map[string]string{}
+	for _, g := range list.Gateways {
+		names[g.ID] = host(&g)
+		state := "running"
+		if g.Gone {
+			state = "gone"
+		}
+		gateways.row("", names[g.ID], state, g.Version, clock(g.Since), clock(g.Seen))
+	}
+	stands := newTable(w, "\n", "DESTINATION | GATEWAY | HEALTH | WAITING | UNDER WAY")
+	for _, d := range list.Destinations {
+		for _, s := range d.Gateways {
+			stands.row("", d.Name, names[s.Gateway], health(&s.Health), s.Waiting, s.Underway)
+		}
+	}
+	return flush(destinations, gateways, stands)
+}
+
+// standing is the state of a destination in a word or two, and for how many of its gateways it is so.
 func standing(d *api.Destination) string {
 	switch {
 	case d.Pause != nil:
 		return "paused"
 	case !d.Configured:
 		return "not configured"
-	case d.Health.State == "ill":
-		return "ill since " + clockOf(d.Health.Since) + ", next probe " + clockOf(d.Health.Probe) + ": " + d.Health.Error
-	case d.Health.State == "recovering":
-		return fmt.Sprintf("recovering, %d at once", d.Health.Limit)
+	}
+	same := 0
+	for _, s := range d.Gateways {
+		if s.Health.State == d.Health.State {
+			same++
+		}
+	}
+	if same < len(d.Gateways) {
+		return fmt.Sprintf("%s, in %d of %d gateways", health(d.Health), same, len(d.Gateways))
+	}
+	return health(d.Health)
+}
+
+// health is how a destination stands in a word or two.
+func health(h *api.Health) string {
+	switch h.State {
+	case "ill":
+		return "ill since " + clockOf(h.Since) + ", next probe " + clockOf(h.Probe) + ": " + h.Error
+	case "recovering":
+		return fmt.Sprintf("recovering, %d at once", h.Limit)
 	}
 	return "delivering"
 }

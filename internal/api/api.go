@@ -32,6 +32,8 @@ type Options struct {
 	// Reload has the configuration read anew on somebody's account, and returns what changed. A [Refused] says
 	// why nothing did.
 	Reload func(ctx context.Context, by string) (changed []string, err error)
+	// Self is this process, as it tells the others on the store of itself. Seen and View are not looked at.
+	Self journal.Gateway
 	// Targets returns the destinations of this process as they are at the moment, by name.
 	Targets func() []Target
 	// Field returns what reads the field with this name, as routes have it, from events of the source. It fails if
@@ -56,7 +58,7 @@ type Source struct {
 	Destinations []string `json:"destinations" nullable:"false" doc:"Where its events may go."`
 }
 
-// Target is a destination of this process.
+// Target is a destination of a process, as that finds it. Its JSON form is the [journal.Gateway.View].
 type Target struct {
 	Name    string
 	URL     string // without password
@@ -118,7 +120,7 @@ func (a *api) register(h huma.API) {
 	get(h, "get-event", "/events/{source}/{key}", "One event with its attempts and copies", a.byKey)
 	get(h, "get-event-by-id", "/events/{id}", "The same by identifier, for events without a key", a.byID)
 	get(h, "list-sources", "/sources", "List sources", a.sources)
-	get(h, "list-destinations", "/destinations", "List destinations, with health, pause and backlog", a.destinations)
+	get(h, "list-destinations", "/destinations", "List destinations, with health, pause and backlog, and the gateways that deliver to them", a.destinations)
 	get(h, "get-stats", "/stats", "Count what is open", a.stats)
 	get(h, "list-audit", "/audit", "List what operators did, newest first", a.audit)
 	post(h, "replay-event", "/events/{source}/{key}/replay", "Deliver an event again", a.replayKey)

@@ -15,13 +15,14 @@ import (
 // Destination is a place that events are delivered to, as it is at the moment.
 type Destination struct {
 	Name       string  `json:"name"`
-	Configured bool    `json:"configured" doc:"False: this process does not deliver to it, but deliveries to it are open, or it is paused."`
+	Configured bool    `json:"configured" doc:"False: no gateway delivers to it, but deliveries to it are open, or it is paused."`
 	URL        string  `json:"url,omitempty"`
 	Order      string  `json:"order,omitempty" enum:"none,by_resource"`
-	Health     *Health `json:"health,omitempty" doc:"As this process finds it."`
+	Health     *Health `json:"health,omitempty" doc:"As the gateway finds it that finds it worst; limit is that of all of them."`
 	Pause      *Pause  `json:"pause,omitempty" doc:"Missing: it is not paused."`
-	Waiting    int     `json:"waiting" doc:"Deliveries that this process holds for their turn."`
-	Underway   int     `json:"underway" doc:"Attempts that this process is making."`
+	Waiting    int     `json:"waiting" doc:"Deliveries that gateways hold for their turn."`
+	Underway   int     `json:"underway" doc:"Attempts that are being made."`
+	Gateways   []Stand `json:"gateways" nullable:"false" doc:"How each gateway finds it that delivers to it."`
 	Open       []Open  `json:"open" nullable:"false" doc:"Deliveries in the store that are not done."`
 }
 
@@ -51,14 +52,19 @@ type Open struct {
 // DestinationList lists destinations by name.
 type DestinationList struct {
 	Destinations []Destination `json:"destinations" nullable:"false"`
+	Gateways     []Gateway     `json:"gateways" nullable:"false" doc:"The processes on the store, the longest running first."`
 }
 
-// destinations joins what this process knows with what is in the store.
+// destinations joins what the gateways know with what is in the store.
 func (a *api) destinations(ctx context.Context, _ *struct{}) (*answer[DestinationList], error) {
 	var open []journal.OpenCount
 	var pauses []journal.Pause
+	var fleet []member
 	err := a.ask(ctx, readTime, func(ctx context.Context) (err error) {
 		if pauses, err = a.opt.Records.Pauses(ctx); err != nil {
+			return err
+		}
+		if fleet, err = a.fleet(ctx); err != nil {
 			return err
 		}
 		open, err = a.opt.Records.Open(ctx)
@@ -70,12 +76,19 @@ func (a *api) destinations(ctx context.Context, _ *struct{}) (*answer[Destinatio
 	all := map[string]*Destination{}
 	named := func(name string) *Destination {
 		if all[name] == nil {
-			all[name] = &Destination{Name: name, Open: []Open{}}
+			all[name] = &Destination{Name: name, Gateways: []Stand{}, Open: []Open{}}
 		}
 		return all[name]
 	}
-	for _, t := range a.opt.Targets() {
-		named(t.Name).describe(t)
+	out := &answer[DestinationList]{DestinationList{Destinations: []Destination{}, Gateways: []Gateway{}}}
+	for i := range fleet {
+		m := &fleet[i]
+		out.Body.Gateways = append(out.Body.Gateways, m.Gateway)
+		for n := range m.targets {
+			if t := &m.targets[n]; !m.Gone {
+				named(t.Name).describe(m, t)
+			}
+		}
 	}
 	for _, p := range pauses {
 		named(p.Destination).Pause = &Pause{p.At.UTC(), p.By, p.Reason}
@@ -84,22 +97,11 @@ func (a *api) destinations(ctx context.Context, _ *struct{}) (*answer[Destinatio
 		d := named(c.Destination)
 		d.Open = append(d.Open, Open{string(c.State), c.Count, c.Oldest.UTC()})
 	}
-	out := &answer[DestinationList]{DestinationList{Destinations: []Destination{}}}
 	for _, d := range all {
 		out.Body.Destinations = append(out.Body.Destinations, *d)
 	}
 	slices.SortFunc(out.Body.Destinations, func(a, b Destination) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
-}
-
-// describe fills in what this process knows.
-func (d *Destination) describe(t Target) {
-	d.Configured, d.URL, d.Order = true, t.URL, "none"
-	if t.Ordered {
-		d.Order = "by_resource"
-	}
-	d.Waiting, d.Underway = t.Waiting, t.Underway
-	d.Health = &t.Health
 }
 
 type pauseInput struct {
@@ -129,13 +131,17 @@ func (a *api) setPaused(ctx context.Context, in *pauseInput, paused bool) (*answ
 	if !plain(in.Body.Reason) {
 		return nil, invalid("body.reason", "this is not readable text", nil)
 	}
-	known := slices.ContainsFunc(a.opt.Targets(), func(t Target) bool { return t.Name == in.Name })
-	if !known && (paused || !plain(in.Name)) {
-		return nil, huma.Error404NotFound("there is no such destination in this gateway; GET " + Base + "/destinations lists them")
+	if !plain(in.Name) {
+		return nil, errNoDestination
 	}
 	p := journal.Pause{Destination: in.Name, At: a.opt.Now(), By: actor(ctx), Reason: in.Body.Reason}
 	out := &answer[PauseResult]{PauseResult{Name: in.Name, Paused: paused}}
 	err := a.ask(ctx, writeTime, func(ctx context.Context) (err error) {
+		if paused {
+			if err := a.known(ctx, in.Name); err != nil {
+				return err
+			}
+		}
 		out.Body.Changed, err = a.opt.Journal.SetPaused(ctx, p, paused)
 		return err
 	})
@@ -147,4 +153,20 @@ func (a *api) setPaused(ctx context.Context, in *pauseInput, paused bool) (*answ
 			slog.Bool("paused", paused), slog.String("by", p.By), slog.String("reason", p.Reason))
 	}
 	return out, nil
+}
+
+var errNoDestination = huma.Error404NotFound("there is no such destination in any gateway; GET " + Base + "/destinations lists them")
+
+// known returns an error unless a gateway delivers to the destination.
+func (a *api) known(ctx context.Context, name string) error {
+	fleet, err := a.fleet(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range fleet {
+		if slices.ContainsFunc(fleet[i].targets, func(t Target) bool { return t.Name == name }) {
+			return nil
+		}
+	}
+	return errNoDestination
 }

@@ -70,6 +70,7 @@ func (r *rig) serve(tokens ...api.Token) {
 		Sources: func() []api.Source {
 			return []api.Source{{Name: "billing", Provider: "stripe", Path: "/in/billing", Destinations: []string{"app"}}}
 		},
+		Self: journal.Gateway{ID: "self", Host: "web-1", PID: 7, Version: "test", Since: now},
 		Targets: func() []api.Target {
 			probe := now.Add(4 * time.Second)
 			ill := api.Health{State: "ill", Since: &now, Error: "connection refused", Probe: &probe, Limit: 1}

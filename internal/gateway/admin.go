@@ -56,6 +56,7 @@ func (g *Gateway) apiOptions() api.Options {
 		Journal: g.journal,
 		Records: g.records,
 		Sources: g.sources,
+		Self:    g.fleet.self,
 		Targets: g.targets,
 		Reload:  g.reloadFor,
 		Field:   g.field,

@@ -85,6 +85,7 @@ type Gateway struct {
 
 	kept       keeping // for services
 	observing  observing
+	fleet      fleet
 	partitions journal.Partitioned // the store; nil: it has none
 
 	ingest  *listener
@@ -171,6 +172,7 @@ func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
 	}
 	g.kept.use(wired.services)
 	g.deliver.Start()
+	g.join()
 	g.handler = g.ingestHandler(wired)
 	g.ingest.storing = g.handler.Storing
 	g.serve(g.admin, g.adminHandler())
@@ -257,7 +259,7 @@ func (g *Gateway) close(ctx context.Context) error {
 		g.quiesce(ctx),
 		g.closeJournal(ctx),
 		g.admin.close(ctx),
-		g.closeStores(),
+		g.closeStores(ctx),
 	)
 	if err != nil {
 		return fmt.Errorf("the gateway did not stop cleanly (what was acknowledged is kept and will be delivered): %w", err)
@@ -304,7 +306,8 @@ func (g *Gateway) closeJournal(ctx context.Context) error {
 	return g.journal.Close(ctx)
 }
 
-func (g *Gateway) closeStores() error {
+func (g *Gateway) closeStores(ctx context.Context) error {
+	g.leave(ctx)
 	g.kept.close()
 	err := g.closeObserving()
 	if g.store == nil {

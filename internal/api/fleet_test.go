@@ -1,0 +1,70 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// said has another gateway tell how it finds its destinations, some time ago.
+func (r *rig) said(id string, ago time.Duration, targets ...api.Target) {
+	r.Helper()
+	view, err := json.Marshal(targets)
+	if err != nil {
+		r.Fatal(err)
+	}
+	g := journal.Gateway{ID: id, Host: "web-" + id, PID: 8, Version: "test", Since: now.Add(-time.Hour), Seen: now.Add(-ago), View: view}
+	if err := r.model.Announce(r.Context(), g, time.Time{}); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// A destination stands as the gateway finds it that finds it worst, and what is held is counted in all of them, but
+// not in one that is gone.
+func TestFleet(t *testing.T) {
+	r := newRig(t)
+	sooner, later := now.Add(time.Second), now.Add(time.Minute)
+	at := func(state string, probe *time.Time) api.Health {
+		return api.Health{State: state, Probe: probe, Limit: 10}
+	}
+	r.said("2", time.Second,
+		api.Target{Name: "app", URL: "http://127.0.0.1:5000/", Health: at("ill", &sooner), Waiting: 5, Underway: 1},
+		api.Target{Name: "audit", Health: at("recovering", nil), Waiting: 7},
+		api.Target{Name: "theirs", URL: "http://127.0.0.1:6000/", Ordered: true, Health: at("ill", &later), Waiting: 1})
+	r.said("3", api.Gone, api.Target{Name: "audit", Health: at("healthy", nil), Underway: 2}, api.Target{Name: "theirs", Health: at("ill", &sooner)})
+	r.said("4", api.Gone+time.Millisecond, api.Target{Name: "audit", Health: at("ill", &sooner), Waiting: 100}, api.Target{Name: "gone", Health: at("healthy", nil)})
+	if err := r.model.Announce(t.Context(), journal.Gateway{ID: "5", Since: now, Seen: now, View: []byte("from the future")}, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	var list api.DestinationList
+	text, _ := json.Marshal(r.get("/api/v1/destinations"))
+	if err := json.Unmarshal(text, &list); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range list.Destinations {
+		probe := ""
+		if d.Health.Probe != nil {
+			probe = d.Health.Probe.Format(" 15:04:05")
+		}
+		got = append(got, fmt.Sprint(d.Name, " ", d.URL, " ", d.Order, " ", d.Health.State, probe, " ", d.Health.Limit, " ", d.Waiting, " ", d.Underway, " ", len(d.Gateways)))
+	}
+	for _, g := range list.Gateways {
+		got = append(got, fmt.Sprint(g.ID, " ", g.Gone, " ", g.Answers))
+	}
+	want := []string{
+		"app http://127.0.0.1:3000/ none ill 12:00:01 11 5 1 2",
+		"audit http://127.0.0.1:4000/ by_resource recovering 84 7 2 3",
+		"theirs http://127.0.0.1:6000/ by_resource ill 12:00:01 20 1 0 2",
+		"2 false false", "3 false false", "4 true false", "5 false false", "self false true",
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got\n%q, want\n%q", got, want)
+	}
+	r.post("/api/v1/destinations/theirs/pause", map[string]any{"reason": "x"}, 200)
+	r.post("/api/v1/destinations/nobody/pause", map[string]any{"reason": "x"}, 404)
+}
