@@ -537,9 +537,11 @@ func TestLateIsNotForged(t *testing.T) {
 	for _, body := range []string{"late", "forged", "stale"} {
 		f.post(t, body)
 	}
-	if _, err := f.Client().Get(f.URL); err != nil {
-		t.Error(err)
+	res, err := f.Client().Get(f.URL)
+	if err != nil {
+		t.Fatal(err)
 	}
+	res.Body.Close()
 	f.end()
 	r, err := NewReport(t.Context(), f.store, "orders", time.Now().Add(-time.Hour), 5)
 	want := Tally{hookonce.ReasonSignatureMismatch: 1, hookonce.ReasonTimestampOld: 1}
