@@ -21,10 +21,16 @@ import (
 // adminHandler serves the listener for people and machines. Whether the process is alive and ready is no
 // secret; all else is guarded.
 func (g *Gateway) adminHandler() http.Handler {
+	mux := g.adminMux()
+	mux.Handle(api.Base+"/", g.guard.Protect(api.New(g.apiOptions())))
+	return mux
+}
+
+// adminMux has what needs no store.
+func (g *Gateway) adminMux() *http.ServeMux {
 	g.guard = api.NewGuard(adminTokens(g.config()))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", g.metrics())
-	mux.Handle(api.Base+"/", g.guard.Protect(api.New(g.apiOptions())))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", g.readyz)
 	mux.HandleFunc("/", notFound)
@@ -143,6 +149,8 @@ func (g *Gateway) ready(ctx context.Context) error {
 	switch {
 	case g.stopping.Load():
 		return ErrStopping
+	case g.wired.Load().observed.any():
+		return nil // senders to applications that are observed must not be sent elsewhere for a fault of ours
 	case g.journal.Full():
 		return errFull
 	}

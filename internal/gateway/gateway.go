@@ -96,9 +96,12 @@ type Gateway struct {
 	reloading sync.Mutex // one reload at a time
 	swapping  sync.Mutex // a reload that changes what runs, or the beginning of a stop
 
+	opened  atomic.Bool // all that needs the store is there
+	opening opening     // if it was not there at the start
+
 	started  bool // said that it runs
 	stopping atomic.Bool
-	failed   chan error // receives why a listener ended by itself
+	failed   chan error // receives why a listener ended by itself, or the start did not go on
 	hurry    chan struct{}
 	waits    atomic.Bool // for the end of the delay, which hurry ends
 	stop     sync.Once
@@ -116,7 +119,8 @@ func Run(ctx context.Context, cfg *config.Config, o Options) error {
 }
 
 // Start starts a gateway. It returns when the addresses are bound, the store is open and current, and
-// requests are answered. ctx bounds the start only. Close must be called.
+// requests are answered. ctx bounds the start only. Close must be called. Where a source is observed and the store is away,
+// requests to such sources are answered before it is open, and those to others with 503.
 //
 // An error is one line for people: which address is taken, why the store can not be used, which
 // destination makes no sense. Nothing is left running then.
@@ -124,7 +128,7 @@ func Run(ctx context.Context, cfg *config.Config, o Options) error {
 // The addresses are bound first, so that a gateway that can not listen takes no deliveries from the
 // ones that run. Senders who connect early wait until it is ready.
 func Start(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error) {
-	g := &Gateway{opt: o.withDefaults(), failed: make(chan error, 2), hurry: make(chan struct{}, 1)}
+	g := &Gateway{opt: o.withDefaults(), failed: make(chan error, 3), hurry: make(chan struct{}, 1)}
 	began := g.opt.Now()
 	if err := g.start(ctx, cfg); err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
@@ -157,17 +161,25 @@ func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
 	if wired.observed, err = g.observe(cfg, nil); err != nil {
 		return err
 	}
+	if wired.observed.any() {
+		return g.openOrLater(ctx, wired)
+	}
 	ids, err := g.openStore(ctx)
 	if err != nil {
 		return err
 	}
+	return g.open(ctx, wired, ids)
+}
+
+// open fills in what needs the store, and begins to serve, or to serve all.
+func (g *Gateway) open(ctx context.Context, wired *wiring, ids *journal.IDs) (err error) {
 	if g.journal, err = journal.New(g.store, g.journalOptions(ids, wired)); err != nil {
 		return fmt.Errorf("the journal could not be started: %w", err)
 	}
 	if g.deliver, err = deliver.New(g.deliverOptions(wired)); err != nil {
 		return err
 	}
-	if wired.services, err = g.openServices(ctx, cfg); err != nil {
+	if wired.services, err = g.openServices(ctx, wired.cfg); err != nil {
 		return err
 	}
 	g.kept.use(wired.services)
@@ -175,7 +187,9 @@ func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
 	g.join()
 	g.handler = g.ingestHandler(wired)
 	g.ingest.storing = g.handler.Storing
-	g.serve(g.admin, g.adminHandler())
+	admin := g.adminHandler()
+	g.opened.Store(true)
+	g.serve(g.admin, admin)
 	g.serve(g.ingest, g.handler)
 	return nil
 }
@@ -255,6 +269,7 @@ func (g *Gateway) Close(ctx context.Context) error {
 
 func (g *Gateway) close(ctx context.Context) error {
 	g.retire()
+	g.opening.close()
 	err := errors.Join(
 		g.quiesce(ctx),
 		g.closeJournal(ctx),
@@ -316,7 +331,7 @@ func (g *Gateway) closeStores(ctx context.Context) error {
 	return errors.Join(err, g.store.Close())
 }
 
-// serve answers requests on l until it is closed.
+// serve answers requests on l until it is closed. A second call changes who answers.
 func (g *Gateway) serve(l *listener, h http.Handler) {
 	l.serve(h, func(err error) { g.failed <- err })
 }

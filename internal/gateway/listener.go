@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -36,7 +37,9 @@ type listener struct {
 	log    *slog.Logger
 	limits limits
 	server *http.Server
-	served chan struct{} // closed when the server has ended
+	// handler answers the requests.
+	handler atomic.Pointer[http.Handler]
+	served  chan struct{} // closed when the server has ended
 	// storing says how many requests are being stored. Nil: none ever.
 	storing func() int
 }
@@ -58,10 +61,13 @@ func (g *Gateway) listen(name, address string) (*listener, error) {
 }
 
 // serve answers requests in the background. failed is called when that ends for another reason than
-// close.
+// close. Another call has h answer from the next request on.
 func (l *listener) serve(h http.Handler, failed func(error)) {
+	if l.handler.Swap(&h) != nil {
+		return
+	}
 	l.server = &http.Server{
-		Handler:           h,
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*l.handler.Load()).ServeHTTP(w, r) }),
 		ReadHeaderTimeout: l.limits.header,
 		ReadTimeout:       l.limits.read,
 		WriteTimeout:      l.limits.write,

@@ -22,6 +22,9 @@ type observers struct {
 	forwarders map[string]*forwarder // by source
 }
 
+// any reports whether there is one.
+func (o observers) any() bool { return len(o.endpoints) > 0 }
+
 // forwarder is what one source in mode observe uses.
 type forwarder struct {
 	*observe.Forwarder

@@ -336,3 +336,55 @@ func TestObserveReportEqualsTheTruth(t *testing.T) {
 		}
 	})
 }
+
+// A gateway that starts while the store is away serves what is observed, and the rest when the store is there.
+func TestObserveStartsWithoutTheStore(t *testing.T) {
+	cluster := pgtest.Start(t, pgtest.Options{})
+	app := newSink(t)
+	cfg := observed(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, app.URL)
+	cfg.Sources = append(cfg.Sources, source("mail", app.URL))
+	if err := cluster.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	g, c := start(t, cfg), client(t)
+	if r, err := post(t, c, g, cfg.Sources[0], event("early")); err != nil || r.status != 200 || app.count() != 1 {
+		t.Errorf("observed: %+v, %v, and the application got %d", r, err, app.count())
+	}
+	if r, err := post(t, c, g, cfg.Sources[1], event("mail")); err != nil || r.status != 503 || r.retry == "" {
+		t.Errorf("not observed: %+v, %v, want a retryable 503", r, err)
+	}
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 200, "/api/v1/sources": 503} {
+		if res, text := get(t, c, g, path); res.StatusCode != want {
+			t.Errorf("%s: %d %s, want %d", path, res.StatusCode, text, want)
+		}
+	}
+	if err := cluster.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if r := insist(t, c, g, cfg.Sources[1], event("mail")); r.verdict != "accepted" {
+		t.Errorf("not observed, with the store: %+v", r)
+	}
+	if r, err := post(t, c, g, cfg.Sources[0], event("later")); err != nil || r.status != 200 {
+		t.Errorf("observed, with the store: %+v, %v", r, err)
+	}
+	if r := report(t, cfg, 2); r.Events != 2 || r.Unrecorded != 0 {
+		t.Errorf("report %+v", r)
+	}
+	if res, text := get(t, c, g, "/api/v1/sources"); res.StatusCode != 200 {
+		t.Errorf("the API answers %d %s", res.StatusCode, text)
+	}
+}
+
+// Such a gateway stops as any other; and one whose store has to be corrected does not start.
+func TestObserveStopsWithoutTheStore(t *testing.T) {
+	app := newSink(t)
+	g := start(t, observed(config.Store{Driver: config.Postgres, DSN: "postgres://nobody@127.0.0.1:1/nothing?sslmode=disable"}, app.URL))
+	if r, err := post(t, client(t), g, source("orders", ""), event("early")); err != nil || r.status != 200 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	closeNow(t, g)
+	bad := observed(config.Store{Driver: config.SQLite, DSN: t.TempDir() + "/missing/hookonce.db"}, app.URL)
+	if _, err := Start(t.Context(), bad, Options{}); err == nil || !strings.Contains(err.Error(), "create it") {
+		t.Errorf("started, or failed with %v", err)
+	}
+}

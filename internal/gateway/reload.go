@@ -16,6 +16,8 @@ var (
 	ErrNothingToReload = errors.New("there is no configuration to read again")
 	// ErrStopping says that the gateway stops.
 	ErrStopping = errors.New("the gateway is stopping")
+	// ErrNotOpen says that the store was away when the gateway started, and still is.
+	ErrNotOpen = errors.New("the store is away; it is tried again every second")
 )
 
 // RestartError says that a new configuration changes settings that take a new process. Nothing was changed.
@@ -60,6 +62,8 @@ func (g *Gateway) reload(ctx context.Context) (changed []string, err error) {
 		return nil, ErrStopping
 	case g.opt.Load == nil:
 		return nil, ErrNothingToReload
+	case !g.opened.Load():
+		return nil, ErrNotOpen
 	}
 	next, err := g.opt.Load()
 	if err != nil {

@@ -36,9 +36,12 @@ func (g *Gateway) openSQLite(ctx context.Context) (*journal.IDs, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.store, g.records = s, s
 	last, err := s.LastID(ctx)
-	return journal.NewIDs(0, last), err
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	g.store, g.records = s, s
+	return journal.NewIDs(0, last), nil
 }
 
 func (g *Gateway) openPostgres(ctx context.Context) (*journal.IDs, error) {
