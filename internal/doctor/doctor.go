@@ -47,6 +47,9 @@ type Patient struct {
 	Now func() time.Time
 }
 
+// serves reports whether a gateway is looked at, and not a program with the library.
+func (p Patient) serves() bool { return len(p.Config.Sources) > 0 || p.Config.Development }
+
 // patience bounds each check.
 const patience = 10 * time.Second
 

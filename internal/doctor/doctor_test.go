@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -83,22 +84,36 @@ func TestSecretsThatEnd(t *testing.T) {
 		return all
 	}
 	const day = 24 * time.Hour
+	follows := func(end, begin time.Duration) []config.Secret {
+		all := until(end, 0)
+		all[1].From = now.Add(begin)
+		return all
+	}
 	for name, tt := range map[string]struct {
 		secrets []config.Secret
 		want    Level
+		says    string
 	}{
-		"none that ends":       {until(0), OK},
-		"one that goes on":     {until(day, 0), OK},
-		"one that ends late":   {until(day, 15*day), OK},
-		"the last ends soon":   {until(day, 13*day), Warning},
-		"all ended":            {until(-day, -2*day), Fault},
-		"none (needs no such)": {nil, OK},
+		"none that ends":       {until(0), OK, "none ends within 14 days"},
+		"one that goes on":     {until(day, 0), OK, "secret 1 is accepted until 2026-01-02T00:00:00Z; secret 2 replaces it"},
+		"one that ends late":   {until(day, 15*day), OK, "secret 2 replaces it"},
+		"late enough":          {until(15 * day), OK, "none ends within 14 days"},
+		"the only one":         {until(13 * day), Fault, "secret 1 is accepted until 2026-01-14T00:00:00Z, and nothing replaces it"},
+		"the last ends soon":   {until(day, 13*day), Fault, "nothing replaces it"},
+		"both at once":         {until(day, day), Fault, "nothing replaces it"},
+		"all ended":            {until(-day, -2*day), Fault, "none of its secrets is accepted now"},
+		"one ended":            {until(-day, 0), OK, "none ends within 14 days"},
+		"one that follows":     {follows(day, day), OK, "secret 1 is accepted until 2026-01-02T00:00:00Z; secret 2 from 2026-01-02T00:00:00Z replaces it"},
+		"one that overlaps":    {follows(day, day/2), OK, "secret 2 from 2026-01-01T12:00:00Z replaces it"},
+		"one that is late":     {follows(day, 2*day), Fault, "secret 2 only from 2026-01-03T00:00:00Z: in between its events are refused"},
+		"only one to come":     {follows(day, 2*day)[1:], Fault, "none of its secrets is accepted now"},
+		"none (needs no such)": {nil, OK, "none ends within 14 days"},
 	} {
 		cfg := config.Default()
 		cfg.Sources = []config.Source{{Name: "shop", Provider: "stripe", Secrets: tt.secrets}}
 		found, err := secrets(t.Context(), Patient{Config: cfg, Now: func() time.Time { return now }})
-		if err != nil || levels(found)[""] != tt.want {
-			t.Errorf("%s: %+v, %v; want %s", name, found, err, tt.want)
+		if err != nil || levels(found)[""] != tt.want || !strings.Contains(fmt.Sprint(found), tt.says) {
+			t.Errorf("%s: %+v, %v; want %s, saying %q", name, found, err, tt.want, tt.says)
 		}
 	}
 }

@@ -55,6 +55,7 @@ func openPostgres(p Patient) (*server, error) {
 	db.SetMaxOpenConns(1)
 	return &server{dsn: p.Config.Store.DSN, conn: &asked, store: &store{
 		db: db, dialect: schema.Postgres, schema: p.Config.Schema, prefix: prefix, now: p.Now,
+		serves: p.serves(), creates: p.Config.Migrate,
 		placeholder: "$1::timestamptz", at: func(t time.Time) any { return t },
 	}}, nil
 }
@@ -259,18 +260,64 @@ func (s *server) poolSize() int {
 	return cmp.Or(size, gatewayConns)
 }
 
-// rights finds tables that this role can not use.
+// rights finds what this role can not use. A gateway that lacks the sequence does not start.
 func rights(ctx context.Context, s *server) (found []Finding, err error) {
-	if !s.migrated(ctx) {
+	name := cmp.Or(s.schema, schema.DefaultName)
+	var there, usable, creatable bool
+	err = s.db.QueryRowContext(ctx, `SELECT n.oid IS NOT NULL, coalesce(has_schema_privilege(n.oid, 'USAGE'), false), has_database_privilege(current_database(), 'CREATE')
+		FROM (SELECT) AS nothing LEFT JOIN pg_namespace n ON n.nspname = $1`, name).Scan(&there, &usable, &creatable)
+	const advice = `GRANT what the program needs: docs/operating.md lists it under "Rights in the database"`
+	switch {
+	case err != nil:
+		return nil, err
+	case !there && s.serves && s.creates && !creatable:
+		return one(bad("run `hookonce migrate` as a role that may make tables, and GRANT this one what it needs", "there is no schema %s, and this role may not create it: `hookonce serve` will not start", name))
+	case !there:
 		return nil, nil // which is a finding of its own
+	case !usable:
+		return one(bad(advice, "this role may not use the schema %s", name))
+	case !s.migrated(ctx):
+		return nil, nil
 	}
-	var lacking sql.NullString
-	err = s.db.QueryRowContext(ctx, `SELECT string_agg(t.relname || ' (' || r.verb || ')', ', ' ORDER BY t.relname, r.verb)
-		FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS r (verb)
-		WHERE n.nspname = $1 AND t.relkind IN ('r', 'p') AND t.relname <> 'goose_db_version' AND NOT has_table_privilege(t.oid, r.verb)`,
-		cmp.Or(s.schema, schema.DefaultName)).Scan(&lacking)
-	if err == nil && lacking.Valid {
-		return one(doubt("GRANT what the program needs: docs/operating.md lists it under \"Rights in the database\"", "this role may not do everything: %s", lacking.String))
+	if found, err = s.lacking(ctx, name, advice); err == nil && len(found) == 0 {
+		found = append(found, good("this role may use all tables and sequences"))
 	}
-	return []Finding{good("this role may use all tables")}, err
+	return found, err
+}
+
+// lacking finds tables, and sequences apart from those of columns, whose rights come with the table's. Partitions are used through
+// their table.
+func (s *server) lacking(ctx context.Context, name, advice string) (found []Finding, err error) {
+	for _, q := range []struct {
+		query string
+		judge func(advice, format string, args ...any) Finding
+		text  string
+	}{
+		{`SELECT string_agg(t.relname || ' (' || r.verb || ')', ', ' ORDER BY t.relname, r.verb)
+			FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS r (verb)
+			WHERE n.nspname = $1 AND t.relkind IN ('r', 'p') AND NOT t.relispartition AND t.relname <> 'goose_db_version' AND NOT has_table_privilege(t.oid, r.verb)`,
+			doubt, "this role may not do everything: %s"},
+		{`SELECT string_agg(t.relname || ' (USAGE)', ', ' ORDER BY t.relname)
+			FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace
+			WHERE n.nspname = $1 AND CASE WHEN t.relkind = 'S' THEN NOT has_sequence_privilege(t.oid, 'USAGE') END
+			AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = t.oid AND d.deptype = 'i')`,
+			s.needed, "this role may not use the sequence %s, without which `hookonce serve` does not start"},
+	} {
+		var lacking sql.NullString
+		if err := s.db.QueryRowContext(ctx, q.query, name).Scan(&lacking); err != nil {
+			return found, err
+		}
+		if lacking.Valid {
+			found = append(found, q.judge(advice, q.text, lacking.String))
+		}
+	}
+	return found, nil
+}
+
+// needed is a fault for a gateway, and nothing that other programs use.
+func (s *server) needed(advice, format string, args ...any) Finding {
+	if s.serves {
+		return bad(advice, format, args...)
+	}
+	return doubt(advice, format, args...)
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"database/sql"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/pgtest"
 	"github.com/hookonce/hookonce/internal/redistest"
+	"github.com/hookonce/hookonce/internal/schema"
 )
 
 func examine(t *testing.T, dsn string, change func(*Patient)) []Finding {
@@ -45,7 +47,7 @@ func TestGoodServer(t *testing.T) {
 	dsn := pgtest.Start(t, pgtest.Options{Fsync: true, Settings: []string{"autovacuum = on"}}).DSN(t)
 	expect(t, examine(t, dsn, nil), map[string]Level{
 		"store": OK, "server": OK, "primary": OK, "encoding": OK, "clock": OK, "isolation": OK, "durability": OK, "autovacuum": OK,
-		"pooler": OK, "connections": OK, "schema": Fault,
+		"pooler": OK, "connections": OK, "schema": Warning,
 	})
 }
 
@@ -99,7 +101,7 @@ func TestEncodings(t *testing.T) {
 // Behind a pooler prepared statements may meet a server that does not know them.
 func TestPoolers(t *testing.T) {
 	through := pgtest.PgBouncer(t, pgtest.DSN(t))
-	expect(t, examine(t, through, nil), map[string]Level{"store": OK, "pooler": Warning, "connections": OK, "schema": Fault})
+	expect(t, examine(t, through, nil), map[string]Level{"store": OK, "pooler": Warning, "connections": OK, "schema": Warning})
 	for _, mode := range []string{"exec", "simple_protocol", "cache_describe"} {
 		expect(t, examine(t, through+"&default_query_exec_mode="+mode, nil), map[string]Level{"pooler": OK})
 	}
@@ -137,4 +139,69 @@ func TestRedis(t *testing.T) {
 		})
 	}
 	expect(t, examine(t, dsn, func(p *Patient) { p.Redis = "http://not-redis" }), map[string]Level{"redis": Fault})
+}
+
+// shop is a gateway's configuration.
+func shop(p *Patient) {
+	p.Config.Sources = []config.Source{{Name: "shop", Provider: "stripe", Secrets: []config.Secret{config.LiteralSecret("a-fake-secret")}}}
+}
+
+// texts are what was found by one check.
+func texts(found []Finding, check string) (all string) {
+	for _, f := range found {
+		if f.Check == check {
+			all += f.Text + "\n"
+		}
+	}
+	return all
+}
+
+// Case 6: a role that lacks rights is told which, those on sequences and on the schema as well. What a gateway
+// cannot start without is a fault, and a role with what the page lists has none.
+func TestRightsOfRoles(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	exec(t, dsn, "CREATE ROLE doctor_gateway LOGIN")
+	defer exec(t, dsn, "DROP OWNED BY doctor_gateway", "DROP ROLE doctor_gateway")
+	as := func(change func(*Patient)) []Finding { return examine(t, dsn+"&user=doctor_gateway", change) }
+	unready := func(p *Patient) {
+		shop(p)
+		p.Config.Migrate = false
+	}
+
+	found := as(shop)
+	expect(t, found, map[string]Level{"rights": Fault, "schema": Warning})
+	if text := texts(found, "rights"); !strings.Contains(text, "may not create it") {
+		t.Errorf("before the first start: %s", text)
+	}
+	expect(t, as(unready), map[string]Level{"schema": Fault})
+	expect(t, as(nil), map[string]Level{"schema": Warning})
+
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, _, err := schema.Migrate(t.Context(), db, schema.Postgres, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		grant string
+		want  Level // of a gateway's rights
+		says  string
+	}{
+		{"REVOKE ALL ON SCHEMA hookonce FROM PUBLIC", Fault, "may not use the schema hookonce"},
+		{"GRANT USAGE ON SCHEMA hookonce TO doctor_gateway; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hookonce TO doctor_gateway", Fault, "sequence writers (USAGE)"},
+		{"GRANT USAGE ON SEQUENCE hookonce.writers TO doctor_gateway; REVOKE DELETE ON hookonce.deliveries FROM doctor_gateway", Warning, "deliveries (DELETE)"},
+		{"GRANT DELETE ON hookonce.deliveries TO doctor_gateway", OK, "all tables and sequences"},
+	} {
+		exec(t, dsn, strings.Split(step.grant, "; ")...)
+		found := as(unready)
+		expect(t, found, map[string]Level{"rights": step.want})
+		if text := texts(found, "rights"); !strings.Contains(text, step.says) {
+			t.Errorf("after %s: %s", step.grant, text)
+		}
+	}
+	if text := texts(as(unready), "rights"); strings.Contains(text, "_default") || strings.Contains(text, "_2") {
+		t.Errorf("partitions are asked for: %s", text)
+	}
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -64,18 +65,19 @@ func windowOf(s *config.Source) (time.Duration, error) {
 // soon is how long before the end of a secret somebody should know.
 const soon = 14 * 24 * time.Hour
 
-// secrets finds sources whose last secret ends soon.
+// secrets finds sources of which no secret is accepted now, and secrets that end soon, with what replaces them.
 func secrets(_ context.Context, p Patient) (found []Finding, _ error) {
 	now := p.Now()
 	for i := range p.Config.Sources {
 		s := &p.Config.Sources[i]
-		until, ends := lastUntil(s.Secrets)
-		switch {
-		case len(s.Secrets) == 0 || !ends || until.After(now.Add(soon)):
-		case until.After(now):
-			found = append(found, doubt("add the next secret to the source, and at the provider", "%s: its last secret is accepted until %s", s.Name, until.UTC().Format(time.RFC3339)))
-		default:
-			found = append(found, bad("add a secret that is valid now", "%s: its last secret was accepted until %s; its events are refused", s.Name, until.UTC().Format(time.RFC3339)))
+		if len(s.Secrets) > 0 && len(acceptedAt(s.Secrets, now)) == 0 {
+			found = append(found, bad("add a secret that is valid now", "%s: none of its secrets is accepted now; its events are refused", s.Name))
+			continue
+		}
+		for _, n := range acceptedAt(s.Secrets, now) {
+			if end := s.Secrets[n].Until; !end.IsZero() && !end.After(now.Add(soon)) {
+				found = append(found, ending(s, n))
+			}
 		}
 	}
 	if len(found) == 0 && len(p.Config.Sources) > 0 {
@@ -84,18 +86,52 @@ func secrets(_ context.Context, p Patient) (found []Finding, _ error) {
 	return found, nil
 }
 
-// lastUntil returns when the last secret ends, and whether all end.
-func lastUntil(all []config.Secret) (last time.Time, ends bool) {
-	for _, s := range all {
-		if s.Until.IsZero() {
-			return time.Time{}, false
-		}
-		if s.Until.After(last) {
-			last = s.Until
+// acceptedAt returns which of the secrets are accepted at a time.
+func acceptedAt(all []config.Secret, t time.Time) (numbers []int) {
+	for n, s := range all {
+		if !t.Before(s.From) && (s.Until.IsZero() || t.Before(s.Until)) {
+			numbers = append(numbers, n)
 		}
 	}
-	return last, true
+	return numbers
 }
+
+// ending judges a secret that ends soon by what is accepted from then on.
+func ending(s *config.Source, n int) Finding {
+	end := s.Secrets[n].Until
+	text := fmt.Sprintf("%s: %s is accepted until %s", s.Name, named(s, n), moment(end))
+	if next := acceptedAt(s.Secrets, end); len(next) > 0 {
+		names := make([]string, len(next))
+		for i, m := range next {
+			names[i] = named(s, m)
+			if from := s.Secrets[m].From; !from.IsZero() {
+				names[i] += " from " + moment(from)
+			}
+		}
+		return good("%s; %s replaces it", text, strings.Join(names, " and "))
+	}
+	const advice = "add the next secret to the source, and at the provider, before that"
+	later := -1
+	for m := range s.Secrets {
+		if from := s.Secrets[m].From; from.After(end) && (later < 0 || from.Before(s.Secrets[later].From)) {
+			later = m
+		}
+	}
+	if later >= 0 {
+		return bad("have the next one begin before that, so that both are accepted for a while", "%s, and %s only from %s: in between its events are refused", text, named(s, later), moment(s.Secrets[later].From))
+	}
+	return bad(advice, "%s, and nothing replaces it: from then on its events are refused", text)
+}
+
+// named is a secret as the configuration calls it, or its number if it stands there itself.
+func named(s *config.Source, n int) string {
+	if text := s.Secrets[n].String(); strings.Contains(text, ":") {
+		return text
+	}
+	return fmt.Sprintf("secret %d", n+1)
+}
+
+func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // days writes a length of time in the largest unit that it fills.
 func days(d time.Duration) string {

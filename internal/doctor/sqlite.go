@@ -19,10 +19,10 @@ import (
 func examineSQLite(ctx context.Context, p Patient) []Finding {
 	path := p.Config.Store.DSN
 	found := run(ctx, path, fileChecks())
-	if _, err := os.Stat(path); err != nil {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return found
 	}
-	s, err := openSQLite(path, p.Now)
+	s, err := openSQLite(path, p)
 	if err != nil {
 		return append(found, Finding{Check: "store", Level: Fault, Text: oneLine(err), Advice: "correct --store"})
 	}
@@ -31,13 +31,13 @@ func examineSQLite(ctx context.Context, p Patient) []Finding {
 }
 
 // openSQLite opens the file for reading only.
-func openSQLite(path string, now func() time.Time) (*store, error) {
+func openSQLite(path string, p Patient) (*store, error) {
 	prefix, err := schema.Prefix(schema.SQLite, "")
 	if err != nil {
 		return nil, err
 	}
 	db, err := sql.Open("sqlite", "file:"+url.PathEscape(path)+"?mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)")
-	return &store{db: db, dialect: schema.SQLite, prefix: prefix, now: now, placeholder: "?1",
+	return &store{db: db, dialect: schema.SQLite, prefix: prefix, now: p.Now, placeholder: "?1", serves: p.serves(), creates: true,
 		at: func(t time.Time) any { return t.UnixMicro() }}, err
 }
 
@@ -58,7 +58,7 @@ func exists(_ context.Context, path string) ([]Finding, error) {
 		if _, err := os.Stat(filepath.Dir(path)); err != nil {
 			return one(bad("create the folder, or correct --store", "%s is not there, nor is its folder", path))
 		}
-		return one(doubt("nothing, if this is the first start; else correct --store", "%s is not there yet", path))
+		return one(doubt("nothing, if this is the first start; else correct --store", "%s is not there yet; %s", path, notStarted(true)))
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():

@@ -18,6 +18,8 @@ type store struct {
 	dialect schema.Dialect
 	schema  string
 	prefix  string // of the tables
+	serves  bool   // a gateway uses it, not only programs with the library
+	creates bool   // a gateway that uses it makes the tables at its start
 	now     func() time.Time
 	// at is a time as the tables have it; placeholder stands for the first argument.
 	at          func(time.Time) any
@@ -44,8 +46,16 @@ func tableChecks() []check[*store] {
 }
 
 func version(ctx context.Context, s *store) ([]Finding, error) {
-	err := schema.Check(ctx, s.db, s.dialect, s.schema)
+	have, err := schema.Recorded(ctx, s.db, s.dialect, s.schema)
+	if err != nil {
+		return nil, err
+	}
+	err = schema.Check(ctx, s.db, s.dialect, s.schema)
 	switch {
+	case have == 0 && (s.creates || !s.serves):
+		return one(doubt("nothing, if this is the first start; else correct --store", "%s", notStarted(s.creates)))
+	case errors.Is(err, hookonce.ErrSchemaMissing) && s.serves && s.creates:
+		return one(doubt("nothing: the next start brings them up to date, and `hookonce migrate` does so before it", "the tables have version %d, and this program knows %d", have, schema.Version()))
 	case errors.Is(err, hookonce.ErrSchemaMissing):
 		return one(bad("run `hookonce migrate`", "%s", oneLine(err)))
 	case errors.Is(err, hookonce.ErrSchemaNewer):
@@ -54,6 +64,14 @@ func version(ctx context.Context, s *store) ([]Finding, error) {
 		return nil, err
 	}
 	return one(good("version %d", schema.Version()))
+}
+
+// notStarted says that nothing is there yet, and what makes it.
+func notStarted(creates bool) string {
+	if creates {
+		return "not started yet: `hookonce serve` or `hookonce migrate` will create the tables"
+	}
+	return "not started yet: `hookonce migrate` will create the tables"
 }
 
 // migrated reports whether the tables are there.

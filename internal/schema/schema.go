@@ -172,6 +172,15 @@ func Check(ctx context.Context, db Querier, d Dialect, name string) error {
 	return n.notNewer(have)
 }
 
+// Recorded returns the version of the tables that are there, 0 if there are none. It changes nothing.
+func Recorded(ctx context.Context, db Querier, d Dialect, name string) (int64, error) {
+	n, err := newNames(d, name)
+	if err != nil {
+		return 0, err
+	}
+	return n.recorded(ctx, db)
+}
+
 // Remedy says what to do where tables are missing or too old.
 func Remedy(d Dialect) string {
 	if d == MySQL {
