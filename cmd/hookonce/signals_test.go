@@ -1,0 +1,87 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// gatewayIn launches a gateway on a configuration in a folder of its own, whose writer it returns.
+func gatewayIn(t *testing.T, text string) (p *process, write func(string)) {
+	t.Helper()
+	dir := t.TempDir()
+	write = func(text string) {
+		if err := os.WriteFile(filepath.Join(dir, "hookonce.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(text)
+	return mustLaunch(t, dir, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"), write
+}
+
+const oneSource = "sources:\n  - name: billing\n    provider: standard\n    secrets: [whsec_b2xk]\n"
+
+// status returns how an address of a process answers.
+func status(t *testing.T, url string) int {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		return 0
+	}
+	res.Body.Close()
+	return res.StatusCode
+}
+
+// Case 6: SIGHUP has the configuration read again, and kills nobody, whatever the file holds.
+func TestSIGHUPReloads(t *testing.T) {
+	p, write := gatewayIn(t, oneSource)
+	for _, step := range []struct{ file, log string }{
+		{oneSource, "gateway: reloaded; nothing has changed"},
+		{"log: {level: debug}\n" + oneSource, "log.level changed (info → debug)"},
+		{"log: {level: loud}\n" + oneSource, "hookonce.yaml:1:14: log.level"},
+		{"store: sqlite:other.db\n" + oneSource, "needs a restart: store; nothing was changed"},
+		{"", "no source is configured"},
+	} {
+		write(step.file)
+		if err := p.signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		p.awaitLog(t, step.log)
+		if got := status(t, "http://"+p.admin+"/readyz"); got != http.StatusOK {
+			t.Errorf("after %q /readyz is %d", step.log, got)
+		}
+	}
+	for range 20 { // at once
+		_ = p.signal(syscall.SIGHUP)
+	}
+	if err := p.end(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+}
+
+// Case 6: for shutdown_delay after the first signal /readyz says 503 and requests are served. A second signal ends
+// the delay, and the stop is clean.
+func TestSecondSignalEndsTheDelay(t *testing.T) {
+	p, _ := gatewayIn(t, "shutdown_delay: 30s\nshutdown_timeout: 60s\n"+oneSource)
+	if err := p.signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitLog(t, "gateway: stopping")
+	for deadline := time.Now().Add(patience); status(t, "http://"+p.admin+"/readyz") != http.StatusServiceUnavailable; {
+		if time.Now().After(deadline) {
+			t.Fatal("/readyz does not say that it stops")
+		}
+	}
+	if got := status(t, "http://"+p.addr+"/in/billing"); got != http.StatusMethodNotAllowed {
+		t.Errorf("a request during the delay was answered %d", got)
+	}
+	<-time.After(sameSignal) // an earlier one would be the first signal again
+	if err := p.end(syscall.SIGTERM); err != nil {
+		t.Errorf("ended with %v\n%s", err, p.log)
+	}
+	p.awaitLog(t, "gateway: the rest of the delay is left out")
+	p.awaitLog(t, "gateway: stopped")
+}
