@@ -228,7 +228,8 @@ func TestPagesShowConfigurationsThatLoad(t *testing.T) {
 				args: []string{"hookonce", "config", "check", "--config", file},
 				environ: []string{"STRIPE_WEBHOOK_SECRET=whsec_fake", "ACME_SECRET=acme-fake-secret", "LEDGER_WEBHOOK_SECRET=whsec_ZmFrZQ==",
 					"PROMETHEUS_TOKEN=a-fake-token-for-reading", "ONCALL_TOKEN=a-fake-token-for-operators",
-					"SHOPIFY_SECRET=a-fake-secret", "TWILIO_AUTH_TOKEN=a-fake-token"}, out: io.Discard, err: os.Stderr,
+					"SHOPIFY_SECRET=a-fake-secret", "TWILIO_AUTH_TOKEN=a-fake-token",
+					"MAILGUN_SIGNING_KEY=a-fake-key", "SHOP_WEBHOOK_SECRET=whsec_ZmFrZQ=="}, out: io.Discard, err: os.Stderr,
 			}
 			if code := run(w); code != exitOK {
 				t.Errorf("%s: config check of its example exits %d", page, code)
