@@ -2,9 +2,12 @@ package provider
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -281,5 +284,39 @@ func TestSignLeavesWhatItCannotSign(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, anew.Header); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestPublicKeysGiveWayToTheReceiversSecret: what was signed with a private key is passed on as it came, and signed with
+// the receiver's secret if it has one, under the same identifier.
+func TestPublicKeysGiveWayToTheReceiversSecret(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := Lookup("standard")
+	p := app(t, s, "whpk_"+base64.StdEncoding.EncodeToString(public))
+	if renewal, why := p.Renewal(); renewal != spec.Fixed || why == "" {
+		t.Errorf("%s, because %q", renewal, why)
+	}
+	header, body := s.Sample(spec.Sample{ID: "101", Time: now})
+	stamp := strconv.FormatInt(now.Unix(), 10)
+	header.Set("webhook-timestamp", stamp)
+	signature := ed25519.Sign(private, []byte("101."+stamp+"."+string(body)))
+	header.Set("webhook-signature", "v1a,"+base64.StdEncoding.EncodeToString(signature))
+	req := &hookonce.Request{Method: http.MethodPost, Header: header, Body: body, Now: now}
+	d, err := p.Open(req)
+	if err != nil || d.Proof.Vouched == 0 {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	late := passedOn(p, req, &d.Events[0], 7*day)
+	if err := resigner(t, p, spec.Receiver{}).Sign(late, d.Proof.Vouched); err != nil || late.Header.Get("webhook-signature") != header.Get("webhook-signature") {
+		t.Errorf("%v, %v", late.Header, err)
+	}
+	if err := resigner(t, p, spec.Receiver{Secret: secretFor(s)}).Sign(late, d.Proof.Vouched); err != nil {
+		t.Fatal(err)
+	}
+	if ev := one(t, Standard(secretFor(s)), late); ev.Key != "101" {
+		t.Errorf("key %q", ev.Key)
 	}
 }

@@ -89,6 +89,7 @@ func (s *Source) changes(next *Source) []Change {
 	}) {
 		all = append(all, Change{Setting: routesKey, Text: routesKey + " changed" + counts(len(s.Routes), len(next.Routes))})
 	}
+	all = append(all, s.ownChanges(next)...)
 	if !reflect.DeepEqual(s.Spec, next.Spec) {
 		all = append(all, Change{Setting: specKey, Text: specKey + " changed"})
 	}

@@ -87,3 +87,18 @@ func (s *Source) said() layer {
 	}
 	return says
 }
+
+// ownChanges returns what is different in the group to of another.
+func (s *Source) ownChanges(next *Source) (all []Change) {
+	if s.own == nil || next.own == nil {
+		if s.own != next.own {
+			all = append(all, Change{Setting: toKey, Text: toKey + " changed"})
+		}
+		return all
+	}
+	for _, c := range s.own.changes(next.own) {
+		c.Setting, c.Text = toKey+"."+c.Setting, toKey+"."+c.Text
+		all = append(all, c)
+	}
+	return all
+}
