@@ -74,6 +74,29 @@ func (l *loader) develop() {
 		set(l, f.bind(l.cfg), own.key, assume(own.text))
 		l.cfg.origin[own.key] = assume(own.text)
 	}
+	for i := range l.cfg.Sources {
+		if s := &l.cfg.Sources[i]; !s.has("handshakes") && s.greets() {
+			s.Handshakes = true
+			s.origin["handshakes"] = assume("true")
+		}
+	}
+}
+
+// greets reports whether the source's provider sends a challenge before it registers an address, for whose
+// answer nothing more is needed.
+func (s *Source) greets() bool {
+	known, err := s.spec()
+	if err != nil || len(known.Handshakes) == 0 {
+		return false
+	}
+	secret, err := s.MakeSecret() // any will do
+	if err != nil {
+		return false
+	}
+	settings := s.settings(LiteralSecret(secret))
+	settings.Handshakes, settings.Tolerance = true, 0
+	_, err = s.build(settings)
+	return err == nil
 }
 
 // MakeSecret makes up a secret in the form that the source's provider has, for a sender that can be told it or

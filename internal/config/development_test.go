@@ -75,6 +75,26 @@ func TestDevelopmentTriesSoon(t *testing.T) {
 	}
 }
 
+// In development the challenge of a provider is answered if that takes no more than the secret.
+func TestDevelopmentAnswersChallenges(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{[]string{"--provider", "slack"}, true},
+		{[]string{"--provider", "slack", "--handshakes=false"}, false},
+		{[]string{"--provider", "meta"}, false}, // asks for a token
+		{[]string{"--provider", "meta", "--token", "fake-token"}, true},
+		{[]string{"--provider", "github"}, false}, // has none
+		{[]string{"--provider", "slack", "--source", "a", "--secret", "env:STRIPE"}, false},
+	} {
+		cfg, err := Load(input(t, "", nil, append(c.args, "--to", "http://h/")...))
+		if err != nil || cfg.Sources[0].Handshakes != c.want {
+			t.Errorf("%v: %v, %v", c.args, cfg, err)
+		}
+	}
+}
+
 // A secret that is made up is one that its provider takes, another one each time.
 func TestMakeSecret(t *testing.T) {
 	for _, name := range []string{"standard", "stripe", "github", "slack", "shopify", "adyen", "hmac", "gitlab"} {
