@@ -103,6 +103,13 @@ func hangsPoison(_ time.Duration, r *http.Request) (*http.Response, error) {
 	return status(200), nil
 }
 
+func breaksPoison(_ time.Duration, r *http.Request) (*http.Response, error) {
+	if poison(r) {
+		return nil, errBroken
+	}
+	return status(200), nil
+}
+
 // until answers in a way until a time, and 200 then.
 func until(well time.Duration, ill func(*http.Request) (*http.Response, error)) func(time.Duration, *http.Request) (*http.Response, error) {
 	return func(since time.Duration, r *http.Request) (*http.Response, error) {
@@ -281,6 +288,58 @@ var illnesses = []illness{
 			s.burst(300, "p", "invoice.paid")
 			s.steady(600, 100*time.Millisecond, "h", "invoice.paid")
 		}},
+	{name: "a burst of poison that breaks connections, and healthy events of the type", answer: breaksPoison, p99: 10 * second, send: func(s *sim) {
+		s.burst(300, "p", "invoice.paid")
+		s.steady(1036, 50*time.Millisecond, "h", "invoice.paid")
+	}},
+	{name: "50 % breaks connections", answer: breaksPoison, p99: 10 * second, send: func(s *sim) { s.mixed(2000, 2, 50*time.Millisecond) }},
+	{name: "a burst of poison, and a rate", answer: answersPoison(500), p99: 10 * second,
+		change: func(app *deliver.Destination, _ *journal.Destination) { app.Rate = 20 }, send: func(s *sim) {
+			s.burst(300, "p", "invoice.voided")
+			s.steady(600, 100*time.Millisecond, "h", "invoice.paid")
+		}},
+	{name: "poison dies when its schedule is used up", answer: answersPoison(500), p99: 10 * second,
+		change: func(app *deliver.Destination, _ *journal.Destination) {
+			app.Schedule = deliver.Schedule{second, 10 * second, 40 * second}
+		}, send: func(s *sim) {
+			s.burst(300, "p", "invoice.paid")
+			s.steady(300, second, "h", "invoice.paid")
+		}, check: func(t *testing.T, s *sim) {
+			left := s.model.Deliveries()
+			for _, d := range left {
+				if d.State != journal.Dead || d.Tries != 4 {
+					t.Errorf("%+v, want it dead after four tries", d)
+				}
+			}
+			if len(left) != 300 {
+				t.Errorf("%d left, want the poison", len(left))
+			}
+		}},
+	{name: "one type hangs, one at a time", answer: hangsPoison, p99: 25 * second,
+		change: func(app *deliver.Destination, _ *journal.Destination) { app.Concurrency = 1 }, send: func(s *sim) {
+			s.burst(100, "p", "invoice.voided")
+			s.steady(300, second, "h", "invoice.paid")
+		}},
+	{name: "in order, some resources hang", answer: hangsPoison, p99: 25 * second,
+		change: func(_ *deliver.Destination, to *journal.Destination) { to.Ordered = true }, send: func(s *sim) {
+			for i := range 300 {
+				s.event(fmt.Sprintf("p-%d", i), "billing", "invoice.paid", fmt.Sprintf("bad-%d", i))
+			}
+			for i := range 300 {
+				s.event(fmt.Sprintf("h-%d", i), "billing", "invoice.paid", fmt.Sprintf("good-%d", i%20))
+				at(200 * time.Millisecond)
+			}
+		}},
+	{name: "a type for each event", answer: answersPoison(500), p99: 10 * second, send: func(s *sim) {
+		for i := range 1000 {
+			prefix := "h"
+			if i < 300 || i%2 == 0 {
+				prefix = "p"
+			}
+			s.event(fmt.Sprintf("%s-%d", prefix, i), "billing", fmt.Sprintf("type-%d", i), "")
+			at(100 * time.Millisecond)
+		}
+	}},
 }
 
 // spared finds events that an illness cost more than what it takes to find out.

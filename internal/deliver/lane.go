@@ -20,7 +20,7 @@ type lane struct {
 	health   *health
 	queue    queue
 	underway int
-	wake     *time.Timer // armed while the rate alone keeps work waiting
+	wake     *time.Timer // armed while time alone keeps work waiting
 	closed   bool
 	gone     bool // the destination is not configured any more
 }
@@ -42,7 +42,7 @@ const maxRate = 1e6
 func (l *lane) add(w *journal.Work) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.relieve(l.queue.add(w, l.opt.Now()))
+	l.relieve(l.queue.add(w))
 	l.advance()
 }
 
@@ -85,6 +85,7 @@ func (l *lane) ended(t *turn) (next turn, ok bool) {
 	defer l.mu.Unlock()
 	l.underway--
 	t.class.underway--
+	t.class.ended = t.class.ended || t.class.last == t.work
 	if t.probe {
 		t.health.probes--
 	}
@@ -120,6 +121,7 @@ func (l *lane) begin(now time.Time, w *journal.Work, c *class) turn {
 	t := turn{work: w, dest: l.dest, health: l.health, class: c, began: now, probe: l.health.ill()}
 	l.underway++
 	c.underway++
+	c.began, c.last, c.ended = now, w, false
 	if t.probe {
 		l.health.probes++
 		l.health.probed = now
@@ -129,14 +131,24 @@ func (l *lane) begin(now time.Time, w *journal.Work, c *class) turn {
 }
 
 // bears reports whether an attempt of a class may begin now. One that hinders others gets another one only while
-// as much as it then has is left free: one class comes to have a half, two a third each. The caller holds the
-// mutex.
+// as much as it then has is left free: one class comes to have a half, two a third each. One of which it is doubtful
+// gets the second half one by one, as long as they are quick: what hangs does not fill it. The caller holds the mutex.
 func (l *lane) bears(now time.Time, c *class) bool {
 	if l.health.ill() {
 		return l.underway < l.concurrency && l.health.probing(now, c.key.source, c.key.kind)
 	}
 	free := min(l.health.limit, l.concurrency) - l.underway
-	return free > 0 && (!c.hinders() || c.underway < free)
+	if free <= 0 || c.hinders() && c.underway >= free {
+		return false
+	}
+	if c.underway < free || !lately(c.stuck, now) {
+		return true
+	}
+	wait := c.pending(now)
+	if wait > 0 {
+		l.wakeIn(wait)
+	}
+	return wait == 0
 }
 
 // relieve hands back what waits of a class that hinders others, but for a little. The caller holds the mutex.
@@ -158,13 +170,18 @@ func (l *lane) reserve(now time.Time) bool {
 		return true
 	}
 	r.CancelAt(now)
-	if l.wake == nil {
-		l.wake = time.AfterFunc(delay, l.awake)
-	}
+	l.wakeIn(delay)
 	return false
 }
 
-// awake continues when the rate allows it.
+// wakeIn has the lane go on after a while.
+func (l *lane) wakeIn(d time.Duration) {
+	if l.wake == nil && !l.closed {
+		l.wake = time.AfterFunc(d, l.awake)
+	}
+}
+
+// awake continues when it is time.
 func (l *lane) awake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,9 +13,14 @@ type class struct {
 	waiting  []queued // from front on
 	front    int
 	underway int
-	slow     int       // failures in a row that took long
+	failures int       // in a row
+	slow     int       // of those, the ones that took long
 	since    time.Time // the first of them
-	last     time.Time // the last failure that took long
+	troubled time.Time // the last failure after several in a row, for which the events may be to blame
+	stuck    time.Time // the same of failures that took long
+	began    time.Time // the last attempt
+	last     *journal.Work
+	ended    bool // the last attempt has
 }
 
 type classKey struct {
@@ -27,20 +32,35 @@ type classKey struct {
 type queued struct {
 	work  *journal.Work
 	place uint64
-	at    time.Time
 }
 
 const (
-	maxClasses = 64               // of one lane; what is beyond shares one
-	slowly     = time.Second      // a failure that takes as long holds up others
-	slowInARow = 3                // so many, and the class gets only a share
-	patience   = 10 * time.Second // for which what is slow lets others go first
-	troubled   = time.Minute      // after a slow failure the newest go first
-	maxSlow    = 64               // of a class that hinders for longer wait here; the others in the journal
+	maxClasses = 64              // of one lane; what is beyond shares one
+	inARow     = 3               // failures: others go first, and of the class the newest
+	slowly     = time.Second     // a failure that takes as long holds up others
+	patience   = 3               // so many others go first, and then one of what fails
+	troubled   = time.Minute     // for which what failed is remembered
+	anyway     = 5 * time.Minute // after so long one of what takes long goes before others
+	maxSlow    = 64              // of a class that hinders for longer wait here; the others in the journal
 )
 
+// fails reports whether nothing but failures is known of the class lately: several, or one that took long.
+func (c *class) fails() bool { return c.failures >= inARow || c.slow > 0 }
+
+// lately reports whether a time was not long ago.
+func lately(t, now time.Time) bool { return !t.IsZero() && now.Sub(t) < troubled }
+
+// pending returns for how long the last attempt may still turn out to be a quick one. Zero: it has ended, or takes
+// long.
+func (c *class) pending(now time.Time) time.Duration {
+	if c.ended {
+		return 0
+	}
+	return max(0, slowly-now.Sub(c.began))
+}
+
 // hinders reports whether attempts of the class take long, and fail.
-func (c *class) hinders() bool { return c.slow >= slowInARow }
+func (c *class) hinders() bool { return c.slow >= inARow }
 
 func (c *class) len() int { return len(c.waiting) - c.front }
 
@@ -48,11 +68,20 @@ func (c *class) len() int { return len(c.waiting) - c.front }
 func (c *class) learn(v verdict, began, now time.Time) {
 	switch {
 	case v == success:
-		c.slow = 0
-	case v != unknown && now.Sub(began) >= slowly:
-		c.last = now
+		c.failures, c.slow = 0, 0
+	case v != unknown:
+		poison := v == declined || v == faulty
+		if c.failures++; c.failures >= inARow && poison {
+			c.troubled = now
+		}
+		if now.Sub(began) < slowly {
+			return
+		}
 		if c.slow++; c.slow == 1 {
 			c.since = now
+		}
+		if c.hinders() && poison {
+			c.stuck = now
 		}
 	}
 }
@@ -66,10 +95,10 @@ func (c *class) push(q queued) {
 	c.waiting = append(c.waiting, q)
 }
 
-// pop takes the one that waits for longest, or the newest event after a slow failure: what came after a burst of
-// those is not behind all of it.
+// pop takes the one that waits for longest, or after several failures in a row the newest event: what came after a
+// burst of poison is not behind all of it.
 func (c *class) pop(now time.Time) queued {
-	if c.last.IsZero() || now.Sub(c.last) >= troubled {
+	if !lately(c.troubled, now) {
 		return c.shift()
 	}
 	newest := c.front
@@ -97,6 +126,7 @@ type queue struct {
 	classes map[classKey]*class
 	len     int
 	places  uint64
+	passed  int // others that went before what fails, in a row
 }
 
 // class returns that of a delivery.
@@ -123,42 +153,65 @@ func (q *queue) class(w *journal.Work) *class {
 	return c
 }
 
+// sibling returns the class of the first attempts for one of further ones; else c itself.
+func (q *queue) sibling(c *class) *class {
+	if c.key.retry {
+		if first := q.classes[classKey{source: c.key.source, kind: c.key.kind}]; first != nil {
+			return first
+		}
+	}
+	return c
+}
+
 // sweep forgets classes of which nothing is known.
 func (q *queue) sweep() {
 	for key, c := range q.classes {
-		if c.len() == 0 && c.underway == 0 && !c.hinders() {
+		if c.len() == 0 && c.underway == 0 && !c.fails() {
 			delete(q.classes, key)
 		}
 	}
 }
 
-func (q *queue) add(w *journal.Work, now time.Time) *class {
+func (q *queue) add(w *journal.Work) *class {
 	c := q.class(w)
 	q.places++
-	c.push(queued{w, q.places, now})
+	c.push(queued{w, q.places})
 	q.len++
 	return c
 }
 
-// next returns the class whose turn it is among those that may begin; nil if none may. What is slow and fails
-// goes after the others, until it has waited for long.
-func (q *queue) next(now time.Time, may func(*class) bool) (best *class) {
-	var hinders bool
+// next returns the class whose turn it is among those that may begin; nil if none may. What fails goes after the
+// others, but for every fourth turn, or if it takes long for one in a while.
+func (q *queue) next(now time.Time, may func(*class) bool) *class {
+	var well, failing *class
 	for _, c := range q.classes {
 		if c.len() == 0 || !may(c) {
 			continue
 		}
-		h := c.hinders() && now.Sub(c.waiting[c.front].at) < patience
-		if best == nil || hinders && !h || h == hinders && c.waiting[c.front].place < best.waiting[best.front].place {
-			best, hinders = c, h
+		best := &well
+		if c.fails() || q.sibling(c).fails() {
+			best = &failing
+		}
+		if *best == nil || c.waiting[c.front].place < (*best).waiting[(*best).front].place {
+			*best = c
 		}
 	}
-	return best
+	switch {
+	case well == nil:
+		return failing
+	case failing == nil:
+	case failing.slow == 0 && q.passed >= patience, failing.slow > 0 && now.Sub(failing.began) >= anyway:
+		return failing
+	}
+	return well
 }
 
 // take takes a delivery of a class.
 func (q *queue) take(c *class, now time.Time) *journal.Work {
 	q.len--
+	if q.passed++; c.fails() {
+		q.passed = 0
+	}
 	return c.pop(now).work
 }
 
