@@ -1,13 +1,17 @@
 package gateway
 
 import (
+	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/deliver"
 )
 
 // More events than one destination may hold go to three. One never answers and one always fails: the
@@ -71,5 +75,88 @@ func TestIllDestinationsHoldUpNobody(t *testing.T) {
 		if n := refused.Load(); n >= events {
 			t.Errorf("%d attempts were made while it failed", n)
 		}
+	})
+}
+
+// Three hundred events that a destination always answers with 500, then a thousand that it takes, and those of a
+// second source: all of them are delivered within seconds, whether the poison has the store to itself for a while
+// or not.
+func TestPoisonHoldsUpNobody(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		app := newSink(t)
+		app.answer = func(id string, _ int) int {
+			if strings.HasPrefix(id, "poison") {
+				return http.StatusInternalServerError
+			}
+			return http.StatusOK
+		}
+		cfg := settings(store, "")
+		cfg.Delivery = config.Default().Delivery
+		cfg.Destinations = []config.Destination{cfg.NewDestination("app", app.URL)}
+		cfg.Sources = append(cfg.Sources, source("second", ""))
+		for i := range cfg.Sources {
+			cfg.Sources[i].Routes = []config.Route{{To: []string{"app"}}}
+		}
+		g, c := start(t, cfg), client(t)
+		send := func(source config.Source, all []string) {
+			var senders sync.WaitGroup
+			for part := range 8 {
+				senders.Go(func() {
+					for i := part; i < len(all); i += 8 {
+						insist(t, c, g, source, event(all[i]))
+					}
+				})
+			}
+			senders.Wait()
+		}
+		send(cfg.Sources[0], ids("poison", 300))
+		began := time.Now()
+		healthy, others := ids("healthy", 1036), ids("other", 37)
+		send(cfg.Sources[0], healthy)
+		send(cfg.Sources[1], others)
+		app.awaitIDs(t, slices.Concat(healthy, others))
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		for _, d := range g.deliver.Destinations() {
+			if d.State == deliver.Ill {
+				t.Errorf("after a thousand successes: %+v", d)
+			}
+		}
+	})
+}
+
+// A destination that is away for some seconds is noticed to be back within five, and what it missed comes by and
+// by, having cost no try.
+func TestRecoveryIsNoticed(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		app := newSink(t)
+		listening := app.Listener.Addr().String()
+		app.Close()
+		cfg := settings(store, "http://"+listening)
+		cfg.Delivery = config.Default().Delivery
+		g, c := start(t, cfg), client(t)
+		all := ids("evt", 100)
+		for _, id := range all {
+			insist(t, c, g, cfg.Sources[0], event(id))
+		}
+		for g.deliver.Destinations()[0].State != deliver.Ill {
+			<-time.After(time.Millisecond)
+		}
+		back := newSink(t)
+		l, err := net.Listen("tcp", listening)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		server := &http.Server{Handler: back}
+		go func() { _ = server.Serve(l) }()
+		t.Cleanup(func() { _ = server.Close() })
+		back.await(t, "the first", func() bool { return back.total > 0 })
+		if took := time.Since(began); took > 6*time.Second { // five, and what a busy machine needs
+			t.Errorf("noticed after %v", took)
+		}
+		back.awaitIDs(t, all)
+		closeNow(t, g)
 	})
 }
