@@ -35,6 +35,9 @@ func (d *Deliverer) relayed(o journal.Outcome, dest *destination, w *journal.Wor
 		return o, nil, f
 	}
 	o.Answer = body[:min(len(body), maxHead)]
+	if f.verdict == declined && o.Status < 500 {
+		f.verdict = success // it is the answer that the sender asked for
+	}
 	return o, nil, f
 }
 
