@@ -257,6 +257,11 @@ func (h *health) avoids(w *journal.Work) (alone bool) {
 	return c.alone
 }
 
+// alone reports whether events of a kind fail again and again while others succeed.
+func (h *health) alone(source, kind string) bool {
+	return slices.ContainsFunc(h.avoid, func(c trouble) bool { return c.alone && c.is(source, kind) })
+}
+
 func (h *health) avoided() []journal.Class {
 	all := make([]journal.Class, len(h.avoid))
 	for i := range h.avoid {

@@ -177,7 +177,7 @@ var illnesses = []illness{
 			at(2 * second)
 		}
 	}},
-	{name: "one type hangs", answer: hangsPoison, p99: 25 * second, send: func(s *sim) {
+	{name: "one type hangs", answer: hangsPoison, p99: 10 * second, send: func(s *sim) {
 		for i := range 600 {
 			if i%2 == 0 {
 				s.event(fmt.Sprintf("p-%d", i), "billing", "invoice.voided", "")
@@ -197,6 +197,16 @@ var illnesses = []illness{
 		s.burst(300, "p", "invoice.paid")
 		s.burst(1036, "h", "invoice.paid")
 	}},
+	{name: "one type hangs beside a busy one, more than is held", answer: hangsPoison, p99: 25 * second, small: true, send: func(s *sim) {
+		for i := range 3000 {
+			if i < 1000 {
+				s.event(fmt.Sprintf("p-%d", i), "billing", "invoice.voided", "")
+			}
+			s.event(fmt.Sprintf("h-%d", i), "billing", "invoice.paid", "")
+			at(50 * time.Millisecond)
+		}
+	}},
+	{name: "17 % hangs, which is about what there is room for", answer: hangsPoison, p99: 25 * second, send: func(s *sim) { s.mixed(2000, 6, 50*time.Millisecond) }},
 	{name: "one type hangs, more than is held", answer: hangsPoison, p99: 25 * second, small: true, send: func(s *sim) {
 		s.burst(1500, "p", "invoice.voided")
 		for i := range 300 {
@@ -330,6 +340,16 @@ var illnesses = []illness{
 				at(200 * time.Millisecond)
 			}
 		}},
+	{name: "a type that was never tried does not wait for the probe that hangs", answer: func(since time.Duration, r *http.Request) (*http.Response, error) {
+		if poison(r) {
+			return hang(r)
+		}
+		return status(200), nil
+	}, p99: 2 * second, send: func(s *sim) {
+		s.burst(50, "p", "invoice.voided")
+		at(20 * second)
+		s.burst(1, "h", "invoice.paid")
+	}},
 	{name: "a type for each event", answer: answersPoison(500), p99: 10 * second, send: func(s *sim) {
 		for i := range 1000 {
 			prefix := "h"

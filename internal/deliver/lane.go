@@ -153,7 +153,11 @@ func (l *lane) bears(now time.Time, c *class) bool {
 
 // relieve hands back what waits of a class that hinders others, but for a little. The caller holds the mutex.
 func (l *lane) relieve(c *class) {
-	if excess := l.queue.excess(c, 2*l.concurrency); len(excess) > 0 {
+	failures := 2 * l.concurrency // or all that were under way at once say so
+	if l.health.alone(c.key.source, c.key.kind) {
+		failures = inARow
+	}
+	if excess := l.queue.excess(c, failures); len(excess) > 0 {
 		now := l.opt.Now()
 		l.handBack(excess, now.Add(max(soon, min(now.Sub(c.since), time.Minute))))
 	}

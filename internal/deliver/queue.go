@@ -226,8 +226,8 @@ func (q *queue) drain() (all []*journal.Work) {
 	return all
 }
 
-// excess takes from a class that failed so often in a row that nothing else was tried of it what should not wait
-// here, because it may be more than there is room for: the oldest.
+// excess takes from a class that failed so often in a row what should not wait here, because it may be more than
+// there is room for: the oldest.
 func (q *queue) excess(c *class, inARow int) (all []*journal.Work) {
 	for c.slow >= inARow && c.len() > maxSlow {
 		all = append(all, c.shift().work)
