@@ -186,7 +186,7 @@ var illnesses = []illness{
 			at(100 * time.Millisecond)
 		}
 	}},
-	{name: "one type hangs, the other is rare", answer: hangsPoison, p99: 25 * second, send: func(s *sim) {
+	{name: "one type hangs, the other is rare", answer: hangsPoison, p99: 10 * second, send: func(s *sim) {
 		s.burst(300, "p", "invoice.voided")
 		for i := range 20 {
 			at(17 * second)
