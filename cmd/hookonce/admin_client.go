@@ -101,6 +101,15 @@ func (f *adminFlags) secret(w *world) (string, error) {
 	return s.Reveal(), err
 }
 
+// silence says why there is no answer. What was asked is left out: it may have other people's data in it.
+func (a *adminClient) silence(err error) error {
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		err = asked.Err
+	}
+	return fmt.Errorf("the gateway at %s does not answer: %w; start it, or name another with --admin", strings.TrimSuffix(a.base, api.Base), err)
+}
+
 // maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 64 << 20
 
@@ -124,7 +133,7 @@ func (a *adminClient) call(ctx context.Context, method, path string, body, out a
 	}
 	res, err := a.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("the gateway does not answer: %w; start it, or name another with --admin", err)
+		return a.silence(err)
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))

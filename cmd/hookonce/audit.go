@@ -1,13 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce/internal/audit"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/gateway"
 )
 
 func newAuditCommand(w *world) *cobra.Command {
@@ -60,7 +63,11 @@ func runAudit(w *world, c *cobra.Command, store config.Store, q audit.Question, 
 		return &usageError{c.CommandPath(), fmt.Errorf("--limit cannot be negative, and --timeout must be positive")}
 	}
 	r, err := audit.Ask(c.Context(), store, q)
-	if err != nil {
+	var connect *pgconn.ConnectError
+	switch {
+	case errors.As(err, &connect):
+		return gateway.Explain(store, err)
+	case err != nil:
 		return err
 	}
 	if asJSON {

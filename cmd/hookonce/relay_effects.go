@@ -57,10 +57,15 @@ func newRelayListCommand(w *world) *cobra.Command {
 				}
 				more := len(list) > limit
 				list = list[:min(limit, len(list))]
+				show := func() error { return printEffects(w, list) }
 				if asJSON {
-					return printJSON(w, effectsJSON(list))
+					show = func() error { return printJSON(w, effectsJSON(list)) }
 				}
-				return printEffects(w, list, more)
+				if err := show(); err != nil || !more {
+					return err
+				}
+				fmt.Fprintf(w.err, "There are more: raise --limit, or go on with --after %d\n", list[len(list)-1].ID)
+				return nil
 			})
 		},
 	}
@@ -72,18 +77,12 @@ func newRelayListCommand(w *world) *cobra.Command {
 	return c
 }
 
-func printEffects(w *world, list []hookonce.QueuedEffect, more bool) error {
+func printEffects(w *world, list []hookonce.QueuedEffect) error {
 	t := newTable(w, "", "ID | ENQUEUED | STATE | NAME | SOURCE | KEY | STEP | TRIES | DEATHS | DUE | LAST ERROR")
 	for _, e := range list {
 		t.row("", e.ID, clock(e.EnqueuedAt), e.State, e.Name, e.Source, e.Key, e.Step, e.Tries, e.Deaths, clock(e.Due), cut(clean(e.LastError), 80))
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if more {
-		fmt.Fprintf(w.err, "There are more: raise --limit, or go on with --after %d\n", list[len(list)-1].ID)
-	}
-	return nil
+	return t.Flush()
 }
 
 // effectJSON is an effect for programs. Its payload stays where it is.

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/hookonce/hookonce/internal/closest"
 )
 
 func newRootCommand(w *world) *cobra.Command {
@@ -25,7 +29,7 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 	root.SetOut(w.out)
 	root.SetErr(w.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &usageError{c.CommandPath(), err}
+		return &usageError{c.CommandPath(), flagError(c, err)}
 	})
 	root.AddCommand(
 		newServeCommand(w),
@@ -47,6 +51,31 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		newVersionCommand(w),
 	)
 	return root
+}
+
+// flagError says what is wrong with a flag in the words of whoever wrote it.
+func flagError(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		var known []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		if near, ok := closest.Word(unknown.GetSpecifiedName(), known); ok {
+			return fmt.Errorf("%w; did you mean --%s?", err, near)
+		}
+	case errors.As(err, &invalid):
+		if sample := samples[invalid.GetFlag().Value.Type()]; sample != "" {
+			return fmt.Errorf("--%s: %q is no %s", invalid.GetFlag().Name, invalid.GetValue(), sample)
+		}
+	}
+	return err
+}
+
+// samples say by the type of a flag what it wants.
+var samples = map[string]string{
+	"int": "number; write one such as 50", "int64": "number; write one such as 50", "float64": "number; write one such as 50 or 0.5",
+	"bool": "truth; write true or false", "duration": "time; write one such as 30s, 5m or 2h",
 }
 
 // helpOrUnknown is what a command does that only has subcommands.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -127,11 +128,22 @@ type storeError struct {
 }
 
 func (e *storeError) Error() string {
-	text := strings.Join(strings.Fields(e.err.Error()), " ") + e.advice
+	text := oneLine(e.err) + e.advice
 	if e.store.Driver == config.SQLite {
 		return "store: " + text // which names the file
 	}
 	return "store " + e.store.String() + ": " + text
+}
+
+// oneLine joins the lines of an error, each once: who tries several ways to connect says the same of each.
+func oneLine(err error) string {
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.Join(strings.Fields(line), " "); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, " ")
 }
 
 func (e *storeError) Unwrap() error { return e.err }

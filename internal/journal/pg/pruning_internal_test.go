@@ -16,6 +16,7 @@ import (
 type plan struct {
 	Relation string  `json:"Relation Name"`
 	Loops    float64 `json:"Actual Loops"`
+	Rows     float64 `json:"Actual Rows"` // in each of them
 	Plans    []plan  `json:"Plans"`
 }
 
@@ -29,8 +30,33 @@ func (p *plan) read(into map[string]bool) {
 	}
 }
 
+// rows counts the rows that were read of bodies.
+func (p *plan) rows() (n float64) {
+	if strings.HasPrefix(p.Relation, "bodies") || strings.HasPrefix(p.Relation, "kept_bodies") {
+		n = p.Rows * p.Loops
+	}
+	for i := range p.Plans {
+		n += p.Plans[i].rows()
+	}
+	return n
+}
+
 // explain carries out a statement, takes it back, and returns the partitions that were looked into.
 func explain(t *testing.T, s *Store, sql string, args ...any) (partitions []string) {
+	t.Helper()
+	p := carriedOut(t, s, sql, args...)
+	tables := map[string]bool{}
+	p.read(tables)
+	for name := range tables {
+		if strings.HasPrefix(name, "bodies_") || strings.HasPrefix(name, "attempts_") { // the whole table is not looked into
+			partitions = append(partitions, name)
+		}
+	}
+	return partitions
+}
+
+// carriedOut carries out a statement, takes it back, and returns how the server did it.
+func carriedOut(t *testing.T, s *Store, sql string, args ...any) *plan {
 	t.Helper()
 	tx, err := s.pool.Begin(t.Context())
 	if err != nil {
@@ -46,14 +72,39 @@ func explain(t *testing.T, s *Store, sql string, args ...any) (partitions []stri
 	if err := json.Unmarshal(text, &plans); err != nil {
 		t.Fatal(err)
 	}
-	tables := map[string]bool{}
-	plans[0].Plan.read(tables)
-	for name := range tables {
-		if strings.HasPrefix(name, "bodies_") || strings.HasPrefix(name, "attempts_") { // the whole table is not looked into
-			partitions = append(partitions, name)
+	return &plans[0].Plan
+}
+
+// TestListReadsFewBodies: a page of a list, and a look at contents, read the bodies of their events and no others,
+// however many there are.
+func TestListReadsFewBodies(t *testing.T) {
+	s, err := Open(t.Context(), pgtest.DSN(t), Options{Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const events = 30_000
+	for _, text := range []string{
+		`INSERT INTO hookonce.events (id, source, key, received_at) SELECT n, 'billing', n::text, now() FROM generate_series(1, $1::int) n`,
+		`INSERT INTO hookonce.bodies (event_id, header, body) SELECT n, '', '' FROM generate_series(1, $1::int) n`,
+	} {
+		if _, err := s.pool.Exec(t.Context(), text, events); err != nil {
+			t.Fatal(err)
 		}
 	}
-	return partitions
+	if _, err := s.pool.Exec(t.Context(), "ANALYZE"); err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]int64, 200)
+	for i := range ids {
+		ids[i] = int64(i + 1)
+	}
+	list := newSearch(s.prefix, journal.Filter{}).find(summaryColumns, newestFirst, len(ids))
+	for name, p := range map[string]*plan{"a list": carriedOut(t, s, list), "contents": carriedOut(t, s, s.in(contentsSQL), ids)} {
+		if n := p.rows(); n < float64(len(ids)) || n > 2*float64(len(ids)) {
+			t.Errorf("%s of %d reads %v rows of bodies", name, len(ids), n)
+		}
+	}
 }
 
 // TestPruning: whatever is asked about one event looks into the one partition that it can be in, however many
@@ -84,9 +135,11 @@ func TestPruning(t *testing.T) {
 	}{
 		"take": {s.sql.take, []any{now, now, "", int64(0), []string{"app"}, []int32{5}, []int64{0}, []bool{false}, 5}, "bodies_20260314"},
 		"finish": {s.sql.finish, []any{[]int32{0}, ids, []string{"app"}, []int64{1}, []string{"done"}, []*time.Time{nil}, []int32{200}, []string{""},
-			[]time.Time{now}, []int64{1}, [][]byte{nil}, []*string{nil}, []*int64{nil}}, ""},
+			[]time.Time{now}, []int64{1}, [][]byte{nil}, []*string{nil}, []*int64{nil}, []*bool{nil}}, ""},
 		"history":  {s.in(attemptsSQL), []any{e.ID, 10}, "attempts_20260314"},
 		"size":     {s.in(sizeSQL), []any{e.ID}, "bodies_20260314"},
+		"list":     {newSearch(s.prefix, journal.Filter{}).find(summaryColumns, newestFirst, 50), nil, "bodies_20260314"},
+		"contents": {s.in(contentsSQL), []any{ids}, "bodies_20260314"},
 		"finished": {s.in(finishedSQL), []any{ids}, "attempts_20260314"},
 		"purge":    {`DELETE FROM hookonce.bodies WHERE event_id = ANY ($1::bigint[]) AND event_id BETWEEN $2 AND $3`, []any{ids, e.ID, e.ID}, "bodies_20260314"},
 	} {

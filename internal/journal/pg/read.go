@@ -18,8 +18,14 @@ var _ journal.Records = (*Store)(nil)
 // summaryColumns are what [scanSummary] reads.
 const summaryColumns = `e.id, e.source, coalesce(e.key, ''), e.event_type, e.received_at,
 	coalesce(e.resource, ''), coalesce(e.rank, 0), coalesce(nullif(t.first, e.id), 0),
-	EXISTS (SELECT FROM {{.}}bodies b WHERE b.event_id = e.id) OR EXISTS (SELECT FROM {{.}}kept_bodies b WHERE b.event_id = e.id),
+	b.event_id IS NOT NULL,
 	coalesce(e.unrouted, false)`
+
+// summaryJoins are what they are taken from, besides events. Whether there is a body is looked for one by one, see
+// [bodyOfDue]: EXISTS may be carried out by reading which events have one.
+const summaryJoins = `LEFT JOIN {{.}}twins t ON t.event_id = e.id LEFT JOIN LATERAL (
+		SELECT event_id FROM {{.}}bodies WHERE event_id = e.id UNION ALL SELECT event_id FROM {{.}}kept_bodies WHERE event_id = e.id
+	) b ON true`
 
 func scanSummary(row pgx.CollectableRow) (s journal.Summary, err error) {
 	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &s.ReceivedAt, &s.Resource, &s.Rank, &s.Twin, &s.HasBody, &s.Unrouted)
@@ -146,10 +152,8 @@ func (s *Store) finished(ctx context.Context, tx pgx.Tx, ids []int64, open map[i
 	return done, err
 }
 
-// contentsSQL looks for each body by its identifier, in the one partition that it can be in.
-const contentsSQL = `SELECT b.event_id, b.header, b.body FROM unnest($1::bigint[]) AS wanted (id), LATERAL (
-	SELECT event_id, header, body FROM {{.}}bodies WHERE event_id = wanted.id
-	UNION ALL SELECT event_id, header, body FROM {{.}}kept_bodies WHERE event_id = wanted.id) AS b`
+// contentsSQL looks for each body by itself, see [bodyOfDue]: an inner join might be carried out by reading all of them.
+const contentsSQL = `SELECT due.event_id, b.header, b.body FROM unnest($1::bigint[]) AS due (event_id) ` + bodyOfDue
 
 // Contents implements [journal.Records].
 func (s *Store) Contents(ctx context.Context, ids []int64, see func(id int64, header, body []byte) error) error {
@@ -163,6 +167,9 @@ func (s *Store) Contents(ctx context.Context, ids []int64, see func(id int64, he
 		var header, body []byte
 		if err := rows.Scan(&id, &header, &body); err != nil {
 			return fmt.Errorf("journal/pg: reading bodies: %w", err)
+		}
+		if header == nil { // it has no body any more
+			continue
 		}
 		if err := see(id, header, body); err != nil {
 			return err
@@ -192,7 +199,7 @@ func (s *Store) Find(ctx context.Context, source, key string) (id int64, err err
 func (s *Store) History(ctx context.Context, id int64) (*journal.History, error) {
 	h := &journal.History{}
 	err := s.read(ctx, "reading an event", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, s.in(`SELECT `+summaryColumns+` FROM {{.}}events e LEFT JOIN {{.}}twins t ON t.event_id = e.id WHERE e.id = $1`), id)
+		rows, err := tx.Query(ctx, s.in(`SELECT `+summaryColumns+` FROM {{.}}events e `+summaryJoins+` WHERE e.id = $1`), id)
 		if err != nil {
 			return err
 		}

@@ -126,10 +126,12 @@ func (s *search) bound(order string) string {
 		last, s.scope.column, s.scope.table, s.scope.within(s.first, s.end), order, journal.MaxScan))
 }
 
-// find returns the query for the columns of the events, at most limit.
+// find returns the query for the columns of the events, at most limit. What is asked about each is asked of those
+// that were found alone.
 func (s *search) find(columns, order string, limit int) string {
-	return s.text(fmt.Sprintf(`SELECT %s FROM {{.}}events e LEFT JOIN {{.}}twins t ON t.event_id = e.id WHERE %s ORDER BY e.id %s LIMIT %d`,
-		columns, s.events.within(s.first, s.end), order, limit))
+	return s.text(fmt.Sprintf(`SELECT %s FROM (SELECT e.id FROM {{.}}events e WHERE %s ORDER BY e.id %s LIMIT %d) AS found
+		JOIN {{.}}events e ON e.id = found.id `+summaryJoins+` ORDER BY e.id %s`,
+		columns, s.events.within(s.first, s.end), order, limit, order))
 }
 
 func (s *search) text(query string) string { return strings.ReplaceAll(query, "{{.}}", s.prefix) }
