@@ -174,7 +174,7 @@ func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
 // open fills in what needs the store, and begins to serve, or to serve all.
 func (g *Gateway) open(ctx context.Context, wired *wiring, ids *journal.IDs) (err error) {
 	if g.journal, err = journal.New(g.store, g.journalOptions(ids, wired)); err != nil {
-		return explain(cfg.Store, fmt.Errorf("the journal could not be started: %w", err))
+		return explain(wired.cfg.Store, fmt.Errorf("the journal could not be started: %w", err))
 	}
 	if g.deliver, err = deliver.New(g.deliverOptions(wired)); err != nil {
 		return err
