@@ -221,12 +221,12 @@ func (p *page) change(cfg *config.Config) {
 		switch {
 		case s.Name != p.r.Source:
 		case s.Mode == config.Observe:
-			p.line("To have the gateway deliver each event once, try again what fails and refuse what is forged: in %s\nwrite mode: async in place of mode: observe, and start the gateway again. No observation counts as a delivery then.", s.Where("mode"))
+			p.line("To have the gateway deliver each event once, try again what fails and refuse what is forged: in %s\nwrite mode: async in place of mode: observe, and run 'hookonce reload' or start the gateway again. No observation counts as a delivery then.", s.Where("mode"))
 			return
 		default:
 			p.line("This source is not observed any more.")
 			return
 		}
 	}
-	p.line("To have the gateway deliver each event once, try again what fails and refuse what is forged: in the configuration of this\nsource write mode: async in place of mode: observe, and start the gateway again. No observation counts as a delivery then.")
+	p.line("To have the gateway deliver each event once, try again what fails and refuse what is forged: in the configuration of this\nsource write mode: async in place of mode: observe, and run 'hookonce reload' or start the gateway again. No observation counts as a delivery then.")
 }
