@@ -133,6 +133,9 @@ type answer struct {
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func (a *answer) WriteHeader(status int) {
+	if status == http.StatusContinue {
+		return // the server says so itself when the body is read, and that is now
+	}
 	for _, name := range []string{"Content-Type", "Date"} {
 		if _, said := a.Header()[name]; !said && status >= 200 {
 			a.Header()[name] = nil // the server makes them up otherwise
