@@ -55,11 +55,11 @@ type gatewaySignals struct {
 }
 
 // followSignals begins to follow them and returns a context that ends with the gateway's. SIGHUP ends one on
-// which somebody develops: it comes when the terminal is closed, and there is no configuration to read again.
+// which somebody develops in a terminal: it comes when that is closed, and there is no configuration to read again.
 func followSignals(ctx context.Context, w *world, development bool) (*gatewaySignals, context.Context, func()) {
 	s := &gatewaySignals{reading: make(chan os.Signal, 1)}
 	var ending []os.Signal
-	if development {
+	if development && isTerminal(w.err) {
 		ending = append(ending, syscall.SIGHUP)
 	} else {
 		signal.Notify(s.reading, syscall.SIGHUP)
