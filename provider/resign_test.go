@@ -31,7 +31,7 @@ func passedOn(p *spec.Provider, req *hookonce.Request, ev *hookonce.Event, late 
 }
 
 // app is what verifies there: the sender's own library, for all that it knows.
-func app(t *testing.T, s spec.Spec, secrets ...string) *spec.Provider {
+func app(t testing.TB, s spec.Spec, secrets ...string) *spec.Provider {
 	t.Helper()
 	p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets(secrets...)})
 	if err != nil {
@@ -40,7 +40,7 @@ func app(t *testing.T, s spec.Spec, secrets ...string) *spec.Provider {
 	return p
 }
 
-func resigner(t *testing.T, p *spec.Provider, to spec.Receiver) *spec.Resigner {
+func resigner(t testing.TB, p *spec.Provider, to spec.Receiver) *spec.Resigner {
 	t.Helper()
 	r, err := p.Resigner(to)
 	if err != nil {
@@ -319,4 +319,59 @@ func TestPublicKeysGiveWayToTheReceiversSecret(t *testing.T) {
 	if ev := one(t, Standard(secretFor(s)), late); ev.Key != "101" {
 		t.Errorf("key %q", ev.Key)
 	}
+}
+
+// FuzzResign has every provider with a shared secret sign arbitrary bodies. What the gateway accepts, an application
+// accepts a week later, at another URL and event by event, under the same key and with the same secret only.
+func FuzzResign(f *testing.F) {
+	all := slices.DeleteFunc(everywhere(f), func(p *spec.Provider) bool { renewal, _ := p.Renewal(); return renewal == spec.Fixed })
+	type receiver struct {
+		by        *spec.Resigner
+		is, isNot *spec.Provider
+	}
+	receivers := map[string]receiver{}
+	for _, p := range all {
+		s := p.Spec()
+		receivers[p.Name()] = receiver{resigner(f, p, spec.Receiver{}), app(f, s, secretFor(s)), app(f, s, otherSecretFor(s))}
+		header, body := s.Sample(spec.Sample{ID: "id_1", Time: now})
+		f.Add("X-Fuzz", "x", header.Get("Content-Type"), body, uint32(7*24*3600))
+	}
+	for _, body := range []string{"", "{}", "[]", "[1,2]", `[{"id":1},{"id":1}]`, `{"events":[{"id":"a"},{"id":"b"}]}`, `{"webhookTimestamp":1,"webhookTimestamp":2}`, "a=b&c=d", "a&b"} {
+		f.Add("Webhook-Id", "x", "application/json", []byte(body), uint32(3600))
+		f.Add("Svix-Signature", "v1,AAAA", "application/x-www-form-urlencoded", []byte(body), uint32(0))
+	}
+	f.Fuzz(func(t *testing.T, name, text, contentType string, body []byte, late uint32) {
+		for _, p := range all {
+			to := receivers[p.Name()]
+			req := &hookonce.Request{URL: "https://shop.example/in", Header: http.Header{"Content-Type": {contentType}}, Body: bytes.Clone(body), Now: now}
+			req.Header.Set(name, text)
+			if id, ok := strings.CutPrefix(string(p.Spec().Verify[0].ID), "header:"); ok {
+				req.Header.Set(id, "msg_1")
+			}
+			if p.Sign(req) != nil {
+				continue
+			}
+			d, err := p.Open(req)
+			if err != nil || d.Reply != nil {
+				continue // FuzzOpen says when that may be
+			}
+			for i := range min(len(d.Events), 3) {
+				ev := &d.Events[i]
+				anew := passedOn(p, req, ev, time.Duration(late)*time.Second)
+				if err := to.by.Sign(anew, d.Proof.Vouched); err != nil {
+					t.Fatalf("%s: %v", p.Name(), err)
+				}
+				got, err := to.is.Open(anew)
+				if err != nil {
+					t.Fatalf("%s: %v\n%v\n%q", p.Name(), err, anew.Header, anew.Body)
+				}
+				if len(got.Events) == 0 || got.Events[0].Key != ev.Key {
+					t.Fatalf("%s: the key was %q: %+v", p.Name(), ev.Key, got.Events)
+				}
+				if _, err := to.isNot.Open(anew); err == nil {
+					t.Fatalf("%s: it is accepted with any secret", p.Name())
+				}
+			}
+		}
+	})
 }
