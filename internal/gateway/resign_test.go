@@ -94,6 +94,7 @@ func signLate(t *testing.T, store config.Store) {
 	app.as["ledger"] = build("calendly", first, "")
 	configure := func(to string, later bool) *config.Config {
 		cfg := settings(store, to)
+		cfg.Retention.Bodies = 30 * 24 * time.Hour // for the replay
 		ledger := cfg.NewDestination("ledger", to+"ledger")
 		ledger.SignAs = config.SignProvider
 		cfg.Destinations, cfg.Sources = []config.Destination{ledger}, nil
