@@ -23,6 +23,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/internal/pgtest"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -97,7 +98,7 @@ func exactlyOnce(t *testing.T, programs ...*exec.Cmd) {
 	}
 	var shops []*languageShop
 	for _, program := range programs {
-		program.Env = append(os.Environ(), "DATABASE_URL="+dsn, "SHOP_SECRET="+nextSecret+" "+shopSecret, "PORT=0")
+		program.Env = append(os.Environ(), "DATABASE_URL="+dsn, "SHOP_SECRET="+nextSecret+"  "+shopSecret+" ", "PORT=0") // blanks as people leave them
 		shop := &languageShop{program: program}
 		shop.start(t)
 		shops = append(shops, shop)
@@ -320,7 +321,8 @@ func (r *road) awaitTold(t *testing.T, n int) {
 	}
 }
 
-// forge sends a captured delivery again: as it was, which is a copy, and under another key, with its own signatures.
+// forge sends a captured delivery again: as it was, which is a copy, and under another key, with its own signatures and
+// with those of whoever knows no secret.
 func (r *road) forge(t *testing.T) {
 	t.Helper()
 	stream, err := r.captured.GetBody()
@@ -340,6 +342,16 @@ func (r *road) forge(t *testing.T) {
 		if status := r.pass(h, body); status != want {
 			t.Errorf("with %s: %q it is answered %d, want %d", name, value, status, want)
 		}
+	}
+	empty := r.captured.Header.Clone()
+	empty.Set("Hookonce-Key", "evt_forged")
+	id, at := empty.Get("Webhook-Id"), time.Now()
+	timestamp, signature := outgoing.Sign([][]byte{{}}, id, at, body)
+	empty.Set("Webhook-Timestamp", timestamp)
+	empty.Set("Webhook-Signature", signature)
+	empty.Set("Hookonce-Signature", outgoing.SignFacts([][]byte{{}}, id, timestamp, empty))
+	if status := r.pass(empty, body); status != http.StatusUnauthorized {
+		t.Errorf("signed with an empty secret it is answered %d", status)
 	}
 	if status := r.pass(r.captured.Header, append(body, ' ')); status != http.StatusUnauthorized {
 		t.Errorf("with another body it is answered %d", status)

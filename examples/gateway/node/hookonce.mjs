@@ -30,8 +30,11 @@ export function open(secrets, headers, body) {
   };
 }
 
+// key returns the bytes of a secret. None at all would be known to everybody.
 function key(secret) {
-  return secret.startsWith("whsec_") ? Buffer.from(secret.slice("whsec_".length), "base64") : Buffer.from(secret);
+  const bytes = secret.startsWith("whsec_") ? Buffer.from(secret.slice("whsec_".length), "base64") : Buffer.from(secret);
+  if (bytes.length === 0) throw new Error("a secret is empty, or not base64 after whsec_");
+  return bytes;
 }
 
 // signed reports whether one of the signatures in a header was made with the key.

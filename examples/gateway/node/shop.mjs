@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import pg from "pg";
 import { open } from "./hookonce.mjs";
 
-const secrets = process.env.SHOP_SECRET.split(" ");
+const secrets = process.env.SHOP_SECRET.split(/\s+/).filter(Boolean);
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 8 });
 
 // book is the effect. It uses the transaction that it is given and nothing else.

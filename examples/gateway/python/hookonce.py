@@ -49,7 +49,11 @@ def open_delivery(secrets: list[str], headers: list[tuple[str, str]], body: byte
 
 
 def _key(secret: str) -> bytes:
-    return base64.b64decode(secret.removeprefix("whsec_")) if secret.startswith("whsec_") else secret.encode()
+    """The bytes of a secret. None at all would be known to everybody."""
+    key = base64.b64decode(secret.removeprefix("whsec_")) if secret.startswith("whsec_") else secret.encode()
+    if not key:
+        raise ValueError("a secret is empty, or not base64 after whsec_")
+    return key
 
 
 def _signed(key: bytes, header: str, text: bytes) -> bool:

@@ -11,7 +11,7 @@ from psycopg.pq import TransactionStatus
 
 from hookonce import Event, open_delivery
 
-SECRETS = os.environ["SHOP_SECRET"].split(" ")
+SECRETS = os.environ["SHOP_SECRET"].split()
 
 
 def connect() -> psycopg.Connection:
