@@ -85,7 +85,7 @@ func (v Verify) carrier() (in value, symmetric bool) {
 		}
 		at = scheme.Carrier()
 	}
-	in, _ = parseValue(at) // what can not be parsed is refused by New
+	in, _ = parseValue(at) // what cannot be parsed is refused by New
 	return in, true
 }
 

@@ -79,7 +79,7 @@ func (r *Resigner) Sign(req *hookonce.Request, vouched int16) error {
 	before := signed.URL
 	for _, v := range r.ways(req, voucher) {
 		if err := r.by.seal(v, &signed, r.choose(v, secret, req.Now)...); err != nil {
-			return fmt.Errorf("provider %s: can not sign: %w", r.by.spec.Name, err)
+			return fmt.Errorf("provider %s: cannot sign: %w", r.by.spec.Name, err)
 		}
 	}
 	req.Header, req.Body = signed.Header, signed.Body
