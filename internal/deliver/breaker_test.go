@@ -100,6 +100,7 @@ func TestRamp(t *testing.T) {
 		})
 		s.bring(piece(1), piece(2), piece(3))
 		<-time.After(2 * time.Second)
+		synctest.Wait()
 		code = 200
 		s.bring(piece(4))
 		<-time.After(101 * time.Millisecond)
@@ -140,6 +141,7 @@ func TestLimitFollowsOverload(t *testing.T) {
 				t.Errorf("%+v, want a limit of %d", got, want)
 			}
 		}
+		synctest.Wait()
 		code = 200
 		for range 2 {
 			n++
