@@ -182,3 +182,24 @@ func TestReply_notWhole(t *testing.T) {
 type nothing struct{}
 
 func (nothing) Close() error { return nil }
+
+// What an application answers a sender who waits for it is an answer, and no failure of the application: 4xx for
+// everybody makes it not ill.
+func TestRelayed_refusalsAreAnswers(t *testing.T) {
+	for relayed, want := range map[bool]deliver.State{true: deliver.Healthy, false: deliver.Ill} {
+		synctest.Test(t, func(t *testing.T) {
+			code := 409
+			s := newStandIn(t, nowhere, answers(&code))
+			if err := s.Reload(to(nowhere), map[string]bool{"billing": relayed}); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 20 {
+				s.bring(piece(i))
+				<-time.After(5 * time.Second)
+			}
+			if got := s.Destinations()[0].State; got != want {
+				t.Errorf("relayed: %t: it is %s, want %s", relayed, got, want)
+			}
+		})
+	}
+}
