@@ -143,13 +143,12 @@ func (g *Gateway) newForwarder(cfg *config.Config, s *config.Source) (*forwarder
 	return f, nil
 }
 
-// observedTransport returns a transport whose kept connections an application is unlikely to close under a request:
-// such a request fails, and its sender would have made a new connection. Servers wait for 2 s (gunicorn,
-// https://docs.gunicorn.org/en/stable/settings.html#keepalive), for 5 s (Node, https://nodejs.org/api/http.html#serverkeepalivetimeout)
-// or for longer.
+// observedTransport returns a transport that keeps connections only while requests come thick and fast. An application
+// that closes one under a request (because it is restarted, or has waited for long enough) makes that request fail,
+// and its sender would have made a new connection; but many new ones a second use up the ports of the machine.
 func observedTransport(cfg *config.Config) *http.Transport {
 	t := deliver.NewTransport(addressPolicy(cfg.Delivery))
-	t.IdleConnTimeout = time.Second
+	t.IdleConnTimeout = 100 * time.Millisecond
 	t.ExpectContinueTimeout = time.Second
 	t.MaxResponseHeaderBytes = 0 // the largest that net/http takes
 	return t

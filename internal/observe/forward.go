@@ -85,6 +85,7 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		time.AfterFunc(lingering, cancel)
 	})
 	socket := http.NewResponseController(w)
+	_ = socket.EnableFullDuplex()           // the application may answer before it has read the request: the server must not read it then
 	_ = socket.SetReadDeadline(time.Time{}) // a writer without deadlines has none that must be moved
 	_ = socket.SetWriteDeadline(time.Time{})
 	out := r.WithContext(ctx)

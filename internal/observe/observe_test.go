@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -601,3 +602,52 @@ func TestHostAndForwarded(t *testing.T) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// The application may answer while the last of the body is on its way to it, or before it has read any of it: the
+// answer is whole all the same.
+func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
+	p := sqlitePlace(t)
+	p.migrate(t)
+	answer := strings.Repeat("answer ", 10_000)
+	f := newFront(t, p, func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		if r.Header.Get("X-Early") == "" {
+			io.ReadFull(r.Body, make([]byte, r.ContentLength))
+		} else {
+			w.Header().Set("Connection", "close")
+		}
+		io.WriteString(w, answer)
+	}, func(s *Source) { s.MaxBody = 1 << 20 })
+	var senders sync.WaitGroup
+	for i := range 8 {
+		senders.Go(func() {
+			for j := range 25 {
+				body := strings.Repeat("x", 5000+700*(i+j))
+				req, err := http.NewRequest("POST", f.URL, strings.NewReader(body))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if j%5 == 0 {
+					req.Header.Set("X-Early", "yes")
+				}
+				res, err := f.Client().Do(req)
+				if err != nil {
+					t.Error(err)
+					continue
+				}
+				text, err := io.ReadAll(res.Body)
+				res.Body.Close()
+				if err != nil || string(text) != answer {
+					t.Errorf("heard %d bytes of %d, %v", len(text), len(answer), err)
+				}
+			}
+		})
+	}
+	senders.Wait()
+	for _, o := range f.all(t) {
+		if o.Status != 200 || o.Failure != "" || o.Unheard || o.Kind == Unread && o.Reason != ReasonPartial {
+			t.Errorf("on record: %.200v", fmt.Sprintf("%+v", o))
+		}
+	}
+}
