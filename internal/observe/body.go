@@ -46,9 +46,6 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	b.reading.Lock()
 	defer b.reading.Unlock()
-	if b.over() {
-		return 0, io.EOF // the transport asks once more, when the server may have closed the body already
-	}
 	b.before()
 	n, err := b.ReadCloser.Read(p)
 	b.mu.Lock()
@@ -62,13 +59,6 @@ func (b *body) Read(p []byte) (int, error) {
 		b.err = err
 	}
 	return n, err
-}
-
-// over reports whether the body was read to its end.
-func (b *body) over() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.eof
 }
 
 // drain reads what nobody else will, as far as it is worth a copy.
