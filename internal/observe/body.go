@@ -52,7 +52,7 @@ func (b *body) Read(p []byte) (int, error) {
 	defer b.mu.Unlock()
 	b.keep(p[:n])
 	switch {
-	case b.closed || b.err != nil: // what comes after an error says nothing
+	case b.closed || b.eof || b.err != nil: // what comes after the end says nothing: the server closes the body while the transport looks for more
 	case err == io.EOF:
 		b.eof = true
 	default:

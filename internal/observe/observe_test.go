@@ -18,6 +18,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -355,6 +356,58 @@ func TestSenderThatHangsUp(t *testing.T) {
 	}
 	watched.Close()
 	f.want(t, Observation{Kind: Event, Requests: 1, Key: "x", Type: "paid", Digest: []byte("same"), Status: 200, Unheard: true})
+}
+
+// The transport looks for more after the last byte, when the server may have closed the body: the sender has not
+// broken off then.
+func TestBodyIsReadAfterItsEnd(t *testing.T) {
+	for _, end := range []error{io.EOF, http.ErrBodyReadAfterClose} {
+		b := &body{ReadCloser: io.NopCloser(strings.NewReader("evt_1")), room: newRoom(1 << 20), limit: 1000, before: func() {}}
+		if _, err := io.ReadAll(b); err != nil {
+			t.Fatal(err)
+		}
+		b.ReadCloser = io.NopCloser(iotest.ErrReader(end))
+		if _, err := b.Read(make([]byte, 1)); err != end {
+			t.Errorf("the transport was told %v, not %v", err, end)
+		}
+		if data, unread, err := b.take(5); string(data) != "evt_1" || unread != "" || err != nil {
+			t.Errorf("after the end came %v: %q, %q, %v", end, data, unread, err)
+		}
+	}
+}
+
+// A sender that goes as soon as it has the answer has heard it.
+func TestSenderThatGoesWithTheAnswer(t *testing.T) {
+	p := sqlitePlace(t)
+	p.migrate(t)
+	f := newFront(t, p, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		io.WriteString(w, "ok")
+	}, nil)
+	const requests = 300
+	for i := range requests {
+		conn, err := net.Dial("tcp", f.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n")
+		fmt.Fprintf(conn, "evt%03d", i)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, res.Body)
+		conn.Close()
+	}
+	unheard := 0
+	for _, o := range f.all(t) {
+		if o.Unheard {
+			unheard++
+		}
+	}
+	if unheard > 0 {
+		t.Errorf("%d of %d answers are on record as unheard", unheard, requests)
+	}
 }
 
 // A sender that breaks off within its own request is no failure of the application.
