@@ -43,6 +43,7 @@ type Journal struct {
 	ctx    context.Context // of the store's calls; canceled when Close gives up or is through
 	cancel context.CancelFunc
 	stop   chan struct{} // closed when Close begins
+	passed chan struct{} // closed when the reconciler has ended
 
 	feeders sync.WaitGroup // writers and poller: what puts into work
 	rest    sync.WaitGroup // everything else
@@ -69,6 +70,7 @@ func New(store Store, options Options) (*Journal, error) {
 		detours:  newDetours(opt),
 		work:     make(chan *Work, opt.MaxHeld),
 		stop:     make(chan struct{}),
+		passed:   make(chan struct{}),
 
 		ropes:     newRopes(),
 		sightings: newSightings(),

@@ -283,6 +283,32 @@ func TestBypass_close(t *testing.T) {
 	})
 }
 
+// A record that is being made when the stop begins is made: the stop waits for it, says nothing of it, and makes
+// it again if it fails.
+func TestBypass_closeWhileRecording(t *testing.T) {
+	for _, op := range []journaltest.Op{journaltest.OpPing, journaltest.OpAccept, journaltest.OpForwarded} {
+		for _, faults := range []int{0, 1} {
+			run(t, journal.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
+				gate := r.fault.Block(op)
+				r.want(r.bypass(newApp(), entry("a")), journal.Unprotected)
+				synctest.Wait() // the record is at the gate
+				closed := make(chan error, 1)
+				go func() { closed <- r.Close(context.Background()) }()
+				synctest.Wait()
+				r.fault.Fail(op, faults, journaltest.NotPersisted)
+				gate.Open()
+				if err := <-closed; err != nil {
+					t.Fatal(err)
+				}
+				if n := len(r.store.Attempts()); n != 1 || r.store.Events() != 1 || len(r.store.Deliveries()) != 0 {
+					t.Errorf("%s, %d faults: %d attempts, %d events, open %+v", op, faults, n, r.store.Events(), r.store.Deliveries())
+				}
+				r.wantLog(0, "are on no record")
+			})
+		}
+	}
+}
+
 // While what was delivered is being recorded there is no moment in which another process finds it to do.
 func TestBypass_leavesNothingToTake(t *testing.T) {
 	run(t, journal.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {

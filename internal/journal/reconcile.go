@@ -9,8 +9,10 @@ import (
 // reconcileEvery is how often it is tried to record what was delivered past the store.
 const reconcileEvery = 500 * time.Millisecond
 
-// reconciler records what was delivered past the store, as soon as it can, until Close begins.
+// reconciler records what was delivered past the store, as soon as it can, until Close begins: an attempt that
+// is under way then is the last.
 func (j *Journal) reconciler() {
+	defer close(j.passed)
 	for {
 		select {
 		case <-j.detours.wake:
@@ -26,8 +28,10 @@ func (j *Journal) reconciler() {
 	}
 }
 
-// reconcileRest makes one more attempt when Close is nearly through.
+// reconcileRest makes one more attempt when Close is nearly through, after that of the reconciler if one is under way:
+// the end of Close would cancel it.
 func (j *Journal) reconcileRest() {
+	<-j.passed
 	for done, err := j.reconcile(); err == nil && !done; {
 		done, err = j.reconcile()
 	}
