@@ -106,7 +106,7 @@ func (a *api) replayOne(ctx context.Context, where finder, in *ReplayOne) (*answ
 			return err
 		}
 		out.Body.add(piece)
-		return idle(piece)
+		return idle(piece, r.Force)
 	})
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (a *api) replayOne(ctx context.Context, where finder, in *ReplayOne) (*answ
 }
 
 // idle says why nothing of one event was replayed.
-func idle(r journal.Replayed) error {
+func idle(r journal.Replayed, force bool) error {
 	switch {
 	case r.Events == 0:
 		return journal.ErrNoEvent
@@ -126,6 +126,8 @@ func idle(r journal.Replayed) error {
 		return huma.NewError(410, "the body of this event was deleted (see retention.bodies), so it can not be delivered again; ask its sender to send it again")
 	case r.Open > 0:
 		return huma.Error409Conflict("this is pending or being delivered already; there is nothing to replay")
+	case force:
+		return huma.Error409Conflict("it is not on record where this event was delivered (see retention.attempts), or no route wanted it; name the destination that it is to go to")
 	}
 	return huma.Error409Conflict("nothing of this event is failed or dead: it is done, or never went to this destination; deliver it all the same with force")
 }

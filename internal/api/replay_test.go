@@ -77,6 +77,23 @@ func TestReplayWithoutBody(t *testing.T) {
 	}
 }
 
+// Where an old event went is no longer known: then it goes where one says.
+func TestReplayWithoutAttempts(t *testing.T) {
+	r := newRig(t)
+	r.accept("old", journal.Done)
+	old := journal.Purge{Kind: journal.KindAttempts, Before: now.Add(time.Hour), Others: true, Limit: 10}
+	if _, err := r.model.Purge(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	got := r.post("/api/v1/events/billing/old/replay", map[string]any{"reason": "x", "force": true}, http.StatusConflict)
+	if text := got["detail"].(string); !strings.Contains(text, "retention.attempts") || strings.Contains(text, "with force") {
+		t.Errorf("by force: %s", text)
+	}
+	if got := r.post("/api/v1/events/billing/old/replay", map[string]any{"reason": "x", "force": true, "destination": "audit"}, 200); got["forced"] != 1.0 {
+		t.Errorf("to a destination: %v", got)
+	}
+}
+
 // A dry run counts what the replay then does, in one request.
 func TestReplayMany(t *testing.T) {
 	r := newRig(t)

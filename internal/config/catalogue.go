@@ -105,7 +105,7 @@ func (l *loader) checkProvider(s *Source) {
 	l.checkWindow(s, known)
 	l.checkTwins(s, known)
 	if known.SignsURL() && !s.has("url") {
-		l.fault(s.at, "%s signs the public URL of its endpoint, and source %q has none; write url: and the URL exactly as registered there", known.Title, s.Name)
+		l.fault(s.at, "%s signs the public URL of its endpoint, and source %q has none; %s and the URL exactly as registered there", known.Title, s.Name, s.at.either("write url:", "add --url"))
 	}
 }
 
@@ -132,7 +132,7 @@ func (l *loader) checkHMAC(s *Source) bool {
 // settings that depend on the provider.
 func (l *loader) checkSecrets(s *Source, known spec.Spec) {
 	if !s.has("secrets") && !l.makesSecret(s) {
-		l.fault(s.at, `source %q lacks its secrets: %s; write secrets: ["env:NAME"]`, s.Name, known.Secret)
+		l.fault(s.at, `source %q lacks its secrets: %s; %s`, s.Name, known.Secret, s.at.either(`write secrets: ["env:NAME"]`, "add --secret env:NAME"))
 	}
 	var good []string
 	for i, secret := range s.Secrets {

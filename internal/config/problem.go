@@ -69,6 +69,14 @@ func (p place) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.name, p.line, p.col)
 }
 
+// either returns what to do: in a file or a variable, or on the command line.
+func (p place) either(file, flag string) string {
+	if strings.HasPrefix(p.String(), "--") {
+		return flag
+	}
+	return file
+}
+
 func (p place) compare(q place) int {
 	switch {
 	case p.line == 0 && q.line == 0:

@@ -140,6 +140,17 @@ func TestRoomOnTheDisk(t *testing.T) {
 	}
 }
 
+func TestDays(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		24 * time.Hour: "1 day", 75 * time.Hour: "75h", 10*time.Hour + 30*time.Minute: "10h30m", 85 * time.Minute: "1h25m",
+		10 * time.Minute: "10m", 15 * time.Second: "15s", 90 * time.Second: "1m30s", 30 * time.Minute: "30m",
+	} {
+		if got := days(d); got != want {
+			t.Errorf("days(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
 func TestPlural(t *testing.T) {
 	for want, n := range map[string]int64{"1 day": 1, "2 days": 2} {
 		if got := plural(n, "day"); got != want {

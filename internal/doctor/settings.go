@@ -139,5 +139,12 @@ func days(d time.Duration) string {
 	if d >= day && d%day == 0 {
 		return plural(int64(d/day), "day")
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
+	text := d.String() // Go writes trailing zero units: 10h30m0s
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
