@@ -216,7 +216,7 @@ func (e *endpoint) store(ctx context.Context, entries []*journal.Entry) ([]journ
 	return results, err
 }
 
-// entries are the events in the form of the journal. Each has the request's headers.
+// entries are the events in the form of the journal. All of them share the request's headers: there can be thousands.
 func (e *endpoint) entries(h http.Header, d *hookonce.Delivery, now time.Time) []*journal.Entry {
 	events := d.Events
 	header := encodeHeader(h, e.confided)
@@ -230,7 +230,8 @@ func (e *endpoint) entries(h http.Header, d *hookonce.Delivery, now time.Time) [
 			Key:          stored(ev),
 			Type:         ev.Type,
 			Digest:       ev.Digest,
-			Header:       withFacts(header, ev),
+			Header:       header,
+			Facts:        facts(ev),
 			Body:         ev.Body,
 			Destinations: to,
 			ReceivedAt:   now,
@@ -274,11 +275,11 @@ func (e *endpoint) logical(ev *hookonce.Event, to []string, now time.Time) strin
 
 // weight is what the entries count towards the bound of the journal's queue, in bytes.
 func weight(entries []*journal.Entry) int64 {
-	n := 0
+	n := int64(0)
 	for _, e := range entries {
-		n += len(e.Header) + len(e.Body)
+		n += e.Size()
 	}
-	return int64(n)
+	return n
 }
 
 // stored is the key under which an event is kept.

@@ -2,18 +2,17 @@ package ingest
 
 import (
 	"encoding/hex"
-	"slices"
 	"strconv"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
-// withFacts returns the header lines of a request with those of one of its events: what an application that
+// facts returns the header lines of an event, which come after those of its request: what an application that
 // did not see the request's signature wants to know of it, and the journal has no use for. Nobody else's
 // lines have these names (see kept).
-func withFacts(header []byte, ev *hookonce.Event) []byte {
-	f := outgoing.Facts(slices.Grow(slices.Clip(header), 256))
+func facts(ev *hookonce.Event) []byte {
+	f := make(outgoing.Facts, 0, 256)
 	f.Add(outgoing.ProviderHeader, ev.Provider)
 	if ev.Key != "" {
 		f.Add(outgoing.KeySignedHeader, strconv.FormatBool(ev.KeySigned))

@@ -26,7 +26,7 @@ var withheld = map[string]bool{
 	"Forwarded":         true,
 }
 
-// withheldPrefixes are families of such headers. Hookonce- is ours: see withFacts and package deliver.
+// withheldPrefixes are families of such headers. Hookonce- is ours: see facts and package deliver.
 var withheldPrefixes = []string{outgoing.OwnPrefix, "Proxy-", "X-Forwarded-"}
 
 // encodeHeader returns the headers that an event keeps as HTTP/1 field lines. Content-Encoding and

@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -223,4 +224,34 @@ func stallIn(t *testing.T, g *gate, length int64, arrived int) *stall {
 func (s *stall) breakOff() *httptest.ResponseRecorder {
 	s.body.CloseWithError(io.ErrUnexpectedEOF)
 	return <-s.answer
+}
+
+// kept is a journal that keeps what it is given.
+type kept struct{ entries []*journal.Entry }
+
+func (k *kept) Accept(ctx context.Context, entries []*journal.Entry) ([]journal.Result, error) {
+	k.entries = entries
+	return instant{}.Accept(ctx, entries)
+}
+
+// The events of a batch have the headers of their request once between them, however many they are, and each has its
+// own facts besides.
+func TestHeadersOfABatchAreThereOnce(t *testing.T) {
+	k := &kept{}
+	g := newGate(t, func(o *ingest.Options) { o.Journal = k })
+	if w := g.send("billing", `[{"id":"evt_1","rank":1},{"id":"evt_2","rank":2},{"id":"evt_3","rank":3}]`); w.Code != http.StatusOK {
+		t.Fatalf("answered %d %s", w.Code, w.Body)
+	}
+	first := k.entries[0].Header
+	for i, e := range k.entries {
+		if len(first) == 0 || len(e.Header) != len(first) || &e.Header[0] != &first[0] {
+			t.Errorf("%s has a copy of the headers", e.Key)
+		}
+		if own := fmt.Sprintf("Hookonce-Rank: version:%d\r\n", i+1); !strings.Contains(string(e.Lines()), own) || !strings.HasPrefix(string(e.Lines()), string(first)) {
+			t.Errorf("%s is stored with %q", e.Key, e.Lines())
+		}
+		if e.Size() != int64(len(e.Lines())+len(e.Body)) {
+			t.Errorf("%s counts %d bytes", e.Key, e.Size())
+		}
+	}
 }

@@ -53,7 +53,7 @@ func (d *detour) work(destination string) *Work {
 	e := d.entry
 	return &Work{
 		Held:   Held{EventID: e.ID, Destination: destination},
-		Source: e.Source, Key: e.Key, Type: e.Type, Tries: 1, Header: e.Header, Body: e.Body,
+		Source: e.Source, Key: e.Key, Type: e.Type, Tries: 1, Header: e.Lines(), Body: e.Body,
 		ReceivedAt: e.ReceivedAt, Resource: e.Resource, Rank: e.Rank, Vouched: e.Vouched, Unprotected: true,
 	}
 }
@@ -101,7 +101,7 @@ func (s *detours) begin(e *Entry) (*detour, Result, error) {
 		d.underway = true
 		return d, Result{Status: Unprotected, ID: d.entry.ID}, nil
 	}
-	weight := size(e.Header, e.Body)
+	weight := e.Size()
 	if len(s.of) >= s.maxEntries || s.bytes+weight > s.maxBytes {
 		return nil, Result{}, fmt.Errorf("%w: of events that were delivered past the store", ErrFull)
 	}
@@ -129,7 +129,7 @@ func (s *detours) end(d *detour) {
 // forget removes a detour. The caller holds the mutex.
 func (s *detours) forget(d *detour) {
 	delete(s.of, ref{d.entry.Source, d.entry.Key})
-	s.bytes -= size(d.entry.Header, d.entry.Body)
+	s.bytes -= d.entry.Size()
 	s.count.Add(-1)
 }
 

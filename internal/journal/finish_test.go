@@ -21,7 +21,7 @@ func TestWork_freshEvent(t *testing.T) {
 			w := r.receive()
 			if (w.Held != journal.Held{EventID: id, Destination: dest, Token: 1}) || w.Tries != 1 ||
 				w.Source != e.Source || w.Key != e.Key || w.Type != e.Type || !w.ReceivedAt.Equal(e.ReceivedAt) ||
-				string(w.Header) != string(e.Header) || string(w.Body) != string(e.Body) ||
+				string(w.Header) != string(e.Lines()) || string(w.Body) != string(e.Body) ||
 				!w.Lease.Equal(time.Now().Add(9*time.Second)) {
 				t.Errorf("got %+v", w)
 			}

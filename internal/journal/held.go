@@ -92,7 +92,7 @@ func (h *holds) reserve(e *Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e.Hold, e.Ordered = nil, nil
-	weight := size(e.Header, e.Body)
+	weight := e.Size()
 	for i, d := range e.Destinations {
 		s := h.share(d)
 		switch {
@@ -121,7 +121,7 @@ func (h *holds) unreserve(e *Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, d := range e.Hold {
-		h.release(h.share(d), size(e.Header, e.Body))
+		h.release(h.share(d), e.Size())
 	}
 	e.Hold = nil
 }

@@ -33,7 +33,7 @@ func newQueue(maxEntries int, maxBytes int64) *queue {
 // could never be accepted.
 func (q *queue) add(r *request) error {
 	for i := range r.slots {
-		r.bytes += size(r.slots[i].entry.Header, r.slots[i].entry.Body)
+		r.bytes += r.slots[i].entry.Size()
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -128,7 +128,7 @@ func (q *queue) leave(batch []*slot) {
 
 func (q *queue) forget(s *slot) {
 	q.entries--
-	q.bytes -= size(s.entry.Header, s.entry.Body)
+	q.bytes -= s.entry.Size()
 }
 
 // close refuses further requests; what is queued can still be drained.

@@ -80,7 +80,7 @@ func (r *rig) wantLog(n int, text string) {
 func entry(key string) *journal.Entry {
 	return &journal.Entry{
 		Source: "billing", Key: key, Type: "invoice.paid", Digest: []byte("0123456789abcdef"),
-		Header: []byte("Content-Type: application/json\r\n"), Body: []byte(`{"id":"` + key + `"}`),
+		Header: []byte("Content-Type: application/json\r\n"), Facts: []byte("Hookonce-Provider: stripe\r\n"), Body: []byte(`{"id":"` + key + `"}`),
 		Destinations: []string{"app"}, ReceivedAt: time.Now(),
 	}
 }

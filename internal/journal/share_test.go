@@ -63,7 +63,7 @@ func TestShare_deadDestinationDelaysNobody(t *testing.T) {
 		"smallest share": {journal.Options{MaxHeld: 400, Destinations: destinations("dead", "a", "b", "c")}, 128},
 		"setting": {journal.Options{MaxHeld: 400, Destinations: map[string]journal.Destination{
 			"dead": {MaxHeld: 10}, "a": {}, "b": {}}}, 10},
-		"bytes": {journal.Options{HeldBytes: 100 * int64(len(entry("").Header)+len(entry("evt_00000").Body)),
+		"bytes": {journal.Options{HeldBytes: 100 * entry("evt_00000").Size(),
 			Destinations: destinations("dead", "a")}, 50},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -83,7 +84,8 @@ type Entry struct {
 	Key    string // empty: unkeyed; see also [CoalesceKey]
 	Type   string
 	Digest []byte // of the content that must be equal in every copy; at most 32 bytes
-	Header []byte // HTTP/1 field lines, CRLF-terminated
+	Header []byte // HTTP/1 field lines, CRLF-terminated; the events of one request can share them
+	Facts  []byte // more such lines, of this event alone
 	Body   []byte
 	// Destinations are the names of where to deliver. None: the event is done when it is stored.
 	Destinations []string
@@ -108,6 +110,17 @@ type Entry struct {
 	// each other.
 	Ordered []string
 }
+
+// Lines returns the header lines that are stored with the event: Header and Facts.
+func (e *Entry) Lines() []byte {
+	if len(e.Facts) == 0 {
+		return e.Header
+	}
+	return slices.Concat(e.Header, e.Facts)
+}
+
+// Size is what the entry counts towards a bound on memory.
+func (e *Entry) Size() int64 { return size(e.Header, e.Body) + int64(len(e.Facts)) }
 
 // Status says what Accept did with an entry.
 type Status string

@@ -34,6 +34,9 @@ func TestWorkSaysWhoVouched(t *testing.T) {
 		past := int16(0)
 		_, err := r.Bypass(context.Background(), []*journal.Entry{vouched("b")}, func(_ context.Context, w *journal.Work) journal.Outcome {
 			past = w.Vouched
+			if string(w.Header) != string(entry("b").Lines()) {
+				t.Errorf("past the store: the headers are %q", w.Header)
+			}
 			return journal.Outcome{Held: w.Held, State: journal.Done, Status: 200, Started: time.Now()}
 		})
 		if err != nil || past != 4711 {

@@ -100,7 +100,7 @@ func (w *writer) settled(e *Entry, res Result, now, lease time.Time) {
 	fresh := res.Err == nil && (res.Status == Accepted || res.Status == Unkeyed)
 	if fresh {
 		w.metrics.stored.Inc()
-		w.metrics.storedBytes.Add(float64(size(e.Header, e.Body)))
+		w.metrics.storedBytes.Add(float64(e.Size()))
 	}
 	opened := fresh && !res.dropped(e)
 	if opened && now.Before(lease) {
@@ -127,11 +127,12 @@ func (w *writer) settled(e *Entry, res Result, now, lease time.Time) {
 // hold hands the held deliveries of a fresh event to this process's workers.
 func (w *writer) hold(e *Entry, res Result, lease time.Time) {
 	event := &heldEvent{entry: e, id: res.ID, open: len(e.Destinations)}
+	header := e.Lines()
 	for _, dest := range e.Hold {
 		it := &item{event: event, token: 1, until: lease, Work: Work{
 			Held:   Held{EventID: res.ID, Destination: dest, Token: 1},
 			Source: e.Source, Key: e.Key, Type: e.Type, Tries: 1,
-			Header: e.Header, Body: e.Body, ReceivedAt: e.ReceivedAt, Lease: lease,
+			Header: header, Body: e.Body, ReceivedAt: e.ReceivedAt, Lease: lease,
 			Resource: e.Resource, Rank: e.Rank, Twin: res.TwinKey, Vouched: e.Vouched,
 		}}
 		w.held.register(it)

@@ -40,7 +40,7 @@ func (m *Memory) accept(e *journal.Entry, before []*journal.Entry, now, lease ti
 	}
 	ev := &event{
 		source: e.Source, key: e.Key, kind: e.Type, digest: bytes.Clone(e.Digest),
-		header: bytes.Clone(e.Header), body: bytes.Clone(e.Body), received: e.ReceivedAt, hasBody: true,
+		header: bytes.Clone(e.Lines()), body: bytes.Clone(e.Body), received: e.ReceivedAt, hasBody: true,
 		resource: e.Resource, rank: e.Rank, vouched: e.Vouched, unrouted: len(e.Destinations) == 0,
 	}
 	m.events[e.ID] = ev

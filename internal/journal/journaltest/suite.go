@@ -83,6 +83,7 @@ func (c *suite) entry(key string, edit ...func(*journal.Entry)) *journal.Entry {
 	e := &journal.Entry{
 		ID: c.ids.Next(c.now), Source: "billing", Key: key, Type: "invoice.paid", Digest: digest[:16],
 		Header:       []byte("Content-Type: application/json\r\n"),
+		Facts:        []byte("Hookonce-Provider: stripe\r\n"),
 		Body:         []byte(`{"id":"` + key + `"}`),
 		Destinations: []string{"app"},
 		ReceivedAt:   c.now,
@@ -237,8 +238,8 @@ func (c *suite) matches(w *journal.Work, e *journal.Entry, want journal.Held, tr
 		c.Errorf("took %s/%s %s received at %v, want %s/%s %s at %v",
 			w.Source, w.Key, w.Type, w.ReceivedAt, e.Source, e.Key, e.Type, e.ReceivedAt)
 	}
-	if !bytes.Equal(w.Header, e.Header) || !bytes.Equal(w.Body, e.Body) {
-		c.Errorf("took header %q body %q, want %q and %q", w.Header, w.Body, e.Header, e.Body)
+	if !bytes.Equal(w.Header, e.Lines()) || !bytes.Equal(w.Body, e.Body) {
+		c.Errorf("took header %q body %q, want %q and %q", w.Header, w.Body, e.Lines(), e.Body)
 	}
 	if !w.Lease.Equal(c.now.Add(lease)) {
 		c.Errorf("leased until %v, want %v", w.Lease, c.now.Add(lease))

@@ -77,7 +77,7 @@ var acceptCases = []testCase{
 		c.fresh(c.entry("evt"), c.entry("EVT"), c.entry("evt "), c.entry("évt"), c.entry("é́vt"))
 	}},
 	{"absent header, body, type and digest are stored", func(c *suite) {
-		e := c.entry("evt_1", func(e *journal.Entry) { e.Header, e.Body, e.Type, e.Digest = nil, nil, "", nil })
+		e := c.entry("evt_1", func(e *journal.Entry) { e.Header, e.Facts, e.Body, e.Type, e.Digest = nil, nil, nil, "", nil })
 		c.fresh(e)
 		c.matches(c.take1("evt_1"), e, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
 		c.accept1(c.entry("evt_1", func(e *journal.Entry) { e.Digest = nil }), journal.Result{Status: journal.Duplicate, ID: e.ID})

@@ -287,7 +287,7 @@ var contentCases = []recordCase{
 		c.fresh(a, b, gone, other)
 		c.f.DropBody(c, gone.ID)
 		c.same("contents", c.contents(b.ID, a.ID, gone.ID, a.ID+1<<40), map[int64]string{
-			a.ID: "Content-Type: application/json\r\n" + `{"id":"a"}`, b.ID: "Content-Type: application/json\r\n\x00\xffb"})
+			a.ID: string(a.Lines()) + `{"id":"a"}`, b.ID: string(b.Lines()) + "\x00\xffb"})
 		c.same("contents of none", c.contents(), map[int64]string{})
 	}},
 	{"it stops at an error", func(c *recordSuite) {

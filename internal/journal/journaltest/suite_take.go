@@ -63,7 +63,9 @@ var takeCases = []testCase{
 	}},
 	{"nothing more once there are bytes enough", func(c *suite) {
 		for _, key := range []string{"a", "b", "c", "d", "e"} {
-			c.fresh(c.entry(key, func(e *journal.Entry) { e.Header, e.Body = make([]byte, 100), make([]byte, 900) }))
+			c.fresh(c.entry(key, func(e *journal.Entry) {
+				e.Header, e.Facts, e.Body = make([]byte, 60), make([]byte, 40), make([]byte, 900)
+			}))
 		}
 		c.takeWanted(journal.Wanted{Deliveries: 10, Bytes: 1}, "a")
 		c.takeWanted(journal.Wanted{Deliveries: 10, Bytes: 1001}, "b", "c")

@@ -53,7 +53,7 @@ func (c *columns) add(e *journal.Entry) {
 	c.key = append(c.key, orNull(&e.Key))
 	c.kind = append(c.kind, e.Type)
 	c.digest = append(c.digest, e.Digest)
-	c.header = append(c.header, notNull(e.Header))
+	c.header = append(c.header, notNull(e.Lines()))
 	c.body = append(c.body, notNull(e.Body))
 	c.received = append(c.received, e.ReceivedAt)
 	c.vouched = append(c.vouched, e.Vouched)

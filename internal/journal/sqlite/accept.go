@@ -81,7 +81,7 @@ func (a *acceptance) one(w *writer, i int, e *journal.Entry) error {
 		a.results[i].Status = journal.Unkeyed
 	}
 	a.added++
-	if _, err := w.insertBody.exec(e.ID, notNull(e.Header), notNull(e.Body)); err != nil {
+	if _, err := w.insertBody.exec(e.ID, notNull(e.Lines()), notNull(e.Body)); err != nil {
 		return err
 	}
 	if e.Twins() {
