@@ -51,13 +51,14 @@ func (d *Deliverer) drop(w *journal.Work) {
 // attempt tries once. The answer is nil if there was none.
 func (d *Deliverer) attempt(ctx context.Context, cancel func(), dest *destination, w *journal.Work) (journal.Outcome, *answer, finding) {
 	o := journal.Outcome{Held: w.Held, Started: d.opt.Now()}
+	relayed := (*d.answered.Load())[w.Source] // as it is now: a reload may change it meanwhile
 	response, err := d.post(ctx, dest, w, o.Started)
 	o.Duration = d.opt.Now().Sub(o.Started)
 	if err != nil {
 		verdict := d.unanswered(&o, dest, w, err)
 		return o, nil, finding{verdict: verdict}
 	}
-	if (*d.answered.Load())[w.Source] && response.StatusCode != http.StatusSwitchingProtocols {
+	if relayed && response.StatusCode != http.StatusSwitchingProtocols {
 		return d.relayed(o, dest, w, response)
 	}
 	a := newAnswer(response, cancel)

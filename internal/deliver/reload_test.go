@@ -1,7 +1,9 @@
 package deliver_test
 
 import (
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,6 +53,42 @@ func TestReload_waitingFollowsAndUnderwayStays(t *testing.T) {
 			t.Errorf("outcomes %v, want three done", n)
 		}
 	})
+}
+
+// Whether a sender waits for the answer is what held when the attempt began: one who does gets it, and a long answer
+// that nobody waits for is no failure.
+func TestReload_answersUnderway(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after map[string]bool
+		body          string
+		reply         bool
+	}{
+		"a sender waited": {before: map[string]bool{"billing": true}, body: "the answer", reply: true},
+		"nobody waited":   {after: map[string]bool{"billing": true}, body: strings.Repeat("x", deliver.MaxReply+1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				answer := make(chan bool)
+				s := newStandIn(t, nowhere, func(*http.Request) (*http.Response, error) {
+					<-answer
+					return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(c.body))}, nil
+				})
+				if err := s.Reload(to(nowhere), c.before); err != nil {
+					t.Fatal(err)
+				}
+				s.bring(piece(1))
+				if err := s.Reload(to(nowhere), c.after); err != nil {
+					t.Fatal(err)
+				}
+				answer <- true
+				synctest.Wait()
+				told := s.told()
+				if len(told) != 1 || told[0].State != journal.Done || (told[0].Reply != nil) != c.reply {
+					t.Errorf("outcomes %+v, want one that is done, with the answer: %v", told, c.reply)
+				}
+			})
+		})
+	}
 }
 
 // More at once are begun with the reload, not with the next end.
