@@ -83,8 +83,10 @@ func (w *wiring) forwarder(cfg *config.Config, s *config.Source) *forwarder {
 	return w.observed.forwarders[s.Name]
 }
 
-// retire keeps the forwarders that are not used any more until the last request has ended.
+// retire keeps the forwarders that are not used any more until the last request has ended. Those that it got earlier
+// get no new ones.
 func (o *observing) retire(before, now observers) {
+	o.retired = slices.DeleteFunc(o.retired, func(f *forwarder) bool { return f.Idle() })
 	for name, f := range before.forwarders {
 		if now.forwarders[name] != f {
 			o.retired = append(o.retired, f)

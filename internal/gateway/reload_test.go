@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -619,6 +620,40 @@ func TestReloadSwitchesModes(t *testing.T) {
 		e.edit(func(cfg *config.Config) { cfg.Sources[0].Mode = config.Observe })
 		if r, err := post(t, c, e.Gateway, s, event("a")); err != nil || r.status != http.StatusOK || r.verdict != "" {
 			t.Errorf("observed again: answered %+v, %v", r, err)
+		}
+	})
+}
+
+// What a reload leaves behind does not add up, however often the configuration changes.
+func TestReloadsLeaveNothingBehind(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		sink, shop := newSink(t), newShop(t)
+		e := startEdited(t, observed(store, sink.URL))
+		c := client(t)
+		service := guarded(store, shop.URL).Sources[0]
+		round := func(n int) {
+			e.edit(func(cfg *config.Config) {
+				s, seen, own := service, source("orders", sink.URL), source(fmt.Sprint("own-", n%3), sink.URL)
+				s.Idempotency.Wait = time.Duration(n%2) * time.Second
+				seen.Mode, seen.Secrets = config.Observe, literal(fmt.Sprint("another-secret-", n))
+				cfg.Sources = []config.Source{seen, own, s}
+			})
+			mustCharge(t, c, e.Gateway, "acme", "/", fmt.Sprint("k", n), "10")
+			e.edit(func(cfg *config.Config) { cfg.Sources = cfg.Sources[:1] })
+		}
+		for n := range 4 {
+			round(n)
+		}
+		before := runtime.NumGoroutine()
+		const rounds = 100
+		for n := range rounds {
+			round(4 + n)
+		}
+		if more := runtime.NumGoroutine() - before; more > rounds/4 {
+			t.Errorf("%d goroutines more after %d rounds", more, rounds)
+		}
+		if n := len(e.observing.retired); n > 2 {
+			t.Errorf("%d forwarders are kept for requests that have ended", n)
 		}
 	})
 }

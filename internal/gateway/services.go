@@ -31,7 +31,7 @@ type services struct {
 type keeping struct {
 	services
 	metrics *idempotency.Metrics
-	retired []*claims.Store // that requests under way may still use
+	opened  map[bool]*claims.Store // by whether somebody waits; requests under way may use one that is not of services
 }
 
 // openServices builds the services of the sources in mode idempotency. It opens nothing if there are none, and
@@ -50,9 +50,7 @@ func (g *Gateway) openServices(ctx context.Context, cfg *config.Config) (service
 	if len(all) == 0 {
 		return services{}, nil
 	}
-	if open := g.kept.claims; open != nil && open.Awaited() == awaited {
-		own.claims = open
-	} else {
+	if own.claims = g.kept.opened[awaited]; own.claims == nil {
 		var err error
 		if own.claims, err = g.openClaims(ctx, cfg, claims.Options{Remember: own.remember, Awaited: awaited, Now: g.opt.Now, Logger: g.opt.Logger}); err != nil {
 			return services{}, explain(cfg.Store, err)
@@ -77,19 +75,22 @@ func (g *Gateway) openServices(ctx context.Context, cfg *config.Config) (service
 func (k *keeping) use(s services) {
 	before := k.services
 	k.services = s
-	if s.claims != nil {
-		s.claims.Remember(s.remember)
-	}
 	if before.claims != nil && before.claims != s.claims {
 		before.claims.Remember(nil)
-		k.retired = append(k.retired, before.claims)
+	}
+	if s.claims != nil {
+		s.claims.Remember(s.remember)
+		if k.opened == nil {
+			k.opened = map[bool]*claims.Store{}
+		}
+		k.opened[s.claims.Awaited()] = s.claims
 	}
 	before.closeIdle()
 }
 
 // discard closes what was opened for services that are not used after all.
 func (k *keeping) discard(s services) {
-	if s.claims != nil && s.claims != k.claims {
+	if s.claims != nil && s.claims != k.opened[s.claims.Awaited()] {
 		s.claims.Close()
 	}
 }
@@ -97,11 +98,8 @@ func (k *keeping) discard(s services) {
 // close stops what services use, after the last request.
 func (k *keeping) close() {
 	k.closeIdle()
-	for _, s := range k.retired {
+	for _, s := range k.opened {
 		s.Close()
-	}
-	if k.claims != nil {
-		k.claims.Close()
 	}
 }
 

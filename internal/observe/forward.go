@@ -33,6 +33,8 @@ type Forwarder struct {
 	proxy  *httputil.ReverseProxy
 	base   context.Context // of all requests
 	cancel context.CancelFunc
+
+	underway atomic.Int64
 }
 
 // New returns the handler of a source. Close ends what it is forwarding.
@@ -52,6 +54,9 @@ func New(s Source, o Options) *Forwarder {
 
 // Close cuts off the requests under way.
 func (f *Forwarder) Close() { f.cancel() }
+
+// Idle reports whether no request is under way.
+func (f *Forwarder) Idle() bool { return f.underway.Load() == 0 }
 
 // exchange is a request under way, and what came of it.
 type exchange struct {
@@ -76,6 +81,8 @@ func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKe
 // ServeHTTP forwards a request. A sender that hangs up cancels nothing: the application goes on for a minute at
 // the most.
 func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.underway.Add(1)
+	defer f.underway.Add(-1)
 	e := &exchange{Forwarder: f, start: f.opt.Now()}
 	ctx, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(r.Context()), exchangeKey{}, e))
 	defer cancel()
