@@ -53,6 +53,10 @@ events prove it. It reads the store itself, whether a gateway runs or not, and c
 			case asJSON:
 				return printJSON(w, reports)
 			}
+			if len(reports) == 0 && source != "" {
+				printUnknown(w, cfg, source, from)
+				return nil
+			}
 			return printReports(w, cfg, reports, from)
 		},
 	}

@@ -28,6 +28,21 @@ func printReports(w *world, cfg *config.Config, all []*observe.Report, since tim
 	return nil
 }
 
+// printUnknown says of which source nothing is known, and which ones are observed.
+func printUnknown(w *world, cfg *config.Config, source string, since time.Time) {
+	var observed []string
+	for i := range cfg.Sources {
+		if s := &cfg.Sources[i]; s.Mode == config.Observe {
+			observed = append(observed, s.Name)
+		}
+	}
+	others := "no other has"
+	if len(observed) > 0 {
+		others = "those that have are " + strings.Join(observed, ", ")
+	}
+	fmt.Fprintf(w.out, "Nothing was observed of a source %q since %s, and none here with this name has mode: observe; %s.\n", source, clock(since), others)
+}
+
 func printReport(w *world, cfg *config.Config, r *observe.Report) error {
 	p := page{w: w, r: r}
 	if r.Requests == 0 {
