@@ -129,6 +129,7 @@ func exactlyOnce(t *testing.T, programs ...*exec.Cmd) {
 	gateway.kill(t)
 	senders.Wait()
 	road.awaitTold(t, shopNameless+shopNamed)
+	awaitNothingOpen(t, pool) // what the killed gateway was told and could not record is delivered again
 	gateway.stop(t)
 
 	check := func(what, query string, want int) {
@@ -317,6 +318,27 @@ func (r *road) awaitTold(t *testing.T, n int) {
 		case <-more:
 		case <-timeout:
 			t.Fatalf("%d of %d events were delivered", told, n)
+		}
+	}
+}
+
+// awaitNothingOpen waits until the journal has no delivery that is still to be made.
+func awaitNothingOpen(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for timeout := time.After(2 * patience); ; {
+		var open int
+		if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM hookonce.deliveries").Scan(&open); err != nil {
+			t.Fatal(err)
+		}
+		if open == 0 {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-timeout:
+			t.Fatalf("%d deliveries are still to be made", open)
 		}
 	}
 }
