@@ -250,6 +250,36 @@ func TestEverySignatureThatCame(t *testing.T) {
 	}
 }
 
+// TestATokenVouchesForNoSignature: who knows the token alone, and adds the header of the other way of signing, gets no
+// signature over the content.
+func TestATokenVouchesForNoSignature(t *testing.T) {
+	p := fake(t, "shippo")
+	secret := secretFor(p.Spec())
+	header, body := p.Spec().Sample(spec.Sample{ID: "101", Time: now})
+	header.Set("Shippo-Auth-Signature", "t=1,v1="+strings.Repeat("0", 64))
+	req := &hookonce.Request{Method: http.MethodPost, URL: "https://hooks.example/in?token=" + secret, Header: header, Body: body, Now: now}
+	d, err := p.Open(req)
+	if err != nil || d.Proof.Vouched == 0 {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	late := passedOn(p, req, &d.Events[0], 7*day)
+	if err := resigner(t, p, spec.Receiver{}).Sign(late, d.Proof.Vouched); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []spec.Receiver{{}, {Secret: otherSecretFor(p.Spec())}} {
+		rotated := passedOn(p, req, &d.Events[0], 7*day)
+		if err := resigner(t, app(t, p.Spec(), "fake-next-secret"), to).Sign(rotated, d.Proof.Vouched); err != nil {
+			t.Fatal(err)
+		}
+		if got := rotated.Header.Get("Shippo-Auth-Signature"); got != header.Get("Shippo-Auth-Signature") {
+			t.Errorf("after the token was replaced it is signed: %s", got)
+		}
+	}
+	if !strings.HasSuffix(late.URL, "token="+secret) || late.Header.Get("Shippo-Auth-Signature") != header.Get("Shippo-Auth-Signature") {
+		t.Errorf("it goes to %s with %v", late.URL, late.Header)
+	}
+}
+
 // TestTokensStandInTheURL: a token in the query of the provider's URL is put into that of the application.
 func TestTokensStandInTheURL(t *testing.T) {
 	p := fake(t, "mollie-classic")
@@ -287,6 +317,35 @@ func TestSignLeavesWhatItCannotSign(t *testing.T) {
 	}
 }
 
+// TestSignHalfway: an error after the time was written changes nothing either.
+func TestSignHalfway(t *testing.T) {
+	s, _ := Lookup("hmac")
+	s.Verify = []spec.Verify{{
+		Kind: spec.HMAC, Signature: spec.Signature{In: "header:X-Signature"}, Time: &spec.Timestamp{In: "header:X-Time", Unit: spec.Seconds},
+		Sign: []spec.Value{"ts", "const:.", "header:X-Account", "const:.", "body"},
+	}}
+	p := app(t, s, secretFor(s))
+	header, body := s.Sample(spec.Sample{ID: "101", Time: now})
+	req := &hookonce.Request{Method: http.MethodPost, Header: header, Body: body, Now: now}
+	req.Header.Set("X-Account", "1")
+	if err := p.Sign(req); err != nil {
+		t.Fatal(err)
+	}
+	d, err := p.Open(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := passedOn(p, req, &d.Events[0], day)
+	late.Header["X-Account"] = []string{"1", "2"}
+	want := late.Header.Clone()
+	if err := resigner(t, p, spec.Receiver{}).Sign(late, d.Proof.Vouched); err == nil {
+		t.Error("it was signed")
+	}
+	if diff := cmp.Diff(want, late.Header); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestPublicKeysGiveWayToTheReceiversSecret: what was signed with a private key is passed on as it came, and signed with
 // the receiver's secret if it has one, under the same identifier.
 func TestPublicKeysGiveWayToTheReceiversSecret(t *testing.T) {
@@ -312,6 +371,10 @@ func TestPublicKeysGiveWayToTheReceiversSecret(t *testing.T) {
 	late := passedOn(p, req, &d.Events[0], 7*day)
 	if err := resigner(t, p, spec.Receiver{}).Sign(late, d.Proof.Vouched); err != nil || late.Header.Get("webhook-signature") != header.Get("webhook-signature") {
 		t.Errorf("%v, %v", late.Header, err)
+	}
+	both := app(t, s, secretFor(s), "whpk_"+base64.StdEncoding.EncodeToString(public))
+	if err := resigner(t, both, spec.Receiver{}).Sign(late, d.Proof.Vouched); err != nil || late.Header.Get("webhook-signature") != header.Get("webhook-signature") {
+		t.Errorf("beside a shared secret: %v, %v", late.Header, err)
 	}
 	if err := resigner(t, p, spec.Receiver{Secret: secretFor(s)}).Sign(late, d.Proof.Vouched); err != nil {
 		t.Fatal(err)

@@ -119,7 +119,11 @@ func (r *Resigner) ways(req *hookonce.Request, voucher *verifier) (ways []*verif
 	}
 	var able []*verifier
 	for i := range r.by.verifiers {
-		if v := &r.by.verifiers[i]; v.renewal == Renewed || v.renewal == Lasts && r.own {
+		v := &r.by.verifiers[i]
+		if voucher == nil && v.covers != CoversNothing && r.from.tokens() {
+			continue // a token may have vouched, and says nothing about the content
+		}
+		if v.renewal == Renewed || v.renewal == Lasts && r.own {
 			able = append(able, v)
 		}
 	}
@@ -139,6 +143,11 @@ func (r *Resigner) ways(req *hookonce.Request, voucher *verifier) (ways []*verif
 		choose(func(v *verifier) bool { return len(ways) == 0 })
 	}
 	return ways
+}
+
+// tokens reports whether the sender may prove itself by a secret that it sends along.
+func (p *Provider) tokens() bool {
+	return slices.ContainsFunc(p.spec.Verify, func(v Verify) bool { return v.Covers == CoversNothing })
 }
 
 // saysNoMore reports whether a signature covers, in this request, what that of another way does: what nobody vouched for
