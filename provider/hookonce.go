@@ -31,6 +31,9 @@ const gatewayMaxBody = 32 << 20
 // its Idempotency-Key for a key, which names that one event: copies of the gateway's delivery are recognised by it,
 // copies that the sender makes are not. What the gateway says besides is in [hookonce.Event.Gateway].
 //
+// Every destination of an event gets it under the same source and key. Endpoints that are destinations of the same
+// events need stores with tables of their own, or one takes for a copy what another has done.
+//
 // Two signatures are required: that of Standard Webhooks, over the body, and Hookonce-Signature, over what the
 // gateway's headers say. Their time may be five minutes off in either direction.
 func Hookonce(secrets ...string) *HookonceProvider {
