@@ -164,6 +164,35 @@ func TestNobodyVouched(t *testing.T) {
 	})
 }
 
+// TestAnotherSendersEvents: what was verified for the sender that the source had before is not signed as one of the
+// sender that it has now.
+func TestAnotherSendersEvents(t *testing.T) {
+	github := GitHub("fake-github-secret")
+	header, body := github.Spec().Sample(spec.Sample{ID: "101", Time: now})
+	before := &hookonce.Request{Method: http.MethodPost, URL: appURL, Header: header, Body: body, Now: now}
+	if err := github.Sign(before); err != nil {
+		t.Fatal(err)
+	}
+	delivery, err := github.Open(before)
+	if err != nil || delivery.Proof.Vouched == 0 {
+		t.Fatal(delivery, err)
+	}
+	for _, to := range []spec.Receiver{{}, {Secret: "whsec_fake_app"}} {
+		r, err := Stripe("whsec_fake").Resigner(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := *before
+		req.Header = before.Header.Clone()
+		if err := r.Sign(&req, delivery.Proof.Vouched); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(before, &req); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 // TestWhichSecretSigns: all that are valid where the scheme carries several signatures, else the one that verified
 // the event, or the newest when that has ended or is gone.
 func TestWhichSecretSigns(t *testing.T) {

@@ -140,7 +140,7 @@ func (r *Resigner) ways(req *hookonce.Request, voucher *verifier) (ways []*verif
 		return v.came(req) && (voucher == nil && len(ways) == 0 || voucher != nil && v.saysNoMore(req, voucher))
 	})
 	if len(ways) == 0 && (voucher == nil || voucher.renewal != Lasts || r.own) {
-		choose(func(v *verifier) bool { return len(ways) == 0 })
+		choose(func(v *verifier) bool { return len(ways) == 0 && (voucher != nil || !v.stays()) })
 	}
 	return ways
 }
@@ -171,6 +171,10 @@ func (v *verifier) came(req *hookonce.Request) bool {
 	}
 	return v.at.kind == kindHeader && len(req.Header[v.at.text]) > 0
 }
+
+// stays reports whether a request that was signed in this way still shows it: then one that does not, and of which
+// nothing else is known, came from another sender, before the source was given to this one. Credentials are not kept.
+func (v *verifier) stays() bool { return v.covers != CoversNothing && v.at.text != "Authorization" }
 
 // choose returns the numbers of the secrets to sign with. The secret that verified the request is 0 if it is gone.
 func (r *Resigner) choose(v *verifier, verified int, now time.Time) []int {
