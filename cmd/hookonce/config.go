@@ -102,6 +102,19 @@ func loadConfig(w *world, flags *pflag.FlagSet) (cfg *config.Config, name string
 	return cfg, cmp.Or(in.Path, "flags and environment"), err
 }
 
+// reloadConfig is loadConfig for a gateway that runs with what the file at path said, if there was one. Without it
+// what is left is another configuration, which nobody wrote.
+func reloadConfig(w *world, flags *pflag.FlagSet, path string) (*config.Config, error) {
+	in, err := configInput(w, flags)
+	if err != nil {
+		return nil, err
+	}
+	if path != "" && in.Path == "" {
+		return nil, fmt.Errorf("the configuration file %s is not there any more; put it back", path)
+	}
+	return config.Load(in)
+}
+
 // loadStoreConfig is loadConfig for commands that only need the store: secrets stay unread.
 func loadStoreConfig(w *world, flags *pflag.FlagSet) (*config.Config, error) {
 	in, err := configInput(w, flags)

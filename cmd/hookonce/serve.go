@@ -35,8 +35,7 @@ well it takes those of a real provider.
 				return logFailure(w, config.Outline(in), notStarted, err)
 			}
 			return serve(c.Context(), w, cfg, func() (*config.Config, error) {
-				cfg, _, err := loadConfig(w, c.Flags())
-				return cfg, err
+				return reloadConfig(w, c.Flags(), in.Path)
 			})
 		},
 	}

@@ -62,6 +62,37 @@ func TestSIGHUPReloads(t *testing.T) {
 	}
 }
 
+// Case 6: a reload that comes while the file is not there, as some editors and deployments have it for a moment, does
+// not take what is left for the configuration: the source stays.
+func TestReloadWithoutTheFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "hookonce.yaml")
+	if err := os.WriteFile(path, []byte(oneSource), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := mustLaunch(t, dir, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitLog(t, "the configuration file hookonce.yaml is not there any more; put it back")
+	if got := status(t, "http://"+p.addr+"/in/billing"); got != http.StatusMethodNotAllowed {
+		t.Errorf("the source is gone: a GET is answered %d", got)
+	}
+	if err := os.Rename(path+".old", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitLog(t, "gateway: reloaded; nothing has changed")
+	if err := p.end(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+}
+
 // Case 6: for shutdown_delay after the first signal /readyz says 503 and requests are served. A second signal ends
 // the delay, and the stop is clean.
 func TestSecondSignalEndsTheDelay(t *testing.T) {
