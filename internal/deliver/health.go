@@ -243,6 +243,16 @@ func (h *health) again(now time.Time, v verdict) {
 	h.changed = true
 }
 
+// back is when what waits and was not tried is due, at a destination that is ill: after a pause. The journal brings it
+// here when the time has come for the next probe; that may be a day later, and who knows the destination at another
+// address need not wait for it.
+func (h *health) back(now time.Time) time.Time {
+	if longest := now.Add(h.settings.PauseMax); h.until.After(longest) {
+		return longest
+	}
+	return maxTime(now, h.until)
+}
+
 // avoids remembers a kind of event that failed, with the last resource. It reports whether others succeed.
 func (h *health) avoids(w *journal.Work) (alone bool) {
 	c := trouble{Class: journal.Class{Source: w.Source, Type: w.Type}}

@@ -106,7 +106,7 @@ func (l *lane) next() (turn, bool) {
 	c := l.queue.next(now, func(c *class) bool { return l.bears(now, c) })
 	if c == nil {
 		if l.health.ill() {
-			l.handBack(l.queue.drain(), maxTime(now, l.health.until))
+			l.handBack(l.queue.drain(), l.health.back(now))
 		}
 		return turn{}, false
 	}
@@ -235,7 +235,7 @@ func (l *lane) follow(before State, now time.Time) {
 	case Ill:
 		h.logged = now
 		waiting := l.queue.drain()
-		l.handBack(waiting, h.until)
+		l.handBack(waiting, h.back(now))
 		l.metrics.trips.WithLabelValues(l.name).Inc()
 		l.opt.Logger.Warn("deliver: a destination is ill; it only gets probes until one succeeds",
 			"destination", l.name, "error", h.cause, "probe", h.until, "waiting", len(waiting))

@@ -1,6 +1,7 @@
 package deliver_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -253,6 +254,42 @@ func TestReload_allOrNothing(t *testing.T) {
 		}
 		if err := s.Reload(to(app), nil); err == nil {
 			t.Error("a reload after the stop was taken")
+		}
+	})
+}
+
+// What was handed back untried because a destination asked for a day does not wait for that day once it is elsewhere.
+func TestReload_untriedDoesNotWaitForWhoIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const events = 50
+		app := deliver.Destination{URL: "http://app.invalid/", Concurrency: 1}
+		asked := 0
+		r := newRigOn(t, journal.Options{Destinations: map[string]journal.Destination{"app": {}}}, app, played(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/new" {
+				return status(200), nil
+			}
+			at(5 * time.Millisecond) // while the others come, and wait
+			asked++
+			a := status(503)
+			a.Header.Set("Retry-After", "86400")
+			return a, nil
+		}))
+		for i := range events {
+			r.accept(t, entry(fmt.Sprint(i)))
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if asked > deliver.DefaultFailures {
+			t.Errorf("it was asked %d times before the time that it asked for", asked)
+		}
+		app.URL += "new"
+		if err := r.Reload(to(app), nil); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if left := len(r.model.Deliveries()); left > asked {
+			t.Errorf("%d of %d are left after a minute at the new address, and %d were tried at the old one", left, events, asked)
 		}
 	})
 }
