@@ -203,7 +203,9 @@ func (h *webhook) all(ctx context.Context, d *Delivery) []outcome {
 	outcomes := make([]outcome, len(d.Events))
 	for i := range d.Events {
 		ev := &d.Events[i]
-		ev.Source = cmp.Or(ev.Source, h.source)
+		if ev.Gateway == (Gateway{}) || ev.Source == "" {
+			ev.Source = h.source // only the gateway knows a better one
+		}
 		start := h.now()
 		outcomes[i] = h.once(ctx, ev)
 		h.report(ctx, ev, d.Proof, outcomes[i], h.now().Sub(start))

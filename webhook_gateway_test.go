@@ -56,6 +56,30 @@ func (b *behind) deliver(t *testing.T, headers ...string) (status int, verdict s
 	return w.Code, w.Header().Get("Hookonce-Status")
 }
 
+// sourced is a provider that sets what it should not.
+type sourced struct{ hookonce.Provider }
+
+func (p sourced) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+	d, err := p.Provider.Open(req)
+	for i := range d.Events {
+		d.Events[i].Source = "of its own"
+	}
+	return d, err
+}
+
+// Only events that come from the gateway bring their source along: what any other provider says is not the scope of keys.
+func TestSourceIsTheEndpoints(t *testing.T) {
+	var claimed string
+	h := hookonce.Webhook(memstore.New(), "endpoint", sourced{provider.Stripe("whsec_fake")}, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
+		claimed = ev.Source
+		return nil
+	}, quiet)
+	w := hookoncetest.Deliver(t, h, provider.Stripe("whsec_fake"), "evt_1")
+	if w.StatusCode != http.StatusOK || claimed != "endpoint" {
+		t.Errorf("answered %d, claimed under %q", w.StatusCode, claimed)
+	}
+}
+
 // The events of several sources come to one endpoint, and equal keys of two of them are two events. Another attempt at
 // one is a duplicate, and so is one that somebody forces.
 func TestGatewaySourcesDoNotMeet(t *testing.T) {
