@@ -43,13 +43,19 @@ func newShow(out io.Writer) *show {
 	return s
 }
 
-// close writes what is left. What happens later is not shown.
+// lastWords is how long a stop waits for whoever reads.
+const lastWords = time.Second
+
+// close writes what is left, as far as somebody reads it. What happens later is not shown.
 func (s *show) close() {
 	s.mu.Lock()
 	s.closed = true
 	close(s.lines)
 	s.mu.Unlock()
-	<-s.ended
+	select {
+	case <-s.ended:
+	case <-time.After(lastWords):
+	}
 }
 
 // line writes what happened to an event. The lock is held.

@@ -87,14 +87,25 @@ func (p *page) head() {
 }
 
 func (p *page) twice() {
-	p.list("TWICE", p.r.Doubled, "No event was answered 2xx twice: nothing was done twice, as far as answers tell.",
+	none := "No event was answered 2xx twice: nothing was done twice, as far as answers tell."
+	if n := p.unknown(); n > 0 {
+		none = fmt.Sprintf("No event on record was answered 2xx twice; what %d requests were is not known.", n)
+	}
+	p.list("TWICE", p.r.Doubled, none,
 		"%d events were answered 2xx more than once: your application did them again, unless it recognises copies by itself.")
 }
 
 func (p *page) lost() {
-	p.list("LOST", p.r.Unanswered, "Every event with a key got a 2xx at last: nothing was lost.",
+	none := "Every event with a key got a 2xx at last: nothing was lost."
+	if n := p.unknown(); n > 0 {
+		none = fmt.Sprintf("Every event with a key that is on record got a 2xx at last; what %d requests were is not known.", n)
+	}
+	p.list("LOST", p.r.Unanswered, none,
 		"%d events never got a 2xx: they are lost, unless their sender tries again.")
 }
+
+// unknown is how many requests may have been anything.
+func (p *page) unknown() int64 { return p.r.Unrecorded + sum(p.r.Unread) }
 
 func (p *page) slow() {
 	p.list("SLOW", p.r.Slow, "",

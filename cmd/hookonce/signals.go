@@ -61,6 +61,7 @@ func followSignals(ctx context.Context, w *world, development bool) (*gatewaySig
 	var ending []os.Signal
 	if development && isTerminal(w.err) {
 		ending = append(ending, syscall.SIGHUP)
+		signal.Ignore(syscall.SIGPIPE) // whoever reads its lines may leave
 	} else {
 		signal.Notify(s.reading, syscall.SIGHUP)
 	}

@@ -1,7 +1,9 @@
 package observe
 
 import (
+	"errors"
 	"io"
+	"net/http"
 	"sync"
 	"sync/atomic"
 )
@@ -34,6 +36,7 @@ type body struct {
 	before func() // is called before each read: gives the sender time for it
 
 	reading sync.Mutex // keeps the copy in order
+	left    bool       // the server has the rest
 
 	mu     sync.Mutex
 	data   []byte
@@ -46,16 +49,19 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	b.reading.Lock()
 	defer b.reading.Unlock()
+	if b.left {
+		return 0, http.ErrBodyReadAfterClose
+	}
 	b.before()
 	n, err := b.ReadCloser.Read(p)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.keep(p[:n])
 	switch {
-	case b.closed || b.eof || b.err != nil: // what comes after the end says nothing: the server closes the body while the transport looks for more
+	case b.closed || b.eof || b.err != nil: // what comes after the end says nothing
 	case err == io.EOF:
 		b.eof = true
-	default:
+	case !errors.Is(err, http.ErrBodyReadAfterClose): // which is our server's, that has given up the rest
 		b.err = err
 	}
 	return n, err
@@ -75,6 +81,20 @@ func (b *body) drain() {
 			return
 		}
 	}
+}
+
+// finished reports whether there is nothing more to read.
+func (b *body) finished() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.eof || b.err != nil
+}
+
+// leave waits for a read that is under way, and lets no other begin.
+func (b *body) leave() {
+	b.reading.Lock()
+	defer b.reading.Unlock()
+	b.left = true
 }
 
 // keep adds p to the copy, or gives the copy up.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
@@ -22,6 +23,11 @@ const (
 	pause = time.Minute
 	// draining is how long the rest of a request is waited for that the application does not take.
 	draining = 5 * time.Second
+	// finishing is how long an answer waits for an application that answers first and then reads its request. When the
+	// sender gets it our server gives up what it has not read.
+	finishing = 100 * time.Millisecond
+	// discarded is how much is read of a request that the application does not take, in bytes.
+	discarded = 256 << 10
 	// lingering is how long the application may go on after its sender has left.
 	lingering = time.Minute
 )
@@ -35,11 +41,13 @@ type Forwarder struct {
 	cancel context.CancelFunc
 
 	underway atomic.Int64
+
+	silent, faults *lines // about the application, and about us
 }
 
 // New returns the handler of a source. Close ends what it is forwarding.
 func New(s Source, o Options) *Forwarder {
-	f := &Forwarder{source: s, opt: o}
+	f := &Forwarder{source: s, opt: o, silent: newLines(), faults: newLines()}
 	f.base, f.cancel = context.WithCancel(context.Background())
 	f.proxy = &httputil.ReverseProxy{
 		Rewrite:        f.rewrite,
@@ -62,8 +70,9 @@ func (f *Forwarder) Idle() bool { return f.underway.Load() == 0 }
 type exchange struct {
 	*Forwarder
 	start time.Time
-	body  *body  // nil: there is none
-	drain func() // reads the rest of it
+	body  *body         // nil: there is none
+	drain func()        // reads the rest of it
+	wrote chan struct{} // closed when the application has the whole request
 
 	ending atomic.Bool // drain was called
 
@@ -83,13 +92,19 @@ func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKe
 func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.underway.Add(1)
 	defer f.underway.Add(-1)
-	e := &exchange{Forwarder: f, start: f.opt.Now()}
-	ctx, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(r.Context()), exchangeKey{}, e))
+	e := &exchange{Forwarder: f, start: f.opt.Now(), wrote: make(chan struct{})}
+	wrote := sync.OnceFunc(func() { close(e.wrote) }) // it may be written again
+	ctx := context.WithValue(context.WithoutCancel(r.Context()), exchangeKey{}, e)
+	ctx, cancel := context.WithCancel(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { wrote() }}))
 	defer cancel()
 	defer context.AfterFunc(f.base, cancel)()
 	left := context.AfterFunc(r.Context(), func() {
 		e.hungUp()
-		time.AfterFunc(lingering, cancel)
+		select {
+		case <-time.After(lingering):
+			cancel()
+		case <-ctx.Done(): // it is over, and nothing of it is held any longer
+		}
 	})
 	socket := http.NewResponseController(w)
 	_ = socket.EnableFullDuplex()           // the application may answer before it has read the request: the server must not read it then
@@ -111,9 +126,32 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() { // after an abort as well
 		left()
+		e.finish(socket)
 		f.opt.Recorder.look(e.request(r))
 	}()
 	f.proxy.ServeHTTP(&answer{w, socket}, out)
+}
+
+// finish reads what the application left of the request, as far as it is worth a connection, and lets nobody read on. A
+// server that reads both ways at once stops the program if two read, or if the end is found after the handler.
+func (e *exchange) finish(socket *http.ResponseController) {
+	if e.body == nil {
+		return
+	}
+	if !e.body.finished() {
+		e.ending.Store(true)
+		_ = socket.SetReadDeadline(time.Now().Add(draining))
+		p := make([]byte, 4<<10)
+		for n := 0; n < discarded && !e.body.finished(); n += len(p) {
+			if _, err := e.body.Read(p); err != nil {
+				break
+			}
+		}
+		if !e.body.finished() {
+			_ = socket.SetReadDeadline(time.Unix(1, 0)) // the connection ends with the answer
+		}
+	}
+	e.body.leave()
 }
 
 // sent lifts the deadline when the request has come to its end, because the application may take its time.
@@ -166,6 +204,7 @@ func (f *Forwarder) rewrite(r *httputil.ProxyRequest) {
 	to.ForceQuery = r.In.URL.ForceQuery
 	r.Out.URL = &to
 	r.Out.Host = hostFor(r.In, &to)
+	r.Out.Trailer = r.In.Trailer // which is filled when the body has come to its end
 	if _, said := r.In.Header["Authorization"]; user != nil && !said {
 		password, _ := user.Password()
 		r.Out.SetBasicAuth(user.Username(), password)
@@ -243,6 +282,12 @@ func (f *Forwarder) forwarded(r *httputil.ProxyRequest) {
 func answered(res *http.Response) error {
 	e := exchangeOf(res.Request)
 	e.settle(res.StatusCode, "")
+	if e.body != nil {
+		select {
+		case <-e.wrote:
+		case <-time.After(finishing):
+		}
+	}
 	if res.StatusCode != http.StatusSwitchingProtocols {
 		res.Body = &answerBody{res.Body, e}
 	}
@@ -274,7 +319,7 @@ func (f *Forwarder) unanswered(w http.ResponseWriter, r *http.Request, err error
 		}
 	}
 	e.settle(0, failure)
-	f.opt.Logger.WarnContext(r.Context(), "observe: the application did not answer", "source", f.source.Name, "error", err)
+	f.silent.log(r.Context(), f.opt, slog.LevelWarn, "observe: the application did not answer", "source", f.source.Name, "error", err)
 	http.Error(w, http.StatusText(http.StatusBadGateway), http.StatusBadGateway)
 }
 

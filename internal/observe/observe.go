@@ -29,6 +29,9 @@ const (
 	Gap       Kind = "gap"       // requests that are not on record
 )
 
+// strange reports whether anybody can send as many as they like, because no signature vouches for them.
+func (k Kind) strange() bool { return k == Refused || k == Handshake || k == Unread }
+
 // Why a request has the kind Unread, or is in a gap. Refused has the reasons of [hookonce.RejectError], and
 // ReasonMethod.
 const (
@@ -56,7 +59,8 @@ type Observation struct {
 	Source     string
 	ReceivedAt time.Time
 	Kind       Kind
-	// Requests is how many requests it stands for: zero for a further event of the one before.
+	// Requests is how many requests it stands for: zero for a further event of the one before, more than one where many
+	// came at once that were refused, or not looked at, for the same reason and with the same answer.
 	Requests int64
 	// Key recognises the event when it comes again. Empty: it has none.
 	Key  string

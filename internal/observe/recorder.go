@@ -23,6 +23,8 @@ const (
 	writeTimeout  = 5 * time.Second
 	// MaxRows is how many observations of one source are kept; older ones go first.
 	MaxRows       = 200_000
+	maxStrange    = MaxRows / 10 // of them those that no signature vouched for: see [Kind.strange]
+	maxEach       = 10           // such requests of one source that have a row of their own, between two transactions
 	purgeInterval = 10 * time.Minute
 	purgeAfter    = MaxRows / 10 // rows that were written, if that is sooner
 )
@@ -46,17 +48,28 @@ type Recorder struct {
 
 	mu      sync.Mutex
 	closed  bool
-	pending []row
-	writing int              // rows that are being written
-	written int              // since old ones were deleted
-	lost    map[string]int64 // requests that are not on record, by source
-	last    int64            // identifier
+	pending []*row
+	alike   map[likeness]*row // the pending rows that further requests are added to
+	strange map[string]int    // pending rows of requests that no signature vouched for, by source
+	writing int               // rows that are being written
+	written int               // since old ones were deleted
+	lost    map[string]int64  // requests that are not on record, by source
+	last    int64             // identifier
 }
 
 // row is an observation with its identifier.
 type row struct {
 	id int64
 	Observation
+}
+
+// likeness is what requests have in common that stand in one row: strangers can send as many as they like.
+type likeness struct {
+	source  string
+	kind    Kind
+	reason  string
+	status  int
+	failure string
 }
 
 // RecorderOptions are what a [Recorder] needs besides its store.
@@ -74,6 +87,7 @@ func NewRecorder(s *Store, o RecorderOptions) *Recorder {
 		store: s, metrics: o.Metrics, log: o.Logger, now: o.Now, keep: o.Keep,
 		bodies: newRoom(maxBodies), waiting: make(chan *request, maxWaiting),
 		some: make(chan struct{}, 1), stopped: make(chan struct{}), lost: map[string]int64{},
+		alike: map[likeness]*row{}, strange: map[string]int{},
 	}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	for range lookers {
@@ -133,14 +147,35 @@ func (r *Recorder) add(q *request, all []Observation) {
 	if q.further > 0 {
 		r.metrics.unrecorded.WithLabelValues(q.source.Name, ReasonEvents).Add(float64(q.further))
 	}
+	if all[0].Kind.strange() && r.joined(&all[0]) {
+		return
+	}
 	if len(r.pending)+r.writing+len(all) > maxPending {
 		r.lose(q.source.Name, 1, ReasonStore)
 		return
 	}
 	for _, o := range all {
-		r.pending = append(r.pending, row{r.nextID(), o})
+		r.pending = append(r.pending, &row{r.nextID(), o})
+	}
+	if o := r.pending[len(r.pending)-1]; o.Kind.strange() {
+		if r.strange[o.Source]++; r.strange[o.Source] > maxEach {
+			r.alike[o.likeness()] = o
+		}
 	}
 	r.wake()
+}
+
+// joined adds a request to a row that is pending, if it is to share one.
+func (r *Recorder) joined(o *Observation) bool {
+	same := r.alike[o.likeness()]
+	if same != nil {
+		same.Requests += o.Requests
+	}
+	return same != nil
+}
+
+func (o *Observation) likeness() likeness {
+	return likeness{o.Source, o.Kind, o.Reason, o.Status, o.Failure}
 }
 
 // nextID returns an identifier that grows with time and that no other process is likely to draw. Writing a row
@@ -163,10 +198,10 @@ func (r *Recorder) write() {
 		case <-old.C:
 			r.forget()
 		case <-r.ctx.Done():
-			r.tell(&failed, r.flush())
+			r.tell(&failed, r.flush(true))
 			return
 		}
-		r.tell(&failed, r.flush())
+		r.tell(&failed, r.flush(false))
 		if r.due() {
 			r.forget()
 		}
@@ -200,8 +235,8 @@ func (r *Recorder) tell(before *error, now error) {
 	*before = now
 }
 
-// flush writes all that is pending.
-func (r *Recorder) flush() error {
+// flush writes what is pending, and what comes meanwhile only if that is a full batch, or all is wanted.
+func (r *Recorder) flush(all bool) error {
 	for {
 		rows := r.batch()
 		if len(rows) == 0 {
@@ -211,23 +246,38 @@ func (r *Recorder) flush() error {
 		refused, err := r.store.insert(ctx, rows)
 		cancel()
 		r.wrote(rows, refused, err)
-		if err != nil {
+		if err != nil || !all && len(rows) < maxBatch {
 			return err
 		}
 	}
 }
 
-// batch takes the oldest rows, and one for the requests of each source that are not on record.
+// batch takes the oldest rows, and one for the requests of each source that are not on record, unless there is one
+// already: it comes first, also when it is taken back.
 func (r *Recorder) batch() []row {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := min(len(r.pending), maxBatch)
-	rows := append([]row(nil), r.pending[:n]...)
-	r.pending = r.pending[n:]
-	for source, lost := range r.lost {
-		rows = append(rows, row{r.nextID(), Observation{Source: source, ReceivedAt: r.now(), Kind: Gap, Requests: lost}})
+	var rows []row
+	has := map[string]bool{}
+	for _, o := range r.pending[:n] {
+		has[o.Source] = has[o.Source] || o.Kind == Gap
 	}
-	clear(r.lost)
+	for source, lost := range r.lost {
+		if !has[source] {
+			rows = append(rows, row{r.nextID(), Observation{Source: source, ReceivedAt: r.now(), Kind: Gap, Requests: lost}})
+			delete(r.lost, source)
+		}
+	}
+	for _, o := range r.pending[:n] {
+		rows = append(rows, *o)
+		if like := o.likeness(); r.alike[like] == o {
+			delete(r.alike, like) // it is written as it is, and the next ones share another
+		}
+	}
+	if r.pending = r.pending[n:]; len(r.pending) == 0 {
+		clear(r.strange)
+	}
 	r.writing = len(rows)
 	return rows
 }
@@ -238,12 +288,19 @@ func (r *Recorder) wrote(rows []row, refused []row, err error) {
 	defer r.mu.Unlock()
 	r.writing = 0
 	if err != nil {
-		r.pending = append(rows, r.pending...)
+		back := make([]*row, 0, len(rows)+len(r.pending))
+		for i := range rows {
+			back = append(back, &rows[i])
+		}
+		r.pending = append(back, r.pending...)
 		return
 	}
 	r.written += len(rows)
 	for _, o := range refused {
 		r.lose(o.Source, o.Requests, ReasonStore)
+	}
+	if len(r.lost) > 0 {
+		r.wake()
 	}
 }
 
@@ -257,7 +314,8 @@ func (r *Recorder) forget() {
 	}
 }
 
-// Forget deletes the observations that are older than they are to be kept, and those beyond [MaxRows].
+// Forget deletes the observations that are older than they are to be kept, and those beyond [MaxRows]. What strangers
+// send is bounded apart, so that they cannot push out what is on record of events.
 func (r *Recorder) Forget(ctx context.Context) error {
 	sources, err := r.store.Sources(ctx)
 	if err != nil {
@@ -269,6 +327,9 @@ func (r *Recorder) Forget(ctx context.Context) error {
 			before = r.now().Add(-keep)
 		}
 		if err := r.store.forget(ctx, source, before, MaxRows); err != nil {
+			return err
+		}
+		if err := r.store.forgetStrange(ctx, source, maxStrange); err != nil {
 			return err
 		}
 	}

@@ -149,11 +149,11 @@ func (w *writer) count(o *Observation) {
 	}
 	switch {
 	case o.Kind == Unread:
-		r.Unread[o.Reason]++
+		r.Unread[o.Reason] += o.Requests
 	case o.Kind == Notice:
 		r.Notices++
 	case o.Kind == Handshake:
-		r.Handshakes++
+		r.Handshakes += o.Requests
 	case o.Kind == Refused:
 		w.refused(o)
 	case o.Key == "":
@@ -165,12 +165,12 @@ func (w *writer) count(o *Observation) {
 func (w *writer) refused(o *Observation) {
 	r := w.r
 	if o.Reason == ReasonMethod || o.Reason == hookonce.ReasonHandshakeRefused {
-		r.Other[o.Reason]++
+		r.Other[o.Reason] += o.Requests
 		return
 	}
-	r.Forged[o.Reason]++
+	r.Forged[o.Reason] += o.Requests
 	if o.done() {
-		r.Accepted++
+		r.Accepted += o.Requests
 	}
 	if r.Proof = append(r.Proof, sighting(o)); len(r.Proof) > 2*w.limit {
 		w.cutProof()

@@ -2,8 +2,10 @@ package observe
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -70,7 +72,7 @@ func headerSize(h http.Header) (n int64) {
 func (q *request) observations() (all []Observation) {
 	defer func() {
 		if p := recover(); p != nil {
-			q.opt.Logger.Error("observe: a request could not be looked at; it was forwarded", "source", q.source.Name, "panic", fmt.Sprintf("%v\n%s", p, debug.Stack()))
+			q.faults.log(context.Background(), q.opt, slog.LevelError, "observe: a request could not be looked at; it was forwarded", "source", q.source.Name, "panic", fmt.Sprintf("%v\n%s", p, debug.Stack()))
 			all = q.is(Unread, ReasonPanic)
 		}
 	}()

@@ -165,8 +165,20 @@ const forgetStep = 5000
 
 // forget deletes what was received before that time, and the oldest rows beyond most.
 func (s *Store) forget(ctx context.Context, source string, before time.Time, most int) error {
+	return s.trim(ctx, source, "", before, most)
+}
+
+// forgetStrange deletes the oldest rows beyond most of those that are [Kind.strange].
+func (s *Store) forgetStrange(ctx context.Context, source string, most int) error {
+	return s.trim(ctx, source, fmt.Sprintf(" AND kind IN ('%s', '%s', '%s')", Refused, Handshake, Unread), time.Time{}, most)
+}
+
+// trim deletes the rows for which a condition holds, and which were received before that time or are the oldest beyond
+// most.
+func (s *Store) trim(ctx context.Context, source, condition string, before time.Time, most int) error {
+	of := fmt.Sprintf("FROM %s WHERE source = %s%s", s.table, s.number(1), condition)
 	var at any
-	err := s.db.QueryRowContext(ctx, fmt.Sprintf("SELECT received_at FROM %s WHERE source = %s ORDER BY received_at DESC LIMIT 1 OFFSET %d", s.table, s.number(1), most), source).Scan(&at)
+	err := s.db.QueryRowContext(ctx, fmt.Sprintf("SELECT received_at %s ORDER BY received_at DESC LIMIT 1 OFFSET %d", of, most), source).Scan(&at)
 	switch {
 	case err == nil:
 		if cut := s.read(at).Add(time.Microsecond); cut.After(before) {
@@ -178,7 +190,7 @@ func (s *Store) forget(ctx context.Context, source string, before time.Time, mos
 	if before.IsZero() {
 		return nil
 	}
-	statement := fmt.Sprintf("DELETE FROM %[1]s WHERE id IN (SELECT id FROM %[1]s WHERE source = %s AND received_at < %s LIMIT %d)", s.table, s.number(1), s.number(2), forgetStep)
+	statement := fmt.Sprintf("DELETE FROM %s WHERE id IN (SELECT id %s AND received_at < %s LIMIT %d)", s.table, of, s.number(2), forgetStep)
 	for n := int64(forgetStep); n == forgetStep; {
 		res, err := s.db.ExecContext(ctx, statement, source, s.time(before))
 		if err != nil {
