@@ -184,7 +184,7 @@ func (h *holds) register(it *item) {
 func (h *holds) drop(it *item) {
 	delete(h.items, it.Held)
 	delete(h.items, it.current())
-	if it.share.orders(it.Resource) {
+	if it.share.lanes && it.Resource != "" {
 		it.share.backlog = true // the next of its resource waited for it
 	}
 	h.release(it.share, size(it.Header, it.Body)+it.outcome.Reply.size())

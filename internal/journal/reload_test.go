@@ -186,6 +186,24 @@ func TestReload_order(t *testing.T) {
 	})
 }
 
+// What was accepted in order stays so after the order was taken out, and waits for nothing but its turn.
+func TestReload_orderTakenOut(t *testing.T) {
+	run(t, ordered(), func(t *testing.T, r *rig) {
+		for i := range 3 {
+			r.want(r.accept(about(key(i), "a", 0)), journal.Accepted)
+		}
+		r.reload(map[string]journal.Destination{"app": {}})
+		for i := range 3 {
+			w := r.receive()
+			if w.Key != key(i) {
+				t.Fatalf("received %s, want %s", w.Key, key(i))
+			}
+			r.idle()
+			r.finish(w, journal.Done, time.Time{})
+		}
+	})
+}
+
 // What an operator paused stays so for a destination that comes later.
 func TestReload_pausedStays(t *testing.T) {
 	runRecorded(t, journal.Options{Poll: time.Hour, Destinations: destinations("b")}, func(t *testing.T, r *rig, _ *ledger) {

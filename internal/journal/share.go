@@ -18,6 +18,7 @@ type share struct {
 	rest    Rest // by whoever delivers
 	paused  bool // by an operator
 	gone    bool // the destination is not one of ours any more
+	lanes   bool // it is, or was once, Ordered: some of what is in the store may follow others
 }
 
 // minShare is how many deliveries a destination may hold however many destinations there are.
@@ -31,6 +32,7 @@ const minShare = 128
 // there is something left for the next one, without a part that is set aside for each and mostly lies idle.
 func (s *share) bound(d Destination, count int, opt Options, all *share) {
 	s.Destination = d
+	s.lanes = s.lanes || d.Ordered
 	s.maxSlots = max(minShare, opt.MaxHeld/count)
 	if d.MaxHeld > 0 {
 		s.maxSlots = d.MaxHeld
