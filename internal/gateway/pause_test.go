@@ -145,6 +145,20 @@ func TestAdminTokens(t *testing.T) {
 	replay.answers(t, g, http.StatusForbidden)
 	replay.token = "a-fake-token-for-operators"
 	replay.answers(t, g, http.StatusOK)
+	for path, operator := range map[string]int{
+		"/api/v1/reload": http.StatusConflict, "/api/v1/destinations/orders/pause": http.StatusNotFound, "/api/v1/destinations/orders/resume": http.StatusOK,
+	} {
+		change := call{method: "POST", path: path, body: map[string]any{"reason": "x"}}
+		if path == "/api/v1/reload" {
+			change.body = nil
+		}
+		for token, want := range map[string]int{"": http.StatusUnauthorized, "a-fake-token-for-reading": http.StatusForbidden, "a-fake-token-for-operators": operator} {
+			change.token = token
+			if res := change.do(t, g, nil); res.StatusCode != want {
+				t.Errorf("%s with the token %q answered %d, want %d", path, token, res.StatusCode, want)
+			}
+		}
+	}
 }
 
 // Without tokens a page that was made to look like this machine learns nothing, and metrics are as open as
