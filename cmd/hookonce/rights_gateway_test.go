@@ -67,6 +67,12 @@ func TestGatewayRoles(t *testing.T) {
 				exec(c.owner, commands(t, "operating.md", "gateway grants"))
 				r.args = append(r.args, "--migrate=false")
 			}
+			out := new(transcript) // doctor finds that nothing lacks
+			run(&world{args: []string{"hookonce", "doctor"}, out: out, err: out, environ: append(r.env, "HOOKONCE_STORE="+as("hookonce_gateway"), "HOOKONCE_MIGRATE=false",
+				"HOOKONCE_SOURCE=billing", "HOOKONCE_PROVIDER=standard", "HOOKONCE_SECRET=env:SECRET", "HOOKONCE_TO="+app.URL)})
+			if want := "this role may do all that the gateway does"; c.owner != "" && !strings.Contains(out.String(), want) {
+				t.Errorf("doctor does not say %q:\n%s", want, out)
+			}
 			r.serve()
 			r.send("evt_1")
 			r.eventually("the delivery", func() bool { return r.state("evt_1") == "done" })

@@ -50,6 +50,15 @@ type Patient struct {
 // serves reports whether a gateway is looked at, and not a program with the library.
 func (p Patient) serves() bool { return len(p.Config.Sources) > 0 || p.Config.Development }
 
+// modes are those in which sources of the gateway are.
+func (p Patient) modes() map[string]bool {
+	modes := make(map[string]bool)
+	for _, s := range p.Config.Sources {
+		modes[s.Mode] = true
+	}
+	return modes
+}
+
 // patience bounds each check.
 const patience = 10 * time.Second
 

@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/schema"
 )
 
@@ -55,7 +58,7 @@ func openPostgres(p Patient) (*server, error) {
 	db.SetMaxOpenConns(1)
 	return &server{dsn: p.Config.Store.DSN, conn: &asked, store: &store{
 		db: db, dialect: schema.Postgres, schema: p.Config.Schema, prefix: prefix, now: p.Now,
-		serves: p.serves(), creates: p.Config.Migrate,
+		serves: p.serves(), creates: p.Config.Migrate, modes: p.modes(),
 		placeholder: "$1::timestamptz", at: func(t time.Time) any { return t },
 	}}, nil
 }
@@ -280,9 +283,38 @@ func rights(ctx context.Context, s *server) (found []Finding, err error) {
 		return nil, nil
 	}
 	if found, err = s.lacking(ctx, name, advice); err == nil && len(found) == 0 {
-		found = append(found, good("this role may use all tables and sequences"))
+		text := "this role may use all tables and sequences"
+		if s.serves {
+			text = "this role may do all that the gateway does"
+		}
+		found = append(found, good("%s", text))
 	}
 	return found, err
+}
+
+// wanted is what this role is to be allowed on each table: for a gateway what docs/operating.md lists for its modes, else everything
+// on every table of the schema, because nobody knows what the program does.
+func (s *server) wanted() (rights string) {
+	if !s.serves {
+		return `SELECT t.relname, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace
+			WHERE n.nspname = $1 AND t.relkind IN ('r', 'p') AND NOT t.relispartition AND t.relname <> 'goose_db_version'`
+	}
+	all := []struct{ tables, verbs string }{
+		{"events,deliveries,lanes,newest,twins,sightings,audits,answers,gateways", "SELECT,INSERT,UPDATE,DELETE"},
+		{"bodies,attempts,pauses", "SELECT,INSERT,DELETE"},
+		{"kept_bodies,kept_attempts", "SELECT,DELETE"},
+	}
+	if s.modes[config.Observe] {
+		all = append(all, struct{ tables, verbs string }{"observations", "SELECT,INSERT,DELETE"})
+	}
+	if s.modes[config.Idempotent] {
+		all = append(all, struct{ tables, verbs string }{"claims,responses", "SELECT,INSERT,UPDATE,DELETE"})
+	}
+	var parts []string
+	for _, r := range all {
+		parts = append(parts, fmt.Sprintf("SELECT tab, unnest(string_to_array('%s', ',')) FROM unnest(string_to_array('%s', ',')) AS tab", r.verbs, r.tables))
+	}
+	return strings.Join(parts, " UNION ALL ")
 }
 
 // lacking finds tables, and sequences apart from those of columns, whose rights come with the table's. Partitions are used through
@@ -293,10 +325,10 @@ func (s *server) lacking(ctx context.Context, name, advice string) (found []Find
 		judge func(advice, format string, args ...any) Finding
 		text  string
 	}{
-		{`SELECT string_agg(t.relname || ' (' || r.verb || ')', ', ' ORDER BY t.relname, r.verb)
-			FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS r (verb)
-			WHERE n.nspname = $1 AND t.relkind IN ('r', 'p') AND NOT t.relispartition AND t.relname <> 'goose_db_version' AND NOT has_table_privilege(t.oid, r.verb)`,
-			doubt, "this role may not do everything: %s"},
+		{`SELECT string_agg(r.tab || ' (' || r.verb || ')', ', ' ORDER BY r.tab, r.verb)
+			FROM (` + s.wanted() + `) AS r (tab, verb) JOIN pg_class t ON t.relname = r.tab JOIN pg_namespace n ON n.oid = t.relnamespace
+			WHERE n.nspname = $1 AND NOT has_table_privilege(t.oid, r.verb)`,
+			s.needed, "this role may not do everything: %s"},
 		{`SELECT string_agg(t.relname || ' (USAGE)', ', ' ORDER BY t.relname)
 			FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace
 			WHERE n.nspname = $1 AND CASE WHEN t.relkind = 'S' THEN NOT has_sequence_privilege(t.oid, 'USAGE') END

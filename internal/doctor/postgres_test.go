@@ -191,8 +191,9 @@ func TestRightsOfRoles(t *testing.T) {
 	}{
 		{"REVOKE ALL ON SCHEMA hookonce FROM PUBLIC", Fault, "may not use the schema hookonce"},
 		{"GRANT USAGE ON SCHEMA hookonce TO doctor_gateway; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hookonce TO doctor_gateway", Fault, "sequence writers (USAGE)"},
-		{"GRANT USAGE ON SEQUENCE hookonce.writers TO doctor_gateway; REVOKE DELETE ON hookonce.deliveries FROM doctor_gateway", Warning, "deliveries (DELETE)"},
-		{"GRANT DELETE ON hookonce.deliveries TO doctor_gateway", OK, "all tables and sequences"},
+		{"GRANT USAGE ON SEQUENCE hookonce.writers TO doctor_gateway; REVOKE DELETE ON hookonce.deliveries FROM doctor_gateway", Fault, "everything: deliveries (DELETE)\n"},
+		{"GRANT DELETE ON hookonce.deliveries TO doctor_gateway", OK, "all that the gateway does"},
+		{"REVOKE ALL ON hookonce.effects, hookonce.versions, hookonce.observations FROM doctor_gateway; REVOKE INSERT, UPDATE ON hookonce.kept_bodies FROM doctor_gateway", OK, "all that the gateway does"},
 	} {
 		exec(t, dsn, strings.Split(step.grant, "; ")...)
 		found := as(unready)
@@ -200,6 +201,17 @@ func TestRightsOfRoles(t *testing.T) {
 		if text := texts(found, "rights"); !strings.Contains(text, step.says) {
 			t.Errorf("after %s: %s", step.grant, text)
 		}
+	}
+	if text := texts(as(nil), "rights"); !strings.Contains(text, "effects (INSERT)") { // of a program that may enqueue
+		t.Errorf("a program with the library: %s", text)
+	}
+	observing := as(func(p *Patient) {
+		unready(p)
+		p.Config.Sources[0].Mode = config.Observe
+	})
+	expect(t, observing, map[string]Level{"rights": Fault})
+	if text := texts(observing, "rights"); !strings.Contains(text, "everything: observations (DELETE), observations (INSERT), observations (SELECT)\n") {
+		t.Errorf("a source that is observed: %s", text)
 	}
 	if text := texts(as(unready), "rights"); strings.Contains(text, "_default") || strings.Contains(text, "_2") {
 		t.Errorf("partitions are asked for: %s", text)

@@ -17,9 +17,10 @@ type store struct {
 	db      *sql.DB
 	dialect schema.Dialect
 	schema  string
-	prefix  string // of the tables
-	serves  bool   // a gateway uses it, not only programs with the library
-	creates bool   // a gateway that uses it makes the tables at its start
+	prefix  string          // of the tables
+	serves  bool            // a gateway uses it, not only programs with the library
+	creates bool            // a gateway that uses it makes the tables at its start
+	modes   map[string]bool // of its sources
 	now     func() time.Time
 	// at is a time as the tables have it; placeholder stands for the first argument.
 	at          func(time.Time) any
