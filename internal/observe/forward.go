@@ -69,10 +69,11 @@ func (f *Forwarder) Idle() bool { return f.underway.Load() == 0 }
 // exchange is a request under way, and what came of it.
 type exchange struct {
 	*Forwarder
-	start time.Time
-	body  *body         // nil: there is none
-	drain func()        // reads the rest of it
-	wrote chan struct{} // closed when the application has the whole request
+	start  time.Time
+	sender context.Context // ends when the sender is gone
+	body   *body           // nil: there is none
+	drain  func()          // reads the rest of it
+	wrote  chan struct{}   // closed when the application has the whole request
 
 	ending atomic.Bool // drain was called
 
@@ -92,7 +93,7 @@ func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKe
 func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.underway.Add(1)
 	defer f.underway.Add(-1)
-	e := &exchange{Forwarder: f, start: f.opt.Now(), wrote: make(chan struct{})}
+	e := &exchange{Forwarder: f, start: f.opt.Now(), sender: r.Context(), wrote: make(chan struct{})}
 	wrote := sync.OnceFunc(func() { close(e.wrote) }) // it may be written again
 	ctx := context.WithValue(context.WithoutCancel(r.Context()), exchangeKey{}, e)
 	ctx, cancel := context.WithCancel(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { wrote() }}))
@@ -347,7 +348,7 @@ func (e *exchange) settle(status int, failure string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.status, e.failure, e.took = status, failure, e.opt.Now().Sub(e.start)
-	if deadline := e.source.Deadline; deadline > 0 && e.took > deadline {
+	if deadline := e.source.Deadline; deadline > 0 && e.took > deadline || e.sender.Err() != nil {
 		e.unheard = true
 	}
 }
