@@ -73,6 +73,11 @@ func TestGatewayRoles(t *testing.T) {
 			if want := "this role may do all that the gateway does"; c.owner != "" && !strings.Contains(out.String(), want) {
 				t.Errorf("doctor does not say %q:\n%s", want, out)
 			}
+			out = new(transcript) // nobody knows what a program with the library does
+			run(&world{args: []string{"hookonce", "doctor", "--store", as("hookonce_gateway")}, out: out, err: out})
+			if c.owner != "" && !strings.Contains(out.String(), "effects (INSERT)") {
+				t.Errorf("doctor --store:\n%s", out)
+			}
 			r.serve()
 			r.send("evt_1")
 			r.eventually("the delivery", func() bool { return r.state("evt_1") == "done" })

@@ -48,7 +48,7 @@ type Patient struct {
 }
 
 // serves reports whether a gateway is looked at, and not a program with the library.
-func (p Patient) serves() bool { return len(p.Config.Sources) > 0 || p.Config.Development }
+func (p Patient) serves() bool { return len(p.Config.Sources) > 0 }
 
 // modes are those in which sources of the gateway are.
 func (p Patient) modes() map[string]bool {
