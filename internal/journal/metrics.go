@@ -154,6 +154,8 @@ func (j *Journal) call(o op, timeout time.Duration, batch int, do func(context.C
 	m.down = err != nil
 	m.mu.Unlock()
 	switch {
+	case changed && err != nil && o == opProvide: // a role may be meant not to
+		j.opt.Logger.Warn("journal: no partitions can be made; what is stored goes to the default ones, and is deleted row by row", "error", err)
 	case changed && err != nil:
 		j.opt.Logger.Error("journal: the store fails", "op", string(o), "error", err)
 	case changed:
