@@ -14,7 +14,8 @@ import (
 const maxTries = 5
 
 // retry runs a transaction again when it certainly left no trace and may well succeed: the server
-// says that it rolled it back in favour of another (deadlock, serialization failure). A broken
+// says that it rolled it back in favour of another (deadlock, serialization failure), or a partition was
+// made for a row that was on its way to the default one. A broken
 // connection is not such a case, whatever the driver believes about what was sent: the transaction
 // may have been committed, and trying it again would take its own rows for copies.
 func (s *Store) retry(ctx context.Context, what string, tx func() error) error {
@@ -34,6 +35,9 @@ func retryable(err error) bool {
 	switch code(err) {
 	case "40001", "40P01": // serialization_failure, deadlock_detected
 		return true
+	case "23514": // check_violation: of a partition's bounds if it names no constraint
+		var e *pgconn.PgError
+		return errors.As(err, &e) && e.ConstraintName == ""
 	}
 	return false
 }

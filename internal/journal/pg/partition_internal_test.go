@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -139,4 +140,75 @@ func TestDropKeepsStoresOut(t *testing.T) {
 		default:
 		}
 	}
+}
+
+// TestPartitionThatIsMadeMeanwhile: a partition is made while rows of it are on their way to the default one, where the
+// server then refuses them. They are stored all the same, at the second try.
+func TestPartitionThatIsMadeMeanwhile(t *testing.T) {
+	s, err := Open(t.Context(), pgtest.DSN(t), Options{Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	e := &journal.Entry{ID: journal.NewIDs(1, 0).Next(now), Source: "billing", Key: "evt_1", Body: []byte("x"), Destinations: []string{"app"}, ReceivedAt: now}
+	for _, c := range []struct {
+		kind  journal.Kind
+		store func() error
+	}{
+		{journal.KindBodies, func() error {
+			_, err := s.Accept(t.Context(), []*journal.Entry{e}, now, now)
+			return err
+		}},
+		{journal.KindAttempts, func() error {
+			work, err := s.Take(t.Context(), now, now.Add(time.Minute), journal.Wanted{Deliveries: 1})
+			if err != nil || len(work) != 1 {
+				return fmt.Errorf("took %v: %w", work, err)
+			}
+			_, err = s.Finish(t.Context(), []journal.Outcome{{Held: work[0].Held, State: journal.Done, Started: now}})
+			return err
+		}},
+	} {
+		tx, err := s.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := s.table(string(c.kind) + "_made")
+		for _, sql := range []string{
+			fmt.Sprintf("CREATE TABLE %s (LIKE %s)", name, s.table(string(c.kind)+"_default")),
+			fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", s.table(string(c.kind)), name, e.ID, e.ID+1),
+		} {
+			if _, err := tx.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stored := make(chan error, 1)
+		go func() { stored <- c.store() }()
+		awaitBlocked(t, s)
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-stored; err != nil {
+			t.Error(err)
+		}
+		var rows int
+		if err := s.pool.QueryRow(t.Context(), "SELECT count(*) FROM "+name).Scan(&rows); err != nil || rows != 1 {
+			t.Errorf("%d rows of %s, %v", rows, c.kind, err)
+		}
+	}
+}
+
+// awaitBlocked waits until a session waits for another.
+func awaitBlocked(t *testing.T, s *Store) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		var waits bool
+		if err := s.pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		if waits {
+			return
+		}
+	}
+	t.Fatal("nobody waits")
 }
