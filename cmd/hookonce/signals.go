@@ -59,9 +59,11 @@ type gatewaySignals struct {
 func followSignals(ctx context.Context, w *world, development bool) (*gatewaySignals, context.Context, func()) {
 	s := &gatewaySignals{reading: make(chan os.Signal, 1)}
 	var ending []os.Signal
+	if development {
+		signal.Ignore(syscall.SIGPIPE) // whoever reads its lines may leave
+	}
 	if development && isTerminal(w.err) {
 		ending = append(ending, syscall.SIGHUP)
-		signal.Ignore(syscall.SIGPIPE) // whoever reads its lines may leave
 	} else {
 		signal.Notify(s.reading, syscall.SIGHUP)
 	}
