@@ -235,7 +235,8 @@ func TestSlowVerificationDelaysNobody(t *testing.T) {
 	close(hang)
 	f.end()
 	r, err := NewReport(t.Context(), f.store, "orders", time.Now().Add(-time.Hour), 5)
-	if err != nil || r.Requests != sent || r.Unrecorded < 100 || r.Unrecorded > 100+lookers || r.Events != 1 {
+	// The last ones may have been looked at after the end of the hanging: a request is answered before that.
+	if err != nil || r.Requests != sent || r.Unrecorded < 100-lookers || r.Unrecorded > 100+lookers || r.Events != 1 {
 		t.Errorf("report %+v, %v", r, err)
 	}
 }
