@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
 // Destination is one place to deliver to.
@@ -104,6 +106,12 @@ func newDestination(name string, s Destination, transport http.RoundTripper) (*d
 		d.schedule = DefaultSchedule()
 	}
 	return d, errors.Join(d.locate(s.URL), s.validate(), d.headers(s), d.keys(s.Secrets))
+}
+
+// keys reads the secrets. Errors do not repeat them.
+func (d *destination) keys(secrets []string) (err error) {
+	d.secrets, err = outgoing.Keys(secrets)
+	return err
 }
 
 // address reads the URL.

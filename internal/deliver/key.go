@@ -34,3 +34,10 @@ func idempotencyKey(w *journal.Work) string {
 	}
 	return key
 }
+
+// messageID names a message: an event on its way to one destination. It is the same for every attempt,
+// in every process, because it is made of the Idempotency-Key.
+func messageID(idempotencyKey, destination string) string {
+	sum := sha256.Sum256([]byte(idempotencyKey + " " + destination)) // a key has no space
+	return "msg_" + hex.EncodeToString(sum[:16])
+}

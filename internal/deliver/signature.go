@@ -1,19 +1,9 @@
 package deliver
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/outgoing"
 )
-
-// keys reads the secrets. Errors do not repeat them.
-func (d *destination) keys(secrets []string) (err error) {
-	d.secrets, err = outgoing.Keys(secrets)
-	return err
-}
 
 // Signer signs an event the way its provider does. It is safe for concurrent use.
 type Signer interface {
@@ -36,11 +26,4 @@ func (d *Deliverer) resign(dest *destination, w *journal.Work, req *hookonce.Req
 		d.opt.Logger.Warn("deliver: the provider's signature could not be made anew; the event is delivered with the one it came with",
 			"source", w.Source, "key", w.Key, "event", w.EventID, "destination", w.Destination, "error", err)
 	}
-}
-
-// messageID names a message: an event on its way to one destination. It is the same for every attempt,
-// in every process, because it is made of the Idempotency-Key.
-func messageID(idempotencyKey, destination string) string {
-	sum := sha256.Sum256([]byte(idempotencyKey + " " + destination)) // a key has no space
-	return "msg_" + hex.EncodeToString(sum[:16])
 }

@@ -183,6 +183,8 @@ func TestPartitions(t *testing.T) {
 		p.Unlock()
 		sleep(2 * time.Minute)
 		r.wantLog(1, "no rights")
+		r.wantLog(1, "what is stored goes to the default ones")
+		r.wantLog(0, "the store fails") // it does not
 		p.Lock()
 		defer p.Unlock()
 		want := []string{"provide 0s", "provide 100ms", "drop 100ms", "provide 1.1s", "drop 1.1s", "provide 2.1s", "drop 2.1s",

@@ -100,7 +100,6 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	defer context.AfterFunc(f.base, cancel)()
 	left := context.AfterFunc(r.Context(), func() {
-		e.hungUp()
 		select {
 		case <-time.After(lingering):
 			cancel()
@@ -343,7 +342,7 @@ func failureOf(err error) string {
 	return FailureBroken
 }
 
-// settle notes how the application answered, and after which time.
+// settle notes how the application answered, after which time, and whether its sender was still there.
 func (e *exchange) settle(status int, failure string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -357,13 +356,4 @@ func (e *exchange) fail(failure string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.failure = failure
-}
-
-// hungUp notes that the sender is gone, if there was no answer yet.
-func (e *exchange) hungUp() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.status == 0 {
-		e.unheard = true
-	}
 }

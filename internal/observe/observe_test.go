@@ -232,11 +232,11 @@ func TestSlowVerificationDelaysNobody(t *testing.T) {
 			t.Fatalf("answered %d", status)
 		}
 	}
+	f.Close() // waits for what comes after the answers: each has its place, or none
 	close(hang)
 	f.end()
 	r, err := NewReport(t.Context(), f.store, "orders", time.Now().Add(-time.Hour), 5)
-	// The last ones may have been looked at after the end of the hanging: a request is answered before that.
-	if err != nil || r.Requests != sent || r.Unrecorded < 100-lookers || r.Unrecorded > 100+lookers || r.Events != 1 {
+	if err != nil || r.Requests != sent || r.Unrecorded < 100 || r.Unrecorded > 100+lookers || r.Events != 1 {
 		t.Errorf("report %+v, %v", r, err)
 	}
 }
