@@ -51,13 +51,14 @@ var rules = []rule{
 	{pkg: "internal/journal/sqlite", allow: []string{"", "internal/journal", "internal/schema"}, reason: "journal stores never import each other"},
 	{pkg: "internal/ingest", deny: []string{"internal/deliver", "internal/journal/pg", "internal/journal/sqlite", "internal/config"}, reason: "ingest and deliver meet in journal, and only gateway names concrete stores"},
 	{pkg: "internal/deliver", deny: []string{"internal/ingest", "provider", "internal/journal/pg", "internal/journal/sqlite", "internal/config"}, reason: "ingest and deliver meet in journal, and only gateway names concrete stores"},
-	{pkg: "internal/idempotency", allow: []string{""}, reason: "a service behind a key needs neither a journal nor a certain store"},
+	{pkg: "internal/fieldname", std: true, reason: "names of headers need nothing"},
+	{pkg: "internal/idempotency", allow: []string{"", "internal/fieldname"}, reason: "a service behind a key needs neither a journal nor a certain store"},
 	{pkg: "internal/observe", allow: []string{"", "internal/schema"}, reason: "what only looks on needs no journal, and must not be able to claim anything"},
 	{pkg: "internal/claims", allow: []string{"", "pgstore", "sqlstore"}, reason: "it chooses a store and knows nothing of requests"},
 	{pkg: "internal/api", allow: []string{"", "internal/journal"}, reason: "the API knows the journal alone, and neither how events come in nor how they go out"},
 	{pkg: "internal/audit", allow: []string{"internal/config", "internal/schema"}, reason: "it reads tables, of users and of ours, and needs no store"},
 	{pkg: "internal/doctor", deny: []string{"internal/gateway", "internal/journal/pg", "internal/journal/sqlite", "pgstore", "sqlstore"}, reason: "who asks whether a store is well can not depend on opening it"},
-	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "internal/closest"}, reason: "settings are declared without knowing who reads them"},
+	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "internal/closest", "internal/fieldname"}, reason: "settings are declared without knowing who reads them"},
 }
 
 // testOnly packages serve tests; production code must not carry them.

@@ -244,7 +244,12 @@ func WithObserver(f func(context.Context, Observation)) Option {
 // given the answer of another. It must be the same when the client sends the request again: the id of the
 // account, not a token that is renewed. Only a digest of it is stored. A request for which f returns an
 // error or the empty text is answered 403; 503 if the error is marked with [RetryAfter]. f must not read
-// the body. For [Idempotent] and [IdempotentLease], which ask for this option or [WithoutScope].
+// the body.
+//
+// Where the handler is a proxy, f must go by what the service behind it sees. [net/http/httputil.ReverseProxy] takes off
+// every header that the client names in Connection, so that "Connection: X-Tenant" leaves the service without the tenant
+// that f reads, and the answer to nobody becomes that of the tenant; and to many an application X_Tenant is the same
+// header as X-Tenant. Authenticate in front, or refuse such requests. The same goes for [WithFingerprint]. For [Idempotent] and [IdempotentLease], which ask for this option or [WithoutScope].
 func WithScope(f func(*http.Request) (string, error)) Option {
 	return only(forKeys, "WithScope", func(s *settings) { s.scope = f })
 }

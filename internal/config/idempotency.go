@@ -3,10 +3,13 @@ package config
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/fieldname"
 )
 
 // Idempotent is the mode of a source that is no provider's: its clients send requests with an
@@ -58,7 +61,9 @@ var idempotencySettings = []field[Source]{
 	{key: "idempotency.strict_key", help: "for mode idempotency: take keys only in double quotes",
 		bind: func(s *Source) value { return boolean{&s.Idempotency.StrictKey} }},
 	{key: "idempotency.headers", help: "for mode idempotency: `name` of a header in which copies must agree; Content-Type if not set; repeatable",
-		bind: func(s *Source) value { return headerNames(&s.Idempotency.Headers) }},
+		bind: func(s *Source) value {
+			return names{words{to: &s.Idempotency.Headers, sample: "Content-Type", check: checkDecisive}}
+		}},
 	{key: "idempotency.max_answer", help: "for mode idempotency: largest `size` of an answer; 256KiB if not set",
 		bind: func(s *Source) value { return size{&s.Idempotency.MaxAnswer, 1 << 10, 64 << 20} }},
 	{key: "idempotency.lease", help: "for mode idempotency: `time` after which a request is forwarded again if the gateway died meanwhile; 15s if not set",
@@ -79,10 +84,25 @@ func checkLink(s string) error {
 
 func checkScope(s string) error {
 	name, ok := strings.CutPrefix(s, "header:")
-	if s == anyone || ok && checkHeader(name) == nil {
+	if s == anyone {
 		return nil
 	}
+	if ok && checkHeader(name) == nil {
+		return checkDecisive(name)
+	}
 	return errors.New("this does not tell callers apart; write header: and the name of a header, such as header:Authorization, or none")
+}
+
+// checkDecisive accepts the headers by which callers or requests can be told apart: what is looked at has to be what
+// the service sees.
+func checkDecisive(name string) error {
+	switch {
+	case fieldname.Rewritten(name):
+		return fmt.Errorf("%s does not reach the service as it was sent: it belongs to the connection, or is set by the gateway; name a header that the service sees, such as Authorization", name)
+	case fieldname.Fold(name) == "idempotency-key":
+		return fmt.Errorf("%s is the key itself, and tells neither callers nor requests apart; remove it", name)
+	}
+	return checkHeader(name)
 }
 
 // ScopeHeaders returns what tells one caller from another; nothing if all share their keys.
@@ -116,6 +136,20 @@ func (l *loader) checkIdempotency(s *Source) {
 		l.fault(s.where("mode"), `mode: with idempotency, whoever sends the key of another gets the other's answer, unless callers are told apart; write idempotency: {scope: ["header:NAME"]} with the header by which the service knows them, or scope: none`)
 	case slices.Contains(scope, anyone) && len(scope) > 1:
 		l.fault(s.where("idempotency.scope"), "idempotency.scope: none stands alone; remove it, or the others")
+	}
+	l.checkTwinHeaders(s)
+}
+
+// checkTwinHeaders finds headers that some applications take for one and the same, so that no request could have both.
+func (l *loader) checkTwinHeaders(s *Source) {
+	seen := map[string]string{}
+	for _, name := range slices.Concat(s.Idempotency.ScopeHeaders(), s.Idempotency.Headers) {
+		name = strings.TrimPrefix(name, "header:")
+		folded := fieldname.Fold(name)
+		if other, ok := seen[folded]; ok && !strings.EqualFold(name, other) {
+			l.fault(s.where("mode"), "idempotency: %s and %s are the same header to some applications; keep the one that the service reads", other, name)
+		}
+		seen[folded] = name
 	}
 }
 

@@ -1,6 +1,8 @@
 package idempotency
 
 import (
+	"cmp"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce"
@@ -36,13 +38,12 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 
 func (m *Metrics) observe(source string, o hookonce.Observation) {
 	if o.Status == "rejected" {
-		reason := o.Reason
-		if reason == "" {
-			reason = "request"
-		}
-		m.rejected.WithLabelValues(source, reason).Inc()
+		m.reject(source, cmp.Or(o.Reason, "request"))
 		return
 	}
 	m.requests.WithLabelValues(source, o.Status).Inc()
 	m.seconds.WithLabelValues(source, o.Status).Observe(o.Duration.Seconds())
 }
+
+// reject counts a request that was refused.
+func (m *Metrics) reject(source, reason string) { m.rejected.WithLabelValues(source, reason).Inc() }

@@ -19,13 +19,15 @@ type fault struct {
 
 // faults has all of them. The page of [hookonce.DefaultDocumentation] has a section of that name for each.
 var faults = map[string]fault{
+	"ambiguous-header":    {http.StatusBadRequest, false, "it is doubtful whether the service would see the headers by which requests are told apart"},
 	"path":                {http.StatusNotFound, false, "the path leads out of the service"},
 	"service-timeout":     {http.StatusGatewayTimeout, true, "the service did not answer in time; send the request again with the same key"},
 	"service-unreachable": {http.StatusBadGateway, true, "the service could not be reached, or broke off; send the request again with the same key"},
 }
 
-// problem answers r with a problem document of RFC 9457, in the form of those of the library.
-func problem(w http.ResponseWriter, r *http.Request, s Service, name string) {
+// problem answers r with a problem document of RFC 9457, in the form of those of the library. The detail is that of the
+// fault, if it is empty.
+func problem(w http.ResponseWriter, r *http.Request, s Service, name, detail string) {
 	f := faults[name]
 	page := cmp.Or(s.Documentation, hookonce.DefaultDocumentation)
 	if !strings.Contains(page, "#") {
@@ -40,7 +42,7 @@ func problem(w http.ResponseWriter, r *http.Request, s Service, name string) {
 		Retryable     bool   `json:"retryable"`
 		Key           string `json:"key,omitempty"`
 		Documentation string `json:"documentation"`
-	}{"urn:hookonce:problem:" + name, http.StatusText(f.status), f.status, f.detail, "urn:hookonce:occurrence:" + rand.Text(), f.retryable, keyOf(r.Header), page})
+	}{"urn:hookonce:problem:" + name, http.StatusText(f.status), f.status, cmp.Or(detail, f.detail), "urn:hookonce:occurrence:" + rand.Text(), f.retryable, keyOf(r.Header), page})
 	if err != nil {
 		panic(err) // strings, a number and a truth value always encode
 	}

@@ -20,6 +20,8 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 			r.SetURL(s.URL)
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // as the client wrote it
 			r.Out.Host = s.URL.Host
+			r.Out.Trailer = nil
+			strip(r.Out.Header)
 			forwarded(r, s.TrustedProxies)
 			sentOnce(r.Out.Header, r.In.Header)
 		},
@@ -27,7 +29,7 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			log.WarnContext(r.Context(), "the service did not answer", "source", s.Name, "error", err)
-			problem(w, r, s, unanswered(err))
+			problem(w, r, s, unanswered(err), "")
 		},
 	}
 }

@@ -98,10 +98,17 @@ func New(s Service, o Options) http.Handler {
 	if s.Documentation != "" {
 		opts = append(opts, hookonce.WithDocumentation(s.Documentation))
 	}
+	headers := newDecisive(s)
 	claimed := hookonce.IdempotentLease(o.Store, ClaimSource(s.Name), newProxy(s, o.Logger), opts...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if climbs(r.URL.Path) {
-			problem(w, r, s, "path")
+			o.Metrics.reject(s.Name, "path")
+			problem(w, r, s, "path", "")
+			return
+		}
+		if err := headers.check(r); err != nil {
+			o.Metrics.reject(s.Name, "ambiguous_header")
+			problem(w, r, s, "ambiguous-header", err.Error())
 			return
 		}
 		claimed.ServeHTTP(w, patient(w, r, s.Wait+s.Timeout+grace))

