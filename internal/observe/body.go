@@ -34,6 +34,7 @@ type body struct {
 	room   *room
 	limit  int64
 	before func() // is called before each read: gives the sender time for it
+	ended  func() // is called at the end of the body, before leave returns: then the socket is the server's
 
 	reading sync.Mutex // keeps the copy in order
 	left    bool       // the server has the rest
@@ -54,6 +55,9 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	b.before()
 	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.ended()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.keep(p[:n])

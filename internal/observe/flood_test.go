@@ -258,6 +258,7 @@ func TestApplicationMayAnswerFirst(t *testing.T) {
 			return &hookonce.Delivery{Events: []hookonce.Event{{Key: "k"}}}, nil
 		}}
 	})
+	f.forwarder.finishing = patience // on a busy machine as well
 	for i := range 20 {
 		answer <- []string{"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\nok\r\n0\r\n\r\n"}[i%2]
 		if status, text := f.post(t, strings.Repeat("x", size)); status != 200 || text != "ok" {
@@ -277,12 +278,32 @@ func TestApplicationMayAnswerFirst(t *testing.T) {
 // The server gives up the rest of a request when the answer is written; that the transport still looks for an end
 // does not mean that the sender broke off.
 func TestBodyThatOurServerGaveUp(t *testing.T) {
-	b := &body{ReadCloser: io.NopCloser(io.MultiReader(strings.NewReader("whole"), failing{http.ErrBodyReadAfterClose})), room: newRoom(1 << 20), limit: 100, before: func() {}}
+	b := &body{ReadCloser: io.NopCloser(io.MultiReader(strings.NewReader("whole"), failing{http.ErrBodyReadAfterClose})), room: newRoom(1 << 20), limit: 100, before: func() {}, ended: func() {}}
 	if _, err := io.ReadAll(b); !errors.Is(err, http.ErrBodyReadAfterClose) {
 		t.Fatal(err)
 	}
 	if data, unread, err := b.take(5); string(data) != "whole" || unread != "" || err != nil {
 		t.Errorf("%q, %q, %v", data, unread, err)
+	}
+}
+
+// Nobody moves the deadlines of a connection once its request is over: the server moves them to get its own read back,
+// and would wait for that for ever.
+func TestSocketIsLeftToTheServer(t *testing.T) {
+	b := &body{ReadCloser: io.NopCloser(strings.NewReader("")), room: newRoom(1 << 20), limit: 100}
+	ended := 0
+	b.before = func() {}
+	b.ended = func() {
+		if ended++; b.reading.TryLock() { // as leave does
+			t.Error("the request may be over while the deadline is being moved")
+		}
+	}
+	if _, err := b.Read(make([]byte, 1)); err != io.EOF || ended != 1 {
+		t.Errorf("%v, and the deadline was moved %d times", err, ended)
+	}
+	b.leave()
+	if _, err := b.Read(make([]byte, 1)); err != http.ErrBodyReadAfterClose || ended != 1 {
+		t.Errorf("%v once the request is over, and the deadline was moved %d times", err, ended)
 	}
 }
 
@@ -325,6 +346,7 @@ func TestRequestThatIsNotRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer conn.Close()
 		_ = conn.SetDeadline(time.Now().Add(patience))
 		in := bufio.NewReader(conn)
 		for i := range 3 {

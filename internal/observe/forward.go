@@ -40,6 +40,8 @@ type Forwarder struct {
 	base   context.Context // of all requests
 	cancel context.CancelFunc
 
+	finishing time.Duration // as the constant
+
 	underway atomic.Int64
 
 	silent, faults *lines // about the application, and about us
@@ -47,7 +49,7 @@ type Forwarder struct {
 
 // New returns the handler of a source. Close ends what it is forwarding.
 func New(s Source, o Options) *Forwarder {
-	f := &Forwarder{source: s, opt: o, silent: newLines(), faults: newLines()}
+	f := &Forwarder{source: s, opt: o, finishing: finishing, silent: newLines(), faults: newLines()}
 	f.base, f.cancel = context.WithCancel(context.Background())
 	f.proxy = &httputil.ReverseProxy{
 		Rewrite:        f.rewrite,
@@ -116,13 +118,15 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if !e.ending.Load() {
 				_ = socket.SetReadDeadline(time.Now().Add(pause)) // sockets count in real time
 			}
+		}, ended: func() {
+			_ = socket.SetReadDeadline(time.Time{}) // the application may take its time
 		}}
 		e.drain = func() {
 			e.ending.Store(true)
 			_ = socket.SetReadDeadline(time.Now().Add(draining))
 			e.body.drain()
 		}
-		out.Body = &sent{e.body, socket}
+		out.Body = e.body
 	}
 	defer func() { // after an abort as well
 		left()
@@ -152,20 +156,6 @@ func (e *exchange) finish(socket *http.ResponseController) {
 		}
 	}
 	e.body.leave()
-}
-
-// sent lifts the deadline when the request has come to its end, because the application may take its time.
-type sent struct {
-	*body
-	socket *http.ResponseController
-}
-
-func (s *sent) Read(p []byte) (int, error) {
-	n, err := s.body.Read(p)
-	if err == io.EOF {
-		_ = s.socket.SetReadDeadline(time.Time{})
-	}
-	return n, err
 }
 
 // answer is what the sender reads: with the headers that the application wrote and no others, and no faster than it
@@ -285,7 +275,7 @@ func answered(res *http.Response) error {
 	if e.body != nil {
 		select {
 		case <-e.wrote:
-		case <-time.After(finishing):
+		case <-time.After(e.finishing):
 		}
 	}
 	if res.StatusCode != http.StatusSwitchingProtocols {

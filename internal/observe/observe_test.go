@@ -87,10 +87,11 @@ func onEveryStore(t *testing.T, test func(t *testing.T, p place)) {
 // front is a source in front of an application.
 type front struct {
 	*httptest.Server
-	recorder *Recorder
-	store    *Store
-	registry *prometheus.Registry
-	end      func() // records what was seen
+	forwarder *Forwarder
+	recorder  *Recorder
+	store     *Store
+	registry  *prometheus.Registry
+	end       func() // records what was seen
 }
 
 // sender is a provider whose body is the key of its event.
@@ -125,6 +126,7 @@ func newFront(t *testing.T, p place, app http.HandlerFunc, change func(*Source))
 		change(&s)
 	}
 	forwarder := New(s, Options{URL: func(r *http.Request) string { return r.URL.String() }, Recorder: f.recorder, Metrics: metrics, Logger: log, Now: time.Now})
+	f.forwarder = forwarder
 	f.Server = httptest.NewServer(forwarder)
 	ended := false
 	f.end = func() {
@@ -363,7 +365,7 @@ func TestSenderThatHangsUp(t *testing.T) {
 // broken off then.
 func TestBodyIsReadAfterItsEnd(t *testing.T) {
 	for _, end := range []error{io.EOF, http.ErrBodyReadAfterClose} {
-		b := &body{ReadCloser: io.NopCloser(strings.NewReader("evt_1")), room: newRoom(1 << 20), limit: 1000, before: func() {}}
+		b := &body{ReadCloser: io.NopCloser(strings.NewReader("evt_1")), room: newRoom(1 << 20), limit: 1000, before: func() {}, ended: func() {}}
 		if _, err := io.ReadAll(b); err != nil {
 			t.Fatal(err)
 		}
