@@ -4,7 +4,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
 FUZZTIME ?= 10s
 
-.PHONY: all build docs test check oracle examples servers bench bench-stores bench-large backlog fuzz kills chaos clean
+.PHONY: all build docs test check oracle examples servers bench bench-stores bench-large backlog fuzz kills chaos attack clean
 
 all: build
 
@@ -54,6 +54,9 @@ kills: servers ## kill gateways and databases under load, twenty times each
 
 chaos: servers ## every store while its server is harmed, 2 500 events in two copies each, about ten minutes
 	go test -count=1 -timeout 60m -v ./internal/chaos -events 2500
+
+attack: ## what strangers can do to a gateway, and what a genuine sender sees meanwhile, about five minutes
+	go run ./internal/attack
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@./scripts/fuzz $(FUZZTIME)

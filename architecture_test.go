@@ -62,7 +62,7 @@ var rules = []rule{
 }
 
 // testOnly packages serve tests; production code must not carry them.
-var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/pgtest", "internal/mariadbtest", "internal/redistest", "internal/throwaway", "internal/bench"}
+var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/pgtest", "internal/mariadbtest", "internal/redistest", "internal/throwaway", "internal/bench", "internal/attack"}
 
 func TestImportRules(t *testing.T) {
 	packages := listPackages(t)

@@ -1,0 +1,307 @@
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// attack is one row of the table.
+type attack struct {
+	name string // as in docs/security.md
+	what string
+	// run attacks until ctx ends. It may return before.
+	run func(ctx context.Context, l *lab) error
+	// check looks at what the attack left, once what was acknowledged is delivered. Nil: nothing.
+	check func(ctx context.Context, l *lab)
+
+	variant   bool   // it differs little from the one before, and is left out of tests
+	calls     bool   // the genuine sender calls the service charges instead of posting events
+	rate      int    // of the genuine sender per second, 0: 50
+	files     int    // limit of open files of the gateway, 0: that of this process
+	tokens    string // lines of the configuration that name admin tokens
+	appHeader int    // what the app is told its largest header is, 0: that of net/http
+	sqlite    bool   // it attacks the file
+	refuses   bool   // nothing may be acknowledged meanwhile, so that requests and readiness are not judged
+
+	memory int64 // bound in bytes, 0: usualMemory
+	lines  int   // bound per second, 0: usualLines
+}
+
+const (
+	// usualMemory is what docs/security.md states for a gateway with default settings.
+	usualMemory = 768 << 20
+	// usualLines is what docs/security.md states for the lines that strangers cause in a second.
+	usualLines = 50
+)
+
+func (a attack) memoryBound() int64 { return cmp.Or(a.memory, usualMemory) }
+
+// linesBound is that of an attack: a second begins and ends in the middle.
+func (a attack) linesBound(d time.Duration) int {
+	return cmp.Or(a.lines, usualLines) * (int(d/time.Second) + 2)
+}
+
+// operatorToken is that of the admin listener.
+const operatorToken = "a-fake-token-for-operators"
+
+const withTokens = `admin_tokens: [{name: oncall, token: "file:token", role: operator}]`
+
+var attacks = []attack{
+	{name: "calm", what: "nobody attacks: what the machine gives", run: func(context.Context, *lab) error { return nil }},
+
+	// Batches.
+	{name: "batch-growth", what: "64 signed batches at once, of 2.9 MB each, whose items grow as far as they may", run: growBatches},
+	{name: "batch-9000", what: "a batch of 9 000 items at steady load", rate: 200, run: bigBatch},
+
+	// Bodies.
+	{name: "announce-source", what: "5 000 connections from one address announce a body to a source and do not send it", run: announce("/in/shop", 5000, one)},
+	{name: "announce-source-here", variant: true, what: "the same from the genuine sender's address", run: announce("/in/shop", 5000, here)},
+	{name: "announce-source-many", variant: true, what: "the same from 500 addresses", run: announce("/in/shop", 5000, many(500))},
+	{name: "announce-service-56", what: "56 connections announce a body to a service", calls: true, run: announce("/in/charges/x", 56, one)},
+	{name: "announce-service-1000", variant: true, what: "1 000 connections announce a body to a service", calls: true, run: announce("/in/charges/x", 1000, one)},
+	{name: "announce-service-here", variant: true, what: "the same from the genuine sender's address", calls: true, run: announce("/in/charges/x", 1000, here)},
+	{name: "first-byte", what: "5 000 connections send one byte of 1 MiB", run: partly("/in/shop", 5000, one, 1)},
+	{name: "dribble", what: "5 000 connections send a byte each second", run: dribble("/in/shop", 5000, one)},
+	{name: "dribble-many", variant: true, what: "the same from 500 addresses", run: dribble("/in/shop", 5000, many(500))},
+	{name: "all-but-last", what: "1 000 connections send 256 KiB but for the last byte", run: partly("/in/shop", 1000, one, 256<<10-1)},
+	{name: "all-but-last-here", variant: true, what: "the same from the genuine sender's address", run: partly("/in/shop", 1000, here, 256<<10-1)},
+	{name: "all-but-last-many", variant: true, what: "the same from 100 addresses", run: partly("/in/shop", 1000, many(100), 256<<10-1)},
+	{name: "all-but-last-service", variant: true, what: "the same to a service", calls: true, run: partly("/in/charges/x", 1000, one, 256<<10-1)},
+	{name: "announce-observed", what: "5 000 connections announce a body to a source in mode: observe", run: announce("/in/watched", 5000, one)},
+	{name: "forged", what: "32 connections from one address post forged bodies of 512 KiB", run: forged(32, 512<<10)},
+
+	// Connections.
+	{name: "descriptors", what: "3 000 idle connections to a gateway with 1 024 open files", files: 1024, run: idle(3000, many(3)), check: checkDescriptors},
+	{name: "descriptors-one", variant: true, what: "the same from one address", files: 1024, run: idle(3000, one), check: checkDescriptors},
+	{name: "headers", what: "5 000 connections send 60 KB of tiny lines of header, and never end it", run: headers(5000, one)},
+	{name: "headers-many", variant: true, what: "the same from 500 addresses", run: headers(5000, many(500))},
+	{name: "kept", what: "5 000 connections post something forged and stay", run: kept(5000, many(50))},
+	{name: "deaf", what: "500 connections ask without end and read no answer", run: deaf(500)},
+	{name: "admin-connections", what: "3 000 idle connections to the admin listener of a gateway with 1 024 open files", files: 1024, run: adminIdle(3000)},
+
+	// What HTTP allows.
+	{name: "pipelined", what: "forged requests, 200 at a time without waiting", run: pipelined},
+	{name: "old-http", what: "forged requests of HTTP/1.0", run: oldHTTP},
+	{name: "chunk-extensions", what: "chunks of one byte with 1 000 bytes of extension each", run: chunks(strings.Repeat("x", 1000))},
+	{name: "tiny-chunks", what: "bodies in chunks of one byte", run: chunks("")},
+	{name: "expect", what: "2 000 connections ask whether to go on, and do not", run: expect(2000)},
+
+	// The admin listener.
+	{name: "readyz", what: "3 000 connections ask for readiness", run: asks("/readyz", 3000)},
+	{name: "metrics", what: "500 connections ask for /metrics", run: asks("/metrics", 500)},
+	{name: "searches", what: "32 bearers of a token search all bodies without end", tokens: withTokens, run: asks("/api/v1/events?field=json:$.data.note%3Dnothing", 32)},
+	{name: "admin-tokens", what: "wrong tokens beside the right one, from the operator's address", tokens: withTokens, run: wrongTokens, check: checkToken},
+
+	// Lines of log.
+	{name: "lines-unknown", what: "requests to sources that there are not", run: flood("POST /in/%s", "")},
+	{name: "lines-keyless", what: "requests to a service without a key", run: flood("POST /in/charges/x", "Authorization: Bearer nobody-%s\r\n")},
+	{name: "lines-scopeless", variant: true, what: "requests to a service without its scope", run: flood("POST /in/charges/x", "Idempotency-Key: key-%s\r\n")},
+	{name: "lines-forged", what: "forged requests", run: flood("POST /in/shop", "Webhook-Id: evt-%s\r\nWebhook-Timestamp: 1\r\nWebhook-Signature: v1,bm8=\r\n")},
+	{name: "lines-handshake", what: "handshakes with a wrong token", run: flood("GET /in/pages?hub.mode=subscribe&hub.challenge=1&hub.verify_token=%s", "")},
+	{name: "lines-observed", what: "forged requests to a source in mode: observe", run: flood("POST /in/watched", "Webhook-Id: evt-%s\r\nWebhook-Timestamp: 1\r\nWebhook-Signature: v1,bm8=\r\n"), check: checkObserved},
+	{name: "lines-method", what: "odd methods and versions", run: flood("M%s /in/shop", "")},
+	{name: "lines-path", what: "long and odd paths", run: flood("POST /in/shop/"+strings.Repeat("%%0a", 2000)+"%s", "")},
+
+	// Rows.
+	{name: "rows-401", what: "calls that the service answers 401, each with a new key", calls: true, run: callers("/in/charges/x", one), check: checkRows(0)},
+	{name: "rows-404", what: "calls that the service answers 404, each with a new key", calls: true, run: callers("/in/charges/gone", one), check: checkRows(rowsOfAddress)},
+	{name: "rows-500", variant: true, what: "calls that the service answers 500, each with a new key", calls: true, run: callers("/in/charges/ill", one), check: checkRows(rowsOfAddress)},
+
+	// Lines that must not be crossed.
+	{name: "junk-headers", what: "captured requests with 20 KB of header of their own, ahead of the genuine copy, to an app that takes 8 KiB", appHeader: 4 << 10, run: junk},
+	{name: "foreign-headers", what: "captured requests with headers that others believe", run: foreign},
+	{name: "tenant", what: "Connection: X-Tenant against idempotency.scope", calls: true, run: tenant},
+	{name: "own-headers", what: "headers of the gateway's own names, sent to a service", calls: true, run: ownHeaders},
+	{name: "metrics-host", what: "/metrics asked under another name, as a page on another site does", run: metricsHost},
+
+	// The file.
+	{name: "sqlite-reader", what: "somebody reads the database for long", sqlite: true, rate: 100, run: longReader},
+	{name: "sqlite-deleted", what: "the database is deleted while the gateway runs", sqlite: true, refuses: true, run: loseFile(false)},
+	{name: "sqlite-replaced", what: "the database is replaced while the gateway runs", sqlite: true, refuses: true, run: loseFile(true)},
+	{name: "sqlite-link", what: "a second gateway on a hard link to the database", sqlite: true, run: secondName},
+}
+
+// rowsOfAddress is how many rows one address may leave in a service's table while an attack lasts.
+const rowsOfAddress = 1000
+
+// announce returns connections that announce 1 MiB.
+func announce(path string, conns int, from origin) func(context.Context, *lab) error {
+	return partly(path, conns, from, 0)
+}
+
+// forgedHeader has what a genuine request has, and no genuine signature. Calls have a scope and a key.
+const forgedHeader = "Content-Type: application/json\r\nWebhook-Id: evt-%d-%d\r\nWebhook-Timestamp: %d\r\nWebhook-Signature: v1,bm8=\r\n" +
+	"Authorization: Bearer nobody\r\nIdempotency-Key: \"key-%[1]d-%[2]d\"\r\n"
+
+func headerOf(i, n int) string { return fmt.Sprintf(forgedHeader, i, n, time.Now().Unix()) }
+
+// partly returns connections that announce a body, send so many bytes of it and stay.
+func partly(path string, conns int, from origin, sent int) func(context.Context, *lab) error {
+	announced := max(sent+1, 1<<20)
+	if sent > 1 {
+		announced = sent + 1
+	}
+	if strings.HasPrefix(path, "/in/charges") {
+		announced = min(announced, 1<<20)
+	}
+	return func(ctx context.Context, l *lab) error {
+		body := strings.Repeat(" ", sent)
+		l.hold(ctx, holder{to: l.gateway.listen, conns: l.n(conns), from: from, first: func(i int) []byte {
+			return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", path, headerOf(i, 0), announced, body)
+		}})
+		return nil
+	}
+}
+
+func dribble(path string, conns int, from origin) func(context.Context, *lab) error {
+	return func(ctx context.Context, l *lab) error {
+		l.hold(ctx, holder{
+			to: l.gateway.listen, conns: l.n(conns), from: from,
+			first: func(i int) []byte {
+				return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: 100000\r\n\r\n", path, headerOf(i, 0))
+			},
+			drip: func(int) []byte { return []byte(" ") },
+		})
+		return nil
+	}
+}
+
+func forged(conns, size int) func(context.Context, *lab) error {
+	body := strings.Repeat(" ", size)
+	return func(ctx context.Context, l *lab) error {
+		l.flood(ctx, flooder{to: l.gateway.listen, conns: max(l.n(conns), 8), from: one, pace: 20 * time.Millisecond, next: func(i, n int) []byte {
+			return request("POST /in/shop", "x", headerOf(i, n), body)
+		}})
+		return nil
+	}
+}
+
+func idle(conns int, from origin) func(context.Context, *lab) error {
+	return func(ctx context.Context, l *lab) error {
+		l.hold(ctx, holder{to: l.gateway.listen, conns: atLeast(l.n(conns), 1200), from: from})
+		return nil
+	}
+}
+
+// atLeast is for attacks that are none with fewer.
+func atLeast(n, least int) int { return max(n, least) }
+
+func adminIdle(conns int) func(context.Context, *lab) error {
+	return func(ctx context.Context, l *lab) error {
+		l.hold(ctx, holder{to: l.gateway.admin, conns: atLeast(l.n(conns), 1200), from: one})
+		return nil
+	}
+}
+
+// checkDescriptors wants a line and a metric to tell that connections were refused or cut.
+func checkDescriptors(ctx context.Context, l *lab) {
+	status, text, err := l.admin(ctx, "/metrics", nil)
+	switch {
+	case err != nil || status != 200:
+		l.breaks("/metrics: %s", outcome(status, err))
+	case !strings.Contains(text, "hookonce_connections"):
+		l.breaks("no metric tells of connections")
+	}
+	if !l.gateway.says("connection") && !l.gateway.says("too many open files") {
+		l.breaks("no line tells of connections")
+	}
+}
+
+func headers(conns int, from origin) func(context.Context, *lab) error {
+	tiny := strings.Repeat("a:\r\n", 15_000)
+	return func(ctx context.Context, l *lab) error {
+		l.hold(ctx, holder{to: l.gateway.listen, conns: l.n(conns), from: from, first: func(int) []byte {
+			return []byte("POST /in/shop HTTP/1.1\r\nHost: x\r\n" + tiny)
+		}})
+		return nil
+	}
+}
+
+func kept(conns int, from origin) func(context.Context, *lab) error {
+	return func(ctx context.Context, l *lab) error {
+		l.hold(ctx, holder{to: l.gateway.listen, conns: l.n(conns), from: from, first: func(i int) []byte {
+			return request("POST /in/shop", "x", headerOf(i, 0), "{}")
+		}})
+		return nil
+	}
+}
+
+// deaf returns connections that fill both ends' buffers with answers that nobody reads.
+func deaf(conns int) func(context.Context, *lab) error {
+	return func(ctx context.Context, l *lab) error {
+		many := strings.Repeat(string(request("GET /in/nothing", "x", "", "")), 200)
+		l.hold(ctx, holder{to: l.gateway.listen, conns: l.n(conns), from: one, deaf: true, first: func(int) []byte { return []byte(many) }})
+		return nil
+	}
+}
+
+func pipelined(ctx context.Context, l *lab) error {
+	l.hold(ctx, holder{
+		to: l.gateway.listen, conns: 8, from: one,
+		first: func(int) []byte { return nil },
+		drip: func(i int) []byte {
+			return []byte(strings.Repeat(string(request("POST /in/shop", "x", headerOf(i, 0), "{}")), 200))
+		},
+	})
+	return nil
+}
+
+func oldHTTP(ctx context.Context, l *lab) error {
+	l.flood(ctx, flooder{to: l.gateway.listen, conns: 16, from: one, pace: 5 * time.Millisecond, next: func(i, n int) []byte {
+		return []byte(strings.Replace(string(request("POST /in/shop", "x", headerOf(i, n), "{}")), "HTTP/1.1", "HTTP/1.0", 1))
+	}})
+	return nil
+}
+
+// chunks returns bodies in chunks of one byte, each with an extension.
+func chunks(extension string) func(context.Context, *lab) error {
+	if extension != "" {
+		extension = ";e=" + extension
+	}
+	part := strings.Repeat("1"+extension+"\r\n \r\n", 2000)
+	return func(ctx context.Context, l *lab) error {
+		l.flood(ctx, flooder{to: l.gateway.listen, conns: 8, from: one, pace: 20 * time.Millisecond, next: func(i, n int) []byte {
+			return []byte("POST /in/shop HTTP/1.1\r\nHost: x\r\n" + headerOf(i, n) + "Transfer-Encoding: chunked\r\n\r\n" + part + "0\r\n\r\n")
+		}})
+		return nil
+	}
+}
+
+func expect(conns int) func(context.Context, *lab) error {
+	return func(ctx context.Context, l *lab) error {
+		l.hold(ctx, holder{to: l.gateway.listen, conns: l.n(conns), from: one, first: func(i int) []byte {
+			return fmt.Appendf(nil, "POST /in/shop HTTP/1.1\r\nHost: x\r\n%sExpect: 100-continue\r\nContent-Length: 100000\r\n\r\n", headerOf(i, 0))
+		}})
+		return nil
+	}
+}
+
+// asks returns connections that ask the admin listener for a path, each once a second.
+func asks(path string, conns int) func(context.Context, *lab) error {
+	return func(ctx context.Context, l *lab) error {
+		ask := request("GET "+path, l.gateway.admin, "Authorization: Bearer "+operatorToken+"\r\n", "")
+		if strings.HasPrefix(path, "/readyz") {
+			ask = request("GET "+path, l.gateway.admin, "", "")
+		}
+		l.flood(ctx, flooder{to: l.gateway.admin, conns: l.n(conns), from: here, pace: time.Second, next: func(int, int) []byte { return ask }})
+		return nil
+	}
+}
+
+// flood returns requests with a line and lines of header in which %s is another text each time.
+func flood(line, header string) func(context.Context, *lab) error {
+	return func(ctx context.Context, l *lab) error {
+		l.flood(ctx, flooder{to: l.gateway.listen, conns: 16, from: one, pace: 5 * time.Millisecond, next: func(i, n int) []byte {
+			vary := func(text string) string {
+				return strings.ReplaceAll(strings.ReplaceAll(text, "%s", fmt.Sprintf("n%d-%d", i, n)), "%%", "%")
+			}
+			return request(vary(line), "x", vary(header), "{}")
+		}})
+		return nil
+	}
+}

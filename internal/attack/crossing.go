@@ -1,0 +1,325 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// sendSigned posts a body to the batches, signed.
+func (l *lab) sendBatch(ctx context.Context, body []byte) (status int, err error) {
+	mac := hmac.New(sha256.New, []byte(batchSecret))
+	mac.Write(body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.sender.url+"/in/batches", bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-Signature", hex.EncodeToString(mac.Sum(nil)))
+	client := &http.Client{Timeout: patience}
+	defer client.CloseIdleConnections()
+	res, err := client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	return res.StatusCode, err
+}
+
+// batch returns a document with so many items of a type, and surrounding bytes that belong to each.
+func batch(name, kind string, items, around int) (body []byte, keys []string) {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"note":%q,"items":[`, strings.Repeat("n", around))
+	for i := range items {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		keys = append(keys, fmt.Sprintf("%s-%d", name, i))
+		fmt.Fprintf(&b, `{"id":%q,"type":%q}`, keys[i], kind)
+	}
+	b.WriteString("]}")
+	return b.Bytes(), keys
+}
+
+// growBatches posts 64 batches at once, each of 60 items that repeat what surrounds them. No route wants them: what is
+// attacked is the way in.
+func growBatches(ctx context.Context, l *lab) error {
+	size := 2_900_000
+	if l.small {
+		size = 400_000
+	}
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			body, _ := batch(fmt.Sprint("grown-", i), "unwanted", 60, size)
+			status, err := l.sendBatch(ctx, body)
+			l.count(outcome(status, err))
+		})
+	}
+	all.Wait()
+	return nil
+}
+
+// bigBatch posts one batch of 9 000 items until it is acknowledged, as providers do.
+func bigBatch(ctx context.Context, l *lab) error {
+	body, keys := batch("big", "item", 9000, 100)
+	began := time.Now()
+	for ctx.Err() == nil {
+		status, err := l.sendBatch(ctx, body)
+		l.count(outcome(status, err))
+		if _, err = l.sender.acknowledge(status, err, keys...); err == nil && status/100 == 2 {
+			l.note("the batch got in after %s", short(time.Since(began)))
+			return nil
+		}
+		pause(ctx, 200*time.Millisecond)
+	}
+	l.breaks("the batch never got in")
+	return nil
+}
+
+// captured returns the lines of header and the body of a genuine request that somebody got hold of.
+func (l *lab) captured(key string) (header string, body []byte, err error) {
+	req, err := l.sender.signed(key, eventBody(key))
+	if err != nil {
+		return "", nil, err
+	}
+	var b strings.Builder
+	if err := req.Header.Write(&b); err != nil {
+		return "", nil, err
+	}
+	body, err = io.ReadAll(req.Body)
+	return b.String(), body, err
+}
+
+// ahead sends captured requests with additional lines of header, the genuine copy of each a moment later, and waits until
+// the app has them.
+func (l *lab) ahead(ctx context.Context, lines []string, check func(name string, h http.Header)) error {
+	for i, more := range lines {
+		key := fmt.Sprintf("%s%d", probe, i)
+		header, body, err := l.captured(key)
+		if err != nil {
+			return err
+		}
+		l.flood(ctx, flooder{to: l.gateway.listen, conns: 1, from: one, most: 1, next: func(int, int) []byte {
+			return request("POST /in/shop", "x", more+header, string(body))
+		}})
+		req, err := l.sender.signed(key, eventBody(key))
+		if err != nil {
+			return err
+		}
+		status, _, err := l.sender.do(i, req)
+		if _, err = l.sender.acknowledge(status, err, key); err != nil || status/100 != 2 {
+			l.breaks("the genuine copy: %s", outcome(status, err))
+		}
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	for i, more := range lines {
+		key := fmt.Sprintf("%s%d", probe, i)
+		for l.app.header(key) == nil && time.Now().Before(deadline) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		name, _, _ := strings.Cut(more, "\r\n")
+		name = name[:min(len(name), 60)]
+		h := l.app.header(key)
+		if h == nil {
+			l.breaks("not delivered after %q", name)
+			continue
+		}
+		check(name, h)
+	}
+	return nil
+}
+
+// junk sends 20 KB of header: under one name, many, the provider's own, and names that are needed.
+func junk(ctx context.Context, l *lab) error {
+	var lines, small strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&lines, "X-Junk-%d: %s\r\n", i, strings.Repeat("j", 90))
+		fmt.Fprintf(&small, "Webhook-Junk-%d: %s\r\n", i, strings.Repeat("j", 85))
+	}
+	big := strings.Repeat("j", 20_000)
+	return l.ahead(ctx, []string{
+		"X-Junk: " + big + "\r\n", lines.String(), small.String(), "Webhook-Junk: " + big + "\r\n", "Svix-Junk: " + big + "\r\n",
+		"User-Agent: " + big + "\r\n", "Content-Encoding: " + big + "\r\n", "Traceparent: " + big + "\r\n", "Accept: " + big + "\r\n",
+	}, func(name string, h http.Header) {
+		if h.Get("Webhook-Signature") == "" || h.Get("Webhook-Id") == "" {
+			l.breaks("the signature is gone after %q", name)
+		}
+	})
+}
+
+// believed are headers that apps, frameworks and servers believe. The names are those of the advisories on httpoxy
+// (https://httpoxy.org), of override headers in Symfony, IIS and Rack, and of authenticating proxies.
+var believed = []string{
+	"Proxy", "X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Real-Ip", "X-Client-Ip",
+	"True-Client-Ip", "Cf-Connecting-Ip", "X-Cluster-Client-Ip", "Remote-User", "X-Remote-User", "X-Forwarded-User", "X-Authenticated-User",
+	"Ssl-Client-Verify", "Ssl-Client-Cert", "X-Ssl-Client-Verify", "X-Client-Cert", "Range", "If-None-Match", "If-Modified-Since", "If-Match",
+	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "Via", "X-Original-Host", "X-Host", "Cookie", "Authorization",
+	"Webhook_id", "Webhook.id", "Webhook_signature", "Hookonce_event", "Hookonce.event", "Hookonce_key", "Idempotency_key", "Idempotency.key", "Content_type",
+	"X-Goog-Authenticated-User-Email", "X-Amzn-Oidc-Identity", "X-Ms-Client-Principal-Name", "X-Auth-Request-User", "X-Webauth-User", "X-Wf-Proxy",
+}
+
+// foreign sends headers that others believe, and has Connection name those that are needed.
+func foreign(ctx context.Context, l *lab) error {
+	var lines strings.Builder
+	for _, name := range believed {
+		fmt.Fprintf(&lines, "%s: spoofed\r\n", name)
+	}
+	return l.ahead(ctx, []string{
+		lines.String(),
+		"Connection: Webhook-Id, Webhook-Signature, Webhook-Timestamp, Content-Type\r\n",
+		"Connection: close, webhook-signature\r\nConnection: content-type\r\n",
+		"Content-Type: text/html\r\n",
+		"Hookonce-Key: spoofed\r\nHookonce-Stale: spoofed\r\nIdempotency-Key: spoofed\r\n",
+	}, func(name string, h http.Header) {
+		for _, n := range slices.Sorted(maps.Keys(h)) {
+			if slices.Contains(h[n], "spoofed") {
+				l.breaks("%s reaches the app", n)
+			}
+		}
+		for _, n := range []string{"Webhook-Id", "Webhook-Signature", "Webhook-Timestamp", "Content-Type"} {
+			if h.Get(n) == "" {
+				l.breaks("%s is gone after %q", n, name)
+			}
+		}
+	})
+}
+
+// ask sends one request from another address and returns the answer.
+func (l *lab) ask(ctx context.Context, address, line, host, header, body string) (status int, text string, err error) {
+	c, err := dial(ctx, address, one(0))
+	if err != nil {
+		return 0, "", err
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(giveUp))
+	if _, err := c.Write(request(line, host, header, body)); err != nil {
+		return 0, "", err
+	}
+	r, _, err := receive(c, nil)
+	return r.Status, string(r.Body), err
+}
+
+// admin asks the admin listener.
+func (l *lab) admin(ctx context.Context, path string, header http.Header) (status int, text string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.gateway.admin+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	maps.Copy(req.Header, header)
+	clients := newClients()
+	return clients.do(1, req)
+}
+
+// tenant poisons keys of a victim.
+func tenant(ctx context.Context, l *lab) error {
+	for i, line := range []string{
+		"Connection: X-Tenant\r\nX-Tenant: victim\r\n", "connection: close,  x-tenant\r\nX-Tenant: victim\r\n",
+		"Connection: close\r\nConnection: X-TENANT\r\nX-Tenant: victim\r\n", "Keep-Alive: X-Tenant\r\nConnection: Keep-Alive, X-Tenant\r\nX-Tenant: victim\r\n",
+		"Proxy-Connection: X-Tenant\r\nX-Tenant: victim\r\n", "Connection: Idempotency-Key\r\nX-Tenant: victim\r\n",
+		"X-Tenant: victim\r\nX_Tenant: attacker\r\n", "X-Tenant: victim\r\nX.Tenant: attacker\r\n", "X-Tenant: victim\r\nX-Tenant: attacker\r\n",
+		"Connection: upgrade, x-tenant\r\nUpgrade: websocket\r\nX-Tenant: victim\r\n",
+	} {
+		key, name := fmt.Sprintf("%stenant-%d", probe, i), strings.ReplaceAll(strings.TrimSpace(line), "\r\n", ", ")
+		keyed := fmt.Sprintf("Idempotency-Key: %q\r\n", key)
+		status, _, err := l.ask(ctx, l.gateway.listen, "POST /in/mine/pay", "x", line+keyed, "{}")
+		l.count(outcome(status, err))
+		if l.app.times("/"+key) > 0 {
+			l.breaks("the service sees no tenant after %q", name)
+		}
+		for _, twin := range []string{"X_tenant", "X.tenant"} {
+			if h := l.app.header("victim/" + key); h[twin] != nil {
+				l.breaks("the service sees %s", twin)
+			}
+		}
+		status, text, err := l.ask(ctx, l.gateway.listen, "POST /in/mine/pay", "x", "X-Tenant: victim\r\n"+keyed, "{}")
+		if err != nil || status == 200 && text != "of tenant victim" {
+			l.breaks("the victim is answered %q after %q", text, name)
+		}
+	}
+	return nil
+}
+
+func ownHeaders(ctx context.Context, l *lab) error {
+	key := probe + "own"
+	header := "Authorization: " + goodToken + "\r\nIdempotency-Key: \"" + key + "\"\r\n" +
+		"Hookonce-Source: spoofed\r\nHOOKONCE-Key: spoofed\r\nHookonce_Event: spoofed\r\nHookonce.Stale: spoofed\r\nX-Hookonce: fine\r\n"
+	status, _, err := l.ask(ctx, l.gateway.listen, "POST /in/charges/x", "x", header, "{}")
+	h := l.app.header(key)
+	if err != nil || status != 200 || h == nil {
+		l.breaks("a call with headers of ours: %s", outcome(status, err))
+	}
+	for _, n := range slices.Sorted(maps.Keys(h)) {
+		if slices.Contains(h[n], "spoofed") {
+			l.breaks("%s reaches the service", n)
+		}
+	}
+	return nil
+}
+
+func metricsHost(ctx context.Context, l *lab) error {
+	for _, path := range []string{"/metrics", "/api/v1/events"} {
+		if status, _, err := l.ask(ctx, l.gateway.admin, "GET "+path, "rebound.example", "", ""); err != nil || status/100 == 2 {
+			l.breaks("%s under another name: %s", path, outcome(status, err))
+		}
+	}
+	return nil
+}
+
+// wrongTokens guesses from the operator's address while the operator works.
+func wrongTokens(ctx context.Context, l *lab) error {
+	var all sync.WaitGroup
+	all.Go(func() {
+		l.flood(ctx, flooder{to: l.gateway.admin, conns: 8, from: here, pace: 5 * time.Millisecond, next: func(i, n int) []byte {
+			return request("GET /api/v1/events", l.gateway.admin, fmt.Sprintf("Authorization: Bearer guess-%d-%d\r\n", i, n), "")
+		}})
+	})
+	operator := newClients()
+	s := steady(ctx, 20, func(n int) (int, error) {
+		req, err := http.NewRequest(http.MethodGet, "http://"+l.gateway.admin+"/api/v1/events", nil)
+		if err != nil {
+			return 0, err
+		}
+		req.Header.Set("Authorization", "Bearer "+operatorToken)
+		status, _, err := operator.do(n, req)
+		return status, err
+	})
+	all.Wait()
+	if s.share() < l.least() {
+		l.breaks("the operator: %d of %d in time, %s", s.InTime, s.Sent, counts(s.Others))
+	}
+	return nil
+}
+
+// checkToken wants wrong tokens to be slowed, told and counted.
+func checkToken(ctx context.Context, l *lab) {
+	l.mu.Lock()
+	slowed := l.hostile["429"]
+	l.mu.Unlock()
+	if slowed == 0 {
+		l.breaks("wrong tokens are not slowed")
+	}
+	if !l.gateway.says("token") {
+		l.breaks("no line tells of wrong tokens")
+	}
+	if l.gateway.says("guess-") {
+		l.breaks("a guessed token is logged")
+	}
+	_, text, err := l.admin(ctx, "/metrics", http.Header{"Authorization": {"Bearer " + operatorToken}})
+	if err != nil || !strings.Contains(text, "hookonce_admin") {
+		l.breaks("no metric tells of wrong tokens")
+	}
+}

@@ -1,0 +1,215 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// callers posts calls without a credential, each with a new key.
+func callers(path string, from origin) func(context.Context, *lab) error {
+	return func(ctx context.Context, l *lab) error {
+		l.flood(ctx, flooder{to: l.gateway.listen, conns: 16, from: from, pace: 2 * time.Millisecond, next: func(i, n int) []byte {
+			return request("POST "+path, "x", fmt.Sprintf("Authorization: Bearer nobody-%d-%d\r\nIdempotency-Key: \"key-%[1]d-%[2]d\"\r\n", i, n), "{}")
+		}})
+		return nil
+	}
+}
+
+// file is the database of the attack under way, on SQLite.
+func (l *lab) file() string { return filepath.Join(l.place, "hookonce.db") }
+
+// rows counts the rows of a table that fit a condition.
+func (l *lab) rows(ctx context.Context, table, where string) (n int, err error) {
+	text := "SELECT count(*) FROM %s" + table + " WHERE " + where
+	if l.cluster != nil {
+		conn, err := pgx.Connect(ctx, l.dsn)
+		if err != nil {
+			return 0, err
+		}
+		defer conn.Close(ctx)
+		err = conn.QueryRow(ctx, fmt.Sprintf(text, "hookonce.")).Scan(&n)
+		return n, err
+	}
+	db, err := l.open()
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	err = db.QueryRowContext(ctx, fmt.Sprintf(text, "hookonce_")).Scan(&n)
+	return n, err
+}
+
+// open opens the database as somebody outside does.
+func (l *lab) open() (*sql.DB, error) {
+	return sql.Open("sqlite", "file:"+l.file()+"?mode=ro&_pragma=busy_timeout(5000)")
+}
+
+// checkRows bounds the rows that callers leave among the claims.
+func checkRows(most int) func(context.Context, *lab) {
+	return bounded("claims", "source = 'gateway:charges' AND key LIKE '%key-%'", most)
+}
+
+// checkObserved bounds the rows that forged requests leave among the observations: they are counted together.
+func checkObserved(ctx context.Context, l *lab) { bounded("observations", "1 = 1", 100)(ctx, l) }
+
+func bounded(table, where string, most int) func(context.Context, *lab) {
+	return func(ctx context.Context, l *lab) {
+		switch n, err := l.rows(ctx, table, where); {
+		case err != nil:
+			l.breaks("rows: %v", err)
+		case n > most:
+			l.breaks("%d rows, stated are %d", n, most)
+		default:
+			l.note("%d rows", n)
+		}
+	}
+}
+
+// logSize returns the size of the write-ahead log.
+func (l *lab) logSize() int64 {
+	s, err := os.Stat(l.file() + "-wal")
+	if err != nil {
+		return 0
+	}
+	return s.Size()
+}
+
+// shrunk is to what size the write-ahead log is cut once nobody reads from long ago.
+const shrunk = 64 << 20
+
+// longReader holds a transaction of a reader for half of the time while large events come.
+func longReader(ctx context.Context, l *lab) error {
+	db, err := l.open()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	var n int
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&n); err != nil {
+		return err
+	}
+	load, stop := context.WithTimeout(ctx, l.duration/2)
+	defer stop()
+	for i := 0; load.Err() == nil; i++ {
+		key := fmt.Sprint("large-", i)
+		req, err := l.sender.signed(key, fmt.Appendf(nil, `{"id":%q,"type":"large","note":%q}`, key, strings.Repeat("n", 900_000)))
+		if err != nil {
+			return err
+		}
+		status, _, err := l.sender.do(0, req)
+		_, _ = l.sender.acknowledge(status, err, key)
+	}
+	held := l.logSize()
+	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
+		return err
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for l.logSize() > shrunk && time.Now().Before(deadline) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	l.note("the log grew to %s, and is %s since the reader is gone", mib(held), mib(l.logSize()))
+	if l.logSize() > shrunk {
+		l.breaks("the log stays at %s", mib(l.logSize()))
+	}
+	if held > shrunk && !l.gateway.says("log") {
+		l.breaks("no line tells of the log")
+	}
+	status, text, err := l.admin(context.WithoutCancel(ctx), "/metrics", nil)
+	if err != nil || status != 200 || !strings.Contains(text, "wal") {
+		l.breaks("no metric tells the size of the log")
+	}
+	return nil
+}
+
+// loseFile deletes or replaces the database, with its log or without. From a moment later on nothing may be acknowledged.
+func loseFile(replace bool) func(context.Context, *lab) error {
+	return func(ctx context.Context, l *lab) error {
+		if replace {
+			if err := copyFile(l.file(), l.file()+".new"); err != nil {
+				return err
+			}
+			if err := os.Rename(l.file()+".new", l.file()); err != nil {
+				return err
+			}
+		} else {
+			for _, end := range []string{"", "-wal", "-shm"} {
+				if err := os.Remove(l.file() + end); err != nil && !errors.Is(err, os.ErrNotExist) {
+					return err
+				}
+			}
+		}
+		lost := time.Now()
+		pause(ctx, 100*time.Millisecond)
+		late, told := 0, false
+		for n := 0; ctx.Err() == nil; n++ {
+			status, err := l.sender.event(1<<21 + n)
+			l.count(outcome(status, err))
+			if err == nil && status/100 == 2 {
+				late++
+			}
+			if status, _, err := l.admin(ctx, "/readyz", nil); err == nil && status == 503 && !told {
+				told = true
+				l.note("/readyz says so after %s", short(time.Since(lost)))
+			}
+			pause(ctx, 20*time.Millisecond)
+		}
+		if late > 0 {
+			l.breaks("%d events were acknowledged without a file", late)
+		}
+		if !told {
+			l.breaks("/readyz says ready without a file")
+		}
+		return nil
+	}
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// secondName starts another gateway on another name of the file, and ends it if it starts.
+func secondName(_ context.Context, l *lab) error {
+	place := filepath.Join(l.place, "elsewhere")
+	if err := os.Mkdir(place, 0o700); err != nil {
+		return err
+	}
+	other := filepath.Join(place, "other.db")
+	if err := os.Link(l.file(), other); err != nil {
+		return err
+	}
+	config := strings.NewReplacer("{store}", "sqlite:"+other, "{app}", l.app.url, "{tokens}", "").Replace(configuration)
+	g, err := startGateway(l.binary, place, config, 0, l.show())
+	if err != nil {
+		l.note("it does not start")
+		return nil
+	}
+	l.breaks("two gateways run on one file")
+	return g.end(syscall.SIGKILL)
+}

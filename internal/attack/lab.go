@@ -1,0 +1,279 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/pgtest"
+)
+
+// lab has what the attacks share, and what belongs to the one that is under way.
+type lab struct {
+	settings
+	dir     string
+	cluster *pgtest.Cluster // nil on SQLite
+
+	place   string // folder of the attack under way
+	dsn     string // its database, on Postgres
+	gateway *gateway
+	app     *app
+	sender  *genuine
+
+	mu      sync.Mutex
+	hostile map[string]int
+	notes   []string
+	broken  []string
+}
+
+func openLab(ctx context.Context, s settings) (*lab, error) {
+	dir, err := os.MkdirTemp(s.dir, "hookonce-attack-")
+	if err != nil {
+		return nil, err
+	}
+	l := &lab{settings: s, dir: dir}
+	if l.binary == "" {
+		if l.binary, err = build(ctx, dir); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+	if l.binary, err = filepath.Abs(l.binary); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	switch s.store {
+	case "sqlite":
+	case "postgres":
+		if l.cluster, err = pgtest.Open(pgtest.Options{Fsync: true}); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	default:
+		return nil, errors.Join(fmt.Errorf("there is no store %q: sqlite or postgres", s.store), l.Close())
+	}
+	return l, nil
+}
+
+// Close stops the database and removes all files.
+func (l *lab) Close() error {
+	var err error
+	if l.cluster != nil {
+		err = l.cluster.Close()
+	}
+	return errors.Join(err, os.RemoveAll(l.dir))
+}
+
+// n is how many connections or requests an attack makes that makes so many at full size.
+func (l *lab) n(full int) int {
+	if l.small {
+		return max(full/25, 8)
+	}
+	return full
+}
+
+// count notes what an attacker was answered.
+func (l *lab) count(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hostile[what]++
+}
+
+// note keeps what the table is to say besides.
+func (l *lab) note(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.notes = append(l.notes, fmt.Sprintf(format, args...))
+}
+
+// breaks says that a bound did not hold.
+func (l *lab) breaks(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken = append(l.broken, fmt.Sprintf(format, args...))
+}
+
+// play makes one attack on a gateway of its own.
+func (l *lab) play(ctx context.Context, a attack) (r result, err error) {
+	r = result{Name: a.name, What: a.what, MemoryBound: a.memoryBound(), LinesBound: a.linesBound(l.duration)}
+	if l.place, err = os.MkdirTemp(l.dir, a.name+"-"); err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(l.place)) }()
+	l.hostile, l.notes, l.broken = map[string]int{}, nil, nil
+	if l.app, err = startApp(a.appHeader); err != nil {
+		return r, err
+	}
+	defer l.app.Close()
+	config, err := l.config(a)
+	if err != nil {
+		return r, err
+	}
+	if l.gateway, err = startGateway(l.binary, l.place, config, a.files, l.show()); err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, l.gateway.end(syscall.SIGKILL)) }()
+	l.sender = newGenuine(l.gateway.listen)
+	if err := l.underAttack(ctx, a, &r); err != nil {
+		return r, err
+	}
+	l.settle(ctx, a, &r)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.Hostile, r.Notes, r.Broken = maps.Clone(l.hostile), l.notes, l.broken
+	r.judge(a, l.least())
+	return r, ctx.Err()
+}
+
+// least is how many of 100 requests must be answered in time. In small there are a few dozen, beside the tests of
+// other packages.
+func (l *lab) least() float64 {
+	if l.small {
+		return 50
+	}
+	return leastShare
+}
+
+func (l *lab) show() io.Writer {
+	if l.logs {
+		return os.Stderr
+	}
+	return io.Discard
+}
+
+// underAttack has the genuine sender and those who ask for health go on while the attack takes place.
+func (l *lab) underAttack(ctx context.Context, a attack, r *result) error {
+	ask := l.sender.event
+	if a.calls {
+		ask = l.sender.call
+	}
+	if status, err := ask(1 << 20); err != nil || status/100 != 2 {
+		return fmt.Errorf("the gateway does not work before the attack: %d, %w", status, err)
+	}
+	before := l.gateway.logged()
+	attacked, stop := context.WithTimeout(ctx, l.duration)
+	defer stop()
+	go l.guard(attacked)
+	rate := 50
+	if a.rate > 0 {
+		rate = a.rate
+	}
+	var all sync.WaitGroup
+	all.Go(func() { r.Genuine = steady(attacked, rate, ask) })
+	health := newClients()
+	for path, to := range map[string]*seen{"/healthz": &r.Health, "/readyz": &r.Ready} {
+		all.Go(func() {
+			*to = steady(attacked, 5, func(n int) (int, error) {
+				req, err := http.NewRequest(http.MethodGet, "http://"+l.gateway.admin+path, nil)
+				if err != nil {
+					return 0, err
+				}
+				status, _, err := health.do(n, req)
+				return status, err
+			})
+		})
+	}
+	err := a.run(attacked, l)
+	if attacked.Err() == nil && err == nil {
+		<-attacked.Done()
+	}
+	stop()
+	all.Wait()
+	r.Lines = l.gateway.logged() - before
+	return err
+}
+
+// tooMuch is at what size of the gateway the machine's other programs come first.
+const tooMuch = 6 << 30
+
+// guard kills a gateway that takes the machine's memory.
+func (l *lab) guard(ctx context.Context) {
+	for ctx.Err() == nil {
+		if n, err := l.gateway.memory(); err == nil && n > tooMuch {
+			l.breaks("killed, for it took more than %s", mib(tooMuch))
+			_ = l.gateway.cmd.Process.Kill()
+			return
+		}
+		pause(ctx, 50*time.Millisecond)
+	}
+}
+
+// deliveredIn is how long after an attack the last acknowledged event may be delivered.
+const deliveredIn = 15 * time.Second
+
+// settle looks at what the attack left, once all that was acknowledged had time to be delivered.
+func (l *lab) settle(ctx context.Context, a attack, r *result) {
+	deadline := time.Now().Add(deliveredIn)
+	for {
+		r.Lost, r.Doubled = l.sender.outstanding(l.app)
+		if r.Lost == 0 || a.refuses || time.Now().After(deadline) || ctx.Err() != nil {
+			break
+		}
+		pause(ctx, 20*time.Millisecond)
+	}
+	if a.refuses {
+		r.Lost = 0 // the attack looks at that itself
+	}
+	if a.check != nil && ctx.Err() == nil {
+		a.check(ctx, l)
+	}
+	var err error
+	if r.Memory, err = l.gateway.memory(); err != nil {
+		l.breaks("the gateway ended: %v", l.gateway.cmd.ProcessState)
+	}
+}
+
+// config returns the configuration of a gateway for an attack: a shop whose events are delivered, a source of
+// batches, a source with handshakes, and services behind mode: idempotency.
+func (l *lab) config(a attack) (string, error) {
+	store := "sqlite:" + filepath.Join(l.place, "hookonce.db")
+	if l.cluster != nil {
+		var err error
+		if l.dsn, err = l.cluster.CreateDatabase(); err != nil {
+			return "", err
+		}
+		store = l.dsn
+	}
+	if err := os.WriteFile(filepath.Join(l.place, "token"), []byte(operatorToken), 0o600); err != nil {
+		return "", err
+	}
+	return strings.NewReplacer("{store}", store, "{app}", l.app.url, "{tokens}", a.tokens).Replace(configuration), nil
+}
+
+const configuration = `
+listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+store: "{store}"
+{tokens}
+destinations:
+  - {name: app, url: "{app}/events", backoff: 100ms, backoff_max: 1s, concurrency: 64}
+sources:
+  - {name: shop, provider: standard, secrets: ["` + shopSecret + `"], routes: [{to: app}]}
+  - {name: pages, provider: meta, secrets: ["a-fake-secret-of-pages"], handshakes: true, token: a-fake-verify-token, routes: [{to: app}]}
+  - name: batches
+    provider: custom
+    secrets: ["` + batchSecret + `"]
+    max_body: 3MiB
+    routes: [{to: app, types: [item]}]
+    spec:
+      verify: [{signature: {in: header:X-Signature}, sign: [body]}]
+      split: {items: ["json:$.items[*]"]}
+      event: {key: [["item:$.id"]], type: ["item:$.type"]}
+      dedup: {stable_on_retry: yes}
+      limits: {retry: 1d}
+  - {name: charges, mode: idempotency, to: "{app}/charges", idempotency: {scope: ["header:Authorization"]}}
+  - {name: watched, mode: observe, provider: standard, secrets: ["` + shopSecret + `"], to: "{app}/observed"}
+  - {name: mine, mode: idempotency, to: "{app}/mine", idempotency: {scope: ["header:X-Tenant"]}}
+`
+
+// asTimeout reports whether err says that time ran out.
+func asTimeout(err error, to *net.Error) bool { return errors.As(err, to) && (*to).Timeout() }
