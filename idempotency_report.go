@@ -9,7 +9,7 @@ import (
 
 // reject logs and observes a request that came to nothing.
 func (h *idempotency) reject(ctx context.Context, p *problem) {
-	h.log.WarnContext(ctx, "idempotent request rejected", "source", h.source, "status", p.Status, "detail", p.Detail, "instance", p.Instance)
+	h.log.WarnContext(ctx, "idempotent request rejected", "source", h.source, "reason", p.Type, "status", p.Status, "detail", p.Detail, "instance", p.Instance)
 	h.observe(ctx, Observation{Source: h.source, Status: "rejected", Reason: p.Reason})
 }
 

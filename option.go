@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/lines"
 )
 
 // Option changes a default of [Webhook], [WebhookLease], [Idempotent] or [IdempotentLease]. Each says which of
@@ -63,7 +65,8 @@ type settings struct {
 	wait    time.Duration
 	maxBody int64
 	now     func() time.Time
-	log     *slog.Logger
+	log     *slog.Logger // at a bounded rate
+	each    *slog.Logger // for the outcomes of events that are authentic
 	observe func(context.Context, Observation)
 
 	url           string // of handlers of events
@@ -114,6 +117,7 @@ func (s *settings) apply(opts []Option) {
 	if err != nil {
 		panic(err)
 	}
+	s.log, s.each = lines.Bound(s.log), lines.Unbound(s.log)
 	s.observe = s.contained(s.observe)
 }
 
@@ -229,6 +233,11 @@ func WithClock(now func() time.Time) Option { return func(s *settings) { s.now =
 // failures as errors, conflicts, unkeyed events and rejected requests as warnings, everything else at
 // the debug level. Default [slog.Default]. A panic of its handler is not contained, because there would be no place
 // to report it: the connection is cut, and a copy of what was committed before is answered as a duplicate.
+//
+// What strangers can cause is bounded, for each handler: 10 lines a second with the same message, reason and status, 100
+// of all, and 512 bytes of a value (8 KiB of a stack). How many more there were is told at the end of the second, as
+// suppressed. Handlers of requests with keys have all their lines so; the outcome of an event that was verified always
+// has its line.
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.log = l } }
 
 // WithObserver calls f once for every event that was verified, or request that has a key or needs none,

@@ -194,7 +194,7 @@ func (h *webhook) reject(ctx context.Context, err error) {
 	if errors.As(err, &reject) {
 		reason = reject.Reason
 	}
-	h.log.WarnContext(ctx, "webhook rejected", "source", h.source, "reason", err.Error())
+	h.log.WarnContext(ctx, "webhook rejected", "source", h.source, "reason", reason, "error", err)
 	h.observe(ctx, Observation{Source: h.source, Provider: h.provider.Name(), Status: "rejected", Reason: reason, Err: err})
 }
 
@@ -316,7 +316,7 @@ func (h *webhook) write(ctx context.Context, ev *Event, p Proof, o outcome, took
 	case o.conflict || o.verdict == Unkeyed:
 		level = slog.LevelWarn
 	}
-	if !h.log.Enabled(ctx, level) {
+	if !h.each.Enabled(ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{
@@ -332,7 +332,7 @@ func (h *webhook) write(ctx context.Context, ev *Event, p Proof, o outcome, took
 	if o.err != nil {
 		attrs = append(attrs, slog.String("error", o.err.Error()))
 	}
-	h.log.LogAttrs(ctx, level, "webhook "+o.status(), attrs...)
+	h.each.LogAttrs(ctx, level, "webhook "+o.status(), attrs...)
 }
 
 // answer turns the outcomes of a request into its response: success only if every event's outcome

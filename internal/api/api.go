@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/lines"
 )
 
 // Journal is what the API needs of the engine, which does what operators ask for.
@@ -43,7 +44,7 @@ type Options struct {
 	Version string
 	// Now is the clock. Nil means [time.Now].
 	Now func() time.Time
-	// Logger receives a line about each change, and the failures of the store. Nil discards them.
+	// Logger receives a line about each change and, at a bounded rate, the failures of the store. Nil discards them.
 	Logger *slog.Logger
 }
 
@@ -91,6 +92,7 @@ func New(o Options) http.Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.Logger = lines.Bound(o.Logger)
 	a := &api{opt: o, turns: make(chan struct{}, maxInFlight)}
 	mux := http.NewServeMux()
 	a.register(humago.New(mux, document(o.Version)))

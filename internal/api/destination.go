@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/lines"
 )
 
 // Destination is a place that events are delivered to, as it is at the moment.
@@ -149,7 +150,7 @@ func (a *api) setPaused(ctx context.Context, in *pauseInput, paused bool) (*answ
 		return nil, err
 	}
 	if out.Body.Changed {
-		a.opt.Logger.LogAttrs(ctx, slog.LevelInfo, "api: a destination is paused or resumed", slog.String("destination", in.Name),
+		lines.Unbound(a.opt.Logger).LogAttrs(ctx, slog.LevelInfo, "api: a destination is paused or resumed", slog.String("destination", in.Name),
 			slog.Bool("paused", paused), slog.String("by", p.By), slog.String("reason", p.Reason))
 	}
 	return out, nil

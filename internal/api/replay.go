@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/lines"
 )
 
 // ReplayOne says how to deliver one event again.
@@ -269,6 +270,6 @@ func (a *api) report(ctx context.Context, r *journal.Replay, out *ReplayResult) 
 	if r.DryRun {
 		return
 	}
-	a.opt.Logger.LogAttrs(ctx, slog.LevelInfo, "api: deliveries are replayed", slog.String("by", r.By), slog.String("reason", r.Reason),
+	lines.Unbound(a.opt.Logger).LogAttrs(ctx, slog.LevelInfo, "api: deliveries are replayed", slog.String("by", r.By), slog.String("reason", r.Reason),
 		slog.String("filter", r.Text()), slog.Int("deliveries", out.Deliveries), slog.String("audit", out.Audit))
 }

@@ -68,7 +68,7 @@ func (g *Gateway) apiOptions() api.Options {
 		Field:   g.field,
 		Version: g.opt.Version,
 		Now:     g.opt.Now,
-		Logger:  g.opt.Logger,
+		Logger:  g.opt.strange,
 	}
 }
 

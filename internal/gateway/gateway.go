@@ -27,6 +27,7 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/lines"
 )
 
 // Options are what a gateway gets besides its configuration. The zero value of every field means its
@@ -35,6 +36,8 @@ type Options struct {
 	// Logger receives what operators need to know, never bodies or secrets. Default: nothing is
 	// logged.
 	Logger *slog.Logger
+	// strange is Logger, at a bounded rate, for lines that strangers can cause.
+	strange *slog.Logger
 	// Version is reported in the log and the metrics. Default "(devel)".
 	Version string
 	// Registry receives the metrics that /metrics shows. Default: a new one, with the metrics of
@@ -61,6 +64,7 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.strange = lines.Bound(o.Logger)
 	o.Version = cmp.Or(o.Version, "(devel)")
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
@@ -279,6 +283,7 @@ func (g *Gateway) close(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the gateway did not stop cleanly (what was acknowledged is kept and will be delivered): %w", err)
 	}
+	lines.Flush(g.opt.strange)
 	if g.started {
 		g.opt.Logger.Info("gateway: stopped")
 	}

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/lines"
 )
 
 // limits are those of every connection. Senders are machines with small requests: a slow one is a fault
@@ -49,7 +51,7 @@ func (g *Gateway) listen(name, address string) (*listener, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case err == nil:
-		return &listener{Listener: l, name: name, log: g.opt.Logger, limits: defaultLimits()}, nil
+		return &listener{Listener: l, name: name, log: g.opt.strange, limits: defaultLimits()}, nil
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%s: the address %s is taken by another program; stop that program, or choose another address with --%s", name, address, name)
 	case errors.Is(err, fs.ErrPermission):
@@ -73,7 +75,7 @@ func (l *listener) serve(h http.Handler, failed func(error)) {
 		WriteTimeout:      l.limits.write,
 		IdleTimeout:       l.limits.idle,
 		MaxHeaderBytes:    l.limits.headerBytes,
-		ErrorLog:          slog.NewLogLogger(l.log.Handler(), slog.LevelDebug),
+		ErrorLog:          lines.Std(l.log, slog.LevelDebug, "gateway: a connection was given up", "listener", l.name),
 	}
 	l.served = make(chan struct{})
 	go func() {

@@ -140,7 +140,7 @@ func (g *Gateway) newForwarder(cfg *config.Config, s *config.Source) (*forwarder
 	o := &g.observing
 	f.Forwarder = observe.New(source, observe.Options{
 		TrustedProxies: cfg.TrustedProxies, URL: ingest.SeenURL,
-		Recorder: o.recorder, Metrics: o.metrics, Logger: g.opt.Logger, Now: g.opt.Now,
+		Recorder: o.recorder, Metrics: o.metrics, Logger: g.opt.strange, Now: g.opt.Now,
 	})
 	return f, nil
 }

@@ -239,7 +239,7 @@ func (g *Gateway) ingestHandler(w *wiring) *ingest.Handler {
 		MaxQueuedBytes: w.cfg.Queue.Bytes,
 		TrustedProxies: w.cfg.TrustedProxies,
 		Now:            g.opt.Now,
-		Logger:         g.opt.Logger,
+		Logger:         g.opt.strange,
 		Registerer:     g.opt.Registry,
 		Watcher:        g.opt.Watcher,
 	})

@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/hookonce/hookonce/internal/lines"
 )
 
 // newProxy forwards requests to the service. Answers are handed on as they come; copies of them are made
@@ -26,7 +28,7 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 			sentOnce(r.Out.Header, r.In.Header)
 		},
 		Transport: s.Transport,
-		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog:  lines.Std(log, slog.LevelDebug, "an answer of the service broke off", "source", s.Name),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			log.WarnContext(r.Context(), "the service did not answer", "source", s.Name, "error", err)
 			problem(w, r, s, unanswered(err), "")

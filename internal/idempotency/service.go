@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/lines"
 )
 
 // Service is one HTTP service, and how its clients are treated.
@@ -75,6 +76,7 @@ const (
 
 // New returns the handler of the service. It expects paths without the part that names the source.
 func New(s Service, o Options) http.Handler {
+	o.Logger = lines.Bound(o.Logger)
 	opts := []hookonce.Option{
 		hookonce.WithTimeout(s.Timeout),
 		hookonce.WithWait(s.Wait),

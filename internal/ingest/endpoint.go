@@ -95,7 +95,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time) (a answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack())
+			err = &panicError{p, debug.Stack()}
 		}
 	}()
 	if err := e.admit(r, now); err != nil {

@@ -2,56 +2,52 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/lines"
 )
 
 // eventLog writes what became of the requests to one source, a line each, at a bounded rate: the journal
 // is the record of all events, and nobody reads thousands of lines a second. What is held back is counted
-// in the next line. The level debug lifts the bound for events.
+// at the end of the second. The level debug lifts the bound for events. Lines about what is not known to be authentic
+// have the bounds of package lines.
 type eventLog struct {
-	to *slog.Logger
-	// usual bounds the lines about accepted events and duplicates, odd those about events that want a
-	// person's eye, theirs and ours those about the senders' mistakes and about our own failures. They
-	// are apart so that a flood of the one does not hide the other.
-	usual, odd, theirs, ours *limiter
+	strange *slog.Logger
+	events  *slog.Logger
+	// kinds bound the lines about events, apart so that a flood of duplicates does not hide the events that want a
+	// person's eye.
+	kinds map[journal.Status]*lines.Kind
 }
 
-// How many events and rejected requests per second, source and kind are logged one by one.
-const (
-	maxEventLines    = 100
-	maxRejectedLines = 10
-)
+// maxEventLines is how many events of a source and status are logged per second.
+const maxEventLines = 100
 
 func newEventLog(to *slog.Logger, source string) eventLog {
-	return eventLog{
-		to:     to.With("source", source),
-		usual:  &limiter{perSecond: maxEventLines},
-		odd:    &limiter{perSecond: maxEventLines},
-		theirs: &limiter{perSecond: maxRejectedLines},
-		ours:   &limiter{perSecond: maxRejectedLines},
+	strange := lines.Bound(to).With("source", source)
+	l := eventLog{strange: strange, events: lines.Unbound(strange), kinds: make(map[journal.Status]*lines.Kind, len(messages))}
+	for status, message := range messages {
+		l.kinds[status] = lines.Of(strange, eventLevel(status), message, maxEventLines)
 	}
+	return l
+}
+
+// eventLevel is a warning for what wants a person's eye: conflicts, unkeyed and unprotected events.
+func eventLevel(s journal.Status) slog.Level {
+	if s == journal.Conflict || s == journal.Unkeyed || s == journal.Unprotected {
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
 }
 
 // event logs one stored or recognised event, with the secret that matched if p names one, and what the
-// signature covers where that is less than the body. Conflicts, unkeyed
-// and unprotected events want a person's eye.
+// signature covers where that is less than the body.
 func (l eventLog) event(ctx context.Context, now time.Time, e *hookonce.Event, p hookonce.Proof, r journal.Result, routed bool) {
-	level, limit := slog.LevelInfo, l.usual
-	if r.Status == journal.Conflict || r.Status == journal.Unkeyed || r.Status == journal.Unprotected {
-		level, limit = slog.LevelWarn, l.odd
-	}
-	if !l.to.Enabled(ctx, level) {
-		return
-	}
-	suppressed, ok := 0, true
-	if !l.to.Enabled(ctx, slog.LevelDebug) {
-		suppressed, ok = limit.allow(now)
-	}
-	if !ok {
+	level := eventLevel(r.Status)
+	if !l.events.Enabled(ctx, level) || !l.events.Enabled(ctx, slog.LevelDebug) && !l.kinds[r.Status].Allow(now) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 8)
@@ -74,10 +70,7 @@ func (l eventLog) event(ctx context.Context, now time.Time, e *hookonce.Event, p
 	if r.Redriven {
 		attrs = append(attrs, slog.Bool("redriven", true))
 	}
-	if suppressed > 0 {
-		attrs = append(attrs, slog.Int("suppressed", suppressed))
-	}
-	l.to.LogAttrs(ctx, level, messages[r.Status], attrs...)
+	l.events.LogAttrs(ctx, level, messages[r.Status], attrs...)
 }
 
 var messages = map[journal.Status]string{
@@ -90,30 +83,27 @@ var messages = map[journal.Status]string{
 }
 
 func (l eventLog) handshake(ctx context.Context) {
-	l.to.LogAttrs(ctx, slog.LevelInfo, "handshake answered")
+	l.strange.LogAttrs(ctx, slog.LevelInfo, "handshake answered")
 }
 
 func (l eventLog) unreadable(ctx context.Context, err error) {
-	l.to.LogAttrs(ctx, slog.LevelWarn, "verified request could not be read; it is passed on whole", slog.Any("error", err))
+	l.strange.LogAttrs(ctx, slog.LevelWarn, "verified request could not be read; it is passed on whole", slog.Any("error", err))
 }
 
 // rejected logs a request that was not acknowledged: a warning when the sender is at fault, an error
 // when we are.
-func (l eventLog) rejected(ctx context.Context, now time.Time, p *problem, what Refusal, err error) {
-	level, limit := slog.LevelWarn, l.theirs
+func (l eventLog) rejected(ctx context.Context, p *problem, what Refusal, err error) {
+	level := slog.LevelWarn
 	if p.ours() {
-		level, limit = slog.LevelError, l.ours
-	}
-	suppressed, ok := limit.allow(now)
-	if !ok {
-		return
+		level = slog.LevelError
 	}
 	attrs := []slog.Attr{
 		slog.String("reason", what.Reason), slog.Int("status", what.Status), slog.String("path", what.Path),
 		slog.String("address", what.From), slog.Any("error", err),
 	}
-	if suppressed > 0 {
-		attrs = append(attrs, slog.Int("suppressed", suppressed))
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		attrs = append(attrs, slog.String("stack", string(panicked.stack)))
 	}
-	l.to.LogAttrs(ctx, level, "request rejected", attrs...)
+	l.strange.LogAttrs(ctx, level, "request rejected", attrs...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/hookonce/hookonce"
@@ -62,6 +63,17 @@ var (
 	errPanic       = unavailable("panic", "The request could not be handled.")
 	errUnspecified = unavailable("internal", "The request could not be handled.")
 )
+
+// panicError is what something panicked with, and where.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("%v: %v", errPanic, e.value) }
+
+// Unwrap says what is answered.
+func (e *panicError) Unwrap() error { return errPanic }
 
 // crowded is the answer to a body for which there is no memory now. The rest of it is not read.
 func crowded() *problem {

@@ -48,7 +48,7 @@ func (r refuser) refuse(w http.ResponseWriter, req *http.Request, err error) {
 		own.retryAfter = wholeSeconds(early.wait)
 	}
 	what := Refusal{Source: r.source, Path: shownPath(req), From: r.doorman.from(req), Status: own.status, Reason: own.reason, Detail: own.detail}
-	r.log.rejected(req.Context(), r.now(), &own, what, err)
+	r.log.rejected(req.Context(), &own, what, err)
 	r.watcher.Refused(what)
 	own.write(w, r.allow)
 }

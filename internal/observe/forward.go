@@ -16,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/lines"
 )
 
 const (
@@ -43,19 +45,18 @@ type Forwarder struct {
 	finishing time.Duration // as the constant
 
 	underway atomic.Int64
-
-	silent, faults *lines // about the application, and about us
 }
 
 // New returns the handler of a source. Close ends what it is forwarding.
 func New(s Source, o Options) *Forwarder {
-	f := &Forwarder{source: s, opt: o, finishing: finishing, silent: newLines(), faults: newLines()}
+	o.Logger = lines.Bound(o.Logger)
+	f := &Forwarder{source: s, opt: o, finishing: finishing}
 	f.base, f.cancel = context.WithCancel(context.Background())
 	f.proxy = &httputil.ReverseProxy{
 		Rewrite:        f.rewrite,
 		Transport:      s.Transport,
 		FlushInterval:  -1, // as it comes
-		ErrorLog:       slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+		ErrorLog:       lines.Std(o.Logger, slog.LevelDebug, "observe: an answer broke off", "source", s.Name),
 		ModifyResponse: answered,
 		ErrorHandler:   f.unanswered,
 	}
@@ -309,7 +310,7 @@ func (f *Forwarder) unanswered(w http.ResponseWriter, r *http.Request, err error
 		}
 	}
 	e.settle(0, failure)
-	f.silent.log(r.Context(), f.opt, slog.LevelWarn, "observe: the application did not answer", "source", f.source.Name, "error", err)
+	f.opt.Logger.WarnContext(r.Context(), "observe: the application did not answer", "source", f.source.Name, "error", err)
 	http.Error(w, http.StatusText(http.StatusBadGateway), http.StatusBadGateway)
 }
 

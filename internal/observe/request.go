@@ -2,10 +2,7 @@ package observe
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -72,7 +69,7 @@ func headerSize(h http.Header) (n int64) {
 func (q *request) observations() (all []Observation) {
 	defer func() {
 		if p := recover(); p != nil {
-			q.faults.log(context.Background(), q.opt, slog.LevelError, "observe: a request could not be looked at; it was forwarded", "source", q.source.Name, "panic", fmt.Sprintf("%v\n%s", p, debug.Stack()))
+			q.opt.Logger.Error("observe: a request could not be looked at; it was forwarded", "source", q.source.Name, "panic", p, "stack", string(debug.Stack()))
 			all = q.is(Unread, ReasonPanic)
 		}
 	}()
