@@ -40,7 +40,7 @@ func startApp(headerBytes int) (*app, error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/events", a.event)
-	mux.HandleFunc("/observed", func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	mux.HandleFunc("/observed", func(_ http.ResponseWriter, r *http.Request) { hang(r) })
 	mux.HandleFunc("/charges/", a.charge)
 	mux.HandleFunc("/mine/", a.mine)
 	a.server = &http.Server{Handler: mux, MaxHeaderBytes: headerBytes, ReadHeaderTimeout: patience}
@@ -90,9 +90,20 @@ func (a *app) header(key string) http.Header {
 	return a.headers[key]
 }
 
+// hangs is the header of requests that are answered only when the other side has given up.
+const hangs = "X-Hang"
+
+// hang reads a request, and keeps it for as long as it wants.
+func hang(r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	if r.Header.Get(hangs) != "" {
+		<-r.Context().Done()
+	}
+}
+
 // charge is what clients with a credential may do. What it answers others is up to the path.
 func (a *app) charge(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body)
+	hang(r)
 	if r.Header.Get("Authorization") != goodToken {
 		status := map[string]int{"/charges/gone": http.StatusNotFound, "/charges/ill": http.StatusInternalServerError}[r.URL.Path]
 		if status == 0 {

@@ -81,6 +81,9 @@ var attacks = []attack{
 	{name: "headers", what: "5 000 connections send 60 KB of tiny lines of header, and never end it", run: headers(5000, one)},
 	{name: "headers-many", variant: true, what: "the same from 500 addresses", run: headers(5000, many(500))},
 	{name: "kept", what: "5 000 connections post something forged and stay", run: kept(5000, many(50))},
+	{name: "hung-service", what: "2 000 calls to a service that does not answer", run: hung("POST /in/charges/hang", 2000)},
+	{name: "hung-service-read", what: "2 000 reads of a service that does not answer", run: hung("GET /in/charges/hang", 2000)},
+	{name: "hung-observed", what: "5 000 forged requests to an observed app that does not answer", run: hung("POST /in/watched", 5000)},
 	{name: "deaf", what: "500 connections ask without end and read no answer", run: deaf(500)},
 	{name: "admin-connections", what: "3 000 idle connections to the admin listener of a gateway with 1 024 open files", files: 1024, run: adminIdle(3000)},
 
@@ -226,6 +229,17 @@ func kept(conns int, from origin) func(context.Context, *lab) error {
 	return func(ctx context.Context, l *lab) error {
 		l.hold(ctx, holder{to: l.gateway.listen, conns: l.n(conns), from: from, first: func(i int) []byte {
 			return request("POST /in/shop", "x", headerOf(i, 0), "{}")
+		}})
+		return nil
+	}
+}
+
+// hung returns requests that the app does not answer, each with a key of its own, and so good that it waits for them.
+func hung(line string, conns int) func(context.Context, *lab) error {
+	return func(ctx context.Context, l *lab) error {
+		l.hold(ctx, holder{to: l.gateway.listen, conns: l.n(conns), from: many(50), first: func(i int) []byte {
+			header := fmt.Sprintf("%s: yes\r\nAuthorization: Bearer nobody-%d\r\nIdempotency-Key: \"key-%d\"\r\n", hangs, i, i)
+			return request(line, "x", header, "{}")
 		}})
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// sendSigned posts a body to the batches, signed.
+// sendBatch posts a body to the batches, signed.
 func (l *lab) sendBatch(ctx context.Context, body []byte) (status int, err error) {
 	mac := hmac.New(sha256.New, []byte(batchSecret))
 	mac.Write(body)
@@ -104,17 +104,27 @@ func (l *lab) captured(key string) (header string, body []byte, err error) {
 	return b.String(), body, err
 }
 
-// ahead sends captured requests with additional lines of header, the genuine copy of each a moment later, and waits until
-// the app has them.
-func (l *lab) ahead(ctx context.Context, lines []string, check func(name string, h http.Header)) error {
-	for i, more := range lines {
+// spoiled is how somebody changes the lines of header of a captured request.
+type spoiled struct {
+	name   string
+	change func(header string) string
+}
+
+// added puts lines before the others.
+func added(name, lines string) spoiled {
+	return spoiled{name, func(header string) string { return lines + header }}
+}
+
+// ahead sends captured requests that were changed, the genuine copy of each a moment later, and waits until the app has them.
+func (l *lab) ahead(ctx context.Context, all []spoiled, check func(name string, h http.Header)) error {
+	for i, s := range all {
 		key := fmt.Sprintf("%s%d", probe, i)
 		header, body, err := l.captured(key)
 		if err != nil {
 			return err
 		}
 		l.flood(ctx, flooder{to: l.gateway.listen, conns: 1, from: one, most: 1, next: func(int, int) []byte {
-			return request("POST /in/shop", "x", more+header, string(body))
+			return request("POST /in/shop", "x", s.change(header), string(body))
 		}})
 		req, err := l.sender.signed(key, eventBody(key))
 		if err != nil {
@@ -122,41 +132,47 @@ func (l *lab) ahead(ctx context.Context, lines []string, check func(name string,
 		}
 		status, _, err := l.sender.do(i, req)
 		if _, err = l.sender.acknowledge(status, err, key); err != nil || status/100 != 2 {
-			l.breaks("the genuine copy: %s", outcome(status, err))
+			l.breaks("the genuine copy after %s: %s", s.name, outcome(status, err))
 		}
 	}
 	deadline := time.Now().Add(5 * time.Second)
-	for i, more := range lines {
+	for i, s := range all {
 		key := fmt.Sprintf("%s%d", probe, i)
 		for l.app.header(key) == nil && time.Now().Before(deadline) {
 			time.Sleep(10 * time.Millisecond)
 		}
-		name, _, _ := strings.Cut(more, "\r\n")
-		name = name[:min(len(name), 60)]
 		h := l.app.header(key)
 		if h == nil {
-			l.breaks("not delivered after %q", name)
+			l.breaks("not delivered after %s", s.name)
 			continue
 		}
-		check(name, h)
+		check(s.name, h)
 	}
 	return nil
 }
 
 // junk sends 20 KB of header: under one name, many, the provider's own, and names that are needed.
 func junk(ctx context.Context, l *lab) error {
-	var lines, small strings.Builder
-	for i := range 200 {
-		fmt.Fprintf(&lines, "X-Junk-%d: %s\r\n", i, strings.Repeat("j", 90))
-		fmt.Fprintf(&small, "Webhook-Junk-%d: %s\r\n", i, strings.Repeat("j", 85))
+	var lines, own strings.Builder
+	for i := range 150 {
+		fmt.Fprintf(&lines, "X-Junk-%d: %s\r\n", i, strings.Repeat("j", 120))
+		fmt.Fprintf(&own, "Webhook-Junk-%d: %s\r\n", i, strings.Repeat("j", 115))
 	}
 	big := strings.Repeat("j", 20_000)
-	return l.ahead(ctx, []string{
-		"X-Junk: " + big + "\r\n", lines.String(), small.String(), "Webhook-Junk: " + big + "\r\n", "Svix-Junk: " + big + "\r\n",
-		"User-Agent: " + big + "\r\n", "Content-Encoding: " + big + "\r\n", "Traceparent: " + big + "\r\n", "Accept: " + big + "\r\n",
-	}, func(name string, h http.Header) {
+	all := []spoiled{added("150 lines", lines.String()), added("150 lines of the provider's prefix", own.String())}
+	for _, name := range []string{
+		"X-Junk", "Webhook-Junk", "Svix-Junk", "Svix-Id", "Svix-Signature", "User-Agent", "Content-Encoding", "Content-Type", "Traceparent", "Accept", "Hookonce-Junk",
+	} {
+		all = append(all, added(name, name+": "+big+"\r\n"))
+	}
+	all = append(all, spoiled{"20 KB in the signature's own line", func(header string) string {
+		return strings.Replace(header, "Webhook-Signature: ", "Webhook-Signature: v1,"+big+" ", 1)
+	}}, spoiled{"a hundred lines of signature", func(header string) string {
+		return header + strings.Repeat("Webhook-Signature: v1,"+strings.Repeat("j", 180)+"\r\n", 100)
+	}})
+	return l.ahead(ctx, all, func(name string, h http.Header) {
 		if h.Get("Webhook-Signature") == "" || h.Get("Webhook-Id") == "" {
-			l.breaks("the signature is gone after %q", name)
+			l.breaks("the signature is gone after %s", name)
 		}
 	})
 }
@@ -178,12 +194,12 @@ func foreign(ctx context.Context, l *lab) error {
 	for _, name := range believed {
 		fmt.Fprintf(&lines, "%s: spoofed\r\n", name)
 	}
-	return l.ahead(ctx, []string{
-		lines.String(),
-		"Connection: Webhook-Id, Webhook-Signature, Webhook-Timestamp, Content-Type\r\n",
-		"Connection: close, webhook-signature\r\nConnection: content-type\r\n",
-		"Content-Type: text/html\r\n",
-		"Hookonce-Key: spoofed\r\nHookonce-Stale: spoofed\r\nIdempotency-Key: spoofed\r\n",
+	return l.ahead(ctx, []spoiled{
+		added("headers that others believe", lines.String()),
+		added("Connection that names what is needed", "Connection: Webhook-Id, Webhook-Signature, Webhook-Timestamp, Content-Type\r\n"),
+		added("two lines of Connection", "Connection: close, webhook-signature\r\nConnection: content-type\r\n"),
+		added("another Content-Type", "Content-Type: text/html\r\n"),
+		added("names of ours", "Hookonce-Key: spoofed\r\nHookonce-Stale: spoofed\r\nHookonce-Junk: spoofed\r\nIdempotency-Key: spoofed\r\n"),
 	}, func(name string, h http.Header) {
 		for _, n := range slices.Sorted(maps.Keys(h)) {
 			if slices.Contains(h[n], "spoofed") {
@@ -192,7 +208,7 @@ func foreign(ctx context.Context, l *lab) error {
 		}
 		for _, n := range []string{"Webhook-Id", "Webhook-Signature", "Webhook-Timestamp", "Content-Type"} {
 			if h.Get(n) == "" {
-				l.breaks("%s is gone after %q", n, name)
+				l.breaks("%s is gone after %s", n, name)
 			}
 		}
 	})
