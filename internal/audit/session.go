@@ -17,6 +17,7 @@ import (
 	_ "modernc.org/sqlite"             // driver sqlite
 
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/onefile"
 	"github.com/hookonce/hookonce/internal/schema"
 )
 
@@ -95,6 +96,9 @@ func (s *session) settle(ctx context.Context) error {
 func openSQLite(ctx context.Context, store config.Store, q Question) (*session, error) {
 	if _, err := os.Stat(store.DSN); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the file %s does not exist; name the database that has the table with --store", store.DSN)
+	}
+	if err := onefile.Check(store.DSN); err != nil {
+		return nil, err
 	}
 	prefix, err := schema.Prefix(schema.SQLite, "")
 	if err != nil {

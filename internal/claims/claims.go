@@ -25,6 +25,8 @@ type Options struct {
 	Remember map[string]time.Duration
 	// Awaited is set if somebody waits for what other processes do, so that they tell each other.
 	Awaited bool
+	// Standing returns an error unless what was committed is where a restart will find it. Nil: it is.
+	Standing func() error
 	// Now is the clock.
 	Now func() time.Time
 	// Logger receives what goes wrong in the background.
@@ -44,8 +46,12 @@ type Store struct {
 
 // OpenSQLite returns a store on db, which it closes. The tables are current.
 func OpenSQLite(db *sql.DB, o Options) (*Store, error) {
+	var store hookonce.ResponseStore = sqlstore.New(db, sqlstore.SQLite, sqlstore.WithClock(o.Now))
+	if o.Standing != nil {
+		store = standing{store, o.Standing}
+	}
 	return start(&Store{
-		ResponseStore: sqlstore.New(db, sqlstore.SQLite, sqlstore.WithClock(o.Now)),
+		ResponseStore: store,
 		opt:           o, close: func() { _ = db.Close() }, // nothing is written at the end
 	}), nil
 }

@@ -12,6 +12,7 @@ import (
 
 	_ "modernc.org/sqlite" // driver sqlite
 
+	"github.com/hookonce/hookonce/internal/onefile"
 	"github.com/hookonce/hookonce/internal/schema"
 )
 
@@ -19,7 +20,7 @@ import (
 func examineSQLite(ctx context.Context, p Patient) []Finding {
 	path := p.Config.Store.DSN
 	found := run(ctx, path, fileChecks())
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || onefile.Check(path) != nil {
 		return found
 	}
 	s, err := openSQLite(path, p)
@@ -45,9 +46,11 @@ func openSQLite(path string, p Patient) (*store, error) {
 func fileChecks() []check[string] {
 	return []check[string]{
 		{"file", exists},
+		{"place", fits},
 		{"permissions", permissions},
 		{"file system", fileSystem},
 		{"disk", disk},
+		{"log", logFile},
 	}
 }
 
@@ -65,6 +68,14 @@ func exists(_ context.Context, path string) ([]Finding, error) {
 		return one(bad("correct --store", "%s is no file", path))
 	}
 	return one(good("%s, %d MiB", path, info.Size()>>20))
+}
+
+// fits finds files that have a second name, under which their log is not found.
+func fits(_ context.Context, path string) ([]Finding, error) {
+	if err := onefile.Check(path); err != nil {
+		return one(bad("do that before the next start: until then this file is not opened", "%v", err))
+	}
+	return one(good("the file has one name, and its log lies beside it"))
 }
 
 // permissions finds files that others can read: they are full of other people's data.
@@ -86,12 +97,12 @@ func permissions(_ context.Context, path string) (found []Finding, _ error) {
 }
 
 func fileSystem(_ context.Context, path string) ([]Finding, error) {
-	kind, network, err := mounted(filepath.Dir(path))
+	kind, network, err := onefile.FileSystem(filepath.Dir(path))
 	switch {
 	case err != nil:
 		return nil, err
 	case network:
-		return one(bad("put the file on a local disk, or use Postgres", "the file is on a network file system (%s), whose locks SQLite can not rely on: the file gets damaged", kind))
+		return one(bad("put the file on a local disk, or use Postgres", "the file is on a network file system (%s), whose locks SQLite cannot rely on: the file gets damaged, and the gateway does not start", kind))
 	}
 	return one(good("%s", kind))
 }
@@ -120,6 +131,25 @@ func room(free uint64) Finding {
 	default:
 		return good("%d MiB are free", mib)
 	}
+}
+
+// longLog is how large the write-ahead log is when somebody keeps it from being copied back: the gateway keeps it below
+// 16 MiB otherwise, and says so in its log from this size on.
+const longLog = 64 << 20
+
+// logFile finds a write-ahead log that grows because somebody reads an old state of the file.
+func logFile(_ context.Context, path string) ([]Finding, error) {
+	info, err := os.Stat(path + "-wal")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return one(good("there is no write-ahead log at the moment"))
+	case err != nil:
+		return nil, err
+	case info.Size() > longLog:
+		return one(doubt("find who has the file open for long (fuser -v "+path+") and end that: a query, a backup, a forgotten shell; the running gateway shrinks the log then",
+			"the write-ahead log has %d MiB: somebody reads an old state of the file, and it grows until they stop", info.Size()>>20))
+	}
+	return one(good("the write-ahead log has %d MiB", info.Size()>>20))
 }
 
 // sqliteChecks look into the file.

@@ -14,6 +14,7 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/observe"
+	"github.com/hookonce/hookonce/internal/onefile"
 )
 
 // observers are the sources in mode observe.
@@ -96,7 +97,14 @@ func (o *observing) retire(before, now observers) {
 }
 
 // OpenObservations opens what is on record of sources in mode observe, for reading.
-func OpenObservations(cfg *config.Config) (*observe.Store, error) { return openObservations(cfg, true) }
+func OpenObservations(cfg *config.Config) (*observe.Store, error) {
+	if cfg.Store.Driver == config.SQLite {
+		if err := onefile.Check(cfg.Store.DSN); err != nil {
+			return nil, err
+		}
+	}
+	return openObservations(cfg, true)
+}
 
 func openObservations(cfg *config.Config, readOnly bool) (*observe.Store, error) {
 	if cfg.Store.Driver == config.Postgres {

@@ -15,6 +15,7 @@ import (
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
+	"github.com/hookonce/hookonce/internal/onefile"
 )
 
 // opening is a start that goes on while requests are answered already.
@@ -43,7 +44,7 @@ func passes(err error) bool {
 	var refused *pgconn.PgError
 	switch {
 	case errors.Is(err, hookonce.ErrSchemaNewer), errors.Is(err, hookonce.ErrSchemaMissing), errors.As(err, &parse),
-		errors.Is(err, sqlite.ErrInUse), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		errors.Is(err, sqlite.ErrInUse), errors.Is(err, onefile.ErrUnsafe), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		return false
 	case errors.As(err, &refused):
 		return strings.HasPrefix(refused.Code, "57P") || strings.HasPrefix(refused.Code, "08") || strings.HasPrefix(refused.Code, "53") // shut down, no connection, no resources

@@ -120,6 +120,7 @@ func (g *Gateway) openClaims(ctx context.Context, cfg *config.Config, o claims.O
 	if err != nil {
 		return nil, err
 	}
+	o.Standing = journal.Standing
 	return claims.OpenSQLite(db, o)
 }
 

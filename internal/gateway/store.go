@@ -33,7 +33,7 @@ func (g *Gateway) openStore(ctx context.Context) (*journal.IDs, error) {
 }
 
 func (g *Gateway) openSQLite(ctx context.Context) (*journal.IDs, error) {
-	s, err := sqlite.Open(ctx, g.config().Store.DSN, sqlite.Options{Logger: g.opt.Logger})
+	s, err := sqlite.Open(ctx, g.config().Store.DSN, sqlite.Options{Logger: g.opt.Logger, Registerer: g.opt.Registry})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/onefile"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/sqlstore"
 )
@@ -47,6 +48,9 @@ const pragmas = "?mode=rw&_pragma=busy_timeout(2000)&_pragma=synchronous(FULL)"
 func openSQLite(ctx context.Context, path string) (hookonce.EffectQueue, func(), error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("the file %s does not exist; name the application's database with --store", path)
+	}
+	if err := onefile.Check(path); err != nil {
+		return nil, nil, err
 	}
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+pragmas)
 	if err != nil {

@@ -3,7 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 const (
@@ -19,6 +22,12 @@ const (
 	restLimit = 64
 	// maxPasses bounds the attempts to come below it while the writer keeps adding.
 	maxPasses = 4
+	// largeLog is how many times that size the log is told of while a reader holds it, and shrunk to nothing when the
+	// reader is gone. It is well above what the log has without one.
+	largeLog = 4 * hardLimit
+	// tendEvery is how often a log that a reader held is looked at again, and how long a file that is gone stays unnoticed
+	// while nothing is stored.
+	tendEvery = time.Second
 )
 
 // checkpointer copies the log back into the file, on a connection of its own. Almost all of that
@@ -27,19 +36,24 @@ const (
 //
 // Every checkpoint is a passive one, which waits for nobody. The log can not start over while somebody
 // reads an older state of the file, such as a backup, and grows for as long as that takes; waiting for
-// the reader would hold up every commit instead.
+// the reader would hold up every commit instead. When the reader is gone the log is copied, and its file, which would
+// stay as large as it was, is cut.
 type checkpointer struct {
-	store  *Store
-	wake   chan struct{}
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	store     *Store
+	connector driver.Connector
+	wake      chan struct{}
+	cancel    context.CancelFunc
+	done      sync.WaitGroup
+
+	next atomic.Int64 // bytes of the log below which no checkpoint is tried, because a reader holds it; 0: nobody does
+	told int64        // bytes that the log had when that was logged last; 0: it is not large
 
 	mu sync.Mutex // SQLite refuses a checkpoint while there is another; it is taken after the turn to write
 }
 
-func startCheckpointer(s *Store) *checkpointer {
+func startCheckpointer(s *Store, connector driver.Connector) *checkpointer {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &checkpointer{store: s, wake: make(chan struct{}, 1), cancel: cancel}
+	c := &checkpointer{store: s, connector: connector, wake: make(chan struct{}, 1), cancel: cancel}
 	c.done.Go(func() { c.run(ctx) })
 	return c
 }
@@ -58,17 +72,80 @@ func (c *checkpointer) stop() {
 }
 
 func (c *checkpointer) run(ctx context.Context) {
+	tick := time.NewTicker(tendEvery)
+	defer tick.Stop()
 	for {
+		work := c.checkpoint
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.wake:
+		case <-tick.C:
+			work = c.tend
 		}
-		if err := c.checkpoint(ctx); err != nil && ctx.Err() == nil {
+		if c.store.Standing() != nil {
+			continue // somebody may want to copy the files as they are
+		}
+		if err := work(ctx); err != nil && ctx.Err() == nil {
 			c.store.log.ErrorContext(ctx, "journal/sqlite: the write-ahead log can not be copied back and grows",
 				"file", c.store.path, "error", err)
 		}
 	}
+}
+
+// tend copies what a reader kept from being copied, says how large the log becomes meanwhile, and shrinks it after that.
+func (c *checkpointer) tend(ctx context.Context) error {
+	log, copied, err := c.pragma(ctx, "NOOP")
+	size := int64(log) * c.store.pageSize
+	if err == nil && copied < log && size >= c.store.logSize {
+		err = c.checkpoint(ctx)
+	}
+	large := largeLog * c.store.logSize
+	switch {
+	case err != nil:
+		return err
+	case c.next.Load() > 0 && size >= max(large, 2*c.told):
+		c.told = size
+		c.store.log.WarnContext(ctx, "journal/sqlite: the write-ahead log grows, because another program reads an old state of the file; "+
+			"events are accepted until the disk is full: find who has the file open (fuser -v) and end that", "file", c.store.path, "log_bytes", size)
+	case c.next.Load() == 0 && c.store.logFile() >= large:
+		err = c.shrink(ctx)
+	}
+	if err == nil && c.told > 0 && c.store.logFile() < large {
+		c.store.log.InfoContext(ctx, "journal/sqlite: the write-ahead log is small again", "file", c.store.path, "log_bytes", c.store.logFile(), "was_bytes", c.told)
+		c.told = 0
+	}
+	return err
+}
+
+// shrink cuts a log that was copied to nothing, unless somebody reads it at this moment. Commits wait for the cut only.
+func (c *checkpointer) shrink(ctx context.Context) (err error) {
+	own, err := connect(ctx, c.connector)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, own.close()) }()
+	if _, err := own.value("PRAGMA busy_timeout = 0"); err != nil { // nobody is waited for: it is tried again
+		return err
+	}
+	return c.store.exclusive(ctx, func() error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		_, err := own.value("PRAGMA wal_checkpoint(TRUNCATE)")
+		return err
+	})
+}
+
+// settle notes whether a checkpoint that nobody added to meanwhile came to the end of the log. If it did not, a reader is
+// in the way, and trying again at every commit would cost more the longer the log is: SQLite sorts its pages each time.
+func (c *checkpointer) settle(log, copied int) {
+	size := int64(log) * c.store.pageSize
+	if copied >= log {
+		size = 0
+	} else {
+		size = max(size+c.store.logSize, size+size/4)
+	}
+	c.next.Store(size)
 }
 
 // checkpoint copies what it can beside the writer, and the rest in its way.
@@ -83,7 +160,10 @@ func (c *checkpointer) checkpoint(ctx context.Context) error {
 		return err
 	}
 	return c.store.exclusive(ctx, func() error {
-		_, _, err := c.pragma(ctx, "PASSIVE")
+		log, copied, err := c.pragma(ctx, "PASSIVE")
+		if err == nil {
+			c.settle(log, copied)
+		}
 		return err
 	})
 }
@@ -107,8 +187,12 @@ func (s *Store) boundLog(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
+	case log < s.checkpoints.next.Load():
 	case log >= hardLimit*s.logSize:
-		_, _, err = s.checkpoints.pragma(context.WithoutCancel(ctx), "PASSIVE")
+		var pages, copied int
+		if pages, copied, err = s.checkpoints.pragma(context.WithoutCancel(ctx), "PASSIVE"); err == nil {
+			s.checkpoints.settle(pages, copied)
+		}
 	case log >= s.logSize:
 		s.checkpoints.request()
 	}

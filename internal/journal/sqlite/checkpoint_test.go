@@ -3,10 +3,13 @@ package sqlite_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
@@ -60,4 +63,58 @@ func TestReaderHoldsUpNoCommit(t *testing.T) {
 	if log := fill("after", 10*size); log > grown+2*size {
 		t.Errorf("the log went on growing from %d to %d KB", grown>>10, log>>10)
 	}
+}
+
+// TestLongReaderIsToldOf: the log that grows beside a reader is counted and told of, at a bound and whenever it has doubled, commits
+// go on and Ping succeeds, and when the reader is gone the file is small again, although nobody writes any more.
+func TestLongReaderIsToldOf(t *testing.T) {
+	const size, body = 256 << 10, 64 << 10
+	const bound = 16 * size
+	path := filepath.Join(t.TempDir(), "journal.db")
+	lines, registry := make(chronicle, 100), prometheus.NewRegistry()
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{LogSize: size, Logger: slog.New(lines), Registerer: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	n := 0
+	fill := func(bytes int64) {
+		t.Helper()
+		for ; gauge(t, registry, "hookonce_journal_log_bytes") < float64(bytes); n++ {
+			e := entry(fmt.Sprintf("evt_%d", n))
+			e.Body = make([]byte, body)
+			acceptEntry(t, s, e)
+		}
+	}
+	fill(size)
+	reader, err := beside(t, path).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Rollback()
+	if err := reader.QueryRow(`SELECT count(*) FROM hookonce_events`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	fill(bound + bound/4)
+	lines.await(t, slog.LevelWarn, "write-ahead log grows")
+	fill(2*bound + bound) // twice what was told of last, which is at most that and what a second brought
+	lines.await(t, slog.LevelWarn, "write-ahead log grows")
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("Ping: %v", err)
+	}
+	if err := reader.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	lines.await(t, slog.LevelInfo, "small again")
+	if log := gauge(t, registry, "hookonce_journal_log_bytes"); log >= bound {
+		t.Errorf("the log has %v bytes", log)
+	}
+	fill(size)
+	if log := gauge(t, registry, "hookonce_journal_log_bytes"); log >= bound {
+		t.Errorf("the log has %v bytes after a commit", log)
+	}
+	if len(lines) > 0 {
+		t.Errorf("logged as well: %v", <-lines)
+	}
+	compare(t, s, map[string]int64{"evt_0": accept(t, s, "evt_0")})
 }

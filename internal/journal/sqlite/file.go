@@ -13,6 +13,8 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/hookonce/hookonce/internal/onefile"
 )
 
 // pageSize is that of new files, in bytes. Measured with bodies of 2 KB and random keys, 8 KB costs
@@ -75,21 +77,18 @@ func resolve(path string) (string, error) {
 	} else if !info.IsDir() {
 		return "", fmt.Errorf("journal/sqlite: %s can not be used: %s is not a folder; choose another path", path, dir)
 	}
-	name, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(path); err == nil {
-			return "", fmt.Errorf("journal/sqlite: %s can not be used: it is a link to a file that is not there; create that file, or choose another path", path)
-		}
-		dir, err = filepath.EvalSymlinks(dir)
-		name = filepath.Join(dir, filepath.Base(path))
-	}
-	if err != nil {
+	name, err := onefile.Resolve(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("journal/sqlite: %s can not be used: it is a link to a file that is not there; create that file, or choose another path", path)
+	case err != nil:
 		return "", fmt.Errorf("journal/sqlite: %s can not be used: %w; choose another path", path, err)
 	}
 	return name, nil
 }
 
-// lock takes the lock that makes path ours, and creates the file that carries it.
+// lock takes the lock that makes path ours, and creates the file that carries it. It comes before the lock of the database
+// itself ([claim]), so that a second store in this process, or the next one to create the file, never opens the database.
 func lock(path string) (*os.File, error) {
 	name := path + ".lock"
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
@@ -108,14 +107,22 @@ func lock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// create makes sure that the file is there and can be written to. A new one, and with it the log
-// beside it, is for this user only, because it is full of other people's webhooks.
-func create(path string) error {
+// claim opens the database itself and locks it, so that no other gateway has it by another name. A new one, and with it the
+// log beside it, is for this user only, because it is full of other people's webhooks.
+//
+// The file must be closed after the last connection to the database: closing any descriptor of a file drops the locks that
+// SQLite has on it in this process (fcntl(2)).
+func claim(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return fmt.Errorf("journal/sqlite: %s can not be opened: %s (%w)", path, notWritable, err)
+		return nil, fmt.Errorf("journal/sqlite: %s can not be opened: %s (%w)", path, notWritable, err)
 	}
-	return f.Close()
+	if err := lockDatabase(f); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("journal/sqlite: %w: another process has %s open, by another name or from another container; stop it first, or give each process a file of its own (%w)",
+			ErrInUse, path, err)
+	}
+	return f, nil
 }
 
 const notWritable = "this user must be able to write to the file and its folder"

@@ -17,7 +17,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/onefile"
 	"github.com/hookonce/hookonce/internal/schema"
 )
 
@@ -30,6 +33,8 @@ type Options struct {
 	LogSize int64
 	// Logger receives what goes wrong in the background. Default: nothing is logged.
 	Logger *slog.Logger
+	// Registerer receives the metrics of the file, until Close. Default: there are none.
+	Registerer prometheus.Registerer
 }
 
 // Store is a [journal.Store] in a SQLite file. It is safe for concurrent use. Once a transaction has
@@ -37,9 +42,12 @@ type Options struct {
 type Store struct {
 	journal.Roster // of this process alone
 
-	path string
-	log  *slog.Logger
-	lock *os.File
+	path     string
+	log      *slog.Logger
+	lock     *os.File // beside the database
+	file     *os.File // the database, locked
+	standing standing
+	metrics  func() // takes them back
 
 	turn chan struct{} // holds one token: who has it may use w
 	w    *writer
@@ -62,7 +70,8 @@ var _ journal.Store = (*Store)(nil)
 
 // Open opens the journal in the file at path, creating the file and its tables or upgrading them as
 // needed, and locks it: a second Open of the same file fails with an error that wraps [ErrInUse], in
-// this process and in others, until Close or the end of the process. Close must be called.
+// this process and in others, by whatever name, until Close or the end of the process. A file that must not
+// be used as it is reached fails with one that wraps [onefile.ErrUnsafe]. Close must be called.
 func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	prefix, err := schema.Prefix(schema.SQLite, o.Prefix)
 	if err != nil {
@@ -85,7 +94,10 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if s.lock, err = lock(path); err != nil {
 		return nil, err
 	}
-	if err := create(path); err != nil {
+	if err := errors.Join(onefile.Check(path), onefile.Local(path)); err != nil {
+		return nil, fmt.Errorf("journal/sqlite: %w", err)
+	}
+	if s.file, err = claim(path); err != nil {
 		return nil, err
 	}
 	connector, err := s.openFile(ctx, o)
@@ -95,21 +107,29 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if s.w, err = newWriter(ctx, connector, prefix); err != nil {
 		return nil, explain(path, err)
 	}
-	s.checkpoints = startCheckpointer(s)
+	if err := s.standing.note(path, s.file); err != nil {
+		return nil, explain(path, err)
+	}
+	if err := s.measure(o.Registerer); err != nil {
+		return nil, fmt.Errorf("journal/sqlite: %w", err)
+	}
+	s.checkpoints = startCheckpointer(s, connector)
 	s.turn <- struct{}{}
 	return s, nil
 }
 
 // openFile opens the connections for reading, and makes sure of the file's format and tables.
 func (s *Store) openFile(ctx context.Context, o Options) (driver.Connector, error) {
-	connector, err := newConnector(s.path)
+	plain, err := newConnector(s.path)
 	if err != nil {
 		return nil, err
 	}
+	connector := rooted{plain, s}
 	if s.pageSize, err = format(ctx, connector); err != nil {
 		return nil, err
 	}
 	s.readers = sql.OpenDB(connector)
+	s.readers.SetMaxIdleConns(4)
 	s.readers.SetMaxOpenConns(4) // a replay reads while it has the turn to write, and must not wait for people
 	s.from, s.to, err = schema.Migrate(ctx, s.readers, schema.SQLite, o.Prefix)
 	return connector, err
@@ -131,14 +151,19 @@ func (s *Store) Close() error {
 // release gives back whatever Open has got hold of.
 func (s *Store) release() error {
 	var errs []error
-	if s.w != nil {
-		errs = append(errs, s.w.close())
+	if s.metrics != nil {
+		s.metrics()
 	}
 	if s.readers != nil {
 		errs = append(errs, s.readers.Close())
 	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
+	if s.w != nil {
+		errs = append(errs, s.closeWriter())
+	}
+	for _, f := range []*os.File{s.file, s.lock} { // in this order: see claim
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -146,10 +171,17 @@ func (s *Store) release() error {
 // errClosed is what every method answers after Close.
 var errClosed = errors.New("journal/sqlite: the store is closed")
 
-// write runs f in a transaction of the writing connection. It is durable when write returns nil.
+// write runs f in a transaction of the writing connection. It is durable when write returns nil: committed, and after
+// that in a file that was in its place.
 func (s *Store) write(ctx context.Context, what string, f func(w *writer) error) error {
 	err := s.exclusive(ctx, func() error {
+		if gone := s.standing.gone.Load(); gone != nil {
+			return *gone
+		}
 		if err := s.w.transaction(f); err != nil {
+			return err
+		}
+		if err := s.Standing(); err != nil {
 			return err
 		}
 		if err := s.boundLog(ctx); err != nil {
