@@ -2,6 +2,7 @@ package hookonce
 
 import (
 	"errors"
+	"iter"
 	"net/http"
 	"time"
 )
@@ -17,6 +18,10 @@ type Request struct {
 	Body []byte
 	// Now is the time of arrival, for timestamp tolerances.
 	Now time.Time
+	// Lazy is set by a caller that takes the events from [Delivery.All]. Those of a batch are then built one after
+	// another. Else all of them are built at once, and each has in its body what surrounds the items of the batch:
+	// together they can take 64 times the memory of the request.
+	Lazy bool
 }
 
 // Delivery is what a verified request carries.
@@ -24,6 +29,9 @@ type Delivery struct {
 	// Events are the events of the request, in order. Source is empty, unless the request says and proves it.
 	// May be empty: an empty batch is acknowledged.
 	Events []Event
+	// Batch is what the events come from, in place of Events, if [Request.Lazy] was set and the provider sends
+	// batches. Nil otherwise.
+	Batch *Batch
 	// Reply, when set, answers a handshake: nothing is stored and nothing is handled.
 	Reply *Answer
 	// Proof says how the request was authenticated.
@@ -31,6 +39,38 @@ type Delivery struct {
 	// Unreadable, when set, says why events could not be extracted from a request whose signature is
 	// valid. Events then holds one unkeyed event with the whole body: losing is worse than repeating.
 	Unreadable error
+}
+
+// Len returns how many events the request carries.
+func (d *Delivery) Len() int {
+	if d.Batch != nil {
+		return d.Batch.Len
+	}
+	return len(d.Events)
+}
+
+// All yields the events of the request in order: those of Batch, if there is one, or Events.
+func (d *Delivery) All() iter.Seq[*Event] {
+	if d.Batch != nil {
+		return d.Batch.All
+	}
+	return func(yield func(*Event) bool) {
+		for i := range d.Events {
+			if !yield(&d.Events[i]) {
+				return
+			}
+		}
+	}
+}
+
+// Batch are the events of one request that are not built yet.
+type Batch struct {
+	// Len is how many there are, and Size how many bytes their bodies have together.
+	Len  int
+	Size int64
+	// All builds the events and yields them in order, as often as it is called, from the request, which must not
+	// change. What was yielded is not kept. Not safe for concurrent use.
+	All iter.Seq[*Event]
 }
 
 // Proof says how a request was authenticated.

@@ -48,7 +48,9 @@ import (
 // rolls its transaction back and leaves a durable trace: the claim is failed, with the attempt's
 // number and the error's text, and the sender's next copy tries again. A panic in handle is treated
 // as an error. A request with several events handles each in its own transaction, all of them even
-// when one fails; it succeeds when all of them did.
+// when one fails; it succeeds when all of them did. They are built one after another, so that a request takes the
+// memory of its body, which [WithMaxBody] bounds, and of one event. How many requests are served at once is the
+// server's to bound.
 //
 // The handler may be used concurrently. Webhook panics if store, p or handle is nil, or an option
 // makes no sense, or source can not be one (empty, longer than [MaxKeyLen], or beginning with "once:", see
@@ -129,7 +131,7 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, refusal)
 		return
 	}
-	d, err := h.open(&Request{Method: r.Method, URL: h.publicURL(r), Header: r.Header, Body: body, Now: h.now()})
+	d, err := h.open(&Request{Method: r.Method, URL: h.publicURL(r), Header: r.Header, Body: body, Now: h.now(), Lazy: true})
 	switch {
 	case errors.Is(err, ErrUnverified):
 		h.reject(r.Context(), err)
@@ -143,7 +145,8 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if d.Unreadable != nil {
 			h.log.WarnContext(r.Context(), "webhook verified but not readable, handled without a key", "source", h.source, "error", d.Unreadable)
 		}
-		h.answer(r.Context(), w, h.all(r.Context(), d))
+		status, failed := h.all(r.Context(), d)
+		h.answer(r.Context(), w, status, failed)
 	}
 }
 
@@ -198,19 +201,30 @@ func (h *webhook) reject(ctx context.Context, err error) {
 	h.observe(ctx, Observation{Source: h.source, Provider: h.provider.Name(), Status: "rejected", Reason: reason, Err: err})
 }
 
-// all handles every event of a request, also after one of them failed, and returns the outcomes.
-func (h *webhook) all(ctx context.Context, d *Delivery) []outcome {
-	outcomes := make([]outcome, len(d.Events))
-	for i := range d.Events {
-		ev := &d.Events[i]
+// all handles every event of a request, also after one of them failed. It returns the status of the whole, and the
+// first outcome that may not be acknowledged, or nil. Of a large batch nothing is kept but that.
+func (h *webhook) all(ctx context.Context, d *Delivery) (status string, failed *outcome) {
+	defer func() {
+		if p := recover(); p != nil { // events of a batch are the provider's until they are handled
+			h.log.ErrorContext(ctx, "the provider panicked while it took a batch apart", "source", h.source, "panic", p, "stack", string(debug.Stack()))
+			failed = &outcome{verdict: Won, err: fmt.Errorf("provider %s panicked: %v", h.provider.Name(), p)}
+		}
+	}()
+	for ev := range d.All() {
 		if ev.Gateway == (Gateway{}) || ev.Source == "" {
 			ev.Source = h.source // only the gateway knows a better one
 		}
 		start := h.now()
-		outcomes[i] = h.once(ctx, ev)
-		h.report(ctx, ev, d.Proof, outcomes[i], h.now().Sub(start))
+		o := h.once(ctx, ev)
+		h.report(ctx, ev, d.Proof, o, h.now().Sub(start))
+		if failed == nil && !o.final() {
+			failed = &o
+		}
+		if status == "" || o.status() == "accepted" {
+			status = o.status()
+		}
 	}
-	return outcomes
+	return cmp.Or(status, "accepted"), failed
 }
 
 // once handles one event, or waits for the copy of it that is being handled in this process.
@@ -335,19 +349,12 @@ func (h *webhook) write(ctx context.Context, ev *Event, p Proof, o outcome, took
 	h.each.LogAttrs(ctx, level, "webhook "+o.status(), attrs...)
 }
 
-// answer turns the outcomes of a request into its response: success only if every event's outcome
-// is durable.
-func (h *webhook) answer(ctx context.Context, w http.ResponseWriter, outcomes []outcome) {
-	status := "accepted"
-	for i, o := range outcomes {
-		if !o.final() {
-			w.Header().Set("Hookonce-Status", o.status())
-			h.refuse(w, notDone(o))
-			return
-		}
-		if i == 0 || o.status() == "accepted" {
-			status = o.status()
-		}
+// answer turns what came of a request into its response: success only if every event's outcome is durable.
+func (h *webhook) answer(ctx context.Context, w http.ResponseWriter, status string, failed *outcome) {
+	if failed != nil {
+		w.Header().Set("Hookonce-Status", failed.status())
+		h.refuse(w, notDone(*failed))
+		return
 	}
 	w.Header().Set("Hookonce-Status", status)
 	reply(w, h.success(ctx))

@@ -107,7 +107,7 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 		return a, err
 	}
 	delivery, err := e.source.Provider.Open(&hookonce.Request{
-		Method: r.Method, URL: SeenURL(r), Header: r.Header, Body: body, Now: now,
+		Method: r.Method, URL: SeenURL(r), Header: r.Header, Body: body, Now: now, Lazy: true,
 	})
 	if err != nil {
 		return a, err
@@ -121,7 +121,7 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 	if delivery.Unreadable != nil {
 		e.log.unreadable(r.Context(), delivery.Unreadable)
 	}
-	return e.accept(r, delivery, now)
+	return e.accept(r, delivery, int64(len(body)), now)
 }
 
 // admit decides whether to look at a request at all.
@@ -143,44 +143,26 @@ func (e *endpoint) read(w http.ResponseWriter, r *http.Request) ([]byte, error) 
 	return nil, errMethod
 }
 
-// accept makes the events durable and says what became of them.
-func (e *endpoint) accept(r *http.Request, d *hookonce.Delivery, now time.Time) (answer, error) {
-	var t tally
-	events := d.Events
-	if len(events) == 0 {
-		return e.acknowledge(t.batch()), nil
-	}
-	entries := e.entries(r.Header, d, now)
-	results, err := e.store(r.Context(), entries)
-	if err != nil && e.opens(err, entries, events) {
-		entries = e.entries(r.Header, d, now) // the journal may still have the others
-		results, err = e.bypass(r.Context(), entries, now)
-	}
-	if err != nil {
-		return answer{}, err
-	}
-	var refused error
-	for i, result := range results {
-		if result.Err != nil {
-			refused = fmt.Errorf("%w: key %q: %w", errRowRefused, events[i].Key, result.Err)
-			continue
+// accept makes the events durable and says what became of them. Held is how large the body of the request is.
+func (e *endpoint) accept(r *http.Request, d *hookonce.Delivery, held int64, now time.Time) (answer, error) {
+	switch b := e.batch(r, d, now); b.left {
+	case 0:
+		return e.acknowledge(b.tally.batch()), nil
+	case 1:
+		c, results, err := b.one(r.Context())
+		switch {
+		case err != nil:
+			return answer{}, err
+		case e.source.Sync:
+			return e.reply(r.Context(), c.entries[0], results[0], now)
 		}
-		t.add(result.Status)
-		e.count(entries[i], result)
-		routed := len(entries[i].Destinations) > 0
-		e.log.event(r.Context(), now, &events[i], e.noted(d.Proof), result, routed)
-		e.watcher.Stored(e.source.Name, &events[i], result, routed)
+		return e.acknowledge(single(b.tally.status(), c.events[0].Key)), nil
+	default:
+		if err := b.all(r.Context(), held); err != nil {
+			return answer{}, err
+		}
+		return e.acknowledge(b.tally.batch()), nil
 	}
-	switch {
-	case refused != nil:
-		// The neighbours are stored, and duplicates when the sender comes again.
-		return answer{}, refused
-	case len(entries) == 1 && e.source.Sync:
-		return e.reply(r.Context(), entries[0], results[0], now)
-	case len(entries) == 1:
-		return e.acknowledge(single(t.status(), events[0].Key)), nil
-	}
-	return e.acknowledge(t.batch()), nil
 }
 
 // count notes what became of an event.
@@ -200,11 +182,6 @@ func (e *endpoint) count(entry *journal.Entry, r journal.Result) {
 // store hands the entries to the journal under a deadline of its own: a sender that hangs up does
 // not cancel what it sent.
 func (e *endpoint) store(ctx context.Context, entries []*journal.Entry) ([]journal.Result, error) {
-	leave := e.shares.queue(len(entries), weight(entries))
-	if leave == nil {
-		return nil, errFull
-	}
-	defer leave()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.acceptTimeout)
 	defer cancel()
 	e.storing.Add(1)
@@ -216,34 +193,25 @@ func (e *endpoint) store(ctx context.Context, entries []*journal.Entry) ([]journ
 	return results, err
 }
 
-// entries are the events in the form of the journal. All of them share the request's headers: there can be thousands.
-func (e *endpoint) entries(h http.Header, d *hookonce.Delivery, now time.Time) []*journal.Entry {
-	events := d.Events
-	header := encodeHeader(h, e.confided)
-	entries := make([]journal.Entry, len(events))
-	pointers := make([]*journal.Entry, len(events))
-	for i := range events {
-		ev := &events[i]
-		to := e.router.destinations(ev)
-		entries[i] = journal.Entry{
-			Source:       e.source.Name,
-			Key:          stored(ev),
-			Type:         ev.Type,
-			Digest:       ev.Digest,
-			Header:       header,
-			Facts:        facts(ev),
-			Body:         ev.Body,
-			Destinations: to,
-			ReceivedAt:   now,
-			Resource:     ev.Scope,
-			Rank:         ev.Rank.N,
-			Vouched:      d.Proof.Vouched,
-			Logical:      e.logical(ev, to, now),
-			DropTwin:     ev.Logical != "" && e.drops[ev.Type],
-		}
-		pointers[i] = &entries[i]
+// entry is an event in the form of the journal. All of a request share its headers: there can be thousands.
+func (e *endpoint) entry(header []byte, ev *hookonce.Event, proof hookonce.Proof, now time.Time) *journal.Entry {
+	to := e.router.destinations(ev)
+	return &journal.Entry{
+		Source:       e.source.Name,
+		Key:          stored(ev),
+		Type:         ev.Type,
+		Digest:       ev.Digest,
+		Header:       header,
+		Facts:        facts(ev),
+		Body:         ev.Body,
+		Destinations: to,
+		ReceivedAt:   now,
+		Resource:     ev.Scope,
+		Rank:         ev.Rank.N,
+		Vouched:      proof.Vouched,
+		Logical:      e.logical(ev, to, now),
+		DropTwin:     ev.Logical != "" && e.drops[ev.Type],
 	}
-	return pointers
 }
 
 // confided returns the headers in which the provider sends the secret itself.
@@ -271,15 +239,6 @@ func (e *endpoint) logical(ev *hookonce.Event, to []string, now time.Time) strin
 		parts = append(parts, slices.Sorted(slices.Values(to))...)
 	}
 	return hookonce.NormalKey(hookonce.JoinKey(append(parts, ev.Logical)...))
-}
-
-// weight is what the entries count towards the bound of the journal's queue, in bytes.
-func weight(entries []*journal.Entry) int64 {
-	n := int64(0)
-	for _, e := range entries {
-		n += e.Size()
-	}
-	return n
 }
 
 // stored is the key under which an event is kept.

@@ -11,12 +11,12 @@ import (
 
 // opens reports whether the events of a request that could not be stored are delivered past the store: all
 // of them, or none. What has no key of its own could not be recognised when the store is back, and is not.
-func (e *endpoint) opens(err error, entries []*journal.Entry, events []hookonce.Event) bool {
+func (e *endpoint) opens(err error, d *hookonce.Delivery) bool {
 	if !e.source.Open || !journal.IsOutage(err) {
 		return false
 	}
-	for i, entry := range entries {
-		if entry.Key == "" || journal.Coalesces(entry.Key) || len(entry.Destinations) == 0 || !e.opensType(events[i].Type) {
+	for ev := range d.All() {
+		if ev.Key == "" || ev.Coalesce || len(e.router.destinations(ev)) == 0 || !e.opensType(ev.Type) {
 			return false
 		}
 	}
@@ -29,11 +29,6 @@ func (e *endpoint) opensType(kind string) bool {
 
 // bypass delivers events past the store, in what is left of the time that the sender waits.
 func (e *endpoint) bypass(ctx context.Context, entries []*journal.Entry, start time.Time) ([]journal.Result, error) {
-	leave := e.shares.queue(len(entries), weight(entries))
-	if leave == nil {
-		return nil, errFull
-	}
-	defer leave()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.source.Deadline-e.now().Sub(start))
 	defer cancel()
 	return e.past.Bypass(ctx, entries, e.forward)

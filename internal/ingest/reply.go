@@ -21,11 +21,11 @@ func (e *endpoint) reply(ctx context.Context, entry *journal.Entry, r journal.Re
 	if len(entry.Destinations) == 0 {
 		return e.acknowledge(single(r.Status, entry.Key)), nil
 	}
-	leave := e.shares.queue(1, weight([]*journal.Entry{entry}))
-	if leave == nil {
+	room, ok := e.shares.queue(1, entry.Size())
+	if !ok {
 		return answer{}, errFull // it is stored all the same, and a copy gets the answer
 	}
-	defer leave()
+	defer room.leave()
 	left := e.source.Deadline - e.now().Sub(start)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
 	defer cancel()

@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"cmp"
+	"context"
+	"sync"
 	"sync/atomic"
 )
 
@@ -15,6 +17,10 @@ type pool struct {
 	max     atomic.Int64
 	several atomic.Bool // sources
 	used    atomic.Int64
+
+	waiters atomic.Int64 // of claims
+	mu      sync.Mutex
+	freed   chan struct{} // closed when something is given back; nil if nobody has looked for it
 }
 
 // share is the part of one source.
@@ -23,30 +29,76 @@ type share struct {
 	own atomic.Int64
 }
 
-// take takes n, or fails at once. Nobody waits: a sender comes again. What alone is more than there is
+// take takes n, or fails at once, and the sender comes again. What alone is more than there is
 // gets it when nobody holds anything, or it never would.
 func (s *share) take(n int64) bool {
-	own, all := s.own.Add(n), s.used.Add(n)
-	switch {
-	case all == n:
-		return true
-	case all <= s.max.Load() && (own == n || !s.several.Load() || own+all <= s.max.Load()):
-		return true
+	if own, all := s.own.Add(n), s.used.Add(n); !s.fits(n, own, all) {
+		s.give(n)
+		return false
 	}
-	s.give(n)
-	return false
+	return true
+}
+
+// fits reports whether a source may take n if it then has own, and everybody all.
+func (s *share) fits(n, own, all int64) bool {
+	return all == n || all <= s.max.Load() && (own == n || !s.several.Load() || own+all <= s.max.Load())
+}
+
+// claim takes n and waits until there is room for it, which nobody else can take meanwhile: what is freed is left to
+// those who have a claim. It fails when ctx ends before. All claims together must be less than there is.
+func (s *share) claim(ctx context.Context, n int64) error {
+	s.add(n)
+	s.waiters.Add(1)
+	defer s.waiters.Add(-1)
+	for {
+		freed := s.watch()
+		if s.fits(n, s.own.Load(), s.used.Load()) {
+			return nil
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			s.give(n)
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// watch returns a channel that is closed when something is given back from now on.
+func (p *pool) watch() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.freed == nil {
+		p.freed = make(chan struct{})
+	}
+	return p.freed
+}
+
+// add takes n whether there is room or not.
+func (s *share) add(n int64) {
+	s.own.Add(n)
+	s.used.Add(n)
 }
 
 // give returns what was taken.
 func (s *share) give(n int64) {
-	s.own.Add(-n)
-	s.used.Add(-n)
+	s.add(-n)
+	if s.waiters.Load() > 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.freed != nil {
+			close(s.freed)
+			s.freed = nil
+		}
+	}
 }
 
 // pools are those of a handler.
 type pools struct {
 	reading        pool // bytes of bodies: see Options.MaxReading
+	waiting        pool // bytes of bodies whose events are stored part after part: half of those for reading
 	entries, bytes pool // of the journal's queue
+	turns          turns
 }
 
 // fit makes the pools those for these sources. That of bodies has room for one of the largest
@@ -64,6 +116,8 @@ func (p *pools) fit(o Options) {
 		reading = max(reading, 2*(cmp.Or(s.MaxBody, DefaultMaxBody)+s.MaxAnswer))
 	}
 	p.reading.fit(reading, several)
+	p.waiting.fit(reading/2, several)
+	p.turns.fit(partsOf(o))
 	p.entries.fit(int64(o.MaxQueued), several)
 	p.bytes.fit(o.MaxQueuedBytes, several)
 }
@@ -75,24 +129,71 @@ func (p *pool) fit(most int64, several bool) {
 }
 
 // shares are those of one source.
-type shares struct{ reading, entries, bytes *share }
-
-func (p *pools) share() shares {
-	return shares{reading: &share{pool: &p.reading}, entries: &share{pool: &p.entries}, bytes: &share{pool: &p.bytes}}
+type shares struct {
+	reading, waiting, entries, bytes *share
+	lane                             *lane
 }
 
-// queue takes room in the journal's queue, and returns what gives it back, or nil if there is none.
-func (s shares) queue(entries int, bytes int64) (leave func()) {
+func (p *pools) share() shares {
+	return shares{
+		reading: &share{pool: &p.reading}, waiting: &share{pool: &p.waiting},
+		entries: &share{pool: &p.entries}, bytes: &share{pool: &p.bytes}, lane: &lane{turns: &p.turns},
+	}
+}
+
+// room is what was taken of the journal's queue.
+type room struct {
+	of             *shares
+	entries, bytes int64
+}
+
+// queue takes room in the journal's queue, if there is any.
+func (s *shares) queue(entries int, bytes int64) (room, bool) {
 	n := int64(entries)
 	if !s.entries.take(n) {
-		return nil
+		return room{}, false
 	}
 	if !s.bytes.take(bytes) {
 		s.entries.give(n)
+		return room{}, false
+	}
+	return room{s, n, bytes}, true
+}
+
+// claim waits for room in the journal's queue.
+func (s *shares) claim(ctx context.Context, entries int, bytes int64) (room, error) {
+	n := int64(entries)
+	if err := s.entries.claim(ctx, n); err != nil {
+		return room{}, err
+	}
+	if err := s.bytes.claim(ctx, bytes); err != nil {
+		s.entries.give(n)
+		return room{}, err
+	}
+	return room{s, n, bytes}, nil
+}
+
+// become changes the room to what is used of it, and waits if that is more. On an error the room is smaller, and is to be
+// left all the same.
+func (r *room) become(ctx context.Context, entries int, bytes int64) error {
+	r.of.entries.give(r.entries - int64(entries))
+	r.entries = int64(entries)
+	if bytes <= r.bytes {
+		r.of.bytes.give(r.bytes - bytes)
+		r.bytes = bytes
 		return nil
 	}
-	return func() {
-		s.entries.give(n)
-		s.bytes.give(bytes)
+	r.of.bytes.give(r.bytes)
+	r.bytes = 0
+	if err := r.of.bytes.claim(ctx, bytes); err != nil {
+		return err
 	}
+	r.bytes = bytes
+	return nil
+}
+
+// leave gives the room back.
+func (r room) leave() {
+	r.of.entries.give(r.entries)
+	r.of.bytes.give(r.bytes)
 }

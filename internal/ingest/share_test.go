@@ -134,26 +134,22 @@ func TestQueueIsShared(t *testing.T) {
 	}
 }
 
-// A batch that is larger than the queue is let into an empty one, and one that is larger than a fair
-// part into one that has room: it could never be accepted otherwise.
-func TestBatchesThatFillTheQueue(t *testing.T) {
+// A batch that is larger than the queue goes through it part by part, beside those of other sources, and what is no batch
+// finds room between them.
+func TestBatchesLargerThanTheQueue(t *testing.T) {
 	stuck := newStuck()
-	g := newGate(t, func(o *ingest.Options) { o.MaxQueued, o.Journal = 4, stuck })
-	answers := make(chan int, 3)
+	g := newGate(t, func(o *ingest.Options) { o.MaxQueued, o.Journal = 8, stuck })
+	answers := make(chan int, 4)
 	send := func(source, body string) {
 		go func() { answers <- g.send(source, body).Code }()
 		stuck.await(t, answers)
 	}
-	send("billing", `[{"id":"a"},{"id":"b"},{"id":"c"},{"id":"d"},{"id":"e"}]`)
-	if w := g.send("orders", `{"id":"a"}`); w.Code != http.StatusServiceUnavailable {
-		t.Errorf("answered %d, beyond the bound", w.Code)
-	}
-	stuck.release <- struct{}{}
-	<-answers
-	send("orders", `{"id":"a"}`)
-	send("billing", `[{"id":"f"},{"id":"g"},{"id":"h"}]`)
+	send("billing", `[{"id":"a"},{"id":"b"},{"id":"c"},{"id":"d"},{"id":"e"},{"id":"f"},{"id":"g"},{"id":"h"},{"id":"i"}]`)
+	send("orders", `[{"id":"a"},{"id":"b"},{"id":"c"}]`)
+	send("orders", `{"id":"z"}`)
+	send("billing", `{"id":"z"}`)
 	close(stuck.release)
-	for range 2 {
+	for range 4 {
 		if code := <-answers; code != http.StatusOK {
 			t.Errorf("answered %d", code)
 		}

@@ -27,7 +27,7 @@ type request struct {
 // request returns what is to be looked at, after the last byte of the answer. No body is read any more.
 func (e *exchange) request(r *http.Request) *request {
 	q := &request{Forwarder: e.Forwarder, Request: hookonce.Request{
-		Method: r.Method, URL: e.opt.URL(r), Header: r.Header, Now: e.start,
+		Method: r.Method, URL: e.opt.URL(r), Header: r.Header, Now: e.start, Lazy: true,
 	}}
 	var broke error
 	if e.body != nil {
@@ -89,7 +89,7 @@ func (q *request) observations() (all []Observation) {
 	case delivery.Reply != nil:
 		return q.is(Handshake, "")
 	}
-	return q.events(delivery.Events, late)
+	return q.events(delivery, late)
 }
 
 // taken reports whether the gateway would look at requests with that method.
@@ -123,24 +123,24 @@ func (q *request) is(kind Kind, reason string) []Observation {
 }
 
 // events returns an observation for each event. A request without any stands for itself.
-func (q *request) events(events []hookonce.Event, late string) []Observation {
-	if len(events) == 0 {
+func (q *request) events(d *hookonce.Delivery, late string) []Observation {
+	if d.Len() == 0 {
 		return q.is(Notice, late)
 	}
-	if q.further = len(events) - maxEvents; q.further > 0 {
-		events = events[:maxEvents]
-	}
-	all := make([]Observation, len(events))
-	for i := range events {
-		ev, o := &events[i], q.came
+	q.further = d.Len() - maxEvents
+	all := make([]Observation, 0, min(d.Len(), maxEvents))
+	for ev := range d.All() {
+		o := q.came
 		o.Kind, o.Reason, o.Key, o.Type, o.Digest = Event, late, ev.Key, short(ev.Type), ev.Digest
 		if ev.Coalesce {
 			o.Kind = Notice
 		}
-		if i > 0 {
+		if len(all) > 0 {
 			o.Requests = 0
 		}
-		all[i] = o
+		if all = append(all, o); len(all) == maxEvents {
+			break
+		}
 	}
 	return all
 }

@@ -54,7 +54,7 @@ func (v *verifier) intact(r *reading) error {
 	default:
 		return nil
 	}
-	for _, document := range r.p.documents(r.req.Body) {
+	for document := range r.p.documents(r.req.Body) {
 		if err := checkJSON(document); err != nil {
 			return reject(hookonce.ReasonSignatureMismatch, "the body can not be read (%v), and %s", err, why)
 		}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -40,24 +41,54 @@ type order struct {
 	scope []value
 }
 
-// events extracts the events of a verified request.
-func (p *Provider) events(r *reading) ([]hookonce.Event, error) {
+// events extracts the events of a verified request into d.
+func (p *Provider) events(r *reading, d *hookonce.Delivery) {
 	if p.splitter == nil {
-		return p.single(r)
+		d.Events, d.Unreadable = p.single(r)
+		return
 	}
-	items, err := p.items(r.req.Body)
+	batch, err := p.batch(r)
+	switch {
+	case err != nil:
+		d.Events, d.Unreadable = []hookonce.Event{p.opaque(r)}, err
+	case r.req.Lazy:
+		d.Batch = batch
+	default:
+		d.Events = make([]hookonce.Event, 0, batch.Len)
+		for ev := range batch.All {
+			d.Events = append(d.Events, *ev)
+		}
+	}
+}
+
+// errEnough ends a walk over the items of a batch.
+var errEnough = errors.New("enough")
+
+// batch goes over the items once, to see that they can be read and how much they are, and leaves building the
+// events for later.
+func (p *Provider) batch(r *reading) (*hookonce.Batch, error) {
+	b := &hookonce.Batch{}
+	err := p.eachItem(r.req.Body, func(it item) error {
+		b.Len++
+		b.Size += int64(it.size())
+		return nil
+	})
 	if err != nil {
-		return []hookonce.Event{p.opaque(r)}, err
+		return nil, err
 	}
-	events := make([]hookonce.Event, 0, len(items))
-	for _, it := range items {
-		r.enter(it)
-		ev := p.event(r)
-		ev.Body = it.body()
-		events = append(events, ev)
+	b.All = func(yield func(*hookonce.Event) bool) {
+		defer r.leave()
+		_ = p.eachItem(r.req.Body, func(it item) error { // the same items as before
+			r.enter(it)
+			ev := p.event(r)
+			ev.Body = it.body()
+			if !yield(&ev) {
+				return errEnough
+			}
+			return nil
+		})
 	}
-	r.leave()
-	return events, nil
+	return b, nil
 }
 
 // single extracts the event of a request that carries one.
@@ -84,8 +115,9 @@ func (p *Provider) items(body []byte) (items []item, err error) {
 
 // eachItem calls take for each item of a batch, in order, until that returns an error.
 func (p *Provider) eachItem(body []byte, take func(item) error) error {
-	documents, n := p.documents(body), 0
-	for _, document := range documents {
+	empty, n := true, 0
+	for document := range p.documents(body) {
+		empty = false
 		if err := checkJSON(document); err != nil {
 			return err
 		}
@@ -99,7 +131,7 @@ func (p *Provider) eachItem(body []byte, take func(item) error) error {
 			return err
 		}
 	}
-	if len(documents) == 0 {
+	if empty {
 		return errEmptyBody
 	}
 	return nil

@@ -92,7 +92,9 @@ func (p *Provider) Confided() []string {
 // no *[hookonce.RejectError] means that it could not be decided now.
 //
 // A request whose signature is valid but whose body can not be read yields one unkeyed event and the
-// reason in Unreadable, unless the specification takes nothing from the body.
+// reason in Unreadable, unless the specification takes nothing from the body. A batch is such a request if it has
+// more than 10 000 items, or if their bodies together would be more than 64 times as long as its own, because each
+// has in it what surrounds the items. A caller that can not spare that much sets [hookonce.Request.Lazy].
 func (p *Provider) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
 	r := p.reading(req)
 	if d, err := p.greet(r, true); d != nil || err != nil {
@@ -116,7 +118,7 @@ func (p *Provider) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
 		return d, err
 	}
 	d := &hookonce.Delivery{Proof: r.proof.public()}
-	d.Events, d.Unreadable = p.events(r)
+	p.events(r, d)
 	return d, nil
 }
 

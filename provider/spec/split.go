@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -11,7 +12,7 @@ import (
 
 const (
 	// maxGrowth is how many times the size of its batch the items may have together, each with what
-	// surrounds it.
+	// surrounds it. No more than one of them has to be in memory: see [hookonce.Batch].
 	maxGrowth = 64
 	// maxItems is how many items a batch may have. Strangers can send millions of nothing in a body
 	// of some megabytes.
@@ -78,17 +79,18 @@ func (s *step) child(name string) *step {
 }
 
 // documents cuts a body of several JSON documents into its lines; a body of one is its own line.
-func (p *Provider) documents(body []byte) [][]byte {
-	if p.splitter == nil || !p.splitter.lines || checkJSON(body) == nil {
-		return [][]byte{body}
-	}
-	var lines [][]byte
-	for line := range bytes.Lines(body) {
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			lines = append(lines, line)
+func (p *Provider) documents(body []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if p.splitter == nil || !p.splitter.lines || checkJSON(body) == nil {
+			yield(body)
+			return
+		}
+		for line := range bytes.Lines(body) {
+			if line = bytes.TrimSpace(line); len(line) > 0 && !yield(line) {
+				return
+			}
 		}
 	}
-	return lines
 }
 
 // split calls take for each item of a document, in order, until that returns an error.
@@ -116,6 +118,14 @@ type place struct {
 
 // span is an array in the text.
 type span struct{ start, end int }
+
+// size is how long the body is.
+func (it item) size() int {
+	if it.place == nil {
+		return len(it.text)
+	}
+	return it.place.size + len(it.text)
+}
 
 // body returns the document with the item alone in its arrays, and no other items.
 func (it item) body() []byte {
@@ -223,7 +233,7 @@ func (c *collector) elements(f found, p *place) {
 }
 
 func (c *collector) take(it item) {
-	c.size += it.place.size + len(it.text)
+	c.size += it.size()
 	if c.size > c.limit {
 		c.err = errGrows
 		return
