@@ -30,7 +30,7 @@ type rule struct {
 var rules = []rule{
 	{pkg: "", std: true, allow: []string{"internal/lines"}, reason: "the contracts must cost a user nothing"},
 	{pkg: "provider", allow: []string{"", "provider/spec", "internal/closest", "internal/outgoing"}, reason: "the catalogue is data about senders and knows no store"},
-	{pkg: "provider/spec", allow: []string{"", "internal/closest"}, reason: "the language knows no sender"},
+	{pkg: "provider/spec", allow: []string{"", "internal/closest", "internal/passing"}, reason: "the language knows no sender"},
 	{pkg: "internal/closest", std: true, reason: "guessing at words needs nothing"},
 	{pkg: "memstore", allow: []string{""}, reason: "stores never import each other"},
 	{pkg: "pgstore", allow: []string{"", "internal/schema", "internal/fieldlines", "internal/pgerror", "internal/ended", "internal/crowd"}, reason: "stores never import each other"},
@@ -44,6 +44,7 @@ var rules = []rule{
 	{pkg: "relay", allow: []string{"", "internal/outgoing"}, reason: "a relay knows an outbox by its contract, and no store"},
 	{pkg: "janitor", allow: []string{""}, reason: "a janitor knows a store by its contract"},
 	{pkg: "internal/outbox", allow: []string{"", "relay", "pgstore", "sqlstore", "internal/config", "internal/onefile"}, reason: "the command relay serves applications, and knows nothing of the gateway"},
+	{pkg: "internal/passing", allow: []string{"internal/fieldname", "internal/outgoing"}, reason: "which headers pass is decided by their names alone"},
 	{pkg: "internal/outgoing", std: true, reason: "what all requests have in common needs nothing"},
 	{pkg: "hookoncetest", allow: []string{"", "provider/spec"}, reason: "it tests any handler, whatever its store"},
 	{pkg: "internal/schema", allow: []string{""}, reason: "tables are beneath the stores"},
@@ -60,7 +61,7 @@ var rules = []rule{
 	{pkg: "internal/api", allow: []string{"", "internal/journal", "internal/lines"}, reason: "the API knows the journal alone, and neither how events come in nor how they go out"},
 	{pkg: "internal/audit", allow: []string{"internal/config", "internal/schema", "internal/onefile"}, reason: "it reads tables, of users and of ours, and needs no store"},
 	{pkg: "internal/doctor", deny: []string{"internal/gateway", "internal/journal/pg", "internal/journal/sqlite", "pgstore", "sqlstore"}, reason: "who asks whether a store is well can not depend on opening it"},
-	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "internal/closest", "internal/fieldname"}, reason: "settings are declared without knowing who reads them"},
+	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "internal/closest", "internal/fieldname", "internal/passing"}, reason: "settings are declared without knowing who reads them"},
 }
 
 // testOnly packages serve tests; production code must not carry them.

@@ -52,6 +52,7 @@ func adyenSpec() spec.Spec {
 		},
 		Answer:  spec.Answer{Status: 202, Deadline: 10 * time.Second},
 		Limits:  spec.Limits{Retry: 30 * day},
+		Headers: []string{"HmacSignature", "Protocol", "Adyen-*"},
 		Example: spec.Template{ID: "QFQTPCQ8HXSKGK82", Type: "AUTHORISATION", Body: adyenExample},
 		Sources: []spec.Source{
 			stated("signature of each item", "Adyen/adyen-go-api-library: src/hmacvalidator"),

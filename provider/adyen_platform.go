@@ -34,6 +34,7 @@ func adyenPlatformSpec() spec.Spec {
 		Order:   &spec.Order{By: "json:$.data.sequenceNumber", Scope: []spec.Value{"json:$.data.id"}},
 		Answer:  spec.Answer{Status: 202, Deadline: 10 * time.Second},
 		Limits:  spec.Limits{Retry: 30 * day},
+		Headers: []string{"Protocol", "Adyen-*"},
 		Example: spec.Template{ID: "EVJN42272224222B5JB8BRC84N686ZEU", Type: "balancePlatform.transfer.updated", Body: adyenPlatformExample},
 		Sources: []spec.Source{
 			stated("signature", "Adyen/adyen-go-api-library: src/hmacvalidator"),

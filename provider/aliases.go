@@ -159,6 +159,7 @@ func usesScheme() spec.Source {
 func (a alias) spec() spec.Spec {
 	s := a.base()
 	s.Name, s.Title, s.Example.Type = a.name, a.title, a.kind
+	s.Headers = []string{"Svix-*", "Webhook-*"}
 	s.Sources = append(s.Sources, a.sources...)
 	if a.differs != nil {
 		a.differs(&s)
@@ -184,6 +185,7 @@ func finchHeaders(s *spec.Spec) {
 	s.Verify = []spec.Verify{v}
 	s.Secret = "the webhook's secret, in base64"
 	s.Example.ID = "f5e5f430-f57b-4e6e-9fac-d9128cd7232f"
+	s.Headers = []string{"Finch-*"}
 	s.Example.Header = map[string]string{"Finch-Event-Id": "{{id}}"}
 	s.Traps = append(s.Traps, "the headers begin with Finch: a library of Standard Webhooks does not find them")
 }

@@ -25,6 +25,7 @@ func auth0Spec() spec.Spec {
 			Resource: []spec.Value{"item:$.data.user_id"},
 			Tenant:   []spec.Value{"item:$.data.hostname"},
 		},
+		Headers: []string{"Auth0-*", "X-Auth0-*"},
 		Example: spec.Template{ID: "90020260101120000000000000000000000001223372037", Type: "s", Object: "auth0|00000000000000000001001", Body: auth0Example},
 		Sources: []spec.Source{
 			stated("token, content formats, delivery at least once, no order", "auth0/docs-v2: Custom log streams using webhooks"),

@@ -33,6 +33,8 @@ func amazonSNSSpec() spec.Spec {
 		},
 		Dedup:  spec.Dedup{Same: []spec.Value{"json:$.Type", "json:$.Subject", "json:$.Message", "json:$.Timestamp"}},
 		Limits: spec.Limits{Retry: time.Hour}, // the most that a delivery policy can ask for
+		// https://docs.aws.amazon.com/sns/latest/dg/http-header.html
+		Headers: []string{"X-Amz-Sns-Message-Type", "X-Amz-Sns-Message-Id", "X-Amz-Sns-Topic-Arn", "X-Amz-Sns-Subscription-Arn", "X-Amz-Sns-Rawdelivery", "X-Amz-Sns-*"},
 		Example: spec.Template{
 			ID:     "22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324",
 			Type:   "Notification",

@@ -38,6 +38,7 @@ func braintreeSpec() spec.Spec {
 			Body:    "{{code}}",
 		}},
 		Limits:  spec.Limits{Retry: day}, // hourly; 3 hours in the sandbox
+		Headers: []string{"Braintree-*", "X-Braintree-*"},
 		Example: spec.Template{ID: "8bnqjr", Type: "subscription_charged_successfully", Form: braintreeExample},
 		Sources: []spec.Source{
 			stated("signature, challenge, deadline, retries", "developer.paypal.com/braintree/docs/guides/webhooks"),

@@ -31,6 +31,7 @@ func calendlySpec() spec.Spec {
 		},
 		Answer:  spec.Answer{Deadline: 15 * time.Second}, // to be read; 10 s to connect
 		Limits:  spec.Limits{Retry: day},
+		Headers: []string{"Calendly-*", "X-Calendly-*"},
 		Example: spec.Template{ID: "87c1f0c6-1a9e-4d3b-9c1c-2a4f2f7e0a11", Type: "invitee.created", Body: calendlyExample},
 		Sources: []spec.Source{
 			stated("deadline", "developer.calendly.com/api-docs/overview/webhooks/webhook-timeouts"),

@@ -33,6 +33,7 @@ func chargebeeSpec() spec.Spec {
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.event_type", "json:$.occurred_at", "json:$.content"}},
 		Answer:  spec.Answer{Deadline: 20 * time.Second},
 		Limits:  spec.Limits{Retry: 4 * day}, // seven retries; the first after 2 minutes, the last after 2 more days
+		Headers: []string{"Chargebee-*", "X-Chargebee-*"},
 		Example: spec.Template{ID: "ev_16BHbhF4s42tO2lK", Type: "payment_succeeded", Object: "txn_example1001", Body: chargebeeExample},
 		Sources: []spec.Source{
 			stated("authentication, key, fields", "chargebee/chargebee-go: models/event"),

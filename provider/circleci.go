@@ -31,6 +31,7 @@ func circleciSpec() spec.Spec {
 			Tenant:   []spec.Value{"json:$.project.slug"},
 		},
 		Answer:  spec.Answer{Deadline: 10 * time.Second},
+		Headers: []string{"Circleci-*"},
 		Example: spec.Template{ID: "3888f21b-eaa7-38e3-8f3d-75a63bba8895", Type: "workflow-completed", Object: "fda08377-0000-4000-8000-000000001001", Body: circleciExample},
 		Sources: []spec.Source{
 			stated("signature, key, fields, answer, deadline", "circleci/circleci-docs: webhooks"),

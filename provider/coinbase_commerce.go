@@ -29,6 +29,7 @@ func coinbaseCommerceSpec() spec.Spec {
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.event"}, Retry: spec.Stable},
 		Answer:  spec.Answer{Status: 200}, // the only one that is documented
 		Limits:  spec.Limits{Retry: 3 * day},
+		Headers: []string{"X-CC-*", "X-Hook0-*"},
 		Example: spec.Template{ID: "24934862-d980-46cb-9402-43c81b0cdba6", Type: "charge:confirmed", Object: "66BEOV2A", Body: coinbaseCommerceExample},
 		Sources: []spec.Source{
 			stated("signature, fields", "coinbase/coinbase-commerce-node: lib/Webhook.js, test/testWebhook.spec.js"),

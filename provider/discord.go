@@ -36,6 +36,7 @@ func discordSpec() spec.Spec {
 			ContentType: "application/json", // which Discord asks for, although nothing follows
 		}},
 		Limits:  spec.Limits{Retry: 10 * time.Minute},
+		Headers: []string{"X-Signature-*", "X-Discord-*"},
 		Example: spec.Template{ID: "1233154170211536896", Type: "ENTITLEMENT_CREATE", Body: discordExample},
 		Sources: []spec.Source{
 			stated("signature, PING, answer, deadline, retries, fields, no order", "discord/discord-api-docs: docs/events/webhook-events.mdx"),

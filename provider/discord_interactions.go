@@ -35,6 +35,7 @@ func discordInteractionsSpec() spec.Spec {
 			ContentType: "application/json",
 			Body:        `{"type":1}`,
 		}},
+		Headers: []string{"X-Signature-*", "X-Discord-*"},
 		Example: spec.Template{ID: "1233154170211536896", Type: "2", Body: discordInteractionExample},
 		Sources: []spec.Source{
 			stated("signature, PING, deadline, answers, fields", "discord/discord-api-docs: docs/interactions/receiving-and-responding.mdx, docs/interactions/overview.mdx"),

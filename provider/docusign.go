@@ -27,7 +27,9 @@ func docusignSpec() spec.Spec {
 			Attempt:  []spec.Value{"json:$.retryCount"},
 		},
 		// retryCount counts up.
-		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.event", "json:$.generatedDateTime", "json:$.data"}},
+		Dedup: spec.Dedup{Same: []spec.Value{"json:$.event", "json:$.generatedDateTime", "json:$.data"}},
+		// https://developers.docusign.com/platform/webhooks/connect/hmac/
+		Headers: []string{"X-Authorization-Digest", "X-DocuSign-AccountId", "X-DocuSign-*"},
 		Example: spec.Template{ID: "0aa561b8-b4d9-47e0-a615-2367971f876b", Type: "envelope-completed", Body: docusignExample},
 		Sources: []spec.Source{
 			reported("signature, one header for each key", "DocuSign documentation, HMAC security, quoted; webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts"),

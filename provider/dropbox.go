@@ -25,6 +25,7 @@ func dropboxSpec() spec.Spec {
 		}},
 		Dedup:      spec.Dedup{OnRepeat: spec.Off},
 		Handshakes: []spec.Handshake{{Method: "GET", Echo: "query:challenge"}},
+		Headers:    []string{"X-Dropbox-*"},
 		Example:    spec.Template{ID: "AAH4f99T0taONIbKOurWxbNQ6ywGRopQngc", Body: dropboxExample},
 		Sources: []spec.Source{
 			stated("signature, challenge, what a notification says", "dropbox/mdwebhook: app.py"),

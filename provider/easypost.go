@@ -35,7 +35,9 @@ func easypostSpec() spec.Spec {
 			Same:  []spec.Value{"json:$.description", "json:$.mode", "json:$.created_at", "json:$.previous_attributes", "json:$.result"},
 			Retry: spec.Stable,
 		},
-		Answer:  spec.Answer{Deadline: 7 * time.Second},
+		Answer: spec.Answer{Deadline: 7 * time.Second},
+		// https://docs.easypost.com/guides/webhooks-guide
+		Headers: []string{"X-Hmac-Signature-V2", "X-Timestamp", "X-Path", "X-Hmac-*", "X-EasyPost-*"},
 		Example: spec.Template{ID: "evt_2d4a5b1c9f6e4f3a8b7c6d5e4f3a2b1c", Type: "tracker.updated", Object: "trk_example0001", Body: easypostExample},
 		Sources: []spec.Source{
 			stated("signature, key", "EasyPost/easypost-go: webhook.go; EasyPost/examples: official/fixtures"),

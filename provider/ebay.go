@@ -35,6 +35,7 @@ func ebaySpec() spec.Spec {
 			ContentType: "application/json",
 			Body:        `{"challengeResponse":"{{code}}"}`,
 		}},
+		Headers: []string{"X-Ebay-Signature", "X-Ebay-*"},
 		Example: spec.Template{ID: "49feeaeb-4982-42d9-a377-9645b8479411", Type: "MARKETPLACE_ACCOUNT_DELETION", Body: ebayExample},
 		Sources: []spec.Source{
 			stated("signature, keys, challenge, statuses", "eBay/event-notification-nodejs-sdk: lib/validator.js, lib/client.js, lib/constants.js"),

@@ -41,6 +41,8 @@ func githubSpec() spec.Spec {
 			MaxBody: 25 << 20, // larger payloads are never sent
 			Manual:  3 * day,
 		},
+		// https://docs.github.com/en/webhooks/webhook-events-and-payloads#delivery-headers
+		Headers: []string{"X-GitHub-Hook-ID", "X-GitHub-Hook-Installation-Target-ID", "X-GitHub-Hook-Installation-Target-Type", "X-GitHub-Enterprise-Host", "X-GitHub-Enterprise-Version", "X-Hub-Signature", "X-GitHub-*"},
 		Example: spec.Template{
 			ID:     "72d3162e-cc78-11e3-81ab-4c9367dc0958",
 			Type:   "issues.opened",

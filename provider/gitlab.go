@@ -45,6 +45,8 @@ func gitlabSpec() spec.Spec {
 			Deadline: 10 * time.Second, // of GitLab.com; an installation of one's own may differ
 		},
 		Limits: spec.Limits{MaxBody: 25 << 20},
+		// https://docs.gitlab.com/user/project/integrations/webhooks/#delivery-headers; the signing token: https://gitlab.com/gitlab-org/gitlab/-/merge_requests/230944
+		Headers: []string{"X-Gitlab-Event", "X-Gitlab-Instance", "X-Gitlab-Webhook-UUID", "X-Gitlab-Event-UUID", "Idempotency-Key", "Webhook-Id", "Webhook-Timestamp", "Webhook-Signature", "X-Gitlab-*"},
 		Example: spec.Template{
 			ID:     "f5e5f430-f57b-4e6e-9fac-d9128cd7232f",
 			Type:   "merge_request.open",

@@ -29,7 +29,9 @@ func gocardlessSpec() spec.Spec {
 			},
 			Tenant: []spec.Value{"item:$.links.organisation"},
 		},
-		Answer:  spec.Answer{Reject: 498}, // what its own libraries answer
+		Answer: spec.Answer{Reject: 498}, // what its own libraries answer
+		// https://developer.gocardless.com/api-reference/#webhooks-overview
+		Headers: []string{"Origin", "GoCardless-*"},
 		Example: spec.Template{ID: "EV000ABC123DEF", Type: "payments.confirmed", Object: "PM000EXAMPLE1", Body: gocardlessExample},
 		Sources: []spec.Source{
 			stated("signature, fields, answer to a wrong signature", "gocardless/gocardless-pro-go"),

@@ -50,8 +50,10 @@ func hubspotSpec() spec.Spec {
 			"item:$.subscriptionType", "item:$.eventType", "item:$.objectId", "item:$.occurredAt",
 			"item:$.propertyName", "item:$.propertyValue", "item:$.changeSource", "item:$.changeFlag",
 		}},
-		Answer:  spec.Answer{Deadline: 5 * time.Second},
-		Limits:  spec.Limits{Retry: day}, // 10 attempts
+		Answer: spec.Answer{Deadline: 5 * time.Second},
+		Limits: spec.Limits{Retry: day}, // 10 attempts
+		// https://developers.hubspot.com/docs/api/webhooks/validating-requests
+		Headers: []string{"X-HubSpot-Signature", "X-HubSpot-Signature-Version", "X-HubSpot-Signature-V3", "X-HubSpot-Request-Timestamp", "X-HubSpot-*"},
 		Example: spec.Template{ID: "3816279340", Type: "contact.propertyChange", Object: "123", Body: hubspotExample},
 		Sources: []spec.Source{
 			stated("signatures", "HubSpot/hubspot-api-nodejs; HubSpot documentation, Validating requests"),

@@ -31,8 +31,10 @@ func intercomSpec() spec.Spec {
 			Attempt:  []spec.Value{"json:$.delivery_attempts"},
 		},
 		// delivery_status, delivery_attempts, delivered_at and first_sent_at are about the attempts.
-		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.topic", "json:$.app_id", "json:$.created_at", "json:$.data"}},
-		Answer:  spec.Answer{Deadline: 5 * time.Second},
+		Dedup:  spec.Dedup{Same: []spec.Value{"json:$.topic", "json:$.app_id", "json:$.created_at", "json:$.data"}},
+		Answer: spec.Answer{Deadline: 5 * time.Second},
+		// https://developers.intercom.com/docs/canvas-kit#signing-notifications
+		Headers: []string{"X-Body-Signature", "Intercom-*", "X-Intercom-*"},
 		Example: spec.Template{ID: "notif_ccd8a4d0-f965-11e3-a367-c779cae3e1b3", Type: "conversation.user.replied", Object: "1001", Body: intercomExample},
 		Sources: []spec.Source{
 			stated("topic, pauses and suspension", "developers.intercom.com/docs/webhooks/webhook-notifications"),

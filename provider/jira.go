@@ -26,6 +26,8 @@ func jiraSpec() spec.Spec {
 			Attempt:  []spec.Value{"header:X-Atlassian-Webhook-Retry"},
 		},
 		Dedup: spec.Dedup{Retry: spec.Stable},
+		// https://developer.atlassian.com/cloud/jira/platform/webhooks/
+		Headers: []string{"X-Atlassian-Webhook-Flow", "X-Atlassian-*"},
 		Example: spec.Template{
 			ID:     "5c1e1a3f-6d1e-4b6c-8e3a-7d2f9b0c4e55",
 			Type:   "jira:issue_updated",

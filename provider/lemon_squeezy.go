@@ -30,6 +30,8 @@ func lemonSqueezySpec() spec.Spec {
 		},
 		Answer: spec.Answer{Status: 200}, // everything else is retried
 		Limits: spec.Limits{Retry: 155 * time.Second},
+		// https://docs.lemonsqueezy.com/help/webhooks/webhook-requests
+		Headers: []string{"X-Event-Name", "X-Lemon-Squeezy-*", "X-LemonSqueezy-*"},
 		Example: spec.Template{
 			ID:     "1138922",
 			Type:   "order_created",

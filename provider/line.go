@@ -33,6 +33,7 @@ func lineSpec() spec.Spec {
 			},
 			Retry: spec.Stable,
 		},
+		Headers: []string{"X-Line-*"},
 		Example: spec.Template{ID: "01FZ74A0TDDPYRVKNK77XKC3ZR", Type: "message", Object: "444573844083572737", Body: lineExample},
 		Sources: []spec.Source{
 			stated("signature", "line/line-bot-sdk-go: linebot/webhook/parse.go"),

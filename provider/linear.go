@@ -40,6 +40,8 @@ func linearSpec() spec.Spec {
 			Advisory: true,
 		},
 		Answer: spec.Answer{Deadline: 5 * time.Second},
+		// https://linear.app/developers/webhooks
+		Headers: []string{"Linear-Timestamp", "Linear-*"},
 		Example: spec.Template{
 			ID:     "234d1a4e-b617-4388-90fe-adc3633d6b72",
 			Type:   "Issue.update",

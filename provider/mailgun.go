@@ -38,6 +38,7 @@ func mailgunSpec() spec.Spec {
 		},
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.event-data"}},
 		Limits:  spec.Limits{Retry: 8 * time.Hour}, // after 5, 10 and 15 minutes, 1, 2 and 4 hours
+		Headers: []string{"X-Mailgun-*"},
 		Example: spec.Template{ID: "CPgfbmQMTCKtHW6uIWtuVe", Type: "opened", Object: "20260203040506.1.EXAMPLE@mail.example.com", Body: mailgunExample},
 		Sources: []spec.Source{
 			stated("signature", "mailgun/mailgun-go: webhooks.go"),

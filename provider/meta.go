@@ -40,7 +40,9 @@ func metaSpec() spec.Spec {
 		},
 		Handshakes: []spec.Handshake{metaHandshake()},
 		Limits:     spec.Limits{Retry: 36 * time.Hour},
-		Example:    spec.Template{ID: "m_AG5Hz2Uq7tuwNEhXfYYKj8mJEMQPpz5jdCK48PnKAjSdjf", Type: "page", Body: metaExample},
+		// https://developers.facebook.com/docs/graph-api/webhooks/getting-started
+		Headers: []string{"X-Hub-Signature", "X-Facebook-*", "X-FB-*", "Facebook-*"},
+		Example: spec.Template{ID: "m_AG5Hz2Uq7tuwNEhXfYYKj8mJEMQPpz5jdCK48PnKAjSdjf", Type: "page", Body: metaExample},
 		Sources: []spec.Source{
 			stated("signature, batches of up to 1000, handshake, retries", "Meta documentation, Webhooks, Getting started"),
 			reported("a message is known by its mid", "Messenger documentation, quoted"),

@@ -25,6 +25,7 @@ func mollieSpec() spec.Spec {
 			Time:     []spec.Moment{at("json:$.createdAt", spec.RFC3339)},
 			Resource: []spec.Value{"json:$.entityId"},
 		},
+		Headers: []string{"X-Mollie-*"},
 		Example: spec.Template{ID: "event_GvJ8WHrp5isUdRub9CJyH", Type: "payment-link.paid", Object: "pl_Example0001", Body: mollieExample},
 		Sources: []spec.Source{
 			stated("signature, its repetition, fields", "mollie/mollie-api-php: src/Webhooks"),

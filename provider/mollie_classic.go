@@ -25,6 +25,7 @@ func mollieClassicSpec() spec.Spec {
 			Resource: []spec.Value{"form:id"},
 		},
 		Dedup:   spec.Dedup{OnRepeat: spec.Coalesce},
+		Headers: []string{"X-Mollie-*"},
 		Example: spec.Template{ID: "tr_5B8cwPMGnU6qLbRvo7qEZo", Form: "id={{id}}"},
 		Sources: []spec.Source{
 			stated("the body is the id, nothing is signed, fetch the state", "docs.mollie.com/reference/webhooks"),

@@ -42,6 +42,7 @@ func msGraphSpec() spec.Spec {
 			Echo:     "query:validationToken",
 		}},
 		Limits:  spec.Limits{Retry: 4 * time.Hour},
+		Headers: []string{"Client-Request-Id", "Request-Id"},
 		Example: spec.Template{ID: "0f6b2f0e-5d0e-4a6c-9c2b-3a4d8e7f1b20", Type: "updated", Object: "AAMkExample1001", Body: msGraphExample},
 		Sources: []spec.Source{
 			stated("clientState, handshake, answer, deadline, retries", "microsoftgraph/microsoft-graph-docs: Change notifications delivery, webhooks"),

@@ -32,6 +32,7 @@ func muxSpec() spec.Spec {
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.type", "json:$.created_at", "json:$.object", "json:$.environment", "json:$.data"}},
 		Answer:  spec.Answer{Deadline: 5 * time.Second},
 		Limits:  spec.Limits{Retry: day},
+		Headers: []string{"Mux-*"},
 		Example: spec.Template{ID: "3a56ac3d-33da-4366-855b-f592d898409d", Type: "video.asset.ready", Object: "0201example0001", Body: muxExample},
 		Sources: []spec.Source{
 			stated("key, fields, attempts", "muxinc/mux-node-sdk: src/resources/webhooks/webhooks.ts; docs.mux.com/webhook-reference"),

@@ -45,6 +45,7 @@ func paddleSpec() spec.Spec {
 		Order:   &spec.Order{By: "json:$.occurred_at", Unit: spec.RFC3339, Advisory: true},
 		Answer:  spec.Answer{Status: 200, Deadline: 5 * time.Second},
 		Limits:  spec.Limits{Retry: 3 * day}, // 60 attempts
+		Headers: []string{"Paddle-*"},
 		Example: spec.Template{ID: "evt_01hv8x29kz0t586xy6zn1a62ny", Type: "transaction.completed", Object: "txn_01examplexampleexample0001", Body: paddleExample},
 		Sources: []spec.Source{
 			stated("signature", "PaddleHQ/paddle-go-sdk: webhook_verifier.go"),

@@ -30,6 +30,8 @@ func paypalSpec() spec.Spec {
 		Dedup:  spec.Dedup{Same: []spec.Value{"json:$.event_type", "json:$.create_time", "json:$.resource"}, Retry: spec.Stable, Manual: spec.Stable},
 		Order:  &spec.Order{By: "json:$.resource.update_time", Unit: spec.RFC3339, Advisory: true},
 		Limits: spec.Limits{Retry: 3 * day}, // 25 times
+		// https://developer.paypal.com/api/rest/webhooks/rest/#link-eventheaders
+		Headers: []string{"Paypal-Transmission-Id", "Paypal-Transmission-Time", "Paypal-Transmission-Sig", "Paypal-Cert-Url", "Paypal-Auth-Algo", "Paypal-Auth-Version", "Correlation-Id", "Paypal-*"},
 		Example: spec.Template{
 			ID:     "WH-2WR32451HC0233532-67976317FL4543714",
 			Type:   "PAYMENT.CAPTURE.COMPLETED",

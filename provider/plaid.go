@@ -30,6 +30,7 @@ func plaidSpec() spec.Spec {
 		Dedup:   spec.Dedup{OnRepeat: spec.Off},
 		Answer:  spec.Answer{Deadline: 10 * time.Second},
 		Limits:  spec.Limits{Retry: day},
+		Headers: []string{"Plaid-Verification", "Plaid-*"},
 		Example: spec.Template{ID: "wz666MBjYWTp2PDzzggYhM6oWWmBb", Type: "TRANSACTIONS.SYNC_UPDATES_AVAILABLE", Body: plaidExample},
 		Sources: []spec.Source{
 			stated("signature, key, tolerance", "plaid.com/docs/api/webhooks/webhook-verification; plaid/plaid-openapi"),

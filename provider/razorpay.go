@@ -37,9 +37,10 @@ func razorpaySpec() spec.Spec {
 			},
 			Tenant: []spec.Value{"json:$.account_id"},
 		},
-		Dedup:  spec.Dedup{Retry: spec.Stable},
-		Answer: spec.Answer{Deadline: 5 * time.Second},
-		Limits: spec.Limits{Retry: day},
+		Dedup:   spec.Dedup{Retry: spec.Stable},
+		Answer:  spec.Answer{Deadline: 5 * time.Second},
+		Limits:  spec.Limits{Retry: day},
+		Headers: []string{"X-Razorpay-*"},
 		Example: spec.Template{
 			ID:     "NmR3hC4iQpOkW1",
 			Type:   "payment.captured",

@@ -36,9 +36,10 @@ func recurlySpec() spec.Spec {
 			Resource: []spec.Value{"json:$.uuid", "json:$.id"},
 			Tenant:   []spec.Value{"json:$.site_id"},
 		},
-		Dedup:  spec.Dedup{Retry: spec.Stable},
-		Answer: spec.Answer{Deadline: 5 * time.Second},
-		Limits: spec.Limits{Retry: 7 * day}, // ten retries, 10+x·2^(x+5) seconds apart
+		Dedup:   spec.Dedup{Retry: spec.Stable},
+		Answer:  spec.Answer{Deadline: 5 * time.Second},
+		Limits:  spec.Limits{Retry: 7 * day}, // ten retries, 10+x·2^(x+5) seconds apart
+		Headers: []string{"Recurly-*"},
 		Example: spec.Template{
 			ID:     "1f0d5c3e-7a42-4b8e-9d21-6c3b5a4e8f70",
 			Type:   "subscription.renewed",

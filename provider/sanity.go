@@ -41,6 +41,8 @@ func sanitySpec() spec.Spec {
 		// Any other status of the 400s ends the attempts: a wrong secret would lose events.
 		Answer: spec.Answer{Reject: 429, Deadline: 30 * time.Second},
 		Limits: spec.Limits{Retry: 30 * time.Minute},
+		// https://www.sanity.io/docs/content-lake/webhooks
+		Headers: []string{"Sanity-Dataset", "Sanity-Transaction-Id", "Idempotency-Key", "Sanity-*"},
 		Example: spec.Template{
 			ID:     "9b2f7c14-3e5d-4a86-b0c1-2d8e6f4a7c93",
 			Type:   "update",

@@ -32,6 +32,7 @@ func sendgridSpec() spec.Spec {
 			Time:     []spec.Moment{at("item:$.timestamp", spec.Seconds)},
 			Resource: []spec.Value{"item:$.sg_message_id"},
 		},
+		Headers: []string{"X-Twilio-Email-*"},
 		Example: spec.Template{ID: "rbtnWrG1DVDGGGFHFyun0A==", Type: "delivered", Object: "ExampleMessage0000000A.recvd-example-1.0", Body: sendgridExample},
 		Sources: []spec.Source{
 			stated("signature", "sendgrid/sendgrid-go: helpers/eventwebhook"),

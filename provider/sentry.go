@@ -25,6 +25,8 @@ func sentrySpec() spec.Spec {
 			Resource: []spec.Value{"json:$.data.issue.id"},
 		},
 		Dedup: spec.Dedup{Retry: spec.NotSent},
+		// https://docs.sentry.io/organization/integrations/integration-platform/webhooks/
+		Headers: []string{"Request-ID", "Sentry-Hook-*"},
 		Example: spec.Template{
 			ID:     "4e1f8a2b-0c3d-4e5f-8a9b-7c6d5e4f3a2b",
 			Type:   "issue.created",

@@ -28,6 +28,7 @@ func shippoSpec() spec.Spec {
 			Key:    []spec.Value{"json:$.event", "hash:json:$.data"},
 			Window: day,
 		}}},
+		Headers: []string{"Shippo-*"},
 		Example: spec.Template{ID: "2d4a5b1c9f6e4f3a8b7c6d5e4f3a2b1c", Type: "track_updated", Body: shippoExample},
 		Sources: []spec.Source{
 			stated("token in the URL, HMAC on request", "docs.goshippo.com/tracking/webhook-security"),

@@ -41,6 +41,8 @@ func shopifySpec() spec.Spec {
 		Order:  &spec.Order{By: "header:X-Shopify-Triggered-At", Unit: spec.RFC3339, Advisory: true},
 		Answer: spec.Answer{Deadline: 5 * time.Second},
 		Limits: spec.Limits{Retry: 4 * time.Hour}, // 8 attempts
+		// https://shopify.dev/docs/apps/build/webhooks/subscribe#headers
+		Headers: []string{"X-Shopify-Api-Version", "X-Shopify-Test", "X-Shopify-Order-Id", "X-Shopify-Product-Id", "Shopify-Api-Version", "Shopify-Event-Id", "Shopify-Name", "X-Shopify-*", "Shopify-*"},
 		Example: spec.Template{
 			ID:     "98880550-7158-44d4-b7cd-2c97c8a091b5",
 			Type:   "orders/create",

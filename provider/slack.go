@@ -50,6 +50,7 @@ func slackSpec() spec.Spec {
 		}},
 		Answer:  spec.Answer{Deadline: 3 * time.Second},
 		Limits:  spec.Limits{Retry: day}, // three retries in six minutes; hourly for a day where delayed events are on
+		Headers: []string{"X-Slack-*"},
 		Example: spec.Template{ID: "Ev08MFMKH6", Type: "app_mention", Object: "C0EXAMPLE", Body: slackExample},
 		Sources: []spec.Source{
 			stated("signature, tolerance", "slack-go/slack: security.go; Slack documentation, Verifying requests from Slack"),

@@ -39,9 +39,11 @@ func squareSpec() spec.Spec {
 		},
 		Dedup: spec.Dedup{Retry: spec.Stable},
 		// Orders count their updates. Payments and the rest have no version, and then there is no order.
-		Order:   &spec.Order{By: "json:$.data.object.order_updated.version"},
-		Answer:  spec.Answer{Deadline: 10 * time.Second},
-		Limits:  spec.Limits{Retry: day}, // 11 attempts
+		Order:  &spec.Order{By: "json:$.data.object.order_updated.version"},
+		Answer: spec.Answer{Deadline: 10 * time.Second},
+		Limits: spec.Limits{Retry: day}, // 11 attempts
+		// https://developer.squareup.com/docs/webhooks/step2subscribe
+		Headers: []string{"X-Square-Signature", "Square-Environment", "Square-Initial-Delivery-Timestamp", "X-Square-*", "Square-*"},
 		Example: spec.Template{ID: "6a8f5f28-54a1-4eb0-a98a-3111513fd4fc", Type: "payment.updated", Object: "KkAkhdMsgzn59SM8A89WgKwekxLZY", Body: squareExample},
 		Sources: []spec.Source{
 			stated("signature, key, fields", "square/square-go-sdk: webhooks/client/verify_signature.go; developer.squareup.com/docs/webhooks/overview"),

@@ -54,6 +54,7 @@ func stripeSpec() spec.Spec {
 			Retry:  3 * day,
 			Manual: 30 * day, // by the command line tool; 15 days in the dashboard
 		},
+		Headers: []string{"Stripe-*"},
 		Example: spec.Template{ID: "evt_1NG8Du2eZvKYlo2CUI79vXWy", Type: "payment_intent.succeeded", Object: "pi_3QExampleExampleExample01", Body: stripeExample},
 		Sources: []spec.Source{
 			stated("signature, tolerance, key", "stripe/stripe-go: webhook/client.go"),

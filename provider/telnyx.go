@@ -36,6 +36,7 @@ func telnyxSpec() spec.Spec {
 		},
 		// What stands beside data is about the delivery.
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.data"}},
+		Headers: []string{"Telnyx-*"},
 		Example: spec.Template{ID: "0ccc7b54-4df3-4bca-a65a-3da1ecc777f0", Type: "message.received", Object: "84cca175-0000-4000-8000-00000000a001", Body: telnyxExample},
 		Sources: []spec.Source{
 			stated("headers and public key", "developers.telnyx.com/docs/development/sdk/python/webhooks"),

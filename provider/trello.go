@@ -35,6 +35,7 @@ func trelloSpec() spec.Spec {
 		// The model is written as it is when it is sent.
 		Dedup:      spec.Dedup{Same: []spec.Value{"json:$.action.id", "json:$.action.type", "json:$.action.date", "json:$.action.data"}},
 		Handshakes: []spec.Handshake{{Method: "HEAD"}},
+		Headers:    []string{"X-Trello-*"},
 		Example:    spec.Template{ID: "51f9277b2822b8654f0023af", Type: "updateCard", Object: "5f0000000000000000000002", Body: trelloExample},
 		Sources: []spec.Source{
 			stated("signature, HEAD, fields of the action", "developer.atlassian.com/cloud/trello/guides/rest-api/webhooks"),

@@ -34,6 +34,7 @@ func twilioEventsSpec() spec.Spec {
 		Dedup:   spec.Dedup{Retry: spec.Stable},
 		Answer:  spec.Answer{Deadline: 5 * time.Second},
 		Limits:  spec.Limits{Retry: 4 * time.Hour},
+		Headers: []string{"X-Twilio-*", "I-Twilio-*"},
 		Example: spec.Template{ID: "EZ24806c8c31b14db3b8cdb5e2b3b4d5e6", Type: "com.twilio.messaging.message.delivered", Object: "SMexample00000000000000000000000001", Body: twilioEventsExample},
 		Sources: []spec.Source{
 			stated("events arrive at least once, id, retries", "twilio.com/docs/events/event-delivery-and-duplication"),

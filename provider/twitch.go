@@ -44,6 +44,8 @@ func twitchSpec() spec.Spec {
 			When: []spec.Match{{Value: "header:Twitch-Eventsub-Message-Type", Is: "webhook_callback_verification"}},
 			Echo: "json:$.challenge",
 		}},
+		// https://dev.twitch.tv/docs/eventsub/handling-webhook-events/#list-of-request-headers
+		Headers: []string{"Twitch-Eventsub-Subscription-Type", "Twitch-Eventsub-Subscription-Version", "Twitch-Eventsub-*"},
 		Example: spec.Template{
 			ID:     "e76c6bd4-55c9-4987-8304-da1588d8988b",
 			Type:   "stream.online",

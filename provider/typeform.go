@@ -30,6 +30,7 @@ func typeformSpec() spec.Spec {
 		},
 		Answer:  spec.Answer{Deadline: 30 * time.Second},
 		Limits:  spec.Limits{Retry: 11 * time.Hour}, // the delays add up to 10 h 35 min
+		Headers: []string{"Typeform-*"},
 		Example: spec.Template{ID: "01GXVNB5ZY4CBB2WS2QRZTEMCQ", Type: "form_response", Object: "a3a12ec67a1365927098a606107fac15", Body: typeformExample},
 		Sources: []spec.Source{
 			stated("deadline, retries, what disables the webhook", "typeform.com/developers/webhooks"),

@@ -28,7 +28,9 @@ func vercelSpec() spec.Spec {
 			Resource: []spec.Value{"json:$.payload.deployment.id", "json:$.payload.project.id"},
 			Tenant:   []spec.Value{"json:$.payload.team.id"},
 		},
-		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.type", "json:$.createdAt", "json:$.payload"}},
+		Dedup: spec.Dedup{Same: []spec.Value{"json:$.type", "json:$.createdAt", "json:$.payload"}},
+		// no beginning: what else starts with X-Vercel- is about the visitors of a site, https://vercel.com/docs/headers/request-headers
+		Headers: []string{"X-Vercel-Id"},
 		Example: spec.Template{ID: "dpl_5WJWYSyB7BpgTj3EuwF37WMRBXBtaTkS", Type: "deployment.created", Body: vercelExample},
 		Sources: []spec.Source{
 			stated("id is that of the delivery, fields, time", "vercel.com/docs/webhooks/webhooks-api"),

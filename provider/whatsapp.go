@@ -35,7 +35,9 @@ func whatsappSpec() spec.Spec {
 		},
 		Handshakes: []spec.Handshake{metaHandshake()},
 		Limits:     spec.Limits{MaxBody: 3 << 20, Retry: 7 * day},
-		Example:    spec.Template{ID: "wamid.HBgLMTY0NjcwNDM1OTUVAgASGBQzQTdCNTg5RjY1MEMyRjlGMjRGNgA=", Type: "messages.text", Body: whatsappExample},
+		// https://developers.facebook.com/docs/graph-api/webhooks/getting-started
+		Headers: []string{"X-Hub-Signature", "X-Facebook-*", "X-FB-*", "Facebook-*"},
+		Example: spec.Template{ID: "wamid.HBgLMTY0NjcwNDM1OTUVAgASGBQzQTdCNTg5RjY1MEMyRjlGMjRGNgA=", Type: "messages.text", Body: whatsappExample},
 		Sources: []spec.Source{
 			stated("signature, batches, handshake", "Meta documentation, Webhooks, Getting started; WhatsApp/WhatsApp-Nodejs-SDK"),
 			stated("retries", "WhatsApp documentation, Webhooks"),

@@ -48,6 +48,8 @@ func wiseSpec() spec.Spec {
 		},
 		Answer: spec.Answer{Deadline: 5 * time.Second},
 		Limits: spec.Limits{Retry: 14 * day}, // 25 attempts at the most
+		// https://docs.wise.com/guides/developer/webhooks/event-handling
+		Headers: []string{"X-Signature", "X-Test-Notification", "X-Delivery-Id"},
 		Example: spec.Template{
 			ID:     "16521632",
 			Type:   "transfers#state-change",

@@ -45,6 +45,8 @@ func wooCommerceSpec() spec.Spec {
 			When:     []spec.Match{{Value: "form:webhook_id"}},
 			Unsigned: true,
 		}},
+		// woocommerce/woocommerce: includes/class-wc-webhook.php
+		Headers: []string{"X-Wc-Webhook-Resource", "X-Wc-Webhook-Event", "X-Wc-Webhook-*"},
 		Example: spec.Template{
 			ID:   "1138922",
 			Type: "order.updated",

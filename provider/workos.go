@@ -32,6 +32,7 @@ func workosSpec() spec.Spec {
 		},
 		Order:   &spec.Order{By: "json:$.data.updated_at", Unit: spec.RFC3339, Advisory: true},
 		Limits:  spec.Limits{Retry: 3 * day}, // in production; several minutes elsewhere
+		Headers: []string{"WorkOS-*"},
 		Example: spec.Template{ID: "event_01EHWNCE74X7JSDV0X3SZ3KJNY", Type: "dsync.user.updated", Object: "directory_user_01EXAMPLE0001", Body: workosExample},
 		Sources: []spec.Source{
 			stated("signature, tolerance", "workos/workos-go: pkg/webhooks/client.go"),

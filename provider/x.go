@@ -59,6 +59,7 @@ func xSpec() spec.Spec {
 			Body:        `{"response_token":"sha256={{code}}"}`,
 		}},
 		Limits:  spec.Limits{Manual: day}, // a replay goes back so far
+		Headers: []string{"X-Twitter-*"},
 		Example: spec.Template{ID: "1890123456789012345", Type: "tweet_create_events", Body: xExample},
 		Sources: []spec.Source{
 			stated("signature, challenge, deadline, replay, user of the subscription", "xdevplatform/docs: x-api/webhooks, x-api/account-activity"),

@@ -35,6 +35,7 @@ func xeroSpec() spec.Spec {
 		},
 		Answer:  spec.Answer{Status: 200, Reject: 401, Deadline: 5 * time.Second},
 		Limits:  spec.Limits{Retry: day},
+		Headers: []string{"X-Xero-*"},
 		Example: spec.Template{ID: "717f2bfc-c6d4-41fd-b238-3f2f0c0cf777", Type: "INVOICE.UPDATE", Body: xeroExample},
 		Sources: []spec.Source{
 			stated("signature, intent to receive, answer, deadline, retries", "developer.xero.com/documentation/webhooks/configuring-your-server"),

@@ -45,7 +45,9 @@ func zoomSpec() spec.Spec {
 			ContentType: "application/json",
 			Body:        `{"plainToken":"{{echo}}","encryptedToken":"{{code}}"}`,
 		}},
-		Limits:  spec.Limits{Retry: 85 * time.Minute}, // after 5, 20 and 60 minutes
+		Limits: spec.Limits{Retry: 85 * time.Minute}, // after 5, 20 and 60 minutes
+		// https://developers.zoom.us/docs/api/webhooks/
+		Headers: []string{"X-Zm-Trackingid", "ClientId", "X-Zm-*"},
 		Example: spec.Template{ID: "1234567890", Type: "meeting.ended", Object: "ZXhhbXBsZSBtZWV0aW5nMDE=", Body: zoomExample},
 		Sources: []spec.Source{
 			stated("signature, validation of the endpoint", "zoom/webhook-sample: index.js"),

@@ -21,7 +21,7 @@ var another = map[string]string{
 
 	"url": "https://other.example/", "secrets": "other", "timeout": "9s", "concurrency": "9", "rate": "9", "attempts": "9", "backoff": "9s",
 	"backoff_max": "9s", "give_up": "9s", "permanent": "499", "breaker": "true", "breaker_failures": "9", "breaker_pause": "9s",
-	"breaker_pause_max": "9s", "headers": "X-Other: yes", "pass_headers": "X-Other", "drop_headers": "X-Other", "order": "by_resource",
+	"breaker_pause_max": "9s", "headers": "X-Other: yes", "pass_headers": "X-Other", "drop_headers": "X-Other", "also_pass": "X-Other", "order": "by_resource",
 	"stale": "flag", "tls.ca": "other.pem", "tls.cert": "other.pem", "tls.key": "other.pem", "tls.server_name": "other.example",
 
 	"provider": "github", "to": "https://other.example/", "burst": "9", "allow": "192.0.2.0/24", "twins.drop": "other", "mode": "sync",

@@ -49,8 +49,10 @@ type Destination struct {
 	// Headers are added to each delivery.
 	Headers []Header
 	// PassHeaders are the only ones of the provider's headers that are passed on; DropHeaders are the
-	// ones that are not. Both empty: all are.
+	// ones that are not. Both empty: all that its sources keep.
 	PassHeaders, DropHeaders []string
+	// AlsoPass are names, and beginnings of names that end in a star, of headers that are passed on besides.
+	AlsoPass []string
 	// Order is [Unordered] or [ByResource].
 	Order string
 	// Stale says what happens to an event when a newer one about the same resource was delivered:
@@ -106,6 +108,7 @@ var destinationSettings = []field[Destination]{
 	{key: "headers", bind: func(d *Destination) value { return headers{&d.Headers} }},
 	{key: "pass_headers", bind: func(d *Destination) value { return headerNames(&d.PassHeaders) }},
 	{key: "drop_headers", bind: func(d *Destination) value { return headerNames(&d.DropHeaders) }},
+	{key: "also_pass", bind: func(d *Destination) value { return headerBeginnings(&d.AlsoPass) }},
 	{key: "order", def: Unordered, bind: func(d *Destination) value { return choice{&d.Order, []string{Unordered, ByResource}} }},
 	{key: "stale", def: StaleDeliver, bind: func(d *Destination) value {
 		return choice{&d.Stale, []string{StaleDeliver, StaleFlag, StaleDrop}}

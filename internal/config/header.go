@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/hookonce/hookonce/internal/passing"
 )
 
 // Header is a header that is added to deliveries. Its value may be a secret.
@@ -87,6 +89,11 @@ func reserved(name string) bool {
 		return true
 	}
 	return strings.HasPrefix(name, "Hookonce-") || strings.HasPrefix(name, "Webhook-")
+}
+
+// headerBeginnings is a list of names of headers, and of beginnings of names that end in a star.
+func headerBeginnings(to *[]string) value {
+	return names{words{to: to, sample: "X-Tenant", check: passing.Check}}
 }
 
 // headerNames is a list of names of headers.

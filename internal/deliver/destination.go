@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/outgoing"
+	"github.com/hookonce/hookonce/internal/passing"
 )
 
 // Destination is one place to deliver to.
@@ -40,10 +41,15 @@ type Destination struct {
 	// Header is added to every delivery, in place of what the provider sent under the same name. It can
 	// not hold what is ours to set: see docs/destinations.md.
 	Header http.Header
-	// PassHeader and DropHeader choose among the provider's headers: none but these, or all but these.
-	// At most one of them may be given; without either all are passed on. Those that say how to read
-	// the body, Content-Type and Content-Encoding, always are.
+	// Rules say which headers of the events of a source are passed on, by the name of the source. One without passes
+	// those that pass where nothing is known of the sender.
+	Rules map[string]*passing.Rule
+	// PassHeader and DropHeader choose among them: none but these, which are passed whatever the rule says, or all but
+	// these. At most one of them may be given. Those that say how to read the body, Content-Type and Content-Encoding,
+	// always are passed.
 	PassHeader, DropHeader []string
+	// AlsoPass are names, and beginnings of names that end in a star, of headers that are passed besides.
+	AlsoPass []string
 	// Secrets sign each delivery as Standard Webhooks describe it, with a signature per secret so that
 	// they can be rotated. One that begins with whsec_ is base64 after that; others are taken byte for
 	// byte. None: deliveries are not signed.
@@ -83,7 +89,8 @@ type destination struct {
 	giveUp        time.Duration
 	permanent     []int
 	header        http.Header
-	passes        func(name string) bool // which of the provider's headers; nil: all
+	rules         map[string]*passing.Rule // by the name of the source
+	choice        passing.Choice
 	secrets       [][]byte
 	signers       map[string]Signer
 	stale         StalePolicy
@@ -100,6 +107,7 @@ func newDestination(name string, s Destination, transport http.RoundTripper) (*d
 		permanent: s.Permanent,
 		stale:     cmp.Or(s.Stale, StaleFlag),
 		signers:   s.Signers,
+		rules:     s.Rules,
 		transport: transport,
 	}
 	if d.schedule == nil {

@@ -9,24 +9,8 @@ import (
 	"strings"
 
 	"github.com/hookonce/hookonce/internal/outgoing"
+	"github.com/hookonce/hookonce/internal/passing"
 )
-
-// notForwarded are headers that belong to one connection. They are left out when an event is stored;
-// an event stored by other means must not break the framing of ours.
-var notForwarded = map[string]bool{
-	"Connection":          true,
-	"Content-Length":      true,
-	"Expect":              true,
-	"Host":                true,
-	"Keep-Alive":          true,
-	"Proxy-Authenticate":  true,
-	"Proxy-Authorization": true,
-	"Proxy-Connection":    true,
-	"Te":                  true,
-	"Trailer":             true,
-	"Transfer-Encoding":   true,
-	"Upgrade":             true,
-}
 
 // reserved reports whether the canonical name is that of a header that nobody but us may set.
 func reserved(name string) bool {
@@ -34,11 +18,8 @@ func reserved(name string) bool {
 	case outgoing.IdempotencyKeyHeader, outgoing.MessageIDHeader, outgoing.TimestampHeader, outgoing.SignatureHeader, traceparent, tracestate:
 		return true
 	}
-	return notForwarded[name] || strings.HasPrefix(name, outgoing.OwnPrefix)
+	return passing.OfConnection(name) || strings.HasPrefix(name, outgoing.OwnPrefix)
 }
-
-// aboutBody are the provider's headers without which the body can not be read. They are always passed.
-var aboutBody = []string{"Content-Type", "Content-Encoding"}
 
 // headers reads what a destination's settings say about headers.
 func (d *destination) headers(s Destination) error {
@@ -65,42 +46,30 @@ func (d *destination) headers(s Destination) error {
 			return fmt.Errorf("%q can not be the name of a header", name)
 		}
 	}
-	d.passes = passing(s.PassHeader, s.DropHeader)
-	return nil
-}
-
-// passing returns which of the provider's headers are passed on; nil stands for all of them.
-func passing(pass, drop []string) func(name string) bool {
-	names := map[string]bool{}
-	for _, name := range slices.Concat(pass, drop) {
-		names[textproto.CanonicalMIMEHeaderKey(name)] = true
-	}
-	switch {
-	case len(names) == 0:
-		return nil
-	case len(pass) > 0:
-		for _, name := range slices.Concat(aboutBody, []string{traceparent, tracestate}) {
-			names[name] = true
+	for _, name := range s.AlsoPass {
+		if err := passing.Check(name); err != nil {
+			return err
 		}
-		return func(name string) bool { return names[name] }
 	}
-	for _, name := range aboutBody {
-		delete(names, name)
+	if len(s.PassHeader)+len(s.DropHeader)+len(s.AlsoPass) > 0 {
+		d.choice = passing.NewChoice(s.PassHeader, s.DropHeader, s.AlsoPass)
 	}
-	return func(name string) bool { return !names[name] }
+	return nil
 }
 
 // ownHeaders is how many headers of ours most events have.
 const ownHeaders = 10
 
-// decodeHeader reads HTTP/1 field lines, each ended by CRLF. A line that is not one is skipped: it
+// decodeHeader reads HTTP/1 field lines, each ended by CRLF, and returns what the filter passes of them, as much as an event
+// keeps: those that a version before this has stored, or others, may be more. A line that is not one is skipped: it
 // could not be sent. Of what begins as our own headers do, the facts that are kept with an event are passed on,
-// whatever passes says, and nothing else. The result has room for our own headers.
-func decodeHeader(lines []byte, passes func(name string) bool) http.Header {
+// whatever the filter says, and nothing else. The result has room for our own headers.
+func decodeHeader(lines []byte, filter *passing.Filter) http.Header {
 	text := string(lines)
 	n := strings.Count(text, "\r\n")
 	h := make(http.Header, n+ownHeaders)
 	values := make([]string, 0, n)
+	size, repeated := 0, false
 	for text != "" {
 		var line string
 		line, text, _ = strings.Cut(text, "\r\n")
@@ -109,16 +78,22 @@ func decodeHeader(lines []byte, passes func(name string) bool) http.Header {
 			continue
 		}
 		name = textproto.CanonicalMIMEHeaderKey(name)
-		if !outgoing.IsFact(name) && (notForwarded[name] || strings.HasPrefix(name, outgoing.OwnPrefix) || passes != nil && !passes(name)) {
-			continue
+		if fact := outgoing.IsFact(name); !fact {
+			if !filter.Passes(name) {
+				continue
+			}
+			size += len(line) + len("\r\n")
 		}
 		value = strings.Trim(value, " \t")
 		if more, ok := h[name]; ok {
-			h[name] = append(more, value)
+			h[name], repeated = append(more, value), true
 			continue
 		}
 		values = append(values, value)
 		h[name] = values[len(values)-1 : len(values) : len(values)]
+	}
+	if repeated || size > passing.MaxBytes || len(h) > passing.MaxLines {
+		filter.Trim(h, outgoing.IsFact)
 	}
 	return h
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/outgoing"
+	"github.com/hookonce/hookonce/internal/passing"
 )
 
 // MaxReply is the size in bytes of the largest answer that is passed on to a sender.
@@ -71,7 +72,7 @@ func replyHeader(h http.Header) []byte {
 	var lines strings.Builder
 	connection := strings.Join(h["Connection"], ",")
 	for _, name := range slices.Sorted(maps.Keys(h)) {
-		if notForwarded[name] || notRelayed[name] || strings.HasPrefix(name, outgoing.OwnPrefix) || listed(connection, name) {
+		if passing.OfConnection(name) || notRelayed[name] || strings.HasPrefix(name, outgoing.OwnPrefix) || listed(connection, name) {
 			continue
 		}
 		for _, value := range h[name] {

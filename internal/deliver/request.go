@@ -14,6 +14,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/outgoing"
+	"github.com/hookonce/hookonce/internal/passing"
 )
 
 // newRequest is the POST of one attempt: what the provider sent, as it is passed on, and what hookonce knows about
@@ -50,11 +51,11 @@ func (*reader) Close() error { return nil }
 
 // passed is the request of the provider as it is passed on now, before it is signed anew.
 func (d *destination) passed(w *journal.Work, now time.Time) *hookonce.Request {
-	passes := d.passes
-	if s := d.signers[w.Source]; s != nil && passes != nil {
-		passes = func(name string) bool { return d.passes(name) || s.Carries(name) }
+	filter := passing.Filter{Rule: d.rules[w.Source], Choice: d.choice}
+	if s := d.signers[w.Source]; s != nil {
+		filter.Signed = s.Carries
 	}
-	return &hookonce.Request{Method: http.MethodPost, URL: d.address, Header: decodeHeader(w.Header, passes), Body: w.Body, Now: now}
+	return &hookonce.Request{Method: http.MethodPost, URL: d.address, Header: decodeHeader(w.Header, &filter), Body: w.Body, Now: now}
 }
 
 // at returns where a request goes: the address of the destination, unless signing has put something into its query.

@@ -13,6 +13,7 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/passing"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -35,6 +36,11 @@ type wiring struct {
 // is wired apart: services, and sources in mode observe.
 func wire(cfg *config.Config, before *wiring) (*wiring, error) {
 	w := &wiring{cfg: cfg, destinations: map[string]deliver.Destination{}, held: map[string]journal.Destination{}} // none is not all
+	destinations := cfg.AllDestinations()
+	asked := map[string][]string{} // headers, by the destination that asks for them
+	for _, d := range destinations {
+		asked[d.Name] = slices.Concat(d.PassHeaders, d.AlsoPass)
+	}
 	for i := range cfg.Sources {
 		s := &cfg.Sources[i]
 		if s.Mode == config.Idempotent || s.Mode == config.Observe {
@@ -44,14 +50,21 @@ func wire(cfg *config.Config, before *wiring) (*wiring, error) {
 		if err != nil {
 			return nil, fmt.Errorf("source %q: %w", s.Name, err)
 		}
+		for _, to := range s.Reaches() {
+			endpoint.Headers = endpoint.Headers.And(asked[to]...)
+		}
 		if known := before.provider(s); known != nil {
 			endpoint.Provider = known
 		}
 		w.sources = append(w.sources, endpoint)
 	}
-	for _, d := range cfg.AllDestinations() {
+	rules, err := headerRules(cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range destinations {
 		to := newDestination(d, cfg.Delivery)
-		var err error
+		to.Rules = rules
 		if to.Signers, err = newSigners(cfg, &d); err != nil {
 			return nil, err
 		}
@@ -100,6 +113,7 @@ func newSource(s *config.Source) (ingest.Source, error) {
 	return ingest.Source{
 		Name:       s.Name,
 		Provider:   p,
+		Headers:    p.PassedHeaders(),
 		Secrets:    len(s.Secrets),
 		MaxBody:    cmp.Or(s.MaxBody, p.MaxBody()),
 		Routes:     routes,
@@ -173,6 +187,7 @@ func newDestination(d config.Destination, all config.Delivery) deliver.Destinati
 		Header:      http.Header{},
 		PassHeader:  d.PassHeaders,
 		DropHeader:  d.DropHeaders,
+		AlsoPass:    d.AlsoPass,
 		TLS:         d.TLS.Config(),
 		Stale:       deliver.StalePolicy(d.Stale),
 		Policy:      addressPolicy(all),
@@ -188,6 +203,23 @@ func newDestination(d config.Destination, all config.Delivery) deliver.Destinati
 		to.Secrets = append(to.Secrets, s.Reveal())
 	}
 	return to
+}
+
+// headerRules returns which headers of the sources' events are passed on, by the name of the source.
+func headerRules(cfg *config.Config) (map[string]*passing.Rule, error) {
+	rules := map[string]*passing.Rule{}
+	for i := range cfg.Sources {
+		s := &cfg.Sources[i]
+		if s.Mode == config.Idempotent {
+			continue
+		}
+		p, err := s.NewProvider()
+		if err != nil {
+			return nil, fmt.Errorf("source %q: %w", s.Name, err)
+		}
+		rules[s.Name] = p.PassedHeaders()
+	}
+	return rules, nil
 }
 
 // newSigners returns what makes the signatures of the providers anew for a destination that wants them. One that gets

@@ -43,6 +43,7 @@ destinations:
   - name: mailer
     url: https://mailer.internal/
     pass_headers: [X-Signature]
+    also_pass: [X-Tenant, "X-Edge-*"]
     breaker: false
 retention: {ids: 100d, bodies: 10d, attempts: 20d, audits: 30d}
 sources:
@@ -94,7 +95,7 @@ func TestWire(t *testing.T) {
 		},
 		"mailer": {
 			Name: "mailer", URL: "https://mailer.internal/", Timeout: 20 * time.Second, GiveUp: 7 * 24 * time.Hour, Schedule: usual,
-			Concurrency: 64, Header: http.Header{}, PassHeader: []string{"X-Signature"}, Stale: deliver.StaleDeliver, Policy: policy,
+			Concurrency: 64, Header: http.Header{}, PassHeader: []string{"X-Signature"}, AlsoPass: []string{"X-Tenant", "X-Edge-*"}, Stale: deliver.StaleDeliver, Policy: policy,
 			Breaker: &deliver.Breaker{Failures: -1},
 		},
 		"crm": {
@@ -103,7 +104,7 @@ func TestWire(t *testing.T) {
 			Breaker: &deliver.Breaker{Failures: 10},
 		},
 	}
-	if diff := cmp.Diff(wantDestinations, w.destinations, cmpopts.IgnoreUnexported(tls.Config{}), cmpopts.IgnoreFields(deliver.Destination{}, "Signers")); diff != "" {
+	if diff := cmp.Diff(wantDestinations, w.destinations, cmpopts.IgnoreUnexported(tls.Config{}), cmpopts.IgnoreFields(deliver.Destination{}, "Signers", "Rules")); diff != "" {
 		t.Error("destinations:", diff)
 	}
 	for name, want := range map[string][]string{"ledger": {"billing", "crm"}, "mailer": nil, "crm": {"crm"}} {

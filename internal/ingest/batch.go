@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -63,8 +62,8 @@ type chunk struct {
 	bytes   int64
 }
 
-func (e *endpoint) batch(r *http.Request, d *hookonce.Delivery, now time.Time) batch {
-	b := batch{endpoint: e, delivery: d, header: encodeHeader(r.Header, e.confided), now: now, left: d.Len()}
+func (e *endpoint) batch(header []byte, d *hookonce.Delivery, now time.Time) batch {
+	b := batch{endpoint: e, delivery: d, header: header, now: now, left: d.Len()}
 	b.leftSize = int64(b.left) * (int64(len(b.header)) + factsRoom)
 	if d.Batch != nil {
 		b.leftSize += d.Batch.Size

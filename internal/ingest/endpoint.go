@@ -13,14 +13,15 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/passing"
 )
 
 // endpoint serves one source.
 type endpoint struct {
 	refuser
 	source        Source
-	required      *answer  // the provider's own acknowledgement, where it insists on one
-	confided      []string // the headers that hold the secret itself
+	required      *answer // the provider's own acknowledgement, where it insists on one
+	headers       *passing.Rule
 	journal       Journal
 	answers       Answers
 	router        *router
@@ -49,7 +50,7 @@ func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int
 		refuser:       newRefuser(s.Name, o, m, mannersOf(s.Provider), doorman{allow: s.Allow, trusted: o.TrustedProxies}, problems()...),
 		source:        s,
 		required:      required(s.Provider.OK()),
-		confided:      confided(s.Provider),
+		headers:       ruleOf(&s),
 		journal:       o.Journal,
 		answers:       o.Answers,
 		open:          patterns(s.OpenTypes),
@@ -145,7 +146,11 @@ func (e *endpoint) read(w http.ResponseWriter, r *http.Request) ([]byte, error) 
 
 // accept makes the events durable and says what became of them. Held is how large the body of the request is.
 func (e *endpoint) accept(r *http.Request, d *hookonce.Delivery, held int64, now time.Time) (answer, error) {
-	switch b := e.batch(r, d, now); b.left {
+	header, err := e.headers.Encode(r.Header)
+	if err != nil {
+		return answer{}, errHeaders
+	}
+	switch b := e.batch(header, d, now); b.left {
 	case 0:
 		return e.acknowledge(b.tally.batch()), nil
 	case 1:
@@ -212,14 +217,6 @@ func (e *endpoint) entry(header []byte, ev *hookonce.Event, proof hookonce.Proof
 		Logical:      e.logical(ev, to, now),
 		DropTwin:     ev.Logical != "" && e.drops[ev.Type],
 	}
-}
-
-// confided returns the headers in which the provider sends the secret itself.
-func confided(p hookonce.Provider) []string {
-	if c, ok := p.(hookonce.Confider); ok {
-		return c.Confided()
-	}
-	return nil
 }
 
 // logical is the key that twins have in common. Time is cut into windows, and only events of one window

@@ -19,6 +19,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/passing"
 )
 
 // Defaults of the settings that may be left zero.
@@ -61,6 +62,9 @@ type Source struct {
 	// Secrets is how many secrets the provider was given. With several, the log says which of them
 	// matched, so that one can be retired knowingly. Zero means one.
 	Secrets int
+	// Headers says which headers of its requests are kept with an event. Nil: those that pass where nothing is known of
+	// the sender.
+	Headers *passing.Rule
 	// MaxBody is the size in bytes of the largest body that is read. Zero means [DefaultMaxBody].
 	MaxBody int64
 	// Routes say where the events go. None: events are stored and are done.

@@ -36,6 +36,8 @@ var (
 		title: "Method not allowed", detail: "Events are sent with POST."}
 	errTooLarge = &problem{status: http.StatusRequestEntityTooLarge, reason: "too_large", name: "body-too-large",
 		title: "Body too large", detail: "The body is larger than this source accepts.", hangUp: true}
+	errHeaders = &problem{status: http.StatusRequestHeaderFieldsTooLarge, reason: "headers_too_large", name: "headers-too-large",
+		title: "Headers too large", detail: "The headers that the application needs are together larger than 8 KiB, or more than 112 lines. Nothing is stored."}
 	errTruncated = &problem{status: http.StatusBadRequest, reason: "truncated", name: "body-truncated",
 		title: "Body truncated", detail: "The body ended early or was not framed as HTTP asks.", hangUp: true}
 	errSlow = &problem{status: http.StatusRequestTimeout, reason: "slow", name: "body-too-slow",
@@ -112,7 +114,7 @@ func unverified(reason, detail string) *problem {
 
 // problems lists every refusal of a source, so that each has its counter before it first happens.
 func problems() []*problem {
-	all := []*problem{errMethod, errTooLarge, errTruncated, errSlow, errTooMany, errStranger,
+	all := []*problem{errMethod, errTooLarge, errHeaders, errTruncated, errSlow, errTooMany, errStranger,
 		errFull, errCrowded, errClosed, errStore, errTimeout, errRowRefused, errUnanswered, errPanic, errUnspecified, errUnverified}
 	for _, p := range rejections {
 		all = append(all, p)

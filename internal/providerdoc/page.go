@@ -109,6 +109,14 @@ func (s sender) Carriers() string {
 	return inCode(in, " or ")
 }
 
+// Passed returns the headers that the gateway passes on besides those that the specification names elsewhere.
+func (s sender) Passed() string {
+	if len(s.Headers) == 0 {
+		return "all but [what applications act on](destinations.md#which-headers-pass)"
+	}
+	return "`" + strings.Join(s.Headers, "`, `") + "`"
+}
+
 // Batch returns where the items are, empty if a request is one event.
 func (s sender) Batch() string {
 	if s.Split == nil {

@@ -31,6 +31,11 @@ type Spec struct {
 	Dedup Dedup `yaml:"dedup,omitempty"`
 	// Order says what tells a newer state of the resource from an older one. Nil: nothing does.
 	Order *Order `yaml:"order,omitempty"`
+	// Headers lists the headers that the sender documents, besides those that are named elsewhere here: names, and
+	// beginnings of names that end in a star, such as X-Acme-*. The gateway passes on no others of the sender's but
+	// Content-Type, Content-Encoding and User-Agent. Empty: it passes on all but those that senders of webhooks do not set
+	// and applications act on.
+	Headers []string `yaml:"headers,omitempty,flow"`
 	// Answer is how the sender is told that the event arrived, or did not.
 	Answer Answer `yaml:"answer,omitempty"`
 	// Handshakes lists the requests that are answered instead of handled, on endpoints that enable

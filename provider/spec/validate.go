@@ -13,7 +13,7 @@ import (
 func (s Spec) Validate() error {
 	s = s.WithDefaults()
 	var all Faults
-	for _, check := range []func(Spec, *Faults){checkEssentials, checkVerify, checkKeys, checkRepeat, checkTwins, checkAnswer} {
+	for _, check := range []func(Spec, *Faults){checkEssentials, checkVerify, checkKeys, checkRepeat, checkTwins, checkHeaders, checkAnswer} {
 		check(s, &all)
 	}
 	if len(all) > 0 {
