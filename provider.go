@@ -37,7 +37,8 @@ type Delivery struct {
 	// Proof says how the request was authenticated.
 	Proof Proof
 	// Unreadable, when set, says why events could not be extracted from a request whose signature is
-	// valid. Events then holds one unkeyed event with the whole body: losing is worse than repeating.
+	// valid. Events then holds one event with the whole body and what is known without it. It is unkeyed unless the
+	// whole key stands in the header: losing is worse than repeating.
 	Unreadable error
 }
 

@@ -143,7 +143,7 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply(w, inert(*d.Reply))
 	default:
 		if d.Unreadable != nil {
-			h.log.WarnContext(r.Context(), "webhook verified but not readable, handled without a key", "source", h.source, "error", d.Unreadable)
+			h.log.WarnContext(r.Context(), "webhook verified but not readable, handled with what its header says", "source", h.source, "error", d.Unreadable)
 		}
 		status, failed := h.all(r.Context(), d)
 		h.answer(r.Context(), w, status, failed)

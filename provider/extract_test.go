@@ -73,7 +73,7 @@ func TestKeysThatAreKeys(t *testing.T) {
 	}
 }
 
-// TestUnreadableBodies: what is signed but is not JSON passes through as one unkeyed event.
+// TestUnreadableBodies: what is signed but is not JSON passes through as one event, unkeyed if its key is in the body.
 func TestUnreadableBodies(t *testing.T) {
 	deep := strings.Repeat("[", 2<<20)
 	for _, body := range []string{"", " ", "hello", "{", `{"id":"a"`, `{"id":"a"}}`, `{"id":'a'}`, "\x00", `{"id":"a",}`, deep, `{"id":"a","x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`} {
@@ -89,6 +89,57 @@ func TestUnreadableBodies(t *testing.T) {
 	wide := `{"id":"evt_1","x":[` + strings.Repeat(`{"s":"[[["},`, 5000) + `{}]}`
 	if ev := one(t, Stripe("fake"), signed(t, Stripe("fake"), wide)); ev.Key != "evt_1" {
 		t.Error("a wide document was taken for a deep one")
+	}
+}
+
+// TestUnreadableBodiesKeepTheirHeader: what the header says of an event counts whatever its body is, and copies of it are
+// copies. A key that is even in part, and even optionally, in the body is no key then.
+func TestUnreadableBodiesKeepTheirHeader(t *testing.T) {
+	hmac := func(key ...spec.Value) *spec.Provider {
+		return HMAC(HMACConfig{Secrets: []string{"fake-secret"}, Key: key, Type: "json:$.type"})
+	}
+	github := []string{"X-GitHub-Delivery", "d-1", "X-GitHub-Event", "push"}
+	shopify := []string{"X-Shopify-Event-Id", "e-1", "X-Shopify-Topic", "orders/create", "X-Shopify-Shop-Domain", "a.example", "X-Shopify-Webhook-Id", "w-1"}
+	for name, c := range map[string]struct {
+		p           *spec.Provider
+		header      []string
+		keyed       bool
+		kind        string
+		otherHeader []string // of another event
+	}{
+		"github":            {GitHub("fake-secret"), github, true, "push", []string{"X-GitHub-Delivery", "d-2", "X-GitHub-Event", "push"}},
+		"github without id": {GitHub("fake-secret"), github[2:], false, "push", nil},
+		"shopify":           {Shopify("fake-secret"), shopify, true, "orders/create", append([]string{"X-Shopify-Event-Id", "e-2"}, shopify[2:]...)},
+		"header alone":      {hmac("header:X-Id"), []string{"X-Id", "1"}, true, "", []string{"X-Id", "2"}},
+		"with the body":     {hmac("header:X-Id", "json:$.id"), []string{"X-Id", "1"}, false, "", nil},
+		"optionally":        {hmac("header:X-Id", "json:$.id?"), []string{"X-Id", "1"}, false, "", nil},
+		"with a form":       {hmac("header:X-Id", "form:id?"), []string{"X-Id", "1"}, false, "", nil},
+		"with a hash of it": {hmac("header:X-Id", "hash:json:$.data?"), []string{"X-Id", "1"}, false, "", nil},
+	} {
+		for _, body := range []string{"<order/>", "", `{"id":`, `{"id":"a"}}`, "payload=%zz"} {
+			d, err := c.p.Open(signed(t, c.p, body, c.header...))
+			if err != nil || d.Unreadable == nil || len(d.Events) != 1 {
+				t.Fatalf("%s: %q: %+v, %v", name, body, d, err)
+			}
+			ev := d.Events[0]
+			if (ev.Key != "") != c.keyed || ev.Type != c.kind || string(ev.Body) != body || len(ev.Digest) != 16 || ev.Scope != "" || ev.Logical != "" || ev.Rank != (hookonce.Rank{}) {
+				t.Errorf("%s: %q: key %q, type %q, %+v", name, body, ev.Key, ev.Type, ev)
+			}
+			if !c.keyed {
+				continue
+			}
+			again, err := c.p.Open(signed(t, c.p, body, c.header...))
+			if err != nil || again.Events[0].Key != ev.Key {
+				t.Errorf("%s: a copy has the key %q, not %q; %v", name, again.Events[0].Key, ev.Key, err)
+			}
+			other, err := c.p.Open(signed(t, c.p, body, c.otherHeader...))
+			if err != nil || other.Events[0].Key == ev.Key {
+				t.Errorf("%s: another event has the same key %q; %v", name, ev.Key, err)
+			}
+			if readable, err := c.p.Open(signed(t, c.p, "{}", c.header...)); err != nil || readable.Events[0].Key != ev.Key || readable.Events[0].KeyOrigin != ev.KeyOrigin || readable.Events[0].KeySigned != ev.KeySigned {
+				t.Errorf("%s: with a body that can be read the key is %+v, not %q; %v", name, readable, ev.Key, err)
+			}
+		}
 	}
 }
 

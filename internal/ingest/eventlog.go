@@ -87,7 +87,7 @@ func (l eventLog) handshake(ctx context.Context) {
 }
 
 func (l eventLog) unreadable(ctx context.Context, err error) {
-	l.strange.LogAttrs(ctx, slog.LevelWarn, "verified request could not be read; it is passed on whole", slog.Any("error", err))
+	l.strange.LogAttrs(ctx, slog.LevelWarn, "verified request could not be read; it is passed on whole, with what its header says", slog.Any("error", err))
 }
 
 // rejected logs a request that was not acknowledged: a warning when the sender is at fault, an error

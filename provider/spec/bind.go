@@ -104,6 +104,7 @@ func (p *Provider) keyRule(rule []Value, v *verifier) (keyRule, error) {
 		}
 		out.parts = append(out.parts, part)
 		out.signed = out.signed && v.binds(&part)
+		out.inBody = out.inBody || part.inBody()
 		origins = append(origins, part.origin)
 	}
 	out.origin = strings.Join(origins, " + ")

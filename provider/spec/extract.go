@@ -95,7 +95,7 @@ func (p *Provider) batch(r *reading) (*hookonce.Batch, error) {
 func (p *Provider) single(r *reading) ([]hookonce.Event, error) {
 	if !p.tree.empty() {
 		if _, err := r.document(); err != nil {
-			return []hookonce.Event{p.opaque(r)}, err
+			return []hookonce.Event{p.unread(r)}, err
 		}
 	}
 	return []hookonce.Event{p.event(r)}, nil
@@ -153,13 +153,7 @@ func (p *Provider) event(r *reading) hookonce.Event {
 	ev.Digest = p.digest(r)
 	p.identify(r, &ev)
 	x := &p.extract
-	ev.Delivery = label(r.first(x.delivery))
-	ev.Type = eventType(r.first(x.kind), r.first(x.action))
-	ev.Time = r.moment(x.time)
-	ev.Resource = label(r.first(x.resource))
-	ev.Tenant = label(r.first(x.tenant))
-	ev.SenderAttempt = label(r.first(x.attempt))
-	ev.SenderReason = label(r.first(x.reason))
+	x.describe(r, &ev)
 	for i := range x.logical {
 		if l := &x.logical[i]; l.holds(ev.Type) && ev.Logical == "" {
 			ev.Logical = l.rule.read(r)
@@ -174,6 +168,17 @@ func (p *Provider) event(r *reading) hookonce.Event {
 		ev.Rank = x.order.rank(text)
 	}
 	return ev
+}
+
+// describe says what the event is about, as far as that can be read.
+func (x *extractor) describe(r *reading, ev *hookonce.Event) {
+	ev.Delivery = label(r.first(x.delivery))
+	ev.Type = eventType(r.first(x.kind), r.first(x.action))
+	ev.Time = r.moment(x.time)
+	ev.Resource = label(r.first(x.resource))
+	ev.Tenant = label(r.first(x.tenant))
+	ev.SenderAttempt = label(r.first(x.attempt))
+	ev.SenderReason = label(r.first(x.reason))
 }
 
 // scope returns what the order of the event holds for, empty if a part of it is absent.
@@ -214,7 +219,16 @@ func (o *order) rank(text string) hookonce.Rank {
 	return hookonce.Rank{}
 }
 
-// opaque returns the unkeyed event of a request whose body can not be read.
+// unread returns the event of a request whose body cannot be read, with what its header says of it. Without the body
+// nobody knows what it comes after, nor whether it is a twin.
+func (p *Provider) unread(r *reading) hookonce.Event {
+	ev := p.opaque(r)
+	p.identify(r, &ev)
+	p.extract.describe(r, &ev)
+	return ev
+}
+
+// opaque returns the unkeyed event of a request that cannot be taken apart. What its header says may be of any of them.
 func (p *Provider) opaque(r *reading) hookonce.Event {
 	ev := p.bare(r)
 	ev.Digest = digestOf(r.req.Body)

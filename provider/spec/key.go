@@ -14,6 +14,7 @@ type keyRule struct {
 	parts  []value
 	origin string
 	signed bool
+	inBody bool // a part of it is in the body
 }
 
 // KeyRules returns the rules of Event.Key in which the identifier that is signed, "id", is named by its
@@ -32,13 +33,17 @@ func (s Spec) KeyRules() [][]Value {
 	return rules
 }
 
-// identify gives the event its key, in the way that a repetition asks for.
+// identify gives the event its key, in the way that a repetition asks for. A rule that asks the body is of no use where
+// that could not be read: an optional part that is not seen would make one key of different events.
 func (p *Provider) identify(r *reading, ev *hookonce.Event) {
 	if p.spec.Dedup.OnRepeat == Off {
 		return
 	}
 	for i := range r.proof.by.keys {
 		rule := &r.proof.by.keys[i]
+		if rule.inBody && r.docErr != nil {
+			continue
+		}
 		key := rule.read(r)
 		if key == "" {
 			continue

@@ -91,10 +91,11 @@ func (p *Provider) Confided() []string {
 // only where the sender's keys have to be fetched (PayPal, Plaid, Amazon SNS, eBay). An error that is
 // no *[hookonce.RejectError] means that it could not be decided now.
 //
-// A request whose signature is valid but whose body can not be read yields one unkeyed event and the
-// reason in Unreadable, unless the specification takes nothing from the body. A batch is such a request if it has
-// more than 10 000 items, or if their bodies together would be more than 64 times as long as its own, because each
-// has in it what surrounds the items. A caller that can not spare that much sets [hookonce.Request.Lazy].
+// A request whose signature is valid but whose body can not be read yields one event and the reason in Unreadable,
+// unless the specification takes nothing from the body. The event has the key, the type and whatever else the header
+// says. It is unkeyed if a part of the key is in the body, and always if the body was to hold a batch. A batch is such a
+// request, too, if it has more than 10 000 items, or if their bodies together would be more than 64 times as long as its
+// own, because each has in it what surrounds the items. A caller that can not spare that much sets [hookonce.Request.Lazy].
 func (p *Provider) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
 	r := p.reading(req)
 	if d, err := p.greet(r, true); d != nil || err != nil {

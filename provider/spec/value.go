@@ -112,6 +112,15 @@ func parseValue(v Value) (value, error) {
 	return out, err
 }
 
+// inBody reports whether the value is a part of the body.
+func (v *value) inBody() bool {
+	switch v.kind {
+	case kindJSON, kindItem, kindParent, kindForm, kindSortedForm:
+		return true
+	}
+	return false
+}
+
 // cutOptional returns the value without the mark of an optional one, and whether it had it. A constant
 // has none: there it is part of the text.
 func cutOptional(text Value) (Value, bool) {
