@@ -158,8 +158,8 @@ func (p *post) judge(answer *http.Response) error {
 		return nil
 	}
 	err := fmt.Errorf("answered %d", answer.StatusCode)
-	if answer.StatusCode/100 == 3 {
-		err = fmt.Errorf("answered %d: redirects are not followed", answer.StatusCode)
+	if remark := outgoing.Remark(answer); remark != "" {
+		err = fmt.Errorf("answered %d: %s", answer.StatusCode, remark)
 	}
 	if answer.StatusCode == http.StatusGone || slices.Contains(p.permanent, answer.StatusCode) {
 		return hookonce.Permanent(err)

@@ -20,7 +20,7 @@ func (d *Deliverer) judge(o *journal.Outcome, dest *destination, w *journal.Work
 		o.State = journal.Done
 		return finding{verdict: success}
 	}
-	o.Error = statusError(o.Status)
+	o.Error = statusError(answer)
 	if o.Status == http.StatusGone || slices.Contains(dest.permanent, o.Status) {
 		o.State = journal.Dead
 		return finding{verdict: statusVerdict(o.Status), final: true}
@@ -89,10 +89,10 @@ func outOfPorts(err error) bool {
 	return ok && to.IP.To4() != nil
 }
 
-func statusError(status int) string {
-	text := "status " + strconv.Itoa(status)
-	if status/100 == 3 {
-		text += ": redirects are not followed"
+func statusError(answer *http.Response) string {
+	text := "status " + strconv.Itoa(answer.StatusCode)
+	if remark := outgoing.Remark(answer); remark != "" {
+		text += ": " + remark
 	}
 	return text
 }
