@@ -22,7 +22,7 @@ func gatewayIn(t *testing.T, text string) (p *process, write func(string)) {
 	return mustLaunch(t, dir, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"), write
 }
 
-const oneSource = "sources:\n  - name: billing\n    provider: standard\n    secrets: [whsec_b2xk]\n"
+const oneSource = "sources:\n  - name: billing\n    provider: standard\n    secrets: [whsec_b2xkLXNlY3JldA==]\n"
 
 // status returns how an address of a process answers.
 func status(t *testing.T, url string) int {

@@ -149,6 +149,7 @@ func (l *loader) checkSecrets(s *Source, known spec.Spec) {
 			l.fault(s.where("provider"), "provider: %s", plain(err))
 			return
 		default:
+			l.checkStrength(s, i, known)
 			good = append(good, secret.value)
 		}
 	}
@@ -156,6 +157,35 @@ func (l *loader) checkSecrets(s *Source, known spec.Spec) {
 		l.checkSettings(s, good)
 	}
 	l.checkValidity(s)
+}
+
+// How many characters of a secret are to be guessed at least, and how many are safe, so that a short one is worth a
+// warning. What senders hand out is longer; people make up short ones. HMAC wants 14 bytes that nobody can guess
+// (https://doi.org/10.6028/NIST.SP.800-131Ar2, table 9), and characters are worth less than bytes.
+const (
+	minSecret  = 8
+	safeSecret = 16
+)
+
+// checkStrength refuses a secret that can be guessed, and warns of a short one that whoever receives made up.
+func (l *loader) checkStrength(s *Source, i int, known spec.Spec) {
+	at, mend := s.origin.element("secrets", i), "have the sender make a new one"
+	own := known.OwnSecret || s.Provider == providerCustom
+	if own {
+		mend = "make one with openssl rand -hex 24, and enter it at the sender"
+	}
+	n := known.Guess(s.Secrets[i].value)
+	l.checkGuess(at, "secrets", n, "the sender", mend)
+	if own && n >= minSecret && n < safeSecret {
+		l.warn(at, "secrets: %s has %d of the %d characters that are safe, and whoever guesses it passes for the sender; %s", s.Secrets[i], n, safeSecret, mend)
+	}
+}
+
+// checkGuess refuses a secret of which so many characters are to be guessed; fewer than none: it is not known.
+func (l *loader) checkGuess(at place, key string, n int, who, mend string) {
+	if n >= 0 && n < minSecret {
+		l.fault(at, "%s: it has %d of the %d characters that a secret needs, and whoever guesses it passes for %s; %s", key, n, minSecret, who, mend)
+	}
 }
 
 // makesSecret reports whether a secret is made up for a source that has none.

@@ -148,7 +148,7 @@ admin_tokens:
 // What changed is said in the words of the file, by what holds and not by where it stands, and without any
 // secret; what only moved has not changed.
 func TestChanges_words(t *testing.T) {
-	environ := []string{"STRIPE=whsec_hunter2", "SIGN=hunter2", "BEARER=hunter2", "SHOP=hunter2", "ADA=hunter2hunter2hunter2"}
+	environ := []string{"STRIPE=whsec_hunter2", "SIGN=hunter2hunter2", "BEARER=hunter2", "SHOP=hunter2hunter2", "ADA=hunter2hunter2hunter2"}
 	load := func(t *testing.T, file string, environ []string, content string) *Config {
 		t.Helper()
 		c, err := Load(Input{Path: "hookonce.yaml", Data: []byte(file), Environ: environ,

@@ -94,15 +94,18 @@ func (l *loader) checkAuthorization(d *Destination) {
 	}
 }
 
-// checkSigning finds secrets that look like those of Standard Webhooks and are none.
+// checkSigning finds secrets that can be guessed, and those that look like those of Standard Webhooks and are none.
 func (l *loader) checkSigning(d *Destination) {
 	for i, secret := range d.Secrets {
+		at := d.origin.element("secrets", i)
 		text, ok := strings.CutPrefix(secret.value, "whsec_")
-		if !ok {
-			continue
-		}
-		if key, err := base64.StdEncoding.DecodeString(text); err != nil || len(key) == 0 {
-			l.fault(d.origin.element("secrets", i), "secrets: what follows whsec_ is not base64; write the secret as it was made, or without that beginning")
+		key, err := base64.StdEncoding.DecodeString(text)
+		switch {
+		case secret.value == "": // reported already
+		case !ok || err == nil && len(key) > 0:
+			l.checkGuess(at, "secrets", len(text), "the gateway", "make one with openssl rand -hex 24, and give it to the application")
+		default:
+			l.fault(at, "secrets: what follows whsec_ is not base64; write the secret as it was made, or without that beginning")
 		}
 	}
 }

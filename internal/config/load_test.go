@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "write the messages under testdata anew")
 
 // environ is the environment of the files under testdata.
-var environ = []string{"STRIPE=whsec_test", "EMPTY=", "HOOKONCE_HEX=00ff", "ADMIN=a-token-that-is-long-enough"}
+var environ = []string{"STRIPE=whsec_c2VjcmV0LWZvci10ZXN0cy0x", "SHORT=whsec_test", "EMPTY=", "HOOKONCE_HEX=00ff00ff00ff00ff", "ADMIN=a-token-that-is-long-enough"}
 
 // today is when the files under testdata are read.
 func today() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }

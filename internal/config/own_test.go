@@ -20,9 +20,9 @@ func TestChanges_ownDestination(t *testing.T) {
 		{"    to: http://h/\n", "    to: {url: http://h/, timeout: 3s}\n", "[source a: to changed]"},
 		{"    to: {url: http://h/, timeout: 3s}\n", "    to: {url: http://h/, timeout: 3s}\n", "[]"},
 		{"    to: {url: http://h/, timeout: 3s}\n", "    to: {url: http://i/, timeout: 3s}\n", "[source a: to changed (http://h/ → http://i/)]"},
-		{"    to: {url: http://h/, timeout: 3s, secrets: [x]}\n", "    to: {url: http://h/, timeout: 4s, secrets: [x, y]}\n",
+		{"    to: {url: http://h/, timeout: 3s, secrets: [xxxxxxxx]}\n", "    to: {url: http://h/, timeout: 4s, secrets: [xxxxxxxx, yyyyyyyy]}\n",
 			"[source a: to.secrets changed (1 → 2) source a: to.timeout changed (3s → 4s)]"},
-		{"    to: {url: http://h/, app_secret: x}\n", "    to: {url: http://h/, app_secret: y, sign_as: provider}\n", "[source a: to.app_secret changed]"},
+		{"    to: {url: http://h/, app_secret: xxxxxxxx}\n", "    to: {url: http://h/, app_secret: yyyyyyyy, sign_as: provider}\n", "[source a: to.app_secret changed]"},
 	} {
 		var texts []string
 		for _, c := range load(tt.before).Changes(load(tt.after)) {
@@ -41,10 +41,10 @@ func TestOwnDestination(t *testing.T) {
 	for _, tt := range []struct{ text, env, want string }{
 		{"    to: http://h/\n", "", "a http://h/ 7s provider app:  at "},
 		{"    to: http://h/\n    sign_as: none\n", "", "a http://h/ 7s none app:  at "},
-		{"    to: http://h/\n    app_secret: \"env:STRIPE\"\n    app_url: http://p/\n", "", "a http://h/ 7s provider app: whsec_test at http://p/"},
+		{"    to: http://h/\n    app_secret: \"env:STRIPE\"\n    app_url: http://p/\n", "", "a http://h/ 7s provider app: whsec_c2VjcmV0LWZvci10ZXN0cy0x at http://p/"},
 		{"    to: {url: http://h/}\n", "", "a http://h/ 7s provider app:  at "},
 		{"    to: {url: http://h/, timeout: 3s, sign_as: none}\n", "", "a http://h/ 3s none app:  at "},
-		{"    to: {url: http://h/, app_secret: \"env:STRIPE\"}\n    app_url: http://p/\n", "", "a http://h/ 7s provider app: whsec_test at http://p/"},
+		{"    to: {url: http://h/, app_secret: \"env:STRIPE\"}\n    app_url: http://p/\n", "", "a http://h/ 7s provider app: whsec_c2VjcmV0LWZvci10ZXN0cy0x at http://p/"},
 		{"    to: {url: http://h/, timeout: 3s}\n", "http://other/", "a http://other/ 3s provider app:  at "},
 	} {
 		env := environ

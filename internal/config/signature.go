@@ -55,6 +55,9 @@ func (l *loader) checkSignature(d *Destination, s *Source) {
 	if d.SignAs != SignProvider || s.Provider == "" || err != nil {
 		return // what is wrong is reported already
 	}
+	if d.AppSecret.value != "" {
+		l.checkGuess(d.where("app_secret"), "app_secret", known.Guess(d.AppSecret.value), "the gateway", "make one with openssl rand -hex 24, and give it to the application")
+	}
 	renewal, why := known.Renewal()
 	p, err := s.NewProvider()
 	if err == nil {

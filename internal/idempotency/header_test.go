@@ -36,9 +36,9 @@ func wire(t *testing.T, to, request string) (*http.Response, string) {
 	return res, string(text)
 }
 
-// A caller cannot have taken off, doubled or moved what tells callers, keys and requests apart: the service would then
+// The service sees the key, and whose it is. A caller cannot have taken off, doubled or moved what tells callers, keys and requests apart: the service would then
 // answer for nobody, or for somebody else, and the answer would be the victim's.
-func TestDecisiveHeadersReachTheService(t *testing.T) {
+func TestServiceAlwaysSeesTheKey(t *testing.T) {
 	const head, end = "POST / HTTP/1.1\nHost: x\nX-Tenant: acme\nIdempotency-Key: k1\nApi-Version: 2\n", "Content-Length: 2\n\n10"
 	asked := 0
 	srv := front(t, func(w http.ResponseWriter, r *http.Request) {
