@@ -1,6 +1,7 @@
 package hookonce
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,8 @@ import (
 	"strings"
 )
 
-// readBody returns the raw body of at most maxBody bytes, or the refusal to answer with. It is our fault, and no
+// readBody returns the raw body of at most maxBody bytes, or the refusal to answer with. A reader whose error is marked
+// with [RetryAfter] has the request come again. It is our fault, and no
 // sender can mend it, that a middleware has taken something of the body: neither a signature nor a fingerprint
 // would cover what the sender said.
 func (s *settings) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *problem) {
@@ -21,7 +23,10 @@ func (s *settings) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *pr
 	empty := drained(r.Body)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.maxBody))
 	var exceeded *http.MaxBytesError
+	delay, later := RetryDelay(err)
 	switch {
+	case later: // who is in front refuses the rest for now
+		return nil, unavailable("the request is not taken now; send it again", cmp.Or(max(delay, 0), defaultRetry))
 	case errors.As(err, &exceeded):
 		return nil, tooLarge
 	case errors.Is(err, http.ErrBodyReadAfterClose), err == nil && (empty && r.ContentLength < 0 || !whole(r, body)):

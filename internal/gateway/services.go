@@ -134,6 +134,7 @@ func newService(cfg *config.Config, s *config.Source, shared idempotency.Options
 	transport := deliver.NewTransport(addressPolicy(cfg.Delivery))
 	return ingest.Service{
 		Name: s.Name, MaxBody: maxBody, MaxAnswer: own.MaxAnswer, Allow: s.Allow, Rate: s.Rate, Burst: s.Burst,
+		Keeps: idempotency.Keeps,
 		Handler: idempotency.New(idempotency.Service{
 			Name:           s.Name,
 			URL:            to,

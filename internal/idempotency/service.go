@@ -117,6 +117,16 @@ func New(s Service, o Options) http.Handler {
 	})
 }
 
+// Keeps reports whether the handler keeps the body of a request and its answer in memory. It hands on as they are those with
+// safe methods and those without a key, or refuses them.
+func Keeps(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodConnect:
+		return false
+	}
+	return len(r.Header["Idempotency-Key"]) > 0
+}
+
 // patient moves the server's deadlines, which suit answers that are there at once: the client has a while to
 // send its body, and then nothing cuts the connection while the service is at work. A writer without deadlines
 // has none that must be moved.

@@ -83,12 +83,13 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := e.now()
 	e.metrics.received.Inc()
 	a, err := e.handle(w, r, start)
-	if err != nil {
-		e.refuse(w, r, err)
-	} else {
+	if err == nil {
 		a.write(w)
 	}
 	e.metrics.seconds.Observe(e.now().Sub(start).Seconds())
+	if err != nil {
+		e.refuse(w, r, err)
+	}
 }
 
 // handle takes one delivery from the wire to the journal. Whatever panics on the way is our fault,
@@ -102,8 +103,9 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 	if err := e.admit(r, now); err != nil {
 		return a, err
 	}
-	body, err := e.read(w, r)
-	defer func() { e.shares.reading.give(int64(cap(body))) }()
+	held := e.shares.reading.hold(e.doorman.address(r), w)
+	defer held.release()
+	body, err := e.read(w, r, held)
 	if err != nil {
 		return a, err
 	}
@@ -113,6 +115,7 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 	if err != nil {
 		return a, err
 	}
+	held.verified()
 	if delivery.Reply != nil {
 		e.log.handshake(r.Context())
 		e.watcher.Greeted(e.source.Name)
@@ -134,10 +137,10 @@ func (e *endpoint) admit(r *http.Request, now time.Time) error {
 }
 
 // read returns the raw body. Greetings have none that counts.
-func (e *endpoint) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func (e *endpoint) read(w http.ResponseWriter, r *http.Request, held *holding) ([]byte, error) {
 	switch {
 	case r.Method == http.MethodPost:
-		return readBody(w, r, e.source.MaxBody, e.bodyTimeout, e.shares.reading)
+		return readBody(w, r, e.source.MaxBody, e.bodyTimeout, held)
 	case e.greets(r.Method):
 		return nil, nil
 	}

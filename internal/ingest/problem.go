@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
@@ -165,11 +166,13 @@ func (p *problem) write(w http.ResponseWriter, allow string) {
 	case p.status == http.StatusServiceUnavailable:
 		h.Set("Retry-After", retryAfter)
 	}
+	body := p.body()
 	if p.hangUp {
 		h.Set("Connection", "close")
+		h.Set("Content-Length", strconv.Itoa(len(body)))
 	}
 	w.WriteHeader(p.status)
-	_, _ = w.Write(p.body()) // the sender may be gone; its copy comes again
+	_, _ = w.Write(body) // the sender may be gone; its copy comes again
 }
 
 func (p *problem) body() []byte {

@@ -37,7 +37,7 @@ func newRefuser(source string, o Options, m *metrics, how manners, door doorman,
 	return r
 }
 
-// refuse answers with the problem that err stands for.
+// refuse answers with the problem that err stands for. It returns when a sender that is hung up on has had time to read that.
 func (r refuser) refuse(w http.ResponseWriter, req *http.Request, err error) {
 	p := problemOf(err)
 	r.rejected[p].Inc()
@@ -51,6 +51,9 @@ func (r refuser) refuse(w http.ResponseWriter, req *http.Request, err error) {
 	r.log.rejected(req.Context(), &own, what, err)
 	r.watcher.Refused(what)
 	own.write(w, r.allow)
+	if own.hangUp {
+		linger(w, req)
+	}
 }
 
 // wholeSeconds returns a wait in the form of Retry-After, rounded up.

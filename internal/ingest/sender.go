@@ -51,6 +51,16 @@ func (d doorman) sender(r *http.Request) (netip.Addr, bool) {
 	return at, true
 }
 
+// address returns the address that a request comes from, that of the connection if X-Forwarded-For is damaged, and none if
+// that cannot be told either.
+func (d doorman) address(r *http.Request) netip.Addr {
+	if a, ok := d.sender(r); ok {
+		return a
+	}
+	a, _ := parseHop(r.RemoteAddr)
+	return a
+}
+
 // from returns the address that a request comes from for people, that of the connection if X-Forwarded-For
 // is damaged.
 func (d doorman) from(r *http.Request) string {

@@ -2,11 +2,14 @@ package ingest
 
 import (
 	"cmp"
+	"io"
 	"net/http"
 	"net/netip"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookonce/hookonce"
 )
 
 // Service is a configured endpoint for requests that are no events: a handler gets everything below
@@ -16,8 +19,11 @@ type Service struct {
 	Name string
 	// Handler gets the requests, without /in/<Name> in front of their paths.
 	Handler http.Handler
-	// MaxBody and MaxAnswer are how much of a request and its answer the handler holds in memory, in bytes.
+	// MaxBody and MaxAnswer are how much of a request and its answer the handler keeps in memory, in bytes.
 	MaxBody, MaxAnswer int64
+	// Keeps reports whether the handler keeps anything of a request in memory. Others are handed to it as they are. Nil: it
+	// does of all.
+	Keeps func(*http.Request) bool
 	// Allow, Rate and Burst are those of a [Source].
 	Allow []netip.Prefix
 	Rate  float64
@@ -33,18 +39,18 @@ type service struct {
 	Service
 	handler  http.Handler
 	throttle throttle
-	room     *share // of the memory for bodies
+	reading  *reading
 	received prometheus.Counter
 }
 
-func newService(s Service, o Options, m *metrics, room *share) *service {
+func newService(s Service, o Options, m *metrics, room *reading) *service {
 	s.MaxBody = cmp.Or(s.MaxBody, DefaultMaxBody)
 	return &service{
 		refuser:  newRefuser(s.Name, o, m, mannersOf(nil), doorman{allow: s.Allow, trusted: o.TrustedProxies}, errTooMany, errStranger, errCrowded),
 		Service:  s,
 		handler:  http.StripPrefix(PathPrefix+s.Name, s.Handler),
 		throttle: newThrottle(s.Rate, s.Burst),
-		room:     room,
+		reading:  room,
 		received: m.received.WithLabelValues(s.Name),
 	}
 }
@@ -64,26 +70,21 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
-	n := s.needs(r)
-	if !s.room.take(n) {
-		s.refuse(w, r, errCrowded)
+	if s.Keeps != nil && !s.Keeps(r) {
+		s.handler.ServeHTTP(w, r)
 		return
 	}
-	defer s.room.give(n)
-	s.handler.ServeHTTP(w, r)
-}
-
-// needs is how much memory a request may take up: all of it is set aside at once, because to run out of it
-// after the service had its effect would be worse. Requests without an effect are handed through.
-func (s *service) needs(r *http.Request) int64 {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		return 0
+	held := s.reading.hold(s.doorman.address(r), w)
+	defer held.release()
+	body := &keptBody{ReadCloser: r.Body, held: held, header: w.Header(), body: s.MaxBody + 1, answer: s.MaxAnswer}
+	own := *r
+	own.Body = body
+	s.handler.ServeHTTP(w, &own)
+	if body.err != nil {
+		s.rejected[errCrowded].Inc()
+		held.release()
+		linger(w, r)
 	}
-	if r.ContentLength >= 0 && r.ContentLength <= s.MaxBody {
-		return r.ContentLength + s.MaxAnswer
-	}
-	return s.MaxBody + s.MaxAnswer
 }
 
 // serviceName returns the name in a path of the form /in/<name> or /in/<name>/anything, or the empty
@@ -95,4 +96,60 @@ func serviceName(path string) string {
 	}
 	name, _, _ := strings.Cut(rest, "/")
 	return name
+}
+
+// keptBody is the body of a request to a service that keeps it in memory, and its answer: room for the body is taken as it is
+// read, and room for the whole answer when it is complete, before the service is asked, because to run out of that after the
+// service had its effect would be worse. A read for which there is no room fails with an error that says when to come again.
+type keptBody struct {
+	io.ReadCloser
+	held         *holding
+	header       http.Header // of the answer
+	body, answer int64       // the largest
+	read, taken  int64
+	complete     bool
+	err          error // there was no room
+}
+
+// errNoRoom is what the handler is told: the library answers it 503.
+var errNoRoom = hookonce.RetryAfter(0, errCrowded)
+
+// Read implements io.Reader.
+func (k *keptBody) Read(p []byte) (int, error) {
+	if k.err != nil {
+		return 0, k.err
+	}
+	n, err := k.ReadCloser.Read(p)
+	k.read += int64(n)
+	if !k.complete && !k.room(err) {
+		k.err = errNoRoom
+		if !k.complete {
+			k.header.Set("Connection", "close")
+		}
+		return 0, k.err
+	}
+	return n, err
+}
+
+// room takes what is needed after a read that ended with err: twice the body while it is read, because the handler puts it together from parts.
+func (k *keptBody) room(err error) bool {
+	for k.taken < min(2*k.read, 2*k.body) {
+		step := min(max(firstStep, k.taken), 2*k.body-k.taken)
+		if !k.held.take(step) {
+			return false
+		}
+		k.taken += step
+	}
+	if err == nil {
+		return true
+	}
+	if !k.held.complete() {
+		return false
+	}
+	if err != io.EOF {
+		return true
+	}
+	k.complete = true
+	k.held.give(k.taken - min(k.read, k.taken))
+	return k.held.take(k.answer)
 }

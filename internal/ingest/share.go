@@ -31,17 +31,28 @@ type share struct {
 
 // take takes n, or fails at once, and the sender comes again. What alone is more than there is
 // gets it when nobody holds anything, or it never would.
-func (s *share) take(n int64) bool {
-	if own, all := s.own.Add(n), s.used.Add(n); !s.fits(n, own, all) {
+func (s *share) take(n int64) bool { return s.takeBeside(n, 0) }
+
+// takeBeside is take for one of several that use the share, which holds some already and follows the same rule within it: as
+// much as it then holds must be left free beside what the source must leave.
+func (s *share) takeBeside(n, already int64) bool {
+	left := int64(0)
+	if already > 0 {
+		left = already + n
+	}
+	if own, all := s.own.Add(n), s.used.Add(n); !s.fits(n, own, all, left) {
 		s.give(n)
 		return false
 	}
 	return true
 }
 
-// fits reports whether a source may take n if it then has own, and everybody all.
-func (s *share) fits(n, own, all int64) bool {
-	return all == n || all <= s.max.Load() && (own == n || !s.several.Load() || own+all <= s.max.Load())
+// fits reports whether a source may take n if it then has own, and everybody all, and left must be left free besides.
+func (s *share) fits(n, own, all, left int64) bool {
+	if s.several.Load() && own > n {
+		left += own
+	}
+	return all == n || all+left <= s.max.Load()
 }
 
 // claim takes n and waits until there is room for it, which nobody else can take meanwhile: what is freed is left to
@@ -52,7 +63,7 @@ func (s *share) claim(ctx context.Context, n int64) error {
 	defer s.waiters.Add(-1)
 	for {
 		freed := s.watch()
-		if s.fits(n, s.own.Load(), s.used.Load()) {
+		if s.fits(n, s.own.Load(), s.used.Load(), 0) {
 			return nil
 		}
 		select {
@@ -95,26 +106,28 @@ func (s *share) give(n int64) {
 
 // pools are those of a handler.
 type pools struct {
-	reading        pool // bytes of bodies: see Options.MaxReading
+	reading        pool // bytes of bodies, and of answers of services: see Options.MaxReading
 	waiting        pool // bytes of bodies whose events are stored part after part: half of those for reading
 	entries, bytes pool // of the journal's queue
 	turns          turns
 }
 
 // fit makes the pools those for these sources. That of bodies has room for one of the largest
-// source at least, which could never be accepted otherwise, and for as much again that is left free.
+// source at least, which could never be accepted otherwise, and for what its address and its source must leave free.
 func (p *pools) fit(o Options) {
-	several, reading := len(o.Sources)+len(o.Services) > 1, o.MaxReading
+	largest := int64(0)
 	for _, s := range o.Sources {
-		largest := 2 * (cmp.Or(s.MaxBody, DefaultMaxBody) + 1) // see grow
-		if several {
-			largest *= 2
-		}
-		reading = max(reading, largest)
+		largest = max(largest, 2*(cmp.Or(s.MaxBody, DefaultMaxBody)+1)) // see grow
 	}
 	for _, s := range o.Services {
-		reading = max(reading, 2*(cmp.Or(s.MaxBody, DefaultMaxBody)+s.MaxAnswer))
+		largest = max(largest, 2*(cmp.Or(s.MaxBody, DefaultMaxBody)+1)+s.MaxAnswer) // see keptBody
 	}
+	several := len(o.Sources)+len(o.Services) > 1
+	reading := 2 * largest // and its address must leave as much
+	if several {
+		reading += largest // and its source
+	}
+	reading = max(o.MaxReading, reading)
 	p.reading.fit(reading, several)
 	p.waiting.fit(reading/2, several)
 	p.turns.fit(partsOf(o))
@@ -130,13 +143,14 @@ func (p *pool) fit(most int64, several bool) {
 
 // shares are those of one source.
 type shares struct {
-	reading, waiting, entries, bytes *share
-	lane                             *lane
+	reading                 *reading
+	waiting, entries, bytes *share
+	lane                    *lane
 }
 
 func (p *pools) share() shares {
 	return shares{
-		reading: &share{pool: &p.reading}, waiting: &share{pool: &p.waiting},
+		reading: newReading(&share{pool: &p.reading}), waiting: &share{pool: &p.waiting},
 		entries: &share{pool: &p.entries}, bytes: &share{pool: &p.bytes}, lane: &lane{turns: &p.turns},
 	}
 }

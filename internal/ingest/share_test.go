@@ -13,10 +13,11 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// TestReadingIsBounded: bodies that nobody has verified yet take no more memory than is set aside.
-// What is beyond is asked to come again, and the memory is free when its request has ended.
+// TestReadingIsBounded: bodies that nobody has verified yet take no more memory than is set aside, and those of one address
+// no more than a half of it, counted by what has arrived. What is beyond is asked to come again, where no other can be given
+// up for it, and the memory is free when its request has ended.
 func TestReadingIsBounded(t *testing.T) {
-	const maxBody, maxReading = 512 << 10, 1 << 20
+	const maxBody, maxReading = 512 << 10, 2 << 20
 	small := `{"id":"small"}`
 	large := `{"id":"large","pad":"` + strings.Repeat("x", maxBody/2) + `"}`
 	for _, c := range []struct {
@@ -26,8 +27,8 @@ func TestReadingIsBounded(t *testing.T) {
 		fit     int    // bodies that may stall at once
 		refused string // what finds no room then
 	}{
-		{"small", 16 << 10, 1, maxReading / (16 << 10), small},
-		{"large, little sent", maxBody, 1, maxReading / (16 << 10), small},
+		{"small", 16 << 10, 2, maxReading / 2 / (4 << 10), small},
+		{"large, little sent", maxBody, 2, maxReading / 2 / (4 << 10), small},
 		{"large", maxBody, maxBody * 3 / 4, 1, large},
 		{"of unknown length", -1, maxBody * 3 / 4, 1, large},
 	} {
@@ -36,6 +37,10 @@ func TestReadingIsBounded(t *testing.T) {
 				o.MaxReading, o.Sources = maxReading, o.Sources[:1]
 				o.Sources[0].MaxBody = maxBody
 			})
+			for range 2 * c.fit { // nothing is held for them
+				s := stallIn(t, g, c.length, 0)
+				defer s.breakOff()
+			}
 			var stalled []*stall
 			for range c.fit {
 				stalled = append(stalled, stallIn(t, g, c.length, c.arrived))
@@ -44,6 +49,9 @@ func TestReadingIsBounded(t *testing.T) {
 			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "queue_full")
 			if w.Header().Get("Connection") != "close" {
 				t.Error("the rest of the body is waited for")
+			}
+			if w := sendFrom(g, "billing", c.refused, "198.51.100.7:4000"); w.Code != http.StatusOK {
+				t.Errorf("another address was answered %d %s", w.Code, w.Body)
 			}
 			for _, s := range stalled {
 				w := s.breakOff()
@@ -58,17 +66,24 @@ func TestReadingIsBounded(t *testing.T) {
 	}
 }
 
-// A source that holds more than is left for the others gets no more, and the others do. In both ways
-// of taking much: many small bodies, and few large ones.
+// sendFrom is send from another address.
+func sendFrom(g *gate, source, body, from string) *httptest.ResponseRecorder {
+	r := request(source, body)
+	r.RemoteAddr = from
+	return serve(g, r)
+}
+
+// An address that holds a third gets no more, and other addresses and sources do. In both ways of taking much: many small
+// bodies, and few large ones.
 func TestReadingIsShared(t *testing.T) {
 	const maxReading = 1 << 20
 	for _, c := range []struct {
 		name         string
 		length, read int64
-		fit          int // bodies of one source
+		fit          int // bodies of one address
 	}{
-		{"small", 16 << 10, 1, maxReading / 2 / (16 << 10)},
-		{"large", 128 << 10, 100 << 10, 3}, // the fourth would hold a half, and needs more while it grows
+		{"small", 16 << 10, 2, maxReading / 3 / (4 << 10)},
+		{"large", 128 << 10, 100 << 10, 2}, // the third would hold more, and needs that while it grows
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := newGate(t, func(o *ingest.Options) {
@@ -82,9 +97,12 @@ func TestReadingIsShared(t *testing.T) {
 			noisy := `{"id":"noisy","pad":"` + strings.Repeat("x", int(c.length)-23) + `"}`
 			w := g.send("billing", noisy)
 			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "queue_full")
-			for _, body := range []string{`{"id":"small"}`, `{"id":"large","pad":"` + strings.Repeat("x", 100<<10) + `"}`} {
+			for _, body := range []string{`{"id":"small"}`, `{"id":"large","pad":"` + strings.Repeat("x", 40<<10) + `"}`} {
 				if w := g.send("orders", body); w.Code != http.StatusOK {
 					t.Errorf("the other source was answered %d %s", w.Code, w.Body)
+				}
+				if w := sendFrom(g, "billing", body, "198.51.100.7:4000"); w.Code != http.StatusOK {
+					t.Errorf("the other address was answered %d %s", w.Code, w.Body)
 				}
 			}
 		})
@@ -198,7 +216,8 @@ type stall struct {
 	answer chan *httptest.ResponseRecorder
 }
 
-// stallIn sends the first bytes of a body of the announced length, and returns when they are read.
+// stallIn sends the first bytes of a body of the announced length, and returns when they are read. The first of all is read
+// before anything is held.
 func stallIn(t *testing.T, g *gate, length int64, arrived int) *stall {
 	t.Helper()
 	body, sender := io.Pipe()
@@ -210,6 +229,9 @@ func stallIn(t *testing.T, g *gate, length int64, arrived int) *stall {
 		s.answer <- w
 		body.Close()
 	}()
+	if arrived == 0 {
+		return s
+	}
 	if _, err := sender.Write(make([]byte, arrived)); err != nil {
 		t.Fatalf("the body was refused: %s", (<-s.answer).Body)
 	}

@@ -1,0 +1,307 @@
+package ingest
+
+import (
+	"container/heap"
+	"container/list"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// stallTime is how long a body may be on its way without having doubled before it is the first to go when there is
+// no room: a sender that means it has sent its body by then.
+const stallTime = time.Second
+
+// reading is what the requests to one source hold of the memory for bodies.
+//
+// Within it every address has a share as every source has one of the whole: an address that holds something of requests that
+// are not verified gets more only while as much as it then holds is left free, beside what its source must leave. One
+// address alone comes to hold a third of the memory, or a half if there is one source only, and there always is
+// something left for the next one.
+//
+// Where there is no room, room is made: the body that has stalled for longest is given up, or else the oldest of the address
+// that holds the most, unless whoever asks holds more. A sender that completes its body at once gets in, wherever
+// it sends from.
+type reading struct {
+	*share
+
+	mu       sync.Mutex
+	senders  map[netip.Addr]*sender
+	arriving list.List // bodies that can be given up, the one that grew least recently first
+	weights  weights   // the senders of these
+	leaving  int64     // what is still held by those that were given up
+	queue    list.List // whoever waits for that
+	wanted   int64     // by them
+}
+
+func newReading(s *share) *reading {
+	return &reading{share: s, senders: map[netip.Addr]*sender{}}
+}
+
+// sender is an address that sends bodies which are not verified.
+type sender struct {
+	from     netip.Addr
+	bytes    int64
+	arriving list.List // its part of that of reading
+	index    int       // in weights
+}
+
+// holding is what one request holds. It belongs to the goroutine of the request.
+type holding struct {
+	of     *reading
+	from   netip.Addr
+	socket *http.ResponseController
+
+	// The rest is guarded by of.mu.
+	bytes    int64
+	sender   *sender // nil before it holds anything, and when it is verified
+	settled  bool    // it is complete, or nothing can end a read of it: it is not given up
+	evicted  bool    // it was given up
+	grown    time.Time
+	order    [2]*list.Element // in arriving of reading and of sender
+	asked    int64            // while it waits
+	place    *list.Element    // in queue, while it waits
+	answered chan bool
+}
+
+// hold returns what a request from an address holds: nothing yet. The owner calls release in the end.
+func (s *reading) hold(from netip.Addr, w http.ResponseWriter) *holding {
+	return &holding{of: s, from: network(from), socket: http.NewResponseController(w)}
+}
+
+// network is what counts as one address: whoever has one of IPv6 has all of its 64 bits.
+func network(a netip.Addr) netip.Addr {
+	if a.Is6() {
+		p, _ := a.Prefix(64) // it has so many
+		return p.Addr()
+	}
+	return a
+}
+
+// take takes n bytes, if need be when others that were given up have left them. It returns false if there is no room, or if the
+// request itself was given up.
+func (h *holding) take(n int64) bool {
+	s := h.of
+	s.mu.Lock()
+	switch {
+	case h.evicted:
+		s.mu.Unlock()
+		return false
+	case s.grab(h, n):
+		s.mu.Unlock()
+		return true
+	}
+	for s.leaving < s.wanted+n && s.evict(h) {
+	}
+	if s.leaving == 0 || h.evicted {
+		s.mu.Unlock()
+		return false
+	}
+	h.asked, h.place, h.answered = n, s.queue.PushBack(h), make(chan bool, 1)
+	s.wanted += n
+	s.mu.Unlock()
+	return <-h.answered
+}
+
+// grab takes n bytes if they are free. The caller holds the mutex, here and below.
+func (s *reading) grab(h *holding, n int64) bool {
+	from := s.senders[h.from]
+	if from == nil {
+		from = &sender{from: h.from, index: -1}
+	}
+	if !s.share.takeBeside(n, from.bytes) {
+		return false
+	}
+	s.senders[h.from], h.sender = from, from
+	h.bytes += n
+	s.weigh(from, n)
+	s.arrive(h)
+	return true
+}
+
+// arrive puts h behind all that grew before.
+func (s *reading) arrive(h *holding) {
+	if h.settled {
+		return
+	}
+	h.grown = time.Now() // beside the deadlines of sockets, which count in real time
+	if h.order[0] != nil {
+		s.arriving.MoveToBack(h.order[0])
+		h.sender.arriving.MoveToBack(h.order[1])
+		return
+	}
+	h.order = [2]*list.Element{s.arriving.PushBack(h), h.sender.arriving.PushBack(h)}
+	if h.sender.index < 0 {
+		heap.Push(&s.weights, h.sender)
+	}
+}
+
+// settle takes h out of those that can be given up.
+func (s *reading) settle(h *holding) {
+	h.settled = true
+	if h.order[0] == nil {
+		return
+	}
+	s.arriving.Remove(h.order[0])
+	h.sender.arriving.Remove(h.order[1])
+	h.order = [2]*list.Element{}
+	if h.sender.arriving.Len() == 0 {
+		heap.Remove(&s.weights, h.sender.index)
+	}
+}
+
+// weigh adds n to what a sender holds, and forgets one that holds nothing.
+func (s *reading) weigh(from *sender, n int64) {
+	from.bytes += n
+	if from.index >= 0 {
+		heap.Fix(&s.weights, from.index)
+	}
+	if from.bytes == 0 {
+		delete(s.senders, from.from)
+	}
+}
+
+// past is a time at which every read is over.
+var past = time.Unix(1, 0)
+
+// evict gives a body up in favour of another, and returns false if there is none that should go rather than that one. Those
+// whose reads cannot be ended stay.
+func (s *reading) evict(favour *holding) bool {
+	for h := s.victim(favour); h != nil; h = s.victim(favour) {
+		s.settle(h)
+		switch {
+		case h.place != nil:
+			s.answer(h, false)
+		case h.socket.SetReadDeadline(past) != nil:
+			continue
+		}
+		h.evicted = true
+		s.leaving += h.bytes
+		return true
+	}
+	return false
+}
+
+// victim returns the body that goes first, nil if there is none.
+func (s *reading) victim(favour *holding) *holding {
+	oldest := s.arriving.Front()
+	if oldest == nil {
+		return nil
+	}
+	h := oldest.Value.(*holding)
+	if time.Since(h.grown) < stallTime {
+		heaviest := s.weights[0]
+		if from := s.senders[favour.from]; from != nil && from.bytes > heaviest.bytes {
+			return nil
+		}
+		h = heaviest.arriving.Front().Value.(*holding)
+	}
+	if h == favour {
+		return nil
+	}
+	return h
+}
+
+// answer ends the waiting of h.
+func (s *reading) answer(h *holding, ok bool) {
+	s.queue.Remove(h.place)
+	s.wanted -= h.asked
+	h.place = nil
+	h.answered <- ok
+}
+
+// serve answers those that wait, as far as there is room, or none to come.
+func (s *reading) serve() {
+	for first := s.queue.Front(); first != nil; first = s.queue.Front() {
+		h := first.Value.(*holding)
+		switch {
+		case s.grab(h, h.asked):
+			s.answer(h, true)
+		case s.leaving > 0 || s.evict(h):
+			return
+		default:
+			s.answer(h, false)
+		}
+	}
+}
+
+// give returns n bytes.
+func (h *holding) give(n int64) {
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	h.drop(n)
+}
+
+func (h *holding) drop(n int64) {
+	if n == 0 {
+		return
+	}
+	s := h.of
+	s.share.give(n)
+	h.bytes -= n
+	if h.sender != nil {
+		s.weigh(h.sender, -n)
+	}
+	if h.bytes == 0 {
+		h.sender = nil
+	}
+	if h.evicted {
+		s.leaving -= n
+	}
+	s.serve()
+}
+
+// complete says that the body is there. It returns false if it was given up before.
+func (h *holding) complete() bool {
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	if !h.evicted {
+		h.of.settle(h)
+	}
+	return !h.evicted
+}
+
+// verified says that the sender is who it should be: what it holds counts no more towards what its address may.
+func (h *holding) verified() {
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	if h.sender != nil {
+		h.of.weigh(h.sender, -h.bytes)
+		h.sender = nil
+	}
+}
+
+// release gives everything back.
+func (h *holding) release() {
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	if !h.evicted {
+		h.of.settle(h)
+	}
+	h.drop(h.bytes)
+}
+
+// weights are senders whose bodies can be given up, the one that holds the most first.
+type weights []*sender
+
+func (w weights) Len() int           { return len(w) }
+func (w weights) Less(i, j int) bool { return w[i].bytes > w[j].bytes }
+func (w weights) Swap(i, j int) {
+	w[i], w[j] = w[j], w[i]
+	w[i].index, w[j].index = i, j
+}
+
+func (w *weights) Push(x any) {
+	s := x.(*sender)
+	s.index = len(*w)
+	*w = append(*w, s)
+}
+
+func (w *weights) Pop() any {
+	last := len(*w) - 1
+	s := (*w)[last]
+	s.index, (*w)[last] = -1, nil
+	*w = (*w)[:last]
+	return s
+}
