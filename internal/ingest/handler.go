@@ -103,10 +103,11 @@ type Options struct {
 	// on no record.
 	Past    Past
 	Forward journal.Forward
-	// MaxReading bounds the memory in bytes of the bodies of all requests under way, verified or not;
-	// beyond it the answer is a 503, and earlier for a source that holds more of it than is left. It is
-	// raised to what one body of the source with the largest MaxBody may need: twice that, or four times
-	// if there are several sources. Zero means [DefaultMaxReading].
+	// MaxReading bounds the memory in bytes of the bodies of all requests under way, verified or not, counted as they arrive, and
+	// of the answers of services that work on theirs. Beyond it, or where a source or an address holds more of it than is
+	// left, other bodies that are on their way are given up (see reading), or the answer is a 503. It is raised
+	// to what one body of the source with the largest MaxBody may need: four times that, or six times if there are
+	// several sources, and for services twice or three times their MaxAnswer besides. Zero means [DefaultMaxReading].
 	MaxReading int64
 	// MaxQueued and MaxQueuedBytes are the bounds of the journal's queue. A source that takes up more of
 	// it than is left is answered 503, so that there is room for the others. Zero: no bound but the
