@@ -83,7 +83,7 @@ func (c *checkpointer) run(ctx context.Context) {
 		case <-tick.C:
 			work = c.tend
 		}
-		if c.store.Standing() != nil {
+		if c.store.Standing() != nil || c.store.exclusive(ctx, c.store.whole) != nil {
 			continue // somebody may want to copy the files as they are
 		}
 		if err := work(ctx); err != nil && ctx.Err() == nil {
@@ -143,7 +143,7 @@ func (c *checkpointer) settle(log, copied int) {
 	if copied >= log {
 		size = 0
 	} else {
-		size = max(size+c.store.logSize, size+size/4)
+		size = size + max(c.store.logSize, size/8)
 	}
 	c.next.Store(size)
 }
@@ -181,8 +181,7 @@ func (c *checkpointer) pragma(ctx context.Context, kind string) (log, copied int
 // boundLog asks for a checkpoint when the log has become long, and makes one when it has become too
 // long. It is called after each commit, by who made it.
 func (s *Store) boundLog(ctx context.Context) error {
-	var log int64
-	err := s.w.logLength.query(func(row []driver.Value) error { log, _ = row[1].(int64); return nil })
+	log, err := s.logPages()
 	log *= s.pageSize
 	switch {
 	case err != nil:

@@ -74,11 +74,70 @@ func (s *Store) Standing() error {
 		return *gone
 	}
 	err := s.standing.look()
-	if errors.Is(err, ErrGone) && s.standing.gone.CompareAndSwap(nil, &err) {
+	if errors.Is(err, ErrGone) {
+		return s.lose(err)
+	}
+	return err
+}
+
+// lose makes err the answer to whatever is to be stored from now on, and returns it.
+func (s *Store) lose(err error) error {
+	if s.standing.gone.CompareAndSwap(nil, &err) {
 		s.log.Error("journal/sqlite: the file was taken away while it was open: nothing is acknowledged any more; "+
 			"put the file back with its log, or decide for what is there, and restart", "file", s.path, "error", err)
 	}
 	return err
+}
+
+// whole returns an error that wraps [ErrGone] if the file or its log became shorter than what SQLite knows to be in them: they
+// were written over in place, as cp does with a backup, which changes neither file. The caller has the turn to write.
+func (s *Store) whole() error {
+	info, err := os.Lstat(s.path)
+	if err != nil {
+		return nil // Standing says so
+	}
+	if size := info.Size(); size < s.size {
+		var pages int64
+		if err := s.w.pageCount.query(func(row []driver.Value) error { pages, _ = row[0].(int64); return nil }); err != nil {
+			return err
+		}
+		if pages*s.pageSize >= s.size { // else somebody made it smaller with VACUUM
+			return s.lose(fmt.Errorf("%w: %s was written over, it has %d bytes of %d", ErrGone, s.path, size, s.size))
+		}
+	}
+	s.size = info.Size()
+	return s.wholeLog()
+}
+
+// Of the log's format (https://www.sqlite.org/fileformat2.html#the_write_ahead_log), in bytes.
+const (
+	logHeader   = 32
+	frameHeader = 24 // before each page
+)
+
+func (s *Store) wholeLog() error {
+	if s.logFile() >= s.logEnd {
+		return nil
+	}
+	pages, err := s.logPages()
+	if size := s.logFile(); err != nil || size >= s.logEnd {
+		return err
+	}
+	// A checkpoint of somebody else's that cuts the log forgets the pages first.
+	if again, err := s.logPages(); err != nil || again != pages {
+		return err
+	}
+	return s.lose(fmt.Errorf("%w: %s-wal was written over, and ends before its %d pages do", ErrGone, s.path, pages))
+}
+
+// logPages returns how many pages the log has, and notes where the last one ends. The caller has the turn to write.
+func (s *Store) logPages() (pages int64, err error) {
+	err = s.w.logLength.query(func(row []driver.Value) error { pages, _ = row[1].(int64); return nil })
+	s.logEnd = 0
+	if pages > 0 {
+		s.logEnd = logHeader + pages*(frameHeader+s.pageSize)
+	}
+	return pages, err
 }
 
 // present reports whether the file was in its place when that was last looked at.
@@ -96,6 +155,16 @@ func (r rooted) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, fmt.Errorf("journal/sqlite: %w", err)
 	}
 	return r.Connector.Connect(ctx)
+}
+
+// missLog warns of a file that was not closed in order and has no log, which then always is there: somebody moved the one
+// without the other, or deleted the log. SQLite cannot tell that from a file that was closed.
+func (s *Store) missLog() {
+	if _, err := os.Lstat(s.path + "-wal"); !marked(s.file) || !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	s.log.Warn("journal/sqlite: the file was not closed in order, and its write-ahead log is not beside it: what was acknowledged last may be missing, "+
+		"unless another program has opened the file since and closed it; to look for the log, stop the gateway at once and put it back", "file", s.path)
 }
 
 // closeWriter closes the last connection. SQLite then copies the log into the file that it has open, wherever that is now,

@@ -242,6 +242,79 @@ func TestFileTakenAway(t *testing.T) {
 	}
 }
 
+// TestFileWrittenOver: the files are written over where they are, as cp does with a backup, which leaves all names as they were.
+func TestFileWrittenOver(t *testing.T) {
+	for name, harm := range map[string]func(t *testing.T, path string){
+		"by an older state": func(t *testing.T, path string) {
+			older, err := os.ReadFile(path)
+			if err == nil {
+				err = os.WriteFile(path, older[:len(older)/2], 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+		"its log is emptied": func(t *testing.T, path string) { truncate(t, path+"-wal") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "journal.db")
+			s, err := sqlite.Open(t.Context(), path, sqlite.Options{LogSize: 64 << 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			for i := range 100 {
+				e := entry(fmt.Sprint("evt_", i))
+				e.Body = make([]byte, 16<<10)
+				acceptEntry(t, s, e)
+			}
+			harm(t, path)
+			for range 2 {
+				if _, err := s.Accept(t.Context(), []*journal.Entry{entry("after")}, time.Now(), time.Now().Add(time.Hour)); !errors.Is(err, sqlite.ErrGone) {
+					t.Errorf("accepting: %v, want ErrGone", err)
+				}
+			}
+		})
+	}
+}
+
+// TestUpkeepFromOutside: what people do to the file with SQLite itself, while the store runs, makes it and its log shorter as well,
+// and takes nothing away.
+func TestUpkeepFromOutside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{LogSize: 64 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	db := beside(t, path)
+	for round := range 3 {
+		for i := range 50 {
+			e := entry(fmt.Sprint("evt_", round, "_", i))
+			e.Body = make([]byte, 16<<10)
+			acceptEntry(t, s, e)
+		}
+		before, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"DELETE FROM hookonce_bodies", "VACUUM"} {
+			if _, err := db.ExecContext(t.Context(), text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for busy, log, copied := 1, 0, 0; busy != 0; { // the store makes checkpoints, too
+			if err := db.QueryRowContext(t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &copied); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if after, err := os.Stat(path); err != nil || after.Size() >= before.Size() {
+			t.Fatalf("the file has %d bytes of %d (%v): it was to become smaller", after.Size(), before.Size(), err)
+		}
+		accept(t, s, fmt.Sprint("after_", round))
+	}
+}
+
 func truncate(t *testing.T, path string) {
 	t.Helper()
 	if err := os.Truncate(path, 0); err != nil {

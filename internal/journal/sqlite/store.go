@@ -49,8 +49,10 @@ type Store struct {
 	standing standing
 	metrics  func() // takes them back
 
-	turn chan struct{} // holds one token: who has it may use w
-	w    *writer
+	turn   chan struct{} // holds one token: who has it may use w, and what whole knows
+	w      *writer
+	size   int64 // of the database's file when it was last looked at, bytes
+	logEnd int64 // where the last page of the log ends, bytes
 
 	readers *sql.DB
 	prefix  string
@@ -100,6 +102,7 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if s.file, err = claim(path); err != nil {
 		return nil, err
 	}
+	s.missLog()
 	connector, err := s.openFile(ctx, o)
 	if err != nil {
 		return nil, explain(path, err)
@@ -110,6 +113,7 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err := s.standing.note(path, s.file); err != nil {
 		return nil, explain(path, err)
 	}
+	mark(s.file)
 	if err := s.measure(o.Registerer); err != nil {
 		return nil, fmt.Errorf("journal/sqlite: %w", err)
 	}
@@ -157,6 +161,9 @@ func (s *Store) release() error {
 	if s.readers != nil {
 		errs = append(errs, s.readers.Close())
 	}
+	if s.standing.files != nil {
+		unmark(s.file) // before the log goes
+	}
 	if s.w != nil {
 		errs = append(errs, s.closeWriter())
 	}
@@ -177,6 +184,9 @@ func (s *Store) write(ctx context.Context, what string, f func(w *writer) error)
 	err := s.exclusive(ctx, func() error {
 		if gone := s.standing.gone.Load(); gone != nil {
 			return *gone
+		}
+		if err := s.whole(); err != nil {
+			return err
 		}
 		if err := s.w.transaction(f); err != nil {
 			return err

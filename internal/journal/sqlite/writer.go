@@ -24,7 +24,7 @@ type writer struct {
 	extend, done, kept, insertAttempt       *stmt
 	raise, insertAnswer, end, tried         *stmt
 	orphans, orphanLanes                    *stmt
-	lastID, logLength                       *stmt
+	lastID, logLength, pageCount            *stmt
 	probe, unprobe                          *stmt
 }
 
@@ -55,7 +55,7 @@ func newWriter(ctx context.Context, connector driver.Connector, prefix string) (
 		{&w.orphans, orphansSQL}, {&w.orphanLanes, orphanLanesSQL},
 		{&w.lastID, lastIDSQL},
 		{&w.probe, probeSQL}, {&w.unprobe, unprobeSQL},
-		{&w.logLength, `PRAGMA wal_checkpoint(NOOP)`},
+		{&w.logLength, `PRAGMA wal_checkpoint(NOOP)`}, {&w.pageCount, `PRAGMA page_count`},
 	} {
 		if *p.stmt, err = c.prepare(strings.ReplaceAll(p.text, "{{.}}", prefix)); err != nil {
 			return nil, errors.Join(err, c.close())
