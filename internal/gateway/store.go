@@ -42,6 +42,9 @@ func (g *Gateway) openSQLite(ctx context.Context) (*journal.IDs, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	g.store, g.records = s, s
+	if o := g.observing.store; o != nil {
+		o.Guard(s.Standing)
+	}
 	return journal.NewIDs(0, last), nil
 }
 

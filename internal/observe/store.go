@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +22,7 @@ import (
 // Store has the observations in a database. It connects when it is first used, and is safe for concurrent use.
 type Store struct {
 	db      *sql.DB
+	stands  atomic.Pointer[func() error] // see Guard
 	dialect schema.Dialect
 	name    string // of the schema
 	table   string
@@ -74,6 +77,17 @@ func OpenSQLite(path string, readOnly bool) (*Store, error) {
 	}, nil
 }
 
+// Guard has every insert ask check, before and after, whether what is stored is where a restart will find it.
+func (s *Store) Guard(check func() error) { s.stands.Store(&check) }
+
+// standing returns what the check of Guard says.
+func (s *Store) standing() error {
+	if check := s.stands.Load(); check != nil {
+		return (*check)()
+	}
+	return nil
+}
+
 // Close ends the connections.
 func (s *Store) Close() error { return s.db.Close() }
 
@@ -88,6 +102,9 @@ const columnCount = 13
 // the others are written and those are returned.
 func (s *Store) insert(ctx context.Context, rows []row) (refused []row, err error) {
 	if err = s.insertAll(ctx, rows); err == nil || len(rows) == 1 {
+		return nil, err
+	}
+	if s.standing() != nil {
 		return nil, err
 	}
 	if _, away := s.db.ExecContext(ctx, "SELECT id FROM "+s.table+" WHERE id = 0"); away != nil {
@@ -105,6 +122,9 @@ func (s *Store) insert(ctx context.Context, rows []row) (refused []row, err erro
 }
 
 func (s *Store) insertAll(ctx context.Context, rows []row) error {
+	if err := s.standing(); err != nil {
+		return err
+	}
 	var text strings.Builder
 	args := make([]any, 0, len(rows)*columnCount)
 	fmt.Fprintf(&text, "INSERT INTO %s (%s) VALUES ", s.table, columns)
@@ -129,7 +149,7 @@ func (s *Store) insertAll(ctx context.Context, rows []row) error {
 	}
 	text.WriteString(") ON CONFLICT (id) DO NOTHING")
 	_, err := s.db.ExecContext(ctx, text.String(), args...)
-	return err
+	return cmp.Or(err, s.standing())
 }
 
 // Sources returns the names of the sources that anything is on record of.
