@@ -17,8 +17,13 @@ import (
 	"github.com/hookonce/hookonce"
 )
 
-// keepCertificate is how long a certificate is kept before it is fetched again.
+// keepCertificate is how long a certificate is kept before it is fetched again. It is used until then, and until the end of
+// its own time if it can not be.
 const keepCertificate = 24 * time.Hour
+
+// maxAddress bounds the address of a certificate in bytes: PayPal's own bound for it is 500
+// (docs.paypal.ai/reference/api/rest/verify-webhook-signature/verify-webhook-signature).
+const maxAddress = 500
 
 // certificates fetches the certificates that a sender signs with, from addresses that the requests
 // name. Only hosts that the pin allows are ever contacted.
@@ -32,7 +37,7 @@ type certificates struct {
 // newCertificates returns an empty cache of certificates that trust accepts.
 func newCertificates(client *http.Client, pin string, trust func([]*x509.Certificate, time.Time) error) *certificates {
 	c := &certificates{client: client, pin: regexp.MustCompile(`\A(?:` + pin + `)\z`), trust: trust}
-	c.keyCache = newKeyCache(c.fetch)
+	c.keyCache = newKeyCache(ofFiles, c.fetch)
 	return c
 }
 
@@ -50,7 +55,7 @@ func (c *certificates) key(address string, now time.Time) (*rsa.PublicKey, error
 // certificate, strangers could have it fetched under all of them.
 func (c *certificates) place(address string) (string, bool) {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "https" || u.User != nil || strings.ContainsAny(address, "?#") || path.Clean(u.Path) != u.Path {
+	if err != nil || len(address) > maxAddress || u.Scheme != "https" || u.User != nil || strings.ContainsAny(address, "?#") || path.Clean(u.Path) != u.Path {
 		return "", false
 	}
 	place := strings.ToLower(u.Host) + u.EscapedPath()
@@ -58,34 +63,34 @@ func (c *certificates) place(address string) (string, bool) {
 }
 
 // fetch implements the cache.
-func (c *certificates) fetch(ctx context.Context, address string, now time.Time) (*rsa.PublicKey, time.Time, error) {
+func (c *certificates) fetch(ctx context.Context, address string, now time.Time) (key *rsa.PublicKey, use validity, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, now, err
+		return nil, use, err
 	}
 	text, err := fetchBody(c.client, req)
 	if err != nil {
-		return nil, now, err
+		return nil, use, err
 	}
 	chain, err := parseChain(text)
 	if err != nil {
-		return nil, now, err
+		return nil, use, err
 	}
 	if now.Before(chain[0].NotBefore) || now.After(chain[0].NotAfter) {
-		return nil, now, errors.New("the certificate is not valid at this time")
+		return nil, use, errors.New("the certificate is not valid at this time")
 	}
 	if err := c.trust(chain, now); err != nil {
-		return nil, now, err
+		return nil, use, err
 	}
 	key, ok := chain[0].PublicKey.(*rsa.PublicKey)
 	if !ok || key.Size() < 2048/8 {
-		return nil, now, errors.New("the certificate has no RSA key of at least 2048 bits")
+		return nil, use, errors.New("the certificate has no RSA key of at least 2048 bits")
 	}
-	until := now.Add(keepCertificate)
-	if chain[0].NotAfter.Before(until) {
-		until = chain[0].NotAfter
+	use = validity{fresh: now.Add(keepCertificate), last: chain[0].NotAfter}
+	if use.last.Before(use.fresh) {
+		use.fresh = use.last
 	}
-	return key, until, nil
+	return key, use, nil
 }
 
 // parseChain reads certificates in PEM, that of the sender first.

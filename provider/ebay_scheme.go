@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -41,7 +42,7 @@ func (s ebayScheme) Compile(secret string) (spec.Checker, error) {
 		return nil, errors.New("begins with neither production nor sandbox")
 	}
 	c := &ebayChecker{client: s.client, host: host, clientID: parts[1], secret: parts[2]}
-	c.keys = newKeyCache(c.fetch)
+	c.keys = newKeyCache(ofAccount, c.fetch)
 	return c, nil
 }
 
@@ -49,6 +50,10 @@ type ebayChecker struct {
 	client                 *http.Client
 	host, clientID, secret string
 	keys                   *keyCache[ebayKey]
+
+	mu    sync.Mutex // held while a token is asked for: one is enough for all
+	token string
+	until time.Time
 }
 
 // ebayKey is a key and the hash function that belongs to it.
@@ -83,45 +88,75 @@ func (c *ebayChecker) Check(req *hookonce.Request) error {
 	return nil
 }
 
-// fetch asks eBay for a key, with a token that is asked for first: keys are rare, tokens do not last.
-func (c *ebayChecker) fetch(ctx context.Context, kid string, now time.Time) (key ebayKey, until time.Time, err error) {
-	token, err := c.token(ctx)
+// fetch asks eBay for a key, with a token of the application.
+func (c *ebayChecker) fetch(ctx context.Context, kid string, now time.Time) (key ebayKey, use validity, err error) {
+	token, err := c.authorize(ctx, now)
 	if err != nil {
-		return key, now, err
+		return key, use, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+c.host+"/commerce/notification/v1/public_key/"+kid, nil)
 	if err != nil {
-		return key, now, err
+		return key, use, err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	text, err := fetchBody(c.client, req)
 	if err != nil {
-		return key, now, err
+		c.forget(token, err)
+		return key, use, err
 	}
 	key, err = parseEBayKey(text)
-	return key, now.Add(keepEBayKey), err
+	return key, renewed(now, keepEBayKey), err
 }
 
-// token returns a token of the application.
-func (c *ebayChecker) token(ctx context.Context) (string, error) {
+// authorize returns a token of the application, which is asked for when the last one is about to end: after two hours
+// (developer.ebay.com/api-docs/static/oauth-client-credentials-grant.html).
+func (c *ebayChecker) authorize(ctx context.Context, now time.Time) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Before(c.until) {
+		return c.token, nil
+	}
+	token, lasts, err := c.ask(ctx)
+	if err == nil {
+		c.token, c.until = token, now.Add(lasts-time.Minute)
+	}
+	return token, err
+}
+
+// forget gives up a token that eBay does not take any more.
+func (c *ebayChecker) forget(token string, err error) {
+	var e *statusError
+	if !errors.As(err, &e) || e.status != http.StatusUnauthorized && e.status != http.StatusForbidden {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.token == token {
+		c.until = time.Time{}
+	}
+}
+
+// ask asks for a token, and says how long it lasts.
+func (c *ebayChecker) ask(ctx context.Context) (token string, lasts time.Duration, err error) {
 	form := url.Values{"grant_type": {"client_credentials"}, "scope": {"https://api.ebay.com/oauth/api_scope"}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+c.host+"/identity/v1/oauth2/token", strings.NewReader(form.Encode()))
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	req.SetBasicAuth(c.clientID, c.secret)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	text, err := fetchBody(c.client, req)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	var answer struct {
 		Token string `json:"access_token"`
+		Lasts int64  `json:"expires_in"` // seconds
 	}
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Token == "" {
-		return "", errors.New("eBay's answer holds no token")
+		return "", 0, errors.New("eBay's answer holds no token")
 	}
-	return answer.Token, nil
+	return answer.Token, time.Duration(min(max(answer.Lasts, 0), 7200)) * time.Second, nil
 }
 
 // parseEBayKey reads eBay's answer. The key is PEM without line breaks.

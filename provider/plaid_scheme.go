@@ -47,7 +47,7 @@ func (s plaidScheme) Compile(secret string) (spec.Checker, error) {
 		return nil, errors.New("begins with neither production nor sandbox")
 	}
 	c := &plaidChecker{client: s.client, host: parts[0] + ".plaid.com", clientID: parts[1], secret: parts[2]}
-	c.keys = newKeyCache(c.fetch)
+	c.keys = newKeyCache(ofAccount, c.fetch)
 	return c, nil
 }
 
@@ -108,22 +108,22 @@ func checkPlaidClaims(payload []byte, key plaidKey, req *hookonce.Request) error
 }
 
 // fetch asks Plaid for a key.
-func (c *plaidChecker) fetch(ctx context.Context, kid string, now time.Time) (key plaidKey, until time.Time, err error) {
+func (c *plaidChecker) fetch(ctx context.Context, kid string, now time.Time) (key plaidKey, use validity, err error) {
 	question, err := json.Marshal(map[string]string{"client_id": c.clientID, "secret": c.secret, "key_id": kid})
 	if err != nil { // texts always have a JSON form
-		return key, now, err
+		return key, use, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+c.host+"/webhook_verification_key/get", bytes.NewReader(question))
 	if err != nil {
-		return key, now, err
+		return key, use, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	text, err := fetchBody(c.client, req)
 	if err != nil {
-		return key, now, err
+		return key, use, err
 	}
 	key, err = parsePlaidKey(text, kid)
-	return key, now.Add(keepPlaidKey), err
+	return key, renewed(now, keepPlaidKey), err
 }
 
 // parsePlaidKey reads the key of that identifier from Plaid's answer.

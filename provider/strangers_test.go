@@ -1,15 +1,10 @@
 package provider
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/hookonce/hookonce"
 )
@@ -32,62 +27,6 @@ func TestBraintreeSignsOnceForAStranger(t *testing.T) {
 	if why := reason(t, p, claiming(maxBraintreeSignatures+1)); why.Reason != hookonce.ReasonSignatureMalformed {
 		t.Error(why)
 	}
-}
-
-// TestMadeUpNamesDoNotKeepKeysFromBeingRenewed: for hours strangers name keys that do not exist, more than
-// are fetched.
-func TestMadeUpNamesDoNotKeepKeysFromBeingRenewed(t *testing.T) {
-	fetches := 0
-	c := newKeyCache(func(_ context.Context, name string, at time.Time) (int, time.Time, error) {
-		if name != "genuine" {
-			return 0, at, errors.New("no such key")
-		}
-		fetches++
-		return 7, at.Add(time.Hour + 30*time.Second), nil // when the fetches of the minute are used up
-	})
-	if _, err := c.get("genuine", now); err != nil {
-		t.Fatal(err)
-	}
-	for second := range 3 * 3600 {
-		at := now.Add(time.Duration(second) * time.Second)
-		for i := range 3 {
-			c.get(fmt.Sprint(second, "-", i), at)
-		}
-		if key, err := c.get("genuine", at); key != 7 || err != nil {
-			t.Fatalf("after %d s: %v", second, err)
-		}
-	}
-	if fetches != 3 {
-		t.Errorf("%d fetches in 3 hours", fetches)
-	}
-}
-
-// TestMadeUpNamesTakeNoSlotOfKnownOnes: nor while they are being fetched.
-func TestMadeUpNamesTakeNoSlotOfKnownOnes(t *testing.T) {
-	begun, release := make(chan struct{}, fetchAtOnce), make(chan struct{})
-	c := newKeyCache(func(_ context.Context, name string, at time.Time) (int, time.Time, error) {
-		if name == "genuine" {
-			return 7, at.Add(time.Hour), nil
-		}
-		begun <- struct{}{}
-		<-release
-		return 0, at, errors.New("no such key")
-	})
-	if _, err := c.get("genuine", now); err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	for i := range fetchAtOnce {
-		all.Go(func() { c.get(fmt.Sprint(i), now) })
-	}
-	for range fetchAtOnce {
-		<-begun
-	}
-	if _, err := c.get("genuine", now.Add(time.Hour)); err != nil {
-		t.Error(err)
-	}
-	close(release)
-	all.Wait()
 }
 
 // TestOneCertificateHasOneAddress: it is fetched once, however its address is spelt.

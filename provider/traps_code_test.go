@@ -447,6 +447,15 @@ func TestEBayVector(t *testing.T) {
 	if asked := n.asked.Load(); asked != 2 {
 		t.Errorf("%d requests, want one for the token and one for the key", asked)
 	}
+	named := func(kid string) string {
+		return base64.StdEncoding.EncodeToString([]byte(`{"kid":"` + kid + `","signature":"AAAA"}`))
+	}
+	if _, err := p.Open(request(named("made-up"), ebayBody)); err == nil || n.asked.Load() != 3 {
+		t.Errorf("%v after %d requests, want one more for another key and none for a token", err, n.asked.Load())
+	}
+	if _, err := p.Open(request(named("made-up-2"), ebayBody)); err == nil || n.asked.Load() != 5 {
+		t.Errorf("%v after %d requests, want a new token after one that was not taken", err, n.asked.Load())
+	}
 	wrong := withScheme(t, "ebay", ebayScheme{n.client()}, "sandbox:client:wrong")
 	if _, err := wrong.Open(request(ebaySignature, ebayBody)); err == nil || errors.Is(err, hookonce.ErrUnverified) || strings.Contains(err.Error(), "wrong") {
 		t.Errorf("credentials of ours that are wrong: %v", err)
