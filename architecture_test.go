@@ -37,6 +37,7 @@ var rules = []rule{
 	{pkg: "sqlstore", allow: []string{"", "internal/schema", "internal/fieldlines", "internal/pgerror", "internal/ended", "internal/crowd"}, reason: "stores never import each other"},
 	{pkg: "internal/pgerror", std: true, reason: "what a SQLSTATE means is the same for every driver"},
 	{pkg: "internal/ended", std: true, reason: "what a handler did to its transaction is the same for every store"},
+	{pkg: "internal/connlimit", std: true, reason: "connections are beneath all that is said over them"},
 	{pkg: "internal/fieldlines", std: true, reason: "a form of headers needs nothing"},
 	{pkg: "internal/lines", std: true, reason: "the bounds of a log need nothing"},
 	{pkg: "internal/crowd", std: true, reason: "what stores have in common is beneath them"},

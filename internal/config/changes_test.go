@@ -12,6 +12,7 @@ import (
 var another = map[string]string{
 	"listen": "127.0.0.1:9", "admin": "127.0.0.1:9", "store": "sqlite:other.db", "schema": "other", "migrate": "false",
 	"log.level": "debug", "log.format": "json", "shutdown_timeout": "9s", "shutdown_delay": "2s", "trusted_proxies": "192.0.2.0/24",
+	"max_connections": "9999", "max_connections_per_address": "9",
 	"queue.events": "9999", "queue.bytes": "9MiB", "queue.batch": "9",
 	"delivery.concurrency": "9", "delivery.timeout": "9s", "delivery.rate": "9", "delivery.attempts": "9", "delivery.backoff": "9s",
 	"delivery.backoff_max": "9s", "delivery.give_up": "9s", "delivery.permanent": "499", "delivery.breaker": "false",

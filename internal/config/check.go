@@ -15,6 +15,7 @@ func (l *loader) check() {
 		l.fault(place{name: l.in.Path}, "no source is configured; add one under sources: with name, provider, secrets and to")
 	}
 	l.checkQueue()
+	l.checkConnections()
 	l.checkStop()
 	if l.cfg.Listen == l.cfg.Admin && !strings.HasSuffix(l.cfg.Listen, ":0") {
 		l.fault(l.cfg.where("admin"), "admin: %s is the address of listen as well; write another port", l.cfg.Admin)
@@ -35,6 +36,12 @@ func (c *Config) where(keys ...string) place {
 func (l *loader) checkQueue() {
 	if q := l.cfg.Queue; q.Batch > q.Events {
 		l.fault(l.cfg.where("queue.batch", "queue.events"), "queue.batch: %d is more than queue.events, %d; write at most that", q.Batch, q.Events)
+	}
+}
+
+func (l *loader) checkConnections() {
+	if all, one := l.cfg.MaxConnections, l.cfg.MaxConnectionsPerAddress; one > all {
+		l.fault(l.cfg.where("max_connections_per_address", "max_connections"), "max_connections_per_address: %d is more than max_connections, %d; write at most that", one, all)
 	}
 }
 

@@ -49,6 +49,11 @@ type Config struct {
 	Retention Retention
 	// RetentionAudits is for how long it is on record what operators did. Zero: for ever.
 	RetentionAudits time.Duration
+	// MaxConnections is how many connections Listen may have at once, if the process has twice as many file descriptors, and
+	// MaxConnectionsPerAddress how many of them one address, or /64 of IPv6, may have that is no trusted proxy's. Zero: a
+	// quarter.
+	MaxConnections           int
+	MaxConnectionsPerAddress int
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	// Destinations are the ones that have a name, in the order of the file. See also

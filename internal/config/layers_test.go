@@ -88,6 +88,7 @@ func TestEverySettingHasThreeNames(t *testing.T) {
 		"delivery.breaker": "false", "delivery.breaker_failures": "3", "delivery.breaker_pause": "7s", "delivery.breaker_pause_max": "2m",
 		"delivery.rate": "0.5", "delivery.give_up": "3d", "delivery.permanent": "400 422",
 		"delivery.allow_private": "false", "delivery.ports": "443 8443", "trusted_proxies": "127.0.0.1/32 ::1/128",
+		"max_connections": "2000", "max_connections_per_address": "100",
 	}
 	for _, f := range settings {
 		example, ok := examples[f.key]

@@ -97,6 +97,8 @@ type Gateway struct {
 	handler *ingest.Handler // of ingest
 	guard   *api.Guard      // of admin
 
+	connections *connectionMetrics
+
 	reloading sync.Mutex // one reload at a time
 	swapping  sync.Mutex // a reload that changes what runs, or the beginning of a stop
 
@@ -133,6 +135,7 @@ func Run(ctx context.Context, cfg *config.Config, o Options) error {
 // ones that run. Senders who connect early wait until it is ready.
 func Start(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error) {
 	g := &Gateway{opt: o.withDefaults(), failed: make(chan error, 3), hurry: make(chan struct{}, 1)}
+	g.connections = newConnectionMetrics(g.opt.Registry)
 	began := g.opt.Now()
 	if err := g.start(ctx, cfg); err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
@@ -148,10 +151,12 @@ func Start(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error)
 // start fills in the gateway from the outside to the inside and back. When it fails, Close undoes
 // what is there.
 func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
-	if g.ingest, err = g.listen("listen", cfg.Listen); err != nil {
+	providers, admin := connectionLimits(cfg, descriptors())
+	g.checkDescriptors(cfg, providers)
+	if g.ingest, err = g.listen("listen", cfg.Listen, defaultLimits(providers, spareIngest)); err != nil {
 		return err
 	}
-	if g.admin, err = g.listen("admin", cfg.Admin); err != nil {
+	if g.admin, err = g.listen("admin", cfg.Admin, defaultLimits(admin, spareAdmin)); err != nil {
 		return err
 	}
 	wired, err := wire(cfg, nil)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/connlimit"
 	"github.com/hookonce/hookonce/internal/lines"
 )
 
@@ -20,21 +21,23 @@ import (
 type limits struct {
 	header, read, write, idle time.Duration
 	headerBytes               int
+	connections               connlimit.Options
 }
 
-func defaultLimits() limits {
+func defaultLimits(connections connlimit.Limits, spares int) limits {
 	return limits{
 		header:      5 * time.Second,
 		read:        15 * time.Second,
 		write:       30 * time.Second,
 		idle:        2 * time.Minute,
-		headerBytes: 64 << 10,
+		headerBytes: 32 << 10,
+		connections: connlimit.Options{Limits: connections, Spares: spares, LargeHeaders: maxLargeHeaders, HeaderLines: maxHeaderLines},
 	}
 }
 
 // listener is a bound address and, once it serves, its server.
 type listener struct {
-	net.Listener
+	*connlimit.Listener
 	name   string
 	log    *slog.Logger
 	limits limits
@@ -47,11 +50,14 @@ type listener struct {
 }
 
 // listen binds the address of the setting called name.
-func (g *Gateway) listen(name, address string) (*listener, error) {
+func (g *Gateway) listen(name, address string, lim limits) (*listener, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case err == nil:
-		return &listener{Listener: l, name: name, log: g.opt.strange, limits: defaultLimits()}, nil
+		lim.connections.Watcher = &connectionWatcher{name: name, metrics: g.connections, log: g.opt.strange}
+		limited := connlimit.New(l, lim.connections)
+		g.connections.show(name, limited)
+		return &listener{Listener: limited, name: name, log: g.opt.strange, limits: lim}, nil
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%s: the address %s is taken by another program; stop that program, or choose another address with --%s", name, address, name)
 	case errors.Is(err, fs.ErrPermission):
@@ -76,7 +82,10 @@ func (l *listener) serve(h http.Handler, failed func(error)) {
 		IdleTimeout:       l.limits.idle,
 		MaxHeaderBytes:    l.limits.headerBytes,
 		ErrorLog:          lines.Std(l.log, slog.LevelDebug, "gateway: a connection was given up", "listener", l.name),
+		Protocols:         new(http.Protocols),
 	}
+	l.server.Protocols.SetHTTP1(true) // alone: the limits are those of connections with one request at a time
+	l.Attach(l.server)
 	l.served = make(chan struct{})
 	go func() {
 		defer close(l.served)

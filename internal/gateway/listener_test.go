@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/connlimit"
 )
 
 // A connection that is slow or idle is cut, and one that sends too much of a header is told so.
@@ -52,12 +54,8 @@ func TestConnectionsAreLimited(t *testing.T) {
 // dialLimited connects to a listener with those limits, whose handler reads the body.
 func dialLimited(t *testing.T, lim limits) net.Conn {
 	t.Helper()
-	g := &Gateway{opt: Options{}.withDefaults()}
-	l, err := g.listen("listen", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.limits = lim
+	lim.connections.Limits = connlimit.Limits{Max: 100, PerAddress: 100}
+	l := listenLimited(t, lim)
 	l.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			w.WriteHeader(http.StatusRequestTimeout)
@@ -75,6 +73,17 @@ func dialLimited(t *testing.T, lim limits) net.Conn {
 		t.Fatal(err)
 	}
 	return conn
+}
+
+func listenLimited(t *testing.T, lim limits) *listener {
+	t.Helper()
+	o := Options{}.withDefaults()
+	g := &Gateway{opt: o, connections: newConnectionMetrics(o.Registry)}
+	l, err := g.listen("listen", "127.0.0.1:0", lim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // Both listeners of a gateway have every limit.

@@ -125,6 +125,9 @@ func (g *Gateway) swap(w *wiring) error {
 		return errors.Join(err, g.deliver.Reload(before.destinations, relayed(before.cfg)))
 	}
 	g.guard.Reload(adminTokens(w.cfg))
+	connections, _ := connectionLimits(w.cfg, descriptors())
+	g.checkDescriptors(w.cfg, connections)
+	g.ingest.SetLimits(connections)
 	g.wired.Store(w)
 	g.handler.Reload(w.sources, w.endpoints(), w.cfg.TrustedProxies)
 	g.kept.use(w.services)

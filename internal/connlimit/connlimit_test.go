@@ -1,0 +1,389 @@
+package connlimit_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/connlimit"
+)
+
+// patience bounds every wait for something that must happen.
+const patience = 30 * time.Second
+
+// tally is a watcher that remembers.
+type tally struct {
+	mu        sync.Mutex
+	cut       map[connlimit.Cause]int
+	refused   map[connlimit.Cause]int
+	exhausted int
+	cutFrom   map[netip.Prefix]int
+}
+
+func newTally() *tally {
+	return &tally{cut: map[connlimit.Cause]int{}, refused: map[connlimit.Cause]int{}, cutFrom: map[netip.Prefix]int{}}
+}
+
+func (w *tally) Cut(by connlimit.Cause, from netip.Prefix) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut[by]++
+	w.cutFrom[from]++
+}
+
+func (w *tally) Refused(by connlimit.Cause, _ netip.Prefix) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refused[by]++
+}
+
+func (w *tally) Exhausted(error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.exhausted++
+}
+
+func (w *tally) of(counts map[connlimit.Cause]int, by connlimit.Cause) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return counts[by]
+}
+
+// rig is a server behind a listener with limits.
+type rig struct {
+	*testing.T
+	*connlimit.Listener
+	tally
+	handler http.HandlerFunc
+}
+
+// newRig starts a server whose handler reads the body and answers "fine", unless another one is given.
+func newRig(t *testing.T, o connlimit.Options, handler http.HandlerFunc) *rig {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{T: t, tally: *newTally()}
+	o.Watcher = &r.tally
+	r.Listener = connlimit.New(inner, o)
+	if handler == nil {
+		handler = func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				w.WriteHeader(http.StatusRequestTimeout)
+				return
+			}
+			io.WriteString(w, "fine")
+		}
+	}
+	s := &http.Server{Handler: handler, ReadHeaderTimeout: time.Hour, IdleTimeout: time.Hour, MaxHeaderBytes: 32 << 10}
+	r.Attach(s)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		s.Serve(r.Listener)
+	}()
+	t.Cleanup(func() {
+		s.Close()
+		<-served
+	})
+	return r
+}
+
+// dial connects from an address of this machine.
+func (r *rig) dial(from string) net.Conn {
+	r.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
+	c, err := d.DialContext(r.Context(), "tcp", r.Addr().String())
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		r.Fatal(err)
+	}
+	return c
+}
+
+// say sends text and waits until the connection counts.
+func (r *rig) say(from, text string) net.Conn {
+	r.Helper()
+	c := r.dial(from)
+	if _, err := io.WriteString(c, text); err != nil {
+		r.Fatal(err)
+	}
+	return c
+}
+
+const (
+	get  = "GET / HTTP/1.1\r\nHost: gw.test\r\n\r\n"
+	post = "POST / HTTP/1.1\r\nHost: gw.test\r\nContent-Length: 2\r\n\r\nok"
+)
+
+// ask sends a request over a connection of its own and returns the status, zero if there is no answer.
+func (r *rig) ask(from, request string) int {
+	r.Helper()
+	return answer(r.say(from, request))
+}
+
+func answer(c net.Conn) int {
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return 0
+	}
+	io.Copy(io.Discard, res.Body)
+	res.Body.Close()
+	return res.StatusCode
+}
+
+// await waits until ok. Each look is after something else had its turn.
+func (r *rig) await(what string, ok func() bool) {
+	r.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.Fatalf("%s: did not come true; %d are open, %v were cut and %v refused", what, r.Open(), r.cut, r.refused)
+		}
+	}
+}
+
+// ended reports whether the server has closed a connection. What it sent before is passed over.
+func ended(c net.Conn) bool {
+	_, err := io.Copy(io.Discard, c)
+	return !errors.Is(err, syscall.ETIMEDOUT) && !isTimeout(err)
+}
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}
+
+// holds are ways to keep a connection without a request that is worked on.
+var holds = map[string]string{
+	"silent":         "",
+	"half a header":  "POST / HTTP/1.1\r\nHost: gw.te",
+	"a large header": "POST / HTTP/1.1\r\nHost: gw.test\r\nX-Pad: " + strings.Repeat("x", 9_000),
+	"many lines":     "POST / HTTP/1.1\r\nHost: gw.test\r\n" + strings.Repeat("a: b\r\n", 90),
+	"idle":           get,
+	"body announced": "POST / HTTP/1.1\r\nHost: gw.test\r\nContent-Length: 1000000\r\n\r\n",
+	"half a body":    "POST / HTTP/1.1\r\nHost: gw.test\r\nContent-Length: 10\r\n\r\nhalf",
+	"chunks":         "POST / HTTP/1.1\r\nHost: gw.test\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+	"expecting":      "POST / HTTP/1.1\r\nHost: gw.test\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n",
+}
+
+// Whoever holds all connections that there are, from few addresses or from many, keeps nobody out, not even those who have his
+// address; and there are never more than the limits say.
+func TestHoldersKeepNobodyOut(t *testing.T) {
+	const most, each = 24, 6
+	for name, text := range holds {
+		for spread, addresses := range map[string]int{"one address": 1, "some addresses": 8, "many addresses": 3 * most} {
+			t.Run(name+"/"+spread, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, connlimit.Options{Limits: connlimit.Limits{Max: most, PerAddress: each}, HeaderLines: 100, LargeHeaders: 4}, nil)
+				tries := 0
+				attack := func() { // three times what there is room for
+					for range 3 * most {
+						r.say(fmt.Sprintf("127.0.1.%d", 1+tries%addresses), text)
+						tries++
+					}
+				}
+				attack()
+				for i := range 10 {
+					r.say("127.0.1.1", text)
+					for _, from := range []string{"127.0.0.9", "127.0.1.1"} {
+						if got := r.ask(from, post); got != http.StatusOK {
+							t.Errorf("request %d of %s was answered %d", i, from, got)
+						}
+					}
+					if n := r.Open(); n > most {
+						t.Errorf("%d connections, more than %d", n, most)
+					}
+				}
+				r.await("connections were cut", func() bool {
+					return r.of(r.cut, connlimit.ByAddress)+r.of(r.cut, connlimit.ByListener)+r.of(r.cut, connlimit.ByLargeHeaders) > 0
+				})
+				if n := r.of(r.refused, connlimit.ByListener) + r.of(r.refused, connlimit.ByAddress); n > 0 {
+					t.Errorf("%d were refused", n)
+				}
+				if addresses == 1 && r.Open() > 2*each {
+					t.Errorf("one address has %d connections, more than %d", r.Open(), each)
+				}
+			})
+		}
+	}
+}
+
+// A sender's connection that waits for its next request outlives an attack from few addresses.
+func TestHogsAreCutFirst(t *testing.T) {
+	r := newRig(t, connlimit.Options{Limits: connlimit.Limits{Max: 32, PerAddress: 10}}, nil)
+	kept := r.say("127.0.0.9", get)
+	if got := answer(kept); got != 200 {
+		t.Fatal(got)
+	}
+	for i := range 100 {
+		r.say(fmt.Sprintf("127.0.1.%d", 1+i%4), "")
+	}
+	r.await("the listener was full", func() bool { return r.of(r.cut, connlimit.ByListener) > 0 })
+	if _, err := io.WriteString(kept, post); err != nil {
+		t.Fatal(err)
+	}
+	if got := answer(kept); got != 200 {
+		t.Errorf("the connection of a sender was answered %d", got)
+	}
+}
+
+// A request that is worked on is never cut. When all are, the next connection is told to come again.
+func TestWorkIsNotCut(t *testing.T) {
+	const most = 4
+	began, release := make(chan struct{}), make(chan struct{})
+	r := newRig(t, connlimit.Options{Limits: connlimit.Limits{Max: most, PerAddress: most}}, func(w http.ResponseWriter, r *http.Request) {
+		io.ReadFull(r.Body, make([]byte, r.ContentLength)) // and does not look whether there is more
+		began <- struct{}{}
+		<-release
+		io.WriteString(w, "fine")
+	})
+	var working []net.Conn
+	for i := range most {
+		request := post
+		if i%2 == 0 {
+			request = get
+		}
+		working = append(working, r.say(fmt.Sprintf("127.0.0.%d", i+1), request))
+		<-began
+	}
+	for _, from := range []string{"127.0.0.9", "127.0.0.1"} {
+		c := r.dial(from)
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || res.StatusCode != 503 || res.Header.Get("Retry-After") == "" || !res.Close {
+			t.Errorf("refused with %+v, %v, want 503, Retry-After and Connection: close", res, err)
+		}
+	}
+	if n := r.of(r.refused, connlimit.ByListener); n != 2 {
+		t.Errorf("%d refused", n)
+	}
+	close(release)
+	for i, c := range working {
+		if got := answer(c); got != 200 {
+			t.Errorf("request %d was answered %d", i, got)
+		}
+	}
+}
+
+// A peer that does not read its answer is cut like one that does not send its request.
+func TestSlowReaders(t *testing.T) {
+	const most = 4
+	large := strings.Repeat("x", 64<<20)
+	began := make(chan struct{})
+	r := newRig(t, connlimit.Options{Limits: connlimit.Limits{Max: most, PerAddress: most}}, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/large" {
+			began <- struct{}{}
+			io.WriteString(w, large)
+		}
+	})
+	for range most {
+		r.say("127.0.1.1", "GET /large HTTP/1.1\r\nHost: gw.test\r\n\r\n")
+		<-began
+	}
+	r.await("a sender gets in", func() bool { return r.ask("127.0.0.9", get) == 200 })
+}
+
+// How many requests with large headers there are at a time has a bound of its own.
+func TestLargeHeaders(t *testing.T) {
+	r := newRig(t, connlimit.Options{Limits: connlimit.Limits{Max: 100, PerAddress: 100}, LargeHeaders: 3}, nil)
+	var held []net.Conn
+	for range 3 {
+		held = append(held, r.say("127.0.1.1", holds["a large header"]))
+	}
+	large := strings.Replace(post, "Host", "X-Pad: "+strings.Repeat("x", 20_000)+"\r\nHost", 1)
+	r.await("one is cut", func() bool {
+		if got := r.ask("127.0.0.9", large); got != 200 {
+			t.Errorf("a complete one was answered %d", got)
+		}
+		return r.of(r.cut, connlimit.ByLargeHeaders) > 0
+	})
+	if !ended(held[0]) {
+		t.Error("the oldest was not cut")
+	}
+	for range 20 { // what is over does not count any more
+		if got := r.ask("127.0.0.9", large); got != 200 {
+			t.Errorf("a complete one was answered %d", got)
+		}
+	}
+}
+
+// Lines of a header are counted before they cost anything, however they arrive; those of a body are not.
+func TestHeaderLines(t *testing.T) {
+	lines := func(n int) string { return strings.Repeat("a:\n", n) }
+	pretty := strings.Repeat("\n", 5_000)
+	withBody := func(extra string) string {
+		return fmt.Sprintf("POST / HTTP/1.1\r\nHost: gw.test\r\n%sContent-Length: %d\r\n\r\n%s", extra, len(pretty), pretty)
+	}
+	for name, c := range map[string]struct {
+		send string
+		want []int
+	}{
+		"few lines":                {"GET / HTTP/1.1\nHost: gw.test\n" + lines(18) + "\n", []int{200}},
+		"too many":                 {"GET / HTTP/1.1\nHost: gw.test\n" + lines(19) + "\n", []int{431}},
+		"far too many, unfinished": {"GET / HTTP/1.1\nHost: gw.test\n" + lines(9_000), []int{431}},
+		"empty lines":              {strings.Repeat("\r\n", 100), []int{431}},
+		"lines of a body":          {withBody(""), []int{200}},
+		"in the second request":    {get + "GET / HTTP/1.1\nHost: gw.test\n" + lines(5_000), []int{200, 431}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, connlimit.Options{Limits: connlimit.Limits{Max: 10, PerAddress: 10}, HeaderLines: 20}, nil)
+			in := r.say("127.0.0.9", c.send)
+			read := bufio.NewReader(in)
+			for i, want := range c.want {
+				res, err := http.ReadResponse(read, nil)
+				if err != nil || res.StatusCode != want {
+					t.Fatalf("answer %d: %+v %v, want %d", i, res, err, want)
+				}
+				io.Copy(io.Discard, res.Body)
+			}
+			if c.want[len(c.want)-1] != 200 {
+				r.await("it counts", func() bool { return r.of(r.refused, connlimit.ByHeaderLines) == 1 })
+			}
+		})
+	}
+	t.Run("one request after the other", func(t *testing.T) {
+		r := newRig(t, connlimit.Options{Limits: connlimit.Limits{Max: 10, PerAddress: 10}, HeaderLines: 20}, nil)
+		in := r.dial("127.0.0.9")
+		read := bufio.NewReader(in)
+		for i := range 20 {
+			request := withBody(lines(15))
+			for _, part := range []string{request[:3], request[3:20], request[20:]} { // as slow senders do
+				if _, err := io.WriteString(in, part); err != nil {
+					t.Fatal(err)
+				}
+			}
+			res, err := http.ReadResponse(read, nil)
+			if err != nil || res.StatusCode != 200 {
+				t.Fatalf("request %d: %+v %v", i, res, err)
+			}
+			io.Copy(io.Discard, res.Body)
+		}
+	})
+}
+
+// A whole request that is sent before the answer to the last is answered.
+func TestPipelined(t *testing.T) {
+	r := newRig(t, connlimit.Options{Limits: connlimit.Limits{Max: 10, PerAddress: 10}, HeaderLines: 20}, nil)
+	in := r.say("127.0.0.9", get+post+get)
+	read := bufio.NewReader(in)
+	for i := range 3 {
+		res, err := http.ReadResponse(read, nil)
+		if err != nil || res.StatusCode != 200 {
+			t.Fatalf("answer %d: %+v %v", i, res, err)
+		}
+		io.Copy(io.Discard, res.Body)
+	}
+}
