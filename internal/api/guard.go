@@ -4,12 +4,22 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"github.com/hookonce/hookonce/internal/connlimit"
+	"github.com/hookonce/hookonce/internal/lines"
 )
 
 // Role says what the bearer of a token may do.
@@ -30,10 +40,34 @@ type Token struct {
 
 // Guard decides who may ask. With tokens it asks for one. Without, it lets in whoever is on this machine,
 // but no page of another site in a browser here: neither one that sends requests to this address, nor
-// one whose own name has been made to resolve to it. It is safe for concurrent use.
+// one whose own name has been made to resolve to it. Wrong tokens are counted, logged and, if an address sends many, answered
+// 429; the right one lets in all the same, so that nobody is locked out by a neighbour. It is safe for concurrent use.
 type Guard struct {
-	tokens atomic.Pointer[[]digest]
+	opt     GuardOptions
+	tokens  atomic.Pointer[[]digest]
+	refused *prometheus.CounterVec
+
+	mu    sync.Mutex
+	tries *simplelru.LRU[netip.Prefix, *rate.Limiter] // wrong tokens by address
 }
+
+// GuardOptions are the settings of a [Guard].
+type GuardOptions struct {
+	// Logger receives a line for each wrong token, at a bounded rate, with the address and never the token. Nil discards them.
+	Logger *slog.Logger
+	// Registerer receives the metrics; nil means that they are not exported.
+	Registerer prometheus.Registerer
+	// Now is the clock. Nil means [time.Now].
+	Now func() time.Time
+}
+
+// The bounds on wrong tokens.
+const (
+	// MaxWrongTokens is how many of one address, by [connlimit.Network], are answered 401 at once, and per minute.
+	MaxWrongTokens = 10
+	// MaxWrongAddresses is how many addresses are told apart: those that sent one last.
+	MaxWrongAddresses = 1024
+)
 
 // digest is a token of which only the hash is kept. Comparing hashes takes the same time whatever the
 // length of what is presented, and whatever of it is right.
@@ -43,9 +77,22 @@ type digest struct {
 	sum  [sha256.Size]byte
 }
 
-// NewGuard returns a guard who knows these tokens.
-func NewGuard(tokens []Token) *Guard {
-	g := &Guard{}
+// NewGuard returns a guard who knows these tokens. It panics when the metrics are registered already.
+func NewGuard(tokens []Token, o GuardOptions) *Guard {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Logger = lines.Bound(o.Logger)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	g := &Guard{opt: o, refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "hookonce_admin_refused_total", Help: "Requests to the admin listener whose sender may not make them, by reason.",
+	}, []string{"reason"})}
+	if o.Registerer != nil {
+		o.Registerer.MustRegister(g.refused)
+	}
+	g.tries, _ = simplelru.NewLRU[netip.Prefix, *rate.Limiter](MaxWrongAddresses, nil) // fails for sizes below 1
 	g.Reload(tokens)
 	return g
 }
@@ -72,6 +119,16 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 	})
 }
 
+// Knows reports whether the sender of a request may look at everything. One who shows a token that is wrong has tried
+// one, as with [Guard.Protect]; one who shows none has not.
+func (g *Guard) Knows(r *http.Request) bool {
+	if len(*g.tokens.Load()) > 0 && r.Header.Get("Authorization") == "" {
+		return false
+	}
+	_, refused := g.admit(r)
+	return refused == nil
+}
+
 // local is the actor where there are no tokens.
 const local = "local"
 
@@ -87,20 +144,52 @@ func actor(ctx context.Context) string {
 func (g *Guard) admit(r *http.Request) (actor string, refused *Problem) {
 	tokens := *g.tokens.Load()
 	if len(tokens) == 0 {
-		return local, admitLocal(r)
+		if refused = admitLocal(r); refused != nil {
+			g.count("not_local")
+		}
+		return local, refused
 	}
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
+		g.count("no_token")
 		return "", unauthorized("this needs a token: send Authorization: Bearer and one of admin_tokens")
 	}
 	who := bearer(tokens, strings.TrimSpace(secret))
 	switch {
 	case who == nil:
-		return "", unauthorized("this token is not known here")
+		return "", g.wrong(r)
 	case who.role != Operator && r.Method != http.MethodGet && r.Method != http.MethodHead:
+		g.count("role")
 		return "", &Problem{Status: http.StatusForbidden, Detail: "the token of " + who.name + " may only read; this needs the role operator"}
 	}
 	return who.name, nil
+}
+
+func (g *Guard) count(reason string) { g.refused.WithLabelValues(reason).Inc() }
+
+// wrong counts and logs a wrong token, and returns the answer. The address is that of the connection: what a header says of it
+// could be chosen anew for each try.
+func (g *Guard) wrong(r *http.Request) *Problem {
+	answer, reason := unauthorized("this token is not known here"), "wrong_token"
+	remote, _ := netip.ParseAddrPort(r.RemoteAddr) // the zero address is one as well
+	if !g.mayTry(connlimit.Network(remote.Addr())) {
+		answer, reason = &Problem{Status: http.StatusTooManyRequests, Detail: "too many wrong tokens came from this address", retry: time.Minute / MaxWrongTokens}, "slowed"
+	}
+	g.count(reason)
+	g.opt.Logger.LogAttrs(r.Context(), slog.LevelWarn, "api: a wrong admin token", slog.String("address", remote.Addr().String()), slog.Int("status", answer.Status))
+	return answer
+}
+
+// mayTry reports whether an address has tries left.
+func (g *Guard) mayTry(from netip.Prefix) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	bucket, known := g.tries.Get(from)
+	if !known {
+		bucket = rate.NewLimiter(rate.Every(time.Minute/MaxWrongTokens), MaxWrongTokens)
+		g.tries.Add(from, bucket)
+	}
+	return bucket.AllowN(g.opt.Now(), 1)
 }
 
 // bearer returns whose token this is, nil if nobody's. It compares with all of them.

@@ -1,9 +1,13 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/hookonce/hookonce/internal/api"
 )
@@ -82,7 +86,7 @@ func TestTokens(t *testing.T) {
 		"empty":                       {"Bearer ", 401, 401},
 		"long":                        {"Bearer " + strings.Repeat("a", 60_000), 401, 401},
 	}
-	r := newRig(t, tokens...)
+	r, address := newRig(t, tokens...), 0
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := r.in(t)
@@ -94,7 +98,8 @@ func TestTokens(t *testing.T) {
 				{request("GET", "/api/v1/openapi.json", nil), tt.read},
 				{request("POST", "/api/v1/destinations/app/resume", map[string]string{"reason": "test"}), tt.change},
 			} {
-				req.RemoteAddr, req.Host = "192.0.2.1:50000", "hookonce.internal"
+				address++ // one address has few tries
+				req.RemoteAddr, req.Host = fmt.Sprintf("192.0.2.%d:50000", address), "hookonce.internal"
 				req.Header.Set("Authorization", tt.authorization)
 				w, answer := r.send(req.Request)
 				if w.Code != req.want {
@@ -117,4 +122,102 @@ func TestTokensAreNotReadElsewhere(t *testing.T) {
 	req := request("GET", "/api/v1/stats?token=a-fake-token-for-operators&access_token=a-fake-token-for-operators", nil)
 	req.AddCookie(&http.Cookie{Name: "token", Value: "a-fake-token-for-operators"})
 	r.expect(req, http.StatusUnauthorized)
+}
+
+// try asks with a token from an address, and returns the status.
+func (r *rig) try(from, token string) int {
+	r.Helper()
+	req := request("GET", "/api/v1/stats", nil)
+	req.RemoteAddr, req.Host = from, "hookonce.internal"
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	w, _ := r.send(req)
+	if after := w.Header().Get("Retry-After"); (after != "") != (w.Code == http.StatusTooManyRequests) {
+		r.Errorf("%d with Retry-After %q", w.Code, after)
+	}
+	return w.Code
+}
+
+// Whoever guesses is answered 429 soon, counted, and in the log without what was guessed. Others are not affected, nor
+// is who has the right token, from the same address.
+func TestWrongTokens(t *testing.T) {
+	r := newRig(t, tokens...)
+	const right, wrong = "a-fake-token-for-reading", "a-fake-guess-of-somebody"
+	for i := range 1000 {
+		want := http.StatusUnauthorized
+		if i >= api.MaxWrongTokens {
+			want = http.StatusTooManyRequests
+		}
+		if got := r.try(fmt.Sprintf("192.0.2.1:%d", 1024+i), fmt.Sprint(wrong, i)); got != want {
+			t.Fatalf("try %d was answered %d, want %d", i, got, want)
+		}
+	}
+	for from, want := range map[string]int{"192.0.2.1:1": 429, "192.0.2.2:1": 401, "[2001:db8::1]:1": 401} {
+		if got := r.try(from, right); got != 200 {
+			t.Errorf("the right token from %s is answered %d", from, got)
+		}
+		if got := r.try(from, wrong); got != want {
+			t.Errorf("a wrong token from %s is answered %d, want %d", from, got, want)
+		}
+		if got := r.try(from, ""); got != 401 {
+			t.Errorf("no token from %s is answered %d", from, got)
+		}
+	}
+	for i := range 2 * api.MaxWrongTokens { // all of these are one machine
+		r.try(fmt.Sprintf("[2001:db8:0:7::%x]:1", i), wrong)
+	}
+	if got := r.try("[2001:db8:0:7:ffff::]:1", wrong); got != 429 {
+		t.Errorf("another address of the same /64 is answered %d", got)
+	}
+	r.clock = r.clock.Add(time.Minute)
+	if got := r.try("192.0.2.1:1", wrong); got != 401 {
+		t.Errorf("a minute later a wrong token is answered %d", got)
+	}
+	if text := r.log.String(); strings.Contains(text, "guess") || strings.Contains(text, "fake") || !strings.Contains(text, "address=192.0.2.1") || strings.Count(text, "\n") > 200 {
+		t.Errorf("the log is %.2000s", text)
+	}
+	want := `
+# HELP hookonce_admin_refused_total Requests to the admin listener whose sender may not make them, by reason.
+# TYPE hookonce_admin_refused_total counter
+hookonce_admin_refused_total{reason="no_token"} 3
+hookonce_admin_refused_total{reason="slowed"} 1002
+hookonce_admin_refused_total{reason="wrong_token"} 23
+`
+	if err := testutil.GatherAndCompare(r.metrics, strings.NewReader(want), "hookonce_admin_refused_total"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Addresses that are made up, as whoever has a network of IPv6 can, cost no memory for long and slow nobody else down.
+func TestWrongTokensFromManyAddresses(t *testing.T) {
+	r := newRig(t, tokens...)
+	for i := range 3 * api.MaxWrongAddresses {
+		if got := r.try(fmt.Sprintf("[2001:db8:%x:%x::1]:1", i/1000, i%1000), "a-fake-guess-of-somebody"); got != 401 {
+			t.Fatalf("address %d was answered %d", i, got)
+		}
+	}
+	if n := r.guard.Addresses(); n != api.MaxWrongAddresses {
+		t.Errorf("%d addresses are remembered", n)
+	}
+}
+
+// Who shows no token is a stranger, and has not tried one.
+func TestKnows(t *testing.T) {
+	r := newRig(t, tokens...)
+	for authorization, want := range map[string]bool{"": false, "Bearer a-fake-token-for-reading": true, "Bearer a-fake-guess": false, "Basic x": false} {
+		req := request("GET", "/readyz", nil)
+		req.Header.Set("Authorization", authorization)
+		if got := r.guard.Knows(req); got != want {
+			t.Errorf("%q: %v", authorization, got)
+		}
+	}
+	r.serve()
+	req := request("GET", "/readyz", nil)
+	if !r.guard.Knows(req) {
+		t.Error("without tokens, somebody on this machine is a stranger")
+	}
+	if req.Host = "evil.example"; r.guard.Knows(req) {
+		t.Error("without tokens, a page elsewhere is no stranger")
+	}
 }

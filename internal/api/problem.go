@@ -6,6 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -17,7 +19,8 @@ type Problem struct {
 	Status int
 	Detail string
 
-	challenge string // for WWW-Authenticate
+	challenge string        // for WWW-Authenticate
+	retry     time.Duration // for Retry-After
 }
 
 // WriteProblem answers with problem details.
@@ -38,6 +41,9 @@ func (p *Problem) write(w http.ResponseWriter) {
 	}
 	if p.challenge != "" {
 		w.Header().Set("WWW-Authenticate", p.challenge)
+	}
+	if p.retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(p.retry.Seconds())))
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
@@ -27,7 +29,10 @@ type rig struct {
 	records journal.Records // in place of the model, if set before the first request
 	ids     *journal.IDs
 	handler http.Handler
+	guard   *api.Guard
 	log     *bytes.Buffer
+	metrics *prometheus.Registry
+	clock   time.Time // of the guard
 }
 
 // engine does what the journal does for the API, without the rest of it.
@@ -63,8 +68,10 @@ func (r *rig) in(t *testing.T) *rig {
 
 // serve builds the handler anew.
 func (r *rig) serve(tokens ...api.Token) {
-	r.log = new(bytes.Buffer)
-	r.handler = api.NewGuard(tokens).Protect(api.New(api.Options{
+	r.log, r.metrics, r.clock = new(bytes.Buffer), prometheus.NewRegistry(), now
+	log := slog.New(slog.NewTextHandler(r.log, nil))
+	r.guard = api.NewGuard(tokens, api.GuardOptions{Logger: log, Registerer: r.metrics, Now: func() time.Time { return r.clock }})
+	r.handler = r.guard.Protect(api.New(api.Options{
 		Journal: engine{r.model, r.records},
 		Records: r.records,
 		Sources: func() []api.Source {
@@ -78,7 +85,7 @@ func (r *rig) serve(tokens ...api.Token) {
 				{Name: "audit", URL: "http://127.0.0.1:4000/", Health: api.Health{State: "healthy", Limit: 64}, Ordered: true}}
 		},
 		Field:   field,
-		Logger:  slog.New(slog.NewTextHandler(r.log, nil)),
+		Logger:  log,
 		Version: "test",
 		Now:     func() time.Time { return now },
 	}))

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -26,28 +24,14 @@ func (g *Gateway) adminHandler() http.Handler {
 	return mux
 }
 
-// adminMux has what needs no store.
+// adminMux has what needs no store. Whoever asks whether the process is alive or ready is told that, and no reasons.
 func (g *Gateway) adminMux() *http.ServeMux {
-	g.guard = api.NewGuard(adminTokens(g.config()))
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", g.metrics())
+	mux.Handle("GET /metrics", g.guard.Protect(promhttp.HandlerFor(g.opt.Registry, promhttp.HandlerOpts{})))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", g.readyz)
 	mux.HandleFunc("/", notFound)
 	return mux
-}
-
-// metrics answers whoever may ask: anybody, unless there are tokens.
-func (g *Gateway) metrics() http.Handler {
-	open := promhttp.HandlerFor(g.opt.Registry, promhttp.HandlerOpts{})
-	guarded := g.guard.Protect(open)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if len(g.config().AdminTokens) > 0 {
-			guarded.ServeHTTP(w, r)
-			return
-		}
-		open.ServeHTTP(w, r)
-	})
 }
 
 func adminTokens(cfg *config.Config) (tokens []api.Token) {
@@ -127,39 +111,6 @@ func known(t time.Time) *time.Time {
 	}
 	t = t.UTC()
 	return &t
-}
-
-// pingTimeout bounds how long a readiness check waits for the store.
-const pingTimeout = 2 * time.Second
-
-// readyz says whether a sender would be answered with a 2xx now. Unlike /healthz its 503 is no reason
-// to restart the process, which would not bring the store back.
-func (g *Gateway) readyz(w http.ResponseWriter, r *http.Request) {
-	if err := g.ready(r.Context()); err != nil {
-		w.Header().Set("Retry-After", "1")
-		api.WriteProblem(w, http.StatusServiceUnavailable, err.Error())
-		return
-	}
-	fmt.Fprintln(w, "ready")
-}
-
-var errFull = errors.New("the queue is full: events arrive faster than the store commits them")
-
-func (g *Gateway) ready(ctx context.Context) error {
-	switch {
-	case g.stopping.Load():
-		return ErrStopping
-	case g.wired.Load().observed.any():
-		return nil // senders to applications that are observed must not be sent elsewhere for a fault of ours
-	case g.journal.Full():
-		return errFull
-	}
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
-	defer cancel()
-	if err := g.journal.Ping(ctx); err != nil {
-		return fmt.Errorf("the store can not be written to: %w", err)
-	}
-	return nil
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {

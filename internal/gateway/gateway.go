@@ -98,6 +98,7 @@ type Gateway struct {
 	guard   *api.Guard      // of admin
 
 	connections *connectionMetrics
+	readiness   *readiness
 
 	reloading sync.Mutex // one reload at a time
 	swapping  sync.Mutex // a reload that changes what runs, or the beginning of a stop
@@ -164,6 +165,7 @@ func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
 		return err
 	}
 	g.wired.Store(wired)
+	g.guard = api.NewGuard(adminTokens(cfg), api.GuardOptions{Logger: g.opt.strange, Registerer: g.opt.Registry, Now: g.opt.Now})
 	if err := g.openObserving(cfg); err != nil {
 		return err
 	}
@@ -196,6 +198,7 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, ids *journal.IDs) (er
 	g.join()
 	g.handler = g.ingestHandler(wired)
 	g.ingest.storing = g.handler.Storing
+	g.readiness = &readiness{ping: g.journal.Ping, now: g.opt.Now, log: g.opt.strange}
 	admin := g.adminHandler()
 	g.opened.Store(true)
 	g.serve(g.admin, admin)

@@ -161,8 +161,7 @@ func TestAdminTokens(t *testing.T) {
 	}
 }
 
-// Without tokens a page that was made to look like this machine learns nothing, and metrics are as open as
-// they were.
+// Without tokens a page that was made to look like this machine learns nothing, metrics included.
 func TestAdminWithoutTokens(t *testing.T) {
 	g := start(t, settings(sqliteStore(t), ""))
 	rebound := call{method: "GET", path: "/api/v1/events", host: "evil.example"}
@@ -170,7 +169,24 @@ func TestAdminWithoutTokens(t *testing.T) {
 	forged := call{method: "POST", path: "/api/v1/replay", body: map[string]any{"reason": "x", "filter": map[string]any{}},
 		header: http.Header{"Origin": {"https://evil.example"}}}
 	forged.answers(t, g, http.StatusForbidden)
-	if res := (call{method: "GET", path: "/metrics"}).do(t, g, nil); res.StatusCode != http.StatusOK {
-		t.Errorf("/metrics answered %d", res.StatusCode)
+	for name, c := range map[string]struct {
+		call
+		want int
+	}{
+		"a program here":          {call{}, 200},
+		"by name":                 {call{host: "localhost:8081"}, 200},
+		"a rebound name":          {call{host: "evil.example"}, 403},
+		"through a proxy":         {call{header: http.Header{"X-Forwarded-For": {"192.0.2.1"}}}, 403},
+		"a script of a page":      {call{header: http.Header{"Origin": {"https://evil.example"}}}, 403},
+		"an image of a page":      {call{header: http.Header{"Sec-Fetch-Site": {"cross-site"}}}, 403},
+		"health, by whatever way": {call{path: "/healthz", host: "evil.example"}, 200},
+	} {
+		c.method = "GET"
+		if c.path == "" {
+			c.path = "/metrics"
+		}
+		if res := c.do(t, g, nil); res.StatusCode != c.want {
+			t.Errorf("%s: %s answered %d, want %d", name, c.path, res.StatusCode, c.want)
+		}
 	}
 }

@@ -1,0 +1,97 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/api"
+)
+
+const (
+	pingTimeout = 2 * time.Second // how long a readiness check waits for the store
+	readyFor    = time.Second     // how long what it came to is true
+	saidFor     = time.Minute     // after which the log says again why the store can not be written to
+)
+
+// readiness is what the last look at the store came to. To look costs the store a write, so that all who ask, however many,
+// have it looked at once a second.
+type readiness struct {
+	ping func(context.Context) error
+	now  func() time.Time
+	log  *slog.Logger
+
+	mu     sync.Mutex // held while somebody looks: all others wait for that
+	looked time.Time  // when the last look ended; zero: nobody has looked
+	err    error
+	said   string // in the log, and when
+	saidAt time.Time
+}
+
+// check returns why the store can not be written to.
+func (r *readiness) check() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if d := r.now().Sub(r.looked); !r.looked.IsZero() && d >= 0 && d < readyFor {
+		return r.err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout) // not that of whoever asked first: others wait as well
+	defer cancel()
+	r.err = r.ping(ctx)
+	r.looked = r.now()
+	r.say()
+	return r.err
+}
+
+// say writes the reason into the log if it is another one, or was not written for a while.
+func (r *readiness) say() {
+	if r.err == nil {
+		r.said = ""
+		return
+	}
+	if text := r.err.Error(); text != r.said || r.looked.Sub(r.saidAt) >= saidFor {
+		r.said, r.saidAt = text, r.looked
+		r.log.Error("gateway: not ready, because the store can not be written to", "error", r.err)
+	}
+}
+
+// readyz says whether a sender would be answered with a 2xx now. Unlike /healthz its 503 is no reason
+// to restart the process, which would not bring the store back. Only who may look at everything is told what the
+// store says, which may name users, hosts and files.
+func (g *Gateway) readyz(w http.ResponseWriter, r *http.Request) {
+	err := g.ready()
+	if err == nil {
+		fmt.Fprintln(w, "ready")
+		return
+	}
+	if errors.Is(err, errStore) && !g.guard.Knows(r) {
+		err = errStore
+	}
+	w.Header().Set("Retry-After", "1")
+	api.WriteProblem(w, http.StatusServiceUnavailable, err.Error())
+}
+
+// What strangers are told.
+var (
+	errFull  = errors.New("the queue is full: events arrive faster than the store commits them")
+	errStore = errors.New("the store can not be written to")
+)
+
+func (g *Gateway) ready() error {
+	switch {
+	case g.stopping.Load():
+		return ErrStopping
+	case g.wired.Load().observed.any():
+		return nil // senders to applications that are observed must not be sent elsewhere for a fault of ours
+	case g.journal.Full():
+		return errFull
+	}
+	if err := g.readiness.check(); err != nil {
+		return fmt.Errorf("%w: %w", errStore, err)
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/pgtest"
+)
+
+// awaitReady waits until /readyz is 200.
+func awaitReady(t *testing.T, c *http.Client, g *Gateway) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		res, body := get(t, c, g, "/readyz")
+		if res.StatusCode == http.StatusOK {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("readyz: %d %s, want 200", res.StatusCode, body)
+		}
+	}
+}
+
+// However many ask whether the gateway is ready, the store is looked at once a second, and senders notice nothing.
+func TestReadyLooksOnceASecond(t *testing.T) {
+	sink := newSink(t)
+	cfg := settings(sqliteStore(t), sink.URL)
+	g, c := start(t, cfg), client(t)
+	var pings, nanos atomic.Int64
+	ping := g.readiness.ping
+	g.readiness.ping = func(ctx context.Context) error {
+		pings.Add(1)
+		return ping(ctx)
+	}
+	began := time.Now()
+	g.readiness.now = func() time.Time { return began.Add(time.Duration(nanos.Load())) }
+	ask := func() {
+		var askers sync.WaitGroup
+		for range 3000 {
+			askers.Go(func() {
+				w := httptest.NewRecorder()
+				(*g.admin.handler.Load()).ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+				if w.Code != http.StatusOK {
+					t.Errorf("readyz: %d %s", w.Code, w.Body)
+				}
+			})
+		}
+		askers.Wait()
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, id := range ids("a", 100) {
+			at := time.Now()
+			if r, err := post(t, c, g, cfg.Sources[0], event(id)); err != nil || r.status != 200 || time.Since(at) > time.Second {
+				t.Errorf("a sender was answered %+v, %v after %s", r, err, time.Since(at))
+			}
+		}
+	}()
+	for second := range int64(5) {
+		ask()
+		if n := pings.Load(); n != second+1 {
+			t.Errorf("after %d s the store was looked at %d times", second, n)
+		}
+		nanos.Add(int64(readyFor))
+	}
+	<-done
+}
+
+// What the store says is for the log, and for those who may look at everything.
+func TestReadyTellsStrangersNothing(t *testing.T) {
+	cluster := pgtest.Start(t, pgtest.Options{})
+	cfg := settings(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, "")
+	cfg.AdminTokens = []config.AdminToken{{Name: "probe", Token: config.LiteralSecret("a-fake-token-for-reading"), Role: config.RoleRead}}
+	log := new(logged)
+	g, err := Start(t.Context(), cfg, Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeNow(t, g) })
+	if err := cluster.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(token, host, from string) string {
+		t.Helper()
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", "/readyz", nil)
+		r.Host, r.RemoteAddr = host, from
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		(*g.admin.handler.Load()).ServeHTTP(w, r)
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+			t.Errorf("readyz: %d %s", w.Code, w.Body)
+		}
+		return w.Body.String()
+	}
+	const stranger = `"detail":"the store can not be written to"`
+	const local = "127.0.0.1:8081"
+	for _, token := range []string{"", "a-fake-guess-of-somebody"} {
+		if text := ask(token, local, local); !strings.Contains(text, stranger) {
+			t.Errorf("a stranger with the token %q is told %s", token, text)
+		}
+	}
+	if text := ask("a-fake-token-for-reading", "admin.example", "192.0.2.1:1"); !strings.Contains(text, "user=") {
+		t.Errorf("who has a token is told %s", text)
+	}
+	if text := log.String(); !strings.Contains(text, "gateway: not ready") || !strings.Contains(text, "user=") || strings.Count(text, "gateway: not ready") != 1 {
+		t.Errorf("the log: %s", text)
+	}
+	g.guard.Reload(nil)
+	if text := ask("", local, local); !strings.Contains(text, "user=") {
+		t.Errorf("without tokens, who is on this machine is told %s", text)
+	}
+	if text := ask("", "evil.example", local); !strings.Contains(text, stranger) {
+		t.Errorf("without tokens, a page elsewhere is told %s", text)
+	}
+}
+
+// The log has a line when the reason changes and every minute, and what was said is forgotten when it is over.
+func TestReadyInTheLog(t *testing.T) {
+	log, now := new(logged), time.Now()
+	var fault error
+	r := readiness{ping: func(context.Context) error { return fault }, now: func() time.Time { return now }, log: slog.New(slog.NewTextHandler(log, nil))}
+	for i, step := range []struct {
+		fault string
+		lines int // up to then
+	}{{"", 0}, {"a", 1}, {"a", 1}, {"b", 2}, {"b", 2}, {"", 2}, {"b", 3}} {
+		if fault = nil; step.fault != "" {
+			fault = errors.New(step.fault)
+		}
+		now = now.Add(readyFor)
+		if got := r.check(); got != fault {
+			t.Errorf("step %d: %v", i, got)
+		}
+		if got := strings.Count(log.String(), "\n"); got != step.lines {
+			t.Errorf("step %d: %d lines, want %d", i, got, step.lines)
+		}
+	}
+	for range 3 * int(saidFor/readyFor) {
+		now = now.Add(readyFor)
+		r.check()
+	}
+	if got := strings.Count(log.String(), "\n"); got != 6 {
+		t.Errorf("%d lines after three minutes", got)
+	}
+	now = now.Add(-time.Hour) // a clock that is put back does not stop it
+	fault = nil
+	if err := r.check(); err != nil {
+		t.Errorf("%v, although the store is well", err)
+	}
+}
