@@ -59,8 +59,8 @@ var rules = []rule{
 	{pkg: "internal/idempotency", allow: []string{"", "internal/fieldname", "internal/lines"}, reason: "a service behind a key needs neither a journal nor a certain store"},
 	{pkg: "internal/observe", allow: []string{"", "internal/lines", "internal/schema"}, reason: "what only looks on needs no journal, and must not be able to claim anything"},
 	{pkg: "internal/claims", allow: []string{"", "pgstore", "sqlstore"}, reason: "it chooses a store and knows nothing of requests"},
-	{pkg: "internal/audit", allow: []string{"internal/config", "internal/schema", "internal/onefile"}, reason: "it reads tables, of users and of ours, and needs no store"},
 	{pkg: "internal/api", allow: []string{"", "internal/journal", "internal/lines", "internal/connlimit"}, reason: "the API knows the journal alone, and neither how events come in nor how they go out"},
+	{pkg: "internal/audit", allow: []string{"internal/config", "internal/schema", "internal/onefile"}, reason: "it reads tables, of users and of ours, and needs no store"},
 	{pkg: "internal/doctor", deny: []string{"internal/gateway", "internal/journal/pg", "internal/journal/sqlite", "pgstore", "sqlstore"}, reason: "who asks whether a store is well can not depend on opening it"},
 	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "internal/closest", "internal/fieldname", "internal/passing"}, reason: "settings are declared without knowing who reads them"},
 }

@@ -63,7 +63,6 @@ type rig struct {
 	*testing.T
 	*connlimit.Listener
 	tally
-	handler http.HandlerFunc
 }
 
 // newRig starts a server whose handler reads the body and answers "fine", unless another one is given.
