@@ -38,6 +38,7 @@ func docusignSpec() spec.Spec {
 			notSourced("retries, and whether generatedDateTime is the same in a retry"),
 		},
 		Traps: []string{
+			"there is a signature for each key of the account: behind the gateway with more than 60 of them a request is answered 431",
 			"the id of the envelope as the key loses all events of it but the first",
 			"each key of the account has a header of its own, numbered from 1: any one of them proves the sender",
 			"if a retry is generated anew its time differs, and it passes as a new event",

@@ -38,7 +38,7 @@ var (
 	errTooLarge = &problem{status: http.StatusRequestEntityTooLarge, reason: "too_large", name: "body-too-large",
 		title: "Body too large", detail: "The body is larger than this source accepts.", hangUp: true}
 	errHeaders = &problem{status: http.StatusRequestHeaderFieldsTooLarge, reason: "headers_too_large", name: "headers-too-large",
-		title: "Headers too large", detail: "The headers that the application needs are together larger than 8 KiB, or more than 112 lines. Nothing is stored."}
+		title: "Headers too large", detail: "The headers that the application needs are together larger than 8 KiB, or more than 64 lines. Nothing is stored."}
 	errTruncated = &problem{status: http.StatusBadRequest, reason: "truncated", name: "body-truncated",
 		title: "Body truncated", detail: "The body ended early or was not framed as HTTP asks.", hangUp: true}
 	errSlow = &problem{status: http.StatusRequestTimeout, reason: "slow", name: "body-too-slow",

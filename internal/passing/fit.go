@@ -14,10 +14,8 @@ import (
 const (
 	// MaxBytes is how large they are together, as HTTP/1 field lines.
 	MaxBytes = 8 << 10
-	// MaxLines is how many lines they have: beyond it what nobody has named is left out.
+	// MaxLines is how many lines they have.
 	MaxLines = 64
-	// MaxNamedLines is how many lines those have that are named: DocuSign has up to 100 signatures.
-	MaxNamedLines = 112
 )
 
 // field are the lines of one name.
@@ -70,7 +68,7 @@ func overfull(fields []field) bool {
 			size, lines = size+f.size, lines+len(f.values)
 		}
 	}
-	return size > MaxBytes || lines > MaxNamedLines
+	return size > MaxBytes || lines > MaxLines
 }
 
 // fit returns as many of the headers as there is room for, and their size: first those that are named, then those of the
@@ -82,11 +80,7 @@ func fit(fields []field) ([]field, int) {
 	})
 	kept, size, lines := fields[:0], 0, 0
 	for _, f := range fields {
-		most := MaxLines
-		if f.class.named() {
-			most = MaxNamedLines
-		}
-		if size+f.size <= MaxBytes && lines+len(f.values) <= most {
+		if size+f.size <= MaxBytes && lines+len(f.values) <= MaxLines {
 			kept, size, lines = append(kept, f), size+f.size, lines+len(f.values)
 		}
 	}

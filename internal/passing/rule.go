@@ -189,15 +189,15 @@ func token(name string) bool {
 	return name != ""
 }
 
-// ErrTooLarge says that the headers that an event needs are together larger than [MaxBytes] or have more than
-// [MaxNamedLines] lines.
+// ErrTooLarge says that the headers that are named are together larger than [MaxBytes] or have more than [MaxLines]
+// lines.
 var ErrTooLarge = errors.New("the headers that are kept are too large")
 
-// Encode returns the headers that an event keeps as HTTP/1 field lines, at most [MaxBytes] in at most [MaxLines] lines, or
-// [MaxNamedLines] if so many are named. Where there are more, those that nobody named go, see fit; if what is named is too much
-// the error is [ErrTooLarge]. Values stay as they came, because a signature is over the raw bytes. Lines of different
-// names are in no particular order; values of one name keep theirs. What Connection lists is left out only if it is on
-// no list: a journal is no hop on the way.
+// Encode returns the headers that an event keeps as HTTP/1 field lines, at most [MaxBytes] in at most [MaxLines] lines.
+// Where there are more, those that nobody named go, see fit; if what is named is too much the error is [ErrTooLarge].
+// Values stay as they came, because a signature is over the raw bytes. Lines of different names are in no particular
+// order; values of one name keep theirs. What Connection lists is left out only if it is on no list: a journal is no hop
+// on the way.
 func (r *Rule) Encode(h http.Header) ([]byte, error) {
 	fields := make([]field, 0, 32)
 	size, lines := 0, 0

@@ -221,7 +221,7 @@ func TestOrderOfWhatGoes(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	for name, h := range map[string]http.Header{
 		"a signature":     {"X-Acme-Signature": {strings.Repeat("s", MaxBytes)}},
-		"lines":           {"X-Acme-Signature": slices.Repeat([]string{""}, MaxNamedLines+1)},
+		"lines":           {"X-Acme-Signature": slices.Repeat([]string{""}, MaxLines+1)},
 		"several":         {"X-Acme-Event": {strings.Repeat("e", MaxBytes/2)}, "Content-Type": {strings.Repeat("c", MaxBytes/2)}},
 		"a user agent":    {"User-Agent": {strings.Repeat("u", 20_000)}},
 		"what is asked":   {"X-Tenant": {strings.Repeat("t", 20_000)}},
@@ -236,7 +236,7 @@ func TestTooLarge(t *testing.T) {
 			t.Errorf("%s: %d bytes are delivered of what was stored before", name, size)
 		}
 	}
-	if _, err := acme.Encode(http.Header{"X-Acme-Signature": slices.Repeat([]string{""}, MaxNamedLines)}); err != nil {
+	if _, err := acme.Encode(http.Header{"X-Acme-Signature": slices.Repeat([]string{""}, MaxLines)}); err != nil {
 		t.Error(err)
 	}
 }

@@ -293,21 +293,26 @@ func eventType(kind, action string) string {
 // label returns text as a copy that can be logged, stored and sent in a header: valid UTF-8, without
 // control characters, at most maxLabel bytes.
 func label(text string) string {
-	if len(text) > maxLabel {
-		end := maxLabel
-		for end > 0 && !utf8.RuneStart(text[end]) {
-			end--
-		}
-		text = text[:end]
+	text = strings.ToValidUTF8(shortened(text), "\uFFFD")
+	if strings.IndexFunc(text, unicode.IsControl) >= 0 {
+		text = strings.Map(func(c rune) rune {
+			if unicode.IsControl(c) {
+				return utf8.RuneError
+			}
+			return c
+		}, text)
 	}
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if strings.IndexFunc(text, unicode.IsControl) < 0 {
-		return strings.Clone(text)
+	return strings.Clone(shortened(text)) // U+FFFD is longer than what it stands for
+}
+
+// shortened returns at most maxLabel bytes of text, and no part of a character at its end.
+func shortened(text string) string {
+	if len(text) <= maxLabel {
+		return text
 	}
-	return strings.Map(func(c rune) rune {
-		if unicode.IsControl(c) {
-			return utf8.RuneError
-		}
-		return c
-	}, text)
+	end := maxLabel
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
 }
