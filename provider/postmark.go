@@ -36,7 +36,7 @@ func postmarkSpec() spec.Spec {
 		},
 		Answer:  spec.Answer{Status: 200},
 		Limits:  spec.Limits{Retry: 630 * time.Minute}, // 10 retries of inbound messages
-		Headers: []string{"X-PM-*", "X-Postmark-*"},
+		Headers: []string{"X-PM-Retries-Remaining", "X-PM-Webhook-Trace-Id", "X-PM-Webhook-Event-Id", "X-PM-*", "X-Postmark-*"},
 		Example: spec.Template{ID: "883953f4-6105-42a2-a16a-77a8eac79483", Type: "Delivery", Body: postmarkExample},
 		Sources: []spec.Source{
 			stated("authentication, answer, retries", "postmarkapp.com/support, inbound webhooks"),

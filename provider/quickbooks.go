@@ -40,7 +40,7 @@ func quickbooksSpec() spec.Spec {
 		Answer: spec.Answer{Status: 200, Deadline: 3 * time.Second},
 		Limits: spec.Limits{Retry: 100 * time.Minute}, // after 20, 30 and 50 minutes
 		// https://developer.intuit.com/app/developer/qbo/docs/develop/webhooks
-		Headers: []string{"Intuit-Created-Time", "Intuit-T-Id", "Intuit-Notification-Schema-Version", "Intuit-*"},
+		Headers: []string{"Intuit-Created-Time", "Intuit-Signature-Algorithm", "Intuit-Signature-Id", "Intuit-T-Id", "Intuit-Notification-Schema-Version", "Intuit-*"},
 		Example: spec.Template{ID: "88cd52aa-33b6-4351-9aa4-47572edbd068", Type: "qbo.invoice.updated.v1", Object: "1001", Body: quickbooksExample},
 		Sources: []spec.Source{
 			stated("CloudEvents, fields", "developer.intuit.com, Webhooks; blogs.intuit.com, December 2024"),

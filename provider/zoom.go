@@ -46,7 +46,7 @@ func zoomSpec() spec.Spec {
 			Body:        `{"plainToken":"{{echo}}","encryptedToken":"{{code}}"}`,
 		}},
 		Limits: spec.Limits{Retry: 85 * time.Minute}, // after 5, 20 and 60 minutes
-		// https://developers.zoom.us/docs/api/webhooks/
+		// zoom/webhook-sample: README.md
 		Headers: []string{"X-Zm-Trackingid", "ClientId", "X-Zm-*"},
 		Example: spec.Template{ID: "1234567890", Type: "meeting.ended", Object: "ZXhhbXBsZSBtZWV0aW5nMDE=", Body: zoomExample},
 		Sources: []spec.Source{
