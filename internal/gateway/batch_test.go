@@ -1,12 +1,19 @@
 package gateway
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"net/http"
+	"runtime"
+	"runtime/metrics"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -108,4 +115,115 @@ func TestPoisonedBatchIsNotAcknowledged(t *testing.T) {
 	app.awaitIDs(t, []string{"poison"})
 	closeNow(t, g) // nothing more comes
 	app.eachOnce(t, []string{"a", "b", "c", "poison"})
+}
+
+// Signed batches whose items together are many times as large as the requests take no more memory than is set aside, and
+// those who send single events, or batches of a few, get in beside them.
+func TestBatchesThatGrow(t *testing.T) {
+	app := newSink(t)
+	grown, single := batched(app.URL), source("orders", app.URL)
+	cfg := settings(sqliteStore(t), app.URL)
+	cfg.Sources, cfg.Queue.Bytes = []config.Source{grown, single}, 16<<20
+	cfg.Sources[0].MaxBody = 4 << 20
+	g, c := start(t, cfg), client(t)
+	peak := watchHeap(t)
+
+	const attacks, items = 16, 60
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
+	defer stop()
+	var attackers sync.WaitGroup
+	for i := range attacks {
+		ids := make([]string, items)
+		for n := range ids {
+			ids[n] = fmt.Sprintf("grown-%d-%d", i, n)
+		}
+		body := append(bytes.TrimSuffix(batch(ids...), []byte("}")), `,"x":"`+strings.Repeat("x", 2<<20)+`"}`...)
+		header := signed(t, grown, body)
+		attackers.Go(func() {
+			for ctx.Err() == nil {
+				r, err := postSigned(c, g, grown.Name, header, body)
+				if err != nil || r.status != http.StatusOK && (r.status != http.StatusServiceUnavailable || r.retry == "") {
+					t.Errorf("a batch was answered %+v, %v", r, err)
+				}
+			}
+		})
+	}
+	for n := 0; ctx.Err() == nil; n++ {
+		for _, sent := range []struct {
+			source config.Source
+			body   []byte
+		}{
+			{single, event(fmt.Sprint("single-", n))},
+			{grown, batch(fmt.Sprint("item-", n))},
+			{grown, batch(fmt.Sprint("one-", n), fmt.Sprint("two-", n))},
+		} {
+			if r, err := post(t, c, g, sent.source, sent.body); err != nil || r.status != http.StatusOK {
+				t.Errorf("a genuine request was answered %+v, %v", r, err)
+			}
+		}
+	}
+	attackers.Wait()
+	// What is live at most, and as much garbage: bodies that are read, the queue, what is held, and the attackers' own.
+	const bound = 2 * (ingest.DefaultMaxReading + 16<<20 + 64<<20 + attacks*2<<20)
+	if got := peak(); got > bound {
+		t.Errorf("the heap grew to %d MiB, more than %d", got>>20, bound>>20)
+	} else {
+		t.Logf("the heap grew to %d MiB of %d", got>>20, bound>>20)
+	}
+}
+
+// A batch of more events than the queue has room for gets in while others send as fast as they can.
+func TestLargeBatchAtSteadyLoad(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		app := newSink(t)
+		crm, single := batched(app.URL), source("orders", app.URL)
+		cfg := settings(store, app.URL)
+		cfg.Sources, cfg.Queue.Events = []config.Source{crm, single}, 2000
+		g, c := start(t, cfg), client(t)
+		var load sync.WaitGroup
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		for i := range 4 {
+			load.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					if r, err := post(t, c, g, single, event(fmt.Sprintf("%d-%d", i, n))); err != nil || r.status != http.StatusOK {
+						t.Errorf("a single event was answered %+v, %v", r, err)
+					}
+				}
+			})
+		}
+		ids := make([]string, 9000)
+		for n := range ids {
+			ids[n] = fmt.Sprint("item-", n)
+		}
+		for _, verdict := range []string{"accepted", "duplicate"} {
+			if r := insist(t, c, g, crm, batch(ids...)); r.verdict != verdict && !r.again {
+				t.Errorf("the batch was answered %+v, want %s", r, verdict)
+			}
+		}
+		stop()
+		load.Wait()
+	})
+}
+
+// watchHeap samples what the objects on the heap take, garbage included, and returns the most that it saw.
+func watchHeap(t *testing.T) func() uint64 {
+	t.Helper()
+	runtime.GC()
+	stop, most := make(chan struct{}), make(chan uint64, 1)
+	go func() {
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		peak := uint64(0)
+		for {
+			metrics.Read(sample)
+			peak = max(peak, sample[0].Value.Uint64())
+			select {
+			case <-stop:
+				most <- peak
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	return func() uint64 { close(stop); return <-most }
 }

@@ -106,15 +106,21 @@ func event(id string) []byte {
 // post signs the body for the source and posts it once.
 func post(t *testing.T, c *http.Client, g *Gateway, s config.Source, body []byte) (reply, error) {
 	t.Helper()
+	return postSigned(c, g, s.Name, signed(t, s, body), body)
+}
+
+// signed returns the headers of a body that is signed for the source.
+func signed(t *testing.T, s config.Source, body []byte) http.Header {
+	t.Helper()
 	p, err := s.NewProvider()
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed := &hookonce.Request{Method: http.MethodPost, Header: http.Header{}, Body: body, Now: time.Now()}
-	if err := p.Sign(signed); err != nil {
+	r := &hookonce.Request{Method: http.MethodPost, Header: http.Header{}, Body: body, Now: time.Now()}
+	if err := p.Sign(r); err != nil {
 		t.Fatal(err)
 	}
-	return postSigned(c, g, s.Name, signed.Header, body)
+	return r.Header
 }
 
 func postSigned(c *http.Client, g *Gateway, name string, h http.Header, body []byte) (reply, error) {

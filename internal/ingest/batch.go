@@ -17,30 +17,23 @@ const (
 	// partEvents and partBytes are the most that a part has. It is 1/queueParts of the journal's queue, if that is less. Its
 	// last event may go beyond the bytes, as far as there is room in the queue for it.
 	partEvents = 256
-	partBytes  = 2 << 20
+	partBytes  = 1 << 20
 	queueParts = 32
-	// maxParts is how many parts are in the queue at once, of all requests together: a quarter of it. What does not
-	// come in parts never waits behind more than that.
-	maxParts = 8
 	// factsRoom is more than the facts of most events take, in bytes.
 	factsRoom = 1 << 10
 )
 
-// parts says how large the parts are, and how many there may be at once.
+// parts says how large the parts are.
 type parts struct {
 	events int
 	bytes  int64
-	most   int
 }
 
 func partsOf(o Options) parts {
-	p := parts{
+	return parts{
 		events: max(1, min(partEvents, o.MaxQueued/queueParts)),
 		bytes:  max(1, min(partBytes, o.MaxQueuedBytes/queueParts)),
 	}
-	const share = queueParts / maxParts // of a tiny queue an event is a large part
-	p.most = int(max(1, min(maxParts, int64(o.MaxQueued/p.events/share), o.MaxQueuedBytes/p.bytes/share)))
-	return p
 }
 
 // batch is the events of one request on their way into the journal.

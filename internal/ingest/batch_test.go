@@ -99,8 +99,8 @@ func TestLargeBatchComesInParts(t *testing.T) {
 	for name, c := range map[string]struct{ items, pad, around, parts int }{
 		"many":       {9000, 100, 0, 36},
 		"small":      {200, 100, 0, 1},
-		"enveloped":  {60, 10, 500 << 10, 12}, // five make 2 MiB and more
-		"large each": {5, 700 << 10, 0, 2},
+		"enveloped":  {60, 10, 500 << 10, 20}, // three make 1 MiB and more
+		"large each": {5, 700 << 10, 0, 3},
 	} {
 		l.parts, l.bytes = nil, 0
 		w := g.post("billing", many(name, c.items, c.pad, c.around))
@@ -225,7 +225,8 @@ func (p *pace) next() (names []string) {
 	}
 }
 
-// Of one source one batch is in the queue at a time: that which has the least left. Those of other sources are beside it.
+// One part of a batch is in the queue at a time: of the source that went longest ago, and of its batches that which has the least
+// left.
 func TestBatchesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPace()
@@ -234,37 +235,61 @@ func TestBatchesTakeTurns(t *testing.T) {
 			o.Journal = p
 		})
 		answers := make(chan int, 5)
-		send := func(source, name string, items int) []string {
+		var got []string
+		send := func(source, name string, items int) {
 			go func() { answers <- g.post(source, many(name, items, 10, 0)).Code }()
 			synctest.Wait()
-			return p.next()
+			got = append(got, p.next()...)
 		}
-		var got [][]string
-		got = append(got, send("billing", "giant", 256*5), send("billing", "larger", 256*6), send("billing", "small", 256*2))
-		got = append(got, send("orders", "other", 256*2)) // beside the giant
-		for range 15 {
-			got = append(got, p.step())
-		}
-		// Two of 15 steps are those of the other source; whose call is released first is not said.
-		all := slices.Concat(got...)
-		if want := []string{"giant", "other"}; !slices.Equal(all[:2], want) {
-			t.Errorf("%v came first, want %v", all[:2], want)
-		}
-		var billing []string
-		for _, name := range all {
-			if name != "other" {
-				billing = append(billing, name)
+		send("billing", "giant", 256*3)
+		send("billing", "larger", 256*4)
+		send("billing", "small", 256*2)
+		send("orders", "other", 256*2)
+		for range 11 {
+			if n := len(got); n > 0 {
+				p.release <- struct{}{}
+				synctest.Wait()
+				got = append(got, p.next()...)
 			}
 		}
-		want := slices.Concat(slices.Repeat([]string{"giant"}, 1), slices.Repeat([]string{"small"}, 2), slices.Repeat([]string{"giant"}, 4), slices.Repeat([]string{"larger"}, 6))
-		if !slices.Equal(billing, want) {
-			t.Errorf("the source's parts came as %v\nwant %v", billing, want)
+		want := []string{"giant", "other", "small", "other", "small", "giant", "giant", "larger", "larger", "larger", "larger"}
+		if !slices.Equal(got, want) {
+			t.Errorf("the parts came as %v\nwant %v", got, want)
 		}
 		for range 4 {
 			if code := <-answers; code != http.StatusOK {
 				t.Errorf("answered %d", code)
 			}
 		}
+	})
+}
+
+// After each part the store has half as much time for others as the part took.
+func TestBatchesRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPace()
+		g := newGate(t, func(o *ingest.Options) {
+			batches(o)
+			o.Journal = p
+		})
+		go g.post("billing", many("first", 600, 10, 0))
+		for range 2 {
+			synctest.Wait()
+			time.Sleep(time.Second)
+			p.next()
+			p.release <- struct{}{}
+			time.Sleep(time.Second/2 - 1)
+			synctest.Wait()
+			if came := p.next(); len(came) > 0 {
+				t.Errorf("%v came while the turn rests", came)
+			}
+			time.Sleep(1)
+			synctest.Wait()
+			if came := p.next(); len(came) != 1 {
+				t.Errorf("%v came when the turn had rested", came)
+			}
+		}
+		close(p.release)
 	})
 }
 
@@ -288,8 +313,8 @@ func TestBatchWaitsForABoundedTime(t *testing.T) {
 		post("large", 20)
 		time.Sleep(time.Second)
 		post("small", 10)
-		for range 2 {
-			time.Sleep(3 * time.Second)
+		for _, at := range []time.Duration{1, 5} { // after each part the turn rests for half as long
+			time.Sleep(at * time.Second)
 			p.release <- struct{}{}
 		}
 		if w := <-answers["first"]; w.Code != http.StatusOK {

@@ -56,7 +56,7 @@ func (s *share) fits(n, own, all, left int64) bool {
 }
 
 // claim takes n and waits until there is room for it, which nobody else can take meanwhile: what is freed is left to
-// those who have a claim. It fails when ctx ends before. All claims together must be less than there is.
+// those who have a claim. It fails when ctx ends before.
 func (s *share) claim(ctx context.Context, n int64) error {
 	s.add(n)
 	s.waiters.Add(1)

@@ -4,15 +4,17 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
-// turns say which of the large batches goes on: a few at a time, and of each source one. So what has been built of them is
-// bounded, and one source is never in the way of another. The source that went longest ago comes first, and among its batches
-// the one that has the least left: a small one does not wait for all of a large one.
+// turns say which of the large batches goes on. One has its turn at a time, for one part, and when it is over nobody has it
+// for half as long as it took: a third of the store's time is left to requests of a few events, which wait behind one part at most.
+// The source that went longest ago comes first, and among its batches the one that has the least left, so that a small one does
+// not wait for all of a large one.
 type turns struct {
 	mu      sync.Mutex
 	size    parts
-	used    int
+	taken   bool  // somebody has the turn, or it rests
 	count   int64 // of turns that were given
 	waiting []*turn
 }
@@ -20,7 +22,6 @@ type turns struct {
 // lane is what a source has of the turns. The mutex of turns guards it.
 type lane struct {
 	*turns
-	busy bool
 	last int64 // the number of its last turn
 }
 
@@ -29,6 +30,7 @@ type turn struct {
 	of    *lane
 	left  int64 // of the batch, in bytes
 	has   bool
+	since time.Time
 	given chan struct{}
 }
 
@@ -36,10 +38,11 @@ type turn struct {
 // the batch is still to come.
 func (t *turn) await(ctx context.Context, left int64) error {
 	s := t.of.turns
-	t.left, t.given = left, make(chan struct{})
 	s.mu.Lock()
-	s.waiting = append(s.waiting, t)
 	s.release(t)
+	t.left, t.given = left, make(chan struct{})
+	s.waiting = append(s.waiting, t)
+	s.next()
 	s.mu.Unlock()
 	select {
 	case <-t.given:
@@ -57,55 +60,41 @@ func (t *turn) await(ctx context.Context, left int64) error {
 
 // end gives the turn back, if the batch has it.
 func (t *turn) end() {
-	s := t.of.turns
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.release(t)
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	t.of.release(t)
 }
 
-// release takes a turn back, if it was given, and gives those that are free. The caller holds the mutex.
+// release takes a turn back, if it was given, and lets it rest. The caller holds the mutex.
 func (s *turns) release(t *turn) {
-	if t.has {
-		t.has, t.of.busy = false, false
-		s.used--
+	if !t.has {
+		return
 	}
-	s.next()
+	t.has = false
+	time.AfterFunc(time.Since(t.since)/2, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.taken = false
+		s.next()
+	})
 }
 
-// fit sets how large parts are and how many there may be at once. Turns that were given stay given.
-func (s *turns) fit(size parts) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.size = size
-	s.next()
-}
-
-// parts says how large parts are.
-func (s *turns) parts() parts {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.size
-}
-
-// next gives the turns that are free. The caller holds the mutex.
+// next gives the turn, if it can be had and somebody waits. The caller holds the mutex.
 func (s *turns) next() {
-	for s.used < s.size.most {
-		best := -1
-		for i, t := range s.waiting {
-			if !t.of.busy && (best < 0 || t.before(s.waiting[best])) {
-				best = i
-			}
-		}
-		if best < 0 {
-			return
-		}
-		t := s.waiting[best]
-		s.waiting = slices.Delete(s.waiting, best, best+1)
-		s.used++
-		s.count++
-		t.has, t.of.busy, t.of.last = true, true, s.count
-		close(t.given)
+	if s.taken || len(s.waiting) == 0 {
+		return
 	}
+	best := 0
+	for i, t := range s.waiting {
+		if t.before(s.waiting[best]) {
+			best = i
+		}
+	}
+	t := s.waiting[best]
+	s.waiting = slices.Delete(s.waiting, best, best+1)
+	s.count++
+	s.taken, t.has, t.since, t.of.last = true, true, time.Now(), s.count
+	close(t.given)
 }
 
 // before reports whether t comes to its turn before another one.
@@ -114,4 +103,18 @@ func (t *turn) before(other *turn) bool {
 		return t.of.last < other.of.last
 	}
 	return t.left < other.left
+}
+
+// fit sets how large parts are.
+func (s *turns) fit(size parts) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.size = size
+}
+
+// parts says how large parts are.
+func (s *turns) parts() parts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size
 }
