@@ -474,6 +474,49 @@ func TestWebhookSourcesDoNotShareKeys(t *testing.T) {
 	l.want(t, "a#1", "a#1")
 }
 
+// lazy is a sender whose batches are built one by one.
+type lazy struct {
+	sender
+	built *[]string // what was built, and what was handled
+	panic bool      // after the last
+}
+
+func (l lazy) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+	d, err := l.sender.Open(req)
+	if err != nil || !req.Lazy {
+		return d, err
+	}
+	events := d.Events
+	d.Events, d.Batch = nil, &hookonce.Batch{Len: len(events), All: func(yield func(*hookonce.Event) bool) {
+		for i := range events {
+			*l.built = append(*l.built, "build "+events[i].Key)
+			if !yield(&events[i]) {
+				return
+			}
+		}
+		if l.panic {
+			panic("a fault in the provider")
+		}
+	}}
+	return d, nil
+}
+
+// The events of a batch are built when it is their turn, so that a large one does not take up many times its memory.
+func TestWebhookTakesABatchOneByOne(t *testing.T) {
+	var steps []string
+	handle := func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
+		steps = append(steps, "handle "+ev.Source+" "+ev.Key)
+		return nil
+	}
+	h := hookonce.Webhook(memstore.New(), "src", lazy{built: &steps}, handle)
+	want(t, post(h, "a 1\nb 1\na 1"), 200, "accepted")
+	if got, want := strings.Join(steps, ", "), "build a, handle src a, build b, handle src b, build a"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	h = hookonce.Webhook(memstore.New(), "src", lazy{built: &steps, panic: true}, handle)
+	want(t, post(h, "a 1\nb 1"), 503, "failed")
+}
+
 func TestWebhookBatchHandlesEveryEvent(t *testing.T) {
 	var l ledger
 	broken := true

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -113,7 +116,39 @@ func all(t testing.TB, p *spec.Provider, req *hookonce.Request) []hookonce.Event
 	if d.Reply != nil {
 		t.Fatalf("%s: a handshake: %s", p.Name(), d.Reply.Body)
 	}
+	sameOneByOne(t, p, req, d)
 	return d.Events
+}
+
+// sameOneByOne opens the request for a caller that takes the events one by one, who must get the same.
+func sameOneByOne(t testing.TB, p *spec.Provider, req *hookonce.Request, want *hookonce.Delivery) {
+	t.Helper()
+	lazy := *req
+	lazy.Lazy = true
+	d, err := p.Open(&lazy)
+	if err != nil {
+		t.Fatalf("%s: %v", p.Name(), err)
+	}
+	if batches := p.Spec().Split != nil && d.Unreadable == nil; (d.Batch != nil) != batches || batches && d.Events != nil {
+		t.Fatalf("%s: batch %v and %d events", p.Name(), d.Batch, len(d.Events))
+	}
+	for range 2 { // as often as it is asked for
+		var got []hookonce.Event
+		size := int64(0)
+		for ev := range d.All() {
+			got = append(got, *ev)
+			size += int64(len(ev.Body))
+		}
+		if d.Len() != len(want.Events) || d.Batch != nil && d.Batch.Size != size {
+			t.Errorf("%s: %d events of %d bytes are announced, %d of %d come", p.Name(), d.Len(), d.Batch.Size, len(got), size)
+		}
+		if diff := cmp.Diff(want.Events, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: one by one the events are others (-at once +one by one):\n%s", p.Name(), diff)
+		}
+	}
+	for range d.All() {
+		break // and no more than is asked for
+	}
 }
 
 // reason opens the request and returns why it was rejected.

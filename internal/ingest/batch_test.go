@@ -283,7 +283,7 @@ func TestBatchesRest(t *testing.T) {
 			if came := p.next(); len(came) > 0 {
 				t.Errorf("%v came while the turn rests", came)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			if came := p.next(); len(came) != 1 {
 				t.Errorf("%v came when the turn had rested", came)

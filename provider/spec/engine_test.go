@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -222,6 +223,37 @@ func TestHostileBatches(t *testing.T) {
 	}
 	if d := open(t, build1(t, lines, Settings{}), "{\"id\":\"1\"}\n\n{\"id\":\"2\"}\n"); len(d.Events) != 2 || d.Events[1].Key != "2" {
 		t.Error(d)
+	}
+}
+
+// TestLargeBatchesAreBuiltOneByOne: what a caller has to hold that takes the events one by one is the request and one event,
+// however many times as large all of them together are.
+func TestLargeBatchesAreBuiltOneByOne(t *testing.T) {
+	const around, items = 1 << 20, 60
+	p := build1(t, batch("json:$.e[*]"), Settings{})
+	req := request(t, p, `{"x":"`+strings.Repeat("x", around)+`","e":[`+strings.Repeat(`{"id":"1"},`, items-1)+`{"id":"1"}]}`)
+	req.Lazy = true
+	live := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := live()
+	d, err := p.Open(req)
+	if err != nil || d.Len() != items || d.Batch.Size < items*around || d.Events != nil {
+		t.Fatal(d, err)
+	}
+	n := 0
+	for ev := range d.All() {
+		if n++; n%20 == 0 {
+			if more := live() - before; more > 3*around {
+				t.Errorf("at event %d of %d, of %d bytes, %d bytes more are held", n, items, len(ev.Body), more)
+			}
+		}
+	}
+	if n != items {
+		t.Errorf("%d events came", n)
 	}
 }
 

@@ -180,7 +180,9 @@ func (c *collector) span(at *step, in gjson.Result, outer *place) bool {
 	for i, f := range arrays {
 		own := p
 		own.own = i
-		c.elements(f, &own)
+		if c.elements(f, &own); c.err != nil {
+			break
+		}
 	}
 	return true
 }
