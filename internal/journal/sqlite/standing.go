@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"modernc.org/sqlite"
 )
@@ -22,6 +23,7 @@ var ErrGone = errors.New("the file is not where it was opened")
 type standing struct {
 	files []placed
 	gone  atomic.Pointer[error] // what was found; it stays until the store is opened again
+	over  atomic.Bool           // a file was written over in place
 }
 
 // placed is one of the files, as it was when SQLite opened it.
@@ -47,6 +49,17 @@ func (p *standing) note(path string, file *os.File) error {
 	return p.look()
 }
 
+// ours reports whether what is at a path, the one with this ending, is what SQLite opened there. Before all are open it is.
+func (p *standing) ours(ending string) bool {
+	for _, f := range p.files {
+		if f.path == p.files[0].path+ending {
+			info, err := os.Lstat(f.path)
+			return err == nil && os.SameFile(info, f.info)
+		}
+	}
+	return true
+}
+
 // look compares the files with what is at their paths now. Links are not followed: one leads to the file by another name,
 // and a restart would look for the log beside that.
 func (p *standing) look() error {
@@ -60,6 +73,7 @@ func (p *standing) look() error {
 		case !os.SameFile(info, f.info):
 			return fmt.Errorf("%w: there is another file at %s", ErrGone, f.path)
 		case i == 0 && info.Size() == 0:
+			p.over.Store(true)
 			return fmt.Errorf("%w: %s was emptied", ErrGone, f.path)
 		}
 	}
@@ -93,7 +107,7 @@ func (s *Store) lose(err error) error {
 // were written over in place, as cp does with a backup, which changes neither file. The caller has the turn to write.
 func (s *Store) whole() error {
 	info, err := os.Lstat(s.path)
-	if err != nil {
+	if err != nil || !os.SameFile(info, s.standing.files[0].info) {
 		return nil // Standing says so
 	}
 	if size := info.Size(); size < s.size {
@@ -102,6 +116,7 @@ func (s *Store) whole() error {
 			return err
 		}
 		if pages*s.pageSize >= s.size { // else somebody made it smaller with VACUUM
+			s.standing.over.Store(true)
 			return s.lose(fmt.Errorf("%w: %s was written over, it has %d bytes of %d", ErrGone, s.path, size, s.size))
 		}
 	}
@@ -116,7 +131,7 @@ const (
 )
 
 func (s *Store) wholeLog() error {
-	if s.logFile() >= s.logEnd {
+	if s.logFile() >= s.logEnd || !s.standing.ours("-wal") {
 		return nil
 	}
 	pages, err := s.logPages()
@@ -127,6 +142,7 @@ func (s *Store) wholeLog() error {
 	if again, err := s.logPages(); err != nil || again != pages {
 		return err
 	}
+	s.standing.over.Store(true)
 	return s.lose(fmt.Errorf("%w: %s-wal was written over, and ends before its %d pages do", ErrGone, s.path, pages))
 }
 
@@ -167,17 +183,37 @@ func (s *Store) missLog() {
 		"unless another program has opened the file since and closed it; to look for the log, stop the gateway at once and put it back", "file", s.path)
 }
 
-// closeWriter closes the last connection. SQLite then copies the log into the file that it has open, wherever that is now,
-// and deletes the log by its path; it is kept from that where the path belongs to somebody else by now.
+// closeWriter closes the last connection. SQLite then copies the log into the file and deletes it, unless the file is not at its
+// path any more. It deletes the log by its path, and is kept from that where the path belongs to somebody else by now.
 func (s *Store) closeWriter() error {
-	for _, f := range s.standing.files {
-		info, err := os.Lstat(f.path)
-		if f.path != s.path && (err != nil || !os.SameFile(info, f.info)) {
-			if control, ok := s.w.Conn.(sqlite.FileControl); ok {
-				_, err := control.FileControlPersistWAL("main", 1)
-				return errors.Join(err, s.w.close())
-			}
+	if s.standing.over.Load() {
+		return s.setAside() // and the connection ends with the process: to close it would write the log over what is there now
+	}
+	var errs []error
+	if !s.standing.ours("-wal") || !s.standing.ours("-shm") {
+		if control, ok := s.w.Conn.(sqlite.FileControl); ok {
+			_, err := control.FileControlPersistWAL("main", 1)
+			errs = append(errs, err)
 		}
 	}
-	return s.w.close()
+	errs = append(errs, s.w.close())
+	if !s.present() && !s.standing.ours("") {
+		errs = append(errs, s.setAside())
+	}
+	return errors.Join(errs...)
+}
+
+// setAside gives our log another name where another file is at the path of ours, because whoever opens that would read our log into
+// it.
+func (s *Store) setAside() error {
+	log := s.path + "-wal"
+	if _, err := os.Lstat(s.path); err != nil || !s.standing.ours("-wal") {
+		return nil
+	}
+	aside := fmt.Sprintf("%s.%d", log, time.Now().UnixNano())
+	if err := os.Rename(log, aside); err != nil {
+		return err
+	}
+	s.log.Warn("journal/sqlite: the write-ahead log of the file that was there has another name now: it belongs to no other file", "file", s.path, "log", aside)
+	return nil
 }

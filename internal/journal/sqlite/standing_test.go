@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -164,14 +165,15 @@ func TestFileTakenAway(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct {
-		away func(t *testing.T, path string)
-		back func(t *testing.T, path string) // so that all is as it was; nil: it cannot be
-		kept string                          // the ending of a file that must be there after Close, with what it held
+		away  func(t *testing.T, path string)
+		back  func(t *testing.T, path string) // so that all is as it was; nil: it cannot be
+		kept  string                          // the ending of a file that must be there after Close, with what it held
+		aside bool                            // the log must not be where it was, because the file there is another
 	}{
 		"deleted":              {away: func(t *testing.T, path string) { remove(t, path) }},
 		"moved":                {away: func(t *testing.T, path string) { rename(t, path, path+".away") }, back: func(t *testing.T, path string) { rename(t, path+".away", path) }},
-		"replaced":             {away: foreign, kept: ""},
-		"emptied":              {away: func(t *testing.T, path string) { truncate(t, path) }},
+		"replaced":             {away: foreign, aside: true},
+		"emptied":              {away: func(t *testing.T, path string) { truncate(t, path) }, aside: true},
 		"replaced by a link":   {away: func(t *testing.T, path string) { rename(t, path, path+".away"); symlink(t, path+".away", path) }},
 		"its log deleted":      {away: func(t *testing.T, path string) { remove(t, path+"-wal") }},
 		"its log replaced":     {away: func(t *testing.T, path string) { foreign(t, path+"-wal") }, kept: "-wal"},
@@ -224,6 +226,14 @@ func TestFileTakenAway(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Errorf("Close: %v", err)
 			}
+			if asides, _ := filepath.Glob(path + "-wal.[0-9]*"); tc.aside != (len(asides) > 0) {
+				t.Errorf("logs with another name: %q", asides)
+			} else if tc.aside {
+				lines.await(t, slog.LevelWarn, "another name")
+				if _, err := os.Lstat(path + "-wal"); err == nil {
+					t.Error("the log lies beside another file than its own")
+				}
+			}
 			if len(lines) > 0 {
 				t.Errorf("logged as well: %v", <-lines)
 			}
@@ -269,10 +279,23 @@ func TestFileWrittenOver(t *testing.T) {
 				acceptEntry(t, s, e)
 			}
 			harm(t, path)
+			harmed, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
 			for range 2 {
 				if _, err := s.Accept(t.Context(), []*journal.Entry{entry("after")}, time.Now(), time.Now().Add(time.Hour)); !errors.Is(err, sqlite.ErrGone) {
 					t.Errorf("accepting: %v, want ErrGone", err)
 				}
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, harmed) {
+				t.Errorf("the store wrote into the file that was there (%v)", err)
+			}
+			if _, err := os.Lstat(path + "-wal"); err == nil {
+				t.Error("the log lies beside another file than its own")
 			}
 		})
 	}
