@@ -42,6 +42,13 @@ func (s standing) Extend(ctx context.Context, c hookonce.Claim, d time.Duration)
 	return c, s.after(err)
 }
 
+func (s standing) Purge(ctx context.Context, req hookonce.PurgeRequest) (int, error) {
+	if err := s.check(); err != nil {
+		return 0, err // somebody may want to copy the file as it is
+	}
+	return s.ResponseStore.Purge(ctx, req)
+}
+
 // after returns the error of what was stored, or why it does not last.
 func (s standing) after(err error) error {
 	if err != nil {

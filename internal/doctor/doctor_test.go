@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -137,6 +139,20 @@ func TestRoomOnTheDisk(t *testing.T) {
 		if got := room(free); got.Level != want {
 			t.Errorf("%d bytes free: %+v, want %s", free, got, want)
 		}
+	}
+}
+
+// A log is large only because somebody reads an old state of the file.
+func TestLongLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.db")
+	for size, want := range map[int64]Level{0: OK, longLog: OK, longLog + 1: Warning} {
+		if err := os.WriteFile(path+"-wal", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path+"-wal", size); err != nil { // a hole: it takes no room
+			t.Fatal(err)
+		}
+		expect(t, run(t.Context(), path, []check[string]{{"log", logFile}}), map[string]Level{"log": want})
 	}
 }
 
