@@ -1,0 +1,101 @@
+package hookonce_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/memstore"
+)
+
+// TestStrangersWriteFewLines: what strangers send 2 000 times a second has some lines and their number, of a bounded
+// length; the outcomes of events that are verified have a line each.
+func TestStrangersWriteFewLines(t *testing.T) {
+	long := strings.Repeat("x", 60<<10)
+	failing := func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error { return errors.New(long) }
+	panicking := func(http.ResponseWriter, *http.Request, *memstore.Tx) error { panic(long) }
+	scope := hookonce.WithScope(func(r *http.Request) (string, error) {
+		if r.Header.Get("Away") != "" {
+			return "", hookonce.RetryAfter(time.Second, errors.New(long))
+		}
+		return r.Header.Get("Tenant"), nil
+	})
+	webhook := func(l *slog.Logger) http.Handler {
+		return hookonce.Webhook(memstore.New(), "sender", sender{}, new(ledger).handle, hookonce.WithLogger(l))
+	}
+	keyed := func(l *slog.Logger) http.Handler {
+		return hookonce.Idempotent(memstore.New(), "charges", failing, hookonce.WithLogger(l), scope)
+	}
+	panics := func(l *slog.Logger) http.Handler {
+		return hookonce.Idempotent(memstore.New(), "charges", panicking, hookonce.WithLogger(l), scope)
+	}
+	lease := func(l *slog.Logger) http.Handler {
+		return hookonce.IdempotentLease(memstore.New(), "charges", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(long) }), hookonce.WithLogger(l), scope)
+	}
+	for name, c := range map[string]struct {
+		handler func(*slog.Logger) http.Handler
+		method  string
+		header  func(n int) http.Header
+	}{
+		"forged":             {webhook, "POST", func(int) http.Header { return http.Header{"Sig": {long}} }},
+		"provider panics":    {webhook, "POST", func(int) http.Header { return http.Header{"Sig": {"panic"}} }},
+		"no key":             {keyed, "POST", func(int) http.Header { return nil }},
+		"long key":           {keyed, "POST", func(int) http.Header { return http.Header{"Idempotency-Key": {long}, "Tenant": {"a"}} }},
+		"unknown caller":     {keyed, "POST", func(int) http.Header { return http.Header{"Idempotency-Key": {"k"}} }},
+		"scope away":         {keyed, "POST", func(int) http.Header { return http.Header{"Idempotency-Key": {"k"}, "Away": {"1"}} }},
+		"handler fails":      {keyed, "POST", func(n int) http.Header { return http.Header{"Idempotency-Key": {fmt.Sprint(n)}, "Tenant": {"a"}} }},
+		"lease, no key":      {lease, "POST", func(int) http.Header { return nil }},
+		"lease, it panics":   {lease, "POST", func(n int) http.Header { return http.Header{"Idempotency-Key": {fmt.Sprint(n)}, "Tenant": {"a"}} }},
+		"handler panics":     {panics, "POST", func(n int) http.Header { return http.Header{"Idempotency-Key": {fmt.Sprint(n)}, "Tenant": {"a"}} }},
+		"method, not logged": {webhook, "PUT", func(int) http.Header { return nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				h := c.handler(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+				for n := range 2000 {
+					r := httptest.NewRequest(c.method, "/", strings.NewReader("a 1"))
+					r.Header = c.header(n)
+					if r.Header == nil {
+						r.Header = http.Header{}
+					}
+					h.ServeHTTP(httptest.NewRecorder(), r)
+				}
+				time.Sleep(time.Second)
+				synctest.Wait()
+				lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+				if len(lines) > 2*(10+1) { // two kinds, with a line about how many were held back
+					t.Errorf("%d lines, the last %.300s", len(lines), lines[len(lines)-1])
+				}
+				if len(lines) > 1 && !strings.Contains(lines[len(lines)-1], "suppressed=1990") {
+					t.Errorf("the last line does not tell how many there were: %.300s", lines[len(lines)-1])
+				}
+				for _, line := range lines {
+					if len(line) > 12<<10 {
+						t.Errorf("a line of %d bytes: %.300s", len(line), line)
+					}
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		h := webhook(slog.New(slog.NewTextHandler(&log, nil)))
+		for range 100 {
+			r := httptest.NewRequest("POST", "/", strings.NewReader("- 1"))
+			r.Header.Set("Sig", "ok")
+			h.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		if n := strings.Count(log.String(), "webhook unkeyed"); n != 100 {
+			t.Errorf("%d lines about 100 events", n)
+		}
+	})
+}
