@@ -15,6 +15,7 @@ const (
 	ReasonKeyMissing    = "key_missing"    // there is no Idempotency-Key, and one is required
 	ReasonKeyMalformed  = "key_malformed"  // it is empty, too long, there twice, or not in the form that is taken
 	ReasonCallerUnknown = "caller_unknown" // the function of WithScope does not know whose request it is
+	ReasonTooManyKeys   = "too_many_keys"  // the store takes no new key of this caller now: see ErrTooManyKeys
 )
 
 // faults are the types of the problems that requests are answered with here, and whether the same request may be
@@ -32,6 +33,7 @@ var faults = map[string]bool{
 	"idempotency-key-reused":    false,
 	"method-not-allowed":        false,
 	"request-in-progress":       true,
+	"too-many-keys":             true,
 	"unavailable":               true,
 }
 
@@ -92,6 +94,13 @@ func inProgress() *problem {
 	}
 }
 
+func tooManyKeys(retry time.Duration) *problem {
+	return &problem{
+		Status: http.StatusTooManyRequests, Type: "too-many-keys", Title: "Too many new keys", Reason: ReasonTooManyKeys,
+		Detail: "too many requests with new keys came from here of which nothing came; send this one again later, with the same key", Retry: retry,
+	}
+}
+
 func answerGone() *problem {
 	return &problem{
 		Status: http.StatusGone, Type: "answer-gone", Title: "Answer gone",
@@ -123,6 +132,8 @@ func failure(err error) *problem {
 		retry = cmp.Or(max(d, time.Duration(0)), defaultRetry)
 	}
 	switch {
+	case errors.Is(err, ErrTooManyKeys):
+		return tooManyKeys(retry)
 	case errors.Is(err, ErrResponseTooLarge):
 		return answerTooLarge("the request was not carried out, because its answer is larger than can be kept")
 	case errors.Is(err, errIncomplete):

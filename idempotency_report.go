@@ -15,6 +15,10 @@ func (h *idempotency) reject(ctx context.Context, p *problem) {
 
 // report logs and observes what came of a call.
 func (h *idempotency) report(c *call, res result, took time.Duration) {
+	if errors.Is(res.err, ErrTooManyKeys) {
+		h.reject(c.Context(), res.problem)
+		return
+	}
 	ctx, status := c.Context(), res.status()
 	h.observe(ctx, Observation{Source: c.Source, Type: c.kind, Status: status, Err: res.err, Duration: took})
 	level := slog.LevelDebug

@@ -30,7 +30,7 @@ var another = map[string]string{
 	"max_body": "9KiB", "tolerance": "9s", "hmac.header": "X-Other", "hmac.encoding": "base64", "hmac.digest": "sha512",
 	"hmac.prefix": "other", "hmac.form": "base64", "hmac.key": "json:$.other", "hmac.type": "json:$.other",
 	"idempotency.scope": "header:X-Other", "idempotency.wait": "9s", "idempotency.optional_key": "true", "idempotency.strict_key": "true",
-	"idempotency.headers": "X-Other", "idempotency.max_answer": "9KiB", "idempotency.lease": "9s", "idempotency.remember": "9d",
+	"idempotency.headers": "X-Other", "idempotency.max_answer": "9KiB", "idempotency.lease": "9s", "idempotency.remember": "9d", "idempotency.new_keys": "9",
 	"idempotency.documentation": "https://other.example/",
 
 	"sign_as": "provider", "app_secret": "env:OTHER", "app_url": "https://other.example/",

@@ -33,6 +33,9 @@ type Idempotency struct {
 	MaxAnswer int64
 	// Remember is how long keys and answers are kept.
 	Remember time.Duration
+	// NewKeys is how many new keys one caller, and the callers of one address, may leave behind in an hour without
+	// a success.
+	NewKeys int
 	// Documentation is where clients read about their faults.
 	Documentation string
 }
@@ -42,6 +45,7 @@ func (i Idempotency) WithDefaults() Idempotency {
 	i.Lease = cmp.Or(i.Lease, 15*time.Second)
 	i.MaxAnswer = cmp.Or(i.MaxAnswer, 256<<10)
 	i.Remember = cmp.Or(i.Remember, 7*day)
+	i.NewKeys = cmp.Or(i.NewKeys, 10_000)
 	return i
 }
 
@@ -70,6 +74,8 @@ var idempotencySettings = []field[Source]{
 		bind: func(s *Source) value { return duration{&s.Idempotency.Lease, time.Second, time.Hour} }},
 	{key: "idempotency.remember", help: "for mode idempotency: `time` for which keys and answers are kept; 7d if not set",
 		bind: func(s *Source) value { return duration{&s.Idempotency.Remember, time.Minute, forever} }},
+	{key: "idempotency.new_keys", help: "for mode idempotency: `number` of new keys that one caller, and one address, may leave behind in an hour without a success; 10000 if not set",
+		bind: func(s *Source) value { return count{&s.Idempotency.NewKeys, 1, 10_000_000} }},
 	{key: "idempotency.documentation", help: "for mode idempotency: `URL` that tells clients how to use keys",
 		bind: func(s *Source) value { return text{&s.Idempotency.Documentation, checkLink} }},
 }

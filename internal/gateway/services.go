@@ -59,7 +59,7 @@ func (g *Gateway) openServices(ctx context.Context, cfg *config.Config) (service
 	if g.kept.metrics == nil {
 		g.kept.metrics = idempotency.NewMetrics(g.opt.Registry)
 	}
-	shared := idempotency.Options{Store: own.claims, Metrics: g.kept.metrics, Logger: g.opt.strange, Now: g.opt.Now}
+	shared := idempotency.Options{Store: own.claims, Sender: ingest.SenderOf(cfg.TrustedProxies), Metrics: g.kept.metrics, Logger: g.opt.strange, Now: g.opt.Now}
 	for _, s := range all {
 		endpoint, transport, err := newService(cfg, s, shared)
 		if err != nil {
@@ -149,6 +149,7 @@ func newService(cfg *config.Config, s *config.Source, shared idempotency.Options
 			Timeout:        cmp.Or(s.Deadline, serviceTimeout),
 			Wait:           own.Wait,
 			Lease:          own.Lease,
+			NewKeys:        own.NewKeys,
 			Documentation:  own.Documentation,
 		}, shared),
 	}, transport, nil

@@ -44,6 +44,9 @@ type Service struct {
 	// Timeout is how long the service may take, Wait how long a copy waits for the first request's answer,
 	// and Lease after how long another process takes over from one that died.
 	Timeout, Wait, Lease time.Duration
+	// NewKeys is how many new keys one caller, and the callers of one address, may leave behind in an hour
+	// without a success.
+	NewKeys int
 	// Documentation is where clients read about their faults. Empty: the page of this project.
 	Documentation string
 }
@@ -52,12 +55,23 @@ type Service struct {
 type Options struct {
 	// Store keeps the claims and the answers.
 	Store hookonce.ResponseStore
+	// Sender tells the address that a request comes from. Nil: that of its connection.
+	Sender func(*http.Request) netip.Addr
 	// Metrics counts what became of the requests.
 	Metrics *Metrics
 	// Logger receives rejected requests and failures, never a body, a credential or a scope.
 	Logger *slog.Logger
 	// Now is the clock.
 	Now func() time.Time
+}
+
+// sender returns the address that a request comes from, the zero value if it is not known.
+func (o Options) sender(r *http.Request) netip.Addr {
+	if o.Sender != nil {
+		return o.Sender(r)
+	}
+	from, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return from.Addr().Unmap().WithZone("")
 }
 
 // sourcePrefix begins the sources of the claims. The service behind may keep claims of its own in the same
@@ -101,7 +115,8 @@ func New(s Service, o Options) http.Handler {
 		opts = append(opts, hookonce.WithDocumentation(s.Documentation))
 	}
 	headers := newDecisive(s)
-	claimed := hookonce.IdempotentLease(o.Store, ClaimSource(s.Name), newProxy(s, o.Logger), opts...)
+	store := bounded{o.Store, newBudget(s.NewKeys, o.Now)}
+	claimed := hookonce.IdempotentLease(store, ClaimSource(s.Name), newProxy(s, o.Logger), opts...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if climbs(r.URL.Path) {
 			o.Metrics.reject(s.Name, "path")
@@ -113,6 +128,7 @@ func New(s Service, o Options) http.Handler {
 			problem(w, r, s, "ambiguous-header", err.Error())
 			return
 		}
+		r = newVisit(r, o.sender(r), s.Scope)
 		claimed.ServeHTTP(w, patient(w, r, s.Wait+s.Timeout+grace))
 	})
 }

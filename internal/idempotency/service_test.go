@@ -33,7 +33,7 @@ func front(t *testing.T, service http.HandlerFunc, limit time.Duration, change f
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Service{Name: "charges", URL: to, Transport: http.DefaultTransport, MaxBody: 1 << 20, MaxAnswer: 1 << 20, Timeout: 20 * time.Second, Lease: 10 * time.Second}
+	s := Service{Name: "charges", URL: to, Transport: http.DefaultTransport, MaxBody: 1 << 20, MaxAnswer: 1 << 20, Timeout: 20 * time.Second, Lease: 10 * time.Second, NewKeys: 1000}
 	if change != nil {
 		change(&s)
 	}

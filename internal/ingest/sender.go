@@ -61,6 +61,12 @@ func (d doorman) address(r *http.Request) netip.Addr {
 	return a
 }
 
+// SenderOf returns a function that tells the address that a request comes from, on the word of proxies in the trusted
+// networks; that of the connection if what they say is damaged, and none if that cannot be told either.
+func SenderOf(trusted []netip.Prefix) func(*http.Request) netip.Addr {
+	return doorman{trusted: trusted}.address
+}
+
 // from returns the address that a request comes from for people, that of the connection if X-Forwarded-For
 // is damaged.
 func (d doorman) from(r *http.Request) string {
