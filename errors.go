@@ -18,7 +18,7 @@ var (
 	// (see [Claim.Pinned]). Nothing was written. The first request may be tried again; other content needs
 	// another key.
 	ErrPinned = errors.New("hookonce: the key is bound to the content of an earlier attempt")
-	// ErrTooManyKeys is for stores that bound how many keys a caller may bring: Claim returns it for one that was
+	// ErrTooManyKeys is for stores that bound how many keys a caller may bring: Claim and Within return it for one that was
 	// never seen, marked with [RetryAfter], and has written nothing. [Idempotent] and [IdempotentLease] answer 429.
 	ErrTooManyKeys = errors.New("hookonce: too many new keys")
 	// ErrStale says that the token is not current any more: the lease ran out and somebody else

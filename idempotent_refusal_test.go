@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/memstore"
@@ -77,5 +78,39 @@ func TestIdempotentRollbackLeavesNoTrace(t *testing.T) {
 	}), "k1", "10")
 	if c, err := store.Lookup(t.Context(), ref); err != nil || c.State != hookonce.StateDone || c.Token != 1 || c.LastError != "" {
 		t.Errorf("the claim is %+v, %v", c, err)
+	}
+}
+
+// full is a store that takes no new key.
+type full struct{ *memstore.Store }
+
+func (s full) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.Claim, error) {
+	return hookonce.Claim{}, hookonce.RetryAfter(90*time.Second, hookonce.ErrTooManyKeys)
+}
+
+func (s full) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(*memstore.Tx, hookonce.Claim) error) (hookonce.Claim, error) {
+	return s.Claim(ctx, req)
+}
+
+// A key that the store does not take is told to come again, and that is no failure of ours.
+func TestIdempotentTooManyKeys(t *testing.T) {
+	var seen []hookonce.Observation
+	observe := hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) { seen = append(seen, o) })
+	runs := 0
+	for name, h := range map[string]http.Handler{
+		"Idempotent": hookonce.Idempotent(full{memstore.New()}, "counter", func(http.ResponseWriter, *http.Request, *memstore.Tx) error { runs++; return nil },
+			hookonce.WithoutScope(), observe),
+		"IdempotentLease": hookonce.IdempotentLease(full{memstore.New()}, "counter", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { runs++ }),
+			hookonce.WithoutScope(), observe),
+	} {
+		seen = nil
+		w := buy(h, "k1", "10")
+		wantAnswer(t, w, 429, "too-many-keys")
+		if w.Header().Get("Retry-After") != "90" || runs != 0 {
+			t.Errorf("%s: answered %v after %d runs", name, w.Header(), runs)
+		}
+		if len(seen) != 1 || seen[0].Status != "rejected" || seen[0].Reason != hookonce.ReasonTooManyKeys {
+			t.Errorf("%s: observed %+v", name, seen)
+		}
 	}
 }

@@ -96,7 +96,7 @@ func wantAnswer(t *testing.T, w *httptest.ResponseRecorder, status int, kind str
 		t.Errorf("answered %d %q, want %d %q; body %s", w.Code, doc.Type, status, kind, w.Body)
 	}
 	retry := w.Header().Get("Retry-After") != ""
-	if kind != "" && retry != (status == http.StatusConflict || status == http.StatusServiceUnavailable) {
+	if kind != "" && retry != (status == http.StatusConflict || status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
 		t.Errorf("answer %d with Retry-After %q", status, w.Header().Get("Retry-After"))
 	}
 }

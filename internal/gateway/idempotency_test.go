@@ -6,13 +6,16 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 )
 
@@ -363,4 +366,121 @@ func TestIdempotencyPurge(t *testing.T) {
 			t.Errorf("an answer was not forgotten; %d charges", shop.charges.Load())
 		}
 	})
+}
+
+// Strangers with a new key and a new caller for each request leave no row behind if the service turns them away, and no
+// more than the bound if it answers them in another way; a caller whom it has let in gets through beside them, from
+// the same proxy, and so does everybody from another address. What was left behind is purged.
+func TestIdempotencyStrangersLeaveBoundedRows(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		shop := newShop(t)
+		shop.meanwhile = func(w http.ResponseWriter, r *http.Request, _ int64) {
+			if strings.HasSuffix(r.Header.Get("Authorization"), "-stranger") {
+				status, _ := strconv.Atoi(r.Header.Get("X-Answer"))
+				answer(w, status, "")
+			}
+		}
+		const perHour = 20
+		cfg := guarded(store, shop.URL)
+		cfg.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		cfg.Sources[0].Idempotency.NewKeys = perHour
+		g := start(t, cfg)
+		c := client(t)
+		rows := func() (n int) {
+			t.Helper()
+			for _, kind := range []hookonce.PurgeKind{hookonce.PurgeEvents, hookonce.PurgeFailed} {
+				some, err := g.kept.claims.ResponseStore.(hookonce.Purger).Purge(t.Context(), hookonce.PurgeRequest{
+					Kind: kind, Source: "gateway:charges", Before: time.Now(), Limit: 1000, Dry: true,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				n += some
+			}
+			return n
+		}
+		from := func(address, by, key, status string) *http.Response {
+			t.Helper()
+			req, err := http.NewRequest(http.MethodPost, "http://"+g.Addr().String()+"/in/charges", strings.NewReader("10"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header = http.Header{"X-Forwarded-For": {address}, "Authorization": {"Bearer fake-" + by}, "Idempotency-Key": {key}, "X-Answer": {status}}
+			res, err := c.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			return res
+		}
+		if res := from("192.0.2.1", "acme", "first", ""); res.StatusCode != 201 {
+			t.Fatalf("answered %d", res.StatusCode)
+		}
+		genuine := 1
+		attack := func(status string) (refused int) {
+			for i := range 5 * perHour {
+				if res := from("192.0.2.1", fmt.Sprintf("%s-%d-stranger", status, i), "k", status); res.StatusCode == http.StatusTooManyRequests {
+					refused++
+				}
+				if i%5 == 0 {
+					genuine++
+					if res := from("192.0.2.1", "acme", fmt.Sprint("k-", status, i), ""); res.StatusCode != 201 {
+						t.Errorf("beside strangers a caller who is known was answered %d", res.StatusCode)
+					}
+				}
+			}
+			return refused
+		}
+		for _, status := range []string{"401", "403", "407"} {
+			if refused := attack(status); refused != 0 || rows() != genuine {
+				t.Errorf("%s: %d rows, of which %d are genuine; %d were told to come again", status, rows(), genuine, refused)
+			}
+		}
+		for i, status := range []string{"404", "500"} {
+			if refused := attack(status); refused < (4+i)*perHour-1 || rows() > genuine+perHour+1 { // one comes back in three minutes
+				t.Errorf("%s: %d rows, of which %d are genuine; %d were told to come again", status, rows(), genuine, refused)
+			}
+		}
+		if res := from("192.0.2.2", "newcomer", "k", ""); res.StatusCode != 201 {
+			t.Errorf("from another address a newcomer was answered %d", res.StatusCode)
+		}
+		_, metrics := get(t, c, g, "/metrics")
+		if !strings.Contains(metrics, `hookonce_idempotent_rejected_total{reason="too_many_keys",source="charges"}`) {
+			t.Error("the metrics do not tell of those who were told to come again")
+		}
+		if err := g.kept.claims.Forget(t.Context(), "gateway:charges", time.Now()); err != nil || rows() != 0 {
+			t.Errorf("%d rows are left, %v", rows(), err)
+		}
+	})
+}
+
+// Nobody takes the tenant away from the service, whatever the mode of the connection; nor is hookonce impersonated.
+func TestIdempotencyKeepsTheScope(t *testing.T) {
+	shop := newShop(t)
+	var tenant, spoofed string
+	shop.meanwhile = func(_ http.ResponseWriter, r *http.Request, _ int64) {
+		tenant, spoofed = r.Header.Get("X-Tenant"), r.Header.Get("Hookonce-Event-Id")
+	}
+	cfg := guarded(sqliteStore(t), shop.URL)
+	cfg.Sources[0].Idempotency.Scope = []string{"header:X-Tenant"}
+	g := start(t, cfg)
+	c := client(t)
+	for connection, want := range map[string]int{"X-Tenant": 400, "close, x-tenant": 400, "x_tenant": 400, "keep-alive": 201} {
+		req, err := http.NewRequest(http.MethodPost, "http://"+g.Addr().String()+"/in/charges", strings.NewReader("10"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = http.Header{"X-Tenant": {"victim"}, "Idempotency-Key": {"k1"}, "Connection": {connection}, "Hookonce-Event-Id": {"evt"}}
+		res, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("Connection: %s was answered %d", connection, res.StatusCode)
+		}
+	}
+	if shop.charges.Load() != 1 || tenant != "victim" || spoofed != "" {
+		t.Errorf("%d charges, for the tenant %q, with the event %q", shop.charges.Load(), tenant, spoofed)
+	}
 }
