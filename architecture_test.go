@@ -56,7 +56,7 @@ var rules = []rule{
 	{pkg: "internal/ingest", deny: []string{"internal/deliver", "internal/journal/pg", "internal/journal/sqlite", "internal/config"}, reason: "ingest and deliver meet in journal, and only gateway names concrete stores"},
 	{pkg: "internal/deliver", deny: []string{"internal/ingest", "provider", "internal/journal/pg", "internal/journal/sqlite", "internal/config"}, reason: "ingest and deliver meet in journal, and only gateway names concrete stores"},
 	{pkg: "internal/fieldname", std: true, reason: "names of headers need nothing"},
-	{pkg: "internal/idempotency", allow: []string{"", "internal/fieldname", "internal/lines"}, reason: "a service behind a key needs neither a journal nor a certain store"},
+	{pkg: "internal/idempotency", allow: []string{"", "internal/fieldname", "internal/lines", "internal/connlimit"}, reason: "a service behind a key needs neither a journal nor a certain store"},
 	{pkg: "internal/observe", allow: []string{"", "internal/lines", "internal/schema"}, reason: "what only looks on needs no journal, and must not be able to claim anything"},
 	{pkg: "internal/claims", allow: []string{"", "pgstore", "sqlstore"}, reason: "it chooses a store and knows nothing of requests"},
 	{pkg: "internal/api", allow: []string{"", "internal/journal", "internal/lines", "internal/connlimit"}, reason: "the API knows the journal alone, and neither how events come in nor how they go out"},

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/connlimit"
 )
 
 // maxCounted is of how many addresses, callers that were let in, and others it is known how much is left; of each so
@@ -79,7 +80,7 @@ type visitKey struct{}
 
 // newVisit returns the request with what the store has to know of it.
 func newVisit(r *http.Request, from netip.Addr, parts []string) *http.Request {
-	v := &visit{from: networkOf(from)}
+	v := &visit{from: connlimit.Network(from)}
 	if scope, err := scopeOf(r.Header, parts); err == nil && len(parts) > 0 {
 		sum := sha256.Sum256([]byte(scope))
 		v.by = caller(sum[:len(v.by)])
@@ -90,16 +91,6 @@ func newVisit(r *http.Request, from netip.Addr, parts []string) *http.Request {
 func visitOf(ctx context.Context) *visit {
 	v, _ := ctx.Value(visitKey{}).(*visit)
 	return v
-}
-
-// networkOf returns the network that has one address for one customer: of version 6 that is a /64.
-func networkOf(a netip.Addr) netip.Prefix {
-	bits := a.BitLen()
-	if a.Is6() {
-		bits = 64
-	}
-	p, _ := a.Prefix(bits) // the zero value for no address
-	return p
 }
 
 // take takes one row of what is left to v, or returns how long it is until there is one.

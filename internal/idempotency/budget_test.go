@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/connlimit"
 	"github.com/hookonce/hookonce/memstore"
 )
 
@@ -262,7 +263,7 @@ func TestCountsAreBounded(t *testing.T) {
 	var address [16]byte
 	for i := range 3 * maxCounted {
 		address[1], address[2], address[3] = byte(i), byte(i>>8), byte(i>>16)
-		v := &visit{from: networkOf(netip.AddrFrom16(address)), by: caller(address)}
+		v := &visit{from: connlimit.Network(netip.AddrFrom16(address)), by: caller(address)}
 		v.by[15] = 1
 		if wait := b.take(v); wait != 0 {
 			t.Fatal(i, wait)
@@ -276,17 +277,6 @@ func TestCountsAreBounded(t *testing.T) {
 		if n > maxCounted {
 			t.Errorf("%d %s are kept", n, name)
 		}
-	}
-}
-
-func TestNetworkOf(t *testing.T) {
-	for address, want := range map[string]string{"192.0.2.1": "192.0.2.1/32", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64"} {
-		if got := networkOf(netip.MustParseAddr(address)); got.String() != want {
-			t.Errorf("%s is in %s", address, got)
-		}
-	}
-	if got := networkOf(netip.Addr{}); got != (netip.Prefix{}) {
-		t.Errorf("no address is in %s", got)
 	}
 }
 
