@@ -52,7 +52,12 @@ func launch(dir string, env []string, args ...string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.Command(path, args...), out: new(transcript), log: new(transcript), ended: make(chan struct{})}
+	return launchCommand(exec.Command(path, args...), dir, env)
+}
+
+// launchCommand is launch for a command that becomes the program.
+func launchCommand(cmd *exec.Cmd, dir string, env []string) (*process, error) {
+	p := &process{cmd: cmd, out: new(transcript), log: new(transcript), ended: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout = dir, env, p.out
 	logs, err := p.cmd.StderrPipe()
 	if err != nil {

@@ -20,8 +20,9 @@ type conn struct {
 	writing bool
 	request uint64 // number of the request on the connection
 	large   bool   // its header is
+	group   *group // of the request under way; nil: none
 	queued  *queue // of the listener; nil: none
-	links   [3]link
+	links   [4]link
 
 	// Of the goroutine that reads: the server has one at a time.
 	header    bool // what is read is a header
@@ -102,6 +103,9 @@ func (c *conn) enqueue() {
 	if c.large {
 		l.pendingLarge.push(c)
 	}
+	if c.group != nil {
+		c.group.pending.push(c)
+	}
 }
 
 func (c *conn) dequeue() {
@@ -117,6 +121,63 @@ func (c *conn) dequeue() {
 	}
 	if c.large {
 		l.pendingLarge.drop(c)
+	}
+	if c.group != nil {
+		c.group.pending.drop(c)
+	}
+}
+
+// join takes the request under way into a group, in the place of another one if it must be. It reports false if there is no room.
+func (c *conn) join(name string) bool {
+	l := c.l
+	l.mu.Lock()
+	if c.gone { // its handler goes on for a moment
+		l.mu.Unlock()
+		return false
+	}
+	var victim *conn
+	if g := l.groups[name]; g != nil && l.limits.PerGroup > 0 && g.open >= l.limits.PerGroup {
+		if victim = g.pending.first; victim == nil {
+			l.mu.Unlock()
+			l.opt.Watcher.Refused(ByGroup, c.address.network)
+			return false
+		}
+		l.remove(victim)
+	}
+	g := l.groups[name] // which may have gone with the victim
+	if g == nil {
+		g = &group{name: name, pending: queue{links: ofGroup}}
+		l.groups[name] = g
+	}
+	c.dequeue()
+	g.open++
+	c.group = g
+	c.enqueue()
+	l.mu.Unlock()
+	l.cut(victim, ByGroup)
+	return true
+}
+
+// part takes the request, which is over, out of its group.
+func (c *conn) part() {
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	if c.group != nil {
+		c.dequeue()
+		c.leave()
+		c.enqueue()
+	}
+}
+
+// leave takes a connection that is in no queue out of its group. The caller holds the lock.
+func (c *conn) leave() {
+	g := c.group
+	if g == nil {
+		return
+	}
+	c.group = nil
+	if g.open--; g.open == 0 {
+		delete(c.l.groups, g.name)
 	}
 }
 
@@ -180,8 +241,8 @@ func (c *conn) Read(p []byte) (int, error) {
 // How much, and for how long, is read of a peer that was turned away, so that it can read the answer: what is unread when a
 // connection is closed makes the system forget the answer.
 const (
-	lingerBytes = 64 << 10
-	lingerTime  = 250 * time.Millisecond
+	lingerBytes = 4 << 10
+	lingerTime  = 50 * time.Millisecond
 )
 
 // refuse turns the request away whose header is being read.

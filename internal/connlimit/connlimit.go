@@ -27,6 +27,8 @@ type Limits struct {
 	Max int
 	// PerAddress is how many of them one address may have, by [Network].
 	PerAddress int
+	// PerGroup is how many requests of one group may be under way at once. Zero: no bound.
+	PerGroup int
 	// Exempt are the networks of proxies, to which PerAddress does not apply, and whose connections are the last to be cut.
 	Exempt []netip.Prefix
 }
@@ -38,6 +40,9 @@ type Options struct {
 	LargeHeaders int
 	// HeaderLines is how many lines a header may have: each costs many times its bytes. Zero: no bound.
 	HeaderLines int
+	// Group returns the group of a request for which others are waited for, so that strangers can have it take long; empty:
+	// none. Nil: of all of them.
+	Group func(*http.Request) string
 	// Spares is how many file descriptors are kept back, for connections that come when the process has no others.
 	Spares int
 	// Watcher is told what is done. Nil: nobody is.
@@ -54,6 +59,7 @@ type Cause string
 const (
 	ByListener     Cause = "listener"      // Max
 	ByAddress      Cause = "address"       // PerAddress
+	ByGroup        Cause = "group"         // PerGroup
 	ByLargeHeaders Cause = "large_headers" // LargeHeaders
 	ByHeaderLines  Cause = "header_lines"  // HeaderLines, or a part of a header that was sent before the last answer
 	ByDescriptors  Cause = "descriptors"   // of the process
@@ -87,6 +93,7 @@ type Listener struct {
 	open      int
 	large     int // requests with a large header
 	addresses map[netip.Prefix]*address
+	groups    map[string]*group
 	hogs      map[*address]struct{} // that have more than their share of what is pending
 	spares    []*os.File
 
@@ -105,6 +112,13 @@ type address struct {
 	waiting int // length of pending
 }
 
+// group is what is known of the requests of one.
+type group struct {
+	name    string
+	open    int // requests under way
+	pending queue
+}
+
 // New returns a listener that accepts the connections of l within limits.
 func New(l net.Listener, o Options) *Listener {
 	if o.Watcher == nil {
@@ -112,7 +126,7 @@ func New(l net.Listener, o Options) *Listener {
 	}
 	limited := &Listener{
 		Listener: l, opt: o, limits: o.Limits,
-		addresses: map[netip.Prefix]*address{}, hogs: map[*address]struct{}{},
+		addresses: map[netip.Prefix]*address{}, groups: map[string]*group{}, hogs: map[*address]struct{}{},
 		pending: [2]queue{{links: all}, {links: all}}, pendingLarge: queue{links: large},
 	}
 	limited.refill()
@@ -315,6 +329,7 @@ func (l *Listener) remove(c *conn) {
 	}
 	c.dequeue()
 	c.gone = true
+	c.leave()
 	if c.large {
 		c.large = false
 		l.large--
@@ -347,10 +362,21 @@ func (l *Listener) Attach(s *http.Server) {
 	s.ConnState = func(c net.Conn, state http.ConnState) { c.(*conn).is(state) }
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := r.Context().Value(connKey{}).(*conn)
 		if r.Body != http.NoBody {
-			c := r.Context().Value(connKey{}).(*conn)
 			c.body(c.request, true)
 			r.Body = &body{ReadCloser: r.Body, c: c, request: c.request}
+		}
+		if l.opt.Group != nil {
+			if name := l.opt.Group(r); name != "" {
+				if !c.join(name) {
+					w.Header().Set("Retry-After", "1")
+					w.Header().Set("Connection", "close")
+					http.Error(w, "too many requests like this one are under way; try again in a moment", http.StatusServiceUnavailable)
+					return
+				}
+				defer c.part()
+			}
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -386,3 +386,55 @@ func TestPipelined(t *testing.T) {
 		io.Copy(io.Discard, res.Body)
 	}
 }
+
+// Requests for which others are waited for leave room for all other requests, and those of which the rest is awaited for
+// those that are complete.
+func TestGroups(t *testing.T) {
+	const most, each = 12, 4
+	began, release := make(chan struct{}), make(chan struct{})
+	r := newRig(t, connlimit.Options{
+		Limits: connlimit.Limits{Max: most, PerAddress: most, PerGroup: each},
+		Group:  func(r *http.Request) string { return strings.Trim(r.URL.Path, "/") },
+	}, func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err == nil && r.URL.Path == "/slow" {
+			began <- struct{}{}
+			<-release
+		}
+	})
+	slow := strings.Replace(post, "POST /", "POST /slow", 1)
+	for i := range each { // to make room for the complete ones
+		r.say(fmt.Sprintf("127.0.1.%d", i), strings.Replace(holds["half a body"], "POST /", "POST /slow", 1))
+	}
+	var working []net.Conn
+	for i := range each {
+		working = append(working, r.say(fmt.Sprintf("127.0.2.%d", i), slow))
+		<-began
+	}
+	for range 2 * most {
+		if got := r.ask("127.0.1.1", slow); got != 503 {
+			t.Errorf("one too many was answered %d", got)
+		}
+		for _, path := range []string{"POST /", "POST /other"} {
+			if got := r.ask("127.0.0.9", strings.Replace(post, "POST /", path, 1)); got != 200 {
+				t.Errorf("%s was answered %d", path, got)
+			}
+		}
+	}
+	if r.of(r.refused, connlimit.ByGroup) != 2*most {
+		t.Errorf("refused %v", r.refused)
+	}
+	close(release)
+	for _, c := range working {
+		if got := answer(c); got != 200 {
+			t.Errorf("answered %d", got)
+		}
+	}
+	go func() {
+		for range began {
+		}
+	}()
+	defer close(began)
+	if got := r.ask("127.0.0.9", slow); got != 200 {
+		t.Errorf("when the others are over, one was answered %d", got)
+	}
+}

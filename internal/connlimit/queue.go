@@ -1,9 +1,10 @@
 package connlimit
 
-// A connection is in up to three queues at a time: that of all, that of its address, and that of large headers.
+// A connection is in up to four queues at a time: that of all, that of its address, that of its group, and that of large headers.
 const (
 	all = iota
 	ofAddress
+	ofGroup
 	large
 )
 

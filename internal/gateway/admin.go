@@ -27,7 +27,7 @@ func (g *Gateway) adminHandler() http.Handler {
 // adminMux has what needs no store. Whoever asks whether the process is alive or ready is told that, and no reasons.
 func (g *Gateway) adminMux() *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", g.guard.Protect(promhttp.HandlerFor(g.opt.Registry, promhttp.HandlerOpts{})))
+	mux.Handle("GET /metrics", g.guard.Protect(promhttp.HandlerFor(g.opt.Registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", g.readyz)
 	mux.HandleFunc("/", notFound)

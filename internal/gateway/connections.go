@@ -3,24 +3,29 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"net/netip"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/connlimit"
+	"github.com/hookonce/hookonce/internal/ingest"
 )
 
 // What connections may cost, besides the settings max_connections and max_connections_per_address.
 const (
-	descriptorShare = 2   // the part of the process's file descriptors that connections from providers may have is one in so many
-	addressShare    = 4   // of these connections one address may have one in so many, unless it is configured
-	maxAdmin        = 64  // connections to the admin listener, and half of that from one address
-	adminShare      = 8   // but no more than one in so many of the descriptors
-	spareAdmin      = 8   // descriptors that are kept back for it, so that it answers when there are no others
-	spareIngest     = 2   // and for providers, who then take the place of others
-	maxLargeHeaders = 512 // requests at a time with a header of more than 4 KiB, for each listener
-	maxHeaderLines  = 200 // of one request, the first line included
+	descriptorShare = 2    // the part of the process's file descriptors that connections from providers may have is one in so many
+	addressShare    = 4    // of these connections one address may have one in so many, unless it is configured
+	waitingShare    = 2    // of these connections requests to sources that wait for an answer may have one in so many, in equal parts
+	maxAdmin        = 1024 // connections to the admin listener, and half of that from one address
+	adminShare      = 8    // but no more than one in so many of the descriptors
+	maxScrapes      = 2    // answers of /metrics that are being made at once
+	spareAdmin      = 8    // descriptors that are kept back for it, so that it answers when there are no others
+	spareIngest     = 2    // and for providers, who then take the place of others
+	maxLargeHeaders = 512  // requests at a time with a header of more than 4 KiB, for each listener
+	maxHeaderLines  = 200  // of one request, the first line included
 )
 
 // connectionLimits returns how many connections each listener may have in a process that may have so many file
@@ -35,8 +40,30 @@ func connectionLimits(cfg *config.Config, descriptors int) (ingest, admin connli
 	if ingest.PerAddress == 0 {
 		ingest.PerAddress = max(1, ingest.Max/addressShare)
 	}
+	ingest.PerGroup = max(1, ingest.Max/waitingShare/max(1, len(waiting(cfg))))
 	ingest.PerAddress, admin.PerAddress = min(ingest.PerAddress, ingest.Max), min(admin.PerAddress, max(1, admin.Max/2))
 	return ingest, admin
+}
+
+// waiting names the sources whose requests, verified or not, wait for the answer of somebody else.
+func waiting(cfg *config.Config) map[string]bool {
+	names := map[string]bool{}
+	for i := range cfg.Sources {
+		if s := &cfg.Sources[i]; s.Mode == config.Observe || s.Mode == config.Idempotent {
+			names[s.Name] = true
+		}
+	}
+	return names
+}
+
+// waitsFor returns the name of such a source if a request is for one.
+func (g *Gateway) waitsFor(r *http.Request) string {
+	rest, _ := strings.CutPrefix(r.URL.Path, ingest.PathPrefix)
+	name, _, _ := strings.Cut(rest, "/")
+	if !g.wired.Load().waiting[name] {
+		return ""
+	}
+	return name
 }
 
 // checkDescriptors says if there are fewer connections than somebody asked for.

@@ -154,7 +154,9 @@ func Start(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error)
 func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
 	providers, admin := connectionLimits(cfg, descriptors())
 	g.checkDescriptors(cfg, providers)
-	if g.ingest, err = g.listen("listen", cfg.Listen, defaultLimits(providers, spareIngest)); err != nil {
+	limits := defaultLimits(providers, spareIngest)
+	limits.connections.Group = g.waitsFor
+	if g.ingest, err = g.listen("listen", cfg.Listen, limits); err != nil {
 		return err
 	}
 	if g.admin, err = g.listen("admin", cfg.Admin, defaultLimits(admin, spareAdmin)); err != nil {

@@ -94,5 +94,8 @@ func TestListenersHaveLimits(t *testing.T) {
 		if s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {
 			t.Errorf("%s: a limit is missing in %+v", l.name, l.limits)
 		}
+		if c := l.limits.connections; c.Max <= 0 || c.PerAddress <= 0 || c.LargeHeaders <= 0 || c.HeaderLines <= 0 || c.Spares <= 0 || s.ConnState == nil {
+			t.Errorf("%s: a limit on connections is missing in %+v", l.name, c)
+		}
 	}
 }

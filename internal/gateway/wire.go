@@ -26,6 +26,7 @@ type wiring struct {
 	sources      []ingest.Source
 	services     services
 	observed     observers
+	waiting      map[string]bool // sources that wait for somebody else's answer
 	destinations map[string]deliver.Destination
 	held         map[string]journal.Destination // the same ones, as the journal sees them
 }
@@ -35,7 +36,7 @@ type wiring struct {
 // keeps what it has learned: providers their senders' keys, destinations their connections. What needs the store
 // is wired apart: services, and sources in mode observe.
 func wire(cfg *config.Config, before *wiring) (*wiring, error) {
-	w := &wiring{cfg: cfg, destinations: map[string]deliver.Destination{}, held: map[string]journal.Destination{}} // none is not all
+	w := &wiring{cfg: cfg, waiting: waiting(cfg), destinations: map[string]deliver.Destination{}, held: map[string]journal.Destination{}} // none is not all
 	destinations := cfg.AllDestinations()
 	asked := map[string][]string{} // headers, by the destination that asks for them
 	for _, d := range destinations {
