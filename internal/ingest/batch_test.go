@@ -381,7 +381,7 @@ func TestWaitingBatchesLeaveRoomForBodies(t *testing.T) {
 		p := newPace()
 		g := newGate(t, func(o *ingest.Options) {
 			batches(o)
-			o.Journal, o.MaxReading, o.Sources = p, 4<<20, o.Sources[:1]
+			o.Journal, o.MaxReading, o.Sources = p, 8<<20, o.Sources[:1]
 			o.Sources[0].MaxBody = 1 << 20
 		})
 		answers := make(chan int, 100)
@@ -390,19 +390,24 @@ func TestWaitingBatchesLeaveRoomForBodies(t *testing.T) {
 			go func() { answers <- g.post("billing", body).Code }()
 			synctest.Wait()
 		}
-		for range 6 {
-			post(700) // 0.7 MiB, of which two are a half of the memory
+		for range 8 {
+			post(700) // 0.7 MB, of which five and a bit are a half of the memory
 		}
-		for range 4 {
-			if code := <-answers; code != http.StatusServiceUnavailable {
-				t.Errorf("a batch beyond the bound was answered %d", code)
+		for range 3 {
+			select {
+			case code := <-answers:
+				if code != http.StatusServiceUnavailable {
+					t.Errorf("a batch beyond the bound was answered %d", code)
+				}
+			default:
+				t.Error("a batch beyond the bound waits")
 			}
 		}
 		for range 20 {
 			post(1)
 		}
 		close(p.release)
-		for range 22 {
+		for range 25 {
 			if code := <-answers; code != http.StatusOK {
 				t.Errorf("answered %d", code)
 			}
