@@ -18,6 +18,9 @@ type Request struct {
 	Body []byte
 	// Now is the time of arrival, for timestamp tolerances.
 	Now time.Time
+	// Hurry is set by whoever has others to attend to: what would have to wait for its turn among requests of strangers
+	// is an error at once, as it is for everybody after a while.
+	Hurry bool
 	// Lazy is set by a caller that takes the events from [Delivery.All]. Those of a batch are then built one after
 	// another. Else all of them are built at once, and each has in its body what surrounds the items of the batch:
 	// together they can take 64 times the memory of the request.

@@ -75,7 +75,7 @@ func (c *snsChecker) Check(req *hookonce.Request) error {
 	case m["TopicArn"] != c.topic:
 		return reject(hookonce.ReasonSignatureMismatch, "the message is from another topic than the one that is configured")
 	}
-	key, err := c.certificates.key(m["SigningCertURL"], req.Now)
+	key, err := c.certificates.key(m["SigningCertURL"], req)
 	if err != nil {
 		return err
 	}

@@ -43,12 +43,12 @@ func newCertificates(client *http.Client, pin string, trust func([]*x509.Certifi
 
 // key returns the key in the certificate at that address. An address outside of the pin is a
 // rejection.
-func (c *certificates) key(address string, now time.Time) (*rsa.PublicKey, error) {
+func (c *certificates) key(address string, req *hookonce.Request) (*rsa.PublicKey, error) {
 	place, ok := c.place(address)
 	if !ok {
 		return nil, reject(hookonce.ReasonSignatureMalformed, "the certificate's address is not one of the sender's: only https, its own hosts and no query are accepted")
 	}
-	return c.get(place, now)
+	return c.get(place, req)
 }
 
 // place returns the one spelling of an address that the pin allows. Were there several of one

@@ -76,7 +76,7 @@ func (c *ebayChecker) Check(req *hookonce.Request) error {
 	if err != nil || malformed != nil || !keyName.MatchString(header.Kid) {
 		return reject(hookonce.ReasonSignatureMalformed, "%s is not base64 of JSON with the identifier of a key (kid) and a signature in base64", ebayHeader)
 	}
-	key, err := c.keys.get(header.Kid, req.Now)
+	key, err := c.keys.get(header.Kid, req)
 	if err != nil {
 		return err
 	}

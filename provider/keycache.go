@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/hookonce/hookonce"
 )
 
 // Requests name the certificate or key that they were signed with. Fetching it happens before anything about the request
@@ -139,14 +141,18 @@ func newKeyCache[K any](p pace, fetch func(context.Context, string, time.Time) (
 	return c
 }
 
-// get returns the key of that name, for a request that came at now. Every error means that it can not be decided now
-// whether the request is authentic.
-func (c *keyCache[K]) get(name string, now time.Time) (K, error) {
-	f, key, err := c.recall(name, now)
+// get returns the key of that name for a request. Every error means that it can not be decided now whether the request is
+// authentic.
+func (c *keyCache[K]) get(name string, req *hookonce.Request) (K, error) {
+	f, key, err := c.recall(name, req.Now)
 	if f == nil {
 		return key, err
 	}
-	return c.wait(f)
+	hope := fetchHope
+	if req.Hurry {
+		hope = 0
+	}
+	return c.wait(f, hope)
 }
 
 // recall returns what is remembered under the name, or the flight to wait for.
@@ -336,9 +342,9 @@ func (c *keyCache[K]) remember(f *flight[K], key K, use validity, err error) err
 	return m.failure(f.name)
 }
 
-// wait returns the outcome of a flight, or an error if it takes too long.
-func (c *keyCache[K]) wait(f *flight[K]) (key K, err error) {
-	for _, d := range []time.Duration{fetchHope, fetchWait - fetchHope} {
+// wait returns the outcome of a flight, or an error if it takes too long, or is not worthwhile after the time for hope.
+func (c *keyCache[K]) wait(f *flight[K], hope time.Duration) (key K, err error) {
+	for _, d := range []time.Duration{hope, fetchWait - hope} {
 		timer := time.NewTimer(d)
 		select {
 		case <-f.done:

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hookonce/hookonce"
 )
 
 // issuer has the keys of a sender: those whose names begin with "genuine".
@@ -42,6 +44,9 @@ func (i *issuer) fetch(ctx context.Context, name string, _ time.Time) (key int, 
 	return 7, i.lasts, nil
 }
 
+// from returns a request that came at that time.
+func from(at time.Time) *hookonce.Request { return &hookonce.Request{Now: at} }
+
 // lasting is the validity of a key for that long after now.
 func lasting(d time.Duration) validity { return renewed(now, d) }
 
@@ -52,7 +57,7 @@ func TestKeyCacheFetchesOneNameOnceAtATime(t *testing.T) {
 		var all sync.WaitGroup
 		for range 32 {
 			all.Go(func() {
-				if key, err := c.get("genuine", now); key != 7 || err != nil {
+				if key, err := c.get("genuine", from(now)); key != 7 || err != nil {
 					t.Errorf("got %v, %v", key, err)
 				}
 			})
@@ -85,7 +90,7 @@ func TestKeyCacheForgetsInTime(t *testing.T) {
 			{time.Hour - 1, away, 3, true},
 		} {
 			i.err = s.err
-			_, err := c.get("genuine", now.Add(s.at))
+			_, err := c.get("genuine", from(now.Add(s.at)))
 			if n := i.fetches.Load(); n != s.fetches || (err == nil) != s.found {
 				t.Errorf("after %v: %d fetches, want %d (%v)", s.at, n, s.fetches, err)
 			}
@@ -116,7 +121,7 @@ func TestKeysAreUsedWhileTheyAreRenewed(t *testing.T) {
 		} {
 			i.err = s.err
 			start := time.Now()
-			_, err := c.get("genuine", now.Add(s.at))
+			_, err := c.get("genuine", from(now.Add(s.at)))
 			took := time.Since(start)
 			time.Sleep(2 * time.Second) // until it is renewed
 			if n := i.fetches.Load(); n != s.fetches || took != s.waits || (err == nil) != s.found {
@@ -124,13 +129,13 @@ func TestKeysAreUsedWhileTheyAreRenewed(t *testing.T) {
 			}
 		}
 		i.err = nil
-		if _, err := c.get("genuine-2", now); err != nil {
+		if _, err := c.get("genuine-2", from(now)); err != nil {
 			t.Fatal(err)
 		}
 		i.err = &statusError{"issuer.example", http.StatusGone}
-		c.get("genuine-2", now.Add(time.Hour))
+		c.get("genuine-2", from(now.Add(time.Hour)))
 		time.Sleep(2 * time.Second)
-		if _, err := c.get("genuine-2", now.Add(time.Hour)); err == nil {
+		if _, err := c.get("genuine-2", from(now.Add(time.Hour))); err == nil {
 			t.Error("a key that the sender has withdrawn is used")
 		}
 	})
@@ -174,7 +179,7 @@ func flood(t *testing.T, c *keyCache[int], long time.Duration, perSecond int, na
 	var all sync.WaitGroup
 	for n := range int(long.Seconds()) * perSecond {
 		all.Go(func() {
-			if _, err := c.get(fmt.Sprint("made-up-", name(n)), now); err == nil {
+			if _, err := c.get(fmt.Sprint("made-up-", name(n)), from(now)); err == nil {
 				t.Error("a key out of nowhere")
 			}
 		})
@@ -212,7 +217,7 @@ func TestGenuineKeysAreFetchedBesideMadeUpOnes(t *testing.T) {
 								c := i.cache(p)
 								at := now
 								if warm {
-									if _, err := c.get("genuine", now); err != nil {
+									if _, err := c.get("genuine", from(now)); err != nil {
 										t.Fatal(err)
 									}
 									at = now.Add(time.Hour) // when it has to be renewed
@@ -240,7 +245,7 @@ func knocks(c *keyCache[int], requests int, gap time.Duration, at time.Time) int
 	for range requests {
 		all.Go(func() {
 			start := time.Now()
-			if key, err := c.get("genuine", at); key == 7 && err == nil && time.Since(start) <= time.Second {
+			if key, err := c.get("genuine", from(at)); key == 7 && err == nil && time.Since(start) <= time.Second {
 				good.Add(1)
 			}
 		})
@@ -263,7 +268,7 @@ func TestASenderThatWaitsForItsAnswerGetsIn(t *testing.T) {
 				time.Sleep(20 * time.Second)
 				refused := 0
 				for range 120 {
-					if _, err := c.get("genuine", now); err != nil {
+					if _, err := c.get("genuine", from(now)); err != nil {
 						refused++
 					}
 				}
@@ -281,7 +286,7 @@ func TestMadeUpNamesTakeNoSlotOfKnownOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &issuer{lasts: lasting(time.Hour)}
 		c := i.cache(ofAccount)
-		if _, err := c.get("genuine", now); err != nil {
+		if _, err := c.get("genuine", from(now)); err != nil {
 			t.Fatal(err)
 		}
 		var all sync.WaitGroup
@@ -293,11 +298,11 @@ func TestMadeUpNamesTakeNoSlotOfKnownOnes(t *testing.T) {
 			return slow.fetch(ctx, name, at)
 		}
 		for n := range 2 * fetchAtOnce {
-			all.Go(func() { c.get(fmt.Sprint(n), now) })
+			all.Go(func() { c.get(fmt.Sprint(n), from(now)) })
 		}
 		synctest.Wait()
 		start := time.Now()
-		if _, err := c.get("genuine", now.Add(time.Hour+keepStale)); err != nil || time.Since(start) > 0 {
+		if _, err := c.get("genuine", from(now.Add(time.Hour+keepStale))); err != nil || time.Since(start) > 0 {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		all.Wait()
@@ -315,12 +320,36 @@ func TestRequestsDoNotWaitLong(t *testing.T) {
 		i := &issuer{takes: fetchWait + time.Second, lasts: lasting(time.Hour)}
 		c := i.cache(ofFiles)
 		start := time.Now()
-		if _, err := c.get("genuine", now); !errors.Is(err, errFetchSlow) || time.Since(start) != fetchWait {
+		if _, err := c.get("genuine", from(now)); !errors.Is(err, errFetchSlow) || time.Since(start) != fetchWait {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		time.Sleep(time.Second)
-		if _, err := c.get("genuine", now); err != nil || i.fetches.Load() != 1 {
+		if _, err := c.get("genuine", from(now)); err != nil || i.fetches.Load() != 1 {
 			t.Errorf("%v after %d fetches", err, i.fetches.Load())
 		}
+	})
+}
+
+// TestWhoIsInAHurryDoesNotHope: made-up names hold up nobody who has others to attend to, and a key that is fetched at
+// once is waited for.
+func TestWhoIsInAHurryDoesNotHope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &issuer{takes: 100 * time.Millisecond, lasts: lasting(time.Hour)}
+		c := i.cache(ofAccount)
+		hurry := &hookonce.Request{Now: now, Hurry: true}
+		if _, err := c.get("genuine", hurry); err != nil {
+			t.Error(err)
+		}
+		var strangers sync.WaitGroup
+		strangers.Go(func() { flood(t, c, 5*time.Second, 1000, always, nil) })
+		time.Sleep(4 * time.Second)
+		start := time.Now()
+		for n := range 100 {
+			c.get(fmt.Sprint("hurried-", n), hurry)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("100 made-up names took %v", took)
+		}
+		strangers.Wait()
 	})
 }

@@ -80,7 +80,7 @@ func (c *paypalChecker) Check(req *hookonce.Request) error {
 	if algorithm != "SHA256withRSA" || strings.Contains(id+sent, "|") {
 		return reject(hookonce.ReasonSignatureMalformed, "PAYPAL-AUTH-ALGO is not SHA256withRSA, or the transmission's id or time has a vertical bar in it")
 	}
-	key, err := c.certificates.key(address, req.Now)
+	key, err := c.certificates.key(address, req)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (c *plaidChecker) Check(req *hookonce.Request) error {
 	if err != nil || !keyName.MatchString(jws.Signatures[0].Header.KeyID) {
 		return reject(hookonce.ReasonSignatureMalformed, "%s is not a JSON Web Token of the algorithm ES256 with the identifier of its key", plaidHeader)
 	}
-	key, err := c.keys.get(jws.Signatures[0].Header.KeyID, req.Now)
+	key, err := c.keys.get(jws.Signatures[0].Header.KeyID, req)
 	if err != nil {
 		return err
 	}

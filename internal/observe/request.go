@@ -28,6 +28,7 @@ type request struct {
 func (e *exchange) request(r *http.Request) *request {
 	q := &request{Forwarder: e.Forwarder, Request: hookonce.Request{
 		Method: r.Method, URL: e.opt.URL(r), Header: r.Header, Now: e.start, Lazy: true,
+		Hurry: true, // others wait to be looked at
 	}}
 	var broke error
 	if e.body != nil {
