@@ -5,12 +5,45 @@ package main
 import (
 	"net"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/storm"
 )
+
+// TestAttacks makes each attack in small, so that the bounds do not rot between two runs of "make attack". That
+// 99 of 100 genuine requests are answered in time is judged there: here there are a few dozen, and other tests beside them.
+func TestAttacks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a gateway for each attack: run without -short")
+	}
+	l, err := openLab(t.Context(), settings{dir: t.TempDir(), store: "sqlite", duration: 500 * time.Millisecond, small: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, a := range attacks {
+		if a.variant {
+			continue
+		}
+		t.Run(a.name, func(t *testing.T) {
+			r, err := l.play(t.Context(), a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range r.Broken {
+				t.Error(b)
+			}
+		})
+	}
+}
 
 // Every bound that a result is judged by can be broken.
 func TestJudge(t *testing.T) {
@@ -83,7 +116,7 @@ func TestReceive(t *testing.T) {
 
 // TestChoose: attacks are chosen by the beginnings of their names.
 func TestChoose(t *testing.T) {
-	for only, want := range map[string]int{"": len(attacks), "calm": 1, "sqlite-": 4, "calm,tenant": 2, "nothing": 0} {
+	for only, want := range map[string]int{"": len(attacks), "calm": 1, "sqlite-": 5, "calm,tenant": 2, "nothing": 0} {
 		chosen, err := choose(settings{only: only, store: "sqlite"})
 		if len(chosen) != want || (err != nil) != (want == 0) {
 			t.Errorf("%q: %d, %v, want %d", only, len(chosen), err, want)
@@ -91,5 +124,28 @@ func TestChoose(t *testing.T) {
 	}
 	if _, err := choose(settings{only: "sqlite-", store: "postgres"}); err == nil {
 		t.Error("attacks on a file are made without one")
+	}
+}
+
+var named = regexp.MustCompile("`attack/([a-z0-9-]+)`")
+
+// TestSecurityPageNamesAttacks: the table of threats names each attack, and none that there is not.
+func TestSecurityPageNamesAttacks(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := map[string]bool{}
+	for _, m := range named.FindAllSubmatch(text, -1) {
+		page[string(m[1])] = true
+	}
+	for _, a := range attacks[1:] {
+		if !page[a.name] && !a.variant {
+			t.Errorf("docs/security.md does not name `attack/%s`", a.name)
+		}
+		delete(page, a.name)
+	}
+	for name := range page {
+		t.Errorf("docs/security.md names `attack/%s`, which there is not", name)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -19,14 +20,16 @@ type attack struct {
 	// check looks at what the attack left, once what was acknowledged is delivered. Nil: nothing.
 	check func(ctx context.Context, l *lab)
 
-	variant   bool   // it differs little from the one before, and is left out of tests
-	calls     bool   // the genuine sender calls the service charges instead of posting events
-	rate      int    // of the genuine sender per second, 0: 50
-	files     int    // limit of open files of the gateway, 0: that of this process
-	tokens    string // lines of the configuration that name admin tokens
-	appHeader int    // what the app is told its largest header is, 0: that of net/http
-	sqlite    bool   // it attacks the file
-	refuses   bool   // nothing may be acknowledged meanwhile, so that requests and readiness are not judged
+	variant   bool          // it differs little from the one before, and is left out of tests
+	calls     bool          // the genuine sender calls the service charges instead of posting events
+	atLeast   time.Duration // what it takes, in small as well
+	rate      int           // of the genuine sender per second, 0: 50
+	files     int           // limit of open files of the gateway, 0: that of this process
+	tokens    string        // lines of the configuration that name admin tokens
+	appHeader int           // what the app is told its largest header is, 0: that of net/http
+	observed  bool          // there is a source in mode: observe, with which a gateway is always ready
+	sqlite    bool          // it attacks the file
+	refuses   bool          // nothing may be acknowledged meanwhile, so that requests and readiness are not judged
 
 	memory int64 // bound in bytes, 0: usualMemory
 	lines  int   // bound per second, 0: usualLines
@@ -36,7 +39,7 @@ const (
 	// usualMemory is what docs/security.md states for a gateway with default settings.
 	usualMemory = 768 << 20
 	// usualLines is what docs/security.md states for the lines that strangers cause in a second.
-	usualLines = 50
+	usualLines = 100
 )
 
 func (a attack) memoryBound() int64 { return cmp.Or(a.memory, usualMemory) }
@@ -56,7 +59,7 @@ var attacks = []attack{
 
 	// Batches.
 	{name: "batch-growth", what: "64 signed batches at once, of 2.9 MB each, whose items grow as far as they may", run: growBatches},
-	{name: "batch-9000", what: "a batch of 9 000 items at steady load", rate: 200, run: bigBatch},
+	{name: "batch-9000", what: "a batch of 9 000 items at steady load", rate: 200, atLeast: 4 * time.Second, run: bigBatch},
 
 	// Bodies.
 	{name: "announce-source", what: "5 000 connections from one address announce a body to a source and do not send it", run: announce("/in/shop", 5000, one)},
@@ -72,18 +75,22 @@ var attacks = []attack{
 	{name: "all-but-last-here", variant: true, what: "the same from the genuine sender's address", run: partly("/in/shop", 1000, here, 256<<10-1)},
 	{name: "all-but-last-many", variant: true, what: "the same from 100 addresses", run: partly("/in/shop", 1000, many(100), 256<<10-1)},
 	{name: "all-but-last-service", variant: true, what: "the same to a service", calls: true, run: partly("/in/charges/x", 1000, one, 256<<10-1)},
-	{name: "announce-observed", what: "5 000 connections announce a body to a source in mode: observe", run: announce("/in/watched", 5000, one)},
+	{name: "announce-observed", observed: true, what: "5 000 connections announce a body to a source in mode: observe", run: announce("/in/watched", 5000, one)},
 	{name: "forged", what: "32 connections from one address post forged bodies of 512 KiB", run: forged(32, 512<<10)},
 
 	// Connections.
 	{name: "descriptors", what: "3 000 idle connections to a gateway with 1 024 open files", files: 1024, run: idle(3000, many(3)), check: checkDescriptors},
 	{name: "descriptors-one", variant: true, what: "the same from one address", files: 1024, run: idle(3000, one), check: checkDescriptors},
+	{name: "descriptors-here", variant: true, what: "the same from the genuine sender's address", files: 1024, run: idle(3000, here), check: checkDescriptors},
+	{name: "churn", what: "connections that are opened and closed, 32 at a time", run: churn},
+	{name: "slow-headers", what: "5 000 connections send a line of header each second", run: slowHeaders(5000, many(500))},
 	{name: "headers", what: "5 000 connections send 60 KB of tiny lines of header, and never end it", run: headers(5000, one)},
 	{name: "headers-many", variant: true, what: "the same from 500 addresses", run: headers(5000, many(500))},
+	{name: "headers-here", variant: true, what: "the same from the genuine sender's address", run: headers(5000, here)},
 	{name: "kept", what: "5 000 connections post something forged and stay", run: kept(5000, many(50))},
 	{name: "hung-service", what: "2 000 calls to a service that does not answer", run: hung("POST /in/charges/hang", 2000)},
 	{name: "hung-service-read", what: "2 000 reads of a service that does not answer", run: hung("GET /in/charges/hang", 2000)},
-	{name: "hung-observed", what: "5 000 forged requests to an observed app that does not answer", run: hung("POST /in/watched", 5000)},
+	{name: "hung-observed", observed: true, what: "5 000 forged requests to an observed app that does not answer", run: hung("POST /in/watched", 5000)},
 	{name: "deaf", what: "500 connections ask without end and read no answer", run: deaf(500)},
 	{name: "admin-connections", what: "3 000 idle connections to the admin listener of a gateway with 1 024 open files", files: 1024, run: adminIdle(3000)},
 
@@ -106,7 +113,7 @@ var attacks = []attack{
 	{name: "lines-scopeless", variant: true, what: "requests to a service without its scope", run: flood("POST /in/charges/x", "Idempotency-Key: key-%s\r\n")},
 	{name: "lines-forged", what: "forged requests", run: flood("POST /in/shop", "Webhook-Id: evt-%s\r\nWebhook-Timestamp: 1\r\nWebhook-Signature: v1,bm8=\r\n")},
 	{name: "lines-handshake", what: "handshakes with a wrong token", run: flood("GET /in/pages?hub.mode=subscribe&hub.challenge=1&hub.verify_token=%s", "")},
-	{name: "lines-observed", what: "forged requests to a source in mode: observe", run: flood("POST /in/watched", "Webhook-Id: evt-%s\r\nWebhook-Timestamp: 1\r\nWebhook-Signature: v1,bm8=\r\n"), check: checkObserved},
+	{name: "lines-observed", observed: true, what: "forged requests to a source in mode: observe", run: flood("POST /in/watched", "Webhook-Id: evt-%s\r\nWebhook-Timestamp: 1\r\nWebhook-Signature: v1,bm8=\r\n"), check: checkObserved},
 	{name: "lines-method", what: "odd methods and versions", run: flood("M%s /in/shop", "")},
 	{name: "lines-path", what: "long and odd paths", run: flood("POST /in/shop/"+strings.Repeat("%%0a", 2000)+"%s", "")},
 
@@ -124,8 +131,9 @@ var attacks = []attack{
 
 	// The file.
 	{name: "sqlite-reader", what: "somebody reads the database for long", sqlite: true, rate: 100, run: longReader},
-	{name: "sqlite-deleted", what: "the database is deleted while the gateway runs", sqlite: true, refuses: true, run: loseFile(false)},
-	{name: "sqlite-replaced", what: "the database is replaced while the gateway runs", sqlite: true, refuses: true, run: loseFile(true)},
+	{name: "sqlite-deleted", what: "the database is deleted while the gateway runs", sqlite: true, refuses: true, run: loseFile(deleteFile)},
+	{name: "sqlite-log-deleted", what: "the database's log is deleted while the gateway runs", sqlite: true, refuses: true, run: loseFile(deleteLog)},
+	{name: "sqlite-replaced", what: "the database is replaced by a copy while the gateway runs", sqlite: true, refuses: true, run: loseFile(replaceFile)},
 	{name: "sqlite-link", what: "a second gateway on a hard link to the database", sqlite: true, run: secondName},
 }
 
@@ -223,6 +231,37 @@ func headers(conns int, from origin) func(context.Context, *lab) error {
 		}})
 		return nil
 	}
+}
+
+func slowHeaders(conns int, from origin) func(context.Context, *lab) error {
+	return func(ctx context.Context, l *lab) error {
+		l.hold(ctx, holder{
+			to: l.gateway.listen, conns: l.n(conns), from: from,
+			first: func(int) []byte { return []byte("POST /in/shop HTTP/1.1\r\nHost: x\r\n") },
+			drip:  func(int) []byte { return []byte("X-More: and more\r\n") },
+		})
+		return nil
+	}
+}
+
+func churn(ctx context.Context, l *lab) error {
+	var all sync.WaitGroup
+	for i := range 32 {
+		all.Go(func() {
+			for n := i; ctx.Err() == nil; n++ {
+				c, err := dial(ctx, l.gateway.listen, many(500)(n))
+				if err != nil {
+					l.count("not connected")
+					continue
+				}
+				l.count("opened")
+				_ = c.Close()
+				pause(ctx, 5*time.Millisecond)
+			}
+		})
+	}
+	all.Wait()
+	return nil
 }
 
 func kept(conns int, from origin) func(context.Context, *lab) error {

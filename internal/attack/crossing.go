@@ -18,19 +18,24 @@ import (
 	"time"
 )
 
-// sendBatch posts a body to the batches, signed.
-func (l *lab) sendBatch(ctx context.Context, body []byte) (status int, err error) {
+// signedBatch returns a post of a body to the batches.
+func (l *lab) signedBatch(body []byte) (*http.Request, error) {
 	mac := hmac.New(sha256.New, []byte(batchSecret))
 	mac.Write(body)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.sender.url+"/in/batches", bytes.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, l.sender.url+"/in/batches", bytes.NewReader(body))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Signature", hex.EncodeToString(mac.Sum(nil)))
+	return req, nil
+}
+
+// send sends a request on a connection of its own until ctx ends.
+func send(ctx context.Context, req *http.Request) (status int, err error) {
 	client := &http.Client{Timeout: patience}
 	defer client.CloseIdleConnections()
-	res, err := client.Do(req)
+	res, err := client.Do(req.WithContext(ctx))
 	if err != nil {
 		return 0, err
 	}
@@ -39,10 +44,12 @@ func (l *lab) sendBatch(ctx context.Context, body []byte) (status int, err error
 	return res.StatusCode, err
 }
 
-// batch returns a document with so many items of a type, and surrounding bytes that belong to each.
+// batch returns a document with so many items of a type, and so many bytes around them that belong to each.
 func batch(name, kind string, items, around int) (body []byte, keys []string) {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `{"note":%q,"items":[`, strings.Repeat("n", around))
+	b.WriteString(`{"note":"`)
+	b.Write(bytes.Repeat([]byte("n"), around))
+	b.WriteString(`","items":[`)
 	for i := range items {
 		if i > 0 {
 			b.WriteByte(',')
@@ -63,11 +70,12 @@ func growBatches(ctx context.Context, l *lab) error {
 	}
 	var all sync.WaitGroup
 	for i := range 64 {
-		all.Go(func() {
-			body, _ := batch(fmt.Sprint("grown-", i), "unwanted", 60, size)
-			status, err := l.sendBatch(ctx, body)
-			l.count(outcome(status, err))
-		})
+		body, _ := batch(fmt.Sprint("grown-", i), "unwanted", 60, size)
+		req, err := l.signedBatch(body)
+		if err != nil {
+			return err
+		}
+		all.Go(func() { l.count(outcome(send(ctx, req))) })
 	}
 	all.Wait()
 	return nil
@@ -78,7 +86,11 @@ func bigBatch(ctx context.Context, l *lab) error {
 	body, keys := batch("big", "item", 9000, 100)
 	began := time.Now()
 	for ctx.Err() == nil {
-		status, err := l.sendBatch(ctx, body)
+		req, err := l.signedBatch(body)
+		if err != nil {
+			return err
+		}
+		status, err := send(ctx, req)
 		l.count(outcome(status, err))
 		if _, err = l.sender.acknowledge(status, err, keys...); err == nil && status/100 == 2 {
 			l.note("the batch got in after %s", short(time.Since(began)))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/hookonce/hookonce/internal/observe"
 )
 
 // callers posts calls without a credential, each with a new key.
@@ -33,14 +36,13 @@ func (l *lab) file() string { return filepath.Join(l.place, "hookonce.db") }
 
 // rows counts the rows of a table that fit a condition.
 func (l *lab) rows(ctx context.Context, table, where string) (n int, err error) {
-	text := "SELECT count(*) FROM %s" + table + " WHERE " + where
 	if l.cluster != nil {
 		conn, err := pgx.Connect(ctx, l.dsn)
 		if err != nil {
 			return 0, err
 		}
 		defer conn.Close(ctx)
-		err = conn.QueryRow(ctx, fmt.Sprintf(text, "hookonce.")).Scan(&n)
+		err = conn.QueryRow(ctx, "SELECT count(*) FROM hookonce."+table+" WHERE "+where).Scan(&n)
 		return n, err
 	}
 	db, err := l.open()
@@ -48,7 +50,7 @@ func (l *lab) rows(ctx context.Context, table, where string) (n int, err error) 
 		return 0, err
 	}
 	defer db.Close()
-	err = db.QueryRowContext(ctx, fmt.Sprintf(text, "hookonce_")).Scan(&n)
+	err = db.QueryRowContext(ctx, "SELECT count(*) FROM hookonce_"+table+" WHERE "+where).Scan(&n)
 	return n, err
 }
 
@@ -62,12 +64,22 @@ func checkRows(most int) func(context.Context, *lab) {
 	return bounded("claims", "source = 'gateway:charges' AND key LIKE '%key-%'", most)
 }
 
-// checkObserved bounds the rows that forged requests leave among the observations: they are counted together.
-func checkObserved(ctx context.Context, l *lab) { bounded("observations", "1 = 1", 100)(ctx, l) }
+// checkObserved bounds the rows that forged requests leave among the observations, where most are counted together.
+func checkObserved(ctx context.Context, l *lab) {
+	bounded("observations", "1 = 1", observe.MaxRows/10)(ctx, l)
+}
 
+// bounded bounds the rows of a table that fit a condition. Those of requests that are under way when the attack ends may go
+// a moment later.
 func bounded(table, where string, most int) func(context.Context, *lab) {
 	return func(ctx context.Context, l *lab) {
-		switch n, err := l.rows(ctx, table, where); {
+		deadline := time.Now().Add(3 * time.Second)
+		n, err := l.rows(ctx, table, where)
+		for err == nil && n > most && time.Now().Before(deadline) {
+			pause(ctx, 50*time.Millisecond)
+			n, err = l.rows(ctx, table, where)
+		}
+		switch {
 		case err != nil:
 			l.breaks("rows: %v", err)
 		case n > most:
@@ -138,22 +150,21 @@ func longReader(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// loseFile deletes or replaces the database, with its log or without. From a moment later on nothing may be acknowledged.
-func loseFile(replace bool) func(context.Context, *lab) error {
+func deleteFile(file string) error {
+	return errors.Join(os.Remove(file), os.Remove(file+"-wal"), os.Remove(file+"-shm"))
+}
+
+func deleteLog(file string) error { return os.Remove(file + "-wal") }
+
+func replaceFile(file string) error {
+	return errors.Join(copyFile(file, file+".new"), os.Rename(file+".new", file))
+}
+
+// loseFile takes the database from the gateway. From a moment later on nothing may be acknowledged.
+func loseFile(lose func(file string) error) func(context.Context, *lab) error {
 	return func(ctx context.Context, l *lab) error {
-		if replace {
-			if err := copyFile(l.file(), l.file()+".new"); err != nil {
-				return err
-			}
-			if err := os.Rename(l.file()+".new", l.file()); err != nil {
-				return err
-			}
-		} else {
-			for _, end := range []string{"", "-wal", "-shm"} {
-				if err := os.Remove(l.file() + end); err != nil && !errors.Is(err, os.ErrNotExist) {
-					return err
-				}
-			}
+		if err := lose(l.file()); err != nil {
+			return err
 		}
 		lost := time.Now()
 		pause(ctx, 100*time.Millisecond)
@@ -164,7 +175,7 @@ func loseFile(replace bool) func(context.Context, *lab) error {
 			if err == nil && status/100 == 2 {
 				late++
 			}
-			if status, _, err := l.admin(ctx, "/readyz", nil); err == nil && status == 503 && !told {
+			if status, _, err := l.admin(ctx, "/readyz", nil); !told && err == nil && status == http.StatusServiceUnavailable {
 				told = true
 				l.note("/readyz says so after %s", short(time.Since(lost)))
 			}

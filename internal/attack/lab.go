@@ -104,7 +104,7 @@ func (l *lab) breaks(format string, args ...any) {
 
 // play makes one attack on a gateway of its own.
 func (l *lab) play(ctx context.Context, a attack) (r result, err error) {
-	r = result{Name: a.name, What: a.what, MemoryBound: a.memoryBound(), LinesBound: a.linesBound(l.duration)}
+	r = result{Name: a.name, What: a.what, MemoryBound: a.memoryBound(), LinesBound: a.linesBound(max(l.duration, a.atLeast))}
 	if l.place, err = os.MkdirTemp(l.dir, a.name+"-"); err != nil {
 		return r, err
 	}
@@ -160,7 +160,7 @@ func (l *lab) underAttack(ctx context.Context, a attack, r *result) error {
 		return fmt.Errorf("the gateway does not work before the attack: %d, %w", status, err)
 	}
 	before := l.gateway.logged()
-	attacked, stop := context.WithTimeout(ctx, l.duration)
+	attacked, stop := context.WithTimeout(ctx, max(l.duration, a.atLeast))
 	defer stop()
 	go l.guard(attacked)
 	rate := 50
@@ -246,8 +246,15 @@ func (l *lab) config(a attack) (string, error) {
 	if err := os.WriteFile(filepath.Join(l.place, "token"), []byte(operatorToken), 0o600); err != nil {
 		return "", err
 	}
-	return strings.NewReplacer("{store}", store, "{app}", l.app.url, "{tokens}", a.tokens).Replace(configuration), nil
+	text := configuration
+	if a.observed {
+		text += observedSource
+	}
+	return strings.NewReplacer("{store}", store, "{app}", l.app.url, "{tokens}", a.tokens).Replace(text), nil
 }
+
+const observedSource = `  - {name: watched, mode: observe, provider: standard, secrets: ["` + shopSecret + `"], to: "{app}/observed"}
+`
 
 const configuration = `
 listen: 127.0.0.1:0
@@ -271,7 +278,6 @@ sources:
       dedup: {stable_on_retry: yes}
       limits: {retry: 1d}
   - {name: charges, mode: idempotency, to: "{app}/charges", idempotency: {scope: ["header:Authorization"]}}
-  - {name: watched, mode: observe, provider: standard, secrets: ["` + shopSecret + `"], to: "{app}/observed"}
   - {name: mine, mode: idempotency, to: "{app}/mine", idempotency: {scope: ["header:X-Tenant"]}}
 `
 
