@@ -189,15 +189,20 @@ func junk(ctx context.Context, l *lab) error {
 	})
 }
 
-// believed are headers that apps, frameworks and servers believe. The names are those of the advisories on httpoxy
-// (https://httpoxy.org), of override headers in Symfony, IIS and Rack, and of authenticating proxies.
+// believed are headers that apps, frameworks and servers believe: those of the advisories on httpoxy
+// (https://httpoxy.org), overrides of Symfony, IIS and Rack, what proxies and content networks say of the client, what
+// authenticating proxies say of the user, and CVE-2025-29927 of Next.js.
 var believed = []string{
-	"Proxy", "X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Real-Ip", "X-Client-Ip",
-	"True-Client-Ip", "Cf-Connecting-Ip", "X-Cluster-Client-Ip", "Remote-User", "X-Remote-User", "X-Forwarded-User", "X-Authenticated-User",
-	"Ssl-Client-Verify", "Ssl-Client-Cert", "X-Ssl-Client-Verify", "X-Client-Cert", "Range", "If-None-Match", "If-Modified-Since", "If-Match",
-	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "Via", "X-Original-Host", "X-Host", "Cookie", "Authorization",
+	"Proxy", "X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Original-Host", "X-Host",
+	"X-Original-Method", "X-Original-Uri", "X-Envoy-Original-Path", "X-Middleware-Subrequest", "X-Accel-Redirect", "X-Accel-Mapping", "X-Sendfile-Type",
+	"X-Real-Ip", "X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "X-Cluster-Client-Ip", "Fastly-Client-Ip", "Fly-Client-Ip", "X-Azure-Clientip",
+	"X-Appengine-User-Ip", "X-Envoy-External-Address", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "Forwarded", "Via",
+	"Remote-User", "X-Remote-User", "X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Access-Token", "X-Authenticated-User", "X-Webauth-User",
+	"X-Auth-Request-User", "X-Auth-Request-Email", "X-Goog-Authenticated-User-Email", "X-Amzn-Oidc-Identity", "X-Amzn-Oidc-Data", "X-Ms-Client-Principal-Name",
+	"Cf-Access-Authenticated-User-Email", "Cf-Access-Jwt-Assertion", "Tailscale-User-Login", "X-Pomerium-Jwt-Assertion", "X-Vouch-User", "X-Consumer-Username",
+	"Ssl-Client-Verify", "Ssl-Client-Cert", "X-Ssl-Client-Verify", "X-Ssl-Client-Dn", "X-Client-Cert", "X-Forwarded-Client-Cert", "X-Arr-Clientcert",
+	"Range", "If-None-Match", "If-Modified-Since", "If-Match", "If-Range", "If-Unmodified-Since", "Cookie", "Authorization", "Proxy-Authorization", "Te", "Upgrade",
 	"Webhook_id", "Webhook.id", "Webhook_signature", "Hookonce_event", "Hookonce.event", "Hookonce_key", "Idempotency_key", "Idempotency.key", "Content_type",
-	"X-Goog-Authenticated-User-Email", "X-Amzn-Oidc-Identity", "X-Ms-Client-Principal-Name", "X-Auth-Request-User", "X-Webauth-User", "X-Wf-Proxy",
 }
 
 // foreign sends headers that others believe, and has Connection name those that are needed.
