@@ -77,7 +77,7 @@ var deniedFamilies = set(
 	"X-Consumer-", "X-Credential-", "X-Impersonate-", "Impersonate-", "X-Idp-", "X-Shib-", "Shib-", "Oidc-", "X-Oidc-", "X-Saml-",
 	"Ssl-", "X-Ssl-", "X-Tls-", "Tls-", "X-Client-Cert-", "X-Client-Ssl-", "X-Mtls-",
 	// Those that networks and platforms in front of applications set.
-	"Cf-", "Fastly-", "Akamai-", "X-Akamai-", "Fly-", "X-Envoy-", "X-Istio-", "X-Kong-", "X-Arr-", "X-Azure-", "X-Ms-Client-", "X-Ms-Token-", "X-Goog-",
+	"Cf-", "Tailscale-", "Fastly-", "Akamai-", "X-Akamai-", "Fly-", "X-Envoy-", "X-Istio-", "X-Kong-", "X-Arr-", "X-Azure-", "X-Ms-Client-", "X-Ms-Token-", "X-Goog-",
 	"X-Appengine-", "X-Google-", "X-Amzn-", "X-Apigateway-", "X-Nf-", "Cloudfront-", "X-Cdn-", "X-Vercel-", "X-Now-", "X-Railway-", "X-Koyeb-",
 	"Surrogate-", "Do-Connecting-",
 )
