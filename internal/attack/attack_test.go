@@ -116,7 +116,7 @@ func TestReceive(t *testing.T) {
 
 // TestChoose: attacks are chosen by the beginnings of their names.
 func TestChoose(t *testing.T) {
-	for only, want := range map[string]int{"": len(attacks), "calm": 1, "sqlite-": 5, "calm,tenant": 2, "nothing": 0} {
+	for only, want := range map[string]int{"": len(attacks), "calm": 1, "sqlite-": 6, "calm,tenant": 2, "nothing": 0} {
 		chosen, err := choose(settings{only: only, store: "sqlite"})
 		if len(chosen) != want || (err != nil) != (want == 0) {
 			t.Errorf("%q: %d, %v, want %d", only, len(chosen), err, want)

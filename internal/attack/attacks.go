@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/lines"
 )
 
 // attack is one row of the table.
@@ -39,7 +41,7 @@ const (
 	// usualMemory is what docs/security.md states for a gateway with default settings.
 	usualMemory = 768 << 20
 	// usualLines is what docs/security.md states for the lines that strangers cause in a second.
-	usualLines = 100
+	usualLines = lines.PerLog + lines.MaxCounts + 1
 )
 
 func (a attack) memoryBound() int64 { return cmp.Or(a.memory, usualMemory) }
@@ -134,6 +136,7 @@ var attacks = []attack{
 	{name: "sqlite-deleted", what: "the database is deleted while the gateway runs", sqlite: true, refuses: true, run: loseFile(deleteFile)},
 	{name: "sqlite-log-deleted", what: "the database's log is deleted while the gateway runs", sqlite: true, refuses: true, run: loseFile(deleteLog)},
 	{name: "sqlite-replaced", what: "the database is replaced by a copy while the gateway runs", sqlite: true, refuses: true, run: loseFile(replaceFile)},
+	{name: "sqlite-overwritten", what: "an older copy is written over the database while the gateway runs", sqlite: true, refuses: true, run: loseFile(overwriteFile)},
 	{name: "sqlite-link", what: "a second gateway on a hard link to the database", sqlite: true, run: secondName},
 }
 

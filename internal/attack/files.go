@@ -160,6 +160,10 @@ func replaceFile(file string) error {
 	return errors.Join(copyFile(file, file+".new"), os.Rename(file+".new", file))
 }
 
+func overwriteFile(file string) error {
+	return errors.Join(copyFile(file, file+".new"), copyFile(file+".new", file))
+}
+
 // loseFile takes the database from the gateway. From a moment later on nothing may be acknowledged.
 func loseFile(lose func(file string) error) func(context.Context, *lab) error {
 	return func(ctx context.Context, l *lab) error {

@@ -53,10 +53,12 @@ type holder struct {
 	deaf bool
 }
 
-// How fast hostile connections are opened, in all: at first, and again where the gateway has closed some. What is
-// attacked are its bounds. That a machine has only so much processor is true of all programs on it, the attacker's too.
+// How fast hostile connections are opened, in all: at first, with so much more for each byte that they send, and again where the
+// gateway has closed some. What is attacked are its bounds. That a machine has only so much processor is true of all
+// programs on it, the attacker's too.
 const (
 	opening   = 400 * time.Microsecond
+	sending   = 8 * time.Nanosecond // a byte
 	reopening = 2 * time.Millisecond
 )
 
@@ -65,10 +67,14 @@ const (
 func (l *lab) hold(ctx context.Context, h holder) {
 	again := time.NewTicker(reopening)
 	defer again.Stop()
+	pace := opening
+	if h.first != nil {
+		pace += time.Duration(len(h.first(0))) * sending
+	}
 	var all sync.WaitGroup
 	for i := range h.conns {
 		all.Go(func() {
-			pause(ctx, time.Duration(i)*opening)
+			pause(ctx, time.Duration(i)*pace)
 			for ctx.Err() == nil {
 				l.count(h.once(ctx, i))
 				select {
