@@ -163,14 +163,20 @@ type flooder struct {
 	most int
 }
 
-// flood sends the requests until ctx ends.
+// flood sends the requests until ctx ends, on connections that are opened as those of hold are.
 func (l *lab) flood(ctx context.Context, f flooder) {
+	again := time.NewTicker(reopening)
+	defer again.Stop()
 	var all sync.WaitGroup
 	for i := range f.conns {
 		all.Go(func() {
+			pause(ctx, time.Duration(i)*opening)
 			for n := 0; ctx.Err() == nil && (f.most == 0 || n < f.most); {
 				n = f.lane(ctx, l, i, n)
-				pause(ctx, f.pace)
+				select {
+				case <-ctx.Done():
+				case <-again.C:
+				}
 			}
 		})
 	}

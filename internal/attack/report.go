@@ -64,7 +64,7 @@ func (r *result) judge(a attack, least float64) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(who)) {
 		if s := who[name]; s.share() < least {
-			r.Broken = append(r.Broken, fmt.Sprintf("%s: %d of %d in time", name, s.InTime, s.Sent))
+			r.Broken = append(r.Broken, fmt.Sprintf("%s: %d of %d in time, %s", name, s.InTime, s.Sent, counts(s.Others)))
 		}
 	}
 	if r.Memory > r.MemoryBound {
