@@ -57,6 +57,9 @@ func (c clients) do(n int, req *http.Request) (status int, body string, err erro
 	return res.StatusCode, string(text), err
 }
 
+// heldUp is how late a request may be sent before the machine is at fault, which does not let the sender run.
+const heldUp = 100 * time.Millisecond
+
 // steady asks so often per second until ctx ends, waits for what is under way, and tells what came of it. Time counts
 // from the moment at which a request was due.
 func steady(ctx context.Context, rate int, ask func(n int) (status int, err error)) seen {
@@ -72,6 +75,11 @@ func steady(ctx context.Context, rate int, ask func(n int) (status int, err erro
 			s.Latency = s.latency.Quantiles()
 			return s
 		case <-time.After(time.Until(due)):
+		}
+		if time.Since(due) > heldUp {
+			mu.Lock()
+			s.HeldUp++
+			mu.Unlock()
 		}
 		asked.Go(func() {
 			status, err := ask(n)

@@ -131,6 +131,9 @@ func (l *lab) play(ctx context.Context, a attack) (r result, err error) {
 	defer l.mu.Unlock()
 	r.Hostile, r.Notes, r.Broken = maps.Clone(l.hostile), l.notes, l.broken
 	r.judge(a, l.least())
+	if r.Genuine.HeldUp > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("the machine held up %d requests", r.Genuine.HeldUp))
+	}
 	return r, ctx.Err()
 }
 

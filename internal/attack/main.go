@@ -79,6 +79,9 @@ func run(ctx context.Context, s settings, out io.Writer) (broken int, err error)
 	fmt.Fprint(out, tableHead)
 	for _, a := range chosen {
 		r, err := l.play(ctx, a)
+		if err == nil && len(r.Broken) > 0 && r.Genuine.HeldUp > 0 {
+			r, err = l.play(ctx, a) // the machine had no time for the sender: once more
+		}
 		if ctx.Err() != nil {
 			return broken, context.Cause(ctx)
 		}

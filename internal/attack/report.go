@@ -42,6 +42,7 @@ type seen struct {
 	Sent    int             `json:"sent"`
 	InTime  int             `json:"in_time"` // answered 2xx within inTime
 	Latency storm.Quantiles `json:"latency"`
+	HeldUp  int             `json:"held_up"`          // were sent late, because the machine was busy
 	Others  map[string]int  `json:"others,omitempty"` // how the others ended
 
 	latency storm.Histogram
