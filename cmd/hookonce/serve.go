@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -65,6 +66,11 @@ func serve(ctx context.Context, w *world, cfg *config.Config, load func() (*conf
 	defer stop()
 	if config.Lookup(w.environ, "GOGC") == "" { // whoever sets it knows better
 		defer gateway.TuneGC()()
+	}
+	if config.Lookup(w.environ, "GOMEMLIMIT") == "" {
+		before := debug.SetMemoryLimit(-1)
+		options.Memory = func(bytes int64) { debug.SetMemoryLimit(bytes) }
+		defer debug.SetMemoryLimit(before)
 	}
 	g, err := gateway.Start(ctx, cfg, options)
 	if err != nil {

@@ -51,6 +51,9 @@ type Options struct {
 	Level *slog.LevelVar
 	// Watcher is told what becomes of every request and every attempt, as it happens. Default: nobody is.
 	Watcher Watcher
+	// Memory is told at the start, and when the configuration was read again, how many bytes the process takes at most if
+	// garbage is collected in time. It is meant for [debug.SetMemoryLimit], which changes the whole process. Nil: nobody is told.
+	Memory func(bytes int64)
 }
 
 // Watcher is told what becomes of every request and every attempt, for people who look on. Its methods are
@@ -200,6 +203,7 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, ids *journal.IDs) (er
 	g.join()
 	g.handler = g.ingestHandler(wired)
 	g.ingest.storing = g.handler.Storing
+	g.memory()
 	g.readiness = &readiness{ping: g.journal.Ping, now: g.opt.Now, log: g.opt.strange}
 	admin := g.adminHandler()
 	g.opened.Store(true)

@@ -1,6 +1,10 @@
 package gateway
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
 
 // gcPercent lets the heap grow to five times what is alive before it is collected. The gateway keeps
 // little and allocates a few kilobytes per event: with the runtime's default, an eighth of the
@@ -13,4 +17,26 @@ const gcPercent = 400
 func TuneGC() (undo func()) {
 	before := debug.SetGCPercent(gcPercent)
 	return func() { debug.SetGCPercent(before) }
+}
+
+// What is in memory beside what has a bound of its own that can be configured.
+const (
+	// connectionMemory is what a connection takes at most, and largeHeaderMemory what one of maxLargeHeaders takes on top.
+	connectionMemory  = 32 << 10
+	largeHeaderMemory = 32 << 10
+	// otherMemory is more than all else takes: finished keys, what is recorded of observed requests and known of callers, and
+	// the store's own caches. A gateway that does nothing has some 15 MiB of it.
+	otherMemory = 128 << 20
+)
+
+// memory tells [Options.Memory] what all bounds on memory come to in bytes. At five times what is alive the heap would be
+// much larger when they are reached: that is when the collector has to run sooner.
+func (g *Gateway) memory() {
+	if g.opt.Memory == nil {
+		return
+	}
+	cfg := g.config()
+	connections, admin := connectionLimits(cfg, descriptors())
+	held := int64(connections.Max+admin.Max)*connectionMemory + maxLargeHeaders*largeHeaderMemory
+	g.opt.Memory(otherMemory + g.handler.MaxReading() + cfg.Queue.Bytes + journal.MaxHeldBytes + held)
 }

@@ -130,6 +130,7 @@ func (g *Gateway) swap(w *wiring) error {
 	g.ingest.SetLimits(connections)
 	g.wired.Store(w)
 	g.handler.Reload(w.sources, w.endpoints(), w.cfg.TrustedProxies)
+	g.memory()
 	g.kept.use(w.services)
 	g.observing.retire(before.observed, w.observed)
 	if g.opt.Level != nil {

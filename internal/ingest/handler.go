@@ -171,6 +171,10 @@ func New(o Options) *Handler {
 	return h
 }
 
+// MaxReading returns how many bytes bodies, and the answers that room is taken for, take at most: [Options.MaxReading], or
+// more if the largest source needs it.
+func (h *Handler) MaxReading() int64 { return h.pools.reading.max.Load() }
+
 // Reload serves these sources and services from the next request on, in place of those that [Options] or
 // the last call named. Requests under way end as they began. What a source takes up of the shared memory
 // and of the journal's queue counts on, and so does an unchanged rate.

@@ -10,6 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+// MaxHeldBytes is what deliveries that are held take at most with the default of HeldBytes in [Options]: twice that.
+const MaxHeldBytes = 128 << 20
+
 // Options configure a [Journal]. The zero value of every field means its default.
 type Options struct {
 	// MaxBatch is how many entries, deliveries or outcomes share one transaction. A single request
@@ -88,7 +91,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.QueueEntries = cmp.Or(o.QueueEntries, 8192)
 	o.QueueBytes = cmp.Or(o.QueueBytes, 64<<20)
 	o.MaxHeld = cmp.Or(o.MaxHeld, 4096)
-	o.HeldBytes = cmp.Or(o.HeldBytes, 64<<20)
+	o.HeldBytes = cmp.Or(o.HeldBytes, MaxHeldBytes/2)
 	o.Lease = cmp.Or(o.Lease, 9*time.Second)
 	o.Poll = cmp.Or(o.Poll, time.Second)
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
