@@ -140,8 +140,9 @@ var attacks = []attack{
 	{name: "sqlite-link", what: "a second gateway on a hard link to the database", sqlite: true, run: secondName},
 }
 
-// rowsOfAddress is how many rows one address may leave in a service's table while an attack lasts.
-const rowsOfAddress = 1000
+// rowsOfAddress is the setting new_keys of the services, which an attack of seconds must reach: how many rows one address may
+// leave in an hour.
+const rowsOfAddress = 200
 
 // announce returns connections that announce 1 MiB.
 func announce(path string, conns int, from origin) func(context.Context, *lab) error {

@@ -118,7 +118,11 @@ func (l *lab) play(ctx context.Context, a attack) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	if l.gateway, err = startGateway(l.binary, l.place, config, a.files, l.show()); err != nil {
+	l.gateway, err = startGateway(l.binary, l.place, config, a.files, l.show())
+	if err != nil && strings.Contains(err.Error(), newKeys) { // of a version that has no such bound
+		l.gateway, err = startGateway(l.binary, l.place, strings.ReplaceAll(config, newKeys, ""), a.files, l.show())
+	}
+	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, l.gateway.end(syscall.SIGKILL)) }()
@@ -259,7 +263,9 @@ func (l *lab) config(a attack) (string, error) {
 const observedSource = `  - {name: watched, mode: observe, provider: standard, secrets: ["` + shopSecret + `"], to: "{app}/observed"}
 `
 
-const configuration = `
+var newKeys = fmt.Sprintf("new_keys: %d, ", rowsOfAddress)
+
+var configuration = `
 listen: 127.0.0.1:0
 admin: 127.0.0.1:0
 store: "{store}"
@@ -280,7 +286,7 @@ sources:
       event: {key: [["item:$.id"]], type: ["item:$.type"]}
       dedup: {stable_on_retry: yes}
       limits: {retry: 1d}
-  - {name: charges, mode: idempotency, to: "{app}/charges", idempotency: {scope: ["header:Authorization"]}}
+  - {name: charges, mode: idempotency, to: "{app}/charges", idempotency: {` + newKeys + `scope: ["header:Authorization"]}}
   - {name: mine, mode: idempotency, to: "{app}/mine", idempotency: {scope: ["header:X-Tenant"]}}
 `
 
