@@ -24,6 +24,7 @@ type standing struct {
 	files []placed
 	gone  atomic.Pointer[error] // what was found; it stays until the store is opened again
 	over  atomic.Bool           // a file was written over in place
+	size  atomic.Int64          // of the database, when that was last looked at
 }
 
 // placed is one of the files, as it was when SQLite opened it.
@@ -46,7 +47,7 @@ func (p *standing) note(path string, file *os.File) error {
 		}
 		p.files = append(p.files, placed{path + part, info})
 	}
-	return p.look()
+	return p.look(p.files)
 }
 
 // ours reports whether what is at a path, the one with this ending, is what SQLite opened there. Before all are open it is.
@@ -62,8 +63,8 @@ func (p *standing) ours(ending string) bool {
 
 // look compares the files with what is at their paths now. Links are not followed: one leads to the file by another name,
 // and a restart would look for the log beside that.
-func (p *standing) look() error {
-	for i, f := range p.files {
+func (p *standing) look(files []placed) error {
+	for i, f := range files {
 		info, err := os.Lstat(f.path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
@@ -75,6 +76,8 @@ func (p *standing) look() error {
 		case i == 0 && info.Size() == 0:
 			p.over.Store(true)
 			return fmt.Errorf("%w: %s was emptied", ErrGone, f.path)
+		case i == 0:
+			p.size.Store(info.Size())
 		}
 	}
 	return nil
@@ -83,11 +86,16 @@ func (p *standing) look() error {
 // Standing returns an error unless what is committed is where a restart will find it. It wraps [ErrGone] from when the
 // file was found to be gone until the store is opened again, even if the file comes back: whoever had it meanwhile may
 // have written to it. It looks at the paths, which takes microseconds.
-func (s *Store) Standing() error {
+func (s *Store) Standing() error { return s.stands(s.standing.files) }
+
+// lasts is Standing for a commit. It leaves out the index of the log, without which nothing is lost that was committed.
+func (s *Store) lasts() error { return s.stands(s.standing.files[:2]) }
+
+func (s *Store) stands(files []placed) error {
 	if gone := s.standing.gone.Load(); gone != nil {
 		return *gone
 	}
-	err := s.standing.look()
+	err := s.standing.look(files)
 	if errors.Is(err, ErrGone) {
 		return s.lose(err)
 	}
@@ -106,11 +114,16 @@ func (s *Store) lose(err error) error {
 // whole returns an error that wraps [ErrGone] if the file or its log became shorter than what SQLite knows to be in them: they
 // were written over in place, as cp does with a backup, which changes neither file. The caller has the turn to write.
 func (s *Store) whole() error {
-	info, err := os.Lstat(s.path)
-	if err != nil || !os.SameFile(info, s.standing.files[0].info) {
-		return nil // Standing says so
+	if err := s.wholeFile(); err != nil {
+		return err
 	}
-	if size := info.Size(); size < s.size {
+	return s.wholeLog()
+}
+
+// wholeFile goes by what the last look at the file found.
+func (s *Store) wholeFile() error {
+	size := s.standing.size.Load()
+	if size < s.size {
 		var pages int64
 		if err := s.w.pageCount.query(func(row []driver.Value) error { pages, _ = row[0].(int64); return nil }); err != nil {
 			return err
@@ -120,8 +133,8 @@ func (s *Store) whole() error {
 			return s.lose(fmt.Errorf("%w: %s was written over, it has %d bytes of %d", ErrGone, s.path, size, s.size))
 		}
 	}
-	s.size = info.Size()
-	return s.wholeLog()
+	s.size = size
+	return nil
 }
 
 // Of the log's format (https://www.sqlite.org/fileformat2.html#the_write_ahead_log), in bytes.
@@ -130,6 +143,7 @@ const (
 	frameHeader = 24 // before each page
 )
 
+// wholeLog has to come before a commit, which makes the log longer.
 func (s *Store) wholeLog() error {
 	if s.logFile() >= s.logEnd || !s.standing.ours("-wal") {
 		return nil

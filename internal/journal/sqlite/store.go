@@ -51,7 +51,7 @@ type Store struct {
 
 	turn   chan struct{} // holds one token: who has it may use w, and what whole knows
 	w      *writer
-	size   int64 // of the database's file when it was last looked at, bytes
+	size   int64 // of the database's file at the last commit, bytes
 	logEnd int64 // where the last page of the log ends, bytes
 
 	readers *sql.DB
@@ -185,13 +185,16 @@ func (s *Store) write(ctx context.Context, what string, f func(w *writer) error)
 		if gone := s.standing.gone.Load(); gone != nil {
 			return *gone
 		}
-		if err := s.whole(); err != nil {
+		if err := s.wholeLog(); err != nil {
 			return err
 		}
 		if err := s.w.transaction(f); err != nil {
 			return err
 		}
-		if err := s.Standing(); err != nil {
+		if err := s.lasts(); err != nil {
+			return err
+		}
+		if err := s.wholeFile(); err != nil {
 			return err
 		}
 		if err := s.boundLog(ctx); err != nil {
