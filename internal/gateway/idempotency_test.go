@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -482,5 +483,27 @@ func TestIdempotencyKeepsTheScope(t *testing.T) {
 	}
 	if shop.charges.Load() != 1 || tenant != "victim" || spoofed != "" {
 		t.Errorf("%d charges, for the tenant %q, with the event %q", shop.charges.Load(), tenant, spoofed)
+	}
+}
+
+// Connections that announce requests and do not send them shut no service: 128 MiB would be announced by a tenth of these.
+func TestAnnouncedRequestsShutNoService(t *testing.T) {
+	shop := newShop(t)
+	g := start(t, guarded(sqliteStore(t), shop.URL))
+	for i := range 1000 {
+		conn, err := net.Dial("tcp", g.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := fmt.Fprintf(conn, "POST /in/charges HTTP/1.1\r\nHost: gw.test\r\nAuthorization: Bearer fake-stranger\r\nIdempotency-Key: k%d\r\nContent-Length: 1048576\r\n\r\n1", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := client(t)
+	for i := range 20 {
+		if res, text := mustCharge(t, c, g, "acme", "/charges", fmt.Sprint("k", i), "10"); res.StatusCode != 201 {
+			t.Fatalf("answered %d %s", res.StatusCode, text)
+		}
 	}
 }

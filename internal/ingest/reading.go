@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/connlimit"
 )
 
 // stallTime is how long a body may be on its way without having doubled before it is the first to go when there is
@@ -27,7 +29,7 @@ type reading struct {
 	*share
 
 	mu       sync.Mutex
-	senders  map[netip.Addr]*sender
+	senders  map[netip.Prefix]*sender
 	arriving list.List // bodies that can be given up, the one that grew least recently first
 	weights  weights   // the senders of these
 	leaving  int64     // what is still held by those that were given up
@@ -36,12 +38,12 @@ type reading struct {
 }
 
 func newReading(s *share) *reading {
-	return &reading{share: s, senders: map[netip.Addr]*sender{}}
+	return &reading{share: s, senders: map[netip.Prefix]*sender{}}
 }
 
 // sender is an address that sends bodies which are not verified.
 type sender struct {
-	from     netip.Addr
+	from     netip.Prefix
 	bytes    int64
 	arriving list.List // its part of that of reading
 	index    int       // in weights
@@ -50,7 +52,7 @@ type sender struct {
 // holding is what one request holds. It belongs to the goroutine of the request.
 type holding struct {
 	of     *reading
-	from   netip.Addr
+	from   netip.Prefix
 	socket *http.ResponseController
 
 	// The rest is guarded by of.mu.
@@ -67,16 +69,7 @@ type holding struct {
 
 // hold returns what a request from an address holds: nothing yet. The owner calls release in the end.
 func (s *reading) hold(from netip.Addr, w http.ResponseWriter) *holding {
-	return &holding{of: s, from: network(from), socket: http.NewResponseController(w)}
-}
-
-// network is what counts as one address: whoever has one of IPv6 has all of its 64 bits.
-func network(a netip.Addr) netip.Addr {
-	if a.Is6() {
-		p, _ := a.Prefix(64) // it has so many
-		return p.Addr()
-	}
-	return a
+	return &holding{of: s, from: connlimit.Network(from), socket: http.NewResponseController(w)}
 }
 
 // take takes n bytes, if need be when others that were given up have left them. It returns false if there is no room, or if the

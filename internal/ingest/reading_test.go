@@ -4,15 +4,21 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	neturl "net/url"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookonce/hookonce/internal/idempotency"
 	"github.com/hookonce/hookonce/internal/ingest"
+	"github.com/hookonce/hookonce/memstore"
 )
 
 // Beside a crowd that holds connections and sends bodies that never end, or that nobody signed, from the address of the genuine
@@ -63,17 +69,26 @@ func TestAGenuineSenderGetsInBesideACrowd(t *testing.T) {
 // genuine posts events and returns which part of them was acknowledged within a second.
 func genuine(t *testing.T, srv *httptest.Server) float64 {
 	t.Helper()
-	const posts = 100
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
-	defer client.CloseIdleConnections()
-	good := 0
-	for i := range posts {
+	return answered(t, func(i int) *http.Request {
 		body := fmt.Sprintf(`{"id":"evt_%d","pad":"%s"}`, i, strings.Repeat("x", 1<<(i%16)))
 		req, err := http.NewRequest("POST", srv.URL+"/in/billing", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		req.Header.Set(signatureHeader, sign(body))
+		return req
+	})
+}
+
+// answered sends requests, every other one on a connection of its own, and returns which part of them succeeded within a second.
+func answered(t *testing.T, request func(i int) *http.Request) float64 {
+	t.Helper()
+	const requests = 100
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
+	defer client.CloseIdleConnections()
+	good := 0
+	for i := range requests {
+		req := request(i)
 		req.Close = i%2 == 0
 		res, err := client.Do(req)
 		if err != nil {
@@ -85,7 +100,131 @@ func genuine(t *testing.T, srv *httptest.Server) float64 {
 			good++
 		}
 	}
-	return float64(good) / posts
+	return float64(good) / requests
+}
+
+// So it is with a service behind an Idempotency-Key, which is asked for nobody for whose answer there is no room.
+func TestAGenuineCallerGetsInBesideACrowd(t *testing.T) {
+	const maxBody, maxAnswer = 64 << 10, 64 << 10
+	announced := fmt.Sprintf("POST /in/charges HTTP/1.1\r\nHost: gw.test\r\nIdempotency-Key: no\r\nContent-Length: %d\r\n\r\n", maxBody)
+	junk := strings.Repeat("x", maxBody)
+	for _, c := range []struct {
+		name  string
+		begin string
+		goOn  string
+		conns int
+		full  bool
+	}{
+		{name: "announced, not sent", begin: announced, conns: 1000},
+		{name: "a byte a second", begin: announced + "x", goOn: "x", conns: 1000},
+		{name: "all but the last byte", begin: announced + junk[1:], conns: 500, full: true},
+		{name: "refused by the service", begin: announced + junk, conns: 50},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") == "" {
+					w.WriteHeader(http.StatusUnauthorized)
+				}
+			}))
+			defer behind.Close()
+			g := guardedGate(t, behind.URL, maxBody, maxAnswer)
+			srv := httptest.NewServer(g)
+			crowd := assemble(t, srv, "127.0.0.1", c.conns, c.begin, c.goOn, false)
+			share := answered(t, func(i int) *http.Request {
+				req, err := http.NewRequest("POST", srv.URL+"/in/charges", strings.NewReader(strings.Repeat("x", 1<<(i%16))))
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("Idempotency-Key", fmt.Sprint("genuine-", i))
+				req.Header.Set("Authorization", "not-a-real-token")
+				return req
+			})
+			if share < 0.99 {
+				t.Errorf("%.1f %% of the genuine requests were answered in time", 100*share)
+			}
+			crowd.disperse(t)
+			srv.Close()
+			refused := gather(t, g, "hookonce_rejected_total")["queue_full,charges"]
+			if told := crowd.told(); c.full != (refused > 0) || told != int(refused) {
+				t.Errorf("%v were refused for want of room, and %d were told to come again", refused, told)
+			}
+		})
+	}
+}
+
+// guardedGate serves the service "charges", which is asked once under each Idempotency-Key.
+func guardedGate(t *testing.T, url string, maxBody, maxAnswer int64) *gate {
+	t.Helper()
+	to, err := neturl.Parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return newGate(t, func(o *ingest.Options) {
+		o.MaxReading, o.Sources = 16<<20, nil
+		o.Services = []ingest.Service{{Name: "charges", MaxBody: maxBody, MaxAnswer: maxAnswer, Keeps: idempotency.Keeps, Handler: idempotency.New(idempotency.Service{
+			Name: "charges", URL: to, Transport: transport, MaxBody: maxBody, MaxAnswer: int(maxAnswer), Timeout: 20 * time.Second, Lease: 10 * time.Second,
+		}, idempotency.Options{
+			Store: memstore.New(), Metrics: idempotency.NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.DiscardHandler), Now: time.Now,
+		})}}
+	})
+}
+
+// A service that works on as many requests of one address as there is room for is not asked for another one, which is told to
+// come again; and is for one of another address.
+func TestNoRoomForTheAnswer(t *testing.T) {
+	const maxBody, maxAnswer, fit = 64 << 10, 1 << 20, 8 // half of 16 MiB
+	begun, finish := make(chan struct{}, 100), make(chan struct{})
+	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun <- struct{}{}
+		<-finish
+	}))
+	defer behind.Close()
+	g := guardedGate(t, behind.URL, maxBody, maxAnswer)
+	srv := httptest.NewServer(g)
+	defer srv.Close()
+	var asked sync.WaitGroup
+	ask := func(key, from string) (*http.Response, error) {
+		req, err := http.NewRequest("POST", srv.URL+"/in/charges", http.NoBody)
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Idempotency-Key", key)
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		return (&http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}).RoundTrip(req)
+	}
+	wantOK := func(key, from string) {
+		asked.Go(func() {
+			res, err := ask(key, from)
+			if err != nil {
+				t.Error(err)
+			} else if res.Body.Close(); res.StatusCode != http.StatusOK {
+				t.Errorf("%s from %s was answered %d", key, from, res.StatusCode)
+			}
+		})
+		<-begun
+	}
+	for i := range fit {
+		wantOK(fmt.Sprint("k", i), "127.0.0.1")
+	}
+	res, err := ask("more", "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" || !strings.Contains(string(text), "hookonce:problem:unavailable") {
+		t.Errorf("one more was answered %d %v %s", res.StatusCode, res.Header, text)
+	}
+	wantOK("other", "127.0.0.2")
+	if n := len(begun); n != 0 {
+		t.Errorf("the service was asked for %d more", n)
+	}
+	close(finish)
+	asked.Wait()
+	wantOK("more", "127.0.0.1")
+	asked.Wait()
 }
 
 // crowd is many connections to one server.
