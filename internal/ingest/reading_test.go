@@ -40,9 +40,9 @@ func TestAGenuineSenderGetsInBesideACrowd(t *testing.T) {
 		{name: "announced, not sent", begin: announced, conns: 5000},
 		{name: "one byte", begin: announced + "x", conns: 1000},
 		{name: "a byte a second", begin: announced + "x", goOn: "x", conns: 1000},
-		{name: "all but the last byte", begin: announced + junk[1:], conns: 1000, full: true},
-		{name: "all but the last byte of a chunk", begin: chunks + junk[1:], conns: 1000, full: true},
-		{name: "forged", begin: announced + junk, again: true, conns: 50},
+		{name: "all but the last byte", begin: announced + junk[1:], again: true, conns: 200, full: true},
+		{name: "all but the last byte of a chunk", begin: chunks + junk[1:], again: true, conns: 200, full: true},
+		{name: "forged", begin: announced + junk, again: true, conns: 100},
 	} {
 		for _, from := range []string{"127.0.0.1", "127.0.0.2"} {
 			t.Run(c.name+" from "+from, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestAGenuineSenderGetsInBesideACrowd(t *testing.T) {
 				if share := genuine(t, srv); share < 0.99 {
 					t.Errorf("%.1f %% of the genuine requests were acknowledged in time", 100*share)
 				}
-				crowd.disperse(t)
+				crowd.disperse()
 				srv.Close()
 				refused := gather(t, g, "hookonce_rejected_total")["queue_full,billing"]
 				if told := crowd.told(); c.full != (refused > 0) || told != int(refused) {
@@ -66,11 +66,14 @@ func TestAGenuineSenderGetsInBesideACrowd(t *testing.T) {
 	}
 }
 
+// sizes are those of genuine bodies, about.
+var sizes = []int{1, 2000, 50_000}
+
 // genuine posts events and returns which part of them was acknowledged within a second.
 func genuine(t *testing.T, srv *httptest.Server) float64 {
 	t.Helper()
 	return answered(t, func(i int) *http.Request {
-		body := fmt.Sprintf(`{"id":"evt_%d","pad":"%s"}`, i, strings.Repeat("x", 1<<(i%16)))
+		body := fmt.Sprintf(`{"id":"evt_%d","pad":"%s"}`, i, strings.Repeat("x", sizes[i%len(sizes)]))
 		req, err := http.NewRequest("POST", srv.URL+"/in/billing", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
@@ -113,11 +116,12 @@ func TestAGenuineCallerGetsInBesideACrowd(t *testing.T) {
 		begin string
 		goOn  string
 		conns int
+		again bool
 		full  bool
 	}{
 		{name: "announced, not sent", begin: announced, conns: 1000},
 		{name: "a byte a second", begin: announced + "x", goOn: "x", conns: 1000},
-		{name: "all but the last byte", begin: announced + junk[1:], conns: 500, full: true},
+		{name: "all but the last byte", begin: announced + junk[1:], again: true, conns: 200, full: true},
 		{name: "refused by the service", begin: announced + junk, conns: 50},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -129,9 +133,9 @@ func TestAGenuineCallerGetsInBesideACrowd(t *testing.T) {
 			defer behind.Close()
 			g := guardedGate(t, behind.URL, maxBody, maxAnswer)
 			srv := httptest.NewServer(g)
-			crowd := assemble(t, srv, "127.0.0.1", c.conns, c.begin, c.goOn, false)
+			crowd := assemble(t, srv, "127.0.0.1", c.conns, c.begin, c.goOn, c.again)
 			share := answered(t, func(i int) *http.Request {
-				req, err := http.NewRequest("POST", srv.URL+"/in/charges", strings.NewReader(strings.Repeat("x", 1<<(i%16))))
+				req, err := http.NewRequest("POST", srv.URL+"/in/charges", strings.NewReader(strings.Repeat("x", sizes[i%len(sizes)])))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -142,7 +146,7 @@ func TestAGenuineCallerGetsInBesideACrowd(t *testing.T) {
 			if share < 0.99 {
 				t.Errorf("%.1f %% of the genuine requests were answered in time", 100*share)
 			}
-			crowd.disperse(t)
+			crowd.disperse()
 			srv.Close()
 			refused := gather(t, g, "hookonce_rejected_total")["queue_full,charges"]
 			if told := crowd.told(); c.full != (refused > 0) || told != int(refused) {
@@ -227,33 +231,66 @@ func TestNoRoomForTheAnswer(t *testing.T) {
 	asked.Wait()
 }
 
+// A sender that reads nothing before it has written everything receives the answer to a body that is not read to its end.
+func TestARefusedSenderReceivesTheAnswer(t *testing.T) {
+	const size = 8 << 20 // more than sockets hold
+	junk := strings.Repeat("x", size)
+	for _, c := range []struct {
+		name, source, frame, body string
+		status                    int
+		reason                    string
+	}{
+		{"too large", "billing", fmt.Sprintf("Content-Length: %d", size), junk, 413, "too_large"},
+		{"too large, in chunks", "billing", "Transfer-Encoding: chunked", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", size, junk), 413, "too_large"},
+		{"too large, in small chunks", "billing", "Transfer-Encoding: chunked", strings.Repeat("400\r\n"+junk[:1<<10]+"\r\n", size>>10) + "0\r\n\r\n", 413, "too_large"},
+		{"from another address than allowed", "orders", fmt.Sprintf("Content-Length: %d", size), junk, 503, "address"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newGate(t, func(o *ingest.Options) {
+				o.Sources[0].MaxBody, o.Sources[1].Allow = 64<<10, networks("192.0.2.0/24")
+			})
+			srv := httptest.NewServer(g)
+			defer srv.Close()
+			conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := fmt.Fprintf(conn, "POST /in/%s HTTP/1.1\r\nHost: gw.test\r\n%s\r\n\r\n%s", c.source, c.frame, c.body); err != nil {
+				t.Fatal(err)
+			}
+			res, body := answer(t, conn)
+			wantProblem(t, res.StatusCode, res.Header, body, c.status, c.reason)
+			if !res.Close {
+				t.Error("the connection is kept open")
+			}
+		})
+	}
+}
+
 // crowd is many connections to one server.
 type crowd struct {
-	conns   []net.Conn
 	members sync.WaitGroup
 	stop    chan struct{}
-	mu      sync.Mutex
-	full    int // answered that there is no room, and to come again on another connection
+	dial    func() (net.Conn, error)
+	begin   string
+	again   bool // those that are answered begin anew
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	full  int // were answered that there is no room, and to come again on another connection
 }
 
 // assemble has a crowd connect from an address and send the beginning, and returns when all have.
 func assemble(t *testing.T, srv *httptest.Server, from string, conns int, begin, goOn string, again bool) *crowd {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	c := &crowd{stop: make(chan struct{})}
+	c := &crowd{stop: make(chan struct{}), conns: map[net.Conn]bool{}, begin: begin, again: again,
+		dial: func() (net.Conn, error) { return dialer.Dial("tcp", srv.Listener.Addr().String()) }}
 	var begun sync.WaitGroup
 	for range conns {
-		conn, err := dialer.Dial("tcp", srv.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.conns = append(c.conns, conn)
 		begun.Add(1)
-		c.members.Go(func() { c.listen(conn, begin, again) })
-		go func() {
-			_, _ = io.WriteString(conn, begin) // who is answered before that does not care
-			begun.Done()
-		}()
+		c.members.Go(func() { c.join(begun.Done) })
 	}
 	begun.Wait()
 	if goOn != "" {
@@ -262,13 +299,90 @@ func assemble(t *testing.T, srv *httptest.Server, from string, conns int, begin,
 	return c
 }
 
+// join is what one of the crowd does until it is dispersed.
+func (c *crowd) join(begun func()) {
+	for {
+		conn, err := c.dial()
+		if err != nil || !c.enter(conn) {
+			begun()
+			return
+		}
+		in := bufio.NewReader(conn)
+		for kept := true; kept; {
+			go func(begun func()) {
+				_, _ = io.WriteString(conn, c.begin) // who is answered before that does not care
+				begun()
+			}(begun)
+			begun = func() {}
+			kept = c.read(in) && c.pause()
+		}
+		c.leave(conn)
+		if !c.pause() {
+			return
+		}
+	}
+}
+
+// pause reports whether to begin anew, after a while: a crowd that never rests takes all of the machine.
+func (c *crowd) pause() bool {
+	if !c.again {
+		return false
+	}
+	select {
+	case <-c.stop:
+		return false
+	case <-time.After(200 * time.Millisecond):
+		return true
+	}
+}
+
+// read reads an answer and reports whether the connection is kept.
+func (c *crowd) read(in *bufio.Reader) bool {
+	res, err := http.ReadResponse(in, nil)
+	if err != nil {
+		return false
+	}
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		return false
+	}
+	if res.StatusCode == http.StatusServiceUnavailable && res.Header.Get("Retry-After") != "" && res.Close {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.full++
+	}
+	return !res.Close
+}
+
+// enter reports whether the crowd is still there.
+func (c *crowd) enter(conn net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.stop:
+		_ = conn.Close()
+		return false
+	default:
+		c.conns[conn] = true
+		return true
+	}
+}
+
+func (c *crowd) leave(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.conns, conn)
+	_ = conn.Close()
+}
+
 func (c *crowd) dribble(what string) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		for _, conn := range c.conns {
+		c.mu.Lock()
+		for conn := range c.conns {
 			_, _ = io.WriteString(conn, what)
 		}
+		c.mu.Unlock()
 		select {
 		case <-c.stop:
 			return
@@ -277,42 +391,15 @@ func (c *crowd) dribble(what string) {
 	}
 }
 
-// listen reads the answers.
-func (c *crowd) listen(conn net.Conn, begin string, again bool) {
-	in := bufio.NewReader(conn)
-	for {
-		res, err := http.ReadResponse(in, nil)
-		if err != nil {
-			return
-		}
-		_, err = io.Copy(io.Discard, res.Body)
-		if err == nil && res.StatusCode == http.StatusServiceUnavailable && res.Header.Get("Retry-After") != "" && res.Close {
-			c.mu.Lock()
-			c.full++
-			c.mu.Unlock()
-		}
-		if res.Close || !again {
-			return
-		}
-		if _, err := io.WriteString(conn, begin); err != nil {
-			return
-		}
-	}
-}
-
-// disperse hangs up, after all answers that are under way.
-func (c *crowd) disperse(t *testing.T) {
-	t.Helper()
+// disperse hangs up, and returns when what was under way is answered.
+func (c *crowd) disperse() {
+	c.mu.Lock()
 	close(c.stop)
-	for _, conn := range c.conns {
-		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Log(err)
-		}
+	for conn := range c.conns {
+		_ = conn.(*net.TCPConn).CloseWrite()
 	}
+	c.mu.Unlock()
 	c.members.Wait()
-	for _, conn := range c.conns {
-		_ = conn.Close()
-	}
 }
 
 func (c *crowd) told() int {
