@@ -111,8 +111,8 @@ func linger(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	n, err := io.CopyBuffer(nowhere{}, io.LimitReader(r.Body, lingerBytes), make([]byte, 512))
-	if err == nil && n < lingerBytes {
-		return
+	if err == nil && n < lingerBytes || errors.Is(err, io.ErrUnexpectedEOF) {
+		return // nothing more comes
 	}
 	// There is more, or what framed it cannot be read any further: the server ends its side and waits a little, as it does for a
 	// body beyond a limit of its own.
