@@ -58,8 +58,8 @@ func TestAGenuineSenderGetsInBesideACrowd(t *testing.T) {
 				crowd.disperse()
 				srv.Close()
 				refused := gather(t, g, "hookonce_rejected_total")["queue_full,billing"]
-				if told := crowd.told(); c.full != (refused > 0) || told != int(refused) {
-					t.Errorf("%v were refused for want of room, and %d were told to come again", refused, told)
+				if told := float64(crowd.told()); c.full != (refused > 0) || told < 0.99*refused || told > refused {
+					t.Errorf("%v were refused for want of room, and %v were told to come again", refused, told)
 				}
 			})
 		}
@@ -149,8 +149,8 @@ func TestAGenuineCallerGetsInBesideACrowd(t *testing.T) {
 			crowd.disperse()
 			srv.Close()
 			refused := gather(t, g, "hookonce_rejected_total")["queue_full,charges"]
-			if told := crowd.told(); c.full != (refused > 0) || told != int(refused) {
-				t.Errorf("%v were refused for want of room, and %d were told to come again", refused, told)
+			if told := float64(crowd.told()); c.full != (refused > 0) || told < 0.99*refused || told > refused {
+				t.Errorf("%v were refused for want of room, and %v were told to come again", refused, told)
 			}
 		})
 	}
