@@ -52,7 +52,7 @@ func (*reader) Close() error { return nil }
 // passed is the request of the provider as it is passed on now, before it is signed anew.
 func (d *destination) passed(w *journal.Work, now time.Time) *hookonce.Request {
 	filter := passing.Filter{Rule: d.rules[w.Source], Choice: d.choice}
-	if s := d.signers[w.Source]; s != nil {
+	if s := d.signers[w.Source]; s != nil && d.choice.Chooses() {
 		filter.Signed = s.Carries
 	}
 	return &hookonce.Request{Method: http.MethodPost, URL: d.address, Header: decodeHeader(w.Header, &filter), Body: w.Body, Now: now}

@@ -107,6 +107,9 @@ func NewChoice(pass, drop, also []string) Choice {
 	return c
 }
 
+// Chooses reports whether the destination says anything.
+func (c Choice) Chooses() bool { return c.also != nil }
+
 // aboutBody reports whether the body cannot be read without a header.
 func aboutBody(name string) bool { return name == "Content-Type" || name == "Content-Encoding" }
 
@@ -123,7 +126,7 @@ type Filter struct {
 // class returns what the filter says of a canonical name.
 func (f *Filter) class(name string) class {
 	c := f.Rule.class(name)
-	if f.also == nil || c != none && f.Signed != nil && f.Signed(name) {
+	if !f.Chooses() || c != none && f.Signed != nil && f.Signed(name) {
 		return c
 	}
 	asked := f.also.class(name)
