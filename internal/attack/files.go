@@ -144,7 +144,7 @@ func longReader(ctx context.Context, l *lab) error {
 		l.breaks("no line tells of the log")
 	}
 	status, text, err := l.admin(context.WithoutCancel(ctx), "/metrics", nil)
-	if err != nil || status != 200 || !strings.Contains(text, "wal") {
+	if err != nil || status != 200 || !strings.Contains(text, "hookonce_journal_log_bytes") {
 		l.breaks("no metric tells the size of the log")
 	}
 	return nil
