@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/hookonce/hookonce/internal/ingest"
+	bounded "github.com/hookonce/hookonce/internal/lines"
 )
 
 // logged returns an option that logs into the buffer, and a function that reads the lines back.
@@ -113,7 +113,8 @@ func TestUnroutedLine(t *testing.T) {
 func TestRejectedLinesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var buffer bytes.Buffer
-		g := newGate(t, logged(&buffer))
+		var log *slog.Logger
+		g := newGate(t, func(o *ingest.Options) { logged(&buffer)(o); o.Logger = bounded.Bound(o.Logger); log = o.Logger })
 		forge := func() {
 			r := request("billing", `{"id":"a"}`)
 			r.Header.Set(signatureHeader, "forged")
@@ -129,8 +130,7 @@ func TestRejectedLinesAreBounded(t *testing.T) {
 		if got := lines(t, &buffer); len(got) != 1 || got[0]["level"] != "ERROR" || !strings.Contains(got[0]["error"].(string), "boom") {
 			t.Errorf("a panic is hidden by the flood: %v", got)
 		}
-		time.Sleep(time.Second)
-		synctest.Wait()
+		bounded.Flush(log)
 		if got := lines(t, &buffer); len(got) != 1 || got[0]["suppressed"] != 990.0 || got[0]["reason"] != "signature_mismatch" || got[0]["source"] != "billing" {
 			t.Errorf("after the flood: %v", got)
 		}
@@ -145,7 +145,8 @@ func TestRejectedLinesAreBounded(t *testing.T) {
 func TestEventLinesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var buffer bytes.Buffer
-		g := newGate(t, logged(&buffer))
+		var log *slog.Logger
+		g := newGate(t, func(o *ingest.Options) { logged(&buffer)(o); o.Logger = bounded.Bound(o.Logger); log = o.Logger })
 		for range 1000 {
 			g.send("billing", `{"id":"a","type":"paid"}`)
 		}
@@ -156,8 +157,7 @@ func TestEventLinesAreBounded(t *testing.T) {
 		if got := lines(t, &buffer); len(got) != 1 || got[0]["level"] != "WARN" {
 			t.Errorf("an unkeyed event is hidden by the flood: %v", got)
 		}
-		time.Sleep(time.Second)
-		synctest.Wait()
+		bounded.Flush(log)
 		if got := lines(t, &buffer); len(got) != 1 || got[0]["suppressed"] != 899.0 || got[0]["msg"] != "event is a duplicate" {
 			t.Errorf("after the flood: %v", got)
 		}
