@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/connlimit"
 )
@@ -154,7 +155,11 @@ func TestDescriptors(t *testing.T) {
 		for range 3 {
 			d.in.next <- none
 		}
+		began := time.Now()
 		d.come("192.0.2.2")
+		if took := time.Since(began); took != 20*time.Millisecond { // one spare descriptor helps once, at once
+			t.Errorf("the next connection was accepted after %s", took)
+		}
 		if !held.closed || d.of(d.cut, connlimit.ByDescriptors) != 1 || d.exhausted != 3 {
 			t.Errorf("closed %v, cut %v, told %d times", held.closed, d.cut, d.exhausted)
 		}
