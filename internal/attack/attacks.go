@@ -91,7 +91,7 @@ var attacks = []attack{
 	{name: "headers-here", variant: true, what: "the same from the genuine sender's address", run: headers(5000, here)},
 	{name: "kept", what: "5 000 connections post something forged and stay", run: kept(5000, many(50))},
 	{name: "hung-service", what: "2 000 calls to a service that does not answer", run: hung("POST /in/charges/hang", 2000)},
-	{name: "hung-service-read", what: "2 000 reads of a service that does not answer", run: hung("GET /in/charges/hang", 2000)},
+	{name: "hung-service-read", what: "5 000 reads of a service that does not answer", run: hung("GET /in/charges/hang", 5000)},
 	{name: "hung-observed", observed: true, what: "5 000 forged requests to an observed app that does not answer", run: hung("POST /in/watched", 5000)},
 	{name: "deaf", what: "500 connections ask without end and read no answer", run: deaf(500)},
 	{name: "admin-connections", what: "3 000 idle connections to the admin listener of a gateway with 1 024 open files", files: 1024, run: adminIdle(3000)},
@@ -104,9 +104,10 @@ var attacks = []attack{
 	{name: "expect", what: "2 000 connections ask whether to go on, and do not", run: expect(2000)},
 
 	// The admin listener.
-	{name: "readyz", what: "3 000 connections ask for readiness", run: asks("/readyz", 3000)},
-	{name: "metrics", what: "500 connections ask for /metrics", run: asks("/metrics", 500)},
-	{name: "searches", what: "32 bearers of a token search all bodies without end", tokens: withTokens, run: asks("/api/v1/events?field=json:$.data.note%3Dnothing", 32)},
+	{name: "readyz", what: "3 000 connections ask for readiness", run: asks("/readyz", 3000, one)},
+	{name: "readyz-here", variant: true, what: "the same from the address of whoever asks for health", run: asks("/readyz", 3000, here)},
+	{name: "metrics", what: "500 connections ask for /metrics", run: asks("/metrics", 500, one)},
+	{name: "searches", what: "32 bearers of a token search all bodies without end", tokens: withTokens, run: asks("/api/v1/events?field=json:$.data.note%3Dnothing", 32, one)},
 	{name: "admin-tokens", what: "wrong tokens beside the right one, from the operator's address", tokens: withTokens, run: wrongTokens, check: checkToken},
 
 	// Lines of log.
@@ -339,13 +340,13 @@ func expect(conns int) func(context.Context, *lab) error {
 }
 
 // asks returns connections that ask the admin listener for a path, each once a second.
-func asks(path string, conns int) func(context.Context, *lab) error {
+func asks(path string, conns int, from origin) func(context.Context, *lab) error {
 	return func(ctx context.Context, l *lab) error {
 		ask := request("GET "+path, l.gateway.admin, "Authorization: Bearer "+operatorToken+"\r\n", "")
 		if strings.HasPrefix(path, "/readyz") {
 			ask = request("GET "+path, l.gateway.admin, "", "")
 		}
-		l.flood(ctx, flooder{to: l.gateway.admin, conns: l.n(conns), from: here, pace: time.Second, next: func(int, int) []byte { return ask }})
+		l.flood(ctx, flooder{to: l.gateway.admin, conns: l.n(conns), from: from, pace: time.Second, next: func(int, int) []byte { return ask }})
 		return nil
 	}
 }

@@ -136,3 +136,46 @@ func TestServiceRoom(t *testing.T) {
 		})
 	}
 }
+
+// A service that does not answer, or an application that is observed, has a half of what may be under way; other sources and
+// the next service are not kept out. What is done makes room.
+func TestHungServiceLeavesRoom(t *testing.T) {
+	for _, through := range []bool{false, true} {
+		t.Run(fmt.Sprint("through ", through), func(t *testing.T) {
+			begun, finish := make(chan struct{}), make(chan struct{})
+			g := serviceGate(t, func(o *ingest.Options, s *ingest.Service) {
+				o.MaxServing = 8
+				s.Through = through
+				s.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+					begun <- struct{}{}
+					<-finish
+				})
+			})
+			answers := make(chan int)
+			ask := func() {
+				go func() { answers <- serve(g, httptest.NewRequest("GET", "/in/charges", nil)).Code }()
+				select {
+				case <-begun:
+				case code := <-answers:
+					t.Fatalf("answered %d", code)
+				}
+			}
+			for range 4 {
+				ask()
+			}
+			w := serve(g, httptest.NewRequest("GET", "/in/charges", nil))
+			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "serving")
+			if w := g.send("billing", `{"id":"beside"}`); w.Code != http.StatusOK {
+				t.Errorf("the source beside it answered %d %s", w.Code, w.Body)
+			}
+			close(finish)
+			for range 4 {
+				if code := <-answers; code != http.StatusOK {
+					t.Errorf("answered %d", code)
+				}
+			}
+			ask()
+			<-answers
+		})
+	}
+}
