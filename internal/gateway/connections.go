@@ -66,13 +66,6 @@ func (g *Gateway) waitsFor(r *http.Request) string {
 	return name
 }
 
-// maxServing returns how many requests may be with applications that are asked before they are answered: half of the
-// connections, so that others are left when these do not answer.
-func maxServing(cfg *config.Config) int {
-	providers, _ := connectionLimits(cfg, descriptors())
-	return max(1, providers.Max/2)
-}
-
 // checkDescriptors says if there are fewer connections than somebody asked for.
 func (g *Gateway) checkDescriptors(cfg *config.Config, limits connlimit.Limits) {
 	if limits.Max < cfg.MaxConnections {

@@ -129,7 +129,6 @@ func (g *Gateway) swap(w *wiring) error {
 	g.checkDescriptors(w.cfg, connections)
 	g.ingest.SetLimits(connections)
 	g.wired.Store(w)
-	g.handler.SetMaxServing(maxServing(w.cfg))
 	g.handler.Reload(w.sources, w.endpoints(), w.cfg.TrustedProxies)
 	g.memory()
 	g.kept.use(w.services)

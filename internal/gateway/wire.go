@@ -270,7 +270,6 @@ func (g *Gateway) ingestHandler(w *wiring) *ingest.Handler {
 		Forward:        g.deliver.Forward,
 		MaxQueued:      w.cfg.Queue.Events,
 		MaxQueuedBytes: w.cfg.Queue.Bytes,
-		MaxServing:     maxServing(w.cfg),
 		TrustedProxies: w.cfg.TrustedProxies,
 		Now:            g.opt.Now,
 		Logger:         g.opt.strange,

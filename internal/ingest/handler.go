@@ -26,7 +26,6 @@ import (
 const (
 	DefaultMaxBody       = 1 << 20   // bytes
 	DefaultMaxReading    = 128 << 20 // bytes
-	DefaultMaxServing    = 2048
 	DefaultBodyTimeout   = 10 * time.Second
 	DefaultAcceptTimeout = 5 * time.Second
 	DefaultDeadline      = 10 * time.Second
@@ -110,10 +109,6 @@ type Options struct {
 	// to what one body of the source with the largest MaxBody may need: four times that, or six times if there are
 	// several sources, and for services twice or three times their MaxAnswer besides. Zero means [DefaultMaxReading].
 	MaxReading int64
-	// MaxServing bounds the requests to services that are under way, of all of them together; one service has as many as it
-	// leaves free. A service that does not answer would otherwise come to hold every connection that there may be, and
-	// nobody can tell such a request from one that is worked on. Zero means [DefaultMaxServing].
-	MaxServing int
 	// MaxQueued and MaxQueuedBytes are the bounds of the journal's queue. A source that takes up more of
 	// it than is left is answered 503, so that there is room for the others. Zero: no bound but the
 	// journal's own.
@@ -176,13 +171,6 @@ func New(o Options) *Handler {
 	return h
 }
 
-// SetMaxServing changes [Options.MaxServing], from the next Reload on.
-func (h *Handler) SetMaxServing(most int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.opt.MaxServing = most
-}
-
 // MaxReading returns how many bytes bodies, and the answers that room is taken for, take at most: [Options.MaxReading], or
 // more if the largest source needs it.
 func (h *Handler) MaxReading() int64 { return h.pools.reading.max.Load() }
@@ -208,7 +196,7 @@ func (h *Handler) Reload(sources []Source, services []Service, trustedProxies []
 		next.endpoints[s.Name] = e
 	}
 	for _, s := range services {
-		e := newService(s, o, h.metrics, h.share(s.Name))
+		e := newService(s, o, h.metrics, h.share(s.Name).reading)
 		e.throttle = e.throttle.keep(before.throttle(s.Name))
 		next.services[s.Name] = e
 	}
@@ -237,9 +225,6 @@ func (d *doors) throttle(name string) throttle {
 func (o Options) withDefaults() Options {
 	if o.MaxReading == 0 {
 		o.MaxReading = DefaultMaxReading
-	}
-	if o.MaxServing == 0 {
-		o.MaxServing = DefaultMaxServing
 	}
 	if o.MaxQueued == 0 {
 		o.MaxQueued = math.MaxInt

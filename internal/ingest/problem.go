@@ -58,7 +58,6 @@ var (
 var (
 	errFull        = unavailable("queue_full", "More events are waiting to be stored than memory is set aside for.")
 	errCrowded     = crowded()
-	errServing     = unavailable("serving", "More requests wait for the application than connections are set aside for.")
 	errClosed      = unavailable("closing", "The gateway is shutting down.")
 	errStore       = unavailable("store", "The event could not be stored.")
 	errTimeout     = unavailable("timeout", "It is not known in time whether the event is stored.")

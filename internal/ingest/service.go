@@ -28,8 +28,8 @@ type Service struct {
 	Allow []netip.Prefix
 	Rate  float64
 	Burst int
-	// Through hands the requests to the path of a source, /in/<Name>, to the handler as they are: none is refused but beyond
-	// [Options.MaxServing], and nothing of them is held. The fields above do not count.
+	// Through hands the requests to the path of a source, /in/<Name>, to the handler as they are: none is refused, and
+	// nothing of them is held. The fields above do not count.
 	Through bool
 }
 
@@ -40,19 +40,17 @@ type service struct {
 	handler  http.Handler
 	throttle throttle
 	reading  *reading
-	serving  *share
 	received prometheus.Counter
 }
 
-func newService(s Service, o Options, m *metrics, of shares) *service {
+func newService(s Service, o Options, m *metrics, room *reading) *service {
 	s.MaxBody = cmp.Or(s.MaxBody, DefaultMaxBody)
 	return &service{
-		refuser:  newRefuser(s.Name, o, m, mannersOf(nil), doorman{allow: s.Allow, trusted: o.TrustedProxies}, errTooMany, errStranger, errCrowded, errServing),
+		refuser:  newRefuser(s.Name, o, m, mannersOf(nil), doorman{allow: s.Allow, trusted: o.TrustedProxies}, errTooMany, errStranger, errCrowded),
 		Service:  s,
 		handler:  http.StripPrefix(PathPrefix+s.Name, s.Handler),
 		throttle: newThrottle(s.Rate, s.Burst),
-		reading:  of.reading,
-		serving:  of.serving,
+		reading:  room,
 		received: m.received.WithLabelValues(s.Name),
 	}
 }
@@ -60,11 +58,6 @@ func newService(s Service, o Options, m *metrics, of shares) *service {
 // ServeHTTP admits one request, or refuses it before anything of it is read.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.received.Inc()
-	if !s.serving.take(1) {
-		s.refuse(w, r, errServing)
-		return
-	}
-	defer s.serving.give(1)
 	if s.Through {
 		s.Service.Handler.ServeHTTP(w, r)
 		return

@@ -109,7 +109,6 @@ type pools struct {
 	reading        pool // bytes of bodies, and of answers of services: see Options.MaxReading
 	waiting        pool // bytes of bodies whose events are stored part after part: half of those for reading
 	entries, bytes pool // of the journal's queue
-	serving        pool // requests that applications behind services are at work on: see Options.MaxServing
 	turns          turns
 }
 
@@ -131,7 +130,6 @@ func (p *pools) fit(o Options) {
 	reading = max(o.MaxReading, reading)
 	p.reading.fit(reading, several)
 	p.waiting.fit(reading/2, several)
-	p.serving.fit(int64(o.MaxServing), several)
 	p.turns.fit(partsOf(o))
 	p.entries.fit(int64(o.MaxQueued), several)
 	p.bytes.fit(o.MaxQueuedBytes, several)
@@ -147,14 +145,13 @@ func (p *pool) fit(most int64, several bool) {
 type shares struct {
 	reading                 *reading
 	waiting, entries, bytes *share
-	serving                 *share
 	lane                    *lane
 }
 
 func (p *pools) share() shares {
 	return shares{
 		reading: newReading(&share{pool: &p.reading}), waiting: &share{pool: &p.waiting},
-		entries: &share{pool: &p.entries}, bytes: &share{pool: &p.bytes}, serving: &share{pool: &p.serving}, lane: &lane{turns: &p.turns},
+		entries: &share{pool: &p.entries}, bytes: &share{pool: &p.bytes}, lane: &lane{turns: &p.turns},
 	}
 }
 
