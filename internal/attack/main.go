@@ -48,7 +48,7 @@ func main() {
 	flag.StringVar(&s.json, "json", "", "`file` to write the results to as JSON")
 	flag.StringVar(&s.dir, "dir", "", "`folder` for the stores (default: the system's temporary one)")
 	flag.StringVar(&s.store, "store", "sqlite", "`kind` of store: sqlite, or postgres")
-	flag.DurationVar(&s.duration, "duration", 5*time.Second, "`time` that each attack takes")
+	flag.DurationVar(&s.duration, "duration", 4*time.Second, "`time` that each attack takes")
 	flag.BoolVar(&s.small, "small", false, "with fewer connections and requests")
 	flag.BoolVar(&s.logs, "logs", false, "show what the gateways log")
 	flag.Parse()
