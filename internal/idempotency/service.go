@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -129,7 +130,9 @@ func New(s Service, o Options) http.Handler {
 			return
 		}
 		r = newVisit(r, o.sender(r), s.Scope)
-		claimed.ServeHTTP(w, patient(w, r, s.Wait+s.Timeout+grace))
+		r, leave := patient(w, r, s.Wait+s.Timeout+grace)
+		defer leave()
+		claimed.ServeHTTP(w, r)
 	})
 }
 
@@ -145,30 +148,51 @@ func Keeps(r *http.Request) bool {
 
 // patient moves the server's deadlines, which suit answers that are there at once: the client has a while to
 // send its body, and then nothing cuts the connection while the service is at work. A writer without deadlines
-// has none that must be moved.
-func patient(w http.ResponseWriter, r *http.Request, d time.Duration) *http.Request {
+// has none that must be moved. Leave ends that when the request is over.
+func patient(w http.ResponseWriter, r *http.Request, d time.Duration) (own *http.Request, leave func()) {
 	socket := http.NewResponseController(w)
 	_ = socket.SetWriteDeadline(time.Now().Add(d))
 	if r.ContentLength == 0 {
 		_ = socket.SetReadDeadline(time.Now().Add(d))
-		return r
+		return r, func() {}
 	}
 	_ = socket.SetReadDeadline(time.Now().Add(bodyTime))
-	own := *r
-	own.Body = &body{r.Body, func() { _ = socket.SetReadDeadline(time.Now().Add(d)) }}
-	return &own
+	b := &body{ReadCloser: r.Body, complete: func() { _ = socket.SetReadDeadline(time.Now().Add(d)) }}
+	own = new(http.Request)
+	*own = *r
+	own.Body = b
+	return own, b.leave
 }
 
-// body calls complete when it has been read to its end.
+// body calls complete when it has been read to its end, unless the request is over: then the socket is the server's, and
+// whoever still reads is the transport of the proxy.
 type body struct {
 	io.ReadCloser
 	complete func()
+
+	mu   sync.Mutex
+	left bool
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF {
-		b.complete()
+		b.end()
 	}
 	return n, err
+}
+
+func (b *body) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.left {
+		b.complete()
+	}
+}
+
+// leave says that the request is over.
+func (b *body) leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left = true
 }

@@ -105,7 +105,8 @@ func TestPatient(t *testing.T) {
 	const d = time.Hour
 	for _, body := range []string{"", "10"} {
 		s, start := &socket{}, time.Now()
-		r := patient(s, httptest.NewRequest("POST", "/", strings.NewReader(body)), d)
+		r, leave := patient(s, httptest.NewRequest("POST", "/", strings.NewReader(body)), d)
+		defer leave()
 		if s.write.Before(start.Add(d)) {
 			t.Errorf("body %q: an answer must be written until %v after the request", body, s.write.Sub(start))
 		}
@@ -119,6 +120,51 @@ func TestPatient(t *testing.T) {
 			t.Errorf("body %q: the connection is cut %v after the request", body, s.read.Sub(start))
 		}
 	}
+}
+
+// A service may answer before it has been sent all of a request without a key. Nobody moves the deadlines of the
+// connection once that request is over: the server moves them to get its own read back, and would wait for that.
+func TestSocketIsLeftToTheServer(t *testing.T) {
+	reading, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	h := New(Service{
+		Name: "charges", URL: &url.URL{Scheme: "http", Host: "service.test"}, MaxBody: 1 << 20, MaxAnswer: 1 << 20, Timeout: time.Minute,
+		Lease: 10 * time.Second, OptionalKey: true, NewKeys: 1,
+		Transport: early(func(r *http.Request) {
+			go func() {
+				defer close(ended)
+				_, _ = io.Copy(io.Discard, r.Body)
+			}()
+			<-reading
+		}),
+	}, Options{Store: memstore.New(), Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.DiscardHandler), Now: time.Now})
+	answer := httptest.NewRecorder()
+	s := &socket{ResponseWriter: answer}
+	h.ServeHTTP(s, httptest.NewRequest("POST", "/", late{reading, end}))
+	if answer.Code != http.StatusOK {
+		t.Fatalf("answered %d", answer.Code)
+	}
+	before := s.read
+	close(end)
+	if <-ended; s.read != before {
+		t.Error("a deadline was moved when the request was over")
+	}
+}
+
+// early is a transport that has the answer when it has begun to send the request.
+type early func(*http.Request)
+
+func (send early) RoundTrip(r *http.Request) (*http.Response, error) {
+	send(r)
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
+// late is a body that says when it is read, and is at its end when it is told.
+type late struct{ reading, end chan struct{} }
+
+func (l late) Read([]byte) (int, error) {
+	close(l.reading)
+	<-l.end
+	return 0, io.EOF
 }
 
 func TestServiceSeesTheRequest(t *testing.T) {
