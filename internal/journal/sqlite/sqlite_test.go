@@ -2,9 +2,11 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -105,4 +107,37 @@ func TestConcurrent(t *testing.T) { journaltest.RunConcurrent(t, fixture) }
 
 func BenchmarkStore(b *testing.B) {
 	journaltest.Bench(b, func(b testing.TB) journal.Store { return open(b, filepath.Join(b.TempDir(), "journal.db")) })
+}
+
+// Whoever else writes to the file stands in line in this process, and does not ask SQLite for its lock beside the others.
+func TestOthersWriteInTurn(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "journal.db"))
+	db, err := s.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	first, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		second, err := db.Conn(t.Context())
+		if err == nil {
+			err = second.Close()
+		}
+		got <- err
+	}()
+	for db.Stats().WaitCount == 0 {
+		select {
+		case err := <-got:
+			t.Fatalf("the second has a connection beside the first: %v", err)
+		default:
+			runtime.Gosched()
+		}
+	}
+	if err := errors.Join(first.Close(), <-got); err != nil {
+		t.Error(err)
+	}
 }
