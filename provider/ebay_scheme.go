@@ -88,11 +88,11 @@ func (c *ebayChecker) Check(req *hookonce.Request) error {
 	return nil
 }
 
-// fetch asks eBay for a key, with a token of the application.
+// fetch asks eBay for a key, with a token of the application. That eBay gives or takes none says nothing about the key.
 func (c *ebayChecker) fetch(ctx context.Context, kid string, now time.Time) (key ebayKey, use validity, err error) {
 	token, err := c.authorize(ctx, now)
 	if err != nil {
-		return key, use, err
+		return key, use, outage{err}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+c.host+"/commerce/notification/v1/public_key/"+kid, nil)
 	if err != nil {
@@ -100,8 +100,11 @@ func (c *ebayChecker) fetch(ctx context.Context, kid string, now time.Time) (key
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	text, err := fetchBody(c.client, req)
+	if tokenRefused(err) {
+		c.forget(token)
+		err = outage{err}
+	}
 	if err != nil {
-		c.forget(token, err)
 		return key, use, err
 	}
 	key, err = parseEBayKey(text)
@@ -123,12 +126,14 @@ func (c *ebayChecker) authorize(ctx context.Context, now time.Time) (string, err
 	return token, err
 }
 
-// forget gives up a token that eBay does not take any more.
-func (c *ebayChecker) forget(token string, err error) {
+// tokenRefused reports whether eBay did not take the token.
+func tokenRefused(err error) bool {
 	var e *statusError
-	if !errors.As(err, &e) || e.status != http.StatusUnauthorized && e.status != http.StatusForbidden {
-		return
-	}
+	return errors.As(err, &e) && (e.status == http.StatusUnauthorized || e.status == http.StatusForbidden)
+}
+
+// forget gives up a token that eBay does not take any more.
+func (c *ebayChecker) forget(token string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.token == token {

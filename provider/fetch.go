@@ -38,6 +38,10 @@ func (o outage) Unwrap() error { return o.error }
 
 // gone reports whether the answer was that there is no such thing.
 func gone(err error) bool {
+	var passing outage
+	if errors.As(err, &passing) { // of something else, such as a token
+		return false
+	}
 	var e *statusError
 	return errors.As(err, &e) && (e.status == http.StatusNotFound || e.status == http.StatusGone)
 }

@@ -462,6 +462,48 @@ func TestEBayVector(t *testing.T) {
 	}
 }
 
+// TestEBayTokensSayNothingOfKeys: that eBay does not take a token any more, or gives none for a moment, neither keeps a key out
+// that is there nor gives up one that was good.
+func TestEBayTokensSayNothingOfKeys(t *testing.T) {
+	n := ebayNet()
+	serve, away := n.serve, "token"
+	n.serve = func(req *http.Request) (int, string) {
+		switch token := strings.HasSuffix(req.URL.Path, "/token"); {
+		case away == "token" && token:
+			return http.StatusNotFound, ""
+		case away == "key" && !token:
+			return http.StatusUnauthorized, ""
+		}
+		return serve(req)
+	}
+	p := withScheme(t, "ebay", ebayScheme{n.client()}, "sandbox:client:secret")
+	open := func(after time.Duration) error {
+		_, err := p.Open(&hookonce.Request{Method: "POST", Header: http.Header{"X-Ebay-Signature": {ebaySignature}}, Body: []byte(ebayBody), Now: now.Add(after)})
+		return err
+	}
+	at := time.Duration(0)
+	for _, away = range []string{"token", "key"} {
+		if err := open(at); err == nil || errors.Is(err, hookonce.ErrUnverified) {
+			t.Errorf("no %s: %v", away, err)
+		}
+		at += keepOutage
+	}
+	away = ""
+	if err := open(at); err != nil {
+		t.Errorf("the key is kept out: %v", err)
+	}
+	away = "token"
+	for range 2 { // the second comes after the failure of the first
+		at += 2 * time.Hour // the token is over, the key is to be renewed
+		asked := n.asked.Load()
+		if err := open(at); err != nil {
+			t.Errorf("a key that was good, while there is no token: %v", err)
+		}
+		for deadline := time.Now().Add(10 * time.Second); n.asked.Load() == asked && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		}
+	}
+}
+
 func TestSecretsOfTheWrongForm(t *testing.T) {
 	for name, secrets := range map[string][]string{
 		"twilio": {"", " x"}, "paypal": {"", "a|b"}, "braintree": {"", "a", "a:", ":b"}, "aws-sns": {"", "topic-orders", "arn:aws:sns x"},
