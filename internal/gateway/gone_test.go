@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"log/slog"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,6 +79,34 @@ func TestFileTakenAwayFromServices(t *testing.T) {
 		t.Errorf("the service was asked %d times", n)
 	}
 	unready(t, c, g)
+}
+
+// What is observed is not on record in a file that no restart would find, and the log says so; it is forwarded all the same.
+func TestFileTakenAwayFromWhatIsObserved(t *testing.T) {
+	app, store, c := newSink(t), sqliteStore(t), client(t)
+	cfg, log := observed(store, app.URL), new(logged)
+	g, err := Start(t.Context(), cfg, Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeNow(t, g) })
+	send := func(id string) {
+		t.Helper()
+		if r, err := post(t, c, g, cfg.Sources[0], event(id)); err != nil || r.status != http.StatusOK {
+			t.Fatalf("%s: %+v, %v", id, r, err)
+		}
+	}
+	send("before")
+	report(t, cfg, 1) // the connection is open
+	if err := os.Rename(store.DSN, store.DSN+".away"); err != nil {
+		t.Fatal(err)
+	}
+	send("while it is away")
+	for deadline := time.Now().Add(patience); !strings.Contains(log.String(), "nothing can be recorded"); <-time.After(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it is on record in the file that was taken away; the log says:\n%s", log.String())
+		}
+	}
 }
 
 // A file with two names is no reason to begin without the store: somebody has to correct it.

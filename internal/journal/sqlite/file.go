@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -110,19 +111,64 @@ func lock(path string) (*os.File, error) {
 // claim opens the database itself and locks it, so that no other gateway has it by another name. A new one, and with it the
 // log beside it, is for this user only, because it is full of other people's webhooks.
 //
-// The file must be closed after the last connection to the database: closing any descriptor of a file drops the locks that
-// SQLite has on it in this process (fcntl(2)).
+// The file must be closed after the last connection to the database, also the last that others have in this process: closing
+// any descriptor of a file drops the locks that SQLite has on it in this process (fcntl(2)).
 func claim(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("journal/sqlite: %s can not be opened: %s (%w)", path, notWritable, err)
+	f := parked.take(path)
+	if f == nil {
+		var err error
+		if f, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+			return nil, fmt.Errorf("journal/sqlite: %s can not be opened: %s (%w)", path, notWritable, err)
+		}
 	}
 	if err := lockDatabase(f); err != nil {
-		f.Close()
+		_ = parked.put(path, f)
 		return nil, fmt.Errorf("journal/sqlite: %w: another process has %s open, by another name or from another container; stop it first, or give each process a file of its own (%w)",
 			ErrInUse, path, err)
 	}
 	return f, nil
+}
+
+// parked has the descriptors of databases that could not be opened, for the next attempt: see claim. There is one of each name.
+var parked parking
+
+type parking struct {
+	mu    sync.Mutex
+	files map[string]*os.File
+}
+
+// put keeps f, unlocked.
+func (p *parking) put(path string, f *os.File) error {
+	if !closingUnlocks {
+		return f.Close()
+	}
+	if err := unlockDatabase(f); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.files == nil {
+		p.files = map[string]*os.File{}
+	}
+	p.files[path] = f // none is there: whoever has the lock beside the file took it
+	return nil
+}
+
+// take returns what was put there for the file that is at path now; nil: nothing.
+func (p *parking) take(path string) *os.File {
+	p.mu.Lock()
+	f := p.files[path]
+	delete(p.files, path)
+	p.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	info, err := f.Stat()
+	if now, there := os.Stat(path); err != nil || there != nil || !os.SameFile(info, now) {
+		f.Close() // a file of which SQLite has no more use
+		return nil
+	}
+	return f
 }
 
 const notWritable = "this user must be able to write to the file and its folder"

@@ -86,7 +86,7 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.release())
+			err = errors.Join(err, s.release(func(f *os.File) error { return parked.put(s.path, f) }))
 		}
 	}()
 	if path, err = resolve(path); err != nil {
@@ -149,11 +149,11 @@ func (s *Store) Close() error {
 	}
 	close(s.turn)
 	s.checkpoints.stop()
-	return s.release()
+	return s.release((*os.File).Close)
 }
 
-// release gives back whatever Open has got hold of.
-func (s *Store) release() error {
+// release gives back whatever Open has got hold of. drop does that with the database.
+func (s *Store) release(drop func(*os.File) error) error {
 	var errs []error
 	if s.metrics != nil {
 		s.metrics()
@@ -167,10 +167,11 @@ func (s *Store) release() error {
 	if s.w != nil {
 		errs = append(errs, s.closeWriter())
 	}
-	for _, f := range []*os.File{s.file, s.lock} { // in this order: see claim
-		if f != nil {
-			errs = append(errs, f.Close())
-		}
+	if s.file != nil {
+		errs = append(errs, drop(s.file)) // after the connections: see claim
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
 	}
 	return errors.Join(errs...)
 }
