@@ -15,7 +15,7 @@ import (
 )
 
 // TestAttacks makes each attack in small, so that the bounds do not rot between two runs of "make attack". That
-// 99 of 100 genuine requests are answered in time is judged there: here there are a few dozen, and other tests beside them.
+// genuine requests are answered in time is judged there: here there are a few dozen, and other tests beside them.
 func TestAttacks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a gateway for each attack: run without -short")

@@ -83,7 +83,11 @@ func growBatches(ctx context.Context, l *lab) error {
 
 // bigBatch posts one batch of 9 000 items until it is acknowledged, as providers do.
 func bigBatch(ctx context.Context, l *lab) error {
-	body, keys := batch("big", "item", 9000, 100)
+	items := 9000
+	if l.small {
+		items = 900
+	}
+	body, keys := batch("big", "item", items, 100)
 	began := time.Now()
 	for ctx.Err() == nil {
 		req, err := l.signedBatch(body)
