@@ -23,8 +23,8 @@ const maxCounted = 1 << 14
 // answerUnit is how large an answer is that costs no more than its row, in bytes.
 const answerUnit = 4 << 10
 
-// budget bounds the rows that requests leave behind of which nothing came: whose answer, of 400 and above, is
-// kept, or that failed. A row that is let go again costs nothing, and one with a success gives back one more, so that
+// budget bounds the rows that requests leave behind of which nothing came: whose answer is kept and
+// no success, or that failed. A row that is let go again costs nothing, and one with a success gives back one more, so that
 // whoever failed for an hour because the service was away is not held up afterwards.
 //
 // Strangers make up scopes as they like; so the address counts as well. But it counts apart for callers whom the
@@ -209,13 +209,19 @@ func (s bounded) CompleteWith(ctx context.Context, c hookonce.Claim, r hookonce.
 	err := s.ResponseStore.CompleteWith(ctx, c, r)
 	switch v := visitOf(ctx); {
 	case err != nil:
-	case r.Status < http.StatusBadRequest:
+	case success(r.Status):
 		s.budget.give(v, 2)
 		s.budget.admit(v)
 	default:
 		s.budget.give(v, -float64(size(r)/answerUnit))
 	}
 	return err
+}
+
+// success reports whether an answer of that status lets the caller in. A redirect does not, because many applications
+// send strangers to the page where they log in; 303 does, the answer to a form that was taken.
+func success(status int) bool {
+	return status < http.StatusMultipleChoices || status == http.StatusSeeOther
 }
 
 // size is how much of an answer is stored.
@@ -232,7 +238,7 @@ func size(r hookonce.Response) int {
 // Response implements [hookonce.ResponseStore].
 func (s bounded) Response(ctx context.Context, ref hookonce.Ref) (hookonce.Response, error) {
 	r, err := s.ResponseStore.Response(ctx, ref)
-	if err == nil && r.Status < http.StatusBadRequest {
+	if err == nil && success(r.Status) {
 		s.budget.admit(visitOf(ctx))
 	}
 	return r, err

@@ -123,7 +123,7 @@ const stranger, neighbour, elsewhere = "192.0.2.1", "192.0.2.2", "2001:db8::1"
 // service answers, is told when to come again, and does not even reach the service any more.
 func TestStrangersLeaveBoundedRows(t *testing.T) {
 	const perHour = 20
-	for _, answer := range []string{"400", "404", "405", "413", "415", "422", "500", "503", "none"} {
+	for _, answer := range []string{"302", "307", "400", "404", "405", "413", "415", "422", "500", "503", "none"} {
 		for name, scope := range map[string][]string{"a scope": {"header:X-Tenant"}, "no scope": nil} {
 			t.Run(answer+" with "+name, func(t *testing.T) {
 				c := newCounted(t, perHour, scope...)
@@ -242,6 +242,25 @@ func TestSuccessesMakeUpForFailures(t *testing.T) {
 	}
 	for i := range 40 {
 		c.want(c.ask(stranger, "acme", fmt.Sprint("then", i), "503"), 503)
+	}
+}
+
+// Many applications send whoever is not logged in to a page where they can: that lets nobody in. 303 is the answer to a
+// form that was taken.
+func TestRedirectsLetNobodyIn(t *testing.T) {
+	c := newCounted(t, 5, "header:X-Tenant")
+	for range 2 {
+		c.want(c.ask(stranger, "mallory", "login", "302"), 302) // the second is a copy
+	}
+	for i := range 50 {
+		c.ask(stranger, "mallory", fmt.Sprint("k", i), "302")
+		c.ask(stranger, fmt.Sprint("t", i), "k", "404")
+	}
+	if n := c.rows(); n != 5 {
+		t.Errorf("%d rows", n)
+	}
+	for i := range 50 {
+		c.want(c.ask(neighbour, "acme", fmt.Sprint("form", i), "303"), 303)
 	}
 }
 
