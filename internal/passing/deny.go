@@ -50,20 +50,21 @@ var denied = set(
 	// Where a request came from. Proxies set these, and applications believe them.
 	"Forwarded", "Via", "Cdn-Loop", "Max-Forwards", "Client-Ip", "True-Client-Ip", "X-True-Client-Ip", "X-Real-Ip", "X-Client-Ip",
 	"X-Cluster-Client-Ip", "X-Remote-Ip", "X-Remote-Addr", "X-Remote-Host", "X-Originating-Ip", "X-Source-Ip", "X-Host", "X-Port",
-	"X-Scheme", "X-Proto", "X-Protocol", "X-Url-Scheme", "X-Forwarded", "Front-End-Https", "Https", "X-Proxyuser-Ip",
+	"X-Scheme", "X-Proto", "X-Protocol", "X-Url-Scheme", "X-Forwarded", "Front-End-Https", "Https", "X-Https", "X-Ssl", "X-Proxyuser-Ip",
 	"X-Custom-Ip-Authorization", "X-Backend-Host", "X-Server-Ip", "X-Server-Name", "Host-Override",
 	// Which path and method are meant: https://symfony.com/cve-2018-14773 and its like.
 	"X-Method-Override", "X-Methodoverride", "X-Rewrite", "X-Request-Uri", "X-Uri", "X-Url", "Request-Uri", "Script-Name", "Path-Info",
 	"X-Script-Name", "X-Path-Info", "X-Waws-Unencoded-Url", "X-Matched-Path", "X-Sendfile", "X-Sendfile-Type",
 	// Who is logged in.
 	"Remote-User", "X-Remote-User", "Authenticated-User", "X-Authenticated", "X-Authorization", "X-User", "X-Username", "X-Userid",
-	"X-Userinfo", "X-Groups", "X-Roles", "X-Account", "X-Admin", "X-Internal", "X-Access-Token", "X-Id-Token", "X-Session-Id",
+	"X-Userinfo", "X-Groups", "X-Role", "X-Roles", "X-Account", "X-Admin", "X-Internal", "X-Access-Token", "X-Id-Token", "X-Session-Id",
 	"X-Session-Token", "X-Api-Key", "X-Apikey", "Api-Key", "Apikey", "X-Jwt-Assertion", "Cookie2", "Set-Cookie", "Www-Authenticate",
+	"Sm-User", "Sm-Universalid", "Iv-User", "Iv-Groups", "Iv-Creds", "Eppn", "X-Amz-Security-Token", "Dapr-Api-Token",
 	// Which certificate a client has shown, RFC 9440 and before.
 	"Client-Cert", "Client-Cert-Chain", "X-Client-Cert", "X-Client-Certificate", "X-Client-Dn", "X-Client-Verify", "X-Client-Verified",
 	"X-Forwarded-Client-Cert", "X-Arr-Clientcert",
 	// What browsers say, and applications refuse or answer otherwise by.
-	"Origin", "Referer", "X-Csrf-Token", "X-Xsrf-Token", "Csrf-Token", "Early-Data", "Upgrade-Insecure-Requests",
+	"Origin", "Referer", "X-Csrf-Token", "X-Xsrf-Token", "X-Csrftoken", "X-Xsrftoken", "Csrf-Token", "Early-Data", "Upgrade-Insecure-Requests",
 	// What asks for another answer, or for something else to be done: ranges, conditions, encodings, preferences, WebDAV.
 	"Range", "Content-Range", "If", "Accept-Encoding", "Accept-Ranges", "Prefer", "Depth", "Destination", "Overwrite", "Lock-Token",
 	"Timeout", "Content-Md5", "Content-Location", "Surrogate-Capability", "X-Debug", "X-Debug-Token", "X-Moz",
@@ -74,7 +75,7 @@ var deniedFamilies = set(
 	"If-", "Http-", "Sec-", "Access-Control-", "X-Forwarded-", "X-Forward-", "X-Real-", "X-Original-", "X-Originating-", "X-Rewrite-", "X-Http-",
 	"X-Accel-", "X-Proxy-", "X-Remote-", "Remote-", "Wl-Proxy-", "X-B3-", "X-Datadog-", "X-Ot-", "X-Middleware-", "X-Invoke-", "X-Nextjs-", "X-Override-",
 	"X-Auth-", "X-Authn-", "X-Authz-", "X-Authenticated-", "X-Authentik-", "X-Authelia-", "X-Webauth-", "X-Pomerium-", "X-Vouch-", "X-Sso-", "X-User-",
-	"X-Consumer-", "X-Credential-", "X-Impersonate-", "Impersonate-", "X-Idp-", "X-Shib-", "Shib-", "Oidc-", "X-Oidc-", "X-Saml-",
+	"X-Consumer-", "X-Credential-", "X-Impersonate-", "Impersonate-", "X-Idp-", "X-Shib-", "Shib-", "X-Hasura-", "X-Parse-", "Oidc-", "X-Oidc-", "X-Saml-",
 	"Ssl-", "X-Ssl-", "X-Tls-", "Tls-", "X-Client-Cert-", "X-Client-Ssl-", "X-Mtls-",
 	// Those that networks and platforms in front of applications set.
 	"Cf-", "Tailscale-", "Fastly-", "Akamai-", "X-Akamai-", "Fly-", "X-Envoy-", "X-Istio-", "X-Kong-", "X-Arr-", "X-Azure-", "X-Ms-Client-", "X-Ms-Token-", "X-Goog-",
