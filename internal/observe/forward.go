@@ -129,12 +129,16 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		out.Body = e.body
 	}
+	said := &answer{ResponseWriter: w, socket: socket}
 	defer func() { // after an abort as well
 		left()
+		if said.begun && e.body != nil && !e.body.finished() {
+			_ = socket.Flush() // the sender may be waiting for the answer with the rest, or for ever
+		}
 		e.finish(socket)
 		f.opt.Recorder.look(e.request(r))
 	}()
-	f.proxy.ServeHTTP(&answer{w, socket}, out)
+	f.proxy.ServeHTTP(said, out)
 }
 
 // finish reads what the application left of the request, as far as it is worth a connection, and lets nobody read on. A
@@ -164,6 +168,7 @@ func (e *exchange) finish(socket *http.ResponseController) {
 type answer struct {
 	http.ResponseWriter
 	socket *http.ResponseController
+	begun  bool // its header is there
 }
 
 // Unwrap lets the proxy flush, and switch protocols.
@@ -179,6 +184,7 @@ func (a *answer) WriteHeader(status int) {
 		}
 	}
 	a.ResponseWriter.WriteHeader(status)
+	a.begun = a.begun || status >= 200
 }
 
 func (a *answer) Write(p []byte) (int, error) {

@@ -545,7 +545,11 @@ func TestExpectContinue(t *testing.T) {
 		t.Errorf("answered %d %s", res.StatusCode, text)
 	}
 	refuse.Store(true)
+	began := time.Now()
 	status, _, second := ask()
+	if took := time.Since(began); took >= draining {
+		t.Errorf("heard of the refusal after %v: when the wait for a body that it need not send was over", took)
+	}
 	defer second.Close()
 	if status != 413 {
 		t.Errorf("asked, and was told %d", status)
