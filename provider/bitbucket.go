@@ -26,7 +26,7 @@ func bitbucketSpec() spec.Spec {
 			Attempt:      []spec.Value{"header:X-Attempt-Number"},
 		},
 		// https://support.atlassian.com/bitbucket-cloud/docs/event-payloads/
-		Headers: []string{"X-Event-Key", "X-Hook-UUID", "X-Request-UUID", "X-Request-Id", "X-Attempt-Number"},
+		Headers: []string{"X-Event-Key", "X-Hook-UUID", "X-Request-UUID", "X-Request-Id", "X-Attempt-Number", "X-Event-Time"},
 		Example: spec.Template{
 			ID:     "4b0a4a5b-9c7d-4e53-9a3c-1f6e0a7d2b11",
 			Type:   "repo:push",

@@ -148,19 +148,22 @@ func TestMadeUpNamesAreBounded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				i := &issuer{takes: 100 * time.Millisecond}
 				c := i.cache(p)
-				flood(t, c, 20*time.Second, 5000, always, func() {
+				const long = 6 * time.Second
+				flood(t, c, long, 5000, always, func() {
 					c.mu.Lock()
 					defer c.mu.Unlock()
 					if len(c.queue) > keepQueued || len(c.flights) > keepQueued+2*fetchAtOnce || c.missing.Len() > keepMissing || c.asked.Len() > keepAsked {
 						t.Errorf("%d wait, %d are under way, %d are known to be missing, %d were asked for", len(c.queue), len(c.flights), c.missing.Len(), c.asked.Len())
 					}
 				})
-				if n, most := float64(i.fetches.Load()), p.burst+21*p.perSecond; n > most {
-					t.Errorf("%v fetches in 20 s, want at most %v", n, most)
+				if n, most := float64(i.fetches.Load()), p.burst+(long.Seconds()+1)*p.perSecond; n > most {
+					t.Errorf("%v fetches in %v, want at most %v", n, long, most)
 				}
 				if n := i.most.Load(); n > fetchAtOnce {
 					t.Errorf("%d fetches at once, want at most %d", n, fetchAtOnce)
 				}
+				c.mu.Lock()
+				defer c.mu.Unlock()
 				if len(c.flights) != 0 || len(c.queue) != 0 || c.unknown != 0 {
 					t.Errorf("after the flood %d are under way", len(c.flights))
 				}
@@ -197,6 +200,7 @@ func flood(t *testing.T, c *keyCache[int], long time.Duration, perSecond int, na
 // known, and they come one after the other or at once.
 func TestGenuineKeysAreFetchedBesideMadeUpOnes(t *testing.T) {
 	const requests = 120
+	const most = 4 * time.Second // of the flood after that: it tells nothing more once the key is there
 	names := map[string]func(int) int{
 		"each once":        always,
 		"each three times": func(n int) int { return n / 3 },
@@ -205,7 +209,7 @@ func TestGenuineKeysAreFetchedBesideMadeUpOnes(t *testing.T) {
 	}
 	for pn, p := range map[string]pace{"files": ofFiles, "account": ofAccount} {
 		for nn, name := range names {
-			for _, lead := range []time.Duration{0, 10 * time.Second} { // for which the flood is there before
+			for _, lead := range []time.Duration{0, 4 * time.Second} { // for which the flood is there before
 				for _, gap := range []time.Duration{0, 100 * time.Millisecond, 250 * time.Millisecond} {
 					if nn == "1000 in turns" && gap > 100*time.Millisecond {
 						continue // the genuine name must come clearly more often than a made-up one
@@ -223,7 +227,7 @@ func TestGenuineKeysAreFetchedBesideMadeUpOnes(t *testing.T) {
 									at = now.Add(time.Hour) // when it has to be renewed
 								}
 								var strangers sync.WaitGroup
-								strangers.Go(func() { flood(t, c, lead+requests*gap+time.Second, 1000, name, nil) })
+								strangers.Go(func() { flood(t, c, lead+min(requests*gap, most)+time.Second, 1000, name, nil) })
 								time.Sleep(lead)
 								if n := knocks(c, requests, gap, at); n < requests-requests/100 {
 									t.Errorf("%d of %d have their key within a second", n, requests)
@@ -264,8 +268,8 @@ func TestASenderThatWaitsForItsAnswerGetsIn(t *testing.T) {
 				i := &issuer{takes: 100 * time.Millisecond, lasts: lasting(time.Hour)}
 				c := i.cache(p)
 				var strangers sync.WaitGroup
-				strangers.Go(func() { flood(t, c, 40*time.Second, 1000, always, nil) })
-				time.Sleep(20 * time.Second)
+				strangers.Go(func() { flood(t, c, 10*time.Second, 1000, always, nil) })
+				time.Sleep(5 * time.Second)
 				refused := 0
 				for range 120 {
 					if _, err := c.get("genuine", from(now)); err != nil {

@@ -23,7 +23,7 @@ var schemes = []string{"hmac", "standard", "svix"}
 var documented = map[string]string{
 	"adyen-platform":    "HmacSignature Protocol",
 	"aws-sns":           "X-Amz-Sns-Message-Type X-Amz-Sns-Message-Id X-Amz-Sns-Topic-Arn X-Amz-Sns-Subscription-Arn X-Amz-Sns-Rawdelivery",
-	"bitbucket":         "X-Event-Key X-Hook-UUID X-Request-UUID X-Attempt-Number X-Hub-Signature",
+	"bitbucket":         "X-Event-Key X-Hook-UUID X-Request-UUID X-Attempt-Number X-Event-Time X-Hub-Signature",
 	"calendly":          "Calendly-Webhook-Signature",
 	"circleci":          "Circleci-Signature Circleci-Event-Type",
 	"clerk":             "Svix-Id Svix-Timestamp Svix-Signature",
@@ -65,7 +65,7 @@ var documented = map[string]string{
 	"slack":  "X-Slack-Signature X-Slack-Request-Timestamp X-Slack-Retry-Num X-Slack-Retry-Reason",
 	"square": "X-Square-Hmacsha256-Signature X-Square-Signature Square-Environment Square-Retry-Number Square-Retry-Reason Square-Initial-Delivery-Timestamp",
 	"stripe": "Stripe-Signature", "telnyx": "Telnyx-Signature-Ed25519 Telnyx-Timestamp", "trello": "X-Trello-Webhook",
-	"twilio": "X-Twilio-Signature I-Twilio-Idempotency-Token", "twilio-events": "X-Twilio-Signature",
+	"twilio": "X-Twilio-Signature I-Twilio-Idempotency-Token X-Home-Region", "twilio-events": "X-Twilio-Signature",
 	"twitch": "Twitch-Eventsub-Message-Id Twitch-Eventsub-Message-Retry Twitch-Eventsub-Message-Type Twitch-Eventsub-Message-Signature Twitch-Eventsub-Message-Timestamp " +
 		"Twitch-Eventsub-Subscription-Type Twitch-Eventsub-Subscription-Version",
 	"typeform": "Typeform-Signature", "vercel": "X-Vercel-Signature", "whatsapp": "X-Hub-Signature-256", "wise": "X-Signature-SHA256 X-Signature X-Delivery-Id X-Test-Notification",

@@ -48,15 +48,18 @@ var denied = set(
 	outgoing.IdempotencyKeyHeader, outgoing.MessageIDHeader, outgoing.TimestampHeader, outgoing.SignatureHeader,
 	"Traceparent", "Tracestate", "Baggage", "B3", "Uber-Trace-Id", "X-Cloud-Trace-Context", "X-Amzn-Trace-Id",
 	// Where a request came from. Proxies set these, and applications believe them.
-	"Forwarded", "Via", "Cdn-Loop", "Max-Forwards", "Client-Ip", "True-Client-Ip", "X-True-Client-Ip", "X-Real-Ip", "X-Client-Ip",
+	"Forwarded", "Forwarded-For", "Forwarded-Host", "Forwarded-Proto", "Real-Ip", "X-Ip", "Incap-Client-Ip", "Ali-Cdn-Real-Ip", "Cdn-Src-Ip",
+	"Via", "Cdn-Loop", "Max-Forwards", "Client-Ip", "True-Client-Ip", "X-True-Client-Ip", "X-Real-Ip", "X-Client-Ip",
 	"X-Cluster-Client-Ip", "X-Remote-Ip", "X-Remote-Addr", "X-Remote-Host", "X-Originating-Ip", "X-Source-Ip", "X-Host", "X-Port",
 	"X-Scheme", "X-Proto", "X-Protocol", "X-Url-Scheme", "X-Forwarded", "Front-End-Https", "Https", "X-Https", "X-Ssl", "X-Proxyuser-Ip",
 	"X-Custom-Ip-Authorization", "X-Backend-Host", "X-Server-Ip", "X-Server-Name", "Host-Override",
 	// Which path and method are meant: https://symfony.com/cve-2018-14773 and its like.
-	"X-Method-Override", "X-Methodoverride", "X-Rewrite", "X-Request-Uri", "X-Uri", "X-Url", "Request-Uri", "Script-Name", "Path-Info",
+	"X-Method-Override", "Method", "X-Method", "Next-Action", "Disguised-Host",
+	"X-Methodoverride", "X-Rewrite", "X-Request-Uri", "X-Uri", "X-Url", "Request-Uri", "Script-Name", "Path-Info",
 	"X-Script-Name", "X-Path-Info", "X-Waws-Unencoded-Url", "X-Matched-Path", "X-Sendfile", "X-Sendfile-Type",
 	// Who is logged in.
-	"Remote-User", "X-Remote-User", "Authenticated-User", "X-Authenticated", "X-Authorization", "X-User", "X-Username", "X-Userid",
+	"Remote-User", "X-Remote-User", "Auth-User", "X-Auth", "X-Email", "X-Group", "X-Scope-Orgid", "X-Proxiedentitieschain", "X-Serverless-Authorization",
+	"X-Endpoint-Api-Userinfo", "X-Cloudscheduler", "Authenticated-User", "X-Authenticated", "X-Authorization", "X-User", "X-Username", "X-Userid",
 	"X-Userinfo", "X-Groups", "X-Role", "X-Roles", "X-Account", "X-Admin", "X-Internal", "X-Access-Token", "X-Id-Token", "X-Session-Id",
 	"X-Session-Token", "X-Api-Key", "X-Apikey", "Api-Key", "Apikey", "X-Jwt-Assertion", "Cookie2", "Set-Cookie", "Www-Authenticate",
 	"Sm-User", "Sm-Universalid", "Iv-User", "Iv-Groups", "Iv-Creds", "Eppn", "X-Amz-Security-Token", "Dapr-Api-Token",
@@ -78,7 +81,8 @@ var deniedFamilies = set(
 	"X-Consumer-", "X-Credential-", "X-Impersonate-", "Impersonate-", "X-Idp-", "X-Shib-", "Shib-", "X-Hasura-", "X-Parse-", "Oidc-", "X-Oidc-", "X-Saml-",
 	"Ssl-", "X-Ssl-", "X-Tls-", "Tls-", "X-Client-Cert-", "X-Client-Ssl-", "X-Mtls-",
 	// Those that networks and platforms in front of applications set.
-	"Cf-", "Tailscale-", "Fastly-", "Akamai-", "X-Akamai-", "Fly-", "X-Envoy-", "X-Istio-", "X-Kong-", "X-Arr-", "X-Azure-", "X-Ms-Client-", "X-Ms-Token-", "X-Goog-",
+	"Cf-", "Tailscale-", "Fastly-", "Akamai-", "X-Akamai-", "Fly-", "X-Envoy-", "X-Istio-", "X-Kong-", "X-Arr-", "X-Azure-", "X-Ms-Client-", "X-Ms-Token-", "X-Goog-Authenticated-",
+	"X-Goog-Iap-", "X-Cloudtasks-", "X-Cloudscheduler-",
 	"X-Appengine-", "X-Google-", "X-Amzn-", "X-Apigateway-", "X-Nf-", "Cloudfront-", "X-Cdn-", "X-Vercel-", "X-Now-", "X-Railway-", "X-Koyeb-",
 	"Surrogate-", "Do-Connecting-",
 )

@@ -29,6 +29,8 @@ var attacks = []string{
 	"X-Webauth-User", "Tailscale-User-Login", "X-Hasura-Role", "X-Hasura-Admin-Secret", "X-Parse-Master-Key", "X-Role", "Sm-User", "Iv-User", "Iv-Groups", "Eppn",
 	"Dapr-Api-Token", "X-Amz-Security-Token", "X-Https", "X-SSL", "X-CSRFToken", "X-XSRFToken", "X-Goog-Authenticated-User-Email", "X-Amzn-Oidc-Identity", "X-Ms-Client-Principal", "Ssl-Client-Verify", "Ssl-Client-Cert", "X-SSL-Client-Verify",
 	"X-SSL-Client-S-DN", "X-Client-Cert", "Client-Cert", "X-Forwarded-Client-Cert", "Range", "If-None-Match", "If-Match", "If-Modified-Since", "If-Range", "If",
+	"Forwarded-For", "Forwarded-Host", "Real-IP", "X-IP", "Incap-Client-IP", "Next-Action", "Method", "SM-User", "Iv-User", "X-Auth", "X-Scope-OrgID", "X-ProxiedEntitiesChain",
+	"X-Serverless-Authorization", "X-Endpoint-API-UserInfo", "X-CloudTasks-QueueName", "X-CloudScheduler", "X-CloudScheduler-JobName", "X-Goog-IAP-JWT-Assertion",
 	"Forwarded", "Via", "Accept-Encoding", "Authorization", "Cookie", "Cookie2", "X-Api-Key", "Origin", "Referer", "X-Middleware-Subrequest", "Content-Range",
 	"Traceparent", "Tracestate", "Baggage", "Idempotency-Key", "Webhook-Id", "Webhook-Timestamp", "Webhook-Signature",
 	"Hookonce-Key", "Hookonce-Source", "Hookonce-Attempt", "Hookonce-Signature", "Connection", "Host", "Te", "Upgrade", "Http2-Settings", "Transfer-Encoding",
@@ -103,6 +105,21 @@ func TestWhatPasses(t *testing.T) {
 	maps.Copy(asked, http.Header{"X-Else": {"1"}, "X-Hop": {"1"}})
 	if got := encode(t, acme.And("x-else", "X-Ho*", "X-Acme-Token"), sent); !reflect.DeepEqual(got, asked) {
 		t.Errorf("with what is asked for %q\nwant %q", got, asked)
+	}
+}
+
+// TestSendersOfWhichNothingIsKnown: what senders that are described by their users document passes.
+func TestSendersOfWhichNothingIsKnown(t *testing.T) {
+	sent := http.Header{}
+	for _, name := range []string{
+		"X-Goog-Channel-ID", "X-Goog-Channel-Expiration", "X-Goog-Channel-Token", "X-Goog-Message-Number", "X-Goog-Resource-ID", "X-Goog-Resource-State", "X-Goog-Resource-URI", // Drive, Calendar
+		"X-Goog-Pubsub-Message-Id", "X-Goog-Pubsub-Subscription-Name", "Ce-Id", "Ce-Type", "Ce-Source", "Aeg-Event-Type", "X-Event-Key", "X-Request-Id",
+		"X-Okta-Verification-Challenge", "X-Contentful-Topic", "X-Gitea-Event", "X-Gitea-Delivery", "X-Netlify-Event", "X-Webhook-Id", "X-Amz-Firehose-Request-Id", "SOAPAction", "Signature", "Signature-Input", "Content-Digest",
+	} {
+		sent.Set(name, "1")
+	}
+	if got := encode(t, anyone, sent); !reflect.DeepEqual(got, sent) {
+		t.Errorf("of %q only %q", sent, got)
 	}
 }
 
