@@ -294,10 +294,10 @@ func (g *Gateway) close(ctx context.Context) error {
 		g.admin.close(ctx),
 		g.closeStores(ctx),
 	)
+	lines.Flush(g.opt.strange)
 	if err != nil {
 		return fmt.Errorf("the gateway did not stop cleanly (what was acknowledged is kept and will be delivered): %w", err)
 	}
-	lines.Flush(g.opt.strange)
 	if g.started {
 		g.opt.Logger.Info("gateway: stopped")
 	}

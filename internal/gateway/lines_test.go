@@ -2,10 +2,12 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -204,5 +206,32 @@ func TestACapturedRequestWritesFewLines(t *testing.T) {
 	count, _ := b.take()
 	if n, most := count["event is a duplicate"], 101*(int(time.Since(start).Seconds())+2); n == 0 || n > most {
 		t.Errorf("%d lines, want some and at most %d: %v", n, most, count)
+	}
+}
+
+// What was held back is told before the process ends, also when the gateway did not stop cleanly.
+func TestLinesAreCountedAtTheEnd(t *testing.T) {
+	log := new(logged)
+	g, err := Start(t.Context(), settings(sqliteStore(t), ""), Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	g.ingest.storing = func() int { return 1 } // and is cut off
+	conn, err := net.Dial("tcp", g.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "POST /in/orders HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")
+	for range 10 * lines.PerKind {
+		(*g.ingest.handler.Load()).ServeHTTP(httptest.NewRecorder(), strange("POST", "/in/orders"))
+	}
+	end()
+	if err := g.Close(ended); err == nil {
+		t.Error("it stopped cleanly")
+	}
+	if text := log.String(); !strings.Contains(text, "suppressed=") {
+		t.Errorf("the log says nothing of what was held back:\n%s", text)
 	}
 }

@@ -60,9 +60,8 @@ func TestReadyLooksOnceASecond(t *testing.T) {
 	go func() {
 		defer close(done)
 		for _, id := range ids("a", 100) {
-			at := time.Now()
-			if r, err := post(t, c, g, cfg.Sources[0], event(id)); err != nil || r.status != 200 || time.Since(at) > time.Second {
-				t.Errorf("a sender was answered %+v, %v after %s", r, err, time.Since(at))
+			if r, err := post(t, c, g, cfg.Sources[0], event(id)); err != nil || r.status != 200 {
+				t.Errorf("a sender was answered %+v, %v", r, err)
 			}
 		}
 	}()
