@@ -159,6 +159,7 @@ func (p *pools) share() shares {
 type room struct {
 	of             *shares
 	entries, bytes int64
+	claimed        bool // by waiting
 }
 
 // queue takes room in the journal's queue, if there is any.
@@ -171,10 +172,11 @@ func (s *shares) queue(entries int, bytes int64) (room, bool) {
 		s.entries.give(n)
 		return room{}, false
 	}
-	return room{s, n, bytes}, true
+	return room{of: s, entries: n, bytes: bytes}, true
 }
 
-// claim waits for room in the journal's queue.
+// claim waits for room in the journal's queue. That is for whoever has its turn: of several that hold room and wait for more
+// none would get it.
 func (s *shares) claim(ctx context.Context, entries int, bytes int64) (room, error) {
 	n := int64(entries)
 	if err := s.entries.claim(ctx, n); err != nil {
@@ -184,11 +186,11 @@ func (s *shares) claim(ctx context.Context, entries int, bytes int64) (room, err
 		s.entries.give(n)
 		return room{}, err
 	}
-	return room{s, n, bytes}, nil
+	return room{of: s, entries: n, bytes: bytes, claimed: true}, nil
 }
 
-// become changes the room to what is used of it, and waits if that is more. On an error the room is smaller, and is to be
-// left all the same.
+// become changes the room to what is used of it. If that is more it waits, unless it was there without waiting. On an error the
+// room may be smaller, and is to be left all the same.
 func (r *room) become(ctx context.Context, entries int, bytes int64) error {
 	r.of.entries.give(r.entries - int64(entries))
 	r.entries = int64(entries)
@@ -196,6 +198,13 @@ func (r *room) become(ctx context.Context, entries int, bytes int64) error {
 		r.of.bytes.give(r.bytes - bytes)
 		r.bytes = bytes
 		return nil
+	}
+	if r.of.bytes.take(bytes - r.bytes) {
+		r.bytes = bytes
+		return nil
+	}
+	if !r.claimed {
+		return errFull
 	}
 	r.of.bytes.give(r.bytes)
 	r.bytes = 0
