@@ -77,12 +77,12 @@ func rebatch(t *testing.T, store config.Store, from func(to string) config.Sourc
 	app.eachOnce(t, []string{"a", "b", "c", "d"})
 }
 
-// All items of a request are stored in one transaction, even when they are more than share one otherwise.
+// All items of a request are stored in one transaction, unless they are more than a part has.
 func TestBatchIsOneTransaction(t *testing.T) {
 	cfg := settings(postgresStore(t), "")
 	cfg.Sources = []config.Source{goCardless("")}
 	g, c := start(t, cfg), client(t)
-	const n = 600
+	const n = 256
 	r, err := post(t, c, g, cfg.Sources[0], batch(ids("EV", n)...))
 	if err != nil || r.status != http.StatusOK || r.verdict != "accepted" {
 		t.Fatalf("answered %+v, %v", r, err)

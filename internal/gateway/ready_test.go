@@ -110,14 +110,14 @@ func TestReadyTellsStrangersNothing(t *testing.T) {
 			t.Errorf("a stranger with the token %q is told %s", token, text)
 		}
 	}
-	if text := ask("a-fake-token-for-reading", "admin.example", "192.0.2.1:1"); !strings.Contains(text, "user=") {
+	if text := ask("a-fake-token-for-reading", "admin.example", "192.0.2.1:1"); !strings.Contains(text, "journal/pg: ") {
 		t.Errorf("who has a token is told %s", text)
 	}
-	if text := log.String(); !strings.Contains(text, "gateway: not ready") || !strings.Contains(text, "user=") || strings.Count(text, "gateway: not ready") != 1 {
+	if text := log.String(); !strings.Contains(text, "gateway: not ready") || !strings.Contains(text, "journal/pg: ") || strings.Count(text, "gateway: not ready") != 1 {
 		t.Errorf("the log: %s", text)
 	}
 	g.guard.Reload(nil)
-	if text := ask("", local, local); !strings.Contains(text, "user=") {
+	if text := ask("", local, local); !strings.Contains(text, "journal/pg: ") {
 		t.Errorf("without tokens, who is on this machine is told %s", text)
 	}
 	if text := ask("", "evil.example", local); !strings.Contains(text, stranger) {
