@@ -23,7 +23,7 @@ delivery: {timeout: 20s, ports: [443], allow_private: false}
 destinations:
   - name: ledger
     url: https://ledger.internal/hooks
-    secrets: [first, whsec_c2Vjb25k]
+    secrets: [first-fake, whsec_c2Vjb25k]
     sign_as: provider
     concurrency: 8
     rate: 100
@@ -62,7 +62,7 @@ sources:
         where: {"json:$.livemode": "true"}
   - name: crm
     provider: custom
-    secrets: [fake]
+    secrets: [fake-secret]
     to: https://crm.internal/
     spec:
       verify: [{signature: {in: "header:X-Signature"}, sign: [body]}]
@@ -89,7 +89,7 @@ func TestWire(t *testing.T) {
 		"ledger": {
 			Name: "ledger", URL: "https://ledger.internal/hooks", Timeout: 20 * time.Second, GiveUp: 48 * time.Hour,
 			Schedule: deliver.Schedule{time.Second, 2 * time.Second}, Concurrency: 8, Rate: 100, Permanent: []int{400, 422},
-			Header: http.Header{"X-Team": {"payments"}}, DropHeader: []string{"Cookie"}, Secrets: []string{"first", "whsec_c2Vjb25k"},
+			Header: http.Header{"X-Team": {"payments"}}, DropHeader: []string{"Cookie"}, Secrets: []string{"first-fake", "whsec_c2Vjb25k"},
 			TLS: &tls.Config{ServerName: "ledger.example", MinVersion: tls.VersionTLS12}, Stale: deliver.StaleDrop, Policy: policy,
 			Breaker: &deliver.Breaker{Failures: 3, Pause: 2 * time.Second, PauseMax: time.Hour},
 		},
