@@ -20,8 +20,10 @@ type conn struct {
 	writing bool
 	request uint64 // number of the request on the connection
 	large   bool   // its header is
+	known   bool   // see Known
 	group   *group // of the request under way; nil: none
-	queued  *queue // of the listener; nil: none
+	queued  bool
+	rank    int // under which it is queued
 	links   [4]link
 
 	// Of the goroutine that reads: the server has one at a time.
@@ -70,6 +72,19 @@ func (c *conn) body(request uint64, awaited bool) {
 	}
 }
 
+// know takes the peer for known.
+func (c *conn) know() {
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	if c.known || c.gone {
+		return
+	}
+	c.dequeue()
+	c.known = true
+	c.l.known++
+	c.enqueue()
+}
+
 // light takes the header of a request that is over out of the account. The caller holds the lock.
 func (c *conn) light() {
 	if c.large {
@@ -91,14 +106,19 @@ func (c *conn) enqueue() {
 		return
 	}
 	a, l := c.address, c.l
-	c.queued = &l.pending[0]
-	if a.exempt {
-		c.queued = &l.pending[1]
+	c.queued, c.rank = true, stranger
+	switch {
+	case a.exempt:
+		c.rank = proxy
+	case c.known:
+		c.rank = known
 	}
-	c.queued.push(c)
-	a.pending.push(c)
-	if a.waiting++; a.waiting > l.share() {
-		l.hogs[a] = struct{}{}
+	l.pending[c.rank].push(c)
+	c.peersOf().push(c)
+	if c.rank != known {
+		if a.waiting++; a.waiting > l.share() {
+			l.hogs[a] = struct{}{}
+		}
 	}
 	if c.large {
 		l.pendingLarge.push(c)
@@ -108,16 +128,26 @@ func (c *conn) enqueue() {
 	}
 }
 
+// peersOf returns the queue of its address that the connection is in.
+func (c *conn) peersOf() *queue {
+	if c.rank == known {
+		return &c.address.pending[known]
+	}
+	return &c.address.pending[stranger]
+}
+
 func (c *conn) dequeue() {
-	if c.queued == nil {
+	if !c.queued {
 		return
 	}
 	a, l := c.address, c.l
-	c.queued.drop(c)
-	c.queued = nil
-	a.pending.drop(c)
-	if a.waiting--; a.waiting <= l.share() {
-		delete(l.hogs, a)
+	c.queued = false
+	l.pending[c.rank].drop(c)
+	c.peersOf().drop(c)
+	if c.rank != known {
+		if a.waiting--; a.waiting <= l.share() {
+			delete(l.hogs, a)
+		}
 	}
 	if c.large {
 		l.pendingLarge.drop(c)

@@ -2,8 +2,9 @@
 // the headers that come over them cost.
 //
 // Whoever holds connections to keep others out loses them to the others. A new connection beyond a limit takes the place of one
-// on which it is the peer's turn: to send a header, to go on with a body, or to read an answer. One whose request is being
-// worked on is never cut. Only where all are being worked on is the new one refused, with a 503.
+// on which it is the peer's turn: to send a header, to go on with a body, or to read an answer; a stranger's before one
+// whose peer has shown who it is. One whose request is being worked on is never cut. Only where all are being worked on is
+// the new one refused, with a 503.
 package connlimit
 
 import (
@@ -92,13 +93,14 @@ type Listener struct {
 	limits    Limits
 	open      int
 	large     int // requests with a large header
+	known     int // connections of known peers
 	addresses map[netip.Prefix]*address
 	groups    map[string]*group
 	hogs      map[*address]struct{} // that have more than their share of what is pending
 	spares    []*os.File
 
-	// Those on which it is the peer's turn, in the order in which that began: of strangers, and of the exempt.
-	pending [2]queue
+	// Those on which it is the peer's turn, in the order in which that began, by rank.
+	pending [3]queue
 	// The strangers' among them that have a large header.
 	pendingLarge queue
 }
@@ -108,9 +110,16 @@ type address struct {
 	network netip.Prefix
 	exempt  bool
 	open    int
-	pending queue
-	waiting int // length of pending
+	pending [2]queue // of strangers and of known peers
+	waiting int      // strangers in there
 }
+
+// The ranks of connections: those of a lower one are cut first.
+const (
+	stranger = iota
+	known    // see Known
+	proxy    // exempt
+)
 
 // group is what is known of the requests of one.
 type group struct {
@@ -127,7 +136,7 @@ func New(l net.Listener, o Options) *Listener {
 	limited := &Listener{
 		Listener: l, opt: o, limits: o.Limits,
 		addresses: map[netip.Prefix]*address{}, groups: map[string]*group{}, hogs: map[*address]struct{}{},
-		pending: [2]queue{{links: all}, {links: all}}, pendingLarge: queue{links: large},
+		pending: [3]queue{{links: all}, {links: all}, {links: all}}, pendingLarge: queue{links: large},
 	}
 	limited.refill()
 	return limited
@@ -279,7 +288,7 @@ func (l *Listener) admit(raw net.Conn) net.Conn {
 func (l *Listener) inTheWay(a *address) (*conn, Cause) {
 	switch {
 	case a != nil && !a.exempt && a.open >= l.limits.PerAddress:
-		return a.pending.first, ByAddress
+		return cmp.Or(a.pending[stranger].first, a.pending[known].first), ByAddress
 	case l.open >= l.limits.Max:
 		return l.victim(), ByListener
 	}
@@ -288,7 +297,7 @@ func (l *Listener) inTheWay(a *address) (*conn, Cause) {
 
 // victim returns which connection is cut next: the oldest pending one of the address with most of them, if that is more than its
 // share, and otherwise the oldest of all. So a peer who has just come has the time to speak in which all the others would have
-// to come anew.
+// to come anew. Those of known peers come after the strangers', unless they are more than half.
 func (l *Listener) victim() *conn {
 	var hog *address
 	for a := range l.hogs {
@@ -296,10 +305,13 @@ func (l *Listener) victim() *conn {
 			hog = a
 		}
 	}
-	if hog != nil {
-		return hog.pending.first
+	switch {
+	case hog != nil:
+		return hog.pending[stranger].first
+	case l.known > l.limits.Max/2 && l.pending[known].first != nil:
+		return l.pending[known].first
 	}
-	return cmp.Or(l.pending[0].first, l.pending[1].first)
+	return cmp.Or(l.pending[stranger].first, l.pending[known].first, l.pending[proxy].first)
 }
 
 // share is how many pending connections make an address a hog. There are few such addresses.
@@ -308,7 +320,7 @@ func (l *Listener) share() int { return max(1, l.limits.Max/8) }
 func (l *Listener) address(network netip.Prefix) *address {
 	a := l.addresses[network]
 	if a == nil {
-		a = &address{network: network, exempt: l.exempts(network), pending: queue{links: ofAddress}}
+		a = &address{network: network, exempt: l.exempts(network), pending: [2]queue{{links: ofAddress}, {links: ofAddress}}}
 		l.addresses[network] = a
 	}
 	return a
@@ -334,6 +346,9 @@ func (l *Listener) remove(c *conn) {
 		c.large = false
 		l.large--
 	}
+	if c.known {
+		l.known--
+	}
 	l.open--
 	if c.address.open--; c.address.open == 0 {
 		delete(l.addresses, c.address.network)
@@ -354,6 +369,15 @@ func refuse(c net.Conn, answer string) {
 }
 
 type connKey struct{}
+
+// Known says that the peer of a request's connection has shown who it is: connections of strangers are cut before it, so
+// that whoever opens many does not cut off those that are kept between requests. It has no effect on the context of a
+// request that came over no [Listener].
+func Known(ctx context.Context) {
+	if c, ok := ctx.Value(connKey{}).(*conn); ok {
+		c.know()
+	}
+}
 
 // Attach has s tell whose turn it is on the connections that it gets from the listener. It is called before s serves, and when
 // its Handler is set.

@@ -226,6 +226,62 @@ func TestHogsAreCutFirst(t *testing.T) {
 	}
 }
 
+// A sender that has shown who it is keeps its connections through an attack from as many addresses as there are
+// connections, and from its own; but not more than half of all, so that others get in.
+func TestKnownPeersAreCutLast(t *testing.T) {
+	const most = 32
+	for from, strangers := range map[string]func(i int) string{
+		"many addresses":   func(i int) string { return fmt.Sprintf("127.0.1.%d", 1+i) },
+		"the same address": func(int) string { return "127.0.0.9" },
+	} {
+		t.Run(from, func(t *testing.T) {
+			r := newRig(t, connlimit.Options{Limits: connlimit.Limits{Max: most, PerAddress: most - 2}}, func(w http.ResponseWriter, r *http.Request) {
+				if _, err := io.Copy(io.Discard, r.Body); err == nil && r.Method == http.MethodPost {
+					connlimit.Known(r.Context())
+				}
+			})
+			var kept []net.Conn
+			for range 10 {
+				c := r.say("127.0.0.9", post)
+				if got := answer(c); got != 200 {
+					t.Fatal(got)
+				}
+				kept = append(kept, c)
+			}
+			for round := range 3 {
+				for i := range 3 * most {
+					if c := r.say(strangers(i), get); i%4 == 0 {
+						answer(c) // whatever it is: the connection may have gone
+					}
+				}
+				for i, c := range kept {
+					if _, err := io.WriteString(c, post); err != nil {
+						t.Fatalf("round %d: connection %d: %v", round, i, err)
+					}
+					if got := answer(c); got != 200 {
+						t.Fatalf("round %d: connection %d was answered %d", round, i, got)
+					}
+				}
+			}
+			for range 3 * most {
+				if got := answer(r.say("127.0.0.8", post)); got != 200 {
+					t.Fatalf("a sender of many connections was answered %d", got)
+				}
+			}
+			slow := r.say("127.0.3.1", get[:10])
+			for i := range most / 3 {
+				if got := r.ask(fmt.Sprintf("127.0.2.%d", 1+i), get); got != 200 {
+					t.Fatalf("a stranger beside known peers was answered %d", got)
+				}
+			}
+			io.WriteString(slow, get[10:])
+			if got := answer(slow); got != 200 {
+				t.Errorf("a stranger beside known peers, who are more than half, was answered %d", got)
+			}
+		})
+	}
+}
+
 // A request that is worked on is never cut. When all are, the next connection is told to come again.
 func TestWorkIsNotCut(t *testing.T) {
 	const most = 4

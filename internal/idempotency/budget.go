@@ -212,6 +212,7 @@ func (s bounded) CompleteWith(ctx context.Context, c hookonce.Claim, r hookonce.
 	case success(r.Status):
 		s.budget.give(v, 2)
 		s.budget.admit(v)
+		connlimit.Known(ctx)
 	default:
 		s.budget.give(v, -float64(size(r)/answerUnit))
 	}

@@ -126,6 +126,7 @@ func New(s Service, o Options) http.Handler {
 		}
 		if err := headers.check(r); err != nil {
 			o.Metrics.reject(s.Name, "ambiguous_header")
+			o.Logger.WarnContext(r.Context(), "idempotent request rejected", "source", s.Name, "reason", "ambiguous-header", "status", http.StatusBadRequest, "detail", err.Error())
 			problem(w, r, s, "ambiguous-header", err.Error())
 			return
 		}

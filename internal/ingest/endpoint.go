@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/connlimit"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/passing"
 )
@@ -121,6 +122,7 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 		e.watcher.Greeted(e.source.Name)
 		return inert(*delivery.Reply), nil
 	}
+	connlimit.Known(r.Context())
 	e.metrics.verifiedBy(delivery.Proof.Secret)
 	if delivery.Unreadable != nil {
 		e.log.unreadable(r.Context(), delivery.Unreadable)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -187,9 +189,18 @@ func (r rooted) Connect(ctx context.Context) (driver.Conn, error) {
 	return r.Connector.Connect(ctx)
 }
 
-// missLog warns of a file that was not closed in order and has no log, which then always is there: somebody moved the one
+// quoteGlob makes a path a pattern that only it matches.
+func quoteGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// missLog warns of logs that were put aside, and of a file that was not closed in order and has no log, which then always is there: somebody moved the one
 // without the other, or deleted the log. SQLite cannot tell that from a file that was closed.
 func (s *Store) missLog() {
+	if asides, _ := filepath.Glob(quoteGlob(s.path) + "-wal.[0-9]*"); len(asides) > 0 {
+		s.log.Warn("journal/sqlite: write-ahead logs that a gateway put aside are still there, with what it acknowledged last in a file that was taken away: "+
+			"bring them together with their file, or delete them", "file", s.path, "logs", asides)
+	}
 	if _, err := os.Lstat(s.path + "-wal"); !marked(s.file) || !errors.Is(err, fs.ErrNotExist) {
 		return
 	}

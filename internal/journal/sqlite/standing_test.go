@@ -391,3 +391,33 @@ func TestLogDeletedLosesNothingAcknowledged(t *testing.T) {
 		t.Errorf("the event is %d now, and was acknowledged as %d", again, id)
 	}
 }
+
+// A log that was put aside when its file had been taken away is told of at every start, until somebody looks after it.
+func TestLogsPutAsideAreToldOf(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal[1].db")
+	aside := path + "-wal.17"
+	for _, there := range []bool{false, true} {
+		if there {
+			if err := os.WriteFile(aside, []byte("a log"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lines := make(chronicle, 100)
+		s, err := sqlite.Open(t.Context(), path, sqlite.Options{Logger: slog.New(lines)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if there {
+			lines.await(t, slog.LevelWarn, "put aside")
+		}
+		if len(lines) > 0 {
+			t.Errorf("a log put aside: %v; logged as well: %v", there, <-lines)
+		}
+	}
+	if _, err := os.Stat(aside); err != nil {
+		t.Error(err)
+	}
+}
