@@ -306,6 +306,21 @@ func TestFileWrittenOver(t *testing.T) {
 	}
 }
 
+// TestLogEmptiedIsNoticedByTheNextCommit: it is not left to the look once a second.
+func TestLogEmptiedIsNoticedByTheNextCommit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	accept(t, s, "before") // the log is far from being copied
+	truncate(t, path+"-wal")
+	if _, err := s.Accept(t.Context(), []*journal.Entry{entry("after")}, time.Now(), time.Now().Add(time.Hour)); !errors.Is(err, sqlite.ErrGone) {
+		t.Errorf("accepting: %v, want ErrGone", err)
+	}
+}
+
 // TestUpkeepFromOutside: what people do to the file with SQLite itself, while the store runs, makes it and its log shorter as well,
 // and takes nothing away.
 func TestUpkeepFromOutside(t *testing.T) {
