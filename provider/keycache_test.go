@@ -124,6 +124,7 @@ func TestKeysAreUsedWhileTheyAreRenewed(t *testing.T) {
 			_, err := c.get("genuine", from(now.Add(s.at)))
 			took := time.Since(start)
 			time.Sleep(2 * time.Second) // until it is renewed
+			synctest.Wait()
 			if n := i.fetches.Load(); n != s.fetches || took != s.waits || (err == nil) != s.found {
 				t.Errorf("after %v: %d fetches in %v, want %d in %v (%v)", s.at, n, took, s.fetches, s.waits, err)
 			}
@@ -132,9 +133,11 @@ func TestKeysAreUsedWhileTheyAreRenewed(t *testing.T) {
 		if _, err := c.get("genuine-2", from(now)); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		i.err = &statusError{"issuer.example", http.StatusGone}
 		c.get("genuine-2", from(now.Add(time.Hour)))
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if _, err := c.get("genuine-2", from(now.Add(time.Hour))); err == nil {
 			t.Error("a key that the sender has withdrawn is used")
 		}
