@@ -98,5 +98,12 @@ func headerBeginnings(to *[]string) value {
 
 // headerNames is a list of names of headers.
 func headerNames(to *[]string) value {
-	return names{words{to: to, sample: "X-Signature", check: checkHeader}}
+	return names{words{to: to, sample: "X-Signature", check: checkWholeName}}
+}
+
+func checkWholeName(s string) error {
+	if strings.Contains(s, "*") {
+		return errors.New("write whole names, without a star; only also_pass takes beginnings")
+	}
+	return checkHeader(s)
 }
