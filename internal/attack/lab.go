@@ -119,7 +119,7 @@ func (l *lab) play(ctx context.Context, a attack) (r result, err error) {
 		return r, err
 	}
 	l.gateway, err = startGateway(l.binary, l.place, config, a.files, l.show())
-	if err != nil && strings.Contains(err.Error(), newKeys) { // of a version that has no such bound
+	if err != nil && strings.Contains(err.Error(), `"new_keys"`) { // of a version that has no such bound
 		l.gateway, err = startGateway(l.binary, l.place, strings.ReplaceAll(config, newKeys, ""), a.files, l.show())
 	}
 	if err != nil {
