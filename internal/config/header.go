@@ -83,12 +83,10 @@ func (h *Header) resolve(in Input) error {
 // reserved reports whether a header is ours to set, or belongs to the connection.
 func reserved(name string) bool {
 	switch name {
-	case "Idempotency-Key", "Traceparent", "Tracestate",
-		"Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
-		"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
+	case "Idempotency-Key", "Traceparent", "Tracestate":
 		return true
 	}
-	return strings.HasPrefix(name, "Hookonce-") || strings.HasPrefix(name, "Webhook-")
+	return passing.OfConnection(name) || strings.HasPrefix(name, "Hookonce-") || strings.HasPrefix(name, "Webhook-")
 }
 
 // headerBeginnings is a list of names of headers, and of beginnings of names that end in a star.

@@ -169,3 +169,44 @@ func TestDescriptors(t *testing.T) {
 		}
 	})
 }
+
+// A spare descriptor is given up as soon as there is no other, or nobody could be accepted with it.
+func TestSpareIsGivenUp(t *testing.T) {
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		t.Skip("the system does not show what is open")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoor(t, connlimit.Limits{Max: 100, PerAddress: 100}, 1)
+		before := spares(t)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			d.Accept()
+		}()
+		d.in.next <- &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+		synctest.Wait()
+		if n := spares(t); n != before-1 {
+			t.Errorf("%d descriptors of spares, and %d once there was no other", before, n)
+		}
+		d.in.next <- &peer{from: netip.MustParseAddr("192.0.2.1")}
+		<-done
+		if n := spares(t); n != before {
+			t.Errorf("%d descriptors of spares, and %d once there were others again", before, n)
+		}
+	})
+}
+
+// spares counts what this process has open that a spare descriptor may be.
+func spares(t *testing.T) (n int) {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil && to == os.DevNull {
+			n++
+		}
+	}
+	return n
+}
