@@ -26,7 +26,7 @@ func (d *destination) headers(s Destination) error {
 	for name, values := range s.Header {
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
 		switch {
-		case !isToken(name) || slices.ContainsFunc(values, func(v string) bool { return !isFieldValue(v) }):
+		case !passing.Token(name) || slices.ContainsFunc(values, func(v string) bool { return !isFieldValue(v) }):
 			return fmt.Errorf("the header %q can not be sent: its name or its value has characters that no header has", name)
 		case reserved(canonical):
 			return fmt.Errorf("the header %s is set by hookonce or belongs to the connection: remove it", canonical)
@@ -42,7 +42,7 @@ func (d *destination) headers(s Destination) error {
 		return errors.New("the provider's headers are either those to pass or those to drop: write one of the two lists")
 	}
 	for _, name := range slices.Concat(s.PassHeader, s.DropHeader) {
-		if !isToken(name) {
+		if !passing.Token(name) {
 			return fmt.Errorf("%q can not be the name of a header", name)
 		}
 	}
@@ -74,7 +74,7 @@ func decodeHeader(lines []byte, filter *passing.Filter) http.Header {
 		var line string
 		line, text, _ = strings.Cut(text, "\r\n")
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || !isToken(name) || !isFieldValue(value) {
+		if !ok || !passing.Token(name) || !isFieldValue(value) {
 			continue
 		}
 		name = textproto.CanonicalMIMEHeaderKey(name)
@@ -96,24 +96,6 @@ func decodeHeader(lines []byte, filter *passing.Filter) http.Header {
 		filter.Trim(h, outgoing.IsFact)
 	}
 	return h
-}
-
-// isToken reports whether s can be the name of a header.
-func isToken(s string) bool {
-	for i := range len(s) {
-		if !tokenByte(s[i]) {
-			return false
-		}
-	}
-	return s != ""
-}
-
-func tokenByte(c byte) bool {
-	switch {
-	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		return true
-	}
-	return strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
 // isFieldValue reports whether s has no control character except tabs.

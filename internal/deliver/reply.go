@@ -70,26 +70,15 @@ var notRelayed = map[string]bool{
 // replyHeader returns the headers of an answer that are passed on, as sorted field lines.
 func replyHeader(h http.Header) []byte {
 	var lines strings.Builder
-	connection := strings.Join(h["Connection"], ",")
 	for _, name := range slices.Sorted(maps.Keys(h)) {
-		if passing.OfConnection(name) || notRelayed[name] || strings.HasPrefix(name, outgoing.OwnPrefix) || listed(connection, name) {
+		if passing.OfConnection(name) || notRelayed[name] || strings.HasPrefix(name, outgoing.OwnPrefix) || passing.Lists(h["Connection"], name) {
 			continue
 		}
 		for _, value := range h[name] {
-			if isToken(name) && isFieldValue(value) {
+			if passing.Token(name) && isFieldValue(value) {
 				lines.WriteString(name + ": " + value + "\r\n")
 			}
 		}
 	}
 	return []byte(lines.String())
-}
-
-// listed reports whether a header Connection names another one, which then is of the connection as well.
-func listed(connection, name string) bool {
-	for option := range strings.SplitSeq(connection, ",") {
-		if strings.EqualFold(strings.TrimSpace(option), name) {
-			return true
-		}
-	}
-	return false
 }

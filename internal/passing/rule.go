@@ -168,7 +168,7 @@ func Check(listed string) error {
 	switch {
 	case beginning && !plain(name):
 		return fmt.Errorf("%q is no beginning of a header's name; write letters, digits and dashes before the star, as in X-Acme-*", listed)
-	case !token(name):
+	case !Token(name):
 		return fmt.Errorf("%q is no name of a header", listed)
 	case OfConnection(name):
 		return fmt.Errorf("%s belongs to one connection and is never passed on", name)
@@ -180,7 +180,8 @@ func Check(listed string) error {
 	return fmt.Errorf("%s is never passed on: it holds credentials, or is taken for something else than a header", name)
 }
 
-func token(name string) bool {
+// Token reports whether a text can be the name of a header.
+func Token(name string) bool {
 	for i := range len(name) {
 		if !letter(name[i]) && strings.IndexByte("!#$%&'*+-.^_`|~", name[i]) < 0 {
 			return false
@@ -203,7 +204,7 @@ func (r *Rule) Encode(h http.Header) ([]byte, error) {
 	size, lines := 0, 0
 	for name, values := range h {
 		f := field{name: name, class: r.class(name), values: values}
-		if f.class == none || f.class == other && lists(h["Connection"], name) || !f.normalise() {
+		if f.class == none || f.class == other && Lists(h["Connection"], name) || !f.normalise() {
 			continue
 		}
 		fields = append(fields, f)
@@ -222,8 +223,8 @@ func (r *Rule) Encode(h http.Header) ([]byte, error) {
 	return text, nil
 }
 
-// lists reports whether a Connection header names a header, which makes it one of this hop only.
-func lists(connection []string, name string) bool {
+// Lists reports whether a Connection header names a header, whose name is canonical, which makes it one of this hop only.
+func Lists(connection []string, name string) bool {
 	for _, list := range connection {
 		for option := range strings.SplitSeq(list, ",") {
 			if textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(option)) == name {
