@@ -12,7 +12,7 @@ build: ## one static binary: bin/hookonce
 	CGO_ENABLED=0 go build -trimpath -o bin/hookonce ./cmd/hookonce
 
 docs: ## write docs/providers.md from the catalogue
-	go run ./internal/providerdoc
+	go run ./internal/tool/providerdoc
 
 test: servers check build ## everything CI checks
 	go test -race -timeout 12m ./...
@@ -26,8 +26,8 @@ check: ## formatting, module file, vet, staticcheck
 	go run $(STATICCHECK) ./...
 
 oracle: servers ## compare the catalogue, and deliveries, with the libraries that others publish
-	cd internal/oracle/node && npm ci --ignore-scripts --no-audit --no-fund --silent
-	cd internal/oracle && go vet -mod=mod . && go test -mod=mod -count=1 .
+	cd internal/tool/oracle/node && npm ci --ignore-scripts --no-audit --no-fund --silent
+	cd internal/tool/oracle && go vet -mod=mod . && go test -mod=mod -count=1 .
 
 examples: servers ## the programs in examples, against real databases
 	cd examples && go vet -mod=mod ./... && go test -mod=mod -count=1 ./...
@@ -39,7 +39,7 @@ bench: servers ## the table of docs/performance.md, about seven minutes
 	go run ./internal/bench
 
 bench-stores: servers ## the table of docs/storage.md, about two minutes
-	go test -run '^$$' -bench . -benchtime 2s -count 3 ./internal/tiers
+	go test -run '^$$' -bench . -benchtime 2s -count 3 ./internal/tool/tiers
 
 SIZE ?= 20000000
 
@@ -53,10 +53,10 @@ kills: servers ## kill gateways and databases under load, twenty times each
 	go test -count=1 -timeout 20m -run 'TestKillUnderLoad|TestKillOneOfThree|TestDatabaseStopsUnderFleet|TestStandbyIsPromoted' -v ./cmd/hookonce -kills 20
 
 chaos: servers ## every store while its server is harmed, 2 500 events in two copies each, about ten minutes
-	go test -count=1 -timeout 60m -v ./internal/chaos -events 2500
+	go test -count=1 -timeout 60m -v ./internal/tool/chaos -events 2500
 
 attack: ## what strangers can do to a gateway, and what a genuine sender sees meanwhile, about five minutes
-	go run ./internal/attack
+	go run ./internal/tool/attack
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@./scripts/fuzz $(FUZZTIME)

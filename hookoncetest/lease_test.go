@@ -14,7 +14,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/hookoncetest"
-	"github.com/hookonce/hookonce/internal/redistest"
+	"github.com/hookonce/hookonce/internal/testserver/redistest"
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/redisstore"

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/redistest"
+	"github.com/hookonce/hookonce/internal/testserver/redistest"
 	"github.com/hookonce/hookonce/redisstore"
 	"github.com/hookonce/hookonce/storetest"
 	"github.com/redis/go-redis/v9"

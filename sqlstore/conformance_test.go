@@ -11,9 +11,9 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/mariadbtest"
-	"github.com/hookonce/hookonce/internal/pgtest"
 	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/sqlstore"
 	"github.com/hookonce/hookonce/storetest"
 	"github.com/jackc/pgx/v5"

@@ -16,7 +16,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/mariadbtest"
+	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/mariadbtest"
+	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
-	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
 // commands returns the commands of a page below the mark "run: name".

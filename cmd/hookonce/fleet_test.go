@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
 // Of three gateways on one database one is killed: whichever of the others is asked, it is told as gone, and one that

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
 // TestIdempotencyKilled kills the gateway while the service works on a request: nobody knows then what came

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
 // takeover is how long the work of a killed gateway may lie idle: a lease, and until somebody looks. A machine

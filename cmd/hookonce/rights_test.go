@@ -21,8 +21,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/mariadbtest"
-	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/sqlstore"
 )

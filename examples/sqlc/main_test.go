@@ -11,7 +11,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/examples/internal/stripe"
 	"github.com/hookonce/hookonce/examples/sqlc/shop"
-	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/provider"
 )

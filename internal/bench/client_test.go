@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce/hookoncetest"
-	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
 // TestEndpointsAreRight: what is measured side by side does the same, once.

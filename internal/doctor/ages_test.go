@@ -11,8 +11,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
-	"github.com/hookonce/hookonce/internal/pgtest"
 	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
 // Rows that a process with a wrong clock wrote are named, whatever they are and wherever they stand.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
 // witness is a destination that notes how each event came.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
 // awaitReady waits until /readyz is 200.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
 // A stop under load loses nothing and doubles nothing: what was acknowledged before, during and after

@@ -28,8 +28,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/pgtest"
 	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/hookonce/hookonce/internal/pgtest"
 	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
 // identifiers of events: of 14 March 2026, and of a clock that was ten years ahead.

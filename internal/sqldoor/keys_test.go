@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/pgtest"
 	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"pgregory.net/rapid"
 )
 

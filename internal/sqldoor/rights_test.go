@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
 func TestParseBound(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
-	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
 // The ways to connect differ in how arguments travel; these are the extremes, and what a pooler leaves of

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
 // lab has what the attacks share, and what belongs to the one that is under way.

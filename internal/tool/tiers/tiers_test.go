@@ -12,9 +12,9 @@ import (
 
 	_ "github.com/go-sql-driver/mysql" // the driver
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/mariadbtest"
-	"github.com/hookonce/hookonce/internal/pgtest"
-	"github.com/hookonce/hookonce/internal/redistest"
+	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/redistest"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/redisstore"
 	"github.com/hookonce/hookonce/sqlstore"

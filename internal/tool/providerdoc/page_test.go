@@ -21,7 +21,7 @@ func TestPageIsFresh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile("../../" + file)
+	got, err := os.ReadFile("../../../" + file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/throwaway"
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
 
 // Options say how a cluster differs from the usual one.

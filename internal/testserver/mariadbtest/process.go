@@ -5,7 +5,7 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/hookonce/hookonce/internal/throwaway"
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
 
 // program returns the path of one of MariaDB's programs.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hookonce/hookonce/internal/throwaway"
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
 
 const (

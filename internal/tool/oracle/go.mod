@@ -1,5 +1,5 @@
 // A module of its own, so that the product does not depend on the senders' libraries.
-module github.com/hookonce/hookonce/internal/oracle
+module github.com/hookonce/hookonce/internal/tool/oracle
 
 go 1.26.0
 
@@ -88,4 +88,4 @@ require (
 	modernc.org/sqlite v1.61.1 // indirect
 )
 
-replace github.com/hookonce/hookonce => ../..
+replace github.com/hookonce/hookonce => ../../..

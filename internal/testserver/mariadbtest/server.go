@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/throwaway"
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
 
 // server is one MariaDB server with its data.

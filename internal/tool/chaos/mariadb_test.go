@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/hookonce/hookonce/internal/mariadbtest"
+	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 

@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -9,8 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
-	"github.com/hookonce/hookonce/internal/throwaway"
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
 
 // serverUser runs PostgreSQL and PgBouncer where the test runs as root.
@@ -22,6 +24,11 @@ func killFamily(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil { // so that it starts no more
 		return err
 	}
+	// The signal is only on its way: a child that it starts meanwhile would live on, may wait for a lock of one
+	// that is dead, and would keep the next server from its memory.
+	for deadline := time.Now().Add(patience); running(pid) && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
 	children, err := childrenOf(pid)
 	for _, child := range children {
 		if e := syscall.Kill(child, syscall.SIGKILL); e != nil && !errors.Is(e, syscall.ESRCH) {
@@ -29,6 +36,16 @@ func killFamily(pid int) error {
 		}
 	}
 	return errors.Join(err, syscall.Kill(pid, syscall.SIGKILL))
+}
+
+// running reports whether the process is neither stopped nor gone, on systems that have /proc; false on others.
+func running(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	state := strings.TrimSpace(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	return state != "" && !strings.ContainsAny(state[:1], "TtZX")
 }
 
 // childrenOf returns the processes whose parent is pid, on systems that have /proc; none on others.
