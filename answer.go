@@ -61,7 +61,7 @@ func (p *problem) write(w http.ResponseWriter) {
 	}
 	body, err := json.Marshal(doc)
 	if err != nil {
-		http.Error(w, doc.Title, doc.Status) // can not happen: the document is strings and numbers
+		http.Error(w, doc.Title, doc.Status) // cannot happen: the document is strings and numbers
 		return
 	}
 	reply(w, Answer{Status: doc.Status, ContentType: "application/problem+json", Body: body})

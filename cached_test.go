@@ -77,7 +77,7 @@ func remembers(t *testing.T, c hookonce.DoneCache) bool {
 func TestCachedSparesTheStore(t *testing.T) {
 	store := &counted{TxStore: memstore.New()}
 	s := hookonce.Cached(store, hookonce.NewMemoryCache(10))
-	if v := runCached(t, s, noEffect); v != hookonce.Won {
+	if v := runCached(t, s, noEffect); v != hookonce.Acquired {
 		t.Fatal(v)
 	}
 	got, err := s.Within(t.Context(), cachedEvent, func(*memstore.Tx, hookonce.Claim) error {
@@ -237,7 +237,7 @@ func TestCachedRemembersAfterTheCommit(t *testing.T) {
 	}
 }
 
-// What has no key, or can not be stored, is not for the cache.
+// What has no key, or cannot be stored, is not for the cache.
 func TestCachedAsksNothingWithoutAKey(t *testing.T) {
 	s := hookonce.Cached(memstore.New(), cacheFunc{
 		done: func(context.Context, hookonce.Ref) ([]byte, bool, error) {
@@ -275,7 +275,7 @@ func TestCachedGoesOnWithoutTheCache(t *testing.T) {
 				var failures []error
 				s := hookonce.Cached(memstore.New(), ill(c.behave),
 					hookonce.WithCacheErrors(func(_ context.Context, err error) { failures = append(failures, err) }))
-				for _, want := range []hookonce.Verdict{hookonce.Won, hookonce.Duplicate} {
+				for _, want := range []hookonce.Verdict{hookonce.Acquired, hookonce.Duplicate} {
 					start := time.Now()
 					if v := runCached(t, s, noEffect); v != want {
 						t.Errorf("verdict is %v, want %v", v, want)

@@ -31,15 +31,15 @@ type Verdict int
 
 // The verdicts.
 const (
-	// Won means that the caller owns the claim and does the work. Token above 1 means that earlier
+	// Acquired means that the caller owns the claim and does the work. Token above 1 means that earlier
 	// attempts were made.
-	Won Verdict = iota + 1
+	Acquired Verdict = iota + 1
 	// Duplicate means that the work is done; there is nothing to do.
 	Duplicate
 	// Busy means that another worker owns the claim. Nobody may call this a duplicate yet: the
 	// owner may still fail.
 	Busy
-	// Unkeyed means that the event has no key: it can not be recognised again, and the work is done
+	// Unkeyed means that the event has no key: it cannot be recognised again, and the work is done
 	// without a claim.
 	Unkeyed
 	// Pinned means that an earlier attempt with other content may have had effects outside (see
@@ -50,7 +50,7 @@ const (
 // String returns the verdict as it appears in logs and answers.
 func (v Verdict) String() string {
 	switch v {
-	case Won:
+	case Acquired:
 		return "accepted"
 	case Duplicate:
 		return "duplicate"
@@ -100,7 +100,7 @@ type Claim struct {
 	Ref
 	// Verdict is the answer to the request. Zero in the result of Lookup.
 	Verdict Verdict
-	// State is the stored state. For Won it is StateProcessing in lease mode and StateDone (not yet
+	// State is the stored state. For Acquired it is StateProcessing in lease mode and StateDone (not yet
 	// committed) inside a transaction. Empty for Unkeyed.
 	State State
 	// Token is the number of the current attempt, from 1, and the fence: Complete, Fail and Extend
@@ -113,7 +113,7 @@ type Claim struct {
 	Conflict bool
 	// Pinned is the number of the first attempt that may have had effects outside, 0 if there is none. The
 	// claim is bound to its Digest from then on: a request with another one is not given the claim. Only the
-	// failure of that same attempt can take it back (see [Failure]); later ones can not, because what the
+	// failure of that same attempt can take it back (see [Failure]); later ones cannot, because what the
 	// first did outside is still there. It means nothing once the work is done.
 	Pinned int64
 	// Type, Digest, FirstSeen, UpdatedAt and LastError describe the stored claim. LastError is the
@@ -125,7 +125,7 @@ type Claim struct {
 	LastError string
 }
 
-// VerdictFor returns what a store answers at time now to a request for the stored claim c: Won if the request
+// VerdictFor returns what a store answers at time now to a request for the stored claim c: Acquired if the request
 // may take it over. It is the rule that every store implements in its claiming statement. Done work is a
 // duplicate. Processing work is busy until its lease has run out, for ever if it has none. Failed and dead
 // work can be tried again, and so can work whose lease ran out, unless it is pinned and both digests are known
@@ -139,7 +139,7 @@ func (c Claim) VerdictFor(req ClaimRequest, now time.Time) Verdict {
 	case c.Pinned != 0 && differ(c.Digest, req.Digest):
 		return Pinned
 	}
-	return Won
+	return Acquired
 }
 
 // MaxErrorLen is how much of an error's text a store keeps, in bytes.

@@ -35,7 +35,7 @@ func FuzzFailureText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		got := hookonce.Failure{Err: errors.New(text)}.Text()
 		if len(got) > hookonce.MaxErrorLen || !utf8.ValidString(got) || strings.Contains(got, "\x00") {
-			t.Errorf("%q can not be stored", got)
+			t.Errorf("%q cannot be stored", got)
 		}
 	})
 }
@@ -51,7 +51,7 @@ func TestFailureState(t *testing.T) {
 // Whoever looks at the error alone must not take work that is held for work that is done.
 func TestVerdictErr(t *testing.T) {
 	for v, want := range map[hookonce.Verdict]error{
-		hookonce.Won: nil, hookonce.Duplicate: nil, hookonce.Busy: hookonce.ErrBusy, hookonce.Unkeyed: nil,
+		hookonce.Acquired: nil, hookonce.Duplicate: nil, hookonce.Busy: hookonce.ErrBusy, hookonce.Unkeyed: nil,
 		hookonce.Pinned: hookonce.ErrPinned,
 	} {
 		if err := v.Err(); err != want {

@@ -99,5 +99,5 @@ func storeFrom[A, Tx any](ctx context.Context, caller string) (A, error) {
 		}
 		store = wrapper.Unwrap()
 	}
-	return none, fmt.Errorf("hookonce: %s: the context's store, a %T, can not do this, nor can what it wraps", caller, w.store)
+	return none, fmt.Errorf("hookonce: %s: the context's store, a %T, cannot do this, nor can what it wraps", caller, w.store)
 }

@@ -82,7 +82,7 @@ type Outbox[Tx any] interface {
 	// Enqueue stores e inside tx; it is there when tx commits. An effect of the same Ref (with a key)
 	// and Step that is on record makes it fail with [ErrEffectExists], in whatever state that one is:
 	// of two different effects none may get lost. Errors also: [ErrInvalidRef], for a name or step that
-	// can not be stored, or a payload that is too large. After an error tx must be rolled back.
+	// cannot be stored, or a payload that is too large. After an error tx must be rolled back.
 	Enqueue(ctx context.Context, tx Tx, e Effect) error
 }
 

@@ -11,7 +11,7 @@ import (
 // every attempt, in every process and release, and another one for another source, key or step. It is
 // what to send as Idempotency-Key where [Transport] does not: 32 hexadecimal digits, made of the first
 // half of the SHA-256 of [JoinKey] over source, key and step. It is empty if one of the three is: what
-// can not be recognised has no key.
+// cannot be recognised has no key.
 func EffectKey(ref Ref, step string) string {
 	joined := JoinKey(ref.Source, ref.Key, step)
 	if joined == "" {

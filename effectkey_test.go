@@ -71,7 +71,7 @@ func FuzzEffectKey(f *testing.F) {
 			t.Fatalf("%q for %q %q %q", a, source1, key1, step1)
 		}
 		if a != "" && (len(a) != 32 || strings.Trim(a, "0123456789abcdef") != "") {
-			t.Fatalf("%q can not be sent", a)
+			t.Fatalf("%q cannot be sent", a)
 		}
 	})
 }

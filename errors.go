@@ -8,7 +8,7 @@ import (
 
 // Errors that callers tell apart with [errors.Is]. Stores wrap them with what happened.
 var (
-	// ErrInvalidRef says that a source or key can not be stored. Nothing was written.
+	// ErrInvalidRef says that a source or key cannot be stored. Nothing was written.
 	ErrInvalidRef = errors.New("hookonce: invalid source or key")
 	// ErrBusy says that another worker holds the claim and did not finish within the bounded wait.
 	// Nothing was written, and nothing may be acknowledged, because that worker may still fail; trying
@@ -37,7 +37,7 @@ var (
 	// ErrEffectExists says that the transaction's event has already asked for an effect with the same
 	// step. Give each effect of an event a step of its own.
 	ErrEffectExists = errors.New("hookonce: the event already has an effect with this step")
-	// ErrUnnamedCall says that [Transport] can not tell two calls of one attempt apart, and did not send the
+	// ErrUnnamedCall says that [Transport] cannot tell two calls of one attempt apart, and did not send the
 	// second. Name each of them with [WithStep].
 	ErrUnnamedCall = errors.New("hookonce: the call needs a step of its own")
 	// ErrResponseTooLarge says that a handler wrote a longer answer than may be kept (see [WithMaxResponse]), or
@@ -55,10 +55,10 @@ var (
 	ErrSchemaMissing = errors.New("hookonce: the database schema is missing or out of date")
 )
 
-// Permanent marks a handler's error as one that trying again can not mend. The claim becomes dead
+// Permanent marks a handler's error as one that trying again cannot mend. The claim becomes dead
 // instead of failed, and the provider is told to stop (its normal success answer): the failure is
 // durable in the table of claims, where a replay or a redelivery can still re-drive it. A failure
-// that is not on record can not be acknowledged without losing the event. So the provider is still
+// that is not on record cannot be acknowledged without losing the event. So the provider is still
 // answered 503, and goes on sending, when the event has no key (but see [WithUnkeyedRecord]), when the
 // record could not be written, and when another copy got to the key before it was. Permanent(nil) is nil.
 func Permanent(err error) error {

@@ -106,7 +106,7 @@ func ExampleKeepLease() {
 	ctx, store, lease := context.Background(), memstore.New(), 30*time.Second
 	asked := time.Now()
 	c, err := store.Claim(ctx, hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "nightly", Key: "report"}, Lease: lease})
-	if err != nil || c.Verdict != hookonce.Won {
+	if err != nil || c.Verdict != hookonce.Acquired {
 		return
 	}
 	held, release := hookonce.KeepLease(ctx, store, c, lease, asked)
@@ -139,7 +139,7 @@ func ExampleStore() {
 		Lease: time.Minute, // another worker may take over after it, with a higher token
 	}
 	c, err := store.Claim(ctx, job)
-	if err != nil || c.Verdict != hookonce.Won {
+	if err != nil || c.Verdict != hookonce.Acquired {
 		return // done already, or another worker is at it
 	}
 	fmt.Println("attempt", c.Token)

@@ -66,7 +66,7 @@ func ValidateResource(resource string, rank Rank) error {
 func ValidateTransition(entity, from, to string) error {
 	switch {
 	case entity == "" || !wellFormed(entity):
-		return fmt.Errorf("%w: %q can not name an entity: it is empty, longer than %d bytes, not UTF-8, or has control characters", ErrInvalidRef, entity, MaxKeyLen)
+		return fmt.Errorf("%w: %q cannot name an entity: it is empty, longer than %d bytes, not UTF-8, or has control characters", ErrInvalidRef, entity, MaxKeyLen)
 	case to == "":
 		return fmt.Errorf("%w: nothing moves to the state of what was never seen", ErrInvalidRef)
 	case !wellFormed(from) || !wellFormed(to):

@@ -19,7 +19,7 @@ func state(source, scope string, rank hookonce.Rank) hookonce.Event {
 // second is the rank of Stripe's times.
 func second(n int64) hookonce.Rank { return hookonce.Timestamp(time.Unix(n, 0)) }
 
-// TestNewer: what is old is told by the event's object and rank, and nothing is lost of which that can not be
+// TestNewer: what is old is told by the event's object and rank, and nothing is lost of which that cannot be
 // said.
 func TestNewer(t *testing.T) {
 	long := strings.Repeat("x", hookonce.MaxKeyLen)

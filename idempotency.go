@@ -132,7 +132,7 @@ func (h *idempotency) scopeOf(r *http.Request) (string, *problem) {
 	switch {
 	case retry:
 		h.log.ErrorContext(r.Context(), "the scope of a request could not be told", "source", h.source, "error", err)
-		return "", unavailable("it can not be told now who sends the request", cmp.Or(max(delay, 0), defaultRetry))
+		return "", unavailable("it cannot be told now who sends the request", cmp.Or(max(delay, 0), defaultRetry))
 	case err != nil || scope == "":
 		return "", callerUnknown()
 	}

@@ -62,7 +62,7 @@ func keyMissing() *problem {
 func keyMalformed(err error) *problem {
 	return &problem{
 		Status: http.StatusBadRequest, Type: "idempotency-key-malformed", Title: "Idempotency-Key is malformed", Reason: ReasonKeyMalformed,
-		Detail: "the header Idempotency-Key can not be used: " + err.Error(),
+		Detail: "the header Idempotency-Key cannot be used: " + err.Error(),
 	}
 }
 
@@ -139,7 +139,7 @@ func failure(err error) *problem {
 	case errors.Is(err, errIncomplete):
 		return answerIncomplete(retry)
 	case IsPermanent(err):
-		return broken("the request can not be carried out")
+		return broken("the request cannot be carried out")
 	case errors.Is(err, ErrUnknownOutcome):
 		return unavailable("it is not known yet whether the request was carried out; send it again with the same key", retry)
 	}

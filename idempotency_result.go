@@ -82,7 +82,7 @@ func (h *idempotency) replay(ctx context.Context, c Claim) result {
 	case errors.Is(err, ErrNotFound):
 		res.problem = answerGone()
 	case err != nil:
-		res.problem, res.err = unavailable("the request was carried out, and its answer can not be read now", defaultRetry), err
+		res.problem, res.err = unavailable("the request was carried out, and its answer cannot be read now", defaultRetry), err
 	default:
 		res.response, res.durable = &kept, true
 	}

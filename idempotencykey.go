@@ -61,7 +61,7 @@ const (
 var stringItem = regexp.MustCompile(`\A"((?:[ !#-\[\]-~]|\\["\\])*)"(?:` + sfParam + `)*\z`)
 
 // isBareKey reports whether text can be a key without quotes. What separates fields, or parameters, or is
-// escaped in a string, can not: it would have to be guessed what the client meant.
+// escaped in a string, cannot: it would have to be guessed what the client meant.
 func isBareKey(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c <= ' ' || c > '~' || c == '"' || c == ',' || c == ';' || c == '\\' {

@@ -31,7 +31,7 @@ import (
 //     the same key;
 //   - 400 when the key is missing (see [WithOptionalKey]) or malformed, 403 when the scope is not known, 405
 //     for methods without an effect, 413 and 400 for a body that is too large or ends early;
-//   - 503 with Retry-After when handle returned an error or panicked, when the store can not be reached,
+//   - 503 with Retry-After when handle returned an error or panicked, when the store cannot be reached,
 //     and when the outcome of the commit is unknown: the next copy reads the truth. [RetryAfter] sets the
 //     time. An error marked with [Permanent], and an answer above [WithMaxResponse], is a 500;
 //   - 503 in place of an answer that was cut short: one that is longer or shorter than its own Content-Length, or
@@ -41,7 +41,7 @@ import (
 // An error from handle rolls the transaction back and discards what it wrote; the claim is failed, with a
 // trace, and the next copy runs handle again, even if it says something else than the first: nothing came
 // of that. So it is with an answer that is not kept, except that the client gets it: see [WithKeep]. An
-// answer of 5xx after the commit can not be. [ErrRollback] undoes the work too, and keeps the answer, which must be
+// answer of 5xx after the commit cannot be. [ErrRollback] undoes the work too, and keeps the answer, which must be
 // one of 400 or above.
 //
 // No rollback undoes what handle did outside the transaction. So once it has called another system with
@@ -51,7 +51,7 @@ import (
 // key runs. What must not meet that goes to the outbox ([Enqueue]), or behind [IdempotentLease], which pins
 // before the work begins.
 //
-// The writer that handle gets keeps the answer in memory. It can not flush, hijack, send 1xx or trailers;
+// The writer that handle gets keeps the answer in memory. It cannot flush, hijack, send 1xx or trailers;
 // [http.ResponseController] answers [http.ErrNotSupported]. The request has its raw body, which can be read
 // again through GetBody, and a context that ends after [WithTimeout], not when the client hangs up; it
 // carries what [Enqueue], [Newer], [Transition], [Once] and [Transport] need. [http.ErrAbortHandler] rolls
@@ -86,7 +86,7 @@ func (h *idempotent[Tx]) transact(ctx context.Context, c *call) (res result) {
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			res = h.settle(ctx, Claim{Verdict: Won}, nil, h.caught(ctx, c, p))
+			res = h.settle(ctx, Claim{Verdict: Acquired}, nil, h.caught(ctx, c, p))
 		}
 	}()
 	if c.Key != "" {

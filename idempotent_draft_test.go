@@ -117,7 +117,7 @@ func TestIdempotencyKeyDraft(t *testing.T) {
 		{"5 Security considerations", "keys are scoped to callers, so that guessing one reveals nothing", func(t *testing.T) {
 			TestIdempotentReplayToAnotherPrincipal(t)
 		}},
-		{"5 Security considerations", "keys that can not be one are not stored", func(t *testing.T) {
+		{"5 Security considerations", "keys that cannot be one are not stored", func(t *testing.T) {
 			var s till
 			h := counter(memstore.New(), s.charge)
 			wantAnswer(t, buy(h, strings.Repeat("k", 256), "10"), 400, "idempotency-key-malformed")

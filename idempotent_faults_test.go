@@ -42,7 +42,7 @@ func TestIdempotentUnknownCommit(t *testing.T) {
 	}
 }
 
-// forgetful is a store that can not keep answers, or not read them.
+// forgetful is a store that cannot keep answers, or not read them.
 type forgetful struct {
 	*memstore.Store
 	keep, read error
@@ -62,7 +62,7 @@ func (f *forgetful) Response(ctx context.Context, ref hookonce.Ref) (hookonce.Re
 	return f.Store.Response(ctx, ref)
 }
 
-// Crash between effect and save: they are one. If the answer can not be saved there is no effect.
+// Crash between effect and save: they are one. If the answer cannot be saved there is no effect.
 func TestIdempotentAnswerNotSaved(t *testing.T) {
 	var s till
 	store := &forgetful{Store: memstore.New(), keep: errAway}
@@ -74,7 +74,7 @@ func TestIdempotentAnswerNotSaved(t *testing.T) {
 	s.want(t, "10")
 }
 
-// The effect is there and its answer can not be read: nothing runs again.
+// The effect is there and its answer cannot be read: nothing runs again.
 func TestIdempotentAnswerNotReadable(t *testing.T) {
 	var s till
 	store := &forgetful{Store: memstore.New()}
@@ -163,7 +163,7 @@ func TestIdempotentTakesOverALease(t *testing.T) {
 		return errors.Join(s.charge(w, r, tx), errors.New("find out the reference"))
 	})
 	buy(h, "k1", "10")
-	if c, err := store.Claim(t.Context(), hookonce.ClaimRequest{Ref: ref, Lease: time.Minute}); err != nil || c.Verdict != hookonce.Won {
+	if c, err := store.Claim(t.Context(), hookonce.ClaimRequest{Ref: ref, Lease: time.Minute}); err != nil || c.Verdict != hookonce.Acquired {
 		t.Fatalf("claim: %+v, %v", c, err)
 	}
 	h = counter(store, s.charge)

@@ -32,7 +32,7 @@ const recordTimeout = 5 * time.Second
 //     that back, unless an earlier attempt had come further, or [PinRequest] or [Transport] was called;
 //   - an answer that is complete when the request's context has ended, because [WithTimeout] has passed or the lease
 //     was lost, counts as cut short all the same: nobody can tell. Give handlers the time that they need;
-//   - an answer above [WithMaxResponse] can not undo the work either: the 500 that says so is kept in its
+//   - an answer above [WithMaxResponse] cannot undo the work either: the 500 that says so is kept in its
 //     place;
 //   - requests with safe methods, and those without a key where it is optional, go to next as they are, with
 //     the writer of the server.
@@ -62,7 +62,7 @@ func (h *idempotentLease) borrow(ctx context.Context, c *call) result {
 	defer cancel()
 	asked := time.Now()
 	held, err := h.store.Claim(asking, c.claim(h.lease))
-	if err != nil || held.Verdict != Won {
+	if err != nil || held.Verdict != Acquired {
 		return h.settle(asking, held, nil, err)
 	}
 	ctx = &pinContext{Context: ctx, ref: held.Ref, key: c.sent}
@@ -97,15 +97,15 @@ func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, 
 	return h.finish(ctx, rec, held)
 }
 
-// tooLarge returns the answer in place of one that is larger than can be kept, and logs why it can not.
+// tooLarge returns the answer in place of one that is larger than can be kept, and logs why it cannot.
 func (h *idempotentLease) tooLarge(ctx context.Context, c *call, why error) (*Response, error) {
-	h.log.ErrorContext(ctx, "the request was carried out, and is answered 500 for good: its answer can not be kept", "source", c.Source, "key", c.Key, "error", why)
+	h.log.ErrorContext(ctx, "the request was carried out, and is answered 500 for good: its answer cannot be kept", "source", c.Source, "key", c.Key, "error", why)
 	rec := newRecorder(math.MaxInt)
 	h.refuse(rec, h.occurrence(c.Request, answerTooLarge("the request was carried out, and its answer is larger than can be kept")))
 	return rec.response()
 }
 
-// record stores what came of the attempt, and returns the answer, or why it can not be answered with that.
+// record stores what came of the attempt, and returns the answer, or why it cannot be answered with that.
 func (h *idempotentLease) record(ctx context.Context, held Claim, c *call, answer *Response, failed error) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
@@ -147,7 +147,7 @@ func harmless(answer *Response, failed error) bool {
 	return errors.Is(failed, errNotBegun) || errors.Is(failed, errNotKept) && answer != nil && turnedAway(answer.Status)
 }
 
-// insist calls f until it succeeds, or it is known that it can not, or ctx ends. It begins soon: what is not
+// insist calls f until it succeeds, or it is known that it cannot, or ctx ends. It begins soon: what is not
 // recorded happens again.
 func insist(ctx context.Context, f func() error) error {
 	for pause := 50 * time.Millisecond; ; pause *= 2 {

@@ -385,7 +385,7 @@ func TestIdempotentLeaseKeepsTheConflictOfTheFirstAttempt(t *testing.T) {
 	}
 }
 
-// A failure that can not be recorded is given all the same; the claim is free when the lease ends.
+// A failure that cannot be recorded is given all the same; the claim is free when the lease ends.
 func TestIdempotentLeaseFailureNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

@@ -51,7 +51,7 @@ func TestIdempotentRollbackKeepsTheAnswer(t *testing.T) {
 	}
 }
 
-// Nobody who looks meanwhile sees the work, and nothing stays of it if its answer can not be recorded: the next copy
+// Nobody who looks meanwhile sees the work, and nothing stays of it if its answer cannot be recorded: the next copy
 // does it again.
 func TestIdempotentRollbackWhoseAnswerIsNotRecorded(t *testing.T) {
 	var s till

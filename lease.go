@@ -14,7 +14,7 @@ import (
 // copy runs fn again. Make what fn does outside repeatable by sending keys along: [Transport] and [EffectKey]
 // derive them from the claim in its context.
 //
-// Won and Unkeyed run fn once; an unkeyed request has no claim, and no lease. Duplicate returns without running
+// Acquired and Unkeyed run fn once; an unkeyed request has no claim, and no lease. Duplicate returns without running
 // fn and without an error, Busy with one that wraps [ErrBusy], and Pinned with [ErrPinned]: an error of nil
 // always means that the work is done and on record. The claim has the verdict beside an error, too.
 //

@@ -133,7 +133,7 @@ func TestWebhookHandlesCoalescingEventsEachTime(t *testing.T) {
 	}
 }
 
-// A permanent failure without a claim is on no record, and can not be acknowledged.
+// A permanent failure without a claim is on no record, and cannot be acknowledged.
 func TestWebhookKeepsCoalescingEventsThatFail(t *testing.T) {
 	s := serveParticular(t, particular{coalesce: true}, func(context.Context, *memstore.Tx, *hookonce.Event) error {
 		return hookonce.Permanent(errors.New("no"))

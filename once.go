@@ -30,7 +30,7 @@ func Once[Tx any](ctx context.Context, tx Tx, scope, key string) (bool, error) {
 		return false, fmt.Errorf("hookonce: Once(%q, %q): %w: scope and key must not be empty", scope, key, ErrInvalidRef)
 	}
 	c, err := store.ClaimTx(ctx, tx, ClaimRequest{Ref: Ref{Source: oncePrefix + scope, Key: NormalKey(key)}})
-	return c.Verdict == Won && err == nil, err
+	return c.Verdict == Acquired && err == nil, err
 }
 
 // checkSource returns an error unless source can be that of an endpoint.

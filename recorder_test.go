@@ -123,7 +123,7 @@ func TestRecorderLimitCountsTheHeader(t *testing.T) {
 	}
 }
 
-// What can not be taken back is refused: flushing, taking the connection over, interim answers, trailers.
+// What cannot be taken back is refused: flushing, taking the connection over, interim answers, trailers.
 func TestRecorderKeepsEverythingBack(t *testing.T) {
 	rec := newRecorder(100)
 	control := http.NewResponseController(rec)

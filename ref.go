@@ -19,7 +19,7 @@ const MaxKeyLen = 255
 type Ref struct {
 	// Source is the configured endpoint that the event came in through, such as "billing".
 	Source string
-	// Key identifies the event inside its source. The empty key means "unkeyed": the event can not
+	// Key identifies the event inside its source. The empty key means "unkeyed": the event cannot
 	// be recognised when it comes again, and is passed through instead of being claimed.
 	Key string
 }

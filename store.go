@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Store holds claims in lease mode: for effects that can not share a transaction with the claim
+// Store holds claims in lease mode: for effects that cannot share a transaction with the claim
 // (calls to other systems, Redis, long jobs). Guarantee: at least once with a stable key; the token
 // fences off a worker that lost its lease.
 //
@@ -19,7 +19,7 @@ import (
 type Store interface {
 	// Claim decides in one atomic statement who owns the work under req.Ref: it creates the claim,
 	// takes over the one that is there with the token raised by one, or reports Duplicate, Busy or Pinned
-	// without changing anything, as [Claim.VerdictFor] says. Concurrent calls with the same reference produce exactly one Won.
+	// without changing anything, as [Claim.VerdictFor] says. Concurrent calls with the same reference produce exactly one Acquired.
 	// A request without a key answers Unkeyed and writes nothing. Errors: [ErrInvalidRef].
 	Claim(ctx context.Context, req ClaimRequest) (Claim, error)
 
@@ -55,7 +55,7 @@ type TxStore[Tx any] interface {
 
 	// Within claims req.Ref and runs fn in the same transaction.
 	//
-	// Won and Unkeyed run fn once; when fn returns nil the transaction commits. Duplicate returns
+	// Acquired and Unkeyed run fn once; when fn returns nil the transaction commits. Duplicate returns
 	// without running fn and without an error: the work is done. Busy returns without running fn, and
 	// with an error that wraps [ErrBusy]: the owner may still fail, so nothing may be acknowledged. So does
 	// Pinned, with [ErrPinned]: the request is another one than the first, whose effects may be there. While
@@ -64,7 +64,7 @@ type TxStore[Tx any] interface {
 	//
 	// The claim that Within returns has the verdict, also beside an error, and is zero only if there is
 	// none because the store failed before. It tells a key that is held elsewhere (verdict Busy) from an
-	// ErrBusy that fn returned (verdict Won, with the claim that fn was given).
+	// ErrBusy that fn returned (verdict Acquired, with the claim that fn was given).
 	//
 	// When fn returns an error, or panics, the transaction is rolled back, and then a durable trace
 	// of the failure is left in a transaction of its own: state failed (dead for [Permanent]
@@ -75,7 +75,7 @@ type TxStore[Tx any] interface {
 	//
 	// The trace never overwrites done work, a lease that somebody holds, a newer attempt or other content
 	// that the claim is pinned to, and never makes dead work of the same attempt number failed: another copy
-	// may have got to the key between the rollback and the trace. When the trace can not be written, the
+	// may have got to the key between the rollback and the trace. When the trace cannot be written, the
 	// returned error wraps [ErrTraceLost] besides fn's error. So it does when the trace of a [Permanent]
 	// error, or of an attempt that reached the outside, gives way, whatever it gave way to: nothing says that
 	// the work was given up, and nobody may be told so. The next copy of the event reads what holds instead;
@@ -87,7 +87,7 @@ type TxStore[Tx any] interface {
 	// deadline of the store's own).
 	Within(ctx context.Context, req ClaimRequest, fn func(tx Tx, c Claim) error) (Claim, error)
 
-	// ClaimTx claims req.Ref inside a transaction that the caller began and will end. Won means
+	// ClaimTx claims req.Ref inside a transaction that the caller began and will end. Acquired means
 	// that the claim becomes visible as done when the caller commits; a rollback undoes it. Busy
 	// means that the claim is processing under a lease elsewhere; the claim is returned with an error
 	// that wraps [ErrBusy], and the transaction can go on. So it is for Pinned, with [ErrPinned]. It may wait for another transaction that

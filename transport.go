@@ -30,7 +30,7 @@ import (
 // call to an address. The same call again is a retry and has the same key. A call to an address that was called
 // before in the attempt and that differs in query, body or header is refused with [ErrUnnamedCall]: nobody
 // can tell whether it is another call, or a retry by a client that writes the time into what it sends. So is a
-// second call whose body can not be read again (GetBody is nil). The header fields Date, Traceparent,
+// second call whose body cannot be read again (GetBody is nil). The header fields Date, Traceparent,
 // Tracestate, Baggage, X-Request-Id, User-Agent and Referer do not count, because clients change them between
 // retries and redirects; others do, also Authorization and Cookie, which may say for whom the call is made. Nothing was
 // sent then, and the next attempt may go well: the key of the first call is the same. Redirects are further
@@ -209,7 +209,7 @@ func contentOf(req *http.Request) (content, error) {
 		}
 		r, err := req.GetBody()
 		if err != nil {
-			return content{}, fmt.Errorf("hookonce: Transport: the body can not be read twice: %w", err)
+			return content{}, fmt.Errorf("hookonce: Transport: the body cannot be read twice: %w", err)
 		}
 		defer r.Close()
 		if _, err := io.Copy(hash, r); err != nil {

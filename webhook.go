@@ -30,7 +30,7 @@ import (
 //     earlier (duplicate; conflict if the content differs from the first copy's), when an event
 //     without a usable key was handled (unkeyed), and when handle gave up with [Permanent] (dead);
 //   - 503 with Retry-After when handle failed (failed), when another copy is still being handled
-//     after the bounded wait (busy), and when the store can not be reached. A [Permanent] failure of
+//     after the bounded wait (busy), and when the store cannot be reached. A [Permanent] failure of
 //     an event without a key is answered so too, each time that it is sent, unless [WithUnkeyedRecord]
 //     keeps it on record. Never a 4xx for a fault on this side: providers disable endpoints that
 //     answer so;
@@ -53,7 +53,7 @@ import (
 // server's to bound.
 //
 // The handler may be used concurrently. Webhook panics if store, p or handle is nil, or an option
-// makes no sense, or source can not be one (empty, longer than [MaxKeyLen], or beginning with "once:", see
+// makes no sense, or source cannot be one (empty, longer than [MaxKeyLen], or beginning with "once:", see
 // [Once]): a handler that refuses every event would be noticed too late.
 func Webhook[Tx any](store TxStore[Tx], source string, p Provider, handle func(ctx context.Context, tx Tx, ev *Event) error, opts ...Option) http.Handler {
 	if store == nil || p == nil || handle == nil {
@@ -207,7 +207,7 @@ func (h *webhook) all(ctx context.Context, d *Delivery) (status string, failed *
 	defer func() {
 		if p := recover(); p != nil { // events of a batch are the provider's until they are handled
 			h.log.ErrorContext(ctx, "the provider panicked while it took a batch apart", "source", h.source, "panic", p, "stack", string(debug.Stack()))
-			failed = &outcome{verdict: Won, err: fmt.Errorf("provider %s panicked: %v", h.provider.Name(), p)}
+			failed = &outcome{verdict: Acquired, err: fmt.Errorf("provider %s panicked: %v", h.provider.Name(), p)}
 		}
 	}()
 	for ev := range d.All() {
@@ -230,7 +230,7 @@ func (h *webhook) all(ctx context.Context, d *Delivery) (status string, failed *
 // once handles one event, or waits for the copy of it that is being handled in this process.
 func (h *webhook) once(ctx context.Context, ev *Event) outcome {
 	if err := checkSource(ev.Source); err != nil {
-		return outcome{verdict: Won, err: err}
+		return outcome{verdict: Acquired, err: err}
 	}
 	if claimed(ev).Key == "" {
 		return h.run(ctx, ev)
@@ -239,7 +239,7 @@ func (h *webhook) once(ctx context.Context, ev *Event) outcome {
 	if !first {
 		return h.follow(ctx, ev, t)
 	}
-	o := outcome{verdict: Won, err: errors.New("the handler did not return")}
+	o := outcome{verdict: Acquired, err: errors.New("the handler did not return")}
 	defer func() { h.latches.leave(ev.Ref(), t, o) }()
 	o = h.run(ctx, ev)
 	return o
@@ -277,7 +277,7 @@ func (h *webhook) run(ctx context.Context, ev *Event) (o outcome) {
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			o = outcome{verdict: Won, err: fmt.Errorf("the handler panicked: %v", p)}
+			o = outcome{verdict: Acquired, err: fmt.Errorf("the handler panicked: %v", p)}
 			h.log.ErrorContext(ctx, "webhook handler panicked", "source", ev.Source, "key", ev.Key, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
@@ -288,7 +288,7 @@ func (h *webhook) run(ctx context.Context, ev *Event) (o outcome) {
 		err = h.bury(ctx, req, ev, err)
 	}
 	if c.Verdict == Unkeyed && ev.Coalesce {
-		c.Verdict = Won // nothing is wrong with it
+		c.Verdict = Acquired // nothing is wrong with it
 	}
 	return outcome{verdict: c.Verdict, conflict: c.Conflict, digest: c.Digest, dead: req.Key != "" && gaveUp(err), err: err}
 }

@@ -403,11 +403,11 @@ func TestUnderLease(t *testing.T) {
 		verdict hookonce.Verdict
 		after   hookonce.State
 	}{
-		"new":          {"", nil, hookonce.Won, hookonce.StateDone},
-		"fails":        {"", fault, hookonce.Won, hookonce.StateFailed},
-		"gives up":     {"", hookonce.Permanent(fault), hookonce.Won, hookonce.StateDead},
-		"failed once":  {hookonce.StateFailed, nil, hookonce.Won, hookonce.StateDone},
-		"given up":     {hookonce.StateDead, nil, hookonce.Won, hookonce.StateDone},
+		"new":          {"", nil, hookonce.Acquired, hookonce.StateDone},
+		"fails":        {"", fault, hookonce.Acquired, hookonce.StateFailed},
+		"gives up":     {"", hookonce.Permanent(fault), hookonce.Acquired, hookonce.StateDead},
+		"failed once":  {hookonce.StateFailed, nil, hookonce.Acquired, hookonce.StateDone},
+		"given up":     {hookonce.StateDead, nil, hookonce.Acquired, hookonce.StateDone},
 		"done":         {hookonce.StateDone, nil, hookonce.Duplicate, hookonce.StateDone},
 		"held by some": {hookonce.StateProcessing, hookonce.ErrBusy, hookonce.Busy, hookonce.StateProcessing},
 	} {
@@ -434,7 +434,7 @@ func TestUnderLease(t *testing.T) {
 				}
 				return c.fn
 			})
-			if got.Verdict != c.verdict || !errors.Is(err, c.fn) || (err == nil) != (c.fn == nil) || (runs == 1) != (c.verdict == hookonce.Won) {
+			if got.Verdict != c.verdict || !errors.Is(err, c.fn) || (err == nil) != (c.fn == nil) || (runs == 1) != (c.verdict == hookonce.Acquired) {
 				t.Errorf("UnderLease = %v, %v after %d runs", got.Verdict, err, runs)
 			}
 			if stored, err := store.Lookup(t.Context(), req.Ref); err != nil || stored.State != c.after {

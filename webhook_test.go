@@ -254,7 +254,7 @@ func TestWebhookPermanentFailureThatIsNotOnRecord(t *testing.T) {
 	h := endpoint(store, func(context.Context, *memstore.Tx, *hookonce.Event) error {
 		return hookonce.Permanent(textFunc(sync.OnceValue(func() string {
 			ref := hookonce.Ref{Source: "sender", Key: "a"}
-			if c, err := store.Claim(t.Context(), hookonce.ClaimRequest{Ref: ref}); err != nil || c.Verdict != hookonce.Won {
+			if c, err := store.Claim(t.Context(), hookonce.ClaimRequest{Ref: ref}); err != nil || c.Verdict != hookonce.Acquired {
 				t.Errorf("Claim = %+v, %v", c, err)
 			}
 			return "no such order"
@@ -374,7 +374,7 @@ func (s *lostCommit) Within(ctx context.Context, req hookonce.ClaimRequest, fn f
 		c, _ := s.Store.Within(ctx, req, fn)
 		return c, fmt.Errorf("connection reset: %w", hookonce.ErrUnknownOutcome)
 	}
-	return hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Won}, fmt.Errorf("connection reset: %w", hookonce.ErrUnknownOutcome)
+	return hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Acquired}, fmt.Errorf("connection reset: %w", hookonce.ErrUnknownOutcome)
 }
 
 func TestWebhookUnknownCommit(t *testing.T) {

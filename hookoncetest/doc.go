@@ -7,7 +7,7 @@
 //	storm.Once(t, func(key string) int { return countOrders(t, db, key) })
 //
 // The handler may be any [http.Handler] that receives webhooks, with hookonce or without it. [StormOf]
-// is for senders that can not be imitated, and [ClientStorm] for endpoints whose clients send an
+// is for senders that cannot be imitated, and [ClientStorm] for endpoints whose clients send an
 // Idempotency-Key. [Independent] shows that two endpoints of one provider do not swallow each other's events.
 //
 // [Sign] and [Deliver] make single deliveries, for tests of what a handler does. [Fail] lets the fake of

@@ -43,7 +43,7 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// TestSignIsRefused: what can not be sent is said, and not sent.
+// TestSignIsRefused: what cannot be sent is said, and not sent.
 func TestSignIsRefused(t *testing.T) {
 	private, err := provider.Build("paypal", spec.Settings{Secrets: spec.Secrets("WH-FAKE")})
 	if err != nil {
@@ -55,13 +55,13 @@ func TestSignIsRefused(t *testing.T) {
 		f    func(testing.TB)
 		want string
 	}{
-		{"a private key", func(tb testing.TB) { hookoncetest.Sign(tb, private, "WH-1") }, "can not sign"},
+		{"a private key", func(tb testing.TB) { hookoncetest.Sign(tb, private, "WH-1") }, "cannot sign"},
 		{"no event", func(tb testing.TB) {
 			hookoncetest.Sign(tb, stripe, "x", hookoncetest.Body(func(spec.Sample) []byte { return []byte("{") }))
 		}, "no event in it"},
 		{"a storm in whose name nothing can be signed", func(tb testing.TB) {
 			hookoncetest.Storm(tb, http.NotFoundHandler(), private)
-		}, "can not sign"},
+		}, "cannot sign"},
 		{"a storm of one event", func(tb testing.TB) {
 			hookoncetest.Storm(tb, ok, stripe, hookoncetest.Body(func(spec.Sample) []byte { return []byte(`{"id":"evt_1"}`) }))
 		}, "two events have the same key"},

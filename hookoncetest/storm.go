@@ -35,7 +35,7 @@ import (
 // after that. Storm returns when all handlers have; what they left to goroutines of their own may be
 // outstanding. The events have ids of this storm's own, so many storms may share a database.
 //
-// The test fails at once if nothing can be signed in p's name, if its copies can not be recognised, and if
+// The test fails at once if nothing can be signed in p's name, if its copies cannot be recognised, and if
 // the first event of all, in good weather, is not acknowledged.
 func Storm(t testing.TB, h http.Handler, p Signer, opts ...Option) *Report {
 	t.Helper()

@@ -34,7 +34,7 @@ func finish(t *testing.T, store *memstore.Store, key string, sources ...string) 
 	t.Helper()
 	for _, source := range sources {
 		c, err := store.Claim(t.Context(), hookonce.ClaimRequest{Ref: hookonce.Ref{Source: source, Key: key}, Lease: time.Minute})
-		if err != nil || c.Verdict != hookonce.Won {
+		if err != nil || c.Verdict != hookonce.Acquired {
 			t.Fatalf("%s: %+v, %v", source, c, err)
 		}
 		if err := store.Complete(t.Context(), c); err != nil {

@@ -101,7 +101,7 @@ func (s *Store) claim(ctx context.Context, tx *Tx, req hookonce.ClaimRequest, ti
 		return hookonce.Claim{}, err
 	}
 	c := s.decide(req)
-	if c.Verdict == hookonce.Won {
+	if c.Verdict == hookonce.Acquired {
 		won(&c)
 	}
 	return c, nil
@@ -148,12 +148,12 @@ func (s *Store) decide(req hookonce.ClaimRequest) hookonce.Claim {
 	c, exists := s.table.claim(req.Ref)
 	if !exists {
 		return hookonce.Claim{
-			Ref: req.Ref, Verdict: hookonce.Won, Token: 1,
+			Ref: req.Ref, Verdict: hookonce.Acquired, Token: 1,
 			Type: req.Type, Digest: bytes.Clone(req.Digest), FirstSeen: now, UpdatedAt: now,
 		}
 	}
 	c = answer(c, req, c.VerdictFor(req, now))
-	if c.Verdict != hookonce.Won {
+	if c.Verdict != hookonce.Acquired {
 		return c
 	}
 	c.Token++

@@ -100,7 +100,7 @@ func (s *Store) leave(attempt hookonce.Claim) bool {
 // one that gave up is never made an ordinary failure again, because its sender was told to stop. The content
 // that a claim is pinned to stays.
 func yields(stored, attempt hookonce.Claim, now time.Time) bool {
-	if stored.VerdictFor(hookonce.ClaimRequest{Digest: attempt.Digest}, now) != hookonce.Won {
+	if stored.VerdictFor(hookonce.ClaimRequest{Digest: attempt.Digest}, now) != hookonce.Acquired {
 		return false
 	}
 	if stored.Token == attempt.Token {

@@ -37,7 +37,7 @@ func leased(t *testing.T, s *pgstore.Store, key string, d time.Duration) hookonc
 	req := request(key)
 	req.Lease = d
 	c, err := s.Claim(t.Context(), req)
-	if err != nil || c.Verdict != hookonce.Won {
+	if err != nil || c.Verdict != hookonce.Acquired {
 		t.Fatalf("claim %s: %v, %v", key, c.Verdict, err)
 	}
 	return c
@@ -212,7 +212,7 @@ func TestAwaitReturnsAtOnce(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, _ := process(t, dsn, pgstore.WithNotify(), pgstore.WithLooks(never))
 	leased(t, s, "expired", -time.Second)
-	mustClaim(t, s, "done", hookonce.Won)
+	mustClaim(t, s, "done", hookonce.Acquired)
 	for name, end := range endings {
 		if err := end(t.Context(), s, leased(t, s, name, never)); err != nil {
 			t.Fatal(err)
@@ -250,7 +250,7 @@ func TestOnlyEndsAreTold(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "LISTEN hookonce_claims"); err != nil {
 		t.Fatal(err)
 	}
-	mustClaim(t, loud, "in a transaction", hookonce.Won)
+	mustClaim(t, loud, "in a transaction", hookonce.Acquired)
 	extended := leased(t, loud, "extended", time.Minute)
 	if _, err := loud.Extend(t.Context(), extended, time.Minute); err != nil {
 		t.Fatal(err)

@@ -96,7 +96,7 @@ func (s *Store) beginClaimed(ctx context.Context, w *work, req hookonce.ClaimReq
 func (s *Store) beginFresh(ctx context.Context, w *work, req hookonce.ClaimRequest) (hookonce.Claim, error) {
 	now := s.now()
 	c := hookonce.Claim{
-		Ref: req.Ref, Verdict: hookonce.Won, State: hookonce.StateDone, Token: 1, Type: storable(req.Type),
+		Ref: req.Ref, Verdict: hookonce.Acquired, State: hookonce.StateDone, Token: 1, Type: storable(req.Type),
 		Digest: known(req.Digest), FirstSeen: now, UpdatedAt: now,
 	}
 	var inserted bool
@@ -125,7 +125,7 @@ func (s *Store) beginAny(ctx context.Context, w *work, req hookonce.ClaimRequest
 			return err
 		})
 	})
-	if err == nil && c.Verdict != hookonce.Won {
+	if err == nil && c.Verdict != hookonce.Acquired {
 		rollback(ctx, w.tx)
 		w.tx = nil
 	}

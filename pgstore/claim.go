@@ -124,7 +124,7 @@ func (q claimQuery) number(row pgx.Row) (hookonce.Claim, int64, error) {
 	}
 	c := r.claim(q.req.Ref)
 	c.Conflict = differ(before, q.req.Digest)
-	c.Verdict = hookonce.Won
+	c.Verdict = hookonce.Acquired
 	if !won {
 		c.Verdict = verdict(c, q.req, q.now)
 	}
@@ -134,7 +134,7 @@ func (q claimQuery) number(row pgx.Row) (hookonce.Claim, int64, error) {
 // verdict is what a request that did not win is told about the stored claim. The verdict is raced
 // when the claim could be had after all.
 func verdict(c hookonce.Claim, req hookonce.ClaimRequest, now time.Time) hookonce.Verdict {
-	if v := c.VerdictFor(req, now); v != hookonce.Won {
+	if v := c.VerdictFor(req, now); v != hookonce.Acquired {
 		return v
 	}
 	return raced

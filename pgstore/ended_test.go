@@ -61,12 +61,12 @@ func TestHandlerEndsTheTransaction(t *testing.T) {
 					_ = effect(t.Context(), tx, name)
 					return nil
 				})
-				if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) || !strings.Contains(err.Error(), tt.says) || c.Verdict != hookonce.Won {
+				if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) || !strings.Contains(err.Error(), tt.says) || c.Verdict != hookonce.Acquired {
 					t.Fatalf("claim %v, error %v; want one that says %q", c.Verdict, err, tt.says)
 				}
 				happened(t, pool, name, tt.effects)
 				c, err = store.Within(t.Context(), request(name), func(tx pgx.Tx, _ hookonce.Claim) error { return effect(t.Context(), tx, name) })
-				if want := map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Won}[tt.state == hookonce.StateDone]; err != nil || c.Verdict != want {
+				if want := map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Acquired}[tt.state == hookonce.StateDone]; err != nil || c.Verdict != want {
 					t.Errorf("the next copy was answered %v, %v; want %v", c.Verdict, err, want)
 				}
 				happened(t, pool, name, max(tt.effects, 1))

@@ -66,7 +66,7 @@ func ExampleStore_ClaimTx() {
 	_ = handle
 }
 
-// An effect that can not share the transaction: the token tells whether the claim is still ours.
+// An effect that cannot share the transaction: the token tells whether the claim is still ours.
 func ExampleStore_Claim() {
 	send := func(ctx context.Context, store *pgstore.Store, key string, post func(idempotencyKey string) error) error {
 		c, err := store.Claim(ctx, hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "mail", Key: key}, Lease: time.Minute})
@@ -113,7 +113,7 @@ func ExampleStore_Transition() {
 		case hookonce.AlreadyThere:
 			return nil // by the other event
 		}
-		return fmt.Errorf("order %s is %q and can not be paid", order, state)
+		return fmt.Errorf("order %s is %q and cannot be paid", order, state)
 	}
 	_ = ship
 }

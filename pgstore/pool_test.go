@@ -103,7 +103,7 @@ func TestModesOfPgBouncer(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s mode: %v", mode, err)
 			}
-			mustClaim(t, store, mode, hookonce.Won)
+			mustClaim(t, store, mode, hookonce.Acquired)
 			mustClaim(t, store, mode, hookonce.Duplicate)
 			continue
 		}

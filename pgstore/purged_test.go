@@ -48,7 +48,7 @@ func TestClaimOfWhatIsPurgedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := <-answered
-	if a.err != nil || a.claim.Verdict != hookonce.Won || a.claim.Token != 1 || a.claim.Type != "" || a.claim.Conflict {
+	if a.err != nil || a.claim.Verdict != hookonce.Acquired || a.claim.Token != 1 || a.claim.Type != "" || a.claim.Conflict {
 		t.Fatalf("claimed %+v, %v; want a new claim", a.claim, a.err)
 	}
 	stored, err := store.Lookup(t.Context(), req.Ref)

@@ -48,7 +48,7 @@ func TestClaimCountsOnFromWhatItWaitedFor(t *testing.T) {
 			if err := tx.Commit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if c := <-result; c.Verdict != hookonce.Won || c.Token != 2 || !c.Conflict {
+			if c := <-result; c.Verdict != hookonce.Acquired || c.Token != 2 || !c.Conflict {
 				t.Errorf("claimed %+v; want token 2 and a conflict", c)
 			}
 		})
@@ -69,5 +69,5 @@ func TestServerDiesDuringTheCommit(t *testing.T) {
 	if !errors.Is(err, hookonce.ErrUnknownOutcome) {
 		t.Errorf("error is %v", err)
 	}
-	mustClaim(t, store, "evt_1", hookonce.Won)
+	mustClaim(t, store, "evt_1", hookonce.Acquired)
 }

@@ -25,7 +25,7 @@ func TestMigrateAndCheck(t *testing.T) {
 	if err := store.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	mustClaim(t, store, "evt_1", hookonce.Won)
+	mustClaim(t, store, "evt_1", hookonce.Acquired)
 }
 
 // A program that was deployed before its tables hears what to do, whatever it does first.

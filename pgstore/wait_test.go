@@ -83,7 +83,7 @@ func mustBeBusy(t *testing.T, pool *pgxpool.Pool, key string) {
 // else's lock stands for the other key's.
 func TestForeignLockUnderTheSameNumber(t *testing.T) {
 	store, pool := newStore(t, pgstore.WithWait(time.Millisecond))
-	mustClaim(t, store, "done", hookonce.Won)
+	mustClaim(t, store, "done", hookonce.Acquired)
 	lock := func(tx pgx.Tx, key string) {
 		t.Helper()
 		_, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock("+schema.KeyLock(`"hookonce".claims`, "$1::text", "$2::text")+")", "billing", key)
@@ -96,11 +96,11 @@ func TestForeignLockUnderTheSameNumber(t *testing.T) {
 		lock(tx, "new")
 		mustClaim(t, store, "done", hookonce.Duplicate) // what is finished needs no lock
 		mustClaim(t, store, "new", hookonce.Busy)
-		mustClaim(t, store, "other", hookonce.Won)
+		mustClaim(t, store, "other", hookonce.Acquired)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustClaim(t, store, "new", hookonce.Won)
+	mustClaim(t, store, "new", hookonce.Acquired)
 }

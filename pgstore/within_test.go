@@ -86,9 +86,9 @@ func TestRoundTrips(t *testing.T) {
 	claim := func(key string, want hookonce.Verdict) func() {
 		return func() { mustClaim(t, store, key, want) }
 	}
-	claim("evt_0", hookonce.Won)() // the first of each prepares its statements
+	claim("evt_0", hookonce.Acquired)() // the first of each prepares its statements
 	claim("evt_0", hookonce.Duplicate)()
-	count(2, claim("evt_1", hookonce.Won))
+	count(2, claim("evt_1", hookonce.Acquired))
 	count(2, claim("evt_1", hookonce.Duplicate))
 	lease := func(key string) func() {
 		return func() {
@@ -106,7 +106,7 @@ func TestRoundTrips(t *testing.T) {
 // given a number.
 func TestDuplicateWritesNothing(t *testing.T) {
 	store, pool := newStore(t)
-	mustClaim(t, store, "done", hookonce.Won)
+	mustClaim(t, store, "done", hookonce.Acquired)
 	if _, err := store.Claim(t.Context(), request("held")); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestDeadOwnerFreesTheKey(t *testing.T) {
 	}()
 	awaitWaiting(t, pool)
 	mustExec(t, pool, "SELECT pg_terminate_backend($1)", owner.pid)
-	if c := <-second; c.Verdict != hookonce.Won || c.Token != 1 {
+	if c := <-second; c.Verdict != hookonce.Acquired || c.Token != 1 {
 		t.Errorf("the copy was answered %+v", c)
 	}
 	owner.finish <- nil
@@ -298,7 +298,7 @@ func TestContextEndsDuringAStatement(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	mustBe(t, store, "evt_1", hookonce.StateFailed, "canceled")
-	mustClaim(t, store, "evt_1", hookonce.Won)
+	mustClaim(t, store, "evt_1", hookonce.Acquired)
 }
 
 // untilAsleep returns once a statement of this database sleeps. A request to cancel that overtakes its
@@ -344,7 +344,7 @@ func TestLostTrace(t *testing.T) {
 	if !errors.Is(err, failed) || !errors.Is(err, hookonce.ErrTraceLost) || !hookonce.IsPermanent(err) {
 		t.Errorf("error is %v", err)
 	}
-	mustClaim(t, store, "evt_1", hookonce.Won)
+	mustClaim(t, store, "evt_1", hookonce.Acquired)
 }
 
 // A server that is killed in the middle of a handler leaves neither claim nor effect, and what it
@@ -357,7 +357,7 @@ func TestServerIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustExec(t, pool, "CREATE TABLE effects (id text NOT NULL)")
-	mustClaim(t, store, "before", hookonce.Won)
+	mustClaim(t, store, "before", hookonce.Acquired)
 	_, err := store.Within(t.Context(), request("during"), func(tx pgx.Tx, _ hookonce.Claim) error {
 		return errors.Join(effect(t.Context(), tx, "during"), server.Stop(true))
 	})
@@ -372,7 +372,7 @@ func TestServerIsKilled(t *testing.T) {
 	if happened, err := counts(t.Context(), pool, "effects"); err != nil || len(happened) != 0 {
 		t.Errorf("effects %v, %v", happened, err)
 	}
-	mustClaim(t, store, "during", hookonce.Won)
+	mustClaim(t, store, "during", hookonce.Acquired)
 }
 
 // A handler that goes on after its context has ended, for ever perhaps, loses its connection, and so the key. Nothing
@@ -392,7 +392,7 @@ func TestHandlerThatNeverReturnsLosesTheKey(t *testing.T) {
 		result <- err
 	}()
 	<-wrote
-	mustClaim(t, pgstore.New(pool, pgstore.WithWait(20*time.Second)), "evt_1", hookonce.Won)
+	mustClaim(t, pgstore.New(pool, pgstore.WithWait(20*time.Second)), "evt_1", hookonce.Acquired)
 	close(gate)
 	if err := <-result; !errors.Is(err, context.Canceled) {
 		t.Errorf("the first was told %v", err)
@@ -402,5 +402,5 @@ func TestHandlerThatNeverReturnsLosesTheKey(t *testing.T) {
 	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM effects").Scan(&hung); err != nil || hung != 0 {
 		t.Errorf("%d effects of it, %v", hung, err)
 	}
-	mustClaim(t, store, "evt_2", hookonce.Won)
+	mustClaim(t, store, "evt_2", hookonce.Acquired)
 }

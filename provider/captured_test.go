@@ -45,7 +45,7 @@ func TestAdyenItemsAreReadByAllAlike(t *testing.T) {
 	}
 }
 
-// TestTheURLEndsWhereItIsRegistered: what is signed after the URL can not be moved into its query.
+// TestTheURLEndsWhereItIsRegistered: what is signed after the URL cannot be moved into its query.
 func TestTheURLEndsWhereItIsRegistered(t *testing.T) {
 	const registered = "https://shop.example/in?shop=1"
 	for _, name := range []string{"square", "hubspot", "trello"} {

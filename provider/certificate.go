@@ -18,7 +18,7 @@ import (
 )
 
 // keepCertificate is how long a certificate is kept before it is fetched again. It is used until then, and until the end of
-// its own time if it can not be.
+// its own time if it cannot be.
 const keepCertificate = 24 * time.Hour
 
 // maxAddress bounds the address of a certificate in bytes: PayPal's own bound for it is 500

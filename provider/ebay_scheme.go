@@ -178,7 +178,7 @@ func parseEBayKey(text []byte) (key ebayKey, err error) {
 	}
 	public, err := x509.ParsePKIXPublicKey(der)
 	if err != nil {
-		return key, errors.New("eBay's key can not be read")
+		return key, errors.New("eBay's key cannot be read")
 	}
 	ec, ok := public.(*ecdsa.PublicKey)
 	if !ok {

@@ -389,7 +389,7 @@ func TestLabelsAreHarmless(t *testing.T) {
 	}
 }
 
-// TestTimesThatAreNone: a time that can not be read, or is absurd, is no time or a bounded one.
+// TestTimesThatAreNone: a time that cannot be read, or is absurd, is no time or a bounded one.
 func TestTimesThatAreNone(t *testing.T) {
 	p := Stripe("fake")
 	for created, want := range map[string]time.Time{

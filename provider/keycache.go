@@ -75,7 +75,7 @@ type keyCache[K any] struct {
 	ticking bool
 }
 
-// validity says until when a key is used without asking again, and until when it is if the sender can not be asked.
+// validity says until when a key is used without asking again, and until when it is if the sender cannot be asked.
 type validity struct{ fresh, last time.Time }
 
 // renewed is the validity of a key that is asked for again after a while.
@@ -141,7 +141,7 @@ func newKeyCache[K any](p pace, fetch func(context.Context, string, time.Time) (
 	return c
 }
 
-// get returns the key of that name for a request. Every error means that it can not be decided now whether the request is
+// get returns the key of that name for a request. Every error means that it cannot be decided now whether the request is
 // authentic.
 func (c *keyCache[K]) get(name string, req *hookonce.Request) (K, error) {
 	f, key, err := c.recall(name, req.Now)
@@ -177,7 +177,7 @@ func (c *keyCache[K]) recall(name string, now time.Time) (f *flight[K], key K, e
 }
 
 func (m miss) failure(name string) error {
-	return fmt.Errorf("the sender's key %q can not be had: %w", name, m.cause)
+	return fmt.Errorf("the sender's key %q cannot be had: %w", name, m.cause)
 }
 
 // board returns the flight of that name, a new one if there is none, or nil if there is no room for it.
@@ -316,7 +316,7 @@ func (c *keyCache[K]) fly(f *flight[K]) {
 }
 
 // remember keeps the outcome of a flight, and returns its error. A key that was good is given up when the sender says
-// that there is none, or when its time is over, not because the sender can not be asked.
+// that there is none, or when its time is over, not because the sender cannot be asked.
 func (c *keyCache[K]) remember(f *flight[K], key K, use validity, err error) error {
 	if err == nil {
 		c.missing.Remove(f.name)

@@ -119,7 +119,7 @@ func trustPayPal(chain []*x509.Certificate, roots *x509.CertPool, now time.Time)
 }
 
 // transmissions remembers the body that each transmission came with. Only those of genuine requests
-// get in, so that strangers can not push them out. Safe for concurrent use.
+// get in, so that strangers cannot push them out. Safe for concurrent use.
 type transmissions struct {
 	mu   sync.Mutex
 	seen *simplelru.LRU[string, [sha256.Size]byte]

@@ -92,7 +92,7 @@ func TestHMACSamplesFollowTheConfiguration(t *testing.T) {
 		if err := p.Sign(req); err != nil {
 			t.Fatal(err)
 		}
-		keyed := !slices.Contains(c.Key, "json:$.id.deeper?") // an id can not be a text and have members
+		keyed := !slices.Contains(c.Key, "json:$.id.deeper?") // an id cannot be a text and have members
 		if ev := one(t, p, req); (ev.Key != "") != keyed || ev.Type != "order.refunded" || c.Time.In != "" && !ev.Time.Equal(now) {
 			t.Errorf("%+v: %+v", c, ev)
 		}

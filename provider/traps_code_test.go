@@ -386,11 +386,11 @@ func TestPlaidRejects(t *testing.T) {
 	}
 	one(t, retired.Provider, retired.request(t, "K-1", retired.signing(), 3*time.Minute))
 	if _, err := w.Open(w.request(t, "K-2", w.signing(), 0)); err == nil || errors.Is(err, hookonce.ErrUnverified) {
-		t.Errorf("a key that can not be had: %v", err)
+		t.Errorf("a key that cannot be had: %v", err)
 	}
 }
 
-// What one secret can not decide is not rejected because another one does.
+// What one secret cannot decide is not rejected because another one does.
 func TestUndecidedOutranksRejected(t *testing.T) {
 	w := newPlaidWorld(t, nil)
 	stranger := newPlaidWorld(t, nil)

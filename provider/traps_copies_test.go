@@ -206,6 +206,6 @@ func TestCorrectionsPass(t *testing.T) {
 		t.Errorf("a plain copy has the key %q and not %q", again.Key, first.Key)
 	}
 	if later.Key == first.Key || !later.Time.After(first.Time) || later.Resource != first.Resource {
-		t.Errorf("the later edition is dropped, or can not be told from the first:\n%+v\n%+v", first, later)
+		t.Errorf("the later edition is dropped, or cannot be told from the first:\n%+v\n%+v", first, later)
 	}
 }

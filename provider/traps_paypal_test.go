@@ -162,7 +162,7 @@ func TestPayPalCertificateIsPinned(t *testing.T) {
 	}
 }
 
-// What can not be verified now is not rejected: PayPal would take that for final.
+// What cannot be verified now is not rejected: PayPal would take that for final.
 func TestPayPalUntrustedCertificateIsUndecided(t *testing.T) {
 	worlds := map[string]*paypalWorld{
 		"another name":      newPayPalWorld(t, "messageverificationcerts.paypal.com.evil.example", true),

@@ -54,7 +54,7 @@ func (r reply) answer(req hookonce.ClaimRequest, now time.Time) (hookonce.Claim,
 	}
 	before := r.bytes(1)
 	c.Conflict = len(before) > 0 && len(req.Digest) > 0 && !bytes.Equal(before, req.Digest)
-	c.Verdict = hookonce.Won
+	c.Verdict = hookonce.Acquired
 	if r[0] != int64(1) {
 		c.Verdict = c.VerdictFor(req, now)
 	}

@@ -66,7 +66,7 @@ func claim(t testing.TB, s hookonce.Store, req hookonce.ClaimRequest, want hooko
 // finish claims and completes a key.
 func finish(t testing.TB, s hookonce.Store, key string) hookonce.Claim {
 	t.Helper()
-	c := claim(t, s, request(key), hookonce.Won)
+	c := claim(t, s, request(key), hookonce.Acquired)
 	must(t, s.Complete(t.Context(), c))
 	return c
 }

@@ -1,9 +1,9 @@
-// Package redisstore keeps claims in Redis 7 or Valkey, in lease mode: for effects that can not share a
+// Package redisstore keeps claims in Redis 7 or Valkey, in lease mode: for effects that cannot share a
 // transaction with a database, at a cost of one round trip per call.
 //
 //	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
 //	store := redisstore.New(client)
-//	claim, err := store.Claim(ctx, request) // Won: do it, then store.Complete(ctx, claim)
+//	claim, err := store.Claim(ctx, request) // Acquired: do it, then store.Complete(ctx, claim)
 //
 // The guarantee is that of every store in lease mode, at least once with a stable key, for as long as
 // Redis keeps what it was told. A claim is one hash under one key, and each method is one script on that

@@ -45,8 +45,8 @@ func TestFaults(t *testing.T) {
 		for _, w := range brokenWrites {
 			t.Run(w.name+" "+name, func(t *testing.T) {
 				s := redisstore.New(connect(t, p.addr()), redisstore.WithPrefix(fresh()))
-				must(t, w.do(t.Context(), s, claim(t, s, leased("evt_0"), hookonce.Won))) // the server knows the script now
-				c := claim(t, s, leased("evt_1"), hookonce.Won)
+				must(t, w.do(t.Context(), s, claim(t, s, leased("evt_0"), hookonce.Acquired))) // the server knows the script now
+				c := claim(t, s, leased("evt_1"), hookonce.Acquired)
 				p.fail(persisted)
 				ignorant(t, w.do(t.Context(), s, c))
 				state(t, s, c.Ref, map[bool]hookonce.State{false: w.before, true: w.after}[persisted])
@@ -74,12 +74,12 @@ func faultClaim(t *testing.T, p *proxy, persisted bool) {
 	_, err := s.Claim(t.Context(), leased("evt_1"))
 	ignorant(t, err)
 	if !persisted {
-		claim(t, s, leased("evt_1"), hookonce.Won)
+		claim(t, s, leased("evt_1"), hookonce.Acquired)
 		return
 	}
 	claim(t, s, leased("evt_1"), hookonce.Busy)
 	now = now.Add(time.Minute)
-	if c := claim(t, s, leased("evt_1"), hookonce.Won); c.Token != 2 {
+	if c := claim(t, s, leased("evt_1"), hookonce.Acquired); c.Token != 2 {
 		t.Fatalf("token is %d, want 2", c.Token)
 	}
 }

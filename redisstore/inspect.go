@@ -103,7 +103,7 @@ var checks = []check{
 	{"appendfsync", func(v string, i info) bool { return v == "no" && i["aof_enabled"] == "1" },
 		"a power failure loses the claims of half a minute: set appendfsync to always, which loses none, or to everysec, which loses a second or two."},
 	{"aof_last_write_status", func(v string, _ info) bool { return v != "ok" },
-		"the append-only file can not be written, so nothing is kept: look at the disk and at the server's log."},
+		"the append-only file cannot be written, so nothing is kept: look at the disk and at the server's log."},
 	{"connected_slaves", func(v string, _ info) bool { return v != "0" },
 		"replication is asynchronous: a failover loses the claims that the replica had not received, and their events run again. Put a database behind the cache (hookonce.Cached) where that must not be."},
 }

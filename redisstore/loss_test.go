@@ -51,7 +51,7 @@ func TestRestartWithoutPersistenceForgets(t *testing.T) {
 	server.Stop()
 	must(t, server.Restart())
 	reconnect(t, s)
-	if c := claim(t, s, request("evt_1"), hookonce.Won); c.Token != 1 {
+	if c := claim(t, s, request("evt_1"), hookonce.Acquired); c.Token != 1 {
 		t.Errorf("token is %d, want 1", c.Token)
 	}
 }
@@ -59,14 +59,14 @@ func TestRestartWithoutPersistenceForgets(t *testing.T) {
 func TestKilledServerWithAOFRemembers(t *testing.T) {
 	server, s := alone(t, redistest.Options{AOF: "always"})
 	finish(t, s, "done")
-	failed := claim(t, s, request("failed"), hookonce.Won)
+	failed := claim(t, s, request("failed"), hookonce.Acquired)
 	must(t, s.Fail(t.Context(), failed, hookonce.Failure{Err: errDeclined}))
-	held := claim(t, s, leased("held"), hookonce.Won)
+	held := claim(t, s, leased("held"), hookonce.Acquired)
 	server.Kill()
 	must(t, server.Restart())
 	reconnect(t, s)
 	claim(t, s, request("done"), hookonce.Duplicate)
-	if c := claim(t, s, request("failed"), hookonce.Won); c.Token != 2 || c.LastError != errDeclined.Error() {
+	if c := claim(t, s, request("failed"), hookonce.Acquired); c.Token != 2 || c.LastError != errDeclined.Error() {
 		t.Errorf("the failed attempt is forgotten: %#v", c)
 	}
 	claim(t, s, leased("held"), hookonce.Busy)
@@ -77,12 +77,12 @@ func TestKilledServerWithAOFRemembers(t *testing.T) {
 func TestWipedServerForgets(t *testing.T) {
 	server, s := alone(t, redistest.Options{AOF: "always"})
 	finish(t, s, "done")
-	held := claim(t, s, request("held"), hookonce.Won)
+	held := claim(t, s, request("held"), hookonce.Acquired)
 	must(t, server.Flush())
 	if err := s.Complete(t.Context(), held); !errors.Is(err, hookonce.ErrNotFound) {
 		t.Errorf("Complete: %v, want ErrNotFound", err)
 	}
-	claim(t, s, request("done"), hookonce.Won)
+	claim(t, s, request("done"), hookonce.Acquired)
 }
 
 func TestFailoverLosesWhatTheReplicaLacks(t *testing.T) {
@@ -97,7 +97,7 @@ func TestFailoverLosesWhatTheReplicaLacks(t *testing.T) {
 
 	s = redisstore.New(patient(t, replica.Addr()))
 	claim(t, s, request("early"), hookonce.Duplicate)
-	claim(t, s, request("late"), hookonce.Won)
+	claim(t, s, request("late"), hookonce.Acquired)
 }
 
 // A server that follows another takes no claims: the client may have been told of a failover too late.
@@ -140,7 +140,7 @@ func TestEvictingServerForgets(t *testing.T) {
 			_, s := alone(t, redistest.Options{Settings: []string{little, "maxmemory-policy " + policy}})
 			finish(t, s, "done")
 			must(t, fill(t, s, true))
-			claim(t, s, request("done"), hookonce.Won)
+			claim(t, s, request("done"), hookonce.Acquired)
 		})
 	}
 }
@@ -150,8 +150,8 @@ func TestEvictingServerForgets(t *testing.T) {
 func TestFullServerForgetsNothing(t *testing.T) {
 	_, s := alone(t, redistest.Options{Settings: []string{little, "maxmemory-policy noeviction"}})
 	finish(t, s, "done")
-	completes := claim(t, s, leased("completes"), hookonce.Won)
-	fails := claim(t, s, leased("fails"), hookonce.Won)
+	completes := claim(t, s, leased("completes"), hookonce.Acquired)
+	fails := claim(t, s, leased("fails"), hookonce.Acquired)
 	if err := fill(t, s, false); !redis.HasErrorPrefix(err, "OOM") {
 		t.Fatalf("error is %v, want the server's refusal", err)
 	}
@@ -166,16 +166,16 @@ func TestFullServerForgetsNothing(t *testing.T) {
 	if err != nil || n < 3 {
 		t.Errorf("Purge = %d, %v; want room again", n, err)
 	}
-	claim(t, s, request("new"), hookonce.Won)
+	claim(t, s, request("new"), hookonce.Acquired)
 }
 
 // A worker from before the server lost its memory has the same token as one that began anew. doc.go says
 // so; whoever mends it should say so there.
 func TestTokensBeginAnewAfterLoss(t *testing.T) {
 	server, s := alone(t, redistest.Options{})
-	old := claim(t, s, request("evt_1"), hookonce.Won)
+	old := claim(t, s, request("evt_1"), hookonce.Acquired)
 	must(t, server.Flush())
-	anew := claim(t, s, request("evt_1"), hookonce.Won)
+	anew := claim(t, s, request("evt_1"), hookonce.Acquired)
 	if old.Token != anew.Token {
 		t.Fatalf("tokens are %d and %d", old.Token, anew.Token)
 	}

@@ -32,7 +32,7 @@ func TestRetention(t *testing.T) {
 	s := redisstore.New(c, redisstore.WithPrefix(prefix), redisstore.WithRetention(retention))
 	pattern := prefix + ":*"
 
-	held := claim(t, s, request("evt_1"), hookonce.Won)
+	held := claim(t, s, request("evt_1"), hookonce.Acquired)
 	open := func(what string) {
 		t.Helper()
 		if d := ttl(t, c, pattern); d >= 0 {
@@ -42,11 +42,11 @@ func TestRetention(t *testing.T) {
 	open("held")
 	must(t, s.Fail(t.Context(), held, hookonce.Failure{}))
 	open("failed")
-	held = claim(t, s, leased("evt_1"), hookonce.Won)
+	held = claim(t, s, leased("evt_1"), hookonce.Acquired)
 	open("held again")
 	must(t, s.Fail(t.Context(), held, hookonce.Failure{Dead: true}))
 	open("dead")
-	held = claim(t, s, leased("evt_1"), hookonce.Won)
+	held = claim(t, s, leased("evt_1"), hookonce.Acquired)
 	must(t, s.CompleteWith(t.Context(), held, hookonce.Response{Status: http.StatusOK}))
 	if d := ttl(t, c, pattern); d <= retention-time.Minute || d > retention {
 		t.Errorf("a claim that is done expires after %v, want %v", d, retention)
@@ -76,7 +76,7 @@ func TestExpiredClaimIsForgotten(t *testing.T) {
 			t.Fatal("the claim does not expire")
 		}
 	}
-	claim(t, s, request("evt_1"), hookonce.Won)
+	claim(t, s, request("evt_1"), hookonce.Acquired)
 }
 
 // Other programs' keys, other prefixes and the cache's keys are none of Purge's business.
@@ -108,7 +108,7 @@ func TestReferencesAreNotMixedUp(t *testing.T) {
 		{Source: "1:a", Key: "b"}, {Source: "1", Key: ":a1:b"}, {Source: "*", Key: "?"}, {Source: "[a]", Key: "*"},
 	} {
 		req := hookonce.ClaimRequest{Ref: ref}
-		c := claim(t, s, req, hookonce.Won)
+		c := claim(t, s, req, hookonce.Acquired)
 		must(t, s.Complete(t.Context(), c))
 	}
 }

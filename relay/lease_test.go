@@ -79,7 +79,7 @@ func TestHandlersThatHangAreOvertaken(t *testing.T) {
 	})
 }
 
-// When the lease can not be extended any more the handler is told to stop: somebody else may begin.
+// When the lease cannot be extended any more the handler is told to stop: somebody else may begin.
 func TestLostLeaseEndsTheHandler(t *testing.T) {
 	for name, c := range map[string]struct {
 		extend func(context.Context) error

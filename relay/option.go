@@ -46,7 +46,7 @@ func (s *settings) validate() error {
 	case s.poll <= 0 || s.timeout <= 0:
 		return errors.New("relay: WithPoll and WithTimeout need some time")
 	case s.lease < time.Second/100:
-		return fmt.Errorf("relay: WithLease(%v): a lease that short can not be kept", s.lease)
+		return fmt.Errorf("relay: WithLease(%v): a lease that short cannot be kept", s.lease)
 	case s.grace < 0:
 		return errors.New("relay: WithGrace does not take a negative time")
 	case s.schedule == nil || s.now == nil || s.log == nil || s.observe == nil:

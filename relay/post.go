@@ -82,7 +82,7 @@ func PostPermanent(statuses ...int) PostOption {
 	return func(p *post) error {
 		for _, s := range statuses {
 			if s < 300 || s > 599 {
-				return fmt.Errorf("status %d can not be permanent: write one between 300 and 599", s)
+				return fmt.Errorf("status %d cannot be permanent: write one between 300 and 599", s)
 			}
 		}
 		p.permanent = statuses

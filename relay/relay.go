@@ -67,7 +67,7 @@ func (r *Relay) Wake() {
 // here or elsewhere. It returns nil when all is on record.
 //
 // It returns an error if handlers do not return, and at once if the tables are missing or newer than the
-// program ([hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer]). While the store can not be reached it
+// program ([hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer]). While the store cannot be reached it
 // goes on trying. It may be called again, and by several goroutines.
 func (r *Relay) Run(ctx context.Context) error {
 	attempts, stop := context.WithCancelCause(context.WithoutCancel(ctx))

@@ -107,7 +107,7 @@ func (s *Store) claim(ctx context.Context, q querier, p proposal) (ruling, error
 // answer is what the request is told, which was decided for the time now.
 func (r ruling) answer(req hookonce.ClaimRequest, now time.Time) hookonce.Claim {
 	c := r.claim
-	c.Verdict = hookonce.Won
+	c.Verdict = hookonce.Acquired
 	if !r.won {
 		c.Verdict = c.VerdictFor(req, now)
 	}
@@ -130,7 +130,7 @@ func (s *Store) peek(ctx context.Context, req hookonce.ClaimRequest) (c hookonce
 		return hookonce.Claim{}, false, fmt.Errorf("sqlstore: claim %s: %w", req.Ref, s.explain(ctx, s.db, err))
 	}
 	now := s.now()
-	if !found || c.VerdictFor(req, now) == hookonce.Won {
+	if !found || c.VerdictFor(req, now) == hookonce.Acquired {
 		return hookonce.Claim{}, false, nil
 	}
 	return ruling{claim: c, before: c.Digest}.answer(req, now), true, nil

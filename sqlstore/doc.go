@@ -35,7 +35,7 @@
 // goes on to say so. After tx.Commit, after the end of the handler's context, and where a handler sends COMMIT on
 // Postgres, the claim stays done all the same, and the rest is lost.
 //
-// Only what can not be told is [hookonce.ErrUnknownOutcome], as for an event without a key, whose claim could
+// Only what cannot be told is [hookonce.ErrUnknownOutcome], as for an event without a key, whose claim could
 // be looked up. What a handler does after a rollback that it hides would be stored statement by statement, and
 // again at the next attempt. On SQLite the store refuses these commits, and those of the handler's own; on
 // MySQL autocommit is off meanwhile, so that nothing is stored unless the handler commits that as well (ROLLBACK,

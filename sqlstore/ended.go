@@ -13,7 +13,7 @@ import (
 )
 
 // intact reports whether the transaction is still the one with the mark. A connection where it is not, or where
-// that can not be told, is not as the store has made it: the locks of LOCK TABLES, for one, outlive a ROLLBACK.
+// that cannot be told, is not as the store has made it: the locks of LOCK TABLES, for one, outlive a ROLLBACK.
 func (a *attempt) intact(ctx context.Context) (intact bool, err error) {
 	intact, err = a.store.dialect.unmark(ctx, a.tx, a.number)
 	a.looked, a.on.lost = true, !intact || err != nil
@@ -63,7 +63,7 @@ func (a *attempt) ended(ctx context.Context, by bool) error {
 	switch {
 	case err != nil:
 		a.torn = !by
-		return fmt.Errorf("%w: the handler ended the transaction, and whether it committed can not be told: %w: leave the end of the transaction to the store",
+		return fmt.Errorf("%w: the handler ended the transaction, and whether it committed cannot be told: %w: leave the end of the transaction to the store",
 			hookonce.ErrUnknownOutcome, err)
 	case committed && !by:
 		return a.complete(ctx)

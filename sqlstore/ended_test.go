@@ -23,7 +23,7 @@ func (f fixture) happened(t testing.TB, want int) {
 	}
 }
 
-// happen has an effect, and hides that it can not.
+// happen has an effect, and hides that it cannot.
 func (f fixture) happen(t testing.TB, tx *sql.Tx) {
 	_, _ = tx.ExecContext(t.Context(), `INSERT INTO `+f.tables+`happened VALUES ('evt_1')`)
 }
@@ -81,17 +81,17 @@ func TestAHandlerThatEndsTheTransaction(t *testing.T) {
 							f.happen(t, tx)
 							return nil
 						})
-						if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) || !strings.Contains(err.Error(), says) || c.Verdict != hookonce.Won {
+						if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) || !strings.Contains(err.Error(), says) || c.Verdict != hookonce.Acquired {
 							t.Fatalf("claim %v, error %v; want one that says %q", c.Verdict, err, says)
 						}
 						f.left(t, state, "")
 						f.happened(t, effects)
 						c, err = f.within(t, `INSERT INTO `+f.tables+`happened VALUES ('evt_1')`)
 						must(t, err)
-						if want := map[hookonce.State]hookonce.Verdict{done: hookonce.Duplicate, failed: hookonce.Won}[state]; c.Verdict != want {
+						if want := map[hookonce.State]hookonce.Verdict{done: hookonce.Duplicate, failed: hookonce.Acquired}[state]; c.Verdict != want {
 							t.Errorf("the next copy was answered %v, want %v", c.Verdict, want)
 						}
-						if c.Verdict == hookonce.Won {
+						if c.Verdict == hookonce.Acquired {
 							effects++
 						}
 						f.happened(t, effects)
@@ -129,14 +129,14 @@ func TestAnErrorAfterACommitInPassingIsAFailedAttempt(t *testing.T) {
 						f.happen(t, tx)
 						return outcome.failure
 					})
-					if claim.Verdict != hookonce.Won || !errors.Is(err, errDeclined) || errors.Is(err, hookonce.ErrTraceLost) {
+					if claim.Verdict != hookonce.Acquired || !errors.Is(err, errDeclined) || errors.Is(err, hookonce.ErrTraceLost) {
 						t.Fatalf("copy %d: claim %v, error %v", i+1, claim.Verdict, err)
 					}
 					f.left(t, outcome.state, "card declined")
 				}
 				claim, err := f.within(t)
 				must(t, err)
-				if claim.Verdict != hookonce.Won || claim.Token != 4 {
+				if claim.Verdict != hookonce.Acquired || claim.Token != 4 {
 					t.Errorf("the next copy was answered %#v", claim)
 				}
 				f.left(t, hookonce.StateDone, "")
@@ -204,8 +204,8 @@ func TestLockTablesEndsWithTheHandler(t *testing.T) {
 		next    hookonce.Verdict
 	}{
 		"nil":                 {func(func(), *sql.Tx) error { return nil }, hookonce.Duplicate},
-		"an error":            {func(func(), *sql.Tx) error { return errDeclined }, hookonce.Won},
-		"a panic":             {func(func(), *sql.Tx) error { panic(errDeclined) }, hookonce.Won},
+		"an error":            {func(func(), *sql.Tx) error { return errDeclined }, hookonce.Acquired},
+		"a panic":             {func(func(), *sql.Tx) error { panic(errDeclined) }, hookonce.Acquired},
 		"Rollback":            {func(_ func(), tx *sql.Tx) error { _ = tx.Rollback(); return errDeclined }, hookonce.Duplicate},
 		"after its time":      {func(cancel func(), _ *sql.Tx) error { cancel(); return errDeclined }, hookonce.Duplicate},
 		"nil, after its time": {func(cancel func(), _ *sql.Tx) error { cancel(); return nil }, hookonce.Duplicate},
@@ -350,7 +350,7 @@ func (bare) Raw(int) {}
 // Without a commit hook what a handler does after the end of its transaction is stored, statement by statement.
 // It is noticed all the same, and the copy that comes next is told the truth.
 func TestAnEndIsNoticedWithoutACommitHook(t *testing.T) {
-	for end, want := range map[string]hookonce.Verdict{"ROLLBACK": hookonce.Won, "COMMIT": hookonce.Duplicate} {
+	for end, want := range map[string]hookonce.Verdict{"ROLLBACK": hookonce.Acquired, "COMMIT": hookonce.Duplicate} {
 		p := modernc.places(t)(t)
 		inner, err := modernc.connector(p.dsn)
 		must(t, err)

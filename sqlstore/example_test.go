@@ -82,7 +82,7 @@ func ExampleStore_ClaimTx() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if claim.Verdict == hookonce.Won {
+	if claim.Verdict == hookonce.Acquired {
 		if _, err := tx.ExecContext(ctx, `INSERT INTO payments VALUES ('in_7')`); err != nil {
 			log.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func ExampleStore_ClaimTx() {
 	// Output: accepted <nil>
 }
 
-// An effect in another system can not share the transaction. The claim is a lease, and its token
+// An effect in another system cannot share the transaction. The claim is a lease, and its token
 // fences off a worker that was too slow.
 func ExampleStore_Claim() {
 	ctx := context.Background()

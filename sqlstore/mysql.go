@@ -135,7 +135,7 @@ func decideMySQL(d dialect, ctx context.Context, q querier, p proposal) (ruling,
 		}
 		seen := hookonce.Claim{Ref: p.Ref}
 		found, err := one(ctx, q, d.lockClaim, []any{p.Source, p.Key}, fields(&seen)...)
-		if err != nil || (found && seen.VerdictFor(p.ClaimRequest, p.now) != hookonce.Won) {
+		if err != nil || (found && seen.VerdictFor(p.ClaimRequest, p.now) != hookonce.Acquired) {
 			return ruling{claim: seen, before: seen.Digest}, err
 		}
 		r = ruling{claim: p.over(seen), won: true, before: seen.Digest}

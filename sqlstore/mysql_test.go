@@ -106,7 +106,7 @@ func (f fixture) hold(t testing.TB, key string) *sql.Tx {
 	req.Key = key
 	c, err := f.ClaimTx(t.Context(), tx, req)
 	must(t, err)
-	if c.Verdict != hookonce.Won {
+	if c.Verdict != hookonce.Acquired {
 		t.Fatalf("the holder was answered %#v", c)
 	}
 	return tx
@@ -162,7 +162,7 @@ func TestTheHandlersSnapshotIsNew(t *testing.T) {
 				}
 				return nil
 			})
-			if err == nil && c.Verdict != hookonce.Won {
+			if err == nil && c.Verdict != hookonce.Acquired {
 				err = fmt.Errorf("the copy was answered %#v", c)
 			}
 			return err
@@ -306,7 +306,7 @@ func TestADeadOwnerFreesItsClaimOnMySQL(t *testing.T) {
 			}
 			defer tx.Rollback()
 			c, err := f.ClaimTx(t.Context(), tx, request)
-			if err == nil && c.Verdict != hookonce.Won {
+			if err == nil && c.Verdict != hookonce.Acquired {
 				err = errors.New("the waiting copy was answered " + c.Verdict.String())
 			}
 			return err

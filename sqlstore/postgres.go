@@ -86,7 +86,7 @@ func decidePostgres(d dialect, ctx context.Context, q querier, p proposal) (ruli
 		if err != nil {
 			return ruling{}, err
 		}
-		if r.claim.Token > 0 && (r.won || r.claim.VerdictFor(p.ClaimRequest, p.now) != hookonce.Won) {
+		if r.claim.Token > 0 && (r.won || r.claim.VerdictFor(p.ClaimRequest, p.now) != hookonce.Acquired) {
 			return r, nil
 		}
 	}

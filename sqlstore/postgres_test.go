@@ -114,7 +114,7 @@ func TestAConnectionLostBeforeTheCommitIsAFailedAttempt(t *testing.T) {
 		f.left(t, hookonce.StateFailed, "")
 		c, err := f.within(t)
 		must(t, err)
-		if c.Verdict != hookonce.Won {
+		if c.Verdict != hookonce.Acquired {
 			t.Fatalf("the retry was answered %#v", c)
 		}
 		f.left(t, hookonce.StateDone, "")
@@ -140,7 +140,7 @@ func TestADeadOwnerFreesItsClaim(t *testing.T) {
 			}
 			defer tx.Rollback()
 			c, err := f.ClaimTx(t.Context(), tx, request)
-			if err == nil && c.Verdict != hookonce.Won {
+			if err == nil && c.Verdict != hookonce.Acquired {
 				err = errors.New("the waiting copy was answered " + c.Verdict.String())
 			}
 			return err
@@ -246,7 +246,7 @@ func race(t *testing.T, s *sqlstore.Store) {
 	for range cap(won) {
 		g.Go(func() error {
 			c, err := s.Within(t.Context(), req, func(*sql.Tx, hookonce.Claim) error { return nil })
-			if err == nil && c.Verdict == hookonce.Won {
+			if err == nil && c.Verdict == hookonce.Acquired {
 				won <- c.Token
 			}
 			return err

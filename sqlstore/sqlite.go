@@ -63,7 +63,7 @@ func decideSQLite(d dialect, ctx context.Context, q querier, p proposal) (ruling
 		}
 		seen = hookonce.Claim{Ref: p.Ref}
 		found, err := one(ctx, q, d.lookup, []any{p.Source, p.Key}, fields(&seen)...)
-		if err != nil || (found && seen.VerdictFor(p.ClaimRequest, p.now) != hookonce.Won) {
+		if err != nil || (found && seen.VerdictFor(p.ClaimRequest, p.now) != hookonce.Acquired) {
 			return ruling{claim: seen, before: seen.Digest}, err
 		}
 	}

@@ -81,7 +81,7 @@ func TestAWriterElsewhereIsBusy(t *testing.T) {
 	})
 }
 
-// The same where transactions take the write lock when they begin: that they can not begin is no
+// The same where transactions take the write lock when they begin: that they cannot begin is no
 // fault of the store.
 func TestAWriterElsewhereIsBusyWhereTransactionsWrite(t *testing.T) {
 	mo, ma := modernc, mattn
@@ -101,7 +101,7 @@ func TestAWriterElsewhereIsBusyWhereTransactionsWrite(t *testing.T) {
 	})
 }
 
-// A transaction that claims first can not fail because others write after it began, not even when
+// A transaction that claims first cannot fail because others write after it began, not even when
 // it finds a claim that it has to read before it takes it over.
 func TestClaimTxTakesTheWriteLockAtOnce(t *testing.T) {
 	mo, ma := modernc, mattn

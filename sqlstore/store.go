@@ -49,7 +49,7 @@ func WithWait(d time.Duration) Option { return func(s *Store) { s.wait = d } }
 
 // New returns a store on db, which must speak the dialect d. It does not touch the database: call
 // [Store.Migrate] or [Store.Check] first. The caller closes db. New panics if the name given to
-// [WithSchema] can not be used, or if d is not one of the package's dialects.
+// [WithSchema] cannot be used, or if d is not one of the package's dialects.
 func New(db *sql.DB, d Dialect, opts ...Option) *Store {
 	s := &Store{db: db, name: schema.DefaultName, clock: time.Now, wait: DefaultWait}
 	for _, o := range opts {

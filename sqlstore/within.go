@@ -114,7 +114,7 @@ func (a *attempt) own(ctx context.Context, req hookonce.ClaimRequest) (err error
 
 // holds reports whether the handler is to run.
 func (a *attempt) holds() bool {
-	return a.claim.Verdict == hookonce.Won || a.claim.Verdict == hookonce.Unkeyed
+	return a.claim.Verdict == hookonce.Acquired || a.claim.Verdict == hookonce.Unkeyed
 }
 
 // begin begins the transaction, which waits for locks no longer than the bounded wait if it is to claim.

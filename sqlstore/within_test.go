@@ -99,7 +99,7 @@ func TestARefusedCommitIsAFailedAttempt(t *testing.T) {
 	})
 }
 
-// When the trace can not be written the caller hears of it, and of the handler's error as well.
+// When the trace cannot be written the caller hears of it, and of the handler's error as well.
 func TestALostTraceIsReported(t *testing.T) {
 	lose := map[string]string{
 		"modernc": `CREATE TRIGGER lose BEFORE INSERT ON hookonce_claims WHEN new.state = 'failed' BEGIN SELECT RAISE(ABORT, 'lost'); END`,
@@ -139,7 +139,7 @@ func TestHandlerThatNeverReturnsLosesTheKey(t *testing.T) {
 		}()
 		<-wrote
 		c, err := f.Within(t.Context(), req, func(*sql.Tx, hookonce.Claim) error { return nil })
-		if err != nil || c.Verdict != hookonce.Won {
+		if err != nil || c.Verdict != hookonce.Acquired {
 			t.Errorf("another is told %v, %v", c.Verdict, err)
 		}
 		close(gate)

@@ -38,13 +38,13 @@ func faultKeep[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	}
 	c, err := f.answer(t, req, response("second"), nil)
 	ok(t, err)
-	verdict(t, c, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Won}[persisted])
+	verdict(t, c, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Acquired}[persisted])
 	responds(t, f, req.Ref, response(map[bool]string{true: "first", false: "second"}[persisted]))
 	f.effects(t, map[string]int{"evt_1": 1})
 }
 
 func faultCompleteWith[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	if !f.failing(t, persisted, func() error { return keeps(t, f).CompleteWith(t.Context(), c, response("first")) }) {
 		return
 	}
@@ -103,7 +103,7 @@ func faultEnqueue[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	}
 	c, err := f.Within(t.Context(), request("evt_1"), func(tx Tx, _ hookonce.Claim) error { return enqueue(tx) })
 	ok(t, err)
-	verdict(t, c, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Won}[persisted])
+	verdict(t, c, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Acquired}[persisted])
 	f.takeOne(t)
 }
 

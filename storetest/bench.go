@@ -29,7 +29,7 @@ func benchWithin[Tx any](b *testing.B, cfg TxConfig[Tx]) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			c, err := s.Within(b.Context(), request(strconv.FormatInt(next.Add(1), 10)), nothing[Tx])
-			if err != nil || c.Verdict != hookonce.Won {
+			if err != nil || c.Verdict != hookonce.Acquired {
 				b.Errorf("Within = %#v, %v", c, err)
 			}
 		}

@@ -16,7 +16,7 @@ func claimCases() []leaseCase {
 		{"sources do not share keys", claimSources},
 		{"keys are compared byte by byte", claimBytes},
 		{"the longest key fits", claimLongest},
-		{"what can not be stored is refused", claimInvalid},
+		{"what cannot be stored is refused", claimInvalid},
 		{"no key, no claim", claimUnkeyed},
 		{"other content is a conflict", claimConflict},
 		{"no digest, no conflict", claimNoDigest},
@@ -28,9 +28,9 @@ func claimCases() []leaseCase {
 
 func claimFresh(t *testing.T, f *fixture) {
 	req := request("evt_1")
-	got := claim(t, f, req, hookonce.Won)
+	got := claim(t, f, req, hookonce.Acquired)
 	want := hookonce.Claim{
-		Ref: req.Ref, Verdict: hookonce.Won, State: hookonce.StateProcessing, Token: 1,
+		Ref: req.Ref, Verdict: hookonce.Acquired, State: hookonce.StateProcessing, Token: 1,
 		Lease: f.clock.Now().Add(lease), Type: req.Type, Digest: req.Digest,
 		FirstSeen: f.clock.Now(), UpdatedAt: f.clock.Now(),
 	}
@@ -39,7 +39,7 @@ func claimFresh(t *testing.T, f *fixture) {
 
 func claimHeld(t *testing.T, f *fixture) {
 	req := request("evt_1")
-	want := claim(t, f, req, hookonce.Won)
+	want := claim(t, f, req, hookonce.Acquired)
 	want.Verdict = hookonce.Busy
 	f.clock.Advance(lease / 2)
 	unchanged(t, f, req.Ref, func() {
@@ -49,7 +49,7 @@ func claimHeld(t *testing.T, f *fixture) {
 
 func claimDone(t *testing.T, f *fixture) {
 	req := request("evt_1")
-	ok(t, f.Complete(t.Context(), claim(t, f, req, hookonce.Won)))
+	ok(t, f.Complete(t.Context(), claim(t, f, req, hookonce.Acquired)))
 	want := lookup(t, f, req.Ref)
 	want.Verdict = hookonce.Duplicate
 	f.clock.Advance(100 * lease)
@@ -61,8 +61,8 @@ func claimDone(t *testing.T, f *fixture) {
 func claimSources(t *testing.T, f *fixture) {
 	a, b := request("evt_1"), request("evt_1")
 	b.Source = "shop"
-	ok(t, f.Complete(t.Context(), claim(t, f, a, hookonce.Won)))
-	claim(t, f, b, hookonce.Won)
+	ok(t, f.Complete(t.Context(), claim(t, f, a, hookonce.Acquired)))
+	claim(t, f, b, hookonce.Acquired)
 	claim(t, f, a, hookonce.Duplicate)
 	stored(t, f, b.Ref, hookonce.StateProcessing, 1)
 }
@@ -71,7 +71,7 @@ func claimBytes(t *testing.T, f *fixture) {
 	for _, key := range []string{
 		"a", "A", "a ", " a", "ä", "Ä", "a\u0308", "ss", "ß", "1", "01", "1.0", "a%", "a_", "'", "\\", "\U0001F512",
 	} {
-		c := claim(t, f, request(key), hookonce.Won)
+		c := claim(t, f, request(key), hookonce.Acquired)
 		if c.Token != 1 || c.Key != key {
 			t.Fatalf("key %q was taken for another one: %#v", key, c)
 		}
@@ -87,12 +87,12 @@ func claimLongest(t *testing.T, f *fixture) {
 	} {
 		req := request(key)
 		req.Source = strings.Repeat("s", hookonce.MaxKeyLen)
-		claim(t, f, req, hookonce.Won)
+		claim(t, f, req, hookonce.Acquired)
 		stored(t, f, req.Ref, hookonce.StateProcessing, 1)
 	}
 }
 
-// invalidRefs can not be stored.
+// invalidRefs cannot be stored.
 func invalidRefs() map[string]hookonce.Ref {
 	return map[string]hookonce.Ref{
 		"no source":             {Source: "", Key: "evt_1"},
@@ -131,7 +131,7 @@ func claimUnkeyed(t *testing.T, f *fixture) {
 }
 
 func claimConflict(t *testing.T, f *fixture) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	conflict(t, c, false)
 	conflict(t, claim(t, f, request("evt_1"), hookonce.Busy), false)
 	conflict(t, claim(t, f, otherContent("evt_1"), hookonce.Busy), true)
@@ -145,19 +145,19 @@ func claimConflict(t *testing.T, f *fixture) {
 func claimNoDigest(t *testing.T, f *fixture) {
 	none := request("evt_1")
 	none.Digest = nil
-	claim(t, f, none, hookonce.Won)
+	claim(t, f, none, hookonce.Acquired)
 	conflict(t, claim(t, f, request("evt_1"), hookonce.Busy), false)
 
 	none = request("evt_2")
 	none.Digest = []byte{}
-	claim(t, f, request("evt_2"), hookonce.Won)
+	claim(t, f, request("evt_2"), hookonce.Acquired)
 	conflict(t, claim(t, f, none, hookonce.Busy), false)
 }
 
 func claimConflictAfterFailure(t *testing.T, f *fixture) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	ok(t, f.Fail(t.Context(), c, hookonce.Failure{}))
-	c = claim(t, f, otherContent("evt_1"), hookonce.Won)
+	c = claim(t, f, otherContent("evt_1"), hookonce.Acquired)
 	conflict(t, c, true)
 	same(t, "the content that is worked on is the stored one",
 		hookonce.Claim{Digest: lookup(t, f, c.Ref).Digest}, hookonce.Claim{Digest: otherContent("").Digest})
@@ -168,9 +168,9 @@ func claimConflictAfterFailure(t *testing.T, f *fixture) {
 
 func claimKeeps(t *testing.T, f *fixture) {
 	req := request("evt_1")
-	ok(t, f.Fail(t.Context(), claim(t, f, req, hookonce.Won), hookonce.Failure{}))
+	ok(t, f.Fail(t.Context(), claim(t, f, req, hookonce.Acquired), hookonce.Failure{}))
 	bare := hookonce.ClaimRequest{Ref: req.Ref, Lease: lease}
-	c := claim(t, f, bare, hookonce.Won)
+	c := claim(t, f, bare, hookonce.Acquired)
 	conflict(t, c, false)
 	if c.Type != req.Type || string(c.Digest) != string(req.Digest) {
 		t.Fatalf("type %q and digest %q are lost: %#v", req.Type, req.Digest, c)

@@ -33,7 +33,7 @@ func (f *txFixture[Tx]) inTx(t testing.TB, req hookonce.ClaimRequest, want hooko
 		_ = f.db.Rollback(t.Context(), tx)
 		t.Fatalf("ClaimTx: %v, want %v", err, want.Err())
 	}
-	if want == hookonce.Won || want == hookonce.Unkeyed {
+	if want == hookonce.Acquired || want == hookonce.Unkeyed {
 		ok(t, f.db.Effect(t.Context(), tx, req.Key))
 	}
 	ok(t, end(t.Context(), tx))
@@ -44,10 +44,10 @@ func (f *txFixture[Tx]) inTx(t testing.TB, req hookonce.ClaimRequest, want hooko
 func claimTxCommits[Tx any](t *testing.T, f *txFixture[Tx]) {
 	req := request("evt_1")
 	want := hookonce.Claim{
-		Ref: req.Ref, Verdict: hookonce.Won, State: hookonce.StateDone, Token: 1,
+		Ref: req.Ref, Verdict: hookonce.Acquired, State: hookonce.StateDone, Token: 1,
 		Type: req.Type, Digest: req.Digest, FirstSeen: f.clock.Now(), UpdatedAt: f.clock.Now(),
 	}
-	same(t, "claim", f.inTx(t, req, hookonce.Won, f.db.Commit), want)
+	same(t, "claim", f.inTx(t, req, hookonce.Acquired, f.db.Commit), want)
 	want.Verdict = 0
 	same(t, "stored claim", lookup(t, f, req.Ref), want)
 	f.effects(t, map[string]int{"evt_1": 1})
@@ -55,22 +55,22 @@ func claimTxCommits[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 func claimTxRollsBack[Tx any](t *testing.T, f *txFixture[Tx]) {
 	req := request("evt_1")
-	f.inTx(t, req, hookonce.Won, f.db.Rollback)
+	f.inTx(t, req, hookonce.Acquired, f.db.Rollback)
 	absent(t, f, req.Ref)
 	f.effects(t, nil)
-	f.inTx(t, req, hookonce.Won, f.db.Commit)
+	f.inTx(t, req, hookonce.Acquired, f.db.Commit)
 	stored(t, f, req.Ref, hookonce.StateDone, 1)
 }
 
 func claimTxRestores[Tx any](t *testing.T, f *txFixture[Tx]) {
 	req := request("evt_1")
-	ok(t, f.Fail(t.Context(), claim(t, f, req, hookonce.Won), hookonce.Failure{Err: errDeclined}))
+	ok(t, f.Fail(t.Context(), claim(t, f, req, hookonce.Acquired), hookonce.Failure{Err: errDeclined}))
 	unchanged(t, f, req.Ref, func() {
-		if c := f.inTx(t, req, hookonce.Won, f.db.Rollback); c.Token != 2 {
+		if c := f.inTx(t, req, hookonce.Acquired, f.db.Rollback); c.Token != 2 {
 			t.Fatalf("token is %d, want 2", c.Token)
 		}
 	})
-	f.inTx(t, req, hookonce.Won, f.db.Commit)
+	f.inTx(t, req, hookonce.Acquired, f.db.Commit)
 	stored(t, f, req.Ref, hookonce.StateDone, 2)
 }
 
@@ -85,7 +85,7 @@ func claimTxTwice[Tx any](t *testing.T, f *txFixture[Tx]) {
 	req := request("evt_1")
 	tx, err := f.db.Begin(t.Context())
 	ok(t, err)
-	for _, want := range []hookonce.Verdict{hookonce.Won, hookonce.Duplicate} {
+	for _, want := range []hookonce.Verdict{hookonce.Acquired, hookonce.Duplicate} {
 		c, err := f.ClaimTx(t.Context(), tx, req)
 		ok(t, err)
 		verdict(t, c, want)
@@ -95,10 +95,10 @@ func claimTxTwice[Tx any](t *testing.T, f *txFixture[Tx]) {
 }
 
 func claimTxBusy[Tx any](t *testing.T, f *txFixture[Tx]) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	unchanged(t, f, c.Ref, func() { f.inTx(t, request("evt_1"), hookonce.Busy, f.db.Commit) })
 	f.clock.Advance(lease)
-	f.inTx(t, request("evt_1"), hookonce.Won, f.db.Commit)
+	f.inTx(t, request("evt_1"), hookonce.Acquired, f.db.Commit)
 	refuses(t, f.Complete(t.Context(), c), hookonce.ErrStale)
 	stored(t, f, c.Ref, hookonce.StateDone, 2)
 }
@@ -106,14 +106,14 @@ func claimTxBusy[Tx any](t *testing.T, f *txFixture[Tx]) {
 func claimTxUnlimited[Tx any](t *testing.T, f *txFixture[Tx]) {
 	req := request("evt_1")
 	req.Lease = 0
-	claim(t, f, req, hookonce.Won)
+	claim(t, f, req, hookonce.Acquired)
 	f.clock.Advance(10 * 365 * 24 * time.Hour)
 	unchanged(t, f, req.Ref, func() { f.inTx(t, req, hookonce.Busy, f.db.Commit) })
 }
 
 func claimTxConflict[Tx any](t *testing.T, f *txFixture[Tx]) {
-	ok(t, f.Fail(t.Context(), claim(t, f, request("evt_1"), hookonce.Won), hookonce.Failure{}))
-	conflict(t, f.inTx(t, otherContent("evt_1"), hookonce.Won, f.db.Commit), true)
+	ok(t, f.Fail(t.Context(), claim(t, f, request("evt_1"), hookonce.Acquired), hookonce.Failure{}))
+	conflict(t, f.inTx(t, otherContent("evt_1"), hookonce.Acquired, f.db.Commit), true)
 	conflict(t, f.inTx(t, otherContent("evt_1"), hookonce.Duplicate, f.db.Commit), false)
 	conflict(t, f.inTx(t, request("evt_1"), hookonce.Duplicate, f.db.Commit), true)
 }

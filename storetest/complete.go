@@ -19,7 +19,7 @@ func completeCases() []leaseCase {
 }
 
 func completeEnds(t *testing.T, f *fixture) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(time.Second)
 	ok(t, f.Complete(t.Context(), c))
 	want := c
@@ -28,23 +28,23 @@ func completeEnds(t *testing.T, f *fixture) {
 }
 
 func completeRepeated(t *testing.T, f *fixture) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	ok(t, f.Complete(t.Context(), c))
 	f.clock.Advance(time.Second)
 	unchanged(t, f, c.Ref, func() { ok(t, f.Complete(t.Context(), c)) })
 }
 
 func completeLate(t *testing.T, f *fixture) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(2 * lease)
 	ok(t, f.Complete(t.Context(), c))
 	stored(t, f, c.Ref, hookonce.StateDone, 1)
 }
 
 func completeStale(t *testing.T, f *fixture) {
-	old := claim(t, f, request("evt_1"), hookonce.Won)
+	old := claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(2 * lease)
-	current := claim(t, f, request("evt_1"), hookonce.Won)
+	current := claim(t, f, request("evt_1"), hookonce.Acquired)
 	unchanged(t, f, old.Ref, func() {
 		for _, token := range []int64{old.Token, 0, -1, current.Token + 1} {
 			c := current
@@ -59,7 +59,7 @@ func completeStale(t *testing.T, f *fixture) {
 
 func completeFailed(t *testing.T, f *fixture) {
 	for _, dead := range []bool{false, true} {
-		c := claim(t, f, request(map[bool]string{false: "failed", true: "dead"}[dead]), hookonce.Won)
+		c := claim(t, f, request(map[bool]string{false: "failed", true: "dead"}[dead]), hookonce.Acquired)
 		ok(t, f.Fail(t.Context(), c, hookonce.Failure{Dead: dead}))
 		unchanged(t, f, c.Ref, func() { refuses(t, f.Complete(t.Context(), c), hookonce.ErrStale) })
 	}

@@ -47,7 +47,7 @@ func (f *fixture) race(t testing.TB, req hookonce.ClaimRequest) []hookonce.Claim
 
 // racePinned lets as many ask for a pinned claim with its own content as with other content.
 func racePinned(t *testing.T, f *fixture) {
-	claim(t, f, pinning("evt_1"), hookonce.Won)
+	claim(t, f, pinning("evt_1"), hookonce.Acquired)
 	f.clock.Advance(lease)
 	others := make(chan []hookonce.Claim)
 	go func() { others <- f.race(t, otherContent("evt_1")) }()
@@ -65,7 +65,7 @@ func oneWon(t testing.TB, claims []hookonce.Claim, token int64) {
 	won := 0
 	for _, c := range claims {
 		switch {
-		case c.Verdict == hookonce.Won && c.Token == token:
+		case c.Verdict == hookonce.Acquired && c.Token == token:
 			won++
 		case c.Verdict != hookonce.Busy:
 			t.Fatalf("a copy was answered %#v", c)
@@ -86,7 +86,7 @@ func raceFresh(t *testing.T, f *fixture) {
 
 func raceTakeover(t *testing.T, f *fixture) {
 	req := request("evt_1")
-	claim(t, f, req, hookonce.Won)
+	claim(t, f, req, hookonce.Acquired)
 	for token := int64(2); token < 2+rounds; token++ {
 		f.clock.Advance(lease)
 		oneWon(t, f.race(t, req), token)
@@ -95,7 +95,7 @@ func raceTakeover(t *testing.T, f *fixture) {
 
 func raceFailed(t *testing.T, f *fixture) {
 	req := request("evt_1")
-	c := claim(t, f, req, hookonce.Won)
+	c := claim(t, f, req, hookonce.Acquired)
 	for token := int64(2); token < 2+rounds; token++ {
 		ok(t, f.Fail(t.Context(), c, hookonce.Failure{Dead: token%2 == 0}))
 		oneWon(t, f.race(t, req), token)
@@ -106,7 +106,7 @@ func raceFailed(t *testing.T, f *fixture) {
 // versus runs a, which acts on an expired claim, against a takeover of it.
 func (f *fixture) versus(t testing.TB, key string, a func(hookonce.Claim) error) (acted bool, takeover hookonce.Claim) {
 	t.Helper()
-	c := claim(t, f, request(key), hookonce.Won)
+	c := claim(t, f, request(key), hookonce.Acquired)
 	f.clock.Advance(lease)
 	other := f.another()
 	var g errgroup.Group
@@ -131,7 +131,7 @@ func raceComplete(t *testing.T, f *fixture) {
 		acted, takeover := f.versus(t, fmt.Sprint("evt_", i), func(c hookonce.Claim) error {
 			return f.Complete(t.Context(), c)
 		})
-		if want := map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Won}[acted]; takeover.Verdict != want {
+		if want := map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Acquired}[acted]; takeover.Verdict != want {
 			t.Fatalf("completed: %v, takeover: %#v", acted, takeover)
 		}
 	}
@@ -143,7 +143,7 @@ func raceExtend(t *testing.T, f *fixture) {
 			_, err := f.Extend(t.Context(), c, lease)
 			return err
 		})
-		if want := map[bool]hookonce.Verdict{true: hookonce.Busy, false: hookonce.Won}[acted]; takeover.Verdict != want {
+		if want := map[bool]hookonce.Verdict{true: hookonce.Busy, false: hookonce.Acquired}[acted]; takeover.Verdict != want {
 			t.Fatalf("extended: %v, takeover: %#v", acted, takeover)
 		}
 	}

@@ -12,7 +12,7 @@ func deadEffectCases[Tx any]() []txCase[Tx] {
 	return []txCase[Tx]{
 		{"is never tried by itself", deadRests[Tx]},
 		{"is tried again when it is revived", deadRevived[Tx]},
-		{"others can not be revived", deadOnly[Tx]},
+		{"others cannot be revived", deadOnly[Tx]},
 	}
 }
 

@@ -67,7 +67,7 @@ func lookup(t testing.TB, s hookonce.Store, ref hookonce.Ref) hookonce.Claim {
 	return c
 }
 
-// absent checks that nothing is stored under ref. A reference that can not be stored may also be
+// absent checks that nothing is stored under ref. A reference that cannot be stored may also be
 // refused as such.
 func absent(t testing.TB, s hookonce.Store, ref hookonce.Ref) {
 	t.Helper()

@@ -20,7 +20,7 @@ func extendCases() []leaseCase {
 }
 
 func extendMoves(t *testing.T, f *fixture) {
-	want := claim(t, f, request("evt_1"), hookonce.Won)
+	want := claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(lease / 2)
 	got, err := f.Extend(t.Context(), want, lease)
 	ok(t, err)
@@ -35,7 +35,7 @@ func extendMoves(t *testing.T, f *fixture) {
 }
 
 func extendLate(t *testing.T, f *fixture) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(2 * lease)
 	_, err := f.Extend(t.Context(), c, lease)
 	ok(t, err)
@@ -45,17 +45,17 @@ func extendLate(t *testing.T, f *fixture) {
 func extendUnlimited(t *testing.T, f *fixture) {
 	req := request("evt_1")
 	req.Lease = 0
-	c := claim(t, f, req, hookonce.Won)
+	c := claim(t, f, req, hookonce.Acquired)
 	_, err := f.Extend(t.Context(), c, lease)
 	ok(t, err)
 	f.clock.Advance(lease)
-	claim(t, f, req, hookonce.Won)
+	claim(t, f, req, hookonce.Acquired)
 }
 
 func extendStale(t *testing.T, f *fixture) {
-	old := claim(t, f, request("evt_1"), hookonce.Won)
+	old := claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(2 * lease)
-	claim(t, f, request("evt_1"), hookonce.Won)
+	claim(t, f, request("evt_1"), hookonce.Acquired)
 	unchanged(t, f, old.Ref, func() {
 		_, err := f.Extend(t.Context(), old, time.Hour)
 		refuses(t, err, hookonce.ErrStale)
@@ -69,7 +69,7 @@ func extendFinished(t *testing.T, f *fixture) {
 		"dead":   func(c hookonce.Claim) error { return f.Fail(t.Context(), c, hookonce.Failure{Dead: true}) },
 	}
 	for state, end := range finish {
-		c := claim(t, f, request(state), hookonce.Won)
+		c := claim(t, f, request(state), hookonce.Acquired)
 		ok(t, end(c))
 		unchanged(t, f, c.Ref, func() {
 			_, err := f.Extend(t.Context(), c, lease)
@@ -86,7 +86,7 @@ func extendMissing(t *testing.T, f *fixture) {
 }
 
 func extendNegative(t *testing.T, f *fixture) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	unchanged(t, f, c.Ref, func() {
 		for _, d := range []time.Duration{0, -time.Second} {
 			if _, err := f.Extend(t.Context(), c, d); err == nil {

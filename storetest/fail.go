@@ -28,7 +28,7 @@ func failCases() []leaseCase {
 
 func failFrees(t *testing.T, f *fixture) {
 	for state, dead := range map[hookonce.State]bool{hookonce.StateFailed: false, hookonce.StateDead: true} {
-		want := claim(t, f, request(string(state)), hookonce.Won)
+		want := claim(t, f, request(string(state)), hookonce.Acquired)
 		f.clock.Advance(time.Second)
 		ok(t, f.Fail(t.Context(), want, hookonce.Failure{Err: errDeclined, Dead: dead}))
 		want.Verdict, want.State, want.Lease, want.UpdatedAt = 0, state, time.Time{}, f.clock.Now()
@@ -38,17 +38,17 @@ func failFrees(t *testing.T, f *fixture) {
 }
 
 func failRepeated(t *testing.T, f *fixture) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	ok(t, f.Fail(t.Context(), c, hookonce.Failure{Err: errDeclined}))
 	f.clock.Advance(time.Second)
 	unchanged(t, f, c.Ref, func() { ok(t, f.Fail(t.Context(), c, hookonce.Failure{Err: errDeclined})) })
 }
 
 func failRedriven(t *testing.T, f *fixture) {
-	first := claim(t, f, request("evt_1"), hookonce.Won)
+	first := claim(t, f, request("evt_1"), hookonce.Acquired)
 	ok(t, f.Fail(t.Context(), first, hookonce.Failure{Err: errDeclined}))
 	f.clock.Advance(time.Second)
-	second := claim(t, f, request("evt_1"), hookonce.Won)
+	second := claim(t, f, request("evt_1"), hookonce.Acquired)
 	want := first
 	want.Token, want.Lease, want.UpdatedAt = 2, f.clock.Now().Add(lease), f.clock.Now()
 	want.LastError = errDeclined.Error()
@@ -56,22 +56,22 @@ func failRedriven(t *testing.T, f *fixture) {
 	claim(t, f, request("evt_1"), hookonce.Busy)
 
 	ok(t, f.Fail(t.Context(), second, hookonce.Failure{Err: errDeclined, Dead: true}))
-	if third := claim(t, f, request("evt_1"), hookonce.Won); third.Token != 3 {
+	if third := claim(t, f, request("evt_1"), hookonce.Acquired); third.Token != 3 {
 		t.Fatalf("dead work was tried again with token %d, want 3", third.Token)
 	}
 }
 
 func failLate(t *testing.T, f *fixture) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(2 * lease)
 	ok(t, f.Fail(t.Context(), c, hookonce.Failure{Err: errDeclined}))
 	stored(t, f, c.Ref, hookonce.StateFailed, 1)
 }
 
 func failStale(t *testing.T, f *fixture) {
-	old := claim(t, f, request("evt_1"), hookonce.Won)
+	old := claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(2 * lease)
-	current := claim(t, f, request("evt_1"), hookonce.Won)
+	current := claim(t, f, request("evt_1"), hookonce.Acquired)
 	unchanged(t, f, old.Ref, func() {
 		refuses(t, f.Fail(t.Context(), old, hookonce.Failure{Err: errDeclined}), hookonce.ErrStale)
 	})
@@ -80,7 +80,7 @@ func failStale(t *testing.T, f *fixture) {
 }
 
 func failDone(t *testing.T, f *fixture) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	ok(t, f.Complete(t.Context(), c))
 	unchanged(t, f, c.Ref, func() {
 		refuses(t, f.Fail(t.Context(), c, hookonce.Failure{Err: errDeclined, Dead: true}), hookonce.ErrStale)
@@ -93,7 +93,7 @@ func failMissing(t *testing.T, f *fixture) {
 	absent(t, f, c.Ref)
 }
 
-// awkwardTexts are errors whose text can not be stored as it is, with the beginning that must remain.
+// awkwardTexts are errors whose text cannot be stored as it is, with the beginning that must remain.
 func awkwardTexts() map[string]string {
 	lock := "\U0001F512"
 	return map[string]string{
@@ -119,15 +119,15 @@ func kept(t testing.TB, text, want string) {
 
 func failText(t *testing.T, f *fixture) {
 	for text, want := range awkwardTexts() {
-		c := claim(t, f, request("evt_1"), hookonce.Won)
+		c := claim(t, f, request("evt_1"), hookonce.Acquired)
 		ok(t, f.Fail(t.Context(), c, hookonce.Failure{Err: errors.New(text)}))
 		kept(t, lookup(t, f, c.Ref).LastError, want)
 	}
 }
 
 func failRemembered(t *testing.T, f *fixture) {
-	ok(t, f.Fail(t.Context(), claim(t, f, request("evt_1"), hookonce.Won), hookonce.Failure{Err: errDeclined}))
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	ok(t, f.Fail(t.Context(), claim(t, f, request("evt_1"), hookonce.Acquired), hookonce.Failure{Err: errDeclined}))
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	ok(t, f.Complete(t.Context(), c))
 	if got := stored(t, f, c.Ref, hookonce.StateDone, 2); got.LastError != errDeclined.Error() {
 		t.Fatalf("the last failure is forgotten: %#v", got)

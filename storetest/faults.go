@@ -53,12 +53,12 @@ func (f *txFixture[Tx]) retry(t testing.TB, req hookonce.ClaimRequest, persisted
 	t.Helper()
 	c, err := f.run(t.Context(), req, nil)
 	ok(t, err)
-	verdict(t, c, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Won}[persisted])
+	verdict(t, c, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Acquired}[persisted])
 	f.effects(t, map[string]int{req.Key: 1})
 	stored(t, f, req.Ref, hookonce.StateDone, c.Token)
 }
 
-// faultCommitUnkeyed shows the price of having no key: the retry can not know.
+// faultCommitUnkeyed shows the price of having no key: the retry cannot know.
 func faultCommitUnkeyed[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	f.unknown(t, request(""), persisted)
 	c, err := f.run(t.Context(), request(""), nil)
@@ -95,18 +95,18 @@ func faultClaim[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	}
 	if !persisted {
 		absent(t, f, req.Ref)
-		claim(t, f, req, hookonce.Won)
+		claim(t, f, req, hookonce.Acquired)
 		return
 	}
 	claim(t, f, req, hookonce.Busy)
 	f.clock.Advance(lease)
-	if c := claim(t, f, req, hookonce.Won); c.Token != 2 {
+	if c := claim(t, f, req, hookonce.Acquired); c.Token != 2 {
 		t.Fatalf("token is %d, want 2", c.Token)
 	}
 }
 
 func faultComplete[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	if !f.failing(t, persisted, func() error { return f.Complete(t.Context(), c) }) {
 		return
 	}
@@ -116,7 +116,7 @@ func faultComplete[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 }
 
 func faultFail[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	failure := hookonce.Failure{Err: errDeclined}
 	if !f.failing(t, persisted, func() error { return f.Fail(t.Context(), c, failure) }) {
 		return
@@ -134,13 +134,13 @@ func faultCommitPinned[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	f.idle(t, f, otherContent("evt_1"), map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Pinned}[persisted])
 	c, err := f.run(t.Context(), req, nil)
 	ok(t, err)
-	verdict(t, c, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Won}[persisted])
+	verdict(t, c, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Acquired}[persisted])
 	f.effects(t, map[string]int{req.Key: 1})
 }
 
 // faultForget checks that a failure can be repeated although nothing may be left of the claim.
 func faultForget[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
-	c := claim(t, f, pinning("evt_1"), hookonce.Won)
+	c := claim(t, f, pinning("evt_1"), hookonce.Acquired)
 	if !f.failing(t, persisted, func() error { return f.Fail(t.Context(), c, forget) }) {
 		return
 	}

@@ -36,7 +36,7 @@ func awkwardNames() []string {
 		strings.Repeat("n", hookonce.MaxKeyLen), strings.Repeat("n", hookonce.MaxKeyLen-1)}
 }
 
-// invalidNames can not be stored, as far as names are concerned.
+// invalidNames cannot be stored, as far as names are concerned.
 func invalidNames() map[string]string {
 	return map[string]string{
 		"NUL": "a\x00b", "not UTF-8": "a\xff", "a line break": "a\nb", "256 bytes": strings.Repeat("n", hookonce.MaxKeyLen+1),

@@ -190,12 +190,12 @@ func (h *history) check() string {
 }
 
 // count checks that purges deleted as many claims as they said: those that were made and are gone. It
-// can not tell when outcomes are unknown.
+// cannot tell when outcomes are unknown.
 func (h *history) count(t testing.TB, s hookonce.Store) {
 	gone := 0
 	for _, k := range h.claims {
 		for _, op := range k.ops {
-			if a := op.Output.(told); a.verdict == hookonce.Won && a.stored.token == 1 {
+			if a := op.Output.(told); a.verdict == hookonce.Acquired && a.stored.token == 1 {
 				gone++
 			}
 		}

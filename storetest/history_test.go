@@ -61,7 +61,7 @@ func TestHistoryFindsWhatIsWrong(t *testing.T) {
 	liars := map[string]liar{
 		"two win": {claim: func(c hookonce.Claim) hookonce.Claim {
 			if c.Verdict == hookonce.Busy {
-				c.Verdict = hookonce.Won
+				c.Verdict = hookonce.Acquired
 			}
 			return c
 		}},
@@ -72,7 +72,7 @@ func TestHistoryFindsWhatIsWrong(t *testing.T) {
 			return c
 		}},
 		"a takeover keeps the token": {claim: func(c hookonce.Claim) hookonce.Claim {
-			if c.Verdict == hookonce.Won {
+			if c.Verdict == hookonce.Acquired {
 				c.Token = 1
 			}
 			return c

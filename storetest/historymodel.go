@@ -97,7 +97,7 @@ func model() porcupine.Model {
 	return m.ToModel()
 }
 
-// step returns the records that may be stored after the call if it answered so; none if it can not have.
+// step returns the records that may be stored after the call if it answered so; none if it cannot have.
 func (in call) step(s record, a told) []any {
 	next, want := in.rule(s)
 	if in.kind == extending && a.fault == "" {
@@ -120,7 +120,7 @@ func (in call) step(s record, a told) []any {
 	return []any{next}
 }
 
-// lent is what an extension answers for: a database that can not change and read in one statement may
+// lent is what an extension answers for: a database that cannot change and read in one statement may
 // know the rest as somebody else left it a moment later.
 func (r record) lent() record {
 	return record{state: r.state, token: r.token, lease: r.lease, updated: r.updated}
@@ -133,7 +133,7 @@ func (in call) purge(s record, a told, next record) []any {
 		return []any{s}
 	case historyClaims:
 		if s == next {
-			return nil // it can not have deleted all of them
+			return nil // it cannot have deleted all of them
 		}
 		return []any{next}
 	}
@@ -171,7 +171,7 @@ func (in call) decide(s record) (record, told) {
 	conflict := s.digest != "" && in.digest != "" && s.digest != in.digest
 	v := s.claim().VerdictFor(hookonce.ClaimRequest{Digest: []byte(in.digest)}, at(in.now))
 	switch {
-	case v != hookonce.Won:
+	case v != hookonce.Acquired:
 		return s, told{verdict: v, conflict: conflict, stored: s}
 	case s.state == "":
 		s = record{token: 0, first: in.now}
@@ -189,7 +189,7 @@ func (in call) decide(s record) (record, told) {
 	if in.pin {
 		s.pinned = cmp.Or(s.pinned, s.token)
 	}
-	return s, told{verdict: hookonce.Won, conflict: conflict, stored: s}
+	return s, told{verdict: hookonce.Acquired, conflict: conflict, stored: s}
 }
 
 // settle is what complete, fail and extend do while the token is current.

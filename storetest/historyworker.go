@@ -54,7 +54,7 @@ func (w *worker) claim(ctx context.Context, k *track) {
 	if w.chance(3) {
 		in.duration = 0
 	}
-	if a, c := w.do(ctx, in, k); a.verdict == hookonce.Won {
+	if a, c := w.do(ctx, in, k); a.verdict == hookonce.Acquired {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.held = append(k.held, c)

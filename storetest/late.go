@@ -71,7 +71,7 @@ func lateTraces[Tx any]() []lateTrace[Tx] {
 }
 
 func leaseMeanwhile[Tx any](t *testing.T, f *txFixture[Tx]) {
-	claim(t, f, request("evt_1"), hookonce.Won)
+	claim(t, f, request("evt_1"), hookonce.Acquired)
 }
 
 func lateCases[Tx any]() (cases []txCase[Tx]) {

@@ -15,7 +15,7 @@ func lookupCases() []leaseCase {
 }
 
 func lookupFields(t *testing.T, f *fixture) {
-	want := claim(t, f, request("evt_1"), hookonce.Won)
+	want := claim(t, f, request("evt_1"), hookonce.Acquired)
 	claim(t, f, otherContent("evt_1"), hookonce.Busy)
 	want.Verdict = 0
 	same(t, "looked up", lookup(t, f.another(), want.Ref), want)
@@ -23,14 +23,14 @@ func lookupFields(t *testing.T, f *fixture) {
 
 func lookupBare(t *testing.T, f *fixture) {
 	ref := request("evt_1").Ref
-	claim(t, f, hookonce.ClaimRequest{Ref: ref}, hookonce.Won)
+	claim(t, f, hookonce.ClaimRequest{Ref: ref}, hookonce.Acquired)
 	same(t, "looked up", lookup(t, f, ref), hookonce.Claim{
 		Ref: ref, State: hookonce.StateProcessing, Token: 1, FirstSeen: f.clock.Now(), UpdatedAt: f.clock.Now(),
 	})
 }
 
 func lookupMissing(t *testing.T, f *fixture) {
-	claim(t, f, request("evt_1"), hookonce.Won)
+	claim(t, f, request("evt_1"), hookonce.Acquired)
 	for _, ref := range []hookonce.Ref{
 		{Source: "billing", Key: "evt_2"}, {Source: "shop", Key: "evt_1"}, {Source: "billing"},
 	} {

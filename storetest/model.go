@@ -126,7 +126,7 @@ func (m *machine) claim(t *rapid.T) {
 	got, err := m.store.Claim(context.Background(), req)
 	want, wantErr := m.model.Claim(context.Background(), req)
 	agree(t, "Claim", got, want, err, wantErr)
-	if got.Verdict == hookonce.Won {
+	if got.Verdict == hookonce.Acquired {
 		m.claims = append(m.claims, got)
 	}
 }

@@ -23,7 +23,7 @@ func newerCases[Tx any]() []txCase[Tx] {
 		{"a transaction sees its own", newerTwice[Tx]},
 		{"a rollback forgets", newerRollback[Tx]},
 		{"commits with the claim and the effect", newerWithin[Tx]},
-		{"what can not be stored is refused", newerInvalid[Tx]},
+		{"what cannot be stored is refused", newerInvalid[Tx]},
 		{"an ended context answers nothing", newerCancelled[Tx]},
 	}
 }

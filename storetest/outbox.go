@@ -150,7 +150,7 @@ func enqueueCases[Tx any]() []txCase[Tx] {
 		{"steps, keys and sources tell effects apart", enqueueApart[Tx]},
 		{"without a key nothing collapses", enqueueUnkeyed[Tx]},
 		{"the payload survives byte for byte", enqueueBytes[Tx]},
-		{"what can not be stored is refused, and leaves others", enqueueInvalid[Tx]},
+		{"what cannot be stored is refused, and leaves others", enqueueInvalid[Tx]},
 		{"an ended context stores nothing", enqueueCancelled[Tx]},
 	}
 }
@@ -297,7 +297,7 @@ func enqueueBytes[Tx any](t *testing.T, f *txFixture[Tx]) {
 	}
 }
 
-// invalidEffects can not be stored.
+// invalidEffects cannot be stored.
 func invalidEffects() map[string]hookonce.Effect {
 	effects := map[string]hookonce.Effect{}
 	for what, ref := range invalidRefs() {

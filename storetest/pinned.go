@@ -43,13 +43,13 @@ func bound(t testing.TB, s hookonce.Store, key string, attempt int64) {
 
 // pinnedTakeover is the attempt whose process died.
 func pinnedTakeover(t *testing.T, f *fixture) {
-	c := claim(t, f, pinning("evt_1"), hookonce.Won)
+	c := claim(t, f, pinning("evt_1"), hookonce.Acquired)
 	if c.Pinned != 1 {
 		t.Fatalf("it is not pinned: %#v", c)
 	}
 	f.clock.Advance(lease)
 	bound(t, f.another(), "evt_1", 1)
-	c = claim(t, f, request("evt_1"), hookonce.Won)
+	c = claim(t, f, request("evt_1"), hookonce.Acquired)
 	conflict(t, c, false)
 	if c.Token != 2 || c.Pinned != 1 {
 		t.Fatalf("taken over as %#v, want token 2, pinned by attempt 1", c)
@@ -61,27 +61,27 @@ func pinnedTakeover(t *testing.T, f *fixture) {
 func pinnedByFailure(t *testing.T, f *fixture) {
 	for key, req := range map[string]hookonce.ClaimRequest{"claim": pinning("claim"), "no claim": request("no claim")} {
 		for _, dead := range []bool{false, true} {
-			c := claim(t, f, req, hookonce.Won)
+			c := claim(t, f, req, hookonce.Acquired)
 			ok(t, f.Fail(t.Context(), c, hookonce.Failure{Err: errDeclined, Dead: dead}))
 			if got := lookup(t, f, c.Ref); got.Pinned != 0 {
 				t.Fatalf("the failure took nothing back: %#v", got)
 			}
 		}
-		c := claim(t, f, otherContent(key), hookonce.Won)
+		c := claim(t, f, otherContent(key), hookonce.Acquired)
 		conflict(t, c, true)
 		ok(t, f.Fail(t.Context(), c, hookonce.Failure{Err: errDeclined}))
 
-		c = claim(t, f, req, hookonce.Won)
+		c = claim(t, f, req, hookonce.Acquired)
 		ok(t, f.Fail(t.Context(), c, hookonce.Failure{Err: errDeclined, Pin: true}))
 		bound(t, f, key, 4)
-		ok(t, f.Complete(t.Context(), claim(t, f, request(key), hookonce.Won)))
+		ok(t, f.Complete(t.Context(), claim(t, f, request(key), hookonce.Acquired)))
 	}
 }
 
 func pinnedForGood(t *testing.T, f *fixture) {
-	ok(t, f.Fail(t.Context(), claim(t, f, pinning("evt_1"), hookonce.Won), hookonce.Failure{Err: errDeclined, Pin: true}))
+	ok(t, f.Fail(t.Context(), claim(t, f, pinning("evt_1"), hookonce.Acquired), hookonce.Failure{Err: errDeclined, Pin: true}))
 	for token := int64(2); token < 5; token++ {
-		c := claim(t, f, pinning("evt_1"), hookonce.Won)
+		c := claim(t, f, pinning("evt_1"), hookonce.Acquired)
 		ok(t, f.Fail(t.Context(), c, hookonce.Failure{Err: errDeclined, Forget: true}))
 		stored(t, f, c.Ref, hookonce.StateFailed, token)
 		bound(t, f, "evt_1", 1)
@@ -91,18 +91,18 @@ func pinnedForGood(t *testing.T, f *fixture) {
 func pinnedUnknown(t *testing.T, f *fixture) {
 	none := pinning("evt_1")
 	none.Digest = nil
-	claim(t, f, none, hookonce.Won)
+	claim(t, f, none, hookonce.Acquired)
 	f.clock.Advance(lease)
-	claim(t, f, request("evt_1"), hookonce.Won) // which says what it is pinned to
+	claim(t, f, request("evt_1"), hookonce.Acquired) // which says what it is pinned to
 	f.clock.Advance(lease)
 	bound(t, f, "evt_1", 1)
-	conflict(t, claim(t, f, none, hookonce.Won), false)
+	conflict(t, claim(t, f, none, hookonce.Acquired), false)
 	f.clock.Advance(lease)
 	bound(t, f, "evt_1", 1)
 }
 
 func pinnedLast(t *testing.T, f *fixture) {
-	c := claim(t, f, pinning("evt_1"), hookonce.Won)
+	c := claim(t, f, pinning("evt_1"), hookonce.Acquired)
 	conflict(t, claim(t, f, otherContent("evt_1"), hookonce.Busy), true)
 	ok(t, f.Complete(t.Context(), c))
 	conflict(t, claim(t, f, otherContent("evt_1"), hookonce.Duplicate), true)
@@ -154,12 +154,12 @@ var forget = hookonce.Failure{Err: errDeclined, Forget: true}
 
 func forgottenFirst(t *testing.T, f *fixture) {
 	for _, req := range []hookonce.ClaimRequest{request("evt_1"), pinning("evt_2")} {
-		c := claim(t, f, req, hookonce.Won)
+		c := claim(t, f, req, hookonce.Acquired)
 		ok(t, f.Fail(t.Context(), c, forget))
 		absent(t, f, req.Ref)
 		ok(t, f.Fail(t.Context(), c, forget))
 		f.clock.Advance(lease / 2)
-		again := claim(t, f, otherContent(req.Key), hookonce.Won)
+		again := claim(t, f, otherContent(req.Key), hookonce.Acquired)
 		conflict(t, again, false)
 		if again.Token != 1 || again.Pinned != 0 || !again.FirstSeen.Equal(f.clock.Now()) || again.LastError != "" {
 			t.Fatalf("not all was forgotten: %#v", again)
@@ -172,29 +172,29 @@ func forgottenNothingElse(t *testing.T, f *fixture) {
 		"pinned": {Err: errDeclined, Forget: true, Pin: true},
 		"dead":   {Err: errDeclined, Forget: true, Dead: true},
 	} {
-		ok(t, f.Fail(t.Context(), claim(t, f, request(name), hookonce.Won), failure))
+		ok(t, f.Fail(t.Context(), claim(t, f, request(name), hookonce.Acquired), failure))
 		stored(t, f, request(name).Ref, failure.State(), 1)
 	}
-	ok(t, f.Fail(t.Context(), claim(t, f, request("later"), hookonce.Won), hookonce.Failure{Err: errDeclined}))
-	ok(t, f.Fail(t.Context(), claim(t, f, request("later"), hookonce.Won), forget))
+	ok(t, f.Fail(t.Context(), claim(t, f, request("later"), hookonce.Acquired), hookonce.Failure{Err: errDeclined}))
+	ok(t, f.Fail(t.Context(), claim(t, f, request("later"), hookonce.Acquired), forget))
 	stored(t, f, request("later").Ref, hookonce.StateFailed, 2)
 
-	done := claim(t, f, request("done"), hookonce.Won)
+	done := claim(t, f, request("done"), hookonce.Acquired)
 	ok(t, f.Complete(t.Context(), done))
 	refuses(t, f.Fail(t.Context(), done, forget), hookonce.ErrStale)
-	overtaken := claim(t, f, request("overtaken"), hookonce.Won)
+	overtaken := claim(t, f, request("overtaken"), hookonce.Acquired)
 	f.clock.Advance(lease)
-	claim(t, f, request("overtaken"), hookonce.Won)
+	claim(t, f, request("overtaken"), hookonce.Acquired)
 	refuses(t, f.Fail(t.Context(), overtaken, forget), hookonce.ErrStale)
 	stored(t, f, overtaken.Ref, hookonce.StateProcessing, 2)
 }
 
 // forgottenAnew repeats a failure whose answer was lost, after somebody else has begun under the first token.
 func forgottenAnew(t *testing.T, f *fixture) {
-	first := claim(t, f, request("evt_1"), hookonce.Won)
+	first := claim(t, f, request("evt_1"), hookonce.Acquired)
 	ok(t, f.Fail(t.Context(), first, forget))
 	f.clock.Advance(lease / 2)
-	second := claim(t, f, request("evt_1"), hookonce.Won)
+	second := claim(t, f, request("evt_1"), hookonce.Acquired)
 	unchanged(t, f, first.Ref, func() { refuses(t, f.Fail(t.Context(), first, forget), hookonce.ErrStale) })
 	ok(t, f.Complete(t.Context(), second))
 }
@@ -295,7 +295,7 @@ func claimTxPinned[Tx any](t *testing.T, f *txFixture[Tx]) {
 	conflict(t, c, true)
 	ok(t, f.db.Effect(t.Context(), tx, "of its own"))
 	ok(t, f.db.Commit(t.Context(), tx))
-	f.inTx(t, request("evt_1"), hookonce.Won, f.db.Commit)
+	f.inTx(t, request("evt_1"), hookonce.Acquired, f.db.Commit)
 	f.effects(t, map[string]int{"of its own": 1, "evt_1": 1})
 }
 

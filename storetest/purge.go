@@ -45,7 +45,7 @@ func before(t time.Time, limit int) hookonce.PurgeRequest {
 // finish claims and completes a key.
 func finish(t testing.TB, s hookonce.Store, key string) hookonce.Ref {
 	t.Helper()
-	c := claim(t, s, request(key), hookonce.Won)
+	c := claim(t, s, request(key), hookonce.Acquired)
 	ok(t, s.Complete(t.Context(), c))
 	return c.Ref
 }
@@ -72,10 +72,10 @@ func purgeLimit(t *testing.T, f *fixture) {
 }
 
 func purgeOpen(t *testing.T, f *fixture) {
-	held := claim(t, f, request("held"), hookonce.Won)
-	failed := claim(t, f, request("failed"), hookonce.Won)
+	held := claim(t, f, request("held"), hookonce.Acquired)
+	failed := claim(t, f, request("failed"), hookonce.Acquired)
 	ok(t, f.Fail(t.Context(), failed, hookonce.Failure{}))
-	dead := claim(t, f, request("dead"), hookonce.Won)
+	dead := claim(t, f, request("dead"), hookonce.Acquired)
 	ok(t, f.Fail(t.Context(), dead, hookonce.Failure{Dead: true}))
 	f.clock.Advance(10 * 365 * 24 * time.Hour)
 	purge(t, f, f.clock.Now(), 100, 0)
@@ -88,7 +88,7 @@ func purgeReclaim(t *testing.T, f *fixture) {
 	ref := finish(t, f, "evt_1")
 	f.clock.Advance(time.Second)
 	purge(t, f, f.clock.Now(), 1, 1)
-	c := claim(t, f, otherContent("evt_1"), hookonce.Won)
+	c := claim(t, f, otherContent("evt_1"), hookonce.Acquired)
 	conflict(t, c, false)
 	if c.Token != 1 || !c.FirstSeen.Equal(f.clock.Now()) {
 		t.Fatalf("%s remembers what was purged: %#v", ref, c)
@@ -100,7 +100,7 @@ func finishIn(t testing.TB, f *fixture, source, key string) hookonce.Ref {
 	t.Helper()
 	req := request(key)
 	req.Source = source
-	c := claim(t, f, req, hookonce.Won)
+	c := claim(t, f, req, hookonce.Acquired)
 	ok(t, f.Complete(t.Context(), c))
 	return c.Ref
 }
@@ -149,10 +149,10 @@ func purgeOnce(t *testing.T, f *fixture) {
 }
 
 func purgeFailed(t *testing.T, f *fixture) {
-	held := claim(t, f, request("held"), hookonce.Won)
-	failed := claim(t, f, request("failed"), hookonce.Won)
+	held := claim(t, f, request("held"), hookonce.Acquired)
+	failed := claim(t, f, request("failed"), hookonce.Acquired)
 	ok(t, f.Fail(t.Context(), failed, hookonce.Failure{}))
-	dead := claim(t, f, request("dead"), hookonce.Won)
+	dead := claim(t, f, request("dead"), hookonce.Acquired)
 	ok(t, f.Fail(t.Context(), dead, hookonce.Failure{Dead: true}))
 	done := finish(t, f, "done")
 	f.clock.Advance(time.Second)

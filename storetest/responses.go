@@ -91,13 +91,13 @@ func silent(t testing.TB, s hookonce.Store, ref hookonce.Ref) {
 // answered claims the key and completes it with a response of that text.
 func answered(t testing.TB, s hookonce.Store, key, text string) hookonce.Claim {
 	t.Helper()
-	c := claim(t, s, request(key), hookonce.Won)
+	c := claim(t, s, request(key), hookonce.Acquired)
 	ok(t, keeps(t, s).CompleteWith(t.Context(), c, response(text)))
 	return c
 }
 
 func responseKept(t *testing.T, f *fixture) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(time.Second)
 	ok(t, keeps(t, f).CompleteWith(t.Context(), c, response("one")))
 	want := c
@@ -131,7 +131,7 @@ func awkwardResponses() map[string]hookonce.Response {
 
 func responseBytes(t *testing.T, f *fixture) {
 	for name, r := range awkwardResponses() {
-		c := claim(t, f, request(name), hookonce.Won)
+		c := claim(t, f, request(name), hookonce.Acquired)
 		ok(t, keeps(t, f).CompleteWith(t.Context(), c, r))
 		responds(t, f, c.Ref, r)
 	}
@@ -146,7 +146,7 @@ func responseRepeated(t *testing.T, f *fixture) {
 	})
 	responds(t, f, c.Ref, response("first"))
 
-	c = claim(t, f, request("evt_2"), hookonce.Won)
+	c = claim(t, f, request("evt_2"), hookonce.Acquired)
 	ok(t, f.Complete(t.Context(), c))
 	ok(t, keeps(t, f).CompleteWith(t.Context(), c, response("too late")))
 	silent(t, f, c.Ref)
@@ -155,7 +155,7 @@ func responseRepeated(t *testing.T, f *fixture) {
 func responseRedriven(t *testing.T, f *fixture) {
 	for _, dead := range []bool{false, true} {
 		key := fmt.Sprint("evt_", dead)
-		c := claim(t, f, request(key), hookonce.Won)
+		c := claim(t, f, request(key), hookonce.Acquired)
 		ok(t, f.Fail(t.Context(), c, hookonce.Failure{Dead: dead}))
 		answered(t, f, key, "second attempt")
 		responds(t, f, c.Ref, response("second attempt"))
@@ -164,16 +164,16 @@ func responseRedriven(t *testing.T, f *fixture) {
 }
 
 func responseLate(t *testing.T, f *fixture) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(2 * lease)
 	ok(t, keeps(t, f).CompleteWith(t.Context(), c, response("late")))
 	responds(t, f, c.Ref, response("late"))
 }
 
 func responseStale(t *testing.T, f *fixture) {
-	old := claim(t, f, request("evt_1"), hookonce.Won)
+	old := claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(2 * lease)
-	current := claim(t, f, request("evt_1"), hookonce.Won)
+	current := claim(t, f, request("evt_1"), hookonce.Acquired)
 	stale := func() {
 		for _, token := range []int64{old.Token, 0, -1, current.Token + 1} {
 			c := current
@@ -190,7 +190,7 @@ func responseStale(t *testing.T, f *fixture) {
 
 func responseFailed(t *testing.T, f *fixture) {
 	for _, dead := range []bool{false, true} {
-		c := claim(t, f, request(fmt.Sprint("evt_", dead)), hookonce.Won)
+		c := claim(t, f, request(fmt.Sprint("evt_", dead)), hookonce.Acquired)
 		ok(t, f.Fail(t.Context(), c, hookonce.Failure{Dead: dead}))
 		unchanged(t, f, c.Ref, func() {
 			refuses(t, keeps(t, f).CompleteWith(t.Context(), c, response("failed")), hookonce.ErrStale)
@@ -212,7 +212,7 @@ func responseAbsent(t *testing.T, f *fixture) {
 		t.Log(name)
 		silent(t, f, ref)
 	}
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	silent(t, f, c.Ref)
 	ok(t, f.Complete(t.Context(), c))
 	silent(t, f, c.Ref)
@@ -224,7 +224,7 @@ func responseScope(t *testing.T, f *fixture) {
 	answered(t, f, "evt_1", "billing")
 	answered(t, f, "EVT_1", "another key")
 	silent(t, f, b.Ref)
-	ok(t, keeps(t, f).CompleteWith(t.Context(), claim(t, f, b, hookonce.Won), response("shop")))
+	ok(t, keeps(t, f).CompleteWith(t.Context(), claim(t, f, b, hookonce.Acquired), response("shop")))
 	responds(t, f, a.Ref, response("billing"))
 	responds(t, f, b.Ref, response("shop"))
 }
@@ -233,19 +233,19 @@ func responsePurged(t *testing.T, f *fixture) {
 	old := answered(t, f, "old", "old")
 	f.clock.Advance(time.Second)
 	young := answered(t, f, "young", "young")
-	held := claim(t, f, request("held"), hookonce.Won)
+	held := claim(t, f, request("held"), hookonce.Acquired)
 	purge(t, f, f.clock.Now(), 10, 1)
 	silent(t, f, old.Ref)
 	responds(t, f, young.Ref, response("young"))
 
-	ok(t, f.Complete(t.Context(), claim(t, f, request("old"), hookonce.Won)))
+	ok(t, f.Complete(t.Context(), claim(t, f, request("old"), hookonce.Acquired)))
 	silent(t, f, old.Ref)
 	ok(t, keeps(t, f).CompleteWith(t.Context(), held, response("held")))
 	responds(t, f, held.Ref, response("held"))
 }
 
 func responseCancelled(t *testing.T, f *fixture) {
-	c := claim(t, f, request("evt_1"), hookonce.Won)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	unchanged(t, f, c.Ref, func() {
 		if keeps(t, f).CompleteWith(ended(t), c, response("never")) == nil {
 			t.Fatal("completed under a context that had ended")
@@ -257,7 +257,7 @@ func responseCancelled(t *testing.T, f *fixture) {
 // raceResponseVisible asks for the response as soon as a copy is called a duplicate.
 func raceResponseVisible(t *testing.T, f *fixture) {
 	for i := range rounds {
-		c := claim(t, f, request(fmt.Sprint("evt_", i)), hookonce.Won)
+		c := claim(t, f, request(fmt.Sprint("evt_", i)), hookonce.Acquired)
 		owner, reader := keeps(t, f.another()), keeps(t, f.another())
 		var g errgroup.Group
 		g.Go(func() error { return owner.CompleteWith(t.Context(), c, response("done")) })
@@ -282,7 +282,7 @@ func raceResponseTakeover(t *testing.T, f *fixture) {
 		acted, takeover := f.versus(t, fmt.Sprint("evt_", i), func(c hookonce.Claim) error {
 			return owner.CompleteWith(t.Context(), c, response("owner"))
 		})
-		if acted == (takeover.Verdict == hookonce.Won) {
+		if acted == (takeover.Verdict == hookonce.Acquired) {
 			t.Fatalf("completed: %v, takeover: %#v", acted, takeover)
 		}
 		if acted {

@@ -101,7 +101,7 @@ func stormMixed[Tx any](t *testing.T, f *txFixture[Tx]) {
 			return f.effect(t, s, req, func() error { return nil })
 		}
 		c, err := s.Claim(t.Context(), req)
-		if err == nil && c.Verdict == hookonce.Won {
+		if err == nil && c.Verdict == hookonce.Acquired {
 			err = s.Fail(t.Context(), c, hookonce.Failure{Err: errDeclined})
 		}
 		return c.Verdict == hookonce.Duplicate, err

@@ -18,26 +18,26 @@ func takeoverCases() []leaseCase {
 }
 
 func takeoverExpired(t *testing.T, f *fixture) {
-	want := claim(t, f, request("evt_1"), hookonce.Won)
+	want := claim(t, f, request("evt_1"), hookonce.Acquired)
 	for token := int64(2); token < 5; token++ {
 		f.clock.Advance(lease)
 		want.Token, want.Lease, want.UpdatedAt = token, f.clock.Now().Add(lease), f.clock.Now()
-		same(t, "taken over", claim(t, f.another(), request("evt_1"), hookonce.Won), want)
+		same(t, "taken over", claim(t, f.another(), request("evt_1"), hookonce.Acquired), want)
 	}
 }
 
 func takeoverExact(t *testing.T, f *fixture) {
-	claim(t, f, request("evt_1"), hookonce.Won)
+	claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(lease - time.Microsecond)
 	claim(t, f, request("evt_1"), hookonce.Busy)
 	f.clock.Advance(time.Microsecond)
-	claim(t, f, request("evt_1"), hookonce.Won)
+	claim(t, f, request("evt_1"), hookonce.Acquired)
 }
 
 func takeoverUnlimited(t *testing.T, f *fixture) {
 	req := request("evt_1")
 	req.Lease = 0
-	c := claim(t, f, req, hookonce.Won)
+	c := claim(t, f, req, hookonce.Acquired)
 	if !c.Lease.IsZero() {
 		t.Fatalf("a claim without a deadline has the lease %v", c.Lease)
 	}
@@ -49,16 +49,16 @@ func takeoverUnlimited(t *testing.T, f *fixture) {
 func takeoverNegative(t *testing.T, f *fixture) {
 	req := request("evt_1")
 	req.Lease = -time.Second
-	claim(t, f, req, hookonce.Won)
-	if c := claim(t, f, req, hookonce.Won); c.Token != 2 {
+	claim(t, f, req, hookonce.Acquired)
+	if c := claim(t, f, req, hookonce.Acquired); c.Token != 2 {
 		t.Fatalf("token is %d, want 2", c.Token)
 	}
 }
 
 func takeoverConflict(t *testing.T, f *fixture) {
-	claim(t, f, request("evt_1"), hookonce.Won)
+	claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(lease)
-	conflict(t, claim(t, f, otherContent("evt_1"), hookonce.Won), true)
+	conflict(t, claim(t, f, otherContent("evt_1"), hookonce.Acquired), true)
 	f.clock.Advance(lease)
-	conflict(t, claim(t, f, otherContent("evt_1"), hookonce.Won), false)
+	conflict(t, claim(t, f, otherContent("evt_1"), hookonce.Acquired), false)
 }

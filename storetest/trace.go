@@ -60,7 +60,7 @@ func traceText[Tx any](t *testing.T, f *txFixture[Tx]) {
 }
 
 func traceFences[Tx any](t *testing.T, f *txFixture[Tx]) {
-	old := claim(t, f, request("evt_1"), hookonce.Won)
+	old := claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(lease)
 	_, err := f.run(t.Context(), request("evt_1"), errDeclined)
 	refuses(t, err, errDeclined)
@@ -103,7 +103,7 @@ func traceAfterTakeover[Tx any](t *testing.T, f *txFixture[Tx]) {
 		refuses(t, (<-first).err, errDeclined)
 		o := <-second
 		ok(t, o.err)
-		verdict(t, o.claim, hookonce.Won)
+		verdict(t, o.claim, hookonce.Acquired)
 		ok(t, f.Complete(t.Context(), o.claim))
 		f.clock.Advance(time.Second)
 	}

@@ -17,7 +17,7 @@ func transitionCases[Tx any]() []txCase[Tx] {
 		{"entities have states of their own", transitionEntities[Tx]},
 		{"a transaction sees its own", transitionTwice[Tx]},
 		{"a rollback forgets", transitionRollback[Tx]},
-		{"what can not be stored is refused", transitionInvalid[Tx]},
+		{"what cannot be stored is refused", transitionInvalid[Tx]},
 		{"an ended context moves nothing", transitionCancelled[Tx]},
 	}
 }

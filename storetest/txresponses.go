@@ -127,8 +127,8 @@ func keepMissing[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 // keepNotDone: nobody can leave a response under a key that a worker holds under a lease, or that failed.
 func keepNotDone[Tx any](t *testing.T, f *txFixture[Tx]) {
-	req, held := request("evt_1"), claim(t, f, request("evt_1"), hookonce.Won)
-	failed := claim(t, f, request("evt_2"), hookonce.Won)
+	req, held := request("evt_1"), claim(t, f, request("evt_1"), hookonce.Acquired)
+	failed := claim(t, f, request("evt_2"), hookonce.Acquired)
 	ok(t, f.Fail(t.Context(), failed, hookonce.Failure{Err: errDeclined}))
 	for _, ref := range []hookonce.Ref{held.Ref, failed.Ref} {
 		err := f.inside(t, func(tx Tx) error {
@@ -158,7 +158,7 @@ func keepClaimTx[Tx any](t *testing.T, f *txFixture[Tx]) {
 		return f.inside(t, func(tx Tx) error {
 			c, err := f.ClaimTx(t.Context(), tx, req)
 			ok(t, err)
-			verdict(t, c, hookonce.Won)
+			verdict(t, c, hookonce.Acquired)
 			return errors.Join(keeper(t, f.TxStore).KeepResponse(t.Context(), tx, req.Ref, response(text)), end)
 		})
 	}

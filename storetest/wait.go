@@ -118,7 +118,7 @@ func waitRolledBack[Tx any](t *testing.T, f *txFixture[Tx]) {
 	refuses(t, (<-first).err, errDeclined)
 	o := <-second
 	ok(t, o.err)
-	verdict(t, o.claim, hookonce.Won)
+	verdict(t, o.claim, hookonce.Acquired)
 	stored(t, f, req.Ref, hookonce.StateDone, o.claim.Token)
 	f.effects(t, map[string]int{"evt_1": 1})
 }

@@ -42,14 +42,14 @@ func (f *txFixture[Tx]) done(t testing.TB, req hookonce.ClaimRequest, token int6
 	t.Helper()
 	c, err := f.run(t.Context(), req, nil)
 	ok(t, err)
-	verdict(t, c, hookonce.Won)
+	verdict(t, c, hookonce.Acquired)
 	stored(t, f, req.Ref, hookonce.StateDone, token)
 }
 
 func withinCommits[Tx any](t *testing.T, f *txFixture[Tx]) {
 	req := request("evt_1")
 	want := hookonce.Claim{
-		Ref: req.Ref, Verdict: hookonce.Won, State: hookonce.StateDone, Token: 1,
+		Ref: req.Ref, Verdict: hookonce.Acquired, State: hookonce.StateDone, Token: 1,
 		Type: req.Type, Digest: req.Digest, FirstSeen: f.clock.Now(), UpdatedAt: f.clock.Now(),
 	}
 	got, err := f.Within(t.Context(), req, func(tx Tx, c hookonce.Claim) error {
@@ -179,7 +179,7 @@ func (f *txFixture[Tx]) idle(t testing.TB, s hookonce.TxStore[Tx], req hookonce.
 
 // withinOwnError has the handler return the error of a claim that is held: the verdict tells the two apart.
 func withinOwnError[Tx any](t *testing.T, f *txFixture[Tx]) {
-	for key, want := range map[string]hookonce.Verdict{"evt_1": hookonce.Won, "": hookonce.Unkeyed} {
+	for key, want := range map[string]hookonce.Verdict{"evt_1": hookonce.Acquired, "": hookonce.Unkeyed} {
 		var held hookonce.Claim
 		c, err := f.Within(t.Context(), request(key), func(_ Tx, c hookonce.Claim) error {
 			held = c
@@ -201,7 +201,7 @@ func withinStrangeType[Tx any](t *testing.T, f *txFixture[Tx]) {
 }
 
 func withinTakeover[Tx any](t *testing.T, f *txFixture[Tx]) {
-	old := claim(t, f, request("evt_1"), hookonce.Won)
+	old := claim(t, f, request("evt_1"), hookonce.Acquired)
 	unchanged(t, f, old.Ref, func() { f.idle(t, f, request("evt_1"), hookonce.Busy) })
 	f.clock.Advance(lease)
 	f.done(t, request("evt_1"), 2)
@@ -209,7 +209,7 @@ func withinTakeover[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 	req := request("evt_2")
 	req.Lease = 0
-	claim(t, f, req, hookonce.Won)
+	claim(t, f, req, hookonce.Acquired)
 	f.clock.Advance(365 * 24 * time.Hour)
 	f.idle(t, f, req, hookonce.Busy)
 }
@@ -244,7 +244,7 @@ func withinSeveral[Tx any](t *testing.T, f *txFixture[Tx]) {
 		_, err := f.Within(t.Context(), request("order"), func(tx Tx, _ hookonce.Claim) error {
 			c, err := f.ClaimTx(t.Context(), tx, request("payment"))
 			ok(t, err)
-			verdict(t, c, hookonce.Won)
+			verdict(t, c, hookonce.Acquired)
 			return errors.Join(f.db.Effect(t.Context(), tx, "both"), failure)
 		})
 		return err
@@ -259,7 +259,7 @@ func withinSeveral[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 func refusedCases[Tx any]() []txCase[Tx] {
 	return []txCase[Tx]{
-		{"a key that can not be stored", refusedInvalid[Tx]},
+		{"a key that cannot be stored", refusedInvalid[Tx]},
 		{"a context that has ended", refusedCancelled[Tx]},
 	}
 }

@@ -26,7 +26,7 @@ func newTable(w *world, indent, head string) table {
 	return t
 }
 
-// row writes one line. What strangers wrote can not move the cursor or the columns.
+// row writes one line. What strangers wrote cannot move the cursor or the columns.
 func (t table) row(indent string, columns ...any) {
 	texts := make([]string, len(columns))
 	for i, c := range columns {

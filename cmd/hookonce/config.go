@@ -148,7 +148,7 @@ func readConfigFile(w *world, flags *pflag.FlagSet) (path string, data []byte, e
 	case err == nil:
 		return path, data, nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return "", nil, fmt.Errorf("the configuration file can not be read: %w", err)
+		return "", nil, fmt.Errorf("the configuration file cannot be read: %w", err)
 	case named:
 		return "", nil, fmt.Errorf("the configuration file %s does not exist; create it, or name another with --config", path)
 	}

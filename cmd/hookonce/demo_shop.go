@@ -68,7 +68,7 @@ func (sh *shop) careful() http.Handler {
 }
 
 // naive is the handler that everybody writes first. It even remembers the id before it acts, so that
-// a retry can not act twice.
+// a retry cannot act twice.
 func (sh *shop) naive() http.Handler {
 	p := provider.Standard(demoSecret)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -198,7 +198,7 @@ func newEventsShowCommand(w *world) *cobra.Command {
 }
 
 func printEvent(w *world, e *api.Detail) error {
-	body := "deleted: the event can not be delivered again"
+	body := "deleted: the event cannot be delivered again"
 	if e.HasBody {
 		body = fmt.Sprintf("%d bytes", e.BodyBytes)
 	}

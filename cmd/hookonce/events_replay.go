@@ -155,7 +155,7 @@ func (r *replaying) print(w *world, done *api.ReplayResult) error {
 		fmt.Fprintf(w.out, "%d are pending or being delivered already and are left alone.\n", done.Open)
 	}
 	if done.Gone > 0 {
-		fmt.Fprintf(w.out, "%d events can not be delivered again, because their bodies were deleted:\n", done.Gone)
+		fmt.Fprintf(w.out, "%d events cannot be delivered again, because their bodies were deleted:\n", done.Gone)
 		t := newTable(w, "", "ID | SOURCE | KEY")
 		for _, g := range done.GoneEvents {
 			t.row("", g.ID, g.Source, g.Key)

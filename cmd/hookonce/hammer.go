@@ -40,7 +40,7 @@ Every round makes a fresh event, opens a connection for each copy, sends all of
 every request but its last byte, and then the last bytes together: the copies
 arrive at one instant, which is what duplicate checks break under.
 
-Answers alone can not prove what happened behind them. With --expect-sql, hammer
+Answers alone cannot prove what happened behind them. With --expect-sql, hammer
 counts the effect in your database before and after each round; it must rise by
 exactly one. {{key}} in the statement stands for the event's key.
 

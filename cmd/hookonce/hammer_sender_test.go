@@ -99,7 +99,7 @@ func TestHammerKnowsOldEvents(t *testing.T) {
 	}
 }
 
-// A specification of one's own can be hammered with, and private keys can not be imitated.
+// A specification of one's own can be hammered with, and private keys cannot be imitated.
 func TestHammerOwnSpecification(t *testing.T) {
 	text := "verify: [{signature: {in: header:X-Acme-Signature}, sign: [body]}]\nevent: {key: [[json:$.id]]}\n"
 	known, err := spec.Parse([]byte(text))

@@ -103,7 +103,7 @@ func (r *hammerReport) hint() string {
 		case round.Answers[404]+round.Answers[405] > 0:
 			return " There is no endpoint for POST at that URL."
 		case round.Answers[503] > 0:
-			return " It asks for a retry, as it should when it can not do the work now."
+			return " It asks for a retry, as it should when it cannot do the work now."
 		}
 	}
 	return ""

@@ -35,10 +35,10 @@ after the other (hookonce hammer sends them at one instant). Redirects are not f
 webhooks do not do that either.
 
 A specification of your own (--spec) needs an example to send: its block example, or --body.
-Providers that sign with a private key can not be imitated.
+Providers that sign with a private key cannot be imitated.
 
 The exit status is 0 when every copy was answered with 2xx, 1 when one was not, and 2 when the
-command line, the specification or the secret can not be used.`
+command line, the specification or the secret cannot be used.`
 
 const sendExample = `  hookonce send --provider stripe --secret env:STRIPE_WEBHOOK_SECRET --to http://127.0.0.1:8080/in/billing --copies 2
   hookonce send --spec acme.yaml --secret file:secret.txt --body event.json --to http://127.0.0.1:8080/in/acme`
@@ -123,7 +123,7 @@ func (s *sending) post(ctx context.Context, w *world, event *hookonce.Request) e
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, event.Method, event.URL, bytes.NewReader(event.Body))
 	if err != nil {
-		return fmt.Errorf("the URL can not be used: %w", err)
+		return fmt.Errorf("the URL cannot be used: %w", err)
 	}
 	req.Header = event.Header.Clone()
 	client := http.Client{CheckRedirect: keepRedirect}

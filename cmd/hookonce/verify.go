@@ -30,8 +30,8 @@ The body must be the raw bytes of the request, unchanged to the last line break.
 judged by the clock, so a request from the past needs --now with the time of its arrival.
 
 The exit status is 0 when the request is verified (or is a handshake that is answered), 1 when it is
-rejected or can not be decided now, because a key could not be fetched, and 2 when the command line,
-the specification or a secret can not be used.`
+rejected or cannot be decided now, because a key could not be fetched, and 2 when the command line,
+the specification or a secret cannot be used.`
 
 const verifyExample = `  hookonce verify --provider stripe --secret env:STRIPE_WEBHOOK_SECRET --body event.json \
       --now 1770091506 -H "Stripe-Signature: t=1770091506,v1=..."
@@ -258,5 +258,5 @@ func (o *verifyOptions) report(w *world, v *verdict) error {
 	if v.Verified || v.Handshake != nil {
 		return nil
 	}
-	return errors.New("the request is not verified: " + cmp.Or(v.Code, "it can not be decided now"))
+	return errors.New("the request is not verified: " + cmp.Or(v.Code, "it cannot be decided now"))
 }

@@ -99,7 +99,7 @@ func (v *verdict) accept(p *spec.Provider, d *hookonce.Delivery) {
 	}
 }
 
-// refuse fills in why the request is not authentic, or why that can not be decided.
+// refuse fills in why the request is not authentic, or why that cannot be decided.
 func (v *verdict) refuse(p *spec.Provider, settings spec.Settings, req *hookonce.Request, err error) {
 	rejected, notReady := p.Refusals()
 	var rej *hookonce.RejectError

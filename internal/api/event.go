@@ -19,7 +19,7 @@ type Event struct {
 	Resource   string     `json:"resource,omitempty" doc:"What the event is about."`
 	Rank       int64      `json:"rank,omitempty" doc:"How new that is: a version, or a time in microseconds."`
 	TwinOf     string     `json:"twin_of,omitempty" doc:"Identifier of an earlier event for the same change."`
-	HasBody    bool       `json:"has_body" doc:"False: the body was deleted, and the event can not be delivered again."`
+	HasBody    bool       `json:"has_body" doc:"False: the body was deleted, and the event cannot be delivered again."`
 	Unrouted   bool       `json:"unrouted,omitempty" doc:"No route wanted it when it came: it is stored, and was delivered nowhere unless somebody replayed it."`
 	Deliveries []Delivery `json:"deliveries" nullable:"false" doc:"In a list only those that are not done."`
 }

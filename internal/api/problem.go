@@ -57,7 +57,7 @@ func invalid(location, message string, value any) error {
 
 var errBusy = errors.New("too many questions at once")
 
-// problem turns an error of the journal into the answer. What the client can not mend goes to the log,
+// problem turns an error of the journal into the answer. What the client cannot mend goes to the log,
 // and the client learns only that it is our fault.
 func (a *api) problem(ctx context.Context, err error) error {
 	var answer huma.StatusError

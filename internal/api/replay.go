@@ -37,7 +37,7 @@ type ReplayResult struct {
 	Deliveries int         `json:"deliveries" doc:"How many begin again, or would in a dry run."`
 	Forced     int         `json:"forced" doc:"How many of them were done."`
 	Open       int         `json:"open" doc:"How many were left alone because they are pending or processing."`
-	Gone       int         `json:"gone" doc:"How many events can not be delivered again because their bodies were deleted."`
+	Gone       int         `json:"gone" doc:"How many events cannot be delivered again because their bodies were deleted."`
 	GoneEvents []GoneEvent `json:"gone_events" nullable:"false" doc:"Some of them."`
 	DryRun     bool        `json:"dry_run,omitempty"`
 	Audit      string      `json:"audit,omitempty" doc:"Number of the audit record."`
@@ -124,7 +124,7 @@ func idle(r journal.Replayed, force bool) error {
 	case r.Deliveries > 0:
 		return nil
 	case len(r.Gone) > 0:
-		return huma.NewError(410, "the body of this event was deleted (see retention.bodies), so it can not be delivered again; ask its sender to send it again")
+		return huma.NewError(410, "the body of this event was deleted (see retention.bodies), so it cannot be delivered again; ask its sender to send it again")
 	case r.Open > 0:
 		return huma.Error409Conflict("this is pending or being delivered already; there is nothing to replay")
 	case force:

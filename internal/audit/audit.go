@@ -98,7 +98,7 @@ func (q Question) Check() error {
 	return err
 }
 
-// Ask looks at the tables in the store. It fails if the store can not be reached, the names are not there,
+// Ask looks at the tables in the store. It fails if the store cannot be reached, the names are not there,
 // or the time limit passes.
 func Ask(ctx context.Context, store config.Store, q Question) (*Report, error) {
 	n, err := q.names()

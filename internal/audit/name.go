@@ -84,7 +84,7 @@ func cut(name string) (part, after string, err error) {
 		case strings.HasPrefix(name[i:], `""`):
 			i++
 		case i == 1:
-			return "", "", errors.New("a name can not be empty")
+			return "", "", errors.New("a name cannot be empty")
 		default:
 			return strings.ReplaceAll(name[1:i], `""`, `"`), name[i+1:], nil
 		}

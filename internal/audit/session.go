@@ -56,7 +56,7 @@ func open(ctx context.Context, store config.Store, q Question) (*session, error)
 		config.Postgres: openPostgres, config.SQLite: openSQLite,
 	}[store.Driver]
 	if begin == nil {
-		return nil, fmt.Errorf("%s can not be audited: write sqlite:PATH or postgres://user:password@host:5432/database", store.Driver)
+		return nil, fmt.Errorf("%s cannot be audited: write sqlite:PATH or postgres://user:password@host:5432/database", store.Driver)
 	}
 	return begin(ctx, store, q)
 }

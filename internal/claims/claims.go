@@ -104,7 +104,7 @@ func (s *Store) Remember(keep map[string]time.Duration) { s.keep.Store(&keep) }
 // Awaited reports whether processes tell each other of what they do.
 func (s *Store) Awaited() bool { return s.opt.Awaited }
 
-// Await implements [hookonce.Awaiter]. It fails where the database can not tell; then asking has to do.
+// Await implements [hookonce.Awaiter]. It fails where the database cannot tell; then asking has to do.
 func (s *Store) Await(ctx context.Context, ref hookonce.Ref) error {
 	if a, ok := s.ResponseStore.(hookonce.Awaiter); ok {
 		return a.Await(ctx, ref)

@@ -148,7 +148,7 @@ func portOf(u *url.URL) int {
 	return port
 }
 
-// checkUse warns about a destination that nobody sends to, and about order that its senders can not
+// checkUse warns about a destination that nobody sends to, and about order that its senders cannot
 // give it.
 func (l *loader) checkUse(d *Destination) {
 	if d.Name == "" {

@@ -26,7 +26,7 @@ func TestDevelopment(t *testing.T) {
 		{"a destination beside a file with sources", oneSource, []string{"--to", "http://h/"}, "--to: this describes a source, but not which of those in hookonce.yaml"},
 		{"a provider", "", []string{"--to", "http://h/", "--provider", "github"}, "development: github github [] http://h/"},
 		{"a provider with its secret", "", []string{"--to", "http://h/", "--provider", "stripe", "--secret", "env:STRIPE"}, "development: stripe stripe [env:STRIPE] http://h/"},
-		{"a provider whose secret can not be made up", "", []string{"--to", "http://h/", "--provider", "discord"}, `source "discord" lacks its secrets: the application's public key, in hexadecimal; add --secret env:NAME`},
+		{"a provider whose secret cannot be made up", "", []string{"--to", "http://h/", "--provider", "discord"}, `source "discord" lacks its secrets: the application's public key, in hexadecimal; add --secret env:NAME`},
 		{"a provider that needs a url", "", []string{"--to", "http://h/", "--provider", "twilio"}, `has none; add --url and the URL exactly as registered there`},
 		{"a name", "", []string{"--to", "http://h/", "--source", "shop"}, "development: shop standard [] http://h/"},
 		{"a name and a provider", "", []string{"--to", "http://h/", "--source", "shop", "--provider", "github"}, `source "shop" lacks its secrets`},

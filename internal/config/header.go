@@ -75,7 +75,7 @@ func (h *Header) resolve(in Input) error {
 		return err
 	}
 	if strings.IndexFunc(h.Value.value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) >= 0 {
-		return errors.New("the value has control characters, which a header can not carry; write it on one line")
+		return errors.New("the value has control characters, which a header cannot carry; write it on one line")
 	}
 	return nil
 }

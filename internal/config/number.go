@@ -66,9 +66,9 @@ func (v numbers) set(s string) error {
 func checkPermanent(status int) error {
 	switch {
 	case status == 408, status == 425, status == 429, status/100 == 5:
-		return fmt.Errorf("%d says that the destination can not now, and is always tried again; remove it", status)
+		return fmt.Errorf("%d says that the destination cannot now, and is always tried again; remove it", status)
 	case status < 300, status > 499:
-		return fmt.Errorf("%d can not end the attempts; write statuses from 300 to 499, such as 400 and 422", status)
+		return fmt.Errorf("%d cannot end the attempts; write statuses from 300 to 499, such as 400 and 422", status)
 	}
 	return nil
 }

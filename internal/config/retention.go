@@ -13,7 +13,7 @@ type Retention struct {
 	IDs time.Duration
 	// Bodies is for how long an event can be delivered again.
 	Bodies time.Duration
-	// Attempts is for how long it is known where an event was delivered, without which it can not be
+	// Attempts is for how long it is known where an event was delivered, without which it cannot be
 	// delivered there again either: at least as long as Bodies. Zero: just as long.
 	Attempts time.Duration
 	// Answers is for how long a copy gets the answer of the first, with mode: sync. Zero: as long as Bodies.
@@ -64,7 +64,7 @@ func (l *loader) checkPeriods(r Retention, whose string, where func(keys ...stri
 		}
 	}
 	if r.Attempts < r.Bodies {
-		l.fault(where(keepAttempts, keepBodies), "%s: %s%s is shorter than retention.bodies, %s, and without its attempts an event can not be delivered again; write at least that, or nothing",
+		l.fault(where(keepAttempts, keepBodies), "%s: %s%s is shorter than retention.bodies, %s, and without its attempts an event cannot be delivered again; write at least that, or nothing",
 			keepAttempts, showDuration(r.Attempts), whose, showDuration(r.Bodies))
 	}
 }

@@ -124,16 +124,16 @@ func (s *Secret) fromEnv(name string, in Input) error {
 
 func (s *Secret) fromFile(path string, in Input) error {
 	if in.ReadFile == nil {
-		return fmt.Errorf("the file %s can not be read here; write env:NAME or the secret itself", path)
+		return fmt.Errorf("the file %s cannot be read here; write env:NAME or the secret itself", path)
 	}
 	data, err := in.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("the file %s does not exist; create it with the secret in it", path)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("the file %s can not be read by this user; change its owner or mode", path)
+		return fmt.Errorf("the file %s cannot be read by this user; change its owner or mode", path)
 	case err != nil:
-		return fmt.Errorf("the file can not be read: %w", err)
+		return fmt.Errorf("the file cannot be read: %w", err)
 	}
 	value := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
 	if value == "" {

@@ -40,7 +40,7 @@ func parseSQLite(path string) (Store, error) {
 	case strings.Contains(path, ":memory:"):
 		return Store{}, errors.New("an in-memory database forgets what it acknowledged; write the name of a file, such as sqlite:hookonce.db")
 	case strings.ContainsAny(path, "?\x00"):
-		return Store{}, errors.New("the path holds a character that file names of SQLite can not have here; write a plain path, such as sqlite:/var/lib/hookonce/hookonce.db")
+		return Store{}, errors.New("the path holds a character that file names of SQLite cannot have here; write a plain path, such as sqlite:/var/lib/hookonce/hookonce.db")
 	}
 	return Store{Driver: SQLite, DSN: strings.TrimPrefix(path, "//")}, nil
 }

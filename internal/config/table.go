@@ -175,14 +175,14 @@ func checkName(s string) error {
 		return fmt.Errorf("the name has %d characters; write at most %d", len(s), maxName)
 	}
 	if !namePattern.MatchString(s) {
-		return fmt.Errorf("%q can not be a name; write lower-case letters, digits, - and _, beginning with a letter or digit", s)
+		return fmt.Errorf("%q cannot be a name; write lower-case letters, digits, - and _, beginning with a letter or digit", s)
 	}
 	return nil
 }
 
 func checkSchema(s string) error {
 	if !schemaPattern.MatchString(s) || strings.HasPrefix(s, "pg_") {
-		return fmt.Errorf("%q can not be a schema; write at most 48 lower-case letters, digits and _, beginning with a letter, not with pg_", s)
+		return fmt.Errorf("%q cannot be a schema; write at most 48 lower-case letters, digits and _, beginning with a letter, not with pg_", s)
 	}
 	return nil
 }

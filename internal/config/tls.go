@@ -67,7 +67,7 @@ func (l *loader) resolveTLS(d *Destination) {
 	if haveCert && haveKey {
 		pair, err := tls.X509KeyPair(t.pem.cert, t.pem.key)
 		if err != nil {
-			l.fault(d.where("tls.cert"), "tls.cert: certificate and key can not be used: %v", err)
+			l.fault(d.where("tls.cert"), "tls.cert: certificate and key cannot be used: %v", err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
@@ -80,7 +80,7 @@ func (l *loader) pem(d *Destination, key, name string) ([]byte, bool) {
 		return nil, false
 	}
 	if l.in.ReadFile == nil {
-		l.fault(d.where(key), "%s: the file %s can not be read here", key, name)
+		l.fault(d.where(key), "%s: the file %s cannot be read here", key, name)
 		return nil, false
 	}
 	data, err := l.in.ReadFile(name)
@@ -90,15 +90,15 @@ func (l *loader) pem(d *Destination, key, name string) ([]byte, bool) {
 	return data, err == nil
 }
 
-// unreadable says why a file can not be read, and what to do.
+// unreadable says why a file cannot be read, and what to do.
 func unreadable(name string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("the file %s does not exist; create it, or name another", name)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("the file %s can not be read by this user; change its owner or mode", name)
+		return fmt.Errorf("the file %s cannot be read by this user; change its owner or mode", name)
 	}
-	return fmt.Errorf("the file can not be read: %w", err)
+	return fmt.Errorf("the file cannot be read: %w", err)
 }
 
 // checkTLS looks for halves, and for what plain HTTP has no use for.

@@ -30,7 +30,7 @@ var tokenSettings = []field[AdminToken]{
 	{key: "role", def: RoleRead, bind: func(t *AdminToken) value { return choice{&t.Role, []string{RoleRead, RoleOperator}} }},
 }
 
-// outside is a reference to a secret that can not stand in the file itself.
+// outside is a reference to a secret that cannot stand in the file itself.
 type outside struct{ reference }
 
 func (v outside) set(s string) error {

@@ -13,7 +13,7 @@ import (
 )
 
 // value parses and shows one setting. An error of set is a sentence fragment for people: what is
-// wrong and what to write instead. It repeats the text only where that can not be a secret.
+// wrong and what to write instead. It repeats the text only where that cannot be a secret.
 type value interface {
 	set(text string) error
 	show() string // as a user would write it

@@ -131,7 +131,7 @@ func (r *reader) mapping(at place, values []*ast.MappingValueNode) *node {
 	for _, v := range values {
 		key, keyAt := v.Key.GetToken().Value, r.at(v.Key.GetToken())
 		if _, ok := v.Key.(*ast.StringNode); !ok {
-			r.fault(keyAt, "this can not be a key; write the name of a setting")
+			r.fault(keyAt, "this cannot be a key; write the name of a setting")
 			continue
 		}
 		if first, twice := seen[key]; twice {

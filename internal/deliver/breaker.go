@@ -8,7 +8,7 @@ import (
 
 // Breaker says when a destination is taken for ill, and how often it is tried while it is.
 //
-// Ill is a destination that can not be connected to, does not answer in time or with nothing valid, or answers
+// Ill is a destination that cannot be connected to, does not answer in time or with nothing valid, or answers
 // 429, 502, 503 or 504: Failures times in a row, or three times in a row over five seconds or more. So is one
 // that took nothing for half a minute although at least Failures events were tried. Any other failure says
 // something about one event.

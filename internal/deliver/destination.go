@@ -130,7 +130,7 @@ func (d *destination) locate(text string) error {
 		if errors.As(err, &cause) {
 			err = cause.Err
 		}
-		return fmt.Errorf("the address can not be read: %w", err)
+		return fmt.Errorf("the address cannot be read: %w", err)
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return errors.New("the address must begin with http:// or https:// and name a host")
@@ -151,7 +151,7 @@ func (s *Destination) validate() error {
 	}
 	for _, status := range s.Permanent {
 		if status < 300 || status > 599 {
-			return fmt.Errorf("status %d can not be permanent: write one between 300 and 599", status)
+			return fmt.Errorf("status %d cannot be permanent: write one between 300 and 599", status)
 		}
 	}
 	if policies := []StalePolicy{"", StaleFlag, StaleDeliver, StaleDrop}; !slices.Contains(policies, s.Stale) {

@@ -6,7 +6,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// Forward makes one attempt at a delivery that the journal can not record now, and returns the outcome
+// Forward makes one attempt at a delivery that the journal cannot record now, and returns the outcome
 // instead of handing it to the journal. The request is that of any attempt, under the same Idempotency-Key and
 // webhook-id, with Hookonce-Unprotected: true and without a number.
 //

@@ -142,7 +142,7 @@ func (b broken) Read(p []byte) (int, error) {
 
 func (broken) Close() error { return nil }
 
-// A success that can not be passed on whole is none; a failure stays what it is.
+// A success that cannot be passed on whole is none; a failure stays what it is.
 func TestReply_notWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int

@@ -27,7 +27,7 @@ func (d *destination) headers(s Destination) error {
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
 		switch {
 		case !passing.Token(name) || slices.ContainsFunc(values, func(v string) bool { return !isFieldValue(v) }):
-			return fmt.Errorf("the header %q can not be sent: its name or its value has characters that no header has", name)
+			return fmt.Errorf("the header %q cannot be sent: its name or its value has characters that no header has", name)
 		case reserved(canonical):
 			return fmt.Errorf("the header %s is set by hookonce or belongs to the connection: remove it", canonical)
 		case canonical == "Authorization" && d.authorization != "":
@@ -43,7 +43,7 @@ func (d *destination) headers(s Destination) error {
 	}
 	for _, name := range slices.Concat(s.PassHeader, s.DropHeader) {
 		if !passing.Token(name) {
-			return fmt.Errorf("%q can not be the name of a header", name)
+			return fmt.Errorf("%q cannot be the name of a header", name)
 		}
 	}
 	for _, name := range s.AlsoPass {

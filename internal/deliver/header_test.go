@@ -83,7 +83,7 @@ func FuzzDecodeHeader(f *testing.F) {
 		r := textproto.NewReader(bufio.NewReader(io.MultiReader(strings.NewReader(b.String()), strings.NewReader("\r\n"))))
 		back, err := r.ReadMIMEHeader()
 		if err != nil {
-			t.Fatalf("%q decodes to %q, which can not be sent: %v", lines, h, err)
+			t.Fatalf("%q decodes to %q, which cannot be sent: %v", lines, h, err)
 		}
 		if len(h) > 0 && !reflect.DeepEqual(http.Header(back), h) {
 			t.Fatalf("%q decodes to %q and arrives as %q", lines, h, back)
@@ -111,11 +111,11 @@ func FuzzHeader(f *testing.F) {
 		h := headerOf(d, w, time.Unix(1700000000, 0))
 		for name, values := range h {
 			if !passing.Token(name) || passing.OfConnection(name) {
-				t.Fatalf("%q can not be sent", name)
+				t.Fatalf("%q cannot be sent", name)
 			}
 			for _, v := range values {
 				if !isFieldValue(v) {
-					t.Fatalf("%s: %q can not be sent", name, v)
+					t.Fatalf("%s: %q cannot be sent", name, v)
 				}
 			}
 			if ours := strings.HasPrefix(name, outgoing.OwnPrefix) || reserved(name) && (signed || !strings.HasPrefix(name, "Webhook-")); ours && len(values) != 1 && name != tracestate {

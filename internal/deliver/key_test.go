@@ -60,7 +60,7 @@ func FuzzIdempotencyKey(f *testing.F) {
 			t.Fatalf("%q and %q for (%q, %q, %d) and (%q, %q, %d)", a, b, source1, key1, id1, source2, key2, id2)
 		}
 		if a == "" || len(a) > maxIdempotencyKey || strings.IndexFunc(a, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0 {
-			t.Fatalf("key %q can not be sent", a)
+			t.Fatalf("key %q cannot be sent", a)
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 // MaxReply is the size in bytes of the largest answer that is passed on to a sender.
 const MaxReply = 256 << 10
 
-// errTooLong says that an answer can not be passed on.
+// errTooLong says that an answer cannot be passed on.
 var errTooLong = fmt.Errorf("the answer is longer than %d bytes, and the sender waits for it", MaxReply)
 
 // relayed ends an attempt whose answer is for the sender. A success of which not all can be passed on is

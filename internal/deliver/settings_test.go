@@ -46,8 +46,8 @@ func TestNewRefusesSettings(t *testing.T) {
 		{"trace", header("traceparent", "x"), "Traceparent"},
 		{"header of the connection", header("transfer-encoding", "chunked"), "Transfer-Encoding"},
 		{"host", header("Host", "other"), "Host"},
-		{"a header that can not be sent", header("X y", "1"), "X y"},
-		{"a value that can not be sent", header("X-Y", "fake-password\r\nX-Z: 2"), "X-Y"},
+		{"a header that cannot be sent", header("X y", "1"), "X y"},
+		{"a value that cannot be sent", header("X-Y", "fake-password\r\nX-Z: 2"), "X-Y"},
 		{"credentials twice", deliver.Destination{URL: "http://user:fake-password@app.invalid/", Header: http.Header{"Authorization": {"x"}}}, "Authorization"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

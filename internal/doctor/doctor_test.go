@@ -58,7 +58,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// A check that can not find out says so, and the next one runs.
+// A check that cannot find out says so, and the next one runs.
 func TestCheckThatFails(t *testing.T) {
 	checks := []check[int]{
 		{"broken", func(context.Context, int) ([]Finding, error) {

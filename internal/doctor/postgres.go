@@ -34,7 +34,7 @@ func examinePostgres(ctx context.Context, p Patient) []Finding {
 		err = s.db.PingContext(ctx)
 	}
 	if err != nil {
-		return []Finding{{Check: "store", Level: Fault, Text: p.Config.Store.String() + " can not be reached: " + oneLine(err),
+		return []Finding{{Check: "store", Level: Fault, Text: p.Config.Store.String() + " cannot be reached: " + oneLine(err),
 			Advice: "start the database, or correct --store"}}
 	}
 	found := []Finding{{Check: "store", Level: OK, Text: p.Config.Store.String() + " answers"}}
@@ -119,7 +119,7 @@ func primary(ctx context.Context, s *server) ([]Finding, error) {
 func encoding(ctx context.Context, s *server) ([]Finding, error) {
 	name, err := s.setting(ctx, "server_encoding")
 	if err == nil && name != "UTF8" {
-		return one(bad("use a database with ENCODING 'UTF8'", "the database's encoding is %s: keys that it can not write are refused, and their events with them", name))
+		return one(bad("use a database with ENCODING 'UTF8'", "the database's encoding is %s: keys that it cannot write are refused, and their events with them", name))
 	}
 	return []Finding{good("%s", name)}, err
 }
@@ -263,7 +263,7 @@ func (s *server) poolSize() int {
 	return cmp.Or(size, gatewayConns)
 }
 
-// rights finds what this role can not use. A gateway that lacks the sequence does not start.
+// rights finds what this role cannot use. A gateway that lacks the sequence does not start.
 func rights(ctx context.Context, s *server) (found []Finding, err error) {
 	name := cmp.Or(s.schema, schema.DefaultName)
 	var there, usable, creatable bool

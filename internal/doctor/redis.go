@@ -23,7 +23,7 @@ func inspectRedis(ctx context.Context, url string) (found []Finding, _ error) {
 	defer client.Close()
 	seen, err := redisstore.New(client).Inspect(ctx)
 	if err != nil {
-		return one(bad("start the server, or correct the URL", "%s can not be asked: %s", o.Addr, oneLine(err)))
+		return one(bad("start the server, or correct the URL", "%s cannot be asked: %s", o.Addr, oneLine(err)))
 	}
 	for _, f := range seen {
 		found = append(found, Finding{Level: levelOf(f), Text: fmt.Sprintf("%s: %s is %q", f.Node, f.Setting, f.Value), Advice: f.Advice})

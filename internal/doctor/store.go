@@ -27,7 +27,7 @@ type store struct {
 	placeholder string
 }
 
-// examineStore opens the store and asks it. A store that can not be reached is one finding.
+// examineStore opens the store and asks it. A store that cannot be reached is one finding.
 func examineStore(ctx context.Context, p Patient) []Finding {
 	if p.Config.Store.Driver == config.Postgres {
 		return examinePostgres(ctx, p)

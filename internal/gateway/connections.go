@@ -131,7 +131,7 @@ func (w *connectionWatcher) Refused(by connlimit.Cause, from netip.Prefix) {
 // Exhausted implements [connlimit.Watcher].
 func (w *connectionWatcher) Exhausted(err error) {
 	w.metrics.exhausted.WithLabelValues(w.name).Inc()
-	w.log.Error("gateway: a connection can not be accepted, because there are no file descriptors left; raise "+limitNames+", or lower max_connections",
+	w.log.Error("gateway: a connection cannot be accepted, because there are no file descriptors left; raise "+limitNames+", or lower max_connections",
 		"listener", w.name, "error", err)
 }
 

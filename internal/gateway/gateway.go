@@ -132,10 +132,10 @@ func Run(ctx context.Context, cfg *config.Config, o Options) error {
 // requests are answered. ctx bounds the start only. Close must be called. Where a source is observed and the store is away,
 // requests to such sources are answered before it is open, and those to others with 503.
 //
-// An error is one line for people: which address is taken, why the store can not be used, which
+// An error is one line for people: which address is taken, why the store cannot be used, which
 // destination makes no sense. Nothing is left running then.
 //
-// The addresses are bound first, so that a gateway that can not listen takes no deliveries from the
+// The addresses are bound first, so that a gateway that cannot listen takes no deliveries from the
 // ones that run. Senders who connect early wait until it is ready.
 func Start(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error) {
 	g := &Gateway{opt: o.withDefaults(), failed: make(chan error, 3), hurry: make(chan struct{}, 1)}

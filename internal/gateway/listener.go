@@ -65,7 +65,7 @@ func (g *Gateway) listen(name, address string, lim limits) (*listener, error) {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return nil, fmt.Errorf("%s: this machine does not have the address %s; choose another one with --%s", name, address, name)
 	}
-	return nil, fmt.Errorf("%s: %s can not be listened on: %w; choose another address with --%s", name, address, err, name)
+	return nil, fmt.Errorf("%s: %s cannot be listened on: %w; choose another address with --%s", name, address, err, name)
 }
 
 // serve answers requests in the background. failed is called when that ends for another reason than

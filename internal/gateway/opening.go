@@ -37,7 +37,7 @@ const (
 	openTimeout = 10 * time.Second // of the first, where others depend on the gateway: the following take their time
 )
 
-// passes reports whether a store that can not be opened may be there later. What somebody has to correct is no
+// passes reports whether a store that cannot be opened may be there later. What somebody has to correct is no
 // reason to begin without it.
 func passes(err error) bool {
 	var parse *pgconn.ParseConfigError
@@ -105,7 +105,7 @@ func (g *Gateway) awaitStore(ctx context.Context) *journal.IDs {
 		}
 		if text := err.Error(); text != said && ctx.Err() == nil {
 			said = text
-			g.opt.Logger.Error("gateway: the store can not be opened; it is tried again every second", "error", err)
+			g.opt.Logger.Error("gateway: the store cannot be opened; it is tried again every second", "error", err)
 		}
 	}
 }

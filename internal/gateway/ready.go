@@ -15,7 +15,7 @@ import (
 const (
 	pingTimeout = 2 * time.Second // how long a readiness check waits for the store
 	readyFor    = time.Second     // how long what it came to is true
-	saidFor     = time.Minute     // after which the log says again why the store can not be written to
+	saidFor     = time.Minute     // after which the log says again why the store cannot be written to
 )
 
 // readiness is what the last look at the store came to. To look costs the store a write, so that all who ask, however many,
@@ -32,7 +32,7 @@ type readiness struct {
 	saidAt time.Time
 }
 
-// check returns why the store can not be written to.
+// check returns why the store cannot be written to.
 func (r *readiness) check() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +55,7 @@ func (r *readiness) say() {
 	}
 	if text := r.err.Error(); text != r.said || r.looked.Sub(r.saidAt) >= saidFor {
 		r.said, r.saidAt = text, r.looked
-		r.log.Error("gateway: not ready, because the store can not be written to", "error", r.err)
+		r.log.Error("gateway: not ready, because the store cannot be written to", "error", r.err)
 	}
 }
 
@@ -78,7 +78,7 @@ func (g *Gateway) readyz(w http.ResponseWriter, r *http.Request) {
 // What strangers are told.
 var (
 	errFull  = errors.New("the queue is full: events arrive faster than the store commits them")
-	errStore = errors.New("the store can not be written to")
+	errStore = errors.New("the store cannot be written to")
 )
 
 func (g *Gateway) ready() error {

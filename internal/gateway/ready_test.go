@@ -103,7 +103,7 @@ func TestReadyTellsStrangersNothing(t *testing.T) {
 		}
 		return w.Body.String()
 	}
-	const stranger = `"detail":"the store can not be written to"`
+	const stranger = `"detail":"the store cannot be written to"`
 	const local = "127.0.0.1:8081"
 	for _, token := range []string{"", "a-fake-guess-of-somebody"} {
 		if text := ask(token, local, local); !strings.Contains(text, stranger) {

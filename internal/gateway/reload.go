@@ -94,7 +94,7 @@ func (g *Gateway) reload(ctx context.Context) (changed []string, err error) {
 	return changed, nil
 }
 
-// decide returns the changes in words, or why they can not be made while the gateway runs.
+// decide returns the changes in words, or why they cannot be made while the gateway runs.
 func decide(changes []config.Change) (changed []string, err error) {
 	var restart []string
 	for _, c := range changes {

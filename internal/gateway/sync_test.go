@@ -276,7 +276,7 @@ func TestSyncRenamedDestination(t *testing.T) {
 	})
 }
 
-// An answer that can not be passed on whole is a failure of the attempt.
+// An answer that cannot be passed on whole is a failure of the attempt.
 func TestSyncAnswerTooLong(t *testing.T) {
 	app := newSpeaker(t)
 	app.reply = func(w http.ResponseWriter, _ *http.Request, n int) {

@@ -189,7 +189,7 @@ func (s bounded) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce
 		}
 	}
 	c, err := s.ResponseStore.Claim(ctx, req)
-	if (err != nil || c.Verdict != hookonce.Won || c.Token != 1) && !errors.Is(err, hookonce.ErrUnknownOutcome) {
+	if (err != nil || c.Verdict != hookonce.Acquired || c.Token != 1) && !errors.Is(err, hookonce.ErrUnknownOutcome) {
 		s.budget.give(v, 1)
 	}
 	return c, err

@@ -77,7 +77,7 @@ var messages = map[journal.Status]string{
 	journal.Accepted:  "event accepted",
 	journal.Duplicate: "event is a duplicate",
 	journal.Conflict:  "event has the key of another with other content; the first stands",
-	journal.Unkeyed:   "event accepted without a key; its copies can not be recognised",
+	journal.Unkeyed:   "event accepted without a key; its copies cannot be recognised",
 
 	journal.Unprotected: "event delivered past the store, which is unavailable",
 }

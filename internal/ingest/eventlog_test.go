@@ -42,7 +42,7 @@ func TestOneLinePerEvent(t *testing.T) {
 		{`{"id":"a","type":"paid","card":"` + private + `"}`, "INFO", "event accepted", "a"},
 		{`{"id":"a","type":"paid","card":"` + private + `"}`, "INFO", "event is a duplicate", "a"},
 		{`{"id":"a","type":"paid"}`, "WARN", "event has the key of another with other content; the first stands", "a"},
-		{`{"type":"paid"}`, "WARN", "event accepted without a key; its copies can not be recognised", ""},
+		{`{"type":"paid"}`, "WARN", "event accepted without a key; its copies cannot be recognised", ""},
 	} {
 		g.send("billing", c.body)
 		if strings.Contains(buffer.String(), private) || strings.Contains(buffer.String(), sign(c.body)) {

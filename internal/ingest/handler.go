@@ -45,7 +45,7 @@ type Answers interface {
 	Await(ctx context.Context, delivery journal.Target) (journal.Standing, error)
 }
 
-// Past is what the sources need of the journal whose events are worth delivering while it can not record
+// Past is what the sources need of the journal whose events are worth delivering while it cannot record
 // them.
 type Past interface {
 	// Bypass delivers events past the store and returns one result for each, in order. An error means that

@@ -146,7 +146,7 @@ hookonce_duplicates_total{source="orders"} 0
 # TYPE hookonce_conflicts_total counter
 hookonce_conflicts_total{source="billing"} 1
 hookonce_conflicts_total{source="orders"} 0
-# HELP hookonce_unkeyed_total Events stored without a key: copies of them can not be recognised.
+# HELP hookonce_unkeyed_total Events stored without a key: copies of them cannot be recognised.
 # TYPE hookonce_unkeyed_total counter
 hookonce_unkeyed_total{source="billing"} 1
 hookonce_unkeyed_total{source="orders"} 0

@@ -27,7 +27,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		accepted:    counter("hookonce_accepted_total", "Events stored as new under a key.", "source"),
 		duplicates:  counter("hookonce_duplicates_total", "Events whose key was stored before, with the same content.", "source"),
 		conflicts:   counter("hookonce_conflicts_total", "Events whose key was stored before with other content.", "source"),
-		unkeyed:     counter("hookonce_unkeyed_total", "Events stored without a key: copies of them can not be recognised.", "source"),
+		unkeyed:     counter("hookonce_unkeyed_total", "Events stored without a key: copies of them cannot be recognised.", "source"),
 		unrouted:    counter("hookonce_unrouted_total", "Events stored as new that go nowhere, because no route matches them or their source has none.", "source"),
 		twins:       counter("hookonce_twins_total", "Events stored as new for whose change an earlier one stands under another key.", "source"),
 		unprotected: counter("hookonce_unprotected_total", "Events delivered past the store while it was unavailable.", "source"),

@@ -165,7 +165,7 @@ func TestBell_coalesces(t *testing.T) {
 	})
 }
 
-// A bell that can not be rung costs nothing but time: work is found by polling.
+// A bell that cannot be rung costs nothing but time: work is found by polling.
 func TestBell_broken(t *testing.T) {
 	b := &belfry{heard: map[int]func(){}, err: journaltest.ErrInjected}
 	opt := quiet("app")

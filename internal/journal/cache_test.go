@@ -159,7 +159,7 @@ func (r *rig) replay(id int64) {
 }
 
 // Laws 5 and 13: what is replayed by force is done no more. If it fails a copy has it begin again, here and
-// in a process that is told of the replay, and in one that can not be told.
+// in a process that is told of the replay, and in one that cannot be told.
 func TestCache_forgetsWhatIsReplayed(t *testing.T) {
 	for name, copies := range map[string]func(b *belfry, one *rig) *rig{
 		"here":  func(_ *belfry, one *rig) *rig { return one },
@@ -208,7 +208,7 @@ func bells(b journal.Bell) journal.Options {
 	return opt
 }
 
-// deaf is a bell that can not be heard.
+// deaf is a bell that cannot be heard.
 type deaf struct{}
 
 func (deaf) Ring(context.Context) error     { return nil }

@@ -57,7 +57,7 @@ func TestCoalesceKey(t *testing.T) {
 			t.Errorf("%q and %q share %q", key, other, stored)
 		}
 		seen[stored] = key
-		// Whatever a sender writes, it can not be the key of an event that coalesces.
+		// Whatever a sender writes, it cannot be the key of an event that coalesces.
 		for _, sent := range []string{key, stored} {
 			if journal.Coalesces(hookonce.NormalKey(sent)) {
 				t.Errorf("%q passes for a key that coalesces", sent)

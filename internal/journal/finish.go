@@ -88,7 +88,7 @@ func (it *item) lane() (resource string, rank int64) {
 }
 
 // putBack queues items whose outcomes could not be recorded, behind those that wait: one that the
-// store can not take does not hold up the others.
+// store cannot take does not hold up the others.
 func (h *holds) putBack(items []*item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -47,7 +47,7 @@ func TestLease_workUnderWayOutlivesAnOutage(t *testing.T) {
 }
 
 // A delivery that is recorded as done, although the store reports otherwise, is not taken for lost
-// when its lease can not be extended any more.
+// when its lease cannot be extended any more.
 func TestLease_recordedIsNotLost(t *testing.T) {
 	run(t, journal.Options{}, func(t *testing.T, r *rig) {
 		r.want(r.accept(entry("evt_1")), journal.Accepted)

@@ -183,7 +183,7 @@ func TestBypass_refused(t *testing.T) {
 	})
 }
 
-// Two copies at once go past the store once; the one that can not know yet is told to come again.
+// Two copies at once go past the store once; the one that cannot know yet is told to come again.
 func TestBypass_copiesAtOnce(t *testing.T) {
 	run(t, journal.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
 		a := newApp()
@@ -224,7 +224,7 @@ func TestBypass_heldAlready(t *testing.T) {
 	})
 }
 
-// Nothing is delivered that can not be remembered.
+// Nothing is delivered that cannot be remembered.
 func TestBypass_bounds(t *testing.T) {
 	run(t, journal.Options{DoneKeys: -1, QueueEntries: 2}, func(t *testing.T, r *rig) {
 		a := newApp()
@@ -257,7 +257,7 @@ func TestBypass_reconcileFails(t *testing.T) {
 	}
 }
 
-// A clean stop records what it can, and says what it can not.
+// A clean stop records what it can, and says what it cannot.
 func TestBypass_close(t *testing.T) {
 	run(t, journal.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
 		r.down(journaltest.NotPersisted)

@@ -113,7 +113,7 @@ func (h *holds) pause(paused map[string]bool) (resumed bool) {
 	return resumed
 }
 
-// watchPauses keeps up with what operators decide elsewhere, until Close begins. While the store can not be
+// watchPauses keeps up with what operators decide elsewhere, until Close begins. While the store cannot be
 // asked, the last answer counts.
 func (j *Journal) watchPauses() {
 	for j.pausesMayHaveChanged() {

@@ -171,7 +171,7 @@ type Summary struct {
 	Resource   string
 	Rank       int64
 	Twin       int64      // the earlier event for the same change; 0: none
-	HasBody    bool       // false: it was deleted, and the event can not be delivered again
+	HasBody    bool       // false: it was deleted, and the event cannot be delivered again
 	Unrouted   bool       // no route wanted it when it came; there may be deliveries that somebody replayed to
 	Deliveries []Delivery // that are not done, by destination
 }

@@ -104,7 +104,7 @@ func (j *Journal) forwarded(batch []*detour, results []Result) (outcomes []Outco
 	for i, d := range batch {
 		res := results[i]
 		if res.Err != nil || res.Status == Conflict {
-			j.opt.Logger.Error("journal: an event that was delivered past the store can not be recorded",
+			j.opt.Logger.Error("journal: an event that was delivered past the store cannot be recorded",
 				"source", d.entry.Source, "key", d.entry.Key, "status", string(res.Status), "error", res.Err)
 			continue
 		}

@@ -80,7 +80,7 @@ func (r *Replay) Scope() (states []State, all bool) { return r.states(), r.Done(
 
 // Text returns the filter as the audit record keeps it.
 func (r *Replay) Text() string {
-	text, _ := json.Marshal(struct { // which can not fail: there are only texts, numbers and truths in it
+	text, _ := json.Marshal(struct { // which cannot fail: there are only texts, numbers and truths in it
 		Filter
 		Since   string `json:"since,omitempty"`
 		Until   string `json:"until,omitempty"`

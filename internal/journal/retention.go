@@ -22,7 +22,7 @@ type Period struct {
 	// IDs is for how long a key is remembered, with when its copies came. It must be at least twice as long
 	// as the provider redelivers, or a late copy counts as new. What else is left of the event goes with it.
 	IDs time.Duration
-	// Bodies is for how long headers and bodies are kept: an event without can not be delivered again.
+	// Bodies is for how long headers and bodies are kept: an event without cannot be delivered again.
 	Bodies time.Duration
 	// Attempts is for how long it is known where the event was delivered, and how that went. A replay of
 	// what is done needs it as much as the body.

@@ -146,7 +146,7 @@ func (j *Journal) recordRest() {
 	}
 }
 
-// recordSightings records one batch, and reports whether there may be more. What can not be recorded
+// recordSightings records one batch, and reports whether there may be more. What cannot be recorded
 // waits for the next time.
 func (j *Journal) recordSightings() (more bool) {
 	batch := j.sightings.take()

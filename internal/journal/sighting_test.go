@@ -123,7 +123,7 @@ func TestSightings_stormNeedsNoStore(t *testing.T) {
 	})
 }
 
-// What can not be recorded waits, is bounded, and never keeps a copy from its answer.
+// What cannot be recorded waits, is bounded, and never keeps a copy from its answer.
 func TestSightings_storeIsDown(t *testing.T) {
 	const events = 4096 + 100
 	runRecorded(t, journal.Options{DoneKeys: 2 * events, MaxHeld: events}, func(t *testing.T, r *rig, l *ledger) {

@@ -1,7 +1,7 @@
 // Package observe stands in front of an application and changes nothing: it forwards requests as they come, passes
 // the answers back, and records beside it what the gateway would have made of them.
 //
-// Nobody waits for the record. A request is looked at after it was answered; what can not be looked at or recorded, because
+// Nobody waits for the record. A request is looked at after it was answered; what cannot be looked at or recorded, because
 // the store is away or too much comes at once, is counted and forgotten. An [Observation] is never a claim, and
 // nothing is decided by it.
 package observe

@@ -18,7 +18,7 @@ func State(err error) string {
 //
 // What fails before the commit record is written is an ERROR, and the transaction is rolled back, whatever the
 // code: a serialization failure, a deferred constraint, a statement_timeout in a deferred trigger (57014), a
-// full disk or an internal error there (58030, XX000). Once the record is written the server can not fail the
+// full disk or an internal error there (58030, XX000). Once the record is written the server cannot fail the
 // transaction any more: it panics (CommitTransaction and AbortTransaction in
 // https://github.com/postgres/postgres/blob/REL_15_STABLE/src/backend/access/transam/xact.c), and a wait for a
 // standby that is cancelled is a warning (SyncRepWaitForLSN in

@@ -12,7 +12,7 @@ import (
 )
 
 // Migrate brings the database to the version that this program needs and returns the versions
-// before and after. When it is there already nothing is written, so a role that can not create
+// before and after. When it is there already nothing is written, so a role that cannot create
 // tables will do. A schema that is newer than the program is refused, with an error that wraps
 // [hookonce.ErrSchemaNewer], before anything is done.
 //
@@ -126,7 +126,7 @@ func (n names) provider(db *sql.DB) (*goose.Provider, error) {
 }
 
 // versionStore answers goose's question whether the version table exists: text(0) has made it. goose's own
-// way of asking can not cope with the quotes in the name.
+// way of asking cannot cope with the quotes in the name.
 type versionStore struct{ database.Store }
 
 var _ database.StoreExtender = versionStore{}

@@ -43,7 +43,7 @@ CREATE FUNCTION {{.}}join_key(VARIADIC parts text[]) RETURNS text LANGUAGE sql S
 $$;
 COMMENT ON FUNCTION {{.}}join_key(text[]) IS
 'One key made of several parts, each with its length in front, so that (ab, c) is not (a, bc). If a part is empty or '
-'null the result is the empty key: what lacks a part can not be recognised.';
+'null the result is the empty key: what lacks a part cannot be recognised.';
 
 CREATE FUNCTION {{.}}effect_key(source text, key text, step text) RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN joined = '' THEN '' ELSE left(encode(sha256(convert_to(joined, 'UTF8')), 'hex'), 32) END
@@ -71,7 +71,7 @@ BEGIN
             MESSAGE = format('hookonce: the %s is longer than 255 bytes or has control characters', what);
     END IF;
 END $$;
-COMMENT ON FUNCTION {{.}}mind(text, text, boolean) IS 'Part of the other functions: raises WH003 for a name that can not be stored.';
+COMMENT ON FUNCTION {{.}}mind(text, text, boolean) IS 'Part of the other functions: raises WH003 for a name that cannot be stored.';
 
 -- Deciding who owns a key. -------------------------------------------------------------------------
 
@@ -351,7 +351,7 @@ BEGIN
     RETURN {{.}}decide(lease.source, lease.key, lease.event_type, lease.digest, 'processing', lease.seconds, lease.wait, lease.pinned);
 END $$;
 COMMENT ON FUNCTION {{.}}lease(text, text, double precision, text, bytea, interval, boolean) IS
-'Claims for work that can not be in one transaction with its record: SELECT * FROM, outside a transaction. The verdict '
+'Claims for work that cannot be in one transaction with its record: SELECT * FROM, outside a transaction. The verdict '
 'accepted means that the work is the caller''s under the token, for that many seconds; 0 or null: without a deadline, never '
 'to be taken over. Then complete() or fail(), and extend() in between if it takes longer. Guarantee: at least once, under '
 'the same key. pinned: from now on only a claim with the same digest may try again, unless fail() takes that back.';
@@ -451,7 +451,7 @@ BEGIN
     IF seconds > 0 THEN
         RETURN ({{.}}change(extend.source, extend.key, extend.token, 'processing', extend.seconds, NULL, '{}')).lease_until;
     END IF;
-    RAISE invalid_parameter_value USING MESSAGE = format('hookonce: a lease can not be extended by %s seconds', seconds);
+    RAISE invalid_parameter_value USING MESSAGE = format('hookonce: a lease cannot be extended by %s seconds', seconds);
 END $$;
 COMMENT ON FUNCTION {{.}}extend(text, text, bigint, double precision) IS
 'Moves the end of a lease to so many seconds from now, which it returns. Raises WH001 if the token is not current any more, '
@@ -488,7 +488,7 @@ BEGIN
     ELSIF (purge.source IS NOT NULL OR cardinality(purge.except_sources) > 0) AND purge.kind IN ('versions', 'states')
         OR purge.source IS NOT NULL AND cardinality(purge.except_sources) > 0
         OR purge.kind IN ('events', 'failed') AND starts_with(purge.source, 'once:') THEN
-        RAISE SQLSTATE 'WH003' USING MESSAGE = 'hookonce: purge() can not do that',
+        RAISE SQLSTATE 'WH003' USING MESSAGE = 'hookonce: purge() cannot do that',
             HINT = 'Name one source or those to leave alone; versions and states have none; keys of once() have a kind of their own.';
     END IF;
     IF purge.kind = 'versions' THEN

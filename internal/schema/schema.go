@@ -68,7 +68,7 @@ func newNames(d Dialect, name string) (names, error) {
 		name = DefaultName
 	}
 	if !validName.MatchString(name) || strings.HasPrefix(name, "pg_") {
-		return names{}, fmt.Errorf("hookonce: %q can not name the schema: use lower-case letters, digits and "+
+		return names{}, fmt.Errorf("hookonce: %q cannot name the schema: use lower-case letters, digits and "+
 			"underscores, a letter first, at most 48, not starting with pg_", name)
 	}
 	switch d {

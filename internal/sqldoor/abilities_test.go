@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Newer, Transition and Enqueue leave it to the functions to refuse what can not be stored.
+// Newer, Transition and Enqueue leave it to the functions to refuse what cannot be stored.
 
 func (s *store) Newer(ctx context.Context, tx pgx.Tx, resource string, rank hookonce.Rank) (newer bool, err error) {
 	version, kind := &rank.N, rank.Kind

@@ -302,7 +302,7 @@ func TestFailedWithoutAToken(t *testing.T) {
 	is(d, d, "done 4 three", state)
 }
 
-// What can not be stored is refused by name, and nothing is written.
+// What cannot be stored is refused by name, and nothing is written.
 func TestRefusals(t *testing.T) {
 	d := newDoor(t)
 	long := strings.Repeat("x", hookonce.MaxKeyLen+1)
@@ -330,7 +330,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A stale owner is told so, with a code that programs can tell apart, and its transaction can not commit.
+// A stale owner is told so, with a code that programs can tell apart, and its transaction cannot commit.
 func TestStaleOwner(t *testing.T) {
 	d := newDoor(t)
 	is(d, d, int64(1), "SELECT token FROM hookonce.lease('shop', 'evt_1', -1)")

@@ -90,7 +90,7 @@ func answer(c *hookonce.Claim) func(pgx.Row) error {
 		if errors.Is(err, pgx.ErrNoRows) {
 			return hookonce.ErrNotFound
 		}
-		for _, v := range []hookonce.Verdict{hookonce.Won, hookonce.Duplicate, hookonce.Busy, hookonce.Unkeyed, hookonce.Pinned} {
+		for _, v := range []hookonce.Verdict{hookonce.Acquired, hookonce.Duplicate, hookonce.Busy, hookonce.Unkeyed, hookonce.Pinned} {
 			if verdict != nil && v.String() == *verdict {
 				c.Verdict = v
 			}

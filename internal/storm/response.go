@@ -26,7 +26,7 @@ type Response struct {
 	Header []byte
 	// Body is the body with any chunked coding removed.
 	Body []byte
-	// Close reports that the connection can not carry another request.
+	// Close reports that the connection cannot carry another request.
 	Close bool
 }
 

@@ -56,7 +56,7 @@ func (v *verifier) intact(r *reading) error {
 	}
 	for document := range r.p.documents(r.req.Body) {
 		if err := checkJSON(document); err != nil {
-			return reject(hookonce.ReasonSignatureMismatch, "the body can not be read (%v), and %s", err, why)
+			return reject(hookonce.ReasonSignatureMismatch, "the body cannot be read (%v), and %s", err, why)
 		}
 	}
 	return nil

@@ -37,7 +37,7 @@ func (h *handshake) bindCode(p *Provider) error {
 	case c.Kind != PlainHash && h.Unsigned && h.pattern == nil:
 		return fault("pattern", "is missing: whoever asks could have any text signed with the secret; say what a challenge looks like, and exclude what a body looks like")
 	case c.Kind != PlainHash && !p.codes(c.Kind):
-		return fault("code.kind", "is %s, but verify has a way of signing that can not compute that", c.Kind)
+		return fault("code.kind", "is %s, but verify has a way of signing that cannot compute that", c.Kind)
 	}
 	return h.bindOver()
 }

@@ -13,7 +13,7 @@ type codeMatcher struct {
 
 func newCodeMatcher(spec Verify, secrets []Secret) (matcher, error) {
 	if spec.Scheme == nil {
-		return nil, fault("scheme", "code exists in the catalogue only; a specification can not name it")
+		return nil, fault("scheme", "code exists in the catalogue only; a specification cannot name it")
 	}
 	keys, err := newKeyed(secrets, spec.Scheme.Compile)
 	return &codeMatcher{keys}, err
@@ -22,7 +22,7 @@ func newCodeMatcher(spec Verify, secrets []Secret) (matcher, error) {
 func (*codeMatcher) wellFormed(string) bool { return true }
 func (*codeMatcher) shape() string          { return "what its documentation says" }
 
-// match returns the reason that says most when no checker accepts. That one of them can not decide now
+// match returns the reason that says most when no checker accepts. That one of them cannot decide now
 // outranks the rejection of another: see [rank].
 func (m *codeMatcher) match(_ *verifier, r *reading, _ string) (int, error) {
 	var why error

@@ -11,7 +11,7 @@ import (
 )
 
 // New compiles a specification for one endpoint. It refuses a specification that is not safe (see
-// [Spec.Validate]) or can not be applied, and secrets of the wrong form ([ErrSecret]). Errors name the
+// [Spec.Validate]) or cannot be applied, and secrets of the wrong form ([ErrSecret]). Errors name the
 // field and never contain a secret; [Locate] adds the lines.
 func New(spec Spec, settings Settings) (*Provider, error) {
 	p, err := build(spec, settings)
@@ -257,7 +257,7 @@ func parseAs(text Value, kinds ...kind) (value, error) {
 	case err != nil:
 		return v, err
 	case !slices.Contains(kinds, v.kind):
-		return v, fmt.Errorf("%q can not be used here; use %s", text, oneOf(kinds))
+		return v, fmt.Errorf("%q cannot be used here; use %s", text, oneOf(kinds))
 	case v.optional:
 		return v, fmt.Errorf("%q: only the last part of a key can be optional", text)
 	case v.many():

@@ -40,7 +40,7 @@ func (d *decoder) decode(n ast.Node, into reflect.Value, field string) {
 	case reflect.Slice:
 		d.list(n, into, field)
 	case reflect.Interface:
-		d.fault(n, field, "code exists in the catalogue only; a specification can not name it")
+		d.fault(n, field, "code exists in the catalogue only; a specification cannot name it")
 	default:
 		if text, ok := scalar(n); ok {
 			d.scalar(n, text, into, field)
@@ -91,7 +91,7 @@ func (d *decoder) pairs(pairs []*ast.MappingValueNode, field string, do func(pai
 		key, ok := scalar(pair.Key)
 		switch first := lines[key]; {
 		case !ok:
-			d.fault(pair.Key, field, "this can not be a key; write a name")
+			d.fault(pair.Key, field, "this cannot be a key; write a name")
 			continue
 		case first > 0:
 			d.fault(pair.Key, field, "%q is set twice, first in line %d; keep one of them", key, first)
@@ -172,7 +172,7 @@ func (d *decoder) confine(n ast.Node, word reflect.Value, only, field string) {
 		return
 	}
 	if taken := strings.Split(only, ","); !slices.Contains(taken, word.String()) {
-		d.fault(n, field, "%q can not be written here%s", word, suggestion(word.String(), taken))
+		d.fault(n, field, "%q cannot be written here%s", word, suggestion(word.String(), taken))
 	}
 }
 

@@ -34,7 +34,7 @@ func (s Spec) Fields(values ...Value) (*Fields, error) {
 			return nil, err
 		}
 		if v.hashed {
-			return nil, fmt.Errorf("%q: a digest can not be compared with a text; leave out its first part", text)
+			return nil, fmt.Errorf("%q: a digest cannot be compared with a text; leave out its first part", text)
 		}
 		f.values = append(f.values, v)
 	}

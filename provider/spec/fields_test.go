@@ -67,8 +67,8 @@ func TestFieldsOfEvents(t *testing.T) {
 
 func TestFieldsThatCanNotBeRead(t *testing.T) {
 	for field, why := range map[Value]string{
-		"json:x": "begins with $", "query:x": "can not be used here", "hash:json:$.x": "digest", "body": "can not be used here",
-		"item:$.x": "only where split", "json:$.x[*]": "[*]", "json:$.x?": "optional", "": "no such kind", "const:a": "can not be used here",
+		"json:x": "begins with $", "query:x": "cannot be used here", "hash:json:$.x": "digest", "body": "cannot be used here",
+		"item:$.x": "only where split", "json:$.x[*]": "[*]", "json:$.x?": "optional", "": "no such kind", "const:a": "cannot be used here",
 	} {
 		if _, err := plain().Fields(field); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v, want an error with %q", field, err, why)
@@ -77,7 +77,7 @@ func TestFieldsThatCanNotBeRead(t *testing.T) {
 	broken := plain()
 	broken.Split = &Split{}
 	if _, err := broken.Fields(); err == nil {
-		t.Error("a specification that can not be applied was accepted")
+		t.Error("a specification that cannot be applied was accepted")
 	}
 }
 

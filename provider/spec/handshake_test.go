@@ -230,11 +230,11 @@ func TestHandshakesThatAreRefused(t *testing.T) {
 		{plain(), func(h *Handshake) { h.Code.Encoding = "rot13" }, "code.encoding"},
 		{plain(), func(h *Handshake) { h.Code.Kind = PlainHash }, "code.over: is missing"},
 		{plain(), func(h *Handshake) { h.Code.Kind, h.Code.Over = PlainHash, []Value{"body"} }, "code.over[0]"},
-		{plain(), func(h *Handshake) { h.Code.Kind = Code }, "can not compute that"},
-		{token, func(h *Handshake) {}, "can not compute that"},
-		{both, func(h *Handshake) {}, "can not compute that"},
-		{mute, func(h *Handshake) { h.Code.Kind = Code }, "can not compute that"},
-		{mute, func(h *Handshake) {}, "can not compute that"},
+		{plain(), func(h *Handshake) { h.Code.Kind = Code }, "cannot compute that"},
+		{token, func(h *Handshake) {}, "cannot compute that"},
+		{both, func(h *Handshake) {}, "cannot compute that"},
+		{mute, func(h *Handshake) { h.Code.Kind = Code }, "cannot compute that"},
+		{mute, func(h *Handshake) {}, "cannot compute that"},
 		{plain(), func(h *Handshake) { h.Method = "POST" }, "every event would be taken"},
 		{plain(), func(h *Handshake) { h.Status = 301 }, "status"},
 		{plain(), func(h *Handshake) { h.ContentType = "text/html; charset=utf-8" }, "content_type"},
@@ -264,7 +264,7 @@ func (c muteChecker) Check(req *hookonce.Request) error {
 	case sig == c.sign(string(req.Body)):
 		return nil
 	case sig == "later" && c == "c":
-		return errors.New("the keys can not be fetched now")
+		return errors.New("the keys cannot be fetched now")
 	}
 	return reject(hookonce.ReasonSignatureMismatch, "X-Signature is another")
 }
@@ -286,7 +286,7 @@ func (c echoChecker) Seal(req *hookonce.Request) error {
 	return nil
 }
 
-// TestCode: every secret is tried, and that one of them can not decide now outranks a rejection.
+// TestCode: every secret is tried, and that one of them cannot decide now outranks a rejection.
 func TestCode(t *testing.T) {
 	s := plain()
 	s.Verify = []Verify{{Kind: Code, Scheme: echoScheme{}}}

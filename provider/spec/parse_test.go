@@ -90,13 +90,13 @@ func TestParseRefuses(t *testing.T) {
 		{"number too large", "limits: {max_body: 99999999999999999999}", `is not a whole number`},
 		{"no bool", "split: {lines: yep}", `split.lines: "yep" is neither true nor false`},
 		{"code", "verify:\n  - scheme: paypal", `verify[0].scheme: code exists in the catalogue only`},
-		{"kind of code", "verify:\n  - kind: code", `verify[0].kind: "code" can not be written here; write one of hmac, hash, ed25519, ecdsa, rsa, jwt, token, basic`},
+		{"kind of code", "verify:\n  - kind: code", `verify[0].kind: "code" cannot be written here; write one of hmac, hash, ed25519, ecdsa, rsa, jwt, token, basic`},
 		{"unknown kind", "verify:\n  - kind: rot13", `verify[0].kind: there is no "rot13"; write one of hmac, hash, ed25519, ecdsa, rsa, jwt, token, basic`},
-		{"kind of a challenge", "handshakes:\n  - code: {kind: jwt}", `handshakes[0].code.kind: "jwt" can not be written here; write one of hmac, hash`},
+		{"kind of a challenge", "handshakes:\n  - code: {kind: jwt}", `handshakes[0].code.kind: "jwt" cannot be written here; write one of hmac, hash`},
 		{"alias", "name: &a b\ntitle: *a", `is an anchor, an alias`},
 		{"map", "example: {header: [a]}", `example.header: is a list; write names and values`},
 		{"key of a map", "? [a]\n: b", `2:1: this is not YAML`},
-		{"merge", "<<: {name: a}", `1:1: this can not be a key`},
+		{"merge", "<<: {name: a}", `1:1: this cannot be a key`},
 		{"too large", "name: " + strings.Repeat("a", maxText), `a specification at most`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

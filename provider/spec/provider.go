@@ -91,11 +91,11 @@ func (p *Provider) Confided() []string {
 // only where the sender's keys have to be fetched (PayPal, Plaid, Amazon SNS, eBay). An error that is
 // no *[hookonce.RejectError] means that it could not be decided now.
 //
-// A request whose signature is valid but whose body can not be read yields one event and the reason in Unreadable,
+// A request whose signature is valid but whose body cannot be read yields one event and the reason in Unreadable,
 // unless the specification takes nothing from the body. The event has the key, the type and whatever else the header
 // says. It is unkeyed if a part of the key is in the body, and always if the body was to hold a batch. A batch is such a
 // request, too, if it has more than 10 000 items, or if their bodies together would be more than 64 times as long as its
-// own, because each has in it what surrounds the items. A caller that can not spare that much sets [hookonce.Request.Lazy].
+// own, because each has in it what surrounds the items. A caller that cannot spare that much sets [hookonce.Request.Lazy].
 func (p *Provider) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
 	r := p.reading(req)
 	if d, err := p.greet(r, true); d != nil || err != nil {
@@ -148,7 +148,7 @@ func (p *Provider) reading(req *hookonce.Request) *reading {
 }
 
 // authenticate tries the ways of signing in order. When none succeeds it reports the first one whose
-// signature was there at all. That it can not be decided now outranks a rejection.
+// signature was there at all. That it cannot be decided now outranks a rejection.
 func (p *Provider) authenticate(r *reading) (proof, error) {
 	var why error
 	for i := range p.verifiers {
@@ -189,7 +189,7 @@ func (v *verifier) authenticate(r *reading) (proof, error) {
 	return v.checkEach(r)
 }
 
-// checkEach checks every item as it is found: the first that is wrong ends it, so that strangers can not
+// checkEach checks every item as it is found: the first that is wrong ends it, so that strangers cannot
 // make large batches costly.
 func (v *verifier) checkEach(r *reading) (p proof, refusal error) {
 	err := r.p.eachItem(r.req.Body, func(it item) error {
@@ -202,7 +202,7 @@ func (v *verifier) checkEach(r *reading) (p proof, refusal error) {
 	case refusal != nil:
 		return p, refusal
 	case err != nil:
-		return p, reject(hookonce.ReasonSignatureMissing, "the items, each of which carries a signature, can not be read: %v", err)
+		return p, reject(hookonce.ReasonSignatureMissing, "the items, each of which carries a signature, cannot be read: %v", err)
 	case p.by == nil:
 		return p, reject(hookonce.ReasonSignatureMissing, "each item carries a signature, and there is no item")
 	}

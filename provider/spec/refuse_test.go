@@ -60,7 +60,7 @@ func TestUnsafeSpecificationsAreRefused(t *testing.T) {
 		{func(s *Spec) { s.Event.Key = [][]Value{{"const:x"}} }, "the same for all events"},
 		{func(s *Spec) { s.Event.Key = [][]Value{{"json:$.id?"}} }, "needs a required part"},
 		{func(s *Spec) { s.Event.Key = [][]Value{{"json:$.a?", "json:$.b"}} }, "only the last part"},
-		{func(s *Spec) { s.Event.Key = [][]Value{{"body"}} }, "can not be used here"},
+		{func(s *Spec) { s.Event.Key = [][]Value{{"body"}} }, "cannot be used here"},
 		{func(s *Spec) { s.Event.Key = [][]Value{{"id"}} }, "has no id"},
 		{func(s *Spec) { s.Event.Key = [][]Value{slices.Repeat([]Value{"json:$.id"}, 9)} }, "at most 8 parts"},
 		{func(s *Spec) { s.Event.Key = [][]Value{{"item:$.id"}} }, "only where split"},

@@ -7,7 +7,7 @@ import (
 	"github.com/hookonce/hookonce"
 )
 
-// Scheme is code that verifies what data can not express. Implementations are immutable, safe for
+// Scheme is code that verifies what data cannot express. Implementations are immutable, safe for
 // concurrent use, and written by the catalogue.
 type Scheme interface {
 	// MarshalText returns the scheme's name, as in "twilio".
@@ -23,7 +23,7 @@ type Scheme interface {
 // Checker verifies with one secret.
 type Checker interface {
 	// Check returns nil if the request is authentic. It returns a *[hookonce.RejectError] if it is not,
-	// and any other error if that can not be decided now: the sender is asked to come again.
+	// and any other error if that cannot be decided now: the sender is asked to come again.
 	Check(req *hookonce.Request) error
 }
 

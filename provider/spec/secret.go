@@ -73,7 +73,7 @@ func (f KeyForm) decode(secret string) ([]byte, error) {
 		}
 		key = block.Bytes
 	default:
-		return nil, fmt.Errorf("can not be decoded: no form of key is called %q", string(f))
+		return nil, fmt.Errorf("cannot be decoded: no form of key is called %q", string(f))
 	}
 	if err == nil && len(key) == 0 {
 		err = errors.New("is empty")

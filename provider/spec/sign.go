@@ -28,7 +28,7 @@ func (p *Provider) Sign(req *hookonce.Request) error {
 		req.Header = make(http.Header)
 	}
 	if err := p.seal(&p.verifiers[0], req, firstValid); err != nil {
-		return fmt.Errorf("provider %s: can not sign: %w", p.spec.Name, err)
+		return fmt.Errorf("provider %s: cannot sign: %w", p.spec.Name, err)
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (v *verifier) line(ts string, sigs ...string) string {
 // it is.
 func (p *Provider) sealItems(v *verifier, req *hookonce.Request, pr proof, secret int) error {
 	if p.splitter.lines {
-		return errors.New("a batch of several documents can not be signed item by item")
+		return errors.New("a batch of several documents cannot be signed item by item")
 	}
 	items, err := p.items(req.Body)
 	if err != nil {

@@ -17,7 +17,7 @@ func (s Spec) KeySigned() []bool {
 	return signed
 }
 
-// bindsAll reports whether the signature covers every value. One that can not be parsed is not covered.
+// bindsAll reports whether the signature covers every value. One that cannot be parsed is not covered.
 func (v Verify) bindsAll(values []Value) bool {
 	signer := verifier{covers: v.Covers, scheme: v.Scheme, join: v.Join}
 	if v.Time != nil {

@@ -8,7 +8,7 @@ import (
 
 // Validate refuses a specification that would lose events, let copies through or believe strangers. The
 // error is of type [Faults]: one for each block, way of signing, rule or answer that is refused, with the
-// field, why it is refused, and what to do. [Locate] adds the lines. What can not be compiled is reported
+// field, why it is refused, and what to do. [Locate] adds the lines. What cannot be compiled is reported
 // by [New], which calls Validate first.
 func (s Spec) Validate() error {
 	s = s.WithDefaults()
@@ -73,7 +73,7 @@ func (v Verify) check(batches bool) error {
 
 // checkItems holds what is verified item by item to the items.
 func (v Verify) checkItems(batches bool) error {
-	in, _ := parseValue(v.Signature.In) // New reports what can not be parsed
+	in, _ := parseValue(v.Signature.In) // New reports what cannot be parsed
 	switch {
 	case v.PerItem && !batches:
 		return fault("per_item", "there are items only where split takes batches apart")

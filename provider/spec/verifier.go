@@ -43,7 +43,7 @@ type matcher interface {
 	// shape says what a signature looks like, for error messages.
 	shape() string
 	// match returns the number, from 1, of the secret that made one of the signatures in the line, and
-	// 0 if none did. An error that is no rejection means that it can not be decided now.
+	// 0 if none did. An error that is no rejection means that it cannot be decided now.
 	match(v *verifier, r *reading, line string) (int, error)
 	// seal returns a signature made with the active secret of that number, or with the first active one.
 	seal(v *verifier, r *reading, secret int) (string, error)

@@ -42,7 +42,7 @@ type Verify struct {
 	BodyHash string `yaml:"body_hash,omitempty"`
 	// Algorithms lists the accepted algorithms of a JWT, such as ES256. Required there.
 	Algorithms []string `yaml:"algorithms,omitempty,flow"`
-	// Scheme is code for what data can not express. It comes from the catalogue only.
+	// Scheme is code for what data cannot express. It comes from the catalogue only.
 	Scheme Scheme `yaml:"scheme,omitempty"`
 }
 

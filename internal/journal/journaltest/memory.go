@@ -17,7 +17,7 @@ import (
 // ErrRefused is the row error for an event whose ID is stored already.
 var ErrRefused = errors.New("journaltest: the id is taken by another event")
 
-// errBodyGone is left on a delivery that can not be attempted any more.
+// errBodyGone is left on a delivery that cannot be attempted any more.
 const errBodyGone = "the body was purged before the delivery was done"
 
 // Memory is a [journal.Store] that keeps everything in maps under one mutex. It is the model that the

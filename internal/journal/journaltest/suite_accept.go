@@ -95,7 +95,7 @@ var acceptCases = []testCase{
 	{"the longest keys are stored", func(c *suite) {
 		c.fresh(c.entry(strings.Repeat("k", hookonce.MaxKeyLen), func(e *journal.Entry) { e.Source = strings.Repeat("s", hookonce.MaxKeyLen) }))
 	}},
-	{"an entry that can not be stored is refused and leaves its neighbours", func(c *suite) {
+	{"an entry that cannot be stored is refused and leaves its neighbours", func(c *suite) {
 		bad := []*journal.Entry{
 			c.entry("no source", func(e *journal.Entry) { e.Source = "" }),
 			c.entry("a\x00b"), c.entry("\xff"), c.entry(strings.Repeat("k", hookonce.MaxKeyLen+1)),

@@ -83,7 +83,7 @@ func TestBellIsHungUpAgain(t *testing.T) {
 			return
 		}
 	}
-	t.Fatal("it can not be rung any more")
+	t.Fatal("it cannot be rung any more")
 }
 
 // Behind a pooler nobody listens, because somebody else would hear it. A ring from there is heard elsewhere.

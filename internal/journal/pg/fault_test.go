@@ -133,7 +133,7 @@ func TestCutConnection(t *testing.T) {
 			first := entry("evt_1")
 			tc.cut(p)
 			if _, err := accept(t.Context(), s, first); err == nil {
-				t.Fatal("the store says that it is stored, and can not know")
+				t.Fatal("the store says that it is stored, and cannot know")
 			}
 			again := entry("evt_1")
 			results, err := accept(t.Context(), s, again)

@@ -34,7 +34,7 @@ const (
 // happens beside the commits. Only the rest is copied with the writer held, because the log can start
 // over from its beginning only when all of it has been copied: that is what bounds it.
 //
-// Every checkpoint is a passive one, which waits for nobody. The log can not start over while somebody
+// Every checkpoint is a passive one, which waits for nobody. The log cannot start over while somebody
 // reads an older state of the file, such as a backup, and grows for as long as that takes; waiting for
 // the reader would hold up every commit instead. When the reader is gone the log is copied, and its file, which would
 // stay as large as it was, is cut.
@@ -87,7 +87,7 @@ func (c *checkpointer) run(ctx context.Context) {
 			continue // somebody may want to copy the files as they are
 		}
 		if err := work(ctx); err != nil && ctx.Err() == nil {
-			c.store.log.ErrorContext(ctx, "journal/sqlite: the write-ahead log can not be copied back and grows",
+			c.store.log.ErrorContext(ctx, "journal/sqlite: the write-ahead log cannot be copied back and grows",
 				"file", c.store.path, "error", err)
 		}
 	}

@@ -74,16 +74,16 @@ var ErrInUse = errors.New("the journal is in use")
 func resolve(path string) (string, error) {
 	dir := filepath.Dir(path)
 	if info, err := os.Stat(dir); err != nil {
-		return "", fmt.Errorf("journal/sqlite: the folder of %s can not be used: create it, or choose another path (%w)", path, err)
+		return "", fmt.Errorf("journal/sqlite: the folder of %s cannot be used: create it, or choose another path (%w)", path, err)
 	} else if !info.IsDir() {
-		return "", fmt.Errorf("journal/sqlite: %s can not be used: %s is not a folder; choose another path", path, dir)
+		return "", fmt.Errorf("journal/sqlite: %s cannot be used: %s is not a folder; choose another path", path, dir)
 	}
 	name, err := onefile.Resolve(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("journal/sqlite: %s can not be used: it is a link to a file that is not there; create that file, or choose another path", path)
+		return "", fmt.Errorf("journal/sqlite: %s cannot be used: it is a link to a file that is not there; create that file, or choose another path", path)
 	case err != nil:
-		return "", fmt.Errorf("journal/sqlite: %s can not be used: %w; choose another path", path, err)
+		return "", fmt.Errorf("journal/sqlite: %s cannot be used: %w; choose another path", path, err)
 	}
 	return name, nil
 }
@@ -118,7 +118,7 @@ func claim(path string) (*os.File, error) {
 	if f == nil {
 		var err error
 		if f, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
-			return nil, fmt.Errorf("journal/sqlite: %s can not be opened: %s (%w)", path, notWritable, err)
+			return nil, fmt.Errorf("journal/sqlite: %s cannot be opened: %s (%w)", path, notWritable, err)
 		}
 	}
 	if err := lockDatabase(f); err != nil {
@@ -188,7 +188,7 @@ func explain(path string, err error) error {
 	default:
 		return fmt.Errorf("journal/sqlite: %s: %w", path, err)
 	}
-	return fmt.Errorf("journal/sqlite: %s can not be opened: %s (%w)", path, advice, err)
+	return fmt.Errorf("journal/sqlite: %s cannot be opened: %s (%w)", path, advice, err)
 }
 
 // primary returns the primary result code of an error of SQLite, or 0.

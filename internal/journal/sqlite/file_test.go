@@ -66,7 +66,7 @@ func TestOneStoreUnderAllNames(t *testing.T) {
 	open(t, byFile)
 }
 
-// TestBadFiles opens what can not be a journal. Every error names the path and says what to do, and
+// TestBadFiles opens what cannot be a journal. Every error names the path and says what to do, and
 // leaves nothing open.
 func TestBadFiles(t *testing.T) {
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
 )
 
-// TestFailedOpenLeavesLocks: a store that can not be opened yet is tried again while other connections to the file exist, such
+// TestFailedOpenLeavesLocks: a store that cannot be opened yet is tried again while other connections to the file exist, such
 // as those that record what is observed. They keep SQLite's lock on it, without which another program would delete the log.
 func TestFailedOpenLeavesLocks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")

@@ -199,7 +199,7 @@ func (s *Store) write(ctx context.Context, what string, f func(w *writer) error)
 			return err
 		}
 		if err := s.boundLog(ctx); err != nil {
-			s.log.ErrorContext(ctx, "journal/sqlite: the write-ahead log can not be bounded", "file", s.path, "error", err)
+			s.log.ErrorContext(ctx, "journal/sqlite: the write-ahead log cannot be bounded", "file", s.path, "error", err)
 		}
 		return nil
 	})

@@ -76,7 +76,7 @@ func (w *worker) deliver(ctx context.Context, key string) (receipt, error) {
 		return unacknowledged, err
 	case c.Verdict == hookonce.Duplicate:
 		return acknowledged, nil
-	case c.Verdict != hookonce.Won:
+	case c.Verdict != hookonce.Acquired:
 		return unacknowledged, fmt.Errorf("the verdict is %v", c.Verdict)
 	}
 	w.book.won(c)

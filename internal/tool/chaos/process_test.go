@@ -87,7 +87,7 @@ func (p *process) call(ctx context.Context, key string) (r receipt, err error) {
 	defer cancel()
 	c, err := p.within(ctx, key)
 	switch {
-	case err == nil && c.Verdict != hookonce.Won && c.Verdict != hookonce.Duplicate:
+	case err == nil && c.Verdict != hookonce.Acquired && c.Verdict != hookonce.Duplicate:
 		return unacknowledged, fatalError{fmt.Errorf("no error, and the verdict is %v", c.Verdict)}
 	case err == nil && c.Conflict:
 		return unacknowledged, fatalError{errors.New("a copy is taken for another content")}

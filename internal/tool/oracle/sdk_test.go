@@ -32,7 +32,7 @@ type sdk struct {
 	other string
 	// accepts asks the library whether the request is authentic.
 	accepts func(*hookonce.Request) bool
-	// sign makes the library sign the request. Nil: it can not.
+	// sign makes the library sign the request. Nil: it cannot.
 	sign func(*hookonce.Request) error
 	// private is set if the sender signs with a private key, which only sign has.
 	private bool

@@ -107,7 +107,7 @@ func bench[Tx any](b *testing.B, store hookonce.TxStore[Tx], effect func(ctx con
 	b.Run("within", func(b *testing.B) {
 		measure(b, func(ctx context.Context, key string) (hookonce.Claim, error) {
 			return store.Within(ctx, request(key), func(tx Tx, _ hookonce.Claim) error { return effect(ctx, tx, key) })
-		}, hookonce.Won)
+		}, hookonce.Acquired)
 	})
 	b.Run("lease", func(b *testing.B) { benchLease(b, store) })
 	b.Run("copy", func(b *testing.B) {
@@ -129,7 +129,7 @@ func benchLease(b *testing.B, store hookonce.Store) {
 			err = store.Complete(ctx, c)
 		}
 		return c, err
-	}, hookonce.Won)
+	}, hookonce.Acquired)
 }
 
 func benchLeaseCopy(b *testing.B, store hookonce.Store) {
