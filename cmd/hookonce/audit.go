@@ -48,7 +48,7 @@ Exit status: 0 nothing was found, 1 something was, or the question could not be 
 	f.StringVar(&q.Time, "time-column", "", "`name` of the column that says when the effect happened")
 	f.StringVar(&q.Where, "where", "", "`condition` in SQL for the rows that count")
 	f.StringVar(&q.Only, "source", "", "the one `source` to look at")
-	f.StringVar(&q.Lost, "lost", "", "look for events without a row `in` claims (library, SQL door) or events (gateway); needs --source or --source-column")
+	f.StringVar(&q.Lost, "lost", "", "look for events without a row `in` claims (library, SQL API) or events (gateway); needs --source or --source-column")
 	f.Lookup("lost").NoOptDefVal = audit.Claims
 	f.IntVar(&q.Limit, "limit", 20, "largest `number` of events to list")
 	f.DurationVar(&q.Timeout, "timeout", time.Minute, "longest `time` that one query may take")

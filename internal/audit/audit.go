@@ -40,7 +40,7 @@ type Question struct {
 
 // Where lost effects are looked for.
 const (
-	// Claims are what the library, or the SQL door, recorded as done.
+	// Claims are what the library, or the SQL API, recorded as done.
 	Claims = "claims"
 	// Events are what the gateway delivered and the application acknowledged. What it remembers of
 	// deliveries is kept as long as attempts.

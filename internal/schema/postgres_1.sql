@@ -1,4 +1,4 @@
--- Claims: one row per key inside its source. The library and the SQL door own this table.
+-- Claims: one row per key inside its source. The library and the SQL API own this table.
 -- It has no CHECK constraints: two of them cost a tenth of an insert, and a claim is inserted by every event.
 CREATE TABLE {{.}}claims (
     source      text COLLATE "C" NOT NULL,

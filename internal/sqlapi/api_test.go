@@ -1,4 +1,4 @@
-package sqldoor
+package sqlapi
 
 import (
 	"context"
@@ -16,14 +16,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// door is a migrated database as a program sees it that calls the functions.
-type door struct {
+// caller is a migrated database as a program sees it that calls the functions.
+type caller struct {
 	*pgxpool.Pool
 	t        *testing.T
 	warnings chan string
 }
 
-func newDoor(t *testing.T, opts ...func(*pgxpool.Config)) *door {
+func newCaller(t *testing.T, opts ...func(*pgxpool.Config)) *caller {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(pgtest.DSN(t))
 	if err != nil {
@@ -34,7 +34,7 @@ func newDoor(t *testing.T, opts ...func(*pgxpool.Config)) *door {
 	for _, o := range opts {
 		o(cfg)
 	}
-	d := &door{t: t, warnings: make(chan string, 100)}
+	d := &caller{t: t, warnings: make(chan string, 100)}
 	cfg.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { d.warnings <- n.Severity + ": " + n.Message }
 	if d.Pool, err = pgxpool.NewWithConfig(t.Context(), cfg); err != nil {
 		t.Fatal(err)
@@ -50,13 +50,13 @@ type rower interface {
 }
 
 // ask runs a query with one value as its result.
-func ask[T any](d *door, on rower, query string, args ...any) (v T, err error) {
+func ask[T any](d *caller, on rower, query string, args ...any) (v T, err error) {
 	err = on.QueryRow(d.t.Context(), query, args...).Scan(&v)
 	return v, err
 }
 
 // is checks the result of a query.
-func is[T comparable](d *door, on rower, want T, query string, args ...any) {
+func is[T comparable](d *caller, on rower, want T, query string, args ...any) {
 	d.t.Helper()
 	if got, err := ask[T](d, on, query, args...); err != nil || got != want {
 		d.t.Fatalf("%s %v = %v, %v; want %v", query, args, got, err, want)
@@ -64,7 +64,7 @@ func is[T comparable](d *door, on rower, want T, query string, args ...any) {
 }
 
 // refuses checks the SQLSTATE of a query's error.
-func refuses(d *door, on rower, code, query string, args ...any) *pgconn.PgError {
+func refuses(d *caller, on rower, code, query string, args ...any) *pgconn.PgError {
 	d.t.Helper()
 	_, err := ask[any](d, on, query, args...)
 	var e *pgconn.PgError
@@ -77,7 +77,7 @@ func refuses(d *door, on rower, code, query string, args ...any) *pgconn.PgError
 	return e
 }
 
-func (d *door) begin() pgx.Tx {
+func (d *caller) begin() pgx.Tx {
 	d.t.Helper()
 	tx, err := d.Begin(d.t.Context())
 	if err != nil {
@@ -87,7 +87,7 @@ func (d *door) begin() pgx.Tx {
 	return tx
 }
 
-func (d *door) end(f func(context.Context) error) {
+func (d *caller) end(f func(context.Context) error) {
 	d.t.Helper()
 	if err := f(d.t.Context()); err != nil {
 		d.t.Fatal(err)
@@ -95,7 +95,7 @@ func (d *door) end(f func(context.Context) error) {
 }
 
 // warned checks what the server said since the last look; nothing, if want is empty.
-func (d *door) warned(want string) {
+func (d *caller) warned(want string) {
 	d.t.Helper()
 	got := ""
 	select {
@@ -108,7 +108,7 @@ func (d *door) warned(want string) {
 }
 
 func TestClaimCommitsWithTheTransaction(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	tx := d.begin()
 	is(d, tx, true, "SELECT hookonce.claim('shop', 'evt_1', 'paid', '{}')")
 	is(d, tx, false, "SELECT hookonce.claim('shop', 'evt_1', 'paid', '{}')")
@@ -123,7 +123,7 @@ func TestClaimCommitsWithTheTransaction(t *testing.T) {
 
 // Events without a key are never taken for one another, and none is lost.
 func TestClaimWithoutAKeyWritesNothing(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	for range 2 {
 		is(d, d, true, "SELECT hookonce.claim('shop', NULL, 'paid', '{}')")
 		is(d, d, true, "SELECT hookonce.claim('shop', '', 'paid', '{}')")
@@ -136,7 +136,7 @@ func TestClaimWithoutAKeyWritesNothing(t *testing.T) {
 
 // Other content under a known key is said, and changes nothing.
 func TestClaimWarnsOfConflicts(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	is(d, d, true, "SELECT hookonce.claim('shop', 'evt_1', 'paid', $1::bytea)", []byte("one"))
 	is(d, d, false, "SELECT hookonce.claim('shop', 'evt_1', 'paid', $1::text)", "one")
 	is(d, d, false, "SELECT hookonce.claim('shop', 'evt_1')")
@@ -150,7 +150,7 @@ func TestClaimWarnsOfConflicts(t *testing.T) {
 
 // A row is the same whoever made it.
 func TestRowIsTheLibrarys(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	const key, body = "evt\n1", `{"id": "evt\n1"}`
 	store := pgstore.New(d.Pool)
 	is(d, d, true, "SELECT hookonce.claim('shop', $1, 'paid', $2::text)", key, body)
@@ -182,7 +182,7 @@ func TestRowIsTheLibrarys(t *testing.T) {
 // While another transaction holds the key it waits, no longer than it is told to, and then says busy in a
 // way that leaves the caller's settings alone.
 func TestClaimIsBusy(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	owner := d.begin()
 	is(d, owner, true, "SELECT hookonce.claim('shop', 'evt_1')")
 	for name, query := range map[string]string{
@@ -211,7 +211,7 @@ func TestClaimIsBusy(t *testing.T) {
 
 // Nobody waits for ever by accident.
 func TestPatience(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	for _, tt := range []struct{ timeout, wait, want string }{
 		{"0", "NULL", "2 s"}, {"5s", "NULL", "5 s"}, {"1500ms", "NULL", "1.5 s"}, {"2min", "NULL", "2 min"}, {"0", "'3 s'", "3 s"}, {"5s", "'3 s'", "3 s"},
 	} {
@@ -223,7 +223,7 @@ func TestPatience(t *testing.T) {
 func TestClaimWaitsForTheOwner(t *testing.T) {
 	for name, want := range map[string]bool{"commit": false, "rollback": true} {
 		t.Run(name, func(t *testing.T) {
-			d := newDoor(t)
+			d := newCaller(t)
 			owner, waiter := d.begin(), d.begin()
 			is(d, owner, true, "SELECT hookonce.claim('shop', 'evt_1')")
 			answer := make(chan error, 1)
@@ -248,7 +248,7 @@ func TestClaimWaitsForTheOwner(t *testing.T) {
 }
 
 // awaitWaiter returns when a connection waits for an advisory lock.
-func (d *door) awaitWaiter() {
+func (d *caller) awaitWaiter() {
 	d.t.Helper()
 	for waiting := false; !waiting; {
 		var err error
@@ -263,7 +263,7 @@ func (d *door) awaitWaiter() {
 func TestStricterIsolation(t *testing.T) {
 	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
 		t.Run(string(level), func(t *testing.T) {
-			d := newDoor(t)
+			d := newCaller(t)
 			tx, err := d.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: level})
 			if err != nil {
 				t.Fatal(err)
@@ -285,7 +285,7 @@ func TestStricterIsolation(t *testing.T) {
 
 // What an application does that keeps no token: claim, roll back, failed, and again.
 func TestFailedWithoutAToken(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	const state = "SELECT state || ' ' || token || ' ' || last_error FROM hookonce.lookup('shop', 'evt_1')"
 	is(d, d, true, "SELECT hookonce.failed('shop', 'evt_1', 'one')")
 	is(d, d, "failed 1 one", state)
@@ -304,7 +304,7 @@ func TestFailedWithoutAToken(t *testing.T) {
 
 // What cannot be stored is refused by name, and nothing is written.
 func TestRefusals(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	long := strings.Repeat("x", hookonce.MaxKeyLen+1)
 	for _, query := range []string{
 		"hookonce.claim(NULL, 'k')", "hookonce.claim('', 'k')", "hookonce.claim(E'a\\nb', 'k')", "hookonce.claim('" + long + "', 'k')",
@@ -332,7 +332,7 @@ func TestRefusals(t *testing.T) {
 
 // A stale owner is told so, with a code that programs can tell apart, and its transaction cannot commit.
 func TestStaleOwner(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	is(d, d, int64(1), "SELECT token FROM hookonce.lease('shop', 'evt_1', -1)")
 	is(d, d, int64(2), "SELECT token FROM hookonce.lease('shop', 'evt_1', 60)")
 	tx := d.begin()

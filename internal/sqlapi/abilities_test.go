@@ -1,4 +1,4 @@
-package sqldoor
+package sqlapi
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package sqldoor
+package sqlapi
 
 import (
 	"net/url"
@@ -84,7 +84,7 @@ func TestRights(t *testing.T) {
 	mustExec(t, admin, "GRANT USAGE ON SCHEMA hookonce TO stranger")
 	mustExec(t, as(t, dsn, "shop_app"), every)
 	mustExec(t, as(t, dsn, "janitor"), `SELECT hookonce.purge(now(), 10, kind) FROM unnest('{events,failed,once,versions,states,effects}'::text[]) AS kind`)
-	stranger := &door{Pool: as(t, dsn, "stranger"), t: t}
+	stranger := &caller{Pool: as(t, dsn, "stranger"), t: t}
 	for _, call := range []string{"claim('shop', 'evt_9')", "failed('shop', 'evt_9')", "newer('order', 2)", "enqueue('mail', '{}', 'shop')", "purge(now())"} {
 		refuses(stranger, stranger, "42501", "SELECT hookonce."+call)
 	}
@@ -93,7 +93,7 @@ func TestRights(t *testing.T) {
 
 // What lies in front of the system's own names in the caller's search path is not what functions mean.
 func TestSearchPathMeansNothing(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	conn, err := d.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestSearchPathMeansNothing(t *testing.T) {
 
 // Texts of any collation can be given: the tables' own is what counts.
 func TestCollationMeansNothing(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	mustExec(t, d.Pool, `CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false)`)
 	for _, collation := range []string{"POSIX", "loose"} {
 		mustExec(t, d.Pool, `CREATE TABLE `+collation+` (name text COLLATE "`+collation+`"); INSERT INTO `+collation+` VALUES ('Evt');
@@ -151,7 +151,7 @@ func TestSchemaOfAnotherName(t *testing.T) {
 
 // \df+ explains every function.
 func TestEveryFunctionIsDescribed(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	is(d, d, "", `SELECT coalesce(string_agg(p.oid::regprocedure::text, ', '), '') FROM pg_proc p
 		WHERE pronamespace = 'hookonce'::regnamespace AND coalesce(obj_description(p.oid, 'pg_proc'), '') = ''`)
 	is(d, d, "", `SELECT coalesce(string_agg(proname, ', '), '') FROM pg_proc

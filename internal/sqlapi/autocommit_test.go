@@ -1,4 +1,4 @@
-package sqldoor
+package sqlapi
 
 import (
 	"os"
@@ -62,7 +62,7 @@ func TestClaimOutsideATransaction(t *testing.T) {
 
 // What a claim leaves in its transaction is gone after it, so other writers of claims on the same connection pay nothing for it.
 func TestAClaimLeavesNoSettingBehind(t *testing.T) {
-	d := newDoor(t, func(c *pgxpool.Config) {
+	d := newCaller(t, func(c *pgxpool.Config) {
 		c.MaxConns = 1
 		c.ConnConfig.RuntimeParams["hookonce.autocommit_warning"] = "on"
 	})
@@ -122,7 +122,7 @@ func pgxOutsideATransaction(t *testing.T) {
 	const claim, work = "SELECT hookonce.claim('shop', $1, 'order.paid', $2::bytea)", "INSERT INTO work VALUES ($1)"
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
 		t.Run(mode.String(), func(t *testing.T) {
-			d := newDoor(t, func(c *pgxpool.Config) {
+			d := newCaller(t, func(c *pgxpool.Config) {
 				c.ConnConfig.DefaultQueryExecMode = mode
 				c.ConnConfig.RuntimeParams["hookonce.autocommit_warning"] = "on"
 			})

@@ -1,4 +1,4 @@
-package sqldoor
+package sqlapi
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 )
 
 func TestNewer(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	for _, step := range []struct {
 		version int64
 		newer   bool
@@ -35,7 +35,7 @@ func TestNewer(t *testing.T) {
 // Of many versions at once every one that is applied is higher than the one before, and the highest is in
 // the end.
 func TestNewerAtOnce(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	mustExec(t, d.Pool, "CREATE TABLE applied (n bigint GENERATED ALWAYS AS IDENTITY, version bigint)")
 	var g errgroup.Group
 	for worker := range 8 {
@@ -58,7 +58,7 @@ func TestNewerAtOnce(t *testing.T) {
 }
 
 func TestTransition(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	const move = "SELECT outcome || ' ' || state FROM hookonce.transition('order 1', $1, $2)"
 	for _, step := range []struct{ from, to, want string }{
 		{"paid", "shipped", "impossible "}, {"", "paid", "moved paid"}, {"", "paid", "already paid"},
@@ -74,7 +74,7 @@ func TestTransition(t *testing.T) {
 
 // Of many who move an entity at once, from a state or from nothing, one does.
 func TestTransitionAtOnce(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	for _, from := range []string{"", "paid"} {
 		moved := make(chan bool, 16)
 		var g errgroup.Group
@@ -102,7 +102,7 @@ func TestTransitionAtOnce(t *testing.T) {
 }
 
 func TestOnce(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	tx := d.begin()
 	is(d, tx, true, "SELECT hookonce.once('fee', E'pay\\nout')")
 	is(d, tx, false, "SELECT hookonce.once('fee', E'pay\\nout')")
@@ -114,7 +114,7 @@ func TestOnce(t *testing.T) {
 }
 
 func TestEnqueue(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	tx := d.begin()
 	is(d, tx, int64(1), "SELECT hookonce.enqueue('mail', '{}', 'shop', 'evt_1')")
 	d.end(tx.Rollback)
@@ -139,7 +139,7 @@ func TestEnqueue(t *testing.T) {
 
 // A trace has a time that every program can read, whatever it is told of the beginning.
 func TestTracesBeginSometime(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	for _, began := range []string{"infinity", "-infinity"} {
 		is(d, d, true, "SELECT hookonce.failed('shop', $1, began => $1::text::timestamptz)", began)
 	}

@@ -1,4 +1,4 @@
-package sqldoor
+package sqlapi
 
 import (
 	"bytes"
@@ -70,7 +70,7 @@ func TestEffectKeysAreAlike(t *testing.T) {
 
 // Who works on a key holds the same lock in both.
 func TestLocksAreAlike(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	for _, key := range oddKeys() {
 		theirs, err := ask[int64](d, d, "SELECT "+schema.KeyLock(`"hookonce".claims`, "$1::text", "$2::text"), "shop", key)
 		if err != nil {

@@ -1,4 +1,4 @@
-package sqldoor
+package sqlapi
 
 import "testing"
 
@@ -15,7 +15,7 @@ func TestHeldKeysAreBusy(t *testing.T) {
 		"extend":   {"SELECT * FROM hookonce.lease('shop', 'evt_1', -1)", "SELECT hookonce.extend('shop', 'evt_1', 1, 60)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDoor(t)
+			d := newCaller(t)
 			if tt.before != "" {
 				mustExec(t, d.Pool, tt.before)
 			}
@@ -37,7 +37,7 @@ func TestHeldKeysAreBusy(t *testing.T) {
 
 // Nor does whoever had a lease wait for ever for the one who took over and keeps its transaction open.
 func TestOutcomesDoNotWaitForEver(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	mustExec(t, d.Pool, "SELECT * FROM hookonce.lease('shop', 'evt_1', -1)")
 	owner := d.begin()
 	is(d, owner, true, "SELECT hookonce.claim('shop', 'evt_1')")
@@ -55,7 +55,7 @@ func TestOutcomesDoNotWaitForEver(t *testing.T) {
 
 // What is done and old goes, with its response; nothing else does.
 func TestPurgeTakesResponsesAlong(t *testing.T) {
-	d := newDoor(t)
+	d := newCaller(t)
 	for _, key := range []string{"old_1", "old_2", "new", "failed"} {
 		mustExec(t, d.Pool, "INSERT INTO hookonce.responses (source, key, token, status, header, body) VALUES ('shop', $1, 1, 200, '', '')", key)
 	}

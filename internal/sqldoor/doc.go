@@ -1,3 +1,0 @@
-// Package sqldoor tests the functions that the migrations install on Postgres: that they keep the laws of
-// the library, agree with it where both work on one table, and can be called from other languages.
-package sqldoor
