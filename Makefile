@@ -18,6 +18,7 @@ test: servers check build ## everything CI checks
 	go test -race -timeout 12m ./...
 	@$(MAKE) oracle
 	@$(MAKE) examples
+	cd internal/tool/bench && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 3m ./...
 
 check: ## formatting, module file, vet, staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w these files:"; echo "$$files"; exit 1; fi
@@ -36,7 +37,7 @@ servers: ## install what tests start (databases, PgBouncer, Node, psycopg for Py
 	@./scripts/install-servers
 
 bench: servers ## the table of docs/performance.md, about seven minutes
-	go run ./internal/bench
+	cd internal/tool/bench && go run -mod=mod .
 
 bench-stores: servers ## the table of docs/storage.md, about two minutes
 	go test -run '^$$' -bench . -benchtime 2s -count 3 ./internal/tool/tiers
@@ -44,7 +45,7 @@ bench-stores: servers ## the table of docs/storage.md, about two minutes
 SIZE ?= 20000000
 
 bench-large: servers ## accept rate beside SIZE keys, against empty tables
-	go run ./internal/bench -only l -size $(SIZE)
+	cd internal/tool/bench && go run -mod=mod . -only l -size $(SIZE)
 
 backlog: servers ## a million events wait for one gateway
 	go test -count=1 -timeout 20m -run TestBacklogDrains -v ./cmd/hookonce -backlog 1000000

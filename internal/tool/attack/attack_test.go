@@ -20,12 +20,12 @@ func TestAttacks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a gateway for each attack: run without -short")
 	}
-	l, err := openLab(t.Context(), settings{dir: t.TempDir(), store: "sqlite", duration: 500 * time.Millisecond, small: true})
+	rn, err := openRunner(t.Context(), settings{dir: t.TempDir(), store: "sqlite", duration: 500 * time.Millisecond, small: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := l.Close(); err != nil {
+		if err := rn.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -34,7 +34,7 @@ func TestAttacks(t *testing.T) {
 			continue
 		}
 		t.Run(a.name, func(t *testing.T) {
-			r, err := l.play(t.Context(), a)
+			r, err := rn.play(t.Context(), a)
 			if err != nil {
 				t.Fatal(err)
 			}

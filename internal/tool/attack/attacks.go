@@ -18,9 +18,9 @@ type attack struct {
 	name string // as in docs/security.md
 	what string
 	// run attacks until ctx ends. It may return before.
-	run func(ctx context.Context, l *lab) error
+	run func(ctx context.Context, rn *runner) error
 	// check looks at what the attack left, once what was acknowledged is delivered. Nil: nothing.
-	check func(ctx context.Context, l *lab)
+	check func(ctx context.Context, rn *runner)
 
 	variant   bool          // it differs little from the one before, and is left out of tests
 	calls     bool          // the genuine sender calls the service charges instead of posting events
@@ -57,7 +57,7 @@ const operatorToken = "a-fake-token-for-operators"
 const withTokens = `admin_tokens: [{name: oncall, token: "file:token", role: operator}]`
 
 var attacks = []attack{
-	{name: "calm", what: "nobody attacks: what the machine gives", run: func(context.Context, *lab) error { return nil }},
+	{name: "calm", what: "nobody attacks: what the machine gives", run: func(context.Context, *runner) error { return nil }},
 
 	// Batches.
 	{name: "batch-growth", what: "64 signed batches at once, of 2.9 MB each, whose items grow as far as they may", run: growBatches},
@@ -146,7 +146,7 @@ var attacks = []attack{
 const rowsOfAddress = 200
 
 // announce returns connections that announce 1 MiB.
-func announce(path string, conns int, from origin) func(context.Context, *lab) error {
+func announce(path string, conns int, from origin) func(context.Context, *runner) error {
 	return partly(path, conns, from, 0)
 }
 
@@ -157,7 +157,7 @@ const forgedHeader = "Content-Type: application/json\r\nWebhook-Id: evt-%d-%d\r\
 func headerOf(i, n int) string { return fmt.Sprintf(forgedHeader, i, n, time.Now().Unix()) }
 
 // partly returns connections that announce a body, send so many bytes of it and stay.
-func partly(path string, conns int, from origin, sent int) func(context.Context, *lab) error {
+func partly(path string, conns int, from origin, sent int) func(context.Context, *runner) error {
 	announced := max(sent+1, 1<<20)
 	if sent > 1 {
 		announced = sent + 1
@@ -165,19 +165,19 @@ func partly(path string, conns int, from origin, sent int) func(context.Context,
 	if strings.HasPrefix(path, "/in/charges") {
 		announced = min(announced, 1<<20)
 	}
-	return func(ctx context.Context, l *lab) error {
+	return func(ctx context.Context, rn *runner) error {
 		body := strings.Repeat(" ", sent)
-		l.hold(ctx, holder{to: l.gateway.listen, conns: l.n(conns), from: from, first: func(i int) []byte {
+		rn.hold(ctx, holder{to: rn.gateway.listen, conns: rn.n(conns), from: from, first: func(i int) []byte {
 			return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", path, headerOf(i, 0), announced, body)
 		}})
 		return nil
 	}
 }
 
-func dribble(path string, conns int, from origin) func(context.Context, *lab) error {
-	return func(ctx context.Context, l *lab) error {
-		l.hold(ctx, holder{
-			to: l.gateway.listen, conns: l.n(conns), from: from,
+func dribble(path string, conns int, from origin) func(context.Context, *runner) error {
+	return func(ctx context.Context, rn *runner) error {
+		rn.hold(ctx, holder{
+			to: rn.gateway.listen, conns: rn.n(conns), from: from,
 			first: func(i int) []byte {
 				return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: 100000\r\n\r\n", path, headerOf(i, 0))
 			},
@@ -187,19 +187,19 @@ func dribble(path string, conns int, from origin) func(context.Context, *lab) er
 	}
 }
 
-func forged(conns, size int) func(context.Context, *lab) error {
+func forged(conns, size int) func(context.Context, *runner) error {
 	body := strings.Repeat(" ", size)
-	return func(ctx context.Context, l *lab) error {
-		l.flood(ctx, flooder{to: l.gateway.listen, conns: max(l.n(conns), 8), from: one, pace: 20 * time.Millisecond, next: func(i, n int) []byte {
+	return func(ctx context.Context, rn *runner) error {
+		rn.flood(ctx, flooder{to: rn.gateway.listen, conns: max(rn.n(conns), 8), from: one, pace: 20 * time.Millisecond, next: func(i, n int) []byte {
 			return request("POST /in/shop", "x", headerOf(i, n), body)
 		}})
 		return nil
 	}
 }
 
-func idle(conns int, from origin) func(context.Context, *lab) error {
-	return func(ctx context.Context, l *lab) error {
-		l.hold(ctx, holder{to: l.gateway.listen, conns: atLeast(l.n(conns), 1200), from: from})
+func idle(conns int, from origin) func(context.Context, *runner) error {
+	return func(ctx context.Context, rn *runner) error {
+		rn.hold(ctx, holder{to: rn.gateway.listen, conns: atLeast(rn.n(conns), 1200), from: from})
 		return nil
 	}
 }
@@ -207,41 +207,41 @@ func idle(conns int, from origin) func(context.Context, *lab) error {
 // atLeast is for attacks that are none with fewer.
 func atLeast(n, least int) int { return max(n, least) }
 
-func adminIdle(conns int) func(context.Context, *lab) error {
-	return func(ctx context.Context, l *lab) error {
-		l.hold(ctx, holder{to: l.gateway.admin, conns: atLeast(l.n(conns), 1200), from: one})
+func adminIdle(conns int) func(context.Context, *runner) error {
+	return func(ctx context.Context, rn *runner) error {
+		rn.hold(ctx, holder{to: rn.gateway.admin, conns: atLeast(rn.n(conns), 1200), from: one})
 		return nil
 	}
 }
 
 // checkDescriptors wants a line and a metric to tell that connections were refused or cut.
-func checkDescriptors(ctx context.Context, l *lab) {
-	status, text, err := l.admin(ctx, "/metrics", nil)
+func checkDescriptors(ctx context.Context, rn *runner) {
+	status, text, err := rn.admin(ctx, "/metrics", nil)
 	switch {
 	case err != nil || status != 200:
-		l.breaks("/metrics: %s", outcome(status, err))
+		rn.breaks("/metrics: %s", outcome(status, err))
 	case !strings.Contains(text, "hookonce_connections"):
-		l.breaks("no metric tells of connections")
+		rn.breaks("no metric tells of connections")
 	}
-	if !l.gateway.says("connection") && !l.gateway.says("too many open files") {
-		l.breaks("no line tells of connections")
+	if !rn.gateway.says("connection") && !rn.gateway.says("too many open files") {
+		rn.breaks("no line tells of connections")
 	}
 }
 
-func headers(conns int, from origin) func(context.Context, *lab) error {
+func headers(conns int, from origin) func(context.Context, *runner) error {
 	tiny := strings.Repeat("a:\r\n", 15_000)
-	return func(ctx context.Context, l *lab) error {
-		l.hold(ctx, holder{to: l.gateway.listen, conns: l.n(conns), from: from, first: func(int) []byte {
+	return func(ctx context.Context, rn *runner) error {
+		rn.hold(ctx, holder{to: rn.gateway.listen, conns: rn.n(conns), from: from, first: func(int) []byte {
 			return []byte("POST /in/shop HTTP/1.1\r\nHost: x\r\n" + tiny)
 		}})
 		return nil
 	}
 }
 
-func slowHeaders(conns int, from origin) func(context.Context, *lab) error {
-	return func(ctx context.Context, l *lab) error {
-		l.hold(ctx, holder{
-			to: l.gateway.listen, conns: l.n(conns), from: from,
+func slowHeaders(conns int, from origin) func(context.Context, *runner) error {
+	return func(ctx context.Context, rn *runner) error {
+		rn.hold(ctx, holder{
+			to: rn.gateway.listen, conns: rn.n(conns), from: from,
 			first: func(int) []byte { return []byte("POST /in/shop HTTP/1.1\r\nHost: x\r\n") },
 			drip:  func(int) []byte { return []byte("X-More: and more\r\n") },
 		})
@@ -249,17 +249,17 @@ func slowHeaders(conns int, from origin) func(context.Context, *lab) error {
 	}
 }
 
-func churn(ctx context.Context, l *lab) error {
+func churn(ctx context.Context, rn *runner) error {
 	var all sync.WaitGroup
 	for i := range 32 {
 		all.Go(func() {
 			for n := i; ctx.Err() == nil; n++ {
-				c, err := dial(ctx, l.gateway.listen, many(500)(n))
+				c, err := dial(ctx, rn.gateway.listen, many(500)(n))
 				if err != nil {
-					l.count("not connected")
+					rn.count("not connected")
 					continue
 				}
-				l.count("opened")
+				rn.count("opened")
 				_ = c.Close()
 				pause(ctx, 5*time.Millisecond)
 			}
@@ -269,9 +269,9 @@ func churn(ctx context.Context, l *lab) error {
 	return nil
 }
 
-func kept(conns int, from origin) func(context.Context, *lab) error {
-	return func(ctx context.Context, l *lab) error {
-		l.hold(ctx, holder{to: l.gateway.listen, conns: l.n(conns), from: from, first: func(i int) []byte {
+func kept(conns int, from origin) func(context.Context, *runner) error {
+	return func(ctx context.Context, rn *runner) error {
+		rn.hold(ctx, holder{to: rn.gateway.listen, conns: rn.n(conns), from: from, first: func(i int) []byte {
 			return request("POST /in/shop", "x", headerOf(i, 0), "{}")
 		}})
 		return nil
@@ -279,9 +279,9 @@ func kept(conns int, from origin) func(context.Context, *lab) error {
 }
 
 // hung returns requests that the app does not answer, each with a key of its own, and so good that it waits for them.
-func hung(line string, conns int) func(context.Context, *lab) error {
-	return func(ctx context.Context, l *lab) error {
-		l.hold(ctx, holder{to: l.gateway.listen, conns: l.n(conns), from: many(50), first: func(i int) []byte {
+func hung(line string, conns int) func(context.Context, *runner) error {
+	return func(ctx context.Context, rn *runner) error {
+		rn.hold(ctx, holder{to: rn.gateway.listen, conns: rn.n(conns), from: many(50), first: func(i int) []byte {
 			header := fmt.Sprintf("%s: yes\r\nAuthorization: Bearer nobody-%d\r\nIdempotency-Key: \"key-%d\"\r\n", hangs, i, i)
 			return request(line, "x", header, "{}")
 		}})
@@ -290,17 +290,17 @@ func hung(line string, conns int) func(context.Context, *lab) error {
 }
 
 // deaf returns connections that fill both ends' buffers with answers that nobody reads.
-func deaf(conns int) func(context.Context, *lab) error {
-	return func(ctx context.Context, l *lab) error {
+func deaf(conns int) func(context.Context, *runner) error {
+	return func(ctx context.Context, rn *runner) error {
 		many := strings.Repeat(string(request("GET /in/nothing", "x", "", "")), 200)
-		l.hold(ctx, holder{to: l.gateway.listen, conns: l.n(conns), from: one, deaf: true, first: func(int) []byte { return []byte(many) }})
+		rn.hold(ctx, holder{to: rn.gateway.listen, conns: rn.n(conns), from: one, deaf: true, first: func(int) []byte { return []byte(many) }})
 		return nil
 	}
 }
 
-func pipelined(ctx context.Context, l *lab) error {
-	l.hold(ctx, holder{
-		to: l.gateway.listen, conns: 8, from: one,
+func pipelined(ctx context.Context, rn *runner) error {
+	rn.hold(ctx, holder{
+		to: rn.gateway.listen, conns: 8, from: one,
 		first: func(int) []byte { return nil },
 		drip: func(i int) []byte {
 			return []byte(strings.Repeat(string(request("POST /in/shop", "x", headerOf(i, 0), "{}")), 200))
@@ -309,30 +309,30 @@ func pipelined(ctx context.Context, l *lab) error {
 	return nil
 }
 
-func oldHTTP(ctx context.Context, l *lab) error {
-	l.flood(ctx, flooder{to: l.gateway.listen, conns: 16, from: one, pace: 5 * time.Millisecond, next: func(i, n int) []byte {
+func oldHTTP(ctx context.Context, rn *runner) error {
+	rn.flood(ctx, flooder{to: rn.gateway.listen, conns: 16, from: one, pace: 5 * time.Millisecond, next: func(i, n int) []byte {
 		return []byte(strings.Replace(string(request("POST /in/shop", "x", headerOf(i, n), "{}")), "HTTP/1.1", "HTTP/1.0", 1))
 	}})
 	return nil
 }
 
 // chunks returns bodies in chunks of one byte, each with an extension.
-func chunks(extension string) func(context.Context, *lab) error {
+func chunks(extension string) func(context.Context, *runner) error {
 	if extension != "" {
 		extension = ";e=" + extension
 	}
 	part := strings.Repeat("1"+extension+"\r\n \r\n", 2000)
-	return func(ctx context.Context, l *lab) error {
-		l.flood(ctx, flooder{to: l.gateway.listen, conns: 8, from: one, pace: 20 * time.Millisecond, next: func(i, n int) []byte {
+	return func(ctx context.Context, rn *runner) error {
+		rn.flood(ctx, flooder{to: rn.gateway.listen, conns: 8, from: one, pace: 20 * time.Millisecond, next: func(i, n int) []byte {
 			return []byte("POST /in/shop HTTP/1.1\r\nHost: x\r\n" + headerOf(i, n) + "Transfer-Encoding: chunked\r\n\r\n" + part + "0\r\n\r\n")
 		}})
 		return nil
 	}
 }
 
-func expect(conns int) func(context.Context, *lab) error {
-	return func(ctx context.Context, l *lab) error {
-		l.hold(ctx, holder{to: l.gateway.listen, conns: l.n(conns), from: one, first: func(i int) []byte {
+func expect(conns int) func(context.Context, *runner) error {
+	return func(ctx context.Context, rn *runner) error {
+		rn.hold(ctx, holder{to: rn.gateway.listen, conns: rn.n(conns), from: one, first: func(i int) []byte {
 			return fmt.Appendf(nil, "POST /in/shop HTTP/1.1\r\nHost: x\r\n%sExpect: 100-continue\r\nContent-Length: 100000\r\n\r\n", headerOf(i, 0))
 		}})
 		return nil
@@ -340,21 +340,21 @@ func expect(conns int) func(context.Context, *lab) error {
 }
 
 // asks returns connections that ask the admin listener for a path, each once a second.
-func asks(path string, conns int, from origin) func(context.Context, *lab) error {
-	return func(ctx context.Context, l *lab) error {
-		ask := request("GET "+path, l.gateway.admin, "Authorization: Bearer "+operatorToken+"\r\n", "")
+func asks(path string, conns int, from origin) func(context.Context, *runner) error {
+	return func(ctx context.Context, rn *runner) error {
+		ask := request("GET "+path, rn.gateway.admin, "Authorization: Bearer "+operatorToken+"\r\n", "")
 		if strings.HasPrefix(path, "/readyz") {
-			ask = request("GET "+path, l.gateway.admin, "", "")
+			ask = request("GET "+path, rn.gateway.admin, "", "")
 		}
-		l.flood(ctx, flooder{to: l.gateway.admin, conns: l.n(conns), from: from, pace: time.Second, next: func(int, int) []byte { return ask }})
+		rn.flood(ctx, flooder{to: rn.gateway.admin, conns: rn.n(conns), from: from, pace: time.Second, next: func(int, int) []byte { return ask }})
 		return nil
 	}
 }
 
 // flood returns requests with a line and lines of header in which %s is another text each time.
-func flood(line, header string) func(context.Context, *lab) error {
-	return func(ctx context.Context, l *lab) error {
-		l.flood(ctx, flooder{to: l.gateway.listen, conns: 16, from: one, pace: 5 * time.Millisecond, next: func(i, n int) []byte {
+func flood(line, header string) func(context.Context, *runner) error {
+	return func(ctx context.Context, rn *runner) error {
+		rn.flood(ctx, flooder{to: rn.gateway.listen, conns: 16, from: one, pace: 5 * time.Millisecond, next: func(i, n int) []byte {
 			vary := func(text string) string {
 				return strings.ReplaceAll(strings.ReplaceAll(text, "%s", fmt.Sprintf("n%d-%d", i, n)), "%%", "%")
 			}

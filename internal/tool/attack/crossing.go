@@ -19,10 +19,10 @@ import (
 )
 
 // signedBatch returns a post of a body to the batches.
-func (l *lab) signedBatch(body []byte) (*http.Request, error) {
+func (rn *runner) signedBatch(body []byte) (*http.Request, error) {
 	mac := hmac.New(sha256.New, []byte(batchSecret))
 	mac.Write(body)
-	req, err := http.NewRequest(http.MethodPost, l.sender.url+"/in/batches", bytes.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, rn.sender.url+"/in/batches", bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -63,52 +63,52 @@ func batch(name, kind string, items, around int) (body []byte, keys []string) {
 
 // growBatches posts 64 batches at once, each of 60 items that repeat what surrounds them. No route wants them: what is
 // attacked is the way in.
-func growBatches(ctx context.Context, l *lab) error {
+func growBatches(ctx context.Context, rn *runner) error {
 	size := 2_900_000
-	if l.small {
+	if rn.small {
 		size = 400_000
 	}
 	var all sync.WaitGroup
 	for i := range 64 {
 		body, _ := batch(fmt.Sprint("grown-", i), "unwanted", 60, size)
-		req, err := l.signedBatch(body)
+		req, err := rn.signedBatch(body)
 		if err != nil {
 			return err
 		}
-		all.Go(func() { l.count(outcome(send(ctx, req))) })
+		all.Go(func() { rn.count(outcome(send(ctx, req))) })
 	}
 	all.Wait()
 	return nil
 }
 
 // bigBatch posts one batch of 9 000 items until it is acknowledged, as providers do.
-func bigBatch(ctx context.Context, l *lab) error {
+func bigBatch(ctx context.Context, rn *runner) error {
 	items := 9000
-	if l.small {
+	if rn.small {
 		items = 900
 	}
 	body, keys := batch("big", "item", items, 100)
 	began := time.Now()
 	for ctx.Err() == nil {
-		req, err := l.signedBatch(body)
+		req, err := rn.signedBatch(body)
 		if err != nil {
 			return err
 		}
 		status, err := send(ctx, req)
-		l.count(outcome(status, err))
-		if _, err = l.sender.acknowledge(status, err, keys...); err == nil && status/100 == 2 {
-			l.note("the batch got in after %s", short(time.Since(began)))
+		rn.count(outcome(status, err))
+		if _, err = rn.sender.acknowledge(status, err, keys...); err == nil && status/100 == 2 {
+			rn.note("the batch got in after %s", short(time.Since(began)))
 			return nil
 		}
 		pause(ctx, 200*time.Millisecond)
 	}
-	l.breaks("the batch never got in")
+	rn.breaks("the batch never got in")
 	return nil
 }
 
 // captured returns the lines of header and the body of a genuine request that somebody got hold of.
-func (l *lab) captured(key string) (header string, body []byte, err error) {
-	req, err := l.sender.signed(key, eventBody(key))
+func (rn *runner) captured(key string) (header string, body []byte, err error) {
+	req, err := rn.sender.signed(key, eventBody(key))
 	if err != nil {
 		return "", nil, err
 	}
@@ -132,34 +132,34 @@ func added(name, lines string) spoiled {
 }
 
 // ahead sends captured requests that were changed, the genuine copy of each a moment later, and waits until the app has them.
-func (l *lab) ahead(ctx context.Context, all []spoiled, check func(name string, h http.Header)) error {
+func (rn *runner) ahead(ctx context.Context, all []spoiled, check func(name string, h http.Header)) error {
 	for i, s := range all {
 		key := fmt.Sprintf("%s%d", probe, i)
-		header, body, err := l.captured(key)
+		header, body, err := rn.captured(key)
 		if err != nil {
 			return err
 		}
-		l.flood(ctx, flooder{to: l.gateway.listen, conns: 1, from: one, most: 1, next: func(int, int) []byte {
+		rn.flood(ctx, flooder{to: rn.gateway.listen, conns: 1, from: one, most: 1, next: func(int, int) []byte {
 			return request("POST /in/shop", "x", s.change(header), string(body))
 		}})
-		req, err := l.sender.signed(key, eventBody(key))
+		req, err := rn.sender.signed(key, eventBody(key))
 		if err != nil {
 			return err
 		}
-		status, _, err := l.sender.do(i, req)
-		if _, err = l.sender.acknowledge(status, err, key); err != nil || status/100 != 2 {
-			l.breaks("the genuine copy after %s: %s", s.name, outcome(status, err))
+		status, _, err := rn.sender.do(i, req)
+		if _, err = rn.sender.acknowledge(status, err, key); err != nil || status/100 != 2 {
+			rn.breaks("the genuine copy after %s: %s", s.name, outcome(status, err))
 		}
 	}
 	deadline := time.Now().Add(5 * time.Second)
 	for i, s := range all {
 		key := fmt.Sprintf("%s%d", probe, i)
-		for l.app.header(key) == nil && time.Now().Before(deadline) {
+		for rn.app.header(key) == nil && time.Now().Before(deadline) {
 			time.Sleep(10 * time.Millisecond)
 		}
-		h := l.app.header(key)
+		h := rn.app.header(key)
 		if h == nil {
-			l.breaks("not delivered after %s", s.name)
+			rn.breaks("not delivered after %s", s.name)
 			continue
 		}
 		check(s.name, h)
@@ -168,7 +168,7 @@ func (l *lab) ahead(ctx context.Context, all []spoiled, check func(name string, 
 }
 
 // junk sends 20 KB of header: under one name, many, the provider's own, and names that are needed.
-func junk(ctx context.Context, l *lab) error {
+func junk(ctx context.Context, rn *runner) error {
 	var lines, own strings.Builder
 	for i := range 150 {
 		fmt.Fprintf(&lines, "X-Junk-%d: %s\r\n", i, strings.Repeat("j", 120))
@@ -186,9 +186,9 @@ func junk(ctx context.Context, l *lab) error {
 	}}, spoiled{"a hundred lines of signature", func(header string) string {
 		return header + strings.Repeat("Webhook-Signature: v1,"+strings.Repeat("j", 180)+"\r\n", 100)
 	}})
-	return l.ahead(ctx, all, func(name string, h http.Header) {
+	return rn.ahead(ctx, all, func(name string, h http.Header) {
 		if h.Get("Webhook-Signature") == "" || h.Get("Webhook-Id") == "" {
-			l.breaks("the signature is gone after %s", name)
+			rn.breaks("the signature is gone after %s", name)
 		}
 	})
 }
@@ -210,12 +210,12 @@ var believed = []string{
 }
 
 // foreign sends headers that others believe, and has Connection name those that are needed.
-func foreign(ctx context.Context, l *lab) error {
+func foreign(ctx context.Context, rn *runner) error {
 	var lines strings.Builder
 	for _, name := range believed {
 		fmt.Fprintf(&lines, "%s: spoofed\r\n", name)
 	}
-	return l.ahead(ctx, []spoiled{
+	return rn.ahead(ctx, []spoiled{
 		added("headers that others believe", lines.String()),
 		added("Connection that names what is needed", "Connection: Webhook-Id, Webhook-Signature, Webhook-Timestamp, Content-Type\r\n"),
 		added("two lines of Connection", "Connection: close, webhook-signature\r\nConnection: content-type\r\n"),
@@ -224,19 +224,19 @@ func foreign(ctx context.Context, l *lab) error {
 	}, func(name string, h http.Header) {
 		for _, n := range slices.Sorted(maps.Keys(h)) {
 			if slices.Contains(h[n], "spoofed") {
-				l.breaks("%s reaches the app", n)
+				rn.breaks("%s reaches the app", n)
 			}
 		}
 		for _, n := range []string{"Webhook-Id", "Webhook-Signature", "Webhook-Timestamp", "Content-Type"} {
 			if h.Get(n) == "" {
-				l.breaks("%s is gone after %s", n, name)
+				rn.breaks("%s is gone after %s", n, name)
 			}
 		}
 	})
 }
 
 // ask sends one request from another address and returns the answer.
-func (l *lab) ask(ctx context.Context, address, line, host, header, body string) (status int, text string, err error) {
+func (rn *runner) ask(ctx context.Context, address, line, host, header, body string) (status int, text string, err error) {
 	c, err := dial(ctx, address, one(0))
 	if err != nil {
 		return 0, "", err
@@ -251,8 +251,8 @@ func (l *lab) ask(ctx context.Context, address, line, host, header, body string)
 }
 
 // admin asks the admin listener.
-func (l *lab) admin(ctx context.Context, path string, header http.Header) (status int, text string, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.gateway.admin+path, nil)
+func (rn *runner) admin(ctx context.Context, path string, header http.Header) (status int, text string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+rn.gateway.admin+path, nil)
 	if err != nil {
 		return 0, "", err
 	}
@@ -262,7 +262,7 @@ func (l *lab) admin(ctx context.Context, path string, header http.Header) (statu
 }
 
 // tenant poisons keys of a victim.
-func tenant(ctx context.Context, l *lab) error {
+func tenant(ctx context.Context, rn *runner) error {
 	for i, line := range []string{
 		"Connection: X-Tenant\r\nX-Tenant: victim\r\n", "connection: close,  x-tenant\r\nX-Tenant: victim\r\n",
 		"Connection: close\r\nConnection: X-TENANT\r\nX-Tenant: victim\r\n", "Keep-Alive: X-Tenant\r\nConnection: Keep-Alive, X-Tenant\r\nX-Tenant: victim\r\n",
@@ -272,61 +272,61 @@ func tenant(ctx context.Context, l *lab) error {
 	} {
 		key, name := fmt.Sprintf("%stenant-%d", probe, i), strings.ReplaceAll(strings.TrimSpace(line), "\r\n", ", ")
 		keyed := fmt.Sprintf("Idempotency-Key: %q\r\n", key)
-		status, _, err := l.ask(ctx, l.gateway.listen, "POST /in/mine/pay", "x", line+keyed, "{}")
-		l.count(outcome(status, err))
-		if l.app.times("/"+key) > 0 {
-			l.breaks("the service sees no tenant after %q", name)
+		status, _, err := rn.ask(ctx, rn.gateway.listen, "POST /in/mine/pay", "x", line+keyed, "{}")
+		rn.count(outcome(status, err))
+		if rn.app.times("/"+key) > 0 {
+			rn.breaks("the service sees no tenant after %q", name)
 		}
 		for _, twin := range []string{"X_tenant", "X.tenant"} {
-			if h := l.app.header("victim/" + key); h[twin] != nil {
-				l.breaks("the service sees %s", twin)
+			if h := rn.app.header("victim/" + key); h[twin] != nil {
+				rn.breaks("the service sees %s", twin)
 			}
 		}
-		status, text, err := l.ask(ctx, l.gateway.listen, "POST /in/mine/pay", "x", "X-Tenant: victim\r\n"+keyed, "{}")
+		status, text, err := rn.ask(ctx, rn.gateway.listen, "POST /in/mine/pay", "x", "X-Tenant: victim\r\n"+keyed, "{}")
 		if err != nil || status == 200 && text != "of tenant victim" {
-			l.breaks("the victim is answered %q after %q", text, name)
+			rn.breaks("the victim is answered %q after %q", text, name)
 		}
 	}
 	return nil
 }
 
-func ownHeaders(ctx context.Context, l *lab) error {
+func ownHeaders(ctx context.Context, rn *runner) error {
 	key := probe + "own"
 	header := "Authorization: " + goodToken + "\r\nIdempotency-Key: \"" + key + "\"\r\n" +
 		"Hookonce-Source: spoofed\r\nHOOKONCE-Key: spoofed\r\nHookonce_Event: spoofed\r\nHookonce.Stale: spoofed\r\nX-Hookonce: fine\r\n"
-	status, _, err := l.ask(ctx, l.gateway.listen, "POST /in/charges/x", "x", header, "{}")
-	h := l.app.header(key)
+	status, _, err := rn.ask(ctx, rn.gateway.listen, "POST /in/charges/x", "x", header, "{}")
+	h := rn.app.header(key)
 	if err != nil || status != 200 || h == nil {
-		l.breaks("a call with headers of ours: %s", outcome(status, err))
+		rn.breaks("a call with headers of ours: %s", outcome(status, err))
 	}
 	for _, n := range slices.Sorted(maps.Keys(h)) {
 		if slices.Contains(h[n], "spoofed") {
-			l.breaks("%s reaches the service", n)
+			rn.breaks("%s reaches the service", n)
 		}
 	}
 	return nil
 }
 
-func metricsHost(ctx context.Context, l *lab) error {
+func metricsHost(ctx context.Context, rn *runner) error {
 	for _, path := range []string{"/metrics", "/api/v1/events"} {
-		if status, _, err := l.ask(ctx, l.gateway.admin, "GET "+path, "rebound.example", "", ""); err != nil || status/100 == 2 {
-			l.breaks("%s under another name: %s", path, outcome(status, err))
+		if status, _, err := rn.ask(ctx, rn.gateway.admin, "GET "+path, "rebound.example", "", ""); err != nil || status/100 == 2 {
+			rn.breaks("%s under another name: %s", path, outcome(status, err))
 		}
 	}
 	return nil
 }
 
 // wrongTokens guesses from the operator's address while the operator works.
-func wrongTokens(ctx context.Context, l *lab) error {
+func wrongTokens(ctx context.Context, rn *runner) error {
 	var all sync.WaitGroup
 	all.Go(func() {
-		l.flood(ctx, flooder{to: l.gateway.admin, conns: 8, from: here, pace: 5 * time.Millisecond, next: func(i, n int) []byte {
-			return request("GET /api/v1/events", l.gateway.admin, fmt.Sprintf("Authorization: Bearer guess-%d-%d\r\n", i, n), "")
+		rn.flood(ctx, flooder{to: rn.gateway.admin, conns: 8, from: here, pace: 5 * time.Millisecond, next: func(i, n int) []byte {
+			return request("GET /api/v1/events", rn.gateway.admin, fmt.Sprintf("Authorization: Bearer guess-%d-%d\r\n", i, n), "")
 		}})
 	})
 	operator := newClients()
 	s := steady(ctx, 20, func(n int) (int, error) {
-		req, err := http.NewRequest(http.MethodGet, "http://"+l.gateway.admin+"/api/v1/events", nil)
+		req, err := http.NewRequest(http.MethodGet, "http://"+rn.gateway.admin+"/api/v1/events", nil)
 		if err != nil {
 			return 0, err
 		}
@@ -335,28 +335,28 @@ func wrongTokens(ctx context.Context, l *lab) error {
 		return status, err
 	})
 	all.Wait()
-	if s.share() < l.least() {
-		l.breaks("the operator: %d of %d in time, %s", s.InTime, s.Sent, counts(s.Others))
+	if s.share() < rn.least() {
+		rn.breaks("the operator: %d of %d in time, %s", s.InTime, s.Sent, counts(s.Others))
 	}
 	return nil
 }
 
 // checkToken wants wrong tokens to be slowed, told and counted.
-func checkToken(ctx context.Context, l *lab) {
-	l.mu.Lock()
-	slowed := l.hostile["429"]
-	l.mu.Unlock()
+func checkToken(ctx context.Context, rn *runner) {
+	rn.mu.Lock()
+	slowed := rn.hostile["429"]
+	rn.mu.Unlock()
 	if slowed == 0 {
-		l.breaks("wrong tokens are not slowed")
+		rn.breaks("wrong tokens are not slowed")
 	}
-	if !l.gateway.says("token") {
-		l.breaks("no line tells of wrong tokens")
+	if !rn.gateway.says("token") {
+		rn.breaks("no line tells of wrong tokens")
 	}
-	if l.gateway.says("guess-") {
-		l.breaks("a guessed token is logged")
+	if rn.gateway.says("guess-") {
+		rn.breaks("a guessed token is logged")
 	}
-	_, text, err := l.admin(ctx, "/metrics", http.Header{"Authorization": {"Bearer " + operatorToken}})
+	_, text, err := rn.admin(ctx, "/metrics", http.Header{"Authorization": {"Bearer " + operatorToken}})
 	if err != nil || !strings.Contains(text, "hookonce_admin") {
-		l.breaks("no metric tells of wrong tokens")
+		rn.breaks("no metric tells of wrong tokens")
 	}
 }

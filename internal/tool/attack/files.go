@@ -22,9 +22,9 @@ import (
 )
 
 // callers posts calls without a credential, each with a new key.
-func callers(path string, from origin) func(context.Context, *lab) error {
-	return func(ctx context.Context, l *lab) error {
-		l.flood(ctx, flooder{to: l.gateway.listen, conns: 16, from: from, pace: 2 * time.Millisecond, next: func(i, n int) []byte {
+func callers(path string, from origin) func(context.Context, *runner) error {
+	return func(ctx context.Context, rn *runner) error {
+		rn.flood(ctx, flooder{to: rn.gateway.listen, conns: 16, from: from, pace: 2 * time.Millisecond, next: func(i, n int) []byte {
 			return request("POST "+path, "x", fmt.Sprintf("Authorization: Bearer nobody-%d-%d\r\nIdempotency-Key: \"key-%[1]d-%[2]d\"\r\n", i, n), "{}")
 		}})
 		return nil
@@ -32,12 +32,12 @@ func callers(path string, from origin) func(context.Context, *lab) error {
 }
 
 // file is the database of the attack under way, on SQLite.
-func (l *lab) file() string { return filepath.Join(l.place, "hookonce.db") }
+func (rn *runner) file() string { return filepath.Join(rn.place, "hookonce.db") }
 
 // rows counts the rows of a table that fit a condition.
-func (l *lab) rows(ctx context.Context, table, where string) (n int, err error) {
-	if l.cluster != nil {
-		conn, err := pgx.Connect(ctx, l.dsn)
+func (rn *runner) rows(ctx context.Context, table, where string) (n int, err error) {
+	if rn.cluster != nil {
+		conn, err := pgx.Connect(ctx, rn.dsn)
 		if err != nil {
 			return 0, err
 		}
@@ -45,7 +45,7 @@ func (l *lab) rows(ctx context.Context, table, where string) (n int, err error) 
 		err = conn.QueryRow(ctx, "SELECT count(*) FROM hookonce."+table+" WHERE "+where).Scan(&n)
 		return n, err
 	}
-	db, err := l.open()
+	db, err := rn.open()
 	if err != nil {
 		return 0, err
 	}
@@ -55,44 +55,44 @@ func (l *lab) rows(ctx context.Context, table, where string) (n int, err error) 
 }
 
 // open opens the database as somebody outside does.
-func (l *lab) open() (*sql.DB, error) {
-	return sql.Open("sqlite", "file:"+l.file()+"?mode=ro&_pragma=busy_timeout(5000)")
+func (rn *runner) open() (*sql.DB, error) {
+	return sql.Open("sqlite", "file:"+rn.file()+"?mode=ro&_pragma=busy_timeout(5000)")
 }
 
 // checkRows bounds the rows that callers leave among the claims.
-func checkRows(most int) func(context.Context, *lab) {
+func checkRows(most int) func(context.Context, *runner) {
 	return bounded("claims", "source = 'gateway:charges' AND key LIKE '%key-%'", most)
 }
 
 // checkObserved bounds the rows that forged requests leave among the observations, where most are counted together.
-func checkObserved(ctx context.Context, l *lab) {
-	bounded("observations", "1 = 1", observe.MaxRows/10)(ctx, l)
+func checkObserved(ctx context.Context, rn *runner) {
+	bounded("observations", "1 = 1", observe.MaxRows/10)(ctx, rn)
 }
 
 // bounded bounds the rows of a table that fit a condition. Those of requests that are under way when the attack ends may go
 // a moment later.
-func bounded(table, where string, most int) func(context.Context, *lab) {
-	return func(ctx context.Context, l *lab) {
+func bounded(table, where string, most int) func(context.Context, *runner) {
+	return func(ctx context.Context, rn *runner) {
 		deadline := time.Now().Add(3 * time.Second)
-		n, err := l.rows(ctx, table, where)
+		n, err := rn.rows(ctx, table, where)
 		for err == nil && n > most && time.Now().Before(deadline) {
 			pause(ctx, 50*time.Millisecond)
-			n, err = l.rows(ctx, table, where)
+			n, err = rn.rows(ctx, table, where)
 		}
 		switch {
 		case err != nil:
-			l.breaks("rows: %v", err)
+			rn.breaks("rows: %v", err)
 		case n > most:
-			l.breaks("%d rows, stated are %d", n, most)
+			rn.breaks("%d rows, stated are %d", n, most)
 		default:
-			l.note("%d rows", n)
+			rn.note("%d rows", n)
 		}
 	}
 }
 
 // logSize returns the size of the write-ahead log.
-func (l *lab) logSize() int64 {
-	s, err := os.Stat(l.file() + "-wal")
+func (rn *runner) logSize() int64 {
+	s, err := os.Stat(rn.file() + "-wal")
 	if err != nil {
 		return 0
 	}
@@ -103,8 +103,8 @@ func (l *lab) logSize() int64 {
 const shrunk = 64 << 20
 
 // longReader holds a transaction of a reader for half of the time while large events come.
-func longReader(ctx context.Context, l *lab) error {
-	db, err := l.open()
+func longReader(ctx context.Context, rn *runner) error {
+	db, err := rn.open()
 	if err != nil {
 		return err
 	}
@@ -117,35 +117,35 @@ func longReader(ctx context.Context, l *lab) error {
 	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&n); err != nil {
 		return err
 	}
-	load, stop := context.WithTimeout(ctx, l.duration/2)
+	load, stop := context.WithTimeout(ctx, rn.duration/2)
 	defer stop()
 	for i := 0; load.Err() == nil; i++ {
 		key := fmt.Sprint("large-", i)
-		req, err := l.sender.signed(key, fmt.Appendf(nil, `{"id":%q,"type":"large","note":%q}`, key, strings.Repeat("n", 900_000)))
+		req, err := rn.sender.signed(key, fmt.Appendf(nil, `{"id":%q,"type":"large","note":%q}`, key, strings.Repeat("n", 900_000)))
 		if err != nil {
 			return err
 		}
-		status, _, err := l.sender.do(0, req)
-		_, _ = l.sender.acknowledge(status, err, key)
+		status, _, err := rn.sender.do(0, req)
+		_, _ = rn.sender.acknowledge(status, err, key)
 	}
-	held := l.logSize()
+	held := rn.logSize()
 	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
 		return err
 	}
 	deadline := time.Now().Add(10 * time.Second)
-	for l.logSize() > shrunk && time.Now().Before(deadline) {
+	for rn.logSize() > shrunk && time.Now().Before(deadline) {
 		time.Sleep(50 * time.Millisecond)
 	}
-	l.note("the log grew to %s, and is %s since the reader is gone", mib(held), mib(l.logSize()))
-	if l.logSize() > shrunk {
-		l.breaks("the log stays at %s", mib(l.logSize()))
+	rn.note("the log grew to %s, and is %s since the reader is gone", mib(held), mib(rn.logSize()))
+	if rn.logSize() > shrunk {
+		rn.breaks("the log stays at %s", mib(rn.logSize()))
 	}
-	if held > 2*shrunk && !l.gateway.says("log") {
-		l.breaks("no line tells of the log")
+	if held > 2*shrunk && !rn.gateway.says("log") {
+		rn.breaks("no line tells of the log")
 	}
-	status, text, err := l.admin(context.WithoutCancel(ctx), "/metrics", nil)
+	status, text, err := rn.admin(context.WithoutCancel(ctx), "/metrics", nil)
 	if err != nil || status != 200 || !strings.Contains(text, "hookonce_journal_log_bytes") {
-		l.breaks("no metric tells the size of the log")
+		rn.breaks("no metric tells the size of the log")
 	}
 	return nil
 }
@@ -171,31 +171,31 @@ func overwriteFile(file string) error {
 }
 
 // loseFile takes the database from the gateway. From a moment later on nothing may be acknowledged.
-func loseFile(lose func(file string) error) func(context.Context, *lab) error {
-	return func(ctx context.Context, l *lab) error {
-		if err := lose(l.file()); err != nil {
+func loseFile(lose func(file string) error) func(context.Context, *runner) error {
+	return func(ctx context.Context, rn *runner) error {
+		if err := lose(rn.file()); err != nil {
 			return err
 		}
 		lost := time.Now()
 		pause(ctx, 100*time.Millisecond)
 		late, told := 0, false
 		for n := 0; ctx.Err() == nil; n++ {
-			status, err := l.sender.event(1<<21 + n)
-			l.count(outcome(status, err))
+			status, err := rn.sender.event(1<<21 + n)
+			rn.count(outcome(status, err))
 			if err == nil && status/100 == 2 {
 				late++
 			}
-			if status, _, err := l.admin(ctx, "/readyz", nil); !told && err == nil && status == http.StatusServiceUnavailable {
+			if status, _, err := rn.admin(ctx, "/readyz", nil); !told && err == nil && status == http.StatusServiceUnavailable {
 				told = true
-				l.note("/readyz says so after %s", short(time.Since(lost)))
+				rn.note("/readyz says so after %s", short(time.Since(lost)))
 			}
 			pause(ctx, 20*time.Millisecond)
 		}
 		if late > 0 {
-			l.breaks("%d events were acknowledged without a file", late)
+			rn.breaks("%d events were acknowledged without a file", late)
 		}
 		if !told {
-			l.breaks("/readyz says ready without a file")
+			rn.breaks("/readyz says ready without a file")
 		}
 		return nil
 	}
@@ -216,21 +216,21 @@ func copyFile(from, to string) error {
 }
 
 // secondName starts another gateway on another name of the file, and ends it if it starts.
-func secondName(_ context.Context, l *lab) error {
-	place := filepath.Join(l.place, "elsewhere")
+func secondName(_ context.Context, rn *runner) error {
+	place := filepath.Join(rn.place, "elsewhere")
 	if err := os.Mkdir(place, 0o700); err != nil {
 		return err
 	}
 	other := filepath.Join(place, "other.db")
-	if err := os.Link(l.file(), other); err != nil {
+	if err := os.Link(rn.file(), other); err != nil {
 		return err
 	}
-	config := strings.NewReplacer("{store}", "sqlite:"+other, "{app}", l.app.url, "{tokens}", "").Replace(configuration)
-	g, err := startGateway(l.binary, place, config, 0, l.show())
+	config := strings.NewReplacer("{store}", "sqlite:"+other, "{app}", rn.app.url, "{tokens}", "").Replace(configuration)
+	g, err := startGateway(rn.binary, place, config, 0, rn.show())
 	if err != nil {
-		l.note("it does not start")
+		rn.note("it does not start")
 		return nil
 	}
-	l.breaks("two gateways run on one file")
+	rn.breaks("two gateways run on one file")
 	return g.end(syscall.SIGKILL)
 }

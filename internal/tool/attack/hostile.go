@@ -64,7 +64,7 @@ const (
 
 // hold opens the connections and keeps them until ctx ends. An attacker is stubborn: one that the gateway
 // closes is opened again.
-func (l *lab) hold(ctx context.Context, h holder) {
+func (rn *runner) hold(ctx context.Context, h holder) {
 	again := time.NewTicker(reopening)
 	defer again.Stop()
 	pace := opening
@@ -76,7 +76,7 @@ func (l *lab) hold(ctx context.Context, h holder) {
 		all.Go(func() {
 			pause(ctx, time.Duration(i)*pace)
 			for ctx.Err() == nil {
-				l.count(h.once(ctx, i))
+				rn.count(h.once(ctx, i))
 				select {
 				case <-ctx.Done():
 				case <-again.C:
@@ -164,7 +164,7 @@ type flooder struct {
 }
 
 // flood sends the requests until ctx ends, on connections that are opened as those of hold are.
-func (l *lab) flood(ctx context.Context, f flooder) {
+func (rn *runner) flood(ctx context.Context, f flooder) {
 	again := time.NewTicker(reopening)
 	defer again.Stop()
 	var all sync.WaitGroup
@@ -172,7 +172,7 @@ func (l *lab) flood(ctx context.Context, f flooder) {
 		all.Go(func() {
 			pause(ctx, time.Duration(i)*opening)
 			for n := 0; ctx.Err() == nil && (f.most == 0 || n < f.most); {
-				n = f.lane(ctx, l, i, n)
+				n = f.connection(ctx, rn, i, n)
 				select {
 				case <-ctx.Done():
 				case <-again.C:
@@ -183,11 +183,11 @@ func (l *lab) flood(ctx context.Context, f flooder) {
 	all.Wait()
 }
 
-// lane sends requests from the n-th on until the connection ends, and returns the number of the next.
-func (f flooder) lane(ctx context.Context, l *lab, i, n int) int {
+// connection sends requests from the n-th on until the connection ends, and returns the number of the next.
+func (f flooder) connection(ctx context.Context, rn *runner, i, n int) int {
 	c, err := dial(ctx, f.to, f.from(i))
 	if err != nil {
-		l.count("not connected")
+		rn.count("not connected")
 		return n
 	}
 	defer c.Close()
@@ -199,9 +199,9 @@ func (f flooder) lane(ctx context.Context, l *lab, i, n int) int {
 		n++
 		r, rest, err := receive(c, in)
 		if err == nil {
-			l.count(fmt.Sprint(r.Status))
+			rn.count(fmt.Sprint(r.Status))
 		} else if ctx.Err() == nil {
-			l.count(outcome(0, err))
+			rn.count(outcome(0, err))
 		}
 		if err != nil || wrote != nil || r.Close {
 			break

@@ -70,17 +70,17 @@ func run(ctx context.Context, s settings, out io.Writer) (broken int, err error)
 	if err != nil {
 		return 0, err
 	}
-	l, err := openLab(ctx, s)
+	rn, err := openRunner(ctx, s)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, l.Close()) }()
+	defer func() { err = errors.Join(err, rn.Close()) }()
 	results := make([]result, 0, len(chosen))
 	fmt.Fprint(out, tableHead)
 	for _, a := range chosen {
-		r, err := l.play(ctx, a)
+		r, err := rn.play(ctx, a)
 		if err == nil && len(r.Broken) > 0 && r.Genuine.HeldUp > 0 {
-			r, err = l.play(ctx, a) // the machine had no time for the sender: once more
+			r, err = rn.play(ctx, a) // the machine had no time for the sender: once more
 		}
 		if ctx.Err() != nil {
 			return broken, context.Cause(ctx)

@@ -8,12 +8,12 @@ import "time"
 type row struct {
 	id    string
 	title string
-	kind  string // of the child process, see servers and floors
+	kind  string // of the child process, see servers and baselines
 	store string // sqlite, postgres or none
 	load  loadKind
 	half  bool // measure latency at half load, too
 	ours  bool // hookonce's own process: its memory and start-up are of interest
-	limit bool // it verifies and stores what the floor stores, so L bounds it
+	limit bool // it verifies and stores what the baseline stores, so L bounds it
 
 	hanging int           // of the destinations, for manyDestinations
 	rate    int           // requests per second; 0: as many as are answered
@@ -36,8 +36,8 @@ const (
 
 var rows = []row{
 	{id: "a", title: "ceiling C: verify, answer", kind: "ceiling", store: "none", load: freshEvents, half: true},
-	{id: "b1", title: "floor B, SQLite: rows in batches, no HTTP", kind: "floor-sqlite", store: "sqlite", load: noRequests},
-	{id: "b2", title: "floor B, Postgres: rows in batches, no HTTP", kind: "floor-postgres", store: "postgres", load: noRequests},
+	{id: "b1", title: "baseline B, SQLite: rows in batches, no HTTP", kind: "baseline-sqlite", store: "sqlite", load: noRequests},
+	{id: "b2", title: "baseline B, Postgres: rows in batches, no HTTP", kind: "baseline-postgres", store: "postgres", load: noRequests},
 	{id: "c", title: "hand-written, pgx: BEGIN, INSERT, COMMIT", kind: "hand-postgres", store: "postgres", load: freshEvents, limit: true},
 	{id: "d", title: "hand-written, SQLite: BEGIN, INSERT, COMMIT", kind: "hand-sqlite", store: "sqlite", load: freshEvents, limit: true},
 	{id: "e", title: "**hookonce, SQLite**", kind: "gateway", store: "sqlite", load: freshEvents, half: true, ours: true, limit: true},

@@ -1,13 +1,18 @@
-package storm
+//go:build linux
+
+package loadgen
 
 import (
 	"context"
 	"encoding/binary"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/storm"
 )
 
 // Every request that was made is answered and counted exactly once, at full speed and at a rate.
@@ -93,4 +98,19 @@ func TestLoadFailures(t *testing.T) {
 	if _, err := l.Run(t.Context()); err == nil {
 		t.Error("TLS is not supported and not refused")
 	}
+}
+
+func target(t *testing.T, url string) *storm.Target {
+	t.Helper()
+	tg, err := storm.ParseTarget(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tg
+}
+
+func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s
 }

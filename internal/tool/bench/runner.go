@@ -16,8 +16,8 @@ import (
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
-// lab has the databases and what was measured so far.
-type lab struct {
+// runner has the databases and what was measured so far.
+type runner struct {
 	settings
 	dir     string
 	cluster *pgtest.Cluster   // nil if no row needs it
@@ -40,54 +40,54 @@ type sample struct {
 	Start     time.Duration `json:"start_ns,omitempty"` // of the process, on the database of the rounds before
 }
 
-func openLab(s settings, chosen []row) (*lab, error) {
+func openRunner(s settings, chosen []row) (*runner, error) {
 	dir, err := os.MkdirTemp(s.dir, "hookonce-bench-")
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{settings: s, dir: dir, stores: map[string]string{}, samples: map[string][]sample{}}
+	rn := &runner{settings: s, dir: dir, stores: map[string]string{}, samples: map[string][]sample{}}
 	for _, r := range chosen {
-		if l.stores[r.id], err = l.database(r); err != nil {
-			return nil, errors.Join(err, l.Close())
+		if rn.stores[r.id], err = rn.database(r); err != nil {
+			return nil, errors.Join(err, rn.Close())
 		}
 	}
-	return l, nil
+	return rn, nil
 }
 
 // database gives the row an empty database that it keeps over all rounds.
-func (l *lab) database(r row) (string, error) {
+func (rn *runner) database(r row) (string, error) {
 	switch r.store {
 	case "sqlite":
-		return "sqlite:" + filepath.Join(l.dir, r.id+".db"), nil
+		return "sqlite:" + filepath.Join(rn.dir, r.id+".db"), nil
 	case "postgres":
-		if err := l.startPostgres(); err != nil {
+		if err := rn.startPostgres(); err != nil {
 			return "", err
 		}
-		dsn, err := l.cluster.CreateDatabase()
+		dsn, err := rn.cluster.CreateDatabase()
 		if err != nil {
 			return "", err
 		}
-		return dsn, l.furnish(r, dsn)
+		return dsn, rn.seed(r, dsn)
 	}
 	return "", nil
 }
 
 // startPostgres starts a server with the settings that a production server has at the least.
-func (l *lab) startPostgres() (err error) {
-	if l.cluster != nil {
+func (rn *runner) startPostgres() (err error) {
+	if rn.cluster != nil {
 		return nil
 	}
 	settings := []string{
 		"shared_buffers = 512MB", "max_wal_size = 4GB", "min_wal_size = 2GB", "wal_compression = off", "autovacuum_naptime = 1min",
 	}
-	if l.size > 0 {
+	if rn.size > 0 {
 		settings = append(settings, "max_wal_size = 24GB", "checkpoint_timeout = 1h")
 	}
-	l.cluster, err = pgtest.Open(pgtest.Options{Fsync: true, Settings: settings})
+	rn.cluster, err = pgtest.Open(pgtest.Options{Fsync: true, Settings: settings})
 	if err != nil {
 		return err
 	}
-	dsn, err := l.cluster.CreateDatabase()
+	dsn, err := rn.cluster.CreateDatabase()
 	if err != nil {
 		return err
 	}
@@ -110,16 +110,16 @@ func warm(ctx context.Context, dsn string) error {
 }
 
 // Close stops the server and removes the databases.
-func (l *lab) Close() error {
+func (rn *runner) Close() error {
 	var err error
-	if l.cluster != nil {
-		err = l.cluster.Close()
+	if rn.cluster != nil {
+		err = rn.cluster.Close()
 	}
-	return errors.Join(err, os.RemoveAll(l.dir))
+	return errors.Join(err, os.RemoveAll(rn.dir))
 }
 
 // measure runs one row once.
-func (l *lab) measure(ctx context.Context, r row, round int) error {
+func (rn *runner) measure(ctx context.Context, r row, round int) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
@@ -127,30 +127,30 @@ func (l *lab) measure(ctx context.Context, r row, round int) error {
 	var err error
 	switch r.load {
 	case noRequests:
-		s, err = l.floor(r, round)
+		s, err = rn.baseline(r, round)
 	case endToEnd:
-		s, err = l.delivered(ctx, r, round)
+		s, err = rn.delivered(ctx, r, round)
 	case manyDestinations:
-		s, err = l.spread(ctx, r, round)
+		s, err = rn.spread(ctx, r, round)
 	default:
-		s, err = l.served(r, round)
+		s, err = rn.served(r, round)
 	}
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "round %d  %-2s %8.0f/s  p99 %v\n", round+1, r.id, s.Rate, s.P99.Round(10*time.Microsecond))
-	l.samples[r.id] = append(l.samples[r.id], s)
+	rn.samples[r.id] = append(rn.samples[r.id], s)
 	if r.large {
 		return nil // a checkpoint is what they are to be measured without
 	}
-	return l.settle(ctx, r)
+	return rn.settle(ctx, r)
 }
 
 // settle does what a row has left to be done later: dirty pages to write, new rows to vacuum. Otherwise some
-// other row would pay for it, and wait for the disk behind what the fastest floor has written.
-func (l *lab) settle(ctx context.Context, r row) error {
+// other row would pay for it, and wait for the disk behind what the fastest baseline has written.
+func (rn *runner) settle(ctx context.Context, r row) error {
 	if r.store == "postgres" {
-		conn, err := pgx.Connect(ctx, l.stores[r.id])
+		conn, err := pgx.Connect(ctx, rn.stores[r.id])
 		if err != nil {
 			return err
 		}
@@ -163,9 +163,9 @@ func (l *lab) settle(ctx context.Context, r row) error {
 	return nil
 }
 
-func (l *lab) floor(r row, round int) (sample, error) {
-	var res floorResult
-	cpu, err := playPart(r.kind, floorOrder{Store: l.stores[r.id], Warmup: l.warmup, Duration: l.duration, Seed: seedOf(round, 0)}, &res)
+func (rn *runner) baseline(r row, round int) (sample, error) {
+	var res baselineResult
+	cpu, err := playPart(r.kind, baselineOrder{Store: rn.stores[r.id], Warmup: rn.warmup, Duration: rn.duration, Seed: seedOf(round, 0)}, &res)
 	if err != nil {
 		return sample{}, err
 	}
@@ -176,10 +176,10 @@ func (l *lab) floor(r row, round int) (sample, error) {
 func seedOf(round, load int) uint64 { return uint64(round)<<16 | uint64(load)<<8 }
 
 // order is the load at full speed.
-func (l *lab) order(url string, round int) loadOrder {
+func (rn *runner) order(url string, round int) loadOrder {
 	return loadOrder{
-		URL: url, Conns: l.conns, Warmup: l.warmup, Duration: l.duration, Seed: seedOf(round, 0),
-		Events: int(70_000 * (l.warmup + l.duration).Seconds()), // more than the ceiling answers here
+		URL: url, Conns: rn.conns, Warmup: rn.warmup, Duration: rn.duration, Seed: seedOf(round, 0),
+		Events: int(70_000 * (rn.warmup + rn.duration).Seconds()), // more than the ceiling answers here
 	}
 }
 
@@ -187,8 +187,8 @@ func (l *lab) order(url string, round int) loadOrder {
 const rest = 300 * time.Millisecond
 
 // served measures how many requests a server answers, and how fast at half of that.
-func (l *lab) served(r row, round int) (s sample, err error) {
-	p, err := startProcess(r.kind, serverOrder{Store: l.stores[r.id], Keep: r.keep})
+func (rn *runner) served(r row, round int) (s sample, err error) {
+	p, err := startProcess(r.kind, serverOrder{Store: rn.stores[r.id], Keep: r.keep})
 	if err != nil {
 		return s, err
 	}
@@ -200,36 +200,36 @@ func (l *lab) served(r row, round int) (s sample, err error) {
 		}
 	}
 	if round == 0 && r.large {
-		if err := l.touch(p.address); err != nil {
+		if err := rn.touch(p.address); err != nil {
 			return s, err
 		}
 	}
-	order := l.order(p.address, round)
+	order := rn.order(p.address, round)
 	order.Rate = float64(r.rate)
 	if r.load == storm1000 {
 		order.Seed, order.Events, order.Cycle = 0, 1000, true
 	}
-	total, err := l.load(&s, order)
+	total, err := rn.load(&s, order)
 	if err != nil {
 		return s, err
 	}
 	if r.half {
-		n, err := l.loadHalf(&s, order)
+		n, err := rn.loadHalf(&s, order)
 		if err != nil {
 			return s, err
 		}
 		total += n
 	}
-	return s, l.end(p, &s, total)
+	return s, rn.end(p, &s, total)
 }
 
 // touch brings a server to the middle of a checkpoint's cycle, with a minute and a half of load. The first
 // change of a page after a checkpoint writes all of it to the log; where keys are random and many, that is
 // every event's, until most pages of their index were changed once.
-func (l *lab) touch(url string) error {
+func (rn *runner) touch(url string) error {
 	const loads, each = 18, 5 * time.Second
 	for i := range loads {
-		o := l.order(url, 0)
+		o := rn.order(url, 0)
 		o.Seed = seedOf(0, 2+i)
 		o.Duration, o.Events = each, int(30_000*each.Seconds()) // more than any store accepts here
 		if _, err := generate(o); err != nil {
@@ -240,7 +240,7 @@ func (l *lab) touch(url string) error {
 }
 
 // load runs the generator at full speed.
-func (l *lab) load(s *sample, o loadOrder) (total uint64, err error) {
+func (rn *runner) load(s *sample, o loadOrder) (total uint64, err error) {
 	res, err := generate(o)
 	if err != nil {
 		return 0, err
@@ -250,7 +250,7 @@ func (l *lab) load(s *sample, o loadOrder) (total uint64, err error) {
 }
 
 // loadHalf runs the generator at half of the rate that was reached.
-func (l *lab) loadHalf(s *sample, o loadOrder) (total uint64, err error) {
+func (rn *runner) loadHalf(s *sample, o loadOrder) (total uint64, err error) {
 	o.Rate = s.Rate / 2
 	o.Seed |= seedOf(0, 1)
 	res, err := generate(o)
@@ -280,7 +280,7 @@ func generate(o loadOrder) (loadResult, error) {
 }
 
 // end reads the memory, stops the server, and reads its processor time.
-func (l *lab) end(p *process, s *sample, total uint64) (err error) {
+func (rn *runner) end(p *process, s *sample, total uint64) (err error) {
 	if _, s.Loaded, err = p.memory(); err != nil {
 		return err
 	}
@@ -293,17 +293,17 @@ func (l *lab) end(p *process, s *sample, total uint64) (err error) {
 }
 
 // delivered measures from the first request until the last event is at the sink.
-func (l *lab) delivered(ctx context.Context, r row, round int) (s sample, err error) {
+func (rn *runner) delivered(ctx context.Context, r row, round int) (s sample, err error) {
 	sink, err := startProcess("sink", nil)
 	if err != nil {
 		return s, err
 	}
-	p, err := startProcess(r.kind, serverOrder{Store: l.stores[r.id], Sink: sink.address})
+	p, err := startProcess(r.kind, serverOrder{Store: rn.stores[r.id], Sink: sink.address})
 	if err != nil {
 		return s, err
 	}
 	s.Start = p.started
-	res, err := generate(l.order(p.address, round))
+	res, err := generate(rn.order(p.address, round))
 	if err != nil {
 		return s, err
 	}
@@ -316,7 +316,7 @@ func (l *lab) delivered(ctx context.Context, r row, round int) (s sample, err er
 	if _, err := sink.end(); err != nil {
 		return s, err
 	}
-	return s, l.end(p, &s, res.Total)
+	return s, rn.end(p, &s, res.Total)
 }
 
 // drained waits until the sink has seen that many deliveries.

@@ -20,8 +20,8 @@ import (
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
-// lab has what the attacks share, and what belongs to the one that is under way.
-type lab struct {
+// runner has what the attacks share, and what belongs to the one that is under way.
+type runner struct {
 	settings
 	dir     string
 	cluster *pgtest.Cluster // nil on SQLite
@@ -38,103 +38,103 @@ type lab struct {
 	broken  []string
 }
 
-func openLab(ctx context.Context, s settings) (*lab, error) {
+func openRunner(ctx context.Context, s settings) (*runner, error) {
 	dir, err := os.MkdirTemp(s.dir, "hookonce-attack-")
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{settings: s, dir: dir}
-	if l.binary == "" {
-		if l.binary, err = build(ctx, dir); err != nil {
-			return nil, errors.Join(err, l.Close())
+	rn := &runner{settings: s, dir: dir}
+	if rn.binary == "" {
+		if rn.binary, err = build(ctx, dir); err != nil {
+			return nil, errors.Join(err, rn.Close())
 		}
 	}
-	if l.binary, err = filepath.Abs(l.binary); err != nil {
-		return nil, errors.Join(err, l.Close())
+	if rn.binary, err = filepath.Abs(rn.binary); err != nil {
+		return nil, errors.Join(err, rn.Close())
 	}
 	switch s.store {
 	case "sqlite":
 	case "postgres":
-		if l.cluster, err = pgtest.Open(pgtest.Options{Fsync: true}); err != nil {
-			return nil, errors.Join(err, l.Close())
+		if rn.cluster, err = pgtest.Open(pgtest.Options{Fsync: true}); err != nil {
+			return nil, errors.Join(err, rn.Close())
 		}
 	default:
-		return nil, errors.Join(fmt.Errorf("there is no store %q: sqlite or postgres", s.store), l.Close())
+		return nil, errors.Join(fmt.Errorf("there is no store %q: sqlite or postgres", s.store), rn.Close())
 	}
-	return l, nil
+	return rn, nil
 }
 
 // Close stops the database and removes all files.
-func (l *lab) Close() error {
+func (rn *runner) Close() error {
 	var err error
-	if l.cluster != nil {
-		err = l.cluster.Close()
+	if rn.cluster != nil {
+		err = rn.cluster.Close()
 	}
-	return errors.Join(err, os.RemoveAll(l.dir))
+	return errors.Join(err, os.RemoveAll(rn.dir))
 }
 
 // n is how many connections or requests an attack makes that makes so many at full size.
-func (l *lab) n(full int) int {
-	if l.small {
+func (rn *runner) n(full int) int {
+	if rn.small {
 		return max(full/25, 8)
 	}
 	return full
 }
 
 // count notes what an attacker was answered.
-func (l *lab) count(what string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.hostile[what]++
+func (rn *runner) count(what string) {
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
+	rn.hostile[what]++
 }
 
 // note keeps what the table is to say besides.
-func (l *lab) note(format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.notes = append(l.notes, fmt.Sprintf(format, args...))
+func (rn *runner) note(format string, args ...any) {
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
+	rn.notes = append(rn.notes, fmt.Sprintf(format, args...))
 }
 
 // breaks says that a bound did not hold.
-func (l *lab) breaks(format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.broken = append(l.broken, fmt.Sprintf(format, args...))
+func (rn *runner) breaks(format string, args ...any) {
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
+	rn.broken = append(rn.broken, fmt.Sprintf(format, args...))
 }
 
 // play makes one attack on a gateway of its own.
-func (l *lab) play(ctx context.Context, a attack) (r result, err error) {
-	r = result{Name: a.name, What: a.what, MemoryBound: a.memoryBound(), LinesBound: a.linesBound(max(l.duration, a.atLeast))}
-	if l.place, err = os.MkdirTemp(l.dir, a.name+"-"); err != nil {
+func (rn *runner) play(ctx context.Context, a attack) (r result, err error) {
+	r = result{Name: a.name, What: a.what, MemoryBound: a.memoryBound(), LinesBound: a.linesBound(max(rn.duration, a.atLeast))}
+	if rn.place, err = os.MkdirTemp(rn.dir, a.name+"-"); err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(l.place)) }()
-	l.hostile, l.notes, l.broken = map[string]int{}, nil, nil
-	if l.app, err = startApp(a.appHeader); err != nil {
+	defer func() { err = errors.Join(err, os.RemoveAll(rn.place)) }()
+	rn.hostile, rn.notes, rn.broken = map[string]int{}, nil, nil
+	if rn.app, err = startApp(a.appHeader); err != nil {
 		return r, err
 	}
-	defer l.app.Close()
-	config, err := l.config(a)
+	defer rn.app.Close()
+	config, err := rn.config(a)
 	if err != nil {
 		return r, err
 	}
-	l.gateway, err = startGateway(l.binary, l.place, config, a.files, l.show())
+	rn.gateway, err = startGateway(rn.binary, rn.place, config, a.files, rn.show())
 	if err != nil && strings.Contains(err.Error(), `"new_keys"`) { // of a version that has no such bound
-		l.gateway, err = startGateway(l.binary, l.place, strings.ReplaceAll(config, newKeys, ""), a.files, l.show())
+		rn.gateway, err = startGateway(rn.binary, rn.place, strings.ReplaceAll(config, newKeys, ""), a.files, rn.show())
 	}
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, l.gateway.end(syscall.SIGKILL)) }()
-	l.sender = newGenuine(l.gateway.listen)
-	if err := l.underAttack(ctx, a, &r); err != nil {
+	defer func() { err = errors.Join(err, rn.gateway.end(syscall.SIGKILL)) }()
+	rn.sender = newGenuine(rn.gateway.listen)
+	if err := rn.underAttack(ctx, a, &r); err != nil {
 		return r, err
 	}
-	l.settle(ctx, a, &r)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r.Hostile, r.Notes, r.Broken = maps.Clone(l.hostile), l.notes, l.broken
-	r.judge(a, l.least())
+	rn.settle(ctx, a, &r)
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
+	r.Hostile, r.Notes, r.Broken = maps.Clone(rn.hostile), rn.notes, rn.broken
+	r.judge(a, rn.least())
 	if r.Genuine.HeldUp > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("the machine held up %d requests", r.Genuine.HeldUp))
 	}
@@ -143,33 +143,33 @@ func (l *lab) play(ctx context.Context, a attack) (r result, err error) {
 
 // least is how many of 100 requests must be answered in time: none in small, where there are a few dozen, beside the
 // tests of other packages.
-func (l *lab) least() float64 {
-	if l.small {
+func (rn *runner) least() float64 {
+	if rn.small {
 		return 0
 	}
 	return leastShare
 }
 
-func (l *lab) show() io.Writer {
-	if l.logs {
+func (rn *runner) show() io.Writer {
+	if rn.logs {
 		return os.Stderr
 	}
 	return io.Discard
 }
 
 // underAttack has the genuine sender and those who ask for health go on while the attack takes place.
-func (l *lab) underAttack(ctx context.Context, a attack, r *result) error {
-	ask := l.sender.event
+func (rn *runner) underAttack(ctx context.Context, a attack, r *result) error {
+	ask := rn.sender.event
 	if a.calls {
-		ask = l.sender.call
+		ask = rn.sender.call
 	}
 	if status, err := ask(1 << 20); err != nil || status/100 != 2 {
 		return fmt.Errorf("the gateway does not work before the attack: %d, %w", status, err)
 	}
-	before := l.gateway.logged()
-	attacked, stop := context.WithTimeout(ctx, max(l.duration, a.atLeast))
+	before := rn.gateway.logged()
+	attacked, stop := context.WithTimeout(ctx, max(rn.duration, a.atLeast))
 	defer stop()
-	go l.guard(attacked)
+	go rn.guard(attacked)
 	rate := 50
 	if a.rate > 0 {
 		rate = a.rate
@@ -180,7 +180,7 @@ func (l *lab) underAttack(ctx context.Context, a attack, r *result) error {
 	for path, to := range map[string]*seen{"/healthz": &r.Health, "/readyz": &r.Ready} {
 		all.Go(func() {
 			*to = steady(attacked, 5, func(n int) (int, error) {
-				req, err := http.NewRequest(http.MethodGet, "http://"+l.gateway.admin+path, nil)
+				req, err := http.NewRequest(http.MethodGet, "http://"+rn.gateway.admin+path, nil)
 				if err != nil {
 					return 0, err
 				}
@@ -189,13 +189,13 @@ func (l *lab) underAttack(ctx context.Context, a attack, r *result) error {
 			})
 		})
 	}
-	err := a.run(attacked, l)
+	err := a.run(attacked, rn)
 	if attacked.Err() == nil && err == nil {
 		<-attacked.Done()
 	}
 	stop()
 	all.Wait()
-	r.Lines = l.gateway.logged() - before
+	r.Lines = rn.gateway.logged() - before
 	return err
 }
 
@@ -203,11 +203,11 @@ func (l *lab) underAttack(ctx context.Context, a attack, r *result) error {
 const tooMuch = 6 << 30
 
 // guard kills a gateway that takes the machine's memory.
-func (l *lab) guard(ctx context.Context) {
+func (rn *runner) guard(ctx context.Context) {
 	for ctx.Err() == nil {
-		if n, err := l.gateway.memory(); err == nil && n > tooMuch {
-			l.breaks("killed, for it took more than %s", mib(tooMuch))
-			_ = l.gateway.cmd.Process.Kill()
+		if n, err := rn.gateway.memory(); err == nil && n > tooMuch {
+			rn.breaks("killed, for it took more than %s", mib(tooMuch))
+			_ = rn.gateway.cmd.Process.Kill()
 			return
 		}
 		pause(ctx, 50*time.Millisecond)
@@ -218,10 +218,10 @@ func (l *lab) guard(ctx context.Context) {
 const deliveredIn = time.Minute
 
 // settle looks at what the attack left, once all that was acknowledged had time to be delivered.
-func (l *lab) settle(ctx context.Context, a attack, r *result) {
+func (rn *runner) settle(ctx context.Context, a attack, r *result) {
 	deadline := time.Now().Add(deliveredIn)
 	for {
-		r.Lost, r.Doubled = l.sender.outstanding(l.app)
+		r.Lost, r.Doubled = rn.sender.outstanding(rn.app)
 		if r.Lost == 0 || a.refuses || time.Now().After(deadline) || ctx.Err() != nil {
 			break
 		}
@@ -231,33 +231,33 @@ func (l *lab) settle(ctx context.Context, a attack, r *result) {
 		r.Lost = 0 // the attack looks at that itself
 	}
 	if a.check != nil && ctx.Err() == nil {
-		a.check(ctx, l)
+		a.check(ctx, rn)
 	}
 	var err error
-	if r.Memory, err = l.gateway.memory(); err != nil {
-		l.breaks("the gateway ended: %v", l.gateway.cmd.ProcessState)
+	if r.Memory, err = rn.gateway.memory(); err != nil {
+		rn.breaks("the gateway ended: %v", rn.gateway.cmd.ProcessState)
 	}
 }
 
 // config returns the configuration of a gateway for an attack: a shop whose events are delivered, a source of
 // batches, a source with handshakes, and services behind mode: idempotency.
-func (l *lab) config(a attack) (string, error) {
-	store := "sqlite:" + filepath.Join(l.place, "hookonce.db")
-	if l.cluster != nil {
+func (rn *runner) config(a attack) (string, error) {
+	store := "sqlite:" + filepath.Join(rn.place, "hookonce.db")
+	if rn.cluster != nil {
 		var err error
-		if l.dsn, err = l.cluster.CreateDatabase(); err != nil {
+		if rn.dsn, err = rn.cluster.CreateDatabase(); err != nil {
 			return "", err
 		}
-		store = l.dsn
+		store = rn.dsn
 	}
-	if err := os.WriteFile(filepath.Join(l.place, "token"), []byte(operatorToken), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(rn.place, "token"), []byte(operatorToken), 0o600); err != nil {
 		return "", err
 	}
 	text := configuration
 	if a.observed {
 		text += observedSource
 	}
-	return strings.NewReplacer("{store}", store, "{app}", l.app.url, "{tokens}", a.tokens).Replace(text), nil
+	return strings.NewReplacer("{store}", store, "{app}", rn.app.url, "{tokens}", a.tokens).Replace(text), nil
 }
 
 const observedSource = `  - {name: watched, mode: observe, provider: standard, secrets: ["` + shopSecret + `"], to: "{app}/observed"}

@@ -58,7 +58,7 @@ func serveHang() error {
 }
 
 // spread measures from the first request until the last event is at those destinations that are counted.
-func (l *lab) spread(ctx context.Context, r row, round int) (s sample, err error) {
+func (rn *runner) spread(ctx context.Context, r row, round int) (s sample, err error) {
 	sink, err := startProcess("sink", nil)
 	if err != nil {
 		return s, err
@@ -68,12 +68,12 @@ func (l *lab) spread(ctx context.Context, r row, round int) (s sample, err error
 	if err != nil {
 		return s, err
 	}
-	p, err := startProcess(r.kind, serverOrder{Store: l.stores[r.id], Sink: sink.address, Idle: aside.address})
+	p, err := startProcess(r.kind, serverOrder{Store: rn.stores[r.id], Sink: sink.address, Idle: aside.address})
 	if err != nil {
 		return s, err
 	}
 	s.Start = p.started
-	order := l.order(p.address+"00", round)
+	order := rn.order(p.address+"00", round)
 	order.Sources = many
 	res, err := generate(order)
 	if err != nil {
@@ -88,5 +88,5 @@ func (l *lab) spread(ctx context.Context, r row, round int) (s sample, err error
 	s.P50, s.P99, s.Generator = res.Latency.P50, res.Latency.P99, res.cost()
 	_, sunk := sink.end()
 	_, put := aside.end()
-	return s, errors.Join(sunk, put, l.end(p, &s, res.Total))
+	return s, errors.Join(sunk, put, rn.end(p, &s, res.Total))
 }

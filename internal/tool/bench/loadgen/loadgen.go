@@ -1,4 +1,8 @@
-package storm
+//go:build linux
+
+// Package loadgen makes an even load of HTTP requests over kept-alive connections and measures the answers. It
+// drives all connections from one goroutine around epoll, because it shares the machine with what it measures.
+package loadgen
 
 import (
 	"context"
@@ -9,12 +13,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/hookonce/hookonce/internal/storm"
 )
 
 // Load describes a run of requests over kept-alive connections, each with one request in flight.
 type Load struct {
 	// Target must be plain http.
-	Target *Target
+	Target *storm.Target
 	// Conns is the number of connections.
 	Conns int
 	// Rate is how many requests per second are sent, evenly spaced. Their latency counts from the
@@ -28,8 +34,8 @@ type Load struct {
 	Next func(buf []byte) []byte
 }
 
-// LoadResult is what a run was answered.
-type LoadResult struct {
+// Result is what a run was answered.
+type Result struct {
 	// Seconds is the measured time, and Answers how many requests were answered in it.
 	Seconds float64 `json:"seconds"`
 	Answers uint64  `json:"answers"`
@@ -39,7 +45,7 @@ type LoadResult struct {
 	Statuses map[int]uint64    `json:"statuses"`
 	Verdicts map[string]uint64 `json:"verdicts,omitempty"`
 	// Latency is that of Answers.
-	Latency Quantiles `json:"latency"`
+	Latency storm.Quantiles `json:"latency"`
 }
 
 // drain is how long answers to requests in flight are waited for at the end of a run.
@@ -51,11 +57,8 @@ const tick = 100 * time.Microsecond
 // Run makes the load, in one goroutine around epoll: at tens of thousands of requests per second the
 // hand-over between goroutines would cost more than the requests. A connection that fails or is
 // closed by the server ends the run with an error, because the figures would mean nothing.
-func (l Load) Run(ctx context.Context) (*LoadResult, error) {
-	if l.Target.tls != nil {
-		return nil, errors.New("load needs a plain http target")
-	}
-	r := &run{Load: l, poller: -1, timer: -1, result: &LoadResult{Statuses: map[int]uint64{}, Verdicts: map[string]uint64{}}}
+func (l Load) Run(ctx context.Context) (*Result, error) {
+	r := &run{Load: l, poller: -1, timer: -1, result: &Result{Statuses: map[int]uint64{}, Verdicts: map[string]uint64{}}}
 	defer r.close()
 	if err := r.open(ctx); err != nil {
 		return nil, err
@@ -71,19 +74,19 @@ func (l Load) Run(ctx context.Context) (*LoadResult, error) {
 type run struct {
 	Load
 	poller, timer int // descriptors; -1: none
-	lanes         []*lane
-	idle          []*lane
-	result        *LoadResult
-	latency       Histogram
+	conns         []*conn
+	idle          []*conn
+	result        *Result
+	latency       storm.Histogram
 
 	first, last time.Time // the measured window
 	began       time.Time
 	sent        int // requests sent so far
-	flying      int
+	inFlight    int
 }
 
-// lane is one connection.
-type lane struct {
+// conn is one connection.
+type conn struct {
 	file *os.File
 	fd   int
 	buf  []byte // request
@@ -98,30 +101,33 @@ func (r *run) open(ctx context.Context) error {
 	}
 	r.poller = fd
 	for range r.Conns {
-		l, err := dialLane(ctx, r.Target.address)
+		c, err := dial(ctx, r.Target)
 		if err != nil {
 			return err
 		}
-		r.lanes = append(r.lanes, l)
-		if err := r.watch(l.fd, len(r.lanes)-1); err != nil {
+		r.conns = append(r.conns, c)
+		if err := r.watch(c.fd, len(r.conns)-1); err != nil {
 			return err
 		}
 	}
-	r.idle = append(r.idle, r.lanes...)
+	r.idle = append(r.idle, r.conns...)
 	if r.Rate > 0 {
 		return r.startTimer()
 	}
 	return nil
 }
 
-func dialLane(ctx context.Context, address string) (*lane, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", address)
+func dial(ctx context.Context, t *storm.Target) (*conn, error) {
+	dialed, err := t.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close() // File duplicates the descriptor
-	f, err := c.(*net.TCPConn).File()
+	defer dialed.Close() // File duplicates the descriptor
+	tcp, ok := dialed.(*net.TCPConn)
+	if !ok {
+		return nil, errors.New("load needs a plain http target")
+	}
+	f, err := tcp.File()
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +135,7 @@ func dialLane(ctx context.Context, address string) (*lane, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errors.Join(os.NewSyscallError("fcntl", err), f.Close())
 	}
-	return &lane{file: f, fd: fd, in: make([]byte, 0, 16<<10)}, nil
+	return &conn{file: f, fd: fd, in: make([]byte, 0, 16<<10)}, nil
 }
 
 const timerIndex = -1
@@ -153,8 +159,8 @@ func (r *run) watch(fd, index int) error {
 }
 
 func (r *run) close() {
-	for _, l := range r.lanes {
-		_ = l.file.Close()
+	for _, c := range r.conns {
+		_ = c.file.Close()
 	}
 	for _, fd := range []int{r.timer, r.poller} {
 		if fd >= 0 {
@@ -174,10 +180,10 @@ func (r *run) loop(ctx context.Context) error {
 			return err
 		}
 		switch {
-		case now.After(r.last) && r.flying == 0:
+		case now.After(r.last) && r.inFlight == 0:
 			return nil
 		case now.After(r.last.Add(drain)):
-			return fmt.Errorf("%d requests were not answered within %v after the end", r.flying, drain)
+			return fmt.Errorf("%d requests were not answered within %v after the end", r.inFlight, drain)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
@@ -206,27 +212,27 @@ func (r *run) sendDue(now time.Time) error {
 				return nil
 			}
 		}
-		l := r.idle[len(r.idle)-1]
+		c := r.idle[len(r.idle)-1]
 		r.idle = r.idle[:len(r.idle)-1]
-		l.due = due
-		l.buf = r.Next(l.buf)
-		if err := l.write(); err != nil {
+		c.due = due
+		c.buf = r.Next(c.buf)
+		if err := c.write(); err != nil {
 			return err
 		}
 		r.sent++
-		r.flying++
+		r.inFlight++
 	}
 	return nil
 }
 
-func (l *lane) write() error {
-	for b := l.buf; len(b) > 0; {
-		n, err := unix.Write(l.fd, b)
+func (c *conn) write() error {
+	for b := c.buf; len(b) > 0; {
+		n, err := unix.Write(c.fd, b)
 		switch {
 		case n > 0:
 			b = b[n:]
 		case errors.Is(err, unix.EAGAIN):
-			if _, err := unix.Poll([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLOUT}}, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			if _, err := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLOUT}}, -1); err != nil && !errors.Is(err, unix.EINTR) {
 				return os.NewSyscallError("poll", err)
 			}
 		case !errors.Is(err, unix.EINTR):
@@ -243,11 +249,11 @@ func (r *run) ready(index int) error {
 		_, _ = unix.Read(r.timer, expirations[:]) // only to silence it until the next tick
 		return nil
 	}
-	l := r.lanes[index]
-	if cap(l.in)-len(l.in) < 4096 {
-		l.in = append(make([]byte, 0, 2*cap(l.in)), l.in...)
+	c := r.conns[index]
+	if cap(c.in)-len(c.in) < 4096 {
+		c.in = append(make([]byte, 0, 2*cap(c.in)), c.in...)
 	}
-	n, err := unix.Read(l.fd, l.in[len(l.in):cap(l.in)])
+	n, err := unix.Read(c.fd, c.in[len(c.in):cap(c.in)])
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 		return nil
@@ -256,22 +262,22 @@ func (r *run) ready(index int) error {
 	case n == 0:
 		return errors.New("the server closed a connection")
 	}
-	l.in = l.in[:len(l.in)+n]
-	answer, took, err := Parse(l.in, false)
+	c.in = c.in[:len(c.in)+n]
+	answer, took, err := storm.Parse(c.in, false)
 	switch {
 	case err != nil || took == 0:
 		return err
-	case took < len(l.in):
-		return malformed("%d bytes follow an answer that was not asked for", len(l.in)-took)
+	case took < len(c.in):
+		return fmt.Errorf("%w: %d bytes follow an answer that was not asked for", storm.ErrMalformed, len(c.in)-took)
 	}
-	return r.count(l, answer)
+	return r.count(c, answer)
 }
 
-func (r *run) count(l *lane, answer Response) error {
+func (r *run) count(c *conn, answer storm.Response) error {
 	now := time.Now()
-	l.in = l.in[:0]
-	r.flying--
-	r.idle = append(r.idle, l)
+	c.in = c.in[:0]
+	r.inFlight--
+	r.idle = append(r.idle, c)
 	r.result.Total++
 	r.result.Statuses[answer.Status]++
 	if v := answer.Field("Hookonce-Status"); v != nil {
@@ -279,7 +285,7 @@ func (r *run) count(l *lane, answer Response) error {
 	}
 	if !now.Before(r.first) && now.Before(r.last) {
 		r.result.Answers++
-		r.latency.Record(now.Sub(l.due))
+		r.latency.Record(now.Sub(c.due))
 	}
 	if answer.Close {
 		return errors.New("the server closes connections instead of keeping them alive")

@@ -97,7 +97,7 @@ func (c *corpus) sign(id string) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// request is the Next of a [storm.Load].
+// request is the Next of a [loadgen.Load].
 func (c *corpus) request(buf []byte) []byte {
 	if buf == nil {
 		buf = bytes.Clone(c.template)

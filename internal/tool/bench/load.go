@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/internal/tool/bench/loadgen"
 )
 
 // loadOrder is what the generator is asked for.
@@ -27,7 +28,7 @@ type loadOrder struct {
 
 // loadResult is what the generator reports.
 type loadResult struct {
-	storm.LoadResult
+	loadgen.Result
 	Began time.Time     `json:"began"`
 	CPU   time.Duration `json:"cpu_ns"` // of the generator while it sent
 }
@@ -60,7 +61,7 @@ func playLoad(order string) error {
 		return err
 	}
 	began := time.Now()
-	res, err := storm.Load{
+	res, err := loadgen.Load{
 		Target: target, Conns: o.Conns, Rate: o.Rate, Warmup: o.Warmup, Duration: o.Duration, Next: c.request,
 	}.Run(context.Background())
 	if err != nil {

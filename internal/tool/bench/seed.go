@@ -15,11 +15,11 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// furnish puts into a row's database what it begins with.
-func (l *lab) furnish(r row, dsn string) error {
-	aged, keys := r.aged*l.rounds, 0
+// seed puts into a row's database what it begins with.
+func (rn *runner) seed(r row, dsn string) error {
+	aged, keys := r.aged*rn.rounds, 0
 	if r.keys {
-		keys = l.size
+		keys = rn.size
 	}
 	if aged+keys == 0 {
 		return nil
@@ -41,7 +41,7 @@ func (l *lab) furnish(r row, dsn string) error {
 	if keys > 0 {
 		return fillKeys(ctx, conn, keys)
 	}
-	return fillAged(ctx, conn, aged, l.rounds)
+	return fillAged(ctx, conn, aged, rn.rounds)
 }
 
 // agedParts is how many partitions there are for the events of one round that are a month old. One is dropped a

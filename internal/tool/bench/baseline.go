@@ -20,23 +20,23 @@ import (
 	"github.com/hookonce/hookonce/internal/storm"
 )
 
-// floorOrder is what a floor is asked for.
-type floorOrder struct {
+// baselineOrder is what a baseline is asked for.
+type baselineOrder struct {
 	Store    string
 	Warmup   time.Duration
 	Duration time.Duration
 	Seed     uint64
 }
 
-// floorResult is how many events it stored.
-type floorResult struct {
+// baselineResult is how many events it stored.
+type baselineResult struct {
 	Events  uint64  `json:"events"` // in the measured time
 	Total   uint64  `json:"total"`
 	Seconds float64 `json:"seconds"`
 }
 
-// floorBatch is the number of events in one transaction: so many that more would gain nothing.
-const floorBatch = 512
+// baselineBatch is the number of events in one transaction: so many that more would gain nothing.
+const baselineBatch = 512
 
 // The tables of the journal, where schema.Migrate puts them.
 const (
@@ -59,11 +59,11 @@ type batch struct {
 // writer stores one batch, durably.
 type writer func(b *batch) error
 
-// playFloor stores batches one after the other until the time is over: the rows that the gateway
+// playBaseline stores batches one after the other until the time is over: the rows that the gateway
 // stores for an accepted event, written by a program that does nothing else. open returns the writers
 // that work side by side.
-func playFloor(order string, open func(context.Context, floorOrder) ([]writer, error)) error {
-	var o floorOrder
+func playBaseline(order string, open func(context.Context, baselineOrder) ([]writer, error)) error {
+	var o baselineOrder
 	if err := json.Unmarshal([]byte(order), &o); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func playFloor(order string, open func(context.Context, floorOrder) ([]writer, e
 	}
 	first := time.Now().Add(o.Warmup)
 	last := first.Add(o.Duration)
-	results := make([]floorResult, len(writers))
+	results := make([]baselineResult, len(writers))
 	var g errgroup.Group
 	for i, w := range writers {
 		g.Go(func() (err error) {
@@ -84,7 +84,7 @@ func playFloor(order string, open func(context.Context, floorOrder) ([]writer, e
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	all := floorResult{Seconds: o.Duration.Seconds()}
+	all := baselineResult{Seconds: o.Duration.Seconds()}
 	for _, r := range results {
 		all.Events += r.Events
 		all.Total += r.Total
@@ -92,12 +92,12 @@ func playFloor(order string, open func(context.Context, floorOrder) ([]writer, e
 	return json.NewEncoder(os.Stdout).Encode(all)
 }
 
-func fill(w writer, number int, seed uint64, first, last time.Time) (r floorResult, err error) {
-	b := &batch{ids: make([]int64, floorBatch), keys: make([]string, floorBatch), digests: make([][]byte, floorBatch), body: payload()}
+func fill(w writer, number int, seed uint64, first, last time.Time) (r baselineResult, err error) {
+	b := &batch{ids: make([]int64, baselineBatch), keys: make([]string, baselineBatch), digests: make([][]byte, baselineBatch), body: payload()}
 	digest := sha256.Sum256(b.body)
 	id := time.Now().UnixMilli()<<22 | int64(number)<<21 // room for two million events of each writer
 	for now := time.Now(); now.Before(last); {
-		for i := range floorBatch {
+		for i := range baselineBatch {
 			b.ids[i], b.keys[i], b.digests[i] = id, storm.EventID(seed, int(r.Total)+i), digest[:16]
 			id++
 		}
@@ -105,18 +105,18 @@ func fill(w writer, number int, seed uint64, first, last time.Time) (r floorResu
 			return r, err
 		}
 		now = time.Now()
-		r.Total += floorBatch
+		r.Total += baselineBatch
 		if now.After(first) && now.Before(last) {
-			r.Events += floorBatch
+			r.Events += baselineBatch
 		}
 	}
 	return r, nil
 }
 
-// floorSQLite writes through the driver itself: database/sql around it would cost as much as SQLite
+// baselineSQLite writes through the driver itself: database/sql around it would cost as much as SQLite
 // for statements this small.
-func floorSQLite(ctx context.Context, o floorOrder) ([]writer, error) {
-	// The settings are the best that were found for the gateway; without them the floor would be lower.
+func baselineSQLite(ctx context.Context, o baselineOrder) ([]writer, error) {
+	// The settings are the best that were found for the gateway; without them the baseline would be lower.
 	db, err := openSQLite(ctx, o.Store, "page_size(8192)", "cache_size(-32768)", "wal_autocheckpoint(8192)")
 	if err != nil {
 		return nil, err
@@ -175,9 +175,9 @@ func prepareSQLite(conn driver.Conn) ([]writer, error) {
 	}}, nil
 }
 
-// floorPostgres writes a batch as one statement over arrays, on two connections, so that one can wait
+// baselinePostgres writes a batch as one statement over arrays, on two connections, so that one can wait
 // for the disk while the other works.
-func floorPostgres(ctx context.Context, o floorOrder) ([]writer, error) {
+func baselinePostgres(ctx context.Context, o baselineOrder) ([]writer, error) {
 	pool, err := openPool(ctx, serverOrder{Store: o.Store})
 	if err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command bench measures hookonce beside what it is compared with: the ceiling of a handler that
-// stores nothing, the floor of a program that only stores, and the handlers that a good engineer
+// stores nothing, the baseline of a program that only stores, and the handlers that a good engineer
 // writes by hand. It is what "make bench" runs; docs/performance.md holds its table.
 //
 // Everything is real: HTTP on the loopback interface, 2 KB bodies, verified signatures, fsync. The
@@ -76,22 +76,22 @@ func bench(s settings) (err error) {
 	if err != nil {
 		return err
 	}
-	l, err := openLab(s, chosen)
+	rn, err := openRunner(s, chosen)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.Close()) }()
+	defer func() { err = errors.Join(err, rn.Close()) }()
 	for round := range s.rounds {
 		for i := range chosen {
 			if round%2 == 1 {
 				i = len(chosen) - 1 - i
 			}
-			if err := l.measure(ctx, chosen[i], round); err != nil {
+			if err := rn.measure(ctx, chosen[i], round); err != nil {
 				return fmt.Errorf("row %s, round %d: %w", chosen[i].id, round+1, err)
 			}
 		}
 	}
-	r := newReport(s, chosen, l.samples)
+	r := newReport(s, chosen, rn.samples)
 	if s.json != "" {
 		data, err := json.MarshalIndent(r, "", "  ")
 		if err != nil {

@@ -50,10 +50,10 @@ func child(part string, args []string) error {
 		return serveSink()
 	case "hang":
 		return serveHang()
-	case "floor-sqlite":
-		return playFloor(args[0], floorSQLite)
-	case "floor-postgres":
-		return playFloor(args[0], floorPostgres)
+	case "baseline-sqlite":
+		return playBaseline(args[0], baselineSQLite)
+	case "baseline-postgres":
+		return playBaseline(args[0], baselinePostgres)
 	}
 	return playServer(part, args[0])
 }
