@@ -116,10 +116,10 @@ func (b *batch) all(ctx context.Context, held int64) error {
 	defer turn.end()
 	if room, ok := b.fits(); ok {
 		refused = b.part(ctx, next, room)
-	} else if !b.shares.waiting.take(held) {
+	} else if !b.shares.waiting.Take(held) {
 		return errFull
 	} else {
-		defer b.shares.waiting.give(held)
+		defer b.shares.waiting.Give(held)
 	}
 	for b.left > 0 && (refused == nil || errors.Is(refused, errRowRefused)) {
 		if err := b.nextPart(ctx, next, turn); err != nil {

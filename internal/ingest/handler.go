@@ -173,7 +173,7 @@ func New(o Options) *Handler {
 
 // MaxReading returns how many bytes bodies, and the answers that room is taken for, take at most: [Options.MaxReading], or
 // more if the largest source needs it.
-func (h *Handler) MaxReading() int64 { return h.pools.reading.max.Load() }
+func (h *Handler) MaxReading() int64 { return h.pools.reading.Size() }
 
 // Reload serves these sources and services from the next request on, in place of those that [Options] or
 // the last call named. Requests under way end as they began. What a source takes up of the shared memory

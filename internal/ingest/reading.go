@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/connlimit"
+	"github.com/hookonce/hookonce/internal/quota"
 )
 
 // stallTime is how long a body may be on its way without having doubled before it is the first to go when there is
@@ -26,7 +27,7 @@ const stallTime = time.Second
 // that holds the most, unless whoever asks holds more. A sender that completes its body at once gets in, wherever
 // it sends from.
 type reading struct {
-	*share
+	share *quota.Share
 
 	mu       sync.Mutex
 	senders  map[netip.Prefix]*sender
@@ -37,7 +38,7 @@ type reading struct {
 	wanted   int64     // by them
 }
 
-func newReading(s *share) *reading {
+func newReading(s *quota.Share) *reading {
 	return &reading{share: s, senders: map[netip.Prefix]*sender{}}
 }
 
@@ -103,7 +104,7 @@ func (s *reading) grab(h *holding, n int64) bool {
 	if from == nil {
 		from = &sender{from: h.from, index: -1}
 	}
-	if !s.share.takeBeside(n, from.bytes) {
+	if !s.share.TakeBeside(n, from.bytes) {
 		return false
 	}
 	s.senders[h.from], h.sender = from, from
@@ -231,7 +232,7 @@ func (h *holding) drop(n int64) {
 		return
 	}
 	s := h.of
-	s.share.give(n)
+	s.share.Give(n)
 	h.bytes -= n
 	if h.sender != nil {
 		s.weigh(h.sender, -n)

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/quota"
 )
 
 // socket is a connection whose reads can be ended.
@@ -21,9 +23,9 @@ func (s *socket) SetReadDeadline(time.Time) error {
 }
 
 func newReadingOf(bytes int64) *reading {
-	p := &pool{}
-	p.fit(bytes, false)
-	return newReading(&share{pool: p})
+	p := &quota.Pool{}
+	p.Resize(bytes, false)
+	return newReading(p.Share())
 }
 
 var here, there = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.1")
@@ -84,8 +86,8 @@ func TestRoomOfThoseGivenUp(t *testing.T) {
 
 func isEmpty(t *testing.T, s *reading) {
 	t.Helper()
-	if n := s.used.Load(); n != 0 || s.own.Load() != 0 || s.leaving != 0 || s.wanted != 0 {
-		t.Errorf("held %d, of the source %d, leaving %d, wanted %d", n, s.own.Load(), s.leaving, s.wanted)
+	if s.share.Used() != 0 || s.leaving != 0 || s.wanted != 0 {
+		t.Errorf("held %d, leaving %d, wanted %d", s.share.Used(), s.leaving, s.wanted)
 	}
 	if len(s.senders)+s.arriving.Len()+len(s.weights)+s.queue.Len() != 0 {
 		t.Errorf("%d senders, %d bodies, %d weights, %d waiting are remembered", len(s.senders), s.arriving.Len(), len(s.weights), s.queue.Len())

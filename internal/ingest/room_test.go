@@ -12,8 +12,8 @@ import (
 func TestRoomsDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pools{}
-		p.entries.fit(1000, true)
-		p.bytes.fit(100, true)
+		p.entries.Resize(1000, true)
+		p.bytes.Resize(100, true)
 		s := p.share()
 		var rooms []room
 		for room, ok := s.queue(1, 10); ok; room, ok = s.queue(1, 10) {
@@ -37,7 +37,7 @@ func TestRoomsDoNotWaitForEachOther(t *testing.T) {
 		if time.Since(start) > 0 || good == 0 {
 			t.Errorf("%d of %d got more, after %v", good, len(rooms), time.Since(start))
 		}
-		if entries, bytes := p.entries.used.Load(), p.bytes.used.Load(); entries != 0 || bytes != 0 {
+		if entries, bytes := p.entries.Used(), p.bytes.Used(); entries != 0 || bytes != 0 {
 			t.Errorf("%d entries and %d bytes are kept", entries, bytes)
 		}
 	})

@@ -1,6 +1,10 @@
 package journal
 
-import "time"
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/internal/quota"
+)
 
 // room takes slots for work from the store, and says what fits. What is due in the store counts as the
 // backlog of those who have no room.
@@ -9,7 +13,7 @@ func (h *holds) room() Wanted {
 	defer h.mu.Unlock()
 	n, bytes := h.all.free()
 	if len(h.turns) > 1 { // several may come to hold more at the same time: something is left then, too
-		n, bytes = min(n, int(fair(0, int64(h.all.maxSlots-h.all.slots)))), fair(0, bytes)
+		n, bytes = min(n, int(quota.More(0, int64(h.all.maxSlots-h.all.slots)))), quota.More(0, bytes)
 	}
 	if h.all.backlog = n == 0; n == 0 || h.closing {
 		return Wanted{}

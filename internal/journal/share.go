@@ -1,6 +1,10 @@
 package journal
 
-import "time"
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/internal/quota"
+)
 
 // share is what one destination may hold, and holds. The fields are guarded by the mutex of [holds].
 type share struct {
@@ -27,9 +31,8 @@ const minShare = 128
 // bound gives the share of one of so many destinations its bounds. What those of all add up to may be more
 // than all is.
 //
-// So of several, one that holds something already gets more only while as much as it then holds is left
-// free. One destination alone thus comes to hold a half, two a third each, and however many finish nothing,
-// there is something left for the next one, without a part that is set aside for each and mostly lies idle.
+// So several divide all by the rule of package quota, and however many finish nothing, there is something
+// left for the next one.
 func (s *share) bound(d Destination, count int, opt Options, all *share) {
 	s.Destination = d
 	s.lanes = s.lanes || d.Ordered
@@ -61,15 +64,6 @@ func (s *share) most() int {
 	return min(s.rest.Most, s.maxSlots)
 }
 
-// fair is how much may be added to own so that as much is left of what is free. Of nothing it makes
-// something, as long as there is anything.
-func fair(own, free int64) int64 {
-	if own == 0 {
-		return max(0, (free+1)/2)
-	}
-	return max(0, (free-own)/2)
-}
-
 // spare returns how many slots and bytes may be added. What is offered counts as taken in all, and not as
 // the destination's own.
 func (s *share) spare() (slots int, bytes int64) { return s.spareOf(s.most()) }
@@ -77,8 +71,8 @@ func (s *share) spare() (slots int, bytes int64) { return s.spareOf(s.most()) }
 func (s *share) spareOf(most int) (slots int, bytes int64) {
 	slots, bytes = max(0, most-s.slots), max(0, s.maxBytes-s.bytes)
 	if s.all != nil {
-		slots = min(slots, int(fair(int64(s.slots-s.offered), int64(s.all.maxSlots-s.all.slots))))
-		bytes = min(bytes, fair(s.bytes, s.all.maxBytes-s.all.bytes))
+		slots = min(slots, int(quota.More(int64(s.slots-s.offered), int64(s.all.maxSlots-s.all.slots))))
+		bytes = min(bytes, quota.More(s.bytes, s.all.maxBytes-s.all.bytes))
 	}
 	return slots, bytes
 }
