@@ -22,11 +22,11 @@ import (
 // summed is a provider whose signature is a plain checksum of the body.
 type summed struct{ sender }
 
-func (summed) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+func (summed) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	if req.Header.Get("Sig") != checksum(req.Body) {
 		return nil, &hookonce.RejectError{Reason: hookonce.ReasonSignatureMismatch, Detail: "header Sig"}
 	}
-	return &hookonce.Delivery{Events: []hookonce.Event{{Provider: "sender", Key: req.Header.Get("Idempotency-Key"), Body: req.Body}}}, nil
+	return &hookonce.Verified{Events: []hookonce.Event{{Provider: "sender", Key: req.Header.Get("Idempotency-Key"), Body: req.Body}}}, nil
 }
 
 func checksum(body []byte) string {

@@ -19,9 +19,9 @@ type Event struct {
 	// KeySigned reports whether the provider's signature covers the key. An unsigned key can be
 	// changed by somebody who replays a captured request.
 	KeySigned bool
-	// Delivery is the provider's identifier of this delivery attempt, where it has one. It must
+	// AttemptID is the provider's identifier of this delivery attempt, where it has one. It must
 	// never be used as a key.
-	Delivery string
+	AttemptID string
 	// Type is the provider's event type, with its action where that is separate ("issues.opened").
 	Type string
 	// Time is when the event happened, as the provider states it. Zero when it does not say.

@@ -25,12 +25,12 @@ type particular struct {
 func (particular) Greets(method string) bool { return method == "GET" || method == "HEAD" }
 func (particular) Refusals() (int, int)      { return 403, 500 }
 
-func (p particular) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+func (p particular) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	switch {
 	case req.Method != http.MethodPost && len(req.Body) > 0:
 		return nil, errors.New("a greeting was read")
 	case req.Method != http.MethodPost && req.Header.Get("Sig") == "ok":
-		return &hookonce.Delivery{Reply: &hookonce.Answer{ContentType: "text/html", Body: []byte("<hi>")}}, nil
+		return &hookonce.Verified{Reply: &hookonce.Answer{ContentType: "text/html", Body: []byte("<hi>")}}, nil
 	case req.Method != http.MethodPost:
 		return nil, &hookonce.RejectError{Reason: hookonce.ReasonHandshakeRefused, Status: http.StatusMethodNotAllowed}
 	case string(req.Body) == "teapot":
@@ -184,7 +184,7 @@ type urlSpy struct {
 	url string
 }
 
-func (s *urlSpy) Open(r *hookonce.Request) (*hookonce.Delivery, error) {
+func (s *urlSpy) Open(r *hookonce.Request) (*hookonce.Verified, error) {
 	s.url = r.URL
 	return s.sender.Open(r)
 }

@@ -21,14 +21,14 @@ type Request struct {
 	// Hurry is set by whoever has others to attend to: what would have to wait for its turn among requests of strangers
 	// is an error at once, as it is for everybody after a while.
 	Hurry bool
-	// Lazy is set by a caller that takes the events from [Delivery.All]. Those of a batch are then built one after
+	// Lazy is set by a caller that takes the events from [Verified.All]. Those of a batch are then built one after
 	// another. Else all of them are built at once, and each has in its body what surrounds the items of the batch:
 	// together they can take 64 times the memory of the request.
 	Lazy bool
 }
 
-// Delivery is what a verified request carries.
-type Delivery struct {
+// Verified is what a verified request carries.
+type Verified struct {
 	// Events are the events of the request, in order. Source is empty, unless the request says and proves it.
 	// May be empty: an empty batch is acknowledged.
 	Events []Event
@@ -46,7 +46,7 @@ type Delivery struct {
 }
 
 // Len returns how many events the request carries.
-func (d *Delivery) Len() int {
+func (d *Verified) Len() int {
 	if d.Batch != nil {
 		return d.Batch.Len
 	}
@@ -54,7 +54,7 @@ func (d *Delivery) Len() int {
 }
 
 // All yields the events of the request in order: those of Batch, if there is one, or Events.
-func (d *Delivery) All() iter.Seq[*Event] {
+func (d *Verified) All() iter.Seq[*Event] {
 	if d.Batch != nil {
 		return d.Batch.All
 	}
@@ -111,7 +111,7 @@ type Provider interface {
 	// Open verifies the request and extracts its events. It never panics, whatever the bytes. An
 	// error wraps a *[RejectError]: the request is not authentic and must leave no trace in a claim.
 	// Open does not keep the request, but events share its body and headers.
-	Open(req *Request) (*Delivery, error)
+	Open(req *Request) (*Verified, error)
 	// OK returns the answer that stops the provider from sending the event again: a success, 200 if it has no
 	// status.
 	OK() Answer

@@ -163,7 +163,7 @@ func (h *webhook) read(w http.ResponseWriter, r *http.Request) ([]byte, *problem
 }
 
 // open shields the server from a provider that panics: law 9, our fault is a 503.
-func (h *webhook) open(req *Request) (d *Delivery, err error) {
+func (h *webhook) open(req *Request) (d *Verified, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("provider %s panicked: %v\n%s", h.provider.Name(), p, debug.Stack())
@@ -173,7 +173,7 @@ func (h *webhook) open(req *Request) (d *Delivery, err error) {
 	switch {
 	case err != nil:
 	case d == nil:
-		err = fmt.Errorf("provider %s returned neither a delivery nor an error", h.provider.Name())
+		err = fmt.Errorf("provider %s returned neither a verified request nor an error", h.provider.Name())
 	case d.Reply != nil && d.Reply.Status != 0 && (d.Reply.Status < 200 || d.Reply.Status > 599):
 		err = fmt.Errorf("provider %s answers a handshake with the status %d", h.provider.Name(), d.Reply.Status)
 	}
@@ -203,7 +203,7 @@ func (h *webhook) reject(ctx context.Context, err error) {
 
 // all handles every event of a request, also after one of them failed. It returns the status of the whole, and the
 // first outcome that may not be acknowledged, or nil. Of a large batch nothing is kept but that.
-func (h *webhook) all(ctx context.Context, d *Delivery) (status string, failed *outcome) {
+func (h *webhook) all(ctx context.Context, d *Verified) (status string, failed *outcome) {
 	defer func() {
 		if p := recover(); p != nil { // events of a batch are the provider's until they are handled
 			h.log.ErrorContext(ctx, "the provider panicked while it took a batch apart", "source", h.source, "panic", p, "stack", string(debug.Stack()))

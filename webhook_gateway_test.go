@@ -59,7 +59,7 @@ func (b *behind) deliver(t *testing.T, headers ...string) (status int, verdict s
 // sourced is a provider that sets what it should not.
 type sourced struct{ hookonce.Provider }
 
-func (p sourced) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+func (p sourced) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	d, err := p.Provider.Open(req)
 	for i := range d.Events {
 		d.Events[i].Source = "of its own"
@@ -113,10 +113,10 @@ func TestGatewaySourceOfOnce(t *testing.T) {
 // versioned is a provider for tests whose every body is the number of a state of one object.
 type versioned struct{ sender }
 
-func (versioned) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+func (versioned) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	n, err := strconv.ParseInt(string(req.Body), 10, 64)
 	ev := hookonce.Event{Key: "direct_" + string(req.Body), Scope: "sub_1", Rank: hookonce.Version(n), Body: req.Body, Header: req.Header}
-	return &hookonce.Delivery{Events: []hookonce.Event{ev}}, err
+	return &hookonce.Verified{Events: []hookonce.Event{ev}}, err
 }
 
 // A guard behind the gateway and one in front of it decide in the same way, and know what the other applied.

@@ -126,7 +126,7 @@ func TestWebhookLeaseCoalesce(t *testing.T) {
 // changes is a provider whose events only say that something changed.
 type changes struct{ sender }
 
-func (p changes) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+func (p changes) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	d, err := p.sender.Open(req)
 	for i := range d.Events {
 		d.Events[i].Coalesce = true

@@ -28,7 +28,7 @@ type sender struct{}
 func (sender) Name() string        { return "sender" }
 func (sender) OK() hookonce.Answer { return hookonce.Answer{Status: 200} }
 
-func (sender) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+func (sender) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	if req.Header.Get("Sig") == "panic" {
 		panic("a fault in the provider")
 	}
@@ -36,9 +36,9 @@ func (sender) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
 		return nil, &hookonce.RejectError{Reason: hookonce.ReasonSignatureMismatch, Detail: "header Sig"}
 	}
 	if string(req.Body) == "hello" {
-		return &hookonce.Delivery{Reply: &hookonce.Answer{Status: 200, ContentType: "text/plain", Body: []byte("<hi>")}}, nil
+		return &hookonce.Verified{Reply: &hookonce.Answer{Status: 200, ContentType: "text/plain", Body: []byte("<hi>")}}, nil
 	}
-	d := &hookonce.Delivery{}
+	d := &hookonce.Verified{}
 	for line := range strings.Lines(string(req.Body)) {
 		key, content, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if key == "-" {
@@ -481,7 +481,7 @@ type lazy struct {
 	panic bool      // after the last
 }
 
-func (l lazy) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+func (l lazy) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	d, err := l.sender.Open(req)
 	if err != nil || !req.Lazy {
 		return d, err
@@ -649,12 +649,12 @@ type odd struct {
 
 func (p odd) OK() hookonce.Answer { return p.ok() }
 
-func (p odd) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+func (p odd) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	switch string(req.Body) {
 	case "nothing":
 		return nil, nil
 	case "hello":
-		return &hookonce.Delivery{Reply: p.reply}, nil
+		return &hookonce.Verified{Reply: p.reply}, nil
 	}
 	return p.sender.Open(req)
 }

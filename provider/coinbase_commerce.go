@@ -18,12 +18,12 @@ func coinbaseCommerceSpec() spec.Spec {
 		Secret: "the webhook's shared secret",
 		Verify: []spec.Verify{bodyMAC("X-CC-Webhook-Signature", "", spec.Hex)},
 		Event: spec.Extract{
-			Key:      [][]spec.Value{{"json:$.event.id"}},
-			Delivery: []spec.Value{"json:$.id"},
-			Type:     []spec.Value{"json:$.event.type"},
-			Time:     []spec.Moment{at("json:$.event.created_at", spec.RFC3339)},
-			Resource: []spec.Value{"json:$.event.data.code"},
-			Attempt:  []spec.Value{"json:$.attempt_number"},
+			Key:       [][]spec.Value{{"json:$.event.id"}},
+			AttemptID: []spec.Value{"json:$.id"},
+			Type:      []spec.Value{"json:$.event.type"},
+			Time:      []spec.Moment{at("json:$.event.created_at", spec.RFC3339)},
+			Resource:  []spec.Value{"json:$.event.data.code"},
+			Attempt:   []spec.Value{"json:$.attempt_number"},
 		},
 		// id, scheduled_for and attempt_number are about the attempt.
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.event"}, Retry: spec.Stable},

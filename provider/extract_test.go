@@ -358,7 +358,7 @@ func TestStripeDigest(t *testing.T) {
 func TestStripeFields(t *testing.T) {
 	p := Stripe("fake")
 	ev := one(t, p, signed(t, p, `{"id":"evt_1","type":"charge.refunded","created":1700000000,"account":"acct_1","data":{"object":{"id":"ch_1"}}}`))
-	if ev.Type != "charge.refunded" || ev.Time.Unix() != 1700000000 || ev.Tenant != "acct_1" || ev.Resource != "ch_1" || ev.Delivery != "" || ev.Provider != "stripe" {
+	if ev.Type != "charge.refunded" || ev.Time.Unix() != 1700000000 || ev.Tenant != "acct_1" || ev.Resource != "ch_1" || ev.AttemptID != "" || ev.Provider != "stripe" {
 		t.Errorf("%+v", ev)
 	}
 	thin := one(t, p, signed(t, p, `{"id":"evt_2","object":"v2.core.event","type":"v1.billing.meter","created":"2024-09-26T17:46:22.134Z","related_object":{"id":"mtr_1"}}`))
@@ -371,7 +371,7 @@ func TestPaddleDigestAndDelivery(t *testing.T) {
 	p := Paddle("fake")
 	a := one(t, p, signed(t, p, `{"event_id":"e","notification_id":"n1","event_type":"t","occurred_at":"2024-03-20T10:07:35.590857Z","data":{"id":"x"}}`))
 	b := one(t, p, signed(t, p, `{"event_id":"e","notification_id":"n2","event_type":"t","occurred_at":"2024-03-20T10:07:35.590857Z","data":{"id":"x"}}`))
-	if a.Key != "e" || !bytes.Equal(a.Digest, b.Digest) || a.Delivery != "n1" || a.Time.Year() != 2024 {
+	if a.Key != "e" || !bytes.Equal(a.Digest, b.Digest) || a.AttemptID != "n1" || a.Time.Year() != 2024 {
 		t.Errorf("%+v %+v", a, b)
 	}
 }

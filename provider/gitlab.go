@@ -26,12 +26,12 @@ func gitlabSpec() spec.Spec {
 		OwnSecret: true,
 		Verify:    []spec.Verify{{Kind: spec.Token, Signature: spec.Signature{In: "header:X-Gitlab-Token"}}},
 		Event: spec.Extract{
-			Key:      [][]spec.Value{{"header:Idempotency-Key"}},
-			Delivery: []spec.Value{"header:X-Gitlab-Webhook-UUID", "header:X-Gitlab-Event-UUID"},
-			Type:     []spec.Value{"json:$.object_kind", "header:X-Gitlab-Event"},
-			Action:   []spec.Value{"json:$.object_attributes.action"},
-			Time:     []spec.Moment{at("json:$.object_attributes.updated_at", spec.RFC3339)},
-			Resource: []spec.Value{"json:$.object_attributes.id"},
+			Key:       [][]spec.Value{{"header:Idempotency-Key"}},
+			AttemptID: []spec.Value{"header:X-Gitlab-Webhook-UUID", "header:X-Gitlab-Event-UUID"},
+			Type:      []spec.Value{"json:$.object_kind", "header:X-Gitlab-Event"},
+			Action:    []spec.Value{"json:$.object_attributes.action"},
+			Time:      []spec.Moment{at("json:$.object_attributes.updated_at", spec.RFC3339)},
+			Resource:  []spec.Value{"json:$.object_attributes.id"},
 		},
 		Dedup: spec.Dedup{Retry: spec.Stable, Manual: spec.Stable},
 		Order: &spec.Order{

@@ -18,11 +18,11 @@ func gocardlessSpec() spec.Spec {
 		Verify: []spec.Verify{bodyMAC("Webhook-Signature", "", spec.Hex)},
 		Split:  &spec.Split{Items: []spec.Value{"json:$.events[*]"}},
 		Event: spec.Extract{
-			Key:      [][]spec.Value{{"item:$.id"}},
-			Delivery: []spec.Value{"json:$.meta.webhook_id"},
-			Type:     []spec.Value{"item:$.resource_type"},
-			Action:   []spec.Value{"item:$.action"},
-			Time:     []spec.Moment{at("item:$.created_at", spec.RFC3339)},
+			Key:       [][]spec.Value{{"item:$.id"}},
+			AttemptID: []spec.Value{"json:$.meta.webhook_id"},
+			Type:      []spec.Value{"item:$.resource_type"},
+			Action:    []spec.Value{"item:$.action"},
+			Time:      []spec.Moment{at("item:$.created_at", spec.RFC3339)},
 			Resource: []spec.Value{
 				"item:$.links.payment", "item:$.links.mandate", "item:$.links.refund", "item:$.links.payout",
 				"item:$.links.subscription", "item:$.links.billing_request",

@@ -121,7 +121,7 @@ func all(t testing.TB, p *spec.Provider, req *hookonce.Request) []hookonce.Event
 }
 
 // sameOneByOne opens the request for a caller that takes the events one by one, who must get the same.
-func sameOneByOne(t testing.TB, p *spec.Provider, req *hookonce.Request, want *hookonce.Delivery) {
+func sameOneByOne(t testing.TB, p *spec.Provider, req *hookonce.Request, want *hookonce.Verified) {
 	t.Helper()
 	lazy := *req
 	lazy.Lazy = true

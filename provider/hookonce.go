@@ -69,7 +69,7 @@ func (p *HookonceProvider) OK() hookonce.Answer { return hookonce.Answer{Status:
 func (p *HookonceProvider) MaxBody() int64 { return gatewayMaxBody }
 
 // Open verifies a delivery of the gateway and returns its event. An error is a *[hookonce.RejectError].
-func (p *HookonceProvider) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+func (p *HookonceProvider) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	secret, err := p.verify(req)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (p *HookonceProvider) Open(req *hookonce.Request) (*hookonce.Delivery, erro
 		return nil, facts.wrong
 	}
 	ev.Body, ev.Header = req.Body, req.Header
-	return &hookonce.Delivery{Events: []hookonce.Event{ev}, Proof: hookonce.Proof{Covers: string(spec.CoversBody), Secret: secret}}, nil
+	return &hookonce.Verified{Events: []hookonce.Event{ev}, Proof: hookonce.Proof{Covers: string(spec.CoversBody), Secret: secret}}, nil
 }
 
 // verify checks both signatures, and returns which secret they were made with.
@@ -129,7 +129,7 @@ func (f *factsReader) event() hookonce.Event {
 		Key:       f.text(outgoing.KeyHeader),
 		KeyOrigin: "header:" + outgoing.KeyHeader,
 		KeySigned: f.flag(outgoing.KeySignedHeader),
-		Delivery:  f.text(outgoing.DeliveryHeader),
+		AttemptID: f.text(outgoing.SenderAttemptIDHeader),
 		Type:      f.text(outgoing.TypeHeader),
 		Time:      f.time(outgoing.TimeHeader),
 		Resource:  f.text(outgoing.ResourceHeader),

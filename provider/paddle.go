@@ -31,11 +31,11 @@ func paddleSpec() spec.Spec {
 			Sign:      []spec.Value{"ts", "const::", "body"},
 		}},
 		Event: spec.Extract{
-			Key:      [][]spec.Value{{"json:$.event_id"}},
-			Delivery: []spec.Value{"json:$.notification_id"},
-			Type:     []spec.Value{"json:$.event_type"},
-			Time:     []spec.Moment{at("json:$.occurred_at", spec.RFC3339)},
-			Resource: []spec.Value{"json:$.data.id"},
+			Key:       [][]spec.Value{{"json:$.event_id"}},
+			AttemptID: []spec.Value{"json:$.notification_id"},
+			Type:      []spec.Value{"json:$.event_type"},
+			Time:      []spec.Moment{at("json:$.occurred_at", spec.RFC3339)},
+			Resource:  []spec.Value{"json:$.data.id"},
 		},
 		Dedup: spec.Dedup{
 			// notification_id differs between destinations.

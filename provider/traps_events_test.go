@@ -122,7 +122,7 @@ func TestDiscordEventsOfOneMoment(t *testing.T) {
 func TestDiscordProbesGet401(t *testing.T) {
 	public, key := newEd25519(t)
 	for _, p := range []interface {
-		Open(*hookonce.Request) (*hookonce.Delivery, error)
+		Open(*hookonce.Request) (*hookonce.Verified, error)
 		Refusals() (int, int)
 	}{Discord(public), DiscordInteractions(public)} {
 		for _, body := range []string{`{"type":0}`, `{"type":1}`, `{"type":1,"event":{}}`} {

@@ -70,8 +70,8 @@ func TestPayPalResendIsOneEvent(t *testing.T) {
 	w := newPayPalWorld(t, "messageverificationcerts.paypal.com", true)
 	first := one(t, w.Provider, w.request(t, "T-1", paypalBody))
 	again := one(t, w.Provider, w.request(t, "T-2", paypalBody))
-	if first.Key != "WH-1" || again.Key != first.Key || again.Delivery == first.Delivery {
-		t.Errorf("keys %q and %q, deliveries %q and %q", first.Key, again.Key, first.Delivery, again.Delivery)
+	if first.Key != "WH-1" || again.Key != first.Key || again.AttemptID == first.AttemptID {
+		t.Errorf("keys %q and %q, deliveries %q and %q", first.Key, again.Key, first.AttemptID, again.AttemptID)
 	}
 	if first.KeySigned {
 		t.Error("a checksum does not sign the key")

@@ -206,7 +206,7 @@ func TestWise(t *testing.T) {
 		return &hookonce.Request{Header: header, Body: body, Now: now}
 	}
 	a, b := one(t, p, send("d1", "")), one(t, p, send("d2", "again "))
-	if a.Key == "" || a.Key != b.Key || !a.KeySigned || !bytes.Equal(a.Digest, b.Digest) || a.Delivery != "d1" {
+	if a.Key == "" || a.Key != b.Key || !a.KeySigned || !bytes.Equal(a.Digest, b.Digest) || a.AttemptID != "d1" {
 		t.Errorf("%+v\n%+v", a, b)
 	}
 	reason(t, fake(t, "wise"), send("d1", ""))

@@ -21,12 +21,12 @@ func vercelSpec() spec.Spec {
 		Secret: "the webhook's secret, or the client secret of the integration",
 		Verify: []spec.Verify{v},
 		Event: spec.Extract{
-			Key:      [][]spec.Value{{"json:$.type", "json:$.createdAt", "hash:json:$.payload"}},
-			Delivery: []spec.Value{"json:$.id"},
-			Type:     []spec.Value{"json:$.type"},
-			Time:     []spec.Moment{at("json:$.createdAt", spec.Millis), at("json:$.createdAt", spec.RFC3339)},
-			Resource: []spec.Value{"json:$.payload.deployment.id", "json:$.payload.project.id"},
-			Tenant:   []spec.Value{"json:$.payload.team.id"},
+			Key:       [][]spec.Value{{"json:$.type", "json:$.createdAt", "hash:json:$.payload"}},
+			AttemptID: []spec.Value{"json:$.id"},
+			Type:      []spec.Value{"json:$.type"},
+			Time:      []spec.Moment{at("json:$.createdAt", spec.Millis), at("json:$.createdAt", spec.RFC3339)},
+			Resource:  []spec.Value{"json:$.payload.deployment.id", "json:$.payload.project.id"},
+			Tenant:    []spec.Value{"json:$.payload.team.id"},
 		},
 		Dedup: spec.Dedup{Same: []spec.Value{"json:$.type", "json:$.createdAt", "json:$.payload"}},
 		// no beginning: what else starts with X-Vercel- is about the visitors of a site, https://vercel.com/docs/headers/request-headers

@@ -31,7 +31,7 @@ func wiseSpec() spec.Spec {
 		}},
 		Event: spec.Extract{
 			Key:          [][]spec.Value{{"json:$.event_type", "json:$.data.occurred_at", "hash:json:$.data"}},
-			Delivery:     []spec.Value{"header:X-Delivery-Id"},
+			AttemptID:    []spec.Value{"header:X-Delivery-Id"},
 			Subscription: []spec.Value{"json:$.subscription_id"},
 			Type:         []spec.Value{"json:$.event_type"},
 			Time:         []spec.Moment{at("json:$.data.occurred_at", spec.RFC3339)},

@@ -32,7 +32,7 @@ func wooCommerceSpec() spec.Spec {
 		}},
 		Event: spec.Extract{
 			Key:          [][]spec.Value{{"header:X-Wc-Webhook-Source", "header:X-Wc-Webhook-Topic", "json:$.id", "json:$.date_modified_gmt"}},
-			Delivery:     []spec.Value{"header:X-Wc-Webhook-Delivery-Id"},
+			AttemptID:    []spec.Value{"header:X-Wc-Webhook-Delivery-Id"},
 			Subscription: []spec.Value{"header:X-Wc-Webhook-Id"},
 			Type:         []spec.Value{"header:X-Wc-Webhook-Topic"},
 			Resource:     []spec.Value{"json:$.id"},

@@ -46,7 +46,7 @@ func (e *verdictItem) print(out io.Writer) {
 		line(out, "time", e.Time.UTC().Format(time.RFC3339Nano))
 	}
 	line(out, "tenant", e.Tenant)
-	line(out, "delivery", e.Delivery)
+	line(out, "attempt id", e.AttemptID)
 	line(out, "attempt", e.Attempt)
 	line(out, "cause", e.Cause)
 	line(out, "version", e.Version)

@@ -39,7 +39,7 @@ type verdictItem struct {
 	Resource  string     `json:"resource,omitempty"`
 	Time      *time.Time `json:"time,omitempty"`
 	Tenant    string     `json:"tenant,omitempty"`
-	Delivery  string     `json:"delivery,omitempty"`
+	AttemptID string     `json:"attempt_id,omitempty"`
 	Attempt   string     `json:"sender_attempt,omitempty"`
 	Cause     string     `json:"sender_reason,omitempty"`
 	Logical   string     `json:"logical_key,omitempty"`
@@ -79,7 +79,7 @@ func judge(p *spec.Provider, settings spec.Settings, req *hookonce.Request) *ver
 }
 
 // accept fills in what a verified request or a handshake carries.
-func (v *verdict) accept(p *spec.Provider, d *hookonce.Delivery) {
+func (v *verdict) accept(p *spec.Provider, d *hookonce.Verified) {
 	v.Verified, v.Covers, v.Secret = d.Proof.Secret > 0, d.Proof.Covers, d.Proof.Secret
 	v.Answer = newAnswer(p.OK())
 	switch {
@@ -144,7 +144,7 @@ func looksLikeHandshake(known spec.Spec, settings spec.Settings, req *hookonce.R
 func newItem(known spec.Spec, ev *hookonce.Event) verdictItem {
 	item := verdictItem{
 		Key: ev.Key, KeySource: ev.KeyOrigin, KeySigned: ev.KeySigned,
-		Type: ev.Type, Resource: ev.Resource, Tenant: ev.Tenant, Delivery: ev.Delivery,
+		Type: ev.Type, Resource: ev.Resource, Tenant: ev.Tenant, AttemptID: ev.AttemptID,
 		Attempt: ev.SenderAttempt, Cause: ev.SenderReason, Logical: ev.Logical, Version: ev.Version,
 		OnRepeat: string(known.Dedup.OnRepeat), Repeat: repeatOf(known, ev),
 		OnRetry: string(known.Dedup.Retry), OnResend: string(known.Dedup.Manual),

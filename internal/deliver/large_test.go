@@ -32,7 +32,7 @@ func largest() *journal.Work {
 	facts.Add(outgoing.KeySignedHeader, "false")
 	facts.Add(outgoing.RankHeader, "version:9223372036854775807")
 	facts.AddTime(outgoing.TimeHeader, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
-	for _, name := range []string{outgoing.ResourceHeader, outgoing.TenantHeader, outgoing.DeliveryHeader, outgoing.LogicalHeader} {
+	for _, name := range []string{outgoing.ResourceHeader, outgoing.TenantHeader, outgoing.SenderAttemptIDHeader, outgoing.LogicalHeader} {
 		facts.Add(name, text)
 	}
 	facts.Add(outgoing.DigestHeader, strings.Repeat("f", 32))

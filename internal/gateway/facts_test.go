@@ -36,7 +36,7 @@ func newApp(t *testing.T) *app {
 	behind := provider.Hookonce(appSecret)
 	a.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		var d *hookonce.Delivery
+		var d *hookonce.Verified
 		if err == nil {
 			d, err = behind.Open(&hookonce.Request{Method: r.Method, Header: r.Header, Body: body, Now: time.Now()})
 		}
@@ -160,7 +160,7 @@ func TestFactsAgreeOnBothSides(t *testing.T) {
 // comparable returns what must be equal on both sides, of what can be compared at sight.
 func comparable(ev hookonce.Event) map[string]any {
 	return map[string]any{
-		"provider": ev.Provider, "key": ev.Key, "signed": ev.KeySigned, "delivery": ev.Delivery, "type": ev.Type,
+		"provider": ev.Provider, "key": ev.Key, "signed": ev.KeySigned, "delivery": ev.AttemptID, "type": ev.Type,
 		"resource": ev.Resource, "tenant": ev.Tenant, "digest": hex.EncodeToString(ev.Digest), "logical": ev.Logical,
 		"version": ev.Version, "scope": ev.Scope, "rank": ev.Rank,
 	}
@@ -257,7 +257,7 @@ func TestNobodyElsesFacts(t *testing.T) {
 		t.Fatal(a.faults)
 	}
 	ev := a.events["orders"][0]
-	if ev.Resource != "" || ev.Tenant != "" || ev.Scope != "" || ev.Logical != "" || !ev.Rank.IsZero() || ev.Delivery != "" ||
+	if ev.Resource != "" || ev.Tenant != "" || ev.Scope != "" || ev.Logical != "" || !ev.Rank.IsZero() || ev.AttemptID != "" ||
 		ev.Gateway.Forced || ev.Gateway.Stale || ev.Gateway.Unprotected || ev.Gateway.TwinOf != "" {
 		said, _ := json.Marshal(ev.Header)
 		t.Errorf("%s", said)

@@ -39,7 +39,7 @@ func partsOf(o Options) parts {
 // batch is the events of one request on their way into the journal.
 type batch struct {
 	*endpoint
-	delivery *hookonce.Delivery
+	delivery *hookonce.Verified
 	header   []byte // of the request, in the form of the journal
 	now      time.Time
 	left     int   // events that are still to be built
@@ -55,7 +55,7 @@ type chunk struct {
 	bytes   int64
 }
 
-func (e *endpoint) batch(header []byte, d *hookonce.Delivery, now time.Time) batch {
+func (e *endpoint) batch(header []byte, d *hookonce.Verified, now time.Time) batch {
 	b := batch{endpoint: e, delivery: d, header: header, now: now, left: d.Len()}
 	b.leftSize = int64(b.left) * (int64(len(b.header)) + factsRoom)
 	if d.Batch != nil {
@@ -92,7 +92,7 @@ func (b *batch) one(ctx context.Context) (c chunk, results []journal.Result, err
 }
 
 // first returns the first event of a request that has one.
-func first(d *hookonce.Delivery) (ev *hookonce.Event) {
+func first(d *hookonce.Verified) (ev *hookonce.Event) {
 	if d.Batch == nil {
 		return &d.Events[0]
 	}

@@ -430,8 +430,8 @@ type miscounting int
 func (miscounting) Name() string        { return "test" }
 func (miscounting) OK() hookonce.Answer { return hookonce.Answer{} }
 
-func (n miscounting) Open(*hookonce.Request) (*hookonce.Delivery, error) {
-	return &hookonce.Delivery{Batch: &hookonce.Batch{Len: int(n), All: func(yield func(*hookonce.Event) bool) {
+func (n miscounting) Open(*hookonce.Request) (*hookonce.Verified, error) {
+	return &hookonce.Verified{Batch: &hookonce.Batch{Len: int(n), All: func(yield func(*hookonce.Event) bool) {
 		for i := range 3 {
 			if !yield(&hookonce.Event{Key: fmt.Sprint(i)}) {
 				return

@@ -28,8 +28,8 @@ func (instant) Accept(_ context.Context, entries []*journal.Entry) ([]journal.Re
 // trusting is a provider that costs nothing.
 type trusting struct{ testProvider }
 
-func (trusting) Open(r *hookonce.Request) (*hookonce.Delivery, error) {
-	return &hookonce.Delivery{Events: []hookonce.Event{{Key: "evt_1", Type: "paid", KeySigned: true, Body: r.Body}}}, nil
+func (trusting) Open(r *hookonce.Request) (*hookonce.Verified, error) {
+	return &hookonce.Verified{Events: []hookonce.Event{{Key: "evt_1", Type: "paid", KeySigned: true, Body: r.Body}}}, nil
 }
 
 // verifyOnly is the handler that the ceiling is measured with: it reads, opens and answers.

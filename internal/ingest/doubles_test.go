@@ -29,7 +29,7 @@ type urlSpy struct {
 	url string
 }
 
-func (s *urlSpy) Open(r *hookonce.Request) (*hookonce.Delivery, error) {
+func (s *urlSpy) Open(r *hookonce.Request) (*hookonce.Verified, error) {
 	s.url = r.URL
 	return s.testProvider.Open(r)
 }
@@ -37,7 +37,7 @@ func (s *urlSpy) Open(r *hookonce.Request) (*hookonce.Delivery, error) {
 // brokenProvider breaks its contract: its error is no rejection.
 type brokenProvider struct{ testProvider }
 
-func (brokenProvider) Open(*hookonce.Request) (*hookonce.Delivery, error) {
+func (brokenProvider) Open(*hookonce.Request) (*hookonce.Verified, error) {
 	return nil, errors.New("surprise")
 }
 

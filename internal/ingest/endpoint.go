@@ -150,7 +150,7 @@ func (e *endpoint) read(w http.ResponseWriter, r *http.Request, held *holding) (
 }
 
 // accept makes the events durable and says what became of them. Held is how large the body of the request is.
-func (e *endpoint) accept(r *http.Request, d *hookonce.Delivery, held int64, now time.Time) (answer, error) {
+func (e *endpoint) accept(r *http.Request, d *hookonce.Verified, held int64, now time.Time) (answer, error) {
 	header, err := e.headers.Encode(r.Header)
 	if err != nil {
 		return answer{}, errHeaders

@@ -40,7 +40,7 @@ func facts(ev *hookonce.Event) []byte {
 	f.AddTime(outgoing.TimeHeader, ev.Time)
 	f.Add(outgoing.ResourceHeader, ev.Resource)
 	f.Add(outgoing.TenantHeader, ev.Tenant)
-	f.Add(outgoing.DeliveryHeader, ev.Delivery)
+	f.Add(outgoing.SenderAttemptIDHeader, ev.AttemptID)
 	f.Add(outgoing.LogicalHeader, ev.Logical)
 	f.Add(outgoing.DigestHeader, hex.EncodeToString(ev.Digest))
 	return f

@@ -24,12 +24,12 @@ type particular struct {
 func (particular) Greets(method string) bool { return method == "GET" || method == "HEAD" }
 func (particular) Refusals() (int, int)      { return 403, 429 }
 
-func (p particular) Open(r *hookonce.Request) (*hookonce.Delivery, error) {
+func (p particular) Open(r *hookonce.Request) (*hookonce.Verified, error) {
 	switch {
 	case r.Method != http.MethodPost && len(r.Body) > 0:
 		return nil, errors.New("a greeting was read")
 	case r.Method != http.MethodPost && strings.HasSuffix(r.URL, "?challenge"):
-		return &hookonce.Delivery{Reply: &hookonce.Answer{ContentType: "text/html", Body: []byte("<hi>")}}, nil
+		return &hookonce.Verified{Reply: &hookonce.Answer{ContentType: "text/html", Body: []byte("<hi>")}}, nil
 	case r.Method != http.MethodPost:
 		return nil, &hookonce.RejectError{Reason: hookonce.ReasonHandshakeRefused, Status: http.StatusMethodNotAllowed}
 	}

@@ -11,7 +11,7 @@ import (
 
 // opens reports whether the events of a request that could not be stored are delivered past the store: all
 // of them, or none. What has no key of its own could not be recognised when the store is back, and is not.
-func (e *endpoint) opens(err error, d *hookonce.Delivery) bool {
+func (e *endpoint) opens(err error, d *hookonce.Verified) bool {
 	if !e.source.Open || !journal.IsOutage(err) {
 		return false
 	}

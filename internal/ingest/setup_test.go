@@ -38,7 +38,7 @@ func sign(body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-func (testProvider) Open(r *hookonce.Request) (*hookonce.Delivery, error) {
+func (testProvider) Open(r *hookonce.Request) (*hookonce.Verified, error) {
 	signatures := r.Header[signatureHeader]
 	switch {
 	case len(signatures) == 0:
@@ -56,7 +56,7 @@ func (testProvider) Open(r *hookonce.Request) (*hookonce.Delivery, error) {
 	return split(r), nil
 }
 
-func split(r *hookonce.Request) *hookonce.Delivery {
+func split(r *hookonce.Request) *hookonce.Verified {
 	var one struct {
 		ID, Type, Challenge, Panic, Scope, Logical string
 		Rank                                       int64
@@ -64,23 +64,23 @@ func split(r *hookonce.Request) *hookonce.Delivery {
 	var many []json.RawMessage
 	switch {
 	case json.Unmarshal(r.Body, &many) == nil:
-		d := &hookonce.Delivery{}
+		d := &hookonce.Verified{}
 		for _, item := range many {
 			d.Events = append(d.Events, split(&hookonce.Request{Header: r.Header, Body: item}).Events...)
 		}
 		return d
 	case json.Unmarshal(r.Body, &one) != nil:
-		return &hookonce.Delivery{
+		return &hookonce.Verified{
 			Events:     []hookonce.Event{{Body: r.Body, Header: r.Header}},
 			Unreadable: errors.New("not JSON"),
 		}
 	case one.Panic != "":
 		panic(one.Panic)
 	case one.Challenge != "":
-		return &hookonce.Delivery{Reply: &hookonce.Answer{Status: 200, ContentType: "text/html", Body: []byte(one.Challenge)}}
+		return &hookonce.Verified{Reply: &hookonce.Answer{Status: 200, ContentType: "text/html", Body: []byte(one.Challenge)}}
 	}
 	sum := sha256.Sum256(r.Body)
-	return &hookonce.Delivery{Events: []hookonce.Event{{
+	return &hookonce.Verified{Events: []hookonce.Event{{
 		Key: one.ID, Type: one.Type, KeySigned: true, Digest: sum[:16], Body: r.Body, Header: r.Header,
 		Scope: one.Scope, Rank: hookonce.Version(one.Rank), Logical: one.Logical,
 	}}}

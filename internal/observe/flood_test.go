@@ -32,7 +32,7 @@ func TestLogIsBoundedUnderAFlood(t *testing.T) {
 	recorder := &Recorder{bodies: newRoom(1 << 20), metrics: metrics, waiting: make(chan *request, 1000), lost: map[string]int64{}}
 	f := New(Source{
 		Name: "orders", To: &url.URL{Scheme: "http", Host: "app.internal"},
-		Provider:  &sender{func(*hookonce.Request) (*hookonce.Delivery, error) { panic("fake") }},
+		Provider:  &sender{func(*hookonce.Request) (*hookonce.Verified, error) { panic("fake") }},
 		Transport: roundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New("refused") }),
 	}, Options{URL: func(r *http.Request) string { return r.URL.String() }, Recorder: recorder, Metrics: metrics, Logger: slog.New(slog.NewTextHandler(&out, nil)), Now: func() time.Time { return noon }})
 	defer f.Close()
@@ -247,8 +247,8 @@ func TestApplicationMayAnswerFirst(t *testing.T) {
 	}()
 	f := newFront(t, p, ok, func(s *Source) {
 		s.To, s.MaxBody = &url.URL{Scheme: "http", Host: app.Addr().String()}, 2*size
-		s.Provider = &sender{func(*hookonce.Request) (*hookonce.Delivery, error) {
-			return &hookonce.Delivery{Events: []hookonce.Event{{Key: "k"}}}, nil
+		s.Provider = &sender{func(*hookonce.Request) (*hookonce.Verified, error) {
+			return &hookonce.Verified{Events: []hookonce.Event{{Key: "k"}}}, nil
 		}}
 	})
 	f.forwarder.finishing = patience // on a busy machine as well

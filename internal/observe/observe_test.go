@@ -96,16 +96,16 @@ type front struct {
 
 // sender is a provider whose body is the key of its event.
 type sender struct {
-	open func(*hookonce.Request) (*hookonce.Delivery, error)
+	open func(*hookonce.Request) (*hookonce.Verified, error)
 }
 
 func (s *sender) Name() string        { return "fake" }
 func (s *sender) OK() hookonce.Answer { return hookonce.Answer{} }
-func (s *sender) Open(r *hookonce.Request) (*hookonce.Delivery, error) {
+func (s *sender) Open(r *hookonce.Request) (*hookonce.Verified, error) {
 	if s.open != nil {
 		return s.open(r)
 	}
-	return &hookonce.Delivery{Events: []hookonce.Event{{Key: string(r.Body), Type: "paid", Digest: []byte("same")}}}, nil
+	return &hookonce.Verified{Events: []hookonce.Event{{Key: string(r.Body), Type: "paid", Digest: []byte("same")}}}, nil
 }
 
 func newFront(t *testing.T, p place, app http.HandlerFunc, change func(*Source)) *front {
@@ -192,17 +192,17 @@ func TestFaultsOfOursAreBypassed(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, p place) {
 		p.migrate(t)
 		for name, c := range map[string]struct {
-			open func(*hookonce.Request) (*hookonce.Delivery, error)
+			open func(*hookonce.Request) (*hookonce.Verified, error)
 			body string
 			want Observation
 		}{
-			"a panic":           {func(*hookonce.Request) (*hookonce.Delivery, error) { panic("fake") }, "x", Observation{Kind: Unread, Reason: ReasonPanic}},
-			"keys out of reach": {func(*hookonce.Request) (*hookonce.Delivery, error) { return nil, errors.New("no keys") }, "x", Observation{Kind: Unread, Reason: ReasonUndecided}},
+			"a panic":           {func(*hookonce.Request) (*hookonce.Verified, error) { panic("fake") }, "x", Observation{Kind: Unread, Reason: ReasonPanic}},
+			"keys out of reach": {func(*hookonce.Request) (*hookonce.Verified, error) { return nil, errors.New("no keys") }, "x", Observation{Kind: Unread, Reason: ReasonUndecided}},
 			"a large body":      {nil, strings.Repeat("x", 1001), Observation{Kind: Unread, Reason: ReasonTooLarge}},
-			"a type for no database": {func(*hookonce.Request) (*hookonce.Delivery, error) {
-				return &hookonce.Delivery{Events: []hookonce.Event{{Key: "k", Type: "a\x00b\xff" + strings.Repeat("é", 200)}}}, nil
+			"a type for no database": {func(*hookonce.Request) (*hookonce.Verified, error) {
+				return &hookonce.Verified{Events: []hookonce.Event{{Key: "k", Type: "a\x00b\xff" + strings.Repeat("é", 200)}}}, nil
 			}, "x", Observation{Kind: Event, Key: "k", Type: "ab" + strings.Repeat("é", 98)}},
-			"no event": {func(*hookonce.Request) (*hookonce.Delivery, error) { return &hookonce.Delivery{}, nil }, "x", Observation{Kind: Notice}},
+			"no event": {func(*hookonce.Request) (*hookonce.Verified, error) { return &hookonce.Verified{}, nil }, "x", Observation{Kind: Notice}},
 		} {
 			if _, err := p.db.ExecContext(t.Context(), "DELETE FROM "+p.store(t).table); err != nil {
 				t.Fatal(err)
@@ -223,7 +223,7 @@ func TestSlowVerificationDelaysNobody(t *testing.T) {
 	p.migrate(t)
 	hang := make(chan struct{})
 	f := newFront(t, p, ok, func(s *Source) {
-		s.Provider = &sender{func(r *hookonce.Request) (*hookonce.Delivery, error) {
+		s.Provider = &sender{func(r *hookonce.Request) (*hookonce.Verified, error) {
 			<-hang
 			return (&sender{}).Open(r)
 		}}
@@ -250,9 +250,9 @@ func TestMemoryIsBoundedUnderAFlood(t *testing.T) {
 	hang := make(chan struct{})
 	f := newFront(t, p, ok, func(s *Source) {
 		s.MaxBody = 2 << 20
-		s.Provider = &sender{func(r *hookonce.Request) (*hookonce.Delivery, error) {
+		s.Provider = &sender{func(r *hookonce.Request) (*hookonce.Verified, error) {
 			<-hang
-			return &hookonce.Delivery{Events: []hookonce.Event{{Key: "k"}}}, nil
+			return &hookonce.Verified{Events: []hookonce.Event{{Key: "k"}}}, nil
 		}}
 	})
 	body := strings.Repeat("x", 1<<20)
@@ -566,7 +566,7 @@ func TestEventsOfOneRequest(t *testing.T) {
 	}
 	events[1].Coalesce = true
 	f := newFront(t, p, ok, func(s *Source) {
-		s.Provider = &sender{func(*hookonce.Request) (*hookonce.Delivery, error) { return &hookonce.Delivery{Events: events}, nil }}
+		s.Provider = &sender{func(*hookonce.Request) (*hookonce.Verified, error) { return &hookonce.Verified{Events: events}, nil }}
 	})
 	f.post(t, "x")
 	f.end()
@@ -584,7 +584,7 @@ func TestLateIsNotForged(t *testing.T) {
 	p := sqlitePlace(t)
 	p.migrate(t)
 	open := func(tolerant bool) *sender {
-		return &sender{func(r *hookonce.Request) (*hookonce.Delivery, error) {
+		return &sender{func(r *hookonce.Request) (*hookonce.Verified, error) {
 			switch {
 			case strings.HasPrefix(string(r.Body), "forged"):
 				return nil, &hookonce.RejectError{Reason: hookonce.ReasonSignatureMismatch}

@@ -100,7 +100,7 @@ func (q *request) taken() bool {
 }
 
 // open verifies the request. One that is rejected for its time alone is opened all the same; late then says why.
-func (q *request) open() (d *hookonce.Delivery, late string, err error) {
+func (q *request) open() (d *hookonce.Verified, late string, err error) {
 	if q.Method != http.MethodPost {
 		q.Body = nil // greetings have none that counts
 	}
@@ -124,7 +124,7 @@ func (q *request) is(kind Kind, reason string) []Observation {
 }
 
 // events returns an observation for each event. A request without any stands for itself.
-func (q *request) events(d *hookonce.Delivery, late string) []Observation {
+func (q *request) events(d *hookonce.Verified, late string) []Observation {
 	if d.Len() == 0 {
 		return q.is(Notice, late)
 	}

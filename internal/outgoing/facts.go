@@ -30,21 +30,21 @@ const (
 // The facts about an event that only its receiver asks for. They are kept with the event among its headers,
 // where no sender can put any of them.
 const (
-	ProviderHeader  = "Hookonce-Provider"
-	KeySignedHeader = "Hookonce-Key-Signed"
-	RankHeader      = "Hookonce-Rank"
-	TimeHeader      = "Hookonce-Time"
-	ResourceHeader  = "Hookonce-Resource"
-	TenantHeader    = "Hookonce-Tenant"
-	DeliveryHeader  = "Hookonce-Delivery"
-	LogicalHeader   = "Hookonce-Logical"
-	DigestHeader    = "Hookonce-Digest"
+	ProviderHeader        = "Hookonce-Provider"
+	KeySignedHeader       = "Hookonce-Key-Signed"
+	RankHeader            = "Hookonce-Rank"
+	TimeHeader            = "Hookonce-Time"
+	ResourceHeader        = "Hookonce-Resource"
+	TenantHeader          = "Hookonce-Tenant"
+	SenderAttemptIDHeader = "Hookonce-Sender-Attempt-Id"
+	LogicalHeader         = "Hookonce-Logical"
+	DigestHeader          = "Hookonce-Digest"
 )
 
 // IsFact reports whether the header of that canonical name is kept with an event.
 func IsFact(name string) bool {
 	switch name {
-	case ProviderHeader, KeySignedHeader, RankHeader, TimeHeader, ResourceHeader, TenantHeader, DeliveryHeader, LogicalHeader, DigestHeader:
+	case ProviderHeader, KeySignedHeader, RankHeader, TimeHeader, ResourceHeader, TenantHeader, SenderAttemptIDHeader, LogicalHeader, DigestHeader:
 		return true
 	}
 	return false

@@ -130,7 +130,7 @@ func (p *Provider) bindExtract() error {
 		from []Value
 		to   *[]value
 	}{
-		{"event.delivery", event.Delivery, &x.delivery},
+		{"event.attempt_id", event.AttemptID, &x.attemptID},
 		{"event.subscription", event.Subscription, new([]value)},
 		{"event.type", event.Type, &x.kind},
 		{"event.action", event.Action, &x.action},

@@ -144,9 +144,9 @@ func TestKeyRules(t *testing.T) {
 func TestFacts(t *testing.T) {
 	s := batch("json:$.e[*]")
 	s.Event = Extract{
-		Key:      [][]Value{{"item:$.id"}},
-		Delivery: []Value{"header:X-None", "header:X-Delivery"},
-		Type:     []Value{"json:$.none", "json:$.type"}, Action: []Value{"item:$.action"},
+		Key:       [][]Value{{"item:$.id"}},
+		AttemptID: []Value{"header:X-None", "header:X-Delivery"},
+		Type:      []Value{"json:$.none", "json:$.type"}, Action: []Value{"item:$.action"},
 		Time:     []Moment{{In: "item:$.none"}, {In: "item:$.at", Unit: Millis}, {In: "parent:$.at"}, {In: "ts"}},
 		Resource: []Value{"parent:$.account"}, Tenant: []Value{"query:shop", "const:none"},
 		Attempt: []Value{"header:X-Attempt"}, Reason: []Value{"json:$.why"},
@@ -172,7 +172,7 @@ func TestFacts(t *testing.T) {
 		if ev.Key != w.Key || ev.Type != w.Type || !ev.Time.Equal(w.Time) || ev.Logical != w.Logical || ev.Version != w.Version {
 			t.Errorf("%d: %+v", i, ev)
 		}
-		if ev.Resource != "acct" || ev.Tenant != "s1" || ev.SenderAttempt != "2" || ev.SenderReason != "timeout" || ev.Delivery != "d\uFFFD\uFFFD1" || ev.Provider != "plain" {
+		if ev.Resource != "acct" || ev.Tenant != "s1" || ev.SenderAttempt != "2" || ev.SenderReason != "timeout" || ev.AttemptID != "d\uFFFD\uFFFD1" || ev.Provider != "plain" {
 			t.Errorf("%d: %+v", i, ev)
 		}
 	}

@@ -54,7 +54,7 @@ func request(t testing.TB, p *Provider, body string) *hookonce.Request {
 }
 
 // open returns the delivery of a signed body.
-func open(t testing.TB, p *Provider, body string) *hookonce.Delivery {
+func open(t testing.TB, p *Provider, body string) *hookonce.Verified {
 	t.Helper()
 	d, err := p.Open(request(t, p, body))
 	if err != nil {

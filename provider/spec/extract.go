@@ -11,13 +11,13 @@ import (
 	"github.com/hookonce/hookonce"
 )
 
-// maxLabel is how much of a type, resource, tenant or delivery id is kept, in bytes.
+// maxLabel is how much of a type, resource, tenant or attempt id is kept, in bytes.
 const maxLabel = 255
 
 // extractor is an [Extract] in compiled form. The rules for the key belong to the verifiers, because
 // what is signed depends on the way of signing.
 type extractor struct {
-	delivery, kind, action, resource, tenant, attempt, reason []value
+	attemptID, kind, action, resource, tenant, attempt, reason []value
 
 	time    []moment
 	same    []value
@@ -42,7 +42,7 @@ type order struct {
 }
 
 // events extracts the events of a verified request into d.
-func (p *Provider) events(r *reading, d *hookonce.Delivery) {
+func (p *Provider) events(r *reading, d *hookonce.Verified) {
 	if p.splitter == nil {
 		d.Events, d.Unreadable = p.single(r)
 		return
@@ -172,7 +172,7 @@ func (p *Provider) event(r *reading) hookonce.Event {
 
 // describe says what the event is about, as far as that can be read.
 func (x *extractor) describe(r *reading, ev *hookonce.Event) {
-	ev.Delivery = label(r.first(x.delivery))
+	ev.AttemptID = label(r.first(x.attemptID))
 	ev.Type = eventType(r.first(x.kind), r.first(x.action))
 	ev.Time = r.moment(x.time)
 	ev.Resource = label(r.first(x.resource))

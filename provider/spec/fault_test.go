@@ -20,7 +20,7 @@ event:
     - ["const:acme"]
     - ["json:$.id", "json:$.tenant"]
     - ["json:$.try"]
-  delivery: ["json:$.try"]
+  attempt_id: ["json:$.try"]
 dedup:
   stable_on_retry: no
   logical: [{key: ["json:$.order"], mode: drop}]

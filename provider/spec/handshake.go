@@ -142,7 +142,7 @@ func compilePattern(text string) (*regexp.Regexp, error) {
 }
 
 // greet answers a handshake of the given sort, nil if the request is none.
-func (p *Provider) greet(r *reading, unsigned bool) (*hookonce.Delivery, error) {
+func (p *Provider) greet(r *reading, unsigned bool) (*hookonce.Verified, error) {
 	if !p.settings.Handshakes {
 		return nil, nil
 	}
@@ -190,12 +190,12 @@ func (h *handshake) applies(r *reading) (bool, error) {
 }
 
 // greet answers the handshake.
-func (h *handshake) greet(r *reading) (*hookonce.Delivery, error) {
+func (h *handshake) greet(r *reading) (*hookonce.Verified, error) {
 	body, err := h.fill(r)
 	if err != nil {
 		return nil, err
 	}
-	d := &hookonce.Delivery{Reply: &hookonce.Answer{Status: h.Status, ContentType: h.ContentType, Body: []byte(body)}}
+	d := &hookonce.Verified{Reply: &hookonce.Answer{Status: h.Status, ContentType: h.ContentType, Body: []byte(body)}}
 	if !h.Unsigned {
 		d.Proof = r.proof.public()
 	}

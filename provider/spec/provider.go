@@ -96,7 +96,7 @@ func (p *Provider) Confided() []string {
 // says. It is unkeyed if a part of the key is in the body, and always if the body was to hold a batch. A batch is such a
 // request, too, if it has more than 10 000 items, or if their bodies together would be more than 64 times as long as its
 // own, because each has in it what surrounds the items. A caller that cannot spare that much sets [hookonce.Request.Lazy].
-func (p *Provider) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
+func (p *Provider) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	r := p.reading(req)
 	if d, err := p.greet(r, true); d != nil || err != nil {
 		return d, err
@@ -118,7 +118,7 @@ func (p *Provider) Open(req *hookonce.Request) (*hookonce.Delivery, error) {
 	if d, err := p.greet(r, false); d != nil || err != nil {
 		return d, err
 	}
-	d := &hookonce.Delivery{Proof: r.proof.public()}
+	d := &hookonce.Verified{Proof: r.proof.public()}
 	p.events(r, d)
 	return d, nil
 }

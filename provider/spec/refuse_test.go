@@ -64,12 +64,12 @@ func TestUnsafeSpecificationsAreRefused(t *testing.T) {
 		{func(s *Spec) { s.Event.Key = [][]Value{{"id"}} }, "has no id"},
 		{func(s *Spec) { s.Event.Key = [][]Value{slices.Repeat([]Value{"json:$.id"}, 9)} }, "at most 8 parts"},
 		{func(s *Spec) { s.Event.Key = [][]Value{{"item:$.id"}} }, "only where split"},
-		{func(s *Spec) { s.Event.Delivery = []Value{"json:$.id"} }, "identifies the attempt"},
+		{func(s *Spec) { s.Event.AttemptID = []Value{"json:$.id"} }, "identifies the attempt"},
 		{func(s *Spec) { s.Event.Attempt = []Value{"json:$.id"} }, "identifies the attempt"},
-		{func(s *Spec) { s.Event.Delivery, s.Event.Key = []Value{"header:X-Try"}, [][]Value{{"header:x-try"}} }, "identifies the attempt"},
-		{func(s *Spec) { s.Event.Delivery, s.Event.Key = []Value{"json:$.try?"}, [][]Value{{"hash:json:$.try"}} }, "identifies the attempt"},
+		{func(s *Spec) { s.Event.AttemptID, s.Event.Key = []Value{"header:X-Try"}, [][]Value{{"header:x-try"}} }, "identifies the attempt"},
+		{func(s *Spec) { s.Event.AttemptID, s.Event.Key = []Value{"json:$.try?"}, [][]Value{{"hash:json:$.try"}} }, "identifies the attempt"},
 		{func(s *Spec) {
-			s.Event.Delivery, s.Event.Key = []Value{"header:X-Id"}, [][]Value{{"id"}}
+			s.Event.AttemptID, s.Event.Key = []Value{"header:X-Id"}, [][]Value{{"id"}}
 			s.Verify[0].ID, s.Verify[0].Sign = "header:X-Id", []Value{"ts", "id", "body"}
 		}, "identifies the attempt"},
 		{func(s *Spec) { s.Split = &Split{Items: []Value{"json:$.events[*]"}} }, "the same for all items of a batch"},

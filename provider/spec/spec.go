@@ -71,8 +71,8 @@ type Extract struct {
 	// empty, except for a last part that ends in "?". Several parts are joined unambiguously. No rule
 	// means that no event of this sender can be recognised: all pass through unkeyed.
 	Key [][]Value `yaml:"key,omitempty,flow"`
-	// Delivery identifies the attempt. It is never a key.
-	Delivery []Value `yaml:"delivery,omitempty,flow"`
+	// AttemptID identifies the attempt. It is never a key.
+	AttemptID []Value `yaml:"attempt_id,omitempty,flow"`
 	// Subscription identifies the sender's registration of this endpoint. Alone it is never a key:
 	// it is the same for all events.
 	Subscription []Value `yaml:"subscription,omitempty,flow"`

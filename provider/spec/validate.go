@@ -125,7 +125,7 @@ func checkKey(s Spec, rule []Value) error {
 		if err != nil {
 			return err
 		}
-		if s.namedIn(s.Event.Delivery, part) || s.namedIn(s.Event.Attempt, part) || s.namedIn(s.Event.Reason, part) {
+		if s.namedIn(s.Event.AttemptID, part) || s.namedIn(s.Event.Attempt, part) || s.namedIn(s.Event.Reason, part) {
 			return fmt.Errorf("%q identifies the attempt, not the event: every retry would count as new; use the id of the event", text)
 		}
 		if part.kind == kindConst {

@@ -52,8 +52,8 @@ type courier struct{}
 func (courier) Name() string { return "courier" }
 
 // Open implements [hookonce.Provider].
-func (courier) Open(r *hookonce.Request) (*hookonce.Delivery, error) {
-	return &hookonce.Delivery{Events: []hookonce.Event{{Key: string(r.Body), Digest: []byte("transfer"), Body: r.Body}}}, nil
+func (courier) Open(r *hookonce.Request) (*hookonce.Verified, error) {
+	return &hookonce.Verified{Events: []hookonce.Event{{Key: string(r.Body), Digest: []byte("transfer"), Body: r.Body}}}, nil
 }
 
 // OK implements [hookonce.Provider].
