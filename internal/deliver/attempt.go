@@ -12,9 +12,9 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// deliver makes one attempt, tells the lane what it showed about the destination, and hands the outcome to the
+// deliver makes one attempt, tells the send queue what it showed about the destination, and hands the outcome to the
 // journal. Work whose lease ran out while it waited is somebody else's now.
-func (d *Deliverer) deliver(l *lane, t *turn) {
+func (d *Deliverer) deliver(q *sendQueue, t *turn) {
 	dest, w := t.dest, t.work
 	if !d.opt.Journal.Current(w.Held) {
 		d.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: d.opt.Now()})
@@ -33,7 +33,7 @@ func (d *Deliverer) deliver(l *lane, t *turn) {
 	defer d.metrics.inFlight.Dec()
 
 	outcome, answer, finding := d.attempt(ctx, cancel, dest, w)
-	l.learn(t, &outcome, finding)
+	q.learn(t, &outcome, finding)
 	d.opt.Journal.Finish(outcome)
 	d.metrics.observe(w, outcome)
 	d.report(w, outcome)
@@ -137,4 +137,54 @@ func (d *Deliverer) report(w *journal.Work, o journal.Outcome) {
 		attrs = append(attrs, slog.Time("due", o.Due))
 	}
 	d.opt.Logger.LogAttrs(ctx, level, message, attrs...)
+}
+
+// Forward makes one attempt at a delivery that the journal cannot record now, and returns the outcome
+// instead of handing it to the journal. The request is that of any attempt, under the same Idempotency-Key and
+// webhook-id, with Hookonce-Unprotected: true and without a number.
+//
+// It waits for nothing: where the destination is paused, it is ill and not to be tried now, or as much under way as it bears,
+// there is no attempt, and the outcome is [journal.Failed]. The attempt ends with ctx at the latest.
+func (d *Deliverer) Forward(ctx context.Context, w *journal.Work) journal.Outcome {
+	refused := journal.Outcome{Held: w.Held, State: journal.Failed, Started: d.opt.Now(), Error: "not attempted: the destination is at rest or busy"}
+	q := d.queue(w.Destination)
+	if q == nil {
+		return refused
+	}
+	t, ok := q.seize(w)
+	if !ok {
+		return refused
+	}
+	defer d.workers.Done()
+	attempt, cancel := context.WithTimeout(ctx, t.dest.timeout)
+	defer cancel()
+	defer context.AfterFunc(d.attempts, cancel)()
+	d.metrics.inFlight.Inc()
+	defer d.metrics.inFlight.Dec()
+
+	o, answer, finding := d.attempt(attempt, cancel, t.dest, w)
+	if ctx.Err() != nil {
+		finding.verdict = unknown // it might have answered somebody with more patience
+	}
+	q.learn(&t, &o, finding)
+	d.metrics.observe(w, o)
+	answer.drain()
+	if next, ok := q.ended(&t); ok {
+		d.workers.Go(func() { q.run(next) })
+	}
+	return o
+}
+
+// seize takes the turn of an attempt that begins now or not at all. The deliverer waits for it when it is
+// stopped, until its workers are told that it is done.
+func (q *sendQueue) seize(w *journal.Work) (turn, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now, class := q.opt.Now(), q.waiting.class(w)
+	if q.closed || q.gone || q.paused() || !q.bears(now, class) || !q.reserve(now) {
+		return turn{}, false
+	}
+	t := q.begin(now, w, class)
+	q.workers.Add(1)
+	return t, true
 }

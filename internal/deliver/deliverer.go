@@ -6,14 +6,16 @@ package deliver
 import (
 	"cmp"
 	"context"
-	"log/slog"
-	"math/rand/v2"
+	"errors"
+	"fmt"
 	"net/http"
+	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"github.com/hookonce/hookonce/internal/journal"
 )
@@ -24,68 +26,18 @@ const (
 	DefaultTimeout     = 15 * time.Second
 )
 
-// Journal is what deliver needs of the journal.
-type Journal interface {
-	// Work returns the channel of leased deliveries. It is closed when the journal is.
-	Work() <-chan *journal.Work
-	// Current reports whether the lease of a delivery still is ours. It does not block.
-	Current(journal.Held) bool
-	// Finish records an outcome. It does not block.
-	Finish(journal.Outcome)
-	// Suspend brings as little work for a destination as r says. The zero Rest ends that. It does not block.
-	Suspend(destination string, r journal.Rest)
-}
-
-// Options are the settings of a [Deliverer].
-type Options struct {
-	Journal Journal
-	// Destinations are the places to deliver to, by name. The journal is expected to bring work for
-	// these alone; other work is handed back.
-	Destinations map[string]Destination
-	// Concurrency is how many attempts at a destination are under way at once, unless it has a number
-	// of its own. Zero means [DefaultConcurrency].
-	Concurrency int
-	// Relayed are the sources whose senders are answered what the destination answered: the answers to
-	// their events are read whole and become a part of the outcome.
-	Relayed map[string]bool
-	// Paused reports whether an operator has paused a destination: what waits for it goes back to the
-	// journal, which brings nothing for it meanwhile. It must not block. Nil: none ever is.
-	Paused func(destination string) bool
-	// Transport makes the attempts, without regard to TLS settings and address policies. Nil means one
-	// for each destination that keeps a connection per attempt under way, follows no proxy from the
-	// environment, and asks for no compression.
-	Transport http.RoundTripper
-	// Rand returns the jitter of a retry, in [0, 1). Nil means [rand.Float64].
-	Rand func() float64
-	// Now is the clock; nil means [time.Now].
-	Now func() time.Time
-	// Logger receives a debug line per delivery, a warning per failed attempt and an error per event
-	// that is given up; never a body or a secret. Nil discards them.
-	Logger *slog.Logger
-	// Watcher is told of every attempt. Nil: nobody is.
-	Watcher Watcher
-	// Registerer receives the metrics; nil means that they are not exported.
-	Registerer prometheus.Registerer
-}
-
-// Watcher is told of every attempt, for people who look on. Attempted is called by many goroutines at a time
-// and must not block.
-type Watcher interface {
-	Attempted(w *journal.Work, o journal.Outcome)
-}
-
 // Deliverer makes the attempts. Its methods are safe for concurrent use.
 type Deliverer struct {
 	opt      Options
 	metrics  *metrics
 	answered atomic.Pointer[map[string]bool] // see Options.Relayed
 
-	mu    sync.RWMutex     // guards lanes, and keeps Reload and Stop apart; taken before that of a lane
-	lanes map[string]*lane // by the name of the destination; those that are gone as well
+	mu     sync.RWMutex          // guards send queues, and keeps Reload and Stop apart; taken before that of a send queue
+	queues map[string]*sendQueue // by the name of the destination; those that are gone as well
 
 	stopping chan struct{}
 	stop     sync.Once
-	workers  sync.WaitGroup // the reader of work, and what the lanes begin
+	workers  sync.WaitGroup // the reader of work, and what the send queues begin
 	// attempts is the context of all attempts: it ends when a shutdown has waited long enough.
 	attempts context.Context
 	abort    context.CancelFunc
@@ -97,29 +49,12 @@ func New(o Options) (*Deliverer, error) {
 	o = o.withDefaults()
 	d := &Deliverer{
 		opt:      o,
-		lanes:    make(map[string]*lane, len(o.Destinations)),
+		queues:   make(map[string]*sendQueue, len(o.Destinations)),
 		metrics:  newMetrics(o.Registerer),
 		stopping: make(chan struct{}),
 	}
 	d.attempts, d.abort = context.WithCancel(context.Background())
 	return d, d.Reload(o.Destinations, o.Relayed)
-}
-
-func (o Options) withDefaults() Options {
-	o.Concurrency = cmp.Or(o.Concurrency, DefaultConcurrency)
-	if o.Rand == nil {
-		o.Rand = rand.Float64
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Registerer == nil {
-		o.Registerer = prometheus.NewRegistry()
-	}
-	return o
 }
 
 // Start begins to take work. Call it once.
@@ -134,12 +69,12 @@ func (d *Deliverer) Stop(ctx context.Context) error {
 	d.stop.Do(func() { close(d.stopping) })
 	d.mu.Unlock()
 	defer context.AfterFunc(ctx, d.abort)()
-	for _, l := range d.lanes { // which nobody changes any more
-		l.close()
+	for _, q := range d.queues { // which nobody changes any more
+		q.close()
 	}
 	d.workers.Wait()
-	for _, l := range d.lanes {
-		closeIdle(l.dest.transport)
+	for _, q := range d.queues {
+		closeIdle(q.dest.transport)
 	}
 	if d.attempts.Err() != nil {
 		return context.Cause(ctx)
@@ -152,7 +87,7 @@ func (d *Deliverer) Stop(ctx context.Context) error {
 // knows it. It costs no try.
 const strangerDelay = time.Minute
 
-// read brings work into the lanes until the deliverer is stopped or the journal closed. It waits for
+// read brings work into the send queues until the deliverer is stopped or the journal closed. It waits for
 // nothing else, so that no destination holds up another.
 func (d *Deliverer) read() {
 	for {
@@ -168,11 +103,218 @@ func (d *Deliverer) read() {
 			if !ok {
 				return
 			}
-			if l := d.lane(w.Destination); l != nil {
-				l.add(w)
+			if q := d.queue(w.Destination); q != nil {
+				q.add(w)
 				continue
 			}
 			d.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: d.opt.Now().Add(strangerDelay)})
 		}
 	}
 }
+
+// errStopped says that a reload came too late.
+var errStopped = errors.New("deliver: stopped")
+
+// Reload makes these the destinations, and these the sources whose senders are answered what the
+// destination answered. It is all or nothing: when the settings of one destination make no sense, or the
+// deliverer was stopped, nothing is changed.
+//
+// Attempts under way end as they began. What waits for a destination follows its new settings, and goes
+// back to the journal where there are none any more; the journal should bring nothing for it by then. A
+// destination with another URL or other certificates is another one, whose health is not known yet, and
+// so is one whose breaker has other settings. The others keep theirs, their connections, and what is
+// left of an unchanged rate.
+func (d *Deliverer) Reload(destinations map[string]Destination, relayed map[string]bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	select {
+	case <-d.stopping:
+		return errStopped
+	default:
+	}
+	outfits := make(map[string]*outfit, len(destinations))
+	for name, s := range destinations {
+		o, err := d.outfit(name, s, d.queues[name])
+		if err != nil {
+			return fmt.Errorf("deliver: destination %q: %w", name, err)
+		}
+		outfits[name] = o
+	}
+	d.answered.Store(&relayed)
+	for name, o := range outfits {
+		if d.queues[name] == nil {
+			d.queues[name] = &sendQueue{Deliverer: d, name: name, gone: true}
+		}
+		d.queues[name].fit(o)
+	}
+	for name, q := range d.queues {
+		if _, stays := outfits[name]; !stays {
+			q.leave()
+		}
+	}
+	return nil
+}
+
+// queue returns the send queue of a destination, nil if there never was one.
+func (d *Deliverer) queue(name string) *sendQueue {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.queues[name]
+}
+
+// outfit is what the settings of a destination make of its send queue. It is not changed afterwards.
+type outfit struct {
+	settings    Destination
+	dest        *destination
+	concurrency int
+	limiter     *rate.Limiter // nil: no rate
+	breaker     Breaker
+}
+
+// outfit makes one of settings, with what can be kept of that of a send queue; which is nil if it is new.
+func (d *Deliverer) outfit(name string, s Destination, q *sendQueue) (*outfit, error) {
+	before := q.before()
+	o := &outfit{settings: s, concurrency: cmp.Or(s.Concurrency, d.opt.Concurrency)}
+	transport := d.opt.Transport
+	switch {
+	case transport != nil:
+	case before != nil && before.connects(o):
+		transport = before.dest.transport
+	default:
+		transport = newTransport(s, o.concurrency)
+	}
+	var err error
+	if o.dest, err = newDestination(name, s, transport); err != nil {
+		return nil, err
+	}
+	if o.breaker, err = s.Breaker.withDefaults(o.dest.schedule); err != nil {
+		return nil, err
+	}
+	switch {
+	case before != nil && before.settings.Rate == s.Rate:
+		o.limiter = before.limiter
+	case s.Rate > 0:
+		// A tenth of a second may be made up for after a pause.
+		o.limiter = rate.NewLimiter(rate.Limit(s.Rate), max(1, int(s.Rate/10)))
+	}
+	return o, nil
+}
+
+// connects reports whether another outfit connects in the same way.
+func (o *outfit) connects(other *outfit) bool {
+	a, b := o.settings, other.settings
+	return a.TLS == b.TLS && o.concurrency == other.concurrency && reflect.DeepEqual(a.Policy, b.Policy)
+}
+
+// same reports whether what is known about the health of the destination holds for another outfit.
+func (o *outfit) same(other *outfit) bool {
+	a, b := o.settings, other.settings
+	return a.URL == b.URL && a.TLS == b.TLS && o.breaker == other.breaker
+}
+
+// before returns the outfit of a send queue, nil if there is none.
+func (q *sendQueue) before() *outfit {
+	if q == nil {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.outfit
+}
+
+// fit gives the send queue an outfit, and goes on with it.
+func (q *sendQueue) fit(o *outfit) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before := q.outfit
+	q.outfit = o
+	if q.gone || !before.same(o) {
+		q.health = newHealth(o.breaker, o.concurrency, q.opt.Now())
+		q.metrics.breaker.WithLabelValues(q.name).Set(Healthy.number())
+		if before != nil {
+			q.opt.Journal.Suspend(q.name, journal.Rest{})
+		}
+	}
+	q.health.resize(o.concurrency)
+	q.gone = false
+	if before != nil && !before.connects(o) {
+		closeIdle(before.dest.transport)
+	}
+	if q.wake != nil { // for a rate that may be another
+		q.wake.Stop()
+		q.wake = nil
+	}
+	q.advance()
+}
+
+// leave hands back what waits, now and until the send queue gets an outfit again. Attempts under way go on.
+func (q *sendQueue) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.gone {
+		return
+	}
+	q.gone = true
+	q.metrics.breaker.DeleteLabelValues(q.name)
+	q.handBack(q.waiting.drain(), q.opt.Now())
+	closeIdle(q.dest.transport)
+}
+
+// closeIdle closes the connections of a transport that nobody uses; the others close when they are not
+// used any more.
+func closeIdle(t http.RoundTripper) {
+	if c, ok := t.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// Status is how a destination stands at the moment, in this process.
+type Status struct {
+	Name  string
+	State State
+	// Since is when the state began, Cause the error that made it ill, Until when an ill one is tried again at the
+	// latest. Since is zero for a healthy one, and the others are for any that is not ill.
+	Since, Until time.Time
+	Cause        string
+	// Limit is how many attempts may be under way at once, at the moment.
+	Limit int
+	// Waiting deliveries are held for their turn, Underway are being attempted.
+	Waiting, Underway int
+}
+
+// Destinations returns how every destination stands, by name. Safe for concurrent use.
+func (d *Deliverer) Destinations() []Status {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	all := make([]Status, 0, len(d.queues))
+	for _, q := range d.queues {
+		if s, ok := q.status(); ok {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// status reports false for a destination that is gone.
+func (q *sendQueue) status() (Status, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	h := q.health
+	s := Status{Name: q.name, State: h.state, Limit: min(h.limit, q.concurrency), Waiting: q.waiting.len, Underway: q.underway}
+	if h.state != Healthy {
+		s.Since = h.since
+	}
+	if h.ill() {
+		s.Cause, s.Until = h.cause, h.until
+	}
+	return s, !q.gone
+}
+
+// number is the state as the metrics have it.
+func (s State) number() float64 {
+	return map[State]float64{Healthy: 0, Recovering: 1, Ill: 2}[s]
+}
+
+// paused reports whether an operator wants nothing to begin.
+func (q *sendQueue) paused() bool { return q.opt.Paused != nil && q.opt.Paused(q.name) }

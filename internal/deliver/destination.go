@@ -2,80 +2,18 @@ package deliver
 
 import (
 	"cmp"
-	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/textproto"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/internal/passing"
-)
-
-// Destination is one place to deliver to.
-type Destination struct {
-	// Name is what the journal calls it.
-	Name string
-	// URL is where events are POSTed to, http or https. A user and password in it are sent as basic
-	// authentication.
-	URL string
-	// Timeout bounds one attempt, from dialling to the status of the answer. Zero means
-	// [DefaultTimeout].
-	Timeout time.Duration
-	// Schedule says when failed attempts are tried again. Nil means [DefaultSchedule].
-	Schedule Schedule
-	// GiveUp is how long after the receipt of an event it may still be tried again: a retry that would
-	// come later is not made, and the event is dead. An attempt that begins later all the same, because
-	// the event was re-driven or had to wait, has the whole of its schedule. Zero: the schedule alone
-	// decides.
-	GiveUp time.Duration
-	// Concurrency is how many attempts at it are under way at once. Zero means that of the [Options].
-	Concurrency int
-	// Rate is how many attempts begin per second, evenly spread. Zero: as many as there are.
-	Rate float64
-	// Permanent are the statuses, besides 410, after which an event is dead at once.
-	Permanent []int
-	// Header is added to every delivery, in place of what the provider sent under the same name. It can
-	// not hold what is ours to set: see docs/destinations.md.
-	Header http.Header
-	// Rules say which headers of the events of a source are passed on, by the name of the source. One without passes
-	// those that pass where nothing is known of the sender.
-	Rules map[string]*passing.Rule
-	// PassHeader and DropHeader choose among them: none but these, which are passed whatever the rule says, or all but
-	// these. At most one of them may be given. Those that say how to read the body, Content-Type and Content-Encoding,
-	// always are passed.
-	PassHeader, DropHeader []string
-	// AlsoPass are names, and beginnings of names that end in a star, of headers that are passed besides.
-	AlsoPass []string
-	// Secrets sign each delivery as Standard Webhooks describe it, with a signature per secret so that
-	// they can be rotated. One that begins with whsec_ is base64 after that; others are taken byte for
-	// byte. None: deliveries are not signed.
-	Secrets []string
-	// Signers make the provider's signatures anew, by the name of the source: for applications that verify them. The
-	// headers that they need are passed on whatever PassHeader and DropHeader say.
-	Signers map[string]Signer
-	// TLS has the certificates and names to use for https. Nil: those of the system.
-	TLS *tls.Config
-	// Stale says what becomes of an event of which a newer version was delivered. Empty: [StaleFlag].
-	Stale StalePolicy
-	// Policy says which addresses may be connected to. The zero policy allows all.
-	Policy AddressPolicy
-	// Breaker keeps attempts from a destination that fails again and again. Nil means the defaults.
-	Breaker *Breaker
-}
-
-// StalePolicy says what becomes of an event of which a newer version was delivered to the destination
-// already. Events that were replayed by force are delivered in any case.
-type StalePolicy string
-
-// The policies about stale events.
-const (
-	StaleFlag    StalePolicy = "flag"    // deliver it with Hookonce-Stale: true
-	StaleDeliver StalePolicy = "deliver" // deliver it like any other
-	StaleDrop    StalePolicy = "drop"    // do not deliver it; it is done, and its record says why
 )
 
 // destination is a [Destination] made ready for use.
@@ -144,18 +82,47 @@ func (d *destination) locate(text string) error {
 	return nil
 }
 
-// validate looks at what a configuration may get wrong besides texts.
-func (s *Destination) validate() error {
-	if s.Timeout < 0 || s.GiveUp < 0 || s.Concurrency < 0 || !(s.Rate >= 0) || s.Rate > maxRate {
-		return fmt.Errorf("timeout, give-up time, concurrency and rate must not be negative, and the rate %g at most", float64(maxRate))
+// headers reads what a destination's settings say about headers.
+func (d *destination) headers(s Destination) error {
+	for name, values := range s.Header {
+		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		switch {
+		case !passing.Token(name) || slices.ContainsFunc(values, func(v string) bool { return !isFieldValue(v) }):
+			return fmt.Errorf("the header %q cannot be sent: its name or its value has characters that no header has", name)
+		case reserved(canonical):
+			return fmt.Errorf("the header %s is set by hookonce or belongs to the connection: remove it", canonical)
+		case canonical == "Authorization" && d.authorization != "":
+			return errors.New("the header Authorization is made of the user in the address: remove one of the two")
+		}
+		if d.header == nil {
+			d.header = http.Header{}
+		}
+		d.header[canonical] = append(d.header[canonical], values...)
 	}
-	for _, status := range s.Permanent {
-		if status < 300 || status > 599 {
-			return fmt.Errorf("status %d cannot be permanent: write one between 300 and 599", status)
+	if len(s.PassHeader) > 0 && len(s.DropHeader) > 0 {
+		return errors.New("the provider's headers are either those to pass or those to drop: write one of the two lists")
+	}
+	for _, name := range slices.Concat(s.PassHeader, s.DropHeader) {
+		if !passing.Token(name) {
+			return fmt.Errorf("%q cannot be the name of a header", name)
 		}
 	}
-	if policies := []StalePolicy{"", StaleFlag, StaleDeliver, StaleDrop}; !slices.Contains(policies, s.Stale) {
-		return fmt.Errorf("unknown policy %q about stale events: write flag, deliver or drop", s.Stale)
+	for _, name := range s.AlsoPass {
+		if err := passing.Check(name); err != nil {
+			return err
+		}
+	}
+	if len(s.PassHeader)+len(s.DropHeader)+len(s.AlsoPass) > 0 {
+		d.choice = passing.NewChoice(s.PassHeader, s.DropHeader, s.AlsoPass)
 	}
 	return nil
+}
+
+// reserved reports whether the canonical name is that of a header that nobody but us may set.
+func reserved(name string) bool {
+	switch name {
+	case outgoing.IdempotencyKeyHeader, outgoing.MessageIDHeader, outgoing.TimestampHeader, outgoing.SignatureHeader, traceparent, tracestate:
+		return true
+	}
+	return passing.OfConnection(name) || strings.HasPrefix(name, outgoing.OwnPrefix)
 }

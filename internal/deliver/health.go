@@ -49,7 +49,7 @@ const (
 )
 
 // health decides how much a destination gets at once, by how its attempts end: a sign of illness halves that, a
-// success adds one, which doubles it with each round. The mutex of its lane guards it.
+// success adds one, which doubles it with each round. The mutex of its send queue guards it.
 type health struct {
 	settings Breaker
 	most     int // attempts at once

@@ -3,9 +3,13 @@ package deliver
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net/http"
+	"net/textproto"
 	"net/url"
 	"strconv"
 	"strings"
@@ -132,5 +136,145 @@ func (h *own) event(w *journal.Work) {
 	}
 	if w.Forced {
 		h.set(outgoing.ForcedHeader, "true")
+	}
+}
+
+// maxIdempotencyKey is the length, in bytes, that receivers commonly store.
+const maxIdempotencyKey = 255
+
+// idempotencyKey is the same for every attempt at an event and for no other event:
+//
+//	billing:evt_1              a key in its source
+//	billing#81985529216486895  an event without a key, or with one that others take over, by its
+//	                           identifier in the journal
+//	#5f2b...                   the SHA-256 of one of these that is longer than 255 bytes
+//
+// The source has neither : nor # in this form, so the first of them tells which it is.
+func idempotencyKey(w *journal.Work) string {
+	source := outgoing.Escape(w.Source, ":#")
+	var key string
+	if w.Key != "" && !journal.Coalesces(w.Key) {
+		key = source + ":" + outgoing.HeaderSafe(w.Key)
+	} else {
+		key = source + "#" + strconv.FormatInt(w.EventID, 10)
+	}
+	if len(key) > maxIdempotencyKey {
+		sum := sha256.Sum256([]byte(key))
+		key = "#" + hex.EncodeToString(sum[:])
+	}
+	return key
+}
+
+// messageID names a message: an event on its way to one destination. It is the same for every attempt,
+// in every process, because it is made of the Idempotency-Key.
+func messageID(idempotencyKey, destination string) string {
+	sum := sha256.Sum256([]byte(idempotencyKey + " " + destination)) // a key has no space
+	return "msg_" + hex.EncodeToString(sum[:16])
+}
+
+// ownHeaders is how many headers of ours most events have.
+const ownHeaders = 10
+
+// decodeHeader reads HTTP/1 field lines, each ended by CRLF, and returns what the filter passes of them, as much as an event
+// keeps: those that a version before this has stored, or others, may be more. A line that is not one is skipped: it
+// could not be sent. Of what begins as our own headers do, the facts that are kept with an event are passed on,
+// whatever the filter says, and nothing else. The result has room for our own headers.
+func decodeHeader(lines []byte, filter *passing.Filter) http.Header {
+	text := string(lines)
+	n := strings.Count(text, "\r\n")
+	h := make(http.Header, n+ownHeaders)
+	values := make([]string, 0, n)
+	size, repeated := 0, false
+	for text != "" {
+		var line string
+		line, text, _ = strings.Cut(text, "\r\n")
+		name, value, ok := strings.Cut(line, ":")
+		if !ok || !passing.Token(name) || !isFieldValue(value) {
+			continue
+		}
+		name = textproto.CanonicalMIMEHeaderKey(name)
+		if fact := outgoing.IsFact(name); !fact {
+			if !filter.Passes(name) {
+				continue
+			}
+			size += len(line) + len("\r\n")
+		}
+		value = strings.Trim(value, " \t")
+		if more, ok := h[name]; ok {
+			h[name], repeated = append(more, value), true
+			continue
+		}
+		values = append(values, value)
+		h[name] = values[len(values)-1 : len(values) : len(values)]
+	}
+	if repeated || size > passing.MaxBytes || len(h) > passing.MaxLines {
+		filter.Trim(h, outgoing.IsFact)
+	}
+	return h
+}
+
+// isFieldValue reports whether s has no control character except tabs.
+func isFieldValue(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+const (
+	traceparent = "Traceparent"
+	tracestate  = "Tracestate"
+)
+
+// setTrace leaves the sender's trace context (https://www.w3.org/TR/trace-context/) in h if it is valid,
+// and begins a trace otherwise. All attempts at an event are in the same trace, each with a parent of its
+// own. It is marked as sampled, or an application that leaves that to its callers would record none.
+func setTrace(h http.Header, idempotencyKey string) {
+	if sent := h[traceparent]; len(sent) == 1 && validTrace(sent[0]) {
+		return
+	}
+	delete(h, tracestate)
+	sum := sha256.Sum256([]byte(idempotencyKey))
+	parent := rand.Uint64() | 1 // zero is not valid
+	var b [len("00-") + 32 + 1 + 16 + len("-01")]byte
+	text := append(b[:0], "00-"...)
+	text = hex.AppendEncode(text, sum[:16])
+	text = append(text, '-')
+	for shift := 60; shift >= 0; shift -= 4 {
+		text = append(text, "0123456789abcdef"[parent>>shift&15])
+	}
+	h[traceparent] = []string{string(append(text, "-01"...))}
+}
+
+// validTrace reports whether s is a traceparent: of version 00, or of a later one that begins like it.
+func validTrace(s string) bool {
+	const length = 55
+	if len(s) < length || s[2] != '-' || s[35] != '-' || s[52] != '-' {
+		return false
+	}
+	version, trace, parent, flags := s[:2], s[3:35], s[36:52], s[53:length]
+	switch {
+	case version == "ff", version == "00" && len(s) != length, len(s) > length && s[length] != '-':
+		return false
+	case !lowerHex(version) || !lowerHex(trace) || !lowerHex(parent) || !lowerHex(flags):
+		return false
+	}
+	return strings.Trim(trace, "0") != "" && strings.Trim(parent, "0") != ""
+}
+
+func lowerHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
+
+// resign has the provider's signature made anew where the destination wants that. What cannot be signed is delivered
+// as the provider sent it.
+func (d *Deliverer) resign(dest *destination, w *journal.Work, req *hookonce.Request) {
+	s := dest.signers[w.Source]
+	if s == nil {
+		return
+	}
+	if err := s.Sign(req, w.Vouched); err != nil {
+		d.opt.Logger.Warn("deliver: the provider's signature could not be made anew; the event is delivered with the one it came with",
+			"source", w.Source, "key", w.Key, "event", w.EventID, "destination", w.Destination, "error", err)
 	}
 }

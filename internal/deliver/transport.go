@@ -1,8 +1,12 @@
 package deliver
 
 import (
+	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
+	"syscall"
 	"time"
 )
 
@@ -32,4 +36,96 @@ const serviceConns = 64
 // allows.
 func NewTransport(p AddressPolicy) *http.Transport {
 	return newTransport(Destination{Policy: p}, serviceConns)
+}
+
+// AddressPolicy says which addresses may be connected to. It is asked about every address that a
+// connection is attempted to, after the name was resolved, so that no name leads around it.
+type AddressPolicy struct {
+	// DenyPrivate refuses every address that is not on the public internet: loopback, private,
+	// link-local (where clouds have their metadata), shared, multicast and reserved ones.
+	DenyPrivate bool
+	// Ports are those that may be connected to. None: all.
+	Ports []uint16
+}
+
+// refusal is the error for an address that the policy does not allow.
+type refusal struct {
+	address netip.AddrPort
+	reason  string
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("%v is not allowed: %s", r.address, r.reason)
+}
+
+// control is called by the dialer with the address that it is about to connect to.
+func (p AddressPolicy) control(_, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if reason := p.refuses(to); reason != "" {
+		return &refusal{to, reason}
+	}
+	return nil
+}
+
+// refuses returns why the address may not be connected to, or nothing.
+func (p AddressPolicy) refuses(to netip.AddrPort) string {
+	switch {
+	case p.DenyPrivate && !public(to.Addr()):
+		return "not a public address"
+	case len(p.Ports) > 0 && !slices.Contains(p.Ports, to.Port()):
+		return "not one of the ports"
+	}
+	return ""
+}
+
+// notPublic are the ranges of IANA's registries of special-purpose addresses that net/netip has no
+// question for.
+var notPublic = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),       // this network
+	netip.MustParsePrefix("100.64.0.0/10"),   // shared by a carrier's customers
+	netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
+	netip.MustParsePrefix("192.0.2.0/24"),    // documentation
+	netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
+	netip.MustParsePrefix("198.51.100.0/24"), // documentation
+	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
+	netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and broadcast
+	netip.MustParsePrefix("64:ff9b:1::/48"),  // local translation to IPv4
+	netip.MustParsePrefix("100::/64"),        // discarded
+	netip.MustParsePrefix("2001::/23"),       // protocol assignments, Teredo
+	netip.MustParsePrefix("2001:db8::/32"),   // documentation
+	netip.MustParsePrefix("3fff::/20"),       // documentation
+	netip.MustParsePrefix("5f00::/16"),       // segment routing
+	netip.MustParsePrefix("fec0::/10"),       // site-local of old
+}
+
+// public reports whether an address is one of the internet's.
+func public(a netip.Addr) bool {
+	a = carried(a.Unmap().WithZone(""))
+	if !a.IsGlobalUnicast() || a.IsPrivate() {
+		return false
+	}
+	return !slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+var (
+	nat64   = netip.MustParsePrefix("64:ff9b::/96")
+	sixToIV = netip.MustParsePrefix("2002::/16")
+	compat  = netip.MustParsePrefix("::/96")
+)
+
+// carried returns the IPv4 address that an IPv6 address stands for, or a itself.
+func carried(a netip.Addr) netip.Addr {
+	b := a.As16()
+	switch {
+	case !a.Is6():
+		return a
+	case nat64.Contains(a), compat.Contains(a):
+		return netip.AddrFrom4([4]byte(b[12:]))
+	case sixToIV.Contains(a):
+		return netip.AddrFrom4([4]byte(b[2:]))
+	}
+	return a
 }

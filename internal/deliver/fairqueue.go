@@ -35,7 +35,7 @@ type queued struct {
 }
 
 const (
-	maxClasses = 64              // of one lane; what is beyond shares one
+	maxClasses = 64              // of one send queue; what is beyond shares one
 	inARow     = 3               // failures: others go first, and of the class the newest
 	slowly     = time.Second     // a failure that takes as long holds up others
 	patience   = 3               // so many others go first, and then one of what fails
@@ -122,7 +122,7 @@ func (c *class) shift() queued {
 }
 
 // queue is what waits before a destination, by class.
-type queue struct {
+type fairQueue struct {
 	classes map[classKey]*class
 	len     int
 	places  uint64
@@ -130,33 +130,33 @@ type queue struct {
 }
 
 // class returns that of a delivery.
-func (q *queue) class(w *journal.Work) *class {
+func (f *fairQueue) class(w *journal.Work) *class {
 	key := classKey{w.Source, w.Type, w.Tries > 1}
-	c := q.classes[key]
+	c := f.classes[key]
 	if c != nil {
 		return c
 	}
-	if len(q.classes) >= maxClasses {
-		q.sweep()
+	if len(f.classes) >= maxClasses {
+		f.sweep()
 	}
-	if len(q.classes) >= maxClasses {
+	if len(f.classes) >= maxClasses {
 		key = classKey{retry: key.retry}
-		if c = q.classes[key]; c != nil {
+		if c = f.classes[key]; c != nil {
 			return c
 		}
 	}
 	c = &class{key: key}
-	if q.classes == nil {
-		q.classes = map[classKey]*class{}
+	if f.classes == nil {
+		f.classes = map[classKey]*class{}
 	}
-	q.classes[key] = c
+	f.classes[key] = c
 	return c
 }
 
 // sibling returns the class of the first attempts for one of further ones; else c itself.
-func (q *queue) sibling(c *class) *class {
+func (f *fairQueue) sibling(c *class) *class {
 	if c.key.retry {
-		if first := q.classes[classKey{source: c.key.source, kind: c.key.kind}]; first != nil {
+		if first := f.classes[classKey{source: c.key.source, kind: c.key.kind}]; first != nil {
 			return first
 		}
 	}
@@ -164,32 +164,32 @@ func (q *queue) sibling(c *class) *class {
 }
 
 // sweep forgets classes of which nothing is known.
-func (q *queue) sweep() {
-	for key, c := range q.classes {
+func (f *fairQueue) sweep() {
+	for key, c := range f.classes {
 		if c.len() == 0 && c.underway == 0 && !c.fails() {
-			delete(q.classes, key)
+			delete(f.classes, key)
 		}
 	}
 }
 
-func (q *queue) add(w *journal.Work) *class {
-	c := q.class(w)
-	q.places++
-	c.push(queued{w, q.places})
-	q.len++
+func (f *fairQueue) add(w *journal.Work) *class {
+	c := f.class(w)
+	f.places++
+	c.push(queued{w, f.places})
+	f.len++
 	return c
 }
 
 // next returns the class whose turn it is among those that may begin; nil if none may. What fails goes after the
 // others, but for every fourth turn, or if it takes long for one in a while.
-func (q *queue) next(now time.Time, may func(*class) bool) *class {
+func (f *fairQueue) next(now time.Time, may func(*class) bool) *class {
 	var well, failing *class
-	for _, c := range q.classes {
+	for _, c := range f.classes {
 		if c.len() == 0 || !may(c) {
 			continue
 		}
 		best := &well
-		if c.fails() || q.sibling(c).fails() {
+		if c.fails() || f.sibling(c).fails() {
 			best = &failing
 		}
 		if *best == nil || c.waiting[c.front].place < (*best).waiting[(*best).front].place {
@@ -200,38 +200,38 @@ func (q *queue) next(now time.Time, may func(*class) bool) *class {
 	case well == nil:
 		return failing
 	case failing == nil:
-	case failing.slow == 0 && q.passed >= patience, failing.slow > 0 && now.Sub(failing.began) >= anyway:
+	case failing.slow == 0 && f.passed >= patience, failing.slow > 0 && now.Sub(failing.began) >= anyway:
 		return failing
 	}
 	return well
 }
 
 // take takes a delivery of a class.
-func (q *queue) take(c *class, now time.Time) *journal.Work {
-	q.len--
-	if q.passed++; c.fails() {
-		q.passed = 0
+func (f *fairQueue) take(c *class, now time.Time) *journal.Work {
+	f.len--
+	if f.passed++; c.fails() {
+		f.passed = 0
 	}
 	return c.pop(now).work
 }
 
 // drain takes everything that waits.
-func (q *queue) drain() (all []*journal.Work) {
-	for _, c := range q.classes {
+func (f *fairQueue) drain() (all []*journal.Work) {
+	for _, c := range f.classes {
 		for c.len() > 0 {
 			all = append(all, c.shift().work)
 		}
 	}
-	q.len = 0
+	f.len = 0
 	return all
 }
 
 // excess takes from a class that failed so often in a row what should not wait here, because it may be more than
 // there is room for: the oldest.
-func (q *queue) excess(c *class, inARow int) (all []*journal.Work) {
+func (f *fairQueue) excess(c *class, inARow int) (all []*journal.Work) {
 	for c.slow >= inARow && c.len() > maxSlow {
 		all = append(all, c.shift().work)
-		q.len--
+		f.len--
 	}
 	return all
 }

@@ -1,0 +1,233 @@
+package deliver
+
+import (
+	"cmp"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/passing"
+)
+
+// Options are the settings of a [Deliverer].
+type Options struct {
+	Journal Journal
+	// Destinations are the places to deliver to, by name. The journal is expected to bring work for
+	// these alone; other work is handed back.
+	Destinations map[string]Destination
+	// Concurrency is how many attempts at a destination are under way at once, unless it has a number
+	// of its own. Zero means [DefaultConcurrency].
+	Concurrency int
+	// Relayed are the sources whose senders are answered what the destination answered: the answers to
+	// their events are read whole and become a part of the outcome.
+	Relayed map[string]bool
+	// Paused reports whether an operator has paused a destination: what waits for it goes back to the
+	// journal, which brings nothing for it meanwhile. It must not block. Nil: none ever is.
+	Paused func(destination string) bool
+	// Transport makes the attempts, without regard to TLS settings and address policies. Nil means one
+	// for each destination that keeps a connection per attempt under way, follows no proxy from the
+	// environment, and asks for no compression.
+	Transport http.RoundTripper
+	// Rand returns the jitter of a retry, in [0, 1). Nil means [rand.Float64].
+	Rand func() float64
+	// Now is the clock; nil means [time.Now].
+	Now func() time.Time
+	// Logger receives a debug line per delivery, a warning per failed attempt and an error per event
+	// that is given up; never a body or a secret. Nil discards them.
+	Logger *slog.Logger
+	// Watcher is told of every attempt. Nil: nobody is.
+	Watcher Watcher
+	// Registerer receives the metrics; nil means that they are not exported.
+	Registerer prometheus.Registerer
+}
+
+func (o Options) withDefaults() Options {
+	o.Concurrency = cmp.Or(o.Concurrency, DefaultConcurrency)
+	if o.Rand == nil {
+		o.Rand = rand.Float64
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Registerer == nil {
+		o.Registerer = prometheus.NewRegistry()
+	}
+	return o
+}
+
+// Journal is what deliver needs of the journal.
+type Journal interface {
+	// Work returns the channel of leased deliveries. It is closed when the journal is.
+	Work() <-chan *journal.Work
+	// Current reports whether the lease of a delivery still is ours. It does not block.
+	Current(journal.Held) bool
+	// Finish records an outcome. It does not block.
+	Finish(journal.Outcome)
+	// Suspend brings as little work for a destination as r says. The zero Rest ends that. It does not block.
+	Suspend(destination string, r journal.Rest)
+}
+
+// Watcher is told of every attempt, for people who look on. Attempted is called by many goroutines at a time
+// and must not block.
+type Watcher interface {
+	Attempted(w *journal.Work, o journal.Outcome)
+}
+
+// Destination is one place to deliver to.
+type Destination struct {
+	// Name is what the journal calls it.
+	Name string
+	// URL is where events are POSTed to, http or https. A user and password in it are sent as basic
+	// authentication.
+	URL string
+	// Timeout bounds one attempt, from dialling to the status of the answer. Zero means
+	// [DefaultTimeout].
+	Timeout time.Duration
+	// Schedule says when failed attempts are tried again. Nil means [DefaultSchedule].
+	Schedule Schedule
+	// GiveUp is how long after the receipt of an event it may still be tried again: a retry that would
+	// come later is not made, and the event is dead. An attempt that begins later all the same, because
+	// the event was re-driven or had to wait, has the whole of its schedule. Zero: the schedule alone
+	// decides.
+	GiveUp time.Duration
+	// Concurrency is how many attempts at it are under way at once. Zero means that of the [Options].
+	Concurrency int
+	// Rate is how many attempts begin per second, evenly spread. Zero: as many as there are.
+	Rate float64
+	// Permanent are the statuses, besides 410, after which an event is dead at once.
+	Permanent []int
+	// Header is added to every delivery, in place of what the provider sent under the same name. It can
+	// not hold what is ours to set: see docs/destinations.md.
+	Header http.Header
+	// Rules say which headers of the events of a source are passed on, by the name of the source. One without passes
+	// those that pass where nothing is known of the sender.
+	Rules map[string]*passing.Rule
+	// PassHeader and DropHeader choose among them: none but these, which are passed whatever the rule says, or all but
+	// these. At most one of them may be given. Those that say how to read the body, Content-Type and Content-Encoding,
+	// always are passed.
+	PassHeader, DropHeader []string
+	// AlsoPass are names, and beginnings of names that end in a star, of headers that are passed besides.
+	AlsoPass []string
+	// Secrets sign each delivery as Standard Webhooks describe it, with a signature per secret so that
+	// they can be rotated. One that begins with whsec_ is base64 after that; others are taken byte for
+	// byte. None: deliveries are not signed.
+	Secrets []string
+	// Signers make the provider's signatures anew, by the name of the source: for applications that verify them. The
+	// headers that they need are passed on whatever PassHeader and DropHeader say.
+	Signers map[string]Signer
+	// TLS has the certificates and names to use for https. Nil: those of the system.
+	TLS *tls.Config
+	// Stale says what becomes of an event of which a newer version was delivered. Empty: [StaleFlag].
+	Stale StalePolicy
+	// Policy says which addresses may be connected to. The zero policy allows all.
+	Policy AddressPolicy
+	// Breaker keeps attempts from a destination that fails again and again. Nil means the defaults.
+	Breaker *Breaker
+}
+
+// validate looks at what a configuration may get wrong besides texts.
+func (s *Destination) validate() error {
+	if s.Timeout < 0 || s.GiveUp < 0 || s.Concurrency < 0 || !(s.Rate >= 0) || s.Rate > maxRate {
+		return fmt.Errorf("timeout, give-up time, concurrency and rate must not be negative, and the rate %g at most", float64(maxRate))
+	}
+	for _, status := range s.Permanent {
+		if status < 300 || status > 599 {
+			return fmt.Errorf("status %d cannot be permanent: write one between 300 and 599", status)
+		}
+	}
+	if policies := []StalePolicy{"", StaleFlag, StaleDeliver, StaleDrop}; !slices.Contains(policies, s.Stale) {
+		return fmt.Errorf("unknown policy %q about stale events: write flag, deliver or drop", s.Stale)
+	}
+	return nil
+}
+
+// StalePolicy says what becomes of an event of which a newer version was delivered to the destination
+// already. Events that were replayed by force are delivered in any case.
+type StalePolicy string
+
+// The policies about stale events.
+const (
+	StaleFlag    StalePolicy = "flag"    // deliver it with Hookonce-Stale: true
+	StaleDeliver StalePolicy = "deliver" // deliver it like any other
+	StaleDrop    StalePolicy = "drop"    // do not deliver it; it is done, and its record says why
+)
+
+// Signer signs an event the way its provider does. It is safe for concurrent use.
+type Signer interface {
+	// Sign replaces what the provider's signature is in, at req.Now: headers, and where they have a part of it the
+	// URL and the body, of which it makes new ones. Vouched is that of [journal.Work]: where it is zero nothing is
+	// signed. With an error the request stays as it was.
+	Sign(req *hookonce.Request, vouched int16) error
+	// Carries reports whether a header of that canonical name has a part of the signature, or is signed.
+	Carries(name string) bool
+}
+
+// Breaker says when a destination is taken for ill, and how often it is tried while it is.
+//
+// Ill is a destination that cannot be connected to, does not answer in time or with nothing valid, or answers
+// 429, 502, 503 or 504: Failures times in a row, or three times in a row over five seconds or more. So is one
+// that took nothing for half a minute although at least Failures events were tried. Any other failure says
+// something about one event.
+//
+// An ill destination gets a probe after each pause. What fails meanwhile is on record and costs no try. With the
+// first success it recovers, and gets twice as much at once after each round of successes, up to its
+// concurrency.
+type Breaker struct {
+	// Failures in a row make it ill. Zero means [DefaultFailures]; negative: it never is, and nothing below
+	// applies.
+	Failures int
+	// Pause is the time from the first failed probe to the next, and doubles up to PauseMax. Zero means
+	// [DefaultPause] and [DefaultPauseMax], or the first and the last delay of the destination's schedule where
+	// they are shorter: who wants retries soon does not want to wait for probes.
+	Pause, PauseMax time.Duration
+}
+
+func (b *Breaker) withDefaults(schedule Schedule) (Breaker, error) {
+	if b == nil {
+		b = &Breaker{}
+	}
+	s := *b
+	s.Failures = cmp.Or(s.Failures, DefaultFailures)
+	if s.Pause == 0 {
+		s.Pause = DefaultPause
+		if len(schedule) > 0 {
+			s.Pause = max(shortestPause, min(s.Pause, schedule[0]))
+		}
+		if s.PauseMax > 0 {
+			s.Pause = min(s.Pause, s.PauseMax)
+		}
+	}
+	if s.PauseMax == 0 {
+		s.PauseMax = DefaultPauseMax
+		if n := len(schedule); n > 0 {
+			s.PauseMax = min(s.PauseMax, schedule[n-1])
+		}
+		s.PauseMax = max(s.Pause, s.PauseMax)
+	}
+	if s.Pause < 0 || s.PauseMax < s.Pause {
+		return s, fmt.Errorf("the breaker's first pause, %v, is negative or longer than its longest, %v", s.Pause, s.PauseMax)
+	}
+	return s, nil
+}
+
+// Defaults of a [Breaker].
+const (
+	DefaultFailures = 10
+	DefaultPause    = time.Second
+	DefaultPauseMax = 4 * time.Second
+)
+
+// shortestPause is the least that a short schedule makes of the defaults, and the first pause after a probe that
+// was answered, though not with a success.
+const shortestPause = 100 * time.Millisecond
