@@ -2,12 +2,15 @@ package hookonce
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/body"
+	"github.com/hookonce/hookonce/internal/problem"
 )
 
 const (
@@ -15,56 +18,19 @@ const (
 	busyRetry    = 1 * time.Second  // Retry-After when another copy is being handled
 )
 
-// problem is an RFC 9457 problem document.
-type problem struct {
-	Type   string `json:"type"`
-	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Detail string `json:"detail,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	// Instance names this occurrence, in the answer and in the log. It is no secret.
-	Instance string `json:"instance,omitempty"`
-	// Retryable says whether the same request may be sent again, under the same Key.
-	Retryable *bool  `json:"retryable,omitempty"`
-	Key       string `json:"key,omitempty"`
-	// Documentation is where to read about it, a URL; in a header Link as well.
-	Documentation string        `json:"documentation,omitempty"`
-	Retry         time.Duration `json:"-"`
-}
-
-func unavailable(detail string, retry time.Duration) *problem {
-	return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: detail, Retry: retry}
+func unavailable(detail string, retry time.Duration) *problem.Details {
+	return &problem.Details{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: detail, RetryAfter: retry}
 }
 
 // unverified tells the sender which part of the scheme failed, never what would have matched. The
 // status is the rejection's own, where it has one.
-func unverified(err error, status int) *problem {
-	p := &problem{Status: status, Type: "unverified", Detail: "the request's signature could not be verified"}
+func unverified(err error, status int) *problem.Details {
+	p := &problem.Details{Status: status, Type: "unverified", Detail: "the request's signature could not be verified"}
 	var reject *RejectError
 	if errors.As(err, &reject) {
 		p.Reason, p.Status = reject.Reason, cmp.Or(reject.Status, status)
 	}
 	return p
-}
-
-// write sends the problem. Its type is a URN: it identifies, and points nowhere.
-func (p *problem) write(w http.ResponseWriter) {
-	doc := *p
-	doc.Type = "urn:hookonce:problem:" + p.Type
-	doc.Title = cmp.Or(p.Title, http.StatusText(p.Status))
-	if p.Documentation != "" {
-		w.Header().Add("Link", "<"+p.Documentation+`>; rel="describedby"; type="text/html"`)
-	}
-	if p.Retry > 0 {
-		seconds := (p.Retry-1)/time.Second + 1 // rounded up
-		w.Header().Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
-	}
-	body, err := json.Marshal(doc)
-	if err != nil {
-		http.Error(w, doc.Title, doc.Status) // cannot happen: the document is strings and numbers
-		return
-	}
-	reply(w, Answer{Status: doc.Status, ContentType: "application/problem+json", Body: body})
 }
 
 // inert returns the answer to a handshake as text or JSON: it echoes what the sender chose, and no
@@ -91,4 +57,28 @@ func reply(w http.ResponseWriter, a Answer) {
 	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)
 	w.Write(a.Body) // a sender that hung up does not read it; the outcome stands
+}
+
+// readBody returns the raw body of at most maxBody bytes, or the refusal to answer with. A reader whose error is marked
+// with [RetryAfter] has the request come again. It is our fault, and no sender can mend it, that a middleware has taken
+// something of the body.
+func (s *settings) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *problem.Details) {
+	raw, err := body.ReadWhole(r, s.maxBody)
+	delay, later := RetryDelay(err)
+	switch {
+	case err == nil:
+		return raw, nil
+	case later: // the handler in front refuses the rest for now
+		return nil, unavailable("the request is not taken now; send it again", cmp.Or(max(delay, 0), defaultRetry))
+	case errors.Is(err, body.ErrTooLarge):
+		body.HangUp(w)
+		return nil, &problem.Details{Status: http.StatusRequestEntityTooLarge, Type: "body-too-large", Detail: fmt.Sprintf("the body is larger than %d bytes", s.maxBody)}
+	case errors.Is(err, body.ErrTouched):
+		s.log.ErrorContext(r.Context(), "a middleware has read, parsed, closed, cut or replaced the body of a request before it came to the handler: put the handler in front of that middleware, or have it set r.Body to the whole body again; one that replaces the body by another, which is shorter, sets r.ContentLength to the new length, or to -1",
+			"source", s.source, "declared", r.ContentLength, "arrived", len(raw))
+		return nil, unavailable("the request could not be read", defaultRetry)
+	case errors.Is(err, body.ErrSlow):
+		return nil, &problem.Details{Status: http.StatusRequestTimeout, Type: "body-too-slow", Detail: "the body did not arrive in time"}
+	}
+	return nil, &problem.Details{Status: http.StatusBadRequest, Type: "body-truncated", Detail: "the body ended before it was complete"}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/recorder"
 )
 
 // Errors that callers tell apart with [errors.Is]. Stores wrap them with what happened.
@@ -42,7 +44,7 @@ var (
 	ErrUnnamedCall = errors.New("hookonce: the call needs a step of its own")
 	// ErrResponseTooLarge says that a handler wrote a longer answer than may be kept (see [WithMaxResponse]), or
 	// than the store takes. Nothing of it was kept or sent.
-	ErrResponseTooLarge = errors.New("hookonce: the answer is too large to be kept")
+	ErrResponseTooLarge = recorder.ErrTooLarge
 	// ErrRollback is returned by a handler of [Idempotent] to undo its work and keep its answer: what it wrote
 	// through tx is rolled back, and what it wrote to the client is recorded and given to every copy, such as
 	// that a card was declined. Wrap it with the reason. An answer that is not kept otherwise (see [WithKeep])

@@ -7,10 +7,11 @@ import (
 	"io"
 	"net/http"
 	"time"
-)
 
-// replayedHeader marks an answer that an earlier request got first.
-const replayedHeader = "Idempotency-Replayed"
+	"github.com/hookonce/hookonce/internal/callgroup"
+	"github.com/hookonce/hookonce/internal/problem"
+	"github.com/hookonce/hookonce/internal/recorder"
+)
 
 // idempotency is what [Idempotent] and [IdempotentLease] have in common: which request is which, who waits
 // for whom, and what is answered. How a request is carried out once is theirs.
@@ -21,8 +22,8 @@ type idempotency struct {
 	attempt func(ctx context.Context, c *call) result
 	// next gets, as they are, the requests that are not claimed: those with safe methods and those without a
 	// key. Nil: the former are refused, and the latter attempted.
-	next    http.Handler
-	latches latches[result]
+	next  http.Handler
+	calls callgroup.Group[Ref, result]
 }
 
 // call is one request that is to have its effect once.
@@ -67,7 +68,7 @@ func (h *idempotency) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // open returns the call that the request makes, or why it is refused, or neither if it is for next.
-func (h *idempotency) open(w http.ResponseWriter, r *http.Request) (*call, *problem) {
+func (h *idempotency) open(w http.ResponseWriter, r *http.Request) (*call, *problem.Details) {
 	if safe(r.Method) {
 		return nil, h.unclaimed()
 	}
@@ -95,15 +96,15 @@ func safe(method string) bool {
 }
 
 // unclaimed returns the refusal of requests with safe methods, if they are refused.
-func (h *idempotency) unclaimed() *problem {
+func (h *idempotency) unclaimed() *problem.Details {
 	if h.next != nil {
 		return nil
 	}
-	return &problem{Status: http.StatusMethodNotAllowed, Type: "method-not-allowed", Detail: "this address takes requests that change something, with POST, PUT, PATCH or DELETE"}
+	return &problem.Details{Status: http.StatusMethodNotAllowed, Type: "method-not-allowed", Detail: "this address takes requests that change something, with POST, PUT, PATCH or DELETE"}
 }
 
 // identify finds out under which key the request is claimed.
-func (h *idempotency) identify(r *http.Request) (Ref, *problem) {
+func (h *idempotency) identify(r *http.Request) (Ref, *problem.Details) {
 	ref := Ref{Source: h.source}
 	lines := r.Header[keyHeader]
 	if len(lines) == 0 {
@@ -123,7 +124,7 @@ func (h *idempotency) identify(r *http.Request) (Ref, *problem) {
 
 // scopeOf asks whose request it is. A caller that nobody knows is refused: it must share no key with
 // another.
-func (h *idempotency) scopeOf(r *http.Request) (string, *problem) {
+func (h *idempotency) scopeOf(r *http.Request) (string, *problem.Details) {
 	if h.unscoped {
 		return "", nil
 	}
@@ -154,15 +155,15 @@ func (h *idempotency) serve(w http.ResponseWriter, c *call) {
 		h.refuse(w, res.problem)
 		return
 	case res.verdict == Duplicate:
-		w.Header().Set(replayedHeader, "true")
+		w.Header().Set(recorder.Replayed, "true")
 	}
-	res.response.write(w)
+	(*recorder.Answer)(res.response).Send(w)
 }
 
 // refuse answers with p.
-func (h *idempotency) refuse(w http.ResponseWriter, p *problem) {
+func (h *idempotency) refuse(w http.ResponseWriter, p *problem.Details) {
 	if p.Status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", "POST, PUT, PATCH, DELETE")
 	}
-	p.write(w)
+	p.Write(w)
 }

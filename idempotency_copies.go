@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/callgroup"
 )
 
 // once lets one of several equal calls in this process make its attempt, and gives the others what came of
@@ -17,11 +19,11 @@ func (h *idempotency) once(ctx context.Context, c *call) result {
 	waiting, cancel := context.WithTimeout(ctx, h.wait)
 	defer cancel()
 	for {
-		t, first := h.latches.enter(c.Ref, h.wait, h.timeout)
-		if first {
-			return h.lead(ctx, waiting, c, t)
+		first, mine := h.calls.Join(c.Ref, h.wait+h.timeout+recordTimeout)
+		if mine {
+			return h.lead(ctx, waiting, c, first)
 		}
-		res, ok := t.wait(waiting)
+		res, ok := first.Wait(waiting)
 		switch {
 		case !ok:
 			return result{verdict: Busy, problem: inProgress()}
@@ -33,9 +35,9 @@ func (h *idempotency) once(ctx context.Context, c *call) result {
 }
 
 // lead attempts the call. While another process has it, it asks again.
-func (h *idempotency) lead(ctx, waiting context.Context, c *call, t *latch[result]) (res result) {
+func (h *idempotency) lead(ctx, waiting context.Context, c *call, first *callgroup.Call[result]) (res result) {
 	res = result{digest: c.digest, problem: unavailable("the request was not carried out", defaultRetry), err: errors.New("the handler ended its goroutine")}
-	defer func() { h.latches.leave(c.Ref, t, res) }()
+	defer func() { h.calls.Finish(c.Ref, first, res) }()
 	for {
 		res = h.attempt(ctx, c)
 		res.digest = c.digest

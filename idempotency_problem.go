@@ -2,11 +2,12 @@ package hookonce
 
 import (
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/problem"
+	"github.com/hookonce/hookonce/internal/recorder"
 )
 
 // Reasons for which a request with an Idempotency-Key, or without one, is rejected; like those of
@@ -24,7 +25,8 @@ var faults = map[string]bool{
 	"answer-gone":               false,
 	"answer-incomplete":         true,
 	"answer-too-large":          false,
-	"body-incomplete":           true,
+	"body-too-slow":             true,
+	"body-truncated":            true,
 	"body-too-large":            false,
 	"caller-unknown":            false,
 	"failed":                    false,
@@ -38,95 +40,92 @@ var faults = map[string]bool{
 }
 
 // occurrence returns p as the answer to r: with a name of its own, the key as it was sent, and what to do.
-func (h *idempotency) occurrence(r *http.Request, p *problem) *problem {
+func (h *idempotency) occurrence(r *http.Request, p *problem.Details) *problem.Details {
 	own := *p
 	retryable := faults[p.Type]
-	own.Instance, own.Retryable = "urn:hookonce:occurrence:"+rand.Text(), &retryable
+	own.Instance, own.Retryable = problem.Occurrence(), &retryable
 	if lines := r.Header[keyHeader]; len(lines) == 1 && len(lines[0]) <= 2*h.maxKey+2 { // quoted, and all of it escaped
 		own.Key = lines[0]
 	}
-	own.Documentation = h.documentation
-	if h.documentation != "" && !strings.Contains(h.documentation, "#") {
-		own.Documentation += "#" + p.Type
-	}
+	own.Documentation = problem.Page(h.documentation, p.Type)
 	return &own
 }
 
-func keyMissing() *problem {
-	return &problem{
+func keyMissing() *problem.Details {
+	return &problem.Details{
 		Status: http.StatusBadRequest, Type: "idempotency-key-missing", Title: "Idempotency-Key is missing", Reason: ReasonKeyMissing,
 		Detail: "this operation needs the header Idempotency-Key: a new random text for each operation, such as a UUID, and the same one whenever the same request is sent again",
 	}
 }
 
-func keyMalformed(err error) *problem {
-	return &problem{
+func keyMalformed(err error) *problem.Details {
+	return &problem.Details{
 		Status: http.StatusBadRequest, Type: "idempotency-key-malformed", Title: "Idempotency-Key is malformed", Reason: ReasonKeyMalformed,
 		Detail: "the header Idempotency-Key cannot be used: " + err.Error(),
 	}
 }
 
-func callerUnknown() *problem {
-	return &problem{
+func callerUnknown() *problem.Details {
+	return &problem.Details{
 		Status: http.StatusForbidden, Type: "caller-unknown", Title: "Caller unknown", Reason: ReasonCallerUnknown,
 		Detail: "it is not known on whose behalf the request is sent, and keys belong to callers; authenticate",
 	}
 }
 
-func keyReused() *problem {
-	return &problem{
+func keyReused() *problem.Details {
+	return &problem.Details{
 		Status: http.StatusUnprocessableEntity, Type: "idempotency-key-reused", Title: "Idempotency-Key is already used",
 		Detail: "another request was carried out under this key: it differs in method, address, content type or body; a new operation needs a new key",
 	}
 }
 
 // pinnedKey answers a request that differs from one whose outcome is not known to be nothing.
-func pinnedKey() *problem {
+func pinnedKey() *problem.Details {
 	p := keyReused()
 	p.Detail = "an earlier request under this key failed and may have had effects outside, and this one differs from it in method, address, content type or body; send the same request again to learn what became of it; a new operation needs a new key"
 	return p
 }
 
-func inProgress() *problem {
-	return &problem{
+func inProgress() *problem.Details {
+	return &problem.Details{
 		Status: http.StatusConflict, Type: "request-in-progress", Title: "A request is outstanding for this Idempotency-Key",
-		Detail: "a request with this key is being carried out; send it again later, with the same key, for its answer", Retry: busyRetry,
+		Detail: "a request with this key is being carried out; send it again later, with the same key, for its answer", RetryAfter: busyRetry,
 	}
 }
 
-func tooManyKeys(retry time.Duration) *problem {
-	return &problem{
+func tooManyKeys(retry time.Duration) *problem.Details {
+	return &problem.Details{
 		Status: http.StatusTooManyRequests, Type: "too-many-keys", Title: "Too many new keys", Reason: ReasonTooManyKeys,
-		Detail: "too many requests with new keys came from here of which nothing came; send this one again later, with the same key", Retry: retry,
+		Detail: "too many requests with new keys came from here of which nothing came; send this one again later, with the same key", RetryAfter: retry,
 	}
 }
 
-func answerGone() *problem {
-	return &problem{
+func answerGone() *problem.Details {
+	return &problem.Details{
 		Status: http.StatusGone, Type: "answer-gone", Title: "Answer gone",
 		Detail: "the request with this key was carried out, and its answer is not on record; it was not carried out again",
 	}
 }
 
-func answerTooLarge(detail string) *problem {
-	return &problem{Status: http.StatusInternalServerError, Type: "answer-too-large", Title: "Answer too large", Detail: detail}
+func answerTooLarge(detail string) *problem.Details {
+	return &problem.Details{Status: http.StatusInternalServerError, Type: "answer-too-large", Title: "Answer too large", Detail: detail}
 }
 
-func answerIncomplete(retry time.Duration) *problem {
-	return &problem{
+func answerIncomplete(retry time.Duration) *problem.Details {
+	return &problem.Details{
 		Status: http.StatusServiceUnavailable, Type: "answer-incomplete", Title: "Answer incomplete",
-		Detail: "the answer was cut short and is not passed on; send the request again with the same key", Retry: retry,
+		Detail: "the answer was cut short and is not passed on; send the request again with the same key", RetryAfter: retry,
 	}
 }
 
 // broken says that it makes no sense to send the request again.
-func broken(detail string) *problem {
-	return &problem{Status: http.StatusInternalServerError, Type: "failed", Detail: detail}
+func broken(detail string) *problem.Details {
+	return &problem.Details{Status: http.StatusInternalServerError, Type: "failed", Detail: detail}
 }
 
 // failure answers for a request that had no effect, or of which that is not known. The text names no cause:
 // causes are for the log.
-func failure(err error) *problem {
+func failure(err error) *problem.Details {
 	retry := defaultRetry
 	if d, ok := RetryDelay(err); ok {
 		retry = cmp.Or(max(d, time.Duration(0)), defaultRetry)
@@ -136,7 +135,7 @@ func failure(err error) *problem {
 		return tooManyKeys(retry)
 	case errors.Is(err, ErrResponseTooLarge):
 		return answerTooLarge("the request was not carried out, because its answer is larger than can be kept")
-	case errors.Is(err, errIncomplete):
+	case errors.Is(err, recorder.ErrIncomplete):
 		return answerIncomplete(retry)
 	case IsPermanent(err):
 		return broken("the request cannot be carried out")

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/problem"
 )
 
 // reject logs and observes a request that came to nothing.
-func (h *idempotency) reject(ctx context.Context, p *problem) {
+func (h *idempotency) reject(ctx context.Context, p *problem.Details) {
 	h.log.WarnContext(ctx, "idempotent request rejected", "source", h.source, "reason", p.Type, "status", p.Status, "detail", p.Detail, "instance", p.Instance)
 	h.observe(ctx, Observation{Source: h.source, Status: "rejected", Reason: p.Reason})
 }

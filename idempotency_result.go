@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+
+	"github.com/hookonce/hookonce/internal/problem"
+	"github.com/hookonce/hookonce/internal/recorder"
 )
 
 // result is what came of a call.
@@ -15,7 +18,7 @@ type result struct {
 	digest   []byte    // of the call that it came of
 	response *Response // nil: problem is the answer
 	durable  bool      // response is on record
-	problem  *problem
+	problem  *problem.Details
 	err      error // why nothing is on record, if that is so
 	aborted  bool  // the handler wants the connection cut
 }
@@ -30,6 +33,13 @@ func (res result) shared() result {
 	}
 	res.aborted = false
 	return res
+}
+
+// again returns the response as copies get it, which is all that is stored.
+func (r *Response) again() *Response {
+	kept := *r
+	kept.Header = recorder.Repeatable(r.Header)
+	return &kept
 }
 
 func (res result) status() string {
@@ -93,10 +103,11 @@ func (h *idempotency) replay(ctx context.Context, c Claim) result {
 var errNotKept = errors.New("hookonce: the answer is not kept")
 
 // finish returns what the handler wrote, with an error that wraps [errNotKept] if its effect is not to stay, and
-// one that wraps [errIncomplete] if it is not all that the handler was to write. That is so whenever its context
+// one that wraps [recorder.ErrIncomplete] if it is not all that the handler was to write. That is so whenever its context
 // had ended before it returned: many a handler, and a proxy that copies a body, returns then with half an answer.
-func (h *idempotency) finish(ctx context.Context, rec *recorder, c Claim) (*Response, error) {
-	answer, err := rec.response()
+func (h *idempotency) finish(ctx context.Context, rec *recorder.Recorder, c Claim) (*Response, error) {
+	recorded, err := rec.Answer()
+	answer := (*Response)(recorded)
 	switch {
 	case err == nil && !h.keeps(answer.Status, c):
 		err = fmt.Errorf("%w: the handler answered %d", errNotKept, answer.Status)
@@ -104,8 +115,8 @@ func (h *idempotency) finish(ctx context.Context, rec *recorder, c Claim) (*Resp
 			err = Forget(err)
 		}
 		return answer, err
-	case ctx.Err() != nil && !errors.Is(err, errIncomplete):
-		return nil, fmt.Errorf("%w: the handler returned after its context had ended: %w", errIncomplete, context.Cause(ctx))
+	case ctx.Err() != nil && !errors.Is(err, recorder.ErrIncomplete):
+		return nil, fmt.Errorf("%w: the handler returned after its context had ended: %w", recorder.ErrIncomplete, context.Cause(ctx))
 	}
 	return answer, err
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+
+	"github.com/hookonce/hookonce/internal/recorder"
 )
 
 // Idempotent returns a handler for requests that clients make safe to repeat with the header
@@ -113,10 +115,10 @@ func (h *idempotent[Tx]) warn(ctx context.Context, host string) {
 
 // run runs the handler and keeps its answer. With [ErrRollback] the answer is there, and yet to be kept.
 func (h *idempotent[Tx]) run(ctx context.Context, tx Tx, held Claim, c *call) (*Response, error) {
-	rec := newRecorder(h.maxResponse)
+	rec := recorder.New(h.maxResponse)
 	handled := h.handle(rec, c.readable(ctx), tx)
 	if handled != nil {
-		if err := refuseRollback(handled, rec.status); err != nil {
+		if err := refuseRollback(handled, rec.Status()); err != nil {
 			return nil, err
 		}
 	}

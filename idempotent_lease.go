@@ -7,6 +7,9 @@ import (
 	"math"
 	"net/http"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/lease"
+	"github.com/hookonce/hookonce/internal/recorder"
 )
 
 // recordTimeout bounds how long it is tried to record what came of a request.
@@ -77,18 +80,18 @@ func (h *idempotentLease) borrow(ctx context.Context, c *call) result {
 // run runs the handler while the lease is kept, which was granted after the time asked. A panic is an error.
 func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, c *call) (answer *Response, err error) {
 	if time.Since(asked) >= h.lease {
-		return nil, fmt.Errorf("%w: the lease of %s: %w", errNotBegun, held.Ref, errLeaseOver)
+		return nil, fmt.Errorf("%w: the lease of %s: %w", errNotBegun, held.Ref, lease.ErrOver)
 	}
 	ctx, cancel := context.WithTimeout(ContextWithRef(ctx, held.Ref), h.timeout)
 	defer cancel()
 	ctx, release := KeepLease(ctx, h.store, held, h.lease, asked)
 	defer release()
-	rec := newRecorder(h.maxResponse)
+	rec := recorder.New(h.maxResponse)
 	defer func() {
 		p := recover()
 		switch {
-		case errors.Is(rec.err, ErrResponseTooLarge) && h.keeps(rec.status, held) && ctx.Err() == nil:
-			answer, err = h.tooLarge(ctx, c, rec.err) // after which a proxy panics
+		case errors.Is(rec.Err(), ErrResponseTooLarge) && h.keeps(rec.Status(), held) && ctx.Err() == nil:
+			answer, err = h.tooLarge(ctx, c, rec.Err()) // after which a proxy panics
 		case p != nil:
 			err = h.caught(ctx, c, p)
 		}
@@ -100,9 +103,10 @@ func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, 
 // tooLarge returns the answer in place of one that is larger than can be kept, and logs why it cannot.
 func (h *idempotentLease) tooLarge(ctx context.Context, c *call, why error) (*Response, error) {
 	h.log.ErrorContext(ctx, "the request was carried out, and is answered 500 for good: its answer cannot be kept", "source", c.Source, "key", c.Key, "error", why)
-	rec := newRecorder(math.MaxInt)
+	rec := recorder.New(math.MaxInt)
 	h.refuse(rec, h.occurrence(c.Request, answerTooLarge("the request was carried out, and its answer is larger than can be kept")))
-	return rec.response()
+	answer, err := rec.Answer()
+	return (*Response)(answer), err
 }
 
 // record stores what came of the attempt, and returns the answer, or why it cannot be answered with that.

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/memstore"
@@ -42,7 +44,7 @@ func TestIdempotentFaultsSayWhatToDo(t *testing.T) {
 		"idempotency-key-malformed": {buy(h, `"k1`, "10"), false, `"k1`},
 		"idempotency-key-reused":    {buy(h, ` "k1" `, "11"), false, ` "k1" `},
 		"body-too-large":            {buy(h, "k2", "100"), false, "k2"},
-		"body-incomplete":           {buy(h, "k2", "1", func(r *http.Request) { r.Body = io.NopCloser(broken{}) }), true, "k2"},
+		"body-truncated":            {buy(h, "k2", "1", func(r *http.Request) { r.Body = io.NopCloser(broken{}) }), true, "k2"},
 		"method-not-allowed":        {buy(h, "k2", "", func(r *http.Request) { r.Method = http.MethodGet }), false, "k2"},
 		"unavailable":               {buy(fails(errors.New("away")), "k2", "10"), true, "k2"},
 		"failed":                    {buy(fails(hookonce.Permanent(errors.New("never"))), "k2", "10"), false, "k2"},
@@ -99,11 +101,12 @@ func TestEveryFaultHasItsSection(t *testing.T) {
 			t.Errorf("docs/idempotency.md has no section %s", name)
 		}
 	}
-	files, err := filepath.Glob("idempo*.go")
+	listed["unverified"] = true // of webhooks
+	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range append(files, "body.go") {
+	for _, file := range files {
 		for name := range literals(t, file, func(n ast.Node) ast.Expr {
 			if kv, ok := n.(*ast.KeyValueExpr); ok {
 				if key, ok := kv.Key.(*ast.Ident); ok && key.Name == "Type" {
@@ -134,4 +137,47 @@ func literals(t *testing.T, file string, pick func(ast.Node) ast.Expr) map[strin
 		return true
 	})
 	return found
+}
+
+// A body that a middleware has read is our fault, and not the sender's: 503, and the log says who is to blame and what to
+// do. One that did not arrive in time is the sender's.
+func TestBodyThatCannotBeRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		body   io.Reader
+		status int
+		kind   string
+		logged bool
+	}{
+		"a middleware has read it":    {strings.NewReader(""), 503, "unavailable", true},
+		"it broke off":                {broken{}, 400, "body-truncated", false},
+		"it did not arrive in time":   {iotest.ErrReader(os.ErrDeadlineExceeded), 408, "body-too-slow", false},
+		"it is too large":             {strings.NewReader("a 12345678"), 413, "body-too-large", false},
+		"the one in front refuses it": {iotest.ErrReader(hookonce.RetryAfter(time.Minute, errors.New("full"))), 503, "unavailable", false},
+	} {
+		var log strings.Builder
+		opts := []hookonce.Option{hookonce.WithMaxBody(8), hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError})))}
+		for door, h := range map[string]http.Handler{
+			"Webhook":    hookonce.Webhook(memstore.New(), "sender", sender{}, new(ledger).handle, opts...),
+			"Idempotent": counter(memstore.New(), new(till).charge, opts...),
+		} {
+			log.Reset()
+			if s, ok := c.body.(io.Seeker); ok {
+				_, _ = s.Seek(0, io.SeekStart)
+			}
+			r := httptest.NewRequest(http.MethodPost, "/", io.NopCloser(c.body))
+			r.Header.Set("Idempotency-Key", "k1")
+			r.Header.Set("Sig", "ok")
+			if r.ContentLength = 3; name == "it is too large" {
+				r.ContentLength = -1
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != c.status || !strings.Contains(w.Body.String(), `"urn:hookonce:problem:`+c.kind+`"`) {
+				t.Errorf("%s: %s answered %d %s", name, door, w.Code, w.Body)
+			}
+			if named := strings.Contains(log.String(), "put the handler in front of that middleware"); named != c.logged {
+				t.Errorf("%s: %s logged %s", name, door, &log)
+			}
+		}
+	}
 }

@@ -276,7 +276,7 @@ func TestIdempotentBodies(t *testing.T) {
 	h := counter(memstore.New(), s.charge, hookonce.WithMaxBody(4))
 	wantAnswer(t, buy(h, "k1", "12345"), 413, "body-too-large")
 	wantAnswer(t, buy(h, "k1", "12345", func(r *http.Request) { r.ContentLength = -1 }), 413, "body-too-large")
-	wantAnswer(t, buy(h, "k1", "123", func(r *http.Request) { r.Body = io.NopCloser(broken{}) }), 400, "body-incomplete")
+	wantAnswer(t, buy(h, "k1", "123", func(r *http.Request) { r.Body = io.NopCloser(broken{}) }), 400, "body-truncated")
 	// Somebody in front has read the body, so that different requests would look alike: see body_test.go.
 	wantAnswer(t, buy(h, "k1", "123", func(r *http.Request) { r.Body = http.NoBody }), 503, "unavailable")
 	wantAnswer(t, buy(h, "k1", "a=1", setHeader("Content-Type", "application/x-www-form-urlencoded"), func(r *http.Request) {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/lease"
 )
 
 // UnderLease is [TxStore.Within] for effects that share no transaction with the claim: it claims req.Ref, runs
@@ -34,7 +36,7 @@ import (
 // one of these must not acknowledge anything.
 func UnderLease(ctx context.Context, store Store, req ClaimRequest, fn func(ctx context.Context, c Claim) error) (Claim, error) {
 	req.Lease = cmp.Or(req.Lease, DefaultLease)
-	if req.Lease < minLease {
+	if req.Lease < lease.MinLength {
 		return Claim{}, fmt.Errorf("hookonce: UnderLease: a lease of %v cannot be kept", req.Lease)
 	}
 	asked := time.Now()
@@ -61,7 +63,7 @@ func UnderLease(ctx context.Context, store Store, req ClaimRequest, fn func(ctx 
 var errTakenOver = fmt.Errorf("%w", ErrStale)
 
 // borrow runs fn under the lease of c and records what came of it.
-func borrow(ctx context.Context, store Store, c Claim, lease time.Duration, asked time.Time, fn func(context.Context, Claim) error) (err error) {
+func borrow(ctx context.Context, store Store, c Claim, length time.Duration, asked time.Time, fn func(context.Context, Claim) error) (err error) {
 	err = errors.New("the handler ended its goroutine")
 	defer func() {
 		p := recover()
@@ -73,15 +75,15 @@ func borrow(ctx context.Context, store Store, c Claim, lease time.Duration, aske
 			panic(p)
 		}
 	}()
-	return hold(ctx, store, c, lease, asked, fn)
+	return hold(ctx, store, c, length, asked, fn)
 }
 
 // hold runs fn while the lease is kept. What fn fails with, after the lease was lost, says so.
-func hold(ctx context.Context, store Store, c Claim, lease time.Duration, asked time.Time, fn func(context.Context, Claim) error) error {
-	if time.Since(asked) >= lease {
-		return fmt.Errorf("%w: the lease of %s: %w", errNotBegun, c.Ref, errLeaseOver)
+func hold(ctx context.Context, store Store, c Claim, length time.Duration, asked time.Time, fn func(context.Context, Claim) error) error {
+	if time.Since(asked) >= length {
+		return fmt.Errorf("%w: the lease of %s: %w", errNotBegun, c.Ref, lease.ErrOver)
 	}
-	held, release := KeepLease(ctx, store, c, lease, asked)
+	held, release := KeepLease(ctx, store, c, length, asked)
 	defer release()
 	err := fn(ContextWithRef(held, c.Ref), c)
 	if err != nil && held.Err() != nil && ctx.Err() == nil {
@@ -114,4 +116,25 @@ func record(ctx context.Context, store Store, c Claim, failed error) error {
 		return fmt.Errorf("hookonce: %s: attempt %d: %w: the work is done, and that could not be recorded: %w", c.Ref, c.Token, ErrUnknownOutcome, err)
 	}
 	return fmt.Errorf("hookonce: %s: attempt %d: %w (%w: %w)", c.Ref, c.Token, failed, ErrTraceLost, err)
+}
+
+// KeepLease extends the lease of c at each third of its length, until ctx ends or release is called, which
+// waits for that. Length is what was asked for, and asked the time before the claim was asked for:
+// no earlier than it plus length has anybody else a right to the work. The context that it returns ends when
+// the lease is lost: at once when somebody else has taken the claim over, and otherwise when the lease has
+// run out because the store could not be reached; [context.Cause] says which. Release must be called. It
+// records nothing: see [UnderLease], which does all of it. A length of zero means that the claim has no deadline
+// ([ClaimRequest]): it cannot be lost, so ctx is returned as it is, and nothing is extended.
+func KeepLease(ctx context.Context, store Store, c Claim, length time.Duration, asked time.Time) (held context.Context, release func()) {
+	if length == 0 {
+		return ctx, func() {}
+	}
+	return lease.Lease{
+		Of: c.Ref.String(), Length: length, Asked: asked,
+		Extend: func(ctx context.Context) error {
+			_, err := store.Extend(ctx, c, length)
+			return err
+		},
+		Gone: func(err error) bool { return errors.Is(err, ErrStale) || errors.Is(err, ErrNotFound) },
+	}.Keep(ctx)
 }

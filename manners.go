@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net/http"
 	"strings"
+
+	"github.com/hookonce/hookonce/internal/problem"
 )
 
 // manners is how a provider wants to be talked to, where it differs from others.
@@ -34,7 +36,7 @@ func mannersOf(p Provider) manners {
 }
 
 // refuse answers with p, in the way that the provider understands.
-func (m manners) refuse(w http.ResponseWriter, p *problem) {
+func (m manners) refuse(w http.ResponseWriter, p *problem.Details) {
 	switch p.Status {
 	case http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", m.allow)
@@ -42,8 +44,8 @@ func (m manners) refuse(w http.ResponseWriter, p *problem) {
 		p.Status = m.notReady
 	case http.StatusRequestEntityTooLarge, http.StatusBadRequest, http.StatusRequestTimeout:
 		if m.rejected >= 500 { // this sender is to see no 4xx
-			p.Status, p.Retry = m.rejected, defaultRetry
+			p.Status, p.RetryAfter = m.rejected, defaultRetry
 		}
 	}
-	p.write(w)
+	p.Write(w)
 }

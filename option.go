@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/lease"
 	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/recorder"
 )
 
 // Option changes a default of [Webhook], [WebhookLease], [Idempotent] or [IdempotentLease]. Each says which of
@@ -145,7 +147,7 @@ func (s *settings) validate() error {
 		return fmt.Errorf("hookonce: WithWait(%v): the wait is negative", s.wait)
 	case s.maxBody <= 0:
 		return fmt.Errorf("hookonce: WithMaxBody(%d): no body is that small", s.maxBody)
-	case s.of&forLeases != 0 && s.lease < minLease:
+	case s.of&forLeases != 0 && s.lease < lease.MinLength:
 		return fmt.Errorf("hookonce: WithLease(%v): a lease that short cannot be kept", s.lease)
 	case s.now == nil || s.log == nil || s.observe == nil:
 		return errors.New("hookonce: WithClock, WithLogger and WithObserver do not take nil")
@@ -166,7 +168,7 @@ func (s *settings) validateKeys() error {
 		return fmt.Errorf("hookonce: WithMaxResponse(%d): no answer is that small", s.maxResponse)
 	case s.keep == nil:
 		return errors.New("hookonce: WithKeep does not take nil")
-	case slices.ContainsFunc(s.fingerprint, func(name string) bool { return !isToken(name) }):
+	case slices.ContainsFunc(s.fingerprint, func(name string) bool { return !recorder.IsToken(name) }):
 		return fmt.Errorf("hookonce: WithFingerprint(%q): not all of these are names of header fields", s.fingerprint)
 	case s.named && s.content != nil:
 		return errors.New("hookonce: WithFingerprint and WithFingerprintFunc contradict each other: have the function return the header fields, too")

@@ -12,6 +12,9 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/callgroup"
+	"github.com/hookonce/hookonce/internal/problem"
 )
 
 // Webhook returns a handler for one webhook endpoint: it verifies the raw body, finds the event's
@@ -97,7 +100,7 @@ type webhook struct {
 	// attempt claims req and handles the event, or says what came of it earlier. Given an error, it records
 	// that instead of handling anything.
 	attempt func(ctx context.Context, req ClaimRequest, ev *Event, given error) (Claim, error)
-	latches latches[outcome]
+	calls   callgroup.Group[Ref, outcome]
 }
 
 // outcome is what became of one event.
@@ -151,13 +154,13 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // read returns the raw body, or the refusal to answer with. Greetings have no body that counts.
-func (h *webhook) read(w http.ResponseWriter, r *http.Request) ([]byte, *problem) {
+func (h *webhook) read(w http.ResponseWriter, r *http.Request) ([]byte, *problem.Details) {
 	switch {
 	case r.Method == http.MethodPost:
 	case h.greets(r.Method):
 		return nil, nil
 	default:
-		return nil, &problem{Status: http.StatusMethodNotAllowed, Type: "method-not-allowed", Detail: "webhooks are sent with POST"}
+		return nil, &problem.Details{Status: http.StatusMethodNotAllowed, Type: "method-not-allowed", Detail: "webhooks are sent with POST"}
 	}
 	return h.readBody(w, r)
 }
@@ -235,12 +238,12 @@ func (h *webhook) once(ctx context.Context, ev *Event) outcome {
 	if claimed(ev).Key == "" {
 		return h.run(ctx, ev)
 	}
-	t, first := h.latches.enter(ev.Ref(), 0, h.timeout)
-	if !first {
-		return h.follow(ctx, ev, t)
+	first, mine := h.calls.Join(ev.Ref(), h.timeout+recordTimeout)
+	if !mine {
+		return h.follow(ctx, ev, first)
 	}
 	o := outcome{verdict: Acquired, err: errors.New("the handler did not return")}
-	defer func() { h.latches.leave(ev.Ref(), t, o) }()
+	defer func() { h.calls.Finish(ev.Ref(), first, o) }()
 	o = h.run(ctx, ev)
 	return o
 }
@@ -256,10 +259,10 @@ func claimed(ev *Event) Ref {
 
 // follow waits for the first copy. A copy shares its failure too: trying again at once would run a
 // failing handler as often as there are copies.
-func (h *webhook) follow(ctx context.Context, ev *Event, t *latch[outcome]) outcome {
+func (h *webhook) follow(ctx context.Context, ev *Event, first *callgroup.Call[outcome]) outcome {
 	ctx, cancel := context.WithTimeout(ctx, h.wait)
 	defer cancel()
-	o, ok := t.wait(ctx)
+	o, ok := first.Wait(ctx)
 	switch {
 	case !ok:
 		return outcome{verdict: Busy, err: ErrBusy}
@@ -380,7 +383,7 @@ func (h *webhook) success(ctx context.Context) (a Answer) {
 
 // notDone answers for an event whose effect is not durable. The text names no cause: causes are for
 // the log, and answers are stored by providers.
-func notDone(o outcome) *problem {
+func notDone(o outcome) *problem.Details {
 	retry := defaultRetry
 	if d, ok := RetryDelay(o.err); ok && d > 0 {
 		retry = d

@@ -1,4 +1,6 @@
-package hookonce
+// Package recorder keeps the answer of a handler in memory, so that it goes out after what it tells of is durable, and
+// sends it, to the first client and to the copies.
+package recorder
 
 import (
 	"bytes"
@@ -10,11 +12,11 @@ import (
 	"strings"
 )
 
-// recorder is the ResponseWriter of a handler whose answer goes out after the commit: it keeps the answer
+// Recorder is the ResponseWriter of a handler whose answer goes out after the commit: it keeps the answer
 // in memory. It is no [http.Flusher] and no [http.Hijacker], and [http.ResponseController] gets
 // [http.ErrNotSupported] from it: nothing can be taken back once it is on the wire. Interim answers (1xx)
 // and trailers are left out for the same reason.
-type recorder struct {
+type Recorder struct {
 	header   http.Header
 	sent     http.Header // as it was when the status was written
 	status   int
@@ -24,18 +26,24 @@ type recorder struct {
 	err      error
 }
 
-func newRecorder(limit int) *recorder {
-	return &recorder{header: http.Header{}, limit: limit, declared: -1}
+// New returns a recorder of an answer of at most limit bytes, body and header together.
+func New(limit int) *Recorder {
+	return &Recorder{header: http.Header{}, limit: limit, declared: -1}
 }
 
-// errIncomplete says that an answer was cut short, or is not what its header says.
-var errIncomplete = errors.New("hookonce: the answer is incomplete")
+// The errors of an answer that is lost.
+var (
+	// ErrTooLarge says that a handler wrote a longer answer than is kept.
+	ErrTooLarge = errors.New("hookonce: the answer is too large to be kept")
+	// ErrIncomplete says that an answer was cut short, or is not what its header says.
+	ErrIncomplete = errors.New("hookonce: the answer is incomplete")
+)
 
 // Header returns the header of the answer. Changes after WriteHeader have no effect.
-func (r *recorder) Header() http.Header { return r.header }
+func (r *Recorder) Header() http.Header { return r.header }
 
 // WriteHeader sets the status, the first time. It panics where the one of net/http does.
-func (r *recorder) WriteHeader(status int) {
+func (r *Recorder) WriteHeader(status int) {
 	if status < 100 || status > 999 {
 		panic(fmt.Sprintf("hookonce: invalid WriteHeader code %d", status))
 	}
@@ -48,9 +56,9 @@ func (r *recorder) WriteHeader(status int) {
 	}
 }
 
-// Write adds to the body. Beyond the limit it returns [ErrResponseTooLarge], and beyond the length that the
+// Write adds to the body. Beyond the limit it returns [ErrTooLarge], and beyond the length that the
 // handler declared [http.ErrContentLength]; either way the answer is lost.
-func (r *recorder) Write(p []byte) (int, error) {
+func (r *Recorder) Write(p []byte) (int, error) {
 	if err := r.room(len(p)); err != nil {
 		return 0, err
 	}
@@ -58,7 +66,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 }
 
 // WriteString implements io.StringWriter.
-func (r *recorder) WriteString(s string) (int, error) {
+func (r *Recorder) WriteString(s string) (int, error) {
 	if err := r.room(len(s)); err != nil {
 		return 0, err
 	}
@@ -66,7 +74,7 @@ func (r *recorder) WriteString(s string) (int, error) {
 }
 
 // room returns an error unless n bytes more may be written.
-func (r *recorder) room(n int) error {
+func (r *Recorder) room(n int) error {
 	if r.status == 0 {
 		r.WriteHeader(http.StatusOK)
 	}
@@ -74,30 +82,43 @@ func (r *recorder) room(n int) error {
 	case !hasBody(r.status):
 		return http.ErrBodyNotAllowed
 	case r.err == nil && n > r.limit-r.body.Len():
-		r.err = fmt.Errorf("%w: more than %d bytes", ErrResponseTooLarge, r.limit)
+		r.err = fmt.Errorf("%w: more than %d bytes", ErrTooLarge, r.limit)
 	case r.err == nil && r.declared >= 0 && int64(n) > r.declared-int64(r.body.Len()):
-		r.err = fmt.Errorf("%w: the handler declared a Content-Length of %d and wrote more: %w", errIncomplete, r.declared, http.ErrContentLength)
+		r.err = fmt.Errorf("%w: the handler declared a Content-Length of %d and wrote more: %w", ErrIncomplete, r.declared, http.ErrContentLength)
 	}
 	return r.err
 }
 
-// response returns the answer in the form in which it is sent.
-func (r *recorder) response() (*Response, error) {
+// Status returns the status that was written, or 0 if there was none yet.
+func (r *Recorder) Status() int { return r.status }
+
+// Err returns why the answer is lost, as far as that is known while it is written.
+func (r *Recorder) Err() error { return r.err }
+
+// Answer is a recorded answer.
+type Answer struct {
+	Status int
+	Header http.Header // under canonical names, without what delimits the message
+	Body   []byte
+}
+
+// Answer returns the answer in the form in which it is sent, or why it is lost.
+func (r *Recorder) Answer() (*Answer, error) {
 	if r.status == 0 {
 		r.WriteHeader(http.StatusOK)
 	}
 	if r.err == nil && int64(r.body.Len()) < r.declared {
-		r.err = fmt.Errorf("%w: the handler declared a Content-Length of %d and wrote %d bytes", errIncomplete, r.declared, r.body.Len())
+		r.err = fmt.Errorf("%w: the handler declared a Content-Length of %d and wrote %d bytes", ErrIncomplete, r.declared, r.body.Len())
 	}
 	if r.err != nil {
 		return nil, r.err
 	}
-	answer := &Response{Status: r.status, Header: plainHeader(r.sent), Body: r.body.Bytes()}
+	answer := &Answer{Status: r.status, Header: plainHeader(r.sent), Body: r.body.Bytes()}
 	if _, typed := r.sent["Content-Type"]; !typed && len(answer.Body) > 0 && r.sent.Get("Content-Encoding") == "" {
 		answer.Header.Set("Content-Type", http.DetectContentType(answer.Body))
 	}
 	if n := size(answer); n > r.limit {
-		r.err = fmt.Errorf("%w: %d bytes with its header, at most %d are kept", ErrResponseTooLarge, n, r.limit)
+		r.err = fmt.Errorf("%w: %d bytes with its header, at most %d are kept", ErrTooLarge, n, r.limit)
 		return nil, r.err
 	}
 	return answer, nil
@@ -108,9 +129,9 @@ func hasBody(status int) bool {
 	return status >= http.StatusOK && status != http.StatusNoContent && status != http.StatusNotModified
 }
 
-func size(r *Response) int {
-	n := len(r.Body)
-	for name, values := range r.Header {
+func size(a *Answer) int {
+	n := len(a.Body)
+	for name, values := range a.Header {
 		for _, v := range values {
 			n += len(name) + len(v) + len(": \r\n")
 		}
@@ -127,7 +148,7 @@ func plainHeader(h http.Header) http.Header {
 	plain := make(http.Header, len(h))
 	for name, values := range h {
 		name = http.CanonicalHeaderKey(name)
-		if framing[name] || !isToken(name) {
+		if framing[name] || !IsToken(name) {
 			continue
 		}
 		for _, v := range values {
@@ -139,8 +160,8 @@ func plainHeader(h http.Header) http.Header {
 
 var lineBreaks = strings.NewReplacer("\r", " ", "\n", " ")
 
-// isToken reports whether s can be the name of a header field.
-func isToken(s string) bool {
+// IsToken reports whether s can be the name of a header field.
+func IsToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]
 		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
@@ -150,11 +171,14 @@ func isToken(s string) bool {
 	return s != ""
 }
 
+// Replayed is the header that marks an answer which an earlier request got first.
+const Replayed = "Idempotency-Replayed"
+
 // firstOnly are the fields that are for the connection that the first answer went over, or for the one
 // who got it.
 var firstOnly = map[string]bool{
 	"Connection":          true,
-	replayedHeader:        true, // said anew of every copy
+	Replayed:              true, // said anew of every copy
 	"Keep-Alive":          true,
 	"Proxy-Authenticate":  true,
 	"Proxy-Authorization": true,
@@ -165,19 +189,18 @@ var firstOnly = map[string]bool{
 	"Upgrade":             true,
 }
 
-// again returns the answer as copies get it, which is all that is stored.
-func (r *Response) again() *Response {
-	kept := *r
-	kept.Header = r.Header.Clone()
-	for _, line := range r.Header["Connection"] {
+// Repeatable returns the header of an answer as copies get it, which is all that is stored.
+func Repeatable(header http.Header) http.Header {
+	kept := header.Clone()
+	for _, line := range header["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
-			kept.Header.Del(strings.TrimSpace(name))
+			kept.Del(strings.TrimSpace(name))
 		}
 	}
 	for name := range firstOnly {
-		delete(kept.Header, name)
+		delete(kept, name)
 	}
-	return &kept
+	return kept
 }
 
 // cumulative are the fields of which a response has as many as those who have a part in it add: a middleware in
@@ -195,13 +218,13 @@ var cumulative = map[string]bool{
 	"Www-Authenticate":                    true,
 }
 
-// write sends the answer. Its fields replace those that w has, or are added to them if they are cumulative.
-func (r *Response) write(w http.ResponseWriter) {
+// Send sends the answer. Its fields replace those that w has, or are added to them if they are cumulative.
+func (a *Answer) Send(w http.ResponseWriter) {
 	h := w.Header()
-	if _, typed := r.Header["Content-Type"]; !typed {
+	if _, typed := a.Header["Content-Type"]; !typed {
 		h["Content-Type"] = nil // not to be guessed now, as it was not then
 	}
-	for name, values := range r.Header {
+	for name, values := range a.Header {
 		set := h[name]
 		if !cumulative[name] {
 			set = nil
@@ -209,9 +232,9 @@ func (r *Response) write(w http.ResponseWriter) {
 		added := slices.DeleteFunc(slices.Clone(values), func(v string) bool { return slices.Contains(set, v) })
 		h[name] = slices.Concat(set, added)
 	}
-	if hasBody(r.Status) {
-		h.Set("Content-Length", strconv.Itoa(len(r.Body)))
+	if hasBody(a.Status) {
+		h.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	}
-	w.WriteHeader(r.Status)
-	w.Write(r.Body) // who hung up does not read it; the outcome stands
+	w.WriteHeader(a.Status)
+	_, _ = w.Write(a.Body) // a client that hung up does not read it; the outcome stands
 }

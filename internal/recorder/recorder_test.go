@@ -1,7 +1,6 @@
-package hookonce
+package recorder_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hookonce/hookonce/internal/recorder"
 )
 
 // TestRecorderSendsWhatTheServerWould holds the recorder against net/http: what a handler writes comes out
@@ -58,13 +59,13 @@ func TestRecorderSendsWhatTheServerWould(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := wire(t, handle)
 			got := wire(t, func(w http.ResponseWriter, r *http.Request) {
-				rec := newRecorder(1 << 20)
+				rec := recorder.New(1 << 20)
 				handle(rec, r)
-				answer, err := rec.response()
+				answer, err := rec.Answer()
 				if err != nil {
 					t.Fatal(err)
 				}
-				answer.write(w)
+				answer.Send(w)
 			})
 			if got != want {
 				t.Errorf("recorded and sent:\n%s\nas the server sends it:\n%s", got, want)
@@ -100,32 +101,32 @@ func wire(t *testing.T, h http.HandlerFunc) string {
 }
 
 func TestRecorderLimit(t *testing.T) {
-	rec := newRecorder(10)
+	rec := recorder.New(10)
 	if n, err := rec.Write([]byte("0123456789")); n != 10 || err != nil {
 		t.Fatalf("Write within the limit = %d, %v", n, err)
 	}
-	if n, err := rec.WriteString("x"); n != 0 || !errors.Is(err, ErrResponseTooLarge) {
+	if n, err := rec.WriteString("x"); n != 0 || !errors.Is(err, recorder.ErrTooLarge) {
 		t.Errorf("Write beyond the limit = %d, %v", n, err)
 	}
-	if _, err := rec.Write(nil); !errors.Is(err, ErrResponseTooLarge) {
+	if _, err := rec.Write(nil); !errors.Is(err, recorder.ErrTooLarge) {
 		t.Errorf("a later Write: %v", err)
 	}
-	if _, err := rec.response(); !errors.Is(err, ErrResponseTooLarge) {
-		t.Errorf("response = %v", err)
+	if _, err := rec.Answer(); !errors.Is(err, recorder.ErrTooLarge) {
+		t.Errorf("Answer: %v", err)
 	}
 }
 
 func TestRecorderLimitCountsTheHeader(t *testing.T) {
-	rec := newRecorder(100)
+	rec := recorder.New(100)
 	rec.Header().Set("X-Large", strings.Repeat("x", 100))
-	if _, err := rec.response(); !errors.Is(err, ErrResponseTooLarge) {
-		t.Errorf("response = %v", err)
+	if _, err := rec.Answer(); !errors.Is(err, recorder.ErrTooLarge) {
+		t.Errorf("Answer: %v", err)
 	}
 }
 
 // What cannot be taken back is refused: flushing, taking the connection over, interim answers, trailers.
 func TestRecorderKeepsEverythingBack(t *testing.T) {
-	rec := newRecorder(100)
+	rec := recorder.New(100)
 	control := http.NewResponseController(rec)
 	if err := control.Flush(); !errors.Is(err, http.ErrNotSupported) {
 		t.Errorf("Flush: %v", err)
@@ -139,7 +140,7 @@ func TestRecorderKeepsEverythingBack(t *testing.T) {
 	rec.WriteHeader(http.StatusAccepted)
 	rec.Header().Set("X-Sum", "1")
 	rec.Header().Set(http.TrailerPrefix+"X-More", "1")
-	answer, err := rec.response()
+	answer, err := rec.Answer()
 	if err != nil || answer.Status != http.StatusAccepted || len(answer.Header) != 0 {
 		t.Errorf("answer %+v, %v", answer, err)
 	}
@@ -148,31 +149,31 @@ func TestRecorderKeepsEverythingBack(t *testing.T) {
 			t.Error("a status that is none was taken")
 		}
 	}()
-	newRecorder(1).WriteHeader(99)
+	recorder.New(1).WriteHeader(99)
 }
 
 func TestRecorderHasNoBodyWhereThereIsNone(t *testing.T) {
-	rec := newRecorder(100)
+	rec := recorder.New(100)
 	rec.WriteHeader(http.StatusNoContent)
 	if _, err := io.WriteString(rec, "x"); !errors.Is(err, http.ErrBodyNotAllowed) {
 		t.Errorf("body of a 204: %v", err)
 	}
-	if answer, err := rec.response(); err != nil || len(answer.Body) != 0 {
+	if answer, err := rec.Answer(); err != nil || len(answer.Body) != 0 {
 		t.Errorf("answer %+v, %v", answer, err)
 	}
 }
 
 // What was for the first client alone is not repeated.
-func TestAgainLeavesOutWhatWasForOne(t *testing.T) {
-	first := &Response{Status: 200, Body: []byte("x"), Header: http.Header{
+func TestRepeatableLeavesOutWhatWasForOne(t *testing.T) {
+	first := http.Header{
 		"Set-Cookie": {"session=fake"}, "Connection": {"close, X-Hop", "x-other"}, "X-Hop": {"1"}, "X-Other": {"1"}, "Keep-Alive": {"5"},
-		"Upgrade": {"h2c"}, "Idempotency-Replayed": {"false"}, "Proxy-Authenticate": {"Basic"}, "X-Kept": {"1", "2"},
-	}}
-	again := first.again()
-	if len(again.Header) != 1 || len(again.Header["X-Kept"]) != 2 || again.Status != 200 || !bytes.Equal(again.Body, first.Body) {
-		t.Errorf("again: %+v", again)
+		"Upgrade": {"h2c"}, recorder.Replayed: {"false"}, "Proxy-Authenticate": {"Basic"}, "X-Kept": {"1", "2"},
 	}
-	if len(first.Header) != 9 {
-		t.Errorf("the first answer was changed: %v", first.Header)
+	again := recorder.Repeatable(first)
+	if len(again) != 1 || len(again["X-Kept"]) != 2 {
+		t.Errorf("repeated: %v", again)
+	}
+	if len(first) != 9 {
+		t.Errorf("the first header was changed: %v", first)
 	}
 }

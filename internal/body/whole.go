@@ -1,9 +1,7 @@
-package hookonce
+package body
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"reflect"
@@ -11,30 +9,24 @@ import (
 	"strings"
 )
 
-// readBody returns the raw body of at most maxBody bytes, or the refusal to answer with. A reader whose error is marked
-// with [RetryAfter] has the request come again. It is our fault, and no
-// sender can mend it, that a middleware has taken something of the body: neither a signature nor a fingerprint
-// would cover what the sender said.
-func (s *settings) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *problem) {
-	tooLarge := &problem{Status: http.StatusRequestEntityTooLarge, Type: "body-too-large", Detail: fmt.Sprintf("the body is larger than %d bytes", s.maxBody)}
-	if r.ContentLength > s.maxBody {
-		return nil, tooLarge
+// ReadWhole is [Read] for a handler that stands behind middlewares which it does not know. It returns [ErrTouched] for
+// a body of which one of them has taken something: neither a signature nor a fingerprint would cover what the sender
+// said, and no sender can mend it. One that was replaced by a whole one is taken.
+func ReadWhole(r *http.Request, limit int64) ([]byte, error) {
+	if r.ContentLength > limit {
+		return nil, ErrTooLarge
 	}
 	empty := drained(r.Body)
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.maxBody))
-	var exceeded *http.MaxBytesError
-	delay, later := RetryDelay(err)
+	body, err := readUpTo(r.Body, beyond(limit), nil)
 	switch {
-	case later: // who is in front refuses the rest for now
-		return nil, unavailable("the request is not taken now; send it again", cmp.Or(max(delay, 0), defaultRetry))
-	case errors.As(err, &exceeded):
-		return nil, tooLarge
-	case errors.Is(err, http.ErrBodyReadAfterClose), err == nil && (empty && r.ContentLength < 0 || !whole(r, body)):
-		s.log.ErrorContext(r.Context(), "a middleware has read, parsed, closed, cut or replaced the body of a request before it came to the handler: put the handler in front of that middleware, or have it set r.Body to the whole body again; one that replaces the body by another, which is shorter, sets r.ContentLength to the new length, or to -1",
-			"source", s.source, "declared", r.ContentLength, "arrived", len(body))
-		return nil, unavailable("the request could not be read", defaultRetry)
+	case errors.Is(err, http.ErrBodyReadAfterClose):
+		return body, ErrTouched
 	case err != nil:
-		return nil, &problem{Status: http.StatusBadRequest, Type: "body-incomplete", Detail: "the body ended before it was complete"}
+		return body, refusal(err)
+	case int64(len(body)) > limit:
+		return body, ErrTooLarge
+	case empty && r.ContentLength < 0, !whole(r, body):
+		return body, ErrTouched
 	}
 	return body, nil
 }

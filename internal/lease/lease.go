@@ -1,0 +1,99 @@
+// Package lease keeps leases: it extends one while the work under it goes on, and ends the work when the lease is
+// lost.
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// MinLength is the shortest lease that can be kept.
+const MinLength = 10 * time.Millisecond
+
+// ErrOver says that there was no time, or no way, to extend a lease.
+var ErrOver = errors.New("it ran out before it was extended")
+
+// LostError says that the lease of something was lost, and why: its end came ([ErrOver], or what the last extension
+// failed with), or another worker has it.
+type LostError struct {
+	Of  string
+	Err error
+}
+
+// Error names what the lease was of.
+func (e *LostError) Error() string { return fmt.Sprintf("the lease of %s was lost: %v", e.Of, e.Err) }
+
+// Unwrap returns why it was lost.
+func (e *LostError) Unwrap() error { return e.Err }
+
+// Lease is a lease that was granted.
+type Lease struct {
+	// Of names what is leased, for errors.
+	Of string
+	// Length is what was asked for, at least [MinLength].
+	Length time.Duration
+	// Asked is the time before it was asked for: no earlier than it plus Length has another worker a right to the work.
+	Asked time.Time
+	// Extend asks for another Length from now on.
+	Extend func(ctx context.Context) error
+	// Gone reports whether an error of Extend says that another worker has the lease. Extend is called again after
+	// other errors, as long as the lease lasts.
+	Gone func(err error) bool
+	// Failed is told of such other errors. It may be nil.
+	Failed func(ctx context.Context, err error)
+}
+
+// Keep extends the lease at each third of its length, until ctx ends or release is called, which waits for that. The
+// context that it returns ends when the lease is lost: at once when another worker has it, and otherwise
+// when it has run out because nothing could extend it. [context.Cause] is a [*LostError] then. Release must be called.
+func (l Lease) Keep(ctx context.Context) (held context.Context, release func()) {
+	held, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := l.extend(held); err != nil {
+			cancel(&LostError{l.Of, err})
+		}
+	}()
+	return held, func() {
+		cancel(context.Canceled)
+		<-ended
+	}
+}
+
+// extend returns nil when ctx ends, and otherwise why the lease was lost.
+func (l Lease) extend(ctx context.Context) error {
+	third := max(l.Length/3, time.Millisecond)
+	ticker := time.NewTicker(third)
+	defer ticker.Stop()
+	end := l.Asked.Add(l.Length)
+	over := time.NewTimer(time.Until(end))
+	defer over.Stop()
+	for failed := ErrOver; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-over.C:
+			return failed
+		case <-ticker.C:
+		}
+		asked := time.Now()
+		asking, cancel := context.WithTimeout(ctx, min(third, end.Sub(asked)))
+		err := l.Extend(asking)
+		cancel()
+		switch {
+		case err == nil:
+			end, failed = asked.Add(l.Length), ErrOver
+			over.Reset(time.Until(end))
+		case l.Gone(err):
+			return err
+		default:
+			failed = err
+			if l.Failed != nil && ctx.Err() == nil {
+				l.Failed(ctx, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,89 @@
+// Package problem writes the answers that say what is wrong: problem details as RFC 9457 has them, of one form for
+// the library and for the gateway.
+package problem
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ContentType is the media type of every problem.
+const ContentType = "application/problem+json"
+
+// The names that a problem has are URNs: they identify, and point nowhere.
+const (
+	typePrefix       = "urn:hookonce:problem:"
+	occurrencePrefix = "urn:hookonce:occurrence:"
+)
+
+// Details is a problem document. Details that many requests share may be written at once by many goroutines.
+type Details struct {
+	// Type is the last part of the type's URN, such as "body-too-large". Empty: the status says it all
+	// ("about:blank").
+	Type string `json:"type,omitempty"`
+	// Title is the same for all problems of the type. Empty: the text of the status.
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	// Detail tells the client what happened and what to do. It names no cause that is not the client's.
+	Detail string `json:"detail,omitempty"`
+	// Reason tells problems of one type apart, in the words of the metrics.
+	Reason string `json:"reason,omitempty"`
+	// Instance names this occurrence, in the answer and in the log: see [Occurrence]. It is no secret.
+	Instance string `json:"instance,omitempty"`
+	// Retryable says whether the same request may be sent again, under the same Key. Nil: it is not said.
+	Retryable *bool  `json:"retryable,omitempty"`
+	Key       string `json:"key,omitempty"`
+	// Documentation is the address of a page about the problem, see [Page]. It is in a header Link as well.
+	Documentation string `json:"documentation,omitempty"`
+
+	// RetryAfter is the header Retry-After, in seconds and rounded up. Zero or less: there is none.
+	RetryAfter time.Duration `json:"-"`
+	// Close ends the connection after the answer, where the rest of the request is not worth reading.
+	Close bool `json:"-"`
+}
+
+// Write sends the problem as the answer. What else belongs into the header, such as Allow, is set before.
+func (d *Details) Write(w http.ResponseWriter) {
+	doc := *d
+	doc.Title = cmp.Or(d.Title, http.StatusText(d.Status))
+	if d.Type != "" {
+		doc.Type = typePrefix + d.Type
+	}
+	body, err := json.Marshal(&doc)
+	if err != nil {
+		panic(err) // strings, numbers and truth values always encode
+	}
+	body = append(body, '\n')
+	h := w.Header()
+	if d.Documentation != "" {
+		h.Add("Link", "<"+d.Documentation+`>; rel="describedby"; type="text/html"`)
+	}
+	if d.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64((d.RetryAfter-1)/time.Second+1), 10))
+	}
+	if d.Close {
+		h.Set("Connection", "close")
+	}
+	h.Set("Content-Type", ContentType)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(d.Status)
+	_, _ = w.Write(body) // a client that hung up does not read it
+}
+
+// Occurrence returns a new name for one occurrence of a problem.
+func Occurrence() string { return occurrencePrefix + rand.Text() }
+
+// Page returns the address at which a page describes problems of that type: the page has a section of the type's
+// name, unless its address names a section already. Empty: there is no page.
+func Page(address, typ string) string {
+	if address == "" || strings.Contains(address, "#") {
+		return address
+	}
+	return address + "#" + typ
+}
