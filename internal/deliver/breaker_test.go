@@ -16,6 +16,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/engine"
 )
 
 // guarded is a destination that is ill after three failures, and gets a probe after 10 s, 20 s, and then 30 s.
@@ -341,7 +342,7 @@ func TestBreakerSparesBacklog(t *testing.T) {
 		var up atomic.Bool
 		var made, lines atomic.Int32
 		app := deliver.Destination{URL: "http://app.invalid/", Concurrency: 1}
-		r := newRigOn(t, journal.Options{Destinations: map[string]journal.Destination{"app": {}}}, app, func(o *deliver.Options) {
+		r := newRigOn(t, engine.Options{Destinations: map[string]journal.Destination{"app": {}}}, app, func(o *deliver.Options) {
 			o.Logger = slog.New(counting{slog.DiscardHandler, &lines})
 			o.Transport = transport(func(*http.Request) (*http.Response, error) {
 				made.Add(1)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/engine"
 )
 
 // An illness is a way in which a destination fails, and what is sent to it meanwhile, in a time that is played.
@@ -389,7 +390,7 @@ func play(t *testing.T, c illness) {
 	if c.small {
 		held = 200
 	}
-	s.rig = newRigOn(t, journal.Options{MaxHeld: held, Destinations: map[string]journal.Destination{"app": to}}, app, played(func(r *http.Request) (*http.Response, error) {
+	s.rig = newRigOn(t, engine.Options{MaxHeld: held, Destinations: map[string]journal.Destination{"app": to}}, app, played(func(r *http.Request) (*http.Response, error) {
 		s.mu.Lock()
 		s.requests = append(s.requests, s.since())
 		s.mu.Unlock()

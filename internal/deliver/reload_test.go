@@ -11,6 +11,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/engine"
 )
 
 // to are the destinations of a deliverer with one of them.
@@ -264,7 +265,7 @@ func TestReload_untriedDoesNotWaitForWhoIsGone(t *testing.T) {
 		const events = 50
 		app := deliver.Destination{URL: "http://app.invalid/", Concurrency: 1}
 		asked := 0
-		r := newRigOn(t, journal.Options{Destinations: map[string]journal.Destination{"app": {}}}, app, played(func(r *http.Request) (*http.Response, error) {
+		r := newRigOn(t, engine.Options{Destinations: map[string]journal.Destination{"app": {}}}, app, played(func(r *http.Request) (*http.Response, error) {
 			if r.URL.Path == "/new" {
 				return status(200), nil
 			}

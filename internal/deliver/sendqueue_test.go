@@ -11,6 +11,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/engine"
 )
 
 // Attempts begin evenly, as often as the rate says, however many wait; a pause is hardly made up for.
@@ -103,7 +104,7 @@ func TestHangingDestinationsHoldUpNobody(t *testing.T) {
 			settings[names[i]] = deliver.Destination{URL: fmt.Sprintf("http://app-%d.invalid/", i), Concurrency: 4}
 			served[names[i]] = journal.Destination{}
 		}
-		r := newRigOn(t, journal.Options{Destinations: served}, settings[names[0]], func(o *deliver.Options) {
+		r := newRigOn(t, engine.Options{Destinations: served}, settings[names[0]], func(o *deliver.Options) {
 			o.Destinations = settings
 			o.Transport = transport(func(r *http.Request) (*http.Response, error) {
 				if slices.Contains(names[:hanging], r.URL.Hostname()[:len(r.URL.Hostname())-len(".invalid")]) {

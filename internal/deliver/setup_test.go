@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 )
 
@@ -21,7 +22,7 @@ type rig struct {
 	*deliver.Deliverer
 	model   *journaltest.Memory
 	faulty  *journaltest.Faulty
-	journal *journal.Journal
+	journal *engine.Engine
 	metrics *prometheus.Registry
 }
 
@@ -29,17 +30,17 @@ type rig struct {
 // stopped when the test ends.
 func newRig(t testing.TB, app deliver.Destination, change func(*deliver.Options)) *rig {
 	t.Helper()
-	return newRigOn(t, journal.Options{}, app, change)
+	return newRigOn(t, engine.Options{}, app, change)
 }
 
 // newRigOn is newRig with settings for the journal.
-func newRigOn(t testing.TB, settings journal.Options, app deliver.Destination, change func(*deliver.Options)) *rig {
+func newRigOn(t testing.TB, settings engine.Options, app deliver.Destination, change func(*deliver.Options)) *rig {
 	t.Helper()
 	settings.DoneKeys = -1
 	r := &rig{model: journaltest.NewMemory(), metrics: prometheus.NewRegistry()}
 	r.faulty = journaltest.NewFaulty(r.model)
 	var err error
-	if r.journal, err = journal.New(r.faulty, settings); err != nil {
+	if r.journal, err = engine.New(r.faulty, settings); err != nil {
 		t.Fatal(err)
 	}
 	o := deliver.Options{

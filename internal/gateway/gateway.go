@@ -27,6 +27,7 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/lines"
 )
 
@@ -87,7 +88,7 @@ type Gateway struct {
 	store   journal.Store
 	records journal.Records // of the store
 	bell    journal.Bell    // of the store; nil: it is ours alone
-	journal *journal.Journal
+	journal *engine.Engine
 	deliver *deliver.Deliverer
 
 	kept       keeping // for services
@@ -189,7 +190,7 @@ func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
 
 // open fills in what needs the store, and begins to serve, or to serve all.
 func (g *Gateway) open(ctx context.Context, wired *wiring, ids *journal.IDs) (err error) {
-	if g.journal, err = journal.New(g.store, g.journalOptions(ids, wired)); err != nil {
+	if g.journal, err = engine.New(g.store, g.journalOptions(ids, wired)); err != nil {
 		return explain(wired.cfg.Store, fmt.Errorf("the journal could not be started: %w", err))
 	}
 	if g.deliver, err = deliver.New(g.deliverOptions(wired)); err != nil {

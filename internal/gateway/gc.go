@@ -3,7 +3,7 @@ package gateway
 import (
 	"runtime/debug"
 
-	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/engine"
 )
 
 // gcPercent lets the heap grow to five times what is alive before it is collected. The gateway keeps
@@ -38,5 +38,5 @@ func (g *Gateway) memory() {
 	cfg := g.config()
 	connections, admin := connectionLimits(cfg, descriptors())
 	held := int64(connections.Max+admin.Max)*connectionMemory + maxLargeHeaders*largeHeaderMemory
-	g.opt.Memory(otherMemory + g.handler.MaxReading() + cfg.Queue.Bytes + journal.MaxHeldBytes + held)
+	g.opt.Memory(otherMemory + g.handler.MaxReading() + cfg.Queue.Bytes + engine.MaxHeldBytes + held)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/passing"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -315,8 +316,8 @@ func retention(cfg *config.Config) *journal.Retention {
 	return r
 }
 
-func (g *Gateway) journalOptions(ids *journal.IDs, w *wiring) journal.Options {
-	return journal.Options{
+func (g *Gateway) journalOptions(ids *journal.IDs, w *wiring) engine.Options {
+	return engine.Options{
 		MaxBatch:     w.cfg.Queue.Batch,
 		QueueEntries: w.cfg.Queue.Events,
 		QueueBytes:   w.cfg.Queue.Bytes,

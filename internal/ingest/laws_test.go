@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 )
 
@@ -203,7 +204,7 @@ func TestPoisonedRow(t *testing.T) {
 func TestQueueFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := journaltest.NewFaulty(journaltest.NewMemory())
-		j, err := journal.New(store, journal.Options{QueueEntries: 1})
+		j, err := engine.New(store, engine.Options{QueueEntries: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

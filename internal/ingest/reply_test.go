@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 )
 
@@ -17,7 +18,7 @@ import (
 func newSyncGate(t *testing.T, a *journal.Answer, change func(*ingest.Source)) *gate {
 	t.Helper()
 	g := newGate(t, func(o *ingest.Options) {
-		o.Answers = o.Journal.(*journal.Journal)
+		o.Answers = o.Journal.(*engine.Engine)
 		o.Sources[0].Sync = true
 		if change != nil {
 			change(&o.Sources[0])
@@ -100,7 +101,7 @@ func TestSyncCopyWaitsElsewhere(t *testing.T) {
 // While nobody delivers, the sender is told to come again when its time is over, and nothing is acknowledged.
 func TestSyncUnanswered(t *testing.T) {
 	g := newGate(t, func(o *ingest.Options) {
-		o.Answers = o.Journal.(*journal.Journal)
+		o.Answers = o.Journal.(*engine.Engine)
 		o.Sources[0].Sync, o.Sources[0].Deadline = true, 100*time.Millisecond
 	})
 	w := g.send("billing", `{"id":"a"}`)
@@ -122,7 +123,7 @@ func newOpenGate(t *testing.T, accept error, forward journal.State) (*gate, *[]s
 	var mu sync.Mutex
 	var past []string
 	g := newGate(t, func(o *ingest.Options) {
-		o.Past = o.Journal.(*journal.Journal)
+		o.Past = o.Journal.(*engine.Engine)
 		o.Journal = stub{err: accept}
 		o.Sources[0].Open, o.Sources[0].OpenTypes = true, []string{"cart.*"}
 		o.Forward = func(_ context.Context, w *journal.Work) journal.Outcome {

@@ -18,6 +18,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 )
 
@@ -91,7 +92,7 @@ type gate struct {
 	*ingest.Handler
 	model   *journaltest.Memory
 	faulty  *journaltest.Faulty
-	journal *journal.Journal
+	journal *engine.Engine
 	metrics *prometheus.Registry
 }
 
@@ -100,7 +101,7 @@ func newGate(t *testing.T, change func(*ingest.Options)) *gate {
 	t.Helper()
 	model := journaltest.NewMemory()
 	faulty := journaltest.NewFaulty(model)
-	j, err := journal.New(faulty, journal.Options{DoneKeys: -1})
+	j, err := engine.New(faulty, engine.Options{DoneKeys: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

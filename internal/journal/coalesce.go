@@ -36,14 +36,3 @@ func CoalesceKey(key string) string {
 func Coalesces(key string) bool {
 	return strings.HasPrefix(key, coalescingPlain) || strings.HasPrefix(key, coalescingHash)
 }
-
-// Waits reports whether e adds nothing to a stored event whose deliveries to the given destinations are
-// still to come.
-func (e *Entry) Waits(coming map[string]bool) bool {
-	for _, d := range e.Destinations {
-		if !coming[d] {
-			return false
-		}
-	}
-	return len(e.Destinations) > 0
-}

@@ -6,6 +6,12 @@ import (
 	"time"
 )
 
+// FirstID returns the smallest identifier that [IDs] can give to an event accepted at t: everything
+// accepted in an earlier millisecond is below it. Times before 2020 give 0.
+func FirstID(t time.Time) int64 {
+	return max(0, t.UnixMilli()-idEpoch) << (writerBits + counterBits)
+}
+
 const (
 	writerBits  = 12
 	counterBits = 10
@@ -38,8 +44,8 @@ func NewIDs(writer int, after int64) *IDs {
 	return &IDs{writer: int64(writer & MaxWriter), last: ms<<counterBits | (1<<counterBits - 1)}
 }
 
-// randomIDs returns a generator whose writer number is drawn at random.
-func randomIDs() *IDs { return NewIDs(rand.IntN(MaxWriter+1), 0) }
+// RandomIDs returns a generator whose writer number is drawn at random.
+func RandomIDs() *IDs { return NewIDs(rand.IntN(MaxWriter+1), 0) }
 
 // Next returns an identifier for an event accepted at now.
 func (g *IDs) Next(now time.Time) int64 {
@@ -49,3 +55,6 @@ func (g *IDs) Next(now time.Time) int64 {
 	g.last = max(g.last+1, (now.UnixMilli()-idEpoch)<<counterBits|fraction)
 	return g.last<<writerBits | g.writer
 }
+
+// IDTime returns when the event with an identifier was accepted, to the millisecond.
+func IDTime(id int64) time.Time { return time.UnixMilli(id>>(writerBits+counterBits) + idEpoch) }

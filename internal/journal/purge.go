@@ -18,7 +18,10 @@ const (
 	KindAudits   Kind = "audits"   // what operators did
 )
 
-var kinds = []Kind{KindIDs, KindBodies, KindAttempts, KindAnswers, KindRanks, KindAudits}
+// Kinds returns all of them.
+func Kinds() []Kind {
+	return []Kind{KindIDs, KindBodies, KindAttempts, KindAnswers, KindRanks, KindAudits}
+}
 
 // Purge is one step of a sweep: it looks at the events behind After, oldest first, and deletes one kind of
 // what is left of those that were received before a time and have no open delivery.

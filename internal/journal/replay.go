@@ -2,28 +2,11 @@ package journal
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"slices"
 	"time"
 )
-
-// Replay has deliveries begin again, see [Records.Replay]. This process looks for them at once, and
-// like all that hear of it asks the store again what is done. It needs [Options.Records].
-func (j *Journal) Replay(ctx context.Context, r Replay, limit int) (Replayed, error) {
-	r.Ordered = j.held.inOrder()
-	done, err := j.opt.Records.Replay(ctx, r, limit)
-	if r.Done() && !r.DryRun {
-		j.done.forget() // of an error nothing is known
-	}
-	if err == nil && !r.DryRun {
-		j.metrics.replayed.WithLabelValues("true").Add(float64(done.Forced))
-		j.metrics.replayed.WithLabelValues("false").Add(float64(done.Deliveries - done.Forced))
-		j.Look()
-	}
-	return done, err
-}
 
 // Replay says which deliveries begin again, and on whose account. The filter's Destination and State
 // choose among the deliveries of each event: without them, all that are failed or dead are replayed.

@@ -64,8 +64,8 @@ func (r *Retention) Longer(k Kind) (sources []string) {
 	return sources
 }
 
-// longest returns how long the longest keep a kind.
-func (r *Retention) longest(k Kind) time.Duration {
+// Longest returns how long the longest keep a kind.
+func (r *Retention) Longest(k Kind) time.Duration {
 	most := r.Of(k)
 	for _, p := range r.Sources {
 		if own := p.Of(k); most == 0 || own == 0 {
@@ -77,9 +77,10 @@ func (r *Retention) longest(k Kind) time.Duration {
 	return most
 }
 
-func (r *Retention) validate() error {
+// Validate reports a period that is negative.
+func (r *Retention) Validate() error {
 	all := []time.Duration{r.Audits}
-	for _, k := range kinds {
+	for _, k := range Kinds() {
 		all = append(all, r.Of(k))
 		for _, p := range r.Sources {
 			all = append(all, p.Of(k))

@@ -2,9 +2,83 @@ package journal
 
 import (
 	"context"
-	"slices"
 	"time"
 )
+
+// Partitioned is a store that keeps bodies and attempts in partitions by time, each of which goes as a
+// whole. [Store.Purge] then deletes only what is in no partition, or has a shorter period than the usual.
+type Partitioned interface {
+	// Provide makes the partitions that are needed from now until some time ahead, and returns how the
+	// tables are divided then, by kind. What no partition is for is stored all the same.
+	Provide(ctx context.Context, now time.Time, keep *Retention) (map[Kind]Division, error)
+
+	// Drop drops the oldest partition, of each kind, that is past the usual period as a whole. What is still
+	// needed of it, because its event has an open delivery or its source a longer period, is put aside before,
+	// in small steps. Nobody waits for that longer than some 50 ms: then it is given up until the next call.
+	//
+	// It is not one transaction: what was put aside stays so, and the next call goes on. While another
+	// process does it nothing is done.
+	Drop(ctx context.Context, now time.Time, keep *Retention) (Dropped, error)
+}
+
+// Records is the side of a store that answers people: what happened to an event, and let it happen
+// again. Implementations: journal/pg and journal/sqlite; journaltest has the conformance suite.
+//
+// Methods are safe for concurrent use. A method that writes is one transaction, durable when it returns
+// without an error; an error means that nothing is known about the outcome. Times come from the caller.
+type Records interface {
+	// List returns the events that match, newest first, from those below the identifier before (0:
+	// from the newest on), at most limit of them. It looks at no more than [MaxScan] events, so a page
+	// may be short, or empty, although others follow: Page.Next says so. Whatever is accepted meanwhile
+	// neither repeats nor hides an event of a later page.
+	List(ctx context.Context, f Filter, before int64, limit int) (Page, error)
+
+	// Contents calls see with the header and the body of each of the events, in any order, as far as they are
+	// kept, and stops at its first error. What see gets is its own until it returns.
+	Contents(ctx context.Context, ids []int64, see func(id int64, header, body []byte) error) error
+
+	// Find returns the identifier of the event that has a key in a source, or [ErrNoEvent].
+	Find(ctx context.Context, source, key string) (int64, error)
+
+	// History returns all that is known about one event, or [ErrNoEvent].
+	History(ctx context.Context, id int64) (*History, error)
+
+	// Open counts the deliveries that are not done, by destination and state, in this order.
+	Open(ctx context.Context) ([]OpenCount, error)
+
+	// Sighted records when copies of events came. Of each event and kind the store keeps [MaxSightings]
+	// rows, the last of which sums up what came later. What has no event any more is left out.
+	Sighted(ctx context.Context, seen []Sighting) error
+
+	// Replay makes deliveries begin again, those of at most limit events after the identifier r.After,
+	// oldest first. See [Replay] for which. In the same transaction the audit record r.Audit is written,
+	// or continued, unless nothing begins again. With DryRun it only counts.
+	//
+	// Only what is failed or dead at this moment is made due, and only what has no row is made anew, under
+	// a token above all earlier ones: of a delivery that is pending or processing nothing changes, and no
+	// two replays make the same delivery.
+	Replay(ctx context.Context, r Replay, limit int) (Replayed, error)
+
+	// SetPaused pauses a destination or resumes it, and leaves an audit record if that changed anything.
+	SetPaused(ctx context.Context, p Pause, paused bool) (changed bool, err error)
+
+	// Pauses returns the destinations that are paused, by name.
+	Pauses(ctx context.Context) ([]Pause, error)
+
+	// Announce records what a gateway says of itself in place of what it said before, and forgets those that
+	// were last seen before forget. It need not be durable: gateways say it again.
+	Announce(ctx context.Context, g Gateway, forget time.Time) error
+
+	// Withdraw forgets a gateway.
+	Withdraw(ctx context.Context, id string) error
+
+	// Gateways returns those that are not forgotten, the longest running first.
+	Gateways(ctx context.Context) ([]Gateway, error)
+
+	// Audits returns what operators did, newest first, from those below the number before (0: from the
+	// newest on), at most limit of them.
+	Audits(ctx context.Context, before int64, limit int) ([]Audit, error)
+}
 
 // Store is where the journal is durable. Implementations: journal/pg and journal/sqlite; journaltest
 // has the conformance suite.
@@ -74,181 +148,4 @@ type Store interface {
 
 	// Close releases connections and locks. The store must not be used afterwards.
 	Close() error
-}
-
-// Entry is one verified event on its way into the journal. The store reads it and keeps nothing of it.
-type Entry struct {
-	// ID is the time-ordered identifier under which the event is stored if it is new. See [IDs].
-	ID     int64
-	Source string
-	Key    string // empty: unkeyed; see also [CoalesceKey]
-	Type   string
-	Digest []byte // of the content that must be equal in every copy; at most 32 bytes
-	Header []byte // HTTP/1 field lines, CRLF-terminated; the events of one request can share them
-	Facts  []byte // more such lines, of this event alone
-	Body   []byte
-	// Destinations are the names of where to deliver. None: the event is done when it is stored.
-	Destinations []string
-	ReceivedAt   time.Time
-	// Resource names the object that the event is about, in one text for all of the source's tenants.
-	// Empty: none, and its deliveries keep no order.
-	Resource string
-	// Rank orders the events of one resource: a version, or a time in microseconds. 0: not known.
-	Rank int64
-	// Vouched is a fingerprint of the secret that verified the event. 0: no signature vouches for it.
-	Vouched int16
-	// Logical is equal in two events that say the same under different keys (twins). Empty: none.
-	Logical string
-	// DropTwin stores the event without deliveries if it is the later of two twins. The delivery of the
-	// first stands for it, and is re-driven like by a copy. So where a source drops any, its entries must
-	// have a Logical in common only if they have the same Destinations.
-	DropTwin bool
-	// Hold are those of Destinations whose deliveries are leased to the caller at once instead of left to
-	// Take.
-	Hold []string
-	// Ordered are those of Destinations, none of them in Hold, whose deliveries of the Resource follow
-	// each other.
-	Ordered []string
-}
-
-// Lines returns the header lines that are stored with the event: Header and Facts.
-func (e *Entry) Lines() []byte {
-	if len(e.Facts) == 0 {
-		return e.Header
-	}
-	return slices.Concat(e.Header, e.Facts)
-}
-
-// Size is what the entry counts towards a bound on memory.
-func (e *Entry) Size() int64 { return size(e.Header, e.Body) + int64(len(e.Facts)) }
-
-// Status says what Accept did with an entry.
-type Status string
-
-// The statuses, in the words of the Hookonce-Status header.
-const (
-	Accepted  Status = "accepted"
-	Duplicate Status = "duplicate"
-	Conflict  Status = "conflict" // a duplicate key whose digest differs; the first copy stands
-	Unkeyed   Status = "unkeyed"  // accepted without a key
-
-	Unprotected Status = "unprotected" // delivered past the store, which is unavailable
-)
-
-// Result is the outcome of accepting one entry.
-type Result struct {
-	Status Status
-	// ID is the event under which the key is stored: the entry's own if it is new.
-	ID int64
-	// Done reports, for a duplicate, that the event has no open delivery.
-	Done bool
-	// Redriven reports that failed or dead deliveries of the event were made due by this copy.
-	Redriven bool
-	// Twin is, for an accepted event, the earlier one that has its logical key. 0: there is none.
-	Twin int64
-	// TwinKey is the key of that one.
-	TwinKey string
-	// Err is set when the database refused this row; then nothing of it was stored.
-	Err error
-}
-
-// Held names a delivery under a token.
-type Held struct {
-	EventID     int64
-	Destination string
-	Token       int64
-}
-
-// Wanted says what one Take may lease.
-type Wanted struct {
-	// Deliveries is how many there may be.
-	Deliveries int
-	// Bytes bounds the headers and bodies: none is taken after those that weigh as much, so that the
-	// last may go beyond it. The store loads no others. Zero: no bound.
-	Bytes int64
-	// Destinations are those whose deliveries are taken, in the order in which they come to their turn
-	// when there are more than Deliveries. Nil: all of them.
-	Destinations []Want
-}
-
-// Want is the part of one destination in a [Wanted].
-type Want struct {
-	Destination string
-	Deliveries  int
-	Bytes       int64 // like that of [Wanted]
-	// Stale asks for [Work.Stale].
-	Stale bool
-	// Pick asks for those that [Want.Choose] prefers, among the [PickAmong] that have been due for longest, as many
-	// that have been for the shortest time, as many from somewhere between, and of lanes those at either end.
-	Pick  bool
-	Avoid []Class
-}
-
-// Work is one leased delivery.
-type Work struct {
-	Held
-	Source     string
-	Key        string
-	Type       string
-	Tries      int // attempts since accepted or last re-driven, this one included
-	Header     []byte
-	Body       []byte
-	ReceivedAt time.Time
-	Lease      time.Time
-	Resource   string // the object that the event is about; empty: none
-	Rank       int64  // its version or time in µs, comparable inside a resource; 0: not known
-	Stale      bool   // a newer rank of the resource was delivered to this destination
-	Twin       string // the key of an earlier event for the same change; empty: none
-	Forced     bool   // replayed although it was done
-	Vouched    int16  // a fingerprint of the secret that verified the event; 0: no signature vouches for it
-
-	Unprotected bool // delivered past the store, under no token
-}
-
-// State is the state of a delivery.
-type State string
-
-// The states of a delivery. Done is the absence of the row.
-const (
-	Pending    State = "pending"
-	Processing State = "processing"
-	Done       State = "done"
-	Failed     State = "failed"
-	Dead       State = "dead"
-)
-
-// MaxAnswer is how many bytes of a destination's answer are kept with an attempt.
-const MaxAnswer = 512
-
-// Outcome is what became of a piece of work.
-type Outcome struct {
-	Held
-	State    State     // Done, Failed, Dead, or Pending to hand it back unattempted
-	Due      time.Time // Failed, Pending: when to try again
-	Spared   bool      // Failed: the attempt is on record, and does not count as a try
-	Status   int       // HTTP status of the answer, 0 if there was none
-	Error    string    // what went wrong, without bodies or secrets; cut to hookonce.MaxErrorLen
-	Started  time.Time
-	Duration time.Duration
-	Answer   []byte // how the destination's answer begins; cut to [MaxAnswer]
-	// Reply is the whole answer, where the sender waits for it. Only that of Done is stored.
-	Reply *Answer
-	// Resource is that of the work, for the store to know which lane is free. Set by the [Journal], like
-	// Rank, which becomes the newest of the resource that was delivered to the destination if State is
-	// Done, unless that is higher. 0: it is not compared.
-	Resource string
-	Rank     int64
-}
-
-// Stats are row counts.
-type Stats struct {
-	// Open counts deliveries by state.
-	Open map[State]int64
-	// Events is the number of events in the journal, possibly an estimate.
-	Events int64
-	// Rows estimates the rows of other kinds, where the store can tell without reading the tables.
-	Rows map[Kind]int64
-	// Bytes is what the tables take on the disk, with their indexes and what else is in the same file; 0 if that
-	// is not known.
-	Bytes int64
 }

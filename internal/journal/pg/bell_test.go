@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
@@ -116,7 +117,7 @@ func TestOrdinaryWorkRingsNoBell(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `LISTEN hookonce; LISTEN last`); err != nil {
 		t.Fatal(err)
 	}
-	j, err := journal.New(s, journal.Options{Bell: s, Records: s, Destinations: map[string]journal.Destination{"app": {}, "ledger": {Ordered: true}}})
+	j, err := engine.New(s, engine.Options{Bell: s, Records: s, Destinations: map[string]journal.Destination{"app": {}, "ledger": {Ordered: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}

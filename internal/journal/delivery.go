@@ -1,0 +1,145 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+// Answer is what a destination answered, as far as it is passed on to a sender who waits for it.
+type Answer struct {
+	Status int
+	Header []byte // HTTP/1 field lines, CRLF-terminated
+	Body   []byte
+}
+
+// Size is what an answer counts towards a bound on memory.
+func (a *Answer) Size() int64 {
+	if a == nil {
+		return 0
+	}
+	return int64(len(a.Header) + len(a.Body))
+}
+
+// Target names a delivery.
+type Target struct {
+	EventID     int64
+	Destination string
+}
+
+// Standing says how a delivery stands.
+type Standing struct {
+	// State is that of the delivery; [Done] if it is not open, whether or not there ever was one.
+	State State
+	// Answer is what the destination answered. Nil: it did not, or the answer was not kept.
+	Answer *Answer
+}
+
+// Ended reports whether there is nothing more to wait for.
+func (s *Standing) Ended() bool {
+	return s.Answer != nil || s.State != Pending && s.State != Processing
+}
+
+// Forward makes one attempt at a delivery that is on no record. Its outcome is [Done] only if the
+// destination took the event.
+type Forward func(ctx context.Context, w *Work) Outcome
+
+// Delivery is what is known about one event and destination.
+type Delivery struct {
+	EventID     int64
+	Destination string
+	State       State
+	Token       int64     // attempts begun so far, and the fence
+	Tries       int       // attempts since it was accepted or last re-driven
+	Due         time.Time // pending, failed: the next try; processing: the end of the lease; else zero
+	LastError   string
+	Forced      bool   // replayed although it was done
+	Resource    string // set: deliveries of it follow each other
+}
+
+// Attempt is one try at a delivery that came to an end.
+type Attempt struct {
+	Destination string
+	Token       int64
+	State       State // what it made of the delivery: done, failed or dead
+	Status      int   // HTTP status of the answer; 0: there was none
+	Error       string
+	Started     time.Time
+	Duration    time.Duration
+	Answer      []byte // its first bytes
+}
+
+// Held names a delivery under a token.
+type Held struct {
+	EventID     int64
+	Destination string
+	Token       int64
+}
+
+// Work is one leased delivery.
+type Work struct {
+	Held
+	Source     string
+	Key        string
+	Type       string
+	Tries      int // attempts since accepted or last re-driven, this one included
+	Header     []byte
+	Body       []byte
+	ReceivedAt time.Time
+	Lease      time.Time
+	Resource   string // the object that the event is about; empty: none
+	Rank       int64  // its version or time in µs, comparable inside a resource; 0: not known
+	Stale      bool   // a newer rank of the resource was delivered to this destination
+	Twin       string // the key of an earlier event for the same change; empty: none
+	Forced     bool   // replayed although it was done
+	Vouched    int16  // a fingerprint of the secret that verified the event; 0: no signature vouches for it
+
+	Unprotected bool // delivered past the store, under no token
+}
+
+// Size is what the work counts towards a bound on memory.
+func (w *Work) Size() int64 { return int64(len(w.Header) + len(w.Body)) }
+
+// State is the state of a delivery.
+type State string
+
+// The states of a delivery. Done is the absence of the row.
+const (
+	Pending    State = "pending"
+	Processing State = "processing"
+	Done       State = "done"
+	Failed     State = "failed"
+	Dead       State = "dead"
+)
+
+// MaxAnswer is how many bytes of a destination's answer are kept with an attempt.
+const MaxAnswer = 512
+
+// Outcome is what became of a piece of work.
+type Outcome struct {
+	Held
+	State    State     // Done, Failed, Dead, or Pending to hand it back unattempted
+	Due      time.Time // Failed, Pending: when to try again
+	Spared   bool      // Failed: the attempt is on record, and does not count as a try
+	Status   int       // HTTP status of the answer, 0 if there was none
+	Error    string    // what went wrong, without bodies or secrets; cut to hookonce.MaxErrorLen
+	Started  time.Time
+	Duration time.Duration
+	Answer   []byte // how the destination's answer begins; cut to [MaxAnswer]
+	// Reply is the whole answer, where the sender waits for it. Only that of Done is stored.
+	Reply *Answer
+	// Resource is that of the work, for the store to know which lane is free. Set by the [Journal], like
+	// Rank, which becomes the newest of the resource that was delivered to the destination if State is
+	// Done, unless that is higher. 0: it is not compared.
+	Resource string
+	Rank     int64
+}
+
+// ErrorText returns Error in the form that every store can hold: valid UTF-8 without NUL, cut to
+// [hookonce.MaxErrorLen] bytes.
+func (o *Outcome) ErrorText() string { return hookonce.Failure{Err: errors.New(o.Error)}.Text() }
+
+// KeptAnswer returns the part of Answer that is kept.
+func (o *Outcome) KeptAnswer() []byte { return o.Answer[:min(len(o.Answer), MaxAnswer)] }

@@ -1,0 +1,183 @@
+package engine_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
+)
+
+// belfry is the bell of the processes of one test. It counts how often it was rung.
+type belfry struct {
+	mu    sync.Mutex
+	heard map[int]func()
+	next  int
+	rings int
+	err   error // of the next rings
+}
+
+func (b *belfry) Ring(context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rings++
+	if b.err != nil {
+		return b.err
+	}
+	for _, heard := range b.heard {
+		heard()
+	}
+	return nil
+}
+
+func (b *belfry) Listen(ctx context.Context, heard func()) {
+	b.mu.Lock()
+	n := b.next
+	b.next++
+	b.heard[n] = heard
+	b.mu.Unlock()
+	<-ctx.Done()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.heard, n)
+}
+
+func (b *belfry) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rings
+}
+
+// together runs test with two processes on one store that find work of each other only through a bell.
+func together(t *testing.T, test func(t *testing.T, b *belfry, one, two *rig)) {
+	b := &belfry{heard: map[int]func(){}}
+	opt := quiet("app")
+	opt.Bell = b
+	run(t, opt, func(t *testing.T, r *rig) { test(t, b, r, r.another(opt)) })
+}
+
+// What a process hands back when it stops is begun by another at once, while the stop still waits for what
+// is under way.
+func TestBell_stop(t *testing.T) {
+	together(t, func(t *testing.T, _ *belfry, one, two *rig) {
+		one.want(one.accept(entry("evt_1")), journal.Accepted)
+		one.want(one.accept(entry("evt_2")), journal.Accepted)
+		first := one.receive()
+		closed := make(chan error)
+		go func() { closed <- one.Close(t.Context()) }()
+		if w := two.receive(); w.Key == first.Key || w.Token != 2 || w.Tries != 1 {
+			t.Errorf("received %+v", w)
+		}
+		one.finish(first, journal.Done, time.Time{})
+		if err := <-closed; err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// When a process has stopped, the next event of a resource whose turn it was there has its own elsewhere.
+func TestBell_stopWithOrderedWork(t *testing.T) {
+	b := &belfry{heard: map[int]func(){}}
+	opt := quiet("app")
+	opt.Bell = b
+	opt.Destinations = map[string]journal.Destination{"app": {Ordered: true}}
+	run(t, opt, func(t *testing.T, one *rig) {
+		first, second := entry("evt_1"), entry("evt_2")
+		first.Resource, second.Resource = "order", "order"
+		one.want(one.accept(first), journal.Accepted)
+		w := one.receive()
+		one.want(one.accept(second), journal.Accepted)
+		two := one.another(opt)
+		closed := make(chan error)
+		go func() { closed <- one.Close(t.Context()) }()
+		two.idle()
+		one.finish(w, journal.Done, time.Time{})
+		if err := <-closed; err != nil {
+			t.Fatal(err)
+		}
+		if w := two.receive(); w.Key != "evt_2" {
+			t.Errorf("received %+v", w)
+		}
+	})
+}
+
+// What becomes due by a decision of an operator begins wherever there is room for it.
+func TestBell_look(t *testing.T) {
+	together(t, func(t *testing.T, b *belfry, one, two *rig) {
+		one.want(one.accept(entry("evt_1")), journal.Accepted)
+		w := one.receive()
+		one.Suspend("app", strictly(time.Now().Add(time.Hour)))
+		one.Finish(journal.Outcome{Held: w.Held, State: journal.Failed, Due: time.Now(), Started: time.Now()})
+		two.idle() // an ordinary retry is not told of
+		if n := b.count(); n != 0 {
+			t.Errorf("%d rings for ordinary work", n)
+		}
+		one.Look()
+		if w := two.receive(); w.Token != 2 {
+			t.Errorf("received %+v", w)
+		}
+	})
+}
+
+// A pause holds everywhere as soon as it was told, and so does its end.
+func TestBell_pause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &belfry{heard: map[int]func(){}}
+		store := journaltest.NewMemory()
+		opt := quiet("app")
+		opt.Bell, opt.Records = b, store
+		one, two := start(t, store, 0, opt), start(t, store, 1, opt)
+		for _, paused := range []bool{true, false} {
+			p := journal.Pause{Destination: "app", At: time.Now(), By: "somebody", Reason: "a test"}
+			if changed, err := one.SetPaused(t.Context(), p, paused); err != nil || !changed {
+				t.Fatal(changed, err)
+			}
+			synctest.Wait()
+			if two.Paused("app") != paused {
+				t.Errorf("paused elsewhere: %v, want %v", !paused, paused)
+			}
+			sleep(time.Second)
+		}
+	})
+}
+
+// Many reasons at once are one ring, and the next waits a moment.
+func TestBell_coalesces(t *testing.T) {
+	together(t, func(t *testing.T, b *belfry, one, _ *rig) {
+		for range 100 {
+			one.Look()
+		}
+		synctest.Wait()
+		for range 100 {
+			one.Look()
+		}
+		synctest.Wait()
+		if n := b.count(); n < 1 || n > 2 {
+			t.Errorf("rung %d times at once", n)
+		}
+		sleep(time.Second)
+		if n := b.count(); n < 2 || n > 3 {
+			t.Errorf("rung %d times for what came in two bursts", n)
+		}
+	})
+}
+
+// A bell that cannot be rung costs nothing but time: work is found by polling.
+func TestBell_broken(t *testing.T) {
+	b := &belfry{heard: map[int]func(){}, err: journaltest.ErrInjected}
+	opt := quiet("app")
+	opt.Bell = b
+	run(t, opt, func(t *testing.T, one *rig) {
+		two := one.another(opt)
+		one.want(one.accept(entry("evt_1")), journal.Accepted)
+		if err := one.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		two.idle()
+		sleep(opt.Poll)
+		two.receive()
+	})
+}

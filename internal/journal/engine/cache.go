@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// ref is a key inside its source, compared in full.
+type ref struct{ source, key string }
+
+// doneCache remembers the keys of events that are done, and nothing else: whatever it forgets or
+// never knew is asked of the store.
+type doneCache struct {
+	keys *lru.Cache[ref, doneEvent] // nil: caching is off
+
+	mu    sync.Mutex // of whoever adds or forgets
+	since epoch
+	off   bool // for good
+}
+
+type doneEvent struct {
+	id     int64
+	digest string
+}
+
+// epoch is the time between two replays of what is done, any of which the cache may know.
+type epoch int64
+
+func newDoneCache(size int) (*doneCache, error) {
+	if size < 0 {
+		return &doneCache{}, nil
+	}
+	keys, err := lru.New[ref, doneEvent](size)
+	if err != nil {
+		return nil, fmt.Errorf("journal: Options.DoneKeys: %w", err)
+	}
+	return &doneCache{keys: keys}, nil
+}
+
+// now returns the epoch in which the store is asked what is done.
+func (c *doneCache) now() epoch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.since
+}
+
+// add remembers that the event of e, stored under id with e's digest, is done. If that is from an earlier
+// epoch, it may be so no more.
+func (c *doneCache) add(e *journal.Entry, id int64, known epoch) {
+	if c.keys == nil || e.Key == "" || journal.Coalesces(e.Key) {
+		return // done work never swallows what coalesces
+	}
+	// The strings may be parts of a whole request; the cache must not keep that alive.
+	key, done := ref{strings.Clone(e.Source), strings.Clone(e.Key)}, doneEvent{id, string(e.Digest)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known == c.since && !c.off {
+		c.keys.Add(key, done)
+	}
+}
+
+// forget begins a new epoch: done events may have begun again.
+func (c *doneCache) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.since++
+	if c.keys != nil {
+		c.keys.Purge()
+	}
+}
+
+// end forgets everything and remembers nothing any more, because nobody would tell of done events that begin
+// again.
+func (c *doneCache) end() {
+	c.mu.Lock()
+	c.off = true
+	c.mu.Unlock()
+	c.forget()
+}
+
+// lookup answers for e if its key is known to be done.
+func (c *doneCache) lookup(e *journal.Entry) (journal.Result, bool) {
+	if c.keys == nil || e.Key == "" {
+		return journal.Result{}, false
+	}
+	done, ok := c.keys.Get(ref{e.Source, e.Key})
+	if !ok {
+		return journal.Result{}, false
+	}
+	res := journal.Result{Status: journal.Duplicate, ID: done.id, Done: true}
+	if done.digest != string(e.Digest) {
+		res.Status = journal.Conflict
+	}
+	return res, true
+}

@@ -1,0 +1,294 @@
+package engine_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/engine"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
+)
+
+// asks reports whether accepting e reaches the store.
+func (r *rig) asks(e *journal.Entry) bool {
+	synctest.Wait() // what follows from earlier answers has happened
+	before := r.fault.Calls(journaltest.OpAccept)
+	if a := r.accept(e); a.err != nil {
+		r.t.Fatal(a.err)
+	}
+	return r.fault.Calls(journaltest.OpAccept) > before
+}
+
+// Law 13: the cache answers for done events, and for nothing else.
+func TestCache_onlyRemembersDone(t *testing.T) {
+	for name, tt := range map[string]struct {
+		state  journal.State // of the delivery when the copy comes; Processing: not finished
+		cached bool
+	}{
+		"processing": {journal.Processing, false},
+		"failed":     {journal.Failed, false},
+		"dead":       {journal.Dead, false},
+		"done":       {journal.Done, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, engine.Options{Poll: time.Hour}, func(t *testing.T, r *rig) {
+				r.want(r.accept(entry("evt_1")), journal.Accepted)
+				if w := r.receive(); tt.state != journal.Processing {
+					r.finish(w, tt.state, time.Now().Add(time.Hour))
+				}
+				if asked := r.asks(entry("evt_1")); asked == tt.cached {
+					t.Errorf("asked the store: %v", asked)
+				}
+			})
+		})
+	}
+}
+
+// Law 13: an outcome that is reported but not recorded does not count.
+func TestCache_waitsForTheRecord(t *testing.T) {
+	run(t, engine.Options{}, func(t *testing.T, r *rig) {
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		gate := r.fault.Block(journaltest.OpFinish)
+		r.finish(r.receive(), journal.Done, time.Time{})
+		<-gate.Arrived
+		if !r.asks(entry("evt_1")) {
+			t.Error("answered from the cache before the outcome was recorded")
+		}
+		gate.Open()
+		sleep(time.Second)
+		if r.asks(entry("evt_1")) {
+			t.Error("not answered from the cache")
+		}
+	})
+}
+
+// An event with several destinations is done when the last one is.
+func TestCache_waitsForAllDestinations(t *testing.T) {
+	for name, last := range map[string]journal.State{"done": journal.Done, "dead": journal.Dead} {
+		t.Run(name, func(t *testing.T) {
+			run(t, engine.Options{}, func(t *testing.T, r *rig) {
+				e := entry("evt_1")
+				e.Destinations = []string{"app", "audit"}
+				r.want(r.accept(e), journal.Accepted)
+				first, second := r.receive(), r.receive()
+				r.finish(first, journal.Done, time.Time{})
+				if !r.asks(e) {
+					t.Error("answered from the cache with one destination open")
+				}
+				r.finish(second, last, time.Time{})
+				if asked := r.asks(e); asked != (last != journal.Done) {
+					t.Errorf("second destination %s: asked the store: %v", last, asked)
+				}
+			})
+		})
+	}
+}
+
+// What the cache answers is what the store would.
+func TestCache_answersLikeTheStore(t *testing.T) {
+	run(t, engine.Options{}, func(t *testing.T, r *rig) {
+		id := r.want(r.accept(entry("evt_1")), journal.Accepted).ID
+		r.finish(r.receive(), journal.Done, time.Time{})
+		synctest.Wait()
+		before := r.fault.Calls(journaltest.OpAccept)
+		same, other := r.accept(entry("evt_1")), r.accept(forged("evt_1"))
+		if r.fault.Calls(journaltest.OpAccept) != before {
+			t.Error("the store was asked")
+		}
+		for a, want := range map[answer]journal.Status{same: journal.Duplicate, other: journal.Conflict} {
+			if res := r.want(a, want); res.ID != id || !res.Done {
+				t.Errorf("got %+v", res)
+			}
+		}
+		elsewhere := entry("evt_1")
+		elsewhere.Source = "shop"
+		r.want(r.accept(elsewhere), journal.Accepted)
+	})
+}
+
+// A store that knows an event as done teaches the cache; a conflict teaches nothing, because the
+// stored digest is not known.
+func TestCache_learnsFromTheStore(t *testing.T) {
+	run(t, engine.Options{}, func(t *testing.T, r *rig) {
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		r.finish(r.receive(), journal.Done, time.Time{})
+
+		other := r.another(engine.Options{})
+		other.want(other.accept(forged("evt_1")), journal.Conflict)
+		if !other.asks(entry("evt_1")) {
+			t.Error("learned from a conflict")
+		}
+		if other.asks(entry("evt_1")) {
+			t.Error("did not learn from a duplicate")
+		}
+	})
+}
+
+func TestCache_isBounded(t *testing.T) {
+	run(t, engine.Options{DoneKeys: 2}, func(t *testing.T, r *rig) {
+		for i := range 3 {
+			r.want(r.accept(entry(key(i))), journal.Accepted)
+			r.finish(r.receive(), journal.Done, time.Time{})
+		}
+		if r.asks(entry(key(2))) || r.asks(entry(key(1))) || !r.asks(entry(key(0))) {
+			t.Error("does not hold exactly the last two keys")
+		}
+	})
+}
+
+func TestCache_canBeOff(t *testing.T) {
+	run(t, engine.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		r.finish(r.receive(), journal.Done, time.Time{})
+		if !r.asks(entry("evt_1")) {
+			t.Error("answered without the store")
+		}
+	})
+}
+
+// replay has an event begin again although it is done.
+func (r *rig) replay(id int64) {
+	r.t.Helper()
+	again := journal.Replay{EventID: id, Force: true, Start: time.Now(), By: "somebody", Reason: "a test"}
+	if done, err := r.Replay(r.t.Context(), again, 1); err != nil || done.Forced != 1 {
+		r.t.Fatalf("%+v, %v", done, err)
+	}
+	synctest.Wait()
+}
+
+// Laws 5 and 13: what is replayed by force is done no more. If it fails a copy has it begin again, here and
+// in a process that is told of the replay, and in one that cannot be told.
+func TestCache_forgetsWhatIsReplayed(t *testing.T) {
+	for name, copies := range map[string]func(b *belfry, one *rig) *rig{
+		"here":  func(_ *belfry, one *rig) *rig { return one },
+		"alone": func(_ *belfry, one *rig) *rig { return one }, // with no bell to hear itself
+		"told":  func(b *belfry, one *rig) *rig { return one.another(bells(b)) },
+		"deaf":  func(_ *belfry, one *rig) *rig { return one.another(bells(deaf{})) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &belfry{heard: map[int]func(){}}
+			synctest.Test(t, func(t *testing.T) {
+				store := journaltest.NewMemory()
+				opt := bells(b)
+				opt.Records, opt.Destinations = store, destinations("app")
+				if name == "alone" {
+					opt.Bell = nil
+				}
+				one := start(t, store, 0, opt)
+				two := copies(b, one)
+				id := one.want(one.accept(entry("evt_1")), journal.Accepted).ID
+				one.finish(one.receive(), journal.Done, time.Time{})
+				for range 2 {
+					if res := two.want(two.accept(entry("evt_1")), journal.Duplicate); !res.Done {
+						t.Errorf("not done: %+v", res)
+					}
+				}
+				sleep(time.Second)
+				one.replay(id)
+				sleep(time.Second)
+				w := one.receive()
+				if res := two.want(two.accept(entry("evt_1")), journal.Duplicate); res.Done {
+					t.Errorf("done while it is delivered again: %+v", res)
+				}
+				one.finish(w, journal.Dead, time.Time{})
+				if res := two.want(two.accept(entry("evt_1")), journal.Duplicate); res.Done || !res.Redriven {
+					t.Errorf("a copy of dead work: %+v", res)
+				}
+			})
+		})
+	}
+}
+
+// bells are the options of a process that delivers nothing and finds nothing by itself.
+func bells(b journal.Bell) engine.Options {
+	opt := quiet("none")
+	opt.Bell = b
+	return opt
+}
+
+// deaf is a bell that cannot be heard.
+type deaf struct{}
+
+func (deaf) Ring(context.Context) error     { return nil }
+func (deaf) Listen(context.Context, func()) {}
+
+// A replay that only counts leaves the cache as it is.
+func TestCache_dryRun(t *testing.T) {
+	runRecorded(t, engine.Options{}, func(t *testing.T, r *rig, _ *ledger) {
+		id := r.want(r.accept(entry("evt_1")), journal.Accepted).ID
+		r.finish(r.receive(), journal.Done, time.Time{})
+		again := journal.Replay{EventID: id, Force: true, DryRun: true, Start: time.Now(), By: "somebody", Reason: "a test"}
+		if _, err := r.Replay(t.Context(), again, 1); err != nil {
+			t.Fatal(err)
+		}
+		if r.asks(entry("evt_1")) {
+			t.Error("forgotten")
+		}
+	})
+}
+
+// lateStore answers some calls later than they were persisted.
+type lateStore struct {
+	*journaltest.Memory
+	late      atomic.Bool
+	persisted chan struct{}
+	answer    chan struct{}
+}
+
+func (s *lateStore) wait() {
+	if s.late.Load() {
+		s.persisted <- struct{}{}
+		<-s.answer
+	}
+}
+
+func (s *lateStore) Accept(ctx context.Context, batch []*journal.Entry, now, lease time.Time) ([]journal.Result, error) {
+	defer s.wait()
+	return s.Memory.Accept(ctx, batch, now, lease)
+}
+
+func (s *lateStore) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool, error) {
+	defer s.wait()
+	return s.Memory.Finish(ctx, outcomes)
+}
+
+// What the store said before a replay is not remembered after it.
+func TestCache_lateAnswers(t *testing.T) {
+	for name, learn := range map[string]func(r *rig, w *journal.Work, late *atomic.Bool){
+		"an outcome": func(r *rig, w *journal.Work, late *atomic.Bool) {
+			late.Store(true)
+			r.Finish(journal.Outcome{Held: w.Held, State: journal.Done, Started: time.Now()})
+		},
+		"a copy": func(r *rig, w *journal.Work, late *atomic.Bool) {
+			r.finish(w, journal.Done, time.Time{})
+			r.replay(w.EventID) // forgets it
+			r.finish(r.receive(), journal.Done, time.Time{})
+			late.Store(true)
+			go r.accept(entry("evt_1"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &lateStore{Memory: journaltest.NewMemory(), persisted: make(chan struct{}), answer: make(chan struct{})}
+				r := &rig{t: t, store: s.Memory, Engine: open(t, s, engine.Options{Records: s.Memory})}
+				id := r.want(r.accept(entry("evt_1")), journal.Accepted).ID
+				learn(r, r.receive(), &s.late)
+				select {
+				case <-s.persisted:
+				case <-time.After(time.Second):
+					t.Fatal("the store was not asked")
+				}
+				s.late.Store(false)
+				r.replay(id)
+				s.answer <- struct{}{}
+				synctest.Wait()
+				if res := r.want(r.accept(entry("evt_1")), journal.Duplicate); res.Done {
+					t.Errorf("got %+v", res)
+				}
+			})
+		})
+	}
+}

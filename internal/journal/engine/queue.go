@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// queue holds requests until a writer commits them, and knows which keys are on their way.
+type queue struct {
+	maxEntries int
+	maxBytes   int64
+	wake       chan struct{} // tells one writer that requests wait; closed when the queue is
+
+	mu       sync.Mutex
+	closed   bool
+	requests []*request
+	inflight map[ref]*slot // the first copy of every key that is queued or being committed
+	entries  int
+	bytes    int64
+}
+
+func newQueue(maxEntries int, maxBytes int64) *queue {
+	return &queue{
+		maxEntries: maxEntries,
+		maxBytes:   maxBytes,
+		wake:       make(chan struct{}, 1),
+		inflight:   map[ref]*slot{},
+	}
+}
+
+// add queues r's slots, or attaches them to their twins. It fails with ErrFull or ErrClosed and then
+// has changed nothing. A request that alone exceeds the bounds is let into an empty queue, or it
+// could never be accepted.
+func (q *queue) add(r *request) error {
+	for i := range r.slots {
+		r.bytes += r.slots[i].entry.Size()
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+		return journal.ErrClosed
+	case q.entries == 0:
+	case q.entries+len(r.slots) > q.maxEntries || q.bytes+r.bytes > q.maxBytes:
+		return journal.ErrFull
+	}
+	q.entries += len(r.slots)
+	q.bytes += r.bytes
+	r.left = len(r.slots)
+	for i := range r.slots {
+		if s := &r.slots[i]; !q.follow(s) {
+			r.lead = append(r.lead, s)
+		}
+	}
+	if len(r.lead) > 0 {
+		q.requests = append(q.requests, r)
+		q.signal()
+	}
+	return nil
+}
+
+// follow attaches s to the first copy of its event, if that is on its way. A copy with another digest
+// does not follow: only the store can say which of the two is in conflict with what it holds. Nor does
+// what coalesces: the store may have found already that an earlier event waits, which may have begun by
+// now.
+func (q *queue) follow(s *slot) bool {
+	e := s.entry
+	if e.Key == "" || journal.Coalesces(e.Key) {
+		return false
+	}
+	lead, ok := q.inflight[ref{e.Source, e.Key}]
+	if !ok {
+		q.inflight[ref{e.Source, e.Key}] = s
+		return false
+	}
+	if !bytes.Equal(lead.entry.Digest, e.Digest) {
+		return false
+	}
+	s.next, lead.followers = lead.followers, s
+	return true
+}
+
+// signal wakes a writer. The caller holds the mutex and the queue is not closed.
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// drain appends the next slots to commit to batch: whole requests, at most limit slots unless the
+// first request alone has more. It reports false when the queue is empty and closed.
+func (q *queue) drain(batch []*slot, limit int) ([]*slot, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for n < len(q.requests) {
+		lead := q.requests[n].lead
+		if len(batch) > 0 && len(batch)+len(lead) > limit {
+			break
+		}
+		batch = append(batch, lead...)
+		n++
+	}
+	left := copy(q.requests, q.requests[n:])
+	clear(q.requests[left:])
+	q.requests = q.requests[:left]
+	if left > 0 && !q.closed {
+		q.signal()
+	}
+	return batch, len(batch) > 0 || !q.closed
+}
+
+// leave forgets slots whose commit has ended, with their followers, which nobody can join any more.
+func (q *queue) leave(batch []*slot) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, s := range batch {
+		if k := (ref{s.entry.Source, s.entry.Key}); q.inflight[k] == s {
+			delete(q.inflight, k)
+		}
+		q.forget(s)
+		for f := s.followers; f != nil; f = f.next {
+			q.forget(f)
+		}
+	}
+}
+
+func (q *queue) forget(s *slot) {
+	q.entries--
+	q.bytes -= s.entry.Size()
+}
+
+// close refuses further requests; what is queued can still be drained.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	close(q.wake)
+}
+
+// depth returns how many entries and bytes wait.
+func (q *queue) depth() (entries int, bytes int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.entries, q.bytes
+}

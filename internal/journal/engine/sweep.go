@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// again is after how long a sweep begins anew, for what was open when it came by.
+const again = 24 * time.Hour
+
+// sweep deletes what is past one period, from the oldest to the youngest, and then follows the time.
+type sweep struct {
+	journal.Purge
+	keep  time.Duration
+	began time.Time // at the beginning
+	rests time.Time // until then, because it was through
+}
+
+// newSweeps returns a sweep for each kind and period. Sources with the same period share one.
+func newSweeps(r *journal.Retention) (all []*sweep) {
+	for _, k := range []journal.Kind{journal.KindBodies, journal.KindAttempts, journal.KindAnswers, journal.KindIDs} {
+		own := map[time.Duration][]string{}
+		var except []string
+		for name, p := range r.Sources {
+			if keep := p.Of(k); keep != r.Of(k) {
+				own[keep] = append(own[keep], name)
+				except = append(except, name)
+			}
+		}
+		slices.Sort(except)
+		all = append(all, &sweep{keep: r.Of(k), Purge: journal.Purge{Kind: k, Sources: except, Others: true}})
+		for keep, sources := range own {
+			slices.Sort(sources)
+			all = append(all, &sweep{keep: keep, Purge: journal.Purge{Kind: k, Sources: sources}})
+		}
+	}
+	all = append(all,
+		&sweep{keep: r.Longest(journal.KindRanks), Purge: journal.Purge{Kind: journal.KindRanks, Others: true}},
+		&sweep{keep: r.Audits, Purge: journal.Purge{Kind: journal.KindAudits, Others: true}})
+	return slices.DeleteFunc(all, func(s *sweep) bool { return s.keep == 0 })
+}
+
+// step does one step of a sweep and reports whether there may be more to do now.
+func (j *Engine) step(s *sweep) (more bool, err error) {
+	now := j.opt.Now()
+	if now.Sub(s.began) >= again {
+		s.After, s.began = 0, now
+	}
+	s.Before, s.Limit = now.Add(-s.keep), purgeStep
+	var purged journal.Purged
+	err = j.call(opPurge, j.opt.Timeout, purgeStep, func(ctx context.Context) (err error) {
+		purged, err = j.store.Purge(ctx, s.Purge)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	s.After = purged.Next
+	if !purged.More {
+		s.rests = now.Add(purgeEvery / 2)
+	}
+	j.metrics.purged[s.Kind].Add(float64(purged.Deleted))
+	return purged.More, nil
+}

@@ -1,0 +1,250 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/engine"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
+)
+
+// left returns what the store has of an event: of its body, its attempts and itself.
+func (r *rig) left(id int64) string {
+	r.t.Helper()
+	h, err := r.store.History(context.Background(), id)
+	if errors.Is(err, journal.ErrNoEvent) {
+		return ""
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	text := "id"
+	if h.HasBody {
+		text += " body"
+	}
+	if len(h.Attempts) > 0 {
+		text += " attempts"
+	}
+	return text
+}
+
+// Law 11: each kind of each source goes in its own time, and not before.
+func TestJanitor_periods(t *testing.T) {
+	const hour = time.Hour
+	keep := &journal.Retention{
+		Period: journal.Period{IDs: 8 * hour, Bodies: 2 * hour, Attempts: 4 * hour},
+		Sources: map[string]journal.Period{
+			"short": {IDs: 3 * hour, Bodies: hour, Attempts: hour},
+			"long":  {IDs: 0, Bodies: 6 * hour, Attempts: 7 * hour},
+			"same":  {IDs: 8 * hour, Bodies: 2 * hour, Attempts: 4 * hour},
+		},
+	}
+	run(t, engine.Options{Retention: keep}, func(t *testing.T, r *rig) {
+		ids := map[string]int64{}
+		for _, source := range []string{"short", "usual", "same", "long"} {
+			e := entry("evt_1")
+			e.Source = source
+			ids[source] = r.accept(e).ID
+			r.finish(r.receive(), journal.Done, time.Time{})
+		}
+		const all, noBody, onlyID = "id body attempts", "id attempts", "id"
+		usual := []string{all, all, noBody, noBody, onlyID, onlyID, onlyID, onlyID, ""}
+		want := map[string][]string{ // after so many hours and five minutes
+			"short": {all, onlyID, onlyID, "", "", "", "", "", ""},
+			"usual": usual, "same": usual,
+			"long": {all, all, all, all, all, all, noBody, onlyID, onlyID},
+		}
+		sleep(5 * time.Minute)
+		for h := range 9 {
+			for source, id := range ids {
+				if got := r.left(id); got != want[source][h] {
+					t.Errorf("after %d hours there is %q of %s, want %q", h, got, source, want[source][h])
+				}
+			}
+			sleep(hour)
+		}
+	})
+}
+
+// What was open when it came to its turn goes within a day after it is done.
+func TestJanitor_comesBack(t *testing.T) {
+	keep := &journal.Retention{Period: journal.Period{IDs: 40 * time.Hour, Bodies: time.Hour}}
+	run(t, engine.Options{Retention: keep}, func(t *testing.T, r *rig) {
+		stuck := r.accept(entry("stuck")).ID
+		w := r.receive()
+		sleep(3 * time.Hour)
+		next := r.accept(entry("next")).ID
+		r.finish(r.receive(), journal.Done, time.Time{})
+		sleep(2 * time.Hour)
+		r.finish(w, journal.Done, time.Time{})
+		if s, n := r.left(stuck), r.left(next); s != "id body attempts" || n != "id attempts" {
+			t.Errorf("%q is left of what was open, %q of what came later", s, n)
+		}
+		sleep(20 * time.Hour)
+		if s := r.left(stuck); s != "id attempts" {
+			t.Errorf("a day later %q is left", s)
+		}
+	})
+}
+
+// Purges that fail are made up for, whether or not they were persisted.
+func TestJanitor_faults(t *testing.T) {
+	for _, mode := range []journaltest.Mode{journaltest.NotPersisted, journaltest.Persisted} {
+		reg := prometheus.NewRegistry()
+		keep := &journal.Retention{Period: journal.Period{IDs: time.Hour, Bodies: 30 * time.Minute, Attempts: 30 * time.Minute}}
+		run(t, engine.Options{Retention: keep, Registerer: reg}, func(t *testing.T, r *rig) {
+			id := r.accept(entry("evt_1")).ID
+			r.finish(r.receive(), journal.Done, time.Time{})
+			sleep(time.Minute)
+			cleaned := lastCleanup(t, reg)
+			r.fault.Fail(journaltest.OpPurge, -1, mode)
+			sleep(2 * time.Hour)
+			if got := lastCleanup(t, reg); got != cleaned {
+				t.Errorf("it was clean at %v, although everything fails", got)
+			}
+			r.fault.Fail(journaltest.OpPurge, 0, mode)
+			sleep(2 * time.Minute)
+			if s := r.left(id); s != "" {
+				t.Errorf("%q is left", s)
+			}
+			if got := lastCleanup(t, reg); got <= cleaned {
+				t.Error("nobody says that it is clean again")
+			}
+		})
+	}
+}
+
+// lastCleanup returns the gauge for the janitor.
+func lastCleanup(t *testing.T, reg *prometheus.Registry) float64 {
+	t.Helper()
+	synctest.Wait()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "hookonce_journal_last_cleanup_timestamp_seconds" {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	return 0
+}
+
+// partitions play the side of a store that divides tables.
+type partitions struct {
+	sync.Mutex
+	calls    []string // in order, with when
+	drops    int      // that there are to do
+	provides error
+	began    time.Time
+}
+
+func (p *partitions) called(what string) {
+	p.calls = append(p.calls, what+" "+time.Since(p.began).Truncate(100*time.Millisecond).String())
+}
+
+func (p *partitions) Provide(_ context.Context, now time.Time, _ *journal.Retention) (map[journal.Kind]journal.Division, error) {
+	p.Lock()
+	defer p.Unlock()
+	p.called("provide")
+	return map[journal.Kind]journal.Division{journal.KindBodies: {Partitions: 3, From: now, Until: now.Add(time.Hour)}}, p.provides
+}
+
+func (p *partitions) Drop(context.Context, time.Time, *journal.Retention) (journal.Dropped, error) {
+	p.Lock()
+	defer p.Unlock()
+	p.called("drop")
+	if p.drops--; p.drops < 0 {
+		return journal.Dropped{}, nil
+	}
+	return journal.Dropped{Rows: map[journal.Kind]int64{journal.KindBodies: 1000}, More: true}, nil
+}
+
+// Partitions are there before the first event can be, and are looked after once a minute, or once a second while
+// some are to be dropped.
+func TestPartitions(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	p := &partitions{drops: 2}
+	synctest.Test(t, func(t *testing.T) {
+		p.began = time.Now()
+		r := start(t, journaltest.NewMemory(), 0, engine.Options{Partitions: p, Registerer: reg})
+		sleep(61 * time.Second)
+		p.Lock()
+		p.provides = errors.New("no rights")
+		p.Unlock()
+		sleep(2 * time.Minute)
+		r.wantLog(1, "no rights")
+		r.wantLog(1, "what is stored goes to the default ones")
+		r.wantLog(0, "the store fails") // it does not
+		p.Lock()
+		defer p.Unlock()
+		want := []string{"provide 0s", "provide 100ms", "drop 100ms", "provide 1.1s", "drop 1.1s", "provide 2.1s", "drop 2.1s",
+			"provide 1m2.1s", "provide 2m2.1s"}
+		if !slices.Equal(p.calls, want) {
+			t.Errorf("called %q, want %q", p.calls, want)
+		}
+		if r.accept(entry("evt_1")); len(r.store.Deliveries()) != 1 {
+			t.Error("without partitions nothing is stored")
+		}
+	})
+	for name, want := range map[string]string{"partitions": "3", "purged_total": "2000"} {
+		got, err := testutil.GatherAndLint(reg, "hookonce_journal_"+name)
+		if err != nil || len(got) > 0 {
+			t.Error(got, err)
+		}
+		text, err := gathered(reg, "hookonce_journal_"+name)
+		if err != nil || !strings.Contains(text, want) {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
+	}
+}
+
+// gathered returns the metrics of a name as text.
+func gathered(reg *prometheus.Registry, name string) (text string, err error) {
+	families, err := reg.Gather()
+	for _, f := range families {
+		if f.GetName() == name {
+			text += f.String()
+		}
+	}
+	return text, err
+}
+
+// Replays count what begins again, and what of that was done; a dry run counts nothing.
+func TestReplaysAreCounted(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	synctest.Test(t, func(t *testing.T) {
+		store := journaltest.NewMemory()
+		r := start(t, store, 0, engine.Options{Registerer: reg, Records: store})
+		for _, state := range []journal.State{journal.Dead, journal.Done, journal.Done} {
+			r.accept(entry(string(state) + time.Now().String()))
+			r.finish(r.receive(), state, time.Time{})
+			sleep(time.Second)
+		}
+		for _, dry := range []bool{true, false} {
+			replay := journal.Replay{Force: true, DryRun: dry, Start: time.Now(), By: "ada", Reason: "x"}
+			if done, err := r.Replay(context.Background(), replay, 10); err != nil || done.Deliveries != 3 {
+				t.Fatalf("Replay = %+v, %v", done, err)
+			}
+		}
+	})
+	want := `
+# HELP hookonce_journal_replayed_total Deliveries that replays asked of this process began again, by whether they were done before.
+# TYPE hookonce_journal_replayed_total counter
+hookonce_journal_replayed_total{forced="false"} 1
+hookonce_journal_replayed_total{forced="true"} 2
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "hookonce_journal_replayed_total"); err != nil {
+		t.Error(err)
+	}
+}

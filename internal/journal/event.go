@@ -1,0 +1,162 @@
+package journal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/hookonce/hookonce"
+)
+
+// Waits reports whether e adds nothing to a stored event whose deliveries to the given destinations are
+// still to come.
+func (e *Entry) Waits(coming map[string]bool) bool {
+	for _, d := range e.Destinations {
+		if !coming[d] {
+			return false
+		}
+	}
+	return len(e.Destinations) > 0
+}
+
+// Sight returns what kind of copy a result is about, empty if the event is new.
+func (r *Result) Sight() Sight {
+	switch {
+	case r.Err != nil:
+		return ""
+	case r.Redriven:
+		return SeenRedriven
+	case r.Status == Conflict:
+		return SeenConflict
+	case r.Status == Duplicate:
+		return SeenDuplicate
+	}
+	return ""
+}
+
+// Entry is one verified event on its way into the journal. The store reads it and keeps nothing of it.
+type Entry struct {
+	// ID is the time-ordered identifier under which the event is stored if it is new. See [IDs].
+	ID     int64
+	Source string
+	Key    string // empty: unkeyed; see also [CoalesceKey]
+	Type   string
+	Digest []byte // of the content that must be equal in every copy; at most 32 bytes
+	Header []byte // HTTP/1 field lines, CRLF-terminated; the events of one request can share them
+	Facts  []byte // more such lines, of this event alone
+	Body   []byte
+	// Destinations are the names of where to deliver. None: the event is done when it is stored.
+	Destinations []string
+	ReceivedAt   time.Time
+	// Resource names the object that the event is about, in one text for all of the source's tenants.
+	// Empty: none, and its deliveries keep no order.
+	Resource string
+	// Rank orders the events of one resource: a version, or a time in microseconds. 0: not known.
+	Rank int64
+	// Vouched is a fingerprint of the secret that verified the event. 0: no signature vouches for it.
+	Vouched int16
+	// Logical is equal in two events that say the same under different keys (twins). Empty: none.
+	Logical string
+	// DropTwin stores the event without deliveries if it is the later of two twins. The delivery of the
+	// first stands for it, and is re-driven like by a copy. So where a source drops any, its entries must
+	// have a Logical in common only if they have the same Destinations.
+	DropTwin bool
+	// Hold are those of Destinations whose deliveries are leased to the caller at once instead of left to
+	// Take.
+	Hold []string
+	// Ordered are those of Destinations, none of them in Hold, whose deliveries of the Resource follow
+	// each other.
+	Ordered []string
+}
+
+// Lines returns the header lines that are stored with the event: Header and Facts.
+func (e *Entry) Lines() []byte {
+	if len(e.Facts) == 0 {
+		return e.Header
+	}
+	return slices.Concat(e.Header, e.Facts)
+}
+
+// Size is what the entry counts towards a bound on memory.
+func (e *Entry) Size() int64 { return int64(len(e.Header) + len(e.Facts) + len(e.Body)) }
+
+// Status says what Accept did with an entry.
+type Status string
+
+// The statuses, in the words of the Hookonce-Status header.
+const (
+	Accepted  Status = "accepted"
+	Duplicate Status = "duplicate"
+	Conflict  Status = "conflict" // a duplicate key whose digest differs; the first copy stands
+	Unkeyed   Status = "unkeyed"  // accepted without a key
+
+	Unprotected Status = "unprotected" // delivered past the store, which is unavailable
+)
+
+// Result is the outcome of accepting one entry.
+type Result struct {
+	Status Status
+	// ID is the event under which the key is stored: the entry's own if it is new.
+	ID int64
+	// Done reports, for a duplicate, that the event has no open delivery.
+	Done bool
+	// Redriven reports that failed or dead deliveries of the event were made due by this copy.
+	Redriven bool
+	// Twin is, for an accepted event, the earlier one that has its logical key. 0: there is none.
+	Twin int64
+	// TwinKey is the key of that one.
+	TwinKey string
+	// Err is set when the database refused this row; then nothing of it was stored.
+	Err error
+}
+
+// Twins reports whether the entry takes part in the comparison of logical keys. An event without a key
+// of its own does not: nothing says whether it is a twin or a copy.
+func (e *Entry) Twins() bool { return e.Logical != "" && e.Key != "" && !Coalesces(e.Key) }
+
+// Dropped reports whether e, which is new, was stored without deliveries because of an earlier twin.
+func (r Result) Dropped(e *Entry) bool { return r.Twin != 0 && e.DropTwin }
+
+// maxDigest is the longest digest that a store keeps, in bytes.
+const maxDigest = 32
+
+// Validate returns an error that wraps [hookonce.ErrInvalidRef] unless every store can hold the
+// entry's texts. Stores call it for each entry and put the error into its [Result].
+func (e *Entry) Validate() error {
+	if err := (hookonce.Ref{Source: e.Source, Key: e.Key}).Validate(); err != nil {
+		return err
+	}
+	if len(e.Digest) > maxDigest {
+		return fmt.Errorf("%w: the digest has %d bytes, %d at most", hookonce.ErrInvalidRef, len(e.Digest), maxDigest)
+	}
+	if !plainText(e.Type) {
+		return fmt.Errorf("%w: the event type is not UTF-8 or contains NUL", hookonce.ErrInvalidRef)
+	}
+	if err := e.validateNames(); err != nil {
+		return err
+	}
+	for _, d := range e.Destinations {
+		if d == "" || !plainText(d) {
+			return fmt.Errorf("%w: the destination %q is empty, not UTF-8 or contains NUL", hookonce.ErrInvalidRef, d)
+		}
+	}
+	return nil
+}
+
+// validateNames checks what is compared like a key, and has its form.
+func (e *Entry) validateNames() error {
+	for _, name := range []string{e.Resource, e.Logical} {
+		if name == "" {
+			continue
+		}
+		if err := (hookonce.Ref{Source: e.Source, Key: name}).Validate(); err != nil {
+			return fmt.Errorf("the resource or the logical key: %w", err)
+		}
+	}
+	return nil
+}
+
+// plainText reports whether a text column of every database takes s.
+func plainText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }

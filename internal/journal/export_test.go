@@ -1,8 +1,0 @@
-package journal
-
-// Tracked returns how many deliveries the journal remembers; leaks show here.
-func (j *Journal) Tracked() int {
-	j.held.mu.Lock()
-	defer j.held.mu.Unlock()
-	return len(j.held.items)
-}

@@ -1,0 +1,78 @@
+package journal
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Filter chooses events. The zero Filter matches all; every field that is set narrows it.
+type Filter struct {
+	Source string `json:"source,omitempty"`
+	// Type is a pattern for the event's type: text in which * stands for any characters.
+	Type string `json:"type,omitempty"`
+	// Resource is what the event is about, whole as [Entry] has it, or one of the parts of which it was made
+	// with hookonce.JoinKey: see [MatchResource].
+	Resource string `json:"resource,omitempty"`
+	// State matches events with a delivery in that state, or, [Done], without an open delivery.
+	State State `json:"state,omitempty"`
+	// Destination restricts what State looks at to the deliveries to it, and matches events that were
+	// ever attempted there or are to be.
+	Destination string `json:"destination,omitempty"`
+	// Seen matches events of which a copy of that kind came.
+	Seen Sight `json:"seen,omitempty"`
+	// Since and Until bound when the event was accepted, to the millisecond: from Since on, and before
+	// Until. Zero: no bound.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+// Window returns the identifiers that can match: from first on, and below end.
+func (f *Filter) Window() (first, end int64) {
+	first, end = boundary(f.Since), maxID
+	if !f.Until.IsZero() {
+		end = boundary(f.Until)
+	}
+	return first, end
+}
+
+// boundary is FirstID for a time that people name: those that no identifier reaches are beyond all.
+func boundary(t time.Time) int64 {
+	if t.UnixMilli()-idEpoch >= maxID>>(writerBits+counterBits) {
+		return maxID
+	}
+	return FirstID(t)
+}
+
+// maxID is above every identifier.
+const maxID = 1<<63 - 1
+
+// MatchType reports whether an event type matches the pattern of a [Filter].
+func MatchType(pattern, kind string) bool {
+	parts := strings.Split(pattern, "*")
+	first, last := parts[0], parts[len(parts)-1]
+	if len(parts) == 1 {
+		return kind == pattern
+	}
+	if len(kind) < len(first)+len(last) || !strings.HasPrefix(kind, first) || !strings.HasSuffix(kind, last) {
+		return false
+	}
+	kind = kind[len(first) : len(kind)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		_, rest, found := strings.Cut(kind, part)
+		if !found {
+			return false
+		}
+		kind = rest
+	}
+	return true
+}
+
+// MatchResource reports whether a resource is the one that is meant, or has it as a part, such as an object that
+// is scoped by its tenant. A part that is looked for inside another one is found too.
+func MatchResource(want, resource string) bool {
+	return resource == want || strings.Contains(resource, ResourcePart(want))
+}
+
+// ResourcePart is how a part stands in a resource that has several.
+func ResourcePart(part string) string { return strconv.Itoa(len(part)) + ":" + part }

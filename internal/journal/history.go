@@ -1,0 +1,87 @@
+package journal
+
+import (
+	"time"
+)
+
+// Bounds of what is read at once.
+const (
+	// MaxScan is how many events are looked at for one page.
+	MaxScan = 20_000
+	// MaxAttempts is how many attempts of one event a [History] has, the latest ones.
+	MaxAttempts = 200
+	// MaxSightings is how many sightings of one kind are kept of an event.
+	MaxSightings = 20
+)
+
+// Page is a part of a list of events.
+type Page struct {
+	Events []Summary
+	// Next is where the list goes on: below this identifier. 0: it ends here.
+	Next int64
+}
+
+// Summary is what a list says about an event.
+type Summary struct {
+	ID         int64
+	Source     string
+	Key        string // empty: unkeyed
+	Type       string
+	ReceivedAt time.Time
+	Resource   string
+	Rank       int64
+	Twin       int64      // the earlier event for the same change; 0: none
+	HasBody    bool       // false: it was deleted, and the event cannot be delivered again
+	Unrouted   bool       // no route wanted it when it came; there may be deliveries that somebody replayed to
+	Deliveries []Delivery // that are not done, by destination
+}
+
+// State returns the state of the event as a whole: that of the delivery that needs most attention.
+func (s *Summary) State() State {
+	for _, state := range []State{Dead, Failed, Processing, Pending} {
+		for _, d := range s.Deliveries {
+			if d.State == state {
+				return state
+			}
+		}
+	}
+	return Done
+}
+
+// Unrouted says of an event that none of its source's routes led anywhere when it came.
+const Unrouted = "no route wanted it"
+
+// History is all that is known about an event.
+type History struct {
+	Summary
+	// Size is that of the body in bytes; 0 if there is none any more.
+	Size int64
+	// Finished are the deliveries that are done, by destination, as far as their attempts are kept.
+	Finished []Delivery
+	// Attempts are the latest ones, oldest first, and at most [MaxAttempts].
+	Attempts []Attempt
+	// Sightings are when later copies came, oldest first.
+	Sightings []Sighting
+}
+
+// OpenCount counts deliveries.
+type OpenCount struct {
+	Destination string
+	State       State
+	Count       int64
+	// Oldest is when the oldest of the events was accepted, to the millisecond.
+	Oldest time.Time
+}
+
+// Stats are row counts.
+type Stats struct {
+	// Open counts deliveries by state.
+	Open map[State]int64
+	// Events is the number of events in the journal, possibly an estimate.
+	Events int64
+	// Rows estimates the rows of other kinds, where the store can tell without reading the tables.
+	Rows map[Kind]int64
+	// Bytes is what the tables take on the disk, with their indexes and what else is in the same file; 0 if that
+	// is not known.
+	Bytes int64
+}
