@@ -2,11 +2,150 @@ package hookonce
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
+
+// MaxKeyLen is the longest key, in bytes, that is kept as it is. A longer key is replaced by its
+// SHA-256 (see [NormalKey]), because database indexes limit the size of a row.
+const MaxKeyLen = 255
+
+// Ref names a claim: a key inside the scope of one source. Two sources never share a claim, even
+// when their providers use the same identifiers.
+type Ref struct {
+	// Source is the configured endpoint that the event came in through, such as "billing".
+	Source string
+	// Key identifies the event inside its source. The empty key means "unkeyed": the event cannot
+	// be recognised when it comes again, and is passed through instead of being claimed.
+	Key string
+}
+
+// String returns the reference in a form for logs: source/key.
+func (r Ref) String() string { return r.Source + "/" + r.Key }
+
+// JoinKey builds one key from several parts without ambiguity: every part is preceded by its
+// length, so ("ab", "c") and ("a", "bc") differ. If any part is empty the result is the empty key,
+// because a key that lacks a required part would collapse different events into one.
+// A single part is returned unchanged.
+func JoinKey(parts ...string) string {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	size := 0
+	for _, p := range parts {
+		size += len("255:") + len(p)
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for _, p := range parts {
+		if p == "" {
+			return ""
+		}
+		b.WriteString(strconv.Itoa(len(p)))
+		b.WriteByte(':')
+		b.WriteString(p)
+	}
+	return b.String()
+}
+
+// NormalKey returns the form of key that every store can hold and compare: valid UTF-8, printable,
+// at most [MaxKeyLen] bytes. A key that is not in this form is replaced by "sha256:" and the
+// hexadecimal SHA-256 of its bytes, so different keys stay different. A key that itself starts with
+// "sha256:" is replaced as well, so that nobody can send the digest of another key; NormalKey is
+// therefore applied exactly once, where a key is extracted. The empty key stays empty.
+func NormalKey(key string) string {
+	if wellFormed(key) && !strings.HasPrefix(key, digestPrefix) {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return digestPrefix + hex.EncodeToString(sum[:])
+}
+
+const digestPrefix = "sha256:"
+
+// unkeyedPrefix begins the keys of claims that were made for events without one. No key that was extracted
+// begins so.
+const unkeyedPrefix = digestPrefix + "unkeyed:"
+
+// Validate returns an error that wraps [ErrInvalidRef] unless the source is present and both parts
+// are valid UTF-8, free of control characters and at most [MaxKeyLen] bytes. An empty key is valid.
+func (r Ref) Validate() error {
+	switch {
+	case r.Source == "":
+		return fmt.Errorf("%w: the source is empty", ErrInvalidRef)
+	case !wellFormed(r.Source):
+		return fmt.Errorf("%w: the source is longer than %d bytes, not UTF-8, or has control characters", ErrInvalidRef, MaxKeyLen)
+	case !wellFormed(r.Key):
+		return fmt.Errorf("%w: the key is longer than %d bytes, not UTF-8, or has control characters; pass it through NormalKey", ErrInvalidRef, MaxKeyLen)
+	}
+	return nil
+}
+
+func wellFormed(s string) bool {
+	if len(s) > MaxKeyLen || !utf8.ValidString(s) {
+		return false
+	}
+	return strings.IndexFunc(s, unicode.IsControl) < 0
+}
+
+// Rank is the place of one state of a resource among its other states. The zero value is no rank: nothing
+// says which of two states is newer. Make one with [Version] or [Timestamp].
+type Rank struct {
+	// Kind says what N counts, and so what it means that two are equal. Empty: there is no rank.
+	Kind RankKind
+	// N is the version number, or the time in microseconds since 1970.
+	N int64
+}
+
+// RankKind says what a [Rank] is.
+type RankKind string
+
+// The kinds of ranks.
+const (
+	// RankVersion is a number that is higher for each state of the resource. Equal numbers are one state.
+	RankVersion RankKind = "version"
+	// RankTime is a time. Equal times say nothing: two states can follow each other within one tick of the
+	// clock, which is a second for some providers.
+	RankTime RankKind = "time"
+)
+
+// Version is the rank of a state whose version has that number.
+func Version(n int64) Rank { return Rank{RankVersion, n} }
+
+// Timestamp is the rank of a state of that time, to the microsecond. The zero time is no rank.
+func Timestamp(t time.Time) Rank {
+	if t.IsZero() {
+		return Rank{}
+	}
+	return Rank{RankTime, t.UnixMicro()}
+}
+
+// IsZero reports whether there is no rank.
+func (r Rank) IsZero() bool { return r == Rank{} }
+
+// String returns kind and number, for logs and errors.
+func (r Rank) String() string {
+	if r.IsZero() {
+		return "no rank"
+	}
+	return fmt.Sprintf("%s %d", r.Kind, r.N)
+}
+
+// Supersedes reports whether a state of rank r is to be applied after one of rank old: its version is
+// higher, or its time is not lower. Ranks of two kinds cannot be compared, and then it is: to apply an
+// older state is repaired by the next event, to leave a newer one out by none. It is the rule that every
+// store applies; without a rank no store is asked.
+func (r Rank) Supersedes(old Rank) bool {
+	return r.Kind != old.Kind || r.N > old.N || r.N == old.N && r.Kind == RankTime
+}
 
 // State is where a claim stands. The zero State is not valid.
 type State string
@@ -195,4 +334,54 @@ func (f Failure) Text() string {
 		end--
 	}
 	return text[:end]
+}
+
+// ContextWithPin returns a context for [TxStore.Within], and for the work in it, by which the attempt at ref
+// can be pinned: when it fails after [PinRequest] or [Transport] was called under the context, the failure is
+// on record as pinned ([Claim.Pinned]), and only a request with the same digest may try again. [Idempotent],
+// [IdempotentLease], and [UnderLease] for a request with Pin, call it. Call it once per attempt.
+func ContextWithPin(ctx context.Context, ref Ref) context.Context {
+	return &pinContext{Context: ctx, ref: ref}
+}
+
+// PinRequest says that the work under ctx is about to have an effect outside its transaction, which no rollback
+// undoes. If the attempt fails after that, another request under the same Idempotency-Key is refused, because
+// it would be told what became of the first; the same request may be sent again. [Transport] calls it for
+// requests that change something: call it yourself before calls that are made without. It does nothing in
+// handlers of [Webhook], whose senders may correct what they sent. It may be called at any time, by many
+// goroutines.
+func PinRequest(ctx context.Context) {
+	for p := pinFrom(ctx); p != nil; p = pinFrom(p.Context) {
+		p.reached.Store(true)
+	}
+}
+
+// pinContext knows whether an attempt reached the outside.
+type pinContext struct {
+	context.Context
+	ref     Ref
+	key     string                                 // that the client sent, without its scope; empty if there is none
+	warn    func(ctx context.Context, host string) // of a call by Transport; nil: nobody
+	reached atomic.Bool
+}
+
+type pinKey struct{}
+
+// Value returns the context itself.
+func (p *pinContext) Value(key any) any {
+	if key == (pinKey{}) {
+		return p
+	}
+	return p.Context.Value(key)
+}
+
+func pinFrom(ctx context.Context) *pinContext {
+	p, _ := ctx.Value(pinKey{}).(*pinContext)
+	return p
+}
+
+// pinned reports whether the attempt at ref under ctx reached the outside.
+func pinned(ctx context.Context, ref Ref) bool {
+	p := pinFrom(ctx)
+	return p != nil && p.ref == ref && p.reached.Load()
 }

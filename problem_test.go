@@ -85,7 +85,7 @@ func TestEveryFaultHasItsSection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := literals(t, "idempotency_problem.go", func(n ast.Node) ast.Expr {
+	listed := literals(t, "problem.go", func(n ast.Node) ast.Expr {
 		if kv, ok := n.(*ast.KeyValueExpr); ok {
 			if value, ok := kv.Value.(*ast.Ident); ok && (value.Name == "true" || value.Name == "false") {
 				return kv.Key

@@ -2,6 +2,7 @@ package hookonce_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -98,4 +99,71 @@ func TestStrangersWriteFewLines(t *testing.T) {
 			t.Errorf("%d lines about 100 events", n)
 		}
 	})
+}
+
+// An observer that panics changes nothing, and is logged once, with where it comes from.
+func TestObserverThatPanics(t *testing.T) {
+	calls := 0
+	observe := hookonce.WithObserver(func(context.Context, hookonce.Observation) {
+		calls++
+		if calls%2 == 0 {
+			panic(http.ErrAbortHandler)
+		}
+		panic("a fault in the observer")
+	})
+	for name, c := range map[string]struct {
+		run  func(hookonce.Option) int
+		want int
+	}{
+		"Webhook": {func(logger hookonce.Option) int {
+			return post(endpoint(memstore.New(), new(ledger).handle, observe, logger), "a 1").Code
+		}, 200},
+		"Webhook, two events": {func(logger hookonce.Option) int {
+			return post(endpoint(memstore.New(), new(ledger).handle, observe, logger), "a 1\nb 1").Code
+		}, 200},
+		"Webhook, rejected": {func(logger hookonce.Option) int {
+			return postSigned(t.Context(), endpoint(memstore.New(), new(ledger).handle, observe, logger), "forged", "a 1").Code
+		}, 401},
+		"Idempotent": {func(logger hookonce.Option) int {
+			return buy(counter(memstore.New(), new(till).charge, observe, logger), "k1", "10").Code
+		}, 201},
+		"Idempotent, rejected": {func(logger hookonce.Option) int {
+			return buy(counter(memstore.New(), new(till).charge, observe, logger), "", "10").Code
+		}, 400},
+		"IdempotentLease": {func(logger hookonce.Option) int {
+			return buy(desk(memstore.New(), new(printer), observe, logger), "k1", "10").Code
+		}, 201},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log strings.Builder
+			calls = 0
+			if got := c.run(hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))); got != c.want {
+				t.Errorf("answered %d, want %d", got, c.want)
+			}
+			if n := strings.Count(log.String(), "the observer panicked"); n != calls || calls == 0 || !strings.Contains(log.String(), "options_test.go") {
+				t.Errorf("%d calls, logged %s", calls, &log)
+			}
+		})
+	}
+}
+
+func TestWebhookRefusesOptionsThatMakeNoSense(t *testing.T) {
+	for name, o := range map[string]hookonce.Option{
+		"no time":        hookonce.WithTimeout(0),
+		"negative wait":  hookonce.WithWait(-time.Second),
+		"no body at all": hookonce.WithMaxBody(0),
+		"no clock":       hookonce.WithClock(nil),
+		"no logger":      hookonce.WithLogger(nil),
+		"no observer":    hookonce.WithObserver(nil),
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			endpoint(memstore.New(), new(ledger).handle, o)
+		}()
+	}
+	endpoint(memstore.New(), new(ledger).handle, hookonce.WithWait(0)) // does not wait
 }

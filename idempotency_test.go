@@ -1,0 +1,678 @@
+package hookonce_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/memstore"
+)
+
+// TestIdempotencyKeyDraft goes through draft-ietf-httpapi-idempotency-key-header-07, section by section. It
+// has expired without becoming an RFC.
+func TestIdempotencyKeyDraft(t *testing.T) {
+	for _, c := range []struct {
+		section, says string
+		check         func(t *testing.T)
+	}{
+		{"2.1 Syntax", "the key is an item of structured fields that is a string", func(t *testing.T) {
+			var s till
+			h := counter(memstore.New(), s.charge, hookonce.WithStrictKey())
+			wantAnswer(t, buy(h, `"8e03978e-40d5-43dd-bc93-6894a57f9324"`, "10"), 201, "")
+			for _, malformed := range []string{"8e03978e", "?1", "1", `("a")`, `"a", "b"`, `'a'`, `"a`} {
+				wantAnswer(t, buy(h, malformed, "10"), 400, "idempotency-key-malformed")
+			}
+			s.want(t, "10")
+		}},
+		{"2.2 Uniqueness", "a key must not be used again with another payload", func(t *testing.T) {
+			var s till
+			h := counter(memstore.New(), s.charge)
+			buy(h, `"a"`, "10")
+			wantAnswer(t, buy(h, `"a"`, "11"), 422, "idempotency-key-reused")
+			s.want(t, "10")
+		}},
+		{"2.3 Validity and expiry", "the server may forget keys, and says when", func(t *testing.T) {
+			var s till
+			store := memstore.New()
+			h := counter(store, s.charge)
+			buy(h, `"a"`, "10")
+			if n, err := store.Purge(t.Context(), hookonce.PurgeRequest{Before: time.Now(), Limit: 10}); n != 1 || err != nil {
+				t.Fatalf("purged %d, %v", n, err)
+			}
+			wantAnswer(t, buy(h, `"a"`, "11"), 201, "")
+			s.want(t, "10", "11")
+		}},
+		{"2.4 Fingerprint", "a fingerprint of the request tells a copy from another request", func(t *testing.T) {
+			var s till
+			h := counter(memstore.New(), s.charge)
+			first := buy(h, `"a"`, "10")
+			wantReplay(t, buy(h, `"a"`, "10", setHeader("Date", "Sat, 21 Nov 2026 12:00:00 GMT")), first)
+			wantAnswer(t, buy(h, `"a"`, "10 "), 422, "idempotency-key-reused")
+		}},
+		{"2.5 Responsibilities of the client", "a client that does not know what came of a request sends it again, as it was", func(t *testing.T) {
+			var s till
+			store := memstore.New()
+			cut := store.With(memstore.WithCommit(func(persist func()) error { persist(); return errAway }))
+			wantAnswer(t, buy(counter(cut, s.charge), `"a"`, "10"), 503, "unavailable")
+			wantAnswer(t, buy(counter(store, s.charge), `"a"`, "10"), 201, "")
+			s.want(t, "10")
+		}},
+		{"2.6 First time request", "it is processed normally", func(t *testing.T) {
+			var s till
+			w := buy(counter(memstore.New(), s.charge), `"a"`, "10")
+			wantAnswer(t, w, 201, "")
+			if w.Header().Get("Location") != "/charges/ch_1" || w.Header().Get("Idempotency-Replayed") != "" {
+				t.Errorf("header %v", w.Header())
+			}
+			s.want(t, "10")
+		}},
+		{"2.6 Duplicate request (retry)", "it gets the result of the completed one, success or error", func(t *testing.T) {
+			var s till
+			status := http.StatusPaymentRequired
+			h := counter(memstore.New(), func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+				w.WriteHeader(status)
+				return s.charge(w, r, tx)
+			})
+			first := buy(h, `"a"`, "10")
+			wantAnswer(t, first, 402, "")
+			status = http.StatusCreated
+			wantReplay(t, buy(h, `"a"`, "10"), first)
+			first = buy(h, `"b"`, "10")
+			wantReplay(t, buy(h, `"b"`, "10"), first)
+		}},
+		{"2.6 Concurrent request", "it is answered with a conflict while the first is processed", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s till
+				gate := make(chan struct{})
+				h := counter(memstore.New(), heldBack(gate, s.charge))
+				first := at(1, `"a"`, "10", h)
+				synctest.Wait()
+				wantAnswer(t, buy(h, `"a"`, "10"), 409, "request-in-progress")
+				close(gate)
+				<-first
+				s.want(t, "10")
+			})
+		}},
+		{"2.7 Error handling", "400 without a key that is required, 422 for a key used otherwise, 409 while outstanding, each with a link to the documentation", func(t *testing.T) {
+			var s till
+			h := counter(memstore.New(), s.charge, hookonce.WithDocumentation("https://developer.example.com/idempotency"))
+			buy(h, `"a"`, "10")
+			for title, w := range map[string]*httptest.ResponseRecorder{
+				"Idempotency-Key is missing":      buy(h, "", "10"),
+				"Idempotency-Key is already used": buy(h, `"a"`, "11"),
+			} {
+				anchor := map[int]string{400: "idempotency-key-missing", 422: "idempotency-key-reused"}[w.Code]
+				if !strings.Contains(w.Body.String(), `"title":"`+title+`"`) || !strings.Contains(w.Body.String(), "https://developer.example.com/idempotency#"+anchor) {
+					t.Errorf("%d: %s", w.Code, w.Body)
+				}
+				if link := w.Header().Get("Link"); link != `<https://developer.example.com/idempotency#`+anchor+`>; rel="describedby"; type="text/html"` {
+					t.Errorf("Link %q", link)
+				}
+			}
+		}},
+		{"5 Security considerations", "keys are scoped to callers, so that guessing one reveals nothing", func(t *testing.T) {
+			TestIdempotentReplayToAnotherPrincipal(t)
+		}},
+		{"5 Security considerations", "keys that cannot be one are not stored", func(t *testing.T) {
+			var s till
+			h := counter(memstore.New(), s.charge)
+			wantAnswer(t, buy(h, strings.Repeat("k", 256), "10"), 400, "idempotency-key-malformed")
+			s.want(t)
+		}},
+	} {
+		t.Run(c.section+": "+c.says, c.check)
+	}
+}
+
+// multipartOf is a form with the given boundary, of parts of a header and a content each.
+func multipartOf(boundary string, parts ...[2]string) string {
+	var b strings.Builder
+	for _, p := range parts {
+		fmt.Fprintf(&b, "--%s\r\n%s\r\n\r\n%s\r\n", boundary, p[0], p[1])
+	}
+	return b.String() + "--" + boundary + "--\r\n"
+}
+
+func asForm(boundary string) func(*http.Request) {
+	return setHeader("Content-Type", "multipart/form-data; boundary="+boundary)
+}
+
+// A form that is sent again has another boundary, and is the same request if its parts are.
+func TestIdempotentMultipartCopies(t *testing.T) {
+	kind := [2]string{`Content-Disposition: form-data; name="kind"`, "invoice"}
+	file := [2]string{"Content-Disposition: form-data; name=\"file\"; filename=\"a\"\r\nContent-Type: text/plain", "10\r\n--not-a-boundary\r\n"}
+	first := multipartOf("b1", kind, file)
+	for name, c := range map[string]struct {
+		body, boundary string
+		same           bool
+	}{
+		"the same":          {first, "b1", true},
+		"another boundary":  {multipartOf("b2", kind, file), "b2", true},
+		"quoted boundary":   {multipartOf("b 3", kind, file), `"b 3"`, true},
+		"a header's name":   {multipartOf("b2", [2]string{strings.ToLower(kind[0]), kind[1]}, file), "b2", true},
+		"another content":   {multipartOf("b2", kind, [2]string{file[0], "11"}), "b2", false},
+		"another file name": {multipartOf("b2", kind, [2]string{strings.Replace(file[0], `"a"`, `"b"`, 1), file[1]}), "b2", false},
+		"another type":      {multipartOf("b2", kind, [2]string{strings.Replace(file[0], "plain", "html", 1), file[1]}), "b2", false},
+		"another order":     {multipartOf("b2", file, kind), "b2", false},
+		"a part less":       {multipartOf("b2", kind), "b2", false},
+		"a part more":       {multipartOf("b2", kind, file, kind), "b2", false},
+		"cut off":           {strings.TrimSuffix(first, "--b1--\r\n"), "b1", false},
+		"no form":           {first, "elsewhere", false},
+		"another charset":   {first, "b1; charset=utf-8", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s till
+			h := counter(memstore.New(), s.charge)
+			answer := buy(h, "k1", first, asForm("b1"))
+			again := buy(h, "k1", c.body, asForm(c.boundary))
+			if !c.same {
+				wantAnswer(t, again, 422, "idempotency-key-reused")
+				return
+			}
+			wantReplay(t, again, answer)
+		})
+	}
+}
+
+// What is no form that parses is compared byte by byte, and so is JSON.
+func TestIdempotentComparesByteByByte(t *testing.T) {
+	whole := multipartOf("b1", [2]string{"A: 1", "x"})
+	for name, c := range map[string]struct{ first, second, contentType string }{
+		"a form without its end": {strings.TrimSuffix(whole, "--b1--\r\n"), strings.TrimSuffix(whole, "--b1--\r\n") + " ", "multipart/form-data; boundary=b1"},
+		"a form without a type":  {whole, whole + " ", "multipart/form-data"},
+		"JSON":                   {`{"a":1}`, `{"a": 1}`, "application/json"},
+	} {
+		h := counter(memstore.New(), new(till).charge)
+		first := buy(h, "k1", c.first, setHeader("Content-Type", c.contentType))
+		wantReplay(t, buy(h, "k1", c.first, setHeader("Content-Type", c.contentType)), first)
+		if w := buy(h, "k1", c.second, setHeader("Content-Type", c.contentType)); w.Code != 422 {
+			t.Errorf("%s: answered %d", name, w.Code)
+		}
+	}
+}
+
+// A program says what counts, and method, path and query do in any case.
+func TestIdempotentFingerprintFunc(t *testing.T) {
+	var s till
+	h := counter(memstore.New(), s.charge, hookonce.WithFingerprintFunc(func(r *http.Request, body []byte) []byte {
+		if read, err := io.ReadAll(r.Body); err != nil || string(read) != string(body) {
+			t.Errorf("the function reads %q, %v", read, err)
+		}
+		var order struct{ Item, Amount json.RawMessage } // and not sent_at
+		if err := json.Unmarshal(body, &order); err != nil {
+			return body
+		}
+		counts, _ := json.Marshal(order)
+		return counts
+	}))
+	first := buy(h, "k1", `{"item":"a","amount":10,"sent_at":1}`)
+	wantReplay(t, buy(h, "k1", `{"sent_at":2, "item":"a", "amount":10}`, setHeader("Content-Type", "text/html")), first)
+	wantAnswer(t, buy(h, "k1", `{"item":"a","amount":11,"sent_at":1}`), 422, "idempotency-key-reused")
+	wantAnswer(t, buy(h, "k1", `{"item":"a","amount":10}`, func(r *http.Request) { r.URL.RawQuery = "dry=1" }), 422, "idempotency-key-reused")
+	wantAnswer(t, buy(h, "k1", `{"item":"a","amount":10}`, func(r *http.Request) { r.Method = http.MethodPut }), 422, "idempotency-key-reused")
+	s.want(t, `{"item":"a","amount":10,"sent_at":1}`)
+}
+
+// heldBack returns a handler that begins when the gate is opened.
+func heldBack(gate <-chan struct{}, handle chargeFunc) chargeFunc {
+	return func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+		<-gate
+		return handle(w, r, tx)
+	}
+}
+
+// at sends n equal requests at once, to each of the handlers in turn.
+func at(n int, key, body string, handlers ...http.Handler) <-chan *httptest.ResponseRecorder {
+	answers := make(chan *httptest.ResponseRecorder, n)
+	for i := range n {
+		go func() { answers <- buy(handlers[i%len(handlers)], key, body) }()
+	}
+	return answers
+}
+
+// A hundred first requests at once, in one process or in four: the handler runs once, and all end with the
+// same answer where they wait for it.
+func TestIdempotentManyAtOnceWait(t *testing.T) {
+	for _, processes := range []int{1, 4} {
+		t.Run(fmt.Sprint(processes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s till
+				gate := make(chan struct{})
+				handlers := make([]http.Handler, processes)
+				store := memstore.New()
+				for i := range handlers {
+					handlers[i] = counter(store.With(), heldBack(gate, s.charge), hookonce.WithWait(10*time.Second))
+				}
+				answers := at(100, "k1", "10", handlers...)
+				synctest.Wait()
+				if len(answers) != 0 {
+					t.Fatalf("%d were answered before the commit", len(answers))
+				}
+				close(gate)
+				replayed := 0
+				var text string
+				for range cap(answers) {
+					w := <-answers
+					if text == "" {
+						text = w.Body.String()
+					}
+					if w.Code != 201 || w.Body.String() != text {
+						t.Errorf("answered %d %s, others %s", w.Code, w.Body, text)
+					}
+					if w.Header().Get("Idempotency-Replayed") == "true" {
+						replayed++
+						if w.Header().Get("Set-Cookie") != "" {
+							t.Error("a copy got the cookie of the first")
+						}
+					}
+				}
+				if replayed != 99 {
+					t.Errorf("%d of 100 were copies", replayed)
+				}
+				s.want(t, "10")
+			})
+		})
+	}
+}
+
+// By default those who come meanwhile are told to come again.
+func TestIdempotentManyAtOnceAreToldToComeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s till
+		gate := make(chan struct{})
+		h := counter(memstore.New(), heldBack(gate, s.charge))
+		first := at(1, "k1", "10", h)
+		synctest.Wait()
+		answers := at(99, "k1", "10", h)
+		synctest.Wait()
+		if len(answers) != 99 {
+			t.Errorf("%d of 99 were answered at once", len(answers))
+		}
+		for range len(answers) {
+			wantAnswer(t, <-answers, 409, "request-in-progress")
+		}
+		close(gate)
+		w := <-first
+		wantAnswer(t, w, 201, "")
+		wantReplay(t, buy(h, "k1", "10"), w)
+		s.want(t, "10")
+	})
+}
+
+// The wait has an end, in this process and for another one.
+func TestIdempotentWaitIsBounded(t *testing.T) {
+	for name, own := range map[string]bool{"own process": true, "another process": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s till
+				gate := make(chan struct{})
+				store := memstore.New()
+				h := counter(store, heldBack(gate, s.charge), hookonce.WithWait(7*time.Second))
+				first := at(1, "k1", "10", h)
+				synctest.Wait()
+				if !own {
+					h = counter(store, s.charge, hookonce.WithWait(7*time.Second))
+				}
+				start := time.Now()
+				wantAnswer(t, buy(h, "k1", "10"), 409, "request-in-progress")
+				if waited := time.Since(start); waited < 7*time.Second || waited > 7*time.Second+memstore.DefaultWait {
+					t.Errorf("waited %v", waited)
+				}
+				close(gate)
+				wantAnswer(t, <-first, 201, "")
+				s.want(t, "10")
+			})
+		})
+	}
+}
+
+// Who waits for one that fails shares its failure; who comes after it runs.
+func TestIdempotentCopiesShareAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s till
+		gate := make(chan struct{})
+		h := counter(memstore.New(), heldBack(gate, func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+			if s.runs.Add(1) == 1 {
+				return errors.New("the card network is away")
+			}
+			return s.charge(w, r, tx)
+		}), hookonce.WithWait(10*time.Second))
+		answers := at(20, "k1", "10", h)
+		synctest.Wait()
+		close(gate)
+		for range cap(answers) {
+			wantAnswer(t, <-answers, 503, "unavailable")
+		}
+		if s.runs.Load() != 1 {
+			t.Errorf("a failing handler ran %d times", s.runs.Load())
+		}
+		wantAnswer(t, buy(h, "k1", "10"), 201, "")
+		s.want(t, "10")
+	})
+}
+
+// The connection of the first is cut because its handler wants that; those who waited get an answer.
+func TestIdempotentCopiesOfAnAbortedRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		h := counter(memstore.New(), heldBack(gate, func(http.ResponseWriter, *http.Request, *memstore.Tx) error {
+			panic(http.ErrAbortHandler)
+		}), hookonce.WithWait(10*time.Second))
+		cut := make(chan any, 20)
+		answers := make(chan *httptest.ResponseRecorder, cap(cut))
+		for range cap(cut) {
+			go func() {
+				defer func() { cut <- recover() }()
+				answers <- buy(h, "k1", "10")
+			}()
+		}
+		synctest.Wait()
+		close(gate)
+		aborted := 0
+		for range cap(cut) {
+			if p := <-cut; p == http.ErrAbortHandler {
+				aborted++
+			} else if p != nil {
+				t.Errorf("panicked with %v", p)
+			}
+		}
+		if aborted != 1 || len(answers) != cap(cut)-1 {
+			t.Errorf("%d connections were cut, %d requests answered", aborted, len(answers))
+		}
+		for range len(answers) {
+			wantAnswer(t, <-answers, 503, "unavailable")
+		}
+	})
+}
+
+// So with an answer that is not kept: it is the answer of all who waited, without the first one's cookie.
+func TestIdempotentCopiesShareAnAnswerThatIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s till
+		gate := make(chan struct{})
+		h := counter(memstore.New(), heldBack(gate, func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+			w.Header().Set("Set-Cookie", "session=fake")
+			w.WriteHeader(429)
+			return s.charge(w, r, tx)
+		}), hookonce.WithWait(10*time.Second))
+		answers := at(20, "k1", "10", h)
+		synctest.Wait()
+		close(gate)
+		cookies := 0
+		for range cap(answers) {
+			w := <-answers
+			if w.Code != 429 {
+				t.Errorf("answered %d", w.Code)
+			}
+			cookies += len(w.Header()["Set-Cookie"])
+		}
+		if s.runs.Load() != 1 || cookies != 1 {
+			t.Errorf("%d runs, %d cookies", s.runs.Load(), cookies)
+		}
+		s.want(t)
+	})
+}
+
+// Another request under the key of one that is under way waits as well, and learns then that the key is
+// used, or that it is free.
+func TestIdempotentOtherContentMeanwhile(t *testing.T) {
+	for name, fail := range map[string]bool{"the first succeeds": false, "the first fails": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s till
+				gate := make(chan struct{})
+				h := counter(memstore.New(), heldBack(gate, func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+					if r.ContentLength == 2 && fail {
+						return errors.New("the card network is away")
+					}
+					return s.charge(w, r, tx)
+				}), hookonce.WithWait(10*time.Second))
+				first := at(1, "k1", "10", h)
+				synctest.Wait()
+				second := at(1, "k1", "1000", h)
+				synctest.Wait()
+				close(gate)
+				if <-first; fail {
+					wantAnswer(t, <-second, 201, "")
+					s.want(t, "1000")
+				} else {
+					wantAnswer(t, <-second, 422, "idempotency-key-reused")
+					s.want(t, "10")
+				}
+			})
+		})
+	}
+}
+
+// Waiting ends with the client; the work does not.
+func TestIdempotentWorkOutlivesTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s till
+		gate := make(chan struct{})
+		h := counter(memstore.New(), func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+			<-gate
+			if err := r.Context().Err(); err != nil {
+				return err
+			}
+			return s.charge(w, r, tx)
+		}, hookonce.WithWait(time.Hour))
+		ctx, hangUp := context.WithCancel(t.Context())
+		gone := func(r *http.Request) { *r = *r.WithContext(ctx) }
+		first := make(chan *httptest.ResponseRecorder, 2)
+		go func() { first <- buy(h, "k1", "10", gone) }()
+		synctest.Wait()
+		go func() { first <- buy(h, "k1", "10", gone) }()
+		synctest.Wait()
+		hangUp()
+		synctest.Wait()
+		if len(first) != 1 {
+			t.Fatalf("%d requests ended with their clients, want the one that waited", len(first))
+		}
+		<-first
+		close(gate)
+		w := <-first
+		wantAnswer(t, w, 201, "")
+		wantReplay(t, buy(h, "k1", "10"), w)
+		s.want(t, "10")
+	})
+}
+
+func TestIdempotentHandlerHasADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s till
+		slow := true
+		h := counter(memstore.New(), func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+			if slow {
+				<-r.Context().Done()
+			}
+			return s.charge(w, r, tx)
+		}, hookonce.WithTimeout(5*time.Second))
+		start := time.Now()
+		wantAnswer(t, buy(h, "k1", "10"), 503, "answer-incomplete")
+		if took := time.Since(start); took != 5*time.Second {
+			t.Errorf("took %v", took)
+		}
+		s.want(t)
+		slow = false
+		wantAnswer(t, buy(h, "k1", "10"), 201, "")
+		s.want(t, "10")
+	})
+}
+
+// knowing is a store that tells at once that nobody holds a claim.
+type knowing struct{ *memstore.Store }
+
+func (knowing) Await(context.Context, hookonce.Ref) error { return nil }
+
+// Work that the handler finds held by others is a failure of the handler: its request is not outstanding, and
+// it is not run again and again while its client waits for a twin.
+func TestIdempotentHandlerIsBusy(t *testing.T) {
+	for _, cause := range []error{hookonce.ErrBusy, hookonce.ErrStale} {
+		synctest.Test(t, func(t *testing.T) {
+			runs := 0
+			h := counter(knowing{memstore.New()}, func(http.ResponseWriter, *http.Request, *memstore.Tx) error {
+				if runs++; runs > 10 {
+					return nil
+				}
+				return fmt.Errorf("fee: %w", cause)
+			}, hookonce.WithWait(time.Second))
+			wantAnswer(t, buy(h, "k1", "10"), 503, "unavailable")
+			if runs != 1 {
+				t.Errorf("%v: the handler ran %d times", cause, runs)
+			}
+		})
+	}
+}
+
+// Copies wait as long as they may, whoever of them asked for the work of another process and went away.
+func TestIdempotentCopiesOutwaitTheOneThatAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s till
+		gate := make(chan struct{})
+		store := memstore.New()
+		elsewhere := at(1, "k1", "10", counter(store, heldBack(gate, s.charge)))
+		synctest.Wait()
+		h := counter(store.With(memstore.WithWait(time.Second)), s.charge, hookonce.WithWait(time.Minute))
+		ctx, hangUp := context.WithCancel(t.Context())
+		asks := at(1, "k1", "10", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r.WithContext(ctx)) }))
+		synctest.Wait()
+		copies := at(3, "k1", "10", h)
+		synctest.Wait()
+		hangUp()
+		wantAnswer(t, <-asks, 409, "request-in-progress")
+		synctest.Wait()
+		if len(copies) > 0 {
+			t.Fatalf("%d copies did not wait", len(copies))
+		}
+		close(gate)
+		first := <-elsewhere
+		for range cap(copies) {
+			wantReplay(t, <-copies, first)
+		}
+		s.want(t, "10")
+	})
+}
+
+// cutOff is a store that rolls a transaction back when its context ends, as database/sql does, whatever the handler
+// does then.
+type cutOff struct{ *memstore.Store }
+
+func (s cutOff) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(*memstore.Tx, hookonce.Claim) error) (hookonce.Claim, error) {
+	var handled chan error
+	c, err := s.Store.Within(ctx, req, func(tx *memstore.Tx, c hookonce.Claim) error {
+		handled = make(chan error, 1)
+		go func() { handled <- fn(tx, c) }()
+		select {
+		case err := <-handled:
+			handled <- nil
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	if handled != nil {
+		<-handled
+	}
+	return c, err
+}
+
+// hung are the four doors over store, each with a handler that calls hang and says who ran.
+func hung(store *memstore.Store, hang func()) map[string]func() *httptest.ResponseRecorder {
+	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hang(); fmt.Fprint(w, "paid") })
+	limit := []hookonce.Option{hookonce.WithTimeout(20 * time.Second)}
+	webhook := endpoint(cutOff{store}, func(context.Context, *memstore.Tx, *hookonce.Event) error { hang(); return nil }, limit...)
+	webhookLease := leased(store, func(context.Context, *hookonce.Event) error { hang(); return nil }, limit...)
+	idempotent := counter(cutOff{store}, func(w http.ResponseWriter, r *http.Request, _ *memstore.Tx) error { answer(w, r); return nil }, limit...)
+	idempotentLease := desk(store, answer, limit...)
+	return map[string]func() *httptest.ResponseRecorder{
+		"Webhook":         func() *httptest.ResponseRecorder { return post(webhook, "a 1") },
+		"WebhookLease":    func() *httptest.ResponseRecorder { return post(webhookLease, "a 1") },
+		"Idempotent":      func() *httptest.ResponseRecorder { return buy(idempotent, "k1", "10") },
+		"IdempotentLease": func() *httptest.ResponseRecorder { return buy(idempotentLease, "k1", "10") },
+	}
+}
+
+// A handler that never returns blocks its key in its process only while its time, its lease and a grace last. Then
+// the store decides: a copy does the work, or learns that another process has done it.
+func TestHandlerThatNeverReturnsIsGivenUp(t *testing.T) {
+	for door := range hung(memstore.New(), nil) {
+		for _, elsewhere := range []bool{false, true} {
+			t.Run(fmt.Sprint(door, ", done elsewhere: ", elsewhere), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store, gate := memstore.New(), make(chan struct{})
+					var runs, others atomic.Int64
+					send := hung(store, func() {
+						if runs.Add(1) == 1 {
+							<-gate
+						}
+					})[door]
+					first := make(chan *httptest.ResponseRecorder)
+					go func() { first <- send() }()
+					time.Sleep(19 * time.Second)
+					if w := send(); w.Code < 400 || runs.Load() != 1 {
+						t.Errorf("while the first is at work a copy is answered %d, after %d runs", w.Code, runs.Load())
+					}
+					time.Sleep(time.Second + hookonce.DefaultLease)
+					if elsewhere {
+						other := hung(store, func() { others.Add(1) })[door]
+						if w := other(); w.Code != 200 {
+							t.Errorf("another process answers %d %s", w.Code, w.Body)
+						}
+					}
+					time.Sleep(5 * time.Second)
+					for range 2 {
+						if w := send(); w.Code != 200 {
+							t.Errorf("a copy is answered %d %s", w.Code, w.Body)
+						}
+					}
+					if done := runs.Load() - 1 + others.Load(); done != 1 || elsewhere != (others.Load() == 1) {
+						t.Errorf("%d runs here, %d elsewhere", runs.Load(), others.Load())
+					}
+					close(gate)
+					if w := <-first; w.Code < 400 {
+						t.Errorf("the one that was given up is answered %d %s", w.Code, w.Body)
+					}
+					if w := send(); w.Code != 200 {
+						t.Errorf("a copy after that is answered %d %s", w.Code, w.Body)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The one that was given up and comes back in the end does not open the latch of the one that took its place: copies
+// go on waiting for that one, and do not ask the store, which would call them busy at once.
+func TestLatchOfWhoWasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := make(chan struct{}), make(chan struct{})
+		var runs atomic.Int64
+		send := hung(memstore.New(), func() { <-[]chan struct{}{first, second}[runs.Add(1)-1] })["WebhookLease"]
+		answers := make(chan *httptest.ResponseRecorder)
+		go func() { answers <- send() }()
+		time.Sleep(20*time.Second + hookonce.DefaultLease)
+		go func() { answers <- send() }()
+		synctest.Wait()
+		close(first)
+		want(t, <-answers, 503, "busy")
+		copies := make(chan *httptest.ResponseRecorder)
+		go func() { copies <- send() }()
+		synctest.Wait()
+		close(second)
+		want(t, <-answers, 200, "accepted")
+		want(t, <-copies, 200, "duplicate")
+		if runs.Load() != 2 {
+			t.Errorf("%d runs", runs.Load())
+		}
+	})
+}
