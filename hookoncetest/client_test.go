@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/hookoncetest"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -26,7 +27,7 @@ func order(key string) *http.Request {
 func shopStore(t *testing.T, s shop) *sqlstore.Store {
 	t.Helper()
 	store := sqlstore.New(s.DB, sqlstore.SQLite)
-	if err := store.Migrate(t.Context()); err != nil {
+	if _, err := schema.Migrate(t.Context(), s.DB, schema.SQLite, schema.DefaultName); err != nil {
 		t.Fatal(err)
 	}
 	return store

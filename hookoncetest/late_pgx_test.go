@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/hookoncetest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
 )
 
@@ -17,9 +18,7 @@ import (
 func lateOnPostgres(t *testing.T) late {
 	pool, _ := openPostgres(t)
 	store := pgstore.New(pool)
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, "")
 	if _, err := pool.Exec(t.Context(), createEffects); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/hookoncetest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/internal/testserver/redistest"
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/pgstore"
@@ -101,9 +102,7 @@ var leaseStores = map[string]func(t *testing.T) func() hookonce.Store{
 	},
 	"Postgres": func(t *testing.T) func() hookonce.Store {
 		pool, _ := openPostgres(t)
-		if err := pgstore.New(pool).Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Migrate(t, pool, "")
 		return func() hookonce.Store { return pgstore.New(pool) }
 	},
 }

@@ -37,9 +37,7 @@ func openPostgres(t *testing.T) (pool *pgxpool.Pool, count func(key string) int)
 // TestStormOnPostgres: where copies really run side by side.
 func TestStormOnPostgres(t *testing.T) {
 	pool, count := openPostgres(t)
-	if err := pgstore.New(pool).Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, "")
 	store := hookoncetest.Crash(pgstore.New(pool), hookoncetest.AfterCommit, eighths...)
 	webhook := hookonce.Webhook(store, "stripe", stripe, func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {
 		if err := hookoncetest.Fail(ctx); err != nil {

@@ -12,14 +12,15 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/hookoncetest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/provider"
 )
 
 // readme is the endpoint of README.md.
 func readme(ctx context.Context, mux *http.ServeMux, pool *pgxpool.Pool, secret string) error {
-	store := pgstore.New(pool) // or sqlstore.New(db, sqlstore.SQLite): SQLite, Postgres, MySQL, MariaDB
-	if err := store.Migrate(ctx); err != nil {
+	store := pgstore.New(pool)               // or sqlstore.New(db, sqlstore.SQLite): SQLite, Postgres, MySQL, MariaDB
+	if err := store.Check(ctx); err != nil { // the tables: hookonce migrate, or package schema
 		return err
 	}
 	mux.Handle("POST /webhooks/stripe", hookonce.Webhook(store, "stripe", provider.Stripe(secret),
@@ -51,6 +52,7 @@ func countPayments(t *testing.T, pool *pgxpool.Pool, key string) (n int) {
 // TestReadmeStormOnReadmeMux: the storm of the README passes on its endpoint, where the README mounts it.
 func TestReadmeStormOnReadmeMux(t *testing.T) {
 	pool, _ := openPostgres(t)
+	pgtest.Migrate(t, pool, "")
 	if _, err := pool.Exec(t.Context(), "CREATE TABLE payments (event text NOT NULL, cents bigint NOT NULL)"); err != nil {
 		t.Fatal(err)
 	}

@@ -25,9 +25,7 @@ func process(t *testing.T, dsn string, opts ...pgstore.Option) (*pgstore.Store, 
 	t.Helper()
 	pool := open(t, dsn, "")
 	s := pgstore.New(pool, opts...)
-	if err := s.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, "")
 	t.Cleanup(s.Close)
 	return s, pool
 }

@@ -19,9 +19,7 @@ import (
 func benchPool(b *testing.B) *pgxpool.Pool {
 	b.Helper()
 	pool := open(b, pgtest.Start(b, pgtest.Options{Fsync: true}).DSN(b), "pool_max_conns=16")
-	if err := pgstore.New(pool).Migrate(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	pgtest.Migrate(b, pool, "")
 	mustExec(b, pool, "CREATE TABLE effects (id text NOT NULL)")
 	mustExec(b, pool, "CREATE TABLE seen (source text, key text, seen_at timestamptz NOT NULL, PRIMARY KEY (source, key))")
 	return pool

@@ -43,9 +43,7 @@ func newStore(t testing.TB, opts ...pgstore.Option) (*pgstore.Store, *pgxpool.Po
 	t.Helper()
 	pool := open(t, pgtest.DSN(t), "")
 	s := pgstore.New(pool, opts...)
-	if err := s.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, "")
 	mustExec(t, pool, "CREATE TABLE effects (id text NOT NULL)")
 	return s, pool
 }
@@ -117,9 +115,7 @@ func (s *schemas) create(t testing.TB) string {
 	t.Helper()
 	s.made++
 	name := fmt.Sprintf("case_%d", s.made)
-	if err := pgstore.New(s.pool, pgstore.WithSchema(name)).Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, s.pool, name)
 	mustExec(t, s.pool, "CREATE TABLE "+name+".happened (id text NOT NULL)")
 	return name
 }

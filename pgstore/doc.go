@@ -3,7 +3,7 @@
 //
 //	pool, err := pgxpool.New(ctx, dsn)
 //	store := pgstore.New(pool)
-//	err = store.Migrate(ctx) // or: hookonce migrate
+//	err = store.Check(ctx) // the tables are made by: hookonce migrate, or by package schema
 //	http.Handle("POST /webhooks/stripe", hookonce.Webhook(store, "stripe", provider.Stripe(secret), handle))
 //
 // An attempt costs what a transaction written by hand costs: BEGIN and the claim travel in one round

@@ -24,9 +24,7 @@ func modes(t *testing.T, test func(t *testing.T, store *pgstore.Store, pool *pgx
 		t.Run(name, func(t *testing.T) {
 			pool := connect()
 			store := pgstore.New(pool)
-			if err := pgstore.New(open(t, dsn, "")).Migrate(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			pgtest.Migrate(t, open(t, dsn, ""), "")
 			mustExec(t, pool, `CREATE TABLE IF NOT EXISTS effects (id text NOT NULL)`)
 			mustExec(t, pool, `TRUNCATE effects, hookonce.claims`)
 			test(t, store, pool)

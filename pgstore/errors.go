@@ -1,10 +1,8 @@
 package pgstore
 
 import (
-	"fmt"
-
-	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/pgerror"
+	"github.com/hookonce/hookonce/internal/schema"
 )
 
 // SQLSTATE codes, from PostgreSQL's manual, appendix A.
@@ -33,7 +31,7 @@ func isSerialization(err error) bool {
 func explain(err error) error {
 	switch pgerror.State(err) {
 	case undefinedTable, undefinedColumn, invalidSchemaName:
-		return fmt.Errorf("%w: run `hookonce migrate`, or call Store.Migrate: %w", hookonce.ErrSchemaMissing, err)
+		return schema.Missing(schema.Postgres, err)
 	}
 	return err
 }

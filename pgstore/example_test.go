@@ -12,8 +12,10 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // A webhook endpoint whose effect commits together with the record that the event was handled.
@@ -25,7 +27,9 @@ func Example() {
 	}
 	defer pool.Close()
 	store := pgstore.New(pool)
-	if err := store.Migrate(ctx); err != nil {
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	if _, err := schema.Migrate(ctx, db, schema.Postgres, schema.DefaultName); err != nil {
 		log.Fatal(err)
 	}
 	stripe := provider.Stripe(os.Getenv("STRIPE_WEBHOOK_SECRET"))

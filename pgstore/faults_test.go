@@ -48,10 +48,9 @@ func TestStatementsLostInTheTransaction(t *testing.T) {
 		},
 	}
 	p, through := newProxy(t, pgtest.DSN(t))
-	store := pgstore.New(open(t, through, "default_query_exec_mode=exec"))
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pool := open(t, through, "default_query_exec_mode=exec")
+	store := pgstore.New(pool)
+	pgtest.Migrate(t, pool, "")
 	for name, ask := range asks {
 		for _, persisted := range []bool{false, true} {
 			ref := request(fmt.Sprint(name, " persisted: ", persisted)).Ref

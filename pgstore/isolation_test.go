@@ -82,9 +82,7 @@ func TestSerializableStorm(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	pool := open(t, dsn, "default_transaction_isolation=serializable&pool_max_conns=8")
 	store := pgstore.New(pool)
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, "")
 	mustExec(t, pool, "CREATE TABLE effects (id text NOT NULL)")
 	const events, copies = 20, 6
 	var g errgroup.Group

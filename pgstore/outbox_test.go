@@ -80,9 +80,7 @@ func longOutbox(t *testing.T, state hookonce.State) (*pgstore.Store, *pgxpool.Po
 	t.Helper()
 	pool := open(t, pgtest.DSN(t), "pool_max_conns=1")
 	store := pgstore.New(pool)
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, "")
 	mustExec(t, pool, `INSERT INTO hookonce.effects (source, key, step, name, payload, state, due_at, enqueued_at, updated_at)
 		SELECT 'billing', i::text, 'step', 'name ' || i % 5, '', $1, CASE WHEN $1 = 'pending' THEN now() - make_interval(secs => i) END, now(), now()
 		FROM generate_series(1, 20000) AS i`, string(state))
@@ -142,9 +140,7 @@ func rowsRead(t *testing.T, pool *pgxpool.Pool, table string) (n int) {
 func TestPurgingReadsTheResponsesThatGo(t *testing.T) {
 	pool := open(t, pgtest.DSN(t), "pool_max_conns=1")
 	store := pgstore.New(pool)
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, "")
 	mustExec(t, pool, `INSERT INTO hookonce.claims (source, key, state, token, first_seen, updated_at)
 		SELECT 'billing', i::text, 'done', 1, now(), now() FROM generate_series(1, 20000) AS i`)
 	mustExec(t, pool, `INSERT INTO hookonce.responses (source, key, token, status, header, body)

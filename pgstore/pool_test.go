@@ -93,9 +93,7 @@ func TestLeasesAreExtendedBesideAFullPool(t *testing.T) {
 // transactions, and Check says so.
 func TestModesOfPgBouncer(t *testing.T) {
 	dsn := pgtest.DSN(t)
-	if err := pgstore.New(open(t, dsn, "")).Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, open(t, dsn, ""), "")
 	for mode, works := range map[string]bool{"session": true, "transaction": true, "statement": false} {
 		store := pgstore.New(open(t, pgtest.PgBouncer(t, dsn, "pool_mode = "+mode), "default_query_exec_mode=exec"))
 		err := store.Check(t.Context())

@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"time"
 
@@ -63,8 +62,8 @@ func WithSchema(name string) Option { return func(s *Store) { s.schema = name } 
 // others that notify. Transactions of handlers never do it.
 func WithNotify() Option { return func(s *Store) { s.notify = true } }
 
-// New returns a store over pool, which stays the caller's to close. It does not connect: see
-// [Store.Migrate] and [Store.Check].
+// New returns a store over pool, which stays the caller's to close. It does not connect: see [Store.Check].
+// The tables are made by `hookonce migrate`, or by package [github.com/hookonce/hookonce/schema].
 func New(pool *pgxpool.Pool, opts ...Option) *Store {
 	s := &Store{pool: pool, clock: time.Now, wait: DefaultWait, schema: schema.DefaultName, looks: looks{shortestLook, longestLook}, ears: newEars(), spare: newSpare(), patience: cleanupTimeout}
 	if pool != nil {
@@ -85,34 +84,16 @@ func New(pool *pgxpool.Pool, opts ...Option) *Store {
 	return s
 }
 
-// Migrate creates the tables, or brings them to the version that this program needs. Any number of
-// processes may call it at the same time. A schema newer than the program is refused with an error
-// that wraps [hookonce.ErrSchemaNewer].
-func (s *Store) Migrate(ctx context.Context) error {
-	return s.withDB(func(db *sql.DB) error {
-		if err := schema.Transactional(ctx, db); err != nil {
-			return err
-		}
-		_, _, err := schema.Migrate(ctx, db, schema.Postgres, s.schema)
-		return err
-	})
-}
-
 // Check returns nil if the tables are at the version that this program needs, and otherwise an error
 // that wraps [hookonce.ErrSchemaMissing] or [hookonce.ErrSchemaNewer] and says what to do. It also refuses
 // connections on which there are no transactions, as through PgBouncer in statement mode.
 func (s *Store) Check(ctx context.Context) error {
-	return s.withDB(func(db *sql.DB) error {
-		if err := schema.Transactional(ctx, db); err != nil {
-			return err
-		}
-		return schema.Check(ctx, db, schema.Postgres, s.schema)
-	})
-}
-
-func (s *Store) withDB(f func(*sql.DB) error) error {
 	db := stdlib.OpenDBFromPool(s.pool)
-	return errors.Join(f(db), db.Close())
+	err := schema.Transactional(ctx, db)
+	if err == nil {
+		err = schema.CheckProgram(ctx, db, schema.Postgres, s.schema)
+	}
+	return errors.Join(err, db.Close())
 }
 
 // waits is how often somebody has waited for a connection of the pool, in vain or not.

@@ -13,14 +13,13 @@ import (
 )
 
 func TestMigrateAndCheck(t *testing.T) {
-	store := pgstore.New(open(t, pgtest.DSN(t), ""), pgstore.WithSchema("own_name"))
+	pool := open(t, pgtest.DSN(t), "")
+	store := pgstore.New(pool, pgstore.WithSchema("own_name"))
 	if err := store.Check(t.Context()); !errors.Is(err, hookonce.ErrSchemaMissing) || !strings.Contains(err.Error(), "own_name") {
 		t.Errorf("Check = %v", err)
 	}
 	for range 2 {
-		if err := store.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Migrate(t, pool, "own_name")
 	}
 	if err := store.Check(t.Context()); err != nil {
 		t.Error(err)

@@ -37,10 +37,9 @@ func mustBe(t *testing.T, s *pgstore.Store, key string, want hookonce.State, tex
 // The bounded wait is for the claim alone: what the handler waits for is the user's business.
 func TestHandlerKeepsItsLockTimeout(t *testing.T) {
 	dsn := pgtest.DSN(t)
-	store := pgstore.New(open(t, dsn, "lock_timeout=7000"), pgstore.WithWait(time.Second))
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pool := open(t, dsn, "lock_timeout=7000")
+	pgtest.Migrate(t, pool, "")
+	store := pgstore.New(pool, pgstore.WithWait(time.Second))
 	failed := errors.New("declined")
 	for _, result := range []error{failed, nil} { // a fresh key, and one that is taken over
 		_, err := store.Within(t.Context(), request("evt_1"), func(tx pgx.Tx, c hookonce.Claim) error {
@@ -64,10 +63,9 @@ func TestHandlerKeepsItsLockTimeout(t *testing.T) {
 // BEGIN travels with the claim, and a duplicate is read in the round trip that ends the transaction.
 func TestRoundTrips(t *testing.T) {
 	p, dsn := newProxy(t, pgtest.DSN(t))
-	store := pgstore.New(open(t, dsn, "pool_max_conns=1"))
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pool := open(t, dsn, "pool_max_conns=1")
+	pgtest.Migrate(t, pool, "")
+	store := pgstore.New(pool)
 	var trips atomic.Int64
 	p.fail(func(message []byte) bool { // counts, and never cuts
 		if message[0] == 'Q' || message[0] == 'S' { // a simple query, or Sync, each of which is answered
@@ -317,10 +315,9 @@ func untilAsleep(t *testing.T, pool *pgxpool.Pool) {
 
 // The trace needs the only connection, which the attempt has just given back.
 func TestOneConnectionIsEnough(t *testing.T) {
-	store := pgstore.New(open(t, pgtest.DSN(t), "pool_max_conns=1"))
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pool := open(t, pgtest.DSN(t), "pool_max_conns=1")
+	pgtest.Migrate(t, pool, "")
+	store := pgstore.New(pool)
 	failed := errors.New("declined")
 	_, err := store.Within(t.Context(), request("evt_1"), func(pgx.Tx, hookonce.Claim) error { return failed })
 	if !errors.Is(err, failed) || errors.Is(err, hookonce.ErrTraceLost) {
@@ -332,10 +329,9 @@ func TestOneConnectionIsEnough(t *testing.T) {
 // A failure that could not be recorded is reported as such, together with the handler's error.
 func TestLostTrace(t *testing.T) {
 	p, dsn := newProxy(t, pgtest.DSN(t))
-	store := pgstore.New(open(t, dsn, "default_query_exec_mode=exec"))
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pool := open(t, dsn, "default_query_exec_mode=exec")
+	pgtest.Migrate(t, pool, "")
+	store := pgstore.New(pool)
 	failed := hookonce.Permanent(errors.New("declined"))
 	_, err := store.Within(t.Context(), request("evt_1"), func(pgx.Tx, hookonce.Claim) error {
 		p.fail(isWrite, false)
@@ -353,9 +349,7 @@ func TestServerIsKilled(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{Fsync: true})
 	pool := open(t, server.DSN(t), "")
 	store := pgstore.New(pool)
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, "")
 	mustExec(t, pool, "CREATE TABLE effects (id text NOT NULL)")
 	mustClaim(t, store, "before", hookonce.Acquired)
 	_, err := store.Within(t.Context(), request("during"), func(tx pgx.Tx, _ hookonce.Claim) error {

@@ -32,7 +32,7 @@ func openShop(t *testing.T, server *redistest.Server) *shop {
 	must(t, err)
 	t.Cleanup(pool.Close)
 	store := pgstore.New(pool)
-	must(t, store.Migrate(t.Context()))
+	pgtest.Migrate(t, pool, "")
 	_, err = pool.Exec(t.Context(), "CREATE TABLE effects (key text NOT NULL)")
 	must(t, err)
 	return (&shop{pool: pool, redis: server}).behind(t, store, server.Addr())
@@ -142,7 +142,7 @@ func TestCachedSparesTheDatabase(t *testing.T) {
 	must(t, err)
 	t.Cleanup(pool.Close)
 	store := pgstore.New(pool)
-	must(t, store.Migrate(t.Context()))
+	pgtest.Migrate(t, pool, "")
 	s := (&shop{pool: pool}).behind(t, store, redistest.Addr(t))
 
 	nothing := func(pgx.Tx, hookonce.Claim) error { return nil }

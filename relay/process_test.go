@@ -20,6 +20,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/relay"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -86,7 +87,8 @@ func openSQL(driver, dsn string) (*sqlstore.Store, func() error, error) {
 	}
 	dialects := map[string]sqlstore.Dialect{"sqlite": sqlstore.SQLite, "pgx": sqlstore.Postgres}
 	store := sqlstore.New(db, dialects[driver])
-	return store, db.Close, store.Migrate(context.Background())
+	_, err = schema.Migrate(context.Background(), db, dialects[driver], schema.DefaultName)
+	return store, db.Close, err
 }
 
 // A handler that ends its process is given up after three processes. Whoever was beside it is carried out, and once

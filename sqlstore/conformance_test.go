@@ -11,9 +11,10 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/schema"
+	internalschema "github.com/hookonce/hookonce/internal/schema"
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 	"github.com/hookonce/hookonce/storetest"
 	"github.com/jackc/pgx/v5"
@@ -28,7 +29,6 @@ type connection struct {
 	dialect   sqlstore.Dialect
 	places    func(t testing.TB) func(t testing.TB) place
 	connector func(dsn string) (driver.Connector, error)
-	kind      schema.Dialect
 	parameter string // the first one in a statement
 }
 
@@ -70,17 +70,17 @@ func shared(dsn string) func(testing.TB) place {
 // The busy timeout is short, so that the store's own patience is what is tested.
 var (
 	modernc = connection{
-		dialect: sqlstore.SQLite, kind: schema.SQLite, parameter: "?",
+		dialect: sqlstore.SQLite, parameter: "?",
 		places:    files("?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5)&_pragma=synchronous(OFF)&_pragma=foreign_keys(1)"),
 		connector: func(dsn string) (driver.Connector, error) { return dsnConnector{&sqlite.Driver{}, dsn}, nil },
 	}
 	mattn = connection{
-		dialect: sqlstore.SQLite, kind: schema.SQLite, parameter: "?",
+		dialect: sqlstore.SQLite, parameter: "?",
 		places:    files("?_journal_mode=WAL&_busy_timeout=5&_synchronous=OFF&_foreign_keys=1"),
 		connector: func(dsn string) (driver.Connector, error) { return dsnConnector{&sqlite3.SQLiteDriver{}, dsn}, nil },
 	}
 	pgxStdlib = connection{
-		dialect: sqlstore.Postgres, kind: schema.Postgres, parameter: "$1", places: schemas,
+		dialect: sqlstore.Postgres, parameter: "$1", places: schemas,
 		connector: func(dsn string) (driver.Connector, error) {
 			cfg, err := pgx.ParseConfig(dsn)
 			if err != nil {
@@ -90,7 +90,7 @@ var (
 		},
 	}
 	libpq = connection{
-		dialect: sqlstore.Postgres, kind: schema.Postgres, parameter: "$1", places: schemas,
+		dialect: sqlstore.Postgres, parameter: "$1", places: schemas,
 		connector: func(dsn string) (driver.Connector, error) { return pq.NewConnector(dsn) },
 	}
 	goMySQL       = overMySQL("?interpolateParams=true")
@@ -99,7 +99,7 @@ var (
 
 func overMySQL(parameters string) connection {
 	return connection{
-		dialect: sqlstore.MySQL, kind: schema.MySQL, parameter: "?", places: prefixes(parameters),
+		dialect: sqlstore.MySQL, parameter: "?", places: prefixes(parameters),
 		connector: func(dsn string) (driver.Connector, error) {
 			cfg, err := mysql.ParseDSN(dsn)
 			if err != nil {
@@ -176,16 +176,16 @@ func (c connection) database(t testing.TB, p place) storetest.Database[*sql.Tx] 
 // are about migrations. It returns what stands before the names of tables.
 func (c connection) create(t testing.TB, db *sql.DB, p place) (tables string) {
 	t.Helper()
-	tables, err := schema.Prefix(c.kind, p.schema)
+	tables, err := internalschema.Prefix(c.dialect, p.schema)
 	must(t, err)
 	if p.used {
 		c.empty(t, db, tables)
 		return tables
 	}
-	statements, err := schema.Print(c.kind, p.schema)
+	statements, err := schema.Print(c.dialect, p.schema)
 	must(t, err)
 	pieces := []string{statements}
-	if c.kind == schema.MySQL { // its driver takes one statement at a time
+	if c.dialect == schema.MySQL { // its driver takes one statement at a time
 		pieces = strings.SplitAfter(strings.TrimSpace(statements), ";\n")
 	}
 	exec(t, db, append(pieces, `CREATE TABLE `+tables+`happened (id TEXT NOT NULL)`)...)
@@ -199,7 +199,7 @@ func (c connection) empty(t testing.TB, db *sql.DB, tables string) {
 		exec(t, db, `DELETE FROM `+tables+table)
 	}
 	anew := map[schema.Dialect]string{schema.Postgres: ` RESTART IDENTITY`} // MySQL does so anyway
-	exec(t, db, `TRUNCATE TABLE `+tables+`effects`+anew[c.kind])
+	exec(t, db, `TRUNCATE TABLE `+tables+`effects`+anew[c.dialect])
 }
 
 // open opens a pool of its own, as a process would.

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -11,40 +10,29 @@ import (
 )
 
 // Dialect is the kind of database that a store speaks to.
-type Dialect int
+type Dialect = schema.Dialect
 
 // The dialects.
 const (
 	// SQLite is SQLite 3.35 or later.
-	SQLite Dialect = iota + 1
+	SQLite = schema.SQLite
 	// Postgres is PostgreSQL 13 or later.
-	Postgres
+	Postgres = schema.Postgres
 	// MySQL is MySQL 8.0 or later, or MariaDB 10.6 or later.
-	MySQL
+	MySQL = schema.MySQL
 )
 
-// kinds are the dialects as package schema knows them, and what the store knows about each.
-var kinds = map[Dialect]struct {
-	schema schema.Dialect
-	make   func(prefix string) dialect
-}{
-	SQLite:   {schema.SQLite, sqlite},
-	Postgres: {schema.Postgres, postgres},
-	MySQL:    {schema.MySQL, mysql},
-}
+// dialects make what the store needs to know about each, from what stands before the names of tables.
+var dialects = map[Dialect]func(prefix string) dialect{SQLite: sqlite, Postgres: postgres, MySQL: mysql}
 
-// named returns what the store needs to know about the dialect, with the tables under name.
-func (d Dialect) named(name string) (dialect, error) {
-	kind, ok := kinds[d]
-	if !ok {
-		return dialect{}, fmt.Errorf("sqlstore: unknown dialect %d", d)
-	}
-	prefix, err := schema.Prefix(kind.schema, name)
+// named returns what the store needs to know about d, with the tables under name.
+func named(d Dialect, name string) (dialect, error) {
+	prefix, err := schema.Prefix(d, name)
 	if err != nil {
 		return dialect{}, err
 	}
-	own := kind.make(prefix)
-	own.schema = kind.schema
+	own := dialects[d](prefix)
+	own.schema = d
 	return own, nil
 }
 

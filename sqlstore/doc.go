@@ -5,7 +5,7 @@
 // [hookonce.TxResponseStore], [hookonce.Guards] and [hookonce.Outbox].
 //
 //	store := sqlstore.New(db, sqlstore.Postgres)
-//	if err := store.Migrate(ctx); err != nil { ... }
+//	if err := store.Check(ctx); err != nil { ... } // the tables are made by: hookonce migrate, or by package schema
 //	claim, err := store.Within(ctx, request, func(tx *sql.Tx, c hookonce.Claim) error {
 //		_, err := tx.ExecContext(ctx, "UPDATE invoices SET paid = true WHERE id = $1", id)
 //		return err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -23,6 +24,7 @@ func ExampleNew() {
 	}
 	defer db.Close()
 	store := sqlstore.New(db, sqlstore.SQLite)
-	fmt.Println(store.Migrate(context.Background()))
-	// Output: <nil>
+	_, err = schema.Migrate(context.Background(), db, schema.SQLite, schema.DefaultName)
+	fmt.Println(err, store.Check(context.Background()))
+	// Output: <nil> <nil>
 }

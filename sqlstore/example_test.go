@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 	_ "modernc.org/sqlite"
 )
@@ -27,7 +28,7 @@ func shop(ctx context.Context) (*sql.DB, *sqlstore.Store) {
 		log.Fatal(err)
 	}
 	store := sqlstore.New(db, sqlstore.SQLite)
-	if err := store.Migrate(ctx); err != nil {
+	if _, err := schema.Migrate(ctx, db, schema.SQLite, schema.DefaultName); err != nil {
 		log.Fatal(err)
 	}
 	if _, err := db.ExecContext(ctx, `CREATE TABLE payments (invoice TEXT)`); err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 	_ "modernc.org/sqlite"
 )
@@ -31,7 +32,7 @@ func TestIdempotentManyAtOnceOnSQLite(t *testing.T) {
 		}
 		t.Cleanup(func() { db.Close() })
 		stores = append(stores, sqlstore.New(db, sqlstore.SQLite))
-		if err := stores[0].Migrate(t.Context()); err != nil {
+		if _, err := schema.Migrate(t.Context(), db, schema.SQLite, schema.DefaultName); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := db.ExecContext(t.Context(), "CREATE TABLE IF NOT EXISTS charges (id TEXT)"); err != nil {

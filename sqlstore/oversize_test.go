@@ -17,6 +17,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -28,8 +29,10 @@ func TestAnswerAboveMaxAllowedPacket(t *testing.T) {
 	admin := opened(t, "mysql", dsn)
 	exec(t, admin, "SET GLOBAL max_allowed_packet = 65536")
 	for _, parameters := range []string{"", "?interpolateParams=true", "?maxAllowedPacket=0", "?maxAllowedPacket=32768&interpolateParams=true"} {
-		store := sqlstore.New(opened(t, "mysql", dsn+parameters), sqlstore.MySQL)
-		must(t, store.Migrate(t.Context()))
+		db := opened(t, "mysql", dsn+parameters)
+		_, err := schema.Migrate(t.Context(), db, schema.MySQL, schema.DefaultName)
+		must(t, err)
+		store := sqlstore.New(db, sqlstore.MySQL)
 		for name, body := range map[string]string{
 			"a little above":      strings.Repeat("x", 65_000),
 			"far above":           strings.Repeat("x", 5_000_000),
@@ -80,7 +83,8 @@ func TestAnswerAboveTheLimitOfSQLite(t *testing.T) {
 	db := opened(t, "sqlite3", "file:"+filepath.Join(t.TempDir(), "app.db"))
 	db.SetMaxOpenConns(1)
 	store := sqlstore.New(db, sqlstore.SQLite)
-	must(t, store.Migrate(t.Context()))
+	_, err := schema.Migrate(t.Context(), db, schema.SQLite, schema.DefaultName)
+	must(t, err)
 	conn, err := db.Conn(t.Context())
 	must(t, err)
 	must(t, conn.Raw(func(c any) error { c.(*sqlite3.SQLiteConn).SetLimit(sqlite3.SQLITE_LIMIT_LENGTH, 100_000); return nil }))

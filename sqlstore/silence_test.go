@@ -12,6 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -48,7 +49,8 @@ func TestASilentNetworkIsNotWaitedFor(t *testing.T) {
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() { db.Close() })
 	s := sqlstore.New(db, sqlstore.MySQL)
-	must(t, s.Migrate(t.Context()))
+	_, err = schema.Migrate(t.Context(), db, schema.MySQL, schema.DefaultName)
+	must(t, err)
 	_, err = s.Within(t.Context(), request, func(*sql.Tx, hookonce.Claim) error { return nil })
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, hookonce.ErrUnknownOutcome) {
 		t.Errorf("error is %v, want an ended deadline", err)

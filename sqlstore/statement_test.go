@@ -31,10 +31,10 @@ func TestParametersByPlace(t *testing.T) {
 // numbers of rows until they are known.
 func TestEveryWordIsReplaced(t *testing.T) {
 	word := regexp.MustCompile(`\{[a-z ]+\}`)
-	for d, kind := range kinds {
-		for _, found := range word.FindAllString(fmt.Sprintf("%+v", kind.make("x_").statements), -1) {
+	for d, kind := range dialects {
+		for _, found := range word.FindAllString(fmt.Sprintf("%+v", kind("x_").statements), -1) {
 			if found != "{ids}" {
-				t.Errorf("dialect %d: %s", d, found)
+				t.Errorf("dialect %s: %s", d, found)
 			}
 		}
 	}

@@ -47,8 +47,8 @@ func WithSchema(name string) Option { return func(s *Store) { s.name = name } }
 // a millisecond; on MySQL, which knows none below a second, the wait for a transaction is rounded up.
 func WithWait(d time.Duration) Option { return func(s *Store) { s.wait = d } }
 
-// New returns a store on db, which must speak the dialect d. It does not touch the database: call
-// [Store.Migrate] or [Store.Check] first. The caller closes db. New panics if the name given to
+// New returns a store on db, which must speak the dialect d. It does not touch the database: call [Store.Check]
+// first. The tables are made by `hookonce migrate`, or by package [github.com/hookonce/hookonce/schema]. The caller closes db. New panics if the name given to
 // [WithSchema] cannot be used, or if d is not one of the package's dialects.
 func New(db *sql.DB, d Dialect, opts ...Option) *Store {
 	s := &Store{db: db, name: schema.DefaultName, clock: time.Now, wait: DefaultWait}
@@ -56,20 +56,10 @@ func New(db *sql.DB, d Dialect, opts ...Option) *Store {
 		o(s)
 	}
 	var err error
-	if s.dialect, err = d.named(s.name); err != nil {
+	if s.dialect, err = named(d, s.name); err != nil {
 		panic(err)
 	}
 	return s
-}
-
-// Migrate creates the tables, or brings them to the version that this program needs. Many processes
-// may do so at once. It refuses what [Store.Check] refuses. Errors: [hookonce.ErrSchemaNewer].
-func (s *Store) Migrate(ctx context.Context) error {
-	if err := s.sound(ctx); err != nil {
-		return err
-	}
-	_, _, err := schema.Migrate(ctx, s.db, s.dialect.schema, s.name)
-	return err
 }
 
 // Check reports whether the tables are what this program needs, without changing anything, and whether claims
@@ -80,7 +70,7 @@ func (s *Store) Check(ctx context.Context) error {
 	if err := s.sound(ctx); err != nil {
 		return err
 	}
-	return schema.Check(ctx, s.db, s.dialect.schema, s.name)
+	return schema.CheckProgram(ctx, s.db, s.dialect.schema, s.name)
 }
 
 // sound returns an error if no claim would hold on connections like the database's.
@@ -105,7 +95,7 @@ func (s *Store) explain(ctx context.Context, q querier, err error) error {
 	if err == nil || !s.dialect.unmigrated(ctx, q, s.name, err) {
 		return err
 	}
-	return fmt.Errorf("%w: %s, or call Store.Migrate: %w", hookonce.ErrSchemaMissing, schema.Remedy(s.dialect.schema), err)
+	return schema.Missing(s.dialect.schema, err)
 }
 
 // fields are the destinations for the columns of a claim, in the order of claimColumns.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -19,14 +20,17 @@ func TestMigrateAndCheck(t *testing.T) {
 			if err := s.Check(t.Context()); !errors.Is(err, hookonce.ErrSchemaMissing) {
 				t.Fatalf("Check: %v, want ErrSchemaMissing", err)
 			}
-			must(t, s.Migrate(t.Context()))
-			must(t, s.Migrate(t.Context()))
+			for range 2 {
+				_, err := schema.Migrate(t.Context(), db, c.dialect, "shop")
+				must(t, err)
+			}
 			must(t, s.Check(t.Context()))
 			_, err := s.Claim(t.Context(), request)
 			must(t, err)
 
 			other := sqlstore.New(db, c.dialect)
-			must(t, other.Migrate(t.Context()))
+			_, err = schema.Migrate(t.Context(), db, c.dialect, schema.DefaultName)
+			must(t, err)
 			if _, err := other.Lookup(t.Context(), request.Ref); !errors.Is(err, hookonce.ErrNotFound) {
 				t.Errorf("the schemas share their claims: %v", err)
 			}
@@ -118,10 +122,10 @@ func known(err error) bool {
 
 func TestNewRefusesWhatCanNotWork(t *testing.T) {
 	for name, open := range map[string]func(){
-		"no dialect":    func() { sqlstore.New(new(sql.DB), 0) },
+		"no dialect":    func() { sqlstore.New(new(sql.DB), "") },
 		"a bad schema":  func() { sqlstore.New(new(sql.DB), sqlstore.Postgres, sqlstore.WithSchema(`x"; DROP`)) },
 		"a bad prefix":  func() { sqlstore.New(new(sql.DB), sqlstore.SQLite, sqlstore.WithSchema("x; DROP")) },
-		"other dialect": func() { sqlstore.New(new(sql.DB), 4) },
+		"other dialect": func() { sqlstore.New(new(sql.DB), "oracle") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

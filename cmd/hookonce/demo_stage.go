@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -86,7 +87,7 @@ func (s *stage) prepare(ctx context.Context) (*stage, error) {
 		_, err = s.db.ExecContext(ctx, "CREATE TABLE "+s.seen+" (event text PRIMARY KEY)")
 	}
 	if err == nil {
-		err = s.store().Migrate(ctx)
+		_, err = schema.Migrate(ctx, s.db, s.dialect, s.schema)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

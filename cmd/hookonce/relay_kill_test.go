@@ -28,9 +28,7 @@ func openOutbox(t *testing.T) (*pgstore.Store, string) {
 	}
 	t.Cleanup(pool.Close)
 	store := pgstore.New(pool)
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, "")
 	return store, dsn
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -446,9 +447,7 @@ func TestRightsOnPostgres(t *testing.T) {
 		return err
 	}
 	full := pgstore.New(admin)
-	if err := full.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, admin, "")
 	for _, statement := range []string{
 		"CREATE ROLE rights_app LOGIN", "GRANT USAGE ON SCHEMA hookonce TO rights_app",
 		"CREATE TABLE orders (event_id text)", "GRANT SELECT ON orders TO rights_app",
@@ -519,7 +518,8 @@ func TestRightsOnMySQL(t *testing.T) {
 		return err
 	}
 	full := sqlstore.New(admin, sqlstore.MySQL)
-	if err := errors.Join(full.Migrate(t.Context()), exec("CREATE USER rights_app@'%'")); err != nil {
+	_, err = schema.Migrate(t.Context(), admin, schema.MySQL, schema.DefaultName)
+	if err := errors.Join(err, exec("CREATE USER rights_app@'%'")); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

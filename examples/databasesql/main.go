@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -38,7 +39,7 @@ func open(file string) (*sql.DB, error) {
 // prepare creates the tables.
 func prepare(ctx context.Context, db *sql.DB) (*sqlstore.Store, error) {
 	store := sqlstore.New(db, sqlstore.SQLite)
-	if err := store.Migrate(ctx); err != nil {
+	if _, err := schema.Migrate(ctx, db, schema.SQLite, schema.DefaultName); err != nil {
 		return nil, err
 	}
 	_, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS payments (event TEXT NOT NULL, type TEXT NOT NULL)`)

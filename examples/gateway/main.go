@@ -19,6 +19,8 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/schema"
+	"github.com/jackc/pgx/v5/stdlib"
 )
 
 func main() {
@@ -29,7 +31,9 @@ func main() {
 	}
 	defer pool.Close()
 	store := pgstore.New(pool)
-	if err := store.Migrate(ctx); err != nil {
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	if _, err := schema.Migrate(ctx, db, schema.Postgres, schema.DefaultName); err != nil {
 		log.Fatal(err)
 	}
 	gateway := provider.Hookonce(strings.Fields(os.Getenv("SHOP_SECRET"))...)

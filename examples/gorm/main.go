@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -47,7 +48,7 @@ func open(ctx context.Context, dsn string) (*shop, *sqlstore.Store, error) {
 		return nil, nil, err
 	}
 	store := sqlstore.New(db, sqlstore.Postgres)
-	if err := store.Migrate(ctx); err != nil {
+	if _, err := schema.Migrate(ctx, db, schema.Postgres, schema.DefaultName); err != nil {
 		return nil, nil, err
 	}
 	return &shop{g}, store, g.WithContext(ctx).AutoMigrate(&Payment{})

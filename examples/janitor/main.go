@@ -19,6 +19,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/janitor"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -75,7 +76,7 @@ func open(ctx context.Context, path string, opts ...sqlstore.Option) (*sql.DB, *
 		return nil, nil, err
 	}
 	store := sqlstore.New(db, sqlstore.SQLite, opts...)
-	if err := store.Migrate(ctx); err != nil {
+	if _, err := schema.Migrate(ctx, db, schema.SQLite, schema.DefaultName); err != nil {
 		return nil, nil, err
 	}
 	_, err = db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS bonuses (event TEXT PRIMARY KEY)")

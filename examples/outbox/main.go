@@ -21,6 +21,8 @@ import (
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/relay"
+	"github.com/hookonce/hookonce/schema"
+	"github.com/jackc/pgx/v5/stdlib"
 )
 
 func main() {
@@ -32,7 +34,9 @@ func main() {
 	}
 	defer pool.Close()
 	store := pgstore.New(pool)
-	if err := store.Migrate(ctx); err != nil {
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	if _, err := schema.Migrate(ctx, db, schema.Postgres, schema.DefaultName); err != nil {
 		log.Fatal(err)
 	}
 	endpoint, worker := shop(store, os.Getenv("STRIPE_WEBHOOK_SECRET"), os.Getenv("MAIL_URL"))

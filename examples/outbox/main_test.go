@@ -29,9 +29,7 @@ func TestReceipts(t *testing.T) {
 	}
 	defer pool.Close()
 	store := pgstore.New(pool)
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, "")
 	type mail struct{ event, key string }
 	mails, faults := make(chan mail, 10), make(chan struct{}, 1)
 	faults <- struct{}{}

@@ -13,6 +13,8 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/schema"
+	"github.com/jackc/pgx/v5/stdlib"
 )
 
 func main() {
@@ -23,10 +25,12 @@ func main() {
 	}
 	defer pool.Close()
 	store := pgstore.New(pool)
-	if err := store.Migrate(ctx); err != nil {
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	if _, err := schema.Migrate(ctx, db, schema.Postgres, schema.DefaultName); err != nil {
 		log.Fatal(err)
 	}
-	if _, err := pool.Exec(ctx, schema); err != nil {
+	if _, err := pool.Exec(ctx, tables); err != nil {
 		log.Fatal(err)
 	}
 	stripe := provider.Stripe(os.Getenv("STRIPE_WEBHOOK_SECRET"))
@@ -34,7 +38,7 @@ func main() {
 	log.Fatal(http.ListenAndServe("127.0.0.1:3000", nil))
 }
 
-const schema = `CREATE TABLE IF NOT EXISTS payments (event text NOT NULL, type text NOT NULL)`
+const tables = `CREATE TABLE IF NOT EXISTS payments (event text NOT NULL, type text NOT NULL)`
 
 // recordPayment commits with the claim of the event, or not at all.
 func recordPayment(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {

@@ -18,6 +18,8 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/schema"
+	"github.com/jackc/pgx/v5/stdlib"
 )
 
 func main() {
@@ -65,7 +67,9 @@ func (m *mailer) Work(ctx context.Context, job *river.Job[Receipt]) error {
 // prepare creates the tables of both.
 func prepare(ctx context.Context, pool *pgxpool.Pool, send func(context.Context, Receipt) error) (*pgstore.Store, *river.Client[pgx.Tx], error) {
 	store := pgstore.New(pool)
-	if err := store.Migrate(ctx); err != nil {
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	if _, err := schema.Migrate(ctx, db, schema.Postgres, schema.DefaultName); err != nil {
 		return nil, nil, err
 	}
 	driver := riverpgxv5.New(pool)

@@ -11,6 +11,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -47,7 +48,7 @@ func open(ctx context.Context, dsn string) (*database, error) {
 	d.SetMaxOpenConns(16)
 	d.SetConnMaxIdleTime(time.Minute)
 	d.store = sqlstore.New(d.DB, dialect)
-	if err := d.migrate(ctx); err != nil {
+	if err := d.migrate(ctx, dialect); err != nil {
 		d.Close()
 		return nil, err
 	}
@@ -65,8 +66,8 @@ func numbered(statement string) string {
 
 // migrate makes the tables that are not there. There is no unique index where something is to happen once: that it
 // does is not left to chance.
-func (d *database) migrate(ctx context.Context) error {
-	if err := d.store.Migrate(ctx); err != nil {
+func (d *database) migrate(ctx context.Context, dialect schema.Dialect) error {
+	if _, err := schema.Migrate(ctx, d.DB, dialect, schema.DefaultName); err != nil {
 		return err
 	}
 	for _, table := range []string{

@@ -23,10 +23,8 @@ func TestPayments(t *testing.T) {
 	}
 	defer pool.Close()
 	store := pgstore.New(pool)
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(t.Context(), schema); err != nil {
+	pgtest.Migrate(t, pool, "")
+	if _, err := pool.Exec(t.Context(), tables); err != nil {
 		t.Fatal(err)
 	}
 	endpoint := hookonce.Webhook(store, "stripe", provider.Stripe(stripe.Secret), recordPayment)

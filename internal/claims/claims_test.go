@@ -17,8 +17,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
-	"github.com/hookonce/hookonce/pgstore"
-	"github.com/hookonce/hookonce/sqlstore"
+	"github.com/hookonce/hookonce/schema"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,7 +31,7 @@ func onEveryStore(t *testing.T, test func(t *testing.T, open func(Options) *Stor
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := sqlstore.New(db, sqlstore.SQLite).Migrate(t.Context()); err != nil {
+			if _, err := schema.Migrate(t.Context(), db, schema.SQLite, ""); err != nil {
 				t.Fatal(err)
 			}
 			return opened(t)(OpenSQLite(db, o))
@@ -45,9 +44,7 @@ func onEveryStore(t *testing.T, test func(t *testing.T, open func(Options) *Stor
 			t.Fatal(err)
 		}
 		defer pool.Close()
-		if err := pgstore.New(pool, pgstore.WithSchema("front")).Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Migrate(t, pool, "front")
 		test(t, func(o Options) *Store { return opened(t)(OpenPostgres(t.Context(), dsn, "front", o)) })
 	})
 }
@@ -151,9 +148,7 @@ func TestAwait(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	if err := pgstore.New(pool).Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, "")
 	o := Options{Now: time.Now, Awaited: true, Logger: slog.New(slog.DiscardHandler)}
 	one, two := opened(t)(OpenPostgres(t.Context(), dsn, "", o)), opened(t)(OpenPostgres(t.Context(), dsn, "", o))
 	ref := hookonce.Ref{Source: "gateway:a", Key: "k1"}

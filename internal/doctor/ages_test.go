@@ -11,8 +11,9 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
-	"github.com/hookonce/hookonce/internal/schema"
+	tables "github.com/hookonce/hookonce/internal/schema"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/schema"
 )
 
 // Rows that a process with a wrong clock wrote are named, whatever they are and wherever they stand.
@@ -32,10 +33,10 @@ func TestClocksThatWroteNonsense(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			if _, _, err := schema.Migrate(t.Context(), db, o.dialect, ""); err != nil {
+			if _, err := schema.Migrate(t.Context(), db, o.dialect, ""); err != nil {
 				t.Fatal(err)
 			}
-			prefix, _ := schema.Prefix(o.dialect, "")
+			prefix, _ := tables.Prefix(o.dialect, "")
 			s := &store{db: db, dialect: o.dialect, prefix: prefix, now: time.Now, at: o.at, placeholder: o.placeholder}
 			write := func(name string, at time.Time) {
 				t.Helper()

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/internal/schema"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/internal/testserver/redistest"
+	"github.com/hookonce/hookonce/schema"
 )
 
 func examine(t *testing.T, dsn string, change func(*Patient)) []Finding {
@@ -182,7 +182,7 @@ func TestRightsOfRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, _, err := schema.Migrate(t.Context(), db, schema.Postgres, ""); err != nil {
+	if _, err := schema.Migrate(t.Context(), db, schema.Postgres, ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
-	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/schema"
 )
 
 // openStore opens the configured store, brings it up to date, and returns the generator of event ids
@@ -78,7 +78,8 @@ func migratePostgres(ctx context.Context, cfg *config.Config) (from, to int64, e
 		return 0, 0, err
 	}
 	defer db.Close()
-	return schema.Migrate(ctx, db, schema.Postgres, cfg.Schema)
+	c, err := schema.Migrate(ctx, db, schema.Postgres, cfg.Schema)
+	return c.From, c.To, err
 }
 
 func migrateSQLite(ctx context.Context, cfg *config.Config) (from, to int64, err error) {

@@ -28,8 +28,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/schema"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/schema"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -45,7 +45,7 @@ type place struct {
 
 func (p place) migrate(t *testing.T) {
 	t.Helper()
-	if _, _, err := schema.Migrate(t.Context(), p.db, p.dialect, ""); err != nil {
+	if _, err := schema.Migrate(t.Context(), p.db, p.dialect, ""); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -157,9 +157,7 @@ func connect(t testing.TB, dsn string) *pgxpool.Pool {
 
 func migrate(t testing.TB, pool *pgxpool.Pool, schema string) {
 	t.Helper()
-	if err := pgstore.New(pool, pgstore.WithSchema(schema)).Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, schema)
 }
 
 func mustExec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {

@@ -19,7 +19,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/schema"
+	tables "github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/schema"
 )
 
 // Options configure [Open]. The zero value of every field means its default.
@@ -54,7 +55,7 @@ var _ journal.Store = (*Store)(nil)
 // the tables are current. Errors wrap [hookonce.ErrSchemaMissing] or [hookonce.ErrSchemaNewer] when
 // they are not. Close must be called.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
-	prefix, err := schema.Prefix(schema.Postgres, o.Schema)
+	prefix, err := tables.Prefix(schema.Postgres, o.Schema)
 	if err != nil {
 		return nil, err
 	}
@@ -102,11 +103,11 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 	db := stdlib.OpenDBFromPool(s.pool)
 	defer db.Close()
 	if o.Migrate {
-		if _, _, err := schema.Migrate(ctx, db, schema.Postgres, o.Schema); err != nil {
+		if _, err := schema.Migrate(ctx, db, schema.Postgres, o.Schema); err != nil {
 			return err
 		}
 	}
-	if err := schema.Check(ctx, db, schema.Postgres, o.Schema); err != nil {
+	if err := tables.Check(ctx, db, schema.Postgres, o.Schema); err != nil {
 		return err
 	}
 	if err := s.pool.QueryRow(ctx, s.sql.writer).Scan(&s.writer); err != nil {

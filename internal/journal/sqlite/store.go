@@ -21,7 +21,8 @@ import (
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/onefile"
-	"github.com/hookonce/hookonce/internal/schema"
+	tables "github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/schema"
 )
 
 // Options configure [Open]. The zero value of every field means its default.
@@ -62,7 +63,7 @@ type Store struct {
 		counted bool
 		base    int64 // those that were there before, once counted
 	}
-	from, to    int64 // versions of the tables before and after Open
+	migrated    schema.Change // what Open did to the tables
 	checkpoints *checkpointer
 	logSize     int64 // bytes
 	pageSize    int64 // of this file, bytes
@@ -75,7 +76,7 @@ var _ journal.Store = (*Store)(nil)
 // this process and in others, by whatever name, until Close or the end of the process. A file that must not
 // be used as it is reached fails with one that wraps [onefile.ErrUnsafe]. Close must be called.
 func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
-	prefix, err := schema.Prefix(schema.SQLite, o.Prefix)
+	prefix, err := tables.Prefix(schema.SQLite, o.Prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +136,12 @@ func (s *Store) openFile(ctx context.Context, o Options) (driver.Connector, erro
 	s.readers = sql.OpenDB(connector)
 	s.readers.SetMaxIdleConns(4)
 	s.readers.SetMaxOpenConns(4) // a replay reads while it has the turn to write, and must not wait for people
-	s.from, s.to, err = schema.Migrate(ctx, s.readers, schema.SQLite, o.Prefix)
+	s.migrated, err = schema.Migrate(ctx, s.readers, schema.SQLite, o.Prefix)
 	return connector, err
 }
 
 // Migrated returns the versions of the tables before and after [Open]; a new file begins at 0.
-func (s *Store) Migrated() (from, to int64) { return s.from, s.to }
+func (s *Store) Migrated() (from, to int64) { return s.migrated.From, s.migrated.To }
 
 // Close implements [journal.Store]. It waits for the transaction that is under way.
 func (s *Store) Close() error {

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/schema"
+	tables "github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/schema"
 )
 
 // TestOpenUpgradesWithOpenWork: what an older program left to be done is done by this one.
@@ -32,7 +33,7 @@ func TestOpenUpgradesWithOpenWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, path)
-	if from, to := s.Migrated(); from != 1 || to != schema.Version() {
+	if from, to := s.Migrated(); from != 1 || to != tables.Version() {
 		t.Errorf("migrated from %d to %d", from, to)
 	}
 	now := time.Now()

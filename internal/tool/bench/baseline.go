@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hookonce/hookonce/internal/schema"
 	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/schema"
 )
 
 // baselineOrder is what a baseline is asked for.
@@ -121,7 +121,7 @@ func baselineSQLite(ctx context.Context, o baselineOrder) ([]writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := schema.Migrate(ctx, db, schema.SQLite, schema.DefaultName); err != nil {
+	if _, err := schema.Migrate(ctx, db, schema.SQLite, schema.DefaultName); err != nil {
 		return nil, err
 	}
 	pooled, err := db.Conn(ctx)
@@ -183,7 +183,7 @@ func baselinePostgres(ctx context.Context, o baselineOrder) ([]writer, error) {
 		return nil, err
 	}
 	var db *sql.DB = stdlib.OpenDBFromPool(pool)
-	if _, _, err := schema.Migrate(ctx, db, schema.Postgres, schema.DefaultName); err != nil {
+	if _, err := schema.Migrate(ctx, db, schema.Postgres, schema.DefaultName); err != nil {
 		return nil, fmt.Errorf("making the tables: %w", err)
 	}
 	const text = `

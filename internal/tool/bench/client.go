@@ -17,6 +17,8 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/pgstore"
+	"github.com/hookonce/hookonce/schema"
+	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // A first-party endpoint: the client sends a key, and gets the answer that was given first under it.
@@ -44,7 +46,9 @@ func libraryIdempotent(ctx context.Context, o serverOrder) (http.Handler, error)
 		return nil, err
 	}
 	store := pgstore.New(pool)
-	if err := store.Migrate(ctx); err != nil {
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	if _, err := schema.Migrate(ctx, db, schema.Postgres, schema.DefaultName); err != nil {
 		return nil, err
 	}
 	return keyed(hookonce.Idempotent(store, "idempotency", func(w http.ResponseWriter, r *http.Request, tx pgx.Tx) error {

@@ -24,6 +24,8 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/gateway"
 	"github.com/hookonce/hookonce/pgstore"
+	"github.com/hookonce/hookonce/schema"
+	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // serverOrder is what a server under test is asked for.
@@ -199,7 +201,9 @@ func library(ctx context.Context, o serverOrder) (http.Handler, error) {
 		return nil, err
 	}
 	store := pgstore.New(pool)
-	if err := store.Migrate(ctx); err != nil {
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	if _, err := schema.Migrate(ctx, db, schema.Postgres, schema.DefaultName); err != nil {
 		return nil, err
 	}
 	return hookonce.Webhook(store, "bench", benchProvider(), func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {

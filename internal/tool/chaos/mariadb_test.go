@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -74,7 +75,8 @@ func parameters(mode, isolation string) string {
 func newMariaDB(t *testing.T) (dsn string) {
 	t.Helper()
 	dsn = mariadbtest.DSN(t)
-	must(t, sqlstore.New(open(t, "mysql", dsn), sqlstore.MySQL).Migrate(t.Context()))
+	_, err := schema.Migrate(t.Context(), open(t, "mysql", dsn), schema.MySQL, schema.DefaultName)
+	must(t, err)
 	return dsn
 }
 

@@ -179,8 +179,8 @@ func (r *postgresRound) run(t *testing.T) {
 func newPostgres(t *testing.T) (dsn string) {
 	t.Helper()
 	dsn = pgtest.DSN(t)
-	store, pool := newPgstore(t, dsn)
-	must(t, store.Migrate(t.Context()))
+	_, pool := newPgstore(t, dsn)
+	pgtest.Migrate(t, pool, "")
 	_, err := pool.Exec(t.Context(), "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 10', current_database()); END $$")
 	must(t, err)
 	pool.Close()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 	_ "github.com/mattn/go-sqlite3" // the driver sqlite3
 	_ "modernc.org/sqlite"          // the driver sqlite
@@ -57,7 +58,8 @@ func newSQLiteRound(t *testing.T, name string) *sqliteRound {
 	dsn := "file:" + file.EscapedPath() + f.parameters
 	db := open(t, f.driver, dsn)
 	createBank(t, db)
-	must(t, sqlstore.New(db, sqlstore.SQLite).Migrate(t.Context()))
+	_, err := schema.Migrate(t.Context(), db, schema.SQLite, schema.DefaultName)
+	must(t, err)
 	r := newRound(t, func(d *dice) harm { return holdLock(d, db) })
 	process := func() *process {
 		store := sqlstore.New(open(t, f.driver, dsn), sqlstore.SQLite, sqlstore.WithWait(wait))

@@ -17,6 +17,7 @@ import (
 	"github.com/hookonce/hookonce/internal/testserver/redistest"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/redisstore"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -50,8 +51,9 @@ func open(b *testing.B, driver, dsn string) *sql.DB {
 
 func benchSQL(b *testing.B, db *sql.DB, d sqlstore.Dialect, effect string) {
 	store := sqlstore.New(db, d, sqlstore.WithWait(time.Minute))
-	must(b, store.Migrate(b.Context()))
-	_, err := db.ExecContext(b.Context(), `CREATE TABLE effects (id VARCHAR(255) NOT NULL)`)
+	_, err := schema.Migrate(b.Context(), db, d, schema.DefaultName)
+	must(b, err)
+	_, err = db.ExecContext(b.Context(), `CREATE TABLE effects (id VARCHAR(255) NOT NULL)`)
 	must(b, err)
 	bench(b, store, func(ctx context.Context, tx *sql.Tx, key string) error {
 		_, err := tx.ExecContext(ctx, effect, key)
@@ -66,7 +68,7 @@ func postgres(b *testing.B) *pgstore.Store {
 	must(b, err)
 	b.Cleanup(pool.Close)
 	store := pgstore.New(pool)
-	must(b, store.Migrate(b.Context()))
+	pgtest.Migrate(b, pool, "")
 	_, err = pool.Exec(b.Context(), `CREATE TABLE effects (id text NOT NULL)`)
 	must(b, err)
 	return store

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/hookonce/hookonce/internal/schema"
+	tables "github.com/hookonce/hookonce/internal/schema"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/schema"
 )
 
 // identifiers of events: of 14 March 2026, and of a clock that was ten years ahead.
@@ -32,7 +33,7 @@ func TestUpgradeDividesTables(t *testing.T) {
 		exec(t, db, before(t, d, version))
 		fill(t, db, idOfMarch)
 		fill(t, db, idAhead)
-		if from, to := migrate(t, db, schema.Postgres, ""); from != version-1 || to != schema.Version() {
+		if from, to := migrate(t, db, schema.Postgres, ""); from != version-1 || to != tables.Version() {
 			t.Errorf("migrated from %d to %d", from, to)
 		}
 		for where, id := range map[string]int64{"%s_before": idOfMarch, "kept_%s": idAhead} {

@@ -10,9 +10,10 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/schema"
+	tables "github.com/hookonce/hookonce/internal/schema"
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/schema"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "github.com/lib/pq"
 	_ "github.com/mattn/go-sqlite3"
@@ -78,7 +79,7 @@ var journalTables = []string{"events", "bodies", "deliveries", "attempts", "lane
 
 func mustHaveTables(t *testing.T, db *sql.DB, d schema.Dialect, name string) {
 	t.Helper()
-	prefix, err := schema.Prefix(d, name)
+	prefix, err := tables.Prefix(d, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,27 +94,27 @@ func mustHaveTables(t *testing.T, db *sql.DB, d schema.Dialect, name string) {
 
 func migrate(t *testing.T, db *sql.DB, d schema.Dialect, name string) (from, to int64) {
 	t.Helper()
-	from, to, err := schema.Migrate(t.Context(), db, d, name)
+	c, err := schema.Migrate(t.Context(), db, d, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return from, to
+	return c.From, c.To
 }
 
 func TestMigrate(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
-		if err := schema.Check(t.Context(), db, d.dialect, ""); !errors.Is(err, hookonce.ErrSchemaMissing) {
+		if err := tables.Check(t.Context(), db, d.dialect, ""); !errors.Is(err, hookonce.ErrSchemaMissing) {
 			t.Fatalf("Check of an empty database = %v", err)
 		}
-		if from, to := migrate(t, db, d.dialect, ""); from != 0 || to != schema.Version() {
+		if from, to := migrate(t, db, d.dialect, ""); from != 0 || to != tables.Version() {
 			t.Errorf("first run: %d to %d", from, to)
 		}
-		if err := schema.Check(t.Context(), db, d.dialect, ""); err != nil {
+		if err := tables.Check(t.Context(), db, d.dialect, ""); err != nil {
 			t.Error(err)
 		}
 		mustHaveTables(t, db, d.dialect, "")
-		if from, to := migrate(t, db, d.dialect, ""); from != schema.Version() || to != schema.Version() {
+		if from, to := migrate(t, db, d.dialect, ""); from != tables.Version() || to != tables.Version() {
 			t.Errorf("second run: %d to %d", from, to)
 		}
 	})
@@ -143,16 +144,16 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
 		migrate(t, db, d.dialect, "")
-		prefix, _ := schema.Prefix(d.dialect, "")
-		newer := schema.Version() + 1
+		prefix, _ := tables.Prefix(d.dialect, "")
+		newer := tables.Version() + 1
 		exec(t, db, fmt.Sprintf("INSERT INTO %sgoose_db_version (version_id, is_applied) VALUES (%d, true)", prefix, newer))
 
-		if err := schema.Check(t.Context(), db, d.dialect, ""); !errors.Is(err, hookonce.ErrSchemaNewer) {
+		if err := tables.Check(t.Context(), db, d.dialect, ""); !errors.Is(err, hookonce.ErrSchemaNewer) {
 			t.Errorf("Check = %v", err)
 		}
-		_, to, err := schema.Migrate(t.Context(), db, d.dialect, "")
-		if !errors.Is(err, hookonce.ErrSchemaNewer) || to != newer {
-			t.Errorf("Migrate = %d, %v", to, err)
+		c, err := schema.Migrate(t.Context(), db, d.dialect, "")
+		if !errors.Is(err, hookonce.ErrSchemaNewer) || c.To != newer {
+			t.Errorf("Migrate = %d, %v", c.To, err)
 		}
 		if err != nil && !strings.Contains(err.Error(), fmt.Sprintf("version %d", newer)) {
 			t.Errorf("the error does not name the version: %v", err)
@@ -165,9 +166,9 @@ func TestOlderSchemaIsReported(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
 		migrate(t, db, d.dialect, "")
-		prefix, _ := schema.Prefix(d.dialect, "")
-		exec(t, db, fmt.Sprintf("DELETE FROM %sgoose_db_version WHERE version_id >= %d", prefix, schema.Version()))
-		err := schema.Check(t.Context(), db, d.dialect, "")
+		prefix, _ := tables.Prefix(d.dialect, "")
+		exec(t, db, fmt.Sprintf("DELETE FROM %sgoose_db_version WHERE version_id >= %d", prefix, tables.Version()))
+		err := tables.Check(t.Context(), db, d.dialect, "")
 		if !errors.Is(err, hookonce.ErrSchemaMissing) || !strings.Contains(err.Error(), "hookonce migrate") {
 			t.Errorf("Check = %v", err)
 		}
@@ -192,7 +193,7 @@ func before(t *testing.T, d driver, version int64) string {
 func TestUpgradeFromVersion1(t *testing.T) {
 	eachWhole(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
-		prefix, _ := schema.Prefix(d.dialect, "")
+		prefix, _ := tables.Prefix(d.dialect, "")
 		exec(t, db, before(t, d, 2))
 		at := map[schema.Dialect]string{schema.Postgres: "'2026-01-01'", schema.SQLite: "1767225600000000"}[d.dialect]
 		for _, insert := range []string{
@@ -203,7 +204,7 @@ func TestUpgradeFromVersion1(t *testing.T) {
 		} {
 			exec(t, db, "INSERT INTO "+prefix+insert)
 		}
-		if from, to := migrate(t, db, d.dialect, ""); from != 1 || to != schema.Version() {
+		if from, to := migrate(t, db, d.dialect, ""); from != 1 || to != tables.Version() {
 			t.Errorf("migrated from %d to %d", from, to)
 		}
 		var token, tries, status int
@@ -223,7 +224,7 @@ func TestUpgradeFromVersion7(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		dsn := d.fresh(t)
 		db := d.open(t, dsn)
-		prefix, _ := schema.Prefix(d.dialect, "")
+		prefix, _ := tables.Prefix(d.dialect, "")
 		older := db
 		if d.dialect == schema.MySQL {
 			older = d.open(t, dsn+"?multiStatements=true")
@@ -234,7 +235,7 @@ func TestUpgradeFromVersion7(t *testing.T) {
 			exec(t, db, "CREATE TYPE "+prefix+"claim_answer AS (verdict text)")
 			exec(t, db, "CREATE FUNCTION "+prefix+"lookup(a text, b text) RETURNS SETOF "+prefix+"claim_answer LANGUAGE sql AS 'SELECT NULL::text'")
 		}
-		if from, to := migrate(t, db, d.dialect, ""); from != 7 || to != schema.Version() {
+		if from, to := migrate(t, db, d.dialect, ""); from != 7 || to != tables.Version() {
 			t.Errorf("migrated from %d to %d", from, to)
 		}
 		mustHaveTables(t, db, d.dialect, "")
@@ -281,11 +282,11 @@ func mustHoldVersion7(t *testing.T, db *sql.DB, prefix string) {
 func TestUpgradeFromVersion8(t *testing.T) {
 	eachWhole(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
-		prefix, _ := schema.Prefix(d.dialect, "")
+		prefix, _ := tables.Prefix(d.dialect, "")
 		exec(t, db, before(t, d, 9))
 		at := map[schema.Dialect]string{schema.Postgres: "'2026-01-01'", schema.SQLite: "1767225600000000"}[d.dialect]
 		exec(t, db, "INSERT INTO "+prefix+"events (id, source, key, received_at) VALUES (7, 'billing', 'evt_1', "+at+")")
-		if from, to := migrate(t, db, d.dialect, ""); from != 8 || to != schema.Version() {
+		if from, to := migrate(t, db, d.dialect, ""); from != 8 || to != tables.Version() {
 			t.Errorf("migrated from %d to %d", from, to)
 		}
 		mustHaveTables(t, db, d.dialect, "")
@@ -307,14 +308,14 @@ func TestPrintedSQLSatisfiesCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		apply(t, db, text, (*sql.Tx).Rollback) // the transaction is the tool's, and so is its end
-		if err := schema.Check(t.Context(), db, d.dialect, "own_tool"); !errors.Is(err, hookonce.ErrSchemaMissing) {
+		if err := tables.Check(t.Context(), db, d.dialect, "own_tool"); !errors.Is(err, hookonce.ErrSchemaMissing) {
 			t.Errorf("Check after a rollback = %v", err)
 		}
 		apply(t, db, text, (*sql.Tx).Commit)
-		if err := schema.Check(t.Context(), db, d.dialect, "own_tool"); err != nil {
+		if err := tables.Check(t.Context(), db, d.dialect, "own_tool"); err != nil {
 			t.Error(err)
 		}
-		if from, _ := migrate(t, db, d.dialect, "own_tool"); from != schema.Version() {
+		if from, _ := migrate(t, db, d.dialect, "own_tool"); from != tables.Version() {
 			t.Errorf("Migrate found version %d", from)
 		}
 		mustHaveTables(t, db, d.dialect, "own_tool")
@@ -330,7 +331,7 @@ func TestPrintedSQLForMySQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, db, text)
-	if err := schema.Check(t.Context(), db, schema.MySQL, "own_tool"); err != nil {
+	if err := tables.Check(t.Context(), db, schema.MySQL, "own_tool"); err != nil {
 		t.Error(err)
 	}
 	mustHaveTables(t, db, schema.MySQL, "own_tool")
@@ -343,7 +344,7 @@ func TestInterruptedMigrationOfMySQL(t *testing.T) {
 	migrate(t, db, schema.MySQL, "")
 	exec(t, db, "DROP TABLE hookonce_states")
 	exec(t, db, "DELETE FROM hookonce_goose_db_version WHERE version_id > 0")
-	if from, to := migrate(t, db, schema.MySQL, ""); from != 0 || to != schema.Version() {
+	if from, to := migrate(t, db, schema.MySQL, ""); from != 0 || to != tables.Version() {
 		t.Errorf("migrated from %d to %d", from, to)
 	}
 	mustHaveTables(t, db, schema.MySQL, "")
@@ -364,7 +365,7 @@ func TestInterruptedVersion8OfMySQL(t *testing.T) {
 			exec(t, db, statement)
 		}
 		exec(t, db, "DELETE FROM hookonce_goose_db_version WHERE version_id > 7")
-		if from, to := migrate(t, db, schema.MySQL, ""); from != 7 || to != schema.Version() {
+		if from, to := migrate(t, db, schema.MySQL, ""); from != 7 || to != tables.Version() {
 			t.Errorf("without the last %d: migrated from %d to %d", n+1, from, to)
 		}
 		mustHoldVersion7(t, db, "hookonce_")
@@ -373,7 +374,7 @@ func TestInterruptedVersion8OfMySQL(t *testing.T) {
 
 // A file that is missing means that a version changes nothing in a dialect; it does in one of them.
 func TestVersionsHaveFiles(t *testing.T) {
-	for v := range schema.Version() {
+	for v := range tables.Version() {
 		files, err := filepath.Glob(fmt.Sprintf("*_%d.sql", v+1))
 		if err != nil || len(files) == 0 {
 			t.Errorf("version %d has no file (%v)", v+1, err)
@@ -405,9 +406,9 @@ func TestConcurrentMigrations(t *testing.T) {
 		for range processes {
 			db := d.open(t, dsn)
 			go func() {
-				_, to, err := schema.Migrate(context.WithoutCancel(t.Context()), db, d.dialect, "")
-				if err == nil && to != schema.Version() {
-					err = fmt.Errorf("version %d", to)
+				c, err := schema.Migrate(context.WithoutCancel(t.Context()), db, d.dialect, "")
+				if err == nil && c.To != tables.Version() {
+					err = fmt.Errorf("version %d", c.To)
 				}
 				errs <- err
 			}()
@@ -417,10 +418,10 @@ func TestConcurrentMigrations(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		prefix, _ := schema.Prefix(d.dialect, "")
+		prefix, _ := tables.Prefix(d.dialect, "")
 		var rows int64
 		err := d.open(t, dsn).QueryRowContext(t.Context(), "SELECT count(*) FROM "+prefix+"goose_db_version").Scan(&rows)
-		if err != nil || rows != schema.Version()+1 {
+		if err != nil || rows != tables.Version()+1 {
 			t.Errorf("%d versions are recorded, %v", rows, err)
 		}
 	})
@@ -435,12 +436,12 @@ func TestMigratedDatabaseNeedsNoRights(t *testing.T) {
 	exec(t, db, `DROP ROLE IF EXISTS schema_app; CREATE ROLE schema_app LOGIN;
 		GRANT USAGE ON SCHEMA hookonce TO schema_app; GRANT SELECT ON ALL TABLES IN SCHEMA hookonce TO schema_app`)
 	app := d.open(t, strings.Replace(dsn, "postgres@", "schema_app@", 1))
-	if err := schema.Check(t.Context(), app, schema.Postgres, ""); err != nil {
+	if err := tables.Check(t.Context(), app, schema.Postgres, ""); err != nil {
 		t.Error(err)
 	}
 	migrate(t, app, schema.Postgres, "")
 
-	_, _, err := schema.Migrate(t.Context(), app, schema.Postgres, "other")
+	_, err := schema.Migrate(t.Context(), app, schema.Postgres, "other")
 	if err == nil {
 		t.Error("a role without rights created a schema")
 	}
@@ -458,7 +459,7 @@ func TestMigrateEndsWithItsContext(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, _, err := schema.Migrate(ctx, d.open(t, d.fresh(t)), d.dialect, ""); !errors.Is(err, context.Canceled) {
+		if _, err := schema.Migrate(ctx, d.open(t, d.fresh(t)), d.dialect, ""); !errors.Is(err, context.Canceled) {
 			t.Errorf("Migrate = %v", err)
 		}
 	})
@@ -485,7 +486,7 @@ func TestPrefix(t *testing.T) {
 		{"oracle", "", ""},
 	}
 	for _, tt := range tests {
-		got, err := schema.Prefix(tt.dialect, tt.name)
+		got, err := tables.Prefix(tt.dialect, tt.name)
 		if got != tt.want || (err != nil) != (tt.want == "") {
 			t.Errorf("Prefix(%s, %q) = %q, %v; want %q", tt.dialect, tt.name, got, err, tt.want)
 		}
