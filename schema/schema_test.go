@@ -372,16 +372,6 @@ func TestInterruptedVersion8OfMySQL(t *testing.T) {
 	}
 }
 
-// A file that is missing means that a version changes nothing in a dialect; it does in one of them.
-func TestVersionsHaveFiles(t *testing.T) {
-	for v := range tables.Version() {
-		files, err := filepath.Glob(fmt.Sprintf("*_%d.sql", v+1))
-		if err != nil || len(files) == 0 {
-			t.Errorf("version %d has no file (%v)", v+1, err)
-		}
-	}
-}
-
 // apply runs statements in a transaction and ends it.
 func apply(t *testing.T, db *sql.DB, statements string, end func(*sql.Tx) error) {
 	t.Helper()
