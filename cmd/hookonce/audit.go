@@ -13,7 +13,7 @@ import (
 	"github.com/hookonce/hookonce/internal/gateway"
 )
 
-func newAuditCommand(w *world) *cobra.Command {
+func newAuditCommand(w *env) *cobra.Command {
 	var q audit.Question
 	var asJSON bool
 	c := &cobra.Command{
@@ -58,7 +58,7 @@ Exit status: 0 nothing was found, 1 something was, or the question could not be 
 	return c
 }
 
-func runAudit(w *world, c *cobra.Command, store config.Store, q audit.Question, asJSON bool) error {
+func runAudit(w *env, c *cobra.Command, store config.Store, q audit.Question, asJSON bool) error {
 	if q.Limit < 0 || q.Timeout <= 0 {
 		return &usageError{c.CommandPath(), fmt.Errorf("--limit cannot be negative, and --timeout must be positive")}
 	}
@@ -89,7 +89,7 @@ func runAudit(w *world, c *cobra.Command, store config.Store, q audit.Question, 
 }
 
 // printAudit writes the report for people.
-func printAudit(w *world, q audit.Question, r *audit.Report) error {
+func printAudit(w *env, q audit.Question, r *audit.Report) error {
 	fmt.Fprintf(w.out, "%s: %d rows for %d events; %d events have more than one row, %d rows too many.\n",
 		q.Table, r.Rows, r.Events, r.Doubled, r.Surplus)
 	if r.Unidentified > 0 {
@@ -111,7 +111,7 @@ func printAudit(w *world, q audit.Question, r *audit.Report) error {
 	return printLost(w, r.Lost)
 }
 
-func printLost(w *world, l *audit.Lost) error {
+func printLost(w *env, l *audit.Lost) error {
 	fmt.Fprintf(w.out, "Of %d events that are done, %d have no row.\n", l.Done, l.Count)
 	if l.Hidden > 0 {
 		fmt.Fprintf(w.out, "%d keys are stored as a hash and cannot be looked for.\n", l.Hidden)
@@ -128,7 +128,7 @@ func printLost(w *world, l *audit.Lost) error {
 	return err
 }
 
-func printRest(w *world, all int64, shown int) {
+func printRest(w *env, all int64, shown int) {
 	if rest := all - int64(shown); rest > 0 {
 		fmt.Fprintf(w.out, "... and %d more; see --limit\n", rest)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 )
 
-func newConfigCommand(w *world) *cobra.Command {
+func newConfigCommand(w *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "Check or show the configuration",
@@ -24,7 +24,7 @@ func newConfigCommand(w *world) *cobra.Command {
 	return c
 }
 
-func newConfigCheckCommand(w *world) *cobra.Command {
+func newConfigCheckCommand(w *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check [flags]",
 		Short: "Check the configuration the way serve does, and report every fault",
@@ -52,7 +52,7 @@ func newConfigCheckCommand(w *world) *cobra.Command {
 	return c
 }
 
-func newConfigShowCommand(w *world) *cobra.Command {
+func newConfigShowCommand(w *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show [flags]",
 		Short: "Show every setting in effect and where it comes from; secrets are masked",
@@ -93,7 +93,7 @@ const defaultFile = "hookonce.yaml"
 
 // loadConfig reads the configuration that the flags and the environment describe. The name says, for
 // people, where it came from.
-func loadConfig(w *world, flags *pflag.FlagSet) (cfg *config.Config, name string, err error) {
+func loadConfig(w *env, flags *pflag.FlagSet) (cfg *config.Config, name string, err error) {
 	in, err := configInput(w, flags)
 	if err != nil {
 		return nil, "", err
@@ -104,7 +104,7 @@ func loadConfig(w *world, flags *pflag.FlagSet) (cfg *config.Config, name string
 
 // reloadConfig is loadConfig for a gateway that runs with what the file at path said, if there was one. Without it
 // what is left is another configuration, which nobody wrote.
-func reloadConfig(w *world, flags *pflag.FlagSet, path string) (*config.Config, error) {
+func reloadConfig(w *env, flags *pflag.FlagSet, path string) (*config.Config, error) {
 	in, err := configInput(w, flags)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func reloadConfig(w *world, flags *pflag.FlagSet, path string) (*config.Config, 
 }
 
 // loadStoreConfig is loadConfig for commands that only need the store: secrets stay unread.
-func loadStoreConfig(w *world, flags *pflag.FlagSet) (*config.Config, error) {
+func loadStoreConfig(w *env, flags *pflag.FlagSet) (*config.Config, error) {
 	in, err := configInput(w, flags)
 	if err != nil {
 		return nil, err
@@ -125,13 +125,13 @@ func loadStoreConfig(w *world, flags *pflag.FlagSet) (*config.Config, error) {
 	return config.Load(in)
 }
 
-func configInput(w *world, flags *pflag.FlagSet) (config.Input, error) {
+func configInput(w *env, flags *pflag.FlagSet) (config.Input, error) {
 	path, data, err := readConfigFile(w, flags)
 	return config.Input{Path: path, Data: data, Environ: w.environ, Flags: flags, ReadFile: os.ReadFile}, err
 }
 
 // readConfigFile returns the content of the configuration file, and an empty path if there is none.
-func readConfigFile(w *world, flags *pflag.FlagSet) (path string, data []byte, err error) {
+func readConfigFile(w *env, flags *pflag.FlagSet) (path string, data []byte, err error) {
 	path, err = flags.GetString("config")
 	if err != nil {
 		return "", nil, err
@@ -156,7 +156,7 @@ func readConfigFile(w *world, flags *pflag.FlagSet) (path string, data []byte, e
 }
 
 // printWarnings writes what does not stop the program.
-func printWarnings(w *world, cfg *config.Config) {
+func printWarnings(w *env, cfg *config.Config) {
 	for _, text := range cfg.Warnings {
 		fmt.Fprintln(w.err, "warning:", text)
 	}

@@ -264,7 +264,7 @@ func usable(t *testing.T, text string) {
 func checked(t *testing.T, text string) (status int, out string) {
 	t.Helper()
 	var b bytes.Buffer
-	w := &world{
+	w := &env{
 		args:    []string{"hookonce", "config", "check", "--config", writeFile(t, text)},
 		environ: []string{"ACME_SECRET=acme-fake-secret"}, out: &b, err: &b,
 	}

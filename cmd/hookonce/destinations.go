@@ -11,7 +11,7 @@ import (
 	"github.com/hookonce/hookonce/internal/api"
 )
 
-func newDestinationsCommand(w *world) *cobra.Command {
+func newDestinationsCommand(w *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "destinations",
 		Short: "List, pause and resume the destinations of a running gateway",
@@ -29,7 +29,7 @@ until somebody ends it.`,
 	return c
 }
 
-func newDestinationsListCommand(w *world) *cobra.Command {
+func newDestinationsListCommand(w *env) *cobra.Command {
 	var admin adminFlags
 	var all bool
 	c := &cobra.Command{
@@ -59,7 +59,7 @@ With --all it also shows the gateways, and how each of them finds each destinati
 	return c
 }
 
-func printDestinations(w *world, list *api.DestinationList, all bool) error {
+func printDestinations(w *env, list *api.DestinationList, all bool) error {
 	t := newTable(w, "", "NAME | STATE | PENDING | PROCESSING | FAILED | DEAD | OLDEST OPEN | URL | WHY PAUSED")
 	for _, d := range list.Destinations {
 		count, oldest := map[string]int64{}, time.Time{}
@@ -93,7 +93,7 @@ func printDestinations(w *world, list *api.DestinationList, all bool) error {
 func host(g *api.Gateway) string { return fmt.Sprintf("%s/%d", g.Host, g.PID) }
 
 // printFleet shows the destinations, the gateways, and how each of them finds each destination.
-func printFleet(w *world, destinations table, list *api.DestinationList) error {
+func printFleet(w *env, destinations table, list *api.DestinationList) error {
 	gateways := newTable(w, "\n", "GATEWAY | STATE | VERSION | SINCE | LAST HEARD OF")
 	names := map[string]string{}
 	for _, g := range list.Gateways {
@@ -151,7 +151,7 @@ func health(h *api.Health) string {
 }
 
 // newPauseCommand returns pause or resume.
-func newPauseCommand(w *world, verb, short string) *cobra.Command {
+func newPauseCommand(w *env, verb, short string) *cobra.Command {
 	var admin adminFlags
 	var reason string
 	c := &cobra.Command{

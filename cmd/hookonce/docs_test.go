@@ -69,7 +69,7 @@ func TestPagesTypeCommandsThatExist(t *testing.T) {
 // checkCommand parses a command line without running it.
 func checkCommand(t *testing.T, page, line string, args []string) {
 	t.Helper()
-	root := newRootCommand(&world{args: []string{"hookonce"}, out: io.Discard, err: io.Discard})
+	root := newRootCommand(&env{args: []string{"hookonce"}, out: io.Discard, err: io.Discard})
 	var reached *cobra.Command
 	for _, c := range descendants(root) {
 		c.PersistentPreRunE = nil
@@ -224,7 +224,7 @@ func TestPagesShowConfigurationsThatLoad(t *testing.T) {
 			if err := os.WriteFile(file, []byte(block[2]), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			w := &world{
+			w := &env{
 				args: []string{"hookonce", "config", "check", "--config", file},
 				environ: []string{"STRIPE_WEBHOOK_SECRET=whsec_fake", "ACME_SECRET=acme-fake-secret", "LEDGER_WEBHOOK_SECRET=whsec_ZmFrZQ==",
 					"PROMETHEUS_TOKEN=a-fake-token-for-reading", "ONCALL_TOKEN=a-fake-token-for-operators",

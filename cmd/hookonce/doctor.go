@@ -10,7 +10,7 @@ import (
 	"github.com/hookonce/hookonce/internal/doctor"
 )
 
-func newDoctorCommand(w *world) *cobra.Command {
+func newDoctorCommand(w *env) *cobra.Command {
 	var redis string
 	var asJSON bool
 	c := &cobra.Command{
@@ -51,7 +51,7 @@ Exit status: 0 no fault was found (warnings may be), 1 there is a fault, 2 wrong
 
 // examine looks at everything. A configuration that serve refuses is looked at as far as it goes: its
 // store often can be, when only a secret is missing.
-func examine(w *world, c *cobra.Command, redis string) (found []doctor.Finding) {
+func examine(w *env, c *cobra.Command, redis string) (found []doctor.Finding) {
 	cfg, _, err := loadConfig(w, c.Flags())
 	if err != nil {
 		found = refusals(err)
@@ -78,7 +78,7 @@ func refusals(err error) (found []doctor.Finding) {
 }
 
 // printFindings writes one line for each finding, and what to do below those that are not well.
-func printFindings(w *world, found []doctor.Finding) {
+func printFindings(w *env, found []doctor.Finding) {
 	for _, f := range found {
 		fmt.Fprintf(w.out, "%-8s %-14s %s\n", f.Level, f.Check, clean(f.Text))
 		if f.Advice != "" {

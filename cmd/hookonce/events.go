@@ -2,10 +2,14 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +21,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-func newEventsCommand(w *world) *cobra.Command {
+func newEventsCommand(w *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "events",
 		Short: "List, show and replay the events of a running gateway",
@@ -100,7 +104,7 @@ func query(f api.Filter) url.Values {
 	return q
 }
 
-func newEventsListCommand(w *world) *cobra.Command {
+func newEventsListCommand(w *env) *cobra.Command {
 	var admin adminFlags
 	var filter filterFlags
 	var limit int
@@ -168,7 +172,7 @@ func eventPath(args []string) (string, error) {
 	return "", fmt.Errorf("name one event: its source and its key, or its identifier")
 }
 
-func newEventsShowCommand(w *world) *cobra.Command {
+func newEventsShowCommand(w *env) *cobra.Command {
 	var admin adminFlags
 	c := &cobra.Command{
 		Use:   "show {SOURCE KEY | ID} [flags]",
@@ -197,7 +201,7 @@ func newEventsShowCommand(w *world) *cobra.Command {
 	return c
 }
 
-func printEvent(w *world, e *api.Detail) error {
+func printEvent(w *env, e *api.Detail) error {
 	body := "deleted: the event cannot be delivered again"
 	if e.HasBody {
 		body = fmt.Sprintf("%d bytes", e.BodyBytes)
@@ -247,6 +251,285 @@ func flush(tables ...table) error {
 		if err := t.Flush(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// eventSearch lists events, page after page.
+type eventSearch struct {
+	w      *env
+	client *adminClient
+	filter api.Filter
+	limit  int
+}
+
+// run searches from the cursor on and prints what it finds. What was found before something went wrong is
+// printed too, with how to go on.
+func (s *eventSearch) run(ctx context.Context, cursor string, asJSON bool) error {
+	list, failed := s.collect(ctx, cursor)
+	if failed != nil && ctx.Err() != nil {
+		failed = errors.New("it was interrupted")
+	}
+	if failed != nil && list.Cursor == cursor {
+		return failed // nothing was looked at
+	}
+	show := s.print
+	if asJSON {
+		show = func(l *api.EventList) error { return printJSON(s.w, l) }
+	}
+	if err := show(list); err != nil {
+		return err
+	}
+	if failed != nil {
+		return fmt.Errorf("the search stopped early, at what was accepted at %s: %w; go on with --cursor %s", clockOf(list.LookedTo), failed, list.Cursor)
+	}
+	return nil
+}
+
+const (
+	patientTries = 3           // in a row, of a gateway that is busy
+	patientWait  = time.Second // between them, which is its Retry-After
+)
+
+// collect gathers pages until there are enough events, or all were looked at. It says how far it has come each time
+// that the gateway stops, and is patient with one that is busy when it has begun. With an error it returns what it has.
+func (s *eventSearch) collect(ctx context.Context, cursor string) (*api.EventList, error) {
+	all := &api.EventList{Events: []api.Event{}, Cursor: cursor}
+	for tries := 0; ; {
+		page, err := s.page(ctx, all.Cursor, s.limit-len(all.Events))
+		var refused *refusedError
+		switch {
+		case errors.As(err, &refused) && refused.status == http.StatusServiceUnavailable && all.Cursor != cursor && tries < patientTries:
+			tries++
+			select {
+			case <-time.After(patientWait):
+			case <-ctx.Done():
+			}
+			continue
+		case err != nil:
+			all.Incomplete = true
+			return all, err
+		}
+		tries = 0
+		all.Events = append(all.Events, page.Events...)
+		all.Cursor, all.LookedTo = page.Cursor, page.LookedTo
+		if all.Cursor == "" || len(all.Events) >= s.limit {
+			return all, nil
+		}
+		if page.Incomplete {
+			fmt.Fprintf(s.w.err, "Looked back to %s, and found %d so far; going on.\n", clockOf(page.LookedTo), len(all.Events))
+		}
+	}
+}
+
+func (s *eventSearch) page(ctx context.Context, cursor string, limit int) (page api.EventList, err error) {
+	q := query(s.filter)
+	q.Set("limit", strconv.Itoa(min(pageSize, limit)))
+	if cursor != "" {
+		q.Set("cursor", cursor)
+	}
+	return page, s.client.get(ctx, "/events", q, &page)
+}
+
+// print writes the list for people.
+func (s *eventSearch) print(list *api.EventList) error {
+	t := newTable(s.w, "", "ID | RECEIVED | STATE | SOURCE | KEY | TYPE | OPEN")
+	for _, e := range list.Events {
+		var open []string
+		for _, d := range e.Deliveries {
+			open = append(open, d.Destination+": "+d.State)
+		}
+		if len(open) == 0 && e.Unrouted {
+			open = []string{journal.Unrouted}
+		}
+		t.row("", e.ID, clock(e.ReceivedAt), e.State, e.Source, e.Key, e.Type, strings.Join(open, ", "))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	switch {
+	case list.Incomplete:
+	case list.Cursor != "":
+		fmt.Fprintf(s.w.err, "There are more, accepted before %s: raise --limit, or go on with --cursor %s\n", clockOf(list.LookedTo), list.Cursor)
+	case len(list.Events) == 0:
+		fmt.Fprintln(s.w.err, "No event matches"+s.hint()+".")
+	}
+	return nil
+}
+
+// hint names what of the filter the gateway does not know. Its errors are no news: the list is there.
+func (s *eventSearch) hint() string {
+	if s.filter.Source == "" {
+		return ""
+	}
+	var known api.SourceList
+	if err := s.client.get(context.Background(), "/sources", nil, &known); err != nil {
+		return ""
+	}
+	var names []string
+	for _, k := range known.Sources {
+		names = append(names, k.Name)
+	}
+	if slices.Contains(names, s.filter.Source) {
+		return ""
+	}
+	return fmt.Sprintf("; this gateway has no source %q, but %s", s.filter.Source, strings.Join(names, ", "))
+}
+
+// replaying is the command that has events delivered again.
+type replaying struct {
+	admin  adminFlags
+	filter filterFlags
+	reason string
+	force  bool
+	rate   float64
+	dryRun bool
+	yes    bool
+}
+
+func newEventsReplayCommand(w *env) *cobra.Command {
+	r := &replaying{}
+	c := &cobra.Command{
+		Use:   "replay [SOURCE KEY | ID] --reason TEXT [flags]",
+		Short: "Deliver one event again, or all that flags choose",
+		Long: `Replay has failed and dead deliveries begin again at once. What is pending or being delivered is
+left alone, and what is done as well, unless --force is given: the destination then sees the header
+Hookonce-Forced: true.
+
+Without an event it replays all deliveries that the flags choose, after counting them, and only with
+--yes. Who did it and why is kept in the audit record.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return oneEvent(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error { return r.run(w, c, args) },
+	}
+	r.admin.declare(c)
+	r.filter.declare(c.Flags())
+	fs := c.Flags()
+	fs.StringVar(&r.reason, "reason", "", "why, for the audit record, as a `text`")
+	fs.BoolVar(&r.force, "force", false, "replay what is done as well")
+	fs.Float64Var(&r.rate, "rate", 0, "spread them: this `number` in a second, those in an order of their own apart; all at once if not set")
+	fs.BoolVar(&r.dryRun, "dry-run", false, "only count")
+	fs.BoolVar(&r.yes, "yes", false, "replay all that the flags choose")
+	return c
+}
+
+func (r *replaying) run(w *env, c *cobra.Command, args []string) error {
+	client, err := r.admin.client(w, c)
+	if err != nil {
+		return err
+	}
+	if r.reason == "" {
+		return &usageError{c.CommandPath(), errors.New("say why with --reason; it is kept in the audit record")}
+	}
+	if len(args) > 0 {
+		return r.one(c.Context(), w, client, args)
+	}
+	filter, err := r.filter.filter(time.Now())
+	if err == nil && filter == (api.Filter{}) {
+		err = errors.New("name an event, or choose some with flags such as --state dead or --since 1h")
+	}
+	if err != nil {
+		return &usageError{c.CommandPath(), err}
+	}
+	return r.many(w, c, client, filter)
+}
+
+// one replays one event. The flags that choose among many would say nothing.
+func (r *replaying) one(ctx context.Context, w *env, client *adminClient, args []string) error {
+	path, err := eventPath(args)
+	if err != nil {
+		return err
+	}
+	f := r.filter
+	f.destination = ""
+	if f != (filterFlags{}) || r.rate != 0 {
+		return &usageError{"hookonce events replay", errors.New("an event is named, so of the flags that choose only --destination has a meaning")}
+	}
+	var done api.ReplayResult
+	body := api.ReplayOne{Destination: r.filter.destination, Force: r.force, Reason: r.reason, DryRun: r.dryRun}
+	if err := client.call(ctx, http.MethodPost, path+"/replay", body, &done); err != nil {
+		return err
+	}
+	return r.print(w, &done)
+}
+
+// many counts, and replays if it may.
+func (r *replaying) many(w *env, c *cobra.Command, client *adminClient, filter api.Filter) error {
+	body := api.ReplayMany{Filter: filter, Force: r.force, Reason: r.reason, Rate: r.rate, DryRun: true}
+	counted, err := replayAll(c.Context(), w, client, body)
+	switch {
+	case err != nil:
+		return err
+	case r.dryRun:
+		return r.print(w, counted)
+	case !r.yes:
+		if err := r.print(w, counted); err != nil {
+			return err
+		}
+		return &usageError{c.CommandPath(), errors.New("nothing was replayed; add --yes to do it")}
+	}
+	body.DryRun = false
+	done, err := replayAll(c.Context(), w, client, body)
+	if done != nil && (err == nil || done.Deliveries > 0) {
+		err = errors.Join(r.print(w, done), err)
+	}
+	if err != nil && done != nil && done.Deliveries > 0 {
+		return fmt.Errorf("%w; run the same command again for the rest", err)
+	}
+	return err
+}
+
+// replayAll sends the request until nothing is left, and sums up the answers. After an error they tell
+// what was done before.
+func replayAll(ctx context.Context, w *env, client *adminClient, body api.ReplayMany) (*api.ReplayResult, error) {
+	all := &api.ReplayResult{GoneEvents: []api.GoneEvent{}}
+	for {
+		var part api.ReplayResult
+		if err := client.call(ctx, http.MethodPost, "/replay", body, &part); err != nil {
+			return all, err
+		}
+		all.Events += part.Events
+		all.Deliveries += part.Deliveries
+		all.Forced += part.Forced
+		all.Open += part.Open
+		all.Gone += part.Gone
+		all.GoneEvents = append(all.GoneEvents, part.GoneEvents...)
+		all.DryRun, all.Audit = part.DryRun, part.Audit
+		if body.Cursor = part.Cursor; body.Cursor == "" {
+			return all, nil
+		}
+		fmt.Fprintf(w.err, "Found %d deliveries so far; going on.\n", all.Deliveries)
+	}
+}
+
+func (r *replaying) print(w *env, done *api.ReplayResult) error {
+	if r.admin.json {
+		return printJSON(w, done)
+	}
+	verb := "begin again"
+	if done.DryRun {
+		verb = "would begin again"
+	}
+	fmt.Fprintf(w.out, "%d deliveries %s, %d of them although they are done.\n", done.Deliveries, verb, done.Forced)
+	if done.Open > 0 {
+		fmt.Fprintf(w.out, "%d are pending or being delivered already and are left alone.\n", done.Open)
+	}
+	if done.Gone > 0 {
+		fmt.Fprintf(w.out, "%d events cannot be delivered again, because their bodies were deleted:\n", done.Gone)
+		t := newTable(w, "", "ID | SOURCE | KEY")
+		for _, g := range done.GoneEvents {
+			t.row("", g.ID, g.Source, g.Key)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	if done.Audit != "" {
+		fmt.Fprintf(w.out, "Audit record %s.\n", done.Audit)
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/hookonce/hookonce/cmd/hookonce/internal/hammer"
+	"github.com/hookonce/hookonce/cmd/hookonce/internal/signer"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -57,7 +59,7 @@ const hammerExample = `  hookonce hammer http://127.0.0.1:3000/webhooks/stripe -
       --expect-sql "SELECT count(*) FROM payments WHERE event_id = {{key}}"
   hookonce hammer https://staging.example.com/hooks --provider github --secret file:secret.txt --body push.json`
 
-func newHammerCommand(w *world) *cobra.Command {
+func newHammerCommand(w *env) *cobra.Command {
 	var o hammerOptions
 	c := &cobra.Command{
 		Use:     "hammer URL [flags]",
@@ -99,17 +101,17 @@ func (o *hammerOptions) declare(f *pflag.FlagSet) {
 	f.StringVar(&o.hmac.key, "hmac-key", "", "provider hmac: `place` of the event's key, json:$.id or header:NAME")
 }
 
-func (o *hammerOptions) run(ctx context.Context, w *world, h *hammer) (err error) {
+func (o *hammerOptions) run(ctx context.Context, w *env, h *hammer.Hammer) (err error) {
 	if o.expectSQL != "" {
-		if h.effect, err = openEffect(ctx, o.dsn, o.expectSQL); err != nil {
+		if h.Effect, err = hammer.OpenEffect(ctx, o.dsn, o.expectSQL); err != nil {
 			return err
 		}
-		defer h.effect.Close()
+		defer h.Effect.Close()
 	}
 	if !o.json {
-		h.watch = newHammerText(w.out, h)
+		h.Watch = hammer.NewText(w.out, h)
 	}
-	report, err := h.run(ctx)
+	report, err := h.Run(ctx)
 	if err != nil {
 		return err
 	}
@@ -120,14 +122,14 @@ func (o *hammerOptions) run(ctx context.Context, w *world, h *hammer) (err error
 			return err
 		}
 	} else {
-		h.watch.finish(report)
+		h.Watch.Finish(report)
 	}
-	return report.failure()
+	return report.Failure()
 }
 
 // hammer turns the options into what run needs. Its errors are mistakes of whoever asks.
-func (o *hammerOptions) hammer(w *world, url string) (*hammer, error) {
-	forge, err := o.forge(w, url)
+func (o *hammerOptions) hammer(w *env, url string) (*hammer.Hammer, error) {
+	from, err := o.signer(w, url)
 	if err != nil {
 		return nil, err
 	}
@@ -135,21 +137,21 @@ func (o *hammerOptions) hammer(w *world, url string) (*hammer, error) {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	return &hammer{
-		url: withoutQuery(url), forge: forge, seed: seed,
-		copies: o.copies, rounds: o.rounds, timeout: o.timeout, wait: o.wait, settle: o.settle,
+	return &hammer.Hammer{
+		URL: withoutQuery(url), Signer: from, Seed: seed,
+		Copies: o.copies, Rounds: o.rounds, Timeout: o.timeout, Wait: o.wait, Settle: o.settle,
 	}, nil
 }
 
-// forge builds the maker of signed requests.
-func (o *hammerOptions) forge(w *world, url string) (*forge, error) {
+// signer builds the maker of signed requests.
+func (o *hammerOptions) signer(w *env, url string) (*signer.Signer, error) {
 	if o.provider == "hmac" {
-		return o.forgeAs(w, o.hmac.spec(), url)
+		return o.signerOf(w, o.hmac.spec(), url)
 	}
 	if o.hmac != (hmacOptions{}) {
 		return nil, errors.New("the --hmac flags are for --provider hmac")
 	}
-	return o.signing.forge(w, url)
+	return o.signing.signer(w, url)
 }
 
 func (o hmacOptions) spec() spec.Spec {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/cmd/hookonce/internal/hammer"
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -35,16 +36,16 @@ func TestHammerProviders(t *testing.T) {
 				hookonce.WithLogger(slog.New(slog.DiscardHandler))))
 			status, out, errs := hammered(t, url, "--provider", name, "--secret", secret, "--copies", "3", "--rounds", "2", "--json",
 				"--signed-url", "https://shop.example/hooks")
-			var report hammerReport
+			var report hammer.Report
 			if err := json.Unmarshal([]byte(out), &report); err != nil || status != exitOK {
 				t.Fatalf("status %d, %v\n%s%s", status, err, out, errs)
 			}
-			want, verdict := map[string]int{"accepted": 1, "duplicate": 2}, once
+			want, verdict := map[string]int{"accepted": 1, "duplicate": 2}, hammer.Once
 			switch {
 			case len(known.Event.Key) == 0:
-				want, verdict = map[string]int{"unkeyed": 3}, repeated
+				want, verdict = map[string]int{"unkeyed": 3}, hammer.Repeated
 			case known.Dedup.OnRepeat == spec.Coalesce:
-				want, verdict = map[string]int{"accepted": 3}, repeated
+				want, verdict = map[string]int{"accepted": 3}, hammer.Repeated
 			}
 			for i, r := range report.Rounds {
 				if !maps.Equal(r.Verdicts, want) || r.Verdict != verdict {

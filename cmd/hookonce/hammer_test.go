@@ -15,9 +15,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/cmd/hookonce/internal/hammer"
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/provider"
 )
@@ -28,7 +28,7 @@ const fakeSecret = "whsec_bm90IGEgcmVhbCBzZWNyZXQ="
 func hammered(t *testing.T, args ...string) (status int, out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	w := &world{
+	w := &env{
 		args: append([]string{"hookonce", "hammer"}, args...), environ: []string{"HAMMER_SECRET=" + fakeSecret},
 		in: strings.NewReader(""), out: &stdout, err: &stderr,
 	}
@@ -165,84 +165,25 @@ func TestHammerFindsTheLost(t *testing.T) {
 	}
 }
 
-// The effect may come after the answer; the second one may come after the first.
-func TestHammerWaitsForTheEffect(t *testing.T) {
-	for times, want := range map[int]hammerVerdict{1: once, 2: doubled} {
-		t.Run(string(want), func(t *testing.T) {
-			p := openPayments(t)
-			var later sync.WaitGroup
-			answered := make(chan struct{})
-			url := careful(t, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
-				later.Go(func() {
-					<-answered
-					for i := range times {
-						if i > 0 { // long enough to be seen as one effect, far less than the time to settle
-							<-time.After(2 * pollEvery)
-						}
-						if err := p.book(ev.Key); err != nil {
-							t.Error(err)
-						}
-					}
-				})
-				return nil
-			})
-			forge, err := (&signing{secret: fakeSecret}).forge(&world{}, url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			event, err := forge.sign("evt_1", time.Now(), time.Now())
-			if err != nil {
-				t.Fatal(err)
-			}
-			key, err := forge.key(event)
-			if err != nil {
-				t.Fatal(err)
-			}
-			e, err := openEffect(t.Context(), p.dsn, countPayments)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer e.Close()
-			req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(event.Body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.Header = event.Header
-			res, err := http.DefaultClient.Do(req)
-			if err != nil || res.StatusCode != http.StatusOK {
-				t.Fatal(res, err)
-			}
-			res.Body.Close()
-			close(answered)
-			n, err := e.await(t.Context(), key, 0, 10*time.Second, 40*pollEvery)
-			later.Wait()
-			r := &hammerRound{Answers: map[int]int{200: 1}, Effects: &n}
-			if err != nil || r.judge() != want {
-				t.Errorf("%d effects, %v: judged %q", n, err, r.judge())
-			}
-		})
-	}
-}
-
 // Without a statement the endpoint's own account counts, and an endpoint that gives none proves nothing.
 func TestHammerWithoutSQL(t *testing.T) {
 	tests := map[string]struct {
 		answer  http.HandlerFunc
 		status  int
 		says    string
-		verdict hammerVerdict
+		verdict hammer.Verdict
 	}{
-		"silent endpoint":     {func(w http.ResponseWriter, r *http.Request) {}, exitOK, "UNPROVEN", unproven},
-		"two accepted":        {func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Hookonce-Status", "accepted") }, exitFailure, "DOUBLED", doubled},
-		"signature rejected":  {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(401) }, exitFailure, "are --provider and --secret those of the endpoint?", unacknowledged},
-		"wrong path":          {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404) }, exitFailure, "no endpoint for POST", unacknowledged},
-		"store down":          {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }, exitFailure, "asks for a retry", unacknowledged},
-		"redirect is refusal": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(302) }, exitFailure, "NOT ACKNOWLEDGED", unacknowledged},
+		"silent endpoint":     {func(w http.ResponseWriter, r *http.Request) {}, exitOK, "UNPROVEN", hammer.Unproven},
+		"two accepted":        {func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Hookonce-Status", "accepted") }, exitFailure, "DOUBLED", hammer.Doubled},
+		"signature rejected":  {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(401) }, exitFailure, "are --provider and --secret those of the endpoint?", hammer.Unacknowledged},
+		"wrong path":          {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404) }, exitFailure, "no endpoint for POST", hammer.Unacknowledged},
+		"store down":          {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }, exitFailure, "asks for a retry", hammer.Unacknowledged},
+		"redirect is refusal": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(302) }, exitFailure, "NOT ACKNOWLEDGED", hammer.Unacknowledged},
 		"hang-up": {func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.ReadAll(r.Body)
 			c, _, _ := w.(http.Hijacker).Hijack()
 			c.Close()
-		}, exitFailure, "no answer: EOF", unacknowledged},
+		}, exitFailure, "no answer: EOF", hammer.Unacknowledged},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +193,7 @@ func TestHammerWithoutSQL(t *testing.T) {
 				t.Errorf("status %d\n%s%s", status, out, errs)
 			}
 			_, out, _ = hammered(t, url, "--secret", fakeSecret, "--copies", "2", "--rounds", "1", "--json")
-			var report hammerReport
+			var report hammer.Report
 			if err := json.Unmarshal([]byte(out), &report); err != nil {
 				t.Fatalf("%v in %s", err, out)
 			}

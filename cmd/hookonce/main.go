@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	os.Exit(run(&world{
+	os.Exit(run(&env{
 		args:    os.Args,
 		environ: os.Environ(),
 		in:      os.Stdin,
@@ -21,9 +21,9 @@ func main() {
 	}))
 }
 
-// world is what the commands see of the process around them. Nothing else reads os.Args or
+// env is what the commands see of the process around them. Nothing else reads os.Args or
 // os.Environ.
-type world struct {
+type env struct {
 	args     []string
 	environ  []string
 	in       io.Reader
@@ -38,7 +38,7 @@ const (
 )
 
 // run runs the command and returns its exit status.
-func run(w *world) int {
+func run(w *env) int {
 	root := newRootCommand(w)
 	root.SetArgs(w.args[1:])
 	err := root.ExecuteContext(context.Background())

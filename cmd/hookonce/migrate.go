@@ -11,7 +11,7 @@ import (
 	"github.com/hookonce/hookonce/internal/gateway"
 )
 
-func newMigrateCommand(w *world) *cobra.Command {
+func newMigrateCommand(w *env) *cobra.Command {
 	var print bool
 	var dialect string
 	c := &cobra.Command{

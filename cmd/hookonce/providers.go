@@ -30,7 +30,7 @@ type listed struct {
 // maxKeyColumn is how much of a key the table shows, in bytes. The JSON has all of it.
 const maxKeyColumn = 48
 
-func newProvidersCommand(w *world) *cobra.Command {
+func newProvidersCommand(w *env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "providers [flags]",
@@ -50,7 +50,7 @@ which status the provider wants, and the methods of its handshakes.`,
 	return c
 }
 
-func listProviders(w *world, asJSON bool) error {
+func listProviders(w *env, asJSON bool) error {
 	var all []listed
 	for _, name := range provider.Names() {
 		known, err := provider.Lookup(name)
@@ -112,7 +112,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-func newProvidersShowCommand(w *world) *cobra.Command {
+func newProvidersShowCommand(w *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME",
 		Short: "Print a provider's specification as YAML, with sources, to copy and change",
@@ -127,7 +127,7 @@ func newProvidersShowCommand(w *world) *cobra.Command {
 	}
 }
 
-func showProvider(w *world, known spec.Spec) error {
+func showProvider(w *env, known spec.Spec) error {
 	text, err := spec.Marshal(known)
 	if err != nil {
 		return err

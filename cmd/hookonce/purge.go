@@ -39,7 +39,7 @@ const purgeExample = `  hookonce purge --store postgres://app@localhost/shop --o
 // leastAge is younger than anybody can mean.
 const leastAge = 24 * time.Hour
 
-func newPurgeCommand(w *world) *cobra.Command {
+func newPurgeCommand(w *env) *cobra.Command {
 	var older, kind string
 	var req hookonce.PurgeRequest
 	c := &cobra.Command{
@@ -90,7 +90,7 @@ func purgeable(req hookonce.PurgeRequest, now time.Time) error {
 }
 
 // purge deletes in steps, each of which is quick, and says how much it was.
-func purge(ctx context.Context, w *world, store hookonce.Purger, req hookonce.PurgeRequest) error {
+func purge(ctx context.Context, w *env, store hookonce.Purger, req hookonce.PurgeRequest) error {
 	req.Limit = 1000
 	verb := "deleted"
 	if req.Dry {

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/gateway"
 	"github.com/hookonce/hookonce/internal/outbox"
@@ -36,7 +40,7 @@ type relaying struct {
 	to, secrets []string
 }
 
-func newRelayCommand(w *world) *cobra.Command {
+func newRelayCommand(w *env) *cobra.Command {
 	r := relaying{Settings: outbox.Defaults()}
 	c := &cobra.Command{
 		Use:     "relay --to NAME=URL [flags]",
@@ -81,7 +85,7 @@ func storeFlags(c *cobra.Command) {
 }
 
 // check reads what the command line refers to.
-func (r *relaying) check(w *world) error {
+func (r *relaying) check(w *env) error {
 	secrets, err := r.secretsOf(w)
 	if err != nil {
 		return err
@@ -104,7 +108,7 @@ func (r *relaying) check(w *world) error {
 }
 
 // secretsOf reads the secrets, by name.
-func (r *relaying) secretsOf(w *world) (map[string][]string, error) {
+func (r *relaying) secretsOf(w *env) (map[string][]string, error) {
 	secrets := map[string][]string{}
 	for _, s := range r.secrets {
 		name, from, ok := strings.Cut(s, "=")
@@ -123,7 +127,7 @@ func (r *relaying) secretsOf(w *world) (map[string][]string, error) {
 func isReference(s string) bool { return strings.HasPrefix(s, "env:") || strings.HasPrefix(s, "file:") }
 
 // dereference returns what env:NAME or file:PATH holds, and any other text as it is.
-func dereference(w *world, s string) (string, error) {
+func dereference(w *env, s string) (string, error) {
 	if !isReference(s) {
 		return s, nil
 	}
@@ -134,7 +138,7 @@ func dereference(w *world, s string) (string, error) {
 const relayNotStarted = "relay: not started"
 
 // run relays until a signal ends it.
-func (r *relaying) run(ctx context.Context, w *world, cfg *config.Config) error {
+func (r *relaying) run(ctx context.Context, w *env, cfg *config.Config) error {
 	ctx, stop := untilSignal(ctx, w, nil)
 	defer stop()
 	queue, end, err := outbox.Open(ctx, cfg)
@@ -153,4 +157,186 @@ func (r *relaying) run(ctx context.Context, w *world, cfg *config.Config) error 
 	}
 	log.Info("relay: stopped")
 	return nil
+}
+
+// withOutbox runs do on the outbox that the flags name.
+func withOutbox(w *env, c *cobra.Command, do func(context.Context, hookonce.EffectQueue) error) error {
+	cfg, err := loadStoreConfig(w, c.Flags())
+	if err != nil {
+		return err
+	}
+	queue, end, err := outbox.Open(c.Context(), cfg)
+	if err != nil {
+		return gateway.Explain(cfg.Store, err)
+	}
+	defer end()
+	return do(c.Context(), queue)
+}
+
+// effectStates are those that effects can be listed by.
+var effectStates = []hookonce.State{
+	hookonce.StatePending, hookonce.StateProcessing, hookonce.StateFailed, hookonce.StateDead, hookonce.StateDone,
+}
+
+func newRelayListCommand(w *env) *cobra.Command {
+	var state string
+	var after int64
+	var limit int
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list [flags]",
+		Short: "List effects by state, those that were given up unless told otherwise",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			switch {
+			case !slices.Contains(effectStates, hookonce.State(state)):
+				return &usageError{c.CommandPath(), fmt.Errorf("--state: %q is none; write one of %v", state, effectStates)}
+			case limit < 1 || limit > maxListed:
+				return &usageError{c.CommandPath(), fmt.Errorf("--limit: write a number from 1 to %d", maxListed)}
+			}
+			return withOutbox(w, c, func(ctx context.Context, queue hookonce.EffectQueue) error {
+				list, err := queue.Effects(ctx, hookonce.State(state), after, limit+1)
+				if err != nil {
+					return err
+				}
+				more := len(list) > limit
+				list = list[:min(limit, len(list))]
+				show := func() error { return printEffects(w, list) }
+				if asJSON {
+					show = func() error { return printJSON(w, effectsJSON(list)) }
+				}
+				if err := show(); err != nil || !more {
+					return err
+				}
+				fmt.Fprintf(w.err, "There are more: raise --limit, or go on with --after %d\n", list[len(list)-1].ID)
+				return nil
+			})
+		},
+	}
+	storeFlags(c)
+	c.Flags().StringVar(&state, "state", string(hookonce.StateDead), "list effects in this `state`: pending, processing, failed, dead or done")
+	c.Flags().Int64Var(&after, "after", 0, "begin after the effect with this `number`")
+	c.Flags().IntVar(&limit, "limit", 50, "list at most this `number` of effects")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func printEffects(w *env, list []hookonce.QueuedEffect) error {
+	t := newTable(w, "", "ID | ENQUEUED | STATE | NAME | SOURCE | KEY | STEP | TRIES | DEATHS | DUE | LAST ERROR")
+	for _, e := range list {
+		t.row("", e.ID, clock(e.EnqueuedAt), e.State, e.Name, e.Source, e.Key, e.Step, e.Tries, e.Deaths, clock(e.Due), cut(clean(e.LastError), 80))
+	}
+	return t.Flush()
+}
+
+// effectJSON is an effect for programs. Its payload stays where it is.
+type effectJSON struct {
+	ID             int64          `json:"id"`
+	State          hookonce.State `json:"state"`
+	Name           string         `json:"name"`
+	Source         string         `json:"source"`
+	Key            string         `json:"key,omitempty"`
+	Step           string         `json:"step"`
+	IdempotencyKey string         `json:"idempotency_key"`
+	Attempts       int64          `json:"attempts"`
+	Tries          int            `json:"tries"`
+	Deaths         int            `json:"deaths,omitempty"`
+	EnqueuedAt     time.Time      `json:"enqueued_at"`
+	Due            *time.Time     `json:"due,omitempty"`
+	LastError      string         `json:"last_error,omitempty"`
+	PayloadBytes   int            `json:"payload_bytes"`
+}
+
+func effectsJSON(list []hookonce.QueuedEffect) []effectJSON {
+	all := make([]effectJSON, len(list))
+	for i, e := range list {
+		all[i] = effectJSON{
+			ID: e.ID, State: e.State, Name: e.Name, Source: e.Source, Key: e.Key, Step: e.Step, IdempotencyKey: e.IdempotencyKey(),
+			Attempts: e.Token, Tries: e.Tries, Deaths: e.Deaths, EnqueuedAt: e.EnqueuedAt, LastError: e.LastError, PayloadBytes: len(e.Payload),
+		}
+		if !e.Due.IsZero() {
+			all[i].Due = &e.Due
+		}
+	}
+	return all
+}
+
+func newRelayReviveCommand(w *env) *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:   "revive {ID | --all-dead} [flags]",
+		Short: "Have effects tried again that were given up",
+		Long: `Revive makes effects that were given up due at once, with their tries and deaths counted from nothing. They keep their
+Idempotency-Key, so that whoever carries one out can tell that it is not new.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := reviving(args, all)
+			if err != nil {
+				return &usageError{c.CommandPath(), err}
+			}
+			return withOutbox(w, c, func(ctx context.Context, queue hookonce.EffectQueue) error {
+				if all {
+					return reviveAll(ctx, w, queue)
+				}
+				return revive(ctx, w, queue, id)
+			})
+		},
+	}
+	storeFlags(c)
+	c.Flags().BoolVar(&all, "all-dead", false, "revive every effect that was given up")
+	return c
+}
+
+// reviving returns the number of the effect to revive, or 0 for all.
+func reviving(args []string, all bool) (int64, error) {
+	if all && len(args) == 0 {
+		return 0, nil
+	}
+	if all || len(args) != 1 {
+		return 0, errors.New("name one effect by its number, or write --all-dead")
+	}
+	id, err := strconv.ParseInt(args[0], 10, 64)
+	if err != nil || id < 1 {
+		return 0, fmt.Errorf("%q is no number of an effect; 'relay list' has them", args[0])
+	}
+	return id, nil
+}
+
+func revive(ctx context.Context, w *env, queue hookonce.EffectQueue, id int64) error {
+	err := queue.ReviveEffect(ctx, id)
+	switch {
+	case errors.Is(err, hookonce.ErrNotFound):
+		return fmt.Errorf("there is no effect %d; 'relay list' has those that were given up", id)
+	case errors.Is(err, hookonce.ErrStale):
+		return fmt.Errorf("effect %d was not given up, and is left alone", id)
+	case err != nil:
+		return err
+	}
+	_, err = fmt.Fprintf(w.out, "Effect %d is due.\n", id)
+	return err
+}
+
+// reviveAll revives what is dead now, page by page. What somebody else revives meanwhile is not counted.
+func reviveAll(ctx context.Context, w *env, queue hookonce.EffectQueue) error {
+	revived, last := 0, int64(0)
+	for {
+		dead, err := queue.Effects(ctx, hookonce.StateDead, last, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, e := range dead {
+			err := queue.ReviveEffect(ctx, e.ID)
+			switch {
+			case err == nil:
+				revived++
+			case !errors.Is(err, hookonce.ErrStale) && !errors.Is(err, hookonce.ErrNotFound):
+				return fmt.Errorf("after %d effects: %w", revived, err)
+			}
+			last = e.ID
+		}
+		if len(dead) < pageSize {
+			_, err := fmt.Fprintf(w.out, "%d effect(s) are due.\n", revived)
+			return err
+		}
+	}
 }

@@ -137,7 +137,7 @@ func TestRelayUsage(t *testing.T) {
 		{"revive x", `"x" is no number`},
 	} {
 		out, log := new(transcript), new(transcript)
-		w := &world{
+		w := &env{
 			args:    append([]string{"hookonce", "relay"}, strings.Fields(c.args)...),
 			environ: []string{"BAD=whsec_fake-secret%", "GOOD=whsec_ZmFrZQ=="}, out: out, err: log,
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/hookonce/hookonce/internal/api"
 )
 
-func newReloadCommand(w *world) *cobra.Command {
+func newReloadCommand(w *env) *cobra.Command {
 	var admin adminFlags
 	c := &cobra.Command{
 		Use:   "reload",

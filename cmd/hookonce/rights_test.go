@@ -302,7 +302,7 @@ func commandDoors(dsn string, admin fullStore[pgx.Tx], begin func(ctx context.Co
 	command := func(args ...string) door { // which may find what it was asked to find
 		return func(ctx context.Context, key string) error {
 			log := new(transcript)
-			w := &world{args: append([]string{"hookonce"}, args...), out: log, err: log}
+			w := &env{args: append([]string{"hookonce"}, args...), out: log, err: log}
 			if got := run(w); got == exitUsage || strings.Contains(log.String(), "permission denied") {
 				return fmt.Errorf("exit status %d: %s", got, log)
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/hookonce/hookonce/internal/closest"
 )
 
-func newRootCommand(w *world) *cobra.Command {
+func newRootCommand(w *env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "hookonce",
 		Short: "Receive webhooks once",

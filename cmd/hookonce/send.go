@@ -43,7 +43,7 @@ command line, the specification or the secret cannot be used.`
 const sendExample = `  hookonce send --provider stripe --secret env:STRIPE_WEBHOOK_SECRET --to http://127.0.0.1:8080/in/billing --copies 2
   hookonce send --spec acme.yaml --secret file:secret.txt --body event.json --to http://127.0.0.1:8080/in/acme`
 
-func newSendCommand(w *world) *cobra.Command {
+func newSendCommand(w *env) *cobra.Command {
 	var s sending
 	c := &cobra.Command{
 		Use:     "send --provider NAME --secret SECRET --to URL [flags]",
@@ -90,24 +90,24 @@ func (s *sending) check(args []string) error {
 }
 
 // event returns the signed request. Its errors are mistakes of whoever asks.
-func (s *sending) event(w *world) (*hookonce.Request, error) {
-	forge, err := s.forge(w, s.to)
+func (s *sending) event(w *env) (*hookonce.Request, error) {
+	from, err := s.signer(w, s.to)
 	if err != nil {
 		return nil, err
 	}
-	if known := forge.provider.Spec(); known.SignsURL() && s.signedURL == "" {
+	if known := from.Provider.Spec(); known.SignsURL() && s.signedURL == "" {
 		s.hint = "; " + known.Title + " signs its URL: if the endpoint knows itself under another one, give that as --signed-url"
 	}
 	now := time.Now()
 	id := s.id
 	if id == "" {
-		id = forge.provider.Spec().Example.NewID()
+		id = from.Provider.Spec().Example.NewID()
 	}
-	return forge.sign(id, sampleTime, now)
+	return from.Sign(id, sampleTime, now)
 }
 
 // run sends every copy, and fails if one of them is not taken.
-func (s *sending) run(ctx context.Context, w *world, event *hookonce.Request) error {
+func (s *sending) run(ctx context.Context, w *env, event *hookonce.Request) error {
 	var failed error
 	for range s.copies {
 		if err := s.post(ctx, w, event); err != nil {
@@ -118,7 +118,7 @@ func (s *sending) run(ctx context.Context, w *world, event *hookonce.Request) er
 }
 
 // post sends the request and prints the answer. Errors do not show the query, where a token may be.
-func (s *sending) post(ctx context.Context, w *world, event *hookonce.Request) error {
+func (s *sending) post(ctx context.Context, w *env, event *hookonce.Request) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("no answer within %v", s.timeout))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, event.Method, event.URL, bytes.NewReader(event.Body))

@@ -25,7 +25,7 @@ import (
 func sentBy(t *testing.T, args ...string) (status int, out string) {
 	t.Helper()
 	var text bytes.Buffer
-	w := &world{
+	w := &env{
 		args: append([]string{"hookonce", "send"}, args...), environ: []string{"SENT_SECRET=" + fakeSecret},
 		in: strings.NewReader(""), out: &text, err: &text,
 	}
@@ -197,7 +197,7 @@ func TestVerifyNamesPrivateKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var text bytes.Buffer
-			w := &world{
+			w := &env{
 				args: []string{"hookonce", "verify", "--provider", tt.provider, "--secret", "file:" + writeFile(t, tt.secret), "--body", body},
 				in:   strings.NewReader(""), out: &text, err: &text,
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/hookonce/hookonce/internal/gateway"
 )
 
-func newServeCommand(w *world) *cobra.Command {
+func newServeCommand(w *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve [flags]",
 		Short: "Run the gateway",
@@ -45,7 +45,7 @@ well it takes those of a real provider.
 }
 
 // serve runs the gateway until a signal ends it. load reads its configuration again.
-func serve(ctx context.Context, w *world, cfg *config.Config, load func() (*config.Config, error)) error {
+func serve(ctx context.Context, w *env, cfg *config.Config, load func() (*config.Config, error)) error {
 	options := gateway.Options{Version: version(), Load: load, Level: new(slog.LevelVar)}
 	var dev *development
 	if cfg.Development {
@@ -88,7 +88,7 @@ const notStarted = "gateway: not started"
 
 // logFailure writes an error in the format of the log, a line for every fault of a configuration, if a format
 // was asked for. Otherwise the error is left for people to read.
-func logFailure(w *world, cfg *config.Config, message string, err error) error {
+func logFailure(w *env, cfg *config.Config, message string, err error) error {
 	if err == nil || !cfg.Says("log.format") {
 		return err
 	}
@@ -104,7 +104,7 @@ func logFailure(w *world, cfg *config.Config, message string, err error) error {
 }
 
 // newLogger returns the logger that the configuration asks for, of what is least or above.
-func newLogger(w *world, cfg *config.Config, least slog.Leveler) *slog.Logger {
+func newLogger(w *env, cfg *config.Config, least slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: least}
 	if cfg.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w.err, options))

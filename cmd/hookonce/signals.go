@@ -18,7 +18,7 @@ const sameSignal = 250 * time.Millisecond
 
 // untilSignal returns a context that ends with the first SIGTERM or SIGINT, or one of more. The second one
 // ends the process at once, unless sooner, which may be nil, makes something of it and reports true.
-func untilSignal(ctx context.Context, w *world, sooner func() bool, more ...os.Signal) (context.Context, func()) {
+func untilSignal(ctx context.Context, w *env, sooner func() bool, more ...os.Signal) (context.Context, func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, append(more, syscall.SIGTERM, os.Interrupt)...)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -56,7 +56,7 @@ type gatewaySignals struct {
 
 // followSignals begins to follow them and returns a context that ends with the gateway's. SIGHUP ends one on
 // which somebody develops in a terminal: it comes when that is closed, and there is no configuration to read again.
-func followSignals(ctx context.Context, w *world, development bool) (*gatewaySignals, context.Context, func()) {
+func followSignals(ctx context.Context, w *env, development bool) (*gatewaySignals, context.Context, func()) {
 	s := &gatewaySignals{reading: make(chan os.Signal, 1)}
 	var ending []os.Signal
 	if development {

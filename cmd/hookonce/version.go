@@ -10,7 +10,7 @@ import (
 	"github.com/hookonce/hookonce/internal/schema"
 )
 
-func newVersionCommand(w *world) *cobra.Command {
+func newVersionCommand(w *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of the program and of the schema that it needs",

@@ -1,4 +1,4 @@
-package main
+package hammer
 
 import (
 	"context"
@@ -17,22 +17,22 @@ import (
 	"github.com/hookonce/hookonce/internal/onefile"
 )
 
-// effect counts the side effect of an event in the user's database.
-type effect struct {
+// Effect counts the side effect of an event in the user's database.
+type Effect struct {
 	db    *sql.DB
 	query string
 	keyed bool // the statement asks for the event's key
 }
 
-// openEffect connects to the database that dsn names. The statement is run as it is, but for
+// OpenEffect connects to the database that dsn names. The statement is run as it is, but for
 // {{key}}, quoted or not, which becomes its first parameter.
-func openEffect(ctx context.Context, dsn, query string) (*effect, error) {
+func OpenEffect(ctx context.Context, dsn, query string) (*Effect, error) {
 	store, err := config.ParseStore(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("--dsn: %w", err)
 	}
 	query = strings.NewReplacer("'{{key}}'", "$1", "{{key}}", "$1").Replace(query)
-	e := &effect{keyed: strings.Contains(query, "$1")}
+	e := &Effect{keyed: strings.Contains(query, "$1")}
 	if store.Driver == config.SQLite {
 		e.query = strings.ReplaceAll(query, "$1", "?1")
 		e.db, err = openReadOnly(store.DSN)
@@ -72,10 +72,10 @@ func openPostgres(dsn string) (*sql.DB, error) {
 }
 
 // Close closes the connection.
-func (e *effect) Close() { _ = e.db.Close() }
+func (e *Effect) Close() { _ = e.db.Close() }
 
 // count runs the statement.
-func (e *effect) count(ctx context.Context, key string) (n int64, err error) {
+func (e *Effect) count(ctx context.Context, key string) (n int64, err error) {
 	var args []any
 	if e.keyed {
 		args = append(args, key)
@@ -91,7 +91,7 @@ const pollEvery = 50 * time.Millisecond
 
 // await returns how often the effect happened since the count was before. It waits for the first one
 // up to the limit, and then watches for another until settle has passed: effects may be asynchronous.
-func (e *effect) await(ctx context.Context, key string, before int64, limit, settle time.Duration) (int64, error) {
+func (e *Effect) await(ctx context.Context, key string, before int64, limit, settle time.Duration) (int64, error) {
 	end := time.Now().Add(limit)
 	appeared := false
 	ticker := time.NewTicker(pollEvery)

@@ -3,14 +3,18 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode"
+
+	"golang.org/x/term"
 )
 
 // printJSON writes v for programs.
-func printJSON(w *world, v any) error {
+func printJSON(w *env, v any) error {
 	enc := json.NewEncoder(w.out)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
@@ -20,7 +24,7 @@ func printJSON(w *world, v any) error {
 // table writes lines for people, in columns.
 type table struct{ *tabwriter.Writer }
 
-func newTable(w *world, indent, head string) table {
+func newTable(w *env, indent, head string) table {
 	t := table{tabwriter.NewWriter(w.out, 0, 0, 2, ' ', 0)}
 	fmt.Fprintln(t, indent+strings.ReplaceAll(head, " | ", "\t"))
 	return t
@@ -72,4 +76,10 @@ func clockOf(t *time.Time) string {
 		return ""
 	}
 	return clock(*t)
+}
+
+// isTerminal reports whether somebody looks at what is written there.
+func isTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -1,9 +1,11 @@
-package main
+package demo
 
 import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -16,19 +18,37 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/gateway"
 	"github.com/hookonce/hookonce/internal/storm"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/provider"
 )
 
+// ask reads a resource of the admin API.
+func ask(ctx context.Context, url, path string, out any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+api.Base+path, nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return errors.New(res.Status)
+	}
+	return json.NewDecoder(res.Body).Decode(out)
+}
+
 // perform runs a short demo and returns its output.
-func perform(t *testing.T, o demoOptions) (string, error) {
+func perform(t *testing.T, o Options) (string, error) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	o.scale = .25
 	var out bytes.Buffer
-	err := o.run(t.Context(), &world{args: []string{"hookonce", "demo"}, out: &out, err: &out})
+	o.Scale, o.Out, o.Ask = .25, &out, ask
+	err := Run(t.Context(), o)
 	for line := range strings.Lines(out.String()) {
 		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
 			t.Errorf("a line of %d columns: %s", n, line)
@@ -41,7 +61,7 @@ func perform(t *testing.T, o demoOptions) (string, error) {
 }
 
 func TestDemoOnSQLite(t *testing.T) {
-	out, err := perform(t, demoOptions{seed: 3})
+	out, err := perform(t, Options{Seed: 3})
 	if err != nil || !strings.Contains(out, "Exactly once in effect: nothing doubled, nothing lost.") {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -49,7 +69,7 @@ func TestDemoOnSQLite(t *testing.T) {
 
 func TestDemoOnPostgres(t *testing.T) {
 	dsn := pgtest.DSN(t)
-	out, err := perform(t, demoOptions{seed: 4, store: dsn})
+	out, err := perform(t, Options{Seed: 4, Store: dsn})
 	if err != nil || !strings.Contains(out, "Exactly once in effect: nothing doubled, nothing lost.") {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -66,7 +86,7 @@ func TestDemoOnPostgres(t *testing.T) {
 
 // The naive shop loses every order whose first attempt fails, so this does not depend on luck.
 func TestDemoNaive(t *testing.T) {
-	out, err := perform(t, demoOptions{seed: 5, naive: true})
+	out, err := perform(t, Options{Seed: 5, Naive: true})
 	if err != nil || !strings.Contains(out, "orders booked more than once") || strings.Contains(out, ", 0 never.") {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -106,7 +126,7 @@ func TestDemoTellsLateFromLost(t *testing.T) {
 	}
 	defer stage.Close()
 	var out bytes.Buffer
-	d := &demo{stage: stage, seed: 1, board: &board{out: &out}, shop: new(shop)}
+	d := &demo{stage: stage, seed: 1, progress: &progress{out: &out}, ask: ask, shop: new(shop)}
 	opened := make(chan struct{})
 	open := sync.OnceFunc(func() { close(opened) })
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-opened }))
@@ -116,7 +136,6 @@ func TestDemoTellsLateFromLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.gateway.Close(context.Background())
-	d.admin = newAdminClient("http://"+d.gateway.AdminAddr().String(), "")
 	url := "http://" + d.gateway.Addr().String() + "/in/shop"
 	target, err := storm.ParseTarget(url)
 	if err != nil {
@@ -140,7 +159,7 @@ func TestDemoTellsLateFromLost(t *testing.T) {
 	if err != nil || got.late != 1 || got.lost != 1 {
 		t.Errorf("counted %+v, %v", got, err)
 	}
-	d.board.row(c.title, tally{events: 2, late: 1})
+	d.progress.row(c.title, tally{events: 2, late: 1})
 	if !strings.Contains(out.String(), "1 of them are still to be delivered: late, not lost") {
 		t.Errorf("the row says %s", out.String())
 	}
@@ -148,7 +167,7 @@ func TestDemoTellsLateFromLost(t *testing.T) {
 		t.Errorf("it concludes %s", says)
 	}
 	open()
-	if err := d.settle(t.Context(), patience); err != nil || !d.delivered(t.Context()) {
+	if err := d.settle(t.Context(), finalPatience); err != nil || !d.delivered(t.Context()) {
 		t.Errorf("it does not come to rest, %v", err)
 	}
 }
@@ -201,7 +220,7 @@ func TestDemoRefuses(t *testing.T) {
 		"sqlite:mine.db":              "leave --store out",
 		"postgres://u@127.0.0.1:1/db": "making the schema",
 	} {
-		_, err := perform(t, demoOptions{store: store})
+		_, err := perform(t, Options{Store: store})
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", store, err)
 		}
@@ -211,7 +230,7 @@ func TestDemoRefuses(t *testing.T) {
 // The provider goes on until somebody acknowledges, whatever else it is answered or not answered.
 func TestSenderRetriesUntilAcknowledged(t *testing.T) {
 	var requests atomic.Int64
-	url := endpoint(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch requests.Add(1) {
 		case 1:
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -221,6 +240,8 @@ func TestSenderRetriesUntilAcknowledged(t *testing.T) {
 			w.WriteHeader(http.StatusFound)
 		}
 	}))
+	defer shop.Close()
+	url := shop.URL
 	target, err := storm.ParseTarget(url)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package main
+package hammer
 
 import (
 	"fmt"
@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// hammerText writes the report for people, a line per round as it comes in. A nil one writes nothing.
-type hammerText struct {
+// Text writes the report for people, a line per round as it comes in. A nil one writes nothing.
+type Text struct {
 	out io.Writer
 }
 
-func newHammerText(out io.Writer, h *hammer) *hammerText {
-	fmt.Fprintf(out, "hammering %s\n", h.url)
-	fmt.Fprintf(out, "%s of %s, all at once, signed as by %s\n\n", plural(h.rounds, "round"), plural(h.copies, "copy"), h.forge.provider.Spec().Title)
+// NewText writes the heading and returns what writes the rest.
+func NewText(out io.Writer, h *Hammer) *Text {
+	fmt.Fprintf(out, "hammering %s\n", h.URL)
+	fmt.Fprintf(out, "%s of %s, all at once, signed as by %s\n\n", plural(h.Rounds, "round"), plural(h.Copies, "copy"), h.Signer.Provider.Spec().Title)
 	fmt.Fprintf(out, "  %-5s  %-24s  %-15s %8s  %s\n", "round", "answers", "verdict", "slowest", "effects")
-	return &hammerText{out}
+	return &Text{out}
 }
 
-func (t *hammerText) round(n int, r *hammerRound) {
+func (t *Text) round(n int, r *Round) {
 	if t == nil {
 		return
 	}
@@ -37,7 +38,7 @@ func (t *hammerText) round(n int, r *hammerRound) {
 }
 
 // lines describes the answers: by status, then by Hookonce-Status, then what was not answered.
-func (r *hammerRound) lines() []string {
+func (r *Round) lines() []string {
 	var lines []string
 	for _, status := range slices.Sorted(maps.Keys(r.Answers)) {
 		lines = append(lines, fmt.Sprintf("%d × %d", r.Answers[status], status))
@@ -55,29 +56,29 @@ func (r *hammerRound) lines() []string {
 	return lines
 }
 
-// finish writes the summary.
-func (t *hammerText) finish(r *hammerReport) {
+// Finish writes the summary.
+func (t *Text) Finish(r *Report) {
 	q := r.Latency
 	fmt.Fprintf(t.out, "\n  latency  p50 %s   p90 %s   p99 %s   max %s\n", brief(q.P50), brief(q.P90), brief(q.P99), brief(q.Max))
 	fmt.Fprintf(t.out, "\n%s\n", wrap(r.conclusion(), 80))
 }
 
 // conclusion says in a sentence or two what was found and what to do about it.
-func (r *hammerReport) conclusion() string {
+func (r *Report) conclusion() string {
 	events := plural(len(r.Rounds), "event")
 	switch {
-	case r.Verdicts[doubled] > 0:
-		return fmt.Sprintf("DOUBLED: %d of %s took effect more than once. Two copies passed the check before either left its mark; claim the key in one atomic statement, in the transaction of the effect.", r.Verdicts[doubled], events)
-	case r.Verdicts[lost] > 0:
-		return fmt.Sprintf("LOST: %d of %s were acknowledged and had no effect within the wait. The provider will not send them again.", r.Verdicts[lost], events)
-	case r.Verdicts[unacknowledged] > 0:
-		return fmt.Sprintf("NOT ACKNOWLEDGED: no copy of %d of %s was answered with a 2xx.%s", r.Verdicts[unacknowledged], events, r.hint())
-	case r.Verdicts[unproven] > 0 && r.known():
+	case r.Verdicts[Doubled] > 0:
+		return fmt.Sprintf("DOUBLED: %d of %s took effect more than once. Two copies passed the check before either left its mark; claim the key in one atomic statement, in the transaction of the effect.", r.Verdicts[Doubled], events)
+	case r.Verdicts[Lost] > 0:
+		return fmt.Sprintf("LOST: %d of %s were acknowledged and had no effect within the wait. The provider will not send them again.", r.Verdicts[Lost], events)
+	case r.Verdicts[Unacknowledged] > 0:
+		return fmt.Sprintf("NOT ACKNOWLEDGED: no copy of %d of %s was answered with a 2xx.%s", r.Verdicts[Unacknowledged], events, r.hint())
+	case r.Verdicts[Unproven] > 0 && r.known():
 		return fmt.Sprintf("UNPROVEN: %s, which the endpoint knew already: every copy was a duplicate. Send new ones: put {{id}} where the body or the header has the id, or use another --seed.", events)
-	case r.Verdicts[unproven] > 0:
+	case r.Verdicts[Unproven] > 0:
 		return fmt.Sprintf("UNPROVEN: %s, all acknowledged, but the answers do not tell how often they took effect. Count it: --expect-sql with --dsn.", events)
-	case r.Verdicts[repeated] > 0:
-		return fmt.Sprintf("REPEATED: %d of %s took effect more than once, as it should be: nothing tells a copy of such an event from another one, and a dropped one may be a change that is lost. Make the effect one that can be repeated.", r.Verdicts[repeated], events)
+	case r.Verdicts[Repeated] > 0:
+		return fmt.Sprintf("REPEATED: %d of %s took effect more than once, as it should be: nothing tells a copy of such an event from another one, and a dropped one may be a change that is lost. Make the effect one that can be repeated.", r.Verdicts[Repeated], events)
 	case !r.Counted:
 		return fmt.Sprintf("ONCE, by the endpoint's own account: one copy of each of %s accepted, every other one recognised. Prove the effect with --expect-sql and --dsn.", events)
 	}
@@ -85,7 +86,7 @@ func (r *hammerReport) conclusion() string {
 }
 
 // known reports whether the endpoint took every copy for one of an event from before.
-func (r *hammerReport) known() bool {
+func (r *Report) known() bool {
 	for _, round := range r.Rounds {
 		if round.Verdicts["duplicate"] != r.Copies {
 			return false
@@ -95,7 +96,7 @@ func (r *hammerReport) known() bool {
 }
 
 // hint guesses why an endpoint acknowledges nothing.
-func (r *hammerReport) hint() string {
+func (r *Report) hint() string {
 	for _, round := range r.Rounds {
 		switch {
 		case round.Answers[401]+round.Answers[403] > 0, round.Answers[400] > 0:

@@ -1,41 +1,25 @@
-package main
+package demo
 
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"time"
-
-	"golang.org/x/term"
-
-	"github.com/hookonce/hookonce/internal/config"
 )
 
-// board shows the demo. On a terminal the row of the chapter that is playing counts along; elsewhere
+// progress shows the demo. On a terminal the row of the chapter that is playing counts along; elsewhere
 // every row is written once, when it is final.
-type board struct {
+type progress struct {
 	out   io.Writer
 	live  bool
 	color bool
 }
 
-func newBoard(w *world) *board {
-	live := isTerminal(w.out)
-	return &board{out: w.out, live: live, color: live && config.Lookup(w.environ, "NO_COLOR") == ""}
-}
-
-// isTerminal reports whether somebody looks at what is written there.
-func isTerminal(out io.Writer) bool {
-	f, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
 const ruler = "  ────────────────────────────────────────────────────────────────────────────"
 
-func (b *board) open(d *demo) {
+func (p *progress) open(d *demo) {
 	if d.naive {
-		fmt.Fprintf(b.out, `
+		fmt.Fprintf(p.out, `
   A webhook provider on a bad day, and a shop that looks before it acts
 
     provider ──▶ shop
@@ -47,7 +31,7 @@ func (b *board) open(d *demo) {
 
 `, d)
 	} else {
-		fmt.Fprintf(b.out, `
+		fmt.Fprintf(p.out, `
   A webhook provider on a bad day, and a shop that must book every order once
 
     provider ──▶ hookonce gateway ──▶ shop
@@ -59,12 +43,12 @@ func (b *board) open(d *demo) {
 
 `, d, d)
 	}
-	fmt.Fprintf(b.out, "  %-33s%7s%7s%6s%8s%9s%6s\n%s\n", "", "events", "sent", "calls", "effects", "doubled", "lost", ruler)
+	fmt.Fprintf(p.out, "  %-33s%7s%7s%6s%8s%9s%6s\n%s\n", "", "events", "sent", "calls", "effects", "doubled", "lost", ruler)
 }
 
 // begin shows that a chapter plays. The returned function ends that.
-func (b *board) begin(c *chapter, sh *shop) func() {
-	if !b.live {
+func (p *progress) begin(c *chapter, sh *shop) func() {
+	if !p.live {
 		return func() {}
 	}
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -77,11 +61,11 @@ func (b *board) begin(c *chapter, sh *shop) func() {
 			for _, s := range c.events {
 				visits += s.visits.Load()
 			}
-			fmt.Fprintf(b.out, "\r  %-33s%7d%7d%6d%8s", c.title, len(c.events), c.sent.Load(), visits, "...")
+			fmt.Fprintf(p.out, "\r  %-33s%7d%7d%6d%8s", c.title, len(c.events), c.sent.Load(), visits, "...")
 			select {
 			case <-ticker.C:
 			case <-done:
-				fmt.Fprint(b.out, "\r\x1b[K")
+				fmt.Fprint(p.out, "\r\x1b[K")
 				return
 			}
 		}
@@ -93,33 +77,33 @@ func (b *board) begin(c *chapter, sh *shop) func() {
 }
 
 // row writes what became of a chapter.
-func (b *board) row(title string, t tally) {
-	fmt.Fprintf(b.out, "  %-33s%7d%7d%6d%8d%s%s\n", title, t.events, t.sent, t.visits, t.effects,
-		b.alarm(fmt.Sprintf("%9d", t.doubled), t.doubled > 0), b.alarm(fmt.Sprintf("%6d", t.lost), t.lost > 0))
+func (p *progress) row(title string, t tally) {
+	fmt.Fprintf(p.out, "  %-33s%7d%7d%6d%8d%s%s\n", title, t.events, t.sent, t.visits, t.effects,
+		p.alarm(fmt.Sprintf("%9d", t.doubled), t.doubled > 0), p.alarm(fmt.Sprintf("%6d", t.lost), t.lost > 0))
 	if t.late > 0 {
-		fmt.Fprintf(b.out, "    %d of them are still to be delivered: late, not lost\n", t.late)
+		fmt.Fprintf(p.out, "    %d of them are still to be delivered: late, not lost\n", t.late)
 	}
 }
 
-func (b *board) alarm(text string, on bool) string {
-	if !on || !b.color {
+func (p *progress) alarm(text string, on bool) string {
+	if !on || !p.color {
 		return text
 	}
 	return "\x1b[1;31m" + text + "\x1b[0m"
 }
 
-func (b *board) bold(text string) string {
-	if !b.color {
+func (p *progress) bold(text string) string {
+	if !p.color {
 		return text
 	}
 	return "\x1b[1m" + text + "\x1b[0m"
 }
 
 // finish writes the totals and what they mean.
-func (b *board) finish(d *demo, t tally, took time.Duration) {
-	fmt.Fprintln(b.out, ruler)
-	b.row("together, counted again at the end", t)
-	fmt.Fprintf(b.out, `
+func (p *progress) finish(d *demo, t tally, took time.Duration) {
+	fmt.Fprintln(p.out, ruler)
+	p.row("together, counted again at the end", t)
+	fmt.Fprintf(p.out, `
   deliveries sent  %8s   by the provider
   duplicates       %8s   of them repeat an event that was sent before
   effects          %8s   entries in the ledger, for %s orders
@@ -130,9 +114,9 @@ func (b *board) finish(d *demo, t tally, took time.Duration) {
   booked  %s EUR in the shop's ledger
 
 `, grouped(t.sent), grouped(t.duplicates()), grouped(t.effects), grouped(t.events),
-		b.alarm(fmt.Sprintf("%8s", grouped(t.doubled)), t.doubled > 0), b.alarm(fmt.Sprintf("%8s", grouped(t.lost)), t.lost > 0),
+		p.alarm(fmt.Sprintf("%8s", grouped(t.doubled)), t.doubled > 0), p.alarm(fmt.Sprintf("%8s", grouped(t.lost)), t.lost > 0),
 		euros(t.sold), euros(t.booked))
-	fmt.Fprintf(b.out, "  %s\n  %.1f s, seed %d.%s\n\n", b.bold(d.conclusion(t)), took.Seconds(), d.seed, d.next())
+	fmt.Fprintf(p.out, "  %s\n  %.1f s, seed %d.%s\n\n", p.bold(d.conclusion(t)), took.Seconds(), d.seed, d.next())
 }
 
 func (d *demo) conclusion(t tally) string {

@@ -53,7 +53,7 @@ type adminClient struct {
 const requestTimeout = 40 * time.Second
 
 // client returns what asks the gateway that the flags and the environment name.
-func (f *adminFlags) client(w *world, c *cobra.Command) (*adminClient, error) {
+func (f *adminFlags) client(w *env, c *cobra.Command) (*adminClient, error) {
 	address := cmp.Or(f.address, config.Lookup(w.environ, adminURLVariable), "http://"+config.Default().Admin)
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
@@ -86,7 +86,7 @@ func newAdminClient(url, token string) *adminClient {
 
 // secret reads the token. It never stands on the command line, where every process on the machine can
 // read it.
-func (f *adminFlags) secret(w *world) (string, error) {
+func (f *adminFlags) secret(w *env) (string, error) {
 	reference := f.token
 	if reference == "" && config.Lookup(w.environ, adminTokenVariable) != "" {
 		reference = "env:" + adminTokenVariable

@@ -1,0 +1,244 @@
+// Package hammer sends one signed event many times at the same instant to any endpoint, and judges from the answers,
+// and from a count of its effects, whether it took effect once. It is behind the command hammer.
+package hammer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/cmd/hookonce/internal/signer"
+	"github.com/hookonce/hookonce/internal/storm"
+)
+
+// Hammer fires rounds at one target.
+type Hammer struct {
+	// URL is the target as it is shown: without its query, where a token may be.
+	URL string
+	// Signer makes the requests.
+	Signer *signer.Signer
+	// Effect counts what an event did; nil: that is not counted.
+	Effect *Effect
+	// Seed is what the ids of events follow from.
+	Seed uint64
+	// Copies is how often each event is sent at one instant, and Rounds how many events there are.
+	Copies, Rounds int
+	// Timeout bounds the wait for the answers of a round, and Wait that for an effect; Settle is how long a second
+	// effect is watched for after the first.
+	Timeout, Wait, Settle time.Duration
+	// Watch shows rounds as they come in; nil: nobody watches.
+	Watch *Text
+}
+
+// Round is one event and what became of its copies.
+type Round struct {
+	Key string `json:"key"`
+	// Answers counts the copies by HTTP status.
+	Answers map[int]int `json:"answers"`
+	// Verdicts counts the copies by Hookonce-Status, where the endpoint sends it.
+	Verdicts map[string]int `json:"verdicts"`
+	// Unanswered counts the copies without an answer, by cause.
+	Unanswered map[string]int `json:"unanswered"`
+	// Effects is how often the effect happened; absent when it is not counted.
+	Effects *int64 `json:"effects,omitempty"`
+	// Slowest is the time until the last copy was answered.
+	Slowest time.Duration `json:"slowest_ns"`
+	// Verdict is one of the words below.
+	Verdict Verdict `json:"verdict"`
+
+	before  int64 // the count of effects before the round
+	passing bool  // nothing tells copies apart from events: each may take effect
+}
+
+// Verdict says what a round proved.
+type Verdict string
+
+const (
+	Once           Verdict = "once"           // one effect, or one copy accepted and the others recognised
+	Doubled        Verdict = "doubled"        // more than one
+	Repeated       Verdict = "repeated"       // more than one, as is right where nothing tells a copy from another event
+	Lost           Verdict = "lost"           // acknowledged, and no effect
+	Unacknowledged Verdict = "unacknowledged" // no copy got a 2xx: the provider would go on retrying
+	Unproven       Verdict = "unproven"       // acknowledged, and nothing tells how often it took effect
+)
+
+// Report is the result, as --json writes it.
+type Report struct {
+	URL      string          `json:"url"`
+	Provider string          `json:"provider"`
+	Seed     uint64          `json:"seed"`
+	Copies   int             `json:"copies"`
+	Counted  bool            `json:"effects_counted"`
+	Rounds   []*Round        `json:"rounds"`
+	Latency  storm.Quantiles `json:"latency"`
+	Verdicts map[Verdict]int `json:"rounds_by_verdict"`
+	OK       bool            `json:"ok"`
+}
+
+// Run fires all rounds. An error means that the hammer itself could not do its work.
+func (h *Hammer) Run(ctx context.Context) (*Report, error) {
+	report := &Report{
+		URL: h.URL, Provider: h.Signer.Provider.Name(), Seed: h.Seed, Copies: h.Copies,
+		Counted: h.Effect != nil, Verdicts: map[Verdict]int{},
+	}
+	latency := &storm.Histogram{}
+	for n := range h.Rounds {
+		r, err := h.round(ctx, n, latency)
+		if err != nil {
+			return nil, fmt.Errorf("round %d: %w", n+1, err)
+		}
+		if n > 0 && r.Key != "" && r.Key == report.Rounds[n-1].Key {
+			return nil, errors.New("the second event has the key of the first, so it would pass for a copy: put {{id}} where the body or the header has its id, or use --rounds 1")
+		}
+		report.Rounds = append(report.Rounds, r)
+		h.Watch.round(n, r)
+	}
+	if err := h.recount(ctx, report.Rounds); err != nil {
+		return nil, err
+	}
+	for _, r := range report.Rounds {
+		report.Verdicts[r.Verdict]++
+	}
+	report.Latency = latency.Quantiles()
+	report.OK = report.Verdicts[Doubled]+report.Verdicts[Lost]+report.Verdicts[Unacknowledged] == 0
+	return report, nil
+}
+
+// round fires one event and judges what came back.
+func (h *Hammer) round(ctx context.Context, n int, latency *storm.Histogram) (*Round, error) {
+	now := time.Now()
+	event, err := h.Signer.Sign(storm.EventID(h.Seed, n), now, now)
+	if err != nil {
+		return nil, err
+	}
+	key, err := h.Signer.Key(event)
+	if err != nil {
+		return nil, err
+	}
+	r := &Round{
+		Key: key, Answers: map[int]int{}, Verdicts: map[string]int{}, Unanswered: map[string]int{},
+		passing: h.Signer.Passing(),
+	}
+	if h.Effect != nil {
+		if r.before, err = h.Effect.count(ctx, r.Key); err != nil {
+			return nil, err
+		}
+	}
+	answers, err := h.volley(ctx, event)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range answers {
+		r.add(a, latency)
+	}
+	if h.Effect != nil {
+		limit := h.Wait
+		if r.acknowledged() == 0 { // nothing is owed, but it may have happened all the same
+			limit = 0
+		}
+		effects, err := h.Effect.await(ctx, r.Key, r.before, limit, h.Settle)
+		if err != nil {
+			return nil, err
+		}
+		r.Effects = &effects
+	}
+	r.Verdict = r.judge()
+	return r, nil
+}
+
+func (h *Hammer) volley(ctx context.Context, event *hookonce.Request) ([]storm.Answer, error) {
+	target, err := storm.ParseTarget(event.URL)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, fmt.Errorf("no answer within %v", h.Timeout))
+	defer cancel()
+	return storm.Volley(ctx, target, target.Request(event.Header, event.Body), h.Copies)
+}
+
+// recount looks at every event's effect once more at the end, where the statement can tell events
+// apart: a late double is still a double.
+func (h *Hammer) recount(ctx context.Context, rounds []*Round) error {
+	if h.Effect == nil || !h.Effect.keyed {
+		return nil
+	}
+	for _, r := range rounds {
+		n, err := h.Effect.count(ctx, r.Key)
+		if err != nil {
+			return err
+		}
+		n -= r.before
+		r.Effects = &n
+		r.Verdict = r.judge()
+	}
+	return nil
+}
+
+func (r *Round) add(a storm.Answer, latency *storm.Histogram) {
+	r.Slowest = max(r.Slowest, a.Latency)
+	if a.Err != nil {
+		r.Unanswered[a.Err.Error()]++
+		return
+	}
+	latency.Record(a.Latency)
+	r.Answers[a.Status]++
+	if a.Verdict != "" {
+		r.Verdicts[a.Verdict]++
+	}
+}
+
+// acknowledged returns how many copies got a 2xx.
+func (r *Round) acknowledged() int {
+	n := 0
+	for status, copies := range r.Answers {
+		if status >= http.StatusOK && status < http.StatusMultipleChoices {
+			n += copies
+		}
+	}
+	return n
+}
+
+// judge says what the round proved. The count of effects decides where there is one; what the
+// endpoint says about itself decides otherwise.
+func (r *Round) judge() Verdict {
+	took := r.Verdicts["accepted"] + r.Verdicts["unkeyed"]
+	switch {
+	case r.Effects != nil && *r.Effects > 1:
+		return r.several()
+	case r.acknowledged() == 0:
+		return Unacknowledged
+	case r.Effects != nil && *r.Effects == 1:
+		return Once
+	case r.Effects != nil:
+		return Lost
+	case took > 1:
+		return r.several()
+	case took == 1:
+		return Once
+	}
+	return Unproven
+}
+
+// several judges more than one effect.
+func (r *Round) several() Verdict {
+	if r.passing {
+		return Repeated
+	}
+	return Doubled
+}
+
+// Failure returns what was wrong; nil if every event took effect once, as far as that is known.
+func (r *Report) Failure() error {
+	switch {
+	case r.OK:
+		return nil
+	case r.Verdicts[Doubled] > 0:
+		return fmt.Errorf("%d of %d events took effect more than once", r.Verdicts[Doubled], len(r.Rounds))
+	case r.Verdicts[Lost] > 0:
+		return fmt.Errorf("%d of %d events were acknowledged and had no effect", r.Verdicts[Lost], len(r.Rounds))
+	}
+	return fmt.Errorf("%d of %d events were never acknowledged", r.Verdicts[Unacknowledged], len(r.Rounds))
+}
