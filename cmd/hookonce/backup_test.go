@@ -85,7 +85,7 @@ func (r *restored) serve() {
 func (r *restored) hookonce(args ...string) (string, int) {
 	r.Helper()
 	out := new(transcript)
-	status := run(&env{args: append([]string{"hookonce"}, args...), environ: append(r.env, adminURLVariable+"=http://"+r.p.admin), out: out, err: out})
+	status := execute(&env{args: append([]string{"hookonce"}, args...), environ: append(r.env, adminURLVariable+"=http://"+r.p.admin), out: out, err: out})
 	return out.String(), status
 }
 

@@ -268,5 +268,5 @@ func checked(t *testing.T, text string) (status int, out string) {
 		args:    []string{"hookonce", "config", "check", "--config", writeFile(t, text)},
 		environ: []string{"ACME_SECRET=acme-fake-secret"}, out: &b, err: &b,
 	}
-	return run(w), b.String()
+	return execute(w), b.String()
 }

@@ -232,7 +232,7 @@ func TestSendMakesTheProvidersKindOfID(t *testing.T) {
 		defer app.Close()
 		var out bytes.Buffer
 		w := &env{args: []string{"hookonce", "send", "--provider", name, "--secret", "whsec_ZmFrZSBzZWNyZXQ=", app.URL}, out: &out, err: &out}
-		if status := run(w); status != exitOK || !regexp.MustCompile(form).Match(got.Bytes()) {
+		if status := execute(w); status != exitOK || !regexp.MustCompile(form).Match(got.Bytes()) {
 			t.Errorf("%s: status %d, %s\n%s", name, status, &out, &got)
 		}
 	}

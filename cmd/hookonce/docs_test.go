@@ -231,7 +231,7 @@ func TestPagesShowConfigurationsThatLoad(t *testing.T) {
 					"SHOPIFY_SECRET=a-fake-secret", "TWILIO_AUTH_TOKEN=a-fake-token",
 					"MAILGUN_SIGNING_KEY=a-fake-key", "SHOP_WEBHOOK_SECRET=whsec_ZmFrZQ=="}, out: io.Discard, err: os.Stderr,
 			}
-			if code := run(w); code != exitOK {
+			if code := execute(w); code != exitOK {
 				t.Errorf("%s: config check of its example exits %d", page, code)
 			}
 		}

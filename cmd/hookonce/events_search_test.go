@@ -68,7 +68,7 @@ func TestEventSearch(t *testing.T) {
 			if c.json {
 				args = append(args, "--json")
 			}
-			if got := run(&env{args: args, out: &out, err: &log}); got != c.status {
+			if got := execute(&env{args: args, out: &out, err: &log}); got != c.status {
 				t.Errorf("exit status %d, want %d: %s", got, c.status, &log)
 			}
 			for _, want := range c.out {

@@ -29,7 +29,7 @@ func TestKilledGatewayIsToldAsGone(t *testing.T) {
 	}
 	list := func(p *process, flags ...string) string {
 		out := new(transcript)
-		run(&env{args: append([]string{"hookonce", "destinations", "list", "--admin", p.admin}, flags...), out: out, err: out})
+		execute(&env{args: append([]string{"hookonce", "destinations", "list", "--admin", p.admin}, flags...), out: out, err: out})
 		return out.String()
 	}
 	await := func(what string, ok func() bool) {

@@ -32,7 +32,7 @@ func hammered(t *testing.T, args ...string) (status int, out, errs string) {
 		args: append([]string{"hookonce", "hammer"}, args...), environ: []string{"HAMMER_SECRET=" + fakeSecret},
 		in: strings.NewReader(""), out: &stdout, err: &stderr,
 	}
-	return run(w), stdout.String(), stderr.String()
+	return execute(w), stdout.String(), stderr.String()
 }
 
 func endpoint(t *testing.T, h http.Handler) string {

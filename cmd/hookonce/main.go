@@ -7,12 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+
+	"github.com/spf13/cobra"
 )
 
 func main() {
-	os.Exit(run(&env{
+	os.Exit(execute(&env{
 		args:    os.Args,
 		environ: os.Environ(),
 		in:      os.Stdin,
@@ -21,24 +22,8 @@ func main() {
 	}))
 }
 
-// env is what the commands see of the process around them. Nothing else reads os.Args or
-// os.Environ.
-type env struct {
-	args     []string
-	environ  []string
-	in       io.Reader
-	out, err io.Writer
-}
-
-// The exit statuses.
-const (
-	exitOK      = 0
-	exitFailure = 1
-	exitUsage   = 2
-)
-
-// run runs the command and returns its exit status.
-func run(w *env) int {
+// execute runs the command and returns its exit status.
+func execute(w *env) int {
 	root := newRootCommand(w)
 	root.SetArgs(w.args[1:])
 	err := root.ExecuteContext(context.Background())
@@ -57,14 +42,45 @@ func run(w *env) int {
 	return exitFailure
 }
 
-// loggedError is a failure that was said already, in the log.
-type loggedError struct{ error }
-
-// usageError says that a command line makes no sense.
-type usageError struct {
-	command string
-	err     error
+func newRootCommand(w *env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "hookonce",
+		Short: "Receive webhooks once",
+		Long: `hookonce stands between webhook providers, which deliver at least once, and your program. It
+verifies every request, makes the event durable before it acknowledges, recognises every later
+copy, and delivers the event with a stable Idempotency-Key until your program has answered 2xx.`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args:              cobra.ArbitraryArgs,
+		RunE:              helpOrUnknown,
+		Version:           version(),
+	}
+	root.SetVersionTemplate(versions())
+	root.SetIn(w.in)
+	root.SetOut(w.out)
+	root.SetErr(w.err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &usageError{c.CommandPath(), flagError(c, err)}
+	})
+	root.AddCommand(
+		newServeCommand(w),
+		newConfigCommand(w),
+		newMigrateCommand(w),
+		newEventsCommand(w),
+		newDestinationsCommand(w),
+		newReloadCommand(w),
+		newProvidersCommand(w),
+		newVerifyCommand(w),
+		newSendCommand(w),
+		newRelayCommand(w),
+		newPurgeCommand(w),
+		newHammerCommand(w),
+		newAuditCommand(w),
+		newReportCommand(w),
+		newDoctorCommand(w),
+		newDemoCommand(w),
+		newVersionCommand(w),
+	)
+	return root
 }
-
-func (e *usageError) Error() string { return e.command + ": " + e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }

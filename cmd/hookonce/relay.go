@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,17 +121,6 @@ func (r *relaying) secretsOf(w *env) (map[string][]string, error) {
 		secrets[name] = append(secrets[name], secret)
 	}
 	return secrets, nil
-}
-
-func isReference(s string) bool { return strings.HasPrefix(s, "env:") || strings.HasPrefix(s, "file:") }
-
-// dereference returns what env:NAME or file:PATH holds, and any other text as it is.
-func dereference(w *env, s string) (string, error) {
-	if !isReference(s) {
-		return s, nil
-	}
-	secret, err := config.ResolveSecret(s, config.Input{Environ: w.environ, ReadFile: os.ReadFile})
-	return secret.Reveal(), err
 }
 
 const relayNotStarted = "relay: not started"

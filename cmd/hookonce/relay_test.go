@@ -141,7 +141,7 @@ func TestRelayUsage(t *testing.T) {
 			args:    append([]string{"hookonce", "relay"}, strings.Fields(c.args)...),
 			environ: []string{"BAD=whsec_fake-secret%", "GOOD=whsec_ZmFrZQ=="}, out: out, err: log,
 		}
-		if code := run(w); code != exitUsage || !strings.Contains(log.String(), c.want) || strings.Contains(log.String(), "fake-secret") {
+		if code := execute(w); code != exitUsage || !strings.Contains(log.String(), c.want) || strings.Contains(log.String(), "fake-secret") {
 			t.Errorf("relay %s: exit status %d\n%s", c.args, code, log)
 		}
 	}

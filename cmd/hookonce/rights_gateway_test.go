@@ -61,20 +61,20 @@ func TestGatewayRoles(t *testing.T) {
 				args: []string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", as("hookonce_gateway"), "--source", "billing", "--provider", "standard", "--secret", "env:SECRET", "--to", app.URL}}
 			if c.owner != "" {
 				out := new(transcript)
-				if status := run(&env{args: []string{"hookonce", "migrate", "--store", as(c.owner)}, out: out, err: out}); status != 0 {
+				if status := execute(&env{args: []string{"hookonce", "migrate", "--store", as(c.owner)}, out: out, err: out}); status != 0 {
 					t.Fatal(out)
 				}
 				exec(c.owner, commands(t, "operating.md", "gateway grants"))
 				r.args = append(r.args, "--migrate=false")
 			}
 			out := new(transcript) // doctor finds that nothing lacks
-			run(&env{args: []string{"hookonce", "doctor"}, out: out, err: out, environ: append(r.env, "HOOKONCE_STORE="+as("hookonce_gateway"), "HOOKONCE_MIGRATE=false",
+			execute(&env{args: []string{"hookonce", "doctor"}, out: out, err: out, environ: append(r.env, "HOOKONCE_STORE="+as("hookonce_gateway"), "HOOKONCE_MIGRATE=false",
 				"HOOKONCE_SOURCE=billing", "HOOKONCE_PROVIDER=standard", "HOOKONCE_SECRET=env:SECRET", "HOOKONCE_TO="+app.URL)})
 			if want := "this role may do all that the gateway does"; c.owner != "" && !strings.Contains(out.String(), want) {
 				t.Errorf("doctor does not say %q:\n%s", want, out)
 			}
 			out = new(transcript) // nobody knows what a program with the library does
-			run(&env{args: []string{"hookonce", "doctor", "--store", as("hookonce_gateway")}, out: out, err: out})
+			execute(&env{args: []string{"hookonce", "doctor", "--store", as("hookonce_gateway")}, out: out, err: out})
 			if c.owner != "" && !strings.Contains(out.String(), "effects (INSERT)") {
 				t.Errorf("doctor --store:\n%s", out)
 			}

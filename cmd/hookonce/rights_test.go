@@ -303,7 +303,7 @@ func commandDoors(dsn string, admin fullStore[pgx.Tx], begin func(ctx context.Co
 		return func(ctx context.Context, key string) error {
 			log := new(transcript)
 			w := &env{args: append([]string{"hookonce"}, args...), out: log, err: log}
-			if got := run(w); got == exitUsage || strings.Contains(log.String(), "permission denied") {
+			if got := execute(w); got == exitUsage || strings.Contains(log.String(), "permission denied") {
 				return fmt.Errorf("exit status %d: %s", got, log)
 			}
 			return nil

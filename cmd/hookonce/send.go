@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -145,15 +144,3 @@ func (s *sending) post(ctx context.Context, w *env, event *hookonce.Request) err
 
 // keepRedirect takes a redirect for the answer: senders of webhooks do not follow them.
 func keepRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
-// cause returns why the request failed, without the URL.
-func cause(ctx context.Context, err error) error {
-	var e *url.Error
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.As(err, &e):
-		return e.Err
-	}
-	return err
-}

@@ -29,7 +29,7 @@ func sentBy(t *testing.T, args ...string) (status int, out string) {
 		args: append([]string{"hookonce", "send"}, args...), environ: []string{"SENT_SECRET=" + fakeSecret},
 		in: strings.NewReader(""), out: &text, err: &text,
 	}
-	return run(w), text.String()
+	return execute(w), text.String()
 }
 
 // What send signs is verified, and its copies are recognised, for every provider whose signature can be
@@ -201,7 +201,7 @@ func TestVerifyNamesPrivateKeys(t *testing.T) {
 				args: []string{"hookonce", "verify", "--provider", tt.provider, "--secret", "file:" + writeFile(t, tt.secret), "--body", body},
 				in:   strings.NewReader(""), out: &text, err: &text,
 			}
-			if status := run(w); status != exitUsage || !strings.Contains(text.String(), "is a private key, which belongs to the sender alone; give the public key") {
+			if status := execute(w); status != exitUsage || !strings.Contains(text.String(), "is a private key, which belongs to the sender alone; give the public key") {
 				t.Errorf("status %d: %s", status, &text)
 			}
 		})

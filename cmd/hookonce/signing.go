@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 
@@ -92,4 +94,16 @@ func (s *signing) signerOf(w *env, known spec.Spec, url string) (*signer.Signer,
 func withoutQuery(url string) string {
 	url, _, _ = strings.Cut(url, "?")
 	return url
+}
+
+// cause returns why the request failed, without the URL.
+func cause(ctx context.Context, err error) error {
+	var e *url.Error
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &e):
+		return e.Err
+	}
+	return err
 }

@@ -3,55 +3,44 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/hookonce/hookonce/internal/closest"
+	"github.com/hookonce/hookonce/internal/config"
 )
 
-func newRootCommand(w *env) *cobra.Command {
-	root := &cobra.Command{
-		Use:   "hookonce",
-		Short: "Receive webhooks once",
-		Long: `hookonce stands between webhook providers, which deliver at least once, and your program. It
-verifies every request, makes the event durable before it acknowledges, recognises every later
-copy, and delivers the event with a stable Idempotency-Key until your program has answered 2xx.`,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		Args:              cobra.ArbitraryArgs,
-		RunE:              helpOrUnknown,
-		Version:           version(),
-	}
-	root.SetVersionTemplate(versions())
-	root.SetIn(w.in)
-	root.SetOut(w.out)
-	root.SetErr(w.err)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &usageError{c.CommandPath(), flagError(c, err)}
-	})
-	root.AddCommand(
-		newServeCommand(w),
-		newConfigCommand(w),
-		newMigrateCommand(w),
-		newEventsCommand(w),
-		newDestinationsCommand(w),
-		newReloadCommand(w),
-		newProvidersCommand(w),
-		newVerifyCommand(w),
-		newSendCommand(w),
-		newRelayCommand(w),
-		newPurgeCommand(w),
-		newHammerCommand(w),
-		newAuditCommand(w),
-		newReportCommand(w),
-		newDoctorCommand(w),
-		newDemoCommand(w),
-		newVersionCommand(w),
-	)
-	return root
+// env is what the commands see of the process around them. Nothing else reads os.Args or
+// os.Environ.
+type env struct {
+	args     []string
+	environ  []string
+	in       io.Reader
+	out, err io.Writer
 }
+
+// The exit statuses.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// loggedError is a failure that was said already, in the log.
+type loggedError struct{ error }
+
+// usageError says that a command line makes no sense.
+type usageError struct {
+	command string
+	err     error
+}
+
+func (e *usageError) Error() string { return e.command + ": " + e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
 
 // flagError says what is wrong with a flag in the words of whoever wrote it.
 func flagError(c *cobra.Command, err error) error {
@@ -110,4 +99,15 @@ func oneArg(name string) cobra.PositionalArgs {
 		}
 		return &usageError{c.CommandPath(), fmt.Errorf("it takes one %s, but %q was given as well", name, args[1])}
 	}
+}
+
+func isReference(s string) bool { return strings.HasPrefix(s, "env:") || strings.HasPrefix(s, "file:") }
+
+// dereference returns what env:NAME or file:PATH holds, and any other text as it is.
+func dereference(w *env, s string) (string, error) {
+	if !isReference(s) {
+		return s, nil
+	}
+	secret, err := config.ResolveSecret(s, config.Input{Environ: w.environ, ReadFile: os.ReadFile})
+	return secret.Reveal(), err
 }
