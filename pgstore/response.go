@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/fieldlines"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/pgerror"
 	"github.com/jackc/pgx/v5"
 )
@@ -65,21 +65,21 @@ func (s *Store) Response(ctx context.Context, ref hookonce.Ref) (hookonce.Respon
 		return hookonce.Response{}, err
 	}
 	var r hookonce.Response
-	var header []byte
-	err := s.pool.QueryRow(ctx, s.sql.response, ref.Source, ref.Key).Scan(&r.Status, &header, &r.Body)
+	var lines []byte
+	err := s.pool.QueryRow(ctx, s.sql.response, ref.Source, ref.Key).Scan(&r.Status, &lines, &r.Body)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = hookonce.ErrNotFound
 	}
 	if err != nil {
 		return hookonce.Response{}, wrap("read the response of", ref, err)
 	}
-	r.Header = fieldlines.Decode(header)
+	r.Header = header.Decode(lines)
 	return r, nil
 }
 
 // kept are the values of the columns of a response.
 func kept(r hookonce.Response) []any {
-	return []any{r.Status, fieldlines.Encode(r.Header), present(r.Body)}
+	return []any{r.Status, header.Encode(r.Header), present(r.Body)}
 }
 
 // present returns b in the form of a column that takes no null.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -87,10 +88,10 @@ func (p *HookonceProvider) Open(req *hookonce.Request) (*hookonce.Verified, erro
 func (p *HookonceProvider) verify(req *hookonce.Request) (secret int, err error) {
 	var values [4]string
 	for i, want := range []struct{ name, shape string }{
-		{outgoing.MessageIDHeader, "the message's identifier"},
-		{outgoing.TimestampHeader, "seconds since 1970"},
-		{outgoing.SignatureHeader, "v1, and base64; does the destination have secrets?"},
-		{outgoing.FactsSignatureHeader, "v1, and base64, as the gateway sends it beside " + outgoing.SignatureHeader},
+		{header.WebhookID, "the message's identifier"},
+		{header.WebhookTimestamp, "seconds since 1970"},
+		{header.WebhookSignature, "v1, and base64; does the destination have secrets?"},
+		{header.HookonceSignature, "v1, and base64, as the gateway sends it beside " + header.WebhookSignature},
 	} {
 		if values[i], err = requiredHeader(req, want.name, want.shape); err != nil {
 			return 0, err
@@ -99,15 +100,15 @@ func (p *HookonceProvider) verify(req *hookonce.Request) (secret int, err error)
 	id, timestamp := values[0], values[1]
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil {
-		return 0, reject(hookonce.ReasonTimestampMissing, "the header %s is not a number of seconds", outgoing.TimestampHeader)
+		return 0, reject(hookonce.ReasonTimestampMissing, "the header %s is not a number of seconds", header.WebhookTimestamp)
 	}
 	secret = outgoing.Verify(p.keys, id, timestamp, req.Body, values[2])
 	switch off := req.Now.Sub(time.Unix(seconds, 0)); {
 	case secret == 0:
-		return 0, reject(hookonce.ReasonSignatureMismatch, "the signature in %s was not made over this body with any of the secrets; they must be those of the gateway's destination", outgoing.SignatureHeader)
+		return 0, reject(hookonce.ReasonSignatureMismatch, "the signature in %s was not made over this body with any of the secrets; they must be those of the gateway's destination", header.WebhookSignature)
 	case outgoing.VerifyFacts(p.keys, id, timestamp, req.Header, values[3]) == 0:
 		return 0, reject(hookonce.ReasonSignatureMismatch, "the signature in %s was not made over these headers; does a proxy change or drop some that begin with %s, or %s?",
-			outgoing.FactsSignatureHeader, outgoing.OwnPrefix, outgoing.IdempotencyKeyHeader)
+			header.HookonceSignature, header.OwnPrefix, header.IdempotencyKey)
 	case off > gatewayTolerance:
 		return 0, reject(hookonce.ReasonTimestampOld, "it was signed %v ago, more than %v", off.Round(time.Second), gatewayTolerance)
 	case off < -gatewayTolerance:
@@ -124,41 +125,41 @@ type factsReader struct {
 
 func (f *factsReader) event() hookonce.Event {
 	ev := hookonce.Event{
-		Source:    f.text(outgoing.SourceHeader),
-		Provider:  f.text(outgoing.ProviderHeader),
-		Key:       f.text(outgoing.KeyHeader),
-		KeyOrigin: "header:" + outgoing.KeyHeader,
-		KeySigned: f.flag(outgoing.KeySignedHeader),
-		AttemptID: f.text(outgoing.SenderAttemptIDHeader),
-		Type:      f.text(outgoing.TypeHeader),
-		Time:      f.time(outgoing.TimeHeader),
-		Resource:  f.text(outgoing.ResourceHeader),
-		Tenant:    f.text(outgoing.TenantHeader),
-		Logical:   f.text(outgoing.LogicalHeader),
-		Scope:     f.text(outgoing.ScopeHeader),
-		Rank:      f.rank(outgoing.RankHeader),
+		Source:    f.text(header.HookonceSource),
+		Provider:  f.text(header.HookonceProvider),
+		Key:       f.text(header.HookonceKey),
+		KeyOrigin: "header:" + header.HookonceKey,
+		KeySigned: f.flag(header.HookonceKeySigned),
+		AttemptID: f.text(header.HookonceSenderAttemptID),
+		Type:      f.text(header.HookonceEventType),
+		Time:      f.time(header.HookonceTime),
+		Resource:  f.text(header.HookonceResource),
+		Tenant:    f.text(header.HookonceTenant),
+		Logical:   f.text(header.HookonceLogical),
+		Scope:     f.text(header.HookonceScope),
+		Rank:      f.rank(header.HookonceRank),
 		Gateway: hookonce.Gateway{
-			IdempotencyKey: f.Get(outgoing.IdempotencyKeyHeader),
-			Attempt:        f.number(outgoing.AttemptHeader, f.Get(outgoing.AttemptHeader)),
-			FirstSeen:      f.time(outgoing.FirstSeenHeader),
-			TwinOf:         f.text(outgoing.TwinOfHeader),
-			Stale:          f.flag(outgoing.StaleHeader),
-			Forced:         f.flag(outgoing.ForcedHeader),
-			Unprotected:    f.flag(outgoing.UnprotectedHeader),
+			IdempotencyKey: f.Get(header.IdempotencyKey),
+			Attempt:        f.number(header.HookonceAttempt, f.Get(header.HookonceAttempt)),
+			FirstSeen:      f.time(header.HookonceFirstSeen),
+			TwinOf:         f.text(header.HookonceTwinOf),
+			Stale:          f.flag(header.HookonceStale),
+			Forced:         f.flag(header.HookonceForced),
+			Unprotected:    f.flag(header.HookonceUnprotected),
 		},
 	}
 	if ev.Key == "" {
-		ev.Key, ev.KeyOrigin, ev.KeySigned = ev.Gateway.IdempotencyKey, "header:"+outgoing.IdempotencyKeyHeader, true
+		ev.Key, ev.KeyOrigin, ev.KeySigned = ev.Gateway.IdempotencyKey, "header:"+header.IdempotencyKey, true
 	}
 	if ev.Source == "" || ev.Key == "" {
-		f.fault("the headers %s and %s must say which event it is", outgoing.SourceHeader, outgoing.IdempotencyKeyHeader)
+		f.fault("the headers %s and %s must say which event it is", header.HookonceSource, header.IdempotencyKey)
 	}
 	if ev.Rank.Kind == hookonce.RankVersion {
 		ev.Version = strconv.FormatInt(ev.Rank.N, 10)
 	}
-	digest, err := hex.DecodeString(f.Get(outgoing.DigestHeader))
+	digest, err := hex.DecodeString(f.Get(header.HookonceDigest))
 	if err != nil {
-		f.fault("the header %s is not hexadecimal", outgoing.DigestHeader)
+		f.fault("the header %s is not hexadecimal", header.HookonceDigest)
 	}
 	ev.Digest = digest
 	return ev
@@ -222,12 +223,12 @@ func (p *HookonceProvider) Sign(req *hookonce.Request) error {
 	if req.Header == nil {
 		req.Header = make(http.Header)
 	}
-	id := "msg_" + outgoing.HeaderSafe(req.Header.Get(outgoing.IdempotencyKeyHeader))
+	id := "msg_" + header.Safe(req.Header.Get(header.IdempotencyKey))
 	timestamp, signature := outgoing.Sign(p.keys, id, req.Now, req.Body)
-	req.Header.Set(outgoing.MessageIDHeader, id)
-	req.Header.Set(outgoing.TimestampHeader, timestamp)
-	req.Header.Set(outgoing.SignatureHeader, signature)
-	req.Header.Set(outgoing.FactsSignatureHeader, outgoing.SignFacts(p.keys, id, timestamp, req.Header))
+	req.Header.Set(header.WebhookID, id)
+	req.Header.Set(header.WebhookTimestamp, timestamp)
+	req.Header.Set(header.WebhookSignature, signature)
+	req.Header.Set(header.HookonceSignature, outgoing.SignFacts(p.keys, id, timestamp, req.Header))
 	return nil
 }
 
@@ -236,24 +237,24 @@ func (p *HookonceProvider) Sign(req *hookonce.Request) error {
 func (p *HookonceProvider) Spec() spec.Spec {
 	return spec.Spec{
 		Name: p.Name(), Title: "hookonce's gateway",
-		Event:  spec.Extract{Key: [][]spec.Value{{spec.Value("header:" + outgoing.KeyHeader)}}},
+		Event:  spec.Extract{Key: [][]spec.Value{{spec.Value("header:" + header.HookonceKey)}}},
 		Limits: spec.Limits{MaxBody: gatewayMaxBody},
 		Example: spec.Template{
 			Type:   "invoice.paid",
 			Object: "in_1001",
 			Header: map[string]string{
-				outgoing.SourceHeader:         "billing",
-				outgoing.KeyHeader:            "{{id}}",
-				outgoing.IdempotencyKeyHeader: "billing:{{id}}",
-				outgoing.TypeHeader:           "{{type}}",
-				outgoing.ProviderHeader:       "standard",
-				outgoing.KeySignedHeader:      "true",
-				outgoing.ResourceHeader:       "{{object}}",
-				outgoing.ScopeHeader:          "{{object}}",
-				outgoing.RankHeader:           "version:{{version}}",
-				outgoing.TimeHeader:           "{{time}}",
-				outgoing.FirstSeenHeader:      "{{time}}",
-				outgoing.AttemptHeader:        "1",
+				header.HookonceSource:    "billing",
+				header.HookonceKey:       "{{id}}",
+				header.IdempotencyKey:    "billing:{{id}}",
+				header.HookonceEventType: "{{type}}",
+				header.HookonceProvider:  "standard",
+				header.HookonceKeySigned: "true",
+				header.HookonceResource:  "{{object}}",
+				header.HookonceScope:     "{{object}}",
+				header.HookonceRank:      "version:{{version}}",
+				header.HookonceTime:      "{{time}}",
+				header.HookonceFirstSeen: "{{time}}",
+				header.HookonceAttempt:   "1",
 			},
 			Body: standardExample,
 		},

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/fieldlines"
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // Complete implements [hookonce.Store]. From now on the claim expires; see [WithRetention].
@@ -18,7 +18,7 @@ func (s *Store) Complete(ctx context.Context, c hookonce.Claim) error {
 
 // CompleteWith implements [hookonce.ResponseStore]. The response expires with the claim.
 func (s *Store) CompleteWith(ctx context.Context, c hookonce.Claim, r hookonce.Response) error {
-	_, err := s.settle(ctx, c, completeScript, s.retentionOf(c.Source), r.Status, fieldlines.Encode(r.Header), r.Body)
+	_, err := s.settle(ctx, c, completeScript, s.retentionOf(c.Source), r.Status, header.Encode(r.Header), r.Body)
 	return err
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/fieldlines"
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // reply is what a script returned: strings, numbers, and nil for fields that are not there.
@@ -62,5 +62,5 @@ func parseTime(text string) (time.Time, error) {
 // response reads the status, the header and the body of a response.
 func (r reply) response() (hookonce.Response, error) {
 	status, err := strconv.Atoi(r.text(0))
-	return hookonce.Response{Status: status, Header: fieldlines.Decode([]byte(r.text(1))), Body: []byte(r.text(2))}, err
+	return hookonce.Response{Status: status, Header: header.Decode([]byte(r.text(1))), Body: []byte(r.text(2))}, err
 }

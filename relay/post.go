@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
@@ -136,18 +137,18 @@ func (p *post) headers(e hookonce.QueuedEffect) http.Header {
 	h := p.header.Clone()
 	key := e.IdempotencyKey()
 	h.Set("Idempotency-Key", key)
-	h.Set("Hookonce-Effect", outgoing.HeaderSafe(e.Name))
-	h.Set("Hookonce-Source", outgoing.HeaderSafe(e.Source))
+	h.Set("Hookonce-Effect", header.Safe(e.Name))
+	h.Set("Hookonce-Source", header.Safe(e.Source))
 	h.Set("Hookonce-Attempt", strconv.FormatInt(e.Token, 10))
 	if e.Key != "" {
-		h.Set("Hookonce-Key", outgoing.HeaderSafe(e.Key))
+		h.Set("Hookonce-Key", header.Safe(e.Key))
 	}
 	if len(p.keys) > 0 {
 		id := "msg_" + key
 		timestamp, signature := outgoing.Sign(p.keys, id, p.now(), e.Payload)
-		h.Set(outgoing.MessageIDHeader, id)
-		h.Set(outgoing.TimestampHeader, timestamp)
-		h.Set(outgoing.SignatureHeader, signature)
+		h.Set(header.WebhookID, id)
+		h.Set(header.WebhookTimestamp, timestamp)
+		h.Set(header.WebhookSignature, signature)
 	}
 	return h
 }

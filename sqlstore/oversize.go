@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/fieldlines"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/pgerror"
 )
 
@@ -67,7 +67,7 @@ func fitsMySQL(ctx context.Context, q querier, r hookonce.Response) error {
 // packet is how many bytes it takes to send r, with what has to be escaped where it becomes a part of the statement.
 func packet(r hookonce.Response) int64 {
 	n := 1024 // the statement and the reference
-	for _, b := range [][]byte{[]byte(fieldlines.Encode(r.Header)), r.Body} {
+	for _, b := range [][]byte{[]byte(header.Encode(r.Header)), r.Body} {
 		n += len(b)
 		for _, escaped := range []byte("\x00\n\r\x1a'\"\\") {
 			n += bytes.Count(b, []byte{escaped})

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/fieldlines"
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // CompleteWith implements [hookonce.ResponseStore].
@@ -49,7 +49,7 @@ func (s *Store) keep(ctx context.Context, tx *sql.Tx, ref hookonce.Ref, r hookon
 		return err
 	}
 	kept, err := affected(run(ctx, tx, s.dialect.keep,
-		ref.Source, ref.Key, r.Status, fieldlines.Encode(r.Header), present(r.Body)))
+		ref.Source, ref.Key, r.Status, header.Encode(r.Header), present(r.Body)))
 	switch {
 	case s.dialect.oversize.told(err):
 		err = fmt.Errorf("%w: %w", hookonce.ErrResponseTooLarge, err)
@@ -65,10 +65,10 @@ func (s *Store) Response(ctx context.Context, ref hookonce.Ref) (hookonce.Respon
 		return hookonce.Response{}, err
 	}
 	var r hookonce.Response
-	var header []byte
+	var lines []byte
 	var found bool
 	err := s.insist(ctx, func() (err error) {
-		found, err = one(ctx, s.db, s.dialect.response, []any{ref.Source, ref.Key}, &r.Status, &header, &r.Body)
+		found, err = one(ctx, s.db, s.dialect.response, []any{ref.Source, ref.Key}, &r.Status, &lines, &r.Body)
 		return err
 	})
 	if err == nil && !found {
@@ -77,7 +77,7 @@ func (s *Store) Response(ctx context.Context, ref hookonce.Ref) (hookonce.Respon
 	if err != nil {
 		return hookonce.Response{}, fmt.Errorf("sqlstore: the response of %s: %w", ref, s.explain(ctx, s.db, err))
 	}
-	r.Header = fieldlines.Decode(header)
+	r.Header = header.Decode(lines)
 	return r, nil
 }
 

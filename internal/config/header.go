@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hookonce/hookonce/internal/passing"
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // Header is a header that is added to deliveries. Its value may be a secret.
@@ -86,12 +86,12 @@ func reserved(name string) bool {
 	case "Idempotency-Key", "Traceparent", "Tracestate":
 		return true
 	}
-	return passing.OfConnection(name) || strings.HasPrefix(name, "Hookonce-") || strings.HasPrefix(name, "Webhook-")
+	return header.HopByHop(name) || strings.HasPrefix(name, "Hookonce-") || strings.HasPrefix(name, "Webhook-")
 }
 
 // headerBeginnings is a list of names of headers, and of beginnings of names that end in a star.
 func headerBeginnings(to *[]string) value {
-	return names{words{to: to, sample: "X-Tenant", check: passing.Check}}
+	return names{words{to: to, sample: "X-Tenant", check: header.CheckPass}}
 }
 
 // headerNames is a list of names of headers.

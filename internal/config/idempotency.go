@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/fieldname"
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // Idempotent is the mode of a source that is no provider's: its clients send requests with an
@@ -103,9 +103,9 @@ func checkScope(s string) error {
 // the service sees.
 func checkDecisive(name string) error {
 	switch {
-	case fieldname.Rewritten(name):
+	case header.Rewritten(name):
 		return fmt.Errorf("%s does not reach the service as it was sent: it belongs to the connection, or is set by the gateway; name a header that the service sees, such as Authorization", name)
-	case fieldname.Fold(name) == "idempotency-key":
+	case header.Fold(name) == "idempotency-key":
 		return fmt.Errorf("%s is the key itself, and tells neither callers nor requests apart; remove it", name)
 	}
 	return checkHeader(name)
@@ -151,7 +151,7 @@ func (l *loader) checkTwinHeaders(s *Source) {
 	seen := map[string]string{}
 	for _, name := range slices.Concat(s.Idempotency.ScopeHeaders(), s.Idempotency.Headers) {
 		name = strings.TrimPrefix(name, "header:")
-		folded := fieldname.Fold(name)
+		folded := header.Fold(name)
 		if other, ok := seen[folded]; ok && !strings.EqualFold(name, other) {
 			l.fault(s.where("mode"), "idempotency: %s and %s are the same header to some applications; keep the one that the service reads", other, name)
 		}

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/outgoing"
-	"github.com/hookonce/hookonce/internal/passing"
 )
 
 const (
@@ -124,11 +123,11 @@ var notRelayed = map[string]bool{
 func replyHeader(h http.Header) []byte {
 	var lines strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(h)) {
-		if passing.OfConnection(name) || notRelayed[name] || strings.HasPrefix(name, outgoing.OwnPrefix) || passing.Lists(h["Connection"], name) {
+		if header.HopByHop(name) || notRelayed[name] || strings.HasPrefix(name, header.OwnPrefix) || header.ConnectionLists(h["Connection"], name) {
 			continue
 		}
 		for _, value := range h[name] {
-			if passing.Token(name) && isFieldValue(value) {
+			if header.ValidName(name) && isFieldValue(value) {
 				lines.WriteString(name + ": " + value + "\r\n")
 			}
 		}

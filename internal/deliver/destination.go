@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/outgoing"
-	"github.com/hookonce/hookonce/internal/passing"
 )
 
 // destination is a [Destination] made ready for use.
@@ -27,8 +27,8 @@ type destination struct {
 	giveUp        time.Duration
 	permanent     []int
 	header        http.Header
-	rules         map[string]*passing.Rule // by the name of the source
-	choice        passing.Choice
+	rules         map[string]*header.Rule // by the name of the source
+	choice        header.Choice
 	secrets       [][]byte
 	signers       map[string]Signer
 	stale         StalePolicy
@@ -87,7 +87,7 @@ func (d *destination) headers(s Destination) error {
 	for name, values := range s.Header {
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
 		switch {
-		case !passing.Token(name) || slices.ContainsFunc(values, func(v string) bool { return !isFieldValue(v) }):
+		case !header.ValidName(name) || slices.ContainsFunc(values, func(v string) bool { return !isFieldValue(v) }):
 			return fmt.Errorf("the header %q cannot be sent: its name or its value has characters that no header has", name)
 		case reserved(canonical):
 			return fmt.Errorf("the header %s is set by hookonce or belongs to the connection: remove it", canonical)
@@ -103,17 +103,17 @@ func (d *destination) headers(s Destination) error {
 		return errors.New("the provider's headers are either those to pass or those to drop: write one of the two lists")
 	}
 	for _, name := range slices.Concat(s.PassHeader, s.DropHeader) {
-		if !passing.Token(name) {
+		if !header.ValidName(name) {
 			return fmt.Errorf("%q cannot be the name of a header", name)
 		}
 	}
 	for _, name := range s.AlsoPass {
-		if err := passing.Check(name); err != nil {
+		if err := header.CheckPass(name); err != nil {
 			return err
 		}
 	}
 	if len(s.PassHeader)+len(s.DropHeader)+len(s.AlsoPass) > 0 {
-		d.choice = passing.NewChoice(s.PassHeader, s.DropHeader, s.AlsoPass)
+		d.choice = header.NewChoice(s.PassHeader, s.DropHeader, s.AlsoPass)
 	}
 	return nil
 }
@@ -121,8 +121,8 @@ func (d *destination) headers(s Destination) error {
 // reserved reports whether the canonical name is that of a header that nobody but us may set.
 func reserved(name string) bool {
 	switch name {
-	case outgoing.IdempotencyKeyHeader, outgoing.MessageIDHeader, outgoing.TimestampHeader, outgoing.SignatureHeader, traceparent, tracestate:
+	case header.IdempotencyKey, header.WebhookID, header.WebhookTimestamp, header.WebhookSignature, traceparent, tracestate:
 		return true
 	}
-	return passing.OfConnection(name) || strings.HasPrefix(name, outgoing.OwnPrefix)
+	return header.HopByHop(name) || strings.HasPrefix(name, header.OwnPrefix)
 }

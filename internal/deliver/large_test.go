@@ -14,28 +14,27 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/outgoing"
-	"github.com/hookonce/hookonce/internal/passing"
 )
 
 // ownRoom is how large our own headers are at most, without signatures: docs/destinations.md says so.
 const ownRoom = 7 << 10
 
-var acme = passing.New(passing.Source{Once: []string{"X-Acme-Event"}, Listed: []string{"X-Acme-*"}})
+var acme = header.NewRule(header.Spec{Once: []string{"X-Acme-Event"}, Listed: []string{"X-Acme-*"}})
 
 // largest is an event about which as much is known as can be, each text as long when it is escaped as it can be.
 func largest() *journal.Work {
 	text := strings.Repeat("é", hookonce.MaxKeyLen/2)
-	facts := outgoing.Facts{}
-	facts.Add(outgoing.ProviderHeader, "acme")
-	facts.Add(outgoing.KeySignedHeader, "false")
-	facts.Add(outgoing.RankHeader, "version:9223372036854775807")
-	facts.AddTime(outgoing.TimeHeader, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
-	for _, name := range []string{outgoing.ResourceHeader, outgoing.TenantHeader, outgoing.SenderAttemptIDHeader, outgoing.LogicalHeader} {
+	facts := header.Facts{}
+	facts.Add(header.HookonceProvider, "acme")
+	facts.Add(header.HookonceKeySigned, "false")
+	facts.Add(header.HookonceRank, "version:9223372036854775807")
+	facts.AddTime(header.HookonceTime, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
+	for _, name := range []string{header.HookonceResource, header.HookonceTenant, header.HookonceSenderAttemptID, header.HookonceLogical} {
 		facts.Add(name, text)
 	}
-	facts.Add(outgoing.DigestHeader, strings.Repeat("f", 32))
+	facts.Add(header.HookonceDigest, strings.Repeat("f", 32))
 	w := work("billing", text, 1<<62)
 	w.Type, w.Resource, w.Twin, w.Forced, w.Stale, w.Unprotected = text, text, text, true, true, true
 	w.Token, w.Body = 1<<62, []byte("{}")
@@ -59,7 +58,7 @@ func TestOwnHeadersAreBounded(t *testing.T) {
 	if err := headerOf(&destination{name: "app", stale: StaleFlag}, largest(), time.Now()).Write(&b); err != nil {
 		t.Fatal(err)
 	}
-	if b.Len() > ownRoom || strings.Count(b.String(), "\r\n") > 100-passing.MaxLines-8 {
+	if b.Len() > ownRoom || strings.Count(b.String(), "\r\n") > 100-header.MaxLines-8 {
 		t.Errorf("%d bytes in %d lines", b.Len(), strings.Count(b.String(), "\r\n"))
 	}
 }
@@ -79,9 +78,9 @@ func TestJunkIsNotDelivered(t *testing.T) {
 			"on no list": withJunk(c.event(), "X-J", 1000), "small, on no list": withJunk(c.event(), "X-J", 1),
 			"what is named": withJunk(c.event(), "X-Acme-Event: ", 10_000),
 		} {
-			for _, rule := range []*passing.Rule{acme, nil} {
+			for _, rule := range []*header.Rule{acme, nil} {
 				address := c.address
-				d := &destination{name: "app", rules: map[string]*passing.Rule{"billing": rule}, secrets: [][]byte{[]byte("fake")}, address: address, url: parsed(t, address)}
+				d := &destination{name: "app", rules: map[string]*header.Rule{"billing": rule}, secrets: [][]byte{[]byte("fake")}, address: address, url: parsed(t, address)}
 				req := newRequest(t.Context(), d, w, d.passed(w, time.Now()))
 				response, err := http.DefaultTransport.RoundTrip(req)
 				if err != nil {

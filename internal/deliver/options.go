@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/passing"
 )
 
 // Options are the settings of a [Deliverer].
@@ -112,7 +112,7 @@ type Destination struct {
 	Header http.Header
 	// Rules say which headers of the events of a source are passed on, by the name of the source. One without passes
 	// those that pass where nothing is known of the sender.
-	Rules map[string]*passing.Rule
+	Rules map[string]*header.Rule
 	// PassHeader and DropHeader choose among them: none but these, which are passed whatever the rule says, or all but
 	// these. At most one of them may be given. Those that say how to read the body, Content-Type and Content-Encoding,
 	// always are passed.

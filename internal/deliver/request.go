@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/outgoing"
-	"github.com/hookonce/hookonce/internal/passing"
 )
 
 // newRequest is the POST of one attempt: what the provider sent, as it is passed on, and what hookonce knows about
@@ -37,7 +37,7 @@ func newRequest(ctx context.Context, d *destination, w *journal.Work, sent *hook
 		Proto:         "HTTP/1.1",
 		ProtoMajor:    1,
 		ProtoMinor:    1,
-		Header:        header(d, w, sent),
+		Header:        requestHeader(d, w, sent),
 		Body:          body,
 		ContentLength: int64(len(sent.Body)),
 		GetBody:       func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(sent.Body)), nil },
@@ -55,7 +55,7 @@ func (*reader) Close() error { return nil }
 
 // passed is the request of the provider as it is passed on now, before it is signed anew.
 func (d *destination) passed(w *journal.Work, now time.Time) *hookonce.Request {
-	filter := passing.Filter{Rule: d.rules[w.Source], Choice: d.choice}
+	filter := header.Filter{Rule: d.rules[w.Source], Choice: d.choice}
 	if s := d.signers[w.Source]; s != nil && d.choice.Chooses() {
 		filter.Signed = s.Carries
 	}
@@ -72,14 +72,14 @@ func (d *destination) at(address string) *url.URL {
 	return d.url
 }
 
-// header is that of the provider with ours on top.
-func header(d *destination, w *journal.Work, sent *hookonce.Request) http.Header {
+// requestHeader is that of the provider with ours on top.
+func requestHeader(d *destination, w *journal.Work, sent *hookonce.Request) http.Header {
 	h := own{sent.Header, make([]string, 0, ownHeaders)}
 	key := idempotencyKey(w)
-	h.set(outgoing.IdempotencyKeyHeader, key)
+	h.set(header.IdempotencyKey, key)
 	h.event(w)
 	if w.Stale && d.stale != StaleDeliver {
-		h.set(outgoing.StaleHeader, "true")
+		h.set(header.HookonceStale, "true")
 	}
 	setTrace(h.Header, key)
 	if d.authorization != "" {
@@ -92,10 +92,10 @@ func header(d *destination, w *journal.Work, sent *hookonce.Request) http.Header
 	if len(d.secrets) > 0 {
 		id := messageID(key, d.name)
 		timestamp, signature := outgoing.Sign(d.secrets, id, sent.Now, sent.Body)
-		h.set(outgoing.MessageIDHeader, id)
-		h.set(outgoing.TimestampHeader, timestamp)
-		h.set(outgoing.SignatureHeader, signature)
-		h.set(outgoing.FactsSignatureHeader, outgoing.SignFacts(d.secrets, id, timestamp, h.Header))
+		h.set(header.WebhookID, id)
+		h.set(header.WebhookTimestamp, timestamp)
+		h.set(header.WebhookSignature, signature)
+		h.set(header.HookonceSignature, outgoing.SignFacts(d.secrets, id, timestamp, h.Header))
 	}
 	return h.Header
 }
@@ -114,28 +114,28 @@ func (h *own) set(name, value string) {
 // event sets what is known about the event. The facts that are kept with it are there already. The key of what
 // coalesces is not told: events come and go under it, and who took it for this one's would lose the next.
 func (h *own) event(w *journal.Work) {
-	h.set(outgoing.SourceHeader, outgoing.HeaderSafe(w.Source))
+	h.set(header.HookonceSource, header.Safe(w.Source))
 	if w.Token > 0 {
-		h.set(outgoing.AttemptHeader, strconv.FormatInt(w.Token, 10))
+		h.set(header.HookonceAttempt, strconv.FormatInt(w.Token, 10))
 	}
 	if w.Unprotected {
-		h.set(outgoing.UnprotectedHeader, "true")
+		h.set(header.HookonceUnprotected, "true")
 	}
-	h.set(outgoing.FirstSeenHeader, w.ReceivedAt.UTC().Format(outgoing.FirstSeenForm))
+	h.set(header.HookonceFirstSeen, w.ReceivedAt.UTC().Format(header.FirstSeenForm))
 	if w.Key != "" && !journal.Coalesces(w.Key) {
-		h.set(outgoing.KeyHeader, outgoing.HeaderSafe(w.Key))
+		h.set(header.HookonceKey, header.Safe(w.Key))
 	}
 	if w.Type != "" {
-		h.set(outgoing.TypeHeader, outgoing.HeaderSafe(w.Type))
+		h.set(header.HookonceEventType, header.Safe(w.Type))
 	}
 	if w.Resource != "" {
-		h.set(outgoing.ScopeHeader, outgoing.HeaderSafe(w.Resource))
+		h.set(header.HookonceScope, header.Safe(w.Resource))
 	}
 	if w.Twin != "" {
-		h.set(outgoing.TwinOfHeader, outgoing.HeaderSafe(w.Twin))
+		h.set(header.HookonceTwinOf, header.Safe(w.Twin))
 	}
 	if w.Forced {
-		h.set(outgoing.ForcedHeader, "true")
+		h.set(header.HookonceForced, "true")
 	}
 }
 
@@ -151,10 +151,10 @@ const maxIdempotencyKey = 255
 //
 // The source has neither : nor # in this form, so the first of them tells which it is.
 func idempotencyKey(w *journal.Work) string {
-	source := outgoing.Escape(w.Source, ":#")
+	source := header.Escape(w.Source, ":#")
 	var key string
 	if w.Key != "" && !journal.Coalesces(w.Key) {
-		key = source + ":" + outgoing.HeaderSafe(w.Key)
+		key = source + ":" + header.Safe(w.Key)
 	} else {
 		key = source + "#" + strconv.FormatInt(w.EventID, 10)
 	}
@@ -179,7 +179,7 @@ const ownHeaders = 10
 // keeps: those that a version before this has stored, or others, may be more. A line that is not one is skipped: it
 // could not be sent. Of what begins as our own headers do, the facts that are kept with an event are passed on,
 // whatever the filter says, and nothing else. The result has room for our own headers.
-func decodeHeader(lines []byte, filter *passing.Filter) http.Header {
+func decodeHeader(lines []byte, filter *header.Filter) http.Header {
 	text := string(lines)
 	n := strings.Count(text, "\r\n")
 	h := make(http.Header, n+ownHeaders)
@@ -189,11 +189,11 @@ func decodeHeader(lines []byte, filter *passing.Filter) http.Header {
 		var line string
 		line, text, _ = strings.Cut(text, "\r\n")
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || !passing.Token(name) || !isFieldValue(value) {
+		if !ok || !header.ValidName(name) || !isFieldValue(value) {
 			continue
 		}
 		name = textproto.CanonicalMIMEHeaderKey(name)
-		if fact := outgoing.IsFact(name); !fact {
+		if fact := header.IsFact(name); !fact {
 			if !filter.Passes(name) {
 				continue
 			}
@@ -207,8 +207,8 @@ func decodeHeader(lines []byte, filter *passing.Filter) http.Header {
 		values = append(values, value)
 		h[name] = values[len(values)-1 : len(values) : len(values)]
 	}
-	if repeated || size > passing.MaxBytes || len(h) > passing.MaxLines {
-		filter.Trim(h, outgoing.IsFact)
+	if repeated || size > header.MaxBytes || len(h) > header.MaxLines {
+		filter.Trim(h, header.IsFact)
 	}
 	return h
 }

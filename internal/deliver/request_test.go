@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/outgoing"
-	"github.com/hookonce/hookonce/internal/passing"
 )
 
 func work(source, key string, id int64) *journal.Work {
@@ -149,7 +149,7 @@ func TestDecodeHeader(t *testing.T) {
 			http.Header{"X-A": {"1"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := decodeHeader([]byte(c.lines), &passing.Filter{}); !reflect.DeepEqual(got, c.want) {
+			if got := decodeHeader([]byte(c.lines), &header.Filter{}); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -176,7 +176,7 @@ func TestFactsAreDelivered(t *testing.T) {
 					t.Errorf("%s: %q, want %q", name, got, want)
 				}
 			}
-			if outgoing.VerifyFacts(d.secrets, h.Get(outgoing.MessageIDHeader), "1700000000", h, h.Get(outgoing.FactsSignatureHeader)) != 1 {
+			if outgoing.VerifyFacts(d.secrets, h.Get(header.WebhookID), "1700000000", h, h.Get(header.HookonceSignature)) != 1 {
 				t.Error("they are not signed")
 			}
 		})
@@ -190,7 +190,7 @@ func FuzzDecodeHeader(f *testing.F) {
 	f.Add([]byte("X-A: \t1 \r\n\r\nX-B:2"))
 	f.Add([]byte("X-A: a\rb\r\nX-B\x00: 1\r\n"))
 	f.Fuzz(func(t *testing.T, lines []byte) {
-		h := decodeHeader(lines, &passing.Filter{})
+		h := decodeHeader(lines, &header.Filter{})
 		var b strings.Builder
 		if err := h.Write(&b); err != nil {
 			t.Fatal(err)
@@ -204,7 +204,7 @@ func FuzzDecodeHeader(f *testing.F) {
 			t.Fatalf("%q decodes to %q and arrives as %q", lines, h, back)
 		}
 		for name := range h {
-			if passing.OfConnection(name) {
+			if header.HopByHop(name) {
 				t.Fatalf("%q is forwarded", name)
 			}
 		}
@@ -225,7 +225,7 @@ func FuzzHeader(f *testing.F) {
 		}
 		h := headerOf(d, w, time.Unix(1700000000, 0))
 		for name, values := range h {
-			if !passing.Token(name) || passing.OfConnection(name) {
+			if !header.ValidName(name) || header.HopByHop(name) {
 				t.Fatalf("%q cannot be sent", name)
 			}
 			for _, v := range values {
@@ -233,14 +233,14 @@ func FuzzHeader(f *testing.F) {
 					t.Fatalf("%s: %q cannot be sent", name, v)
 				}
 			}
-			if ours := strings.HasPrefix(name, outgoing.OwnPrefix) || reserved(name) && (signed || !strings.HasPrefix(name, "Webhook-")); ours && len(values) != 1 && name != tracestate {
+			if ours := strings.HasPrefix(name, header.OwnPrefix) || reserved(name) && (signed || !strings.HasPrefix(name, "Webhook-")); ours && len(values) != 1 && name != tracestate {
 				t.Fatalf("%s: %q", name, values)
 			}
 		}
-		if h.Get("Hookonce-Key") != outgoing.HeaderSafe(key) || h.Get("Idempotency-Key") != idempotencyKey(w) || h.Get("X-Team") != "payments" {
+		if h.Get("Hookonce-Key") != header.Safe(key) || h.Get("Idempotency-Key") != idempotencyKey(w) || h.Get("X-Team") != "payments" {
 			t.Fatalf("%q, with the event %q", h, key)
 		}
-		if id := h.Get(outgoing.MessageIDHeader); signed && id != messageID(idempotencyKey(w), "app") {
+		if id := h.Get(header.WebhookID); signed && id != messageID(idempotencyKey(w), "app") {
 			t.Fatalf("signed as %q", id)
 		}
 	})

@@ -15,8 +15,8 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/deliver"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
 // pen signs with a word about what it was asked, unless it cannot.
@@ -101,9 +101,9 @@ func TestProviderSignsAnew(t *testing.T) {
 			if len(d.Secrets) == 0 {
 				return
 			}
-			id, at := r.Header.Get(outgoing.MessageIDHeader), r.Header.Get(outgoing.TimestampHeader)
-			if want := outgoingSignature(t, secret, id, at, r.body); r.Header.Get(outgoing.SignatureHeader) != want {
-				t.Errorf("the gateway's own signature is %q, want %q", r.Header.Get(outgoing.SignatureHeader), want)
+			id, at := r.Header.Get(header.WebhookID), r.Header.Get(header.WebhookTimestamp)
+			if want := outgoingSignature(t, secret, id, at, r.body); r.Header.Get(header.WebhookSignature) != want {
+				t.Errorf("the gateway's own signature is %q, want %q", r.Header.Get(header.WebhookSignature), want)
 			}
 		})
 	}

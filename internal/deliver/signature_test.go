@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/outgoing"
-	"github.com/hookonce/hookonce/internal/passing"
 )
 
 // The identifier of a message is the same for every attempt and in every process, another for every
@@ -19,7 +18,7 @@ func TestMessageID(t *testing.T) {
 	for _, key := range []string{"billing:evt_1", "billing:evt_2", "billing#1", "billing:evt_1%20app"} {
 		for _, name := range []string{"app", "app2", "évt app"} {
 			id := messageID(key, name)
-			if seen[id] || len(id) != len("msg_")+32 || id != outgoing.HeaderSafe(id) {
+			if seen[id] || len(id) != len("msg_")+32 || id != header.Safe(id) {
 				t.Errorf("%s for %s, %s", id, key, name)
 			}
 			seen[id] = true
@@ -34,27 +33,27 @@ func TestMessageID(t *testing.T) {
 // there is none they are passed on, for the application to verify.
 func TestProviderSignsTheSameWay(t *testing.T) {
 	stored := []byte("Webhook-Id: msg_theirs\r\nWebhook-Timestamp: 1\r\nWebhook-Signature: v1,theirs v1,more\r\n")
-	rules := map[string]*passing.Rule{"billing": passing.New(passing.Source{Once: []string{"webhook-id", "webhook-timestamp", "webhook-signature"}})}
+	rules := map[string]*header.Rule{"billing": header.NewRule(header.Spec{Once: []string{"webhook-id", "webhook-timestamp", "webhook-signature"}})}
 	w := work("billing", "evt_1", 7)
 	w.Header = stored
 	signed := headerOf(&destination{name: "app", secrets: [][]byte{[]byte("fake")}, rules: rules}, w, time.Unix(1700000000, 0))
 	for name, want := range map[string]string{
-		outgoing.MessageIDHeader: messageID("billing:evt_1", "app"),
-		outgoing.TimestampHeader: "1700000000",
+		header.WebhookID:        messageID("billing:evt_1", "app"),
+		header.WebhookTimestamp: "1700000000",
 	} {
 		if got := signed[name]; !slices.Equal(got, []string{want}) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	if s := signed[outgoing.SignatureHeader]; len(s) != 1 || strings.Contains(s[0], "theirs") {
+	if s := signed[header.WebhookSignature]; len(s) != 1 || strings.Contains(s[0], "theirs") {
 		t.Errorf("signature %q", s)
 	}
 	unsigned := headerOf(&destination{name: "app", rules: rules}, w, time.Now())
-	if got := unsigned[outgoing.SignatureHeader]; !slices.Equal(got, []string{"v1,theirs v1,more"}) || unsigned.Get(outgoing.MessageIDHeader) != "msg_theirs" {
+	if got := unsigned[header.WebhookSignature]; !slices.Equal(got, []string{"v1,theirs v1,more"}) || unsigned.Get(header.WebhookID) != "msg_theirs" {
 		t.Errorf("without a secret of ours: %v", unsigned)
 	}
 	strange := headerOf(&destination{name: "app"}, w, time.Now())
-	if strange.Get(outgoing.SignatureHeader) != "" || strange.Get(outgoing.MessageIDHeader) != "" {
+	if strange.Get(header.WebhookSignature) != "" || strange.Get(header.WebhookID) != "" {
 		t.Errorf("of a provider that does not sign the same way: %v", strange)
 	}
 }
@@ -67,7 +66,7 @@ func TestOwnHeaders(t *testing.T) {
 		Stale:      true, Forced: true, Twin: "evt 1",
 		Header: []byte("Hookonce-Attempt: 99\r\nHookonce-Unheard-Of: 1\r\nhookonce-twin-of: other\r\nTraceparent: " + exampleTrace + "\r\nTracestate: a=1\r\n"),
 	}
-	traced := passing.NewChoice(nil, nil, []string{"traceparent", "tracestate"})
+	traced := header.NewChoice(nil, nil, []string{"traceparent", "tracestate"})
 	h := headerOf(&destination{name: "app", stale: StaleFlag, choice: traced}, w, time.Now())
 	for name, want := range map[string]string{
 		"Hookonce-Source": "billing", "Hookonce-Key": "evt_2", "Hookonce-Event-Type": "a%20b", "Hookonce-Attempt": "3",
@@ -84,7 +83,7 @@ func TestOwnHeaders(t *testing.T) {
 		t.Errorf("a stranger's trace is joined: %v", untraced)
 	}
 	plain := headerOf(&destination{name: "app"}, work("billing", "evt_1", 7), time.Now())
-	for _, absent := range []string{"Hookonce-Stale", "Hookonce-Forced", "Hookonce-Twin-Of", outgoing.MessageIDHeader, outgoing.SignatureHeader} {
+	for _, absent := range []string{"Hookonce-Stale", "Hookonce-Forced", "Hookonce-Twin-Of", header.WebhookID, header.WebhookSignature} {
 		if v, ok := plain[absent]; ok {
 			t.Errorf("%s: %q for an event that is none of it", absent, v)
 		}
@@ -142,5 +141,5 @@ func TestHeaderLists(t *testing.T) {
 
 // headerOf is the header of an attempt at an event.
 func headerOf(d *destination, w *journal.Work, now time.Time) http.Header {
-	return header(d, w, d.passed(w, now))
+	return requestHeader(d, w, d.passed(w, now))
 }

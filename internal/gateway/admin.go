@@ -12,7 +12,7 @@ import (
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
-	"github.com/hookonce/hookonce/internal/fieldlines"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -80,8 +80,8 @@ func (g *Gateway) field(source, name string) (api.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(header, body []byte) string {
-		return fields.Read(&hookonce.Event{Header: fieldlines.Decode(header), Body: body})[0]
+	return func(lines, body []byte) string {
+		return fields.Read(&hookonce.Event{Header: header.Decode(lines), Body: body})[0]
 	}, nil
 }
 

@@ -11,10 +11,10 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
-	"github.com/hookonce/hookonce/internal/passing"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -208,8 +208,8 @@ func newDestination(d config.Destination, all config.Delivery) deliver.Destinati
 }
 
 // headerRules returns which headers of the sources' events are passed on, by the name of the source.
-func headerRules(cfg *config.Config) (map[string]*passing.Rule, error) {
-	rules := map[string]*passing.Rule{}
+func headerRules(cfg *config.Config) (map[string]*header.Rule, error) {
+	rules := map[string]*header.Rule{}
 	for i := range cfg.Sources {
 		s := &cfg.Sources[i]
 		if s.Mode == config.Idempotent {

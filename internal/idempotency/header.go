@@ -6,7 +6,7 @@ import (
 	"net/textproto"
 	"strings"
 
-	"github.com/hookonce/hookonce/internal/fieldname"
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // decisive are the headers by which requests are told apart: those of the scope and of the fingerprint, and the key.
@@ -23,7 +23,7 @@ func newDecisive(s Service) decisive {
 	}
 	d := decisive{}
 	for _, name := range append(names, s.Fingerprint...) {
-		d[fieldname.Fold(name)] = textproto.CanonicalMIMEHeaderKey(name)
+		d[header.Fold(name)] = textproto.CanonicalMIMEHeaderKey(name)
 	}
 	return d
 }
@@ -54,7 +54,7 @@ func (d decisive) check(r *http.Request) error {
 
 // find returns the name of the decisive header that name is, or is a twin of.
 func (d decisive) find(name string) (string, bool) {
-	own, ok := d[fieldname.Fold(name)]
+	own, ok := d[header.Fold(name)]
 	return own, ok
 }
 
@@ -62,7 +62,7 @@ func (d decisive) find(name string) (string, bool) {
 // proxy does not know, who sent the request.
 func strip(h http.Header) {
 	for name := range h {
-		if fieldname.Own(name) || fieldname.Forwarded(name) && name != textproto.CanonicalMIMEHeaderKey(fieldname.Fold(name)) {
+		if header.Own(name) || header.Forwarded(name) && name != textproto.CanonicalMIMEHeaderKey(header.Fold(name)) {
 			delete(h, name)
 		}
 	}

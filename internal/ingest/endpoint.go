@@ -13,8 +13,8 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/connlimit"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/passing"
 )
 
 // endpoint serves one source.
@@ -22,7 +22,7 @@ type endpoint struct {
 	refuser
 	source        Source
 	required      *answer // the provider's own acknowledgement, where it insists on one
-	headers       *passing.Rule
+	headers       *header.Rule
 	journal       Journal
 	answers       Answers
 	router        *router

@@ -18,8 +18,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/passing"
 )
 
 // Defaults of the settings that may be left zero.
@@ -64,7 +64,7 @@ type Source struct {
 	Secrets int
 	// Headers says which headers of its requests are kept with an event. Nil: those that pass where nothing is known of
 	// the sender.
-	Headers *passing.Rule
+	Headers *header.Rule
 	// MaxBody is the size in bytes of the largest body that is read. Zero means [DefaultMaxBody].
 	MaxBody int64
 	// Routes say where the events go. None: events are stored and are done.

@@ -5,16 +5,15 @@ import (
 	"strconv"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/outgoing"
-	"github.com/hookonce/hookonce/internal/passing"
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // ruleOf returns which headers of a source's requests are kept.
-func ruleOf(s *Source) *passing.Rule {
+func ruleOf(s *Source) *header.Rule {
 	if s.Headers != nil {
 		return s.Headers
 	}
-	return passing.New(passing.Source{Secret: confided(s.Provider)})
+	return header.NewRule(header.Spec{Secret: confided(s.Provider)})
 }
 
 // confided returns the headers in which the provider sends the secret itself.
@@ -29,19 +28,19 @@ func confided(p hookonce.Provider) []string {
 // did not see the request's signature wants to know of it, and the journal has no use for. Nobody else's
 // lines have these names (see package passing).
 func facts(ev *hookonce.Event) []byte {
-	f := make(outgoing.Facts, 0, 256)
-	f.Add(outgoing.ProviderHeader, ev.Provider)
+	f := make(header.Facts, 0, 256)
+	f.Add(header.HookonceProvider, ev.Provider)
 	if ev.Key != "" {
-		f.Add(outgoing.KeySignedHeader, strconv.FormatBool(ev.KeySigned))
+		f.Add(header.HookonceKeySigned, strconv.FormatBool(ev.KeySigned))
 	}
 	if !ev.Rank.IsZero() {
-		f.Add(outgoing.RankHeader, string(ev.Rank.Kind)+":"+strconv.FormatInt(ev.Rank.N, 10))
+		f.Add(header.HookonceRank, string(ev.Rank.Kind)+":"+strconv.FormatInt(ev.Rank.N, 10))
 	}
-	f.AddTime(outgoing.TimeHeader, ev.Time)
-	f.Add(outgoing.ResourceHeader, ev.Resource)
-	f.Add(outgoing.TenantHeader, ev.Tenant)
-	f.Add(outgoing.SenderAttemptIDHeader, ev.AttemptID)
-	f.Add(outgoing.LogicalHeader, ev.Logical)
-	f.Add(outgoing.DigestHeader, hex.EncodeToString(ev.Digest))
+	f.AddTime(header.HookonceTime, ev.Time)
+	f.Add(header.HookonceResource, ev.Resource)
+	f.Add(header.HookonceTenant, ev.Tenant)
+	f.Add(header.HookonceSenderAttemptID, ev.AttemptID)
+	f.Add(header.HookonceLogical, ev.Logical)
+	f.Add(header.HookonceDigest, hex.EncodeToString(ev.Digest))
 	return f
 }

@@ -4,59 +4,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/hookonce/hookonce/internal/header"
 )
 
-// The headers that say what the gateway knows about an event and its delivery, spelled as net/http does.
-// docs/destinations.md has what they mean. [HeaderSafe] writes their texts.
-const (
-	IdempotencyKeyHeader = "Idempotency-Key"
-
-	SourceHeader      = "Hookonce-Source"
-	KeyHeader         = "Hookonce-Key"
-	TypeHeader        = "Hookonce-Event-Type"
-	ScopeHeader       = "Hookonce-Scope"
-	AttemptHeader     = "Hookonce-Attempt"
-	FirstSeenHeader   = "Hookonce-First-Seen"
-	TwinOfHeader      = "Hookonce-Twin-Of"
-	StaleHeader       = "Hookonce-Stale"
-	ForcedHeader      = "Hookonce-Forced"
-	UnprotectedHeader = "Hookonce-Unprotected"
-
-	// FactsSignatureHeader signs all of these: see [SignFacts].
-	FactsSignatureHeader = "Hookonce-Signature"
-)
-
-// The facts about an event that only its receiver asks for. They are kept with the event among its headers,
-// where no sender can put any of them.
-const (
-	ProviderHeader        = "Hookonce-Provider"
-	KeySignedHeader       = "Hookonce-Key-Signed"
-	RankHeader            = "Hookonce-Rank"
-	TimeHeader            = "Hookonce-Time"
-	ResourceHeader        = "Hookonce-Resource"
-	TenantHeader          = "Hookonce-Tenant"
-	SenderAttemptIDHeader = "Hookonce-Sender-Attempt-Id"
-	LogicalHeader         = "Hookonce-Logical"
-	DigestHeader          = "Hookonce-Digest"
-)
-
-// IsFact reports whether the header of that canonical name is kept with an event.
-func IsFact(name string) bool {
-	switch name {
-	case ProviderHeader, KeySignedHeader, RankHeader, TimeHeader, ResourceHeader, TenantHeader, SenderAttemptIDHeader, LogicalHeader, DigestHeader:
-		return true
-	}
-	return false
-}
-
-// OwnPrefix begins the names of the headers that nobody but hookonce may set.
-const OwnPrefix = "Hookonce-"
-
-// FirstSeenForm is how [FirstSeenHeader] is written, in UTC.
-const FirstSeenForm = "2006-01-02T15:04:05.000Z"
-
-// SignFacts returns the value of [FactsSignatureHeader]: one signature per key over what the headers say
+// SignFacts returns the value of [header.HookonceSignature]: one signature per key over what the headers say
 // about the event, bound to the message whose identifier and time are given, and so to the body that [Sign]
 // signed with them. Whoever carries a delivery could otherwise send it again under another key.
 func SignFacts(keys [][]byte, id, timestamp string, h http.Header) string {
@@ -75,7 +27,7 @@ func VerifyFacts(keys [][]byte, id, timestamp string, h http.Header, value strin
 func factsText(id, timestamp string, h http.Header) []byte {
 	names := make([]string, 0, len(h))
 	for name := range h {
-		if name == IdempotencyKeyHeader || strings.HasPrefix(name, OwnPrefix) && name != FactsSignatureHeader {
+		if name == header.IdempotencyKey || strings.HasPrefix(name, header.OwnPrefix) && name != header.HookonceSignature {
 			names = append(names, name)
 		}
 	}
@@ -90,23 +42,4 @@ func factsText(id, timestamp string, h http.Header) []byte {
 		}
 	}
 	return text
-}
-
-// Facts writes header lines of facts, leaving out those that are empty.
-type Facts []byte
-
-// Add adds a line.
-func (f *Facts) Add(name, value string) {
-	if value == "" {
-		return
-	}
-	*f = append(append(*f, name...), ": "...)
-	*f = append(append(*f, HeaderSafe(value)...), "\r\n"...)
-}
-
-// AddTime adds a line with a time, as RFC 3339 writes it, in UTC.
-func (f *Facts) AddTime(name string, at time.Time) {
-	if !at.IsZero() {
-		f.Add(name, at.UTC().Format(time.RFC3339Nano))
-	}
 }

@@ -63,16 +63,3 @@ func TestSignaturesOfTwoKinds(t *testing.T) {
 		}
 	}
 }
-
-// Facts are lines, whatever is in them, and what is empty makes none.
-func TestFacts(t *testing.T) {
-	f := outgoing.Facts("X: 1\r\n")
-	f.Add(outgoing.TenantHeader, "a\r\nHookonce-Key: b é%")
-	f.Add(outgoing.ResourceHeader, "")
-	f.AddTime(outgoing.TimeHeader, time.Time{})
-	f.AddTime(outgoing.TimeHeader, time.Date(2026, 1, 2, 3, 4, 5, 6000, time.FixedZone("", 3600)))
-	const want = "X: 1\r\nHookonce-Tenant: a%0D%0AHookonce-Key:%20b%20%C3%A9%25\r\nHookonce-Time: 2026-01-02T02:04:05.000006Z\r\n"
-	if string(f) != want {
-		t.Errorf("%q, want %q", f, want)
-	}
-}

@@ -1,6 +1,5 @@
 // Package outgoing knows what the requests of the gateway and of relays have in common: signatures as
-// Standard Webhooks describe them (https://www.standardwebhooks.com), values that headers can carry, and
-// what an answer says about the time of the next request.
+// Standard Webhooks describe them (https://www.standardwebhooks.com), and what an answer says about the time of the next request.
 package outgoing
 
 import (
@@ -11,13 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-)
-
-// The headers of Standard Webhooks, spelled as net/http does.
-const (
-	MessageIDHeader = "Webhook-Id"
-	TimestampHeader = "Webhook-Timestamp"
-	SignatureHeader = "Webhook-Signature"
 )
 
 // scheme begins a signature that is an HMAC.

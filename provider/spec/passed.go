@@ -8,19 +8,19 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hookonce/hookonce/internal/passing"
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // PassedHeaders returns which headers of the sender's requests the gateway keeps with an event and passes on: those that the
 // specification verifies or extracts something by, those in [Spec.Headers], and those that every sender sets.
-func (p *Provider) PassedHeaders() *passing.Rule {
-	s := passing.Source{Once: p.spec.headersRead(), Listed: p.spec.Headers, Secret: p.Confided()}
+func (p *Provider) PassedHeaders() *header.Rule {
+	s := header.Spec{Once: p.spec.headersRead(), Listed: p.spec.Headers, Secret: p.Confided()}
 	for _, v := range p.spec.Verify {
 		if name, ok := strings.CutPrefix(string(v.Signature.In), "header:"); ok && v.Signature.Repeated {
 			s.Repeated = append(s.Repeated, name)
 		}
 	}
-	return passing.New(s)
+	return header.NewRule(s)
 }
 
 // headersRead returns the canonical names of the headers that anything in the specification names, sorted. One with numbers
@@ -77,7 +77,7 @@ func eachValue(in reflect.Value, do func(Value)) {
 // checkHeaders refuses headers that are never passed on.
 func checkHeaders(s Spec, all *Faults) {
 	for i, name := range s.Headers {
-		if err := passing.Check(name); err != nil && !slices.Contains(s.headersRead(), textproto.CanonicalMIMEHeaderKey(name)) {
+		if err := header.CheckPass(name); err != nil && !slices.Contains(s.headersRead(), textproto.CanonicalMIMEHeaderKey(name)) {
 			all.add(within(fmt.Sprintf("headers[%d]", i), err))
 		}
 	}

@@ -1,4 +1,4 @@
-package fieldname
+package header
 
 import (
 	"io"

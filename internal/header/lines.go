@@ -1,6 +1,4 @@
-// Package fieldlines writes HTTP header fields in the form in which stores keep them: HTTP/1 field lines,
-// each ended by CRLF.
-package fieldlines
+package header
 
 import (
 	"bytes"

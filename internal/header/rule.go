@@ -1,6 +1,4 @@
-// Package passing decides which headers of a provider's request are kept with an event and reach the application.
-// Most headers are signed by nobody: whoever posts a captured request first chooses them.
-package passing
+package header
 
 import (
 	"errors"
@@ -9,12 +7,10 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
-
-	"github.com/hookonce/hookonce/internal/fieldname"
 )
 
-// Source is what is known of the headers of a source's requests. Names are spelled in any way.
-type Source struct {
+// Spec is what is known of the headers of a source's requests. Names are spelled in any way.
+type Spec struct {
 	// Once are the headers that something is verified by or extracted from. Where one is there several times with
 	// different values, nothing is extracted, and nothing is passed.
 	Once []string
@@ -32,7 +28,7 @@ type Source struct {
 type Rule struct {
 	names    map[string]class // by canonical name
 	families []string         // canonical beginnings of names
-	folded   map[string]bool  // those of them that have other signs than dashes, see fieldname.Fold
+	folded   map[string]bool  // those of them that have other signs than dashes, see Fold
 	open     bool
 }
 
@@ -55,10 +51,10 @@ func (c class) named() bool { return c != none && c < family }
 var base = []string{"Content-Type", "Content-Encoding", "User-Agent"}
 
 // unknown is the rule of a source of which nothing is known, and closed one that passes nothing.
-var unknown, closed = New(Source{}), &Rule{}
+var unknown, closed = NewRule(Spec{}), &Rule{}
 
-// New returns the rule of a source. Names that nobody can have passed are left out (see [Check]).
-func New(s Source) *Rule {
+// New returns the rule of a source. Names that nobody can have passed are left out (see [CheckPass]).
+func NewRule(s Spec) *Rule {
 	r := &Rule{names: map[string]class{}, folded: map[string]bool{}, open: len(s.Listed) == 0}
 	r.name(first, base)
 	r.list(s.Listed)
@@ -75,7 +71,7 @@ func (r *Rule) name(c class, names []string) {
 			continue
 		}
 		if r.names[name] = c; !plain(name) {
-			r.folded[fieldname.Fold(name)] = true
+			r.folded[Fold(name)] = true
 		}
 	}
 }
@@ -145,10 +141,10 @@ func (r *Rule) withholds(name string) bool {
 }
 
 // twin reports whether a name is one of those that are named for whoever takes any sign for a dash.
-func (r *Rule) twin(name string) bool { return len(r.folded) > 0 && r.folded[fieldname.Fold(name)] }
+func (r *Rule) twin(name string) bool { return len(r.folded) > 0 && r.folded[Fold(name)] }
 
 // plain reports whether a name has nothing but letters, digits and dashes. X_GitHub_Event would be taken for X-GitHub-Event,
-// and hookonce.key for ours (see [fieldname.Fold]).
+// and hookonce.key for ours (see [Fold]).
 func plain(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; c != '-' && !letter(c) {
@@ -162,15 +158,15 @@ func letter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' |
 
 // Check returns why nobody can have a header of that name passed, or one of a beginning that ends in a star; nil if
 // one can.
-func Check(listed string) error {
+func CheckPass(listed string) error {
 	name, beginning := strings.CutSuffix(listed, "*")
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	switch {
 	case beginning && !plain(name):
 		return fmt.Errorf("%q is no beginning of a header's name; write letters, digits and dashes before the star, as in X-Acme-*", listed)
-	case !Token(name):
+	case !ValidName(name):
 		return fmt.Errorf("%q is no name of a header", listed)
-	case OfConnection(name):
+	case HopByHop(name):
 		return fmt.Errorf("%s belongs to one connection and is never passed on", name)
 	case ours(name):
 		return fmt.Errorf("%s is set by this program", name)
@@ -180,8 +176,8 @@ func Check(listed string) error {
 	return fmt.Errorf("%s is never passed on: it holds credentials, or is taken for something else than a header", name)
 }
 
-// Token reports whether a text can be the name of a header.
-func Token(name string) bool {
+// Token reports whether a text can be the name of a
+func ValidName(name string) bool {
 	for i := range len(name) {
 		if !letter(name[i]) && strings.IndexByte("!#$%&'*+-.^_`|~", name[i]) < 0 {
 			return false
@@ -204,7 +200,7 @@ func (r *Rule) Encode(h http.Header) ([]byte, error) {
 	size, lines := 0, 0
 	for name, values := range h {
 		f := field{name: name, class: r.class(name), values: values}
-		if f.class == none || f.class == other && Lists(h["Connection"], name) || !f.normalise() {
+		if f.class == none || f.class == other && ConnectionLists(h["Connection"], name) || !f.normalise() {
 			continue
 		}
 		fields = append(fields, f)
@@ -224,7 +220,7 @@ func (r *Rule) Encode(h http.Header) ([]byte, error) {
 }
 
 // Lists reports whether a Connection header names a header, whose name is canonical, which makes it one of this hop only.
-func Lists(connection []string, name string) bool {
+func ConnectionLists(connection []string, name string) bool {
 	for _, list := range connection {
 		for option := range strings.SplitSeq(list, ",") {
 			if textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(option)) == name {

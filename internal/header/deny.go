@@ -1,9 +1,7 @@
-package passing
+package header
 
 import (
 	"strings"
-
-	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
 // hop are the headers that belong to one connection, or to the framing of one message.
@@ -12,19 +10,19 @@ var hop = set(
 	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 )
 
-// OfConnection reports whether a header of that canonical name belongs to one connection.
-func OfConnection(name string) bool { return hop[name] }
+// HopByHop reports whether a header of that canonical name belongs to one connection.
+func HopByHop(name string) bool { return hop[name] }
 
 // never reports whether a header of that canonical name is kept under no rule: it belongs to one connection, is ours, holds
 // credentials, or becomes a variable of the environment that HTTP clients obey (https://httpoxy.org).
 func never(name string) bool {
-	return hop[name] || strings.HasPrefix(name, outgoing.OwnPrefix) || strings.HasPrefix(name, "Proxy-") ||
+	return hop[name] || strings.HasPrefix(name, OwnPrefix) || strings.HasPrefix(name, "Proxy-") ||
 		name == "Proxy" || name == "Authorization" || name == "Cookie"
 }
 
 // ours reports whether a header of that canonical name is this program's to set.
 func ours(name string) bool {
-	return strings.HasPrefix(name, outgoing.OwnPrefix) || name == outgoing.IdempotencyKeyHeader
+	return strings.HasPrefix(name, OwnPrefix) || name == IdempotencyKey
 }
 
 // Denied reports whether a header of that canonical name is passed only where somebody asks for it by its whole name. No
@@ -45,7 +43,7 @@ func Denied(name string) bool {
 // denied are whole names.
 var denied = set(
 	// Ours where nobody names them, and traces that a stranger could join.
-	outgoing.IdempotencyKeyHeader, outgoing.MessageIDHeader, outgoing.TimestampHeader, outgoing.SignatureHeader,
+	IdempotencyKey, WebhookID, WebhookTimestamp, WebhookSignature,
 	"Traceparent", "Tracestate", "Baggage", "B3", "Uber-Trace-Id", "X-Cloud-Trace-Context", "X-Amzn-Trace-Id",
 	// Where a request came from. Proxies set these, and applications believe them.
 	"Forwarded", "Forwarded-For", "Forwarded-Host", "Forwarded-Proto", "Real-Ip", "X-Ip", "Incap-Client-Ip", "Ali-Cdn-Real-Ip", "Cdn-Src-Ip",

@@ -1,4 +1,4 @@
-package passing
+package header
 
 import (
 	"cmp"
@@ -110,7 +110,7 @@ func NewChoice(pass, drop, also []string) Choice {
 // Chooses reports whether the destination says anything.
 func (c Choice) Chooses() bool { return c.also != nil }
 
-// aboutBody reports whether the body cannot be read without a header.
+// aboutBody reports whether the body cannot be read without a
 func aboutBody(name string) bool { return name == "Content-Type" || name == "Content-Encoding" }
 
 // Filter says what of an event's headers a destination gets. The zero filter is for a source of which nothing is known,

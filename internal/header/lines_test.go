@@ -1,4 +1,4 @@
-package fieldlines_test
+package header
 
 import (
 	"net/http"
@@ -6,19 +6,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hookonce/hookonce/internal/fieldlines"
 )
 
 func TestEncode(t *testing.T) {
 	h := http.Header{"X-B": {"2", "1"}, "X-A": {"a: b"}, "X-None": nil, "no:name": {"1"}, "no name": {"1"}, "": {"1"}, "X-Break": {"a\r\nX-C: b"}}
 	const want = "X-A: a: b\r\nX-B: 2\r\nX-B: 1\r\nX-Break: a  X-C: b\r\n"
-	if got := string(fieldlines.Encode(h)); got != want {
+	if got := string(Encode(h)); got != want {
 		t.Errorf("Encode = %q, want %q", got, want)
 	}
 }
 
 func TestDecodeSkipsWhatIsNoLine(t *testing.T) {
-	got := fieldlines.Decode([]byte("X-A: 1\r\nno colon\r\nX-B: \r\n"))
+	got := Decode([]byte("X-A: 1\r\nno colon\r\nX-B: \r\n"))
 	if d := cmp.Diff(got, http.Header{"X-A": {"1"}, "X-B": {""}}); d != "" {
 		t.Error(d)
 	}
@@ -30,8 +29,8 @@ func FuzzValues(f *testing.F) {
 		f.Add(v, "b")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		h := fieldlines.Decode(fieldlines.Encode(http.Header{"X-Odd": {a, b}}))
-		again := fieldlines.Decode(fieldlines.Encode(h))
+		h := Decode(Encode(http.Header{"X-Odd": {a, b}}))
+		again := Decode(Encode(h))
 		if d := cmp.Diff(h, again); d != "" || len(h["X-Odd"]) != 2 {
 			t.Fatalf("%q and %q became %q: %s", a, b, h, d)
 		}
@@ -50,8 +49,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(lines))
 	}
 	f.Fuzz(func(t *testing.T, lines []byte) {
-		once := fieldlines.Decode(fieldlines.Encode(fieldlines.Decode(lines)))
-		if d := cmp.Diff(fieldlines.Decode(fieldlines.Encode(once)), once); d != "" {
+		once := Decode(Encode(Decode(lines)))
+		if d := cmp.Diff(Decode(Encode(once)), once); d != "" {
 			t.Fatalf("%q: %s", lines, d)
 		}
 	})

@@ -1,5 +1,4 @@
-// Package fieldname knows which names of header fields are the same to whom, and which a proxy does not hand on.
-package fieldname
+package header
 
 import "strings"
 

@@ -1,4 +1,4 @@
-package passing
+package header
 
 import (
 	"bufio"
@@ -17,8 +17,8 @@ import (
 
 // acme is a sender of which all is known, and anyone one of which nothing is.
 var (
-	acme   = New(Source{Once: []string{"X-Acme-Event", "X_Acme_Tenant"}, Repeated: []string{"X-Acme-Signature"}, Listed: []string{"X-Acme-Topic", "x-acme-*"}, Secret: []string{"X-Acme-Token"}})
-	anyone = New(Source{Once: []string{"X-Acme-Event", "X_Acme_Tenant"}, Secret: []string{"X-Acme-Token"}})
+	acme   = NewRule(Spec{Once: []string{"X-Acme-Event", "X_Acme_Tenant"}, Repeated: []string{"X-Acme-Signature"}, Listed: []string{"X-Acme-Topic", "x-acme-*"}, Secret: []string{"X-Acme-Token"}})
+	anyone = NewRule(Spec{Once: []string{"X-Acme-Event", "X_Acme_Tenant"}, Secret: []string{"X-Acme-Token"}})
 )
 
 // attacks are headers that applications, frameworks and proxies act on, and that no sender of webhooks sets.
@@ -223,7 +223,7 @@ func TestJunkIsBounded(t *testing.T) {
 
 // TestOrderOfWhatGoes: what is on no list goes first, then what only begins like the provider's own, and the largest of each.
 func TestOrderOfWhatGoes(t *testing.T) {
-	r := New(Source{Once: []string{"X-Acme-Event"}}).And("X-Acme-*")
+	r := NewRule(Spec{Once: []string{"X-Acme-Event"}}).And("X-Acme-*")
 	h := http.Header{
 		"X-Acme-Event": {strings.Repeat("e", 3000)},
 		"X-Acme-A":     {strings.Repeat("a", 2500)}, "X-Acme-B": {strings.Repeat("b", 4000)},
@@ -261,7 +261,7 @@ func TestTooLarge(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for _, listed := range []string{"X-Tenant", "x-tenant", "X_Tenant", "X-Acme-*", "X-Real-IP", "Traceparent"} {
-		if err := Check(listed); err != nil {
+		if err := CheckPass(listed); err != nil {
 			t.Errorf("%s: %v", listed, err)
 		}
 	}
@@ -269,7 +269,7 @@ func TestCheck(t *testing.T) {
 		"": "no name", "*": "no beginning", "a b": "no name", "X-A:": "no name", "X_*": "no beginning", "X-*-Y": "", "Host": "connection", "te": "connection", "Hookonce-Key": "program",
 		"hookonce-*": "program", "Idempotency-Key": "program", "Authorization": "credentials", "cookie": "credentials", "Proxy": "credentials", "Proxy-*": "never",
 	} {
-		if err := Check(listed); want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if err := CheckPass(listed); want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", listed, err)
 		}
 	}
