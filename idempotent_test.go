@@ -455,7 +455,7 @@ func TestIdempotentOptionsThatMakeNoSense(t *testing.T) {
 			t.Errorf("panicked with %v", p)
 		}
 	}()
-	hookonce.Webhook(memstore.New(), sender{}.Name(), sender{}, new(ledger).handle, scope)
+	hookonce.Webhook(memstore.New(), "sender", sender{}, new(ledger).handle, scope)
 }
 
 func TestIdempotentObserves(t *testing.T) {

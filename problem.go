@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"strconv"
 	"time"
@@ -158,29 +157,14 @@ func unavailable(detail string, retry time.Duration) *problem.Details {
 	return &problem.Details{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: detail, RetryAfter: retry}
 }
 
-// unverified tells the sender which part of the scheme failed, never what would have matched. The
-// status is the rejection's own, where it has one.
-func unverified(err error, status int) *problem.Details {
-	p := &problem.Details{Status: status, Type: "unverified", Detail: "the request's signature could not be verified"}
+// unverified tells the sender which part of the scheme failed, never what would have matched.
+func unverified(err error) *problem.Details {
+	p := &problem.Details{Status: http.StatusUnauthorized, Type: "unverified", Detail: "the request's signature could not be verified"}
 	var reject *RejectError
 	if errors.As(err, &reject) {
-		p.Reason, p.Status = reject.Reason, cmp.Or(reject.Status, status)
+		p.Reason = reject.Reason
 	}
 	return p
-}
-
-// inert returns the answer to a handshake as text or JSON: it echoes what the sender chose, and no
-// browser may take that for a page.
-func inert(a Answer) Answer {
-	media, _, err := mime.ParseMediaType(a.ContentType)
-	if err != nil || media != "application/json" && media != "text/plain" {
-		a.ContentType = "text/plain; charset=utf-8"
-	}
-	if len(a.Body) == 0 {
-		a.ContentType = ""
-	}
-	a.Status = cmp.Or(a.Status, http.StatusOK)
-	return a
 }
 
 // reply sends a. Browsers are told to believe the content type.

@@ -1,9 +1,14 @@
 package hookonce
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"iter"
+	"mime"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -35,8 +40,8 @@ type Verified struct {
 	// Batch is what the events come from, in place of Events, if [Request.Lazy] was set and the provider sends
 	// batches. Nil otherwise.
 	Batch *Batch
-	// Reply, when set, answers a handshake: nothing is stored and nothing is handled.
-	Reply *Answer
+	// Handshake, when set, is the reply to a handshake: nothing is stored and nothing is handled.
+	Handshake *Answer
 	// Proof says how the request was authenticated.
 	Proof Proof
 	// Unreadable, when set, says why events could not be extracted from a request whose signature is
@@ -95,48 +100,100 @@ type Proof struct {
 // Partial reports whether the signature is known to leave some of the body open to change.
 func (p Proof) Partial() bool { return p.Covers != "" && p.Covers != "body" }
 
-// Answer is an HTTP response in full. A Status of zero is 200.
+// Answer is what a provider has its sender answered: an acknowledgement, or the reply to a handshake. It has no
+// header besides its type, so that nothing of what a stranger sent gets into one. A Status of zero is 200.
 type Answer struct {
 	Status      int
 	ContentType string
 	Body        []byte
 }
 
+// plainText is what a body is sent as that has no type, or none that is harmless.
+const plainText = "text/plain; charset=utf-8"
+
+// Inert returns the answer with its status filled in, and as plain text unless it is JSON or plain text already: the
+// reply to a handshake echoes what the sender chose, and no browser may take that for a page.
+func (a Answer) Inert() Answer {
+	media, _, err := mime.ParseMediaType(a.ContentType)
+	if err != nil || media != "application/json" && media != "text/plain" {
+		a.ContentType = plainText
+	}
+	if len(a.Body) == 0 {
+		a.ContentType = ""
+	}
+	a.Status = cmp.Or(a.Status, http.StatusOK)
+	return a
+}
+
 // Provider knows one kind of sender: how to verify its requests, which events they carry, and how to
 // answer. Implementations are immutable and safe for concurrent use. Package provider has the
 // catalogue.
 type Provider interface {
-	// Name returns the catalogue name, such as "stripe".
-	Name() string
+	// Profile says how the sender wants to be talked to. It returns the same each time.
+	Profile() Profile
 	// Open verifies the request and extracts its events. It never panics, whatever the bytes. An
 	// error wraps a *[RejectError]: the request is not authentic and must leave no trace in a claim.
 	// Open does not keep the request, but events share its body and headers.
 	Open(req *Request) (*Verified, error)
-	// OK returns the answer that stops the provider from sending the event again: a success, 200 if it has no
-	// status.
-	OK() Answer
 }
 
-// Greeter is implemented by providers that answer requests other than POST: some prove with GET or
-// HEAD that they talk to whom they think.
-type Greeter interface {
-	// Greets reports whether requests with that method go to Open.
-	Greets(method string) bool
+// Profile is how one kind of sender wants to be talked to. A zero field means what is usual. It is shared: treat it as
+// read-only.
+type Profile struct {
+	// Name is the name in the catalogue, such as "stripe". It is required.
+	Name string
+	// Acknowledgement is the answer that stops the sender from sending an event again: a success. Zero: a plain 200.
+	Acknowledgement Answer
+	// Methods are those, besides POST, whose requests go to [Provider.Open], without their body: some senders prove
+	// with GET or HEAD that they talk to whom they think. Zero: none.
+	Methods []string
+	// Rejected is the status for requests that are not authentic. Zero: 401. One of 500 or above says that any 4xx
+	// disables the webhook, so that a body that cannot be taken is answered with it too.
+	Rejected int
+	// NotReady is the status for events that could not be made durable: one that the sender retries. Zero: 503.
+	NotReady int
+	// SecretHeaders are the canonical names of the headers that carry the secret itself. Whoever stores requests or
+	// hands them on leaves these out.
+	SecretHeaders []string
+	// MaxBody is the largest body, in bytes, that the sender sends. Zero: it is not known, and [DefaultMaxBody] is the
+	// limit unless another is set.
+	MaxBody int64
 }
 
-// Refuser is implemented by providers that want certain statuses in place of 401 and 503.
-type Refuser interface {
-	// Refusals returns the status for requests that are not authentic, and for events that could not be
-	// made durable: one that the provider retries. Zero means the usual one. A rejected of 500 or above
-	// says that any 4xx disables the webhook, so that a body that is too large is answered with it too.
-	Refusals() (rejected, notReady int)
+// Takes reports whether requests with that method go to [Provider.Open].
+func (p Profile) Takes(method string) bool {
+	return method == http.MethodPost || slices.Contains(p.Methods, method)
 }
 
-// Confider is implemented by providers whose requests carry the secret itself.
-type Confider interface {
-	// Confided returns the canonical names of the headers that hold it. Whoever stores requests or hands
-	// them on leaves these out.
-	Confided() []string
+// Allow returns the methods that are taken, in the form of the header Allow.
+func (p Profile) Allow() string {
+	return strings.Join(append([]string{http.MethodPost}, p.Methods...), ", ")
+}
+
+// Refusal returns the status with which this sender is refused because of err, where usual is the one that HTTP has
+// for that. A [RejectError] may have a status of its own.
+func (p Profile) Refusal(usual int, err error) int {
+	var rejected *RejectError
+	switch {
+	case usual == http.StatusServiceUnavailable:
+		return cmp.Or(p.NotReady, usual)
+	case errors.As(err, &rejected):
+		return cmp.Or(rejected.Status, p.Rejected, usual)
+	case p.Rejected >= 500 && usual != http.StatusMethodNotAllowed:
+		return p.Rejected
+	}
+	return usual
+}
+
+// check returns what is wrong with a profile by which each event would be sent again, or none verified.
+func (p Profile) check() error {
+	switch s := p.Acknowledgement.Status; {
+	case p.Name == "":
+		return errors.New("the provider has no name")
+	case s != 0 && (s < 200 || s > 299):
+		return fmt.Errorf("provider %s acknowledges with the status %d, which is no success: each event would be sent again", p.Name, s)
+	}
+	return nil
 }
 
 // ErrUnverified is wrapped by every [RejectError].

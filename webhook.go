@@ -42,10 +42,9 @@ import (
 //   - 503 when a middleware has read the body before: the log says so, as an error. Put the handler in front of
 //     what reads bodies.
 //
-// A provider that is a [Greeter] answers other methods too, and one that is a [Refuser] has statuses of
-// its own in place of 401 and 503. Answers to handshakes are plain text or JSON, whatever the provider
-// says. An event that only says that something changed ([Event.Coalesce]) is handled each time that it
-// comes, without a claim.
+// The provider's [Profile] may take other methods too, and have statuses of its own in place of 401 and 503. Replies to
+// handshakes are plain text or JSON, whatever the provider says. An event that only says that something changed
+// ([Event.Coalesce]) is handled each time that it comes, without a claim.
 //
 // The handler's context ends after [WithTimeout], not when the sender hangs up. An error from handle
 // rolls its transaction back and leaves a durable trace: the claim is failed, with the attempt's
@@ -56,7 +55,7 @@ import (
 // server's to bound.
 //
 // The handler may be used concurrently. Webhook panics if store, p or handle is nil, or an option
-// makes no sense, or source cannot be one (empty, longer than [MaxKeyLen], or beginning with "once:", see
+// or the provider's profile makes no sense, or source cannot be one (empty, longer than [MaxKeyLen], or beginning with "once:", see
 // [Once]): a handler that refuses every event would be noticed too late.
 func Webhook[Tx any](store TxStore[Tx], source string, p Provider, handle func(ctx context.Context, tx Tx, ev *Event) error, opts ...Option) http.Handler {
 	if store == nil || p == nil || handle == nil {
@@ -76,26 +75,20 @@ func Webhook[Tx any](store TxStore[Tx], source string, p Provider, handle func(c
 }
 
 func newWebhook(of kind, source string, p Provider, opts []Option) *webhook {
-	s := settings{of: of, source: source, wait: DefaultWait, maxBody: bodyLimit(p), lease: DefaultLease}
-	s.apply(opts)
-	return &webhook{settings: s, manners: mannersOf(p), provider: p}
-}
-
-// BodyLimiter is implemented by providers that know the largest body they send, in bytes.
-type BodyLimiter interface{ MaxBody() int64 }
-
-func bodyLimit(p Provider) int64 {
-	if l, ok := p.(BodyLimiter); ok && l.MaxBody() > 0 {
-		return l.MaxBody()
+	profile := p.Profile()
+	if err := profile.check(); err != nil {
+		panic("hookonce: " + err.Error())
 	}
-	return DefaultMaxBody
+	s := settings{of: of, source: source, wait: DefaultWait, maxBody: cmp.Or(profile.MaxBody, DefaultMaxBody), lease: DefaultLease}
+	s.apply(opts)
+	return &webhook{settings: s, profile: profile, provider: p}
 }
 
 // webhook is what [Webhook] and [WebhookLease] have in common: which event is which, who waits for whom, and
 // what is answered. How an event is handled once is theirs.
 type webhook struct {
 	settings
-	manners
+	profile  Profile
 	provider Provider
 	// attempt claims req and handles the event, or says what came of it earlier. Given an error, it records
 	// that instead of handling anything.
@@ -131,19 +124,19 @@ func (o outcome) status() string {
 func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, refusal := h.read(w, r)
 	if refusal != nil {
-		h.refuse(w, refusal)
+		h.refuse(w, refusal, nil)
 		return
 	}
 	d, err := h.open(&Request{Method: r.Method, URL: h.publicURL(r), Header: r.Header, Body: body, Now: h.now(), Lazy: true})
 	switch {
 	case errors.Is(err, ErrUnverified):
 		h.reject(r.Context(), err)
-		h.refuse(w, unverified(err, h.rejected))
+		h.refuse(w, unverified(err), err)
 	case err != nil:
 		h.log.ErrorContext(r.Context(), "webhook could not be opened", "source", h.source, "error", err)
-		h.refuse(w, unavailable("the request could not be verified now", defaultRetry))
-	case d.Reply != nil:
-		reply(w, inert(*d.Reply))
+		h.refuse(w, unavailable("the request could not be verified now", defaultRetry), nil)
+	case d.Handshake != nil:
+		reply(w, d.Handshake.Inert())
 	default:
 		if d.Unreadable != nil {
 			h.log.WarnContext(r.Context(), "webhook verified but not readable, handled with what its header says", "source", h.source, "error", d.Unreadable)
@@ -157,7 +150,7 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *webhook) read(w http.ResponseWriter, r *http.Request) ([]byte, *problem.Details) {
 	switch {
 	case r.Method == http.MethodPost:
-	case h.greets(r.Method):
+	case h.profile.Takes(r.Method):
 		return nil, nil
 	default:
 		return nil, &problem.Details{Status: http.StatusMethodNotAllowed, Type: "method-not-allowed", Detail: "webhooks are sent with POST"}
@@ -169,16 +162,16 @@ func (h *webhook) read(w http.ResponseWriter, r *http.Request) ([]byte, *problem
 func (h *webhook) open(req *Request) (d *Verified, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("provider %s panicked: %v\n%s", h.provider.Name(), p, debug.Stack())
+			err = fmt.Errorf("provider %s panicked: %v\n%s", h.profile.Name, p, debug.Stack())
 		}
 	}()
 	d, err = h.provider.Open(req)
 	switch {
 	case err != nil:
 	case d == nil:
-		err = fmt.Errorf("provider %s returned neither a verified request nor an error", h.provider.Name())
-	case d.Reply != nil && d.Reply.Status != 0 && (d.Reply.Status < 200 || d.Reply.Status > 599):
-		err = fmt.Errorf("provider %s answers a handshake with the status %d", h.provider.Name(), d.Reply.Status)
+		err = fmt.Errorf("provider %s returned neither a verified request nor an error", h.profile.Name)
+	case d.Handshake != nil && d.Handshake.Status != 0 && (d.Handshake.Status < 200 || d.Handshake.Status > 599):
+		err = fmt.Errorf("provider %s answers a handshake with the status %d", h.profile.Name, d.Handshake.Status)
 	}
 	return d, err
 }
@@ -201,7 +194,7 @@ func (h *webhook) reject(ctx context.Context, err error) {
 		reason = reject.Reason
 	}
 	h.log.WarnContext(ctx, "webhook rejected", "source", h.source, "reason", reason, "error", err)
-	h.observe(ctx, Observation{Source: h.source, Provider: h.provider.Name(), Status: "rejected", Reason: reason, Err: err})
+	h.observe(ctx, Observation{Source: h.source, Provider: h.profile.Name, Status: "rejected", Reason: reason, Err: err})
 }
 
 // all handles every event of a request, also after one of them failed. It returns the status of the whole, and the
@@ -210,7 +203,7 @@ func (h *webhook) all(ctx context.Context, d *Verified) (status string, failed *
 	defer func() {
 		if p := recover(); p != nil { // events of a batch are the provider's until they are handled
 			h.log.ErrorContext(ctx, "the provider panicked while it took a batch apart", "source", h.source, "panic", p, "stack", string(debug.Stack()))
-			failed = &outcome{verdict: Acquired, err: fmt.Errorf("provider %s panicked: %v", h.provider.Name(), p)}
+			failed = &outcome{verdict: Acquired, err: fmt.Errorf("provider %s panicked: %v", h.profile.Name, p)}
 		}
 	}()
 	for ev := range d.All() {
@@ -318,7 +311,7 @@ func gaveUp(err error) bool {
 func (h *webhook) report(ctx context.Context, ev *Event, p Proof, o outcome, took time.Duration) {
 	h.write(ctx, ev, p, o, took)
 	h.observe(ctx, Observation{
-		Source: ev.Source, Provider: h.provider.Name(), Type: ev.Type, Proof: p,
+		Source: ev.Source, Provider: h.profile.Name, Type: ev.Type, Proof: p,
 		Status: o.status(), Err: o.err, Duration: took,
 	})
 }
@@ -356,29 +349,29 @@ func (h *webhook) write(ctx context.Context, ev *Event, p Proof, o outcome, took
 func (h *webhook) answer(ctx context.Context, w http.ResponseWriter, status string, failed *outcome) {
 	if failed != nil {
 		w.Header().Set("Hookonce-Status", failed.status())
-		h.refuse(w, notDone(*failed))
+		h.refuse(w, notDone(*failed), nil)
 		return
 	}
 	w.Header().Set("Hookonce-Status", status)
-	reply(w, h.success(ctx))
+	ok := h.profile.Acknowledgement
+	ok.Status = cmp.Or(ok.Status, http.StatusOK)
+	if len(ok.Body) > 0 {
+		ok.ContentType = cmp.Or(ok.ContentType, plainText)
+	}
+	reply(w, ok)
 }
 
-// success returns the provider's answer, by which the sender is to stop sending what is durable by now. One that is
-// no success, or a panic, is a fault of the provider's and would have it sent again: then it is a plain 200.
-func (h *webhook) success(ctx context.Context) (a Answer) {
-	defer func() {
-		if p := recover(); p != nil {
-			h.log.ErrorContext(ctx, "the provider panicked when it was asked for its answer", "source", h.source, "panic", p, "stack", string(debug.Stack()))
-			a = Answer{Status: http.StatusOK}
-		}
-	}()
-	a = h.provider.OK()
-	a.Status = cmp.Or(a.Status, http.StatusOK)
-	if a.Status < 200 || a.Status > 299 {
-		h.log.ErrorContext(ctx, "the provider's answer to what was handled is no success; 200 was answered", "source", h.source, "status", a.Status)
-		return Answer{Status: http.StatusOK}
+// refuse answers with p, because of err, in the way that the provider understands.
+func (h *webhook) refuse(w http.ResponseWriter, p *problem.Details, err error) {
+	own := *p
+	own.Status = h.profile.Refusal(p.Status, err)
+	switch {
+	case own.Status == http.StatusMethodNotAllowed:
+		w.Header().Set("Allow", h.profile.Allow())
+	case own.Status >= 500:
+		own.RetryAfter = cmp.Or(own.RetryAfter, defaultRetry)
 	}
-	return a
+	own.Write(w)
 }
 
 // notDone answers for an event whose effect is not durable. The text names no cause: causes are for

@@ -44,7 +44,7 @@ func (o *outside) want(t *testing.T, calls ...string) {
 type leasedFunc = func(context.Context, *hookonce.Event) error
 
 func leased(store hookonce.Store, handle leasedFunc, opts ...hookonce.Option) http.Handler {
-	return hookonce.WebhookLease(store, sender{}.Name(), sender{}, handle, append([]hookonce.Option{quiet}, opts...)...)
+	return hookonce.WebhookLease(store, "sender", sender{}, handle, append([]hookonce.Option{quiet}, opts...)...)
 }
 
 // unsaved is a store whose Complete fails in a way of the test's.

@@ -53,7 +53,7 @@ func (s *settings) sign(p Signer, of spec.Sample) (*http.Request, *hookonce.Even
 	if s.body != nil {
 		body = s.body(of)
 	}
-	signed := &hookonce.Request{Method: http.MethodPost, URL: cmp.Or(s.url, DefaultURL+p.Name()), Header: header, Body: body, Now: s.now()}
+	signed := &hookonce.Request{Method: http.MethodPost, URL: cmp.Or(s.url, DefaultURL+p.Profile().Name), Header: header, Body: body, Now: s.now()}
 	if err := p.Sign(signed); err != nil {
 		return nil, nil, err
 	}

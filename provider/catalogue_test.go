@@ -32,8 +32,8 @@ func TestCatalogue(t *testing.T) {
 	}
 	for _, name := range usual {
 		p := fake(t, name)
-		if p.Name() != name || p.OK().Status != 200 || p.MaxBody() < spec.DefaultMaxBody {
-			t.Errorf("%s: %v, %v, %v", name, p, p.OK(), p.MaxBody())
+		if p.Name() != name || p.Profile().Acknowledgement.Status != 200 || p.Profile().MaxBody < spec.DefaultMaxBody {
+			t.Errorf("%s: %v, %v, %v", name, p, p.Profile().Acknowledgement, p.Profile().MaxBody)
 		}
 		if name != "hmac" && p.Spec().Limits.Window() == 0 {
 			t.Errorf("%s: no window", name)

@@ -88,7 +88,7 @@ func ExampleSlack() {
 		panic(err)
 	}
 	d, _ := p.Open(req)
-	fmt.Println(d.Reply.Status, d.Reply.ContentType, string(d.Reply.Body))
+	fmt.Println(d.Handshake.Status, d.Handshake.ContentType, string(d.Handshake.Body))
 	// Output: 200 text/plain; charset=utf-8 3eZbrw1a
 }
 

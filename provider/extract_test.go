@@ -189,8 +189,8 @@ func TestGitHub(t *testing.T) {
 	if ev := one(t, p, signed(t, p, `{}`, "X-GitHub-Delivery", "guid-1", "X-GitHub-Delivery", "guid-2")); ev.Key != "" {
 		t.Error("of two different delivery ids one was taken")
 	}
-	if p.MaxBody() != 25<<20 {
-		t.Error(p.MaxBody())
+	if p.Profile().MaxBody != 25<<20 {
+		t.Error(p.Profile().MaxBody)
 	}
 }
 
@@ -299,11 +299,11 @@ func TestSlackHandshake(t *testing.T) {
 	body := `{"type":"url_verification","challenge":"<script>alert(1)</script>"}`
 	req := signed(t, p, body)
 	d, err := p.Open(req)
-	if err != nil || len(d.Events) != 0 || d.Reply == nil {
+	if err != nil || len(d.Events) != 0 || d.Handshake == nil {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	if d.Reply.Status != 200 || !strings.HasPrefix(d.Reply.ContentType, "text/plain") || string(d.Reply.Body) != "<script>alert(1)</script>" {
-		t.Errorf("%+v", d.Reply)
+	if d.Handshake.Status != 200 || !strings.HasPrefix(d.Handshake.ContentType, "text/plain") || string(d.Handshake.Body) != "<script>alert(1)</script>" {
+		t.Errorf("%+v", d.Handshake)
 	}
 	req.Header.Set("X-Slack-Signature", "v0="+strings.Repeat("0", 64))
 	reason(t, p, req)
@@ -320,7 +320,7 @@ func TestSlackHandshake(t *testing.T) {
 		}
 	}
 	github := GitHub("fake")
-	if d, _ := github.Open(signed(t, github, body)); d.Reply != nil {
+	if d, _ := github.Open(signed(t, github, body)); d.Handshake != nil {
 		t.Error("a provider without that handshake answered it")
 	}
 }

@@ -114,7 +114,7 @@ func refused(t *testing.T, p *spec.Provider, req *hookonce.Request) bool {
 // checkDelivery checks what holds for every delivery.
 func checkDelivery(t *testing.T, p *spec.Provider, d *hookonce.Verified) {
 	t.Helper()
-	if d.Reply != nil || d.Unreadable != nil && len(d.Events) != 1 {
+	if d.Handshake != nil || d.Unreadable != nil && len(d.Events) != 1 {
 		t.Fatalf("%s: %+v", p.Name(), d)
 	}
 	for i := range d.Events {

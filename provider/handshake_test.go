@@ -75,15 +75,15 @@ func TestHandshakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := greeting(t, c.name, c.secret, true)
 			d, err := p.Open(c.req(p))
-			if err != nil || d.Reply == nil {
+			if err != nil || d.Handshake == nil {
 				t.Fatalf("not answered: %+v, %v", d, err)
 			}
-			if a := d.Reply; a.Status != c.status || a.ContentType != c.contentType || string(a.Body) != c.body {
+			if a := d.Handshake; a.Status != c.status || a.ContentType != c.contentType || string(a.Body) != c.body {
 				t.Errorf("got %d %s %s", a.Status, a.ContentType, a.Body)
 			}
 			silent := greeting(t, c.name, c.secret, false)
-			if d, err := silent.Open(c.req(silent)); err == nil && d.Reply != nil {
-				t.Errorf("answered although it is not enabled: %s", d.Reply.Body)
+			if d, err := silent.Open(c.req(silent)); err == nil && d.Handshake != nil {
+				t.Errorf("answered although it is not enabled: %s", d.Handshake.Body)
 			}
 		})
 	}

@@ -113,8 +113,8 @@ func all(t testing.TB, p *spec.Provider, req *hookonce.Request) []hookonce.Event
 	if err != nil {
 		t.Fatalf("%s: %v", p.Name(), err)
 	}
-	if d.Reply != nil {
-		t.Fatalf("%s: a handshake: %s", p.Name(), d.Reply.Body)
+	if d.Handshake != nil {
+		t.Fatalf("%s: a handshake: %s", p.Name(), d.Handshake.Body)
 	}
 	sameOneByOne(t, p, req, d)
 	return d.Events

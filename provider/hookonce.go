@@ -51,23 +51,16 @@ func Hookonce(secrets ...string) *HookonceProvider {
 // HookonceProvider is what [Hookonce] returns. It is immutable and safe for concurrent use.
 type HookonceProvider struct{ keys [][]byte }
 
-var (
-	_ hookonce.Provider    = (*HookonceProvider)(nil)
-	_ hookonce.BodyLimiter = (*HookonceProvider)(nil)
-)
+var _ hookonce.Provider = (*HookonceProvider)(nil)
 
-// Name returns "hookonce".
-func (p *HookonceProvider) Name() string { return "hookonce" }
+// Profile says how a gateway wants to be talked to: any 2xx tells it that the event is done. The largest body is that of
+// a gateway none of whose sources has a max_body above 32 MiB; one that has is matched by [hookonce.WithMaxBody] here.
+func (p *HookonceProvider) Profile() hookonce.Profile {
+	return hookonce.Profile{Name: "hookonce", MaxBody: gatewayMaxBody}
+}
 
 // Format writes the name, whatever the verb: nothing inside a provider is for printing.
 func (p *HookonceProvider) Format(f fmt.State, _ rune) { fmt.Fprint(f, "provider hookonce") }
-
-// OK returns a plain 200: any 2xx tells the gateway that the event is done.
-func (p *HookonceProvider) OK() hookonce.Answer { return hookonce.Answer{Status: http.StatusOK} }
-
-// MaxBody returns the largest body, in bytes, that a gateway delivers unless a source of it has a max_body above 32
-// MiB, which [hookonce.WithMaxBody] then says here.
-func (p *HookonceProvider) MaxBody() int64 { return gatewayMaxBody }
 
 // Open verifies a delivery of the gateway and returns its event. An error is a *[hookonce.RejectError].
 func (p *HookonceProvider) Open(req *hookonce.Request) (*hookonce.Verified, error) {
@@ -236,7 +229,7 @@ func (p *HookonceProvider) Sign(req *hookonce.Request) error {
 // finds is the affair of each source's provider.
 func (p *HookonceProvider) Spec() spec.Spec {
 	return spec.Spec{
-		Name: p.Name(), Title: "hookonce's gateway",
+		Name: p.Profile().Name, Title: "hookonce's gateway",
 		Event:  spec.Extract{Key: [][]spec.Value{{spec.Value("header:" + header.HookonceKey)}}},
 		Limits: spec.Limits{MaxBody: gatewayMaxBody},
 		Example: spec.Template{

@@ -163,8 +163,8 @@ func TestHookonceWantsSecrets(t *testing.T) {
 // What any provider of the catalogue takes, an application behind the gateway takes.
 func TestHookonceTakesEveryBody(t *testing.T) {
 	every(t, func(t *testing.T, s spec.Spec, p *spec.Provider) {
-		if p.MaxBody() > Hookonce(gatewaySecret).MaxBody() {
-			t.Errorf("it sends up to %d bytes", p.MaxBody())
+		if p.Profile().MaxBody > Hookonce(gatewaySecret).Profile().MaxBody {
+			t.Errorf("it sends up to %d bytes", p.Profile().MaxBody)
 		}
 	})
 }

@@ -24,7 +24,7 @@ const appURL = "http://app.internal:3000/hooks?team=shop"
 // passedOn is an event of a request as it is passed on: later, to another URL, without the credentials.
 func passedOn(p *spec.Provider, req *hookonce.Request, ev *hookonce.Event, late time.Duration) *hookonce.Request {
 	h := maps.Clone(req.Header)
-	for _, name := range append(p.Confided(), "Authorization") {
+	for _, name := range append(p.Profile().SecretHeaders, "Authorization") {
 		delete(h, name)
 	}
 	return &hookonce.Request{Method: http.MethodPost, URL: appURL, Header: h, Body: ev.Body, Now: now.Add(late)}
@@ -444,7 +444,7 @@ func FuzzResign(f *testing.F) {
 				continue
 			}
 			d, err := p.Open(req)
-			if err != nil || d.Reply != nil {
+			if err != nil || d.Handshake != nil {
 				continue // FuzzOpen says when that may be
 			}
 			for i := range min(len(d.Events), 3) {

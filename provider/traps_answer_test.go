@@ -10,7 +10,7 @@ import (
 // TestOnlyTheDocumentedStatus: some senders send again what is answered with another success.
 func TestOnlyTheDocumentedStatus(t *testing.T) {
 	for _, name := range []string{"coinbase-commerce", "lemon-squeezy", "mailgun", "paddle", "postmark", "quickbooks", "xero"} {
-		if ok := fake(t, name).OK(); ok.Status != 200 || len(ok.Body) > 0 {
+		if ok := fake(t, name).Profile().Acknowledgement; ok.Status != 200 || len(ok.Body) > 0 {
 			t.Errorf("%s: %+v", name, ok)
 		}
 	}
@@ -27,7 +27,7 @@ func TestRejectionsCostNoSubscription(t *testing.T) {
 		"xero":      401,
 	}
 	every(t, func(t *testing.T, s spec.Spec, p *spec.Provider) {
-		rejected, notReady := p.Refusals()
+		rejected, notReady := p.Profile().Rejected, p.Profile().NotReady
 		if want, ok := mild[s.Name]; ok && rejected != want {
 			t.Errorf("rejects with %d, want %d", rejected, want)
 		}

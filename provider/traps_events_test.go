@@ -123,7 +123,7 @@ func TestDiscordProbesGet401(t *testing.T) {
 	public, key := newEd25519(t)
 	for _, p := range []interface {
 		Open(*hookonce.Request) (*hookonce.Verified, error)
-		Refusals() (int, int)
+		Profile() hookonce.Profile
 	}{Discord(public), DiscordInteractions(public)} {
 		for _, body := range []string{`{"type":0}`, `{"type":1}`, `{"type":1,"event":{}}`} {
 			genuine := discordRequest(key, body)
@@ -143,7 +143,7 @@ func TestDiscordProbesGet401(t *testing.T) {
 				}
 			}
 		}
-		if rejected, _ := p.Refusals(); rejected != http.StatusUnauthorized {
+		if rejected := p.Profile().Rejected; rejected != http.StatusUnauthorized {
 			t.Errorf("a wrong signature is answered with %d", rejected)
 		}
 	}

@@ -252,10 +252,10 @@ func judge(p *spec.Provider, settings spec.Settings, req *hookonce.Request) *ver
 // accept fills in what a verified request or a handshake carries.
 func (v *verdict) accept(p *spec.Provider, d *hookonce.Verified) {
 	v.Verified, v.Covers, v.Secret = d.Proof.Secret > 0, d.Proof.Covers, d.Proof.Secret
-	v.Answer = newAnswer(p.OK())
+	v.Answer = newAnswer(p.Profile().Acknowledgement)
 	switch {
-	case d.Reply != nil:
-		v.Answer = newAnswer(*d.Reply)
+	case d.Handshake != nil:
+		v.Answer = newAnswer(*d.Handshake)
 		v.Handshake = &v.Answer
 		if !v.Verified {
 			v.Reason = "a handshake that the sender does not sign: it is answered, nothing is verified and nothing is stored"
@@ -272,16 +272,13 @@ func (v *verdict) accept(p *spec.Provider, d *hookonce.Verified) {
 
 // refuse fills in why the request is not authentic, or why that cannot be decided.
 func (v *verdict) refuse(p *spec.Provider, settings spec.Settings, req *hookonce.Request, err error) {
-	rejected, notReady := p.Refusals()
+	profile := p.Profile()
 	var rej *hookonce.RejectError
 	if !errors.As(err, &rej) {
-		v.Reason, v.Answer.Status = err.Error(), notReady
+		v.Reason, v.Answer.Status = err.Error(), profile.Refusal(http.StatusServiceUnavailable, err)
 		return
 	}
-	v.Reason, v.Code, v.Answer.Status = rej.Error(), rej.Reason, rejected
-	if rej.Status != 0 {
-		v.Answer.Status = rej.Status
-	}
+	v.Reason, v.Code, v.Answer.Status = rej.Error(), rej.Reason, profile.Refusal(http.StatusUnauthorized, err)
 	switch rej.Reason {
 	case hookonce.ReasonTimestampOld, hookonce.ReasonTimestampFuture:
 		v.Hint = "the time of arrival is taken to be " + req.Now.UTC().Format(time.RFC3339) + " (--now " + strconv.FormatInt(req.Now.Unix(), 10) +
@@ -309,7 +306,7 @@ func looksLikeHandshake(known spec.Spec, settings spec.Settings, req *hookonce.R
 	if errors.As(err, &rej) {
 		return rej.Reason == hookonce.ReasonHandshakeRefused && rej.Status == http.StatusForbidden
 	}
-	return err == nil && d.Reply != nil
+	return err == nil && d.Handshake != nil
 }
 
 func newItem(known spec.Spec, ev *hookonce.Event) verdictItem {

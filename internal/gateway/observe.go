@@ -140,7 +140,7 @@ func (g *Gateway) newForwarder(cfg *config.Config, s *config.Source) (*forwarder
 	f := &forwarder{transport: observedTransport(cfg)}
 	source := observe.Source{
 		Name: s.Name, To: to, Transport: f.transport, Provider: p,
-		Deadline: s.GivesUp(), MaxBody: cmp.Or(s.MaxBody, p.MaxBody(), ingest.DefaultMaxBody),
+		Deadline: s.GivesUp(), MaxBody: cmp.Or(s.MaxBody, p.Profile().MaxBody, ingest.DefaultMaxBody),
 	}
 	if timeless != nil {
 		source.Timeless = hookonce.Provider(timeless)

@@ -117,7 +117,7 @@ func newSource(s *config.Source) (ingest.Source, error) {
 		Provider:   p,
 		Headers:    p.PassedHeaders(),
 		Secrets:    len(s.Secrets),
-		MaxBody:    cmp.Or(s.MaxBody, p.MaxBody()),
+		MaxBody:    cmp.Or(s.MaxBody, p.Profile().MaxBody),
 		Routes:     routes,
 		DropTwins:  slices.Concat(s.Twins.Drop, droppedTwins(p.Spec())),
 		TwinWindow: twinWindow(p.Spec()),

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
-	"mime"
 	"net/http"
 	"strconv"
 
@@ -54,17 +53,14 @@ func (a *answer) write(w http.ResponseWriter) {
 	}
 }
 
-// inert returns a provider's answer as text or JSON that no browser renders: a handshake echoes what
-// the sender chose.
-func inert(a hookonce.Answer) answer {
-	contentType := textType
-	if media, _, err := mime.ParseMediaType(a.ContentType); err == nil && (media == "application/json" || media == "text/plain") {
-		contentType = []string{a.ContentType}
+// handshake returns the reply to a handshake, which no browser renders.
+func handshake(a hookonce.Answer) answer {
+	a = a.Inert()
+	reply := answer{status: a.Status, body: a.Body}
+	if a.ContentType != "" {
+		reply.contentType = []string{a.ContentType}
 	}
-	if len(a.Body) == 0 {
-		contentType = nil
-	}
-	return answer{status: cmp.Or(a.Status, http.StatusOK), contentType: contentType, body: a.Body}
+	return reply
 }
 
 // required returns the provider's own acknowledgement, or nil when any answer of 200 will do and the

@@ -134,7 +134,7 @@ func (b *batch) all(ctx context.Context, held int64) error {
 
 // miscounted is the error of a provider that yields more events than it has said, or fewer.
 func (b *batch) miscounted() error {
-	return fmt.Errorf("the provider %s counts %d events in a batch and yields others", b.source.Provider.Name(), b.delivery.Len())
+	return fmt.Errorf("the provider %s counts %d events in a batch and yields others", b.profile.Name, b.delivery.Len())
 }
 
 // fits takes room for all of the events, unless they are more than a part or there is none now.

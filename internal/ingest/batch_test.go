@@ -427,8 +427,7 @@ func TestMiscountedBatch(t *testing.T) {
 // miscounting is a provider whose batches have three events and are said to have another number.
 type miscounting int
 
-func (miscounting) Name() string        { return "test" }
-func (miscounting) OK() hookonce.Answer { return hookonce.Answer{} }
+func (miscounting) Profile() hookonce.Profile { return hookonce.Profile{Name: "test"} }
 
 func (n miscounting) Open(*hookonce.Request) (*hookonce.Verified, error) {
 	return &hookonce.Verified{Batch: &hookonce.Batch{Len: int(n), All: func(yield func(*hookonce.Event) bool) {

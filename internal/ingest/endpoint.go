@@ -48,9 +48,9 @@ func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int
 		}
 	}
 	return &endpoint{
-		refuser:       newRefuser(s.Name, o, m, mannersOf(s.Provider), doorman{allow: s.Allow, trusted: o.TrustedProxies}, problems()...),
+		refuser:       newRefuser(s.Name, o, m, s.Provider.Profile(), doorman{allow: s.Allow, trusted: o.TrustedProxies}, problems()...),
 		source:        s,
-		required:      required(s.Provider.OK()),
+		required:      required(s.Provider.Profile().Acknowledgement),
 		headers:       ruleOf(&s),
 		journal:       o.Journal,
 		answers:       o.Answers,
@@ -117,10 +117,10 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 		return a, err
 	}
 	held.verified()
-	if delivery.Reply != nil {
+	if delivery.Handshake != nil {
 		e.log.handshake(r.Context())
 		e.watcher.Greeted(e.source.Name)
-		return inert(*delivery.Reply), nil
+		return handshake(*delivery.Handshake), nil
 	}
 	connlimit.Known(r.Context())
 	e.metrics.verifiedBy(delivery.Proof.Secret)
@@ -143,7 +143,7 @@ func (e *endpoint) read(w http.ResponseWriter, r *http.Request, held *holding) (
 	switch {
 	case r.Method == http.MethodPost:
 		return readBody(w, r, e.source.MaxBody, e.bodyTimeout, held)
-	case e.greets(r.Method):
+	case e.profile.Takes(r.Method):
 		return nil, nil
 	}
 	return nil, errMethod

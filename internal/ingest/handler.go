@@ -188,7 +188,7 @@ func (h *Handler) Reload(sources []Source, services []Service, trustedProxies []
 	next := &doors{
 		endpoints: make(map[string]*endpoint, len(sources)),
 		services:  make(map[string]*service, len(services)),
-		unknown:   newRefuser("", o, h.metrics, mannersOf(nil), doorman{trusted: trustedProxies}, errUnknownSource),
+		unknown:   newRefuser("", o, h.metrics, hookonce.Profile{}, doorman{trusted: trustedProxies}, errUnknownSource),
 	}
 	for _, s := range sources {
 		e := newEndpoint(s, o, h.metrics, h.share(s.Name), &h.storing)

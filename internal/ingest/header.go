@@ -13,15 +13,7 @@ func ruleOf(s *Source) *header.Rule {
 	if s.Headers != nil {
 		return s.Headers
 	}
-	return header.NewRule(header.Spec{Secret: confided(s.Provider)})
-}
-
-// confided returns the headers in which the provider sends the secret itself.
-func confided(p hookonce.Provider) []string {
-	if c, ok := p.(hookonce.Confider); ok {
-		return c.Confided()
-	}
-	return nil
+	return header.NewRule(header.Spec{Secret: s.Provider.Profile().SecretHeaders})
 }
 
 // facts returns the header lines of an event, which come after those of its request: what an application that

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookonce/hookonce"
 )
 
 // refuser answers the requests to one source that are not acknowledged.
@@ -17,11 +19,12 @@ type refuser struct {
 	watcher  Watcher
 	doorman  doorman
 	rejected map[*problem]prometheus.Counter
-	manners
+	profile  hookonce.Profile
+	allow    string // the methods that are taken
 }
 
 // newRefuser returns the refuser of a source that can have the given problems.
-func newRefuser(source string, o Options, m *metrics, how manners, door doorman, problems ...*problem) refuser {
+func newRefuser(source string, o Options, m *metrics, profile hookonce.Profile, door doorman, problems ...*problem) refuser {
 	r := refuser{
 		now:      o.Now,
 		source:   source,
@@ -29,7 +32,8 @@ func newRefuser(source string, o Options, m *metrics, how manners, door doorman,
 		watcher:  o.Watcher,
 		doorman:  door,
 		rejected: make(map[*problem]prometheus.Counter, len(problems)),
-		manners:  how,
+		profile:  profile,
+		allow:    profile.Allow(),
 	}
 	for _, p := range problems {
 		r.rejected[p] = m.rejected.WithLabelValues(source, p.reason)
@@ -42,7 +46,7 @@ func (r refuser) refuse(w http.ResponseWriter, req *http.Request, err error) {
 	p := problemOf(err)
 	r.rejected[p].Inc()
 	own := *p
-	own.status = r.status(p, err)
+	own.status = r.profile.Refusal(p.status, err)
 	var early *tooFast
 	if errors.As(err, &early) {
 		own.retryAfter = wholeSeconds(early.wait)

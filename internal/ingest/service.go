@@ -46,7 +46,7 @@ type service struct {
 func newService(s Service, o Options, m *metrics, room *reading) *service {
 	s.MaxBody = cmp.Or(s.MaxBody, DefaultMaxBody)
 	return &service{
-		refuser:  newRefuser(s.Name, o, m, mannersOf(nil), doorman{allow: s.Allow, trusted: o.TrustedProxies}, errTooMany, errStranger, errCrowded),
+		refuser:  newRefuser(s.Name, o, m, hookonce.Profile{}, doorman{allow: s.Allow, trusted: o.TrustedProxies}, errTooMany, errStranger, errCrowded),
 		Service:  s,
 		handler:  http.StripPrefix(PathPrefix+s.Name, s.Handler),
 		throttle: newThrottle(s.Rate, s.Burst),

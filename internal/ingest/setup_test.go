@@ -30,8 +30,9 @@ const (
 // testProvider signs the body with HMAC and keeps its events as {"id", "type"}, alone or in an array.
 type testProvider struct{ ok hookonce.Answer }
 
-func (testProvider) Name() string          { return "test" }
-func (p testProvider) OK() hookonce.Answer { return p.ok }
+func (p testProvider) Profile() hookonce.Profile {
+	return hookonce.Profile{Name: "test", Acknowledgement: p.ok}
+}
 
 func sign(body string) string {
 	mac := hmac.New(sha256.New, []byte(testSecret))
@@ -78,7 +79,7 @@ func split(r *hookonce.Request) *hookonce.Verified {
 	case one.Panic != "":
 		panic(one.Panic)
 	case one.Challenge != "":
-		return &hookonce.Verified{Reply: &hookonce.Answer{Status: 200, ContentType: "text/html", Body: []byte(one.Challenge)}}
+		return &hookonce.Verified{Handshake: &hookonce.Answer{Status: 200, ContentType: "text/html", Body: []byte(one.Challenge)}}
 	}
 	sum := sha256.Sum256(r.Body)
 	return &hookonce.Verified{Events: []hookonce.Event{{

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/ingest"
 )
 
@@ -55,7 +56,9 @@ func (unreadable) Close() error { return nil }
 // tolerant is a provider that retries after 429.
 type tolerant struct{ testProvider }
 
-func (tolerant) Refusals() (int, int) { return 0, http.StatusTooManyRequests }
+func (tolerant) Profile() hookonce.Profile {
+	return hookonce.Profile{Name: "test", NotReady: http.StatusTooManyRequests}
+}
 
 func TestRateInTheProvidersWay(t *testing.T) {
 	g := newGate(t, func(o *ingest.Options) {

@@ -99,8 +99,8 @@ type sender struct {
 	open func(*hookonce.Request) (*hookonce.Verified, error)
 }
 
-func (s *sender) Name() string        { return "fake" }
-func (s *sender) OK() hookonce.Answer { return hookonce.Answer{} }
+func (s *sender) Profile() hookonce.Profile { return hookonce.Profile{Name: "fake"} }
+
 func (s *sender) Open(r *hookonce.Request) (*hookonce.Verified, error) {
 	if s.open != nil {
 		return s.open(r)

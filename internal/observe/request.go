@@ -87,7 +87,7 @@ func (q *request) observations() (all []Observation) {
 		return q.is(Refused, rejected.Reason)
 	case err != nil:
 		return q.is(Unread, ReasonUndecided)
-	case delivery.Reply != nil:
+	case delivery.Handshake != nil:
 		return q.is(Handshake, "")
 	}
 	return q.events(delivery, late)
@@ -95,8 +95,7 @@ func (q *request) observations() (all []Observation) {
 
 // taken reports whether the gateway would look at requests with that method.
 func (q *request) taken() bool {
-	g, ok := q.source.Provider.(hookonce.Greeter)
-	return q.Method == http.MethodPost || ok && g.Greets(q.Method)
+	return q.source.Provider.Profile().Takes(q.Method)
 }
 
 // open verifies the request. One that is rejected for its time alone is opened all the same; late then says why.
@@ -110,7 +109,7 @@ func (q *request) open() (d *hookonce.Verified, late string, err error) {
 		rejected.Reason != hookonce.ReasonTimestampOld && rejected.Reason != hookonce.ReasonTimestampFuture {
 		return d, "", err
 	}
-	if d, again := q.source.Timeless.Open(&q.Request); again == nil && d.Reply == nil {
+	if d, again := q.source.Timeless.Open(&q.Request); again == nil && d.Handshake == nil {
 		return d, rejected.Reason, nil
 	}
 	return nil, "", err

@@ -167,7 +167,7 @@ func TestCutBodiesMakeNoHandshake(t *testing.T) {
 		free := strings.TrimSuffix(`a{"id":"1"}`, body)
 		req := signedAs(macOver(t, `a{"id":"1"}`), body)
 		req.Header["X-Free"], req.Header["X-Kind"] = []string{free}, []string{"hello"}
-		if d, err := p.Open(req); (err == nil) != greeted || greeted && d.Reply == nil {
+		if d, err := p.Open(req); (err == nil) != greeted || greeted && d.Handshake == nil {
 			t.Errorf("%s: %v, %v", body, d, err)
 		}
 	}

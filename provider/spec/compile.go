@@ -47,6 +47,7 @@ func build(spec Spec, settings Settings) (*Provider, error) {
 		}
 		p.hands = append(p.hands, h)
 	}
+	p.profile = p.newProfile()
 	return p, nil
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // The headers that hold the secret itself are named, and no others.
-func TestConfided(t *testing.T) {
+func TestSecretHeaders(t *testing.T) {
 	for _, c := range []struct {
 		verify spec.Verify
 		want   []string
@@ -22,7 +22,7 @@ func TestConfided(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.Confided(); !slices.Equal(got, c.want) {
+		if got := p.Profile().SecretHeaders; !slices.Equal(got, c.want) {
 			t.Errorf("%v: %v, want %v", c.verify.Signature, got, c.want)
 		}
 	}

@@ -116,11 +116,14 @@ func (p *Provider) newHandshake(s Handshake) (h handshake, err error) {
 	return h, h.bindCode(p)
 }
 
+// handshakeMethods are the methods with which a handshake may be asked for.
+var handshakeMethods = []string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPost, http.MethodPut}
+
 // inert refuses answers that a browser would run: the challenge is what a stranger wrote.
 func (h *handshake) inert() error {
 	kind, _, _ := strings.Cut(h.ContentType, ";")
 	switch {
-	case !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodOptions}, h.Method):
+	case !slices.Contains(handshakeMethods, h.Method):
 		return fault("method", "there is no %q; use GET, HEAD, OPTIONS, POST or PUT", h.Method)
 	case h.Status < 200 || h.Status > 299:
 		return fault("status", "is %d; a challenge is answered with 200 to 299", h.Status)
@@ -195,7 +198,7 @@ func (h *handshake) greet(r *reading) (*hookonce.Verified, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &hookonce.Verified{Reply: &hookonce.Answer{Status: h.Status, ContentType: h.ContentType, Body: []byte(body)}}
+	d := &hookonce.Verified{Handshake: &hookonce.Answer{Status: h.Status, ContentType: h.ContentType, Body: []byte(body)}}
 	if !h.Unsigned {
 		d.Proof = r.proof.public()
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,15 +43,15 @@ func TestHandshakesAreOffUnlessEnabled(t *testing.T) {
 			}
 			d, err := p.Open(req)
 			switch {
-			case enabled && (err != nil || d.Reply == nil || string(d.Reply.Body) != "c" || len(d.Events) > 0):
+			case enabled && (err != nil || d.Handshake == nil || string(d.Handshake.Body) != "c" || len(d.Events) > 0):
 				t.Errorf("%+v is not answered: %+v, %v", h, d, err)
-			case !enabled && h.Method == "" && (err != nil || d.Reply != nil || d.Events[0].Key != "1"):
+			case !enabled && h.Method == "" && (err != nil || d.Handshake != nil || d.Events[0].Key != "1"):
 				t.Errorf("%+v swallowed an event: %+v, %v", h, d, err)
 			case !enabled && h.Method != "" && !errors.Is(err, hookonce.ErrUnverified):
 				t.Errorf("%+v is answered: %+v, %v", h, d, err)
 			}
-			if p.Greets("GET") != (enabled && h.Method == "GET") {
-				t.Errorf("%+v greets GET: %v", h, p.Greets("GET"))
+			if slices.Contains(p.Profile().Methods, "GET") != (enabled && h.Method == "GET") {
+				t.Errorf("%+v greets GET: %v", h, slices.Contains(p.Profile().Methods, "GET"))
 			}
 		}
 	}
@@ -74,7 +75,7 @@ func TestAnswersAreInert(t *testing.T) {
 	} {
 		p := build1(t, greeting(c.h), Settings{Handshakes: true})
 		d, err := p.Open(asks("GET", "challenge="+url.QueryEscape(c.challenge)))
-		if err != nil || d.Reply.Status != c.status || d.Reply.ContentType != c.contentType || string(d.Reply.Body) != c.body {
+		if err != nil || d.Handshake.Status != c.status || d.Handshake.ContentType != c.contentType || string(d.Handshake.Body) != c.body {
 			t.Errorf("%+v: %+v, %v", c.h, d, err)
 		}
 		if d.Proof != (hookonce.Proof{}) {
@@ -89,7 +90,7 @@ func TestWhatIsNoChallenge(t *testing.T) {
 	h.When = []Match{{Value: "query:mode", Is: "subscribe"}, {Value: "query:topic"}, {Value: "query:token", Token: true}}
 	p := build1(t, greeting(h), Settings{Handshakes: true, Token: "fake"})
 	const good = "mode=subscribe&topic=t&token=fake&challenge="
-	if d, err := p.Open(asks("GET", good+strings.Repeat("x", maxEcho))); err != nil || len(d.Reply.Body) != maxEcho {
+	if d, err := p.Open(asks("GET", good+strings.Repeat("x", maxEcho))); err != nil || len(d.Handshake.Body) != maxEcho {
 		t.Error(d, err)
 	}
 	for query, status := range map[string]int{
@@ -127,12 +128,12 @@ func TestSignedHandshakes(t *testing.T) {
 		theirs := build1(t, plain(), Settings{Secrets: Secrets(secret)})
 		want := `{"plain":"abc","code":"` + request(t, theirs, "abc").Header.Get("X-Signature") + `"}`
 		d, err := p.Open(request(t, theirs, body))
-		if err != nil || d.Reply == nil || string(d.Reply.Body) != want || d.Proof.Secret != number+1 {
+		if err != nil || d.Handshake == nil || string(d.Handshake.Body) != want || d.Proof.Secret != number+1 {
 			t.Errorf("%s: %+v, %v", secret, d, err)
 		}
 	}
 	rejected(t, p, request(t, build1(t, plain(), Settings{Secrets: Secrets("theirs")}), body), hookonce.ReasonSignatureMismatch)
-	if d := open(t, p, `{"id":"1","type":"other","challenge":"abc"}`); d.Reply != nil || d.Events[0].Key != "1" {
+	if d := open(t, p, `{"id":"1","type":"other","challenge":"abc"}`); d.Handshake != nil || d.Events[0].Key != "1" {
 		t.Errorf("an event was taken for a challenge: %+v", d)
 	}
 }
@@ -156,7 +157,7 @@ func TestNoSigningOracle(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range []*Provider{p, silent} {
-			rejected(t, p, signedAs(string(d.Reply.Body), "abc"), hookonce.ReasonSignatureMismatch)
+			rejected(t, p, signedAs(string(d.Handshake.Body), "abc"), hookonce.ReasonSignatureMismatch)
 			open(t, p, `{"id":"1"}`)
 			open(t, p, strings.Repeat("a", 9))
 			open(t, p, strings.Repeat("a", maxEcho+1))
@@ -164,7 +165,7 @@ func TestNoSigningOracle(t *testing.T) {
 		}
 		for _, text := range []string{"{}", "ABC", "abc ", "abc\n", "abcdefghi", "abc{}", ""} {
 			if d, err := p.Open(asks("GET", "c="+url.QueryEscape(text))); err == nil {
-				t.Errorf("%s answers %q with %s", kind, text, d.Reply.Body)
+				t.Errorf("%s answers %q with %s", kind, text, d.Handshake.Body)
 			}
 		}
 	}
@@ -189,7 +190,7 @@ func TestHashedChallenges(t *testing.T) {
 	h.Code.Encoding = Base64
 	p := build1(t, greeting(h), Settings{Handshakes: true, Token: "fake", URL: "https://shop.example/in"})
 	d, err := p.Open(asks("GET", "c=abc"))
-	if err != nil || string(d.Reply.Body) != "Mm5iPjwFriCIHJasiPdgZuV8dAI+o9/R17/flUJEBno=" {
+	if err != nil || string(d.Handshake.Body) != "Mm5iPjwFriCIHJasiPdgZuV8dAI+o9/R17/flUJEBno=" {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
@@ -203,7 +204,7 @@ func TestNoCodeWithoutASecret(t *testing.T) {
 	}
 	p = build1(t, s, Settings{Secrets: []Secret{{Text: "old", Until: now}, {Text: "new"}}, Handshakes: true})
 	want := request(t, build1(t, plain(), Settings{Secrets: Secrets("new")}), "abc").Header.Get("X-Signature")
-	if d, err := p.Open(asks("GET", "c=abc")); err != nil || string(d.Reply.Body) != want {
+	if d, err := p.Open(asks("GET", "c=abc")); err != nil || string(d.Handshake.Body) != want {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

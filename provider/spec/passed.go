@@ -14,7 +14,7 @@ import (
 // PassedHeaders returns which headers of the sender's requests the gateway keeps with an event and passes on: those that the
 // specification verifies or extracts something by, those in [Spec.Headers], and those that every sender sets.
 func (p *Provider) PassedHeaders() *header.Rule {
-	s := header.Spec{Once: p.spec.headersRead(), Listed: p.spec.Headers, Secret: p.Confided()}
+	s := header.Spec{Once: p.spec.headersRead(), Listed: p.spec.Headers, Secret: p.profile.SecretHeaders}
 	for _, v := range p.spec.Verify {
 		if name, ok := strings.CutPrefix(string(v.Signature.In), "header:"); ok && v.Signature.Repeated {
 			s.Repeated = append(s.Repeated, name)

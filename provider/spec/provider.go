@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,6 +18,7 @@ import (
 type Provider struct {
 	spec      Spec
 	settings  Settings
+	profile   hookonce.Profile
 	url       string // as registered, without its query
 	query     string // of the registered URL
 	verifiers []verifier
@@ -30,14 +32,9 @@ type Provider struct {
 	digesters sync.Pool
 }
 
-var (
-	_ hookonce.Provider    = (*Provider)(nil)
-	_ hookonce.BodyLimiter = (*Provider)(nil)
-	_ hookonce.Greeter     = (*Provider)(nil)
-	_ hookonce.Refuser     = (*Provider)(nil)
-)
+var _ hookonce.Provider = (*Provider)(nil)
 
-// Name returns the name in the catalogue.
+// Name returns the name in the catalogue, which is that of its profile.
 func (p *Provider) Name() string { return p.spec.Name }
 
 // String returns the name. It keeps secrets out of logs, whatever verb is used.
@@ -49,36 +46,32 @@ func (p *Provider) Format(f fmt.State, _ rune) { fmt.Fprint(f, p.String()) }
 // Spec returns the specification with its defaults filled in. It is shared: treat it as read-only.
 func (p *Provider) Spec() Spec { return p.spec }
 
-// MaxBody returns the largest body, in bytes, that the sender may send. [hookonce.Webhook] reads no
-// more than that.
-func (p *Provider) MaxBody() int64 { return p.spec.Limits.MaxBody }
+// Profile says how the sender wants to be talked to. The handshakes count only if they are enabled.
+func (p *Provider) Profile() hookonce.Profile { return p.profile }
 
-// OK returns the answer that stops the sender from sending the event again.
-func (p *Provider) OK() hookonce.Answer {
+// newProfile puts together what the specification says of that.
+func (p *Provider) newProfile() hookonce.Profile {
 	a := p.spec.Answer
-	return hookonce.Answer{Status: a.Status, ContentType: a.ContentType, Body: []byte(a.Body)}
-}
-
-// Refusals implements [hookonce.Refuser].
-func (p *Provider) Refusals() (rejected, notReady int) {
-	return p.spec.Answer.Reject, p.spec.Answer.NotReady
-}
-
-// Greets implements [hookonce.Greeter]: it is true for the methods of the handshakes, if they are
-// enabled.
-func (p *Provider) Greets(method string) bool {
-	for i := range p.hands {
-		if p.settings.Handshakes && p.hands[i].Method == method {
-			return true
+	profile := hookonce.Profile{
+		Name:            p.spec.Name,
+		Acknowledgement: hookonce.Answer{Status: a.Status, ContentType: a.ContentType, Body: []byte(a.Body)},
+		Rejected:        a.Reject,
+		NotReady:        a.NotReady,
+		SecretHeaders:   p.spec.secretHeaders(),
+		MaxBody:         p.spec.Limits.MaxBody,
+	}
+	for _, method := range handshakeMethods {
+		if p.settings.Handshakes && method != http.MethodPost && slices.ContainsFunc(p.hands, func(h handshake) bool { return h.Method == method }) {
+			profile.Methods = append(profile.Methods, method)
 		}
 	}
-	return false
+	return profile
 }
 
-// Confided implements [hookonce.Confider]: static tokens and basic authentication are the secret.
-func (p *Provider) Confided() []string {
+// secretHeaders returns the canonical names of the headers of static tokens and basic authentication, which are the secret.
+func (s Spec) secretHeaders() []string {
 	var names []string
-	for _, v := range p.spec.Verify {
+	for _, v := range s.Verify {
 		name, header := strings.CutPrefix(string(v.Signature.In), "header:")
 		if header && (v.Kind == Token || v.Kind == Basic) {
 			names = append(names, textproto.CanonicalMIMEHeaderKey(name))

@@ -48,16 +48,13 @@ func (r *round) join(p *process) { r.deliver = append(r.deliver, p.post, p.call)
 // courier is a provider that everybody believes, and whose keys are the body.
 type courier struct{}
 
-// Name implements [hookonce.Provider].
-func (courier) Name() string { return "courier" }
+// Profile implements [hookonce.Provider].
+func (courier) Profile() hookonce.Profile { return hookonce.Profile{Name: "courier"} }
 
 // Open implements [hookonce.Provider].
 func (courier) Open(r *hookonce.Request) (*hookonce.Verified, error) {
 	return &hookonce.Verified{Events: []hookonce.Event{{Key: string(r.Body), Digest: []byte("transfer"), Body: r.Body}}}, nil
 }
-
-// OK implements [hookonce.Provider].
-func (courier) OK() hookonce.Answer { return hookonce.Answer{Status: http.StatusOK} }
 
 // post delivers an event over HTTP.
 func (p *process) post(ctx context.Context, key string) (receipt, error) {

@@ -15,21 +15,22 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// particular is a provider with manners: it greets with GET and HEAD and has statuses of its own.
+// particular is a provider that greets with GET and HEAD and has statuses of its own.
 type particular struct {
 	testProvider
 	proof hookonce.Proof
 }
 
-func (particular) Greets(method string) bool { return method == "GET" || method == "HEAD" }
-func (particular) Refusals() (int, int)      { return 403, 429 }
+func (particular) Profile() hookonce.Profile {
+	return hookonce.Profile{Name: "test", Methods: []string{"GET", "HEAD"}, Rejected: 403, NotReady: 429}
+}
 
 func (p particular) Open(r *hookonce.Request) (*hookonce.Verified, error) {
 	switch {
 	case r.Method != http.MethodPost && len(r.Body) > 0:
 		return nil, errors.New("a greeting was read")
 	case r.Method != http.MethodPost && strings.HasSuffix(r.URL, "?challenge"):
-		return &hookonce.Verified{Reply: &hookonce.Answer{ContentType: "text/html", Body: []byte("<hi>")}}, nil
+		return &hookonce.Verified{Handshake: &hookonce.Answer{ContentType: "text/html", Body: []byte("<hi>")}}, nil
 	case r.Method != http.MethodPost:
 		return nil, &hookonce.RejectError{Reason: hookonce.ReasonHandshakeRefused, Status: http.StatusMethodNotAllowed}
 	}
@@ -152,8 +153,9 @@ func TestRotationIsSeen(t *testing.T) {
 // touchy is a provider that disables the webhook after a 4xx and sends its secret along.
 type touchy struct{ testProvider }
 
-func (touchy) Refusals() (int, int) { return 503, 0 }
-func (touchy) Confided() []string   { return []string{"X-Fake-Token"} }
+func (touchy) Profile() hookonce.Profile {
+	return hookonce.Profile{Name: "test", Rejected: 503, SecretHeaders: []string{"X-Fake-Token"}}
+}
 
 func TestATouchyProviderSeesNo4xxForItsBodies(t *testing.T) {
 	g := newGate(t, func(o *ingest.Options) {

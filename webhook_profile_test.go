@@ -14,23 +14,24 @@ import (
 	"github.com/hookonce/hookonce/memstore"
 )
 
-// particular is a sender with manners: it greets with GET and HEAD, has statuses of its own, and says
-// by which secret it was recognised.
+// particular is a sender that greets with GET and HEAD, has statuses of its own, and says by
+// which secret it was recognised.
 type particular struct {
 	sender
 	coalesce bool
 	covers   string
 }
 
-func (particular) Greets(method string) bool { return method == "GET" || method == "HEAD" }
-func (particular) Refusals() (int, int)      { return 403, 500 }
+func (particular) Profile() hookonce.Profile {
+	return hookonce.Profile{Name: "sender", Methods: []string{"GET", "HEAD"}, Rejected: 403, NotReady: 500}
+}
 
 func (p particular) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	switch {
 	case req.Method != http.MethodPost && len(req.Body) > 0:
 		return nil, errors.New("a greeting was read")
 	case req.Method != http.MethodPost && req.Header.Get("Sig") == "ok":
-		return &hookonce.Verified{Reply: &hookonce.Answer{ContentType: "text/html", Body: []byte("<hi>")}}, nil
+		return &hookonce.Verified{Handshake: &hookonce.Answer{ContentType: "text/html", Body: []byte("<hi>")}}, nil
 	case req.Method != http.MethodPost:
 		return nil, &hookonce.RejectError{Reason: hookonce.ReasonHandshakeRefused, Status: http.StatusMethodNotAllowed}
 	case string(req.Body) == "teapot":
@@ -48,7 +49,7 @@ func (p particular) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 
 func serveParticular(t *testing.T, p particular, handle handleFunc, opts ...hookonce.Option) *httptest.Server {
 	quiet := hookonce.WithLogger(slog.New(slog.DiscardHandler))
-	s := httptest.NewServer(hookonce.Webhook(memstore.New(), p.Name(), p, handle, append([]hookonce.Option{quiet}, opts...)...))
+	s := httptest.NewServer(hookonce.Webhook(memstore.New(), p.Profile().Name, p, handle, append([]hookonce.Option{quiet}, opts...)...))
 	t.Cleanup(s.Close)
 	return s
 }
@@ -170,7 +171,7 @@ func TestWebhookAddsTheQueryToThePublicURL(t *testing.T) {
 		{"https://public.test/hook?b=2", "b=2", "https://public.test/hook?b=2"},
 	} {
 		spy := &urlSpy{}
-		h := hookonce.Webhook(memstore.New(), spy.Name(), spy, succeed, hookonce.WithPublicURL(c.public), hookonce.WithLogger(slog.New(slog.DiscardHandler)))
+		h := hookonce.Webhook(memstore.New(), "sender", spy, succeed, hookonce.WithPublicURL(c.public), hookonce.WithLogger(slog.New(slog.DiscardHandler)))
 		r := httptest.NewRequest(http.MethodPost, "http://inside.test/x?"+c.query, strings.NewReader("a 1"))
 		h.ServeHTTP(httptest.NewRecorder(), r)
 		if spy.url != c.want {
@@ -192,7 +193,7 @@ func (s *urlSpy) Open(r *hookonce.Request) (*hookonce.Verified, error) {
 // touchy is a sender that disables the webhook after a 4xx.
 type touchy struct{ particular }
 
-func (touchy) Refusals() (int, int) { return 503, 0 }
+func (touchy) Profile() hookonce.Profile { return hookonce.Profile{Name: "sender", Rejected: 503} }
 
 func TestWebhookShowsATouchyProviderNo4xxForItsBodies(t *testing.T) {
 	quiet := hookonce.WithLogger(slog.New(slog.DiscardHandler))
@@ -200,7 +201,7 @@ func TestWebhookShowsATouchyProviderNo4xxForItsBodies(t *testing.T) {
 		p      hookonce.Provider
 		status int
 	}{{touchy{}, 503}, {particular{}, 413}} {
-		s := httptest.NewServer(hookonce.Webhook(memstore.New(), c.p.Name(), c.p, succeed, quiet, hookonce.WithMaxBody(4)))
+		s := httptest.NewServer(hookonce.Webhook(memstore.New(), c.p.Profile().Name, c.p, succeed, quiet, hookonce.WithMaxBody(4)))
 		res, body := exchange(t, s, "POST", "ok", "too large")
 		if res.StatusCode != c.status || (res.Header.Get("Retry-After") != "") != (c.status == 503) {
 			t.Errorf("answered %d, Retry-After %q: %s; want %d", res.StatusCode, res.Header.Get("Retry-After"), body, c.status)
