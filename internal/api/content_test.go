@@ -17,8 +17,8 @@ import (
 )
 
 // customer makes the body of an event name a customer.
-func customer(name string) func(*journal.Entry) {
-	return func(e *journal.Entry) { e.Body = []byte(`{"customer":"` + name + `"}`) }
+func customer(name string) func(*journal.Event) {
+	return func(e *journal.Event) { e.Body = []byte(`{"customer":"` + name + `"}`) }
 }
 
 // listAll returns the keys of all pages.
@@ -37,8 +37,8 @@ func (r *rig) listAll(query string) (all []string) {
 // than one look reads; those of sources that have no such field, and those without a body, are none of them.
 func TestSearch(t *testing.T) {
 	r := newRig(t)
-	about := func(e *journal.Entry) { e.Resource = "9:acct_1xyz6:pi_123" }
-	from := func(source string) func(*journal.Entry) { return func(e *journal.Entry) { e.Source = source } }
+	about := func(e *journal.Event) { e.Resource = "9:acct_1xyz6:pi_123" }
+	from := func(source string) func(*journal.Event) { return func(e *journal.Event) { e.Source = source } }
 	var want []string
 	for i := range 700 {
 		key := fmt.Sprint("evt_", i)
@@ -52,7 +52,7 @@ func TestSearch(t *testing.T) {
 			r.accept(key, journal.Pending, customer("cus_11"))
 		}
 	}
-	r.accept("broken", journal.Pending, func(e *journal.Entry) { e.Body = []byte("{") })
+	r.accept("broken", journal.Pending, func(e *journal.Event) { e.Body = []byte("{") })
 	field := "field=" + url.QueryEscape("json:$.customer=cus_1")
 	for _, limit := range []int{1, 3, 200} {
 		for _, query := range []string{field, "resource=pi_123", "source=billing&" + field} {

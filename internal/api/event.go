@@ -69,8 +69,8 @@ func newEvent(s *journal.Summary) Event {
 		ID: idText(s.ID), Source: s.Source, Key: s.Key, Type: s.Type, State: string(s.State()),
 		ReceivedAt: s.ReceivedAt.UTC(), Resource: s.Resource, Rank: s.Rank, HasBody: s.HasBody, Unrouted: s.Unrouted, Deliveries: []Delivery{},
 	}
-	if s.Twin != 0 {
-		e.TwinOf = idText(s.Twin)
+	if s.LogicalDuplicateOf != 0 {
+		e.TwinOf = idText(s.LogicalDuplicateOf)
 	}
 	for _, d := range s.Deliveries {
 		e.Deliveries = append(e.Deliveries, newDelivery(d))
@@ -99,11 +99,11 @@ func newDetail(h *journal.History) Detail {
 	for _, a := range h.Attempts {
 		d.Attempts = append(d.Attempts, Attempt{
 			Destination: a.Destination, Number: a.Token, Outcome: string(a.State), Status: a.Status, Error: a.Error,
-			Answer: strings.ToValidUTF8(string(a.Answer), "\uFFFD"), StartedAt: a.Started.UTC(),
+			Answer: strings.ToValidUTF8(string(a.Excerpt), "\uFFFD"), StartedAt: a.Started.UTC(),
 			LatencyMS: float64(a.Duration.Microseconds()) / 1000,
 		})
 	}
-	for _, s := range h.Sightings {
+	for _, s := range h.Duplicates {
 		d.Sightings = append(d.Sightings, Sighting{string(s.Kind), s.First.UTC(), s.Last.UTC(), s.Copies})
 	}
 	return d

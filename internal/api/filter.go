@@ -47,7 +47,7 @@ func (f *Filter) journal(location string) (journal.Filter, error) {
 		return journal.Filter{}, invalid(location+".until", "this is not later than since, so nothing can match", f.Until)
 	}
 	return journal.Filter{
-		Source: f.Source, Type: f.Type, Resource: f.Resource, State: journal.State(f.State), Destination: f.Destination, Seen: journal.Sight(f.Seen),
+		Source: f.Source, Type: f.Type, Resource: f.Resource, State: journal.State(f.State), Destination: f.Destination, Seen: journal.ReceiptKind(f.Seen),
 		Since: since, Until: until,
 	}, nil
 }

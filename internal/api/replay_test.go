@@ -182,7 +182,7 @@ func TestBadReplays(t *testing.T) {
 func TestPauseAndResume(t *testing.T) {
 	r := newRig(t)
 	r.accept("a", journal.Dead)
-	r.accept("b", journal.Pending, func(e *journal.Entry) { e.Destinations = []string{"old"} })
+	r.accept("b", journal.Pending, func(e *journal.Event) { e.Destinations = []string{"old"} })
 	reason := map[string]string{"reason": "upgrade"}
 	for _, changed := range []bool{true, false} {
 		if got := r.post("/api/v1/destinations/app/pause", reason, 200); got["paused"] != true || got["changed"] != changed {

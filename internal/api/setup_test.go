@@ -105,9 +105,9 @@ func field(source, name string) (api.Reader, error) {
 }
 
 // accept stores an event and brings its deliveries into a state.
-func (r *rig) accept(key string, state journal.State, edit ...func(*journal.Entry)) int64 {
+func (r *rig) accept(key string, state journal.State, edit ...func(*journal.Event)) int64 {
 	r.Helper()
-	e := &journal.Entry{
+	e := &journal.Event{
 		ID: r.ids.Next(now), Source: "billing", Key: key, Type: "invoice.paid", Digest: []byte(key),
 		Header: []byte("A: b\r\n"), Body: []byte(`{}`), Destinations: []string{"app"}, ReceivedAt: now,
 	}
@@ -115,7 +115,7 @@ func (r *rig) accept(key string, state journal.State, edit ...func(*journal.Entr
 		f(e)
 	}
 	ctx := r.Context()
-	if _, err := r.model.Accept(ctx, []*journal.Entry{e}, now, now.Add(time.Minute)); err != nil {
+	if _, err := r.model.Accept(ctx, []*journal.Event{e}, now, now.Add(time.Minute)); err != nil {
 		r.Fatal(err)
 	}
 	if state == journal.Pending {
@@ -130,7 +130,7 @@ func (r *rig) accept(key string, state journal.State, edit ...func(*journal.Entr
 			continue
 		}
 		o := journal.Outcome{Held: w.Held, State: state, Status: 500, Error: "status 500", Started: now,
-			Duration: 1500 * time.Microsecond, Due: now.Add(time.Hour), Answer: []byte("oh\xff")}
+			Duration: 1500 * time.Microsecond, Due: now.Add(time.Hour), Excerpt: []byte("oh\xff")}
 		if _, err := r.model.Finish(ctx, []journal.Outcome{o}); err != nil {
 			r.Fatal(err)
 		}

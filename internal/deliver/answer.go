@@ -79,7 +79,7 @@ func (d *Deliverer) relayed(o journal.Outcome, dest *destination, w *journal.Wor
 	f := d.judge(&o, dest, w, response)
 	switch {
 	case err == nil:
-		o.Reply = &journal.Answer{Status: o.Status, Header: replyHeader(response.Header), Body: body}
+		o.Response = &journal.Response{Status: o.Status, Header: replyHeader(response.Header), Body: body}
 	case o.State == journal.Done:
 		f.verdict = d.unanswered(&o, dest, w, err)
 		if err == errTooLong {
@@ -87,7 +87,7 @@ func (d *Deliverer) relayed(o journal.Outcome, dest *destination, w *journal.Wor
 		}
 		return o, nil, f
 	}
-	o.Answer = body[:min(len(body), maxHead)]
+	o.Excerpt = body[:min(len(body), maxHead)]
 	if f.verdict == declined && o.Status < 500 {
 		f.verdict = success // it is the answer that the sender asked for
 	}

@@ -88,7 +88,7 @@ func TestAnswers(t *testing.T) {
 				<-time.After(c.took)
 				synctest.Wait()
 				told := s.told()
-				if len(told) != 1 || told[0].Status != c.code || string(told[0].Answer) != c.kept {
+				if len(told) != 1 || told[0].Status != c.code || string(told[0].Excerpt) != c.kept {
 					t.Fatalf("after %v: %+v, want the answer %q", c.took, told, c.kept)
 				}
 				if (told[0].State == journal.Done) != (c.code == 200) || told[0].Duration != 0 {

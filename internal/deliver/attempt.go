@@ -63,7 +63,7 @@ func (d *Deliverer) attempt(ctx context.Context, cancel func(), dest *destinatio
 	}
 	a := newAnswer(response, cancel)
 	finding := d.judge(&o, dest, w, response)
-	o.Answer = a.head()
+	o.Excerpt = a.head()
 	return o, a, finding
 }
 

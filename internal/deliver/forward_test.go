@@ -122,10 +122,10 @@ func TestReply_headers(t *testing.T) {
 		}
 		return res, nil
 	})
-	if o.Reply == nil || string(o.Reply.Header) != "Content-Type: text/xml\r\nX-Two: a\r\nX-Two: b\r\n" {
-		t.Errorf("reply %+v", o.Reply)
+	if o.Response == nil || string(o.Response.Header) != "Content-Type: text/xml\r\nX-Two: a\r\nX-Two: b\r\n" {
+		t.Errorf("reply %+v", o.Response)
 	}
-	if o.State != journal.Done || o.Reply.Status != 201 || string(o.Reply.Body) != "secret body" || string(o.Answer) != "secret body" {
+	if o.State != journal.Done || o.Response.Status != 201 || string(o.Response.Body) != "secret body" || string(o.Excerpt) != "secret body" {
 		t.Errorf("outcome %+v", o)
 	}
 }
@@ -171,8 +171,8 @@ func TestReply_notWhole(t *testing.T) {
 				}
 				return res, nil
 			})
-			if (o.State == journal.Done) != c.done || (o.Reply != nil) != c.done || !strings.Contains(o.Error, c.error) {
-				t.Errorf("state %s, error %q, reply %v", o.State, o.Error, o.Reply != nil)
+			if (o.State == journal.Done) != c.done || (o.Response != nil) != c.done || !strings.Contains(o.Error, c.error) {
+				t.Errorf("state %s, error %q, reply %v", o.State, o.Error, o.Response != nil)
 			}
 		})
 	}

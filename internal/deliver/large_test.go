@@ -36,7 +36,7 @@ func largest() *journal.Work {
 	}
 	facts.Add(header.HookonceDigest, strings.Repeat("f", 32))
 	w := work("billing", text, 1<<62)
-	w.Type, w.Resource, w.Twin, w.Forced, w.Stale, w.Unprotected = text, text, text, true, true, true
+	w.Type, w.Resource, w.LogicalDuplicateKey, w.Forced, w.Stale, w.Unprotected = text, text, text, true, true, true
 	w.Token, w.Body = 1<<62, []byte("{}")
 	w.Header = facts
 	return w

@@ -85,7 +85,7 @@ func TestReload_answersUnderway(t *testing.T) {
 				answer <- true
 				synctest.Wait()
 				told := s.told()
-				if len(told) != 1 || told[0].State != journal.Done || (told[0].Reply != nil) != c.reply {
+				if len(told) != 1 || told[0].State != journal.Done || (told[0].Response != nil) != c.reply {
 					t.Errorf("outcomes %+v, want one that is done, with the answer: %v", told, c.reply)
 				}
 			})

@@ -131,8 +131,8 @@ func (h *own) event(w *journal.Work) {
 	if w.Resource != "" {
 		h.set(header.HookonceScope, header.Safe(w.Resource))
 	}
-	if w.Twin != "" {
-		h.set(header.HookonceTwinOf, header.Safe(w.Twin))
+	if w.LogicalDuplicateKey != "" {
+		h.set(header.HookonceTwinOf, header.Safe(w.LogicalDuplicateKey))
 	}
 	if w.Forced {
 		h.set(header.HookonceForced, "true")

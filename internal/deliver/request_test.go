@@ -218,7 +218,7 @@ func FuzzHeader(f *testing.F) {
 	f.Add([]byte("Idempotency-Key: forged\r\nIdempotency-Key: twice\r\n"), "a b", "", "\r\n", "\x00", false)
 	f.Fuzz(func(t *testing.T, stored []byte, source, key, kind, twin string, signed bool) {
 		w := work(source, key, 7)
-		w.Header, w.Type, w.Twin = stored, kind, twin
+		w.Header, w.Type, w.LogicalDuplicateKey = stored, kind, twin
 		d := &destination{name: "app", header: http.Header{"X-Team": {"payments"}}}
 		if signed {
 			d.secrets = [][]byte{[]byte("fake")}

@@ -74,8 +74,8 @@ func (r *rig) shutDown(t testing.TB) {
 }
 
 // entry is an event of the source billing for the destination app.
-func entry(key string) *journal.Entry {
-	return &journal.Entry{
+func entry(key string) *journal.Event {
+	return &journal.Event{
 		Source: "billing", Key: key, Type: "invoice.paid", Digest: []byte("0123456789abcdef"),
 		Header:       []byte("Content-Type: application/json\r\nX-Provider-Signature: t=1,v1=ab\r\n"),
 		Body:         []byte(`{"id":"` + key + `"}`),
@@ -84,7 +84,7 @@ func entry(key string) *journal.Entry {
 }
 
 // accept stores events.
-func (r *rig) accept(t testing.TB, entries ...*journal.Entry) []journal.Result {
+func (r *rig) accept(t testing.TB, entries ...*journal.Event) []journal.Result {
 	t.Helper()
 	results, err := r.journal.Accept(context.Background(), entries)
 	if err != nil {

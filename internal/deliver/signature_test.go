@@ -63,7 +63,7 @@ func TestOwnHeaders(t *testing.T) {
 	w := &journal.Work{
 		Held: journal.Held{EventID: 7, Destination: "app", Token: 3}, Source: "billing", Key: "evt_2", Type: "a b",
 		ReceivedAt: time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.FixedZone("", 3600)),
-		Stale:      true, Forced: true, Twin: "evt 1",
+		Stale:      true, Forced: true, LogicalDuplicateKey: "evt 1",
 		Header: []byte("Hookonce-Attempt: 99\r\nHookonce-Unheard-Of: 1\r\nhookonce-twin-of: other\r\nTraceparent: " + exampleTrace + "\r\nTracestate: a=1\r\n"),
 	}
 	traced := header.NewChoice(nil, nil, []string{"traceparent", "tracestate"})

@@ -86,8 +86,8 @@ type Gateway struct {
 	opt     Options
 	wired   atomic.Pointer[wiring] // what runs
 	store   journal.Store
-	records journal.Records // of the store
-	bell    journal.Bell    // of the store; nil: it is ours alone
+	records journal.Records  // of the store
+	bell    journal.Notifier // of the store; nil: it is ours alone
 	journal *engine.Engine
 	deliver *deliver.Deliverer
 

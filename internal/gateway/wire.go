@@ -323,7 +323,7 @@ func (g *Gateway) journalOptions(ids *journal.IDs, w *wiring) engine.Options {
 		QueueBytes:   w.cfg.Queue.Bytes,
 		Destinations: w.held,
 		Records:      g.records,
-		Bell:         g.bell,
+		Notifier:     g.bell,
 		Lease:        w.cfg.Delivery.Lease,
 		Partitions:   g.partitions,
 		Retention:    retention(w.cfg),

@@ -51,7 +51,7 @@ type batch struct {
 // chunk are those events of a batch that are stored together.
 type chunk struct {
 	events  []*hookonce.Event
-	entries []*journal.Entry
+	entries []*journal.Event
 	bytes   int64
 }
 

@@ -62,7 +62,7 @@ type ledger struct {
 	bytes int64 // of the largest part
 }
 
-func (l *ledger) Accept(ctx context.Context, entries []*journal.Entry) ([]journal.Result, error) {
+func (l *ledger) Accept(ctx context.Context, entries []*journal.Event) ([]journal.Result, error) {
 	var keys []string
 	weight := int64(0)
 	for _, e := range entries {
@@ -154,7 +154,7 @@ func TestPartOfABatchFails(t *testing.T) {
 			}
 		}, "queue_full", 256},
 		"a row is refused": {func(g *gate, l *ledger) {
-			g.model.Refuse = func(e *journal.Entry) error {
+			g.model.Refuse = func(e *journal.Event) error {
 				if e.Key == "evt-300" && l.calls < 5 {
 					return errors.New("refused")
 				}
@@ -196,7 +196,7 @@ type pace struct {
 
 func newPace() *pace { return &pace{came: make(chan string, 1000), release: make(chan struct{})} }
 
-func (p *pace) Accept(ctx context.Context, entries []*journal.Entry) ([]journal.Result, error) {
+func (p *pace) Accept(ctx context.Context, entries []*journal.Event) ([]journal.Result, error) {
 	name, _, _ := strings.Cut(entries[0].Key, "-")
 	p.came <- name
 	select {
@@ -445,7 +445,7 @@ func TestLargeBatchPastTheStore(t *testing.T) {
 	g := newGate(t, func(o *ingest.Options) {
 		batches(o)
 		o.Sources[0].Open = true
-		o.Past = bypassed(func(entries []*journal.Entry) {
+		o.Past = bypassed(func(entries []*journal.Event) {
 			for _, e := range entries {
 				past = append(past, e.Key)
 			}
@@ -471,9 +471,9 @@ func TestLargeBatchPastTheStore(t *testing.T) {
 	}
 }
 
-type bypassed func([]*journal.Entry)
+type bypassed func([]*journal.Event)
 
-func (b bypassed) Bypass(_ context.Context, entries []*journal.Entry, _ journal.Forward) ([]journal.Result, error) {
+func (b bypassed) Bypass(_ context.Context, entries []*journal.Event, _ journal.Forward) ([]journal.Result, error) {
 	b(entries)
 	results := make([]journal.Result, len(entries))
 	for i := range results {

@@ -17,7 +17,7 @@ import (
 // instant is a journal that accepts everything at once.
 type instant struct{}
 
-func (instant) Accept(_ context.Context, entries []*journal.Entry) ([]journal.Result, error) {
+func (instant) Accept(_ context.Context, entries []*journal.Event) ([]journal.Result, error) {
 	results := make([]journal.Result, len(entries))
 	for i := range results {
 		results[i].Status = journal.Accepted

@@ -19,7 +19,7 @@ type stub struct {
 	err     error
 }
 
-func (s stub) Accept(context.Context, []*journal.Entry) ([]journal.Result, error) {
+func (s stub) Accept(context.Context, []*journal.Event) ([]journal.Result, error) {
 	return s.results, s.err
 }
 

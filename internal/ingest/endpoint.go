@@ -176,7 +176,7 @@ func (e *endpoint) accept(r *http.Request, d *hookonce.Verified, held int64, now
 }
 
 // count notes what became of an event.
-func (e *endpoint) count(entry *journal.Entry, r journal.Result) {
+func (e *endpoint) count(entry *journal.Event, r journal.Result) {
 	e.metrics.events[r.Status].Inc()
 	if r.Status != journal.Accepted && r.Status != journal.Unkeyed {
 		return
@@ -184,14 +184,14 @@ func (e *endpoint) count(entry *journal.Entry, r journal.Result) {
 	if len(entry.Destinations) == 0 {
 		e.metrics.unrouted.Inc()
 	}
-	if r.Twin != 0 {
+	if r.LogicalDuplicateOf != 0 {
 		e.metrics.twins.Inc()
 	}
 }
 
 // store hands the entries to the journal under a deadline of its own: a sender that hangs up does
 // not cancel what it sent.
-func (e *endpoint) store(ctx context.Context, entries []*journal.Entry) ([]journal.Result, error) {
+func (e *endpoint) store(ctx context.Context, entries []*journal.Event) ([]journal.Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.acceptTimeout)
 	defer cancel()
 	e.storing.Add(1)
@@ -204,23 +204,23 @@ func (e *endpoint) store(ctx context.Context, entries []*journal.Entry) ([]journ
 }
 
 // entry is an event in the form of the journal. All of a request share its headers: there can be thousands.
-func (e *endpoint) entry(header []byte, ev *hookonce.Event, proof hookonce.Proof, now time.Time) *journal.Entry {
+func (e *endpoint) entry(header []byte, ev *hookonce.Event, proof hookonce.Proof, now time.Time) *journal.Event {
 	to := e.router.destinations(ev)
-	return &journal.Entry{
-		Source:       e.source.Name,
-		Key:          stored(ev),
-		Type:         ev.Type,
-		Digest:       ev.Digest,
-		Header:       header,
-		Facts:        facts(ev),
-		Body:         ev.Body,
-		Destinations: to,
-		ReceivedAt:   now,
-		Resource:     ev.Scope,
-		Rank:         ev.Rank.N,
-		Vouched:      proof.Vouched,
-		Logical:      e.logical(ev, to, now),
-		DropTwin:     ev.Logical != "" && e.drops[ev.Type],
+	return &journal.Event{
+		Source:               e.source.Name,
+		Key:                  stored(ev),
+		Type:                 ev.Type,
+		Digest:               ev.Digest,
+		Header:               header,
+		Facts:                facts(ev),
+		Body:                 ev.Body,
+		Destinations:         to,
+		ReceivedAt:           now,
+		Resource:             ev.Scope,
+		Rank:                 ev.Rank.N,
+		Vouched:              proof.Vouched,
+		LogicalKey:           e.logical(ev, to, now),
+		DropLogicalDuplicate: ev.Logical != "" && e.drops[ev.Type],
 	}
 }
 

@@ -61,8 +61,8 @@ func (l eventLog) event(ctx context.Context, now time.Time, e *hookonce.Event, p
 	if p.Partial() {
 		attrs = append(attrs, slog.String("covers", p.Covers))
 	}
-	if r.Twin != 0 {
-		attrs = append(attrs, slog.Int64("twin_of", r.Twin))
+	if r.LogicalDuplicateOf != 0 {
+		attrs = append(attrs, slog.Int64("twin_of", r.LogicalDuplicateOf))
 	}
 	if !routed {
 		attrs = append(attrs, slog.String("note", journal.Unrouted))

@@ -35,14 +35,14 @@ const (
 type Journal interface {
 	// Accept makes the entries durable and returns one result for each, in order. An error means
 	// that nothing may be acknowledged. The journal may hold on to the entries after it returned.
-	Accept(ctx context.Context, entries []*journal.Entry) ([]journal.Result, error)
+	Accept(ctx context.Context, entries []*journal.Event) ([]journal.Result, error)
 }
 
 // Answers is what the sources need of the journal whose senders are answered what a destination answered.
 type Answers interface {
 	// Await waits until an attempt at a delivery has come to its end, and says what it came to. What it
 	// returns is durable. An error means that it is not known in time.
-	Await(ctx context.Context, delivery journal.Target) (journal.Standing, error)
+	Await(ctx context.Context, delivery journal.DeliveryID) (journal.DeliveryStatus, error)
 }
 
 // Past is what the sources need of the journal whose events are worth delivering while it cannot record
@@ -50,7 +50,7 @@ type Answers interface {
 type Past interface {
 	// Bypass delivers events past the store and returns one result for each, in order. An error means that
 	// nothing may be acknowledged.
-	Bypass(ctx context.Context, entries []*journal.Entry, forward journal.Forward) ([]journal.Result, error)
+	Bypass(ctx context.Context, entries []*journal.Event, forward journal.Forward) ([]journal.Result, error)
 }
 
 // Source is one configured endpoint, served under /in/<Name>.

@@ -179,7 +179,7 @@ func TestStoreHangs(t *testing.T) {
 // Law 12: a row that the store refuses leaves its neighbours stored, and is not acknowledged.
 func TestPoisonedRow(t *testing.T) {
 	g := newGate(t, nil)
-	g.model.Refuse = func(e *journal.Entry) error {
+	g.model.Refuse = func(e *journal.Event) error {
 		if e.Key == "poison" {
 			return errors.New("the row is refused")
 		}

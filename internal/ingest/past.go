@@ -28,7 +28,7 @@ func (e *endpoint) opensType(kind string) bool {
 }
 
 // bypass delivers events past the store, in what is left of the time that the sender waits.
-func (e *endpoint) bypass(ctx context.Context, entries []*journal.Entry, start time.Time) ([]journal.Result, error) {
+func (e *endpoint) bypass(ctx context.Context, entries []*journal.Event, start time.Time) ([]journal.Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.source.Deadline-e.now().Sub(start))
 	defer cancel()
 	return e.past.Bypass(ctx, entries, e.forward)

@@ -186,9 +186,9 @@ func TestTheSecretIsNotStored(t *testing.T) {
 }
 
 // keeper is a journal that remembers what it was given.
-type keeper struct{ entries []*journal.Entry }
+type keeper struct{ entries []*journal.Event }
 
-func (k *keeper) Accept(_ context.Context, entries []*journal.Entry) ([]journal.Result, error) {
+func (k *keeper) Accept(_ context.Context, entries []*journal.Event) ([]journal.Result, error) {
 	k.entries = append(k.entries, entries...)
 	return []journal.Result{{Status: journal.Accepted, ID: 1}}, nil
 }

@@ -17,7 +17,7 @@ import (
 // An event without a destination, and one whose answer is not kept any more, is acknowledged like those
 // of other sources: it is done. A copy of one that waits for a destination which the source had before is not:
 // nobody has it.
-func (e *endpoint) reply(ctx context.Context, entry *journal.Entry, r journal.Result, start time.Time) (answer, error) {
+func (e *endpoint) reply(ctx context.Context, entry *journal.Event, r journal.Result, start time.Time) (answer, error) {
 	if len(entry.Destinations) == 0 {
 		return e.acknowledge(single(r.Status, entry.Key)), nil
 	}
@@ -29,15 +29,15 @@ func (e *endpoint) reply(ctx context.Context, entry *journal.Entry, r journal.Re
 	left := e.source.Deadline - e.now().Sub(start)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
 	defer cancel()
-	standing, err := e.answers.Await(ctx, journal.Target{EventID: r.ID, Destination: entry.Destinations[0]})
+	standing, err := e.answers.Await(ctx, journal.DeliveryID{EventID: r.ID, Destination: entry.Destinations[0]})
 	switch {
 	case err != nil:
 		return answer{}, fmt.Errorf("%w: %w", errUnanswered, err)
-	case standing.Answer != nil && relayable(standing.Answer.Status):
-		return relayed(standing.Answer, r.Status), nil
-	case undelivered(r) && standing.State == journal.Done && standing.Answer == nil:
+	case standing.Response != nil && relayable(standing.Response.Status):
+		return relayed(standing.Response, r.Status), nil
+	case undelivered(r) && standing.State == journal.Done && standing.Response == nil:
 		return answer{}, fmt.Errorf("%w: it waits for another destination", errUnanswered)
-	case standing.State == journal.Done && standing.Answer == nil:
+	case standing.State == journal.Done && standing.Response == nil:
 		return e.acknowledge(single(r.Status, entry.Key)), nil
 	}
 	return answer{}, fmt.Errorf("%w: the delivery is %s", errUnanswered, standing.State)
@@ -60,7 +60,7 @@ func relayable(status int) bool {
 }
 
 // relayed is the answer of a destination in the form of ours.
-func relayed(a *journal.Answer, s journal.Status) answer {
+func relayed(a *journal.Response, s journal.Status) answer {
 	h := fieldLines(a.Header)
 	if _, ok := h["Content-Type"]; !ok {
 		h["Content-Type"] = nil // or the server would guess one

@@ -15,7 +15,7 @@ import (
 )
 
 // newSyncGate serves "billing" in mode sync, with an application that answers every delivery with a.
-func newSyncGate(t *testing.T, a *journal.Answer, change func(*ingest.Source)) *gate {
+func newSyncGate(t *testing.T, a *journal.Response, change func(*ingest.Source)) *gate {
 	t.Helper()
 	g := newGate(t, func(o *ingest.Options) {
 		o.Answers = o.Journal.(*engine.Engine)
@@ -26,13 +26,13 @@ func newSyncGate(t *testing.T, a *journal.Answer, change func(*ingest.Source)) *
 	})
 	go func() {
 		for w := range g.journal.Work() {
-			g.journal.Finish(journal.Outcome{Held: w.Held, State: journal.Done, Status: 200, Reply: a})
+			g.journal.Finish(journal.Outcome{Held: w.Held, State: journal.Done, Status: 200, Response: a})
 		}
 	}()
 	return g
 }
 
-var spoken = &journal.Answer{Status: 201, Header: []byte("Content-Type: text/xml\r\nX-Two: a\r\nX-Two: b\r\n"), Body: []byte("<Response/>")}
+var spoken = &journal.Response{Status: 201, Header: []byte("Content-Type: text/xml\r\nX-Two: a\r\nX-Two: b\r\n"), Body: []byte("<Response/>")}
 
 // A sender gets status, headers and body of the answer, with a verdict; copies get the same.
 func TestSyncReply(t *testing.T) {
@@ -63,10 +63,10 @@ func TestSyncWithoutAnswer(t *testing.T) {
 }
 
 // standing are answers that say the same of every delivery.
-type standing journal.Standing
+type standing journal.DeliveryStatus
 
-func (s standing) Await(context.Context, journal.Target) (journal.Standing, error) {
-	return journal.Standing(s), nil
+func (s standing) Await(context.Context, journal.DeliveryID) (journal.DeliveryStatus, error) {
+	return journal.DeliveryStatus(s), nil
 }
 
 // A copy of an event that is not done is not acknowledged because there is no delivery to the source's

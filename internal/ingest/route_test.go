@@ -18,15 +18,15 @@ import (
 
 // recorder is a journal that keeps what it is given, and says that all of it is new.
 type recorder struct {
-	entries []*journal.Entry
+	entries []*journal.Event
 	twin    int64
 }
 
-func (r *recorder) Accept(_ context.Context, entries []*journal.Entry) ([]journal.Result, error) {
+func (r *recorder) Accept(_ context.Context, entries []*journal.Event) ([]journal.Result, error) {
 	r.entries = append(r.entries, entries...)
 	results := make([]journal.Result, len(entries))
 	for i := range results {
-		results[i] = journal.Result{Status: journal.Accepted, ID: int64(i + 1), Twin: r.twin}
+		results[i] = journal.Result{Status: journal.Accepted, ID: int64(i + 1), LogicalDuplicateOf: r.twin}
 	}
 	return results, nil
 }
@@ -147,14 +147,14 @@ func TestOrderAndTwins(t *testing.T) {
 	to := recorder{twin: 7}
 	g := newGate(t, func(o *ingest.Options) { o.Journal, o.Sources[0].DropTwins = &to, []string{"dropped"} })
 	g.send("billing", `[{"id":"a","type":"x","scope":"r","rank":3,"logical":"l"},{"id":"b","type":"dropped","logical":"l"},{"id":"c","type":"dropped"}]`)
-	var got []journal.Entry
+	var got []journal.Event
 	for _, e := range to.entries {
-		got = append(got, journal.Entry{Key: e.Key, Resource: e.Resource, Rank: e.Rank, Logical: e.Logical, DropTwin: e.DropTwin})
+		got = append(got, journal.Event{Key: e.Key, Resource: e.Resource, Rank: e.Rank, LogicalKey: e.LogicalKey, DropLogicalDuplicate: e.DropLogicalDuplicate})
 	}
-	same := to.entries[0].Logical
-	want := []journal.Entry{
-		{Key: "a", Resource: "r", Rank: 3, Logical: same},
-		{Key: "b", Logical: same, DropTwin: true},
+	same := to.entries[0].LogicalKey
+	want := []journal.Event{
+		{Key: "a", Resource: "r", Rank: 3, LogicalKey: same},
+		{Key: "b", LogicalKey: same, DropLogicalDuplicate: true},
 		{Key: "c"}, // nothing tells of which it would be the twin
 	}
 	if diff := cmp.Diff(want, got); diff != "" || same == "" {
@@ -193,7 +193,7 @@ func TestTwinsHaveTheSameDestinations(t *testing.T) {
 					o.Journal, o.Sources[0].Routes, o.Sources[0].DropTwins, o.Sources[0].TwinWindow = &to, routes, drop, window
 				})
 				g.send("billing", `[{"id":"1","type":"`+c.first+`","logical":"l"},{"id":"2","type":"`+c.second+`","logical":"l"},{"id":"3","type":"`+c.first+`","logical":"m"}]`)
-				first, second, other := to.entries[0].Logical, to.entries[1].Logical, to.entries[2].Logical
+				first, second, other := to.entries[0].LogicalKey, to.entries[1].LogicalKey, to.entries[2].LogicalKey
 				if want := c.twins || drop == nil; want != (first == second) || first == other || first == "" {
 					t.Errorf("%s and %s, dropping %q within %v, have %q and %q in common; another change %q", c.first, c.second, drop, window, first, second, other)
 				}
@@ -210,8 +210,8 @@ func TestTwinsOfCuriousDestinations(t *testing.T) {
 		o.Sources[0].Routes = []ingest.Route{{To: []string{"a"}, Types: []string{"a"}}}
 	})
 	g.send("billing", `[{"id":"1","type":"a","logical":"l"},{"id":"2","type":"b","logical":"1:a1:l"}]`)
-	if to.entries[0].Logical == to.entries[1].Logical {
-		t.Errorf("both are %q", to.entries[0].Logical)
+	if to.entries[0].LogicalKey == to.entries[1].LogicalKey {
+		t.Errorf("both are %q", to.entries[0].LogicalKey)
 	}
 }
 
@@ -223,8 +223,8 @@ func TestTwinsAreNotDroppedInModeSync(t *testing.T) {
 	})
 	g.send("billing", `[{"id":"a","type":"dropped","logical":"l"},{"id":"b","type":"dropped","logical":"l"}]`)
 	for _, e := range to.entries {
-		if e.DropTwin || e.Logical != "l" {
-			t.Errorf("%s: dropped as a twin: %t, in common: %q", e.Key, e.DropTwin, e.Logical)
+		if e.DropLogicalDuplicate || e.LogicalKey != "l" {
+			t.Errorf("%s: dropped as a twin: %t, in common: %q", e.Key, e.DropLogicalDuplicate, e.LogicalKey)
 		}
 	}
 }
@@ -243,7 +243,7 @@ func TestTwinsAreNotFarApart(t *testing.T) {
 	}
 	var got []string
 	for _, e := range to.entries {
-		got = append(got, e.Logical)
+		got = append(got, e.LogicalKey)
 	}
 	if got[0] == "" || got[0] == got[1] || got[2] != "" || !slices.Equal(got[:3], got[3:6]) || got[6] == got[0] || got[7] == got[1] || got[8] != "" {
 		t.Errorf("what twins have in common: %q", got)

@@ -188,7 +188,7 @@ func (s *stuck) await(t *testing.T, answers <-chan int) {
 	}
 }
 
-func (s *stuck) Accept(_ context.Context, entries []*journal.Entry) ([]journal.Result, error) {
+func (s *stuck) Accept(_ context.Context, entries []*journal.Event) ([]journal.Result, error) {
 	s.waiting <- struct{}{}
 	<-s.release
 	results := make([]journal.Result, len(entries))
@@ -244,9 +244,9 @@ func (s *stall) breakOff() *httptest.ResponseRecorder {
 }
 
 // kept is a journal that keeps what it is given.
-type kept struct{ entries []*journal.Entry }
+type kept struct{ entries []*journal.Event }
 
-func (k *kept) Accept(ctx context.Context, entries []*journal.Entry) ([]journal.Result, error) {
+func (k *kept) Accept(ctx context.Context, entries []*journal.Event) ([]journal.Result, error) {
 	k.entries = entries
 	return instant{}.Accept(ctx, entries)
 }

@@ -8,38 +8,38 @@ import (
 	"github.com/hookonce/hookonce"
 )
 
-// Answer is what a destination answered, as far as it is passed on to a sender who waits for it.
-type Answer struct {
+// Response is what a destination answered, as far as it is passed on to a sender who waits for it.
+type Response struct {
 	Status int
 	Header []byte // HTTP/1 field lines, CRLF-terminated
 	Body   []byte
 }
 
 // Size is what an answer counts towards a bound on memory.
-func (a *Answer) Size() int64 {
+func (a *Response) Size() int64 {
 	if a == nil {
 		return 0
 	}
 	return int64(len(a.Header) + len(a.Body))
 }
 
-// Target names a delivery.
-type Target struct {
+// DeliveryID names a delivery.
+type DeliveryID struct {
 	EventID     int64
 	Destination string
 }
 
-// Standing says how a delivery stands.
-type Standing struct {
+// DeliveryStatus says how a delivery stands.
+type DeliveryStatus struct {
 	// State is that of the delivery; [Done] if it is not open, whether or not there ever was one.
 	State State
-	// Answer is what the destination answered. Nil: it did not, or the answer was not kept.
-	Answer *Answer
+	// Response is what the destination answered. Nil: it did not, or the answer was not kept.
+	Response *Response
 }
 
 // Ended reports whether there is nothing more to wait for.
-func (s *Standing) Ended() bool {
-	return s.Answer != nil || s.State != Pending && s.State != Processing
+func (s *DeliveryStatus) Ended() bool {
+	return s.Response != nil || s.State != Pending && s.State != Processing
 }
 
 // Forward makes one attempt at a delivery that is on no record. Its outcome is [Done] only if the
@@ -68,7 +68,7 @@ type Attempt struct {
 	Error       string
 	Started     time.Time
 	Duration    time.Duration
-	Answer      []byte // its first bytes
+	Excerpt     []byte // its first bytes
 }
 
 // Held names a delivery under a token.
@@ -81,20 +81,20 @@ type Held struct {
 // Work is one leased delivery.
 type Work struct {
 	Held
-	Source     string
-	Key        string
-	Type       string
-	Tries      int // attempts since accepted or last re-driven, this one included
-	Header     []byte
-	Body       []byte
-	ReceivedAt time.Time
-	Lease      time.Time
-	Resource   string // the object that the event is about; empty: none
-	Rank       int64  // its version or time in µs, comparable inside a resource; 0: not known
-	Stale      bool   // a newer rank of the resource was delivered to this destination
-	Twin       string // the key of an earlier event for the same change; empty: none
-	Forced     bool   // replayed although it was done
-	Vouched    int16  // a fingerprint of the secret that verified the event; 0: no signature vouches for it
+	Source              string
+	Key                 string
+	Type                string
+	Tries               int // attempts since accepted or last re-driven, this one included
+	Header              []byte
+	Body                []byte
+	ReceivedAt          time.Time
+	Lease               time.Time
+	Resource            string // the object that the event is about; empty: none
+	Rank                int64  // its version or time in µs, comparable inside a resource; 0: not known
+	Stale               bool   // a newer rank of the resource was delivered to this destination
+	LogicalDuplicateKey string // the key of an earlier event for the same change; empty: none
+	Forced              bool   // replayed although it was done
+	Vouched             int16  // a fingerprint of the secret that verified the event; 0: no signature vouches for it
 
 	Unprotected bool // delivered past the store, under no token
 }
@@ -114,8 +114,8 @@ const (
 	Dead       State = "dead"
 )
 
-// MaxAnswer is how many bytes of a destination's answer are kept with an attempt.
-const MaxAnswer = 512
+// MaxExcerpt is how many bytes of a destination's answer are kept with an attempt.
+const MaxExcerpt = 512
 
 // Outcome is what became of a piece of work.
 type Outcome struct {
@@ -127,9 +127,9 @@ type Outcome struct {
 	Error    string    // what went wrong, without bodies or secrets; cut to hookonce.MaxErrorLen
 	Started  time.Time
 	Duration time.Duration
-	Answer   []byte // how the destination's answer begins; cut to [MaxAnswer]
-	// Reply is the whole answer, where the sender waits for it. Only that of Done is stored.
-	Reply *Answer
+	Excerpt  []byte // how the destination's answer begins; cut to [MaxExcerpt]
+	// Response is the whole answer, where the sender waits for it. Only that of Done is stored.
+	Response *Response
 	// Resource is that of the work, for the store to know which lane is free. Set by the [Journal], like
 	// Rank, which becomes the newest of the resource that was delivered to the destination if State is
 	// Done, unless that is higher. 0: it is not compared.
@@ -141,5 +141,5 @@ type Outcome struct {
 // [hookonce.MaxErrorLen] bytes.
 func (o *Outcome) ErrorText() string { return hookonce.Failure{Err: errors.New(o.Error)}.Text() }
 
-// KeptAnswer returns the part of Answer that is kept.
-func (o *Outcome) KeptAnswer() []byte { return o.Answer[:min(len(o.Answer), MaxAnswer)] }
+// KeptExcerpt returns the part of Answer that is kept.
+func (o *Outcome) KeptExcerpt() []byte { return o.Excerpt[:min(len(o.Excerpt), MaxExcerpt)] }

@@ -12,7 +12,7 @@ import (
 
 // Waits reports whether e adds nothing to a stored event whose deliveries to the given destinations are
 // still to come.
-func (e *Entry) Waits(coming map[string]bool) bool {
+func (e *Event) Waits(coming map[string]bool) bool {
 	for _, d := range e.Destinations {
 		if !coming[d] {
 			return false
@@ -21,23 +21,23 @@ func (e *Entry) Waits(coming map[string]bool) bool {
 	return len(e.Destinations) > 0
 }
 
-// Sight returns what kind of copy a result is about, empty if the event is new.
-func (r *Result) Sight() Sight {
+// ReceiptKind returns what kind of copy a result is about, empty if the event is new.
+func (r *Result) Receipt() ReceiptKind {
 	switch {
 	case r.Err != nil:
 		return ""
 	case r.Redriven:
-		return SeenRedriven
+		return ReceiptRedriven
 	case r.Status == Conflict:
-		return SeenConflict
+		return ReceiptConflict
 	case r.Status == Duplicate:
-		return SeenDuplicate
+		return ReceiptDuplicate
 	}
 	return ""
 }
 
-// Entry is one verified event on its way into the journal. The store reads it and keeps nothing of it.
-type Entry struct {
+// Event is one verified event on its way into the journal. The store reads it and keeps nothing of it.
+type Event struct {
 	// ID is the time-ordered identifier under which the event is stored if it is new. See [IDs].
 	ID     int64
 	Source string
@@ -57,12 +57,12 @@ type Entry struct {
 	Rank int64
 	// Vouched is a fingerprint of the secret that verified the event. 0: no signature vouches for it.
 	Vouched int16
-	// Logical is equal in two events that say the same under different keys (twins). Empty: none.
-	Logical string
-	// DropTwin stores the event without deliveries if it is the later of two twins. The delivery of the
+	// LogicalKey is equal in two events that say the same under different keys (twins). Empty: none.
+	LogicalKey string
+	// DropLogicalDuplicate stores the event without deliveries if it is the later of two twins. The delivery of the
 	// first stands for it, and is re-driven like by a copy. So where a source drops any, its entries must
 	// have a Logical in common only if they have the same Destinations.
-	DropTwin bool
+	DropLogicalDuplicate bool
 	// Hold are those of Destinations whose deliveries are leased to the caller at once instead of left to
 	// Take.
 	Hold []string
@@ -72,7 +72,7 @@ type Entry struct {
 }
 
 // Lines returns the header lines that are stored with the event: Header and Facts.
-func (e *Entry) Lines() []byte {
+func (e *Event) Lines() []byte {
 	if len(e.Facts) == 0 {
 		return e.Header
 	}
@@ -80,7 +80,7 @@ func (e *Entry) Lines() []byte {
 }
 
 // Size is what the entry counts towards a bound on memory.
-func (e *Entry) Size() int64 { return int64(len(e.Header) + len(e.Facts) + len(e.Body)) }
+func (e *Event) Size() int64 { return int64(len(e.Header) + len(e.Facts) + len(e.Body)) }
 
 // Status says what Accept did with an entry.
 type Status string
@@ -104,27 +104,27 @@ type Result struct {
 	Done bool
 	// Redriven reports that failed or dead deliveries of the event were made due by this copy.
 	Redriven bool
-	// Twin is, for an accepted event, the earlier one that has its logical key. 0: there is none.
-	Twin int64
-	// TwinKey is the key of that one.
-	TwinKey string
+	// LogicalDuplicateOf is, for an accepted event, the earlier one that has its logical key. 0: there is none.
+	LogicalDuplicateOf int64
+	// LogicalDuplicateKey is the key of that one.
+	LogicalDuplicateKey string
 	// Err is set when the database refused this row; then nothing of it was stored.
 	Err error
 }
 
-// Twins reports whether the entry takes part in the comparison of logical keys. An event without a key
+// HasLogicalKey reports whether the entry takes part in the comparison of logical keys. An event without a key
 // of its own does not: nothing says whether it is a twin or a copy.
-func (e *Entry) Twins() bool { return e.Logical != "" && e.Key != "" && !Coalesces(e.Key) }
+func (e *Event) HasLogicalKey() bool { return e.LogicalKey != "" && e.Key != "" && !Coalesces(e.Key) }
 
 // Dropped reports whether e, which is new, was stored without deliveries because of an earlier twin.
-func (r Result) Dropped(e *Entry) bool { return r.Twin != 0 && e.DropTwin }
+func (r Result) Dropped(e *Event) bool { return r.LogicalDuplicateOf != 0 && e.DropLogicalDuplicate }
 
 // maxDigest is the longest digest that a store keeps, in bytes.
 const maxDigest = 32
 
 // Validate returns an error that wraps [hookonce.ErrInvalidRef] unless every store can hold the
 // entry's texts. Stores call it for each entry and put the error into its [Result].
-func (e *Entry) Validate() error {
+func (e *Event) Validate() error {
 	if err := (hookonce.Ref{Source: e.Source, Key: e.Key}).Validate(); err != nil {
 		return err
 	}
@@ -146,8 +146,8 @@ func (e *Entry) Validate() error {
 }
 
 // validateNames checks what is compared like a key, and has its form.
-func (e *Entry) validateNames() error {
-	for _, name := range []string{e.Resource, e.Logical} {
+func (e *Event) validateNames() error {
+	for _, name := range []string{e.Resource, e.LogicalKey} {
 		if name == "" {
 			continue
 		}

@@ -11,7 +11,7 @@ type Filter struct {
 	Source string `json:"source,omitempty"`
 	// Type is a pattern for the event's type: text in which * stands for any characters.
 	Type string `json:"type,omitempty"`
-	// Resource is what the event is about, whole as [Entry] has it, or one of the parts of which it was made
+	// Resource is what the event is about, whole as [Event] has it, or one of the parts of which it was made
 	// with hookonce.JoinKey: see [MatchResource].
 	Resource string `json:"resource,omitempty"`
 	// State matches events with a delivery in that state, or, [Done], without an open delivery.
@@ -20,7 +20,7 @@ type Filter struct {
 	// ever attempted there or are to be.
 	Destination string `json:"destination,omitempty"`
 	// Seen matches events of which a copy of that kind came.
-	Seen Sight `json:"seen,omitempty"`
+	Seen ReceiptKind `json:"seen,omitempty"`
 	// Since and Until bound when the event was accepted, to the millisecond: from Since on, and before
 	// Until. Zero: no bound.
 	Since time.Time `json:"since,omitzero"`

@@ -10,8 +10,8 @@ const (
 	MaxScan = 20_000
 	// MaxAttempts is how many attempts of one event a [History] has, the latest ones.
 	MaxAttempts = 200
-	// MaxSightings is how many sightings of one kind are kept of an event.
-	MaxSightings = 20
+	// MaxReceipts is how many sightings of one kind are kept of an event.
+	MaxReceipts = 20
 )
 
 // Page is a part of a list of events.
@@ -23,17 +23,17 @@ type Page struct {
 
 // Summary is what a list says about an event.
 type Summary struct {
-	ID         int64
-	Source     string
-	Key        string // empty: unkeyed
-	Type       string
-	ReceivedAt time.Time
-	Resource   string
-	Rank       int64
-	Twin       int64      // the earlier event for the same change; 0: none
-	HasBody    bool       // false: it was deleted, and the event cannot be delivered again
-	Unrouted   bool       // no route wanted it when it came; there may be deliveries that somebody replayed to
-	Deliveries []Delivery // that are not done, by destination
+	ID                 int64
+	Source             string
+	Key                string // empty: unkeyed
+	Type               string
+	ReceivedAt         time.Time
+	Resource           string
+	Rank               int64
+	LogicalDuplicateOf int64      // the earlier event for the same change; 0: none
+	HasBody            bool       // false: it was deleted, and the event cannot be delivered again
+	Unrouted           bool       // no route wanted it when it came; there may be deliveries that somebody replayed to
+	Deliveries         []Delivery // that are not done, by destination
 }
 
 // State returns the state of the event as a whole: that of the delivery that needs most attention.
@@ -60,8 +60,8 @@ type History struct {
 	Finished []Delivery
 	// Attempts are the latest ones, oldest first, and at most [MaxAttempts].
 	Attempts []Attempt
-	// Sightings are when later copies came, oldest first.
-	Sightings []Sighting
+	// Duplicates are when later copies came, oldest first.
+	Duplicates []DuplicateReceipt
 }
 
 // OpenCount counts deliveries.

@@ -11,7 +11,7 @@ type Division struct {
 	From, Until time.Time
 }
 
-// Dropped is what came of one call of [Partitioned.Drop].
+// Dropped is what came of one call of [Partitioned.DropPartitions].
 type Dropped struct {
 	// Rows estimates those that went, by kind.
 	Rows map[Kind]int64

@@ -8,17 +8,17 @@ import (
 // Partitioned is a store that keeps bodies and attempts in partitions by time, each of which goes as a
 // whole. [Store.Purge] then deletes only what is in no partition, or has a shorter period than the usual.
 type Partitioned interface {
-	// Provide makes the partitions that are needed from now until some time ahead, and returns how the
+	// EnsurePartitions makes the partitions that are needed from now until some time ahead, and returns how the
 	// tables are divided then, by kind. What no partition is for is stored all the same.
-	Provide(ctx context.Context, now time.Time, keep *Retention) (map[Kind]Division, error)
+	EnsurePartitions(ctx context.Context, now time.Time, keep *Retention) (map[Kind]Division, error)
 
-	// Drop drops the oldest partition, of each kind, that is past the usual period as a whole. What is still
+	// DropPartitions drops the oldest partition, of each kind, that is past the usual period as a whole. What is still
 	// needed of it, because its event has an open delivery or its source a longer period, is put aside before,
 	// in small steps. Nobody waits for that longer than some 50 ms: then it is given up until the next call.
 	//
 	// It is not one transaction: what was put aside stays so, and the next call goes on. While another
 	// process does it nothing is done.
-	Drop(ctx context.Context, now time.Time, keep *Retention) (Dropped, error)
+	DropPartitions(ctx context.Context, now time.Time, keep *Retention) (Dropped, error)
 }
 
 // Records is the side of a store that answers people: what happened to an event, and let it happen
@@ -46,9 +46,9 @@ type Records interface {
 	// Open counts the deliveries that are not done, by destination and state, in this order.
 	Open(ctx context.Context) ([]OpenCount, error)
 
-	// Sighted records when copies of events came. Of each event and kind the store keeps [MaxSightings]
+	// RecordDuplicates records when copies of events came. Of each event and kind the store keeps [MaxReceipts]
 	// rows, the last of which sums up what came later. What has no event any more is left out.
-	Sighted(ctx context.Context, seen []Sighting) error
+	RecordDuplicates(ctx context.Context, seen []DuplicateReceipt) error
 
 	// Replay makes deliveries begin again, those of at most limit events after the identifier r.After,
 	// oldest first. See [Replay] for which. In the same transaction the audit record r.Audit is written,
@@ -101,7 +101,7 @@ type Store interface {
 	//
 	// A row that the database refuses for its content gets an error in its Result.Err and leaves its
 	// neighbours stored. Concurrent batches that share keys must not deadlock.
-	Accept(ctx context.Context, batch []*Entry, now, lease time.Time) ([]Result, error)
+	Accept(ctx context.Context, batch []*Event, now, lease time.Time) ([]Result, error)
 
 	// Take leases deliveries that are wanted and due at now (pending or failed whose time has come,
 	// processing whose lease ran out), oldest due first, skipping what other processes are taking at
@@ -121,15 +121,15 @@ type Store interface {
 	// Reply of one that is done is kept, in place of an earlier one.
 	Finish(ctx context.Context, outcomes []Outcome) ([]bool, error)
 
-	// Forwarded records deliveries that were made past the store, as [Outcome]s that are done and whose
+	// RecordBypassed records deliveries that were made past the store, as [Outcome]s that are done and whose
 	// tokens mean nothing. An open delivery ends, whatever its state, so that whoever holds it can record
 	// nothing any more, and its attempt comes under the next token. Where none is open an attempt is
 	// recorded if the delivery has none yet.
-	Forwarded(ctx context.Context, outcomes []Outcome) error
+	RecordBypassed(ctx context.Context, outcomes []Outcome) error
 
-	// Answers says how deliveries stand, in order, each as one moment has it: the state of the delivery, and
+	// Statuses says how deliveries stand, in order, each as one moment has it: the state of the delivery, and
 	// the answer that is kept with it. One that is not open is done.
-	Answers(ctx context.Context, targets []Target) ([]Standing, error)
+	Statuses(ctx context.Context, targets []DeliveryID) ([]DeliveryStatus, error)
 
 	// Orphans makes due at once all work that is processing, when the store can know that no other
 	// process is alive to hold it (an embedded database that is locked to one process). Others

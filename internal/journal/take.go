@@ -39,9 +39,9 @@ func avoids(avoid []Class, source, kind string) bool {
 
 // Choice is a delivery that may be taken, because it is due and its turn has come.
 type Choice struct {
-	EventID int64
-	Lane    string // the resource whose deliveries follow each other; empty: in no lane
-	Untried bool   // no attempt was made
+	EventID       int64
+	OrderingGroup string // the resource whose deliveries follow each other; empty: in no lane
+	Untried       bool   // no attempt was made
 	Class
 }
 

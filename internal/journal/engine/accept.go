@@ -21,7 +21,7 @@ import (
 // around what the store said, and [hookonce.ErrUnknownOutcome] when ctx ended first. With the last
 // two, entries may be stored all the same; the sender's retry reads the truth. Work that is queued
 // does not depend on ctx.
-func (j *Engine) Accept(ctx context.Context, entries []*journal.Entry) ([]journal.Result, error) {
+func (j *Engine) Accept(ctx context.Context, entries []*journal.Event) ([]journal.Result, error) {
 	r := j.requests.Get().(*request)
 	r.reset(len(entries))
 	for i, e := range entries {
@@ -80,7 +80,7 @@ type request struct {
 
 // slot is one entry of a request. Copies of it that arrive before its commit follow it.
 type slot struct {
-	entry     *journal.Entry
+	entry     *journal.Event
 	request   *request
 	index     int
 	followers *slot // the first of a list linked through next

@@ -104,7 +104,7 @@ func TestAccept_followersInsideRequests(t *testing.T) {
 		done := make(chan error, 1)
 		go func() {
 			var err error
-			results, err = r.Accept(context.Background(), []*journal.Entry{
+			results, err = r.Accept(context.Background(), []*journal.Event{
 				entry("evt_2"), entry("evt_1"), entry("evt_2"), forged("evt_2"), entry(""),
 			})
 			done <- err
@@ -131,7 +131,7 @@ func TestAccept_followersInsideRequests(t *testing.T) {
 // The entries of one request share a transaction even when they are more than a batch.
 func TestAccept_oneTransactionPerRequest(t *testing.T) {
 	run(t, engine.Options{MaxBatch: 4, QueueEntries: 8}, func(t *testing.T, r *rig) {
-		var entries []*journal.Entry
+		var entries []*journal.Event
 		for i := range 20 {
 			entries = append(entries, entry(key(i)))
 		}
@@ -188,7 +188,7 @@ func TestAccept_badRowLeavesNeighbours(t *testing.T) {
 	bad := errors.New("invalid byte sequence")
 	synctest.Test(t, func(t *testing.T) {
 		store := journaltest.NewMemory()
-		store.Refuse = func(e *journal.Entry) error {
+		store.Refuse = func(e *journal.Event) error {
 			if e.Key == "evt_bad" {
 				return bad
 			}
@@ -196,7 +196,7 @@ func TestAccept_badRowLeavesNeighbours(t *testing.T) {
 		}
 		r := start(t, store, 0, engine.Options{MaxHeld: 4})
 		for range 3 { // more often than there is room: what was reserved must be given back
-			results, err := r.Accept(context.Background(), []*journal.Entry{entry(""), entry("evt_bad"), entry("")})
+			results, err := r.Accept(context.Background(), []*journal.Event{entry(""), entry("evt_bad"), entry("")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,18 +212,18 @@ func TestAccept_badRowLeavesNeighbours(t *testing.T) {
 
 // Law 9: a full queue answers ErrFull, which is a 503, and works again when it has drained.
 func TestAccept_backPressure(t *testing.T) {
-	big := func(k string) *journal.Entry {
+	big := func(k string) *journal.Event {
 		e := entry(k)
 		e.Body = make([]byte, 600)
 		return e
 	}
 	for name, tt := range map[string]struct {
 		opt  engine.Options
-		make func(string) *journal.Entry
+		make func(string) *journal.Event
 	}{
 		"entries": {engine.Options{QueueEntries: 2}, entry},
 		"bytes":   {engine.Options{QueueBytes: 1500}, big},
-		"copies":  {engine.Options{QueueEntries: 2}, func(string) *journal.Entry { return entry("evt_same") }},
+		"copies":  {engine.Options{QueueEntries: 2}, func(string) *journal.Event { return entry("evt_same") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, tt.opt, func(t *testing.T, r *rig) {
@@ -259,7 +259,7 @@ func TestAccept_hangUp(t *testing.T) {
 		ctx, hangUp := context.WithCancel(context.Background())
 		answers := make(chan answer, 2)
 		for i := range 2 {
-			go func() { answers <- result(r.Accept(ctx, []*journal.Entry{entry(key(i))})) }()
+			go func() { answers <- result(r.Accept(ctx, []*journal.Event{entry(key(i))})) }()
 			synctest.Wait()
 		}
 		hangUp()

@@ -15,7 +15,7 @@ import (
 // its destination is at rest, is [journal.Pending].
 //
 // It fails when ctx or the journal ends first. Safe for concurrent use.
-func (j *Engine) Await(ctx context.Context, t journal.Target) (journal.Standing, error) {
+func (j *Engine) Await(ctx context.Context, t journal.DeliveryID) (journal.DeliveryStatus, error) {
 	w := j.waits.join(t)
 	defer j.waits.leave(t, w)
 	j.waits.wake() // or nobody would tell what happened already, or happens elsewhere
@@ -23,9 +23,9 @@ func (j *Engine) Await(ctx context.Context, t journal.Target) (journal.Standing,
 	case <-w.ended:
 		return w.standing, nil
 	case <-ctx.Done():
-		return journal.Standing{}, fmt.Errorf("journal: waiting for the delivery: %w", context.Cause(ctx))
+		return journal.DeliveryStatus{}, fmt.Errorf("journal: waiting for the delivery: %w", context.Cause(ctx))
 	case <-j.ctx.Done():
-		return journal.Standing{}, journal.ErrClosed
+		return journal.DeliveryStatus{}, journal.ErrClosed
 	}
 }
 
@@ -34,21 +34,21 @@ type waits struct {
 	asked chan struct{} // has the reader look at once
 
 	mu sync.Mutex
-	of map[journal.Target]*waiting
+	of map[journal.DeliveryID]*waiting
 }
 
 // waiting is one such delivery.
 type waiting struct {
 	senders  int
 	ended    chan struct{} // closed when standing is set
-	standing journal.Standing
+	standing journal.DeliveryStatus
 }
 
 func newWaits() *waits {
-	return &waits{asked: make(chan struct{}, 1), of: map[journal.Target]*waiting{}}
+	return &waits{asked: make(chan struct{}, 1), of: map[journal.DeliveryID]*waiting{}}
 }
 
-func (s *waits) join(t journal.Target) *waiting {
+func (s *waits) join(t journal.DeliveryID) *waiting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.of[t]
@@ -60,7 +60,7 @@ func (s *waits) join(t journal.Target) *waiting {
 	return w
 }
 
-func (s *waits) leave(t journal.Target, w *waiting) {
+func (s *waits) leave(t journal.DeliveryID, w *waiting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w.senders--; w.senders == 0 && s.of[t] == w {
@@ -69,7 +69,7 @@ func (s *waits) leave(t journal.Target, w *waiting) {
 }
 
 // tell lets everybody go who waits for a delivery.
-func (s *waits) tell(t journal.Target, standing journal.Standing) {
+func (s *waits) tell(t journal.DeliveryID, standing journal.DeliveryStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w := s.of[t]; w != nil {
@@ -89,7 +89,7 @@ func (s *waits) wake() {
 
 // targets returns at most limit deliveries that somebody waits for, and whether there are any at all. Those
 // that are held in this process are left out: whoever finishes them tells.
-func (s *waits) targets(held *holds, limit int) (targets []journal.Target, any bool) {
+func (s *waits) targets(held *holds, limit int) (targets []journal.DeliveryID, any bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for t := range s.of {
@@ -104,7 +104,7 @@ func (s *waits) targets(held *holds, limit int) (targets []journal.Target, any b
 }
 
 // holds reports whether the first attempt at a delivery is held here, which is the one that most wait for.
-func (h *holds) holds(t journal.Target) bool {
+func (h *holds) holds(t journal.DeliveryID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	it := h.items[journal.Held{EventID: t.EventID, Destination: t.Destination, Token: 1}]
@@ -159,9 +159,9 @@ func (j *Engine) ask() bool {
 	if len(targets) == 0 {
 		return waiting
 	}
-	var standings []journal.Standing
+	var standings []journal.DeliveryStatus
 	err := j.call(opAnswers, j.opt.Timeout, len(targets), func(ctx context.Context) (err error) {
-		standings, err = j.store.Answers(ctx, targets)
+		standings, err = j.store.Statuses(ctx, targets)
 		if err == nil && len(standings) != len(targets) {
 			err = fmt.Errorf("the store answered about %d of %d deliveries", len(standings), len(targets))
 		}

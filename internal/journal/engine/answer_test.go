@@ -14,7 +14,7 @@ import (
 
 // waited is what a call of Await returned.
 type waited struct {
-	journal.Standing
+	journal.DeliveryStatus
 	err error
 }
 
@@ -24,7 +24,7 @@ func (r *rig) goAwait(id int64) <-chan waited {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		s, err := r.Await(ctx, journal.Target{EventID: id, Destination: "app"})
+		s, err := r.Await(ctx, journal.DeliveryID{EventID: id, Destination: "app"})
 		got <- waited{s, err}
 	}()
 	synctest.Wait()
@@ -34,7 +34,7 @@ func (r *rig) goAwait(id int64) <-chan waited {
 // reply finishes work with an answer for its sender.
 func (r *rig) reply(w *journal.Work, s journal.State, text string) {
 	r.Finish(journal.Outcome{Held: w.Held, State: s, Due: time.Now().Add(time.Hour), Started: time.Now(),
-		Reply: &journal.Answer{Status: 200, Body: []byte(text)}})
+		Response: &journal.Response{Status: 200, Body: []byte(text)}})
 	synctest.Wait()
 }
 
@@ -43,8 +43,8 @@ func (r *rig) wantAnswer(got <-chan waited, state journal.State, text string) {
 	select {
 	case w := <-got:
 		answer := ""
-		if w.Answer != nil {
-			answer = string(w.Answer.Body)
+		if w.Response != nil {
+			answer = string(w.Response.Body)
 		}
 		if w.err != nil || w.State != state || answer != text {
 			r.t.Errorf("got %s, answer %q, error %v; want %s, %q", w.State, answer, w.err, state, text)

@@ -59,7 +59,7 @@ func TestBacklog_heldIsBounded(t *testing.T) {
 // HeldBytes bounds the same by weight; what weighs more than all of it is taken alone.
 func TestBacklog_heldBytesAreBounded(t *testing.T) {
 	run(t, engine.Options{HeldBytes: 10_000, MaxBatch: 4}, func(t *testing.T, r *rig) {
-		heavy := func(i, weight int) *journal.Entry {
+		heavy := func(i, weight int) *journal.Event {
 			e := entry(key(i))
 			e.Body = make([]byte, weight)
 			return e
@@ -208,7 +208,7 @@ func TestJanitor_purges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, engine.Options{Retention: tt.keep}, func(t *testing.T, r *rig) {
-				var batch []*journal.Entry
+				var batch []*journal.Event
 				for i := range 1200 {
 					e := entry(key(i))
 					e.Destinations = nil

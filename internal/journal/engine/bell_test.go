@@ -20,7 +20,7 @@ type belfry struct {
 	err   error // of the next rings
 }
 
-func (b *belfry) Ring(context.Context) error {
+func (b *belfry) Notify(context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rings++
@@ -55,7 +55,7 @@ func (b *belfry) count() int {
 func together(t *testing.T, test func(t *testing.T, b *belfry, one, two *rig)) {
 	b := &belfry{heard: map[int]func(){}}
 	opt := quiet("app")
-	opt.Bell = b
+	opt.Notifier = b
 	run(t, opt, func(t *testing.T, r *rig) { test(t, b, r, r.another(opt)) })
 }
 
@@ -82,7 +82,7 @@ func TestBell_stop(t *testing.T) {
 func TestBell_stopWithOrderedWork(t *testing.T) {
 	b := &belfry{heard: map[int]func(){}}
 	opt := quiet("app")
-	opt.Bell = b
+	opt.Notifier = b
 	opt.Destinations = map[string]journal.Destination{"app": {Ordered: true}}
 	run(t, opt, func(t *testing.T, one *rig) {
 		first, second := entry("evt_1"), entry("evt_2")
@@ -128,7 +128,7 @@ func TestBell_pause(t *testing.T) {
 		b := &belfry{heard: map[int]func(){}}
 		store := journaltest.NewMemory()
 		opt := quiet("app")
-		opt.Bell, opt.Records = b, store
+		opt.Notifier, opt.Records = b, store
 		one, two := start(t, store, 0, opt), start(t, store, 1, opt)
 		for _, paused := range []bool{true, false} {
 			p := journal.Pause{Destination: "app", At: time.Now(), By: "somebody", Reason: "a test"}
@@ -169,7 +169,7 @@ func TestBell_coalesces(t *testing.T) {
 func TestBell_broken(t *testing.T) {
 	b := &belfry{heard: map[int]func(){}, err: journaltest.ErrInjected}
 	opt := quiet("app")
-	opt.Bell = b
+	opt.Notifier = b
 	run(t, opt, func(t *testing.T, one *rig) {
 		two := one.another(opt)
 		one.want(one.accept(entry("evt_1")), journal.Accepted)

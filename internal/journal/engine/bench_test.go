@@ -15,7 +15,7 @@ import (
 // instant is a store that does nothing at all, so that a benchmark sees the engine alone.
 type instant struct{ journal.Store }
 
-func (instant) Accept(_ context.Context, batch []*journal.Entry, _, _ time.Time) ([]journal.Result, error) {
+func (instant) Accept(_ context.Context, batch []*journal.Event, _, _ time.Time) ([]journal.Result, error) {
 	results := make([]journal.Result, len(batch))
 	for i, e := range batch {
 		results[i] = journal.Result{Status: journal.Accepted, ID: e.ID}
@@ -69,11 +69,11 @@ func BenchmarkAccept(b *testing.B) {
 			b.SetParallelism(64)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					e := &journal.Entry{
+					e := &journal.Event{
 						Source: "bench", Key: strconv.FormatInt(next.Add(1), 36), Type: "bench.ran",
 						Digest: digest, Body: body, Destinations: destinations, ReceivedAt: time.Now(),
 					}
-					if _, err := j.Accept(context.Background(), []*journal.Entry{e}); err != nil {
+					if _, err := j.Accept(context.Background(), []*journal.Event{e}); err != nil {
 						b.Error(err)
 					}
 				}
@@ -87,13 +87,13 @@ func BenchmarkDuplicate(b *testing.B) {
 	j := open(b, instant{}, engine.Options{})
 	e := entry("evt_1")
 	e.Destinations = nil
-	if _, err := j.Accept(context.Background(), []*journal.Entry{e}); err != nil {
+	if _, err := j.Accept(context.Background(), []*journal.Event{e}); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			res, err := j.Accept(context.Background(), []*journal.Entry{e})
+			res, err := j.Accept(context.Background(), []*journal.Event{e})
 			if err != nil || res[0].Status != journal.Duplicate {
 				b.Error(res, err)
 			}

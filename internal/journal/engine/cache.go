@@ -51,7 +51,7 @@ func (c *doneCache) now() epoch {
 
 // add remembers that the event of e, stored under id with e's digest, is done. If that is from an earlier
 // epoch, it may be so no more.
-func (c *doneCache) add(e *journal.Entry, id int64, known epoch) {
+func (c *doneCache) add(e *journal.Event, id int64, known epoch) {
 	if c.keys == nil || e.Key == "" || journal.Coalesces(e.Key) {
 		return // done work never swallows what coalesces
 	}
@@ -84,7 +84,7 @@ func (c *doneCache) end() {
 }
 
 // lookup answers for e if its key is known to be done.
-func (c *doneCache) lookup(e *journal.Entry) (journal.Result, bool) {
+func (c *doneCache) lookup(e *journal.Event) (journal.Result, bool) {
 	if c.keys == nil || e.Key == "" {
 		return journal.Result{}, false
 	}

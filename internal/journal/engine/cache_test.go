@@ -13,7 +13,7 @@ import (
 )
 
 // asks reports whether accepting e reaches the store.
-func (r *rig) asks(e *journal.Entry) bool {
+func (r *rig) asks(e *journal.Event) bool {
 	synctest.Wait() // what follows from earlier answers has happened
 	before := r.fault.Calls(journaltest.OpAccept)
 	if a := r.accept(e); a.err != nil {
@@ -175,7 +175,7 @@ func TestCache_forgetsWhatIsReplayed(t *testing.T) {
 				opt := bells(b)
 				opt.Records, opt.Destinations = store, destinations("app")
 				if name == "alone" {
-					opt.Bell = nil
+					opt.Notifier = nil
 				}
 				one := start(t, store, 0, opt)
 				two := copies(b, one)
@@ -203,16 +203,16 @@ func TestCache_forgetsWhatIsReplayed(t *testing.T) {
 }
 
 // bells are the options of a process that delivers nothing and finds nothing by itself.
-func bells(b journal.Bell) engine.Options {
+func bells(b journal.Notifier) engine.Options {
 	opt := quiet("none")
-	opt.Bell = b
+	opt.Notifier = b
 	return opt
 }
 
 // deaf is a bell that cannot be heard.
 type deaf struct{}
 
-func (deaf) Ring(context.Context) error     { return nil }
+func (deaf) Notify(context.Context) error   { return nil }
 func (deaf) Listen(context.Context, func()) {}
 
 // A replay that only counts leaves the cache as it is.
@@ -245,7 +245,7 @@ func (s *lateStore) wait() {
 	}
 }
 
-func (s *lateStore) Accept(ctx context.Context, batch []*journal.Entry, now, lease time.Time) ([]journal.Result, error) {
+func (s *lateStore) Accept(ctx context.Context, batch []*journal.Event, now, lease time.Time) ([]journal.Result, error) {
 	defer s.wait()
 	return s.Memory.Accept(ctx, batch, now, lease)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 )
 
-func changed() *journal.Entry { return entry(journal.CoalesceKey("account-1")) }
+func changed() *journal.Event { return entry(journal.CoalesceKey("account-1")) }
 
 // Neither the memory of done keys nor the list of those on their way swallows what coalesces.
 func TestCoalesce_doneWorkSwallowsNothing(t *testing.T) {

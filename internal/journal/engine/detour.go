@@ -13,7 +13,7 @@ import (
 
 // detour is one event on its way past the store.
 type detour struct {
-	entry *journal.Entry
+	entry *journal.Event
 	// The mutex of detours guards these two: it is being delivered, or recorded as far as it is done.
 	underway, recording bool
 
@@ -61,7 +61,7 @@ func (d *detour) work(destination string) *journal.Work {
 }
 
 // copyResult is what a copy of the event learns.
-func (d *detour) copyResult(e *journal.Entry) journal.Result {
+func (d *detour) copyResult(e *journal.Event) journal.Result {
 	res := journal.Result{Status: journal.Duplicate, ID: d.entry.ID, Done: true}
 	if !bytes.Equal(d.entry.Digest, e.Digest) {
 		res.Status = journal.Conflict
@@ -87,7 +87,7 @@ func newDetours(opt Options) *detours {
 
 // begin returns the detour of an event, which is the caller's until end, or nil and the result of a copy if
 // it is complete.
-func (s *detours) begin(e *journal.Entry) (*detour, journal.Result, error) {
+func (s *detours) begin(e *journal.Event) (*detour, journal.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := ref{e.Source, e.Key}
@@ -137,7 +137,7 @@ func (s *detours) forget(d *detour) {
 
 // lookup answers for a copy of an event that was delivered past the store. One whose delivery is not
 // complete can be recorded neither as new nor as done.
-func (s *detours) lookup(e *journal.Entry) (res journal.Result, known bool, err error) {
+func (s *detours) lookup(e *journal.Event) (res journal.Result, known bool, err error) {
 	if s.count.Load() == 0 || e.Key == "" {
 		return journal.Result{}, false, nil
 	}

@@ -130,7 +130,7 @@ func (j *Engine) start() {
 	if j.opt.Partitions != nil {
 		j.rest.Go(j.dropper)
 	}
-	if j.opt.Bell != nil {
+	if j.opt.Notifier != nil {
 		j.rest.Go(j.listener)
 		j.rest.Go(j.ringer)
 	}

@@ -69,7 +69,7 @@ func TestMetrics(t *testing.T) {
 		steal(r, w.Held)
 		sleep(20 * time.Second)
 		gate := r.fault.Block(journaltest.OpAccept)
-		r.goAccept(&journal.Entry{Source: "billing", Body: make([]byte, 100)})
+		r.goAccept(&journal.Event{Source: "billing", Body: make([]byte, 100)})
 		defer gate.Open()
 		want := `
 # HELP hookonce_journal_done_cache_hits_total Copies answered from the memory of finished keys.

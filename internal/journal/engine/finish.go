@@ -31,7 +31,7 @@ func (h *holds) finish(o journal.Outcome) bool {
 		return false
 	}
 	it.outcome = o
-	h.add(it.share, 0, o.Reply.Size())
+	h.add(it.share, 0, o.Response.Size())
 	h.queue(it)
 	return true
 }
@@ -71,7 +71,7 @@ const maxReplies = 4 << 20
 func (h *holds) batch(limit int) (n int) {
 	var replies int64
 	for n < min(limit, len(h.reported)) && replies < maxReplies {
-		replies += h.reported[n].outcome.Reply.Size()
+		replies += h.reported[n].outcome.Response.Size()
 		n++
 	}
 	return n
@@ -186,7 +186,7 @@ func (f *finisher) record() bool {
 func (f *finisher) recorded(it *item, o journal.Outcome, applied bool) {
 	late := f.held.conclude(it, o, applied, func(e *heldEvent) { f.done.add(e.entry, e.id, f.epoch) })
 	if applied {
-		f.waits.tell(journal.Target{EventID: o.EventID, Destination: o.Destination}, journal.Standing{State: o.State, Answer: o.Reply})
+		f.waits.tell(journal.DeliveryID{EventID: o.EventID, Destination: o.Destination}, journal.DeliveryStatus{State: o.State, Response: o.Response})
 	}
 	switch {
 	case late:

@@ -53,7 +53,7 @@ func (it *item) hasOutcome() bool { return it.outcome.State != "" }
 
 // heldEvent counts down the deliveries of one fresh event, to know when all of it is done.
 type heldEvent struct {
-	entry *journal.Entry
+	entry *journal.Event
 	id    int64
 	open  int
 }
@@ -90,7 +90,7 @@ func (h *holds) share(destination string) *share {
 // reserve decides which deliveries of a new event are held, takes their slots and names them in e.Hold.
 // The others are left in the store: because there is no room, because they wait for their turn (those
 // are named in e.Ordered) or have to be compared, or because their destination is at rest.
-func (h *holds) reserve(e *journal.Entry) {
+func (h *holds) reserve(e *journal.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e.Hold, e.Ordered = nil, nil
@@ -113,13 +113,13 @@ func (h *holds) reserve(e *journal.Entry) {
 }
 
 // takes reports whether fresh work of this weight may be held. The caller holds the mutex.
-func (h *holds) takes(s *share, e *journal.Entry, weight int64) bool {
+func (h *holds) takes(s *share, e *journal.Event, weight int64) bool {
 	stranger := s.stranger(e)
 	return !h.closing && s.takes(weight, stranger) && h.all.takes(weight, false) && !s.gone && !s.paused && (stranger || !s.rests(h.now))
 }
 
 // unreserve gives back what reserve took.
-func (h *holds) unreserve(e *journal.Entry) {
+func (h *holds) unreserve(e *journal.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, d := range e.Hold {
@@ -163,7 +163,7 @@ func (h *holds) feed(shares ...*share) {
 }
 
 // leave notes which deliveries of a new event were left in the store.
-func (h *holds) leave(e *journal.Entry) {
+func (h *holds) leave(e *journal.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, d := range e.Destinations {
@@ -189,7 +189,7 @@ func (h *holds) drop(it *item) {
 	if it.share.lanes && it.Resource != "" {
 		it.share.backlog = true // the next of its resource waited for it
 	}
-	h.release(it.share, it.Size()+it.outcome.Reply.Size())
+	h.release(it.share, it.Size()+it.outcome.Response.Size())
 }
 
 // close makes holds take nothing more. idle is closed when the last slot is free.

@@ -33,7 +33,7 @@ func (j *Engine) tellOthers() { pull(j.ropes.ring) }
 
 // listener follows the bell until the journal's context ends.
 func (j *Engine) listener() {
-	j.opt.Bell.Listen(j.ctx, func() {
+	j.opt.Notifier.Listen(j.ctx, func() {
 		j.done.forget() // somebody may have replayed it
 		j.lookHere()
 		pull(j.ropes.heard)
@@ -58,12 +58,12 @@ func (j *Engine) ringer() {
 
 // ring rings once. It does nothing without a bell.
 func (j *Engine) ring() {
-	if j.opt.Bell == nil {
+	if j.opt.Notifier == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(j.ctx, ringTimeout)
 	defer cancel()
-	if err := j.opt.Bell.Ring(ctx); err != nil {
+	if err := j.opt.Notifier.Notify(ctx); err != nil {
 		j.opt.Logger.Debug("journal: other processes were not told of work, and find it when they poll", "error", err)
 	}
 }

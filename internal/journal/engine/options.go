@@ -43,8 +43,8 @@ type Options struct {
 	Records journal.Records
 	// Partitions is the store's side that divides tables by time. Nil: it divides none.
 	Partitions journal.Partitioned
-	// Bell tells the processes on one store of work that is due at once. Nil: they find it when they poll.
-	Bell journal.Bell
+	// Notifier tells the processes on one store of work that is due at once. Nil: they find it when they poll.
+	Notifier journal.Notifier
 	// Lease is how long a delivery stays ours without a sign of life: what a crash costs in delay.
 	// Held work is extended when a third of it has passed. Default 9 s.
 	Lease time.Duration

@@ -22,7 +22,7 @@ func ordered() engine.Options {
 }
 
 // about returns an entry for the key that is about a resource.
-func about(key, resource string, rank int64) *journal.Entry {
+func about(key, resource string, rank int64) *journal.Event {
 	e := entry(key)
 	e.Resource, e.Rank = resource, rank
 	return e
@@ -145,14 +145,14 @@ func TestStale_failuresDoNotCount(t *testing.T) {
 func TestTwins(t *testing.T) {
 	run(t, engine.Options{}, func(t *testing.T, r *rig) {
 		first, second := entry("evt_1"), entry("evt_2")
-		first.Logical, second.Logical = "paid", "paid"
+		first.LogicalKey, second.LogicalKey = "paid", "paid"
 		id := r.want(r.accept(first), journal.Accepted).ID
-		if res := r.want(r.accept(second), journal.Accepted); res.Twin != id || res.TwinKey != "evt_1" {
+		if res := r.want(r.accept(second), journal.Accepted); res.LogicalDuplicateOf != id || res.LogicalDuplicateKey != "evt_1" {
 			t.Errorf("got %+v, want a twin of %d", res, id)
 		}
 		for _, want := range []string{"", "evt_1"} {
-			if w := r.receive(); w.Twin != want || w.Token != 1 {
-				t.Errorf("%s: a twin of %q, want %q", w.Key, w.Twin, want)
+			if w := r.receive(); w.LogicalDuplicateKey != want || w.Token != 1 {
+				t.Errorf("%s: a twin of %q, want %q", w.Key, w.LogicalDuplicateKey, want)
 			}
 		}
 	})
@@ -162,12 +162,12 @@ func TestTwins(t *testing.T) {
 func TestTwins_dropped(t *testing.T) {
 	run(t, engine.Options{MaxHeld: 1, Poll: time.Hour}, func(t *testing.T, r *rig) {
 		first := entry("evt_0")
-		first.Logical = "paid"
+		first.LogicalKey = "paid"
 		r.want(r.accept(first), journal.Accepted)
 		w := r.receive()
-		twin := func(key string) *journal.Entry {
+		twin := func(key string) *journal.Event {
 			e := entry(key)
-			e.Logical, e.DropTwin = "paid", true
+			e.LogicalKey, e.DropLogicalDuplicate = "paid", true
 			return e
 		}
 		r.want(r.accept(twin("evt_1"), twin("evt_1")), journal.Accepted)
@@ -279,8 +279,8 @@ func TestOrder_withFaults(t *testing.T) {
 				sleep(time.Millisecond) // processes have one clock, and one event follows the other on it
 				first.disturb(random)
 				second.disturb(random)
-				e := func() *journal.Entry { return about(key(i), fmt.Sprintf("r%d", i%resources), 0) }
-				for result(first.Accept(context.Background(), []*journal.Entry{e(), e()})).err != nil {
+				e := func() *journal.Event { return about(key(i), fmt.Sprintf("r%d", i%resources), 0) }
+				for result(first.Accept(context.Background(), []*journal.Event{e(), e()})).err != nil {
 					sleep(100 * time.Millisecond)
 				}
 				if i%20 == 19 {

@@ -14,7 +14,7 @@ const dropTimeout = 10 * time.Minute
 func (j *Engine) provide() (ok bool) {
 	var divided map[journal.Kind]journal.Division
 	err := j.call(opProvide, j.opt.Timeout, 1, func(ctx context.Context) (err error) {
-		divided, err = j.opt.Partitions.Provide(ctx, j.opt.Now(), j.keep.Load())
+		divided, err = j.opt.Partitions.EnsurePartitions(ctx, j.opt.Now(), j.keep.Load())
 		return err
 	})
 	if err == nil {
@@ -32,7 +32,7 @@ func (j *Engine) dropper() {
 		}
 		var d journal.Dropped
 		err := j.call(opDrop, dropTimeout, 1, func(ctx context.Context) (err error) {
-			d, err = j.opt.Partitions.Drop(ctx, j.opt.Now(), j.keep.Load())
+			d, err = j.opt.Partitions.DropPartitions(ctx, j.opt.Now(), j.keep.Load())
 			return err
 		})
 		for kind, rows := range d.Rows {

@@ -27,7 +27,7 @@ const forwards = 8
 // if this one dies before, nobody does: then a copy is new.
 //
 // The entries must not be those that Accept was called with, which may still be queued.
-func (j *Engine) Bypass(ctx context.Context, entries []*journal.Entry, forward journal.Forward) ([]journal.Result, error) {
+func (j *Engine) Bypass(ctx context.Context, entries []*journal.Event, forward journal.Forward) ([]journal.Result, error) {
 	if j.closing() {
 		return nil, journal.ErrClosed
 	}
@@ -55,9 +55,9 @@ func (j *Engine) Bypass(ctx context.Context, entries []*journal.Entry, forward j
 
 // detour begins the way of an event past the store. It returns nil and the result of a copy if the event has
 // gone it before.
-func (j *Engine) detour(e *journal.Entry) (*detour, journal.Result, error) {
+func (j *Engine) detour(e *journal.Event) (*detour, journal.Result, error) {
 	own := *e
-	own.ID, own.DropTwin = j.opt.IDs.Next(j.opt.Now()), false
+	own.ID, own.DropLogicalDuplicate = j.opt.IDs.Next(j.opt.Now()), false
 	d, res, err := j.detours.begin(&own)
 	if d == nil {
 		return nil, res, err

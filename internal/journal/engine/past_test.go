@@ -43,7 +43,7 @@ func (a *app) count(what string) int {
 	return a.calls[what]
 }
 
-func (r *rig) bypass(a *app, entries ...*journal.Entry) answer {
+func (r *rig) bypass(a *app, entries ...*journal.Event) answer {
 	return result(r.Bypass(context.Background(), entries, a.forward))
 }
 
@@ -106,7 +106,7 @@ func TestBypass_lateCommit(t *testing.T) {
 		gate := r.fault.Block(journaltest.OpAccept)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if _, err := r.Accept(ctx, []*journal.Entry{entry("a")}); !journal.IsOutage(err) {
+		if _, err := r.Accept(ctx, []*journal.Event{entry("a")}); !journal.IsOutage(err) {
 			t.Fatalf("Accept: %v", err)
 		}
 		a := newApp()
@@ -132,7 +132,7 @@ func TestBypass_partly(t *testing.T) {
 	for name, again := range map[string]bool{"the sender comes again": true, "the store is back first": false} {
 		t.Run(name, func(t *testing.T) {
 			run(t, engine.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
-				both := func() *journal.Entry {
+				both := func() *journal.Event {
 					e := entry("a")
 					e.Destinations = []string{"app", "mailer"}
 					return e
@@ -270,7 +270,7 @@ func TestBypass_close(t *testing.T) {
 		if n := r.store.Events(); n != 1 {
 			t.Errorf("%d events on record", n)
 		}
-		if _, err := r.Bypass(context.Background(), []*journal.Entry{entry("b")}, newApp().forward); !errors.Is(err, journal.ErrClosed) {
+		if _, err := r.Bypass(context.Background(), []*journal.Event{entry("b")}, newApp().forward); !errors.Is(err, journal.ErrClosed) {
 			t.Errorf("Bypass after Close: %v", err)
 		}
 	})

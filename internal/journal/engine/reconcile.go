@@ -57,7 +57,7 @@ func (j *Engine) reconcile() (done bool, err error) {
 		return true, nil
 	}
 	now := j.opt.Now()
-	entries := make([]*journal.Entry, len(batch))
+	entries := make([]*journal.Event, len(batch))
 	for i, d := range batch {
 		entries[i] = j.left(d)
 	}
@@ -69,7 +69,7 @@ func (j *Engine) reconcile() (done bool, err error) {
 		if err != nil {
 			return err
 		}
-		return j.store.Forwarded(ctx, j.forwarded(batch, results))
+		return j.store.RecordBypassed(ctx, j.forwarded(batch, results))
 	})
 	if err == nil {
 		j.opt.Logger.Info("journal: events that were delivered past the store are on record", "events", len(batch))
@@ -81,7 +81,7 @@ func (j *Engine) reconcile() (done bool, err error) {
 }
 
 // left is the event with those destinations that have not taken it.
-func (j *Engine) left(d *detour) *journal.Entry {
+func (j *Engine) left(d *detour) *journal.Event {
 	e := *d.entry
 	e.Destinations = d.missing()
 	e.Hold, e.Ordered = nil, j.held.ordered(&e)
@@ -89,7 +89,7 @@ func (j *Engine) left(d *detour) *journal.Entry {
 }
 
 // ordered returns the destinations whose deliveries of the event follow others.
-func (h *holds) ordered(e *journal.Entry) (names []string) {
+func (h *holds) ordered(e *journal.Event) (names []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, name := range e.Destinations {
@@ -123,7 +123,7 @@ func (j *Engine) forwarded(batch []*detour, results []journal.Result) (outcomes 
 }
 
 // compares reports whether a destination wants to know of events that are stale.
-func (h *holds) compares(destination string, e *journal.Entry) bool {
+func (h *holds) compares(destination string, e *journal.Event) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.share(destination)

@@ -166,7 +166,7 @@ func TestReload_sharesFollow(t *testing.T) {
 // A delivery is in its resource's order, or not, by what held when its event was accepted.
 func TestReload_order(t *testing.T) {
 	run(t, quiet("app"), func(t *testing.T, r *rig) {
-		about := func(key string) *journal.Entry {
+		about := func(key string) *journal.Event {
 			e := toward(key, "app")
 			e.Resource = "sub_1"
 			return e

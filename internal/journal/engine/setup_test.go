@@ -78,8 +78,8 @@ func (r *rig) wantLog(n int, text string) {
 }
 
 // entry returns an entry for the key, with one destination.
-func entry(key string) *journal.Entry {
-	return &journal.Entry{
+func entry(key string) *journal.Event {
+	return &journal.Event{
 		Source: "billing", Key: key, Type: "invoice.paid", Digest: []byte("0123456789abcdef"),
 		Header: []byte("Content-Type: application/json\r\n"), Facts: []byte("Hookonce-Provider: stripe\r\n"), Body: []byte(`{"id":"` + key + `"}`),
 		Destinations: []string{"app"}, ReceivedAt: time.Now(),
@@ -87,7 +87,7 @@ func entry(key string) *journal.Entry {
 }
 
 // forged returns another event under the same key.
-func forged(key string) *journal.Entry {
+func forged(key string) *journal.Event {
 	e := entry(key)
 	e.Digest = []byte("fedcba9876543210")
 	return e
@@ -99,7 +99,7 @@ type answer struct {
 	err error
 }
 
-func (r *rig) accept(entries ...*journal.Entry) answer {
+func (r *rig) accept(entries ...*journal.Event) answer {
 	return result(r.Accept(context.Background(), entries))
 }
 
@@ -111,7 +111,7 @@ func result(results []journal.Result, err error) answer {
 }
 
 // goAccept calls Accept in the background and returns after it is queued.
-func (r *rig) goAccept(entries ...*journal.Entry) <-chan answer {
+func (r *rig) goAccept(entries ...*journal.Event) <-chan answer {
 	answers := make(chan answer, 1)
 	go func() { answers <- r.accept(entries...) }()
 	synctest.Wait()

@@ -133,7 +133,7 @@ func (s *share) rests(now func() time.Time) bool {
 }
 
 // stranger reports whether fresh work is of another kind than what failed at a destination that is not well.
-func (s *share) stranger(e *journal.Entry) bool {
+func (s *share) stranger(e *journal.Event) bool {
 	return s.rest.Most > 0 && !s.rest.Strict && !s.rest.Avoids(e.Source, e.Type)
 }
 

@@ -21,7 +21,7 @@ func destinations(names ...string) map[string]journal.Destination {
 }
 
 // toward returns an entry for the key and these destinations.
-func toward(key string, names ...string) *journal.Entry {
+func toward(key string, names ...string) *journal.Event {
 	e := entry(key)
 	e.Destinations = names
 	return e

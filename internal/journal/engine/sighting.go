@@ -25,39 +25,39 @@ type sightings struct {
 	dropped prometheus.Counter
 
 	mu   sync.Mutex
-	seen map[sightingKey]*journal.Sighting
+	seen map[sightingKey]*journal.DuplicateReceipt
 }
 
 type sightingKey struct {
 	event int64
-	kind  journal.Sight
+	kind  journal.ReceiptKind
 }
 
 func newSightings() *sightings {
 	return &sightings{
-		seen:    map[sightingKey]*journal.Sighting{},
+		seen:    map[sightingKey]*journal.DuplicateReceipt{},
 		dropped: counter("sightings_dropped_total", "Copies that were recognised and answered, but too many to record."),
 	}
 }
 
 // note remembers the copies among the entries of a request that was answered.
-func (j *Engine) note(entries []*journal.Entry, results []journal.Result) {
+func (j *Engine) note(entries []*journal.Event, results []journal.Result) {
 	if j.opt.Records != nil {
 		j.sightings.note(entries, results)
 	}
 }
 
 // note takes the copies among the results of one request.
-func (s *sightings) note(entries []*journal.Entry, results []journal.Result) {
+func (s *sightings) note(entries []*journal.Event, results []journal.Result) {
 	for i := range results {
-		if kind := results[i].Sight(); kind != "" {
+		if kind := results[i].Receipt(); kind != "" {
 			at := entries[i].ReceivedAt
-			s.add(journal.Sighting{EventID: results[i].ID, Kind: kind, First: at, Last: at, Copies: 1})
+			s.add(journal.DuplicateReceipt{EventID: results[i].ID, Kind: kind, First: at, Last: at, Copies: 1})
 		}
 	}
 }
 
-func (s *sightings) add(seen journal.Sighting) {
+func (s *sightings) add(seen journal.DuplicateReceipt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := sightingKey{seen.EventID, seen.Kind}
@@ -72,10 +72,10 @@ func (s *sightings) add(seen journal.Sighting) {
 }
 
 // take removes and returns at most one batch.
-func (s *sightings) take() []journal.Sighting {
+func (s *sightings) take() []journal.DuplicateReceipt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var batch []journal.Sighting
+	var batch []journal.DuplicateReceipt
 	for key, seen := range s.seen {
 		if len(batch) == seenBatch {
 			break
@@ -87,7 +87,7 @@ func (s *sightings) take() []journal.Sighting {
 	return batch
 }
 
-func compareSightings(a, b journal.Sighting) int {
+func compareSightings(a, b journal.DuplicateReceipt) int {
 	return cmp.Or(cmp.Compare(a.EventID, b.EventID), cmp.Compare(a.Kind, b.Kind))
 }
 
@@ -112,7 +112,7 @@ func (j *Engine) recordSightings() (more bool) {
 		return false
 	}
 	err := j.call(opSighted, j.opt.Timeout, len(batch), func(ctx context.Context) error {
-		return j.opt.Records.Sighted(ctx, batch)
+		return j.opt.Records.RecordDuplicates(ctx, batch)
 	})
 	if err == nil {
 		return len(batch) == seenBatch

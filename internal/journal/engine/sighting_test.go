@@ -22,13 +22,13 @@ type ledger struct {
 	largest atomic.Int64 // number of sightings in one call
 }
 
-func (l *ledger) Sighted(ctx context.Context, seen []journal.Sighting) error {
+func (l *ledger) RecordDuplicates(ctx context.Context, seen []journal.DuplicateReceipt) error {
 	l.calls.Add(1)
 	l.largest.Store(max(l.largest.Load(), int64(len(seen))))
 	if l.down.Load() {
 		return journaltest.ErrInjected
 	}
-	return l.Memory.Sighted(ctx, seen)
+	return l.Memory.RecordDuplicates(ctx, seen)
 }
 
 // runRecorded is run with a journal that records sightings and follows pauses.
@@ -43,14 +43,14 @@ func runRecorded(t *testing.T, opt engine.Options, test func(t *testing.T, r *ri
 }
 
 // sightings returns what is on record about an event: how many copies of each kind.
-func (r *rig) sightings(id int64) map[journal.Sight]int {
+func (r *rig) sightings(id int64) map[journal.ReceiptKind]int {
 	r.t.Helper()
 	h, err := r.store.History(context.Background(), id)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	seen := map[journal.Sight]int{}
-	for _, s := range h.Sightings {
+	seen := map[journal.ReceiptKind]int{}
+	for _, s := range h.Duplicates {
 		seen[s.Kind] += s.Copies
 	}
 	return seen
@@ -146,7 +146,7 @@ func TestSightings_storeIsDown(t *testing.T) {
 		r.wantLog(1, "the store works again")
 		kept := 0
 		for _, id := range ids {
-			if n := r.sightings(id)[journal.SeenDuplicate]; n > 0 {
+			if n := r.sightings(id)[journal.ReceiptDuplicate]; n > 0 {
 				kept++
 			}
 		}
@@ -187,7 +187,7 @@ func (r *rig) setPaused(name string, paused bool) {
 var appAndAudit = map[string]journal.Destination{"app": {}, "audit": {}}
 
 // to returns an entry for one destination.
-func to(destination, key string) *journal.Entry {
+func to(destination, key string) *journal.Event {
 	e := entry(key)
 	e.Destinations = []string{destination}
 	return e

@@ -65,7 +65,7 @@ func TestStorm(t *testing.T) {
 		for i := range ids * copies {
 			wg.Go(func() {
 				e := entry(key(i % ids))
-				a := result(processes[i/ids%2].Accept(context.Background(), []*journal.Entry{e}))
+				a := result(processes[i/ids%2].Accept(context.Background(), []*journal.Event{e}))
 				if a.err != nil {
 					t.Error(a.err)
 				}
@@ -132,7 +132,7 @@ func TestStorm_withFaults(t *testing.T) {
 					mode := journaltest.Mode(random.IntN(2))
 					fault.Fail(ops[random.IntN(len(ops))], 1+random.IntN(5), mode)
 				}
-				for result(j.Accept(context.Background(), []*journal.Entry{entry(key(i)), entry(key(i))})).err != nil {
+				for result(j.Accept(context.Background(), []*journal.Event{entry(key(i)), entry(key(i))})).err != nil {
 					sleep(100 * time.Millisecond)
 				}
 				if i%25 == 24 {

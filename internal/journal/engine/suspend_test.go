@@ -144,7 +144,7 @@ func strictly(until time.Time) journal.Rest { return journal.Rest{Until: until, 
 func TestSuspend_strangers(t *testing.T) {
 	run(t, quiet("app"), func(t *testing.T, r *rig) {
 		rest := journal.Rest{Until: time.Now().Add(time.Minute), Most: 1, Avoid: []journal.Class{{Source: "billing", Type: "invoice.paid"}}}
-		of := func(key, kind string) *journal.Entry {
+		of := func(key, kind string) *journal.Event {
 			e := toward(key, "app")
 			e.Type = kind
 			return e

@@ -153,14 +153,14 @@ func (p *partitions) called(what string) {
 	p.calls = append(p.calls, what+" "+time.Since(p.began).Truncate(100*time.Millisecond).String())
 }
 
-func (p *partitions) Provide(_ context.Context, now time.Time, _ *journal.Retention) (map[journal.Kind]journal.Division, error) {
+func (p *partitions) EnsurePartitions(_ context.Context, now time.Time, _ *journal.Retention) (map[journal.Kind]journal.Division, error) {
 	p.Lock()
 	defer p.Unlock()
 	p.called("provide")
 	return map[journal.Kind]journal.Division{journal.KindBodies: {Partitions: 3, From: now, Until: now.Add(time.Hour)}}, p.provides
 }
 
-func (p *partitions) Drop(context.Context, time.Time, *journal.Retention) (journal.Dropped, error) {
+func (p *partitions) DropPartitions(context.Context, time.Time, *journal.Retention) (journal.Dropped, error) {
 	p.Lock()
 	defer p.Unlock()
 	p.called("drop")

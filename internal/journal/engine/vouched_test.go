@@ -14,7 +14,7 @@ import (
 // past a store that is down.
 func TestWorkSaysWhoVouched(t *testing.T) {
 	run(t, engine.Options{}, func(t *testing.T, r *rig) {
-		vouched := func(key string) *journal.Entry {
+		vouched := func(key string) *journal.Event {
 			e := entry(key)
 			e.Vouched = 4711
 			return e
@@ -33,7 +33,7 @@ func TestWorkSaysWhoVouched(t *testing.T) {
 
 		r.down(journaltest.NotPersisted)
 		past := int16(0)
-		_, err := r.Bypass(context.Background(), []*journal.Entry{vouched("b")}, func(_ context.Context, w *journal.Work) journal.Outcome {
+		_, err := r.Bypass(context.Background(), []*journal.Event{vouched("b")}, func(_ context.Context, w *journal.Work) journal.Outcome {
 			past = w.Vouched
 			if string(w.Header) != string(entry("b").Lines()) {
 				t.Errorf("past the store: the headers are %q", w.Header)

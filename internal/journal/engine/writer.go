@@ -14,7 +14,7 @@ import (
 type writer struct {
 	*Engine
 	slots   []*slot
-	entries []*journal.Entry
+	entries []*journal.Event
 	epoch   epoch // of the commit
 }
 
@@ -98,7 +98,7 @@ func (w *writer) succeed(results []journal.Result, lease time.Time) {
 }
 
 // settled does what follows from a committed result, after it was answered.
-func (w *writer) settled(e *journal.Entry, res journal.Result, now, lease time.Time) {
+func (w *writer) settled(e *journal.Event, res journal.Result, now, lease time.Time) {
 	fresh := res.Err == nil && (res.Status == journal.Accepted || res.Status == journal.Unkeyed)
 	if fresh {
 		w.metrics.stored.Inc()
@@ -127,7 +127,7 @@ func (w *writer) settled(e *journal.Entry, res journal.Result, now, lease time.T
 }
 
 // hold hands the held deliveries of a fresh event to this process's workers.
-func (w *writer) hold(e *journal.Entry, res journal.Result, lease time.Time) {
+func (w *writer) hold(e *journal.Event, res journal.Result, lease time.Time) {
 	event := &heldEvent{entry: e, id: res.ID, open: len(e.Destinations)}
 	header := e.Lines()
 	for _, dest := range e.Hold {
@@ -135,7 +135,7 @@ func (w *writer) hold(e *journal.Entry, res journal.Result, lease time.Time) {
 			Held:   journal.Held{EventID: res.ID, Destination: dest, Token: 1},
 			Source: e.Source, Key: e.Key, Type: e.Type, Tries: 1,
 			Header: header, Body: e.Body, ReceivedAt: e.ReceivedAt, Lease: lease,
-			Resource: e.Resource, Rank: e.Rank, Twin: res.TwinKey, Vouched: e.Vouched,
+			Resource: e.Resource, Rank: e.Rank, LogicalDuplicateKey: res.LogicalDuplicateKey, Vouched: e.Vouched,
 		}}
 		w.held.register(it)
 		w.issue(it)
@@ -153,10 +153,10 @@ func (s *slot) settleAll(res, followers journal.Result, err error) {
 }
 
 // follower returns what the copies of e learn that waited for its result.
-func follower(e *journal.Entry, res journal.Result) journal.Result {
+func follower(e *journal.Event, res journal.Result) journal.Result {
 	if res.Status == journal.Accepted {
 		return journal.Result{Status: journal.Duplicate, ID: res.ID, Done: len(e.Destinations) == 0}
 	}
-	res.Redriven, res.Twin, res.TwinKey = false, 0, ""
+	res.Redriven, res.LogicalDuplicateOf, res.LogicalDuplicateKey = false, 0, ""
 	return res
 }

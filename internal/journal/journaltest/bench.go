@@ -31,16 +31,16 @@ func Bench(b *testing.B, open func(b testing.TB) journal.Store) {
 var benchTo = []string{"app"}
 
 // benchBatch makes entries with random keys.
-func benchBatch(ids *journal.IDs, n int) []*journal.Entry {
+func benchBatch(ids *journal.IDs, n int) []*journal.Event {
 	body := make([]byte, 2048)
 	rand.Read(body)
 	digest := sha256.Sum256(body)
 	now := time.Now()
-	batch := make([]*journal.Entry, n)
+	batch := make([]*journal.Event, n)
 	for i := range batch {
 		var key [12]byte
 		rand.Read(key[:])
-		batch[i] = &journal.Entry{
+		batch[i] = &journal.Event{
 			ID: ids.Next(now), Source: "billing", Key: "evt_" + hex.EncodeToString(key[:]), Type: "invoice.paid",
 			Digest: digest[:16], Header: []byte("Content-Type: application/json\r\nUser-Agent: Provider/1.0\r\n"),
 			Body: body, Destinations: benchTo, Hold: benchTo, ReceivedAt: now,
@@ -49,7 +49,7 @@ func benchBatch(ids *journal.IDs, n int) []*journal.Entry {
 	return batch
 }
 
-func mustAccept(b *testing.B, s journal.Store, batch []*journal.Entry) {
+func mustAccept(b *testing.B, s journal.Store, batch []*journal.Event) {
 	now := time.Now()
 	results, err := s.Accept(b.Context(), batch, now, now.Add(time.Minute))
 	if err != nil {
@@ -64,7 +64,7 @@ func mustAccept(b *testing.B, s journal.Store, batch []*journal.Entry) {
 
 func benchAccept(b *testing.B, s journal.Store, writers, batch int) {
 	ids := journal.NewIDs(1, 0)
-	batches := make(chan []*journal.Entry)
+	batches := make(chan []*journal.Event)
 	var wg sync.WaitGroup
 	for range writers {
 		wg.Go(func() {

@@ -144,7 +144,7 @@ func disturb[T any](ctx context.Context, f *Faulty, op Op, call func() (T, error
 }
 
 // Accept implements [journal.Store].
-func (f *Faulty) Accept(ctx context.Context, batch []*journal.Entry, now, lease time.Time) ([]journal.Result, error) {
+func (f *Faulty) Accept(ctx context.Context, batch []*journal.Event, now, lease time.Time) ([]journal.Result, error) {
 	return disturb(ctx, f, OpAccept, func() ([]journal.Result, error) { return f.store.Accept(ctx, batch, now, lease) })
 }
 
@@ -164,14 +164,14 @@ func (f *Faulty) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool
 }
 
 // Forwarded implements [journal.Store].
-func (f *Faulty) Forwarded(ctx context.Context, outcomes []journal.Outcome) error {
-	_, err := disturb(ctx, f, OpForwarded, func() (struct{}, error) { return struct{}{}, f.store.Forwarded(ctx, outcomes) })
+func (f *Faulty) RecordBypassed(ctx context.Context, outcomes []journal.Outcome) error {
+	_, err := disturb(ctx, f, OpForwarded, func() (struct{}, error) { return struct{}{}, f.store.RecordBypassed(ctx, outcomes) })
 	return err
 }
 
 // Answers implements [journal.Store].
-func (f *Faulty) Answers(ctx context.Context, targets []journal.Target) ([]journal.Standing, error) {
-	return disturb(ctx, f, OpAnswers, func() ([]journal.Standing, error) { return f.store.Answers(ctx, targets) })
+func (f *Faulty) Statuses(ctx context.Context, targets []journal.DeliveryID) ([]journal.DeliveryStatus, error) {
+	return disturb(ctx, f, OpAnswers, func() ([]journal.DeliveryStatus, error) { return f.store.Statuses(ctx, targets) })
 }
 
 // Orphans implements [journal.Store].

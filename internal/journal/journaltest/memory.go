@@ -25,7 +25,7 @@ const errBodyGone = "the body was purged before the delivery was done"
 type Memory struct {
 	// Refuse, when set, is asked about every new entry; its error becomes the entry's Result.Err. It
 	// plays the database that refuses a row for its content. Set it before the store is used.
-	Refuse func(*journal.Entry) error
+	Refuse func(*journal.Event) error
 	// Exclusive makes Orphans hand back everything that is processing, as a store does that is
 	// locked to one process. Set it before the store is used.
 	Exclusive bool
@@ -38,7 +38,7 @@ type Memory struct {
 	attempts   []journal.Outcome
 	logical    map[ref]int64 // the event that has a logical key
 	newest     map[lane]mark // the rank that was delivered
-	answers    map[target]journal.Answer
+	answers    map[target]journal.Response
 	records
 }
 
@@ -92,7 +92,7 @@ func NewMemory() *Memory {
 		deliveries: map[target]*Delivery{},
 		logical:    map[ref]int64{},
 		newest:     map[lane]mark{},
-		answers:    map[target]journal.Answer{},
+		answers:    map[target]journal.Response{},
 	}
 }
 
@@ -168,7 +168,7 @@ func (m *Memory) finish(d *Delivery, o journal.Outcome) {
 		m.raise(o)
 		m.keep(o)
 	}
-	o.Error, o.Answer, o.Reply, o.Resource, o.Rank, o.Spared = o.ErrorText(), bytes.Clone(o.KeptAnswer()), nil, "", 0, false
+	o.Error, o.Excerpt, o.Response, o.Resource, o.Rank, o.Spared = o.ErrorText(), bytes.Clone(o.KeptExcerpt()), nil, "", 0, false
 	d.LastError = o.Error
 	m.attempts = append(m.attempts, o)
 }

@@ -8,13 +8,13 @@ import (
 )
 
 // Answers implements [journal.Store].
-func (m *Memory) Answers(ctx context.Context, targets []journal.Target) ([]journal.Standing, error) {
+func (m *Memory) Statuses(ctx context.Context, targets []journal.DeliveryID) ([]journal.DeliveryStatus, error) {
 	end, err := m.begin(ctx)
 	defer end()
 	if err != nil {
 		return nil, err
 	}
-	standings := make([]journal.Standing, len(targets))
+	standings := make([]journal.DeliveryStatus, len(targets))
 	for i, t := range targets {
 		at := target{t.EventID, t.Destination}
 		standings[i].State = journal.Done
@@ -22,7 +22,7 @@ func (m *Memory) Answers(ctx context.Context, targets []journal.Target) ([]journ
 			standings[i].State = d.State
 		}
 		if a, ok := m.answers[at]; ok {
-			standings[i].Answer = &a
+			standings[i].Response = &a
 		}
 	}
 	return standings, nil
@@ -30,9 +30,9 @@ func (m *Memory) Answers(ctx context.Context, targets []journal.Target) ([]journ
 
 // keep stores the reply of an outcome.
 func (m *Memory) keep(o journal.Outcome) {
-	if o.Reply != nil {
-		m.answers[target{o.EventID, o.Destination}] = journal.Answer{
-			Status: o.Reply.Status, Header: bytes.Clone(o.Reply.Header), Body: bytes.Clone(o.Reply.Body),
+	if o.Response != nil {
+		m.answers[target{o.EventID, o.Destination}] = journal.Response{
+			Status: o.Response.Status, Header: bytes.Clone(o.Response.Header), Body: bytes.Clone(o.Response.Body),
 		}
 	}
 }

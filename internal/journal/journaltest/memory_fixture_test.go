@@ -19,7 +19,7 @@ func memoryFixture(t testing.TB) *Fixture {
 			return m
 		},
 		Refuse: func(_ testing.TB, key string) {
-			m.Refuse = func(e *journal.Entry) error {
+			m.Refuse = func(e *journal.Event) error {
 				if e.Key == key {
 					return errors.New("refused")
 				}

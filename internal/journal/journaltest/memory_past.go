@@ -8,7 +8,7 @@ import (
 )
 
 // Forwarded implements [journal.Store].
-func (m *Memory) Forwarded(ctx context.Context, outcomes []journal.Outcome) error {
+func (m *Memory) RecordBypassed(ctx context.Context, outcomes []journal.Outcome) error {
 	end, err := m.begin(ctx)
 	defer end()
 	if err != nil {

@@ -77,7 +77,7 @@ func (m *Memory) purge(kind journal.Kind, id int64) (n int) {
 		return before - len(m.attempts)
 	case journal.KindAnswers:
 		before := len(m.answers)
-		maps.DeleteFunc(m.answers, func(t target, _ journal.Answer) bool { return t.event == id })
+		maps.DeleteFunc(m.answers, func(t target, _ journal.Response) bool { return t.event == id })
 		return before - len(m.answers)
 	}
 	m.purge(journal.KindAttempts, id)

@@ -15,7 +15,7 @@ var _ journal.Records = (*Memory)(nil)
 // records is what Memory keeps for people.
 type records struct {
 	journal.Roster
-	sightings map[int64][]journal.Sighting
+	sightings map[int64][]journal.DuplicateReceipt
 	pauses    map[string]journal.Pause
 	audits    []journal.Audit // in the order of their numbers, which count from 1
 	lastAudit int64           // the last of these numbers
@@ -51,7 +51,7 @@ func (m *Memory) matches(id int64, f journal.Filter) bool {
 		(f.Resource == "" || journal.MatchResource(f.Resource, ev.resource)) &&
 		(f.Destination == "" || m.goesTo(id, f.Destination)) &&
 		(f.State == "" || m.isIn(id, f.State, f.Destination)) &&
-		(f.Seen == "" || slices.ContainsFunc(m.sightings[id], func(s journal.Sighting) bool { return s.Kind == f.Seen }))
+		(f.Seen == "" || slices.ContainsFunc(m.sightings[id], func(s journal.DuplicateReceipt) bool { return s.Kind == f.Seen }))
 }
 
 // goesTo reports whether the event was attempted at the destination, or is to be.
@@ -112,7 +112,7 @@ func (m *Memory) summary(id int64) journal.Summary {
 	ev := m.events[id]
 	return journal.Summary{
 		ID: id, Source: ev.source, Key: ev.key, Type: ev.kind, ReceivedAt: ev.received,
-		Resource: ev.resource, Rank: ev.rank, Twin: ev.twin, HasBody: ev.hasBody, Unrouted: ev.unrouted, Deliveries: m.openOf(id),
+		Resource: ev.resource, Rank: ev.rank, LogicalDuplicateOf: ev.twin, HasBody: ev.hasBody, Unrouted: ev.unrouted, Deliveries: m.openOf(id),
 	}
 }
 
@@ -162,7 +162,7 @@ func (m *Memory) History(ctx context.Context, id int64) (*journal.History, error
 		if o.EventID == id {
 			h.Attempts = append(h.Attempts, journal.Attempt{
 				Destination: o.Destination, Token: o.Token, State: o.State, Status: o.Status, Error: o.Error,
-				Started: o.Started, Duration: o.Duration, Answer: o.KeptAnswer(),
+				Started: o.Started, Duration: o.Duration, Excerpt: o.KeptExcerpt(),
 			})
 		}
 	}
@@ -170,8 +170,8 @@ func (m *Memory) History(ctx context.Context, id int64) (*journal.History, error
 		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Token, b.Token))
 	})
 	h.Attempts = h.Attempts[max(0, len(h.Attempts)-journal.MaxAttempts):]
-	h.Sightings = slices.Clone(m.sightings[id])
-	slices.SortFunc(h.Sightings, func(a, b journal.Sighting) int {
+	h.Duplicates = slices.Clone(m.sightings[id])
+	slices.SortFunc(h.Duplicates, func(a, b journal.DuplicateReceipt) int {
 		return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Kind, b.Kind))
 	})
 	return h, nil
@@ -206,14 +206,14 @@ func (m *Memory) Open(ctx context.Context) ([]journal.OpenCount, error) {
 }
 
 // Sighted implements [journal.Records].
-func (m *Memory) Sighted(ctx context.Context, seen []journal.Sighting) error {
+func (m *Memory) RecordDuplicates(ctx context.Context, seen []journal.DuplicateReceipt) error {
 	end, err := m.begin(ctx)
 	defer end()
 	if err != nil {
 		return err
 	}
 	if m.sightings == nil {
-		m.sightings = map[int64][]journal.Sighting{}
+		m.sightings = map[int64][]journal.DuplicateReceipt{}
 	}
 	for _, s := range seen {
 		if m.events[s.EventID] == nil {
@@ -231,13 +231,13 @@ func (m *Memory) Sighted(ctx context.Context, seen []journal.Sighting) error {
 }
 
 // latest returns the sighting that sums up what comes later, nil if there is room for another one.
-func latest(kept []journal.Sighting, kind journal.Sight) *journal.Sighting {
+func latest(kept []journal.DuplicateReceipt, kind journal.ReceiptKind) *journal.DuplicateReceipt {
 	n := 0
 	for i := range kept {
 		if kept[i].Kind != kind {
 			continue
 		}
-		if n++; n == journal.MaxSightings {
+		if n++; n == journal.MaxReceipts {
 			return &kept[i]
 		}
 	}

@@ -55,7 +55,7 @@ func (m *Memory) choose(now time.Time, want journal.Want, most int) []*Delivery 
 func (m *Memory) pick(now time.Time, want journal.Want, n int) (chosen []*Delivery) {
 	var all []journal.Choice
 	for _, d := range append(m.due(now, want.Destination, true), m.due(now, want.Destination, false)...) {
-		c := journal.Choice{EventID: d.EventID, Lane: d.Resource, Untried: d.Tries == 0 && d.LastError == ""}
+		c := journal.Choice{EventID: d.EventID, OrderingGroup: d.Resource, Untried: d.Tries == 0 && d.LastError == ""}
 		if ev := m.events[d.EventID]; ev != nil {
 			c.Class = journal.Class{Source: ev.source, Type: ev.kind, Resource: ev.resource}
 		}
@@ -117,7 +117,7 @@ func (m *Memory) work(d *Delivery, ev *event, compare bool) *journal.Work {
 		w.Stale = ev.rank < n.rank
 	}
 	if first := m.events[ev.twin]; first != nil {
-		w.Twin = first.key
+		w.LogicalDuplicateKey = first.key
 	}
 	return w
 }

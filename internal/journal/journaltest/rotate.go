@@ -17,7 +17,7 @@ type rotation struct {
 
 func (r *rotation) next() journal.Store { return r.stores[int(r.n.Add(1))%len(r.stores)] }
 
-func (r *rotation) Accept(ctx context.Context, batch []*journal.Entry, now, lease time.Time) ([]journal.Result, error) {
+func (r *rotation) Accept(ctx context.Context, batch []*journal.Event, now, lease time.Time) ([]journal.Result, error) {
 	return r.next().Accept(ctx, batch, now, lease)
 }
 
@@ -33,12 +33,12 @@ func (r *rotation) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bo
 	return r.next().Finish(ctx, outcomes)
 }
 
-func (r *rotation) Forwarded(ctx context.Context, outcomes []journal.Outcome) error {
-	return r.next().Forwarded(ctx, outcomes)
+func (r *rotation) RecordBypassed(ctx context.Context, outcomes []journal.Outcome) error {
+	return r.next().RecordBypassed(ctx, outcomes)
 }
 
-func (r *rotation) Answers(ctx context.Context, targets []journal.Target) ([]journal.Standing, error) {
-	return r.next().Answers(ctx, targets)
+func (r *rotation) Statuses(ctx context.Context, targets []journal.DeliveryID) ([]journal.DeliveryStatus, error) {
+	return r.next().Statuses(ctx, targets)
 }
 
 func (r *rotation) Orphans(ctx context.Context, now time.Time) (int, error) {

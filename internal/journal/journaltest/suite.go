@@ -78,9 +78,9 @@ type suite struct {
 func (c *suite) pass(d time.Duration) { c.now = c.now.Add(d) }
 
 // entry returns a fresh event with one destination. The content depends on the key alone.
-func (c *suite) entry(key string, edit ...func(*journal.Entry)) *journal.Entry {
+func (c *suite) entry(key string, edit ...func(*journal.Event)) *journal.Event {
 	digest := sha256.Sum256([]byte(key))
-	e := &journal.Entry{
+	e := &journal.Event{
 		ID: c.ids.Next(c.now), Source: "billing", Key: key, Type: "invoice.paid", Digest: digest[:16],
 		Header:       []byte("Content-Type: application/json\r\n"),
 		Facts:        []byte("Hookonce-Provider: stripe\r\n"),
@@ -94,13 +94,13 @@ func (c *suite) entry(key string, edit ...func(*journal.Entry)) *journal.Entry {
 	return e
 }
 
-func hold(e *journal.Entry) { e.Hold = e.Destinations }
+func hold(e *journal.Event) { e.Hold = e.Destinations }
 
-func to(destinations ...string) func(*journal.Entry) {
-	return func(e *journal.Entry) { e.Destinations = destinations }
+func to(destinations ...string) func(*journal.Event) {
+	return func(e *journal.Event) { e.Destinations = destinations }
 }
 
-func (c *suite) accept(batch ...*journal.Entry) []journal.Result {
+func (c *suite) accept(batch ...*journal.Event) []journal.Result {
 	c.Helper()
 	results, err := c.store.Accept(c.Context(), batch, c.now, c.now.Add(lease))
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *suite) accept(batch ...*journal.Entry) []journal.Result {
 }
 
 // accept1 accepts one entry and expects the result, error included.
-func (c *suite) accept1(e *journal.Entry, want journal.Result) {
+func (c *suite) accept1(e *journal.Event, want journal.Result) {
 	c.Helper()
 	if got := c.accept(e)[0]; got != want {
 		c.Fatalf("Accept(%q) = %+v, want %+v", e.Key, got, want)
@@ -121,7 +121,7 @@ func (c *suite) accept1(e *journal.Entry, want journal.Result) {
 }
 
 // fresh accepts new entries.
-func (c *suite) fresh(batch ...*journal.Entry) {
+func (c *suite) fresh(batch ...*journal.Event) {
 	c.Helper()
 	for i, r := range c.accept(batch...) {
 		want := journal.Accepted
@@ -229,7 +229,7 @@ func (c *suite) open(want map[journal.State]int64) {
 }
 
 // matches expects w to be the delivery of e to a destination.
-func (c *suite) matches(w *journal.Work, e *journal.Entry, want journal.Held, tries int) {
+func (c *suite) matches(w *journal.Work, e *journal.Event, want journal.Held, tries int) {
 	c.Helper()
 	if w.Held != want || w.Tries != tries {
 		c.Errorf("took %+v (try %d), want %+v (try %d)", w.Held, w.Tries, want, tries)

@@ -12,13 +12,13 @@ import (
 )
 
 // standing expects how the delivery of an event to "app" stands.
-func (c *suite) standing(id int64, state journal.State, answer *journal.Answer) {
+func (c *suite) standing(id int64, state journal.State, answer *journal.Response) {
 	c.Helper()
-	got, err := c.store.Answers(c.Context(), []journal.Target{{EventID: id, Destination: "app"}})
+	got, err := c.store.Statuses(c.Context(), []journal.DeliveryID{{EventID: id, Destination: "app"}})
 	if err != nil {
 		c.Fatalf("Answers: %v", err)
 	}
-	if diff := cmp.Diff([]journal.Standing{{State: state, Answer: answer}}, got, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff([]journal.DeliveryStatus{{State: state, Response: answer}}, got, cmpopts.EquateEmpty()); diff != "" {
 		c.Fatalf("Answers (-want +got):\n%s", diff)
 	}
 }
@@ -26,7 +26,7 @@ func (c *suite) standing(id int64, state journal.State, answer *journal.Answer) 
 // replied is an outcome with a whole answer.
 func (c *suite) replied(w *journal.Work, s journal.State, text string) journal.Outcome {
 	o := c.outcome(w, s)
-	o.Reply = &journal.Answer{Status: 201, Header: []byte("Content-Type: text/xml\r\n"), Body: []byte(text)}
+	o.Response = &journal.Response{Status: 201, Header: []byte("Content-Type: text/xml\r\n"), Body: []byte(text)}
 	return o
 }
 
@@ -38,9 +38,9 @@ var answerCases = []testCase{
 		o := c.replied(c.take1("evt_1"), journal.Done, "<Response/>")
 		c.standing(e.ID, journal.Processing, nil)
 		c.finish1(o, true)
-		c.standing(e.ID, journal.Done, o.Reply)
+		c.standing(e.ID, journal.Done, o.Response)
 		c.store = c.f.Open(c)
-		c.standing(e.ID, journal.Done, o.Reply)
+		c.standing(e.ID, journal.Done, o.Response)
 	}},
 	{"only done keeps an answer", func(c *suite) {
 		e := c.entry("evt_1")
@@ -65,20 +65,20 @@ var answerCases = []testCase{
 		o := c.replied(current, journal.Done, "current")
 		c.finish1(o, true)
 		c.finish1(c.replied(late, journal.Done, "late"), false)
-		c.standing(e.ID, journal.Done, o.Reply)
+		c.standing(e.ID, journal.Done, o.Response)
 	}},
 	{"answers and outcomes without one share a batch", func(c *suite) {
-		batch := []*journal.Entry{c.entry("a"), c.entry("b"), c.entry("c", to("app", "other"))}
+		batch := []*journal.Event{c.entry("a"), c.entry("b"), c.entry("c", to("app", "other"))}
 		c.fresh(batch...)
 		var outcomes []journal.Outcome
-		want := make(map[int64]*journal.Answer)
+		want := make(map[int64]*journal.Response)
 		for _, w := range c.take(10) {
 			o := c.outcome(w, journal.Done)
 			if w.Key != "b" {
 				o = c.replied(w, journal.Done, w.Key+w.Destination)
 			}
 			if w.Destination == "app" {
-				want[w.EventID] = o.Reply
+				want[w.EventID] = o.Response
 			}
 			outcomes = append(outcomes, o)
 		}
@@ -96,9 +96,9 @@ var answerCases = []testCase{
 			e := c.entry(fmt.Sprintf("evt_%d", len(text)))
 			c.fresh(e)
 			o := c.outcome(c.take(1)[0], journal.Done)
-			o.Reply = &journal.Answer{Status: 204, Header: []byte{}, Body: []byte(text)}
+			o.Response = &journal.Response{Status: 204, Header: []byte{}, Body: []byte(text)}
 			c.finish1(o, true)
-			c.standing(e.ID, journal.Done, o.Reply)
+			c.standing(e.ID, journal.Done, o.Response)
 		}
 	}},
 	{"answers have a period of their own", func(c *suite) {
@@ -109,7 +109,7 @@ var answerCases = []testCase{
 		c.pass(time.Hour)
 		c.purge(journal.KindBodies, 1)
 		c.purge(journal.KindAttempts, 1)
-		c.standing(e.ID, journal.Done, o.Reply)
+		c.standing(e.ID, journal.Done, o.Response)
 		c.purge(journal.KindAnswers, 1)
 		c.standing(e.ID, journal.Done, nil)
 	}},

@@ -50,14 +50,14 @@ var finishCases = []testCase{
 	{"an attempt keeps the first bytes of the answer", func(c *suite) {
 		e := c.entry("evt_1")
 		c.fresh(e)
-		short, long := c.outcome(c.take1("evt_1"), journal.Failed), []byte(strings.Repeat("\x00\xff", journal.MaxAnswer))
-		short.Answer = []byte("no \x00")
+		short, long := c.outcome(c.take1("evt_1"), journal.Failed), []byte(strings.Repeat("\x00\xff", journal.MaxExcerpt))
+		short.Excerpt = []byte("no \x00")
 		c.finish1(short, true)
 		c.pass(time.Hour)
 		o := c.outcome(c.take1("evt_1"), journal.Done)
-		o.Answer = long
+		o.Excerpt = long
 		c.finish1(o, true)
-		o.Answer = long[:journal.MaxAnswer]
+		o.Excerpt = long[:journal.MaxExcerpt]
 		c.attempts(e, short, o)
 	}},
 	{"a stale token changes nothing", func(c *suite) {
@@ -112,7 +112,7 @@ var finishCases = []testCase{
 
 // finishMixed finishes a batch of every outcome, current, stale and unknown.
 func finishMixed(c *suite) {
-	var batch []*journal.Entry
+	var batch []*journal.Event
 	for _, key := range []string{"a-done", "b-failed", "c-dead", "d-pending", "e-stale"} {
 		batch = append(batch, c.entry(key))
 	}
@@ -131,7 +131,7 @@ func finishMixed(c *suite) {
 }
 
 // attempts expects exactly these attempts of e to be recorded.
-func (c *suite) attempts(e *journal.Entry, want ...journal.Outcome) {
+func (c *suite) attempts(e *journal.Event, want ...journal.Outcome) {
 	c.Helper()
 	got := c.f.Attempts(c, e.ID)
 	if len(got) != len(want) {
@@ -140,7 +140,7 @@ func (c *suite) attempts(e *journal.Entry, want ...journal.Outcome) {
 	for i, w := range want {
 		g := got[i]
 		if g.Held != w.Held || g.State != w.State || g.Status != w.Status || g.Error != w.Error ||
-			!g.Started.Equal(w.Started) || g.Duration != w.Duration || !bytes.Equal(g.Answer, w.Answer) {
+			!g.Started.Equal(w.Started) || g.Duration != w.Duration || !bytes.Equal(g.Excerpt, w.Excerpt) {
 			c.Errorf("attempt %d is recorded as %+v, want %+v", i, g, w)
 		}
 	}

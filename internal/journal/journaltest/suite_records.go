@@ -100,9 +100,9 @@ func (c *recordSuite) same(what string, got, want any) {
 }
 
 // inEveryState stores an event named after each state, one per millisecond, and brings it there.
-func (c *recordSuite) inEveryState() map[string]*journal.Entry {
+func (c *recordSuite) inEveryState() map[string]*journal.Event {
 	c.Helper()
-	entries := map[string]*journal.Entry{}
+	entries := map[string]*journal.Event{}
 	for _, key := range []string{"processing", "failed", "dead", "done", "pending"} {
 		entries[key] = c.entry(key)
 		c.fresh(entries[key])
@@ -138,10 +138,10 @@ var listCases = []recordCase{
 		}
 	}},
 	{"by source and type", func(c *recordSuite) {
-		kind := func(kind string) func(*journal.Entry) { return func(e *journal.Entry) { e.Type = kind } }
+		kind := func(kind string) func(*journal.Event) { return func(e *journal.Event) { e.Type = kind } }
 		c.fresh(
 			c.entry("a", kind("invoice.paid")), c.entry("b", kind("invoice.created")), c.entry("c", kind("charge.refunded")),
-			c.entry("d", kind("invoice.paid"), func(e *journal.Entry) { e.Source = "other" }),
+			c.entry("d", kind("invoice.paid"), func(e *journal.Event) { e.Source = "other" }),
 			c.entry("e", kind("Invoice.paid")), c.entry("f", kind("a_b%c[d]?e\\f")), c.entry("g", kind("axb")), c.entry("h", kind("")),
 		)
 		c.lists(journal.Filter{Type: "invoice.*"}, "d", "b", "a")
@@ -155,7 +155,7 @@ var listCases = []recordCase{
 		c.lists(journal.Filter{Source: `o'"ther`})
 	}},
 	{"by resource, whole or a part of it", func(c *recordSuite) {
-		about := func(resource string) func(*journal.Entry) { return func(e *journal.Entry) { e.Resource = resource } }
+		about := func(resource string) func(*journal.Event) { return func(e *journal.Event) { e.Resource = resource } }
 		c.fresh(c.entry("a", about("pi_1")), c.entry("b", about("7:acct_774:pi_1")), c.entry("c", about("pi_11")),
 			c.entry("d", about("7:acct_775:pi_11")), c.entry("e", about("")), c.entry("f", about("4:PI_14:pi%1")), c.entry("g", about("pi_1x")))
 		c.lists(journal.Filter{Resource: "pi_1"}, "b", "a")
@@ -207,11 +207,11 @@ var listCases = []recordCase{
 	{"by what copies of it were", func(c *recordSuite) {
 		a, b := c.entry("a"), c.entry("b")
 		c.fresh(a, b)
-		c.sighted(journal.Sighting{EventID: a.ID, Kind: journal.SeenConflict, First: c.now, Last: c.now, Copies: 1},
-			journal.Sighting{EventID: b.ID, Kind: journal.SeenDuplicate, First: c.now, Last: c.now, Copies: 1})
-		c.lists(journal.Filter{Seen: journal.SeenConflict}, "a")
-		c.lists(journal.Filter{Seen: journal.SeenDuplicate}, "b")
-		c.lists(journal.Filter{Seen: journal.SeenRedriven})
+		c.sighted(journal.DuplicateReceipt{EventID: a.ID, Kind: journal.ReceiptConflict, First: c.now, Last: c.now, Copies: 1},
+			journal.DuplicateReceipt{EventID: b.ID, Kind: journal.ReceiptDuplicate, First: c.now, Last: c.now, Copies: 1})
+		c.lists(journal.Filter{Seen: journal.ReceiptConflict}, "a")
+		c.lists(journal.Filter{Seen: journal.ReceiptDuplicate}, "b")
+		c.lists(journal.Filter{Seen: journal.ReceiptRedriven})
 	}},
 	{"an event is summed up", func(c *recordSuite) {
 		e := c.entry("evt_1", to("b", "a"))
@@ -235,8 +235,8 @@ var listCases = []recordCase{
 		}
 	}},
 	{"an event that no route wanted is told from one that was delivered", func(c *recordSuite) {
-		inLane := func(e *journal.Entry) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
-		batches := [][]*journal.Entry{
+		inLane := func(e *journal.Event) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		batches := [][]*journal.Event{
 			{c.entry("a"), c.entry("b", to()), c.entry("c"), c.entry("d", to())},
 			{c.entry("e", inLane), c.entry("f", to())}, // by the statement for lanes
 		}
@@ -332,10 +332,10 @@ var historyCases = []recordCase{
 					continue
 				}
 				o := c.outcome(w, state)
-				o.Answer = []byte{'b', 'u', 's', 'y', 0, 0xff}
+				o.Excerpt = []byte{'b', 'u', 's', 'y', 0, 0xff}
 				c.finish1(o, true)
 				want = append(want, journal.Attempt{Destination: "app", Token: int64(i + 1), State: state, Status: o.Status,
-					Error: o.Error, Started: c.now, Duration: o.Duration, Answer: o.Answer})
+					Error: o.Error, Started: c.now, Duration: o.Duration, Excerpt: o.Excerpt})
 			}
 			c.pass(time.Minute)
 		}

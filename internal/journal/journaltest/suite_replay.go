@@ -117,7 +117,7 @@ var replayCases = []recordCase{
 	}},
 	{"the other fields choose events", func(c *recordSuite) {
 		for _, key := range []string{"a", "b", "c"} {
-			c.fresh(c.entry(key, func(e *journal.Entry) { e.Source, e.Type, e.Resource = "from_"+key, "type."+key, "in_"+key }))
+			c.fresh(c.entry(key, func(e *journal.Event) { e.Source, e.Type, e.Resource = "from_"+key, "type."+key, "in_"+key }))
 			c.finish1(c.outcome(c.take1(key), journal.Dead), true)
 			c.pass(time.Second)
 		}
@@ -190,9 +190,9 @@ var replayCases = []recordCase{
 	}},
 	{"the record says what was asked for", func(c *recordSuite) {
 		e := c.done("evt_1")
-		f := journal.Filter{Source: "billing", Type: "inv*", Destination: "app", State: journal.Done, Seen: journal.SeenDuplicate,
+		f := journal.Filter{Source: "billing", Type: "inv*", Destination: "app", State: journal.Done, Seen: journal.ReceiptDuplicate,
 			Since: start, Until: start.Add(time.Second)}
-		c.sighted(c.sighting(e.ID, journal.SeenDuplicate))
+		c.sighted(c.sighting(e.ID, journal.ReceiptDuplicate))
 		c.replays(c.asked(f, force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
 		c.audited(0, 1, journal.Audit{ID: 1, At: c.now, By: "ada", Reason: "it's fixed", Action: journal.ActionReplay, Count: 1,
 			Filter: `{"source":"billing","type":"inv*","state":"done","destination":"app","seen":"duplicate",` +
@@ -324,7 +324,7 @@ var raceCases = []recordCase{
 // and others take and finish what comes of it, every other time badly. No delivery is ever held twice, and
 // none begins more often than it was made due.
 func (c *recordSuite) race(n, replayers, takers int) {
-	var batch []*journal.Entry
+	var batch []*journal.Event
 	for i := range n {
 		batch = append(batch, c.entry(fmt.Sprint("evt_", i)))
 	}
@@ -381,7 +381,7 @@ func (c *recordSuite) replaySome(store journal.Store, n int) (due int64) {
 }
 
 // sendSome sends copies, and returns how many deliveries they made due.
-func (c *recordSuite) sendSome(store journal.Store, batch []*journal.Entry) (due int64) {
+func (c *recordSuite) sendSome(store journal.Store, batch []*journal.Event) (due int64) {
 	for range 5 {
 		results, err := store.Accept(context.WithoutCancel(c.Context()), batch, c.now, c.now.Add(lease))
 		if err != nil {

@@ -10,17 +10,17 @@ import (
 )
 
 // saying gives an entry a logical key.
-func saying(logical string) func(*journal.Entry) {
-	return func(e *journal.Entry) { e.Logical = logical }
+func saying(logical string) func(*journal.Event) {
+	return func(e *journal.Event) { e.LogicalKey = logical }
 }
 
 // orDrop has an entry dropped if it is a twin.
-func orDrop(e *journal.Entry) { e.DropTwin = true }
+func orDrop(e *journal.Event) { e.DropLogicalDuplicate = true }
 
 // twinOf accepts an entry, and expects it to be the twin of first.
-func (c *suite) twinOf(first, e *journal.Entry) {
+func (c *suite) twinOf(first, e *journal.Event) {
 	c.Helper()
-	c.accept1(e, journal.Result{Status: journal.Accepted, ID: e.ID, Twin: first.ID, TwinKey: first.Key})
+	c.accept1(e, journal.Result{Status: journal.Accepted, ID: e.ID, LogicalDuplicateOf: first.ID, LogicalDuplicateKey: first.Key})
 }
 
 var twinCases = []testCase{
@@ -30,8 +30,8 @@ var twinCases = []testCase{
 		c.twinOf(first, c.entry("evt_2", saying("paid")))
 		c.twinOf(first, c.entry("evt_3", saying("paid"), hold))
 		for i, w := range c.takeKeys(10, "evt_1", "evt_2") {
-			if want := []string{"", "evt_1"}[i]; w.Twin != want {
-				c.Errorf("%s is a twin of %q, want %q", w.Key, w.Twin, want)
+			if want := []string{"", "evt_1"}[i]; w.LogicalDuplicateKey != want {
+				c.Errorf("%s is a twin of %q, want %q", w.Key, w.LogicalDuplicateKey, want)
 			}
 		}
 		c.open(map[journal.State]int64{journal.Processing: 3})
@@ -45,7 +45,7 @@ var twinCases = []testCase{
 	}},
 	{"logical keys are scoped by source, and none is no logical key", func(c *suite) {
 		c.fresh(c.entry("evt_1", saying("paid")), c.entry("evt_2", saying("PAID")), c.entry("evt_3"), c.entry("evt_4"),
-			c.entry("evt_5", saying("paid"), func(e *journal.Entry) { e.Source = "shop" }))
+			c.entry("evt_5", saying("paid"), func(e *journal.Event) { e.Source = "shop" }))
 	}},
 	{"without a key of its own an event is no twin and has none", func(c *suite) {
 		c.fresh(c.entry("", saying("paid")), c.entry("", saying("paid"), orDrop), c.entry("evt_1", saying("paid")),
@@ -53,12 +53,12 @@ var twinCases = []testCase{
 		c.open(map[journal.State]int64{journal.Pending: 5})
 	}},
 	{"twins in one batch", func(c *suite) {
-		e := []*journal.Entry{c.entry("evt_3", saying("paid")), c.entry("evt_1", saying("paid")),
+		e := []*journal.Event{c.entry("evt_3", saying("paid")), c.entry("evt_1", saying("paid")),
 			c.entry("evt_2", saying("paid"), orDrop), c.entry("evt_2", saying("paid"), orDrop)}
 		want := []journal.Result{
 			{Status: journal.Accepted, ID: e[0].ID},
-			{Status: journal.Accepted, ID: e[1].ID, Twin: e[0].ID, TwinKey: "evt_3"},
-			{Status: journal.Accepted, ID: e[2].ID, Twin: e[0].ID, TwinKey: "evt_3"},
+			{Status: journal.Accepted, ID: e[1].ID, LogicalDuplicateOf: e[0].ID, LogicalDuplicateKey: "evt_3"},
+			{Status: journal.Accepted, ID: e[2].ID, LogicalDuplicateOf: e[0].ID, LogicalDuplicateKey: "evt_3"},
 			{Status: journal.Duplicate, ID: e[2].ID},
 		}
 		for i, got := range c.accept(e...) {
@@ -121,7 +121,7 @@ func twinRedrives(c *suite, s journal.State) {
 	first, second := c.entry("evt_1", saying("paid")), c.entry("evt_2", saying("paid"), orDrop)
 	c.fresh(first)
 	c.finish1(c.outcome(c.take1("evt_1"), s), true)
-	c.accept1(second, journal.Result{Status: journal.Accepted, ID: second.ID, Twin: first.ID, TwinKey: "evt_1", Redriven: true})
+	c.accept1(second, journal.Result{Status: journal.Accepted, ID: second.ID, LogicalDuplicateOf: first.ID, LogicalDuplicateKey: "evt_1", Redriven: true})
 	c.finish1(c.outcome(c.take1("evt_1"), s), true)
 	c.accept1(c.entry("evt_2"), journal.Result{Status: journal.Duplicate, ID: second.ID, Redriven: true})
 	c.succeed(c.take1("evt_1"))
@@ -136,10 +136,10 @@ func twinStorm(c *suite) {
 	owner, twins := map[string]int64{}, map[string][]int64{}
 	parallel(func(worker int) {
 		for _, some := range [][]int{rand.Perm(logical), rand.Perm(logical)} {
-			var batch []*journal.Entry
+			var batch []*journal.Event
 			for i, k := range some {
 				batch = append(batch, c.entry(fmt.Sprintf("evt_%d_%d_%d", worker, k, rand.Int()), saying(fmt.Sprintf("says_%d", k))))
-				batch[i].DropTwin = k%2 == 0
+				batch[i].DropLogicalDuplicate = k%2 == 0
 			}
 			results, err := c.store.Accept(c.Context(), batch, c.now, c.now.Add(lease))
 			if err != nil {
@@ -148,8 +148,8 @@ func twinStorm(c *suite) {
 			}
 			mu.Lock()
 			for i, r := range results {
-				if says := batch[i].Logical; r.Twin != 0 {
-					twins[says] = append(twins[says], r.Twin)
+				if says := batch[i].LogicalKey; r.LogicalDuplicateOf != 0 {
+					twins[says] = append(twins[says], r.LogicalDuplicateOf)
 				} else if owner[says] != 0 {
 					c.Errorf("%s has two owners", says)
 				} else {

@@ -16,7 +16,7 @@ import (
 // Accept implements [journal.Store]. New entries are stored in one transaction; copies are looked up
 // and re-driven in a second one, so when that fails the new entries are stored although the call
 // failed.
-func (s *Store) Accept(ctx context.Context, batch []*journal.Entry, now, lease time.Time) ([]journal.Result, error) {
+func (s *Store) Accept(ctx context.Context, batch []*journal.Event, now, lease time.Time) ([]journal.Result, error) {
 	a := &acceptance{
 		Store: s, batch: batch, now: now, lease: lease,
 		results: make([]journal.Result, len(batch)), digests: make([][]byte, len(batch)),
@@ -34,7 +34,7 @@ func (s *Store) Accept(ctx context.Context, batch []*journal.Entry, now, lease t
 // acceptance is one call of Accept. Entries are named by their index in the batch.
 type acceptance struct {
 	*Store
-	batch      []*journal.Entry
+	batch      []*journal.Event
 	now, lease time.Time
 	results    []journal.Result
 	digests    [][]byte             // what is stored under the key of a settled entry
@@ -75,7 +75,7 @@ func (a *acceptance) split(todo []int) (firsts, rest []int) {
 	return firsts, rest
 }
 
-func ref(e *journal.Entry) hookonce.Ref { return hookonce.Ref{Source: e.Source, Key: e.Key} }
+func ref(e *journal.Event) hookonce.Ref { return hookonce.Ref{Source: e.Source, Key: e.Key} }
 
 // follow answers the copies of entries that were settled in this round, and returns those whose first was
 // refused, because the next of them may be better, or is delivered by another event, about which the
@@ -193,13 +193,15 @@ func (a *acceptance) settle(i int, taken bool, twin earlier) bool {
 	case e.Key == "":
 		a.results[i] = journal.Result{Status: journal.Unkeyed, ID: e.ID}
 	default:
-		a.results[i] = journal.Result{Status: journal.Accepted, ID: e.ID, Twin: twin.id, TwinKey: twin.key}
+		a.results[i] = journal.Result{Status: journal.Accepted, ID: e.ID, LogicalDuplicateOf: twin.id, LogicalDuplicateKey: twin.key}
 	}
 	return a.dropped(i)
 }
 
 // dropped reports whether an entry was stored without deliveries.
-func (a *acceptance) dropped(i int) bool { return a.results[i].Twin != 0 && a.batch[i].DropTwin }
+func (a *acceptance) dropped(i int) bool {
+	return a.results[i].LogicalDuplicateOf != 0 && a.batch[i].DropLogicalDuplicate
+}
 
 // resolve answers entries whose keys were taken, re-driving what failed under them, and returns
 // those whose keys are free again.

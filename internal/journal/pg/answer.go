@@ -16,14 +16,14 @@ const answersSQL = `SELECT t.n, coalesce(d.state, 'done'), a.status, a.header, a
 	LEFT JOIN {{.}}answers a ON a.event_id = t.event_id AND a.destination = t.destination`
 
 // Answers implements [journal.Store].
-func (s *Store) Answers(ctx context.Context, targets []journal.Target) ([]journal.Standing, error) {
+func (s *Store) Statuses(ctx context.Context, targets []journal.DeliveryID) ([]journal.DeliveryStatus, error) {
 	var n []int32
 	var event []int64
 	var destination []string
 	for i, t := range targets {
 		n, event, destination = append(n, int32(i)), append(event, t.EventID), append(destination, t.Destination)
 	}
-	standings := make([]journal.Standing, len(targets))
+	standings := make([]journal.DeliveryStatus, len(targets))
 	rows, err := s.pool.Query(ctx, s.sql.answers, n, event, destination)
 	if err != nil {
 		return nil, fmt.Errorf("journal/pg: reading answers: %w", err)
@@ -35,7 +35,7 @@ func (s *Store) Answers(ctx context.Context, targets []journal.Target) ([]journa
 	_, err = pgx.ForEachRow(rows, []any{&i, &state, &status, &header, &body}, func() error {
 		standings[i].State = journal.State(state)
 		if status != nil {
-			standings[i].Answer = &journal.Answer{Status: *status, Header: header, Body: body}
+			standings[i].Response = &journal.Response{Status: *status, Header: header, Body: body}
 		}
 		header, body = nil, nil
 		return nil
@@ -52,7 +52,7 @@ type replyColumns struct {
 	header, body [][]byte
 }
 
-func (c *replyColumns) add(i int, a *journal.Answer) {
+func (c *replyColumns) add(i int, a *journal.Response) {
 	c.n, c.status = append(c.n, int32(i)), append(c.status, int32(a.Status))
 	c.header, c.body = append(c.header, notNull(a.Header)), append(c.body, notNull(a.Body))
 }

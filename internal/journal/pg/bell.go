@@ -10,12 +10,12 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-var _ journal.Bell = (*Store)(nil)
+var _ journal.Notifier = (*Store)(nil)
 
-// Ring implements [journal.Bell] with NOTIFY, on the channel that has the name of the schema. NOTIFY takes
+// Ring implements [journal.Notifier] with NOTIFY, on the channel that has the name of the schema. NOTIFY takes
 // one lock of the whole server from before the commit to after it, so it has a transaction of its own, and
 // those that store events never wait for it.
-func (s *Store) Ring(ctx context.Context) error {
+func (s *Store) Notify(ctx context.Context) error {
 	_, err := s.pool.Exec(ctx, `SELECT pg_notify($1, '')`, s.channel)
 	return err
 }
@@ -28,7 +28,7 @@ const (
 // errPooled says that the connection is not ours alone, so that what it listens to may reach somebody else.
 var errPooled = errors.New("a pooler stands between this process and the server")
 
-// Listen implements [journal.Bell] with LISTEN, on a connection of its own beside the pool. A connection that
+// Listen implements [journal.Notifier] with LISTEN, on a connection of its own beside the pool. A connection that
 // breaks is opened again, sooner at first. It returns behind a pooler.
 func (s *Store) Listen(ctx context.Context, heard func()) {
 	for wait := minReconnect; ; wait = min(2*wait, maxReconnect) {

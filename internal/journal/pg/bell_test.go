@@ -40,7 +40,7 @@ func await(t *testing.T, what string, c <-chan struct{}) {
 
 func ring(t *testing.T, s *pg.Store) {
 	t.Helper()
-	if err := s.Ring(t.Context()); err != nil {
+	if err := s.Notify(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -79,7 +79,7 @@ func TestBellIsHungUpAgain(t *testing.T) {
 	}
 	await(t, "that something may have been missed", heard)
 	for range 20 { // the pool's own connections broke as well
-		if s.Ring(t.Context()) == nil {
+		if s.Notify(t.Context()) == nil {
 			await(t, "a ring after the restart", heard)
 			return
 		}
@@ -117,7 +117,7 @@ func TestOrdinaryWorkRingsNoBell(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `LISTEN hookonce; LISTEN last`); err != nil {
 		t.Fatal(err)
 	}
-	j, err := engine.New(s, engine.Options{Bell: s, Records: s, Destinations: map[string]journal.Destination{"app": {}, "ledger": {Ordered: true}}})
+	j, err := engine.New(s, engine.Options{Notifier: s, Records: s, Destinations: map[string]journal.Destination{"app": {}, "ledger": {Ordered: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestOrdinaryWorkRingsNoBell(t *testing.T) {
 		for range 10 {
 			e := entry("evt_1")
 			e.Resource, e.Destinations = "order", []string{"app", "ledger"}
-			if _, err := j.Accept(t.Context(), []*journal.Entry{e}); err != nil {
+			if _, err := j.Accept(t.Context(), []*journal.Event{e}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -15,7 +15,7 @@ func BenchmarkStore(b *testing.B) {
 	journaltest.Bench(b, func(b testing.TB) journal.Store {
 		s := open(b, cluster.DSN(b), "")
 		keep := journal.DefaultRetention()
-		if _, err := s.Provide(b.Context(), time.Now(), &keep); err != nil {
+		if _, err := s.EnsurePartitions(b.Context(), time.Now(), &keep); err != nil {
 			b.Fatal(err)
 		}
 		return s

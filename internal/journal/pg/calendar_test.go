@@ -68,7 +68,7 @@ func (c *calendar) count(sql string, args ...any) (n int) {
 
 func (c *calendar) provide() map[journal.Kind]journal.Division {
 	c.Helper()
-	d, err := c.store.Provide(c.Context(), c.now, &c.keep)
+	d, err := c.store.EnsurePartitions(c.Context(), c.now, &c.keep)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func (c *calendar) provide() map[journal.Kind]journal.Division {
 func (c *calendar) drop() (calls int) {
 	c.Helper()
 	for calls = 1; calls < 100; calls++ {
-		d, err := c.store.Drop(c.Context(), c.now, &c.keep)
+		d, err := c.store.DropPartitions(c.Context(), c.now, &c.keep)
 		if err != nil {
 			c.Fatal(err)
 		}
@@ -125,11 +125,11 @@ func (c *calendar) in(table string, id int64) (name string) {
 }
 
 // accepts stores an event of a source.
-func (c *calendar) accepts(source, key string) *journal.Entry {
+func (c *calendar) accepts(source, key string) *journal.Event {
 	c.Helper()
 	e := entry(key)
 	e.ID, e.Source, e.Hold, e.ReceivedAt = c.ids.Next(c.now), source, nil, c.now
-	results, err := c.store.Accept(c.Context(), []*journal.Entry{e}, c.now, c.now.Add(time.Minute))
+	results, err := c.store.Accept(c.Context(), []*journal.Event{e}, c.now, c.now.Add(time.Minute))
 	if err != nil || results[0].Err != nil || results[0].Status != journal.Accepted {
 		c.Fatalf("accepting: %+v, %v", results, err)
 	}
@@ -165,7 +165,7 @@ func (c *calendar) ends(state journal.State, work ...*journal.Work) {
 }
 
 // done stores events and finishes them.
-func (c *calendar) done(source string, keys ...string) (last *journal.Entry) {
+func (c *calendar) done(source string, keys ...string) (last *journal.Event) {
 	c.Helper()
 	for _, key := range keys {
 		last = c.accepts(source, key)

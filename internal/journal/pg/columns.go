@@ -46,7 +46,7 @@ func newColumns(n int) *columns {
 	}
 }
 
-func (c *columns) add(e *journal.Entry) {
+func (c *columns) add(e *journal.Event) {
 	at := len(c.id)
 	c.id = append(c.id, e.ID)
 	c.source = append(c.source, e.Source)
@@ -70,17 +70,17 @@ func (c *columns) add(e *journal.Entry) {
 		c.destination = append(c.destination, d)
 		c.hold = append(c.hold, slices.Contains(e.Hold, d))
 	}
-	if e.Twins() {
+	if e.HasLogicalKey() {
 		c.twin.add(e)
 	}
 }
 
-func (c *logicalColumns) add(e *journal.Entry) {
+func (c *logicalColumns) add(e *journal.Event) {
 	c.id = append(c.id, e.ID)
 	c.source = append(c.source, e.Source)
-	c.logical = append(c.logical, e.Logical)
+	c.logical = append(c.logical, e.LogicalKey)
 	c.key = append(c.key, e.Key)
-	c.drop = append(c.drop, e.DropTwin)
+	c.drop = append(c.drop, e.DropLogicalDuplicate)
 }
 
 // sparse sets one element of a column that is mostly NULL. The end of a shorter column is NULL to unnest.

@@ -18,7 +18,7 @@ const asideStep = 1000
 // statements look into. When a whole look at the partition has found none, the next one drops it, if
 // there is none still: a statement that looked for a row just before it was moved has found it in its old place
 // by then.
-func (s *Store) Drop(ctx context.Context, now time.Time, keep *journal.Retention) (journal.Dropped, error) {
+func (s *Store) DropPartitions(ctx context.Context, now time.Time, keep *journal.Retention) (journal.Dropped, error) {
 	d := journal.Dropped{Rows: map[journal.Kind]int64{}}
 	for _, kind := range []journal.Kind{journal.KindBodies, journal.KindAttempts} {
 		all, err := s.partitions(ctx, s.pool, kind)

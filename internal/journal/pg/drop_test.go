@@ -27,7 +27,7 @@ func TestPartitionsAreDropped(t *testing.T) {
 	}
 	c.now = c.now.Add(time.Millisecond)
 	c.exec(`ANALYZE hookonce.bodies`)
-	d, err := c.store.Drop(t.Context(), c.now, &c.keep)
+	d, err := c.store.DropPartitions(t.Context(), c.now, &c.keep)
 	if err != nil || !d.More || d.Rows[journal.KindBodies] != 3 {
 		t.Errorf("Drop = %+v, %v", d, err)
 	}
@@ -53,8 +53,8 @@ func TestNeededRowsOutliveTheirPartition(t *testing.T) {
 	long := c.keep.Period
 	long.Bodies, long.Attempts = 30*day, 30*day
 	c.keep.Sources = map[string]journal.Period{"ledger": long, "other": c.keep.Period}
-	gone := []*journal.Entry{c.done("billing", "done"), c.done("other", "others")}
-	kept := []*journal.Entry{c.done("ledger", "ledger")}
+	gone := []*journal.Event{c.done("billing", "done"), c.done("other", "others")}
+	kept := []*journal.Event{c.done("ledger", "ledger")}
 	for _, state := range []journal.State{journal.Dead, journal.Failed} {
 		kept = append(kept, c.accepts("billing", string(state)))
 		c.ends(state, c.takes()[string(state)])
@@ -138,7 +138,7 @@ func TestProcessesShareUpkeep(t *testing.T) {
 	}
 	for range 3 {
 		together(func(s *pg.Store) error {
-			_, err := s.Provide(context.WithoutCancel(t.Context()), c.now, &c.keep)
+			_, err := s.EnsurePartitions(context.WithoutCancel(t.Context()), c.now, &c.keep)
 			return err
 		})
 		c.provide() // what was in somebody's way
@@ -149,7 +149,7 @@ func TestProcessesShareUpkeep(t *testing.T) {
 		c.ends(journal.Dead, c.takes()[dead.Key])
 		c.now = c.now.Add(20 * day)
 		together(func(s *pg.Store) error {
-			_, err := s.Drop(context.WithoutCancel(t.Context()), c.now, &c.keep)
+			_, err := s.DropPartitions(context.WithoutCancel(t.Context()), c.now, &c.keep)
 			return err
 		})
 		c.drop()
@@ -167,7 +167,7 @@ func TestDyingBeforeTheDrop(t *testing.T) {
 	c.ends(journal.Dead, c.takes()["dead"])
 	done := c.done("billing", "done")
 	c.now = noon.Add(8 * day)
-	if d, err := c.store.Drop(t.Context(), c.now, &c.keep); err != nil || !d.More || len(d.Rows) != 0 {
+	if d, err := c.store.DropPartitions(t.Context(), c.now, &c.keep); err != nil || !d.More || len(d.Rows) != 0 {
 		t.Fatalf("the first call: %+v, %v", d, err)
 	}
 	c.store.Close()
@@ -175,7 +175,7 @@ func TestDyingBeforeTheDrop(t *testing.T) {
 	if c.in("bodies", dead.ID) != "kept_bodies" || c.in("bodies", done.ID) != "bodies_20260314" {
 		t.Fatal("this tests nothing")
 	}
-	for _, e := range []*journal.Entry{dead, done} {
+	for _, e := range []*journal.Event{dead, done} {
 		if h, err := c.store.History(t.Context(), e.ID); err != nil || !h.HasBody || h.Size != 2048 || len(h.Attempts) != 1 {
 			t.Errorf("%s: %+v, %v", e.Key, h, err)
 		}
@@ -208,7 +208,7 @@ func TestDropGivesUp(t *testing.T) {
 			if _, err := tx.Exec(t.Context(), sql); err != nil {
 				t.Fatal(err)
 			}
-			d, err := c.store.Drop(t.Context(), c.now, &c.keep)
+			d, err := c.store.DropPartitions(t.Context(), c.now, &c.keep)
 			if err != nil || d.Rows[journal.KindBodies] != 0 || len(c.partitions("bodies")) != 4 {
 				t.Errorf("%+v, %v, and there are %v", d, err, c.partitions("bodies"))
 			}

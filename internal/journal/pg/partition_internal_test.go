@@ -69,7 +69,7 @@ func TestDropLooksAgain(t *testing.T) {
 	defer s.Close()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	keep := journal.Retention{Period: journal.Period{Bodies: 7 * day, Attempts: 7 * day}}
-	if _, err := s.Provide(t.Context(), now, &keep); err != nil {
+	if _, err := s.EnsurePartitions(t.Context(), now, &keep); err != nil {
 		t.Fatal(err)
 	}
 	all, err := s.partitions(t.Context(), s.pool, journal.KindBodies)
@@ -79,9 +79,9 @@ func TestDropLooksAgain(t *testing.T) {
 	if moved, busy, err := s.putAside(t.Context(), journal.KindBodies, all[0], nil); err != nil || busy || moved != 0 {
 		t.Fatalf("putAside = %d, %v, %v", moved, busy, err)
 	}
-	late := &journal.Entry{ID: journal.NewIDs(1, 0).Next(now), Source: "billing", Key: "evt_1", Body: []byte("x"),
+	late := &journal.Event{ID: journal.NewIDs(1, 0).Next(now), Source: "billing", Key: "evt_1", Body: []byte("x"),
 		Destinations: []string{"app"}, ReceivedAt: now}
-	if _, err := s.Accept(t.Context(), []*journal.Entry{late}, now, now); err != nil {
+	if _, err := s.Accept(t.Context(), []*journal.Event{late}, now, now); err != nil {
 		t.Fatal(err)
 	}
 	if done, err := s.dropPartition(t.Context(), journal.KindBodies, all[0]); err != nil || done {
@@ -102,7 +102,7 @@ func TestDropKeepsStoresOut(t *testing.T) {
 	defer s.Close()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	keep := journal.Retention{Period: journal.Period{Bodies: 7 * day, Attempts: 7 * day}}
-	if _, err := s.Provide(t.Context(), now, &keep); err != nil {
+	if _, err := s.EnsurePartitions(t.Context(), now, &keep); err != nil {
 		t.Fatal(err)
 	}
 	reader, err := s.pool.Begin(t.Context())
@@ -151,13 +151,13 @@ func TestPartitionThatIsMadeMeanwhile(t *testing.T) {
 	}
 	defer s.Close()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
-	e := &journal.Entry{ID: journal.NewIDs(1, 0).Next(now), Source: "billing", Key: "evt_1", Body: []byte("x"), Destinations: []string{"app"}, ReceivedAt: now}
+	e := &journal.Event{ID: journal.NewIDs(1, 0).Next(now), Source: "billing", Key: "evt_1", Body: []byte("x"), Destinations: []string{"app"}, ReceivedAt: now}
 	for _, c := range []struct {
 		kind  journal.Kind
 		store func() error
 	}{
 		{journal.KindBodies, func() error {
-			_, err := s.Accept(t.Context(), []*journal.Entry{e}, now, now)
+			_, err := s.Accept(t.Context(), []*journal.Event{e}, now, now)
 			return err
 		}},
 		{journal.KindAttempts, func() error {

@@ -29,7 +29,7 @@ func TestRoleWithoutRights(t *testing.T) {
 	if c.store, err = pg.Open(t.Context(), strings.Replace(c.dsn, "postgres@", "journal_app@", 1), pg.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.store.Provide(t.Context(), c.now, &c.keep); err == nil || !strings.Contains(err.Error(), "42501") {
+	if _, err := c.store.EnsurePartitions(t.Context(), c.now, &c.keep); err == nil || !strings.Contains(err.Error(), "42501") {
 		t.Errorf("Provide = %v", err)
 	}
 	e := c.done("billing", "evt_1")
@@ -37,7 +37,7 @@ func TestRoleWithoutRights(t *testing.T) {
 		t.Errorf("the body is in %s", in)
 	}
 	c.now = c.now.Add(8 * day)
-	if _, err := c.store.Drop(t.Context(), c.now, &c.keep); err != nil {
+	if _, err := c.store.DropPartitions(t.Context(), c.now, &c.keep); err != nil {
 		t.Error(err)
 	}
 	for _, kind := range []journal.Kind{journal.KindBodies, journal.KindAttempts, journal.KindIDs} {

@@ -36,7 +36,7 @@ func (s *storm) accepting(worker, events int) {
 		now := s.time()
 		e := entry(fmt.Sprintf("evt_%d_%d", worker, n))
 		e.ID, e.Hold, e.ReceivedAt = ids.Next(now), nil, now
-		if _, err := s.any().Accept(s.ctx, []*journal.Entry{e}, now, now.Add(time.Minute)); err != nil {
+		if _, err := s.any().Accept(s.ctx, []*journal.Event{e}, now, now.Add(time.Minute)); err != nil {
 			s.Errorf("Accept: %v", err)
 		}
 	}
@@ -84,10 +84,10 @@ func (s *storm) keeping(dropped *atomic.Int64) {
 	for s.left.Load() > 0 && s.ctx.Err() == nil {
 		now := s.time()
 		store := s.any()
-		if _, err := store.Provide(s.ctx, now, &s.keep); err != nil {
+		if _, err := store.EnsurePartitions(s.ctx, now, &s.keep); err != nil {
 			s.Errorf("Provide: %v", err)
 		}
-		d, err := store.Drop(s.ctx, now, &s.keep)
+		d, err := store.DropPartitions(s.ctx, now, &s.keep)
 		if err != nil {
 			s.Errorf("Drop: %v", err)
 		}

@@ -45,7 +45,7 @@ ON CONFLICT (destination, resource) DO UPDATE SET rank = excluded.rank, event_id
 WHERE newest.rank < excluded.rank`
 
 // Forwarded implements [journal.Store].
-func (s *Store) Forwarded(ctx context.Context, outcomes []journal.Outcome) error {
+func (s *Store) RecordBypassed(ctx context.Context, outcomes []journal.Outcome) error {
 	c := newOutcomeColumns(outcomes)
 	return s.retry(ctx, "recording what was delivered past the store", func() error {
 		_, err := s.pool.Exec(ctx, s.sql.forwarded, c.event, c.destination, c.status, c.text, c.started, c.duration,

@@ -142,7 +142,7 @@ func attempts(t testing.TB, conn *pgx.Conn, schema string, id int64) []journal.O
 	}
 	got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o journal.Outcome, err error) {
 		var us int64
-		err = row.Scan(&o.EventID, &o.Destination, &o.Token, &o.State, &o.Status, &o.Error, &o.Started, &us, &o.Answer)
+		err = row.Scan(&o.EventID, &o.Destination, &o.Token, &o.State, &o.Status, &o.Error, &o.Started, &us, &o.Excerpt)
 		o.Duration = time.Duration(us) * time.Microsecond
 		return o, err
 	})

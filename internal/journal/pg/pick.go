@@ -19,11 +19,11 @@ func (t *taking) pick(ctx context.Context, tx pgx.Tx, want journal.Want) (work [
 	var lanes []string // of which it has to be noted when they are due
 	var c journal.Choice
 	var due bool
-	if _, err := pgx.ForEachRow(rows, []any{&c.EventID, &c.Lane, &c.Untried, &c.Source, &c.Type, &c.Resource, &due}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&c.EventID, &c.OrderingGroup, &c.Untried, &c.Source, &c.Type, &c.Resource, &due}, func() error {
 		if due {
 			choices = append(choices, c)
 		} else {
-			lanes = append(lanes, c.Lane)
+			lanes = append(lanes, c.OrderingGroup)
 		}
 		return nil
 	}); err != nil {
@@ -31,8 +31,8 @@ func (t *taking) pick(ctx context.Context, tx pgx.Tx, want journal.Want) (work [
 	}
 	var events []int64
 	for _, c := range want.Choose(choices, min(want.Deliveries, t.total)) {
-		if c.Lane != "" {
-			lanes = append(lanes, c.Lane)
+		if c.OrderingGroup != "" {
+			lanes = append(lanes, c.OrderingGroup)
 		} else {
 			events = append(events, c.EventID)
 		}

@@ -118,13 +118,13 @@ func TestPruning(t *testing.T) {
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	keep := journal.Retention{Period: journal.Period{Bodies: 7 * day, Attempts: 7 * day}}
 	for i := range 5 {
-		if _, err := s.Provide(t.Context(), now.Add(time.Duration(3*i)*day), &keep); err != nil {
+		if _, err := s.EnsurePartitions(t.Context(), now.Add(time.Duration(3*i)*day), &keep); err != nil {
 			t.Fatal(err)
 		}
 	}
-	e := &journal.Entry{ID: journal.NewIDs(1, 0).Next(now), Source: "billing", Key: "evt_1", Body: []byte("x"),
+	e := &journal.Event{ID: journal.NewIDs(1, 0).Next(now), Source: "billing", Key: "evt_1", Body: []byte("x"),
 		Destinations: []string{"app"}, ReceivedAt: now}
-	if _, err := s.Accept(t.Context(), []*journal.Entry{e}, now, now); err != nil {
+	if _, err := s.Accept(t.Context(), []*journal.Event{e}, now, now); err != nil {
 		t.Fatal(err)
 	}
 	ids := []int64{e.ID}

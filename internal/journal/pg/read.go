@@ -28,7 +28,7 @@ const summaryJoins = `LEFT JOIN {{.}}twins t ON t.event_id = e.id LEFT JOIN LATE
 	) b ON true`
 
 func scanSummary(row pgx.CollectableRow) (s journal.Summary, err error) {
-	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &s.ReceivedAt, &s.Resource, &s.Rank, &s.Twin, &s.HasBody, &s.Unrouted)
+	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &s.ReceivedAt, &s.Resource, &s.Rank, &s.LogicalDuplicateOf, &s.HasBody, &s.Unrouted)
 	return s, err
 }
 
@@ -230,7 +230,7 @@ func (s *Store) details(ctx context.Context, tx pgx.Tx, h *journal.History) erro
 	if h.Attempts, err = s.attempts(ctx, tx, h.ID); err != nil {
 		return err
 	}
-	if h.Sightings, err = s.sightings(ctx, tx, h.ID); err != nil {
+	if h.Duplicates, err = s.sightings(ctx, tx, h.ID); err != nil {
 		return err
 	}
 	return tx.QueryRow(ctx, s.in(sizeSQL), h.ID).Scan(&h.Size)
@@ -249,7 +249,7 @@ func (s *Store) attempts(ctx context.Context, tx pgx.Tx, id int64) ([]journal.At
 	}
 	attempts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a journal.Attempt, err error) {
 		var us int64
-		err = row.Scan(&a.Destination, &a.Token, &a.State, &a.Status, &a.Error, &a.Started, &us, &a.Answer)
+		err = row.Scan(&a.Destination, &a.Token, &a.State, &a.Status, &a.Error, &a.Started, &us, &a.Excerpt)
 		a.Duration = time.Duration(us) * time.Microsecond
 		return a, err
 	})

@@ -55,7 +55,7 @@ func newSearch(prefix string, f journal.Filter) *search {
 	if f.Seen != "" {
 		s.events.where(`EXISTS (SELECT FROM {{.}}sightings g WHERE g.event_id = e.id AND g.kind = ` + s.events.arg(string(f.Seen)) + `)`)
 	}
-	if f.Seen != "" && f.Seen != journal.SeenDuplicate { // of which there are few
+	if f.Seen != "" && f.Seen != journal.ReceiptDuplicate { // of which there are few
 		s.scope = clause{table: "{{.}}sightings g", column: "g.event_id"}
 		s.scope.where(`g.kind = ` + s.scope.arg(string(f.Seen)))
 	}

@@ -23,7 +23,7 @@ ON CONFLICT (event_id, kind, n) DO UPDATE SET copies = kept.copies + excluded.co
 	first_at = least(kept.first_at, excluded.first_at), last_at = greatest(kept.last_at, excluded.last_at)`
 
 // Sighted implements [journal.Records].
-func (s *Store) Sighted(ctx context.Context, seen []journal.Sighting) error {
+func (s *Store) RecordDuplicates(ctx context.Context, seen []journal.DuplicateReceipt) error {
 	var event, copies []int64
 	var kind []string
 	var first, last []time.Time
@@ -32,7 +32,7 @@ func (s *Store) Sighted(ctx context.Context, seen []journal.Sighting) error {
 		first, last, copies = append(first, g.First), append(last, g.Last), append(copies, int64(g.Copies))
 	}
 	return s.retry(ctx, "recording sightings", func() error {
-		_, err := s.pool.Exec(ctx, s.in(sightedSQL), event, kind, first, last, copies, journal.MaxSightings)
+		_, err := s.pool.Exec(ctx, s.in(sightedSQL), event, kind, first, last, copies, journal.MaxReceipts)
 		return err
 	})
 }
@@ -40,12 +40,12 @@ func (s *Store) Sighted(ctx context.Context, seen []journal.Sighting) error {
 const sightingsSQL = `SELECT event_id, kind, first_at, last_at, copies FROM {{.}}sightings
 	WHERE event_id = $1 ORDER BY first_at, kind`
 
-func (s *Store) sightings(ctx context.Context, tx pgx.Tx, id int64) ([]journal.Sighting, error) {
+func (s *Store) sightings(ctx context.Context, tx pgx.Tx, id int64) ([]journal.DuplicateReceipt, error) {
 	rows, err := tx.Query(ctx, s.in(sightingsSQL), id)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g journal.Sighting, err error) {
+	seen, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g journal.DuplicateReceipt, err error) {
 		err = row.Scan(&g.EventID, &g.Kind, &g.First, &g.Last, &g.Copies)
 		return g, err
 	})

@@ -116,8 +116,8 @@ func (c *outcomeColumns) add(i int, o *journal.Outcome) {
 	if o.Spared {
 		c.spared = sparse(c.spared, len(c.n), &o.Spared)
 	}
-	if o.Reply != nil && o.State == journal.Done {
-		c.reply.add(i, o.Reply)
+	if o.Response != nil && o.State == journal.Done {
+		c.reply.add(i, o.Response)
 	}
 	c.n = append(c.n, int32(i))
 	c.event = append(c.event, o.EventID)
@@ -133,7 +133,7 @@ func (c *outcomeColumns) add(i int, o *journal.Outcome) {
 	c.text = append(c.text, o.ErrorText())
 	c.started = append(c.started, o.Started)
 	c.duration = append(c.duration, o.Duration.Microseconds())
-	c.answer = append(c.answer, o.KeptAnswer())
+	c.answer = append(c.answer, o.KeptExcerpt())
 }
 
 func compareHeld(a, b journal.Held) int {

@@ -13,7 +13,7 @@ import (
 // Accept implements [journal.Store]. The entries are stored one by one in one transaction. If the
 // database refuses one of them, everything is taken back and done again with a savepoint around
 // each entry.
-func (s *Store) Accept(ctx context.Context, batch []*journal.Entry, now, lease time.Time) ([]journal.Result, error) {
+func (s *Store) Accept(ctx context.Context, batch []*journal.Event, now, lease time.Time) ([]journal.Result, error) {
 	if len(batch) == 0 {
 		return nil, ctx.Err()
 	}
@@ -31,7 +31,7 @@ func (s *Store) Accept(ctx context.Context, batch []*journal.Entry, now, lease t
 
 // acceptance is one call of Accept.
 type acceptance struct {
-	batch      []*journal.Entry
+	batch      []*journal.Event
 	now, lease int64
 	results    []journal.Result
 	added      int64
@@ -63,7 +63,7 @@ func (a *acceptance) each(w *writer) error {
 	return nil
 }
 
-func (a *acceptance) one(w *writer, i int, e *journal.Entry) error {
+func (a *acceptance) one(w *writer, i int, e *journal.Event) error {
 	if err := e.Validate(); err != nil {
 		a.results[i] = journal.Result{Err: err}
 		return nil
@@ -84,7 +84,7 @@ func (a *acceptance) one(w *writer, i int, e *journal.Entry) error {
 	if _, err := w.insertBody.exec(e.ID, notNull(e.Lines()), notNull(e.Body)); err != nil {
 		return err
 	}
-	if e.Twins() {
+	if e.HasLogicalKey() {
 		if dropped, err := a.twin(w, i, e); err != nil || dropped {
 			return err
 		}
@@ -93,7 +93,7 @@ func (a *acceptance) one(w *writer, i int, e *journal.Entry) error {
 }
 
 // open makes the deliveries of a new event.
-func (a *acceptance) open(w *writer, e *journal.Entry) error {
+func (a *acceptance) open(w *writer, e *journal.Event) error {
 	for _, d := range e.Destinations {
 		state, tries, due := "pending", int64(0), a.now
 		if slices.Contains(e.Hold, d) {
@@ -115,27 +115,27 @@ func (a *acceptance) open(w *writer, e *journal.Entry) error {
 
 // twin gives the logical key of a new event to it, or names it the twin of the event that has it. It
 // reports whether that one's deliveries stand for it.
-func (a *acceptance) twin(w *writer, i int, e *journal.Entry) (dropped bool, err error) {
-	n, err := w.ownLogical.exec(e.ID, e.Source, e.Logical, e.Key)
+func (a *acceptance) twin(w *writer, i int, e *journal.Event) (dropped bool, err error) {
+	n, err := w.ownLogical.exec(e.ID, e.Source, e.LogicalKey, e.Key)
 	if err != nil || n > 0 {
 		return false, err
 	}
 	res := &a.results[i]
 	if err := w.owner.query(func(row []driver.Value) error {
-		res.Twin, res.TwinKey = row[0].(int64), row[1].(string)
+		res.LogicalDuplicateOf, res.LogicalDuplicateKey = row[0].(int64), row[1].(string)
 		return nil
-	}, e.Source, e.Logical); err != nil {
+	}, e.Source, e.LogicalKey); err != nil {
 		return false, err
 	}
-	if _, err := w.insertTwin.exec(e.ID, res.Twin, e.DropTwin); err != nil || !e.DropTwin {
+	if _, err := w.insertTwin.exec(e.ID, res.LogicalDuplicateOf, e.DropLogicalDuplicate); err != nil || !e.DropLogicalDuplicate {
 		return false, err
 	}
-	res.Redriven, err = a.redrive(w, res.Twin)
+	res.Redriven, err = a.redrive(w, res.LogicalDuplicateOf)
 	return true, err
 }
 
 // again answers a copy of what is stored, and re-drives what failed of it.
-func (a *acceptance) again(w *writer, i int, e *journal.Entry) error {
+func (a *acceptance) again(w *writer, i int, e *journal.Event) error {
 	res := journal.Result{Status: journal.Conflict, Done: true}
 	var delivered int64 // whose deliveries count
 	if err := w.first.query(func(row []driver.Value) error {
@@ -183,7 +183,7 @@ func (a *acceptance) redrive(w *writer, event int64) (bool, error) {
 // begun reports whether a delivery of the event that is stored under the key of a coalescing entry has
 // begun or is done. One of the same batch has not.
 func (a *acceptance) begun(w *writer, i int, stored int64) (bool, error) {
-	if slices.ContainsFunc(a.batch[:i], func(e *journal.Entry) bool { return e.ID == stored }) {
+	if slices.ContainsFunc(a.batch[:i], func(e *journal.Event) bool { return e.ID == stored }) {
 		return false, nil
 	}
 	coming := map[string]bool{}

@@ -14,8 +14,8 @@ const answersSQL = `SELECT
 	FROM (SELECT 1) LEFT JOIN {{.}}answers a ON a.event_id = ?1 AND a.destination = ?2`
 
 // Answers implements [journal.Store].
-func (s *Store) Answers(ctx context.Context, targets []journal.Target) ([]journal.Standing, error) {
-	standings := make([]journal.Standing, len(targets))
+func (s *Store) Statuses(ctx context.Context, targets []journal.DeliveryID) ([]journal.DeliveryStatus, error) {
+	standings := make([]journal.DeliveryStatus, len(targets))
 	err := s.read(ctx, "reading answers", func(tx *sql.Tx) error {
 		query, err := tx.PrepareContext(ctx, s.in(answersSQL))
 		if err != nil {
@@ -24,14 +24,14 @@ func (s *Store) Answers(ctx context.Context, targets []journal.Target) ([]journa
 		defer query.Close()
 		for i, t := range targets {
 			var status sql.Null[int]
-			var a journal.Answer
+			var a journal.Response
 			err := query.QueryRowContext(ctx, t.EventID, t.Destination).Scan(&standings[i].State, &status, &a.Header, &a.Body)
 			if err != nil {
 				return err
 			}
 			if status.Valid {
 				a.Status = status.V
-				standings[i].Answer = &a
+				standings[i].Response = &a
 			}
 		}
 		return nil

@@ -60,11 +60,11 @@ func TestFullDisk(t *testing.T) {
 	}
 	defer s.Close()
 	ids, n := journal.NewIDs(0, 0), 0
-	accept := func() ([]*journal.Entry, []journal.Result, error) {
-		var batch []*journal.Entry
+	accept := func() ([]*journal.Event, []journal.Result, error) {
+		var batch []*journal.Event
 		for range 5 { // less than a Ping asks room for
 			n++
-			batch = append(batch, &journal.Entry{ID: ids.Next(time.Now()), Source: "billing", Key: fmt.Sprintf("evt_%d", n),
+			batch = append(batch, &journal.Event{ID: ids.Next(time.Now()), Source: "billing", Key: fmt.Sprintf("evt_%d", n),
 				Body: make([]byte, 4096), Destinations: []string{"app"}, ReceivedAt: time.Now()})
 		}
 		results, err := s.Accept(t.Context(), batch, time.Now(), time.Now())
@@ -73,7 +73,7 @@ func TestFullDisk(t *testing.T) {
 	if _, err := s.w.value("PRAGMA max_page_count = 100"); err != nil {
 		t.Fatal(err)
 	}
-	var batch []*journal.Entry
+	var batch []*journal.Event
 	for err == nil && n < 10_000 {
 		batch, _, err = accept()
 	}

@@ -190,8 +190,8 @@ func TestStatsCountEvents(t *testing.T) {
 
 var ids = journal.NewIDs(0, 0)
 
-func entry(key string) *journal.Entry {
-	return &journal.Entry{ID: ids.Next(time.Now()), Source: "billing", Key: key, Digest: []byte(key), Body: []byte(key),
+func entry(key string) *journal.Event {
+	return &journal.Event{ID: ids.Next(time.Now()), Source: "billing", Key: key, Digest: []byte(key), Body: []byte(key),
 		Destinations: []string{"app"}, ReceivedAt: time.Now(), Hold: []string{"app"}}
 }
 
@@ -201,9 +201,9 @@ func accept(t testing.TB, s journal.Store, key string) int64 {
 	return acceptEntry(t, s, entry(key))
 }
 
-func acceptEntry(t testing.TB, s journal.Store, e *journal.Entry) int64 {
+func acceptEntry(t testing.TB, s journal.Store, e *journal.Event) int64 {
 	t.Helper()
-	results, err := s.Accept(t.Context(), []*journal.Entry{e}, time.Now(), time.Now().Add(time.Hour))
+	results, err := s.Accept(t.Context(), []*journal.Event{e}, time.Now(), time.Now().Add(time.Hour))
 	if err != nil || results[0].Err != nil {
 		t.Fatal(err, results)
 	}

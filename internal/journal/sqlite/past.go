@@ -8,7 +8,7 @@ import (
 )
 
 // Forwarded implements [journal.Store].
-func (s *Store) Forwarded(ctx context.Context, outcomes []journal.Outcome) error {
+func (s *Store) RecordBypassed(ctx context.Context, outcomes []journal.Outcome) error {
 	if len(outcomes) == 0 {
 		return ctx.Err()
 	}

@@ -53,13 +53,13 @@ func (t *taking) pick(p *part) error {
 	}
 	var idle []string // lanes that are looked at for nothing: it has to be noted when they are due
 	if err := t.laneChoices.query(func(row []driver.Value) error {
-		c := journal.Choice{Lane: row[0].(string), EventID: row[2].(int64), Untried: row[3].(int64) != 0}
-		c.Class = journal.Class{Source: row[4].(string), Type: row[5].(string), Resource: c.Lane}
-		last[c.Lane] = row[1].(int64)
+		c := journal.Choice{OrderingGroup: row[0].(string), EventID: row[2].(int64), Untried: row[3].(int64) != 0}
+		c.Class = journal.Class{Source: row[4].(string), Type: row[5].(string), Resource: c.OrderingGroup}
+		last[c.OrderingGroup] = row[1].(int64)
 		if row[6].(int64) != 0 {
 			choices = append(choices, c)
 		} else {
-			idle = append(idle, c.Lane)
+			idle = append(idle, c.OrderingGroup)
 		}
 		return nil
 	}, p.Destination, t.now, int64(journal.PickAmong)); err != nil {
@@ -70,8 +70,8 @@ func (t *taking) pick(p *part) error {
 			break
 		}
 		var err error
-		if c.Lane != "" {
-			err = t.lane(p, c.Lane, last[c.Lane])
+		if c.OrderingGroup != "" {
+			err = t.lane(p, c.OrderingGroup, last[c.OrderingGroup])
 		} else {
 			_, err = t.take(p, c.EventID, due[c.EventID])
 		}

@@ -24,7 +24,7 @@ type scanner interface{ Scan(to ...any) error }
 
 func scanSummary(row scanner) (s journal.Summary, err error) {
 	var received int64
-	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &received, &s.Resource, &s.Rank, &s.Twin, &s.HasBody, &s.Unrouted)
+	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &received, &s.Resource, &s.Rank, &s.LogicalDuplicateOf, &s.HasBody, &s.Unrouted)
 	s.ReceivedAt = time.UnixMicro(received)
 	return s, err
 }
@@ -218,7 +218,7 @@ func (s *Store) details(ctx context.Context, tx *sql.Tx, h *journal.History) (er
 	if h.Attempts, err = s.attempts(ctx, tx, h.ID); err != nil {
 		return err
 	}
-	if h.Sightings, err = s.sightings(ctx, tx, h.ID); err != nil {
+	if h.Duplicates, err = s.sightings(ctx, tx, h.ID); err != nil {
 		return err
 	}
 	return tx.QueryRowContext(ctx, s.in(`SELECT coalesce((SELECT length(body) FROM {{.}}bodies WHERE event_id = ?), 0)`), h.ID).Scan(&h.Size)
@@ -230,7 +230,7 @@ const attemptsSQL = `SELECT destination, token, outcome, status, error, started_
 func (s *Store) attempts(ctx context.Context, db reader, id int64) ([]journal.Attempt, error) {
 	attempts, err := rows(ctx, db, s.in(attemptsSQL), []any{id, journal.MaxAttempts}, func(row scanner) (a journal.Attempt, err error) {
 		var started, us int64
-		err = row.Scan(&a.Destination, &a.Token, &a.State, &a.Status, &a.Error, &started, &us, &a.Answer)
+		err = row.Scan(&a.Destination, &a.Token, &a.State, &a.Status, &a.Error, &started, &us, &a.Excerpt)
 		a.Started, a.Duration = time.UnixMicro(started), time.Duration(us)*time.Microsecond
 		return a, err
 	})

@@ -14,12 +14,12 @@ const sightedSQL = `INSERT INTO {{.}}sightings (event_id, kind, n, first_at, las
 	ON CONFLICT (event_id, kind, n) DO UPDATE SET copies = copies + excluded.copies, last_at = max(last_at, excluded.last_at)`
 
 // Sighted implements [journal.Records].
-func (s *Store) Sighted(ctx context.Context, seen []journal.Sighting) error {
+func (s *Store) RecordDuplicates(ctx context.Context, seen []journal.DuplicateReceipt) error {
 	return s.write(ctx, "recording sightings", func(w *writer) error {
 		return w.with(s.in(sightedSQL), func(sighted *stmt) error {
 			for _, g := range seen {
 				if _, err := sighted.exec(g.EventID, string(g.Kind), g.First.UnixMicro(), g.Last.UnixMicro(),
-					int64(g.Copies), int64(journal.MaxSightings)); err != nil {
+					int64(g.Copies), int64(journal.MaxReceipts)); err != nil {
 					return err
 				}
 			}
@@ -31,8 +31,8 @@ func (s *Store) Sighted(ctx context.Context, seen []journal.Sighting) error {
 const sightingsSQL = `SELECT event_id, kind, first_at, last_at, copies FROM {{.}}sightings
 	WHERE event_id = ? ORDER BY first_at, kind`
 
-func (s *Store) sightings(ctx context.Context, db reader, id int64) ([]journal.Sighting, error) {
-	return rows(ctx, db, s.in(sightingsSQL), []any{id}, func(row scanner) (g journal.Sighting, err error) {
+func (s *Store) sightings(ctx context.Context, db reader, id int64) ([]journal.DuplicateReceipt, error) {
+	return rows(ctx, db, s.in(sightingsSQL), []any{id}, func(row scanner) (g journal.DuplicateReceipt, err error) {
 		var first, last int64
 		err = row.Scan(&g.EventID, &g.Kind, &first, &last, &g.Copies)
 		g.First, g.Last = time.UnixMicro(first), time.UnixMicro(last)

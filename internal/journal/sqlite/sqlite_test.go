@@ -90,7 +90,7 @@ func attempts(t testing.TB, db *sql.DB, id int64) (got []journal.Outcome) {
 	for rows.Next() {
 		var o journal.Outcome
 		var started, us int64
-		if err := rows.Scan(&o.EventID, &o.Destination, &o.Token, &o.State, &o.Status, &o.Error, &started, &us, &o.Answer); err != nil {
+		if err := rows.Scan(&o.EventID, &o.Destination, &o.Token, &o.State, &o.Status, &o.Error, &started, &us, &o.Excerpt); err != nil {
 			t.Fatal(err)
 		}
 		o.Started, o.Duration = time.UnixMicro(started), time.Duration(us)*time.Microsecond

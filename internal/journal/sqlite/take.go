@@ -139,7 +139,7 @@ func (t *taking) describe(w *journal.Work, compare bool) error {
 		w.Source, w.Key, w.Type = row[3].(string), row[4].(string), row[5].(string)
 		w.ReceivedAt = time.UnixMicro(row[6].(int64))
 		w.Resource, w.Rank, w.Stale = row[7].(string), row[8].(int64), row[9].(int64) != 0
-		w.Twin, w.Vouched = row[10].(string), int16(row[11].(int64))
+		w.LogicalDuplicateKey, w.Vouched = row[10].(string), int16(row[11].(int64))
 		return nil
 	}, w.EventID, w.Destination, compare)
 }

@@ -83,13 +83,13 @@ func (w *writer) ended(o *journal.Outcome) error {
 	if o.State == journal.Pending {
 		return nil
 	}
-	if a := o.Reply; a != nil && o.State == journal.Done {
+	if a := o.Response; a != nil && o.State == journal.Done {
 		if _, err := w.insertAnswer.exec(o.EventID, o.Destination, int64(a.Status), notNull(a.Header), notNull(a.Body)); err != nil {
 			return err
 		}
 	}
 	_, err := w.insertAttempt.exec(o.EventID, o.Destination, o.Token, string(o.State), int64(o.Status), o.ErrorText(),
-		o.Started.UnixMicro(), o.Duration.Microseconds(), o.KeptAnswer())
+		o.Started.UnixMicro(), o.Duration.Microseconds(), o.KeptExcerpt())
 	return err
 }
 
