@@ -11,8 +11,9 @@ all: build
 build: ## one static binary: bin/hookonce
 	CGO_ENABLED=0 go build -trimpath -o bin/hookonce ./cmd/hookonce
 
-docs: ## write docs/providers.md from the catalogue
+docs: ## write docs/providers.md from the catalogue, and docs/commands.md from the commands
 	go run ./internal/tool/providerdoc
+	go test ./cmd/hookonce -run TestCommandsPage -update
 
 test: servers check build ## everything CI checks
 	go test -race -timeout 12m ./...
