@@ -11,9 +11,10 @@ all: build
 build: ## one static binary: bin/hookonce
 	CGO_ENABLED=0 go build -trimpath -o bin/hookonce ./cmd/hookonce
 
-docs: ## write docs/providers.md from the catalogue, and docs/commands.md from the commands
+docs: ## write what pages say of providers, commands and metrics from what the code says
 	go run ./internal/tool/providerdoc
 	go test ./cmd/hookonce -run TestCommandsPage -update
+	go test ./internal/gateway -run TestMetricsStandInAPage -update
 
 test: servers check build ## everything CI checks
 	go test -race -timeout 12m ./...

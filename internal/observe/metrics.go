@@ -19,11 +19,11 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	}
 	m := &Metrics{
 		forwarded:  counter("hookonce_observed_requests_total", "Requests forwarded by sources with mode observe, by the application's answer: 2xx, 3xx, 4xx, 5xx or none.", "source", "answer"),
-		seen:       counter("hookonce_observed_total", "What such requests were: event, notice, refused, handshake, unread.", "source", "kind"),
-		unrecorded: counter("hookonce_observed_unrecorded_total", "Such requests, and events of them, that are not on record, by reason. They were forwarded.", "source", "reason"),
+		seen:       counter("hookonce_observed_total", "What requests of sources with mode observe were: event, notice, refused, handshake, unread.", "source", "kind"),
+		unrecorded: counter("hookonce_observed_unrecorded_total", "Requests of sources with mode observe, and events of them, that are not on record, by reason. They were forwarded.", "source", "reason"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "hookonce_observed_seconds",
-			Help:    "Time from such a request to the beginning of the application's answer.",
+			Help:    "Time from a request of a source with mode observe to the beginning of the application's answer.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}, []string{"source"}),
 	}
