@@ -70,7 +70,8 @@ var rules = []rule{
 	{pkg: "internal/api", allow: []string{"", "internal/journal", "internal/lines", "internal/connlimit"}, reason: "the API knows the journal alone, and neither how events come in nor how they go out"},
 	{pkg: "internal/audit", allow: []string{"internal/config", "internal/schema", "internal/onefile"}, reason: "it reads tables, of users and of ours, and needs no store"},
 	{pkg: "internal/doctor", deny: []string{"internal/gateway", "internal/journal/pg", "internal/journal/sqlite", "pgstore", "sqlstore"}, reason: "who asks whether a store is well cannot depend on opening it"},
-	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "internal/closest", "internal/header", "internal/header"}, reason: "settings are declared without knowing who reads them"},
+	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "internal/closest", "internal/header", "internal/settings"}, reason: "settings are declared without knowing who reads them"},
+	{pkg: "internal/settings", allow: []string{"internal/closest"}, reason: "how settings are read does not depend on what they mean"},
 }
 
 // testOnly packages serve tests; production code must not carry them.

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/spf13/cobra"
 
@@ -54,7 +56,7 @@ const requestTimeout = 40 * time.Second
 
 // client returns what asks the gateway that the flags and the environment name.
 func (f *adminFlags) client(w *env, c *cobra.Command) (*adminClient, error) {
-	address := cmp.Or(f.address, config.Lookup(w.environ, adminURLVariable), "http://"+config.Default().Admin)
+	address := cmp.Or(f.address, settings.Lookup(w.environ, adminURLVariable), "http://"+config.Default().Admin)
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
 	}
@@ -88,7 +90,7 @@ func newAdminClient(url, token string) *adminClient {
 // read it.
 func (f *adminFlags) secret(w *env) (string, error) {
 	reference := f.token
-	if reference == "" && config.Lookup(w.environ, adminTokenVariable) != "" {
+	if reference == "" && settings.Lookup(w.environ, adminTokenVariable) != "" {
 		reference = "env:" + adminTokenVariable
 	}
 	switch {
@@ -97,7 +99,7 @@ func (f *adminFlags) secret(w *env) (string, error) {
 	case !strings.HasPrefix(reference, "env:") && !strings.HasPrefix(reference, "file:"):
 		return "", errors.New("write env:NAME or file:PATH, not the token itself")
 	}
-	s, err := config.ResolveSecret(reference, config.Input{Environ: w.environ, ReadFile: os.ReadFile})
+	s, err := settings.Resolver{Environ: w.environ, ReadFile: os.ReadFile}.Secret(reference)
 	return s.Reveal(), err
 }
 

@@ -3,10 +3,11 @@ package main
 import (
 	"context"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce/cmd/hookonce/internal/demo"
-	"github.com/hookonce/hookonce/internal/config"
 )
 
 const demoHelp = `Demo runs a webhook provider on a bad day against a small shop, on this machine,
@@ -44,7 +45,7 @@ func newDemoCommand(w *env) *cobra.Command {
 			ctx, stop := untilSignal(c.Context(), w, nil)
 			defer stop()
 			o.Live = isTerminal(w.out)
-			o.Color = o.Live && config.Lookup(w.environ, "NO_COLOR") == ""
+			o.Color = o.Live && settings.Lookup(w.environ, "NO_COLOR") == ""
 			return demo.Run(ctx, o)
 		},
 	}

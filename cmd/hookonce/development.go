@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/gateway"
@@ -78,7 +80,7 @@ func (d *development) addSecret() error {
 	}
 	d.secretFile, d.secret = path, "file:"+path
 	text, err := d.keep()
-	d.source.Secrets = []config.Secret{config.LiteralSecret(text)}
+	d.source.Secrets = []settings.Secret{settings.Literal(text)}
 	return err
 }
 

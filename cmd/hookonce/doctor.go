@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce/internal/config"
@@ -67,7 +69,7 @@ func refusals(err error) (found []doctor.Finding) {
 	fault := func(text string) {
 		found = append(found, doctor.Finding{Check: "configuration", Level: doctor.Fault, Text: text, Advice: "correct it: serve does not start like this"})
 	}
-	var problems config.Problems
+	var problems settings.Problems
 	if !errors.As(err, &problems) {
 		fault(err.Error())
 	}

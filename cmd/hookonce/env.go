@@ -7,11 +7,12 @@ import (
 	"os"
 	"strings"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/hookonce/hookonce/internal/closest"
-	"github.com/hookonce/hookonce/internal/config"
 )
 
 // env is what the commands see of the process around them. Nothing else reads os.Args or
@@ -108,6 +109,6 @@ func dereference(w *env, s string) (string, error) {
 	if !isReference(s) {
 		return s, nil
 	}
-	secret, err := config.ResolveSecret(s, config.Input{Environ: w.environ, ReadFile: os.ReadFile})
+	secret, err := settings.Resolver{Environ: w.environ, ReadFile: os.ReadFile}.Secret(s)
 	return secret.Reveal(), err
 }

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/spf13/pflag"
 
 	"github.com/hookonce/hookonce/internal/config"
@@ -77,7 +79,7 @@ func readConfigFile(w *env, flags *pflag.FlagSet) (path string, data []byte, err
 		return "", nil, err
 	}
 	if path == "" {
-		path = config.Lookup(w.environ, "HOOKONCE_CONFIG")
+		path = settings.Lookup(w.environ, "HOOKONCE_CONFIG")
 	}
 	named := path != ""
 	if !named {

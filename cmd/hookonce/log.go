@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/hookonce/hookonce/internal/config"
 )
 
@@ -15,7 +17,7 @@ func logFailure(w *env, cfg *config.Config, message string, err error) error {
 		return err
 	}
 	log := newLogger(w, cfg, cfg.LogLevel)
-	var faults config.Problems
+	var faults settings.Problems
 	if !errors.As(err, &faults) {
 		log.Error(message, "error", err)
 	}

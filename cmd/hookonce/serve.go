@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"runtime/debug"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce/internal/config"
@@ -63,10 +65,10 @@ func serve(ctx context.Context, w *env, cfg *config.Config, load func() (*config
 	}
 	signals, ctx, stop := followSignals(ctx, w, cfg.Development)
 	defer stop()
-	if config.Lookup(w.environ, "GOGC") == "" { // whoever sets it knows better
+	if settings.Lookup(w.environ, "GOGC") == "" { // whoever sets it knows better
 		defer gateway.TuneGC()()
 	}
-	if config.Lookup(w.environ, "GOMEMLIMIT") == "" {
+	if settings.Lookup(w.environ, "GOMEMLIMIT") == "" {
 		before := debug.SetMemoryLimit(-1)
 		options.Memory = func(bytes int64) { debug.SetMemoryLimit(bytes) }
 		defer debug.SetMemoryLimit(before)

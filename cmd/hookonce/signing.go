@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/spf13/pflag"
 
 	"github.com/hookonce/hookonce/cmd/hookonce/internal/signer"
@@ -72,7 +74,7 @@ func (s *signing) signerOf(w *env, known spec.Spec, url string) (*signer.Signer,
 	case s.body == "" && known.Example.Body == "" && known.Example.Form == "":
 		return nil, fmt.Errorf("%s has no example to send; give one with --body, or write it into the specification (example:, with body:)", name)
 	}
-	secret, err := config.ResolveSecret(s.secret, config.Input{Environ: w.environ, ReadFile: os.ReadFile})
+	secret, err := settings.Resolver{Environ: w.environ, ReadFile: os.ReadFile}.Secret(s.secret)
 	if err != nil {
 		return nil, fmt.Errorf("--secret: %w", err)
 	}

@@ -13,10 +13,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -109,16 +110,16 @@ func (o *verifyOptions) settings(w *env) (spec.Settings, error) {
 	if len(o.secrets) == 0 {
 		return s, errors.New("--secret is missing: give env:NAME, file:PATH or the secret itself")
 	}
-	in := config.Input{Environ: w.environ, ReadFile: os.ReadFile}
+	in := settings.Resolver{Environ: w.environ, ReadFile: os.ReadFile}
 	for _, reference := range o.secrets {
-		secret, err := config.ResolveSecret(reference, in)
+		secret, err := in.Secret(reference)
 		if err != nil {
 			return s, fmt.Errorf("--secret: %w", err)
 		}
 		s.Secrets = append(s.Secrets, spec.Secret{Text: secret.Reveal()})
 	}
 	if o.token != "" {
-		token, err := config.ResolveSecret(o.token, in)
+		token, err := in.Secret(o.token)
 		if err != nil {
 			return s, fmt.Errorf("--token: %w", err)
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
 // another is a value of every setting that is not its default. A setting that is new belongs here, and into
@@ -35,7 +37,7 @@ var another = map[string]string{
 
 	"sign_as": "provider", "app_secret": "env:OTHER", "app_url": "https://other.example/",
 
-	"route to": "other", "types": "other", "where": "json:$.other: yes",
+	"route to": "other", "source sign_as": "none", "types": "other", "where": "json:$.other: yes",
 }
 
 // Every setting is applied by a reload, or refused, and the page says which: none is passed over.
@@ -49,65 +51,63 @@ func TestChanges_everySetting(t *testing.T) {
 	if !found {
 		t.Fatal("docs/operating.md does not say what needs a restart")
 	}
-	eachChange(t, refused, settings)
-	eachChange(t, refused, tokenSettings)
-	eachChange(t, refused, destinationSettings)
-	eachChange(t, refused, sourceSettings)
-	eachChange(t, refused, routeSettings, "route ")
+	eachChange(t, refused, configTable)
+	eachChange(t, refused, tokenTable)
+	eachChange(t, refused, destinationTable)
+	eachChange(t, refused, sourceTable, "source ")
+	eachChange(t, refused, routeTable, "route ")
 	for i, key := range strings.Split(refused, "`") {
-		if f, known := find(settings, key); i%2 == 1 && !(known && f.restart) {
+		if f, known := configTable.Find(key); i%2 == 1 && !(known && f.Restart) {
 			t.Errorf("docs/operating.md says that %s needs a restart", key)
 		}
 	}
 }
 
 // eachChange looks at one table. Keys of which another table has one as well have a word in front in another.
-func eachChange[C any](t *testing.T, refused string, fields []field[C], whose ...string) {
+func eachChange[C any](t *testing.T, refused string, fields settings.Table[C], whose ...string) {
 	t.Helper()
 	for _, f := range fields {
-		if f.key == "name" {
+		if f.Key == "name" {
 			continue // whoever has another name is another one
 		}
-		sample, ok := another[strings.Join(whose, "")+f.key]
+		sample, ok := another[strings.Join(whose, "")+f.Key]
 		if !ok {
-			sample, ok = another[f.key]
+			sample, ok = another[f.Key]
 		}
 		if !ok {
-			t.Errorf("nothing says what a reload does with %s", f.key)
+			t.Errorf("nothing says what a reload does with %s", f.Key)
 			continue
 		}
 		before, after := new(C), new(C)
-		for _, f := range fields {
-			f.reset(before)
-			f.reset(after)
-		}
-		assign(t, f.bind(after), sample)
-		changes := differ(before, after, fields, nil, nil)
-		if len(changes) != 1 || changes[0].Setting != f.key {
-			t.Errorf("another %s makes these changes: %+v", f.key, changes)
+		fields.Reset(before)
+		fields.Reset(after)
+		assign(t, f.Bind(after), sample)
+		changes := settings.Differ(before, after, fields, nil, nil)
+		if len(changes) != 1 || changes[0].Setting != f.Key {
+			t.Errorf("another %s makes these changes: %+v", f.Key, changes)
 			continue
 		}
-		if got, want := changes[0].Restart, strings.Contains(refused, "`"+f.key+"`"); got != want {
-			t.Errorf("%s needs a restart: %v; docs/operating.md says %v", f.key, got, want)
+		if got, want := changes[0].Restart, strings.Contains(refused, "`"+f.Key+"`"); got != want {
+			t.Errorf("%s needs a restart: %v; docs/operating.md says %v", f.Key, got, want)
 		}
-		if again := differ(after, after, fields, nil, nil); len(again) != 0 {
-			t.Errorf("%s differs from itself: %+v", f.key, again)
+		if again := settings.Differ(after, after, fields, nil, nil); len(again) != 0 {
+			t.Errorf("%s differs from itself: %+v", f.Key, again)
 		}
 	}
 }
 
 // assign gives a value one text.
-func assign(t *testing.T, v value, text string) {
+func assign(t *testing.T, v settings.Value, text string) {
 	t.Helper()
-	if many, ok := v.(list); ok {
-		many.clear()
+	if many, ok := v.(settings.List); ok {
+		many.Clear()
 	}
 	err := error(nil)
-	if p, ok := v.(pairs); ok {
+	if p, ok := v.(settings.Pairs); ok {
 		i := strings.LastIndex(text, ": ")
-		err = p.setPair(text[:i], text[i+2:])
+		err = p.SetPair(text[:i], text[i+2:])
 	} else {
-		err = v.set(text)
+		err = v.Set(text)
 	}
 	if err != nil {
 		t.Errorf("%q: %v", text, err)

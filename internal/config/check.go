@@ -1,126 +1,145 @@
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/settings"
+)
 
 // check looks at what no single setting can tell.
-func (l *loader) check() {
-	l.checkRetention()
-	l.checkTokens()
-	l.checkNames()
-	for i := range l.cfg.Sources {
-		l.checkSource(&l.cfg.Sources[i])
+func check(r *settings.Report, cfg *Config, in Input) {
+	checkRetention(r, cfg)
+	checkTokens(r, cfg)
+	checkNames(r, cfg)
+	for i := range cfg.Sources {
+		checkSource(r, cfg, &cfg.Sources[i])
+		checkValidity(r, &cfg.Sources[i], in.now())
 	}
-	l.checkDestinations()
-	if len(l.cfg.Sources) == 0 && l.in.Path != "" && len(l.problems) == 0 {
-		l.fault(place{name: l.in.Path}, "no source is configured; add one under sources: with name, provider, secrets and to")
+	checkDestinations(r, cfg)
+	checkSignatures(r, cfg)
+	if len(cfg.Sources) == 0 && in.Path != "" && r.Clean() {
+		r.Fault(settings.Place{Name: in.Path}, "no source is configured; add one under sources: with name, provider, secrets and to")
 	}
-	l.checkQueue()
-	l.checkConnections()
-	l.checkStop()
-	if l.cfg.Listen == l.cfg.Admin && !strings.HasSuffix(l.cfg.Listen, ":0") {
-		l.fault(l.cfg.where("admin"), "admin: %s is the address of listen as well; write another port", l.cfg.Admin)
+	checkQueue(r, cfg)
+	checkConnections(r, cfg)
+	checkStop(r, cfg)
+	if cfg.Listen == cfg.Admin && !strings.HasSuffix(cfg.Listen, ":0") {
+		r.Fault(cfg.where("admin"), "admin: %s is the address of listen as well; write another port", cfg.Admin)
 	}
-	l.misspelt()
+	known := slices.Concat([]string{"HOOKONCE_CONFIG", "HOOKONCE_ADMIN_URL", "HOOKONCE_ADMIN_TOKEN"}, configTable.Variables(), sourceTable.Variables())
+	settings.WarnUnknown(r, in.Environ, known, cfg.refersTo)
 }
 
-// where returns the place that the first of the given settings came from.
-func (c *Config) where(keys ...string) place {
-	for _, key := range keys {
-		if g, ok := c.origin[key]; ok {
-			return g.at
-		}
-	}
-	return place{}
-}
-
-func (l *loader) checkQueue() {
-	if q := l.cfg.Queue; q.Batch > q.Events {
-		l.fault(l.cfg.where("queue.batch", "queue.events"), "queue.batch: %d is more than queue.events, %d; write at most that", q.Batch, q.Events)
+func checkQueue(r *settings.Report, cfg *Config) {
+	if q := cfg.Queue; q.Batch > q.Events {
+		r.Fault(cfg.where("queue.batch", "queue.events"), "queue.batch: %d is more than queue.events, %d; write at most that", q.Batch, q.Events)
 	}
 }
 
-func (l *loader) checkConnections() {
-	if all, one := l.cfg.MaxConnections, l.cfg.MaxConnectionsPerAddress; one > all {
-		l.fault(l.cfg.where("max_connections_per_address", "max_connections"), "max_connections_per_address: %d is more than max_connections, %d; write at most that", one, all)
+func checkConnections(r *settings.Report, cfg *Config) {
+	if all, one := cfg.MaxConnections, cfg.MaxConnectionsPerAddress; one > all {
+		r.Fault(cfg.where("max_connections_per_address", "max_connections"), "max_connections_per_address: %d is more than max_connections, %d; write at most that", one, all)
 	}
 }
 
 // checkStop leaves some of the time for stopping to what is under way.
-func (l *loader) checkStop() {
-	if delay, all := l.cfg.ShutdownDelay, l.cfg.ShutdownTimeout; delay > 0 && delay >= all {
-		l.fault(l.cfg.where("shutdown_delay", "shutdown_timeout"), "shutdown_delay: %s leaves nothing of shutdown_timeout, %s, to what is under way; write less, or a longer shutdown_timeout",
-			showDuration(delay), showDuration(all))
+func checkStop(r *settings.Report, cfg *Config) {
+	if delay, all := cfg.ShutdownDelay, cfg.ShutdownTimeout; delay > 0 && delay >= all {
+		r.Fault(cfg.where("shutdown_delay", "shutdown_timeout"), "shutdown_delay: %s leaves nothing of shutdown_timeout, %s, to what is under way; write less, or a longer shutdown_timeout",
+			settings.ShowDuration(delay), settings.ShowDuration(all))
 	}
 }
 
-func (l *loader) checkNames() {
-	seen := map[string]place{}
-	for _, s := range l.cfg.Sources {
+func checkNames(r *settings.Report, cfg *Config) {
+	seen := map[string]settings.Place{}
+	for _, s := range cfg.Sources {
 		at := s.where("name")
 		if s.Name == "" {
 			continue
 		}
 		if first, twice := seen[s.Name]; twice {
-			l.fault(at, "name: a source called %q exists already, at %s; write another name", s.Name, first)
+			r.Fault(at, "name: a source called %q exists already, at %s; write another name", s.Name, first)
 			continue
 		}
 		seen[s.Name] = at
 	}
 }
 
-// where returns the place that a setting of the source came from, or that of the source.
-func (s *Source) where(key string) place {
-	if g, ok := s.origin[key]; ok {
-		return g.at
-	}
-	return s.at
-}
+// retentionKeys are the settings of a period of retention.
+const (
+	keepIDs      = "retention.ids"
+	keepBodies   = "retention.bodies"
+	keepAttempts = "retention.attempts"
+	keepAnswers  = "retention.answers"
+)
 
-// Where returns the place that a setting of the source was written at, or that of the source, for messages.
-func (s *Source) Where(key string) string { return s.where(key).String() }
-
-// checkSource looks for what a source lacks. What is there but wrong is reported already.
-func (l *loader) checkSource(s *Source) {
-	l.required(s, "name", "billing")
-	l.checkPressure(s)
-	if s.Mode == Idempotent {
-		l.checkIdempotency(s)
-		return
-	}
-	l.checkNotIdempotent(s)
-	l.required(s, "provider", "stripe")
-	if s.Provider != "" {
-		l.checkProvider(s)
-	}
-	l.checkRoutes(s)
-	l.checkMode(s)
-	l.checkOutage(s)
-	switch {
-	case s.has("to") && s.has(routesKey):
-		l.fault(s.where("to"), "to: source %q has routes as well, at %s; make this URL a destination and a route to it, or remove the routes", s.Name, s.where(routesKey))
-	case !s.has("to") && !s.has(routesKey):
-		l.warn(s.at, "source %q has no destination: its events are stored and delivered nowhere; write to: URL", s.Name)
-	}
-}
-
-func (l *loader) required(s *Source, key, example string) {
-	if !s.has(key) {
-		l.fault(s.at, "a source lacks its %s; write %s: and a value such as %s", key, key, example)
-	}
-}
-
-// has reports whether the setting was written anywhere, rightly or wrongly.
-func (s *Source) has(key string) bool {
-	_, ok := s.origin[key]
-	return ok
-}
-
-// within returns where the first setting of a group was written, and whether one was.
-func (s *Source) within(prefix string) (place, bool) {
-	for _, f := range sourceSettings {
-		if g, ok := s.origin[f.key]; ok && strings.HasPrefix(f.key, prefix) {
-			return g.at, true
+// checkRetention holds the periods of all sources against each other, and then those of each that has its own.
+func checkRetention(r *settings.Report, cfg *Config) {
+	checkPeriods(r, cfg.RetentionOf(&Source{}), "", func(keys ...string) settings.Place { return cfg.where(keys...) })
+	for i := range cfg.Sources {
+		s := &cfg.Sources[i]
+		if _, own := s.within("retention."); own {
+			checkPeriods(r, cfg.RetentionOf(s), " of source "+s.Name, func(keys ...string) settings.Place { return whereKept(cfg, s, keys...) })
 		}
 	}
-	return place{}, false
+}
+
+// checkPeriods finds periods that make no sense together. where says which of some settings was written, and
+// where.
+func checkPeriods(r *settings.Report, keep Retention, whose string, where func(keys ...string) settings.Place) {
+	for _, longer := range []struct {
+		key    string
+		period time.Duration
+	}{{keepBodies, keep.Bodies}, {keepAttempts, keep.Attempts}, {keepAnswers, keep.Answers}} {
+		if longer.period > keep.IDs && (longer.key == keepBodies || longer.period != keep.Bodies) {
+			r.Fault(where(longer.key, keepIDs), "%s: %s%s is longer than retention.ids, %s; write at most that", longer.key, settings.ShowDuration(longer.period), whose, settings.ShowDuration(keep.IDs))
+		}
+	}
+	if keep.Attempts < keep.Bodies {
+		r.Fault(where(keepAttempts, keepBodies), "%s: %s%s is shorter than retention.bodies, %s, and without its attempts an event cannot be delivered again; write at least that, or nothing",
+			keepAttempts, settings.ShowDuration(keep.Attempts), whose, settings.ShowDuration(keep.Bodies))
+	}
+}
+
+// minToken is how short a token may be, in bytes: less can be guessed.
+const minToken = 16
+
+// checkTokens looks for what tokens lack, and refuses to open the admin listener to others without any.
+func checkTokens(r *settings.Report, cfg *Config) {
+	names, secrets := map[string]settings.Place{}, map[string]settings.Place{}
+	for i := range cfg.AdminTokens {
+		t := &cfg.AdminTokens[i]
+		for _, need := range []struct{ key, example string }{{"name", "oncall"}, {"token", `"env:ADMIN_TOKEN"`}} {
+			if !t.origin.Has(need.key) {
+				r.Fault(t.at, "an admin token lacks its %s; write %s: and a value such as %s", need.key, need.key, need.example)
+			}
+		}
+		if first, twice := names[t.Name]; twice && t.Name != "" {
+			r.Fault(t.where("name"), "name: an admin token called %q exists already, at %s; write another name", t.Name, first)
+		}
+		names[t.Name] = t.where("name")
+		checkToken(r, t, secrets)
+	}
+	if !isLoopbackAddress(cfg.Admin) && len(cfg.AdminTokens) == 0 {
+		r.Fault(cfg.origin.Element("admin", 0), "admin: %q is open to other machines, and there are no admin_tokens; add one, or write a loopback address, such as 127.0.0.1:8081",
+			cfg.Admin)
+	}
+}
+
+// checkToken holds the secret of a token against what was seen of others. One that could not be resolved
+// is reported already.
+func checkToken(r *settings.Report, t *AdminToken, seen map[string]settings.Place) {
+	value := t.Token.Reveal()
+	if value == "" {
+		return
+	}
+	if len(value) < minToken {
+		r.Fault(t.where("token"), "token: it has %d bytes, which can be guessed; make one of at least %d, such as with: openssl rand -hex 24", len(value), minToken)
+	}
+	if first, twice := seen[value]; twice {
+		r.Fault(t.where("token"), "token: this is the token of another one as well, at %s; give each bearer a token of their own", first)
+	}
+	seen[value] = t.where("token")
 }

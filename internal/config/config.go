@@ -1,6 +1,7 @@
-// Package config declares every setting of the gateway once: its key in the file, its environment
-// variable, its flag, its default, its help and its validation all follow from the tables of
-// fields: settings and sourceSettings, and those that only a file has room for.
+// Package config declares every setting of the gateway once, in the table beside the struct that holds
+// it: its key, its default, its kind with its bounds, its help, and whether a change takes a new process.
+// All else follows from that (see package settings): the name in the file, the environment variable, the
+// flag, the messages, what is shown and what a reload sees.
 //
 // [Load] reads the file, the environment and the flags, in that order of rising precedence, and
 // reports every fault it finds together with the place where it was written. [Flags] puts the same
@@ -9,11 +10,16 @@
 package config
 
 import (
+	"cmp"
+	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
-	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/spf13/pflag"
+
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
 // Config is a complete and checked configuration. A Config from [Load] can be used as it is; one
@@ -67,8 +73,15 @@ type Config struct {
 	// Warnings are remarks of [Load] that do not stop the program, one sentence each.
 	Warnings []string
 
-	origin layer
+	origin settings.Layer
 }
+
+// The keys of what stands in lists.
+const (
+	tokensKey       = "admin_tokens"
+	destinationsKey = "destinations"
+	sourcesKey      = "sources"
+)
 
 // Queue bounds the events that wait for their commit, in number and in bytes, and the number that
 // one commit takes.
@@ -90,111 +103,189 @@ type Delivery struct {
 	Lease time.Duration
 }
 
-// Source is one inbound endpoint: /in/<Name>.
-type Source struct {
-	Name     string
-	Provider string
-	// Secrets verify requests; any one of them that is valid at the time suffices, so that a secret can
-	// be rotated.
-	Secrets []Secret
-	// Handshakes is set if the provider's challenges are answered.
-	Handshakes bool
-	// Token is the text that a handshake asks for besides the secret.
-	Token Secret
-	// To is the URL that events are delivered to, as a destination of its own that has the name of the
-	// source. Empty: see Routes.
-	To string
-	// SignAs, AppSecret and AppURL are for the destination To: see [Destination]. Empty: SignProvider.
-	SignAs    string
-	AppSecret Secret
-	AppURL    string
-	// Routes say which events go to which destinations. Neither To nor Routes: events are stored and
-	// delivered nowhere.
-	Routes []Route
-	// Rate is how many requests per second are taken, and Burst how many at once. A rate of zero takes
-	// all; a burst of zero is twice the rate.
-	Rate  float64
-	Burst int
-	// Allow are the networks that requests may come from. None: all.
-	Allow []netip.Prefix
-	// Twins says what happens to distinct events for one change.
-	Twins Twins
-	// Mode is [Async], [Sync], [Observe] or [Idempotent]. Empty: Async.
-	Mode string
-	// Idempotency is for mode Idempotent.
-	Idempotency Idempotency
-	// Deadline is how long a sender may be kept waiting. Zero: see [Source.Patience].
-	Deadline time.Duration
-	// OnStoreDown is [Closed] or [Open]. Empty: Closed.
-	OnStoreDown string
-	// OpenTypes are patterns for the types of events that Open is for. None: all.
-	OpenTypes []string
-	// Retention has the periods of the source's own. Zero: see [Config.RetentionOf].
-	Retention Retention
-	// URL is the public address of the endpoint, for providers that sign it.
-	URL string
-	// MaxBody is the largest body that is read, in bytes. Zero: the provider's own limit.
-	MaxBody int64
-	// Tolerance is how far a signed timestamp may be from now. Zero: what the provider recommends.
-	Tolerance time.Duration
-	// HMAC configures the provider "hmac" and is zero for others.
-	HMAC HMAC
-	// Spec is the specification of the provider "custom" and nil for others.
-	Spec *spec.Spec
-
-	own    *Destination // the settings of To, where it has some of its own
-	origin layer
-	at     place
-}
-
-// Twins says what happens to the second of two events for one change. It is delivered with a header
-// that says so, unless its type is listed here.
-type Twins struct {
-	// Drop are the types that are stored and not delivered.
-	Drop []string
-}
-
-// HMAC describes the signature and the layout of a sender that the catalogue does not know. Fields that
-// are empty have the defaults of [provider.HMACConfig].
-type HMAC struct {
-	// Header is the request header that carries the signature. Default X-Signature.
-	Header string
-	// Encoding of the signature: "hex", "base64" or "base64url". Default hex.
-	Encoding string
-	// Digest is "sha256", "sha1" or "sha512". Default sha256.
-	Digest string
-	// Prefix stands before the signature in the header, such as "sha256=". Default none.
-	Prefix string
-	// Form is how the secret's text becomes a key: "utf8", "base64", "hex" or "whsec". Default utf8.
-	Form string
-	// Key lists where the parts of the event's key are, such as "json:$.id" or "header:X-Event-Id".
-	// Default json:$.id.
-	Key []string
-	// Type is where the event's type is, in the same form. Default json:$.type.
-	Type string
-}
-
-// Says reports whether anybody wrote the setting with that key, such as "log.level": in the file, the
-// environment or a flag.
-func (c *Config) Says(key string) bool {
-	_, written := c.origin[key]
-	return written
-}
+// configTable declares every setting outside destinations and sources.
+var configTable = slices.Concat(
+	settings.Table[Config]{
+		{Key: "listen", Default: "127.0.0.1:8080", Help: "`host:port` that providers post to, at /in/<source>",
+			Bind: func(c *Config) settings.Value { return settings.Address(&c.Listen) }, Restart: true},
+		{Key: "admin", Default: "127.0.0.1:8081", Help: "`host:port` for people and machines: the API, /healthz, /readyz and /metrics; loopback unless there are admin_tokens",
+			Bind: func(c *Config) settings.Value { return settings.Address(&c.Admin) }, Restart: true},
+		{Key: "store", Default: "sqlite:hookonce.db", Help: "where events are kept: sqlite:PATH or postgres://... as a `DSN`",
+			Bind: func(c *Config) settings.Value { return storeValue{&c.Store} }, Restart: true},
+		{Key: "schema", Default: "hookonce", Help: "`name` of the Postgres schema that holds the tables",
+			Bind: func(c *Config) settings.Value { return settings.Text(&c.Schema, checkSchema) }, Restart: true},
+		{Key: "migrate", Default: "true", Help: "bring a Postgres schema up to date at start",
+			Bind: func(c *Config) settings.Value { return settings.Bool(&c.Migrate) }, Restart: true},
+		{Key: "log.level", Default: "info", Help: "least `level` to log: debug, info, warn or error",
+			Bind: func(c *Config) settings.Value { return settings.Level(&c.LogLevel) }},
+		{Key: "log.format", Default: "text", Help: "`format` of the log: text or json",
+			Bind: func(c *Config) settings.Value { return settings.Choice(&c.LogFormat, "text", "json") }, Restart: true},
+		{Key: "shutdown_timeout", Default: "20s", Help: "longest `time` that a clean stop may take",
+			Bind: func(c *Config) settings.Value { return settings.Duration(&c.ShutdownTimeout, briefly, time.Hour) }},
+		{Key: "shutdown_delay", Default: "0s", Help: "`time` at the beginning of a stop in which /readyz answers 503 already and requests are still served",
+			Bind: func(c *Config) settings.Value { return settings.Duration(&c.ShutdownDelay, 0, time.Hour) }},
+		{Key: "max_connections", Default: "4096", Help: "`number` of connections that listen may have at once, and at most half of the process's file descriptors",
+			Bind: func(c *Config) settings.Value { return settings.Count(&c.MaxConnections, 1, 1<<20) }},
+		{Key: "max_connections_per_address", Help: "`number` of them that one address, or /64 of IPv6, may have; a quarter of max_connections if not set",
+			Bind: func(c *Config) settings.Value { return settings.Count(&c.MaxConnectionsPerAddress, 1, 1<<20) }},
+		{Key: "trusted_proxies", Help: "`network` of proxies whose X-Forwarded-For is believed; repeatable",
+			Bind: func(c *Config) settings.Value { return settings.Networks(&c.TrustedProxies) }},
+		{Key: "queue.events", Default: "8192", Help: "`number` of events that may wait for their commit before requests are answered 503",
+			Bind: func(c *Config) settings.Value { return settings.Count(&c.Queue.Events, 1, 1<<20) }, Restart: true},
+		{Key: "queue.bytes", Default: "64MiB", Help: "`size` of all events that may wait for their commit",
+			Bind: func(c *Config) settings.Value { return settings.Size(&c.Queue.Bytes, 1<<20, 64<<30) }, Restart: true},
+		{Key: "queue.batch", Default: "256", Help: "largest `number` of events in one commit",
+			Bind: func(c *Config) settings.Value { return settings.Count(&c.Queue.Batch, 1, 4096) }, Restart: true},
+	},
+	settings.Nest(effortTable, func(c *Config) *Effort { return &c.Delivery.Effort },
+		func(f *settings.Field[Config]) { f.Key = delivery + f.Key }),
+	settings.Table[Config]{
+		{Key: "delivery.allow_private", Default: "true", Help: "deliver to loopback, private and link-local addresses",
+			Bind: func(c *Config) settings.Value { return settings.Bool(&c.Delivery.AllowPrivate) }},
+		{Key: "delivery.ports", Help: "`port` that destinations may have; any if not set; repeatable",
+			Bind: func(c *Config) settings.Value { return settings.Numbers(&c.Delivery.Ports, "443", checkPort) }},
+		{Key: "delivery.lease", Default: "9s", Help: "`time` after which the deliveries of a process that died are taken over",
+			Bind: func(c *Config) settings.Value {
+				return settings.Duration(&c.Delivery.Lease, 100*time.Millisecond, time.Hour)
+			}, Restart: true},
+	},
+	settings.Nest(retentionTable, func(c *Config) *Retention { return &c.Retention }, func(*settings.Field[Config]) {}),
+	settings.Table[Config]{
+		{Key: "retention.audits", Default: "400d", Help: "`time` for which it is on record what operators did",
+			Bind: func(c *Config) settings.Value { return settings.Duration(&c.RetentionAudits, time.Minute, forever) }},
+	},
+)
 
 // Default returns the configuration that holds when nothing is set: no sources.
 func Default() *Config {
 	c := new(Config)
-	for _, f := range settings {
-		f.reset(c)
-	}
+	configTable.Reset(c)
 	return c
 }
 
-// DefaultSource returns a source with every setting at its default and no name.
-func DefaultSource() Source {
-	var s Source
-	for _, f := range sourceSettings {
-		f.reset(&s)
+// Flags declares a flag for every setting. Their values are read by [Load], which also reports what
+// is wrong with them.
+func Flags(fs *pflag.FlagSet) {
+	settings.Declare(fs, configTable)
+	settings.Declare(fs, sourceTable)
+}
+
+// StoreFlags declares the flags of the settings that say where the tables are: store and schema.
+func StoreFlags(fs *pflag.FlagSet) { settings.Declare(fs, configTable.Only("store", "schema")) }
+
+// Says reports whether anybody wrote the setting with that key, such as "log.level": in the file, the
+// environment or a flag.
+func (c *Config) Says(key string) bool {
+	return c.origin.Has(key)
+}
+
+// where returns the place that the first of the given settings came from.
+func (c *Config) where(keys ...string) settings.Place {
+	return c.origin.Where(settings.Place{}, keys...)
+}
+
+// refersTo reports whether a secret is read from the variable.
+func (c *Config) refersTo(variable string) bool {
+	var all []settings.Secret
+	for _, s := range c.Sources {
+		all = append(append(all, s.Token, s.AppSecret), s.Secrets...)
 	}
-	return s
+	for _, d := range c.AllDestinations() {
+		all = append(append(all, d.AppSecret), d.Secrets...)
+		for _, h := range d.Headers {
+			all = append(all, h.Value)
+		}
+	}
+	for _, t := range c.AdminTokens {
+		all = append(all, t.Token)
+	}
+	return slices.ContainsFunc(all, func(s settings.Secret) bool { return s.Reference() == "env:"+variable })
+}
+
+// Format writes how many sources there are.
+func (c Config) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "configuration of %d sources", len(c.Sources))
+}
+
+// NewDestination returns a destination with everything else as the configuration has it for all.
+func (c *Config) NewDestination(name, url string) Destination {
+	d := Destination{Effort: c.Delivery.Effort}
+	destinationTable.Reset(&d)
+	d.Name, d.URL = name, url
+	return d
+}
+
+// AllDestinations returns the destinations of the file, and the one of every source with a URL of its
+// own, which has the name of the source.
+func (c *Config) AllDestinations() []Destination {
+	all := append([]Destination(nil), c.Destinations...)
+	for _, s := range c.Sources {
+		if s.To != "" && s.Mode != Idempotent {
+			all = append(all, c.ownDestination(&s))
+		}
+	}
+	return all
+}
+
+// ownDestination returns the destination of a source with a URL of its own.
+func (c *Config) ownDestination(s *Source) Destination {
+	if s.own != nil {
+		return s.destination()
+	}
+	d := c.NewDestination(s.Name, s.To)
+	d.SignAs, d.AppSecret, d.AppURL = s.SignAs, s.AppSecret, s.AppURL
+	d.at, d.origin = s.where(toKey), s.said()
+	return d
+}
+
+// inherited says of every setting that destinations take from those under delivery where it is.
+func (c *Config) inherited() settings.Layer {
+	from := settings.Layer{}
+	for _, f := range effortTable {
+		if f.Default != "" || c.origin.Has(delivery+f.Key) {
+			from[f.Key] = settings.Given{At: settings.Place{Name: delivery + f.Key}}
+		}
+	}
+	return from
+}
+
+// RetentionOf returns the periods that hold for a source: its own, where it has them, and those of all
+// sources. Without either, attempts and answers are kept as long as its bodies. Zero keeps for ever.
+func (c *Config) RetentionOf(s *Source) Retention {
+	r := Retention{
+		IDs:      cmp.Or(s.Retention.IDs, c.Retention.IDs),
+		Bodies:   cmp.Or(s.Retention.Bodies, c.Retention.Bodies),
+		Attempts: cmp.Or(s.Retention.Attempts, c.Retention.Attempts),
+		Answers:  cmp.Or(s.Retention.Answers, c.Retention.Answers),
+	}
+	r.Attempts, r.Answers = cmp.Or(r.Attempts, r.Bodies), cmp.Or(r.Answers, r.Bodies)
+	return r
+}
+
+// Changes returns what is different in next, which is to take the place of c: what destinations take from
+// delivery once, there. It goes by what holds and not by where it is written, and by the content of what
+// secrets and certificates refer to. The order of destinations, sources and tokens does not count.
+func (c *Config) Changes(next *Config) (all []settings.Change) {
+	all = settings.Differ(c, next, configTable, c.origin, next.origin)
+	all = append(all, settings.Match("admin token", c.AdminTokens, next.AdminTokens,
+		func(t *AdminToken) string { return t.Name }, (*AdminToken).changes)...)
+	all = append(all, settings.Match("destination", c.Destinations, next.Destinations,
+		func(d *Destination) string { return d.Name }, (*Destination).changes)...)
+	return append(all, settings.Match("source", c.Sources, next.Sources,
+		func(s *Source) string { return s.Name }, (*Source).changes)...)
+}
+
+// Show returns the whole configuration as a file, each setting with where it came from. Secrets that
+// are references appear as such; literal secrets and passwords are masked.
+func (c *Config) Show() string {
+	p := new(settings.Printer)
+	settings.Print(p, c, configTable, c.origin)
+	p.List(tokensKey, len(c.AdminTokens), func(i int) {
+		settings.Print(p, &c.AdminTokens[i], tokenTable, c.AdminTokens[i].origin)
+	})
+	p.List(destinationsKey, len(c.Destinations), func(i int) {
+		settings.Print(p, &c.Destinations[i], destinationTable, c.Destinations[i].origin)
+	})
+	p.List(sourcesKey, len(c.Sources), func(i int) { c.Sources[i].print(p) })
+	return p.String()
 }

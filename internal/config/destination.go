@@ -1,7 +1,12 @@
 package config
 
 import (
+	"fmt"
+	"slices"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/header"
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
 // Effort says how a destination is delivered to, and for how long.
@@ -31,6 +36,38 @@ type Effort struct {
 	BreakerPauseMax time.Duration
 }
 
+// delivery is the group of the settings of all destinations.
+const delivery = "delivery."
+
+// effortTable declares the settings that stand below delivery for all destinations; each destination
+// can have its own.
+var effortTable = settings.Table[Effort]{
+	{Key: "concurrency", Default: "64", Help: "`number` of deliveries to one destination under way at once",
+		Bind: func(e *Effort) settings.Value { return settings.Count(&e.Concurrency, 1, 10_000) }},
+	{Key: "timeout", Default: "15s", Help: "longest `time` that one delivery may take",
+		Bind: func(e *Effort) settings.Value { return settings.Duration(&e.Timeout, briefly, time.Hour) }},
+	{Key: "rate", Help: "`number` of attempts per second to one destination; no bound if not set",
+		Bind: func(e *Effort) settings.Value { return settings.Rate(&e.Rate, minRate, maxRate) }},
+	{Key: "attempts", Default: "13", Help: "`number` of attempts before a delivery is dead",
+		Bind: func(e *Effort) settings.Value { return settings.Count(&e.Attempts, 1, 1000) }},
+	{Key: "backoff", Default: "5s", Help: "`time` to wait after the first failed attempt; each further wait is three times as long",
+		Bind: func(e *Effort) settings.Value { return settings.Duration(&e.Backoff, briefly, settings.Day) }},
+	{Key: "backoff_max", Default: "1d", Help: "longest `time` to wait between two attempts",
+		Bind: func(e *Effort) settings.Value { return settings.Duration(&e.BackoffMax, briefly, 30*settings.Day) }},
+	{Key: "give_up", Default: "7d", Help: "`time` after which a delivery is dead, whatever attempts are left",
+		Bind: func(e *Effort) settings.Value { return settings.Duration(&e.GiveUp, briefly, forever) }},
+	{Key: "permanent", Help: "`status` of a destination after which a delivery is dead at once, besides 410; repeatable",
+		Bind: func(e *Effort) settings.Value { return settings.Numbers(&e.Permanent, "422", checkPermanent) }},
+	{Key: "breaker", Default: "true", Help: "only probe a destination that is ill, and let it recover by and by",
+		Bind: func(e *Effort) settings.Value { return settings.Bool(&e.Breaker) }},
+	{Key: "breaker_failures", Default: "10", Help: "`number` of failures in a row that show that a destination is ill",
+		Bind: func(e *Effort) settings.Value { return settings.Count(&e.BreakerFailures, 1, 10_000) }},
+	{Key: "breaker_pause", Help: "`time` from one probe of an ill destination to the next, at first; 1s, or backoff if that is shorter, if not set",
+		Bind: func(e *Effort) settings.Value { return settings.Duration(&e.BreakerPause, briefly, settings.Day) }},
+	{Key: "breaker_pause_max", Help: "longest such `time`: each is twice as long as the one before; 4s, or the last wait between attempts if that is shorter, if not set",
+		Bind: func(e *Effort) settings.Value { return settings.Duration(&e.BreakerPauseMax, briefly, settings.Day) }},
+}
+
 // Destination is one place that events are delivered to, by the name that routes use.
 type Destination struct {
 	Name string
@@ -39,11 +76,11 @@ type Destination struct {
 	Effort
 	// Secrets sign each delivery in the way of Standard Webhooks, every one of them. None: deliveries
 	// are not signed.
-	Secrets []Secret
+	Secrets []settings.Secret
 	// SignAs is [SignProvider] or [SignNone].
 	SignAs string
 	// AppSecret is the secret of the provider's with which the application verifies. Not set: those of the source.
-	AppSecret Secret
+	AppSecret settings.Secret
 	// AppURL is the URL at which the application believes to be called, for providers that sign it. Empty: URL.
 	AppURL string
 	// Headers are added to each delivery.
@@ -61,8 +98,8 @@ type Destination struct {
 	// TLS is how the destination is recognised, and how it recognises us.
 	TLS TLS
 
-	origin layer
-	at     place
+	origin settings.Layer
+	at     settings.Place
 }
 
 // The orders of deliveries.
@@ -84,132 +121,68 @@ const (
 	StaleDrop    = "drop"    // they are not delivered
 )
 
-// destinationSettings declares every setting of a destination. Those that are not written are taken
-// from the setting of the same name under delivery, where there is one.
-var destinationSettings = []field[Destination]{
-	{key: "name", bind: func(d *Destination) value { return text{&d.Name, checkName} }},
-	{key: "url", bind: func(d *Destination) value { return endpoint{to: &d.URL} }},
-	{key: "secrets", bind: func(d *Destination) value { return references{&d.Secrets} }},
-	{key: "sign_as", def: SignNone, bind: func(d *Destination) value { return choice{&d.SignAs, []string{SignProvider, SignNone}} }},
-	{key: "app_secret", bind: func(d *Destination) value { return reference{&d.AppSecret} }},
-	{key: "app_url", bind: func(d *Destination) value { return endpoint{to: &d.AppURL} }},
-	{key: "timeout", bind: func(d *Destination) value { return duration{&d.Timeout, briefly, time.Hour} }},
-	{key: "concurrency", bind: func(d *Destination) value { return count{&d.Concurrency, 1, 10_000} }},
-	{key: "rate", bind: func(d *Destination) value { return rate{&d.Rate} }},
-	{key: "attempts", bind: func(d *Destination) value { return count{&d.Attempts, 1, 1000} }},
-	{key: "backoff", bind: func(d *Destination) value { return duration{&d.Backoff, briefly, day} }},
-	{key: "backoff_max", bind: func(d *Destination) value { return duration{&d.BackoffMax, briefly, 30 * day} }},
-	{key: "give_up", bind: func(d *Destination) value { return duration{&d.GiveUp, briefly, forever} }},
-	{key: "permanent", bind: func(d *Destination) value { return numbers{&d.Permanent, "422", checkPermanent} }},
-	{key: "breaker", bind: func(d *Destination) value { return boolean{&d.Breaker} }},
-	{key: "breaker_failures", bind: func(d *Destination) value { return count{&d.BreakerFailures, 1, 10_000} }},
-	{key: "breaker_pause", bind: func(d *Destination) value { return duration{&d.BreakerPause, briefly, day} }},
-	{key: "breaker_pause_max", bind: func(d *Destination) value { return duration{&d.BreakerPauseMax, briefly, day} }},
-	{key: "headers", bind: func(d *Destination) value { return headers{&d.Headers} }},
-	{key: "pass_headers", bind: func(d *Destination) value { return headerNames(&d.PassHeaders) }},
-	{key: "drop_headers", bind: func(d *Destination) value { return headerNames(&d.DropHeaders) }},
-	{key: "also_pass", bind: func(d *Destination) value { return headerBeginnings(&d.AlsoPass) }},
-	{key: "order", def: Unordered, bind: func(d *Destination) value { return choice{&d.Order, []string{Unordered, ByResource}} }},
-	{key: "stale", def: StaleDeliver, bind: func(d *Destination) value {
-		return choice{&d.Stale, []string{StaleDeliver, StaleFlag, StaleDrop}}
-	}},
-	{key: "tls.ca", bind: func(d *Destination) value { return file{text{&d.TLS.CA, checkFile}, &d.TLS.pem.ca} }},
-	{key: "tls.cert", bind: func(d *Destination) value { return file{text{&d.TLS.Cert, checkFile}, &d.TLS.pem.cert} }},
-	{key: "tls.key", bind: func(d *Destination) value { return file{text{&d.TLS.Key, checkFile}, &d.TLS.pem.key} }},
-	{key: "tls.server_name", bind: func(d *Destination) value { return text{&d.TLS.ServerName, checkHost} }},
-}
-
-// NewDestination returns a destination with everything else as the configuration has it for all.
-func (c *Config) NewDestination(name, url string) Destination {
-	d := Destination{Effort: c.Delivery.Effort}
-	for _, f := range destinationSettings {
-		f.reset(&d)
-	}
-	d.Name, d.URL = name, url
-	return d
-}
+// destinationTable declares every setting of a destination. Those of [Effort] that are not written are
+// taken from the setting of the same name under delivery.
+var destinationTable = slices.Concat(
+	settings.Table[Destination]{
+		{Key: "name", Bind: func(d *Destination) settings.Value { return settings.Text(&d.Name, checkName) }},
+		{Key: "url", Bind: func(d *Destination) settings.Value { return settings.URL(&d.URL) }},
+		{Key: "secrets", Bind: func(d *Destination) settings.Value { return settings.References(&d.Secrets) }},
+		{Key: "sign_as", Default: SignNone, Bind: func(d *Destination) settings.Value { return settings.Choice(&d.SignAs, SignProvider, SignNone) }},
+		{Key: "app_secret", Bind: func(d *Destination) settings.Value { return settings.Reference(&d.AppSecret) }},
+		{Key: "app_url", Bind: func(d *Destination) settings.Value { return settings.URL(&d.AppURL) }},
+	},
+	settings.Nest(effortTable, func(d *Destination) *Effort { return &d.Effort },
+		func(f *settings.Field[Destination]) { f.Default, f.Help = "", "" }),
+	settings.Table[Destination]{
+		{Key: "headers", Bind: func(d *Destination) settings.Value { return headers{&d.Headers} }},
+		{Key: "pass_headers", Bind: func(d *Destination) settings.Value {
+			return settings.Names(&d.PassHeaders, "X-Signature", checkWholeName)
+		}},
+		{Key: "drop_headers", Bind: func(d *Destination) settings.Value {
+			return settings.Names(&d.DropHeaders, "X-Signature", checkWholeName)
+		}},
+		{Key: "also_pass", Bind: func(d *Destination) settings.Value { return settings.Names(&d.AlsoPass, "X-Tenant", header.CheckPass) }},
+		{Key: "order", Default: Unordered, Bind: func(d *Destination) settings.Value { return settings.Choice(&d.Order, Unordered, ByResource) }},
+		{Key: "stale", Default: StaleDeliver, Bind: func(d *Destination) settings.Value {
+			return settings.Choice(&d.Stale, StaleDeliver, StaleFlag, StaleDrop)
+		}},
+		{Key: "tls.ca", Bind: func(d *Destination) settings.Value { return settings.File(&d.TLS.CA, &d.TLS.pem.ca) }},
+		{Key: "tls.cert", Bind: func(d *Destination) settings.Value { return settings.File(&d.TLS.Cert, &d.TLS.pem.cert) }},
+		{Key: "tls.key", Bind: func(d *Destination) settings.Value { return settings.File(&d.TLS.Key, &d.TLS.pem.key) }},
+		{Key: "tls.server_name", Bind: func(d *Destination) settings.Value { return settings.Text(&d.TLS.ServerName, checkHost) }},
+	},
+)
 
 // Address returns the URL without what may be secret in it, for people.
-func (d *Destination) Address() string { return endpoint{to: &d.URL}.show() }
+func (d *Destination) Address() string { return settings.URL(&d.URL).Show() }
 
-// AllDestinations returns the destinations of the file, and the one of every source with a URL of its
-// own, which has the name of the source.
-func (c *Config) AllDestinations() []Destination {
-	all := append([]Destination(nil), c.Destinations...)
-	for _, s := range c.Sources {
-		if s.To != "" && s.Mode != Idempotent {
-			all = append(all, c.ownDestination(&s))
-		}
-	}
-	return all
-}
-
-// destination builds one destination.
-func (l *loader) destination(from section) {
-	l.cfg.Destinations = append(l.cfg.Destinations, l.newDestination(from))
-}
-
-func (l *loader) newDestination(from section) Destination {
-	d := Destination{at: from.at, Effort: l.cfg.Delivery.Effort}
-	d.origin = apply(l, &d, destinationSettings, from.settings)
-	for key, g := range l.cfg.inherited() {
-		if _, own := d.origin[key]; !own {
-			d.origin[key] = g
-		}
-	}
-	if !l.in.NoSecrets {
-		l.resolveDestination(&d)
-	}
-	return d
-}
-
-// inherited says of every setting that destinations take from those under delivery where it is.
-func (c *Config) inherited() layer {
-	from := layer{}
-	for _, f := range destinationSettings {
-		global, ok := find(settings, "delivery."+f.key)
-		if !ok {
-			continue
-		}
-		if _, set := c.origin[global.key]; set || global.def != "" {
-			from[f.key] = given{at: place{name: global.key}}
-		}
-	}
-	return from
-}
+// Format writes the name.
+func (d Destination) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "destination %s", d.Name) }
 
 // where returns the place that a setting of the destination came from, or that of the destination.
-func (d *Destination) where(key string) place {
-	if g, ok := d.origin[key]; ok {
-		return g.at
-	}
-	return d.at
+func (d *Destination) where(key string) settings.Place {
+	return d.origin.Where(d.at, key)
 }
 
 // own returns where the first of the settings was written that the destination does not take from all.
-func (d *Destination) own(keys ...string) (place, bool) {
+func (d *Destination) own(keys ...string) (settings.Place, bool) {
 	for _, key := range keys {
-		if g, ok := d.origin[key]; ok && g.at != (place{name: "delivery." + key}) {
-			return g.at, true
+		if g, ok := d.origin[key]; ok && g.At != (settings.Place{Name: delivery + key}) {
+			return g.At, true
 		}
 	}
-	return place{}, false
+	return settings.Place{}, false
 }
 
-// resolveDestination reads what the references of a destination name.
-func (l *loader) resolveDestination(d *Destination) {
-	for i := range d.Secrets {
-		if err := d.Secrets[i].resolve(l.in); err != nil {
-			l.fault(d.origin.element("secrets", i), "secrets: %v", err)
+// changes leaves out what both take from delivery.
+func (d *Destination) changes(next *Destination) []settings.Change {
+	return slices.DeleteFunc(settings.Differ(d, next, destinationTable, d.origin, next.origin), func(c settings.Change) bool {
+		if _, common := effortTable.Find(c.Setting); !common {
+			return false
 		}
-	}
-	if err := d.AppSecret.resolve(l.in); err != nil {
-		l.fault(d.where("app_secret"), "app_secret: %v", err)
-	}
-	for i := range d.Headers {
-		if err := d.Headers[i].resolve(l.in); err != nil {
-			l.fault(d.origin.element("headers", i), "headers: %s: %v", d.Headers[i].Name, err)
-		}
-	}
-	l.resolveTLS(d)
+		_, before := d.own(c.Setting)
+		_, after := next.own(c.Setting)
+		return !before && !after
+	})
 }

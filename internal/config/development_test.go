@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -104,7 +105,7 @@ func TestMakeSecret(t *testing.T) {
 		if err != nil || one == other || len(one) < 32 {
 			t.Errorf("%s: %q and %q, %v", name, one, other, err)
 		}
-		s.Secrets = []Secret{LiteralSecret(one)}
+		s.Secrets = []settings.Secret{settings.Literal(one)}
 		if _, err := s.NewProvider(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -121,7 +122,7 @@ func TestMadeUpSecretsSign(t *testing.T) {
 			continue
 		}
 		made++
-		s.Secrets = []Secret{LiteralSecret(secret)}
+		s.Secrets = []settings.Secret{settings.Literal(secret)}
 		p, err := s.NewProvider()
 		if err != nil {
 			t.Fatal(name, err)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
 // FuzzLoad: whatever the file, Load does not panic, a fault names a place in it, and what is accepted
@@ -22,15 +24,15 @@ func FuzzLoad(f *testing.F) {
 		in := Input{Path: "f", Data: data, Environ: environ, ReadFile: readFile}
 		cfg, err := Load(in)
 		if err != nil {
-			for _, line := range err.(Problems) {
-				if line.text == "" {
-					t.Errorf("a problem without a text at %s", line.at)
+			for _, line := range err.(settings.Problems) {
+				if line.Text == "" {
+					t.Errorf("a problem without a text at %s", line.At)
 				}
 			}
 			return
 		}
 		shown := cfg.Show()
-		in.Data = []byte(strings.ReplaceAll(shown, mask, "a-secret-that-is-long-enough")) // a mask is none
+		in.Data = []byte(strings.ReplaceAll(shown, settings.Mask, "a-secret-that-is-long-enough")) // a mask is none
 		again, err := Load(in)
 		if err != nil {
 			t.Fatalf("what is shown is not accepted: %v\n%s", err, shown)

@@ -8,32 +8,59 @@ import (
 	"strings"
 
 	"github.com/hookonce/hookonce/internal/header"
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
 // Header is a header that is added to deliveries. Its value may be a secret.
 type Header struct {
 	Name  string // in canonical form
-	Value Secret
+	Value settings.Secret
+}
+
+// shown is the value as it is printed: literals too, unless the name sounds like that of a credential.
+func (h Header) shown() string {
+	if h.Value.String() != settings.Mask || h.confidential() {
+		return h.Value.String()
+	}
+	return h.Value.Reference()
+}
+
+// confidential reports whether the name sounds as if the value were a credential.
+func (h Header) confidential() bool {
+	name := strings.ToLower(h.Name)
+	return slices.ContainsFunc([]string{"auth", "cookie", "credential", "key", "pass", "secret", "session", "signature", "token"},
+		func(part string) bool { return strings.Contains(name, part) })
+}
+
+// resolve reads what the value refers to.
+func (h *Header) resolve(e settings.Resolver) error {
+	if err := e.Resolve(&h.Value); err != nil {
+		return err
+	}
+	if strings.IndexFunc(h.Value.Reveal(), func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) >= 0 {
+		return errors.New("the value has control characters, which a header cannot carry; write it on one line")
+	}
+	return nil
 }
 
 // headers is the setting "headers".
 type headers struct{ to *[]Header }
 
-func (v headers) clear()           { *v.to = nil }
-func (v headers) set(string) error { return nil } // a group has no text of its own
-func (v headers) show() string     { return strings.Join(v.items(), " ") }
-func (v headers) example() string  { return "X-Team: payments" }
+func (v headers) Clear()           { *v.to = nil }
+func (v headers) Set(string) error { return nil } // a group has no text of its own
+func (v headers) Show() string     { return strings.Join(v.Items(), " ") }
+func (v headers) Example() string  { return "X-Team: payments" }
 
-func (v headers) items() []string {
+func (v headers) Items() []string {
 	items := make([]string, len(*v.to))
 	for i, h := range *v.to {
-		items[i] = yamlPair(h.Name, h.shown())
+		items[i] = settings.QuotePair(h.Name, h.shown())
 	}
 	return items
 }
 
-func (v headers) setPair(name, text string) error {
-	h := Header{Name: http.CanonicalHeaderKey(name), Value: Secret{ref: text}}
+func (v headers) SetPair(name, text string) error {
+	h := Header{Name: http.CanonicalHeaderKey(name), Value: settings.Unresolved(text)}
 	twice := slices.ContainsFunc(*v.to, func(other Header) bool { return other.Name == h.Name })
 	*v.to = append(*v.to, h)
 	if err := checkHeader(name); err != nil {
@@ -48,36 +75,19 @@ func (v headers) setPair(name, text string) error {
 	if text == "" {
 		return fmt.Errorf("%s is empty; write its value, or remove it", h.Name)
 	}
-	if err := checkReference(text); err != nil {
-		(*v.to)[len(*v.to)-1].Value = Secret{} // it keeps its place in the list
+	if err := settings.CheckReference(text); err != nil {
+		(*v.to)[len(*v.to)-1].Value = settings.Secret{} // it keeps its place in the list
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
 	return nil
 }
 
-// shown is the value as it is printed: literals too, unless the name sounds like that of a credential.
-func (h Header) shown() string {
-	if h.Value.String() != mask || h.confidential() {
-		return h.Value.String()
+func (v headers) Exact() string {
+	var all strings.Builder
+	for _, h := range *v.to {
+		fmt.Fprintf(&all, "%s: %q\n", h.Name, h.Value.Exact())
 	}
-	return h.Value.ref
-}
-
-// confidential reports whether the name sounds as if the value were a credential.
-func (h Header) confidential() bool {
-	name := strings.ToLower(h.Name)
-	return slices.ContainsFunc([]string{"auth", "cookie", "credential", "key", "pass", "secret", "session", "signature", "token"},
-		func(part string) bool { return strings.Contains(name, part) })
-}
-
-func (h *Header) resolve(in Input) error {
-	if err := h.Value.resolve(in); err != nil {
-		return err
-	}
-	if strings.IndexFunc(h.Value.value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) >= 0 {
-		return errors.New("the value has control characters, which a header cannot carry; write it on one line")
-	}
-	return nil
+	return all.String()
 }
 
 // reserved reports whether a header is ours to set, or belongs to the connection.
@@ -87,21 +97,4 @@ func reserved(name string) bool {
 		return true
 	}
 	return header.HopByHop(name) || strings.HasPrefix(name, "Hookonce-") || strings.HasPrefix(name, "Webhook-")
-}
-
-// headerBeginnings is a list of names of headers, and of beginnings of names that end in a star.
-func headerBeginnings(to *[]string) value {
-	return names{words{to: to, sample: "X-Tenant", check: header.CheckPass}}
-}
-
-// headerNames is a list of names of headers.
-func headerNames(to *[]string) value {
-	return names{words{to: to, sample: "X-Signature", check: checkWholeName}}
-}
-
-func checkWholeName(s string) error {
-	if strings.Contains(s, "*") {
-		return errors.New("write whole names, without a star; only also_pass takes beginnings")
-	}
-	return checkHeader(s)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
 const oneSource = `
@@ -90,31 +91,31 @@ func TestEverySettingHasThreeNames(t *testing.T) {
 		"delivery.allow_private": "false", "delivery.ports": "443 8443", "trusted_proxies": "127.0.0.1/32 ::1/128",
 		"max_connections": "2000", "max_connections_per_address": "100",
 	}
-	for _, f := range settings {
-		example, ok := examples[f.key]
+	for _, f := range configTable {
+		example, ok := examples[f.Key]
 		if !ok {
-			t.Errorf("%s has no example here; add one that is not its default", f.key)
+			t.Errorf("%s has no example here; add one that is not its default", f.Key)
 			continue
 		}
-		inFile, onCommandLine := example, []string{"--" + f.flagName() + "=" + example}
-		if _, many := f.bind(new(Config)).(list); many {
+		inFile, onCommandLine := example, []string{"--" + f.FlagName() + "=" + example}
+		if _, many := f.Bind(new(Config)).(settings.List); many {
 			inFile, onCommandLine = `["`+strings.ReplaceAll(example, " ", `", "`)+`"]`, nil
 			for _, one := range strings.Fields(example) {
-				onCommandLine = append(onCommandLine, "--"+f.flagName(), one)
+				onCommandLine = append(onCommandLine, "--"+f.FlagName(), one)
 			}
 		}
 		for layer, in := range map[string]Input{
-			"file":        input(t, nested(f.key, inFile)+publicSource[len("\nlisten: 127.0.0.1:1"):], nil),
-			"environment": input(t, "", []string{f.envName() + "=" + example}),
+			"file":        input(t, nested(f.Key, inFile)+publicSource[len("\nlisten: 127.0.0.1:1"):], nil),
+			"environment": input(t, "", []string{f.EnvName() + "=" + example}),
 			"flag":        input(t, "", nil, onCommandLine...),
 		} {
 			cfg, err := Load(in)
 			if err != nil {
-				t.Errorf("%s from %s: %v", f.key, layer, err)
+				t.Errorf("%s from %s: %v", f.Key, layer, err)
 				continue
 			}
-			if got := f.bind(cfg).show(); got != example {
-				t.Errorf("%s from %s = %s, want %s", f.key, layer, got, example)
+			if got := f.Bind(cfg).Show(); got != example {
+				t.Errorf("%s from %s = %s, want %s", f.Key, layer, got, example)
 			}
 		}
 	}
@@ -211,7 +212,7 @@ func TestNewProviderRotates(t *testing.T) {
 			t.Fatal(err)
 		}
 		alone := s
-		alone.Secrets = []Secret{LiteralSecret(c.secret)}
+		alone.Secrets = []settings.Secret{settings.Literal(c.secret)}
 		sender, err := alone.NewProvider()
 		if err != nil {
 			t.Fatal(err)

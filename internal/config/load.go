@@ -1,12 +1,14 @@
 package config
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/hookonce/hookonce/internal/settings"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // Input is everything that a configuration is read from.
@@ -36,38 +38,28 @@ func (in Input) now() time.Time {
 	return in.Now()
 }
 
-func (in Input) env(name string) (string, bool) { return lookup(in.Environ, name) }
-
-// Lookup returns a variable of an environment in the form of os.Environ, empty if it is not set. The
-// last of several counts, as in os/exec.
-func Lookup(environ []string, name string) string {
-	value, _ := lookup(environ, name)
-	return value
-}
-
-func lookup(environ []string, name string) (string, bool) {
-	for _, kv := range slices.Backward(environ) {
-		if key, value, ok := strings.Cut(kv, "="); ok && key == name {
-			return value, true
-		}
-	}
-	return "", false
-}
-
 // Load reads a configuration: defaults, then the file, then HOOKONCE_ variables, then flags, each
-// overriding what came before. An error is of type [Problems] and holds every fault that was found.
+// overriding what came before. An error is of type [settings.Problems] and holds every fault that was
+// found.
 func Load(in Input) (*Config, error) {
-	l := &loader{in: in, cfg: new(Config)}
-	global, destinations, sources := l.file()
-	l.cfg.origin = apply(l, l.cfg, settings, global, environment(in, settings), flags(in, settings))
-	for _, d := range destinations {
-		l.destination(d)
+	l := &loader{Report: new(settings.Report), in: in, cfg: new(Config)}
+	f := l.file()
+	l.global(f)
+	for _, from := range f.tokens {
+		l.cfg.AdminTokens = append(l.cfg.AdminTokens, l.token(from))
 	}
-	l.sources(sources)
-	l.develop()
-	l.check()
-	if len(l.problems) > 0 {
-		return nil, l.problems.sorted()
+	for _, from := range f.destinations {
+		l.cfg.Destinations = append(l.cfg.Destinations, l.destination(from))
+	}
+	l.sources(f.sources)
+	if !in.NoSecrets {
+		resolve(l.Report, l.cfg, settings.Resolver{Environ: in.Environ, ReadFile: in.ReadFile})
+	}
+	develop(l.Report, l.cfg, in)
+	check(l.Report, l.cfg, in)
+	l.cfg.Warnings = l.Warnings()
+	if err := l.Err(); err != nil {
+		return nil, err
 	}
 	return l.cfg, nil
 }
@@ -75,179 +67,225 @@ func Load(in Input) (*Config, error) {
 // Outline reads only the settings outside sources and destinations, and passes over all faults. It is for
 // saying what is wrong with a configuration in the way that it asks for.
 func Outline(in Input) *Config {
-	l := &loader{in: in, cfg: new(Config)}
-	global, _, _ := l.file()
-	l.cfg.origin = apply(l, l.cfg, settings, global, environment(in, settings), flags(in, settings))
+	l := &loader{Report: new(settings.Report), in: in, cfg: new(Config)}
+	l.global(l.file())
 	return l.cfg
 }
 
-// loader gathers a configuration and what is wrong with it.
+// loader builds a configuration out of what is written.
 type loader struct {
-	in       Input
-	cfg      *Config
-	problems Problems
+	*settings.Report
+	in  Input
+	cfg *Config
 }
 
-func (l *loader) fault(at place, format string, args ...any) {
-	l.problems = append(l.problems, Problem{at, fmt.Sprintf(format, args...)})
+// written is what the file says.
+type written struct {
+	global                        settings.Layer
+	tokens, destinations, sources []section
 }
 
-func (l *loader) warn(at place, format string, args ...any) {
-	l.cfg.Warnings = append(l.cfg.Warnings, Problem{at, fmt.Sprintf(format, args...)}.Error())
+// section is an element of a list in the file that has settings of its own: a token, a destination, a
+// source or a route.
+type section struct {
+	at   settings.Place
+	says settings.Layer
+	// Of a source:
+	spec     *settings.Node // nil: there is none
+	own      *section       // the settings of its own destination; nil: it is a URL alone
+	routes   []section
+	routesAt settings.Place // zero: there are none
 }
 
-// given is what one layer says about one setting: one text, several for a list, none if what stands
-// there has the wrong form and is reported already.
-type given struct {
-	at    place
-	texts []located
-	node  *node // of a specification, which has a grammar of its own
-}
-
-// located is a text with its place and, in a group whose keys are not settings, its key; or a group of
-// settings in its place.
-type located struct {
-	text  string
-	key   string
-	at    place
-	group []entry
-}
-
-// layer is what one place of configuration says, by key.
-type layer map[string]given
-
-// apply sets the fields of c from the layers, the later ones winning, and returns where each setting
-// came from. Faults are reported even in what a later layer overrides.
-func apply[C any](l *loader, c *C, fields []field[C], layers ...layer) layer {
-	origin := layer{}
-	for _, f := range fields {
-		f.reset(c)
-		for _, from := range layers {
-			if g, ok := from[f.key]; ok {
-				set(l, f.bind(c), f.key, g)
-				origin[f.key] = g
-			}
-		}
+// file reads the file into layers of settings.
+func (l *loader) file() (f written) {
+	if l.in.Path == "" {
+		return f
 	}
-	return origin
-}
-
-// set gives one value its texts.
-func set(l *loader, v value, key string, g given) {
-	if many, ok := v.(list); ok {
-		many.clear()
+	root := settings.Parse(l.Report, l.in.Path, l.in.Data, specKey)
+	if root == nil {
+		return f
 	}
-	for _, t := range g.texts {
-		var err error
-		switch {
-		case t.group != nil:
-			v.(grouped).setGroup(l, key, t)
-		case t.key != "":
-			err = v.(pairs).setPair(t.key, t.text)
+	f.global = settings.Layer{}
+	for _, e := range root.Mapping {
+		switch e.Key {
+		case tokensKey:
+			f.tokens = sections(l, e, "an admin token", "- name: ...", tokenTable)
+		case destinationsKey:
+			f.destinations = sections(l, e, "a destination", "- name: ...", destinationTable)
+		case sourcesKey:
+			f.sources = l.sections(e, "a source", "- name: ...", l.sourceEntry)
 		default:
-			err = v.set(t.text)
-		}
-		if err != nil {
-			l.fault(t.at, "%s: %v", key, err)
+			settings.Collect(l.Report, f.global, configTable, e, tokensKey, destinationsKey, sourcesKey)
 		}
 	}
+	return f
+}
+
+// sections reads a list of sections, which have the settings of a table alone.
+func sections[C any](l *loader, e settings.Entry, what, begin string, t settings.Table[C]) []section {
+	return l.sections(e, what, begin, func(s *section, e settings.Entry) { settings.Collect(l.Report, s.says, t, e) })
+}
+
+// sections reads a list of sections, each of whose entries goes to read. what is one of them with its
+// article, begin how it begins.
+func (l *loader) sections(e settings.Entry, what, begin string, read func(*section, settings.Entry)) []section {
+	var all []section
+	for _, n := range settings.Groups(l.Report, e, what, begin) {
+		s := section{at: n.At, says: settings.Layer{}}
+		for _, inner := range n.Mapping {
+			read(&s, inner)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// sourceEntry reads one entry of a source.
+func (l *loader) sourceEntry(s *section, e settings.Entry) {
+	switch {
+	case e.Key == toKey && e.Value.Form == settings.IsMapping:
+		s.own = &section{at: e.At, says: settings.Layer{}}
+		s.says[toKey] = settings.Given{At: e.At}
+		for _, inner := range e.Value.Mapping {
+			l.ownEntry(s, inner)
+		}
+	case e.Key == specKey:
+		s.spec = e.Value
+	case e.Key == routesKey:
+		s.routesAt = e.At
+		s.routes = sections(l, e, "a route", "- to: ...", routeTable)
+	default:
+		settings.Collect(l.Report, s.says, sourceTable, e, specKey, routesKey)
+	}
+}
+
+// ownEntry reads one entry of a group to: the destination of a source with a URL of its own has the
+// name of the source, and is written as the URL alone or as a group of the settings of a destination.
+func (l *loader) ownEntry(s *section, e settings.Entry) {
+	switch e.Key {
+	case "url":
+		s.says[toKey] = settings.Read(l.Report, toKey+".url", settings.URL(nil), e)
+	case "name":
+		l.Fault(e.At, "to.name: this destination has the name of its source; remove it, or make it one of destinations: with a route to it")
+	default:
+		settings.Collect(l.Report, s.own.says, destinationTable, e)
+	}
+}
+
+// global sets what stands outside the lists.
+func (l *loader) global(f written) {
+	l.cfg.origin = settings.Apply(l.Report, l.cfg, configTable, f.global,
+		settings.Environment(l.in.Environ, configTable), settings.Flags(l.in.Flags, configTable))
+}
+
+func (l *loader) token(from section) AdminToken {
+	t := AdminToken{at: from.at}
+	t.origin = settings.Apply(l.Report, &t, tokenTable, from.says)
+	return t
+}
+
+func (l *loader) destination(from section) Destination {
+	d := Destination{at: from.at, Effort: l.cfg.Delivery.Effort}
+	d.origin = settings.Apply(l.Report, &d, destinationTable, from.says)
+	for key, g := range l.cfg.inherited() {
+		if !d.origin.Has(key) {
+			d.origin[key] = g
+		}
+	}
+	return d
 }
 
 // sources builds the sources of the file and the one that the environment and the flags describe.
 func (l *loader) sources(fromFile []section) {
-	env, cmd := environment(l.in, sourceSettings), flags(l.in, sourceSettings)
+	env, cmd := settings.Environment(l.in.Environ, sourceTable), settings.Flags(l.in.Flags, sourceTable)
 	named, ok := cmd["name"]
 	if !ok {
 		named = env["name"]
 	}
 	for _, s := range fromFile {
-		layers := []layer{s.settings}
-		if named.text() != "" && s.settings["name"].text() == named.text() {
+		layers := []settings.Layer{s.says}
+		if named.Text() != "" && s.says["name"].Text() == named.Text() {
 			layers = append(layers, env, cmd)
-			env, cmd, named = nil, nil, given{}
+			env, cmd, named = nil, nil, settings.Given{}
 		}
 		l.source(s, layers...)
 	}
-	written := slices.Concat(places(env), places(cmd))
+	written := slices.Concat(settings.Places(env, sourceTable), settings.Places(cmd, sourceTable))
 	switch {
 	case len(written) == 0:
 	case len(fromFile) == 0:
 		at := written[0]
-		if len(named.texts) > 0 {
-			at = named.at
+		if len(named.Texts) > 0 {
+			at = named.At
 		}
-		l.source(section{at: at}, l.development(env, cmd), env, cmd)
-	case len(named.texts) > 0:
-		l.source(section{at: named.at}, env, cmd)
+		assumed := developmentSource(env, cmd)
+		l.cfg.Development = assumed != nil
+		l.source(section{at: at}, assumed, env, cmd)
+	case len(named.Texts) > 0:
+		l.source(section{at: named.At}, env, cmd)
 	default:
 		for _, at := range written {
-			l.fault(at, "this describes a source, but not which of those in %s; add --source or HOOKONCE_SOURCE with its name, or with a new one", l.in.Path)
+			l.Fault(at, "this describes a source, but not which of those in %s; add --source or HOOKONCE_SOURCE with its name, or with a new one", l.in.Path)
 		}
 	}
 }
 
-// text returns the only text of a setting that is no list.
-func (g given) text() string {
-	if len(g.texts) == 0 {
-		return ""
-	}
-	return g.texts[0].text
-}
-
-// places returns where the settings of a layer were written, in the order of the table.
-func places(from layer) []place {
-	var all []place
-	for _, f := range sourceSettings {
-		if g, ok := from[f.key]; ok {
-			all = append(all, g.at)
-		}
-	}
-	return all
-}
-
-// source builds one source from its layers and resolves its secrets, unless nobody needs them.
-func (l *loader) source(from section, layers ...layer) {
+// source builds one source from its layers.
+func (l *loader) source(from section, layers ...settings.Layer) {
 	s := Source{at: from.at}
-	s.origin = apply(l, &s, sourceSettings, layers...)
+	s.origin = settings.Apply(l.Report, &s, sourceTable, layers...)
 	l.own(&s, from.own)
 	l.specification(&s, from.spec)
-	l.routes(&s, from)
-	if !l.in.NoSecrets {
-		l.resolve(&s)
+	if from.routesAt != (settings.Place{}) {
+		s.origin[routesKey] = settings.Given{At: from.routesAt}
+	}
+	for _, says := range from.routes {
+		r := Route{at: says.at}
+		r.origin = settings.Apply(l.Report, &r, routeTable, says.says)
+		s.Routes = append(s.Routes, r)
 	}
 	l.cfg.Sources = append(l.cfg.Sources, s)
 }
 
-func (l *loader) resolve(s *Source) {
-	for i := range s.Secrets {
-		if err := s.Secrets[i].resolve(l.in); err != nil {
-			l.fault(s.origin.element("secrets", i), "secrets: %v", err)
+// own builds the destination of a source from a group to.
+func (l *loader) own(s *Source, from *section) {
+	if from == nil {
+		return
+	}
+	d := l.destination(*from)
+	if !d.origin.Has("sign_as") {
+		d.SignAs = SignProvider
+	}
+	s.own = &d
+	for _, key := range appKeys {
+		if d.origin.Has(key) && s.has(key) {
+			l.Fault(s.where(key), "%s: it is written below to: as well, at %s; keep one of them", key, d.where(key))
 		}
 	}
-	if err := s.Token.resolve(l.in); err != nil {
-		l.fault(s.where("token"), "token: %v", err)
-	}
-	if err := s.AppSecret.resolve(l.in); err != nil {
-		l.fault(s.where("app_secret"), "app_secret: %v", err)
-	}
-}
-
-// routes builds the routes of a source.
-func (l *loader) routes(s *Source, from section) {
-	if from.routesAt != (place{}) {
-		s.origin[routesKey] = given{at: from.routesAt}
-	}
-	for _, says := range from.routes {
-		r := Route{at: says.at}
-		r.origin = apply(l, &r, routeSettings, says.settings)
-		s.Routes = append(s.Routes, r)
+	if s.Mode == Idempotent {
+		l.Fault(from.at, "to: source %q has mode: idempotency, and forwards requests as they are; write the URL alone", s.Name)
+	} else if len(s.origin[toKey].Texts) == 0 {
+		l.Fault(from.at, "to: a destination lacks its url; write url: and a value such as https://shop.internal/hooks")
 	}
 }
 
-// element returns where the i-th text of a setting was written.
-func (o layer) element(key string, i int) place {
-	if g := o[key]; i < len(g.texts) {
-		return g.texts[i].at
+// specification reads the specification of a source from the file. It is no setting of the table: a
+// flag has no room for it.
+func (l *loader) specification(s *Source, n *settings.Node) {
+	if n == nil {
+		return
 	}
-	return o[key].at
+	s.origin[specKey], s.specNode = settings.Given{At: n.At}, n
+	if n.Raw == nil {
+		l.Fault(n.At, "spec: is %s; write the specification below it, beginning with verify", n.Form)
+		return
+	}
+	parsed, err := spec.ParseNode(n.Raw)
+	if err != nil {
+		specFaults(l.Report, s, err)
+		return
+	}
+	parsed.Name = cmp.Or(parsed.Name, s.Name)
+	s.Spec = &parsed
 }

@@ -1,16 +1,21 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
 var update = flag.Bool("update", false, "write the messages under testdata anew")
@@ -66,11 +71,53 @@ func outcome(in Input) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	out := cfg.Show()
+	out := stated(cfg.Show())
 	for _, w := range cfg.Warnings {
 		out += "warning: " + w + "\n"
 	}
 	return out
+}
+
+// stated leaves out of a configuration what nobody wrote, so that a new setting with a default changes
+// [TestDefaults] alone.
+func stated(shown string) string {
+	var kept []string
+	for line := range strings.Lines(shown) {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		for last := len(kept) - 1; last >= 0 && strings.HasSuffix(kept[last], ":\n") && indent <= strings.IndexFunc(kept[last], unicode.IsLetter); last-- {
+			kept = kept[:last] // a group of which nothing is left
+		}
+		if _, from, _ := strings.Cut(line, " # "); from != "default\n" && !strings.HasPrefix(from, "delivery.") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "")
+}
+
+// Every setting stands in one list with its default, its variable and its flag, where it has them, and
+// what takes a restart.
+func TestDefaults(t *testing.T) {
+	var b strings.Builder
+	defaults(&b, "settings", configTable, true)
+	defaults(&b, "a destination", destinationTable, false)
+	defaults(&b, "a source", sourceTable, true)
+	defaults(&b, "a route", routeTable, false)
+	defaults(&b, "an admin token", tokenTable, false)
+	compare(t, "testdata/defaults.txt", b.String())
+}
+
+func defaults[C any](b *strings.Builder, title string, table settings.Table[C], flags bool) {
+	fmt.Fprintf(b, "%s:\n", title)
+	for _, f := range table {
+		line := fmt.Sprintf("  %-28s %-22s", f.Key, cmp.Or(f.Default, "-"))
+		if flags {
+			line += fmt.Sprintf(" --%-28s %s", f.FlagName(), f.EnvName())
+		}
+		if f.Restart {
+			line += " (restart)"
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
 }
 
 func compare(t *testing.T, golden, got string) {
@@ -84,14 +131,14 @@ func compare(t *testing.T, golden, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
+	if diff := gocmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", golden, diff)
 	}
 }
 
 func TestProblemsIsTheError(t *testing.T) {
 	_, err := Load(Input{Path: "hookonce.yaml", Data: []byte("listn: x\nadmin: y\n")})
-	var problems Problems
+	var problems settings.Problems
 	if !errors.As(err, &problems) || len(problems) != 2 {
 		t.Fatalf("err = %v, want both problems", err)
 	}

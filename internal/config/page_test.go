@@ -18,23 +18,23 @@ func TestPageNamesEverySetting(t *testing.T) {
 	global, rest, _ := strings.Cut(tables, "### Destinations")
 	destinations, sources, _ := strings.Cut(rest, "### Sources")
 	routes, _, _ := strings.Cut(string(text), "## Order")
-	for _, f := range settings {
-		in, key := global, f.key
+	for _, f := range configTable {
+		in, key := global, f.Key
 		if name, ok := strings.CutPrefix(key, "delivery."); ok {
-			if _, ok := find(destinationSettings, name); ok {
+			if _, ok := destinationTable.Find(name); ok {
 				in, key = destinations, name
 			}
 		}
-		wantRow(t, in, key, f.def)
+		wantRow(t, in, key, f.Default)
 	}
-	for _, f := range destinationSettings {
-		wantRow(t, destinations, f.key, f.def)
+	for _, f := range destinationTable {
+		wantRow(t, destinations, f.Key, f.Default)
 	}
-	for _, f := range sourceSettings {
-		wantRow(t, sources, f.key, f.def)
+	for _, f := range sourceTable {
+		wantRow(t, sources, f.Key, f.Default)
 	}
-	for _, f := range routeSettings {
-		wantRow(t, routes, f.key, f.def)
+	for _, f := range routeTable {
+		wantRow(t, routes, f.Key, f.Default)
 	}
 }
 

@@ -2,8 +2,11 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
 // Store says where the journal is kept.
@@ -63,16 +66,19 @@ func (s Store) String() string {
 	}
 	u, q, err := parseURL(s.DSN)
 	if err != nil {
-		return s.Driver + "://" + mask
+		return s.Driver + "://" + settings.Mask
 	}
 	for _, name := range []string{"password", "sslpassword"} {
 		if q.Has(name) {
-			q.Set(name, mask)
+			q.Set(name, settings.Mask)
 			u.RawQuery = q.Encode()
 		}
 	}
-	return masked(u)
+	return settings.MaskPassword(u)
 }
+
+// Format writes what [Store.String] returns.
+func (s Store) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.String()) }
 
 // Single returns the DSN for a connection that is in no pool of pgx: without the settings of pools
 // (pool_max_conns and others), which the server would refuse. It may hold a password.
@@ -104,18 +110,10 @@ func parseURL(s string) (*url.URL, url.Values, error) {
 	return u, q, err
 }
 
-// masked returns the URL with its password masked.
-func masked(u *url.URL) string {
-	if _, ok := u.User.Password(); ok {
-		u.User = url.UserPassword(u.User.Username(), mask)
-	}
-	return strings.ReplaceAll(u.String(), url.QueryEscape(mask), mask)
-}
-
 // storeValue is the setting "store".
 type storeValue struct{ to *Store }
 
-func (v storeValue) set(s string) error {
+func (v storeValue) Set(s string) error {
 	parsed, err := ParseStore(s)
 	if err != nil {
 		return err
@@ -124,4 +122,6 @@ func (v storeValue) set(s string) error {
 	return nil
 }
 
-func (v storeValue) show() string { return v.to.String() }
+func (v storeValue) Show() string { return v.to.String() }
+
+func (v storeValue) Exact() string { return v.to.DSN }

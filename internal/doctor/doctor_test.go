@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"go.uber.org/goleak"
 
 	"github.com/hookonce/hookonce/internal/config"
@@ -75,9 +77,9 @@ func TestCheckThatFails(t *testing.T) {
 
 func TestSecretsThatEnd(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	until := func(ends ...time.Duration) (all []config.Secret) {
+	until := func(ends ...time.Duration) (all []settings.Secret) {
 		for _, end := range ends {
-			s := config.LiteralSecret("a-fake-secret")
+			s := settings.Literal("a-fake-secret")
 			if end != 0 {
 				s.Until = now.Add(end)
 			}
@@ -86,13 +88,13 @@ func TestSecretsThatEnd(t *testing.T) {
 		return all
 	}
 	const day = 24 * time.Hour
-	follows := func(end, begin time.Duration) []config.Secret {
+	follows := func(end, begin time.Duration) []settings.Secret {
 		all := until(end, 0)
 		all[1].From = now.Add(begin)
 		return all
 	}
 	for name, tt := range map[string]struct {
-		secrets []config.Secret
+		secrets []settings.Secret
 		want    Level
 		says    string
 	}{

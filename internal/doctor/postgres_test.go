@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/config"
@@ -144,7 +146,7 @@ func TestRedis(t *testing.T) {
 
 // shop is a gateway's configuration.
 func shop(p *Patient) {
-	p.Config.Sources = []config.Source{{Name: "shop", Provider: "stripe", Secrets: []config.Secret{config.LiteralSecret("a-fake-secret")}}}
+	p.Config.Sources = []config.Source{{Name: "shop", Provider: "stripe", Secrets: []settings.Secret{settings.Literal("a-fake-secret")}}}
 }
 
 // texts are what was found by one check.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/provider"
 )
@@ -38,7 +40,7 @@ func retention(_ context.Context, p Patient) (found []Finding, _ error) {
 	for i := range p.Config.Sources {
 		s := &p.Config.Sources[i]
 		if s.Mode == config.Idempotent {
-			found = append(found, good("%s: keys and answers are kept for %s", s.Name, days(s.Idempotency.WithDefaults().Remember)))
+			found = append(found, good("%s: keys and answers are kept for %s", s.Name, days(s.Idempotency.Remember)))
 			continue
 		}
 		window, err := windowOf(s)
@@ -87,7 +89,7 @@ func secrets(_ context.Context, p Patient) (found []Finding, _ error) {
 }
 
 // acceptedAt returns which of the secrets are accepted at a time.
-func acceptedAt(all []config.Secret, t time.Time) (numbers []int) {
+func acceptedAt(all []settings.Secret, t time.Time) (numbers []int) {
 	for n, s := range all {
 		if !t.Before(s.From) && (s.Until.IsZero() || t.Before(s.Until)) {
 			numbers = append(numbers, n)

@@ -94,7 +94,7 @@ func TestOperatorsFindAndReplay(t *testing.T) {
 		answer := make(chan int, 1)
 		sink := newSink(t)
 		sink.answer = func(string, int) int { return <-answer }
-		cfg := settings(store, sink.URL)
+		cfg := configured(store, sink.URL)
 		cfg.Delivery.Attempts = 1
 		g, c := start(t, cfg), client(t)
 		answer <- http.StatusTeapot

@@ -54,7 +54,7 @@ func TestBatchesAreDeduplicatedByItem(t *testing.T) {
 func rebatch(t *testing.T, store config.Store, from func(to string) config.Source) {
 	app := newSink(t)
 	s := from(app.URL)
-	cfg := settings(store, app.URL)
+	cfg := configured(store, app.URL)
 	cfg.Sources = []config.Source{s}
 	g, c := start(t, cfg), client(t)
 	for _, sent := range []struct {
@@ -79,7 +79,7 @@ func rebatch(t *testing.T, store config.Store, from func(to string) config.Sourc
 
 // All items of a request are stored in one transaction, unless they are more than a part has.
 func TestBatchIsOneTransaction(t *testing.T) {
-	cfg := settings(postgresStore(t), "")
+	cfg := configured(postgresStore(t), "")
 	cfg.Sources = []config.Source{goCardless("")}
 	g, c := start(t, cfg), client(t)
 	const n = 256
@@ -96,7 +96,7 @@ func TestBatchIsOneTransaction(t *testing.T) {
 // acknowledged until it is stored as well.
 func TestPoisonedBatchIsNotAcknowledged(t *testing.T) {
 	app := newSink(t)
-	cfg := settings(postgresStore(t), app.URL)
+	cfg := configured(postgresStore(t), app.URL)
 	s := goCardless(app.URL)
 	cfg.Sources = []config.Source{s}
 	g, c := start(t, cfg), client(t)
@@ -122,7 +122,7 @@ func TestPoisonedBatchIsNotAcknowledged(t *testing.T) {
 func TestBatchesThatGrow(t *testing.T) {
 	app := newSink(t)
 	grown, single := batched(app.URL), source("orders", app.URL)
-	cfg := settings(sqliteStore(t), app.URL)
+	cfg := configured(sqliteStore(t), app.URL)
 	cfg.Sources, cfg.Queue.Bytes = []config.Source{grown, single}, 16<<20
 	cfg.Sources[0].MaxBody = 4 << 20
 	g, c := start(t, cfg), client(t)
@@ -177,7 +177,7 @@ func TestLargeBatchAtSteadyLoad(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		app := newSink(t)
 		crm, single := batched(app.URL), source("orders", app.URL)
-		cfg := settings(store, app.URL)
+		cfg := configured(store, app.URL)
 		cfg.Sources, cfg.Queue.Events = []config.Source{crm, single}, 2000
 		g, c := start(t, cfg), client(t)
 		var load sync.WaitGroup

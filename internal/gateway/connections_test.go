@@ -42,7 +42,7 @@ func TestConnectionLimits(t *testing.T) {
 // A reload changes the limits, and who is a proxy, without losing anybody.
 func TestReloadConnections(t *testing.T) {
 	sink := newSink(t)
-	cfg := settings(sqliteStore(t), sink.URL)
+	cfg := configured(sqliteStore(t), sink.URL)
 	cfg.MaxConnections, cfg.MaxConnectionsPerAddress = 40, 2
 	e := startEdited(t, cfg)
 	hold := func(n int) {
@@ -75,7 +75,7 @@ func TestReloadConnections(t *testing.T) {
 
 // Neither listener speaks HTTP/2, or anything but HTTP: a connection has one request at a time.
 func TestOneProtocol(t *testing.T) {
-	g := start(t, settings(sqliteStore(t), ""))
+	g := start(t, configured(sqliteStore(t), ""))
 	for _, l := range []*listener{g.ingest, g.admin} {
 		for _, text := range []string{
 			"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",

@@ -16,7 +16,7 @@ import (
 func TestCopiesAtOnce(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
-		cfg := settings(store, sink.URL)
+		cfg := configured(store, sink.URL)
 		storm(t, cfg, []*Gateway{start(t, cfg)}, sink, 200, 8, 0)
 	})
 }
@@ -24,7 +24,7 @@ func TestCopiesAtOnce(t *testing.T) {
 // The same with three gateways on one database: each copy goes to the next of them.
 func TestCopiesAtOnceOnThreeGateways(t *testing.T) {
 	sink := newSink(t)
-	cfg := settings(postgresStore(t), sink.URL)
+	cfg := configured(postgresStore(t), sink.URL)
 	storm(t, cfg, []*Gateway{start(t, cfg), start(t, cfg), start(t, cfg)}, sink, 200, 8, 0)
 }
 
@@ -35,12 +35,12 @@ func TestCopiesApart(t *testing.T) {
 			t.Parallel()
 			onEveryStore(t, func(t *testing.T, store config.Store) {
 				sink := newSink(t)
-				cfg := settings(store, sink.URL)
+				cfg := configured(store, sink.URL)
 				storm(t, cfg, []*Gateway{start(t, cfg)}, sink, 50, 3, gap)
 			})
 			t.Run("three gateways", func(t *testing.T) {
 				sink := newSink(t)
-				cfg := settings(postgresStore(t), sink.URL)
+				cfg := configured(postgresStore(t), sink.URL)
 				storm(t, cfg, []*Gateway{start(t, cfg), start(t, cfg), start(t, cfg)}, sink, 50, 3, gap)
 			})
 		})
@@ -92,7 +92,7 @@ func storm(t *testing.T, cfg *config.Config, gateways []*Gateway, sink *sink, n,
 func TestUnverifiedCopyFirst(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
-		cfg := settings(store, sink.URL)
+		cfg := configured(store, sink.URL)
 		g, c := start(t, cfg), client(t)
 		forged, err := postSigned(c, g, "orders", http.Header{"X-Signature": {"00"}}, event("a"))
 		if err != nil || forged.status != http.StatusUnauthorized {
@@ -109,7 +109,7 @@ func TestUnverifiedCopyFirst(t *testing.T) {
 func TestSameIDFromTwoSources(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
-		cfg := settings(store, sink.URL)
+		cfg := configured(store, sink.URL)
 		cfg.Sources = append(cfg.Sources, source("refunds", sink.URL))
 		g, c := start(t, cfg), client(t)
 		for _, s := range cfg.Sources {
@@ -128,7 +128,7 @@ func TestSameIDFromTwoSources(t *testing.T) {
 func TestEventsWithoutID(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
-		cfg := settings(store, sink.URL)
+		cfg := configured(store, sink.URL)
 		g, c := start(t, cfg), client(t)
 		for range 20 {
 			if r := insist(t, c, g, cfg.Sources[0], event("")); r.verdict != "unkeyed" {
@@ -149,7 +149,7 @@ func TestFailedDeliveryIsTriedAgain(t *testing.T) {
 			}
 			return http.StatusOK
 		}
-		cfg := settings(store, sink.URL)
+		cfg := configured(store, sink.URL)
 		g, c := start(t, cfg), client(t)
 		insist(t, c, g, cfg.Sources[0], event("a"))
 		sink.await(t, "three attempts", func() bool { return sink.seen["a"] == 3 })
@@ -170,7 +170,7 @@ func TestGatewaysWithDifferentSources(t *testing.T) {
 		}
 		return http.StatusOK
 	}
-	orders := settings(postgresStore(t), sink.URL)
+	orders := configured(postgresStore(t), sink.URL)
 	orders.Delivery.Backoff, orders.Delivery.BackoffMax = time.Hour, time.Hour
 	refunds, nobody := *orders, *orders
 	refunds.Sources = []config.Source{source("refunds", sink.URL)}

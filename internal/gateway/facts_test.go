@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
@@ -55,9 +57,9 @@ func newApp(t *testing.T) *app {
 
 // behind returns a configuration in which all of the sources deliver to the app, which verifies what comes.
 func (a *app) behind(t *testing.T, store config.Store, sources ...config.Source) *config.Config {
-	cfg := settings(store, "")
+	cfg := configured(store, "")
 	to := cfg.NewDestination("app", a.URL)
-	to.Secrets = []config.Secret{config.LiteralSecret(appSecret)}
+	to.Secrets = []settings.Secret{settings.Literal(appSecret)}
 	cfg.Destinations = []config.Destination{to}
 	for i := range sources {
 		sources[i].To, sources[i].Routes = "", []config.Route{{To: []string{"app"}}}
@@ -99,7 +101,7 @@ func TestFactsAgreeOnBothSides(t *testing.T) {
 			continue
 		}
 		s := source("from-"+name, "")
-		s.Provider, s.Secrets = name, []config.Secret{config.LiteralSecret(fakeSecretOf(description))}
+		s.Provider, s.Secrets = name, []settings.Secret{settings.Literal(fakeSecretOf(description))}
 		if description.SignsURL() {
 			s.URL = "https://shop.example/in"
 		}

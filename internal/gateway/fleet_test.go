@@ -55,7 +55,7 @@ func TestFleet(t *testing.T) {
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	var all []*Gateway
 	for range 3 {
-		g, err := Start(t.Context(), settings(store, sink.URL), Options{Now: now})
+		g, err := Start(t.Context(), configured(store, sink.URL), Options{Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestFleet(t *testing.T) {
 
 // With SQLite there is one.
 func TestFleetOfOne(t *testing.T) {
-	g := start(t, settings(config.Store{Driver: config.SQLite, DSN: t.TempDir() + "/hookonce.db"}, "http://127.0.0.1:1/"))
+	g := start(t, configured(config.Store{Driver: config.SQLite, DSN: t.TempDir() + "/hookonce.db"}, "http://127.0.0.1:1/"))
 	awaitFleet(t, g, "1 running, 0 gone, healthy in 1")
 	if list := fleetOf(t, g); !list.Gateways[0].Answers || list.Gateways[0].PID == 0 || list.Gateways[0].Version != "(devel)" {
 		t.Errorf("gateways %+v", list.Gateways)

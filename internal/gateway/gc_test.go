@@ -9,8 +9,8 @@ import (
 
 // TestMemoryBound: what the process may take follows the bounds, also when they are changed while it runs.
 func TestMemoryBound(t *testing.T) {
-	cfg := settings(sqliteStore(t), "http://127.0.0.1:9")
-	next := settings(cfg.Store, "http://127.0.0.1:9")
+	cfg := configured(sqliteStore(t), "http://127.0.0.1:9")
+	next := configured(cfg.Store, "http://127.0.0.1:9")
 	next.Listen, next.Admin = cfg.Listen, cfg.Admin
 	next.Sources[0].MaxBody = 100 << 20
 	var told []int64

@@ -29,7 +29,7 @@ func unready(t *testing.T, c *http.Client, g *Gateway) {
 // after a restart everything is there that was acknowledged, and everything that was not can be sent again.
 func TestFileTakenAway(t *testing.T) {
 	app, store, c := newSink(t), sqliteStore(t), client(t)
-	cfg := settings(store, app.URL)
+	cfg := configured(store, app.URL)
 	g := start(t, cfg)
 	insist(t, c, g, cfg.Sources[0], event("before"))
 	awaitRecord(t, g, "before")
@@ -119,7 +119,7 @@ func TestUnsafeFileStopsTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, mode := range []string{"", config.Observe} {
-		cfg := settings(store, app.URL)
+		cfg := configured(store, app.URL)
 		cfg.Sources[0].Mode = mode
 		g, err := Start(t.Context(), cfg, Options{})
 		if err == nil {
@@ -127,7 +127,7 @@ func TestUnsafeFileStopsTheStart(t *testing.T) {
 			t.Errorf("mode %q: started", mode)
 		}
 	}
-	if _, _, err := Migrate(t.Context(), settings(store, app.URL)); err == nil {
+	if _, _, err := Migrate(t.Context(), configured(store, app.URL)); err == nil {
 		t.Error("migrated")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -90,7 +92,7 @@ func sourcesOf(to string) []config.Source {
 	all := []config.Source{github, custom(to)}
 	for _, s := range slices.Clone(all) {
 		s.Name, s.Mode = s.Name+"-sync", config.Sync
-		s.Secrets = []config.Secret{config.LiteralSecret("secret-of-" + s.Name)}
+		s.Secrets = []settings.Secret{settings.Literal("secret-of-" + s.Name)}
 		all = append(all, s)
 	}
 	return all
@@ -125,7 +127,7 @@ func signWith(t *testing.T, s config.Source, h http.Header, body []byte) *hookon
 // Whoever posts a captured request first chooses no header that an application acts on, and takes none away.
 func TestStrangersHeadersReachNoApplication(t *testing.T) {
 	app := newReader(t)
-	cfg := settings(sqliteStore(t), "")
+	cfg := configured(sqliteStore(t), "")
 	cfg.Sources = sourcesOf(app.address)
 	g, c := start(t, cfg), client(t)
 	for i, s := range cfg.Sources {
@@ -168,7 +170,7 @@ func TestStrangersHeadersReachNoApplication(t *testing.T) {
 // Junk in what an application needs is refused, and the genuine request that comes later is delivered.
 func TestJunkInWhatIsNeededIsRefused(t *testing.T) {
 	app := newReader(t)
-	cfg := settings(sqliteStore(t), "")
+	cfg := configured(sqliteStore(t), "")
 	cfg.Sources = sourcesOf(app.address)
 	g, c := start(t, cfg), client(t)
 	junk := strings.Repeat("j", 20_000)
@@ -197,7 +199,7 @@ func TestJunkInWhatIsNeededIsRefused(t *testing.T) {
 // What a destination asks for is kept for it, and passes to no other.
 func TestAlsoPass(t *testing.T) {
 	edge, plain := newReader(t), newReader(t)
-	cfg := settings(sqliteStore(t), "")
+	cfg := configured(sqliteStore(t), "")
 	to := cfg.NewDestination("edge", edge.address)
 	to.AlsoPass = []string{"X-Real-IP", "X-Edge-*"}
 	only := cfg.NewDestination("plain", plain.address)

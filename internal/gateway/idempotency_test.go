@@ -69,7 +69,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // guarded returns settings with one source in mode idempotency, called "charges".
 func guarded(store config.Store, to string) *config.Config {
-	cfg := settings(store, to)
+	cfg := configured(store, to)
 	s := config.DefaultSource()
 	s.Name, s.Mode, s.To = "charges", config.Idempotent, to
 	s.Idempotency.Scope = []string{"header:Authorization"}

@@ -38,7 +38,7 @@ func TestIllDestinationsHoldUpNobody(t *testing.T) {
 				return http.StatusServiceUnavailable
 			}
 		}
-		cfg := settings(store, "")
+		cfg := configured(store, "")
 		cfg.Delivery.Timeout, cfg.Delivery.Backoff, cfg.Delivery.BackoffMax = time.Hour, 200*time.Millisecond, time.Second
 		cfg.Destinations = []config.Destination{
 			cfg.NewDestination("healthy", healthy.URL), cfg.NewDestination("silent", silent.URL), cfg.NewDestination("failing", failing.URL),
@@ -90,7 +90,7 @@ func TestPoisonHoldsUpNobody(t *testing.T) {
 			}
 			return http.StatusOK
 		}
-		cfg := settings(store, "")
+		cfg := configured(store, "")
 		cfg.Delivery = config.Default().Delivery
 		cfg.Destinations = []config.Destination{cfg.NewDestination("app", app.URL)}
 		cfg.Sources = append(cfg.Sources, source("second", ""))
@@ -145,7 +145,7 @@ func elsewhere(t *testing.T) string {
 func TestRecoveryIsNoticed(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		listening := elsewhere(t)
-		cfg := settings(store, "http://"+listening)
+		cfg := configured(store, "http://"+listening)
 		cfg.Delivery = config.Default().Delivery
 		g, c := start(t, cfg), client(t)
 		all := ids("evt", 100)

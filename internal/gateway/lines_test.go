@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/lines"
@@ -55,7 +57,7 @@ func besieged(t *testing.T, level slog.Leveler) (*Gateway, config.Source, *book)
 	b := &book{count: map[string]int{}}
 	nobody := httptest.NewServer(http.NotFoundHandler())
 	nobody.Close() // no application is there
-	cfg := settings(sqliteStore(t), newSink(t).URL)
+	cfg := configured(sqliteStore(t), newSink(t).URL)
 	for _, name := range []string{"billing", "charges", "free", "watched", "boxes"} {
 		s := source(name, nobody.URL)
 		switch name {
@@ -71,7 +73,7 @@ func besieged(t *testing.T, level slog.Leveler) (*Gateway, config.Source, *book)
 		}
 		cfg.Sources = append(cfg.Sources, s)
 	}
-	cfg.AdminTokens = []config.AdminToken{{Name: "op", Token: config.LiteralSecret("fake-token-of-the-operator"), Role: "operator"}}
+	cfg.AdminTokens = []config.AdminToken{{Name: "op", Token: settings.Literal("fake-token-of-the-operator"), Role: "operator"}}
 	g, err := Start(t.Context(), cfg, Options{Logger: slog.New(slog.NewJSONHandler(b, &slog.HandlerOptions{Level: level}))})
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +214,7 @@ func TestACapturedRequestWritesFewLines(t *testing.T) {
 // What was held back is told before the process ends, also when the gateway did not stop cleanly.
 func TestLinesAreCountedAtTheEnd(t *testing.T) {
 	log := new(logged)
-	g, err := Start(t.Context(), settings(sqliteStore(t), ""), Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	g, err := Start(t.Context(), configured(sqliteStore(t), ""), Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

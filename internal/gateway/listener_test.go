@@ -88,7 +88,7 @@ func listenLimited(t *testing.T, lim limits) *listener {
 
 // Both listeners of a gateway have every limit.
 func TestListenersHaveLimits(t *testing.T) {
-	g := start(t, settings(sqliteStore(t), "http://127.0.0.1:1/"))
+	g := start(t, configured(sqliteStore(t), "http://127.0.0.1:1/"))
 	for _, l := range []*listener{g.ingest, g.admin} {
 		s := l.server
 		if s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {

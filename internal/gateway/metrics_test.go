@@ -54,7 +54,7 @@ func TestMetricsStandInAPage(t *testing.T) {
 
 // metricRows returns the row of every metric of a gateway with a source of every mode, by name.
 func metricRows(t *testing.T, store config.Store) map[string]string {
-	cfg := settings(store, "http://127.0.0.1:9")
+	cfg := configured(store, "http://127.0.0.1:9")
 	for _, mode := range []string{config.Sync, config.Idempotent, config.Observe} {
 		s := source(mode, "http://127.0.0.1:9")
 		if s.Mode = mode; mode == config.Idempotent {

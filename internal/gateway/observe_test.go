@@ -28,7 +28,7 @@ import (
 
 // observed returns settings with one source in mode observe, called "orders".
 func observed(store config.Store, to string) *config.Config {
-	cfg := settings(store, to)
+	cfg := configured(store, to)
 	cfg.Sources[0].Mode = config.Observe
 	return cfg
 }

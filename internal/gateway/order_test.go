@@ -118,7 +118,7 @@ func (s state) resource() string { return s.Tenant + "/" + s.Object }
 
 // ordered returns a configuration with one destination that keeps the order of resources.
 func ordered(store config.Store, to *ledger, change func(*config.Config, *config.Destination)) *config.Config {
-	cfg := settings(store, "")
+	cfg := configured(store, "")
 	d := cfg.NewDestination("ledger", to.URL)
 	d.Order = config.ByResource
 	cfg.Sources = []config.Source{versioned("orders")}

@@ -43,7 +43,7 @@ func (w *witness) times(key string) int {
 func outage(t *testing.T) (*pgtest.Cluster, *witness, *config.Config, *Gateway) {
 	cluster := pgtest.Start(t, pgtest.Options{Fsync: true})
 	app := newWitness(t)
-	cfg := settings(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, app.URL)
+	cfg := configured(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, app.URL)
 	cfg.Sources[0].OnStoreDown, cfg.Sources[0].OpenTypes = config.Open, []string{"cart.*"}
 	return cluster, app, cfg, start(t, cfg)
 }

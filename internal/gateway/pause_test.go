@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/hookonce/hookonce/internal/config"
 )
 
@@ -26,7 +28,7 @@ func awaitPaused(t *testing.T, g *Gateway, name string, paused bool) {
 // sent meanwhile waits in the store, and comes when somebody resumes, in whichever gateway.
 func TestPauseHoldsInEveryGateway(t *testing.T) {
 	sink := newSink(t)
-	cfg := settings(postgresStore(t), sink.URL)
+	cfg := configured(postgresStore(t), sink.URL)
 	first, second, c := start(t, cfg), start(t, cfg), client(t)
 	pauseCall("orders", "pause").answers(t, first, 200)
 	awaitPaused(t, second, "orders", true)
@@ -63,7 +65,7 @@ func TestPauseHoldsInEveryGateway(t *testing.T) {
 func TestPauseOutlivesTheProcess(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
-		cfg := settings(store, sink.URL)
+		cfg := configured(store, sink.URL)
 		cfg.Sources = append(cfg.Sources, source("refunds", sink.URL))
 		g := start(t, cfg)
 		pauseCall("orders", "pause").answers(t, g, 200)
@@ -98,7 +100,7 @@ func TestReplayWhileItIsDelivered(t *testing.T) {
 			sink.ServeHTTP(w, r)
 		})
 		sink.Server.Config.Handler = slow
-		cfg := settings(store, sink.URL)
+		cfg := configured(store, sink.URL)
 		g, c := start(t, cfg), client(t)
 		insist(t, c, g, cfg.Sources[0], event("a"))
 		<-began
@@ -116,11 +118,11 @@ func TestReplayWhileItIsDelivered(t *testing.T) {
 // With tokens nothing but health is answered without one, on whatever address; and the log and the
 // answers never repeat one.
 func TestAdminTokens(t *testing.T) {
-	cfg := settings(sqliteStore(t), "")
+	cfg := configured(sqliteStore(t), "")
 	cfg.Admin = "0.0.0.0:0"
 	cfg.AdminTokens = []config.AdminToken{
-		{Name: "prometheus", Token: config.LiteralSecret("a-fake-token-for-reading"), Role: config.RoleRead},
-		{Name: "oncall", Token: config.LiteralSecret("a-fake-token-for-operators"), Role: config.RoleOperator},
+		{Name: "prometheus", Token: settings.Literal("a-fake-token-for-reading"), Role: config.RoleRead},
+		{Name: "oncall", Token: settings.Literal("a-fake-token-for-operators"), Role: config.RoleOperator},
 	}
 	g := start(t, cfg)
 	for path, without := range map[string]int{
@@ -163,7 +165,7 @@ func TestAdminTokens(t *testing.T) {
 
 // Without tokens a page that was made to look like this machine learns nothing, metrics included.
 func TestAdminWithoutTokens(t *testing.T) {
-	g := start(t, settings(sqliteStore(t), ""))
+	g := start(t, configured(sqliteStore(t), ""))
 	rebound := call{method: "GET", path: "/api/v1/events", host: "evil.example"}
 	rebound.answers(t, g, http.StatusForbidden)
 	forged := call{method: "POST", path: "/api/v1/replay", body: map[string]any{"reason": "x", "filter": map[string]any{}},

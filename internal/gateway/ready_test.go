@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
@@ -33,7 +35,7 @@ func awaitReady(t *testing.T, c *http.Client, g *Gateway) {
 // However many ask whether the gateway is ready, the store is looked at once a second, and senders notice nothing.
 func TestReadyLooksOnceASecond(t *testing.T) {
 	sink := newSink(t)
-	cfg := settings(sqliteStore(t), sink.URL)
+	cfg := configured(sqliteStore(t), sink.URL)
 	g, c := start(t, cfg), client(t)
 	var pings, nanos atomic.Int64
 	ping := g.readiness.ping
@@ -78,8 +80,8 @@ func TestReadyLooksOnceASecond(t *testing.T) {
 // What the store says is for the log, and for those who may look at everything.
 func TestReadyTellsStrangersNothing(t *testing.T) {
 	cluster := pgtest.Start(t, pgtest.Options{})
-	cfg := settings(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, "")
-	cfg.AdminTokens = []config.AdminToken{{Name: "probe", Token: config.LiteralSecret("a-fake-token-for-reading"), Role: config.RoleRead}}
+	cfg := configured(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, "")
+	cfg.AdminTokens = []config.AdminToken{{Name: "probe", Token: settings.Literal("a-fake-token-for-reading"), Role: config.RoleRead}}
 	log := new(logged)
 	g, err := Start(t.Context(), cfg, Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {

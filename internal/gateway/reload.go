@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/hookonce/hookonce/internal/api"
-	"github.com/hookonce/hookonce/internal/config"
 )
 
 // Errors of [Gateway.Reload] besides what its configuration says. Nothing was changed.
@@ -32,7 +33,7 @@ func (e *RestartError) Error() string {
 
 // Reload reads the configuration anew, holds it against the one that runs, and uses it, on account of by. It
 // returns what changed, in words without secrets. It is all or nothing: with an error, which may be
-// [config.Problems] or a [RestartError], nothing was changed. All that comes of it is in the log.
+// [settings.Problems] or a [RestartError], nothing was changed. All that comes of it is in the log.
 //
 // Requests and attempts under way end as they began, and none is refused because of it. Calls wait for each
 // other. ctx bounds the preparation; the change itself takes no time.
@@ -40,7 +41,7 @@ func (g *Gateway) Reload(ctx context.Context, by string) (changed []string, err 
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
 	changed, err = g.reload(ctx)
-	var faults config.Problems
+	var faults settings.Problems
 	switch {
 	case errors.As(err, &faults):
 		for _, f := range faults {
@@ -95,7 +96,7 @@ func (g *Gateway) reload(ctx context.Context) (changed []string, err error) {
 }
 
 // decide returns the changes in words, or why they cannot be made while the gateway runs.
-func decide(changes []config.Change) (changed []string, err error) {
+func decide(changes []settings.Change) (changed []string, err error) {
 	var restart []string
 	for _, c := range changes {
 		changed = append(changed, c.Text)
@@ -142,7 +143,7 @@ func (g *Gateway) swap(w *wiring) error {
 // reloadFor is Reload for the API.
 func (g *Gateway) reloadFor(ctx context.Context, by string) ([]string, error) {
 	changed, err := g.Reload(ctx, by)
-	var faults config.Problems
+	var faults settings.Problems
 	var restart *RestartError
 	switch {
 	case err == nil:

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/hookonce/hookonce/internal/config"
 )
 
@@ -82,9 +84,9 @@ func (e *edited) changed(change func(*config.Config)) *config.Config {
 	return &cfg
 }
 
-func literal(secrets ...string) (all []config.Secret) {
+func literal(secrets ...string) (all []settings.Secret) {
 	for _, s := range secrets {
-		all = append(all, config.LiteralSecret(s))
+		all = append(all, settings.Literal(s))
 	}
 	return all
 }
@@ -94,7 +96,7 @@ func literal(secrets ...string) (all []config.Secret) {
 func TestReloadUnderLoad(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
-		cfg := settings(store, "")
+		cfg := configured(store, "")
 		cfg.Sources = []config.Source{source("orders", sink.URL), source("refunds", sink.URL)}
 		other := source("other", sink.URL)
 		e := startEdited(t, cfg)
@@ -155,7 +157,7 @@ func TestReloadUnderLoad(t *testing.T) {
 // Case 6: a secret is rotated without a restart: first both are accepted, then only the new one.
 func TestReloadRotatesSecrets(t *testing.T) {
 	sink := newSink(t)
-	e := startEdited(t, settings(sqliteStore(t), sink.URL))
+	e := startEdited(t, configured(sqliteStore(t), sink.URL))
 	c := client(t)
 	accepted := func(secret, id string) bool {
 		s := source("orders", sink.URL)
@@ -282,14 +284,14 @@ func TestReloadReadsFilesAgain(t *testing.T) {
 		}
 	}
 	with := func(cfg *config.Config) {
-		s, err := config.ResolveSecret("file:"+file, config.Input{ReadFile: os.ReadFile})
+		s, err := settings.Resolver{ReadFile: os.ReadFile}.Secret("file:" + file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg.Sources[0].Secrets = []config.Secret{s}
+		cfg.Sources[0].Secrets = []settings.Secret{s}
 	}
 	write("the first secret")
-	cfg := settings(sqliteStore(t), sink.URL)
+	cfg := configured(sqliteStore(t), sink.URL)
 	with(cfg)
 	e := startEdited(t, cfg)
 	c := client(t)
@@ -310,7 +312,7 @@ func TestReloadRemovesAndAddsSources(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		broken, sink := newSink(t), newSink(t)
 		broken.answer = func(string, int) int { return http.StatusInternalServerError }
-		cfg := settings(store, broken.URL)
+		cfg := configured(store, broken.URL)
 		cfg.Sources = append(cfg.Sources, source("stays", sink.URL))
 		e := startEdited(t, cfg)
 		c := client(t)
@@ -344,7 +346,7 @@ func TestReloadHandsHeldWorkBack(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	stuck.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release })
-	cfg := settings(store, stuck.URL)
+	cfg := configured(store, stuck.URL)
 	cfg.Delivery.Concurrency, cfg.Delivery.Lease = 1, time.Hour
 	e := startEdited(t, cfg)
 	c := client(t)
@@ -353,14 +355,14 @@ func TestReloadHandsHeldWorkBack(t *testing.T) {
 		insist(t, c, e.Gateway, cfg.Sources[0], event(id))
 	}
 	e.edit(func(cfg *config.Config) { cfg.Sources = []config.Source{source("other", "")} })
-	start(t, settings(store, sink.URL))
+	start(t, configured(store, sink.URL))
 	sink.await(t, "all but the one under way", func() bool { return sink.total == len(all)-1 })
 }
 
 // Case 6: tokens, the level of the log and trusted proxies follow, and a token that is gone opens nothing.
 func TestReloadTokensLevelAndProxies(t *testing.T) {
 	sink := newSink(t)
-	e := startEdited(t, settings(sqliteStore(t), sink.URL))
+	e := startEdited(t, configured(sqliteStore(t), sink.URL))
 	c := client(t)
 	status := func(token string) int {
 		req, err := http.NewRequest(http.MethodGet, "http://"+e.AdminAddr().String()+"/metrics", nil)
@@ -378,7 +380,7 @@ func TestReloadTokensLevelAndProxies(t *testing.T) {
 		return res.StatusCode
 	}
 	token := func(name, secret string) config.AdminToken {
-		return config.AdminToken{Name: name, Role: config.RoleRead, Token: config.LiteralSecret(secret)}
+		return config.AdminToken{Name: name, Role: config.RoleRead, Token: settings.Literal(secret)}
 	}
 	for _, step := range []struct {
 		tokens              []config.AdminToken
@@ -418,7 +420,7 @@ func TestReloadTokensLevelAndProxies(t *testing.T) {
 func TestReloadServices(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink, shop := newSink(t), newShop(t)
-		e := startEdited(t, settings(store, sink.URL))
+		e := startEdited(t, configured(store, sink.URL))
 		c := client(t)
 		service := guarded(store, shop.URL).Sources[0]
 		with := func(change func(*config.Source)) func(cfg *config.Config) {
@@ -452,7 +454,7 @@ func TestReloadServices(t *testing.T) {
 // Case 6: reloads wait for each other, and one at the same time as a stop does all or nothing.
 func TestReloadsAtOnceAndDuringStop(t *testing.T) {
 	sink := newSink(t)
-	e := startEdited(t, settings(sqliteStore(t), sink.URL))
+	e := startEdited(t, configured(sqliteStore(t), sink.URL))
 	c := client(t)
 	for n := range 20 {
 		e.next.Store(e.changed(func(cfg *config.Config) {
@@ -493,7 +495,7 @@ func TestReloadsAtOnceAndDuringStop(t *testing.T) {
 
 // What did not change keeps what it learned: a provider its sender's keys, a destination its connections.
 func TestReloadKeepsWhatIsTheSame(t *testing.T) {
-	cfg := settings(sqliteStore(t), "http://127.0.0.1:1/")
+	cfg := configured(sqliteStore(t), "http://127.0.0.1:1/")
 	cfg.Sources = append(cfg.Sources, source("other", ""))
 	before, err := wire(cfg, nil)
 	if err != nil {
@@ -517,7 +519,7 @@ func TestReloadKeepsWhatIsTheSame(t *testing.T) {
 // Case 6: a stop begins with /readyz: for the delay, requests are served although it says 503.
 func TestStopServesForTheDelay(t *testing.T) {
 	sink := newSink(t)
-	cfg := settings(sqliteStore(t), sink.URL)
+	cfg := configured(sqliteStore(t), sink.URL)
 	cfg.ShutdownDelay, cfg.ShutdownTimeout = patience, 2*patience
 	e := startEdited(t, cfg)
 	c := client(t)
@@ -555,7 +557,7 @@ func TestStopServesForTheDelay(t *testing.T) {
 
 // The delay ends by itself, and before its end when a listener fails.
 func TestStopDelayEnds(t *testing.T) {
-	cfg := settings(sqliteStore(t), "http://127.0.0.1:1/")
+	cfg := configured(sqliteStore(t), "http://127.0.0.1:1/")
 	cfg.ShutdownDelay = 50 * time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

@@ -21,7 +21,7 @@ func TestRepeats(t *testing.T) {
 			onEveryStore(t, func(t *testing.T, store config.Store) {
 				app := newSink(t)
 				s := repeating(app.URL, repeat)
-				cfg := settings(store, app.URL)
+				cfg := configured(store, app.URL)
 				cfg.Sources = []config.Source{s}
 				g, c := start(t, cfg), client(t)
 				delivered := 0

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/journal"
@@ -83,7 +85,7 @@ func signLate(t *testing.T, store config.Store) {
 		{"url", "square", "", false, nil, build("square", first, ""), 1},
 		{"proxy", "square", "", false, func(s *config.Source) { s.AppURL = believed }, build("square", first, believed), 1},
 		{"replaced", "stripe", "", true, nil, build("stripe", second, ""), 1},
-		{"own", "github", "", false, func(s *config.Source) { s.AppSecret = config.LiteralSecret(apps) }, build("github", apps, ""), 1},
+		{"own", "github", "", false, func(s *config.Source) { s.AppSecret = settings.Literal(apps) }, build("github", apps, ""), 1},
 		{"lasting", "github", "", false, nil, build("github", first, ""), 1},
 		{"body", "linear", "", false, nil, build("linear", first, ""), 1},
 		{"synchronous", "stripe", "", false, func(s *config.Source) { s.Mode = config.Sync; s.Deadline = time.Second }, build("stripe", first, ""), 1},
@@ -93,16 +95,16 @@ func signLate(t *testing.T, store config.Store) {
 	}
 	app.as["ledger"] = build("calendly", first, "")
 	configure := func(to string, later bool) *config.Config {
-		cfg := settings(store, to)
+		cfg := configured(store, to)
 		cfg.Retention.Bodies = 30 * 24 * time.Hour // for the replay
 		ledger := cfg.NewDestination("ledger", to+"ledger")
 		ledger.SignAs = config.SignProvider
 		cfg.Destinations, cfg.Sources = []config.Destination{ledger}, nil
 		for _, c := range cases {
 			s := source(c.name, to+c.name)
-			s.Provider, s.URL, s.Secrets = c.provider, registered, []config.Secret{config.LiteralSecret(first)}
+			s.Provider, s.URL, s.Secrets = c.provider, registered, []settings.Secret{settings.Literal(first)}
 			if later && c.replaced {
-				s.Secrets = []config.Secret{config.LiteralSecret(second)}
+				s.Secrets = []settings.Secret{settings.Literal(second)}
 			}
 			if c.change != nil {
 				c.change(&s)

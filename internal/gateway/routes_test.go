@@ -19,7 +19,7 @@ func typed(id, eventType string, live bool) []byte {
 // routed returns a configuration whose source sends invoices to the ledger, and what is live to the
 // mailer.
 func routed(store config.Store, ledger, mailer *sink) *config.Config {
-	cfg := settings(store, "")
+	cfg := configured(store, "")
 	cfg.Destinations = []config.Destination{cfg.NewDestination("ledger", ledger.URL), cfg.NewDestination("mailer", mailer.URL)}
 	cfg.Sources[0].Routes = []config.Route{
 		{To: []string{"ledger"}, Types: []string{"invoice.*"}},
@@ -96,7 +96,7 @@ func TestUnroutedEventsAreDone(t *testing.T) {
 // What a source takes is bounded, in the way that its sender retries.
 func TestRateOfASource(t *testing.T) {
 	app := newSink(t)
-	cfg := settings(sqliteStore(t), app.URL)
+	cfg := configured(sqliteStore(t), app.URL)
 	cfg.Sources = append(cfg.Sources, source("refunds", app.URL))
 	cfg.Sources[0].Rate, cfg.Sources[0].Burst = 0.001, 3
 	g, c := start(t, cfg), client(t)

@@ -43,7 +43,7 @@ func (g *Gateway) openServices(ctx context.Context, cfg *config.Config) (service
 	for i := range cfg.Sources {
 		if s := &cfg.Sources[i]; s.Mode == config.Idempotent {
 			all = append(all, s)
-			own.remember[idempotency.ClaimSource(s.Name)] = s.Idempotency.WithDefaults().Remember
+			own.remember[idempotency.ClaimSource(s.Name)] = s.Idempotency.Remember
 			awaited = awaited || s.Idempotency.Wait > 0
 		}
 	}
@@ -130,7 +130,7 @@ func newService(cfg *config.Config, s *config.Source, shared idempotency.Options
 		return ingest.Service{}, nil, err
 	}
 	maxBody := cmp.Or(s.MaxBody, ingest.DefaultMaxBody)
-	own := s.Idempotency.WithDefaults()
+	own := s.Idempotency
 	transport := deliver.NewTransport(addressPolicy(cfg.Delivery))
 	return ingest.Service{
 		Name: s.Name, MaxBody: maxBody, MaxAnswer: own.MaxAnswer, Allow: s.Allow, Rate: s.Rate, Burst: s.Burst,

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"go.uber.org/goleak"
 
 	"github.com/hookonce/hookonce"
@@ -42,9 +44,9 @@ func postgresStore(t *testing.T) config.Store {
 	return config.Store{Driver: config.Postgres, DSN: pgtest.DSN(t)}
 }
 
-// settings returns a configuration on free ports with one source called "orders" that delivers to
+// configured returns a configuration on free ports with one source called "orders" that delivers to
 // the sink and tries again at once.
-func settings(store config.Store, to string) *config.Config {
+func configured(store config.Store, to string) *config.Config {
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin, cfg.Store = "127.0.0.1:0", "127.0.0.1:0", store
 	cfg.Delivery.Backoff, cfg.Delivery.BackoffMax = 20*time.Millisecond, 100*time.Millisecond
@@ -56,7 +58,7 @@ func settings(store config.Store, to string) *config.Config {
 func source(name, to string) config.Source {
 	s := config.DefaultSource()
 	s.Name, s.Provider, s.To = name, "hmac", to
-	s.Secrets = []config.Secret{config.LiteralSecret("secret-of-" + name)}
+	s.Secrets = []settings.Secret{settings.Literal("secret-of-" + name)}
 	return s
 }
 

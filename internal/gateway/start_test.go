@@ -23,7 +23,7 @@ import (
 )
 
 func TestAdmin(t *testing.T) {
-	cfg := settings(sqliteStore(t), "http://127.0.0.1:1/")
+	cfg := configured(sqliteStore(t), "http://127.0.0.1:1/")
 	g, c := start(t, cfg), client(t)
 	for _, want := range []struct {
 		path        string
@@ -59,7 +59,7 @@ func TestNotReadyWhileStopping(t *testing.T) {
 		close(arrived)
 		<-release
 	})
-	cfg := settings(sqliteStore(t), slow.URL)
+	cfg := configured(sqliteStore(t), slow.URL)
 	g, c := start(t, cfg), client(t)
 	insist(t, c, g, cfg.Sources[0], event("a"))
 	<-arrived
@@ -114,7 +114,7 @@ func TestStartFailures(t *testing.T) {
 		}, []string{"permission denied", "hookonce migrate"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := settings(sqliteStore(t), "http://127.0.0.1:1/")
+			cfg := configured(sqliteStore(t), "http://127.0.0.1:1/")
 			c.change(t, cfg)
 			g, err := Start(t.Context(), cfg, Options{})
 			if err == nil {
@@ -163,7 +163,7 @@ func execSQL(t *testing.T, dsn, sql string) {
 
 // A database that a newer program migrated is left alone.
 func TestNewerSchemaIsRefused(t *testing.T) {
-	cfg := settings(postgresStore(t), "http://127.0.0.1:1/")
+	cfg := configured(postgresStore(t), "http://127.0.0.1:1/")
 	if _, _, err := Migrate(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 // One process owns a SQLite file: a second one would believe that the first is dead, and take over
 // its deliveries.
 func TestSecondProcessOnOneFileIsRefused(t *testing.T) {
-	cfg := settings(sqliteStore(t), "http://127.0.0.1:1/")
+	cfg := configured(sqliteStore(t), "http://127.0.0.1:1/")
 	start(t, cfg)
 	g, err := Start(t.Context(), cfg, Options{})
 	if err == nil {
@@ -194,7 +194,7 @@ func TestLogHoldsNoBodyAndNoSecret(t *testing.T) {
 	var log bytes.Buffer
 	sink := newSink(t)
 	sink.answer = func(string, int) int { return http.StatusTeapot }
-	cfg := settings(sqliteStore(t), sink.URL)
+	cfg := configured(sqliteStore(t), sink.URL)
 	cfg.Delivery.Attempts = 2
 	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	g, err := Start(t.Context(), cfg, Options{Logger: logger})
@@ -230,7 +230,7 @@ func TestRun(t *testing.T) {
 	logger := slog.New(slog.NewTextHandler(logs, nil))
 	result := make(chan error, 1)
 	go func() {
-		result <- Run(ctx, settings(sqliteStore(t), "http://127.0.0.1:1/"), Options{Logger: logger})
+		result <- Run(ctx, configured(sqliteStore(t), "http://127.0.0.1:1/"), Options{Logger: logger})
 		logs.Close()
 	}()
 	if _, err := running.Read(make([]byte, 1)); err != nil { // the first line says that it runs

@@ -20,7 +20,7 @@ import (
 func TestStopUnderLoad(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
-		cfg := settings(store, sink.URL)
+		cfg := configured(store, sink.URL)
 		var acknowledged []string
 		for _, round := range []string{"first", "second", "third"} {
 			g := start(t, cfg)
@@ -90,7 +90,7 @@ func TestStopCutsOffSlowDeliveries(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		})
-		cfg := settings(store, slow.URL)
+		cfg := configured(store, slow.URL)
 		g, c := start(t, cfg), client(t)
 		insist(t, c, g, cfg.Sources[0], event("a"))
 		<-arrived
@@ -111,7 +111,7 @@ func TestStopCutsOffSlowDeliveries(t *testing.T) {
 // A client that never finishes its body keeps nobody from stopping cleanly; one whose event is being
 // stored does, because nobody knows what became of it.
 func TestStopCutsOffSlowSenders(t *testing.T) {
-	cfg := settings(sqliteStore(t), "http://127.0.0.1:1/")
+	cfg := configured(sqliteStore(t), "http://127.0.0.1:1/")
 	stop := func(g *Gateway) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
@@ -150,7 +150,7 @@ func TestStopCutsOffSlowSenders(t *testing.T) {
 
 // Close is idempotent, and safe to call from several goroutines.
 func TestCloseTwice(t *testing.T) {
-	g := start(t, settings(sqliteStore(t), "http://127.0.0.1:1/"))
+	g := start(t, configured(sqliteStore(t), "http://127.0.0.1:1/"))
 	var closers sync.WaitGroup
 	for range 3 {
 		closers.Go(func() { closeNow(t, g) })
@@ -163,7 +163,7 @@ func TestCloseTwice(t *testing.T) {
 func TestStoreDownAndBack(t *testing.T) {
 	cluster := pgtest.Start(t, pgtest.Options{})
 	sink := newSink(t)
-	cfg := settings(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, sink.URL)
+	cfg := configured(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, sink.URL)
 	g, c := start(t, cfg), client(t)
 	insist(t, c, g, cfg.Sources[0], event("before"))
 	if err := cluster.Kill(); err != nil {
@@ -193,7 +193,7 @@ func TestStoreDownAndBack(t *testing.T) {
 func TestDatabaseKilledUnderLoad(t *testing.T) {
 	cluster := pgtest.Start(t, pgtest.Options{Fsync: true})
 	sink := newSink(t)
-	cfg := settings(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, sink.URL)
+	cfg := configured(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, sink.URL)
 	g := start(t, cfg)
 	loaded := make(chan []string)
 	go func() { loaded <- load(t, cfg, g, "evt", func(int) {}) }()

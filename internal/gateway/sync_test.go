@@ -64,7 +64,7 @@ type heard struct {
 
 // synchronous returns settings with one source in mode sync.
 func synchronous(store config.Store, to string) *config.Config {
-	cfg := settings(store, to)
+	cfg := configured(store, to)
 	cfg.Sources[0].Mode = config.Sync
 	return cfg
 }

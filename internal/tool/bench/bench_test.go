@@ -106,7 +106,7 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newReport(settings{rounds: 1, duration: time.Second}, chosen, samples)
+	r := newReport(options{rounds: 1, duration: time.Second}, chosen, samples)
 	var out strings.Builder
 	if err := r.markdown(&out); err != nil {
 		t.Fatal(err)

@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// settings are what the command line says.
-type settings struct {
+// options are what the command line says.
+type options struct {
 	rounds   int
 	duration time.Duration
 	warmup   time.Duration
@@ -44,7 +44,7 @@ func main() {
 		}
 		exit(err)
 	}
-	var s settings
+	var s options
 	flag.IntVar(&s.rounds, "rounds", 5, "`number` of rounds; the table shows medians with the least and the greatest")
 	flag.DurationVar(&s.duration, "duration", 2*time.Second, "measured `time` of each row in each round")
 	flag.DurationVar(&s.warmup, "warmup", 500*time.Millisecond, "`time` before that")
@@ -69,7 +69,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-func bench(s settings) (err error) {
+func bench(s options) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	chosen, err := choose(s.only, s.size > 0)

@@ -69,7 +69,7 @@ func spreadOf(samples []sample, of func(sample) float64) spread {
 	return spread{middle, values[0], values[len(values)-1]}
 }
 
-func newReport(s settings, chosen []row, samples map[string][]sample) *report {
+func newReport(s options, chosen []row, samples map[string][]sample) *report {
 	r := &report{
 		Machine: thisMachine(), Rounds: s.rounds, Seconds: s.duration.Seconds(), Conns: s.conns, BodySize: bodySize,
 	}

@@ -18,7 +18,7 @@ import (
 
 // runner has the databases and what was measured so far.
 type runner struct {
-	settings
+	options
 	dir     string
 	cluster *pgtest.Cluster   // nil if no row needs it
 	stores  map[string]string // by row
@@ -40,12 +40,12 @@ type sample struct {
 	Start     time.Duration `json:"start_ns,omitempty"` // of the process, on the database of the rounds before
 }
 
-func openRunner(s settings, chosen []row) (*runner, error) {
+func openRunner(s options, chosen []row) (*runner, error) {
 	dir, err := os.MkdirTemp(s.dir, "hookonce-bench-")
 	if err != nil {
 		return nil, err
 	}
-	rn := &runner{settings: s, dir: dir, stores: map[string]string{}, samples: map[string][]sample{}}
+	rn := &runner{options: s, dir: dir, stores: map[string]string{}, samples: map[string][]sample{}}
 	for _, r := range chosen {
 		if rn.stores[r.id], err = rn.database(r); err != nil {
 			return nil, errors.Join(err, rn.Close())

@@ -16,6 +16,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "modernc.org/sqlite" // the driver "sqlite"
@@ -85,7 +87,7 @@ func playGateway(ctx context.Context, o serverOrder) error {
 	}
 	s := config.DefaultSource()
 	s.Name, s.Provider, s.To = "bench", "standard", o.Sink
-	s.Secrets = []config.Secret{config.LiteralSecret(benchSecret())}
+	s.Secrets = []settings.Secret{settings.Literal(benchSecret())}
 	c.Sources = []config.Source{s}
 	stop := 10 * time.Second
 	if o.Idle != "" {

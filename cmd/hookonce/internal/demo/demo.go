@@ -12,6 +12,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/settings"
+
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/gateway"
@@ -141,7 +143,7 @@ func (d *demo) gatewayConfig(shop string) *config.Config {
 	c.Delivery.Attempts = 10_000 // the shop may be slow for as long as the machine is
 	s := config.DefaultSource()
 	s.Name, s.Provider, s.To = "shop", "standard", shop
-	s.Secrets = []config.Secret{config.LiteralSecret(demoSecret)}
+	s.Secrets = []settings.Secret{settings.Literal(demoSecret)}
 	c.Sources = []config.Source{s}
 	return c
 }
