@@ -20,7 +20,7 @@ import (
 // idempotency is what [Idempotent] and [IdempotentLease] have in common: which request is which, who waits
 // for whom, and what is answered. How a request is carried out once is theirs.
 type idempotency struct {
-	settings
+	keySettings
 	responses ResponseStore
 	// attempt claims a call and carries it out, or says what came of it earlier. It outlives ctx.
 	attempt func(ctx context.Context, c *call) result
@@ -384,7 +384,7 @@ func (h *idempotency) finish(ctx context.Context, rec *recorder.Recorder, c Clai
 // truth. A conflict that a later attempt under a lease is told may be with an earlier one, which is still at work
 // somewhere and has the same key there: that is not what comes of the request.
 func (h *idempotency) keeps(status int, c Claim) bool {
-	outstanding := status == http.StatusConflict && h.of == forIdempotentLease && c.Token > 1
+	outstanding := status == http.StatusConflict && h.leased && c.Token > 1
 	return status < http.StatusBadRequest || !outstanding && h.keep(status)
 }
 

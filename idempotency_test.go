@@ -589,11 +589,11 @@ func (s cutOff) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(*
 // hung are the four doors over store, each with a handler that calls hang and says who ran.
 func hung(store *memstore.Store, hang func()) map[string]func() *httptest.ResponseRecorder {
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hang(); fmt.Fprint(w, "paid") })
-	limit := []hookonce.Option{hookonce.WithTimeout(20 * time.Second)}
-	webhook := endpoint(cutOff{store}, func(context.Context, *memstore.Tx, *hookonce.Event) error { hang(); return nil }, limit...)
-	webhookLease := leased(store, func(context.Context, *hookonce.Event) error { hang(); return nil }, limit...)
-	idempotent := counter(cutOff{store}, func(w http.ResponseWriter, r *http.Request, _ *memstore.Tx) error { answer(w, r); return nil }, limit...)
-	idempotentLease := desk(store, answer, limit...)
+	limit := hookonce.WithTimeout(20 * time.Second)
+	webhook := endpoint(cutOff{store}, func(context.Context, *memstore.Tx, *hookonce.Event) error { hang(); return nil }, limit)
+	webhookLease := leased(store, func(context.Context, *hookonce.Event) error { hang(); return nil }, limit)
+	idempotent := counter(cutOff{store}, func(w http.ResponseWriter, r *http.Request, _ *memstore.Tx) error { answer(w, r); return nil }, limit)
+	idempotentLease := desk(store, answer, limit)
 	return map[string]func() *httptest.ResponseRecorder{
 		"Webhook":         func() *httptest.ResponseRecorder { return post(webhook, "a 1") },
 		"WebhookLease":    func() *httptest.ResponseRecorder { return post(webhookLease, "a 1") },

@@ -64,12 +64,17 @@ import (
 //
 // The handler may be used concurrently. Copies in one process wait in memory and take no connection.
 // Idempotent panics if store or handle is nil, or an option makes no sense.
-func Idempotent[Tx any](store TxResponseStore[Tx], source string, handle func(w http.ResponseWriter, r *http.Request, tx Tx) error, opts ...Option) http.Handler {
+func Idempotent[Tx any](store TxResponseStore[Tx], source string, handle func(w http.ResponseWriter, r *http.Request, tx Tx) error, opts ...IdempotentOption) http.Handler {
 	if store == nil || handle == nil {
 		panic("hookonce: Idempotent needs a store and a handler")
 	}
+	s := defaultKeySettings("Idempotent", source, 0)
+	for _, o := range opts {
+		o.idempotent(&s)
+	}
+	s.settle()
 	h := &idempotent[Tx]{
-		idempotency: idempotency{settings: newIdempotency(forIdempotent, source, opts), responses: store},
+		idempotency: idempotency{keySettings: s, responses: store},
 		store:       store,
 		handle:      handle,
 	}
@@ -188,12 +193,17 @@ const recordTimeout = 5 * time.Second
 //     the writer of the server.
 //
 // It panics if store or next is nil, or an option makes no sense.
-func IdempotentLease(store ResponseStore, source string, next http.Handler, opts ...Option) http.Handler {
+func IdempotentLease(store ResponseStore, source string, next http.Handler, opts ...IdempotentLeaseOption) http.Handler {
 	if store == nil || next == nil {
 		panic("hookonce: IdempotentLease needs a store and a handler")
 	}
+	s := defaultKeySettings("IdempotentLease", source, DefaultLease)
+	for _, o := range opts {
+		o.idempotentLease(&s)
+	}
+	s.settle()
 	h := &idempotentLease{
-		idempotency: idempotency{settings: newIdempotency(forIdempotentLease, source, opts), responses: store, next: next},
+		idempotency: idempotency{keySettings: s, responses: store, next: next},
 		store:       store,
 	}
 	h.attempt = h.borrow

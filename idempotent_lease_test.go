@@ -36,8 +36,8 @@ func (p *printer) want(t *testing.T, n int64) {
 	}
 }
 
-func desk(store hookonce.ResponseStore, next http.Handler, opts ...hookonce.Option) http.Handler {
-	return hookonce.IdempotentLease(store, "idempotency", next, append([]hookonce.Option{quiet, hookonce.WithScope(tenant)}, opts...)...)
+func desk(store hookonce.ResponseStore, next http.Handler, opts ...hookonce.IdempotentLeaseOption) http.Handler {
+	return hookonce.IdempotentLease(store, "idempotency", next, append([]hookonce.IdempotentLeaseOption{quiet, hookonce.WithScope(tenant)}, opts...)...)
 }
 
 // faulty is a store some of whose methods fail.

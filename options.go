@@ -17,9 +17,44 @@ import (
 	"github.com/hookonce/hookonce/internal/recorder"
 )
 
-// Option changes a default of [Webhook], [WebhookLease], [Idempotent] or [IdempotentLease]. Each says which of
-// them it is for, if not all; another one panics.
+// The options of each constructor. A function that returns one of the types below fits those constructors that it
+// names, and no other: an option in the wrong place does not compile.
+type (
+	// WebhookOption changes a default of [Webhook].
+	WebhookOption interface{ webhook(*eventSettings) }
+	// WebhookLeaseOption changes a default of [WebhookLease].
+	WebhookLeaseOption interface{ webhookLease(*eventSettings) }
+	// IdempotentOption changes a default of [Idempotent].
+	IdempotentOption interface{ idempotent(*keySettings) }
+	// IdempotentLeaseOption changes a default of [IdempotentLease].
+	IdempotentLeaseOption interface{ idempotentLease(*keySettings) }
+)
+
+// Option fits all four constructors.
 type Option func(*settings)
+
+func (o Option) webhook(s *eventSettings)       { o(&s.settings) }
+func (o Option) webhookLease(s *eventSettings)  { o(&s.settings) }
+func (o Option) idempotent(s *keySettings)      { o(&s.settings) }
+func (o Option) idempotentLease(s *keySettings) { o(&s.settings) }
+
+// EventOption fits the constructors for events: [Webhook] and [WebhookLease].
+type EventOption func(*eventSettings)
+
+func (o EventOption) webhook(s *eventSettings)      { o(s) }
+func (o EventOption) webhookLease(s *eventSettings) { o(s) }
+
+// KeyOption fits the constructors for requests with a key: [Idempotent] and [IdempotentLease].
+type KeyOption func(*keySettings)
+
+func (o KeyOption) idempotent(s *keySettings)      { o(s) }
+func (o KeyOption) idempotentLease(s *keySettings) { o(s) }
+
+// LeaseOption fits the constructors without a transaction: [WebhookLease] and [IdempotentLease].
+type LeaseOption func(*settings)
+
+func (o LeaseOption) webhookLease(s *eventSettings)  { o(&s.settings) }
+func (o LeaseOption) idempotentLease(s *keySettings) { o(&s.settings) }
 
 // Defaults. The handler's deadline is below the time that providers wait where they wait long, and the wait
 // of [Webhook] for a copy is below the time that the impatient ones wait (3 s).
@@ -32,35 +67,10 @@ const (
 	DefaultLease       = 15 * time.Second
 )
 
-// kind says which handlers an option is for, a bit each.
-type kind int
-
-const (
-	forWebhook kind = 1 << iota
-	forWebhookLease
-	forIdempotent
-	forIdempotentLease
-
-	forEvents = forWebhook | forWebhookLease
-	forKeys   = forIdempotent | forIdempotentLease
-	forLeases = forWebhookLease | forIdempotentLease
-)
-
-func (k kind) String() string {
-	switch k {
-	case forWebhook:
-		return "Webhook"
-	case forWebhookLease:
-		return "WebhookLease"
-	case forIdempotent:
-		return "Idempotent"
-	}
-	return "IdempotentLease"
-}
-
+// settings are those of all handlers.
 type settings struct {
-	of        kind
-	misplaced []string // options for others
+	constructor string // for errors
+	leased      bool   // the work shares no transaction with the claim
 
 	source  string
 	timeout time.Duration
@@ -70,10 +80,19 @@ type settings struct {
 	log     *slog.Logger // at a bounded rate
 	each    *slog.Logger // for the outcomes of events that are authentic
 	observe func(context.Context, Observation)
+	lease   time.Duration // where there is one
+}
 
-	url           string // of handlers of events
+// eventSettings are those of handlers of events.
+type eventSettings struct {
+	settings
+	url           string
 	unkeyedRecord bool
+}
 
+// keySettings are those of handlers of requests with a key.
+type keySettings struct {
+	settings
 	scope         func(*http.Request) (string, error)
 	unscoped      bool
 	strictKey     bool
@@ -85,38 +104,30 @@ type settings struct {
 	content       func(r *http.Request, body []byte) []byte
 	keep          func(status int) bool
 	documentation string
-
-	lease time.Duration // of handlers without a transaction
 }
 
-// newIdempotency returns the settings of a handler for requests with an Idempotency-Key. It panics if they
-// make no sense.
-func newIdempotency(of kind, source string, opts []Option) settings {
-	s := settings{
-		of: of, source: source, maxBody: DefaultMaxBody,
-		maxKey: DefaultMaxKey, maxResponse: DefaultMaxResponse, fingerprint: []string{"Content-Type"},
-		keep: keepByDefault, documentation: DefaultDocumentation, lease: DefaultLease,
+// defaultSettings returns what is so without options. Lease is zero where the work shares a transaction with the claim.
+func defaultSettings(constructor, source string, lease time.Duration) settings {
+	return settings{
+		constructor: constructor, source: source, leased: lease != 0, lease: lease, timeout: DefaultTimeout, maxBody: DefaultMaxBody,
+		now: time.Now, log: slog.Default(), observe: func(context.Context, Observation) {},
 	}
-	s.apply(opts)
-	return s
+}
+
+func defaultKeySettings(constructor, source string, lease time.Duration) keySettings {
+	return keySettings{
+		settings: defaultSettings(constructor, source, lease), maxKey: DefaultMaxKey, maxResponse: DefaultMaxResponse,
+		fingerprint: []string{"Content-Type"}, keep: keepByDefault, documentation: DefaultDocumentation,
+	}
 }
 
 // DefaultDocumentation is the page that faults link to unless [WithDocumentation] names another. It has a section for
 // each type of problem, whose anchor is the type.
 const DefaultDocumentation = "https://github.com/hookonce/hookonce/blob/main/docs/idempotency.md"
 
-// apply sets what is the same for all handlers and then what opts say. It panics if that makes no sense.
-func (s *settings) apply(opts []Option) {
-	s.timeout, s.now, s.log = DefaultTimeout, time.Now, slog.Default()
-	s.observe = func(context.Context, Observation) {}
-	for _, o := range opts {
-		o(s)
-	}
-	err := s.validate()
-	if err == nil && s.of&forKeys != 0 {
-		err = s.validateKeys()
-	}
-	if err != nil {
+// settle completes the settings when the options were applied. It panics if they make no sense.
+func (s *settings) settle() {
+	if err := s.validate(); err != nil {
 		panic(err)
 	}
 	s.log, s.each = lines.Bound(s.log), lines.Unbound(s.log)
@@ -139,15 +150,13 @@ func (s *settings) contained(f func(context.Context, Observation)) func(context.
 // validate returns an error if nothing could be handled with the settings.
 func (s *settings) validate() error {
 	switch {
-	case len(s.misplaced) > 0:
-		return fmt.Errorf("hookonce: %s makes no sense for %v: remove it", s.misplaced[0], s.of)
 	case s.timeout <= 0:
 		return fmt.Errorf("hookonce: WithTimeout(%v): the handler needs time", s.timeout)
 	case s.wait < 0:
 		return fmt.Errorf("hookonce: WithWait(%v): the wait is negative", s.wait)
 	case s.maxBody <= 0:
 		return fmt.Errorf("hookonce: WithMaxBody(%d): no body is that small", s.maxBody)
-	case s.of&forLeases != 0 && s.lease < lease.MinLength:
+	case s.leased && s.lease < lease.MinLength:
 		return fmt.Errorf("hookonce: WithLease(%v): a lease that short cannot be kept", s.lease)
 	case s.now == nil || s.log == nil || s.observe == nil:
 		return errors.New("hookonce: WithClock, WithLogger and WithObserver do not take nil")
@@ -155,11 +164,19 @@ func (s *settings) validate() error {
 	return checkSource(s.source)
 }
 
-// validateKeys is validate for what only handlers of requests with keys have.
-func (s *settings) validateKeys() error {
+// settle is that of the settings, and of what only handlers of requests with keys have.
+func (s *keySettings) settle() {
+	s.settings.settle()
+	if err := s.validate(); err != nil {
+		panic(err)
+	}
+}
+
+// validate returns an error if no request with a key could be handled with the settings.
+func (s *keySettings) validate() error {
 	switch {
 	case s.scope == nil && !s.unscoped:
-		return fmt.Errorf("hookonce: %v needs WithScope, which says whose keys are whose, or WithoutScope: without scopes, whoever sends the key of another gets the other's answer", s.of)
+		return fmt.Errorf("hookonce: %s needs WithScope, which says whose keys are whose, or WithoutScope: without scopes, whoever sends the key of another gets the other's answer", s.constructor)
 	case s.scope != nil && s.unscoped:
 		return errors.New("hookonce: WithScope and WithoutScope contradict each other: remove one")
 	case s.maxKey <= 0:
@@ -183,31 +200,20 @@ func isAddress(s string) bool {
 	return err == nil && u.IsAbs() && !strings.ContainsAny(s, `<>" `)
 }
 
-// only returns an option for some handlers.
-func only(of kind, name string, set func(*settings)) Option {
-	return func(s *settings) {
-		if s.of&of == 0 {
-			s.misplaced = append(s.misplaced, name)
-			return
-		}
-		set(s)
-	}
-}
-
 // WithPublicURL sets the address under which the provider calls this endpoint, for schemes that sign
 // it. The query of a request is added if url has none. Default: https, the Host header and the
-// request's path and query, which is wrong behind most proxies that rewrite. For [Webhook] and [WebhookLease].
-func WithPublicURL(url string) Option {
-	return only(forEvents, "WithPublicURL", func(s *settings) { s.url = url })
+// request's path and query, which is wrong behind most proxies that rewrite.
+func WithPublicURL(url string) EventOption {
+	return func(s *eventSettings) { s.url = url }
 }
 
 // WithUnkeyedRecord acknowledges an event that has no key, or only says that something changed, when its
 // handler gave up with [Permanent], as soon as that is on record: as a dead claim of the same source, whose key
 // begins with "sha256:unkeyed:", as no sender's does, and goes on at random. Each such delivery is a claim of
 // its own, because nothing tells copies of the event apart from other events. Without this option it is
-// answered 503 each time that it is sent. For [Webhook] and [WebhookLease].
-func WithUnkeyedRecord() Option {
-	return only(forEvents, "WithUnkeyedRecord", func(s *settings) { s.unkeyedRecord = true })
+// answered 503 each time that it is sent.
+func WithUnkeyedRecord() EventOption {
+	return func(s *eventSettings) { s.unkeyedRecord = true }
 }
 
 // WithTimeout bounds the handler and its transaction, per event or request. Default [DefaultTimeout]. The
@@ -260,95 +266,92 @@ func WithObserver(f func(context.Context, Observation)) Option {
 // Where the handler is a proxy, f must go by what the service behind it sees. [net/http/httputil.ReverseProxy] takes off
 // every header that the client names in Connection, so that "Connection: X-Tenant" leaves the service without the tenant
 // that f reads, and the answer to nobody becomes that of the tenant; and to many an application X_Tenant is the same
-// header as X-Tenant. Authenticate in front, or refuse such requests. The same goes for [WithFingerprint]. For [Idempotent] and [IdempotentLease], which ask for this option or [WithoutScope].
-func WithScope(f func(*http.Request) (string, error)) Option {
-	return only(forKeys, "WithScope", func(s *settings) { s.scope = f })
+// header as X-Tenant. Authenticate in front, or refuse such requests. The same goes for [WithFingerprint].
+//
+// [Idempotent] and [IdempotentLease] ask for this option or [WithoutScope].
+func WithScope(f func(*http.Request) (string, error)) KeyOption {
+	return func(s *keySettings) { s.scope = f }
 }
 
 // WithoutScope says that all callers share their keys, because there is only one, or because no answer is
-// private. Whoever sends the key and the request of another is given the other's answer. For [Idempotent]
-// and [IdempotentLease].
-func WithoutScope() Option {
-	return only(forKeys, "WithoutScope", func(s *settings) { s.unscoped = true })
+// private. Whoever sends the key and the request of another is given the other's answer.
+func WithoutScope() KeyOption {
+	return func(s *keySettings) { s.unscoped = true }
 }
 
 // WithStrictKey takes keys only as the draft has them, in double quotes: "8e03978e". Otherwise 8e03978e is
-// the same key. For [Idempotent] and [IdempotentLease].
-func WithStrictKey() Option {
-	return only(forKeys, "WithStrictKey", func(s *settings) { s.strictKey = true })
+// the same key.
+func WithStrictKey() KeyOption {
+	return func(s *keySettings) { s.strictKey = true }
 }
 
-// WithOptionalKey handles requests without a key instead of answering 400: each of them anew. For
-// [Idempotent] and [IdempotentLease].
-func WithOptionalKey() Option {
-	return only(forKeys, "WithOptionalKey", func(s *settings) { s.optionalKey = true })
+// WithOptionalKey handles requests without a key instead of answering 400: each of them anew.
+func WithOptionalKey() KeyOption {
+	return func(s *keySettings) { s.optionalKey = true }
 }
 
-// WithMaxKey limits the key, in bytes; a longer one is answered 400. Default [DefaultMaxKey]. For
-// [Idempotent] and [IdempotentLease].
-func WithMaxKey(n int) Option {
-	return only(forKeys, "WithMaxKey", func(s *settings) { s.maxKey = n })
+// WithMaxKey limits the key, in bytes; a longer one is answered 400. Default [DefaultMaxKey].
+func WithMaxKey(n int) KeyOption {
+	return func(s *keySettings) { s.maxKey = n }
 }
 
 // WithMaxResponse limits what is kept of an answer, body and header together, in bytes. A handler that
-// writes more gets [ErrResponseTooLarge], and its work is rolled back. Default [DefaultMaxResponse]. For
-// [Idempotent] and [IdempotentLease].
-func WithMaxResponse(n int) Option {
-	return only(forKeys, "WithMaxResponse", func(s *settings) { s.maxResponse = n })
+// writes more gets [ErrResponseTooLarge], and its work is rolled back. Default [DefaultMaxResponse].
+func WithMaxResponse(n int) KeyOption {
+	return func(s *keySettings) { s.maxResponse = n }
 }
 
 // WithFingerprint names the header fields in which requests under one key must agree, besides method,
 // address and body. Default: Content-Type. Leave out what changes when a request is sent again, such as
-// dates, traces and tokens. For [Idempotent] and [IdempotentLease].
-func WithFingerprint(headers ...string) Option {
-	return only(forKeys, "WithFingerprint", func(s *settings) {
+// dates, traces and tokens.
+func WithFingerprint(headers ...string) KeyOption {
+	return func(s *keySettings) {
 		s.fingerprint, s.named = nil, true
 		for _, name := range headers {
 			s.fingerprint = append(s.fingerprint, http.CanonicalHeaderKey(name))
 		}
 		slices.Sort(s.fingerprint)
 		s.fingerprint = slices.Compact(s.fingerprint)
-	})
+	}
 }
 
 // WithFingerprintFunc says what requests under one key must agree in, besides method, path and query: in what f
 // returns, instead of header fields and body. It is for clients that change something whenever they send a request
 // again, such as a timestamp in the body. What f leaves out is not compared: a request that differs in nothing else
 // is a copy, and gets the answer of the first. f gets the request with a body that can be read, and the same body in
-// full, which it must not change; it is called once for each request. For [Idempotent] and [IdempotentLease].
+// full, which it must not change; it is called once for each request.
 //
 // Default: the header fields of [WithFingerprint] and the body byte for byte, or, of multipart/form-data, the parts
 // with their headers in their order, without the boundary, which clients make up anew. A form that does not parse is
 // compared byte by byte.
-func WithFingerprintFunc(f func(r *http.Request, body []byte) []byte) Option {
-	return only(forKeys, "WithFingerprintFunc", func(s *settings) {
+func WithFingerprintFunc(f func(r *http.Request, body []byte) []byte) KeyOption {
+	return func(s *keySettings) {
 		if s.content = f; f == nil {
 			panic("hookonce: WithFingerprintFunc does not take nil")
 		}
-	})
+	}
 }
 
 // WithKeep says which answers of 400 and above are kept and given to every copy. The work under one that is
 // not kept is undone, the client gets it all the same, and the next copy runs the handler again. Default:
 // all but 401, 403, 407, 408, 425, 429 and 5xx. Answers below 400 are always kept, and with [IdempotentLease] a 409
 // only if it answers the first attempt: an earlier one may be at work where a later one is told of a conflict.
-// For [Idempotent] and [IdempotentLease].
-func WithKeep(keep func(status int) bool) Option {
-	return only(forKeys, "WithKeep", func(s *settings) { s.keep = keep })
+func WithKeep(keep func(status int) bool) KeyOption {
+	return func(s *keySettings) { s.keep = keep }
 }
 
 // WithDocumentation is the address of the page that tells clients how to use keys here. Every fault links to
 // it, with its type as the anchor unless url has one: #idempotency-key-reused. Default: [DefaultDocumentation].
-// Empty: no link. For [Idempotent] and [IdempotentLease].
-func WithDocumentation(url string) Option {
-	return only(forKeys, "WithDocumentation", func(s *settings) { s.documentation = url })
+// Empty: no link.
+func WithDocumentation(url string) KeyOption {
+	return func(s *keySettings) { s.documentation = url }
 }
 
 // WithLease is how long a claim outlives the process that holds it, and so how long copies are answered 409
 // or 503 after a crash. It is extended while the handler runs, however long that is. Default [DefaultLease],
-// at least 10 ms. For [WebhookLease] and [IdempotentLease].
-func WithLease(d time.Duration) Option {
-	return only(forLeases, "WithLease", func(s *settings) { s.lease = d })
+// at least 10 ms.
+func WithLease(d time.Duration) LeaseOption {
+	return func(s *settings) { s.lease = d }
 }
 
 // Observation is one outcome, for metrics.

@@ -5,9 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -166,4 +171,67 @@ func TestWebhookRefusesOptionsThatMakeNoSense(t *testing.T) {
 		}()
 	}
 	endpoint(memstore.New(), new(ledger).handle, hookonce.WithWait(0)) // does not wait
+}
+
+// An option in the wrong place does not compile: its type can be assigned to the options of those constructors that it
+// is for, and of no other. There is no option beside those of the table.
+func TestOptionsFitTheirConstructors(t *testing.T) {
+	constructors := map[string]reflect.Type{
+		"Webhook":         reflect.TypeFor[hookonce.WebhookOption](),
+		"WebhookLease":    reflect.TypeFor[hookonce.WebhookLeaseOption](),
+		"Idempotent":      reflect.TypeFor[hookonce.IdempotentOption](),
+		"IdempotentLease": reflect.TypeFor[hookonce.IdempotentLeaseOption](),
+	}
+	var (
+		all    = []string{"Idempotent", "IdempotentLease", "Webhook", "WebhookLease"}
+		events = []string{"Webhook", "WebhookLease"}
+		keys   = []string{"Idempotent", "IdempotentLease"}
+		leases = []string{"IdempotentLease", "WebhookLease"}
+	)
+	options := map[string]struct {
+		option any
+		fits   []string
+	}{
+		"WithTimeout":         {hookonce.WithTimeout, all},
+		"WithWait":            {hookonce.WithWait, all},
+		"WithMaxBody":         {hookonce.WithMaxBody, all},
+		"WithClock":           {hookonce.WithClock, all},
+		"WithLogger":          {hookonce.WithLogger, all},
+		"WithObserver":        {hookonce.WithObserver, all},
+		"WithPublicURL":       {hookonce.WithPublicURL, events},
+		"WithUnkeyedRecord":   {hookonce.WithUnkeyedRecord, events},
+		"WithScope":           {hookonce.WithScope, keys},
+		"WithoutScope":        {hookonce.WithoutScope, keys},
+		"WithStrictKey":       {hookonce.WithStrictKey, keys},
+		"WithOptionalKey":     {hookonce.WithOptionalKey, keys},
+		"WithMaxKey":          {hookonce.WithMaxKey, keys},
+		"WithMaxResponse":     {hookonce.WithMaxResponse, keys},
+		"WithFingerprint":     {hookonce.WithFingerprint, keys},
+		"WithFingerprintFunc": {hookonce.WithFingerprintFunc, keys},
+		"WithKeep":            {hookonce.WithKeep, keys},
+		"WithDocumentation":   {hookonce.WithDocumentation, keys},
+		"WithLease":           {hookonce.WithLease, leases},
+	}
+	for name, o := range options {
+		var fits []string
+		for constructor, wants := range constructors {
+			if reflect.TypeOf(o.option).Out(0).AssignableTo(wants) {
+				fits = append(fits, constructor)
+			}
+		}
+		if slices.Sort(fits); !slices.Equal(fits, o.fits) {
+			t.Errorf("%s fits %v; want %v", name, fits, o.fits)
+		}
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "options.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "With") {
+			if _, known := options[f.Name.Name]; !known {
+				t.Errorf("%s is not in the table", f.Name.Name)
+			}
+		}
+	}
 }

@@ -155,10 +155,10 @@ func TestBodyThatCannotBeRead(t *testing.T) {
 		"the one in front refuses it": {iotest.ErrReader(hookonce.RetryAfter(time.Minute, errors.New("full"))), 503, "unavailable", false},
 	} {
 		var log strings.Builder
-		opts := []hookonce.Option{hookonce.WithMaxBody(8), hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError})))}
+		small, logger := hookonce.WithMaxBody(8), hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError})))
 		for door, h := range map[string]http.Handler{
-			"Webhook":    hookonce.Webhook(memstore.New(), "sender", sender{}, new(ledger).handle, opts...),
-			"Idempotent": counter(memstore.New(), new(till).charge, opts...),
+			"Webhook":    hookonce.Webhook(memstore.New(), "sender", sender{}, new(ledger).handle, small, logger),
+			"Idempotent": counter(memstore.New(), new(till).charge, small, logger),
 		} {
 			log.Reset()
 			if s, ok := c.body.(io.Seeker); ok {

@@ -57,11 +57,15 @@ import (
 // The handler may be used concurrently. Webhook panics if store, p or handle is nil, or an option
 // or the provider's profile makes no sense, or source cannot be one (empty, longer than [MaxKeyLen], or beginning with "once:", see
 // [Once]): a handler that refuses every event would be noticed too late.
-func Webhook[Tx any](store TxStore[Tx], source string, p Provider, handle func(ctx context.Context, tx Tx, ev *Event) error, opts ...Option) http.Handler {
+func Webhook[Tx any](store TxStore[Tx], source string, p Provider, handle func(ctx context.Context, tx Tx, ev *Event) error, opts ...WebhookOption) http.Handler {
 	if store == nil || p == nil || handle == nil {
 		panic("hookonce: Webhook needs a store, a provider and a handler")
 	}
-	h := newWebhook(forWebhook, source, p, opts)
+	h := newWebhook("Webhook", source, 0, p)
+	for _, o := range opts {
+		o.webhook(&h.eventSettings)
+	}
+	h.settle()
 	h.attempt = func(ctx context.Context, req ClaimRequest, ev *Event, given error) (Claim, error) {
 		return store.Within(ctx, req, func(tx Tx, c Claim) error {
 			if given != nil {
@@ -74,20 +78,21 @@ func Webhook[Tx any](store TxStore[Tx], source string, p Provider, handle func(c
 	return h
 }
 
-func newWebhook(of kind, source string, p Provider, opts []Option) *webhook {
+// newWebhook returns a handler to which no option was given yet. It panics if there is no handling p.
+func newWebhook(constructor, source string, lease time.Duration, p Provider) *webhook {
 	profile := p.Profile()
 	if err := profile.check(); err != nil {
 		panic("hookonce: " + err.Error())
 	}
-	s := settings{of: of, source: source, wait: DefaultWait, maxBody: cmp.Or(profile.MaxBody, DefaultMaxBody), lease: DefaultLease}
-	s.apply(opts)
-	return &webhook{settings: s, profile: profile, provider: p}
+	s := eventSettings{settings: defaultSettings(constructor, source, lease)}
+	s.wait, s.maxBody = DefaultWait, cmp.Or(profile.MaxBody, DefaultMaxBody)
+	return &webhook{eventSettings: s, profile: profile, provider: p}
 }
 
 // webhook is what [Webhook] and [WebhookLease] have in common: which event is which, who waits for whom, and
 // what is answered. How an event is handled once is theirs.
 type webhook struct {
-	settings
+	eventSettings
 	profile  Profile
 	provider Provider
 	// attempt claims req and handles the event, or says what came of it earlier. Given an error, it records
@@ -410,11 +415,15 @@ func notDone(o outcome) *problem.Details {
 //     nothing to work in. Effects that can wait belong in an outbox, where there is a database.
 //
 // The handler may be used concurrently. WebhookLease panics when Webhook would.
-func WebhookLease(store Store, source string, p Provider, handle func(ctx context.Context, ev *Event) error, opts ...Option) http.Handler {
+func WebhookLease(store Store, source string, p Provider, handle func(ctx context.Context, ev *Event) error, opts ...WebhookLeaseOption) http.Handler {
 	if store == nil || p == nil || handle == nil {
 		panic("hookonce: WebhookLease needs a store, a provider and a handler")
 	}
-	h := newWebhook(forWebhookLease, source, p, opts)
+	h := newWebhook("WebhookLease", source, DefaultLease, p)
+	for _, o := range opts {
+		o.webhookLease(&h.eventSettings)
+	}
+	h.settle()
 	h.attempt = func(ctx context.Context, req ClaimRequest, ev *Event, given error) (Claim, error) {
 		return UnderLease(ctx, store, req, func(ctx context.Context, c Claim) error {
 			if given != nil {

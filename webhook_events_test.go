@@ -219,17 +219,17 @@ var errUseless = hookonce.Permanent(errors.New("nobody can read this"))
 func TestUnkeyedRecord(t *testing.T) {
 	for name, c := range map[string]struct {
 		wrap func(*memstore.Store) hookonce.TxStore[*memstore.Tx]
-		opts []hookonce.Option
+		opts []hookonce.WebhookOption
 		code int
 		want string
 		dead int
 	}{
 		"without the option": {nil, nil, 503, "failed", 0},
-		"on record":          {nil, []hookonce.Option{hookonce.WithUnkeyedRecord()}, 200, "dead", 1},
+		"on record":          {nil, []hookonce.WebhookOption{hookonce.WithUnkeyedRecord()}, 200, "dead", 1},
 		"not recorded": {func(s *memstore.Store) hookonce.TxStore[*memstore.Tx] { return untraced{s, false} },
-			[]hookonce.Option{hookonce.WithUnkeyedRecord()}, 503, "failed", 0},
+			[]hookonce.WebhookOption{hookonce.WithUnkeyedRecord()}, 503, "failed", 0},
 		"recorded, but reported to fail": {func(s *memstore.Store) hookonce.TxStore[*memstore.Tx] { return untraced{s, true} },
-			[]hookonce.Option{hookonce.WithUnkeyedRecord()}, 503, "failed", 1},
+			[]hookonce.WebhookOption{hookonce.WithUnkeyedRecord()}, 503, "failed", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := memstore.New()
@@ -285,7 +285,7 @@ func TestUnkeyedRecordUnderALease(t *testing.T) {
 // none.
 func TestUnkeyedRecordSaysWhat(t *testing.T) {
 	store, g := memstore.New(), new(graves)
-	opts := []hookonce.Option{quiet, hookonce.WithUnkeyedRecord(), hookonce.WithObserver(g.observe)}
+	opts := []hookonce.WebhookOption{quiet, hookonce.WithUnkeyedRecord(), hookonce.WithObserver(g.observe)}
 	fault := errUseless
 	h := endpoint(store, func(context.Context, *memstore.Tx, *hookonce.Event) error { return fault }, opts...)
 	want(t, post(h, "- 1"), 200, "dead")

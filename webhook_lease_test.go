@@ -43,8 +43,8 @@ func (o *outside) want(t *testing.T, calls ...string) {
 
 type leasedFunc = func(context.Context, *hookonce.Event) error
 
-func leased(store hookonce.Store, handle leasedFunc, opts ...hookonce.Option) http.Handler {
-	return hookonce.WebhookLease(store, "sender", sender{}, handle, append([]hookonce.Option{quiet}, opts...)...)
+func leased(store hookonce.Store, handle leasedFunc, opts ...hookonce.WebhookLeaseOption) http.Handler {
+	return hookonce.WebhookLease(store, "sender", sender{}, handle, append([]hookonce.WebhookLeaseOption{quiet}, opts...)...)
 }
 
 // unsaved is a store whose Complete fails in a way of the test's.
@@ -387,9 +387,7 @@ func TestWebhookLeaseOptions(t *testing.T) {
 		build()
 	}
 	leased(memstore.New(), o.handle, hookonce.WithLease(time.Minute), hookonce.WithPublicURL("https://shop.example/in"), hookonce.WithUnkeyedRecord())
-	refuses("a lease for Webhook", func() { endpoint(memstore.New(), new(ledger).handle, hookonce.WithLease(time.Minute)) })
 	refuses("no lease at all", func() { leased(memstore.New(), o.handle, hookonce.WithLease(0)) })
-	refuses("a scope", func() { leased(memstore.New(), o.handle, hookonce.WithoutScope()) })
 	refuses("no handler", func() { leased(memstore.New(), nil) })
 	refuses("no store", func() { leased(nil, o.handle) })
 	refuses("a source of Once", func() { hookonce.WebhookLease(memstore.New(), "once:fee", sender{}, o.handle) })

@@ -47,9 +47,9 @@ func (p particular) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	return d, err
 }
 
-func serveParticular(t *testing.T, p particular, handle handleFunc, opts ...hookonce.Option) *httptest.Server {
+func serveParticular(t *testing.T, p particular, handle handleFunc, opts ...hookonce.WebhookOption) *httptest.Server {
 	quiet := hookonce.WithLogger(slog.New(slog.DiscardHandler))
-	s := httptest.NewServer(hookonce.Webhook(memstore.New(), p.Profile().Name, p, handle, append([]hookonce.Option{quiet}, opts...)...))
+	s := httptest.NewServer(hookonce.Webhook(memstore.New(), p.Profile().Name, p, handle, append([]hookonce.WebhookOption{quiet}, opts...)...))
 	t.Cleanup(s.Close)
 	return s
 }

@@ -77,12 +77,12 @@ func (l *ledger) want(t *testing.T, rows ...string) {
 
 type handleFunc = func(context.Context, *memstore.Tx, *hookonce.Event) error
 
-func endpoint(store hookonce.TxStore[*memstore.Tx], handle handleFunc, opts ...hookonce.Option) http.Handler {
+func endpoint(store hookonce.TxStore[*memstore.Tx], handle handleFunc, opts ...hookonce.WebhookOption) http.Handler {
 	quiet := hookonce.WithLogger(slog.New(slog.DiscardHandler))
-	return endpointOf(store, "sender", handle, append([]hookonce.Option{quiet}, opts...)...)
+	return endpointOf(store, "sender", handle, append([]hookonce.WebhookOption{quiet}, opts...)...)
 }
 
-func endpointOf(store hookonce.TxStore[*memstore.Tx], source string, handle handleFunc, opts ...hookonce.Option) http.Handler {
+func endpointOf(store hookonce.TxStore[*memstore.Tx], source string, handle handleFunc, opts ...hookonce.WebhookOption) http.Handler {
 	return hookonce.Webhook(store, source, sender{}, handle, opts...)
 }
 

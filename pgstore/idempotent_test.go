@@ -20,7 +20,7 @@ import (
 )
 
 // charges is an endpoint whose effect is a row, and whose answer is the id of the charge.
-func charges(store *pgstore.Store, opts ...hookonce.Option) http.Handler {
+func charges(store *pgstore.Store, opts ...hookonce.IdempotentOption) http.Handler {
 	var runs atomic.Int64
 	return hookonce.Idempotent(store, "idempotency", func(w http.ResponseWriter, r *http.Request, tx pgx.Tx) error {
 		id, err := io.ReadAll(r.Body)
@@ -35,7 +35,7 @@ func charges(store *pgstore.Store, opts ...hookonce.Option) http.Handler {
 		w.WriteHeader(http.StatusCreated)
 		_, err = fmt.Fprintf(w, "run %d of %s \x00", runs.Add(1), id)
 		return err
-	}, append([]hookonce.Option{hookonce.WithoutScope(), hookonce.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
+	}, append([]hookonce.IdempotentOption{hookonce.WithoutScope(), hookonce.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
 }
 
 func send(h http.Handler, key, body string) *httptest.ResponseRecorder {

@@ -39,7 +39,7 @@ func TestIdempotentManyAtOnceOnSQLite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	options := []hookonce.Option{hookonce.WithoutScope(), hookonce.WithWait(20 * time.Second), hookonce.WithLogger(slog.New(slog.DiscardHandler))}
+	unscoped, wait, quiet := hookonce.WithoutScope(), hookonce.WithWait(20*time.Second), hookonce.WithLogger(slog.New(slog.DiscardHandler))
 	var runs atomic.Int64
 	for name, make := range map[string]func(*sqlstore.Store) http.Handler{
 		"transaction": func(s *sqlstore.Store) http.Handler {
@@ -49,12 +49,12 @@ func TestIdempotentManyAtOnceOnSQLite(t *testing.T) {
 				}
 				_, err := fmt.Fprintf(w, "run %d", runs.Add(1))
 				return err
-			}, options...)
+			}, unscoped, wait, quiet)
 		},
 		"lease": func(s *sqlstore.Store) http.Handler {
 			return hookonce.IdempotentLease(s, "idempotency", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				io.WriteString(w, "run "+fmt.Sprint(runs.Add(1)))
-			}), options...)
+			}), unscoped, wait, quiet)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,7 @@ func TestAnswerAboveMaxAllowedPacket(t *testing.T) {
 // refusesAnswers checks what is answered where the store takes no answer with that body.
 func refusesAnswers(t *testing.T, store *sqlstore.Store, source, body string) {
 	t.Helper()
-	options := []hookonce.Option{hookonce.WithoutScope(), hookonce.WithMaxResponse(100 << 20), hookonce.WithLogger(slog.New(slog.DiscardHandler))}
+	unscoped, large, quiet := hookonce.WithoutScope(), hookonce.WithMaxResponse(100<<20), hookonce.WithLogger(slog.New(slog.DiscardHandler))
 	runs, long := 0, true
 	write := func(w io.Writer) {
 		runs++
@@ -55,8 +55,8 @@ func refusesAnswers(t *testing.T, store *sqlstore.Store, source, body string) {
 			_, _ = io.WriteString(w, body)
 		}
 	}
-	undone := hookonce.Idempotent(store, source, func(w http.ResponseWriter, _ *http.Request, _ *sql.Tx) error { write(w); return nil }, options...)
-	kept := hookonce.IdempotentLease(store, "lease "+source, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { write(w) }), options...)
+	undone := hookonce.Idempotent(store, source, func(w http.ResponseWriter, _ *http.Request, _ *sql.Tx) error { write(w); return nil }, unscoped, large, quiet)
+	kept := hookonce.IdempotentLease(store, "lease "+source, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { write(w) }), unscoped, large, quiet)
 	for door, h := range map[string]http.Handler{"in a transaction": undone, "under a lease": kept} {
 		runs, long = 0, true
 		first := order(h, "10")

@@ -9,7 +9,7 @@ import (
 )
 
 // scopeOption says whose request one is.
-func scopeOption(parts []string) hookonce.Option {
+func scopeOption(parts []string) hookonce.KeyOption {
 	if len(parts) == 0 {
 		return hookonce.WithoutScope()
 	}

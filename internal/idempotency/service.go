@@ -92,7 +92,7 @@ const (
 // New returns the handler of the service. It expects paths without the part that names the source.
 func New(s Service, o Options) http.Handler {
 	o.Logger = lines.Bound(o.Logger)
-	opts := []hookonce.Option{
+	opts := []hookonce.IdempotentLeaseOption{
 		hookonce.WithTimeout(s.Timeout),
 		hookonce.WithWait(s.Wait),
 		hookonce.WithLease(s.Lease),

@@ -39,7 +39,7 @@ func TestIdempotent(t *testing.T) {
 			}
 			c.answer(w)
 			return nil
-		}, quiet()...)
+		}, hookonce.WithoutScope(), waiting, patient, silent)
 	})
 	audit(t, db, c.all)
 }
@@ -82,7 +82,7 @@ func idempotentLease(t *testing.T, r *round, open func() hookonce.ResponseStore)
 				return
 			}
 			c.answer(w)
-		}), append(quiet(), hookonce.WithLease(lease))...)
+		}), hookonce.WithoutScope(), waiting, patient, silent, hookonce.WithLease(lease))
 	})
 	out.audit(t, r.all)
 }
@@ -102,11 +102,12 @@ func (s sluggish) CompleteWith(ctx context.Context, c hookonce.Claim, r hookonce
 	return s.ResponseStore.CompleteWith(ctx, c, r)
 }
 
-func quiet() []hookonce.Option {
-	return []hookonce.Option{
-		hookonce.WithoutScope(), hookonce.WithWait(wait), hookonce.WithTimeout(patience), hookonce.WithLogger(slog.New(slog.DiscardHandler)),
-	}
-}
+// The options of both doors.
+var (
+	waiting = hookonce.WithWait(wait)
+	patient = hookonce.WithTimeout(patience)
+	silent  = hookonce.WithLogger(slog.New(slog.DiscardHandler))
+)
 
 // callers send requests under Idempotency-Keys, and compare the answers.
 type callers struct {
