@@ -2,43 +2,77 @@ package ingest
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// A request of many events is stored part after part, each in a commit of its own. Only the part that is in the
-// queue is in memory, beside the body of the request.
-const (
-	// partEvents and partBytes are the most that a part has. It is 1/queueParts of the journal's queue, if that is less. Its
-	// last event may go beyond the bytes, as far as there is room in the queue for it.
-	partEvents = 256
-	partBytes  = 1 << 20
-	queueParts = 32
-	// factsRoom is more than the facts of most events take, in bytes.
-	factsRoom = 1 << 10
-)
-
-// parts says how large the parts are.
-type parts struct {
-	events int
-	bytes  int64
+// intake makes the events of one source durable.
+type intake struct {
+	source        Source
+	router        *router
+	drops         map[string]bool // types whose later twins are not delivered; none in mode sync
+	journal       Journal
+	past          Past
+	forward       journal.Forward
+	open          []pattern     // types that are delivered past the store; none: all
+	shares        shares        // of what all sources use
+	storing       *atomic.Int64 // requests that wait for the journal, of all sources
+	acceptTimeout time.Duration
+	now           func() time.Time
+	log           eventLog
+	watcher       Watcher
+	metrics       sourceMetrics
 }
 
-func partsOf(o Options) parts {
-	return parts{
-		events: max(1, min(partEvents, o.MaxQueued/queueParts)),
-		bytes:  max(1, min(partBytes, o.MaxQueuedBytes/queueParts)),
+func newIntake(s Source, o Options, log eventLog, m sourceMetrics, of shares, storing *atomic.Int64) *intake {
+	drops := map[string]bool{}
+	if !s.Sync {
+		for _, t := range s.DropTwins {
+			drops[t] = true
+		}
 	}
+	return &intake{
+		source:        s,
+		router:        newRouter(s.Routes),
+		drops:         drops,
+		journal:       o.Journal,
+		past:          o.Past,
+		forward:       o.Forward,
+		open:          patterns(s.OpenTypes),
+		shares:        of,
+		storing:       storing,
+		acceptTimeout: acceptTimeout(s, o),
+		now:           o.Now,
+		log:           log,
+		watcher:       o.Watcher,
+		metrics:       m,
+	}
+}
+
+// acceptTimeout is how long the journal may take: with Open, half of what there is.
+func acceptTimeout(s Source, o Options) time.Duration {
+	switch {
+	case s.Open:
+		return min(o.AcceptTimeout, s.Deadline/2)
+	case s.Sync:
+		return min(o.AcceptTimeout, s.Deadline)
+	}
+	return o.AcceptTimeout
 }
 
 // batch is the events of one request on their way into the journal.
 type batch struct {
-	*endpoint
+	*intake
 	delivery *hookonce.Verified
 	header   []byte // of the request, in the form of the journal
 	now      time.Time
@@ -55,8 +89,8 @@ type chunk struct {
 	bytes   int64
 }
 
-func (e *endpoint) batch(header []byte, d *hookonce.Verified, now time.Time) batch {
-	b := batch{endpoint: e, delivery: d, header: header, now: now, left: d.Len()}
+func (in *intake) batch(header []byte, d *hookonce.Verified, now time.Time) batch {
+	b := batch{intake: in, delivery: d, header: header, now: now, left: d.Len()}
 	b.leftSize = int64(b.left) * (int64(len(b.header)) + factsRoom)
 	if d.Batch != nil {
 		b.leftSize += d.Batch.Size
@@ -107,7 +141,7 @@ func first(d *hookonce.Verified) (ev *hookonce.Event) {
 // enough. On an error nothing may be acknowledged: what was stored before it, or beside a row that was refused, is a
 // duplicate when the sender comes again. Held is how large the body of the request is.
 func (b *batch) all(ctx context.Context, held int64) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(b.acceptTimeout, b.source.Deadline)-b.endpoint.now().Sub(b.now))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(b.acceptTimeout, b.source.Deadline)-b.intake.now().Sub(b.now))
 	defer cancel()
 	next, stop := iter.Pull(b.delivery.All())
 	defer stop()
@@ -134,7 +168,7 @@ func (b *batch) all(ctx context.Context, held int64) error {
 
 // miscounted is the error of a provider that yields more events than it has said, or fewer.
 func (b *batch) miscounted() error {
-	return fmt.Errorf("the provider %s counts %d events in a batch and yields others", b.profile.Name, b.delivery.Len())
+	return fmt.Errorf("the provider %s counts %d events in a batch and yields others", b.source.Provider.Profile().Name, b.delivery.Len())
 }
 
 // fits takes room for all of the events, unless they are more than a part or there is none now.
@@ -213,4 +247,135 @@ func (b *batch) note(ctx context.Context, c *chunk, results []journal.Result) (r
 		b.watcher.Stored(b.source.Name, ev, result, routed)
 	}
 	return refused
+}
+
+// store hands the entries to the journal under a deadline of its own: a sender that hangs up does
+// not cancel what it sent.
+func (in *intake) store(ctx context.Context, entries []*journal.Event) ([]journal.Result, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.acceptTimeout)
+	defer cancel()
+	in.storing.Add(1)
+	defer in.storing.Add(-1)
+	results, err := in.journal.Accept(ctx, entries)
+	if err == nil && len(results) != len(entries) {
+		err = fmt.Errorf("the journal answered %d of %d entries", len(results), len(entries))
+	}
+	return results, err
+}
+
+// opens reports whether the events of a request that could not be stored are delivered past the store: all
+// of them, or none. What has no key of its own could not be recognised when the store is back, and is not.
+func (in *intake) opens(err error, d *hookonce.Verified) bool {
+	if !in.source.Open || !journal.IsOutage(err) {
+		return false
+	}
+	for ev := range d.All() {
+		if ev.Key == "" || ev.Coalesce || len(in.router.destinations(ev)) == 0 || !in.opensType(ev.Type) {
+			return false
+		}
+	}
+	return true
+}
+
+func (in *intake) opensType(kind string) bool {
+	return len(in.open) == 0 || slices.ContainsFunc(in.open, func(p pattern) bool { return p.matches(kind) })
+}
+
+// bypass delivers events past the store, in what is left of the time that the sender waits.
+func (in *intake) bypass(ctx context.Context, entries []*journal.Event, start time.Time) ([]journal.Result, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.source.Deadline-in.now().Sub(start))
+	defer cancel()
+	return in.past.Bypass(ctx, entries, in.forward)
+}
+
+// entry is an event in the form of the journal. All of a request share its headers: there can be thousands.
+func (in *intake) entry(header []byte, ev *hookonce.Event, proof hookonce.Proof, now time.Time) *journal.Event {
+	to := in.router.destinations(ev)
+	return &journal.Event{
+		Source:               in.source.Name,
+		Key:                  stored(ev),
+		Type:                 ev.Type,
+		Digest:               ev.Digest,
+		Header:               header,
+		Facts:                facts(ev),
+		Body:                 ev.Body,
+		Destinations:         to,
+		ReceivedAt:           now,
+		Resource:             ev.Scope,
+		Rank:                 ev.Rank.N,
+		Vouched:              proof.Vouched,
+		LogicalKey:           in.logical(ev, to, now),
+		DropLogicalDuplicate: ev.Logical != "" && in.drops[ev.Type],
+	}
+}
+
+// logical is the key that twins have in common. Time is cut into windows, and only events of one window
+// have it in common: what comes back to an earlier content later on is another change, and to miss twins
+// on two sides of a cut only costs a label. Where twins are dropped, only events for the same destinations
+// have it in common, or one would be dropped that its destination never got.
+func (in *intake) logical(ev *hookonce.Event, to []string, now time.Time) string {
+	if ev.Logical == "" || in.source.TwinWindow == 0 && len(in.drops) == 0 {
+		return ev.Logical
+	}
+	var window int64
+	if in.source.TwinWindow > 0 {
+		window = now.UnixNano() / int64(in.source.TwinWindow)
+	}
+	parts := []string{strconv.FormatInt(window, 10)}
+	if len(in.drops) > 0 {
+		parts = append(parts, slices.Sorted(slices.Values(to))...)
+	}
+	return hookonce.NormalKey(hookonce.JoinKey(append(parts, ev.Logical)...))
+}
+
+// stored is the key under which an event is kept.
+func stored(ev *hookonce.Event) string {
+	if ev.Coalesce {
+		return journal.CoalesceKey(ev.Key)
+	}
+	return ev.Key
+}
+
+// facts returns the header lines of an event, which come after those of its request: what an application that
+// did not see the request's signature wants to know of it, and the journal has no use for. Nobody else's
+// lines have these names (see package passing).
+func facts(ev *hookonce.Event) []byte {
+	f := make(header.Facts, 0, 256)
+	f.Add(header.HookonceProvider, ev.Provider)
+	if ev.Key != "" {
+		f.Add(header.HookonceKeySigned, strconv.FormatBool(ev.KeySigned))
+	}
+	if !ev.Rank.IsZero() {
+		f.Add(header.HookonceRank, string(ev.Rank.Kind)+":"+strconv.FormatInt(ev.Rank.N, 10))
+	}
+	f.AddTime(header.HookonceTime, ev.Time)
+	f.Add(header.HookonceResource, ev.Resource)
+	f.Add(header.HookonceTenant, ev.Tenant)
+	f.Add(header.HookonceSenderAttemptID, ev.AttemptID)
+	f.Add(header.HookonceLogical, ev.Logical)
+	f.Add(header.HookonceDigest, hex.EncodeToString(ev.Digest))
+	return f
+}
+
+// count notes what became of an event.
+func (in *intake) count(entry *journal.Event, r journal.Result) {
+	in.metrics.events[r.Status].Inc()
+	if r.Status != journal.Accepted && r.Status != journal.Unkeyed {
+		return
+	}
+	if len(entry.Destinations) == 0 {
+		in.metrics.unrouted.Inc()
+	}
+	if r.LogicalDuplicateOf != 0 {
+		in.metrics.twins.Inc()
+	}
+}
+
+// noted is the part of the proof that is worth a word with each event: by which secret, where there
+// are several.
+func (in *intake) noted(p hookonce.Proof) hookonce.Proof {
+	if in.source.Secrets < 2 {
+		p.Secret = 0
+	}
+	return p
 }

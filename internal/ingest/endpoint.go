@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/textproto"
 	"runtime/debug"
-	"slices"
-	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,63 +20,34 @@ import (
 // endpoint serves one source.
 type endpoint struct {
 	refuser
-	source        Source
-	required      *answer // the provider's own acknowledgement, where it insists on one
-	headers       *header.Rule
-	journal       Journal
-	answers       Answers
-	router        *router
-	open          []pattern // types that are delivered past the store; none: all
-	past          Past
-	forward       journal.Forward
-	drops         map[string]bool // types whose later twins are not delivered; none in mode sync
-	throttle      throttle
-	shares        shares        // of what all endpoints use
-	storing       *atomic.Int64 // requests that wait for the journal, of all endpoints
-	bodyTimeout   time.Duration
-	acceptTimeout time.Duration
-	metrics       sourceMetrics
+	source      Source
+	required    *answer // the provider's own acknowledgement, where it insists on one
+	headers     *header.Rule
+	answers     Answers
+	intake      *intake
+	throttle    throttle
+	shares      shares // of what all endpoints use
+	bodyTimeout time.Duration
+	metrics     sourceMetrics
 }
 
 func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int64) *endpoint {
 	s.MaxBody = cmp.Or(s.MaxBody, DefaultMaxBody)
 	s.Deadline = cmp.Or(s.Deadline, DefaultDeadline)
-	drops := map[string]bool{}
-	if !s.Sync {
-		for _, t := range s.DropTwins {
-			drops[t] = true
-		}
+	profile := s.Provider.Profile()
+	e := &endpoint{
+		refuser:     newRefuser(s.Name, o, m, profile, doorman{allow: s.Allow, trusted: o.TrustedProxies}, problems()...),
+		source:      s,
+		required:    required(profile.Acknowledgement),
+		headers:     ruleOf(&s),
+		answers:     o.Answers,
+		throttle:    newThrottle(s.Rate, s.Burst),
+		shares:      of,
+		bodyTimeout: o.BodyTimeout,
+		metrics:     m.of(s),
 	}
-	return &endpoint{
-		refuser:       newRefuser(s.Name, o, m, s.Provider.Profile(), doorman{allow: s.Allow, trusted: o.TrustedProxies}, problems()...),
-		source:        s,
-		required:      required(s.Provider.Profile().Acknowledgement),
-		headers:       ruleOf(&s),
-		journal:       o.Journal,
-		answers:       o.Answers,
-		open:          patterns(s.OpenTypes),
-		past:          o.Past,
-		forward:       o.Forward,
-		router:        newRouter(s.Routes),
-		drops:         drops,
-		throttle:      newThrottle(s.Rate, s.Burst),
-		shares:        of,
-		storing:       storing,
-		bodyTimeout:   o.BodyTimeout,
-		acceptTimeout: acceptTimeout(s, o),
-		metrics:       m.of(s),
-	}
-}
-
-// acceptTimeout is how long the journal may take: with Open, half of what there is.
-func acceptTimeout(s Source, o Options) time.Duration {
-	switch {
-	case s.Open:
-		return min(o.AcceptTimeout, s.Deadline/2)
-	case s.Sync:
-		return min(o.AcceptTimeout, s.Deadline)
-	}
-	return o.AcceptTimeout
+	e.intake = newIntake(s, o, e.log, e.metrics, of, storing)
+	return e
 }
 
 // ServeHTTP answers one delivery, and panics never.
@@ -155,7 +126,7 @@ func (e *endpoint) accept(r *http.Request, d *hookonce.Verified, held int64, now
 	if err != nil {
 		return answer{}, errHeaders
 	}
-	switch b := e.batch(header, d, now); b.left {
+	switch b := e.intake.batch(header, d, now); b.left {
 	case 0:
 		return e.acknowledge(b.tally.batch()), nil
 	case 1:
@@ -175,82 +146,6 @@ func (e *endpoint) accept(r *http.Request, d *hookonce.Verified, held int64, now
 	}
 }
 
-// count notes what became of an event.
-func (e *endpoint) count(entry *journal.Event, r journal.Result) {
-	e.metrics.events[r.Status].Inc()
-	if r.Status != journal.Accepted && r.Status != journal.Unkeyed {
-		return
-	}
-	if len(entry.Destinations) == 0 {
-		e.metrics.unrouted.Inc()
-	}
-	if r.LogicalDuplicateOf != 0 {
-		e.metrics.twins.Inc()
-	}
-}
-
-// store hands the entries to the journal under a deadline of its own: a sender that hangs up does
-// not cancel what it sent.
-func (e *endpoint) store(ctx context.Context, entries []*journal.Event) ([]journal.Result, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.acceptTimeout)
-	defer cancel()
-	e.storing.Add(1)
-	defer e.storing.Add(-1)
-	results, err := e.journal.Accept(ctx, entries)
-	if err == nil && len(results) != len(entries) {
-		err = fmt.Errorf("the journal answered %d of %d entries", len(results), len(entries))
-	}
-	return results, err
-}
-
-// entry is an event in the form of the journal. All of a request share its headers: there can be thousands.
-func (e *endpoint) entry(header []byte, ev *hookonce.Event, proof hookonce.Proof, now time.Time) *journal.Event {
-	to := e.router.destinations(ev)
-	return &journal.Event{
-		Source:               e.source.Name,
-		Key:                  stored(ev),
-		Type:                 ev.Type,
-		Digest:               ev.Digest,
-		Header:               header,
-		Facts:                facts(ev),
-		Body:                 ev.Body,
-		Destinations:         to,
-		ReceivedAt:           now,
-		Resource:             ev.Scope,
-		Rank:                 ev.Rank.N,
-		Vouched:              proof.Vouched,
-		LogicalKey:           e.logical(ev, to, now),
-		DropLogicalDuplicate: ev.Logical != "" && e.drops[ev.Type],
-	}
-}
-
-// logical is the key that twins have in common. Time is cut into windows, and only events of one window
-// have it in common: what comes back to an earlier content later on is another change, and to miss twins
-// on two sides of a cut only costs a label. Where twins are dropped, only events for the same destinations
-// have it in common, or one would be dropped that its destination never got.
-func (e *endpoint) logical(ev *hookonce.Event, to []string, now time.Time) string {
-	if ev.Logical == "" || e.source.TwinWindow == 0 && len(e.drops) == 0 {
-		return ev.Logical
-	}
-	var window int64
-	if e.source.TwinWindow > 0 {
-		window = now.UnixNano() / int64(e.source.TwinWindow)
-	}
-	parts := []string{strconv.FormatInt(window, 10)}
-	if len(e.drops) > 0 {
-		parts = append(parts, slices.Sorted(slices.Values(to))...)
-	}
-	return hookonce.NormalKey(hookonce.JoinKey(append(parts, ev.Logical)...))
-}
-
-// stored is the key under which an event is kept.
-func stored(ev *hookonce.Event) string {
-	if ev.Coalesce {
-		return journal.CoalesceKey(ev.Key)
-	}
-	return ev.Key
-}
-
 // acknowledge is the answer a, or the provider's own where it insists on one, with the header of a.
 func (e *endpoint) acknowledge(a answer) answer {
 	if e.required == nil {
@@ -261,13 +156,80 @@ func (e *endpoint) acknowledge(a answer) answer {
 	return own
 }
 
-// noted is the part of the proof that is worth a word with each event: by which secret, where there
-// are several.
-func (e *endpoint) noted(p hookonce.Proof) hookonce.Proof {
-	if e.source.Secrets < 2 {
-		p.Secret = 0
+// reply answers the sender of one event with what the event's destination answered, now or when the first
+// copy came. Which of the two it was says the verdict, as with any source.
+//
+// An event without a destination, and one whose answer is not kept any more, is acknowledged like those
+// of other sources: it is done. A copy of one that waits for a destination which the source had before is not:
+// nobody has it.
+func (e *endpoint) reply(ctx context.Context, entry *journal.Event, r journal.Result, start time.Time) (answer, error) {
+	if len(entry.Destinations) == 0 {
+		return e.acknowledge(single(r.Status, entry.Key)), nil
 	}
-	return p
+	room, ok := e.shares.queue(1, entry.Size())
+	if !ok {
+		return answer{}, errFull // it is stored all the same, and a copy gets the answer
+	}
+	defer room.leave()
+	left := e.source.Deadline - e.now().Sub(start)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
+	defer cancel()
+	standing, err := e.answers.Await(ctx, journal.DeliveryID{EventID: r.ID, Destination: entry.Destinations[0]})
+	switch {
+	case err != nil:
+		return answer{}, fmt.Errorf("%w: %w", errUnanswered, err)
+	case standing.Response != nil && relayable(standing.Response.Status):
+		return relayed(standing.Response, r.Status), nil
+	case undelivered(r) && standing.State == journal.Done && standing.Response == nil:
+		return answer{}, fmt.Errorf("%w: it waits for another destination", errUnanswered)
+	case standing.State == journal.Done && standing.Response == nil:
+		return e.acknowledge(single(r.Status, entry.Key)), nil
+	}
+	return answer{}, fmt.Errorf("%w: the delivery is %s", errUnanswered, standing.State)
+}
+
+// undelivered reports whether an event was stored before and is not done. If nothing is open at the destination
+// that the source has now, it waits for one that the source had then.
+func undelivered(r journal.Result) bool {
+	return (r.Status == journal.Duplicate || r.Status == journal.Conflict) && !r.Done
+}
+
+// relayable reports whether an answer is passed on. One that asks to come again does so in the sender's own
+// way.
+func relayable(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return 200 <= status && status <= 499
+}
+
+// relayed is the answer of a destination in the form of ours.
+func relayed(a *journal.Response, s journal.Status) answer {
+	h := fieldLines(a.Header)
+	if _, ok := h["Content-Type"]; !ok {
+		h["Content-Type"] = nil // or the server would guess one
+	}
+	return answer{status: a.Status, header: h, verdict: verdicts[s], body: a.Body}
+}
+
+// fieldLines reads header fields that were stored as lines.
+func fieldLines(lines []byte) http.Header {
+	h := http.Header{}
+	for line := range strings.SplitSeq(string(lines), "\r\n") {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			h.Add(textproto.TrimString(name), textproto.TrimString(value))
+		}
+	}
+	return h
+}
+
+// ruleOf returns which headers of a source's requests are kept.
+func ruleOf(s *Source) *header.Rule {
+	if s.Headers != nil {
+		return s.Headers
+	}
+	return header.NewRule(header.Spec{Secret: s.Provider.Profile().SecretHeaders})
 }
 
 // SeenURL returns the address of a request as it is seen here. A provider that knows the one that was registered with it

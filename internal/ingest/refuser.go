@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,4 +64,21 @@ func (r refuser) refuse(w http.ResponseWriter, req *http.Request, err error) {
 // wholeSeconds returns a wait in the form of Retry-After, rounded up.
 func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
+
+// maxShownPath bounds in bytes what is shown of a path that a stranger chose.
+const maxShownPath = 128
+
+// shownPath returns the first two segments of a request's path, escaped: enough to see which source was
+// meant. What comes after them, and in the query, may be a token.
+func shownPath(r *http.Request) string {
+	path := r.URL.EscapedPath()
+	parts := strings.SplitN(path, "/", 4) // the first one is empty
+	if len(parts) == 4 && parts[3] != "" {
+		path = strings.Join(parts[:3], "/") + "/…"
+	}
+	if len(path) > maxShownPath {
+		path = path[:maxShownPath] + "…"
+	}
+	return path
 }

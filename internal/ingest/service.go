@@ -4,34 +4,11 @@ import (
 	"cmp"
 	"io"
 	"net/http"
-	"net/netip"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce"
 )
-
-// Service is a configured endpoint for requests that are no events: a handler gets everything below
-// /in/<Name>.
-type Service struct {
-	// Name is the part of the path, as that of a [Source].
-	Name string
-	// Handler gets the requests, without /in/<Name> in front of their paths.
-	Handler http.Handler
-	// MaxBody and MaxAnswer are how much of a request and its answer the handler keeps in memory, in bytes.
-	MaxBody, MaxAnswer int64
-	// Keeps reports whether the handler keeps anything of a request in memory. Others are handed to it as they are. Nil: it
-	// does of all.
-	Keeps func(*http.Request) bool
-	// Allow, Rate and Burst are those of a [Source].
-	Allow []netip.Prefix
-	Rate  float64
-	Burst int
-	// Through hands the requests to the path of a source, /in/<Name>, to the handler as they are: none is refused, and
-	// nothing of them is held. The fields above do not count.
-	Through bool
-}
 
 // service admits requests to one service.
 type service struct {
@@ -85,17 +62,6 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		held.release()
 		linger(w, r)
 	}
-}
-
-// serviceName returns the name in a path of the form /in/<name> or /in/<name>/anything, or the empty
-// string.
-func serviceName(path string) string {
-	rest, ok := strings.CutPrefix(path, PathPrefix)
-	if !ok {
-		return ""
-	}
-	name, _, _ := strings.Cut(rest, "/")
-	return name
 }
 
 // keptBody is the body of a request to a service that keeps it in memory, and its answer: room for the body is taken as it is

@@ -7,6 +7,31 @@ import (
 	"time"
 )
 
+// A request of many events is stored part after part, each in a commit of its own. Only the part that is in the
+// queue is in memory, beside the body of the request.
+const (
+	// partEvents and partBytes are the most that a part has. It is 1/queueParts of the journal's queue, if that is less. Its
+	// last event may go beyond the bytes, as far as there is room in the queue for it.
+	partEvents = 256
+	partBytes  = 1 << 20
+	queueParts = 32
+	// factsRoom is more than the facts of most events take, in bytes.
+	factsRoom = 1 << 10
+)
+
+// parts says how large the parts are.
+type parts struct {
+	events int
+	bytes  int64
+}
+
+func partsOf(o Options) parts {
+	return parts{
+		events: max(1, min(partEvents, o.MaxQueued/queueParts)),
+		bytes:  max(1, min(partBytes, o.MaxQueuedBytes/queueParts)),
+	}
+}
+
 // turns say which of the large batches goes on. One has its turn at a time, for one part, and when it is over nobody has it
 // for half as long as it took: a third of the store's time is left to requests of a few events, which wait behind one part at most.
 // The source that went longest ago comes first, and among its batches the one that has the least left, so that a small one does

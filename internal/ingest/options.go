@@ -1,0 +1,210 @@
+package ingest
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/header"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Defaults of the settings that may be left zero.
+const (
+	DefaultMaxBody       = 1 << 20   // bytes
+	DefaultMaxReading    = 128 << 20 // bytes
+	DefaultBodyTimeout   = 10 * time.Second
+	DefaultAcceptTimeout = 5 * time.Second
+	DefaultDeadline      = 10 * time.Second
+)
+
+// Journal is what ingest needs of the journal.
+type Journal interface {
+	// Accept makes the entries durable and returns one result for each, in order. An error means
+	// that nothing may be acknowledged. The journal may hold on to the entries after it returned.
+	Accept(ctx context.Context, entries []*journal.Event) ([]journal.Result, error)
+}
+
+// Answers is what the sources need of the journal whose senders are answered what a destination answered.
+type Answers interface {
+	// Await waits until an attempt at a delivery has come to its end, and says what it came to. What it
+	// returns is durable. An error means that it is not known in time.
+	Await(ctx context.Context, delivery journal.DeliveryID) (journal.DeliveryStatus, error)
+}
+
+// Past is what the sources need of the journal whose events are worth delivering while it cannot record
+// them.
+type Past interface {
+	// Bypass delivers events past the store and returns one result for each, in order. An error means that
+	// nothing may be acknowledged.
+	Bypass(ctx context.Context, entries []*journal.Event, forward journal.Forward) ([]journal.Result, error)
+}
+
+// Source is one configured endpoint, served under /in/<Name>.
+type Source struct {
+	// Name is the scope of the source's keys, and the last part of its path.
+	Name string
+	// Provider verifies the requests and says which events they carry.
+	Provider hookonce.Provider
+	// Secrets is how many secrets the provider was given. With several, the log says which of them
+	// matched, so that one can be retired knowingly. Zero means one.
+	Secrets int
+	// Headers says which headers of its requests are kept with an event. Nil: those that pass where nothing is known of
+	// the sender.
+	Headers *header.Rule
+	// MaxBody is the size in bytes of the largest body that is read. Zero means [DefaultMaxBody].
+	MaxBody int64
+	// Routes say where the events go. None: events are stored and are done.
+	Routes []Route
+	// DropTwins are the types whose events are stored and not delivered when an earlier one stands for
+	// the same change.
+	DropTwins []string
+	// TwinWindow is how far apart two events for one change can be at the most. Zero: any time.
+	TwinWindow time.Duration
+	// Allow are the networks that requests may come from. None: all.
+	Allow []netip.Prefix
+	// Rate is how many requests per second are taken, authentic or not, and Burst how many at once. A
+	// rate of zero takes all; a burst of zero is twice the rate.
+	Rate  float64
+	Burst int
+	// Sync answers a request of one event with what its destination answered.
+	Sync bool
+	// Open delivers events past the store while it is unavailable: those with a key of their own, of the
+	// types that one of OpenTypes matches. No OpenTypes match all.
+	Open      bool
+	OpenTypes []string
+	// Deadline is how long a sender may be kept waiting, counted from the headers of its request. Zero means
+	// [DefaultDeadline].
+	Deadline time.Duration
+}
+
+// Service is a configured endpoint for requests that are no events: a handler gets everything below
+// /in/<Name>.
+type Service struct {
+	// Name is the part of the path, as that of a [Source].
+	Name string
+	// Handler gets the requests, without /in/<Name> in front of their paths.
+	Handler http.Handler
+	// MaxBody and MaxAnswer are how much of a request and its answer the handler keeps in memory, in bytes.
+	MaxBody, MaxAnswer int64
+	// Keeps reports whether the handler keeps anything of a request in memory. Others are handed to it as they are. Nil: it
+	// does of all.
+	Keeps func(*http.Request) bool
+	// Allow, Rate and Burst are those of a [Source].
+	Allow []netip.Prefix
+	Rate  float64
+	Burst int
+	// Through hands the requests to the path of a source, /in/<Name>, to the handler as they are: none is refused, and
+	// nothing of them is held. The fields above do not count.
+	Through bool
+}
+
+// Options are the settings of a [Handler].
+type Options struct {
+	// Sources and Services have distinct names.
+	Sources  []Source
+	Services []Service
+	Journal  Journal
+	// Answers is needed where a source has Sync.
+	Answers Answers
+	// Past and Forward are needed where a source has Open. Forward makes one attempt at a delivery that is
+	// on no record.
+	Past    Past
+	Forward journal.Forward
+	// MaxReading bounds the memory in bytes of the bodies of all requests under way, verified or not, counted as they arrive, and
+	// of the answers of services that work on theirs. Beyond it, or where a source or an address holds more of it than is
+	// left, other bodies that are on their way are given up (see reading), or the answer is a 503. It is raised
+	// to what one body of the source with the largest MaxBody may need: four times that, or six times if there are
+	// several sources, and for services twice or three times their MaxAnswer besides. Zero means [DefaultMaxReading].
+	MaxReading int64
+	// MaxQueued and MaxQueuedBytes are the bounds of the journal's queue. A source that takes up more of
+	// it than is left is answered 503, so that there is room for the others. Zero: no bound but the
+	// journal's own.
+	MaxQueued      int
+	MaxQueuedBytes int64
+	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
+	// BodyTimeout is how long the body of a request may take to arrive, where the server's
+	// connection supports deadlines. Zero means [DefaultBodyTimeout].
+	BodyTimeout time.Duration
+	// AcceptTimeout is how long the journal may take. It does not end with the request, because a
+	// sender that hangs up cancels nothing. Zero means [DefaultAcceptTimeout].
+	AcceptTimeout time.Duration
+	// Now is the clock; nil means [time.Now].
+	Now func() time.Time
+	// Logger receives a line per event and per rejected request, at a bounded rate unless it takes the
+	// level debug, never a body or a secret. Nil
+	// discards them.
+	Logger *slog.Logger
+	// Registerer receives the metrics; nil means that they are not exported.
+	Registerer prometheus.Registerer
+	// Watcher is told what becomes of every request. Nil: nobody is.
+	Watcher Watcher
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxReading == 0 {
+		o.MaxReading = DefaultMaxReading
+	}
+	if o.MaxQueued == 0 {
+		o.MaxQueued = math.MaxInt
+	}
+	if o.MaxQueuedBytes == 0 {
+		o.MaxQueuedBytes = math.MaxInt64
+	}
+	if o.BodyTimeout == 0 {
+		o.BodyTimeout = DefaultBodyTimeout
+	}
+	if o.AcceptTimeout == 0 {
+		o.AcceptTimeout = DefaultAcceptTimeout
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Watcher == nil {
+		o.Watcher = blind{}
+	}
+	if o.Registerer == nil {
+		o.Registerer = prometheus.NewRegistry()
+	}
+	return o
+}
+
+// Watcher is told what becomes of every request, for people who look on. Unlike the log it hears of all of
+// them. Its methods are called while the sender waits, by many goroutines at a time, and must not block.
+type Watcher interface {
+	// Stored is called for every event that was stored or recognised. Routed is false if no route wanted it.
+	Stored(source string, e *hookonce.Event, r journal.Result, routed bool)
+	// Greeted is called for every challenge that was answered.
+	Greeted(source string)
+	// Refused is called for every request that was not acknowledged.
+	Refused(Refusal)
+}
+
+// Refusal is a request that was not acknowledged.
+type Refusal struct {
+	// Source is empty if no source is configured under the path.
+	Source string
+	// Path begins as the request's does; what may be secret in it is left out. See [shownPath].
+	Path string
+	// From is the address that the request came from, as far as it can be told.
+	From string
+	// Status is that of the answer, Reason its short name, and Detail a sentence about it.
+	Status         int
+	Reason, Detail string
+}
+
+// blind is the watcher where there is none.
+type blind struct{}
+
+func (blind) Stored(string, *hookonce.Event, journal.Result, bool) {}
+func (blind) Greeted(string)                                       {}
+func (blind) Refused(Refusal)                                      {}
