@@ -47,10 +47,11 @@ var rules = []rule{
 	{pkg: "internal/lines", std: true, reason: "the bounds of a log need nothing"},
 	{pkg: "internal/crowd", std: true, reason: "what stores have in common is beneath them"},
 	{pkg: "redisstore", allow: []string{"", "internal/header"}, reason: "stores never import each other"},
-	{pkg: "relay", allow: []string{"", "internal/header", "internal/outgoing"}, reason: "a relay knows an outbox by its contract, and no store"},
+	{pkg: "relay", allow: []string{"", "internal/header", "internal/outgoing", "internal/retry"}, reason: "a relay knows an outbox by its contract, and no store"},
 	{pkg: "janitor", allow: []string{""}, reason: "a janitor knows a store by its contract"},
-	{pkg: "internal/outbox", allow: []string{"", "relay", "pgstore", "sqlstore", "internal/config", "internal/onefile"}, reason: "the command relay serves applications, and knows nothing of the gateway"},
+	{pkg: "internal/outbox", allow: []string{"", "relay", "internal/retry", "pgstore", "sqlstore", "internal/config", "internal/onefile"}, reason: "the command relay serves applications, and knows nothing of the gateway"},
 	{pkg: "internal/header", allow: []string{"internal/header", "internal/outgoing"}, reason: "which headers pass is decided by their names alone"},
+	{pkg: "internal/retry", std: true, reason: "when work is tried again is the same for whoever carries it out"},
 	{pkg: "internal/outgoing", std: true, allow: []string{"internal/header"}, reason: "what all requests have in common needs nothing"},
 	{pkg: "hookoncetest", allow: []string{"", "provider/spec"}, reason: "it tests any handler, whatever its store"},
 	{pkg: "internal/schema", std: true, allow: []string{""}, reason: "tables are beneath the stores, and a program that does not migrate carries no tool for it"},
@@ -70,7 +71,7 @@ var rules = []rule{
 	{pkg: "internal/api", allow: []string{"", "internal/journal", "internal/lines", "internal/connlimit"}, reason: "the API knows the journal alone, and neither how events come in nor how they go out"},
 	{pkg: "internal/audit", allow: []string{"internal/config", "internal/schema", "internal/onefile"}, reason: "it reads tables, of users and of ours, and needs no store"},
 	{pkg: "internal/doctor", deny: []string{"internal/gateway", "internal/journal/pg", "internal/journal/sqlite", "pgstore", "sqlstore"}, reason: "who asks whether a store is well cannot depend on opening it"},
-	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "internal/closest", "internal/header", "internal/settings"}, reason: "settings are declared without knowing who reads them"},
+	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "internal/closest", "internal/header", "internal/retry", "internal/settings"}, reason: "settings are declared without knowing who reads them"},
 	{pkg: "internal/settings", allow: []string{"internal/closest"}, reason: "how settings are read does not depend on what they mean"},
 }
 

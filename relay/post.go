@@ -5,16 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/outgoing"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // POST is [NewPOST] for addresses and options that are constants: it panics where NewPOST returns an
@@ -39,9 +37,8 @@ func POST(client *http.Client, address string, opts ...PostOption) Handler {
 // and no answer, is a failure, and the effect is tried again, after the time of Retry-After if a 429 or 503
 // asks for some, a day at most.
 func NewPOST(client *http.Client, address string, opts ...PostOption) (Handler, error) {
-	u, err := url.Parse(address)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, errors.New("relay: POST: the address must begin with http:// or https:// and name a host") // and may hold a secret
+	if _, err := outgoing.ParseAddress(address); err != nil {
+		return nil, fmt.Errorf("relay: POST: %w", err)
 	}
 	if client == nil {
 		client = &http.Client{}
@@ -78,12 +75,13 @@ func PostSecrets(secrets ...string) PostOption {
 	}
 }
 
-// PostPermanent sets the statuses, from 300 to 599, with which the effect is given up at once, besides 410.
+// PostPermanent sets the statuses, from 300 to 499, with which the effect is given up at once, besides 410. 408, 425
+// and 429 cannot be among them, as no 5xx can: they say that the other side cannot now, which passes.
 func PostPermanent(statuses ...int) PostOption {
 	return func(p *post) error {
 		for _, s := range statuses {
-			if s < 300 || s > 599 {
-				return fmt.Errorf("status %d cannot be permanent: write one between 300 and 599", s)
+			if err := retry.CheckPermanent(s); err != nil {
+				return err
 			}
 		}
 		p.permanent = statuses
@@ -111,27 +109,54 @@ type post struct {
 	now       func() time.Time
 }
 
-// maxDrained is how much of an answer is read so that its connection can be used again.
-const maxDrained = 16 << 10
-
 func (p *post) carryOut(ctx context.Context, e hookonce.QueuedEffect) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.address, bytes.NewReader(e.Payload))
 	if err != nil {
 		return err
 	}
 	req.Header = p.headers(e)
-	answer, err := p.client.Do(req)
-	var where *url.Error // its text repeats the address, which may hold a secret
-	if errors.As(err, &where) {
-		err = where.Err
-	}
+	start := time.Now()
+	response, err := p.client.Do(req)
 	if err != nil {
-		return err
+		return unanswered(ctx, err, time.Since(start))
 	}
-	defer answer.Body.Close()
-	_, _ = io.CopyN(io.Discard, answer.Body, maxDrained) // the status alone decides
-	return p.judge(answer)
+	outgoing.NewAnswer(response, cancel).Drain()
+	v := retry.Judge(response, p.permanent, p.now())
+	switch {
+	case v.Result == retry.Done:
+		return nil
+	case v.Result == retry.Dead:
+		return hookonce.Permanent(errors.New(v.Reason))
+	case v.After > 0:
+		return hookonce.RetryAfter(v.After, errors.New(v.Reason))
+	}
+	return errors.New(v.Reason)
 }
+
+// unanswered returns the error of a request that got no answer. Its text, which is stored and logged, repeats
+// neither the address, which may hold a secret, nor what the other side wrote.
+func unanswered(ctx context.Context, err error, took time.Duration) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	v := retry.JudgeError(err, took.Round(time.Millisecond))
+	failed := &failure{v.Reason, err}
+	if v.After > 0 {
+		return hookonce.RetryAfter(v.After, failed)
+	}
+	return failed
+}
+
+// failure is an error with another text.
+type failure struct {
+	text string
+	err  error
+}
+
+func (f *failure) Error() string { return f.text }
+func (f *failure) Unwrap() error { return f.err }
 
 func (p *post) headers(e hookonce.QueuedEffect) http.Header {
 	h := p.header.Clone()
@@ -151,22 +176,4 @@ func (p *post) headers(e hookonce.QueuedEffect) http.Header {
 		h.Set(header.WebhookSignature, signature)
 	}
 	return h
-}
-
-// judge turns the answer's status into what it means for the effect.
-func (p *post) judge(answer *http.Response) error {
-	if answer.StatusCode/100 == 2 {
-		return nil
-	}
-	err := fmt.Errorf("answered %d", answer.StatusCode)
-	if remark := outgoing.Remark(answer); remark != "" {
-		err = fmt.Errorf("answered %d: %s", answer.StatusCode, remark)
-	}
-	if answer.StatusCode == http.StatusGone || slices.Contains(p.permanent, answer.StatusCode) {
-		return hookonce.Permanent(err)
-	}
-	if after := outgoing.RetryAfter(answer, p.now()); after > 0 {
-		return hookonce.RetryAfter(after, err)
-	}
-	return err
 }

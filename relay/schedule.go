@@ -1,9 +1,10 @@
 package relay
 
 import (
-	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // Schedule says how long to wait after an attempt has failed, which is the given one since the effect was
@@ -14,15 +15,13 @@ type Schedule func(tries int) (delay time.Duration, again bool)
 // factor until they reach longest; each is made shorter by chance, by half at the most, so that what failed
 // together is not tried again together.
 func Exponential(first, longest time.Duration, factor float64, attempts int) Schedule {
-	return func(tries int) (time.Duration, bool) {
-		if tries >= attempts {
-			return 0, false
-		}
-		full := min(float64(first)*math.Pow(factor, float64(max(tries, 1)-1)), float64(longest))
-		return time.Duration(full * (1 + rand.Float64()) / 2), true
-	}
+	return jittered(retry.Schedule{Attempts: attempts, First: first, Longest: longest, Factor: factor})
 }
 
 // DefaultSchedule makes 13 attempts: after 5 seconds, 15, 45 and so on, tripling up to a day, each made
 // shorter by chance. The last comes some 3.5 days after the first at the latest.
-func DefaultSchedule() Schedule { return Exponential(5*time.Second, 24*time.Hour, 3, 13) }
+func DefaultSchedule() Schedule { return jittered(retry.Default()) }
+
+func jittered(s retry.Schedule) Schedule {
+	return func(tries int) (time.Duration, bool) { return s.Delay(tries, rand.Float64()) }
+}

@@ -96,18 +96,6 @@ func checkPort(port int) error {
 	return nil
 }
 
-// checkPermanent accepts the statuses that can be the last word on an event. The others say that the
-// destination is ill or busy, which passes.
-func checkPermanent(status int) error {
-	switch {
-	case status == 408, status == 425, status == 429, status/100 == 5:
-		return fmt.Errorf("%d says that the destination cannot now, and is always tried again; remove it", status)
-	case status < 300, status > 499:
-		return fmt.Errorf("%d cannot end the attempts; write statuses from 300 to 499, such as 400 and 422", status)
-	}
-	return nil
-}
-
 // maxPattern is the length of the longest event type.
 const maxPattern = 255
 

@@ -3,9 +3,11 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/header"
+	"github.com/hookonce/hookonce/internal/retry"
 	"github.com/hookonce/hookonce/internal/settings"
 )
 
@@ -48,16 +50,16 @@ var effortTable = settings.Table[Effort]{
 		Bind: func(e *Effort) settings.Value { return settings.Duration(&e.Timeout, briefly, time.Hour) }},
 	{Key: "rate", Help: "`number` of attempts per second to one destination; no bound if not set",
 		Bind: func(e *Effort) settings.Value { return settings.Rate(&e.Rate, minRate, maxRate) }},
-	{Key: "attempts", Default: "13", Help: "`number` of attempts before a delivery is dead",
+	{Key: "attempts", Default: strconv.Itoa(retry.DefaultAttempts), Help: "`number` of attempts before a delivery is dead",
 		Bind: func(e *Effort) settings.Value { return settings.Count(&e.Attempts, 1, 1000) }},
-	{Key: "backoff", Default: "5s", Help: "`time` to wait after the first failed attempt; each further wait is three times as long",
+	{Key: "backoff", Default: settings.ShowDuration(retry.DefaultFirst), Help: "`time` to wait after the first failed attempt; each further wait is three times as long",
 		Bind: func(e *Effort) settings.Value { return settings.Duration(&e.Backoff, briefly, settings.Day) }},
-	{Key: "backoff_max", Default: "1d", Help: "longest `time` to wait between two attempts",
+	{Key: "backoff_max", Default: settings.ShowDuration(retry.DefaultLongest), Help: "longest `time` to wait between two attempts",
 		Bind: func(e *Effort) settings.Value { return settings.Duration(&e.BackoffMax, briefly, 30*settings.Day) }},
 	{Key: "give_up", Default: "7d", Help: "`time` after which a delivery is dead, whatever attempts are left",
 		Bind: func(e *Effort) settings.Value { return settings.Duration(&e.GiveUp, briefly, forever) }},
 	{Key: "permanent", Help: "`status` of a destination after which a delivery is dead at once, besides 410; repeatable",
-		Bind: func(e *Effort) settings.Value { return settings.Numbers(&e.Permanent, "422", checkPermanent) }},
+		Bind: func(e *Effort) settings.Value { return settings.Numbers(&e.Permanent, "422", retry.CheckPermanent) }},
 	{Key: "breaker", Default: "true", Help: "only probe a destination that is ill, and let it recover by and by",
 		Bind: func(e *Effort) settings.Value { return settings.Bool(&e.Breaker) }},
 	{Key: "breaker_failures", Default: "10", Help: "`number` of failures in a row that show that a destination is ill",

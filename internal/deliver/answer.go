@@ -7,91 +7,40 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/outgoing"
+	"github.com/hookonce/hookonce/internal/retry"
 )
-
-const (
-	// maxHead is how much of an answer is kept with the attempt, in bytes.
-	maxHead = 512
-	// maxDrained is how much more of it is read so that its connection can be used again.
-	maxDrained = 16 << 10
-	// answerTime is how long reading may take once the status is known, which alone decides. A slower
-	// or longer answer costs the connection and nothing else.
-	answerTime = 500 * time.Millisecond
-)
-
-// answer is the body of a destination's answer, of which little is read.
-type answer struct {
-	body io.ReadCloser
-	stop *time.Timer
-}
-
-// newAnswer begins to count the time. Cancel ends the request.
-func newAnswer(r *http.Response, cancel func()) *answer {
-	if _, switched := r.Body.(io.Writer); switched {
-		// The bare connection after a 101: cancelling does not end reads of it.
-		_ = r.Body.Close()
-		return &answer{body: http.NoBody}
-	}
-	a := &answer{body: r.Body}
-	if r.Body != http.NoBody {
-		a.stop = time.AfterFunc(answerTime, cancel)
-	}
-	return a
-}
-
-// head reads the first bytes of the answer, or what came of them in time.
-func (a *answer) head() []byte {
-	if a.body == http.NoBody {
-		return nil
-	}
-	head := make([]byte, maxHead)
-	n, _ := io.ReadFull(a.body, head)
-	return head[:n:n]
-}
-
-// drain reads a little more and closes the body.
-func (a *answer) drain() {
-	if a == nil {
-		return
-	}
-	_, _ = io.CopyN(io.Discard, a.body, maxDrained)
-	_ = a.body.Close()
-	if a.stop != nil {
-		a.stop.Stop()
-	}
-}
 
 // MaxReply is the size in bytes of the largest answer that is passed on to a sender.
 const MaxReply = 256 << 10
 
 // errTooLong says that an answer cannot be passed on.
-var errTooLong = fmt.Errorf("the answer is longer than %d bytes, and the sender waits for it", MaxReply)
+var errTooLong = &retry.Fault{Text: fmt.Sprintf("the answer is longer than %d bytes, and the sender waits for it", MaxReply)}
 
 // relayed ends an attempt whose answer is for the sender. A success of which not all can be passed on is
 // a failure: its sender would be told something else than it is told later.
-func (d *Deliverer) relayed(o journal.Outcome, dest *destination, w *journal.Work, response *http.Response) (journal.Outcome, *answer, finding) {
+func (d *Deliverer) relayed(o journal.Outcome, dest *destination, w *journal.Work, response *http.Response) (journal.Outcome, *outgoing.Answer, retry.Verdict) {
 	body, err := readReply(response.Body)
 	o.Duration = d.opt.Now().Sub(o.Started)
-	f := d.judge(&o, dest, w, response)
+	v := d.judge(&o, dest, w, response)
 	switch {
 	case err == nil:
 		o.Response = &journal.Response{Status: o.Status, Header: replyHeader(response.Header), Body: body}
 	case o.State == journal.Done:
-		f.verdict = d.unanswered(&o, dest, w, err)
+		v = d.unanswered(&o, dest, w, err)
 		if err == errTooLong {
-			f.verdict = declined
+			v.Signal = retry.Declined
 		}
-		return o, nil, f
+		return o, nil, v
 	}
-	o.Excerpt = body[:min(len(body), maxHead)]
-	if f.verdict == declined && o.Status < 500 {
-		f.verdict = success // it is the answer that the sender asked for
+	o.Excerpt = body[:min(len(body), outgoing.MaxHead)]
+	if v.Signal == retry.Declined && o.Status < 500 {
+		v.Signal = retry.Success // it is the answer that the sender asked for
 	}
-	return o, nil, f
+	return o, nil, v
 }
 
 // readReply reads an answer whole and closes it. The context of the request bounds the time.
@@ -99,7 +48,7 @@ func readReply(from io.ReadCloser) ([]byte, error) {
 	defer from.Close()
 	body, err := io.ReadAll(io.LimitReader(from, MaxReply+1))
 	if err == nil && len(body) > MaxReply {
-		return body[:maxHead], errTooLong
+		return body[:outgoing.MaxHead], errTooLong
 	}
 	return body, err
 }

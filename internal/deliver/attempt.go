@@ -2,7 +2,6 @@ package deliver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/outgoing"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // deliver makes one attempt, tells the send queue what it showed about the destination, and hands the outcome to the
@@ -32,12 +33,12 @@ func (d *Deliverer) deliver(q *sendQueue, t *turn) {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
 
-	outcome, answer, finding := d.attempt(ctx, cancel, dest, w)
-	q.learn(t, &outcome, finding)
+	outcome, answer, verdict := d.attempt(ctx, cancel, dest, w)
+	q.learn(t, &outcome, verdict)
 	d.opt.Journal.Finish(outcome)
 	d.metrics.observe(w, outcome)
 	d.report(w, outcome)
-	answer.drain()
+	answer.Drain()
 }
 
 // drop ends a delivery without an attempt, and leaves a record that says so.
@@ -49,46 +50,26 @@ func (d *Deliverer) drop(w *journal.Work) {
 }
 
 // attempt tries once. The answer is nil if there was none.
-func (d *Deliverer) attempt(ctx context.Context, cancel func(), dest *destination, w *journal.Work) (journal.Outcome, *answer, finding) {
+func (d *Deliverer) attempt(ctx context.Context, cancel func(), dest *destination, w *journal.Work) (journal.Outcome, *outgoing.Answer, retry.Verdict) {
 	o := journal.Outcome{Held: w.Held, Started: d.opt.Now()}
 	relayed := (*d.answered.Load())[w.Source] // as it is now: a reload may change it meanwhile
 	response, err := d.post(ctx, dest, w, o.Started)
 	o.Duration = d.opt.Now().Sub(o.Started)
 	if err != nil {
 		verdict := d.unanswered(&o, dest, w, err)
-		return o, nil, finding{verdict: verdict}
+		return o, nil, verdict
 	}
 	if relayed && response.StatusCode != http.StatusSwitchingProtocols {
 		return d.relayed(o, dest, w, response)
 	}
-	a := newAnswer(response, cancel)
-	finding := d.judge(&o, dest, w, response)
-	o.Excerpt = a.head()
-	return o, a, finding
-}
-
-// unanswered makes o the outcome of an attempt that got no answer, or not all of one that is wanted whole.
-func (d *Deliverer) unanswered(o *journal.Outcome, dest *destination, w *journal.Work, err error) verdict {
-	switch {
-	case d.attempts.Err() != nil: // cancelled by us: nobody is to blame
-		o.State, o.Due = journal.Pending, o.Started.Add(o.Duration)
-		return unknown
-	case ourFault(err):
-		o.State, o.Due = journal.Pending, o.Started.Add(o.Duration+faultDelay)
-		d.opt.Logger.Error("deliver: an attempt failed on our side; it does not count and is made again",
-			"event", w.EventID, "destination", w.Destination, "error", cause(err, dest.timeout), "due", o.Due)
-		return unknown
-	}
-	o.Error = cause(err, dest.timeout)
-	d.retry(o, dest, w, 0)
-	if unconnected(err) {
-		return unreachable
-	}
-	return faulty
+	a := outgoing.NewAnswer(response, cancel)
+	verdict := d.judge(&o, dest, w, response)
+	o.Excerpt = a.Head()
+	return o, a, verdict
 }
 
 // errPanic is a failure that is not the destination's.
-var errPanic = errors.New("panic during the delivery")
+var errPanic = error(&retry.Fault{Text: "panic during the delivery", Ours: true})
 
 // post sends the request. Whatever panics on the way is a failed attempt, not the end of a worker.
 func (d *Deliverer) post(ctx context.Context, dest *destination, w *journal.Work, now time.Time) (response *http.Response, err error) {
@@ -162,13 +143,13 @@ func (d *Deliverer) Forward(ctx context.Context, w *journal.Work) journal.Outcom
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
 
-	o, answer, finding := d.attempt(attempt, cancel, t.dest, w)
+	o, answer, verdict := d.attempt(attempt, cancel, t.dest, w)
 	if ctx.Err() != nil {
-		finding.verdict = unknown // it might have answered somebody with more patience
+		verdict.Signal = retry.NoSignal // it might have answered somebody with more patience
 	}
-	q.learn(&t, &o, finding)
+	q.learn(&t, &o, verdict)
 	d.metrics.observe(w, o)
-	answer.drain()
+	answer.Drain()
 	if next, ok := q.ended(&t); ok {
 		d.workers.Go(func() { q.run(next) })
 	}

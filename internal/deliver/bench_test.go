@@ -20,6 +20,7 @@ type endless struct {
 }
 
 func (e *endless) Work() <-chan *journal.Work     { return e.work }
+func (e *endless) Paused(string) bool             { return false }
 func (e *endless) Current(journal.Held) bool      { return true }
 func (e *endless) Suspend(string, journal.Rest)   {}
 func (e *endless) Finish(outcome journal.Outcome) { e.finished <- outcome.State }
@@ -53,10 +54,10 @@ func BenchmarkDeliver(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			j := &endless{make(chan *journal.Work, 64), make(chan journal.State, 64)}
-			d, err := deliver.New(deliver.Options{
-				Journal: j, Destinations: map[string]deliver.Destination{"app": {URL: app.URL}},
-				Transport: c.transport, Concurrency: 32,
-			})
+			d, err := options{
+				Options:   deliver.Options{Journal: j, Destinations: map[string]deliver.Destination{"app": {URL: app.URL, Concurrency: 32}}},
+				transport: c.transport,
+			}.open()
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -101,12 +102,12 @@ func BenchmarkHangingDestinations(b *testing.B) {
 				ill[w.Destination+".invalid"] = true
 			}
 			j := &endless{make(chan *journal.Work, 64), make(chan journal.State, 64)}
-			d, err := deliver.New(deliver.Options{Journal: j, Destinations: settings, Transport: transport(func(r *http.Request) (*http.Response, error) {
+			d, err := options{Options: deliver.Options{Journal: j, Destinations: settings}, transport: transport(func(r *http.Request) (*http.Response, error) {
 				if ill[r.URL.Host] {
 					return hang(r)
 				}
 				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-			})})
+			})}.open()
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -17,12 +17,13 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // guarded is a destination that is ill after three failures, and gets a probe after 10 s, 20 s, and then 30 s.
 func guarded() deliver.Destination {
 	app := nowhere
-	app.Breaker = &deliver.Breaker{Failures: 3, Pause: 10 * time.Second, PauseMax: 30 * time.Second}
+	app.Breaker = deliver.Breaker{Failures: 3, Pause: 10 * time.Second, PauseMax: 30 * time.Second}
 	return app
 }
 
@@ -91,7 +92,7 @@ func TestRamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, code := nowhere, 503
 		app.Concurrency = 16
-		app.Breaker = &deliver.Breaker{Failures: 3, Pause: time.Second}
+		app.Breaker = deliver.Breaker{Failures: 3, Pause: time.Second}
 		var underway, most atomic.Int32
 		s := newStandIn(t, app, func(*http.Request) (*http.Response, error) {
 			most.Store(max(most.Load(), underway.Add(1)))
@@ -287,12 +288,12 @@ func TestBreakerLearnsNothingFromStaleEvents(t *testing.T) {
 func TestBreakerOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, code := nowhere, 503
-		app.Breaker = &deliver.Breaker{Failures: -1}
+		app.Breaker = deliver.Breaker{Failures: -1}
 		s := newStandIn(t, app, answers(&code))
 		for i := range 100 {
 			s.bring(piece(i))
 		}
-		if n := s.states(); n[journal.Failed] != 100 || len(s.suspensions()) != 0 || s.Destinations()[0].Limit != deliver.DefaultConcurrency {
+		if n := s.states(); n[journal.Failed] != 100 || len(s.suspensions()) != 0 || s.Destinations()[0].Limit != usualConcurrency {
 			t.Errorf("outcomes %v", n)
 		}
 	})
@@ -318,7 +319,7 @@ func TestProbe_permanentFailures(t *testing.T) {
 func TestProbe_lastAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := guarded()
-		app.Schedule = deliver.Schedule{}
+		app.Schedule = retry.Schedule{}
 		code := 503
 		s := newStandIn(t, app, answers(&code))
 		s.bring(piece(1), piece(2), piece(3))
@@ -342,9 +343,9 @@ func TestBreakerSparesBacklog(t *testing.T) {
 		var up atomic.Bool
 		var made, lines atomic.Int32
 		app := deliver.Destination{URL: "http://app.invalid/", Concurrency: 1}
-		r := newRigOn(t, engine.Options{Destinations: map[string]journal.Destination{"app": {}}}, app, func(o *deliver.Options) {
+		r := newRigOn(t, engine.Options{Destinations: map[string]journal.Destination{"app": {}}}, app, func(o *options) {
 			o.Logger = slog.New(counting{slog.DiscardHandler, &lines})
-			o.Transport = transport(func(*http.Request) (*http.Response, error) {
+			o.transport = transport(func(*http.Request) (*http.Response, error) {
 				made.Add(1)
 				if up.Load() {
 					return status(200), nil

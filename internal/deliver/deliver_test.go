@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // The destination receives what the provider sent, and what hookonce knows about it.
@@ -101,7 +102,7 @@ func TestKeyIsStableOverAttempts(t *testing.T) {
 		}
 	}))
 	defer app.Close()
-	r := newRig(t, deliver.Destination{URL: app.URL, Schedule: deliver.Schedule{0, 0, 0}, Secrets: []string{"fake"}}, nil)
+	r := newRig(t, deliver.Destination{URL: app.URL, Schedule: retry.Schedule{Attempts: 4}, Secrets: []string{"fake"}}, nil)
 	r.accept(t, entry("a"))
 	const message = "msg_e9fc854939cc5a819314b4f4f36713cb" // another process makes the same
 	for i := range 3 {
@@ -128,7 +129,7 @@ func TestConnectionsAreReused(t *testing.T) {
 		_, _ = io.WriteString(w, strings.Repeat("x", 8<<10)) // an answer that must be read for the connection to be kept
 	}))
 	defer app.Close()
-	r := newRig(t, deliver.Destination{URL: app.URL}, func(o *deliver.Options) { o.Concurrency = workers })
+	r := newRig(t, deliver.Destination{URL: app.URL, Concurrency: workers}, nil)
 	for i := range events {
 		r.accept(t, entry(fmt.Sprintf("evt_%d", i)))
 	}
@@ -163,7 +164,7 @@ func TestClosedConnectionIsNotAFailedAttempt(t *testing.T) {
 		}
 	}))
 	defer app.Close()
-	r := newRig(t, deliver.Destination{URL: app.URL}, func(o *deliver.Options) { o.Concurrency = 1 })
+	r := newRig(t, deliver.Destination{URL: app.URL, Concurrency: 1}, nil)
 	r.accept(t, entry("a"))
 	r.attempts(t, 1)
 	r.accept(t, entry("b"))
@@ -180,8 +181,8 @@ func TestClosedConnectionIsNotAFailedAttempt(t *testing.T) {
 }
 
 func TestNewRefusesAddresses(t *testing.T) {
-	for _, address := range []string{"", "app", "ftp://app", "http://", "/path", "http://a b/", "http://user:fake-password@[bad/"} {
-		_, err := deliver.New(deliver.Options{Destinations: map[string]deliver.Destination{"app": {URL: address}}})
+	for _, address := range []string{"", "app", "ftp://app", "http://", "/path", "http://a b/", "http://user:fake-password@[bad/", "http://user:fake-password/1@app/"} {
+		_, err := options{Options: deliver.Options{Destinations: map[string]deliver.Destination{"app": {URL: address}}}}.open()
 		if err == nil {
 			t.Errorf("%q was taken", address)
 		} else if !strings.Contains(err.Error(), `"app"`) || strings.Contains(err.Error(), "fake-password") {

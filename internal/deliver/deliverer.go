@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"reflect"
 	"slices"
@@ -20,17 +21,13 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// Defaults of the settings that may be left zero.
-const (
-	DefaultConcurrency = 64
-	DefaultTimeout     = 15 * time.Second
-)
-
 // Deliverer makes the attempts. Its methods are safe for concurrent use.
 type Deliverer struct {
-	opt      Options
-	metrics  *metrics
-	answered atomic.Pointer[map[string]bool] // see Options.Relayed
+	opt       Options
+	transport http.RoundTripper // makes the attempts; nil: each destination has one
+	random    func() float64    // the jitter of a retry, in [0, 1)
+	metrics   *metrics
+	answered  atomic.Pointer[map[string]bool] // see Options.Relayed
 
 	mu     sync.RWMutex          // guards send queues, and keeps Reload and Stop apart; taken before that of a send queue
 	queues map[string]*sendQueue // by the name of the destination; those that are gone as well
@@ -45,13 +42,16 @@ type Deliverer struct {
 
 // New returns a deliverer that does nothing until it is started. It fails when the settings of a
 // destination make no sense, and panics when the metrics are registered already.
-func New(o Options) (*Deliverer, error) {
-	o = o.withDefaults()
+func New(o Options) (*Deliverer, error) { return newDeliverer(o, nil, rand.Float64) }
+
+func newDeliverer(o Options, transport http.RoundTripper, random func() float64) (*Deliverer, error) {
 	d := &Deliverer{
-		opt:      o,
-		queues:   make(map[string]*sendQueue, len(o.Destinations)),
-		metrics:  newMetrics(o.Registerer),
-		stopping: make(chan struct{}),
+		transport: transport,
+		random:    random,
+		opt:       o,
+		queues:    make(map[string]*sendQueue, len(o.Destinations)),
+		metrics:   newMetrics(o.Registerer),
+		stopping:  make(chan struct{}),
 	}
 	d.attempts, d.abort = context.WithCancel(context.Background())
 	return d, d.Reload(o.Destinations, o.Relayed)
@@ -174,8 +174,8 @@ type outfit struct {
 // outfit makes one of settings, with what can be kept of that of a send queue; which is nil if it is new.
 func (d *Deliverer) outfit(name string, s Destination, q *sendQueue) (*outfit, error) {
 	before := q.before()
-	o := &outfit{settings: s, concurrency: cmp.Or(s.Concurrency, d.opt.Concurrency)}
-	transport := d.opt.Transport
+	o := &outfit{settings: s, concurrency: s.Concurrency}
+	transport := d.transport
 	switch {
 	case transport != nil:
 	case before != nil && before.connects(o):
@@ -187,7 +187,7 @@ func (d *Deliverer) outfit(name string, s Destination, q *sendQueue) (*outfit, e
 	if o.dest, err = newDestination(name, s, transport); err != nil {
 		return nil, err
 	}
-	if o.breaker, err = s.Breaker.withDefaults(o.dest.schedule); err != nil {
+	if o.breaker, err = s.Breaker.fit(o.dest.schedule); err != nil {
 		return nil, err
 	}
 	switch {
@@ -317,4 +317,4 @@ func (s State) number() float64 {
 }
 
 // paused reports whether an operator wants nothing to begin.
-func (q *sendQueue) paused() bool { return q.opt.Paused != nil && q.opt.Paused(q.name) }
+func (q *sendQueue) paused() bool { return q.opt.Journal.Paused(q.name) }

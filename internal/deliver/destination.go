@@ -1,7 +1,6 @@
 package deliver
 
 import (
-	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/outgoing"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // destination is a [Destination] made ready for use.
@@ -23,7 +23,7 @@ type destination struct {
 	address       string // the same without the user and password
 	authorization string // from the user and password of the address
 	timeout       time.Duration
-	schedule      Schedule
+	schedule      retry.Schedule
 	giveUp        time.Duration
 	permanent     []int
 	header        http.Header
@@ -39,17 +39,14 @@ type destination struct {
 func newDestination(name string, s Destination, transport http.RoundTripper) (*destination, error) {
 	d := &destination{
 		name:      name,
-		timeout:   cmp.Or(s.Timeout, DefaultTimeout),
+		timeout:   s.Timeout,
 		schedule:  s.Schedule,
 		giveUp:    s.GiveUp,
 		permanent: s.Permanent,
-		stale:     cmp.Or(s.Stale, StaleFlag),
+		stale:     s.Stale,
 		signers:   s.Signers,
 		rules:     s.Rules,
 		transport: transport,
-	}
-	if d.schedule == nil {
-		d.schedule = DefaultSchedule()
 	}
 	return d, errors.Join(d.locate(s.URL), s.validate(), d.headers(s), d.keys(s.Secrets))
 }
@@ -60,18 +57,11 @@ func (d *destination) keys(secrets []string) (err error) {
 	return err
 }
 
-// address reads the URL.
+// locate reads the URL.
 func (d *destination) locate(text string) error {
-	u, err := url.Parse(text)
+	u, err := outgoing.ParseAddress(text)
 	if err != nil {
-		var cause *url.Error // its text repeats the address
-		if errors.As(err, &cause) {
-			err = cause.Err
-		}
-		return fmt.Errorf("the address cannot be read: %w", err)
-	}
-	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return errors.New("the address must begin with http:// or https:// and name a host")
+		return err
 	}
 	if u.User != nil {
 		password, _ := u.User.Password()

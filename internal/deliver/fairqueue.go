@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // class are the deliveries that may fail for the same reason: of one source and type, first attempts apart from
@@ -65,12 +66,12 @@ func (c *class) hinders() bool { return c.slow >= inARow }
 func (c *class) len() int { return len(c.waiting) - c.front }
 
 // learn follows the end of an attempt.
-func (c *class) learn(v verdict, began, now time.Time) {
+func (c *class) learn(s retry.Signal, began, now time.Time) {
 	switch {
-	case v == success:
+	case s == retry.Success:
 		c.failures, c.slow = 0, 0
-	case v != unknown:
-		poison := v == declined || v == faulty
+	case s != retry.NoSignal:
+		poison := s == retry.Declined || s == retry.Faulty
 		if c.failures++; c.failures >= inARow && poison {
 			c.troubled = now
 		}

@@ -146,7 +146,7 @@ func TestDestinationMisbehaves(t *testing.T) {
 			t.Parallel()
 			app := httptest.NewServer(c.handler)
 			defer app.Close()
-			r := newRig(t, deliver.Destination{URL: app.URL, Timeout: 300 * time.Millisecond, Schedule: deliver.Schedule{time.Hour}}, nil)
+			r := newRig(t, deliver.Destination{URL: app.URL, Timeout: 300 * time.Millisecond, Schedule: hourly}, nil)
 			r.accept(t, entry("a"))
 			o := r.attempts(t, 1)[0]
 			if o.State != c.state || o.Status != c.status || o.Error != c.cause {
@@ -169,7 +169,7 @@ func TestDestinationIsNotThere(t *testing.T) {
 		{"no such host", "http://nowhere.invalid/", "host name could not be resolved"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, deliver.Destination{URL: c.url, Schedule: deliver.Schedule{time.Hour}}, nil)
+			r := newRig(t, deliver.Destination{URL: c.url, Schedule: hourly}, nil)
 			r.accept(t, entry("a"))
 			if o := r.attempts(t, 1)[0]; o.State != journal.Failed || o.Error != c.cause {
 				t.Errorf("outcome %s, %q; want %q", o.State, o.Error, c.cause)
@@ -188,7 +188,7 @@ func TestSilentListener(t *testing.T) {
 	defer silent.Close()
 	for _, scheme := range []string{"http://", "https://"} {
 		t.Run(scheme, func(t *testing.T) {
-			r := newRig(t, deliver.Destination{URL: scheme + silent.Addr().String(), Timeout: 300 * time.Millisecond, Schedule: deliver.Schedule{time.Hour}}, nil)
+			r := newRig(t, deliver.Destination{URL: scheme + silent.Addr().String(), Timeout: 300 * time.Millisecond, Schedule: hourly}, nil)
 			r.accept(t, entry("a"))
 			if o := r.attempts(t, 1)[0]; o.State != journal.Failed || o.Error != "timeout after 300ms" {
 				t.Errorf("outcome %s, %q", o.State, o.Error)
@@ -208,7 +208,7 @@ func TestTLSFaults(t *testing.T) {
 		{"no TLS on the other side", strings.Replace(plain.URL, "http:", "https:", 1), "TLS handshake failed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, deliver.Destination{URL: c.url, Schedule: deliver.Schedule{time.Hour}}, nil)
+			r := newRig(t, deliver.Destination{URL: c.url, Schedule: hourly}, nil)
 			r.accept(t, entry("a"))
 			if o := r.attempts(t, 1)[0]; o.State != journal.Failed || o.Error != c.cause {
 				t.Errorf("outcome %s, %q; want %q", o.State, o.Error, c.cause)

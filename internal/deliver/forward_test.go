@@ -77,7 +77,7 @@ func TestForward_failures(t *testing.T) {
 func TestForward_waitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts, gate := 0, make(chan struct{})
-		s := newStandIn(t, deliver.Destination{URL: "http://app.invalid/", Concurrency: 1, Breaker: &deliver.Breaker{Failures: 2}}, func(*http.Request) (*http.Response, error) {
+		s := newStandIn(t, deliver.Destination{URL: "http://app.invalid/", Concurrency: 1, Breaker: deliver.Breaker{Failures: 2}}, func(*http.Request) (*http.Response, error) {
 			attempts++
 			<-gate
 			return status(503), nil
@@ -102,8 +102,8 @@ func relaying(t *testing.T, answer func(r *http.Request) (*http.Response, error)
 	t.Helper()
 	var o journal.Outcome
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nowhere, func(o *deliver.Options) {
-			o.Transport = transport(answer)
+		r := newRig(t, nowhere, func(o *options) {
+			o.transport = transport(answer)
 			o.Relayed = map[string]bool{"billing": true}
 		})
 		o = r.Forward(t.Context(), past(1))

@@ -5,29 +5,8 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/retry"
 )
-
-// verdict is what an attempt says about its destination.
-type verdict int
-
-const (
-	unknown     verdict = iota // nothing was learned
-	success                    // it took the event
-	declined                   // it is there, and did not take this event
-	faulty                     // it may be ill, or fail for this event: a timeout, 502, 504, no valid answer
-	busy                       // it says that it is ill: 429, 503
-	unreachable                // there was no connection, whatever the event
-)
-
-// sign reports whether the destination may be ill.
-func (v verdict) sign() bool { return v >= faulty }
-
-// finding is what one attempt came to.
-type finding struct {
-	verdict verdict
-	after   time.Duration // before that nothing should come, says the destination
-	final   bool          // the event must not be tried again, whatever the schedule says
-}
 
 // State is how a destination stands.
 type State string
@@ -119,16 +98,16 @@ func (h *health) probing(now time.Time, source, kind string) bool {
 
 // learn follows the end of an attempt, while so many others are under way. It reports whether a failure costs
 // no try.
-func (h *health) learn(now time.Time, t *turn, f finding, others int, cause string) (spared bool) {
-	if h.settings.Failures < 0 || f.verdict == unknown {
+func (h *health) learn(now time.Time, t *turn, v retry.Verdict, others int, cause string) (spared bool) {
+	if h.settings.Failures == 0 || v.Signal == retry.NoSignal {
 		return false
 	}
-	if f.verdict == success {
+	if v.Signal == retry.Success {
 		h.succeeded(now, t.work, others)
 		return false
 	}
 	was := h.ill()
-	h.failed(now, t, f, cause)
+	h.failed(now, t, v, cause)
 	return was || h.ill()
 }
 
@@ -172,20 +151,20 @@ func (h *health) enter(s State, now time.Time) { h.state, h.since, h.changed = s
 
 // failed counts a failure, and finds out whether the destination is ill. It says nothing about that if anything
 // succeeded while its attempt was under way, or if events of this kind alone fail.
-func (h *health) failed(now time.Time, t *turn, f finding, cause string) {
+func (h *health) failed(now time.Time, t *turn, v retry.Verdict, cause string) {
 	alone := h.avoids(t.work)
-	if f.verdict == declined || f.verdict == faulty {
+	if v.Signal == retry.Declined || v.Signal == retry.Faulty {
 		h.pick = now
 	}
-	if h.lived.After(t.began) || alone && f.verdict != unreachable && now.Sub(h.lived) < troubled {
+	if h.lived.After(t.began) || alone && v.Signal != retry.Unreachable && now.Sub(h.lived) < troubled {
 		if t.probe && h.ill() {
-			h.again(now, declined)
+			h.again(now, retry.Declined)
 		}
 		return
 	}
 	h.cause = cause
-	if f.after > 0 {
-		h.busyTo = maxTime(h.busyTo, now.Add(f.after))
+	if v.After > 0 {
+		h.busyTo = maxTime(h.busyTo, now.Add(v.After))
 	}
 	first := h.row.failures == 0
 	other := first || h.row.event != t.work.EventID
@@ -197,9 +176,9 @@ func (h *health) failed(now time.Time, t *turn, f finding, cause string) {
 		h.row.failures++
 	}
 	switch {
-	case !f.verdict.sign():
+	case !v.Signal.Illness():
 		h.row.signs = 0
-	case other || f.verdict == unreachable:
+	case other || v.Signal == retry.Unreachable:
 		if h.row.signs++; h.row.signs == 1 {
 			h.row.sign = t.began
 		}
@@ -207,32 +186,32 @@ func (h *health) failed(now time.Time, t *turn, f finding, cause string) {
 	switch {
 	case h.ill():
 		if t.probe {
-			h.again(now, f.verdict)
+			h.again(now, v.Signal)
 		}
-	case h.shown(now, f.verdict):
+	case h.shown(now, v.Signal):
 		h.enter(Ill, now)
 		h.limit = 1
-		h.again(now, f.verdict)
-	case f.verdict.sign() && !t.began.Before(h.cut): // once for all that were under way
+		h.again(now, v.Signal)
+	case v.Signal.Illness() && !t.began.Before(h.cut): // once for all that were under way
 		h.limit, h.cut = max(1, h.limit/2), now
 	}
 }
 
 // shown reports whether the failures show that the destination is ill. One that recovers has shown before that
 // it may be: a round that fails is enough.
-func (h *health) shown(now time.Time, v verdict) bool {
+func (h *health) shown(now time.Time, s retry.Signal) bool {
 	r := &h.row
 	return r.signs >= h.settings.Failures ||
 		r.signs >= signsSoon && now.Sub(r.sign) >= soon ||
 		r.failures >= h.settings.Failures && now.Sub(r.failure) >= noSuccess ||
-		v.sign() && h.state == Recovering && r.signs >= h.limit
+		s.Illness() && h.state == Recovering && r.signs >= h.limit
 }
 
 // again sets the time of the next probe. After an answer it comes soon: the destination is there, and what was
 // tried may be to blame.
-func (h *health) again(now time.Time, v verdict) {
+func (h *health) again(now time.Time, s retry.Signal) {
 	var pause time.Duration
-	if v.sign() {
+	if s.Illness() {
 		h.pause = min(max(h.settings.Pause, 2*h.pause), h.settings.PauseMax)
 		pause = h.pause
 	} else {

@@ -15,6 +15,7 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // An illness is a way in which a destination fails, and what is sent to it meanwhile, in a time that is played.
@@ -311,7 +312,7 @@ var illnesses = []illness{
 		}},
 	{name: "poison dies when its schedule is used up", answer: answersPoison(500), p99: 10 * second,
 		change: func(app *deliver.Destination, _ *journal.Destination) {
-			app.Schedule = deliver.Schedule{second, 10 * second, 40 * second}
+			app.Schedule = retry.Schedule{Attempts: 4, First: second, Longest: 40 * second, Factor: 10}
 		}, send: func(s *sim) {
 			s.burst(300, "p", "invoice.paid")
 			s.steady(300, second, "h", "invoice.paid")

@@ -1,11 +1,10 @@
 package deliver
 
 import (
-	"cmp"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"time"
@@ -15,55 +14,27 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
-// Options are the settings of a [Deliverer].
+// Options are the settings of a [Deliverer]. All are needed unless it is said otherwise.
 type Options struct {
 	Journal Journal
 	// Destinations are the places to deliver to, by name. The journal is expected to bring work for
 	// these alone; other work is handed back.
 	Destinations map[string]Destination
-	// Concurrency is how many attempts at a destination are under way at once, unless it has a number
-	// of its own. Zero means [DefaultConcurrency].
-	Concurrency int
 	// Relayed are the sources whose senders are answered what the destination answered: the answers to
 	// their events are read whole and become a part of the outcome.
 	Relayed map[string]bool
-	// Paused reports whether an operator has paused a destination: what waits for it goes back to the
-	// journal, which brings nothing for it meanwhile. It must not block. Nil: none ever is.
-	Paused func(destination string) bool
-	// Transport makes the attempts, without regard to TLS settings and address policies. Nil means one
-	// for each destination that keeps a connection per attempt under way, follows no proxy from the
-	// environment, and asks for no compression.
-	Transport http.RoundTripper
-	// Rand returns the jitter of a retry, in [0, 1). Nil means [rand.Float64].
-	Rand func() float64
-	// Now is the clock; nil means [time.Now].
+	// Now is the clock.
 	Now func() time.Time
 	// Logger receives a debug line per delivery, a warning per failed attempt and an error per event
-	// that is given up; never a body or a secret. Nil discards them.
+	// that is given up; never a body or a secret.
 	Logger *slog.Logger
 	// Watcher is told of every attempt. Nil: nobody is.
 	Watcher Watcher
-	// Registerer receives the metrics; nil means that they are not exported.
+	// Registerer receives the metrics.
 	Registerer prometheus.Registerer
-}
-
-func (o Options) withDefaults() Options {
-	o.Concurrency = cmp.Or(o.Concurrency, DefaultConcurrency)
-	if o.Rand == nil {
-		o.Rand = rand.Float64
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Registerer == nil {
-		o.Registerer = prometheus.NewRegistry()
-	}
-	return o
 }
 
 // Journal is what deliver needs of the journal.
@@ -74,6 +45,9 @@ type Journal interface {
 	Current(journal.Held) bool
 	// Finish records an outcome. It does not block.
 	Finish(journal.Outcome)
+	// Paused reports whether an operator has paused a destination: what waits for it goes back to the journal,
+	// which brings nothing for it meanwhile. It does not block.
+	Paused(destination string) bool
 	// Suspend brings as little work for a destination as r says. The zero Rest ends that. It does not block.
 	Suspend(destination string, r journal.Rest)
 }
@@ -91,17 +65,16 @@ type Destination struct {
 	// URL is where events are POSTed to, http or https. A user and password in it are sent as basic
 	// authentication.
 	URL string
-	// Timeout bounds one attempt, from dialling to the status of the answer. Zero means
-	// [DefaultTimeout].
+	// Timeout bounds one attempt, from dialling to the status of the answer. Needed.
 	Timeout time.Duration
-	// Schedule says when failed attempts are tried again. Nil means [DefaultSchedule].
-	Schedule Schedule
+	// Schedule says when failed attempts are tried again. Needed.
+	Schedule retry.Schedule
 	// GiveUp is how long after the receipt of an event it may still be tried again: a retry that would
 	// come later is not made, and the event is dead. An attempt that begins later all the same, because
 	// the event was re-driven or had to wait, has the whole of its schedule. Zero: the schedule alone
 	// decides.
 	GiveUp time.Duration
-	// Concurrency is how many attempts at it are under way at once. Zero means that of the [Options].
+	// Concurrency is how many attempts at it are under way at once. Needed.
 	Concurrency int
 	// Rate is how many attempts begin per second, evenly spread. Zero: as many as there are.
 	Rate float64
@@ -128,25 +101,31 @@ type Destination struct {
 	Signers map[string]Signer
 	// TLS has the certificates and names to use for https. Nil: those of the system.
 	TLS *tls.Config
-	// Stale says what becomes of an event of which a newer version was delivered. Empty: [StaleFlag].
+	// Stale says what becomes of an event of which a newer version was delivered. Needed.
 	Stale StalePolicy
 	// Policy says which addresses may be connected to. The zero policy allows all.
 	Policy AddressPolicy
-	// Breaker keeps attempts from a destination that fails again and again. Nil means the defaults.
-	Breaker *Breaker
+	// Breaker keeps attempts from a destination that fails again and again. The zero one never does.
+	Breaker Breaker
 }
+
+// maxRate is the highest rate that makes sense, in attempts per second.
+const maxRate = 1e6
 
 // validate looks at what a configuration may get wrong besides texts.
 func (s *Destination) validate() error {
-	if s.Timeout < 0 || s.GiveUp < 0 || s.Concurrency < 0 || !(s.Rate >= 0) || s.Rate > maxRate {
-		return fmt.Errorf("timeout, give-up time, concurrency and rate must not be negative, and the rate %g at most", float64(maxRate))
+	switch {
+	case s.Timeout <= 0 || s.Concurrency < 1 || s.Schedule.Attempts < 1:
+		return errors.New("timeout, concurrency and attempts must be more than nothing")
+	case s.GiveUp < 0 || !(s.Rate >= 0) || s.Rate > maxRate:
+		return fmt.Errorf("give-up time and rate must not be negative, and the rate %g at most", float64(maxRate))
 	}
 	for _, status := range s.Permanent {
-		if status < 300 || status > 599 {
-			return fmt.Errorf("status %d cannot be permanent: write one between 300 and 599", status)
+		if err := retry.CheckPermanent(status); err != nil {
+			return err
 		}
 	}
-	if policies := []StalePolicy{"", StaleFlag, StaleDeliver, StaleDrop}; !slices.Contains(policies, s.Stale) {
+	if policies := []StalePolicy{StaleFlag, StaleDeliver, StaleDrop}; !slices.Contains(policies, s.Stale) {
 		return fmt.Errorf("unknown policy %q about stale events: write flag, deliver or drop", s.Stale)
 	}
 	return nil
@@ -184,50 +163,43 @@ type Signer interface {
 // first success it recovers, and gets twice as much at once after each round of successes, up to its
 // concurrency.
 type Breaker struct {
-	// Failures in a row make it ill. Zero means [DefaultFailures]; negative: it never is, and nothing below
-	// applies.
+	// Failures in a row make it ill. Zero: it never is, and nothing below applies.
 	Failures int
 	// Pause is the time from the first failed probe to the next, and doubles up to PauseMax. Zero means
-	// [DefaultPause] and [DefaultPauseMax], or the first and the last delay of the destination's schedule where
+	// a second and four, or the first and the last delay of the destination's schedule where
 	// they are shorter: who wants retries soon does not want to wait for probes.
 	Pause, PauseMax time.Duration
 }
 
-func (b *Breaker) withDefaults(schedule Schedule) (Breaker, error) {
-	if b == nil {
-		b = &Breaker{}
-	}
-	s := *b
-	s.Failures = cmp.Or(s.Failures, DefaultFailures)
-	if s.Pause == 0 {
-		s.Pause = DefaultPause
-		if len(schedule) > 0 {
-			s.Pause = max(shortestPause, min(s.Pause, schedule[0]))
+// fit returns the breaker with the pauses that it has with a schedule.
+func (b Breaker) fit(schedule retry.Schedule) (Breaker, error) {
+	first, last, retries := schedule.Ends()
+	if b.Pause == 0 {
+		b.Pause = usualPause
+		if retries {
+			b.Pause = max(shortestPause, min(b.Pause, first))
 		}
-		if s.PauseMax > 0 {
-			s.Pause = min(s.Pause, s.PauseMax)
+		if b.PauseMax > 0 {
+			b.Pause = min(b.Pause, b.PauseMax)
 		}
 	}
-	if s.PauseMax == 0 {
-		s.PauseMax = DefaultPauseMax
-		if n := len(schedule); n > 0 {
-			s.PauseMax = min(s.PauseMax, schedule[n-1])
+	if b.PauseMax == 0 {
+		b.PauseMax = usualPauseMax
+		if retries {
+			b.PauseMax = min(b.PauseMax, last)
 		}
-		s.PauseMax = max(s.Pause, s.PauseMax)
+		b.PauseMax = max(b.Pause, b.PauseMax)
 	}
-	if s.Pause < 0 || s.PauseMax < s.Pause {
-		return s, fmt.Errorf("the breaker's first pause, %v, is negative or longer than its longest, %v", s.Pause, s.PauseMax)
+	if b.Failures < 0 || b.Pause < 0 || b.PauseMax < b.Pause {
+		return b, fmt.Errorf("the breaker's failures, %d, are negative, or its first pause, %v, is negative or longer than its longest, %v", b.Failures, b.Pause, b.PauseMax)
 	}
-	return s, nil
+	return b, nil
 }
 
-// Defaults of a [Breaker].
 const (
-	DefaultFailures = 10
-	DefaultPause    = time.Second
-	DefaultPauseMax = 4 * time.Second
+	// usualPause and usualPauseMax are those of a breaker that has no pauses of its own.
+	usualPause, usualPauseMax = time.Second, 4 * time.Second
+	// shortestPause is the least that a short schedule makes of them, and the first pause after a probe that was
+	// answered, though not with a success.
+	shortestPause = 100 * time.Millisecond
 )
-
-// shortestPause is the least that a short schedule makes of the defaults, and the first pause after a probe that
-// was answered, though not with a success.
-const shortestPause = 100 * time.Millisecond

@@ -13,7 +13,7 @@ import (
 // What a status comes to, at the first attempt and at the last that the schedule allows.
 func TestStatuses(t *testing.T) {
 	app := nowhere
-	app.Permanent = []int{400, 422, 503}
+	app.Permanent = []int{400, 422}
 	for _, c := range []struct {
 		code        int
 		first, last journal.State
@@ -30,13 +30,13 @@ func TestStatuses(t *testing.T) {
 		{425, journal.Failed, journal.Dead},
 		{429, journal.Failed, journal.Dead},
 		{500, journal.Failed, journal.Dead},
-		{503, journal.Dead, journal.Dead}, // configured
+		{503, journal.Failed, journal.Dead},
 		{999, journal.Failed, journal.Dead},
 	} {
 		t.Run(http.StatusText(c.code), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStandIn(t, app, answers(&c.code))
-				for tries, want := range map[int]journal.State{1: c.first, len(app.Schedule) + 1: c.last} {
+				for tries, want := range map[int]journal.State{1: c.first, app.Schedule.Attempts: c.last} {
 					w := piece(tries)
 					w.Tries = tries
 					s.bring(w)

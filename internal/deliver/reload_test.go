@@ -16,12 +16,12 @@ import (
 
 // to are the destinations of a deliverer with one of them.
 func to(app deliver.Destination) map[string]deliver.Destination {
-	return map[string]deliver.Destination{"app": app}
+	return complete(map[string]deliver.Destination{"app": app})
 }
 
 func (s *standIn) reload(t *testing.T, destinations map[string]deliver.Destination) {
 	t.Helper()
-	if err := s.Reload(destinations, nil); err != nil {
+	if err := s.Reload(complete(destinations), nil); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()
@@ -163,12 +163,12 @@ func TestReload_health(t *testing.T) {
 		"timeout": {func(d *deliver.Destination) { d.Timeout = time.Minute }, true},
 		"secret":  {func(d *deliver.Destination) { d.Secrets = []string{"whsec_ZmFrZQ=="} }, true},
 		"address": {elsewhere, false},
-		"breaker": {func(d *deliver.Destination) { d.Breaker = &deliver.Breaker{Failures: 3} }, false},
+		"breaker": {func(d *deliver.Destination) { d.Breaker = deliver.Breaker{Failures: 3} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				code, app := 503, nowhere
-				app.Breaker = &deliver.Breaker{Failures: 2, Pause: time.Minute, PauseMax: time.Minute}
+				app.Breaker = deliver.Breaker{Failures: 2, Pause: time.Minute, PauseMax: time.Minute}
 				s := newStandIn(t, app, answers(&code))
 				s.bring(piece(1), piece(2))
 				if got := s.Destinations()[0].State; got != deliver.Ill {
@@ -191,7 +191,7 @@ func TestReload_health(t *testing.T) {
 func TestReload_oldAttemptsDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := nowhere
-		app.Breaker = &deliver.Breaker{Failures: 2}
+		app.Breaker = deliver.Breaker{Failures: 2}
 		answer := make(chan bool)
 		s := newStandIn(t, app, func(*http.Request) (*http.Response, error) {
 			<-answer
@@ -243,7 +243,7 @@ func TestReload_allOrNothing(t *testing.T) {
 		wrong, other := app, app
 		wrong.Permanent, other.Name = []int{200}, "other"
 		for range 20 { // maps have no order
-			if err := s.Reload(map[string]deliver.Destination{"other": other, "wrong": wrong}, nil); err == nil {
+			if err := s.Reload(complete(map[string]deliver.Destination{"other": other, "wrong": wrong}), nil); err == nil {
 				t.Fatal("taken")
 			}
 		}
@@ -280,7 +280,7 @@ func TestReload_untriedDoesNotWaitForWhoIsGone(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		synctest.Wait()
-		if asked > deliver.DefaultFailures {
+		if asked > usualFailures {
 			t.Errorf("it was asked %d times before the time that it asked for", asked)
 		}
 		app.URL += "new"

@@ -45,9 +45,9 @@ type arrived struct {
 func deliverOne(t *testing.T, d deliver.Destination, log io.Writer) arrived {
 	t.Helper()
 	got := make(chan arrived, 1)
-	r := newRig(t, d, func(o *deliver.Options) {
+	r := newRig(t, d, func(o *options) {
 		o.Logger = slog.New(slog.NewTextHandler(log, nil))
-		o.Transport = transport(func(r *http.Request) (*http.Response, error) {
+		o.transport = transport(func(r *http.Request) (*http.Response, error) {
 			body, err := io.ReadAll(r.Body)
 			again, _ := r.GetBody()
 			if copied, _ := io.ReadAll(again); err != nil || !bytes.Equal(copied, body) {

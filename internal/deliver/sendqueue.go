@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // sendQueue is the queue before one destination. It decides when the next attempt begins, and of what: not more at
@@ -35,9 +36,6 @@ type turn struct {
 	probe  bool // the destination was ill
 }
 
-// maxRate is the highest rate that makes sense, in attempts per second.
-const maxRate = 1e6
-
 // add takes one delivery in. It never blocks.
 func (q *sendQueue) add(w *journal.Work) {
 	q.mu.Lock()
@@ -62,18 +60,18 @@ func (q *sendQueue) run(t turn) {
 }
 
 // learn follows the end of an attempt, before its outcome is recorded: a failure may cost no try.
-func (q *sendQueue) learn(t *turn, o *journal.Outcome, f finding) {
+func (q *sendQueue) learn(t *turn, o *journal.Outcome, v retry.Verdict) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.opt.Now()
-	t.class.learn(f.verdict, t.began, now)
+	t.class.learn(v.Signal, t.began, now)
 	if t.health != q.health { // the destination is another by now
 		return
 	}
 	before := q.health.state
-	if q.health.learn(now, t, f, q.underway-1, o.Error) && !f.final && (o.State == journal.Failed || o.State == journal.Dead) {
+	if q.health.learn(now, t, v, q.underway-1, o.Error) && v.Result != retry.Dead && (o.State == journal.Failed || o.State == journal.Dead) {
 		o.State, o.Spared, o.Error = journal.Failed, true, o.Error+spared
-		o.Due = maxTime(q.health.until, o.Started.Add(o.Duration+f.after))
+		o.Due = maxTime(q.health.until, o.Started.Add(o.Duration+v.After))
 	}
 	q.follow(before, now)
 	q.relieve(t.class)

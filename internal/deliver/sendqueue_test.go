@@ -104,9 +104,9 @@ func TestHangingDestinationsHoldUpNobody(t *testing.T) {
 			settings[names[i]] = deliver.Destination{URL: fmt.Sprintf("http://app-%d.invalid/", i), Concurrency: 4}
 			served[names[i]] = journal.Destination{}
 		}
-		r := newRigOn(t, engine.Options{Destinations: served}, settings[names[0]], func(o *deliver.Options) {
+		r := newRigOn(t, engine.Options{Destinations: served}, settings[names[0]], func(o *options) {
 			o.Destinations = settings
-			o.Transport = transport(func(r *http.Request) (*http.Response, error) {
+			o.transport = transport(func(r *http.Request) (*http.Response, error) {
 				if slices.Contains(names[:hanging], r.URL.Hostname()[:len(r.URL.Hostname())-len(".invalid")]) {
 					stuck.Add(1)
 					return hang(r)
@@ -122,7 +122,7 @@ func TestHangingDestinationsHoldUpNobody(t *testing.T) {
 			r.accept(t, e)
 		}
 		r.attempts(t, (destinations-hanging)*events)
-		if took := time.Since(start); took >= deliver.DefaultTimeout || delivered.Load() != (destinations-hanging)*events {
+		if took := time.Since(start); took >= usualTimeout || delivered.Load() != (destinations-hanging)*events {
 			t.Errorf("%d delivered after %v", delivered.Load(), took)
 		}
 		if n := stuck.Load(); n != hanging*4 {

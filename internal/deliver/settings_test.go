@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // Settings that make no sense are refused with a word on what is wrong, and without their secrets.
@@ -24,17 +25,19 @@ func TestNewRefusesSettings(t *testing.T) {
 		settings deliver.Destination
 		says     string
 	}{
-		{"negative timeout", deliver.Destination{Timeout: -1}, "negative"},
+		{"negative timeout", deliver.Destination{Timeout: -1}, "timeout"},
 		{"negative time to give up", deliver.Destination{GiveUp: -1}, "negative"},
-		{"negative concurrency", deliver.Destination{Concurrency: -1}, "negative"},
+		{"negative concurrency", deliver.Destination{Concurrency: -1}, "concurrency"},
 		{"negative rate", deliver.Destination{Rate: -1}, "negative"},
 		{"no number of a rate", deliver.Destination{Rate: math.NaN()}, "rate"},
 		{"endless rate", deliver.Destination{Rate: math.Inf(1)}, "rate"},
 		{"a success that is permanent", deliver.Destination{Permanent: []int{400, 204}}, "204"},
 		{"no status", deliver.Destination{Permanent: []int{600}}, "600"},
+		{"a pause that is permanent", deliver.Destination{Permanent: []int{503}}, "503"},
 		{"unknown policy", deliver.Destination{Stale: "ignore"}, "ignore"},
-		{"breaker that never ends", deliver.Destination{Breaker: &deliver.Breaker{Pause: time.Hour, PauseMax: time.Minute}}, "pause"},
-		{"breaker before its time", deliver.Destination{Breaker: &deliver.Breaker{Pause: -1}}, "pause"},
+		{"breaker that never ends", deliver.Destination{Breaker: deliver.Breaker{Failures: 1, Pause: time.Hour, PauseMax: time.Minute}}, "pause"},
+		{"no attempts", deliver.Destination{Schedule: retry.Schedule{First: time.Second}}, "attempts"},
+		{"breaker before its time", deliver.Destination{Breaker: deliver.Breaker{Pause: -1}}, "pause"},
 		{"empty secret", deliver.Destination{Secrets: []string{"whsec_ZmFrZQ==", ""}}, "empty"},
 		{"empty secret with a prefix", deliver.Destination{Secrets: []string{"whsec_"}}, "empty"},
 		{"secret that is not base64", deliver.Destination{Secrets: []string{"whsec_fake-password"}}, "base64"},
@@ -54,7 +57,7 @@ func TestNewRefusesSettings(t *testing.T) {
 			if c.settings.URL == "" {
 				c.settings.URL = nowhere.URL
 			}
-			_, err := deliver.New(deliver.Options{Destinations: map[string]deliver.Destination{"app": c.settings}})
+			_, err := options{Options: deliver.Options{Destinations: map[string]deliver.Destination{"app": c.settings}}}.open()
 			if err == nil {
 				t.Fatal("taken")
 			}
@@ -79,7 +82,7 @@ func TestPolicyIsAskedAfterTheName(t *testing.T) {
 			app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("reached") }))
 			defer app.Close()
 			url := strings.Replace(app.URL, "127.0.0.1", "localhost", 1)
-			r := newRig(t, deliver.Destination{URL: url, Policy: c.policy, Schedule: deliver.Schedule{time.Hour}}, nil)
+			r := newRig(t, deliver.Destination{URL: url, Policy: c.policy, Schedule: hourly}, nil)
 			r.accept(t, entry("a"))
 			if o := r.attempts(t, 1)[0]; o.State != journal.Failed || !strings.Contains(o.Error, c.says) {
 				t.Errorf("outcome %s, %q; want %q", o.State, o.Error, c.says)
@@ -114,7 +117,7 @@ func TestTLSSettings(t *testing.T) {
 		{"unknown authority", &tls.Config{Certificates: app.TLS.Certificates}, journal.Failed, "certificate not trusted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, deliver.Destination{URL: app.URL, TLS: c.tls, Schedule: deliver.Schedule{time.Hour}}, nil)
+			r := newRig(t, deliver.Destination{URL: app.URL, TLS: c.tls, Schedule: hourly}, nil)
 			r.accept(t, entry("a"))
 			if o := r.attempts(t, 1)[0]; o.State != c.state || c.cause != "" && o.Error != c.cause {
 				t.Errorf("outcome %s, %q; want %s, %q", o.State, o.Error, c.state, c.cause)

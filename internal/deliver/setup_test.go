@@ -1,9 +1,11 @@
 package deliver_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // rig is a deliverer on an engine in memory. Its destination "app" is where the test says.
@@ -26,15 +29,66 @@ type rig struct {
 	metrics *prometheus.Registry
 }
 
+// options are those of a deliverer, and what plays its destinations without a network.
+type options struct {
+	deliver.Options
+	transport http.RoundTripper
+	random    func() float64
+}
+
+// open returns a deliverer with what the options leave out.
+func (o options) open() (*deliver.Deliverer, error) {
+	o.Destinations = complete(o.Destinations)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Registerer == nil {
+		o.Registerer = prometheus.NewRegistry()
+	}
+	if o.random == nil {
+		o.random = func() float64 { return 0 }
+	}
+	return deliver.NewWith(o.Options, o.transport, o.random)
+}
+
+const (
+	usualTimeout     = 15 * time.Second
+	usualConcurrency = 64
+	usualFailures    = 10
+)
+
+// complete returns destinations with what they leave out. Failures of -1 are none.
+func complete(destinations map[string]deliver.Destination) map[string]deliver.Destination {
+	all := map[string]deliver.Destination{}
+	for name, d := range destinations {
+		d.Timeout, d.Concurrency = cmp.Or(d.Timeout, usualTimeout), cmp.Or(d.Concurrency, usualConcurrency)
+		d.Schedule, d.Stale = cmp.Or(d.Schedule, retry.Default()), cmp.Or(d.Stale, deliver.StaleFlag)
+		if d.Breaker.Failures = cmp.Or(d.Breaker.Failures, usualFailures); d.Breaker.Failures < 0 {
+			d.Breaker.Failures = 0
+		}
+		all[name] = d
+	}
+	return all
+}
+
+// limited is a destination with so many attempts at once.
+func limited(d deliver.Destination, concurrency int) deliver.Destination {
+	d.Concurrency = concurrency
+	return d
+}
+
 // newRig starts a deliverer to app. Change adapts the options before they are used. Everything is
 // stopped when the test ends.
-func newRig(t testing.TB, app deliver.Destination, change func(*deliver.Options)) *rig {
+func newRig(t testing.TB, app deliver.Destination, change func(*options)) *rig {
 	t.Helper()
 	return newRigOn(t, engine.Options{}, app, change)
 }
 
 // newRigOn is newRig with settings for the journal.
-func newRigOn(t testing.TB, settings engine.Options, app deliver.Destination, change func(*deliver.Options)) *rig {
+func newRigOn(t testing.TB, settings engine.Options, app deliver.Destination, change func(*options)) *rig {
 	t.Helper()
 	settings.DoneKeys = -1
 	r := &rig{model: journaltest.NewMemory(), metrics: prometheus.NewRegistry()}
@@ -43,16 +97,15 @@ func newRigOn(t testing.TB, settings engine.Options, app deliver.Destination, ch
 	if r.journal, err = engine.New(r.faulty, settings); err != nil {
 		t.Fatal(err)
 	}
-	o := deliver.Options{
+	o := options{Options: deliver.Options{
 		Journal:      r.journal,
 		Destinations: map[string]deliver.Destination{"app": app},
 		Registerer:   r.metrics,
-		Rand:         func() float64 { return 0 },
-	}
+	}}
 	if change != nil {
 		change(&o)
 	}
-	if r.Deliverer, err = deliver.New(o); err != nil {
+	if r.Deliverer, err = o.open(); err != nil {
 		t.Fatal(err)
 	}
 	r.Start()
@@ -122,3 +175,6 @@ func hang(r *http.Request) (*http.Response, error) {
 }
 
 var errBroken = errors.New("broken")
+
+// hourly tries twice, an hour apart.
+var hourly = retry.Schedule{Attempts: 2, First: time.Hour, Longest: time.Hour, Factor: 1}

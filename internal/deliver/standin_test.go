@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,8 @@ type standIn struct {
 	*deliver.Deliverer
 	work chan *journal.Work
 
+	paused atomic.Bool
+
 	mu        sync.Mutex
 	outcomes  []journal.Outcome
 	suspended []time.Duration // from the time of the call
@@ -27,6 +30,7 @@ type standIn struct {
 
 func (s *standIn) Work() <-chan *journal.Work { return s.work }
 func (s *standIn) Current(journal.Held) bool  { return true }
+func (s *standIn) Paused(string) bool         { return s.paused.Load() }
 
 func (s *standIn) Finish(o journal.Outcome) {
 	s.mu.Lock()
@@ -49,10 +53,10 @@ func newStandIn(t *testing.T, app deliver.Destination, play transport) *standIn 
 	t.Helper()
 	s := &standIn{work: make(chan *journal.Work)}
 	var err error
-	s.Deliverer, err = deliver.New(deliver.Options{
-		Journal: s, Destinations: map[string]deliver.Destination{"app": app}, Transport: play,
-		Rand: func() float64 { return 0 },
-	})
+	s.Deliverer, err = options{
+		Options:   deliver.Options{Journal: s, Destinations: map[string]deliver.Destination{"app": app}},
+		transport: play,
+	}.open()
 	if err != nil {
 		t.Fatal(err)
 	}

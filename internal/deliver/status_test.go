@@ -3,7 +3,6 @@ package deliver_test
 import (
 	"net/http"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,26 +11,6 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// newPausable is a stand-in whose destination somebody may pause.
-func newPausable(t *testing.T, app deliver.Destination, paused *atomic.Bool, play transport) *standIn {
-	t.Helper()
-	s := &standIn{work: make(chan *journal.Work)}
-	var err error
-	if s.Deliverer, err = deliver.New(deliver.Options{
-		Journal: s, Destinations: map[string]deliver.Destination{"app": app}, Transport: play,
-		Paused: func(name string) bool { return name == "app" && paused.Load() },
-	}); err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		if err := s.Stop(t.Context()); err != nil && t.Context().Err() == nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
 // While a destination is paused the attempt under way comes to its end, and what waits goes back without
 // losing an attempt, due when somebody resumes.
 func TestPause(t *testing.T) {
@@ -39,8 +18,7 @@ func TestPause(t *testing.T) {
 		app := nowhere
 		app.Concurrency = 1
 		release := make(chan struct{})
-		var paused atomic.Bool
-		s := newPausable(t, app, &paused, func(*http.Request) (*http.Response, error) {
+		s := newStandIn(t, app, func(*http.Request) (*http.Response, error) {
 			<-release
 			return status(200), nil
 		})
@@ -48,7 +26,7 @@ func TestPause(t *testing.T) {
 		if got := s.Destinations(); len(got) != 1 || got[0] != (deliver.Status{Name: "app", State: deliver.Healthy, Limit: 1, Waiting: 2, Underway: 1}) {
 			t.Errorf("status %+v", got)
 		}
-		paused.Store(true)
+		s.paused.Store(true)
 		release <- struct{}{}
 		synctest.Wait()
 		now := time.Now()
@@ -68,7 +46,7 @@ func TestPause(t *testing.T) {
 		if n := s.states(); n[journal.Pending] != 1 {
 			t.Errorf("while it is paused: %v", n)
 		}
-		paused.Store(false)
+		s.paused.Store(false)
 		s.bring(piece(5))
 		release <- struct{}{}
 		synctest.Wait()
@@ -83,7 +61,7 @@ func TestStatusOfHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, code := nowhere, 503
 		app.Concurrency = 4
-		app.Breaker = &deliver.Breaker{Failures: 2, Pause: time.Minute}
+		app.Breaker = deliver.Breaker{Failures: 2, Pause: time.Minute}
 		s := newStandIn(t, app, answers(&code))
 		s.bring(piece(1), piece(2))
 		now := time.Now()

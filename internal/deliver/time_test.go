@@ -19,15 +19,16 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 var quiet = log.New(io.Discard, "", 0)
 
 // nowhere is the address of destinations that a transport plays.
-var nowhere = deliver.Destination{URL: "http://app.invalid/", Schedule: deliver.Schedule{4 * time.Second, time.Minute}}
+var nowhere = deliver.Destination{URL: "http://app.invalid/", Schedule: retry.Schedule{Attempts: 3, First: 4 * time.Second, Longest: time.Minute, Factor: 15}}
 
-func played(f transport) func(*deliver.Options) {
-	return func(o *deliver.Options) { o.Transport = f }
+func played(f transport) func(*options) {
+	return func(o *options) { o.transport = f }
 }
 
 // The schedule decides when attempts are made, and a redelivery brings the dead back.
@@ -134,7 +135,7 @@ func TestTimeout(t *testing.T) {
 		}))
 		r.accept(t, entry("a"))
 		o := r.attempts(t, 1)[0]
-		if o.Error != "timeout after 15s" || o.Duration != deliver.DefaultTimeout || o.State != journal.Failed {
+		if o.Error != "timeout after 15s" || o.Duration != usualTimeout || o.State != journal.Failed {
 			t.Errorf("outcome %+v", o)
 		}
 		if calls != 1 {
@@ -157,9 +158,8 @@ func TestOurFaultCostsNoAttempt(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				faults, healed := 0, false
-				r := newRig(t, nowhere, func(o *deliver.Options) {
-					o.Concurrency = 1
-					o.Transport = transport(func(r *http.Request) (*http.Response, error) {
+				r := newRig(t, limited(nowhere, 1), func(o *options) {
+					o.transport = transport(func(r *http.Request) (*http.Response, error) {
 						if r.Header.Get("Hookonce-Key") == "bad" && !healed {
 							faults++
 							return c.fault()
@@ -208,9 +208,8 @@ func TestStopWaitsForAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})
 		begun := make(chan struct{}, 2)
-		r := newRig(t, nowhere, func(o *deliver.Options) {
-			o.Concurrency = 1
-			o.Transport = transport(func(*http.Request) (*http.Response, error) {
+		r := newRig(t, limited(nowhere, 1), func(o *options) {
+			o.transport = transport(func(*http.Request) (*http.Response, error) {
 				begun <- struct{}{}
 				<-finish
 				return status(200), nil
@@ -278,9 +277,8 @@ func TestLostLeaseIsNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var keys []string
 		release := make(chan struct{})
-		r := newRig(t, nowhere, func(o *deliver.Options) {
-			o.Concurrency = 1
-			o.Transport = transport(func(r *http.Request) (*http.Response, error) {
+		r := newRig(t, limited(nowhere, 1), func(o *options) {
+			o.transport = transport(func(r *http.Request) (*http.Response, error) {
 				keys = append(keys, r.Header.Get("Hookonce-Key")+"/"+r.Header.Get("Hookonce-Attempt"))
 				if len(keys) == 1 {
 					<-release

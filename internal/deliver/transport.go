@@ -8,6 +8,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // newTransport returns a transport of a destination that can keep one connection open for every attempt
@@ -48,16 +50,6 @@ type AddressPolicy struct {
 	Ports []uint16
 }
 
-// refusal is the error for an address that the policy does not allow.
-type refusal struct {
-	address netip.AddrPort
-	reason  string
-}
-
-func (r *refusal) Error() string {
-	return fmt.Sprintf("%v is not allowed: %s", r.address, r.reason)
-}
-
 // control is called by the dialer with the address that it is about to connect to.
 func (p AddressPolicy) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
@@ -65,7 +57,7 @@ func (p AddressPolicy) control(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	if reason := p.refuses(to); reason != "" {
-		return &refusal{to, reason}
+		return &retry.Fault{Text: fmt.Sprintf("%v is not allowed: %s", to, reason)}
 	}
 	return nil
 }

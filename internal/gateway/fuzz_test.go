@@ -3,6 +3,9 @@ package gateway
 import (
 	"encoding/json"
 	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
@@ -34,7 +37,7 @@ func FuzzDestination(f *testing.F) {
 		if err != nil {
 			t.Fatalf("accepted, and yet: %v\n%s", err, file)
 		}
-		if _, err := deliver.New(deliver.Options{Destinations: w.destinations}); err != nil {
+		if _, err := deliver.New(deliver.Options{Destinations: w.destinations, Now: time.Now, Registerer: prometheus.NewRegistry()}); err != nil {
 			t.Errorf("accepted, and yet: %v\n%s", err, file)
 		}
 	})

@@ -15,11 +15,9 @@ import (
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
+	"github.com/hookonce/hookonce/internal/retry"
 	"github.com/hookonce/hookonce/provider/spec"
 )
-
-// backoffFactor is how much longer each wait between attempts is than the one before.
-const backoffFactor = 3
 
 // wiring is the configuration in the words of the packages that it is for. It is not changed once it is used.
 type wiring struct {
@@ -181,7 +179,7 @@ func newDestination(d config.Destination, all config.Delivery) deliver.Destinati
 		Name:        d.Name,
 		URL:         d.URL,
 		Timeout:     d.Timeout,
-		Schedule:    deliver.Exponential(d.Backoff, d.BackoffMax, backoffFactor, d.Attempts),
+		Schedule:    retry.Schedule{Attempts: d.Attempts, First: d.Backoff, Longest: d.BackoffMax, Factor: retry.Factor},
 		GiveUp:      d.GiveUp,
 		Concurrency: d.Concurrency,
 		Rate:        d.Rate,
@@ -193,10 +191,9 @@ func newDestination(d config.Destination, all config.Delivery) deliver.Destinati
 		TLS:         d.TLS.Config(),
 		Stale:       deliver.StalePolicy(d.Stale),
 		Policy:      addressPolicy(all),
-		Breaker:     &deliver.Breaker{Failures: d.BreakerFailures, Pause: d.BreakerPause, PauseMax: d.BreakerPauseMax},
 	}
-	if !d.Breaker {
-		to.Breaker.Failures = -1
+	if d.Breaker {
+		to.Breaker = deliver.Breaker{Failures: d.BreakerFailures, Pause: d.BreakerPause, PauseMax: d.BreakerPauseMax}
 	}
 	for _, h := range d.Headers {
 		to.Header.Set(h.Name, h.Value.Reveal())
@@ -292,7 +289,6 @@ func (g *Gateway) deliverOptions(w *wiring) deliver.Options {
 	return deliver.Options{
 		Journal:      g.journal,
 		Destinations: w.destinations,
-		Paused:       g.journal.Paused,
 		Relayed:      relayed(w.cfg),
 		Now:          g.opt.Now,
 		Logger:       g.opt.Logger,

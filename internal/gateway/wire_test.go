@@ -15,6 +15,7 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 const everything = `
@@ -84,24 +85,23 @@ func TestWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	policy := deliver.AddressPolicy{DenyPrivate: true, Ports: []uint16{443}}
-	usual := deliver.Exponential(5*time.Second, 24*time.Hour, 3, 13)
+	usual := retry.Default()
 	wantDestinations := map[string]deliver.Destination{
 		"ledger": {
 			Name: "ledger", URL: "https://ledger.internal/hooks", Timeout: 20 * time.Second, GiveUp: 48 * time.Hour,
-			Schedule: deliver.Schedule{time.Second, 2 * time.Second}, Concurrency: 8, Rate: 100, Permanent: []int{400, 422},
+			Schedule: retry.Schedule{Attempts: 3, First: time.Second, Longest: 2 * time.Second, Factor: 3}, Concurrency: 8, Rate: 100, Permanent: []int{400, 422},
 			Header: http.Header{"X-Team": {"payments"}}, DropHeader: []string{"Cookie"}, Secrets: []string{"first-fake", "whsec_c2Vjb25k"},
 			TLS: &tls.Config{ServerName: "ledger.example", MinVersion: tls.VersionTLS12}, Stale: deliver.StaleDrop, Policy: policy,
-			Breaker: &deliver.Breaker{Failures: 3, Pause: 2 * time.Second, PauseMax: time.Hour},
+			Breaker: deliver.Breaker{Failures: 3, Pause: 2 * time.Second, PauseMax: time.Hour},
 		},
 		"mailer": {
 			Name: "mailer", URL: "https://mailer.internal/", Timeout: 20 * time.Second, GiveUp: 7 * 24 * time.Hour, Schedule: usual,
 			Concurrency: 64, Header: http.Header{}, PassHeader: []string{"X-Signature"}, AlsoPass: []string{"X-Tenant", "X-Edge-*"}, Stale: deliver.StaleDeliver, Policy: policy,
-			Breaker: &deliver.Breaker{Failures: -1},
 		},
 		"crm": {
 			Name: "crm", URL: "https://crm.internal/", Timeout: 20 * time.Second, GiveUp: 7 * 24 * time.Hour, Schedule: usual,
 			Concurrency: 64, Header: http.Header{}, Stale: deliver.StaleDeliver, Policy: policy,
-			Breaker: &deliver.Breaker{Failures: 10},
+			Breaker: deliver.Breaker{Failures: 10},
 		},
 	}
 	if diff := cmp.Diff(wantDestinations, w.destinations, cmpopts.IgnoreUnexported(tls.Config{}), cmpopts.IgnoreFields(deliver.Destination{}, "Signers", "Rules")); diff != "" {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/retry"
 	"github.com/hookonce/hookonce/relay"
 )
 
@@ -29,8 +30,8 @@ type Target struct {
 // Defaults are the settings without targets.
 func Defaults() Settings {
 	return Settings{
-		Concurrency: relay.DefaultConcurrency, Attempts: 13, Timeout: 30 * time.Second, Lease: relay.DefaultLease,
-		FirstWait: 5 * time.Second, MaxWait: 24 * time.Hour,
+		Concurrency: relay.DefaultConcurrency, Attempts: retry.DefaultAttempts, Timeout: 30 * time.Second, Lease: relay.DefaultLease,
+		FirstWait: retry.DefaultFirst, MaxWait: retry.DefaultLongest,
 	}
 }
 
@@ -41,7 +42,7 @@ func NewRelay(queue hookonce.EffectQueue, s Settings, log *slog.Logger) (*relay.
 		return nil, err
 	}
 	return relay.New(queue, handlers, relay.WithLogger(log), relay.WithConcurrency(s.Concurrency), relay.WithTimeout(s.Timeout),
-		relay.WithLease(s.Lease), relay.WithSchedule(relay.Exponential(s.FirstWait, s.MaxWait, 3, s.Attempts))), nil
+		relay.WithLease(s.Lease), relay.WithSchedule(relay.Exponential(s.FirstWait, s.MaxWait, retry.Factor, s.Attempts))), nil
 }
 
 // Validate returns an error that names the flag that is wrong, and repeats no address and no secret.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,10 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // delivered is what a destination received, with the secret that it would verify it with.
@@ -102,9 +105,13 @@ func deliverSigned(t *testing.T, body string) delivered {
 	}))
 	defer app.Close()
 	j := &oneDelivery{work: make(chan *journal.Work, 1), outcome: make(chan journal.Outcome, 1)}
-	d, err := deliver.New(deliver.Options{Journal: j, Destinations: map[string]deliver.Destination{
-		"app": {URL: app.URL, Secrets: []string{whsec, otherWhsec, plain}},
-	}})
+	d, err := deliver.New(deliver.Options{
+		Journal: j, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Destinations: map[string]deliver.Destination{"app": {
+			URL: app.URL, Secrets: []string{whsec, otherWhsec, plain},
+			Timeout: time.Minute, Concurrency: 1, Schedule: retry.Default(), Stale: deliver.StaleFlag,
+		}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +137,7 @@ type oneDelivery struct {
 }
 
 func (j *oneDelivery) Work() <-chan *journal.Work   { return j.work }
+func (j *oneDelivery) Paused(string) bool           { return false }
 func (j *oneDelivery) Current(journal.Held) bool    { return true }
 func (j *oneDelivery) Finish(o journal.Outcome)     { j.outcome <- o }
 func (j *oneDelivery) Suspend(string, journal.Rest) {}

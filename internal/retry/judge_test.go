@@ -1,0 +1,134 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const minute = time.Minute
+
+// now is Sun, 01 Feb 2026 00:00:00 GMT.
+var now = time.Unix(1769904000, 0)
+
+// What each status means, for deliveries as for requests of relays.
+func TestJudge(t *testing.T) {
+	permanent := []int{301, 400, 422}
+	for _, c := range []struct {
+		status int
+		header string // Retry-After, or Location of a redirect
+		want   Verdict
+	}{
+		{200, "", Verdict{Done, Success, 0, ""}},
+		{201, "/made", Verdict{Done, Success, 0, ""}},
+		{204, "60", Verdict{Done, Success, 0, ""}},
+		{299, "", Verdict{Done, Success, 0, ""}},
+		{101, "", Verdict{Again, Declined, 0, "status 101"}},
+		{300, "", Verdict{Again, Declined, 0, "status 300: several addresses to choose from, of which none is chosen; answer 2xx"}},
+		{301, "/", Verdict{Dead, Declined, 0, "status 301: redirects are not followed"}}, // configured
+		{302, "/", Verdict{Again, Declined, 0, "status 302: redirects are not followed"}},
+		{303, "/", Verdict{Again, Declined, 0, "status 303: redirects are not followed"}},
+		{307, "/", Verdict{Again, Declined, 0, "status 307: redirects are not followed"}},
+		{308, "/", Verdict{Again, Declined, 0, "status 308: redirects are not followed"}},
+		{302, "", Verdict{Again, Declined, 0, "status 302: a redirect that does not say where to"}},
+		{304, "", Verdict{Again, Declined, 0, "status 304: not modified, which answers a condition; the request made none, so answer 2xx"}},
+		{304, "/", Verdict{Again, Declined, 0, "status 304: not modified, which answers a condition; the request made none, so answer 2xx"}},
+		{305, "/", Verdict{Again, Declined, 0, "status 305: no success, and no redirect either; answer 2xx"}},
+		{306, "", Verdict{Again, Declined, 0, "status 306: no success, and no redirect either; answer 2xx"}},
+		{399, "/", Verdict{Again, Declined, 0, "status 399: no success, and no redirect either; answer 2xx"}},
+		{400, "", Verdict{Dead, Declined, 0, "status 400"}}, // configured
+		{401, "", Verdict{Again, Declined, 0, "status 401"}},
+		{404, "60", Verdict{Again, Declined, 0, "status 404"}},
+		{408, "", Verdict{Again, Declined, 0, "status 408"}},
+		{410, "60", Verdict{Dead, Declined, 0, "status 410"}}, // always
+		{422, "", Verdict{Dead, Declined, 0, "status 422"}},   // configured
+		{425, "", Verdict{Again, Declined, 0, "status 425"}},
+		{429, "", Verdict{Again, Busy, 0, "status 429"}},
+		{429, "60", Verdict{Again, Busy, minute, "status 429"}},
+		{500, "60", Verdict{Again, Declined, 0, "status 500"}},
+		{502, "60", Verdict{Again, Faulty, 0, "status 502"}},
+		{503, "", Verdict{Again, Busy, 0, "status 503"}},
+		{503, "soon", Verdict{Again, Busy, 0, "status 503"}},
+		{503, "Sun, 01 Feb 2026 00:02:00 GMT", Verdict{Again, Busy, 2 * minute, "status 503"}},
+		{503, "Sat, 31 Jan 2026 00:02:00 GMT", Verdict{Again, Busy, 0, "status 503"}},
+		{503, "604800", Verdict{Again, Busy, MaxAfter, "status 503"}},
+		{504, "", Verdict{Again, Faulty, 0, "status 504"}},
+		{999, "", Verdict{Again, Declined, 0, "status 999"}},
+	} {
+		answer := &http.Response{StatusCode: c.status, Header: http.Header{}}
+		if c.header != "" {
+			answer.Header.Set("Retry-After", c.header)
+			answer.Header.Set("Location", c.header)
+		}
+		if got := Judge(answer, permanent, now); got != c.want {
+			t.Errorf("%d, %q: %+v, want %+v", c.status, c.header, got, c.want)
+		}
+	}
+}
+
+// What can end the attempts is the receiver's last word on an event: none of these says that it is ill.
+func TestCheckPermanent(t *testing.T) {
+	for status := range 700 {
+		allowed := status >= 300 && status < 500 && !slices.Contains([]int{408, 425, 429}, status)
+		if err := CheckPermanent(status); (err == nil) != allowed {
+			t.Errorf("%d: %v", status, err)
+		}
+	}
+}
+
+// FuzzRetryAfter: whatever an answer asks for, its sender is left alone for a day at most, and never for a
+// time that lies in the past.
+func FuzzRetryAfter(f *testing.F) {
+	for _, value := range []string{"", "0", "60", "-1", "1e3", "99999999999999999999", "Wed, 21 Oct 2026 07:28:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT", "soon"} {
+		f.Add(value, 503, int64(1700000000))
+		f.Add(value, 429, int64(0))
+	}
+	f.Fuzz(func(t *testing.T, value string, status int, now int64) {
+		answer := &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {value}}}
+		wait := Judge(answer, nil, time.Unix(now, 0)).After
+		if wait < 0 || wait > MaxAfter || wait > 0 && status != 429 && status != 503 {
+			t.Fatalf("%q with status %d makes us wait %v", value, status, wait)
+		}
+	})
+}
+
+// dial is the failure of a connection to an address.
+func dial(address string, errno syscall.Errno) error {
+	return fmt.Errorf("attempt: %w", &net.OpError{
+		Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.ParseIP(address), Port: 80},
+		Err: os.NewSyscallError("connect", errno),
+	})
+}
+
+// No work dies of what this process or its machine lacks. An address that this machine has no way to is not a
+// passing shortage of ports: it counts as a failure, so that the work ends some day and the breaker learns of it.
+func TestJudgeError(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want Verdict
+	}{
+		{dial("192.0.2.1", syscall.EADDRNOTAVAIL), Verdict{Uncounted, NoSignal, minute / 2, "cannot assign requested address on our side"}},
+		{dial("2001:db8::1", syscall.EADDRNOTAVAIL), Verdict{Again, Unreachable, 0, "host unreachable"}},
+		{dial("::1", syscall.EADDRNOTAVAIL), Verdict{Again, Unreachable, 0, "host unreachable"}},
+		{dial("2001:db8::1", syscall.EMFILE), Verdict{Uncounted, NoSignal, minute / 2, "too many open files on our side"}},
+		{dial("192.0.2.1", syscall.ECONNREFUSED), Verdict{Again, Unreachable, 0, "connection refused"}},
+		{&Fault{Text: "not allowed"}, Verdict{Again, Faulty, 0, "not allowed"}},
+		{&net.OpError{Op: "dial", Err: &Fault{Text: "not allowed"}}, Verdict{Again, Unreachable, 0, "not allowed"}},
+		{&Fault{Text: "panic", Ours: true}, Verdict{Uncounted, NoSignal, minute / 2, "panic"}},
+		{&net.DNSError{Err: "no such host", Name: "fake-secret.invalid"}, Verdict{Again, Unreachable, 0, "host name could not be resolved"}},
+		{fmt.Errorf("waiting: %w", context.DeadlineExceeded), Verdict{Again, Faulty, 0, "timeout after 3s"}},
+		{syscall.ECONNRESET, Verdict{Again, Faulty, 0, "connection reset"}},
+		{errors.New("malformed HTTP response \"fake-secret\""), Verdict{Again, Faulty, 0, "no valid HTTP answer"}},
+	} {
+		if got := JudgeError(c.err, 3*time.Second); got != c.want {
+			t.Errorf("%v: %+v, want %+v", c.err, got, c.want)
+		}
+	}
+}
