@@ -1,6 +1,7 @@
 package hookonce
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -75,6 +76,10 @@ const digestPrefix = "sha256:"
 // begins so.
 const unkeyedPrefix = digestPrefix + "unkeyed:"
 
+// oncePrefix begins the sources of what [Once] claims. No endpoint may have such a source, or its events
+// and what their handlers do once would be mistaken for each other.
+const oncePrefix = "once:"
+
 // Validate returns an error that wraps [ErrInvalidRef] unless the source is present and both parts
 // are valid UTF-8, free of control characters and at most [MaxKeyLen] bytes. An empty key is valid.
 func (r Ref) Validate() error {
@@ -87,6 +92,14 @@ func (r Ref) Validate() error {
 		return fmt.Errorf("%w: the key is longer than %d bytes, not UTF-8, or has control characters; pass it through NormalKey", ErrInvalidRef, MaxKeyLen)
 	}
 	return nil
+}
+
+// checkSource returns an error unless source can be that of an endpoint.
+func checkSource(source string) error {
+	if strings.HasPrefix(source, oncePrefix) {
+		return fmt.Errorf("%w: sources that begin with %q belong to Once", ErrInvalidRef, oncePrefix)
+	}
+	return Ref{Source: source}.Validate()
 }
 
 func wellFormed(s string) bool {
@@ -280,6 +293,8 @@ func (c Claim) VerdictFor(req ClaimRequest, now time.Time) Verdict {
 	}
 	return Acquired
 }
+
+func differ(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && !bytes.Equal(a, b) }
 
 // MaxErrorLen is how much of an error's text a store keeps, in bytes.
 const MaxErrorLen = 1000

@@ -4,7 +4,8 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"sync"
+
+	"github.com/hookonce/hookonce/internal/callset"
 )
 
 // ContextWith returns a context that says what is being worked on: the claim c, in a transaction of
@@ -52,8 +53,7 @@ type work struct {
 	store any    // a TxStore of some type of transaction; nil without one
 	event *Event // nil without one
 
-	mu    sync.Mutex
-	calls map[string]content // the first to each address, of those without a step; for Transport
+	calls callset.Set // without a step; for Transport
 }
 
 type (

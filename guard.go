@@ -3,7 +3,6 @@ package hookonce
 import (
 	"context"
 	"fmt"
-	"strings"
 )
 
 // Guards keeps, in the caller's transaction, what tells newer from older and one state from another.
@@ -121,10 +120,6 @@ func Transition[Tx any](ctx context.Context, tx Tx, entity, from, to string) (st
 	return g.Transition(ctx, tx, entity, from, to)
 }
 
-// oncePrefix begins the sources of what [Once] claims. No endpoint may have such a source, or its events
-// and what their handlers do once would be mistaken for each other.
-const oncePrefix = "once:"
-
 // Once reports whether the work under key is the caller's to do, inside tx: one fee per payout, whichever
 // event asks for it. True means do it now: the key is taken when tx commits, and free again when it rolls
 // back. False means that it is done, by another transaction, or earlier in this one. Scope is a name for
@@ -146,12 +141,4 @@ func Once[Tx any](ctx context.Context, tx Tx, scope, key string) (bool, error) {
 	}
 	c, err := store.ClaimTx(ctx, tx, ClaimRequest{Ref: Ref{Source: oncePrefix + scope, Key: NormalKey(key)}})
 	return c.Verdict == Acquired && err == nil, err
-}
-
-// checkSource returns an error unless source can be that of an endpoint.
-func checkSource(source string) error {
-	if strings.HasPrefix(source, oncePrefix) {
-		return fmt.Errorf("%w: sources that begin with %q belong to Once", ErrInvalidRef, oncePrefix)
-	}
-	return Ref{Source: source}.Validate()
 }

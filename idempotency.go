@@ -172,6 +172,18 @@ func (h *idempotency) refuse(w http.ResponseWriter, p *problem.Details) {
 	p.Write(w)
 }
 
+// occurrence returns p as the answer to r: with a name of its own, the key as it was sent, and what to do.
+func (h *idempotency) occurrence(r *http.Request, p *problem.Details) *problem.Details {
+	own := *p
+	retryable := faults[p.Type]
+	own.Instance, own.Retryable = problem.Occurrence(), &retryable
+	if lines := r.Header[keyHeader]; len(lines) == 1 && len(lines[0]) <= 2*h.maxKey+2 { // quoted, and all of it escaped
+		own.Key = lines[0]
+	}
+	own.Documentation = problem.Page(h.documentation, p.Type)
+	return &own
+}
+
 // once lets one of several equal calls in this process make its attempt, and gives the others what came of
 // it. They wait in memory, as long as copies may. A call that says something else under the same key asks
 // the store itself, after that.
@@ -386,22 +398,6 @@ func (h *idempotency) finish(ctx context.Context, rec *recorder.Recorder, c Clai
 func (h *idempotency) keeps(status int, c Claim) bool {
 	outstanding := status == http.StatusConflict && h.leased && c.Token > 1
 	return status < http.StatusBadRequest || !outstanding && h.keep(status)
-}
-
-// keepByDefault is the policy of [WithKeep]. Answers that say to come again are not kept, nor those to somebody who
-// was not let in: nothing happened, and who is let in later is to get in.
-func keepByDefault(status int) bool {
-	return status < http.StatusInternalServerError && status != http.StatusRequestTimeout && !turnedAway(status)
-}
-
-// turnedAway reports whether the answer says that nothing was done: the caller has no right to ask, or comes too early
-// or too often. It leaves no claim behind, or strangers could fill the table.
-func turnedAway(status int) bool {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusTooEarly, http.StatusTooManyRequests:
-		return true
-	}
-	return false
 }
 
 // panicError is what a handler panicked with.

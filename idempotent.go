@@ -164,9 +164,6 @@ func (h *idempotent[Tx]) keepAlone(ctx context.Context, c *call, answer *Respons
 	})
 }
 
-// recordTimeout bounds how long it is tried to record what came of a request.
-const recordTimeout = 5 * time.Second
-
 // IdempotentLease is [Idempotent] for effects that share no transaction with the claim: it puts next, any
 // handler, behind a lease. Guarantee: at least once with a stable key. Copies get the stored answer, and
 // of several at once one runs. But a process that dies between the effect and the record of it leaves the
@@ -300,26 +297,7 @@ func (h *idempotentLease) complete(ctx context.Context, held Claim, c *call, ans
 	return answer, err
 }
 
-// errNotBegun says that the handler was not called.
-var errNotBegun = errors.New("hookonce: the work was not begun")
-
 // harmless reports whether it is known that a failed attempt had no effect: it was not begun, or refused.
 func harmless(answer *Response, failed error) bool {
 	return errors.Is(failed, errNotBegun) || errors.Is(failed, errNotKept) && answer != nil && turnedAway(answer.Status)
-}
-
-// insist calls f until it succeeds, or it is known that it cannot, or ctx ends. It begins soon: what is not
-// recorded happens again.
-func insist(ctx context.Context, f func() error) error {
-	for pause := 50 * time.Millisecond; ; pause *= 2 {
-		err := f()
-		if err == nil || errors.Is(err, ErrStale) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalidRef) || errors.Is(err, ErrResponseTooLarge) {
-			return err
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return err
-		}
-	}
 }

@@ -62,6 +62,9 @@ func UnderLease(ctx context.Context, store Store, req ClaimRequest, fn func(ctx 
 // errTakenOver is the ErrStale of a claim's own record, not one that its work met.
 var errTakenOver = fmt.Errorf("%w", ErrStale)
 
+// errNotBegun says that the handler was not called.
+var errNotBegun = errors.New("hookonce: the work was not begun")
+
 // borrow runs fn under the lease of c and records what came of it.
 func borrow(ctx context.Context, store Store, c Claim, length time.Duration, asked time.Time, fn func(context.Context, Claim) error) (err error) {
 	err = errors.New("the handler ended its goroutine")
@@ -137,4 +140,20 @@ func KeepLease(ctx context.Context, store Store, c Claim, length time.Duration, 
 		},
 		Gone: func(err error) bool { return errors.Is(err, ErrStale) || errors.Is(err, ErrNotFound) },
 	}.Keep(ctx)
+}
+
+// insist calls f until it succeeds, or it is known that it cannot, or ctx ends. It begins soon: what is not
+// recorded happens again.
+func insist(ctx context.Context, f func() error) error {
+	for pause := 50 * time.Millisecond; ; pause *= 2 {
+		err := f()
+		if err == nil || errors.Is(err, ErrStale) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalidRef) || errors.Is(err, ErrResponseTooLarge) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }

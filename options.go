@@ -1,6 +1,7 @@
 package hookonce
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/body"
 	"github.com/hookonce/hookonce/internal/lease"
 	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/problem"
 	"github.com/hookonce/hookonce/internal/recorder"
 )
 
@@ -66,6 +69,9 @@ const (
 	DefaultMaxKey      = 255
 	DefaultLease       = 15 * time.Second
 )
+
+// recordTimeout bounds how long it is tried to record what came of a request.
+const recordTimeout = 5 * time.Second
 
 // settings are those of all handlers.
 type settings struct {
@@ -145,6 +151,30 @@ func (s *settings) contained(f func(context.Context, Observation)) func(context.
 		}()
 		f(ctx, o)
 	}
+}
+
+// readBody returns the raw body of at most maxBody bytes, or the refusal to answer with. A reader whose error is marked
+// with [RetryAfter] has the request come again. It is our fault, and no sender can mend it, that a middleware has taken
+// something of the body.
+func (s *settings) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *problem.Details) {
+	raw, err := body.ReadWhole(r, s.maxBody)
+	delay, later := RetryDelay(err)
+	switch {
+	case err == nil:
+		return raw, nil
+	case later: // the handler in front refuses the rest for now
+		return nil, unavailable("the request is not taken now; send it again", cmp.Or(max(delay, 0), defaultRetry))
+	case errors.Is(err, body.ErrTooLarge):
+		body.HangUp(w)
+		return nil, &problem.Details{Status: http.StatusRequestEntityTooLarge, Type: "body-too-large", Detail: fmt.Sprintf("the body is larger than %d bytes", s.maxBody)}
+	case errors.Is(err, body.ErrTouched):
+		s.log.ErrorContext(r.Context(), "a middleware has read, parsed, closed, cut or replaced the body of a request before it came to the handler: put the handler in front of that middleware, or have it set r.Body to the whole body again; one that replaces the body by another, which is shorter, sets r.ContentLength to the new length, or to -1",
+			"source", s.source, "declared", r.ContentLength, "arrived", len(raw))
+		return nil, unavailable("the request could not be read", defaultRetry)
+	case errors.Is(err, body.ErrSlow):
+		return nil, &problem.Details{Status: http.StatusRequestTimeout, Type: "body-too-slow", Detail: "the body did not arrive in time"}
+	}
+	return nil, &problem.Details{Status: http.StatusBadRequest, Type: "body-truncated", Detail: "the body ended before it was complete"}
 }
 
 // validate returns an error if nothing could be handled with the settings.
@@ -338,6 +368,22 @@ func WithFingerprintFunc(f func(r *http.Request, body []byte) []byte) KeyOption 
 // only if it answers the first attempt: an earlier one may be at work where a later one is told of a conflict.
 func WithKeep(keep func(status int) bool) KeyOption {
 	return func(s *keySettings) { s.keep = keep }
+}
+
+// keepByDefault is the policy of [WithKeep]. Answers that say to come again are not kept, nor those to somebody who
+// was not let in: nothing happened, and who is let in later is to get in.
+func keepByDefault(status int) bool {
+	return status < http.StatusInternalServerError && status != http.StatusRequestTimeout && !turnedAway(status)
+}
+
+// turnedAway reports whether the answer says that nothing was done: the caller has no right to ask, or comes too early
+// or too often. It leaves no claim behind, or strangers could fill the table.
+func turnedAway(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return false
 }
 
 // WithDocumentation is the address of the page that tells clients how to use keys here. Every fault links to

@@ -3,12 +3,9 @@ package hookonce
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/body"
 	"github.com/hookonce/hookonce/internal/problem"
 	"github.com/hookonce/hookonce/internal/recorder"
 )
@@ -20,6 +17,12 @@ const (
 	ReasonKeyMalformed  = "key_malformed"  // it is empty, too long, there twice, or not in the form that is taken
 	ReasonCallerUnknown = "caller_unknown" // the function of WithScope does not know whose request it is
 	ReasonTooManyKeys   = "too_many_keys"  // the store takes no new key of this caller now: see ErrTooManyKeys
+)
+
+// How long a client is asked to wait, in Retry-After.
+const (
+	defaultRetry = 10 * time.Second // when the handler or the store failed
+	busyRetry    = 1 * time.Second  // when another copy is being handled
 )
 
 // faults are the types of the problems that requests are answered with here, and whether the same request may be
@@ -40,18 +43,6 @@ var faults = map[string]bool{
 	"request-in-progress":       true,
 	"too-many-keys":             true,
 	"unavailable":               true,
-}
-
-// occurrence returns p as the answer to r: with a name of its own, the key as it was sent, and what to do.
-func (h *idempotency) occurrence(r *http.Request, p *problem.Details) *problem.Details {
-	own := *p
-	retryable := faults[p.Type]
-	own.Instance, own.Retryable = problem.Occurrence(), &retryable
-	if lines := r.Header[keyHeader]; len(lines) == 1 && len(lines[0]) <= 2*h.maxKey+2 { // quoted, and all of it escaped
-		own.Key = lines[0]
-	}
-	own.Documentation = problem.Page(h.documentation, p.Type)
-	return &own
 }
 
 func keyMissing() *problem.Details {
@@ -148,57 +139,6 @@ func failure(err error) *problem.Details {
 	return unavailable("the request could not be carried out now; send it again with the same key", retry)
 }
 
-const (
-	defaultRetry = 10 * time.Second // Retry-After when the handler or the store failed
-	busyRetry    = 1 * time.Second  // Retry-After when another copy is being handled
-)
-
 func unavailable(detail string, retry time.Duration) *problem.Details {
 	return &problem.Details{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: detail, RetryAfter: retry}
-}
-
-// unverified tells the sender which part of the scheme failed, never what would have matched.
-func unverified(err error) *problem.Details {
-	p := &problem.Details{Status: http.StatusUnauthorized, Type: "unverified", Detail: "the request's signature could not be verified"}
-	var reject *RejectError
-	if errors.As(err, &reject) {
-		p.Reason = reject.Reason
-	}
-	return p
-}
-
-// reply sends a. Browsers are told to believe the content type.
-func reply(w http.ResponseWriter, a Answer) {
-	h := w.Header()
-	if a.ContentType != "" {
-		h.Set("Content-Type", a.ContentType)
-	}
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
-	w.WriteHeader(a.Status)
-	w.Write(a.Body) // a sender that hung up does not read it; the outcome stands
-}
-
-// readBody returns the raw body of at most maxBody bytes, or the refusal to answer with. A reader whose error is marked
-// with [RetryAfter] has the request come again. It is our fault, and no sender can mend it, that a middleware has taken
-// something of the body.
-func (s *settings) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *problem.Details) {
-	raw, err := body.ReadWhole(r, s.maxBody)
-	delay, later := RetryDelay(err)
-	switch {
-	case err == nil:
-		return raw, nil
-	case later: // the handler in front refuses the rest for now
-		return nil, unavailable("the request is not taken now; send it again", cmp.Or(max(delay, 0), defaultRetry))
-	case errors.Is(err, body.ErrTooLarge):
-		body.HangUp(w)
-		return nil, &problem.Details{Status: http.StatusRequestEntityTooLarge, Type: "body-too-large", Detail: fmt.Sprintf("the body is larger than %d bytes", s.maxBody)}
-	case errors.Is(err, body.ErrTouched):
-		s.log.ErrorContext(r.Context(), "a middleware has read, parsed, closed, cut or replaced the body of a request before it came to the handler: put the handler in front of that middleware, or have it set r.Body to the whole body again; one that replaces the body by another, which is shorter, sets r.ContentLength to the new length, or to -1",
-			"source", s.source, "declared", r.ContentLength, "arrived", len(raw))
-		return nil, unavailable("the request could not be read", defaultRetry)
-	case errors.Is(err, body.ErrSlow):
-		return nil, &problem.Details{Status: http.StatusRequestTimeout, Type: "body-too-slow", Detail: "the body did not arrive in time"}
-	}
-	return nil, &problem.Details{Status: http.StatusBadRequest, Type: "body-truncated", Detail: "the body ended before it was complete"}
 }

@@ -3,12 +3,9 @@ package hookonce
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
-	"slices"
 	"strings"
 )
 
@@ -61,8 +58,6 @@ func WithStep(ctx context.Context, step string) context.Context {
 }
 
 type transport struct{ base http.RoundTripper }
-
-const keyHeader = "Idempotency-Key"
 
 // RoundTrip sends the request, or a copy of it with a key.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -147,25 +142,25 @@ func outboundKey(req *http.Request) (string, error) {
 	if w == nil || w.ref.Source == "" || w.ref.Key == "" || hasKey(req) {
 		return "", nil
 	}
-	step, err := w.step(req)
+	step, err := stepOf(w, req)
 	if err != nil {
 		return "", err
 	}
 	return EffectKey(w.ref, step), nil
 }
 
-// step names the call that req makes.
-func (w *work) step(req *http.Request) (string, error) {
+// stepOf names the call that req makes, as a part of the work.
+func stepOf(w *work, req *http.Request) (string, error) {
 	if step, _ := req.Context().Value(stepKey{}).(string); step != "" {
 		return step, nil
 	}
-	c, err := contentOf(req)
-	if err != nil {
-		return "", err
-	}
 	path := cmp.Or(req.URL.EscapedPath(), "/")
 	address := JoinKey(req.Method, cmp.Or(hostOf(req), "-"), path)
-	if how := w.compare(address, c); how != "" {
+	how, err := w.calls.Compare(address, req)
+	if err != nil {
+		return "", fmt.Errorf("hookonce: Transport: %w", err)
+	}
+	if how != "" {
 		return "", fmt.Errorf("hookonce: Transport: the second %s %s%s of this attempt %s: %w: name each call to the address with WithStep, a call and its retries alike",
 			req.Method, hostOf(req), path, how, ErrUnnamedCall)
 	}
@@ -173,86 +168,3 @@ func (w *work) step(req *http.Request) (string, error) {
 }
 
 func hostOf(req *http.Request) string { return strings.ToLower(cmp.Or(req.Host, req.URL.Host)) }
-
-// compare returns how the call differs from an earlier one to the address; empty if it does not, or there was
-// none.
-func (w *work) compare(address string, c content) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	first, known := w.calls[address]
-	if known {
-		return c.differs(first)
-	}
-	if w.calls == nil {
-		w.calls = map[string]content{}
-	}
-	w.calls[address] = c
-	return ""
-}
-
-// content is what calls to one address are compared by.
-type content struct {
-	query  string
-	header http.Header
-	body   [sha256.Size]byte
-	once   bool // the body can be read only once
-}
-
-// contentOf reads the body in a copy of its own.
-func contentOf(req *http.Request) (content, error) {
-	c := content{query: req.URL.RawQuery, header: telling(req.Header)}
-	hash := sha256.New()
-	if req.Body != nil && req.Body != http.NoBody {
-		if req.GetBody == nil {
-			c.once = true
-			return c, nil
-		}
-		r, err := req.GetBody()
-		if err != nil {
-			return content{}, fmt.Errorf("hookonce: Transport: the body cannot be read twice: %w", err)
-		}
-		defer r.Close()
-		if _, err := io.Copy(hash, r); err != nil {
-			return content{}, fmt.Errorf("hookonce: Transport: reading the body: %w", err)
-		}
-	}
-	c.body = [sha256.Size]byte(hash.Sum(nil))
-	return c, nil
-}
-
-// telling returns the header fields that tell calls apart, under their canonical names. The others change
-// between retries of one call.
-func telling(header http.Header) http.Header {
-	fields := http.Header{}
-	for name, values := range header {
-		switch name = http.CanonicalHeaderKey(name); name {
-		case "Date", "Traceparent", "Tracestate", "Baggage", "X-Request-Id", "User-Agent", "Referer":
-		default:
-			fields[name] = append(fields[name], values...)
-		}
-	}
-	return fields
-}
-
-// differs says how c differs from first, without what either says; empty if it does not.
-func (c content) differs(first content) string {
-	switch {
-	case c.query != first.query:
-		return "has another query"
-	case c.once || first.once:
-		return "cannot be compared with the first, because a body can be read only once (GetBody is nil)"
-	case c.body != first.body:
-		return "has another body"
-	}
-	for name := range c.header {
-		if !slices.Equal(c.header[name], first.header[name]) {
-			return "has another header field " + name
-		}
-	}
-	for name := range first.header {
-		if _, there := c.header[name]; !there {
-			return "lacks the header field " + name
-		}
-	}
-	return ""
-}

@@ -1,7 +1,6 @@
 package hookonce
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -10,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -73,6 +73,47 @@ func Webhook[Tx any](store TxStore[Tx], source string, p Provider, handle func(c
 			}
 			ev.Attempt = c.Token
 			return handle(ContextWith(ctx, store, c, ev), tx, ev)
+		})
+	}
+	return h
+}
+
+// WebhookLease is [Webhook] for effects that share no transaction with the claim: calls to other systems, with
+// claims in Redis, say. Guarantee: at least once with a stable key. Copies of done work do not run handle, and of
+// several at once one does. But a process that dies between the effect and the record of it leaves the claim
+// to its lease ([WithLease]), and then the next copy runs handle again; so does one that came to the end of a
+// lease that was lost. Make what handle does outside repeatable by sending keys along: [Transport] derives
+// them from the claim in its context.
+//
+// Everything is as with Webhook, except:
+//
+//   - the lease is extended at a third of its length while handle runs, until [WithTimeout] has passed. When it
+//     is lost, the handler's context ends. Only what was recorded under the current token counts: a delivery
+//     whose claim was taken over meanwhile is answered 503 (busy), and so are copies while another process has
+//     the lease, at once;
+//   - success is acknowledged when it is on record that the event is done. If that cannot be recorded for 5 s,
+//     the answer is 503, and the next copy runs handle again after the lease;
+//   - an error or a panic frees the claim at once, with a trace; but nothing is rolled back;
+//   - there is no transaction in the handler's context, so [Enqueue], [Newer], [Transition] and [Once] have
+//     nothing to work in. Effects that can wait belong in an outbox, where there is a database.
+//
+// The handler may be used concurrently. WebhookLease panics when Webhook would.
+func WebhookLease(store Store, source string, p Provider, handle func(ctx context.Context, ev *Event) error, opts ...WebhookLeaseOption) http.Handler {
+	if store == nil || p == nil || handle == nil {
+		panic("hookonce: WebhookLease needs a store, a provider and a handler")
+	}
+	h := newWebhook("WebhookLease", source, DefaultLease, p)
+	for _, o := range opts {
+		o.webhookLease(&h.eventSettings)
+	}
+	h.settle()
+	h.attempt = func(ctx context.Context, req ClaimRequest, ev *Event, given error) (Claim, error) {
+		return UnderLease(ctx, store, req, func(ctx context.Context, c Claim) error {
+			if given != nil {
+				return given
+			}
+			ev.Attempt = c.Token
+			return handle(&workContext{Context: ctx, work: work{ref: c.Ref, event: ev}}, ev)
 		})
 	}
 	return h
@@ -270,8 +311,6 @@ func (h *webhook) follow(ctx context.Context, ev *Event, first *callgroup.Call[o
 	return o
 }
 
-func differ(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && !bytes.Equal(a, b) }
-
 // run claims the event and runs the handler, under a deadline that the sender's hang-up does not move.
 func (h *webhook) run(ctx context.Context, ev *Event) (o outcome) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
@@ -379,6 +418,18 @@ func (h *webhook) refuse(w http.ResponseWriter, p *problem.Details, err error) {
 	own.Write(w)
 }
 
+// reply sends a. Browsers are told to believe the content type.
+func reply(w http.ResponseWriter, a Answer) {
+	h := w.Header()
+	if a.ContentType != "" {
+		h.Set("Content-Type", a.ContentType)
+	}
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
+	w.WriteHeader(a.Status)
+	w.Write(a.Body) // a sender that hung up does not read it; the outcome stands
+}
+
 // notDone answers for an event whose effect is not durable. The text names no cause: causes are for
 // the log, and answers are stored by providers.
 func notDone(o outcome) *problem.Details {
@@ -395,43 +446,12 @@ func notDone(o outcome) *problem.Details {
 	return unavailable("the event could not be handled now", retry)
 }
 
-// WebhookLease is [Webhook] for effects that share no transaction with the claim: calls to other systems, with
-// claims in Redis, say. Guarantee: at least once with a stable key. Copies of done work do not run handle, and of
-// several at once one does. But a process that dies between the effect and the record of it leaves the claim
-// to its lease ([WithLease]), and then the next copy runs handle again; so does one that came to the end of a
-// lease that was lost. Make what handle does outside repeatable by sending keys along: [Transport] derives
-// them from the claim in its context.
-//
-// Everything is as with Webhook, except:
-//
-//   - the lease is extended at a third of its length while handle runs, until [WithTimeout] has passed. When it
-//     is lost, the handler's context ends. Only what was recorded under the current token counts: a delivery
-//     whose claim was taken over meanwhile is answered 503 (busy), and so are copies while another process has
-//     the lease, at once;
-//   - success is acknowledged when it is on record that the event is done. If that cannot be recorded for 5 s,
-//     the answer is 503, and the next copy runs handle again after the lease;
-//   - an error or a panic frees the claim at once, with a trace; but nothing is rolled back;
-//   - there is no transaction in the handler's context, so [Enqueue], [Newer], [Transition] and [Once] have
-//     nothing to work in. Effects that can wait belong in an outbox, where there is a database.
-//
-// The handler may be used concurrently. WebhookLease panics when Webhook would.
-func WebhookLease(store Store, source string, p Provider, handle func(ctx context.Context, ev *Event) error, opts ...WebhookLeaseOption) http.Handler {
-	if store == nil || p == nil || handle == nil {
-		panic("hookonce: WebhookLease needs a store, a provider and a handler")
+// unverified tells the sender which part of the scheme failed, never what would have matched.
+func unverified(err error) *problem.Details {
+	p := &problem.Details{Status: http.StatusUnauthorized, Type: "unverified", Detail: "the request's signature could not be verified"}
+	var reject *RejectError
+	if errors.As(err, &reject) {
+		p.Reason = reject.Reason
 	}
-	h := newWebhook("WebhookLease", source, DefaultLease, p)
-	for _, o := range opts {
-		o.webhookLease(&h.eventSettings)
-	}
-	h.settle()
-	h.attempt = func(ctx context.Context, req ClaimRequest, ev *Event, given error) (Claim, error) {
-		return UnderLease(ctx, store, req, func(ctx context.Context, c Claim) error {
-			if given != nil {
-				return given
-			}
-			ev.Attempt = c.Token
-			return handle(&workContext{Context: ctx, work: work{ref: c.Ref, event: ev}}, ev)
-		})
-	}
-	return h
+	return p
 }
