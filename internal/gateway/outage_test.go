@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -187,4 +189,90 @@ func TestStoreDownOpenUnderLoad(t *testing.T) {
 		t.Error("nothing went past the store")
 	}
 	t.Logf("%v", verdicts)
+}
+
+// A database that is gone does not always hang up: one that hangs, or a single backend of one that died, holds its
+// connections and answers nothing. No sender waits for it longer than docs/store-outage.md says: carts pass, and
+// everything else is told to come again. When the database is back, all is on record, and was delivered once.
+func TestStoreHangs(t *testing.T) {
+	for name, hang := range map[string]func(t *testing.T, c *pgtest.Cluster, backend int) (back func() error){
+		"the server": func(t *testing.T, c *pgtest.Cluster, _ int) func() error {
+			resume, err := c.Hang()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resume
+		},
+		"a backend of a server that died": func(t *testing.T, c *pgtest.Cluster, backend int) func() error {
+			end, err := c.KillAllBut(backend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() error { return errors.Join(end(), c.Restart()) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster, app, cfg, g := outage(t)
+			source, c := cfg.Sources[0], client(t)
+			bodies := map[string][]byte{}
+			var senders sync.WaitGroup
+			send := func(kind string, want reply) {
+				for range 16 {
+					id := fmt.Sprint(kind, "-", len(bodies))
+					body := typed(id, kind, true)
+					bodies[id] = body
+					senders.Go(func() {
+						began := time.Now()
+						r, err := post(t, c, g, source, body)
+						if took := time.Since(began); err != nil || r.status != want.status || r.verdict != want.verdict || took > storeAway {
+							t.Errorf("%s: %+v %v after %v, want %+v within %v", id, r, err, took, want, storeAway)
+						}
+					})
+				}
+			}
+			send("cart.updated", reply{status: 200, verdict: "accepted"})
+			senders.Wait()
+			back := hang(t, cluster, busyBackend(t, cfg.Store.DSN))
+			for range 2 {
+				send("cart.updated", reply{status: 200, verdict: "unprotected"})
+				send("order.paid", reply{status: 503})
+				senders.Wait()
+			}
+			if err := back(); err != nil {
+				t.Fatal(err)
+			}
+			for id, body := range bodies {
+				insist(t, c, g, source, body)
+				app.await(t, id, func() bool { return len(app.came[id]) > 0 })
+				awaitRecord(t, g, id)
+			}
+			c.CloseIdleConnections()
+			closeNow(t, g)
+			for id := range bodies {
+				if app.times(id) != 1 {
+					t.Errorf("%s came %d times", id, app.times(id))
+				}
+			}
+		})
+	}
+}
+
+// storeAway is how long a sender waits at most for a store that does not answer: five seconds, and what a busy machine
+// takes.
+const storeAway = 7 * time.Second
+
+// busyBackend returns the process of the connection that a gateway has used last.
+func busyBackend(t *testing.T, dsn string) (pid int) {
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.QueryRow(`SELECT pid FROM pg_stat_activity
+		WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND query NOT LIKE 'LISTEN%' ORDER BY state_change DESC LIMIT 1`).Scan(&pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
 }

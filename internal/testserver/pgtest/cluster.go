@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -133,20 +134,47 @@ func (c *Cluster) Stop(immediate bool) error {
 }
 
 // Kill kills all processes of the server as kill -9 does, and returns when it does not listen any more.
-func (c *Cluster) Kill() error {
-	text, err := os.ReadFile(filepath.Join(c.data(), "postmaster.pid"))
-	if err != nil {
-		return fmt.Errorf("pgtest: %w", err)
+func (c *Cluster) Kill() error { return c.kill(0) }
+
+// KillAllBut kills all processes of the server but one backend, which hangs from then on: it neither answers nor lets go
+// of its connection. The returned function ends it, without which Restart fails.
+func (c *Cluster) KillAllBut(backend int) (end func() error, err error) {
+	if err := syscall.Kill(backend, syscall.SIGSTOP); err != nil {
+		return nil, fmt.Errorf("pgtest: backend %d: %w", backend, err)
 	}
-	first, _, _ := strings.Cut(string(text), "\n")
-	pid, err := strconv.Atoi(first)
+	return func() error { return syscall.Kill(backend, syscall.SIGKILL) }, c.kill(backend)
+}
+
+// Hang stops all processes of the server without a word to anybody: it takes connections and requests, and answers
+// none. The returned function has it go on.
+func (c *Cluster) Hang() (resume func() error, err error) {
+	pid, err := c.pid()
 	if err != nil {
-		return fmt.Errorf("pgtest: postmaster.pid: %w", err)
+		return nil, err
 	}
-	if err := killFamily(pid); err != nil {
+	resume = func() error { return signalFamily(pid, 0, syscall.SIGCONT) }
+	return resume, signalFamily(pid, 0, syscall.SIGSTOP)
+}
+
+func (c *Cluster) kill(except int) error {
+	pid, err := c.pid()
+	if err == nil {
+		err = signalFamily(pid, except, syscall.SIGKILL)
+	}
+	if err != nil {
 		return fmt.Errorf("pgtest: %w", err)
 	}
 	return awaitPort(c.port, false)
+}
+
+// pid returns the process that started all others of the server.
+func (c *Cluster) pid() (int, error) {
+	text, err := os.ReadFile(filepath.Join(c.data(), "postmaster.pid"))
+	if err != nil {
+		return 0, fmt.Errorf("pgtest: %w", err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	return strconv.Atoi(first)
 }
 
 // awaitPort waits until the port is open, or is not.

@@ -18,9 +18,9 @@ import (
 // serverUser runs PostgreSQL and PgBouncer where the test runs as root.
 const serverUser throwaway.User = "postgres"
 
-// killFamily kills a server's process and those that it started, all at once as far as others can tell: a
-// server's child goes on answering for a moment after its parent is gone.
-func killFamily(pid int) error {
+// signalFamily signals a server's process and those that it started, all at once as far as others can tell: a
+// server's child goes on answering for a moment after its parent is gone. The child except is spared; 0: none is.
+func signalFamily(pid, except int, signal syscall.Signal) error {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil { // so that it starts no more
 		return err
 	}
@@ -31,11 +31,14 @@ func killFamily(pid int) error {
 	}
 	children, err := childrenOf(pid)
 	for _, child := range children {
-		if e := syscall.Kill(child, syscall.SIGKILL); e != nil && !errors.Is(e, syscall.ESRCH) {
+		if child == except {
+			continue
+		}
+		if e := syscall.Kill(child, signal); e != nil && !errors.Is(e, syscall.ESRCH) {
 			err = errors.Join(err, e)
 		}
 	}
-	return errors.Join(err, syscall.Kill(pid, syscall.SIGKILL))
+	return errors.Join(err, syscall.Kill(pid, signal))
 }
 
 // running reports whether the process is neither stopped nor gone, on systems that have /proc; false on others.
