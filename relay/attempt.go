@@ -4,54 +4,83 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/lease"
 )
 
+// Handler carries out an effect. An error means that it is tried again later: as the schedule says, not
+// before the time of a [hookonce.RetryAfter], never after a [hookonce.Permanent]. A panic is an error.
+//
+// The context ends after the relay's timeout, when the lease is lost, and when the relay stops. Requests
+// that are built with it and sent through [hookonce.Transport] have keys that are made of the effect's.
+// A handler is called from several goroutines.
+type Handler func(ctx context.Context, e hookonce.QueuedEffect) error
+
+// worker carries out effects that were taken from a queue.
+type worker struct {
+	settings
+	queue    hookonce.EffectQueue
+	handlers map[string]Handler
+	attempts context.Context // of all handlers
+}
+
 var (
-	errLost    = errors.New("relay: the lease was lost")
-	errTimeout = errors.New("relay: the handler took too long")
+	errTimeout  = errors.New("relay: the handler took too long")
+	errNotBegun = errors.New("relay: the lease was lost before the handler began")
 )
 
 // carryOut makes one attempt at an effect that was taken after the time asked. It calls free if the handler
 // of a suspect goes on although its context has ended.
-func (r *run) carryOut(e hookonce.QueuedEffect, asked time.Time, free func()) {
-	defer func() { <-r.slots }()
-	if time.Since(asked) >= r.lease {
-		r.report(e, outcome{status: StatusStale, err: fmt.Errorf("%w before the handler began", errLost)})
+func (w *worker) carryOut(e hookonce.QueuedEffect, asked time.Time, free func()) {
+	if time.Since(asked) >= w.lease {
+		w.report(e, outcome{status: StatusStale, err: errNotBegun})
 		return
 	}
-	if e.Deaths >= r.deaths {
-		r.report(e, r.record(e, outcome{err: deadly(e)}))
+	if e.Deaths >= w.deaths {
+		w.report(e, w.record(e, outcome{err: deadly(e)}))
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(r.attempts, r.timeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(w.attempts, w.timeout, errTimeout)
 	defer cancel()
-	ctx, lose := context.WithCancelCause(ctx)
+	held, release := w.keep(ctx, e, asked)
 	if suspicious(e) {
-		defer r.overdue(ctx, free)()
+		defer w.overdue(held, free)()
 	}
-	kept := make(chan struct{})
-	go func() {
-		defer close(kept)
-		r.keep(ctx, e, asked, lose)
-	}()
 	start := time.Now()
 	err := errors.New("relay: the handler ended its goroutine")
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("relay: the handler panicked: %v", p)
-			r.log.Error("relay: a handler panicked", "effect", e.ID, "name", e.Name, "panic", p, "stack", string(debug.Stack()))
+			w.log.Error("relay: a handler panicked", "effect", e.ID, "name", e.Name, "panic", p, "stack", string(debug.Stack()))
 		}
-		err = because(ctx, err)
-		cancel()
-		<-kept
-		r.report(e, r.record(e, outcome{err: err, took: time.Since(start)}))
+		err = because(held, err)
+		release()
+		w.report(e, w.record(e, outcome{err: err, took: time.Since(start)}))
 	}()
 	work := hookonce.Ref{Source: e.Source, Key: e.IdempotencyKey()}
-	err = r.handlers[e.Name](hookonce.ContextWithRef(ctx, work), e)
+	err = w.handlers[e.Name](hookonce.ContextWithRef(held, work), e)
+}
+
+// keep extends the lease, which the store granted after the time asked, until release is called. The context that
+// it returns ends when somebody else has the effect or could have it.
+func (w *worker) keep(ctx context.Context, e hookonce.QueuedEffect, asked time.Time) (held context.Context, release func()) {
+	return lease.Lease{
+		Of: fmt.Sprintf("effect %d, %s,", e.ID, e.Name), Length: w.lease, Asked: asked,
+		Extend: func(ctx context.Context) error {
+			_, err := w.queue.ExtendEffect(ctx, e, w.lease)
+			return err
+		},
+		Gone: overtaken,
+		Failed: func(ctx context.Context, err error) {
+			w.log.WarnContext(ctx, "relay: a lease could not be extended; trying again", "effect", e.ID, "name", e.Name, "error", err)
+		},
+	}.Keep(ctx)
 }
 
 // because adds to a handler's error why its context ended, which says more than that it did.
@@ -63,42 +92,178 @@ func because(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", cause, err)
 }
 
-// keep extends the lease, which the store granted after the time held, until ctx ends. It ends the attempt
-// when somebody else has the effect or could have it.
-func (r *run) keep(ctx context.Context, e hookonce.QueuedEffect, held time.Time, lose context.CancelCauseFunc) {
-	tick := time.NewTicker(r.lease / 3)
-	defer tick.Stop()
-	end := time.NewTimer(r.lease - time.Since(held))
-	defer end.Stop()
-	for {
+const (
+	// recordTime bounds how long an outcome is offered to a store that fails. After it the effect is
+	// repeated under the same key.
+	recordTime = 10 * time.Second
+	firstPause = 50 * time.Millisecond
+	// returnTime is how long handlers may take to return after their contexts have ended, and their
+	// outcomes to be recorded.
+	returnTime = recordTime + 5*time.Second
+)
+
+// outcome is what became of an attempt.
+type outcome struct {
+	status string
+	err    error
+	took   time.Duration
+	due    time.Time // when it is tried again
+}
+
+// record decides what the outcome means for the effect, and stores it.
+func (w *worker) record(e hookonce.QueuedEffect, o outcome) outcome {
+	w.judge(e, &o)
+	err := insist(func(ctx context.Context) error {
+		if o.status == StatusDone {
+			return w.queue.CompleteEffect(ctx, e)
+		}
+		return w.queue.FailEffect(ctx, e, hookonce.Failure{Err: o.err, Dead: o.status == StatusDead}, o.due)
+	})
+	switch {
+	case err == nil:
+	case overtaken(err):
+		o.status, o.err = StatusStale, errors.Join(err, o.err)
+	default:
+		o.status, o.err = StatusUnrecorded, errors.Join(err, o.err)
+	}
+	return o
+}
+
+// judge decides what comes after the attempt. One that was interrupted because the relay stops is not the
+// handler's failure, and never the last.
+func (w *worker) judge(e hookonce.QueuedEffect, o *outcome) {
+	now := w.now()
+	after, _ := hookonce.RetryDelay(o.err)
+	switch {
+	case o.err == nil:
+		o.status = StatusDone
+		return
+	case hookonce.IsPermanent(o.err):
+		o.status = StatusDead
+		return
+	case w.attempts.Err() != nil:
+		o.status, o.due = StatusHandedBack, now.Add(max(after, 0))
+		return
+	}
+	delay, again := w.schedule(e.Tries)
+	if !again {
+		o.status = StatusDead
+		return
+	}
+	o.status, o.due = StatusFailed, now.Add(max(delay, after))
+}
+
+// insist stores an outcome. A store that fails may have stored it: asking again is harmless, because the
+// token makes it idempotent.
+func insist(store func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
+	defer cancel()
+	for pause := firstPause; ; pause *= 2 {
+		err := store(ctx)
+		if err == nil || overtaken(err) {
+			return err
+		}
 		select {
 		case <-ctx.Done():
-			return
-		case <-end.C:
-			lose(errLost)
-			return
-		case <-tick.C:
-		}
-		asked := time.Now()
-		err := r.extend(ctx, e, held)
-		switch {
-		case err == nil:
-			held = asked
-			end.Reset(r.lease - time.Since(held))
-		case errors.Is(err, hookonce.ErrStale), errors.Is(err, hookonce.ErrNotFound):
-			lose(errLost)
-			return
-		case ctx.Err() == nil:
-			r.log.WarnContext(ctx, "relay: a lease could not be extended; trying again", "effect", e.ID, "name", e.Name, "error", err)
+			return err
+		case <-time.After(pause):
 		}
 	}
 }
 
-// extend extends the lease once. A store that does not answer is asked again, and at the end of the lease no
-// more.
-func (r *run) extend(ctx context.Context, e hookonce.QueuedEffect, held time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, min(r.lease/3, r.lease-time.Since(held)))
-	defer cancel()
-	_, err := r.queue.ExtendEffect(ctx, e, r.lease)
-	return err
+// overtaken reports whether the effect is somebody else's by now, or was purged.
+func overtaken(err error) bool {
+	return errors.Is(err, hookonce.ErrStale) || errors.Is(err, hookonce.ErrNotFound)
+}
+
+// levels of the log. What went as it should is for those who look closely.
+var levels = map[string]slog.Level{
+	StatusDone:       slog.LevelDebug,
+	StatusFailed:     slog.LevelWarn,
+	StatusDead:       slog.LevelError,
+	StatusHandedBack: slog.LevelInfo,
+	StatusStale:      slog.LevelWarn,
+	StatusUnrecorded: slog.LevelError,
+}
+
+// tell calls the observer, whose panic changes nothing: what it is told is on record.
+func (w *worker) tell(o Observation) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.log.ErrorContext(w.attempts, "the observer panicked", "name", o.Name, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	w.observe(w.attempts, o)
+}
+
+// report logs and observes an attempt.
+func (w *worker) report(e hookonce.QueuedEffect, o outcome) {
+	w.tell(Observation{Name: e.Name, Status: o.status, Tries: e.Tries, Deaths: e.Deaths, Err: o.err, Duration: o.took})
+	level := levels[o.status]
+	if !w.log.Enabled(w.attempts, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.Int64("effect", e.ID), slog.String("name", e.Name), slog.String("source", e.Source), slog.String("key", e.Key),
+		slog.String("step", e.Step), slog.Int64("attempt", e.Token), slog.Int("deaths", e.Deaths), slog.Duration("took", o.took),
+	}
+	if o.err != nil {
+		attrs = append(attrs, slog.String("error", o.err.Error()))
+	}
+	if !o.due.IsZero() {
+		attrs = append(attrs, slog.Time("due", o.due))
+	}
+	w.log.LogAttrs(w.attempts, level, "effect "+o.status, attrs...)
+}
+
+// suspected is true while a suspect runs in this process, or is being taken. It belongs to the process and not
+// to a relay, because that is what dies: of two suspects at once nobody could tell whose death it was.
+var suspected atomic.Bool
+
+// suspects returns how many suspects a relay may take now, and what makes room for others afterwards, which
+// may be called more than once.
+func suspects() (n int, release func()) {
+	if !suspected.CompareAndSwap(false, true) {
+		return 0, func() {}
+	}
+	return 1, sync.OnceFunc(func() { suspected.Store(false) })
+}
+
+// overdue calls free when the attempt with that context goes on for too long after the end of it. A handler that
+// heeds no context would otherwise keep every other suspect waiting until it returns, which may be never. The
+// function that it returns ends the watch.
+func (w *worker) overdue(ctx context.Context, free func()) (returned func()) {
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-over:
+			return
+		case <-ctx.Done():
+		}
+		if !within(over, min(w.lease, returnTime)) {
+			free()
+		}
+	}()
+	return func() { close(over) }
+}
+
+// suspicious reports whether a process died, or a lease was lost, at the last attempt at e.
+func suspicious(e hookonce.QueuedEffect) bool { return e.Deaths > 0 }
+
+// deadly says why an effect is given up that never got as far as an outcome.
+func deadly(e hookonce.QueuedEffect) error {
+	return hookonce.Permanent(fmt.Errorf("relay: given up without another attempt: %d in a row left no outcome, all but the first as the only suspect of their process; "+
+		"the handler ends the process (exit, fatal error, out of memory) or does not heed its context, or the store was away for longer than a lease; "+
+		"look at what the processes said last, mend it, and revive effect %d", e.Deaths, e.ID))
+}
+
+func within(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
 }

@@ -104,3 +104,14 @@ func ExampleRelay_Wake() {
 	}
 	// Output: sent
 }
+
+func ExampleDefaultSchedule() {
+	schedule := relay.DefaultSchedule()
+	delay, again := schedule(1)
+	fmt.Println(delay <= 5*time.Second, again)
+	_, again = schedule(13)
+	fmt.Println(again)
+	// Output:
+	// true true
+	// false
+}

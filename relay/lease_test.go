@@ -108,7 +108,7 @@ func TestLostLeaseEndsTheHandler(t *testing.T) {
 					return context.Cause(ctx)
 				}, relay.WithConcurrency(1), relay.WithTimeout(time.Hour), every(time.Hour, 2))
 				pass(time.Minute)
-				if e := expect(t, store, hookonce.StateFailed); !strings.Contains(e[0].LastError, "lease was lost") {
+				if e := expect(t, store, hookonce.StateFailed); !strings.Contains(e[0].LastError, "the lease of effect 1, mail, was lost") {
 					t.Errorf("the last error is %q", e[0].LastError)
 				}
 				stopped(t, stop)

@@ -12,21 +12,21 @@ import (
 	"github.com/hookonce/hookonce"
 )
 
-// Handler carries out an effect. An error means that it is tried again later: as the schedule says, not
-// before the time of a [hookonce.RetryAfter], never after a [hookonce.Permanent]. A panic is an error.
-//
-// The context ends after the relay's timeout, when the lease is lost, and when the relay stops. Requests
-// that are built with it and sent through [hookonce.Transport] have keys that are made of the effect's.
-// A handler is called from several goroutines.
-type Handler func(ctx context.Context, e hookonce.QueuedEffect) error
-
 // Relay takes effects from an outbox and carries them out.
 type Relay struct {
-	settings
-	queue    hookonce.EffectQueue
-	handlers map[string]Handler
-	names    []string
-	wake     chan struct{}
+	worker
+	names []string
+	wake  wake
+}
+
+// wake makes a relay look for effects.
+type wake chan struct{}
+
+func (w wake) up() {
+	select {
+	case w <- struct{}{}:
+	default: // it is about to look anyway
+	}
 }
 
 // New returns a relay that gives the effects in queue to the handler of their name. Effects of other names
@@ -36,7 +36,7 @@ func New(queue hookonce.EffectQueue, handlers map[string]Handler, opts ...Option
 	if queue == nil || len(handlers) == 0 {
 		panic("relay: New needs a queue and a handler")
 	}
-	r := &Relay{settings: defaults(), queue: queue, handlers: maps.Clone(handlers), wake: make(chan struct{}, 1)}
+	r := &Relay{worker: worker{settings: defaults(), queue: queue, handlers: maps.Clone(handlers)}, wake: make(wake, 1)}
 	r.names = slices.Sorted(maps.Keys(handlers))
 	for _, name := range r.names {
 		if name == "" || handlers[name] == nil {
@@ -55,12 +55,7 @@ func New(queue hookonce.EffectQueue, handlers map[string]Handler, opts ...Option
 // Wake makes the relay look for effects at once. It never blocks, and costs one query however often it is
 // called meanwhile. Call it after a commit that enqueued something, for instance from the observer of an
 // endpoint ([hookonce.WithObserver]), which is called when an event's outcome is durable.
-func (r *Relay) Wake() {
-	select {
-	case r.wake <- struct{}{}:
-	default: // it is about to look anyway
-	}
-}
+func (r *Relay) Wake() { r.wake.up() }
 
 // Run carries out effects until ctx ends. It then takes no more, lets the handlers finish for the time of
 // [WithGrace], ends their contexts, and hands back what they do not finish, to be tried again at once,
@@ -72,7 +67,8 @@ func (r *Relay) Wake() {
 func (r *Relay) Run(ctx context.Context) error {
 	attempts, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	run := &run{Relay: r, attempts: attempts, slots: make(chan struct{}, r.concurrency)}
+	run := &run{worker: r.worker, names: r.names, wake: r.wake, slots: make(chan struct{}, r.concurrency)}
+	run.attempts = attempts
 	return errors.Join(run.loop(ctx), run.drain(stop))
 }
 
@@ -81,19 +77,17 @@ const (
 	storeTimeout = 10 * time.Second
 	// longestPause is between two questions when the store fails.
 	longestPause = 30 * time.Second
-	// returnTime is how long handlers may take to return after their contexts have ended, and their
-	// outcomes to be recorded.
-	returnTime = recordTime + 5*time.Second
 )
 
 var errStopped = errors.New("relay: the relay stops")
 
 // run is one call of Run.
 type run struct {
-	*Relay
-	attempts context.Context // of all handlers
-	slots    chan struct{}   // one token for each handler that runs
-	running  sync.WaitGroup
+	worker
+	names   []string
+	wake    wake
+	slots   chan struct{} // one token for each handler that runs
+	running sync.WaitGroup
 }
 
 // loop takes effects whenever there is room for some.
@@ -145,7 +139,7 @@ func (r *run) room(ctx context.Context) int {
 func (r *run) take(room int) (int, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.attempts), storeTimeout)
 	defer cancel()
-	suspects, release := r.suspects()
+	suspects, release := suspects()
 	asked := time.Now()
 	batch, err := r.queue.TakeEffects(ctx, hookonce.TakeRequest{Names: r.names, Limit: room, Suspects: suspects, Lease: r.lease})
 	if !slices.ContainsFunc(batch, suspicious) {
@@ -154,10 +148,11 @@ func (r *run) take(room int) (int, error) {
 	for _, e := range batch {
 		free := func() {}
 		if suspicious(e) {
-			free = func() { release(); r.Wake() } // there may be others
+			free = func() { release(); r.wake.up() } // there may be others
 		}
 		r.running.Go(func() {
 			defer free()
+			defer func() { <-r.slots }()
 			r.carryOut(e, asked, free)
 		})
 	}
@@ -193,15 +188,4 @@ func (r *run) drain(stop context.CancelCauseFunc) error {
 		return nil
 	}
 	return fmt.Errorf("relay: %d handler(s) did not return %v after the end of their contexts: their effects are tried again when the leases have run out", len(r.slots), returnTime)
-}
-
-func within(done <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
-	}
 }
