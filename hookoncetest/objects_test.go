@@ -13,6 +13,7 @@ import (
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // seen is what a handler was told of its events, by key.
@@ -113,7 +114,7 @@ func TestBodySaysWhatItIsAbout(t *testing.T) {
 // counting is a sender that numbers the states of its objects.
 func counting(t *testing.T) *spec.Provider {
 	t.Helper()
-	s, err := spec.Parse([]byte(`
+	s, err := specyaml.Parse([]byte(`
 name: acme
 verify:
   - signature: {in: header:X-Acme-Signature}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // uncode takes out what names code, which can be shown, and not be copied.
@@ -30,11 +31,11 @@ func TestCatalogueInYAML(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want, _ := Lookup(name)
 			uncode(&want)
-			text, err := spec.Marshal(want)
+			text, err := specyaml.Marshal(want)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := spec.Parse(text)
+			got, err := specyaml.Parse(text)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}

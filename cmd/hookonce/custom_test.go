@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // The page about providers of one's own is run as it stands: its files are written, its commands are
@@ -247,7 +248,7 @@ func TestCustomProvidersPageRecipes(t *testing.T) {
 // usable insists that a specification can be built, with a secret in one form or another.
 func usable(t *testing.T, text string) {
 	t.Helper()
-	known, err := spec.Parse([]byte(text))
+	known, err := specyaml.Parse([]byte(text))
 	if err != nil {
 		t.Errorf("%v in\n%s", err, text)
 		return

@@ -15,6 +15,7 @@ import (
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // Every provider whose signature can be imitated can be hammered with: what it signs is verified,
@@ -103,7 +104,7 @@ func TestHammerKnowsOldEvents(t *testing.T) {
 // A specification of one's own can be hammered with, and private keys cannot be imitated.
 func TestHammerOwnSpecification(t *testing.T) {
 	text := "verify: [{signature: {in: header:X-Acme-Signature}, sign: [body]}]\nevent: {key: [[json:$.id]]}\n"
-	known, err := spec.Parse([]byte(text))
+	known, err := specyaml.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

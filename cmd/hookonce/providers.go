@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // listed is what the list says about a provider.
@@ -128,7 +129,7 @@ func newProvidersShowCommand(w *env) *cobra.Command {
 }
 
 func showProvider(w *env, known spec.Spec) error {
-	text, err := spec.Marshal(known)
+	text, err := specyaml.Marshal(known)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // sentBy runs the command and returns its exit status and all that it wrote.
@@ -155,7 +156,7 @@ func TestSendGivesUp(t *testing.T) {
 // A specification of one's own is enough to send as its sender, with a body and headers of one's own.
 func TestSendOwnSpecification(t *testing.T) {
 	text := "name: acme\nverify: [{signature: {in: header:X-Acme-Signature}, sign: [body]}]\nevent: {key: [[header:X-Acme-Id]], type: [json:$.type]}\n"
-	known, err := spec.Parse([]byte(text))
+	known, err := specyaml.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

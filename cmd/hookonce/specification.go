@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // specification returns what --provider or --spec names.
@@ -33,7 +34,7 @@ func readSpec(file string) (spec.Spec, error) {
 	if err != nil {
 		return spec.Spec{}, fmt.Errorf("--spec: %w", err)
 	}
-	known, err := spec.Parse(text)
+	known, err := specyaml.Parse(text)
 	if known.Name == "" { // as the name of a source does in a configuration, the file's name will do
 		known.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	}
@@ -47,7 +48,7 @@ func readSpec(file string) (spec.Spec, error) {
 func located(file string, err error) error {
 	text, unread := os.ReadFile(file)
 	var faults spec.Faults
-	if unread != nil || !errors.As(spec.Locate(text, err), &faults) {
+	if unread != nil || !errors.As(specyaml.Locate(text, err), &faults) {
 		return err
 	}
 	lines := make([]string, len(faults))

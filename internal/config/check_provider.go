@@ -7,6 +7,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // checkSender holds a source against what its provider needs.
@@ -72,7 +73,7 @@ func checkSpec(r *settings.Report, s *Source) bool {
 func specFaults(r *settings.Report, s *Source, err error) {
 	n := s.specNode
 	var faults spec.Faults
-	if !errors.As(spec.LocateNode(n.Raw, err), &faults) {
+	if !errors.As(specyaml.LocateNode(n.Raw, err), &faults) {
 		r.Fault(n.At, "spec: %s", plain(err))
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hookonce/hookonce/internal/settings"
-	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // Input is everything that a configuration is read from.
@@ -281,7 +281,7 @@ func (l *loader) specification(s *Source, n *settings.Node) {
 		l.Fault(n.At, "spec: is %s; write the specification below it, beginning with verify", n.Form)
 		return
 	}
-	parsed, err := spec.ParseNode(n.Raw)
+	parsed, err := specyaml.ParseNode(n.Raw)
 	if err != nil {
 		specFaults(l.Report, s, err)
 		return

@@ -15,6 +15,7 @@ import (
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // Source is one inbound endpoint: /in/<Name>.
@@ -435,7 +436,7 @@ func (s *Source) print(p *settings.Printer) {
 	if s.Spec == nil {
 		return
 	}
-	text, err := spec.Marshal(*s.Spec)
+	text, err := specyaml.Marshal(*s.Spec)
 	if err != nil { // what was read from YAML has a form in it
 		return
 	}

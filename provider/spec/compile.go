@@ -12,7 +12,7 @@ import (
 
 // New compiles a specification for one endpoint. It refuses a specification that is not safe (see
 // [Spec.Validate]) or cannot be applied, and secrets of the wrong form ([ErrSecret]). Errors name the
-// field and never contain a secret; [Locate] adds the lines.
+// field and never contain a secret; package specyaml adds the lines.
 func New(spec Spec, settings Settings) (*Provider, error) {
 	p, err := build(spec, settings)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // The sender signs <time>.<body>, as in X-Acme-Signature: t=1770091506,v1=fc88...
@@ -49,9 +50,9 @@ event:
 answer:
   not_ready: 400
 `)
-	known, err := spec.Parse(text) // what is misspelt, with its line and column
+	known, err := specyaml.Parse(text) // what is misspelt, with its line and column
 	if err == nil {
-		err = spec.Locate(text, known.Validate()) // what is unsafe
+		err = specyaml.Locate(text, known.Validate()) // what is unsafe
 	}
 	fmt.Println(err)
 	// Output:

@@ -6,44 +6,55 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
-
 	"github.com/hookonce/hookonce"
 )
 
+// Tokens reads and makes JSON Web Tokens. Package provider/spec/jose implements it, and brings a library that only
+// those programs carry that import it.
+type Tokens interface {
+	// Keys yields the keys of a JSON Web Key, or of a set of them, with their ids, each as the standard library has
+	// it. An error says what the text is not, and contains none of it.
+	Keys(text string) (iter.Seq2[string, any], error)
+	// Verify returns the payload of a token in compact form, if it has one of the algorithms and was signed with one of
+	// the keys that are given for its id.
+	Verify(token string, algorithms []string, keys func(id string) []any) (payload []byte, ok bool)
+	// Sign returns a token in compact form, made with a shared secret.
+	Sign(payload []byte, algorithm string, secret []byte) (token string, err error)
+}
+
 // jwtMatcher matches JSON Web Tokens.
 type jwtMatcher struct {
-	algorithms []jose.SignatureAlgorithm
+	tokens     Tokens
+	algorithms []string
 	bodyHash   string
 	keyed[jwtKey]
 }
 
 // jwtAlgorithms are the algorithms that may be asked for. "none" is not among them.
-var jwtAlgorithms = map[string]jose.SignatureAlgorithm{
-	"HS256": jose.HS256, "HS384": jose.HS384, "HS512": jose.HS512,
-	"ES256": jose.ES256, "ES384": jose.ES384, "ES512": jose.ES512,
-	"RS256": jose.RS256, "RS384": jose.RS384, "RS512": jose.RS512,
-}
+var jwtAlgorithms = []string{"HS256", "HS384", "HS512", "ES256", "ES384", "ES512", "RS256", "RS384", "RS512"}
 
 func newJWTMatcher(spec Verify, secrets []Secret) (matcher, error) {
-	m := &jwtMatcher{bodyHash: spec.BodyHash}
+	m := &jwtMatcher{tokens: spec.Tokens, algorithms: spec.Algorithms, bodyHash: spec.BodyHash}
+	if m.tokens == nil {
+		return nil, fault("tokens", "is missing; JSON Web Tokens need jose.Tokens{}, of the package provider/spec/jose")
+	}
 	if len(spec.Algorithms) == 0 {
 		return nil, fault("algorithms", "is empty; a token must not choose how it is verified")
 	}
 	family, least := spec.Algorithms[0], 0
 	for _, name := range spec.Algorithms {
-		a, ok := jwtAlgorithms[name]
 		switch {
-		case !ok:
+		case !slices.Contains(jwtAlgorithms, name):
 			return nil, fault("algorithms", "there is no %q; use HS256, ES256, RS256 or the longer ones", name)
 		case name[0] != family[0]:
 			return nil, fault("algorithms", "are of different families; a public key could be taken for a shared secret")
 		}
-		m.algorithms = append(m.algorithms, a)
 		bits, _ := strconv.Atoi(name[2:])
 		least = max(least, bits/8)
 	}
@@ -52,7 +63,7 @@ func newJWTMatcher(spec Verify, secrets []Secret) (matcher, error) {
 		if family[0] == 'H' {
 			return parseJWTSecret(text, least)
 		}
-		return parseJWTKey(text, m.algorithms)
+		return m.parseKey(text)
 	})
 	return m, err
 }
@@ -100,16 +111,7 @@ func (m *jwtMatcher) verified(key jwtKey, token string) ([]byte, bool) {
 	if !m.wellFormed(token) {
 		return nil, false
 	}
-	jws, err := jose.ParseSignedCompact(token, m.algorithms)
-	if err != nil {
-		return nil, false
-	}
-	for _, k := range key.candidates(jws.Signatures[0].Header.KeyID) {
-		if payload, err := jws.Verify(k); err == nil {
-			return payload, true
-		}
-	}
-	return nil, false
+	return m.tokens.Verify(token, m.algorithms, key.candidates)
 }
 
 // checkClaims applies the token's own validity and compares the body's hash.
@@ -149,10 +151,6 @@ func (m *jwtMatcher) seal(v *verifier, r *reading, number int) (string, error) {
 	case !shared:
 		return "", errors.New("the sender signs with a private key that only it has")
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: m.algorithms[0], Key: secret}, nil)
-	if err != nil {
-		return "", err
-	}
 	claims := map[string]any{"iat": r.req.Now.Unix()}
 	if v.ts != nil {
 		claims[v.ts.text] = json.RawMessage(v.unit.json(r.req.Now))
@@ -165,11 +163,7 @@ func (m *jwtMatcher) seal(v *verifier, r *reading, number int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	jws, err := signer.Sign(payload)
-	if err != nil {
-		return "", err
-	}
-	return jws.CompactSerialize()
+	return m.tokens.Sign(payload, m.algorithms[0], secret)
 }
 
 // claim returns a claim from the JSON of a token.

@@ -12,14 +12,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/go-jose/go-jose/v4"
 )
 
 // jwtKey is a key, or a set of which the token's kid selects one.
 type jwtKey struct {
 	one any
-	set []jose.JSONWebKey
+	set []webKey
+}
+
+// webKey is a public key with its id, which may be empty.
+type webKey struct {
+	id  string
+	key any
 }
 
 // candidates returns the keys that may have signed a token with that kid.
@@ -29,8 +33,8 @@ func (k jwtKey) candidates(kid string) []any {
 	}
 	var keys []any
 	for _, key := range k.set {
-		if key.KeyID == kid || key.KeyID == "" || kid == "" {
-			keys = append(keys, key.Key)
+		if key.id == kid || key.id == "" || kid == "" {
+			keys = append(keys, key.key)
 		}
 	}
 	return keys
@@ -63,55 +67,45 @@ func isKey(text string) bool {
 		json.Unmarshal([]byte(text), &jwk) == nil && (jwk.Type != "" || jwk.Keys != nil)
 }
 
-// parseJWTKey reads a PEM public key, a JWK or a set of them, for those algorithms. Of a set, the keys for
-// others are left out.
-func parseJWTKey(text string, algorithms []jose.SignatureAlgorithm) (jwtKey, error) {
+// parseKey reads a PEM public key, a JWK or a set of them, for the matcher's algorithms. Of a set, the keys for others
+// are left out.
+func (m *jwtMatcher) parseKey(text string) (jwtKey, error) {
 	if block, _ := pem.Decode([]byte(text)); block != nil {
 		key, err := x509.ParsePKIXPublicKey(block.Bytes)
 		switch {
 		case err != nil:
 			return jwtKey{}, noPublicKey(block.Bytes)
-		case !verifiesAny(key, algorithms):
-			return jwtKey{}, otherKey(algorithms)
+		case !verifiesAny(key, m.algorithms):
+			return jwtKey{}, otherKey(m.algorithms)
 		}
 		return jwtKey{one: key}, nil
 	}
-	keys, err := parseJWKs(text)
+	keys, err := m.tokens.Keys(text)
 	if err != nil {
 		return jwtKey{}, err
 	}
-	keys = slices.DeleteFunc(keys, func(key jose.JSONWebKey) bool { return !verifiesAny(key.Key, algorithms) })
-	if len(keys) == 0 {
-		return jwtKey{}, otherKey(algorithms)
-	}
-	return jwtKey{set: keys}, nil
-}
-
-// parseJWKs reads a JSON Web Key or a set of them.
-func parseJWKs(text string) ([]jose.JSONWebKey, error) {
-	var set jose.JSONWebKeySet
-	if err := json.Unmarshal([]byte(text), &set); err != nil || len(set.Keys) == 0 {
-		var one jose.JSONWebKey
-		if err := json.Unmarshal([]byte(text), &one); err != nil || !one.Valid() {
-			return nil, errors.New("is neither a PEM public key nor a JSON Web Key nor a set of them")
-		}
-		set.Keys = []jose.JSONWebKey{one}
-	}
-	for _, key := range set.Keys {
-		switch key.Key.(type) {
+	var set []webKey
+	for id, key := range keys {
+		switch key.(type) {
 		case *ecdsa.PrivateKey, *rsa.PrivateKey:
-			return nil, errPrivate
+			return jwtKey{}, errPrivate
+		}
+		if verifiesAny(key, m.algorithms) {
+			set = append(set, webKey{id, key})
 		}
 	}
-	return set.Keys, nil
+	if len(set) == 0 {
+		return jwtKey{}, otherKey(m.algorithms)
+	}
+	return jwtKey{set: set}, nil
 }
 
 // jwtCurves are the curves of the algorithms that have one.
-var jwtCurves = map[jose.SignatureAlgorithm]elliptic.Curve{jose.ES256: elliptic.P256(), jose.ES384: elliptic.P384(), jose.ES512: elliptic.P521()}
+var jwtCurves = map[string]elliptic.Curve{"ES256": elliptic.P256(), "ES384": elliptic.P384(), "ES512": elliptic.P521()}
 
 // verifiesAny reports whether one of the algorithms verifies with a key of that type and size.
-func verifiesAny(key any, algorithms []jose.SignatureAlgorithm) bool {
-	return slices.ContainsFunc(algorithms, func(a jose.SignatureAlgorithm) bool {
+func verifiesAny(key any, algorithms []string) bool {
+	return slices.ContainsFunc(algorithms, func(a string) bool {
 		curve := jwtCurves[a]
 		switch key := key.(type) {
 		case *ecdsa.PublicKey:
@@ -123,6 +117,6 @@ func verifiesAny(key any, algorithms []jose.SignatureAlgorithm) bool {
 	})
 }
 
-func otherKey(algorithms []jose.SignatureAlgorithm) error {
+func otherKey(algorithms []string) error {
 	return fmt.Errorf("has no public key for %v: ES256, ES384 and ES512 take one on P-256, P-384 and P-521, and RS256 and the longer ones an RSA key of at least 2048 bits", algorithms)
 }

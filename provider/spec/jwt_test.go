@@ -20,6 +20,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/hookonce/hookonce"
+	library "github.com/hookonce/hookonce/provider/spec/jose"
 )
 
 const sharedSecret = "a fake secret of thirty-two bytes"
@@ -28,7 +29,7 @@ const sharedSecret = "a fake secret of thirty-two bytes"
 func tokens(algorithms ...string) Spec {
 	s := plain()
 	s.Verify = []Verify{{
-		Kind: JWT, Algorithms: algorithms, BodyHash: "body_sha256",
+		Kind: JWT, Tokens: library.Tokens{}, Algorithms: algorithms, BodyHash: "body_sha256",
 		Signature: Signature{Prefix: "Bearer ", Split: ","},
 		Time:      &Timestamp{In: "claim:iat", Past: 5 * time.Minute, Future: 5 * time.Minute},
 	}}

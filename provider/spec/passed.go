@@ -68,7 +68,7 @@ func eachValue(in reflect.Value, do func(Value)) {
 			eachValue(in.Index(i), do)
 		}
 	case reflect.String:
-		if in.Type() == valueType {
+		if in.Type() == reflect.TypeFor[Value]() {
 			do(Value(in.String()))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 const passing = `
@@ -23,7 +24,7 @@ headers: [X-Acme-*]
 
 // Every header that a specification names is passed, wherever it names it.
 func TestNamedHeadersPass(t *testing.T) {
-	s, err := spec.Parse([]byte(passing))
+	s, err := specyaml.Parse([]byte(passing))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func TestHeadersAreChecked(t *testing.T) {
 		"[Proxy-Authenticate]":    "headers[0]: Proxy-Authenticate belongs to one connection",
 		"[X-A, hookonce-event-*]": "headers[1]: ",
 	} {
-		s, err := spec.Parse([]byte("name: acme\nverify: [{signature: {in: \"header:X-Sig\"}, sign: [body]}]\nevent: {key: [[json:$.id]]}\nheaders: " + headers))
+		s, err := specyaml.Parse([]byte("name: acme\nverify: [{signature: {in: \"header:X-Sig\"}, sign: [body]}]\nevent: {key: [[json:$.id]]}\nheaders: " + headers))
 		if err == nil {
 			err = s.Validate()
 		}

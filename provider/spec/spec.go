@@ -1,12 +1,16 @@
 package spec
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Spec describes one kind of sender. It is data: [New] turns it into a [Provider]. The blocks are
 // independent of each other: how to verify, how to take a batch apart, where the event's facts are,
 // what a repetition means, how to answer, and what is known about the sender's habits.
 //
-// A user's own specification is written in YAML with the names in the tags; see [Parse].
+// A user's own specification is written in YAML with the names in the tags; see package specyaml.
 type Spec struct {
 	// Name is the name in the catalogue and in configurations, such as "stripe".
 	Name string `yaml:"name"`
@@ -136,6 +140,23 @@ func (l Limits) Window() time.Duration { return max(l.Retry, l.Manual) }
 // Keep returns the shortest time for which keys must be kept: twice the window. Copies that are later
 // than the memory count as new.
 func (l Limits) Keep() time.Duration { return 2 * l.Window() }
+
+// FormatDuration writes a duration the way people do, and specifications in YAML: 5m and not 5m0s, 3d and not
+// 72h0m0s.
+func FormatDuration(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d > 2*day && d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
 
 // Template is the form of a realistic request. In the header's values, the query and the body, {{id}},
 // {{type}}, {{event}} and {{action}} (the type before and after its first dot), {{object}}, {{version}},

@@ -8,7 +8,7 @@ import (
 
 // Validate refuses a specification that would lose events, let copies through or believe strangers. The
 // error is of type [Faults]: one for each block, way of signing, rule or answer that is refused, with the
-// field, why it is refused, and what to do. [Locate] adds the lines. What cannot be compiled is reported
+// field, why it is refused, and what to do. Package specyaml adds the lines. What cannot be compiled is reported
 // by [New], which calls Validate first.
 func (s Spec) Validate() error {
 	s = s.WithDefaults()

@@ -69,6 +69,13 @@ type value struct {
 	origin   string // as written, without "?"
 }
 
+// Check returns what is wrong with the form of the value, nil if nothing is. Whether it can be used in a certain field,
+// [New] says.
+func (v Value) Check() error {
+	_, err := parseValue(v)
+	return err
+}
+
 // parseValue parses v. It never panics and accepts exactly the forms that [Value] documents.
 func parseValue(v Value) (value, error) {
 	text, hashed := strings.CutPrefix(string(v), "hash:")

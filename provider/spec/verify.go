@@ -42,6 +42,9 @@ type Verify struct {
 	BodyHash string `yaml:"body_hash,omitempty"`
 	// Algorithms lists the accepted algorithms of a JWT, such as ES256. Required there.
 	Algorithms []string `yaml:"algorithms,omitempty,flow"`
+	// Tokens reads and makes the tokens of a JWT: jose.Tokens{}, of the package provider/spec/jose. Required there; a
+	// specification that package specyaml reads has it.
+	Tokens Tokens `yaml:"-"`
 	// Scheme is code for what data cannot express. It comes from the catalogue only.
 	Scheme Scheme `yaml:"scheme,omitempty"`
 }

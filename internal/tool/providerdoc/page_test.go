@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // TestPageIsFresh fails when the catalogue has changed and the page has not.
@@ -43,7 +44,7 @@ func TestPageExample(t *testing.T) {
 		}
 		return string(m[1])
 	}
-	known, err := spec.Parse([]byte(find("(?s)```yml\n(.*?)```")))
+	known, err := specyaml.Parse([]byte(find("(?s)```yml\n(.*?)```")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,9 @@ func fieldsOf(t reflect.Type) (all []string) {
 		return fieldsOf(t.Elem())
 	case reflect.Struct:
 		for _, field := range reflect.VisibleFields(t) {
-			all = append(append(all, tag(field)), fieldsOf(field.Type)...)
+			if name := tag(field); name != "-" {
+				all = append(append(all, name), fieldsOf(field.Type)...)
+			}
 		}
 	}
 	return all
@@ -105,7 +108,7 @@ func tag(field reflect.StructField) string {
 // TestPageNamesEveryValue takes the kinds of values from the message that lists them.
 func TestPageNamesEveryValue(t *testing.T) {
 	known := names(strings.Join(table(t, "Values"), "\n"))
-	_, err := spec.Parse([]byte("event: {type: [none]}"))
+	_, err := specyaml.Parse([]byte("event: {type: [none]}"))
 	_, list, _ := strings.Cut(err.Error(), "; use ")
 	list, _, _ = strings.Cut(list, ";")
 	kinds := regexp.MustCompile("[a-z_]+").FindAllString(strings.ReplaceAll(list, " or ", " "), -1)

@@ -1,4 +1,4 @@
-package spec
+package specyaml
 
 import (
 	"bytes"
@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // Marshal returns a specification in YAML, to copy and change. [Parse] reads it, unless it needs code
 // of the catalogue.
-func Marshal(s Spec) ([]byte, error) {
+func Marshal(s spec.Spec) ([]byte, error) {
 	text, err := marshal(s, blocks(s))
 	if err != nil {
 		return nil, fmt.Errorf("the specification %s has no form in YAML: %w", s.Name, err)
@@ -22,18 +24,18 @@ func Marshal(s Spec) ([]byte, error) {
 	return text, nil
 }
 
-func marshal(s Spec, blocks bool) ([]byte, error) {
+func marshal(s spec.Spec, blocks bool) ([]byte, error) {
 	return yaml.MarshalWithOptions(s,
 		yaml.UseLiteralStyleIfMultiline(blocks),
 		yaml.IndentSequence(true),
-		yaml.CustomMarshaler(func(d time.Duration) ([]byte, error) { return []byte(FormatDuration(d)), nil }),
+		yaml.CustomMarshaler(func(d time.Duration) ([]byte, error) { return []byte(spec.FormatDuration(d)), nil }),
 	)
 }
 
 // blocks reports whether texts of several lines can be written as such. White space around their lines
 // would be lost.
-func blocks(s Spec) bool {
-	s = s.uncoded()
+func blocks(s spec.Spec) bool {
+	s = uncoded(s)
 	block, err := marshal(s, true)
 	if err != nil {
 		return false
@@ -48,15 +50,15 @@ func blocks(s Spec) bool {
 }
 
 // uncoded returns a copy without what names code of the catalogue.
-func (s Spec) uncoded() Spec {
+func uncoded(s spec.Spec) spec.Spec {
 	s.Verify, s.Handshakes = slices.Clone(s.Verify), slices.Clone(s.Handshakes)
 	for i := range s.Verify {
-		if v := &s.Verify[i]; v.Kind == Code {
+		if v := &s.Verify[i]; v.Kind == spec.Code {
 			v.Kind, v.Scheme = "", nil
 		}
 	}
 	for i := range s.Handshakes {
-		if h := &s.Handshakes[i]; h.Code != nil && h.Code.Kind == Code {
+		if h := &s.Handshakes[i]; h.Code != nil && h.Code.Kind == spec.Code {
 			h.Code = nil
 		}
 	}
@@ -80,20 +82,4 @@ func parseDuration(text string) (time.Duration, error) {
 		err = errors.New("the part after the days is not within one day")
 	}
 	return time.Duration(n)*day + part, err
-}
-
-// FormatDuration writes a duration the way people do, as [Parse] reads it: 5m and not 5m0s, 3d and not
-// 72h0m0s.
-func FormatDuration(d time.Duration) string {
-	if d > 2*day && d%day == 0 {
-		return fmt.Sprintf("%dd", d/day)
-	}
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }

@@ -1,4 +1,4 @@
-package spec
+package specyaml
 
 import (
 	"fmt"
@@ -11,20 +11,22 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // decoder fills a specification from the syntax tree of a document. It goes on after a fault, so that
 // one reading finds them all.
-type decoder struct{ faults Faults }
+type decoder struct{ faults spec.Faults }
 
 var (
 	durationType = reflect.TypeFor[time.Duration]()
-	valueType    = reflect.TypeFor[Value]()
+	valueType    = reflect.TypeFor[spec.Value]()
 )
 
 func (d *decoder) fault(n ast.Node, field, format string, args ...any) {
 	at := begin(n)
-	d.faults = append(d.faults, Fault{at.Line, at.Column, field, fmt.Sprintf(format, args...)})
+	d.faults = append(d.faults, spec.Fault{Line: at.Line, Column: at.Column, Field: field, Text: fmt.Sprintf(format, args...)})
 }
 
 // decode puts a node into a field.
@@ -59,7 +61,7 @@ func (d *decoder) group(n ast.Node, into reflect.Value, field string) {
 	}
 	d.pairs(pairs, field, func(pair *ast.MappingValueNode, key, inner string) {
 		for i := range into.NumField() {
-			if f := into.Type().Field(i); tag(f) == key {
+			if f := into.Type().Field(i); tag(f) == key && key != notInYAML {
 				d.decode(pair.Value, into.Field(i), inner)
 				d.confine(pair.Value, into.Field(i), f.Tag.Get("only"), inner)
 				return
@@ -151,10 +153,9 @@ func (d *decoder) scalar(n ast.Node, text string, into reflect.Value, field stri
 // checkWord holds values to their forms and words to their lists.
 func checkWord(t reflect.Type, text string) error {
 	if t == valueType {
-		_, err := parseValue(Value(text))
-		return err
+		return spec.Value(text).Check()
 	}
-	known, limited := words[t]
+	known, limited := enums[t]
 	if !limited {
 		return nil
 	}
@@ -246,6 +247,9 @@ func quoteHint(n ast.Node) string {
 	return ""
 }
 
+// notInYAML is the tag of a field that only a program can set.
+const notInYAML = "-"
+
 // tag returns the name of a field in YAML.
 func tag(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
@@ -253,9 +257,11 @@ func tag(f reflect.StructField) string {
 }
 
 func tags(t reflect.Type) []string {
-	names := make([]string, t.NumField())
-	for i := range names {
-		names[i] = tag(t.Field(i))
+	var names []string
+	for i := range t.NumField() {
+		if name := tag(t.Field(i)); name != notInYAML {
+			names = append(names, name)
+		}
 	}
 	return names
 }

@@ -1,4 +1,4 @@
-package spec
+package specyaml
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 const faulty = `verify:
@@ -34,7 +36,7 @@ func TestValidateFindsAllFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found Faults
+	var found spec.Faults
 	err = s.Validate()
 	if !errors.As(err, &found) || found[0].Error() != "name: is missing" {
 		t.Fatalf("%v", err)
@@ -42,7 +44,7 @@ func TestValidateFindsAllFaults(t *testing.T) {
 	if !errors.As(Locate([]byte(faulty), err), &found) {
 		t.Fatalf("%v", err)
 	}
-	want := []Fault{
+	want := []spec.Fault{
 		{Line: 1, Column: 1, Field: "name"}, // what is missing is where the rest is
 		{Line: 3, Column: 11, Field: "verify[0].sign"},
 		{Line: 7, Column: 11, Field: "verify[1].sign"},
@@ -57,12 +59,12 @@ func TestValidateFindsAllFaults(t *testing.T) {
 	for i := range found {
 		found[i].Text = ""
 	}
-	if diff := cmp.Diff(want, []Fault(found)); diff != "" {
+	if diff := cmp.Diff(want, []spec.Fault(found)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestLocateWhatCanNotBeCompiled: New stops at the first of those, and names its field as well.
+// TestLocateWhatCanNotBeCompiled: spec.New stops at the first of those, and names its field as well.
 func TestLocateWhatCanNotBeCompiled(t *testing.T) {
 	const text = `name: acme
 verify:
@@ -78,7 +80,7 @@ event:
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = New(s, Settings{Secrets: Secrets("fake")})
+	_, err = spec.New(s, spec.Settings{Secrets: spec.Secrets("fake")})
 	if err == nil || !strings.HasPrefix(err.Error(), "provider acme: event.time[1]: ") {
 		t.Errorf("%v", err)
 	}
@@ -89,11 +91,15 @@ event:
 
 // TestLocateLeavesOthersAlone: what is no fault has no place, nor has anything in what is no specification.
 func TestLocateLeavesOthersAlone(t *testing.T) {
-	_, err := New(plain(), Settings{})
+	_, err := spec.New(spec.Spec{
+		Name:   "plain",
+		Verify: []spec.Verify{{Signature: spec.Signature{In: "header:X-Sig"}, Sign: []spec.Value{"body"}}},
+		Event:  spec.Extract{Key: [][]spec.Value{{"json:$.id"}}},
+	}, spec.Settings{})
 	if got := Locate([]byte("name: a"), err); got != err {
 		t.Errorf("%v became %v", err, got)
 	}
-	refused := Spec{}.Validate()
+	refused := spec.Spec{}.Validate()
 	if got := Locate([]byte("{"), refused); refused == nil || got.Error() != refused.Error() {
 		t.Errorf("%v became %v", refused, got)
 	}

@@ -1,4 +1,4 @@
-package spec_test
+package specyaml_test
 
 import (
 	"fmt"
@@ -7,11 +7,12 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // A specification as text, to read or to copy and change.
 func ExampleMarshal() {
-	text, err := spec.Marshal(spec.Spec{
+	text, err := specyaml.Marshal(spec.Spec{
 		Name: "acme",
 		Verify: []spec.Verify{{
 			Signature: spec.Signature{In: "header:X-Acme-Signature", Prefix: "sha256="},
@@ -39,9 +40,9 @@ func ExampleMarshal() {
 // What is wrong with a specification, and where in the text that is.
 func ExampleLocate() {
 	text := []byte("name: acme\nverify: []\n")
-	s, err := spec.Parse(text)
+	s, err := specyaml.Parse(text)
 	if err == nil {
-		err = spec.Locate(text, s.Validate())
+		err = specyaml.Locate(text, s.Validate())
 	}
 	fmt.Println(err)
 	// Output: 2:9: verify: is missing: every request must be authenticated; if the sender signs nothing, put a token into the URL and verify that (kind: token, signature: {in: query:token})
@@ -54,9 +55,9 @@ func ExampleParseNode() {
 		panic(err)
 	}
 	root := file.Docs[0].Body
-	s, err := spec.ParseNode(root)
+	s, err := specyaml.ParseNode(root)
 	if err == nil {
-		err = spec.LocateNode(root, s.Validate())
+		err = specyaml.LocateNode(root, s.Validate())
 	}
 	fmt.Println(err)
 	// Output: 4:9: verify: is missing: every request must be authenticated; if the sender signs nothing, put a token into the URL and verify that (kind: token, signature: {in: query:token})
@@ -69,7 +70,7 @@ func ExampleLocateNode() {
 		panic(err)
 	}
 	root := file.Docs[0].Body
-	fmt.Println(spec.LocateNode(root, spec.Spec{Name: "acme"}.Validate()))
+	fmt.Println(specyaml.LocateNode(root, spec.Spec{Name: "acme"}.Validate()))
 	// Output: 2:9: verify: is missing: every request must be authenticated; if the sender signs nothing, put a token into the URL and verify that (kind: token, signature: {in: query:token})
 }
 

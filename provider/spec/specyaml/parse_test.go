@@ -1,4 +1,4 @@
-package spec
+package specyaml
 
 import (
 	"errors"
@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 func TestParse(t *testing.T) {
@@ -47,19 +49,19 @@ example:
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Spec{
+	want := spec.Spec{
 		Name: "acme",
-		Verify: []Verify{{
-			Signature: Signature{In: "header:X-Acme-Signature", Split: ",", Prefix: "v1="},
-			Time:      &Timestamp{In: "part:t=", Past: 5 * time.Minute},
-			Sign:      []Value{"ts", "const:.", "body"},
+		Verify: []spec.Verify{{
+			Signature: spec.Signature{In: "header:X-Acme-Signature", Split: ",", Prefix: "v1="},
+			Time:      &spec.Timestamp{In: "part:t=", Past: 5 * time.Minute},
+			Sign:      []spec.Value{"ts", "const:.", "body"},
 		}},
-		Event:      Extract{Key: [][]Value{{"json:$.id"}, {"header:X-Acme-Id", "json:$.items[0]?"}}},
-		Dedup:      Dedup{OnRepeat: KeepLatest, Retry: Stable},
-		Limits:     Limits{Retry: 72 * time.Hour, Manual: 36 * time.Hour, MaxBody: 2 << 20},
-		Order:      &Order{By: "json:$.version", Advisory: true},
-		Handshakes: []Handshake{{When: []Match{{Value: "json:$.type", Is: "1"}}, Unsigned: true, Echo: "json:$.challenge"}},
-		Example:    Template{Header: map[string]string{"X-Acme-Id": "{{id}}"}, Body: "{\"id\": \"{{id}}\"}\n"},
+		Event:      spec.Extract{Key: [][]spec.Value{{"json:$.id"}, {"header:X-Acme-Id", "json:$.items[0]?"}}},
+		Dedup:      spec.Dedup{OnRepeat: spec.KeepLatest, Retry: spec.Stable},
+		Limits:     spec.Limits{Retry: 72 * time.Hour, Manual: 36 * time.Hour, MaxBody: 2 << 20},
+		Order:      &spec.Order{By: "json:$.version", Advisory: true},
+		Handshakes: []spec.Handshake{{When: []spec.Match{{Value: "json:$.type", Is: "1"}}, Unsigned: true, Echo: "json:$.challenge"}},
+		Example:    spec.Template{Header: map[string]string{"X-Acme-Id": "{{id}}"}, Body: "{\"id\": \"{{id}}\"}\n"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -101,7 +103,7 @@ func TestParseRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Parse([]byte(c.text))
-			var faults Faults
+			var faults spec.Faults
 			if !errors.As(err, &faults) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
@@ -128,11 +130,11 @@ func TestParseColons(t *testing.T) {
 
 func TestParseFindsAllFaults(t *testing.T) {
 	_, err := Parse([]byte("nam: a\nverify:\n  - hash: sha265\n    encoding: hexx\nlimits: {retry: soon}\n"))
-	var faults Faults
+	var faults spec.Faults
 	if !errors.As(err, &faults) || len(faults) != 4 {
 		t.Fatalf("%v", err)
 	}
-	for i, want := range []Fault{{Line: 1, Column: 1}, {Line: 3, Column: 11, Field: "verify[0].hash"}, {Line: 4, Column: 15, Field: "verify[0].encoding"}, {Line: 5, Column: 17, Field: "limits.retry"}} {
+	for i, want := range []spec.Fault{{Line: 1, Column: 1}, {Line: 3, Column: 11, Field: "verify[0].hash"}, {Line: 4, Column: 15, Field: "verify[0].encoding"}, {Line: 5, Column: 17, Field: "limits.retry"}} {
 		got := faults[i]
 		got.Text = ""
 		if got != want {
@@ -141,15 +143,15 @@ func TestParseFindsAllFaults(t *testing.T) {
 	}
 }
 
-// TestWordsAreTheConstants reads the constants from the source: a word that is missing from the list
+// TestEnumsAreTheConstants reads the constants from the source: a word that is missing from the list
 // could not be written in YAML.
-func TestWordsAreTheConstants(t *testing.T) {
+func TestEnumsAreTheConstants(t *testing.T) {
 	got := map[string][]string{}
-	for kind, list := range words {
+	for kind, list := range enums {
 		got[kind.Name()] = slices.Sorted(slices.Values(list))
 	}
 	want := map[string][]string{}
-	files, err := filepath.Glob("*.go")
+	files, err := filepath.Glob("../*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,8 +191,8 @@ func TestDurations(t *testing.T) {
 		"3d": 72 * time.Hour, "48h": 48 * time.Hour, "90d": 90 * day,
 	} {
 		got, err := parseDuration(text)
-		if err != nil || got != want || FormatDuration(got) != text {
-			t.Errorf("%s: %v, %v, %s", text, got, err, FormatDuration(got))
+		if err != nil || got != want || spec.FormatDuration(got) != text {
+			t.Errorf("%s: %v, %v, %s", text, got, err, spec.FormatDuration(got))
 		}
 	}
 	for _, text := range []string{"", "d", "3", "-1d", "1d-1h", "1d25h", "99999d"} {
@@ -210,7 +212,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		first, err := Parse([]byte(text))
 		if err != nil {
-			var faults Faults
+			var faults spec.Faults
 			if !errors.As(err, &faults) || len(faults) == 0 {
 				t.Errorf("no place: %v", err)
 			}
@@ -228,10 +230,28 @@ func FuzzParse(f *testing.F) {
 }
 
 // normal returns the specification as it prints: what is empty is left out.
-func normal(s Spec) string {
+func normal(s spec.Spec) string {
 	text, err := Marshal(s)
 	if err != nil {
 		return err.Error()
 	}
 	return string(text)
+}
+
+// TestTokensCanBeVerified: a text has no way of naming the library that its kind needs.
+func TestTokensCanBeVerified(t *testing.T) {
+	s, err := Parse([]byte("name: a\nverify: [{kind: jwt, algorithms: [HS256], time: {in: claim:iat, past: 5m}}]\nevent: {key: [[json:$.id]]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := spec.New(s, spec.Settings{Secrets: spec.Secrets("a fake secret of thirty-two bytes")}); err != nil {
+		t.Error(err)
+	}
+	s.Verify[0].Tokens = nil
+	if _, err := spec.New(s, spec.Settings{Secrets: spec.Secrets("a fake secret of thirty-two bytes")}); err == nil || !strings.Contains(err.Error(), "provider/spec/jose") {
+		t.Errorf("without the library: %v", err)
+	}
+	if _, err := Parse([]byte("verify: [{\"-\": 1}]")); err == nil {
+		t.Error("a field without a name was set")
+	}
 }
