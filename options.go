@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/body"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/lease"
 	"github.com/hookonce/hookonce/internal/lines"
 	"github.com/hookonce/hookonce/internal/problem"
-	"github.com/hookonce/hookonce/internal/recorder"
 )
 
 // The options of each constructor. A function that returns one of the types below fits those constructors that it
@@ -215,7 +215,7 @@ func (s *keySettings) validate() error {
 		return fmt.Errorf("hookonce: WithMaxResponse(%d): no answer is that small", s.maxResponse)
 	case s.keep == nil:
 		return errors.New("hookonce: WithKeep does not take nil")
-	case slices.ContainsFunc(s.fingerprint, func(name string) bool { return !recorder.IsToken(name) }):
+	case slices.ContainsFunc(s.fingerprint, func(name string) bool { return !header.ValidName(name) }):
 		return fmt.Errorf("hookonce: WithFingerprint(%q): not all of these are names of header fields", s.fingerprint)
 	case s.named && s.content != nil:
 		return errors.New("hookonce: WithFingerprint and WithFingerprintFunc contradict each other: have the function return the header fields, too")

@@ -8,8 +8,8 @@ import (
 // maxSteps bounds how many steps of a handler are disturbed.
 const maxSteps = 64
 
-// goodWeather sends copies one after the other, and returns how long the first took.
-func (s *sender) goodWeather() (*event, time.Duration) {
+// happyPath sends copies one after the other, and returns how long the first took.
+func (s *sender) happyPath() (*event, time.Duration) {
 	s.t.Helper()
 	e := s.begin("copies one after the other")
 	start := time.Now()
@@ -19,9 +19,9 @@ func (s *sender) goodWeather() (*event, time.Duration) {
 	return e, took
 }
 
-// crowds sends many copies of an event at one moment, with pauses between the steps of each, so that they
+// burst sends many copies of an event at one moment, with pauses between the steps of each, so that they
 // overtake each other differently; and spread over the time that one takes, and over twice that.
-func (s *sender) crowds(took time.Duration) {
+func (s *sender) burst(took time.Duration) {
 	s.t.Helper()
 	for _, pause := range []time.Duration{0, time.Millisecond, 4 * time.Millisecond} {
 		e := s.begin("%d copies at one moment", s.copies)
@@ -53,7 +53,7 @@ func (s *sender) hangUps(took time.Duration) {
 	s.t.Helper()
 	for step, reached := 1, true; reached && step <= maxSteps; step++ {
 		e := s.begin("the sender hangs up at step %d of the handler, and sends again", step)
-		reached = s.hangUp(e, conditions{moment: step})
+		reached = s.hangUp(e, conditions{cancelAt: step})
 	}
 	const parts = 8
 	for i := range parts {
@@ -79,7 +79,7 @@ func (s *sender) endings() {
 	s.t.Helper()
 	for step, reached := 1, true; reached && step <= maxSteps; step++ {
 		e := s.begin("the request's context ends at step %d of the handler", step)
-		reached = s.send(e, conditions{moment: step}).disturbed
+		reached = s.send(e, conditions{cancelAt: step}).disturbed
 		s.persist(e)
 	}
 }

@@ -68,7 +68,7 @@ func (s *sender) send(e *event, c conditions) answer {
 	if err != nil {
 		return e.note(answer{why: "not sent: " + err.Error()})
 	}
-	m := newMoments(r.Context(), c)
+	m := newCancelPoints(r.Context(), c)
 	answered := make(chan answer, 1)
 	e.running.Go(func() {
 		defer m.cancel() // as net/http does

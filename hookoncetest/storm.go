@@ -23,7 +23,7 @@ import (
 //   - work that fails, in the first attempts or in all copies at once, where the fake of what the handler
 //     calls asks [Fail].
 //
-// A step is a moment at which somebody looks whether the request's context has ended, as database drivers
+// A step is a moment at which something looks whether the request's context has ended, as database drivers
 // do before each round trip. A handler that never looks, because it works under a context of its own, is
 // not disturbed by the end of the request's.
 //
@@ -31,12 +31,12 @@ import (
 // object more than once in a second, and each change is an event. They come in order. See [PerObject] for
 // handlers that do something once for each object.
 //
-// Every event is sent until it is acknowledged with a status of 2xx; in good weather and in crowds once more
+// Every event is sent until it is acknowledged with a status of 2xx; on the happy path and in a burst once more
 // after that. Storm returns when all handlers have; what they left to goroutines of their own may be
 // outstanding. The events have ids of this storm's own, so many storms may share a database.
 //
 // The test fails at once if nothing can be signed in p's name, if its copies cannot be recognised, and if
-// the first event of all, in good weather, is not acknowledged.
+// the first event of all, on the happy path, is not acknowledged.
 func Storm(t testing.TB, h http.Handler, p Signer, opts ...Option) *Report {
 	t.Helper()
 	return signer(t, h, p, opts).storm()
@@ -129,11 +129,11 @@ func requests(t testing.TB, h http.Handler, prefix string, request func(id strin
 // storm sends everything.
 func (s *sender) storm() *Report {
 	s.t.Helper()
-	first, took := s.goodWeather()
+	first, took := s.happyPath()
 	if !first.acknowledged() {
-		s.t.Fatalf("hookoncetest: not even in good weather: %s (%s). Does the handler know the secret, is it at %s (else say where, with URL), and are its tables there?", first.story(), first.key, s.address(first))
+		s.t.Fatalf("hookoncetest: not even on the happy path: %s (%s). Does the handler know the secret, is it at %s (else say where, with URL), and are its tables there?", first.story(), first.key, s.address(first))
 	}
-	s.crowds(took)
+	s.burst(took)
 	s.hangUps(took)
 	s.endings()
 	s.failures()

@@ -108,7 +108,7 @@ var naive = []struct {
 				return context.Canceled
 			}
 		},
-		want: []string{"not even in good weather: answered 500 (9 times)"},
+		want: []string{"not even on the happy path: answered 500 (9 times)"},
 	},
 	{
 		name: "200 for what is under way",

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // Recorder is the ResponseWriter of a handler whose answer goes out after the commit: it keeps the answer
@@ -148,7 +150,7 @@ func plainHeader(h http.Header) http.Header {
 	plain := make(http.Header, len(h))
 	for name, values := range h {
 		name = http.CanonicalHeaderKey(name)
-		if framing[name] || !IsToken(name) {
+		if framing[name] || !header.ValidName(name) {
 			continue
 		}
 		for _, v := range values {
@@ -160,45 +162,20 @@ func plainHeader(h http.Header) http.Header {
 
 var lineBreaks = strings.NewReplacer("\r", " ", "\n", " ")
 
-// IsToken reports whether s can be the name of a header field.
-func IsToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
-			return false
-		}
-	}
-	return s != ""
-}
-
 // Replayed is the header that marks an answer which an earlier request got first.
 const Replayed = "Idempotency-Replayed"
 
-// firstOnly are the fields that are for the connection that the first answer went over, or for the one
-// who got it.
-var firstOnly = map[string]bool{
-	"Connection":          true,
-	Replayed:              true, // said anew of every copy
-	"Keep-Alive":          true,
-	"Proxy-Authenticate":  true,
-	"Proxy-Authorization": true,
-	"Proxy-Connection":    true,
-	"Set-Cookie":          true,
-	"Set-Cookie2":         true,
-	"Te":                  true,
-	"Upgrade":             true,
-}
+// firstOnly are the fields that are for the client that got the first answer, or are said anew of every copy.
+var firstOnly = map[string]bool{"Set-Cookie": true, "Set-Cookie2": true, Replayed: true}
 
-// Repeatable returns the header of an answer as copies get it, which is all that is stored.
-func Repeatable(header http.Header) http.Header {
-	kept := header.Clone()
-	for _, line := range header["Connection"] {
-		for name := range strings.SplitSeq(line, ",") {
-			kept.Del(strings.TrimSpace(name))
+// Repeatable returns the header of an answer as copies get it, which is all that is stored: without what was for one
+// client, or for one connection.
+func Repeatable(h http.Header) http.Header {
+	kept := make(http.Header, len(h))
+	for name, values := range h {
+		if !firstOnly[name] && !header.HopByHop(name) && !header.ConnectionLists(h["Connection"], name) {
+			kept[name] = slices.Clone(values)
 		}
-	}
-	for name := range firstOnly {
-		delete(kept, name)
 	}
 	return kept
 }

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// conditions are what happens to one delivery. The zero value is good weather.
+// conditions are what happens to one delivery. The zero value is the happy path.
 type conditions struct {
-	moment  int           // the context ends when it is looked at for this time, from 1; 0: never
-	after   time.Duration // the context ends so long after the delivery began; 0: never
-	hangUp  bool          // when the context ends the sender is gone; else the server ended it, and the answer counts
-	pause   time.Duration // the longest pause when the context is looked at
-	failing bool          // [Fail] fails
+	cancelAt int           // the context ends when it is looked at for this time, from 1; 0: never
+	after    time.Duration // the context ends so long after the delivery began; 0: never
+	hangUp   bool          // when the context ends the sender is gone; else the server ended it, and the answer counts
+	pause    time.Duration // the longest pause when the context is looked at
+	failing  bool          // [Fail] fails
 }
 
-// moments is the context of one delivery. Between the steps of a handler somebody looks at it: database
+// cancelPoints is the context of one delivery. It is looked at between the steps of a handler: database
 // drivers do before each round trip, and clients before each call. So the number of looks says how far
 // the handler has come, and a delivery can be disturbed at every one of its steps without knowing them.
-type moments struct {
+type cancelPoints struct {
 	context.Context
 	conditions
 	cancel context.CancelFunc
@@ -28,8 +28,8 @@ type moments struct {
 	ended  atomic.Bool // by the conditions
 }
 
-func newMoments(parent context.Context, c conditions) *moments {
-	m := &moments{conditions: c}
+func newCancelPoints(parent context.Context, c conditions) *cancelPoints {
+	m := &cancelPoints{conditions: c}
 	m.Context, m.cancel = context.WithCancel(parent)
 	if c.after > 0 {
 		timer := time.AfterFunc(c.after, m.end)
@@ -39,7 +39,7 @@ func newMoments(parent context.Context, c conditions) *moments {
 }
 
 // end ends the context as the conditions have it.
-func (m *moments) end() {
+func (m *cancelPoints) end() {
 	m.ended.Store(true)
 	m.cancel()
 }
@@ -47,9 +47,9 @@ func (m *moments) end() {
 // maxPauses bounds the pauses of one delivery.
 const maxPauses = 30
 
-func (m *moments) look() {
+func (m *cancelPoints) look() {
 	n := m.looks.Add(1)
-	if n == int64(m.moment) {
+	if n == int64(m.cancelAt) {
 		m.end()
 	}
 	if n <= maxPauses {
@@ -58,29 +58,29 @@ func (m *moments) look() {
 }
 
 // rest pauses for a time that is up to chance.
-func (m *moments) rest() {
+func (m *cancelPoints) rest() {
 	if m.pause > 0 {
 		time.Sleep(rand.N(m.pause))
 	}
 }
 
 // Done implements [context.Context].
-func (m *moments) Done() <-chan struct{} {
+func (m *cancelPoints) Done() <-chan struct{} {
 	m.look()
 	return m.Context.Done()
 }
 
 // Err implements [context.Context].
-func (m *moments) Err() error {
+func (m *cancelPoints) Err() error {
 	m.look()
 	return m.Context.Err()
 }
 
-type momentsKey struct{}
+type cancelPointsKey struct{}
 
 // Value implements [context.Context].
-func (m *moments) Value(key any) any {
-	if key == (momentsKey{}) {
+func (m *cancelPoints) Value(key any) any {
+	if key == (cancelPointsKey{}) {
 		return m
 	}
 	return m.Context.Value(key)
@@ -94,7 +94,7 @@ var ErrPlanned = errors.New("hookoncetest: a failure that the storm planned")
 // the request: so the storm sees what the endpoint answers when its work fails. What a storm does by
 // itself is to end the request's context, which a handler may ignore.
 func Fail(ctx context.Context) error {
-	m, ok := ctx.Value(momentsKey{}).(*moments)
+	m, ok := ctx.Value(cancelPointsKey{}).(*cancelPoints)
 	if !ok || !m.failing {
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 // TestContextsEnd: at the moment or after the time that the conditions say, for whoever asks in whatever way.
 func TestContextsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMoments(t.Context(), conditions{moment: 3})
+		m := newCancelPoints(t.Context(), conditions{cancelAt: 3})
 		child, cancel := context.WithTimeout(m, time.Hour) // looks
 		defer cancel()
 		for m.looks.Load() < 2 {
@@ -28,13 +28,13 @@ func TestContextsEnd(t *testing.T) {
 		}
 
 		start := time.Now()
-		m = newMoments(t.Context(), conditions{after: time.Minute})
+		m = newCancelPoints(t.Context(), conditions{after: time.Minute})
 		<-m.Done()
 		if took := time.Since(start); took != time.Minute || !m.ended.Load() {
 			t.Errorf("it ends after %v", took)
 		}
 
-		m = newMoments(t.Context(), conditions{moment: 100, after: time.Hour})
+		m = newCancelPoints(t.Context(), conditions{cancelAt: 100, after: time.Hour})
 		m.cancel() // the handler has returned
 		if m.Err() == nil || m.ended.Load() {
 			t.Error("the end of the handler passes for a disturbance")
@@ -57,7 +57,7 @@ func TestHungUp(t *testing.T) {
 		<-goOn // still at work, and answers 200 in the end
 	})
 	e := &event{}
-	if a := s.send(e, conditions{moment: 1, hangUp: true}); a.acknowledges() || !a.disturbed || a.String() != "hung up" {
+	if a := s.send(e, conditions{cancelAt: 1, hangUp: true}); a.acknowledges() || !a.disturbed || a.String() != "hung up" {
 		t.Errorf("it is answered %v", a)
 	}
 	close(goOn)
@@ -70,7 +70,7 @@ func TestHungUp(t *testing.T) {
 // TestServerEndsTheContext: who is there gets the answer.
 func TestServerEndsTheContext(t *testing.T) {
 	s := steady(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	if a := s.send(&event{}, conditions{moment: 1}); !a.acknowledges() || !a.disturbed {
+	if a := s.send(&event{}, conditions{cancelAt: 1}); !a.acknowledges() || !a.disturbed {
 		t.Errorf("it is answered %v", a)
 	}
 }
