@@ -69,8 +69,8 @@ func (v headers) SetPair(name, text string) error {
 	if twice {
 		return fmt.Errorf("%s is there twice; keep one of them", h.Name)
 	}
-	if reserved(h.Name) {
-		return fmt.Errorf("%s is set by this program or by HTTP itself; remove it", h.Name)
+	if err := header.CheckSet(name); err != nil {
+		return err
 	}
 	if text == "" {
 		return fmt.Errorf("%s is empty; write its value, or remove it", h.Name)
@@ -88,13 +88,4 @@ func (v headers) Exact() string {
 		fmt.Fprintf(&all, "%s: %q\n", h.Name, h.Value.Exact())
 	}
 	return all.String()
-}
-
-// reserved reports whether a header is ours to set, or belongs to the connection.
-func reserved(name string) bool {
-	switch name {
-	case "Idempotency-Key", "Traceparent", "Tracestate":
-		return true
-	}
-	return header.HopByHop(name) || strings.HasPrefix(name, "Hookonce-") || strings.HasPrefix(name, "Webhook-")
 }

@@ -5,8 +5,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"slices"
-	"strings"
 
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
@@ -70,16 +68,9 @@ var notRelayed = map[string]bool{
 
 // replyHeader returns the headers of an answer that are passed on, as sorted field lines.
 func replyHeader(h http.Header) []byte {
-	var lines strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(h)) {
-		if header.HopByHop(name) || notRelayed[name] || strings.HasPrefix(name, header.OwnPrefix) || header.ConnectionLists(h["Connection"], name) {
-			continue
-		}
-		for _, value := range h[name] {
-			if header.ValidName(name) && isFieldValue(value) {
-				lines.WriteString(name + ": " + value + "\r\n")
-			}
-		}
-	}
-	return []byte(lines.String())
+	kept := maps.Clone(h)
+	maps.DeleteFunc(kept, func(name string, _ []string) bool {
+		return header.HopByHop(name) || notRelayed[name] || header.Own(name) || header.ConnectionLists(h, name)
+	})
+	return header.Encode(kept)
 }

@@ -8,7 +8,6 @@ import (
 	"net/textproto"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/header"
@@ -75,12 +74,13 @@ func (d *destination) locate(text string) error {
 // headers reads what a destination's settings say about headers.
 func (d *destination) headers(s Destination) error {
 	for name, values := range s.Header {
+		if err := header.CheckSet(name); err != nil {
+			return err
+		}
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
 		switch {
-		case !header.ValidName(name) || slices.ContainsFunc(values, func(v string) bool { return !isFieldValue(v) }):
-			return fmt.Errorf("the header %q cannot be sent: its name or its value has characters that no header has", name)
-		case reserved(canonical):
-			return fmt.Errorf("the header %s is set by hookonce or belongs to the connection: remove it", canonical)
+		case slices.ContainsFunc(values, func(v string) bool { return !header.ValidValue(v) }):
+			return fmt.Errorf("the header %q cannot be sent: its value has characters that no header has", name)
 		case canonical == "Authorization" && d.authorization != "":
 			return errors.New("the header Authorization is made of the user in the address: remove one of the two")
 		}
@@ -106,13 +106,4 @@ func (d *destination) headers(s Destination) error {
 		d.choice = header.NewChoice(s.PassHeader, s.DropHeader, s.AlsoPass)
 	}
 	return nil
-}
-
-// reserved reports whether the canonical name is that of a header that nobody but us may set.
-func reserved(name string) bool {
-	switch name {
-	case header.IdempotencyKey, header.WebhookID, header.WebhookTimestamp, header.WebhookSignature, traceparent, tracestate:
-		return true
-	}
-	return header.HopByHop(name) || strings.HasPrefix(name, header.OwnPrefix)
 }

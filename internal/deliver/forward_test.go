@@ -122,7 +122,7 @@ func TestReply_headers(t *testing.T) {
 		}
 		return res, nil
 	})
-	if o.Response == nil || string(o.Response.Header) != "Content-Type: text/xml\r\nX-Two: a\r\nX-Two: b\r\n" {
+	if o.Response == nil || string(o.Response.Header) != "Content-Type: text/xml\r\nX-Bad: a  Injected: 1\r\nX-Two: a\r\nX-Two: b\r\n" {
 		t.Errorf("reply %+v", o.Response)
 	}
 	if o.State != journal.Done || o.Response.Status != 201 || string(o.Response.Body) != "secret body" || string(o.Excerpt) != "secret body" {

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"strconv"
 	"strings"
@@ -59,7 +58,7 @@ func (d *destination) passed(w *journal.Work, now time.Time) *hookonce.Request {
 	if s := d.signers[w.Source]; s != nil && d.choice.Chooses() {
 		filter.Signed = s.Carries
 	}
-	return &hookonce.Request{Method: http.MethodPost, URL: d.address, Header: decodeHeader(w.Header, &filter), Body: w.Body, Now: now}
+	return &hookonce.Request{Method: http.MethodPost, URL: d.address, Header: filter.Decode(w.Header, ownHeaders), Body: w.Body, Now: now}
 }
 
 // at returns where a request goes: the address of the destination, unless signing has put something into its query.
@@ -174,54 +173,6 @@ func messageID(idempotencyKey, destination string) string {
 
 // ownHeaders is how many headers of ours most events have.
 const ownHeaders = 10
-
-// decodeHeader reads HTTP/1 field lines, each ended by CRLF, and returns what the filter passes of them, as much as an event
-// keeps: those that a version before this has stored, or others, may be more. A line that is not one is skipped: it
-// could not be sent. Of what begins as our own headers do, the facts that are kept with an event are passed on,
-// whatever the filter says, and nothing else. The result has room for our own headers.
-func decodeHeader(lines []byte, filter *header.Filter) http.Header {
-	text := string(lines)
-	n := strings.Count(text, "\r\n")
-	h := make(http.Header, n+ownHeaders)
-	values := make([]string, 0, n)
-	size, repeated := 0, false
-	for text != "" {
-		var line string
-		line, text, _ = strings.Cut(text, "\r\n")
-		name, value, ok := strings.Cut(line, ":")
-		if !ok || !header.ValidName(name) || !isFieldValue(value) {
-			continue
-		}
-		name = textproto.CanonicalMIMEHeaderKey(name)
-		if fact := header.IsFact(name); !fact {
-			if !filter.Passes(name) {
-				continue
-			}
-			size += len(line) + len("\r\n")
-		}
-		value = strings.Trim(value, " \t")
-		if more, ok := h[name]; ok {
-			h[name], repeated = append(more, value), true
-			continue
-		}
-		values = append(values, value)
-		h[name] = values[len(values)-1 : len(values) : len(values)]
-	}
-	if repeated || size > header.MaxBytes || len(h) > header.MaxLines {
-		filter.Trim(h, header.IsFact)
-	}
-	return h
-}
-
-// isFieldValue reports whether s has no control character except tabs.
-func isFieldValue(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return true
-}
 
 const (
 	traceparent = "Traceparent"

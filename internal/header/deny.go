@@ -4,19 +4,10 @@ import (
 	"strings"
 )
 
-// hop are the headers that belong to one connection, or to the framing of one message.
-var hop = set(
-	"Connection", "Content-Length", "Expect", "Host", "Http2-Settings", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
-	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
-)
-
-// HopByHop reports whether a header of that canonical name belongs to one connection.
-func HopByHop(name string) bool { return hop[name] }
-
 // never reports whether a header of that canonical name is kept under no rule: it belongs to one connection, is ours, holds
 // credentials, or becomes a variable of the environment that HTTP clients obey (https://httpoxy.org).
 func never(name string) bool {
-	return hop[name] || strings.HasPrefix(name, OwnPrefix) || strings.HasPrefix(name, "Proxy-") ||
+	return hopByHop[name] || strings.HasPrefix(name, OwnPrefix) || strings.HasPrefix(name, "Proxy-") ||
 		name == "Proxy" || name == "Authorization" || name == "Cookie"
 }
 
@@ -84,11 +75,3 @@ var deniedFamilies = set(
 	"X-Appengine-", "X-Google-", "X-Amzn-", "X-Apigateway-", "X-Nf-", "Cloudfront-", "X-Cdn-", "X-Vercel-", "X-Now-", "X-Railway-", "X-Koyeb-",
 	"Surrogate-", "Do-Connecting-",
 )
-
-func set(names ...string) map[string]bool {
-	all := make(map[string]bool, len(names))
-	for _, name := range names {
-		all[name] = true
-	}
-	return all
-}

@@ -45,20 +45,12 @@ func (f *field) normalise() bool {
 	}
 	f.size = 0
 	for _, v := range f.values {
-		f.size += len(f.name) + len(": \r\n") + len(v)
+		f.size += lineSize(f.name, v)
 	}
 	return true
 }
 
 func manyLines(value string) bool { return strings.ContainsAny(value, "\r\n\x00") }
-
-func (f *field) append(text []byte) []byte {
-	for _, v := range f.values {
-		text = append(append(text, f.name...), ": "...)
-		text = append(append(text, v...), "\r\n"...)
-	}
-	return text
-}
 
 // overfull reports whether what is named is too much already.
 func overfull(fields []field) bool {
@@ -110,7 +102,7 @@ func NewChoice(pass, drop, also []string) Choice {
 // Chooses reports whether the destination says anything.
 func (c Choice) Chooses() bool { return c.also != nil }
 
-// aboutBody reports whether the body cannot be read without a
+// aboutBody reports whether the body cannot be read without a header.
 func aboutBody(name string) bool { return name == "Content-Type" || name == "Content-Encoding" }
 
 // Filter says what of an event's headers a destination gets. The zero filter is for a source of which nothing is known,
@@ -142,12 +134,48 @@ func (f *Filter) class(name string) class {
 // Passes reports whether a header of that canonical name is passed.
 func (f *Filter) Passes(name string) bool { return f.class(name) != none }
 
-// Trim leaves in h as much as [Rule.Encode] would have kept: events that were stored
-// by others can have more. Headers of which ours is true stay as they are and do not count.
-func (f *Filter) Trim(h http.Header, ours func(name string) bool) {
+// Decode reads field lines, see [Encode], and returns what the filter passes of them, as much as [Rule.Encode] would
+// have kept: those that a version before this has stored, or others, may be more. A line that could not be sent is
+// skipped. Of what begins as our own headers do, the facts that are kept with an event are passed on, whatever the
+// filter says, and nothing else. The result has room for so many more headers.
+func (f *Filter) Decode(lines []byte, room int) http.Header {
+	text := string(lines)
+	n := strings.Count(text, "\r\n")
+	h := make(http.Header, n+room)
+	values := make([]string, 0, n)
+	size, repeated := 0, false
+	for text != "" {
+		var name, value string
+		name, value, text = cutLine(text)
+		if name == "" || !ValidValue(value) {
+			continue
+		}
+		name = textproto.CanonicalMIMEHeaderKey(name)
+		if !IsFact(name) {
+			if !f.Passes(name) {
+				continue
+			}
+			size += lineSize(name, value)
+		}
+		value = textproto.TrimString(value)
+		if more, ok := h[name]; ok {
+			h[name], repeated = append(more, value), true
+			continue
+		}
+		values = append(values, value)
+		h[name] = values[len(values)-1 : len(values) : len(values)]
+	}
+	if repeated || size > MaxBytes || len(h) > MaxLines {
+		f.trim(h)
+	}
+	return h
+}
+
+// trim leaves in h as much as [Rule.Encode] would have kept. Facts stay as they are and do not count.
+func (f *Filter) trim(h http.Header) {
 	fields := make([]field, 0, len(h))
 	for name, values := range h {
-		if ours(name) {
+		if IsFact(name) {
 			continue
 		}
 		e := field{name: name, class: f.class(name), values: values}

@@ -1,12 +1,14 @@
 package header
 
 import (
-	"bytes"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 )
+
+// Stores keep headers as HTTP/1 field lines, each ended by CRLF. What follows is the only place that writes and reads
+// that form.
 
 var newlines = strings.NewReplacer("\r", " ", "\n", " ")
 
@@ -16,27 +18,44 @@ var newlines = strings.NewReplacer("\r", " ", "\n", " ")
 func Encode(h http.Header) []byte {
 	lines := []byte{}
 	for _, name := range slices.Sorted(maps.Keys(h)) {
-		if name == "" || strings.ContainsAny(name, ": \t\r\n") {
+		if !ValidName(name) {
 			continue
 		}
 		for _, value := range h[name] {
-			lines = append(lines, name...)
-			lines = append(lines, ": "...)
-			lines = append(lines, newlines.Replace(value)...)
-			lines = append(lines, "\r\n"...)
+			lines = appendLine(lines, name, newlines.Replace(value))
 		}
 	}
 	return lines
 }
 
-// Decode returns what Encode was given, without what Encode left out. A line that is not one of Encode's
-// is skipped.
+// appendLine appends one field. The value has no line break.
+func appendLine(lines []byte, name, value string) []byte {
+	lines = append(append(lines, name...), ": "...)
+	return append(append(lines, value...), "\r\n"...)
+}
+
+// lineSize is how many bytes the line of a field takes.
+func lineSize(name, value string) int { return len(name) + len(": \r\n") + len(value) }
+
+// Decode returns what [Encode] was given, without what it left out. A line that is not a field is skipped.
 func Decode(lines []byte) http.Header {
 	h := http.Header{}
-	for line := range bytes.SplitSeq(lines, []byte("\r\n")) {
-		if name, value, ok := strings.Cut(string(line), ": "); ok {
+	for text := string(lines); text != ""; {
+		var name, value string
+		if name, value, text = cutLine(text); name != "" {
 			h[name] = append(h[name], value)
 		}
 	}
 	return h
+}
+
+// cutLine returns the first field of lines, and the lines behind it. The name is empty if the line is not a field. One
+// space before the value is a part of the form, and may lack.
+func cutLine(lines string) (name, value, rest string) {
+	line, rest, _ := strings.Cut(lines, "\r\n")
+	name, value, _ = strings.Cut(line, ":")
+	if len(name) == len(line) || !ValidName(name) {
+		return "", "", rest
+	}
+	return name, strings.TrimPrefix(value, " "), rest
 }

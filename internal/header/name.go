@@ -1,6 +1,37 @@
 package header
 
-import "strings"
+import (
+	"fmt"
+	"iter"
+	"net/http"
+	"net/textproto"
+	"strings"
+)
+
+// ValidName reports whether a text can be the name of a header: a token, as RFC 9110 has it in section 5.6.2.
+func ValidName(name string) bool {
+	for i := range len(name) {
+		if !letter(name[i]) && strings.IndexByte("!#$%&'*+-.^_`|~", name[i]) < 0 {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// ValidValue reports whether a text can be the value of a header: it has no control character except tabs.
+func ValidValue(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// letter reports whether c is a letter or a digit.
+func letter(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
 
 // Fold returns the name as it is for applications that hear of header fields in variables: under CGI, and so in WSGI,
 // Rack and PHP, X-Tenant and x_tenant are both HTTP_X_TENANT, and some servers make the same of a dot. Two names are
@@ -29,14 +60,68 @@ func Forwarded(name string) bool {
 	return false
 }
 
+// hopByHop are the headers that belong to one connection, or to the framing of one message.
+var hopByHop = set(
+	"Connection", "Content-Length", "Expect", "Host", "Http2-Settings", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
+	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+)
+
+// HopByHop reports whether a header of that canonical name belongs to one connection, or to the framing of one message.
+// https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
+func HopByHop(name string) bool { return hopByHop[name] }
+
+// OfConnection returns the names that the header Connection lists, as they are spelled there: the request or the
+// answer asks for these to be taken off by whoever hands it on.
+func OfConnection(h http.Header) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, line := range h["Connection"] {
+			for option := range strings.SplitSeq(line, ",") {
+				if option = textproto.TrimString(option); option != "" && !yield(option) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ConnectionLists reports whether the header Connection lists a canonical name.
+func ConnectionLists(h http.Header, name string) bool {
+	for option := range OfConnection(h) {
+		if textproto.CanonicalMIMEHeaderKey(option) == name {
+			return true
+		}
+	}
+	return false
+}
+
 // Rewritten reports whether a proxy takes the field of that name off a request, or gives it another value, before it
 // forwards it: because it belongs to the connection, or because it is the proxy's to say.
-// https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
 func Rewritten(name string) bool {
-	switch Fold(name) {
-	case "connection", "proxy-connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade",
-		"host", "content-length":
-		return true
+	return HopByHop(textproto.CanonicalMIMEHeaderKey(Fold(name))) || Own(name) || Forwarded(name)
+}
+
+// setByHookonce are the folded names of the headers that every delivery has from us, besides our own.
+var setByHookonce = set("idempotency-key", "webhook-id", "webhook-timestamp", "webhook-signature", "traceparent", "tracestate")
+
+// CheckSet returns why nobody can have a header of that name, in any spelling, added to deliveries; nil if one can. It
+// goes by the names that are taken, and by their twins, which some applications would read in their place.
+func CheckSet(name string) error {
+	canonical := textproto.CanonicalMIMEHeaderKey(name)
+	switch {
+	case !ValidName(name):
+		return fmt.Errorf("%q cannot be the name of a header; write letters, digits and dashes", name)
+	case Own(name), setByHookonce[Fold(name)]:
+		return fmt.Errorf("the header %s is set by hookonce; remove it", canonical)
+	case HopByHop(canonical):
+		return fmt.Errorf("the header %s belongs to the connection, and HTTP sets it; remove it", canonical)
 	}
-	return Own(name) || Forwarded(name)
+	return nil
+}
+
+func set(names ...string) map[string]bool {
+	all := make(map[string]bool, len(names))
+	for _, name := range names {
+		all[name] = true
+	}
+	return all
 }

@@ -39,6 +39,24 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// What a destination's settings may add to deliveries, and what is taken: exactly the names that hookonce and HTTP set,
+// in any spelling that an application could take for one of them. The rest of Webhook- is free.
+func TestCheckSet(t *testing.T) {
+	for _, name := range []string{"X-Team", "Authorization", "Cookie", "User-Agent", "Webhook-Tenant", "webhook-tenant", "Webhooks", "Hookonces", "Via"} {
+		if err := CheckSet(name); err != nil {
+			t.Errorf("%q is refused: %v", name, err)
+		}
+	}
+	for _, name := range []string{
+		"Idempotency-Key", "idempotency_key", "Webhook-Id", "webhook.id", "Webhook-Timestamp", "WEBHOOK-SIGNATURE", "Traceparent", "tracestate",
+		"Hookonce-Key", "hookonce_anything", "Connection", "host", "Te", "transfer-encoding", "", "X y", "X:y", "X\r\nY", "Caf\u00e9",
+	} {
+		if CheckSet(name) == nil {
+			t.Errorf("%q is taken", name)
+		}
+	}
+}
+
 // What the standard library's proxy does not hand on counts as rewritten here.
 func TestRewrittenCoversTheProxy(t *testing.T) {
 	var got http.Header

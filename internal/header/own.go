@@ -66,11 +66,9 @@ type Facts []byte
 
 // Add adds a line.
 func (f *Facts) Add(name, value string) {
-	if value == "" {
-		return
+	if value != "" {
+		*f = appendLine(*f, name, Safe(value))
 	}
-	*f = append(append(*f, name...), ": "...)
-	*f = append(append(*f, Safe(value)...), "\r\n"...)
 }
 
 // AddTime adds a line with a time, as RFC 3339 writes it, in UTC.

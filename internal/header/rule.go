@@ -53,7 +53,7 @@ var base = []string{"Content-Type", "Content-Encoding", "User-Agent"}
 // unknown is the rule of a source of which nothing is known, and closed one that passes nothing.
 var unknown, closed = NewRule(Spec{}), &Rule{}
 
-// New returns the rule of a source. Names that nobody can have passed are left out (see [CheckPass]).
+// NewRule returns the rule of a source. Names that nobody can have passed are left out (see [CheckPass]).
 func NewRule(s Spec) *Rule {
 	r := &Rule{names: map[string]class{}, folded: map[string]bool{}, open: len(s.Listed) == 0}
 	r.name(first, base)
@@ -154,9 +154,7 @@ func plain(name string) bool {
 	return name != ""
 }
 
-func letter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }
-
-// Check returns why nobody can have a header of that name passed, or one of a beginning that ends in a star; nil if
+// CheckPass returns why nobody can have a header of that name passed, or one of a beginning that ends in a star; nil if
 // one can.
 func CheckPass(listed string) error {
 	name, beginning := strings.CutSuffix(listed, "*")
@@ -176,16 +174,6 @@ func CheckPass(listed string) error {
 	return fmt.Errorf("%s is never passed on: it holds credentials, or is taken for something else than a header", name)
 }
 
-// Token reports whether a text can be the name of a
-func ValidName(name string) bool {
-	for i := range len(name) {
-		if !letter(name[i]) && strings.IndexByte("!#$%&'*+-.^_`|~", name[i]) < 0 {
-			return false
-		}
-	}
-	return name != ""
-}
-
 // ErrTooLarge says that the headers that are named are together larger than [MaxBytes] or have more than [MaxLines]
 // lines.
 var ErrTooLarge = errors.New("the headers that are kept are too large")
@@ -200,7 +188,7 @@ func (r *Rule) Encode(h http.Header) ([]byte, error) {
 	size, lines := 0, 0
 	for name, values := range h {
 		f := field{name: name, class: r.class(name), values: values}
-		if f.class == none || f.class == other && ConnectionLists(h["Connection"], name) || !f.normalise() {
+		if f.class == none || f.class == other && ConnectionLists(h, name) || !f.normalise() {
 			continue
 		}
 		fields = append(fields, f)
@@ -214,19 +202,9 @@ func (r *Rule) Encode(h http.Header) ([]byte, error) {
 	}
 	text := make([]byte, 0, size)
 	for i := range fields {
-		text = fields[i].append(text)
-	}
-	return text, nil
-}
-
-// Lists reports whether a Connection header names a header, whose name is canonical, which makes it one of this hop only.
-func ConnectionLists(connection []string, name string) bool {
-	for _, list := range connection {
-		for option := range strings.SplitSeq(list, ",") {
-			if textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(option)) == name {
-				return true
-			}
+		for _, v := range fields[i].values {
+			text = appendLine(text, fields[i].name, v)
 		}
 	}
-	return false
+	return text, nil
 }

@@ -37,11 +37,9 @@ func (d decisive) check(r *http.Request) error {
 			return fmt.Errorf("the header %s is the same as %s to some applications; send only the latter", name, own)
 		}
 	}
-	for _, line := range r.Header["Connection"] {
-		for option := range strings.SplitSeq(line, ",") {
-			if own, ok := d.find(textproto.TrimString(option)); ok {
-				return fmt.Errorf("the header Connection has %s taken off on the way, which the service has to see; leave it out there", own)
-			}
+	for option := range header.OfConnection(r.Header) {
+		if own, ok := d.find(option); ok {
+			return fmt.Errorf("the header Connection has %s taken off on the way, which the service has to see; leave it out there", own)
 		}
 	}
 	for name := range r.Trailer {

@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/textproto"
 	"runtime/debug"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -206,22 +204,11 @@ func relayable(status int) bool {
 
 // relayed is the answer of a destination in the form of ours.
 func relayed(a *journal.Response, s journal.Status) answer {
-	h := fieldLines(a.Header)
+	h := header.Decode(a.Header)
 	if _, ok := h["Content-Type"]; !ok {
 		h["Content-Type"] = nil // or the server would guess one
 	}
 	return answer{status: a.Status, header: h, verdict: verdicts[s], body: a.Body}
-}
-
-// fieldLines reads header fields that were stored as lines.
-func fieldLines(lines []byte) http.Header {
-	h := http.Header{}
-	for line := range strings.SplitSeq(string(lines), "\r\n") {
-		if name, value, ok := strings.Cut(line, ":"); ok {
-			h.Add(textproto.TrimString(name), textproto.TrimString(value))
-		}
-	}
-	return h
 }
 
 // ruleOf returns which headers of a source's requests are kept.

@@ -173,7 +173,7 @@ var firstOnly = map[string]bool{"Set-Cookie": true, "Set-Cookie2": true, Replaye
 func Repeatable(h http.Header) http.Header {
 	kept := make(http.Header, len(h))
 	for name, values := range h {
-		if !firstOnly[name] && !header.HopByHop(name) && !header.ConnectionLists(h["Connection"], name) {
+		if !firstOnly[name] && !header.HopByHop(name) && !header.ConnectionLists(h, name) {
 			kept[name] = slices.Clone(values)
 		}
 	}
