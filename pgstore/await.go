@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/jackc/pgx/v5"
 )
 
 // looks say how often Await looks for itself: more and more rarely where nobody tells it, and while it
@@ -32,7 +33,7 @@ func (s *Store) Await(ctx context.Context, ref hookonce.Ref) error {
 		if over, err := s.isOver(ctx, ref); over || err != nil {
 			return err
 		}
-		if s.ears.open() {
+		if s.listener.open() {
 			look = s.looks.longest
 		}
 		timer := time.NewTimer(look)
@@ -62,21 +63,76 @@ func (s *Store) listenFor(ref hookonce.Ref) (told <-chan struct{}, leave func())
 	if !s.notify {
 		return nil, func() {}
 	}
-	told, leave = s.ears.join(payload(ref))
-	s.ears.start(s.listen)
+	told, leave = s.listener.join(payload(ref))
+	s.listener.start(s.listen)
 	return told, leave
 }
 
-// payload is what is told of a claim; see toldSQL.
+// payload is what is told of a claim; see "stands" in postgres.sql of package claimsql.
 func payload(ref hookonce.Ref) string { return ref.Source + "\n" + ref.Key }
 
 // channel is where ends of work are told.
 func (s *Store) channel() string { return s.schema + "_claims" }
 
-// Close closes the connections that the store has beside the pool: the one on which Await listens, and the one on
-// which outcomes are recorded while handlers hold the pool. Callers go on, and the store can be used as before. The
-// pool is the caller's.
-func (s *Store) Close() {
-	s.ears.stop()
-	s.spare.close()
+// listen listens until ctx ends, on one connection after the other, or until it meets a pooler.
+func (s *Store) listen(ctx context.Context) {
+	for pause := minReconnect; ; pause = min(2*pause, maxReconnect) {
+		began := time.Now()
+		err := s.listenOnce(ctx)
+		if errors.Is(err, errPooled) {
+			<-ctx.Done() // there is no point in trying again
+		}
+		if time.Since(began) > maxReconnect {
+			pause = minReconnect
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// The pauses before a connection that broke is opened again.
+const (
+	minReconnect = 100 * time.Millisecond
+	maxReconnect = 15 * time.Second
+)
+
+// listenOnce listens on one connection until it breaks.
+func (s *Store) listenOnce(ctx context.Context) error {
+	conn, err := connect(ctx, s.pool.Config())
+	if err != nil {
+		return err
+	}
+	defer hangUp(conn)
+	if err := direct(ctx, conn); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{s.channel()}.Sanitize()); err != nil {
+		return err
+	}
+	s.listener.count(1)
+	defer s.listener.count(-1)
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		s.listener.hear(n.Payload)
+	}
+}
+
+// errPooled says that the connection is not ours alone, so that what it listens to may reach somebody else.
+var errPooled = errors.New("a pooler stands between this process and the server")
+
+// direct returns errPooled if the server's process is not the one that the connection was told of at its
+// start: poolers make that up.
+func direct(ctx context.Context, conn *pgx.Conn) error {
+	var pid uint32
+	err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid)
+	if err == nil && pid != conn.PgConn().PID() {
+		err = errPooled
+	}
+	return err
 }

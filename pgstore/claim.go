@@ -1,16 +1,17 @@
 package pgstore
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/claimsql"
+	"github.com/hookonce/hookonce/internal/pgerror"
 	"github.com/jackc/pgx/v5"
 )
-
-// maxTries bounds how often a statement that lost a race is tried again.
-const maxTries = 8
 
 // Claim implements [hookonce.Store].
 func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.Claim, error) {
@@ -22,7 +23,7 @@ func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.
 	}
 	return s.contend(req.Ref, func(limit lockTimeout) (hookonce.Claim, error) {
 		q := s.claimQuery(req, hookonce.StateProcessing, limit)
-		return q.scan(s.pool.QueryRow(ctx, s.sql.claim, q.args...))
+		return q.scan(s.pool.QueryRow(ctx, s.sql.Claim, q.args...))
 	})
 }
 
@@ -42,7 +43,7 @@ func (s *Store) ClaimTx(ctx context.Context, tx pgx.Tx, req hookonce.ClaimReques
 	}
 	q := s.claimQuery(req, hookonce.StateDone, nil)
 	for range maxTries {
-		c, err := q.scan(tx.QueryRow(ctx, s.sql.claim, q.args...))
+		c, err := q.scan(tx.QueryRow(ctx, s.sql.Claim, q.args...))
 		if err != nil {
 			return hookonce.Claim{}, wrap("claim", req.Ref, err)
 		}
@@ -66,9 +67,9 @@ func (s *Store) contend(ref hookonce.Ref, try func(lockTimeout) (hookonce.Claim,
 	for range maxTries {
 		c, err := try(until(end))
 		switch {
-		case isLockTimeout(err):
+		case pgerror.LockTimeout(err):
 			return busy(ref), nil
-		case isSerialization(err):
+		case pgerror.LostRace(err):
 		case err != nil:
 			return hookonce.Claim{}, wrap("claim", ref, err)
 		case c.Verdict != raced:
@@ -101,7 +102,7 @@ func (s *Store) claimQuery(req hookonce.ClaimRequest, won hookonce.State, limit 
 		lease = deadline(now, req.Lease)
 	}
 	return claimQuery{req, now, []any{
-		req.Source, req.Key, string(won), lease, storable(req.Type), known(req.Digest), now, (*string)(limit),
+		req.Source, req.Key, string(won), lease, claimsql.Storable(req.Type), known(req.Digest), now, (*string)(limit),
 		req.Pin && won == hookonce.StateProcessing,
 	}}
 }
@@ -138,4 +139,66 @@ func verdict(c hookonce.Claim, req hookonce.ClaimRequest, now time.Time) hookonc
 		return v
 	}
 	return raced
+}
+
+// Lookup implements [hookonce.Store].
+func (s *Store) Lookup(ctx context.Context, ref hookonce.Ref) (hookonce.Claim, error) {
+	if err := ref.Validate(); err != nil {
+		return hookonce.Claim{}, err
+	}
+	var r record
+	err := s.pool.QueryRow(ctx, s.sql.Lookup, ref.Source, ref.Key).Scan(r.fields()...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = hookonce.ErrNotFound
+	}
+	if err != nil {
+		return hookonce.Claim{}, wrap("look up", ref, err)
+	}
+	return r.claim(ref), nil
+}
+
+// record is a row of the table as a statement returns it.
+type record struct {
+	state, eventType, lastError string
+	token, pinned               int64
+	lease                       *time.Time
+	digest                      []byte
+	firstSeen, updatedAt        time.Time
+}
+
+// fields are the places to scan [claimsql.Columns] into.
+func (r *record) fields() []any {
+	return []any{&r.state, &r.token, &r.lease, &r.eventType, &r.digest, &r.firstSeen, &r.updatedAt, &r.lastError, &r.pinned}
+}
+
+func (r *record) claim(ref hookonce.Ref) hookonce.Claim {
+	c := hookonce.Claim{
+		Ref: ref, State: hookonce.State(r.state), Token: r.token, Type: r.eventType, Digest: r.digest,
+		FirstSeen: r.firstSeen.UTC(), UpdatedAt: r.updatedAt.UTC(), LastError: r.lastError,
+		Pinned: r.pinned,
+	}
+	if r.lease != nil {
+		c.Lease = r.lease.UTC()
+	}
+	return c
+}
+
+// deadline returns when a lease of d that begins now ends; nil: never.
+func deadline(now time.Time, d time.Duration) *time.Time {
+	if d == 0 {
+		return nil
+	}
+	t := instant(now.Add(d))
+	return &t
+}
+
+// differ reports whether both digests are known and not equal.
+func differ(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && !bytes.Equal(a, b) }
+
+// known returns nil for an empty digest, which the table keeps as null.
+func known(digest []byte) []byte {
+	if len(digest) == 0 {
+		return nil
+	}
+	return digest
 }

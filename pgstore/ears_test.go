@@ -10,7 +10,7 @@ import (
 // One goroutine listens for all, and ends when nobody came for a while; the next one begins again.
 func TestEarsStayOpenForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, running := newEars(), 0
+		e, running := newListener(), 0
 		listen := func(ctx context.Context) {
 			running++
 			<-ctx.Done()
@@ -49,7 +49,7 @@ func TestEarsStayOpenForAWhile(t *testing.T) {
 
 // Everybody who waits for the same is told, nobody else, and everybody when something may have been missed.
 func TestEarsTell(t *testing.T) {
-	e := newEars()
+	e := newListener()
 	a, _ := e.join("one")
 	b, leave := e.join("one")
 	c, _ := e.join("two")

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/claimsql"
 )
 
 // A claim that waits sees the one before as it was. If that was finished and purged when the wait is over,
@@ -24,7 +24,7 @@ func TestClaimOfWhatIsPurgedMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock := "SELECT pg_advisory_xact_lock(" + schema.KeyLock(`"hookonce".claims`, "$1::text", "$2::text") + ")"
+	lock := "SELECT pg_advisory_xact_lock(" + claimsql.KeyLock(`"hookonce".`, "$1::text", "$2::text") + ")"
 	if _, err := other.Exec(t.Context(), lock, req.Source, req.Key); err != nil {
 		t.Fatal(err)
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/claimsql"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/pgerror"
 	"github.com/jackc/pgx/v5"
@@ -32,31 +32,11 @@ func (s *Store) KeepResponse(ctx context.Context, tx pgx.Tx, ref hookonce.Ref, r
 	if err := fits(r); err != nil {
 		return wrap("keep the response of", ref, err)
 	}
-	tag, err := tx.Exec(ctx, s.sql.keep, append([]any{ref.Source, ref.Key}, kept(r)...)...)
+	tag, err := tx.Exec(ctx, s.sql.Keep, append([]any{ref.Source, ref.Key}, kept(r)...)...)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = hookonce.ErrNotFound
 	}
 	return wrap("keep the response of", ref, oversized(err))
-}
-
-// maxField is what a value can hold, less what else is in the message that brings it.
-// https://www.postgresql.org/docs/current/limits.html
-const maxField = 1<<30 - 1<<16
-
-// fits returns an error if r is larger than the server takes.
-func fits(r hookonce.Response) error {
-	if len(r.Body) > maxField {
-		return fmt.Errorf("%w: Postgres takes at most %d bytes, and this has %d", hookonce.ErrResponseTooLarge, maxField, len(r.Body))
-	}
-	return nil
-}
-
-// oversized adds to the error of a statement with a response that this was too large, if that is what it says.
-func oversized(err error) error {
-	if strings.HasPrefix(pgerror.State(err), "54") { // program_limit_exceeded
-		return fmt.Errorf("%w: %w", hookonce.ErrResponseTooLarge, err)
-	}
-	return err
 }
 
 // Response implements [hookonce.ResponseStore].
@@ -66,7 +46,7 @@ func (s *Store) Response(ctx context.Context, ref hookonce.Ref) (hookonce.Respon
 	}
 	var r hookonce.Response
 	var lines []byte
-	err := s.pool.QueryRow(ctx, s.sql.response, ref.Source, ref.Key).Scan(&r.Status, &lines, &r.Body)
+	err := s.pool.QueryRow(ctx, s.sql.Response, ref.Source, ref.Key).Scan(&r.Status, &lines, &r.Body)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = hookonce.ErrNotFound
 	}
@@ -77,33 +57,23 @@ func (s *Store) Response(ctx context.Context, ref hookonce.Ref) (hookonce.Respon
 	return r, nil
 }
 
+// fits returns an error if r is larger than the server takes.
+func fits(r hookonce.Response) error {
+	if len(r.Body) > claimsql.MaxField {
+		return fmt.Errorf("%w: Postgres takes at most %d bytes, and this has %d", hookonce.ErrResponseTooLarge, claimsql.MaxField, len(r.Body))
+	}
+	return nil
+}
+
+// oversized adds to the error of a statement with a response that this was too large, if that is what it says.
+func oversized(err error) error {
+	if pgerror.TooLarge(err) {
+		return fmt.Errorf("%w: %w", hookonce.ErrResponseTooLarge, err)
+	}
+	return err
+}
+
 // kept are the values of the columns of a response.
 func kept(r hookonce.Response) []any {
-	return []any{r.Status, header.Encode(r.Header), present(r.Body)}
+	return []any{r.Status, header.Encode(r.Header), claimsql.Present(r.Body)}
 }
-
-// present returns b in the form of a column that takes no null.
-func present(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
-}
-
-// keptSQL stands between changedSQL and standsSQL, and keeps the response of a claim that was changed.
-const keptSQL = `, kept AS (
-	INSERT INTO {responses} (source, key, token, status, header, body)
-	SELECT $1::text, $2::text, $3::bigint, $8::integer, $9::bytea, $10::bytea FROM changed` + replaceSQL + `
-)`
-
-// keepSQL takes the token from the claim that the same transaction made, which is done from the start. One in
-// another state is somebody else's.
-const keepSQL = `
-INSERT INTO {responses} (source, key, token, status, header, body)
-SELECT source, key, token, $3::integer, $4::bytea, $5::bytea FROM {claims} WHERE source = $1::text AND key = $2::text AND state = 'done'` + replaceSQL
-
-const replaceSQL = `
-ON CONFLICT (source, key) DO UPDATE SET
-	token = excluded.token, status = excluded.status, header = excluded.header, body = excluded.body`
-
-const responseSQL = `SELECT status, header, body FROM {responses} WHERE source = $1::text AND key = $2::text`

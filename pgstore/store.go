@@ -3,12 +3,15 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/crowd"
+	"github.com/hookonce/hookonce/internal/claimsql"
+	"github.com/hookonce/hookonce/internal/pgerror"
 	"github.com/hookonce/hookonce/internal/schema"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 )
@@ -16,20 +19,20 @@ import (
 // DefaultWait is how long Claim and Within wait for a transaction that holds the same key.
 const DefaultWait = 2 * time.Second
 
-// Store holds claims in PostgreSQL, and what belongs to them: responses, guards, and an outbox. It is safe for concurrent use, and any number of stores in any
-// number of processes may share a database.
+// Store holds claims in PostgreSQL, and what belongs to them: responses, guards, and an outbox. It is safe for
+// concurrent use, and any number of stores in any number of processes may share a database.
 type Store struct {
-	pool   *pgxpool.Pool
-	clock  func() time.Time
-	wait   time.Duration
-	schema string
-	notify bool
-	looks  looks
-	sql    statements
-	ears   *ears
-	crowd  crowd.Crowd
-	size   int // of the pool, at most
-	spare  *spare
+	pool     *pgxpool.Pool
+	clock    func() time.Time
+	wait     time.Duration
+	schema   string
+	notify   bool
+	looks    looks
+	sql      claimsql.Statements
+	listener *listener
+	watch    claimsql.PoolWatch
+	size     int // of the pool, at most
+	spare    *spare
 
 	patience time.Duration // with a handler whose context has ended
 }
@@ -65,7 +68,10 @@ func WithNotify() Option { return func(s *Store) { s.notify = true } }
 // New returns a store over pool, which stays the caller's to close. It does not connect: see [Store.Check].
 // The tables are made by `hookonce migrate`, or by package [github.com/hookonce/hookonce/schema].
 func New(pool *pgxpool.Pool, opts ...Option) *Store {
-	s := &Store{pool: pool, clock: time.Now, wait: DefaultWait, schema: schema.DefaultName, looks: looks{shortestLook, longestLook}, ears: newEars(), spare: newSpare(), patience: cleanupTimeout}
+	s := &Store{
+		pool: pool, clock: time.Now, wait: DefaultWait, schema: schema.DefaultName, looks: looks{shortestLook, longestLook}, listener: newListener(),
+		spare: newSpare(), patience: cleanupTimeout,
+	}
 	if pool != nil {
 		s.size = int(pool.Config().MaxConns)
 	}
@@ -80,7 +86,7 @@ func New(pool *pgxpool.Pool, opts ...Option) *Store {
 	if s.notify {
 		channel = s.channel()
 	}
-	s.sql = newStatements(prefix, channel)
+	s.sql = claimsql.Postgres(prefix, channel)
 	return s
 }
 
@@ -96,6 +102,60 @@ func (s *Store) Check(ctx context.Context) error {
 	return errors.Join(err, db.Close())
 }
 
+// Close closes the connections that the store has beside the pool: the one on which Await listens, and the one on
+// which outcomes are recorded while handlers hold the pool. Callers go on, and the store can be used as before. The
+// pool is the caller's.
+func (s *Store) Close() {
+	s.listener.stop()
+	s.spare.close()
+}
+
+// urgent runs ask on a connection of the pool, or on the spare one when handlers hold the whole pool for longer
+// than patience: the work under a lease would be done again if it had to wait for them.
+func (s *Store) urgent(ctx context.Context, patience time.Duration, ask func(asker) error) error {
+	patience = max(patience, time.Millisecond)
+	for {
+		patient, cancel := context.WithTimeout(ctx, patience)
+		conn, err := s.pool.Acquire(patient)
+		impatient := patient.Err() != nil && ctx.Err() == nil
+		cancel()
+		switch {
+		case err == nil:
+			defer conn.Release()
+			return ask(conn)
+		case !impatient:
+			return err
+		}
+		select {
+		case s.spare.turn <- struct{}{}:
+			defer func() { <-s.spare.turn }()
+			return s.spare.run(ctx, s.pool, ask)
+		case <-time.After(patience): // the pool may be the faster one by now
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// soon is how long what came of an attempt waits for the pool before it goes beside it: little, as nobody extends
+// the lease meanwhile.
+const soon = 100 * time.Millisecond
+
+// asker is a connection of the pool, or the one beside it.
+type asker interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// again runs try until it does not fail for a lost race, as often as that takes within the store's wait, and
+// maxTries times at least: an outcome has to be recorded.
+func (s *Store) again(ctx context.Context, try func() error) error {
+	return claimsql.Retry(ctx, s.wait, maxTries, pgerror.LostRace, try)
+}
+
+// maxTries bounds how often a statement that lost a race is tried again.
+const maxTries = 8
+
 // waits is how often somebody has waited for a connection of the pool, in vain or not.
 func (s *Store) waits() int64 {
 	stat := s.pool.Stat()
@@ -107,3 +167,20 @@ func (s *Store) now() time.Time { return instant(s.clock()) }
 
 // instant returns t in the resolution that the database keeps.
 func instant(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+// wrap says what could not be done to what. It returns nil if err is nil.
+func wrap(verb string, what any, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("pgstore: %s %v: %w", verb, what, explain(err))
+}
+
+// explain adds what to do to an error of one of the store's own statements, which name nothing but
+// the store's own tables.
+func explain(err error) error {
+	if pgerror.Unmigrated(err) {
+		return schema.Missing(schema.Postgres, err)
+	}
+	return err
+}

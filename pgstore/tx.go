@@ -3,11 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/ended"
-	"github.com/hookonce/hookonce/internal/pgerror"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -124,84 +120,4 @@ func (s savepoint) Rollback(ctx context.Context) error {
 		return err
 	}
 	return s.Tx.Rollback(ctx)
-}
-
-// The server's words for where a connection stands.
-const (
-	idle     = 'I' // outside a transaction
-	inFailed = 'E' // inside a transaction that can only be rolled back
-)
-
-// commit commits the transaction, if it still is the one that holds the claim. An error wraps
-// [hookonce.ErrUnknownOutcome] unless it is certain what was committed.
-func (w *work) commit(ctx context.Context) error {
-	w.over.Store(true)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err := w.committable(ctx); err != nil {
-		return err
-	}
-	var intact, looked, committed bool
-	var b pgx.Batch
-	b.Queue(intactSQL, w.number).QueryRow(func(row pgx.Row) error {
-		err := row.Scan(&intact)
-		looked = err == nil
-		return err
-	})
-	b.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
-		committed = tag.String() == "COMMIT"
-		return nil
-	})
-	err := w.conn.SendBatch(ctx, &b).Close()
-	switch {
-	case err == nil && committed:
-		w.tx = nil
-		if !intact {
-			return ended.ErrCommitted
-		}
-		return nil
-	case err == nil:
-		return fmt.Errorf("commit: %w", pgx.ErrTxCommitRollback)
-	case !looked && pgerror.State(err) == invalidText:
-		return ended.ErrSwept
-	case pgerror.NotCommitted(err):
-		return fmt.Errorf("commit: %w", err)
-	}
-	return fmt.Errorf("commit: %w: %w", hookonce.ErrUnknownOutcome, err)
-}
-
-// committable returns an error if there is no point in sending COMMIT. Once it is sent, only the
-// server's own word tells that nothing was committed: pgx's may not, because it reports a connection
-// that breaks while it waits for the answer like one that was closed before, as safe to retry.
-func (w *work) committable(ctx context.Context) error {
-	conn := w.conn.Conn().PgConn()
-	switch {
-	case conn.IsClosed():
-		return errors.New("the connection was lost before the commit")
-	case conn.IsBusy():
-		return errors.New("the handler returned nil and left the rows of a query open: close them")
-	case conn.TxStatus() == inFailed:
-		return ended.ErrHidden
-	case conn.TxStatus() == idle:
-		committed, err := w.committed(ctx)
-		switch {
-		case err != nil:
-			return fmt.Errorf("%w: the handler ended the transaction with a statement of its own: leave that to the store: %w", hookonce.ErrUnknownOutcome, err)
-		case committed:
-			return ended.ErrCommitted
-		}
-		return ended.ErrSwept
-	}
-	return nil
-}
-
-// committed reports whether the transaction, which is over, was committed.
-func (w *work) committed(ctx context.Context) (bool, error) {
-	var status string
-	err := w.conn.QueryRow(ctx, statusSQL, w.number).Scan(&status)
-	if err == nil && status != "committed" && status != "aborted" {
-		err = fmt.Errorf("the server says that it is %s", status)
-	}
-	return status == "committed", err
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/claimsql"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/sqlstore"
 	"github.com/jackc/pgx/v5"
@@ -86,7 +86,7 @@ func TestForeignLockUnderTheSameNumber(t *testing.T) {
 	mustClaim(t, store, "done", hookonce.Acquired)
 	lock := func(tx pgx.Tx, key string) {
 		t.Helper()
-		_, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock("+schema.KeyLock(`"hookonce".claims`, "$1::text", "$2::text")+")", "billing", key)
+		_, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock("+claimsql.KeyLock(`"hookonce".`, "$1::text", "$2::text")+")", "billing", key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/claimsql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
-
-// cleanupTimeout bounds the rollback and the trace of a failed attempt, which the caller's context
-// does not cut short.
-const cleanupTimeout = 5 * time.Second
 
 // Within implements [hookonce.TxStore]. The transaction has the database's default isolation level,
 // and lock_timeout is the caller's own while fn runs. When the commit's outcome is unknown a trace is
@@ -31,9 +27,110 @@ func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(t
 	return c, nil
 }
 
+// begin starts the transaction and claims. The work is nil when there is none to do.
+func (s *Store) begin(ctx context.Context, req hookonce.ClaimRequest) (*work, hookonce.Claim, error) {
+	if err := req.Validate(); err != nil {
+		return nil, hookonce.Claim{}, err
+	}
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, hookonce.Claim{}, wrap("claim", req.Ref, s.watch.Explain(ctx, s.size, s.waits, err))
+	}
+	w := &work{conn: conn}
+	c := hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Unkeyed}
+	if req.Key != "" {
+		c, err = s.beginClaimed(ctx, w, req)
+	} else if err = w.begin(ctx, func(b *pgx.Batch) { b.Queue(claimsql.Number).QueryRow(w.numbered) }); err != nil {
+		err = fmt.Errorf("pgstore: begin: %w", err)
+	}
+	if err == nil && w.tx != nil {
+		return w, c, nil
+	}
+	conn.Release()
+	if err == nil {
+		err = wrap("claim", req.Ref, c.Verdict.Err())
+	}
+	return nil, c, err
+}
+
+// beginClaimed sets w.tx if it won. It first takes the key for one that was never seen.
+func (s *Store) beginClaimed(ctx context.Context, w *work, req hookonce.ClaimRequest) (hookonce.Claim, error) {
+	fresh := true
+	return s.contend(req.Ref, func(limit lockTimeout) (hookonce.Claim, error) {
+		if fresh {
+			fresh = false
+			return s.beginFresh(ctx, w, req)
+		}
+		return s.beginAny(ctx, w, req, limit)
+	})
+}
+
+// beginFresh sends BEGIN and the claim of a fresh key in one round trip, which waits for nobody. The
+// verdict about a key that is not fresh is read in a second one, outside the transaction; it is raced
+// when the claim can be taken over, or is not there yet.
+func (s *Store) beginFresh(ctx context.Context, w *work, req hookonce.ClaimRequest) (hookonce.Claim, error) {
+	now := s.now()
+	c := hookonce.Claim{
+		Ref: req.Ref, Verdict: hookonce.Acquired, State: hookonce.StateDone, Token: 1, Type: claimsql.Storable(req.Type),
+		Digest: known(req.Digest), FirstSeen: now, UpdatedAt: now,
+	}
+	var inserted bool
+	err := w.begin(ctx, func(b *pgx.Batch) {
+		b.Queue(s.sql.Fresh, c.Source, c.Key, c.Type, c.Digest, now).QueryRow(func(row pgx.Row) error {
+			err := w.numbered(row)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			inserted = err == nil
+			return err
+		})
+	})
+	if err != nil || inserted {
+		return c, err
+	}
+	return s.endAndLook(ctx, w, req, now)
+}
+
+// beginAny sends BEGIN and the claim of a key in whatever state in one round trip.
+func (s *Store) beginAny(ctx context.Context, w *work, req hookonce.ClaimRequest, limit lockTimeout) (c hookonce.Claim, err error) {
+	q := s.claimQuery(req, hookonce.StateDone, limit)
+	err = w.begin(ctx, func(b *pgx.Batch) {
+		b.Queue(s.sql.Claim, q.args...).QueryRow(func(row pgx.Row) (err error) {
+			c, w.number, err = q.number(row)
+			return err
+		})
+	})
+	if err == nil && c.Verdict != hookonce.Acquired {
+		rollback(ctx, w.tx)
+		w.tx = nil
+	}
+	return c, err
+}
+
+// endAndLook ends the transaction, which has written nothing, and returns the stored claim with the
+// verdict about it, all in one round trip.
+func (s *Store) endAndLook(ctx context.Context, w *work, req hookonce.ClaimRequest, now time.Time) (c hookonce.Claim, err error) {
+	w.tx = nil
+	var b pgx.Batch
+	b.Queue("rollback")
+	b.Queue(s.sql.Lookup, req.Source, req.Key).Query(func(rows pgx.Rows) error {
+		var r record
+		if !rows.Next() {
+			return nil // being made, or purged since: raced
+		}
+		if err := rows.Scan(r.fields()...); err != nil {
+			return err
+		}
+		c = r.claim(req.Ref)
+		c.Verdict, c.Conflict = verdict(c, req, now), differ(c.Digest, req.Digest)
+		return nil
+	})
+	return c, w.conn.SendBatch(ctx, &b).Close()
+}
+
 // attempt runs fn and commits, or rolls back and leaves a trace.
 func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(pgx.Tx, hookonce.Claim) error) (err error) {
-	s.crowd.Enter(s.size, s.waits)
+	s.watch.Enter(s.size, s.waits)
 	err = errors.New("the handler ended its goroutine")
 	release := w.leash(ctx, s.patience)
 	defer func() {
@@ -42,7 +139,7 @@ func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(
 		if p != nil {
 			err = fmt.Errorf("the handler panicked: %v", p)
 		}
-		s.crowd.Leave(s.size)
+		s.watch.Leave(s.size)
 		w.end(ctx)
 		if err != nil {
 			err = s.trace(ctx, c, err)
@@ -55,7 +152,7 @@ func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(
 		release()
 		err = w.commit(ctx)
 	}
-	return s.crowd.Explain(ctx, s.size, s.waits, err)
+	return s.watch.Explain(ctx, s.size, s.waits, err)
 }
 
 // trace records that an attempt failed with cause, and returns cause. A permanent or pinned failure that has to
@@ -74,8 +171,8 @@ func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error) error 
 	var tag pgconn.CommandTag
 	err := s.again(ctx, func() error {
 		return s.urgent(ctx, soon, func(on asker) (err error) {
-			tag, err = on.Exec(ctx, s.sql.trace, c.Source, c.Key, string(f.State()), c.Token, c.Type, c.Digest,
-				s.now(), f.Text(), (*string)(until(time.Now().Add(s.wait))), c.FirstSeen, pinned)
+			tag, err = on.Exec(ctx, s.sql.Trace, c.Source, c.Key, string(f.State()), c.Token, c.Type, c.Digest,
+				s.now(), f.Text(), (*string)(until(time.Now().Add(s.wait))), c.FirstSeen, pinned, nil)
 			return err
 		})
 	})
@@ -89,33 +186,3 @@ func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error) error 
 }
 
 var errGaveWay = errors.New("the key belongs to another attempt by now")
-
-// again runs try until it does not fail for a lost race, as often as that takes within the store's wait, and
-// maxTries times at least. Pauses are left to chance, so that those who race do not meet again.
-func (s *Store) again(ctx context.Context, try func() error) error {
-	end := time.Now().Add(s.wait)
-	for tries, pause := 1, firstPause; ; tries, pause = tries+1, min(2*pause, lastPause) {
-		err := try()
-		if !isSerialization(err) || tries >= maxTries && time.Now().After(end) || !rest(ctx, rand.N(pause)) {
-			return err
-		}
-	}
-}
-
-// Pauses between tries grow from the one to the other.
-const (
-	firstPause = time.Millisecond
-	lastPause  = 25 * time.Millisecond
-)
-
-// rest waits for d and reports whether ctx still runs.
-func rest(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

@@ -7,15 +7,6 @@ import (
 	"strings"
 )
 
-// setting is an assignment to settings of a connection, and the one that puts back what was there.
-type setting struct{ impose, lift string }
-
-// session is a database, or a connection to it.
-type session interface {
-	querier
-	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
-}
-
 // bounded is where the store claims, and where the transaction of a handler runs.
 type bounded struct {
 	session
@@ -24,6 +15,12 @@ type bounded struct {
 	hold setting   // for as long as the handler's transaction runs
 	veto *veto     // of commits that are not the store's; nil: none, or not yet
 	lost bool      // the transaction could not be rolled back
+}
+
+// session is a database, or a connection to it.
+type session interface {
+	querier
+	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
 }
 
 // bounded returns where to claim under a lease. Its end must be called when everything that ran there is over.

@@ -3,38 +3,17 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/schema"
 )
-
-// Dialect is the kind of database that a store speaks to.
-type Dialect = schema.Dialect
-
-// The dialects.
-const (
-	// SQLite is SQLite 3.35 or later.
-	SQLite = schema.SQLite
-	// Postgres is PostgreSQL 13 or later.
-	Postgres = schema.Postgres
-	// MySQL is MySQL 8.0 or later, or MariaDB 10.6 or later.
-	MySQL = schema.MySQL
-)
-
-// dialects make what the store needs to know about each, from what stands before the names of tables.
-var dialects = map[Dialect]func(prefix string) dialect{SQLite: sqlite, Postgres: postgres, MySQL: mysql}
-
-// named returns what the store needs to know about d, with the tables under name.
-func named(d Dialect, name string) (dialect, error) {
-	prefix, err := schema.Prefix(d, name)
-	if err != nil {
-		return dialect{}, err
-	}
-	own := dialects[d](prefix)
-	own.schema = d
-	return own, nil
-}
 
 // dialect is what differs between databases: texts, the form of times, and the meaning of answers.
 type dialect struct {
@@ -104,8 +83,71 @@ func (d dialect) row(c hookonce.Claim) []any {
 	}
 }
 
-// micros is the form of times in databases that have none that is good enough.
-func micros(t time.Time) any { return t.UnixMicro() }
+// statements are what a dialect says.
+type statements struct {
+	// Claims. The statement that claims and the one that leaves a trace have texts of each dialect's own.
+	claim, takeOver, leave, lookup, complete, fail, forget, extend statement
+	// Responses.
+	keep, response statement
+	// Guards.
+	newest, transition, state statement
+	// Effects.
+	enqueue, due, suspects, takeEffects, effect, completeEffect, failEffect, extendEffect, revive, effects statement
+	// Reads under locks, where statements that write return nothing.
+	lockClaim, lockEffects statement
+	// Purges.
+	dooms map[string]doom // by [claimsql.Doomed]
+}
+
+// common are the statements that are the same in all dialects but for a word.
+func common(sql func(string) statement) statements {
+	return statements{
+		lookup: sql(`SELECT {{columns ""}} FROM {{.}}claims WHERE source = @1 AND {{.Key}} = @2`),
+		complete: sql(`
+			UPDATE {{.}}claims SET state = 'done', lease_until = NULL, updated_at = @4{{.Passed}}
+			WHERE source = @1 AND {{.Key}} = @2 AND token = @3 AND state = 'processing'
+			{{.ReturningClaim}}`),
+		fail: sql(`
+			UPDATE {{.}}claims SET state = @5, lease_until = NULL, updated_at = @4, last_error = @6,
+				pinned = {{pinned "" "@7"}}{{.Passed}}
+			WHERE source = @1 AND {{.Key}} = @2 AND token = @3 AND state = 'processing'
+			{{.ReturningClaim}}`),
+		forget: sql(`DELETE FROM {{.}}claims WHERE source = @1 AND {{.Key}} = @2 AND token = @3 AND state = 'processing' AND first_seen = @4`),
+		extend: sql(`
+			UPDATE {{.}}claims SET lease_until = @5, updated_at = @4{{.Passed}}
+			WHERE source = @1 AND {{.Key}} = @2 AND token = @3 AND state = 'processing'
+			{{.ReturningClaim}}`),
+
+		response: sql(`SELECT status, header, body FROM {{.}}responses WHERE source = @1 AND {{.Key}} = @2`),
+
+		state: sql(`SELECT state FROM {{.}}states WHERE entity = @1{{.Locked}}`),
+
+		due: sql(`
+			SELECT id, due_at FROM {{.}}effects WHERE name = @1 AND due_at <= @2 AND state <> 'processing'
+			ORDER BY due_at, id LIMIT @3`),
+		suspects: sql(`
+			SELECT id, due_at FROM {{.}}effects WHERE name = @1 AND due_at <= @2 AND state = 'processing'
+			ORDER BY due_at, id LIMIT @3`),
+		effect: sql(`SELECT {{.Effect}} FROM {{.}}effects WHERE id = @1`),
+		completeEffect: sql(`
+			UPDATE {{.}}effects SET state = 'done', deaths = 0, due_at = NULL, updated_at = @3{{.Passed}}
+			WHERE id = @1 AND token = @2 AND state = 'processing'
+			{{.ReturningEffect}}`),
+		failEffect: sql(`
+			UPDATE {{.}}effects SET state = @4, deaths = 0, due_at = @5, updated_at = @3, last_error = @6{{.Passed}}
+			WHERE id = @1 AND token = @2 AND state = 'processing'
+			{{.ReturningEffect}}`),
+		extendEffect: sql(`
+			UPDATE {{.}}effects SET due_at = @4, updated_at = @3{{.Passed}}
+			WHERE id = @1 AND token = @2 AND state = 'processing'
+			{{.ReturningEffect}}`),
+		revive: sql(`
+			UPDATE {{.}}effects SET state = 'failed', tries = 0, deaths = 0, due_at = @2, updated_at = @2{{.Passed}}
+			WHERE id = @1 AND state = 'dead'
+			{{.ReturningEffect}}`),
+		effects: sql(`SELECT {{.Effect}} FROM {{.}}effects WHERE state = @1 AND id > @2 ORDER BY id LIMIT @3`),
+	}
+}
 
 // change is a statement that changes one row, and the query that reads this row.
 type change struct {
@@ -118,16 +160,25 @@ func changeReturning(ctx context.Context, q querier, c change, dest ...any) (app
 	return one(ctx, q, c.statement, c.args, dest...)
 }
 
-// traceAtOnce is for databases where one statement does it.
-func traceAtOnce(d dialect, ctx context.Context, q querier, failed hookonce.Claim, made time.Time) (recorded bool, err error) {
-	n, err := affected(run(ctx, q, d.leave, append(d.row(failed), d.nullable(made))...))
-	return n > 0, err
-}
-
 // wrote is for databases that count the rows that a statement changed or made.
 func wrote(result sql.Result) (bool, error) {
 	n, err := result.RowsAffected()
 	return n > 0, err
+}
+
+// setting is an assignment to settings of a connection, and the one that puts back what was there.
+type setting struct{ impose, lift string }
+
+// oversize is how a database says that it takes no response as large as one.
+type oversize struct {
+	// fits returns an error that wraps [hookonce.ErrResponseTooLarge] if that is known before r is sent.
+	fits func(ctx context.Context, q querier, r hookonce.Response) error
+	// told reports whether an error says so afterwards.
+	told func(error) bool
+}
+
+func tooLarge(n, most int64) error {
+	return fmt.Errorf("%w: the database takes at most %d bytes, and this needs %d", hookonce.ErrResponseTooLarge, most, n)
 }
 
 // contention is why a statement did not get its turn.
@@ -141,6 +192,9 @@ const (
 	// again: the same may succeed when it is tried again.
 	again
 )
+
+// errOvertaken says that other workers changed the row in every round of the claiming statement.
+var errOvertaken = errors.New("sqlstore: other workers kept changing the claim")
 
 // proposal is a row that would own its key.
 type proposal struct {
@@ -167,14 +221,123 @@ type ruling struct {
 	number int64  // of the transaction, where the database gives it one
 }
 
-// digest is a digest in the form of every dialect: none is null.
-func digest(d []byte) any {
-	if len(d) == 0 {
-		return nil
-	}
-	return d
-}
-
 // maxRounds bounds how often a statement is run again because another worker changed the row at the same
 // moment. Each round means that another attempt began or ended meanwhile.
 const maxRounds = 20
+
+// due are the numbers of effects that are due, the longest due first, and those of the suspects among them.
+type due struct{ ids, suspects []int64 }
+
+// takeAtOnce is for databases where one statement does it.
+func takeAtOnce(d dialect, ctx context.Context, db *sql.DB, seen due, now, lease time.Time) ([]hookonce.QueuedEffect, error) {
+	return effects(ctx, db, d.takeEffects, list(seen.ids), list(seen.suspects), d.time(now), d.time(lease))
+}
+
+// list returns numbers with commas between them.
+func list(ids []int64) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = strconv.FormatInt(id, 10)
+	}
+	return strings.Join(texts, ",")
+}
+
+// traceAtOnce is for databases where one statement does it.
+func traceAtOnce(d dialect, ctx context.Context, q querier, failed hookonce.Claim, made time.Time) (recorded bool, err error) {
+	n, err := affected(run(ctx, q, d.leave, append(d.row(failed), d.nullable(made))...))
+	return n > 0, err
+}
+
+// doom is how rows of one table are purged. The parameters of all statements but the first are the source, if rows
+// have one, the span, and the limit.
+type doom struct {
+	next statement // the first source after the one that is the parameter; empty: rows have none
+	count,
+	look, // the keys of the rows, as they are written in a statement; only where the next ones need them
+	along, // deletes what goes with the rows, before them
+	rows statement
+}
+
+// purged is a table that can be purged.
+type purged struct {
+	table, key string // key: its columns
+	over       string // which rows are over and done with, besides their age
+	sourced    bool
+}
+
+// withDooms adds how each table is purged, with what is different in each dialect filled in by own.
+func (s statements) withDooms(sql func(string) statement, own func(d *doom, p purged, chosen string)) statements {
+	fill := func(p purged) (d doom) {
+		chosen := `FROM ` + p.table + ` WHERE updated_at >= @1 AND updated_at < @2 LIMIT @3`
+		if p.sourced {
+			d.next = sql(`SELECT min(source) FROM ` + p.table + ` WHERE source > @1`)
+			chosen = `FROM ` + p.table + ` WHERE source = @1 AND ` + p.over + ` AND updated_at >= @2 AND updated_at < @3 ORDER BY updated_at LIMIT @4`
+		}
+		d.count = sql(`SELECT count(*) FROM (SELECT 1 AS one ` + chosen + `) AS old`)
+		own(&d, p, chosen)
+		return d
+	}
+	s.dooms = map[string]doom{
+		"done":     fill(purged{`{{.}}claims`, `source, {{.Key}}`, `state = 'done'`, true}),
+		"failed":   fill(purged{`{{.}}claims`, `source, {{.Key}}`, `state IN ('failed', 'dead')`, true}),
+		"effects":  fill(purged{`{{.}}effects`, `id`, `state = 'done'`, true}),
+		"versions": fill(purged{table: `{{.}}versions`, key: `resource`}),
+		"states":   fill(purged{table: `{{.}}states`, key: `entity`}),
+	}
+	return s
+}
+
+// claims reports whether p is the table of claims, with which responses go.
+func (p purged) claims() bool { return p.table == `{{.}}claims` }
+
+// savepoint returns what leaves a mark that is gone when the transaction is, and what looks for it. Its name is one
+// that no handler gives to a savepoint of its own, and stays the same, because servers keep figures for each text.
+func savepoint() (mark func(context.Context, *sql.Tx, int64) (int64, error), unmark func(context.Context, *sql.Tx, int64) (bool, error)) {
+	name := fmt.Sprintf("hookonce_%016x", rand.Uint64())
+	mark = func(ctx context.Context, tx *sql.Tx, number int64) (int64, error) {
+		_, err := tx.ExecContext(ctx, "SAVEPOINT "+name)
+		return number, err
+	}
+	unmark = func(ctx context.Context, tx *sql.Tx, _ int64) (intact bool, err error) {
+		_, err = tx.ExecContext(ctx, "RELEASE SAVEPOINT "+name)
+		if err != nil && (mysqlNumber(err) == 1305 || strings.Contains(err.Error(), "no such savepoint")) { // ER_SP_DOES_NOT_EXIST
+			return false, nil
+		}
+		return err == nil, err
+	}
+	return mark, unmark
+}
+
+// committedClaim looks for the claim as the attempt made it, to the microsecond. Another attempt's has another
+// token, or was made later.
+func committedClaim(d dialect, ctx context.Context, q querier, c hookonce.Claim, _ int64) (bool, error) {
+	if c.Key == "" {
+		return false, errors.New("the event has no key to look it up by")
+	}
+	var stored hookonce.Claim
+	found, err := one(ctx, q, d.lookup, []any{c.Source, c.Key}, fields(&stored)...)
+	return found && stored.State == hookonce.StateDone && stored.Token == c.Token &&
+		stored.FirstSeen.Equal(c.FirstSeen) && stored.UpdatedAt.Equal(c.UpdatedAt), err
+}
+
+// numberIn returns the integer in a driver's error under the name of a field, or 0. It is how to read the
+// code of drivers that have no method for it, without importing them.
+func numberIn(err error, field string) int {
+	for ; err != nil; err = errors.Unwrap(err) {
+		v := reflect.Indirect(reflect.ValueOf(err))
+		if v.Kind() != reflect.Struct {
+			continue
+		}
+		switch number := v.FieldByName(field); {
+		case !number.IsValid():
+		case number.CanInt():
+			return int(number.Int())
+		case number.CanUint():
+			return int(number.Uint())
+		}
+	}
+	return 0
+}
+
+// never is for databases that have no such error.
+func never(error) bool { return false }

@@ -1,14 +1,17 @@
 package sqlstore
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // MySQL's statements that write return no rows, and the number of rows that they changed leaves open
@@ -23,7 +26,7 @@ import (
 // https://dev.mysql.com/doc/refman/8.0/en/innodb-consistent-read.html
 func mysql(prefix string) dialect {
 	mark, unmark := savepoint()
-	sql := language{key: "`key`", passed: ", token = LAST_INSERT_ID(token)", locked: " FOR UPDATE"}.prefixed(prefix)
+	sql := language{prefix: prefix, Key: "`key`", Passed: ", token = LAST_INSERT_ID(token)", Locked: " FOR UPDATE"}.statement
 	return dialect{
 		statements: common(sql).withDuplicates(sql).withDooms(sql, doomMySQL(sql)),
 		time:       micros,
@@ -73,46 +76,45 @@ func seconds(wait time.Duration) int64 {
 // INSERT does, makes a deadlock of two copies that then want to write.
 func (s statements) withDuplicates(sql func(string) statement) statements {
 	s.claim = sql(`
-		INSERT INTO {claims} (source, {key}, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned)
+		INSERT INTO {{.}}claims (source, {{.Key}}, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned)
 		VALUES (@1, @2, @3, @4, @5, @6, @7, @8, @9, @10, @11)
 		ON DUPLICATE KEY UPDATE token = LAST_INSERT_ID(token)`)
-	s.lockClaim = sql(`SELECT {claim} FROM {claims} WHERE source = @1 AND {key} = @2{locked}`)
-	const claimable = `(state IN ('failed', 'dead') OR (state = 'processing' AND lease_until <= `
+	s.lockClaim = sql(`SELECT {{columns ""}} FROM {{.}}claims WHERE source = @1 AND {{.Key}} = @2{{.Locked}}`)
 	s.takeOver = sql(`
-		UPDATE {claims} SET state = @4, token = LAST_INSERT_ID(token + 1), lease_until = @5, event_type = @6, digest = @7, updated_at = @8, pinned = @11
-		WHERE source = @1 AND {key} = @2 AND token = @3 AND state = @9 AND first_seen = @10 AND pinned = @12 AND ` + claimable + `@8))`)
+		UPDATE {{.}}claims SET state = @4, token = LAST_INSERT_ID(token + 1), lease_until = @5, event_type = @6, digest = @7, updated_at = @8, pinned = @11
+		WHERE source = @1 AND {{.Key}} = @2 AND token = @3 AND state = @9 AND first_seen = @10 AND pinned = @12 AND {{claimable "" "@8"}}`)
 	s.leave = sql(`
-		UPDATE {claims} SET state = @3, lease_until = NULL, event_type = @6, digest = coalesce(@7, digest), updated_at = @9,
+		UPDATE {{.}}claims SET state = @3, lease_until = NULL, event_type = @6, digest = coalesce(@7, digest), updated_at = @9,
 			last_error = @10, pinned = IF(pinned = 0, @11, pinned), token = LAST_INSERT_ID(greatest(token, @4))
-		WHERE source = @1 AND {key} = @2 AND (pinned = 0 OR coalesce(digest = @7, TRUE)) AND ((token < @4 AND ` + claimable + `@9)))
-			OR (token = @4 AND (state = 'failed' OR (state = 'dead' AND @3 = 'dead')
+		WHERE source = @1 AND {{.Key}} = @2 AND {{open "" "@7"}} AND ((token < @4 AND {{claimable "" "@9"}})
+			OR (token = @4 AND ({{repeatable "" "@3"}}
 				OR (state = 'done' AND first_seen = @8 AND updated_at = @12))))`)
 	s.keep = sql(`
-		REPLACE INTO {responses} (source, {key}, token, status, header, body)
-		SELECT source, {key}, token, @3, @4, @5 FROM {claims} WHERE source = @1 AND {key} = @2 AND state = 'done'`)
+		REPLACE INTO {{.}}responses (source, {{.Key}}, token, status, header, body)
+		SELECT source, {{.Key}}, token, @3, @4, @5 FROM {{.}}claims WHERE source = @1 AND {{.Key}} = @2 AND state = 'done'`)
 	// A guard reports the row that it leaves as it is: 1, by way of a column, so that no server works it out
 	// in advance.
 	const left = `IF(LAST_INSERT_ID(1 + 0 * updated_at), updated_at, NULL)`
 	// An assignment sees the ones before it: the condition comes first, and the kind changes last.
 	s.newest = sql(`
-		INSERT INTO {versions} (resource, version, updated_at, kind) VALUES (@1, @2, @3, @4)
+		INSERT INTO {{.}}versions (resource, version, updated_at, kind) VALUES (@1, @2, @3, @4)
 		ON DUPLICATE KEY UPDATE
 			updated_at = IF(kind <> VALUES(kind) OR VALUES(version) > version OR VALUES(version) = version AND kind = 'time',
 				VALUES(updated_at), ` + left + `),
 			version = IF(kind <> VALUES(kind), VALUES(version), greatest(version, VALUES(version))),
 			kind = VALUES(kind)`)
 	s.transition = sql(`
-		INSERT INTO {states} (entity, state, updated_at) VALUES (@1, IF(CAST(@2 AS BINARY) = '', @3, ''), @4)
+		INSERT INTO {{.}}states (entity, state, updated_at) VALUES (@1, IF(CAST(@2 AS BINARY) = '', @3, ''), @4)
 		ON DUPLICATE KEY UPDATE
 			updated_at = IF(state = @2, VALUES(updated_at), ` + left + `),
 			state = IF(state = @2, @3, state)`)
 	s.enqueue = sql(`
-		INSERT INTO {effects} (source, {key}, step, name, payload, due_at, enqueued_at, updated_at, last_error)
+		INSERT INTO {{.}}effects (source, {{.Key}}, step, name, payload, due_at, enqueued_at, updated_at, last_error)
 		VALUES (@1, @2, @3, @4, @5, @6, @7, @7, '')`)
 	s.lockEffects = sql(`
-		SELECT {effect} FROM {effects} WHERE id IN ({ids}) AND due_at <= @1 AND (state <> 'processing' OR FIND_IN_SET(id, @2) > 0)
+		SELECT {{.Effect}} FROM {{.}}effects WHERE id IN ({ids}) AND due_at <= @1 AND (state <> 'processing' OR FIND_IN_SET(id, @2) > 0)
 		FOR UPDATE SKIP LOCKED`)
-	s.takeEffects = sql(`UPDATE {effects} SET {begun}, due_at = @2, updated_at = @1 WHERE id IN ({ids})`)
+	s.takeEffects = sql(`UPDATE {{.}}effects SET {{begun}}, due_at = @2, updated_at = @1 WHERE id IN ({ids})`)
 	return s
 }
 
@@ -220,8 +222,166 @@ func takeMySQL(d dialect, ctx context.Context, db *sql.DB, seen due, now, lease 
 	return taken, err
 }
 
-// of returns the statement about the rows with these keys, as they are written in one. MySQL takes no list as one parameter.
-func (s statement) of(ids string) statement {
-	s.text = strings.ReplaceAll(s.text, "{ids}", ids)
-	return s
+// doomMySQL looks first. Claims and effects are locked by that, in the order of their age, so that purges take turns.
+// Versions and states are not, because without an index all of them would be; their age is looked at again.
+func doomMySQL(sql func(string) statement) func(*doom, purged, string) {
+	return func(d *doom, p purged, chosen string) {
+		switch {
+		case p.claims():
+			d.look = sql("SELECT CONCAT('0x', HEX({{.Key}})) " + chosen + " FOR UPDATE")
+			d.along = sql(`DELETE FROM {{.}}responses WHERE source = @1 AND {{.Key}} IN ({ids})`)
+			d.rows = sql(`DELETE FROM {{.}}claims WHERE source = @1 AND {{.Key}} IN ({ids})`)
+		case p.sourced:
+			d.look = sql(`SELECT CAST(id AS CHAR) ` + chosen + ` FOR UPDATE`)
+			d.rows = sql(`DELETE FROM ` + p.table + ` WHERE source = @1 AND id IN ({ids})`)
+		default:
+			d.look = sql(`SELECT CONCAT('0x', HEX(` + p.key + `)) ` + chosen)
+			d.rows = sql(`DELETE FROM ` + p.table + ` WHERE ` + p.key + ` IN ({ids}) AND updated_at >= @1 AND updated_at < @2`)
+		}
+	}
+}
+
+// purgeStep is how many keys stand in one statement.
+const purgeStep = 1000
+
+func purgeMySQL(ctx context.Context, db *sql.DB, d doom, args []any, limit int) (n int64, err error) {
+	for n < int64(limit) {
+		step := min(purgeStep, limit-int(n))
+		looked, gone, err := stepMySQL(ctx, db, d, args, step)
+		n += gone
+		if err != nil || looked < step {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// stepMySQL returns how many rows it found, and how many of them it deleted.
+func stepMySQL(ctx context.Context, db *sql.DB, d doom, args []any, limit int) (looked int, gone int64, err error) {
+	err = inTx(ctx, db, func(tx *sql.Tx) error {
+		var keys []string
+		err := each(ctx, tx, d.look, append(args, limit), func(scan func(...any) error) error {
+			var key string
+			err := scan(&key)
+			keys = append(keys, key)
+			return err
+		})
+		looked, gone = len(keys), 0
+		if err != nil || looked == 0 {
+			return err
+		}
+		ids := strings.Join(keys, ",")
+		if d.along.text != "" {
+			if _, err := run(ctx, tx, d.along.of(ids), args...); err != nil {
+				return err
+			}
+		}
+		gone, err = affected(run(ctx, tx, d.rows.of(ids), args...))
+		return err
+	})
+	if err != nil {
+		gone = 0
+	}
+	return looked, gone, err
+}
+
+// soundMySQL refuses settings of the connection under which claims are not what they say.
+func soundMySQL(ctx context.Context, db *sql.DB) error {
+	rows, err := db.QueryContext(ctx, `SHOW SESSION VARIABLES WHERE Variable_name IN ('autocommit', 'tx_isolation', 'transaction_isolation')`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return err
+		}
+		switch {
+		case name == "autocommit" && value != "ON":
+			return errors.New("connections have autocommit off: claims under a lease, and the traces of failures, would be gone with " +
+				"their connection; remove autocommit from the connection string, or init_connect from the server")
+		case strings.EqualFold(value, "READ-UNCOMMITTED"):
+			return errors.New("connections read what others have not committed (READ UNCOMMITTED): a copy would be told that work is done " +
+				"which may still be rolled back, and the event be lost; choose READ COMMITTED or a stricter level")
+		}
+	}
+	return rows.Err()
+}
+
+// mysqlNumber returns the number of the error that the server answered with, or 0 if it did not. The driver
+// of MySQL has no method for it, only a field.
+func mysqlNumber(err error) int { return numberIn(err, "Number") }
+
+func contendedMySQL(err error) contention {
+	return map[int]contention{
+		1205: held,  // ER_LOCK_WAIT_TIMEOUT
+		1213: again, // ER_LOCK_DEADLOCK
+		1020: again, // ER_CHECKREAD: MariaDB with innodb_snapshot_isolation
+	}[mysqlNumber(err)]
+}
+
+// existsMySQL: ER_DUP_ENTRY.
+func existsMySQL(err error) bool { return mysqlNumber(err) == 1062 }
+
+// refusedMySQL: a server refuses a commit only where others have a say, in a cluster. Anything else at that
+// moment, a shutdown for one, says nothing about what became of the transaction.
+func refusedMySQL(err error) bool {
+	return map[int]bool{
+		1213: true, // ER_LOCK_DEADLOCK: a conflict in a Galera cluster
+		3101: true, // ER_TRANSACTION_ROLLBACK_DURING_COMMIT: a conflict in a replication group
+	}[mysqlNumber(err)]
+}
+
+// unmigratedMySQL: the store's statements name nothing but its own tables.
+func unmigratedMySQL(_ context.Context, _ querier, _ string, err error) bool {
+	return map[int]bool{
+		1146: true, // ER_NO_SUCH_TABLE
+		1054: true, // ER_BAD_FIELD_ERROR
+	}[mysqlNumber(err)]
+}
+
+var oversizeMySQL = oversize{fits: fitsMySQL, told: toldMySQL}
+
+// smallPacket is below what any server is set to, so that most responses cost no question.
+const smallPacket = 16 << 10
+
+// fitsMySQL asks for the server's max_allowed_packet before a response is sent that may be above it. Such a one is
+// answered with an error at best. When the connection is cut while it is written, which is so with larger ones, it
+// looks like a server that is away, for ever.
+// https://dev.mysql.com/doc/refman/8.0/en/packet-too-large.html
+func fitsMySQL(ctx context.Context, q querier, r hookonce.Response) error {
+	n := packet(r)
+	if n <= smallPacket {
+		return nil
+	}
+	var most int64
+	_, err := one(ctx, q, statement{text: "SELECT @@max_allowed_packet"}, nil, &most)
+	if err == nil && n > most {
+		err = fmt.Errorf("%w (max_allowed_packet)", tooLarge(n, most))
+	}
+	return err
+}
+
+// packet is how many bytes it takes to send r, with what has to be escaped where it becomes a part of the statement.
+func packet(r hookonce.Response) int64 {
+	n := 1024 // the statement and the reference
+	for _, b := range [][]byte{[]byte(header.Encode(r.Header)), r.Body} {
+		n += len(b)
+		for _, escaped := range []byte("\x00\n\r\x1a'\"\\") {
+			n += bytes.Count(b, []byte{escaped})
+		}
+	}
+	return int64(n)
+}
+
+func toldMySQL(err error) bool {
+	switch mysqlNumber(err) {
+	case 1153, // ER_NET_PACKET_TOO_LARGE
+		1406: // ER_DATA_TOO_LONG
+		return true
+	case 1105: // ER_UNKNOWN_ERROR, for a parameter that was sent in pieces
+		return strings.Contains(err.Error(), "max_allowed_packet")
+	}
+	return err != nil && strings.Contains(err.Error(), "packet for query is too large") // ErrPktTooLarge of the driver
 }

@@ -4,22 +4,38 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/ended"
+	"github.com/hookonce/hookonce/internal/claimsql"
 	"github.com/hookonce/hookonce/internal/pgerror"
 	"github.com/hookonce/hookonce/internal/schema"
 )
 
+// postgres takes what decides about claims, guards and purges from where pgstore has it, so that both are one on the
+// same tables. What is not of them is said as in the other dialects.
 func postgres(prefix string) dialect {
-	sql := language{placeholder: "$", key: "key", returning: true}.prefixed(prefix)
-	d := dialect{
-		statements: common(sql).withConflicts(sql, "bytea").withDooms(sql, doomPostgres(sql)),
+	texts := claimsql.Postgres(prefix, "")
+	sql := language{prefix: prefix, placeholder: "$", Key: "key", returning: true}.statement
+	s := common(sql)
+	s.claim, s.leave, s.keep = statement{text: texts.Claim}, statement{text: texts.Trace}, statement{text: texts.Keep}
+	s.newest, s.transition, s.enqueue = statement{text: texts.Newer}, statement{text: texts.Transition}, statement{text: texts.Enqueue}
+	s.takeEffects = sql(`
+		UPDATE {{.}}effects SET {{begun}}, due_at = @4, updated_at = @3
+		WHERE id IN (
+			SELECT id FROM {{.}}effects WHERE id = ANY (string_to_array(@1, ',')::bigint[]) AND due_at <= @3
+				AND (state <> 'processing' OR id = ANY (string_to_array(@2, ',')::bigint[]))
+			FOR UPDATE SKIP LOCKED)
+		{{.ReturningEffect}}`)
+	s.dooms = map[string]doom{}
+	for what, p := range texts.Purge {
+		s.dooms[what] = doom{next: statement{text: p.Next}, count: statement{text: p.Count}, rows: statement{text: p.Delete}}
+	}
+	return dialect{
+		statements: s,
 		time:       func(t time.Time) any { return t },
 		decide:     decidePostgres,
-		trace:      traceAtOnce,
+		trace:      tracePostgres,
 		change:     changeReturning,
 		mark:       markPostgres,
 		unmark:     unmarkPostgres,
@@ -32,57 +48,20 @@ func postgres(prefix string) dialect {
 		oversize:   oversizePostgres,
 		exists:     never,
 		refused:    pgerror.NotCommitted,
-		unmigrated: unmigratedPostgres,
+		unmigrated: func(_ context.Context, _ querier, _ string, err error) bool { return pgerror.Unmigrated(err) },
 	}
-	// One statement, one round trip. What is not claimable is only read: it takes no row lock and
-	// writes nothing. A row is taken over only if it is the one that was seen, so that the digest
-	// from before is known. The bounded wait applies to this statement alone; a caller's setting is
-	// put back, also when the round is lost. Who writes holds the key's lock, as every store on this table
-	// does, so that others can tell without waiting. The last part is the row of nothing seen and nothing won.
-	d.claim = sql(`
-		WITH bound AS MATERIALIZED (
-			SELECT current_setting('lock_timeout') AS previous,
-				set_config('lock_timeout', coalesce(@8::text, current_setting('lock_timeout')), true)
-		), seen AS (
-			SELECT {claim} FROM {claims} WHERE source = @1 AND key = @2
-		), won AS (
-			INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, pinned)
-			SELECT @1::text, @2::text, @3::text, 1, @4::timestamptz, @5::text, @6::bytea, @7::timestamptz, @7::timestamptz, @9::bigint
-			FROM bound WHERE CASE WHEN NOT EXISTS (
-				SELECT FROM seen WHERE state = 'done'
-				OR (state = 'processing' AND (lease_until IS NULL OR lease_until > @7::timestamptz))
-				OR (pinned <> 0 AND digest <> @6::bytea))
-				THEN pg_advisory_xact_lock(` + schema.KeyLock("{claims}", "@1::text", "@2::text") + `) IS NOT NULL ELSE false END
-			ON CONFLICT (source, key) DO UPDATE SET ` + takeOver + `
-			WHERE c.token = (SELECT token FROM seen) AND {claimable} AND {open}
-			{returning claim}
-		)
-		SELECT true, won.*, seen.digest, set_config('lock_timeout', bound.previous, true), txid_current()
-		FROM won CROSS JOIN bound LEFT JOIN seen ON true
-		UNION ALL
-		SELECT false, seen.*, seen.digest, set_config('lock_timeout', bound.previous, true), 0
-		FROM seen CROSS JOIN bound WHERE NOT EXISTS (SELECT FROM won)
-		UNION ALL
-		SELECT false, '', 0, NULL, '', NULL, @7::timestamptz, @7::timestamptz, '', 0, NULL, set_config('lock_timeout', previous, true), 0
-		FROM bound WHERE NOT EXISTS (SELECT FROM won) AND NOT EXISTS (SELECT FROM seen)`)
-	d.takeEffects = sql(`
-		UPDATE {effects} SET {begun}, due_at = @4, updated_at = @3
-		WHERE id IN (
-			SELECT id FROM {effects} WHERE id = ANY (string_to_array(@1, ',')::bigint[]) AND due_at <= @3
-				AND (state <> 'processing' OR id = ANY (string_to_array(@2, ',')::bigint[]))
-			FOR UPDATE SKIP LOCKED)
-		{returning effect}`)
-	return d
 }
 
 // decidePostgres runs the statement again when its answer is overtaken: the token 0 means that a row
 // appeared after its snapshot, and a claimable row that was not won has changed since.
 func decidePostgres(d dialect, ctx context.Context, q querier, p proposal) (ruling, error) {
 	var setting string
-	args := []any{p.Source, p.Key, string(p.state), d.nullable(p.lease), storable(p.Type), digest(p.Digest), p.now, timeout(p.wait), p.pinned(1)}
+	args := []any{
+		p.Source, p.Key, string(p.state), d.nullable(p.lease), claimsql.Storable(p.Type), digest(p.Digest), p.now, timeout(p.wait), p.Pin,
+	}
 	for range maxRounds {
 		r := ruling{claim: hookonce.Claim{Ref: p.Ref}}
-		_, err := one(ctx, q, d.claim, args, append(append([]any{&r.won}, fields(&r.claim)...), &r.before, &setting, &r.number)...)
+		_, err := one(ctx, q, d.claim, args, append(append([]any{&setting, &r.won, &r.before}, fields(&r.claim)...), &r.number)...)
 		if err != nil {
 			return ruling{}, err
 		}
@@ -93,40 +72,11 @@ func decidePostgres(d dialect, ctx context.Context, q querier, p proposal) (ruli
 	return ruling{}, errOvertaken
 }
 
-// markPostgres returns the transaction's number, which the claim has given it already.
-func markPostgres(ctx context.Context, tx *sql.Tx, number int64) (int64, error) {
-	if number != 0 {
-		return number, nil
-	}
-	err := tx.QueryRowContext(ctx, `SELECT txid_current()`).Scan(&number)
-	return number, err
-}
-
-// unmarkPostgres asks for the number. A handler may have ended the transaction and begun another one, and the
-// server accepts a COMMIT where there is none.
-func unmarkPostgres(ctx context.Context, tx *sql.Tx, number int64) (intact bool, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT coalesce(txid_current_if_assigned() = $1, false)`, number).Scan(&intact)
-	if pgerror.State(err) == "25P02" { // in_failed_sql_transaction
-		return false, ended.ErrHidden
-	}
-	return intact, err
-}
-
-// committedPostgres asks the server, which keeps the outcome of recent transactions.
-// https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-PG-SNAPSHOT
-func committedPostgres(_ dialect, ctx context.Context, q querier, _ hookonce.Claim, number int64) (bool, error) {
-	var status string
-	err := q.QueryRowContext(ctx, `SELECT coalesce(txid_status($1), 'forgotten')`, number).Scan(&status)
-	if err == nil && status != "committed" && status != "aborted" {
-		err = fmt.Errorf("the server says that it is %s", status)
-	}
-	return status == "committed", err
-}
-
-// storable returns text without what the database refuses. An event's type is only for people who look at the
-// table: a strange one must not make the event impossible to handle.
-func storable(text string) string {
-	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD")
+// tracePostgres waits for another transaction as long as its context lets it.
+func tracePostgres(d dialect, ctx context.Context, q querier, c hookonce.Claim, made time.Time) (recorded bool, err error) {
+	n, err := affected(run(ctx, q, d.leave, c.Source, c.Key, string(c.State), c.Token, c.Type, digest(c.Digest),
+		c.UpdatedAt, c.LastError, nil, c.FirstSeen, c.Pinned, d.nullable(made)))
+	return n > 0, err
 }
 
 // timeout is the form of lock_timeout, where zero would mean no limit.
@@ -137,19 +87,57 @@ func timeout(wait *time.Duration) any {
 	return fmt.Sprintf("%dms", max(1, wait.Milliseconds()))
 }
 
-func contendedPostgres(err error) contention {
-	return map[string]contention{
-		"55P03": held,  // lock_not_available
-		"40001": again, // serialization_failure
-		"40P01": again, // deadlock_detected
-	}[pgerror.State(err)]
+func purgePostgres(ctx context.Context, db *sql.DB, d doom, args []any, limit int) (n int64, err error) {
+	_, err = one(ctx, db, d.rows, append(args, limit), &n)
+	return n, err
 }
 
-// unmigratedPostgres: the store's statements name nothing but its own table.
-func unmigratedPostgres(_ context.Context, _ querier, _ string, err error) bool {
-	return map[string]bool{
-		"42P01": true, // undefined_table
-		"42703": true, // undefined_column
-		"3F000": true, // invalid_schema_name
-	}[pgerror.State(err)]
+// markPostgres returns the transaction's number, which the claim has given it already.
+func markPostgres(ctx context.Context, tx *sql.Tx, number int64) (int64, error) {
+	if number != 0 {
+		return number, nil
+	}
+	err := tx.QueryRowContext(ctx, claimsql.Number).Scan(&number)
+	return number, err
+}
+
+// unmarkPostgres asks for the number. A handler may have ended the transaction and begun another one, and the
+// server accepts a COMMIT where there is none.
+func unmarkPostgres(ctx context.Context, tx *sql.Tx, number int64) (intact bool, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT coalesce(txid_current_if_assigned() = $1, false)`, number).Scan(&intact)
+	if pgerror.FailedTransaction(err) {
+		return false, claimsql.ErrHidden
+	}
+	return intact, err
+}
+
+// committedPostgres asks the server, which keeps the outcome of recent transactions.
+// https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-PG-SNAPSHOT
+func committedPostgres(_ dialect, ctx context.Context, q querier, _ hookonce.Claim, number int64) (bool, error) {
+	var status string
+	err := q.QueryRowContext(ctx, claimsql.Status, number).Scan(&status)
+	if err == nil && status != "committed" && status != "aborted" {
+		err = fmt.Errorf("the server says that it is %s", status)
+	}
+	return status == "committed", err
+}
+
+func contendedPostgres(err error) contention {
+	switch {
+	case pgerror.LockTimeout(err):
+		return held
+	case pgerror.LostRace(err):
+		return again
+	}
+	return uncontended
+}
+
+var oversizePostgres = oversize{
+	fits: func(_ context.Context, _ querier, r hookonce.Response) error {
+		if n := int64(len(r.Body)); n > claimsql.MaxField {
+			return tooLarge(n, claimsql.MaxField)
+		}
+		return nil
+	},
+	told: pgerror.TooLarge,
 }

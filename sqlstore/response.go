@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/claimsql"
 	"github.com/hookonce/hookonce/internal/header"
 )
 
@@ -49,7 +50,7 @@ func (s *Store) keep(ctx context.Context, tx *sql.Tx, ref hookonce.Ref, r hookon
 		return err
 	}
 	kept, err := affected(run(ctx, tx, s.dialect.keep,
-		ref.Source, ref.Key, r.Status, header.Encode(r.Header), present(r.Body)))
+		ref.Source, ref.Key, r.Status, header.Encode(r.Header), claimsql.Present(r.Body)))
 	switch {
 	case s.dialect.oversize.told(err):
 		err = fmt.Errorf("%w: %w", hookonce.ErrResponseTooLarge, err)
@@ -79,12 +80,4 @@ func (s *Store) Response(ctx context.Context, ref hookonce.Ref) (hookonce.Respon
 	}
 	r.Header = header.Decode(lines)
 	return r, nil
-}
-
-// present is b in a form that no driver takes for null.
-func present(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
 }

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 
 	"github.com/hookonce/hookonce"
@@ -10,9 +11,8 @@ import (
 
 func sqlite(prefix string) dialect {
 	mark, unmark := savepoint()
-	sql := language{placeholder: "?", key: "key", returning: true}.prefixed(prefix)
-	d := dialect{
-		statements: common(sql).withConflicts(sql, "BLOB").withDooms(sql, doomSQLite(sql)),
+	return dialect{
+		statements: statementsSQLite(language{prefix: prefix, placeholder: "?", Key: "key", returning: true}.statement),
 		time:       micros,
 		peeks:      true,
 		decide:     decideSQLite,
@@ -32,20 +32,54 @@ func sqlite(prefix string) dialect {
 		refused:    refusedSQLite,
 		unmigrated: unmigratedSQLite,
 	}
+}
+
+func statementsSQLite(sql func(string) statement) statements {
+	s := common(sql).withDooms(sql, doomSQLite(sql))
 	// A row is taken over only if it is the one that was seen, with the same token, so that the digest
 	// from before is known. A new row is proposed with the token 0, which no row has.
-	d.claim = sql(`
-		INSERT INTO {claims} AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, pinned)
+	s.claim = sql(`
+		INSERT INTO {{.}}claims AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, pinned)
 		VALUES (@1, @2, @3, 1, @4, @5, @6, @7, @7, @8)
-		ON CONFLICT (source, key) DO UPDATE SET ` + takeOver + `
-		WHERE c.token = @9 AND c.first_seen = @10 AND {claimable} AND {open}
-		{returning claim}`)
-	d.takeEffects = sql(`
-		UPDATE {effects} SET {begun}, due_at = @4, updated_at = @3
+		ON CONFLICT (source, key) DO UPDATE SET {{taken "c" "excluded.state" "excluded.lease_until" "excluded.updated_at" "excluded.event_type" "excluded.digest" "excluded.pinned <> 0"}}
+		WHERE c.token = @9 AND c.first_seen = @10 AND {{claimable "c" "excluded.updated_at"}} AND {{open "c" "excluded.digest"}}
+		{{.ReturningClaim}}`)
+	s.takeEffects = sql(`
+		UPDATE {{.}}effects SET {{begun}}, due_at = @4, updated_at = @3
 		WHERE id IN (SELECT value FROM json_each('[' || @1 || ']')) AND due_at <= @3
 			AND (state <> 'processing' OR id IN (SELECT value FROM json_each('[' || @2 || ']')))
-		{returning effect}`)
-	return d
+		{{.ReturningEffect}}`)
+	s.leave = sql(`
+		INSERT INTO {{.}}claims AS c (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned)
+		VALUES (@1, @2, @3, @4, @5, @6, @7, @8, @9, @10, @11)
+		ON CONFLICT (source, key) DO UPDATE SET
+			state = excluded.state, token = excluded.token, lease_until = NULL, event_type = excluded.event_type,
+			digest = coalesce(excluded.digest, c.digest), updated_at = excluded.updated_at, last_error = excluded.last_error,
+			pinned = CASE WHEN c.pinned = 0 THEN excluded.pinned ELSE c.pinned END
+		WHERE {{overwrites "c" "excluded" "@12"}}`)
+	// In a transaction a claim is done from the start. A row of another state is somebody else's.
+	s.keep = sql(`
+		INSERT INTO {{.}}responses (source, key, token, status, header, body)
+		SELECT source, key, token, CAST(@3 AS integer), CAST(@4 AS BLOB), CAST(@5 AS BLOB)
+		FROM {{.}}claims WHERE source = @1 AND key = @2 AND state = 'done'
+		ON CONFLICT (source, key) DO UPDATE SET
+			token = excluded.token, status = excluded.status, header = excluded.header, body = excluded.body`)
+	s.newest = sql(`
+		INSERT INTO {{.}}versions AS v (resource, version, updated_at, kind) VALUES (@1, @2, @3, @4)
+		ON CONFLICT (resource) DO UPDATE SET version = excluded.version, kind = excluded.kind, updated_at = excluded.updated_at
+		WHERE {{supersedes "v" "excluded"}}`)
+	// A conflict locks the row even where its condition is false. An entity that was never seen, and is not
+	// to move from there, gets a row to be locked.
+	s.transition = sql(`
+		INSERT INTO {{.}}states AS s (entity, state, updated_at)
+		VALUES (@1, CASE WHEN CAST(@2 AS text) = '' THEN CAST(@3 AS text) ELSE '' END, @4)
+		ON CONFLICT (entity) DO UPDATE SET state = @3, updated_at = excluded.updated_at
+		WHERE s.state = @2`)
+	s.enqueue = sql(`
+		INSERT INTO {{.}}effects (source, key, step, name, payload, due_at, enqueued_at, updated_at)
+		VALUES (@1, @2, @3, @4, @5, @6, @7, @7)
+		ON CONFLICT (source, key, step) DO NOTHING`)
+	return s
 }
 
 // decideSQLite proposes a new row first. Inside a transaction that makes the claim its first
@@ -68,6 +102,42 @@ func decideSQLite(d dialect, ctx context.Context, q querier, p proposal) (ruling
 		}
 	}
 	return ruling{}, errOvertaken
+}
+
+// doomSQLite chooses in a transaction, whose first statement takes the write lock: both find the same rows.
+func doomSQLite(sql func(string) statement) func(*doom, purged, string) {
+	return func(d *doom, p purged, chosen string) {
+		where := ` WHERE (` + p.key + `) IN (SELECT ` + p.key + ` ` + chosen + `)`
+		d.rows = sql(`DELETE FROM ` + p.table + where)
+		if p.claims() {
+			d.along = sql(`DELETE FROM {{.}}responses` + where)
+		}
+	}
+}
+
+func purgeSQLite(ctx context.Context, db *sql.DB, d doom, args []any, limit int) (n int64, err error) {
+	args = append(args, limit)
+	err = inTx(ctx, db, func(tx *sql.Tx) error {
+		if d.along.text != "" {
+			if _, err := run(ctx, tx, d.along, args...); err != nil {
+				return err
+			}
+		}
+		n, err = affected(run(ctx, tx, d.rows, args...))
+		return err
+	})
+	return n, err
+}
+
+// soundSQLite refuses connections that read what others have not committed. That takes the shared cache as well,
+// and the pragma has no use without it. https://www.sqlite.org/sharedcache.html#read_uncommitted_isolation_mode
+func soundSQLite(ctx context.Context, db *sql.DB) error {
+	var dirty bool
+	if err := db.QueryRowContext(ctx, `PRAGMA read_uncommitted`).Scan(&dirty); err != nil || !dirty {
+		return err
+	}
+	return errors.New("connections read what others have not committed (PRAGMA read_uncommitted, with cache=shared): a copy would be told " +
+		"that work is done which may still be rolled back, and the event be lost; remove the pragma")
 }
 
 // SQLite's primary result codes, see https://www.sqlite.org/rescode.html.
@@ -108,4 +178,9 @@ func refusedSQLite(err error) bool {
 // like any other.
 func unmigratedSQLite(ctx context.Context, q querier, name string, err error) bool {
 	return sqliteCode(err) == sqliteError && errors.Is(schema.Check(ctx, q, schema.SQLite, name), hookonce.ErrSchemaMissing)
+}
+
+var oversizeSQLite = oversize{
+	fits: func(context.Context, querier, hookonce.Response) error { return nil },
+	told: func(err error) bool { return sqliteCode(err) == sqliteTooBig },
 }

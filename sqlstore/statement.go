@@ -3,9 +3,13 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+	"text/template"
+
+	"github.com/hookonce/hookonce/internal/claimsql"
 )
 
 // statement is a text in the words of a dialect.
@@ -27,37 +31,55 @@ func (s statement) arguments(given []any) []any {
 	return args
 }
 
-// language is how a dialect writes what the texts leave open.
+// of returns the statement about the rows with these keys, as they are written in one. MySQL takes no list as one parameter.
+func (s statement) of(ids string) statement {
+	s.text = strings.ReplaceAll(s.text, "{ids}", ids)
+	return s
+}
+
+// language is how a dialect writes what the texts leave open. It is what they are expanded with.
 type language struct {
+	// prefix stands before the names of tables, as {{.}}.
+	prefix string
 	// placeholder stands before the number of a parameter. Empty: a parameter is a question mark, and
 	// has no number.
 	placeholder string
-	// key is the name of the column, which is a reserved word in some dialects.
-	key string
+	// Key is the name of the column, which is a reserved word in some dialects.
+	Key string
 	// returning says that a statement that writes can return rows.
 	returning bool
-	// passed stands after what a statement writes, so that the database tells how it went; see mysql.go.
-	passed string
-	// locked stands after a query in a transaction, so that it reads what is committed by now.
-	locked string
+	// Passed stands after what a statement writes, so that the database tells how it went; see mysql.go.
+	Passed string
+	// Locked stands after a query in a transaction, so that it reads what is committed by now.
+	Locked string
 }
 
-// prefixed returns what makes statements of texts. @1 is their first parameter, and the words in braces
-// stand for the tables, which have names with the prefix, and for what statements have in common.
-func (l language) prefixed(prefix string) func(text string) statement {
-	words := []string{"{key}", l.key, "{passed}", l.passed, "{locked}", l.locked, "{claimable}", claimable, "{open}", open, "{begun}", begun}
-	for _, table := range []string{"claims", "responses", "effects", "versions", "states"} {
-		words = append(words, "{"+table+"}", prefix+table)
+// String makes {{.}} the prefix.
+func (l language) String() string { return l.prefix }
+
+// Effect are the columns of an effect.
+func (l language) Effect() string { return strings.ReplaceAll(claimsql.EffectColumns, "key", l.Key) }
+
+// ReturningClaim has a statement that writes return the claim, where it can.
+func (l language) ReturningClaim() string { return l.rows(claimsql.Columns) }
+
+// ReturningEffect has a statement that writes return the effect, where it can.
+func (l language) ReturningEffect() string { return l.rows(l.Effect()) }
+
+func (l language) rows(columns string) string {
+	if !l.returning {
+		return ""
 	}
-	for noun, columns := range map[string]string{"claim": claimColumns, "effect": effectColumns} {
-		returning := ""
-		if l.returning {
-			returning = "RETURNING " + columns
-		}
-		words = append(words, "{"+noun+"}", columns, "{returning "+noun+"}", returning)
+	return "RETURNING " + columns
+}
+
+// statement makes a statement of a text, in which @1 is the first parameter.
+func (l language) statement(text string) statement {
+	var b strings.Builder
+	if err := template.Must(template.New("").Funcs(claimsql.Functions).Parse(text)).Execute(&b, l); err != nil {
+		panic(fmt.Sprintf("sqlstore: %v", err)) // the texts are part of the program, and a test expands each
 	}
-	r := strings.NewReplacer(words...)
-	return func(text string) statement { return l.numbered(r.Replace(r.Replace(text))) } // again, for words within words
+	return l.numbered(b.String())
 }
 
 var parameter = regexp.MustCompile(`@(\d+)`)
@@ -117,4 +139,18 @@ func affected(result sql.Result, err error) (int64, error) {
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+// inTx runs fn in a transaction of the store's own. An error of the commit says nothing about whether it
+// took effect.
+func inTx(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := fn(tx); err != nil {
+		_ = tx.Rollback() // database/sql drops a connection whose rollback failed
+		return err
+	}
+	return tx.Commit()
 }

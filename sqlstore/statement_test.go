@@ -2,23 +2,28 @@ package sqlstore
 
 import (
 	"errors"
+	"flag"
 	"fmt"
+	"maps"
 	"math"
+	"os"
+	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
 
 // A database that counts parameters by their place gets an argument as often as the text has it.
 func TestParametersByPlace(t *testing.T) {
-	const text = "UPDATE {claims} SET a = @2, b = @10 WHERE {key} = @1 AND c = @2"
+	const text = "UPDATE {{.}}claims SET a = @2, b = @10 WHERE {{.Key}} = @1 AND c = @2"
 	args := []any{"one", "two", 3, 4, 5, 6, 7, 8, 9, "ten"}
-	byNumber := language{placeholder: "$", key: "key"}.prefixed("x_")(text)
+	byNumber := language{prefix: "x_", placeholder: "$", Key: "key"}.statement(text)
 	if want := "UPDATE x_claims SET a = $2, b = $10 WHERE key = $1 AND c = $2"; byNumber.text != want || !slices.Equal(byNumber.arguments(args), args) {
 		t.Errorf("%q with %v", byNumber.text, byNumber.arguments(args))
 	}
-	byPlace := language{key: "`key`"}.prefixed("x_")(text)
+	byPlace := language{prefix: "x_", Key: "`key`"}.statement(text)
 	if want := "UPDATE x_claims SET a = ?, b = ? WHERE `key` = ? AND c = ?"; byPlace.text != want {
 		t.Errorf("%q", byPlace.text)
 	}
@@ -36,6 +41,41 @@ func TestEveryWordIsReplaced(t *testing.T) {
 			if found != "{ids}" {
 				t.Errorf("dialect %s: %s", d, found)
 			}
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// What each database is asked is in a file, so that a change of what decides is seen in each statement that it is in.
+func TestStatements(t *testing.T) {
+	for d, kind := range dialects {
+		texts := map[string]string{}
+		s := kind("hookonce_").statements
+		for i, v := 0, reflect.ValueOf(s); i < v.NumField(); i++ {
+			if f := v.Field(i); f.Kind() == reflect.Struct && f.FieldByName("text").String() != "" {
+				texts[v.Type().Field(i).Name] = f.FieldByName("text").String()
+			}
+		}
+		for what, p := range s.dooms {
+			for step, st := range map[string]statement{"next": p.next, "count": p.count, "look": p.look, "along": p.along, "rows": p.rows} {
+				if st.text != "" {
+					texts["purge "+what+", "+step] = st.text
+				}
+			}
+		}
+		var b strings.Builder
+		for _, name := range slices.Sorted(maps.Keys(texts)) {
+			fmt.Fprintf(&b, "-- %s\n%s\n\n", name, strings.TrimSpace(texts[name]))
+		}
+		golden := "testdata/" + string(d) + ".golden.sql"
+		if *update {
+			if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want, err := os.ReadFile(golden); err != nil || b.String() != string(want) {
+			t.Errorf("the statements are not those of %s (%v); if the change is meant, run go test -run TestStatements ./sqlstore -update", golden, err)
 		}
 	}
 }

@@ -3,12 +3,12 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/crowd"
+	"github.com/hookonce/hookonce/internal/claimsql"
 	"github.com/hookonce/hookonce/internal/schema"
 )
 
@@ -23,7 +23,7 @@ type Store struct {
 	name    string
 	clock   func() time.Time
 	wait    time.Duration
-	crowd   crowd.Crowd
+	watch   claimsql.PoolWatch
 }
 
 var (
@@ -31,6 +31,22 @@ var (
 	_ hookonce.Guards[*sql.Tx]          = (*Store)(nil)
 	_ hookonce.Outbox[*sql.Tx]          = (*Store)(nil)
 )
+
+// Dialect is the kind of database that a store speaks to.
+type Dialect = schema.Dialect
+
+// The dialects.
+const (
+	// SQLite is SQLite 3.35 or later.
+	SQLite = schema.SQLite
+	// Postgres is PostgreSQL 13 or later.
+	Postgres = schema.Postgres
+	// MySQL is MySQL 8.0 or later, or MariaDB 10.6 or later.
+	MySQL = schema.MySQL
+)
+
+// dialects make what the store needs to know about each, from what stands before the names of tables.
+var dialects = map[Dialect]func(prefix string) dialect{SQLite: sqlite, Postgres: postgres, MySQL: mysql}
 
 // Option changes a Store when it is made.
 type Option func(*Store)
@@ -62,6 +78,17 @@ func New(db *sql.DB, d Dialect, opts ...Option) *Store {
 	return s
 }
 
+// named returns what the store needs to know about d, with the tables under name.
+func named(d Dialect, name string) (dialect, error) {
+	prefix, err := schema.Prefix(d, name)
+	if err != nil {
+		return dialect{}, err
+	}
+	own := dialects[d](prefix)
+	own.schema = d
+	return own, nil
+}
+
 // Check reports whether the tables are what this program needs, without changing anything, and whether claims
 // hold on connections like the database's: it refuses SQLite with PRAGMA read_uncommitted, MySQL under READ
 // UNCOMMITTED or without autocommit, and PgBouncer in statement mode. Errors: [hookonce.ErrSchemaMissing],
@@ -81,14 +108,17 @@ func (s *Store) sound(ctx context.Context) error {
 	return nil
 }
 
-// size is how many connections the pool has at most; 0: as many as are wanted.
-func (s *Store) size() int { return s.db.Stats().MaxOpenConnections }
+// insist runs op until it gets its turn, for at most the store's bounded wait. It returns op's last
+// error, with that of ctx if it ended meanwhile. There is no least number of tries: one may itself have waited as long
+// as the database's own busy timeout.
+func (s *Store) insist(ctx context.Context, op func() error) error {
+	return claimsql.Retry(ctx, s.wait, 1, func(err error) bool { return s.dialect.contended(err) == again }, op)
+}
 
-// waits is how often somebody has waited for a connection of the pool.
-func (s *Store) waits() int64 { return s.db.Stats().WaitCount }
-
-// now returns the time in the resolution that databases keep.
-func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Microsecond) }
+// busy reports whether err means that others were in the way to the end of the bounded wait.
+func (s *Store) busy(err error) bool {
+	return err != nil && (errors.Is(err, errOvertaken) || s.dialect.contended(err) != uncontended)
+}
 
 // explain adds what to do to an error of one of the store's own statements, which q ran.
 func (s *Store) explain(ctx context.Context, q querier, err error) error {
@@ -98,34 +128,11 @@ func (s *Store) explain(ctx context.Context, q querier, err error) error {
 	return schema.Missing(s.dialect.schema, err)
 }
 
-// fields are the destinations for the columns of a claim, in the order of claimColumns.
-func fields(c *hookonce.Claim) []any {
-	return []any{
-		&c.State, &c.Token, stamp{&c.Lease}, &c.Type, &c.Digest,
-		stamp{&c.FirstSeen}, stamp{&c.UpdatedAt}, &c.LastError, &c.Pinned,
-	}
-}
+// size is how many connections the pool has at most; 0: as many as are wanted.
+func (s *Store) size() int { return s.db.Stats().MaxOpenConnections }
 
-// stamp scans a time in the form of any dialect; null is the zero time.
-type stamp struct{ to *time.Time }
+// waits is how often somebody has waited for a connection of the pool.
+func (s *Store) waits() int64 { return s.db.Stats().WaitCount }
 
-// Scan implements [sql.Scanner].
-func (s stamp) Scan(src any) error {
-	switch v := src.(type) {
-	case nil:
-		*s.to = time.Time{}
-	case int64:
-		*s.to = time.UnixMicro(v).UTC()
-	case []byte: // a number that the driver leaves as the server wrote it
-		micros, err := strconv.ParseInt(string(v), 10, 64)
-		if err != nil {
-			return fmt.Errorf("sqlstore: a time came back as %q: %w", v, err)
-		}
-		*s.to = time.UnixMicro(micros).UTC()
-	case time.Time:
-		*s.to = v.UTC()
-	default:
-		return fmt.Errorf("sqlstore: a time came back as %T", src)
-	}
-	return nil
-}
+// now returns the time in the resolution that databases keep.
+func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Microsecond) }

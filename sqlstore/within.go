@@ -5,10 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/ended"
+	"github.com/hookonce/hookonce/internal/claimsql"
 )
 
 // Deadlines of the store's own, for work that outlives the caller's context.
@@ -35,23 +36,6 @@ func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(t
 		return a.claim, fmt.Errorf("sqlstore: %s: attempt %d: %w", req.Ref, a.claim.Token, err)
 	}
 	return a.claim, nil
-}
-
-// attempt is a try at the effect, inside the transaction that holds the claim.
-type attempt struct {
-	store *Store
-	claim hookonce.Claim
-	on    *bounded
-	tx    *sql.Tx // nil: there is nothing to do
-	// number is the transaction's, on databases that give it one.
-	number int64
-	looked bool // for the mark
-	over   bool // committed by the store
-	torn   bool // the claim may have been committed without what came after it, which is rolled back
-	// detach ends the caller's hold on the transaction; it reports false if the caller's context
-	// ended first, which rolls the transaction back.
-	detach func() bool
-	cancel context.CancelFunc
 }
 
 // open begins the transaction and claims. If there is nothing to do the attempt has no transaction.
@@ -92,6 +76,23 @@ func (s *Store) begin(ctx context.Context, req hookonce.ClaimRequest) (*attempt,
 	return a, err
 }
 
+// attempt is a try at the effect, inside the transaction that holds the claim.
+type attempt struct {
+	store *Store
+	claim hookonce.Claim
+	on    *bounded
+	tx    *sql.Tx // nil: there is nothing to do
+	// number is the transaction's, on databases that give it one.
+	number int64
+	looked bool // for the mark
+	over   bool // committed by the store
+	torn   bool // the claim may have been committed without what came after it, which is rolled back
+	// detach ends the caller's hold on the transaction; it reports false if the caller's context
+	// ended first, which rolls the transaction back.
+	detach func() bool
+	cancel context.CancelFunc
+}
+
 // own claims, and readies the transaction for the handler if there is something to do.
 func (a *attempt) own(ctx context.Context, req hookonce.ClaimRequest) (err error) {
 	if req.Key != "" {
@@ -126,32 +127,18 @@ func (a *attempt) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// rollback ends the transaction, if it is open, and whatever belongs to it. A connection of its own is closed
-// if that fails: to put its settings back could commit what is left.
-func (a *attempt) rollback() {
-	if a.tx != nil && !a.over {
-		// Where its context has ended, database/sql rolls the transaction back in a goroutine of its own, which may
-		// not have come to it: what is said on the connection now could come first, and commit.
-		a.on.lost = a.tx.Rollback() != nil || a.on.lost
-	}
-	a.detach()
-	a.cancel()
-	a.on.end()
-	a.tx = nil
-}
-
 // run calls fn and commits. When that fails, or fn does not return, it rolls back and leaves a trace.
 func (a *attempt) run(ctx context.Context, fn func(tx *sql.Tx, c hookonce.Claim) error) (err error) {
 	size := a.store.size()
-	a.store.crowd.Enter(size, a.store.waits)
+	a.store.watch.Enter(size, a.store.waits)
 	err = errors.New("the handler ended its goroutine")
 	defer func() {
 		p := recover()
 		if p != nil {
 			err = fmt.Errorf("the handler panicked: %v", p)
 		}
-		err = a.store.crowd.Explain(ctx, size, a.store.waits, err)
-		a.store.crowd.Leave(size)
+		err = a.store.watch.Explain(ctx, size, a.store.waits, err)
+		a.store.watch.Leave(size)
 		if err != nil {
 			a.inspect(ctx, err)
 		}
@@ -168,7 +155,7 @@ func (a *attempt) run(ctx context.Context, fn func(tx *sql.Tx, c hookonce.Claim)
 	case err == nil:
 		return a.commit(ctx)
 	case a.on.veto != nil && a.on.veto.refused.Load():
-		return fmt.Errorf("%w (%w)", err, ended.ErrRefused)
+		return fmt.Errorf("%w (%w)", err, claimsql.ErrRefused)
 	}
 	return err
 }
@@ -201,3 +188,129 @@ func (a *attempt) commit(ctx context.Context) error {
 	}
 	return fmt.Errorf("%w: %w", hookonce.ErrUnknownOutcome, err)
 }
+
+// intact reports whether the transaction is still the one with the mark. A connection where it is not, or where
+// that cannot be told, is not as the store has made it: the locks of LOCK TABLES, for one, outlive a ROLLBACK.
+func (a *attempt) intact(ctx context.Context) (intact bool, err error) {
+	intact, err = a.store.dialect.unmark(ctx, a.tx, a.number)
+	a.looked, a.on.lost = true, !intact || err != nil
+	return intact, err
+}
+
+// inspect looks, before the rollback of an attempt that failed with cause, whether the transaction was over
+// already, where statements commit in passing. It knows of one error that rolls back: the copy that then won at the
+// same microsecond as this attempt would look like it.
+func (a *attempt) inspect(ctx context.Context, cause error) {
+	if a.tx == nil || a.looked || a.on.hold == (setting{}) {
+		return
+	}
+	if !a.detach() { // it is being rolled back
+		a.on.lost = true
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), liftDeadline)
+	defer cancel()
+	intact, err := a.intact(ctx)
+	a.torn = err == nil && !intact && contendedMySQL(cause) != again
+}
+
+// ended ends an attempt whose transaction was over before the store's commit, and returns the error that names
+// the reason. By tells that it was ended with a method of the transaction.
+func (a *attempt) ended(ctx context.Context, by bool) error {
+	veto := a.on.veto
+	switch {
+	case veto != nil && veto.refused.Load():
+		return claimsql.ErrRefused
+	case veto != nil && by:
+		return claimsql.ErrRolledBack
+	case veto != nil:
+		return claimsql.ErrSwept
+	}
+	var q querier = a.tx
+	if by {
+		a.rollback() // which frees the connection
+		q = a.store.db
+	}
+	look := func() (bool, error) { return a.store.dialect.committed(a.store.dialect, ctx, q, a.claim, a.number) }
+	committed, err := look()
+	if mysqlNumber(err) == 1100 { // ER_TABLE_NOT_LOCKED: after LOCK TABLES a connection reads nothing else
+		q = a.store.db
+		committed, err = look()
+	}
+	switch {
+	case err != nil:
+		a.torn = !by
+		return fmt.Errorf("%w: the handler ended the transaction, and whether it committed cannot be told: %w: leave the end of the transaction to the store",
+			hookonce.ErrUnknownOutcome, err)
+	case committed && !by:
+		return a.complete(ctx)
+	case committed:
+		return claimsql.ErrCommitted
+	case by:
+		return claimsql.ErrRolledBack
+	}
+	return claimsql.ErrSwept
+}
+
+// complete commits what the handler did after it had committed the claim: nothing would do it again.
+func (a *attempt) complete(ctx context.Context) error {
+	if _, err := a.tx.ExecContext(ctx, "COMMIT"); err != nil && !strings.Contains(err.Error(), "no transaction is active") {
+		return fmt.Errorf("%w: %w: %w", hookonce.ErrUnknownOutcome, claimsql.ErrCommitted, err)
+	}
+	return claimsql.ErrCommitted
+}
+
+// rollback ends the transaction, if it is open, and whatever belongs to it. A connection of its own is closed
+// if that fails: to put its settings back could commit what is left.
+func (a *attempt) rollback() {
+	if a.tx != nil && !a.over {
+		// Where its context has ended, database/sql rolls the transaction back in a goroutine of its own, which may
+		// not have come to it: what is said on the connection now could come first, and commit.
+		a.on.lost = a.tx.Rollback() != nil || a.on.lost
+	}
+	a.detach()
+	a.cancel()
+	a.on.end()
+	a.tx = nil
+}
+
+// trace records that the attempt under c failed with cause, under a deadline of its own, and returns
+// cause. An attempt without a key leaves no trace: there is nothing to find it by. A permanent or pinned
+// failure that has to give way to another attempt is not on record: then the error wraps
+// [hookonce.ErrTraceLost] as well.
+//
+// It is safe even if the commit's outcome is unknown: the statement waits for a transaction that is
+// still under way, and then leaves done work alone. Only of an attempt that is torn is the claim opened again which
+// a commit in passing made durable: what came after that is not done.
+func (a *attempt) trace(ctx context.Context, cause error) error {
+	s, c := a.store, a.claim
+	f := hookonce.FailureOf(ctx, c.Ref, cause)
+	if c.Key == "" || f.Forgets(c.Token) {
+		return cause
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceDeadline)
+	defer cancel()
+	failed := c
+	failed.State, failed.UpdatedAt, failed.LastError, failed.Pinned = f.State(), s.now(), f.Text(), 0
+	if f.Pin {
+		failed.Pinned = c.Token
+	}
+	var made time.Time
+	if a.torn {
+		made = c.UpdatedAt
+	}
+	var recorded bool
+	err := s.insist(ctx, func() (err error) {
+		recorded, err = s.dialect.trace(s.dialect, ctx, s.db, failed, made)
+		return err
+	})
+	if err == nil && (f.Dead || f.Pin) && !recorded {
+		err = errGaveWay
+	}
+	if err != nil {
+		return fmt.Errorf("%w (%w: %w)", cause, hookonce.ErrTraceLost, s.explain(ctx, s.db, err))
+	}
+	return cause
+}
+
+var errGaveWay = errors.New("the key belongs to another attempt by now")

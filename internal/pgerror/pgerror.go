@@ -13,6 +13,34 @@ func State(err error) string {
 	return state
 }
 
+// What a statement was answered with. The codes are those of appendix A of PostgreSQL's manual,
+// https://www.postgresql.org/docs/current/errcodes-appendix.html.
+
+// LockTimeout reports whether a bounded wait for another transaction ran out.
+func LockTimeout(err error) bool { return State(err) == "55P03" } // lock_not_available
+
+// LostRace reports whether the server gave up the transaction for another one's sake. Nothing was written, and
+// trying again may work.
+func LostRace(err error) bool {
+	state := State(err)
+	return state == "40001" || state == "40P01" // serialization_failure, deadlock_detected
+}
+
+// Unmigrated reports whether a table or a column is missing, of a statement that names nothing but tables of ours.
+func Unmigrated(err error) bool {
+	state := State(err)
+	return state == "42P01" || state == "42703" || state == "3F000" // undefined_table, undefined_column, invalid_schema_name
+}
+
+// TooLarge reports whether a value is larger than the server takes.
+func TooLarge(err error) bool { return strings.HasPrefix(State(err), "54") } // program_limit_exceeded
+
+// InvalidText reports whether a text was not one of the type that it was cast to.
+func InvalidText(err error) bool { return State(err) == "22P02" } // invalid_text_representation
+
+// FailedTransaction reports whether the transaction can only be rolled back, because an earlier statement failed.
+func FailedTransaction(err error) bool { return State(err) == "25P02" } // in_failed_sql_transaction
+
 // NotCommitted reports whether err, which COMMIT was answered with, is the server's word that nothing was
 // committed. Any other error leaves the outcome unknown.
 //

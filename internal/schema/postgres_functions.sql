@@ -163,18 +163,14 @@ BEGIN
             RETURNING * INTO won;
         ELSIF seen.state = 'done' THEN
             RETURN {{.}}answer(seen, 'duplicate', {{.}}differ(seen.digest, p_digest));
-        ELSIF seen.state = 'processing' AND (seen.lease_until IS NULL OR seen.lease_until > at) THEN
+        ELSIF {{claimable "seen" "at"}} IS NOT TRUE THEN
             RETURN {{.}}answer(seen, 'busy', {{.}}differ(seen.digest, p_digest));
-        ELSIF seen.pinned <> 0 AND {{.}}differ(seen.digest, p_digest) THEN
+        ELSIF NOT {{open "seen" "nullif(p_digest, '')"}} THEN
             RETURN {{.}}answer(seen, 'pinned', true);
         ELSIF pg_try_advisory_xact_lock(lock) THEN
-            UPDATE {{.}}claims c SET
-                state = p_state, token = c.token + 1, lease_until = lease, updated_at = at,
-                event_type = coalesce(nullif(p_type, ''), c.event_type), digest = coalesce(nullif(p_digest, ''), c.digest),
-                pinned = CASE WHEN p_pin AND c.pinned = 0 THEN c.token + 1 ELSE c.pinned END
+            UPDATE {{.}}claims c SET {{taken "c" "p_state" "lease" "at" "p_type" "nullif(p_digest, '')" "p_pin"}}
             WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C" AND c.token = seen.token
-                AND (c.state IN ('failed', 'dead') OR (c.state = 'processing' AND c.lease_until <= at))
-                AND (c.pinned = 0 OR NOT {{.}}differ(c.digest, p_digest))
+                AND {{claimable "c" "at"}} AND {{open "c" "nullif(p_digest, '')"}}
             RETURNING * INTO won;
         END IF;
         IF won.token IS NOT NULL THEN
@@ -311,11 +307,9 @@ BEGIN
         event_type = coalesce(nullif(excluded.event_type, ''), c.event_type), digest = coalesce(excluded.digest, c.digest),
         updated_at = excluded.updated_at, last_error = excluded.last_error,
         pinned = CASE WHEN failed.pinned AND c.pinned = 0 THEN coalesce(failed.token, c.token + 1) ELSE c.pinned END
-    WHERE (c.pinned = 0 OR NOT {{.}}differ(c.digest, excluded.digest)) AND CASE
-        WHEN failed.token > c.token OR (failed.token IS NULL AND c.state <> 'dead')
-            THEN c.state IN ('failed', 'dead') OR (c.state = 'processing' AND c.lease_until <= at)
-        WHEN failed.token = c.token OR failed.token IS NULL
-            THEN c.state = 'failed' OR (c.state = 'dead' AND excluded.state = 'dead')
+    WHERE {{open "c" "excluded.digest"}} AND CASE
+        WHEN failed.token > c.token OR (failed.token IS NULL AND c.state <> 'dead') THEN {{claimable "c" "at"}}
+        WHEN failed.token = c.token OR failed.token IS NULL THEN {{repeatable "c" "excluded.state"}}
     END;
     RETURN FOUND;
 END $$;
@@ -372,7 +366,7 @@ BEGIN
     at := {{.}}clock();
     UPDATE {{.}}claims c SET state = p_state, lease_until = at + make_interval(secs => p_seconds),
         last_error = coalesce(p_error, c.last_error), updated_at = at,
-        pinned = CASE WHEN p_pin IS NULL OR c.pinned NOT IN (0, c.token) THEN c.pinned WHEN p_pin THEN c.token ELSE 0 END
+        pinned = CASE WHEN p_pin IS NULL THEN c.pinned ELSE {{pinned "c" "p_pin"}} END
     WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C" AND c.token = p_token AND c.state = 'processing'
     RETURNING * INTO stored;
     IF FOUND THEN
@@ -586,7 +580,7 @@ BEGIN
     INSERT INTO {{.}}versions AS v (resource, version, kind, updated_at)
     VALUES (newer.resource, newer.version, newer.kind, {{.}}clock())
     ON CONFLICT (resource) DO UPDATE SET version = excluded.version, kind = excluded.kind, updated_at = excluded.updated_at
-    WHERE v.kind <> excluded.kind OR v.version < excluded.version OR v.version = excluded.version AND excluded.kind = 'time';
+    WHERE {{supersedes "v" "excluded"}};
     RETURN FOUND;
 END $$;
 COMMENT ON FUNCTION {{.}}newer(text, bigint, text) IS

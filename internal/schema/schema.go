@@ -19,6 +19,7 @@ import (
 	"text/template"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/claimsql"
 )
 
 // Dialect is a kind of database.
@@ -89,8 +90,8 @@ func (t Tables) String() string { return t.prefix }
 // Lock is the number of the advisory lock that lets one process at a time migrate.
 func (t Tables) Lock() int64 { return 0x686f6f6b6f6e6365 } // "hookonce"
 
-// KeyLock is [KeyLock] for the table of claims.
-func (t Tables) KeyLock(source, key string) string { return KeyLock(t.prefix+"claims", source, key) }
+// KeyLock is [claimsql.KeyLock] for these tables.
+func (t Tables) KeyLock(source, key string) string { return claimsql.KeyLock(t.prefix, source, key) }
 
 // AddColumn is the text that gives a table of MySQL a column, unless it has it: there each statement of a migration
 // can be run again. In the definition a quote is written twice.
@@ -126,7 +127,7 @@ func (t Tables) Text(v int64) string {
 		return "-- Nothing changes here.\n"
 	}
 	var b bytes.Buffer
-	if err := template.Must(template.ParseFS(files, file, functions)).Execute(&b, t); err != nil {
+	if err := template.Must(template.New(file).Funcs(claimsql.Functions).ParseFS(files, file, functions)).Execute(&b, t); err != nil {
 		panic(err) // the files are part of the program, and a test expands each of them
 	}
 	return b.String()

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/claimsql"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"pgregory.net/rapid"
 )
@@ -72,7 +72,7 @@ func TestEffectKeysAreAlike(t *testing.T) {
 func TestLocksAreAlike(t *testing.T) {
 	d := newCaller(t)
 	for _, key := range oddKeys() {
-		theirs, err := ask[int64](d, d, "SELECT "+schema.KeyLock(`"hookonce".claims`, "$1::text", "$2::text"), "shop", key)
+		theirs, err := ask[int64](d, d, "SELECT "+claimsql.KeyLock(`"hookonce".`, "$1::text", "$2::text"), "shop", key)
 		if err != nil {
 			t.Fatal(err)
 		}

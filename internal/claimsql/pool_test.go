@@ -1,11 +1,11 @@
-package crowd_test
+package claimsql_test
 
 import (
 	"context"
 	"strings"
 	"testing"
 
-	"github.com/hookonce/hookonce/internal/crowd"
+	"github.com/hookonce/hookonce/internal/claimsql"
 )
 
 // A full pool explains a time that ran out; in a pool of one, which each handler fills, somebody must have waited.
@@ -24,7 +24,7 @@ func TestExplain(t *testing.T) {
 		"one, and somebody waited":  {1, 1, true, context.DeadlineExceeded, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var handlers crowd.Crowd
+			var handlers claimsql.PoolWatch
 			waits := int64(7)
 			count := func() int64 { return waits }
 			for range c.handlers {

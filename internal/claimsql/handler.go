@@ -1,9 +1,9 @@
-// Package ended has the errors for what a handler that returned nil had done to the transaction which its store
-// was about to commit. Each says what to change. None is an unknown outcome.
-package ended
+package claimsql
 
 import "errors"
 
+// What a handler that returned nil had done to the transaction which its store was about to commit. Each error says
+// what to change. None is an unknown outcome.
 var (
 	// ErrCommitted says that the work is stored, in more than one transaction.
 	ErrCommitted = errors.New("the handler committed the transaction by itself, or a statement of it did in passing; what it did is stored with the claim, " +

@@ -12,19 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// change is what becomes of a claim that is processing.
-type change struct {
-	state hookonce.State
-	lease time.Duration // while processing; see deadline
-	text  *string       // the last error; nil: as it was
-	// repeats are the states in which the same token has made this change before.
-	repeats []hookonce.State
-	// response is kept if the change applies; nil: none.
-	response *hookonce.Response
-	pin      bool // of a failure
-	forget   bool // the claim, in place of all this
-}
-
 // Complete implements [hookonce.Store].
 func (s *Store) Complete(ctx context.Context, c hookonce.Claim) error {
 	_, err := s.change(ctx, c, change{state: hookonce.StateDone, repeats: []hookonce.State{hookonce.StateDone}})
@@ -57,12 +44,17 @@ func (s *Store) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (
 	return extended, wrap("extend", c.Ref, err)
 }
 
-// wrap says what could not be done to what. It returns nil if err is nil.
-func wrap(verb string, what any, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("pgstore: %s %v: %w", verb, what, explain(err))
+// change is what becomes of a claim that is processing.
+type change struct {
+	state hookonce.State
+	lease time.Duration // while processing; see deadline
+	text  *string       // the last error; nil: as it was
+	// repeats are the states in which the same token has made this change before.
+	repeats []hookonce.State
+	// response is kept if the change applies; nil: none.
+	response *hookonce.Response
+	pin      bool // of a failure
+	forget   bool // the claim, in place of all this
 }
 
 // change applies to while c's token is current and returns c as it is stored now.
@@ -85,18 +77,18 @@ func (s *Store) change(ctx context.Context, c hookonce.Claim, to change) (hookon
 
 func (s *Store) tryChange(ctx context.Context, c hookonce.Claim, to change) (applied bool, r record, err error) {
 	now := s.now()
-	text, args := s.sql.complete, []any{
+	text, args := s.sql.Complete, []any{
 		c.Source, c.Key, c.Token, string(to.state), deadline(now, to.lease), to.text, now,
 	}
 	switch {
 	case to.forget:
-		text, args = s.sql.forget, []any{c.Source, c.Key, c.Token, c.FirstSeen}
+		text, args = s.sql.Forget, []any{c.Source, c.Key, c.Token, c.FirstSeen}
 	case to.response != nil:
-		text, args = s.sql.completeWith, append(args, kept(*to.response)...)
+		text, args = s.sql.CompleteWith, append(args, kept(*to.response)...)
 	case to.state == hookonce.StateProcessing:
-		text = s.sql.extend
+		text = s.sql.Extend
 	case to.state != hookonce.StateDone:
-		text, args = s.sql.fail, append(args, to.pin)
+		text, args = s.sql.Fail, append(args, to.pin)
 	}
 	err = s.urgent(ctx, patience(to.lease), func(on asker) error {
 		return on.QueryRow(ctx, text, args...).Scan(append([]any{&applied}, r.fields()...)...)

@@ -1,6 +1,4 @@
-// Package crowd knows how many connections of a pool are held by handlers, so that a pool that waits for itself is
-// named as the cause.
-package crowd
+package claimsql
 
 import (
 	"context"
@@ -10,8 +8,9 @@ import (
 	"time"
 )
 
-// Crowd counts handlers that hold a connection. The zero Crowd is ready for use, and safe for concurrent use.
-type Crowd struct {
+// PoolWatch counts handlers that hold a connection of a pool, so that a pool that waits for itself is named as the
+// cause. The zero PoolWatch is ready for use, and safe for concurrent use.
+type PoolWatch struct {
 	mu   sync.Mutex
 	held int
 	full time.Time // when the pool was full for the last time
@@ -25,7 +24,7 @@ const recent = time.Second
 
 // Enter counts a handler, of a pool with so many connections at most; 0: without a limit. Waits tells how often
 // somebody has waited for a connection of the pool.
-func (c *Crowd) Enter(size int, waits func() int64) {
+func (c *PoolWatch) Enter(size int, waits func() int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held++
@@ -36,14 +35,14 @@ func (c *Crowd) Enter(size int, waits func() int64) {
 }
 
 // Leave ends Enter.
-func (c *Crowd) Leave(size int) {
+func (c *PoolWatch) Leave(size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.look(size)
 	c.held--
 }
 
-func (c *Crowd) look(size int) {
+func (c *PoolWatch) look(size int) {
 	if size > 0 && c.held >= size {
 		c.full = time.Now()
 	}
@@ -52,7 +51,7 @@ func (c *Crowd) look(size int) {
 // Explain adds to err, with which something failed under ctx, that handlers held the whole pool, if that was so and
 // a time that was over is what err is about. Each handler holds the whole of a pool of one connection: there somebody
 // must have waited meanwhile.
-func (c *Crowd) Explain(ctx context.Context, size int, waits func() int64, err error) error {
+func (c *PoolWatch) Explain(ctx context.Context, size int, waits func() int64, err error) error {
 	if err == nil || ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
