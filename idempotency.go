@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/callgroup"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/problem"
 	"github.com/hookonce/hookonce/internal/recorder"
 )
@@ -85,7 +86,7 @@ func (h *idempotency) open(w http.ResponseWriter, r *http.Request) (*call, *prob
 		return nil, refusal
 	}
 	c := &call{Ref: ref, kind: cmp.Or(r.Pattern, r.Method), body: body, Request: r}
-	c.sent, _ = parseKey(r.Header[keyHeader], h.strictKey, h.maxKey) // refused before, if it is malformed
+	c.sent, _ = parseKey(r.Header[header.IdempotencyKey], h.strictKey, h.maxKey) // refused before, if it is malformed
 	c.digest = fingerprint(c.readable(r.Context()), h.fingerprint, body, h.content)
 	return c, nil
 }
@@ -110,7 +111,7 @@ func (h *idempotency) unclaimed() *problem.Details {
 // identify finds out under which key the request is claimed.
 func (h *idempotency) identify(r *http.Request) (Ref, *problem.Details) {
 	ref := Ref{Source: h.source}
-	lines := r.Header[keyHeader]
+	lines := r.Header[header.IdempotencyKey]
 	if len(lines) == 0 {
 		if h.optionalKey {
 			return ref, nil
@@ -177,7 +178,7 @@ func (h *idempotency) occurrence(r *http.Request, p *problem.Details) *problem.D
 	own := *p
 	retryable := faults[p.Type]
 	own.Instance, own.Retryable = problem.Occurrence(), &retryable
-	if lines := r.Header[keyHeader]; len(lines) == 1 && len(lines[0]) <= 2*h.maxKey+2 { // quoted, and all of it escaped
+	if lines := r.Header[header.IdempotencyKey]; len(lines) == 1 && len(lines[0]) <= 2*h.maxKey+2 { // quoted, and all of it escaped
 		own.Key = lines[0]
 	}
 	own.Documentation = problem.Page(h.documentation, p.Type)

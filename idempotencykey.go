@@ -18,8 +18,6 @@ import (
 	"strings"
 )
 
-const keyHeader = "Idempotency-Key"
-
 // parseKey returns the key that the lines of the header field Idempotency-Key name: a string of RFC 9651,
 // whose parameters count for nothing, or, unless strict, the same text without its quotes. The error's
 // text is for the client.

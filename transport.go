@@ -7,6 +7,8 @@ import (
 	"math"
 	"net/http"
 	"strings"
+
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // Transport returns a RoundTripper that gives POST, PATCH, PUT and DELETE requests an Idempotency-Key, so
@@ -81,11 +83,11 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		keyed.Header = http.Header{}
 	}
 	for name := range keyed.Header {
-		if strings.EqualFold(name, keyHeader) {
+		if strings.EqualFold(name, header.IdempotencyKey) {
 			delete(keyed.Header, name)
 		}
 	}
-	keyed.Header.Set(keyHeader, key)
+	keyed.Header.Set(header.IdempotencyKey, key)
 	return t.base.RoundTrip(keyed)
 }
 
@@ -115,7 +117,7 @@ func mutates(method string) bool {
 // hasKey reports whether the request names a key of its own, in whatever spelling: none is the one that came in.
 func hasKey(req *http.Request) bool {
 	for name, lines := range req.Header {
-		if strings.EqualFold(name, keyHeader) && !cameIn(req.Context(), lines) {
+		if strings.EqualFold(name, header.IdempotencyKey) && !cameIn(req.Context(), lines) {
 			return true
 		}
 	}
