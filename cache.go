@@ -102,7 +102,7 @@ func (s *CachedStore[Tx]) Within(ctx context.Context, req ClaimRequest, fn func(
 	return s.learn(ctx, c, err)
 }
 
-// ClaimTx implements [TxStore]. What it answers is not remembered: a claim that tx made may still be
+// ClaimTx implements [TxStore]. Its answers are not remembered: a claim that tx made may still be
 // rolled back, and looks done to tx itself.
 func (s *CachedStore[Tx]) ClaimTx(ctx context.Context, tx Tx, req ClaimRequest) (Claim, error) {
 	if c, ok := s.recall(ctx, req); ok {

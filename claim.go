@@ -188,8 +188,8 @@ const (
 	Acquired Verdict = iota + 1
 	// Duplicate means that the work is done; there is nothing to do.
 	Duplicate
-	// Busy means that another worker owns the claim. Nobody may call this a duplicate yet: the
-	// owner may still fail.
+	// Busy means that another worker owns the claim. It is no duplicate yet, because the owner may
+	// still fail.
 	Busy
 	// Unkeyed means that the event has no key: it cannot be recognised again, and the work is done
 	// without a claim.
@@ -217,8 +217,8 @@ func (v Verdict) String() string {
 }
 
 // Err returns the error with which a transaction's claim is refused: [ErrBusy] for Busy, [ErrPinned] for
-// Pinned, and nil for the others. Stores return it, wrapped, from [TxStore.Within] and [TxStore.ClaimTx], so that nobody who looks
-// at the error alone takes work that somebody else holds for work that is done.
+// Pinned, and nil for the others. Stores return it, wrapped, from [TxStore.Within] and [TxStore.ClaimTx]: a caller
+// that looks at the error alone does not take work that another worker holds for work that is done.
 func (v Verdict) Err() error {
 	switch v {
 	case Busy:

@@ -23,7 +23,7 @@ var (
 	// ErrTooManyKeys is for stores that bound how many keys a caller may bring: Claim and Within return it for one that was
 	// never seen, marked with [RetryAfter], and has written nothing. [Idempotent] and [IdempotentLease] answer 429.
 	ErrTooManyKeys = errors.New("hookonce: too many new keys")
-	// ErrStale says that the token is not current any more: the lease ran out and somebody else
+	// ErrStale says that the token is not current any more: the lease ran out and another worker
 	// took the claim over. The caller no longer owns the work and must not record its outcome.
 	ErrStale = errors.New("hookonce: the claim was taken over by another worker")
 	// ErrNotFound says that no claim exists under that reference.

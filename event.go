@@ -17,7 +17,7 @@ type Event struct {
 	// KeyOrigin says where the key was found, for example "json:$.id".
 	KeyOrigin string
 	// KeySigned reports whether the provider's signature covers the key. An unsigned key can be
-	// changed by somebody who replays a captured request.
+	// changed by an attacker who replays a captured request.
 	KeySigned bool
 	// AttemptID is the provider's identifier of this delivery attempt, where it has one. It must
 	// never be used as a key.
@@ -75,7 +75,7 @@ type Gateway struct {
 	TwinOf string
 	// Stale: a newer state of the resource was delivered to this destination before.
 	Stale bool
-	// Forced: somebody had the event delivered again although it was done. Where it is done here as well, it is a
+	// Forced: an operator had the event delivered again although it was done. If it is done here as well, it is a
 	// duplicate like any other, and its handler does not run.
 	Forced bool
 	// Unprotected: the event was delivered past the gateway's store, which was down.

@@ -8,7 +8,7 @@ import (
 // Guards keeps, in the caller's transaction, what tells newer from older and one state from another.
 // Every method takes the row's lock until the transaction ends, so that of several at once one decides
 // first and the others see what it committed; they wait as long as the database lets them. After an
-// error the transaction must be rolled back. What a guard recorded goes with a rollback.
+// error the transaction must be rolled back. A rollback also takes back the records of the guards.
 type Guards[Tx any] interface {
 	// Newer reports whether a state of that rank is to be applied, which is so if rank
 	// [Rank.Supersedes] the one that was recorded last for resource, and records it if so. The first is
@@ -25,11 +25,11 @@ type Guards[Tx any] interface {
 // Move says what came of a [Transition].
 type Move string
 
-// What can come of a transition.
+// The outcomes of a transition.
 const (
 	// Moved: the entity was in the state to leave, and is in the state to enter now.
 	Moved Move = "moved"
-	// AlreadyThere: the entity was in the state to enter. What the move stands for is done.
+	// AlreadyThere: the entity was in the state to enter. The work that the move stands for is done.
 	AlreadyThere Move = "already"
 	// Impossible: the entity is in neither state. Nothing was changed.
 	Impossible Move = "impossible"
@@ -129,7 +129,7 @@ func Transition[Tx any](ctx context.Context, tx Tx, entity, from, to string) (st
 //
 // The store is that of ctx (see [ContextWith]), and tx a transaction of it. The keys are claims under the
 // source "once:" and the scope, and are kept until
-// somebody asks for the purge of just these ([PurgeOnce]). Errors: [ErrBusy] if the key is held under
+// a purge of just these is asked for ([PurgeOnce]). Errors: [ErrBusy] if the key is held under
 // a lease elsewhere, [ErrInvalidRef]. After an error tx must be rolled back.
 func Once[Tx any](ctx context.Context, tx Tx, scope, key string) (bool, error) {
 	store, err := storeFrom[TxStore[Tx], Tx](ctx, "Once")

@@ -69,8 +69,8 @@ const (
 
 var stringItem = regexp.MustCompile(`\A"((?:[ !#-\[\]-~]|\\["\\])*)"(?:` + sfParam + `)*\z`)
 
-// isBareKey reports whether text can be a key without quotes. What separates fields, or parameters, or is
-// escaped in a string, cannot: it would have to be guessed what the client meant.
+// isBareKey reports whether text can be a key without quotes. A sign that separates fields, or parameters, or is
+// escaped in a string, cannot be in one: it would have to be guessed what the client meant.
 func isBareKey(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c <= ' ' || c > '~' || c == '"' || c == ',' || c == ';' || c == '\\' {
@@ -96,7 +96,7 @@ const digestLen = 16
 
 // fingerprint returns what two requests under one key must have in common to be the same request: method, path
 // and query, the named header fields, and the body byte for byte; or, of a multipart form, its parts, because
-// clients make up a new boundary whenever they send one. What content returns takes the place of header and body.
+// clients make up a new boundary whenever they send one. The bytes that content returns take the place of header and body.
 func fingerprint(r *http.Request, fields []string, body []byte, content func(*http.Request, []byte) []byte) []byte {
 	h := sha256.New()
 	form, media := formDigest(r.Header["Content-Type"], body)

@@ -17,17 +17,21 @@ import (
 // Idempotent returns a handler for requests that clients make safe to repeat with the header
 // Idempotency-Key: the first request under a key runs handle in the transaction that claims the key, and
 // every copy gets the same answer without it. It follows draft-ietf-httpapi-idempotency-key-header-07,
-// which has expired and is no RFC. Guarantee: atomic. What handle writes through tx, the claim and the
-// answer commit together or not at all, and nobody is answered before that.
+// which has expired and is no RFC. Guarantee: atomic. The writes of handle through tx, the claim and the
+// answer commit together or not at all, and no client is answered before that.
 //
-// Which requests are the same: those under one key of one source and one scope. Source names the operation, such
-// as "charges"; a key under another source is another key. The scope is what [WithScope] tells (or
-// [WithoutScope] says that there is none; one of the two is required, because without scopes whoever
-// knows or guesses another's key gets the other's answer). They must agree in method, path, query, the
-// header fields of [WithFingerprint] and the body, byte for byte (see [WithFingerprintFunc], also for forms).
+// # Which requests are the same
 //
-// What is answered, faults as problem details (RFC 9457) with a link to [WithDocumentation], a name of the
-// occurrence, which the log has too, the key, and whether the same request may be sent again (retryable):
+// Requests are copies if they have one key, one source and one scope. Source names the operation, such as "charges";
+// a key under another source is another key. [WithScope] tells the scope, or [WithoutScope] says that there is none. One
+// of the two is required: without scopes, a client that knows or guesses another's key gets the other's answer. Copies
+// must agree in method, path, query, the header fields of [WithFingerprint] and the body, byte for byte (see
+// [WithFingerprintFunc], also for forms).
+//
+// # Answers
+//
+// Faults are problem details (RFC 9457) with a link to [WithDocumentation], a name of the occurrence, which the log has
+// too, the key, and whether the same request may be sent again (retryable). A client gets:
 //
 //   - the first request: what handle wrote, after the commit;
 //   - a copy: the same status, header and body, with Idempotency-Replayed: true. Set-Cookie and what
@@ -35,13 +39,15 @@ import (
 //   - 409 with Retry-After while the first is under way (see [WithWait]), and 422 for another request under
 //     the same key;
 //   - 400 when the key is missing (see [WithOptionalKey]) or malformed, 403 when the scope is not known, 405
-//     for methods without an effect, 413 and 400 for a body that is too large or ends early;
+//     for methods without an effect, 413, 400 and 408 for a body that is too large, ends early or is too slow;
 //   - 503 with Retry-After when handle returned an error or panicked, when the store cannot be reached,
 //     and when the outcome of the commit is unknown: the next copy reads the truth. [RetryAfter] sets the
 //     time. An error marked with [Permanent], and an answer above [WithMaxResponse], is a 500;
 //   - 503 in place of an answer that was cut short: one that is longer or shorter than its own Content-Length, or
 //     of a handler that returned after its context had ended. Nothing is kept of it, and the work is rolled back;
 //   - 410 when the work is done and its answer is not on record, as when something else completed the claim.
+//
+// # Failures
 //
 // An error from handle rolls the transaction back and discards what it wrote; the claim is failed, with a
 // trace, and the next copy runs handle again, even if it says something else than the first: nothing came
@@ -53,8 +59,10 @@ import (
 // [Transport], or [PinRequest], a failed request is pinned: another one under the same key is a 422, and
 // the same may be sent again. The pin is on record with the failure, after the rollback. So a process that is
 // killed before that leaves none, nor does a store that cannot be reached, and then another request under the
-// key runs. What must not meet that goes to the outbox ([Enqueue]), or behind [IdempotentLease], which pins
+// key runs. A call that must not meet that goes to the outbox ([Enqueue]), or behind [IdempotentLease], which pins
 // before the work begins.
+//
+// # The handler
 //
 // The writer that handle gets keeps the answer in memory. It cannot flush, hijack, send 1xx or trailers;
 // [http.ResponseController] answers [http.ErrNotSupported]. The request has its raw body, which can be read
@@ -176,7 +184,7 @@ func (h *idempotent[Tx]) keepAlone(ctx context.Context, c *call, answer *Respons
 //   - the lease is extended at a third of its length while next runs, until [WithTimeout] has passed. When it
 //     is lost, the request's context ends. Only what was recorded under the current token counts: a request
 //     whose claim was taken over meanwhile is answered 409, and stores nothing. A crash is over when the
-//     lease is, not when somebody cleans up;
+//     lease is, and needs no cleaning up;
 //   - an answer that is not kept frees the claim at once, and so do a panic and an answer that was cut short; but
 //     nothing is rolled back. So the claim is pinned to its request before next runs: another one under the same
 //     key is a 422 as long as nothing is done under it, also after next failed, or its process died. Only an

@@ -32,8 +32,8 @@ import (
 //
 // Errors besides those of [Store.Claim]: one that wraps [ErrUnknownOutcome] if it could
 // not be recorded that fn is done; one that wraps [ErrTraceLost] and fn's error if the failure could not be; and
-// one that wraps [ErrStale], with the verdict Busy, if somebody else took the claim over meanwhile. Whoever gets
-// one of these must not acknowledge anything.
+// one that wraps [ErrStale], with the verdict Busy, if another worker took the claim over meanwhile. A caller
+// that gets one of these must not acknowledge anything.
 func UnderLease(ctx context.Context, store Store, req ClaimRequest, fn func(ctx context.Context, c Claim) error) (Claim, error) {
 	req.Lease = cmp.Or(req.Lease, DefaultLease)
 	if req.Lease < lease.MinLength {
@@ -81,7 +81,7 @@ func borrow(ctx context.Context, store Store, c Claim, length time.Duration, ask
 	return hold(ctx, store, c, length, asked, fn)
 }
 
-// hold runs fn while the lease is kept. What fn fails with, after the lease was lost, says so.
+// hold runs fn while the lease is kept. An error of fn after the lease was lost says so.
 func hold(ctx context.Context, store Store, c Claim, length time.Duration, asked time.Time, fn func(context.Context, Claim) error) error {
 	if time.Since(asked) >= length {
 		return fmt.Errorf("%w: the lease of %s: %w", errNotBegun, c.Ref, lease.ErrOver)
@@ -123,8 +123,8 @@ func record(ctx context.Context, store Store, c Claim, failed error) error {
 
 // KeepLease extends the lease of c at each third of its length, until ctx ends or release is called, which
 // waits for that. Length is what was asked for, and asked the time before the claim was asked for:
-// no earlier than it plus length has anybody else a right to the work. The context that it returns ends when
-// the lease is lost: at once when somebody else has taken the claim over, and otherwise when the lease has
+// no earlier than it plus length has another worker a right to the work. The context that it returns ends when
+// the lease is lost: at once when another worker has taken the claim over, and otherwise when the lease has
 // run out because the store could not be reached; [context.Cause] says which. Release must be called. It
 // records nothing: see [UnderLease], which does all of it. A length of zero means that the claim has no deadline
 // ([ClaimRequest]): it cannot be lost, so ctx is returned as it is, and nothing is extended.

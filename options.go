@@ -206,7 +206,7 @@ func (s *keySettings) settle() {
 func (s *keySettings) validate() error {
 	switch {
 	case s.scope == nil && !s.unscoped:
-		return fmt.Errorf("hookonce: %s needs WithScope, which says whose keys are whose, or WithoutScope: without scopes, whoever sends the key of another gets the other's answer", s.constructor)
+		return fmt.Errorf("hookonce: %s needs WithScope, which says whose keys are whose, or WithoutScope: without scopes, a client that sends the key of another gets the other's answer", s.constructor)
 	case s.scope != nil && s.unscoped:
 		return errors.New("hookonce: WithScope and WithoutScope contradict each other: remove one")
 	case s.maxKey <= 0:
@@ -253,10 +253,11 @@ func WithUnkeyedRecord() EventOption {
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
 
 // WithWait bounds how long a copy waits for the one that is being handled. With [Webhook] and [WebhookLease]
-// it waits in this process only, before it is answered 503; default [DefaultWait]; the wait for another
-// process is the store's, and none for a lease. With [Idempotent] and [IdempotentLease] it waits for the first request's answer, wherever that
-// is being made, to give the same, and is answered 409 after that; default 0. Copies that wait hold no
-// database connection, save one for each process and key that asks whether another process is done.
+// it waits in this process only, before it is answered 503; default [DefaultWait]. The wait for another
+// process is the store's, and there is none for a lease. With [Idempotent] and [IdempotentLease] it waits for the first
+// request's answer, in whatever process that is being made, to give the same, and is answered 409 after that; default 0.
+// Copies that wait hold no database connection, save one for each process and key that asks whether another process is
+// done.
 func WithWait(d time.Duration) Option { return func(s *settings) { s.wait = d } }
 
 // WithMaxBody limits the body, in bytes; a larger one is answered 413. Default: what the provider
@@ -272,9 +273,9 @@ func WithClock(now func() time.Time) Option { return func(s *settings) { s.now =
 // the debug level. Default [slog.Default]. A panic of its handler is not contained, because there would be no place
 // to report it: the connection is cut, and a copy of what was committed before is answered as a duplicate.
 //
-// What strangers can cause is bounded, for each handler: 10 lines a second with the same message, reason and status, 100
-// of all, and 512 bytes of a value (8 KiB of a stack). How many more there were is told at the end of the second, as
-// suppressed. Handlers of requests with keys have all their lines so; the outcome of an event that was verified always
+// Lines that strangers can cause are bounded, for each handler: 10 a second with the same message, reason and status,
+// 100 of all, and 512 bytes of a value (8 KiB of a stack). The number of those above it is told at the end of the second,
+// as suppressed. Handlers of requests with keys have all their lines so; the outcome of an event that was verified always
 // has its line.
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.log = l } }
 
@@ -293,7 +294,7 @@ func WithObserver(f func(context.Context, Observation)) Option {
 // error or the empty text is answered 403; 503 if the error is marked with [RetryAfter]. f must not read
 // the body.
 //
-// Where the handler is a proxy, f must go by what the service behind it sees. [net/http/httputil.ReverseProxy] takes off
+// If the handler is a proxy, f must go by what the service behind it sees. [net/http/httputil.ReverseProxy] takes off
 // every header that the client names in Connection, so that "Connection: X-Tenant" leaves the service without the tenant
 // that f reads, and the answer to nobody becomes that of the tenant; and to many an application X_Tenant is the same
 // header as X-Tenant. Authenticate in front, or refuse such requests. The same goes for [WithFingerprint].
@@ -304,7 +305,7 @@ func WithScope(f func(*http.Request) (string, error)) KeyOption {
 }
 
 // WithoutScope says that all callers share their keys, because there is only one, or because no answer is
-// private. Whoever sends the key and the request of another is given the other's answer.
+// private. A client that sends the key and the request of another is given the other's answer.
 func WithoutScope() KeyOption {
 	return func(s *keySettings) { s.unscoped = true }
 }
@@ -347,7 +348,7 @@ func WithFingerprint(headers ...string) KeyOption {
 
 // WithFingerprintFunc says what requests under one key must agree in, besides method, path and query: in what f
 // returns, instead of header fields and body. It is for clients that change something whenever they send a request
-// again, such as a timestamp in the body. What f leaves out is not compared: a request that differs in nothing else
+// again, such as a timestamp in the body. Everything else is not compared: a request that differs in nothing that f returns
 // is a copy, and gets the answer of the first. f gets the request with a body that can be read, and the same body in
 // full, which it must not change; it is called once for each request.
 //
@@ -370,8 +371,8 @@ func WithKeep(keep func(status int) bool) KeyOption {
 	return func(s *keySettings) { s.keep = keep }
 }
 
-// keepByDefault is the policy of [WithKeep]. Answers that say to come again are not kept, nor those to somebody who
-// was not let in: nothing happened, and who is let in later is to get in.
+// keepByDefault is the policy of [WithKeep]. Answers that say to come again are not kept, nor those to a caller who
+// was not let in: nothing happened, and a caller who is let in later is to get in.
 func keepByDefault(status int) bool {
 	return status < http.StatusInternalServerError && status != http.StatusRequestTimeout && !turnedAway(status)
 }

@@ -166,7 +166,7 @@ func EffectKey(ref Ref, step string) string {
 	return hex.EncodeToString(sum[:sha256.Size/2])
 }
 
-// IdempotencyKey returns the key under which the effect is known to whoever carries it out, the same for
+// IdempotencyKey returns the key under which the effect is known to the system that carries it out, the same for
 // every attempt: the [EffectKey] of its reference and step. An effect that was asked for by something
 // without a key is told apart by its number and the time at which it was enqueued, because other outboxes
 // count from 1, too.

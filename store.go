@@ -34,7 +34,7 @@ type Store interface {
 	Complete(ctx context.Context, c Claim) error
 
 	// Fail records that the attempt under c failed, and frees the claim for the next copy of the
-	// event: as [Failure] says for everybody, for a request with the same digest only, or as if it had never
+	// event: as [Failure] says for every request, for a request with the same digest only, or as if it had never
 	// been seen. It applies only while c.Token is current; idempotent for the same token. A claim that is to
 	// be forgotten must have the FirstSeen that the store answered, and is not the caller's any more in any
 	// way, because tokens begin anew after that.
@@ -77,7 +77,7 @@ type TxStore[Tx any] interface {
 	// wrapped, a panic is re-raised. Nothing is known of what a process did outside that died before its
 	// trace was written.
 	//
-	// The trace never overwrites done work, a lease that somebody holds, a newer attempt or other content
+	// The trace never overwrites done work, a lease that is held, a newer attempt or other content
 	// that the claim is pinned to, and never makes dead work of the same attempt number failed: another copy
 	// may have got to the key between the rollback and the trace. When the trace cannot be written, the
 	// returned error wraps [ErrTraceLost] besides fn's error. So it does when the trace of a [Permanent]
@@ -113,7 +113,7 @@ type Response struct {
 type ResponseStore interface {
 	Store
 
-	// CompleteWith is Complete, and keeps r in the same atomic step: whoever sees the claim done finds
+	// CompleteWith is Complete, and keeps r in the same atomic step: a reader that sees the claim done finds
 	// the response, and a caller whose token is not current stores nothing. Completing a claim that
 	// this token already completed succeeds and keeps the response that is there.
 	// Errors: [ErrStale], [ErrNotFound], and [ErrResponseTooLarge] if the store takes none of that size.
@@ -147,14 +147,14 @@ type Awaiter interface {
 // PurgeKind is what a purge deletes. The zero value is [PurgeEvents].
 type PurgeKind string
 
-// What can be purged. Each is deleted by a purge of its own kind only.
+// The kinds of purges. Each is deleted by a purge of its own kind only.
 const (
 	// PurgeEvents are claims of events and requests that are done, with the responses that are kept. A
 	// copy that comes later is new.
 	PurgeEvents PurgeKind = "events"
 	// PurgeFailed are claims of events and requests that failed or are dead. A copy that comes later is
 	// new, and what pinned the key to its content is forgotten. Their rows are what tells that something was
-	// received and never done, so keep them for as long as anybody may ask.
+	// received and never done, so keep them for as long as people may ask.
 	PurgeFailed PurgeKind = "failed"
 	// PurgeOnce are the keys that [Once] took. Work that is asked for again later is done again.
 	PurgeOnce PurgeKind = "once"
@@ -263,7 +263,7 @@ type Purger interface {
 	// that the store does not keep there is nothing to delete. Beside an error the number is of those that
 	// are known to be deleted. Errors also: those of [PurgeRequest.Validate].
 	//
-	// What is deleted is not recognised any more. The time must be further back than twice the longest
+	// A copy of deleted work is not recognised any more. The time must be further back than twice the longest
 	// window in which the provider sends again, or late copies run again.
 	Purge(ctx context.Context, req PurgeRequest) (int, error)
 }

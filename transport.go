@@ -12,7 +12,7 @@ import (
 )
 
 // Transport returns a RoundTripper that gives POST, PATCH, PUT and DELETE requests an Idempotency-Key, so
-// that whoever answers them can tell a repeated call from a new one. When the work runs again, in any process,
+// that the system which answers them can tell a repeated call from a new one. When the work runs again, in any process,
 // the call has the same key; other work never has it. So build requests with the context that the handler got:
 //
 //	client := &http.Client{Transport: hookonce.Transport(nil)}

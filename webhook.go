@@ -21,13 +21,17 @@ import (
 // key, claims it and runs handle in the same transaction, and answers as the provider expects.
 // Guarantee: atomic. The effect that handle writes through tx commits with the claim or not at all.
 //
+// # Source
+//
 // Source names the endpoint, and is the scope of its keys: "stripe-live". Every endpoint needs a source of its
 // own, because two with one source take each other's events for copies of theirs, also two of one provider
 // (two accounts, live and test). Two instances of one endpoint have the same source. Renaming a source
 // forgets its claims. Events that the gateway delivers (provider.Hookonce) bring the name of its source along,
 // and are claimed under that; of them source names the endpoint alone.
 //
-// What is answered, always with a Hookonce-Status header for verified events:
+// # Answers
+//
+// Answers to verified events have a header Hookonce-Status. The sender gets:
 //
 //   - the provider's success answer when the work is committed (accepted), when it was committed
 //     earlier (duplicate; conflict if the content differs from the first copy's), when an event
@@ -38,13 +42,15 @@ import (
 //     keeps it on record. Never a 4xx for a fault on this side: providers disable endpoints that
 //     answer so;
 //   - 401 when the request is not authentic, 405 for methods other than POST, 413 for a body above
-//     the limit, 400 for one that ends early. Nothing is stored then;
+//     the limit, 400 for one that ends early, 408 for one that is too slow. Nothing is stored then;
 //   - 503 when a middleware has read the body before: the log says so, as an error. Put the handler in front of
 //     what reads bodies.
 //
 // The provider's [Profile] may take other methods too, and have statuses of its own in place of 401 and 503. Replies to
 // handshakes are plain text or JSON, whatever the provider says. An event that only says that something changed
 // ([Event.Coalesce]) is handled each time that it comes, without a claim.
+//
+// # The handler
 //
 // The handler's context ends after [WithTimeout], not when the sender hangs up. An error from handle
 // rolls its transaction back and leaves a durable trace: the claim is failed, with the attempt's
@@ -55,8 +61,8 @@ import (
 // server's to bound.
 //
 // The handler may be used concurrently. Webhook panics if store, p or handle is nil, or an option
-// or the provider's profile makes no sense, or source cannot be one (empty, longer than [MaxKeyLen], or beginning with "once:", see
-// [Once]): a handler that refuses every event would be noticed too late.
+// or the provider's profile makes no sense, or source cannot be one: empty, longer than [MaxKeyLen], or beginning with
+// "once:" (see [Once]). A handler that refuses every event would be noticed too late.
 func Webhook[Tx any](store TxStore[Tx], source string, p Provider, handle func(ctx context.Context, tx Tx, ev *Event) error, opts ...WebhookOption) http.Handler {
 	if store == nil || p == nil || handle == nil {
 		panic("hookonce: Webhook needs a store, a provider and a handler")
@@ -345,7 +351,7 @@ func (h *webhook) bury(ctx context.Context, req ClaimRequest, ev *Event, err err
 }
 
 // gaveUp reports whether the permanent failure of a handler that had a claim is on record, so that the
-// provider may be told to stop. Where the trace was lost, or gave way to another attempt, acknowledging could
+// provider may be told to stop. If the trace was lost, or gave way to another attempt, acknowledging could
 // lose the event: then it is an ordinary failure.
 func gaveUp(err error) bool {
 	return IsPermanent(err) && !errors.Is(err, ErrTraceLost) && !errors.Is(err, ErrUnknownOutcome)
@@ -360,7 +366,7 @@ func (h *webhook) report(ctx context.Context, ev *Event, p Proof, o outcome, too
 	})
 }
 
-// write logs one outcome. What went as it should is for those who look closely: the handler has its
+// write logs one outcome. An ordinary one is for those who look closely: the handler has its
 // own log of the work.
 func (h *webhook) write(ctx context.Context, ev *Event, p Proof, o outcome, took time.Duration) {
 	level := slog.LevelDebug

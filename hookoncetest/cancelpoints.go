@@ -91,8 +91,8 @@ var ErrPlanned = errors.New("hookoncetest: a failure that the storm planned")
 
 // Fail returns [ErrPlanned] when the storm has it that this attempt fails, and nil otherwise, outside of
 // storms too. Call it in the fake that stands for what the handler calls, with the context that came from
-// the request: so the storm sees what the endpoint answers when its work fails. What a storm does by
-// itself is to end the request's context, which a handler may ignore.
+// the request: so the storm sees what the endpoint answers when its work fails. By itself a
+// storm only ends the request's context, which a handler may ignore.
 func Fail(ctx context.Context) error {
 	m, ok := ctx.Value(cancelPointsKey{}).(*cancelPoints)
 	if !ok || !m.failing {

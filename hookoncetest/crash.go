@@ -46,8 +46,8 @@ func Crash[Tx any](store hookonce.TxResponseStore[Tx], point CrashPoint, nth ...
 	return &CrashStore[Tx]{TxResponseStore: store, point: point, nth: slices.Clone(nth)}
 }
 
-// CrashStore is a store whose connection is lost around a commit. See [Crash]. What it does not say is done
-// by the store in it. It is safe for concurrent use.
+// CrashStore is a store whose connection is lost around a commit. See [Crash]. Its other methods are those
+// of the store in it. It is safe for concurrent use.
 type CrashStore[Tx any] struct {
 	hookonce.TxResponseStore[Tx]
 	point CrashPoint

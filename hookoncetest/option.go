@@ -7,8 +7,8 @@ import (
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
-// Option changes a default of [Sign], [Deliver] and the storms. What it says of
-// deliveries in the name of a provider does not matter to [StormOf] and [ClientStorm].
+// Option changes a default of [Sign], [Deliver] and the storms. Options for
+// deliveries in the name of a provider do not matter to [StormOf] and [ClientStorm].
 type Option func(*settings)
 
 // Defaults and limits.

@@ -132,7 +132,7 @@ func (s *sender) persist(e *event) {
 	e.running.Wait()
 }
 
-// repeat sends the event once more than is needed, as whoever lost the acknowledgement does.
+// repeat sends the event once more than is needed, as a sender that lost the acknowledgement does.
 func (s *sender) repeat(e *event) {
 	s.persist(e)
 	if e.acknowledged() {

@@ -24,7 +24,7 @@ type Signer interface {
 
 // Sign returns a delivery of the event with that id, as p signs it: a request for a server's handler. It
 // fails the test if that cannot be made, as in the name of a provider that signs with a private key.
-// What it says is the same each time, except for the time of signing: the event happens at the moment of
+// Its content is the same each time, except for the time of signing: the event happens at the moment of
 // the call.
 func Sign(t testing.TB, p Signer, id string, opts ...Option) *http.Request {
 	t.Helper()
