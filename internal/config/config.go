@@ -275,6 +275,18 @@ func (c *Config) Changes(next *Config) (all []settings.Change) {
 		func(s *Source) string { return s.Name }, (*Source).changes)...)
 }
 
+// SameSource reports whether both have a source of that name, of whose own nothing is different.
+func (c *Config) SameSource(other *Config, name string) bool {
+	for i := range c.Sources {
+		for j := range other.Sources {
+			if a, b := &c.Sources[i], &other.Sources[j]; a.Name == name && b.Name == name {
+				return a.Same(b)
+			}
+		}
+	}
+	return false
+}
+
 // Show returns the whole configuration as a file, each setting with where it came from. Secrets that
 // are references appear as such; literal secrets and passwords are masked.
 func (c *Config) Show() string {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/connlimit"
 	"github.com/hookonce/hookonce/internal/ingest"
 )
@@ -30,8 +29,8 @@ const (
 
 // connectionLimits returns how many connections each listener may have in a process that may have so many file
 // descriptors. Zero: nobody knows.
-func connectionLimits(cfg *config.Config, descriptors int) (ingest, admin connlimit.Limits) {
-	ingest = connlimit.Limits{Max: cfg.MaxConnections, PerAddress: cfg.MaxConnectionsPerAddress, Exempt: cfg.TrustedProxies}
+func connectionLimits(p *plan, descriptors int) (ingest, admin connlimit.Limits) {
+	ingest = p.connections
 	admin = connlimit.Limits{Max: maxAdmin, PerAddress: maxAdmin / 2}
 	if descriptors > 0 {
 		ingest.Max = min(ingest.Max, max(1, descriptors/descriptorShare))
@@ -40,20 +39,9 @@ func connectionLimits(cfg *config.Config, descriptors int) (ingest, admin connli
 	if ingest.PerAddress == 0 {
 		ingest.PerAddress = max(1, ingest.Max/addressShare)
 	}
-	ingest.PerGroup = max(1, ingest.Max/waitingShare/max(1, len(waiting(cfg))))
+	ingest.PerGroup = max(1, ingest.Max/waitingShare/max(1, len(p.waiting)))
 	ingest.PerAddress, admin.PerAddress = min(ingest.PerAddress, ingest.Max), min(admin.PerAddress, max(1, admin.Max/2))
 	return ingest, admin
-}
-
-// waiting names the sources whose requests, verified or not, wait for the answer of somebody else.
-func waiting(cfg *config.Config) map[string]bool {
-	names := map[string]bool{}
-	for i := range cfg.Sources {
-		if s := &cfg.Sources[i]; s.Mode == config.Observe || s.Mode == config.Idempotent {
-			names[s.Name] = true
-		}
-	}
-	return names
 }
 
 // waitsFor returns the name of such a source if a request is for one.
@@ -67,14 +55,14 @@ func (g *Gateway) waitsFor(r *http.Request) string {
 }
 
 // checkDescriptors says if there are fewer connections than somebody asked for.
-func (g *Gateway) checkDescriptors(cfg *config.Config, limits connlimit.Limits) {
-	if limits.Max < cfg.MaxConnections {
+func (g *Gateway) checkDescriptors(p *plan, limits connlimit.Limits) {
+	if limits.Max < p.connections.Max {
 		level := slog.LevelInfo
-		if cfg.Says("max_connections") {
+		if p.cfg.Says("max_connections") {
 			level = slog.LevelWarn
 		}
 		g.opt.Logger.Log(context.Background(), level, "gateway: max_connections is lowered to half of the file descriptors that the process may have; raise "+limitNames,
-			"max_connections", limits.Max, "configured", cfg.MaxConnections)
+			"max_connections", limits.Max, "configured", p.connections.Max)
 	}
 }
 

@@ -28,11 +28,16 @@ func TestConnectionLimits(t *testing.T) {
 		"hardly any":        {4096, 0, 1, 9, connlimit.Limits{Max: 1, PerAddress: 1, PerGroup: 1}, connlimit.Limits{Max: 1, PerAddress: 1}},
 		"what somebody set": {100, 10, 1024, 2, connlimit.Limits{Max: 100, PerAddress: 10, PerGroup: 25}, connlimit.Limits{Max: 128, PerAddress: 64}},
 	} {
-		cfg := &config.Config{MaxConnections: c.max, MaxConnectionsPerAddress: c.perAddress, Sources: []config.Source{{Name: "events"}}}
+		cfg := &config.Config{MaxConnections: c.max, MaxConnectionsPerAddress: c.perAddress, Sources: []config.Source{source("events", "")}}
 		for i := range c.waiting {
-			cfg.Sources = append(cfg.Sources, config.Source{Name: fmt.Sprint(i), Mode: []string{config.Observe, config.Idempotent}[i%2]})
+			cfg.Sources = append(cfg.Sources, source(fmt.Sprint(i), "http://127.0.0.1:1/"))
+			cfg.Sources[i+1].Mode = []string{config.Observe, config.Idempotent}[i%2]
 		}
-		ingest, admin := connectionLimits(cfg, c.descriptors)
+		w, err := wire(cfg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ingest, admin := connectionLimits(&w.plan, c.descriptors)
 		if fmt.Sprint(ingest) != fmt.Sprint(c.ingest) || fmt.Sprint(admin) != fmt.Sprint(c.admin) {
 			t.Errorf("%s: %+v and %+v, want %+v and %+v", name, ingest, admin, c.ingest, c.admin)
 		}

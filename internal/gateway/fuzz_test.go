@@ -37,7 +37,7 @@ func FuzzDestination(f *testing.F) {
 		if err != nil {
 			t.Fatalf("accepted, and yet: %v\n%s", err, file)
 		}
-		if _, err := deliver.New(deliver.Options{Destinations: w.destinations, Now: time.Now, Registerer: prometheus.NewRegistry()}); err != nil {
+		if _, err := deliver.New(deliver.Options{Destinations: w.deliver.Destinations, Now: time.Now, Registerer: prometheus.NewRegistry()}); err != nil {
 			t.Errorf("accepted, and yet: %v\n%s", err, file)
 		}
 	})

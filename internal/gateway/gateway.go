@@ -156,29 +156,27 @@ func Start(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error)
 // start fills in the gateway from the outside to the inside and back. When it fails, Close undoes
 // what is there.
 func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
-	providers, admin := connectionLimits(cfg, descriptors())
-	g.checkDescriptors(cfg, providers)
-	limits := defaultLimits(providers, spareIngest)
-	limits.connections.Group = g.waitsFor
-	if g.ingest, err = g.listen("listen", cfg.Listen, limits); err != nil {
-		return err
-	}
-	if g.admin, err = g.listen("admin", cfg.Admin, defaultLimits(admin, spareAdmin)); err != nil {
-		return err
-	}
 	wired, err := wire(cfg, nil)
 	if err != nil {
 		return err
 	}
 	g.wired.Store(wired)
-	g.guard = api.NewGuard(adminTokens(cfg), api.GuardOptions{Logger: g.opt.strange, Registerer: g.opt.Registry, Now: g.opt.Now})
-	if err := g.openObserving(cfg); err != nil {
+	providers, admin := connectionLimits(&wired.plan, descriptors())
+	g.checkDescriptors(&wired.plan, providers)
+	limits := defaultLimits(providers, spareIngest)
+	limits.connections.Group = g.waitsFor
+	if g.ingest, err = g.listen("listen", wired.listen, limits); err != nil {
 		return err
 	}
-	if wired.observed, err = g.observe(cfg, nil); err != nil {
+	if g.admin, err = g.listen("admin", wired.admin, defaultLimits(admin, spareAdmin)); err != nil {
 		return err
 	}
-	if wired.observed.any() {
+	g.guard = api.NewGuard(wired.tokens, api.GuardOptions{Logger: g.opt.strange, Registerer: g.opt.Registry, Now: g.opt.Now})
+	if err := g.openObserving(wired.store); err != nil {
+		return err
+	}
+	wired.watching = g.observe(&wired.plan, nil)
+	if wired.watching.any() {
 		return g.openOrLater(ctx, wired)
 	}
 	ids, err := g.openStore(ctx)
@@ -191,15 +189,15 @@ func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
 // open fills in what needs the store, and begins to serve, or to serve all.
 func (g *Gateway) open(ctx context.Context, wired *wiring, ids *journal.IDs) (err error) {
 	if g.journal, err = engine.New(g.store, g.journalOptions(ids, wired)); err != nil {
-		return explain(wired.cfg.Store, fmt.Errorf("the journal could not be started: %w", err))
+		return explain(wired.store.Store, fmt.Errorf("the journal could not be started: %w", err))
 	}
 	if g.deliver, err = deliver.New(g.deliverOptions(wired)); err != nil {
 		return err
 	}
-	if wired.services, err = g.openServices(ctx, wired.cfg); err != nil {
+	if wired.opened, err = g.openServices(ctx, &wired.plan); err != nil {
 		return err
 	}
-	g.kept.use(wired.services)
+	g.kept.use(wired.opened)
 	g.deliver.Start()
 	g.join()
 	g.handler = g.ingestHandler(wired)
@@ -229,15 +227,15 @@ func (g *Gateway) Wait(ctx context.Context) error {
 	var err error
 	select {
 	case <-ctx.Done():
-		g.opt.Logger.Info("gateway: stopping", "cause", context.Cause(ctx), "delay", g.config().ShutdownDelay)
+		g.opt.Logger.Info("gateway: stopping", "cause", context.Cause(ctx), "delay", g.wired.Load().stopDelay)
 	case err = <-g.failed:
 		g.opt.Logger.Error("gateway: stopping", "cause", err)
 	}
-	cfg := g.config()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
+	w := g.wired.Load()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.stopTimeout)
 	defer cancel()
-	if err == nil && cfg.ShutdownDelay > 0 {
-		err = g.linger(cfg.ShutdownDelay)
+	if err == nil && w.stopDelay > 0 {
+		err = g.linger(w.stopDelay)
 	}
 	return errors.Join(err, g.Close(ctx))
 }

@@ -35,8 +35,8 @@ func (g *Gateway) memory() {
 	if g.opt.Memory == nil {
 		return
 	}
-	cfg := g.config()
-	connections, admin := connectionLimits(cfg, descriptors())
+	w := g.wired.Load()
+	connections, admin := connectionLimits(&w.plan, descriptors())
 	held := int64(connections.Max+admin.Max)*connectionMemory + maxLargeHeaders*largeHeaderMemory
-	g.opt.Memory(otherMemory + g.handler.MaxReading() + cfg.Queue.Bytes + engine.MaxHeldBytes + held)
+	g.opt.Memory(otherMemory + g.handler.MaxReading() + w.journal.QueueBytes + engine.MaxHeldBytes + held)
 }

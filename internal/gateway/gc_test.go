@@ -25,7 +25,11 @@ func TestMemoryBound(t *testing.T) {
 	if _, err := g.Reload(t.Context(), "test"); err != nil {
 		t.Fatal(err)
 	}
-	limits, admin := connectionLimits(cfg, descriptors())
+	w, err := wire(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits, admin := connectionLimits(&w.plan, descriptors())
 	want := int64(128<<20+128<<20+64<<20+128<<20) + connectionBytes(limits, admin)
 	larger := int64(2*2*(100<<20+1) - 128<<20) // the room for bodies, of a single source
 	if len(told) != 2 || told[0] != want || told[1] != want+larger {

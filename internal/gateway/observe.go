@@ -1,15 +1,11 @@
 package gateway
 
 import (
-	"cmp"
-	"fmt"
 	"net/http"
-	"net/url"
 	"reflect"
 	"slices"
 	"time"
 
-	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/ingest"
@@ -42,10 +38,10 @@ type observing struct {
 
 // openObserving opens the record of sources in mode observe. It asks nothing of the store. Where no source is observed
 // any more, what is on record is forgotten in time.
-func (g *Gateway) openObserving(cfg *config.Config) (err error) {
+func (g *Gateway) openObserving(in storePlan) (err error) {
 	o := &g.observing
-	if o.store, err = openObservations(cfg, false); err != nil {
-		return explain(cfg.Store, err)
+	if o.store, err = openObservations(in, false); err != nil {
+		return explain(in.Store, err)
 	}
 	o.metrics = observe.NewMetrics(g.opt.Registry)
 	o.recorder = observe.NewRecorder(o.store, observe.RecorderOptions{
@@ -55,33 +51,25 @@ func (g *Gateway) openObserving(cfg *config.Config) (err error) {
 }
 
 // observe builds the sources in mode observe. What is the same before, in a wiring that runs, stays.
-func (g *Gateway) observe(cfg *config.Config, before *wiring) (observers, error) {
+func (g *Gateway) observe(p *plan, before *wiring) observers {
 	o := observers{forwarders: map[string]*forwarder{}}
-	for i := range cfg.Sources {
-		s := &cfg.Sources[i]
-		if s.Mode != config.Observe {
-			continue
-		}
-		f := before.forwarder(cfg, s)
+	for _, s := range p.observed {
+		f := before.forwarder(p, s.Name)
 		if f == nil {
-			var err error
-			if f, err = g.newForwarder(cfg, s); err != nil {
-				return observers{}, fmt.Errorf("source %q: %w", s.Name, err)
-			}
+			f = g.newForwarder(p, s)
 		}
 		o.forwarders[s.Name] = f
 		o.endpoints = append(o.endpoints, ingest.Service{Name: s.Name, Through: true, Handler: f})
 	}
-	return o, nil
+	return o
 }
 
 // forwarder returns that of a source which is the same, as is all else that it goes by; nil if there is none.
-func (w *wiring) forwarder(cfg *config.Config, s *config.Source) *forwarder {
-	if w == nil || !slices.Equal(w.cfg.TrustedProxies, cfg.TrustedProxies) || !reflect.DeepEqual(addressPolicy(w.cfg.Delivery), addressPolicy(cfg.Delivery)) ||
-		!slices.ContainsFunc(w.cfg.Sources, func(old config.Source) bool { return old.Same(s) }) {
+func (w *wiring) forwarder(p *plan, source string) *forwarder {
+	if w == nil || !slices.Equal(w.ingest.TrustedProxies, p.ingest.TrustedProxies) || !reflect.DeepEqual(w.policy, p.policy) || !w.cfg.SameSource(p.cfg, source) {
 		return nil
 	}
-	return w.observed.forwarders[s.Name]
+	return w.watching.forwarders[source]
 }
 
 // retire keeps the forwarders that are not used any more until the last request has ended. Those that it got earlier
@@ -103,61 +91,41 @@ func OpenObservations(cfg *config.Config) (*observe.Store, error) {
 			return nil, err
 		}
 	}
-	return openObservations(cfg, true)
+	return openObservations(storePlan{Store: cfg.Store, schema: cfg.Schema}, true)
 }
 
-func openObservations(cfg *config.Config, readOnly bool) (*observe.Store, error) {
-	if cfg.Store.Driver == config.Postgres {
-		return observe.OpenPostgres(cfg.Store.Single(), cfg.Schema)
+func openObservations(in storePlan, readOnly bool) (*observe.Store, error) {
+	if in.Driver == config.Postgres {
+		return observe.OpenPostgres(in.Single(), in.schema)
 	}
-	return observe.OpenSQLite(cfg.Store.DSN, readOnly)
+	return observe.OpenSQLite(in.DSN, readOnly)
 }
 
 // keepObservations says how long those of a source are kept: as long as attempts, which say the same of deliveries.
 func (g *Gateway) keepObservations(source string) time.Duration {
-	cfg := g.config()
-	for i := range cfg.Sources {
-		if s := &cfg.Sources[i]; s.Name == source {
-			return cfg.RetentionOf(s).Attempts
-		}
+	keep := g.wired.Load().journal.Retention
+	if own, ok := keep.Sources[source]; ok {
+		return own.Attempts
 	}
-	return cfg.RetentionOf(&config.Source{}).Attempts
+	return keep.Attempts
 }
 
-func (g *Gateway) newForwarder(cfg *config.Config, s *config.Source) (*forwarder, error) {
-	to, err := url.Parse(s.To)
-	if err != nil {
-		return nil, err
-	}
-	p, err := s.NewProvider()
-	if err != nil {
-		return nil, err
-	}
-	timeless, err := s.NewTimelessProvider()
-	if err != nil {
-		return nil, err
-	}
-	f := &forwarder{transport: observedTransport(cfg)}
-	source := observe.Source{
-		Name: s.Name, To: to, Transport: f.transport, Provider: p,
-		Deadline: s.GivesUp(), MaxBody: cmp.Or(s.MaxBody, p.Profile().MaxBody, ingest.DefaultMaxBody),
-	}
-	if timeless != nil {
-		source.Timeless = hookonce.Provider(timeless)
-	}
+func (g *Gateway) newForwarder(p *plan, s observe.Source) *forwarder {
+	f := &forwarder{transport: observedTransport(p.policy)}
+	s.Transport = f.transport
 	o := &g.observing
-	f.Forwarder = observe.New(source, observe.Options{
-		TrustedProxies: cfg.TrustedProxies, URL: ingest.SeenURL,
+	f.Forwarder = observe.New(s, observe.Options{
+		TrustedProxies: p.ingest.TrustedProxies, URL: ingest.SeenURL,
 		Recorder: o.recorder, Metrics: o.metrics, Logger: g.opt.strange, Now: g.opt.Now,
 	})
-	return f, nil
+	return f
 }
 
 // observedTransport returns a transport that keeps connections only while requests come thick and fast. An application
 // that closes one under a request (because it is restarted, or has waited for long enough) makes that request fail,
 // and its sender would have made a new connection; but many new ones a second use up the ports of the machine.
-func observedTransport(cfg *config.Config) *http.Transport {
-	t := deliver.NewTransport(addressPolicy(cfg.Delivery))
+func observedTransport(policy deliver.AddressPolicy) *http.Transport {
+	t := deliver.NewTransport(policy)
 	t.IdleConnTimeout = 100 * time.Millisecond
 	t.ExpectContinueTimeout = time.Second
 	t.MaxResponseHeaderBytes = 0 // the largest that net/http takes
@@ -168,7 +136,7 @@ func observedTransport(cfg *config.Config) *http.Transport {
 func (g *Gateway) closeObserving() error {
 	o := &g.observing
 	if w := g.wired.Load(); w != nil {
-		o.retire(w.observed, observers{})
+		o.retire(w.watching, observers{})
 	}
 	for _, f := range o.retired {
 		f.Close()

@@ -71,7 +71,7 @@ func (g *Gateway) openOrLater(ctx context.Context, wired *wiring) error {
 func (g *Gateway) openLater(wired *wiring, cause error) {
 	g.opt.Logger.Error("gateway: the store is away; sources with mode observe are served, and all others answer 503 until it is back", "error", cause)
 	g.serve(g.admin, g.earlyAdmin())
-	g.serve(g.ingest, earlyIngest(wired.observed))
+	g.serve(g.ingest, earlyIngest(wired.watching))
 	ctx, cancel := context.WithCancel(context.Background())
 	g.opening = opening{cancel, make(chan struct{})}
 	go func() {

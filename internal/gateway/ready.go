@@ -85,7 +85,7 @@ func (g *Gateway) ready() error {
 	switch {
 	case g.stopping.Load():
 		return ErrStopping
-	case g.wired.Load().observed.any():
+	case g.wired.Load().watching.any():
 		return nil // senders to applications that are observed must not be sent elsewhere for a fault of ours
 	case g.journal.Full():
 		return errFull

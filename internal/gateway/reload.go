@@ -78,15 +78,12 @@ func (g *Gateway) reload(ctx context.Context) (changed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if wired.services, err = g.openServices(ctx, next); err != nil {
+	if wired.opened, err = g.openServices(ctx, &wired.plan); err != nil {
 		return nil, err
 	}
-	if wired.observed, err = g.observe(next, g.wired.Load()); err != nil {
-		g.kept.discard(wired.services)
-		return nil, err
-	}
+	wired.watching = g.observe(&wired.plan, g.wired.Load())
 	if err := g.swap(wired); err != nil {
-		g.kept.discard(wired.services)
+		g.kept.discard(wired.opened)
 		return nil, err
 	}
 	for _, text := range next.Warnings {
@@ -119,23 +116,23 @@ func (g *Gateway) swap(w *wiring) error {
 		return ErrStopping
 	}
 	before := g.wired.Load()
-	if err := g.deliver.Reload(w.destinations, relayed(w.cfg)); err != nil {
+	if err := g.deliver.Reload(w.deliver.Destinations, w.deliver.Relayed); err != nil {
 		return err
 	}
-	if err := g.journal.Reload(w.held, retention(w.cfg)); err != nil {
-		return errors.Join(err, g.deliver.Reload(before.destinations, relayed(before.cfg)))
+	if err := g.journal.Reload(w.journal.Destinations, w.journal.Retention); err != nil {
+		return errors.Join(err, g.deliver.Reload(before.deliver.Destinations, before.deliver.Relayed))
 	}
-	g.guard.Reload(adminTokens(w.cfg))
-	connections, _ := connectionLimits(w.cfg, descriptors())
-	g.checkDescriptors(w.cfg, connections)
+	g.guard.Reload(w.tokens)
+	connections, _ := connectionLimits(&w.plan, descriptors())
+	g.checkDescriptors(&w.plan, connections)
 	g.ingest.SetLimits(connections)
 	g.wired.Store(w)
-	g.handler.Reload(w.sources, w.endpoints(), w.cfg.TrustedProxies)
+	g.handler.Reload(w.ingest.Sources, w.endpoints(), w.ingest.TrustedProxies)
 	g.memory()
-	g.kept.use(w.services)
-	g.observing.retire(before.observed, w.observed)
+	g.kept.use(w.opened)
+	g.observing.retire(before.watching, w.watching)
 	if g.opt.Level != nil {
-		g.opt.Level.Set(w.cfg.LogLevel)
+		g.opt.Level.Set(w.logLevel)
 	}
 	return nil
 }

@@ -508,10 +508,10 @@ func TestReloadKeepsWhatIsTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after.sources[1].Provider != before.sources[0].Provider {
+	if after.ingest.Sources[1].Provider != before.ingest.Sources[0].Provider {
 		t.Error("the provider of an unchanged source is another one")
 	}
-	if after.sources[0].Provider == before.sources[1].Provider {
+	if after.ingest.Sources[0].Provider == before.ingest.Sources[1].Provider {
 		t.Error("the provider of a changed source is the old one")
 	}
 }

@@ -1,23 +1,16 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/claims"
-	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/idempotency"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
 )
-
-// serviceTimeout is how long a service may take that has no deadline.
-const serviceTimeout = 25 * time.Second
 
 // services are the sources in mode idempotency, and what they use; nothing if there are none.
 type services struct {
@@ -36,37 +29,31 @@ type keeping struct {
 
 // openServices builds the services of the sources in mode idempotency. It opens nothing if there are none, and
 // nothing again that is open and fits.
-func (g *Gateway) openServices(ctx context.Context, cfg *config.Config) (services, error) {
-	var all []*config.Source
+func (g *Gateway) openServices(ctx context.Context, p *plan) (services, error) {
+	if len(p.services) == 0 {
+		return services{}, nil
+	}
 	own := services{remember: map[string]time.Duration{}}
 	awaited := false
-	for i := range cfg.Sources {
-		if s := &cfg.Sources[i]; s.Mode == config.Idempotent {
-			all = append(all, s)
-			own.remember[idempotency.ClaimSource(s.Name)] = s.Idempotency.Remember
-			awaited = awaited || s.Idempotency.Wait > 0
-		}
-	}
-	if len(all) == 0 {
-		return services{}, nil
+	for _, s := range p.services {
+		own.remember[idempotency.ClaimSource(s.service.Name)] = s.remember
+		awaited = awaited || s.service.Wait > 0
 	}
 	if own.claims = g.kept.opened[awaited]; own.claims == nil {
 		var err error
-		if own.claims, err = g.openClaims(ctx, cfg, claims.Options{Remember: own.remember, Awaited: awaited, Now: g.opt.Now, Logger: g.opt.Logger}); err != nil {
-			return services{}, explain(cfg.Store, err)
+		if own.claims, err = g.openClaims(ctx, p.store, claims.Options{Remember: own.remember, Awaited: awaited, Now: g.opt.Now, Logger: g.opt.Logger}); err != nil {
+			return services{}, explain(p.store.Store, err)
 		}
 	}
 	if g.kept.metrics == nil {
 		g.kept.metrics = idempotency.NewMetrics(g.opt.Registry)
 	}
-	shared := idempotency.Options{Store: own.claims, Sender: ingest.SenderOf(cfg.TrustedProxies), Metrics: g.kept.metrics, Logger: g.opt.strange, Now: g.opt.Now}
-	for _, s := range all {
-		endpoint, transport, err := newService(cfg, s, shared)
-		if err != nil {
-			g.kept.discard(own)
-			return services{}, fmt.Errorf("source %q: %w", s.Name, err)
-		}
-		own.endpoints, own.transports = append(own.endpoints, endpoint), append(own.transports, transport)
+	shared := idempotency.Options{Store: own.claims, Sender: ingest.SenderOf(p.ingest.TrustedProxies), Metrics: g.kept.metrics, Logger: g.opt.strange, Now: g.opt.Now}
+	for _, s := range p.services {
+		transport := deliver.NewTransport(p.policy)
+		s.service.Transport = transport
+		s.endpoint.Handler = idempotency.New(s.service, shared)
+		own.endpoints, own.transports = append(own.endpoints, s.endpoint), append(own.transports, transport)
 	}
 	return own, nil
 }
@@ -111,10 +98,10 @@ func (s services) closeIdle() {
 }
 
 // openClaims opens the store of claims in the journal's database.
-func (g *Gateway) openClaims(ctx context.Context, cfg *config.Config, o claims.Options) (*claims.Store, error) {
+func (g *Gateway) openClaims(ctx context.Context, in storePlan, o claims.Options) (*claims.Store, error) {
 	journal, ok := g.store.(*sqlite.Store)
 	if !ok {
-		return claims.OpenPostgres(ctx, cfg.Store.DSN, cfg.Schema, o)
+		return claims.OpenPostgres(ctx, in.DSN, in.schema, o)
 	}
 	db, err := journal.DB()
 	if err != nil {
@@ -122,35 +109,4 @@ func (g *Gateway) openClaims(ctx context.Context, cfg *config.Config, o claims.O
 	}
 	o.Standing = journal.Standing
 	return claims.OpenSQLite(db, o)
-}
-
-func newService(cfg *config.Config, s *config.Source, shared idempotency.Options) (ingest.Service, *http.Transport, error) {
-	to, err := url.Parse(s.To)
-	if err != nil {
-		return ingest.Service{}, nil, err
-	}
-	maxBody := cmp.Or(s.MaxBody, ingest.DefaultMaxBody)
-	own := s.Idempotency
-	transport := deliver.NewTransport(addressPolicy(cfg.Delivery))
-	return ingest.Service{
-		Name: s.Name, MaxBody: maxBody, MaxAnswer: own.MaxAnswer, Allow: s.Allow, Rate: s.Rate, Burst: s.Burst,
-		Keeps: idempotency.Keeps,
-		Handler: idempotency.New(idempotency.Service{
-			Name:           s.Name,
-			URL:            to,
-			Transport:      transport,
-			TrustedProxies: cfg.TrustedProxies,
-			Scope:          own.ScopeHeaders(),
-			Fingerprint:    own.Headers,
-			StrictKey:      own.StrictKey,
-			OptionalKey:    own.OptionalKey,
-			MaxBody:        maxBody,
-			MaxAnswer:      int(own.MaxAnswer),
-			Timeout:        cmp.Or(s.Deadline, serviceTimeout),
-			Wait:           own.Wait,
-			Lease:          own.Lease,
-			NewKeys:        own.NewKeys,
-			Documentation:  own.Documentation,
-		}, shared),
-	}, transport, nil
 }

@@ -22,18 +22,19 @@ import (
 // that goes on where the store is.
 func (g *Gateway) openStore(ctx context.Context) (*journal.IDs, error) {
 	open := g.openSQLite
-	if g.config().Store.Driver == config.Postgres {
+	in := g.wired.Load().store
+	if in.Driver == config.Postgres {
 		open = g.openPostgres
 	}
-	ids, err := open(ctx)
+	ids, err := open(ctx, in)
 	if err != nil {
-		return nil, explain(g.config().Store, err)
+		return nil, explain(in.Store, err)
 	}
 	return ids, nil
 }
 
-func (g *Gateway) openSQLite(ctx context.Context) (*journal.IDs, error) {
-	s, err := sqlite.Open(ctx, g.config().Store.DSN, sqlite.Options{Logger: g.opt.Logger, Registerer: g.opt.Registry})
+func (g *Gateway) openSQLite(ctx context.Context, in storePlan) (*journal.IDs, error) {
+	s, err := sqlite.Open(ctx, in.DSN, sqlite.Options{Logger: g.opt.Logger, Registerer: g.opt.Registry})
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +49,8 @@ func (g *Gateway) openSQLite(ctx context.Context) (*journal.IDs, error) {
 	return journal.NewIDs(0, last), nil
 }
 
-func (g *Gateway) openPostgres(ctx context.Context) (*journal.IDs, error) {
-	s, err := pg.Open(ctx, g.config().Store.DSN, pg.Options{Schema: g.config().Schema, Migrate: g.config().Migrate, Logger: g.opt.Logger})
+func (g *Gateway) openPostgres(ctx context.Context, in storePlan) (*journal.IDs, error) {
+	s, err := pg.Open(ctx, in.DSN, pg.Options{Schema: in.schema, Migrate: in.migrate, Logger: g.opt.Logger})
 	if err != nil {
 		return nil, err
 	}

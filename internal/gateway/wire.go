@@ -4,82 +4,174 @@ import (
 	"cmp"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/connlimit"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/header"
+	"github.com/hookonce/hookonce/internal/idempotency"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
+	"github.com/hookonce/hookonce/internal/observe"
 	"github.com/hookonce/hookonce/internal/retry"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
-// wiring is the configuration in the words of the packages that it is for. It is not changed once it is used.
+// wiring is what runs: a plan, and what was opened for it. It is not changed once it is used.
 type wiring struct {
-	cfg          *config.Config
-	sources      []ingest.Source
-	services     services
-	observed     observers
-	waiting      map[string]bool // sources that wait for somebody else's answer
-	destinations map[string]deliver.Destination
-	held         map[string]journal.Destination // the same ones, as the journal sees them
+	plan
+	opened   services
+	watching observers
 }
 
-// wire turns the configured sources and destinations into endpoints and destinations. The destination
-// of a source with a URL of its own has the source's name. What is the same as before, in a wiring that runs,
-// keeps what it has learned: providers their senders' keys, destinations their connections. What needs the store
-// is wired apart: services, and sources in mode observe.
+// plan is the configuration in the words of the packages that it is for. The gateway goes by the plan alone:
+// a setting that is not in here has no effect.
+type plan struct {
+	cfg *config.Config // for what people are told about it
+
+	listen, admin string
+	store         storePlan
+	stopTimeout   time.Duration
+	stopDelay     time.Duration
+	logLevel      slog.Level
+	tokens        []api.Token
+	connections   connlimit.Limits // from providers, however many descriptors there are
+	policy        deliver.AddressPolicy
+	waiting       map[string]bool  // sources that wait for somebody else's answer
+	services      []servicePlan    // sources in mode idempotency
+	observed      []observe.Source // sources in mode observe
+
+	// What is configured of these; the gateway adds what runs.
+	ingest  ingest.Options
+	journal engine.Options
+	deliver deliver.Options
+}
+
+// storePlan says where the tables are.
+type storePlan struct {
+	config.Store
+	schema  string
+	migrate bool
+}
+
+// servicePlan is a service behind keys: how it is admitted to, how it is treated, and how long its answers are kept.
+type servicePlan struct {
+	endpoint ingest.Service
+	service  idempotency.Service
+	remember time.Duration
+}
+
+// wire turns the configuration into a plan. What needs the store is opened apart: services, and sources in
+// mode observe. What is the same as before, in a wiring that runs, keeps what it has learned: providers their
+// senders' keys, destinations their connections.
 func wire(cfg *config.Config, before *wiring) (*wiring, error) {
-	w := &wiring{cfg: cfg, waiting: waiting(cfg), destinations: map[string]deliver.Destination{}, held: map[string]journal.Destination{}} // none is not all
-	destinations := cfg.AllDestinations()
-	asked := map[string][]string{} // headers, by the destination that asks for them
-	for _, d := range destinations {
-		asked[d.Name] = slices.Concat(d.PassHeaders, d.AlsoPass)
+	p := plan{
+		cfg:         cfg,
+		listen:      cfg.Listen,
+		admin:       cfg.Admin,
+		store:       storePlan{cfg.Store, cfg.Schema, cfg.Migrate},
+		stopTimeout: cfg.ShutdownTimeout,
+		stopDelay:   cfg.ShutdownDelay,
+		logLevel:    cfg.LogLevel,
+		tokens:      adminTokens(cfg),
+		connections: connlimit.Limits{Max: cfg.MaxConnections, PerAddress: cfg.MaxConnectionsPerAddress, Exempt: cfg.TrustedProxies},
+		policy:      addressPolicy(cfg.Delivery),
+		waiting:     map[string]bool{},
+		ingest:      ingest.Options{MaxQueued: cfg.Queue.Events, MaxQueuedBytes: cfg.Queue.Bytes, TrustedProxies: cfg.TrustedProxies},
+		journal: engine.Options{
+			MaxBatch: cfg.Queue.Batch, QueueEntries: cfg.Queue.Events, QueueBytes: cfg.Queue.Bytes,
+			Lease: cfg.Delivery.Lease, Retention: retention(cfg),
+			Destinations: map[string]journal.Destination{}, // none is not all
+		},
+		deliver: deliver.Options{Destinations: map[string]deliver.Destination{}, Relayed: map[string]bool{}},
 	}
-	for i := range cfg.Sources {
-		s := &cfg.Sources[i]
-		if s.Mode == config.Idempotent || s.Mode == config.Observe {
-			continue // see services and observing
-		}
-		endpoint, err := newSource(s)
-		if err != nil {
-			return nil, fmt.Errorf("source %q: %w", s.Name, err)
-		}
-		for _, to := range s.Reaches() {
-			endpoint.Headers = endpoint.Headers.And(asked[to]...)
-		}
-		if known := before.provider(s); known != nil {
-			endpoint.Provider = known
-		}
-		w.sources = append(w.sources, endpoint)
-	}
-	rules, err := headerRules(cfg)
-	if err != nil {
+	if err := p.planSources(before); err != nil {
 		return nil, err
 	}
-	for _, d := range destinations {
-		to := newDestination(d, cfg.Delivery)
+	if err := p.planDestinations(before); err != nil {
+		return nil, err
+	}
+	return &wiring{plan: p}, nil
+}
+
+// planSources turns the configured sources into endpoints.
+func (p *plan) planSources(before *wiring) error {
+	asked := map[string][]string{} // headers, by the destination that asks for them
+	for _, d := range p.cfg.AllDestinations() {
+		asked[d.Name] = slices.Concat(d.PassHeaders, d.AlsoPass)
+	}
+	for i := range p.cfg.Sources {
+		s := &p.cfg.Sources[i]
+		p.deliver.Relayed[s.Name] = s.Mode == config.Sync
+		if s.Mode == config.Observe || s.Mode == config.Idempotent {
+			p.waiting[s.Name] = true
+		}
+		if err := p.planSource(s, asked, before); err != nil {
+			return fmt.Errorf("source %q: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+func (p *plan) planSource(s *config.Source, asked map[string][]string, before *wiring) error {
+	switch s.Mode {
+	case config.Idempotent:
+		service, err := newService(s, p.cfg.TrustedProxies)
+		p.services = append(p.services, service)
+		return err
+	case config.Observe:
+		source, err := newObserved(s)
+		p.observed = append(p.observed, source)
+		return err
+	}
+	endpoint, err := newSource(s)
+	if err != nil {
+		return err
+	}
+	for _, to := range s.Reaches() {
+		endpoint.Headers = endpoint.Headers.And(asked[to]...)
+	}
+	if known := before.provider(s); known != nil {
+		endpoint.Provider = known
+	}
+	p.ingest.Sources = append(p.ingest.Sources, endpoint)
+	return nil
+}
+
+// planDestinations turns the configured destinations into those of package deliver. That of a source with a
+// URL of its own has the source's name.
+func (p *plan) planDestinations(before *wiring) error {
+	rules, err := headerRules(p.cfg)
+	if err != nil {
+		return err
+	}
+	for _, d := range p.cfg.AllDestinations() {
+		to := newDestination(d, p.policy)
 		to.Rules = rules
-		if to.Signers, err = newSigners(cfg, &d); err != nil {
-			return nil, err
+		if to.Signers, err = newSigners(p.cfg, &d); err != nil {
+			return err
 		}
 		if same, ok := before.tls(&d); ok {
 			to.TLS = same
 		}
-		w.destinations[d.Name] = to
-		w.held[d.Name] = journal.Destination{Ordered: d.Order == config.ByResource, Stale: d.Stale != config.StaleDeliver}
+		p.deliver.Destinations[d.Name] = to
+		p.journal.Destinations[d.Name] = journal.Destination{Ordered: d.Order == config.ByResource, Stale: d.Stale != config.StaleDeliver}
 	}
-	return w, nil
+	return nil
 }
 
 // endpoints are those of all that is no provider's.
 func (w *wiring) endpoints() []ingest.Service {
-	return slices.Concat(w.services.endpoints, w.observed.endpoints)
+	return slices.Concat(w.opened.endpoints, w.watching.endpoints)
 }
 
 // provider returns that of a source which is the same, nil if there is none.
@@ -88,11 +180,11 @@ func (w *wiring) provider(s *config.Source) hookonce.Provider {
 		return nil
 	}
 	same := slices.ContainsFunc(w.cfg.Sources, func(old config.Source) bool { return old.Same(s) })
-	i := slices.IndexFunc(w.sources, func(old ingest.Source) bool { return old.Name == s.Name })
+	i := slices.IndexFunc(w.ingest.Sources, func(old ingest.Source) bool { return old.Name == s.Name })
 	if !same || i < 0 {
 		return nil
 	}
-	return w.sources[i].Provider
+	return w.ingest.Sources[i].Provider
 }
 
 // tls returns what a destination with the same certificates uses.
@@ -101,7 +193,7 @@ func (w *wiring) tls(d *config.Destination) (*tls.Config, bool) {
 		return nil, false
 	}
 	i := slices.IndexFunc(w.cfg.Destinations, func(old config.Destination) bool { return old.Name == d.Name && old.TLS.Same(d.TLS) })
-	return w.destinations[d.Name].TLS, i >= 0
+	return w.deliver.Destinations[d.Name].TLS, i >= 0
 }
 
 func newSource(s *config.Source) (ingest.Source, error) {
@@ -127,6 +219,61 @@ func newSource(s *config.Source) (ingest.Source, error) {
 		Open:       s.OnStoreDown == config.Open,
 		OpenTypes:  s.OpenTypes,
 	}, err
+}
+
+// serviceTimeout is how long a service may take that has no deadline.
+const serviceTimeout = 25 * time.Second
+
+func newService(s *config.Source, proxies []netip.Prefix) (servicePlan, error) {
+	to, err := url.Parse(s.To)
+	maxBody := cmp.Or(s.MaxBody, ingest.DefaultMaxBody)
+	own := s.Idempotency
+	return servicePlan{
+		endpoint: ingest.Service{
+			Name: s.Name, MaxBody: maxBody, MaxAnswer: own.MaxAnswer, Allow: s.Allow, Rate: s.Rate, Burst: s.Burst,
+			Keeps: idempotency.Keeps,
+		},
+		service: idempotency.Service{
+			Name:           s.Name,
+			URL:            to,
+			TrustedProxies: proxies,
+			Scope:          own.ScopeHeaders(),
+			Fingerprint:    own.Headers,
+			StrictKey:      own.StrictKey,
+			OptionalKey:    own.OptionalKey,
+			MaxBody:        maxBody,
+			MaxAnswer:      int(own.MaxAnswer),
+			Timeout:        cmp.Or(s.Deadline, serviceTimeout),
+			Wait:           own.Wait,
+			Lease:          own.Lease,
+			NewKeys:        own.NewKeys,
+			Documentation:  own.Documentation,
+		},
+		remember: own.Remember,
+	}, err
+}
+
+func newObserved(s *config.Source) (observe.Source, error) {
+	to, err := url.Parse(s.To)
+	if err != nil {
+		return observe.Source{}, err
+	}
+	p, err := s.NewProvider()
+	if err != nil {
+		return observe.Source{}, err
+	}
+	timeless, err := s.NewTimelessProvider()
+	if err != nil {
+		return observe.Source{}, err
+	}
+	source := observe.Source{
+		Name: s.Name, To: to, Provider: p,
+		Deadline: s.GivesUp(), MaxBody: cmp.Or(s.MaxBody, p.Profile().MaxBody, ingest.DefaultMaxBody),
+	}
+	if timeless != nil {
+		source.Timeless = hookonce.Provider(timeless)
+	}
+	return source, nil
 }
 
 func newRoutes(s *config.Source) ([]ingest.Route, error) {
@@ -174,7 +321,7 @@ func twinWindow(s spec.Spec) (shortest time.Duration) {
 	return shortest
 }
 
-func newDestination(d config.Destination, all config.Delivery) deliver.Destination {
+func newDestination(d config.Destination, policy deliver.AddressPolicy) deliver.Destination {
 	to := deliver.Destination{
 		Name:        d.Name,
 		URL:         d.URL,
@@ -190,7 +337,7 @@ func newDestination(d config.Destination, all config.Delivery) deliver.Destinati
 		AlsoPass:    d.AlsoPass,
 		TLS:         d.TLS.Config(),
 		Stale:       deliver.StalePolicy(d.Stale),
-		Policy:      addressPolicy(all),
+		Policy:      policy,
 	}
 	if d.Breaker {
 		to.Breaker = deliver.Breaker{Failures: d.BreakerFailures, Pause: d.BreakerPause, PauseMax: d.BreakerPauseMax}
@@ -259,42 +406,18 @@ func addressPolicy(all config.Delivery) deliver.AddressPolicy {
 }
 
 func (g *Gateway) ingestHandler(w *wiring) *ingest.Handler {
-	return ingest.New(ingest.Options{
-		Sources:        w.sources,
-		Services:       w.endpoints(),
-		Journal:        g.journal,
-		Answers:        g.journal,
-		Past:           g.journal,
-		Forward:        g.deliver.Forward,
-		MaxQueued:      w.cfg.Queue.Events,
-		MaxQueuedBytes: w.cfg.Queue.Bytes,
-		TrustedProxies: w.cfg.TrustedProxies,
-		Now:            g.opt.Now,
-		Logger:         g.opt.strange,
-		Registerer:     g.opt.Registry,
-		Watcher:        g.opt.Watcher,
-	})
-}
-
-// relayed names the sources whose senders are answered what their destination answers.
-func relayed(cfg *config.Config) map[string]bool {
-	names := map[string]bool{}
-	for i := range cfg.Sources {
-		names[cfg.Sources[i].Name] = cfg.Sources[i].Mode == config.Sync
-	}
-	return names
+	o := w.ingest
+	o.Services = w.endpoints()
+	o.Journal, o.Answers, o.Past, o.Forward = g.journal, g.journal, g.journal, g.deliver.Forward
+	o.Now, o.Logger, o.Registerer, o.Watcher = g.opt.Now, g.opt.strange, g.opt.Registry, g.opt.Watcher
+	return ingest.New(o)
 }
 
 func (g *Gateway) deliverOptions(w *wiring) deliver.Options {
-	return deliver.Options{
-		Journal:      g.journal,
-		Destinations: w.destinations,
-		Relayed:      relayed(w.cfg),
-		Now:          g.opt.Now,
-		Logger:       g.opt.Logger,
-		Watcher:      g.opt.Watcher,
-		Registerer:   g.opt.Registry,
-	}
+	o := w.deliver
+	o.Journal = g.journal
+	o.Now, o.Logger, o.Registerer, o.Watcher = g.opt.Now, g.opt.Logger, g.opt.Registry, g.opt.Watcher
+	return o
 }
 
 // retention returns how long what is kept, of the sources that have periods of their own by name.
@@ -313,19 +436,8 @@ func retention(cfg *config.Config) *journal.Retention {
 }
 
 func (g *Gateway) journalOptions(ids *journal.IDs, w *wiring) engine.Options {
-	return engine.Options{
-		MaxBatch:     w.cfg.Queue.Batch,
-		QueueEntries: w.cfg.Queue.Events,
-		QueueBytes:   w.cfg.Queue.Bytes,
-		Destinations: w.held,
-		Records:      g.records,
-		Notifier:     g.bell,
-		Lease:        w.cfg.Delivery.Lease,
-		Partitions:   g.partitions,
-		Retention:    retention(w.cfg),
-		IDs:          ids,
-		Now:          g.opt.Now,
-		Logger:       g.opt.Logger,
-		Registerer:   g.opt.Registry,
-	}
+	o := w.journal
+	o.Records, o.Notifier, o.Partitions, o.IDs = g.records, g.bell, g.partitions, ids
+	o.Now, o.Logger, o.Registerer = g.opt.Now, g.opt.Logger, g.opt.Registry
+	return o
 }

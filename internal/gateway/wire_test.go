@@ -104,16 +104,16 @@ func TestWire(t *testing.T) {
 			Breaker: deliver.Breaker{Failures: 10},
 		},
 	}
-	if diff := cmp.Diff(wantDestinations, w.destinations, cmpopts.IgnoreUnexported(tls.Config{}), cmpopts.IgnoreFields(deliver.Destination{}, "Signers", "Rules")); diff != "" {
+	if diff := cmp.Diff(wantDestinations, w.deliver.Destinations, cmpopts.IgnoreUnexported(tls.Config{}), cmpopts.IgnoreFields(deliver.Destination{}, "Signers", "Rules")); diff != "" {
 		t.Error("destinations:", diff)
 	}
 	for name, want := range map[string][]string{"ledger": {"billing", "crm"}, "mailer": nil, "crm": {"crm"}} {
-		if got := slices.Sorted(maps.Keys(w.destinations[name].Signers)); !slices.Equal(got, want) {
+		if got := slices.Sorted(maps.Keys(w.deliver.Destinations[name].Signers)); !slices.Equal(got, want) {
 			t.Errorf("%s has signers for %q, want %q", name, got, want)
 		}
 	}
 	wantHeld := map[string]journal.Destination{"ledger": {Ordered: true, Stale: true}, "mailer": {}, "crm": {}}
-	if diff := cmp.Diff(wantHeld, w.held); diff != "" {
+	if diff := cmp.Diff(wantHeld, w.journal.Destinations); diff != "" {
 		t.Error("as the journal sees them:", diff)
 	}
 	const day = 24 * time.Hour
@@ -121,10 +121,10 @@ func TestWire(t *testing.T) {
 		Period: journal.Period{IDs: 100 * day, Bodies: 10 * day, Attempts: 20 * day, Answers: 10 * day}, Audits: 30 * day,
 		Sources: map[string]journal.Period{"billing": {IDs: 400 * day, Bodies: 15 * day, Attempts: 20 * day, Answers: 15 * day}},
 	}
-	if diff := cmp.Diff(wantRetention, retention(cfg)); diff != "" {
+	if diff := cmp.Diff(wantRetention, w.journal.Retention); diff != "" {
 		t.Error("retention:", diff)
 	}
-	billing, crm := w.sources[0], w.sources[1]
+	billing, crm := w.ingest.Sources[0], w.ingest.Sources[1]
 	if billing.MaxBody != 2<<20 || billing.Rate != 10 || billing.Burst != 50 || len(billing.Allow) != 1 || billing.Secrets != 1 || billing.TwinWindow != 24*time.Hour || crm.TwinWindow != time.Minute {
 		t.Errorf("billing: %+v", billing)
 	}

@@ -1,0 +1,308 @@
+package gateway
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/settings"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// oneOfEach has a source of each kind, so that every setting has one that it counts for.
+const oneOfEach = `
+store: postgres://u@h/db
+destinations:
+  - {name: ledger, url: "https://ledger.internal/hooks", sign_as: provider, tls: {server_name: ledger.example}}
+  - {name: mailer, url: "https://mailer.internal/", pass_headers: [X-Signature]}
+sources:
+  - {name: billing, provider: stripe, secrets: [whsec_fake-secret-of-it], routes: [{to: ledger, types: ["invoice.*"], where: {"json:$.livemode": "true"}}]}
+  - {name: shop, provider: hmac, secrets: ["00ff00ff00ff00ff"], to: "https://shop.internal/", on_store_down: open, open_types: [made]}
+  - {name: orders, provider: hmac, secrets: ["00ff00ff00ff00ff"], to: "https://orders.internal/", mode: sync}
+  - {name: calls, provider: twilio, secrets: [fake-secret-of-calls], url: "https://in.example/in/calls", to: "https://calls.internal/"}
+  - {name: leads, provider: meta, secrets: [fake-secret-of-leads], handshakes: true, token: fake-token, to: "https://leads.internal/"}
+  - {name: api, mode: idempotency, to: "https://api.internal/", idempotency: {scope: ["header:X-User"]}}
+  - {name: trial, mode: observe, provider: hmac, secrets: ["00ff00ff00ff00ff"], to: "https://trial.internal/"}
+  - name: crm
+    provider: custom
+    secrets: [fake-secret-of-crm]
+    to: https://crm.internal/
+    spec:
+      verify: [{signature: {in: "header:X-Signature"}, sign: [body]}]
+      event: {key: [["json:$.id"]], type: ["json:$.type"]}
+`
+
+// samples are other values of texts of which not every one makes sense.
+var samples = map[string]string{
+	"Store.Driver": "sqlite", "Destinations.SignAs": "none", "Destinations.Order": "by_resource", "Destinations.Stale": "flag",
+	"Sources.Mode": "sync", "Sources.OnStoreDown": "open", "Sources.SignAs": "none", "Sources.Provider": "github",
+	"Sources.HMAC.Encoding": "base64", "Sources.HMAC.Digest": "sha512", "Sources.HMAC.Form": "hex", "Sources.HMAC.Type": "json:$.other",
+	"Sources.HMAC.Header": "X-Other", "Sources.URL": "https://other.example/", "Sources.AppURL": "https://other.example/", "Destinations.AppURL": "https://other.example/",
+	"Sources.Routes.Where.Field": "json:$.other",
+}
+
+// countElsewhere are the settings that the plan of a gateway has no use for, and who goes by them.
+var countElsewhere = map[string]string{
+	"LogFormat":             "cmd/hookonce makes the logger",
+	"Development":           "cmd/hookonce says what a development gateway is for",
+	"Warnings":              "they are remarks",
+	"Destinations.TLS.CA":   "Load reads the file: see TestPlan_certificates",
+	"Destinations.TLS.Cert": "Load reads the file: see TestPlan_certificates",
+	"Destinations.TLS.Key":  "Load reads the file: see TestPlan_certificates",
+
+	"Destinations.TLS.ServerName": "Load puts it beside the certificates: see TestPlan_certificates",
+}
+
+// Every field of the configuration changes what the gateway goes by: none is wired to nothing.
+func TestPlan_everySetting(t *testing.T) {
+	before := planned(t, parsed(t, oneOfEach))
+	if again := planned(t, parsed(t, oneOfEach)); again != before {
+		t.Fatal("the same configuration makes another plan each time")
+	}
+	counts := map[string]bool{}
+	eachLeaf(reflect.ValueOf(parsed(t, oneOfEach)).Elem(), "", nil, func(name string, path []int) {
+		if counts[name] || countElsewhere[name] != "" {
+			return
+		}
+		cfg := parsed(t, oneOfEach)
+		leaf := reflect.ValueOf(cfg).Elem()
+		for _, i := range path {
+			if leaf.Kind() == reflect.Slice {
+				leaf = leaf.Index(i)
+			} else {
+				leaf = leaf.Field(i)
+			}
+		}
+		change(t, name, leaf)
+		w, err := wire(cfg, nil)
+		counts[name] = err == nil && dumpPlan(w) != before
+	})
+	for name, is := range counts {
+		if !is {
+			t.Errorf("another value of %s changes nothing of what the gateway goes by; put it into the plan, or say in this test who goes by it", name)
+		}
+	}
+	for name := range countElsewhere {
+		if _, ok := counts[name]; ok {
+			t.Errorf("%s is said to count countElsewhere, and counts here", name)
+		}
+	}
+	if len(counts) < 80 {
+		t.Errorf("only %d settings were tried", len(counts))
+	}
+}
+
+// What a file of certificates holds is in the plan, and not its name.
+func TestPlan_certificates(t *testing.T) {
+	cert, key := selfSigned(t)
+	read := func(name string) ([]byte, error) {
+		return map[string][]byte{"cert.pem": cert, "key.pem": key}[name], nil
+	}
+	plain := strings.Replace(oneOfEach, "server_name: ledger.example", "server_name: ledger.example%s", 1)
+	before := planned(t, parsed(t, fmt.Sprintf(plain, "")))
+	for _, files := range []string{", ca: cert.pem", ", cert: cert.pem, key: key.pem", ".org"} {
+		cfg, err := config.Load(config.Input{Path: "hookonce.yaml", Data: []byte(fmt.Sprintf(plain, files)), ReadFile: read})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if planned(t, cfg) == before {
+			t.Errorf("tls: {%s} changes nothing", files)
+		}
+	}
+}
+
+func parsed(t *testing.T, file string) *config.Config {
+	t.Helper()
+	cfg, err := config.Load(config.Input{Path: "hookonce.yaml", Data: []byte(file), ReadFile: os.ReadFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func planned(t *testing.T, cfg *config.Config) string {
+	t.Helper()
+	w, err := wire(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dumpPlan(w)
+}
+
+// dumpPlan writes down a plan without the configuration that it was made of.
+func dumpPlan(w *wiring) string {
+	p := w.plan
+	p.cfg = nil
+	var b strings.Builder
+	dump(&b, reflect.ValueOf(p), map[uintptr]bool{})
+	return b.String()
+}
+
+// eachLeaf calls f for each exported field that is no group of others, and for each of the elements of
+// lists of groups.
+func eachLeaf(v reflect.Value, name string, path []int, f func(name string, path []int)) {
+	switch is := v.Interface().(type) {
+	case settings.Secret:
+		f(name, path)
+		return
+	case []config.Route:
+		if len(is) == 0 {
+			return // another source has some
+		}
+	}
+	switch {
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			field := v.Type().Field(i)
+			inner := strings.TrimPrefix(name+"."+field.Name, ".")
+			if field.Anonymous {
+				inner = name
+			}
+			if field.IsExported() {
+				eachLeaf(v.Field(i), inner, append(slices.Clone(path), i), f)
+			}
+		}
+	case v.Kind() == reflect.Slice && v.Len() > 0 && v.Type().Elem().Kind() == reflect.Struct && v.Type().Elem() != reflect.TypeFor[settings.Secret]():
+		for i := range v.Len() {
+			eachLeaf(v.Index(i), name, append(slices.Clone(path), i), f)
+		}
+	default:
+		f(name, path)
+	}
+}
+
+// change gives a field a value that it does not have.
+func change(t *testing.T, name string, v reflect.Value) {
+	t.Helper()
+	switch is := v.Addr().Interface().(type) {
+	case *settings.Secret:
+		*is = settings.Literal("fake-secret-of-another")
+		return
+	case *[]settings.Secret:
+		*is = append(slices.Clone(*is), settings.Literal("ff00ff00ff00ff00"))
+		return
+	case *[]netip.Prefix:
+		*is = append(slices.Clone(*is), netip.MustParsePrefix("192.0.2.0/24"))
+		return
+	case *[]config.Header:
+		*is = append(slices.Clone(*is), config.Header{Name: "X-Other", Value: settings.Literal("other")})
+		return
+	case *[]config.AdminToken:
+		*is = append(slices.Clone(*is), config.AdminToken{Name: "ada", Token: settings.Literal("fake-token-of-ada"), Role: config.RoleRead})
+		return
+	case **spec.Spec:
+		if *is != nil {
+			other := **is
+			other.Title = "Other"
+			*is = &other
+		}
+		return
+	case *time.Duration:
+		*is += 1500 * time.Millisecond
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		other, ok := samples[name]
+		if !ok {
+			other = v.String() + "x"
+		}
+		v.SetString(other)
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Int, reflect.Int64:
+		v.SetInt(v.Int() + 1)
+	case reflect.Float64:
+		v.SetFloat(v.Float() + 1)
+	case reflect.Slice:
+		one := reflect.New(v.Type().Elem()).Elem()
+		switch one.Kind() {
+		case reflect.String:
+			one.SetString("json:$.other")
+		case reflect.Int:
+			one.SetInt(404)
+		}
+		v.Set(reflect.Append(v.Slice3(0, v.Len(), v.Len()), one))
+	default:
+		t.Errorf("%s: no way is known to change a %s", name, v.Type())
+	}
+}
+
+// dump writes down a value, what is not exported included. Functions and channels are passed over.
+func dump(b *strings.Builder, v reflect.Value, seen map[uintptr]bool) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() || seen[v.Pointer()] {
+			b.WriteString("*")
+			return
+		}
+		seen[v.Pointer()] = true
+		dump(b, v.Elem(), seen)
+		delete(seen, v.Pointer())
+	case reflect.Interface:
+		if !v.IsNil() {
+			fmt.Fprint(b, v.Elem().Type())
+			dump(b, v.Elem(), seen)
+		}
+	case reflect.Struct:
+		b.WriteString("{")
+		for i := range v.NumField() {
+			fmt.Fprintf(b, "%s:", v.Type().Field(i).Name)
+			dump(b, v.Field(i), seen)
+			b.WriteString(" ")
+		}
+		b.WriteString("}")
+	case reflect.Slice, reflect.Array:
+		b.WriteString("[")
+		for i := range v.Len() {
+			dump(b, v.Index(i), seen)
+			b.WriteString(" ")
+		}
+		b.WriteString("]")
+	case reflect.Map:
+		var all []string
+		for key, value := range v.Seq2() {
+			var one strings.Builder
+			dump(&one, key, seen)
+			one.WriteString("=")
+			dump(&one, value, seen)
+			all = append(all, one.String())
+		}
+		slices.Sort(all)
+		fmt.Fprintf(b, "%q", all)
+	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
+	default:
+		fmt.Fprint(b, v) // reads what is not exported as well
+	}
+}
+
+// selfSigned returns a certificate that signs itself, and its key, in PEM form.
+func selfSigned(t *testing.T) (cert, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+}
