@@ -11,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/lru"
 )
 
 // Requests name the certificate or key that they were signed with. Fetching it happens before anything about the request
@@ -63,9 +62,9 @@ type keyCache[K any] struct {
 	seed  maphash.Seed
 
 	mu      sync.Mutex
-	found   *simplelru.LRU[string, kept[K]]
-	missing *simplelru.LRU[string, miss]
-	asked   *simplelru.LRU[uint64, demand] // by the hash of the name
+	found   *lru.Map[string, kept[K]]
+	missing *lru.Map[string, miss]
+	asked   *lru.Map[uint64, demand] // by the hash of the name
 	flights map[string]*flight[K]
 	queue   []*flight[K] // those that wait for their turn
 	known   int          // slots that are taken, by names that were found before
@@ -134,11 +133,13 @@ type flight[K any] struct {
 
 // newKeyCache returns a cache in front of fetch, which fetches names that were not found before at that pace.
 func newKeyCache[K any](p pace, fetch func(context.Context, string, time.Time) (K, validity, error)) *keyCache[K] {
-	c := &keyCache[K]{fetch: fetch, pace: p, seed: maphash.MakeSeed(), flights: map[string]*flight[K]{}, tokens: p.burst}
-	c.found, _ = simplelru.NewLRU[string, kept[K]](keepNames, nil)  // these fail for sizes
-	c.missing, _ = simplelru.NewLRU[string, miss](keepMissing, nil) // below one only
-	c.asked, _ = simplelru.NewLRU[uint64, demand](keepAsked, nil)
-	return c
+	return &keyCache[K]{
+		fetch: fetch, pace: p, seed: maphash.MakeSeed(),
+		found:   lru.New[string, kept[K]](keepNames),
+		missing: lru.New[string, miss](keepMissing),
+		asked:   lru.New[uint64, demand](keepAsked),
+		flights: map[string]*flight[K]{}, tokens: p.burst,
+	}
 }
 
 // get returns the key of that name for a request. Every error means that it cannot be decided now whether the request is

@@ -15,9 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/lru"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -122,12 +121,11 @@ func trustPayPal(chain []*x509.Certificate, roots *x509.CertPool, now time.Time)
 // get in, so that strangers cannot push them out. Safe for concurrent use.
 type transmissions struct {
 	mu   sync.Mutex
-	seen *simplelru.LRU[string, [sha256.Size]byte]
+	seen *lru.Map[string, [sha256.Size]byte]
 }
 
 func newTransmissions() *transmissions {
-	seen, _ := simplelru.NewLRU[string, [sha256.Size]byte](keepTransmissions, nil) // fails for sizes below one only
-	return &transmissions{seen: seen}
+	return &transmissions{seen: lru.New[string, [sha256.Size]byte](keepTransmissions)}
 }
 
 // first reports whether the transmission was not seen with another body.

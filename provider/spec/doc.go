@@ -1,11 +1,24 @@
 // Package spec is the language in which senders of webhooks are described, and the engine that
-// applies it. A [Spec] is data; [New] checks it, compiles it once for an endpoint, and returns a
-// [Provider] that verifies requests and extracts their events. Nothing of a specification is parsed
-// while requests are served.
+// applies it.
+//
+// # Describing a sender
+//
+// A [Spec] is data; [New] checks it, compiles it once for an endpoint, and returns a [Provider] that
+// verifies requests and extracts their events. Nothing of a specification is parsed while requests are
+// served. Its blocks are independent of each other: [Verify], [Split], [Extract], [Dedup], [Order],
+// [Handshake], [Answer] and [Limits]. A [Value] says where a piece of text is found in a request.
 //
 // Package provider has a catalogue of specifications, one file for each sender. Programs that receive
 // from a sender that is not in it write a Spec of their own, in Go or, for the gateway, in YAML with
-// the names in the fields' tags.
+// the names in the fields' tags, which package specyaml reads. Senders that sign with JSON Web Tokens
+// need package jose, which [Verify.Tokens] names.
+//
+// # From a request to its events
+//
+// [Provider.Open] answers handshakes, finds the signature that a secret made, and takes the events out
+// of what was signed. [Provider.Sign] is its mirror: it signs as the sender does, for tests and for
+// requests that are sent on. [Provider.Resign] renews the signature of a request that is delivered
+// later than its sender's tolerance allows.
 //
 // # What is safe
 //
