@@ -22,10 +22,9 @@ type answer struct {
 
 // Header values that every answer shares. The server only reads them.
 var (
-	jsonType    = []string{"application/json"}
-	textType    = []string{"text/plain; charset=utf-8"}
-	problemType = []string{"application/problem+json"}
-	nosniff     = []string{"nosniff"}
+	jsonType = []string{"application/json"}
+	textType = []string{"text/plain; charset=utf-8"}
+	nosniff  = []string{"nosniff"}
 
 	verdicts = map[journal.Status][]string{
 		journal.Accepted:  {string(journal.Accepted)},

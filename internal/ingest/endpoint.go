@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/body"
+
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/connlimit"
 	"github.com/hookonce/hookonce/internal/header"
@@ -34,7 +36,7 @@ func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int
 	s.Deadline = cmp.Or(s.Deadline, DefaultDeadline)
 	profile := s.Provider.Profile()
 	e := &endpoint{
-		refuser:     newRefuser(s.Name, o, m, profile, doorman{allow: s.Allow, trusted: o.TrustedProxies}, problems()...),
+		refuser:     newRefuser(s.Name, o, m, profile, doorman{allow: s.Allow, trusted: o.TrustedProxies}, refusals()...),
 		source:      s,
 		required:    required(profile.Acknowledgement),
 		headers:     ruleOf(&s),
@@ -75,12 +77,12 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 	}
 	held := e.shares.reading.hold(e.doorman.address(r), w)
 	defer held.release()
-	body, err := e.read(w, r, held)
+	raw, err := e.read(w, r, held)
 	if err != nil {
 		return a, err
 	}
 	delivery, err := e.source.Provider.Open(&hookonce.Request{
-		Method: r.Method, URL: SeenURL(r), Header: r.Header, Body: body, Now: now, Lazy: true,
+		Method: r.Method, URL: SeenURL(r), Header: r.Header, Body: raw, Now: now, Lazy: true,
 	})
 	if err != nil {
 		return a, err
@@ -96,7 +98,7 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 	if delivery.Unreadable != nil {
 		e.log.unreadable(r.Context(), delivery.Unreadable)
 	}
-	return e.accept(r, delivery, int64(len(body)), now)
+	return e.accept(r, delivery, int64(len(raw)), now)
 }
 
 // admit decides whether to look at a request at all.
@@ -108,10 +110,17 @@ func (e *endpoint) admit(r *http.Request, now time.Time) error {
 }
 
 // read returns the raw body. Greetings have none that counts.
-func (e *endpoint) read(w http.ResponseWriter, r *http.Request, held *holding) ([]byte, error) {
+func (e *endpoint) read(w http.ResponseWriter, r *http.Request, held *requestState) ([]byte, error) {
 	switch {
 	case r.Method == http.MethodPost:
-		return readBody(w, r, e.source.MaxBody, e.bodyTimeout, held)
+		// The deadline belongs to a socket and so counts in real time. A response writer without deadlines leaves the
+		// matter to the server's own timeouts.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(e.bodyTimeout))
+		read, err := body.Read(r, e.source.MaxBody, held)
+		if !held.complete() {
+			return nil, errCrowded
+		}
+		return read, err
 	case e.profile.Takes(r.Method):
 		return nil, nil
 	}

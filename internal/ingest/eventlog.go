@@ -92,7 +92,7 @@ func (l eventLog) unreadable(ctx context.Context, err error) {
 
 // rejected logs a request that was not acknowledged: a warning when the sender is at fault, an error
 // when we are.
-func (l eventLog) rejected(ctx context.Context, p *problem, what Refusal, err error) {
+func (l eventLog) rejected(ctx context.Context, p *refusal, what Refusal, err error) {
 	level := slog.LevelWarn
 	if p.ours() {
 		level = slog.LevelError

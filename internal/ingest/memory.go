@@ -16,7 +16,7 @@ import (
 // no room: a sender that means it has sent its body by then.
 const stallTime = time.Second
 
-// reading is what the requests to one source hold of the memory for bodies.
+// bodyMemory is what the requests to one source hold of the memory for bodies.
 //
 // Within it every address has a share as every source has one of the whole: an address that holds something of requests that
 // are not verified gets more only while as much as it then holds is left free, beside what its source must leave. One
@@ -26,7 +26,7 @@ const stallTime = time.Second
 // Where there is no room, room is made: the body that has stalled for longest is given up, or else the oldest of the address
 // that holds the most, unless whoever asks holds more. A sender that completes its body at once gets in, wherever
 // it sends from.
-type reading struct {
+type bodyMemory struct {
 	share *quota.Share
 
 	mu       sync.Mutex
@@ -38,21 +38,21 @@ type reading struct {
 	wanted   int64     // by them
 }
 
-func newReading(s *quota.Share) *reading {
-	return &reading{share: s, senders: map[netip.Prefix]*sender{}}
+func newBodyMemory(s *quota.Share) *bodyMemory {
+	return &bodyMemory{share: s, senders: map[netip.Prefix]*sender{}}
 }
 
 // sender is an address that sends bodies which are not verified.
 type sender struct {
 	from     netip.Prefix
 	bytes    int64
-	arriving list.List // its part of that of reading
+	arriving list.List // its part of that of bodyMemory
 	index    int       // in weights
 }
 
-// holding is what one request holds. It belongs to the goroutine of the request.
-type holding struct {
-	of     *reading
+// requestState is what one request holds. It belongs to the goroutine of the request.
+type requestState struct {
+	of     *bodyMemory
 	from   netip.Prefix
 	socket *http.ResponseController
 
@@ -62,20 +62,20 @@ type holding struct {
 	settled  bool    // it is complete, or nothing can end a read of it: it is not given up
 	evicted  bool    // it was given up
 	grown    time.Time
-	order    [2]*list.Element // in arriving of reading and of sender
+	order    [2]*list.Element // in arriving of bodyMemory and of sender
 	asked    int64            // while it waits
 	place    *list.Element    // in queue, while it waits
 	answered chan bool
 }
 
 // hold returns what a request from an address holds: nothing yet. The owner calls release in the end.
-func (s *reading) hold(from netip.Addr, w http.ResponseWriter) *holding {
-	return &holding{of: s, from: connlimit.Network(from), socket: http.NewResponseController(w)}
+func (s *bodyMemory) hold(from netip.Addr, w http.ResponseWriter) *requestState {
+	return &requestState{of: s, from: connlimit.Network(from), socket: http.NewResponseController(w)}
 }
 
-// take takes n bytes, if need be when others that were given up have left them. It returns false if there is no room, or if the
+// Take takes n bytes, if need be when others that were given up have left them. It returns false if there is no room, or if the
 // request itself was given up.
-func (h *holding) take(n int64) bool {
+func (h *requestState) Take(n int64) bool {
 	s := h.of
 	s.mu.Lock()
 	switch {
@@ -99,7 +99,7 @@ func (h *holding) take(n int64) bool {
 }
 
 // grab takes n bytes if they are free. The caller holds the mutex, here and below.
-func (s *reading) grab(h *holding, n int64) bool {
+func (s *bodyMemory) grab(h *requestState, n int64) bool {
 	from := s.senders[h.from]
 	if from == nil {
 		from = &sender{from: h.from, index: -1}
@@ -115,7 +115,7 @@ func (s *reading) grab(h *holding, n int64) bool {
 }
 
 // arrive puts h behind all that grew before.
-func (s *reading) arrive(h *holding) {
+func (s *bodyMemory) arrive(h *requestState) {
 	if h.settled {
 		return
 	}
@@ -132,7 +132,7 @@ func (s *reading) arrive(h *holding) {
 }
 
 // settle takes h out of those that can be given up.
-func (s *reading) settle(h *holding) {
+func (s *bodyMemory) settle(h *requestState) {
 	h.settled = true
 	if h.order[0] == nil {
 		return
@@ -146,7 +146,7 @@ func (s *reading) settle(h *holding) {
 }
 
 // weigh adds n to what a sender holds, and forgets one that holds nothing.
-func (s *reading) weigh(from *sender, n int64) {
+func (s *bodyMemory) weigh(from *sender, n int64) {
 	from.bytes += n
 	if from.index >= 0 {
 		heap.Fix(&s.weights, from.index)
@@ -161,7 +161,7 @@ var past = time.Unix(1, 0)
 
 // evict gives a body up in favour of another, and returns false if there is none that should go rather than that one. Those
 // whose reads cannot be ended stay.
-func (s *reading) evict(favour *holding) bool {
+func (s *bodyMemory) evict(favour *requestState) bool {
 	for h := s.victim(favour); h != nil; h = s.victim(favour) {
 		s.settle(h)
 		switch {
@@ -178,18 +178,18 @@ func (s *reading) evict(favour *holding) bool {
 }
 
 // victim returns the body that goes first, nil if there is none.
-func (s *reading) victim(favour *holding) *holding {
+func (s *bodyMemory) victim(favour *requestState) *requestState {
 	oldest := s.arriving.Front()
 	if oldest == nil {
 		return nil
 	}
-	h := oldest.Value.(*holding)
+	h := oldest.Value.(*requestState)
 	if time.Since(h.grown) < stallTime {
 		heaviest := s.weights[0]
 		if from := s.senders[favour.from]; from != nil && from.bytes > heaviest.bytes {
 			return nil
 		}
-		h = heaviest.arriving.Front().Value.(*holding)
+		h = heaviest.arriving.Front().Value.(*requestState)
 	}
 	if h == favour {
 		return nil
@@ -198,7 +198,7 @@ func (s *reading) victim(favour *holding) *holding {
 }
 
 // answer ends the waiting of h.
-func (s *reading) answer(h *holding, ok bool) {
+func (s *bodyMemory) answer(h *requestState, ok bool) {
 	s.queue.Remove(h.place)
 	s.wanted -= h.asked
 	h.place = nil
@@ -206,9 +206,9 @@ func (s *reading) answer(h *holding, ok bool) {
 }
 
 // serve answers those that wait, as far as there is room, or none to come.
-func (s *reading) serve() {
+func (s *bodyMemory) serve() {
 	for first := s.queue.Front(); first != nil; first = s.queue.Front() {
-		h := first.Value.(*holding)
+		h := first.Value.(*requestState)
 		switch {
 		case s.grab(h, h.asked):
 			s.answer(h, true)
@@ -220,14 +220,14 @@ func (s *reading) serve() {
 	}
 }
 
-// give returns n bytes.
-func (h *holding) give(n int64) {
+// Give returns n bytes.
+func (h *requestState) Give(n int64) {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	h.drop(n)
 }
 
-func (h *holding) drop(n int64) {
+func (h *requestState) drop(n int64) {
 	if n == 0 {
 		return
 	}
@@ -247,7 +247,7 @@ func (h *holding) drop(n int64) {
 }
 
 // complete says that the body is there. It returns false if it was given up before.
-func (h *holding) complete() bool {
+func (h *requestState) complete() bool {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	if !h.evicted {
@@ -257,7 +257,7 @@ func (h *holding) complete() bool {
 }
 
 // verified says that the sender is who it should be: what it holds counts no more towards what its address may.
-func (h *holding) verified() {
+func (h *requestState) verified() {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	if h.sender != nil {
@@ -267,7 +267,7 @@ func (h *holding) verified() {
 }
 
 // release gives everything back.
-func (h *holding) release() {
+func (h *requestState) release() {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	if !h.evicted {

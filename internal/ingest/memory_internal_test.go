@@ -22,26 +22,26 @@ func (s *socket) SetReadDeadline(time.Time) error {
 	return nil
 }
 
-func newReadingOf(bytes int64) *reading {
+func newMemoryOf(bytes int64) *bodyMemory {
 	p := &quota.Pool{}
 	p.Resize(bytes, false)
-	return newReading(p.Share())
+	return newBodyMemory(p.Share())
 }
 
 var here, there = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.1")
 
 // What was verified counts no more towards its address: a sender whose events wait for the store has more of them taken.
 func TestVerifiedCountsNoMore(t *testing.T) {
-	s := newReadingOf(3000)
+	s := newMemoryOf(3000)
 	first, second := s.hold(here, httptest.NewRecorder()), s.hold(here, httptest.NewRecorder())
-	if !first.take(1000) || !first.complete() {
+	if !first.Take(1000) || !first.complete() {
 		t.Fatal("no room in an empty one")
 	}
-	if second.take(700) {
+	if second.Take(700) {
 		t.Fatal("an address holds more than is left beside it")
 	}
 	first.verified()
-	if !second.take(700) {
+	if !second.Take(700) {
 		t.Error("what is verified still counts towards its address")
 	}
 	second.release()
@@ -51,22 +51,22 @@ func TestVerifiedCountsNoMore(t *testing.T) {
 
 // Whoever needs room waits for that of whoever is given up, and nothing of it is lost.
 func TestRoomOfThoseGivenUp(t *testing.T) {
-	for name, end := range map[string]func(*holding){
-		"all at once":   func(h *holding) { h.release() },
-		"by and by":     func(h *holding) { h.give(500); h.release() },
-		"as it arrives": func(h *holding) { h.complete(); h.release() },
+	for name, end := range map[string]func(*requestState){
+		"all at once":   func(h *requestState) { h.release() },
+		"by and by":     func(h *requestState) { h.Give(500); h.release() },
+		"as it arrives": func(h *requestState) { h.complete(); h.release() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newReadingOf(3000)
+			s := newMemoryOf(3000)
 			idle, quick := newSocket(), newSocket()
 			stalled, asks := s.hold(here, idle), s.hold(there, quick)
-			if !stalled.take(2000) {
+			if !stalled.Take(2000) {
 				t.Fatal("no room in an empty one")
 			}
 			got := make(chan bool)
-			go func() { got <- asks.take(2000) }()
+			go func() { got <- asks.Take(2000) }()
 			<-idle.ended // it is told to go
-			if stalled.take(1) {
+			if stalled.Take(1) {
 				t.Error("who was given up gets more")
 			}
 			select {
@@ -84,7 +84,7 @@ func TestRoomOfThoseGivenUp(t *testing.T) {
 	}
 }
 
-func isEmpty(t *testing.T, s *reading) {
+func isEmpty(t *testing.T, s *bodyMemory) {
 	t.Helper()
 	if s.share.Used() != 0 || s.leaving != 0 || s.wanted != 0 {
 		t.Errorf("held %d, leaving %d, wanted %d", s.share.Used(), s.leaving, s.wanted)

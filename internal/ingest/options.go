@@ -118,7 +118,7 @@ type Options struct {
 	Forward journal.Forward
 	// MaxReading bounds the memory in bytes of the bodies of all requests under way, verified or not, counted as they arrive, and
 	// of the answers of services that work on theirs. Beyond it, or where a source or an address holds more of it than is
-	// left, other bodies that are on their way are given up (see reading), or the answer is a 503. It is raised
+	// left, other bodies that are on their way are given up (see bodyMemory), or the answer is a 503. It is raised
 	// to what one body of the source with the largest MaxBody may need: four times that, or six times if there are
 	// several sources, and for services twice or three times their MaxAnswer besides. Zero means [DefaultMaxReading].
 	MaxReading int64

@@ -40,14 +40,14 @@ func (p *pools) fit(o Options) {
 
 // shares are those of one source.
 type shares struct {
-	reading                 *reading
+	reading                 *bodyMemory
 	waiting, entries, bytes *quota.Share
 	lane                    *lane
 }
 
 func (p *pools) share() shares {
 	return shares{
-		reading: newReading(p.reading.Share()), waiting: p.waiting.Share(),
+		reading: newBodyMemory(p.reading.Share()), waiting: p.waiting.Share(),
 		entries: p.entries.Share(), bytes: p.bytes.Share(), lane: &lane{turns: &p.turns},
 	}
 }

@@ -2,56 +2,48 @@ package ingest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/body"
+	"github.com/hookonce/hookonce/internal/problem"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// problem is a refusal as the sender reads it (RFC 9457). What the log says is elsewhere: a sender
-// that is not verified learns nothing that helps it to become so.
-type problem struct {
-	status int
-	reason string // label of the metric, and the extension member "reason"
-	name   string // last part of the type
-	title  string
-	detail string
-	// retryAfter is the header Retry-After, in seconds, of problems that a sender should come back from
-	// with the same request; empty for others.
-	retryAfter string
-	// hangUp ends the connection after the answer, where the rest of the body is not worth reading.
-	hangUp bool
-}
+// refusal is a problem as the sender reads it. What the log says is elsewhere: a sender that is not verified learns
+// nothing that helps it to become so. Its Reason is the label of the metric, and its RetryAfter is set where a sender should
+// come back with the same request.
+type refusal struct{ problem.Details }
 
-func (p *problem) Error() string { return p.reason }
+func (p *refusal) Error() string { return p.Reason }
 
 // The sender's mistakes.
 var (
-	errUnknownSource = &problem{status: http.StatusNotFound, reason: "unknown_source", name: "unknown-source",
-		title: "Unknown source", detail: "No source is configured under this path; the path of a source is /in/<name>."}
-	errMethod = &problem{status: http.StatusMethodNotAllowed, reason: "method", name: "method-not-allowed",
-		title: "Method not allowed", detail: "Events are sent with POST."}
-	errTooLarge = &problem{status: http.StatusRequestEntityTooLarge, reason: "too_large", name: "body-too-large",
-		title: "Body too large", detail: "The body is larger than this source accepts.", hangUp: true}
-	errHeaders = &problem{status: http.StatusRequestHeaderFieldsTooLarge, reason: "headers_too_large", name: "headers-too-large",
-		title: "Headers too large", detail: "The headers that the application needs are together larger than 8 KiB, or more than 64 lines. Nothing is stored."}
-	errTruncated = &problem{status: http.StatusBadRequest, reason: "truncated", name: "body-truncated",
-		title: "Body truncated", detail: "The body ended early or was not framed as HTTP asks.", hangUp: true}
-	errSlow = &problem{status: http.StatusRequestTimeout, reason: "slow", name: "body-too-slow",
-		title: "Body too slow", detail: "The body did not arrive in time.", hangUp: true}
+	errUnknownSource = &refusal{problem.Details{Status: http.StatusNotFound, Type: "unknown-source", Title: "Unknown source", Reason: "unknown_source",
+		Detail: "No source is configured under this path; the path of a source is /in/<name>."}}
+	errMethod = &refusal{problem.Details{Status: http.StatusMethodNotAllowed, Type: "method-not-allowed", Title: "Method not allowed", Reason: "method",
+		Detail: "Events are sent with POST."}}
+	errTooLarge = &refusal{problem.Details{Status: http.StatusRequestEntityTooLarge, Type: "body-too-large", Title: "Body too large", Reason: "too_large",
+		Detail: "The body is larger than this source accepts.", Close: true}}
+	errHeaders = &refusal{problem.Details{Status: http.StatusRequestHeaderFieldsTooLarge, Type: "headers-too-large", Title: "Headers too large", Reason: "headers_too_large",
+		Detail: "The headers that the application needs are together larger than 8 KiB, or more than 64 lines. Nothing is stored."}}
+	errTruncated = &refusal{problem.Details{Status: http.StatusBadRequest, Type: "body-truncated", Title: "Body truncated", Reason: "truncated",
+		Detail: "The body ended early or was not framed as HTTP asks.", Close: true}}
+	errSlow = &refusal{problem.Details{Status: http.StatusRequestTimeout, Type: "body-too-slow", Title: "Body too slow", Reason: "slow",
+		Detail: "The body did not arrive in time.", Close: true}}
 )
 
 // What is authentic, but not taken now. It is no mistake of the provider's, and so it is answered with a
 // status that the provider retries: a list of addresses may be out of date, and a rate too low.
 var (
-	errTooMany = &problem{status: http.StatusServiceUnavailable, reason: "rate", name: "too-many-requests",
-		title: "Too many requests", detail: "This source takes fewer requests per second. Nothing is acknowledged: send it again.", retryAfter: "1"}
-	errStranger = &problem{status: http.StatusServiceUnavailable, reason: "address", name: "address-not-allowed",
-		title: "Address not allowed", detail: "This source takes no requests from this address now.", retryAfter: "60", hangUp: true}
+	errTooMany = &refusal{problem.Details{Status: http.StatusServiceUnavailable, Type: "too-many-requests", Title: "Too many requests", Reason: "rate",
+		Detail: "This source takes fewer requests per second. Nothing is acknowledged: send it again.", RetryAfter: time.Second}}
+	errStranger = &refusal{problem.Details{Status: http.StatusServiceUnavailable, Type: "address-not-allowed", Title: "Address not allowed", Reason: "address",
+		Detail: "This source takes no requests from this address now.", RetryAfter: time.Minute, Close: true}}
 )
 
 // Our own failures: the sender is asked to come again, never told that it did something wrong.
@@ -79,23 +71,27 @@ func (e *panicError) Error() string { return fmt.Sprintf("%v: %v", errPanic, e.v
 func (e *panicError) Unwrap() error { return errPanic }
 
 // crowded is the answer to a body for which there is no memory now. The rest of it is not read.
-func crowded() *problem {
-	p := unavailable(errFull.reason, "More is being received than memory is set aside for.")
-	p.hangUp = true
+func crowded() *refusal {
+	p := unavailable(errFull.Reason, "More is being received than memory is set aside for.")
+	p.Close = true
 	return p
 }
 
 // unavailableName is the type of all our own failures, and of nothing else.
 const unavailableName = "unavailable"
 
-func unavailable(reason, detail string) *problem {
-	return &problem{status: http.StatusServiceUnavailable, reason: reason, name: unavailableName,
-		title: "Temporarily unavailable", detail: detail + " Nothing is acknowledged: send it again.", retryAfter: retryAfter}
+// retryAfter is the Retry-After of our own failures. Providers that honour it would otherwise wait for minutes; most
+// outages of a queue or a store are shorter.
+const retryAfter = 5 * time.Second
+
+func unavailable(reason, detail string) *refusal {
+	return &refusal{problem.Details{Status: http.StatusServiceUnavailable, Type: unavailableName, Title: "Temporarily unavailable", Reason: reason,
+		Detail: detail + " Nothing is acknowledged: send it again.", RetryAfter: retryAfter}}
 }
 
 // rejections are the answers to requests that are not verified, by reason. They differ in the reason
 // alone, which names what the sender already knows.
-var rejections = map[string]*problem{
+var rejections = map[string]*refusal{
 	hookonce.ReasonSignatureMissing:   unverified(hookonce.ReasonSignatureMissing, "The request carries no signature."),
 	hookonce.ReasonSignatureMalformed: unverified(hookonce.ReasonSignatureMalformed, "The signature is not in the form that this source expects."),
 	hookonce.ReasonSignatureMismatch:  unverified(hookonce.ReasonSignatureMismatch, "The signature does not belong to this body and this source."),
@@ -108,14 +104,14 @@ var rejections = map[string]*problem{
 // errUnverified answers for a reason that is not in the closed set.
 var errUnverified = unverified("unverified", "The request could not be verified.")
 
-func unverified(reason, detail string) *problem {
-	return &problem{status: http.StatusUnauthorized, reason: reason, name: "unverified",
-		title: "Not verified", detail: detail}
+func unverified(reason, detail string) *refusal {
+	return &refusal{problem.Details{Status: http.StatusUnauthorized, Type: "unverified", Title: "Not verified", Reason: reason,
+		Detail: detail}}
 }
 
-// problems lists every refusal of a source, so that each has its counter before it first happens.
-func problems() []*problem {
-	all := []*problem{errMethod, errTooLarge, errHeaders, errTruncated, errSlow, errTooMany, errStranger,
+// refusals lists every refusal of a source, so that each has its counter before it first happens.
+func refusals() []*refusal {
+	all := []*refusal{errMethod, errTooLarge, errHeaders, errTruncated, errSlow, errTooMany, errStranger,
 		errFull, errCrowded, errClosed, errStore, errTimeout, errRowRefused, errUnanswered, errPanic, errUnspecified, errUnverified}
 	for _, p := range rejections {
 		all = append(all, p)
@@ -123,9 +119,9 @@ func problems() []*problem {
 	return all
 }
 
-// problemOf is the one place that turns an error into an answer. What it does not know is our fault.
-func problemOf(err error) *problem {
-	var p *problem
+// refusalOf is the one place that turns an error into an answer. What it does not know is our fault.
+func refusalOf(err error) *refusal {
+	var p *refusal
 	var reject *hookonce.RejectError
 	switch {
 	case errors.As(err, &p):
@@ -135,6 +131,14 @@ func problemOf(err error) *problem {
 			return p
 		}
 		return errUnverified
+	case errors.Is(err, body.ErrTooLarge):
+		return errTooLarge
+	case errors.Is(err, body.ErrSlow):
+		return errSlow
+	case errors.Is(err, body.ErrTruncated):
+		return errTruncated
+	case errors.Is(err, body.ErrNoMemory):
+		return errCrowded
 	case errors.Is(err, journal.ErrFull):
 		return errFull
 	case errors.Is(err, journal.ErrClosed):
@@ -148,43 +152,4 @@ func problemOf(err error) *problem {
 }
 
 // ours reports whether the failure is our own. The status does not tell: it is what the provider retries.
-func (p *problem) ours() bool { return p.name == unavailableName }
-
-// retryAfter is the Retry-After of our own failures, in seconds. Providers that honour it would
-// otherwise wait for minutes; most outages of a queue or a store are shorter.
-const retryAfter = "5"
-
-func (p *problem) write(w http.ResponseWriter, allow string) {
-	h := w.Header()
-	h["Content-Type"] = problemType
-	h["X-Content-Type-Options"] = nosniff
-	switch {
-	case p.status == http.StatusMethodNotAllowed:
-		h.Set("Allow", allow)
-	case p.retryAfter != "":
-		h.Set("Retry-After", p.retryAfter)
-	case p.status == http.StatusServiceUnavailable:
-		h.Set("Retry-After", retryAfter)
-	}
-	body := p.body()
-	if p.hangUp {
-		h.Set("Connection", "close")
-		h.Set("Content-Length", strconv.Itoa(len(body)))
-	}
-	w.WriteHeader(p.status)
-	_, _ = w.Write(body) // the sender may be gone; its copy comes again
-}
-
-func (p *problem) body() []byte {
-	body, err := json.Marshal(struct {
-		Type   string `json:"type"`
-		Title  string `json:"title"`
-		Status int    `json:"status"`
-		Detail string `json:"detail"`
-		Reason string `json:"reason"`
-	}{"urn:hookonce:problem:" + p.name, p.title, p.status, p.detail, p.reason})
-	if err != nil {
-		panic(err) // strings and an int always encode
-	}
-	return append(body, '\n')
-}
+func (p *refusal) ours() bool { return p.Type == unavailableName }

@@ -3,9 +3,10 @@ package ingest
 import (
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/body"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -19,51 +20,52 @@ type refuser struct {
 	log      eventLog
 	watcher  Watcher
 	doorman  doorman
-	rejected map[*problem]prometheus.Counter
+	rejected map[*refusal]prometheus.Counter
 	profile  hookonce.Profile
 	allow    string // the methods that are taken
 }
 
-// newRefuser returns the refuser of a source that can have the given problems.
-func newRefuser(source string, o Options, m *metrics, profile hookonce.Profile, door doorman, problems ...*problem) refuser {
+// newRefuser returns the refuser of a source that can have the given refusals.
+func newRefuser(source string, o Options, m *metrics, profile hookonce.Profile, door doorman, refusals ...*refusal) refuser {
 	r := refuser{
 		now:      o.Now,
 		source:   source,
 		log:      newEventLog(o.Logger, source),
 		watcher:  o.Watcher,
 		doorman:  door,
-		rejected: make(map[*problem]prometheus.Counter, len(problems)),
+		rejected: make(map[*refusal]prometheus.Counter, len(refusals)),
 		profile:  profile,
 		allow:    profile.Allow(),
 	}
-	for _, p := range problems {
-		r.rejected[p] = m.rejected.WithLabelValues(source, p.reason)
+	for _, p := range refusals {
+		r.rejected[p] = m.rejected.WithLabelValues(source, p.Reason)
 	}
 	return r
 }
 
 // refuse answers with the problem that err stands for. It returns when a sender that is hung up on has had time to read that.
 func (r refuser) refuse(w http.ResponseWriter, req *http.Request, err error) {
-	p := problemOf(err)
+	p := refusalOf(err)
 	r.rejected[p].Inc()
 	own := *p
-	own.status = r.profile.Refusal(p.status, err)
+	own.Status = r.profile.Refusal(p.Status, err)
 	var early *tooFast
-	if errors.As(err, &early) {
-		own.retryAfter = wholeSeconds(early.wait)
+	switch {
+	case errors.As(err, &early):
+		own.RetryAfter = early.wait
+	case own.Status == http.StatusServiceUnavailable && own.RetryAfter == 0:
+		own.RetryAfter = retryAfter
 	}
-	what := Refusal{Source: r.source, Path: shownPath(req), From: r.doorman.from(req), Status: own.status, Reason: own.reason, Detail: own.detail}
+	what := Refusal{Source: r.source, Path: shownPath(req), From: r.doorman.from(req), Status: own.Status, Reason: own.Reason, Detail: own.Detail}
 	r.log.rejected(req.Context(), &own, what, err)
 	r.watcher.Refused(what)
-	own.write(w, r.allow)
-	if own.hangUp {
-		linger(w, req)
+	if own.Status == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", r.allow)
 	}
-}
-
-// wholeSeconds returns a wait in the form of Retry-After, rounded up.
-func wholeSeconds(d time.Duration) string {
-	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+	own.Write(w)
+	if own.Close {
+		body.Linger(w, req)
+	}
 }
 
 // maxShownPath bounds in bytes what is shown of a path that a stranger chose.

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/body"
 )
 
 // service admits requests to one service.
@@ -16,11 +17,11 @@ type service struct {
 	Service
 	handler  http.Handler
 	throttle throttle
-	reading  *reading
+	reading  *bodyMemory
 	received prometheus.Counter
 }
 
-func newService(s Service, o Options, m *metrics, room *reading) *service {
+func newService(s Service, o Options, m *metrics, room *bodyMemory) *service {
 	s.MaxBody = cmp.Or(s.MaxBody, DefaultMaxBody)
 	return &service{
 		refuser:  newRefuser(s.Name, o, m, hookonce.Profile{}, doorman{allow: s.Allow, trusted: o.TrustedProxies}, errTooMany, errStranger, errCrowded),
@@ -53,23 +54,26 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	held := s.reading.hold(s.doorman.address(r), w)
 	defer held.release()
-	body := &keptBody{ReadCloser: r.Body, held: held, header: w.Header(), body: s.MaxBody + 1, answer: s.MaxAnswer}
+	kept := &keptBody{ReadCloser: r.Body, held: held, header: w.Header(), body: s.MaxBody + 1, answer: s.MaxAnswer}
 	own := *r
-	own.Body = body
+	own.Body = kept
 	s.handler.ServeHTTP(w, &own)
-	if body.err != nil {
+	if kept.err != nil {
 		s.rejected[errCrowded].Inc()
 		held.release()
-		linger(w, r)
+		body.Linger(w, r)
 	}
 }
+
+// firstStep is how much room is taken for a body when its first byte is there.
+const firstStep = 4 << 10
 
 // keptBody is the body of a request to a service that keeps it in memory, and its answer: room for the body is taken as it is
 // read, and room for the whole answer when it is complete, before the service is asked, because to run out of that after the
 // service had its effect would be worse. A read for which there is no room fails with an error that says when to come again.
 type keptBody struct {
 	io.ReadCloser
-	held         *holding
+	held         *requestState
 	header       http.Header // of the answer
 	body, answer int64       // the largest
 	read, taken  int64
@@ -101,7 +105,7 @@ func (k *keptBody) Read(p []byte) (int, error) {
 func (k *keptBody) room(err error) bool {
 	for k.taken < min(2*k.read, 2*k.body) {
 		step := min(max(firstStep, k.taken), 2*k.body-k.taken)
-		if !k.held.take(step) {
+		if !k.held.Take(step) {
 			return false
 		}
 		k.taken += step
@@ -116,6 +120,6 @@ func (k *keptBody) room(err error) bool {
 		return true
 	}
 	k.complete = true
-	k.held.give(k.taken - min(k.read, k.taken))
-	return k.held.take(k.answer)
+	k.held.Give(k.taken - min(k.read, k.taken))
+	return k.held.Take(k.answer)
 }
