@@ -217,11 +217,7 @@ func (p *HookonceProvider) Sign(req *hookonce.Request) error {
 		req.Header = make(http.Header)
 	}
 	id := "msg_" + header.Safe(req.Header.Get(header.IdempotencyKey))
-	timestamp, signature := outgoing.Sign(p.keys, id, req.Now, req.Body)
-	req.Header.Set(header.WebhookID, id)
-	req.Header.Set(header.WebhookTimestamp, timestamp)
-	req.Header.Set(header.WebhookSignature, signature)
-	req.Header.Set(header.HookonceSignature, outgoing.SignFacts(p.keys, id, timestamp, req.Header))
+	outgoing.Sign(req.Header, p.keys, id, req.Now, req.Body)
 	return nil
 }
 

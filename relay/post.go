@@ -65,7 +65,8 @@ func PostHeader(name, value string) PostOption {
 	}
 }
 
-// PostSecrets signs the requests as Standard Webhooks describe it, once with each secret. A secret that
+// PostSecrets signs the requests as Standard Webhooks describe it, once with each secret, and with Hookonce-Signature
+// what their Idempotency-Key and other Hookonce- headers say, as the gateway signs its deliveries. A secret that
 // begins with whsec_ is base64 after it; any other is its bytes. The header webhook-id is the same for every
 // attempt.
 func PostSecrets(secrets ...string) PostOption {
@@ -169,11 +170,7 @@ func (p *post) headers(e hookonce.QueuedEffect) http.Header {
 		h.Set("Hookonce-Key", header.Safe(e.Key))
 	}
 	if len(p.keys) > 0 {
-		id := "msg_" + key
-		timestamp, signature := outgoing.Sign(p.keys, id, p.now(), e.Payload)
-		h.Set(header.WebhookID, id)
-		h.Set(header.WebhookTimestamp, timestamp)
-		h.Set(header.WebhookSignature, signature)
+		outgoing.Sign(h, p.keys, "msg_"+key, p.now(), e.Payload)
 	}
 	return h
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/relay"
 )
@@ -74,6 +75,15 @@ func TestPOSTSigns(t *testing.T) {
 		if err != nil || len(d.Events) != 1 || d.Events[0].Key != "msg_"+receipt.IdempotencyKey() {
 			t.Errorf("%v, %v", d, err)
 		}
+	}
+	keys := [][]byte{[]byte("fake secret"), []byte("new fake secret")}
+	id, at, facts := came.Header.Get("Webhook-Id"), came.Header.Get("Webhook-Timestamp"), came.Header.Get("Hookonce-Signature")
+	if outgoing.VerifyFacts(keys[1:], id, at, came.Header, facts) != 1 {
+		t.Error("what the headers say is not signed")
+	}
+	came.Header.Set("Idempotency-Key", "forged")
+	if outgoing.VerifyFacts(keys, id, at, came.Header, facts) != 0 {
+		t.Error("another key verifies as well")
 	}
 	came.Body[0]++
 	if _, err := provider.Standard("whsec_ZmFrZSBzZWNyZXQ=").Open(&came); err == nil {

@@ -89,12 +89,7 @@ func requestHeader(d *destination, w *journal.Work, sent *hookonce.Request) http
 		h.set("User-Agent", "hookonce")
 	}
 	if len(d.secrets) > 0 {
-		id := messageID(key, d.name)
-		timestamp, signature := outgoing.Sign(d.secrets, id, sent.Now, sent.Body)
-		h.set(header.WebhookID, id)
-		h.set(header.WebhookTimestamp, timestamp)
-		h.set(header.WebhookSignature, signature)
-		h.set(header.HookonceSignature, outgoing.SignFacts(d.secrets, id, timestamp, h.Header))
+		outgoing.Sign(h.Header, d.secrets, messageID(key, d.name), sent.Now, sent.Body)
 	}
 	return h.Header
 }

@@ -21,7 +21,7 @@ const (
 	HookonceForced      = "Hookonce-Forced"
 	HookonceUnprotected = "Hookonce-Unprotected"
 
-	// HookonceSignature signs all of these: see outgoing.SignFacts.
+	// HookonceSignature signs all of these: see outgoing.Sign.
 	HookonceSignature = "Hookonce-Signature"
 )
 

@@ -1,5 +1,6 @@
-// Package outgoing knows what the requests of the gateway and of relays have in common: signatures as
-// Standard Webhooks describe them (https://www.standardwebhooks.com), and what an answer says about the time of the next request.
+// Package outgoing is what the requests of the gateway and of relays have in common: where they go, how they are
+// signed, as Standard Webhooks describe it (https://www.standardwebhooks.com) and beyond, and how much is read of
+// their answers. What an answer means is decided by package retry.
 package outgoing
 
 import (
@@ -7,9 +8,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // scheme begins a signature that is an HMAC.
@@ -37,11 +42,15 @@ func Keys(secrets []string) ([][]byte, error) {
 	return keys, nil
 }
 
-// Sign returns the values of the headers that sign a body: one signature per key, each over the
-// identifier, the time and the body.
-func Sign(keys [][]byte, id string, at time.Time, body []byte) (timestamp, signature string) {
-	timestamp = strconv.FormatInt(at.Unix(), 10)
-	return timestamp, signatures(keys, []byte(id+"."+timestamp+"."), body)
+// Sign sets the headers that sign a request: [header.WebhookSignature] has one signature per key, each over the
+// identifier, the time and the body, and [header.HookonceSignature] one per key over what the other headers say,
+// bound to the same identifier and time, and so to the body. Whoever carries the request could otherwise send it
+// again under another key. All other headers must be set.
+func Sign(h http.Header, keys [][]byte, id string, at time.Time, body []byte) {
+	timestamp := strconv.FormatInt(at.Unix(), 10)
+	values := []string{id, timestamp, signatures(keys, []byte(id+"."+timestamp+"."), body), signatures(keys, factsText(id, timestamp, h))}
+	h[header.WebhookID], h[header.WebhookTimestamp] = values[0:1:1], values[1:2:2]
+	h[header.WebhookSignature], h[header.HookonceSignature] = values[2:3:3], values[3:4:4]
 }
 
 // Verify returns which of the keys, from 1, made one of the signatures in value, as [Sign] makes them; 0 for none
@@ -81,4 +90,33 @@ func mac(key []byte, text [][]byte) []byte {
 		h.Write(part)
 	}
 	return h.Sum(nil)
+}
+
+// VerifyFacts returns which of the keys, from 1, made one of the signatures in value, as [Sign] makes them of headers;
+// 0 for none of them.
+func VerifyFacts(keys [][]byte, id, timestamp string, h http.Header, value string) int {
+	return verify(keys, value, factsText(id, timestamp, h))
+}
+
+// factsText is what is signed: a line that says what it is, one each with the message's identifier and time,
+// and one for each header, in the order of their names. A body that is signed comes after an identifier
+// and a time with points between, and no header has line breaks, so neither text can pass for the other.
+func factsText(id, timestamp string, h http.Header) []byte {
+	names := make([]string, 0, len(h))
+	for name := range h {
+		if name == header.IdempotencyKey || strings.HasPrefix(name, header.OwnPrefix) && name != header.HookonceSignature {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	text := append(make([]byte, 0, 1024), "hookonce-headers-v1\n"+id+"\n"+timestamp+"\n"...)
+	for _, name := range names {
+		for _, value := range h[name] {
+			text = append(text, strings.ToLower(name)...)
+			text = append(text, ':')
+			text = append(text, value...)
+			text = append(text, '\n')
+		}
+	}
+	return text
 }
