@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"github.com/hookonce/hookonce/internal/header"
-	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/internal/retry"
 )
@@ -17,29 +16,6 @@ const MaxReply = 256 << 10
 
 // errTooLong says that an answer cannot be passed on.
 var errTooLong = &retry.Fault{Text: fmt.Sprintf("the answer is longer than %d bytes, and the sender waits for it", MaxReply)}
-
-// relayed ends an attempt whose answer is for the sender. A success of which not all can be passed on is
-// a failure: its sender would be told something else than it is told later.
-func (d *Deliverer) relayed(o journal.Outcome, dest *destination, w *journal.Work, response *http.Response) (journal.Outcome, *outgoing.Answer, retry.Verdict) {
-	body, err := readReply(response.Body)
-	o.Duration = d.opt.Now().Sub(o.Started)
-	v := d.judge(&o, dest, w, response)
-	switch {
-	case err == nil:
-		o.Response = &journal.Response{Status: o.Status, Header: replyHeader(response.Header), Body: body}
-	case o.State == journal.Done:
-		v = d.unanswered(&o, dest, w, err)
-		if err == errTooLong {
-			v.Signal = retry.Declined
-		}
-		return o, nil, v
-	}
-	o.Excerpt = body[:min(len(body), outgoing.MaxHead)]
-	if v.Signal == retry.Declined && o.Status < 500 {
-		v.Signal = retry.Success // it is the answer that the sender asked for
-	}
-	return o, nil, v
-}
 
 // readReply reads an answer whole and closes it. The context of the request bounds the time.
 func readReply(from io.ReadCloser) ([]byte, error) {

@@ -6,64 +6,68 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/internal/retry"
 )
 
-// deliver makes one attempt, tells the send queue what it showed about the destination, and hands the outcome to the
-// journal. Work whose lease ran out while it waited is somebody else's now.
-func (d *Deliverer) deliver(q *sendQueue, t *turn) {
-	dest, w := t.dest, t.work
-	if !d.opt.Journal.Current(w.Held) {
-		d.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: d.opt.Now()})
-		return
-	}
-	if w.Stale {
-		d.metrics.stale.WithLabelValues(w.Source, w.Destination, string(dest.stale)).Inc()
-		if dest.stale == StaleDrop && !w.Forced {
-			d.drop(w)
-			return
-		}
-	}
-	ctx, cancel := context.WithTimeout(d.attempts, dest.timeout)
-	defer cancel()
-	d.metrics.inFlight.Inc()
-	defer d.metrics.inFlight.Dec()
+// sender makes attempts.
+type sender struct {
+	opt      Options
+	random   func() float64 // the jitter of a retry, in [0, 1)
+	metrics  *metrics
+	answered atomic.Pointer[map[string]bool] // see Options.Relayed
+	workers  sync.WaitGroup                  // those who make attempts, and the reader of work
+	// attempts is the context of all attempts: it ends when a shutdown has waited long enough.
+	attempts context.Context
+	abort    context.CancelFunc
+}
 
-	outcome, answer, verdict := d.attempt(ctx, cancel, dest, w)
-	q.learn(t, &outcome, verdict)
-	d.opt.Journal.Finish(outcome)
-	d.metrics.observe(w, outcome)
-	d.report(w, outcome)
-	answer.Drain()
+// wanted reports whether work has to be delivered, and ends what has not.
+func (s *sender) wanted(dest *destination, w *journal.Work) bool {
+	if !s.opt.Journal.Current(w.Held) {
+		s.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: s.opt.Now()})
+		return false
+	}
+	if !w.Stale {
+		return true
+	}
+	s.metrics.stale.WithLabelValues(w.Source, w.Destination, string(dest.Stale)).Inc()
+	if dest.Stale == StaleDrop && !w.Forced {
+		s.drop(w)
+		return false
+	}
+	return true
 }
 
 // drop ends a delivery without an attempt, and leaves a record that says so.
-func (d *Deliverer) drop(w *journal.Work) {
+func (s *sender) drop(w *journal.Work) {
 	const why = "not delivered: a newer version of the resource was"
-	d.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Done, Error: why, Started: d.opt.Now()})
-	d.opt.Logger.Info("deliver: a stale event was dropped", "source", w.Source, "key", w.Key, "type", w.Type,
+	s.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Done, Error: why, Started: s.opt.Now()})
+	s.opt.Logger.Info("deliver: a stale event was dropped", "source", w.Source, "key", w.Key, "type", w.Type,
 		"event", w.EventID, "destination", w.Destination, "resource", w.Resource)
 }
 
 // attempt tries once. The answer is nil if there was none.
-func (d *Deliverer) attempt(ctx context.Context, cancel func(), dest *destination, w *journal.Work) (journal.Outcome, *outgoing.Answer, retry.Verdict) {
-	o := journal.Outcome{Held: w.Held, Started: d.opt.Now()}
-	relayed := (*d.answered.Load())[w.Source] // as it is now: a reload may change it meanwhile
-	response, err := d.post(ctx, dest, w, o.Started)
-	o.Duration = d.opt.Now().Sub(o.Started)
+func (s *sender) attempt(ctx context.Context, cancel func(), dest *destination, w *journal.Work) (journal.Outcome, *outgoing.Answer, retry.Verdict) {
+	o := journal.Outcome{Held: w.Held, Started: s.opt.Now()}
+	relayed := (*s.answered.Load())[w.Source] // as it is now: a reload may change it meanwhile
+	response, err := s.post(ctx, dest, w, o.Started)
+	o.Duration = s.opt.Now().Sub(o.Started)
 	if err != nil {
-		verdict := d.unanswered(&o, dest, w, err)
+		verdict := s.unanswered(&o, dest, w, err)
 		return o, nil, verdict
 	}
 	if relayed && response.StatusCode != http.StatusSwitchingProtocols {
-		return d.relayed(o, dest, w, response)
+		return s.relayed(o, dest, w, response)
 	}
 	a := outgoing.NewAnswer(response, cancel)
-	verdict := d.judge(&o, dest, w, response)
+	verdict := s.judge(&o, dest, w, response)
 	o.Excerpt = a.Head()
 	return o, a, verdict
 }
@@ -72,23 +76,23 @@ func (d *Deliverer) attempt(ctx context.Context, cancel func(), dest *destinatio
 var errPanic = error(&retry.Fault{Text: "panic during the delivery", Ours: true})
 
 // post sends the request. Whatever panics on the way is a failed attempt, not the end of a worker.
-func (d *Deliverer) post(ctx context.Context, dest *destination, w *journal.Work, now time.Time) (response *http.Response, err error) {
+func (s *sender) post(ctx context.Context, dest *destination, w *journal.Work, now time.Time) (response *http.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			d.opt.Logger.Error("panic during a delivery", "destination", w.Destination,
+			s.opt.Logger.Error("panic during a delivery", "destination", w.Destination,
 				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = errPanic
 		}
 	}()
 	sent := dest.passed(w, now)
-	d.resign(dest, w, sent)
+	s.resign(dest, w, sent)
 	return dest.transport.RoundTrip(newRequest(ctx, dest, w, sent))
 }
 
 // report logs one attempt, and shows it to whoever looks on.
-func (d *Deliverer) report(w *journal.Work, o journal.Outcome) {
-	if d.opt.Watcher != nil {
-		d.opt.Watcher.Attempted(w, o)
+func (s *sender) report(w *journal.Work, o journal.Outcome) {
+	if s.opt.Watcher != nil {
+		s.opt.Watcher.Attempted(w, o)
 	}
 	level, message := slog.LevelWarn, "delivery failed"
 	if o.Spared {
@@ -103,7 +107,7 @@ func (d *Deliverer) report(w *journal.Work, o journal.Outcome) {
 		level, message = slog.LevelError, "delivery given up"
 	}
 	ctx := context.Background()
-	if !d.opt.Logger.Enabled(ctx, level) {
+	if !s.opt.Logger.Enabled(ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{
@@ -117,55 +121,88 @@ func (d *Deliverer) report(w *journal.Work, o journal.Outcome) {
 	if o.State == journal.Failed {
 		attrs = append(attrs, slog.Time("due", o.Due))
 	}
-	d.opt.Logger.LogAttrs(ctx, level, message, attrs...)
+	s.opt.Logger.LogAttrs(ctx, level, message, attrs...)
 }
 
-// Forward makes one attempt at a delivery that the journal cannot record now, and returns the outcome
-// instead of handing it to the journal. The request is that of any attempt, under the same Idempotency-Key and
-// webhook-id, with Hookonce-Unprotected: true and without a number.
-//
-// It waits for nothing: where the destination is paused, it is ill and not to be tried now, or as much under way as it bears,
-// there is no attempt, and the outcome is [journal.Failed]. The attempt ends with ctx at the latest.
-func (d *Deliverer) Forward(ctx context.Context, w *journal.Work) journal.Outcome {
-	refused := journal.Outcome{Held: w.Held, State: journal.Failed, Started: d.opt.Now(), Error: "not attempted: the destination is at rest or busy"}
-	q := d.queue(w.Destination)
-	if q == nil {
-		return refused
-	}
-	t, ok := q.seize(w)
-	if !ok {
-		return refused
-	}
-	defer d.workers.Done()
-	attempt, cancel := context.WithTimeout(ctx, t.dest.timeout)
-	defer cancel()
-	defer context.AfterFunc(d.attempts, cancel)()
-	d.metrics.inFlight.Inc()
-	defer d.metrics.inFlight.Dec()
-
-	o, answer, verdict := d.attempt(attempt, cancel, t.dest, w)
-	if ctx.Err() != nil {
-		verdict.Signal = retry.NoSignal // it might have answered somebody with more patience
-	}
-	q.learn(&t, &o, verdict)
-	d.metrics.observe(w, o)
-	answer.Drain()
-	if next, ok := q.ended(&t); ok {
-		d.workers.Go(func() { q.run(next) })
-	}
-	return o
+// judge makes o what the answer's status says, and says what it shows.
+func (s *sender) judge(o *journal.Outcome, dest *destination, w *journal.Work, answer *http.Response) retry.Verdict {
+	o.Status = answer.StatusCode
+	return s.conclude(o, dest, w, retry.Judge(answer, dest.Permanent, o.Started.Add(o.Duration)))
 }
 
-// seize takes the turn of an attempt that begins now or not at all. The deliverer waits for it when it is
-// stopped, until its workers are told that it is done.
-func (q *sendQueue) seize(w *journal.Work) (turn, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now, class := q.opt.Now(), q.waiting.class(w)
-	if q.closed || q.gone || q.paused() || !q.bears(now, class) || !q.reserve(now) {
-		return turn{}, false
+// unanswered makes o the outcome of an attempt that got no answer, or not all of one that is wanted whole.
+func (s *sender) unanswered(o *journal.Outcome, dest *destination, w *journal.Work, err error) retry.Verdict {
+	if s.attempts.Err() != nil { // cancelled by us: nobody is to blame
+		o.State, o.Due = journal.Pending, o.Started.Add(o.Duration)
+		return retry.Verdict{Result: retry.Uncounted}
 	}
-	t := q.begin(now, w, class)
-	q.workers.Add(1)
-	return t, true
+	return s.conclude(o, dest, w, retry.JudgeError(err, dest.Timeout))
+}
+
+// conclude makes o what the verdict says. A failure is due again as the schedule says, but not before the
+// destination asked for, or dead when no attempt is left or the next would come after the time to give up. One
+// that itself began after that time, redriven or after a long wait, has its whole schedule.
+func (s *sender) conclude(o *journal.Outcome, dest *destination, w *journal.Work, v retry.Verdict) retry.Verdict {
+	o.Error = v.Reason
+	ended := o.Started.Add(o.Duration)
+	switch v.Result {
+	case retry.Done:
+		o.State = journal.Done
+		return v
+	case retry.Dead:
+		o.State = journal.Dead
+		return v
+	case retry.Uncounted:
+		o.State, o.Error, o.Due = journal.Pending, "", ended.Add(v.After)
+		s.opt.Logger.Error("deliver: an attempt failed on our side; it does not count and is made again",
+			"event", w.EventID, "destination", w.Destination, "error", v.Reason, "due", o.Due)
+		return v
+	}
+	delay, again := dest.Schedule.Delay(w.Tries, s.random())
+	due := ended.Add(max(delay, v.After))
+	if end := w.ReceivedAt.Add(dest.GiveUp); dest.GiveUp > 0 && !o.Started.After(end) && due.After(end) {
+		again = false
+	}
+	if !again {
+		o.State = journal.Dead
+		return v
+	}
+	o.State, o.Due = journal.Failed, due
+	return v
+}
+
+// relayed ends an attempt whose answer is for the sender. A success of which not all can be passed on is
+// a failure: its sender would be told something else than it is told later.
+func (s *sender) relayed(o journal.Outcome, dest *destination, w *journal.Work, response *http.Response) (journal.Outcome, *outgoing.Answer, retry.Verdict) {
+	body, err := readReply(response.Body)
+	o.Duration = s.opt.Now().Sub(o.Started)
+	v := s.judge(&o, dest, w, response)
+	switch {
+	case err == nil:
+		o.Response = &journal.Response{Status: o.Status, Header: replyHeader(response.Header), Body: body}
+	case o.State == journal.Done:
+		v = s.unanswered(&o, dest, w, err)
+		if err == errTooLong {
+			v.Signal = retry.Declined
+		}
+		return o, nil, v
+	}
+	o.Excerpt = body[:min(len(body), outgoing.MaxHead)]
+	if v.Signal == retry.Declined && o.Status < 500 {
+		v.Signal = retry.Success // it is the answer that the sender asked for
+	}
+	return o, nil, v
+}
+
+// resign has the provider's signature made anew where the destination wants that. What cannot be signed is delivered
+// as the provider sent it.
+func (s *sender) resign(dest *destination, w *journal.Work, req *hookonce.Request) {
+	signer := dest.Signers[w.Source]
+	if signer == nil {
+		return
+	}
+	if err := signer.Sign(req, w.Vouched); err != nil {
+		s.opt.Logger.Warn("deliver: the provider's signature could not be made anew; the event is delivered with the one it came with",
+			"source", w.Source, "key", w.Key, "event", w.EventID, "destination", w.Destination, "error", err)
+	}
 }

@@ -10,34 +10,24 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // Deliverer makes the attempts. Its methods are safe for concurrent use.
 type Deliverer struct {
-	opt       Options
+	*sender
 	transport http.RoundTripper // makes the attempts; nil: each destination has one
-	random    func() float64    // the jitter of a retry, in [0, 1)
-	metrics   *metrics
-	answered  atomic.Pointer[map[string]bool] // see Options.Relayed
 
-	mu     sync.RWMutex          // guards send queues, and keeps Reload and Stop apart; taken before that of a send queue
+	mu     sync.RWMutex          // guards queues, and keeps Reload and Stop apart; taken before that of a queue
 	queues map[string]*sendQueue // by the name of the destination; those that are gone as well
 
 	stopping chan struct{}
 	stop     sync.Once
-	workers  sync.WaitGroup // the reader of work, and what the send queues begin
-	// attempts is the context of all attempts: it ends when a shutdown has waited long enough.
-	attempts context.Context
-	abort    context.CancelFunc
 }
 
 // New returns a deliverer that does nothing until it is started. It fails when the settings of a
@@ -46,11 +36,9 @@ func New(o Options) (*Deliverer, error) { return newDeliverer(o, nil, rand.Float
 
 func newDeliverer(o Options, transport http.RoundTripper, random func() float64) (*Deliverer, error) {
 	d := &Deliverer{
+		sender:    &sender{opt: o, random: random, metrics: newMetrics(o.Registerer)},
 		transport: transport,
-		random:    random,
-		opt:       o,
 		queues:    make(map[string]*sendQueue, len(o.Destinations)),
-		metrics:   newMetrics(o.Registerer),
 		stopping:  make(chan struct{}),
 	}
 	d.attempts, d.abort = context.WithCancel(context.Background())
@@ -132,23 +120,23 @@ func (d *Deliverer) Reload(destinations map[string]Destination, relayed map[stri
 		return errStopped
 	default:
 	}
-	outfits := make(map[string]*outfit, len(destinations))
+	ready := make(map[string]*destination, len(destinations))
 	for name, s := range destinations {
-		o, err := d.outfit(name, s, d.queues[name])
+		dest, err := newDestination(name, s, d.queues[name].before(), d.transport)
 		if err != nil {
 			return fmt.Errorf("deliver: destination %q: %w", name, err)
 		}
-		outfits[name] = o
+		ready[name] = dest
 	}
 	d.answered.Store(&relayed)
-	for name, o := range outfits {
+	for name, dest := range ready {
 		if d.queues[name] == nil {
-			d.queues[name] = &sendQueue{Deliverer: d, name: name, gone: true}
+			d.queues[name] = &sendQueue{sender: d.sender, name: name, gone: true}
 		}
-		d.queues[name].fit(o)
+		d.queues[name].fit(dest)
 	}
 	for name, q := range d.queues {
-		if _, stays := outfits[name]; !stays {
+		if _, stays := ready[name]; !stays {
 			q.leave()
 		}
 	}
@@ -160,126 +148,6 @@ func (d *Deliverer) queue(name string) *sendQueue {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.queues[name]
-}
-
-// outfit is what the settings of a destination make of its send queue. It is not changed afterwards.
-type outfit struct {
-	settings    Destination
-	dest        *destination
-	concurrency int
-	limiter     *rate.Limiter // nil: no rate
-	breaker     Breaker
-}
-
-// outfit makes one of settings, with what can be kept of that of a send queue; which is nil if it is new.
-func (d *Deliverer) outfit(name string, s Destination, q *sendQueue) (*outfit, error) {
-	before := q.before()
-	o := &outfit{settings: s, concurrency: s.Concurrency}
-	transport := d.transport
-	switch {
-	case transport != nil:
-	case before != nil && before.connects(o):
-		transport = before.dest.transport
-	default:
-		transport = newTransport(s, o.concurrency)
-	}
-	var err error
-	if o.dest, err = newDestination(name, s, transport); err != nil {
-		return nil, err
-	}
-	if o.breaker, err = s.Breaker.fit(o.dest.schedule); err != nil {
-		return nil, err
-	}
-	switch {
-	case before != nil && before.settings.Rate == s.Rate:
-		o.limiter = before.limiter
-	case s.Rate > 0:
-		// A tenth of a second may be made up for after a pause.
-		o.limiter = rate.NewLimiter(rate.Limit(s.Rate), max(1, int(s.Rate/10)))
-	}
-	return o, nil
-}
-
-// connects reports whether another outfit connects in the same way.
-func (o *outfit) connects(other *outfit) bool {
-	a, b := o.settings, other.settings
-	return a.TLS == b.TLS && o.concurrency == other.concurrency && reflect.DeepEqual(a.Policy, b.Policy)
-}
-
-// same reports whether what is known about the health of the destination holds for another outfit.
-func (o *outfit) same(other *outfit) bool {
-	a, b := o.settings, other.settings
-	return a.URL == b.URL && a.TLS == b.TLS && o.breaker == other.breaker
-}
-
-// before returns the outfit of a send queue, nil if there is none.
-func (q *sendQueue) before() *outfit {
-	if q == nil {
-		return nil
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.outfit
-}
-
-// fit gives the send queue an outfit, and goes on with it.
-func (q *sendQueue) fit(o *outfit) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	before := q.outfit
-	q.outfit = o
-	if q.gone || !before.same(o) {
-		q.health = newHealth(o.breaker, o.concurrency, q.opt.Now())
-		q.metrics.breaker.WithLabelValues(q.name).Set(Healthy.number())
-		if before != nil {
-			q.opt.Journal.Suspend(q.name, journal.Rest{})
-		}
-	}
-	q.health.resize(o.concurrency)
-	q.gone = false
-	if before != nil && !before.connects(o) {
-		closeIdle(before.dest.transport)
-	}
-	if q.wake != nil { // for a rate that may be another
-		q.wake.Stop()
-		q.wake = nil
-	}
-	q.advance()
-}
-
-// leave hands back what waits, now and until the send queue gets an outfit again. Attempts under way go on.
-func (q *sendQueue) leave() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.gone {
-		return
-	}
-	q.gone = true
-	q.metrics.breaker.DeleteLabelValues(q.name)
-	q.handBack(q.waiting.drain(), q.opt.Now())
-	closeIdle(q.dest.transport)
-}
-
-// closeIdle closes the connections of a transport that nobody uses; the others close when they are not
-// used any more.
-func closeIdle(t http.RoundTripper) {
-	if c, ok := t.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-}
-
-// Status is how a destination stands at the moment, in this process.
-type Status struct {
-	Name  string
-	State State
-	// Since is when the state began, Cause the error that made it ill, Until when an ill one is tried again at the
-	// latest. Since is zero for a healthy one, and the others are for any that is not ill.
-	Since, Until time.Time
-	Cause        string
-	// Limit is how many attempts may be under way at once, at the moment.
-	Limit int
-	// Waiting deliveries are held for their turn, Underway are being attempted.
-	Waiting, Underway int
 }
 
 // Destinations returns how every destination stands, by name. Safe for concurrent use.
@@ -296,25 +164,38 @@ func (d *Deliverer) Destinations() []Status {
 	return all
 }
 
-// status reports false for a destination that is gone.
-func (q *sendQueue) status() (Status, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	h := q.health
-	s := Status{Name: q.name, State: h.state, Limit: min(h.limit, q.concurrency), Waiting: q.waiting.len, Underway: q.underway}
-	if h.state != Healthy {
-		s.Since = h.since
+// Forward makes one attempt at a delivery that the journal cannot record now, and returns the outcome
+// instead of handing it to the journal. The request is that of any attempt, under the same Idempotency-Key and
+// webhook-id, with Hookonce-Unprotected: true and without a number.
+//
+// It waits for nothing: where the destination is paused, it is ill and not to be tried now, or as much under way as it bears,
+// there is no attempt, and the outcome is [journal.Failed]. The attempt ends with ctx at the latest.
+func (d *Deliverer) Forward(ctx context.Context, w *journal.Work) journal.Outcome {
+	refused := journal.Outcome{Held: w.Held, State: journal.Failed, Started: d.opt.Now(), Error: "not attempted: the destination is at rest or busy"}
+	q := d.queue(w.Destination)
+	if q == nil {
+		return refused
 	}
-	if h.ill() {
-		s.Cause, s.Until = h.cause, h.until
+	t, ok := q.seize(w)
+	if !ok {
+		return refused
 	}
-	return s, !q.gone
-}
+	defer d.workers.Done()
+	attempt, cancel := context.WithTimeout(ctx, t.dest.Timeout)
+	defer cancel()
+	defer context.AfterFunc(d.attempts, cancel)()
+	d.metrics.inFlight.Inc()
+	defer d.metrics.inFlight.Dec()
 
-// number is the state as the metrics have it.
-func (s State) number() float64 {
-	return map[State]float64{Healthy: 0, Recovering: 1, Ill: 2}[s]
+	o, answer, verdict := d.attempt(attempt, cancel, t.dest, w)
+	if ctx.Err() != nil {
+		verdict.Signal = retry.NoSignal // it might have answered somebody with more patience
+	}
+	q.learn(&t, &o, verdict)
+	d.metrics.observe(w, o)
+	answer.Drain()
+	if next, ok := q.ended(&t); ok {
+		d.workers.Go(func() { q.run(next) })
+	}
+	return o
 }
-
-// paused reports whether an operator wants nothing to begin.
-func (q *sendQueue) paused() bool { return q.opt.Journal.Paused(q.name) }

@@ -7,47 +7,65 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"reflect"
 	"slices"
-	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/outgoing"
-	"github.com/hookonce/hookonce/internal/retry"
 )
 
-// destination is a [Destination] made ready for use.
+// destination is a [Destination] made ready for use. It is not changed afterwards.
 type destination struct {
+	Destination
 	name          string
 	url           *url.URL
 	address       string // the same without the user and password
 	authorization string // from the user and password of the address
-	timeout       time.Duration
-	schedule      retry.Schedule
-	giveUp        time.Duration
-	permanent     []int
 	header        http.Header
-	rules         map[string]*header.Rule // by the name of the source
 	choice        header.Choice
 	secrets       [][]byte
-	signers       map[string]Signer
-	stale         StalePolicy
 	transport     http.RoundTripper
+	limiter       *rate.Limiter // nil: no rate
 }
 
-// newDestination checks the settings. Its errors repeat no secret and no address, which may hold one.
-func newDestination(name string, s Destination, transport http.RoundTripper) (*destination, error) {
-	d := &destination{
-		name:      name,
-		timeout:   s.Timeout,
-		schedule:  s.Schedule,
-		giveUp:    s.GiveUp,
-		permanent: s.Permanent,
-		stale:     s.Stale,
-		signers:   s.Signers,
-		rules:     s.Rules,
-		transport: transport,
+// newDestination checks the settings. Its errors repeat no secret and no address, which may hold one. What can be
+// kept of the destination of that name before is kept; it may be nil. So may the transport: it makes one then.
+func newDestination(name string, s Destination, before *destination, transport http.RoundTripper) (*destination, error) {
+	d := &destination{Destination: s, name: name, transport: transport}
+	var err error
+	if d.Breaker, err = s.Breaker.fit(s.Schedule); err != nil {
+		return nil, err
 	}
-	return d, errors.Join(d.locate(s.URL), s.validate(), d.headers(s), d.keys(s.Secrets))
+	if err := errors.Join(d.locate(s.URL), s.validate(), d.headers(s), d.keys(s.Secrets)); err != nil {
+		return nil, err
+	}
+	switch {
+	case transport != nil:
+	case before != nil && before.connects(d):
+		d.transport = before.transport
+	default:
+		d.transport = newTransport(s)
+	}
+	switch {
+	case before != nil && before.Rate == s.Rate:
+		d.limiter = before.limiter
+	case s.Rate > 0:
+		// A tenth of a second may be made up for after a pause.
+		d.limiter = rate.NewLimiter(rate.Limit(s.Rate), max(1, int(s.Rate/10)))
+	}
+	return d, nil
+}
+
+// connects reports whether another destination connects in the same way.
+func (d *destination) connects(other *destination) bool {
+	return d.TLS == other.TLS && d.Concurrency == other.Concurrency && reflect.DeepEqual(d.Policy, other.Policy)
+}
+
+// same reports whether what is known about the health of the destination holds for another one.
+func (d *destination) same(other *destination) bool {
+	return d.URL == other.URL && d.TLS == other.TLS && d.Breaker == other.Breaker
 }
 
 // keys reads the secrets. Errors do not repeat them.

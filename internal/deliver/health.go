@@ -27,6 +27,13 @@ const (
 	remindEach = 10 * time.Minute // the log says that a destination still is ill
 )
 
+// try is an attempt that began.
+type try struct {
+	work  *journal.Work
+	began time.Time
+	probe bool // the destination was ill
+}
+
 // health decides how much a destination gets at once, by how its attempts end: a sign of illness halves that, a
 // success adds one, which doubles it with each round. The mutex of its send queue guards it.
 type health struct {
@@ -98,7 +105,7 @@ func (h *health) probing(now time.Time, source, kind string) bool {
 
 // learn follows the end of an attempt, while so many others are under way. It reports whether a failure costs
 // no try.
-func (h *health) learn(now time.Time, t *turn, v retry.Verdict, others int, cause string) (spared bool) {
+func (h *health) learn(now time.Time, t *try, v retry.Verdict, others int, cause string) (spared bool) {
 	if h.settings.Failures == 0 || v.Signal == retry.NoSignal {
 		return false
 	}
@@ -151,7 +158,7 @@ func (h *health) enter(s State, now time.Time) { h.state, h.since, h.changed = s
 
 // failed counts a failure, and finds out whether the destination is ill. It says nothing about that if anything
 // succeeded while its attempt was under way, or if events of this kind alone fail.
-func (h *health) failed(now time.Time, t *turn, v retry.Verdict, cause string) {
+func (h *health) failed(now time.Time, t *try, v retry.Verdict, cause string) {
 	alone := h.avoids(t.work)
 	if v.Signal == retry.Declined || v.Signal == retry.Faulty {
 		h.pick = now
@@ -284,4 +291,9 @@ func maxTime(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// number is the state as the metrics have it.
+func (s State) number() float64 {
+	return map[State]float64{Healthy: 0, Recovering: 1, Ill: 2}[s]
 }

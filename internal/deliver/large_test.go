@@ -55,7 +55,7 @@ func withJunk(w *journal.Work, name string, n int) *journal.Work {
 // What we say of an event is bounded as well: the texts come from whoever posts first.
 func TestOwnHeadersAreBounded(t *testing.T) {
 	var b bytes.Buffer
-	if err := headerOf(&destination{name: "app", stale: StaleFlag}, largest(), time.Now()).Write(&b); err != nil {
+	if err := headerOf(&destination{name: "app", Destination: Destination{Stale: StaleFlag}}, largest(), time.Now()).Write(&b); err != nil {
 		t.Fatal(err)
 	}
 	if b.Len() > ownRoom || strings.Count(b.String(), "\r\n") > 100-header.MaxLines-8 {
@@ -80,7 +80,7 @@ func TestJunkIsNotDelivered(t *testing.T) {
 		} {
 			for _, rule := range []*header.Rule{acme, nil} {
 				address := c.address
-				d := &destination{name: "app", rules: map[string]*header.Rule{"billing": rule}, secrets: [][]byte{[]byte("fake")}, address: address, url: parsed(t, address)}
+				d := &destination{name: "app", Destination: Destination{Rules: map[string]*header.Rule{"billing": rule}}, secrets: [][]byte{[]byte("fake")}, address: address, url: parsed(t, address)}
 				req := newRequest(t.Context(), d, w, d.passed(w, time.Now()))
 				response, err := http.DefaultTransport.RoundTrip(req)
 				if err != nil {

@@ -54,8 +54,8 @@ func (*reader) Close() error { return nil }
 
 // passed is the request of the provider as it is passed on now, before it is signed anew.
 func (d *destination) passed(w *journal.Work, now time.Time) *hookonce.Request {
-	filter := header.Filter{Rule: d.rules[w.Source], Choice: d.choice}
-	if s := d.signers[w.Source]; s != nil && d.choice.Chooses() {
+	filter := header.Filter{Rule: d.Rules[w.Source], Choice: d.choice}
+	if s := d.Signers[w.Source]; s != nil && d.choice.Chooses() {
 		filter.Signed = s.Carries
 	}
 	return &hookonce.Request{Method: http.MethodPost, URL: d.address, Header: filter.Decode(w.Header, ownHeaders), Body: w.Body, Now: now}
@@ -77,7 +77,7 @@ func requestHeader(d *destination, w *journal.Work, sent *hookonce.Request) http
 	key := idempotencyKey(w)
 	h.set(header.IdempotencyKey, key)
 	h.event(w)
-	if w.Stale && d.stale != StaleDeliver {
+	if w.Stale && d.Stale != StaleDeliver {
 		h.set(header.HookonceStale, "true")
 	}
 	setTrace(h.Header, key)
@@ -211,16 +211,3 @@ func validTrace(s string) bool {
 }
 
 func lowerHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
-
-// resign has the provider's signature made anew where the destination wants that. What cannot be signed is delivered
-// as the provider sent it.
-func (d *Deliverer) resign(dest *destination, w *journal.Work, req *hookonce.Request) {
-	s := dest.signers[w.Source]
-	if s == nil {
-		return
-	}
-	if err := s.Sign(req, w.Vouched); err != nil {
-		d.opt.Logger.Warn("deliver: the provider's signature could not be made anew; the event is delivered with the one it came with",
-			"source", w.Source, "key", w.Key, "event", w.EventID, "destination", w.Destination, "error", err)
-	}
-}

@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -13,11 +14,11 @@ import (
 // room to the others. There are goroutines only for attempts, so a destination that hangs costs no more than
 // those.
 type sendQueue struct {
-	*Deliverer
+	*sender
 	name string
 
-	mu sync.Mutex
-	*outfit
+	mu       sync.Mutex
+	dest     *destination // as it is configured
 	health   *health
 	waiting  fairQueue
 	underway int
@@ -28,12 +29,10 @@ type sendQueue struct {
 
 // turn is one delivery whose attempt may begin.
 type turn struct {
-	work   *journal.Work
+	try
 	dest   *destination // as it was configured when the turn came
 	health *health
 	class  *class
-	began  time.Time
-	probe  bool // the destination was ill
 }
 
 // add takes one delivery in. It never blocks.
@@ -54,9 +53,28 @@ func (q *sendQueue) advance() {
 // run makes one attempt after the other, as long as there is one to begin.
 func (q *sendQueue) run(t turn) {
 	for ok := true; ok; {
-		q.deliver(q, &t)
+		q.deliver(&t)
 		t, ok = q.ended(&t)
 	}
+}
+
+// deliver makes one attempt, learns what it showed about the destination, and hands the outcome to the journal.
+// Work whose lease ran out while it waited is somebody else's now.
+func (q *sendQueue) deliver(t *turn) {
+	if !q.wanted(t.dest, t.work) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(q.attempts, t.dest.Timeout)
+	defer cancel()
+	q.metrics.inFlight.Inc()
+	defer q.metrics.inFlight.Dec()
+
+	outcome, answer, verdict := q.attempt(ctx, cancel, t.dest, t.work)
+	q.learn(t, &outcome, verdict)
+	q.opt.Journal.Finish(outcome)
+	q.metrics.observe(t.work, outcome)
+	q.report(t.work, outcome)
+	answer.Drain()
 }
 
 // learn follows the end of an attempt, before its outcome is recorded: a failure may cost no try.
@@ -69,7 +87,7 @@ func (q *sendQueue) learn(t *turn, o *journal.Outcome, v retry.Verdict) {
 		return
 	}
 	before := q.health.state
-	if q.health.learn(now, t, v, q.underway-1, o.Error) && v.Result != retry.Dead && (o.State == journal.Failed || o.State == journal.Dead) {
+	if q.health.learn(now, &t.try, v, q.underway-1, o.Error) && v.Result != retry.Dead && (o.State == journal.Failed || o.State == journal.Dead) {
 		o.State, o.Spared, o.Error = journal.Failed, true, o.Error+spared
 		o.Due = maxTime(q.health.until, o.Started.Add(o.Duration+v.After))
 	}
@@ -116,7 +134,7 @@ func (q *sendQueue) next() (turn, bool) {
 
 // begin counts an attempt. The caller holds the mutex.
 func (q *sendQueue) begin(now time.Time, w *journal.Work, c *class) turn {
-	t := turn{work: w, dest: q.dest, health: q.health, class: c, began: now, probe: q.health.ill()}
+	t := turn{try{w, now, q.health.ill()}, q.dest, q.health, c}
 	q.underway++
 	c.underway++
 	c.began, c.last, c.ended = now, w, false
@@ -133,9 +151,9 @@ func (q *sendQueue) begin(now time.Time, w *journal.Work, c *class) turn {
 // gets the second half one by one, as long as they are quick: what hangs does not fill it. The caller holds the mutex.
 func (q *sendQueue) bears(now time.Time, c *class) bool {
 	if q.health.ill() {
-		return q.underway < q.concurrency && q.health.probing(now, c.key.source, c.key.kind)
+		return q.underway < q.dest.Concurrency && q.health.probing(now, c.key.source, c.key.kind)
 	}
-	free := min(q.health.limit, q.concurrency) - q.underway
+	free := min(q.health.limit, q.dest.Concurrency) - q.underway
 	if free <= 0 || c.hinders() && c.underway >= free {
 		return false
 	}
@@ -151,7 +169,7 @@ func (q *sendQueue) bears(now time.Time, c *class) bool {
 
 // relieve hands back what waits of a class that hinders others, but for a little. The caller holds the mutex.
 func (q *sendQueue) relieve(c *class) {
-	failures := 2 * q.concurrency // or all that were under way at once say so
+	failures := 2 * q.dest.Concurrency // or all that were under way at once say so
 	if q.health.alone(c.key.source, c.key.kind) {
 		failures = inARow
 	}
@@ -163,10 +181,10 @@ func (q *sendQueue) relieve(c *class) {
 
 // reserve takes leave of the rate to begin at now, or arms the timer for when there will be.
 func (q *sendQueue) reserve(now time.Time) bool {
-	if q.limiter == nil {
+	if q.dest.limiter == nil {
 		return true
 	}
-	r := q.limiter.ReserveN(now, 1)
+	r := q.dest.limiter.ReserveN(now, 1)
 	delay := r.DelayFrom(now)
 	if delay == 0 {
 		return true
@@ -246,3 +264,97 @@ func (q *sendQueue) follow(before State, now time.Time) {
 
 // spared ends the error of an attempt that costs no try.
 const spared = "; it costs no try, because the destination is ill"
+
+// seize takes the turn of an attempt that begins now or not at all. The deliverer waits for it when it is
+// stopped, until its workers are told that it is done.
+func (q *sendQueue) seize(w *journal.Work) (turn, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now, class := q.opt.Now(), q.waiting.class(w)
+	if q.closed || q.gone || q.paused() || !q.bears(now, class) || !q.reserve(now) {
+		return turn{}, false
+	}
+	t := q.begin(now, w, class)
+	q.workers.Add(1)
+	return t, true
+}
+
+// before returns the destination that a send queue has, nil if there is none.
+func (q *sendQueue) before() *destination {
+	if q == nil {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.dest
+}
+
+// fit gives the send queue a destination, and goes on with it.
+func (q *sendQueue) fit(dest *destination) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before := q.dest
+	q.dest = dest
+	if q.gone || !before.same(dest) {
+		q.health = newHealth(dest.Breaker, dest.Concurrency, q.opt.Now())
+		q.metrics.breaker.WithLabelValues(q.name).Set(Healthy.number())
+		if before != nil {
+			q.opt.Journal.Suspend(q.name, journal.Rest{})
+		}
+	}
+	q.health.resize(dest.Concurrency)
+	q.gone = false
+	if before != nil && !before.connects(dest) {
+		closeIdle(before.transport)
+	}
+	if q.wake != nil { // for a rate that may be another
+		q.wake.Stop()
+		q.wake = nil
+	}
+	q.advance()
+}
+
+// leave hands back what waits, now and until the send queue gets a destination again. Attempts under way go on.
+func (q *sendQueue) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.gone {
+		return
+	}
+	q.gone = true
+	q.metrics.breaker.DeleteLabelValues(q.name)
+	q.handBack(q.waiting.drain(), q.opt.Now())
+	closeIdle(q.dest.transport)
+}
+
+// Status is how a destination stands at the moment, in this process.
+type Status struct {
+	Name  string
+	State State
+	// Since is when the state began, Cause the error that made it ill, Until when an ill one is tried again at the
+	// latest. Since is zero for a healthy one, and the others are for any that is not ill.
+	Since, Until time.Time
+	Cause        string
+	// Limit is how many attempts may be under way at once, at the moment.
+	Limit int
+	// Waiting deliveries are held for their turn, Underway are being attempted.
+	Waiting, Underway int
+}
+
+// status reports false for a destination that is gone.
+func (q *sendQueue) status() (Status, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	h := q.health
+	s := Status{Name: q.name, State: h.state, Limit: min(h.limit, q.dest.Concurrency), Waiting: q.waiting.len, Underway: q.underway}
+	if h.state != Healthy {
+		s.Since = h.since
+	}
+	if h.ill() {
+		s.Cause, s.Until = h.cause, h.until
+	}
+	return s, !q.gone
+}
+
+// paused reports whether an operator wants nothing to begin.
+func (q *sendQueue) paused() bool { return q.opt.Journal.Paused(q.name) }

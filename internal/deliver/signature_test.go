@@ -36,7 +36,7 @@ func TestProviderSignsTheSameWay(t *testing.T) {
 	rules := map[string]*header.Rule{"billing": header.NewRule(header.Spec{Once: []string{"webhook-id", "webhook-timestamp", "webhook-signature"}})}
 	w := work("billing", "evt_1", 7)
 	w.Header = stored
-	signed := headerOf(&destination{name: "app", secrets: [][]byte{[]byte("fake")}, rules: rules}, w, time.Unix(1700000000, 0))
+	signed := headerOf(&destination{name: "app", secrets: [][]byte{[]byte("fake")}, Destination: Destination{Rules: rules}}, w, time.Unix(1700000000, 0))
 	for name, want := range map[string]string{
 		header.WebhookID:        messageID("billing:evt_1", "app"),
 		header.WebhookTimestamp: "1700000000",
@@ -48,7 +48,7 @@ func TestProviderSignsTheSameWay(t *testing.T) {
 	if s := signed[header.WebhookSignature]; len(s) != 1 || strings.Contains(s[0], "theirs") {
 		t.Errorf("signature %q", s)
 	}
-	unsigned := headerOf(&destination{name: "app", rules: rules}, w, time.Now())
+	unsigned := headerOf(&destination{name: "app", Destination: Destination{Rules: rules}}, w, time.Now())
 	if got := unsigned[header.WebhookSignature]; !slices.Equal(got, []string{"v1,theirs v1,more"}) || unsigned.Get(header.WebhookID) != "msg_theirs" {
 		t.Errorf("without a secret of ours: %v", unsigned)
 	}
@@ -67,7 +67,7 @@ func TestOwnHeaders(t *testing.T) {
 		Header: []byte("Hookonce-Attempt: 99\r\nHookonce-Unheard-Of: 1\r\nhookonce-twin-of: other\r\nTraceparent: " + exampleTrace + "\r\nTracestate: a=1\r\n"),
 	}
 	traced := header.NewChoice(nil, nil, []string{"traceparent", "tracestate"})
-	h := headerOf(&destination{name: "app", stale: StaleFlag, choice: traced}, w, time.Now())
+	h := headerOf(&destination{name: "app", Destination: Destination{Stale: StaleFlag}, choice: traced}, w, time.Now())
 	for name, want := range map[string]string{
 		"Hookonce-Source": "billing", "Hookonce-Key": "evt_2", "Hookonce-Event-Type": "a%20b", "Hookonce-Attempt": "3",
 		"Hookonce-First-Seen": "2026-01-02T02:04:05.006Z", "Hookonce-Stale": "true", "Hookonce-Forced": "true",

@@ -15,14 +15,14 @@ import (
 // newTransport returns a transport of a destination that can keep one connection open for every attempt
 // that may be under way. It knows no proxy and no cookies, and leaves the encoding of answers alone,
 // of which little is read.
-func newTransport(s Destination, concurrency int) *http.Transport {
+func newTransport(s Destination) *http.Transport {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Control: s.Policy.control}
 	return &http.Transport{
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        s.TLS.Clone(),
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true,
-		MaxIdleConnsPerHost:    concurrency,
+		MaxIdleConnsPerHost:    s.Concurrency,
 		IdleConnTimeout:        90 * time.Second,
 		TLSHandshakeTimeout:    5 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
@@ -37,7 +37,7 @@ const serviceConns = 64
 // NewTransport returns a transport for requests that are no deliveries, to the addresses that the policy
 // allows.
 func NewTransport(p AddressPolicy) *http.Transport {
-	return newTransport(Destination{Policy: p}, serviceConns)
+	return newTransport(Destination{Policy: p, Concurrency: serviceConns})
 }
 
 // AddressPolicy says which addresses may be connected to. It is asked about every address that a
@@ -120,4 +120,12 @@ func carried(a netip.Addr) netip.Addr {
 		return netip.AddrFrom4([4]byte(b[2:]))
 	}
 	return a
+}
+
+// closeIdle closes the connections of a transport that nobody uses; the others close when they are not
+// used any more.
+func closeIdle(t http.RoundTripper) {
+	if c, ok := t.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
 }
