@@ -9,15 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// looks say how often Await looks for itself: more and more rarely where nobody tells it, and while it
-// listens only for what nobody tells, such as a lease that ran out.
-type looks struct{ shortest, longest time.Duration }
-
-const (
-	shortestLook = 50 * time.Millisecond
-	longestLook  = time.Second
-)
-
 // Await implements [hookonce.Awaiter]: it returns nil once the claim under ref is not processing, or can be
 // taken over. With [WithNotify] it listens on one connection per store, beside the pool, which the first
 // caller opens and which is closed a while after the last one left, or by [Store.Close]. While that
@@ -70,9 +61,6 @@ func (s *Store) listenFor(ref hookonce.Ref) (told <-chan struct{}, leave func())
 
 // payload is what is told of a claim; see "stands" in postgres.sql of package claimsql.
 func payload(ref hookonce.Ref) string { return ref.Source + "\n" + ref.Key }
-
-// channel is where ends of work are told.
-func (s *Store) channel() string { return s.schema + "_claims" }
 
 // listen listens until ctx ends, on one connection after the other, or until it meets a pooler.
 func (s *Store) listen(ctx context.Context) {

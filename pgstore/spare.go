@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -76,3 +77,9 @@ func hangUp(conn *pgx.Conn) {
 // cleanupTimeout bounds the rollback and the trace of a failed attempt, which the caller's context
 // does not cut short.
 const cleanupTimeout = 5 * time.Second
+
+// asker is a connection of the pool, or the one beside it.
+type asker interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}

@@ -11,7 +11,6 @@ import (
 	"github.com/hookonce/hookonce/internal/pgerror"
 	"github.com/hookonce/hookonce/internal/schema"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 )
@@ -36,6 +35,15 @@ type Store struct {
 
 	patience time.Duration // with a handler whose context has ended
 }
+
+// looks say how often Await looks for itself: more and more rarely where nobody tells it, and while it
+// listens only for what nobody tells, such as a lease that ran out.
+type looks struct{ shortest, longest time.Duration }
+
+const (
+	shortestLook = 50 * time.Millisecond
+	longestLook  = time.Second
+)
 
 var (
 	_ hookonce.TxResponseStore[pgx.Tx] = (*Store)(nil)
@@ -141,12 +149,6 @@ func (s *Store) urgent(ctx context.Context, patience time.Duration, ask func(ask
 // the lease meanwhile.
 const soon = 100 * time.Millisecond
 
-// asker is a connection of the pool, or the one beside it.
-type asker interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
 // again runs try until it does not fail for a lost race, as often as that takes within the store's wait, and
 // maxTries times at least: an outcome has to be recorded.
 func (s *Store) again(ctx context.Context, try func() error) error {
@@ -184,3 +186,6 @@ func explain(err error) error {
 	}
 	return err
 }
+
+// channel is where ends of work are told.
+func (s *Store) channel() string { return s.schema + "_claims" }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"strings"
+	"time"
 )
 
 // bounded is where the store claims, and where the transaction of a handler runs.
@@ -114,3 +115,10 @@ func (b *bounded) end() {
 	_ = b.conn.Close()
 	b.conn = nil
 }
+
+// Deadlines of the store's own, for work that outlives the caller's context.
+const (
+	commitDeadline = 10 * time.Second
+	traceDeadline  = 5 * time.Second
+	liftDeadline   = 5 * time.Second
+)

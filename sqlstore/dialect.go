@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -213,6 +214,28 @@ func (p proposal) pinned(token int64) int64 {
 	return 0
 }
 
+// fresh is the claim under a key that was never seen.
+func (p proposal) fresh() hookonce.Claim {
+	return hookonce.Claim{
+		Ref: p.Ref, State: p.state, Token: 1, Lease: p.lease, Type: p.Type, Digest: p.Digest, FirstSeen: p.now, UpdatedAt: p.now,
+		Pinned: p.pinned(1),
+	}
+}
+
+// over is the claim that takes over the one that was seen. It keeps what a later copy does not say.
+func (p proposal) over(seen hookonce.Claim) hookonce.Claim {
+	c := seen
+	c.State, c.Token, c.Lease, c.UpdatedAt = p.state, seen.Token+1, p.lease, p.now
+	c.Pinned = cmp.Or(seen.Pinned, p.pinned(c.Token))
+	if p.Type != "" {
+		c.Type = p.Type
+	}
+	if len(p.Digest) > 0 {
+		c.Digest = p.Digest
+	}
+	return c
+}
+
 // ruling is the claiming statement's answer.
 type ruling struct {
 	claim  hookonce.Claim
@@ -338,6 +361,10 @@ func numberIn(err error, field string) int {
 	}
 	return 0
 }
+
+// mysqlNumber returns the number of the error that the server answered with, or 0 if it did not. The driver
+// of MySQL has no method for it, only a field.
+func mysqlNumber(err error) int { return numberIn(err, "Number") }
 
 // never is for databases that have no such error.
 func never(error) bool { return false }

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -28,7 +27,7 @@ func mysql(prefix string) dialect {
 	mark, unmark := savepoint()
 	sql := language{prefix: prefix, Key: "`key`", Passed: ", token = LAST_INSERT_ID(token)", Locked: " FOR UPDATE"}.statement
 	return dialect{
-		statements: common(sql).withDuplicates(sql).withDooms(sql, doomMySQL(sql)),
+		statements: statementsMySQL(sql),
 		time:       micros,
 		peeks:      true,
 		limit: func(wait time.Duration) setting {
@@ -71,10 +70,11 @@ func seconds(wait time.Duration) int64 {
 	return max(1, whole)
 }
 
-// withDuplicates adds the statements that MySQL has texts of its own for: it has ON DUPLICATE KEY UPDATE,
-// which locks the row that is there, exclusively and at once. To lock it for reading first, as a plain
-// INSERT does, makes a deadlock of two copies that then want to write.
-func (s statements) withDuplicates(sql func(string) statement) statements {
+// statementsMySQL are what MySQL has texts of its own for: it has ON DUPLICATE KEY UPDATE, which locks the row that
+// is there, exclusively and at once. To lock it for reading first, as a plain INSERT does, makes a deadlock of two
+// copies that then want to write.
+func statementsMySQL(sql func(string) statement) statements {
+	s := common(sql).withDooms(sql, doomMySQL(sql))
 	s.claim = sql(`
 		INSERT INTO {{.}}claims (source, {{.Key}}, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned)
 		VALUES (@1, @2, @3, @4, @5, @6, @7, @8, @9, @10, @11)
@@ -149,28 +149,6 @@ func decideMySQL(d dialect, ctx context.Context, q querier, p proposal) (ruling,
 		}
 	}
 	return ruling{}, errOvertaken
-}
-
-// fresh is the claim under a key that was never seen.
-func (p proposal) fresh() hookonce.Claim {
-	return hookonce.Claim{
-		Ref: p.Ref, State: p.state, Token: 1, Lease: p.lease, Type: p.Type, Digest: p.Digest, FirstSeen: p.now, UpdatedAt: p.now,
-		Pinned: p.pinned(1),
-	}
-}
-
-// over is the claim that takes over the one that was seen. It keeps what a later copy does not say.
-func (p proposal) over(seen hookonce.Claim) hookonce.Claim {
-	c := seen
-	c.State, c.Token, c.Lease, c.UpdatedAt = p.state, seen.Token+1, p.lease, p.now
-	c.Pinned = cmp.Or(seen.Pinned, p.pinned(c.Token))
-	if p.Type != "" {
-		c.Type = p.Type
-	}
-	if len(p.Digest) > 0 {
-		c.Digest = p.Digest
-	}
-	return c
 }
 
 // traceMySQL leaves a row if there is none, and otherwise changes the one that is there.
@@ -308,10 +286,6 @@ func soundMySQL(ctx context.Context, db *sql.DB) error {
 	}
 	return rows.Err()
 }
-
-// mysqlNumber returns the number of the error that the server answered with, or 0 if it did not. The driver
-// of MySQL has no method for it, only a field.
-func mysqlNumber(err error) int { return numberIn(err, "Number") }
 
 func contendedMySQL(err error) contention {
 	return map[int]contention{

@@ -12,13 +12,6 @@ import (
 	"github.com/hookonce/hookonce/internal/claimsql"
 )
 
-// Deadlines of the store's own, for work that outlives the caller's context.
-const (
-	commitDeadline = 10 * time.Second
-	traceDeadline  = 5 * time.Second
-	liftDeadline   = 5 * time.Second
-)
-
 // Within implements [hookonce.TxStore]. A commit that the database refuses (a deferred constraint, a
 // serialization failure) is a failed attempt like any other.
 func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(tx *sql.Tx, c hookonce.Claim) error) (hookonce.Claim, error) {
