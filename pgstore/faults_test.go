@@ -75,3 +75,19 @@ func TestStatementsLostInTheTransaction(t *testing.T) {
 		t.Errorf("took %+v, %v", taken, err)
 	}
 }
+
+// What a COMMIT is answered with tells whether anything was committed. Package sqlstore has the same test.
+func TestCommitIsAnswered(t *testing.T) {
+	store, pool := newStore(t)
+	mustExec(t, pool, pgtest.AnswerCommit)
+	for code, unknown := range pgtest.CommitAnswers {
+		req := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "billing", Key: code}}
+		_, err := store.Within(t.Context(), req, func(tx pgx.Tx, _ hookonce.Claim) error {
+			_, err := tx.Exec(t.Context(), "INSERT INTO answers VALUES ($1)", code)
+			return err
+		})
+		if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) != unknown {
+			t.Errorf("%s: %v, want an unknown outcome: %v", code, err, unknown)
+		}
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 	"golang.org/x/sync/errgroup"
 )
@@ -255,5 +257,28 @@ func race(t *testing.T, s *sqlstore.Store) {
 	must(t, g.Wait())
 	if len(won) != 1 {
 		t.Fatalf("%d copies won", len(won))
+	}
+}
+
+// What a COMMIT is answered with tells whether anything was committed. Package pgstore has the same test.
+func TestCommitIsAnswered(t *testing.T) {
+	for name, c := range map[string]connection{"pgx": pgxStdlib, "pq": libpq} {
+		t.Run(name, func(t *testing.T) {
+			db := c.open(t, pgtest.DSN(t), new(faults))
+			_, err := schema.Migrate(t.Context(), db, schema.Postgres, schema.DefaultName)
+			must(t, err)
+			exec(t, db, pgtest.AnswerCommit)
+			store := sqlstore.New(db, sqlstore.Postgres)
+			for code, unknown := range pgtest.CommitAnswers {
+				req := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "billing", Key: code}}
+				_, err := store.Within(t.Context(), req, func(tx *sql.Tx, _ hookonce.Claim) error {
+					_, err := tx.ExecContext(t.Context(), "INSERT INTO answers VALUES ($1)", code)
+					return err
+				})
+				if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) != unknown {
+					t.Errorf("%s: %v, want an unknown outcome: %v", code, err, unknown)
+				}
+			}
+		})
 	}
 }
