@@ -82,6 +82,7 @@ const StatePending State = "pending"
 // Outbox stores effects in the caller's transaction. Tx is the transaction type of the driver.
 type Outbox[Tx any] interface {
 	EffectQueue
+	EffectAdmin
 
 	// Enqueue stores e inside tx; it is there when tx commits. An effect of the same Ref (with a key)
 	// and Step that is on record makes it fail with [ErrEffectExists], in whatever state that one is:
@@ -139,7 +140,10 @@ type EffectQueue interface {
 	// Like the others it works after the lease ran out, if nobody took the effect over. Errors:
 	// [ErrStale], [ErrNotFound].
 	ExtendEffect(ctx context.Context, e QueuedEffect, d time.Duration) (QueuedEffect, error)
+}
 
+// EffectAdmin is what people need who look after an outbox, and what deletes from it.
+type EffectAdmin interface {
 	// Effects lists effects in the given state by ascending number, above after, at most limit.
 	Effects(ctx context.Context, s State, after int64, limit int) ([]QueuedEffect, error)
 

@@ -117,7 +117,7 @@ func (s *Store) changeEffect(ctx context.Context, e hookonce.QueuedEffect, updat
 	return stored, nil
 }
 
-// Effects implements [hookonce.EffectQueue].
+// Effects implements [hookonce.EffectAdmin].
 func (s *Store) Effects(ctx context.Context, state hookonce.State, after int64, limit int) ([]hookonce.QueuedEffect, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (s *Store) Effects(ctx context.Context, state hookonce.State, after int64, 
 	return found[:min(max(limit, 0), len(found))], nil
 }
 
-// ReviveEffect implements [hookonce.EffectQueue].
+// ReviveEffect implements [hookonce.EffectAdmin].
 func (s *Store) ReviveEffect(ctx context.Context, id int64) error {
 	if err := ctx.Err(); err != nil {
 		return err

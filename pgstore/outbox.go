@@ -106,7 +106,7 @@ func (s *Store) changeEffect(ctx context.Context, e hookonce.QueuedEffect, to ef
 	})
 }
 
-// Effects implements [hookonce.EffectQueue].
+// Effects implements [hookonce.EffectAdmin].
 func (s *Store) Effects(ctx context.Context, state hookonce.State, after int64, limit int) ([]hookonce.QueuedEffect, error) {
 	text, known := s.sql.Effects[string(state)]
 	if !known || limit <= 0 {
@@ -119,7 +119,7 @@ func (s *Store) Effects(ctx context.Context, state hookonce.State, after int64, 
 	return found, nil
 }
 
-// ReviveEffect implements [hookonce.EffectQueue].
+// ReviveEffect implements [hookonce.EffectAdmin].
 func (s *Store) ReviveEffect(ctx context.Context, id int64) error {
 	return wrap("revive effect", id, s.again(ctx, func() error {
 		var revived bool

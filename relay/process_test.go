@@ -69,7 +69,7 @@ func work(driver, dsn, journal string) error {
 		relay.WithPoll(10*time.Millisecond), relay.WithObserver(observe)).Run(ctx)
 }
 
-func stillOpen(store hookonce.EffectQueue) (n int, err error) {
+func stillOpen(store hookonce.EffectAdmin) (n int, err error) {
 	for _, state := range []hookonce.State{hookonce.StatePending, hookonce.StateProcessing, hookonce.StateFailed} {
 		some, err := store.Effects(context.Background(), state, 0, 1000)
 		if err != nil {

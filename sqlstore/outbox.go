@@ -159,7 +159,7 @@ func (s *Store) settleEffect(ctx context.Context, e hookonce.QueuedEffect, st st
 	return stored, nil
 }
 
-// ReviveEffect implements [hookonce.EffectQueue].
+// ReviveEffect implements [hookonce.EffectAdmin].
 func (s *Store) ReviveEffect(ctx context.Context, id int64) error {
 	_, err := s.changeEffect(ctx, id, s.dialect.revive, []any{id, s.dialect.time(s.now())}, func(stored hookonce.QueuedEffect) error {
 		return fmt.Errorf("it is %s, not dead: %w", stored.State, hookonce.ErrStale)
@@ -193,7 +193,7 @@ func (s *Store) changeEffect(ctx context.Context, id int64, st statement, args [
 	return r.effect(), inert(r.effect())
 }
 
-// Effects implements [hookonce.EffectQueue].
+// Effects implements [hookonce.EffectAdmin].
 func (s *Store) Effects(ctx context.Context, state hookonce.State, after int64, limit int) (found []hookonce.QueuedEffect, err error) {
 	err = s.insist(ctx, func() (err error) {
 		found, err = effects(ctx, s.db, s.dialect.effects, string(state), after, max(limit, 0))

@@ -161,16 +161,22 @@ func (m *txMachine[Tx]) within(t *rapid.T) {
 	}
 }
 
+// outbox is an outbox but for its transactions.
+type outbox interface {
+	hookonce.EffectQueue
+	hookonce.EffectAdmin
+}
+
 // queueMachine does the same to an outbox and to its model.
 type queueMachine struct {
 	*machine
-	queue   hookonce.EffectQueue
+	queue   outbox
 	names   []string
 	numbers map[int64]int64            // of effects: the model's, by the store's
 	taken   [][2]hookonce.QueuedEffect // from the store and from the model
 }
 
-func newQueueMachine(t *rapid.T, m *machine, q hookonce.EffectQueue, names []string) *queueMachine {
+func newQueueMachine(t *rapid.T, m *machine, q outbox, names []string) *queueMachine {
 	if _, err := q.Purge(context.Background(), oldEffects(m.clock.Now(), 1<<30)); err != nil {
 		t.Fatalf("emptying the outbox: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/outbox"
 )
 
 const purgeHelp = `Purge deletes what the library recorded in an application's database and finished long ago: by default claims of
@@ -58,7 +59,7 @@ func newPurgeCommand(w *env) *cobra.Command {
 			if err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
-			return withOutbox(w, c, func(ctx context.Context, queue hookonce.EffectQueue) error {
+			return withOutbox(w, c, func(ctx context.Context, queue outbox.Store) error {
 				return purge(ctx, w, queue, req)
 			})
 		},

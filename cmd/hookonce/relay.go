@@ -148,7 +148,7 @@ func (r *relaying) run(ctx context.Context, w *env, cfg *config.Config) error {
 }
 
 // withOutbox runs do on the outbox that the flags name.
-func withOutbox(w *env, c *cobra.Command, do func(context.Context, hookonce.EffectQueue) error) error {
+func withOutbox(w *env, c *cobra.Command, do func(context.Context, outbox.Store) error) error {
 	cfg, err := loadStoreConfig(w, c.Flags())
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func newRelayListCommand(w *env) *cobra.Command {
 			case limit < 1 || limit > maxListed:
 				return &usageError{c.CommandPath(), fmt.Errorf("--limit: write a number from 1 to %d", maxListed)}
 			}
-			return withOutbox(w, c, func(ctx context.Context, queue hookonce.EffectQueue) error {
+			return withOutbox(w, c, func(ctx context.Context, queue outbox.Store) error {
 				list, err := queue.Effects(ctx, hookonce.State(state), after, limit+1)
 				if err != nil {
 					return err
@@ -262,7 +262,7 @@ Idempotency-Key, so that whoever carries one out can tell that it is not new.`,
 			if err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
-			return withOutbox(w, c, func(ctx context.Context, queue hookonce.EffectQueue) error {
+			return withOutbox(w, c, func(ctx context.Context, queue outbox.Store) error {
 				if all {
 					return reviveAll(ctx, w, queue)
 				}
@@ -290,7 +290,7 @@ func reviving(args []string, all bool) (int64, error) {
 	return id, nil
 }
 
-func revive(ctx context.Context, w *env, queue hookonce.EffectQueue, id int64) error {
+func revive(ctx context.Context, w *env, queue outbox.Store, id int64) error {
 	err := queue.ReviveEffect(ctx, id)
 	switch {
 	case errors.Is(err, hookonce.ErrNotFound):
@@ -305,7 +305,7 @@ func revive(ctx context.Context, w *env, queue hookonce.EffectQueue, id int64) e
 }
 
 // reviveAll revives what is dead now, page by page. What somebody else revives meanwhile is not counted.
-func reviveAll(ctx context.Context, w *env, queue hookonce.EffectQueue) error {
+func reviveAll(ctx context.Context, w *env, queue outbox.Store) error {
 	revived, last := 0, int64(0)
 	for {
 		dead, err := queue.Effects(ctx, hookonce.StateDead, last, pageSize)

@@ -19,16 +19,22 @@ import (
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
+// Store is an outbox without its transactions: what a relay needs, and the people who look after it.
+type Store interface {
+	hookonce.EffectQueue
+	hookonce.EffectAdmin
+}
+
 // Open opens the outbox in the configured store, which applications write to with the library, and returns
 // what closes it. Its tables must be there. The application may go on using a SQLite file.
-func Open(ctx context.Context, cfg *config.Config) (hookonce.EffectQueue, func(), error) {
+func Open(ctx context.Context, cfg *config.Config) (Store, func(), error) {
 	if cfg.Store.Driver == config.Postgres {
 		return openPostgres(ctx, cfg)
 	}
 	return openSQLite(ctx, cfg.Store.DSN)
 }
 
-func openPostgres(ctx context.Context, cfg *config.Config) (hookonce.EffectQueue, func(), error) {
+func openPostgres(ctx context.Context, cfg *config.Config) (Store, func(), error) {
 	pool, err := pgxpool.New(ctx, cfg.Store.DSN)
 	if err != nil {
 		return nil, nil, err
@@ -45,7 +51,7 @@ func openPostgres(ctx context.Context, cfg *config.Config) (hookonce.EffectQueue
 // journal mode alone.
 const pragmas = "?mode=rw&_pragma=busy_timeout(2000)&_pragma=synchronous(FULL)"
 
-func openSQLite(ctx context.Context, path string) (hookonce.EffectQueue, func(), error) {
+func openSQLite(ctx context.Context, path string) (Store, func(), error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("the file %s does not exist; name the application's database with --store", path)
 	}

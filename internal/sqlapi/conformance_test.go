@@ -62,7 +62,8 @@ func library(pool *pgxpool.Pool, schema string, o storetest.Options) *pgstore.St
 }
 
 func onlyFunctions(pool *pgxpool.Pool, schema string, o storetest.Options) hookonce.TxStore[pgx.Tx] {
-	return &store{EffectQueue: library(pool, schema, o), pool: pool, schema: schema, clock: o.Clock, wait: o.Wait}
+	s := library(pool, schema, o)
+	return &store{EffectQueue: s, EffectAdmin: s, pool: pool, schema: schema, clock: o.Clock, wait: o.Wait}
 }
 
 // opener opens a store on a migrated schema.

@@ -18,10 +18,11 @@ import (
 // The functions take their time from the clock only because [withTestClock] replaced theirs.
 type store struct {
 	hookonce.EffectQueue // relays are no matter of the functions
-	pool                 *pgxpool.Pool
-	schema               string
-	clock                func() time.Time
-	wait                 time.Duration
+	hookonce.EffectAdmin
+	pool   *pgxpool.Pool
+	schema string
+	clock  func() time.Time
+	wait   time.Duration
 }
 
 var (
