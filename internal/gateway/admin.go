@@ -2,10 +2,12 @@ package gateway
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/hookonce/hookonce"
@@ -13,52 +15,24 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/header"
+	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
-// adminHandler serves the listener for people and machines. Whether the process is alive and ready is no
+// adminMux serves the listener for people and machines, but for the API. Whether the process is alive and ready is no
 // secret; all else is guarded.
-func (g *Gateway) adminHandler() http.Handler {
-	mux := g.adminMux()
-	mux.Handle(api.Base+"/", g.guard.Protect(api.New(g.apiOptions())))
-	return mux
-}
-
-// adminMux has what needs no store. Whoever asks whether the process is alive or ready is told that, and no reasons.
-func (g *Gateway) adminMux() *http.ServeMux {
+func adminMux(guard *api.Guard, registry *prometheus.Registry, ready http.Handler) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", g.guard.Protect(promhttp.HandlerFor(g.opt.Registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})))
+	mux.Handle("GET /metrics", guard.Protect(promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", g.readyz)
+	mux.Handle("GET /readyz", ready)
 	mux.HandleFunc("/", notFound)
 	return mux
 }
 
-func adminTokens(cfg *config.Config) (tokens []api.Token) {
-	for _, t := range cfg.AdminTokens {
-		tokens = append(tokens, api.Token{Name: t.Name, Secret: t.Token.Reveal(), Role: api.Role(t.Role)})
-	}
-	return tokens
-}
-
-func (g *Gateway) apiOptions() api.Options {
-	return api.Options{
-		Journal: g.journal,
-		Records: g.records,
-		Sources: g.sources,
-		Self:    g.fleet.self,
-		Targets: g.targets,
-		Reload:  g.reloadFor,
-		Field:   g.field,
-		Version: g.opt.Version,
-		Now:     g.opt.Now,
-		Logger:  g.opt.strange,
-	}
-}
-
-// sources returns the sources as they are configured.
-func (g *Gateway) sources() []api.Source {
-	all := g.config().Sources
+// apiSources returns the sources as they are configured.
+func apiSources(cfg *config.Config) []api.Source {
+	all := cfg.Sources
 	sources := make([]api.Source, 0, len(all))
 	for i := range all {
 		s := &all[i]
@@ -67,11 +41,11 @@ func (g *Gateway) sources() []api.Source {
 	return sources
 }
 
-// field returns what reads a field of the events of a source, for searches. Of a source that is not configured, or
+// fieldReader returns what reads a field of the events of a source, for searches. Of a source that is not configured, or
 // not any more, it is read as of a provider that is not in the catalogue.
-func (g *Gateway) field(source, name string) (api.Reader, error) {
+func fieldReader(cfg *config.Config, source, name string) (api.Reader, error) {
 	fields, err := (spec.Spec{}).Fields(spec.Value(name))
-	all := g.config().Sources
+	all := cfg.Sources
 	for i := range all {
 		if s := &all[i]; s.Name == source && s.Mode != config.Idempotent {
 			fields, err = s.Fields(spec.Value(name))
@@ -85,12 +59,12 @@ func (g *Gateway) field(source, name string) (api.Reader, error) {
 	}, nil
 }
 
-// targets returns the destinations as they are configured and as they stand.
-func (g *Gateway) targets() []api.Target {
-	all := g.config().AllDestinations()
+// apiTargets returns the destinations as they are configured and as they stand.
+func apiTargets(cfg *config.Config, status []deliver.Status) []api.Target {
+	all := cfg.AllDestinations()
 	targets := make([]api.Target, 0, len(all))
 	stand := map[string]deliver.Status{}
-	for _, s := range g.deliver.Destinations() {
+	for _, s := range status {
 		stand[s.Name] = s
 	}
 	for i := range all {
@@ -115,4 +89,23 @@ func known(t time.Time) *time.Time {
 
 func notFound(w http.ResponseWriter, r *http.Request) {
 	api.WriteProblem(w, http.StatusNotFound, "there is nothing here; try GET /healthz, /readyz, /metrics or /api/v1/openapi.json")
+}
+
+// refusal says in the API's words why a configuration is not used.
+func refusal(err error) error {
+	var faults settings.Problems
+	var restart *RestartError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &faults):
+		refused := &api.Refused{Detail: fmt.Sprintf("the configuration has %d fault(s); nothing was changed", len(faults)), Invalid: true}
+		for _, f := range faults {
+			refused.Faults = append(refused.Faults, f.Error())
+		}
+		return refused
+	case errors.As(err, &restart):
+		return &api.Refused{Detail: err.Error()}
+	}
+	return &api.Refused{Detail: err.Error() + "; nothing was changed"}
 }

@@ -3,14 +3,11 @@ package gateway
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"net/netip"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce/internal/connlimit"
-	"github.com/hookonce/hookonce/internal/ingest"
 )
 
 // What connections may cost, besides the settings max_connections and max_connections_per_address.
@@ -44,24 +41,14 @@ func connectionLimits(p *plan, descriptors int) (ingest, admin connlimit.Limits)
 	return ingest, admin
 }
 
-// waitsFor returns the name of such a source if a request is for one.
-func (g *Gateway) waitsFor(r *http.Request) string {
-	rest, _ := strings.CutPrefix(r.URL.Path, ingest.PathPrefix)
-	name, _, _ := strings.Cut(rest, "/")
-	if !g.wired.Load().waiting[name] {
-		return ""
-	}
-	return name
-}
-
 // checkDescriptors says if there are fewer connections than somebody asked for.
-func (g *Gateway) checkDescriptors(p *plan, limits connlimit.Limits) {
+func checkDescriptors(log *slog.Logger, p *plan, limits connlimit.Limits) {
 	if limits.Max < p.connections.Max {
 		level := slog.LevelInfo
 		if p.cfg.Says("max_connections") {
 			level = slog.LevelWarn
 		}
-		g.opt.Logger.Log(context.Background(), level, "gateway: max_connections is lowered to half of the file descriptors that the process may have; raise "+limitNames,
+		log.Log(context.Background(), level, "gateway: max_connections is lowered to half of the file descriptors that the process may have; raise "+limitNames,
 			"max_connections", limits.Max, "configured", p.connections.Max)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
@@ -18,25 +19,29 @@ const (
 
 // fleet tells the gateways on one store of each other.
 type fleet struct {
-	self  journal.Gateway // what does not change
-	stop  context.CancelFunc
-	ended chan struct{}
+	self    journal.Gateway // what does not change
+	opt     Options
+	records journal.Records
+	targets func() []api.Target
+	stop    context.CancelFunc
+	ended   chan struct{}
 }
 
 // join begins to say how this gateway finds its destinations.
-func (g *Gateway) join() {
+func (f *fleet) join(o Options, records journal.Records, targets func() []api.Target) {
 	host, _ := os.Hostname() // which is for people alone
-	g.fleet.self = journal.Gateway{ID: rand.Text(), Host: host, PID: os.Getpid(), Version: g.opt.Version, Since: g.opt.Now()}
+	f.opt, f.records, f.targets = o, records, targets
+	f.self = journal.Gateway{ID: rand.Text(), Host: host, PID: os.Getpid(), Version: f.opt.Version, Since: f.opt.Now()}
 	ctx, cancel := context.WithCancel(context.Background())
-	g.fleet.stop, g.fleet.ended = cancel, make(chan struct{})
+	f.stop, f.ended = cancel, make(chan struct{})
 	go func() {
-		defer close(g.fleet.ended)
+		defer close(f.ended)
 		tick := time.NewTicker(announceEvery)
 		defer tick.Stop()
 		for failing := false; ; {
-			err := g.announce(ctx)
+			err := f.announce(ctx)
 			if err != nil && !failing && ctx.Err() == nil {
-				g.opt.Logger.Warn("gateway: the other gateways are not told how this one finds its destinations", "error", err)
+				f.opt.Logger.Warn("gateway: the other gateways are not told how this one finds its destinations", "error", err)
 			}
 			failing = err != nil
 			select {
@@ -49,28 +54,28 @@ func (g *Gateway) join() {
 }
 
 // announce says it once.
-func (g *Gateway) announce(ctx context.Context) error {
+func (f *fleet) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, announceTime)
 	defer cancel()
-	view, err := json.Marshal(g.targets())
+	view, err := json.Marshal(f.targets())
 	if err != nil {
 		return err
 	}
-	self := g.fleet.self
-	self.Seen, self.View = g.opt.Now(), view
-	return g.records.Announce(ctx, self, self.Seen.Add(-forgetAfter))
+	self := f.self
+	self.Seen, self.View = f.opt.Now(), view
+	return f.records.Announce(ctx, self, self.Seen.Add(-forgetAfter))
 }
 
 // leave takes leave of the others. That it fails is no failure to stop: they notice by themselves.
-func (g *Gateway) leave(ctx context.Context) {
-	if g.fleet.stop == nil {
+func (f *fleet) leave(ctx context.Context) {
+	if f.stop == nil {
 		return
 	}
-	g.fleet.stop()
-	<-g.fleet.ended
+	f.stop()
+	<-f.ended
 	ctx, cancel := context.WithTimeout(ctx, announceTime)
 	defer cancel()
-	if err := g.records.Withdraw(ctx, g.fleet.self.ID); err != nil {
-		g.opt.Logger.Debug("gateway: the other gateways are not told that this one ends", "error", err)
+	if err := f.records.Withdraw(ctx, f.self.ID); err != nil {
+		f.opt.Logger.Debug("gateway: the other gateways are not told that this one ends", "error", err)
 	}
 }

@@ -74,7 +74,7 @@ func TestFleet(t *testing.T) {
 	closeNow(t, all[1])
 	awaitFleet(t, all[0], "1 running, 1 gone, healthy in 1")
 	ahead.Store(int64(forgetAfter + time.Minute))
-	if err := all[0].announce(context.Background()); err != nil {
+	if err := all[0].fleet.announce(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	awaitFleet(t, all[0], "1 running, 0 gone, healthy in 1")

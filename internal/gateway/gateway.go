@@ -7,19 +7,17 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hookonce/hookonce/internal/api"
@@ -29,72 +27,45 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
-// Options are what a gateway gets besides its configuration. The zero value of every field means its
-// default.
-type Options struct {
-	// Logger receives what operators need to know, never bodies or secrets. Default: nothing is
-	// logged.
-	Logger *slog.Logger
-	// strange is Logger, at a bounded rate, for lines that strangers can cause.
-	strange *slog.Logger
-	// Version is reported in the log and the metrics. Default "(devel)".
-	Version string
-	// Registry receives the metrics that /metrics shows. Default: a new one, with the metrics of
-	// the Go runtime and the process.
-	Registry *prometheus.Registry
-	// Now is the clock. Default [time.Now].
-	Now func() time.Time
-	// Load reads the configuration anew, for [Gateway.Reload]. Nil: there is nothing to read again.
-	Load func() (*config.Config, error)
-	// Level is what Logger goes by; a reload sets it to the configured one. Nil: it stays.
-	Level *slog.LevelVar
-	// Watcher is told what becomes of every request and every attempt, as it happens. Default: nobody is.
-	Watcher Watcher
-	// Memory is told at the start, and when the configuration was read again, how many bytes the process takes at most if
-	// garbage is collected in time. It is meant for [debug.SetMemoryLimit], which changes the whole process. Nil: nobody is told.
-	Memory func(bytes int64)
+// wiring is what runs: a plan, and what was opened for it. It is not changed once it is used.
+type wiring struct {
+	plan
+	opened   services
+	watching observers
 }
 
-// Watcher is told what becomes of every request and every attempt, for people who look on. Its methods are
-// called by many goroutines at a time and must not block.
-type Watcher interface {
-	ingest.Watcher
-	deliver.Watcher
+// wire makes what runs of a configuration. What is the same as before keeps what it has learned.
+func wire(cfg *config.Config, before *wiring) (*wiring, error) {
+	var running *plan
+	if before != nil {
+		running = &before.plan
+	}
+	p, err := newPlan(cfg, running)
+	if err != nil {
+		return nil, err
+	}
+	return &wiring{plan: *p}, nil
 }
 
-func (o Options) withDefaults() Options {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	o.strange = lines.Bound(o.Logger)
-	o.Version = cmp.Or(o.Version, "(devel)")
-	if o.Registry == nil {
-		o.Registry = prometheus.NewRegistry()
-		o.Registry.MustRegister(collectors.NewGoCollector(),
-			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	return o
+// endpoints are those of all that is no provider's.
+func (w *wiring) endpoints() []ingest.Service {
+	return slices.Concat(w.opened.endpoints, w.watching.endpoints)
 }
 
 // Gateway is a running gateway. Its methods are safe for concurrent use.
 type Gateway struct {
 	opt     Options
 	wired   atomic.Pointer[wiring] // what runs
-	store   journal.Store
-	records journal.Records  // of the store
-	bell    journal.Notifier // of the store; nil: it is ours alone
+	store   *journalStore
 	journal *engine.Engine
 	deliver *deliver.Deliverer
 
-	kept       keeping // for services
-	observing  observing
-	fleet      fleet
-	partitions journal.Partitioned // the store; nil: it has none
+	kept      keeping // for services
+	observing observing
+	fleet     fleet
 
 	ingest  *listener
 	admin   *listener
@@ -139,7 +110,8 @@ func Run(ctx context.Context, cfg *config.Config, o Options) error {
 // The addresses are bound first, so that a gateway that cannot listen takes no deliveries from the
 // ones that run. Senders who connect early wait until it is ready.
 func Start(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error) {
-	g := &Gateway{opt: o.withDefaults(), failed: make(chan error, 3), hurry: make(chan struct{}, 1)}
+	o = o.withDefaults()
+	g := &Gateway{opt: o, kept: keeping{opt: o}, observing: observing{opt: o}, failed: make(chan error, 3), hurry: make(chan struct{}, 1)}
 	g.connections = newConnectionMetrics(g.opt.Registry)
 	began := g.opt.Now()
 	if err := g.start(ctx, cfg); err != nil {
@@ -162,53 +134,193 @@ func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
 	}
 	g.wired.Store(wired)
 	providers, admin := connectionLimits(&wired.plan, descriptors())
-	g.checkDescriptors(&wired.plan, providers)
+	checkDescriptors(g.opt.Logger, &wired.plan, providers)
 	limits := defaultLimits(providers, spareIngest)
 	limits.connections.Group = g.waitsFor
-	if g.ingest, err = g.listen("listen", wired.listen, limits); err != nil {
+	if g.ingest, err = listen("listen", wired.listen, limits, g.connections, g.opt.strange); err != nil {
 		return err
 	}
-	if g.admin, err = g.listen("admin", wired.admin, defaultLimits(admin, spareAdmin)); err != nil {
+	if g.admin, err = listen("admin", wired.admin, defaultLimits(admin, spareAdmin), g.connections, g.opt.strange); err != nil {
 		return err
 	}
 	g.guard = api.NewGuard(wired.tokens, api.GuardOptions{Logger: g.opt.strange, Registerer: g.opt.Registry, Now: g.opt.Now})
-	if err := g.openObserving(wired.store); err != nil {
+	if err := g.observing.open(wired.store, g.observationsKept); err != nil {
 		return err
 	}
-	wired.watching = g.observe(&wired.plan, nil)
+	wired.watching = g.observing.sources(&wired.plan, observers{})
 	if wired.watching.any() {
 		return g.openOrLater(ctx, wired)
 	}
-	ids, err := g.openStore(ctx)
+	s, ids, err := openStore(ctx, wired.store, g.opt)
 	if err != nil {
 		return err
 	}
-	return g.open(ctx, wired, ids)
+	return g.open(ctx, wired, s, ids)
 }
 
 // open fills in what needs the store, and begins to serve, or to serve all.
-func (g *Gateway) open(ctx context.Context, wired *wiring, ids *journal.IDs) (err error) {
+func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids *journal.IDs) (err error) {
+	g.store = s
+	if s.standing != nil && g.observing.store != nil {
+		g.observing.store.Guard(s.standing)
+	}
 	if g.journal, err = engine.New(g.store, g.journalOptions(ids, wired)); err != nil {
 		return explain(wired.store.Store, fmt.Errorf("the journal could not be started: %w", err))
 	}
 	if g.deliver, err = deliver.New(g.deliverOptions(wired)); err != nil {
 		return err
 	}
-	if wired.opened, err = g.openServices(ctx, &wired.plan); err != nil {
+	if wired.opened, err = g.kept.open(ctx, &wired.plan, g.store); err != nil {
 		return err
 	}
 	g.kept.use(wired.opened)
 	g.deliver.Start()
-	g.join()
+	g.fleet.join(g.opt, g.store.records, g.targets)
 	g.handler = g.ingestHandler(wired)
 	g.ingest.storing = g.handler.Storing
-	g.memory()
-	g.readiness = &readiness{ping: g.journal.Ping, now: g.opt.Now, log: g.opt.strange}
-	admin := g.adminHandler()
+	g.tellMemory(&wired.plan)
+	g.readiness = g.newReadiness()
+	g.readiness.full, g.readiness.ping = g.journal.Full, g.journal.Ping
+	admin := adminMux(g.guard, g.opt.Registry, g.readiness)
+	admin.Handle(api.Base+"/", g.guard.Protect(api.New(g.apiOptions())))
 	g.opened.Store(true)
 	g.serve(g.admin, admin)
 	g.serve(g.ingest, g.handler)
 	return nil
+}
+
+// openOrLater starts what needs the store if that is there; otherwise the rest.
+func (g *Gateway) openOrLater(ctx context.Context, wired *wiring) error {
+	short, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	s, ids, err := openStore(short, wired.store, g.opt)
+	switch {
+	case err == nil:
+		return g.open(ctx, wired, s, ids)
+	case ctx.Err() != nil || !passes(err):
+		return err
+	}
+	g.openLater(wired, err)
+	return nil
+}
+
+// openLater serves the sources that are observed, and goes on with the start when the store can be opened.
+func (g *Gateway) openLater(wired *wiring, cause error) {
+	g.opt.Logger.Error("gateway: the store is away; sources with mode observe are served, and all others answer 503 until it is back", "error", cause)
+	admin := adminMux(g.guard, g.opt.Registry, g.newReadiness())
+	admin.Handle(api.Base+"/", g.guard.Protect(http.HandlerFunc(notOpen)))
+	g.serve(g.admin, admin)
+	g.serve(g.ingest, earlyIngest(wired.watching))
+	ctx, cancel := context.WithCancel(context.Background())
+	g.opening = opening{cancel, make(chan struct{})}
+	go func() {
+		defer close(g.opening.done)
+		s, ids := g.awaitStore(ctx, wired.store)
+		if s == nil {
+			return
+		}
+		if err := g.open(ctx, wired, s, ids); err != nil {
+			g.failed <- err
+			return
+		}
+		g.opt.Logger.Info("gateway: the store is there, and all sources are served")
+	}()
+}
+
+// awaitStore opens the store as soon as it can be. It returns nil when ctx ends.
+func (g *Gateway) awaitStore(ctx context.Context, in storePlan) (*journalStore, *journal.IDs) {
+	again := time.NewTicker(openAgain)
+	defer again.Stop()
+	said := ""
+	for {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil, nil
+		}
+		s, ids, err := openStore(ctx, in, g.opt)
+		if err == nil {
+			return s, ids
+		}
+		if text := err.Error(); text != said && ctx.Err() == nil {
+			said = text
+			g.opt.Logger.Error("gateway: the store cannot be opened; it is tried again every second", "error", err)
+		}
+	}
+}
+
+func (g *Gateway) journalOptions(ids *journal.IDs, w *wiring) engine.Options {
+	o := w.journal
+	o.Records, o.Notifier, o.Partitions, o.IDs = g.store.records, g.store.notifier, g.store.partitions, ids
+	o.Now, o.Logger, o.Registerer = g.opt.Now, g.opt.Logger, g.opt.Registry
+	return o
+}
+
+func (g *Gateway) deliverOptions(w *wiring) deliver.Options {
+	o := w.deliver
+	o.Journal = g.journal
+	o.Now, o.Logger, o.Registerer, o.Watcher = g.opt.Now, g.opt.Logger, g.opt.Registry, g.opt.Watcher
+	return o
+}
+
+func (g *Gateway) ingestHandler(w *wiring) *ingest.Handler {
+	o := w.ingest
+	o.Services = w.endpoints()
+	o.Journal, o.Answers, o.Past, o.Forward = g.journal, g.journal, g.journal, g.deliver.Forward
+	o.Now, o.Logger, o.Registerer, o.Watcher = g.opt.Now, g.opt.strange, g.opt.Registry, g.opt.Watcher
+	return ingest.New(o)
+}
+
+func (g *Gateway) apiOptions() api.Options {
+	return api.Options{
+		Journal: g.journal,
+		Records: g.store.records,
+		Sources: func() []api.Source { return apiSources(g.config()) },
+		Self:    g.fleet.self,
+		Targets: g.targets,
+		Reload: func(ctx context.Context, by string) ([]string, error) {
+			changed, err := g.Reload(ctx, by)
+			return changed, refusal(err)
+		},
+		Field:   func(source, name string) (api.Reader, error) { return fieldReader(g.config(), source, name) },
+		Version: g.opt.Version,
+		Now:     g.opt.Now,
+		Logger:  g.opt.strange,
+	}
+}
+
+// observationsKept says how long those of a source are kept: as long as attempts, which say the same of deliveries.
+func (g *Gateway) observationsKept(source string) time.Duration {
+	keep := g.wired.Load().journal.Retention
+	if own, ok := keep.Sources[source]; ok {
+		return own.Attempts
+	}
+	return keep.Attempts
+}
+
+// newReadiness returns what answers while the store is away.
+func (g *Gateway) newReadiness() *readiness {
+	return &readiness{guard: g.guard, stopping: &g.stopping, observed: func() bool { return g.wired.Load().watching.any() }, now: g.opt.Now, log: g.opt.strange}
+}
+
+// targets returns the destinations as they are configured and as they stand.
+func (g *Gateway) targets() []api.Target { return apiTargets(g.config(), g.deliver.Destinations()) }
+
+// tellMemory tells [Options.Memory] the bound.
+func (g *Gateway) tellMemory(p *plan) {
+	if g.opt.Memory != nil {
+		g.opt.Memory(memoryBound(p, g.handler.MaxReading()))
+	}
+}
+
+// waitsFor returns the name of such a source if a request is for one.
+func (g *Gateway) waitsFor(r *http.Request) string {
+	rest, _ := strings.CutPrefix(r.URL.Path, ingest.PathPrefix)
+	name, _, _ := strings.Cut(rest, "/")
+	if !g.wired.Load().waiting[name] {
+		return ""
+	}
+	return name
 }
 
 // config returns the configuration that runs.
@@ -219,6 +331,97 @@ func (g *Gateway) Addr() net.Addr { return g.ingest.Addr() }
 
 // AdminAddr returns the address of the listener for people and machines.
 func (g *Gateway) AdminAddr() net.Addr { return g.admin.Addr() }
+
+// Reload reads the configuration anew, holds it against the one that runs, and uses it, on account of by. It
+// returns what changed, in words without secrets. It is all or nothing: with an error, which may be
+// [settings.Problems] or a [RestartError], nothing was changed. All that comes of it is in the log.
+//
+// Requests and attempts under way end as they began, and none is refused because of it. Calls wait for each
+// other. ctx bounds the preparation; the change itself takes no time.
+func (g *Gateway) Reload(ctx context.Context, by string) (changed []string, err error) {
+	g.reloading.Lock()
+	defer g.reloading.Unlock()
+	changed, err = g.reload(ctx)
+	var faults settings.Problems
+	switch {
+	case errors.As(err, &faults):
+		for _, f := range faults {
+			g.opt.Logger.Error("gateway: not reloaded, because of a fault in the configuration; nothing was changed", "by", by, "fault", f)
+		}
+	case err != nil:
+		g.opt.Logger.Error("gateway: not reloaded; nothing was changed", "by", by, "error", err)
+	case len(changed) == 0:
+		g.opt.Logger.Info("gateway: reloaded; nothing has changed", "by", by)
+	default:
+		g.opt.Logger.Info("gateway: reloaded", "changes", changed, "by", by)
+	}
+	return changed, err
+}
+
+func (g *Gateway) reload(ctx context.Context) (changed []string, err error) {
+	switch {
+	case g.stopping.Load():
+		return nil, ErrStopping
+	case g.opt.Load == nil:
+		return nil, ErrNothingToReload
+	case !g.opened.Load():
+		return nil, ErrNotOpen
+	}
+	next, err := g.opt.Load()
+	if err != nil {
+		return nil, err
+	}
+	changes := g.config().Changes(next)
+	if changed, err = decide(changes); len(changed) == 0 {
+		return nil, err
+	}
+	wired, err := wire(next, g.wired.Load())
+	if err != nil {
+		return nil, err
+	}
+	if wired.opened, err = g.kept.open(ctx, &wired.plan, g.store); err != nil {
+		return nil, err
+	}
+	wired.watching = g.observing.sources(&wired.plan, g.wired.Load().watching)
+	if err := g.swap(wired); err != nil {
+		g.kept.discard(wired.opened)
+		return nil, err
+	}
+	for _, text := range next.Warnings {
+		g.opt.Logger.Warn(text)
+	}
+	return changed, nil
+}
+
+// swap makes a wiring the one that runs, unless the gateway stops. Destinations come before the events that are
+// for them; for those that go, nothing is taken any more from when their lanes are closed.
+func (g *Gateway) swap(w *wiring) error {
+	g.swapping.Lock()
+	defer g.swapping.Unlock()
+	if g.stopping.Load() {
+		return ErrStopping
+	}
+	before := g.wired.Load()
+	if err := g.deliver.Reload(w.deliver.Destinations, w.deliver.Relayed); err != nil {
+		return err
+	}
+	if err := g.journal.Reload(w.journal.Destinations, w.journal.Retention); err != nil {
+		return errors.Join(err, g.deliver.Reload(before.deliver.Destinations, before.deliver.Relayed))
+	}
+	g.guard.Reload(w.tokens)
+	connections, _ := connectionLimits(&w.plan, descriptors())
+	checkDescriptors(g.opt.Logger, &w.plan, connections)
+	g.ingest.SetLimits(connections)
+	g.wired.Store(w)
+	g.handler.Reload(w.ingest.Sources, w.endpoints(), w.ingest.TrustedProxies)
+	g.tellMemory(&w.plan)
+	g.kept.use(w.opened)
+	g.observing.retire(before.watching, w.watching)
+	if g.opt.Level != nil {
+		g.opt.Level.Set(w.logLevel)
+	}
+	return nil
+}
 
 // Wait runs until ctx ends or a listener fails, and then closes the gateway within the configured
 // shutdown timeout. When ctx ends requests are served for the configured delay more, although the gateway
@@ -340,9 +543,13 @@ func (g *Gateway) closeJournal(ctx context.Context) error {
 }
 
 func (g *Gateway) closeStores(ctx context.Context) error {
-	g.leave(ctx)
+	g.fleet.leave(ctx)
 	g.kept.close()
-	err := g.closeObserving()
+	running := observers{}
+	if w := g.wired.Load(); w != nil {
+		running = w.watching
+	}
+	err := g.observing.close(running)
 	if g.store == nil {
 		return err
 	}

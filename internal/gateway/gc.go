@@ -29,14 +29,10 @@ const (
 	otherMemory = 128 << 20
 )
 
-// memory tells [Options.Memory] what all bounds on memory come to in bytes. At five times what is alive the heap would be
-// much larger when they are reached: that is when the collector has to run sooner.
-func (g *Gateway) memory() {
-	if g.opt.Memory == nil {
-		return
-	}
-	w := g.wired.Load()
-	connections, admin := connectionLimits(&w.plan, descriptors())
+// memoryBound returns what all bounds on memory come to in bytes, reading being that of requests. At five times what is
+// alive the heap would be much larger when they are reached: that is when the collector has to run sooner.
+func memoryBound(p *plan, reading int64) int64 {
+	connections, admin := connectionLimits(p, descriptors())
 	held := int64(connections.Max+admin.Max)*connectionMemory + maxLargeHeaders*largeHeaderMemory
-	g.opt.Memory(otherMemory + g.handler.MaxReading() + w.journal.QueueBytes + engine.MaxHeldBytes + held)
+	return otherMemory + reading + p.journal.QueueBytes + engine.MaxHeldBytes + held
 }

@@ -49,15 +49,15 @@ type listener struct {
 	storing func() int
 }
 
-// listen binds the address of the setting called name.
-func (g *Gateway) listen(name, address string, lim limits) (*listener, error) {
+// listen binds the address of the setting called name. log is at a bounded rate.
+func listen(name, address string, lim limits, metrics *connectionMetrics, log *slog.Logger) (*listener, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case err == nil:
-		lim.connections.Watcher = &connectionWatcher{name: name, metrics: g.connections, log: g.opt.strange}
+		lim.connections.Watcher = &connectionWatcher{name: name, metrics: metrics, log: log}
 		limited := connlimit.New(l, lim.connections)
-		g.connections.show(name, limited)
-		return &listener{Listener: limited, name: name, log: g.opt.strange, limits: lim}, nil
+		metrics.show(name, limited)
+		return &listener{Listener: limited, name: name, log: log, limits: lim}, nil
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%s: the address %s is taken by another program; stop that program, or choose another address with --%s", name, address, name)
 	case errors.Is(err, fs.ErrPermission):

@@ -78,8 +78,7 @@ func dialLimited(t *testing.T, lim limits) net.Conn {
 func listenLimited(t *testing.T, lim limits) *listener {
 	t.Helper()
 	o := Options{}.withDefaults()
-	g := &Gateway{opt: o, connections: newConnectionMetrics(o.Registry)}
-	l, err := g.listen("listen", "127.0.0.1:0", lim)
+	l, err := listen("listen", "127.0.0.1:0", lim, newConnectionMetrics(o.Registry), o.strange)
 	if err != nil {
 		t.Fatal(err)
 	}

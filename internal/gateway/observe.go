@@ -15,6 +15,7 @@ import (
 
 // observers are the sources in mode observe.
 type observers struct {
+	plan       *plan // that they are of; nil: there are none
 	endpoints  []ingest.Service
 	forwarders map[string]*forwarder // by source
 }
@@ -30,46 +31,46 @@ type forwarder struct {
 
 // observing is what records them, and outlives a reload.
 type observing struct {
+	opt      Options
 	metrics  *observe.Metrics
 	recorder *observe.Recorder
 	store    *observe.Store
 	retired  []*forwarder // that requests under way may still use
 }
 
-// openObserving opens the record of sources in mode observe. It asks nothing of the store. Where no source is observed
+// open opens the record of sources in mode observe. It asks nothing of the store. Where no source is observed
 // any more, what is on record is forgotten in time.
-func (g *Gateway) openObserving(in storePlan) (err error) {
-	o := &g.observing
+func (o *observing) open(in storePlan, keep func(source string) time.Duration) (err error) {
 	if o.store, err = openObservations(in, false); err != nil {
 		return explain(in.Store, err)
 	}
-	o.metrics = observe.NewMetrics(g.opt.Registry)
+	o.metrics = observe.NewMetrics(o.opt.Registry)
 	o.recorder = observe.NewRecorder(o.store, observe.RecorderOptions{
-		Metrics: o.metrics, Logger: g.opt.Logger, Now: g.opt.Now, Keep: g.keepObservations,
+		Metrics: o.metrics, Logger: o.opt.Logger, Now: o.opt.Now, Keep: keep,
 	})
 	return nil
 }
 
-// observe builds the sources in mode observe. What is the same before, in a wiring that runs, stays.
-func (g *Gateway) observe(p *plan, before *wiring) observers {
-	o := observers{forwarders: map[string]*forwarder{}}
+// sources builds those in mode observe. What is the same before, in those that run, stays.
+func (o *observing) sources(p *plan, before observers) observers {
+	all := observers{plan: p, forwarders: map[string]*forwarder{}}
 	for _, s := range p.observed {
 		f := before.forwarder(p, s.Name)
 		if f == nil {
-			f = g.newForwarder(p, s)
+			f = o.newForwarder(p, s)
 		}
-		o.forwarders[s.Name] = f
-		o.endpoints = append(o.endpoints, ingest.Service{Name: s.Name, Through: true, Handler: f})
+		all.forwarders[s.Name] = f
+		all.endpoints = append(all.endpoints, ingest.Service{Name: s.Name, Through: true, Handler: f})
 	}
-	return o
+	return all
 }
 
 // forwarder returns that of a source which is the same, as is all else that it goes by; nil if there is none.
-func (w *wiring) forwarder(p *plan, source string) *forwarder {
-	if w == nil || !slices.Equal(w.ingest.TrustedProxies, p.ingest.TrustedProxies) || !reflect.DeepEqual(w.policy, p.policy) || !w.cfg.SameSource(p.cfg, source) {
+func (o observers) forwarder(p *plan, source string) *forwarder {
+	if o.plan == nil || !slices.Equal(o.plan.ingest.TrustedProxies, p.ingest.TrustedProxies) || !reflect.DeepEqual(o.plan.policy, p.policy) || !o.plan.cfg.SameSource(p.cfg, source) {
 		return nil
 	}
-	return w.watching.forwarders[source]
+	return o.forwarders[source]
 }
 
 // retire keeps the forwarders that are not used any more until the last request has ended. Those that it got earlier
@@ -101,22 +102,12 @@ func openObservations(in storePlan, readOnly bool) (*observe.Store, error) {
 	return observe.OpenSQLite(in.DSN, readOnly)
 }
 
-// keepObservations says how long those of a source are kept: as long as attempts, which say the same of deliveries.
-func (g *Gateway) keepObservations(source string) time.Duration {
-	keep := g.wired.Load().journal.Retention
-	if own, ok := keep.Sources[source]; ok {
-		return own.Attempts
-	}
-	return keep.Attempts
-}
-
-func (g *Gateway) newForwarder(p *plan, s observe.Source) *forwarder {
+func (o *observing) newForwarder(p *plan, s observe.Source) *forwarder {
 	f := &forwarder{transport: observedTransport(p.policy)}
 	s.Transport = f.transport
-	o := &g.observing
 	f.Forwarder = observe.New(s, observe.Options{
 		TrustedProxies: p.ingest.TrustedProxies, URL: ingest.SeenURL,
-		Recorder: o.recorder, Metrics: o.metrics, Logger: g.opt.strange, Now: g.opt.Now,
+		Recorder: o.recorder, Metrics: o.metrics, Logger: o.opt.strange, Now: o.opt.Now,
 	})
 	return f
 }
@@ -132,12 +123,9 @@ func observedTransport(policy deliver.AddressPolicy) *http.Transport {
 	return t
 }
 
-// closeObserving stops what openObserving started, after the last request.
-func (g *Gateway) closeObserving() error {
-	o := &g.observing
-	if w := g.wired.Load(); w != nil {
-		o.retire(w.watching, observers{})
-	}
+// close stops what open started, after the last request.
+func (o *observing) close(running observers) error {
+	o.retire(running, observers{})
 	for _, f := range o.retired {
 		f.Close()
 	}

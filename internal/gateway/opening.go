@@ -13,7 +13,6 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/ingest"
-	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
 	"github.com/hookonce/hookonce/internal/onefile"
 )
@@ -50,71 +49,6 @@ func passes(err error) bool {
 		return strings.HasPrefix(refused.Code, "57P") || strings.HasPrefix(refused.Code, "08") || strings.HasPrefix(refused.Code, "53") // shut down, no connection, no resources
 	}
 	return true
-}
-
-// openOrLater starts what needs the store if that is there; otherwise the rest.
-func (g *Gateway) openOrLater(ctx context.Context, wired *wiring) error {
-	short, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
-	ids, err := g.openStore(short)
-	switch {
-	case err == nil:
-		return g.open(ctx, wired, ids)
-	case ctx.Err() != nil || !passes(err):
-		return err
-	}
-	g.openLater(wired, err)
-	return nil
-}
-
-// openLater serves the sources that are observed, and goes on with the start when the store can be opened.
-func (g *Gateway) openLater(wired *wiring, cause error) {
-	g.opt.Logger.Error("gateway: the store is away; sources with mode observe are served, and all others answer 503 until it is back", "error", cause)
-	g.serve(g.admin, g.earlyAdmin())
-	g.serve(g.ingest, earlyIngest(wired.watching))
-	ctx, cancel := context.WithCancel(context.Background())
-	g.opening = opening{cancel, make(chan struct{})}
-	go func() {
-		defer close(g.opening.done)
-		ids := g.awaitStore(ctx)
-		if ids == nil {
-			return
-		}
-		if err := g.open(ctx, wired, ids); err != nil {
-			g.failed <- err
-			return
-		}
-		g.opt.Logger.Info("gateway: the store is there, and all sources are served")
-	}()
-}
-
-// awaitStore opens the store as soon as it can be. It returns nil when ctx ends.
-func (g *Gateway) awaitStore(ctx context.Context) *journal.IDs {
-	again := time.NewTicker(openAgain)
-	defer again.Stop()
-	said := ""
-	for {
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return nil
-		}
-		ids, err := g.openStore(ctx)
-		if err == nil {
-			return ids
-		}
-		if text := err.Error(); text != said && ctx.Err() == nil {
-			said = text
-			g.opt.Logger.Error("gateway: the store cannot be opened; it is tried again every second", "error", err)
-		}
-	}
-}
-
-// earlyAdmin serves what people and machines can be told without the store.
-func (g *Gateway) earlyAdmin() http.Handler {
-	mux := g.adminMux()
-	mux.Handle(api.Base+"/", g.guard.Protect(http.HandlerFunc(notOpen)))
-	return mux
 }
 
 // earlyIngest serves sources that are observed.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
@@ -21,9 +22,14 @@ const (
 // readiness is what the last look at the store came to. To look costs the store a write, so that all who ask, however many,
 // have it looked at once a second.
 type readiness struct {
+	guard    *api.Guard
+	stopping *atomic.Bool
+	observed func() bool // some source is in mode observe
+	now      func() time.Time
+	log      *slog.Logger
+	// These two are there when the store is open, and not asked for before.
+	full func() bool
 	ping func(context.Context) error
-	now  func() time.Time
-	log  *slog.Logger
 
 	mu     sync.Mutex // held while somebody looks: all others wait for that
 	looked time.Time  // when the last look ended; zero: nobody has looked
@@ -59,16 +65,16 @@ func (r *readiness) say() {
 	}
 }
 
-// readyz says whether a sender would be answered with a 2xx now. Unlike /healthz its 503 is no reason
+// ServeHTTP says whether a sender would be answered with a 2xx now. Unlike /healthz its 503 is no reason
 // to restart the process, which would not bring the store back. Only who may look at everything is told what the
 // store says, which may name users, hosts and files.
-func (g *Gateway) readyz(w http.ResponseWriter, r *http.Request) {
-	err := g.ready()
+func (r *readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	err := r.ready()
 	if err == nil {
 		fmt.Fprintln(w, "ready")
 		return
 	}
-	if errors.Is(err, errStore) && !g.guard.Knows(r) {
+	if errors.Is(err, errStore) && !r.guard.Knows(req) {
 		err = errStore
 	}
 	w.Header().Set("Retry-After", "1")
@@ -81,16 +87,16 @@ var (
 	errStore = errors.New("the store cannot be written to")
 )
 
-func (g *Gateway) ready() error {
+func (r *readiness) ready() error {
 	switch {
-	case g.stopping.Load():
+	case r.stopping.Load():
 		return ErrStopping
-	case g.wired.Load().watching.any():
+	case r.observed():
 		return nil // senders to applications that are observed must not be sent elsewhere for a fault of ours
-	case g.journal.Full():
+	case r.full():
 		return errFull
 	}
-	if err := g.readiness.check(); err != nil {
+	if err := r.check(); err != nil {
 		return fmt.Errorf("%w: %w", errStore, err)
 	}
 	return nil

@@ -23,13 +23,14 @@ type services struct {
 // keeping is what services need that outlives a reload.
 type keeping struct {
 	services
+	opt     Options
 	metrics *idempotency.Metrics
 	opened  map[bool]*claims.Store // by whether somebody waits; requests under way may use one that is not of services
 }
 
-// openServices builds the services of the sources in mode idempotency. It opens nothing if there are none, and
+// open builds the services of the sources in mode idempotency. It opens nothing if there are none, and
 // nothing again that is open and fits.
-func (g *Gateway) openServices(ctx context.Context, p *plan) (services, error) {
+func (k *keeping) open(ctx context.Context, p *plan, store *journalStore) (services, error) {
 	if len(p.services) == 0 {
 		return services{}, nil
 	}
@@ -39,16 +40,16 @@ func (g *Gateway) openServices(ctx context.Context, p *plan) (services, error) {
 		own.remember[idempotency.ClaimSource(s.service.Name)] = s.remember
 		awaited = awaited || s.service.Wait > 0
 	}
-	if own.claims = g.kept.opened[awaited]; own.claims == nil {
+	if own.claims = k.opened[awaited]; own.claims == nil {
 		var err error
-		if own.claims, err = g.openClaims(ctx, p.store, claims.Options{Remember: own.remember, Awaited: awaited, Now: g.opt.Now, Logger: g.opt.Logger}); err != nil {
+		if own.claims, err = openClaims(ctx, p.store, store, claims.Options{Remember: own.remember, Awaited: awaited, Now: k.opt.Now, Logger: k.opt.Logger}); err != nil {
 			return services{}, explain(p.store.Store, err)
 		}
 	}
-	if g.kept.metrics == nil {
-		g.kept.metrics = idempotency.NewMetrics(g.opt.Registry)
+	if k.metrics == nil {
+		k.metrics = idempotency.NewMetrics(k.opt.Registry)
 	}
-	shared := idempotency.Options{Store: own.claims, Sender: ingest.SenderOf(p.ingest.TrustedProxies), Metrics: g.kept.metrics, Logger: g.opt.strange, Now: g.opt.Now}
+	shared := idempotency.Options{Store: own.claims, Sender: ingest.SenderOf(p.ingest.TrustedProxies), Metrics: k.metrics, Logger: k.opt.strange, Now: k.opt.Now}
 	for _, s := range p.services {
 		transport := deliver.NewTransport(p.policy)
 		s.service.Transport = transport
@@ -98,8 +99,8 @@ func (s services) closeIdle() {
 }
 
 // openClaims opens the store of claims in the journal's database.
-func (g *Gateway) openClaims(ctx context.Context, in storePlan, o claims.Options) (*claims.Store, error) {
-	journal, ok := g.store.(*sqlite.Store)
+func openClaims(ctx context.Context, in storePlan, store *journalStore, o claims.Options) (*claims.Store, error) {
+	journal, ok := store.Store.(*sqlite.Store)
 	if !ok {
 		return claims.OpenPostgres(ctx, in.DSN, in.schema, o)
 	}

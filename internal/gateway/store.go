@@ -18,44 +18,47 @@ import (
 	"github.com/hookonce/hookonce/schema"
 )
 
-// openStore opens the configured store, brings it up to date, and returns the generator of event ids
-// that goes on where the store is.
-func (g *Gateway) openStore(ctx context.Context) (*journal.IDs, error) {
-	open := g.openSQLite
-	in := g.wired.Load().store
-	if in.Driver == config.Postgres {
-		open = g.openPostgres
-	}
-	ids, err := open(ctx, in)
-	if err != nil {
-		return nil, explain(in.Store, err)
-	}
-	return ids, nil
+// journalStore is the journal's store, in all the roles that it has.
+type journalStore struct {
+	journal.Store
+	records    journal.Records
+	notifier   journal.Notifier    // nil: this process is on its own
+	partitions journal.Partitioned // nil: it has none
+	standing   func() error        // of a file: why it is not the one that was opened; nil: it is no file
 }
 
-func (g *Gateway) openSQLite(ctx context.Context, in storePlan) (*journal.IDs, error) {
-	s, err := sqlite.Open(ctx, in.DSN, sqlite.Options{Logger: g.opt.Logger, Registerer: g.opt.Registry})
+// openStore opens the store, brings it up to date, and returns the generator of event ids that goes on
+// where the store is.
+func openStore(ctx context.Context, in storePlan, o Options) (*journalStore, *journal.IDs, error) {
+	open := openSQLite
+	if in.Driver == config.Postgres {
+		open = openPostgres
+	}
+	s, ids, err := open(ctx, in, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, explain(in.Store, err)
+	}
+	return s, ids, nil
+}
+
+func openSQLite(ctx context.Context, in storePlan, o Options) (*journalStore, *journal.IDs, error) {
+	s, err := sqlite.Open(ctx, in.DSN, sqlite.Options{Logger: o.Logger, Registerer: o.Registry})
+	if err != nil {
+		return nil, nil, err
 	}
 	last, err := s.LastID(ctx)
 	if err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, nil, errors.Join(err, s.Close())
 	}
-	g.store, g.records = s, s
-	if o := g.observing.store; o != nil {
-		o.Guard(s.Standing)
-	}
-	return journal.NewIDs(0, last), nil
+	return &journalStore{Store: s, records: s, standing: s.Standing}, journal.NewIDs(0, last), nil
 }
 
-func (g *Gateway) openPostgres(ctx context.Context, in storePlan) (*journal.IDs, error) {
-	s, err := pg.Open(ctx, in.DSN, pg.Options{Schema: in.schema, Migrate: in.migrate, Logger: g.opt.Logger})
+func openPostgres(ctx context.Context, in storePlan, o Options) (*journalStore, *journal.IDs, error) {
+	s, err := pg.Open(ctx, in.DSN, pg.Options{Schema: in.schema, Migrate: in.migrate, Logger: o.Logger})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	g.store, g.records, g.bell, g.partitions = s, s, s, s
-	return journal.NewIDs(s.Writer(), 0), nil
+	return &journalStore{Store: s, records: s, notifier: s, partitions: s}, journal.NewIDs(s.Writer(), 0), nil
 }
 
 // Migrate brings the tables of the configured store up to date and returns the versions before and

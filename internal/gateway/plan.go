@@ -26,13 +26,6 @@ import (
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
-// wiring is what runs: a plan, and what was opened for it. It is not changed once it is used.
-type wiring struct {
-	plan
-	opened   services
-	watching observers
-}
-
 // plan is the configuration in the words of the packages that it is for. The gateway goes by the plan alone:
 // a setting that is not in here has no effect.
 type plan struct {
@@ -70,11 +63,11 @@ type servicePlan struct {
 	remember time.Duration
 }
 
-// wire turns the configuration into a plan. What needs the store is opened apart: services, and sources in
-// mode observe. What is the same as before, in a wiring that runs, keeps what it has learned: providers their
+// newPlan turns the configuration into a plan. What needs the store is opened apart: services, and sources in
+// mode observe. What is the same as before, in a plan that runs, keeps what it has learned: providers their
 // senders' keys, destinations their connections.
-func wire(cfg *config.Config, before *wiring) (*wiring, error) {
-	p := plan{
+func newPlan(cfg *config.Config, before *plan) (*plan, error) {
+	p := &plan{
 		cfg:         cfg,
 		listen:      cfg.Listen,
 		admin:       cfg.Admin,
@@ -100,11 +93,11 @@ func wire(cfg *config.Config, before *wiring) (*wiring, error) {
 	if err := p.planDestinations(before); err != nil {
 		return nil, err
 	}
-	return &wiring{plan: p}, nil
+	return p, nil
 }
 
 // planSources turns the configured sources into endpoints.
-func (p *plan) planSources(before *wiring) error {
+func (p *plan) planSources(before *plan) error {
 	asked := map[string][]string{} // headers, by the destination that asks for them
 	for _, d := range p.cfg.AllDestinations() {
 		asked[d.Name] = slices.Concat(d.PassHeaders, d.AlsoPass)
@@ -122,7 +115,7 @@ func (p *plan) planSources(before *wiring) error {
 	return nil
 }
 
-func (p *plan) planSource(s *config.Source, asked map[string][]string, before *wiring) error {
+func (p *plan) planSource(s *config.Source, asked map[string][]string, before *plan) error {
 	switch s.Mode {
 	case config.Idempotent:
 		service, err := newService(s, p.cfg.TrustedProxies)
@@ -149,7 +142,7 @@ func (p *plan) planSource(s *config.Source, asked map[string][]string, before *w
 
 // planDestinations turns the configured destinations into those of package deliver. That of a source with a
 // URL of its own has the source's name.
-func (p *plan) planDestinations(before *wiring) error {
+func (p *plan) planDestinations(before *plan) error {
 	rules, err := headerRules(p.cfg)
 	if err != nil {
 		return err
@@ -169,31 +162,26 @@ func (p *plan) planDestinations(before *wiring) error {
 	return nil
 }
 
-// endpoints are those of all that is no provider's.
-func (w *wiring) endpoints() []ingest.Service {
-	return slices.Concat(w.opened.endpoints, w.watching.endpoints)
-}
-
 // provider returns that of a source which is the same, nil if there is none.
-func (w *wiring) provider(s *config.Source) hookonce.Provider {
-	if w == nil {
+func (p *plan) provider(s *config.Source) hookonce.Provider {
+	if p == nil {
 		return nil
 	}
-	same := slices.ContainsFunc(w.cfg.Sources, func(old config.Source) bool { return old.Same(s) })
-	i := slices.IndexFunc(w.ingest.Sources, func(old ingest.Source) bool { return old.Name == s.Name })
+	same := slices.ContainsFunc(p.cfg.Sources, func(old config.Source) bool { return old.Same(s) })
+	i := slices.IndexFunc(p.ingest.Sources, func(old ingest.Source) bool { return old.Name == s.Name })
 	if !same || i < 0 {
 		return nil
 	}
-	return w.ingest.Sources[i].Provider
+	return p.ingest.Sources[i].Provider
 }
 
 // tls returns what a destination with the same certificates uses.
-func (w *wiring) tls(d *config.Destination) (*tls.Config, bool) {
-	if w == nil {
+func (p *plan) tls(d *config.Destination) (*tls.Config, bool) {
+	if p == nil {
 		return nil, false
 	}
-	i := slices.IndexFunc(w.cfg.Destinations, func(old config.Destination) bool { return old.Name == d.Name && old.TLS.Same(d.TLS) })
-	return w.deliver.Destinations[d.Name].TLS, i >= 0
+	i := slices.IndexFunc(p.cfg.Destinations, func(old config.Destination) bool { return old.Name == d.Name && old.TLS.Same(d.TLS) })
+	return p.deliver.Destinations[d.Name].TLS, i >= 0
 }
 
 func newSource(s *config.Source) (ingest.Source, error) {
@@ -405,21 +393,6 @@ func addressPolicy(all config.Delivery) deliver.AddressPolicy {
 	return p
 }
 
-func (g *Gateway) ingestHandler(w *wiring) *ingest.Handler {
-	o := w.ingest
-	o.Services = w.endpoints()
-	o.Journal, o.Answers, o.Past, o.Forward = g.journal, g.journal, g.journal, g.deliver.Forward
-	o.Now, o.Logger, o.Registerer, o.Watcher = g.opt.Now, g.opt.strange, g.opt.Registry, g.opt.Watcher
-	return ingest.New(o)
-}
-
-func (g *Gateway) deliverOptions(w *wiring) deliver.Options {
-	o := w.deliver
-	o.Journal = g.journal
-	o.Now, o.Logger, o.Registerer, o.Watcher = g.opt.Now, g.opt.Logger, g.opt.Registry, g.opt.Watcher
-	return o
-}
-
 // retention returns how long what is kept, of the sources that have periods of their own by name.
 func retention(cfg *config.Config) *journal.Retention {
 	period := func(s *config.Source) journal.Period {
@@ -435,9 +408,9 @@ func retention(cfg *config.Config) *journal.Retention {
 	return r
 }
 
-func (g *Gateway) journalOptions(ids *journal.IDs, w *wiring) engine.Options {
-	o := w.journal
-	o.Records, o.Notifier, o.Partitions, o.IDs = g.records, g.bell, g.partitions, ids
-	o.Now, o.Logger, o.Registerer = g.opt.Now, g.opt.Logger, g.opt.Registry
-	return o
+func adminTokens(cfg *config.Config) (tokens []api.Token) {
+	for _, t := range cfg.AdminTokens {
+		tokens = append(tokens, api.Token{Name: t.Name, Secret: t.Token.Reveal(), Role: api.Role(t.Role)})
+	}
+	return tokens
 }
