@@ -24,6 +24,9 @@ const (
 	forever = 100 * 365 * settings.Day
 )
 
+// longestPatience leaves the listener the time to write the answer.
+const longestPatience = 25 * time.Second
+
 // The bounds of a rate: one in some fifteen minutes, and more than one machine does.
 const (
 	minRate = 0.001
@@ -69,6 +72,12 @@ func checkWholeName(s string) error {
 	}
 	return checkHeader(s)
 }
+
+// The providers that are configured wholly by their source: in a few settings, or by a specification.
+const (
+	providerHMAC   = "hmac"
+	providerCustom = "custom"
+)
 
 // checkProvider accepts the names of the catalogue.
 func checkProvider(s string) error {
@@ -122,12 +131,12 @@ func checkLink(s string) error {
 	return settings.CheckURL(s)
 }
 
-// anyone is the scope that all callers share.
-const anyone = "none"
+// scopeOfAll is the scope that all callers share.
+const scopeOfAll = "none"
 
 func checkScope(s string) error {
 	name, ok := strings.CutPrefix(s, "header:")
-	if s == anyone {
+	if s == scopeOfAll {
 		return nil
 	}
 	if ok && checkHeader(name) == nil {
@@ -162,8 +171,8 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// private reports whether a host is known not to be public before it is resolved.
-func private(host string) bool {
+// isPrivate reports whether a host is known not to be public before it is resolved.
+func isPrivate(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	if err != nil {
 		return host == "localhost"

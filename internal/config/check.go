@@ -8,8 +8,8 @@ import (
 	"github.com/hookonce/hookonce/internal/settings"
 )
 
-// check looks at what no single setting can tell.
-func check(r *settings.Report, cfg *Config, in Input) {
+// checkAll looks at what no single setting can tell.
+func checkAll(r *settings.Report, cfg *Config, in Input) {
 	checkRetention(r, cfg)
 	checkTokens(r, cfg)
 	checkNames(r, cfg)
@@ -66,14 +66,6 @@ func checkNames(r *settings.Report, cfg *Config) {
 		seen[s.Name] = at
 	}
 }
-
-// retentionKeys are the settings of a period of retention.
-const (
-	keepIDs      = "retention.ids"
-	keepBodies   = "retention.bodies"
-	keepAttempts = "retention.attempts"
-	keepAnswers  = "retention.answers"
-)
 
 // checkRetention holds the periods of all sources against each other, and then those of each that has its own.
 func checkRetention(r *settings.Report, cfg *Config) {

@@ -132,7 +132,7 @@ func checkReach(r *settings.Report, cfg *Config, at settings.Place, key, address
 		return // reported already
 	}
 	checkLoop(r, cfg, at, key, u)
-	if host := u.Hostname(); !cfg.Delivery.AllowPrivate && private(host) {
+	if host := u.Hostname(); !cfg.Delivery.AllowPrivate && isPrivate(host) {
 		r.Fault(at, "%s: %s is no public address, and delivery.allow_private is false; write another one, or allow_private: true", key, host)
 	}
 	ports := cfg.Delivery.Ports
@@ -145,7 +145,7 @@ func checkReach(r *settings.Report, cfg *Config, at settings.Place, key, address
 func checkLoop(r *settings.Report, cfg *Config, at settings.Place, key string, to *url.URL) {
 	for _, own := range []struct{ setting, address string }{{"listen", cfg.Listen}, {"admin", cfg.Admin}} {
 		host, port, err := net.SplitHostPort(own.address)
-		if err != nil || port == "0" || port != strconv.Itoa(portOf(to)) || !meets(host, to.Hostname()) {
+		if err != nil || port == "0" || port != strconv.Itoa(portOf(to)) || !reachesListener(host, to.Hostname()) {
 			continue
 		}
 		r.Fault(at, "%s: %s is the address of %s, and so of the gateway itself; write that of your app, or give %s another port",
@@ -153,8 +153,8 @@ func checkLoop(r *settings.Report, cfg *Config, at settings.Place, key string, t
 	}
 }
 
-// meets reports whether who connects to host surely comes to a listener on the address own.
-func meets(own, host string) bool {
+// reachesListener reports whether who connects to host surely comes to a listener on the address own.
+func reachesListener(own, host string) bool {
 	if strings.EqualFold(own, host) {
 		return true
 	}

@@ -40,7 +40,7 @@ func checkHMAC(r *settings.Report, s *Source) bool {
 	}
 	const anySecret = "00" // good in every form
 	if _, err := s.build(spec.Settings{Secrets: spec.Secrets(anySecret)}); err != nil {
-		r.Fault(at, "hmac: %s", plain(err))
+		r.Fault(at, "hmac: %s", withoutProvider(err))
 		return false
 	}
 	return true
@@ -74,7 +74,7 @@ func specFaults(r *settings.Report, s *Source, err error) {
 	n := s.specNode
 	var faults spec.Faults
 	if !errors.As(specyaml.LocateNode(n.Raw, err), &faults) {
-		r.Fault(n.At, "spec: %s", plain(err))
+		r.Fault(n.At, "spec: %s", withoutProvider(err))
 		return
 	}
 	for _, f := range faults {
@@ -103,12 +103,12 @@ func checkSecrets(r *settings.Report, cfg *Config, s *Source, known spec.Spec) {
 		}
 		switch _, err := s.build(spec.Settings{Secrets: spec.Secrets(secret.Reveal())}); {
 		case errors.Is(err, spec.ErrSecret):
-			r.Fault(s.origin.Element("secrets", i), "secrets: %s; it needs %s", plain(err), known.Secret)
+			r.Fault(s.origin.Element("secrets", i), "secrets: %s; it needs %s", withoutProvider(err), known.Secret)
 		case err != nil && s.Provider == providerCustom:
 			specFaults(r, s, err)
 			return
 		case err != nil:
-			r.Fault(s.where("provider"), "provider: %s", plain(err))
+			r.Fault(s.where("provider"), "provider: %s", withoutProvider(err))
 			return
 		default:
 			checkStrength(r, s, i, known)
@@ -162,14 +162,14 @@ func makesSecret(cfg *Config, s *Source) bool {
 func checkSettings(r *settings.Report, s *Source, secrets []string) {
 	own := spec.Settings{Secrets: spec.Secrets(secrets...), Tolerance: s.Tolerance}
 	if _, err := s.build(own); err != nil {
-		r.Fault(s.where("tolerance"), "tolerance: %s", plain(err))
+		r.Fault(s.where("tolerance"), "tolerance: %s", withoutProvider(err))
 	}
 	own.Tolerance, own.URL, own.Handshakes, own.Token = 0, s.URL, s.Handshakes, s.Token.Reveal()
 	if s.has("token") && own.Token == "" {
 		return // reported already
 	}
 	if _, err := s.build(own); err != nil {
-		r.Fault(s.where("handshakes"), "handshakes: %s", plain(err))
+		r.Fault(s.where("handshakes"), "handshakes: %s", withoutProvider(err))
 	}
 	if s.has("token") && !s.Handshakes {
 		r.Warn(s.where("token"), "token: only handshakes ask for it, and source %q answers none; write handshakes: true, or remove it", s.Name)
@@ -226,8 +226,8 @@ func checkTwins(r *settings.Report, s *Source, known spec.Spec) {
 	}
 }
 
-// plain returns the text of an error of package provider without the words that the place says.
-func plain(err error) string {
+// withoutProvider returns the text of an error of package provider without the words that the place says.
+func withoutProvider(err error) string {
 	text := err.Error()
 	if rest, ok := strings.CutPrefix(text, "provider "); ok {
 		if _, after, found := strings.Cut(rest, ": "); found {

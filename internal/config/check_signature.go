@@ -47,8 +47,8 @@ func checkApp(r *settings.Report, d *Destination) {
 	}
 }
 
-// signed are the headers of the gateway's own signature.
-var signed = []string{"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"}
+// signatureHeaders are the headers of the gateway's own signature.
+var signatureHeaders = []string{"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"}
 
 // checkSignature looks at what becomes of a source's signatures at a destination.
 func checkSignature(r *settings.Report, d *Destination, s *Source) {
@@ -68,12 +68,12 @@ func checkSignature(r *settings.Report, d *Destination, s *Source) {
 		signer, err := p.Resigner(spec.Receiver{Secret: d.AppSecret.Reveal(), URL: d.AppURL})
 		switch {
 		case errors.Is(err, spec.ErrSecret):
-			r.Fault(d.where("app_secret"), "app_secret: for source %q: %s; it needs %s", s.Name, plain(err), known.Secret)
+			r.Fault(d.where("app_secret"), "app_secret: for source %q: %s; it needs %s", s.Name, withoutProvider(err), known.Secret)
 			return
 		case err != nil:
-			r.Fault(d.where("app_secret"), "app_secret: for source %q: %s; remove it", s.Name, plain(err))
+			r.Fault(d.where("app_secret"), "app_secret: for source %q: %s; remove it", s.Name, withoutProvider(err))
 			return
-		case len(d.Secrets) > 0 && (renewal != spec.Fixed || d.AppSecret.Reveal() != "") && slices.ContainsFunc(signed, signer.Carries):
+		case len(d.Secrets) > 0 && (renewal != spec.Fixed || d.AppSecret.Reveal() != "") && slices.ContainsFunc(signatureHeaders, signer.Carries):
 			r.Fault(d.where("secrets"), "secrets: these sign in the headers webhook-id, webhook-timestamp and webhook-signature, and so does %s, the provider of source %q; write sign_as: none, so that the application verifies these secrets, or remove them, so that it verifies the provider's", known.Title, s.Name)
 			return
 		}

@@ -13,14 +13,14 @@ import (
 
 // checkSource looks for what a source lacks. What is there but wrong is reported already.
 func checkSource(r *settings.Report, cfg *Config, s *Source) {
-	required(r, s, "name", "billing")
+	checkRequired(r, s, "name", "billing")
 	checkLimits(r, cfg, s)
 	if s.Mode == Idempotent {
 		checkIdempotency(r, s)
 		return
 	}
 	checkNotIdempotent(r, s)
-	required(r, s, "provider", "stripe")
+	checkRequired(r, s, "provider", "stripe")
 	if s.Provider != "" {
 		checkSender(r, cfg, s)
 	}
@@ -35,7 +35,7 @@ func checkSource(r *settings.Report, cfg *Config, s *Source) {
 	}
 }
 
-func required(r *settings.Report, s *Source, key, example string) {
+func checkRequired(r *settings.Report, s *Source, key, example string) {
 	if !s.has(key) {
 		r.Fault(s.at, "a source lacks its %s; write %s: and a value such as %s", key, key, example)
 	}
@@ -73,7 +73,7 @@ func checkIdempotency(r *settings.Report, s *Source) {
 	switch scope := s.Idempotency.Scope; {
 	case !s.has("idempotency.scope"):
 		r.Fault(s.where("mode"), `mode: with idempotency, whoever sends the key of another gets the other's answer, unless callers are told apart; write idempotency: {scope: ["header:NAME"]} with the header by which the service knows them, or scope: none`)
-	case slices.Contains(scope, anyone) && len(scope) > 1:
+	case slices.Contains(scope, scopeOfAll) && len(scope) > 1:
 		r.Fault(s.where("idempotency.scope"), "idempotency.scope: none stands alone; remove it, or the others")
 	}
 	checkTwinHeaders(r, s)
@@ -187,7 +187,7 @@ func checkMode(r *settings.Report, s *Source) {
 	if dropsTwins(known) {
 		r.Fault(at, "mode: the sender of source %q waits for the answer to each event, and a rule of %s drops some as twins (dedup.logical, mode: drop); write mode: flag in that rule, or mode: async here", s.Name, known.Title)
 	}
-	if batches(known) {
+	if sendsBatches(known) {
 		r.Warn(at, "mode: %s puts several events into one request; such a request is answered as with async, and only one with a single event is answered with what the destination answers", known.Title)
 	}
 }
@@ -208,8 +208,8 @@ func checkObserve(r *settings.Report, s *Source) {
 	}
 }
 
-// batches reports whether a sender may put several events into a request.
-func batches(s spec.Spec) bool { return s.Split != nil }
+// sendsBatches reports whether a sender may put several events into a request.
+func sendsBatches(s spec.Spec) bool { return s.Split != nil }
 
 // dropsTwins reports whether a specification drops twins that no source names.
 func dropsTwins(s spec.Spec) bool {

@@ -62,7 +62,7 @@ var idempotencyTable = settings.Table[Idempotency]{
 
 // ScopeHeaders returns what tells one caller from another; nothing if all share their keys.
 func (i Idempotency) ScopeHeaders() []string {
-	if slices.Equal(i.Scope, []string{anyone}) {
+	if slices.Equal(i.Scope, []string{scopeOfAll}) {
 		return nil
 	}
 	return i.Scope

@@ -3,40 +3,10 @@ package config
 import (
 	"cmp"
 	"slices"
-	"time"
-
-	"github.com/spf13/pflag"
 
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
-
-// Input is everything that a configuration is read from.
-type Input struct {
-	// Path is the file's name as it appears in messages. Empty: there is no file, and a
-	// configuration without sources is allowed.
-	Path string
-	// Data is the file's content.
-	Data []byte
-	// Environ is the environment, in the form of os.Environ.
-	Environ []string
-	// Flags are the flags that [Flags] declared, parsed. Nil: none.
-	Flags *pflag.FlagSet
-	// ReadFile reads the files that secrets refer to, as os.ReadFile does.
-	ReadFile func(name string) ([]byte, error)
-	// NoSecrets leaves the secrets of sources unread, for commands that only need the store: what
-	// migrates a database need not hold them.
-	NoSecrets bool
-	// Now is the clock that tells which secrets are valid. Nil means [time.Now].
-	Now func() time.Time
-}
-
-func (in Input) now() time.Time {
-	if in.Now == nil {
-		return time.Now()
-	}
-	return in.Now()
-}
 
 // Load reads a configuration: defaults, then the file, then HOOKONCE_ variables, then flags, each
 // overriding what came before. An error is of type [settings.Problems] and holds every fault that was
@@ -53,10 +23,10 @@ func Load(in Input) (*Config, error) {
 	}
 	l.sources(f.sources)
 	if !in.NoSecrets {
-		resolve(l.Report, l.cfg, settings.Resolver{Environ: in.Environ, ReadFile: in.ReadFile})
+		resolveAll(l.Report, l.cfg, settings.Resolver{Environ: in.Environ, ReadFile: in.ReadFile})
 	}
 	develop(l.Report, l.cfg, in)
-	check(l.Report, l.cfg, in)
+	checkAll(l.Report, l.cfg, in)
 	l.cfg.Warnings = l.Warnings()
 	if err := l.Err(); err != nil {
 		return nil, err
@@ -79,8 +49,8 @@ type loader struct {
 	cfg *Config
 }
 
-// written is what the file says.
-type written struct {
+// fileContent is what the file says.
+type fileContent struct {
 	global                        settings.Layer
 	tokens, destinations, sources []section
 }
@@ -98,7 +68,7 @@ type section struct {
 }
 
 // file reads the file into layers of settings.
-func (l *loader) file() (f written) {
+func (l *loader) file() (f fileContent) {
 	if l.in.Path == "" {
 		return f
 	}
@@ -174,7 +144,7 @@ func (l *loader) ownEntry(s *section, e settings.Entry) {
 }
 
 // global sets what stands outside the lists.
-func (l *loader) global(f written) {
+func (l *loader) global(f fileContent) {
 	l.cfg.origin = settings.Apply(l.Report, l.cfg, configTable, f.global,
 		settings.Environment(l.in.Environ, configTable), settings.Flags(l.in.Flags, configTable))
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/hookonce/hookonce/internal/settings"
 )
 
-// resolve reads the secrets and files that a configuration refers to.
-func resolve(r *settings.Report, cfg *Config, e settings.Resolver) {
+// resolveAll reads the secrets and files that a configuration refers to.
+func resolveAll(r *settings.Report, cfg *Config, e settings.Resolver) {
 	for i := range cfg.AdminTokens {
 		t := &cfg.AdminTokens[i]
 		resolveSecret(r, e, &t.Token, t.where("token"), "token")

@@ -19,14 +19,22 @@ type Retention struct {
 	Answers time.Duration
 }
 
+// The settings of a period of retention.
+const (
+	keepIDs      = "retention.ids"
+	keepBodies   = "retention.bodies"
+	keepAttempts = "retention.attempts"
+	keepAnswers  = "retention.answers"
+)
+
 // retentionTable declares the settings of all sources; each source can have its own.
 var retentionTable = settings.Table[Retention]{
-	{Key: "retention.ids", Default: "90d", Help: "`time` for which ids are remembered, so that late copies are recognised",
+	{Key: keepIDs, Default: "90d", Help: "`time` for which ids are remembered, so that late copies are recognised",
 		Bind: func(r *Retention) settings.Value { return settings.Duration(&r.IDs, time.Minute, forever) }},
-	{Key: "retention.bodies", Default: "7d", Help: "`time` for which bodies of finished events are kept",
+	{Key: keepBodies, Default: "7d", Help: "`time` for which bodies of finished events are kept",
 		Bind: func(r *Retention) settings.Value { return settings.Duration(&r.Bodies, time.Minute, forever) }},
-	{Key: "retention.attempts", Help: "`time` for which the attempts of finished events are kept; as long as bodies if not set",
+	{Key: keepAttempts, Help: "`time` for which the attempts of finished events are kept; as long as bodies if not set",
 		Bind: func(r *Retention) settings.Value { return settings.Duration(&r.Attempts, time.Minute, forever) }},
-	{Key: "retention.answers", Help: "`time` for which answers to waiting senders are kept for copies; as long as bodies if not set",
+	{Key: keepAnswers, Help: "`time` for which answers to waiting senders are kept for copies; as long as bodies if not set",
 		Bind: func(r *Retention) settings.Value { return settings.Duration(&r.Answers, time.Minute, forever) }},
 }

@@ -227,9 +227,6 @@ func (s *Source) Reaches() []string {
 // usualPatience is how long senders are kept waiting that do not say how long they wait.
 const usualPatience = 10 * time.Second
 
-// longestPatience leaves the listener the time to write the answer.
-const longestPatience = 25 * time.Second
-
 // Patience returns how long a sender may be kept waiting: what is configured, or else what the provider is
 // known to wait, less a sixth, at most a second, for the way there and back, and 10 seconds if that is
 // not known.
@@ -257,12 +254,6 @@ func (s *Source) GivesUp() time.Duration {
 	}
 	return known.Answer.Deadline
 }
-
-// The providers that are configured wholly by their source: in a few settings, or by a specification.
-const (
-	providerHMAC   = "hmac"
-	providerCustom = "custom"
-)
 
 // NewProvider returns the source's provider with its secrets.
 func (s *Source) NewProvider() (*spec.Provider, error) {
