@@ -68,7 +68,7 @@ func (r *relaying) declare(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringArrayVar(&r.to, "to", nil, "post the effects of a name to a URL, as `NAME=URL`; may be repeated")
 	fs.StringArrayVar(&r.secrets, "secret", nil, "sign what is posted for a name, as `NAME=env:VARIABLE` or NAME=file:PATH; repeated for one name while a secret is rotated")
-	fs.IntSliceVar(&r.Permanent, "permanent", nil, "give effects up that are answered with this `status`, besides 410; may be repeated")
+	fs.IntSliceVar(&r.Permanent, "permanent", nil, "give effects up that are answered with this `status`, from 300 to 499, besides 410; may be repeated")
 	fs.IntVar(&r.Concurrency, "concurrency", r.Concurrency, "post at most this `number` of effects at a time")
 	fs.DurationVar(&r.Timeout, "timeout", r.Timeout, "how long to wait for an answer")
 	fs.DurationVar(&r.Lease, "lease", r.Lease, "how long the effects of a relay that died are left alone")

@@ -124,7 +124,7 @@ func TestRelayUsage(t *testing.T) {
 		{"--to mail=http://x.example --secret mail=fake-secret", "not the secret itself"},
 		{"--to mail=http://x.example --secret mail=env:BAD", "whsec_"},
 		{"--to mail=http://x.example --secret crm=env:GOOD", `nothing is posted for "crm"`},
-		{"--to mail=http://x.example --permanent 200", "status 200 cannot be permanent"},
+		{"--to mail=http://x.example --permanent 200", "200 cannot end the attempts"},
 		{"--to mail=http://x.example --concurrency 0", "--concurrency"},
 		{"--to mail=http://x.example --attempts 0", "--attempts"},
 		{"--to mail=http://x.example --lease 1ms", "--lease"},

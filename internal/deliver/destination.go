@@ -46,7 +46,7 @@ func newDestination(name string, s Destination, before *destination, transport h
 	case before != nil && before.connects(d):
 		d.transport = before.transport
 	default:
-		d.transport = newTransport(s)
+		d.transport = newTransport(s.Policy, s.TLS, s.Concurrency)
 	}
 	switch {
 	case before != nil && before.Rate == s.Rate:

@@ -88,7 +88,7 @@ func (q *sendQueue) learn(t *turn, o *journal.Outcome, v retry.Verdict) {
 	}
 	before := q.health.state
 	if q.health.learn(now, &t.try, v, q.underway-1, o.Error) && v.Result != retry.Dead && (o.State == journal.Failed || o.State == journal.Dead) {
-		o.State, o.Spared, o.Error = journal.Failed, true, o.Error+spared
+		o.State, o.Spared, o.Error = journal.Failed, true, o.Error+costsNoTry
 		o.Due = maxTime(q.health.until, o.Started.Add(o.Duration+v.After))
 	}
 	q.follow(before, now)
@@ -262,8 +262,8 @@ func (q *sendQueue) follow(before State, now time.Time) {
 	}
 }
 
-// spared ends the error of an attempt that costs no try.
-const spared = "; it costs no try, because the destination is ill"
+// costsNoTry ends the error of an attempt that costs no try.
+const costsNoTry = "; it costs no try, because the destination is ill"
 
 // seize takes the turn of an attempt that begins now or not at all. The deliverer waits for it when it is
 // stopped, until its workers are told that it is done.

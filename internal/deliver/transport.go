@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,14 +16,14 @@ import (
 // newTransport returns a transport of a destination that can keep one connection open for every attempt
 // that may be under way. It knows no proxy and no cookies, and leaves the encoding of answers alone,
 // of which little is read.
-func newTransport(s Destination) *http.Transport {
-	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Control: s.Policy.control}
+func newTransport(p AddressPolicy, settings *tls.Config, concurrency int) *http.Transport {
+	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Control: p.control}
 	return &http.Transport{
 		DialContext:            dialer.DialContext,
-		TLSClientConfig:        s.TLS.Clone(),
+		TLSClientConfig:        settings.Clone(),
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true,
-		MaxIdleConnsPerHost:    s.Concurrency,
+		MaxIdleConnsPerHost:    concurrency,
 		IdleConnTimeout:        90 * time.Second,
 		TLSHandshakeTimeout:    5 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
@@ -37,7 +38,7 @@ const serviceConns = 64
 // NewTransport returns a transport for requests that are no deliveries, to the addresses that the policy
 // allows.
 func NewTransport(p AddressPolicy) *http.Transport {
-	return newTransport(Destination{Policy: p, Concurrency: serviceConns})
+	return newTransport(p, nil, serviceConns)
 }
 
 // AddressPolicy says which addresses may be connected to. It is asked about every address that a
