@@ -6,13 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hookonce/hookonce/internal/closest"
 	"github.com/hookonce/hookonce/provider/spec"
 )
-
-const day = 24 * time.Hour
 
 // ErrUnknown says that the catalogue has no provider of that name.
 var ErrUnknown = errors.New("no such provider")
@@ -107,30 +104,6 @@ func Build(name string, settings spec.Settings) (*spec.Provider, error) {
 		return nil, err
 	}
 	return spec.New(s, settings)
-}
-
-// must is for constructors whose arguments are written into a program.
-func must(p *spec.Provider, err error) *spec.Provider {
-	if err != nil {
-		panic(err)
-	}
-	return p
-}
-
-// at is a time in an event.
-func at(in spec.Value, unit spec.Unit) spec.Moment { return spec.Moment{In: in, Unit: unit} }
-
-// stated, reported and notSourced say how well facts are sourced. See [spec.Confidence].
-func stated(fact, where string) spec.Source {
-	return spec.Source{Fact: fact, Confidence: spec.Stated, Where: where}
-}
-
-func reported(fact, where string) spec.Source {
-	return spec.Source{Fact: fact, Confidence: spec.Reported, Where: where}
-}
-
-func notSourced(fact string) spec.Source {
-	return spec.Source{Fact: fact, Confidence: spec.NotSourced}
 }
 
 func unknown(name string) error {

@@ -110,8 +110,8 @@ func (h *handshake) hash(r *reading, echo string) string {
 // to a challenge: whether what is signed is what a challenge looks like. It does not matter whether this
 // endpoint answers challenges: another one with the same secret may.
 func (p *Provider) couldBeChallenge(proof proof, r *reading) bool {
-	for i := range p.hands {
-		h := &p.hands[i]
+	for i := range p.handshakes {
+		h := &p.handshakes[i]
 		if !h.Unsigned || h.Handshake.Code == nil || h.Handshake.Code.Kind == PlainHash {
 			continue
 		}

@@ -45,7 +45,7 @@ func build(spec Spec, settings Settings) (*Provider, error) {
 		if err != nil {
 			return nil, within(fmt.Sprintf("handshakes[%d]", i), err)
 		}
-		p.hands = append(p.hands, h)
+		p.handshakes = append(p.handshakes, h)
 	}
 	p.profile = p.newProfile()
 	return p, nil

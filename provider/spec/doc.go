@@ -17,7 +17,7 @@
 //
 // [Provider.Open] answers handshakes, finds the signature that a secret made, and takes the events out
 // of what was signed. [Provider.Sign] is its mirror: it signs as the sender does, for tests and for
-// requests that are sent on. [Provider.Resign] renews the signature of a request that is delivered
+// requests that are sent on. [Provider.Resigner] renews the signature of a request that is delivered
 // later than its sender's tolerance allows.
 //
 // # What is safe

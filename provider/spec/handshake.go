@@ -149,8 +149,8 @@ func (p *Provider) greet(r *reading, unsigned bool) (*hookonce.Verified, error) 
 	if !p.settings.Handshakes {
 		return nil, nil
 	}
-	for i := range p.hands {
-		h := &p.hands[i]
+	for i := range p.handshakes {
+		h := &p.handshakes[i]
 		if h.Unsigned != unsigned || h.Method != r.method {
 			continue
 		}

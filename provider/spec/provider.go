@@ -16,20 +16,20 @@ import (
 // Provider is a compiled [Spec] with its secrets. It implements [hookonce.Provider], is immutable, and safe
 // for concurrent use. [Provider.Sign] is its mirror.
 type Provider struct {
-	spec      Spec
-	settings  Settings
-	profile   hookonce.Profile
-	url       string // as registered, without its query
-	query     string // of the registered URL
-	verifiers []verifier
-	tree      tree // of the document
-	itemTree  tree // of an item
-	outerTree tree // of what holds the item's array
-	splitter  *splitter
-	decoder   Decoder // nil: bodies are JSON
-	extract   extractor
-	hands     []handshake
-	digesters sync.Pool
+	spec       Spec
+	settings   Settings
+	profile    hookonce.Profile
+	url        string // as registered, without its query
+	query      string // of the registered URL
+	verifiers  []verifier
+	tree       tree // of the document
+	itemTree   tree // of an item
+	outerTree  tree // of what holds the item's array
+	splitter   *splitter
+	decoder    Decoder // nil: bodies are JSON
+	extract    extractor
+	handshakes []handshake
+	digesters  sync.Pool
 }
 
 var _ hookonce.Provider = (*Provider)(nil)
@@ -61,7 +61,7 @@ func (p *Provider) newProfile() hookonce.Profile {
 		MaxBody:         p.spec.Limits.MaxBody,
 	}
 	for _, method := range handshakeMethods {
-		if p.settings.Handshakes && method != http.MethodPost && slices.ContainsFunc(p.hands, func(h handshake) bool { return h.Method == method }) {
+		if p.settings.Handshakes && method != http.MethodPost && slices.ContainsFunc(p.handshakes, func(h handshake) bool { return h.Method == method }) {
 			profile.Methods = append(profile.Methods, method)
 		}
 	}

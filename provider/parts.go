@@ -6,6 +6,34 @@ import (
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
+// What the senders have in common: parts of their specifications, and how constructors are made of them.
+
+const day = 24 * time.Hour
+
+// must is for constructors whose arguments are written into a program.
+func must(p *spec.Provider, err error) *spec.Provider {
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// at is a time in an event.
+func at(in spec.Value, unit spec.Unit) spec.Moment { return spec.Moment{In: in, Unit: unit} }
+
+// stated, reported and notSourced say how well facts are sourced. See [spec.Confidence].
+func stated(fact, where string) spec.Source {
+	return spec.Source{Fact: fact, Confidence: spec.Stated, Where: where}
+}
+
+func reported(fact, where string) spec.Source {
+	return spec.Source{Fact: fact, Confidence: spec.Reported, Where: where}
+}
+
+func notSourced(fact string) spec.Source {
+	return spec.Source{Fact: fact, Confidence: spec.NotSourced}
+}
+
 // bodyMAC is the plainest scheme: an HMAC-SHA256 of the body under the secret as it is, in a header.
 func bodyMAC(header, prefix string, e spec.Encoding) spec.Verify {
 	return spec.Verify{
