@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/http"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -49,73 +47,6 @@ func build(spec Spec, settings Settings) (*Provider, error) {
 	}
 	p.profile = p.newProfile()
 	return p, nil
-}
-
-// WithDefaults returns a copy in which what the specification leaves out is filled in, as the fields say.
-// What is filled in is the copy's own.
-func (s Spec) WithDefaults() Spec {
-	s.Verify = slices.Clone(s.Verify)
-	for i := range s.Verify {
-		s.Verify[i] = s.Verify[i].withDefaults()
-	}
-	s.Title = cmp.Or(s.Title, s.Name)
-	s.Secret = cmp.Or(s.Secret, "the endpoint's signing secret")
-	s.Dedup.OnRepeat = cmp.Or(s.Dedup.OnRepeat, Drop)
-	s.Dedup.Logical = slices.Clone(s.Dedup.Logical)
-	for i := range s.Dedup.Logical {
-		s.Dedup.Logical[i].Mode = cmp.Or(s.Dedup.Logical[i].Mode, Flag)
-	}
-	s.Handshakes = slices.Clone(s.Handshakes)
-	for i := range s.Handshakes {
-		s.Handshakes[i] = s.Handshakes[i].withDefaults()
-	}
-	s.Answer.Status = cmp.Or(s.Answer.Status, http.StatusOK)
-	s.Answer.Reject = cmp.Or(s.Answer.Reject, http.StatusUnauthorized)
-	s.Answer.NotReady = cmp.Or(s.Answer.NotReady, http.StatusServiceUnavailable)
-	s.Limits.MaxBody = cmp.Or(s.Limits.MaxBody, DefaultMaxBody)
-	return s
-}
-
-// withDefaults fills in what the kind of the verification suggests.
-func (v Verify) withDefaults() Verify {
-	v.Kind = cmp.Or(v.Kind, HMAC)
-	v.Hash = cmp.Or(v.Hash, SHA256)
-	switch v.Kind {
-	case Ed25519:
-		v.Key = cmp.Or(v.Key, KeyHex)
-	case ECDSA, RSA:
-		v.Key, v.Encoding = cmp.Or(v.Key, KeyPEM), cmp.Or(v.Encoding, Base64)
-	case JWT:
-		v.Signature.In = cmp.Or(v.Signature.In, "header:Authorization")
-	case Basic:
-		v.Signature.In, v.Signature.Prefix = cmp.Or(v.Signature.In, "header:Authorization"), cmp.Or(v.Signature.Prefix, "Basic ")
-	}
-	v.Key = cmp.Or(v.Key, KeyUTF8)
-	v.Encoding = cmp.Or(v.Encoding, Hex)
-	if v.Time != nil {
-		ts := *v.Time
-		ts.Unit = cmp.Or(ts.Unit, Seconds)
-		v.Time = &ts
-	}
-	v.Covers = cmp.Or(v.Covers, v.coverage())
-	return v
-}
-
-// coverage is what follows from the kind and from Sign. Empty: it must be said.
-func (v Verify) coverage() Coverage {
-	switch {
-	case v.Kind == Token || v.Kind == Basic:
-		return CoversNothing
-	case v.Kind == Code && v.Scheme != nil:
-		return v.Scheme.Covers()
-	case v.Kind == JWT && v.BodyHash != "", slices.Contains(v.Sign, "body"):
-		return CoversBody
-	case slices.Contains(v.Sign, "sorted_form"):
-		return CoversFields // as one text: of none is it known where it ends
-	case v.Kind == JWT:
-		return CoversNothing
-	}
-	return ""
 }
 
 // matchers make the mechanism of each kind.
@@ -249,44 +180,4 @@ func (v *verifier) describe() string {
 		return v.ts.text + "<" + v.unit.describe() + ">" + v.carrier.split + sig
 	}
 	return sig
-}
-
-// parseAs parses a value of one of the given kinds.
-func parseAs(text Value, kinds ...kind) (value, error) {
-	v, err := parseValue(text)
-	switch {
-	case err != nil:
-		return v, err
-	case !slices.Contains(kinds, v.kind):
-		return v, fmt.Errorf("%q cannot be used here; use %s", text, oneOf(kinds))
-	case v.optional:
-		return v, fmt.Errorf("%q: only the last part of a key can be optional", text)
-	case v.many():
-		return v, fmt.Errorf("%q: [*] is for split.items only; use [0] for one element", text)
-	}
-	return v, nil
-}
-
-// oneOf lists kinds for people.
-func oneOf(kinds []kind) string {
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		names[i] = string(k)
-		if k.tagged() {
-			names[i] += ":"
-		}
-	}
-	if len(names) == 1 {
-		return names[0]
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
-}
-
-// tagged reports whether something follows the kind in a value.
-func (k kind) tagged() bool {
-	switch k {
-	case kindBody, kindURL, kindMethod, kindSortedForm, kindTS, kindID, kindSecret, kindToken, kindEcho:
-		return false
-	}
-	return true
 }

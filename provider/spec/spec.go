@@ -1,7 +1,10 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -53,6 +56,31 @@ type Spec struct {
 	Sources []Source `yaml:"sources,omitempty"`
 	// Traps lists what goes wrong with this sender, for people.
 	Traps []string `yaml:"traps,omitempty"`
+}
+
+// WithDefaults returns a copy in which what the specification leaves out is filled in, as the fields say.
+// What is filled in is the copy's own.
+func (s Spec) WithDefaults() Spec {
+	s.Verify = slices.Clone(s.Verify)
+	for i := range s.Verify {
+		s.Verify[i] = s.Verify[i].withDefaults()
+	}
+	s.Title = cmp.Or(s.Title, s.Name)
+	s.Secret = cmp.Or(s.Secret, "the endpoint's signing secret")
+	s.Dedup.OnRepeat = cmp.Or(s.Dedup.OnRepeat, Drop)
+	s.Dedup.Logical = slices.Clone(s.Dedup.Logical)
+	for i := range s.Dedup.Logical {
+		s.Dedup.Logical[i].Mode = cmp.Or(s.Dedup.Logical[i].Mode, Flag)
+	}
+	s.Handshakes = slices.Clone(s.Handshakes)
+	for i := range s.Handshakes {
+		s.Handshakes[i] = s.Handshakes[i].withDefaults()
+	}
+	s.Answer.Status = cmp.Or(s.Answer.Status, http.StatusOK)
+	s.Answer.Reject = cmp.Or(s.Answer.Reject, http.StatusUnauthorized)
+	s.Answer.NotReady = cmp.Or(s.Answer.NotReady, http.StatusServiceUnavailable)
+	s.Limits.MaxBody = cmp.Or(s.Limits.MaxBody, DefaultMaxBody)
+	return s
 }
 
 // Split says where the items of a batch are. Each item becomes an event of its own, whose body is the

@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -198,4 +199,44 @@ func validHeaderName(name string) bool {
 		}
 	}
 	return name != ""
+}
+
+// parseAs parses a value of one of the given kinds.
+func parseAs(text Value, kinds ...kind) (value, error) {
+	v, err := parseValue(text)
+	switch {
+	case err != nil:
+		return v, err
+	case !slices.Contains(kinds, v.kind):
+		return v, fmt.Errorf("%q cannot be used here; use %s", text, oneOf(kinds))
+	case v.optional:
+		return v, fmt.Errorf("%q: only the last part of a key can be optional", text)
+	case v.many():
+		return v, fmt.Errorf("%q: [*] is for split.items only; use [0] for one element", text)
+	}
+	return v, nil
+}
+
+// oneOf lists kinds for people.
+func oneOf(kinds []kind) string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = string(k)
+		if k.tagged() {
+			names[i] += ":"
+		}
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// tagged reports whether something follows the kind in a value.
+func (k kind) tagged() bool {
+	switch k {
+	case kindBody, kindURL, kindMethod, kindSortedForm, kindTS, kindID, kindSecret, kindToken, kindEcho:
+		return false
+	}
+	return true
 }

@@ -1,6 +1,14 @@
 package spec
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
 
 // Verify describes one way of signing.
 type Verify struct {
@@ -47,6 +55,48 @@ type Verify struct {
 	Tokens Tokens `yaml:"-"`
 	// Scheme is code for what data cannot express. It comes from the catalogue only.
 	Scheme Scheme `yaml:"scheme,omitempty"`
+}
+
+// withDefaults fills in what the kind of the verification suggests.
+func (v Verify) withDefaults() Verify {
+	v.Kind = cmp.Or(v.Kind, HMAC)
+	v.Hash = cmp.Or(v.Hash, SHA256)
+	switch v.Kind {
+	case Ed25519:
+		v.Key = cmp.Or(v.Key, KeyHex)
+	case ECDSA, RSA:
+		v.Key, v.Encoding = cmp.Or(v.Key, KeyPEM), cmp.Or(v.Encoding, Base64)
+	case JWT:
+		v.Signature.In = cmp.Or(v.Signature.In, "header:Authorization")
+	case Basic:
+		v.Signature.In, v.Signature.Prefix = cmp.Or(v.Signature.In, "header:Authorization"), cmp.Or(v.Signature.Prefix, "Basic ")
+	}
+	v.Key = cmp.Or(v.Key, KeyUTF8)
+	v.Encoding = cmp.Or(v.Encoding, Hex)
+	if v.Time != nil {
+		ts := *v.Time
+		ts.Unit = cmp.Or(ts.Unit, Seconds)
+		v.Time = &ts
+	}
+	v.Covers = cmp.Or(v.Covers, v.coverage())
+	return v
+}
+
+// coverage is what follows from the kind and from Sign. Empty: it must be said.
+func (v Verify) coverage() Coverage {
+	switch {
+	case v.Kind == Token || v.Kind == Basic:
+		return CoversNothing
+	case v.Kind == Code && v.Scheme != nil:
+		return v.Scheme.Covers()
+	case v.Kind == JWT && v.BodyHash != "", slices.Contains(v.Sign, "body"):
+		return CoversBody
+	case slices.Contains(v.Sign, "sorted_form"):
+		return CoversFields // as one text: of none is it known where it ends
+	case v.Kind == JWT:
+		return CoversNothing
+	}
+	return ""
 }
 
 // Kind names a mechanism of verification.
@@ -186,3 +236,85 @@ const (
 	// RFC3339 is the text form, with or without fractional seconds.
 	RFC3339 Unit = "rfc3339"
 )
+
+// Scheme is code that verifies what data cannot express. Implementations are immutable, safe for
+// concurrent use, and written by the catalogue.
+type Scheme interface {
+	// MarshalText returns the scheme's name, as in "twilio".
+	MarshalText() ([]byte, error)
+	// Covers says what the signature binds.
+	Covers() Coverage
+	// Signs reports whether the signature covers what that value names.
+	Signs(Value) bool
+	// Compile prepares one secret. Errors never contain it.
+	Compile(secret string) (Checker, error)
+}
+
+// Checker verifies with one secret.
+type Checker interface {
+	// Check returns nil if the request is authentic. It returns a *[hookonce.RejectError] if it is not,
+	// and any other error if that cannot be decided now: the sender is asked to come again.
+	Check(req *hookonce.Request) error
+}
+
+// Decoder is implemented by a [Scheme] whose sender does not write JSON. The body has been verified by
+// then.
+type Decoder interface {
+	// Decode returns the JSON document in which the values of the specification are looked up.
+	Decode(req *hookonce.Request) ([]byte, error)
+}
+
+// Imitator is implemented by a [Scheme] whose secret is shared with the sender.
+type Imitator interface {
+	// Imitable reports whether every checker is a [Sealer].
+	Imitable() bool
+	// Carrier says where the signature is.
+	Carrier() Value
+}
+
+// A Checker may also be a [Sealer], which signs, and a [Responder], which answers challenges.
+type (
+	// Sealer signs a request the way the sender does.
+	Sealer interface {
+		Seal(req *hookonce.Request) error
+	}
+	// Responder computes the answer to a challenge with the secret that signs.
+	Responder interface {
+		Respond(challenge string) string
+		// Signed returns the text that the signature of a request is made over. A request in which that
+		// looks like a challenge is refused: its signature could have been obtained by asking.
+		Signed(req *hookonce.Request) string
+	}
+)
+
+// Secret is one of the secrets of an endpoint.
+type Secret struct {
+	// Text is the secret in the form that the provider hands out.
+	Text string
+	// From and Until bound when it is accepted: from From on, and before Until. Zero: no bound.
+	From, Until time.Time
+}
+
+// Format writes nothing of the secret, whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{a secret}") }
+
+// MarshalText writes nothing of the secret, so that JSON and structured logs hold none.
+func (s Secret) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%v", s), nil }
+
+// active reports whether the secret is accepted at that time.
+func (s Secret) active(now time.Time) bool {
+	return (s.From.IsZero() || !now.Before(s.From)) && (s.Until.IsZero() || now.Before(s.Until))
+}
+
+// Tokens reads and makes JSON Web Tokens. Package provider/spec/jose implements it, and brings a library that only
+// those programs carry that import it.
+type Tokens interface {
+	// Keys yields the keys of a JSON Web Key, or of a set of them, with their ids, each as the standard library has
+	// it. An error says what the text is not, and contains none of it.
+	Keys(text string) (iter.Seq2[string, any], error)
+	// Verify returns the payload of a token in compact form, if it has one of the algorithms and was signed with one of
+	// the keys that are given for its id.
+	Verify(token string, algorithms []string, keys func(id string) []any) (payload []byte, ok bool)
+	// Sign returns a token in compact form, made with a shared secret.
+	Sign(payload []byte, algorithm string, secret []byte) (token string, err error)
+}
