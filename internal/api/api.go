@@ -13,76 +13,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/lines"
 )
-
-// Journal is what the API needs of the engine, which does what operators ask for.
-type Journal interface {
-	Replay(ctx context.Context, r journal.Replay, limit int) (journal.Replayed, error)
-	SetPaused(ctx context.Context, p journal.Pause, paused bool) (changed bool, err error)
-	Stats(ctx context.Context) (journal.Stats, error)
-}
-
-// Options are the settings of the API.
-type Options struct {
-	Journal Journal
-	Records journal.Records
-	// Sources returns the inbound endpoints of this process as they are at the moment.
-	Sources func() []Source
-	// Reload has the configuration read anew on somebody's account, and returns what changed. A [Refused] says
-	// why nothing did.
-	Reload func(ctx context.Context, by string) (changed []string, err error)
-	// Self is this process, as it tells the others on the store of itself. Seen and View are not looked at.
-	Self journal.Gateway
-	// Targets returns the destinations of this process as they are at the moment, by name.
-	Targets func() []Target
-	// Field returns what reads the field with this name, as routes have it, from events of the source. It fails if
-	// the name makes no sense there. A source that is not configured has the fields that do not depend on a provider.
-	Field func(source, name string) (Reader, error)
-	// Version is that of the program, for the OpenAPI document.
-	Version string
-	// Now is the clock. Nil means [time.Now].
-	Now func() time.Time
-	// Logger receives a line about each change and, at a bounded rate, the failures of the store. Nil discards them.
-	Logger *slog.Logger
-}
-
-// Reader reads a field of an event from its header and body as they are stored. It returns "" if the event has none.
-type Reader func(header, body []byte) string
-
-// Source is an inbound endpoint.
-type Source struct {
-	Name         string   `json:"name"`
-	Provider     string   `json:"provider"`
-	Path         string   `json:"path" example:"/in/billing"`
-	Destinations []string `json:"destinations" nullable:"false" doc:"Where its events may go."`
-}
-
-// Target is a destination of a process, as that finds it. Its JSON form is the [journal.Gateway.View].
-type Target struct {
-	Name    string
-	URL     string // without password
-	Ordered bool
-	Health  Health
-	// Waiting deliveries are held here for their turn, Underway are being made.
-	Waiting, Underway int
-}
-
-const (
-	maxBody     = 64 << 10         // of a request
-	readTime    = 10 * time.Second // for one question to the store
-	writeTime   = 20 * time.Second // for one change, however many transactions it takes
-	maxInFlight = 2                // questions at once, so that asking never takes the store's connections from events
-)
-
-// Base is what all paths begin with.
-const Base = "/api/v1"
-
-type api struct {
-	opt   Options
-	turns chan struct{}
-}
 
 // New returns the handler of all paths below [Base]. Who may ask is for a [Guard] to say.
 func New(o Options) http.Handler {
@@ -146,20 +78,4 @@ func operation(method, id, path, summary string) huma.Operation {
 		OperationID: id, Method: method, Path: Base + path, Summary: summary,
 		MaxBodyBytes: maxBody, SkipValidateBody: false,
 	}
-}
-
-// answer is an answer with a JSON body.
-type answer[T any] struct{ Body T }
-
-// ask runs a question to the store under a deadline, when it is its turn.
-func (a *api) ask(ctx context.Context, limit time.Duration, question func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	select {
-	case a.turns <- struct{}{}:
-		defer func() { <-a.turns }()
-	case <-ctx.Done():
-		return a.problem(ctx, errBusy)
-	}
-	return a.problem(ctx, question(ctx))
 }

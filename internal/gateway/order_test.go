@@ -298,6 +298,7 @@ func TestTwinsElsewhere(t *testing.T) {
 // The database dies under three gateways, again and again, and order holds: what is not known to be done
 // may be done once more, but nothing younger begins before it is known.
 func TestOrderSurvivesTheDatabase(t *testing.T) {
+	t.Parallel() // it waits for a server of its own
 	const objects, versions, kills = 8, 40, 3
 	cluster := pgtest.Start(t, pgtest.Options{Fsync: true})
 	to := newLedger(t)

@@ -53,6 +53,7 @@ func outage(t *testing.T) (*pgtest.Cluster, *witness, *config.Config, *Gateway) 
 // While the database is away carts reach the application, labelled, once, and their copies are copies;
 // when it is back they are on record, and nothing is delivered again. Everything else waits for it.
 func TestStoreDownOpen(t *testing.T) {
+	t.Parallel() // it waits for a server of its own
 	cluster, app, cfg, g := outage(t)
 	c, source := client(t), cfg.Sources[0]
 	insist(t, c, g, source, typed("before", "cart.updated", true))
@@ -123,6 +124,7 @@ func awaitRecord(t *testing.T, g *Gateway, key string) {
 // The database dies and comes back under load: what went past it is delivered once, like all else, and what
 // was acknowledged is on record in the end.
 func TestStoreDownOpenUnderLoad(t *testing.T) {
+	t.Parallel() // it waits for a server of its own
 	cluster, app, cfg, g := outage(t)
 	source, c := cfg.Sources[0], client(t)
 	stop := make(chan struct{})
@@ -195,6 +197,7 @@ func TestStoreDownOpenUnderLoad(t *testing.T) {
 // connections and answers nothing. No sender waits for it longer than docs/store-outage.md says: carts pass, and
 // everything else is told to come again. When the database is back, all is on record, and was delivered once.
 func TestStoreHangs(t *testing.T) {
+	t.Parallel() // it waits for a server of its own
 	for name, hang := range map[string]func(t *testing.T, c *pgtest.Cluster, backend int) (back func() error){
 		"the server": func(t *testing.T, c *pgtest.Cluster, _ int) func() error {
 			resume, err := c.Hang()

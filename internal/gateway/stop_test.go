@@ -191,6 +191,7 @@ func TestStoreDownAndBack(t *testing.T) {
 // The database is killed and comes back under load, several times: no acknowledged event is lost. An
 // outage that outlasts a lease may repeat a delivery, but only under its key.
 func TestDatabaseKilledUnderLoad(t *testing.T) {
+	t.Parallel() // it waits for a server of its own
 	cluster := pgtest.Start(t, pgtest.Options{Fsync: true})
 	sink := newSink(t)
 	cfg := configured(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, sink.URL)
