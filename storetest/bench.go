@@ -22,8 +22,6 @@ func BenchLease(b *testing.B, cfg Config) {
 	b.Run("copy", func(b *testing.B) { benchCopy(b, cfg) })
 }
 
-func nothing[Tx any](Tx, hookonce.Claim) error { return nil }
-
 func benchWithin[Tx any](b *testing.B, cfg TxConfig[Tx]) {
 	s, next := cfg.Open(b).Store(Options{Clock: NewClock().Now}), new(atomic.Int64)
 	b.RunParallel(func(pb *testing.PB) {

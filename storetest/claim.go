@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 )
@@ -92,21 +93,6 @@ func claimLongest(t *testing.T, f *fixture) {
 	}
 }
 
-// invalidRefs cannot be stored.
-func invalidRefs() map[string]hookonce.Ref {
-	return map[string]hookonce.Ref{
-		"no source":             {Source: "", Key: "evt_1"},
-		"NUL in the key":        {Source: "billing", Key: "evt\x00_1"},
-		"NUL in the source":     {Source: "bill\x00ing", Key: "evt_1"},
-		"key not UTF-8":         {Source: "billing", Key: "evt_\xff"},
-		"source not UTF-8":      {Source: "billing\xc3", Key: "evt_1"},
-		"key of 256 bytes":      {Source: "billing", Key: strings.Repeat("k", hookonce.MaxKeyLen+1)},
-		"source of 256 bytes":   {Source: strings.Repeat("s", hookonce.MaxKeyLen+1), Key: "evt_1"},
-		"line break in the key": {Source: "billing", Key: "evt\n1"},
-		"bad source, no key":    {Source: "bill\x00ing", Key: ""},
-	}
-}
-
 func claimInvalid(t *testing.T, f *fixture) {
 	for name, ref := range invalidRefs() {
 		_, err := f.Claim(t.Context(), hookonce.ClaimRequest{Ref: ref, Lease: lease})
@@ -185,4 +171,96 @@ func claimCancelled(t *testing.T, f *fixture) {
 		t.Fatalf("claimed %#v under a context that had ended", c)
 	}
 	absent(t, f, req.Ref)
+}
+
+func takeoverCases() []leaseCase {
+	return []leaseCase{
+		{"an expired lease is taken over", takeoverExpired},
+		{"a lease holds until it ends, to the microsecond", takeoverExact},
+		{"a claim without a deadline is never stolen", takeoverUnlimited},
+		{"a negative lease has already expired", takeoverNegative},
+		{"other content is a conflict", takeoverConflict},
+	}
+}
+
+func takeoverExpired(t *testing.T, f *fixture) {
+	want := claim(t, f, request("evt_1"), hookonce.Acquired)
+	for token := int64(2); token < 5; token++ {
+		f.clock.Advance(lease)
+		want.Token, want.Lease, want.UpdatedAt = token, f.clock.Now().Add(lease), f.clock.Now()
+		same(t, "taken over", claim(t, f.another(), request("evt_1"), hookonce.Acquired), want)
+	}
+}
+
+func takeoverExact(t *testing.T, f *fixture) {
+	claim(t, f, request("evt_1"), hookonce.Acquired)
+	f.clock.Advance(lease - time.Microsecond)
+	claim(t, f, request("evt_1"), hookonce.Busy)
+	f.clock.Advance(time.Microsecond)
+	claim(t, f, request("evt_1"), hookonce.Acquired)
+}
+
+func takeoverUnlimited(t *testing.T, f *fixture) {
+	req := request("evt_1")
+	req.Lease = 0
+	c := claim(t, f, req, hookonce.Acquired)
+	if !c.Lease.IsZero() {
+		t.Fatalf("a claim without a deadline has the lease %v", c.Lease)
+	}
+	f.clock.Advance(10 * 365 * 24 * time.Hour)
+	unchanged(t, f, req.Ref, func() { claim(t, f, request("evt_1"), hookonce.Busy) })
+	ok(t, f.Complete(t.Context(), c))
+}
+
+func takeoverNegative(t *testing.T, f *fixture) {
+	req := request("evt_1")
+	req.Lease = -time.Second
+	claim(t, f, req, hookonce.Acquired)
+	if c := claim(t, f, req, hookonce.Acquired); c.Token != 2 {
+		t.Fatalf("token is %d, want 2", c.Token)
+	}
+}
+
+func takeoverConflict(t *testing.T, f *fixture) {
+	claim(t, f, request("evt_1"), hookonce.Acquired)
+	f.clock.Advance(lease)
+	conflict(t, claim(t, f, otherContent("evt_1"), hookonce.Acquired), true)
+	f.clock.Advance(lease)
+	conflict(t, claim(t, f, otherContent("evt_1"), hookonce.Acquired), false)
+}
+
+func lookupCases() []leaseCase {
+	return []leaseCase{
+		{"shows what is stored", lookupFields},
+		{"shows what is not filled in as empty", lookupBare},
+		{"knows what it does not know", lookupMissing},
+	}
+}
+
+func lookupFields(t *testing.T, f *fixture) {
+	want := claim(t, f, request("evt_1"), hookonce.Acquired)
+	claim(t, f, otherContent("evt_1"), hookonce.Busy)
+	want.Verdict = 0
+	same(t, "looked up", lookup(t, f.another(), want.Ref), want)
+}
+
+func lookupBare(t *testing.T, f *fixture) {
+	ref := request("evt_1").Ref
+	claim(t, f, hookonce.ClaimRequest{Ref: ref}, hookonce.Acquired)
+	same(t, "looked up", lookup(t, f, ref), hookonce.Claim{
+		Ref: ref, State: hookonce.StateProcessing, Token: 1, FirstSeen: f.clock.Now(), UpdatedAt: f.clock.Now(),
+	})
+}
+
+func lookupMissing(t *testing.T, f *fixture) {
+	claim(t, f, request("evt_1"), hookonce.Acquired)
+	for _, ref := range []hookonce.Ref{
+		{Source: "billing", Key: "evt_2"}, {Source: "shop", Key: "evt_1"}, {Source: "billing"},
+	} {
+		_, err := f.Lookup(t.Context(), ref)
+		refuses(t, err, hookonce.ErrNotFound)
+	}
+	for _, ref := range invalidRefs() {
+		absent(t, f, ref)
+	}
 }

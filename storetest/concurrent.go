@@ -3,7 +3,9 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"golang.org/x/sync/errgroup"
@@ -20,9 +22,6 @@ func concurrentCases() []leaseCase {
 		{"purges do not count a claim twice", racePurge},
 	}
 }
-
-// racers is how many workers compete, from how many stores.
-const racers, stores = 12, 3
 
 // race lets the racers claim the same key at once and returns their claims.
 func (f *fixture) race(t testing.TB, req hookonce.ClaimRequest) []hookonce.Claim {
@@ -175,4 +174,211 @@ func racePurge(t *testing.T, f *fixture) {
 	if total := deleted[0] + deleted[1] + deleted[2] + rest; total != claims {
 		t.Fatalf("%d claims were deleted, want %d", total, claims)
 	}
+}
+
+func waitCases[Tx any]() []txCase[Tx] {
+	return []txCase[Tx]{
+		{"it is busy after the bounded wait", waitBounded[Tx]},
+		{"a claim with a lease is busy as well", waitLease[Tx]},
+		{"the next copy is a duplicate after the commit", waitCommitted[Tx]},
+		{"the next copy of a failed event is a duplicate after the commit", waitRedriven[Tx]},
+		{"the next copy runs after the rollback", waitRolledBack[Tx]},
+	}
+}
+
+// outcome is what a call of Within came to.
+type outcome struct {
+	claim hookonce.Claim
+	err   error
+}
+
+// hold starts Within in another goroutine and returns when its handler runs. The handler has its
+// effect, waits for release, and returns what it is sent.
+func (f *txFixture[Tx]) hold(t testing.TB, req hookonce.ClaimRequest) (release chan<- error, result <-chan outcome) {
+	t.Helper()
+	running, let, done := make(chan struct{}), make(chan error, 1), make(chan outcome, 1)
+	go func() {
+		c, err := f.Within(t.Context(), req, func(tx Tx, _ hookonce.Claim) error {
+			close(running)
+			return errors.Join(f.db.Effect(t.Context(), tx, req.Key), <-let)
+		})
+		done <- outcome{c, err}
+	}()
+	select {
+	case <-running:
+	case o := <-done:
+		t.Fatalf("the handler did not run: %#v, %v", o.claim, o.err)
+	}
+	return let, done
+}
+
+func waitBounded[Tx any](t *testing.T, f *txFixture[Tx]) {
+	req := request("evt_1")
+	release, result := f.hold(t, req)
+	f.idle(t, f.another(shortWait), req, hookonce.Busy)
+	absent(t, f, req.Ref)
+	release <- nil
+	ok(t, (<-result).err)
+	stored(t, f, req.Ref, hookonce.StateDone, 1)
+	f.effects(t, map[string]int{"evt_1": 1})
+}
+
+func waitLease[Tx any](t *testing.T, f *txFixture[Tx]) {
+	req := request("evt_1")
+	release, result := f.hold(t, req)
+	claim(t, f.another(shortWait), req, hookonce.Busy)
+	release <- nil
+	ok(t, (<-result).err)
+	claim(t, f, req, hookonce.Duplicate)
+}
+
+// follow starts a second copy, which has to wait or be told to come again, and returns its outcome.
+func (f *txFixture[Tx]) follow(t testing.TB, req hookonce.ClaimRequest) <-chan outcome {
+	s, result := f.another(time.Minute), make(chan outcome, 1)
+	go func() {
+		c, err := s.Within(t.Context(), req, func(tx Tx, _ hookonce.Claim) error {
+			return f.db.Effect(t.Context(), tx, req.Key)
+		})
+		result <- outcome{c, err}
+	}()
+	return result
+}
+
+func waitCommitted[Tx any](t *testing.T, f *txFixture[Tx]) {
+	req := request("evt_1")
+	release, first := f.hold(t, req)
+	second := f.follow(t, req)
+	release <- nil
+	ok(t, (<-first).err)
+	o := <-second
+	ok(t, o.err)
+	verdict(t, o.claim, hookonce.Duplicate)
+	f.effects(t, map[string]int{"evt_1": 1})
+}
+
+// waitRedriven lets a copy see a failed claim that is being tried again. What it saw is out of date
+// when its turn comes.
+func waitRedriven[Tx any](t *testing.T, f *txFixture[Tx]) {
+	for i := range rounds {
+		req := request(fmt.Sprint("evt_", i))
+		_, err := f.run(t.Context(), req, errDeclined)
+		refuses(t, err, errDeclined)
+		release, first := f.hold(t, req)
+		second := f.follow(t, req)
+		release <- nil
+		ok(t, (<-first).err)
+		o := <-second
+		ok(t, o.err)
+		verdict(t, o.claim, hookonce.Duplicate)
+		stored(t, f, req.Ref, hookonce.StateDone, 2)
+	}
+}
+
+func waitRolledBack[Tx any](t *testing.T, f *txFixture[Tx]) {
+	req := request("evt_1")
+	release, first := f.hold(t, req)
+	second := f.follow(t, req)
+	release <- errDeclined
+	refuses(t, (<-first).err, errDeclined)
+	o := <-second
+	ok(t, o.err)
+	verdict(t, o.claim, hookonce.Acquired)
+	stored(t, f, req.Ref, hookonce.StateDone, o.claim.Token)
+	f.effects(t, map[string]int{"evt_1": 1})
+}
+
+func stormCases[Tx any]() []txCase[Tx] {
+	return []txCase[Tx]{
+		{"copies at once have one effect", stormCopies[Tx]},
+		{"copies and failures have one effect", stormFailures[Tx]},
+		{"leases and transactions have one effect", stormMixed[Tx]},
+	}
+}
+
+// A storm is so many copies of so many events.
+const copies, events = 8, 25
+
+// once is what a storm must come to.
+func once() map[string]int {
+	want := map[string]int{}
+	for i := range events {
+		want[event(i).Key] = 1
+	}
+	return want
+}
+
+// storm runs deliver for every copy of every event, each copy in a goroutine of its own, until it
+// reports that the sender may stop.
+func (f *txFixture[Tx]) storm(t testing.TB, deliver func(s hookonce.TxStore[Tx], req hookonce.ClaimRequest) (bool, error)) {
+	t.Helper()
+	var open [stores]hookonce.TxStore[Tx]
+	for i := range open {
+		open[i] = f.another(0)
+	}
+	start := make(chan struct{})
+	var g errgroup.Group
+	for i := range copies {
+		g.Go(func() error {
+			<-start
+			for e := range events {
+				for delivered := false; !delivered; {
+					var err error
+					if delivered, err = deliver(open[i%stores], event(e)); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	}
+	close(start)
+	ok(t, g.Wait())
+	f.effects(t, once())
+}
+
+// effect runs the handler that has the effect and then returns failure.
+func (f *txFixture[Tx]) effect(t testing.TB, s hookonce.TxStore[Tx], req hookonce.ClaimRequest, failure func() error) (bool, error) {
+	c, err := s.Within(t.Context(), req, func(tx Tx, _ hookonce.Claim) error {
+		return errors.Join(f.db.Effect(t.Context(), tx, req.Key), failure())
+	})
+	if errors.Is(err, errDeclined) || c.Verdict == hookonce.Busy {
+		return false, nil
+	}
+	return true, err
+}
+
+func stormCopies[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.storm(t, func(s hookonce.TxStore[Tx], req hookonce.ClaimRequest) (bool, error) {
+		return f.effect(t, s, req, func() error { return nil })
+	})
+	for i := range events {
+		stored(t, f, event(i).Ref, hookonce.StateDone, 1)
+	}
+}
+
+func stormFailures[Tx any](t *testing.T, f *txFixture[Tx]) {
+	var calls atomic.Int64
+	f.storm(t, func(s hookonce.TxStore[Tx], req hookonce.ClaimRequest) (bool, error) {
+		return f.effect(t, s, req, func() error {
+			if calls.Add(1)%3 != 0 {
+				return errDeclined
+			}
+			return nil
+		})
+	})
+}
+
+// stormMixed has every second copy claim with a lease, do nothing, and give the claim back.
+func stormMixed[Tx any](t *testing.T, f *txFixture[Tx]) {
+	var calls atomic.Int64
+	f.storm(t, func(s hookonce.TxStore[Tx], req hookonce.ClaimRequest) (bool, error) {
+		if calls.Add(1)%2 == 0 {
+			return f.effect(t, s, req, func() error { return nil })
+		}
+		c, err := s.Claim(t.Context(), req)
+		if err == nil && c.Verdict == hookonce.Acquired {
+			err = s.Fail(t.Context(), c, hookonce.Failure{Err: errDeclined})
+		}
+		return c.Verdict == hookonce.Duplicate, err
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 )
@@ -146,4 +147,270 @@ func faultForget[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	}
 	ok(t, f.Fail(t.Context(), c, forget))
 	absent(t, f, c.Ref)
+}
+
+// bothWays makes a case of each way in which a write can fail.
+func bothWays[Tx any](what string, run func(t *testing.T, f *txFixture[Tx], persisted bool)) []txCase[Tx] {
+	return []txCase[Tx]{
+		{what + " failed, not persisted", func(t *testing.T, f *txFixture[Tx]) { run(t, f, false) }},
+		{what + " failed, but persisted", func(t *testing.T, f *txFixture[Tx]) { run(t, f, true) }},
+	}
+}
+
+func responseFaultCases[Tx any]() []txCase[Tx] {
+	return append(bothWays("commit of a response", faultKeep[Tx]), bothWays("completion with a response", faultCompleteWith[Tx])...)
+}
+
+// lose runs work for the key in a transaction whose commit fails.
+func (f *txFixture[Tx]) lose(t testing.TB, key string, persisted bool, work func(Tx) error) {
+	t.Helper()
+	f.db.FailCommit(persisted)
+	_, err := f.Within(t.Context(), request(key), func(tx Tx, _ hookonce.Claim) error { return work(tx) })
+	refuses(t, err, hookonce.ErrUnknownOutcome)
+}
+
+// faultKeep checks that the response shares the fate of the claim and the effect.
+func faultKeep[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
+	req := request("evt_1")
+	f.db.FailCommit(persisted)
+	_, err := f.answer(t, req, response("first"), nil)
+	refuses(t, err, hookonce.ErrUnknownOutcome)
+	if !persisted {
+		silent(t, f, req.Ref)
+	}
+	c, err := f.answer(t, req, response("second"), nil)
+	ok(t, err)
+	verdict(t, c, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Acquired}[persisted])
+	responds(t, f, req.Ref, response(map[bool]string{true: "first", false: "second"}[persisted]))
+	f.effects(t, map[string]int{"evt_1": 1})
+}
+
+func faultCompleteWith[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
+	if !f.failing(t, persisted, func() error { return keeps(t, f).CompleteWith(t.Context(), c, response("first")) }) {
+		return
+	}
+	if !persisted {
+		stored(t, f, c.Ref, hookonce.StateProcessing, 1)
+		silent(t, f, c.Ref)
+	}
+	ok(t, keeps(t, f).CompleteWith(t.Context(), c, response("second")))
+	stored(t, f, c.Ref, hookonce.StateDone, 1)
+	responds(t, f, c.Ref, response(map[bool]string{true: "first", false: "second"}[persisted]))
+}
+
+func guardFaultCases[Tx any]() []txCase[Tx] {
+	return append(bothWays("commit of a version", faultNewer[Tx]), bothWays("commit of a move", faultTransition[Tx])...)
+}
+
+func faultNewer[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
+	f.newer(t, "order-1", 1, true)
+	f.lose(t, "evt_1", persisted, func(tx Tx) error {
+		_, err := f.guards(t).Newer(t.Context(), tx, "order-1", hookonce.Version(2))
+		return err
+	})
+	f.newer(t, "order-1", 2, !persisted)
+}
+
+func faultTransition[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
+	f.moves(t, "order-1", "", "open", "open", hookonce.Moved)
+	f.lose(t, "evt_1", persisted, func(tx Tx) error {
+		_, _, err := f.guards(t).Transition(t.Context(), tx, "order-1", "open", "paid")
+		return err
+	})
+	f.moves(t, "order-1", "open", "paid", "paid", hookonce.MoveOf(!persisted, "paid", "paid"))
+}
+
+func outboxFaultCases[Tx any]() (cases []txCase[Tx]) {
+	for what, run := range map[string]func(*testing.T, *txFixture[Tx], bool){
+		"commit of an effect": faultEnqueue[Tx],
+		"taking":              faultTake[Tx],
+		"completion":          faultCompleteEffect[Tx],
+		"failure":             faultFailEffect[Tx],
+		"extension":           faultExtendEffect[Tx],
+		"revival":             faultRevive[Tx],
+	} {
+		cases = append(cases, bothWays(what, run)...)
+	}
+	return cases
+}
+
+// faultEnqueue checks that the effect is there if and only if the claim is done, whatever the caller was
+// told.
+func faultEnqueue[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
+	enqueue := func(tx Tx) error { return f.outbox(t).Enqueue(t.Context(), tx, asks("evt_1", "")) }
+	f.lose(t, "evt_1", persisted, enqueue)
+	if !persisted {
+		f.take(t, 1, 0)
+	}
+	c, err := f.Within(t.Context(), request("evt_1"), func(tx Tx, _ hookonce.Claim) error { return enqueue(tx) })
+	ok(t, err)
+	verdict(t, c, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Acquired}[persisted])
+	f.takeOne(t)
+}
+
+// faultTake checks that effects whose taking was not answered are not lost: their lease runs out.
+func faultTake[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
+	f.enqueue(t, asks("evt_1", ""), asks("evt_2", ""))
+	if !f.failing(t, persisted, func() error {
+		_, err := f.outbox(t).TakeEffects(t.Context(), taking(2))
+		return err
+	}) {
+		return
+	}
+	token := int64(1)
+	if persisted {
+		f.take(t, 2, 0)
+		f.clock.Advance(lease)
+		token = 2
+	}
+	for _, e := range f.take(t, 2, 2) {
+		if e.Token != token {
+			t.Fatalf("token is %d, want %d", e.Token, token)
+		}
+	}
+}
+
+// faultOutcome checks that an outcome that was not answered can be recorded again, and is on record once.
+func (f *txFixture[Tx]) faultOutcome(t testing.TB, persisted bool, state hookonce.State, end func(hookonce.QueuedEffect) error) {
+	t.Helper()
+	f.enqueue(t, asks("evt_1", ""))
+	e := f.takeOne(t)
+	if !f.failing(t, persisted, func() error { return end(e) }) {
+		return
+	}
+	f.only(t, map[bool]hookonce.State{true: state, false: hookonce.StateProcessing}[persisted])
+	ok(t, end(e))
+	f.only(t, state)
+}
+
+func faultCompleteEffect[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
+	f.faultOutcome(t, persisted, hookonce.StateDone, ends(t, f)[hookonce.StateDone])
+}
+
+func faultFailEffect[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
+	f.faultOutcome(t, persisted, hookonce.StateFailed, ends(t, f)[hookonce.StateFailed])
+}
+
+func faultExtendEffect[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
+	f.enqueue(t, asks("evt_1", ""))
+	e := f.takeOne(t)
+	extend := func() error {
+		_, err := f.outbox(t).ExtendEffect(t.Context(), e, time.Hour)
+		return err
+	}
+	if !f.failing(t, persisted, extend) {
+		return
+	}
+	want := map[bool]time.Duration{true: time.Hour, false: lease}[persisted]
+	if got := f.only(t, hookonce.StateProcessing).Lease.Sub(f.clock.Now()); got != want {
+		t.Fatalf("the lease ends in %v, want %v", got, want)
+	}
+	ok(t, extend())
+}
+
+func faultRevive[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
+	id := f.dead(t, "evt_1").ID
+	if !f.failing(t, persisted, func() error { return f.outbox(t).ReviveEffect(t.Context(), id) }) {
+		return
+	}
+	f.only(t, map[bool]hookonce.State{true: hookonce.StateFailed, false: hookonce.StateDead}[persisted])
+}
+
+func traceCases[Tx any]() []txCase[Tx] {
+	return []txCase[Tx]{
+		{"describes the failed attempt", traceDescribes[Tx]},
+		{"counts attempts", traceCounts[Tx]},
+		{"keeps what can be kept of the text", traceText[Tx]},
+		{"fences off the lease that it took over", traceFences[Tx]},
+		{"never overwrites done work", traceAfterDone[Tx]},
+		{"never overwrites a newer attempt", traceAfterTakeover[Tx]},
+	}
+}
+
+func traceDescribes[Tx any](t *testing.T, f *txFixture[Tx]) {
+	req, first := request("evt_1"), f.clock.Now()
+	_, err := f.Within(t.Context(), req, func(Tx, hookonce.Claim) error {
+		f.clock.Advance(time.Second)
+		return errDeclined
+	})
+	refuses(t, err, errDeclined)
+	got := lookup(t, f, req.Ref)
+	contains(t, got.LastError, errDeclined.Error())
+	got.LastError = ""
+	same(t, "trace", got, hookonce.Claim{
+		Ref: req.Ref, State: hookonce.StateFailed, Token: 1, Type: req.Type, Digest: req.Digest,
+		FirstSeen: first, UpdatedAt: f.clock.Now(),
+	})
+}
+
+func traceCounts[Tx any](t *testing.T, f *txFixture[Tx]) {
+	req, first := request("evt_1"), f.clock.Now()
+	for attempt := range int64(3) {
+		_, err := f.run(t.Context(), req, errDeclined)
+		refuses(t, err, errDeclined)
+		got := stored(t, f, req.Ref, hookonce.StateFailed, attempt+1)
+		if !got.FirstSeen.Equal(first) || !got.UpdatedAt.Equal(f.clock.Now()) {
+			t.Fatalf("first seen %v, updated at %v; want %v and %v", got.FirstSeen, got.UpdatedAt, first, f.clock.Now())
+		}
+		f.clock.Advance(time.Second)
+	}
+}
+
+func traceText[Tx any](t *testing.T, f *txFixture[Tx]) {
+	for text, want := range awkwardTexts() {
+		req := request("evt_1")
+		_, err := f.Within(t.Context(), req, func(Tx, hookonce.Claim) error { return errors.New(text) })
+		if err == nil || errors.Is(err, hookonce.ErrTraceLost) {
+			t.Fatalf("error is %v, want the handler's", err)
+		}
+		kept(t, lookup(t, f, req.Ref).LastError, want)
+	}
+}
+
+func traceFences[Tx any](t *testing.T, f *txFixture[Tx]) {
+	old := claim(t, f, request("evt_1"), hookonce.Acquired)
+	f.clock.Advance(lease)
+	_, err := f.run(t.Context(), request("evt_1"), errDeclined)
+	refuses(t, err, errDeclined)
+	stored(t, f, old.Ref, hookonce.StateFailed, 2)
+	refuses(t, f.Complete(t.Context(), old), hookonce.ErrStale)
+}
+
+// traceAfterDone lets a copy wait for the failing one. Whether the copy commits before or after the
+// trace is written, the work is done in the end.
+func traceAfterDone[Tx any](t *testing.T, f *txFixture[Tx]) {
+	for range rounds {
+		req := request("evt_" + f.clock.Now().Format("150405"))
+		release, first := f.hold(t, req)
+		second := f.follow(t, req)
+		release <- errDeclined
+		refuses(t, (<-first).err, errDeclined)
+		ok(t, (<-second).err)
+		if c := lookup(t, f, req.Ref); c.State != hookonce.StateDone {
+			t.Fatalf("the effect happened, but a trace made the claim %#v", c)
+		}
+		f.clock.Advance(time.Second)
+	}
+}
+
+// traceAfterTakeover is the same with a copy that claims with a lease.
+func traceAfterTakeover[Tx any](t *testing.T, f *txFixture[Tx]) {
+	s := f.another(time.Minute)
+	for range rounds {
+		req := request("evt_" + f.clock.Now().Format("150405"))
+		release, first := f.hold(t, req)
+		second := make(chan outcome, 1)
+		go func() {
+			c, err := s.Claim(t.Context(), req)
+			second <- outcome{c, err}
+		}()
+		release <- errDeclined
+		refuses(t, (<-first).err, errDeclined)
+		o := <-second
+		ok(t, o.err)
+		verdict(t, o.claim, hookonce.Acquired)
+		ok(t, f.Complete(t.Context(), o.claim))
+		f.clock.Advance(time.Second)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -243,4 +244,253 @@ func agree(t *rapid.T, what string, got, want any, err, wantErr error) {
 	if d := diff(got, want); err == nil && d != "" {
 		t.Fatalf("%s differs from the model: -store +model\n%s", what, d)
 	}
+}
+
+// txMachine does the same to a store with transactions and to its model.
+type txMachine[Tx any] struct {
+	*machine
+	tx    hookonce.TxStore[Tx]
+	kinds []string // what a handler can do
+	names []string // of effects
+	queue *queueMachine
+}
+
+func newTxMachine[Tx any](t *rapid.T, s hookonce.TxStore[Tx], clock *Clock, round int) *txMachine[Tx] {
+	m := &txMachine[Tx]{
+		machine: newMachine(t, s, clock, round), tx: s,
+		names: []string{fmt.Sprintf("mail-%d", round), fmt.Sprintf("refund-%d", round)},
+	}
+	if _, ok := s.(hookonce.TxResponseStore[Tx]); ok {
+		m.kinds = append(m.kinds, "keep")
+	}
+	if _, ok := s.(hookonce.Guards[Tx]); ok {
+		m.kinds = append(m.kinds, "newer", "move")
+	}
+	if q, ok := s.(hookonce.Outbox[Tx]); ok {
+		m.kinds = append(m.kinds, "enqueue", "enqueue")
+		m.queue = newQueueMachine(t, m.machine, q, m.names)
+	}
+	return m
+}
+
+func (m *txMachine[Tx]) actions() map[string]func(*rapid.T) {
+	actions := m.machine.actions()
+	actions["within"] = m.within
+	if m.queue != nil {
+		m.queue.addTo(actions)
+	}
+	return actions
+}
+
+// step is one thing that a handler does.
+type step struct {
+	kind     string
+	response hookonce.Response
+	name     string // of a resource or an entity
+	rank     hookonce.Rank
+	from, to string
+	effect   hookonce.Effect
+}
+
+func (m *txMachine[Tx]) step(t *rapid.T, ref hookonce.Ref) step {
+	s := step{kind: rapid.SampledFrom(m.kinds).Draw(t, "kind")}
+	switch s.kind {
+	case "keep":
+		s.response = drawResponse(t)
+	case "newer":
+		s.name = m.sources[rapid.IntRange(0, 1).Draw(t, "resource")]
+		if kind := rapid.SampledFrom([]hookonce.RankKind{hookonce.RankVersion, hookonce.RankTime, ""}).Draw(t, "kind of rank"); kind != "" {
+			s.rank = hookonce.Rank{Kind: kind, N: rapid.Int64Range(-1, 2).Draw(t, "rank")}
+		}
+	case "move":
+		s.name = m.sources[rapid.IntRange(0, 1).Draw(t, "entity")]
+		move := rapid.SampledFrom([][2]string{{"", "open"}, {"open", "paid"}, {"open", "void"}, {"paid", "open"}}).Draw(t, "move")
+		s.from, s.to = move[0], move[1]
+	case "enqueue":
+		s.effect = hookonce.Effect{
+			Ref: ref, Name: rapid.SampledFrom(m.names).Draw(t, "name"),
+			Step:    rapid.SampledFrom([]string{"", "again"}).Draw(t, "step"),
+			Payload: []byte(rapid.SampledFrom([]string{"", "payload"}).Draw(t, "payload")),
+		}
+		if d := rapid.IntRange(-2, 3).Draw(t, "due"); d != 0 {
+			s.effect.Due = m.clock.Now().Add(time.Duration(d) * time.Second)
+		}
+	}
+	return s
+}
+
+// handle is h as the function for Within. An error is returned without a store's own words, because its
+// text is on record afterwards.
+func handle[Tx any](h *handler, s hookonce.TxStore[Tx]) func(Tx, hookonce.Claim) error {
+	return func(tx Tx, c hookonce.Claim) error {
+		h.claim = c
+		for _, do := range h.steps {
+			told, err := perform(s, tx, c.Ref, do)
+			h.told = append(h.told, told)
+			for _, known := range []error{hookonce.ErrNotFound, hookonce.ErrEffectExists} {
+				if errors.Is(err, known) {
+					return known
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return h.outcome
+	}
+}
+
+// perform returns what the handler is told.
+func perform[Tx any](s hookonce.TxStore[Tx], tx Tx, ref hookonce.Ref, do step) (told string, err error) {
+	ctx := context.Background()
+	switch do.kind {
+	case "keep":
+		err = s.(hookonce.TxResponseStore[Tx]).KeepResponse(ctx, tx, ref, do.response)
+	case "enqueue":
+		err = s.(hookonce.Outbox[Tx]).Enqueue(ctx, tx, do.effect)
+	case "newer":
+		var newer bool
+		newer, err = s.(hookonce.Guards[Tx]).Newer(ctx, tx, do.name, do.rank)
+		told = fmt.Sprint("newer: ", newer)
+	case "move":
+		var state string
+		var move hookonce.Move
+		state, move, err = s.(hookonce.Guards[Tx]).Transition(ctx, tx, do.name, do.from, do.to)
+		told = fmt.Sprint(move, " in ", state)
+	}
+	return told, err
+}
+
+// within runs a handler in both stores.
+func (m *txMachine[Tx]) within(t *rapid.T) {
+	req := m.request(t)
+	var steps []step
+	for range rapid.IntRange(0, min(4, len(m.kinds))).Draw(t, "steps") {
+		steps = append(steps, m.step(t, req.Ref))
+	}
+	outcome := rapid.SampledFrom([]error{
+		nil, nil, errDeclined, hookonce.Permanent(errDeclined), hookonce.Forget(errDeclined),
+	}).Draw(t, "outcome")
+	ctx := hookonce.ContextWithPin(context.Background(), req.Ref)
+	if rapid.Bool().Draw(t, "reaches the outside") {
+		hookonce.PinRequest(ctx)
+	}
+	h, modelH := handler{steps: steps, outcome: outcome}, handler{steps: steps, outcome: outcome}
+	got, err := m.tx.Within(ctx, req, handle(&h, m.tx))
+	want, wantErr := m.model.Within(ctx, req, handle(&modelH, hookonce.TxStore[*memstore.Tx](m.model)))
+	agree(t, "Within", got, want, err, wantErr)
+	agree(t, "the handler's claim", h.claim, modelH.claim, nil, nil)
+	agree(t, "what the handler was told", h.told, modelH.told, nil, nil)
+	if m.queue != nil {
+		m.queue.compare(t)
+	}
+}
+
+// queueMachine does the same to an outbox and to its model.
+type queueMachine struct {
+	*machine
+	queue   outbox
+	names   []string
+	numbers map[int64]int64            // of effects: the model's, by the store's
+	taken   [][2]hookonce.QueuedEffect // from the store and from the model
+}
+
+func newQueueMachine(t *rapid.T, m *machine, q outbox, names []string) *queueMachine {
+	if _, err := q.Purge(context.Background(), oldEffects(m.clock.Now(), 1<<30)); err != nil {
+		t.Fatalf("emptying the outbox: %v", err)
+	}
+	return &queueMachine{machine: m, queue: q, names: names, numbers: map[int64]int64{}}
+}
+
+func (m *queueMachine) addTo(actions map[string]func(*rapid.T)) {
+	for name, action := range map[string]func(*rapid.T){
+		"take effects": m.take, "complete effect": m.completeEffect, "fail effect": m.failEffect,
+		"extend effect": m.extendEffect, "revive effect": m.revive, "purge effects": m.purgeEffects,
+	} {
+		actions[name] = func(t *rapid.T) { action(t); m.compare(t) }
+	}
+}
+
+// alike gives the store's effects the numbers of the model's, and compares them.
+func (m *queueMachine) alike(t *rapid.T, what string, got, want []hookonce.QueuedEffect) {
+	t.Helper()
+	got = slices.Clone(got)
+	for i := range min(len(got), len(want)) {
+		number, known := m.numbers[got[i].ID]
+		if !known {
+			number = want[i].ID
+			m.numbers[got[i].ID] = number
+		}
+		got[i].ID = number
+	}
+	agree(t, what, got, want, nil, nil)
+}
+
+// compare checks that both outboxes hold the same. The store also has what is left of earlier rounds.
+func (m *queueMachine) compare(t *rapid.T) {
+	t.Helper()
+	for _, state := range everyState {
+		got, err := m.queue.Effects(context.Background(), state, 0, 1<<20)
+		got = slices.DeleteFunc(got, func(e hookonce.QueuedEffect) bool { return !slices.Contains(m.names, e.Name) })
+		want, wantErr := m.model.Effects(context.Background(), state, 0, 1<<20)
+		agree(t, "Effects", nil, nil, err, wantErr)
+		m.alike(t, fmt.Sprint("Effects ", state), got, want)
+	}
+}
+
+func (m *queueMachine) take(t *rapid.T) {
+	names := m.names[rapid.IntRange(0, 1).Draw(t, "first name"):]
+	limit, d := rapid.IntRange(0, 3).Draw(t, "limit"), time.Duration(rapid.IntRange(0, 3).Draw(t, "lease"))*time.Second
+	req := hookonce.TakeRequest{Names: names, Limit: limit, Suspects: rapid.IntRange(-1, 2).Draw(t, "suspects"), Lease: d}
+	got, err := m.queue.TakeEffects(context.Background(), req)
+	want, wantErr := m.model.TakeEffects(context.Background(), req)
+	agree(t, "TakeEffects", nil, nil, err, wantErr)
+	m.alike(t, "TakeEffects", got, want)
+	for i := range got {
+		m.taken = append(m.taken, [2]hookonce.QueuedEffect{got[i], want[i]})
+	}
+}
+
+// owned draws an effect that was taken at some time; its token may be stale.
+func (m *queueMachine) owned(t *rapid.T) (got, want hookonce.QueuedEffect) {
+	if len(m.taken) == 0 {
+		nothing := hookonce.QueuedEffect{ID: -1, Token: 1}
+		return nothing, nothing
+	}
+	pair := rapid.SampledFrom(m.taken).Draw(t, "taken")
+	return pair[0], pair[1]
+}
+
+func (m *queueMachine) completeEffect(t *rapid.T) {
+	e, model := m.owned(t)
+	agree(t, "CompleteEffect", nil, nil, m.queue.CompleteEffect(context.Background(), e), m.model.CompleteEffect(context.Background(), model))
+}
+
+func (m *queueMachine) failEffect(t *rapid.T) {
+	e, model := m.owned(t)
+	f := hookonce.Failure{Dead: rapid.Bool().Draw(t, "dead"), Err: errors.New(rapid.String().Draw(t, "error"))}
+	retry := m.clock.Now().Add(time.Duration(rapid.IntRange(-1, 3).Draw(t, "retry")) * time.Second)
+	agree(t, "FailEffect", nil, nil, m.queue.FailEffect(context.Background(), e, f, retry), m.model.FailEffect(context.Background(), model, f, retry))
+}
+
+func (m *queueMachine) extendEffect(t *rapid.T) {
+	e, model := m.owned(t)
+	d := time.Duration(rapid.IntRange(-1, 3).Draw(t, "extension")) * time.Second
+	got, err := m.queue.ExtendEffect(context.Background(), e, d)
+	want, wantErr := m.model.ExtendEffect(context.Background(), model, d)
+	agree(t, "ExtendEffect", nil, nil, err, wantErr)
+	m.alike(t, "ExtendEffect", []hookonce.QueuedEffect{got}, []hookonce.QueuedEffect{want})
+}
+
+func (m *queueMachine) revive(t *rapid.T) {
+	e, model := m.owned(t)
+	agree(t, "ReviveEffect", nil, nil, m.queue.ReviveEffect(context.Background(), e.ID), m.model.ReviveEffect(context.Background(), model.ID))
+}
+
+// purgeEffects deletes everything that may go, in steps, because which effects a single step deletes is the
+// store's choice.
+func (m *queueMachine) purgeEffects(t *rapid.T) {
+	req := m.old(t)
+	req.Kind = hookonce.PurgeEffects
+	agree(t, "Purge effects", purgeAll(t, m.queue, req), purgeAll(t, m.model, req), nil, nil)
 }

@@ -233,8 +233,6 @@ func (f *txFixture[Tx]) shut(t testing.TB, key string, attempt int64) {
 	})
 }
 
-func declined(context.CancelFunc) error { return errDeclined }
-
 func tracePinned[Tx any](t *testing.T, f *txFixture[Tx]) {
 	refuses(t, f.reach(t, request("evt_1"), declined), errDeclined)
 	stored(t, f, request("evt_1").Ref, hookonce.StateFailed, 1)

@@ -37,19 +37,6 @@ func purgeOf(t testing.TB, s hookonce.Purger, req hookonce.PurgeRequest, want in
 	}
 }
 
-// before asks for claims of events that were done before the given time.
-func before(t time.Time, limit int) hookonce.PurgeRequest {
-	return hookonce.PurgeRequest{Before: t, Limit: limit}
-}
-
-// finish claims and completes a key.
-func finish(t testing.TB, s hookonce.Store, key string) hookonce.Ref {
-	t.Helper()
-	c := claim(t, s, request(key), hookonce.Acquired)
-	ok(t, s.Complete(t.Context(), c))
-	return c.Ref
-}
-
 func purgeOld(t *testing.T, f *fixture) {
 	old := finish(t, f, "old")
 	f.clock.Advance(time.Second)

@@ -4,7 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,13 +34,6 @@ func withinCases[Tx any]() []txCase[Tx] {
 		{"a handler's error comes with the claim that was won", withinOwnError[Tx]},
 		{"a type that no text can hold is no obstacle", withinStrangeType[Tx]},
 	}
-}
-
-// run is Within with a handler that has the effect named like the key and then returns err.
-func (f *txFixture[Tx]) run(ctx context.Context, req hookonce.ClaimRequest, err error) (hookonce.Claim, error) {
-	return f.TxStore.Within(ctx, req, func(tx Tx, _ hookonce.Claim) error {
-		return errors.Join(f.db.Effect(ctx, tx, req.Key), err)
-	})
 }
 
 // done runs req and checks that it was won with the given token.
@@ -90,13 +89,6 @@ func withinRedrives[Tx any](t *testing.T, f *txFixture[Tx]) {
 	if c := lookup(t, f, req.Ref); c.LastError == "" {
 		t.Fatalf("the last failure is forgotten: %#v", c)
 	}
-}
-
-// recovered runs f and returns what it panicked with.
-func recovered(f func()) (p any) {
-	defer func() { p = recover() }()
-	f()
-	return nil
 }
 
 func withinPanics[Tx any](t *testing.T, f *txFixture[Tx]) {
@@ -163,18 +155,6 @@ func withinDuplicate[Tx any](t *testing.T, f *txFixture[Tx]) {
 		})
 	}
 	f.effects(t, map[string]int{"evt_1": 1})
-}
-
-// idle is Within where the handler must not run.
-func (f *txFixture[Tx]) idle(t testing.TB, s hookonce.TxStore[Tx], req hookonce.ClaimRequest, want hookonce.Verdict) hookonce.Claim {
-	t.Helper()
-	c, err := s.Within(t.Context(), req, func(Tx, hookonce.Claim) error {
-		t.Errorf("the handler ran")
-		return nil
-	})
-	refuses(t, err, want.Err())
-	verdict(t, c, want)
-	return c
 }
 
 // withinOwnError has the handler return the error of a claim that is held: the verdict tells the two apart.
@@ -289,4 +269,266 @@ func refusedCancelled[Tx any](t *testing.T, f *txFixture[Tx]) {
 	})
 	refuses(t, err, context.Canceled)
 	absent(t, f, request("evt_1").Ref)
+}
+
+func claimTxCases[Tx any]() []txCase[Tx] {
+	return []txCase[Tx]{
+		{"the claim is done when the caller commits", claimTxCommits[Tx]},
+		{"the claim is gone when the caller rolls back", claimTxRollsBack[Tx]},
+		{"a failed claim is failed again after a rollback", claimTxRestores[Tx]},
+		{"a duplicate is a duplicate", claimTxDuplicate[Tx]},
+		{"a transaction sees its own claims", claimTxTwice[Tx]},
+		{"a lease elsewhere is busy until it expires", claimTxBusy[Tx]},
+		{"a claim without a deadline is never stolen", claimTxUnlimited[Tx]},
+		{"other content is a conflict", claimTxConflict[Tx]},
+		{"no key, no claim", claimTxUnkeyed[Tx]},
+	}
+}
+
+// inTx begins a transaction, claims in it, and ends it with end.
+func (f *txFixture[Tx]) inTx(t testing.TB, req hookonce.ClaimRequest, want hookonce.Verdict, end func(context.Context, Tx) error) hookonce.Claim {
+	t.Helper()
+	tx, err := f.db.Begin(t.Context())
+	ok(t, err)
+	c, err := f.ClaimTx(t.Context(), tx, req)
+	if !errors.Is(err, want.Err()) {
+		_ = f.db.Rollback(t.Context(), tx)
+		t.Fatalf("ClaimTx: %v, want %v", err, want.Err())
+	}
+	if want == hookonce.Acquired || want == hookonce.Unkeyed {
+		ok(t, f.db.Effect(t.Context(), tx, req.Key))
+	}
+	ok(t, end(t.Context(), tx))
+	verdict(t, c, want)
+	return c
+}
+
+func claimTxCommits[Tx any](t *testing.T, f *txFixture[Tx]) {
+	req := request("evt_1")
+	want := hookonce.Claim{
+		Ref: req.Ref, Verdict: hookonce.Acquired, State: hookonce.StateDone, Token: 1,
+		Type: req.Type, Digest: req.Digest, FirstSeen: f.clock.Now(), UpdatedAt: f.clock.Now(),
+	}
+	same(t, "claim", f.inTx(t, req, hookonce.Acquired, f.db.Commit), want)
+	want.Verdict = 0
+	same(t, "stored claim", lookup(t, f, req.Ref), want)
+	f.effects(t, map[string]int{"evt_1": 1})
+}
+
+func claimTxRollsBack[Tx any](t *testing.T, f *txFixture[Tx]) {
+	req := request("evt_1")
+	f.inTx(t, req, hookonce.Acquired, f.db.Rollback)
+	absent(t, f, req.Ref)
+	f.effects(t, nil)
+	f.inTx(t, req, hookonce.Acquired, f.db.Commit)
+	stored(t, f, req.Ref, hookonce.StateDone, 1)
+}
+
+func claimTxRestores[Tx any](t *testing.T, f *txFixture[Tx]) {
+	req := request("evt_1")
+	ok(t, f.Fail(t.Context(), claim(t, f, req, hookonce.Acquired), hookonce.Failure{Err: errDeclined}))
+	unchanged(t, f, req.Ref, func() {
+		if c := f.inTx(t, req, hookonce.Acquired, f.db.Rollback); c.Token != 2 {
+			t.Fatalf("token is %d, want 2", c.Token)
+		}
+	})
+	f.inTx(t, req, hookonce.Acquired, f.db.Commit)
+	stored(t, f, req.Ref, hookonce.StateDone, 2)
+}
+
+func claimTxDuplicate[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.done(t, request("evt_1"), 1)
+	unchanged(t, f, request("evt_1").Ref, func() {
+		f.inTx(t, request("evt_1"), hookonce.Duplicate, f.db.Commit)
+	})
+}
+
+func claimTxTwice[Tx any](t *testing.T, f *txFixture[Tx]) {
+	req := request("evt_1")
+	tx, err := f.db.Begin(t.Context())
+	ok(t, err)
+	for _, want := range []hookonce.Verdict{hookonce.Acquired, hookonce.Duplicate} {
+		c, err := f.ClaimTx(t.Context(), tx, req)
+		ok(t, err)
+		verdict(t, c, want)
+	}
+	ok(t, f.db.Commit(t.Context(), tx))
+	stored(t, f, req.Ref, hookonce.StateDone, 1)
+}
+
+func claimTxBusy[Tx any](t *testing.T, f *txFixture[Tx]) {
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
+	unchanged(t, f, c.Ref, func() { f.inTx(t, request("evt_1"), hookonce.Busy, f.db.Commit) })
+	f.clock.Advance(lease)
+	f.inTx(t, request("evt_1"), hookonce.Acquired, f.db.Commit)
+	refuses(t, f.Complete(t.Context(), c), hookonce.ErrStale)
+	stored(t, f, c.Ref, hookonce.StateDone, 2)
+}
+
+func claimTxUnlimited[Tx any](t *testing.T, f *txFixture[Tx]) {
+	req := request("evt_1")
+	req.Lease = 0
+	claim(t, f, req, hookonce.Acquired)
+	f.clock.Advance(10 * 365 * 24 * time.Hour)
+	unchanged(t, f, req.Ref, func() { f.inTx(t, req, hookonce.Busy, f.db.Commit) })
+}
+
+func claimTxConflict[Tx any](t *testing.T, f *txFixture[Tx]) {
+	ok(t, f.Fail(t.Context(), claim(t, f, request("evt_1"), hookonce.Acquired), hookonce.Failure{}))
+	conflict(t, f.inTx(t, otherContent("evt_1"), hookonce.Acquired, f.db.Commit), true)
+	conflict(t, f.inTx(t, otherContent("evt_1"), hookonce.Duplicate, f.db.Commit), false)
+	conflict(t, f.inTx(t, request("evt_1"), hookonce.Duplicate, f.db.Commit), true)
+}
+
+func claimTxUnkeyed[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.inTx(t, request(""), hookonce.Unkeyed, f.db.Commit)
+	absent(t, f, request("").Ref)
+	f.effects(t, map[string]int{"": 1})
+}
+
+// inside runs work in a transaction of the driver, and commits it, or rolls it back for work's error.
+func (f *txFixture[Tx]) inside(t testing.TB, work func(Tx) error) error {
+	return f.insideOf(t.Context(), work)
+}
+
+func (f *txFixture[Tx]) insideOf(ctx context.Context, work func(Tx) error) error {
+	tx, err := f.db.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	if err := work(tx); err != nil {
+		_ = f.db.Rollback(context.WithoutCancel(ctx), tx)
+		return err
+	}
+	return f.db.Commit(ctx, tx)
+}
+
+// maxRetries bounds how often a transaction is tried again that the database gave up for another one's
+// sake. Each time the other one went on, so more than the number of racers is not needed.
+const maxRetries = 10 * racers
+
+// retried is inside, tried again like a program does that meets a database's refusal to serialize: an error
+// that wraps none of the package's says that nothing is known, and nothing happened after a rollback.
+func (f *txFixture[Tx]) retried(t testing.TB, work func(Tx) error) (err error) {
+	for range maxRetries {
+		if err = f.inside(t, work); err == nil || isAnswer(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// isAnswer reports whether err is one of those that callers tell apart.
+func isAnswer(err error) bool {
+	for _, target := range []error{
+		hookonce.ErrInvalidRef, hookonce.ErrBusy, hookonce.ErrStale, hookonce.ErrNotFound, hookonce.ErrEffectExists,
+		hookonce.ErrSchemaMissing, errDeclined,
+	} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// holdTx runs work in a transaction and keeps that open. Finish ends the transaction, with a commit or a
+// rollback, and may be called once.
+func (f *txFixture[Tx]) holdTx(t testing.TB, work func(Tx) error) (finish func(commit bool)) {
+	t.Helper()
+	tx, err := f.db.Begin(t.Context())
+	ok(t, err)
+	if err := work(tx); err != nil {
+		_ = f.db.Rollback(t.Context(), tx)
+		t.Fatalf("unexpected error: %v", err)
+	}
+	return func(commit bool) {
+		t.Helper()
+		if commit {
+			ok(t, f.db.Commit(t.Context(), tx))
+			return
+		}
+		ok(t, f.db.Rollback(t.Context(), tx))
+	}
+}
+
+// mustWait checks that a transaction does not get through work while another one is open: it runs into the
+// end of a short context instead of getting an answer.
+func (f *txFixture[Tx]) mustWait(t testing.TB, work func(context.Context, Tx) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), shortWait)
+	defer cancel()
+	var through bool
+	err := f.insideOf(ctx, func(tx Tx) error {
+		err := work(ctx, tx)
+		through = err == nil
+		return errors.Join(err, errDeclined)
+	})
+	if through {
+		t.Fatal("it did not wait for the other transaction")
+	}
+	if err == nil {
+		t.Fatal("a transaction that had to wait ended without an error")
+	}
+}
+
+// bank charges once per Idempotency-Key, and answers a repeated one with what it charged first.
+type bank struct {
+	mu      sync.Mutex
+	charged map[string]string
+}
+
+func (b *bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	amount, _ := io.ReadAll(r.Body)
+	key := r.Header.Get("Idempotency-Key")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, known := b.charged[key]; !known {
+		b.charged[key] = string(amount)
+	}
+	fmt.Fprint(w, "charged ", b.charged[key])
+}
+
+// changedRequestAfterOutboundCall lets a request fail after the bank has charged for it. Another one under the
+// same key must not be told that this was its charge.
+func changedRequestAfterOutboundCall[Tx any](t *testing.T, f *txFixture[Tx]) {
+	charges := httptest.NewServer(&bank{charged: map[string]string{}})
+	defer charges.Close()
+	client := &http.Client{Transport: hookonce.Transport(charges.Client().Transport)}
+	lost := errors.New("the answer was lost")
+	shop := hookonce.Idempotent(keeper(t, f.TxStore), "orders", func(w http.ResponseWriter, r *http.Request, tx Tx) error {
+		amount, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		call, err := http.NewRequestWithContext(r.Context(), http.MethodPost, charges.URL, strings.NewReader(string(amount)))
+		if err != nil {
+			return err
+		}
+		answer, err := client.Do(call)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		order := fmt.Sprintf("order of %s: %s", amount, text)
+		fmt.Fprint(w, order)
+		return errors.Join(err, f.db.Effect(r.Context(), tx, order), lost)
+	}, hookonce.WithoutScope(), hookonce.WithLogger(slog.New(slog.DiscardHandler)))
+
+	order := func(amount string, status int) string {
+		r := httptest.NewRequest(http.MethodPost, "/orders", strings.NewReader(amount))
+		r.Header.Set("Idempotency-Key", "k1")
+		w := httptest.NewRecorder()
+		shop.ServeHTTP(w, r)
+		if w.Code != status {
+			t.Fatalf("the order of %s was answered %d %s, want %d", amount, w.Code, w.Body, status)
+		}
+		return w.Body.String()
+	}
+	order("100", 503)
+	lost = nil
+	contains(t, order("200", 422), "idempotency-key-reused")
+	contains(t, order("100", 200), "order of 100: charged 100")
+	f.effects(t, map[string]int{"order of 100: charged 100": 1})
+	contains(t, order("200", 422), "idempotency-key-reused")
 }

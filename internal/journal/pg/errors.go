@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/hookonce/hookonce/internal/pgerror"
 )
 
 // maxTries bounds how often a transaction is tried that the server rolled back for others' sake.
@@ -32,31 +34,17 @@ func (s *Store) retry(ctx context.Context, what string, tx func() error) error {
 }
 
 func retryable(err error) bool {
-	switch code(err) {
-	case "40001", "40P01": // serialization_failure, deadlock_detected
-		return true
-	case "23514": // check_violation: of a partition's bounds if it names no constraint
-		var e *pgconn.PgError
-		return errors.As(err, &e) && e.ConstraintName == ""
-	}
-	return false
+	var e *pgconn.PgError
+	outOfPartition := errors.As(err, &e) && e.Code == "23514" && e.ConstraintName == "" // check_violation
+	return outOfPartition || pgerror.LostRace(err)
 }
 
 // rowRefused reports whether err is about the content of some row: trying the other rows makes
 // sense. The classes are data exceptions, constraints, views with check options, sizes beyond a
 // limit of the server, and what triggers raise.
 func rowRefused(err error) bool {
-	c := code(err)
+	c := pgerror.State(err)
 	return len(c) == 5 && slices.Contains([]string{"22", "23", "44", "54", "09", "38", "39", "P0"}, c[:2])
-}
-
-// code returns the SQLSTATE of an error that the server reported, or "".
-func code(err error) string {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return ""
 }
 
 // sizeInDSN reports whether the connection string sets pool_max_conns, which the pool's own

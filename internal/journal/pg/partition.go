@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/pgerror"
 )
 
 var _ journal.Partitioned = (*Store)(nil)
@@ -98,7 +99,7 @@ func (s *Store) upkeep(ctx context.Context, f func(tx pgx.Tx) error) (busy bool,
 		}
 		return f(tx)
 	})
-	switch code(err) {
+	switch pgerror.State(err) {
 	case "55P03", "42P01": // lock_not_available; undefined_table: somebody else has dropped it
 		return true, nil
 	}

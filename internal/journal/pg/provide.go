@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/pgerror"
 )
 
 // ahead is for how many spans there are partitions beyond the present one.
@@ -118,7 +119,7 @@ func (s *Store) makePartition(ctx context.Context, kind journal.Kind, g gap) err
 		}
 		return nil
 	})
-	if code(err) == "23514" { // check_violation: a row of it came to the default meanwhile
+	if pgerror.State(err) == "23514" { // check_violation: a row of it came to the default meanwhile
 		return nil
 	}
 	return err

@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 
+	"github.com/hookonce/hookonce/internal/pgerror"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -38,7 +39,7 @@ func (a *acceptance) halve(ctx context.Context, tx pgx.Tx, entries []int, copies
 		return err
 	case len(entries) == 1:
 		a.results[entries[0]].Err = err
-		a.log.WarnContext(ctx, "journal/pg: the database refused an event", "source", a.batch[entries[0]].Source, "code", code(err))
+		a.log.WarnContext(ctx, "journal/pg: the database refused an event", "source", a.batch[entries[0]].Source, "code", pgerror.State(err))
 		return nil
 	}
 	half := len(entries) / 2
