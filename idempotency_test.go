@@ -651,9 +651,9 @@ func TestHandlerThatNeverReturnsIsGivenUp(t *testing.T) {
 	}
 }
 
-// The one that was given up and comes back in the end does not open the latch of the one that took its place: copies
+// The one that was given up and comes back in the end does not end the call of the one that took its place: copies
 // go on waiting for that one, and do not ask the store, which would call them busy at once.
-func TestLatchOfWhoWasGivenUp(t *testing.T) {
+func TestFirstCallThatWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := make(chan struct{}), make(chan struct{})
 		var runs atomic.Int64
