@@ -11,7 +11,7 @@ import (
 )
 
 // The sender signs <time>.<body>, as in X-Acme-Signature: t=1770091506,v1=fc88...
-func ExampleNew() {
+func Example() {
 	acme := spec.Spec{
 		Name: "acme",
 		Verify: []spec.Verify{{
