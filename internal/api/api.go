@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/problem"
 )
 
 // New returns the handler of all paths below [Base]. Who may ask is for a [Guard] to say.
@@ -29,7 +30,7 @@ func New(o Options) http.Handler {
 	mux := http.NewServeMux()
 	a.register(humago.New(mux, document(o.Version)))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		WriteProblem(w, http.StatusNotFound, "there is nothing here; GET "+Base+"/openapi.json lists what there is")
+		(&problem.Details{Status: http.StatusNotFound, Detail: "there is nothing here; GET " + Base + "/openapi.json lists what there is"}).Write(w)
 	})
 	return mux
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/connlimit"
 	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/problem"
 )
 
 // Role says what the bearer of a token may do.
@@ -112,7 +113,10 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		actor, refused := g.admit(r)
 		if refused != nil {
-			refused.write(w)
+			if refused.Status == http.StatusUnauthorized {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="hookonce"`)
+			}
+			refused.Write(w)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, actor)))
@@ -141,7 +145,7 @@ func actor(ctx context.Context) string {
 }
 
 // admit returns who sends a request, or why it is refused.
-func (g *Guard) admit(r *http.Request) (actor string, refused *Problem) {
+func (g *Guard) admit(r *http.Request) (actor string, refused *problem.Details) {
 	tokens := *g.tokens.Load()
 	if len(tokens) == 0 {
 		if refused = admitLocal(r); refused != nil {
@@ -160,7 +164,7 @@ func (g *Guard) admit(r *http.Request) (actor string, refused *Problem) {
 		return "", g.wrong(r)
 	case who.role != Operator && r.Method != http.MethodGet && r.Method != http.MethodHead:
 		g.count("role")
-		return "", &Problem{Status: http.StatusForbidden, Detail: "the token of " + who.name + " may only read; this needs the role operator"}
+		return "", forbidden("the token of " + who.name + " may only read; this needs the role operator")
 	}
 	return who.name, nil
 }
@@ -169,11 +173,11 @@ func (g *Guard) count(reason string) { g.refused.WithLabelValues(reason).Inc() }
 
 // wrong counts and logs a wrong token, and returns the answer. The address is that of the connection: what a header says of it
 // could be chosen anew for each try.
-func (g *Guard) wrong(r *http.Request) *Problem {
+func (g *Guard) wrong(r *http.Request) *problem.Details {
 	answer, reason := unauthorized("this token is not known here"), "wrong_token"
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr) // the zero address is one as well
 	if !g.mayTry(connlimit.Network(remote.Addr())) {
-		answer, reason = &Problem{Status: http.StatusTooManyRequests, Detail: "too many wrong tokens came from this address", retry: time.Minute / MaxWrongTokens}, "slowed"
+		answer, reason = &problem.Details{Status: http.StatusTooManyRequests, Detail: "too many wrong tokens came from this address", RetryAfter: time.Minute / MaxWrongTokens}, "slowed"
 	}
 	g.count(reason)
 	g.opt.Logger.LogAttrs(r.Context(), slog.LevelWarn, "api: a wrong admin token", slog.String("address", remote.Addr().String()), slog.Int("status", answer.Status))
@@ -204,7 +208,7 @@ func bearer(tokens []digest, secret string) (who *digest) {
 }
 
 // admitLocal refuses what does not come from this machine, or comes from a page of another site.
-func admitLocal(r *http.Request) *Problem {
+func admitLocal(r *http.Request) *problem.Details {
 	remote, err := netip.ParseAddrPort(r.RemoteAddr)
 	switch {
 	case err != nil || !remote.Addr().Unmap().IsLoopback():

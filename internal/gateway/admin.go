@@ -15,6 +15,7 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/header"
+	"github.com/hookonce/hookonce/internal/problem"
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -88,7 +89,7 @@ func known(t time.Time) *time.Time {
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {
-	api.WriteProblem(w, http.StatusNotFound, "there is nothing here; try GET /healthz, /readyz, /metrics or /api/v1/openapi.json")
+	(&problem.Details{Status: http.StatusNotFound, Detail: "there is nothing here; try GET /healthz, /readyz, /metrics or /api/v1/openapi.json"}).Write(w)
 }
 
 // refusal says in the API's words why a configuration is not used.

@@ -11,10 +11,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
 	"github.com/hookonce/hookonce/internal/onefile"
+	"github.com/hookonce/hookonce/internal/problem"
 )
 
 // opening is a start that goes on while requests are answered already.
@@ -66,5 +66,5 @@ func earlyIngest(o observers) http.Handler {
 // notOpen asks everybody to come again.
 func notOpen(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Retry-After", "5")
-	api.WriteProblem(w, http.StatusServiceUnavailable, "the store is away, and nothing can be accepted; nothing is acknowledged: send it again")
+	(&problem.Details{Status: http.StatusServiceUnavailable, Detail: "the store is away, and nothing can be accepted; nothing is acknowledged: send it again"}).Write(w)
 }

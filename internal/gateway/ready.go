@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/problem"
 )
 
 const (
@@ -78,7 +79,7 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		err = errStore
 	}
 	w.Header().Set("Retry-After", "1")
-	api.WriteProblem(w, http.StatusServiceUnavailable, err.Error())
+	(&problem.Details{Status: http.StatusServiceUnavailable, Detail: err.Error()}).Write(w)
 }
 
 // What strangers are told.

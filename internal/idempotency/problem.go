@@ -2,10 +2,10 @@ package idempotency
 
 import (
 	"cmp"
-	"crypto/rand"
-	"encoding/json"
 	"net/http"
-	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/problem"
 
 	"github.com/hookonce/hookonce"
 )
@@ -25,35 +25,22 @@ var faults = map[string]fault{
 	"service-unreachable": {http.StatusBadGateway, true, "the service could not be reached, or broke off; send the request again with the same key"},
 }
 
-// problem answers r with a problem document of RFC 9457, in the form of those of the library. The detail is that of the
-// fault, if it is empty.
-func problem(w http.ResponseWriter, r *http.Request, s Service, name, detail string) {
+// refuse answers r with the problem of a fault, in the form of those of the library. The detail is that of the fault, if it
+// is empty.
+func refuse(w http.ResponseWriter, r *http.Request, s Service, name, detail string) {
 	f := faults[name]
-	page := cmp.Or(s.Documentation, hookonce.DefaultDocumentation)
-	if !strings.Contains(page, "#") {
-		page += "#" + name
+	d := problem.Details{
+		Status: f.status, Type: name, Detail: cmp.Or(detail, f.detail), Instance: problem.Occurrence(), Retryable: &f.retryable, Key: keyOf(r.Header),
+		Documentation: problem.Page(cmp.Or(s.Documentation, hookonce.DefaultDocumentation), name),
 	}
-	body, err := json.Marshal(struct {
-		Type          string `json:"type"`
-		Title         string `json:"title"`
-		Status        int    `json:"status"`
-		Detail        string `json:"detail"`
-		Instance      string `json:"instance"`
-		Retryable     bool   `json:"retryable"`
-		Key           string `json:"key,omitempty"`
-		Documentation string `json:"documentation"`
-	}{"urn:hookonce:problem:" + name, http.StatusText(f.status), f.status, cmp.Or(detail, f.detail), "urn:hookonce:occurrence:" + rand.Text(), f.retryable, keyOf(r.Header), page})
-	if err != nil {
-		panic(err) // strings, a number and a truth value always encode
-	}
-	w.Header().Add("Link", "<"+page+`>; rel="describedby"; type="text/html"`)
 	if f.retryable {
-		w.Header().Set("Retry-After", "5")
+		d.RetryAfter = retryAfter
 	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(f.status)
-	_, _ = w.Write(body) // the client may be gone
+	d.Write(w)
 }
+
+// retryAfter is how long a client is asked to wait for a service that failed.
+const retryAfter = 5 * time.Second
 
 // keyOf returns the key as the client sent it, in the header of its request or in that of the one that is forwarded:
 // see sentOnce.

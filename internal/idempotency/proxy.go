@@ -31,7 +31,7 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 		ErrorLog:  lines.Std(log, slog.LevelDebug, "an answer of the service broke off", "source", s.Name),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			log.WarnContext(r.Context(), "the service did not answer", "source", s.Name, "error", err)
-			problem(w, r, s, unanswered(err), "")
+			refuse(w, r, s, unanswered(err), "")
 		},
 	}
 }

@@ -121,13 +121,13 @@ func New(s Service, o Options) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if climbs(r.URL.Path) {
 			o.Metrics.reject(s.Name, "path")
-			problem(w, r, s, "path", "")
+			refuse(w, r, s, "path", "")
 			return
 		}
 		if err := headers.check(r); err != nil {
 			o.Metrics.reject(s.Name, "ambiguous_header")
 			o.Logger.WarnContext(r.Context(), "idempotent request rejected", "source", s.Name, "reason", "ambiguous-header", "status", http.StatusBadRequest, "detail", err.Error())
-			problem(w, r, s, "ambiguous-header", err.Error())
+			refuse(w, r, s, "ambiguous-header", err.Error())
 			return
 		}
 		r = newVisit(r, o.sender(r), s.Scope)

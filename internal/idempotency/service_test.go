@@ -285,7 +285,7 @@ func TestProblems(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "/", nil)
 			r.Header[header] = []string{`"k1"`}
 			w := httptest.NewRecorder()
-			problem(w, r, Service{}, name, "")
+			refuse(w, r, Service{}, name, "")
 			var doc struct {
 				Type, Title, Detail, Instance, Key, Documentation string
 				Status                                            int
@@ -311,7 +311,7 @@ func TestProblems(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	problem(w, httptest.NewRequest(http.MethodPost, "/", nil), Service{Documentation: "https://developer.example.com/keys"}, "path", "")
+	refuse(w, httptest.NewRequest(http.MethodPost, "/", nil), Service{Documentation: "https://developer.example.com/keys"}, "path", "")
 	if !strings.Contains(w.Body.String(), `"https://developer.example.com/keys#path"`) {
 		t.Errorf("answered %s", w.Body)
 	}

@@ -125,8 +125,8 @@ func TestSenderHangsUpDuringTheCommit(t *testing.T) {
 	}
 	g.receive(t)
 	// The handler itself saw the commit through: it knows what became of the event.
-	if n := gather(t, g, "hookonce_accepted_total")["billing"]; n != 1 {
-		t.Errorf("hookonce_accepted_total = %v, want 1", n)
+	if n := gather(t, g, "hookonce_events_total")["billing,accepted"]; n != 1 {
+		t.Errorf("hookonce_events_total = %v, want 1", n)
 	}
 	wantAnswer(t, g.send("billing", body), 200, "duplicate", `{"status":"duplicate","key":"a"}`+"\n")
 }

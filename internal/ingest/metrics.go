@@ -10,7 +10,7 @@ import (
 
 // metrics are the vectors of all sources.
 type metrics struct {
-	received, verified, accepted, duplicates, conflicts, unkeyed, unrouted, twins, rejected, unprotected *prometheus.CounterVec
+	received, verified, events, unrouted, twins, rejected *prometheus.CounterVec
 
 	seconds *prometheus.HistogramVec
 }
@@ -22,16 +22,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		return v
 	}
 	m := &metrics{
-		received:    counter("hookonce_received_total", "Requests received.", "source"),
-		verified:    counter("hookonce_verified_total", "Authentic requests, by the number of the secret that matched, from 1.", "source", "secret"),
-		accepted:    counter("hookonce_accepted_total", "Events stored as new under a key.", "source"),
-		duplicates:  counter("hookonce_duplicates_total", "Events whose key was stored before, with the same content.", "source"),
-		conflicts:   counter("hookonce_conflicts_total", "Events whose key was stored before with other content.", "source"),
-		unkeyed:     counter("hookonce_unkeyed_total", "Events stored without a key: copies of them cannot be recognised.", "source"),
-		unrouted:    counter("hookonce_unrouted_total", "Events stored as new that go nowhere, because no route matches them or their source has none.", "source"),
-		twins:       counter("hookonce_twins_total", "Events stored as new for whose change an earlier one stands under another key.", "source"),
-		unprotected: counter("hookonce_unprotected_total", "Events delivered past the store while it was unavailable.", "source"),
-		rejected:    counter("hookonce_rejected_total", "Requests that were not acknowledged, by reason.", "source", "reason"),
+		received: counter("hookonce_received_total", "Requests received.", "source"),
+		verified: counter("hookonce_verified_total", "Authentic requests, by the number of the secret that matched, from 1.", "source", "secret"),
+		events:   counter("hookonce_events_total", "Events, by what became of them: accepted (stored as new under a key), duplicate (the key was stored before, with the same content), conflict (with other content), unkeyed (stored without a key: copies cannot be recognised), unprotected (delivered past the store while it was unavailable).", "source", "status"),
+		unrouted: counter("hookonce_unrouted_total", "Events stored as new that go nowhere, because no route matches them or their source has none.", "source"),
+		twins:    counter("hookonce_twins_total", "Events stored as new for whose change an earlier one stands under another key.", "source"),
+		rejected: counter("hookonce_rejected_total", "Requests that were not acknowledged, by reason.", "source", "reason"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "hookonce_accept_seconds",
 			Help:    "Time from a request's headers to its answer, for requests to a source.",
@@ -58,20 +54,17 @@ func (m *metrics) of(s Source) sourceMetrics {
 	for i := range verified {
 		verified[i] = m.verified.WithLabelValues(source, strconv.Itoa(i+1))
 	}
+	events := make(map[journal.Status]prometheus.Counter, len(messages)) // each is there before the first event
+	for status := range messages {
+		events[status] = m.events.WithLabelValues(source, string(status))
+	}
 	return sourceMetrics{
 		verified: verified,
 		received: m.received.WithLabelValues(source),
 		unrouted: m.unrouted.WithLabelValues(source),
 		twins:    m.twins.WithLabelValues(source),
-		events: map[journal.Status]prometheus.Counter{
-			journal.Accepted:  m.accepted.WithLabelValues(source),
-			journal.Duplicate: m.duplicates.WithLabelValues(source),
-			journal.Conflict:  m.conflicts.WithLabelValues(source),
-			journal.Unkeyed:   m.unkeyed.WithLabelValues(source),
-
-			journal.Unprotected: m.unprotected.WithLabelValues(source),
-		},
-		seconds: m.seconds.WithLabelValues(source),
+		events:   events,
+		seconds:  m.seconds.WithLabelValues(source),
 	}
 }
 

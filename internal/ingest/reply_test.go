@@ -170,7 +170,7 @@ func TestOpen(t *testing.T) {
 			if w.Code != http.StatusOK || w.Header().Get("Hookonce-Status") != c.verdict {
 				t.Errorf("answered %d %q", w.Code, w.Header().Get("Hookonce-Status"))
 			}
-			if n := gather(t, g, "hookonce_unprotected_total")["billing"]; n != float64(c.past) {
+			if n := gather(t, g, "hookonce_events_total")["billing,unprotected"]; n != float64(c.past) {
 				t.Errorf("%v events counted, want %d", n, c.past)
 			}
 		})
