@@ -36,7 +36,6 @@ const (
 var (
 	namePattern   = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`)
 	schemaPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
-	headerPattern = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
 // maxName keeps names usable as labels and in URLs.
@@ -60,7 +59,7 @@ func checkSchema(s string) error {
 }
 
 func checkHeader(s string) error {
-	if !headerPattern.MatchString(s) {
+	if !header.ValidName(s) {
 		return errors.New("this is not the name of a header; write one like X-Signature")
 	}
 	return nil

@@ -37,7 +37,7 @@ func (h *Header) resolve(e settings.Resolver) error {
 	if err := e.Resolve(&h.Value); err != nil {
 		return err
 	}
-	if strings.IndexFunc(h.Value.Reveal(), func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) >= 0 {
+	if !header.ValidValue(h.Value.Reveal()) {
 		return errors.New("the value has control characters, which a header cannot carry; write it on one line")
 	}
 	return nil

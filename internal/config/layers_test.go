@@ -243,7 +243,7 @@ func TestReplacedSecretNeedNotExist(t *testing.T) {
 	}
 }
 
-func TestMisspeltVariablesWarn(t *testing.T) {
+func TestUnknownVariablesWarn(t *testing.T) {
 	cfg, err := Load(input(t, "", []string{"HOOKONCE_LISTN=x", "HOOKONCE_SERVICE_HOST=10.0.0.1", "HOOKONCE_PORT=tcp://10.0.0.1:80"}))
 	if err != nil {
 		t.Fatal(err)
