@@ -49,7 +49,7 @@ func (a *api) content(f *Filter, location string) (*content, error) {
 }
 
 // choose returns which of the events match.
-func (c *content) choose(ctx context.Context, records journal.Records, events []journal.Named) (matching map[int64]bool, err error) {
+func (c *content) choose(ctx context.Context, records journal.Reader, events []journal.Named) (matching map[int64]bool, err error) {
 	matching = map[int64]bool{}
 	ids := make([]int64, 0, len(events))
 	source := map[int64]string{}

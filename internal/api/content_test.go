@@ -17,8 +17,8 @@ import (
 )
 
 // customer makes the body of an event name a customer.
-func customer(name string) func(*journal.Event) {
-	return func(e *journal.Event) { e.Body = []byte(`{"customer":"` + name + `"}`) }
+func customer(name string) func(*journal.Record) {
+	return func(e *journal.Record) { e.Body = []byte(`{"customer":"` + name + `"}`) }
 }
 
 // listAll returns the keys of all pages.
@@ -37,8 +37,8 @@ func (r *rig) listAll(query string) (all []string) {
 // than one look reads; those of sources that have no such field, and those without a body, are none of them.
 func TestSearch(t *testing.T) {
 	r := newRig(t)
-	about := func(e *journal.Event) { e.Resource = "9:acct_1xyz6:pi_123" }
-	from := func(source string) func(*journal.Event) { return func(e *journal.Event) { e.Source = source } }
+	about := func(e *journal.Record) { e.Resource = "9:acct_1xyz6:pi_123" }
+	from := func(source string) func(*journal.Record) { return func(e *journal.Record) { e.Source = source } }
 	var want []string
 	for i := range 700 {
 		key := fmt.Sprint("evt_", i)
@@ -52,7 +52,7 @@ func TestSearch(t *testing.T) {
 			r.accept(key, journal.Pending, customer("cus_11"))
 		}
 	}
-	r.accept("broken", journal.Pending, func(e *journal.Event) { e.Body = []byte("{") })
+	r.accept("broken", journal.Pending, func(e *journal.Record) { e.Body = []byte("{") })
 	field := "field=" + url.QueryEscape("json:$.customer=cus_1")
 	for _, limit := range []int{1, 3, 200} {
 		for _, query := range []string{field, "resource=pi_123", "source=billing&" + field} {
@@ -113,7 +113,7 @@ func TestReplayByField(t *testing.T) {
 // A search that stops before it has looked at everything says so, and how far it came; so does one that the store
 // fails after it has found something.
 func TestSearchThatStops(t *testing.T) {
-	for name, records := range map[string]journal.Records{"time is up": slow{}, "the store fails": failing{}} {
+	for name, records := range map[string]journal.Store{"time is up": slow{}, "the store fails": failing{}} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t)
 			r.records = records
@@ -140,7 +140,7 @@ func TestSearchThatStops(t *testing.T) {
 }
 
 // slow finds something every second.
-type slow struct{ journal.Records }
+type slow struct{ journal.Store }
 
 func (slow) List(_ context.Context, _ journal.Filter, before int64, _ int) (journal.Page, error) {
 	time.Sleep(time.Second)
@@ -149,7 +149,7 @@ func (slow) List(_ context.Context, _ journal.Filter, before int64, _ int) (jour
 }
 
 // failing finds something once.
-type failing struct{ journal.Records }
+type failing struct{ journal.Store }
 
 func (failing) List(_ context.Context, _ journal.Filter, before int64, _ int) (journal.Page, error) {
 	if before != 0 {

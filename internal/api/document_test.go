@@ -10,7 +10,7 @@ import (
 )
 
 // endless always has more to replay.
-type endless struct{ journal.Records }
+type endless struct{ journal.Store }
 
 func (e *endless) Replay(_ context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
 	return journal.Replayed{Events: limit, Looked: make([]journal.Named, limit), Deliveries: limit, Next: r.After + int64(limit), Audit: 7}, nil

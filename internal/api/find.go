@@ -13,7 +13,7 @@ type KeyPath struct {
 }
 
 // find returns the identifier of the event.
-func (p *KeyPath) find(ctx context.Context, records journal.Records) (int64, error) {
+func (p *KeyPath) find(ctx context.Context, records journal.Reader) (int64, error) {
 	if !plain(p.Source) || !plain(p.Key) {
 		return 0, journal.ErrNoEvent // stores hold no such texts
 	}
@@ -25,11 +25,11 @@ type IDPath struct {
 	ID int64 `path:"id" minimum:"1"`
 }
 
-func (p *IDPath) find(context.Context, journal.Records) (int64, error) { return p.ID, nil }
+func (p *IDPath) find(context.Context, journal.Reader) (int64, error) { return p.ID, nil }
 
 // finder is either of them.
 type finder interface {
-	find(context.Context, journal.Records) (int64, error)
+	find(context.Context, journal.Reader) (int64, error)
 }
 
 func (a *api) byKey(ctx context.Context, in *KeyPath) (*answer[Detail], error) {

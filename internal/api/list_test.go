@@ -160,7 +160,7 @@ func TestStoreFails(t *testing.T) {
 }
 
 // broken is a store whose errors hold a password.
-type broken struct{ journal.Records }
+type broken struct{ journal.Store }
 
 var errBroken = errors.New("postgres://u:hunter2@db: connection refused")
 
@@ -179,7 +179,7 @@ func (broken) Replay(context.Context, journal.Replay, int) (journal.Replayed, er
 // Where nothing matches in one look the API looks on, and where that takes too long it says where to go on.
 func TestSparseMatches(t *testing.T) {
 	r := newRig(t)
-	r.records = &sparse{Records: r.model}
+	r.records = &sparse{Store: r.model}
 	r.serve()
 	list := r.get("/api/v1/events?limit=2")
 	if got, cursor := keys(list); !slices.Equal(got, []string{"9", "4"}) || cursor == "" {
@@ -188,7 +188,7 @@ func TestSparseMatches(t *testing.T) {
 }
 
 // sparse has an event in every fifth look.
-type sparse struct{ journal.Records }
+type sparse struct{ journal.Store }
 
 func (s *sparse) List(_ context.Context, _ journal.Filter, before int64, _ int) (journal.Page, error) {
 	if before == 0 {

@@ -18,10 +18,18 @@ type Journal interface {
 	Stats(ctx context.Context) (journal.Stats, error)
 }
 
+// Records is what the API reads of the journal's store.
+type Records interface {
+	journal.Reader
+	Pauses(ctx context.Context) ([]journal.Pause, error)
+	Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error)
+	Gateways(ctx context.Context) ([]journal.Gateway, error)
+}
+
 // Options are the settings of the API.
 type Options struct {
 	Journal Journal
-	Records journal.Records
+	Records Records
 	// Sources returns the inbound endpoints of this process as they are at the moment.
 	Sources func() []Source
 	// Reload has the configuration read anew on somebody's account, and returns what changed. A [Refused] says

@@ -115,7 +115,7 @@ func TestReplayMany(t *testing.T) {
 // What one request does not get through is gone on with, by a cursor that fits no other replay.
 func TestReplayGoesOn(t *testing.T) {
 	r := newRig(t)
-	r.records = &endless{Records: r.model}
+	r.records = &endless{Store: r.model}
 	r.serve()
 	body := filtered(map[string]any{"state": "failed"})
 	first := r.post("/api/v1/replay", body, 200)
@@ -182,7 +182,7 @@ func TestBadReplays(t *testing.T) {
 func TestPauseAndResume(t *testing.T) {
 	r := newRig(t)
 	r.accept("a", journal.Dead)
-	r.accept("b", journal.Pending, func(e *journal.Event) { e.Destinations = []string{"old"} })
+	r.accept("b", journal.Pending, func(e *journal.Record) { e.Destinations = []string{"old"} })
 	reason := map[string]string{"reason": "upgrade"}
 	for _, changed := range []bool{true, false} {
 		if got := r.post("/api/v1/destinations/app/pause", reason, 200); got["paused"] != true || got["changed"] != changed {
@@ -226,18 +226,18 @@ func TestPauseAndResume(t *testing.T) {
 
 // half is a store whose first change fails: before it did anything, or after it did everything.
 type half struct {
-	journal.Records
+	journal.Store
 	persists bool
 	failed   bool
 }
 
 func (h *half) Replay(ctx context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
 	if h.failed {
-		return h.Records.Replay(ctx, r, limit)
+		return h.Store.Replay(ctx, r, limit)
 	}
 	h.failed = true
 	if h.persists {
-		if _, err := h.Records.Replay(ctx, r, limit); err != nil {
+		if _, err := h.Store.Replay(ctx, r, limit); err != nil {
 			return journal.Replayed{}, err
 		}
 	}
@@ -249,7 +249,7 @@ func (h *half) Replay(ctx context.Context, r journal.Replay, limit int) (journal
 func TestReplayWhoseOutcomeIsUnknown(t *testing.T) {
 	for _, persists := range []bool{false, true} {
 		r := newRig(t)
-		r.records = &half{Records: r.model, persists: persists}
+		r.records = &half{Store: r.model, persists: persists}
 		r.serve()
 		for i := range 3 {
 			r.accept(fmt.Sprint("evt_", i), journal.Dead)

@@ -26,7 +26,7 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 type rig struct {
 	*testing.T
 	model   *journaltest.Memory
-	records journal.Records // in place of the model, if set before the first request
+	records journal.Store // in place of the model, if set before the first request
 	ids     *journal.IDs
 	handler http.Handler
 	guard   *api.Guard
@@ -38,15 +38,15 @@ type rig struct {
 // engine does what the journal does for the API, without the rest of it.
 type engine struct {
 	*journaltest.Memory
-	journal.Records
+	journal.Store
 }
 
 func (e engine) Replay(ctx context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
-	return e.Records.Replay(ctx, r, limit)
+	return e.Store.Replay(ctx, r, limit)
 }
 
 func (e engine) SetPaused(ctx context.Context, p journal.Pause, paused bool) (bool, error) {
-	return e.Records.SetPaused(ctx, p, paused)
+	return e.Store.SetPaused(ctx, p, paused)
 }
 
 func (e engine) Stats(ctx context.Context) (journal.Stats, error) { return e.Memory.Stats(ctx) }
@@ -105,17 +105,18 @@ func field(source, name string) (api.Reader, error) {
 }
 
 // accept stores an event and brings its deliveries into a state.
-func (r *rig) accept(key string, state journal.State, edit ...func(*journal.Event)) int64 {
+func (r *rig) accept(key string, state journal.State, edit ...func(*journal.Record)) int64 {
 	r.Helper()
-	e := &journal.Event{
-		ID: r.ids.Next(now), Source: "billing", Key: key, Type: "invoice.paid", Digest: []byte(key),
-		Header: []byte("A: b\r\n"), Body: []byte(`{}`), Destinations: []string{"app"}, ReceivedAt: now,
-	}
+	e := &journal.Record{ID: r.ids.Next(now), Event: &journal.Event{
+		Source: "billing", Key: key, Type: "invoice.paid",
+		Digest: []byte(key), Header: []byte("A: b\r\n"), Body: []byte(`{}`),
+		Destinations: []string{"app"}, ReceivedAt: now,
+	}}
 	for _, f := range edit {
 		f(e)
 	}
 	ctx := r.Context()
-	if _, err := r.model.Accept(ctx, []*journal.Event{e}, now, now.Add(time.Minute)); err != nil {
+	if _, err := r.model.Accept(ctx, []*journal.Record{e}, now, now.Add(time.Minute)); err != nil {
 		r.Fatal(err)
 	}
 	if state == journal.Pending {

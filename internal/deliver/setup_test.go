@@ -94,7 +94,7 @@ func newRigOn(t testing.TB, settings engine.Options, app deliver.Destination, ch
 	r := &rig{model: journaltest.NewMemory(), metrics: prometheus.NewRegistry()}
 	r.faulty = journaltest.NewFaulty(r.model)
 	var err error
-	if r.journal, err = engine.New(r.faulty, settings); err != nil {
+	if r.journal, err = engine.New(r.faulty, journaltest.Options(settings)); err != nil {
 		t.Fatal(err)
 	}
 	o := options{Options: deliver.Options{

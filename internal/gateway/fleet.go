@@ -21,14 +21,14 @@ const (
 type fleet struct {
 	self    journal.Gateway // what does not change
 	opt     Options
-	records journal.Records
+	records journal.Registry
 	targets func() []api.Target
 	stop    context.CancelFunc
 	ended   chan struct{}
 }
 
 // join begins to say how this gateway finds its destinations.
-func (f *fleet) join(o Options, records journal.Records, targets func() []api.Target) {
+func (f *fleet) join(o Options, records journal.Registry, targets func() []api.Target) {
 	host, _ := os.Hostname() // which is for people alone
 	f.opt, f.records, f.targets = o, records, targets
 	f.self = journal.Gateway{ID: rand.Text(), Host: host, PID: os.Getpid(), Version: f.opt.Version, Since: f.opt.Now()}

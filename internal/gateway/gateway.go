@@ -175,7 +175,7 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 	}
 	g.kept.use(wired.opened)
 	g.deliver.Start()
-	g.fleet.join(g.opt, g.store.records, g.targets)
+	g.fleet.join(g.opt, g.store, g.targets)
 	g.handler = g.ingestHandler(wired)
 	g.ingest.storing = g.handler.Storing
 	g.tellMemory(&wired.plan)
@@ -251,7 +251,7 @@ func (g *Gateway) awaitStore(ctx context.Context, in storePlan) (*journalStore, 
 
 func (g *Gateway) journalOptions(ids *journal.IDs, w *wiring) engine.Options {
 	o := w.journal
-	o.Records, o.Notifier, o.Partitions, o.IDs = g.store.records, g.store.notifier, g.store.partitions, ids
+	o.Notifier, o.Partitions, o.IDs = g.store.notifier, g.store.partitions, ids
 	o.Now, o.Logger, o.Registerer = g.opt.Now, g.opt.Logger, g.opt.Registry
 	return o
 }
@@ -274,7 +274,7 @@ func (g *Gateway) ingestHandler(w *wiring) *ingest.Handler {
 func (g *Gateway) apiOptions() api.Options {
 	return api.Options{
 		Journal: g.journal,
-		Records: g.store.records,
+		Records: g.store,
 		Sources: func() []api.Source { return apiSources(g.config()) },
 		Self:    g.fleet.self,
 		Targets: g.targets,

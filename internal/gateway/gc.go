@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"runtime/debug"
-
-	"github.com/hookonce/hookonce/internal/journal/engine"
 )
 
 // gcPercent lets the heap grow to five times what is alive before it is collected. The gateway keeps
@@ -34,5 +32,5 @@ const (
 func memoryBound(p *plan, reading int64) int64 {
 	connections, admin := connectionLimits(p, descriptors())
 	held := int64(connections.Max+admin.Max)*connectionMemory + maxLargeHeaders*largeHeaderMemory
-	return otherMemory + reading + p.journal.QueueBytes + engine.MaxHeldBytes + held
+	return otherMemory + reading + p.journal.QueueBytes + 2*p.journal.HeldBytes + held
 }

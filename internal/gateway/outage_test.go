@@ -108,9 +108,9 @@ func (w *witness) unlabelled(t *testing.T, keys ...string) {
 func awaitRecord(t *testing.T, g *Gateway, key string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
-		id, err := g.store.records.Find(t.Context(), "orders", key)
+		id, err := g.store.Find(t.Context(), "orders", key)
 		if err == nil {
-			h, err := g.store.records.History(t.Context(), id)
+			h, err := g.store.History(t.Context(), id)
 			if err == nil && len(h.Deliveries) == 0 && len(h.Attempts) == 1 {
 				return
 			}

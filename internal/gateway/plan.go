@@ -63,6 +63,15 @@ type servicePlan struct {
 	remember time.Duration
 }
 
+// Bounds of the journal that nobody has to choose: they are as good for a small gateway as for a large one.
+const (
+	maxHeld        = 4096             // deliveries in flight
+	maxHeldBytes   = 64 << 20         // of their headers and bodies
+	doneKeys       = 16384            // finished keys that are remembered, some 5 MB when full
+	journalPoll    = time.Second      // the longest time between two looks for work that is due
+	journalTimeout = 10 * time.Second // of one call of the store
+)
+
 // newPlan turns the configuration into a plan. What needs the store is opened apart: services, and sources in
 // mode observe. What is the same as before, in a plan that runs, keeps what it has learned: providers their
 // senders' keys, destinations their connections.
@@ -82,7 +91,8 @@ func newPlan(cfg *config.Config, before *plan) (*plan, error) {
 		ingest:      ingest.Options{MaxQueued: cfg.Queue.Events, MaxQueuedBytes: cfg.Queue.Bytes, TrustedProxies: cfg.TrustedProxies},
 		journal: engine.Options{
 			MaxBatch: cfg.Queue.Batch, QueueEntries: cfg.Queue.Events, QueueBytes: cfg.Queue.Bytes,
-			Lease: cfg.Delivery.Lease, Retention: retention(cfg),
+			MaxHeld: maxHeld, HeldBytes: maxHeldBytes, DoneKeys: doneKeys,
+			Lease: cfg.Delivery.Lease, Poll: journalPoll, Timeout: journalTimeout, Retention: retention(cfg),
 			Destinations: map[string]journal.Destination{}, // none is not all
 		},
 		deliver: deliver.Options{Destinations: map[string]deliver.Destination{}, Relayed: map[string]bool{}},

@@ -21,7 +21,6 @@ import (
 // journalStore is the journal's store, in all the roles that it has.
 type journalStore struct {
 	journal.Store
-	records    journal.Records
 	notifier   journal.Notifier    // nil: this process is on its own
 	partitions journal.Partitioned // nil: it has none
 	standing   func() error        // of a file: why it is not the one that was opened; nil: it is no file
@@ -50,7 +49,7 @@ func openSQLite(ctx context.Context, in storePlan, o Options) (*journalStore, *j
 	if err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}
-	return &journalStore{Store: s, records: s, standing: s.Standing}, journal.NewIDs(0, last), nil
+	return &journalStore{Store: s, standing: s.Standing}, journal.NewIDs(0, last), nil
 }
 
 func openPostgres(ctx context.Context, in storePlan, o Options) (*journalStore, *journal.IDs, error) {
@@ -58,7 +57,7 @@ func openPostgres(ctx context.Context, in storePlan, o Options) (*journalStore, 
 	if err != nil {
 		return nil, nil, err
 	}
-	return &journalStore{Store: s, records: s, notifier: s, partitions: s}, journal.NewIDs(s.Writer(), 0), nil
+	return &journalStore{Store: s, notifier: s, partitions: s}, journal.NewIDs(s.Writer(), 0), nil
 }
 
 // Migrate brings the tables of the configured store up to date and returns the versions before and

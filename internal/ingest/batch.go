@@ -23,7 +23,7 @@ type intake struct {
 	drops         map[string]bool // types whose later twins are not delivered; none in mode sync
 	journal       Journal
 	past          Past
-	forward       journal.Forward
+	forward       journal.Attempter
 	open          []pattern     // types that are delivered past the store; none: all
 	shares        shares        // of what all sources use
 	storing       *atomic.Int64 // requests that wait for the journal, of all sources

@@ -154,7 +154,7 @@ func TestPartOfABatchFails(t *testing.T) {
 			}
 		}, "queue_full", 256},
 		"a row is refused": {func(g *gate, l *ledger) {
-			g.model.Refuse = func(e *journal.Event) error {
+			g.model.Refuse = func(e *journal.Record) error {
 				if e.Key == "evt-300" && l.calls < 5 {
 					return errors.New("refused")
 				}
@@ -473,7 +473,7 @@ func TestLargeBatchPastTheStore(t *testing.T) {
 
 type bypassed func([]*journal.Event)
 
-func (b bypassed) Bypass(_ context.Context, entries []*journal.Event, _ journal.Forward) ([]journal.Result, error) {
+func (b bypassed) Bypass(_ context.Context, entries []*journal.Event, _ journal.Attempter) ([]journal.Result, error) {
 	b(entries)
 	results := make([]journal.Result, len(entries))
 	for i := range results {

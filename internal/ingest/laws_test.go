@@ -179,7 +179,7 @@ func TestStoreHangs(t *testing.T) {
 // Law 12: a row that the store refuses leaves its neighbours stored, and is not acknowledged.
 func TestPoisonedRow(t *testing.T) {
 	g := newGate(t, nil)
-	g.model.Refuse = func(e *journal.Event) error {
+	g.model.Refuse = func(e *journal.Record) error {
 		if e.Key == "poison" {
 			return errors.New("the row is refused")
 		}
@@ -204,7 +204,7 @@ func TestPoisonedRow(t *testing.T) {
 func TestQueueFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := journaltest.NewFaulty(journaltest.NewMemory())
-		j, err := engine.New(store, engine.Options{QueueEntries: 1})
+		j, err := engine.New(store, journaltest.Options(engine.Options{QueueEntries: 1}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ type Answers interface {
 type Past interface {
 	// Bypass delivers events past the store and returns one result for each, in order. An error means that
 	// nothing may be acknowledged.
-	Bypass(ctx context.Context, entries []*journal.Event, forward journal.Forward) ([]journal.Result, error)
+	Bypass(ctx context.Context, entries []*journal.Event, forward journal.Attempter) ([]journal.Result, error)
 }
 
 // Source is one configured endpoint, served under /in/<Name>.
@@ -115,7 +115,7 @@ type Options struct {
 	// Past and Forward are needed where a source has Open. Forward makes one attempt at a delivery that is
 	// on no record.
 	Past    Past
-	Forward journal.Forward
+	Forward journal.Attempter
 	// MaxReading bounds the memory in bytes of the bodies of all requests under way, verified or not, counted as they arrive, and
 	// of the answers of services that work on theirs. Beyond it, or where a source or an address holds more of it than is
 	// left, other bodies that are on their way are given up (see bodyMemory), or the answer is a 503. It is raised

@@ -102,7 +102,7 @@ func newGate(t *testing.T, change func(*ingest.Options)) *gate {
 	t.Helper()
 	model := journaltest.NewMemory()
 	faulty := journaltest.NewFaulty(model)
-	j, err := engine.New(faulty, engine.Options{DoneKeys: -1})
+	j, err := engine.New(faulty, journaltest.Options(engine.Options{DoneKeys: journaltest.NoDoneKeys}))
 	if err != nil {
 		t.Fatal(err)
 	}

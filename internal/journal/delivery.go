@@ -15,12 +15,12 @@ type Response struct {
 	Body   []byte
 }
 
-// Size is what an answer counts towards a bound on memory.
-func (a *Response) Size() int64 {
-	if a == nil {
+// Size is what a response counts towards a bound on memory.
+func (r *Response) Size() int64 {
+	if r == nil {
 		return 0
 	}
-	return int64(len(a.Header) + len(a.Body))
+	return int64(len(r.Header) + len(r.Body))
 }
 
 // DeliveryID names a delivery.
@@ -42,9 +42,9 @@ func (s *DeliveryStatus) Ended() bool {
 	return s.Response != nil || s.State != Pending && s.State != Processing
 }
 
-// Forward makes one attempt at a delivery that is on no record. Its outcome is [Done] only if the
+// Attempter makes one attempt at a delivery that is on no record. Its outcome is [Done] only if the
 // destination took the event.
-type Forward func(ctx context.Context, w *Work) Outcome
+type Attempter func(ctx context.Context, w *Work) Outcome
 
 // Delivery is what is known about one event and destination.
 type Delivery struct {
@@ -141,5 +141,5 @@ type Outcome struct {
 // [hookonce.MaxErrorLen] bytes.
 func (o *Outcome) ErrorText() string { return hookonce.Failure{Err: errors.New(o.Error)}.Text() }
 
-// KeptExcerpt returns the part of Answer that is kept.
+// KeptExcerpt returns the part of Excerpt that is kept.
 func (o *Outcome) KeptExcerpt() []byte { return o.Excerpt[:min(len(o.Excerpt), MaxExcerpt)] }

@@ -1,8 +1,6 @@
 package journal
 
-import (
-	"time"
-)
+import "time"
 
 // Destination says how the deliveries to one destination are handed out.
 type Destination struct {
@@ -12,19 +10,16 @@ type Destination struct {
 	// Stale compares the rank of each event with the newest of its resource that was delivered, and says
 	// so in [Work.Stale].
 	Stale bool
-	// MaxHeld bounds how many deliveries to the destination are held at once. Default: a fair share of
-	// [Options.MaxHeld], at least 128. Of several destinations none gets more of that or of
-	// [Options.HeldBytes] unless as much as it then holds is left free.
-	MaxHeld int
 }
 
 // Rest says how little is brought for a destination that is ill, or recovers. The zero value ends it.
 type Rest struct {
-	// Until is when something is taken from the store again. Before that nothing is held but, unless Strict,
+	// Until is when something is taken from the store again. Before that nothing is in flight but, unless Strict,
 	// a few of those events that are accepted meanwhile and are of no source and type in Avoid.
 	Until  time.Time
 	Strict bool
-	// Most bounds how many deliveries are held at once, but for those few. Zero: the share of the destination does.
+	// Most bounds how many deliveries are in flight at once, but for those few. Zero: the capacity of the
+	// destination does.
 	Most int
 	// Pick has the store look for the deliveries that are most likely to be taken by the destination, see
 	// [Want]; else those come that have been due for longest.

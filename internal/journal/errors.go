@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/hookonce/hookonce"
 )
@@ -24,3 +25,11 @@ func IsOutage(err error) bool {
 
 // ErrNoEvent says that the journal has no such event, or not any more.
 var ErrNoEvent = errors.New("journal: there is no such event")
+
+// CheckAnswers returns an error unless a store gave as many answers as it was asked for.
+func CheckAnswers(got, asked int) error {
+	if got != asked {
+		return fmt.Errorf("journal: the store gave %d answers, and was asked for %d", got, asked)
+	}
+	return nil
+}

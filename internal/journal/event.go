@@ -10,36 +10,9 @@ import (
 	"github.com/hookonce/hookonce"
 )
 
-// Waits reports whether e adds nothing to a stored event whose deliveries to the given destinations are
-// still to come.
-func (e *Event) Waits(coming map[string]bool) bool {
-	for _, d := range e.Destinations {
-		if !coming[d] {
-			return false
-		}
-	}
-	return len(e.Destinations) > 0
-}
-
-// ReceiptKind returns what kind of copy a result is about, empty if the event is new.
-func (r *Result) Receipt() ReceiptKind {
-	switch {
-	case r.Err != nil:
-		return ""
-	case r.Redriven:
-		return ReceiptRedriven
-	case r.Status == Conflict:
-		return ReceiptConflict
-	case r.Status == Duplicate:
-		return ReceiptDuplicate
-	}
-	return ""
-}
-
-// Event is one verified event on its way into the journal. The store reads it and keeps nothing of it.
+// Event is one verified event on its way into the journal. Nobody changes it: its header and body go from
+// whoever brought it to those who deliver without being copied.
 type Event struct {
-	// ID is the time-ordered identifier under which the event is stored if it is new. See [IDs].
-	ID     int64
 	Source string
 	Key    string // empty: unkeyed; see also [CoalesceKey]
 	Type   string
@@ -57,19 +30,16 @@ type Event struct {
 	Rank int64
 	// Vouched is a fingerprint of the secret that verified the event. 0: no signature vouches for it.
 	Vouched int16
-	// LogicalKey is equal in two events that say the same under different keys (twins). Empty: none.
+	// LogicalKey is equal in logical duplicates: events that say the same under different keys. Empty: none.
 	LogicalKey string
-	// DropLogicalDuplicate stores the event without deliveries if it is the later of two twins. The delivery of the
-	// first stands for it, and is re-driven like by a copy. So where a source drops any, its entries must
-	// have a Logical in common only if they have the same Destinations.
+	// DropLogicalDuplicate stores the event without deliveries if it is the later of two logical duplicates. The
+	// delivery of the first stands for it, and is re-driven like by a copy. So where a source drops any, its
+	// events must have a LogicalKey in common only if they have the same Destinations.
 	DropLogicalDuplicate bool
-	// Hold are those of Destinations whose deliveries are leased to the caller at once instead of left to
-	// Take.
-	Hold []string
-	// Ordered are those of Destinations, none of them in Hold, whose deliveries of the Resource follow
-	// each other.
-	Ordered []string
 }
+
+// Ref names the event by its source and key.
+func (e *Event) Ref() hookonce.Ref { return hookonce.Ref{Source: e.Source, Key: e.Key} }
 
 // Lines returns the header lines that are stored with the event: Header and Facts.
 func (e *Event) Lines() []byte {
@@ -79,53 +49,31 @@ func (e *Event) Lines() []byte {
 	return slices.Concat(e.Header, e.Facts)
 }
 
-// Size is what the entry counts towards a bound on memory.
+// Size is what the event counts towards a bound on memory, in bytes.
 func (e *Event) Size() int64 { return int64(len(e.Header) + len(e.Facts) + len(e.Body)) }
 
-// Status says what Accept did with an entry.
-type Status string
-
-// The statuses, in the words of the Hookonce-Status header.
-const (
-	Accepted  Status = "accepted"
-	Duplicate Status = "duplicate"
-	Conflict  Status = "conflict" // a duplicate key whose digest differs; the first copy stands
-	Unkeyed   Status = "unkeyed"  // accepted without a key
-
-	Unprotected Status = "unprotected" // delivered past the store, which is unavailable
-)
-
-// Result is the outcome of accepting one entry.
-type Result struct {
-	Status Status
-	// ID is the event under which the key is stored: the entry's own if it is new.
-	ID int64
-	// Done reports, for a duplicate, that the event has no open delivery.
-	Done bool
-	// Redriven reports that failed or dead deliveries of the event were made due by this copy.
-	Redriven bool
-	// LogicalDuplicateOf is, for an accepted event, the earlier one that has its logical key. 0: there is none.
-	LogicalDuplicateOf int64
-	// LogicalDuplicateKey is the key of that one.
-	LogicalDuplicateKey string
-	// Err is set when the database refused this row; then nothing of it was stored.
-	Err error
-}
-
-// HasLogicalKey reports whether the entry takes part in the comparison of logical keys. An event without a key
-// of its own does not: nothing says whether it is a twin or a copy.
+// HasLogicalKey reports whether the event takes part in the comparison of logical keys. One without a key
+// of its own does not: nothing says whether it is a logical duplicate or a copy.
 func (e *Event) HasLogicalKey() bool { return e.LogicalKey != "" && e.Key != "" && !Coalesces(e.Key) }
 
-// Dropped reports whether e, which is new, was stored without deliveries because of an earlier twin.
-func (r Result) Dropped(e *Event) bool { return r.LogicalDuplicateOf != 0 && e.DropLogicalDuplicate }
+// Waits reports whether e adds nothing to a stored event whose deliveries to the given destinations are
+// still to come.
+func (e *Event) Waits(coming map[string]bool) bool {
+	for _, d := range e.Destinations {
+		if !coming[d] {
+			return false
+		}
+	}
+	return len(e.Destinations) > 0
+}
 
 // maxDigest is the longest digest that a store keeps, in bytes.
 const maxDigest = 32
 
 // Validate returns an error that wraps [hookonce.ErrInvalidRef] unless every store can hold the
-// entry's texts. Stores call it for each entry and put the error into its [Result].
+// event's texts. Stores call it for each event and put the error into its [Result].
 func (e *Event) Validate() error {
-	if err := (hookonce.Ref{Source: e.Source, Key: e.Key}).Validate(); err != nil {
+	if err := e.Ref().Validate(); err != nil {
 		return err
 	}
 	if len(e.Digest) > maxDigest {
@@ -160,3 +108,66 @@ func (e *Event) validateNames() error {
 
 // plainText reports whether a text column of every database takes s.
 func plainText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
+
+// Record is an event as a store gets it to be stored: with what was decided here about it. The store keeps
+// nothing of the record itself.
+type Record struct {
+	*Event
+	// ID is the time-ordered identifier under which the event is stored if it is new. See [IDs].
+	ID int64
+	// Hold are those of Destinations whose deliveries are leased to the caller at once instead of left to
+	// [Worker.Take].
+	Hold []string
+	// Ordered are those of Destinations, none of them in Hold, whose deliveries of the Resource follow
+	// each other.
+	Ordered []string
+}
+
+// Status says what [Accepter.Accept] did with an event.
+type Status string
+
+// The statuses, in the words of the Hookonce-Status header.
+const (
+	Accepted  Status = "accepted"
+	Duplicate Status = "duplicate"
+	Conflict  Status = "conflict" // a duplicate key whose digest differs; the first copy stands
+	Unkeyed   Status = "unkeyed"  // accepted without a key
+
+	Unprotected Status = "unprotected" // delivered past the store, which is unavailable
+)
+
+// Result is what became of accepting one event.
+type Result struct {
+	Status Status
+	// ID is the event under which the key is stored: the record's own if it is new.
+	ID int64
+	// Done reports, for a duplicate, that the event has no open delivery.
+	Done bool
+	// Redriven reports that failed or dead deliveries of the event were made due by this copy.
+	Redriven bool
+	// LogicalDuplicateOf is, for an accepted event, the earlier one that has its logical key. 0: there is none.
+	LogicalDuplicateOf int64
+	// LogicalDuplicateKey is the key of that one.
+	LogicalDuplicateKey string
+	// Err is set when the database refused this row; then nothing of it was stored.
+	Err error
+}
+
+// Dropped reports whether e, which is new, was stored without deliveries because of an earlier logical
+// duplicate.
+func (r Result) Dropped(e *Event) bool { return r.LogicalDuplicateOf != 0 && e.DropLogicalDuplicate }
+
+// Receipt returns what kind of copy a result is about, empty if the event is new.
+func (r *Result) Receipt() ReceiptKind {
+	switch {
+	case r.Err != nil:
+		return ""
+	case r.Redriven:
+		return ReceiptRedriven
+	case r.Status == Conflict:
+		return ReceiptConflict
+	case r.Status == Duplicate:
+		return ReceiptDuplicate
+	}
+	return ""
+}

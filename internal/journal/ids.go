@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -43,9 +42,6 @@ func NewIDs(writer int, after int64) *IDs {
 	ms := after >> (writerBits + counterBits)
 	return &IDs{writer: int64(writer & MaxWriter), last: ms<<counterBits | (1<<counterBits - 1)}
 }
-
-// RandomIDs returns a generator whose writer number is drawn at random.
-func RandomIDs() *IDs { return NewIDs(rand.IntN(MaxWriter+1), 0) }
 
 // Next returns an identifier for an event accepted at now.
 func (g *IDs) Next(now time.Time) int64 {

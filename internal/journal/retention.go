@@ -31,13 +31,6 @@ type Period struct {
 	Answers time.Duration
 }
 
-const day = 24 * time.Hour
-
-// DefaultRetention keeps ids for 90 days, audits for 400, and all else for 7.
-func DefaultRetention() Retention {
-	return Retention{Period: Period{IDs: 90 * day, Bodies: 7 * day, Attempts: 7 * day, Answers: 7 * day}, Audits: 400 * day}
-}
-
 // Of returns how long a kind is kept. Ranks are kept as long as ids.
 func (p Period) Of(k Kind) time.Duration {
 	switch k {
@@ -87,7 +80,7 @@ func (r *Retention) Validate() error {
 		}
 	}
 	if slices.Min(all) < 0 {
-		return errors.New("journal: Options.Retention is negative; 0 keeps for ever")
+		return errors.New("journal: a period of the retention is negative; 0 keeps for ever")
 	}
 	return nil
 }

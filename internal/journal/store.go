@@ -5,28 +5,99 @@ import (
 	"time"
 )
 
-// Partitioned is a store that keeps bodies and attempts in partitions by time, each of which goes as a
-// whole. [Store.Purge] then deletes only what is in no partition, or has a shorter period than the usual.
-type Partitioned interface {
-	// EnsurePartitions makes the partitions that are needed from now until some time ahead, and returns how the
-	// tables are divided then, by kind. What no partition is for is stored all the same.
-	EnsurePartitions(ctx context.Context, now time.Time, keep *Retention) (map[Kind]Division, error)
-
-	// DropPartitions drops the oldest partition, of each kind, that is past the usual period as a whole. What is still
-	// needed of it, because its event has an open delivery or its source a longer period, is put aside before,
-	// in small steps. Nobody waits for that longer than some 50 ms: then it is given up until the next call.
-	//
-	// It is not one transaction: what was put aside stays so, and the next call goes on. While another
-	// process does it nothing is done.
-	DropPartitions(ctx context.Context, now time.Time, keep *Retention) (Dropped, error)
+// Store is where the journal is durable: the parts of its contract, each of which is named for those who
+// call it. Implementations: journal/pg and journal/sqlite; journaltest has the conformance suite and the
+// reference.
+//
+// Every method that writes is one transaction: it happens wholly or not at all, and when it returns without
+// an error it is durable (fsynced, or committed with synchronous_commit on). Methods are safe for
+// concurrent use. An error means that nothing is known about the outcome: it may have been
+// persisted. Times come from the caller.
+type Store interface {
+	Accepter
+	Worker
+	Keeper
+	Reader
+	Operator
+	Registry
 }
 
-// Records is the side of a store that answers people: what happened to an event, and let it happen
-// again. Implementations: journal/pg and journal/sqlite; journaltest has the conformance suite.
-//
-// Methods are safe for concurrent use. A method that writes is one transaction, durable when it returns
-// without an error; an error means that nothing is known about the outcome. Times come from the caller.
-type Records interface {
+// Accepter is the side of a [Store] for those who bring events, and wait for what becomes of them.
+type Accepter interface {
+	// Accept stores a batch and returns one result per record, in order. For each record: a key that
+	// is new in its source is stored with its body and one delivery per destination; a key that
+	// exists changes nothing, except that its failed or dead deliveries become pending and due at
+	// once (a redelivery re-drives failed work); an empty key is always new. The same key twice in
+	// one batch is new once. Records with Hold are stored as processing under token 1 with a lease
+	// until lease; others as pending, due now.
+	//
+	// A record under a [CoalesceKey] is a duplicate, whatever its digest, while every one of its
+	// destinations has a delivery of the stored event to come: pending, failed or dead. Otherwise the
+	// stored event loses the key, which may be durable even if the call then fails, and the record is new.
+	//
+	// A row that the database refuses for its content gets an error in its Result.Err and leaves its
+	// neighbours stored. Concurrent batches that share keys must not deadlock.
+	Accept(ctx context.Context, batch []*Record, now, lease time.Time) ([]Result, error)
+
+	// RecordBypassed records deliveries that were made past the store, as [Outcome]s that are done and whose
+	// tokens mean nothing. An open delivery ends, whatever its state, so that whoever holds it can record
+	// nothing any more, and its attempt comes under the next token. Where none is open an attempt is
+	// recorded if the delivery has none yet.
+	RecordBypassed(ctx context.Context, outcomes []Outcome) error
+
+	// RecordDuplicates records when copies of events came. Of each event and kind the store keeps [MaxReceipts]
+	// rows, the last of which sums up what came later. What has no event any more is left out.
+	RecordDuplicates(ctx context.Context, seen []DuplicateReceipt) error
+
+	// Statuses says how deliveries stand, in order, each as one moment has it: the state of the delivery, and
+	// the response that is kept with it. One that is not open is done.
+	Statuses(ctx context.Context, deliveries []DeliveryID) ([]DeliveryStatus, error)
+}
+
+// Worker is the side of a [Store] for those who deliver.
+type Worker interface {
+	// Take leases deliveries that are wanted and due at now (pending or failed whose time has come,
+	// processing whose lease ran out), oldest due first, skipping what other processes are taking at
+	// the same moment: state processing, token raised by one, tries raised by one, lease as given.
+	// The returned work carries header and body. A delivery whose body is gone becomes dead with an
+	// error that says so, and is not returned.
+	Take(ctx context.Context, now, lease time.Time, want Wanted) ([]*Work, error)
+
+	// Extend moves the leases of held work to lease, where the token is current and the delivery is
+	// processing, and returns for each whether it still is held.
+	Extend(ctx context.Context, held []Held, lease time.Time) ([]bool, error)
+
+	// Finish records outcomes, each only where its token is current and the delivery is processing,
+	// and returns for each whether it was applied. Done deletes the delivery; Failed makes it due at
+	// Due, with tries lowered by one if it is Spared; Dead parks it; Pending hands it back unattempted (tries
+	// lowered by one, due at Due, no attempt recorded). Every other outcome leaves a row in attempts. The
+	// Response of one that is done is kept, in place of an earlier one.
+	Finish(ctx context.Context, outcomes []Outcome) ([]bool, error)
+
+	// Orphans makes due at once all work that is processing, when the store can know that no other
+	// process is alive to hold it (an embedded database that is locked to one process). Others
+	// return 0. It is called once, before anything else.
+	Orphans(ctx context.Context, now time.Time) (int, error)
+}
+
+// Keeper is the side of a [Store] for its upkeep. See also [Partitioned].
+type Keeper interface {
+	// Purge does one step of a sweep, see [Purge]. While another process does one nothing is deleted.
+	Purge(ctx context.Context, p Purge) (Purged, error)
+
+	// Stats counts rows. It is for gauges: exact for open work, an estimate where counting would read
+	// a whole table.
+	Stats(ctx context.Context) (Stats, error)
+
+	// Ping reports whether the store can be written to.
+	Ping(ctx context.Context) error
+
+	// Close releases connections and locks. The store must not be used afterwards.
+	Close() error
+}
+
+// Reader is the side of a [Store] that answers people who ask what happened to events.
+type Reader interface {
 	// List returns the events that match, newest first, from those below the identifier before (0:
 	// from the newest on), at most limit of them. It looks at no more than [MaxScan] events, so a page
 	// may be short, or empty, although others follow: Page.Next says so. Whatever is accepted meanwhile
@@ -45,11 +116,10 @@ type Records interface {
 
 	// Open counts the deliveries that are not done, by destination and state, in this order.
 	Open(ctx context.Context) ([]OpenCount, error)
+}
 
-	// RecordDuplicates records when copies of events came. Of each event and kind the store keeps [MaxReceipts]
-	// rows, the last of which sums up what came later. What has no event any more is left out.
-	RecordDuplicates(ctx context.Context, seen []DuplicateReceipt) error
-
+// Operator is the side of a [Store] that does what people decide, and keeps a record of it.
+type Operator interface {
 	// Replay makes deliveries begin again, those of at most limit events after the identifier r.After,
 	// oldest first. See [Replay] for which. In the same transaction the audit record r.Audit is written,
 	// or continued, unless nothing begins again. With DryRun it only counts.
@@ -65,6 +135,14 @@ type Records interface {
 	// Pauses returns the destinations that are paused, by name.
 	Pauses(ctx context.Context) ([]Pause, error)
 
+	// Audits returns what operators did, newest first, from those below the number before (0: from the
+	// newest on), at most limit of them.
+	Audits(ctx context.Context, before int64, limit int) ([]Audit, error)
+}
+
+// Registry is the side of a [Store] in which the processes that share it say of themselves what others may
+// want to know.
+type Registry interface {
 	// Announce records what a gateway says of itself in place of what it said before, and forgets those that
 	// were last seen before forget. It need not be durable: gateways say it again.
 	Announce(ctx context.Context, g Gateway, forget time.Time) error
@@ -74,78 +152,4 @@ type Records interface {
 
 	// Gateways returns those that are not forgotten, the longest running first.
 	Gateways(ctx context.Context) ([]Gateway, error)
-
-	// Audits returns what operators did, newest first, from those below the number before (0: from the
-	// newest on), at most limit of them.
-	Audits(ctx context.Context, before int64, limit int) ([]Audit, error)
-}
-
-// Store is where the journal is durable. Implementations: journal/pg and journal/sqlite; journaltest
-// has the conformance suite.
-//
-// Every method is one transaction: it happens wholly or not at all, and when it returns without an
-// error it is durable (fsynced, or committed with synchronous_commit on). Methods are safe for
-// concurrent use. An error means that nothing is known about the outcome: it may have been
-// persisted. Times come from the caller.
-type Store interface {
-	// Accept stores a batch and returns one result per entry, in order. For each entry: a key that
-	// is new in its source is stored with its body and one delivery per destination; a key that
-	// exists changes nothing, except that its failed or dead deliveries become pending and due at
-	// once (a redelivery re-drives failed work); an empty key is always new. The same key twice in
-	// one batch is new once. Entries with Hold are stored as processing under token 1 with a lease
-	// until lease; others as pending, due now.
-	//
-	// An entry under a [CoalesceKey] is a duplicate, whatever its digest, while every one of its
-	// destinations has a delivery of the stored event to come: pending, failed or dead. Otherwise the
-	// stored event loses the key, which may be durable even if the call then fails, and the entry is new.
-	//
-	// A row that the database refuses for its content gets an error in its Result.Err and leaves its
-	// neighbours stored. Concurrent batches that share keys must not deadlock.
-	Accept(ctx context.Context, batch []*Event, now, lease time.Time) ([]Result, error)
-
-	// Take leases deliveries that are wanted and due at now (pending or failed whose time has come,
-	// processing whose lease ran out), oldest due first, skipping what other processes are taking at
-	// the same moment: state processing, token raised by one, tries raised by one, lease as given.
-	// The returned work carries header and body. A delivery whose body is gone becomes dead with an
-	// error that says so, and is not returned.
-	Take(ctx context.Context, now, lease time.Time, want Wanted) ([]*Work, error)
-
-	// Extend moves the leases of held work to lease, where the token is current and the delivery is
-	// processing, and returns for each whether it still is held.
-	Extend(ctx context.Context, held []Held, lease time.Time) ([]bool, error)
-
-	// Finish records outcomes, each only where its token is current and the delivery is processing,
-	// and returns for each whether it was applied. Done deletes the delivery; Failed makes it due at
-	// Due, with tries lowered by one if it is Spared; Dead parks it; Pending hands it back unattempted (tries lowered by one, due at Due, no
-	// attempt recorded). Every other outcome leaves a row in attempts. The
-	// Reply of one that is done is kept, in place of an earlier one.
-	Finish(ctx context.Context, outcomes []Outcome) ([]bool, error)
-
-	// RecordBypassed records deliveries that were made past the store, as [Outcome]s that are done and whose
-	// tokens mean nothing. An open delivery ends, whatever its state, so that whoever holds it can record
-	// nothing any more, and its attempt comes under the next token. Where none is open an attempt is
-	// recorded if the delivery has none yet.
-	RecordBypassed(ctx context.Context, outcomes []Outcome) error
-
-	// Statuses says how deliveries stand, in order, each as one moment has it: the state of the delivery, and
-	// the answer that is kept with it. One that is not open is done.
-	Statuses(ctx context.Context, targets []DeliveryID) ([]DeliveryStatus, error)
-
-	// Orphans makes due at once all work that is processing, when the store can know that no other
-	// process is alive to hold it (an embedded database that is locked to one process). Others
-	// return 0. It is called once, before anything else.
-	Orphans(ctx context.Context, now time.Time) (int, error)
-
-	// Purge does one step of a sweep, see [Purge]. While another process does one nothing is deleted.
-	Purge(ctx context.Context, p Purge) (Purged, error)
-
-	// Stats counts rows. It is for gauges: exact for open work, an estimate where counting would read
-	// a whole table.
-	Stats(ctx context.Context) (Stats, error)
-
-	// Ping reports whether the store can be written to.
-	Ping(ctx context.Context) error
-
-	// Close releases connections and locks. The store must not be used afterwards.
-	Close() error
 }

@@ -163,24 +163,22 @@ func TestAccept_groupsCommits(t *testing.T) {
 	})
 }
 
-// No more transactions accept at the same time than there are writers.
+// One transaction accepts at a time: what comes meanwhile shares the next.
 func TestAccept_writersTakeTurns(t *testing.T) {
-	for _, writers := range []int{1, 2} {
-		run(t, engine.Options{Writers: writers}, func(t *testing.T, r *rig) {
-			gate := r.fault.Block(journaltest.OpAccept)
-			var answers []<-chan answer
-			for i := range 4 {
-				answers = append(answers, r.goAccept(entry(key(i))))
-			}
-			if n := r.fault.Calls(journaltest.OpAccept); n != writers {
-				t.Errorf("%d transactions at the same time, want %d", n, writers)
-			}
-			gate.Open()
-			for _, a := range answers {
-				r.want(<-a, journal.Accepted)
-			}
-		})
-	}
+	run(t, engine.Options{}, func(t *testing.T, r *rig) {
+		gate := r.fault.Block(journaltest.OpAccept)
+		var answers []<-chan answer
+		for i := range 4 {
+			answers = append(answers, r.goAccept(entry(key(i))))
+		}
+		if n := r.fault.Calls(journaltest.OpAccept); n != 1 {
+			t.Errorf("%d transactions at the same time, want one", n)
+		}
+		gate.Open()
+		for _, a := range answers {
+			r.want(<-a, journal.Accepted)
+		}
+	})
 }
 
 // Law 12: a row that the store refuses leaves its neighbours stored.
@@ -188,7 +186,7 @@ func TestAccept_badRowLeavesNeighbours(t *testing.T) {
 	bad := errors.New("invalid byte sequence")
 	synctest.Test(t, func(t *testing.T) {
 		store := journaltest.NewMemory()
-		store.Refuse = func(e *journal.Event) error {
+		store.Refuse = func(e *journal.Record) error {
 			if e.Key == "evt_bad" {
 				return bad
 			}

@@ -88,7 +88,7 @@ func TestAwait_faults(t *testing.T) {
 			id := r.want(r.accept(entry("a")), journal.Accepted).ID
 			got := r.goAwait(id)
 			r.fault.Fail(journaltest.OpFinish, 1, mode)
-			r.fault.Fail(journaltest.OpAnswers, 1, mode)
+			r.fault.Fail(journaltest.OpStatuses, 1, mode)
 			r.reply(r.receive(), journal.Done, "hello")
 			r.wantWaiting(got)
 			sleep(5 * time.Second)

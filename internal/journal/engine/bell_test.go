@@ -128,7 +128,7 @@ func TestBell_pause(t *testing.T) {
 		b := &belfry{heard: map[int]func(){}}
 		store := journaltest.NewMemory()
 		opt := quiet("app")
-		opt.Notifier, opt.Records = b, store
+		opt.Notifier = b
 		one, two := start(t, store, 0, opt), start(t, store, 1, opt)
 		for _, paused := range []bool{true, false} {
 			p := journal.Pause{Destination: "app", At: time.Now(), By: "somebody", Reason: "a test"}

@@ -10,12 +10,13 @@ import (
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
 )
 
 // instant is a store that does nothing at all, so that a benchmark sees the engine alone.
 type instant struct{ journal.Store }
 
-func (instant) Accept(_ context.Context, batch []*journal.Event, _, _ time.Time) ([]journal.Result, error) {
+func (instant) Accept(_ context.Context, batch []*journal.Record, _, _ time.Time) ([]journal.Result, error) {
 	results := make([]journal.Result, len(batch))
 	for i, e := range batch {
 		results[i] = journal.Result{Status: journal.Accepted, ID: e.ID}
@@ -41,6 +42,10 @@ func (instant) Purge(context.Context, journal.Purge) (journal.Purged, error) {
 	return journal.Purged{}, nil
 }
 
+func (instant) Pauses(context.Context) ([]journal.Pause, error) { return nil, nil }
+
+func (instant) RecordDuplicates(context.Context, []journal.DuplicateReceipt) error { return nil }
+
 func (instant) Stats(context.Context) (journal.Stats, error) { return journal.Stats{}, nil }
 
 func yes(n int) []bool {
@@ -56,7 +61,7 @@ func yes(n int) []bool {
 func BenchmarkAccept(b *testing.B) {
 	for _, destinations := range [][]string{nil, {"app"}} {
 		b.Run(fmt.Sprintf("destinations=%d", len(destinations)), func(b *testing.B) {
-			j := open(b, instant{}, engine.Options{DoneKeys: -1})
+			j := open(b, instant{}, engine.Options{DoneKeys: journaltest.NoDoneKeys})
 			go func() {
 				for w := range j.Work() {
 					j.Finish(journal.Outcome{Held: w.Held, State: journal.Done})

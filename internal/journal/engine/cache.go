@@ -7,16 +7,14 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
 )
-
-// ref is a key inside its source, compared in full.
-type ref struct{ source, key string }
 
 // doneCache remembers the keys of events that are done, and nothing else: whatever it forgets or
 // never knew is asked of the store.
 type doneCache struct {
-	keys *lru.Cache[ref, doneEvent] // nil: caching is off
+	keys *lru.Cache[hookonce.Ref, doneEvent] // nil: caching is off
 
 	mu    sync.Mutex // of whoever adds or forgets
 	since epoch
@@ -32,10 +30,10 @@ type doneEvent struct {
 type epoch int64
 
 func newDoneCache(size int) (*doneCache, error) {
-	if size < 0 {
+	if size == 0 {
 		return &doneCache{}, nil
 	}
-	keys, err := lru.New[ref, doneEvent](size)
+	keys, err := lru.New[hookonce.Ref, doneEvent](size)
 	if err != nil {
 		return nil, fmt.Errorf("journal: Options.DoneKeys: %w", err)
 	}
@@ -56,7 +54,7 @@ func (c *doneCache) add(e *journal.Event, id int64, known epoch) {
 		return // done work never swallows what coalesces
 	}
 	// The strings may be parts of a whole request; the cache must not keep that alive.
-	key, done := ref{strings.Clone(e.Source), strings.Clone(e.Key)}, doneEvent{id, string(e.Digest)}
+	key, done := hookonce.Ref{Source: strings.Clone(e.Source), Key: strings.Clone(e.Key)}, doneEvent{id, string(e.Digest)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known == c.since && !c.off {
@@ -88,7 +86,7 @@ func (c *doneCache) lookup(e *journal.Event) (journal.Result, bool) {
 	if c.keys == nil || e.Key == "" {
 		return journal.Result{}, false
 	}
-	done, ok := c.keys.Get(ref{e.Source, e.Key})
+	done, ok := c.keys.Get(e.Ref())
 	if !ok {
 		return journal.Result{}, false
 	}

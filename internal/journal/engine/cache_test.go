@@ -140,7 +140,7 @@ func TestCache_isBounded(t *testing.T) {
 }
 
 func TestCache_canBeOff(t *testing.T) {
-	run(t, engine.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
+	run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
 		r.want(r.accept(entry("evt_1")), journal.Accepted)
 		r.finish(r.receive(), journal.Done, time.Time{})
 		if !r.asks(entry("evt_1")) {
@@ -173,7 +173,7 @@ func TestCache_forgetsWhatIsReplayed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := journaltest.NewMemory()
 				opt := bells(b)
-				opt.Records, opt.Destinations = store, destinations("app")
+				opt.Destinations = destinations("app")
 				if name == "alone" {
 					opt.Notifier = nil
 				}
@@ -245,7 +245,7 @@ func (s *lateStore) wait() {
 	}
 }
 
-func (s *lateStore) Accept(ctx context.Context, batch []*journal.Event, now, lease time.Time) ([]journal.Result, error) {
+func (s *lateStore) Accept(ctx context.Context, batch []*journal.Record, now, lease time.Time) ([]journal.Result, error) {
 	defer s.wait()
 	return s.Memory.Accept(ctx, batch, now, lease)
 }
@@ -273,7 +273,7 @@ func TestCache_lateAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &lateStore{Memory: journaltest.NewMemory(), persisted: make(chan struct{}), answer: make(chan struct{})}
-				r := &rig{t: t, store: s.Memory, Engine: open(t, s, engine.Options{Records: s.Memory})}
+				r := &rig{t: t, store: s.Memory, Engine: open(t, s, engine.Options{})}
 				id := r.want(r.accept(entry("evt_1")), journal.Accepted).ID
 				learn(r, r.receive(), &s.late)
 				select {

@@ -26,7 +26,7 @@ func TestCoalesce_doneWorkSwallowsNothing(t *testing.T) {
 // A copy that comes while the store looks must ask for itself: what the store finds waiting may begin
 // before the copy comes.
 func TestCoalesce_followsNothing(t *testing.T) {
-	run(t, engine.Options{Writers: 1}, func(t *testing.T, r *rig) {
+	run(t, engine.Options{}, func(t *testing.T, r *rig) {
 		gate := r.fault.Block(journaltest.OpAccept)
 		answers := make(chan answer, 2)
 		go func() { answers <- r.accept(changed()) }()

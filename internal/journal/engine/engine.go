@@ -9,177 +9,324 @@
 // The guarantee is at least once with a stable key: no acknowledged event is lost, and every delivery
 // carries a fencing token, so only the current attempt can record its outcome.
 //
-// The engine stands on a store's contract and knows nothing of databases.
+// The engine stands on a store's contract and knows nothing of databases. An [Engine] puts its parts
+// together, each of which has a file: the acceptor with the queue and the writers, the poller, the finisher,
+// the extender of leases, the awaiter of responses, receipts of copies, pauses, the notifier, and upkeep. What is in
+// flight and what goes past the store are packages of their own.
 package engine
 
 import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/bypass"
+	"github.com/hookonce/hookonce/internal/journal/inflight"
 )
 
 // Engine accepts events into a [journal.Store] and hands out their deliveries. Create it with [New]; all
 // methods are safe for concurrent use.
 type Engine struct {
-	store    journal.Store
-	opt      Options
-	metrics  *metrics
-	requests sync.Pool // of *request
+	*core
+	inflight *inflight.Set
+	bypass   *bypass.Bypass
 	queue    *queue
-	turns    chan struct{} // holds one for each accepting transaction; room for Options.Writers
 	done     *doneCache
-	held     *holds
 	schedule *schedule
-	waits    *waits
-	detours  *detours
-	work     chan *journal.Work // has room for everything that may be held
+	acceptor *acceptor
+	awaiter  *awaiter
+	receipts *receipts
+	notifier *notifier
+	pauses   *pauses
+	upkeep   *upkeep
+	work     chan *journal.Work // has room for everything that may be in flight
 
-	ropes     ropes // of Options.Bell
-	sightings *sightings
-	paused    atomic.Pointer[map[string]bool]   // by operators
-	keep      atomic.Pointer[journal.Retention] // see Options.Retention
-
-	ctx    context.Context // of the store's calls; canceled when Close gives up or is through
-	cancel context.CancelFunc
-	stop   chan struct{} // closed when Close begins
-	passed chan struct{} // closed when the reconciler has ended
-
-	feeders sync.WaitGroup // writers and poller: what puts into work
-	rest    sync.WaitGroup // everything else
-	closed  sync.Once
-	result  error // of Close
+	cancel   context.CancelFunc // of the store's calls
+	feeders  sync.WaitGroup     // writers and poller: what puts into work
+	bypassed sync.WaitGroup     // the recorder of what was delivered past the store
+	rest     sync.WaitGroup     // everything else
+	closed   sync.Once
+	result   error // of Close
 }
 
-// New starts a journal on store, which stays the caller's to close. It first calls [journal.Store.Orphans], so
+// New starts an engine on store, which stays the caller's to close. It first calls [journal.Worker.Orphans], so
 // that work of a process that died begins again at once. Errors: bad options, metrics that are
 // registered already, or what the store said.
-func New(store journal.Store, options Options) (*Engine, error) {
-	opt, err := options.withDefaults()
+func New(store journal.Store, opt Options) (*Engine, error) {
+	if err := opt.validate(); err != nil {
+		return nil, err
+	}
+	e, err := build(store, opt)
 	if err != nil {
 		return nil, err
 	}
-	j := &Engine{
-		store:    store,
-		opt:      opt,
-		requests: sync.Pool{New: newRequest},
-		queue:    newQueue(opt.QueueEntries, opt.QueueBytes),
-		turns:    make(chan struct{}, opt.Writers),
-		schedule: newSchedule(),
-		waits:    newWaits(),
-		detours:  newDetours(opt),
-		work:     make(chan *journal.Work, opt.MaxHeld),
-		stop:     make(chan struct{}),
-		passed:   make(chan struct{}),
-
-		ropes:     newRopes(),
-		sightings: newSightings(),
-	}
-	j.held = newHolds(opt, func() { j.schedule.note(time.Time{}) })
-	j.keep.Store(opt.Retention)
-	if j.done, err = newDoneCache(opt.DoneKeys); err != nil {
-		return nil, err
-	}
-	if j.metrics, err = newMetrics(j); err != nil {
+	if err := e.metrics.register(opt.Registerer, e); err != nil {
+		e.cancel()
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	j.ctx, j.cancel = context.WithCancel(context.Background())
-	if err := j.adopt(); err != nil {
-		j.cancel()
+	if err := e.adopt(); err != nil {
+		e.cancel()
 		return nil, err
 	}
 	if opt.Partitions != nil {
-		j.provide() // before anything is stored beside them
+		e.upkeep.ensurePartitions() // before anything is stored beside them
 	}
-	j.start()
-	return j, nil
+	e.start()
+	return e, nil
+}
+
+// build puts the parts together.
+func build(store journal.Store, opt Options) (*Engine, error) {
+	done, err := newDoneCache(opt.DoneKeys)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &core{store: store, opt: opt, metrics: newMetrics(), ctx: ctx, stop: make(chan struct{})}
+	e := &Engine{
+		core:     c,
+		cancel:   cancel,
+		done:     done,
+		queue:    newQueue(opt.QueueEntries, opt.QueueBytes),
+		schedule: newSchedule(),
+		receipts: newReceipts(c),
+		work:     make(chan *journal.Work, opt.MaxHeld),
+	}
+	e.inflight = inflight.New(inflight.Options{
+		MaxDeliveries: opt.MaxHeld, MaxBytes: opt.HeldBytes, MaxBatch: opt.MaxBatch, Destinations: opt.Destinations, Now: opt.Now,
+	}, func() { e.schedule.note(time.Time{}) })
+	e.bypass = e.newBypass()
+	e.acceptor = &acceptor{core: c, queue: e.queue, done: done, bypass: e.bypass, receipts: e.receipts, requests: sync.Pool{New: newRequest}}
+	e.awaiter = &awaiter{core: c, inflight: e.inflight, waits: newWaits()}
+	e.notifier = newNotifier(c, done, e.schedule)
+	e.pauses = &pauses{core: c, inflight: e.inflight, schedule: e.schedule, notifier: e.notifier}
+	e.upkeep = &upkeep{core: c}
+	e.upkeep.keep.Store(opt.Retention)
+	return e, nil
+}
+
+func (e *Engine) newBypass() *bypass.Bypass {
+	return bypass.New(bypass.Options{
+		Store: e.store,
+		Call: func(events int, do func(context.Context) error) error {
+			return e.call(opReconcile, e.opt.Timeout, events, do)
+		},
+		InFlight: e.inflight,
+		Done:     e.done.lookup,
+		Recorded: func(events int) {
+			e.metrics.reconciled.Add(float64(events))
+			e.schedule.note(e.opt.Now()) // what is left to be done
+		},
+		MaxEvents: e.opt.QueueEntries, MaxBytes: e.opt.QueueBytes, MaxBatch: e.opt.MaxBatch,
+		Lease: e.opt.Lease, IDs: e.opt.IDs, Now: e.opt.Now, Logger: e.opt.Logger,
+	})
 }
 
 // adopt frees the work of processes that are known to be dead, and reads which destinations are paused.
-func (j *Engine) adopt() error {
-	ctx, cancel := context.WithTimeout(j.ctx, j.opt.Timeout)
+func (e *Engine) adopt() error {
+	ctx, cancel := context.WithTimeout(e.ctx, e.opt.Timeout)
 	defer cancel()
-	n, err := j.store.Orphans(ctx, j.opt.Now())
+	n, err := e.store.Orphans(ctx, e.opt.Now())
 	if err != nil {
 		return fmt.Errorf("journal: freeing the work of a previous run: %w", err)
 	}
 	if n > 0 {
-		j.opt.Logger.Info("journal: work of a previous run begins again", "deliveries", n)
+		e.opt.Logger.Info("journal: work of a previous run begins again", "deliveries", n)
 	}
-	if j.opt.Records == nil {
-		return nil
-	}
-	return j.readPauses(ctx)
+	return e.pauses.read(ctx)
 }
 
-func (j *Engine) start() {
-	for range j.opt.Writers + 1 {
-		w := &writer{Engine: j}
-		j.feeders.Go(w.run)
+// start starts the goroutines of all parts.
+func (e *Engine) start() {
+	turn := make(chan struct{}, 1)
+	for range 2 {
+		w := &writer{core: e.core, turn: turn, queue: e.queue, done: e.done, inflight: e.inflight, schedule: e.schedule, issue: e.issue}
+		e.feeders.Go(w.run)
 	}
-	j.feeders.Go(j.poller)
-	j.rest.Go((&finisher{Engine: j}).run)
-	j.rest.Go(j.extender)
-	j.rest.Go(j.janitor)
-	j.rest.Go(j.counter)
-	j.rest.Go(j.answerer)
-	j.rest.Go(j.reconciler)
-	if j.opt.Partitions != nil {
-		j.rest.Go(j.dropper)
+	e.feeders.Go((&poller{core: e.core, inflight: e.inflight, schedule: e.schedule, issue: e.issue}).run)
+	e.rest.Go((&finisher{core: e.core, inflight: e.inflight, done: e.done, waits: e.awaiter.waits, schedule: e.schedule, notifier: e.notifier}).run)
+	e.rest.Go((&extender{core: e.core, inflight: e.inflight}).run)
+	e.rest.Go(e.awaiter.run)
+	e.rest.Go(e.receipts.run)
+	e.rest.Go(e.pauses.watch)
+	e.rest.Go(e.upkeep.purge)
+	e.rest.Go(e.upkeep.count)
+	if e.opt.Partitions != nil {
+		e.rest.Go(e.upkeep.dropPartitions)
 	}
-	if j.opt.Notifier != nil {
-		j.rest.Go(j.listener)
-		j.rest.Go(j.ringer)
+	if e.opt.Notifier != nil {
+		e.rest.Go(e.notifier.listen)
+		e.rest.Go(e.notifier.run)
 	}
-	if j.opt.Records != nil {
-		j.rest.Go(j.recorder)
-		j.rest.Go(j.watchPauses)
+	e.bypassed.Go(func() { e.bypass.Record(e.stop) })
+}
+
+// Accept records the events of one request in one transaction and returns, after the commit, one
+// result per event in order. Nothing may be acknowledged unless err is nil and the event's Result.Err
+// is nil. The contents of the events must not change any more from the call on.
+//
+// Errors, all of them to be answered with a retryable 503: [journal.ErrFull], [journal.ErrClosed],
+// [journal.ErrUnavailable] around what the store said, and [hookonce.ErrUnknownOutcome] when ctx ended first. With
+// the last two, events may be stored all the same; the sender's retry reads the truth. Work that is queued
+// does not depend on ctx.
+func (e *Engine) Accept(ctx context.Context, events []*journal.Event) ([]journal.Result, error) {
+	return e.acceptor.accept(ctx, events)
+}
+
+// Full reports whether the queue is at one of its bounds at this moment, so that the next Accept
+// would most likely be refused with [journal.ErrFull].
+func (e *Engine) Full() bool { return e.queue.full() }
+
+// Await waits until an attempt at a delivery has come to its end, here or in another process on the same
+// store, and says what it came to. What it returns is durable. A response that is not a success is known
+// only in the process that got it; elsewhere there is the state alone. A delivery that is put off, because
+// its destination is at rest, is [journal.Pending]. It fails when ctx or the engine ends first.
+func (e *Engine) Await(ctx context.Context, d journal.DeliveryID) (journal.DeliveryStatus, error) {
+	return e.awaiter.await(ctx, d)
+}
+
+// Bypass delivers events past the store, see [bypass.Bypass.Deliver]. It is for those that Accept could not
+// record because the store is unavailable ([journal.IsOutage]).
+func (e *Engine) Bypass(ctx context.Context, events []*journal.Event, attempt journal.Attempter) ([]journal.Result, error) {
+	if e.closing() {
+		return nil, journal.ErrClosed
 	}
+	return e.bypass.Deliver(ctx, events, attempt)
 }
 
 // Work returns the channel of deliveries leased to this process, in the order in which they should
 // begin. It is closed when Close has begun and nothing more comes. See [Engine.Finish] for the
 // receiver's duty.
-func (j *Engine) Work() <-chan *journal.Work { return j.work }
+func (e *Engine) Work() <-chan *journal.Work { return e.work }
+
+// Current reports whether a piece of work still is ours to do. It costs no call of the store; ask it
+// right before beginning an attempt that had to wait.
+func (e *Engine) Current(h journal.Held) bool { return e.inflight.Current(h, e.opt.Now()) }
+
+// Finish reports what became of a piece of work. Every work received from [Engine.Work] must be
+// finished exactly once; one that was not begun, or whose lease is not current any more, with Pending.
+//
+// Finish never blocks and loses nothing: the outcome is recorded together with others, and again
+// until the store took it or the token turned out not to be current.
+func (e *Engine) Finish(o journal.Outcome) {
+	if !e.inflight.Finish(o) {
+		e.metrics.stale.Inc()
+		e.opt.Logger.Warn("journal: an outcome for work that is not held was ignored",
+			"event", o.EventID, "destination", o.Destination, "token", o.Token, "state", o.State)
+	}
+}
+
+// bypassRest is when to look again at work for an event that was delivered past the store: it is recorded
+// by then, if the store is back.
+const bypassRest = time.Second
+
+// issue hands work in flight to the workers, unless the event is being delivered past the store.
+func (e *Engine) issue(it *inflight.Item) {
+	if e.bypass.Has(it.Source, it.Key) {
+		e.Finish(journal.Outcome{Held: it.Held, State: journal.Pending, Due: e.opt.Now().Add(bypassRest)})
+		return
+	}
+	e.work <- &it.Work
+}
+
+// Suspend brings little for a destination, or nothing, as r says, by the decision of whoever
+// delivers. The zero Rest ends that. What is in flight already stays with its receiver, who can hand it back. Only
+// destinations that [Options.Destinations] names can be suspended.
+//
+// Suspend does not block and lasts as long as the process.
+func (e *Engine) Suspend(destination string, r journal.Rest) {
+	e.inflight.Destinations.Suspend(destination, r)
+	e.schedule.note(r.Until)
+}
+
+// Paused reports whether an operator has paused a destination, as far as this process knows: what other
+// processes do about it is known here within a second. It does not block.
+func (e *Engine) Paused(destination string) bool { return e.pauses.names()[destination] }
+
+// SetPaused pauses a destination, or resumes it, for all processes on the store. Nothing is taken for it
+// any more; what waits in a process goes back without losing an attempt, and attempts under way come to
+// their end. It lasts until somebody resumes the destination, restarts included.
+func (e *Engine) SetPaused(ctx context.Context, p journal.Pause, paused bool) (changed bool, err error) {
+	return e.pauses.set(ctx, p, paused)
+}
+
+// Replay has deliveries begin again, see [journal.Operator.Replay]. This process looks for them at once, and
+// like all that hear of it asks the store again what is done.
+func (e *Engine) Replay(ctx context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
+	r.Ordered = e.inflight.Destinations.InOrder()
+	done, err := e.store.Replay(ctx, r, limit)
+	if r.Done() && !r.DryRun {
+		e.done.forget() // of an error nothing is known
+	}
+	if err == nil && !r.DryRun {
+		e.metrics.replayed.WithLabelValues("true").Add(float64(done.Forced))
+		e.metrics.replayed.WithLabelValues("false").Add(float64(done.Deliveries - done.Forced))
+		e.Look()
+	}
+	return done, err
+}
+
+// Look has the pollers of all processes look for due work now, because it is known that there is some.
+func (e *Engine) Look() {
+	e.schedule.note(e.opt.Now())
+	e.notifier.tell()
+}
+
+// Reload makes these the destinations that this process delivers to, in place of [Options.Destinations],
+// which must not have been nil, and this the retention. It fails, and changes nothing, if the retention
+// makes no sense.
+//
+// What is in flight for a destination that is gone stays with its receiver, who should hand it back; nothing more
+// is taken for it, and its deliveries wait in the store for whoever knows it. An event is in an order, or is
+// not, by what held when it was accepted.
+func (e *Engine) Reload(destinations map[string]journal.Destination, keep *journal.Retention) error {
+	if err := keep.Validate(); err != nil {
+		return err
+	}
+	e.inflight.Destinations.Reload(destinations, e.pauses.names())
+	e.upkeep.keep.Store(keep)
+	e.schedule.note(e.opt.Now())
+	return nil
+}
 
 // Ping reports whether the store can be written to.
-func (j *Engine) Ping(ctx context.Context) error { return j.store.Ping(ctx) }
+func (e *Engine) Ping(ctx context.Context) error { return e.store.Ping(ctx) }
 
 // Stats counts the store's rows.
-func (j *Engine) Stats(ctx context.Context) (journal.Stats, error) { return j.store.Stats(ctx) }
+func (e *Engine) Stats(ctx context.Context) (journal.Stats, error) { return e.store.Stats(ctx) }
 
 // Close stops accepting, commits and answers what is queued, hands back the work that nobody received,
 // closes the Work channel, and waits until all received work is finished and its outcomes are
 // recorded. When ctx ends first it gives up: what is not recorded begins again when its lease ends,
 // and the error says how much that is. All goroutines have ended when Close returns. The store stays
 // open. Later calls wait for the first and return its result.
-func (j *Engine) Close(ctx context.Context) error {
-	j.closed.Do(func() { j.result = j.close(ctx) })
-	return j.result
+func (e *Engine) Close(ctx context.Context) error {
+	e.closed.Do(func() { e.result = e.close(ctx) })
+	return e.result
 }
 
-func (j *Engine) close(ctx context.Context) error {
-	defer context.AfterFunc(ctx, j.cancel)()
-	close(j.stop)
-	j.held.close()
-	j.queue.close()
-	j.handBack()
-	j.feeders.Wait()
-	j.handBack()
-	close(j.work)
-	j.reconcileRest()
-	j.recordRest()
+func (e *Engine) close(ctx context.Context) error {
+	defer context.AfterFunc(ctx, e.cancel)()
+	close(e.stop)
+	idle := e.inflight.Close()
+	e.queue.close()
+	e.handBack()
+	e.feeders.Wait()
+	e.handBack()
+	close(e.work)
+	e.bypassed.Wait() // the end of Close would cancel what it does
+	e.bypass.RecordRest()
+	e.receipts.recordRest()
 	select {
-	case <-j.held.idle:
+	case <-idle:
 	case <-ctx.Done():
 	}
-	j.ring() // resources whose turn it was here wait for somebody else
-	j.cancel()
-	j.rest.Wait()
-	if n := j.held.count(); n > 0 {
+	e.notifier.notify() // resources whose turn it was here wait for somebody else
+	e.cancel()
+	e.rest.Wait()
+	if n := e.inflight.Count(); n > 0 {
 		return fmt.Errorf("journal: closed with %d deliveries unfinished; they begin again when their leases end: %w",
 			n, context.Cause(ctx))
 	}
@@ -187,40 +334,13 @@ func (j *Engine) close(ctx context.Context) error {
 }
 
 // handBack returns to the store, unattempted, the work that waits in the channel.
-func (j *Engine) handBack() {
+func (e *Engine) handBack() {
 	for {
 		select {
-		case w := <-j.work:
-			j.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: j.opt.Now()})
+		case w := <-e.work:
+			e.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: e.opt.Now()})
 		default:
 			return
 		}
-	}
-}
-
-// closing reports whether Close has begun.
-func (j *Engine) closing() bool {
-	select {
-	case <-j.stop:
-		return true
-	default:
-		return false
-	}
-}
-
-// pause waits for d and reports true, or false when the journal's context ended first.
-func (j *Engine) pause(d time.Duration) bool { return wait(d, j.ctx.Done()) }
-
-// pauseUntilStop waits for d and reports true, or false when Close began first.
-func (j *Engine) pauseUntilStop(d time.Duration) bool { return wait(d, j.stop) }
-
-func wait(d time.Duration, end <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-end:
-		return false
 	}
 }

@@ -19,11 +19,21 @@ func TestNew_refusesBadOptions(t *testing.T) {
 		"MaxBatch":  {MaxBatch: -1},
 		"HeldBytes": {HeldBytes: -1},
 		"Lease":     {Lease: -time.Second},
-		"Retention": {Retention: &journal.Retention{Period: journal.Period{Bodies: -1}}},
+		"retention": {Retention: &journal.Retention{Period: journal.Period{Bodies: -1}}},
 	} {
-		j, err := engine.New(journaltest.NewMemory(), opt)
+		j, err := engine.New(journaltest.NewMemory(), journaltest.Options(opt))
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: got %v, %v; want an error that names the field", field, j, err)
+		}
+	}
+}
+
+// Nothing has a default here: what is missing is named.
+func TestNew_requiresItsOptions(t *testing.T) {
+	_, err := engine.New(journaltest.NewMemory(), engine.Options{})
+	for _, field := range []string{"MaxBatch", "QueueEntries", "QueueBytes", "MaxHeld", "HeldBytes", "Lease", "Poll", "Timeout", "Retention", "IDs", "Now", "Logger"} {
+		if err == nil || !strings.Contains(err.Error(), "Options."+field+" ") {
+			t.Errorf("%s: got %v", field, err)
 		}
 	}
 }
@@ -31,7 +41,7 @@ func TestNew_refusesBadOptions(t *testing.T) {
 func TestNew_failsWithTheStore(t *testing.T) {
 	store := journaltest.NewFaulty(journaltest.NewMemory())
 	store.Fail(journaltest.OpOrphans, 1, journaltest.NotPersisted)
-	if _, err := engine.New(store, engine.Options{}); !errors.Is(err, journaltest.ErrInjected) {
+	if _, err := engine.New(store, journaltest.Options(engine.Options{})); !errors.Is(err, journaltest.ErrInjected) {
 		t.Errorf("got %v, want the store's error", err)
 	}
 }
@@ -40,7 +50,7 @@ func TestNew_refusesToShareMetrics(t *testing.T) {
 	run(t, engine.Options{}, func(t *testing.T, r *rig) {
 		opt := engine.Options{Registerer: prometheus.NewRegistry()}
 		r.another(opt)
-		if _, err := engine.New(r.store, opt); !errors.As(err, new(prometheus.AlreadyRegisteredError)) {
+		if _, err := engine.New(r.store, journaltest.Options(opt)); !errors.As(err, new(prometheus.AlreadyRegisteredError)) {
 			t.Errorf("got %v, want AlreadyRegisteredError", err)
 		}
 	})

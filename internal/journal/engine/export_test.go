@@ -1,8 +1,4 @@
 package engine
 
-// Tracked returns how many deliveries the journal remembers; leaks show here.
-func (j *Engine) Tracked() int {
-	j.held.mu.Lock()
-	defer j.held.mu.Unlock()
-	return len(j.held.items)
-}
+// Tracked returns how many deliveries the engine remembers; leaks show here.
+func (e *Engine) Tracked() int { return e.inflight.Remembered() }

@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -23,15 +21,15 @@ const (
 	opDrop   op = "drop"
 	opStats  op = "stats"
 
-	opSighted op = "sighted"
-	opPauses  op = "pauses"
-	opAnswers op = "answers"
+	opReceipts op = "receipts"
+	opPauses   op = "pauses"
+	opStatuses op = "statuses"
 
 	opReconcile op = "reconcile"
-	opProvide   op = "provide"
+	opEnsure    op = "ensure_partitions"
 )
 
-var ops = []op{opAccept, opTake, opExtend, opFinish, opPurge, opDrop, opStats, opSighted, opPauses, opAnswers, opReconcile, opProvide}
+var ops = []op{opAccept, opTake, opExtend, opFinish, opPurge, opDrop, opStats, opReceipts, opPauses, opStatuses, opReconcile, opEnsure}
 
 // metrics are the journal's own; what happens to events is counted where it happens.
 type metrics struct {
@@ -43,6 +41,10 @@ type metrics struct {
 
 	reconciled prometheus.Counter
 	replayed   *prometheus.CounterVec
+	dropped    prometheus.Counter // receipts
+
+	seconds, batch *prometheus.HistogramVec
+	failed         *prometheus.CounterVec
 	*upkeepMetrics
 }
 
@@ -55,7 +57,7 @@ type callMetrics struct {
 	down bool
 }
 
-func newMetrics(j *Engine) (*metrics, error) {
+func newMetrics() *metrics {
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "hookonce_journal_commit_seconds", Help: "Time of one transaction of the store, by operation.",
 		Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
@@ -80,6 +82,8 @@ func newMetrics(j *Engine) (*metrics, error) {
 		replayed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_journal_replayed_total", Help: "Deliveries that replays asked of this process began again, by whether they were done before.",
 		}, []string{"forced"}),
+		dropped: counter("duplicate_receipts_dropped_total", "Copies that were recognised and answered, but too many to record."),
+		seconds: seconds, batch: batch, failed: failed,
 		upkeepMetrics: newUpkeepMetrics(),
 	}
 	for _, o := range ops {
@@ -89,42 +93,31 @@ func newMetrics(j *Engine) (*metrics, error) {
 			failed:  failed.WithLabelValues(string(o)),
 		}
 	}
-	all := append(gauges(j), seconds, batch, failed, m.rows, m.cacheHits, m.lost, m.stale, m.reconciled, m.replayed, j.sightings.dropped)
-	return m, register(j.opt.Registerer, append(all, m.collectors()...))
+	return m
+}
+
+// register registers the metrics, and gauges that read the engine's parts whenever they are scraped.
+func (m *metrics) register(r prometheus.Registerer, e *Engine) error {
+	if r == nil {
+		return nil
+	}
+	gauge := func(name, help string, read func() int64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookonce_journal_" + name, Help: help}, func() float64 { return float64(read()) })
+	}
+	var errs []error
+	for _, c := range append(m.collectors(), m.seconds, m.batch, m.failed, m.rows, m.cacheHits, m.lost, m.stale, m.reconciled, m.replayed, m.dropped,
+		gauge("queue_entries", "Entries that wait for their commit.", func() int64 { n, _ := e.queue.depth(); return int64(n) }),
+		gauge("queue_bytes", "Bytes of the entries that wait for their commit.", func() int64 { _, n := e.queue.depth(); return n }),
+		gauge("unrecorded", "Events delivered past the store that are on no record yet.", func() int64 { return int64(e.bypass.Unrecorded()) }),
+		gauge("held", "Deliveries leased to this process.", func() int64 { return int64(e.inflight.Count()) }),
+	) {
+		errs = append(errs, r.Register(c))
+	}
+	return errors.Join(errs...)
 }
 
 func counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: "hookonce_journal_" + name, Help: help})
-}
-
-// gauges read the journal whenever they are scraped.
-func gauges(j *Engine) []prometheus.Collector {
-	gauge := func(name, help string, read func() float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookonce_journal_" + name, Help: help}, read)
-	}
-	return []prometheus.Collector{
-		gauge("queue_entries", "Entries that wait for their commit.", func() float64 {
-			n, _ := j.queue.depth()
-			return float64(n)
-		}),
-		gauge("queue_bytes", "Bytes of the entries that wait for their commit.", func() float64 {
-			_, n := j.queue.depth()
-			return float64(n)
-		}),
-		gauge("unrecorded", "Events delivered past the store that are on no record yet.", func() float64 { return float64(j.detours.count.Load()) }),
-		gauge("held", "Deliveries leased to this process.", func() float64 { return float64(j.held.count()) }),
-	}
-}
-
-func register(r prometheus.Registerer, collectors []prometheus.Collector) error {
-	if r == nil {
-		return nil
-	}
-	var errs []error
-	for _, c := range collectors {
-		errs = append(errs, r.Register(c))
-	}
-	return errors.Join(errs...)
 }
 
 // count sets the gauges that count rows.
@@ -137,31 +130,4 @@ func (m *metrics) count(s journal.Stats) {
 		m.rows.WithLabelValues(string(kind), "").Set(float64(n))
 	}
 	m.bytes.Set(float64(s.Bytes))
-}
-
-// call runs one operation of the store under a deadline, measures it, and logs when the operation
-// begins to fail and when it works again.
-func (j *Engine) call(o op, timeout time.Duration, batch int, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(j.ctx, timeout)
-	defer cancel()
-	m, began := j.metrics.calls[o], time.Now()
-	err := do(ctx)
-	m.seconds.Observe(time.Since(began).Seconds())
-	m.batch.Observe(float64(batch))
-	if err != nil {
-		m.failed.Inc()
-	}
-	m.mu.Lock()
-	changed := m.down != (err != nil)
-	m.down = err != nil
-	m.mu.Unlock()
-	switch {
-	case changed && err != nil && o == opProvide: // a role may be meant not to
-		j.opt.Logger.Warn("journal: no partitions can be made; what is stored goes to the default ones, and is deleted row by row", "error", err)
-	case changed && err != nil:
-		j.opt.Logger.Error("journal: the store fails", "op", string(o), "error", err)
-	case changed:
-		j.opt.Logger.Info("journal: the store works again", "op", string(o))
-	}
-	return err
 }

@@ -49,13 +49,13 @@ func (r *rig) bypass(a *app, entries ...*journal.Event) answer {
 
 // down makes the store fail from now on, up heals it.
 func (r *rig) down(m journaltest.Mode) {
-	for _, op := range []journaltest.Op{journaltest.OpAccept, journaltest.OpTake, journaltest.OpFinish, journaltest.OpExtend, journaltest.OpForwarded} {
+	for _, op := range []journaltest.Op{journaltest.OpAccept, journaltest.OpTake, journaltest.OpFinish, journaltest.OpExtend, journaltest.OpBypassed} {
 		r.fault.Fail(op, -1, m)
 	}
 }
 
 func (r *rig) up() {
-	for _, op := range []journaltest.Op{journaltest.OpAccept, journaltest.OpTake, journaltest.OpFinish, journaltest.OpExtend, journaltest.OpForwarded} {
+	for _, op := range []journaltest.Op{journaltest.OpAccept, journaltest.OpTake, journaltest.OpFinish, journaltest.OpExtend, journaltest.OpBypassed} {
 		r.fault.Fail(op, 0, 0)
 	}
 }
@@ -65,7 +65,7 @@ func (r *rig) up() {
 func TestBypass_reconciles(t *testing.T) {
 	for name, mode := range map[string]journaltest.Mode{"not persisted": journaltest.NotPersisted, "persisted": journaltest.Persisted} {
 		t.Run(name, func(t *testing.T) {
-			run(t, engine.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
+			run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
 				a := newApp()
 				r.down(mode)
 				if got := r.accept(entry("a")); !journal.IsOutage(got.err) {
@@ -102,7 +102,7 @@ func TestBypass_reconciles(t *testing.T) {
 // A commit whose outcome nobody waited for may come through while the event goes past the store, or after
 // that: the work is not handed out.
 func TestBypass_lateCommit(t *testing.T) {
-	run(t, engine.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
+	run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
 		gate := r.fault.Block(journaltest.OpAccept)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -131,7 +131,7 @@ func TestBypass_lateCommit(t *testing.T) {
 func TestBypass_partly(t *testing.T) {
 	for name, again := range map[string]bool{"the sender comes again": true, "the store is back first": false} {
 		t.Run(name, func(t *testing.T) {
-			run(t, engine.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
+			run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
 				both := func() *journal.Event {
 					e := entry("a")
 					e.Destinations = []string{"app", "mailer"}
@@ -171,7 +171,7 @@ func TestBypass_partly(t *testing.T) {
 
 // An event that nobody took leaves no trace: it is as if it had never come.
 func TestBypass_refused(t *testing.T) {
-	run(t, engine.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
+	run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
 		a := newApp()
 		a.fails["app"] = true
 		r.down(journaltest.NotPersisted)
@@ -186,7 +186,7 @@ func TestBypass_refused(t *testing.T) {
 
 // Two copies at once go past the store once; the one that cannot know yet is told to come again.
 func TestBypass_copiesAtOnce(t *testing.T) {
-	run(t, engine.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
+	run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
 		a := newApp()
 		a.gate = make(chan struct{})
 		r.down(journaltest.NotPersisted)
@@ -212,7 +212,7 @@ func TestBypass_copiesAtOnce(t *testing.T) {
 
 // What is held is being delivered in the usual way, and does not go past the store as well.
 func TestBypass_heldAlready(t *testing.T) {
-	run(t, engine.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
+	run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
 		a := newApp()
 		r.want(r.accept(entry("a")), journal.Accepted)
 		w := r.receive()
@@ -227,7 +227,7 @@ func TestBypass_heldAlready(t *testing.T) {
 
 // Nothing is delivered that cannot be remembered.
 func TestBypass_bounds(t *testing.T) {
-	run(t, engine.Options{DoneKeys: -1, QueueEntries: 2}, func(t *testing.T, r *rig) {
+	run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys, QueueEntries: 2}, func(t *testing.T, r *rig) {
 		a := newApp()
 		r.down(journaltest.NotPersisted)
 		r.want(r.bypass(a, entry("a")), journal.Unprotected)
@@ -243,9 +243,9 @@ func TestBypass_bounds(t *testing.T) {
 
 // A record that fails half-way is made again, and whole.
 func TestBypass_reconcileFails(t *testing.T) {
-	for _, op := range []journaltest.Op{journaltest.OpAccept, journaltest.OpForwarded} {
+	for _, op := range []journaltest.Op{journaltest.OpAccept, journaltest.OpBypassed} {
 		for _, mode := range []journaltest.Mode{journaltest.NotPersisted, journaltest.Persisted} {
-			run(t, engine.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
+			run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
 				r.fault.Fail(op, 3, mode)
 				r.want(r.bypass(newApp(), entry("a")), journal.Unprotected)
 				sleep(10 * time.Second)
@@ -260,7 +260,7 @@ func TestBypass_reconcileFails(t *testing.T) {
 
 // A clean stop records what it can, and says what it cannot.
 func TestBypass_close(t *testing.T) {
-	run(t, engine.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
+	run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
 		r.down(journaltest.NotPersisted)
 		r.want(r.bypass(newApp(), entry("a")), journal.Unprotected)
 		r.up()
@@ -274,7 +274,7 @@ func TestBypass_close(t *testing.T) {
 			t.Errorf("Bypass after Close: %v", err)
 		}
 	})
-	run(t, engine.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
+	run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
 		r.down(journaltest.NotPersisted)
 		r.want(r.bypass(newApp(), entry("a")), journal.Unprotected)
 		if err := r.Close(context.Background()); err != nil {
@@ -287,9 +287,9 @@ func TestBypass_close(t *testing.T) {
 // A record that is being made when the stop begins is made: the stop waits for it, says nothing of it, and makes
 // it again if it fails.
 func TestBypass_closeWhileRecording(t *testing.T) {
-	for _, op := range []journaltest.Op{journaltest.OpPing, journaltest.OpAccept, journaltest.OpForwarded} {
+	for _, op := range []journaltest.Op{journaltest.OpPing, journaltest.OpAccept, journaltest.OpBypassed} {
 		for _, faults := range []int{0, 1} {
-			run(t, engine.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
+			run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
 				gate := r.fault.Block(op)
 				r.want(r.bypass(newApp(), entry("a")), journal.Unprotected)
 				synctest.Wait() // the record is at the gate
@@ -312,9 +312,9 @@ func TestBypass_closeWhileRecording(t *testing.T) {
 
 // While what was delivered is being recorded there is no moment in which another process finds it to do.
 func TestBypass_leavesNothingToTake(t *testing.T) {
-	run(t, engine.Options{DoneKeys: -1}, func(t *testing.T, r *rig) {
-		other := r.another(engine.Options{DoneKeys: -1})
-		gate := r.fault.Block(journaltest.OpForwarded)
+	run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
+		other := r.another(engine.Options{DoneKeys: journaltest.NoDoneKeys})
+		gate := r.fault.Block(journaltest.OpBypassed)
 		r.want(r.bypass(newApp(), entry("a")), journal.Unprotected)
 		sleep(5 * time.Second)
 		if r.store.Events() != 1 {

@@ -7,58 +7,61 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/inflight"
 )
 
-// poller takes due work from the store until Close begins: at once, then when something is known to
-// be due, and at the latest after every Poll interval.
-func (j *Engine) poller() {
+// poller takes due work from the store.
+type poller struct {
+	*core
+	inflight *inflight.Set
+	schedule *schedule
+	issue    func(*inflight.Item)
+}
+
+// run polls until Close begins: at once, then when something is known to be due, and at the latest after
+// every Poll interval.
+func (p *poller) run() {
 	for {
-		j.schedule.begin(j.opt.Now())
-		j.poll()
-		if !j.waitPoll(j.opt.Now().Add(j.opt.Poll)) {
+		p.schedule.begin(p.opt.Now())
+		p.poll()
+		if !p.wait(p.opt.Now().Add(p.opt.Poll)) {
 			return
 		}
 	}
 }
 
-// waitPoll waits until the given time, or until something is due earlier. It reports false when Close
+// wait waits until the given time, or until something is due earlier. It reports false when Close
 // has begun.
-func (j *Engine) waitPoll(next time.Time) bool {
+func (p *poller) wait(next time.Time) bool {
 	for {
-		d := j.schedule.earliest(next).Sub(j.opt.Now())
+		d := p.schedule.earliest(next).Sub(p.opt.Now())
 		if d <= 0 {
-			return !j.closing()
+			return !p.closing()
 		}
-		timer := time.NewTimer(d)
-		select {
-		case <-timer.C:
-		case <-j.schedule.changed:
-			timer.Stop()
-		case <-j.stop:
-			timer.Stop()
+		if !wait(d, p.stop, p.schedule.changed) {
 			return false
 		}
 	}
 }
 
 // poll takes one batch into the free room.
-func (j *Engine) poll() {
-	room := j.held.room()
+func (p *poller) poll() {
+	room := p.inflight.Offer()
 	if room.Deliveries == 0 {
 		return
 	}
-	now := j.opt.Now()
-	lease := now.Add(j.opt.Lease)
+	now := p.opt.Now()
+	lease := now.Add(p.opt.Lease)
 	var work []*journal.Work
-	err := j.call(opTake, min(j.opt.Timeout, j.opt.Lease), room.Deliveries, func(ctx context.Context) (err error) {
-		work, err = j.store.Take(ctx, now, lease, room)
+	err := p.call(opTake, min(p.opt.Timeout, p.opt.Lease), room.Deliveries, func(ctx context.Context) (err error) {
+		work, err = p.store.Take(ctx, now, lease, room)
 		return err
 	})
-	if err != nil || !j.opt.Now().Before(lease) {
+	if err != nil || !p.opt.Now().Before(lease) {
 		work = nil // what was taken in spite of it comes back when its lease ends
 	}
-	for _, it := range j.held.took(room, work, lease) {
-		j.issue(it)
+	for _, it := range p.inflight.Taken(room, work, lease) {
+		p.issue(it)
 	}
 }
 
@@ -85,10 +88,7 @@ func (s *schedule) note(t time.Time) {
 	}
 	heap.Push(&s.dues, t)
 	if first {
-		select {
-		case s.changed <- struct{}{}:
-		default:
-		}
+		signal(s.changed)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sync"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
@@ -16,7 +17,7 @@ type queue struct {
 	mu       sync.Mutex
 	closed   bool
 	requests []*request
-	inflight map[ref]*slot // the first copy of every key that is queued or being committed
+	inflight map[hookonce.Ref]*slot // the first copy of every key that is queued or being committed
 	entries  int
 	bytes    int64
 }
@@ -26,16 +27,16 @@ func newQueue(maxEntries int, maxBytes int64) *queue {
 		maxEntries: maxEntries,
 		maxBytes:   maxBytes,
 		wake:       make(chan struct{}, 1),
-		inflight:   map[ref]*slot{},
+		inflight:   map[hookonce.Ref]*slot{},
 	}
 }
 
-// add queues r's slots, or attaches them to their twins. It fails with ErrFull or ErrClosed and then
+// add queues r's slots, or attaches them to the first copies of their events. It fails with ErrFull or ErrClosed and then
 // has changed nothing. A request that alone exceeds the bounds is let into an empty queue, or it
 // could never be accepted.
 func (q *queue) add(r *request) error {
 	for i := range r.slots {
-		r.bytes += r.slots[i].entry.Size()
+		r.bytes += r.slots[i].event.Size()
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -66,16 +67,16 @@ func (q *queue) add(r *request) error {
 // what coalesces: the store may have found already that an earlier event waits, which may have begun by
 // now.
 func (q *queue) follow(s *slot) bool {
-	e := s.entry
+	e := s.event
 	if e.Key == "" || journal.Coalesces(e.Key) {
 		return false
 	}
-	lead, ok := q.inflight[ref{e.Source, e.Key}]
+	lead, ok := q.inflight[e.Ref()]
 	if !ok {
-		q.inflight[ref{e.Source, e.Key}] = s
+		q.inflight[e.Ref()] = s
 		return false
 	}
-	if !bytes.Equal(lead.entry.Digest, e.Digest) {
+	if !bytes.Equal(lead.event.Digest, e.Digest) {
 		return false
 	}
 	s.next, lead.followers = lead.followers, s
@@ -118,7 +119,7 @@ func (q *queue) leave(batch []*slot) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, s := range batch {
-		if k := (ref{s.entry.Source, s.entry.Key}); q.inflight[k] == s {
+		if k := s.event.Ref(); q.inflight[k] == s {
 			delete(q.inflight, k)
 		}
 		q.forget(s)
@@ -130,7 +131,7 @@ func (q *queue) leave(batch []*slot) {
 
 func (q *queue) forget(s *slot) {
 	q.entries--
-	q.bytes -= s.entry.Size()
+	q.bytes -= s.event.Size()
 }
 
 // close refuses further requests; what is queued can still be drained.
@@ -146,4 +147,70 @@ func (q *queue) depth() (entries int, bytes int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.entries, q.bytes
+}
+
+// full reports whether the queue is at one of its bounds.
+func (q *queue) full() bool {
+	entries, bytes := q.depth()
+	return entries >= q.maxEntries || bytes >= q.maxBytes
+}
+
+// request is one call of [Engine.Accept] on its way through the queue.
+type request struct {
+	slots   []slot  // the events that need the store, or follow a copy that does
+	lead    []*slot // those of them that go to the store
+	bytes   int64
+	results []journal.Result
+	settled chan struct{} // receives once when no slot is left
+
+	mu   sync.Mutex
+	left int
+	err  error
+}
+
+func newRequest() any { return &request{settled: make(chan struct{}, 1)} }
+
+// reset makes r ready for n events. The slots must not move once they are queued, so they get their
+// room here.
+func (r *request) reset(n int) {
+	if cap(r.slots) < n {
+		r.slots = make([]slot, 0, n)
+	}
+	r.results = make([]journal.Result, n)
+}
+
+// slot is one event of a request. Copies of it that arrive before its commit follow it.
+type slot struct {
+	event     *journal.Event
+	request   *request
+	index     int
+	followers *slot // the first of a list linked through next
+	next      *slot
+}
+
+// settle answers one slot and wakes the caller when it was the last. The slot must not be touched
+// afterwards.
+func (s *slot) settle(res journal.Result, err error) {
+	r := s.request
+	r.mu.Lock()
+	r.results[s.index] = res
+	if err != nil {
+		r.err = err
+	}
+	r.left--
+	last := r.left == 0
+	r.mu.Unlock()
+	if last {
+		r.settled <- struct{}{}
+	}
+}
+
+// settleAll answers s and the copies that follow it. None may be touched afterwards.
+func (s *slot) settleAll(res, followers journal.Result, err error) {
+	for f := s.followers; f != nil; {
+		next := f.next
+		f.settle(followers, err)
+		f = next
+	}
+	s.settle(res, err)
 }

@@ -13,7 +13,7 @@ import (
 // reload makes these the destinations and goes on once nothing happens any more.
 func (r *rig) reload(to map[string]journal.Destination) {
 	r.t.Helper()
-	keep := journal.DefaultRetention()
+	keep := journaltest.Retention()
 	if err := r.Reload(to, &keep); err != nil {
 		r.t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestReload_losesNoSlot(t *testing.T) {
 					return
 				case <-time.After(time.Millisecond):
 				}
-				keep, to := journal.DefaultRetention(), []map[string]journal.Destination{destinations("app"), destinations("b"), destinations("app", "b")}
+				keep, to := journaltest.Retention(), []map[string]journal.Destination{destinations("app"), destinations("b"), destinations("app", "b")}
 				_ = r.Reload(to[i%3], &keep)
 			}
 		}()
@@ -134,7 +134,7 @@ func TestReload_whileTaking(t *testing.T) {
 			gate := r.fault.Block(journaltest.OpTake)
 			r.Look()
 			synctest.Wait() // the room is offered
-			keep := journal.DefaultRetention()
+			keep := journaltest.Retention()
 			if err := r.Reload(destinations(), &keep); err != nil {
 				t.Fatal(err)
 			}

@@ -40,7 +40,7 @@ func run(t *testing.T, opt engine.Options, test func(t *testing.T, r *rig)) {
 // open starts a journal and closes it when the test ends. Work that the test left unfinished is fine.
 func open(t testing.TB, store journal.Store, opt engine.Options) *engine.Engine {
 	t.Helper()
-	j, err := engine.New(store, opt)
+	j, err := engine.New(store, journaltest.Options(opt))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,13 @@ func (r *rig) another(opt engine.Options) *rig {
 // start starts a journal with its own faults and log on store.
 func start(t *testing.T, store *journaltest.Memory, writer int, opt engine.Options) *rig {
 	t.Helper()
-	r := &rig{t: t, store: store, fault: journaltest.NewFaulty(store), log: new(bytes.Buffer)}
+	return startOn(t, store, store, writer, opt)
+}
+
+// startOn is start on what wraps the store.
+func startOn(t *testing.T, store *journaltest.Memory, wrapped journal.Store, writer int, opt engine.Options) *rig {
+	t.Helper()
+	r := &rig{t: t, store: store, fault: journaltest.NewFaulty(wrapped), log: new(bytes.Buffer)}
 	opt.IDs = journal.NewIDs(writer, 0)
 	opt.Logger = slog.New(slog.NewTextHandler(r.log, nil))
 	r.Engine = open(t, r.fault, opt)

@@ -62,8 +62,6 @@ func TestShare_deadDestinationDelaysNobody(t *testing.T) {
 	}{
 		"fair share":     {engine.Options{MaxHeld: 800, Destinations: destinations("dead", "a", "b", "c")}, 200},
 		"smallest share": {engine.Options{MaxHeld: 400, Destinations: destinations("dead", "a", "b", "c")}, 128},
-		"setting": {engine.Options{MaxHeld: 400, Destinations: map[string]journal.Destination{
-			"dead": {MaxHeld: 10}, "a": {}, "b": {}}}, 10},
 		"bytes": {engine.Options{HeldBytes: 100 * entry("evt_00000").Size(),
 			Destinations: destinations("dead", "a")}, 50},
 	} {
@@ -208,8 +206,8 @@ func TestShare_turns(t *testing.T) {
 
 // An entry is held for the destinations that have room, and the others get theirs from the store.
 func TestShare_roomForSome(t *testing.T) {
-	opt := engine.Options{Poll: time.Hour, Destinations: map[string]journal.Destination{"full": {MaxHeld: 1}, "app": {}}}
-	run(t, opt, func(t *testing.T, r *rig) {
+	run(t, engine.Options{Poll: time.Hour, Destinations: destinations("full", "app")}, func(t *testing.T, r *rig) {
+		r.Suspend("full", journal.Rest{Most: 1, Strict: true})
 		r.want(r.accept(toward("evt_1", "full")), journal.Accepted)
 		first := r.receive()
 		r.want(r.accept(toward("evt_2", "full", "app")), journal.Accepted)
@@ -240,8 +238,8 @@ func TestShare_unknownDestination(t *testing.T) {
 
 // What a failed Accept or Take had reserved is free again.
 func TestShare_failuresLeaveTheRoom(t *testing.T) {
-	opt := engine.Options{MaxHeld: 8, Destinations: map[string]journal.Destination{"app": {MaxHeld: 2}, "b": {}}}
-	run(t, opt, func(t *testing.T, r *rig) {
+	run(t, engine.Options{MaxHeld: 8, Destinations: destinations("app", "b")}, func(t *testing.T, r *rig) {
+		r.Suspend("app", journal.Rest{Most: 2, Strict: true})
 		r.fault.Fail(journaltest.OpAccept, 20, journaltest.NotPersisted)
 		r.fault.Fail(journaltest.OpTake, 20, journaltest.NotPersisted)
 		for i := range 20 {

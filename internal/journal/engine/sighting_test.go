@@ -37,8 +37,7 @@ func runRecorded(t *testing.T, opt engine.Options, test func(t *testing.T, r *ri
 	synctest.Test(t, func(t *testing.T) {
 		store := journaltest.NewMemory()
 		l := &ledger{Memory: store}
-		opt.Records = l
-		test(t, start(t, store, 0, opt), l)
+		test(t, startOn(t, store, l, 0, opt), l)
 	})
 }
 
@@ -226,13 +225,13 @@ func TestPause(t *testing.T) {
 // Other processes follow within a second, and one that starts later knows at once.
 func TestPause_holdsForAllProcesses(t *testing.T) {
 	runRecorded(t, engine.Options{Destinations: appAndAudit}, func(t *testing.T, r *rig, l *ledger) {
-		other := r.another(engine.Options{Destinations: appAndAudit, Records: l})
+		other := startOn(r.t, r.store, l, 1, engine.Options{Destinations: appAndAudit})
 		r.setPaused("app", true)
 		sleep(time.Second)
 		if !other.Paused("app") {
 			t.Error("the other process does not know")
 		}
-		third := start(r.t, r.store, 2, engine.Options{Destinations: appAndAudit, Records: l})
+		third := startOn(r.t, r.store, l, 2, engine.Options{Destinations: appAndAudit})
 		for _, p := range []*rig{r, other, third} {
 			r.want(p.accept(to("app", fmt.Sprintf("%p", p))), journal.Accepted)
 		}

@@ -50,7 +50,7 @@ func TestStorm(t *testing.T) {
 		var processes []*engine.Engine
 		for n := range 2 {
 			processes = append(processes, open(t, store, engine.Options{
-				MaxBatch: 16, Writers: 2, MaxHeld: 64, IDs: journal.NewIDs(n, 0),
+				MaxBatch: 16, MaxHeld: 64, IDs: journal.NewIDs(n, 0),
 			}))
 		}
 		s := &sink{seen: map[string]int{}}
@@ -113,7 +113,7 @@ func TestStorm_withFaults(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			store := journaltest.NewMemory()
 			fault := journaltest.NewFaulty(store)
-			opt := engine.Options{MaxBatch: 8, Writers: 2, MaxHeld: 16, Lease: 3 * time.Second}
+			opt := engine.Options{MaxBatch: 8, MaxHeld: 16, Lease: 3 * time.Second}
 			s := &sink{seen: map[string]int{}}
 			processes := 0
 			start := func() *engine.Engine {

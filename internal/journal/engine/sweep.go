@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -41,27 +40,4 @@ func newSweeps(r *journal.Retention) (all []*sweep) {
 		&sweep{keep: r.Longest(journal.KindRanks), Purge: journal.Purge{Kind: journal.KindRanks, Others: true}},
 		&sweep{keep: r.Audits, Purge: journal.Purge{Kind: journal.KindAudits, Others: true}})
 	return slices.DeleteFunc(all, func(s *sweep) bool { return s.keep == 0 })
-}
-
-// step does one step of a sweep and reports whether there may be more to do now.
-func (j *Engine) step(s *sweep) (more bool, err error) {
-	now := j.opt.Now()
-	if now.Sub(s.began) >= again {
-		s.After, s.began = 0, now
-	}
-	s.Before, s.Limit = now.Add(-s.keep), purgeStep
-	var purged journal.Purged
-	err = j.call(opPurge, j.opt.Timeout, purgeStep, func(ctx context.Context) (err error) {
-		purged, err = j.store.Purge(ctx, s.Purge)
-		return err
-	})
-	if err != nil {
-		return false, err
-	}
-	s.After = purged.Next
-	if !purged.More {
-		s.rests = now.Add(purgeEvery / 2)
-	}
-	j.metrics.purged[s.Kind].Add(float64(purged.Deleted))
-	return purged.More, nil
 }

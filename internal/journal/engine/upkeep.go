@@ -2,33 +2,41 @@ package engine
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
 const (
-	purgeStep  = 500                    // events that one purge changes, so that it holds locks only shortly
-	purgeRest  = 100 * time.Millisecond // between rounds while there is more
-	purgeEvery = time.Minute
-	dropRest   = time.Second // between partitions that are dropped
-	statsEvery = 15 * time.Second
+	purgeStep   = 500                    // events that one purge changes, so that it holds locks only shortly
+	purgeRest   = 100 * time.Millisecond // between rounds while there is more
+	purgeEvery  = time.Minute
+	dropRest    = time.Second      // between partitions that are dropped
+	dropTimeout = 10 * time.Minute // of one call, in which there may be many transactions
+	statsEvery  = 15 * time.Second
 )
 
-// janitor purges what is past its retention, in small steps, until Close begins.
-func (j *Engine) janitor() {
+// upkeep deletes what is past its retention, and counts what there is.
+type upkeep struct {
+	*core
+	keep atomic.Pointer[journal.Retention] // see Options.Retention
+}
+
+// purge purges in small steps, until Close begins.
+func (u *upkeep) purge() {
 	var keep *journal.Retention
 	var sweeps []*sweep
-	for wait := purgeRest; j.pauseUntilStop(wait); {
-		if now := j.keep.Load(); now != keep {
+	for wait := purgeRest; u.pauseUntilStop(wait); {
+		if now := u.keep.Load(); now != keep {
 			keep, sweeps = now, newSweeps(now)
 		}
 		more, failed := false, false
 		for _, s := range sweeps {
-			if j.opt.Now().Before(s.rests) {
+			if u.opt.Now().Before(s.rests) {
 				continue // while others have more to do
 			}
-			m, err := j.step(s)
+			m, err := u.step(s)
 			more, failed = more || m, failed || err != nil
 		}
 		wait = purgeEvery
@@ -36,21 +44,81 @@ func (j *Engine) janitor() {
 		case more && !failed:
 			wait = purgeRest
 		case !failed:
-			j.metrics.cleaned(taskPurge, j.opt.Now())
+			u.metrics.cleaned(taskPurge, u.opt.Now())
 		}
 	}
 }
 
-// counter refreshes the gauges that count rows, until Close begins.
-func (j *Engine) counter() {
-	for wait := time.Duration(0); j.pauseUntilStop(wait); wait = statsEvery {
+// step does one step of a sweep and reports whether there may be more to do now.
+func (u *upkeep) step(s *sweep) (more bool, err error) {
+	now := u.opt.Now()
+	if now.Sub(s.began) >= again {
+		s.After, s.began = 0, now
+	}
+	s.Before, s.Limit = now.Add(-s.keep), purgeStep
+	var purged journal.Purged
+	err = u.call(opPurge, u.opt.Timeout, purgeStep, func(ctx context.Context) (err error) {
+		purged, err = u.store.Purge(ctx, s.Purge)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	s.After = purged.Next
+	if !purged.More {
+		s.rests = now.Add(purgeEvery / 2)
+	}
+	u.metrics.purged[s.Kind].Add(float64(purged.Deleted))
+	return purged.More, nil
+}
+
+// ensurePartitions has partitions made. Without them everything works, and deleting costs more.
+func (u *upkeep) ensurePartitions() (ok bool) {
+	var divided map[journal.Kind]journal.Division
+	err := u.call(opEnsure, u.opt.Timeout, 1, func(ctx context.Context) (err error) {
+		divided, err = u.opt.Partitions.EnsurePartitions(ctx, u.opt.Now(), u.keep.Load())
+		return err
+	})
+	if err == nil {
+		u.metrics.divided(divided)
+	}
+	return err == nil
+}
+
+// dropPartitions looks after the partitions, until Close begins.
+func (u *upkeep) dropPartitions() {
+	for wait := purgeRest; u.pauseUntilStop(wait); {
+		wait = purgeEvery
+		if !u.ensurePartitions() {
+			continue
+		}
+		var d journal.Dropped
+		err := u.call(opDrop, dropTimeout, 1, func(ctx context.Context) (err error) {
+			d, err = u.opt.Partitions.DropPartitions(ctx, u.opt.Now(), u.keep.Load())
+			return err
+		})
+		for kind, rows := range d.Rows {
+			u.metrics.purged[kind].Add(float64(rows))
+		}
+		switch {
+		case d.More:
+			wait = dropRest
+		case err == nil:
+			u.metrics.cleaned(taskPartitions, u.opt.Now())
+		}
+	}
+}
+
+// count refreshes the gauges that count rows, until Close begins.
+func (u *upkeep) count() {
+	for wait := time.Duration(0); u.pauseUntilStop(wait); wait = statsEvery {
 		var s journal.Stats
-		err := j.call(opStats, j.opt.Timeout, 1, func(ctx context.Context) (err error) {
-			s, err = j.store.Stats(ctx)
+		err := u.call(opStats, u.opt.Timeout, 1, func(ctx context.Context) (err error) {
+			s, err = u.store.Stats(ctx)
 			return err
 		})
 		if err == nil {
-			j.metrics.count(s)
+			u.metrics.count(s)
 		}
 	}
 }

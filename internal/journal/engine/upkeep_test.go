@@ -225,7 +225,7 @@ func TestReplaysAreCounted(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	synctest.Test(t, func(t *testing.T) {
 		store := journaltest.NewMemory()
-		r := start(t, store, 0, engine.Options{Registerer: reg, Records: store})
+		r := start(t, store, 0, engine.Options{Registerer: reg})
 		for _, state := range []journal.State{journal.Dead, journal.Done, journal.Done} {
 			r.accept(entry(string(state) + time.Now().String()))
 			r.finish(r.receive(), state, time.Time{})

@@ -6,16 +6,25 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/inflight"
 )
 
-// writer commits what waits in the queue, batch after batch, when it is its turn. There is one more of
-// them than turns, so that the next batch is on its way to the store while everybody who waits for the
+// writer commits what waits in the queue, batch after batch, when it is its turn. There are two of them that
+// share one turn, so that the next batch is on its way to the store while everybody who waits for the
 // former is answered. Its slices are reused.
 type writer struct {
-	*Engine
+	*core
+	turn     chan struct{} // has room for the one who commits; shared
+	queue    *queue
+	done     *doneCache
+	inflight *inflight.Set
+	schedule *schedule
+	issue    func(*inflight.Item)
+
 	slots   []*slot
-	entries []*journal.Event
-	epoch   epoch // of the commit
+	records []journal.Record
+	batch   []*journal.Record // of records
+	epoch   epoch             // of the commit
 }
 
 // run commits until the queue is closed and empty.
@@ -24,7 +33,7 @@ func (w *writer) run() {
 		now := w.opt.Now()
 		lease := now.Add(w.opt.Lease)
 		results, err := w.commit(now, lease)
-		<-w.turns
+		<-w.turn
 		w.queue.leave(w.slots)
 		if err != nil {
 			w.fail(fmt.Errorf("%w: %w", journal.ErrUnavailable, err))
@@ -32,19 +41,19 @@ func (w *writer) run() {
 			w.succeed(results, lease)
 		}
 		clear(w.slots)
-		clear(w.entries)
+		clear(w.records)
 	}
 }
 
 // collect waits for its turn and for a batch. It reports false, without the turn, when the queue is
 // closed and empty.
 func (w *writer) collect() (open bool) {
-	w.turns <- struct{}{}
+	w.turn <- struct{}{}
 	for {
 		w.slots, open = w.queue.drain(w.slots[:0], w.opt.MaxBatch)
 		switch {
 		case !open:
-			<-w.turns
+			<-w.turn
 			return false
 		case len(w.slots) > 0:
 			return true
@@ -57,32 +66,33 @@ func (w *writer) collect() (open bool) {
 func (w *writer) commit(now, lease time.Time) (results []journal.Result, err error) {
 	w.prepare(now)
 	w.epoch = w.done.now()
-	err = w.call(opAccept, w.opt.Timeout, len(w.entries), func(ctx context.Context) (err error) {
-		results, err = w.store.Accept(ctx, w.entries, now, lease)
-		if err == nil && len(results) != len(w.entries) {
-			err = fmt.Errorf("the store answered %d of %d entries", len(results), len(w.entries))
+	err = w.call(opAccept, w.opt.Timeout, len(w.batch), func(ctx context.Context) (err error) {
+		results, err = w.store.Accept(ctx, w.batch, now, lease)
+		if err == nil {
+			err = journal.CheckAnswers(len(results), len(w.batch))
 		}
 		return err
 	})
 	return results, err
 }
 
-// prepare gives every entry of the batch its identifier, and its deliveries room among the held while
-// there is some.
+// prepare makes the records of the batch: every event gets its identifier, and its deliveries room among
+// those in flight while there is some.
 func (w *writer) prepare(now time.Time) {
-	w.entries = w.entries[:0]
+	w.records, w.batch = w.records[:0], w.batch[:0]
 	for _, s := range w.slots {
-		e := s.entry
-		e.ID = w.opt.IDs.Next(now)
-		w.held.reserve(e)
-		w.entries = append(w.entries, e)
+		w.records = append(w.records, journal.Record{Event: s.event, ID: w.opt.IDs.Next(now)})
+	}
+	for i := range w.records {
+		w.inflight.Reserve(&w.records[i])
+		w.batch = append(w.batch, &w.records[i])
 	}
 }
 
 // fail answers everybody with err. What was stored in spite of it is found when its lease ends.
 func (w *writer) fail(err error) {
 	for i, s := range w.slots {
-		w.held.unreserve(w.entries[i])
+		w.inflight.Unreserve(&w.records[i])
 		s.settleAll(journal.Result{}, journal.Result{}, err)
 	}
 }
@@ -91,28 +101,28 @@ func (w *writer) fail(err error) {
 func (w *writer) succeed(results []journal.Result, lease time.Time) {
 	now := w.opt.Now()
 	for i, s := range w.slots {
-		e, res := w.entries[i], results[i]
-		s.settleAll(res, follower(e, res), nil)
-		w.settled(e, res, now, lease)
+		r, res := &w.records[i], results[i]
+		s.settleAll(res, follower(r.Event, res), nil)
+		w.settled(r, res, now, lease)
 	}
 }
 
 // settled does what follows from a committed result, after it was answered.
-func (w *writer) settled(e *journal.Event, res journal.Result, now, lease time.Time) {
+func (w *writer) settled(r *journal.Record, res journal.Result, now, lease time.Time) {
 	fresh := res.Err == nil && (res.Status == journal.Accepted || res.Status == journal.Unkeyed)
 	if fresh {
 		w.metrics.stored.Inc()
-		w.metrics.storedBytes.Add(float64(e.Size()))
+		w.metrics.storedBytes.Add(float64(r.Size()))
 	}
-	opened := fresh && !res.Dropped(e)
+	opened := fresh && !res.Dropped(r.Event)
 	if opened && now.Before(lease) {
-		w.hold(e, res, lease)
+		w.hold(r, res, lease)
 	} else {
 		// Not new, refused, or committed so late that others may have taken it over already.
-		w.held.unreserve(e)
+		w.inflight.Unreserve(r)
 	}
-	if opened && len(e.Hold) < len(e.Destinations) {
-		w.held.leave(e)
+	if opened && len(r.Hold) < len(r.Destinations) {
+		w.inflight.Leave(r)
 	}
 	if res.Redriven {
 		w.schedule.note(now)
@@ -120,36 +130,26 @@ func (w *writer) settled(e *journal.Event, res journal.Result, now, lease time.T
 	switch {
 	case res.Err != nil:
 		w.opt.Logger.Error("journal: the store refused an event",
-			"source", e.Source, "key", e.Key, "type", e.Type, "error", res.Err)
-	case res.Status == journal.Duplicate && res.Done, opened && len(e.Destinations) == 0:
-		w.done.add(e, res.ID, w.epoch)
+			"source", r.Source, "key", r.Key, "type", r.Type, "error", res.Err)
+	case res.Status == journal.Duplicate && res.Done, opened && len(r.Destinations) == 0:
+		w.done.add(r.Event, res.ID, w.epoch)
 	}
 }
 
-// hold hands the held deliveries of a fresh event to this process's workers.
-func (w *writer) hold(e *journal.Event, res journal.Result, lease time.Time) {
-	event := &heldEvent{entry: e, id: res.ID, open: len(e.Destinations)}
-	header := e.Lines()
-	for _, dest := range e.Hold {
-		it := &item{event: event, token: 1, until: lease, Work: journal.Work{
+// hold hands those deliveries of a fresh event that are in flight to this process's workers.
+func (w *writer) hold(r *journal.Record, res journal.Result, lease time.Time) {
+	event := &inflight.Event{Event: r.Event, ID: res.ID, Open: len(r.Destinations)}
+	header := r.Lines()
+	for _, dest := range r.Hold {
+		it := &inflight.Item{Event: event, Work: journal.Work{
 			Held:   journal.Held{EventID: res.ID, Destination: dest, Token: 1},
-			Source: e.Source, Key: e.Key, Type: e.Type, Tries: 1,
-			Header: header, Body: e.Body, ReceivedAt: e.ReceivedAt, Lease: lease,
-			Resource: e.Resource, Rank: e.Rank, LogicalDuplicateKey: res.LogicalDuplicateKey, Vouched: e.Vouched,
+			Source: r.Source, Key: r.Key, Type: r.Type, Tries: 1,
+			Header: header, Body: r.Body, ReceivedAt: r.ReceivedAt, Lease: lease,
+			Resource: r.Resource, Rank: r.Rank, LogicalDuplicateKey: res.LogicalDuplicateKey, Vouched: r.Vouched,
 		}}
-		w.held.register(it)
+		w.inflight.Add(it)
 		w.issue(it)
 	}
-}
-
-// settleAll answers s and the copies that follow it. None may be touched afterwards.
-func (s *slot) settleAll(res, followers journal.Result, err error) {
-	for f := s.followers; f != nil; {
-		next := f.next
-		f.settle(followers, err)
-		f = next
-	}
-	s.settle(res, err)
 }
 
 // follower returns what the copies of e learn that waited for its result.

@@ -31,25 +31,25 @@ func Bench(b *testing.B, open func(b testing.TB) journal.Store) {
 var benchTo = []string{"app"}
 
 // benchBatch makes entries with random keys.
-func benchBatch(ids *journal.IDs, n int) []*journal.Event {
+func benchBatch(ids *journal.IDs, n int) []*journal.Record {
 	body := make([]byte, 2048)
 	rand.Read(body)
 	digest := sha256.Sum256(body)
 	now := time.Now()
-	batch := make([]*journal.Event, n)
+	batch := make([]*journal.Record, n)
 	for i := range batch {
 		var key [12]byte
 		rand.Read(key[:])
-		batch[i] = &journal.Event{
-			ID: ids.Next(now), Source: "billing", Key: "evt_" + hex.EncodeToString(key[:]), Type: "invoice.paid",
-			Digest: digest[:16], Header: []byte("Content-Type: application/json\r\nUser-Agent: Provider/1.0\r\n"),
-			Body: body, Destinations: benchTo, Hold: benchTo, ReceivedAt: now,
-		}
+		batch[i] = &journal.Record{ID: ids.Next(now), Hold: benchTo, Event: &journal.Event{
+			Source: "billing", Key: "evt_" + hex.EncodeToString(key[:]), Type: "invoice.paid",
+			Digest: digest[:16], Header: []byte("Content-Type: application/json\r\nUser-Agent: Provider/1.0\r\n"), Body: body,
+			Destinations: benchTo, ReceivedAt: now,
+		}}
 	}
 	return batch
 }
 
-func mustAccept(b *testing.B, s journal.Store, batch []*journal.Event) {
+func mustAccept(b *testing.B, s journal.Store, batch []*journal.Record) {
 	now := time.Now()
 	results, err := s.Accept(b.Context(), batch, now, now.Add(time.Minute))
 	if err != nil {
@@ -64,7 +64,7 @@ func mustAccept(b *testing.B, s journal.Store, batch []*journal.Event) {
 
 func benchAccept(b *testing.B, s journal.Store, writers, batch int) {
 	ids := journal.NewIDs(1, 0)
-	batches := make(chan []*journal.Event)
+	batches := make(chan []*journal.Record)
 	var wg sync.WaitGroup
 	for range writers {
 		wg.Go(func() {

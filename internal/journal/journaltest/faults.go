@@ -17,17 +17,17 @@ type Op string
 
 // The methods that [Faulty] can disturb.
 const (
-	OpAccept  Op = "accept"
-	OpTake    Op = "take"
-	OpExtend  Op = "extend"
-	OpFinish  Op = "finish"
-	OpOrphans Op = "orphans"
-	OpPurge   Op = "purge"
-	OpStats   Op = "stats"
-	OpPing    Op = "ping"
-	OpAnswers Op = "answers"
+	OpAccept   Op = "accept"
+	OpTake     Op = "take"
+	OpExtend   Op = "extend"
+	OpFinish   Op = "finish"
+	OpOrphans  Op = "orphans"
+	OpPurge    Op = "purge"
+	OpStats    Op = "stats"
+	OpPing     Op = "ping"
+	OpStatuses Op = "statuses"
 
-	OpForwarded Op = "forwarded"
+	OpBypassed Op = "bypassed"
 )
 
 // Mode says how a call fails.
@@ -42,9 +42,9 @@ const (
 )
 
 // Faulty wraps a [journal.Store] and makes chosen calls fail or wait. It is safe for concurrent use,
-// and Close is passed through undisturbed.
+// and what it has no [Op] for is passed through undisturbed.
 type Faulty struct {
-	store journal.Store
+	journal.Store
 
 	mu     sync.Mutex
 	faults map[Op]fault
@@ -61,7 +61,7 @@ var _ journal.Store = (*Faulty)(nil)
 
 // NewFaulty wraps store; until told otherwise it passes everything through.
 func NewFaulty(store journal.Store) *Faulty {
-	return &Faulty{store: store, faults: map[Op]fault{}, gates: map[Op]*Gate{}, calls: map[Op]int{}}
+	return &Faulty{Store: store, faults: map[Op]fault{}, gates: map[Op]*Gate{}, calls: map[Op]int{}}
 }
 
 // Fail makes the next n calls of op fail in the given mode with [ErrInjected]. A negative n lasts
@@ -144,56 +144,53 @@ func disturb[T any](ctx context.Context, f *Faulty, op Op, call func() (T, error
 }
 
 // Accept implements [journal.Store].
-func (f *Faulty) Accept(ctx context.Context, batch []*journal.Event, now, lease time.Time) ([]journal.Result, error) {
-	return disturb(ctx, f, OpAccept, func() ([]journal.Result, error) { return f.store.Accept(ctx, batch, now, lease) })
+func (f *Faulty) Accept(ctx context.Context, batch []*journal.Record, now, lease time.Time) ([]journal.Result, error) {
+	return disturb(ctx, f, OpAccept, func() ([]journal.Result, error) { return f.Store.Accept(ctx, batch, now, lease) })
 }
 
 // Take implements [journal.Store].
 func (f *Faulty) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) ([]*journal.Work, error) {
-	return disturb(ctx, f, OpTake, func() ([]*journal.Work, error) { return f.store.Take(ctx, now, lease, want) })
+	return disturb(ctx, f, OpTake, func() ([]*journal.Work, error) { return f.Store.Take(ctx, now, lease, want) })
 }
 
 // Extend implements [journal.Store].
 func (f *Faulty) Extend(ctx context.Context, held []journal.Held, lease time.Time) ([]bool, error) {
-	return disturb(ctx, f, OpExtend, func() ([]bool, error) { return f.store.Extend(ctx, held, lease) })
+	return disturb(ctx, f, OpExtend, func() ([]bool, error) { return f.Store.Extend(ctx, held, lease) })
 }
 
 // Finish implements [journal.Store].
 func (f *Faulty) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool, error) {
-	return disturb(ctx, f, OpFinish, func() ([]bool, error) { return f.store.Finish(ctx, outcomes) })
+	return disturb(ctx, f, OpFinish, func() ([]bool, error) { return f.Store.Finish(ctx, outcomes) })
 }
 
-// Forwarded implements [journal.Store].
+// RecordBypassed implements [journal.Store].
 func (f *Faulty) RecordBypassed(ctx context.Context, outcomes []journal.Outcome) error {
-	_, err := disturb(ctx, f, OpForwarded, func() (struct{}, error) { return struct{}{}, f.store.RecordBypassed(ctx, outcomes) })
+	_, err := disturb(ctx, f, OpBypassed, func() (struct{}, error) { return struct{}{}, f.Store.RecordBypassed(ctx, outcomes) })
 	return err
 }
 
-// Answers implements [journal.Store].
-func (f *Faulty) Statuses(ctx context.Context, targets []journal.DeliveryID) ([]journal.DeliveryStatus, error) {
-	return disturb(ctx, f, OpAnswers, func() ([]journal.DeliveryStatus, error) { return f.store.Statuses(ctx, targets) })
+// Statuses implements [journal.Store].
+func (f *Faulty) Statuses(ctx context.Context, deliveries []journal.DeliveryID) ([]journal.DeliveryStatus, error) {
+	return disturb(ctx, f, OpStatuses, func() ([]journal.DeliveryStatus, error) { return f.Store.Statuses(ctx, deliveries) })
 }
 
 // Orphans implements [journal.Store].
 func (f *Faulty) Orphans(ctx context.Context, now time.Time) (int, error) {
-	return disturb(ctx, f, OpOrphans, func() (int, error) { return f.store.Orphans(ctx, now) })
+	return disturb(ctx, f, OpOrphans, func() (int, error) { return f.Store.Orphans(ctx, now) })
 }
 
 // Purge implements [journal.Store].
 func (f *Faulty) Purge(ctx context.Context, p journal.Purge) (journal.Purged, error) {
-	return disturb(ctx, f, OpPurge, func() (journal.Purged, error) { return f.store.Purge(ctx, p) })
+	return disturb(ctx, f, OpPurge, func() (journal.Purged, error) { return f.Store.Purge(ctx, p) })
 }
 
 // Stats implements [journal.Store].
 func (f *Faulty) Stats(ctx context.Context) (journal.Stats, error) {
-	return disturb(ctx, f, OpStats, func() (journal.Stats, error) { return f.store.Stats(ctx) })
+	return disturb(ctx, f, OpStats, func() (journal.Stats, error) { return f.Store.Stats(ctx) })
 }
 
 // Ping implements [journal.Store].
 func (f *Faulty) Ping(ctx context.Context) error {
-	_, err := disturb(ctx, f, OpPing, func() (struct{}, error) { return struct{}{}, f.store.Ping(ctx) })
+	_, err := disturb(ctx, f, OpPing, func() (struct{}, error) { return struct{}{}, f.Store.Ping(ctx) })
 	return err
 }
-
-// Close implements [journal.Store].
-func (f *Faulty) Close() error { return f.store.Close() }

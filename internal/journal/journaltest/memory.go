@@ -25,7 +25,7 @@ const errBodyGone = "the body was purged before the delivery was done"
 type Memory struct {
 	// Refuse, when set, is asked about every new entry; its error becomes the entry's Result.Err. It
 	// plays the database that refuses a row for its content. Set it before the store is used.
-	Refuse func(*journal.Event) error
+	Refuse func(*journal.Record) error
 	// Exclusive makes Orphans hand back everything that is processing, as a store does that is
 	// locked to one process. Set it before the store is used.
 	Exclusive bool

@@ -10,7 +10,7 @@ import (
 )
 
 // Accept implements [journal.Store].
-func (m *Memory) Accept(ctx context.Context, batch []*journal.Event, now, lease time.Time) ([]journal.Result, error) {
+func (m *Memory) Accept(ctx context.Context, batch []*journal.Record, now, lease time.Time) ([]journal.Result, error) {
 	end, err := m.begin(ctx)
 	defer end()
 	if err != nil {
@@ -23,7 +23,7 @@ func (m *Memory) Accept(ctx context.Context, batch []*journal.Event, now, lease 
 	return results, nil
 }
 
-func (m *Memory) accept(e *journal.Event, before []*journal.Event, now, lease time.Time) journal.Result {
+func (m *Memory) accept(e *journal.Record, before []*journal.Record, now, lease time.Time) journal.Result {
 	if err := e.Validate(); err != nil {
 		return journal.Result{Err: err}
 	}
@@ -62,7 +62,7 @@ func (m *Memory) accept(e *journal.Event, before []*journal.Event, now, lease ti
 }
 
 // twin returns the earlier event that has the logical key of e, 0 if that is e itself.
-func (m *Memory) twin(e *journal.Event) int64 {
+func (m *Memory) twin(e *journal.Record) int64 {
 	if !e.HasLogicalKey() {
 		return 0
 	}
@@ -75,7 +75,7 @@ func (m *Memory) twin(e *journal.Event) int64 {
 }
 
 // open makes the deliveries of a new event.
-func (m *Memory) open(e *journal.Event, now, lease time.Time) {
+func (m *Memory) open(e *journal.Record, now, lease time.Time) {
 	for _, dest := range e.Destinations {
 		d := &Delivery{EventID: e.ID, Destination: dest, State: journal.Pending, Due: now}
 		if slices.Contains(e.Hold, dest) {
@@ -90,8 +90,8 @@ func (m *Memory) open(e *journal.Event, now, lease time.Time) {
 
 // release takes the key from event id, if e coalesces and the event has begun. One of the same batch has
 // not.
-func (m *Memory) release(id int64, e *journal.Event, before []*journal.Event) bool {
-	if !journal.Coalesces(e.Key) || slices.ContainsFunc(before, func(b *journal.Event) bool { return b.ID == id }) {
+func (m *Memory) release(id int64, e *journal.Record, before []*journal.Record) bool {
+	if !journal.Coalesces(e.Key) || slices.ContainsFunc(before, func(b *journal.Record) bool { return b.ID == id }) {
 		return false
 	}
 	coming := map[string]bool{}
@@ -110,7 +110,7 @@ func (m *Memory) release(id int64, e *journal.Event, before []*journal.Event) bo
 
 // again handles a copy of event id: it re-drives what failed, of the first twin if id has no deliveries of
 // its own.
-func (m *Memory) again(id int64, e *journal.Event, now time.Time) journal.Result {
+func (m *Memory) again(id int64, e *journal.Record, now time.Time) journal.Result {
 	res := journal.Result{Status: journal.Duplicate, ID: id}
 	ev := m.events[id]
 	if !journal.Coalesces(e.Key) && !bytes.Equal(ev.digest, e.Digest) {

@@ -19,7 +19,7 @@ func memoryFixture(t testing.TB) *Fixture {
 			return m
 		},
 		Refuse: func(_ testing.TB, key string) {
-			m.Refuse = func(e *journal.Event) error {
+			m.Refuse = func(e *journal.Record) error {
 				if e.Key == key {
 					return errors.New("refused")
 				}

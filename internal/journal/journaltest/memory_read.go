@@ -10,7 +10,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-var _ journal.Records = (*Memory)(nil)
+var _ journal.Store = (*Memory)(nil)
 
 // records is what Memory keeps for people.
 type records struct {
@@ -21,7 +21,7 @@ type records struct {
 	lastAudit int64           // the last of these numbers
 }
 
-// List implements [journal.Records].
+// List implements [journal.Store].
 func (m *Memory) List(ctx context.Context, f journal.Filter, before int64, limit int) (journal.Page, error) {
 	end, err := m.begin(ctx)
 	defer end()
@@ -116,7 +116,7 @@ func (m *Memory) summary(id int64) journal.Summary {
 	}
 }
 
-// Contents implements [journal.Records].
+// Contents implements [journal.Store].
 func (m *Memory) Contents(ctx context.Context, ids []int64, see func(id int64, header, body []byte) error) error {
 	end, err := m.begin(ctx)
 	defer end()
@@ -133,7 +133,7 @@ func (m *Memory) Contents(ctx context.Context, ids []int64, see func(id int64, h
 	return nil
 }
 
-// Find implements [journal.Records].
+// Find implements [journal.Store].
 func (m *Memory) Find(ctx context.Context, source, key string) (int64, error) {
 	end, err := m.begin(ctx)
 	defer end()
@@ -147,7 +147,7 @@ func (m *Memory) Find(ctx context.Context, source, key string) (int64, error) {
 	return id, nil
 }
 
-// History implements [journal.Records].
+// History implements [journal.Store].
 func (m *Memory) History(ctx context.Context, id int64) (*journal.History, error) {
 	end, err := m.begin(ctx)
 	defer end()
@@ -177,7 +177,7 @@ func (m *Memory) History(ctx context.Context, id int64) (*journal.History, error
 	return h, nil
 }
 
-// Open implements [journal.Records].
+// Open implements [journal.Store].
 func (m *Memory) Open(ctx context.Context) ([]journal.OpenCount, error) {
 	end, err := m.begin(ctx)
 	defer end()
@@ -205,7 +205,7 @@ func (m *Memory) Open(ctx context.Context) ([]journal.OpenCount, error) {
 	return open, nil
 }
 
-// Sighted implements [journal.Records].
+// Sighted implements [journal.Store].
 func (m *Memory) RecordDuplicates(ctx context.Context, seen []journal.DuplicateReceipt) error {
 	end, err := m.begin(ctx)
 	defer end()

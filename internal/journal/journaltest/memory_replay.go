@@ -8,7 +8,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// Replay implements [journal.Records].
+// Replay implements [journal.Store].
 func (m *Memory) Replay(ctx context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
 	end, err := m.begin(ctx)
 	defer end()
@@ -96,7 +96,7 @@ func (m *Memory) chosen(id int64, f journal.Filter) bool {
 	return m.matches(id, f)
 }
 
-// SetPaused implements [journal.Records].
+// SetPaused implements [journal.Store].
 func (m *Memory) SetPaused(ctx context.Context, p journal.Pause, paused bool) (changed bool, err error) {
 	end, err := m.begin(ctx)
 	defer end()
@@ -118,7 +118,7 @@ func (m *Memory) SetPaused(ctx context.Context, p journal.Pause, paused bool) (c
 	return true, nil
 }
 
-// Pauses implements [journal.Records].
+// Pauses implements [journal.Store].
 func (m *Memory) Pauses(ctx context.Context) ([]journal.Pause, error) {
 	end, err := m.begin(ctx)
 	defer end()
@@ -132,7 +132,7 @@ func (m *Memory) Pauses(ctx context.Context) ([]journal.Pause, error) {
 	return pauses, nil
 }
 
-// Audits implements [journal.Records].
+// Audits implements [journal.Store].
 func (m *Memory) Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error) {
 	end, err := m.begin(ctx)
 	defer end()

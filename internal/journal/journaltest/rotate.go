@@ -11,13 +11,14 @@ import (
 
 // rotation is what [Rotate] returns.
 type rotation struct {
-	stores []journal.Store
-	n      atomic.Int64
+	journal.Store // for what nobody has rotated: the first
+	stores        []journal.Store
+	n             atomic.Int64
 }
 
 func (r *rotation) next() journal.Store { return r.stores[int(r.n.Add(1))%len(r.stores)] }
 
-func (r *rotation) Accept(ctx context.Context, batch []*journal.Event, now, lease time.Time) ([]journal.Result, error) {
+func (r *rotation) Accept(ctx context.Context, batch []*journal.Record, now, lease time.Time) ([]journal.Result, error) {
 	return r.next().Accept(ctx, batch, now, lease)
 }
 
@@ -37,8 +38,8 @@ func (r *rotation) RecordBypassed(ctx context.Context, outcomes []journal.Outcom
 	return r.next().RecordBypassed(ctx, outcomes)
 }
 
-func (r *rotation) Statuses(ctx context.Context, targets []journal.DeliveryID) ([]journal.DeliveryStatus, error) {
-	return r.next().Statuses(ctx, targets)
+func (r *rotation) Statuses(ctx context.Context, deliveries []journal.DeliveryID) ([]journal.DeliveryStatus, error) {
+	return r.next().Statuses(ctx, deliveries)
 }
 
 func (r *rotation) Orphans(ctx context.Context, now time.Time) (int, error) {

@@ -78,29 +78,26 @@ type suite struct {
 func (c *suite) pass(d time.Duration) { c.now = c.now.Add(d) }
 
 // entry returns a fresh event with one destination. The content depends on the key alone.
-func (c *suite) entry(key string, edit ...func(*journal.Event)) *journal.Event {
+func (c *suite) entry(key string, edit ...func(*journal.Record)) *journal.Record {
 	digest := sha256.Sum256([]byte(key))
-	e := &journal.Event{
-		ID: c.ids.Next(c.now), Source: "billing", Key: key, Type: "invoice.paid", Digest: digest[:16],
-		Header:       []byte("Content-Type: application/json\r\n"),
-		Facts:        []byte("Hookonce-Provider: stripe\r\n"),
-		Body:         []byte(`{"id":"` + key + `"}`),
-		Destinations: []string{"app"},
-		ReceivedAt:   c.now,
-	}
+	e := &journal.Record{ID: c.ids.Next(c.now), Event: &journal.Event{
+		Source: "billing", Key: key, Type: "invoice.paid",
+		Digest: digest[:16], Header: []byte("Content-Type: application/json\r\n"), Facts: []byte("Hookonce-Provider: stripe\r\n"),
+		Body: []byte(`{"id":"` + key + `"}`), Destinations: []string{"app"}, ReceivedAt: c.now,
+	}}
 	for _, f := range edit {
 		f(e)
 	}
 	return e
 }
 
-func hold(e *journal.Event) { e.Hold = e.Destinations }
+func hold(e *journal.Record) { e.Hold = e.Destinations }
 
-func to(destinations ...string) func(*journal.Event) {
-	return func(e *journal.Event) { e.Destinations = destinations }
+func to(destinations ...string) func(*journal.Record) {
+	return func(e *journal.Record) { e.Destinations = destinations }
 }
 
-func (c *suite) accept(batch ...*journal.Event) []journal.Result {
+func (c *suite) accept(batch ...*journal.Record) []journal.Result {
 	c.Helper()
 	results, err := c.store.Accept(c.Context(), batch, c.now, c.now.Add(lease))
 	if err != nil {
@@ -113,7 +110,7 @@ func (c *suite) accept(batch ...*journal.Event) []journal.Result {
 }
 
 // accept1 accepts one entry and expects the result, error included.
-func (c *suite) accept1(e *journal.Event, want journal.Result) {
+func (c *suite) accept1(e *journal.Record, want journal.Result) {
 	c.Helper()
 	if got := c.accept(e)[0]; got != want {
 		c.Fatalf("Accept(%q) = %+v, want %+v", e.Key, got, want)
@@ -121,7 +118,7 @@ func (c *suite) accept1(e *journal.Event, want journal.Result) {
 }
 
 // fresh accepts new entries.
-func (c *suite) fresh(batch ...*journal.Event) {
+func (c *suite) fresh(batch ...*journal.Record) {
 	c.Helper()
 	for i, r := range c.accept(batch...) {
 		want := journal.Accepted
@@ -229,7 +226,7 @@ func (c *suite) open(want map[journal.State]int64) {
 }
 
 // matches expects w to be the delivery of e to a destination.
-func (c *suite) matches(w *journal.Work, e *journal.Event, want journal.Held, tries int) {
+func (c *suite) matches(w *journal.Work, e *journal.Record, want journal.Held, tries int) {
 	c.Helper()
 	if w.Held != want || w.Tries != tries {
 		c.Errorf("took %+v (try %d), want %+v (try %d)", w.Held, w.Tries, want, tries)
@@ -248,7 +245,9 @@ func (c *suite) matches(w *journal.Work, e *journal.Event, want journal.Held, tr
 
 // Rotate returns a store that gives each call to the next of the given stores, as a balancer in front
 // of several processes does. Close closes all of them.
-func Rotate(stores ...journal.Store) journal.Store { return &rotation{stores: stores} }
+func Rotate(stores ...journal.Store) journal.Store {
+	return &rotation{Store: stores[0], stores: stores}
+}
 
 // canceled returns a context that has ended.
 func canceled(t testing.TB) context.Context {

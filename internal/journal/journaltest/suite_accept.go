@@ -68,7 +68,7 @@ var acceptCases = []testCase{
 		}
 	}},
 	{"keys are scoped by source", func(c *suite) {
-		c.fresh(c.entry("evt_1"), c.entry("evt_1", func(e *journal.Event) { e.Source = "shop" }))
+		c.fresh(c.entry("evt_1"), c.entry("evt_1", func(e *journal.Record) { e.Source = "shop" }))
 		if got := len(c.take(10)); got != 2 {
 			c.Fatalf("took %d deliveries of 2 events", got)
 		}
@@ -77,33 +77,33 @@ var acceptCases = []testCase{
 		c.fresh(c.entry("evt"), c.entry("EVT"), c.entry("evt "), c.entry("évt"), c.entry("é́vt"))
 	}},
 	{"absent header, body, type and digest are stored", func(c *suite) {
-		e := c.entry("evt_1", func(e *journal.Event) { e.Header, e.Facts, e.Body, e.Type, e.Digest = nil, nil, nil, "", nil })
+		e := c.entry("evt_1", func(e *journal.Record) { e.Header, e.Facts, e.Body, e.Type, e.Digest = nil, nil, nil, "", nil })
 		c.fresh(e)
 		c.matches(c.take1("evt_1"), e, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
-		c.accept1(c.entry("evt_1", func(e *journal.Event) { e.Digest = nil }), journal.Result{Status: journal.Duplicate, ID: e.ID})
+		c.accept1(c.entry("evt_1", func(e *journal.Record) { e.Digest = nil }), journal.Result{Status: journal.Duplicate, ID: e.ID})
 	}},
 	{"large and binary bodies come back byte for byte", func(c *suite) {
-		big := c.entry("big", func(e *journal.Event) { e.Body = bytes.Repeat([]byte("\x00\xff'\\ 0123456789"), 100_000) })
-		odd := c.entry("odd", func(e *journal.Event) { e.Body = []byte("\x00\x01\xfe\xff") })
+		big := c.entry("big", func(e *journal.Record) { e.Body = bytes.Repeat([]byte("\x00\xff'\\ 0123456789"), 100_000) })
+		odd := c.entry("odd", func(e *journal.Record) { e.Body = []byte("\x00\x01\xfe\xff") })
 		c.fresh(big, odd)
 		for i, w := range c.takeKeys(10, "big", "odd") {
-			if want := []*journal.Event{big, odd}[i]; !bytes.Equal(w.Body, want.Body) {
+			if want := []*journal.Record{big, odd}[i]; !bytes.Equal(w.Body, want.Body) {
 				c.Errorf("the body of %s changed on the way", w.Key)
 			}
 		}
 	}},
 	{"the longest keys are stored", func(c *suite) {
-		c.fresh(c.entry(strings.Repeat("k", hookonce.MaxKeyLen), func(e *journal.Event) { e.Source = strings.Repeat("s", hookonce.MaxKeyLen) }))
+		c.fresh(c.entry(strings.Repeat("k", hookonce.MaxKeyLen), func(e *journal.Record) { e.Source = strings.Repeat("s", hookonce.MaxKeyLen) }))
 	}},
 	{"an entry that cannot be stored is refused and leaves its neighbours", func(c *suite) {
-		bad := []*journal.Event{
-			c.entry("no source", func(e *journal.Event) { e.Source = "" }),
+		bad := []*journal.Record{
+			c.entry("no source", func(e *journal.Record) { e.Source = "" }),
 			c.entry("a\x00b"), c.entry("\xff"), c.entry(strings.Repeat("k", hookonce.MaxKeyLen+1)),
-			c.entry("type", func(e *journal.Event) { e.Type = "a\x00b" }),
-			c.entry("digest", func(e *journal.Event) { e.Digest = make([]byte, 33) }),
+			c.entry("type", func(e *journal.Record) { e.Type = "a\x00b" }),
+			c.entry("digest", func(e *journal.Record) { e.Digest = make([]byte, 33) }),
 			c.entry("nowhere", to("")),
 		}
-		batch := append([]*journal.Event{c.entry("first")}, bad...)
+		batch := append([]*journal.Record{c.entry("first")}, bad...)
 		results := c.accept(append(batch, c.entry("last"))...)
 		for i, r := range results[1 : len(results)-1] {
 			if !errors.Is(r.Err, hookonce.ErrInvalidRef) {
@@ -116,7 +116,7 @@ var acceptCases = []testCase{
 	{"a copy of a refused row is tried itself", func(c *suite) {
 		taken := c.entry("taken")
 		c.fresh(taken)
-		bad := c.entry("evt_1", func(e *journal.Event) { e.ID = taken.ID })
+		bad := c.entry("evt_1", func(e *journal.Record) { e.ID = taken.ID })
 		good := c.entry("evt_1")
 		results := c.accept(bad, good)
 		if results[0].Err == nil || results[1] != (journal.Result{Status: journal.Accepted, ID: good.ID}) {
@@ -124,7 +124,7 @@ var acceptCases = []testCase{
 		}
 	}},
 	{"a large batch is one call", func(c *suite) {
-		var batch []*journal.Event
+		var batch []*journal.Record
 		for i := range 1000 {
 			batch = append(batch, c.entry(fmt.Sprintf("evt_%d", i)))
 		}
@@ -138,7 +138,7 @@ func poison(c *suite) {
 	c.f.Refuse(c, "poison")
 	n := 0
 	for _, bad := range [][]int{{0}, {6}, {3}, {2, 3}, {0, 1, 6}, {0, 1, 2, 3, 4, 5, 6}} {
-		var batch []*journal.Event
+		var batch []*journal.Record
 		for i := range 7 {
 			n++
 			key := fmt.Sprintf("evt_%d", n)

@@ -68,7 +68,7 @@ var answerCases = []testCase{
 		c.standing(e.ID, journal.Done, o.Response)
 	}},
 	{"answers and outcomes without one share a batch", func(c *suite) {
-		batch := []*journal.Event{c.entry("a"), c.entry("b"), c.entry("c", to("app", "other"))}
+		batch := []*journal.Record{c.entry("a"), c.entry("b"), c.entry("c", to("app", "other"))}
 		c.fresh(batch...)
 		var outcomes []journal.Outcome
 		want := make(map[int64]*journal.Response)

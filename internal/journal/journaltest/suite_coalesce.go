@@ -8,13 +8,13 @@ import (
 )
 
 // changed returns an entry that says that something changed.
-func (c *suite) changed(edit ...func(*journal.Event)) *journal.Event {
-	return c.entry("account-1", append([]func(*journal.Event){func(e *journal.Event) {
+func (c *suite) changed(edit ...func(*journal.Record)) *journal.Record {
+	return c.entry("account-1", append([]func(*journal.Record){func(e *journal.Record) {
 		e.Key = journal.CoalesceKey(e.Key)
 	}}, edit...)...)
 }
 
-func otherContent(e *journal.Event) { e.Digest, e.Body = []byte("another"), []byte("another") }
+func otherContent(e *journal.Record) { e.Digest, e.Body = []byte("another"), []byte("another") }
 
 var coalesceCases = []testCase{
 	{"one that waits takes in what comes, whatever its content", func(c *suite) {
@@ -93,7 +93,7 @@ var coalesceCases = []testCase{
 		c.open(map[journal.State]int64{journal.Pending: 3})
 	}},
 	{"of several in a batch the first counts, held or not", func(c *suite) {
-		for _, edit := range []func(*journal.Event){hold, func(*journal.Event) {}} {
+		for _, edit := range []func(*journal.Record){hold, func(*journal.Record) {}} {
 			first := c.changed(edit)
 			results := c.accept(first, c.changed(edit, otherContent), c.changed(edit))
 			for i, want := range []journal.Status{journal.Accepted, journal.Duplicate, journal.Duplicate} {
@@ -108,7 +108,7 @@ var coalesceCases = []testCase{
 	}},
 	{"others under the same key are apart", func(c *suite) {
 		e := c.changed()
-		c.fresh(e, c.entry("account-1"), c.changed(func(e *journal.Event) { e.Source = "shop" }))
+		c.fresh(e, c.entry("account-1"), c.changed(func(e *journal.Record) { e.Source = "shop" }))
 	}},
 }
 
@@ -145,7 +145,7 @@ func coalesceStorm(c *suite) {
 		tellers.Go(func() {
 			for range rounds {
 				counter.Add(1)
-				if _, err := c.store.Accept(c.Context(), []*journal.Event{c.changed(), c.entry("")}, c.now, c.now.Add(lease)); err != nil {
+				if _, err := c.store.Accept(c.Context(), []*journal.Record{c.changed(), c.entry("")}, c.now, c.now.Add(lease)); err != nil {
 					c.Errorf("Accept: %v", err)
 				}
 			}

@@ -56,7 +56,7 @@ func acceptStorm(c *suite) {
 		order := rand.Perm(keys)
 		for len(order) > 0 {
 			n := min(1+rand.IntN(40), len(order))
-			var batch []*journal.Event
+			var batch []*journal.Record
 			for _, k := range order[:n] {
 				batch = append(batch, c.entry(fmt.Sprintf("evt_%03d", k)))
 			}
@@ -96,7 +96,7 @@ func acceptStorm(c *suite) {
 // redriveStorm lets copies of the same dead events arrive at once, in batches of opposite orders.
 func redriveStorm(c *suite) {
 	const keys = 150
-	var batch []*journal.Event
+	var batch []*journal.Record
 	for k := range keys {
 		batch = append(batch, c.entry(fmt.Sprintf("evt_%d", k), to("a", "b", "c")))
 	}
@@ -106,7 +106,7 @@ func redriveStorm(c *suite) {
 	}
 	var redriven atomic.Int64
 	parallel(func(int) {
-		var copies []*journal.Event
+		var copies []*journal.Record
 		for _, k := range rand.Perm(keys) {
 			copies = append(copies, c.entry(fmt.Sprintf("evt_%d", k)))
 		}
@@ -129,7 +129,7 @@ func redriveStorm(c *suite) {
 // takeStorm has all workers take until nothing is left.
 func takeStorm(c *suite) {
 	const n = 400
-	var batch []*journal.Event
+	var batch []*journal.Record
 	for k := range n {
 		batch = append(batch, c.entry(fmt.Sprintf("evt_%d", k)))
 	}
@@ -170,7 +170,7 @@ func takeStorm(c *suite) {
 // finishStorm has all workers finish the same work, each differently.
 func finishStorm(c *suite) {
 	const n = 50
-	var batch []*journal.Event
+	var batch []*journal.Record
 	for k := range n {
 		batch = append(batch, c.entry(fmt.Sprintf("evt_%d", k)))
 	}
@@ -219,7 +219,7 @@ func lifeStorm(c *suite) {
 		if worker < workers/2 {
 			for _, k := range rand.Perm(keys) {
 				e := c.entry(fmt.Sprintf("evt_%d", k))
-				if _, err := c.store.Accept(ctx, []*journal.Event{e}, now(), now().Add(lease)); err != nil {
+				if _, err := c.store.Accept(ctx, []*journal.Record{e}, now(), now().Add(lease)); err != nil {
 					c.Errorf("Accept: %v", err)
 				}
 			}

@@ -17,9 +17,9 @@ var copyCases = []testCase{
 	{"a copy with another digest is a conflict and the first stands", func(c *suite) {
 		e := c.entry("evt_1")
 		c.fresh(e)
-		other := func(e *journal.Event) { e.Digest, e.Body = []byte("another"), []byte("another") }
+		other := func(e *journal.Record) { e.Digest, e.Body = []byte("another"), []byte("another") }
 		c.accept1(c.entry("evt_1", other), journal.Result{Status: journal.Conflict, ID: e.ID})
-		c.accept1(c.entry("evt_1", func(e *journal.Event) { e.Digest = nil }), journal.Result{Status: journal.Conflict, ID: e.ID})
+		c.accept1(c.entry("evt_1", func(e *journal.Record) { e.Digest = nil }), journal.Result{Status: journal.Conflict, ID: e.ID})
 		c.matches(c.takeKeys(10, "evt_1")[0], e, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
 	}},
 	{"a copy of processing work does not disturb it", func(c *suite) {
@@ -42,7 +42,7 @@ var copyCases = []testCase{
 		e := c.entry("evt_1")
 		c.fresh(e)
 		c.finish1(c.outcome(c.take1("evt_1"), journal.Dead), true)
-		c.accept1(c.entry("evt_1", func(e *journal.Event) { e.Digest = []byte("x") }),
+		c.accept1(c.entry("evt_1", func(e *journal.Record) { e.Digest = []byte("x") }),
 			journal.Result{Status: journal.Conflict, ID: e.ID, Redriven: true})
 		c.matches(c.take1("evt_1"), e, journal.Held{EventID: e.ID, Destination: "app", Token: 2}, 1)
 	}},
@@ -65,7 +65,7 @@ var copyCases = []testCase{
 	}},
 	{"the same key twice in a batch is new once", func(c *suite) {
 		e := c.entry("evt_1")
-		other := c.entry("evt_1", func(e *journal.Event) { e.Digest = []byte("x") })
+		other := c.entry("evt_1", func(e *journal.Record) { e.Digest = []byte("x") })
 		done := c.entry("evt_2", to())
 		results := c.accept(e, c.entry("evt_1"), other, done, c.entry("evt_2"))
 		for i, want := range []journal.Result{
@@ -85,7 +85,7 @@ var copyCases = []testCase{
 		e := c.entry("evt_1")
 		c.fresh(e)
 		c.finish1(c.outcome(c.take1("evt_1"), journal.Failed), true)
-		other := c.entry("evt_1", func(e *journal.Event) { e.Digest = []byte("x") })
+		other := c.entry("evt_1", func(e *journal.Record) { e.Digest = []byte("x") })
 		results := c.accept(other, c.entry("evt_1"))
 		for i, want := range []journal.Result{
 			{Status: journal.Conflict, ID: e.ID, Redriven: true},

@@ -55,7 +55,7 @@ func (c *suite) callAll(live bool) map[string]error {
 	}
 	errs := map[string]error{"Ping": c.store.Ping(ctx)}
 	h := journal.Held{EventID: 1, Destination: "app", Token: 1}
-	_, errs["Accept"] = c.store.Accept(ctx, []*journal.Event{c.entry("canceled")}, c.now, c.now.Add(lease))
+	_, errs["Accept"] = c.store.Accept(ctx, []*journal.Record{c.entry("canceled")}, c.now, c.now.Add(lease))
 	_, errs["Take"] = c.store.Take(ctx, c.now, c.now.Add(lease), journal.Wanted{Deliveries: 1})
 	_, errs["Extend"] = c.store.Extend(ctx, []journal.Held{h}, c.now)
 	_, errs["Finish"] = c.store.Finish(ctx, []journal.Outcome{{Held: h, State: journal.Done, Started: c.now}})
@@ -79,7 +79,7 @@ func (c *suite) faulty(op Op, check func(c *suite, m Mode)) {
 
 func acceptAgain(c *suite, m Mode) {
 	e := c.entry([]string{NotPersisted: "lost", Persisted: "kept"}[m])
-	if _, err := c.store.Accept(c.Context(), []*journal.Event{e}, c.now, c.now.Add(lease)); !errors.Is(err, ErrInjected) {
+	if _, err := c.store.Accept(c.Context(), []*journal.Record{e}, c.now, c.now.Add(lease)); !errors.Is(err, ErrInjected) {
 		c.Fatalf("Accept: %v", err)
 	}
 	again := c.entry(e.Key)

@@ -112,7 +112,7 @@ var finishCases = []testCase{
 
 // finishMixed finishes a batch of every outcome, current, stale and unknown.
 func finishMixed(c *suite) {
-	var batch []*journal.Event
+	var batch []*journal.Record
 	for _, key := range []string{"a-done", "b-failed", "c-dead", "d-pending", "e-stale"} {
 		batch = append(batch, c.entry(key))
 	}
@@ -131,7 +131,7 @@ func finishMixed(c *suite) {
 }
 
 // attempts expects exactly these attempts of e to be recorded.
-func (c *suite) attempts(e *journal.Event, want ...journal.Outcome) {
+func (c *suite) attempts(e *journal.Record, want ...journal.Outcome) {
 	c.Helper()
 	got := c.f.Attempts(c, e.ID)
 	if len(got) != len(want) {

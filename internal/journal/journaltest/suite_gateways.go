@@ -8,28 +8,28 @@ import (
 )
 
 // gateway returns one that has just started.
-func (c *recordSuite) gateway(id, view string) journal.Gateway {
+func (c *suite) gateway(id, view string) journal.Gateway {
 	return journal.Gateway{ID: id, Host: "web-1", PID: 4711, Version: "v1", Since: c.now, Seen: c.now, View: []byte(view)}
 }
 
-func (c *recordSuite) announce(g journal.Gateway, forget time.Time) {
+func (c *suite) announce(g journal.Gateway, forget time.Time) {
 	c.Helper()
-	if err := c.records.Announce(c.Context(), g, forget); err != nil {
+	if err := c.store.Announce(c.Context(), g, forget); err != nil {
 		c.Fatalf("Announce: %v", err)
 	}
 }
 
-func (c *recordSuite) gateways() []journal.Gateway {
+func (c *suite) gateways() []journal.Gateway {
 	c.Helper()
-	all, err := c.records.Gateways(c.Context())
+	all, err := c.store.Gateways(c.Context())
 	if err != nil {
 		c.Fatalf("Gateways: %v", err)
 	}
 	return all
 }
 
-var gatewayCases = []recordCase{
-	{"what each last said, the longest running first", func(c *recordSuite) {
+var gatewayCases = []testCase{
+	{"what each last said, the longest running first", func(c *suite) {
 		c.same("none", len(c.gateways()), 0)
 		b := c.gateway("b", `[{"name":"app"}]`)
 		c.announce(b, c.now)
@@ -41,7 +41,7 @@ var gatewayCases = []recordCase{
 		c.announce(b, start)
 		c.same("gateways", c.gateways(), []journal.Gateway{b, a})
 	}},
-	{"those that are not heard of any more are forgotten, and never oneself", func(c *recordSuite) {
+	{"those that are not heard of any more are forgotten, and never oneself", func(c *suite) {
 		for _, id := range []string{"a", "b", "c"} {
 			c.announce(c.gateway(id, `[]`), start)
 			c.pass(time.Minute)
@@ -55,16 +55,16 @@ var gatewayCases = []recordCase{
 		}
 		c.same("gateways", ids, []string{"a", "c"})
 	}},
-	{"one that ends takes its leave", func(c *recordSuite) {
+	{"one that ends takes its leave", func(c *suite) {
 		c.announce(c.gateway("a", `[]`), start)
 		for range 2 {
-			if err := c.records.Withdraw(c.Context(), "a"); err != nil {
+			if err := c.store.Withdraw(c.Context(), "a"); err != nil {
 				c.Errorf("Withdraw: %v", err)
 			}
 		}
 		c.same("gateways", len(c.gateways()), 0)
 	}},
-	{"all at once", func(c *recordSuite) {
+	{"all at once", func(c *suite) {
 		old, forget := c.now, c.now.Add(time.Minute)
 		for _, id := range []string{"x", "y", "z"} {
 			g := c.gateway(id, `[]`)
@@ -76,7 +76,7 @@ var gatewayCases = []recordCase{
 		for _, id := range []string{"a", "b", "c", "d"} {
 			all.Go(func() {
 				for range 10 {
-					if err := c.records.Announce(c.Context(), c.gateway(id, `[]`), forget); err != nil {
+					if err := c.store.Announce(c.Context(), c.gateway(id, `[]`), forget); err != nil {
 						c.Errorf("Announce: %v", err)
 					}
 				}

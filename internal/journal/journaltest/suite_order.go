@@ -9,8 +9,8 @@ import (
 )
 
 // of makes an entry one about a resource whose deliveries follow each other.
-func of(resource string) func(*journal.Event) {
-	return func(e *journal.Event) { e.Resource, e.Ordered = resource, e.Destinations }
+func of(resource string) func(*journal.Record) {
+	return func(e *journal.Record) { e.Resource, e.Ordered = resource, e.Destinations }
 }
 
 // succeed finishes work well.
@@ -38,7 +38,7 @@ var orderCases = []testCase{
 		c.fresh(c.entry("a1", of("a")))
 		c.takeKeys(10, "a1")
 		c.fresh(c.entry("a2", of("a")), c.entry("b1", of("b")), c.entry("none"),
-			c.entry("elsewhere", to("audit"), of("a")), c.entry("unordered", func(e *journal.Event) { e.Resource = "a" }))
+			c.entry("elsewhere", to("audit"), of("a")), c.entry("unordered", func(e *journal.Record) { e.Resource = "a" }))
 		c.takeAll(wanted("app", "audit"), "b1", "elsewhere", "none", "unordered")
 		c.takeAll(wanted("app", "audit"))
 	}},
@@ -52,7 +52,7 @@ var orderCases = []testCase{
 		}
 	}},
 	{"an event may be ordered for one destination and held for another", func(c *suite) {
-		c.fresh(c.entry("a1", to("app", "audit"), func(e *journal.Event) {
+		c.fresh(c.entry("a1", to("app", "audit"), func(e *journal.Record) {
 			e.Resource, e.Ordered, e.Hold = "a", []string{"app"}, []string{"audit"}
 		}))
 		c.open(map[journal.State]int64{journal.Processing: 1, journal.Pending: 1})
@@ -215,7 +215,7 @@ var orderCases = []testCase{
 func drain(c *suite) {
 	var want []string
 	for i := range 8 {
-		var batch []*journal.Event
+		var batch []*journal.Record
 		for r := range 40 {
 			if i <= r%8 {
 				batch = append(batch, c.entry(fmt.Sprintf("r%02d_%d", r, i), of(fmt.Sprintf("r%02d", r))))

@@ -62,7 +62,7 @@ func (s *orderly) at() time.Time { return start.Add(time.Duration(s.clock.Load()
 
 // tell accepts one event about each resource.
 func (s *orderly) tell(ctx context.Context, worker, round, resources int) {
-	var batch []*journal.Event
+	var batch []*journal.Record
 	for _, r := range rand.Perm(resources) {
 		batch = append(batch, s.entry(fmt.Sprintf("evt_%d_%d_%d", worker, round, r), of(fmt.Sprintf("r%d", r))))
 	}

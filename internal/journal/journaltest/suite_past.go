@@ -14,7 +14,7 @@ func (c *suite) forwarded(outcomes ...journal.Outcome) {
 }
 
 // past is the outcome of a delivery that was made past the store.
-func (c *suite) past(e *journal.Event, destination string) journal.Outcome {
+func (c *suite) past(e *journal.Record, destination string) journal.Outcome {
 	return journal.Outcome{
 		Held: journal.Held{EventID: e.ID, Destination: destination}, State: journal.Done,
 		Status: 202, Started: c.now, Duration: 1500 * time.Microsecond,
@@ -73,7 +73,7 @@ var pastCases = []testCase{
 		}
 	}},
 	{"the next of the resource has its turn", func(c *suite) {
-		lane := func(e *journal.Event) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		lane := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
 		first, second := c.entry("first", lane), c.entry("second", lane)
 		c.fresh(first, second)
 		c.takeKeys(10, "first")
@@ -82,7 +82,7 @@ var pastCases = []testCase{
 		c.takeKeys(10, "second")
 	}},
 	{"whoever has the turn keeps it", func(c *suite) {
-		lane := func(e *journal.Event) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		lane := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
 		first, second, third := c.entry("first", lane), c.entry("second", lane), c.entry("third", lane)
 		c.fresh(first, second, third)
 		c.finish1(c.outcome(c.take1("first"), journal.Dead), true)
@@ -94,7 +94,7 @@ var pastCases = []testCase{
 		c.takeKeys(10, "third")
 	}},
 	{"the next does not wait for what was to be tried again", func(c *suite) {
-		lane := func(e *journal.Event) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		lane := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
 		first, second := c.entry("first", lane), c.entry("second", lane)
 		c.fresh(first, second)
 		c.finish1(c.outcome(c.take1("first"), journal.Failed), true)
@@ -103,8 +103,8 @@ var pastCases = []testCase{
 		c.takeKeys(10, "second")
 	}},
 	{"its rank is the newest", func(c *suite) {
-		ranked := func(rank int64) func(*journal.Event) {
-			return func(e *journal.Event) { e.Resource, e.Rank = "invoice_1", rank }
+		ranked := func(rank int64) func(*journal.Record) {
+			return func(e *journal.Record) { e.Resource, e.Rank = "invoice_1", rank }
 		}
 		e := c.entry("new", ranked(2), to())
 		c.fresh(e)

@@ -6,34 +6,34 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-func (c *recordSuite) setPaused(p journal.Pause, paused, changes bool) {
+func (c *suite) setPaused(p journal.Pause, paused, changes bool) {
 	c.Helper()
-	changed, err := c.records.SetPaused(c.Context(), p, paused)
+	changed, err := c.store.SetPaused(c.Context(), p, paused)
 	if err != nil || changed != changes {
 		c.Fatalf("SetPaused(%q, %v) = %v, %v; want %v", p.Destination, paused, changed, err, changes)
 	}
 }
 
-func (c *recordSuite) paused(want ...journal.Pause) {
+func (c *suite) paused(want ...journal.Pause) {
 	c.Helper()
-	got, err := c.records.Pauses(c.Context())
+	got, err := c.store.Pauses(c.Context())
 	if err != nil {
 		c.Fatal(err)
 	}
 	c.same("paused", got, want)
 }
 
-func (c *recordSuite) audited(before int64, limit int, want ...journal.Audit) {
+func (c *suite) audited(before int64, limit int, want ...journal.Audit) {
 	c.Helper()
-	got, err := c.records.Audits(c.Context(), before, limit)
+	got, err := c.store.Audits(c.Context(), before, limit)
 	if err != nil {
 		c.Fatal(err)
 	}
 	c.same("audits", got, want)
 }
 
-var pauseCases = []recordCase{
-	{"a pause lasts until it is ended, and both are on record", func(c *recordSuite) {
+var pauseCases = []testCase{
+	{"a pause lasts until it is ended, and both are on record", func(c *suite) {
 		p := journal.Pause{Destination: "ledger", At: c.now, By: "ada", Reason: "it's down"}
 		c.paused()
 		c.setPaused(p, true, true)
@@ -52,22 +52,22 @@ var pauseCases = []recordCase{
 		c.audited(3, 1, second)
 		c.audited(1, 10)
 	}},
-	{"a pause is there when the store is opened again", func(c *recordSuite) {
+	{"a pause is there when the store is opened again", func(c *suite) {
 		p := journal.Pause{Destination: "ledger", At: c.now, By: "ada"}
 		c.setPaused(p, true, true)
-		c.records = c.f.Open(c).(journal.Records)
+		c.store = c.f.Open(c)
 		c.paused(p)
 	}},
-	{"a pause does not stop the store from taking: the journal does", func(c *recordSuite) {
+	{"a pause does not stop the store from taking: the journal does", func(c *suite) {
 		c.fresh(c.entry("evt_1"))
 		c.setPaused(journal.Pause{Destination: "app", At: c.now, By: "ada"}, true, true)
 		c.take1("evt_1")
 	}},
-	{"audits go by when they were made", func(c *recordSuite) {
+	{"audits go by when they were made", func(c *suite) {
 		pause := func(paused bool) {
 			c.Helper()
 			p := journal.Pause{Destination: "app", At: c.now, By: "ada", Reason: "x"}
-			if _, err := c.records.SetPaused(c.Context(), p, paused); err != nil {
+			if _, err := c.store.SetPaused(c.Context(), p, paused); err != nil {
 				c.Fatal(err)
 			}
 		}
@@ -76,12 +76,12 @@ var pauseCases = []recordCase{
 		limit := c.now
 		pause(false)
 		c.drain(func() journal.Purged { return c.purgeStep(everyone(journal.KindAudits, limit, 1)) }, 1, 0)
-		audits, err := c.records.Audits(c.Context(), 0, 10)
+		audits, err := c.store.Audits(c.Context(), 0, 10)
 		if err != nil || len(audits) != 1 || audits[0].Action != journal.ActionResume {
 			c.Errorf("Audits = %+v, %v", audits, err)
 		}
 		pause(true)
-		if audits, err = c.records.Audits(c.Context(), 0, 10); err != nil || len(audits) != 2 || audits[0].ID <= audits[1].ID {
+		if audits, err = c.store.Audits(c.Context(), 0, 10); err != nil || len(audits) != 2 || audits[0].ID <= audits[1].ID {
 			c.Errorf("Audits = %+v, %v", audits, err)
 		}
 	}},

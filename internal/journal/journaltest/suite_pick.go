@@ -14,13 +14,13 @@ func (c *suite) picks(n int, avoid []journal.Class, want ...string) []*journal.W
 }
 
 // kind gives an entry a source, a type and a resource.
-func kind(source, kind, resource string) func(*journal.Event) {
-	return func(e *journal.Event) { e.Source, e.Type, e.Resource = source, kind, resource }
+func kind(source, kind, resource string) func(*journal.Record) {
+	return func(e *journal.Record) { e.Source, e.Type, e.Resource = source, kind, resource }
 }
 
 // queued puts an entry into the lane of its resource.
-func queued(resource string) func(*journal.Event) {
-	return func(e *journal.Event) { e.Resource, e.Ordered = resource, e.Destinations }
+func queued(resource string) func(*journal.Record) {
+	return func(e *journal.Record) { e.Resource, e.Ordered = resource, e.Destinations }
 }
 
 // fail fails a delivery, which is due again in a millisecond.
@@ -128,7 +128,7 @@ var pickCases = []testCase{
 		c.open(map[journal.State]int64{journal.Processing: 1, journal.Dead: 1})
 	}},
 	{"something is found among a thousand that failed", func(c *suite) {
-		var batch []*journal.Event
+		var batch []*journal.Record
 		for i := range 1000 {
 			batch = append(batch, c.entry(fmt.Sprintf("evt_%d", i)))
 		}

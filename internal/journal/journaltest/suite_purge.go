@@ -33,7 +33,7 @@ func (c *suite) purge(kind journal.Kind, want int) {
 }
 
 // done stores an event and finishes it.
-func (c *suite) done(key string, edit ...func(*journal.Event)) *journal.Event {
+func (c *suite) done(key string, edit ...func(*journal.Record)) *journal.Record {
 	c.Helper()
 	e := c.entry(key, edit...)
 	c.fresh(e)
@@ -42,7 +42,7 @@ func (c *suite) done(key string, edit ...func(*journal.Event)) *journal.Event {
 }
 
 // answered stores an event and finishes it with an answer that is kept.
-func (c *suite) answered(key string, edit ...func(*journal.Event)) *journal.Event {
+func (c *suite) answered(key string, edit ...func(*journal.Record)) *journal.Record {
 	c.Helper()
 	e := c.entry(key, edit...)
 	c.fresh(e)
@@ -51,7 +51,7 @@ func (c *suite) answered(key string, edit ...func(*journal.Event)) *journal.Even
 }
 
 // has expects rows of these kinds of an event, and of no others.
-func (c *suite) has(e *journal.Event, want ...journal.Kind) {
+func (c *suite) has(e *journal.Record, want ...journal.Kind) {
 	c.Helper()
 	var got []journal.Kind
 	for _, k := range eventKinds {
@@ -67,8 +67,8 @@ func (c *suite) has(e *journal.Event, want ...journal.Kind) {
 // eventKinds are the kinds that belong to one event, the event itself last.
 var eventKinds = []journal.Kind{journal.KindBodies, journal.KindAttempts, journal.KindAnswers, journal.KindIDs}
 
-func from(source string) func(*journal.Event) {
-	return func(e *journal.Event) { e.Source = source }
+func from(source string) func(*journal.Record) {
+	return func(e *journal.Record) { e.Source = source }
 }
 
 var purgeCases = []testCase{
@@ -100,7 +100,7 @@ var purgeCases = []testCase{
 		c.purge(journal.KindIDs, 1)
 		c.attempts(e)
 		c.standing(e.ID, journal.Done, nil)
-		again := c.entry("evt_1", func(n *journal.Event) { n.ID = e.ID })
+		again := c.entry("evt_1", func(n *journal.Record) { n.ID = e.ID })
 		c.fresh(again)
 		c.matches(c.take1("evt_1"), again, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
 	}},
@@ -124,7 +124,7 @@ var purgeCases = []testCase{
 			for _, step := range []struct {
 				sources []string
 				others  bool
-				gone    *journal.Event
+				gone    *journal.Record
 			}{{[]string{"short", "none"}, false, short}, {[]string{"short", "long"}, true, usual}, {[]string{"long"}, false, long}} {
 				c.has(step.gone, eventKinds[i:]...)
 				p := c.purgeStep(journal.Purge{Kind: k, Before: c.now, Sources: step.sources, Others: step.others, Limit: 10})
@@ -174,7 +174,7 @@ func (c *suite) drain(call func() journal.Purged, want ...int) {
 
 // purgeOpen purges beside one event in each open state, and one of two destinations.
 func purgeOpen(c *suite) {
-	entries := map[string]*journal.Event{}
+	entries := map[string]*journal.Record{}
 	for _, key := range []string{"processing", "failed", "dead", "half"} {
 		entries[key] = c.entry(key)
 		if key == "half" {

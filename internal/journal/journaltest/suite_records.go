@@ -12,46 +12,24 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// RunRecords checks the contract of [journal.Records] on stores that implement it as well.
+// RunRecords checks every sentence of the parts of the contract that are for people: [journal.Reader],
+// [journal.Operator], [journal.Registry], and the receipts of copies.
 func RunRecords(t *testing.T, factory Factory) {
 	for _, group := range []struct {
 		name  string
-		cases []recordCase
+		cases []testCase
 	}{
 		{"list", listCases}, {"contents", contentCases}, {"history", historyCases}, {"sighted", sightedCases},
 		{"replay", replayCases}, {"force", forceCases}, {"lanes", laneCases}, {"races", raceCases}, {"pause", pauseCases}, {"gateways", gatewayCases},
 	} {
-		t.Run(group.name, func(t *testing.T) {
-			for _, tc := range group.cases {
-				t.Run(tc.name, func(t *testing.T) {
-					f := factory(t)
-					store := f.Open(t)
-					tc.run(&recordSuite{
-						suite:   &suite{T: t, f: f, store: store, now: start, ids: journal.NewIDs(1, 0)},
-						records: store.(journal.Records),
-					})
-				})
-			}
-		})
+		t.Run(group.name, func(t *testing.T) { runCases(t, factory, group.cases) })
 	}
 }
 
-// recordCase is one statement about records; its name says which.
-type recordCase struct {
-	name string
-	run  func(c *recordSuite)
-}
-
-// recordSuite is a [suite] whose store is asked for records.
-type recordSuite struct {
-	*suite
-	records journal.Records
-}
-
 // list returns the keys of a page.
-func (c *recordSuite) list(f journal.Filter, before int64, limit int) (keys []string, next int64) {
+func (c *suite) list(f journal.Filter, before int64, limit int) (keys []string, next int64) {
 	c.Helper()
-	page, err := c.records.List(c.Context(), f, before, limit)
+	page, err := c.store.List(c.Context(), f, before, limit)
 	if err != nil {
 		c.Fatalf("List(%+v): %v", f, err)
 	}
@@ -62,7 +40,7 @@ func (c *recordSuite) list(f journal.Filter, before int64, limit int) (keys []st
 }
 
 // lists expects these keys from the filter, newest first, in pages of every size.
-func (c *recordSuite) lists(f journal.Filter, want ...string) {
+func (c *suite) lists(f journal.Filter, want ...string) {
 	c.Helper()
 	for _, limit := range []int{1, 2, 100} {
 		var got []string
@@ -79,9 +57,9 @@ func (c *recordSuite) lists(f journal.Filter, want ...string) {
 	}
 }
 
-func (c *recordSuite) history(id int64) *journal.History {
+func (c *suite) history(id int64) *journal.History {
 	c.Helper()
-	h, err := c.records.History(c.Context(), id)
+	h, err := c.store.History(c.Context(), id)
 	if err != nil {
 		c.Fatalf("History: %v", err)
 	}
@@ -92,7 +70,7 @@ func (c *recordSuite) history(id int64) *journal.History {
 var sameTime = cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })
 
 // same compares without telling nil from empty.
-func (c *recordSuite) same(what string, got, want any) {
+func (c *suite) same(what string, got, want any) {
 	c.Helper()
 	if diff := cmp.Diff(want, got, sameTime, cmp.Comparer(func(a, b []byte) bool { return string(a) == string(b) })); diff != "" {
 		c.Errorf("%s: -want +got\n%s", what, diff)
@@ -100,9 +78,9 @@ func (c *recordSuite) same(what string, got, want any) {
 }
 
 // inEveryState stores an event named after each state, one per millisecond, and brings it there.
-func (c *recordSuite) inEveryState() map[string]*journal.Event {
+func (c *suite) inEveryState() map[string]*journal.Record {
 	c.Helper()
-	entries := map[string]*journal.Event{}
+	entries := map[string]*journal.Record{}
 	for _, key := range []string{"processing", "failed", "dead", "done", "pending"} {
 		entries[key] = c.entry(key)
 		c.fresh(entries[key])
@@ -117,15 +95,15 @@ func (c *recordSuite) inEveryState() map[string]*journal.Event {
 	return entries
 }
 
-var listCases = []recordCase{
-	{"an empty journal", func(c *recordSuite) { c.lists(journal.Filter{}) }},
-	{"newest first, in pages", func(c *recordSuite) {
+var listCases = []testCase{
+	{"an empty journal", func(c *suite) { c.lists(journal.Filter{}) }},
+	{"newest first, in pages", func(c *suite) {
 		for i := range 5 {
 			c.fresh(c.entry(fmt.Sprint("evt_", i)))
 		}
 		c.lists(journal.Filter{}, "evt_4", "evt_3", "evt_2", "evt_1", "evt_0")
 	}},
-	{"what is accepted meanwhile neither repeats nor hides an event", func(c *recordSuite) {
+	{"what is accepted meanwhile neither repeats nor hides an event", func(c *suite) {
 		c.fresh(c.entry("a"), c.entry("b"), c.entry("c"))
 		keys, next := c.list(journal.Filter{}, 0, 2)
 		c.same("first page", keys, []string{"c", "b"})
@@ -137,11 +115,11 @@ var listCases = []recordCase{
 			c.Errorf("the list goes on at %d", next)
 		}
 	}},
-	{"by source and type", func(c *recordSuite) {
-		kind := func(kind string) func(*journal.Event) { return func(e *journal.Event) { e.Type = kind } }
+	{"by source and type", func(c *suite) {
+		kind := func(kind string) func(*journal.Record) { return func(e *journal.Record) { e.Type = kind } }
 		c.fresh(
 			c.entry("a", kind("invoice.paid")), c.entry("b", kind("invoice.created")), c.entry("c", kind("charge.refunded")),
-			c.entry("d", kind("invoice.paid"), func(e *journal.Event) { e.Source = "other" }),
+			c.entry("d", kind("invoice.paid"), func(e *journal.Record) { e.Source = "other" }),
 			c.entry("e", kind("Invoice.paid")), c.entry("f", kind("a_b%c[d]?e\\f")), c.entry("g", kind("axb")), c.entry("h", kind("")),
 		)
 		c.lists(journal.Filter{Type: "invoice.*"}, "d", "b", "a")
@@ -154,8 +132,8 @@ var listCases = []recordCase{
 		c.lists(journal.Filter{Type: "a?b"})
 		c.lists(journal.Filter{Source: `o'"ther`})
 	}},
-	{"by resource, whole or a part of it", func(c *recordSuite) {
-		about := func(resource string) func(*journal.Event) { return func(e *journal.Event) { e.Resource = resource } }
+	{"by resource, whole or a part of it", func(c *suite) {
+		about := func(resource string) func(*journal.Record) { return func(e *journal.Record) { e.Resource = resource } }
 		c.fresh(c.entry("a", about("pi_1")), c.entry("b", about("7:acct_774:pi_1")), c.entry("c", about("pi_11")),
 			c.entry("d", about("7:acct_775:pi_11")), c.entry("e", about("")), c.entry("f", about("4:PI_14:pi%1")), c.entry("g", about("pi_1x")))
 		c.lists(journal.Filter{Resource: "pi_1"}, "b", "a")
@@ -166,13 +144,13 @@ var listCases = []recordCase{
 		c.lists(journal.Filter{Resource: "pi_1", Source: "other"})
 		c.lists(journal.Filter{Resource: "pi_"})
 	}},
-	{"by state", func(c *recordSuite) {
+	{"by state", func(c *suite) {
 		c.inEveryState()
 		for _, s := range []journal.State{journal.Pending, journal.Processing, journal.Failed, journal.Dead, journal.Done} {
 			c.lists(journal.Filter{State: s}, string(s))
 		}
 	}},
-	{"by destination, and its state alone", func(c *recordSuite) {
+	{"by destination, and its state alone", func(c *suite) {
 		c.fresh(c.entry("both", to("app", "audit")), c.entry("app", to("app")), c.entry("audit", to("audit")))
 		for _, w := range c.take(10) {
 			state := journal.Failed
@@ -189,7 +167,7 @@ var listCases = []recordCase{
 		c.lists(journal.Filter{Destination: "app", State: journal.Done})
 		c.lists(journal.Filter{Destination: "nobody"})
 	}},
-	{"by time, from since on and before until", func(c *recordSuite) {
+	{"by time, from since on and before until", func(c *suite) {
 		for _, key := range []string{"a", "b", "c"} {
 			c.fresh(c.entry(key))
 			c.pass(time.Millisecond)
@@ -204,7 +182,7 @@ var listCases = []recordCase{
 		c.lists(journal.Filter{Until: early})
 		c.lists(journal.Filter{Since: early, Until: late}, "c", "b", "a")
 	}},
-	{"by what copies of it were", func(c *recordSuite) {
+	{"by what copies of it were", func(c *suite) {
 		a, b := c.entry("a"), c.entry("b")
 		c.fresh(a, b)
 		c.sighted(journal.DuplicateReceipt{EventID: a.ID, Kind: journal.ReceiptConflict, First: c.now, Last: c.now, Copies: 1},
@@ -213,12 +191,12 @@ var listCases = []recordCase{
 		c.lists(journal.Filter{Seen: journal.ReceiptDuplicate}, "b")
 		c.lists(journal.Filter{Seen: journal.ReceiptRedriven})
 	}},
-	{"an event is summed up", func(c *recordSuite) {
+	{"an event is summed up", func(c *suite) {
 		e := c.entry("evt_1", to("b", "a"))
 		c.fresh(e)
 		w := c.take(1)[0]
 		c.finish1(c.outcome(w, journal.Failed), true)
-		page, err := c.records.List(c.Context(), journal.Filter{}, 0, 10)
+		page, err := c.store.List(c.Context(), journal.Filter{}, 0, 10)
 		if err != nil || len(page.Events) != 1 {
 			c.Fatalf("List = %+v, %v", page, err)
 		}
@@ -234,9 +212,9 @@ var listCases = []recordCase{
 			c.Errorf("the event is %s", s)
 		}
 	}},
-	{"an event that no route wanted is told from one that was delivered", func(c *recordSuite) {
-		inLane := func(e *journal.Event) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
-		batches := [][]*journal.Event{
+	{"an event that no route wanted is told from one that was delivered", func(c *suite) {
+		inLane := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		batches := [][]*journal.Record{
 			{c.entry("a"), c.entry("b", to()), c.entry("c"), c.entry("d", to())},
 			{c.entry("e", inLane), c.entry("f", to())}, // by the statement for lanes
 		}
@@ -246,29 +224,29 @@ var listCases = []recordCase{
 				c.finish1(c.outcome(w, journal.Done), true)
 			}
 		}
-		page, err := c.records.List(c.Context(), journal.Filter{}, 0, 10)
+		page, err := c.store.List(c.Context(), journal.Filter{}, 0, 10)
 		if err != nil || len(page.Events) != 6 {
 			c.Fatalf("List = %+v, %v", page, err)
 		}
 		for _, s := range page.Events {
-			h, err := c.records.History(c.Context(), s.ID)
+			h, err := c.store.History(c.Context(), s.ID)
 			if want := strings.Contains("bdf", s.Key); err != nil || s.Unrouted != want || h.Unrouted != want || s.State() != journal.Done {
 				c.Errorf("%s: unrouted %t in the list, and %+v, %v", s.Key, s.Unrouted, h, err)
 			}
 		}
 	}},
-	{"with a context that has ended", func(c *recordSuite) {
-		if _, err := c.records.List(canceled(c), journal.Filter{}, 0, 10); err == nil {
+	{"with a context that has ended", func(c *suite) {
+		if _, err := c.store.List(canceled(c), journal.Filter{}, 0, 10); err == nil {
 			c.Error("List went on")
 		}
 	}},
 }
 
 // contents returns the bodies of events, by identifier.
-func (c *recordSuite) contents(ids ...int64) map[int64]string {
+func (c *suite) contents(ids ...int64) map[int64]string {
 	c.Helper()
 	got := map[int64]string{}
-	err := c.records.Contents(c.Context(), ids, func(id int64, header, body []byte) error {
+	err := c.store.Contents(c.Context(), ids, func(id int64, header, body []byte) error {
 		got[id] = string(header) + string(body)
 		return nil
 	})
@@ -280,8 +258,8 @@ func (c *recordSuite) contents(ids ...int64) map[int64]string {
 
 var errEnough = errors.New("enough")
 
-var contentCases = []recordCase{
-	{"the header and the body of each, as far as they are kept", func(c *recordSuite) {
+var contentCases = []testCase{
+	{"the header and the body of each, as far as they are kept", func(c *suite) {
 		a, b, gone, other := c.entry("a"), c.entry("b"), c.entry("gone"), c.entry("other")
 		b.Body = []byte{0, 0xff, 'b'}
 		c.fresh(a, b, gone, other)
@@ -290,37 +268,37 @@ var contentCases = []recordCase{
 			a.ID: string(a.Lines()) + `{"id":"a"}`, b.ID: string(b.Lines()) + "\x00\xffb"})
 		c.same("contents of none", c.contents(), map[int64]string{})
 	}},
-	{"it stops at an error", func(c *recordSuite) {
+	{"it stops at an error", func(c *suite) {
 		a, b := c.entry("a"), c.entry("b")
 		c.fresh(a, b)
 		seen := 0
-		err := c.records.Contents(c.Context(), []int64{a.ID, b.ID}, func(int64, []byte, []byte) error { seen++; return errEnough })
+		err := c.store.Contents(c.Context(), []int64{a.ID, b.ID}, func(int64, []byte, []byte) error { seen++; return errEnough })
 		if !errors.Is(err, errEnough) || seen != 1 {
 			c.Errorf("Contents = %v after %d", err, seen)
 		}
-		if err := c.records.Contents(canceled(c), []int64{a.ID}, func(int64, []byte, []byte) error { return nil }); err == nil {
+		if err := c.store.Contents(canceled(c), []int64{a.ID}, func(int64, []byte, []byte) error { return nil }); err == nil {
 			c.Error("Contents went on")
 		}
 	}},
 }
 
-var historyCases = []recordCase{
-	{"an event is found by its key", func(c *recordSuite) {
+var historyCases = []testCase{
+	{"an event is found by its key", func(c *suite) {
 		e := c.entry("evt_1")
 		c.fresh(e, c.entry(""))
-		if id, err := c.records.Find(c.Context(), "billing", "evt_1"); err != nil || id != e.ID {
+		if id, err := c.store.Find(c.Context(), "billing", "evt_1"); err != nil || id != e.ID {
 			c.Errorf("Find = %d, %v; want %d", id, err, e.ID)
 		}
 		for _, r := range [][2]string{{"other", "evt_1"}, {"billing", "evt"}, {"billing", ""}} {
-			if _, err := c.records.Find(c.Context(), r[0], r[1]); !errors.Is(err, journal.ErrNoEvent) {
+			if _, err := c.store.Find(c.Context(), r[0], r[1]); !errors.Is(err, journal.ErrNoEvent) {
 				c.Errorf("Find(%q) = %v", r, err)
 			}
 		}
-		if _, err := c.records.History(c.Context(), c.ids.Next(c.now)); !errors.Is(err, journal.ErrNoEvent) {
+		if _, err := c.store.History(c.Context(), c.ids.Next(c.now)); !errors.Is(err, journal.ErrNoEvent) {
 			c.Errorf("History of another = %v", err)
 		}
 	}},
-	{"attempts, oldest first, with the answers", func(c *recordSuite) {
+	{"attempts, oldest first, with the answers", func(c *suite) {
 		e := c.entry("evt_1", to("app", "audit"))
 		c.fresh(e)
 		var want []journal.Attempt
@@ -348,7 +326,7 @@ var historyCases = []recordCase{
 			c.Errorf("has a body: %v, of %d bytes", h.HasBody, h.Size)
 		}
 	}},
-	{"the latest attempts, when there are too many", func(c *recordSuite) {
+	{"the latest attempts, when there are too many", func(c *suite) {
 		e := c.entry("evt_1")
 		c.fresh(e)
 		for range journal.MaxAttempts + 3 {
@@ -360,7 +338,7 @@ var historyCases = []recordCase{
 			c.Errorf("%d attempts, from %d", n, h.Attempts[0].Token)
 		}
 	}},
-	{"what was purged is said to be gone", func(c *recordSuite) {
+	{"what was purged is said to be gone", func(c *suite) {
 		e := c.done("evt_1")
 		c.pass(time.Hour)
 		c.purge(journal.KindBodies, 1)
@@ -373,10 +351,10 @@ var historyCases = []recordCase{
 			c.Errorf("History = %+v", h)
 		}
 	}},
-	{"open deliveries are counted by destination and state", func(c *recordSuite) {
+	{"open deliveries are counted by destination and state", func(c *suite) {
 		first := c.inEveryState()
 		c.fresh(c.entry("more", to("app", "audit")))
-		got, err := c.records.Open(c.Context())
+		got, err := c.store.Open(c.Context())
 		if err != nil {
 			c.Fatal(err)
 		}

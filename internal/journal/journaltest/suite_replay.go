@@ -14,7 +14,7 @@ import (
 )
 
 // asked returns a replay by Ada, now.
-func (c *recordSuite) asked(f journal.Filter, edit ...func(*journal.Replay)) journal.Replay {
+func (c *suite) asked(f journal.Filter, edit ...func(*journal.Replay)) journal.Replay {
 	r := journal.Replay{Filter: f, Start: c.now, By: "ada", Reason: "it's fixed"}
 	for _, e := range edit {
 		e(&r)
@@ -29,9 +29,9 @@ func only(id int64) func(*journal.Replay) {
 	return func(r *journal.Replay) { r.EventID = id }
 }
 
-func (c *recordSuite) replay(r journal.Replay, limit int) journal.Replayed {
+func (c *suite) replay(r journal.Replay, limit int) journal.Replayed {
 	c.Helper()
-	done, err := c.records.Replay(c.Context(), r, limit)
+	done, err := c.store.Replay(c.Context(), r, limit)
 	if err != nil {
 		c.Fatalf("Replay(%+v): %v", r, err)
 	}
@@ -39,7 +39,7 @@ func (c *recordSuite) replay(r journal.Replay, limit int) journal.Replayed {
 }
 
 // replays expects what comes of a replay in one piece, its record apart.
-func (c *recordSuite) replays(r journal.Replay, want journal.Replayed) {
+func (c *suite) replays(r journal.Replay, want journal.Replayed) {
 	c.Helper()
 	got := c.replay(r, 100)
 	if (got.Audit == 0) != (r.DryRun || got.Deliveries == 0) {
@@ -53,9 +53,9 @@ func (c *recordSuite) replays(r journal.Replay, want journal.Replayed) {
 }
 
 // states expects these deliveries to be open, as destination of the event's key: state.
-func (c *recordSuite) states(want ...string) {
+func (c *suite) states(want ...string) {
 	c.Helper()
-	page, err := c.records.List(c.Context(), journal.Filter{}, 0, 100)
+	page, err := c.store.List(c.Context(), journal.Filter{}, 0, 100)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -68,8 +68,8 @@ func (c *recordSuite) states(want ...string) {
 	c.same("open", got, want)
 }
 
-var replayCases = []recordCase{
-	{"failed and dead begin again, nothing else changes", func(c *recordSuite) {
+var replayCases = []testCase{
+	{"failed and dead begin again, nothing else changes", func(c *suite) {
 		c.inEveryState()
 		c.replays(c.asked(journal.Filter{}), journal.Replayed{Events: 2, Deliveries: 2})
 		c.states("app of pending: pending", "app of dead: pending", "app of failed: pending", "app of processing: processing")
@@ -80,13 +80,13 @@ var replayCases = []recordCase{
 			}
 		}
 	}},
-	{"a state chooses deliveries", func(c *recordSuite) {
+	{"a state chooses deliveries", func(c *suite) {
 		c.inEveryState()
 		c.replays(c.asked(journal.Filter{State: journal.Dead}), journal.Replayed{Events: 1, Deliveries: 1})
 		c.states("app of pending: pending", "app of dead: pending", "app of failed: failed", "app of processing: processing")
 		c.replays(c.asked(journal.Filter{State: journal.Done}), journal.Replayed{})
 	}},
-	{"a destination chooses deliveries", func(c *recordSuite) {
+	{"a destination chooses deliveries", func(c *suite) {
 		c.fresh(c.entry("evt_1", to("app", "audit")), c.entry("evt_2", to("audit")))
 		for _, w := range c.take(10) {
 			c.finish1(c.outcome(w, journal.Failed), true)
@@ -94,7 +94,7 @@ var replayCases = []recordCase{
 		c.replays(c.asked(journal.Filter{Destination: "app"}), journal.Replayed{Events: 1, Deliveries: 1})
 		c.states("audit of evt_2: failed", "app of evt_1: pending", "audit of evt_1: failed")
 	}},
-	{"only those of the events that are named", func(c *recordSuite) {
+	{"only those of the events that are named", func(c *suite) {
 		var ids []int64
 		for _, key := range []string{"a", "b", "c", "d"} {
 			e := c.entry(key)
@@ -115,9 +115,9 @@ var replayCases = []recordCase{
 		c.states("app of d: pending", "app of c: dead", "app of b: pending", "app of a: dead")
 		c.replays(c.asked(journal.Filter{}, only(ids[0]), force), journal.Replayed{Events: 1, Deliveries: 1})
 	}},
-	{"the other fields choose events", func(c *recordSuite) {
+	{"the other fields choose events", func(c *suite) {
 		for _, key := range []string{"a", "b", "c"} {
-			c.fresh(c.entry(key, func(e *journal.Event) { e.Source, e.Type, e.Resource = "from_"+key, "type."+key, "in_"+key }))
+			c.fresh(c.entry(key, func(e *journal.Record) { e.Source, e.Type, e.Resource = "from_"+key, "type."+key, "in_"+key }))
 			c.finish1(c.outcome(c.take1(key), journal.Dead), true)
 			c.pass(time.Second)
 		}
@@ -130,7 +130,7 @@ var replayCases = []recordCase{
 		c.replays(c.asked(journal.Filter{Source: "nobody"}), journal.Replayed{})
 		c.states("app of c: dead", "app of b: dead", "app of a: dead")
 	}},
-	{"one event alone", func(c *recordSuite) {
+	{"one event alone", func(c *suite) {
 		entries := c.inEveryState()
 		c.replays(c.asked(journal.Filter{}, only(entries["failed"].ID)), journal.Replayed{Events: 1, Deliveries: 1})
 		c.replays(c.asked(journal.Filter{}, only(entries["processing"].ID)), journal.Replayed{Events: 1, Open: 1})
@@ -138,13 +138,13 @@ var replayCases = []recordCase{
 		c.replays(c.asked(journal.Filter{}, only(c.ids.Next(c.now))), journal.Replayed{})
 		c.states("app of pending: pending", "app of dead: dead", "app of failed: pending", "app of processing: processing")
 	}},
-	{"a dry run counts and changes nothing", func(c *recordSuite) {
+	{"a dry run counts and changes nothing", func(c *suite) {
 		c.inEveryState()
 		c.replays(c.asked(journal.Filter{}, force, dryRun), journal.Replayed{Events: 5, Deliveries: 3, Forced: 1, Open: 2})
 		c.states("app of pending: pending", "app of dead: dead", "app of failed: failed", "app of processing: processing")
 		c.audited(0, 10)
 	}},
-	{"an event without its body is reported", func(c *recordSuite) {
+	{"an event without its body is reported", func(c *suite) {
 		lost, kept := c.entry("lost"), c.entry("kept")
 		c.fresh(lost, kept)
 		for _, w := range c.take(10) {
@@ -161,7 +161,7 @@ var replayCases = []recordCase{
 		c.replays(c.asked(journal.Filter{}, only(purged.ID), force), journal.Replayed{Events: 1,
 			Gone: []journal.Named{{EventID: purged.ID, Source: "billing", Key: "purged"}}})
 	}},
-	{"a rate spreads them, over all pieces", func(c *recordSuite) {
+	{"a rate spreads them, over all pieces", func(c *suite) {
 		for i := range 5 {
 			c.fresh(c.entry(fmt.Sprint("evt_", i)))
 		}
@@ -188,7 +188,7 @@ var replayCases = []recordCase{
 		c.audited(0, 10, journal.Audit{ID: 1, At: start, By: "ada", Reason: "it's fixed", Action: journal.ActionReplay,
 			Filter: `{}`, Count: 5})
 	}},
-	{"the record says what was asked for", func(c *recordSuite) {
+	{"the record says what was asked for", func(c *suite) {
 		e := c.done("evt_1")
 		f := journal.Filter{Source: "billing", Type: "inv*", Destination: "app", State: journal.Done, Seen: journal.ReceiptDuplicate,
 			Since: start, Until: start.Add(time.Second)}
@@ -198,7 +198,7 @@ var replayCases = []recordCase{
 			Filter: `{"source":"billing","type":"inv*","state":"done","destination":"app","seen":"duplicate",` +
 				`"since":"2026-03-14T15:09:26.535Z","until":"2026-03-14T15:09:27.535Z","force":true}`})
 	}},
-	{"a replay is continued by the same person with the same filter", func(c *recordSuite) {
+	{"a replay is continued by the same person with the same filter", func(c *suite) {
 		c.inEveryState()
 		r := c.asked(journal.Filter{})
 		done := c.replay(r, 1)
@@ -214,7 +214,7 @@ var replayCases = []recordCase{
 			next := r
 			next.After, next.Audit = done.Next, done.Audit
 			edit(&next)
-			if _, err := c.records.Replay(c.Context(), next, 1); !errors.Is(err, journal.ErrNoReplay) {
+			if _, err := c.store.Replay(c.Context(), next, 1); !errors.Is(err, journal.ErrNoReplay) {
 				c.Errorf("continued by %s: %v", what, err)
 			}
 		}
@@ -224,7 +224,7 @@ var replayCases = []recordCase{
 			c.Errorf("continued: %+v", again)
 		}
 	}},
-	{"a filter may name any time", func(c *recordSuite) {
+	{"a filter may name any time", func(c *suite) {
 		c.inEveryState()
 		f := journal.Filter{State: journal.Dead, Since: time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), Until: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}
 		c.replays(c.asked(f), journal.Replayed{Events: 1, Deliveries: 1})
@@ -232,9 +232,9 @@ var replayCases = []recordCase{
 			Filter: `{"state":"dead","since":"-0001-01-01T00:00:00Z","until":"10000-01-01T00:00:00Z"}`})
 		c.replays(c.asked(journal.Filter{}), journal.Replayed{Events: 1, Deliveries: 1})
 	}},
-	{"a failed call leaves nothing", func(c *recordSuite) {
+	{"a failed call leaves nothing", func(c *suite) {
 		c.inEveryState()
-		if _, err := c.records.Replay(canceled(c), c.asked(journal.Filter{}), 10); err == nil {
+		if _, err := c.store.Replay(canceled(c), c.asked(journal.Filter{}), 10); err == nil {
 			c.Fatal("it went on")
 		}
 		c.states("app of pending: pending", "app of dead: dead", "app of failed: failed", "app of processing: processing")
@@ -242,8 +242,8 @@ var replayCases = []recordCase{
 	}},
 }
 
-var forceCases = []recordCase{
-	{"done is replayed by force only, and says so", func(c *recordSuite) {
+var forceCases = []testCase{
+	{"done is replayed by force only, and says so", func(c *suite) {
 		e := c.done("evt_1")
 		c.replays(c.asked(journal.Filter{}), journal.Replayed{})
 		c.replays(c.asked(journal.Filter{}, force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
@@ -265,7 +265,7 @@ var forceCases = []recordCase{
 			c.Error("another event says that it is forced")
 		}
 	}},
-	{"the token is above all earlier ones", func(c *recordSuite) {
+	{"the token is above all earlier ones", func(c *suite) {
 		c.fresh(c.entry("evt_1"))
 		var held []*journal.Work
 		for _, state := range []journal.State{journal.Failed, journal.Pending, journal.Done} {
@@ -287,7 +287,7 @@ var forceCases = []recordCase{
 		}
 		c.finish1(c.outcome(w, journal.Done), true)
 	}},
-	{"to the destination that is named, and where it never was if the event is named as well", func(c *recordSuite) {
+	{"to the destination that is named, and where it never was if the event is named as well", func(c *suite) {
 		e := c.entry("evt_1", to("app", "audit"))
 		c.fresh(e)
 		for _, w := range c.take(10) {
@@ -300,7 +300,7 @@ var forceCases = []recordCase{
 		c.replays(c.asked(journal.Filter{Destination: "other"}, only(e.ID), force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
 		c.states("audit of evt_1: pending", "other of evt_1: pending")
 	}},
-	{"only done ones, if the state says so", func(c *recordSuite) {
+	{"only done ones, if the state says so", func(c *suite) {
 		c.inEveryState()
 		c.replays(c.asked(journal.Filter{State: journal.Done}, force), journal.Replayed{Events: 5, Deliveries: 1, Forced: 1, Open: 2})
 		c.states("app of pending: pending", "app of done: pending", "app of dead: dead", "app of failed: failed",
@@ -308,8 +308,8 @@ var forceCases = []recordCase{
 	}},
 }
 
-var raceCases = []recordCase{
-	{"a replay while it is processing changes nothing", func(c *recordSuite) {
+var raceCases = []testCase{
+	{"a replay while it is processing changes nothing", func(c *suite) {
 		e := c.entry("evt_1", hold)
 		c.fresh(e)
 		c.replays(c.asked(journal.Filter{}, only(e.ID), force), journal.Replayed{Events: 1, Open: 1})
@@ -317,14 +317,14 @@ var raceCases = []recordCase{
 		c.finish1(journal.Outcome{Held: journal.Held{EventID: e.ID, Destination: "app", Token: 1}, State: journal.Done, Started: c.now}, true)
 		c.open(nil)
 	}},
-	{"replays at once make each delivery once", func(c *recordSuite) { c.race(40, 8, 3) }},
+	{"replays at once make each delivery once", func(c *suite) { c.race(40, 8, 3) }},
 }
 
 // race replays n finished and failed events from several sides at once, while their sender sends copies
 // and others take and finish what comes of it, every other time badly. No delivery is ever held twice, and
 // none begins more often than it was made due.
-func (c *recordSuite) race(n, replayers, takers int) {
-	var batch []*journal.Event
+func (c *suite) race(n, replayers, takers int) {
+	var batch []*journal.Record
 	for i := range n {
 		batch = append(batch, c.entry(fmt.Sprint("evt_", i)))
 	}
@@ -369,9 +369,9 @@ func (c *recordSuite) race(n, replayers, takers int) {
 }
 
 // replaySome replays everything a few times, and returns how many deliveries that made due.
-func (c *recordSuite) replaySome(store journal.Store, n int) (due int64) {
+func (c *suite) replaySome(store journal.Store, n int) (due int64) {
 	for range 5 {
-		done, err := store.(journal.Records).Replay(context.WithoutCancel(c.Context()), c.asked(journal.Filter{}, force), n)
+		done, err := store.Replay(context.WithoutCancel(c.Context()), c.asked(journal.Filter{}, force), n)
 		if err != nil {
 			c.Errorf("Replay: %v", err)
 		}
@@ -381,7 +381,7 @@ func (c *recordSuite) replaySome(store journal.Store, n int) (due int64) {
 }
 
 // sendSome sends copies, and returns how many deliveries they made due.
-func (c *recordSuite) sendSome(store journal.Store, batch []*journal.Event) (due int64) {
+func (c *suite) sendSome(store journal.Store, batch []*journal.Record) (due int64) {
 	for range 5 {
 		results, err := store.Accept(context.WithoutCancel(c.Context()), batch, c.now, c.now.Add(lease))
 		if err != nil {
@@ -413,7 +413,7 @@ func (h *holders) set(w *journal.Work, held bool) {
 }
 
 // takeAndFinish does what is due, and returns how much that was.
-func (c *recordSuite) takeAndFinish(store journal.Store, held *holders) (n int64) {
+func (c *suite) takeAndFinish(store journal.Store, held *holders) (n int64) {
 	ctx := context.WithoutCancel(c.Context())
 	for {
 		work, err := store.Take(ctx, c.now, c.now.Add(lease), journal.Wanted{Deliveries: 7})

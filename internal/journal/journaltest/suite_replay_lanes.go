@@ -8,8 +8,8 @@ import (
 
 // laneCases replay what is in lanes. They take for the destination by name, as gateways do: only then are
 // lanes looked at in which nothing waits, and forgotten, so that a replay must open them again.
-var laneCases = []recordCase{
-	{"what is replayed by force keeps its place in its lane", func(c *recordSuite) {
+var laneCases = []testCase{
+	{"what is replayed by force keeps its place in its lane", func(c *suite) {
 		c.fresh(c.entry("old", of("cus_1")))
 		c.finish1(c.outcome(c.takeApp("old")[0], journal.Done), true)
 		c.fresh(c.entry("young", of("cus_1")))
@@ -17,14 +17,14 @@ var laneCases = []recordCase{
 		c.finish1(c.outcome(c.takeApp("old")[0], journal.Done), true)
 		c.takeApp("young")
 	}},
-	{"what is replayed by force opens its lane again", func(c *recordSuite) {
+	{"what is replayed by force opens its lane again", func(c *suite) {
 		c.fresh(c.entry("evt_1", of("cus_1")))
 		c.finish1(c.outcome(c.takeApp("evt_1")[0], journal.Done), true)
 		c.takeApp()
 		c.replays(c.asked(journal.Filter{}, force, inOrder), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
 		c.takeApp("evt_1")
 	}},
-	{"dead ones of a lane take their turn again", func(c *recordSuite) {
+	{"dead ones of a lane take their turn again", func(c *suite) {
 		c.fresh(c.entry("old", of("cus_1")), c.entry("young", of("cus_1")))
 		c.finish1(c.outcome(c.takeApp("old")[0], journal.Dead), true)
 		c.finish1(c.outcome(c.takeApp("young")[0], journal.Dead), true)
@@ -33,14 +33,14 @@ var laneCases = []recordCase{
 		c.finish1(c.outcome(c.takeApp("old")[0], journal.Done), true)
 		c.takeApp("young")
 	}},
-	{"a failed one of a lane does not wait for its time", func(c *recordSuite) {
+	{"a failed one of a lane does not wait for its time", func(c *suite) {
 		c.fresh(c.entry("evt_1", of("cus_1")))
 		c.finish1(c.outcome(c.takeApp("evt_1")[0], journal.Failed), true)
 		c.takeApp()
 		c.replays(c.asked(journal.Filter{}), journal.Replayed{Events: 1, Deliveries: 1})
 		c.takeApp("evt_1")
 	}},
-	{"a rate holds up no resource", func(c *recordSuite) {
+	{"a rate holds up no resource", func(c *suite) {
 		c.fresh(c.entry("a1", of("a")), c.entry("b1", of("b")), c.entry("c1"), c.entry("d1", of("d")))
 		for _, w := range c.takeAll(wanted("app"), "a1", "b1", "c1", "d1") {
 			state := journal.Dead
@@ -69,7 +69,7 @@ var laneCases = []recordCase{
 func inOrder(r *journal.Replay) { r.Ordered = []string{"app"} }
 
 // takeApp takes plenty for the destination app and expects deliveries of these keys, in order.
-func (c *recordSuite) takeApp(want ...string) []*journal.Work {
+func (c *suite) takeApp(want ...string) []*journal.Work {
 	c.Helper()
 	return c.takeWanted(wanted("app"), want...)
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-func (c *recordSuite) sighted(seen ...journal.DuplicateReceipt) {
+func (c *suite) sighted(seen ...journal.DuplicateReceipt) {
 	c.Helper()
-	if err := c.records.RecordDuplicates(c.Context(), seen); err != nil {
+	if err := c.store.RecordDuplicates(c.Context(), seen); err != nil {
 		c.Fatalf("Sighted: %v", err)
 	}
 }
 
 // sighting is one copy of an event, now.
-func (c *recordSuite) sighting(id int64, kind journal.ReceiptKind) journal.DuplicateReceipt {
+func (c *suite) sighting(id int64, kind journal.ReceiptKind) journal.DuplicateReceipt {
 	return journal.DuplicateReceipt{EventID: id, Kind: kind, First: c.now, Last: c.now, Copies: 1}
 }
 
-var sightedCases = []recordCase{
-	{"copies are recorded with their times, oldest first", func(c *recordSuite) {
+var sightedCases = []testCase{
+	{"copies are recorded with their times, oldest first", func(c *suite) {
 		e := c.entry("evt_1")
 		c.fresh(e, c.entry("evt_2"))
 		first := c.sighting(e.ID, journal.ReceiptDuplicate)
@@ -32,14 +32,14 @@ var sightedCases = []recordCase{
 		c.sighted(second, third)
 		c.same("sightings", c.history(e.ID).Duplicates, []journal.DuplicateReceipt{first, second, third})
 	}},
-	{"copies of what is not there are left out", func(c *recordSuite) {
+	{"copies of what is not there are left out", func(c *suite) {
 		e := c.entry("evt_1")
 		c.fresh(e)
 		c.sighted(c.sighting(e.ID-1, journal.ReceiptDuplicate), c.sighting(e.ID, journal.ReceiptDuplicate))
 		c.same("sightings", c.history(e.ID).Duplicates, []journal.DuplicateReceipt{c.sighting(e.ID, journal.ReceiptDuplicate)})
 		c.sighted()
 	}},
-	{"the last of the rows of a kind sums up what comes later", func(c *recordSuite) {
+	{"the last of the rows of a kind sums up what comes later", func(c *suite) {
 		e := c.entry("evt_1")
 		c.fresh(e)
 		c.sighted(c.sighting(e.ID, journal.ReceiptRedriven))
@@ -54,7 +54,7 @@ var sightedCases = []recordCase{
 		c.same("last", seen[len(seen)-1], journal.DuplicateReceipt{EventID: e.ID, Kind: journal.ReceiptDuplicate, Copies: 6,
 			First: start.Add((journal.MaxReceipts - 1) * time.Second), Last: start.Add((journal.MaxReceipts + 4) * time.Second)})
 	}},
-	{"they stay as long as the key and go with it", func(c *recordSuite) {
+	{"they stay as long as the key and go with it", func(c *suite) {
 		e := c.done("evt_1")
 		c.sighted(c.sighting(e.ID, journal.ReceiptDuplicate))
 		c.pass(time.Hour)
@@ -63,19 +63,19 @@ var sightedCases = []recordCase{
 			c.Fatalf("%d sightings after the body went", n)
 		}
 		c.purge(journal.KindIDs, 1)
-		again := c.entry("evt_1", func(n *journal.Event) { n.ID = e.ID })
+		again := c.entry("evt_1", func(n *journal.Record) { n.ID = e.ID })
 		c.fresh(again)
 		if n := len(c.history(e.ID).Duplicates); n != 0 {
 			c.Errorf("%d sightings of an event that went", n)
 		}
 	}},
-	{"none is lost when several processes record at once", func(c *recordSuite) {
+	{"none is lost when several processes record at once", func(c *suite) {
 		a, b := c.entry("a"), c.entry("b")
 		c.fresh(a, b)
 		const writers, rounds = 4, 15
-		stores := []journal.Records{c.records}
+		stores := []journal.Store{c.store}
 		for c.f.Shared && len(stores) < writers {
-			stores = append(stores, c.f.Open(c).(journal.Records))
+			stores = append(stores, c.f.Open(c))
 		}
 		var all sync.WaitGroup
 		for i := range writers {

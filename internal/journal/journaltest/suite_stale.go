@@ -7,8 +7,8 @@ import (
 )
 
 // ranked makes an entry one about a resource in one of its versions.
-func ranked(resource string, rank int64) func(*journal.Event) {
-	return func(e *journal.Event) { e.Resource, e.Rank = resource, rank }
+func ranked(resource string, rank int64) func(*journal.Record) {
+	return func(e *journal.Record) { e.Resource, e.Rank = resource, rank }
 }
 
 // compared takes one delivery of a key to app, and expects it to be stale or not.
@@ -34,7 +34,7 @@ var staleCases = []testCase{
 		e := c.entry("v", ranked("a", -7))
 		c.fresh(e, c.entry("none"))
 		for i, w := range c.takeKeys(10, "v", "none") {
-			if want := []*journal.Event{e, {}}[i]; w.Resource != want.Resource || w.Rank != want.Rank || w.Stale || w.LogicalDuplicateKey != "" || w.Forced {
+			if want := []*journal.Event{e.Event, {}}[i]; w.Resource != want.Resource || w.Rank != want.Rank || w.Stale || w.LogicalDuplicateKey != "" || w.Forced {
 				c.Errorf("took %+v", w)
 			}
 		}

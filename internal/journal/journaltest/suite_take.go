@@ -45,11 +45,11 @@ var takeCases = []testCase{
 		c.takeKeys(3)
 	}},
 	{"who vouched is kept, in a lane and out of it", func(c *suite) {
-		vouched := func(n int16, edit ...func(*journal.Event)) *journal.Event {
-			return c.entry(fmt.Sprint(n), append(edit, func(e *journal.Event) { e.Vouched = n })...)
+		vouched := func(n int16, edit ...func(*journal.Record)) *journal.Record {
+			return c.entry(fmt.Sprint(n), append(edit, func(e *journal.Record) { e.Vouched = n })...)
 		}
-		inLane := func(e *journal.Event) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
-		batches := [][]*journal.Event{{vouched(0), vouched(1), vouched(math.MaxInt16)}, {vouched(2), vouched(3, inLane)}}
+		inLane := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		batches := [][]*journal.Record{{vouched(0), vouched(1), vouched(math.MaxInt16)}, {vouched(2), vouched(3, inLane)}}
 		for _, batch := range batches {
 			c.fresh(batch...)
 			for _, w := range c.take(10) {
@@ -63,7 +63,7 @@ var takeCases = []testCase{
 	}},
 	{"nothing more once there are bytes enough", func(c *suite) {
 		for _, key := range []string{"a", "b", "c", "d", "e"} {
-			c.fresh(c.entry(key, func(e *journal.Event) {
+			c.fresh(c.entry(key, func(e *journal.Record) {
 				e.Header, e.Facts, e.Body = make([]byte, 60), make([]byte, 40), make([]byte, 900)
 			}))
 		}
@@ -170,7 +170,7 @@ var takeCases = []testCase{
 		c.matches(c.take1(""), e, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
 	}},
 	{"many are taken in many bites, each once", func(c *suite) {
-		var batch []*journal.Event
+		var batch []*journal.Record
 		for i := range 250 {
 			batch = append(batch, c.entry(fmt.Sprintf("evt_%d", i)))
 		}

@@ -10,15 +10,15 @@ import (
 )
 
 // saying gives an entry a logical key.
-func saying(logical string) func(*journal.Event) {
-	return func(e *journal.Event) { e.LogicalKey = logical }
+func saying(logical string) func(*journal.Record) {
+	return func(e *journal.Record) { e.LogicalKey = logical }
 }
 
 // orDrop has an entry dropped if it is a twin.
-func orDrop(e *journal.Event) { e.DropLogicalDuplicate = true }
+func orDrop(e *journal.Record) { e.DropLogicalDuplicate = true }
 
 // twinOf accepts an entry, and expects it to be the twin of first.
-func (c *suite) twinOf(first, e *journal.Event) {
+func (c *suite) twinOf(first, e *journal.Record) {
 	c.Helper()
 	c.accept1(e, journal.Result{Status: journal.Accepted, ID: e.ID, LogicalDuplicateOf: first.ID, LogicalDuplicateKey: first.Key})
 }
@@ -45,7 +45,7 @@ var twinCases = []testCase{
 	}},
 	{"logical keys are scoped by source, and none is no logical key", func(c *suite) {
 		c.fresh(c.entry("evt_1", saying("paid")), c.entry("evt_2", saying("PAID")), c.entry("evt_3"), c.entry("evt_4"),
-			c.entry("evt_5", saying("paid"), func(e *journal.Event) { e.Source = "shop" }))
+			c.entry("evt_5", saying("paid"), func(e *journal.Record) { e.Source = "shop" }))
 	}},
 	{"without a key of its own an event is no twin and has none", func(c *suite) {
 		c.fresh(c.entry("", saying("paid")), c.entry("", saying("paid"), orDrop), c.entry("evt_1", saying("paid")),
@@ -53,7 +53,7 @@ var twinCases = []testCase{
 		c.open(map[journal.State]int64{journal.Pending: 5})
 	}},
 	{"twins in one batch", func(c *suite) {
-		e := []*journal.Event{c.entry("evt_3", saying("paid")), c.entry("evt_1", saying("paid")),
+		e := []*journal.Record{c.entry("evt_3", saying("paid")), c.entry("evt_1", saying("paid")),
 			c.entry("evt_2", saying("paid"), orDrop), c.entry("evt_2", saying("paid"), orDrop)}
 		want := []journal.Result{
 			{Status: journal.Accepted, ID: e[0].ID},
@@ -136,7 +136,7 @@ func twinStorm(c *suite) {
 	owner, twins := map[string]int64{}, map[string][]int64{}
 	parallel(func(worker int) {
 		for _, some := range [][]int{rand.Perm(logical), rand.Perm(logical)} {
-			var batch []*journal.Event
+			var batch []*journal.Record
 			for i, k := range some {
 				batch = append(batch, c.entry(fmt.Sprintf("evt_%d_%d_%d", worker, k, rand.Int()), saying(fmt.Sprintf("says_%d", k))))
 				batch[i].DropLogicalDuplicate = k%2 == 0

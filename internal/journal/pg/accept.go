@@ -16,7 +16,7 @@ import (
 // Accept implements [journal.Store]. New entries are stored in one transaction; copies are looked up
 // and re-driven in a second one, so when that fails the new entries are stored although the call
 // failed.
-func (s *Store) Accept(ctx context.Context, batch []*journal.Event, now, lease time.Time) ([]journal.Result, error) {
+func (s *Store) Accept(ctx context.Context, batch []*journal.Record, now, lease time.Time) ([]journal.Result, error) {
 	a := &acceptance{
 		Store: s, batch: batch, now: now, lease: lease,
 		results: make([]journal.Result, len(batch)), digests: make([][]byte, len(batch)),
@@ -34,7 +34,7 @@ func (s *Store) Accept(ctx context.Context, batch []*journal.Event, now, lease t
 // acceptance is one call of Accept. Entries are named by their index in the batch.
 type acceptance struct {
 	*Store
-	batch      []*journal.Event
+	batch      []*journal.Record
 	now, lease time.Time
 	results    []journal.Result
 	digests    [][]byte             // what is stored under the key of a settled entry
@@ -75,7 +75,7 @@ func (a *acceptance) split(todo []int) (firsts, rest []int) {
 	return firsts, rest
 }
 
-func ref(e *journal.Event) hookonce.Ref { return hookonce.Ref{Source: e.Source, Key: e.Key} }
+func ref(e *journal.Record) hookonce.Ref { return hookonce.Ref{Source: e.Source, Key: e.Key} }
 
 // follow answers the copies of entries that were settled in this round, and returns those whose first was
 // refused, because the next of them may be better, or is delivered by another event, about which the

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
@@ -117,7 +118,7 @@ func TestOrdinaryWorkRingsNoBell(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `LISTEN hookonce; LISTEN last`); err != nil {
 		t.Fatal(err)
 	}
-	j, err := engine.New(s, engine.Options{Notifier: s, Records: s, Destinations: map[string]journal.Destination{"app": {}, "ledger": {Ordered: true}}})
+	j, err := engine.New(s, journaltest.Options(engine.Options{Notifier: s, Destinations: map[string]journal.Destination{"app": {}, "ledger": {Ordered: true}}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestOrdinaryWorkRingsNoBell(t *testing.T) {
 		for range 10 {
 			e := entry("evt_1")
 			e.Resource, e.Destinations = "order", []string{"app", "ledger"}
-			if _, err := j.Accept(t.Context(), []*journal.Event{e}); err != nil {
+			if _, err := j.Accept(t.Context(), []*journal.Event{e.Event}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -14,7 +14,7 @@ func BenchmarkStore(b *testing.B) {
 	cluster := pgtest.Start(b, pgtest.Options{Fsync: true})
 	journaltest.Bench(b, func(b testing.TB) journal.Store {
 		s := open(b, cluster.DSN(b), "")
-		keep := journal.DefaultRetention()
+		keep := journaltest.Retention()
 		if _, err := s.EnsurePartitions(b.Context(), time.Now(), &keep); err != nil {
 			b.Fatal(err)
 		}

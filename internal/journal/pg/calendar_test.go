@@ -125,11 +125,11 @@ func (c *calendar) in(table string, id int64) (name string) {
 }
 
 // accepts stores an event of a source.
-func (c *calendar) accepts(source, key string) *journal.Event {
+func (c *calendar) accepts(source, key string) *journal.Record {
 	c.Helper()
 	e := entry(key)
 	e.ID, e.Source, e.Hold, e.ReceivedAt = c.ids.Next(c.now), source, nil, c.now
-	results, err := c.store.Accept(c.Context(), []*journal.Event{e}, c.now, c.now.Add(time.Minute))
+	results, err := c.store.Accept(c.Context(), []*journal.Record{e}, c.now, c.now.Add(time.Minute))
 	if err != nil || results[0].Err != nil || results[0].Status != journal.Accepted {
 		c.Fatalf("accepting: %+v, %v", results, err)
 	}
@@ -165,7 +165,7 @@ func (c *calendar) ends(state journal.State, work ...*journal.Work) {
 }
 
 // done stores events and finishes them.
-func (c *calendar) done(source string, keys ...string) (last *journal.Event) {
+func (c *calendar) done(source string, keys ...string) (last *journal.Record) {
 	c.Helper()
 	for _, key := range keys {
 		last = c.accepts(source, key)

@@ -46,7 +46,7 @@ func newColumns(n int) *columns {
 	}
 }
 
-func (c *columns) add(e *journal.Event) {
+func (c *columns) add(e *journal.Record) {
 	at := len(c.id)
 	c.id = append(c.id, e.ID)
 	c.source = append(c.source, e.Source)
@@ -75,7 +75,7 @@ func (c *columns) add(e *journal.Event) {
 	}
 }
 
-func (c *logicalColumns) add(e *journal.Event) {
+func (c *logicalColumns) add(e *journal.Record) {
 	c.id = append(c.id, e.ID)
 	c.source = append(c.source, e.Source)
 	c.logical = append(c.logical, e.LogicalKey)

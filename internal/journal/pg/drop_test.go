@@ -53,8 +53,8 @@ func TestNeededRowsOutliveTheirPartition(t *testing.T) {
 	long := c.keep.Period
 	long.Bodies, long.Attempts = 30*day, 30*day
 	c.keep.Sources = map[string]journal.Period{"ledger": long, "other": c.keep.Period}
-	gone := []*journal.Event{c.done("billing", "done"), c.done("other", "others")}
-	kept := []*journal.Event{c.done("ledger", "ledger")}
+	gone := []*journal.Record{c.done("billing", "done"), c.done("other", "others")}
+	kept := []*journal.Record{c.done("ledger", "ledger")}
 	for _, state := range []journal.State{journal.Dead, journal.Failed} {
 		kept = append(kept, c.accepts("billing", string(state)))
 		c.ends(state, c.takes()[string(state)])
@@ -175,7 +175,7 @@ func TestDyingBeforeTheDrop(t *testing.T) {
 	if c.in("bodies", dead.ID) != "kept_bodies" || c.in("bodies", done.ID) != "bodies_20260314" {
 		t.Fatal("this tests nothing")
 	}
-	for _, e := range []*journal.Event{dead, done} {
+	for _, e := range []*journal.Record{dead, done} {
 		if h, err := c.store.History(t.Context(), e.ID); err != nil || !h.HasBody || h.Size != 2048 || len(h.Attempts) != 1 {
 			t.Errorf("%s: %+v, %v", e.Key, h, err)
 		}

@@ -23,12 +23,14 @@ import (
 
 var ids = journal.NewIDs(7, 0)
 
-func entry(key string) *journal.Event {
-	return &journal.Event{ID: ids.Next(time.Now()), Source: "billing", Key: key, Digest: []byte("digest"),
-		Body: make([]byte, 2048), Destinations: []string{"app"}, ReceivedAt: time.Now(), Hold: []string{"app"}}
+func entry(key string) *journal.Record {
+	return &journal.Record{ID: ids.Next(time.Now()), Hold: []string{"app"}, Event: &journal.Event{
+		Source: "billing", Key: key, Digest: []byte("digest"),
+		Body: make([]byte, 2048), Destinations: []string{"app"}, ReceivedAt: time.Now(),
+	}}
 }
 
-func accept(ctx context.Context, s journal.Store, batch ...*journal.Event) ([]journal.Result, error) {
+func accept(ctx context.Context, s journal.Store, batch ...*journal.Record) ([]journal.Result, error) {
 	return s.Accept(ctx, batch, time.Now(), time.Now().Add(time.Hour))
 }
 
@@ -75,7 +77,7 @@ func killUnderLoad(t *testing.T, cluster *pgtest.Cluster, s journal.Store, round
 	for w := range 4 {
 		wg.Go(func() {
 			for n := 0; ; n++ {
-				batch := []*journal.Event{entry(fmt.Sprintf("evt_%d_%d_%d_a", round, w, n)), entry(fmt.Sprintf("evt_%d_%d_%d_b", round, w, n))}
+				batch := []*journal.Record{entry(fmt.Sprintf("evt_%d_%d_%d_a", round, w, n)), entry(fmt.Sprintf("evt_%d_%d_%d_b", round, w, n))}
 				results, err := accept(context.Background(), s, batch...)
 				if err != nil {
 					return
@@ -99,7 +101,7 @@ func killUnderLoad(t *testing.T, cluster *pgtest.Cluster, s journal.Store, round
 }
 
 // eventually accepts once the pool has got rid of its dead connections.
-func eventually(t *testing.T, s journal.Store, e *journal.Event) (results []journal.Result, err error) {
+func eventually(t *testing.T, s journal.Store, e *journal.Record) (results []journal.Result, err error) {
 	for range 20 {
 		if results, err = accept(t.Context(), s, e); err == nil {
 			return results, nil

@@ -13,7 +13,7 @@ import (
 )
 
 // about returns an entry in the lane of a resource.
-func about(key, resource string) *journal.Event {
+func about(key, resource string) *journal.Record {
 	e := entry(key)
 	e.Resource, e.Hold, e.Ordered = resource, nil, e.Destinations
 	return e

@@ -79,9 +79,11 @@ func TestDropLooksAgain(t *testing.T) {
 	if moved, busy, err := s.putAside(t.Context(), journal.KindBodies, all[0], nil); err != nil || busy || moved != 0 {
 		t.Fatalf("putAside = %d, %v, %v", moved, busy, err)
 	}
-	late := &journal.Event{ID: journal.NewIDs(1, 0).Next(now), Source: "billing", Key: "evt_1", Body: []byte("x"),
-		Destinations: []string{"app"}, ReceivedAt: now}
-	if _, err := s.Accept(t.Context(), []*journal.Event{late}, now, now); err != nil {
+	late := &journal.Record{ID: journal.NewIDs(1, 0).Next(now), Event: &journal.Event{
+		Source: "billing", Key: "evt_1", Body: []byte("x"),
+		Destinations: []string{"app"}, ReceivedAt: now,
+	}}
+	if _, err := s.Accept(t.Context(), []*journal.Record{late}, now, now); err != nil {
 		t.Fatal(err)
 	}
 	if done, err := s.dropPartition(t.Context(), journal.KindBodies, all[0]); err != nil || done {
@@ -151,13 +153,13 @@ func TestPartitionThatIsMadeMeanwhile(t *testing.T) {
 	}
 	defer s.Close()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
-	e := &journal.Event{ID: journal.NewIDs(1, 0).Next(now), Source: "billing", Key: "evt_1", Body: []byte("x"), Destinations: []string{"app"}, ReceivedAt: now}
+	e := &journal.Record{ID: journal.NewIDs(1, 0).Next(now), Event: &journal.Event{Source: "billing", Key: "evt_1", Body: []byte("x"), Destinations: []string{"app"}, ReceivedAt: now}}
 	for _, c := range []struct {
 		kind  journal.Kind
 		store func() error
 	}{
 		{journal.KindBodies, func() error {
-			_, err := s.Accept(t.Context(), []*journal.Event{e}, now, now)
+			_, err := s.Accept(t.Context(), []*journal.Record{e}, now, now)
 			return err
 		}},
 		{journal.KindAttempts, func() error {

@@ -36,7 +36,7 @@ func (s *storm) accepting(worker, events int) {
 		now := s.time()
 		e := entry(fmt.Sprintf("evt_%d_%d", worker, n))
 		e.ID, e.Hold, e.ReceivedAt = ids.Next(now), nil, now
-		if _, err := s.any().Accept(s.ctx, []*journal.Event{e}, now, now.Add(time.Minute)); err != nil {
+		if _, err := s.any().Accept(s.ctx, []*journal.Record{e}, now, now.Add(time.Minute)); err != nil {
 			s.Errorf("Accept: %v", err)
 		}
 	}

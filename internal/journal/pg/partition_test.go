@@ -52,7 +52,7 @@ func TestClockJumps(t *testing.T) {
 	ahead := c.done("billing", "ahead")
 	c.now, c.ids = noon.Add(-1000*day), journal.NewIDs(7, 0)
 	behind := c.done("billing", "behind")
-	for _, e := range []*journal.Event{before, ahead, behind} {
+	for _, e := range []*journal.Record{before, ahead, behind} {
 		if in := c.in("bodies", e.ID); in != "bodies_default" {
 			t.Errorf("%s is in %s", e.Key, in)
 		}

@@ -122,9 +122,11 @@ func TestPruning(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e := &journal.Event{ID: journal.NewIDs(1, 0).Next(now), Source: "billing", Key: "evt_1", Body: []byte("x"),
-		Destinations: []string{"app"}, ReceivedAt: now}
-	if _, err := s.Accept(t.Context(), []*journal.Event{e}, now, now); err != nil {
+	e := &journal.Record{ID: journal.NewIDs(1, 0).Next(now), Event: &journal.Event{
+		Source: "billing", Key: "evt_1", Body: []byte("x"),
+		Destinations: []string{"app"}, ReceivedAt: now,
+	}}
+	if _, err := s.Accept(t.Context(), []*journal.Record{e}, now, now); err != nil {
 		t.Fatal(err)
 	}
 	ids := []int64{e.ID}

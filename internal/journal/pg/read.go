@@ -13,7 +13,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-var _ journal.Records = (*Store)(nil)
+var _ journal.Store = (*Store)(nil)
 
 // summaryColumns are what [scanSummary] reads.
 const summaryColumns = `e.id, e.source, coalesce(e.key, ''), e.event_type, e.received_at,
@@ -44,7 +44,7 @@ func (s *Store) read(ctx context.Context, what string, f func(tx pgx.Tx) error) 
 // in fills the schema into a statement.
 func (s *Store) in(text string) string { return strings.ReplaceAll(text, "{{.}}", s.prefix) }
 
-// List implements [journal.Records].
+// List implements [journal.Store].
 func (s *Store) List(ctx context.Context, f journal.Filter, before int64, limit int) (page journal.Page, err error) {
 	q := newSearch(s.prefix, f)
 	q.state(f)
@@ -155,7 +155,7 @@ func (s *Store) finished(ctx context.Context, tx pgx.Tx, ids []int64, open map[i
 // contentsSQL looks for each body by itself, see [bodyOfDue]: an inner join might be carried out by reading all of them.
 const contentsSQL = `SELECT due.event_id, b.header, b.body FROM unnest($1::bigint[]) AS due (event_id) ` + bodyOfDue
 
-// Contents implements [journal.Records].
+// Contents implements [journal.Store].
 func (s *Store) Contents(ctx context.Context, ids []int64, see func(id int64, header, body []byte) error) error {
 	rows, err := s.pool.Query(ctx, s.in(contentsSQL), ids)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *Store) Contents(ctx context.Context, ids []int64, see func(id int64, he
 
 const findSQL = `SELECT id FROM {{.}}events WHERE source = $1 AND key = $2`
 
-// Find implements [journal.Records].
+// Find implements [journal.Store].
 func (s *Store) Find(ctx context.Context, source, key string) (id int64, err error) {
 	err = s.pool.QueryRow(ctx, s.in(findSQL), source, key).Scan(&id)
 	switch {
@@ -195,7 +195,7 @@ func (s *Store) Find(ctx context.Context, source, key string) (id int64, err err
 	return id, nil
 }
 
-// History implements [journal.Records].
+// History implements [journal.Store].
 func (s *Store) History(ctx context.Context, id int64) (*journal.History, error) {
 	h := &journal.History{}
 	err := s.read(ctx, "reading an event", func(tx pgx.Tx) error {
@@ -268,7 +268,7 @@ func none[T any](all []T) []T {
 const openByDestinationSQL = `SELECT destination, state, count(*), min(event_id)
 	FROM {{.}}deliveries GROUP BY destination, state ORDER BY destination, state`
 
-// Open implements [journal.Records].
+// Open implements [journal.Store].
 func (s *Store) Open(ctx context.Context) ([]journal.OpenCount, error) {
 	rows, err := s.pool.Query(ctx, s.in(openByDestinationSQL))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// Replay implements [journal.Records]. Replays take turns: between finding that a delivery is done and
+// Replay implements [journal.Store]. Replays take turns: between finding that a delivery is done and
 // making it anew nobody else can have made it, had it delivered, and so used up its next token. Nor does
 // anybody purge meanwhile: what is done has no row that would keep its body from that.
 func (s *Store) Replay(ctx context.Context, r journal.Replay, limit int) (done journal.Replayed, err error) {
@@ -241,7 +241,7 @@ func (s *Store) audits(ctx context.Context, db querier, where string, args ...an
 	})
 }
 
-// Audits implements [journal.Records].
+// Audits implements [journal.Store].
 func (s *Store) Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error) {
 	audits, err := s.audits(ctx, s.pool, `WHERE $1 = 0 OR id < $1 ORDER BY id DESC LIMIT $2`, before, limit)
 	if err != nil {
@@ -250,7 +250,7 @@ func (s *Store) Audits(ctx context.Context, before int64, limit int) ([]journal.
 	return none(audits), nil
 }
 
-// SetPaused implements [journal.Records].
+// SetPaused implements [journal.Store].
 func (s *Store) SetPaused(ctx context.Context, p journal.Pause, paused bool) (changed bool, err error) {
 	err = s.change(ctx, "pausing or resuming a destination", func(tx pgx.Tx) error {
 		if changed, err = s.setPaused(ctx, tx, p, paused); err != nil || !changed {
@@ -272,7 +272,7 @@ func (s *Store) setPaused(ctx context.Context, tx pgx.Tx, p journal.Pause, pause
 	return tag.RowsAffected() > 0, err
 }
 
-// Pauses implements [journal.Records].
+// Pauses implements [journal.Store].
 func (s *Store) Pauses(ctx context.Context) ([]journal.Pause, error) {
 	rows, err := s.pool.Query(ctx, s.in(`SELECT destination, paused_at, paused_by, reason FROM {{.}}pauses ORDER BY destination`))
 	if err != nil {

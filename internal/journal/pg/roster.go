@@ -18,7 +18,7 @@ const announceSQL = `WITH forgotten AS (
 INSERT INTO {{.}}gateways (id, host, pid, version, started_at, seen_at, destinations) VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, destinations = excluded.destinations`
 
-// Announce implements [journal.Records].
+// Announce implements [journal.Store].
 func (s *Store) Announce(ctx context.Context, g journal.Gateway, forget time.Time) error {
 	_, err := s.pool.Exec(ctx, s.in(announceSQL), g.ID, g.Host, g.PID, g.Version, g.Since, g.Seen, string(g.View), forget)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Store) Announce(ctx context.Context, g journal.Gateway, forget time.Tim
 	return nil
 }
 
-// Withdraw implements [journal.Records].
+// Withdraw implements [journal.Store].
 func (s *Store) Withdraw(ctx context.Context, id string) error {
 	if _, err := s.pool.Exec(ctx, s.in(`DELETE FROM {{.}}gateways WHERE id = $1`), id); err != nil {
 		return fmt.Errorf("journal/pg: telling the other gateways that this one ends: %w", err)
@@ -35,7 +35,7 @@ func (s *Store) Withdraw(ctx context.Context, id string) error {
 	return nil
 }
 
-// Gateways implements [journal.Records].
+// Gateways implements [journal.Store].
 func (s *Store) Gateways(ctx context.Context) ([]journal.Gateway, error) {
 	rows, err := s.pool.Query(ctx, s.in(`SELECT id, host, pid, version, started_at, seen_at, destinations FROM {{.}}gateways ORDER BY started_at, id`))
 	if err != nil {

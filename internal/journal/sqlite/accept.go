@@ -13,7 +13,7 @@ import (
 // Accept implements [journal.Store]. The entries are stored one by one in one transaction. If the
 // database refuses one of them, everything is taken back and done again with a savepoint around
 // each entry.
-func (s *Store) Accept(ctx context.Context, batch []*journal.Event, now, lease time.Time) ([]journal.Result, error) {
+func (s *Store) Accept(ctx context.Context, batch []*journal.Record, now, lease time.Time) ([]journal.Result, error) {
 	if len(batch) == 0 {
 		return nil, ctx.Err()
 	}
@@ -31,7 +31,7 @@ func (s *Store) Accept(ctx context.Context, batch []*journal.Event, now, lease t
 
 // acceptance is one call of Accept.
 type acceptance struct {
-	batch      []*journal.Event
+	batch      []*journal.Record
 	now, lease int64
 	results    []journal.Result
 	added      int64
@@ -63,7 +63,7 @@ func (a *acceptance) each(w *writer) error {
 	return nil
 }
 
-func (a *acceptance) one(w *writer, i int, e *journal.Event) error {
+func (a *acceptance) one(w *writer, i int, e *journal.Record) error {
 	if err := e.Validate(); err != nil {
 		a.results[i] = journal.Result{Err: err}
 		return nil
@@ -93,7 +93,7 @@ func (a *acceptance) one(w *writer, i int, e *journal.Event) error {
 }
 
 // open makes the deliveries of a new event.
-func (a *acceptance) open(w *writer, e *journal.Event) error {
+func (a *acceptance) open(w *writer, e *journal.Record) error {
 	for _, d := range e.Destinations {
 		state, tries, due := "pending", int64(0), a.now
 		if slices.Contains(e.Hold, d) {
@@ -115,7 +115,7 @@ func (a *acceptance) open(w *writer, e *journal.Event) error {
 
 // twin gives the logical key of a new event to it, or names it the twin of the event that has it. It
 // reports whether that one's deliveries stand for it.
-func (a *acceptance) twin(w *writer, i int, e *journal.Event) (dropped bool, err error) {
+func (a *acceptance) twin(w *writer, i int, e *journal.Record) (dropped bool, err error) {
 	n, err := w.ownLogical.exec(e.ID, e.Source, e.LogicalKey, e.Key)
 	if err != nil || n > 0 {
 		return false, err
@@ -135,7 +135,7 @@ func (a *acceptance) twin(w *writer, i int, e *journal.Event) (dropped bool, err
 }
 
 // again answers a copy of what is stored, and re-drives what failed of it.
-func (a *acceptance) again(w *writer, i int, e *journal.Event) error {
+func (a *acceptance) again(w *writer, i int, e *journal.Record) error {
 	res := journal.Result{Status: journal.Conflict, Done: true}
 	var delivered int64 // whose deliveries count
 	if err := w.first.query(func(row []driver.Value) error {
@@ -183,7 +183,7 @@ func (a *acceptance) redrive(w *writer, event int64) (bool, error) {
 // begun reports whether a delivery of the event that is stored under the key of a coalescing entry has
 // begun or is done. One of the same batch has not.
 func (a *acceptance) begun(w *writer, i int, stored int64) (bool, error) {
-	if slices.ContainsFunc(a.batch[:i], func(e *journal.Event) bool { return e.ID == stored }) {
+	if slices.ContainsFunc(a.batch[:i], func(e *journal.Record) bool { return e.ID == stored }) {
 		return false, nil
 	}
 	coming := map[string]bool{}

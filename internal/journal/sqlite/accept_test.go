@@ -17,7 +17,7 @@ func TestInvalidBesideRefused(t *testing.T) {
 	f.Refuse(t, "poison")
 	invalid := entry("invalid")
 	invalid.Type = "paid\x00"
-	batch := []*journal.Event{entry("poison"), invalid, entry("good")}
+	batch := []*journal.Record{entry("poison"), invalid, entry("good")}
 	results, err := s.Accept(t.Context(), batch, time.Now(), time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func TestReaderHoldsUpNoCommit(t *testing.T) {
 			e.Body = make([]byte, body)
 			// Less time than SQLite would wait for the reader.
 			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-			if _, err := s.Accept(ctx, []*journal.Event{e}, time.Now(), time.Now().Add(time.Hour)); err != nil {
+			if _, err := s.Accept(ctx, []*journal.Record{e}, time.Now(), time.Now().Add(time.Hour)); err != nil {
 				t.Fatalf("%s: after %d events: %v", name, i, err)
 			}
 			cancel()

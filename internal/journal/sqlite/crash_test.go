@@ -44,11 +44,13 @@ func victim(path string) error {
 	ids := journal.NewIDs(0, last)
 	for n := 0; ; n++ {
 		now := time.Now()
-		batch := make([]*journal.Event, 1+n%50)
+		batch := make([]*journal.Record, 1+n%50)
 		for i := range batch {
 			key := fmt.Sprintf("evt_%d_%d_%d", os.Getpid(), n, i)
-			batch[i] = &journal.Event{ID: ids.Next(now), Source: "billing", Key: key, Body: make([]byte, 2048),
-				Destinations: []string{"app"}, ReceivedAt: now, Hold: []string{"app"}}
+			batch[i] = &journal.Record{ID: ids.Next(now), Hold: []string{"app"}, Event: &journal.Event{
+				Source: "billing", Key: key, Body: make([]byte, 2048),
+				Destinations: []string{"app"}, ReceivedAt: now,
+			}}
 		}
 		results, err := s.Accept(ctx, batch, now, now.Add(time.Hour))
 		if err != nil {
@@ -137,7 +139,7 @@ func takeAll(t *testing.T, s journal.Store) (n int) {
 // compare expects the store to have these keys under these ids.
 func compare(t *testing.T, s journal.Store, want map[string]int64) {
 	t.Helper()
-	var batch []*journal.Event
+	var batch []*journal.Record
 	for key := range want {
 		batch = append(batch, entry(key))
 	}

@@ -60,12 +60,14 @@ func TestFullDisk(t *testing.T) {
 	}
 	defer s.Close()
 	ids, n := journal.NewIDs(0, 0), 0
-	accept := func() ([]*journal.Event, []journal.Result, error) {
-		var batch []*journal.Event
+	accept := func() ([]*journal.Record, []journal.Result, error) {
+		var batch []*journal.Record
 		for range 5 { // less than a Ping asks room for
 			n++
-			batch = append(batch, &journal.Event{ID: ids.Next(time.Now()), Source: "billing", Key: fmt.Sprintf("evt_%d", n),
-				Body: make([]byte, 4096), Destinations: []string{"app"}, ReceivedAt: time.Now()})
+			batch = append(batch, &journal.Record{ID: ids.Next(time.Now()), Event: &journal.Event{
+				Source: "billing", Key: fmt.Sprintf("evt_%d", n), Body: make([]byte, 4096),
+				Destinations: []string{"app"}, ReceivedAt: time.Now(),
+			}})
 		}
 		results, err := s.Accept(t.Context(), batch, time.Now(), time.Now())
 		return batch, results, err
@@ -73,7 +75,7 @@ func TestFullDisk(t *testing.T) {
 	if _, err := s.w.value("PRAGMA max_page_count = 100"); err != nil {
 		t.Fatal(err)
 	}
-	var batch []*journal.Event
+	var batch []*journal.Record
 	for err == nil && n < 10_000 {
 		batch, _, err = accept()
 	}

@@ -190,9 +190,11 @@ func TestStatsCountEvents(t *testing.T) {
 
 var ids = journal.NewIDs(0, 0)
 
-func entry(key string) *journal.Event {
-	return &journal.Event{ID: ids.Next(time.Now()), Source: "billing", Key: key, Digest: []byte(key), Body: []byte(key),
-		Destinations: []string{"app"}, ReceivedAt: time.Now(), Hold: []string{"app"}}
+func entry(key string) *journal.Record {
+	return &journal.Record{ID: ids.Next(time.Now()), Hold: []string{"app"}, Event: &journal.Event{
+		Source: "billing", Key: key, Digest: []byte(key),
+		Body: []byte(key), Destinations: []string{"app"}, ReceivedAt: time.Now(),
+	}}
 }
 
 // accept stores an event and returns the id that its key has.
@@ -201,9 +203,9 @@ func accept(t testing.TB, s journal.Store, key string) int64 {
 	return acceptEntry(t, s, entry(key))
 }
 
-func acceptEntry(t testing.TB, s journal.Store, e *journal.Event) int64 {
+func acceptEntry(t testing.TB, s journal.Store, e *journal.Record) int64 {
 	t.Helper()
-	results, err := s.Accept(t.Context(), []*journal.Event{e}, time.Now(), time.Now().Add(time.Hour))
+	results, err := s.Accept(t.Context(), []*journal.Record{e}, time.Now(), time.Now().Add(time.Hour))
 	if err != nil || results[0].Err != nil {
 		t.Fatal(err, results)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-var _ journal.Records = (*Store)(nil)
+var _ journal.Store = (*Store)(nil)
 
 // summaryColumns are what [scanSummary] reads.
 const summaryColumns = `e.id, e.source, coalesce(e.key, ''), e.event_type, e.received_at,
@@ -70,7 +70,7 @@ func (s *Store) read(ctx context.Context, what string, f func(tx *sql.Tx) error)
 // in fills the prefix into a statement.
 func (s *Store) in(text string) string { return strings.ReplaceAll(text, "{{.}}", s.prefix) }
 
-// List implements [journal.Records].
+// List implements [journal.Store].
 func (s *Store) List(ctx context.Context, f journal.Filter, before int64, limit int) (page journal.Page, err error) {
 	q := newSearch(s.prefix, f)
 	q.state(f)
@@ -151,7 +151,7 @@ func (s *Store) finished(ctx context.Context, db reader, id int64, open []journa
 	return done, err
 }
 
-// Contents implements [journal.Records].
+// Contents implements [journal.Store].
 func (s *Store) Contents(ctx context.Context, ids []int64, see func(id int64, header, body []byte) error) error {
 	r, err := s.readers.QueryContext(ctx, s.in(`SELECT event_id, header, body FROM {{.}}bodies WHERE event_id IN (`+numbers(ids)+`)`))
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *Store) Contents(ctx context.Context, ids []int64, see func(id int64, he
 	return nil
 }
 
-// Find implements [journal.Records].
+// Find implements [journal.Store].
 func (s *Store) Find(ctx context.Context, source, key string) (id int64, err error) {
 	err = s.readers.QueryRowContext(ctx, s.in(`SELECT id FROM {{.}}events WHERE source = ? AND key = ?`), source, key).Scan(&id)
 	switch {
@@ -186,7 +186,7 @@ func (s *Store) Find(ctx context.Context, source, key string) (id int64, err err
 	return id, nil
 }
 
-// History implements [journal.Records].
+// History implements [journal.Store].
 func (s *Store) History(ctx context.Context, id int64) (*journal.History, error) {
 	h := &journal.History{}
 	err := s.read(ctx, "reading an event", func(tx *sql.Tx) error {
@@ -238,7 +238,7 @@ func (s *Store) attempts(ctx context.Context, db reader, id int64) ([]journal.At
 	return attempts, err
 }
 
-// Open implements [journal.Records].
+// Open implements [journal.Store].
 func (s *Store) Open(ctx context.Context) ([]journal.OpenCount, error) {
 	const text = `SELECT destination, state, count(*), min(event_id) FROM {{.}}deliveries
 		GROUP BY destination, state ORDER BY destination, state`

@@ -30,7 +30,7 @@ func (w *writer) once(text string, args ...any) (n int64, err error) {
 	return n, err
 }
 
-// Replay implements [journal.Records]. While it has the turn to write nobody else does, so what the
+// Replay implements [journal.Store]. While it has the turn to write nobody else does, so what the
 // readers see is what is there.
 func (s *Store) Replay(ctx context.Context, r journal.Replay, limit int) (done journal.Replayed, err error) {
 	if r.DryRun {
@@ -202,7 +202,7 @@ func (s *Store) audits(ctx context.Context, where string, args ...any) ([]journa
 	})
 }
 
-// Audits implements [journal.Records].
+// Audits implements [journal.Store].
 func (s *Store) Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error) {
 	audits, err := s.audits(ctx, `WHERE ?1 = 0 OR id < ?1 ORDER BY id DESC LIMIT ?2`, before, limit)
 	if err != nil {
@@ -211,7 +211,7 @@ func (s *Store) Audits(ctx context.Context, before int64, limit int) ([]journal.
 	return audits, nil
 }
 
-// SetPaused implements [journal.Records].
+// SetPaused implements [journal.Store].
 func (s *Store) SetPaused(ctx context.Context, p journal.Pause, paused bool) (changed bool, err error) {
 	err = s.write(ctx, "pausing or resuming a destination", func(w *writer) error {
 		if changed, err = s.setPaused(w, p, paused); err != nil || !changed {
@@ -234,7 +234,7 @@ func (s *Store) setPaused(w *writer, p journal.Pause, paused bool) (changed bool
 	return n > 0, err
 }
 
-// Pauses implements [journal.Records].
+// Pauses implements [journal.Store].
 func (s *Store) Pauses(ctx context.Context) ([]journal.Pause, error) {
 	pauses, err := rows(ctx, s.readers, s.in(`SELECT destination, paused_at, paused_by, reason FROM {{.}}pauses ORDER BY destination`), nil,
 		func(row scanner) (p journal.Pause, err error) {

@@ -198,7 +198,7 @@ func TestFileTakenAway(t *testing.T) {
 			}
 			refused := func(when string) {
 				t.Helper()
-				if _, err := s.Accept(t.Context(), []*journal.Event{entry("after")}, time.Now(), time.Now().Add(time.Hour)); !errors.Is(err, sqlite.ErrGone) {
+				if _, err := s.Accept(t.Context(), []*journal.Record{entry("after")}, time.Now(), time.Now().Add(time.Hour)); !errors.Is(err, sqlite.ErrGone) {
 					t.Errorf("%s: accepting: %v, want ErrGone", when, err)
 				}
 				if err := s.Ping(t.Context()); !errors.Is(err, sqlite.ErrGone) {
@@ -249,7 +249,7 @@ func TestFileTakenAway(t *testing.T) {
 			}
 			if tc.back != nil {
 				s := open(t, path)
-				if res, err := s.Accept(t.Context(), []*journal.Event{entry("before")}, time.Now(), time.Now().Add(time.Hour)); err != nil || res[0].Status != journal.Duplicate {
+				if res, err := s.Accept(t.Context(), []*journal.Record{entry("before")}, time.Now(), time.Now().Add(time.Hour)); err != nil || res[0].Status != journal.Duplicate {
 					t.Errorf("after a restart: %v, %v", res, err)
 				}
 			}
@@ -289,7 +289,7 @@ func TestFileWrittenOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				if _, err := s.Accept(t.Context(), []*journal.Event{entry("after")}, time.Now(), time.Now().Add(time.Hour)); !errors.Is(err, sqlite.ErrGone) {
+				if _, err := s.Accept(t.Context(), []*journal.Record{entry("after")}, time.Now(), time.Now().Add(time.Hour)); !errors.Is(err, sqlite.ErrGone) {
 					t.Errorf("accepting: %v, want ErrGone", err)
 				}
 			}
@@ -316,7 +316,7 @@ func TestLogEmptiedIsNoticedByTheNextCommit(t *testing.T) {
 	defer s.Close()
 	accept(t, s, "before") // the log is far from being copied
 	truncate(t, path+"-wal")
-	if _, err := s.Accept(t.Context(), []*journal.Event{entry("after")}, time.Now(), time.Now().Add(time.Hour)); !errors.Is(err, sqlite.ErrGone) {
+	if _, err := s.Accept(t.Context(), []*journal.Record{entry("after")}, time.Now(), time.Now().Add(time.Hour)); !errors.Is(err, sqlite.ErrGone) {
 		t.Errorf("accepting: %v, want ErrGone", err)
 	}
 }

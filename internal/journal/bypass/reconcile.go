@@ -1,0 +1,112 @@
+package bypass
+
+import (
+	"context"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// reconcileEvery is how often it is tried to record what was delivered past the store.
+const reconcileEvery = 500 * time.Millisecond
+
+// Record records what was delivered past the store, as soon as it can, until stop is closed: an attempt that is
+// under way then is the last.
+func (b *Bypass) Record(stop <-chan struct{}) {
+	for {
+		select {
+		case <-b.passages.wake:
+		case <-stop:
+			return
+		}
+		for done := false; !done; {
+			var err error
+			if done, err = b.reconcile(); err == nil {
+				continue
+			}
+			timer := time.NewTimer(reconcileEvery)
+			select {
+			case <-timer.C:
+			case <-stop:
+				timer.Stop()
+				return
+			}
+		}
+	}
+}
+
+// RecordRest makes one more attempt, after [Bypass.Record] has returned and when nothing is delivered any more.
+func (b *Bypass) RecordRest() {
+	for done, err := b.reconcile(); err == nil && !done; {
+		done, err = b.reconcile()
+	}
+	if n := b.Unrecorded(); n > 0 {
+		b.opt.Logger.Error("journal: events that were delivered past the store are on no record; copies of them are new", "events", n)
+	}
+}
+
+// reconcile records one batch, and reports whether nothing is left to record. The events are stored with
+// what is still to be done, if anything, so that there is no moment in which somebody could take what was
+// done. Of those that were stored all the same, what was done is ended.
+func (b *Bypass) reconcile() (done bool, err error) {
+	if b.Unrecorded() == 0 {
+		return true, nil
+	}
+	if err := b.opt.Call(0, b.opt.Store.Ping); err != nil {
+		return false, err
+	}
+	batch := b.passages.batch(b.opt.MaxBatch)
+	if len(batch) == 0 {
+		return true, nil
+	}
+	now := b.opt.Now()
+	records := make([]*journal.Record, len(batch))
+	for i, p := range batch {
+		records[i] = b.rest(p)
+	}
+	err = b.opt.Call(len(batch), func(ctx context.Context) error {
+		results, err := b.opt.Store.Accept(ctx, records, now, now.Add(b.opt.Lease))
+		if err == nil {
+			err = journal.CheckAnswers(len(results), len(records))
+		}
+		if err != nil {
+			return err
+		}
+		return b.opt.Store.RecordBypassed(ctx, b.outcomes(batch, results))
+	})
+	b.passages.recorded(batch, err == nil)
+	if err == nil {
+		b.opt.Logger.Info("journal: events that were delivered past the store are on record", "events", len(batch))
+		b.opt.Recorded(len(batch))
+	}
+	return false, err
+}
+
+// rest is the event with those destinations that have not taken it.
+func (b *Bypass) rest(p *passage) *journal.Record {
+	e := *p.event
+	e.Destinations = p.missing()
+	return &journal.Record{Event: &e, ID: p.id, Ordered: b.opt.InFlight.Destinations.Orders(&e)}
+}
+
+// outcomes returns those of events that are stored now, under their identifiers. What was delivered of an event
+// whose key belongs to another says nothing about that.
+func (b *Bypass) outcomes(batch []*passage, results []journal.Result) (outcomes []journal.Outcome) {
+	for i, p := range batch {
+		res := results[i]
+		if res.Err != nil || res.Status == journal.Conflict {
+			b.opt.Logger.Error("journal: an event that was delivered past the store cannot be recorded",
+				"source", p.event.Source, "key", p.event.Key, "status", string(res.Status), "error", res.Err)
+			continue
+		}
+		for _, o := range p.outcomes() {
+			o.EventID = res.ID
+			o.Resource, o.Rank = "", 0
+			if b.opt.InFlight.Destinations.Compares(o.Destination, p.event) {
+				o.Resource, o.Rank = p.event.Resource, p.event.Rank
+			}
+			outcomes = append(outcomes, o)
+		}
+	}
+	return outcomes
+}
