@@ -53,7 +53,8 @@ func (r *receipts) add(receipt journal.DuplicateReceipt) {
 	case before != nil:
 		before.Add(receipt)
 	case len(r.waiting) < maxReceipts:
-		r.waiting[key] = &receipt
+		first := receipt // or each would be on the heap
+		r.waiting[key] = &first
 	default:
 		r.metrics.dropped.Add(float64(receipt.Copies))
 	}
