@@ -11,8 +11,9 @@ all: build
 build: ## one static binary: bin/hookonce
 	CGO_ENABLED=0 go build -trimpath -o bin/hookonce ./cmd/hookonce
 
-docs: ## write what pages say of providers, commands and metrics from what the code says
+docs: ## write what pages say of providers, packages, commands and metrics from what the code says
 	go run ./internal/tool/providerdoc
+	go run ./internal/tool/house
 	go test ./cmd/hookonce -run TestCommandsPage -update
 	go test ./internal/gateway -run TestMetricsStandInAPage -update
 
