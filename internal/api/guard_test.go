@@ -202,7 +202,7 @@ func TestWrongTokensFromManyAddresses(t *testing.T) {
 	}
 }
 
-// Who shows no token is a stranger, and has not tried one.
+// Who shows no token is not verified, and has not tried one.
 func TestKnows(t *testing.T) {
 	r := newRig(t, tokens...)
 	for authorization, want := range map[string]bool{"": false, "Bearer a-fake-token-for-reading": true, "Bearer a-fake-guess": false, "Basic x": false} {
@@ -215,9 +215,9 @@ func TestKnows(t *testing.T) {
 	r.serve()
 	req := request("GET", "/readyz", nil)
 	if !r.guard.Knows(req) {
-		t.Error("without tokens, somebody on this machine is a stranger")
+		t.Error("without tokens, somebody on this machine is not known")
 	}
 	if req.Host = "evil.example"; r.guard.Knows(req) {
-		t.Error("without tokens, a page elsewhere is no stranger")
+		t.Error("without tokens, a page elsewhere is known")
 	}
 }

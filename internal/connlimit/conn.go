@@ -106,7 +106,7 @@ func (c *conn) enqueue() {
 		return
 	}
 	a, l := c.address, c.l
-	c.queued, c.rank = true, stranger
+	c.queued, c.rank = true, unverified
 	switch {
 	case a.exempt:
 		c.rank = proxy
@@ -133,7 +133,7 @@ func (c *conn) peersOf() *queue {
 	if c.rank == known {
 		return &c.address.pending[known]
 	}
-	return &c.address.pending[stranger]
+	return &c.address.pending[unverified]
 }
 
 func (c *conn) dequeue() {

@@ -2,7 +2,7 @@
 // the headers that come over them cost.
 //
 // Whoever holds connections to keep others out loses them to the others. A new connection beyond a limit takes the place of one
-// on which it is the peer's turn: to send a header, to go on with a body, or to read an answer; a stranger's before one
+// on which it is the peer's turn: to send a header, to go on with a body, or to read an answer; an unverified one's before one
 // whose peer has shown who it is. One whose request is being worked on is never cut. Only where all are being worked on is
 // the new one refused, with a 503.
 package connlimit
@@ -41,7 +41,7 @@ type Options struct {
 	LargeHeaders int
 	// HeaderLines is how many lines a header may have: each costs many times its bytes. Zero: no bound.
 	HeaderLines int
-	// Group returns the group of a request for which others are waited for, so that strangers can have it take long; empty:
+	// Group returns the group of a request for which others are waited for, so that unverified peers can have it take long; empty:
 	// none. Nil: of all of them.
 	Group func(*http.Request) string
 	// Spares is how many file descriptors are kept back, for connections that come when the process has no others.
@@ -101,7 +101,7 @@ type Listener struct {
 
 	// Those on which it is the peer's turn, in the order in which that began, by rank.
 	pending [3]queue
-	// The strangers' among them that have a large header.
+	// The unverified peers' among them that have a large header.
 	pendingLarge queue
 }
 
@@ -110,15 +110,15 @@ type address struct {
 	network netip.Prefix
 	exempt  bool
 	open    int
-	pending [2]queue // of strangers and of known peers
-	waiting int      // strangers in there
+	pending [2]queue // of unverified and of known peers
+	waiting int      // unverified peers in there
 }
 
 // The ranks of connections: those of a lower one are cut first.
 const (
-	stranger = iota
-	known    // see Known
-	proxy    // exempt
+	unverified = iota
+	known      // see Known
+	proxy      // exempt
 )
 
 // group is what is known of the requests of one.
@@ -288,7 +288,7 @@ func (l *Listener) admit(raw net.Conn) net.Conn {
 func (l *Listener) inTheWay(a *address) (*conn, Cause) {
 	switch {
 	case a != nil && !a.exempt && a.open >= l.limits.PerAddress:
-		return cmp.Or(a.pending[stranger].first, a.pending[known].first), ByAddress
+		return cmp.Or(a.pending[unverified].first, a.pending[known].first), ByAddress
 	case l.open >= l.limits.Max:
 		return l.victim(), ByListener
 	}
@@ -297,7 +297,7 @@ func (l *Listener) inTheWay(a *address) (*conn, Cause) {
 
 // victim returns which connection is cut next: the oldest pending one of the address with most of them, if that is more than its
 // share, and otherwise the oldest of all. So a peer who has just come has the time to speak in which all the others would have
-// to come anew. Those of known peers come after the strangers', unless they are more than half.
+// to come anew. Those of known peers come after the unverified ones', unless they are more than half.
 func (l *Listener) victim() *conn {
 	var hog *address
 	for a := range l.hogs {
@@ -307,11 +307,11 @@ func (l *Listener) victim() *conn {
 	}
 	switch {
 	case hog != nil:
-		return hog.pending[stranger].first
+		return hog.pending[unverified].first
 	case l.known > l.limits.Max/2 && l.pending[known].first != nil:
 		return l.pending[known].first
 	}
-	return cmp.Or(l.pending[stranger].first, l.pending[known].first, l.pending[proxy].first)
+	return cmp.Or(l.pending[unverified].first, l.pending[known].first, l.pending[proxy].first)
 }
 
 // share is how many pending connections make an address a hog. There are few such addresses.
@@ -370,7 +370,7 @@ func refuse(c net.Conn, answer string) {
 
 type connKey struct{}
 
-// Known says that the peer of a request's connection has shown who it is: connections of strangers are cut before it, so
+// Known says that the peer of a request's connection has shown who it is: connections of unverified peers are cut before it, so
 // that whoever opens many does not cut off those that are kept between requests. It has no effect on the context of a
 // request that came over no [Listener].
 func Known(ctx context.Context) {

@@ -230,7 +230,7 @@ func TestHogsAreCutFirst(t *testing.T) {
 // connections, and from its own; but not more than half of all, so that others get in.
 func TestKnownPeersAreCutLast(t *testing.T) {
 	const most = 32
-	for from, strangers := range map[string]func(i int) string{
+	for from, unverified := range map[string]func(i int) string{
 		"many addresses":   func(i int) string { return fmt.Sprintf("127.0.1.%d", 1+i) },
 		"the same address": func(int) string { return "127.0.0.9" },
 	} {
@@ -250,7 +250,7 @@ func TestKnownPeersAreCutLast(t *testing.T) {
 			}
 			for round := range 3 {
 				for i := range 3 * most {
-					if c := r.say(strangers(i), get); i%4 == 0 {
+					if c := r.say(unverified(i), get); i%4 == 0 {
 						answer(c) // whatever it is: the connection may have gone
 					}
 				}
@@ -271,12 +271,12 @@ func TestKnownPeersAreCutLast(t *testing.T) {
 			slow := r.say("127.0.3.1", get[:10])
 			for i := range most / 3 {
 				if got := r.ask(fmt.Sprintf("127.0.2.%d", 1+i), get); got != 200 {
-					t.Fatalf("a stranger beside known peers was answered %d", got)
+					t.Fatalf("an unverified peer beside known ones was answered %d", got)
 				}
 			}
 			io.WriteString(slow, get[10:])
 			if got := answer(slow); got != 200 {
-				t.Errorf("a stranger beside known peers, who are more than half, was answered %d", got)
+				t.Errorf("an unverified peer beside known ones, who are more than half, was answered %d", got)
 			}
 		})
 	}
