@@ -338,7 +338,7 @@ func stored(ev *hookonce.Event) string {
 
 // facts returns the header lines of an event, which come after those of its request: what an application that
 // did not see the request's signature wants to know of it, and the journal has no use for. Nobody else's
-// lines have these names (see package passing).
+// lines have these names (see package header).
 func facts(ev *hookonce.Event) []byte {
 	f := make(header.Facts, 0, 256)
 	f.Add(header.HookonceProvider, ev.Provider)

@@ -9,9 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/body"
-
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/body"
 	"github.com/hookonce/hookonce/internal/connlimit"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
@@ -36,7 +35,7 @@ func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int
 	s.Deadline = cmp.Or(s.Deadline, DefaultDeadline)
 	profile := s.Provider.Profile()
 	e := &endpoint{
-		refuser:     newRefuser(s.Name, o, m, profile, doorman{allow: s.Allow, trusted: o.TrustedProxies}, refusals()...),
+		refuser:     newRefuser(s.Name, o, m, profile, allowlist{allow: s.Allow, trusted: o.TrustedProxies}, refusals()...),
 		source:      s,
 		required:    required(profile.Acknowledgement),
 		headers:     ruleOf(&s),
@@ -75,7 +74,7 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 	if err := e.admit(r, now); err != nil {
 		return a, err
 	}
-	held := e.shares.reading.hold(e.doorman.address(r), w)
+	held := e.shares.reading.hold(e.allowlist.address(r), w)
 	defer held.release()
 	raw, err := e.read(w, r, held)
 	if err != nil {
@@ -103,7 +102,7 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 
 // admit decides whether to look at a request at all.
 func (e *endpoint) admit(r *http.Request, now time.Time) error {
-	if err := e.doorman.check(r); err != nil {
+	if err := e.allowlist.check(r); err != nil {
 		return err
 	}
 	return e.throttle.check(now)

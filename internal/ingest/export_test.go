@@ -12,5 +12,5 @@ func PatternMatches(text, eventType string) bool {
 
 // Sender returns the address that a request comes from.
 func Sender(trusted []netip.Prefix, remote string, h http.Header) (netip.Addr, bool) {
-	return doorman{trusted: trusted}.sender(&http.Request{RemoteAddr: remote, Header: h})
+	return allowlist{trusted: trusted}.sender(&http.Request{RemoteAddr: remote, Header: h})
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // Handler serves POST /in/<source> for every configured source, the handshakes of providers that greet
-// with other methods, and everything below /in/<service> for every service. It answers everything else with problem details. It is safe for concurrent
-// use.
+// with other methods, and everything below /in/<service> for every service. It answers everything else with
+// problem details. It is safe for concurrent use.
 type Handler struct {
 	opt     Options
 	metrics *metrics
@@ -69,7 +69,7 @@ func (h *Handler) Reload(sources []Source, services []Service, trustedProxies []
 	next := &doors{
 		endpoints: make(map[string]*endpoint, len(sources)),
 		services:  make(map[string]*service, len(services)),
-		unknown:   newRefuser("", o, h.metrics, hookonce.Profile{}, doorman{trusted: trustedProxies}, errUnknownSource),
+		unknown:   newRefuser("", o, h.metrics, hookonce.Profile{}, allowlist{trusted: trustedProxies}, errUnknownSource),
 	}
 	for _, s := range sources {
 		e := newEndpoint(s, o, h.metrics, h.share(s.Name), &h.storing)

@@ -7,11 +7,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/body"
-	"github.com/hookonce/hookonce/internal/problem"
-
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/body"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/problem"
 )
 
 // refusal is a problem as the sender reads it. What the log says is elsewhere: a sender that is not verified learns
@@ -42,7 +41,7 @@ var (
 var (
 	errTooMany = &refusal{problem.Details{Status: http.StatusServiceUnavailable, Type: "too-many-requests", Title: "Too many requests", Reason: "rate",
 		Detail: "This source takes fewer requests per second. Nothing is acknowledged: send it again.", RetryAfter: time.Second}}
-	errStranger = &refusal{problem.Details{Status: http.StatusServiceUnavailable, Type: "address-not-allowed", Title: "Address not allowed", Reason: "address",
+	errNotAllowed = &refusal{problem.Details{Status: http.StatusServiceUnavailable, Type: "address-not-allowed", Title: "Address not allowed", Reason: "address",
 		Detail: "This source takes no requests from this address now.", RetryAfter: time.Minute, Close: true}}
 )
 
@@ -111,7 +110,7 @@ func unverified(reason, detail string) *refusal {
 
 // refusals lists every refusal of a source, so that each has its counter before it first happens.
 func refusals() []*refusal {
-	all := []*refusal{errMethod, errTooLarge, errHeaders, errTruncated, errSlow, errTooMany, errStranger,
+	all := []*refusal{errMethod, errTooLarge, errHeaders, errTruncated, errSlow, errTooMany, errNotAllowed,
 		errFull, errCrowded, errClosed, errStore, errTimeout, errRowRefused, errUnanswered, errPanic, errUnspecified, errUnverified}
 	for _, p := range rejections {
 		all = append(all, p)

@@ -15,27 +15,27 @@ import (
 
 // refuser answers the requests to one source that are not acknowledged.
 type refuser struct {
-	now      func() time.Time
-	source   string
-	log      eventLog
-	watcher  Watcher
-	doorman  doorman
-	rejected map[*refusal]prometheus.Counter
-	profile  hookonce.Profile
-	allow    string // the methods that are taken
+	now       func() time.Time
+	source    string
+	log       eventLog
+	watcher   Watcher
+	allowlist allowlist
+	rejected  map[*refusal]prometheus.Counter
+	profile   hookonce.Profile
+	allow     string // the methods that are taken
 }
 
 // newRefuser returns the refuser of a source that can have the given refusals.
-func newRefuser(source string, o Options, m *metrics, profile hookonce.Profile, door doorman, refusals ...*refusal) refuser {
+func newRefuser(source string, o Options, m *metrics, profile hookonce.Profile, from allowlist, refusals ...*refusal) refuser {
 	r := refuser{
-		now:      o.Now,
-		source:   source,
-		log:      newEventLog(o.Logger, source),
-		watcher:  o.Watcher,
-		doorman:  door,
-		rejected: make(map[*refusal]prometheus.Counter, len(refusals)),
-		profile:  profile,
-		allow:    profile.Allow(),
+		now:       o.Now,
+		source:    source,
+		log:       newEventLog(o.Logger, source),
+		watcher:   o.Watcher,
+		allowlist: from,
+		rejected:  make(map[*refusal]prometheus.Counter, len(refusals)),
+		profile:   profile,
+		allow:     profile.Allow(),
 	}
 	for _, p := range refusals {
 		r.rejected[p] = m.rejected.WithLabelValues(source, p.Reason)
@@ -56,7 +56,7 @@ func (r refuser) refuse(w http.ResponseWriter, req *http.Request, err error) {
 	case own.Status == http.StatusServiceUnavailable && own.RetryAfter == 0:
 		own.RetryAfter = retryAfter
 	}
-	what := Refusal{Source: r.source, Path: shownPath(req), From: r.doorman.from(req), Status: own.Status, Reason: own.Reason, Detail: own.Detail}
+	what := Refusal{Source: r.source, Path: shownPath(req), From: r.allowlist.from(req), Status: own.Status, Reason: own.Reason, Detail: own.Detail}
 	r.log.rejected(req.Context(), &own, what, err)
 	r.watcher.Refused(what)
 	if own.Status == http.StatusMethodNotAllowed {

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// doorman knows which addresses requests may come from.
-type doorman struct {
+// allowlist knows which addresses requests may come from, and whose word about them is taken.
+type allowlist struct {
 	allow   []netip.Prefix // none: all
 	trusted []netip.Prefix // proxies
 }
 
 // check returns an error unless the request comes from an address that is allowed.
-func (d doorman) check(r *http.Request) error {
-	if len(d.allow) == 0 {
+func (l allowlist) check(r *http.Request) error {
+	if len(l.allow) == 0 {
 		return nil
 	}
-	from, ok := d.sender(r)
+	from, ok := l.sender(r)
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: no address can be read from %q and X-Forwarded-For", errStranger, r.RemoteAddr)
-	case !within(d.allow, from):
-		return fmt.Errorf("%w: %s", errStranger, from)
+		return fmt.Errorf("%w: no address can be read from %q and X-Forwarded-For", errNotAllowed, r.RemoteAddr)
+	case !within(l.allow, from):
+		return fmt.Errorf("%w: %s", errNotAllowed, from)
 	}
 	return nil
 }
@@ -32,7 +32,7 @@ func (d doorman) check(r *http.Request) error {
 // sender returns the address that a request comes from: that of the connection or, if a trusted proxy
 // is at its other end, the last one in X-Forwarded-For that is no trusted proxy as well. What stands
 // before that one was written by somebody who is not trusted. There is none if the header is damaged.
-func (d doorman) sender(r *http.Request) (netip.Addr, bool) {
+func (l allowlist) sender(r *http.Request) (netip.Addr, bool) {
 	at, ok := parseHop(r.RemoteAddr)
 	if !ok {
 		return at, false
@@ -40,7 +40,7 @@ func (d doorman) sender(r *http.Request) (netip.Addr, bool) {
 	for _, line := range slices.Backward(r.Header["X-Forwarded-For"]) {
 		hops := strings.Split(line, ",")
 		for _, hop := range slices.Backward(hops) {
-			if !within(d.trusted, at) {
+			if !within(l.trusted, at) {
 				return at, true
 			}
 			if at, ok = parseHop(strings.TrimSpace(hop)); !ok {
@@ -53,8 +53,8 @@ func (d doorman) sender(r *http.Request) (netip.Addr, bool) {
 
 // address returns the address that a request comes from, that of the connection if X-Forwarded-For is damaged, and none if
 // that cannot be told either.
-func (d doorman) address(r *http.Request) netip.Addr {
-	if a, ok := d.sender(r); ok {
+func (l allowlist) address(r *http.Request) netip.Addr {
+	if a, ok := l.sender(r); ok {
 		return a
 	}
 	a, _ := parseHop(r.RemoteAddr)
@@ -64,13 +64,13 @@ func (d doorman) address(r *http.Request) netip.Addr {
 // SenderOf returns a function that tells the address that a request comes from, on the word of proxies in the trusted
 // networks; that of the connection if what they say is damaged, and none if that cannot be told either.
 func SenderOf(trusted []netip.Prefix) func(*http.Request) netip.Addr {
-	return doorman{trusted: trusted}.address
+	return allowlist{trusted: trusted}.address
 }
 
 // from returns the address that a request comes from for people, that of the connection if X-Forwarded-For
 // is damaged.
-func (d doorman) from(r *http.Request) string {
-	if a, ok := d.sender(r); ok {
+func (l allowlist) from(r *http.Request) string {
+	if a, ok := l.sender(r); ok {
 		return a.String()
 	}
 	return r.RemoteAddr

@@ -24,7 +24,7 @@ type service struct {
 func newService(s Service, o Options, m *metrics, room *bodyMemory) *service {
 	s.MaxBody = cmp.Or(s.MaxBody, DefaultMaxBody)
 	return &service{
-		refuser:  newRefuser(s.Name, o, m, hookonce.Profile{}, doorman{allow: s.Allow, trusted: o.TrustedProxies}, errTooMany, errStranger, errCrowded),
+		refuser:  newRefuser(s.Name, o, m, hookonce.Profile{}, allowlist{allow: s.Allow, trusted: o.TrustedProxies}, errTooMany, errNotAllowed, errCrowded),
 		Service:  s,
 		handler:  http.StripPrefix(PathPrefix+s.Name, s.Handler),
 		throttle: newThrottle(s.Rate, s.Burst),
@@ -40,7 +40,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.Service.Handler.ServeHTTP(w, r)
 		return
 	}
-	if err := s.doorman.check(r); err != nil {
+	if err := s.allowlist.check(r); err != nil {
 		s.refuse(w, r, err)
 		return
 	}
@@ -52,7 +52,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.handler.ServeHTTP(w, r)
 		return
 	}
-	held := s.reading.hold(s.doorman.address(r), w)
+	held := s.reading.hold(s.allowlist.address(r), w)
 	defer held.release()
 	kept := &keptBody{ReadCloser: r.Body, held: held, header: w.Header(), body: s.MaxBody + 1, answer: s.MaxAnswer}
 	own := *r
