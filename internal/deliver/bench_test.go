@@ -37,25 +37,28 @@ func benchmarkWork() *journal.Work {
 }
 
 // BenchmarkDeliver measures one delivery: over a transport that answers at once, which is what is ours
-// of the cost, and over loopback connections to a server in the same process.
+// of the cost, without a signature and with one, and over loopback connections to a server in the same process.
 func BenchmarkDeliver(b *testing.B) {
 	app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 	}))
 	defer app.Close()
+	atOnce := transport(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	})
 	for _, c := range []struct {
 		name      string
 		transport http.RoundTripper
+		secrets   []string
 	}{
-		{"ours", transport(func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-		})},
-		{"loopback", nil},
+		{"ours", atOnce, nil},
+		{"signed", atOnce, []string{"whsec_YSBmYWtlIHNlY3JldCBvZiB0aGUgc2hvcA=="}},
+		{"loopback", nil, nil},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			j := &endless{make(chan *journal.Work, 64), make(chan journal.State, 64)}
 			d, err := options{
-				Options:   deliver.Options{Journal: j, Destinations: map[string]deliver.Destination{"app": {URL: app.URL, Concurrency: 32}}},
+				Options:   deliver.Options{Journal: j, Destinations: map[string]deliver.Destination{"app": {URL: app.URL, Concurrency: 32, Secrets: c.secrets}}},
 				transport: c.transport,
 			}.open()
 			if err != nil {

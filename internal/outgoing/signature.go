@@ -112,11 +112,22 @@ func factsText(id, timestamp string, h http.Header) []byte {
 	text := append(make([]byte, 0, 1024), "hookonce-headers-v1\n"+id+"\n"+timestamp+"\n"...)
 	for _, name := range names {
 		for _, value := range h[name] {
-			text = append(text, strings.ToLower(name)...)
-			text = append(text, ':')
+			text = append(appendLower(text, name), ':')
 			text = append(text, value...)
 			text = append(text, '\n')
 		}
+	}
+	return text
+}
+
+// appendLower appends a name, which has no letters but those of ASCII, in lower case.
+func appendLower(text []byte, name string) []byte {
+	for i := range len(name) {
+		c := name[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		text = append(text, c)
 	}
 	return text
 }
