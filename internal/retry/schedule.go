@@ -37,7 +37,7 @@ func Default() Schedule {
 // attempt is left. The random number in [0, 1) places the delay between half of the wait and the whole:
 // retries of many events spread out, and yet no attempt is wasted right after the last.
 func (s Schedule) Delay(attempt int, random float64) (time.Duration, bool) {
-	if attempt >= s.Attempts {
+	if max(attempt, 1) >= s.Attempts {
 		return 0, false
 	}
 	wait := s.wait(attempt)

@@ -29,6 +29,7 @@ func TestDelay(t *testing.T) {
 		{"none", s, 0, 0, 2 * time.Second, true},
 		{"less than none", s, -1, 0, 2 * time.Second, true},
 		{"once", Schedule{Attempts: 1, First: minute, Longest: minute, Factor: 1}, 1, 0, 0, false},
+		{"once, and none was made", Schedule{Attempts: 1, First: minute, Longest: minute, Factor: 1}, 0, 0, 0, false},
 		{"the zero schedule", Schedule{}, 1, 0.9, 0, false},
 		{"for ever", Schedule{math.MaxInt, minute, time.Hour, 3}, math.MaxInt - 1, 0, time.Hour / 2, true},
 		{"for ever, at once", Schedule{math.MaxInt, 0, time.Hour, 3}, math.MaxInt - 1, 0.5, 0, true},
