@@ -71,9 +71,9 @@ func (d *Deliverer) Stop(ctx context.Context) error {
 	return nil
 }
 
-// strangerDelay is how long work for a destination that is not ours is left alone, for somebody who
-// knows it. It costs no try.
-const strangerDelay = time.Minute
+// unknownDelay is how long work for a destination that this process does not know is left alone, for one that
+// does. It costs no try.
+const unknownDelay = time.Minute
 
 // read brings work into the send queues until the deliverer is stopped or the journal closed. It waits for
 // nothing else, so that no destination holds up another.
@@ -95,7 +95,7 @@ func (d *Deliverer) read() {
 				q.add(w)
 				continue
 			}
-			d.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: d.opt.Now().Add(strangerDelay)})
+			d.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: d.opt.Now().Add(unknownDelay)})
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -109,16 +110,13 @@ type Destination struct {
 	Breaker Breaker
 }
 
-// maxRate is the highest rate that makes sense, in attempts per second.
-const maxRate = 1e6
-
 // validate looks at what a configuration may get wrong besides texts.
 func (s *Destination) validate() error {
 	switch {
 	case s.Timeout <= 0 || s.Concurrency < 1 || s.Schedule.Attempts < 1:
 		return errors.New("timeout, concurrency and attempts must be more than nothing")
-	case s.GiveUp < 0 || !(s.Rate >= 0) || s.Rate > maxRate:
-		return fmt.Errorf("give-up time and rate must not be negative, and the rate %g at most", float64(maxRate))
+	case s.GiveUp < 0 || !(s.Rate >= 0) || math.IsInf(s.Rate, 1):
+		return errors.New("give-up time and rate must be numbers, and not negative")
 	}
 	for _, status := range s.Permanent {
 		if err := retry.CheckPermanent(status); err != nil {
