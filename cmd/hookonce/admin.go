@@ -14,13 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/settings"
-
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
 // adminFlags say where the gateway is that a command asks, and how its answer is shown.

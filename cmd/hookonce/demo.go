@@ -3,11 +3,10 @@ package main
 import (
 	"context"
 
-	"github.com/hookonce/hookonce/internal/settings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce/cmd/hookonce/internal/demo"
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
 const demoHelp = `Demo runs a webhook provider on a bad day against a small shop, on this machine,

@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hookonce/hookonce/internal/settings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/doctor"
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
 func newDoctorCommand(w *env) *cobra.Command {

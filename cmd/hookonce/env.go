@@ -7,12 +7,11 @@ import (
 	"os"
 	"strings"
 
-	"github.com/hookonce/hookonce/internal/settings"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/hookonce/hookonce/internal/closest"
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
 // env is what the commands see of the process around them. Nothing else reads os.Args or

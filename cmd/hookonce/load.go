@@ -7,11 +7,10 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/hookonce/hookonce/internal/settings"
-
 	"github.com/spf13/pflag"
 
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
 // aboutSettings belongs to the help of every command that reads the configuration.

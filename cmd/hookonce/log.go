@@ -5,9 +5,8 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/hookonce/hookonce/internal/settings"
-
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
 // logFailure writes an error in the format of the log, a line for every fault of a configuration, if a format

@@ -5,12 +5,11 @@ import (
 	"log/slog"
 	"runtime/debug"
 
-	"github.com/hookonce/hookonce/internal/settings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/gateway"
+	"github.com/hookonce/hookonce/internal/settings"
 )
 
 func newServeCommand(w *env) *cobra.Command {

@@ -9,12 +9,11 @@ import (
 	"os"
 	"strings"
 
-	"github.com/hookonce/hookonce/internal/settings"
-
 	"github.com/spf13/pflag"
 
 	"github.com/hookonce/hookonce/cmd/hookonce/internal/signer"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/internal/storm"
 	"github.com/hookonce/hookonce/provider/spec"
 )

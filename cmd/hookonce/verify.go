@@ -13,11 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/settings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 

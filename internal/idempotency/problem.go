@@ -5,9 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/problem"
-
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/problem"
 )
 
 // fault is a type of problem that the gateway answers with where the library has no part in it.

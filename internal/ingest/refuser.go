@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/body"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/body"
 )
 
 // refuser answers the requests to one source that are not acknowledged.

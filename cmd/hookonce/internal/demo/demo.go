@@ -12,12 +12,11 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/settings"
-
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/gateway"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/internal/storm"
 	"github.com/hookonce/hookonce/provider"
 )
