@@ -49,7 +49,7 @@ func TestChanges_everySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "What needs a restart: ")
+	_, rest, _ := strings.Cut(string(text), "These settings need a restart: ")
 	refused, _, found := strings.Cut(rest, ". ")
 	if !found {
 		t.Fatal("docs/operating.md does not say what needs a restart")

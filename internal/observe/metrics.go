@@ -19,7 +19,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	}
 	m := &Metrics{
 		forwarded:  counter("hookonce_observed_requests_total", "Requests forwarded by sources with mode observe, by the application's answer: 2xx, 3xx, 4xx, 5xx or none.", "source", "answer"),
-		seen:       counter("hookonce_observed_total", "What requests of sources with mode observe were: event, notice, refused, handshake, unread.", "source", "kind"),
+		seen:       counter("hookonce_observed_total", "Requests of sources with mode observe, by what they were: event, notice, refused, handshake, unread.", "source", "kind"),
 		unrecorded: counter("hookonce_observed_unrecorded_total", "Requests of sources with mode observe, and events of them, that are not on record, by reason. They were forwarded.", "source", "reason"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "hookonce_observed_seconds",

@@ -38,7 +38,7 @@ func newUpkeepMetrics() *upkeepMetrics {
 		}, []string{"kind"}),
 		purged: map[journal.Kind]prometheus.Counter{},
 		bytes: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "hookonce_journal_bytes", Help: "What the journal's tables take on the disk, indexes included.",
+			Name: "hookonce_journal_bytes", Help: "Size of the journal's tables on the disk, indexes included.",
 		}),
 		lastCleanup: gauge("task", "last_cleanup_timestamp_seconds", "When this process last found nothing more to clean up: rows (purge) or partitions."),
 		partitions:  gauge("table", "partitions", "Partitions of a table, the one that takes what no other is for apart."),
