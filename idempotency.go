@@ -105,7 +105,7 @@ func (h *idempotency) unclaimed() *problem.Details {
 	if h.next != nil {
 		return nil
 	}
-	return &problem.Details{Status: http.StatusMethodNotAllowed, Type: "method-not-allowed", Detail: "this address takes requests that change something, with POST, PUT, PATCH or DELETE"}
+	return problem.MethodNotAllowed.New("this address takes requests that change something, with POST, PUT, PATCH or DELETE")
 }
 
 // identify finds out under which key the request is claimed.
@@ -176,12 +176,12 @@ func (h *idempotency) refuse(w http.ResponseWriter, p *problem.Details) {
 // occurrence returns p as the answer to r: with a name of its own, the key as it was sent, and what to do.
 func (h *idempotency) occurrence(r *http.Request, p *problem.Details) *problem.Details {
 	own := *p
-	retryable := faults[p.Type]
+	retryable := p.Type.Retryable()
 	own.Instance, own.Retryable = problem.Occurrence(), &retryable
 	if lines := r.Header[header.IdempotencyKey]; len(lines) == 1 && len(lines[0]) <= 2*h.maxKey+2 { // quoted, and all of it escaped
 		own.Key = lines[0]
 	}
-	own.Documentation = problem.Page(h.documentation, p.Type)
+	own.Documentation = p.Type.Page(h.documentation)
 	return &own
 }
 
@@ -248,7 +248,7 @@ func (h *idempotency) pause(ctx context.Context, ref Ref) bool {
 
 // reject logs and observes a request that came to nothing.
 func (h *idempotency) reject(ctx context.Context, p *problem.Details) {
-	h.log.WarnContext(ctx, "idempotent request rejected", "source", h.source, "reason", p.Type, "status", p.Status, "detail", p.Detail, "instance", p.Instance)
+	h.log.WarnContext(ctx, "idempotent request rejected", "source", h.source, "reason", p.Type.String(), "status", p.Status, "detail", p.Detail, "instance", p.Instance)
 	h.observe(ctx, Observation{Source: h.source, Status: "rejected", Reason: p.Reason})
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/lease"
+	"github.com/hookonce/hookonce/internal/problem"
 	"github.com/hookonce/hookonce/internal/recorder"
 )
 
@@ -266,7 +267,7 @@ func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, 
 func (h *idempotentLease) tooLarge(ctx context.Context, c *call, why error) (*Response, error) {
 	h.log.ErrorContext(ctx, "the request was carried out, and is answered 500 for good: its answer cannot be kept", "source", c.Source, "key", c.Key, "error", why)
 	rec := recorder.New(math.MaxInt)
-	h.refuse(rec, h.occurrence(c.Request, answerTooLarge("the request was carried out, and its answer is larger than can be kept")))
+	h.refuse(rec, h.occurrence(c.Request, problem.AnswerTooLarge.New("the request was carried out, and its answer is larger than can be kept")))
 	answer, err := rec.Answer()
 	return (*Response)(answer), err
 }

@@ -127,9 +127,9 @@ func defaultKeySettings(constructor, source string, lease time.Duration) keySett
 	}
 }
 
-// DefaultDocumentation is the page that faults link to unless [WithDocumentation] names another. It has a section for
-// each type of problem, whose anchor is the type.
-const DefaultDocumentation = "https://github.com/hookonce/hookonce/blob/main/docs/idempotency.md"
+// DefaultDocumentation is the page that problems link to unless [WithDocumentation] names another. It has a row for each
+// type of problem, whose anchor is the type.
+const DefaultDocumentation = "https://github.com/hookonce/hookonce/blob/main/docs/problems.md"
 
 // settle completes the settings when the options were applied. It panics if they make no sense.
 func (s *settings) settle() {
@@ -166,15 +166,15 @@ func (s *settings) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *pr
 		return nil, unavailable("the request is not taken now; send it again", cmp.Or(max(delay, 0), defaultRetry))
 	case errors.Is(err, body.ErrTooLarge):
 		body.HangUp(w)
-		return nil, &problem.Details{Status: http.StatusRequestEntityTooLarge, Type: "body-too-large", Detail: fmt.Sprintf("the body is larger than %d bytes", s.maxBody)}
+		return nil, problem.BodyTooLarge.New(fmt.Sprintf("the body is larger than %d bytes", s.maxBody))
 	case errors.Is(err, body.ErrTouched):
 		s.log.ErrorContext(r.Context(), "a middleware has read, parsed, closed, cut or replaced the body of a request before it came to the handler: put the handler in front of that middleware, or have it set r.Body to the whole body again; one that replaces the body by another, which is shorter, sets r.ContentLength to the new length, or to -1",
 			"source", s.source, "declared", r.ContentLength, "arrived", len(raw))
 		return nil, unavailable("the request could not be read", defaultRetry)
 	case errors.Is(err, body.ErrSlow):
-		return nil, &problem.Details{Status: http.StatusRequestTimeout, Type: "body-too-slow", Detail: "the body did not arrive in time"}
+		return nil, problem.BodyTooSlow.New("the body did not arrive in time")
 	}
-	return nil, &problem.Details{Status: http.StatusBadRequest, Type: "body-truncated", Detail: "the body ended before it was complete"}
+	return nil, problem.BodyTruncated.New("the body ended before it was complete")
 }
 
 // validate returns an error if nothing could be handled with the settings.

@@ -3,7 +3,6 @@ package hookonce
 import (
 	"cmp"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/problem"
@@ -25,96 +24,53 @@ const (
 	busyRetry    = 1 * time.Second  // when another copy is being handled
 )
 
-// faults are the types of the problems that requests are answered with here, and whether the same request may be
-// sent again under the same key. The page of [DefaultDocumentation] has a section of that name for each.
-var faults = map[string]bool{
-	"answer-gone":               false,
-	"answer-incomplete":         true,
-	"answer-too-large":          false,
-	"body-too-slow":             true,
-	"body-truncated":            true,
-	"body-too-large":            false,
-	"caller-unknown":            false,
-	"failed":                    false,
-	"idempotency-key-malformed": false,
-	"idempotency-key-missing":   false,
-	"idempotency-key-reused":    false,
-	"method-not-allowed":        false,
-	"request-in-progress":       true,
-	"too-many-keys":             true,
-	"unavailable":               true,
-}
-
 func keyMissing() *problem.Details {
-	return &problem.Details{
-		Status: http.StatusBadRequest, Type: "idempotency-key-missing", Title: "Idempotency-Key is missing", Reason: ReasonKeyMissing,
-		Detail: "this operation needs the header Idempotency-Key: a new random text for each operation, such as a UUID, and the same one whenever the same request is sent again",
-	}
+	p := problem.KeyMissing.New("this operation needs the header Idempotency-Key: a new random text for each operation, such as a UUID, and the same one whenever the same request is sent again")
+	p.Reason = ReasonKeyMissing
+	return p
 }
 
 func keyMalformed(err error) *problem.Details {
-	return &problem.Details{
-		Status: http.StatusBadRequest, Type: "idempotency-key-malformed", Title: "Idempotency-Key is malformed", Reason: ReasonKeyMalformed,
-		Detail: "the header Idempotency-Key cannot be used: " + err.Error(),
-	}
+	p := problem.KeyMalformed.New("the header Idempotency-Key cannot be used: " + err.Error())
+	p.Reason = ReasonKeyMalformed
+	return p
 }
 
 func callerUnknown() *problem.Details {
-	return &problem.Details{
-		Status: http.StatusForbidden, Type: "caller-unknown", Title: "Caller unknown", Reason: ReasonCallerUnknown,
-		Detail: "it is not known on whose behalf the request is sent, and keys belong to callers; authenticate",
-	}
+	p := problem.CallerUnknown.New("it is not known on whose behalf the request is sent, and keys belong to callers; authenticate")
+	p.Reason = ReasonCallerUnknown
+	return p
 }
 
 func keyReused() *problem.Details {
-	return &problem.Details{
-		Status: http.StatusUnprocessableEntity, Type: "idempotency-key-reused", Title: "Idempotency-Key is already used",
-		Detail: "another request was carried out under this key: it differs in method, address, content type or body; a new operation needs a new key",
-	}
+	return problem.KeyReused.New("another request was carried out under this key: it differs in method, address, content type or body; a new operation needs a new key")
 }
 
 // pinnedKey answers a request that differs from one whose outcome is not known to be nothing.
 func pinnedKey() *problem.Details {
-	p := keyReused()
-	p.Detail = "an earlier request under this key failed and may have had effects outside, and this one differs from it in method, address, content type or body; send the same request again to learn what became of it; a new operation needs a new key"
-	return p
+	return problem.KeyReused.New("an earlier request under this key failed and may have had effects outside, and this one differs from it in method, address, content type or body; send the same request again to learn what became of it; a new operation needs a new key")
 }
 
 func inProgress() *problem.Details {
-	return &problem.Details{
-		Status: http.StatusConflict, Type: "request-in-progress", Title: "A request is outstanding for this Idempotency-Key",
-		Detail: "a request with this key is being carried out; send it again later, with the same key, for its answer", RetryAfter: busyRetry,
-	}
+	p := problem.RequestInProgress.New("a request with this key is being carried out; send it again later, with the same key, for its answer")
+	p.RetryAfter = busyRetry
+	return p
 }
 
 func tooManyKeys(retry time.Duration) *problem.Details {
-	return &problem.Details{
-		Status: http.StatusTooManyRequests, Type: "too-many-keys", Title: "Too many new keys", Reason: ReasonTooManyKeys,
-		Detail: "too many requests with new keys came from here of which nothing came; send this one again later, with the same key", RetryAfter: retry,
-	}
+	p := problem.TooManyKeys.New("too many requests with new keys came from here of which nothing came; send this one again later, with the same key")
+	p.Reason, p.RetryAfter = ReasonTooManyKeys, retry
+	return p
 }
 
 func answerGone() *problem.Details {
-	return &problem.Details{
-		Status: http.StatusGone, Type: "answer-gone", Title: "Answer gone",
-		Detail: "the request with this key was carried out, and its answer is not on record; it was not carried out again",
-	}
-}
-
-func answerTooLarge(detail string) *problem.Details {
-	return &problem.Details{Status: http.StatusInternalServerError, Type: "answer-too-large", Title: "Answer too large", Detail: detail}
+	return problem.AnswerGone.New("the request with this key was carried out, and its answer is not on record; it was not carried out again")
 }
 
 func answerIncomplete(retry time.Duration) *problem.Details {
-	return &problem.Details{
-		Status: http.StatusServiceUnavailable, Type: "answer-incomplete", Title: "Answer incomplete",
-		Detail: "the answer was cut short and is not passed on; send the request again with the same key", RetryAfter: retry,
-	}
-}
-
-// broken says that it makes no sense to send the request again.
-func broken(detail string) *problem.Details {
-	return &problem.Details{Status: http.StatusInternalServerError, Type: "failed", Detail: detail}
+	p := problem.AnswerIncomplete.New("the answer was cut short and is not passed on; send the request again with the same key")
+	p.RetryAfter = retry
+	return p
 }
 
 // failure answers for a request that had no effect, or of which that is not known. The text names no cause:
@@ -128,11 +84,11 @@ func failure(err error) *problem.Details {
 	case errors.Is(err, ErrTooManyKeys):
 		return tooManyKeys(retry)
 	case errors.Is(err, ErrResponseTooLarge):
-		return answerTooLarge("the request was not carried out, because its answer is larger than can be kept")
+		return problem.AnswerTooLarge.New("the request was not carried out, because its answer is larger than can be kept")
 	case errors.Is(err, recorder.ErrIncomplete):
 		return answerIncomplete(retry)
 	case IsPermanent(err):
-		return broken("the request cannot be carried out")
+		return problem.Failed.New("the request cannot be carried out")
 	case errors.Is(err, ErrUnknownOutcome):
 		return unavailable("it is not known yet whether the request was carried out; send it again with the same key", retry)
 	}
@@ -140,5 +96,7 @@ func failure(err error) *problem.Details {
 }
 
 func unavailable(detail string, retry time.Duration) *problem.Details {
-	return &problem.Details{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: detail, RetryAfter: retry}
+	p := problem.Unavailable.New(detail)
+	p.RetryAfter = retry
+	return p
 }

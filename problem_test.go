@@ -3,15 +3,11 @@ package hookonce_test
 import (
 	"encoding/json"
 	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -76,67 +72,6 @@ func TestIdempotentFaultsKeepToTheirMeasure(t *testing.T) {
 	if w.Body.Len() > 1000 || !strings.Contains(w.Body.String(), `"https://developer.example.com/keys#faults"`) {
 		t.Errorf("answered %s", w.Body)
 	}
-}
-
-// Every type of problem that these handlers know has a section in the page, and says whether to send the request
-// again.
-func TestEveryFaultHasItsSection(t *testing.T) {
-	page, err := os.ReadFile("docs/idempotency.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := literals(t, "problem.go", func(n ast.Node) ast.Expr {
-		if kv, ok := n.(*ast.KeyValueExpr); ok {
-			if value, ok := kv.Value.(*ast.Ident); ok && (value.Name == "true" || value.Name == "false") {
-				return kv.Key
-			}
-		}
-		return nil
-	})
-	if len(listed) == 0 {
-		t.Fatal("no faults are listed")
-	}
-	for name := range listed {
-		if !strings.Contains(string(page), "\n### "+name+"\n") {
-			t.Errorf("docs/idempotency.md has no section %s", name)
-		}
-	}
-	listed["unverified"] = true // of webhooks
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		for name := range literals(t, file, func(n ast.Node) ast.Expr {
-			if kv, ok := n.(*ast.KeyValueExpr); ok {
-				if key, ok := kv.Key.(*ast.Ident); ok && key.Name == "Type" {
-					return kv.Value
-				}
-			}
-			return nil
-		}) {
-			if !listed[name] && !strings.HasSuffix(file, "_test.go") {
-				t.Errorf("%s: the problem %s is not listed", file, name)
-			}
-		}
-	}
-}
-
-// literals returns the texts in a file that pick picks.
-func literals(t *testing.T, file string, pick func(ast.Node) ast.Expr) map[string]bool {
-	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]bool{}
-	ast.Inspect(f, func(n ast.Node) bool {
-		if text, ok := pick(n).(*ast.BasicLit); ok && text.Kind == token.STRING {
-			found[strings.Trim(text.Value, `"`)] = true
-		}
-		return true
-	})
-	return found
 }
 
 // A body that a middleware has read is our fault, and not the sender's: 503, and the log says who is to blame and what to

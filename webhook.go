@@ -205,7 +205,7 @@ func (h *webhook) read(w http.ResponseWriter, r *http.Request) ([]byte, *problem
 	case h.profile.Takes(r.Method):
 		return nil, nil
 	default:
-		return nil, &problem.Details{Status: http.StatusMethodNotAllowed, Type: "method-not-allowed", Detail: "webhooks are sent with POST"}
+		return nil, problem.MethodNotAllowed.New("webhooks are sent with POST")
 	}
 	return h.readBody(w, r)
 }
@@ -454,7 +454,7 @@ func notDone(o outcome) *problem.Details {
 
 // unverified tells the sender which part of the scheme failed, never what would have matched.
 func unverified(err error) *problem.Details {
-	p := &problem.Details{Status: http.StatusUnauthorized, Type: "unverified", Detail: "the request's signature could not be verified"}
+	p := problem.Unverified.New("the request's signature could not be verified")
 	var reject *RejectError
 	if errors.As(err, &reject) {
 		p.Reason = reject.Reason

@@ -65,6 +65,7 @@ func earlyIngest(o observers) http.Handler {
 
 // notOpen asks everybody to come again.
 func notOpen(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Retry-After", "5")
-	(&problem.Details{Status: http.StatusServiceUnavailable, Detail: "the store is away, and nothing can be accepted; nothing is acknowledged: send it again"}).Write(w)
+	p := problem.Unavailable.New("The store is away, and nothing can be accepted. Nothing is acknowledged: send it again.")
+	p.RetryAfter = 5 * time.Second
+	p.Write(w)
 }

@@ -70,7 +70,7 @@ func TestServiceAlwaysSeesTheKey(t *testing.T) {
 		}
 		res, text := wire(t, srv.URL, head+lines+body)
 		var doc struct{ Type, Detail string }
-		if err := json.Unmarshal([]byte(text), &doc); err != nil || res.StatusCode != 400 || doc.Type != "urn:hookonce:problem:ambiguous-header" || doc.Detail == faults["ambiguous-header"].detail {
+		if err := json.Unmarshal([]byte(text), &doc); err != nil || res.StatusCode != 400 || doc.Type != "urn:hookonce:problem:ambiguous-header" || doc.Detail == "" {
 			t.Errorf("%s: answered %d %s", name, res.StatusCode, text)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/problem"
 )
 
 // newProxy forwards requests to the service. Answers are handed on as they come; copies of them are made
@@ -31,7 +32,7 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 		ErrorLog:  lines.Std(log, slog.LevelDebug, "an answer of the service broke off", "source", s.Name),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			log.WarnContext(r.Context(), "the service did not answer", "source", s.Name, "error", err)
-			refuse(w, r, s, unanswered(err), "")
+			refuse(w, r, s, unanswered(err))
 		},
 	}
 }
@@ -77,12 +78,12 @@ func climbs(path string) bool {
 	return false
 }
 
-// unanswered returns the type of the problem that there is no answer of the service because of err. None of this is
+// unanswered returns the problem that there is no answer of the service because of err. None of this is
 // kept: whether the service did anything is not known, and a copy asks it again.
-func unanswered(err error) string {
+func unanswered(err error) *problem.Details {
 	var timeout net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
-		return "service-timeout"
+		return timedOut
 	}
-	return "service-unreachable"
+	return unreachable
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/problem"
 )
 
 // Service is one HTTP service, and how its clients are treated.
@@ -121,13 +122,14 @@ func New(s Service, o Options) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if climbs(r.URL.Path) {
 			o.Metrics.reject(s.Name, "path")
-			refuse(w, r, s, "path", "")
+			refuse(w, r, s, outside)
 			return
 		}
 		if err := headers.check(r); err != nil {
 			o.Metrics.reject(s.Name, "ambiguous_header")
-			o.Logger.WarnContext(r.Context(), "idempotent request rejected", "source", s.Name, "reason", "ambiguous-header", "status", http.StatusBadRequest, "detail", err.Error())
-			refuse(w, r, s, "ambiguous-header", err.Error())
+			p := problem.AmbiguousHeader.New(err.Error())
+			o.Logger.WarnContext(r.Context(), "idempotent request rejected", "source", s.Name, "reason", p.Type.String(), "status", p.Status, "detail", p.Detail)
+			refuse(w, r, s, p)
 			return
 		}
 		r = newVisit(r, o.sender(r), s.Scope)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -18,37 +17,50 @@ import (
 // come back with the same request.
 type refusal struct{ problem.Details }
 
+func newRefusal(typ *problem.Type, reason, detail string) *refusal {
+	p := &refusal{*typ.New(detail)}
+	p.Reason = reason
+	return p
+}
+
+// after asks the sender to come again then.
+func (p *refusal) after(d time.Duration) *refusal {
+	p.RetryAfter = d
+	return p
+}
+
+// closing ends the connection: the rest of the request is not read.
+func (p *refusal) closing() *refusal {
+	p.Close = true
+	return p
+}
+
 func (p *refusal) Error() string { return p.Reason }
+
+// ours reports whether the failure is our own. The status does not tell: it is what the provider retries.
+func (p *refusal) ours() bool { return p.Type == problem.Unavailable }
 
 // The sender's mistakes.
 var (
-	errUnknownSource = &refusal{problem.Details{Status: http.StatusNotFound, Type: "unknown-source", Title: "Unknown source", Reason: "unknown_source",
-		Detail: "No source is configured under this path; the path of a source is /in/<name>."}}
-	errMethod = &refusal{problem.Details{Status: http.StatusMethodNotAllowed, Type: "method-not-allowed", Title: "Method not allowed", Reason: "method",
-		Detail: "Events are sent with POST."}}
-	errTooLarge = &refusal{problem.Details{Status: http.StatusRequestEntityTooLarge, Type: "body-too-large", Title: "Body too large", Reason: "too_large",
-		Detail: "The body is larger than this source accepts.", Close: true}}
-	errHeaders = &refusal{problem.Details{Status: http.StatusRequestHeaderFieldsTooLarge, Type: "headers-too-large", Title: "Headers too large", Reason: "headers_too_large",
-		Detail: "The headers that the application needs are together larger than 8 KiB, or more than 64 lines. Nothing is stored."}}
-	errTruncated = &refusal{problem.Details{Status: http.StatusBadRequest, Type: "body-truncated", Title: "Body truncated", Reason: "truncated",
-		Detail: "The body ended early or was not framed as HTTP asks.", Close: true}}
-	errSlow = &refusal{problem.Details{Status: http.StatusRequestTimeout, Type: "body-too-slow", Title: "Body too slow", Reason: "slow",
-		Detail: "The body did not arrive in time.", Close: true}}
+	errUnknownSource = newRefusal(problem.UnknownSource, "unknown_source", "No source is configured under this path; the path of a source is /in/<name>.")
+	errMethod        = newRefusal(problem.MethodNotAllowed, "method", "Events are sent with POST.")
+	errTooLarge      = newRefusal(problem.BodyTooLarge, "too_large", "The body is larger than this source accepts.").closing()
+	errHeaders       = newRefusal(problem.HeadersTooLarge, "headers_too_large", "The headers that the application needs are together larger than 8 KiB, or more than 64 lines. Nothing is stored.")
+	errTruncated     = newRefusal(problem.BodyTruncated, "truncated", "The body ended early or was not framed as HTTP asks.").closing()
+	errSlow          = newRefusal(problem.BodyTooSlow, "slow", "The body did not arrive in time.").closing()
 )
 
 // What is authentic, but not taken now. It is no mistake of the provider's, and so it is answered with a
 // status that the provider retries: a list of addresses may be out of date, and a rate too low.
 var (
-	errTooMany = &refusal{problem.Details{Status: http.StatusServiceUnavailable, Type: "too-many-requests", Title: "Too many requests", Reason: "rate",
-		Detail: "This source takes fewer requests per second. Nothing is acknowledged: send it again.", RetryAfter: time.Second}}
-	errNotAllowed = &refusal{problem.Details{Status: http.StatusServiceUnavailable, Type: "address-not-allowed", Title: "Address not allowed", Reason: "address",
-		Detail: "This source takes no requests from this address now.", RetryAfter: time.Minute, Close: true}}
+	errTooMany    = newRefusal(problem.TooManyRequests, "rate", "This source takes fewer requests per second. Nothing is acknowledged: send it again.").after(time.Second)
+	errNotAllowed = newRefusal(problem.AddressNotAllowed, "address", "This source takes no requests from this address now.").after(time.Minute).closing()
 )
 
 // Our own failures: the sender is asked to come again, never told that it did something wrong.
 var (
 	errFull        = unavailable("queue_full", "More events are waiting to be stored than memory is set aside for.")
-	errCrowded     = crowded()
+	errCrowded     = unavailable("queue_full", "More is being received than memory is set aside for.").closing()
 	errClosed      = unavailable("closing", "The gateway is shutting down.")
 	errStore       = unavailable("store", "The event could not be stored.")
 	errTimeout     = unavailable("timeout", "It is not known in time whether the event is stored.")
@@ -69,23 +81,12 @@ func (e *panicError) Error() string { return fmt.Sprintf("%v: %v", errPanic, e.v
 // Unwrap says what is answered.
 func (e *panicError) Unwrap() error { return errPanic }
 
-// crowded is the answer to a body for which there is no memory now. The rest of it is not read.
-func crowded() *refusal {
-	p := unavailable(errFull.Reason, "More is being received than memory is set aside for.")
-	p.Close = true
-	return p
-}
-
-// unavailableName is the type of all our own failures, and of nothing else.
-const unavailableName = "unavailable"
-
 // retryAfter is the Retry-After of our own failures. Providers that honour it would otherwise wait for minutes; most
 // outages of a queue or a store are shorter.
 const retryAfter = 5 * time.Second
 
 func unavailable(reason, detail string) *refusal {
-	return &refusal{problem.Details{Status: http.StatusServiceUnavailable, Type: unavailableName, Title: "Temporarily unavailable", Reason: reason,
-		Detail: detail + " Nothing is acknowledged: send it again.", RetryAfter: retryAfter}}
+	return newRefusal(problem.Unavailable, reason, detail+" Nothing is acknowledged: send it again.").after(retryAfter)
 }
 
 // rejections are the answers to requests that are not verified, by reason. They differ in the reason
@@ -104,8 +105,7 @@ var rejections = map[string]*refusal{
 var errUnverified = unverified("unverified", "The request could not be verified.")
 
 func unverified(reason, detail string) *refusal {
-	return &refusal{problem.Details{Status: http.StatusUnauthorized, Type: "unverified", Title: "Not verified", Reason: reason,
-		Detail: detail}}
+	return newRefusal(problem.Unverified, reason, detail)
 }
 
 // refusals lists every refusal of a source, so that each has its counter before it first happens.
@@ -149,6 +149,3 @@ func refusalOf(err error) *refusal {
 	}
 	return errUnspecified
 }
-
-// ours reports whether the failure is our own. The status does not tell: it is what the provider retries.
-func (p *refusal) ours() bool { return p.Type == unavailableName }

@@ -8,27 +8,21 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 )
 
 // ContentType is the media type of every problem.
 const ContentType = "application/problem+json"
 
-// The names that a problem has are URNs: they identify, and point nowhere.
-const (
-	typePrefix       = "urn:hookonce:problem:"
-	occurrencePrefix = "urn:hookonce:occurrence:"
-)
-
-// Details is a problem document. Details that many requests share may be written at once by many goroutines.
+// Details is a problem document: see [Type.New]. Details that many requests share may be written at once by many
+// goroutines.
 type Details struct {
-	// Type is the last part of the type's URN, such as "body-too-large". Empty: the status says it all
-	// ("about:blank").
-	Type string `json:"type,omitempty"`
-	// Title is the same for all problems of the type. Empty: the text of the status.
-	Title  string `json:"title"`
-	Status int    `json:"status"`
+	// Type is the type. Nil: the status says it all ("about:blank").
+	Type *Type `json:"type,omitempty"`
+	// Title is that of the type. Empty: the text of the status.
+	Title string `json:"title"`
+	// Status is that of the type, unless the sender understands another.
+	Status int `json:"status"`
 	// Detail tells the client what happened and what to do. It names no cause that is not the client's.
 	Detail string `json:"detail,omitempty"`
 	// Reason tells problems of one type apart, in the words of the metrics.
@@ -51,9 +45,6 @@ type Details struct {
 func (d *Details) Write(w http.ResponseWriter) {
 	doc := *d
 	doc.Title = cmp.Or(d.Title, http.StatusText(d.Status))
-	if d.Type != "" {
-		doc.Type = typePrefix + d.Type
-	}
 	body, err := json.Marshal(&doc)
 	if err != nil {
 		panic(err) // strings, numbers and truth values always encode
@@ -77,13 +68,4 @@ func (d *Details) Write(w http.ResponseWriter) {
 }
 
 // Occurrence returns a new name for one occurrence of a problem.
-func Occurrence() string { return occurrencePrefix + rand.Text() }
-
-// Page returns the address at which a page describes problems of that type: the page has a section of the type's
-// name, unless its address names a section already. Empty: there is no page.
-func Page(address, typ string) string {
-	if address == "" || strings.Contains(address, "#") {
-		return address
-	}
-	return address + "#" + typ
-}
+func Occurrence() string { return "urn:hookonce:occurrence:" + rand.Text() }

@@ -22,12 +22,12 @@ func TestWrite(t *testing.T) {
 			body:    `{"title":"Forbidden","status":403,"detail":"the token is not for this"}`,
 		},
 		"one that is retried": {
-			details: problem.Details{Type: "unavailable", Title: "Temporarily unavailable", Status: 503, Detail: "send it again", Reason: "store", RetryAfter: 1001 * time.Millisecond},
+			details: problem.Details{Type: problem.Unavailable, Title: "Temporarily unavailable", Status: 503, Detail: "send it again", Reason: "store", RetryAfter: 1001 * time.Millisecond},
 			body:    `{"type":"urn:hookonce:problem:unavailable","title":"Temporarily unavailable","status":503,"detail":"send it again","reason":"store"}`,
 			header:  map[string]string{"Retry-After": "2"},
 		},
 		"one with a page": {
-			details: problem.Details{Type: "failed", Status: 500, Instance: "urn:hookonce:occurrence:A", Retryable: &yes, Key: "k1", Documentation: "https://docs.example/#failed", Close: true},
+			details: problem.Details{Type: problem.Failed, Status: 500, Instance: "urn:hookonce:occurrence:A", Retryable: &yes, Key: "k1", Documentation: "https://docs.example/#failed", Close: true},
 			body:    `{"type":"urn:hookonce:problem:failed","title":"Internal Server Error","status":500,"instance":"urn:hookonce:occurrence:A","retryable":true,"key":"k1","documentation":"https://docs.example/#failed"}`,
 			header:  map[string]string{"Link": `<https://docs.example/#failed>; rel="describedby"; type="text/html"`, "Connection": "close"},
 		},
@@ -67,7 +67,7 @@ func TestPage(t *testing.T) {
 	for address, want := range map[string]string{
 		"": "", "https://docs.example/keys": "https://docs.example/keys#failed", "https://docs.example/keys#all": "https://docs.example/keys#all",
 	} {
-		if got := problem.Page(address, "failed"); got != want {
+		if got := problem.Failed.Page(address); got != want {
 			t.Errorf("Page(%q) = %q; want %q", address, got, want)
 		}
 	}
