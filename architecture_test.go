@@ -55,6 +55,7 @@ var rules = []rule{
 	{pkg: "internal/outbox", allow: []string{"", "relay", "internal/retry", "pgstore", "sqlstore", "internal/config", "internal/onefile"}, reason: "the command relay serves applications, and knows nothing of the gateway"},
 	{pkg: "internal/retry", std: true, reason: "when work is tried again is the same for whoever carries it out"},
 	{pkg: "internal/outgoing", std: true, allow: []string{"internal/header"}, reason: "what all requests have in common needs nothing"},
+	{pkg: "storetest", allow: []string{"", "memstore"}, reason: "it tests any store, and compares it with the model"},
 	{pkg: "hookoncetest", allow: []string{"", "provider/spec"}, reason: "it tests any handler, whatever its store"},
 	{pkg: "internal/schema", std: true, allow: []string{"", "internal/claimsql"}, reason: "tables are beneath the stores, and a program that does not migrate carries no tool for it"},
 	{pkg: "schema", allow: []string{"internal/schema"}, reason: "only who migrates imports it, and the stores do not"},
@@ -100,6 +101,15 @@ func TestImportRules(t *testing.T) {
 				continue
 			}
 			t.Errorf("%s imports %s: %s", p.ImportPath, imp, r.reason)
+		}
+	}
+}
+
+// A package that programs import has a rule, so that whoever adds one says what it may carry.
+func TestImportRulesOfPublicPackages(t *testing.T) {
+	for _, name := range public(t) {
+		if !slices.ContainsFunc(rules, func(r rule) bool { return r.pkg == name }) {
+			t.Errorf("%s has no import rule", path(name))
 		}
 	}
 }

@@ -7,18 +7,16 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
-
-// public are the packages that programs import.
-var public = []string{"", "hookoncetest", "janitor", "memstore", "pgstore", "provider", "provider/spec", "redisstore", "relay", "sqlstore", "storetest"}
 
 // TestEntryPointsHaveExamples: whoever opens the documentation of a package finds how its functions are
 // called, in code that is compiled, and run where it can be. An example is that of the function, or one of
 // the package, or for a constructor one of the type.
 func TestEntryPointsHaveExamples(t *testing.T) {
-	for _, name := range public {
+	for _, name := range public(t) {
 		p := readPackage(t, name)
 		inPackage := called(p.Examples)
 		for _, f := range p.Funcs {
@@ -35,6 +33,21 @@ func TestEntryPointsHaveExamples(t *testing.T) {
 			}
 		}
 	}
+}
+
+// public returns the packages that programs import, by their folders.
+func public(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for importPath := range listPackages(t) {
+		name := strings.TrimPrefix(strings.TrimPrefix(importPath, module), "/")
+		private := func(folder string) bool { return strings.HasPrefix(name, folder) }
+		if !slices.ContainsFunc([]string{"internal/", "cmd/", "testdata/"}, private) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // isOption reports whether what the constructors of the type return is for the arguments of others, in

@@ -37,6 +37,24 @@ func ExampleMarshal() {
 	// <nil>
 }
 
+// A sender that is described in a file.
+func ExampleParse() {
+	acme, err := specyaml.Parse([]byte(`
+name: acme
+verify:
+  - signature: {in: "header:X-Acme-Signature", prefix: "sha256="}
+    sign: [body]
+event:
+  key: [["json:$.id"]]
+`))
+	if err != nil {
+		panic(err)
+	}
+	p, err := spec.New(acme, spec.Settings{Secrets: spec.Secrets("fake-secret-of-acme")})
+	fmt.Println(p.Name(), err)
+	// Output: acme <nil>
+}
+
 // What is wrong with a specification, and where in the text that is.
 func ExampleLocate() {
 	text := []byte("name: acme\nverify: []\n")
