@@ -17,6 +17,21 @@ import (
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
+const (
+	maxBody     = 64 << 10         // of a request
+	readTime    = 10 * time.Second // for one question to the store
+	writeTime   = 20 * time.Second // for one change, however many transactions it takes
+	maxInFlight = 2                // questions at once, so that asking never takes the store's connections from events
+)
+
+// Base is what all paths begin with.
+const Base = "/api/v1"
+
+type api struct {
+	opt   Options
+	turns chan struct{}
+}
+
 // New returns the handler of all paths below [Base]. Who may ask is for a [Guard] to say.
 func New(o Options) http.Handler {
 	if o.Now == nil {
@@ -79,4 +94,20 @@ func operation(method, id, path, summary string) huma.Operation {
 		OperationID: id, Method: method, Path: Base + path, Summary: summary,
 		MaxBodyBytes: maxBody, SkipValidateBody: false,
 	}
+}
+
+// answer is an answer with a JSON body.
+type answer[T any] struct{ Body T }
+
+// ask runs a question to the store under a deadline, when it is its turn.
+func (a *api) ask(ctx context.Context, limit time.Duration, question func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case a.turns <- struct{}{}:
+		defer func() { <-a.turns }()
+	case <-ctx.Done():
+		return a.problem(ctx, errBusy)
+	}
+	return a.problem(ctx, question(ctx))
 }

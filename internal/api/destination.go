@@ -27,6 +27,25 @@ type Destination struct {
 	Open       []Open  `json:"open" nullable:"false" doc:"Deliveries in the store that are not done."`
 }
 
+// Health is how a destination stands: one that is ill only gets probes, and one that recovers gets more and more.
+type Health struct {
+	State string     `json:"state" enum:"healthy,ill,recovering"`
+	Since *time.Time `json:"since,omitempty" doc:"When it was found ill, or began to recover."`
+	Error string     `json:"error,omitempty" doc:"Of an ill one: what the last attempt came to."`
+	Probe *time.Time `json:"probe,omitempty" doc:"Of an ill one: when it is tried again at the latest."`
+	Limit int        `json:"limit" doc:"How many attempts may be under way at once now."`
+}
+
+// Target is a destination of a process, as that finds it. Its JSON form is the [journal.Gateway.View].
+type Target struct {
+	Name    string
+	URL     string // without password
+	Ordered bool
+	Health  Health
+	// Waiting deliveries are held here for their turn, Underway are being made.
+	Waiting, Underway int
+}
+
 // Pause is an operator's decision that nothing is delivered to a destination.
 type Pause struct {
 	At     time.Time `json:"at"`

@@ -1,20 +1,12 @@
 package api_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/journal"
 )
-
-// endless always has more to replay.
-type endless struct{ journal.Store }
-
-func (e *endless) Replay(_ context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
-	return journal.Replayed{Events: limit, Looked: make([]journal.Named, limit), Deliveries: limit, Next: r.After + int64(limit), Audit: 7}, nil
-}
 
 // The document beside the API has every path, and says that a token is needed.
 func TestDocument(t *testing.T) {

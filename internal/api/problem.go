@@ -1,11 +1,14 @@
 package api
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
@@ -26,4 +29,26 @@ var errBusy = errors.New("too many questions at once")
 
 func retryLater(detail string) error {
 	return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(detail), http.Header{"Retry-After": {"1"}})
+}
+
+// problem turns an error of the journal into the answer. What the client cannot mend goes to the log,
+// and the client learns only that it is our fault.
+func (a *api) problem(ctx context.Context, err error) error {
+	var answer huma.StatusError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &answer):
+		return err
+	case errors.Is(err, journal.ErrNoEvent):
+		return huma.Error404NotFound("there is no such event, or not any more")
+	case errors.Is(err, journal.ErrNoReplay):
+		return invalid("body.cursor", "this is not the cursor of a replay that you began with this filter", nil)
+	case errors.Is(err, errBusy):
+		return retryLater("others are asking already; try again in a moment")
+	case errors.Is(err, context.DeadlineExceeded):
+		return retryLater("the store took too long; narrow the time with since and until, or try again")
+	}
+	a.opt.Logger.LogAttrs(ctx, slog.LevelError, "api: the store fails", slog.Any("error", err))
+	return retryLater("the store fails; the log says more")
 }

@@ -12,6 +12,13 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
+// endless always has more to replay.
+type endless struct{ journal.Store }
+
+func (e *endless) Replay(_ context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
+	return journal.Replayed{Events: limit, Looked: make([]journal.Named, limit), Deliveries: limit, Next: r.After + int64(limit), Audit: 7}, nil
+}
+
 // filtered is the body of a replay of many.
 func filtered(filter map[string]any, more ...any) map[string]any {
 	body := map[string]any{"filter": filter, "reason": "mended"}
