@@ -23,7 +23,15 @@ func TestSchedules(t *testing.T) {
 	if len(seen) < 10 {
 		t.Errorf("chance has no part in it: %v", seen)
 	}
-	if delay, again := schedule(6); again {
-		t.Errorf("again after the last attempt, in %v", delay)
+	for _, tries := range []int{6, 7, 1 << 30} {
+		if delay, again := schedule(tries); again {
+			t.Errorf("again after attempt %d, in %v", tries, delay)
+		}
+	}
+	usual := relay.DefaultSchedule()
+	for tries := 1; tries < 14; tries++ {
+		if _, again := usual(tries); again != (tries < 13) {
+			t.Errorf("by default, again after attempt %d: %v", tries, again)
+		}
 	}
 }

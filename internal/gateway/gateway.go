@@ -394,7 +394,7 @@ func (g *Gateway) reload(ctx context.Context) (changed []string, err error) {
 }
 
 // swap makes a wiring the one that runs, unless the gateway stops. Destinations come before the events that are
-// for them; for those that go, nothing is taken any more from when their lanes are closed.
+// for them; for those that go, nothing is taken any more from when their send queues are closed.
 func (g *Gateway) swap(w *wiring) error {
 	g.swapping.Lock()
 	defer g.swapping.Unlock()
