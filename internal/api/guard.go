@@ -14,12 +14,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
 	"github.com/hookonce/hookonce/internal/connlimit"
 	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/lru"
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
@@ -49,7 +49,7 @@ type Guard struct {
 	refused *prometheus.CounterVec
 
 	mu    sync.Mutex
-	tries *simplelru.LRU[netip.Prefix, *rate.Limiter] // wrong tokens by address
+	tries *lru.Map[netip.Prefix, *rate.Limiter] // wrong tokens by address
 }
 
 // GuardOptions are the settings of a [Guard].
@@ -87,13 +87,12 @@ func NewGuard(tokens []Token, o GuardOptions) *Guard {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	g := &Guard{opt: o, refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+	g := &Guard{opt: o, tries: lru.New[netip.Prefix, *rate.Limiter](MaxWrongAddresses), refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hookonce_admin_refused_total", Help: "Requests to the admin listener whose sender may not make them, by reason.",
 	}, []string{"reason"})}
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(g.refused)
 	}
-	g.tries, _ = simplelru.NewLRU[netip.Prefix, *rate.Limiter](MaxWrongAddresses, nil) // fails for sizes below 1
 	g.Reload(tokens)
 	return g
 }

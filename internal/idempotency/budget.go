@@ -9,10 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
-
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/connlimit"
+	"github.com/hookonce/hookonce/internal/lru"
 )
 
 // maxCounted is of how many addresses, callers that were let in, and others it is known how much is left; of each so
@@ -34,9 +33,9 @@ type budget struct {
 	now     func() time.Time
 
 	mu        sync.Mutex
-	addresses *simplelru.LRU[origin, *bucket]
-	letIn     *simplelru.LRU[caller, *bucket]
-	others    *simplelru.LRU[caller, *bucket]
+	addresses *lru.Map[origin, *bucket]
+	letIn     *lru.Map[caller, *bucket]
+	others    *lru.Map[caller, *bucket]
 }
 
 // caller is the digest of a scope; the zero value is that of nobody in particular.
@@ -57,16 +56,10 @@ type bucket struct {
 func newBudget(perHour int, now func() time.Time) *budget {
 	return &budget{
 		perHour: float64(perHour), now: now,
-		addresses: newCounts[origin](), letIn: newCounts[caller](), others: newCounts[caller](),
+		addresses: lru.New[origin, *bucket](maxCounted),
+		letIn:     lru.New[caller, *bucket](maxCounted),
+		others:    lru.New[caller, *bucket](maxCounted),
 	}
-}
-
-func newCounts[K comparable]() *simplelru.LRU[K, *bucket] {
-	counts, err := simplelru.NewLRU[K, *bucket](maxCounted, nil)
-	if err != nil {
-		panic(err) // only for a size that is not positive
-	}
-	return counts
 }
 
 // visit is one request on its way through the store.
@@ -98,7 +91,7 @@ func (b *budget) take(v *visit) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now, callers := b.now(), b.others
-	known := v.by != caller{} && b.letIn.Contains(v.by)
+	known := b.knows(v.by)
 	if known {
 		callers = b.letIn
 	}
@@ -121,8 +114,14 @@ func (b *budget) take(v *visit) (wait time.Duration) {
 	return 0
 }
 
+// knows reports whether the service has let a caller in.
+func (b *budget) knows(c caller) bool {
+	_, ok := b.letIn.Peek(c)
+	return ok
+}
+
 // get returns the bucket of k, a new one if there is none.
-func get[K comparable](counts *simplelru.LRU[K, *bucket], k K) *bucket {
+func get[K comparable](counts *lru.Map[K, *bucket], k K) *bucket {
 	found, ok := counts.Get(k)
 	if !ok {
 		found = &bucket{}
@@ -156,7 +155,7 @@ func (b *budget) give(v *visit, n float64) {
 func (b *budget) admit(v *visit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if v.by == (caller{}) || b.letIn.Contains(v.by) {
+	if v.by == (caller{}) || b.knows(v.by) {
 		return
 	}
 	b.letIn.Add(v.by, b.bucket(b.now(), get(b.others, v.by)))

@@ -1,22 +1,19 @@
 package engine
 
 import (
-	"fmt"
 	"strings"
 	"sync"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/lru"
 )
 
 // doneCache remembers the keys of events that are done, and nothing else: whatever it forgets or
 // never knew is asked of the store.
 type doneCache struct {
-	keys *lru.Cache[hookonce.Ref, doneEvent] // nil: caching is off
-
-	mu    sync.Mutex // of whoever adds or forgets
+	mu    sync.Mutex
+	keys  *lru.Map[hookonce.Ref, doneEvent] // nil: caching is off
 	since epoch
 	off   bool // for good
 }
@@ -29,15 +26,11 @@ type doneEvent struct {
 // epoch is the time between two replays of what is done, any of which the cache may know.
 type epoch int64
 
-func newDoneCache(size int) (*doneCache, error) {
+func newDoneCache(size int) *doneCache {
 	if size == 0 {
-		return &doneCache{}, nil
+		return &doneCache{}
 	}
-	keys, err := lru.New[hookonce.Ref, doneEvent](size)
-	if err != nil {
-		return nil, fmt.Errorf("journal: Options.DoneKeys: %w", err)
-	}
-	return &doneCache{keys: keys}, nil
+	return &doneCache{keys: lru.New[hookonce.Ref, doneEvent](size)}
 }
 
 // now returns the epoch in which the store is asked what is done.
@@ -68,7 +61,7 @@ func (c *doneCache) forget() {
 	defer c.mu.Unlock()
 	c.since++
 	if c.keys != nil {
-		c.keys.Purge()
+		c.keys.Clear()
 	}
 }
 
@@ -86,7 +79,9 @@ func (c *doneCache) lookup(e *journal.Event) (journal.Result, bool) {
 	if c.keys == nil || e.Key == "" {
 		return journal.Result{}, false
 	}
+	c.mu.Lock()
 	done, ok := c.keys.Get(e.Ref())
+	c.mu.Unlock()
 	if !ok {
 		return journal.Result{}, false
 	}

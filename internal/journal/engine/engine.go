@@ -58,10 +58,7 @@ func New(store journal.Store, opt Options) (*Engine, error) {
 	if err := opt.validate(); err != nil {
 		return nil, err
 	}
-	e, err := build(store, opt)
-	if err != nil {
-		return nil, err
-	}
+	e := build(store, opt)
 	if err := e.metrics.register(opt.Registerer, e); err != nil {
 		e.cancel()
 		return nil, fmt.Errorf("journal: %w", err)
@@ -78,11 +75,8 @@ func New(store journal.Store, opt Options) (*Engine, error) {
 }
 
 // build puts the parts together.
-func build(store journal.Store, opt Options) (*Engine, error) {
-	done, err := newDoneCache(opt.DoneKeys)
-	if err != nil {
-		return nil, err
-	}
+func build(store journal.Store, opt Options) *Engine {
+	done := newDoneCache(opt.DoneKeys)
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &core{store: store, opt: opt, metrics: newMetrics(), ctx: ctx, stop: make(chan struct{})}
 	e := &Engine{
@@ -104,7 +98,7 @@ func build(store journal.Store, opt Options) (*Engine, error) {
 	e.pauses = &pauses{core: c, inflight: e.inflight, schedule: e.schedule, notifier: e.notifier}
 	e.upkeep = &upkeep{core: c}
 	e.upkeep.keep.Store(opt.Retention)
-	return e, nil
+	return e
 }
 
 func (e *Engine) newBypass() *bypass.Bypass {
