@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -164,7 +163,7 @@ func TestBatchesThatGrow(t *testing.T) {
 	}
 	attackers.Wait()
 	// What is live at most, and as much garbage: bodies that are read, the queue, what is held, and the attackers' own.
-	const bound = 2 * (ingest.DefaultMaxReading + 16<<20 + 64<<20 + attacks*2<<20)
+	const bound = 2 * (128<<20 + 16<<20 + 64<<20 + attacks*2<<20)
 	if got := peak(); got > bound {
 		t.Errorf("the heap grew to %d MiB, more than %d", got>>20, bound>>20)
 	} else {

@@ -63,8 +63,12 @@ type servicePlan struct {
 	remember time.Duration
 }
 
-// Bounds of the journal that nobody has to choose: they are as good for a small gateway as for a large one.
+// Bounds that nobody has to choose: they are as good for a small gateway as for a large one.
 const (
+	maxReading    = 128 << 20        // bodies of requests under way, in bytes
+	bodyTimeout   = 10 * time.Second // in which a body has to arrive
+	acceptTimeout = 5 * time.Second  // that a sender waits for the journal
+
 	maxHeld        = 4096             // deliveries in flight
 	maxHeldBytes   = 64 << 20         // of their headers and bodies
 	doneKeys       = 16384            // finished keys that are remembered, some 5 MB when full
@@ -88,7 +92,10 @@ func newPlan(cfg *config.Config, before *plan) (*plan, error) {
 		connections: connlimit.Limits{Max: cfg.MaxConnections, PerAddress: cfg.MaxConnectionsPerAddress, Exempt: cfg.TrustedProxies},
 		policy:      addressPolicy(cfg.Delivery),
 		waiting:     map[string]bool{},
-		ingest:      ingest.Options{MaxQueued: cfg.Queue.Events, MaxQueuedBytes: cfg.Queue.Bytes, TrustedProxies: cfg.TrustedProxies},
+		ingest: ingest.Options{
+			MaxReading: maxReading, MaxQueued: cfg.Queue.Events, MaxQueuedBytes: cfg.Queue.Bytes,
+			BodyTimeout: bodyTimeout, AcceptTimeout: acceptTimeout, TrustedProxies: cfg.TrustedProxies,
+		},
 		journal: engine.Options{
 			MaxBatch: cfg.Queue.Batch, QueueEntries: cfg.Queue.Events, QueueBytes: cfg.Queue.Bytes,
 			MaxHeld: maxHeld, HeldBytes: maxHeldBytes, DoneKeys: doneKeys,
@@ -205,7 +212,7 @@ func newSource(s *config.Source) (ingest.Source, error) {
 		Provider:   p,
 		Headers:    p.PassedHeaders(),
 		Secrets:    len(s.Secrets),
-		MaxBody:    cmp.Or(s.MaxBody, p.Profile().MaxBody),
+		MaxBody:    cmp.Or(s.MaxBody, p.Profile().MaxBody, hookonce.DefaultMaxBody),
 		Routes:     routes,
 		DropTwins:  slices.Concat(s.Twins.Drop, droppedTwins(p.Spec())),
 		TwinWindow: twinWindow(p.Spec()),
@@ -224,7 +231,7 @@ const serviceTimeout = 25 * time.Second
 
 func newService(s *config.Source, proxies []netip.Prefix) (servicePlan, error) {
 	to, err := url.Parse(s.To)
-	maxBody := cmp.Or(s.MaxBody, ingest.DefaultMaxBody)
+	maxBody := cmp.Or(s.MaxBody, hookonce.DefaultMaxBody)
 	own := s.Idempotency
 	return servicePlan{
 		endpoint: ingest.Service{
@@ -266,7 +273,7 @@ func newObserved(s *config.Source) (observe.Source, error) {
 	}
 	source := observe.Source{
 		Name: s.Name, To: to, Provider: p,
-		Deadline: s.GivesUp(), MaxBody: cmp.Or(s.MaxBody, p.Profile().MaxBody, ingest.DefaultMaxBody),
+		Deadline: s.GivesUp(), MaxBody: cmp.Or(s.MaxBody, p.Profile().MaxBody, hookonce.DefaultMaxBody),
 	}
 	if timeless != nil {
 		source.Timeless = hookonce.Provider(timeless)

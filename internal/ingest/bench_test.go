@@ -49,13 +49,13 @@ func verifyOnly(p hookonce.Provider) http.HandlerFunc {
 
 // BenchmarkHandler compares what a request costs in the handler alone, without a connection.
 func BenchmarkHandler(b *testing.B) {
-	source := ingest.Source{Name: "billing", Provider: trusting{}, Routes: []ingest.Route{{To: []string{"app"}}}}
+	source := sourceTo("billing", trusting{})
 	for _, c := range []struct {
 		name    string
 		handler http.Handler
 	}{
 		{"verify-only", verifyOnly(trusting{})},
-		{"ingest", ingest.New(ingest.Options{Sources: []ingest.Source{source}, Journal: instant{}})},
+		{"ingest", ingest.New(complete(ingest.Options{Sources: []ingest.Source{source}, Journal: instant{}}))},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			body := strings.Repeat("x", 2048)
@@ -89,13 +89,13 @@ func (d *discard) WriteHeader(status int)      { d.status = status }
 
 // BenchmarkServer compares the two over loopback connections, generator included.
 func BenchmarkServer(b *testing.B) {
-	source := ingest.Source{Name: "billing", Provider: trusting{}, Routes: []ingest.Route{{To: []string{"app"}}}}
+	source := sourceTo("billing", trusting{})
 	for _, c := range []struct {
 		name    string
 		handler http.Handler
 	}{
 		{"verify-only", verifyOnly(trusting{})},
-		{"ingest", ingest.New(ingest.Options{Sources: []ingest.Source{source}, Journal: instant{}})},
+		{"ingest", ingest.New(complete(ingest.Options{Sources: []ingest.Source{source}, Journal: instant{}}))},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			server := httptest.NewServer(c.handler)

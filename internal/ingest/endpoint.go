@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -31,8 +30,6 @@ type endpoint struct {
 }
 
 func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int64) *endpoint {
-	s.MaxBody = cmp.Or(s.MaxBody, DefaultMaxBody)
-	s.Deadline = cmp.Or(s.Deadline, DefaultDeadline)
 	profile := s.Provider.Profile()
 	e := &endpoint{
 		refuser:     newRefuser(s.Name, o, m, profile, allowlist{allow: s.Allow, trusted: o.TrustedProxies}, refusals()...),

@@ -6,6 +6,7 @@
 package ingest
 
 import (
+	"cmp"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -37,9 +38,13 @@ type doors struct {
 	unknown   refuser // answers for sources that are not configured
 }
 
-// New returns the handler of the sources. It panics when the metrics are registered already.
+// New returns the handler of the sources. It panics when something that is needed is missing, and when the metrics are
+// registered already.
 func New(o Options) *Handler {
-	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		panic("ingest: " + err.Error())
+	}
+	o.Watcher = cmp.Or[Watcher](o.Watcher, blind{})
 	metrics := newMetrics(o.Registerer)
 	h := &Handler{
 		opt:     o,

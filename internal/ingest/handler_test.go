@@ -198,7 +198,7 @@ func TestOurFaultIs503(t *testing.T) {
 		wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), 503, "panic")
 	})
 	t.Run("panic in the journal", func(t *testing.T) {
-		g := newGate(t, func(o *ingest.Options) { o.Journal = nil })
+		g := newGate(t, func(o *ingest.Options) { o.Journal = struct{ ingest.Journal }{} })
 		w := g.send("billing", `{"id":"a"}`)
 		wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), 503, "panic")
 	})

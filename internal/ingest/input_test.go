@@ -174,8 +174,8 @@ func TestSlowBody(t *testing.T) {
 		}
 		resp, body := answer(t, client)
 		wantProblem(t, resp.StatusCode, resp.Header, body, 408, "slow")
-		if took := time.Since(start); took != ingest.DefaultBodyTimeout {
-			t.Errorf("answered after %v, want %v", took, ingest.DefaultBodyTimeout)
+		if took := time.Since(start); took != bodyTimeout {
+			t.Errorf("answered after %v, want %v", took, bodyTimeout)
 		}
 		if !resp.Close {
 			t.Error("the connection is kept open")

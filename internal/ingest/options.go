@@ -2,8 +2,8 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
-	"math"
 	"net/http"
 	"net/netip"
 	"time"
@@ -12,15 +12,6 @@ import (
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/prometheus/client_golang/prometheus"
-)
-
-// Defaults of the settings that may be left zero.
-const (
-	DefaultMaxBody       = 1 << 20   // bytes
-	DefaultMaxReading    = 128 << 20 // bytes
-	DefaultBodyTimeout   = 10 * time.Second
-	DefaultAcceptTimeout = 5 * time.Second
-	DefaultDeadline      = 10 * time.Second
 )
 
 // Journal is what ingest needs of the journal.
@@ -57,7 +48,7 @@ type Source struct {
 	// Headers says which headers of its requests are kept with an event. Nil: those that pass where nothing is known of
 	// the sender.
 	Headers *header.Rule
-	// MaxBody is the size in bytes of the largest body that is read. Zero means [DefaultMaxBody].
+	// MaxBody is the size in bytes of the largest body that is read. Needed.
 	MaxBody int64
 	// Routes say where the events go. None: events are stored and are done.
 	Routes []Route
@@ -78,8 +69,8 @@ type Source struct {
 	// types that one of OpenTypes matches. No OpenTypes match all.
 	Open      bool
 	OpenTypes []string
-	// Deadline is how long a sender may be kept waiting, counted from the headers of its request. Zero means
-	// [DefaultDeadline].
+	// Deadline is how long a sender may be kept waiting, counted from the headers of its request. Needed with Sync and
+	// Open.
 	Deadline time.Duration
 }
 
@@ -90,7 +81,7 @@ type Service struct {
 	Name string
 	// Handler gets the requests, without /in/<Name> in front of their paths.
 	Handler http.Handler
-	// MaxBody and MaxAnswer are how much of a request and its answer the handler keeps in memory, in bytes.
+	// MaxBody and MaxAnswer are how much of a request and its answer the handler keeps in memory, in bytes. Needed.
 	MaxBody, MaxAnswer int64
 	// Keeps reports whether the handler keeps anything of a request in memory. Others are handed to it as they are. Nil: it
 	// does of all.
@@ -104,7 +95,7 @@ type Service struct {
 	Through bool
 }
 
-// Options are the settings of a [Handler].
+// Options are the settings of a [Handler]. All are needed unless it is said otherwise.
 type Options struct {
 	// Sources and Services have distinct names.
 	Sources  []Source
@@ -120,62 +111,40 @@ type Options struct {
 	// of the answers of services that work on theirs. Beyond it, or where a source or an address holds more of it than is
 	// left, other bodies that are on their way are given up (see bodyMemory), or the answer is a 503. It is raised
 	// to what one body of the source with the largest MaxBody may need: four times that, or six times if there are
-	// several sources, and for services twice or three times their MaxAnswer besides. Zero means [DefaultMaxReading].
+	// several sources, and for services twice or three times their MaxAnswer besides.
 	MaxReading int64
 	// MaxQueued and MaxQueuedBytes are the bounds of the journal's queue. A source that takes up more of
-	// it than is left is answered 503, so that there is room for the others. Zero: no bound but the
-	// journal's own.
+	// it than is left is answered 503, so that there is room for the others.
 	MaxQueued      int
 	MaxQueuedBytes int64
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	// BodyTimeout is how long the body of a request may take to arrive, where the server's
-	// connection supports deadlines. Zero means [DefaultBodyTimeout].
+	// connection supports deadlines.
 	BodyTimeout time.Duration
 	// AcceptTimeout is how long the journal may take. It does not end with the request, because a
-	// sender that hangs up cancels nothing. Zero means [DefaultAcceptTimeout].
+	// sender that hangs up cancels nothing.
 	AcceptTimeout time.Duration
-	// Now is the clock; nil means [time.Now].
+	// Now is the clock.
 	Now func() time.Time
 	// Logger receives a line per event and per rejected request, at a bounded rate unless it takes the
-	// level debug, never a body or a secret. Nil
-	// discards them.
+	// level debug, never a body or a secret.
 	Logger *slog.Logger
-	// Registerer receives the metrics; nil means that they are not exported.
+	// Registerer receives the metrics.
 	Registerer prometheus.Registerer
 	// Watcher is told what becomes of every request. Nil: nobody is.
 	Watcher Watcher
 }
 
-func (o Options) withDefaults() Options {
-	if o.MaxReading == 0 {
-		o.MaxReading = DefaultMaxReading
+// validate refuses what is missing.
+func (o *Options) validate() error {
+	switch {
+	case o.Journal == nil || o.Now == nil || o.Logger == nil || o.Registerer == nil:
+		return errors.New("journal, clock, logger and registerer must be given")
+	case o.MaxReading <= 0 || o.MaxQueued <= 0 || o.MaxQueuedBytes <= 0 || o.BodyTimeout <= 0 || o.AcceptTimeout <= 0:
+		return errors.New("bounds and timeouts must be more than nothing")
 	}
-	if o.MaxQueued == 0 {
-		o.MaxQueued = math.MaxInt
-	}
-	if o.MaxQueuedBytes == 0 {
-		o.MaxQueuedBytes = math.MaxInt64
-	}
-	if o.BodyTimeout == 0 {
-		o.BodyTimeout = DefaultBodyTimeout
-	}
-	if o.AcceptTimeout == 0 {
-		o.AcceptTimeout = DefaultAcceptTimeout
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Watcher == nil {
-		o.Watcher = blind{}
-	}
-	if o.Registerer == nil {
-		o.Registerer = prometheus.NewRegistry()
-	}
-	return o
+	return nil
 }
 
 // Watcher is told what becomes of every request, for people who look on. Unlike the log it hears of all of

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/hookonce/hookonce/internal/quota"
@@ -20,10 +19,10 @@ type pools struct {
 func (p *pools) fit(o Options) {
 	largest := int64(0)
 	for _, s := range o.Sources {
-		largest = max(largest, 2*(cmp.Or(s.MaxBody, DefaultMaxBody)+1)) // see grow
+		largest = max(largest, 2*(s.MaxBody+1)) // see grow
 	}
 	for _, s := range o.Services {
-		largest = max(largest, 2*(cmp.Or(s.MaxBody, DefaultMaxBody)+1)+s.MaxAnswer) // see keptBody
+		largest = max(largest, 2*(s.MaxBody+1)+s.MaxAnswer) // see keptBody
 	}
 	several := len(o.Sources)+len(o.Services) > 1
 	reading := 2 * largest // and its address must leave as much

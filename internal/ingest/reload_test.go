@@ -15,7 +15,7 @@ func TestReload_sources(t *testing.T) {
 	var options ingest.Options
 	g := newGate(t, func(o *ingest.Options) { options = *o })
 	status := func(source string) int { return g.send(source, `{"id":"`+source+`"}`).Code }
-	added := ingest.Source{Name: "refunds", Provider: testProvider{}, Routes: []ingest.Route{{To: []string{"app"}}}}
+	added := sourceTo("refunds", testProvider{})
 	g.Reload([]ingest.Source{options.Sources[0], added}, nil, nil)
 	for source, want := range map[string]int{"billing": 200, "refunds": 200, "orders": 404} {
 		if got := status(source); got != want {

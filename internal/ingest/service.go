@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"cmp"
 	"io"
 	"net/http"
 
@@ -22,7 +21,6 @@ type service struct {
 }
 
 func newService(s Service, o Options, m *metrics, room *bodyMemory) *service {
-	s.MaxBody = cmp.Or(s.MaxBody, DefaultMaxBody)
 	return &service{
 		refuser:  newRefuser(s.Name, o, m, hookonce.Profile{}, allowlist{allow: s.Allow, trusted: o.TrustedProxies}, errTooMany, errNotAllowed, errCrowded),
 		Service:  s,

@@ -1,12 +1,15 @@
 package ingest_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -116,8 +119,8 @@ func newGate(t *testing.T, change func(*ingest.Options)) *gate {
 	g := &gate{model: model, faulty: faulty, journal: j, metrics: prometheus.NewRegistry()}
 	o := ingest.Options{
 		Sources: []ingest.Source{
-			{Name: "billing", Provider: testProvider{}, Routes: []ingest.Route{{To: []string{"app"}}}},
-			{Name: "orders", Provider: testProvider{}, Routes: []ingest.Route{{To: []string{"app"}}}},
+			sourceTo("billing", testProvider{}),
+			sourceTo("orders", testProvider{}),
 		},
 		Journal:    j,
 		Registerer: g.metrics,
@@ -125,8 +128,37 @@ func newGate(t *testing.T, change func(*ingest.Options)) *gate {
 	if change != nil {
 		change(&o)
 	}
-	g.Handler = ingest.New(o)
+	g.Handler = ingest.New(complete(o))
 	return g
+}
+
+// sourceTo is a source whose events go to the destination "app".
+func sourceTo(name string, p hookonce.Provider) ingest.Source {
+	return ingest.Source{Name: name, Provider: p, MaxBody: 1 << 20, Deadline: 10 * time.Second, Routes: []ingest.Route{{To: []string{"app"}}}}
+}
+
+const (
+	bodyTimeout   = 10 * time.Second
+	acceptTimeout = 5 * time.Second
+)
+
+// complete gives the options that a test does not care about.
+func complete(o ingest.Options) ingest.Options {
+	o.MaxReading = cmp.Or(o.MaxReading, 128<<20)
+	o.MaxQueued = cmp.Or(o.MaxQueued, math.MaxInt)
+	o.MaxQueuedBytes = cmp.Or(o.MaxQueuedBytes, math.MaxInt64)
+	o.BodyTimeout = cmp.Or(o.BodyTimeout, bodyTimeout)
+	o.AcceptTimeout = cmp.Or(o.AcceptTimeout, acceptTimeout)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Registerer == nil {
+		o.Registerer = prometheus.NewRegistry()
+	}
+	return o
 }
 
 // request is a signed POST of body to a source.
