@@ -130,7 +130,7 @@ type Outcome struct {
 	Excerpt  []byte // how the destination's answer begins; cut to [MaxExcerpt]
 	// Response is the whole answer, where the sender waits for it. Only that of Done is stored.
 	Response *Response
-	// Resource is that of the work, for the store to know which lane is free. Set by the [Journal], like
+	// Resource is that of the work, for the store to know which ordering group is free. Set by the engine, like
 	// Rank, which becomes the newest of the resource that was delivered to the destination if State is
 	// Done, unless that is higher. 0: it is not compared.
 	Resource string

@@ -29,7 +29,7 @@ type Roster struct {
 	all map[string]Gateway
 }
 
-// Announce implements [Records].
+// Announce implements [Registry].
 func (r *Roster) Announce(_ context.Context, g Gateway, forget time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,7 +42,7 @@ func (r *Roster) Announce(_ context.Context, g Gateway, forget time.Time) error 
 	return nil
 }
 
-// Withdraw implements [Records].
+// Withdraw implements [Registry].
 func (r *Roster) Withdraw(_ context.Context, id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +50,7 @@ func (r *Roster) Withdraw(_ context.Context, id string) error {
 	return nil
 }
 
-// Gateways implements [Records].
+// Gateways implements [Registry].
 func (r *Roster) Gateways(context.Context) ([]Gateway, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

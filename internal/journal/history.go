@@ -10,7 +10,7 @@ const (
 	MaxScan = 20_000
 	// MaxAttempts is how many attempts of one event a [History] has, the latest ones.
 	MaxAttempts = 200
-	// MaxReceipts is how many sightings of one kind are kept of an event.
+	// MaxReceipts is how many receipts of one kind are kept of an event.
 	MaxReceipts = 20
 )
 

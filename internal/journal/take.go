@@ -40,7 +40,7 @@ func avoids(avoid []Class, source, kind string) bool {
 // Choice is a delivery that may be taken, because it is due and its turn has come.
 type Choice struct {
 	EventID       int64
-	OrderingGroup string // the resource whose deliveries follow each other; empty: in no lane
+	OrderingGroup string // the resource whose deliveries follow each other; empty: in none
 	Untried       bool   // no attempt was made
 	Class
 }

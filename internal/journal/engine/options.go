@@ -75,9 +75,12 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("journal: Options.%s is %d; it must be at least %d", f.name, f.value, f.least))
 		}
 	}
-	for name, missing := range map[string]bool{"Retention": o.Retention == nil, "IDs": o.IDs == nil, "Now": o.Now == nil, "Logger": o.Logger == nil} {
-		if missing {
-			errs = append(errs, fmt.Errorf("journal: Options.%s is missing", name))
+	for _, f := range []struct {
+		name    string
+		missing bool
+	}{{"Retention", o.Retention == nil}, {"IDs", o.IDs == nil}, {"Now", o.Now == nil}, {"Logger", o.Logger == nil}} {
+		if f.missing {
+			errs = append(errs, fmt.Errorf("journal: Options.%s is missing", f.name))
 		}
 	}
 	if o.Retention != nil {

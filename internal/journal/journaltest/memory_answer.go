@@ -7,7 +7,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// Answers implements [journal.Store].
+// Statuses implements [journal.Store].
 func (m *Memory) Statuses(ctx context.Context, targets []journal.DeliveryID) ([]journal.DeliveryStatus, error) {
 	end, err := m.begin(ctx)
 	defer end()

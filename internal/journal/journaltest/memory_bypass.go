@@ -7,7 +7,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// Forwarded implements [journal.Store].
+// RecordBypassed implements [journal.Store].
 func (m *Memory) RecordBypassed(ctx context.Context, outcomes []journal.Outcome) error {
 	end, err := m.begin(ctx)
 	defer end()

@@ -205,7 +205,7 @@ func (m *Memory) Open(ctx context.Context) ([]journal.OpenCount, error) {
 	return open, nil
 }
 
-// Sighted implements [journal.Store].
+// RecordDuplicates implements [journal.Store].
 func (m *Memory) RecordDuplicates(ctx context.Context, seen []journal.DuplicateReceipt) error {
 	end, err := m.begin(ctx)
 	defer end()

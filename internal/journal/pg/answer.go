@@ -15,7 +15,7 @@ const answersSQL = `SELECT t.n, coalesce(d.state, 'done'), a.status, a.header, a
 	LEFT JOIN {{.}}deliveries d ON d.event_id = t.event_id AND d.destination = t.destination
 	LEFT JOIN {{.}}answers a ON a.event_id = t.event_id AND a.destination = t.destination`
 
-// Answers implements [journal.Store].
+// Statuses implements [journal.Store].
 func (s *Store) Statuses(ctx context.Context, targets []journal.DeliveryID) ([]journal.DeliveryStatus, error) {
 	var n []int32
 	var event []int64

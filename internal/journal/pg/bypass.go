@@ -44,7 +44,7 @@ ORDER BY destination, resource, rank DESC
 ON CONFLICT (destination, resource) DO UPDATE SET rank = excluded.rank, event_id = excluded.event_id
 WHERE newest.rank < excluded.rank`
 
-// Forwarded implements [journal.Store].
+// RecordBypassed implements [journal.Store].
 func (s *Store) RecordBypassed(ctx context.Context, outcomes []journal.Outcome) error {
 	c := newOutcomeColumns(outcomes)
 	return s.retry(ctx, "recording what was delivered past the store", func() error {

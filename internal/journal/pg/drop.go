@@ -14,7 +14,7 @@ import (
 // asideStep is how many events one transaction looks at that puts rows aside.
 const asideStep = 1000
 
-// Drop implements [journal.Partitioned]. Rows that are needed are moved to the table of what is kept, which all
+// DropPartitions implements [journal.Partitioned]. Rows that are needed are moved to the table of what is kept, which all
 // statements look into. When a whole look at the partition has found none, the next one drops it, if
 // there is none still: a statement that looked for a row just before it was moved has found it in its old place
 // by then.

@@ -51,7 +51,7 @@ func gaps(have []partition, from, until, step int64) (all []gap) {
 	return all
 }
 
-// Provide implements [journal.Partitioned]. There are partitions for as many as three times ahead of the
+// EnsurePartitions implements [journal.Partitioned]. There are partitions for as many as three times ahead of the
 // present one. A range of which rows are in the default partition gets none: it would have to be emptied first,
 // and serves as well, but for the cost of deleting.
 func (s *Store) EnsurePartitions(ctx context.Context, now time.Time, keep *journal.Retention) (map[journal.Kind]journal.Division, error) {

@@ -12,7 +12,7 @@ import (
 
 var _ journal.Notifier = (*Store)(nil)
 
-// Ring implements [journal.Notifier] with NOTIFY, on the channel that has the name of the schema. NOTIFY takes
+// Notify implements [journal.Notifier] with NOTIFY, on the channel that has the name of the schema. NOTIFY takes
 // one lock of the whole server from before the commit to after it, so it has a transaction of its own, and
 // those that store events never wait for it.
 func (s *Store) Notify(ctx context.Context) error {

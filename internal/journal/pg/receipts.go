@@ -22,7 +22,7 @@ ORDER BY s.event_id, s.kind
 ON CONFLICT (event_id, kind, n) DO UPDATE SET copies = kept.copies + excluded.copies,
 	first_at = least(kept.first_at, excluded.first_at), last_at = greatest(kept.last_at, excluded.last_at)`
 
-// Sighted implements [journal.Store].
+// RecordDuplicates implements [journal.Store].
 func (s *Store) RecordDuplicates(ctx context.Context, seen []journal.DuplicateReceipt) error {
 	var event, copies []int64
 	var kind []string

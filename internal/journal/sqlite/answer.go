@@ -13,7 +13,7 @@ const answersSQL = `SELECT
 		a.status, a.header, a.body
 	FROM (SELECT 1) LEFT JOIN {{.}}answers a ON a.event_id = ?1 AND a.destination = ?2`
 
-// Answers implements [journal.Store].
+// Statuses implements [journal.Store].
 func (s *Store) Statuses(ctx context.Context, targets []journal.DeliveryID) ([]journal.DeliveryStatus, error) {
 	standings := make([]journal.DeliveryStatus, len(targets))
 	err := s.read(ctx, "reading answers", func(tx *sql.Tx) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// Forwarded implements [journal.Store].
+// RecordBypassed implements [journal.Store].
 func (s *Store) RecordBypassed(ctx context.Context, outcomes []journal.Outcome) error {
 	if len(outcomes) == 0 {
 		return ctx.Err()

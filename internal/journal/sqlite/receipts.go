@@ -13,7 +13,7 @@ const sightedSQL = `INSERT INTO {{.}}sightings (event_id, kind, n, first_at, las
 	WHERE EXISTS (SELECT 1 FROM {{.}}events WHERE id = ?1)
 	ON CONFLICT (event_id, kind, n) DO UPDATE SET copies = copies + excluded.copies, last_at = max(last_at, excluded.last_at)`
 
-// Sighted implements [journal.Store].
+// RecordDuplicates implements [journal.Store].
 func (s *Store) RecordDuplicates(ctx context.Context, seen []journal.DuplicateReceipt) error {
 	return s.write(ctx, "recording sightings", func(w *writer) error {
 		return w.with(s.in(sightedSQL), func(sighted *stmt) error {
