@@ -75,6 +75,25 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// A list has all its elements from each layer, and those of one layer take the place of another's.
+func TestListsOfLayers(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		environ []string
+		args    []string
+		want    []string
+	}{
+		{"file", nil, nil, []string{"red", "green"}},
+		{"environment", []string{"HOOKONCE_TAGS=blue  black"}, nil, []string{"blue", "black"}},
+		{"flag", []string{"HOOKONCE_TAGS=blue black"}, []string{"--tags=white", "--tags", "grey"}, []string{"white", "grey"}},
+	} {
+		s, _, r := read(t, "tags: [red, green]", c.environ, c.args...)
+		if diff := cmp.Diff(c.want, s.Tags); diff != "" || !r.Clean() {
+			t.Errorf("%s: %s, %v", c.name, diff, r.Err())
+		}
+	}
+}
+
 // A fault says where it is, what is wrong, and what to write; those of the file come first, by line.
 func TestFaults(t *testing.T) {
 	_, _, r := read(t, "tags: []\nlimits: {wait: 2h}\nmod: fast\nwait: 3s\ntokens: [{from: 2026-01-01T00:00:00Z}]\n", []string{"HOOKONCE_MODE=quick"})
