@@ -15,6 +15,9 @@ import (
 var ErrUnknown = errors.New("no such provider")
 
 // catalogue lists every provider by its name, with the aliases among them. A function makes a copy of its own for each caller.
+//
+// A new sender has a file of its own, a line here, an example of its constructor in example_catalogue_test.go, and its
+// section in docs/providers.md, which make docs writes.
 var catalogue = withAliases(map[string]func() spec.Spec{
 	"adyen":                adyenSpec,
 	"adyen-platform":       adyenPlatformSpec,

@@ -1,6 +1,7 @@
 // Package callgroup has the callers of one key that come to one process while the first of them is at work wait for
 // its outcome in memory: with no connection, no transaction and no lock in a database. It only ever makes callers
-// wait. Who owns the work is decided elsewhere.
+// wait. Who owns the work is decided elsewhere, and each caller may stop waiting: a singleflight that
+// decides nothing.
 package callgroup
 
 import (

@@ -1,5 +1,6 @@
 // Package lines bounds what strangers can write into a log: lines of one kind, lines of all kinds together, and the
-// length of the values in them. What is held back is counted, and told at the end of the second.
+// length of the values in them. What is held back is counted, and told at the end of the second: a rate limit
+// for log lines.
 package lines
 
 import (

@@ -37,7 +37,7 @@ const (
 	Again     Result = iota // failed: tried again as the schedule says, and dead when that is used up
 	Done                    // never tried again
 	Dead                    // given up, whatever the schedule says
-	Uncounted               // failed for a reason on our side: tried again, and no attempt is used up
+	Uncounted               // failed for a reason on our side: tried again, and with deliveries no attempt is used up
 )
 
 // Signal is what an attempt says about the receiver.
