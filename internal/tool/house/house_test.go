@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // TestHouseIsFresh fails when a package or an import has changed and the page has not.
@@ -54,5 +56,34 @@ func TestImpliedArrowsAreLeftOut(t *testing.T) {
 	got := strings.Join(direct(byName["top"], byName), " ")
 	if got != "middle beside" {
 		t.Errorf("direct = %q, want the middle and what is beside", got)
+	}
+}
+
+// TestProseIsWrapped holds the lines of the pages that people write at 100 columns: code, tables, and addresses that
+// cannot be divided aside.
+func TestProseIsWrapped(t *testing.T) {
+	const columns = 100
+	written, err := filepath.Glob("../../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(written, "../../../README.md", "../../../CHANGELOG.md", "../../../CONTRIBUTING.md", "../../../SECURITY.md", "../../README.md") {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte("<!-- Generated from ")) || bytes.Contains(text, []byte("<!-- Written by ")) {
+			continue
+		}
+		code := false
+		for i, line := range strings.Split(string(text), "\n") {
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				code = !code
+			}
+			long := utf8.RuneCountInString(line) > columns && strings.Contains(strings.TrimSpace(line), " ")
+			if long && !code && !strings.HasPrefix(strings.TrimSpace(line), "|") {
+				t.Errorf("%s:%d has %d columns, more than %d", filepath.Base(name), i+1, utf8.RuneCountInString(line), columns)
+			}
+		}
 	}
 }
