@@ -68,7 +68,7 @@ func ValidateTransition(entity, from, to string) error {
 	case entity == "" || !wellFormed(entity):
 		return fmt.Errorf("%w: %q cannot name an entity: it is empty, longer than %d bytes, not UTF-8, or has control characters", ErrInvalidRef, entity, MaxKeyLen)
 	case to == "":
-		return fmt.Errorf("%w: nothing moves to the state of what was never seen", ErrInvalidRef)
+		return fmt.Errorf("%w: the state to move to is empty, which stands for an entity that was never moved", ErrInvalidRef)
 	case !wellFormed(from) || !wellFormed(to):
 		return fmt.Errorf("%w: a state is longer than %d bytes, not UTF-8, or has control characters", ErrInvalidRef, MaxKeyLen)
 	case from == to:

@@ -23,7 +23,7 @@ import (
 // text is for the client.
 func parseKey(lines []string, strict bool, most int) (string, error) {
 	if len(lines) != 1 {
-		return "", fmt.Errorf("it is there %d times", len(lines))
+		return "", fmt.Errorf("the header is there %d times; send it once", len(lines))
 	}
 	text := strings.Trim(lines[0], " ")
 	key, quoted := structuredString(text)

@@ -37,7 +37,7 @@ import (
 func UnderLease(ctx context.Context, store Store, req ClaimRequest, fn func(ctx context.Context, c Claim) error) (Claim, error) {
 	req.Lease = cmp.Or(req.Lease, DefaultLease)
 	if req.Lease < lease.MinLength {
-		return Claim{}, fmt.Errorf("hookonce: UnderLease: a lease of %v cannot be kept", req.Lease)
+		return Claim{}, fmt.Errorf("hookonce: UnderLease: a lease of %v is too short to be extended in time; ask for at least %v", req.Lease, lease.MinLength)
 	}
 	asked := time.Now()
 	c, err := store.Claim(ctx, req)

@@ -181,13 +181,13 @@ func (s *settings) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *pr
 func (s *settings) validate() error {
 	switch {
 	case s.timeout <= 0:
-		return fmt.Errorf("hookonce: WithTimeout(%v): the handler needs time", s.timeout)
+		return fmt.Errorf("hookonce: WithTimeout(%v): the timeout must be more than 0", s.timeout)
 	case s.wait < 0:
-		return fmt.Errorf("hookonce: WithWait(%v): the wait is negative", s.wait)
+		return fmt.Errorf("hookonce: WithWait(%v): the wait must not be negative", s.wait)
 	case s.maxBody <= 0:
-		return fmt.Errorf("hookonce: WithMaxBody(%d): no body is that small", s.maxBody)
+		return fmt.Errorf("hookonce: WithMaxBody(%d): the limit must be at least 1 byte", s.maxBody)
 	case s.leased && s.lease < lease.MinLength:
-		return fmt.Errorf("hookonce: WithLease(%v): a lease that short cannot be kept", s.lease)
+		return fmt.Errorf("hookonce: WithLease(%v): the lease is too short to be extended in time; it must be at least %v", s.lease, lease.MinLength)
 	case s.now == nil || s.log == nil || s.observe == nil:
 		return errors.New("hookonce: WithClock, WithLogger and WithObserver do not take nil")
 	}
@@ -210,9 +210,9 @@ func (s *keySettings) validate() error {
 	case s.scope != nil && s.unscoped:
 		return errors.New("hookonce: WithScope and WithoutScope contradict each other: remove one")
 	case s.maxKey <= 0:
-		return fmt.Errorf("hookonce: WithMaxKey(%d): no key is that short", s.maxKey)
+		return fmt.Errorf("hookonce: WithMaxKey(%d): the limit must be at least 1 byte", s.maxKey)
 	case s.maxResponse <= 0:
-		return fmt.Errorf("hookonce: WithMaxResponse(%d): no answer is that small", s.maxResponse)
+		return fmt.Errorf("hookonce: WithMaxResponse(%d): the limit must be at least 1 byte", s.maxResponse)
 	case s.keep == nil:
 		return errors.New("hookonce: WithKeep does not take nil")
 	case slices.ContainsFunc(s.fingerprint, func(name string) bool { return !header.ValidName(name) }):
@@ -220,7 +220,7 @@ func (s *keySettings) validate() error {
 	case s.named && s.content != nil:
 		return errors.New("hookonce: WithFingerprint and WithFingerprintFunc contradict each other: have the function return the header fields, too")
 	case s.documentation != "" && !isAddress(s.documentation):
-		return fmt.Errorf("hookonce: WithDocumentation(%q): this is no absolute URL", s.documentation)
+		return fmt.Errorf("hookonce: WithDocumentation(%q): this is not an absolute URL; write one such as https://example.com/faults", s.documentation)
 	}
 	return nil
 }

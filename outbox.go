@@ -47,7 +47,7 @@ func (e Effect) Validate() error {
 	case !wellFormed(e.Step):
 		return fmt.Errorf("%w: the effect's step is longer than %d bytes, not UTF-8, or has control characters; pass it through NormalKey", ErrInvalidRef, MaxKeyLen)
 	case e.Due.UTC().Year() < 1 || e.Due.UTC().Year() > 9999:
-		return fmt.Errorf("%w: the effect is due in the year %d", ErrInvalidRef, e.Due.UTC().Year())
+		return fmt.Errorf("%w: the effect is due in the year %d, and only the years 1 to 9999 can be stored", ErrInvalidRef, e.Due.UTC().Year())
 	case len(e.Payload) > MaxPayload:
 		return fmt.Errorf("%w: the effect's payload has %d bytes, at most %d can be stored", ErrInvalidRef, len(e.Payload), MaxPayload)
 	}

@@ -53,7 +53,7 @@ func (r Retention) Validate() error {
 	var wrong []error
 	check := func(what string, d time.Duration) {
 		if d != 0 && d != Forever && d < Shortest {
-			wrong = append(wrong, fmt.Errorf("janitor: %s are kept for %v: copies would run again; it is %v at least, or Forever", what, d, Shortest))
+			wrong = append(wrong, fmt.Errorf("janitor: %s are kept for %v, which is so short that copies would run again; keep them for at least %v, or Forever", what, d, Shortest))
 		}
 	}
 	check("events", r.Events)
@@ -73,7 +73,7 @@ func (r Retention) Validate() error {
 	check("effects", r.Effects)
 	for _, names := range []map[string]time.Duration{r.Sources, r.FailedSources, r.Scopes} {
 		if _, ok := names[""]; ok {
-			wrong = append(wrong, errors.New("janitor: a source, or a scope, has no name; what holds for all of them is Events, Failed or Once"))
+			wrong = append(wrong, errors.New("janitor: a source, or a scope, has no name; set the period of all of them with Events, Failed or Once"))
 		}
 	}
 	for _, t := range r.tasks() {
@@ -122,7 +122,7 @@ func defaults() settings {
 func (s *settings) validate() error {
 	switch {
 	case s.interval <= 0 || s.pause < 0 || s.batch < 1:
-		return errors.New("janitor: WithInterval needs some time, and WithBatch a number and no negative pause")
+		return errors.New("janitor: WithInterval must be more than 0, the number of WithBatch at least 1, and its pause not negative")
 	case s.now == nil || s.log == nil || s.observe == nil:
 		return errors.New("janitor: WithClock, WithLogger and WithObserver do not take nil")
 	}

@@ -178,7 +178,7 @@ func (c *keyCache[K]) recall(name string, now time.Time) (f *flight[K], key K, e
 }
 
 func (m miss) failure(name string) error {
-	return fmt.Errorf("the sender's key %q cannot be had: %w", name, m.cause)
+	return fmt.Errorf("the sender's key %q cannot be fetched: %w", name, m.cause)
 }
 
 // board returns the flight of that name, a new one if there is none, or nil if there is no room for it.

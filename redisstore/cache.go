@@ -29,7 +29,7 @@ var _ hookonce.DoneCache = (*Cache)(nil)
 // followed by ":done:". NewCache panics if ttl or prefix makes no sense.
 func NewCache(client redis.UniversalClient, ttl time.Duration, prefix string) *Cache {
 	if client == nil || ttl < time.Millisecond {
-		panic(fmt.Errorf("redisstore: NewCache needs a client and a time to remember, not %v", ttl))
+		panic(fmt.Errorf("redisstore: NewCache needs a client, and at least a millisecond to remember, not %v", ttl))
 	}
 	if err := validPrefix(prefix); err != nil {
 		panic(err)

@@ -96,11 +96,11 @@ func (s *Store) validate() error {
 	case ring:
 		return fmt.Errorf("redisstore: a redis.Ring forgets claims when one of its servers is down: use redis.ClusterClient")
 	case !validRetention(s.retention):
-		return fmt.Errorf("redisstore: WithRetention(%v): it is zero, or a millisecond and more", s.retention)
+		return fmt.Errorf("redisstore: WithRetention(%v): the period must be 0, or at least a millisecond", s.retention)
 	}
 	for source, d := range s.retained {
 		if !validRetention(d) {
-			return fmt.Errorf("redisstore: WithSourceRetention(%q, %v): it is zero, or a millisecond and more", source, d)
+			return fmt.Errorf("redisstore: WithSourceRetention(%q, %v): the period must be 0, or at least a millisecond", source, d)
 		}
 	}
 	return validPrefix(s.prefix)
@@ -111,7 +111,7 @@ func validRetention(d time.Duration) bool { return d == 0 || d >= time.Milliseco
 func validPrefix(prefix string) error {
 	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-"
 	if prefix == "" || len(prefix) > 64 || strings.Trim(prefix, allowed) != "" {
-		return fmt.Errorf("redisstore: the prefix %q is not of letters, digits and ._:- , one to 64 of them", prefix)
+		return fmt.Errorf("redisstore: the prefix %q cannot be used; write 1 to 64 letters, digits and ._:-", prefix)
 	}
 	return nil
 }

@@ -44,13 +44,13 @@ func defaults() settings {
 func (s *settings) validate() error {
 	switch {
 	case s.concurrency < 1:
-		return errors.New("relay: WithConcurrency needs 1 or more")
+		return errors.New("relay: WithConcurrency must be at least 1")
 	case s.deaths < 2:
-		return errors.New("relay: WithDeaths needs 2 or more: the first death says only that an effect was there when a process died")
+		return errors.New("relay: WithDeaths must be at least 2: the first death says only that an effect was there when a process died")
 	case s.poll <= 0 || s.timeout <= 0:
-		return errors.New("relay: WithPoll and WithTimeout need some time")
+		return errors.New("relay: WithPoll and WithTimeout must be more than 0")
 	case s.lease < lease.MinLength:
-		return fmt.Errorf("relay: WithLease(%v): a lease that short cannot be kept", s.lease)
+		return fmt.Errorf("relay: WithLease(%v): the lease is too short to be extended in time; it must be at least %v", s.lease, lease.MinLength)
 	case s.grace < 0:
 		return errors.New("relay: WithGrace does not take a negative time")
 	case s.schedule == nil || s.now == nil || s.log == nil || s.observe == nil:

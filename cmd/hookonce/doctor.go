@@ -36,7 +36,7 @@ Exit status: 0 no fault was found (warnings may be), 1 there is a fault, 2 wrong
 				printFindings(w, found)
 			}
 			if !doctor.Healthy(found) {
-				return errors.New("there are faults; see above")
+				return errors.New("the doctor found faults; mend those that are listed above")
 			}
 			return nil
 		},

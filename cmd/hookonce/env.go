@@ -55,7 +55,7 @@ func flagError(c *cobra.Command, err error) error {
 		}
 	case errors.As(err, &invalid):
 		if sample := samples[invalid.GetFlag().Value.Type()]; sample != "" {
-			return fmt.Errorf("--%s: %q is no %s", invalid.GetFlag().Name, invalid.GetValue(), sample)
+			return fmt.Errorf("--%s: %q is not a %s", invalid.GetFlag().Name, invalid.GetValue(), sample)
 		}
 	}
 	return err
@@ -64,7 +64,7 @@ func flagError(c *cobra.Command, err error) error {
 // samples say by the type of a flag what it wants.
 var samples = map[string]string{
 	"int": "number; write one such as 50", "int64": "number; write one such as 50", "float64": "number; write one such as 50 or 0.5",
-	"bool": "truth; write true or false", "duration": "time; write one such as 30s, 5m or 2h",
+	"bool": "truth value; write true or false", "duration": "time; write one such as 30s, 5m or 2h",
 }
 
 // helpOrUnknown is what a command does that only has subcommands.
@@ -85,7 +85,7 @@ func noArgs(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return &usageError{c.CommandPath(), fmt.Errorf("it takes no arguments, but %q was given", args[0])}
+	return &usageError{c.CommandPath(), fmt.Errorf("the command takes no arguments, but %q was given; remove it", args[0])}
 }
 
 // oneArg wants exactly one argument, called name.
@@ -97,7 +97,7 @@ func oneArg(name string) cobra.PositionalArgs {
 		case 1:
 			return nil
 		}
-		return &usageError{c.CommandPath(), fmt.Errorf("it takes one %s, but %q was given as well", name, args[1])}
+		return &usageError{c.CommandPath(), fmt.Errorf("the command takes one %s, but %q was given as well; remove it", name, args[1])}
 	}
 }
 

@@ -82,7 +82,7 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
 		return now.Add(-d), nil
 	}
-	return time.Time{}, fmt.Errorf("--%s: %q is no time; write one like 2026-11-21T12:00:00Z or 2026-11-21, or how long ago, like 30m, 2h or 7d", flag, text)
+	return time.Time{}, fmt.Errorf("--%s: %q is not a time; write one like 2026-11-21T12:00:00Z or 2026-11-21, or how long ago, like 30m, 2h or 7d", flag, text)
 }
 
 // query returns a filter as the query of a list.
@@ -163,7 +163,7 @@ func eventPath(args []string) (string, error) {
 		if id, err := strconv.ParseInt(args[0], 10, 64); err == nil && id > 0 {
 			return "/events/" + args[0], nil
 		}
-		return "", fmt.Errorf("%q is no identifier of an event; write its number, or its source and its key", args[0])
+		return "", fmt.Errorf("%q is not the identifier of an event; write its number, or its source and its key", args[0])
 	case 2:
 		if args[0] != "" && args[1] != "" {
 			return "/events/" + segment(args[0]) + "/" + segment(args[1]), nil
@@ -268,7 +268,7 @@ type eventSearch struct {
 func (s *eventSearch) run(ctx context.Context, cursor string, asJSON bool) error {
 	list, failed := s.collect(ctx, cursor)
 	if failed != nil && ctx.Err() != nil {
-		failed = errors.New("it was interrupted")
+		failed = errors.New("the search was interrupted")
 	}
 	if failed != nil && list.Cursor == cursor {
 		return failed // nothing was looked at

@@ -82,7 +82,7 @@ func purgeable(req hookonce.PurgeRequest, now time.Time) error {
 	case now.Sub(req.Before) < leastAge:
 		return fmt.Errorf("--older-than: less than %v is younger than copies that are still on their way", leastAge)
 	case !slices.Contains(hookonce.PurgeKinds(), req.Kind):
-		return fmt.Errorf("--kind: %q is none; write one of %v", req.Kind, hookonce.PurgeKinds())
+		return fmt.Errorf("--kind: %q is not a kind of rows; write one of %v", req.Kind, hookonce.PurgeKinds())
 	}
 	if err := req.Validate(now); err != nil {
 		return errors.New(strings.TrimPrefix(err.Error(), "hookonce: purge: "))

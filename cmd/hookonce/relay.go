@@ -178,7 +178,7 @@ func newRelayListCommand(w *env) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case !slices.Contains(effectStates, hookonce.State(state)):
-				return &usageError{c.CommandPath(), fmt.Errorf("--state: %q is none; write one of %v", state, effectStates)}
+				return &usageError{c.CommandPath(), fmt.Errorf("--state: %q is not a state of effects; write one of %v", state, effectStates)}
 			case limit < 1 || limit > maxListed:
 				return &usageError{c.CommandPath(), fmt.Errorf("--limit: write a number from 1 to %d", maxListed)}
 			}
@@ -285,7 +285,7 @@ func reviving(args []string, all bool) (int64, error) {
 	}
 	id, err := strconv.ParseInt(args[0], 10, 64)
 	if err != nil || id < 1 {
-		return 0, fmt.Errorf("%q is no number of an effect; 'relay list' has them", args[0])
+		return 0, fmt.Errorf("%q is not the number of an effect; 'hookonce relay list' prints them", args[0])
 	}
 	return id, nil
 }
@@ -294,7 +294,7 @@ func revive(ctx context.Context, w *env, queue outbox.Store, id int64) error {
 	err := queue.ReviveEffect(ctx, id)
 	switch {
 	case errors.Is(err, hookonce.ErrNotFound):
-		return fmt.Errorf("there is no effect %d; 'relay list' has those that were given up", id)
+		return fmt.Errorf("there is no effect %d; 'hookonce relay list' prints those that were given up", id)
 	case errors.Is(err, hookonce.ErrStale):
 		return fmt.Errorf("effect %d was not given up, and is left alone", id)
 	case err != nil:

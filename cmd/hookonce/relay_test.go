@@ -129,12 +129,12 @@ func TestRelayUsage(t *testing.T) {
 		{"--to mail=http://x.example --attempts 0", "--attempts"},
 		{"--to mail=http://x.example --lease 1ms", "--lease"},
 		{"--to mail=http://x.example --max-wait 1s", "--max-wait"},
-		{"--to mail=http://x.example more", `it takes no arguments, but "more" was given`},
+		{"--to mail=http://x.example more", `the command takes no arguments, but "more" was given`},
 		{"list --state gone", `"gone" is none`},
 		{"list --limit 0", "--limit"},
 		{"revive", "--all-dead"},
 		{"revive 1 --all-dead", "--all-dead"},
-		{"revive x", `"x" is no number`},
+		{"revive x", `"x" is not the number`},
 	} {
 		out, log := new(transcript), new(transcript)
 		w := &env{

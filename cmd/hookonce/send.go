@@ -78,7 +78,7 @@ func (s *sending) check(args []string) error {
 	case s.to != "" && len(args) > 0:
 		return fmt.Errorf("--to is set, but %q was given as well; keep one", args[0])
 	case len(args) > 1:
-		return fmt.Errorf("it takes one URL, but %q was given as well", args[1])
+		return fmt.Errorf("the command takes one URL, but %q was given as well; remove it", args[1])
 	case s.copies < 1 || s.copies > 1000:
 		return fmt.Errorf("--copies is %d; it must be from 1 to 1000", s.copies)
 	case s.timeout <= 0:
@@ -118,7 +118,7 @@ func (s *sending) run(ctx context.Context, w *env, event *hookonce.Request) erro
 
 // post sends the request and prints the answer. Errors do not show the query, where a token may be.
 func (s *sending) post(ctx context.Context, w *env, event *hookonce.Request) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("no answer within %v", s.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("the server did not answer within %v", s.timeout))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, event.Method, event.URL, bytes.NewReader(event.Body))
 	if err != nil {

@@ -148,7 +148,7 @@ func TestSendGivesUp(t *testing.T) {
 	release := make(chan struct{})
 	url := endpoint(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer close(release)
-	if status, out := sentBy(t, url, "--secret", fakeSecret, "--timeout", "1ms"); status != exitFailure || !strings.Contains(out, "no answer within 1ms") {
+	if status, out := sentBy(t, url, "--secret", fakeSecret, "--timeout", "1ms"); status != exitFailure || !strings.Contains(out, "the server did not answer within 1ms") {
 		t.Errorf("status %d: %s", status, out)
 	}
 }

@@ -25,7 +25,7 @@ func invalid(location, message string, value any) error {
 	return huma.Error422UnprocessableEntity("validation failed", &huma.ErrorDetail{Location: location, Message: message, Value: value})
 }
 
-var errBusy = errors.New("too many questions at once")
+var errBusy = errors.New("too many queries are under way")
 
 func retryLater(detail string) error {
 	return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(detail), http.Header{"Retry-After": {"1"}})

@@ -114,7 +114,7 @@ type Destination struct {
 func (s *Destination) validate() error {
 	switch {
 	case s.Timeout <= 0 || s.Concurrency < 1 || s.Schedule.Attempts < 1:
-		return errors.New("timeout, concurrency and attempts must be more than nothing")
+		return errors.New("timeout, concurrency and attempts must be more than 0")
 	case s.GiveUp < 0 || !(s.Rate >= 0) || math.IsInf(s.Rate, 1):
 		return errors.New("give-up time and rate must be numbers, and not negative")
 	}

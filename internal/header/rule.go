@@ -161,9 +161,9 @@ func CheckPass(listed string) error {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	switch {
 	case beginning && !plain(name):
-		return fmt.Errorf("%q is no beginning of a header's name; write letters, digits and dashes before the star, as in X-Acme-*", listed)
+		return fmt.Errorf("%q is not the beginning of a header's name; write letters, digits and dashes before the star, as in X-Acme-*", listed)
 	case !ValidName(name):
-		return fmt.Errorf("%q is no name of a header", listed)
+		return fmt.Errorf("%q is not the name of a header; write letters, digits and dashes", listed)
 	case HopByHop(name):
 		return fmt.Errorf("%s belongs to one connection and is never passed on", name)
 	case ours(name):

@@ -39,12 +39,12 @@ func (d decisive) check(r *http.Request) error {
 	}
 	for option := range header.OfConnection(r.Header) {
 		if own, ok := d.find(option); ok {
-			return fmt.Errorf("the header Connection has %s taken off on the way, which the service has to see; leave it out there", own)
+			return fmt.Errorf("the header Connection names %s, which would be removed on the way, and the service has to see it; leave it out there", own)
 		}
 	}
 	for name := range r.Trailer {
 		if own, ok := d.find(name); ok {
-			return fmt.Errorf("%s is announced for behind the body; send it in the header alone", own)
+			return fmt.Errorf("the header %s is announced as a trailer, which follows the body; send it in front of the body alone", own)
 		}
 	}
 	return nil

@@ -51,13 +51,13 @@ func (s *Settings) Validate() error {
 	case s.Concurrency < 1 || s.Concurrency > 1000:
 		return errors.New("--concurrency: write a number from 1 to 1000")
 	case s.Attempts < 1:
-		return errors.New("--attempts: write 1 or more")
+		return errors.New("--attempts must be at least 1")
 	case s.Timeout <= 0:
-		return errors.New("--timeout: write some time, such as 30s")
+		return errors.New("--timeout must be more than 0, such as 30s")
 	case s.Lease < time.Second:
-		return errors.New("--lease: write a second or more")
+		return errors.New("--lease must be at least a second")
 	case s.FirstWait <= 0 || s.MaxWait < s.FirstWait:
-		return errors.New("--first-wait must be some time, and --max-wait no less")
+		return errors.New("--first-wait must be more than 0, and --max-wait at least as long")
 	}
 	_, err := s.handlers()
 	return err

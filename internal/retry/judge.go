@@ -81,7 +81,7 @@ func Judge(answer *http.Response, permanent []int, now time.Time) Verdict {
 func CheckPermanent(status int) error {
 	switch {
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests, status/100 == 5:
-		return fmt.Errorf("%d says that the destination cannot now, and is always tried again; remove it", status)
+		return fmt.Errorf("%d says that the destination cannot take the event now, and is always tried again; remove it", status)
 	case status < 300, status > 499:
 		return fmt.Errorf("%d cannot end the attempts; write statuses from 300 to 499, such as 400 and 422", status)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrURL is wrapped by the errors of [ParseTarget].
-var ErrURL = errors.New("not a usable URL")
+var ErrURL = errors.New("the URL cannot be used")
 
 // Target is an HTTP endpoint. It is immutable and safe for concurrent use.
 type Target struct {

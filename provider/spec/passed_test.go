@@ -50,10 +50,10 @@ func TestHeadersAreChecked(t *testing.T) {
 		"[Hookonce-Key]":          "headers[0]: Hookonce-Key is set by this program",
 		"[X-A, Connection]":       "headers[1]: Connection belongs to one connection",
 		"[Authorization]":         "headers[0]: Authorization is never passed on",
-		"[\"*\"]":                 "headers[0]: \"*\" is no beginning",
+		"[\"*\"]":                 "headers[0]: \"*\" is not the beginning",
 		"[X-A, Idempotency-Key]":  "headers[1]: Idempotency-Key is set by this program",
 		"[X-A, \"Webhook-Id\"]":   "",
-		"[\"X A\"]":               "headers[0]: \"X A\" is no name of a header",
+		"[\"X A\"]":               "headers[0]: \"X A\" is not the name of a header",
 		"[Proxy-Authenticate]":    "headers[0]: Proxy-Authenticate belongs to one connection",
 		"[X-A, hookonce-event-*]": "headers[1]: ",
 	} {

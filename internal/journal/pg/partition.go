@@ -66,7 +66,7 @@ var boundPattern = regexp.MustCompile(`^FOR VALUES FROM \((?:MINVALUE|'(\d+)')\)
 func parseBound(text string) (first, end int64, err error) {
 	parts := boundPattern.FindStringSubmatch(text)
 	if parts == nil {
-		return 0, 0, fmt.Errorf("it has bounds that were not made here: %s", text)
+		return 0, 0, fmt.Errorf("its bounds were not made by this program: %s", text)
 	}
 	if parts[1] != "" {
 		if first, err = strconv.ParseInt(parts[1], 10, 64); err != nil {

@@ -154,7 +154,7 @@ func (h *Hammer) volley(ctx context.Context, event *hookonce.Request) ([]storm.A
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, fmt.Errorf("no answer within %v", h.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, fmt.Errorf("the server did not answer within %v", h.Timeout))
 	defer cancel()
 	return storm.Volley(ctx, target, target.Request(event.Header, event.Body), h.Copies)
 }
