@@ -130,7 +130,7 @@ func TestRelayUsage(t *testing.T) {
 		{"--to mail=http://x.example --lease 1ms", "--lease"},
 		{"--to mail=http://x.example --max-wait 1s", "--max-wait"},
 		{"--to mail=http://x.example more", `the command takes no arguments, but "more" was given`},
-		{"list --state gone", `"gone" is none`},
+		{"list --state gone", `"gone" is not a state`},
 		{"list --limit 0", "--limit"},
 		{"revive", "--all-dead"},
 		{"revive 1 --all-dead", "--all-dead"},

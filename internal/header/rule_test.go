@@ -266,7 +266,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	for listed, want := range map[string]string{
-		"": "no name", "*": "no beginning", "a b": "no name", "X-A:": "no name", "X_*": "no beginning", "X-*-Y": "", "Host": "connection", "te": "connection", "Hookonce-Key": "program",
+		"": "not the name", "*": "not the beginning", "a b": "not the name", "X-A:": "not the name", "X_*": "not the beginning", "X-*-Y": "", "Host": "connection", "te": "connection", "Hookonce-Key": "program",
 		"hookonce-*": "program", "Idempotency-Key": "program", "Authorization": "credentials", "cookie": "credentials", "Proxy": "credentials", "Proxy-*": "never",
 	} {
 		if err := CheckPass(listed); want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
