@@ -140,14 +140,17 @@ func TestPagesShowProgramsThatRun(t *testing.T) {
 	}
 }
 
-// TestPagesShowGoThatExists: what a page takes from our packages is there.
+// TestPagesShowGoThatExists: what a page takes from our packages is there. The changelog names what is gone.
 func TestPagesShowGoThatExists(t *testing.T) {
 	packages := map[string]map[string]bool{}
-	for _, dir := range []string{"", "hookoncetest", "janitor", "memstore", "pgstore", "provider", "provider/spec", "redisstore", "relay", "sqlstore", "storetest"} {
+	for _, dir := range []string{"", "hookoncetest", "janitor", "memstore", "pgstore", "provider", "provider/spec", "provider/spec/specyaml", "redisstore", "relay", "sqlstore", "storetest"} {
 		packages[filepath.Base(filepath.Join("hookonce", dir))] = exported(t, filepath.Join("../..", dir))
 	}
 	named := 0
 	for page, text := range pages(t) {
+		if page == "CHANGELOG.md" {
+			continue
+		}
 		code := strings.Join(inline.FindAllString(text, -1), "\n")
 		for _, block := range fence.FindAllStringSubmatch(text, -1) {
 			if block[1] == "go" {
