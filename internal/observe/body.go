@@ -94,6 +94,13 @@ func (b *body) finished() bool {
 	return b.eof || b.err != nil
 }
 
+// broke reports whether the sender broke off.
+func (b *body) broke() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err != nil
+}
+
 // leave waits for a read that is under way, and lets no other begin.
 func (b *body) leave() {
 	b.reading.Lock()

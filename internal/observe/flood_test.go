@@ -63,7 +63,7 @@ func TestStrangersMakeFewRows(t *testing.T) {
 		p.migrate(t)
 		r, s := idleRecorder(), p.store(t)
 		const each, rounds = 1000, 3
-		q := &request{Forwarder: &Forwarder{source: Source{Name: "orders"}}}
+		q := &request{source: &Source{Name: "orders"}}
 		saw := func(o Observation) { r.add(q, []Observation{o}) }
 		written := 0
 		for round := range rounds {

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/lines"
 )
 
@@ -33,6 +35,22 @@ const (
 	// lingering is how long the application may go on after its sender has left.
 	lingering = time.Minute
 )
+
+// Options are what all sources have in common.
+type Options struct {
+	// TrustedProxies are the networks whose X-Forwarded headers are handed on as they are.
+	TrustedProxies []netip.Prefix
+	// URL returns the address that a request was sent to, for providers that sign it.
+	URL func(*http.Request) string
+	// Recorder takes what is observed.
+	Recorder *Recorder
+	// Metrics counts it.
+	Metrics *Metrics
+	// Logger receives failures, never a body or a secret.
+	Logger *slog.Logger
+	// Now is the clock.
+	Now func() time.Time
+}
 
 // Forwarder is the handler of one source. It is safe for concurrent use.
 type Forwarder struct {
@@ -161,6 +179,64 @@ func (e *exchange) finish(socket *http.ResponseController) {
 		}
 	}
 	e.body.leave()
+}
+
+// settle notes how the application answered, after which time, and whether its sender was still there.
+func (e *exchange) settle(status int, failure string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.status, e.failure, e.took = status, failure, e.opt.Now().Sub(e.start)
+	if deadline := e.source.Deadline; deadline > 0 && e.took > deadline || e.sender.Err() != nil {
+		e.unheard = true
+	}
+}
+
+func (e *exchange) fail(failure string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.failure = failure
+}
+
+// request returns what is to be looked at, after the last byte of the answer. No body is read any more.
+func (e *exchange) request(r *http.Request) *request {
+	q := &request{source: &e.source, log: e.opt.Logger, Request: hookonce.Request{
+		Method: r.Method, URL: e.opt.URL(r), Header: r.Header, Now: e.start, Lazy: true,
+		Hurry: true, // others wait to be looked at
+	}}
+	var broke error
+	if e.body != nil {
+		q.Body, q.unread, broke = e.body.take(r.ContentLength)
+	}
+	q.weight = int64(cap(q.Body))
+	if size := headerSize(r.Header); e.opt.Recorder.bodies.take(size) {
+		q.weight += size
+	} else {
+		q.Header, q.unread = nil, cmp.Or(q.unread, ReasonMemory)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	q.came = Observation{
+		Source: e.source.Name, ReceivedAt: e.start, Requests: 1,
+		Status: e.status, Failure: e.failure, Took: e.took, Unheard: e.unheard,
+	}
+	if broke != nil {
+		q.came.Unheard = true
+		if q.came.Status == 0 {
+			q.came.Failure = FailureSender
+		}
+	}
+	return q
+}
+
+// headerSize is roughly how much memory a header takes up.
+func headerSize(h http.Header) (n int64) {
+	for name, values := range h {
+		n += int64(len(name)) + 32
+		for _, v := range values {
+			n += int64(len(v)) + 16
+		}
+	}
+	return n
 }
 
 // answer is what the sender reads: with the headers that the application wrote and no others, and no faster than it
@@ -320,13 +396,6 @@ func (f *Forwarder) unanswered(w http.ResponseWriter, r *http.Request, err error
 	http.Error(w, http.StatusText(http.StatusBadGateway), http.StatusBadGateway)
 }
 
-// broke reports whether the sender broke off.
-func (b *body) broke() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.err != nil
-}
-
 func failureOf(err error) string {
 	var op *net.OpError
 	var timeout net.Error
@@ -337,20 +406,4 @@ func failureOf(err error) string {
 		return FailureTimeout
 	}
 	return FailureBroken
-}
-
-// settle notes how the application answered, after which time, and whether its sender was still there.
-func (e *exchange) settle(status int, failure string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.status, e.failure, e.took = status, failure, e.opt.Now().Sub(e.start)
-	if deadline := e.source.Deadline; deadline > 0 && e.took > deadline || e.sender.Err() != nil {
-		e.unheard = true
-	}
-}
-
-func (e *exchange) fail(failure string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.failure = failure
 }

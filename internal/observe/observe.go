@@ -7,9 +7,7 @@
 package observe
 
 import (
-	"log/slog"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"time"
 
@@ -80,6 +78,12 @@ type Observation struct {
 	Unheard bool
 }
 
+// answeredAt returns when the answer began.
+func (o *Observation) answeredAt() time.Time { return o.ReceivedAt.Add(o.Took) }
+
+// done reports whether the application took the event on.
+func (o *Observation) done() bool { return o.Status/100 == 2 && o.Failure == "" }
+
 // Source is one application and who sends to it.
 type Source struct {
 	// Name is the name of the source, and the last part of its path.
@@ -96,20 +100,4 @@ type Source struct {
 	Deadline time.Duration
 	// MaxBody is the largest body that is looked at, in bytes. Larger ones are forwarded.
 	MaxBody int64
-}
-
-// Options are what all sources have in common.
-type Options struct {
-	// TrustedProxies are the networks whose X-Forwarded headers are handed on as they are.
-	TrustedProxies []netip.Prefix
-	// URL returns the address that a request was sent to, for providers that sign it.
-	URL func(*http.Request) string
-	// Recorder takes what is observed.
-	Recorder *Recorder
-	// Metrics counts it.
-	Metrics *Metrics
-	// Logger receives failures, never a body or a secret.
-	Logger *slog.Logger
-	// Now is the clock.
-	Now func() time.Time
 }

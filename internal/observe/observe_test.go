@@ -286,7 +286,7 @@ func TestStoreThatComesBack(t *testing.T) {
 			}
 		}
 		const flood = maxPending + 1000
-		q := &request{Forwarder: &Forwarder{source: Source{Name: "orders"}}}
+		q := &request{source: &Source{Name: "orders"}}
 		for i := range flood {
 			f.recorder.add(q, []Observation{{Source: "orders", ReceivedAt: time.Now(), Kind: Event, Key: fmt.Sprint(i), Requests: 1}})
 		}

@@ -57,12 +57,6 @@ type Recorder struct {
 	last    int64             // identifier
 }
 
-// row is an observation with its identifier.
-type row struct {
-	id int64
-	Observation
-}
-
 // likeness is what requests have in common that stand in one row: strangers can send as many as they like.
 type likeness struct {
 	source  string
@@ -70,6 +64,10 @@ type likeness struct {
 	reason  string
 	status  int
 	failure string
+}
+
+func likenessOf(o *Observation) likeness {
+	return likeness{o.Source, o.Kind, o.Reason, o.Status, o.Failure}
 }
 
 // RecorderOptions are what a [Recorder] needs besides its store.
@@ -159,7 +157,7 @@ func (r *Recorder) add(q *request, all []Observation) {
 	}
 	if o := r.pending[len(r.pending)-1]; o.Kind.strange() {
 		if r.strange[o.Source]++; r.strange[o.Source] > maxEach {
-			r.alike[o.likeness()] = o
+			r.alike[likenessOf(&o.Observation)] = o
 		}
 	}
 	r.wake()
@@ -167,15 +165,11 @@ func (r *Recorder) add(q *request, all []Observation) {
 
 // joined adds a request to a row that is pending, if it is to share one.
 func (r *Recorder) joined(o *Observation) bool {
-	same := r.alike[o.likeness()]
+	same := r.alike[likenessOf(o)]
 	if same != nil {
 		same.Requests += o.Requests
 	}
 	return same != nil
-}
-
-func (o *Observation) likeness() likeness {
-	return likeness{o.Source, o.Kind, o.Reason, o.Status, o.Failure}
 }
 
 // nextID returns an identifier that grows with time and that no other process is likely to draw. Writing a row
@@ -271,7 +265,7 @@ func (r *Recorder) batch() []row {
 	}
 	for _, o := range r.pending[:n] {
 		rows = append(rows, *o)
-		if like := o.likeness(); r.alike[like] == o {
+		if like := likenessOf(&o.Observation); r.alike[like] == o {
 			delete(r.alike, like) // it is written as it is, and the next ones share another
 		}
 	}

@@ -1,12 +1,11 @@
 package observe
 
 import (
-	"cmp"
 	"errors"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/hookonce/hookonce"
 )
@@ -16,61 +15,20 @@ const maxEvents = 1000
 
 // request is one that was answered and waits to be looked at.
 type request struct {
-	*Forwarder
 	hookonce.Request
+	source  *Source
+	log     *slog.Logger
 	came    Observation // what is known without looking
 	unread  string      // why it cannot be looked at
 	weight  int64       // memory that it holds, in bytes
 	further int         // events beyond maxEvents
 }
 
-// request returns what is to be looked at, after the last byte of the answer. No body is read any more.
-func (e *exchange) request(r *http.Request) *request {
-	q := &request{Forwarder: e.Forwarder, Request: hookonce.Request{
-		Method: r.Method, URL: e.opt.URL(r), Header: r.Header, Now: e.start, Lazy: true,
-		Hurry: true, // others wait to be looked at
-	}}
-	var broke error
-	if e.body != nil {
-		q.Body, q.unread, broke = e.body.take(r.ContentLength)
-	}
-	q.weight = int64(cap(q.Body))
-	if size := headerSize(r.Header); e.opt.Recorder.bodies.take(size) {
-		q.weight += size
-	} else {
-		q.Header, q.unread = nil, cmp.Or(q.unread, ReasonMemory)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	q.came = Observation{
-		Source: e.source.Name, ReceivedAt: e.start, Requests: 1,
-		Status: e.status, Failure: e.failure, Took: e.took, Unheard: e.unheard,
-	}
-	if broke != nil {
-		q.came.Unheard = true
-		if q.came.Status == 0 {
-			q.came.Failure = FailureSender
-		}
-	}
-	return q
-}
-
-// headerSize is roughly how much memory a header takes up.
-func headerSize(h http.Header) (n int64) {
-	for name, values := range h {
-		n += int64(len(name)) + 32
-		for _, v := range values {
-			n += int64(len(v)) + 16
-		}
-	}
-	return n
-}
-
 // observations says what the request was. Whatever panics on the way is our fault, and is on record as such.
 func (q *request) observations() (all []Observation) {
 	defer func() {
 		if p := recover(); p != nil {
-			q.opt.Logger.Error("observe: a request could not be looked at; it was forwarded", "source", q.source.Name, "panic", p, "stack", string(debug.Stack()))
+			q.log.Error("observe: a request could not be looked at; it was forwarded", "source", q.source.Name, "panic", p, "stack", string(debug.Stack()))
 			all = q.is(Unread, ReasonPanic)
 		}
 	}()
@@ -152,9 +110,3 @@ const maxType = 200
 func short(s string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(s[:min(len(s), maxType)], "\x00", ""), "")
 }
-
-// answeredAt returns when the answer began.
-func (o *Observation) answeredAt() time.Time { return o.ReceivedAt.Add(o.Took) }
-
-// done reports whether the application took the event on.
-func (o *Observation) done() bool { return o.Status/100 == 2 && o.Failure == "" }

@@ -94,6 +94,12 @@ func (s *Store) Close() error { return s.db.Close() }
 // Check returns an error that says what to do unless the tables are there, in this version.
 func (s *Store) Check(ctx context.Context) error { return schema.Check(ctx, s.db, s.dialect, s.name) }
 
+// row is an observation with its identifier.
+type row struct {
+	id int64
+	Observation
+}
+
 const columns = "id, source, received_at, kind, requests, key, type, digest, reason, status, failure, took, unheard"
 
 const columnCount = 13
