@@ -20,7 +20,7 @@ import (
 type intake struct {
 	source        Source
 	router        *router
-	drops         map[string]bool // types whose later twins are not delivered; none in mode sync
+	drops         map[string]bool // types whose later logical duplicates are not delivered; none in mode sync
 	journal       Journal
 	past          Past
 	forward       journal.Attempter
@@ -146,7 +146,7 @@ func (b *batch) all(ctx context.Context, held int64) error {
 	next, stop := iter.Pull(b.delivery.All())
 	defer stop()
 	var refused error
-	turn := &turn{of: b.shares.lane}
+	turn := &turn{of: b.shares.turns}
 	defer turn.end()
 	if room, ok := b.fits(); ok {
 		refused = b.part(ctx, next, room)
@@ -173,7 +173,7 @@ func (b *batch) miscounted() error {
 
 // fits takes room for all of the events, unless they are more than a part or there is none now.
 func (b *batch) fits() (room, bool) {
-	if p := b.shares.lane.parts(); b.left > p.events || b.leftSize > p.bytes {
+	if p := b.shares.turns.parts(); b.left > p.events || b.leftSize > p.bytes {
 		return room{}, false
 	}
 	return b.shares.queue(b.left, b.leftSize)
@@ -184,7 +184,7 @@ func (b *batch) nextPart(ctx context.Context, next func() (*hookonce.Event, bool
 	if err := turn.await(ctx, b.leftSize); err != nil {
 		return fmt.Errorf("%w: waiting for the turn of a batch: %w", errFull, err)
 	}
-	p := b.shares.lane.parts()
+	p := b.shares.turns.parts()
 	room, err := b.shares.claim(ctx, min(p.events, b.left), min(p.bytes, b.leftSize))
 	if err != nil {
 		return fmt.Errorf("%w: waiting for room for a part of a batch: %w", errFull, err)
@@ -309,9 +309,9 @@ func (in *intake) entry(header []byte, ev *hookonce.Event, proof hookonce.Proof,
 	}
 }
 
-// logical is the key that twins have in common. Time is cut into windows, and only events of one window
-// have it in common: what comes back to an earlier content later on is another change, and to miss twins
-// on two sides of a cut only costs a label. Where twins are dropped, only events for the same destinations
+// logical is the key that logical duplicates have in common. Time is cut into windows, and only events of one window
+// have it in common: what comes back to an earlier content later on is another change, and to miss
+// those on two sides of a cut only costs a label. Where they are dropped, only events for the same destinations
 // have it in common, or one would be dropped that its destination never got.
 func (in *intake) logical(ev *hookonce.Event, to []string, now time.Time) string {
 	if ev.Logical == "" || in.source.TwinWindow == 0 && len(in.drops) == 0 {

@@ -41,13 +41,13 @@ func (p *pools) fit(o Options) {
 type shares struct {
 	reading                 *bodyMemory
 	waiting, entries, bytes *quota.Share
-	lane                    *lane
+	turns                   *sourceTurns
 }
 
 func (p *pools) share() shares {
 	return shares{
 		reading: newBodyMemory(p.reading.Share()), waiting: p.waiting.Share(),
-		entries: p.entries.Share(), bytes: p.bytes.Share(), lane: &lane{turns: &p.turns},
+		entries: p.entries.Share(), bytes: p.bytes.Share(), turns: &sourceTurns{turns: &p.turns},
 	}
 }
 

@@ -142,7 +142,7 @@ func FuzzPattern(f *testing.F) {
 	})
 }
 
-// What the provider says about order and twins reaches the journal.
+// What the provider says about order and logical duplicates reaches the journal.
 func TestOrderAndTwins(t *testing.T) {
 	to := recorder{twin: 7}
 	g := newGate(t, func(o *ingest.Options) { o.Journal, o.Sources[0].DropTwins = &to, []string{"dropped"} })
@@ -155,7 +155,7 @@ func TestOrderAndTwins(t *testing.T) {
 	want := []journal.Event{
 		{Key: "a", Resource: "r", Rank: 3, LogicalKey: same},
 		{Key: "b", LogicalKey: same, DropLogicalDuplicate: true},
-		{Key: "c"}, // nothing tells of which it would be the twin
+		{Key: "c"}, // nothing tells of which it would be a duplicate
 	}
 	if diff := cmp.Diff(want, got); diff != "" || same == "" {
 		t.Error(same, diff)
@@ -165,7 +165,7 @@ func TestOrderAndTwins(t *testing.T) {
 	}
 }
 
-// Where twins are dropped, only events for the same destinations are twins: nothing is dropped for a
+// Where logical duplicates are dropped, only events for the same destinations are some: nothing is dropped for a
 // destination that did not get the first. Where none is dropped, they are told in any case.
 func TestTwinsHaveTheSameDestinations(t *testing.T) {
 	routes := []ingest.Route{
@@ -202,7 +202,7 @@ func TestTwinsHaveTheSameDestinations(t *testing.T) {
 	}
 }
 
-// What a destination's name looks like is no matter for what twins have in common.
+// What a destination's name looks like is no matter for what logical duplicates have in common.
 func TestTwinsOfCuriousDestinations(t *testing.T) {
 	var to recorder
 	g := newGate(t, func(o *ingest.Options) {
@@ -229,7 +229,7 @@ func TestTwinsAreNotDroppedInModeSync(t *testing.T) {
 	}
 }
 
-// Twins are looked for in one window of time at a time.
+// Logical duplicates are looked for in one window of time at a time.
 func TestTwinsAreNotFarApart(t *testing.T) {
 	var to recorder
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
@@ -246,6 +246,6 @@ func TestTwinsAreNotFarApart(t *testing.T) {
 		got = append(got, e.LogicalKey)
 	}
 	if got[0] == "" || got[0] == got[1] || got[2] != "" || !slices.Equal(got[:3], got[3:6]) || got[6] == got[0] || got[7] == got[1] || got[8] != "" {
-		t.Errorf("what twins have in common: %q", got)
+		t.Errorf("what logical duplicates have in common: %q", got)
 	}
 }

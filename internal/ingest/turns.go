@@ -44,15 +44,15 @@ type turns struct {
 	waiting []*turn
 }
 
-// lane is what a source has of the turns. The mutex of turns guards it.
-type lane struct {
+// sourceTurns is what a source has of the turns. The mutex of turns guards it.
+type sourceTurns struct {
 	*turns
 	last int64 // the number of its last turn
 }
 
 // turn is that of one batch, which it has or waits for. It is used by one goroutine.
 type turn struct {
-	of    *lane
+	of    *sourceTurns
 	left  int64 // of the batch, in bytes
 	has   bool
 	since time.Time
