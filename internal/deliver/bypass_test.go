@@ -12,8 +12,8 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// past is the same event as piece makes, on its way past the store.
-func past(id int) *journal.Work {
+// bypassing is the same event as piece makes, on its way past the store.
+func bypassing(id int) *journal.Work {
 	w := piece(id)
 	w.Token, w.Unprotected = 0, true
 	return w
@@ -21,7 +21,7 @@ func past(id int) *journal.Work {
 
 // What goes past the store comes as it would have come otherwise, under the same key and message id, and
 // says so.
-func TestForward_sameRequest(t *testing.T) {
+func TestBypassAttempt_sameRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var came []http.Header
 		s := newStandIn(t, deliver.Destination{URL: "http://app.invalid/", Secrets: []string{"a-fake-secret"}}, func(r *http.Request) (*http.Response, error) {
@@ -29,8 +29,8 @@ func TestForward_sameRequest(t *testing.T) {
 			return status(200), nil
 		})
 		s.bring(piece(1))
-		if o := s.Forward(t.Context(), past(1)); o.State != journal.Done || o.Status != 200 {
-			t.Fatalf("Forward = %+v", o)
+		if o := s.BypassAttempt(t.Context(), bypassing(1)); o.State != journal.Done || o.Status != 200 {
+			t.Fatalf("BypassAttempt = %+v", o)
 		}
 		usual, direct := came[0], came[1]
 		if direct.Get("Hookonce-Unprotected") != "true" || direct.Get("Hookonce-Attempt") != "" || usual.Get("Hookonce-Unprotected") != "" {
@@ -45,7 +45,7 @@ func TestForward_sameRequest(t *testing.T) {
 }
 
 // What is not a 2xx is not done, and no outcome of it reaches the journal.
-func TestForward_failures(t *testing.T) {
+func TestBypassAttempt_failures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		code := 0
 		s := newStandIn(t, nowhere, func(r *http.Request) (*http.Response, error) {
@@ -56,14 +56,14 @@ func TestForward_failures(t *testing.T) {
 		})
 		for _, code = range []int{0, 302, 404, 410, 500} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if o := s.Forward(ctx, past(1)); o.State == journal.Done || o.State == "" || o.Error == "" {
+			if o := s.BypassAttempt(ctx, bypassing(1)); o.State == journal.Done || o.State == "" || o.Error == "" {
 				t.Errorf("status %d: %+v", code, o)
 			}
 			cancel()
 		}
-		stranger := past(1)
+		stranger := bypassing(1)
 		stranger.Destination = "stranger"
-		if o := s.Forward(t.Context(), stranger); o.State != journal.Failed {
+		if o := s.BypassAttempt(t.Context(), stranger); o.State != journal.Failed {
 			t.Errorf("to a stranger: %+v", o)
 		}
 		if n := len(s.outcomes); n != 0 {
@@ -74,7 +74,7 @@ func TestForward_failures(t *testing.T) {
 
 // Nothing is attempted at a destination that is ill and not to be probed now, or that bears no more at once; and attempts
 // past the store count towards both.
-func TestForward_waitsForNothing(t *testing.T) {
+func TestBypassAttempt_waitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts, gate := 0, make(chan struct{})
 		s := newStandIn(t, deliver.Destination{URL: "http://app.invalid/", Concurrency: 1, Breaker: deliver.Breaker{Failures: 2}}, func(*http.Request) (*http.Response, error) {
@@ -83,15 +83,15 @@ func TestForward_waitsForNothing(t *testing.T) {
 			return status(503), nil
 		})
 		first := make(chan journal.Outcome, 1)
-		go func() { first <- s.Forward(t.Context(), past(1)) }()
+		go func() { first <- s.BypassAttempt(t.Context(), bypassing(1)) }()
 		synctest.Wait()
-		if o := s.Forward(t.Context(), past(2)); o.State != journal.Failed || attempts != 1 {
+		if o := s.BypassAttempt(t.Context(), bypassing(2)); o.State != journal.Failed || attempts != 1 {
 			t.Errorf("beside another one: %+v after %d attempts", o, attempts)
 		}
 		close(gate)
 		<-first
-		s.Forward(t.Context(), past(3))
-		if o := s.Forward(t.Context(), past(4)); o.State != journal.Failed || attempts != 2 {
+		s.BypassAttempt(t.Context(), bypassing(3))
+		if o := s.BypassAttempt(t.Context(), bypassing(4)); o.State != journal.Failed || attempts != 2 {
 			t.Errorf("while it is ill: %+v after %d attempts", o, attempts)
 		}
 	})
@@ -106,7 +106,7 @@ func relaying(t *testing.T, answer func(r *http.Request) (*http.Response, error)
 			o.transport = transport(answer)
 			o.Relayed = map[string]bool{"billing": true}
 		})
-		o = r.Forward(t.Context(), past(1))
+		o = r.BypassAttempt(t.Context(), bypassing(1))
 	})
 	return o
 }

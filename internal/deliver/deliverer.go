@@ -164,13 +164,13 @@ func (d *Deliverer) Destinations() []Status {
 	return all
 }
 
-// Forward makes one attempt at a delivery that the journal cannot record now, and returns the outcome
+// BypassAttempt makes one attempt at a delivery that the journal cannot record now, and returns the outcome
 // instead of handing it to the journal. The request is that of any attempt, under the same Idempotency-Key and
 // webhook-id, with Hookonce-Unprotected: true and without a number.
 //
 // It waits for nothing: where the destination is paused, it is ill and not to be tried now, or as much under way as it bears,
 // there is no attempt, and the outcome is [journal.Failed]. The attempt ends with ctx at the latest.
-func (d *Deliverer) Forward(ctx context.Context, w *journal.Work) journal.Outcome {
+func (d *Deliverer) BypassAttempt(ctx context.Context, w *journal.Work) journal.Outcome {
 	refused := journal.Outcome{Held: w.Held, State: journal.Failed, Started: d.opt.Now(), Error: "not attempted: the destination is at rest or busy"}
 	q := d.queue(w.Destination)
 	if q == nil {

@@ -266,7 +266,7 @@ func (g *Gateway) deliverOptions(w *wiring) deliver.Options {
 func (g *Gateway) ingestHandler(w *wiring) *ingest.Handler {
 	o := w.ingest
 	o.Services = w.endpoints()
-	o.Journal, o.Answers, o.Past, o.Forward = g.journal, g.journal, g.journal, g.deliver.Forward
+	o.Journal, o.Answers, o.Bypasser, o.BypassAttempt = g.journal, g.journal, g.journal, g.deliver.BypassAttempt
 	o.Now, o.Logger, o.Registerer, o.Watcher = g.opt.Now, g.opt.strange, g.opt.Registry, g.opt.Watcher
 	return ingest.New(o)
 }

@@ -22,8 +22,8 @@ type intake struct {
 	router        *router
 	drops         map[string]bool // types whose later logical duplicates are not delivered; none in mode sync
 	journal       Journal
-	past          Past
-	forward       journal.Attempter
+	bypasser      Bypasser
+	attempt       journal.Attempter
 	open          []pattern     // types that are delivered past the store; none: all
 	shares        shares        // of what all sources use
 	storing       *atomic.Int64 // requests that wait for the journal, of all sources
@@ -46,8 +46,8 @@ func newIntake(s Source, o Options, log eventLog, m sourceMetrics, of shares, st
 		router:        newRouter(s.Routes),
 		drops:         drops,
 		journal:       o.Journal,
-		past:          o.Past,
-		forward:       o.Forward,
+		bypasser:      o.Bypasser,
+		attempt:       o.BypassAttempt,
 		open:          patterns(s.OpenTypes),
 		shares:        of,
 		storing:       storing,
@@ -285,7 +285,7 @@ func (in *intake) opensType(kind string) bool {
 func (in *intake) bypass(ctx context.Context, entries []*journal.Event, start time.Time) ([]journal.Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.source.Deadline-in.now().Sub(start))
 	defer cancel()
-	return in.past.Bypass(ctx, entries, in.forward)
+	return in.bypasser.Bypass(ctx, entries, in.attempt)
 }
 
 // entry is an event in the form of the journal. All of a request share its headers: there can be thousands.

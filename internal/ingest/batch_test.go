@@ -441,13 +441,13 @@ func (n miscounting) Open(*hookonce.Request) (*hookonce.Verified, error) {
 
 // A batch past the store goes there as a whole, the parts that were not stored before.
 func TestLargeBatchPastTheStore(t *testing.T) {
-	var past []string
+	var keys []string
 	g := newGate(t, func(o *ingest.Options) {
 		batches(o)
 		o.Sources[0].Open = true
-		o.Past = bypassed(func(entries []*journal.Event) {
+		o.Bypasser = bypassed(func(entries []*journal.Event) {
 			for _, e := range entries {
-				past = append(past, e.Key)
+				keys = append(keys, e.Key)
 			}
 		})
 		o.Journal = &ledger{Journal: o.Journal, fail: func(call int) error {
@@ -459,15 +459,15 @@ func TestLargeBatchPastTheStore(t *testing.T) {
 	})
 	w := g.post("billing", many("evt", 600, 10, 0))
 	wantAnswer(t, w, http.StatusOK, "unprotected", `{"status":"unprotected","accepted":256,"duplicate":0,"conflict":0,"unkeyed":0,"unprotected":344}`+"\n")
-	if len(past) != 344 || past[0] != "evt-256" || past[343] != "evt-599" {
-		t.Errorf("%d went past the store", len(past))
+	if len(keys) != 344 || keys[0] != "evt-256" || keys[343] != "evt-599" {
+		t.Errorf("%d went past the store", len(keys))
 	}
-	past = nil
+	keys = nil
 	unkeyed := strings.Replace(many("evt", 600, 10, 0), `"id":"evt-599"`, `"id":null`, 1)
 	w = g.post("billing", unkeyed)
 	wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "store")
-	if len(past) > 0 {
-		t.Errorf("%d went past the store, though one of the request may not", len(past))
+	if len(keys) > 0 {
+		t.Errorf("%d went past the store, though one of the request may not", len(keys))
 	}
 }
 

@@ -28,12 +28,12 @@ type Answers interface {
 	Await(ctx context.Context, delivery journal.DeliveryID) (journal.DeliveryStatus, error)
 }
 
-// Past is what the sources need of the journal whose events are worth delivering while it cannot record
+// Bypasser is what the sources need of the journal whose events are worth delivering while it cannot record
 // them.
-type Past interface {
+type Bypasser interface {
 	// Bypass delivers events past the store and returns one result for each, in order. An error means that
 	// nothing may be acknowledged.
-	Bypass(ctx context.Context, entries []*journal.Event, forward journal.Attempter) ([]journal.Result, error)
+	Bypass(ctx context.Context, entries []*journal.Event, attempt journal.Attempter) ([]journal.Result, error)
 }
 
 // Source is one configured endpoint, served under /in/<Name>.
@@ -103,10 +103,10 @@ type Options struct {
 	Journal  Journal
 	// Answers is needed where a source has Sync.
 	Answers Answers
-	// Past and Forward are needed where a source has Open. Forward makes one attempt at a delivery that is
+	// Bypasser and BypassAttempt are needed where a source has Open. BypassAttempt makes one attempt at a delivery that is
 	// on no record.
-	Past    Past
-	Forward journal.Attempter
+	Bypasser      Bypasser
+	BypassAttempt journal.Attempter
 	// MaxReading bounds the memory in bytes of the bodies of all requests under way, verified or not, counted as they arrive, and
 	// of the answers of services that work on theirs. Beyond it, or where a source or an address holds more of it than is
 	// left, other bodies that are on their way are given up (see bodyMemory), or the answer is a 503. It is raised

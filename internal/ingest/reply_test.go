@@ -118,22 +118,22 @@ func TestSyncStoreFails(t *testing.T) {
 }
 
 // newOpenGate serves "billing" open for carts, and returns the keys that went past the store.
-func newOpenGate(t *testing.T, accept error, forward journal.State) (*gate, *[]string) {
+func newOpenGate(t *testing.T, accept error, attempt journal.State) (*gate, *[]string) {
 	t.Helper()
 	var mu sync.Mutex
-	var past []string
+	var bypassed []string
 	g := newGate(t, func(o *ingest.Options) {
-		o.Past = o.Journal.(*engine.Engine)
+		o.Bypasser = o.Journal.(*engine.Engine)
 		o.Journal = stub{err: accept}
 		o.Sources[0].Open, o.Sources[0].OpenTypes = true, []string{"cart.*"}
-		o.Forward = func(_ context.Context, w *journal.Work) journal.Outcome {
+		o.BypassAttempt = func(_ context.Context, w *journal.Work) journal.Outcome {
 			mu.Lock()
 			defer mu.Unlock()
-			past = append(past, w.Key)
-			return journal.Outcome{Held: w.Held, State: forward, Started: time.Now()}
+			bypassed = append(bypassed, w.Key)
+			return journal.Outcome{Held: w.Held, State: attempt, Started: time.Now()}
 		}
 	})
-	return g, &past
+	return g, &bypassed
 }
 
 // Which requests go past the store: those whose every event may, when the store is at fault.
@@ -142,8 +142,8 @@ func TestOpen(t *testing.T) {
 	for _, c := range []struct {
 		name, source, body string
 		accept             error
-		forward            journal.State
-		past               int
+		attempt            journal.State
+		bypassed           int
 		verdict, reason    string // one of them
 	}{
 		{"a cart", "billing", cart, journal.ErrUnavailable, journal.Done, 1, "unprotected", ""},
@@ -158,10 +158,10 @@ func TestOpen(t *testing.T) {
 		{"a fault of another kind", "billing", cart, errors.New("surprise"), journal.Done, 0, "", "internal"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g, past := newOpenGate(t, c.accept, c.forward)
+			g, bypassed := newOpenGate(t, c.accept, c.attempt)
 			w := g.send(c.source, c.body)
-			if len(*past) != c.past {
-				t.Errorf("%q went past the store, want %d", *past, c.past)
+			if len(*bypassed) != c.bypassed {
+				t.Errorf("%q went past the store, want %d", *bypassed, c.bypassed)
 			}
 			if c.reason != "" {
 				wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, c.reason)
@@ -170,8 +170,8 @@ func TestOpen(t *testing.T) {
 			if w.Code != http.StatusOK || w.Header().Get("Hookonce-Status") != c.verdict {
 				t.Errorf("answered %d %q", w.Code, w.Header().Get("Hookonce-Status"))
 			}
-			if n := gather(t, g, "hookonce_events_total")["billing,unprotected"]; n != float64(c.past) {
-				t.Errorf("%v events counted, want %d", n, c.past)
+			if n := gather(t, g, "hookonce_events_total")["billing,unprotected"]; n != float64(c.bypassed) {
+				t.Errorf("%v events counted, want %d", n, c.bypassed)
 			}
 		})
 	}
@@ -179,10 +179,10 @@ func TestOpen(t *testing.T) {
 
 // A request that is not verified never goes past the store.
 func TestOpenUnverified(t *testing.T) {
-	g, past := newOpenGate(t, journal.ErrUnavailable, journal.Done)
+	g, bypassed := newOpenGate(t, journal.ErrUnavailable, journal.Done)
 	r := request("billing", `{"id":"a","type":"cart.updated"}`)
 	r.Header.Set(signatureHeader, "00")
-	if w := serve(g, r); w.Code != http.StatusUnauthorized || len(*past) != 0 {
-		t.Errorf("answered %d, %q went past the store", w.Code, *past)
+	if w := serve(g, r); w.Code != http.StatusUnauthorized || len(*bypassed) != 0 {
+		t.Errorf("answered %d, %q went past the store", w.Code, *bypassed)
 	}
 }

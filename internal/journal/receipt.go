@@ -7,7 +7,7 @@ import (
 // ReceiptKind says what a later copy of an event turned out to be.
 type ReceiptKind string
 
-// The kinds of sightings.
+// The kinds of duplicate receipts.
 const (
 	ReceiptDuplicate ReceiptKind = "duplicate"
 	ReceiptConflict  ReceiptKind = "conflict" // it had other content under the same key; the first stands
@@ -22,7 +22,7 @@ type DuplicateReceipt struct {
 	Copies      int
 }
 
-// Add takes another sighting of the same event and kind into s.
+// Add takes another duplicate receipt of the same event and kind into s.
 func (s *DuplicateReceipt) Add(o DuplicateReceipt) {
 	s.Copies += o.Copies
 	if o.First.Before(s.First) {

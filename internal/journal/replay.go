@@ -82,7 +82,7 @@ func timeText(t time.Time) string {
 	return t.Format(time.RFC3339Nano)
 }
 
-// Due returns when the n-th delivery of the replay is due, from 0, with the resource whose lane it is in,
+// Due returns when the n-th delivery of the replay is due, from 0, with the resource whose ordering group it is in,
 // or "".
 func (r *Replay) Due(n int, resource string) time.Time {
 	if r.Rate <= 0 || resource != "" {

@@ -81,9 +81,9 @@ func TestAccept_copiesFailWithTheFirst(t *testing.T) {
 	run(t, engine.Options{}, func(t *testing.T, r *rig) {
 		r.fault.Fail(journaltest.OpAccept, 1, journaltest.NotPersisted)
 		gate := r.fault.Block(journaltest.OpAccept)
-		first, twin := r.goAccept(entry("evt_1")), r.goAccept(entry("evt_1"))
+		first, second := r.goAccept(entry("evt_1")), r.goAccept(entry("evt_1"))
 		gate.Open()
-		for _, c := range []<-chan answer{first, twin} {
+		for _, c := range []<-chan answer{first, second} {
 			if a := <-c; !errors.Is(a.err, journal.ErrUnavailable) || !errors.Is(a.err, journaltest.ErrInjected) {
 				t.Errorf("got %+v, want ErrUnavailable around the store's error", a)
 			}

@@ -23,7 +23,7 @@ type app struct {
 
 func newApp() *app { return &app{calls: map[string]int{}, fails: map[string]bool{}} }
 
-func (a *app) forward(ctx context.Context, w *journal.Work) journal.Outcome {
+func (a *app) attempt(ctx context.Context, w *journal.Work) journal.Outcome {
 	if a.gate != nil {
 		<-a.gate
 	}
@@ -44,7 +44,7 @@ func (a *app) count(what string) int {
 }
 
 func (r *rig) bypass(a *app, entries ...*journal.Event) answer {
-	return result(r.Bypass(context.Background(), entries, a.forward))
+	return result(r.Bypass(context.Background(), entries, a.attempt))
 }
 
 // down makes the store fail from now on, up heals it.
@@ -115,7 +115,7 @@ func TestBypass_lateCommit(t *testing.T) {
 		go func() { done <- r.bypass(a, entry("a")) }()
 		synctest.Wait()
 		gate.Open()
-		r.idle() // the commit came through, the forward is under way
+		r.idle() // the commit came through, the bypass is under way
 		close(a.gate)
 		r.want(<-done, journal.Unprotected)
 		sleep(time.Minute)
@@ -270,7 +270,7 @@ func TestBypass_close(t *testing.T) {
 		if n := r.store.Events(); n != 1 {
 			t.Errorf("%d events on record", n)
 		}
-		if _, err := r.Bypass(context.Background(), []*journal.Event{entry("b")}, newApp().forward); !errors.Is(err, journal.ErrClosed) {
+		if _, err := r.Bypass(context.Background(), []*journal.Event{entry("b")}, newApp().attempt); !errors.Is(err, journal.ErrClosed) {
 			t.Errorf("Bypass after Close: %v", err)
 		}
 	})

@@ -162,17 +162,17 @@ func (r *rig) replay(id int64) {
 // Laws 5 and 13: what is replayed by force is done no more. If it fails a copy has it begin again, here and
 // in a process that is told of the replay, and in one that cannot be told.
 func TestCache_forgetsWhatIsReplayed(t *testing.T) {
-	for name, copies := range map[string]func(b *belfry, one *rig) *rig{
-		"here":  func(_ *belfry, one *rig) *rig { return one },
-		"alone": func(_ *belfry, one *rig) *rig { return one }, // with no bell to hear itself
-		"told":  func(b *belfry, one *rig) *rig { return one.another(bells(b)) },
-		"deaf":  func(_ *belfry, one *rig) *rig { return one.another(bells(deaf{})) },
+	for name, copies := range map[string]func(b *countingNotifier, one *rig) *rig{
+		"here":  func(_ *countingNotifier, one *rig) *rig { return one },
+		"alone": func(_ *countingNotifier, one *rig) *rig { return one }, // with no notifier to hear itself
+		"told":  func(b *countingNotifier, one *rig) *rig { return one.another(listening(b)) },
+		"deaf":  func(_ *countingNotifier, one *rig) *rig { return one.another(listening(deaf{})) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &belfry{heard: map[int]func(){}}
+			b := &countingNotifier{heard: map[int]func(){}}
 			synctest.Test(t, func(t *testing.T) {
 				store := journaltest.NewMemory()
-				opt := bells(b)
+				opt := listening(b)
 				opt.Destinations = destinations("app")
 				if name == "alone" {
 					opt.Notifier = nil
@@ -202,14 +202,14 @@ func TestCache_forgetsWhatIsReplayed(t *testing.T) {
 	}
 }
 
-// bells are the options of a process that delivers nothing and finds nothing by itself.
-func bells(b journal.Notifier) engine.Options {
+// listening are the options of a process that delivers nothing and finds nothing by itself.
+func listening(b journal.Notifier) engine.Options {
 	opt := quiet("none")
 	opt.Notifier = b
 	return opt
 }
 
-// deaf is a bell that cannot be heard.
+// deaf is a notifier that cannot be heard.
 type deaf struct{}
 
 func (deaf) Notify(context.Context) error   { return nil }

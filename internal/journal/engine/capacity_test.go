@@ -55,7 +55,7 @@ func (r *rig) drain(except string) (received map[string]int) {
 
 // A destination that finishes nothing holds its share and no more, whether its events are fresh or come
 // from the store, and the others get all of theirs at once.
-func TestShare_deadDestinationDelaysNobody(t *testing.T) {
+func TestCapacity_deadDestinationDelaysNobody(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opt  engine.Options
 		most int
@@ -90,7 +90,7 @@ func TestShare_deadDestinationDelaysNobody(t *testing.T) {
 }
 
 // A process that starts before the old backlog of a dead destination takes the others' work as well.
-func TestShare_backlogOfOneDelaysNobody(t *testing.T) {
+func TestCapacity_backlogOfOneDelaysNobody(t *testing.T) {
 	run(t, engine.Options{Destinations: destinations("none")}, func(t *testing.T, r *rig) {
 		for i := range 2000 {
 			r.want(r.accept(toward(key(i), "dead")), journal.Accepted)
@@ -105,7 +105,7 @@ func TestShare_backlogOfOneDelaysNobody(t *testing.T) {
 
 // However many destinations finish nothing, there is room for the next one: in bytes, whether the events are
 // fresh or come from the store, and in slots, of which the shares add up to more than there are.
-func TestShare_hangingDestinationsLeaveRoom(t *testing.T) {
+func TestCapacity_hangingDestinationsLeaveRoom(t *testing.T) {
 	const kb = 1 << 10
 	for name, tt := range map[string]struct {
 		opt           engine.Options
@@ -170,7 +170,7 @@ func (r *rig) hang() (received int) {
 }
 
 // The backlog of one destination of several comes batch after batch, without waiting for a poll.
-func TestShare_oneOfManyIsNotSlow(t *testing.T) {
+func TestCapacity_oneOfManyIsNotSlow(t *testing.T) {
 	run(t, engine.Options{Destinations: destinations("none")}, func(t *testing.T, r *rig) {
 		for i := range 2000 {
 			r.want(r.accept(toward(key(i), "app")), journal.Accepted)
@@ -184,7 +184,7 @@ func TestShare_oneOfManyIsNotSlow(t *testing.T) {
 }
 
 // When many destinations have a backlog, all of them get their turn, however little is taken at a time.
-func TestShare_turns(t *testing.T) {
+func TestCapacity_turns(t *testing.T) {
 	run(t, engine.Options{Destinations: destinations("none")}, func(t *testing.T, r *rig) {
 		var names []string
 		for d := range 50 {
@@ -205,7 +205,7 @@ func TestShare_turns(t *testing.T) {
 }
 
 // An entry is held for the destinations that have room, and the others get theirs from the store.
-func TestShare_roomForSome(t *testing.T) {
+func TestCapacity_roomForSome(t *testing.T) {
 	run(t, engine.Options{Poll: time.Hour, Destinations: destinations("full", "app")}, func(t *testing.T, r *rig) {
 		r.Suspend("full", journal.Rest{Most: 1, Strict: true})
 		r.want(r.accept(toward("evt_1", "full")), journal.Accepted)
@@ -223,7 +223,7 @@ func TestShare_roomForSome(t *testing.T) {
 }
 
 // Work for a destination that this process does not know stays in the store.
-func TestShare_unknownDestination(t *testing.T) {
+func TestCapacity_unknownDestination(t *testing.T) {
 	run(t, engine.Options{Destinations: destinations("app")}, func(t *testing.T, r *rig) {
 		r.want(r.accept(toward("evt_1", "stranger", "app")), journal.Accepted)
 		if w := r.receive(); w.Destination != "app" {
@@ -237,7 +237,7 @@ func TestShare_unknownDestination(t *testing.T) {
 }
 
 // What a failed Accept or Take had reserved is free again.
-func TestShare_failuresLeaveTheRoom(t *testing.T) {
+func TestCapacity_failuresLeaveTheRoom(t *testing.T) {
 	run(t, engine.Options{MaxHeld: 8, Destinations: destinations("app", "b")}, func(t *testing.T, r *rig) {
 		r.Suspend("app", journal.Rest{Most: 2, Strict: true})
 		r.fault.Fail(journaltest.OpAccept, 20, journaltest.NotPersisted)

@@ -11,19 +11,19 @@ import (
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 )
 
-// belfry is the bell of the processes of one test. It counts how often it was rung.
-type belfry struct {
-	mu    sync.Mutex
-	heard map[int]func()
-	next  int
-	rings int
-	err   error // of the next rings
+// countingNotifier is the notifier of the processes of one test. It counts how often it was rung.
+type countingNotifier struct {
+	mu       sync.Mutex
+	heard    map[int]func()
+	next     int
+	notified int
+	err      error // of the next rings
 }
 
-func (b *belfry) Notify(context.Context) error {
+func (b *countingNotifier) Notify(context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.rings++
+	b.notified++
 	if b.err != nil {
 		return b.err
 	}
@@ -33,7 +33,7 @@ func (b *belfry) Notify(context.Context) error {
 	return nil
 }
 
-func (b *belfry) Listen(ctx context.Context, heard func()) {
+func (b *countingNotifier) Listen(ctx context.Context, heard func()) {
 	b.mu.Lock()
 	n := b.next
 	b.next++
@@ -45,15 +45,15 @@ func (b *belfry) Listen(ctx context.Context, heard func()) {
 	delete(b.heard, n)
 }
 
-func (b *belfry) count() int {
+func (b *countingNotifier) count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.rings
+	return b.notified
 }
 
-// together runs test with two processes on one store that find work of each other only through a bell.
-func together(t *testing.T, test func(t *testing.T, b *belfry, one, two *rig)) {
-	b := &belfry{heard: map[int]func(){}}
+// together runs test with two processes on one store that find work of each other only through a notifier.
+func together(t *testing.T, test func(t *testing.T, b *countingNotifier, one, two *rig)) {
+	b := &countingNotifier{heard: map[int]func(){}}
 	opt := quiet("app")
 	opt.Notifier = b
 	run(t, opt, func(t *testing.T, r *rig) { test(t, b, r, r.another(opt)) })
@@ -61,8 +61,8 @@ func together(t *testing.T, test func(t *testing.T, b *belfry, one, two *rig)) {
 
 // What a process hands back when it stops is begun by another at once, while the stop still waits for what
 // is under way.
-func TestBell_stop(t *testing.T) {
-	together(t, func(t *testing.T, _ *belfry, one, two *rig) {
+func TestNotifier_stop(t *testing.T) {
+	together(t, func(t *testing.T, _ *countingNotifier, one, two *rig) {
 		one.want(one.accept(entry("evt_1")), journal.Accepted)
 		one.want(one.accept(entry("evt_2")), journal.Accepted)
 		first := one.receive()
@@ -79,8 +79,8 @@ func TestBell_stop(t *testing.T) {
 }
 
 // When a process has stopped, the next event of a resource whose turn it was there has its own elsewhere.
-func TestBell_stopWithOrderedWork(t *testing.T) {
-	b := &belfry{heard: map[int]func(){}}
+func TestNotifier_stopWithOrderedWork(t *testing.T) {
+	b := &countingNotifier{heard: map[int]func(){}}
 	opt := quiet("app")
 	opt.Notifier = b
 	opt.Destinations = map[string]journal.Destination{"app": {Ordered: true}}
@@ -105,8 +105,8 @@ func TestBell_stopWithOrderedWork(t *testing.T) {
 }
 
 // What becomes due by a decision of an operator begins wherever there is room for it.
-func TestBell_look(t *testing.T) {
-	together(t, func(t *testing.T, b *belfry, one, two *rig) {
+func TestNotifier_look(t *testing.T) {
+	together(t, func(t *testing.T, b *countingNotifier, one, two *rig) {
 		one.want(one.accept(entry("evt_1")), journal.Accepted)
 		w := one.receive()
 		one.Suspend("app", strictly(time.Now().Add(time.Hour)))
@@ -123,9 +123,9 @@ func TestBell_look(t *testing.T) {
 }
 
 // A pause holds everywhere as soon as it was told, and so does its end.
-func TestBell_pause(t *testing.T) {
+func TestNotifier_pause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &belfry{heard: map[int]func(){}}
+		b := &countingNotifier{heard: map[int]func(){}}
 		store := journaltest.NewMemory()
 		opt := quiet("app")
 		opt.Notifier = b
@@ -145,8 +145,8 @@ func TestBell_pause(t *testing.T) {
 }
 
 // Many reasons at once are one ring, and the next waits a moment.
-func TestBell_coalesces(t *testing.T) {
-	together(t, func(t *testing.T, b *belfry, one, _ *rig) {
+func TestNotifier_coalesces(t *testing.T) {
+	together(t, func(t *testing.T, b *countingNotifier, one, _ *rig) {
 		for range 100 {
 			one.Look()
 		}
@@ -165,9 +165,9 @@ func TestBell_coalesces(t *testing.T) {
 	})
 }
 
-// A bell that cannot be rung costs nothing but time: work is found by polling.
-func TestBell_broken(t *testing.T) {
-	b := &belfry{heard: map[int]func(){}, err: journaltest.ErrInjected}
+// A notifier that cannot be rung costs nothing but time: work is found by polling.
+func TestNotifier_broken(t *testing.T) {
+	b := &countingNotifier{heard: map[int]func(){}, err: journaltest.ErrInjected}
 	opt := quiet("app")
 	opt.Notifier = b
 	run(t, opt, func(t *testing.T, one *rig) {

@@ -141,50 +141,50 @@ func TestStale_failuresDoNotCount(t *testing.T) {
 	})
 }
 
-// The later of two twins says whose it is, also when it is held at once.
-func TestTwins(t *testing.T) {
+// The later of two logical duplicates says whose it is, also when it is held at once.
+func TestLogicalDuplicates(t *testing.T) {
 	run(t, engine.Options{}, func(t *testing.T, r *rig) {
 		first, second := entry("evt_1"), entry("evt_2")
 		first.LogicalKey, second.LogicalKey = "paid", "paid"
 		id := r.want(r.accept(first), journal.Accepted).ID
 		if res := r.want(r.accept(second), journal.Accepted); res.LogicalDuplicateOf != id || res.LogicalDuplicateKey != "evt_1" {
-			t.Errorf("got %+v, want a twin of %d", res, id)
+			t.Errorf("got %+v, want a logical duplicate of %d", res, id)
 		}
 		for _, want := range []string{"", "evt_1"} {
 			if w := r.receive(); w.LogicalDuplicateKey != want || w.Token != 1 {
-				t.Errorf("%s: a twin of %q, want %q", w.Key, w.LogicalDuplicateKey, want)
+				t.Errorf("%s: a logical duplicate of %q, want %q", w.Key, w.LogicalDuplicateKey, want)
 			}
 		}
 	})
 }
 
-// A dropped twin takes no room, and its copies are no copies of something done while the first is not.
-func TestTwins_dropped(t *testing.T) {
+// A dropped logical duplicate takes no room, and its copies are no copies of something done while the first is not.
+func TestLogicalDuplicates_dropped(t *testing.T) {
 	run(t, engine.Options{MaxHeld: 1, Poll: time.Hour}, func(t *testing.T, r *rig) {
 		first := entry("evt_0")
 		first.LogicalKey = "paid"
 		r.want(r.accept(first), journal.Accepted)
 		w := r.receive()
-		twin := func(key string) *journal.Event {
+		duplicate := func(key string) *journal.Event {
 			e := entry(key)
 			e.LogicalKey, e.DropLogicalDuplicate = "paid", true
 			return e
 		}
-		r.want(r.accept(twin("evt_1"), twin("evt_1")), journal.Accepted)
+		r.want(r.accept(duplicate("evt_1"), duplicate("evt_1")), journal.Accepted)
 		r.idle()
 		for range 2 {
 			r.finish(w, journal.Dead, time.Time{})
-			if res := r.want(r.accept(twin("evt_1")), journal.Duplicate); !res.Redriven || res.Done {
-				t.Errorf("got %+v, want the first re-driven by a copy of its twin", res)
+			if res := r.want(r.accept(duplicate("evt_1")), journal.Duplicate); !res.Redriven || res.Done {
+				t.Errorf("got %+v, want the first re-driven by a copy of its logical duplicate", res)
 			}
 			w = r.receive()
 		}
 		r.finish(w, journal.Dead, time.Time{})
-		if res := r.want(r.accept(twin("evt_2")), journal.Accepted); !res.Redriven {
-			t.Errorf("got %+v, want the first re-driven by its twin", res)
+		if res := r.want(r.accept(duplicate("evt_2")), journal.Accepted); !res.Redriven {
+			t.Errorf("got %+v, want the first re-driven by its logical duplicate", res)
 		}
 		r.finish(r.receive(), journal.Done, time.Time{})
-		if res := r.want(r.accept(twin("evt_2")), journal.Duplicate); !res.Done || res.Redriven {
+		if res := r.want(r.accept(duplicate("evt_2")), journal.Duplicate); !res.Done || res.Redriven {
 			t.Errorf("got %+v, want it done", res)
 		}
 		if r.Tracked() != 0 {

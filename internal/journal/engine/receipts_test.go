@@ -19,7 +19,7 @@ type ledger struct {
 	*journaltest.Memory
 	down    atomic.Bool
 	calls   atomic.Int64
-	largest atomic.Int64 // number of sightings in one call
+	largest atomic.Int64 // number of duplicate receipts in one call
 }
 
 func (l *ledger) RecordDuplicates(ctx context.Context, seen []journal.DuplicateReceipt) error {
@@ -31,7 +31,7 @@ func (l *ledger) RecordDuplicates(ctx context.Context, seen []journal.DuplicateR
 	return l.Memory.RecordDuplicates(ctx, seen)
 }
 
-// runRecorded is run with a journal that records sightings and follows pauses.
+// runRecorded is run with a journal that records duplicate receipts and follows pauses.
 func runRecorded(t *testing.T, opt engine.Options, test func(t *testing.T, r *rig, l *ledger)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -41,8 +41,8 @@ func runRecorded(t *testing.T, opt engine.Options, test func(t *testing.T, r *ri
 	})
 }
 
-// sightings returns what is on record about an event: how many copies of each kind.
-func (r *rig) sightings(id int64) map[journal.ReceiptKind]int {
+// receipts returns what is on record about an event: how many copies of each kind.
+func (r *rig) receipts(id int64) map[journal.ReceiptKind]int {
 	r.t.Helper()
 	h, err := r.store.History(context.Background(), id)
 	if err != nil {
@@ -55,15 +55,15 @@ func (r *rig) sightings(id int64) map[journal.ReceiptKind]int {
 	return seen
 }
 
-func (r *rig) wantSightings(id int64, want string) {
+func (r *rig) wantReceipts(id int64, want string) {
 	r.t.Helper()
-	if got := fmt.Sprint(r.sightings(id)); got != "map["+want+"]" {
+	if got := fmt.Sprint(r.receipts(id)); got != "map["+want+"]" {
 		r.t.Errorf("on record %s, want %s", got, want)
 	}
 }
 
 // Every copy is on record a second after it was answered, whichever way it was recognised.
-func TestSightings(t *testing.T) {
+func TestReceipts(t *testing.T) {
 	runRecorded(t, engine.Options{}, func(t *testing.T, r *rig, _ *ledger) {
 		gate := r.fault.Block(journaltest.OpAccept)
 		lead, follower := r.goAccept(entry("a")), r.goAccept(entry("a"))
@@ -72,22 +72,22 @@ func TestSightings(t *testing.T) {
 		r.want(<-follower, journal.Duplicate) // attached to the first
 		r.want(r.accept(entry("a")), journal.Duplicate)
 		r.want(r.accept(forged("a")), journal.Conflict)
-		r.wantSightings(first.ID, "")
+		r.wantReceipts(first.ID, "")
 		sleep(time.Second)
-		r.wantSightings(first.ID, "conflict:1 duplicate:2")
+		r.wantReceipts(first.ID, "conflict:1 duplicate:2")
 		r.finish(r.receive(), journal.Failed, time.Now().Add(time.Hour))
 		r.want(r.accept(entry("a")), journal.Duplicate)
 		sleep(time.Second)
-		r.wantSightings(first.ID, "conflict:1 duplicate:2 redriven:1")
+		r.wantReceipts(first.ID, "conflict:1 duplicate:2 redriven:1")
 		r.finish(r.receive(), journal.Done, time.Time{})
 		r.want(r.accept(entry("a")), journal.Duplicate) // from the memory of done keys
 		sleep(time.Second)
-		r.wantSightings(first.ID, "conflict:1 duplicate:3 redriven:1")
+		r.wantReceipts(first.ID, "conflict:1 duplicate:3 redriven:1")
 	})
 }
 
 // A new event is no copy, and leaves nothing.
-func TestSightings_notOfNewEvents(t *testing.T) {
+func TestReceipts_notOfNewEvents(t *testing.T) {
 	runRecorded(t, engine.Options{}, func(t *testing.T, r *rig, l *ledger) {
 		for i := range 10 {
 			r.want(r.accept(entry(key(i))), journal.Accepted)
@@ -102,7 +102,7 @@ func TestSightings_notOfNewEvents(t *testing.T) {
 
 // A storm of copies of what is done costs the store one small transaction a second, and no copy waits for
 // it, even if the store hangs.
-func TestSightings_stormNeedsNoStore(t *testing.T) {
+func TestReceipts_stormNeedsNoStore(t *testing.T) {
 	runRecorded(t, engine.Options{}, func(t *testing.T, r *rig, l *ledger) {
 		first := r.want(r.accept(entry("a")), journal.Accepted)
 		r.finish(r.receive(), journal.Done, time.Time{})
@@ -117,14 +117,14 @@ func TestSightings_stormNeedsNoStore(t *testing.T) {
 			t.Errorf("%d copies asked the store", n)
 		}
 		if n := l.calls.Load(); n > 5 || l.largest.Load() != 1 {
-			t.Errorf("%d calls recorded at most %d sightings at once", n, l.largest.Load())
+			t.Errorf("%d calls recorded at most %d duplicate receipts at once", n, l.largest.Load())
 		}
-		r.wantSightings(first.ID, "duplicate:5000")
+		r.wantReceipts(first.ID, "duplicate:5000")
 	})
 }
 
 // What cannot be recorded waits, is bounded, and never keeps a copy from its answer.
-func TestSightings_storeIsDown(t *testing.T) {
+func TestReceipts_storeIsDown(t *testing.T) {
 	const events = 4096 + 100
 	runRecorded(t, engine.Options{DoneKeys: 2 * events, MaxHeld: events}, func(t *testing.T, r *rig, l *ledger) {
 		var ids []int64
@@ -145,7 +145,7 @@ func TestSightings_storeIsDown(t *testing.T) {
 		r.wantLog(1, "the store works again")
 		kept := 0
 		for _, id := range ids {
-			if n := r.sightings(id)[journal.ReceiptDuplicate]; n > 0 {
+			if n := r.receipts(id)[journal.ReceiptDuplicate]; n > 0 {
 				kept++
 			}
 		}
@@ -153,13 +153,13 @@ func TestSightings_storeIsDown(t *testing.T) {
 			t.Errorf("copies of %d events were kept, the bound is 4096", kept)
 		}
 		if n := l.largest.Load(); n > 500 {
-			t.Errorf("%d sightings in one transaction", n)
+			t.Errorf("%d duplicate receipts in one transaction", n)
 		}
 	})
 }
 
 // Closing records what is left.
-func TestSightings_areRecordedAtTheEnd(t *testing.T) {
+func TestReceipts_areRecordedAtTheEnd(t *testing.T) {
 	runRecorded(t, engine.Options{}, func(t *testing.T, r *rig, _ *ledger) {
 		first := r.want(r.accept(entry("a")), journal.Accepted)
 		r.want(r.accept(entry("a")), journal.Duplicate)
@@ -167,7 +167,7 @@ func TestSightings_areRecordedAtTheEnd(t *testing.T) {
 		if err := r.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		r.wantSightings(first.ID, "duplicate:1")
+		r.wantReceipts(first.ID, "duplicate:1")
 	})
 }
 

@@ -143,10 +143,10 @@ func lastCleanup(t *testing.T, reg *prometheus.Registry) float64 {
 // partitions play the side of a store that divides tables.
 type partitions struct {
 	sync.Mutex
-	calls    []string // in order, with when
-	drops    int      // that there are to do
-	provides error
-	began    time.Time
+	calls     []string // in order, with when
+	drops     int      // that there are to do
+	ensureErr error
+	began     time.Time
 }
 
 func (p *partitions) called(what string) {
@@ -156,8 +156,8 @@ func (p *partitions) called(what string) {
 func (p *partitions) EnsurePartitions(_ context.Context, now time.Time, _ *journal.Retention) (map[journal.Kind]journal.Division, error) {
 	p.Lock()
 	defer p.Unlock()
-	p.called("provide")
-	return map[journal.Kind]journal.Division{journal.KindBodies: {Partitions: 3, From: now, Until: now.Add(time.Hour)}}, p.provides
+	p.called("ensure")
+	return map[journal.Kind]journal.Division{journal.KindBodies: {Partitions: 3, From: now, Until: now.Add(time.Hour)}}, p.ensureErr
 }
 
 func (p *partitions) DropPartitions(context.Context, time.Time, *journal.Retention) (journal.Dropped, error) {
@@ -180,7 +180,7 @@ func TestPartitions(t *testing.T) {
 		r := start(t, journaltest.NewMemory(), 0, engine.Options{Partitions: p, Registerer: reg})
 		sleep(61 * time.Second)
 		p.Lock()
-		p.provides = errors.New("no rights")
+		p.ensureErr = errors.New("no rights")
 		p.Unlock()
 		sleep(2 * time.Minute)
 		r.wantLog(1, "no rights")
@@ -188,8 +188,8 @@ func TestPartitions(t *testing.T) {
 		r.wantLog(0, "the store fails") // it does not
 		p.Lock()
 		defer p.Unlock()
-		want := []string{"provide 0s", "provide 100ms", "drop 100ms", "provide 1.1s", "drop 1.1s", "provide 2.1s", "drop 2.1s",
-			"provide 1m2.1s", "provide 2m2.1s"}
+		want := []string{"ensure 0s", "ensure 100ms", "drop 100ms", "ensure 1.1s", "drop 1.1s", "ensure 2.1s", "drop 2.1s",
+			"ensure 1m2.1s", "ensure 2m2.1s"}
 		if !slices.Equal(p.calls, want) {
 			t.Errorf("called %q, want %q", p.calls, want)
 		}

@@ -36,8 +36,8 @@ type Memory struct {
 	keys       map[ref]int64
 	deliveries map[target]*Delivery
 	attempts   []journal.Outcome
-	logical    map[ref]int64 // the event that has a logical key
-	newest     map[lane]mark // the rank that was delivered
+	logical    map[ref]int64  // the event that has a logical key
+	newest     map[group]mark // the rank that was delivered
 	answers    map[target]journal.Response
 	records
 }
@@ -45,10 +45,10 @@ type Memory struct {
 // ref is a key, or a logical key, inside its source.
 type ref struct{ source, key string }
 
-// lane is what the deliveries of one resource to one destination share.
-type lane struct{ destination, resource string }
+// group is what the deliveries of one resource to one destination share.
+type group struct{ destination, resource string }
 
-// mark is the newest rank of a lane that was delivered, and the event that had it.
+// mark is the newest rank of an ordering group that was delivered, and the event that had it.
 type mark struct{ rank, event int64 }
 
 type target struct {
@@ -65,7 +65,7 @@ type event struct {
 	rank                 int64
 	vouched              int16
 	unrouted             bool
-	twin                 int64 // the earlier event with the same logical key
+	logicalDuplicateOf   int64 // the earlier event with the same logical key
 	dropped              bool  // that one's deliveries stand for it
 }
 
@@ -91,7 +91,7 @@ func NewMemory() *Memory {
 		keys:       map[ref]int64{},
 		deliveries: map[target]*Delivery{},
 		logical:    map[ref]int64{},
-		newest:     map[lane]mark{},
+		newest:     map[group]mark{},
 		answers:    map[target]journal.Response{},
 	}
 }

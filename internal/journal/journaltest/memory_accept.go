@@ -50,19 +50,19 @@ func (m *Memory) accept(e *journal.Record, before []*journal.Record, now, lease 
 	}
 	m.keys[ref{e.Source, e.Key}] = e.ID
 	res := journal.Result{Status: journal.Accepted, ID: e.ID}
-	if ev.twin = m.twin(e); ev.twin != 0 {
-		res.LogicalDuplicateOf, res.LogicalDuplicateKey = ev.twin, m.events[ev.twin].key
+	if ev.logicalDuplicateOf = m.logicalDuplicateOf(e); ev.logicalDuplicateOf != 0 {
+		res.LogicalDuplicateOf, res.LogicalDuplicateKey = ev.logicalDuplicateOf, m.events[ev.logicalDuplicateOf].key
 	}
-	if ev.dropped = ev.twin != 0 && e.DropLogicalDuplicate; ev.dropped {
-		res.Redriven, _ = m.redrive(ev.twin, now)
+	if ev.dropped = ev.logicalDuplicateOf != 0 && e.DropLogicalDuplicate; ev.dropped {
+		res.Redriven, _ = m.redrive(ev.logicalDuplicateOf, now)
 		return res
 	}
 	m.open(e, now, lease)
 	return res
 }
 
-// twin returns the earlier event that has the logical key of e, 0 if that is e itself.
-func (m *Memory) twin(e *journal.Record) int64 {
+// logicalDuplicateOf returns the earlier event that has the logical key of e, 0 if that is e itself.
+func (m *Memory) logicalDuplicateOf(e *journal.Record) int64 {
 	if !e.HasLogicalKey() {
 		return 0
 	}
@@ -108,7 +108,7 @@ func (m *Memory) release(id int64, e *journal.Record, before []*journal.Record) 
 	return true
 }
 
-// again handles a copy of event id: it re-drives what failed, of the first twin if id has no deliveries of
+// again handles a copy of event id: it re-drives what failed, of the first logical duplicate if id has no deliveries of
 // its own.
 func (m *Memory) again(id int64, e *journal.Record, now time.Time) journal.Result {
 	res := journal.Result{Status: journal.Duplicate, ID: id}
@@ -117,7 +117,7 @@ func (m *Memory) again(id int64, e *journal.Record, now time.Time) journal.Resul
 		res.Status = journal.Conflict
 	}
 	if ev.dropped {
-		id = ev.twin
+		id = ev.logicalDuplicateOf
 	}
 	redriven, open := m.redrive(id, now)
 	res.Redriven, res.Done = redriven, !open

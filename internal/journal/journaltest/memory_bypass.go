@@ -15,12 +15,12 @@ func (m *Memory) RecordBypassed(ctx context.Context, outcomes []journal.Outcome)
 		return err
 	}
 	for _, o := range outcomes {
-		m.forwarded(o)
+		m.recordBypassed(o)
 	}
 	return nil
 }
 
-func (m *Memory) forwarded(o journal.Outcome) {
+func (m *Memory) recordBypassed(o journal.Outcome) {
 	d := m.deliveries[target{o.EventID, o.Destination}]
 	tried := slices.ContainsFunc(m.attempts, func(a journal.Outcome) bool {
 		return a.EventID == o.EventID && a.Destination == o.Destination

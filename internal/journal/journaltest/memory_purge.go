@@ -18,7 +18,7 @@ func (m *Memory) Purge(ctx context.Context, p journal.Purge) (journal.Purged, er
 	switch p.Kind {
 	case journal.KindRanks:
 		before := len(m.newest)
-		maps.DeleteFunc(m.newest, func(_ lane, n mark) bool { return n.event < journal.FirstID(p.Before) })
+		maps.DeleteFunc(m.newest, func(_ group, n mark) bool { return n.event < journal.FirstID(p.Before) })
 		return journal.Purged{Deleted: before - len(m.newest), Next: p.After}, nil
 	case journal.KindAudits:
 		return m.purgeAudits(&p), nil
@@ -84,7 +84,7 @@ func (m *Memory) purge(kind journal.Kind, id int64) (n int) {
 	m.purge(journal.KindAnswers, id)
 	delete(m.events, id)
 	delete(m.keys, ref{ev.source, ev.key})
-	delete(m.sightings, id)
+	delete(m.receipts, id)
 	maps.DeleteFunc(m.logical, func(_ ref, owner int64) bool { return owner == id })
 	return 1
 }

@@ -15,7 +15,7 @@ var _ journal.Store = (*Memory)(nil)
 // records is what Memory keeps for people.
 type records struct {
 	journal.Roster
-	sightings map[int64][]journal.DuplicateReceipt
+	receipts  map[int64][]journal.DuplicateReceipt
 	pauses    map[string]journal.Pause
 	audits    []journal.Audit // in the order of their numbers, which count from 1
 	lastAudit int64           // the last of these numbers
@@ -51,7 +51,7 @@ func (m *Memory) matches(id int64, f journal.Filter) bool {
 		(f.Resource == "" || journal.MatchResource(f.Resource, ev.resource)) &&
 		(f.Destination == "" || m.goesTo(id, f.Destination)) &&
 		(f.State == "" || m.isIn(id, f.State, f.Destination)) &&
-		(f.Seen == "" || slices.ContainsFunc(m.sightings[id], func(s journal.DuplicateReceipt) bool { return s.Kind == f.Seen }))
+		(f.Seen == "" || slices.ContainsFunc(m.receipts[id], func(s journal.DuplicateReceipt) bool { return s.Kind == f.Seen }))
 }
 
 // goesTo reports whether the event was attempted at the destination, or is to be.
@@ -112,7 +112,7 @@ func (m *Memory) summary(id int64) journal.Summary {
 	ev := m.events[id]
 	return journal.Summary{
 		ID: id, Source: ev.source, Key: ev.key, Type: ev.kind, ReceivedAt: ev.received,
-		Resource: ev.resource, Rank: ev.rank, LogicalDuplicateOf: ev.twin, HasBody: ev.hasBody, Unrouted: ev.unrouted, Deliveries: m.openOf(id),
+		Resource: ev.resource, Rank: ev.rank, LogicalDuplicateOf: ev.logicalDuplicateOf, HasBody: ev.hasBody, Unrouted: ev.unrouted, Deliveries: m.openOf(id),
 	}
 }
 
@@ -170,7 +170,7 @@ func (m *Memory) History(ctx context.Context, id int64) (*journal.History, error
 		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Token, b.Token))
 	})
 	h.Attempts = h.Attempts[max(0, len(h.Attempts)-journal.MaxAttempts):]
-	h.Duplicates = slices.Clone(m.sightings[id])
+	h.Duplicates = slices.Clone(m.receipts[id])
 	slices.SortFunc(h.Duplicates, func(a, b journal.DuplicateReceipt) int {
 		return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Kind, b.Kind))
 	})
@@ -212,25 +212,25 @@ func (m *Memory) RecordDuplicates(ctx context.Context, seen []journal.DuplicateR
 	if err != nil {
 		return err
 	}
-	if m.sightings == nil {
-		m.sightings = map[int64][]journal.DuplicateReceipt{}
+	if m.receipts == nil {
+		m.receipts = map[int64][]journal.DuplicateReceipt{}
 	}
 	for _, s := range seen {
 		if m.events[s.EventID] == nil {
 			continue
 		}
-		kept := m.sightings[s.EventID]
+		kept := m.receipts[s.EventID]
 		if last := latest(kept, s.Kind); last != nil {
 			last.Copies += s.Copies
 			last.Last = laterOf(last.Last, s.Last)
 			continue
 		}
-		m.sightings[s.EventID] = append(kept, s)
+		m.receipts[s.EventID] = append(kept, s)
 	}
 	return nil
 }
 
-// latest returns the sighting that sums up what comes later, nil if there is room for another one.
+// latest returns the duplicate receipt that sums up what comes later, nil if there is room for another one.
 func latest(kept []journal.DuplicateReceipt, kind journal.ReceiptKind) *journal.DuplicateReceipt {
 	n := 0
 	for i := range kept {

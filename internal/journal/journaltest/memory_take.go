@@ -39,16 +39,16 @@ func (m *Memory) targets() (names []string) {
 	return slices.Compact(names)
 }
 
-// choose returns what is taken for one destination: deliveries in lanes are at most half.
+// choose returns what is taken for one destination: deliveries in ordering groups are at most half.
 func (m *Memory) choose(now time.Time, want journal.Want, most int) []*Delivery {
 	n := min(want.Deliveries, most)
 	if want.Pick {
 		return m.pick(now, want, n)
 	}
-	lanes := m.weighed(m.due(now, want.Destination, true), want.Bytes, 0)
-	lanes = lanes[:min(len(lanes), (n+1)/2)]
-	free := m.weighed(m.due(now, want.Destination, false), want.Bytes, m.weigh(lanes))
-	return append(lanes, free[:min(len(free), n-len(lanes))]...)
+	groups := m.weighed(m.due(now, want.Destination, true), want.Bytes, 0)
+	groups = groups[:min(len(groups), (n+1)/2)]
+	free := m.weighed(m.due(now, want.Destination, false), want.Bytes, m.weigh(groups))
+	return append(groups, free[:min(len(free), n-len(groups))]...)
 }
 
 // pick returns what is preferred of a destination.
@@ -113,21 +113,21 @@ func (m *Memory) work(d *Delivery, ev *event, compare bool) *journal.Work {
 		Header: bytes.Clone(ev.header), Body: bytes.Clone(ev.body),
 		ReceivedAt: ev.received, Lease: d.Due, Resource: ev.resource, Rank: ev.rank, Vouched: ev.vouched, Forced: d.Forced,
 	}
-	if n, ok := m.newest[lane{d.Destination, ev.resource}]; ok && compare && ev.rank != 0 {
+	if n, ok := m.newest[group{d.Destination, ev.resource}]; ok && compare && ev.rank != 0 {
 		w.Stale = ev.rank < n.rank
 	}
-	if first := m.events[ev.twin]; first != nil {
+	if first := m.events[ev.logicalDuplicateOf]; first != nil {
 		w.LogicalDuplicateKey = first.key
 	}
 	return w
 }
 
-// due returns what can be taken at now for a destination, in lanes or not, oldest due first.
-func (m *Memory) due(now time.Time, destination string, lanes bool) []*Delivery {
+// due returns what can be taken at now for a destination, in ordering groups or not, oldest due first.
+func (m *Memory) due(now time.Time, destination string, groups bool) []*Delivery {
 	var due []*Delivery
 	for _, d := range m.deliveries {
 		open := d.State != journal.Dead && !d.Due.After(now)
-		if open && d.Destination == destination && (d.Resource != "") == lanes && m.hasTurn(d) {
+		if open && d.Destination == destination && (d.Resource != "") == groups && m.hasTurn(d) {
 			due = append(due, d)
 		}
 	}
@@ -156,7 +156,7 @@ func (m *Memory) hasTurn(d *Delivery) bool {
 
 // raise makes the rank of a delivery that is done the newest of its resource, unless that is newer.
 func (m *Memory) raise(o journal.Outcome) {
-	at := lane{o.Destination, o.Resource}
+	at := group{o.Destination, o.Resource}
 	if n, ok := m.newest[at]; o.Rank != 0 && (!ok || o.Rank > n.rank) {
 		m.newest[at] = mark{o.Rank, o.EventID}
 	}

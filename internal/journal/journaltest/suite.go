@@ -39,7 +39,7 @@ func Run(t *testing.T, factory Factory) {
 		cases []testCase
 	}{
 		{"accept", acceptCases}, {"copies", copyCases}, {"coalesce", coalesceCases}, {"take", takeCases}, {"pick", pickCases}, {"extend", extendCases},
-		{"finish", finishCases}, {"answers", answerCases}, {"past", pastCases}, {"order", orderCases}, {"stale", staleCases}, {"twins", twinCases}, {"orphans", orphanCases}, {"purge", purgeCases}, {"faults", faultCases},
+		{"finish", finishCases}, {"answers", answerCases}, {"bypass", bypassCases}, {"order", orderCases}, {"stale", staleCases}, {"logical duplicates", logicalDuplicateCases}, {"orphans", orphanCases}, {"purge", purgeCases}, {"faults", faultCases},
 	} {
 		t.Run(group.name, func(t *testing.T) { runCases(t, factory, group.cases) })
 	}

@@ -6,15 +6,15 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-func (c *suite) forwarded(outcomes ...journal.Outcome) {
+func (c *suite) recordBypassed(outcomes ...journal.Outcome) {
 	c.Helper()
 	if err := c.store.RecordBypassed(c.Context(), outcomes); err != nil {
-		c.Fatalf("Forwarded: %v", err)
+		c.Fatalf("RecordBypassed: %v", err)
 	}
 }
 
-// past is the outcome of a delivery that was made past the store.
-func (c *suite) past(e *journal.Record, destination string) journal.Outcome {
+// bypassed is the outcome of a delivery that was made past the store.
+func (c *suite) bypassed(e *journal.Record, destination string) journal.Outcome {
 	return journal.Outcome{
 		Held: journal.Held{EventID: e.ID, Destination: destination}, State: journal.Done,
 		Status: 202, Started: c.now, Duration: 1500 * time.Microsecond,
@@ -27,13 +27,13 @@ func under(token int64, o journal.Outcome) journal.Outcome {
 	return o
 }
 
-var pastCases = []testCase{
+var bypassCases = []testCase{
 	{"what was delivered past the store leaves an attempt, once", func(c *suite) {
 		e := c.entry("evt_1", to())
 		c.fresh(e)
-		o := c.past(e, "app")
-		c.forwarded(o)
-		c.forwarded(o)
+		o := c.bypassed(e, "app")
+		c.recordBypassed(o)
+		c.recordBypassed(o)
 		c.open(nil)
 		c.attempts(e, under(1, o))
 	}},
@@ -50,10 +50,10 @@ var pastCases = []testCase{
 				before = append(before, c.outcome(w, state))
 				c.finish1(before[0], true)
 			}
-			o := c.past(e, "app")
-			c.forwarded(o)
+			o := c.bypassed(e, "app")
+			c.recordBypassed(o)
 			c.open(nil)
-			c.forwarded(o)
+			c.recordBypassed(o)
 			if w == nil {
 				c.attempts(e, under(1, o))
 				continue
@@ -67,39 +67,39 @@ var pastCases = []testCase{
 	{"other destinations of the event are left alone", func(c *suite) {
 		e := c.entry("evt_1", to("app", "other"))
 		c.fresh(e)
-		c.forwarded(c.past(e, "app"))
+		c.recordBypassed(c.bypassed(e, "app"))
 		if w := c.take(10); len(w) != 1 || w[0].Destination != "other" {
 			c.Fatalf("took %v", w)
 		}
 	}},
 	{"the next of the resource has its turn", func(c *suite) {
-		lane := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
-		first, second := c.entry("first", lane), c.entry("second", lane)
+		group := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		first, second := c.entry("first", group), c.entry("second", group)
 		c.fresh(first, second)
 		c.takeKeys(10, "first")
 		c.takeKeys(10)
-		c.forwarded(c.past(first, "app"))
+		c.recordBypassed(c.bypassed(first, "app"))
 		c.takeKeys(10, "second")
 	}},
 	{"whoever has the turn keeps it", func(c *suite) {
-		lane := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
-		first, second, third := c.entry("first", lane), c.entry("second", lane), c.entry("third", lane)
+		group := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		first, second, third := c.entry("first", group), c.entry("second", group), c.entry("third", group)
 		c.fresh(first, second, third)
 		c.finish1(c.outcome(c.take1("first"), journal.Dead), true)
 		turn := c.take1("second")
-		c.accept(c.entry("first", lane)) // begins again, after the second
-		c.forwarded(c.past(first, "app"))
+		c.accept(c.entry("first", group)) // begins again, after the second
+		c.recordBypassed(c.bypassed(first, "app"))
 		c.takeKeys(10)
 		c.finish1(c.outcome(turn, journal.Done), true)
 		c.takeKeys(10, "third")
 	}},
 	{"the next does not wait for what was to be tried again", func(c *suite) {
-		lane := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
-		first, second := c.entry("first", lane), c.entry("second", lane)
+		group := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		first, second := c.entry("first", group), c.entry("second", group)
 		c.fresh(first, second)
 		c.finish1(c.outcome(c.take1("first"), journal.Failed), true)
 		c.takeKeys(10)
-		c.forwarded(c.past(first, "app"))
+		c.recordBypassed(c.bypassed(first, "app"))
 		c.takeKeys(10, "second")
 	}},
 	{"its rank is the newest", func(c *suite) {
@@ -108,9 +108,9 @@ var pastCases = []testCase{
 		}
 		e := c.entry("new", ranked(2), to())
 		c.fresh(e)
-		o := c.past(e, "app")
+		o := c.bypassed(e, "app")
 		o.Resource, o.Rank = e.Resource, e.Rank
-		c.forwarded(o)
+		c.recordBypassed(o)
 		c.fresh(c.entry("old", ranked(1)))
 		w := c.takeSome(journal.Wanted{Deliveries: 1, Destinations: []journal.Want{{Destination: "app", Deliveries: 1, Stale: true}}})
 		if len(w) != 1 || !w[0].Stale {

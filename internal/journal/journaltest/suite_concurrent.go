@@ -33,7 +33,7 @@ var concurrentCases = []testCase{
 	{"what coalesces is never swallowed by what has begun", coalesceStorm},
 	{"each delivery is taken by one", takeStorm},
 	{"the deliveries of a resource follow each other, whoever takes them", orderStorm},
-	{"of those who say the same, one is the first", twinStorm},
+	{"of those who say the same, one is the first", logicalDuplicateStorm},
 	{"of all who finish under one token one succeeds", finishStorm},
 	{"a life under load ends with everything done once", lifeStorm},
 }

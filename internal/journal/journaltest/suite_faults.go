@@ -60,7 +60,7 @@ func (c *suite) callAll(live bool) map[string]error {
 	_, errs["Extend"] = c.store.Extend(ctx, []journal.Held{h}, c.now)
 	_, errs["Finish"] = c.store.Finish(ctx, []journal.Outcome{{Held: h, State: journal.Done, Started: c.now}})
 	_, errs["Answers"] = c.store.Statuses(ctx, []journal.DeliveryID{{EventID: 1, Destination: "app"}})
-	errs["Forwarded"] = c.store.RecordBypassed(ctx, []journal.Outcome{{Held: h, State: journal.Done, Started: c.now}})
+	errs["RecordBypassed"] = c.store.RecordBypassed(ctx, []journal.Outcome{{Held: h, State: journal.Done, Started: c.now}})
 	_, errs["Purge"] = c.store.Purge(ctx, everyone(journal.KindIDs, c.now, 1))
 	_, errs["Stats"] = c.store.Stats(ctx)
 	return errs

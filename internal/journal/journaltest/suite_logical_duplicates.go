@@ -14,32 +14,32 @@ func saying(logical string) func(*journal.Record) {
 	return func(e *journal.Record) { e.LogicalKey = logical }
 }
 
-// orDrop has an entry dropped if it is a twin.
+// orDrop has an entry dropped if it is a logical duplicate.
 func orDrop(e *journal.Record) { e.DropLogicalDuplicate = true }
 
-// twinOf accepts an entry, and expects it to be the twin of first.
-func (c *suite) twinOf(first, e *journal.Record) {
+// logicalDuplicateOf accepts an entry, and expects it to be the logical duplicate of first.
+func (c *suite) logicalDuplicateOf(first, e *journal.Record) {
 	c.Helper()
 	c.accept1(e, journal.Result{Status: journal.Accepted, ID: e.ID, LogicalDuplicateOf: first.ID, LogicalDuplicateKey: first.Key})
 }
 
-var twinCases = []testCase{
-	{"a later event with the same logical key is a twin of the first, and delivered as such", func(c *suite) {
+var logicalDuplicateCases = []testCase{
+	{"a later event with the same logical key is a logical duplicate of the first, and delivered as such", func(c *suite) {
 		first := c.entry("evt_1", saying("paid"))
 		c.fresh(first)
-		c.twinOf(first, c.entry("evt_2", saying("paid")))
-		c.twinOf(first, c.entry("evt_3", saying("paid"), hold))
+		c.logicalDuplicateOf(first, c.entry("evt_2", saying("paid")))
+		c.logicalDuplicateOf(first, c.entry("evt_3", saying("paid"), hold))
 		for i, w := range c.takeKeys(10, "evt_1", "evt_2") {
 			if want := []string{"", "evt_1"}[i]; w.LogicalDuplicateKey != want {
-				c.Errorf("%s is a twin of %q, want %q", w.Key, w.LogicalDuplicateKey, want)
+				c.Errorf("%s is a logical duplicate of %q, want %q", w.Key, w.LogicalDuplicateKey, want)
 			}
 		}
 		c.open(map[journal.State]int64{journal.Processing: 3})
 	}},
-	{"copies are not twins", func(c *suite) {
+	{"copies are not logical duplicates", func(c *suite) {
 		first, second := c.entry("evt_1", saying("paid")), c.entry("evt_2", saying("paid"))
 		c.fresh(first)
-		c.twinOf(first, second)
+		c.logicalDuplicateOf(first, second)
 		c.accept1(c.entry("evt_1", saying("paid")), journal.Result{Status: journal.Duplicate, ID: first.ID})
 		c.accept1(c.entry("evt_2", saying("paid")), journal.Result{Status: journal.Duplicate, ID: second.ID})
 	}},
@@ -47,12 +47,12 @@ var twinCases = []testCase{
 		c.fresh(c.entry("evt_1", saying("paid")), c.entry("evt_2", saying("PAID")), c.entry("evt_3"), c.entry("evt_4"),
 			c.entry("evt_5", saying("paid"), func(e *journal.Record) { e.Source = "shop" }))
 	}},
-	{"without a key of its own an event is no twin and has none", func(c *suite) {
+	{"without a key of its own an event is no logical duplicate and has none", func(c *suite) {
 		c.fresh(c.entry("", saying("paid")), c.entry("", saying("paid"), orDrop), c.entry("evt_1", saying("paid")),
 			c.entry("", saying("paid"), orDrop), c.changed(saying("paid"), orDrop))
 		c.open(map[journal.State]int64{journal.Pending: 5})
 	}},
-	{"twins in one batch", func(c *suite) {
+	{"logical duplicates in one batch", func(c *suite) {
 		e := []*journal.Record{c.entry("evt_3", saying("paid")), c.entry("evt_1", saying("paid")),
 			c.entry("evt_2", saying("paid"), orDrop), c.entry("evt_2", saying("paid"), orDrop)}
 		want := []journal.Result{
@@ -68,23 +68,23 @@ var twinCases = []testCase{
 		}
 		c.takeAll(wanted("app"), "evt_1", "evt_3")
 	}},
-	{"a dropped twin is stored without deliveries", func(c *suite) {
+	{"a dropped logical duplicate is stored without deliveries", func(c *suite) {
 		first, second := c.entry("evt_1", saying("paid")), c.entry("evt_2", saying("paid"), orDrop, hold)
 		c.fresh(first)
-		c.twinOf(first, second)
+		c.logicalDuplicateOf(first, second)
 		c.open(map[journal.State]int64{journal.Pending: 1})
 		c.accept1(c.entry("evt_2"), journal.Result{Status: journal.Duplicate, ID: second.ID})
 		c.succeed(c.takeKeys(10, "evt_1")[0])
 		c.accept1(c.entry("evt_2"), journal.Result{Status: journal.Duplicate, ID: second.ID, Done: true})
 		c.open(nil)
 	}},
-	{"a dropped twin re-drives what failed of the first", func(c *suite) { twinRedrives(c, journal.Failed) }},
-	{"a dropped twin re-drives what is dead of the first", func(c *suite) { twinRedrives(c, journal.Dead) }},
-	{"a flagged twin leaves the first alone", func(c *suite) {
+	{"a dropped logical duplicate re-drives what failed of the first", func(c *suite) { logicalDuplicateRedrives(c, journal.Failed) }},
+	{"a dropped logical duplicate re-drives what is dead of the first", func(c *suite) { logicalDuplicateRedrives(c, journal.Dead) }},
+	{"a flagged logical duplicate leaves the first alone", func(c *suite) {
 		first, second := c.entry("evt_1", saying("paid")), c.entry("evt_2", saying("paid"))
 		c.fresh(first)
 		c.finish1(c.outcome(c.take1("evt_1"), journal.Dead), true)
-		c.twinOf(first, second)
+		c.logicalDuplicateOf(first, second)
 		c.succeed(c.takeKeys(10, "evt_2")[0])
 		c.accept1(c.entry("evt_2"), journal.Result{Status: journal.Duplicate, ID: second.ID, Done: true})
 		c.open(map[journal.State]int64{journal.Dead: 1})
@@ -105,19 +105,19 @@ var twinCases = []testCase{
 		c.purge(journal.KindIDs, 1)
 		second := c.entry("evt_2", saying("paid"))
 		c.fresh(second)
-		c.twinOf(second, c.entry("evt_3", saying("paid")))
+		c.logicalDuplicateOf(second, c.entry("evt_3", saying("paid")))
 	}},
 	{"the first may have nothing to deliver", func(c *suite) {
 		first := c.entry("evt_1", saying("paid"), to())
 		c.fresh(first)
 		second := c.entry("evt_2", saying("paid"), orDrop)
-		c.twinOf(first, second)
+		c.logicalDuplicateOf(first, second)
 		c.accept1(c.entry("evt_2"), journal.Result{Status: journal.Duplicate, ID: second.ID, Done: true})
 	}},
 }
 
-// twinRedrives lets the delivery of the first end in s, and twins and their copies come after that.
-func twinRedrives(c *suite, s journal.State) {
+// logicalDuplicateRedrives lets the delivery of the first end in s, and logical duplicates and their copies come after that.
+func logicalDuplicateRedrives(c *suite, s journal.State) {
 	first, second := c.entry("evt_1", saying("paid")), c.entry("evt_2", saying("paid"), orDrop)
 	c.fresh(first)
 	c.finish1(c.outcome(c.take1("evt_1"), s), true)
@@ -128,12 +128,12 @@ func twinRedrives(c *suite, s journal.State) {
 	c.accept1(c.entry("evt_2"), journal.Result{Status: journal.Duplicate, ID: second.ID, Done: true})
 }
 
-// twinStorm has all workers accept events that say the same in pairs of another order: each logical key
-// has one owner, and everybody else is its twin.
-func twinStorm(c *suite) {
+// logicalDuplicateStorm has all workers accept events that say the same in pairs of another order: each logical key
+// has one owner, and everybody else is its logical duplicate.
+func logicalDuplicateStorm(c *suite) {
 	const logical = 100
 	var mu sync.Mutex
-	owner, twins := map[string]int64{}, map[string][]int64{}
+	owner, later := map[string]int64{}, map[string][]int64{}
 	parallel(func(worker int) {
 		for _, some := range [][]int{rand.Perm(logical), rand.Perm(logical)} {
 			var batch []*journal.Record
@@ -149,7 +149,7 @@ func twinStorm(c *suite) {
 			mu.Lock()
 			for i, r := range results {
 				if says := batch[i].LogicalKey; r.LogicalDuplicateOf != 0 {
-					twins[says] = append(twins[says], r.LogicalDuplicateOf)
+					later[says] = append(later[says], r.LogicalDuplicateOf)
 				} else if owner[says] != 0 {
 					c.Errorf("%s has two owners", says)
 				} else {
@@ -159,10 +159,10 @@ func twinStorm(c *suite) {
 			mu.Unlock()
 		}
 	})
-	for says, all := range twins {
+	for says, all := range later {
 		for _, id := range all {
 			if id != owner[says] {
-				c.Errorf("%s: a twin of %d, but %d owns it", says, id, owner[says])
+				c.Errorf("%s: a logical duplicate of %d, but %d owns it", says, id, owner[says])
 			}
 		}
 	}

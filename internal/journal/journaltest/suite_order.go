@@ -182,9 +182,9 @@ var orderCases = []testCase{
 		c.takeAll(w, "a2")
 		c.takeAll(wanted("app"), "a3")
 	}},
-	{"neither lanes nor what is in none starves the other", func(c *suite) {
+	{"neither ordering groups nor what is in none starves the other", func(c *suite) {
 		for i := range 20 {
-			c.fresh(c.entry(fmt.Sprintf("lane%d", i), of(fmt.Sprintf("r%d", i))), c.entry(fmt.Sprintf("free%d", i)))
+			c.fresh(c.entry(fmt.Sprintf("group%d", i), of(fmt.Sprintf("r%d", i))), c.entry(fmt.Sprintf("free%d", i)))
 		}
 		w := wanted("app")
 		w.Destinations[0].Deliveries = 10
@@ -193,10 +193,10 @@ var orderCases = []testCase{
 			seen[w.Resource != ""]++
 		}
 		if seen[true] != 5 || seen[false] != 5 {
-			c.Errorf("took %d from lanes, %d others; want 5 each", seen[true], seen[false])
+			c.Errorf("took %d from ordering groups, %d others; want 5 each", seen[true], seen[false])
 		}
 	}},
-	{"orphans in lanes are due at once, if the store can know", func(c *suite) {
+	{"orphans in ordering groups are due at once, if the store can know", func(c *suite) {
 		c.fresh(c.entry("a1", of("a")), c.entry("a2", of("a")))
 		c.take1("a1")
 		c.store = c.f.Open(c)

@@ -19,7 +19,7 @@ func orderStorm(c *suite) {
 	const resources, rounds = 6, 15
 	ctx, cancel := context.WithTimeout(c.Context(), 2*time.Minute)
 	defer cancel()
-	s := &orderly{suite: c, lanes: map[string]*watched{}}
+	s := &orderly{suite: c, groups: map[string]*watched{}}
 	s.left.Store(resources * rounds * workers / 2)
 	parallel(func(worker int) {
 		if worker < workers/2 {
@@ -39,18 +39,18 @@ func orderStorm(c *suite) {
 	c.open(nil)
 }
 
-// orderly watches what happens in each lane.
+// orderly watches what happens in each ordering group.
 type orderly struct {
 	*suite
 	clock atomic.Int64 // milliseconds since start
 	calm  sync.RWMutex // held while the clock moves on, so that leases run out only where work was lost
 	left  atomic.Int64
 
-	mu    sync.Mutex
-	lanes map[string]*watched
+	mu     sync.Mutex
+	groups map[string]*watched
 }
 
-// watched is a lane as its watchers know it for certain.
+// watched is an ordering group as its watchers know it for certain.
 type watched struct {
 	stored []int64 // accepted and not known to be done, in any order
 	done   map[int64]bool
@@ -73,26 +73,26 @@ func (s *orderly) tell(ctx context.Context, worker, round, resources int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range batch {
-		if l := s.lane(e.Resource); !l.done[e.ID] {
+		if l := s.group(e.Resource); !l.done[e.ID] {
 			l.stored = append(l.stored, e.ID)
 		}
 	}
 }
 
-// lane returns the watched lane of a resource. The caller holds the mutex.
-func (s *orderly) lane(resource string) *watched {
-	if s.lanes[resource] == nil {
-		s.lanes[resource] = &watched{done: map[int64]bool{}}
+// group returns the watched ordering group of a resource. The caller holds the mutex.
+func (s *orderly) group(resource string) *watched {
+	if s.groups[resource] == nil {
+		s.groups[resource] = &watched{done: map[int64]bool{}}
 	}
-	return s.lanes[resource]
+	return s.groups[resource]
 }
 
-// known returns the oldest stored event of each lane.
+// known returns the oldest stored event of each ordering group.
 func (s *orderly) known() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	oldest := map[string]int64{}
-	for r, l := range s.lanes {
+	for r, l := range s.groups {
 		if len(l.stored) > 0 {
 			oldest[r] = slices.Min(l.stored)
 		}
@@ -140,7 +140,7 @@ func (s *orderly) work(ctx context.Context) {
 func (s *orderly) begin(w *journal.Work, oldest int64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.lane(w.Resource)
+	l := s.group(w.Resource)
 	held := l.holder.Token != 0
 	if held && now.Before(l.since.Add(lease)) {
 		s.Errorf("%s: %+v begins while %+v is under way", w.Resource, w.Held, l.holder)
@@ -158,7 +158,7 @@ func (s *orderly) end(work []*journal.Work, outcomes []journal.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, o := range outcomes {
-		l := s.lane(work[i].Resource)
+		l := s.group(work[i].Resource)
 		if l.holder == o.Held {
 			l.holder = journal.Held{}
 		}

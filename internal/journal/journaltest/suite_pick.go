@@ -18,7 +18,7 @@ func kind(source, kind, resource string) func(*journal.Record) {
 	return func(e *journal.Record) { e.Source, e.Type, e.Resource = source, kind, resource }
 }
 
-// queued puts an entry into the lane of its resource.
+// queued puts an entry into the ordering group of its resource.
 func queued(resource string) func(*journal.Record) {
 	return func(e *journal.Record) { e.Resource, e.Ordered = resource, e.Destinations }
 }
@@ -93,7 +93,7 @@ var pickCases = []testCase{
 		c.picks(2, failed, "other resource", "without")
 		c.picks(1, failed, "all the same")
 	}},
-	{"of a lane only the head is picked", func(c *suite) {
+	{"of an ordering group only the head is picked", func(c *suite) {
 		c.fresh(c.entry("first", queued("r")), c.entry("second", queued("r")), c.entry("other", queued("s")))
 		c.fail(c.picks(1, nil, "other")[0], true)
 		head := c.picks(1, nil, "first")[0]

@@ -8,65 +8,65 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-func (c *suite) sighted(seen ...journal.DuplicateReceipt) {
+func (c *suite) recordDuplicates(seen ...journal.DuplicateReceipt) {
 	c.Helper()
 	if err := c.store.RecordDuplicates(c.Context(), seen); err != nil {
-		c.Fatalf("Sighted: %v", err)
+		c.Fatalf("RecordDuplicates: %v", err)
 	}
 }
 
-// sighting is one copy of an event, now.
-func (c *suite) sighting(id int64, kind journal.ReceiptKind) journal.DuplicateReceipt {
+// receipt is one copy of an event, now.
+func (c *suite) receipt(id int64, kind journal.ReceiptKind) journal.DuplicateReceipt {
 	return journal.DuplicateReceipt{EventID: id, Kind: kind, First: c.now, Last: c.now, Copies: 1}
 }
 
-var sightedCases = []testCase{
+var receiptCases = []testCase{
 	{"copies are recorded with their times, oldest first", func(c *suite) {
 		e := c.entry("evt_1")
 		c.fresh(e, c.entry("evt_2"))
-		first := c.sighting(e.ID, journal.ReceiptDuplicate)
+		first := c.receipt(e.ID, journal.ReceiptDuplicate)
 		first.Last, first.Copies = c.now.Add(time.Second), 7
-		c.sighted(first)
+		c.recordDuplicates(first)
 		c.pass(time.Minute)
-		second, third := c.sighting(e.ID, journal.ReceiptConflict), c.sighting(e.ID, journal.ReceiptDuplicate)
-		c.sighted(second, third)
-		c.same("sightings", c.history(e.ID).Duplicates, []journal.DuplicateReceipt{first, second, third})
+		second, third := c.receipt(e.ID, journal.ReceiptConflict), c.receipt(e.ID, journal.ReceiptDuplicate)
+		c.recordDuplicates(second, third)
+		c.same("receipts", c.history(e.ID).Duplicates, []journal.DuplicateReceipt{first, second, third})
 	}},
 	{"copies of what is not there are left out", func(c *suite) {
 		e := c.entry("evt_1")
 		c.fresh(e)
-		c.sighted(c.sighting(e.ID-1, journal.ReceiptDuplicate), c.sighting(e.ID, journal.ReceiptDuplicate))
-		c.same("sightings", c.history(e.ID).Duplicates, []journal.DuplicateReceipt{c.sighting(e.ID, journal.ReceiptDuplicate)})
-		c.sighted()
+		c.recordDuplicates(c.receipt(e.ID-1, journal.ReceiptDuplicate), c.receipt(e.ID, journal.ReceiptDuplicate))
+		c.same("receipts", c.history(e.ID).Duplicates, []journal.DuplicateReceipt{c.receipt(e.ID, journal.ReceiptDuplicate)})
+		c.recordDuplicates()
 	}},
 	{"the last of the rows of a kind sums up what comes later", func(c *suite) {
 		e := c.entry("evt_1")
 		c.fresh(e)
-		c.sighted(c.sighting(e.ID, journal.ReceiptRedriven))
+		c.recordDuplicates(c.receipt(e.ID, journal.ReceiptRedriven))
 		for range journal.MaxReceipts + 5 {
-			c.sighted(c.sighting(e.ID, journal.ReceiptDuplicate))
+			c.recordDuplicates(c.receipt(e.ID, journal.ReceiptDuplicate))
 			c.pass(time.Second)
 		}
 		seen := c.history(e.ID).Duplicates
 		if len(seen) != 1+journal.MaxReceipts {
-			c.Fatalf("%d sightings are kept", len(seen))
+			c.Fatalf("%d duplicate receipts are kept", len(seen))
 		}
 		c.same("last", seen[len(seen)-1], journal.DuplicateReceipt{EventID: e.ID, Kind: journal.ReceiptDuplicate, Copies: 6,
 			First: start.Add((journal.MaxReceipts - 1) * time.Second), Last: start.Add((journal.MaxReceipts + 4) * time.Second)})
 	}},
 	{"they stay as long as the key and go with it", func(c *suite) {
 		e := c.done("evt_1")
-		c.sighted(c.sighting(e.ID, journal.ReceiptDuplicate))
+		c.recordDuplicates(c.receipt(e.ID, journal.ReceiptDuplicate))
 		c.pass(time.Hour)
 		c.purge(journal.KindBodies, 1)
 		if n := len(c.history(e.ID).Duplicates); n != 1 {
-			c.Fatalf("%d sightings after the body went", n)
+			c.Fatalf("%d duplicate receipts after the body went", n)
 		}
 		c.purge(journal.KindIDs, 1)
 		again := c.entry("evt_1", func(n *journal.Record) { n.ID = e.ID })
 		c.fresh(again)
 		if n := len(c.history(e.ID).Duplicates); n != 0 {
-			c.Errorf("%d sightings of an event that went", n)
+			c.Errorf("%d duplicate receipts of an event that went", n)
 		}
 	}},
 	{"none is lost when several processes record at once", func(c *suite) {
@@ -81,7 +81,7 @@ var sightedCases = []testCase{
 		for i := range writers {
 			all.Go(func() {
 				for range rounds {
-					batch := []journal.DuplicateReceipt{c.sighting(a.ID, journal.ReceiptDuplicate), c.sighting(b.ID, journal.ReceiptDuplicate)}
+					batch := []journal.DuplicateReceipt{c.receipt(a.ID, journal.ReceiptDuplicate), c.receipt(b.ID, journal.ReceiptDuplicate)}
 					if err := stores[i%len(stores)].RecordDuplicates(context.WithoutCancel(c.Context()), batch); err != nil {
 						c.Error(err)
 					}

@@ -19,8 +19,8 @@ func RunRecords(t *testing.T, factory Factory) {
 		name  string
 		cases []testCase
 	}{
-		{"list", listCases}, {"contents", contentCases}, {"history", historyCases}, {"sighted", sightedCases},
-		{"replay", replayCases}, {"force", forceCases}, {"lanes", laneCases}, {"races", raceCases}, {"pause", pauseCases}, {"gateways", gatewayCases},
+		{"list", listCases}, {"contents", contentCases}, {"history", historyCases}, {"receipts", receiptCases},
+		{"replay", replayCases}, {"force", forceCases}, {"ordering groups", orderingGroupCases}, {"races", raceCases}, {"pause", pauseCases}, {"gateways", gatewayCases},
 	} {
 		t.Run(group.name, func(t *testing.T) { runCases(t, factory, group.cases) })
 	}
@@ -185,7 +185,7 @@ var listCases = []testCase{
 	{"by what copies of it were", func(c *suite) {
 		a, b := c.entry("a"), c.entry("b")
 		c.fresh(a, b)
-		c.sighted(journal.DuplicateReceipt{EventID: a.ID, Kind: journal.ReceiptConflict, First: c.now, Last: c.now, Copies: 1},
+		c.recordDuplicates(journal.DuplicateReceipt{EventID: a.ID, Kind: journal.ReceiptConflict, First: c.now, Last: c.now, Copies: 1},
 			journal.DuplicateReceipt{EventID: b.ID, Kind: journal.ReceiptDuplicate, First: c.now, Last: c.now, Copies: 1})
 		c.lists(journal.Filter{Seen: journal.ReceiptConflict}, "a")
 		c.lists(journal.Filter{Seen: journal.ReceiptDuplicate}, "b")
@@ -213,10 +213,10 @@ var listCases = []testCase{
 		}
 	}},
 	{"an event that no route wanted is told from one that was delivered", func(c *suite) {
-		inLane := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		inGroup := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
 		batches := [][]*journal.Record{
 			{c.entry("a"), c.entry("b", to()), c.entry("c"), c.entry("d", to())},
-			{c.entry("e", inLane), c.entry("f", to())}, // by the statement for lanes
+			{c.entry("e", inGroup), c.entry("f", to())}, // by the statement for ordering groups
 		}
 		for _, batch := range batches {
 			c.fresh(batch...)

@@ -192,7 +192,7 @@ var replayCases = []testCase{
 		e := c.done("evt_1")
 		f := journal.Filter{Source: "billing", Type: "inv*", Destination: "app", State: journal.Done, Seen: journal.ReceiptDuplicate,
 			Since: start, Until: start.Add(time.Second)}
-		c.sighted(c.sighting(e.ID, journal.ReceiptDuplicate))
+		c.recordDuplicates(c.receipt(e.ID, journal.ReceiptDuplicate))
 		c.replays(c.asked(f, force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
 		c.audited(0, 1, journal.Audit{ID: 1, At: c.now, By: "ada", Reason: "it's fixed", Action: journal.ActionReplay, Count: 1,
 			Filter: `{"source":"billing","type":"inv*","state":"done","destination":"app","seen":"duplicate",` +

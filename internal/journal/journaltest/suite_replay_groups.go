@@ -6,10 +6,10 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// laneCases replay what is in lanes. They take for the destination by name, as gateways do: only then are
-// lanes looked at in which nothing waits, and forgotten, so that a replay must open them again.
-var laneCases = []testCase{
-	{"what is replayed by force keeps its place in its lane", func(c *suite) {
+// orderingGroupCases replay what is in ordering groups. They take for the destination by name, as gateways do: only then are
+// ordering groups looked at in which nothing waits, and forgotten, so that a replay must open them again.
+var orderingGroupCases = []testCase{
+	{"what is replayed by force keeps its place in its ordering group", func(c *suite) {
 		c.fresh(c.entry("old", of("cus_1")))
 		c.finish1(c.outcome(c.takeApp("old")[0], journal.Done), true)
 		c.fresh(c.entry("young", of("cus_1")))
@@ -17,14 +17,14 @@ var laneCases = []testCase{
 		c.finish1(c.outcome(c.takeApp("old")[0], journal.Done), true)
 		c.takeApp("young")
 	}},
-	{"what is replayed by force opens its lane again", func(c *suite) {
+	{"what is replayed by force opens its ordering group again", func(c *suite) {
 		c.fresh(c.entry("evt_1", of("cus_1")))
 		c.finish1(c.outcome(c.takeApp("evt_1")[0], journal.Done), true)
 		c.takeApp()
 		c.replays(c.asked(journal.Filter{}, force, inOrder), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
 		c.takeApp("evt_1")
 	}},
-	{"dead ones of a lane take their turn again", func(c *suite) {
+	{"dead ones of an ordering group take their turn again", func(c *suite) {
 		c.fresh(c.entry("old", of("cus_1")), c.entry("young", of("cus_1")))
 		c.finish1(c.outcome(c.takeApp("old")[0], journal.Dead), true)
 		c.finish1(c.outcome(c.takeApp("young")[0], journal.Dead), true)
@@ -33,7 +33,7 @@ var laneCases = []testCase{
 		c.finish1(c.outcome(c.takeApp("old")[0], journal.Done), true)
 		c.takeApp("young")
 	}},
-	{"a failed one of a lane does not wait for its time", func(c *suite) {
+	{"a failed one of an ordering group does not wait for its time", func(c *suite) {
 		c.fresh(c.entry("evt_1", of("cus_1")))
 		c.finish1(c.outcome(c.takeApp("evt_1")[0], journal.Failed), true)
 		c.takeApp()

@@ -102,7 +102,7 @@ var staleCases = []testCase{
 		c.fresh(c.entry("v1", ranked("a", 1)))
 		c.compared("v1", false)
 	}},
-	{"lanes compare as well", func(c *suite) {
+	{"ordering groups compare as well", func(c *suite) {
 		c.fresh(c.entry("v2", ranked("a", 2), of("a")), c.entry("v1", ranked("a", 1), of("a")))
 		c.raise(c.compared("v2", false))
 		c.compared("v1", true)

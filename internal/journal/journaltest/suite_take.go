@@ -44,12 +44,12 @@ var takeCases = []testCase{
 		c.takeKeys(3, "d")
 		c.takeKeys(3)
 	}},
-	{"who vouched is kept, in a lane and out of it", func(c *suite) {
+	{"who vouched is kept, in an ordering group and out of it", func(c *suite) {
 		vouched := func(n int16, edit ...func(*journal.Record)) *journal.Record {
 			return c.entry(fmt.Sprint(n), append(edit, func(e *journal.Record) { e.Vouched = n })...)
 		}
-		inLane := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
-		batches := [][]*journal.Record{{vouched(0), vouched(1), vouched(math.MaxInt16)}, {vouched(2), vouched(3, inLane)}}
+		inGroup := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		batches := [][]*journal.Record{{vouched(0), vouched(1), vouched(math.MaxInt16)}, {vouched(2), vouched(3, inGroup)}}
 		for _, batch := range batches {
 			c.fresh(batch...)
 			for _, w := range c.take(10) {

@@ -113,7 +113,7 @@ func (a *acceptance) store(ctx context.Context, entries []int) error {
 		err := a.retry(ctx, "accepting", func() (err error) {
 			copies, err = a.insert(ctx, a.pool, entries)
 			if rowRefused(err) {
-				copies, err = a.sift(ctx, entries)
+				copies, err = a.bisect(ctx, entries)
 			}
 			return err
 		})
@@ -139,7 +139,7 @@ type querier interface {
 }
 
 // insert stores the entries whose keys are new, in one statement, and returns those that need a second
-// one: the others, and twins whose deliveries another event stands for.
+// one: the others, and logical duplicates whose deliveries another event stands for.
 func (a *acceptance) insert(ctx context.Context, db querier, entries []int) (rest []int, err error) {
 	c := newColumns(len(entries))
 	for _, i := range entries {
@@ -166,13 +166,13 @@ func (a *acceptance) insert(ctx context.Context, db querier, entries []int) (res
 
 // query runs the statement that stores the columns.
 func (a *acceptance) query(ctx context.Context, db querier, c *columns) (pgx.Rows, error) {
-	t := &c.twin
-	if c.lane == nil && t.id == nil {
+	t := &c.logical
+	if c.group == nil && t.id == nil {
 		return db.Query(ctx, a.sql.plain, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
 			c.event, c.destination, c.hold, a.now, a.lease, c.header, c.body)
 	}
 	return db.Query(ctx, a.sql.accept, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
-		c.event, c.destination, c.hold, c.lane, a.now, a.lease,
+		c.event, c.destination, c.hold, c.group, a.now, a.lease,
 		t.id, t.source, t.logical, t.key, t.drop, c.header, c.body)
 }
 
@@ -184,7 +184,7 @@ type earlier struct {
 
 // settle answers an entry that was stored, unless its key was taken. It reports whether that is not all:
 // what is delivered in place of the entry may have failed.
-func (a *acceptance) settle(i int, taken bool, twin earlier) bool {
+func (a *acceptance) settle(i int, taken bool, first earlier) bool {
 	e := a.batch[i]
 	a.digests[i] = e.Digest
 	switch {
@@ -193,7 +193,7 @@ func (a *acceptance) settle(i int, taken bool, twin earlier) bool {
 	case e.Key == "":
 		a.results[i] = journal.Result{Status: journal.Unkeyed, ID: e.ID}
 	default:
-		a.results[i] = journal.Result{Status: journal.Accepted, ID: e.ID, LogicalDuplicateOf: twin.id, LogicalDuplicateKey: twin.key}
+		a.results[i] = journal.Result{Status: journal.Accepted, ID: e.ID, LogicalDuplicateOf: first.id, LogicalDuplicateKey: first.key}
 	}
 	return a.dropped(i)
 }

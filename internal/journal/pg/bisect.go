@@ -7,15 +7,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// sift stores, in one transaction, the entries that the server does not refuse, gives the others
+// bisect stores, in one transaction, the entries that the server does not refuse, gives the others
 // their error, and returns those whose keys are taken. It is for batches that failed as a whole.
-func (a *acceptance) sift(ctx context.Context, entries []int) (copies []int, err error) {
+func (a *acceptance) bisect(ctx context.Context, entries []int) (copies []int, err error) {
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		copies = copies[:0]
 		if _, err := tx.Exec(ctx, setDurable); err != nil {
 			return err
 		}
-		return a.halve(ctx, tx, entries, &copies)
+		return a.bisectWithin(ctx, tx, entries, &copies)
 	})
 	return copies, err
 }
@@ -23,9 +23,9 @@ func (a *acceptance) sift(ctx context.Context, entries []int) (copies []int, err
 // setDurable does for an explicit transaction what [durable] does for a statement.
 const setDurable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`
 
-// halve stores entries under a savepoint and, where that fails, tries each half by itself, down to
+// bisectWithin stores entries under a savepoint and, where that fails, tries each half by itself, down to
 // the rows that are at fault. The order stays ascending, so the locks are taken as everywhere else.
-func (a *acceptance) halve(ctx context.Context, tx pgx.Tx, entries []int, copies *[]int) error {
+func (a *acceptance) bisectWithin(ctx context.Context, tx pgx.Tx, entries []int, copies *[]int) error {
 	var taken []int
 	err := pgx.BeginFunc(ctx, tx, func(sp pgx.Tx) (err error) {
 		taken, err = a.insert(ctx, sp, entries)
@@ -43,8 +43,8 @@ func (a *acceptance) halve(ctx context.Context, tx pgx.Tx, entries []int, copies
 		return nil
 	}
 	half := len(entries) / 2
-	if err := a.halve(ctx, tx, entries[:half], copies); err != nil {
+	if err := a.bisectWithin(ctx, tx, entries[:half], copies); err != nil {
 		return err
 	}
-	return a.halve(ctx, tx, entries[half:], copies)
+	return a.bisectWithin(ctx, tx, entries[half:], copies)
 }

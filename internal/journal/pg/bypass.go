@@ -6,9 +6,9 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// forwardedSQL ends deliveries that were made past the store, whoever has them. They are locked in the order
-// of the outcomes, which is that of all statements, and then the lanes.
-const forwardedSQL = `WITH ` + durable + `, outcome AS (
+// bypassedSQL ends deliveries that were made past the store, whoever has them. They are locked in the order
+// of the outcomes, which is that of all statements, and then the ordering groups.
+const bypassedSQL = `WITH ` + durable + `, outcome AS (
 	SELECT o.* FROM durable, unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::timestamptz[], $6::bigint[],
 		$7::bytea[], $8::text[], $9::bigint[])
 		AS o (event_id, destination, status, error, started_at, duration_us, answer, resource, rank)
@@ -48,7 +48,7 @@ WHERE newest.rank < excluded.rank`
 func (s *Store) RecordBypassed(ctx context.Context, outcomes []journal.Outcome) error {
 	c := newOutcomeColumns(outcomes)
 	return s.retry(ctx, "recording what was delivered past the store", func() error {
-		_, err := s.pool.Exec(ctx, s.sql.forwarded, c.event, c.destination, c.status, c.text, c.started, c.duration,
+		_, err := s.pool.Exec(ctx, s.sql.bypassed, c.event, c.destination, c.status, c.text, c.started, c.duration,
 			c.answer, c.resource, c.rank)
 		return err
 	})

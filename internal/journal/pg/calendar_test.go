@@ -66,7 +66,7 @@ func (c *calendar) count(sql string, args ...any) (n int) {
 	return n
 }
 
-func (c *calendar) provide() map[journal.Kind]journal.Division {
+func (c *calendar) ensurePartitions() map[journal.Kind]journal.Division {
 	c.Helper()
 	d, err := c.store.EnsurePartitions(c.Context(), c.now, &c.keep)
 	if err != nil {

@@ -25,9 +25,9 @@ type columns struct {
 	event       []int64
 	destination []string
 	hold        []bool
-	lane        []*string // ends with the last delivery that has one
+	group       []*string // ends with the last delivery that has one
 	// One element for each entry with a logical key.
-	twin logicalColumns
+	logical logicalColumns
 }
 
 // logicalColumns are the entries with a logical key.
@@ -64,14 +64,14 @@ func (c *columns) add(e *journal.Record) {
 	}
 	for _, d := range e.Destinations {
 		if slices.Contains(e.Ordered, d) {
-			c.lane = sparse(c.lane, len(c.event), &e.Resource)
+			c.group = sparse(c.group, len(c.event), &e.Resource)
 		}
 		c.event = append(c.event, e.ID)
 		c.destination = append(c.destination, d)
 		c.hold = append(c.hold, slices.Contains(e.Hold, d))
 	}
 	if e.HasLogicalKey() {
-		c.twin.add(e)
+		c.logical.add(e)
 	}
 }
 

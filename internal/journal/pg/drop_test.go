@@ -16,7 +16,7 @@ import (
 // Ids outlive what is dropped; a partition goes when the youngest that can be in it is past its period.
 func TestPartitionsAreDropped(t *testing.T) {
 	c := newCalendar(t)
-	c.provide()
+	c.ensurePartitions()
 	e := c.done("billing", "evt_1", "evt_2", "evt_3")
 	c.now = noon.Truncate(day).Add(8*day - time.Millisecond)
 	if calls := c.drop(); calls != 1 || len(c.partitions("bodies")) != 4 {
@@ -49,7 +49,7 @@ func TestPartitionsAreDropped(t *testing.T) {
 // goes when its own time has come.
 func TestNeededRowsOutliveTheirPartition(t *testing.T) {
 	c := newCalendar(t)
-	c.provide()
+	c.ensurePartitions()
 	long := c.keep.Period
 	long.Bodies, long.Attempts = 30*day, 30*day
 	c.keep.Sources = map[string]journal.Period{"ledger": long, "other": c.keep.Period}
@@ -109,7 +109,7 @@ func TestNeededRowsOutliveTheirPartition(t *testing.T) {
 // A source with a shorter period does not wait for the partition.
 func TestShorterPeriodsInPartitions(t *testing.T) {
 	c := newCalendar(t)
-	c.provide()
+	c.ensurePartitions()
 	short, usual := c.done("short", "a"), c.done("billing", "b")
 	c.now = noon.Add(2 * day)
 	p := journal.Purge{Kind: journal.KindBodies, Before: c.now.Add(-day), Sources: []string{"short"}, Limit: 10}
@@ -141,7 +141,7 @@ func TestProcessesShareUpkeep(t *testing.T) {
 			_, err := s.EnsurePartitions(context.WithoutCancel(t.Context()), c.now, &c.keep)
 			return err
 		})
-		c.provide() // what was in somebody's way
+		c.ensurePartitions() // what was in somebody's way
 		if got := c.partitions("bodies"); len(got) != 4 {
 			t.Fatalf("partitions: %v", got)
 		}
@@ -162,7 +162,7 @@ func TestProcessesShareUpkeep(t *testing.T) {
 // A process that dies between putting aside and dropping leaves everything where it is found, and another one goes on.
 func TestDyingBeforeTheDrop(t *testing.T) {
 	c := newCalendar(t)
-	c.provide()
+	c.ensurePartitions()
 	dead := c.accepts("billing", "dead")
 	c.ends(journal.Dead, c.takes()["dead"])
 	done := c.done("billing", "done")
@@ -198,7 +198,7 @@ func TestDropGivesUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCalendar(t)
-			c.provide()
+			c.ensurePartitions()
 			c.done("billing", "evt_1")
 			c.now = noon.Add(8 * day)
 			tx, err := c.connect().Begin(t.Context())
@@ -230,7 +230,7 @@ func TestReplayAndDropTakeTurns(t *testing.T) {
 	}
 	t.Run("the drop is first", func(t *testing.T) {
 		c := newCalendar(t)
-		c.provide()
+		c.ensurePartitions()
 		c.done("billing", "evt_1")
 		c.now = noon.Add(8 * day)
 		tx, err := c.connect().Begin(t.Context()) // what a drop does
@@ -258,7 +258,7 @@ func TestReplayAndDropTakeTurns(t *testing.T) {
 	})
 	t.Run("the replay is first", func(t *testing.T) {
 		c := newCalendar(t)
-		c.provide()
+		c.ensurePartitions()
 		c.done("billing", "evt_1")
 		c.now = noon.Add(8 * day)
 		if got, err := c.store.Replay(t.Context(), force(c), 10); err != nil || got.Deliveries != 1 {

@@ -11,15 +11,15 @@ import (
 	"github.com/hookonce/hookonce/internal/pgerror"
 )
 
-// ahead is for how many spans there are partitions beyond the present one.
+// ahead is for how many intervals there are partitions beyond the present one.
 const ahead = 3
 
 const day = 24 * time.Hour
 
-// span returns how much time a partition is for: a day; an hour where things are kept for less than that; a
+// interval returns how much time a partition is for: a day; an hour where things are kept for less than that; a
 // thirtieth where they are kept for more than a month, and at most a month. So there never are many partitions,
 // and what is in them is not kept for much longer than it should be.
-func span(keep time.Duration) time.Duration {
+func interval(keep time.Duration) time.Duration {
 	switch {
 	case keep == 0:
 		return 30 * day
@@ -61,7 +61,7 @@ func (s *Store) EnsurePartitions(ctx context.Context, now time.Time, keep *journ
 		if err != nil {
 			return nil, fmt.Errorf("journal/pg: reading the partitions of %s: %w", kind, err)
 		}
-		long := span(keep.Of(kind))
+		long := interval(keep.Of(kind))
 		step := journal.FirstID(journal.IDTime(0).Add(long))
 		missing := gaps(have, journal.FirstID(now), journal.FirstID(now.Add(ahead*long)), step)
 		for _, g := range missing {

@@ -39,7 +39,7 @@ func await(t *testing.T, what string, c <-chan struct{}) {
 	}
 }
 
-func ring(t *testing.T, s *pg.Store) {
+func notify(t *testing.T, s *pg.Store) {
 	t.Helper()
 	if err := s.Notify(t.Context()); err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func ring(t *testing.T, s *pg.Store) {
 }
 
 // A ring reaches every process on the schema, and nobody on another.
-func TestBell(t *testing.T) {
+func TestNotifier(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	one, two, other := open(t, dsn, "one"), open(t, dsn, "one"), open(t, dsn, `other`)
 	var all []chan struct{}
@@ -56,18 +56,18 @@ func TestBell(t *testing.T) {
 		await(t, "the first time", heard)
 		all = append(all, heard)
 	}
-	ring(t, one)
+	notify(t, one)
 	await(t, "its own ring", all[0])
 	await(t, "another's ring", all[1])
-	ring(t, other)
+	notify(t, other)
 	await(t, "its ring", all[2])
 	if n := len(all[2]); n != 0 {
-		t.Errorf("another schema's bell was heard %d times", n)
+		t.Errorf("another schema's notifier was heard %d times", n)
 	}
 }
 
 // A connection that breaks is opened again, and what was rung meanwhile is not missed.
-func TestBellIsHungUpAgain(t *testing.T) {
+func TestListenerReconnects(t *testing.T) {
 	cluster := pgtest.Start(t, pgtest.Options{})
 	s := open(t, cluster.DSN(t), "")
 	heard, _ := listen(t, s)
@@ -89,7 +89,7 @@ func TestBellIsHungUpAgain(t *testing.T) {
 }
 
 // Behind a pooler nobody listens, because somebody else would hear it. A ring from there is heard elsewhere.
-func TestBellBehindPooler(t *testing.T) {
+func TestNotifierBehindPooler(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	direct := open(t, dsn, "")
 	heard, _ := listen(t, direct)
@@ -100,14 +100,14 @@ func TestBellBehindPooler(t *testing.T) {
 	if len(deaf) != 0 {
 		t.Error("it believes that it hears something")
 	}
-	ring(t, pooled)
+	notify(t, pooled)
 	await(t, "a ring through the pooler", heard)
 }
 
-// Ordinary events ring no bell, from the receipt to the outcome, retries included: NOTIFY has transactions
+// Ordinary events ring no notifier, from the receipt to the outcome, retries included: NOTIFY has transactions
 // wait for each other. A notification is in the queue before its commit is answered, so the one that comes
 // first was sent first.
-func TestOrdinaryWorkRingsNoBell(t *testing.T) {
+func TestOrdinaryWorkNotifiesNobody(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s := open(t, dsn, "")
 	conn, err := pgx.Connect(t.Context(), dsn)
@@ -140,7 +140,7 @@ func TestOrdinaryWorkRingsNoBell(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := conn.WaitForNotification(t.Context()); err != nil || n.Channel != "last" {
-		t.Errorf("ordinary work rang the bell: %+v, %v", n, err)
+		t.Errorf("ordinary work rang the notifier: %+v, %v", n, err)
 	}
 	if err := j.Close(t.Context()); err != nil {
 		t.Fatal(err)

@@ -8,9 +8,9 @@ import (
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
-// TestLanesSeeWhatWasCommitted: a lane's turn is decided by what is there after it was locked, although the
+// TestOrderingGroupsSeeWhatWasCommitted: an ordering group's turn is decided by what is there after it was locked, although the
 // server or the role may be set to one snapshot for the whole transaction.
-func TestLanesSeeWhatWasCommitted(t *testing.T) {
+func TestOrderingGroupsSeeWhatWasCommitted(t *testing.T) {
 	dsn := pgtest.DSN(t) + "&default_transaction_isolation=repeatable%20read"
 	s, err := Open(t.Context(), dsn, Options{Migrate: true})
 	if err != nil {
@@ -23,11 +23,11 @@ func TestLanesSeeWhatWasCommitted(t *testing.T) {
 		}
 		return n
 	}
-	err = s.inLanes(t.Context(), func(tx pgx.Tx) error {
+	err = s.inGroups(t.Context(), func(tx pgx.Tx) error {
 		before := count(tx)
 		_, err := s.pool.Exec(t.Context(), `INSERT INTO hookonce.lanes VALUES ('app', 'a', now())`)
 		if after := count(tx); err != nil || before != 0 || after != 1 {
-			t.Errorf("%d lanes, then %d, error %v; want 0, then 1", before, after, err)
+			t.Errorf("%d ordering groups, then %d, error %v; want 0, then 1", before, after, err)
 		}
 		return nil
 	})

@@ -12,21 +12,21 @@ import (
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
-// about returns an entry in the lane of a resource.
+// about returns an entry in the ordering group of a resource.
 func about(key, resource string) *journal.Record {
 	e := entry(key)
 	e.Resource, e.Hold, e.Ordered = resource, nil, e.Destinations
 	return e
 }
 
-// laneLock is a session that holds the lock of the lane of resource a, as one that takes does.
-type laneLock struct {
+// groupLock is a session that holds the lock of the ordering group of resource a, as one that takes does.
+type groupLock struct {
 	*testing.T
 	conn *pgx.Conn
 	tx   pgx.Tx
 }
 
-func lockLane(t *testing.T, dsn string) *laneLock {
+func lockGroup(t *testing.T, dsn string) *groupLock {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
@@ -37,12 +37,12 @@ func lockLane(t *testing.T, dsn string) *laneLock {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &laneLock{t, conn, tx}
+	l := &groupLock{t, conn, tx}
 	l.exec(`SELECT FROM hookonce.lanes WHERE resource = 'a' FOR UPDATE`)
 	return l
 }
 
-func (l *laneLock) exec(sql string) {
+func (l *groupLock) exec(sql string) {
 	l.Helper()
 	if _, err := l.tx.Exec(l.Context(), sql); err != nil {
 		l.Fatal(err)
@@ -50,7 +50,7 @@ func (l *laneLock) exec(sql string) {
 }
 
 // awaitWaiting waits until another session waits for this one.
-func (l *laneLock) awaitWaiting(ended <-chan error) {
+func (l *groupLock) awaitWaiting(ended <-chan error) {
 	l.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		var waits bool
@@ -63,11 +63,11 @@ func (l *laneLock) awaitWaiting(ended <-chan error) {
 		}
 		select {
 		case err := <-ended:
-			l.Fatalf("went on without the lock of the lane (error %v)", err)
+			l.Fatalf("went on without the lock of the ordering group (error %v)", err)
 		default:
 		}
 	}
-	l.Fatal("nobody waits for the lane")
+	l.Fatal("nobody waits for the ordering group")
 }
 
 func take(t *testing.T, s *pg.Store, want ...string) []*journal.Work {
@@ -88,30 +88,30 @@ func take(t *testing.T, s *pg.Store, want ...string) []*journal.Work {
 	return work
 }
 
-// TestTakePassesLanesInOtherHands: somebody else decides whose turn it is in a lane, and nobody waits for
+// TestTakeSkipsLockedOrderingGroups: somebody else decides whose turn it is in an ordering group, and nobody waits for
 // that.
-func TestTakePassesLanesInOtherHands(t *testing.T) {
+func TestTakeSkipsLockedOrderingGroups(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s := open(t, dsn, "")
 	if _, err := accept(t.Context(), s, about("a1", "a"), about("b1", "b")); err != nil {
 		t.Fatal(err)
 	}
-	l := lockLane(t, dsn)
+	l := lockGroup(t, dsn)
 	take(t, s, "b1")
 	l.exec("COMMIT")
 	take(t, s, "a1")
 }
 
-// TestAcceptWaitsForTheLane: somebody else finds a lane empty and deletes it, while an event comes for it.
+// TestAcceptWaitsForTheOrderingGroup: somebody else finds an ordering group empty and deletes it, while an event comes for it.
 // Were it stored without the lock, nobody would ever look for it.
-func TestAcceptWaitsForTheLane(t *testing.T) {
+func TestAcceptWaitsForTheOrderingGroup(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s := open(t, dsn, "")
 	if _, err := accept(t.Context(), s, about("a1", "a")); err != nil {
 		t.Fatal(err)
 	}
 	finish(t, s, take(t, s, "a1")[0])
-	l := lockLane(t, dsn)
+	l := lockGroup(t, dsn)
 	ended := make(chan error, 1)
 	go func() {
 		_, err := accept(t.Context(), s, about("a2", "a"))
@@ -126,15 +126,15 @@ func TestAcceptWaitsForTheLane(t *testing.T) {
 	take(t, s, "a2")
 }
 
-// TestFinishWaitsForTheLane: whose turn it is depends on what has ended, so that may not change meanwhile.
-func TestFinishWaitsForTheLane(t *testing.T) {
+// TestFinishWaitsForTheOrderingGroup: whose turn it is depends on what has ended, so that may not change meanwhile.
+func TestFinishWaitsForTheOrderingGroup(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s := open(t, dsn, "")
 	if _, err := accept(t.Context(), s, about("a1", "a"), about("a2", "a")); err != nil {
 		t.Fatal(err)
 	}
 	w := take(t, s, "a1")[0]
-	l := lockLane(t, dsn)
+	l := lockGroup(t, dsn)
 	ended := make(chan error, 1)
 	go func() {
 		_, err := s.Finish(t.Context(), []journal.Outcome{{Held: w.Held, State: journal.Done, Started: time.Now()}})

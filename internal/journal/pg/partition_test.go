@@ -17,7 +17,7 @@ import (
 func TestPartitionsAreMadeAhead(t *testing.T) {
 	c := newCalendar(t)
 	c.keep.Attempts = 90 * day
-	d := c.provide()
+	d := c.ensurePartitions()
 	c.wantPartitions("bodies", "bodies_20260314", "bodies_20260315", "bodies_20260316", "bodies_20260317")
 	if got := d[journal.KindBodies]; got.Partitions != 4 || !got.From.Equal(noon.Truncate(day)) || !got.Until.Equal(noon.Truncate(day).Add(4*day)) {
 		t.Errorf("said to be %+v", got)
@@ -35,8 +35,8 @@ func TestPartitionsAreMadeAhead(t *testing.T) {
 		t.Errorf("the body is in %s, the attempt in %s", b, a)
 	}
 	c.now = c.now.Add(2 * day)
-	c.provide()
-	c.provide()
+	c.ensurePartitions()
+	c.ensurePartitions()
 	if got := c.partitions("bodies"); len(got) != 6 || got[5] != "bodies_20260319" {
 		t.Errorf("two days later: %v", got)
 	}
@@ -46,7 +46,7 @@ func TestPartitionsAreMadeAhead(t *testing.T) {
 func TestClockJumps(t *testing.T) {
 	c := newCalendar(t)
 	before := c.done("billing", "before") // before there are any
-	c.provide()
+	c.ensurePartitions()
 	c.wantPartitions("bodies", "bodies_20260315", "bodies_20260316", "bodies_20260317")
 	c.now = noon.Add(10 * day) // a clock that is wrong
 	ahead := c.done("billing", "ahead")
@@ -58,7 +58,7 @@ func TestClockJumps(t *testing.T) {
 		}
 	}
 	c.now = noon.Add(9 * day)
-	c.provide()
+	c.ensurePartitions()
 	if got := c.partitions("bodies"); slices.Contains(got, "bodies_20260324") || !slices.Contains(got, "bodies_20260323") || !slices.Contains(got, "bodies_20260325") {
 		t.Errorf("around a row of 24 March: %v", got)
 	}

@@ -16,14 +16,14 @@ func (t *taking) pick(ctx context.Context, tx pgx.Tx, want journal.Want) (work [
 		return nil, err
 	}
 	var choices []journal.Choice
-	var lanes []string // of which it has to be noted when they are due
+	var groups []string // of which it has to be noted when they are due
 	var c journal.Choice
 	var due bool
 	if _, err := pgx.ForEachRow(rows, []any{&c.EventID, &c.OrderingGroup, &c.Untried, &c.Source, &c.Type, &c.Resource, &due}, func() error {
 		if due {
 			choices = append(choices, c)
 		} else {
-			lanes = append(lanes, c.OrderingGroup)
+			groups = append(groups, c.OrderingGroup)
 		}
 		return nil
 	}); err != nil {
@@ -32,24 +32,24 @@ func (t *taking) pick(ctx context.Context, tx pgx.Tx, want journal.Want) (work [
 	var events []int64
 	for _, c := range want.Choose(choices, min(want.Deliveries, t.total)) {
 		if c.OrderingGroup != "" {
-			lanes = append(lanes, c.OrderingGroup)
+			groups = append(groups, c.OrderingGroup)
 		} else {
 			events = append(events, c.EventID)
 		}
 	}
-	if work, err = t.pickLanes(ctx, tx, want.Destination, lanes); err != nil || len(events) == 0 {
+	if work, err = t.pickGroups(ctx, tx, want.Destination, groups); err != nil || len(events) == 0 {
 		return work, err
 	}
 	free, err := t.query(ctx, tx, t.sql.picked, events)
 	return append(work, free...), err
 }
 
-// pickLanes takes from these lanes.
-func (t *taking) pickLanes(ctx context.Context, tx pgx.Tx, destination string, lanes []string) ([]*journal.Work, error) {
-	if len(lanes) == 0 {
+// pickGroups takes from these ordering groups.
+func (t *taking) pickGroups(ctx context.Context, tx pgx.Tx, destination string, groups []string) ([]*journal.Work, error) {
+	if len(groups) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.Query(ctx, t.sql.pickedLanes, destination, lanes)
+	rows, err := tx.Query(ctx, t.sql.pickedGroups, destination, groups)
 	if err != nil {
 		return nil, err
 	}

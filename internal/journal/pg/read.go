@@ -230,7 +230,7 @@ func (s *Store) details(ctx context.Context, tx pgx.Tx, h *journal.History) erro
 	if h.Attempts, err = s.attempts(ctx, tx, h.ID); err != nil {
 		return err
 	}
-	if h.Duplicates, err = s.sightings(ctx, tx, h.ID); err != nil {
+	if h.Duplicates, err = s.duplicateReceipts(ctx, tx, h.ID); err != nil {
 		return err
 	}
 	return tx.QueryRow(ctx, s.in(sizeSQL), h.ID).Scan(&h.Size)

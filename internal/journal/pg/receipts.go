@@ -9,9 +9,9 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// sightedSQL numbers the sightings of each event and kind. Two processes that come to the same number
+// recordDuplicatesSQL numbers the duplicate receipts of each event and kind. Two processes that come to the same number
 // make one row of it, and so do all that come after the last.
-const sightedSQL = `INSERT INTO {{.}}sightings AS kept (event_id, kind, n, first_at, last_at, copies)
+const recordDuplicatesSQL = `INSERT INTO {{.}}sightings AS kept (event_id, kind, n, first_at, last_at, copies)
 SELECT s.event_id, s.kind,
 	least($6, 1 + (SELECT count(*) FROM {{.}}sightings k WHERE k.event_id = s.event_id AND k.kind = s.kind)),
 	s.first_at, s.last_at, s.copies
@@ -31,17 +31,17 @@ func (s *Store) RecordDuplicates(ctx context.Context, seen []journal.DuplicateRe
 		event, kind = append(event, g.EventID), append(kind, string(g.Kind))
 		first, last, copies = append(first, g.First), append(last, g.Last), append(copies, int64(g.Copies))
 	}
-	return s.retry(ctx, "recording sightings", func() error {
-		_, err := s.pool.Exec(ctx, s.in(sightedSQL), event, kind, first, last, copies, journal.MaxReceipts)
+	return s.retry(ctx, "recording duplicate receipts", func() error {
+		_, err := s.pool.Exec(ctx, s.in(recordDuplicatesSQL), event, kind, first, last, copies, journal.MaxReceipts)
 		return err
 	})
 }
 
-const sightingsSQL = `SELECT event_id, kind, first_at, last_at, copies FROM {{.}}sightings
+const duplicateReceiptsSQL = `SELECT event_id, kind, first_at, last_at, copies FROM {{.}}sightings
 	WHERE event_id = $1 ORDER BY first_at, kind`
 
-func (s *Store) sightings(ctx context.Context, tx pgx.Tx, id int64) ([]journal.DuplicateReceipt, error) {
-	rows, err := tx.Query(ctx, s.in(sightingsSQL), id)
+func (s *Store) duplicateReceipts(ctx context.Context, tx pgx.Tx, id int64) ([]journal.DuplicateReceipt, error) {
+	rows, err := tx.Query(ctx, s.in(duplicateReceiptsSQL), id)
 	if err != nil {
 		return nil, err
 	}

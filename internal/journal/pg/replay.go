@@ -158,7 +158,7 @@ func (s *Store) candidates(ctx context.Context, tx pgx.Tx, q *search, limit int)
 	return found, nil
 }
 
-// queuedSQL has the lanes of what has begun again looked at in time, and counts that.
+// queuedSQL has the ordering groups of what has begun again looked at in time, and counts that.
 const queuedSQL = `, queued AS (
 	INSERT INTO {{.}}lanes (destination, resource, due_at)
 	SELECT destination, resource, min(due_at) FROM begun

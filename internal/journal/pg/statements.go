@@ -2,23 +2,24 @@ package pg
 
 import "strings"
 
-// statements are the texts of everything that the store asks, with the schema filled in.
+// statements are the texts of everything that the store asks, with the schema filled in. Tables keep the names that
+// the schema gave them: lanes has the ordering groups, twins the logical duplicates, sightings the duplicate receipts.
 type statements struct {
-	plain, accept, copies, release        string
-	targets, lanesDue, lanes, turns, take string
-	choices, picked, pickedLanes          string
-	extend, finish, finishReplies         string
-	answers, forwarded                    string
-	openCounts, ping, writer              string
+	plain, accept, copies, release          string
+	targets, groupsDue, groups, turns, take string
+	choices, picked, pickedGroups           string
+	extend, finish, finishReplies           string
+	answers, bypassed                       string
+	openCounts, ping, writer                string
 }
 
 func newStatements(prefix string) statements {
 	in := func(text string) string { return strings.ReplaceAll(text, "{{.}}", prefix) }
 	return statements{
 		plain: in(plainSQL), accept: in(acceptSQL), copies: in(copiesSQL), release: in(releaseSQL),
-		targets: in(targetsSQL), lanesDue: in(lanesDueSQL), lanes: in(lanesSQL), turns: in(turnsSQL), take: in(takeSQL),
-		choices: in(choicesSQL), picked: in(pickedSQL), pickedLanes: in(pickedLanesSQL),
-		extend: in(extendSQL), finish: in(finishSQL), finishReplies: in(finishRepliesSQL), answers: in(answersSQL), forwarded: in(forwardedSQL),
+		targets: in(targetsSQL), groupsDue: in(groupsDueSQL), groups: in(groupsSQL), turns: in(turnsSQL), take: in(takeSQL),
+		choices: in(choicesSQL), picked: in(pickedSQL), pickedGroups: in(pickedGroupsSQL),
+		extend: in(extendSQL), finish: in(finishSQL), finishReplies: in(finishRepliesSQL), answers: in(answersSQL), bypassed: in(bypassedSQL),
 		openCounts: in(openCountsSQL), ping: in(pingSQL), writer: in(writerSQL),
 	}
 }
@@ -38,7 +39,7 @@ WHERE d.event_id = h.event_id AND d.destination = h.destination
 	AND d.token = h.token AND d.state = 'processing'
 RETURNING d.event_id, d.destination, d.token`
 
-// finishSQL applies outcomes and returns the numbers of those whose token was current. The lanes of what
+// finishSQL applies outcomes and returns the numbers of those whose token was current. The ordering groups of what
 // was applied are free: somebody has to look whose turn it is now. They are locked in one order, after the
 // deliveries, like everywhere.
 const finishSQL = finished + finishedRows

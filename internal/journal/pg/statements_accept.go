@@ -1,6 +1,6 @@
 package pg
 
-// plainSQL stores what is new of entries that are in no lane and have no logical key, and returns the ids of
+// plainSQL stores what is new of entries that are in no ordering group and have no logical key, and returns the ids of
 // the others. It does what acceptSQL does, and is faster where most
 // events are: the server sets up every part of a statement, those with nothing to do too.
 const plainSQL = `WITH ` + durable + `, won AS (
@@ -23,9 +23,9 @@ const plainSQL = `WITH ` + durable + `, won AS (
 )
 SELECT id, 0, '' FROM unnest($1::bigint[]) AS e (id) WHERE id NOT IN (SELECT id FROM won)`
 
-// acceptSQL stores what is new. It returns the ids of the entries that are not, and the earlier twins of
+// acceptSQL stores what is new. It returns the ids of the entries that are not, and the earlier logical duplicates of
 // those that have one. Whatever several batches can share is locked in one order: events by source and
-// key, which is the order of the rows, then logical keys, then lanes. The bodies are the last parameter,
+// key, which is the order of the rows, then logical keys, then ordering groups. The bodies are the last parameter,
 // because pgx copies what it has encoded when more follows.
 const acceptSQL = `WITH ` + durable + `, won AS (
 	INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched, unrouted)
@@ -46,14 +46,14 @@ const acceptSQL = `WITH ` + durable + `, won AS (
 	SELECT DISTINCT ON (source, logical) id, id, source, logical, key FROM logical ORDER BY source, logical, id
 	ON CONFLICT (source, logical) DO UPDATE SET first = twins.first
 	RETURNING event_id, source, logical, key
-), twin AS (
+), logical_duplicate AS (
 	INSERT INTO {{.}}twins (event_id, first, dropped)
 	SELECT l.id, o.event_id, l.dropped FROM logical l JOIN owner o ON o.source = l.source AND o.logical = l.logical
 	WHERE l.id <> o.event_id
 	RETURNING event_id, first, dropped
 ), delivery AS (
 	SELECT d.* FROM unnest($11::bigint[], $12::text[], $13::bool[], $14::text[]) AS d (id, destination, hold, resource)
-	WHERE d.id IN (SELECT id FROM won) AND d.id NOT IN (SELECT event_id FROM twin WHERE dropped)
+	WHERE d.id IN (SELECT id FROM won) AND d.id NOT IN (SELECT event_id FROM logical_duplicate WHERE dropped)
 ), opened AS (
 	INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, resource)
 	SELECT d.id, d.destination,
@@ -69,10 +69,10 @@ const acceptSQL = `WITH ` + durable + `, won AS (
 )
 SELECT id, 0, '' FROM unnest($1::bigint[]) AS e (id) WHERE id NOT IN (SELECT id FROM won)
 UNION ALL
-SELECT t.event_id, t.first, o.key FROM twin t JOIN owner o ON o.event_id = t.first`
+SELECT t.event_id, t.first, o.key FROM logical_duplicate t JOIN owner o ON o.event_id = t.first`
 
 // copiesSQL finds what is stored under the given keys and makes its failed and dead deliveries due, or
-// those of the earlier twin that stand for it. They are locked in one order, like everything that
+// those of the earlier logical duplicate that stand for it. They are locked in one order, like everything that
 // concurrent batches can share.
 const copiesSQL = `WITH ` + durable + `, first AS (
 	SELECT c.n, e.id, e.digest, coalesce(t.first, e.id) AS delivered

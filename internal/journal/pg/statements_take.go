@@ -9,7 +9,7 @@ const wanted = `WITH ` + durable + `, want AS (
 	SELECT * FROM unnest($5::text[], $6::int[], $7::bigint[], $8::bool[]) AS w (destination, deliveries, bytes, stale)
 )`
 
-// takeSQL leases what is due and in no lane. The limit ends the search, so no more is locked than is
+// takeSQL leases what is due and in no ordering group. The limit ends the search, so no more is locked than is
 // taken, and the destinations come to their turn in the order in which they are given.
 const takeSQL = wanted + `, due AS (
 	SELECT d.* FROM want w, LATERAL (
@@ -64,11 +64,11 @@ FROM taken t JOIN {{.}}events e ON e.id = t.event_id
 WHERE t.header IS NOT NULL
 ORDER BY t.due_at, t.event_id, t.destination`
 
-// lanesDueSQL reports whether there is a lane to look at.
-const lanesDueSQL = `SELECT EXISTS (SELECT FROM {{.}}lanes WHERE destination = ANY ($1) AND due_at <= $2)`
+// groupsDueSQL reports whether there is an ordering group to look at.
+const groupsDueSQL = `SELECT EXISTS (SELECT FROM {{.}}lanes WHERE destination = ANY ($1) AND due_at <= $2)`
 
-// lanesSQL locks the lanes that are to be looked at and that nobody else looks at.
-const lanesSQL = `SELECT l.* FROM unnest($1::text[], $2::int[]) AS w (destination, deliveries), LATERAL (
+// groupsSQL locks the ordering groups that are to be looked at and that nobody else looks at.
+const groupsSQL = `SELECT l.* FROM unnest($1::text[], $2::int[]) AS w (destination, deliveries), LATERAL (
 		SELECT destination, resource FROM {{.}}lanes l
 		WHERE l.destination = w.destination AND l.due_at <= $3
 		ORDER BY l.due_at LIMIT w.deliveries
@@ -76,8 +76,8 @@ const lanesSQL = `SELECT l.* FROM unnest($1::text[], $2::int[]) AS w (destinatio
 	) l
 	LIMIT $4`
 
-// turnsSQL leases in each of the given lanes the delivery whose turn it is: the one that is processing, or
-// else the oldest that is not dead. The lanes must have been locked by an earlier statement of the
+// turnsSQL leases in each of the given ordering groups the delivery whose turn it is: the one that is processing, or
+// else the oldest that is not dead. The ordering groups must have been locked by an earlier statement of the
 // transaction: then everything that happened in them is in this one's snapshot, and nothing else can
 // happen until the commit.
 const turnsSQL = wanted + `, turn AS (
@@ -108,13 +108,13 @@ const turnsSQL = wanted + `, turn AS (
 )` + leased
 
 // choicesSQL finds what may be taken for a destination: $1, at $2, among $3 from each end of what is due and
-// from somewhere in the middle. The last column is false for lanes that are looked at for nothing.
+// from somewhere in the middle. The last column is false for ordering groups that are looked at for nothing.
 const choicesSQL = `WITH free AS NOT MATERIALIZED (
 	SELECT event_id, due_at FROM {{.}}deliveries WHERE destination = $1 AND resource IS NULL AND due_at <= $2
 ), somewhere AS MATERIALIZED (
 	SELECT min(due_at) + ($2::timestamptz - min(due_at)) * random() AS at FROM free
 ), choice AS (
-	(SELECT event_id, '' AS lane FROM free ORDER BY due_at DESC, event_id DESC LIMIT $3)
+	(SELECT event_id, '' AS ordering_group FROM free ORDER BY due_at DESC, event_id DESC LIMIT $3)
 	UNION (SELECT event_id, '' FROM free ORDER BY due_at, event_id LIMIT $3)
 	UNION (SELECT event_id, '' FROM free WHERE due_at >= (SELECT at FROM somewhere) ORDER BY due_at, event_id LIMIT $3)
 	UNION SELECT o.event_id, l.resource FROM (
@@ -127,7 +127,7 @@ const choicesSQL = `WITH free AS NOT MATERIALIZED (
 			ORDER BY d.event_id LIMIT 1)) AS event_id
 	) o ON true
 )
-SELECT coalesce(c.event_id, 0), c.lane, coalesce(d.tries = 0 AND d.last_error = '', false),
+SELECT coalesce(c.event_id, 0), c.ordering_group, coalesce(d.tries = 0 AND d.last_error = '', false),
 	coalesce(e.source, ''), coalesce(e.event_type, ''), coalesce(e.resource, ''), coalesce(d.due_at <= $2, false)
 FROM choice c LEFT JOIN {{.}}deliveries d ON d.event_id = c.event_id AND d.destination = $1
 LEFT JOIN {{.}}events e ON e.id = c.event_id`
@@ -139,6 +139,6 @@ const pickedSQL = wanted + `, due AS (
 	ORDER BY event_id FOR UPDATE SKIP LOCKED
 )` + lease + leased
 
-// pickedLanesSQL locks the lanes that were chosen and that nobody else looks at.
-const pickedLanesSQL = `SELECT resource FROM {{.}}lanes WHERE destination = $1 AND resource = ANY ($2)
+// pickedGroupsSQL locks the ordering groups that were chosen and that nobody else looks at.
+const pickedGroupsSQL = `SELECT resource FROM {{.}}lanes WHERE destination = $1 AND resource = ANY ($2)
 	ORDER BY resource FOR UPDATE SKIP LOCKED`

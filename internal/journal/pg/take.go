@@ -13,8 +13,8 @@ import (
 // bodyGone is the error left on a delivery that has nothing to deliver any more.
 const bodyGone = "the body is gone: it was deleted before the delivery was done"
 
-// Take implements [journal.Store]. Where no lane is due it is one statement and the question whether one
-// is. Deliveries in lanes get at most half of what is wanted, so that the others come to their turn too.
+// Take implements [journal.Store]. Where no ordering group is due it is one statement and the question whether one
+// is. Deliveries in ordering groups get at most half of what is wanted, so that the others come to their turn too.
 func (s *Store) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) (work []*journal.Work, err error) {
 	if want.Deliveries <= 0 {
 		return nil, nil
@@ -42,7 +42,7 @@ func (s *Store) pick(ctx context.Context, t *taking, want journal.Want, work *[]
 	if t.total <= 0 {
 		return nil
 	}
-	return s.inLanes(ctx, func(tx pgx.Tx) error {
+	return s.inGroups(ctx, func(tx pgx.Tx) error {
 		picked, err := t.pick(ctx, tx, want)
 		*work = append(*work, picked...)
 		return err
@@ -54,14 +54,14 @@ func (s *Store) take(ctx context.Context, t *taking) (work []*journal.Work, err 
 	if len(t.destination) == 0 {
 		return nil, nil
 	}
-	var lanes bool
-	if err := s.pool.QueryRow(ctx, t.sql.lanesDue, t.destination, t.now).Scan(&lanes); err != nil {
+	var groups bool
+	if err := s.pool.QueryRow(ctx, t.sql.groupsDue, t.destination, t.now).Scan(&groups); err != nil {
 		return nil, err
 	}
-	if !lanes {
+	if !groups {
 		return t.free(ctx, s.pool)
 	}
-	err = s.inLanes(ctx, func(tx pgx.Tx) error {
+	err = s.inGroups(ctx, func(tx pgx.Tx) error {
 		turns, err := t.turns(ctx, tx)
 		if err != nil {
 			return err
@@ -74,9 +74,9 @@ func (s *Store) take(ctx context.Context, t *taking) (work []*journal.Work, err 
 	return work, err
 }
 
-// inLanes runs a transaction in which each statement has a snapshot of its own, whatever the server's
+// inGroups runs a transaction in which each statement has a snapshot of its own, whatever the server's
 // default is: see turnsSQL.
-func (s *Store) inLanes(ctx context.Context, f func(tx pgx.Tx) error) error {
+func (s *Store) inGroups(ctx context.Context, f func(tx pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, f)
 }
 
@@ -132,13 +132,13 @@ func (t *taking) add(w journal.Want) {
 // half returns half of n, rounded up.
 func half[T int | int32](n T) T { return (n + 1) / 2 }
 
-// turns takes from lanes.
+// turns takes from ordering groups.
 func (t *taking) turns(ctx context.Context, tx pgx.Tx) ([]*journal.Work, error) {
 	deliveries := slices.Clone(t.deliveries)
 	for i, n := range deliveries {
 		deliveries[i] = half(n)
 	}
-	rows, err := tx.Query(ctx, t.sql.lanes, t.destination, deliveries, t.now, half(t.total))
+	rows, err := tx.Query(ctx, t.sql.groups, t.destination, deliveries, t.now, half(t.total))
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (t *taking) use(work []*journal.Work) {
 	}
 }
 
-// free takes what is in no lane.
+// free takes what is in no ordering group.
 func (t *taking) free(ctx context.Context, db querier) ([]*journal.Work, error) {
 	return t.query(ctx, db, t.sql.take, max(t.total, 0))
 }

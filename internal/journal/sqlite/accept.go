@@ -85,7 +85,7 @@ func (a *acceptance) one(w *writer, i int, e *journal.Record) error {
 		return err
 	}
 	if e.HasLogicalKey() {
-		if dropped, err := a.twin(w, i, e); err != nil || dropped {
+		if dropped, err := a.claimLogicalKey(w, i, e); err != nil || dropped {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func (a *acceptance) open(w *writer, e *journal.Record) error {
 		var resource any
 		if slices.Contains(e.Ordered, d) {
 			resource = e.Resource
-			if _, err := w.openLane.exec(d, e.Resource, a.now); err != nil {
+			if _, err := w.openGroup.exec(d, e.Resource, a.now); err != nil {
 				return err
 			}
 		}
@@ -113,9 +113,9 @@ func (a *acceptance) open(w *writer, e *journal.Record) error {
 	return nil
 }
 
-// twin gives the logical key of a new event to it, or names it the twin of the event that has it. It
+// claimLogicalKey gives the logical key of a new event to it, or names it the logical duplicate of the event that has it. It
 // reports whether that one's deliveries stand for it.
-func (a *acceptance) twin(w *writer, i int, e *journal.Record) (dropped bool, err error) {
+func (a *acceptance) claimLogicalKey(w *writer, i int, e *journal.Record) (dropped bool, err error) {
 	n, err := w.ownLogical.exec(e.ID, e.Source, e.LogicalKey, e.Key)
 	if err != nil || n > 0 {
 		return false, err
@@ -127,7 +127,7 @@ func (a *acceptance) twin(w *writer, i int, e *journal.Record) (dropped bool, er
 	}, e.Source, e.LogicalKey); err != nil {
 		return false, err
 	}
-	if _, err := w.insertTwin.exec(e.ID, res.LogicalDuplicateOf, e.DropLogicalDuplicate); err != nil || !e.DropLogicalDuplicate {
+	if _, err := w.insertLogicalDuplicate.exec(e.ID, res.LogicalDuplicateOf, e.DropLogicalDuplicate); err != nil || !e.DropLogicalDuplicate {
 		return false, err
 	}
 	res.Redriven, err = a.redrive(w, res.LogicalDuplicateOf)
@@ -164,17 +164,17 @@ func (a *acceptance) again(w *writer, i int, e *journal.Record) error {
 
 // redrive makes what failed of an event due, and reports whether there was anything.
 func (a *acceptance) redrive(w *writer, event int64) (bool, error) {
-	var lanes [][2]any
+	var groups [][2]any
 	n := 0
 	err := w.redrive.query(func(row []driver.Value) error {
 		if n++; row[1] != nil {
-			lanes = append(lanes, [2]any{row[0], row[1]})
+			groups = append(groups, [2]any{row[0], row[1]})
 		}
 		return nil
 	}, a.now, event)
-	for _, l := range lanes {
+	for _, l := range groups {
 		if err == nil {
-			_, err = w.openLane.exec(l[0], l[1], a.now)
+			_, err = w.openGroup.exec(l[0], l[1], a.now)
 		}
 	}
 	return n > 0, err

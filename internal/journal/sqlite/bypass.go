@@ -14,7 +14,7 @@ func (s *Store) RecordBypassed(ctx context.Context, outcomes []journal.Outcome) 
 	}
 	return s.write(ctx, "recording what was delivered past the store", func(w *writer) error {
 		for i := range outcomes {
-			if err := w.forwarded(outcomes[i]); err != nil {
+			if err := w.recordBypassed(outcomes[i]); err != nil {
 				return err
 			}
 		}
@@ -22,8 +22,8 @@ func (s *Store) RecordBypassed(ctx context.Context, outcomes []journal.Outcome) 
 	})
 }
 
-// forwarded ends one delivery.
-func (w *writer) forwarded(o journal.Outcome) error {
+// recordBypassed ends one delivery.
+func (w *writer) recordBypassed(o journal.Outcome) error {
 	var resource any
 	known := false // that it was attempted before
 	o.Token, o.State = 1, journal.Done
@@ -43,12 +43,12 @@ func (w *writer) forwarded(o journal.Outcome) error {
 	return w.ended(&o)
 }
 
-// passTurn has a lane looked at that a delivery has left.
+// passTurn has an ordering group looked at that a delivery has left.
 func (w *writer) passTurn(o *journal.Outcome, resource any) error {
 	at := o.Started.UnixMicro()
-	if _, err := w.freeLane.exec(o.Destination, resource, o.EventID, at); err != nil {
+	if _, err := w.freeGroup.exec(o.Destination, resource, o.EventID, at); err != nil {
 		return err
 	}
-	_, err := w.openLane.exec(o.Destination, resource, at)
+	_, err := w.openGroup.exec(o.Destination, resource, at)
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// freeChoicesSQL finds what may be taken for a destination and is in no lane: among ?3 from each end of what is
+// freeChoicesSQL finds what may be taken for a destination and is in no ordering group: among ?3 from each end of what is
 // due, and from somewhere in the middle.
 const freeChoicesSQL = `WITH somewhere AS MATERIALIZED (
 		SELECT min(due_at) + (?2 - min(due_at)) * abs(random() % 1000) / 1000 AS at FROM {{.}}deliveries
@@ -25,8 +25,8 @@ const freeChoicesSQL = `WITH somewhere AS MATERIALIZED (
 	FROM choice c JOIN {{.}}deliveries d ON d.event_id = c.event_id AND d.destination = ?1
 	LEFT JOIN {{.}}events e ON e.id = c.event_id`
 
-// laneChoicesSQL finds lanes to look at: the event that had the turn last, and the oldest that has none.
-const laneChoicesSQL = `WITH choice AS (
+// groupChoicesSQL finds ordering groups to look at: the event that had the turn last, and the oldest that has none.
+const groupChoicesSQL = `WITH choice AS (
 		SELECT * FROM (SELECT resource, event_id FROM {{.}}lanes WHERE destination = ?1 AND due_at <= ?2 ORDER BY due_at LIMIT ?3)
 		UNION SELECT * FROM (SELECT resource, event_id FROM {{.}}lanes WHERE destination = ?1 AND due_at <= ?2 ORDER BY due_at DESC LIMIT ?3)
 	)
@@ -42,7 +42,7 @@ const laneChoicesSQL = `WITH choice AS (
 // pick takes for one destination what [journal.Want.Choose] prefers.
 func (t *taking) pick(p *part) error {
 	var choices []journal.Choice
-	due, last := map[int64]int64{}, map[string]int64{} // by event; who had the turn, by lane
+	due, last := map[int64]int64{}, map[string]int64{} // by event; who had the turn, by ordering group
 	if err := t.freeChoices.query(func(row []driver.Value) error {
 		c := journal.Choice{EventID: row[0].(int64), Untried: row[1].(int64) != 0}
 		c.Class = journal.Class{Source: row[2].(string), Type: row[3].(string), Resource: row[4].(string)}
@@ -51,8 +51,8 @@ func (t *taking) pick(p *part) error {
 	}, p.Destination, t.now, int64(journal.PickAmong)); err != nil {
 		return err
 	}
-	var idle []string // lanes that are looked at for nothing: it has to be noted when they are due
-	if err := t.laneChoices.query(func(row []driver.Value) error {
+	var idle []string // ordering groups that are looked at for nothing: it has to be noted when they are due
+	if err := t.groupChoices.query(func(row []driver.Value) error {
 		c := journal.Choice{OrderingGroup: row[0].(string), EventID: row[2].(int64), Untried: row[3].(int64) != 0}
 		c.Class = journal.Class{Source: row[4].(string), Type: row[5].(string), Resource: c.OrderingGroup}
 		last[c.OrderingGroup] = row[1].(int64)
@@ -71,7 +71,7 @@ func (t *taking) pick(p *part) error {
 		}
 		var err error
 		if c.OrderingGroup != "" {
-			err = t.lane(p, c.OrderingGroup, last[c.OrderingGroup])
+			err = t.group(p, c.OrderingGroup, last[c.OrderingGroup])
 		} else {
 			_, err = t.take(p, c.EventID, due[c.EventID])
 		}
@@ -79,8 +79,8 @@ func (t *taking) pick(p *part) error {
 			return err
 		}
 	}
-	for _, lane := range idle {
-		if err := t.lane(p, lane, last[lane]); err != nil {
+	for _, group := range idle {
+		if err := t.group(p, group, last[group]); err != nil {
 			return err
 		}
 	}

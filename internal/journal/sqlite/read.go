@@ -218,7 +218,7 @@ func (s *Store) details(ctx context.Context, tx *sql.Tx, h *journal.History) (er
 	if h.Attempts, err = s.attempts(ctx, tx, h.ID); err != nil {
 		return err
 	}
-	if h.Duplicates, err = s.sightings(ctx, tx, h.ID); err != nil {
+	if h.Duplicates, err = s.duplicateReceipts(ctx, tx, h.ID); err != nil {
 		return err
 	}
 	return tx.QueryRowContext(ctx, s.in(`SELECT coalesce((SELECT length(body) FROM {{.}}bodies WHERE event_id = ?), 0)`), h.ID).Scan(&h.Size)

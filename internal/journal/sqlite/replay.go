@@ -138,12 +138,12 @@ func (s *Store) candidates(ctx context.Context, q *search, limit int) ([]journal
 	return found, nil
 }
 
-// queue has the lane of a delivery looked at in time, if it has one.
+// queue has the ordering group of a delivery looked at in time, if it has one.
 func (w *writer) queue(d journal.Delivery) error {
 	if d.Resource == "" {
 		return nil
 	}
-	_, err := w.openLane.exec(d.Destination, d.Resource, d.Due.UnixMicro())
+	_, err := w.openGroup.exec(d.Destination, d.Resource, d.Due.UnixMicro())
 	return err
 }
 

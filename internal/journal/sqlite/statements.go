@@ -1,5 +1,8 @@
 package sqlite
 
+// Tables keep the names that the schema gave them: lanes has the ordering groups, twins the logical duplicates,
+// sightings the duplicate receipts.
+
 const insertEventSQL = `INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched, unrouted)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, key) DO NOTHING`
 
@@ -27,18 +30,18 @@ const ownLogicalSQL = `INSERT INTO {{.}}twins (event_id, first, source, logical,
 
 const ownerSQL = `SELECT event_id, key FROM {{.}}twins WHERE source = ? AND logical = ?`
 
-const insertTwinSQL = `INSERT INTO {{.}}twins (event_id, first, dropped) VALUES (?, ?, ?)`
+const insertLogicalDuplicateSQL = `INSERT INTO {{.}}twins (event_id, first, dropped) VALUES (?, ?, ?)`
 
-// openLaneSQL has a lane looked at when it gets another delivery. One whose delivery is processing is
+// openGroupSQL has an ordering group looked at when it gets another delivery. One whose delivery is processing is
 // looked at when that ends.
-const openLaneSQL = `INSERT INTO {{.}}lanes (destination, resource, due_at) VALUES (?, ?, ?)
+const openGroupSQL = `INSERT INTO {{.}}lanes (destination, resource, due_at) VALUES (?, ?, ?)
 	ON CONFLICT (destination, resource) DO UPDATE SET due_at = excluded.due_at
 	WHERE event_id IS NULL AND due_at > excluded.due_at`
 
-const lanesSQL = `SELECT resource, coalesce(event_id, 0) FROM {{.}}lanes
+const groupsSQL = `SELECT resource, coalesce(event_id, 0) FROM {{.}}lanes
 	WHERE destination = ? AND due_at <= ? ORDER BY due_at LIMIT ?`
 
-// turnSQL finds whose turn it is in a lane: the delivery that is processing, or else the oldest one. ?3 is
+// turnSQL finds whose turn it is in an ordering group: the delivery that is processing, or else the oldest one. ?3 is
 // the event that had the turn last.
 const turnSQL = `SELECT event_id, due_at, 1 FROM {{.}}deliveries
 		WHERE event_id = ?3 AND destination = ?1 AND state = 'processing'
@@ -47,12 +50,12 @@ const turnSQL = `SELECT event_id, due_at, 1 FROM {{.}}deliveries
 		WHERE destination = ?1 AND resource = ?2 AND state <> 'dead' ORDER BY event_id LIMIT 1)
 	LIMIT 1`
 
-const moveLaneSQL = `UPDATE {{.}}lanes SET due_at = ?3, event_id = ?4 WHERE destination = ?1 AND resource = ?2`
+const moveGroupSQL = `UPDATE {{.}}lanes SET due_at = ?3, event_id = ?4 WHERE destination = ?1 AND resource = ?2`
 
-const dropLaneSQL = `DELETE FROM {{.}}lanes WHERE destination = ? AND resource = ?`
+const dropGroupSQL = `DELETE FROM {{.}}lanes WHERE destination = ? AND resource = ?`
 
-// freeLaneSQL ends the turn of a delivery, or that of nobody, and has the lane looked at.
-const freeLaneSQL = `UPDATE {{.}}lanes SET due_at = min(due_at, ?4), event_id = NULL
+// freeGroupSQL ends the turn of a delivery, or that of nobody, and has the ordering group looked at.
+const freeGroupSQL = `UPDATE {{.}}lanes SET due_at = min(due_at, ?4), event_id = NULL
 	WHERE destination = ?1 AND resource = ?2 AND coalesce(event_id, ?3) = ?3`
 
 // targetsSQL are the destinations that there is open work for.
@@ -111,7 +114,7 @@ const insertAnswerSQL = `INSERT INTO {{.}}answers (event_id, destination, status
 
 const orphansSQL = `UPDATE {{.}}deliveries SET due_at = ? WHERE state = 'processing'`
 
-const orphanLanesSQL = `UPDATE {{.}}lanes SET due_at = ?1 WHERE due_at > ?1 AND event_id IS NOT NULL`
+const orphanGroupsSQL = `UPDATE {{.}}lanes SET due_at = ?1 WHERE due_at > ?1 AND event_id IS NOT NULL`
 
 const lastIDSQL = `SELECT coalesce(max(id), 0) FROM {{.}}events`
 

@@ -78,14 +78,14 @@ type part struct {
 	bytes int64
 }
 
-// destination takes for one of them: from the lanes at most half, so that what is in no lane comes to its
+// destination takes for one of them: from the ordering groups at most half, so that what is in no ordering group comes to its
 // turn as well.
 func (t *taking) destination(want journal.Want) error {
 	p := &part{Want: want}
 	if want.Pick {
 		return t.pick(p)
 	}
-	if err := t.lanesOf(p, (min(want.Deliveries, t.left)+1)/2); err != nil {
+	if err := t.groupsOf(p, (min(want.Deliveries, t.left)+1)/2); err != nil {
 		return err
 	}
 	type free struct{ event, at int64 }
@@ -144,27 +144,27 @@ func (t *taking) describe(w *journal.Work, compare bool) error {
 	}, w.EventID, w.Destination, compare)
 }
 
-// lanesOf takes from at most limit lanes of a destination.
-func (t *taking) lanesOf(p *part, limit int) error {
-	type lane struct {
+// groupsOf takes from at most limit ordering groups of a destination.
+func (t *taking) groupsOf(p *part, limit int) error {
+	type group struct {
 		resource string
 		event    int64 // that had the turn last
 	}
-	var lanes []lane
-	err := t.lanes.query(func(row []driver.Value) error {
-		lanes = append(lanes, lane{row[0].(string), row[1].(int64)})
+	var groups []group
+	err := t.groups.query(func(row []driver.Value) error {
+		groups = append(groups, group{row[0].(string), row[1].(int64)})
 		return nil
 	}, p.Destination, t.now, int64(limit))
-	for _, l := range lanes {
+	for _, l := range groups {
 		if err == nil && t.room(p) {
-			err = t.lane(p, l.resource, l.event)
+			err = t.group(p, l.resource, l.event)
 		}
 	}
 	return err
 }
 
-// lane takes the delivery whose turn it is, or notes when that will be due.
-func (t *taking) lane(p *part, resource string, last int64) error {
+// group takes the delivery whose turn it is, or notes when that will be due.
+func (t *taking) group(p *part, resource string, last int64) error {
 	var event, at int64
 	var holder any // who has the turn already
 	if err := t.turn.query(func(row []driver.Value) error {
@@ -178,15 +178,15 @@ func (t *taking) lane(p *part, resource string, last int64) error {
 	}
 	switch {
 	case event == 0:
-		_, err := t.dropLane.exec(p.Destination, resource)
+		_, err := t.dropGroup.exec(p.Destination, resource)
 		return err
 	case at > t.now:
-		_, err := t.moveLane.exec(p.Destination, resource, at, holder)
+		_, err := t.moveGroup.exec(p.Destination, resource, at, holder)
 		return err
 	}
 	leased, err := t.take(p, event, at)
 	if err == nil && leased {
-		_, err = t.moveLane.exec(p.Destination, resource, t.lease.UnixMicro(), event)
+		_, err = t.moveGroup.exec(p.Destination, resource, t.lease.UnixMicro(), event)
 	}
 	return err
 }

@@ -71,7 +71,7 @@ func (w *writer) finish(o *journal.Outcome) (applied bool, err error) {
 // ended does what follows from an outcome that applies.
 func (w *writer) ended(o *journal.Outcome) error {
 	if o.Resource != "" {
-		if _, err := w.freeLane.exec(o.Destination, o.Resource, o.EventID, o.Started.UnixMicro()); err != nil {
+		if _, err := w.freeGroup.exec(o.Destination, o.Resource, o.EventID, o.Started.UnixMicro()); err != nil {
 			return err
 		}
 	}
@@ -99,7 +99,7 @@ func (s *Store) Orphans(ctx context.Context, now time.Time) (int, error) {
 	var n int64
 	err := s.write(ctx, "handing back orphans", func(w *writer) (err error) {
 		if n, err = w.orphans.exec(now.UnixMicro()); err == nil {
-			_, err = w.orphanLanes.exec(now.UnixMicro())
+			_, err = w.orphanGroups.exec(now.UnixMicro())
 		}
 		return err
 	})

@@ -11,21 +11,21 @@ import (
 // uses it at a time.
 type writer struct {
 	*conn
-	begin, commit, rollback                 *stmt
-	savepoint, undo, release                *stmt
-	insertEvent, insertBody, insertDelivery *stmt
-	first, redrive, hasOpen                 *stmt
-	coming, releaseKey                      *stmt
-	ownLogical, owner, insertTwin           *stmt
-	openLane, lanes, turn, moveLane         *stmt
-	dropLane, freeLane                      *stmt
-	targets, due, body, lease, work, bury   *stmt
-	freeChoices, laneChoices                *stmt
-	extend, done, kept, insertAttempt       *stmt
-	raise, insertAnswer, end, tried         *stmt
-	orphans, orphanLanes                    *stmt
-	lastID, logLength, pageCount            *stmt
-	probe, unprobe                          *stmt
+	begin, commit, rollback                   *stmt
+	savepoint, undo, release                  *stmt
+	insertEvent, insertBody, insertDelivery   *stmt
+	first, redrive, hasOpen                   *stmt
+	coming, releaseKey                        *stmt
+	ownLogical, owner, insertLogicalDuplicate *stmt
+	openGroup, groups, turn, moveGroup        *stmt
+	dropGroup, freeGroup                      *stmt
+	targets, due, body, lease, work, bury     *stmt
+	freeChoices, groupChoices                 *stmt
+	extend, done, kept, insertAttempt         *stmt
+	raise, insertAnswer, end, tried           *stmt
+	orphans, orphanGroups                     *stmt
+	lastID, logLength, pageCount              *stmt
+	probe, unprobe                            *stmt
 }
 
 // newWriter opens the connection and prepares everything; {{.}} in the texts is the prefix.
@@ -44,15 +44,15 @@ func newWriter(ctx context.Context, connector driver.Connector, prefix string) (
 		{&w.insertEvent, insertEventSQL}, {&w.insertBody, insertBodySQL}, {&w.insertDelivery, insertDeliverySQL},
 		{&w.first, firstSQL}, {&w.redrive, redriveSQL}, {&w.hasOpen, hasOpenSQL},
 		{&w.coming, comingSQL}, {&w.releaseKey, releaseKeySQL},
-		{&w.ownLogical, ownLogicalSQL}, {&w.owner, ownerSQL}, {&w.insertTwin, insertTwinSQL},
-		{&w.openLane, openLaneSQL}, {&w.lanes, lanesSQL}, {&w.turn, turnSQL}, {&w.moveLane, moveLaneSQL},
-		{&w.dropLane, dropLaneSQL}, {&w.freeLane, freeLaneSQL},
+		{&w.ownLogical, ownLogicalSQL}, {&w.owner, ownerSQL}, {&w.insertLogicalDuplicate, insertLogicalDuplicateSQL},
+		{&w.openGroup, openGroupSQL}, {&w.groups, groupsSQL}, {&w.turn, turnSQL}, {&w.moveGroup, moveGroupSQL},
+		{&w.dropGroup, dropGroupSQL}, {&w.freeGroup, freeGroupSQL},
 		{&w.targets, targetsSQL}, {&w.due, dueSQL}, {&w.body, bodySQL}, {&w.lease, leaseSQL}, {&w.work, workSQL}, {&w.bury, burySQL},
-		{&w.freeChoices, freeChoicesSQL}, {&w.laneChoices, laneChoicesSQL},
+		{&w.freeChoices, freeChoicesSQL}, {&w.groupChoices, groupChoicesSQL},
 		{&w.extend, extendSQL}, {&w.done, doneSQL}, {&w.kept, keptSQL}, {&w.insertAttempt, insertAttemptSQL},
 		{&w.raise, raiseSQL}, {&w.insertAnswer, insertAnswerSQL},
 		{&w.end, endSQL}, {&w.tried, triedSQL},
-		{&w.orphans, orphansSQL}, {&w.orphanLanes, orphanLanesSQL},
+		{&w.orphans, orphansSQL}, {&w.orphanGroups, orphanGroupsSQL},
 		{&w.lastID, lastIDSQL},
 		{&w.probe, probeSQL}, {&w.unprobe, unprobeSQL},
 		{&w.logLength, `PRAGMA wal_checkpoint(NOOP)`}, {&w.pageCount, `PRAGMA page_count`},
