@@ -33,7 +33,7 @@ type Event struct {
 	// Digest identifies the content that must be equal in every copy of the event. The part of the
 	// body that providers change between attempts is left out.
 	Digest []byte
-	// Logical recognises twins: distinct events, with keys of their own, that stand for one change at
+	// Logical recognises logical duplicates: distinct events, with keys of their own, that stand for one change at
 	// the provider. Empty where the provider is not known to send any.
 	Logical string
 	// Version is the provider's version number of the resource, an integer. Empty where there is none.
@@ -71,8 +71,8 @@ type Gateway struct {
 	Attempt int64
 	// FirstSeen is when the gateway received the event first.
 	FirstSeen time.Time
-	// TwinOf is the key of an earlier event about the same change, see Logical. Empty: none.
-	TwinOf string
+	// LogicalDuplicateOf is the key of an earlier event about the same change, see Logical. Empty: none.
+	LogicalDuplicateOf string
 	// Stale: a newer state of the resource was delivered to this destination before.
 	Stale bool
 	// Forced: an operator had the event delivered again although it was done. If it is done here as well, it is a

@@ -132,13 +132,13 @@ func (f *factsReader) event() hookonce.Event {
 		Scope:     f.text(header.HookonceScope),
 		Rank:      f.rank(header.HookonceRank),
 		Gateway: hookonce.Gateway{
-			IdempotencyKey: f.Get(header.IdempotencyKey),
-			Attempt:        f.number(header.HookonceAttempt, f.Get(header.HookonceAttempt)),
-			FirstSeen:      f.time(header.HookonceFirstSeen),
-			TwinOf:         f.text(header.HookonceTwinOf),
-			Stale:          f.flag(header.HookonceStale),
-			Forced:         f.flag(header.HookonceForced),
-			Unprotected:    f.flag(header.HookonceUnprotected),
+			IdempotencyKey:     f.Get(header.IdempotencyKey),
+			Attempt:            f.number(header.HookonceAttempt, f.Get(header.HookonceAttempt)),
+			FirstSeen:          f.time(header.HookonceFirstSeen),
+			LogicalDuplicateOf: f.text(header.HookonceLogicalDuplicateOf),
+			Stale:              f.flag(header.HookonceStale),
+			Forced:             f.flag(header.HookonceForced),
+			Unprotected:        f.flag(header.HookonceUnprotected),
 		},
 	}
 	if ev.Key == "" {

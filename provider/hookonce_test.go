@@ -35,7 +35,7 @@ func TestHookonceReadsWhatTheGatewaySays(t *testing.T) {
 	h := req.Header
 	for name, value := range map[string]string{
 		"Hookonce-Tenant": "acct%2F1%20%C3%A9", "Hookonce-Sender-Attempt-Id": "d_1", "Hookonce-Logical": "1:a2:bc", "Hookonce-Digest": "00ff",
-		"Hookonce-Attempt": "4", "Hookonce-Twin-Of": "evt_0", "Hookonce-Stale": "true", "Hookonce-Forced": "true", "Hookonce-Unprotected": "true",
+		"Hookonce-Attempt": "4", "Hookonce-Logical-Duplicate-Of": "evt_0", "Hookonce-Stale": "true", "Hookonce-Forced": "true", "Hookonce-Unprotected": "true",
 	} {
 		h.Set(name, value)
 	}
@@ -53,7 +53,7 @@ func TestHookonceReadsWhatTheGatewaySays(t *testing.T) {
 		Source: "billing", Provider: "standard", Key: "evt_1", KeyOrigin: "header:Hookonce-Key", KeySigned: true, AttemptID: "d_1",
 		Type: "invoice.paid", Time: now, Resource: "in_1001", Tenant: "acct/1 é", Digest: []byte{0, 255}, Logical: "1:a2:bc",
 		Version: "3", Scope: "in_1001", Rank: hookonce.Version(3),
-		Gateway: hookonce.Gateway{IdempotencyKey: "billing:evt_1", Attempt: 4, FirstSeen: now, TwinOf: "evt_0", Stale: true, Forced: true, Unprotected: true},
+		Gateway: hookonce.Gateway{IdempotencyKey: "billing:evt_1", Attempt: 4, FirstSeen: now, LogicalDuplicateOf: "evt_0", Stale: true, Forced: true, Unprotected: true},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)

@@ -7,7 +7,7 @@ import "github.com/hookonce/hookonce/provider/spec"
 // prove who sends but sign nothing. It panics if a secret is missing or empty.
 //
 // Shippo is not known to send an id: events pass through unkeyed. Those of one type with the same data have
-// the same Event.Logical, by which the gateway marks the second of a day as a twin, or drops it where its
+// the same Event.Logical, by which the gateway marks the second of a day as a logical duplicate, or drops it where its
 // source lists the type. A time is signed, but not checked against a tolerance
 // unless [spec.Settings] has one: Shippo does not state that retries are signed anew.
 func Shippo(secrets ...string) *spec.Provider {
@@ -37,7 +37,7 @@ func shippoSpec() spec.Spec {
 			notSourced("retries"),
 		},
 		Traps: []string{
-			"no id is known: nothing is dropped as a copy, so handlers have to bear repetitions; the gateway marks them as twins",
+			"no id is known: nothing is dropped as a copy, so handlers have to bear repetitions; the gateway marks them as logical duplicates",
 			"the tracking number as the key loses every status after the first",
 			"the signature has to be asked for; the token in the URL binds nothing and ends up in the logs of proxies",
 		},

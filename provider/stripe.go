@@ -44,7 +44,7 @@ func stripeSpec() spec.Spec {
 			Retry:  spec.Stable,
 			Manual: spec.Stable,
 			Logical: []spec.Logical{{
-				// The object's content as well: two updates of one object are no twins.
+				// The object's content as well: two updates of one object are no logical duplicates.
 				Key:    []spec.Value{"json:$.type", "json:$.data.object.id", "hash:json:$.data.object"},
 				Window: day,
 			}},
@@ -59,15 +59,15 @@ func stripeSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("signature, tolerance, key", "stripe/stripe-go: webhook/client.go"),
 			stated("fields of snapshot and thin events", "stripe/stripe-go: event.go, v2_events.go"),
-			stated("retries, resending, twin events, no order", "Stripe documentation, Receive Stripe events in your webhook endpoint"),
+			stated("retries, resending, logical duplicates, no order", "Stripe documentation, Receive Stripe events in your webhook endpoint"),
 			reported("time is not an order", "Stripe documentation, quoted"),
-			reported("twins have the same object", "inferred: Stripe says type and object id, which two updates share as well; the day is our choice"),
+			reported("logical duplicates have the same object", "inferred: Stripe says type and object id, which two updates share as well; the day is our choice"),
 			notSourced("deadline"),
 		},
 		Traps: []string{
 			"type and object id as the key loses every second update of an object",
 			"a hash of the body as the key lets retries through: pending_webhooks changes",
-			"sometimes two event objects with different ids are made for one change; they are twins and no copies: nothing drops the second unless a source asks for it",
+			"sometimes two event objects with different ids are made for one change; they are logical duplicates and no copies: nothing drops the second unless a source asks for it",
 			"created has a granularity of one second and is not an order",
 			"signatures under v0 are not to be trusted",
 		},

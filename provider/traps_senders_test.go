@@ -21,16 +21,16 @@ import (
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
-// TestStripeTwinsAreFlagged: two events about one change share the logical key, two changes do not.
-func TestStripeTwinsAreFlagged(t *testing.T) {
+// TestStripeLogicalDuplicatesAreFlagged: two events about one change share the logical key, two changes do not.
+func TestStripeLogicalDuplicatesAreFlagged(t *testing.T) {
 	p := fake(t, "stripe")
 	event := func(id, object string) hookonce.Event {
 		return one(t, p, signed(t, p, `{"id":"`+id+`","type":"customer.subscription.updated","data":{"object":`+object+`}}`))
 	}
-	first, twin := event("evt_1", `{"id":"sub_1","status":"active"}`), event("evt_2", `{"id":"sub_1","status":"active"}`)
+	first, second := event("evt_1", `{"id":"sub_1","status":"active"}`), event("evt_2", `{"id":"sub_1","status":"active"}`)
 	next := event("evt_3", `{"id":"sub_1","status":"past_due"}`)
-	if first.Logical == "" || first.Logical != twin.Logical || first.Logical == next.Logical || first.Key == twin.Key {
-		t.Errorf("logical keys %q, %q, %q", first.Logical, twin.Logical, next.Logical)
+	if first.Logical == "" || first.Logical != second.Logical || first.Logical == next.Logical || first.Key == second.Key {
+		t.Errorf("logical keys %q, %q, %q", first.Logical, second.Logical, next.Logical)
 	}
 	if rule := p.Spec().Dedup.Logical[0]; rule.Mode != spec.Flag || rule.Window != day {
 		t.Errorf("%+v: nobody opted into dropping", rule)

@@ -210,9 +210,13 @@ func printEvent(w *env, e *api.Detail) error {
 	if e.Unrouted && len(e.Deliveries) == 0 {
 		state += ": " + journal.Unrouted + ", so it was delivered nowhere"
 	}
+	logical := ""
+	if e.LogicalDuplicateOf != "" {
+		logical = "duplicate of " + e.LogicalDuplicateOf
+	}
 	for _, line := range [][2]string{
 		{"id", e.ID}, {"source", e.Source}, {"key", cmp.Or(e.Key, "- (unkeyed)")}, {"type", e.Type}, {"state", state},
-		{"received", clock(e.ReceivedAt)}, {"resource", e.Resource}, {"twin of", e.TwinOf}, {"body", body},
+		{"received", clock(e.ReceivedAt)}, {"resource", e.Resource}, {"logical", logical}, {"body", body},
 	} {
 		if line[1] != "" {
 			fmt.Fprintf(w.out, "%-10s%s\n", line[0], clean(line[1]))

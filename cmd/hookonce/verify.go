@@ -203,23 +203,23 @@ type verdict struct {
 
 // verdictItem is one event.
 type verdictItem struct {
-	Key       string     `json:"key"`
-	KeySource string     `json:"key_source"`
-	KeySigned bool       `json:"key_signed"`
-	Type      string     `json:"type"`
-	Resource  string     `json:"resource,omitempty"`
-	Time      *time.Time `json:"time,omitempty"`
-	Tenant    string     `json:"tenant,omitempty"`
-	AttemptID string     `json:"attempt_id,omitempty"`
-	Attempt   string     `json:"sender_attempt,omitempty"`
-	Cause     string     `json:"sender_reason,omitempty"`
-	Logical   string     `json:"logical_key,omitempty"`
-	Twins     string     `json:"twins,omitempty"` // what the gateway does with another event of that logical key
-	Version   string     `json:"version,omitempty"`
-	OnRepeat  string     `json:"on_repeat"`
-	Repeat    string     `json:"repeat"`
-	OnRetry   string     `json:"stable_on_retry,omitempty"`
-	OnResend  string     `json:"stable_on_resend,omitempty"`
+	Key               string     `json:"key"`
+	KeySource         string     `json:"key_source"`
+	KeySigned         bool       `json:"key_signed"`
+	Type              string     `json:"type"`
+	Resource          string     `json:"resource,omitempty"`
+	Time              *time.Time `json:"time,omitempty"`
+	Tenant            string     `json:"tenant,omitempty"`
+	AttemptID         string     `json:"attempt_id,omitempty"`
+	Attempt           string     `json:"sender_attempt,omitempty"`
+	Cause             string     `json:"sender_reason,omitempty"`
+	Logical           string     `json:"logical_key,omitempty"`
+	LogicalDuplicates string     `json:"logical_duplicates,omitempty"` // what the gateway does with another event of that logical key
+	Version           string     `json:"version,omitempty"`
+	OnRepeat          string     `json:"on_repeat"`
+	Repeat            string     `json:"repeat"`
+	OnRetry           string     `json:"stable_on_retry,omitempty"`
+	OnResend          string     `json:"stable_on_resend,omitempty"`
 }
 
 // verdictAnswer is an HTTP response.
@@ -321,7 +321,7 @@ func newItem(known spec.Spec, ev *hookonce.Event) verdictItem {
 		item.Time = &ev.Time
 	}
 	if ev.Logical != "" {
-		item.Twins = twinsOf(known, ev.Type)
+		item.LogicalDuplicates = logicalDuplicatesOf(known, ev.Type)
 	}
 	return item
 }
@@ -343,11 +343,11 @@ func repeatOf(known spec.Spec, ev *hookonce.Event) string {
 	return "is dropped as a duplicate; other content under this key would be flagged as a conflict, and dropped"
 }
 
-// twinsOf says what the gateway does with another event with the same logical key.
-func twinsOf(known spec.Spec, eventType string) string {
+// logicalDuplicatesOf says what the gateway does with another event with the same logical key.
+func logicalDuplicatesOf(known spec.Spec, eventType string) string {
 	for _, l := range known.Dedup.Logical {
-		if l.Mode == spec.DropTwin && slices.Contains(l.Types, eventType) {
-			return string(spec.DropTwin)
+		if l.Mode == spec.DropLogicalDuplicate && slices.Contains(l.Types, eventType) {
+			return string(spec.DropLogicalDuplicate)
 		}
 	}
 	return string(spec.Flag)
@@ -409,8 +409,8 @@ func (e *verdictItem) print(out io.Writer) {
 	line(out, "cause", e.Cause)
 	line(out, "version", e.Version)
 	if e.Logical != "" {
-		line(out, "twins", e.Logical)
-		line(out, "", twinsText(e.Twins))
+		line(out, "logical", e.Logical)
+		line(out, "", logicalDuplicatesText(e.LogicalDuplicates))
 	}
 	line(out, "repeat", e.Repeat)
 	if e.Key != "" {
@@ -437,12 +437,12 @@ func (a verdictAnswer) String() string {
 	return text
 }
 
-// twinsText says what becomes of another event with the same logical key.
-func twinsText(mode string) string {
-	if mode == string(spec.DropTwin) {
+// logicalDuplicatesText says what becomes of another event with the same logical key.
+func logicalDuplicatesText(mode string) string {
+	if mode == string(spec.DropLogicalDuplicate) {
 		return "another event with this logical key is stored by the gateway and not delivered; the library passes it on"
 	}
-	return "another event with this logical key passes on; the gateway marks it with Hookonce-Twin-Of, or drops it where its source lists the type under twins: {drop: [...]}"
+	return "another event with this logical key passes on; the gateway marks it with Hookonce-Logical-Duplicate-Of, or drops it where its source lists the type under logical_duplicates: {drop: [...]}"
 }
 
 func signedText(signed bool) string {

@@ -10,18 +10,18 @@ import (
 
 // Event is what a list says about an event.
 type Event struct {
-	ID         string     `json:"id" doc:"Identifier in the journal; grows with time." example:"924305118331207681"`
-	Source     string     `json:"source"`
-	Key        string     `json:"key,omitempty" doc:"Recognises copies. Missing: the event has none."`
-	Type       string     `json:"type,omitempty"`
-	State      string     `json:"state" enum:"pending,processing,done,failed,dead" doc:"That of the delivery which needs most attention."`
-	ReceivedAt time.Time  `json:"received_at"`
-	Resource   string     `json:"resource,omitempty" doc:"What the event is about."`
-	Rank       int64      `json:"rank,omitempty" doc:"How new that is: a version, or a time in microseconds."`
-	TwinOf     string     `json:"twin_of,omitempty" doc:"Identifier of an earlier event for the same change."`
-	HasBody    bool       `json:"has_body" doc:"False: the body was deleted, and the event cannot be delivered again."`
-	Unrouted   bool       `json:"unrouted,omitempty" doc:"No route wanted it when it came: it is stored, and was delivered nowhere unless somebody replayed it."`
-	Deliveries []Delivery `json:"deliveries" nullable:"false" doc:"In a list only those that are not done."`
+	ID                 string     `json:"id" doc:"Identifier in the journal; grows with time." example:"924305118331207681"`
+	Source             string     `json:"source"`
+	Key                string     `json:"key,omitempty" doc:"Recognises copies. Missing: the event has none."`
+	Type               string     `json:"type,omitempty"`
+	State              string     `json:"state" enum:"pending,processing,done,failed,dead" doc:"That of the delivery which needs most attention."`
+	ReceivedAt         time.Time  `json:"received_at"`
+	Resource           string     `json:"resource,omitempty" doc:"What the event is about."`
+	Rank               int64      `json:"rank,omitempty" doc:"How new that is: a version, or a time in microseconds."`
+	LogicalDuplicateOf string     `json:"logical_duplicate_of,omitempty" doc:"Identifier of an earlier event for the same change."`
+	HasBody            bool       `json:"has_body" doc:"False: the body was deleted, and the event cannot be delivered again."`
+	Unrouted           bool       `json:"unrouted,omitempty" doc:"No route wanted it when it came: it is stored, and was delivered nowhere unless somebody replayed it."`
+	Deliveries         []Delivery `json:"deliveries" nullable:"false" doc:"In a list only those that are not done."`
 }
 
 // Delivery is one destination of an event.
@@ -70,7 +70,7 @@ func newEvent(s *journal.Summary) Event {
 		ReceivedAt: s.ReceivedAt.UTC(), Resource: s.Resource, Rank: s.Rank, HasBody: s.HasBody, Unrouted: s.Unrouted, Deliveries: []Delivery{},
 	}
 	if s.LogicalDuplicateOf != 0 {
-		e.TwinOf = idText(s.LogicalDuplicateOf)
+		e.LogicalDuplicateOf = idText(s.LogicalDuplicateOf)
 	}
 	for _, d := range s.Deliveries {
 		e.Deliveries = append(e.Deliveries, newDelivery(d))

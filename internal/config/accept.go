@@ -117,7 +117,7 @@ func checkPattern(s string) error {
 // checkExact accepts the types that somebody means by name.
 func checkExact(s string) error {
 	if strings.Contains(s, "*") {
-		return fmt.Errorf("%q is a pattern, and twins are dropped only for types that are named; write each one", s)
+		return fmt.Errorf("%q is a pattern, and logical duplicates are dropped only for types that are named; write each one", s)
 	}
 	return checkPattern(s)
 }

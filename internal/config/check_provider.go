@@ -21,7 +21,7 @@ func checkSender(r *settings.Report, cfg *Config, s *Source) {
 		checkSecrets(r, cfg, s, known)
 	}
 	checkWindow(r, cfg, s, known)
-	checkTwins(r, s, known)
+	checkLogicalDuplicates(r, s, known)
 	if known.SignsURL() && !s.has("url") {
 		r.Fault(s.at, "%s signs the public URL of its endpoint, and source %q has none; %s and the URL exactly as registered there", known.Title, s.Name, s.at.Either("write url:", "add --url"))
 	}
@@ -219,10 +219,10 @@ func whereKept(cfg *Config, s *Source, keys ...string) settings.Place {
 	return s.origin.Where(cfg.where(keys...), keys...)
 }
 
-// checkTwins finds types that are to be dropped as twins where nothing recognises twins.
-func checkTwins(r *settings.Report, s *Source, known spec.Spec) {
-	if len(s.Twins.Drop) > 0 && len(known.Dedup.Logical) == 0 {
-		r.Warn(s.where("twins.drop"), "twins.drop: %s is not known to send two events for one change, so that nothing is dropped", known.Title)
+// checkLogicalDuplicates finds types that are to be dropped as logical duplicates where nothing recognises logical duplicates.
+func checkLogicalDuplicates(r *settings.Report, s *Source, known spec.Spec) {
+	if len(s.LogicalDuplicates.Drop) > 0 && len(known.Dedup.Logical) == 0 {
+		r.Warn(s.where("logical_duplicates.drop"), "logical_duplicates.drop: %s is not known to send two events for one change, so that nothing is dropped", known.Title)
 	}
 }
 

@@ -76,11 +76,11 @@ func checkIdempotency(r *settings.Report, s *Source) {
 	case slices.Contains(scope, scopeOfAll) && len(scope) > 1:
 		r.Fault(s.where("idempotency.scope"), "idempotency.scope: none stands alone; remove it, or the others")
 	}
-	checkTwinHeaders(r, s)
+	checkHeaderSpellings(r, s)
 }
 
-// checkTwinHeaders finds headers that some applications take for one and the same, so that no request could have both.
-func checkTwinHeaders(r *settings.Report, s *Source) {
+// checkHeaderSpellings finds headers that some applications take for one and the same, so that no request could have both.
+func checkHeaderSpellings(r *settings.Report, s *Source) {
 	seen := map[string]string{}
 	for _, name := range slices.Concat(s.Idempotency.ScopeHeaders(), s.Idempotency.Headers) {
 		name = strings.TrimPrefix(name, "header:")
@@ -177,15 +177,15 @@ func checkMode(r *settings.Report, s *Source) {
 	case len(to) > 1:
 		r.Fault(at, "mode: sync answers with what the destination answers, and source %q has %d: %s; keep one, or write mode: async", s.Name, len(to), strings.Join(to, ", "))
 	}
-	if len(s.Twins.Drop) > 0 {
-		r.Fault(s.where("twins.drop"), "twins.drop: the sender of source %q waits for the answer to each event (mode: sync), so that none can be dropped; remove it", s.Name)
+	if len(s.LogicalDuplicates.Drop) > 0 {
+		r.Fault(s.where("logical_duplicates.drop"), "logical_duplicates.drop: the sender of source %q waits for the answer to each event (mode: sync), so that none can be dropped; remove it", s.Name)
 	}
 	known, err := s.spec()
 	if err != nil {
 		return // reported already
 	}
-	if dropsTwins(known) {
-		r.Fault(at, "mode: the sender of source %q waits for the answer to each event, and a rule of %s drops some as twins (dedup.logical, mode: drop); write mode: flag in that rule, or mode: async here", s.Name, known.Title)
+	if dropsLogicalDuplicates(known) {
+		r.Fault(at, "mode: the sender of source %q waits for the answer to each event, and a rule of %s drops some as logical duplicates (dedup.logical, mode: drop); write mode: flag in that rule, or mode: async here", s.Name, known.Title)
 	}
 	if sendsBatches(known) {
 		r.Warn(at, "mode: %s puts several events into one request; such a request is answered as with async, and only one with a single event is answered with what the destination answers", known.Title)
@@ -211,9 +211,9 @@ func checkObserve(r *settings.Report, s *Source) {
 // sendsBatches reports whether a sender may put several events into a request.
 func sendsBatches(s spec.Spec) bool { return s.Split != nil }
 
-// dropsTwins reports whether a specification drops twins that no source names.
-func dropsTwins(s spec.Spec) bool {
-	return slices.ContainsFunc(s.Dedup.Logical, func(rule spec.Logical) bool { return rule.Mode == spec.DropTwin })
+// dropsLogicalDuplicates reports whether a specification drops logical duplicates that no source names.
+func dropsLogicalDuplicates(s spec.Spec) bool {
+	return slices.ContainsFunc(s.Dedup.Logical, func(rule spec.Logical) bool { return rule.Mode == spec.DropLogicalDuplicate })
 }
 
 // checkOutage holds what a source does while the store is down against the rest of it.

@@ -45,8 +45,8 @@ type Source struct {
 	Burst int
 	// Allow are the networks that requests may come from. None: all.
 	Allow []netip.Prefix
-	// Twins says what happens to distinct events for one change.
-	Twins Twins
+	// LogicalDuplicates says what happens to distinct events for one change.
+	LogicalDuplicates LogicalDuplicates
 	// Mode is [Async], [Sync], [Observe] or [Idempotent].
 	Mode string
 	// Idempotency is for mode Idempotent.
@@ -76,9 +76,9 @@ type Source struct {
 	at       settings.Place
 }
 
-// Twins says what happens to the second of two events for one change. It is delivered with a header
+// LogicalDuplicates says what happens to the second of two events for one change. It is delivered with a header
 // that says so, unless its type is listed here.
-type Twins struct {
+type LogicalDuplicates struct {
 	// Drop are the types that are stored and not delivered.
 	Drop []string
 }
@@ -121,9 +121,9 @@ var sourceTable = slices.Concat(
 			Bind: func(s *Source) settings.Value { return settings.Count(&s.Burst, 1, 1_000_000) }},
 		{Key: "allow", Help: "`network` that requests may come from; any if not set; repeatable",
 			Bind: func(s *Source) settings.Value { return settings.Networks(&s.Allow) }},
-		{Key: "twins.drop", Help: "`type` of events that are not delivered when they are the second for one change; repeatable",
+		{Key: "logical_duplicates.drop", Help: "`type` of events that are not delivered when they are the second for one change; repeatable",
 			Bind: func(s *Source) settings.Value {
-				return settings.Words(&s.Twins.Drop, "checkout.session.completed", checkExact)
+				return settings.Words(&s.LogicalDuplicates.Drop, "checkout.session.completed", checkExact)
 			}},
 		{Key: "mode", Default: Async, Help: "`when` its sender is answered: async, when the event is stored, sync, with the destination's answer, observe, as sync, and all else is only recorded, or idempotency, for requests with an Idempotency-Key",
 			Bind: func(s *Source) settings.Value { return settings.Choice(&s.Mode, Async, Sync, Observe, Idempotent) }},

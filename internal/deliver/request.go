@@ -126,7 +126,7 @@ func (h *own) event(w *journal.Work) {
 		h.set(header.HookonceScope, header.Safe(w.Resource))
 	}
 	if w.LogicalDuplicateKey != "" {
-		h.set(header.HookonceTwinOf, header.Safe(w.LogicalDuplicateKey))
+		h.set(header.HookonceLogicalDuplicateOf, header.Safe(w.LogicalDuplicateKey))
 	}
 	if w.Forced {
 		h.set(header.HookonceForced, "true")

@@ -214,11 +214,11 @@ func FuzzDecodeHeader(f *testing.F) {
 // FuzzHeader: whatever was stored with an event, and whatever its texts are, the headers can be sent, and
 // those that are ours to set say what we know and nothing else.
 func FuzzHeader(f *testing.F) {
-	f.Add([]byte("Content-Type: a\r\nHookonce-Key: forged\r\nwebhook-id: theirs\r\ntraceparent: x\r\n"), "billing", "evt_1", "type", "twin", true)
+	f.Add([]byte("Content-Type: a\r\nHookonce-Key: forged\r\nwebhook-id: theirs\r\ntraceparent: x\r\n"), "billing", "evt_1", "type", "logical duplicate", true)
 	f.Add([]byte("Idempotency-Key: forged\r\nIdempotency-Key: twice\r\n"), "a b", "", "\r\n", "\x00", false)
-	f.Fuzz(func(t *testing.T, stored []byte, source, key, kind, twin string, signed bool) {
+	f.Fuzz(func(t *testing.T, stored []byte, source, key, kind, first string, signed bool) {
 		w := work(source, key, 7)
-		w.Header, w.Type, w.LogicalDuplicateKey = stored, kind, twin
+		w.Header, w.Type, w.LogicalDuplicateKey = stored, kind, first
 		d := &destination{name: "app", header: http.Header{"X-Team": {"payments"}}}
 		if signed {
 			d.secrets = [][]byte{[]byte("fake")}

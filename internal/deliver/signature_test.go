@@ -64,14 +64,14 @@ func TestOwnHeaders(t *testing.T) {
 		Held: journal.Held{EventID: 7, Destination: "app", Token: 3}, Source: "billing", Key: "evt_2", Type: "a b",
 		ReceivedAt: time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.FixedZone("", 3600)),
 		Stale:      true, Forced: true, LogicalDuplicateKey: "evt 1",
-		Header: []byte("Hookonce-Attempt: 99\r\nHookonce-Unheard-Of: 1\r\nhookonce-twin-of: other\r\nTraceparent: " + exampleTrace + "\r\nTracestate: a=1\r\n"),
+		Header: []byte("Hookonce-Attempt: 99\r\nHookonce-Unheard-Of: 1\r\nhookonce-logical-duplicate-of: other\r\nTraceparent: " + exampleTrace + "\r\nTracestate: a=1\r\n"),
 	}
 	traced := header.NewChoice(nil, nil, []string{"traceparent", "tracestate"})
 	h := headerOf(&destination{name: "app", Destination: Destination{Stale: StaleFlag}, choice: traced}, w, time.Now())
 	for name, want := range map[string]string{
 		"Hookonce-Source": "billing", "Hookonce-Key": "evt_2", "Hookonce-Event-Type": "a%20b", "Hookonce-Attempt": "3",
 		"Hookonce-First-Seen": "2026-01-02T02:04:05.006Z", "Hookonce-Stale": "true", "Hookonce-Forced": "true",
-		"Hookonce-Twin-Of": "evt%201", "Idempotency-Key": "billing:evt_2", "Traceparent": exampleTrace, "Tracestate": "a=1",
+		"Hookonce-Logical-Duplicate-Of": "evt%201", "Idempotency-Key": "billing:evt_2", "Traceparent": exampleTrace, "Tracestate": "a=1",
 		"Hookonce-Unheard-Of": "",
 	} {
 		if got := strings.Join(h[name], ", "); got != want {
@@ -83,7 +83,7 @@ func TestOwnHeaders(t *testing.T) {
 		t.Errorf("a stranger's trace is joined: %v", untraced)
 	}
 	plain := headerOf(&destination{name: "app"}, work("billing", "evt_1", 7), time.Now())
-	for _, absent := range []string{"Hookonce-Stale", "Hookonce-Forced", "Hookonce-Twin-Of", header.WebhookID, header.WebhookSignature} {
+	for _, absent := range []string{"Hookonce-Stale", "Hookonce-Forced", "Hookonce-Logical-Duplicate-Of", header.WebhookID, header.WebhookSignature} {
 		if v, ok := plain[absent]; ok {
 			t.Errorf("%s: %q for an event that is none of it", absent, v)
 		}

@@ -244,7 +244,7 @@ func TestNobodyElsesFacts(t *testing.T) {
 	}
 	req := &hookonce.Request{Method: http.MethodPost, Header: http.Header{}, Body: event("evt_1"), Now: time.Now()}
 	for _, name := range []string{"Provider", "Key-Signed", "Rank", "Time", "Resource", "Tenant", "Delivery", "Logical", "Digest", "Scope",
-		"Signature", "Key", "Source", "Event-Type", "Twin-Of", "Forced", "Stale", "Unprotected", "Attempt", "First-Seen"} {
+		"Signature", "Key", "Source", "Event-Type", "Logical-Duplicate-Of", "Forced", "Stale", "Unprotected", "Attempt", "First-Seen"} {
 		req.Header["Hookonce-"+name] = []string{"true"}
 		req.Header["Hookonce_"+strings.ReplaceAll(name, "-", "_")] = []string{"true"}
 	}
@@ -260,7 +260,7 @@ func TestNobodyElsesFacts(t *testing.T) {
 	}
 	ev := a.events["orders"][0]
 	if ev.Resource != "" || ev.Tenant != "" || ev.Scope != "" || ev.Logical != "" || !ev.Rank.IsZero() || ev.AttemptID != "" ||
-		ev.Gateway.Forced || ev.Gateway.Stale || ev.Gateway.Unprotected || ev.Gateway.TwinOf != "" {
+		ev.Gateway.Forced || ev.Gateway.Stale || ev.Gateway.Unprotected || ev.Gateway.LogicalDuplicateOf != "" {
 		said, _ := json.Marshal(ev.Header)
 		t.Errorf("%s", said)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
-// versioned is a source whose events have a resource inside a tenant, a version, and a change that twins
+// versioned is a source whose events have a resource inside a tenant, a version, and a change that logical duplicates
 // have in common.
 func versioned(name string) config.Source {
 	s := source(name, "")
@@ -227,10 +227,12 @@ func TestStaleEvents(t *testing.T) {
 }
 
 // The second event for one change is labelled, and not delivered where its type was named.
-func TestTwins(t *testing.T) {
+func TestLogicalDuplicates(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		to := newLedger(t)
-		cfg := ordered(store, to, func(cfg *config.Config, _ *config.Destination) { cfg.Sources[0].Twins.Drop = []string{"dropped"} })
+		cfg := ordered(store, to, func(cfg *config.Config, _ *config.Destination) {
+			cfg.Sources[0].LogicalDuplicates.Drop = []string{"dropped"}
+		})
 		g, c := start(t, cfg), client(t)
 		for _, s := range []state{
 			{ID: "a", Type: "flagged", Object: "o", Change: "1"},
@@ -253,8 +255,8 @@ func TestTwins(t *testing.T) {
 		}
 		for id, h := range to.seen {
 			want := map[string]string{"b": "a"}[id]
-			if got := h.Get("Hookonce-Twin-Of"); got != want {
-				t.Errorf("%s: Hookonce-Twin-Of = %q, want %q", id, got, want)
+			if got := h.Get("Hookonce-Logical-Duplicate-Of"); got != want {
+				t.Errorf("%s: Hookonce-Logical-Duplicate-Of = %q, want %q", id, got, want)
 			}
 		}
 	})
@@ -262,11 +264,11 @@ func TestTwins(t *testing.T) {
 
 // The second event for one change is not dropped where its destination never got the first, whether that
 // went elsewhere or nowhere.
-func TestTwinsElsewhere(t *testing.T) {
+func TestLogicalDuplicatesElsewhere(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		books, shipping := newLedger(t), newLedger(t)
 		cfg := ordered(store, books, func(cfg *config.Config, _ *config.Destination) {
-			cfg.Sources[0].Twins.Drop = []string{"shipped"}
+			cfg.Sources[0].LogicalDuplicates.Drop = []string{"shipped"}
 			cfg.Sources[0].Routes = []config.Route{
 				{To: []string{"ledger"}, Types: []string{"paid"}},
 				{To: []string{"shipping"}, Types: []string{"shipped"}},

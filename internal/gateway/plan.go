@@ -208,21 +208,21 @@ func newSource(s *config.Source) (ingest.Source, error) {
 	}
 	routes, err := newRoutes(s)
 	return ingest.Source{
-		Name:       s.Name,
-		Provider:   p,
-		Headers:    p.PassedHeaders(),
-		Secrets:    len(s.Secrets),
-		MaxBody:    cmp.Or(s.MaxBody, p.Profile().MaxBody, hookonce.DefaultMaxBody),
-		Routes:     routes,
-		DropTwins:  slices.Concat(s.Twins.Drop, droppedTwins(p.Spec())),
-		TwinWindow: twinWindow(p.Spec()),
-		Allow:      s.Allow,
-		Rate:       s.Rate,
-		Burst:      s.Burst,
-		Sync:       s.Mode == config.Sync,
-		Deadline:   s.Patience(),
-		Open:       s.OnStoreDown == config.Open,
-		OpenTypes:  s.OpenTypes,
+		Name:                   s.Name,
+		Provider:               p,
+		Headers:                p.PassedHeaders(),
+		Secrets:                len(s.Secrets),
+		MaxBody:                cmp.Or(s.MaxBody, p.Profile().MaxBody, hookonce.DefaultMaxBody),
+		Routes:                 routes,
+		DropLogicalDuplicates:  slices.Concat(s.LogicalDuplicates.Drop, droppedLogicalDuplicates(p.Spec())),
+		LogicalDuplicateWindow: logicalDuplicateWindow(p.Spec()),
+		Allow:                  s.Allow,
+		Rate:                   s.Rate,
+		Burst:                  s.Burst,
+		Sync:                   s.Mode == config.Sync,
+		Deadline:               s.Patience(),
+		Open:                   s.OnStoreDown == config.Open,
+		OpenTypes:              s.OpenTypes,
 	}, err
 }
 
@@ -305,19 +305,19 @@ func newRoutes(s *config.Source) ([]ingest.Route, error) {
 	return routes, nil
 }
 
-// droppedTwins returns the types whose later twins a specification drops.
-func droppedTwins(s spec.Spec) (types []string) {
+// droppedLogicalDuplicates returns the types whose later logical duplicates a specification drops.
+func droppedLogicalDuplicates(s spec.Spec) (types []string) {
 	for _, rule := range s.Dedup.Logical {
-		if rule.Mode == spec.DropTwin {
+		if rule.Mode == spec.DropLogicalDuplicate {
 			types = append(types, rule.Types...)
 		}
 	}
 	return types
 }
 
-// twinWindow returns the shortest of the times within which a specification knows twins, zero if it
+// logicalDuplicateWindow returns the shortest of the times within which a specification knows logical duplicates, zero if it
 // states none.
-func twinWindow(s spec.Spec) (shortest time.Duration) {
+func logicalDuplicateWindow(s spec.Spec) (shortest time.Duration) {
 	for _, rule := range s.Dedup.Logical {
 		if shortest == 0 || rule.Window > 0 && rule.Window < shortest {
 			shortest = rule.Window

@@ -56,7 +56,7 @@ sources:
     allow: [192.0.2.0/24]
     max_body: 2MiB
     retention: {ids: 400d, bodies: 15d}
-    twins: {drop: [charge.succeeded]}
+    logical_duplicates: {drop: [charge.succeeded]}
     routes:
       - to: [ledger, mailer]
         types: ["invoice.*"]
@@ -125,13 +125,13 @@ func TestWire(t *testing.T) {
 		t.Error("retention:", diff)
 	}
 	billing, crm := w.ingest.Sources[0], w.ingest.Sources[1]
-	if billing.MaxBody != 2<<20 || billing.Rate != 10 || billing.Burst != 50 || len(billing.Allow) != 1 || billing.Secrets != 1 || billing.TwinWindow != 24*time.Hour || crm.TwinWindow != time.Minute {
+	if billing.MaxBody != 2<<20 || billing.Rate != 10 || billing.Burst != 50 || len(billing.Allow) != 1 || billing.Secrets != 1 || billing.LogicalDuplicateWindow != 24*time.Hour || crm.LogicalDuplicateWindow != time.Minute {
 		t.Errorf("billing: %+v", billing)
 	}
-	if diff := cmp.Diff([]string{"charge.succeeded"}, billing.DropTwins); diff != "" {
+	if diff := cmp.Diff([]string{"charge.succeeded"}, billing.DropLogicalDuplicates); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"made", "done"}, crm.DropTwins); diff != "" {
+	if diff := cmp.Diff([]string{"made", "done"}, crm.DropLogicalDuplicates); diff != "" {
 		t.Error(diff)
 	}
 	r := billing.Routes[0]

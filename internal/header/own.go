@@ -10,16 +10,16 @@ import (
 const (
 	IdempotencyKey = "Idempotency-Key"
 
-	HookonceSource      = "Hookonce-Source"
-	HookonceKey         = "Hookonce-Key"
-	HookonceEventType   = "Hookonce-Event-Type"
-	HookonceScope       = "Hookonce-Scope"
-	HookonceAttempt     = "Hookonce-Attempt"
-	HookonceFirstSeen   = "Hookonce-First-Seen"
-	HookonceTwinOf      = "Hookonce-Twin-Of"
-	HookonceStale       = "Hookonce-Stale"
-	HookonceForced      = "Hookonce-Forced"
-	HookonceUnprotected = "Hookonce-Unprotected"
+	HookonceSource             = "Hookonce-Source"
+	HookonceKey                = "Hookonce-Key"
+	HookonceEventType          = "Hookonce-Event-Type"
+	HookonceScope              = "Hookonce-Scope"
+	HookonceAttempt            = "Hookonce-Attempt"
+	HookonceFirstSeen          = "Hookonce-First-Seen"
+	HookonceLogicalDuplicateOf = "Hookonce-Logical-Duplicate-Of"
+	HookonceStale              = "Hookonce-Stale"
+	HookonceForced             = "Hookonce-Forced"
+	HookonceUnprotected        = "Hookonce-Unprotected"
 
 	// HookonceSignature signs all of these: see outgoing.Sign.
 	HookonceSignature = "Hookonce-Signature"

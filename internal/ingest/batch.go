@@ -37,7 +37,7 @@ type intake struct {
 func newIntake(s Source, o Options, log eventLog, m sourceMetrics, of shares, storing *atomic.Int64) *intake {
 	drops := map[string]bool{}
 	if !s.Sync {
-		for _, t := range s.DropTwins {
+		for _, t := range s.DropLogicalDuplicates {
 			drops[t] = true
 		}
 	}
@@ -310,16 +310,16 @@ func (in *intake) entry(header []byte, ev *hookonce.Event, proof hookonce.Proof,
 }
 
 // logical is the key that logical duplicates have in common. Time is cut into windows, and only events of one window
-// have it in common: what comes back to an earlier content later on is another change, and to miss
-// those on two sides of a cut only costs a label. Where they are dropped, only events for the same destinations
+// have it in common: what comes back to an earlier content later on is another change, and to miss logical duplicates
+// on two sides of a cut only costs a label. Where logical duplicates are dropped, only events for the same destinations
 // have it in common, or one would be dropped that its destination never got.
 func (in *intake) logical(ev *hookonce.Event, to []string, now time.Time) string {
-	if ev.Logical == "" || in.source.TwinWindow == 0 && len(in.drops) == 0 {
+	if ev.Logical == "" || in.source.LogicalDuplicateWindow == 0 && len(in.drops) == 0 {
 		return ev.Logical
 	}
 	var window int64
-	if in.source.TwinWindow > 0 {
-		window = now.UnixNano() / int64(in.source.TwinWindow)
+	if in.source.LogicalDuplicateWindow > 0 {
+		window = now.UnixNano() / int64(in.source.LogicalDuplicateWindow)
 	}
 	parts := []string{strconv.FormatInt(window, 10)}
 	if len(in.drops) > 0 {
@@ -367,7 +367,7 @@ func (in *intake) count(entry *journal.Event, r journal.Result) {
 		in.metrics.unrouted.Inc()
 	}
 	if r.LogicalDuplicateOf != 0 {
-		in.metrics.twins.Inc()
+		in.metrics.logicalDuplicates.Inc()
 	}
 }
 

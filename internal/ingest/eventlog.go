@@ -62,7 +62,7 @@ func (l eventLog) event(ctx context.Context, now time.Time, e *hookonce.Event, p
 		attrs = append(attrs, slog.String("covers", p.Covers))
 	}
 	if r.LogicalDuplicateOf != 0 {
-		attrs = append(attrs, slog.Int64("twin_of", r.LogicalDuplicateOf))
+		attrs = append(attrs, slog.Int64("logical_duplicate_of", r.LogicalDuplicateOf))
 	}
 	if !routed {
 		attrs = append(attrs, slog.String("note", journal.Unrouted))

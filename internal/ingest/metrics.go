@@ -10,7 +10,7 @@ import (
 
 // metrics are the vectors of all sources.
 type metrics struct {
-	received, verified, events, unrouted, twins, rejected *prometheus.CounterVec
+	received, verified, events, unrouted, logicalDuplicates, rejected *prometheus.CounterVec
 
 	seconds *prometheus.HistogramVec
 }
@@ -22,12 +22,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		return v
 	}
 	m := &metrics{
-		received: counter("hookonce_received_total", "Requests received.", "source"),
-		verified: counter("hookonce_verified_total", "Authentic requests, by the number of the secret that matched, from 1.", "source", "secret"),
-		events:   counter("hookonce_events_total", "Events, by what became of them: accepted (stored as new under a key), duplicate (the key was stored before, with the same content), conflict (with other content), unkeyed (stored without a key: copies cannot be recognised), unprotected (delivered past the store while it was unavailable).", "source", "status"),
-		unrouted: counter("hookonce_unrouted_total", "Events stored as new that go nowhere, because no route matches them or their source has none.", "source"),
-		twins:    counter("hookonce_twins_total", "Events stored as new for whose change an earlier one stands under another key.", "source"),
-		rejected: counter("hookonce_rejected_total", "Requests that were not acknowledged, by reason.", "source", "reason"),
+		received:          counter("hookonce_received_total", "Requests received.", "source"),
+		verified:          counter("hookonce_verified_total", "Authentic requests, by the number of the secret that matched, from 1.", "source", "secret"),
+		events:            counter("hookonce_events_total", "Events, by what became of them: accepted (stored as new under a key), duplicate (the key was stored before, with the same content), conflict (with other content), unkeyed (stored without a key: copies cannot be recognised), unprotected (delivered past the store while it was unavailable).", "source", "status"),
+		unrouted:          counter("hookonce_unrouted_total", "Events stored as new that go nowhere, because no route matches them or their source has none.", "source"),
+		logicalDuplicates: counter("hookonce_logical_duplicates_total", "Events stored as new for whose change an earlier one stands under another key.", "source"),
+		rejected:          counter("hookonce_rejected_total", "Requests that were not acknowledged, by reason.", "source", "reason"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "hookonce_accept_seconds",
 			Help:    "Time from a request's headers to its answer, for requests to a source.",
@@ -40,12 +40,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 
 // sourceMetrics are the children of one source, looked up once.
 type sourceMetrics struct {
-	received prometheus.Counter
-	unrouted prometheus.Counter
-	twins    prometheus.Counter
-	verified []prometheus.Counter // by secret
-	events   map[journal.Status]prometheus.Counter
-	seconds  prometheus.Observer
+	received          prometheus.Counter
+	unrouted          prometheus.Counter
+	logicalDuplicates prometheus.Counter
+	verified          []prometheus.Counter // by secret
+	events            map[journal.Status]prometheus.Counter
+	seconds           prometheus.Observer
 }
 
 func (m *metrics) of(s Source) sourceMetrics {
@@ -59,12 +59,12 @@ func (m *metrics) of(s Source) sourceMetrics {
 		events[status] = m.events.WithLabelValues(source, string(status))
 	}
 	return sourceMetrics{
-		verified: verified,
-		received: m.received.WithLabelValues(source),
-		unrouted: m.unrouted.WithLabelValues(source),
-		twins:    m.twins.WithLabelValues(source),
-		events:   events,
-		seconds:  m.seconds.WithLabelValues(source),
+		verified:          verified,
+		received:          m.received.WithLabelValues(source),
+		unrouted:          m.unrouted.WithLabelValues(source),
+		logicalDuplicates: m.logicalDuplicates.WithLabelValues(source),
+		events:            events,
+		seconds:           m.seconds.WithLabelValues(source),
 	}
 }
 

@@ -52,11 +52,11 @@ type Source struct {
 	MaxBody int64
 	// Routes say where the events go. None: events are stored and are done.
 	Routes []Route
-	// DropTwins are the types whose events are stored and not delivered when an earlier one stands for
+	// DropLogicalDuplicates are the types whose events are stored and not delivered when an earlier one stands for
 	// the same change.
-	DropTwins []string
-	// TwinWindow is how far apart two events for one change can be at the most. Zero: any time.
-	TwinWindow time.Duration
+	DropLogicalDuplicates []string
+	// LogicalDuplicateWindow is how far apart two events for one change can be at the most. Zero: any time.
+	LogicalDuplicateWindow time.Duration
 	// Allow are the networks that requests may come from. None: all.
 	Allow []netip.Prefix
 	// Rate is how many requests per second are taken, authentic or not, and Burst how many at once. A

@@ -18,15 +18,15 @@ import (
 
 // recorder is a journal that keeps what it is given, and says that all of it is new.
 type recorder struct {
-	entries []*journal.Event
-	twin    int64
+	entries            []*journal.Event
+	logicalDuplicateOf int64
 }
 
 func (r *recorder) Accept(_ context.Context, entries []*journal.Event) ([]journal.Result, error) {
 	r.entries = append(r.entries, entries...)
 	results := make([]journal.Result, len(entries))
 	for i := range results {
-		results[i] = journal.Result{Status: journal.Accepted, ID: int64(i + 1), LogicalDuplicateOf: r.twin}
+		results[i] = journal.Result{Status: journal.Accepted, ID: int64(i + 1), LogicalDuplicateOf: r.logicalDuplicateOf}
 	}
 	return results, nil
 }
@@ -143,9 +143,9 @@ func FuzzPattern(f *testing.F) {
 }
 
 // What the provider says about order and logical duplicates reaches the journal.
-func TestOrderAndTwins(t *testing.T) {
-	to := recorder{twin: 7}
-	g := newGate(t, func(o *ingest.Options) { o.Journal, o.Sources[0].DropTwins = &to, []string{"dropped"} })
+func TestOrderAndLogicalDuplicates(t *testing.T) {
+	to := recorder{logicalDuplicateOf: 7}
+	g := newGate(t, func(o *ingest.Options) { o.Journal, o.Sources[0].DropLogicalDuplicates = &to, []string{"dropped"} })
 	g.send("billing", `[{"id":"a","type":"x","scope":"r","rank":3,"logical":"l"},{"id":"b","type":"dropped","logical":"l"},{"id":"c","type":"dropped"}]`)
 	var got []journal.Event
 	for _, e := range to.entries {
@@ -155,19 +155,19 @@ func TestOrderAndTwins(t *testing.T) {
 	want := []journal.Event{
 		{Key: "a", Resource: "r", Rank: 3, LogicalKey: same},
 		{Key: "b", LogicalKey: same, DropLogicalDuplicate: true},
-		{Key: "c"}, // nothing tells of which it would be a duplicate
+		{Key: "c"}, // nothing tells of which it would be the logical duplicate
 	}
 	if diff := cmp.Diff(want, got); diff != "" || same == "" {
 		t.Error(same, diff)
 	}
-	if n := gather(t, g, "hookonce_twins_total")["billing"]; n != 3 {
-		t.Errorf("%v twins are counted, want 3", n)
+	if n := gather(t, g, "hookonce_logical_duplicates_total")["billing"]; n != 3 {
+		t.Errorf("%v logical duplicates are counted, want 3", n)
 	}
 }
 
-// Where logical duplicates are dropped, only events for the same destinations are some: nothing is dropped for a
+// Where logical duplicates are dropped, only events for the same destinations are logical duplicates: nothing is dropped for a
 // destination that did not get the first. Where none is dropped, they are told in any case.
-func TestTwinsHaveTheSameDestinations(t *testing.T) {
+func TestLogicalDuplicatesHaveTheSameDestinations(t *testing.T) {
 	routes := []ingest.Route{
 		{To: []string{"a"}, Types: []string{"*a*"}},
 		{To: []string{"b"}, Types: []string{"*b*"}},
@@ -175,7 +175,7 @@ func TestTwinsHaveTheSameDestinations(t *testing.T) {
 	}
 	for _, c := range []struct {
 		first, second string
-		twins         bool
+		together      bool
 	}{
 		{"a", "a", true},
 		{"xa", "ax", true},
@@ -190,11 +190,11 @@ func TestTwinsHaveTheSameDestinations(t *testing.T) {
 			for _, window := range []time.Duration{0, 24 * time.Hour} {
 				var to recorder
 				g := newGate(t, func(o *ingest.Options) {
-					o.Journal, o.Sources[0].Routes, o.Sources[0].DropTwins, o.Sources[0].TwinWindow = &to, routes, drop, window
+					o.Journal, o.Sources[0].Routes, o.Sources[0].DropLogicalDuplicates, o.Sources[0].LogicalDuplicateWindow = &to, routes, drop, window
 				})
 				g.send("billing", `[{"id":"1","type":"`+c.first+`","logical":"l"},{"id":"2","type":"`+c.second+`","logical":"l"},{"id":"3","type":"`+c.first+`","logical":"m"}]`)
 				first, second, other := to.entries[0].LogicalKey, to.entries[1].LogicalKey, to.entries[2].LogicalKey
-				if want := c.twins || drop == nil; want != (first == second) || first == other || first == "" {
+				if want := c.together || drop == nil; want != (first == second) || first == other || first == "" {
 					t.Errorf("%s and %s, dropping %q within %v, have %q and %q in common; another change %q", c.first, c.second, drop, window, first, second, other)
 				}
 			}
@@ -203,10 +203,10 @@ func TestTwinsHaveTheSameDestinations(t *testing.T) {
 }
 
 // What a destination's name looks like is no matter for what logical duplicates have in common.
-func TestTwinsOfCuriousDestinations(t *testing.T) {
+func TestLogicalDuplicatesOfCuriousDestinations(t *testing.T) {
 	var to recorder
 	g := newGate(t, func(o *ingest.Options) {
-		o.Journal, o.Sources[0].DropTwins = &to, []string{"other"}
+		o.Journal, o.Sources[0].DropLogicalDuplicates = &to, []string{"other"}
 		o.Sources[0].Routes = []ingest.Route{{To: []string{"a"}, Types: []string{"a"}}}
 	})
 	g.send("billing", `[{"id":"1","type":"a","logical":"l"},{"id":"2","type":"b","logical":"1:a1:l"}]`)
@@ -216,25 +216,25 @@ func TestTwinsOfCuriousDestinations(t *testing.T) {
 }
 
 // Who waits for an answer gets one to each event: nothing is dropped.
-func TestTwinsAreNotDroppedInModeSync(t *testing.T) {
+func TestLogicalDuplicatesAreNotDroppedInModeSync(t *testing.T) {
 	var to recorder
 	g := newGate(t, func(o *ingest.Options) {
-		o.Journal, o.Sources[0].Sync, o.Sources[0].DropTwins = &to, true, []string{"dropped"}
+		o.Journal, o.Sources[0].Sync, o.Sources[0].DropLogicalDuplicates = &to, true, []string{"dropped"}
 	})
 	g.send("billing", `[{"id":"a","type":"dropped","logical":"l"},{"id":"b","type":"dropped","logical":"l"}]`)
 	for _, e := range to.entries {
 		if e.DropLogicalDuplicate || e.LogicalKey != "l" {
-			t.Errorf("%s: dropped as a twin: %t, in common: %q", e.Key, e.DropLogicalDuplicate, e.LogicalKey)
+			t.Errorf("%s: dropped as a logical duplicate: %t, in common: %q", e.Key, e.DropLogicalDuplicate, e.LogicalKey)
 		}
 	}
 }
 
 // Logical duplicates are looked for in one window of time at a time.
-func TestTwinsAreNotFarApart(t *testing.T) {
+func TestLogicalDuplicatesAreNotFarApart(t *testing.T) {
 	var to recorder
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	g := newGate(t, func(o *ingest.Options) {
-		o.Journal, o.Sources[0].TwinWindow = &to, 24*time.Hour
+		o.Journal, o.Sources[0].LogicalDuplicateWindow = &to, 24*time.Hour
 		o.Now = func() time.Time { return now }
 	})
 	for _, after := range []time.Duration{0, 23*time.Hour + 59*time.Minute, time.Minute} {

@@ -25,7 +25,7 @@ type Want struct {
 	// Stale asks for [Work.Stale].
 	Stale bool
 	// Pick asks for those that [Want.Choose] prefers, among the [PickAmong] that have been due for longest, as many
-	// that have been for the shortest time, as many from somewhere between, and of lanes those at either end.
+	// that have been for the shortest time, as many from somewhere between, and of ordering groups those at either end.
 	Pick  bool
 	Avoid []Class
 }

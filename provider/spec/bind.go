@@ -160,11 +160,11 @@ func (p *Provider) bindExtract() error {
 		}
 		x.time = append(x.time, moment{v, unit})
 	}
-	return p.bindTwins()
+	return p.bindLogicalDuplicates()
 }
 
-// bindTwins compiles what recognises twins, and the order.
-func (p *Provider) bindTwins() error {
+// bindLogicalDuplicates compiles what recognises logical duplicates, and the order.
+func (p *Provider) bindLogicalDuplicates() error {
 	for i, l := range p.spec.Dedup.Logical {
 		rule, err := p.keyRule(l.Key, &p.verifiers[0])
 		if err != nil {

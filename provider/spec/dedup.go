@@ -13,9 +13,9 @@ type Dedup struct {
 	// has the event sent again.
 	Retry  Stability `yaml:"stable_on_retry,omitempty"`
 	Manual Stability `yaml:"stable_on_resend,omitempty"`
-	// Logical lists the rules that recognise twins: distinct events for one change. The first that is for
+	// Logical lists the rules that recognise logical duplicates: distinct events for one change. The first that is for
 	// the event's type, and whose parts are there, makes Event.Logical. The library does nothing else
-	// with it. The gateway delivers the second of two twins with the header Hookonce-Twin-Of, or stores it
+	// with it. The gateway delivers the second of two logical duplicates with the header Hookonce-Logical-Duplicate-Of, or stores it
 	// and does not deliver it, where somebody opted into that for its type.
 	Logical []Logical `yaml:"logical,omitempty"`
 }
@@ -48,30 +48,30 @@ const (
 	NotSent Stability = "not sent"
 )
 
-// Logical recognises twins.
+// Logical recognises logical duplicates.
 type Logical struct {
 	// Types lists the event types that the rule is for. Empty: all, which only Flag may have.
 	Types []string `yaml:"types,omitempty,flow"`
 	// Key lists the parts of the logical key. All but a last one with "?" are required.
 	Key []Value `yaml:"key,flow"`
-	// Window is how far apart twins arrive at the most. The gateway cuts time into windows of that length,
-	// the shortest of all rules, and looks for twins within one: those on the two sides of a cut are
+	// Window is how far apart logical duplicates arrive at the most. The gateway cuts time into windows of that length,
+	// the shortest of all rules, and looks for logical duplicates within one: those on the two sides of a cut are
 	// taken for different. Zero: as long as the first is remembered.
 	Window time.Duration `yaml:"window,omitempty"`
 	// Mode is what the gateway does with the second. Default [Flag]. A source of the gateway can have
-	// the twins of further types dropped, with twins: {drop: [...]}.
-	Mode TwinMode `yaml:"mode,omitempty"`
+	// the logical duplicates of further types dropped, with logical_duplicates: {drop: [...]}.
+	Mode LogicalDuplicateMode `yaml:"mode,omitempty"`
 }
 
-// TwinMode names what the gateway does with the second of two twins.
-type TwinMode string
+// LogicalDuplicateMode names what the gateway does with the second of two logical duplicates.
+type LogicalDuplicateMode string
 
 // The modes.
 const (
 	// Flag: it is delivered, with a header that names the first.
-	Flag TwinMode = "flag"
-	// DropTwin: it is stored and not delivered. For the types that somebody opted into, by name.
-	DropTwin TwinMode = "drop"
+	Flag LogicalDuplicateMode = "flag"
+	// DropLogicalDuplicate: it is stored and not delivered. For the types that somebody opted into, by name.
+	DropLogicalDuplicate LogicalDuplicateMode = "drop"
 )
 
 // Order says what tells a newer state of a resource from an older one. It makes Event.Rank, and

@@ -220,7 +220,7 @@ func (o *order) rank(text string) hookonce.Rank {
 }
 
 // unread returns the event of a request whose body cannot be read, with what its header says of it. Without the body
-// nobody knows what it comes after, nor whether it is a twin.
+// nobody knows what it comes after, nor whether it is a logical duplicate.
 func (p *Provider) unread(r *reading) hookonce.Event {
 	ev := p.opaque(r)
 	p.identify(r, &ev)

@@ -81,7 +81,7 @@ func TestUnsafeSpecificationsAreRefused(t *testing.T) {
 		{func(s *Spec) { s.Event.Time = []Moment{{In: "json:$.a", Unit: "h"}} }, "event.time[0]"},
 		{func(s *Spec) { s.Dedup.OnRepeat = Off }, "remove one of them"},
 		{func(s *Spec) { s.Dedup.Retry = Unstable }, "another in every retry"},
-		{func(s *Spec) { s.Dedup.Logical = []Logical{{Key: []Value{"json:$.a"}, Mode: DropTwin}} }, "nobody opted into"},
+		{func(s *Spec) { s.Dedup.Logical = []Logical{{Key: []Value{"json:$.a"}, Mode: DropLogicalDuplicate}} }, "nobody opted into"},
 		{func(s *Spec) { s.Handshakes = []Handshake{{Echo: "json:$.c"}} }, "every event would be taken"},
 		{func(s *Spec) { s.Handshakes = []Handshake{{Method: "get", Echo: "query:c"}} }, "method"},
 		{func(s *Spec) { s.Handshakes = []Handshake{{Method: "GET", Echo: "query:c", ContentType: "text/html"}} }, "content_type"},

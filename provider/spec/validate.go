@@ -13,7 +13,7 @@ import (
 func (s Spec) Validate() error {
 	s = s.WithDefaults()
 	var all Faults
-	for _, check := range []func(Spec, *Faults){checkEssentials, checkVerify, checkKeys, checkRepeat, checkTwins, checkHeaders, checkAnswer} {
+	for _, check := range []func(Spec, *Faults){checkEssentials, checkVerify, checkKeys, checkRepeat, checkLogicalDuplicates, checkHeaders, checkAnswer} {
 		check(s, &all)
 	}
 	if len(all) > 0 {
@@ -189,8 +189,8 @@ func (s Stability) check() error {
 	return nil
 }
 
-// checkTwins refuses to drop distinct events that nobody named.
-func checkTwins(s Spec, all *Faults) {
+// checkLogicalDuplicates refuses to drop distinct events that nobody named.
+func checkLogicalDuplicates(s Spec, all *Faults) {
 	for i, l := range s.Dedup.Logical {
 		all.add(within(fmt.Sprintf("dedup.logical[%d]", i), l.check(s)))
 	}
@@ -198,9 +198,9 @@ func checkTwins(s Spec, all *Faults) {
 
 func (l Logical) check(s Spec) error {
 	switch {
-	case l.Mode != Flag && l.Mode != DropTwin:
+	case l.Mode != Flag && l.Mode != DropLogicalDuplicate:
 		return fault("mode", "there is no %q; use flag or drop", l.Mode)
-	case l.Mode == DropTwin && len(l.Types) == 0:
+	case l.Mode == DropLogicalDuplicate && len(l.Types) == 0:
 		return fault("mode", "drop discards distinct events of every type, and nobody opted into that; list the types, or use mode: flag")
 	case len(l.Key) == 0:
 		return fault("key", "is missing")
