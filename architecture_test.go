@@ -38,7 +38,8 @@ var rules = []rule{
 	{pkg: "provider", allow: []string{"", "provider/spec", "internal/closest", "internal/header", "internal/lru", "internal/outgoing"}, reason: "the catalogue is data about senders and knows no store"},
 	{pkg: "provider/spec", allow: []string{"", "internal/header"}, reason: "the language knows no sender"},
 	{pkg: "provider/spec/jose", allow: []string{}, reason: "it is a library's face, and knows nothing of what it is used for"},
-	{pkg: "provider/spec/specyaml", allow: []string{"provider/spec", "provider/spec/jose", "internal/closest"}, reason: "it reads a specification, and applies none"},
+	{pkg: "provider/spec/specyaml", allow: []string{"provider/spec", "internal/specnode"}, reason: "it reads a specification, and applies none"},
+	{pkg: "internal/specnode", allow: []string{"provider/spec", "provider/spec/jose", "internal/closest"}, reason: "it reads a specification, and applies none"},
 	{pkg: "internal/lru", std: true, reason: "users of the catalogue carry it"},
 	{pkg: "internal/closest", std: true, reason: "guessing at words needs nothing"},
 	{pkg: "memstore", allow: []string{""}, reason: "stores never import each other"},
@@ -75,7 +76,7 @@ var rules = []rule{
 	{pkg: "internal/api", allow: []string{"", "internal/journal", "internal/problem", "internal/lines", "internal/connlimit", "internal/lru"}, reason: "the API knows the journal alone, and neither how events come in nor how they go out"},
 	{pkg: "internal/audit", allow: []string{"internal/config", "internal/schema", "internal/onefile"}, reason: "it reads tables, of users and of ours, and needs no store"},
 	{pkg: "internal/doctor", deny: []string{"internal/gateway", "internal/journal/pg", "internal/journal/sqlite", "pgstore", "sqlstore"}, reason: "who asks whether a store is well cannot depend on opening it"},
-	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "provider/spec/specyaml", "internal/closest", "internal/header", "internal/retry", "internal/settings"}, reason: "settings are declared without knowing who reads them"},
+	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "provider/spec/specyaml", "internal/closest", "internal/header", "internal/retry", "internal/settings", "internal/specnode"}, reason: "settings are declared without knowing who reads them"},
 	{pkg: "internal/settings", allow: []string{"internal/closest"}, reason: "how settings are read does not depend on what they mean"},
 }
 

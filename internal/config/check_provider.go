@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/settings"
+	"github.com/hookonce/hookonce/internal/specnode"
 	"github.com/hookonce/hookonce/provider/spec"
-	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // checkSender holds a source against what its provider needs.
@@ -73,7 +73,7 @@ func checkSpec(r *settings.Report, s *Source) bool {
 func specFaults(r *settings.Report, s *Source, err error) {
 	n := s.specNode
 	var faults spec.Faults
-	if !errors.As(specyaml.LocateNode(n.Raw, err), &faults) {
+	if !errors.As(specnode.Locate(n.Raw, err), &faults) {
 		r.Fault(n.At, "spec: %s", withoutProvider(err))
 		return
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider/spec"
-	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // The sender signs <time>.<body>, as in X-Acme-Signature: t=1770091506,v1=fc88...
@@ -39,27 +38,6 @@ func Example() {
 	// keys are kept for 6d
 }
 
-func ExampleParse() {
-	text := []byte(`
-name: acme
-verify:
-  - signature: {in: header:X-Acme-Signature, prefix: sha256=}
-    sign: [body]
-event:
-  key: [["json:$.id?"]]
-answer:
-  not_ready: 400
-`)
-	known, err := specyaml.Parse(text) // what is misspelt, with its line and column
-	if err == nil {
-		err = specyaml.Locate(text, known.Validate()) // what is unsafe
-	}
-	fmt.Println(err)
-	// Output:
-	// 7:9: event.key[0]: can be empty: all events without it would be taken for one, and all but the first dropped; a key needs a required part
-	// 9:14: answer.not_ready: is 400; an event that is not durable must be sent again, so it is answered 500 to 599 or 429
-}
-
 func ExampleProvider_Sign() {
 	p, err := spec.New(spec.Spec{
 		Name: "acme",
@@ -81,4 +59,17 @@ func ExampleProvider_Sign() {
 	// Output:
 	// sha256=f1911b45e8918adbf7810d9c8de89e82151b727a1b2cca49ec80efd1d4ef448a
 	// 1 <nil>
+}
+
+func ExampleFormatDuration() {
+	fmt.Println(spec.FormatDuration(72*time.Hour), spec.FormatDuration(5*time.Minute), spec.FormatDuration(90*time.Second))
+	// Output: 3d 5m 1m30s
+}
+
+// Two secrets while one replaces the other, and nothing of them in a log.
+func ExampleSecrets() {
+	secrets := spec.Secrets("whsec_new", "whsec_old")
+	secrets[1].Until = time.Date(2026, 2, 4, 0, 0, 0, 0, time.UTC)
+	fmt.Println(len(secrets), secrets[0])
+	// Output: 2 {a secret}
 }

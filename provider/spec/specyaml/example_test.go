@@ -4,11 +4,31 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/goccy/go-yaml/parser"
-
 	"github.com/hookonce/hookonce/provider/spec"
 	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
+
+// What is misspelt is found when a text is read, with its line and column; what is unsafe, when it is checked.
+func ExampleParse() {
+	text := []byte(`
+name: acme
+verify:
+  - signature: {in: header:X-Acme-Signature, prefix: sha256=}
+    sign: [body]
+event:
+  key: [["json:$.id?"]]
+answer:
+  not_ready: 400
+`)
+	known, err := specyaml.Parse(text)
+	if err == nil {
+		err = specyaml.Locate(text, known.Validate())
+	}
+	fmt.Println(err)
+	// Output:
+	// 7:9: event.key[0]: can be empty: all events without it would be taken for one, and all but the first dropped; a key needs a required part
+	// 9:14: answer.not_ready: is 400; an event that is not durable must be sent again, so it is answered 500 to 599 or 429
+}
 
 // A specification as text, to read or to copy and change.
 func ExampleMarshal() {
@@ -64,43 +84,4 @@ func ExampleLocate() {
 	}
 	fmt.Println(err)
 	// Output: 2:9: verify: is missing: every request must be authenticated; if the sender signs nothing, put a token into the URL and verify that (kind: token, signature: {in: query:token})
-}
-
-// A specification inside a larger document: the places are those of that document.
-func ExampleParseNode() {
-	file, err := parser.ParseBytes([]byte("\n\nname: acme\nverify: []\n"), 0)
-	if err != nil {
-		panic(err)
-	}
-	root := file.Docs[0].Body
-	s, err := specyaml.ParseNode(root)
-	if err == nil {
-		err = specyaml.LocateNode(root, s.Validate())
-	}
-	fmt.Println(err)
-	// Output: 4:9: verify: is missing: every request must be authenticated; if the sender signs nothing, put a token into the URL and verify that (kind: token, signature: {in: query:token})
-}
-
-// The same document, checked when it is known what it says.
-func ExampleLocateNode() {
-	file, err := parser.ParseBytes([]byte("name: acme\nverify: []\n"), 0)
-	if err != nil {
-		panic(err)
-	}
-	root := file.Docs[0].Body
-	fmt.Println(specyaml.LocateNode(root, spec.Spec{Name: "acme"}.Validate()))
-	// Output: 2:9: verify: is missing: every request must be authenticated; if the sender signs nothing, put a token into the URL and verify that (kind: token, signature: {in: query:token})
-}
-
-func ExampleFormatDuration() {
-	fmt.Println(spec.FormatDuration(72*time.Hour), spec.FormatDuration(5*time.Minute), spec.FormatDuration(90*time.Second))
-	// Output: 3d 5m 1m30s
-}
-
-// Two secrets while one replaces the other, and nothing of them in a log.
-func ExampleSecrets() {
-	secrets := spec.Secrets("whsec_new", "whsec_old")
-	secrets[1].Until = time.Date(2026, 2, 4, 0, 0, 0, 0, time.UTC)
-	fmt.Println(len(secrets), secrets[0])
-	// Output: 2 {a secret}
 }

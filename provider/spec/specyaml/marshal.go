@@ -2,11 +2,8 @@ package specyaml
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -63,23 +60,4 @@ func uncoded(s spec.Spec) spec.Spec {
 		}
 	}
 	return s
-}
-
-const day = 24 * time.Hour
-
-// parseDuration extends [time.ParseDuration] by a leading number of whole days.
-func parseDuration(text string) (time.Duration, error) {
-	days, rest, found := strings.Cut(text, "d")
-	if !found {
-		return time.ParseDuration(text)
-	}
-	n, err := strconv.ParseUint(days, 10, 15)
-	if err != nil || rest == "" {
-		return time.Duration(n) * day, err
-	}
-	part, err := time.ParseDuration(rest)
-	if err == nil && (part < 0 || part >= day) {
-		err = errors.New("the part after the days is not within one day")
-	}
-	return time.Duration(n)*day + part, err
 }

@@ -3,15 +3,14 @@ package specyaml
 import (
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/hookonce/hookonce/internal/specnode"
 	"github.com/hookonce/hookonce/provider/spec"
-	"github.com/hookonce/hookonce/provider/spec/jose"
 )
 
 // maxText bounds a specification in YAML, so that something else given by mistake is refused at once.
@@ -30,7 +29,18 @@ func Parse(text []byte) (spec.Spec, error) {
 	if err != nil {
 		return spec.Spec{}, err
 	}
-	return ParseNode(root)
+	return specnode.Decode(root)
+}
+
+// Locate says where the faults that [spec.Spec.Validate] or [spec.New] found are: in the text that [Parse] read the
+// specification from. The result is of type [spec.Faults], in the order of the lines. A fault in what is not
+// there has the place of the group that lacks it. Other errors are returned as they are.
+func Locate(text []byte, err error) error {
+	root, unread := parseRoot(text)
+	if unread != nil {
+		return err
+	}
+	return specnode.Locate(root, err)
 }
 
 // parseRoot returns the root of the only document in a text.
@@ -52,23 +62,6 @@ func parseRoot(text []byte) (root ast.Node, err error) {
 		return nil, spec.Faults{{Line: 1, Column: 1, Text: "there is no specification here; write name, verify and event at least"}}
 	}
 	return root, nil
-}
-
-// ParseNode is [Parse] for a specification inside a larger document. Lines and columns are those of
-// that document.
-func ParseNode(n ast.Node) (spec.Spec, error) {
-	var s spec.Spec
-	d := decoder{}
-	d.decode(n, reflect.ValueOf(&s).Elem(), "")
-	if len(d.faults) > 0 {
-		return spec.Spec{}, d.faults
-	}
-	for i := range s.Verify {
-		if s.Verify[i].Kind == spec.JWT {
-			s.Verify[i].Tokens = jose.Tokens{}
-		}
-	}
-	return s, nil
 }
 
 func syntaxFault(err error) spec.Fault {

@@ -1,4 +1,4 @@
-package specyaml
+package specnode
 
 import (
 	"cmp"
@@ -12,19 +12,10 @@ import (
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
-// Locate says where the faults that [spec.Spec.Validate] or [spec.New] found are: in the text that [Parse] read the
-// specification from. The result is of type [spec.Faults], in the order of the lines. A fault in what is not
-// there has the place of the group that lacks it. Other errors are returned as they are.
-func Locate(text []byte, err error) error {
-	root, unread := parseRoot(text)
-	if unread != nil {
-		return err
-	}
-	return LocateNode(root, err)
-}
-
-// LocateNode is [Locate] for what [ParseNode] read.
-func LocateNode(root ast.Node, err error) error {
+// Locate says where the faults that [spec.Spec.Validate] or [spec.New] found are, below the root that [Decode] read the
+// specification from. The result is of type [spec.Faults], in the order of the lines. A fault in what is not there
+// has the place of the group that lacks it. Other errors are returned as they are.
+func Locate(root ast.Node, err error) error {
 	var found spec.Faults
 	var one spec.Fault
 	switch {

@@ -1,4 +1,4 @@
-package specyaml
+package specnode
 
 import (
 	"fmt"
@@ -13,7 +13,25 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/provider/spec/jose"
 )
+
+// Decode reads the specification that a node of a document is. Lines and columns are those of the document. Its errors are
+// of type [spec.Faults].
+func Decode(n ast.Node) (spec.Spec, error) {
+	var s spec.Spec
+	d := decoder{}
+	d.decode(n, reflect.ValueOf(&s).Elem(), "")
+	if len(d.faults) > 0 {
+		return spec.Spec{}, d.faults
+	}
+	for i := range s.Verify {
+		if s.Verify[i].Kind == spec.JWT {
+			s.Verify[i].Tokens = jose.Tokens{}
+		}
+	}
+	return s, nil
+}
 
 // decoder fills a specification from the syntax tree of a document. It goes on after a fault, so that
 // one reading finds them all.

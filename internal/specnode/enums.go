@@ -1,4 +1,4 @@
-package specyaml
+package specnode
 
 import (
 	"reflect"
