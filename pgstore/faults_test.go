@@ -22,8 +22,8 @@ func TestFaults(t *testing.T) {
 	base := suite(t, dsn, through, "default_query_exec_mode=exec") // every statement travels with its text
 	storetest.RunFaults(t, storetest.TxConfig[pgx.Tx]{Open: func(t testing.TB) storetest.Database[pgx.Tx] {
 		db := base.Open(t)
-		db.FailCommit = func(persisted bool) { p.fail(isCommit, persisted) }
-		db.FailWrite = func(persisted bool) { p.fail(isWrite, persisted) }
+		db.FailCommit = func(persisted bool) { p.Fail(isCommit, persisted) }
+		db.FailWrite = func(persisted bool) { p.Fail(isWrite, persisted) }
 		return db
 	}})
 }
@@ -62,7 +62,7 @@ func TestStatementsLostInTheTransaction(t *testing.T) {
 				})
 				return first, err
 			}
-			_, err := attempt(func() { p.fail(isWrite, persisted) })
+			_, err := attempt(func() { p.Fail(isWrite, persisted) })
 			if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) || errors.Is(err, hookonce.ErrTraceLost) {
 				t.Errorf("%s: the first attempt ended with %v", ref, err)
 			}

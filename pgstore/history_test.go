@@ -14,7 +14,7 @@ func TestHistory(t *testing.T) {
 	base := suite(t, dsn, through, "default_query_exec_mode=exec") // every statement travels with its text
 	storetest.RunHistory(t, storetest.TxConfig[pgx.Tx]{Open: func(t testing.TB) storetest.Database[pgx.Tx] {
 		db := base.Open(t)
-		db.FailWrite = func(persisted bool) { p.fail(isWrite, persisted) }
+		db.FailWrite = func(persisted bool) { p.Fail(isWrite, persisted) }
 		return db
 	}}.History())
 }

@@ -67,7 +67,7 @@ func TestRoundTrips(t *testing.T) {
 	pgtest.Migrate(t, pool, "")
 	store := pgstore.New(pool)
 	var trips atomic.Int64
-	p.fail(func(message []byte) bool { // counts, and never cuts
+	p.Fail(func(message []byte) bool { // counts, and never cuts
 		if message[0] == 'Q' || message[0] == 'S' { // a simple query, or Sync, each of which is answered
 			trips.Add(1)
 		}
@@ -334,7 +334,7 @@ func TestLostTrace(t *testing.T) {
 	store := pgstore.New(pool)
 	failed := hookonce.Permanent(errors.New("declined"))
 	_, err := store.Within(t.Context(), request("evt_1"), func(pgx.Tx, hookonce.Claim) error {
-		p.fail(isWrite, false)
+		p.Fail(isWrite, false)
 		return failed
 	})
 	if !errors.Is(err, failed) || !errors.Is(err, hookonce.ErrTraceLost) || !hookonce.IsPermanent(err) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/testserver/cutproxy"
 	"github.com/hookonce/hookonce/internal/testserver/redistest"
 	"github.com/hookonce/hookonce/redisstore"
 )
@@ -40,14 +41,14 @@ var brokenWrites = []write{
 // A write whose connection breaks reports an error that claims no knowledge, was made once at most, and
 // succeeds when it is made again.
 func TestFaults(t *testing.T) {
-	p := newProxy(t, redistest.Addr(t))
+	p := cutproxy.New(t, redistest.Addr(t), commands)
 	for name, persisted := range map[string]bool{"failed, not persisted": false, "failed, but persisted": true} {
 		for _, w := range brokenWrites {
 			t.Run(w.name+" "+name, func(t *testing.T) {
-				s := redisstore.New(connect(t, p.addr()), redisstore.WithPrefix(fresh()))
+				s := redisstore.New(connect(t, p.Addr()), redisstore.WithPrefix(fresh()))
 				must(t, w.do(t.Context(), s, claim(t, s, leased("evt_0"), hookonce.Acquired))) // the server knows the script now
 				c := claim(t, s, leased("evt_1"), hookonce.Acquired)
-				p.fail(persisted)
+				p.Fail(writes, persisted)
 				ignorant(t, w.do(t.Context(), s, c))
 				state(t, s, c.Ref, map[bool]hookonce.State{false: w.before, true: w.after}[persisted])
 				must(t, w.do(t.Context(), s, c))
@@ -66,11 +67,11 @@ func leased(key string) hookonce.ClaimRequest {
 
 // faultClaim checks that a claim whose answer was lost is nobody's until its lease is over: the client
 // must not send it again by itself, and find itself busy or won twice.
-func faultClaim(t *testing.T, p *proxy, persisted bool) {
+func faultClaim(t *testing.T, p *cutproxy.Proxy, persisted bool) {
 	now := time.Now()
-	s := redisstore.New(connect(t, p.addr()), redisstore.WithPrefix(fresh()), redisstore.WithClock(func() time.Time { return now }))
+	s := redisstore.New(connect(t, p.Addr()), redisstore.WithPrefix(fresh()), redisstore.WithClock(func() time.Time { return now }))
 	finish(t, s, "evt_0") // the server knows the script now
-	p.fail(persisted)
+	p.Fail(writes, persisted)
 	_, err := s.Claim(t.Context(), leased("evt_1"))
 	ignorant(t, err)
 	if !persisted {
