@@ -64,7 +64,7 @@ type QueuedEffect struct {
 	State State
 	// Token is the number of the current attempt, from 1, and the fence. Zero while pending.
 	Token int64
-	// Tries counts the attempts since it was enqueued or last revived, without those that Deaths counts.
+	// Tries counts the attempts since it was enqueued or last redriven, without those that Deaths counts.
 	Tries int
 	// Deaths counts the attempts since the last outcome that ended without one, because the process died or
 	// the lease was lost otherwise. An effect that has some is a suspect: it may be what ends processes.
@@ -147,10 +147,10 @@ type EffectAdmin interface {
 	// Effects lists effects in the given state by ascending number, above after, at most limit.
 	Effects(ctx context.Context, s State, after int64, limit int) ([]QueuedEffect, error)
 
-	// ReviveEffect makes a dead effect due at once, with tries and deaths counted from nothing: it is failed
+	// RedriveEffect makes a dead effect due at once, with tries and deaths counted from nothing: it is failed
 	// then, under the same token. An effect that is not dead stays as it is and answers [ErrStale].
 	// Errors also: [ErrNotFound].
-	ReviveEffect(ctx context.Context, id int64) error
+	RedriveEffect(ctx context.Context, id int64) error
 
 	// Purger deletes effects that were done long ago ([PurgeEffects]). Keep them as long as claims.
 	Purger

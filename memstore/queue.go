@@ -134,8 +134,8 @@ func (s *Store) Effects(ctx context.Context, state hookonce.State, after int64, 
 	return found[:min(max(limit, 0), len(found))], nil
 }
 
-// ReviveEffect implements [hookonce.EffectAdmin].
-func (s *Store) ReviveEffect(ctx context.Context, id int64) error {
+// RedriveEffect implements [hookonce.EffectAdmin].
+func (s *Store) RedriveEffect(ctx context.Context, id int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -119,16 +119,16 @@ func (s *Store) Effects(ctx context.Context, state hookonce.State, after int64, 
 	return found, nil
 }
 
-// ReviveEffect implements [hookonce.EffectAdmin].
-func (s *Store) ReviveEffect(ctx context.Context, id int64) error {
-	return wrap("revive effect", id, s.again(ctx, func() error {
-		var revived bool
+// RedriveEffect implements [hookonce.EffectAdmin].
+func (s *Store) RedriveEffect(ctx context.Context, id int64) error {
+	return wrap("redrive effect", id, s.again(ctx, func() error {
+		var redriven bool
 		var state string
-		err := s.pool.QueryRow(ctx, s.sql.Redrive, id, s.now()).Scan(&revived, &state)
+		err := s.pool.QueryRow(ctx, s.sql.Redrive, id, s.now()).Scan(&redriven, &state)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return hookonce.ErrNotFound
-		case err == nil && !revived:
+		case err == nil && !redriven:
 			return fmt.Errorf("it is %s, or was changed at the same moment: %w", state, hookonce.ErrStale)
 		}
 		return err

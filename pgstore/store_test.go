@@ -65,7 +65,7 @@ func TestMissingTablesAreNamed(t *testing.T) {
 		"FailEffect":     func() error { return store.FailEffect(ctx, effect, hookonce.Failure{}, time.Now()) },
 		"ExtendEffect":   func() error { _, err := store.ExtendEffect(ctx, effect, time.Minute); return err },
 		"Effects":        func() error { _, err := store.Effects(ctx, hookonce.StateDead, 0, 1); return err },
-		"ReviveEffect":   func() error { return store.ReviveEffect(ctx, 1) },
+		"RedriveEffect":  func() error { return store.RedriveEffect(ctx, 1) },
 		"Purge effects": func() error {
 			_, err := store.Purge(ctx, hookonce.PurgeRequest{Kind: hookonce.PurgeEffects, Before: time.Now(), Limit: 1})
 			return err
@@ -103,7 +103,7 @@ func TestNewRefusesABadSchema(t *testing.T) {
 func TestUnreachableServer(t *testing.T) {
 	p, dsn := newProxy(t, pgtest.DSN(t))
 	store := pgstore.New(open(t, dsn, ""))
-	p.listener.Close()
+	p.Close()
 	_, within := store.Within(t.Context(), request("evt_1"), func(pgx.Tx, hookonce.Claim) error { return nil })
 	_, claim := store.Claim(t.Context(), request("evt_1"))
 	_, lookup := store.Lookup(t.Context(), request("evt_1").Ref)

@@ -254,7 +254,7 @@ func suspicious(e hookonce.QueuedEffect) bool { return e.Deaths > 0 }
 func deadly(e hookonce.QueuedEffect) error {
 	return hookonce.Permanent(fmt.Errorf("relay: given up without another attempt: %d in a row left no outcome, all but the first as the only suspect of their process; "+
 		"the handler ends the process (exit, fatal error, out of memory) or does not heed its context, or the store was away for longer than a lease; "+
-		"look at what the processes said last, mend it, and revive effect %d", e.Deaths, e.ID))
+		"look at what the processes said last, mend it, and redrive effect %d", e.Deaths, e.ID))
 }
 
 func within(done <-chan struct{}, d time.Duration) bool {

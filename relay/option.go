@@ -108,7 +108,7 @@ func WithObserver(f func(context.Context, Observation)) Option {
 }
 
 // Schedule says how long to wait after an attempt has failed, which is the given one since the effect was
-// enqueued or revived, counted from 1; and whether to try again at all. It may be called concurrently.
+// enqueued or redriven, counted from 1; and whether to try again at all. It may be called concurrently.
 type Schedule func(tries int) (delay time.Duration, again bool)
 
 // Exponential returns a schedule for the given number of attempts. Its delays begin with first and grow by
@@ -132,7 +132,7 @@ type Observation struct {
 	Name string
 	// Status is one of the Status constants: the set is closed.
 	Status string
-	// Tries is the number of this attempt since the effect was enqueued or revived.
+	// Tries is the number of this attempt since the effect was enqueued or redriven.
 	Tries int
 	// Deaths is how many attempts before this one left no outcome; see [WithDeaths].
 	Deaths int

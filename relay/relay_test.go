@@ -103,8 +103,8 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	}
 }
 
-// A dead effect that is revived has its whole schedule.
-func TestRevivedEffectsAreTriedAgain(t *testing.T) {
+// A dead effect that is redriven has its whole schedule.
+func TestRedrivenEffectsAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, outcomes := memstore.New(), new(journal)
 		enqueue(t, store, "receipt")
@@ -113,7 +113,7 @@ func TestRevivedEffectsAreTriedAgain(t *testing.T) {
 		}, every(time.Minute, 2), outcomes.observed())
 		pass(time.Hour)
 		dead := expect(t, store, hookonce.StateDead)
-		if err := store.ReviveEffect(t.Context(), dead[0].ID); err != nil {
+		if err := store.RedriveEffect(t.Context(), dead[0].ID); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Hour)

@@ -124,7 +124,7 @@ func TestSuspectsThatHangMakeRoom(t *testing.T) {
 }
 
 // An effect at which processes died as often as the relay lets them is given up without another attempt, and has
-// all of them again when it is revived.
+// all of them again when it is redriven.
 func TestSuspectsAreGivenUp(t *testing.T) {
 	for _, limit := range []int{2, relay.DefaultDeaths, 5} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
@@ -146,12 +146,12 @@ func TestSuspectsAreGivenUp(t *testing.T) {
 				if began != 0 || e.Deaths != 0 {
 					t.Errorf("begun %d times, %d deaths", began, e.Deaths)
 				}
-				for _, part := range []string{fmt.Sprintf("%d in a row left no outcome", limit), "revive effect 1"} {
+				for _, part := range []string{fmt.Sprintf("%d in a row left no outcome", limit), "redrive effect 1"} {
 					if !strings.Contains(e.LastError, part) {
 						t.Errorf("the last error does not say %q: %s", part, e.LastError)
 					}
 				}
-				if err := store.ReviveEffect(t.Context(), e.ID); err != nil {
+				if err := store.RedriveEffect(t.Context(), e.ID); err != nil {
 					t.Fatal(err)
 				}
 				for range limit - 1 {

@@ -93,7 +93,7 @@ type statements struct {
 	// Guards.
 	newest, transition, state statement
 	// Effects.
-	enqueue, due, suspects, takeEffects, effect, completeEffect, failEffect, extendEffect, revive, effects statement
+	enqueue, due, suspects, takeEffects, effect, completeEffect, failEffect, extendEffect, redrive, effects statement
 	// Reads under locks, where statements that write return nothing.
 	lockClaim, lockEffects statement
 	// Purges.
@@ -142,7 +142,7 @@ func common(sql func(string) statement) statements {
 			UPDATE {{.}}effects SET due_at = @4, updated_at = @3{{.Passed}}
 			WHERE id = @1 AND token = @2 AND state = 'processing'
 			{{.ReturningEffect}}`),
-		revive: sql(`
+		redrive: sql(`
 			UPDATE {{.}}effects SET state = 'failed', tries = 0, deaths = 0, due_at = @2, updated_at = @2{{.Passed}}
 			WHERE id = @1 AND state = 'dead'
 			{{.ReturningEffect}}`),

@@ -159,13 +159,13 @@ func (s *Store) settleEffect(ctx context.Context, e hookonce.QueuedEffect, st st
 	return stored, nil
 }
 
-// ReviveEffect implements [hookonce.EffectAdmin].
-func (s *Store) ReviveEffect(ctx context.Context, id int64) error {
-	_, err := s.changeEffect(ctx, id, s.dialect.revive, []any{id, s.dialect.time(s.now())}, func(stored hookonce.QueuedEffect) error {
+// RedriveEffect implements [hookonce.EffectAdmin].
+func (s *Store) RedriveEffect(ctx context.Context, id int64) error {
+	_, err := s.changeEffect(ctx, id, s.dialect.redrive, []any{id, s.dialect.time(s.now())}, func(stored hookonce.QueuedEffect) error {
 		return fmt.Errorf("it is %s, not dead: %w", stored.State, hookonce.ErrStale)
 	})
 	if err != nil {
-		return fmt.Errorf("sqlstore: revive effect %d: %w", id, err)
+		return fmt.Errorf("sqlstore: redrive effect %d: %w", id, err)
 	}
 	return nil
 }

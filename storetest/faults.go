@@ -228,7 +228,7 @@ func outboxFaultCases[Tx any]() (cases []txCase[Tx]) {
 		"completion":          faultCompleteEffect[Tx],
 		"failure":             faultFailEffect[Tx],
 		"extension":           faultExtendEffect[Tx],
-		"revival":             faultRevive[Tx],
+		"redrive":             faultRedrive[Tx],
 	} {
 		cases = append(cases, bothWays(what, run)...)
 	}
@@ -309,9 +309,9 @@ func faultExtendEffect[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	ok(t, extend())
 }
 
-func faultRevive[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
+func faultRedrive[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	id := f.dead(t, "evt_1").ID
-	if !f.failing(t, persisted, func() error { return f.outbox(t).ReviveEffect(t.Context(), id) }) {
+	if !f.failing(t, persisted, func() error { return f.outbox(t).RedriveEffect(t.Context(), id) }) {
 		return
 	}
 	f.only(t, map[bool]hookonce.State{true: hookonce.StateFailed, false: hookonce.StateDead}[persisted])

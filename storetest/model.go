@@ -405,7 +405,7 @@ func newQueueMachine(t *rapid.T, m *machine, q outbox, names []string) *queueMac
 func (m *queueMachine) addTo(actions map[string]func(*rapid.T)) {
 	for name, action := range map[string]func(*rapid.T){
 		"take effects": m.take, "complete effect": m.completeEffect, "fail effect": m.failEffect,
-		"extend effect": m.extendEffect, "revive effect": m.revive, "purge effects": m.purgeEffects,
+		"extend effect": m.extendEffect, "redrive effect": m.redrive, "purge effects": m.purgeEffects,
 	} {
 		actions[name] = func(t *rapid.T) { action(t); m.compare(t) }
 	}
@@ -482,9 +482,9 @@ func (m *queueMachine) extendEffect(t *rapid.T) {
 	m.alike(t, "ExtendEffect", []hookonce.QueuedEffect{got}, []hookonce.QueuedEffect{want})
 }
 
-func (m *queueMachine) revive(t *rapid.T) {
+func (m *queueMachine) redrive(t *rapid.T) {
 	e, model := m.owned(t)
-	agree(t, "ReviveEffect", nil, nil, m.queue.ReviveEffect(context.Background(), e.ID), m.model.ReviveEffect(context.Background(), model.ID))
+	agree(t, "RedriveEffect", nil, nil, m.queue.RedriveEffect(context.Background(), e.ID), m.model.RedriveEffect(context.Background(), model.ID))
 }
 
 // purgeEffects deletes everything that may go, in steps, because which effects a single step deletes is the

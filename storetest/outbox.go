@@ -214,7 +214,7 @@ func enqueueTaken[Tx any](t *testing.T, f *txFixture[Tx]) {
 	e = f.takeOne(t)
 	ok(t, f.outbox(t).FailEffect(t.Context(), e, hookonce.Failure{Dead: true}, time.Time{}))
 	refused()
-	ok(t, f.outbox(t).ReviveEffect(t.Context(), e.ID))
+	ok(t, f.outbox(t).RedriveEffect(t.Context(), e.ID))
 	refused()
 	ok(t, f.outbox(t).CompleteEffect(t.Context(), f.takeOne(t)))
 	refused()
@@ -322,7 +322,7 @@ func concurrentOutboxCases[Tx any]() []txCase[Tx] {
 		{"one of many takes a step", raceStep[Tx]},
 		{"relays at once take each effect once", raceRelays[Tx]},
 		{"an outcome and a takeover never both succeed", raceEffectTakeover[Tx]},
-		{"one of many revives", raceRevive[Tx]},
+		{"one of many redrives", raceRedrive[Tx]},
 		{"purges do not count an effect twice", racePurgeEffects[Tx]},
 	}
 }
@@ -445,21 +445,21 @@ func raceEffectTakeover[Tx any](t *testing.T, f *txFixture[Tx]) {
 	}
 }
 
-func raceRevive[Tx any](t *testing.T, f *txFixture[Tx]) {
+func raceRedrive[Tx any](t *testing.T, f *txFixture[Tx]) {
 	id := f.dead(t, "evt_1").ID
-	var revived atomic.Int64
+	var redriven atomic.Int64
 	racing(t, func(int) error {
-		err := f.outbox(t).ReviveEffect(t.Context(), id)
+		err := f.outbox(t).RedriveEffect(t.Context(), id)
 		if err == nil {
-			revived.Add(1)
+			redriven.Add(1)
 		}
 		if errors.Is(err, hookonce.ErrStale) {
 			return nil
 		}
 		return err
 	})
-	if n := revived.Load(); n != 1 {
-		t.Fatalf("%d of %d revived one effect", n, racers)
+	if n := redriven.Load(); n != 1 {
+		t.Fatalf("%d of %d redrove one effect", n, racers)
 	}
 }
 

@@ -131,10 +131,10 @@ func takeDeaths[Tx any](t *testing.T, f *txFixture[Tx]) {
 			if dead := f.only(t, hookonce.StateDead); dead.Deaths != 0 {
 				t.Fatalf("a dead effect has %d deaths", dead.Deaths)
 			}
-			ok(t, f.outbox(t).ReviveEffect(t.Context(), e.ID))
+			ok(t, f.outbox(t).RedriveEffect(t.Context(), e.ID))
 			e = f.takeOne(t)
 			if e.Deaths != 0 {
-				t.Fatalf("a revived effect has %d deaths", e.Deaths)
+				t.Fatalf("a redriven effect has %d deaths", e.Deaths)
 			}
 			ok(t, f.outbox(t).CompleteEffect(t.Context(), e))
 		},
@@ -395,7 +395,7 @@ func effectMissing[Tx any](t *testing.T, f *txFixture[Tx]) {
 			}
 			_, err := f.outbox(t).ExtendEffect(t.Context(), missing, lease)
 			refuses(t, err, hookonce.ErrNotFound)
-			refuses(t, f.outbox(t).ReviveEffect(t.Context(), id), hookonce.ErrNotFound)
+			refuses(t, f.outbox(t).RedriveEffect(t.Context(), id), hookonce.ErrNotFound)
 		}
 	})
 }
@@ -457,8 +457,8 @@ func effectPages[Tx any](t *testing.T, f *txFixture[Tx]) {
 func deadEffectCases[Tx any]() []txCase[Tx] {
 	return []txCase[Tx]{
 		{"is never tried by itself", deadRests[Tx]},
-		{"is tried again when it is revived", deadRevived[Tx]},
-		{"others cannot be revived", deadOnly[Tx]},
+		{"is tried again when it is redriven", deadRedriven[Tx]},
+		{"others cannot be redriven", deadOnly[Tx]},
 	}
 }
 
@@ -480,12 +480,12 @@ func deadRests[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.untouched(t, func() { f.take(t, 1, 0) })
 }
 
-func deadRevived[Tx any](t *testing.T, f *txFixture[Tx]) {
+func deadRedriven[Tx any](t *testing.T, f *txFixture[Tx]) {
 	want := f.dead(t, "evt_1")
 	f.clock.Advance(time.Hour)
-	ok(t, f.outbox(t).ReviveEffect(t.Context(), want.ID))
+	ok(t, f.outbox(t).RedriveEffect(t.Context(), want.ID))
 	want.State, want.Tries, want.Due = hookonce.StateFailed, 0, f.clock.Now()
-	sameEffect(t, "revived effect", f.only(t, hookonce.StateFailed), want)
+	sameEffect(t, "redriven effect", f.only(t, hookonce.StateFailed), want)
 	want.State, want.Tries, want.Token, want.Due, want.Lease = hookonce.StateProcessing, 1, 3, time.Time{}, f.clock.Now().Add(lease)
 	e := f.takeOne(t)
 	sameEffect(t, "first attempt after it", e, want)
@@ -495,10 +495,10 @@ func deadRevived[Tx any](t *testing.T, f *txFixture[Tx]) {
 func deadOnly[Tx any](t *testing.T, f *txFixture[Tx]) {
 	refused := func(id int64) {
 		t.Helper()
-		f.untouched(t, func() { refuses(t, f.outbox(t).ReviveEffect(t.Context(), id), hookonce.ErrStale) })
+		f.untouched(t, func() { refuses(t, f.outbox(t).RedriveEffect(t.Context(), id), hookonce.ErrStale) })
 	}
 	id := f.dead(t, "evt_1").ID
-	ok(t, f.outbox(t).ReviveEffect(t.Context(), id))
+	ok(t, f.outbox(t).RedriveEffect(t.Context(), id))
 	refused(id) // failed
 	e := f.takeOne(t)
 	refused(id) // processing

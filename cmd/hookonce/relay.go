@@ -23,7 +23,7 @@ same Idempotency-Key. It runs until it receives SIGTERM or SIGINT, finishes what
 back the rest. Effects of other names are left alone, so several relays can share an outbox.
 
 410 and the statuses of --permanent give an effect up; so does the last of the --attempts. What was given
-up is listed by 'relay list', and tried again after 'relay revive'.
+up is listed by 'relay list', and tried again after 'relay redrive'.
 
 A URL can be env:NAME or file:PATH, because it may hold a secret. So must a secret of --secret, with which
 requests are signed as Standard Webhooks describe it.`
@@ -31,7 +31,7 @@ requests are signed as Standard Webhooks describe it.`
 const relayExample = `  hookonce relay --store postgres://app@localhost/shop --to mail.receipt=https://mailer.example/send
   hookonce relay --store sqlite:shop.db --to crm=env:CRM_URL --secret crm=env:CRM_SECRET --permanent 404
   hookonce relay list --store sqlite:shop.db
-  hookonce relay revive --all-dead --store sqlite:shop.db`
+  hookonce relay redrive --all-dead --store sqlite:shop.db`
 
 // relaying is what the command line of relay says.
 type relaying struct {
@@ -59,7 +59,7 @@ func newRelayCommand(w *env) *cobra.Command {
 		},
 	}
 	r.declare(c)
-	c.AddCommand(newRelayListCommand(w), newRelayReviveCommand(w))
+	c.AddCommand(newRelayListCommand(w), newRelayRedriveCommand(w))
 	return c
 }
 
@@ -249,34 +249,34 @@ func effectsJSON(list []hookonce.QueuedEffect) []effectJSON {
 	return all
 }
 
-func newRelayReviveCommand(w *env) *cobra.Command {
+func newRelayRedriveCommand(w *env) *cobra.Command {
 	var all bool
 	c := &cobra.Command{
-		Use:   "revive {ID | --all-dead} [flags]",
+		Use:   "redrive {ID | --all-dead} [flags]",
 		Short: "Have effects tried again that were given up",
-		Long: `Revive makes effects that were given up due at once, with their tries and deaths counted from nothing. They keep their
+		Long: `Redrive makes effects that were given up due at once, with their tries and deaths counted from nothing. They keep their
 Idempotency-Key, so that whoever carries one out can tell that it is not new.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			id, err := reviving(args, all)
+			id, err := redriving(args, all)
 			if err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
 			return withOutbox(w, c, func(ctx context.Context, queue outbox.Store) error {
 				if all {
-					return reviveAll(ctx, w, queue)
+					return redriveAll(ctx, w, queue)
 				}
-				return revive(ctx, w, queue, id)
+				return redrive(ctx, w, queue, id)
 			})
 		},
 	}
 	storeFlags(c)
-	c.Flags().BoolVar(&all, "all-dead", false, "revive every effect that was given up")
+	c.Flags().BoolVar(&all, "all-dead", false, "redrive every effect that was given up")
 	return c
 }
 
-// reviving returns the number of the effect to revive, or 0 for all.
-func reviving(args []string, all bool) (int64, error) {
+// redriving returns the number of the effect to redrive, or 0 for all.
+func redriving(args []string, all bool) (int64, error) {
 	if all && len(args) == 0 {
 		return 0, nil
 	}
@@ -290,8 +290,8 @@ func reviving(args []string, all bool) (int64, error) {
 	return id, nil
 }
 
-func revive(ctx context.Context, w *env, queue outbox.Store, id int64) error {
-	err := queue.ReviveEffect(ctx, id)
+func redrive(ctx context.Context, w *env, queue outbox.Store, id int64) error {
+	err := queue.RedriveEffect(ctx, id)
 	switch {
 	case errors.Is(err, hookonce.ErrNotFound):
 		return fmt.Errorf("there is no effect %d; 'hookonce relay list' prints those that were given up", id)
@@ -304,26 +304,26 @@ func revive(ctx context.Context, w *env, queue outbox.Store, id int64) error {
 	return err
 }
 
-// reviveAll revives what is dead now, page by page. What somebody else revives meanwhile is not counted.
-func reviveAll(ctx context.Context, w *env, queue outbox.Store) error {
-	revived, last := 0, int64(0)
+// redriveAll redrives what is dead now, page by page. What somebody else redrives meanwhile is not counted.
+func redriveAll(ctx context.Context, w *env, queue outbox.Store) error {
+	redriven, last := 0, int64(0)
 	for {
 		dead, err := queue.Effects(ctx, hookonce.StateDead, last, pageSize)
 		if err != nil {
 			return err
 		}
 		for _, e := range dead {
-			err := queue.ReviveEffect(ctx, e.ID)
+			err := queue.RedriveEffect(ctx, e.ID)
 			switch {
 			case err == nil:
-				revived++
+				redriven++
 			case !errors.Is(err, hookonce.ErrStale) && !errors.Is(err, hookonce.ErrNotFound):
-				return fmt.Errorf("after %d effects: %w", revived, err)
+				return fmt.Errorf("after %d effects: %w", redriven, err)
 			}
 			last = e.ID
 		}
 		if len(dead) < pageSize {
-			_, err := fmt.Fprintf(w.out, "%d effect(s) are due.\n", revived)
+			_, err := fmt.Fprintf(w.out, "%d effect(s) are due.\n", redriven)
 			return err
 		}
 	}

@@ -132,9 +132,9 @@ func TestRelayUsage(t *testing.T) {
 		{"--to mail=http://x.example more", `the command takes no arguments, but "more" was given`},
 		{"list --state gone", `"gone" is not a state`},
 		{"list --limit 0", "--limit"},
-		{"revive", "--all-dead"},
-		{"revive 1 --all-dead", "--all-dead"},
-		{"revive x", `"x" is not the number`},
+		{"redrive", "--all-dead"},
+		{"redrive 1 --all-dead", "--all-dead"},
+		{"redrive x", `"x" is not the number`},
 	} {
 		out, log := new(transcript), new(transcript)
 		w := &env{

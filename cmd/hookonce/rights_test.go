@@ -157,7 +157,7 @@ func storeDoors[Tx any](store, admin fullStore[Tx], begin, beginAdmin func(ctx c
 				return hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail"})
 			})
 		},
-		"package `relay`, `Effects`, `ReviveEffect`": func(ctx context.Context, key string) error {
+		"package `relay`, `Effects`, `RedriveEffect`": func(ctx context.Context, key string) error {
 			err := beginAdmin(ctx, func(tx Tx) error {
 				return admin.Enqueue(ctx, tx, hookonce.Effect{Ref: hookonce.Ref{Source: "rights", Key: key}, Name: key})
 			})
@@ -263,7 +263,7 @@ func relayOnce(ctx context.Context, queue outbox.Store, name string) error {
 			return err
 		}
 		for _, e := range dead {
-			if err := queue.ReviveEffect(ctx, e.ID); err != nil {
+			if err := queue.RedriveEffect(ctx, e.ID); err != nil {
 				return err
 			}
 		}
@@ -321,9 +321,9 @@ func commandDoors(dsn string, admin fullStore[pgx.Tx], begin func(ctx context.Co
 			}
 			return relayed(dsn, key)
 		},
-		"`hookonce relay list`":   command("relay", "list", "--store", dsn),
-		"`hookonce relay revive`": command("relay", "revive", "7777", "--store", dsn),
-		"`hookonce purge`":        command("purge", "--store", dsn, "--older-than", "2020-01-01", "--source", "shop"),
+		"`hookonce relay list`":    command("relay", "list", "--store", dsn),
+		"`hookonce relay redrive`": command("relay", "redrive", "7777", "--store", dsn),
+		"`hookonce purge`":         command("purge", "--store", dsn, "--older-than", "2020-01-01", "--source", "shop"),
 		"`hookonce audit --lost`, besides the table that it asks about":        command(append(audit, "--lost")...),
 		"`hookonce audit --lost=events`, besides the table that it asks about": command(append(audit, "--lost=events")...),
 		"`hookonce report`": command("report", "--store", dsn),

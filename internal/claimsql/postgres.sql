@@ -214,12 +214,12 @@ SELECT false, state, token FROM {{.}}effects WHERE id = $1::bigint AND NOT EXIST
 
 {{/* redrive returns whether the dead effect $1 is to be carried out again, and the state before. $2 now */}}
 {{define "redrive"}}
-WITH revived AS (
+WITH redriven AS (
 	UPDATE {{.}}effects SET state = 'failed', tries = 0, deaths = 0, due_at = $2::timestamptz, updated_at = $2::timestamptz
 	WHERE id = $1::bigint AND state = 'dead'
 	RETURNING id
 )
-SELECT EXISTS (SELECT 1 FROM revived), state FROM {{.}}effects WHERE id = $1::bigint
+SELECT EXISTS (SELECT 1 FROM redriven), state FROM {{.}}effects WHERE id = $1::bigint
 {{end}}
 
 {{/* Purges go source by source where rows have one, and skip what another purge is deleting at the same moment. */}}

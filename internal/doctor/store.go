@@ -151,6 +151,6 @@ func effects(ctx context.Context, s *store) ([]Finding, error) {
 			"is a relay running that knows its name?"},
 		{`SELECT count(*) FROM {tables}effects WHERE state = 'dead' AND {time} IS NOT NULL`, "effect",
 			"given up",
-			"look at last_error, mend the cause, and revive it"},
+			"look at last_error, mend the cause, and redrive it"},
 	})
 }

@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS {{.}}effects (
     payload     MEDIUMBLOB NOT NULL,
     state       VARBINARY(16) NOT NULL DEFAULT 'pending',     -- pending, processing, failed, dead, done
     token       BIGINT NOT NULL DEFAULT 0,                    -- attempts begun so far, and the fence
-    tries       INTEGER NOT NULL DEFAULT 0,                   -- attempts since it was enqueued or revived
+    tries       INTEGER NOT NULL DEFAULT 0,                   -- attempts since it was enqueued or redriven
     due_at      BIGINT,                                       -- pending, failed: when to try; processing: when the lease ends; else null
     enqueued_at BIGINT NOT NULL,
     updated_at  BIGINT NOT NULL,

@@ -21,7 +21,7 @@ CREATE TABLE {{.}}effects (
     payload     bytea NOT NULL,
     state       text COLLATE "C" NOT NULL DEFAULT 'pending',  -- pending, processing, failed, dead, done
     token       bigint NOT NULL DEFAULT 0,                    -- attempts begun so far, and the fence
-    tries       integer NOT NULL DEFAULT 0,                   -- attempts since it was enqueued or revived
+    tries       integer NOT NULL DEFAULT 0,                   -- attempts since it was enqueued or redriven
     due_at      timestamptz,                                  -- pending, failed: when to try; processing: when the lease ends; else null
     enqueued_at timestamptz NOT NULL,
     updated_at  timestamptz NOT NULL,

@@ -21,7 +21,7 @@ CREATE TABLE {{.}}effects (
     payload     BLOB NOT NULL,
     state       TEXT NOT NULL DEFAULT 'pending',              -- pending, processing, failed, dead, done
     token       INTEGER NOT NULL DEFAULT 0,                   -- attempts begun so far, and the fence
-    tries       INTEGER NOT NULL DEFAULT 0,                   -- attempts since it was enqueued or revived
+    tries       INTEGER NOT NULL DEFAULT 0,                   -- attempts since it was enqueued or redriven
     due_at      INTEGER,                                      -- pending, failed: when to try; processing: when the lease ends; else null
     enqueued_at INTEGER NOT NULL,
     updated_at  INTEGER NOT NULL,

@@ -134,12 +134,12 @@ SELECT CONCAT('0x', HEX(resource)) FROM hookonce_versions WHERE updated_at >= ? 
 -- purge versions, rows
 DELETE FROM hookonce_versions WHERE resource IN ({ids}) AND updated_at >= ? AND updated_at < ?
 
--- response
-SELECT status, header, body FROM hookonce_responses WHERE source = ? AND `key` = ?
-
--- revive
+-- redrive
 UPDATE hookonce_effects SET state = 'failed', tries = 0, deaths = 0, due_at = ?, updated_at = ?, token = LAST_INSERT_ID(token)
 			WHERE id = ? AND state = 'dead'
+
+-- response
+SELECT status, header, body FROM hookonce_responses WHERE source = ? AND `key` = ?
 
 -- state
 SELECT state FROM hookonce_states WHERE entity = ? FOR UPDATE

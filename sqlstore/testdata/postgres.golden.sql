@@ -175,13 +175,13 @@ WITH purged AS (
 )
 SELECT count(*) FROM purged
 
--- response
-SELECT status, header, body FROM hookonce_responses WHERE source = $1 AND key = $2
-
--- revive
+-- redrive
 UPDATE hookonce_effects SET state = 'failed', tries = 0, deaths = 0, due_at = $2, updated_at = $2
 			WHERE id = $1 AND state = 'dead'
 			RETURNING id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error
+
+-- response
+SELECT status, header, body FROM hookonce_responses WHERE source = $1 AND key = $2
 
 -- state
 SELECT state FROM hookonce_states WHERE entity = $1

@@ -127,13 +127,13 @@ SELECT count(*) FROM (SELECT 1 AS one FROM hookonce_versions WHERE updated_at >=
 -- purge versions, rows
 DELETE FROM hookonce_versions WHERE (resource) IN (SELECT resource FROM hookonce_versions WHERE updated_at >= ?1 AND updated_at < ?2 LIMIT ?3)
 
--- response
-SELECT status, header, body FROM hookonce_responses WHERE source = ?1 AND key = ?2
-
--- revive
+-- redrive
 UPDATE hookonce_effects SET state = 'failed', tries = 0, deaths = 0, due_at = ?2, updated_at = ?2
 			WHERE id = ?1 AND state = 'dead'
 			RETURNING id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error
+
+-- response
+SELECT status, header, body FROM hookonce_responses WHERE source = ?1 AND key = ?2
 
 -- state
 SELECT state FROM hookonce_states WHERE entity = ?1

@@ -221,12 +221,12 @@ SELECT count(*) FROM purged
 
 
 -- Redrive
-WITH revived AS (
+WITH redriven AS (
 	UPDATE "hookonce".effects SET state = 'failed', tries = 0, deaths = 0, due_at = $2::timestamptz, updated_at = $2::timestamptz
 	WHERE id = $1::bigint AND state = 'dead'
 	RETURNING id
 )
-SELECT EXISTS (SELECT 1 FROM revived), state FROM "hookonce".effects WHERE id = $1::bigint
+SELECT EXISTS (SELECT 1 FROM redriven), state FROM "hookonce".effects WHERE id = $1::bigint
 
 -- Response
 SELECT status, header, body FROM "hookonce".responses WHERE source = $1::text AND key = $2::text

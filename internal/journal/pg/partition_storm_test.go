@@ -79,7 +79,7 @@ func (s *storm) end(w *journal.Work, o journal.Outcome) {
 	}
 }
 
-// keeping looks after the partitions, revives what is dead, and lets time pass.
+// keeping looks after the partitions, redrives what is dead, and lets time pass.
 func (s *storm) keeping(dropped *atomic.Int64) {
 	for s.left.Load() > 0 && s.ctx.Err() == nil {
 		now := s.time()
