@@ -8,28 +8,6 @@ import (
 	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
-// What is misspelt is found when a text is read, with its line and column; what is unsafe, when it is checked.
-func ExampleParse() {
-	text := []byte(`
-name: acme
-verify:
-  - signature: {in: header:X-Acme-Signature, prefix: sha256=}
-    sign: [body]
-event:
-  key: [["json:$.id?"]]
-answer:
-  not_ready: 400
-`)
-	known, err := specyaml.Parse(text)
-	if err == nil {
-		err = specyaml.Locate(text, known.Validate())
-	}
-	fmt.Println(err)
-	// Output:
-	// 7:9: event.key[0]: can be empty: all events without it would be taken for one, and all but the first dropped; a key needs a required part
-	// 9:14: answer.not_ready: is 400; an event that is not durable must be sent again, so it is answered 500 to 599 or 429
-}
-
 // A specification as text, to read or to copy and change.
 func ExampleMarshal() {
 	text, err := specyaml.Marshal(spec.Spec{
