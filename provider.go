@@ -179,6 +179,8 @@ func (p Profile) Refusal(usual int, err error) int {
 		return cmp.Or(p.NotReady, usual)
 	case errors.As(err, &rejected):
 		return cmp.Or(rejected.Status, p.Rejected, usual)
+	case errors.Is(err, ErrUnverified):
+		return cmp.Or(p.Rejected, usual)
 	case p.Rejected >= 500 && usual != http.StatusMethodNotAllowed:
 		return p.Rejected
 	}

@@ -22,6 +22,7 @@ func TestProfileRefusal(t *testing.T) {
 		{"not authentic", usual, 401, forged, 401},
 		{"not authentic, own status", own, 401, forged, 403},
 		{"a rejection with a status", own, 401, refused, 418},
+		{"not authentic, without a reason", own, 401, hookonce.ErrUnverified, 403},
 		{"not durable", usual, 503, nil, 503},
 		{"not durable, own status", own, 503, errors.New("full"), 500},
 		{"too large", own, 413, nil, 413},
