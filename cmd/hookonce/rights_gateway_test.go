@@ -135,7 +135,7 @@ func TestGatewayGrantsAreThoseOfTheTable(t *testing.T) {
 		return all
 	}
 	row := regexp.MustCompile("(?m)^\\| `hookonce serve` .*$").FindString(string(page)) +
-		strings.ReplaceAll(regexp.MustCompile("(?ms)^A gateway needs more .*?\\.\\s").FindString(string(page)), "\n", " ") + "`SELECT, INSERT, UPDATE, DELETE ON claims, responses`, `USAGE ON SCHEMA hookonce`"
+		strings.ReplaceAll(regexp.MustCompile(`(?ms)^A gateway needs more .*?\.\s`).FindString(string(page)), "\n", " ") + "`SELECT, INSERT, UPDATE, DELETE ON claims, responses`, `USAGE ON SCHEMA hookonce`"
 	listed := pairs("`([A-Z, ]+) ON ([A-Za-z_, ]+)`", row, "\x00")
 	granted := pairs(`GRANT ([A-Z, ]+) ON ([A-Za-z_.,\s]+) TO`, commands(t, "operating.md", "gateway grants"), "hookonce.")
 	if diff := cmp.Diff(listed, granted); diff != "" {
