@@ -131,7 +131,7 @@ var named = regexp.MustCompile("`attack/([a-z0-9-]+)`")
 
 // TestSecurityPageNamesAttacks: the table of threats names each attack, and none that there is not.
 func TestSecurityPageNamesAttacks(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "security.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "security.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

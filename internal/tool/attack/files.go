@@ -170,6 +170,12 @@ func overwriteFile(file string) error {
 	return errors.Join(copyFile(file, older), os.Truncate(older, s.Size()/2), copyFile(older, file))
 }
 
+// unready reports whether /readyz says that the gateway cannot take events.
+func (rn *runner) unready(ctx context.Context) bool {
+	status, _, err := rn.admin(ctx, "/readyz", nil)
+	return err == nil && status == http.StatusServiceUnavailable
+}
+
 // loseFile takes the database from the gateway. From a moment later on nothing may be acknowledged.
 func loseFile(lose func(file string) error) func(context.Context, *runner) error {
 	return func(ctx context.Context, rn *runner) error {
@@ -185,11 +191,17 @@ func loseFile(lose func(file string) error) func(context.Context, *runner) error
 			if err == nil && status/100 == 2 {
 				late++
 			}
-			if status, _, err := rn.admin(ctx, "/readyz", nil); !told && err == nil && status == http.StatusServiceUnavailable {
+			if !told && rn.unready(ctx) {
 				told = true
 				rn.note("/readyz says so after %s", short(time.Since(lost)))
 			}
 			pause(ctx, 20*time.Millisecond)
+		}
+		// /readyz answers for a second what it saw last, and the attack may be shorter.
+		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		for ; !told && rest.Err() == nil; pause(rest, 20*time.Millisecond) {
+			told = rn.unready(rest)
 		}
 		if late > 0 {
 			rn.breaks("%d events were acknowledged without a file", late)
