@@ -45,8 +45,8 @@
 // stored, further statements through the [pgx.Tx] are refused, and the attempt failed. After a commit the rest is
 // committed as well, so that nothing gets lost, the copy that comes next is a duplicate, and the error says that
 // a crash in between would have torn the two apart. A handler that commits by itself and then returns an error does
-// lose what came after that commit: it is rolled back, and the copy is a duplicate. What is sent through [pgx.Tx].Conn is past the store's eyes
-// until the end.
+// lose what came after that commit: it is rolled back, and the copy is a duplicate. The store does not see what is
+// sent through [pgx.Tx].Conn until the end.
 //
 // # Connections
 //

@@ -12,8 +12,8 @@
 // Guarantee: at least once with a stable key. Every effect is tried until its handler returns nil, its
 // tries are used up, or the handler gives it up with [hookonce.Permanent]. It is tried again when the
 // handler failed, and when nobody knows how an attempt ended, because its process died or lost its lease.
-// What ends processes does not take others along for ever: of those that a process died at, it runs one at a
-// time, and gives up the one at which it dies again; see [WithDeaths].
+// An effect that ends its process does not take others along for ever: effects during which a process died are
+// begun one at a time, and one during which processes die again and again is given up; see [WithDeaths].
 // The key is the same each time: send it along, so that the other side can tell. Any number of relays in any
 // number of processes may work on one outbox.
 package relay

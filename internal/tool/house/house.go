@@ -104,7 +104,7 @@ are tests. What the rooms are for stands below the picture;
 	for _, i := range order {
 		fmt.Fprintf(&b, "  subgraph f%d[\"%s\"]\n", i, floors[i].title)
 		for _, r := range on[floors[i].title] {
-			fmt.Fprintf(&b, "    %s[\"%s\"]\n", id(r.name), strings.TrimPrefix(r.name, "internal/"))
+			fmt.Fprintf(&b, "    %s[\"%s\"]\n", id(r.name), r.name)
 			drawn[r.name] = true
 		}
 		b.WriteString("  end\n")
@@ -153,10 +153,6 @@ func reaches(byName map[string]room, from, to string, seen map[string]bool) bool
 func id(name string) string { return strings.NewReplacer("/", "_", "-", "_").Replace(name) }
 
 func list(names []string) string {
-	var short []string
-	for _, name := range names {
-		short = append(short, strings.TrimPrefix(name, "internal/"))
-	}
-	slices.Sort(short)
-	return strings.Join(short, ", ")
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }
