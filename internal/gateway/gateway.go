@@ -90,16 +90,6 @@ type Gateway struct {
 	result   error // of Close
 }
 
-// Run starts a gateway and stops it when ctx ends, or when one of its listeners fails. It returns nil
-// after a clean stop.
-func Run(ctx context.Context, cfg *config.Config, o Options) error {
-	g, err := Start(ctx, cfg, o)
-	if err != nil {
-		return err
-	}
-	return g.Wait(ctx)
-}
-
 // Start starts a gateway. It returns when the addresses are bound, the store is open and current, and
 // requests are answered. ctx bounds the start only. Close must be called. Where a source is observed and the store is away,
 // requests to such sources are answered before it is open, and those to others with 503.

@@ -223,14 +223,18 @@ func TestLogHoldsNoBodyAndNoSecret(t *testing.T) {
 	}
 }
 
-// Run ends with its context, cleanly.
-func TestRun(t *testing.T) {
+// A gateway that runs ends with its context, cleanly.
+func TestWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	running, logs := io.Pipe()
 	logger := slog.New(slog.NewTextHandler(logs, nil))
 	result := make(chan error, 1)
 	go func() {
-		result <- Run(ctx, configured(sqliteStore(t), "http://127.0.0.1:1/"), Options{Logger: logger})
+		g, err := Start(ctx, configured(sqliteStore(t), "http://127.0.0.1:1/"), Options{Logger: logger})
+		if err == nil {
+			err = g.Wait(ctx)
+		}
+		result <- err
 		logs.Close()
 	}()
 	if _, err := running.Read(make([]byte, 1)); err != nil { // the first line says that it runs

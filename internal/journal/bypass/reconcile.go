@@ -74,11 +74,13 @@ func (b *Bypass) reconcile() (done bool, err error) {
 		}
 		return b.opt.Store.RecordBypassed(ctx, b.outcomes(batch, results))
 	})
-	b.passages.recorded(batch, err == nil)
+	known := 0 // how many are on record for certain
 	if err == nil {
-		b.opt.Logger.Info("journal: events that were delivered past the store are on record", "events", len(batch))
-		b.opt.Recorded(len(batch))
+		known = len(batch)
+		b.opt.Logger.Info("journal: events that were delivered past the store are on record", "events", known)
 	}
+	b.passages.recorded(batch, err == nil)
+	b.opt.Recorded(known)
 	return false, err
 }
 
