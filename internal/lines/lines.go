@@ -176,7 +176,8 @@ type log struct {
 	mu    sync.Mutex
 	kinds map[id]*Kind
 	all   second
-	held  []*Kind // of which something was held back since the last settle, which is on its way if there are any
+	held  []*Kind // of which something was held back since the last settle
+	due   bool    // a settle is on its way
 }
 
 // second counts what happened in the current second.
@@ -248,8 +249,9 @@ func (k *Kind) Allow(now time.Time) bool {
 	}
 	if k.held++; k.held == 1 {
 		k.log.held = append(k.log.held, k)
-		if len(k.log.held) == 1 {
-			time.AfterFunc(time.Second, k.log.settle)
+		if !k.log.due {
+			k.log.due = true
+			time.AfterFunc(time.Second, k.log.end)
 		}
 	}
 	return false
@@ -307,6 +309,14 @@ type count struct {
 	marks   []slog.Attr
 	to      slog.Handler
 	held    int
+}
+
+// end is the end of a second in which something was held back.
+func (l *log) end() {
+	l.mu.Lock()
+	l.due = false
+	l.mu.Unlock()
+	l.settle()
 }
 
 // settle writes what was held back since the last time.

@@ -77,6 +77,29 @@ func TestOneKindIsBounded(t *testing.T) {
 	})
 }
 
+// Whoever asks for the counts before the second is over does not make them come more often.
+func TestCountsComeOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b book
+		l := Bound(b.logger())
+		for range 5 * (PerKind + 1) { // five times: a flood, and a count that is asked for
+			l.Warn("rejected")
+			Flush(l)
+			time.Sleep(20 * time.Millisecond)
+		}
+		b.read(t)
+		const ticks = 100
+		for range 3 * ticks {
+			l.Warn("rejected")
+			time.Sleep(time.Second / ticks)
+		}
+		if got := len(b.read(t)); got > 4*(PerKind+1) {
+			t.Errorf("%d lines in three seconds, want at most %d in each", got, PerKind+1)
+		}
+		pass()
+	})
+}
+
 // A flood hides no other kind: neither another source, nor another reason, nor another level.
 func TestKindsAreApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
