@@ -1,8 +1,10 @@
 package provider
 
 import (
+	"net/http"
 	"time"
 
+	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -23,7 +25,7 @@ func amazonSNSSpec() spec.Spec {
 		Name:   "aws-sns",
 		Title:  "Amazon SNS",
 		Secret: "the ARN of the topic",
-		Verify: []spec.Verify{{Kind: spec.Code, Scheme: newSNSScheme(newFetchClient())}},
+		Verify: []spec.Verify{{Kind: spec.Code, Scheme: scheme.AmazonSNS(http.DefaultTransport)}},
 		Event: spec.Extract{
 			Key:          [][]spec.Value{{"json:$.MessageId"}},
 			Subscription: []spec.Value{"header:X-Amz-Sns-Subscription-Arn"},

@@ -3,6 +3,7 @@ package provider
 import (
 	"time"
 
+	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -21,7 +22,7 @@ func braintreeSpec() spec.Spec {
 		Name:   "braintree",
 		Title:  "Braintree",
 		Secret: "the public and the private key of the API, as public_key:private_key",
-		Verify: []spec.Verify{{Kind: spec.Code, Scheme: braintreeScheme{}}},
+		Verify: []spec.Verify{{Kind: spec.Code, Scheme: scheme.Braintree()}},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"json:$.kind", "json:$.timestamp", "hash:form:bt_payload"}},
 			Type:     []spec.Value{"json:$.kind"},
@@ -33,7 +34,7 @@ func braintreeSpec() spec.Spec {
 		Handshakes: []spec.Handshake{{
 			Method:  "GET",
 			Echo:    "query:bt_challenge",
-			Pattern: braintreeChallenge,
+			Pattern: scheme.BraintreeChallenge,
 			Code:    &spec.ChallengeCode{Kind: spec.Code},
 			Body:    "{{code}}",
 		}},

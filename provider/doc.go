@@ -22,8 +22,17 @@
 // A provider is data: a [spec.Spec] states in values what to verify, where the key is and what to answer.
 // [spec.New] checks the specification and compiles it once; nothing of it is parsed while requests are
 // served. [Lookup] returns the specification of a provider in the catalogue, and [Names] lists them.
-// Each sender has a file of its own; catalogue.go puts them together. What data cannot express is code,
-// in a file beside it, as in paypal_scheme.go.
+//
+// # Where is what
+//
+// Each sender has a file of its own, named after it. The other files are few:
+//
+//   - catalogue.go lists the senders, and has [Lookup], [Names] and [Build];
+//   - aliases.go has those that send as another does, under their own name;
+//   - standard.go, hmac.go and hookonce.go are for senders of which there are many;
+//   - shorthand.go has what specifications have in common.
+//
+// What data cannot express is code, in internal/scheme, which fetches keys and certificates with internal/remotekeys.
 //
 // # What is safe
 //

@@ -1,6 +1,11 @@
 package provider
 
-import "github.com/hookonce/hookonce/provider/spec"
+import (
+	"net/http"
+
+	"github.com/hookonce/hookonce/provider/internal/scheme"
+	"github.com/hookonce/hookonce/provider/spec"
+)
 
 // EBay returns the provider for eBay's notifications. Each secret is what an application calls eBay's
 // API with, as production:client_id:client_secret or sandbox:client_id:client_secret, because the keys
@@ -18,7 +23,7 @@ func ebaySpec() spec.Spec {
 		Name:   "ebay",
 		Title:  "eBay",
 		Secret: "what the API is called with, as production:client_id:client_secret or sandbox:client_id:client_secret",
-		Verify: []spec.Verify{{Kind: spec.Code, Scheme: ebayScheme{newFetchClient()}}},
+		Verify: []spec.Verify{{Kind: spec.Code, Scheme: scheme.EBay(http.DefaultTransport)}},
 		Event: spec.Extract{
 			Key:     [][]spec.Value{{"json:$.notification.notificationId"}},
 			Type:    []spec.Value{"json:$.metadata.topic"},

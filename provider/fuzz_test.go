@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -23,15 +24,14 @@ func (offline) RoundTrip(*http.Request) (*http.Response, error) { return nil, er
 // everywhere returns every provider of the catalogue. Those that fetch keys find none.
 func everywhere(t testing.TB) []*spec.Provider {
 	t.Helper()
-	client := &http.Client{Transport: offline{}}
 	fetching := map[string]spec.Scheme{
-		"aws-sns": newSNSScheme(client), "ebay": ebayScheme{client}, "paypal": newPayPalScheme(client, nil), "plaid": plaidScheme{client},
+		"aws-sns": scheme.AmazonSNS(offline{}), "ebay": scheme.EBay(offline{}), "paypal": scheme.PayPal(offline{}, nil), "plaid": scheme.Plaid(offline{}),
 	}
 	var all []*spec.Provider
 	for _, name := range Names() {
-		if scheme, ok := fetching[name]; ok {
+		if code, ok := fetching[name]; ok {
 			s, _ := Lookup(name)
-			all = append(all, withScheme(t, name, scheme, secretFor(s)))
+			all = append(all, withScheme(t, name, code, secretFor(s)))
 		} else {
 			all = append(all, fake(t, name))
 		}

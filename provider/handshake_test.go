@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -90,7 +91,7 @@ func TestHandshakes(t *testing.T) {
 }
 
 func braintreeAnswer(challenge string) string {
-	c, err := braintreeScheme{}.Compile("pub:priv")
+	c, err := scheme.Braintree().Compile("pub:priv")
 	if err != nil {
 		return err.Error()
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/outgoing"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -86,26 +87,26 @@ func (p *HookonceProvider) verify(req *hookonce.Request) (secret int, err error)
 		{header.WebhookSignature, "v1, and base64; does the destination have secrets?"},
 		{header.HookonceSignature, "v1, and base64, as the gateway sends it beside " + header.WebhookSignature},
 	} {
-		if values[i], err = requiredHeader(req, want.name, want.shape); err != nil {
+		if values[i], err = incoming.Header(req.Header, want.name, want.shape); err != nil {
 			return 0, err
 		}
 	}
 	id, timestamp := values[0], values[1]
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil {
-		return 0, reject(hookonce.ReasonTimestampMissing, "the header %s is not a number of seconds", header.WebhookTimestamp)
+		return 0, incoming.Reject(hookonce.ReasonTimestampMissing, "the header %s is not a number of seconds", header.WebhookTimestamp)
 	}
 	secret = outgoing.Verify(p.keys, id, timestamp, req.Body, values[2])
 	switch off := req.Now.Sub(time.Unix(seconds, 0)); {
 	case secret == 0:
-		return 0, reject(hookonce.ReasonSignatureMismatch, "the signature in %s was not made over this body with any of the secrets; they must be those of the gateway's destination", header.WebhookSignature)
+		return 0, incoming.Reject(hookonce.ReasonSignatureMismatch, "the signature in %s was not made over this body with any of the secrets; they must be those of the gateway's destination", header.WebhookSignature)
 	case outgoing.VerifyFacts(p.keys, id, timestamp, req.Header, values[3]) == 0:
-		return 0, reject(hookonce.ReasonSignatureMismatch, "the signature in %s was not made over these headers; does a proxy change or drop some that begin with %s, or %s?",
+		return 0, incoming.Reject(hookonce.ReasonSignatureMismatch, "the signature in %s was not made over these headers; does a proxy change or drop some that begin with %s, or %s?",
 			header.HookonceSignature, header.OwnPrefix, header.IdempotencyKey)
 	case off > gatewayTolerance:
-		return 0, reject(hookonce.ReasonTimestampOld, "it was signed %v ago, more than %v", off.Round(time.Second), gatewayTolerance)
+		return 0, incoming.Reject(hookonce.ReasonTimestampOld, "it was signed %v ago, more than %v", off.Round(time.Second), gatewayTolerance)
 	case off < -gatewayTolerance:
-		return 0, reject(hookonce.ReasonTimestampFuture, "it was signed %v ahead, more than %v: do the clocks agree?", -off.Round(time.Second), gatewayTolerance)
+		return 0, incoming.Reject(hookonce.ReasonTimestampFuture, "it was signed %v ahead, more than %v: do the clocks agree?", -off.Round(time.Second), gatewayTolerance)
 	}
 	return secret, nil
 }
@@ -160,7 +161,7 @@ func (f *factsReader) event() hookonce.Event {
 
 func (f *factsReader) fault(format string, args ...any) {
 	if f.wrong == nil {
-		f.wrong = reject(hookonce.ReasonSignatureMalformed, format, args...)
+		f.wrong = incoming.Reject(hookonce.ReasonSignatureMalformed, format, args...)
 	}
 }
 

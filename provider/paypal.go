@@ -1,6 +1,11 @@
 package provider
 
-import "github.com/hookonce/hookonce/provider/spec"
+import (
+	"net/http"
+
+	"github.com/hookonce/hookonce/provider/internal/scheme"
+	"github.com/hookonce/hookonce/provider/spec"
+)
 
 // PayPal returns the provider for PayPal's webhooks. In place of a secret it takes the ids of the
 // webhooks, which PayPal's dashboard shows: they are part of what PayPal signs with its own key. It
@@ -19,7 +24,7 @@ func paypalSpec() spec.Spec {
 		Name:   "paypal",
 		Title:  "PayPal",
 		Secret: "the webhook's id, which PayPal's dashboard shows",
-		Verify: []spec.Verify{{Kind: spec.Code, Scheme: newPayPalScheme(newFetchClient(), nil)}},
+		Verify: []spec.Verify{{Kind: spec.Code, Scheme: scheme.PayPal(http.DefaultTransport, nil)}},
 		Event: spec.Extract{
 			Key:       [][]spec.Value{{"json:$.id"}},
 			AttemptID: []spec.Value{"header:Paypal-Transmission-Id"},

@@ -1,8 +1,10 @@
 package provider
 
 import (
+	"net/http"
 	"time"
 
+	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -21,7 +23,7 @@ func plaidSpec() spec.Spec {
 		Name:   "plaid",
 		Title:  "Plaid",
 		Secret: "what the API is called with, as production:client_id:secret or sandbox:client_id:secret",
-		Verify: []spec.Verify{{Kind: spec.Code, Scheme: plaidScheme{newFetchClient()}}},
+		Verify: []spec.Verify{{Kind: spec.Code, Scheme: scheme.Plaid(http.DefaultTransport)}},
 		Event: spec.Extract{
 			Type:     []spec.Value{"json:$.webhook_type"},
 			Action:   []spec.Value{"json:$.webhook_code"},

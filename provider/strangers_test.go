@@ -19,12 +19,13 @@ func TestBraintreeSignsOnceForAStranger(t *testing.T) {
 		form := url.Values{"bt_payload": {"QQ=="}, "bt_signature": {strings.TrimSuffix(strings.Repeat("pub|0&", entries), "&")}}
 		return &hookonce.Request{Method: "POST", Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, Body: []byte(form.Encode()), Now: now}
 	}
-	few, many := claiming(2), claiming(maxBraintreeSignatures)
+	const most = 256 // there is one for each key of the account
+	few, many := claiming(2), claiming(most)
 	one := testing.AllocsPerRun(10, func() { reason(t, p, few) })
 	if n := testing.AllocsPerRun(10, func() { reason(t, p, many) }); n > one+10 {
-		t.Errorf("%v allocations for 2 entries, %v for %d", one, n, maxBraintreeSignatures)
+		t.Errorf("%v allocations for 2 entries, %v for %d", one, n, most)
 	}
-	if why := reason(t, p, claiming(maxBraintreeSignatures+1)); why.Reason != hookonce.ReasonSignatureMalformed {
+	if why := reason(t, p, claiming(most+1)); why.Reason != hookonce.ReasonSignatureMalformed {
 		t.Error(why)
 	}
 }
@@ -49,11 +50,5 @@ func TestOneCertificateHasOneAddress(t *testing.T) {
 	}
 	if asked := n.asked.Load(); asked != 1 {
 		t.Errorf("%d fetches of one certificate", asked)
-	}
-	paths := newCertificates(nil, `([a-z0-9-]+\.)+paypal\.com/[A-Za-z0-9/._-]+`, nil)
-	for path, ok := range map[string]bool{"/v1/certs/C-1": true, "/v1//certs/C-1": false, "/v1/./certs/C-1": false, "/v1/x/../certs/C-1": false, "/v1/certs/C-1/": false} {
-		if place, got := paths.place("https://api.paypal.com" + path); got != ok {
-			t.Errorf("%s: %s, %v", path, place, got)
-		}
 	}
 }

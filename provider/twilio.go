@@ -3,6 +3,7 @@ package provider
 import (
 	"time"
 
+	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -24,7 +25,7 @@ func twilioSpec() spec.Spec {
 		Name:   "twilio",
 		Title:  "Twilio",
 		Secret: "the account's auth token",
-		Verify: []spec.Verify{{Kind: spec.Code, Scheme: twilioScheme{}}},
+		Verify: []spec.Verify{{Kind: spec.Code, Scheme: scheme.Twilio()}},
 		Event: spec.Extract{
 			Key: [][]spec.Value{
 				{"header:I-Twilio-Idempotency-Token"},

@@ -3,6 +3,7 @@ package provider
 import (
 	"time"
 
+	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -22,7 +23,7 @@ func twilioEventsSpec() spec.Spec {
 		Name:   "twilio-events",
 		Title:  "Twilio Event Streams",
 		Secret: "the account's auth token",
-		Verify: []spec.Verify{{Kind: spec.Code, Scheme: twilioEventsScheme{}}},
+		Verify: []spec.Verify{{Kind: spec.Code, Scheme: scheme.TwilioEvents()}},
 		Split:  &spec.Split{Items: []spec.Value{"json:$[*]"}},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"item:$.source", "item:$.id"}},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
 )
 
 // greeting is a sender with that handshake.
@@ -267,7 +268,7 @@ func (c muteChecker) Check(req *hookonce.Request) error {
 	case sig == "later" && c == "c":
 		return errors.New("the keys cannot be fetched now")
 	}
-	return reject(hookonce.ReasonSignatureMismatch, "X-Signature is another")
+	return incoming.Reject(hookonce.ReasonSignatureMismatch, "X-Signature is another")
 }
 
 func (c muteChecker) sign(text string) string { return fmt.Sprintf("%s(%s)", string(c), text) }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
 )
 
 // jwtMatcher matches JSON Web Tokens.
@@ -88,7 +89,7 @@ func (m *jwtMatcher) match(v *verifier, r *reading, line string) (int, error) {
 	}
 	var claims map[string]any
 	if checkJSON(payload) != nil || json.Unmarshal(payload, &claims) != nil {
-		return n, reject(hookonce.ReasonSignatureMalformed, "the token's claims are not a JSON object")
+		return n, incoming.Reject(hookonce.ReasonSignatureMalformed, "the token's claims are not a JSON object")
 	}
 	if v.ts != nil {
 		if err := v.believe(r, claim(payload, v.ts.text)); err != nil {
@@ -112,11 +113,11 @@ func (m *jwtMatcher) checkClaims(claims map[string]any, req *hookonce.Request) e
 		at, is := claims[name].(float64)
 		switch _, there := claims[name]; {
 		case there && !is:
-			return reject(hookonce.ReasonTimestampMissing, "the token's %s is not a number", name)
+			return incoming.Reject(hookonce.ReasonTimestampMissing, "the token's %s is not a number", name)
 		case is && name == "exp" && !req.Now.Before(unixFloat(at)):
-			return reject(hookonce.ReasonTimestampOld, "the token's exp is in the past")
+			return incoming.Reject(hookonce.ReasonTimestampOld, "the token's exp is in the past")
 		case is && name == "nbf" && req.Now.Before(unixFloat(at)):
-			return reject(hookonce.ReasonTimestampFuture, "the token's nbf is in the future")
+			return incoming.Reject(hookonce.ReasonTimestampFuture, "the token's nbf is in the future")
 		}
 	}
 	if m.bodyHash == "" {
@@ -124,7 +125,7 @@ func (m *jwtMatcher) checkClaims(claims map[string]any, req *hookonce.Request) e
 	}
 	sum := sha256.Sum256(req.Body)
 	if sent, _ := claims[m.bodyHash].(string); !equal(sent, hex.EncodeToString(sum[:])) {
-		return reject(hookonce.ReasonSignatureMismatch, "the token's claim %s is not the SHA-256 of the body in hexadecimal; check that the body is passed on byte for byte", m.bodyHash)
+		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token's claim %s is not the SHA-256 of the body in hexadecimal; check that the body is passed on byte for byte", m.bodyHash)
 	}
 	return nil
 }

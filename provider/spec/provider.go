@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
 )
 
 // Provider is a compiled [Spec] with its secrets. It implements [hookonce.Provider], is immutable, and safe
@@ -147,7 +148,7 @@ func (p *Provider) authenticate(r *reading) (proof, error) {
 	for i := range p.verifiers {
 		proof, err := p.verifiers[i].authenticate(r)
 		if err == nil && p.couldBeChallenge(proof, r) {
-			err = reject(hookonce.ReasonSignatureMismatch, "the body is what a challenge looks like: its signature could have been obtained by asking for it")
+			err = incoming.Reject(hookonce.ReasonSignatureMismatch, "the body is what a challenge looks like: its signature could have been obtained by asking for it")
 		}
 		if err == nil {
 			return proof, nil
@@ -195,9 +196,9 @@ func (v *verifier) checkEach(r *reading) (p proof, refusal error) {
 	case refusal != nil:
 		return p, refusal
 	case err != nil:
-		return p, reject(hookonce.ReasonSignatureMissing, "the items, each of which carries a signature, cannot be read: %v", err)
+		return p, incoming.Reject(hookonce.ReasonSignatureMissing, "the items, each of which carries a signature, cannot be read: %v", err)
 	case p.by == nil:
-		return p, reject(hookonce.ReasonSignatureMissing, "each item carries a signature, and there is no item")
+		return p, incoming.Reject(hookonce.ReasonSignatureMissing, "each item carries a signature, and there is no item")
 	}
 	return p, nil
 }

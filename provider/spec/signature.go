@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
 )
 
 const (
@@ -62,7 +63,7 @@ func (c *carrier) line(r *reading) (string, error) {
 	case c.in.kind == kindHeader:
 		line, n := headerText(r.req.Header, c.in.text)
 		if n > 1 {
-			return "", reject(hookonce.ReasonSignatureMalformed, "%s occurs several times with different values; expected one: %s", c.where, c.shape)
+			return "", incoming.Reject(hookonce.ReasonSignatureMalformed, "%s occurs several times with different values; expected one: %s", c.where, c.shape)
 		}
 		return c.present(line)
 	}
@@ -71,7 +72,7 @@ func (c *carrier) line(r *reading) (string, error) {
 
 func (c *carrier) present(line string) (string, error) {
 	if line == "" {
-		return "", reject(hookonce.ReasonSignatureMissing, "%s is absent; expected %s", c.where, c.shape)
+		return "", incoming.Reject(hookonce.ReasonSignatureMissing, "%s is absent; expected %s", c.where, c.shape)
 	}
 	return line, nil
 }

@@ -1,4 +1,8 @@
-package provider
+// Package remotekeys fetches the public keys and certificates that senders sign with, and remembers them.
+//
+// [Cache] bounds what strangers can cause by naming keys, [Certificates] is one of certificates at addresses that
+// requests name, and [Fetch] gets what is behind one address.
+package remotekeys
 
 import (
 	"context"
@@ -32,17 +36,17 @@ const (
 	keepStale   = 24 * time.Hour         // how long a key is used after the time when it should have been renewed
 )
 
-// pace is how many names that were not found before are fetched, because strangers can make up names without end.
-type pace struct {
+// Pace is how many names that were not found before are fetched, because strangers can make up names without end.
+type Pace struct {
 	burst     float64
 	perSecond float64
 }
 
-// ofFiles is the pace of what anybody may fetch, ofAccount that of questions which the sender counts
+// OfFiles is the pace of what anybody may fetch, OfAccount that of questions which the sender counts
 // (developer.ebay.com/api-docs/commerce/notification/resources/public_key/methods/getPublicKey).
 var (
-	ofFiles   = pace{burst: 256, perSecond: 20}
-	ofAccount = pace{burst: 256, perSecond: 1}
+	OfFiles   = Pace{burst: 256, perSecond: 20}
+	OfAccount = Pace{burst: 256, perSecond: 1}
 )
 
 var (
@@ -50,15 +54,15 @@ var (
 	errFetchSlow = errors.New("the sender's key is not there yet; try again")
 )
 
-// keyCache remembers the certificates or keys of a sender by their names. Safe for concurrent use.
+// Cache remembers the certificates or keys of a sender by their names. Safe for concurrent use.
 //
 // The same name is fetched once at a time. Names that were found before have slots of their own, and are used while they
 // are renewed. Of others the one that is asked for most comes first: genuine requests have few names in common. The
 // more of the pace is used up, the more a name must be asked for, so names that are made up once each do not use up what
 // a name that comes again needs.
-type keyCache[K any] struct {
-	fetch func(ctx context.Context, name string, now time.Time) (key K, use validity, err error)
-	pace  pace
+type Cache[K any] struct {
+	fetch func(ctx context.Context, name string, now time.Time) (key K, use Validity, err error)
+	pace  Pace
 	seed  maphash.Seed
 
 	mu      sync.Mutex
@@ -74,17 +78,17 @@ type keyCache[K any] struct {
 	ticking bool
 }
 
-// validity says until when a key is used without asking again, and until when it is if the sender cannot be asked.
-type validity struct{ fresh, last time.Time }
+// Validity says until when a key is used without asking again, and until when it is if the sender cannot be asked.
+type Validity struct{ fresh, last time.Time }
 
-// renewed is the validity of a key that is asked for again after a while.
-func renewed(now time.Time, after time.Duration) validity {
-	return validity{fresh: now.Add(after), last: now.Add(after + keepStale)}
+// RenewedAfter is the validity of a key that is asked for again after a while.
+func RenewedAfter(now time.Time, after time.Duration) Validity {
+	return Validity{fresh: now.Add(after), last: now.Add(after + keepStale)}
 }
 
 type kept[K any] struct {
 	key K
-	validity
+	Validity
 	retry time.Time // when to try again to renew it
 }
 
@@ -131,9 +135,9 @@ type flight[K any] struct {
 	err     error
 }
 
-// newKeyCache returns a cache in front of fetch, which fetches names that were not found before at that pace.
-func newKeyCache[K any](p pace, fetch func(context.Context, string, time.Time) (K, validity, error)) *keyCache[K] {
-	return &keyCache[K]{
+// New returns a cache in front of fetch, which fetches names that were not found before at that pace.
+func New[K any](p Pace, fetch func(context.Context, string, time.Time) (K, Validity, error)) *Cache[K] {
+	return &Cache[K]{
 		fetch: fetch, pace: p, seed: maphash.MakeSeed(),
 		found:   lru.New[string, kept[K]](keepNames),
 		missing: lru.New[string, miss](keepMissing),
@@ -142,9 +146,9 @@ func newKeyCache[K any](p pace, fetch func(context.Context, string, time.Time) (
 	}
 }
 
-// get returns the key of that name for a request. Every error means that it cannot be decided now whether the request is
+// Get returns the key of that name for a request. Every error means that it cannot be decided now whether the request is
 // authentic.
-func (c *keyCache[K]) get(name string, req *hookonce.Request) (K, error) {
+func (c *Cache[K]) Get(name string, req *hookonce.Request) (K, error) {
 	f, key, err := c.recall(name, req.Now)
 	if f == nil {
 		return key, err
@@ -157,7 +161,7 @@ func (c *keyCache[K]) get(name string, req *hookonce.Request) (K, error) {
 }
 
 // recall returns what is remembered under the name, or the flight to wait for.
-func (c *keyCache[K]) recall(name string, now time.Time) (f *flight[K], key K, err error) {
+func (c *Cache[K]) recall(name string, now time.Time) (f *flight[K], key K, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k, known := c.found.Get(name)
@@ -182,7 +186,7 @@ func (m miss) failure(name string) error {
 }
 
 // board returns the flight of that name, a new one if there is none, or nil if there is no room for it.
-func (c *keyCache[K]) board(name string, known bool, now time.Time) *flight[K] {
+func (c *Cache[K]) board(name string, known bool, now time.Time) *flight[K] {
 	f := c.flights[name]
 	if f == nil {
 		f = &flight[K]{name: name, known: known, now: now, done: make(chan struct{})}
@@ -204,11 +208,11 @@ func (c *keyCache[K]) board(name string, known bool, now time.Time) *flight[K] {
 	return f
 }
 
-func (c *keyCache[K]) hash(name string) uint64 { return maphash.String(c.seed, name) }
+func (c *Cache[K]) hash(name string) uint64 { return maphash.String(c.seed, name) }
 
 // displace makes room for f in the queue: one that was asked for less often, or at random one that was asked for as
 // often, gives way.
-func (c *keyCache[K]) displace(f *flight[K]) bool {
+func (c *Cache[K]) displace(f *flight[K]) bool {
 	least := c.pick(func(a, b *flight[K]) bool { return !a.known && (b.known || a.asked.score < b.asked.score) })
 	if least.known || !f.known && least.asked.score > f.asked.score {
 		return false
@@ -220,7 +224,7 @@ func (c *keyCache[K]) displace(f *flight[K]) bool {
 }
 
 // pick returns one of the queue that no other is before, one at random if there are several.
-func (c *keyCache[K]) pick(before func(a, b *flight[K]) bool) *flight[K] {
+func (c *Cache[K]) pick(before func(a, b *flight[K]) bool) *flight[K] {
 	best, alike := c.queue[0], 1
 	for _, f := range c.queue[1:] {
 		switch {
@@ -236,13 +240,13 @@ func (c *keyCache[K]) pick(before func(a, b *flight[K]) bool) *flight[K] {
 }
 
 // leave takes a flight that has not begun out of the queue.
-func (c *keyCache[K]) leave(f *flight[K]) {
+func (c *Cache[K]) leave(f *flight[K]) {
 	c.queue = slices.DeleteFunc(c.queue, func(other *flight[K]) bool { return other == f })
 	delete(c.flights, f.name)
 }
 
 // dispatch begins the flights for which there is room. The caller holds the lock.
-func (c *keyCache[K]) dispatch() {
+func (c *Cache[K]) dispatch() {
 	c.fill()
 	for len(c.queue) > 0 {
 		f := c.pick(func(a, b *flight[K]) bool {
@@ -270,7 +274,7 @@ func (c *keyCache[K]) dispatch() {
 }
 
 // fill gives back what the time brings.
-func (c *keyCache[K]) fill() {
+func (c *Cache[K]) fill() {
 	now := time.Now()
 	if since := now.Sub(c.filled).Seconds(); since > 0 {
 		c.tokens = min(c.pace.burst, c.tokens+since*c.pace.perSecond)
@@ -279,7 +283,7 @@ func (c *keyCache[K]) fill() {
 }
 
 // admit takes a slot for a flight, if one is free, and what it needs of the pace.
-func (c *keyCache[K]) admit(f *flight[K]) bool {
+func (c *Cache[K]) admit(f *flight[K]) bool {
 	switch {
 	case f.known && c.known < fetchAtOnce:
 		c.known++
@@ -294,12 +298,12 @@ func (c *keyCache[K]) admit(f *flight[K]) bool {
 
 // deserves reports whether the name is asked for enough for what is left of the pace: once while more than a half is left,
 // twice down to a quarter, and so on.
-func (c *keyCache[K]) deserves(f *flight[K]) bool {
+func (c *Cache[K]) deserves(f *flight[K]) bool {
 	return f.known || c.tokens >= 1 && 2*f.asked.score*c.tokens >= c.pace.burst
 }
 
 // fly fetches the key and remembers the outcome.
-func (c *keyCache[K]) fly(f *flight[K]) {
+func (c *Cache[K]) fly(f *flight[K]) {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()
 	key, use, err := c.fetch(ctx, f.name, f.now)
@@ -318,11 +322,11 @@ func (c *keyCache[K]) fly(f *flight[K]) {
 
 // remember keeps the outcome of a flight, and returns its error. A key that was good is given up when the sender says
 // that there is none, or when its time is over, not because the sender cannot be asked.
-func (c *keyCache[K]) remember(f *flight[K], key K, use validity, err error) error {
+func (c *Cache[K]) remember(f *flight[K], key K, use Validity, err error) error {
 	if err == nil {
 		c.missing.Remove(f.name)
 		c.asked.Remove(c.hash(f.name))
-		c.found.Add(f.name, kept[K]{key: key, validity: use})
+		c.found.Add(f.name, kept[K]{key: key, Validity: use})
 		return nil
 	}
 	old, known := c.found.Peek(f.name)
@@ -344,7 +348,7 @@ func (c *keyCache[K]) remember(f *flight[K], key K, use validity, err error) err
 }
 
 // wait returns the outcome of a flight, or an error if it takes too long, or is not worthwhile after the time for hope.
-func (c *keyCache[K]) wait(f *flight[K], hope time.Duration) (key K, err error) {
+func (c *Cache[K]) wait(f *flight[K], hope time.Duration) (key K, err error) {
 	for _, d := range []time.Duration{hope, fetchWait - hope} {
 		timer := time.NewTimer(d)
 		select {
@@ -361,7 +365,7 @@ func (c *keyCache[K]) wait(f *flight[K], hope time.Duration) (key K, err error) 
 }
 
 // worthwhile reports whether the flight has begun, or will when a slot is free.
-func (c *keyCache[K]) worthwhile(f *flight[K]) bool {
+func (c *Cache[K]) worthwhile(f *flight[K]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fill()
@@ -370,7 +374,7 @@ func (c *keyCache[K]) worthwhile(f *flight[K]) bool {
 
 // abandon is called by a request that waits no longer. A flight that nobody waits for does not begin; that its name was
 // asked for is remembered.
-func (c *keyCache[K]) abandon(f *flight[K]) error {
+func (c *Cache[K]) abandon(f *flight[K]) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f.waiting--; f.waiting == 0 && !f.begun && c.flights[f.name] == f {

@@ -1,12 +1,24 @@
-package provider
+package remotekeys
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
 )
 
-func TestFetchBodyRefuses(t *testing.T) {
+// transport stands in for the network.
+type transport func(*http.Request) (status int, body string)
+
+func (f transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	status, body := f(req)
+	return &http.Response{
+		StatusCode: status, Request: req,
+		Header: http.Header{"Location": {"https://elsewhere.example/"}}, Body: io.NopCloser(strings.NewReader(body)),
+	}, nil
+}
+
+func TestFetchRefuses(t *testing.T) {
 	cases := map[string]struct {
 		status int
 		body   string
@@ -18,20 +30,21 @@ func TestFetchBodyRefuses(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			n := &net{serve: func(req *http.Request) (int, string) {
-				if req.URL.Host != "api.paypal.com" {
+			asked := 0
+			client := NewClient(transport(func(req *http.Request) (int, string) {
+				if asked++; req.URL.Host != "api.paypal.com" {
 					return http.StatusOK, "led astray"
 				}
 				return c.status, c.body
-			}}
+			}))
 			req, err := http.NewRequest(http.MethodGet, "https://api.paypal.com/cert", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if body, err := fetchBody(n.client(), req); err == nil {
+			if body, err := Fetch(client, req); err == nil {
 				t.Errorf("accepted: %d bytes", len(body))
 			}
-			if asked := n.asked.Load(); asked != 1 {
+			if asked != 1 {
 				t.Errorf("%d requests", asked)
 			}
 		})

@@ -34,12 +34,6 @@ func (n *net) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func (n *net) client() *http.Client {
-	c := newFetchClient()
-	c.Transport = n
-	return c
-}
-
 // authority issues certificates.
 type authority struct {
 	key  *rsa.PrivateKey
@@ -108,10 +102,10 @@ func rsaSigned(t testing.TB, key *rsa.PrivateKey, hash crypto.Hash, message stri
 }
 
 // withScheme returns the provider of that name with its scheme exchanged, and that secret.
-func withScheme(t testing.TB, name string, scheme spec.Scheme, secrets ...string) *spec.Provider {
+func withScheme(t testing.TB, name string, code spec.Scheme, secrets ...string) *spec.Provider {
 	t.Helper()
 	s, _ := Lookup(name)
-	s.Verify[0].Scheme = scheme
+	s.Verify[0].Scheme = code
 	p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets(secrets...)})
 	if err != nil {
 		t.Fatal(err)

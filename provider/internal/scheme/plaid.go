@@ -1,4 +1,4 @@
-package provider
+package scheme
 
 import (
 	"bytes"
@@ -13,12 +13,13 @@ import (
 	"errors"
 	"math/big"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
+	"github.com/hookonce/hookonce/provider/internal/remotekeys"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -28,11 +29,13 @@ const (
 	keepPlaidKey   = time.Hour // so that a key that expires early is noticed
 )
 
-// keyName is what the identifier of a key may look like. It becomes part of a request.
-var keyName = regexp.MustCompile(`\A[A-Za-z0-9_-]{1,64}\z`)
-
 // plaidScheme is a JSON Web Token that holds the hash of the body.
 type plaidScheme struct{ client *http.Client }
+
+// Plaid returns the scheme of Plaid, with a cache of keys for each secret.
+func Plaid(transport http.RoundTripper) spec.Scheme {
+	return plaidScheme{remotekeys.NewClient(transport)}
+}
 
 func (plaidScheme) MarshalText() ([]byte, error) { return []byte("plaid"), nil }
 func (plaidScheme) Covers() spec.Coverage        { return spec.CoversBody }
@@ -41,22 +44,19 @@ func (plaidScheme) Covers() spec.Coverage        { return spec.CoversBody }
 func (plaidScheme) Signs(v spec.Value) bool { return signsDocument(v) }
 
 func (s plaidScheme) Compile(secret string) (spec.Checker, error) {
-	parts, err := credentials(secret, "production", "client_id", "secret")
+	a, err := newAccount(secret, "secret", "production.plaid.com", "sandbox.plaid.com")
 	if err != nil {
 		return nil, err
 	}
-	if parts[0] != "production" && parts[0] != "sandbox" {
-		return nil, errors.New("begins with neither production nor sandbox")
-	}
-	c := &plaidChecker{client: s.client, host: parts[0] + ".plaid.com", clientID: parts[1], secret: parts[2]}
-	c.keys = newKeyCache(ofAccount, c.fetch)
+	c := &plaidChecker{account: a, client: s.client}
+	c.keys = remotekeys.New(remotekeys.OfAccount, c.fetch)
 	return c, nil
 }
 
 type plaidChecker struct {
-	client                 *http.Client
-	host, clientID, secret string
-	keys                   *keyCache[plaidKey]
+	account
+	client *http.Client
+	keys   *remotekeys.Cache[plaidKey]
 }
 
 // plaidKey is a key and when it stops being one, zero if that is not known yet.
@@ -66,20 +66,20 @@ type plaidKey struct {
 }
 
 func (c *plaidChecker) Check(req *hookonce.Request) error {
-	text, err := requiredHeader(req, plaidHeader, "a JSON Web Token")
+	text, err := incoming.Header(req.Header, plaidHeader, "a JSON Web Token")
 	if err != nil {
 		return err
 	}
 	token, ok := parsePlaidToken(text)
 	if !ok || !keyName.MatchString(token.kid) {
-		return reject(hookonce.ReasonSignatureMalformed, "%s is not a JSON Web Token of the algorithm ES256 with the identifier of its key", plaidHeader)
+		return incoming.Reject(hookonce.ReasonSignatureMalformed, "%s is not a JSON Web Token of the algorithm ES256 with the identifier of its key", plaidHeader)
 	}
-	key, err := c.keys.get(token.kid, req)
+	key, err := c.keys.Get(token.kid, req)
 	if err != nil {
 		return err
 	}
 	if !token.signedBy(key.public) {
-		return reject(hookonce.ReasonSignatureMismatch, "the token in %s was not signed with Plaid's key", plaidHeader)
+		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token in %s was not signed with Plaid's key", plaidHeader)
 	}
 	return checkPlaidClaims(token.payload, key, req)
 }
@@ -130,25 +130,25 @@ func checkPlaidClaims(payload []byte, key plaidKey, req *hookonce.Request) error
 		BodyHash string `json:"request_body_sha256"`
 	}
 	if err := json.Unmarshal(payload, &claims); err != nil || claims.IssuedAt == nil {
-		return reject(hookonce.ReasonTimestampMissing, "the token's claim iat is absent or not unix seconds")
+		return incoming.Reject(hookonce.ReasonTimestampMissing, "the token's claim iat is absent or not unix seconds")
 	}
 	issued := time.Unix(*claims.IssuedAt, 0)
 	sum := sha256.Sum256(req.Body)
 	switch {
 	case !hmac.Equal([]byte(claims.BodyHash), hex.AppendEncode(nil, sum[:])):
-		return reject(hookonce.ReasonSignatureMismatch, "the token's claim request_body_sha256 is not the SHA-256 of the body in hexadecimal; check that the body is passed on byte for byte")
+		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token's claim request_body_sha256 is not the SHA-256 of the body in hexadecimal; check that the body is passed on byte for byte")
 	case issued.Before(req.Now.Add(-plaidTolerance)):
-		return reject(hookonce.ReasonTimestampOld, "the token was issued more than %v before the time of arrival", plaidTolerance)
+		return incoming.Reject(hookonce.ReasonTimestampOld, "the token was issued more than %v before the time of arrival", plaidTolerance)
 	case issued.After(req.Now.Add(plaidTolerance)):
-		return reject(hookonce.ReasonTimestampFuture, "the token was issued more than %v after the time of arrival", plaidTolerance)
+		return incoming.Reject(hookonce.ReasonTimestampFuture, "the token was issued more than %v after the time of arrival", plaidTolerance)
 	case !key.expired.IsZero() && issued.After(key.expired):
-		return reject(hookonce.ReasonTimestampOld, "the token was issued after its key had expired")
+		return incoming.Reject(hookonce.ReasonTimestampOld, "the token was issued after its key had expired")
 	}
 	return nil
 }
 
 // fetch asks Plaid for a key.
-func (c *plaidChecker) fetch(ctx context.Context, kid string, now time.Time) (key plaidKey, use validity, err error) {
+func (c *plaidChecker) fetch(ctx context.Context, kid string, now time.Time) (key plaidKey, use remotekeys.Validity, err error) {
 	question, err := json.Marshal(map[string]string{"client_id": c.clientID, "secret": c.secret, "key_id": kid})
 	if err != nil { // texts always have a JSON form
 		return key, use, err
@@ -158,12 +158,12 @@ func (c *plaidChecker) fetch(ctx context.Context, kid string, now time.Time) (ke
 		return key, use, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	text, err := fetchBody(c.client, req)
+	text, err := remotekeys.Fetch(c.client, req)
 	if err != nil {
 		return key, use, err
 	}
 	key, err = parsePlaidKey(text, kid)
-	return key, renewed(now, keepPlaidKey), err
+	return key, remotekeys.RenewedAfter(now, keepPlaidKey), err
 }
 
 // parsePlaidKey reads the key of that identifier from Plaid's answer: a JSON Web Key on the curve of ES256.

@@ -1,4 +1,4 @@
-package provider
+package scheme
 
 import (
 	"crypto"
@@ -15,6 +15,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
+	"github.com/hookonce/hookonce/provider/internal/remotekeys"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -25,13 +27,14 @@ var (
 )
 
 // snsScheme is RSA over some members of the body, which names the certificate.
-type snsScheme struct{ certificates *certificates }
+type snsScheme struct{ certificates *remotekeys.Certificates }
 
-func newSNSScheme(client *http.Client) *snsScheme {
+// AmazonSNS returns the scheme of Amazon SNS, with an empty cache of certificates.
+func AmazonSNS(transport http.RoundTripper) spec.Scheme {
 	// Amazon serves the certificate without those between it and a root. That it comes over TLS from
 	// Amazon's own host is what it is trusted for.
 	trust := func([]*x509.Certificate, time.Time) error { return nil }
-	return &snsScheme{newCertificates(client, `sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[A-Za-z0-9._-]+\.pem`, trust)}
+	return &snsScheme{remotekeys.NewCertificates(remotekeys.NewClient(transport), `sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[A-Za-z0-9._-]+\.pem`, trust)}
 }
 
 func (*snsScheme) MarshalText() ([]byte, error) { return []byte("aws-sns"), nil }
@@ -67,22 +70,22 @@ func (c *snsChecker) Check(req *hookonce.Request) error {
 	hash, known := map[string]crypto.Hash{"1": crypto.SHA1, "2": crypto.SHA256}[m["SignatureVersion"]]
 	switch {
 	case m["Signature"] == "" || m["SigningCertURL"] == "":
-		return reject(hookonce.ReasonSignatureMissing, "the members Signature and SigningCertURL are absent; raw message delivery is not signed")
+		return incoming.Reject(hookonce.ReasonSignatureMissing, "the members Signature and SigningCertURL are absent; raw message delivery is not signed")
 	case err != nil:
-		return reject(hookonce.ReasonSignatureMalformed, "the member Signature is not base64")
+		return incoming.Reject(hookonce.ReasonSignatureMalformed, "the member Signature is not base64")
 	case !known:
-		return reject(hookonce.ReasonSignatureMalformed, "the member SignatureVersion is neither \"1\" nor \"2\"")
+		return incoming.Reject(hookonce.ReasonSignatureMalformed, "the member SignatureVersion is neither \"1\" nor \"2\"")
 	case m["TopicArn"] != c.topic:
-		return reject(hookonce.ReasonSignatureMismatch, "the message is from another topic than the one that is configured")
+		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the message is from another topic than the one that is configured")
 	}
-	key, err := c.certificates.key(m["SigningCertURL"], req)
+	key, err := c.certificates.Key(m["SigningCertURL"], req)
 	if err != nil {
 		return err
 	}
 	h := hash.New()
 	h.Write([]byte(message))
 	if rsa.VerifyPKCS1v15(key, hash, h.Sum(nil), signature) != nil {
-		return reject(hookonce.ReasonSignatureMismatch, "the member Signature was not made over the signed members with Amazon's key")
+		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the member Signature was not made over the signed members with Amazon's key")
 	}
 	return nil
 }
@@ -96,7 +99,7 @@ var snsRead = slices.Concat(snsNotification, snsConfirmation, []string{"Signatur
 func snsMembers(body []byte) (members map[string]string, err error) {
 	doc := gjson.ParseBytes(body)
 	if !json.Valid(body) || !doc.IsObject() { // gjson's own check is recursive
-		return nil, reject(hookonce.ReasonSignatureMissing, "the body is not a JSON object; raw message delivery is not signed")
+		return nil, incoming.Reject(hookonce.ReasonSignatureMissing, "the body is not a JSON object; raw message delivery is not signed")
 	}
 	members = map[string]string{}
 	doc.ForEach(func(name, text gjson.Result) bool {
@@ -105,7 +108,7 @@ func snsMembers(body []byte) (members map[string]string, err error) {
 			return true
 		}
 		if _, twice := members[name.Str]; twice || snsRead[i] != name.Str || text.Type != gjson.String {
-			err = reject(hookonce.ReasonSignatureMalformed, "the member %s is no text, or is there in another spelling or twice", snsRead[i])
+			err = incoming.Reject(hookonce.ReasonSignatureMalformed, "the member %s is no text, or is there in another spelling or twice", snsRead[i])
 			return false
 		}
 		members[name.Str] = text.Str
@@ -123,11 +126,11 @@ func snsMessage(members map[string]string) (string, error) {
 	case "SubscriptionConfirmation", "UnsubscribeConfirmation":
 		names, others = others, names
 	default:
-		return "", reject(hookonce.ReasonSignatureMissing, "the member Type is not that of a message of SNS")
+		return "", incoming.Reject(hookonce.ReasonSignatureMissing, "the member Type is not that of a message of SNS")
 	}
 	for _, name := range others {
 		if _, ok := members[name]; ok && !slices.Contains(names, name) {
-			return "", reject(hookonce.ReasonSignatureMalformed, "a message of this type has no member %s, and it would not be signed", name)
+			return "", incoming.Reject(hookonce.ReasonSignatureMalformed, "a message of this type has no member %s, and it would not be signed", name)
 		}
 	}
 	var b strings.Builder
@@ -137,7 +140,7 @@ func snsMessage(members map[string]string) (string, error) {
 		case ok:
 			b.WriteString(name + "\n" + text + "\n")
 		case name != "Subject":
-			return "", reject(hookonce.ReasonSignatureMissing, "the member %s, which the signature covers, is absent", name)
+			return "", incoming.Reject(hookonce.ReasonSignatureMissing, "the member %s, which the signature covers, is absent", name)
 		}
 	}
 	return b.String(), nil

@@ -1,4 +1,4 @@
-package provider
+package remotekeys
 
 import (
 	"errors"
@@ -13,22 +13,24 @@ const (
 	fetchSize    = 64 << 10 // bytes of an answer
 )
 
-// newFetchClient returns a client that goes to the host it was sent to and nowhere else.
-func newFetchClient() *http.Client {
+// NewClient returns a client over that transport which goes to the host it was sent to and nowhere else.
+func NewClient(transport http.RoundTripper) *http.Client {
 	return &http.Client{
+		Transport:     transport,
 		Timeout:       fetchTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// statusError is an answer that is no success.
-type statusError struct {
+// StatusError is an answer with another status than 200.
+type StatusError struct {
 	host   string
-	status int
+	Status int
 }
 
-func (e *statusError) Error() string {
-	return fmt.Sprintf("%s answers %d %s", e.host, e.status, http.StatusText(e.status))
+// Error names the host and the status, and nothing of what was asked.
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("%s answers %d %s", e.host, e.Status, http.StatusText(e.Status))
 }
 
 // outage is a failure that says nothing about what was asked for: another try may succeed.
@@ -36,19 +38,23 @@ type outage struct{ error }
 
 func (o outage) Unwrap() error { return o.error }
 
+// Outage returns the error as one that says nothing about the key that was asked for: it is asked for again soon, and one
+// that was good stays so.
+func Outage(err error) error { return outage{err} }
+
 // gone reports whether the answer was that there is no such thing.
 func gone(err error) bool {
 	var passing outage
 	if errors.As(err, &passing) { // of something else, such as a token
 		return false
 	}
-	var e *statusError
-	return errors.As(err, &e) && (e.status == http.StatusNotFound || e.status == http.StatusGone)
+	var e *StatusError
+	return errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusGone)
 }
 
-// fetchBody returns the body of a successful answer of at most fetchSize bytes. Its errors contain
+// Fetch returns the body of a successful answer of at most fetchSize bytes. Its errors contain
 // neither the request's header nor its body, which may hold secrets.
-func fetchBody(client *http.Client, req *http.Request) ([]byte, error) {
+func Fetch(client *http.Client, req *http.Request) ([]byte, error) {
 	answer, err := client.Do(req)
 	if err != nil {
 		return nil, outage{err}
@@ -56,9 +62,9 @@ func fetchBody(client *http.Client, req *http.Request) ([]byte, error) {
 	defer answer.Body.Close()
 	switch s := answer.StatusCode; {
 	case s == http.StatusRequestTimeout, s == http.StatusTooEarly, s == http.StatusTooManyRequests, s >= 500:
-		return nil, outage{&statusError{req.URL.Host, s}}
+		return nil, outage{&StatusError{req.URL.Host, s}}
 	case s != http.StatusOK:
-		return nil, &statusError{req.URL.Host, s}
+		return nil, &StatusError{req.URL.Host, s}
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, fetchSize+1))
 	switch {

@@ -5,12 +5,14 @@ import (
 	"crypto/rsa"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -33,7 +35,7 @@ func newPayPalWorld(t *testing.T, name string, trusted bool) *paypalWorld {
 	if !trusted {
 		roots = newAuthority(t).pool()
 	}
-	return &paypalWorld{n, withScheme(t, "paypal", newPayPalScheme(n.client(), roots), "WEBHOOK-1"), key}
+	return &paypalWorld{n, withScheme(t, "paypal", scheme.PayPal(n, roots), "WEBHOOK-1"), key}
 }
 
 // request returns a transmission of that id, as PayPal would sign it.
@@ -47,6 +49,11 @@ func (w *paypalWorld) request(t *testing.T, id, body string) *hookonce.Request {
 	req.Header.Set("PAYPAL-CERT-URL", "https://api.sandbox.paypal.com/v1/notifications/certs/CERT-1")
 	req.Header.Set("PAYPAL-AUTH-ALGO", "SHA256withRSA")
 	return req
+}
+
+// paypalMessage is what PayPal signs.
+func paypalMessage(id, sent, webhookID string, body []byte) string {
+	return fmt.Sprintf("%s|%s|%s|%d", id, sent, webhookID, crc32.ChecksumIEEE(body))
 }
 
 // The signed string of the vector of PayPal's SDK.
@@ -137,7 +144,7 @@ func TestPayPalRejects(t *testing.T) {
 			}
 		})
 	}
-	other := withScheme(t, "paypal", newPayPalScheme(w.client(), nil), "WEBHOOK-2")
+	other := withScheme(t, "paypal", scheme.PayPal(w, nil), "WEBHOOK-2")
 	if _, err := other.Open(w.request(t, "T-1", paypalBody)); err == nil {
 		t.Error("accepted under another webhook's id, without a trusted root")
 	}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/hookonce/hookonce"
 )
 
 // Fault is one mistake in a specification.
@@ -71,8 +69,4 @@ func within(field string, err error) error {
 	}
 	inner.Field = field + inner.Field
 	return inner
-}
-
-func reject(reason, format string, args ...any) error {
-	return &hookonce.RejectError{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }

@@ -1,4 +1,4 @@
-package provider
+package scheme
 
 import (
 	"crypto"
@@ -17,6 +17,8 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/lru"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
+	"github.com/hookonce/hookonce/provider/internal/remotekeys"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -25,14 +27,15 @@ const keepTransmissions = 16 << 10
 
 // paypalScheme is RSA over the transmission's id and time, the webhook's id and a checksum of the body.
 type paypalScheme struct {
-	certificates  *certificates
+	certificates  *remotekeys.Certificates
 	transmissions *transmissions
 }
 
-// newPayPalScheme returns the scheme. No roots means those of the system.
-func newPayPalScheme(client *http.Client, roots *x509.CertPool) *paypalScheme {
+// PayPal returns the scheme of PayPal, with an empty cache of certificates that lead to one of the roots. Nil means those
+// of the system.
+func PayPal(transport http.RoundTripper, roots *x509.CertPool) spec.Scheme {
 	trust := func(chain []*x509.Certificate, now time.Time) error { return trustPayPal(chain, roots, now) }
-	return &paypalScheme{newCertificates(client, `([a-z0-9-]+\.)+paypal\.com/[A-Za-z0-9/._-]+`, trust), newTransmissions()}
+	return &paypalScheme{remotekeys.NewCertificates(remotekeys.NewClient(transport), `([a-z0-9-]+\.)+paypal\.com/[A-Za-z0-9/._-]+`, trust), newTransmissions()}
 }
 
 func (*paypalScheme) MarshalText() ([]byte, error) { return []byte("paypal"), nil }
@@ -68,27 +71,27 @@ func (c *paypalChecker) Check(req *hookonce.Request) error {
 		{&algorithm, "PAYPAL-AUTH-ALGO", "SHA256withRSA"},
 	} {
 		var err error
-		if *h.to, err = requiredHeader(req, h.name, h.shape); err != nil {
+		if *h.to, err = incoming.Header(req.Header, h.name, h.shape); err != nil {
 			return err
 		}
 	}
 	signature, err := base64.StdEncoding.Strict().DecodeString(sig)
 	if err != nil {
-		return reject(hookonce.ReasonSignatureMalformed, "PAYPAL-TRANSMISSION-SIG is not base64")
+		return incoming.Reject(hookonce.ReasonSignatureMalformed, "PAYPAL-TRANSMISSION-SIG is not base64")
 	}
 	if algorithm != "SHA256withRSA" || strings.Contains(id+sent, "|") {
-		return reject(hookonce.ReasonSignatureMalformed, "PAYPAL-AUTH-ALGO is not SHA256withRSA, or the transmission's id or time has a vertical bar in it")
+		return incoming.Reject(hookonce.ReasonSignatureMalformed, "PAYPAL-AUTH-ALGO is not SHA256withRSA, or the transmission's id or time has a vertical bar in it")
 	}
-	key, err := c.certificates.key(address, req)
+	key, err := c.certificates.Key(address, req)
 	if err != nil {
 		return err
 	}
 	digest := sha256.Sum256([]byte(paypalMessage(id, sent, c.webhookID, req.Body)))
 	if rsa.VerifyPKCS1v15(key, crypto.SHA256, digest[:], signature) != nil {
-		return reject(hookonce.ReasonSignatureMismatch, "PAYPAL-TRANSMISSION-SIG was not made over this transmission, the webhook's id and this body; check the webhook's id, and that the body is passed on byte for byte")
+		return incoming.Reject(hookonce.ReasonSignatureMismatch, "PAYPAL-TRANSMISSION-SIG was not made over this transmission, the webhook's id and this body; check the webhook's id, and that the body is passed on byte for byte")
 	}
 	if !c.transmissions.first(id, req.Body) {
-		return reject(hookonce.ReasonSignatureMismatch, "the transmission was seen before with another body; the signature covers only a checksum of it")
+		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the transmission was seen before with another body; the signature covers only a checksum of it")
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package provider
+package scheme
 
 import (
 	"crypto/ecdsa"

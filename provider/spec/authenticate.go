@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
 )
 
 // verifier is a [Verify] in compiled form, with its secrets. It is immutable.
@@ -100,10 +101,10 @@ func (v *verifier) identifier(r *reading) (string, error) {
 	id, n := headerText(r.req.Header, v.id.text)
 	switch {
 	case n > 1:
-		return "", reject(hookonce.ReasonSignatureMalformed,
+		return "", incoming.Reject(hookonce.ReasonSignatureMalformed,
 			"the header %s, which the signature covers, occurs several times with different values", v.id.text)
 	case id == "":
-		return "", reject(hookonce.ReasonSignatureMissing,
+		return "", incoming.Reject(hookonce.ReasonSignatureMissing,
 			"the header %s, which the signature covers, is absent", v.id.text)
 	}
 	return id, nil
@@ -123,13 +124,13 @@ func (v *verifier) candidates(line string) (int, error) {
 	}
 	switch {
 	case total > v.carrier.most():
-		return 0, reject(hookonce.ReasonSignatureMalformed, "%s has more than %d signatures", v.carrier.where, v.carrier.most())
+		return 0, incoming.Reject(hookonce.ReasonSignatureMalformed, "%s has more than %d signatures", v.carrier.where, v.carrier.most())
 	case wellFormed > 0:
 		return wellFormed, nil
 	case total == 0:
-		return 0, reject(hookonce.ReasonSignatureMalformed, "%s has no entry that begins with %q; expected %s", v.carrier.where, v.carrier.prefix, v.carrier.shape)
+		return 0, incoming.Reject(hookonce.ReasonSignatureMalformed, "%s has no entry that begins with %q; expected %s", v.carrier.where, v.carrier.prefix, v.carrier.shape)
 	}
-	return 0, reject(hookonce.ReasonSignatureMalformed, "the signature in %s has another form; expected %s", v.carrier.where, v.carrier.shape)
+	return 0, incoming.Reject(hookonce.ReasonSignatureMalformed, "the signature in %s has another form; expected %s", v.carrier.where, v.carrier.shape)
 }
 
 // timestamp reads the signed time into the proof.
@@ -149,7 +150,7 @@ func (v *verifier) timestamp(r *reading, line string) error {
 		text = r.get(v.ts)
 	}
 	if n > 1 {
-		return reject(hookonce.ReasonSignatureMalformed, "%s occurs several times with different values", v.whereTime())
+		return incoming.Reject(hookonce.ReasonSignatureMalformed, "%s occurs several times with different values", v.whereTime())
 	}
 	return v.believe(r, text)
 }
@@ -173,9 +174,9 @@ func (v *verifier) believe(r *reading, text string) error {
 	}
 	switch {
 	case text == "":
-		return reject(hookonce.ReasonTimestampMissing, "%s is absent; expected %s", v.whereTime(), v.unit.describe())
+		return incoming.Reject(hookonce.ReasonTimestampMissing, "%s is absent; expected %s", v.whereTime(), v.unit.describe())
 	case !ok:
-		return reject(hookonce.ReasonTimestampMissing, "%s is not a time; expected %s", v.whereTime(), v.unit.describe())
+		return incoming.Reject(hookonce.ReasonTimestampMissing, "%s is not a time; expected %s", v.whereTime(), v.unit.describe())
 	}
 	r.proof.ts, r.proof.at = text, at
 	return nil
@@ -184,11 +185,11 @@ func (v *verifier) believe(r *reading, text string) error {
 // legible refuses a request in which there is no telling what the signature covers.
 func (v *verifier) legible(r *reading) error {
 	if r.strayed && v.signsURL() {
-		return reject(hookonce.ReasonSignatureMismatch, "the query of the request is neither the one of the registered URL nor begins with it")
+		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the query of the request is neither the one of the registered URL nor begins with it")
 	}
 	for i := range v.sign {
 		if _, ok := r.covered(&v.sign[i]); !ok {
-			return reject(hookonce.ReasonSignatureMalformed, "%s, which the signature covers, is no text, or not one text under one spelling of its name", v.sign[i].describe())
+			return incoming.Reject(hookonce.ReasonSignatureMalformed, "%s, which the signature covers, is no text, or not one text under one spelling of its name", v.sign[i].describe())
 		}
 	}
 	return nil
@@ -198,13 +199,13 @@ func (v *verifier) mismatch(r *reading, candidates int) error {
 	hint := "check the secret, and that the body is passed on byte for byte"
 	switch {
 	case v.covers == CoversNothing:
-		return reject(hookonce.ReasonSignatureMismatch, "%s does not hold any of the secrets; check the secret", v.carrier.where)
+		return incoming.Reject(hookonce.ReasonSignatureMismatch, "%s does not hold any of the secrets; check the secret", v.carrier.where)
 	case v.signs(kindURL) && r.p.url == "":
 		hint = "the URL registered with the provider is not configured, and a proxy may have changed the one that is seen here"
 	case v.signs(kindURL):
 		hint = "check the secret, and that the URL is exactly the one registered with the provider"
 	}
-	return reject(hookonce.ReasonSignatureMismatch, "none of the %d signatures in %s was made over %s with any of the secrets; %s",
+	return incoming.Reject(hookonce.ReasonSignatureMismatch, "none of the %d signatures in %s was made over %s with any of the secrets; %s",
 		candidates, v.carrier.where, v.signed, hint)
 }
 
@@ -253,10 +254,10 @@ func (v *verifier) fresh(now time.Time, p proof) error {
 	// Comparing times, not durations: a difference of centuries does not fit into a duration.
 	switch {
 	case v.past > 0 && p.at.Before(now.Add(-v.past)):
-		return reject(hookonce.ReasonTimestampOld, "the signed time is %v before the time of arrival; at most %v is accepted",
+		return incoming.Reject(hookonce.ReasonTimestampOld, "the signed time is %v before the time of arrival; at most %v is accepted",
 			now.Sub(p.at).Round(time.Second), v.past)
 	case v.future > 0 && p.at.After(now.Add(v.future)):
-		return reject(hookonce.ReasonTimestampFuture, "the signed time %v is after the time of arrival, %v; at most %v is accepted",
+		return incoming.Reject(hookonce.ReasonTimestampFuture, "the signed time %v is after the time of arrival, %v; at most %v is accepted",
 			p.at.Format(time.RFC3339), now.UTC().Format(time.RFC3339), v.future)
 	}
 	return nil
@@ -311,7 +312,7 @@ func (v *verifier) intact(r *reading) error {
 	}
 	for document := range r.p.documents(r.req.Body) {
 		if err := checkJSON(document); err != nil {
-			return reject(hookonce.ReasonSignatureMismatch, "the body cannot be read (%v), and %s", err, why)
+			return incoming.Reject(hookonce.ReasonSignatureMismatch, "the body cannot be read (%v), and %s", err, why)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package provider
+package remotekeys
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // issuer has the keys of a sender: those whose names begin with "genuine".
 type issuer struct {
 	takes   time.Duration
-	lasts   validity // of keys, counted from now
+	lasts   Validity // of keys, counted from now
 	err     error    // of all questions
 	hold    chan struct{}
 	fetches atomic.Int64
@@ -25,9 +25,9 @@ type issuer struct {
 	most    atomic.Int64
 }
 
-func (i *issuer) cache(p pace) *keyCache[int] { return newKeyCache(p, i.fetch) }
+func (i *issuer) cache(p Pace) *Cache[int] { return New(p, i.fetch) }
 
-func (i *issuer) fetch(ctx context.Context, name string, _ time.Time) (key int, use validity, err error) {
+func (i *issuer) fetch(ctx context.Context, name string, _ time.Time) (key int, use Validity, err error) {
 	i.fetches.Add(1)
 	i.most.Store(max(i.most.Load(), i.atOnce.Add(1)))
 	defer i.atOnce.Add(-1)
@@ -39,25 +39,27 @@ func (i *issuer) fetch(ctx context.Context, name string, _ time.Time) (key int, 
 	case i.err != nil:
 		return 0, use, i.err
 	case len(name) < 7 || name[:7] != "genuine":
-		return 0, use, &statusError{"issuer.example", http.StatusNotFound}
+		return 0, use, &StatusError{"issuer.example", http.StatusNotFound}
 	}
 	return 7, i.lasts, nil
 }
+
+var now = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 
 // from returns a request that came at that time.
 func from(at time.Time) *hookonce.Request { return &hookonce.Request{Now: at} }
 
 // lasting is the validity of a key for that long after now.
-func lasting(d time.Duration) validity { return renewed(now, d) }
+func lasting(d time.Duration) Validity { return RenewedAfter(now, d) }
 
 func TestKeyCacheFetchesOneNameOnceAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &issuer{takes: 100 * time.Millisecond, lasts: lasting(time.Hour)}
-		c := i.cache(ofFiles)
+		c := i.cache(OfFiles)
 		var all sync.WaitGroup
 		for range 32 {
 			all.Go(func() {
-				if key, err := c.get("genuine", from(now)); key != 7 || err != nil {
+				if key, err := c.Get("genuine", from(now)); key != 7 || err != nil {
 					t.Errorf("got %v, %v", key, err)
 				}
 			})
@@ -72,10 +74,10 @@ func TestKeyCacheFetchesOneNameOnceAtATime(t *testing.T) {
 // TestKeyCacheForgetsInTime: what the sender does not have is not asked for again for a minute, and what it could not be
 // asked for not for some seconds.
 func TestKeyCacheForgetsInTime(t *testing.T) {
-	missing, away := &statusError{"issuer.example", http.StatusNotFound}, outage{errors.New("away")}
+	missing, away := &StatusError{"issuer.example", http.StatusNotFound}, outage{errors.New("away")}
 	synctest.Test(t, func(t *testing.T) {
 		i := &issuer{lasts: lasting(time.Hour)}
-		c := i.cache(ofFiles)
+		c := i.cache(OfFiles)
 		for _, s := range []struct {
 			at      time.Duration
 			err     error
@@ -90,7 +92,7 @@ func TestKeyCacheForgetsInTime(t *testing.T) {
 			{time.Hour - 1, away, 3, true},
 		} {
 			i.err = s.err
-			_, err := c.get("genuine", from(now.Add(s.at)))
+			_, err := c.Get("genuine", from(now.Add(s.at)))
 			if n := i.fetches.Load(); n != s.fetches || (err == nil) != s.found {
 				t.Errorf("after %v: %d fetches, want %d (%v)", s.at, n, s.fetches, err)
 			}
@@ -103,7 +105,7 @@ func TestKeyCacheForgetsInTime(t *testing.T) {
 func TestKeysAreUsedWhileTheyAreRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &issuer{takes: time.Second, lasts: lasting(time.Hour)}
-		c := i.cache(ofAccount)
+		c := i.cache(OfAccount)
 		for _, s := range []struct {
 			at      time.Duration
 			err     error
@@ -121,7 +123,7 @@ func TestKeysAreUsedWhileTheyAreRenewed(t *testing.T) {
 		} {
 			i.err = s.err
 			start := time.Now()
-			_, err := c.get("genuine", from(now.Add(s.at)))
+			_, err := c.Get("genuine", from(now.Add(s.at)))
 			took := time.Since(start)
 			time.Sleep(2 * time.Second) // until it is renewed
 			synctest.Wait()
@@ -130,15 +132,15 @@ func TestKeysAreUsedWhileTheyAreRenewed(t *testing.T) {
 			}
 		}
 		i.err = nil
-		if _, err := c.get("genuine-2", from(now)); err != nil {
+		if _, err := c.Get("genuine-2", from(now)); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		i.err = &statusError{"issuer.example", http.StatusGone}
-		c.get("genuine-2", from(now.Add(time.Hour)))
+		i.err = &StatusError{"issuer.example", http.StatusGone}
+		c.Get("genuine-2", from(now.Add(time.Hour)))
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if _, err := c.get("genuine-2", from(now.Add(time.Hour))); err == nil {
+		if _, err := c.Get("genuine-2", from(now.Add(time.Hour))); err == nil {
 			t.Error("a key that the sender has withdrawn is used")
 		}
 	})
@@ -146,7 +148,7 @@ func TestKeysAreUsedWhileTheyAreRenewed(t *testing.T) {
 
 // TestMadeUpNamesAreBounded: strangers can make up any number of names, and have few of them fetched or remembered.
 func TestMadeUpNamesAreBounded(t *testing.T) {
-	for name, p := range map[string]pace{"files": ofFiles, "account": ofAccount} {
+	for name, p := range map[string]Pace{"files": OfFiles, "account": OfAccount} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				i := &issuer{takes: 100 * time.Millisecond}
@@ -180,12 +182,12 @@ func always(n int) int { return n }
 
 // flood asks for made-up names for a while, so many times per second, and waits for all. It calls each after every
 // hundredth.
-func flood(t *testing.T, c *keyCache[int], long time.Duration, perSecond int, name func(n int) int, each func()) {
+func flood(t *testing.T, c *Cache[int], long time.Duration, perSecond int, name func(n int) int, each func()) {
 	t.Helper()
 	var all sync.WaitGroup
 	for n := range int(long.Seconds()) * perSecond {
 		all.Go(func() {
-			if _, err := c.get(fmt.Sprint("made-up-", name(n)), from(now)); err == nil {
+			if _, err := c.Get(fmt.Sprint("made-up-", name(n)), from(now)); err == nil {
 				t.Error("a key out of nowhere")
 			}
 		})
@@ -210,7 +212,7 @@ func TestGenuineKeysAreFetchedBesideMadeUpOnes(t *testing.T) {
 		"200 in turns":     func(n int) int { return n % 200 },
 		"1000 in turns":    func(n int) int { return n % 1000 },
 	}
-	for pn, p := range map[string]pace{"files": ofFiles, "account": ofAccount} {
+	for pn, p := range map[string]Pace{"files": OfFiles, "account": OfAccount} {
 		for nn, name := range names {
 			for _, lead := range []time.Duration{0, 4 * time.Second} { // for which the flood is there before
 				for _, gap := range []time.Duration{0, 100 * time.Millisecond, 250 * time.Millisecond} {
@@ -224,7 +226,7 @@ func TestGenuineKeysAreFetchedBesideMadeUpOnes(t *testing.T) {
 								c := i.cache(p)
 								at := now
 								if warm {
-									if _, err := c.get("genuine", from(now)); err != nil {
+									if _, err := c.Get("genuine", from(now)); err != nil {
 										t.Fatal(err)
 									}
 									at = now.Add(time.Hour) // when it has to be renewed
@@ -246,13 +248,13 @@ func TestGenuineKeysAreFetchedBesideMadeUpOnes(t *testing.T) {
 }
 
 // knocks asks for the genuine key so many times, with gaps, and returns how often it is there within a second.
-func knocks(c *keyCache[int], requests int, gap time.Duration, at time.Time) int64 {
+func knocks(c *Cache[int], requests int, gap time.Duration, at time.Time) int64 {
 	var good atomic.Int64
 	var all sync.WaitGroup
 	for range requests {
 		all.Go(func() {
 			start := time.Now()
-			if key, err := c.get("genuine", from(at)); key == 7 && err == nil && time.Since(start) <= time.Second {
+			if key, err := c.Get("genuine", from(at)); key == 7 && err == nil && time.Since(start) <= time.Second {
 				good.Add(1)
 			}
 		})
@@ -265,7 +267,7 @@ func knocks(c *keyCache[int], requests int, gap time.Duration, at time.Time) int
 // TestASenderThatWaitsForItsAnswerGetsIn: one who sends the next request when the last was answered is asked to come again
 // a few times at the most.
 func TestASenderThatWaitsForItsAnswerGetsIn(t *testing.T) {
-	for name, p := range map[string]pace{"files": ofFiles, "account": ofAccount} {
+	for name, p := range map[string]Pace{"files": OfFiles, "account": OfAccount} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				i := &issuer{takes: 100 * time.Millisecond, lasts: lasting(time.Hour)}
@@ -275,7 +277,7 @@ func TestASenderThatWaitsForItsAnswerGetsIn(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				refused := 0
 				for range 120 {
-					if _, err := c.get("genuine", from(now)); err != nil {
+					if _, err := c.Get("genuine", from(now)); err != nil {
 						refused++
 					}
 				}
@@ -292,24 +294,24 @@ func TestASenderThatWaitsForItsAnswerGetsIn(t *testing.T) {
 func TestMadeUpNamesTakeNoSlotOfKnownOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &issuer{lasts: lasting(time.Hour)}
-		c := i.cache(ofAccount)
-		if _, err := c.get("genuine", from(now)); err != nil {
+		c := i.cache(OfAccount)
+		if _, err := c.Get("genuine", from(now)); err != nil {
 			t.Fatal(err)
 		}
 		var all sync.WaitGroup
 		slow := &issuer{takes: fetchTimeout, lasts: lasting(time.Hour)}
-		c.fetch = func(ctx context.Context, name string, at time.Time) (int, validity, error) {
+		c.fetch = func(ctx context.Context, name string, at time.Time) (int, Validity, error) {
 			if name == "genuine" {
 				return i.fetch(ctx, name, at)
 			}
 			return slow.fetch(ctx, name, at)
 		}
 		for n := range 2 * fetchAtOnce {
-			all.Go(func() { c.get(fmt.Sprint(n), from(now)) })
+			all.Go(func() { c.Get(fmt.Sprint(n), from(now)) })
 		}
 		synctest.Wait()
 		start := time.Now()
-		if _, err := c.get("genuine", from(now.Add(time.Hour+keepStale))); err != nil || time.Since(start) > 0 {
+		if _, err := c.Get("genuine", from(now.Add(time.Hour+keepStale))); err != nil || time.Since(start) > 0 {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		all.Wait()
@@ -325,13 +327,13 @@ func TestMadeUpNamesTakeNoSlotOfKnownOnes(t *testing.T) {
 func TestRequestsDoNotWaitLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &issuer{takes: fetchWait + time.Second, lasts: lasting(time.Hour)}
-		c := i.cache(ofFiles)
+		c := i.cache(OfFiles)
 		start := time.Now()
-		if _, err := c.get("genuine", from(now)); !errors.Is(err, errFetchSlow) || time.Since(start) != fetchWait {
+		if _, err := c.Get("genuine", from(now)); !errors.Is(err, errFetchSlow) || time.Since(start) != fetchWait {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		time.Sleep(time.Second)
-		if _, err := c.get("genuine", from(now)); err != nil || i.fetches.Load() != 1 {
+		if _, err := c.Get("genuine", from(now)); err != nil || i.fetches.Load() != 1 {
 			t.Errorf("%v after %d fetches", err, i.fetches.Load())
 		}
 	})
@@ -342,9 +344,9 @@ func TestRequestsDoNotWaitLong(t *testing.T) {
 func TestWhoIsInAHurryDoesNotHope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &issuer{takes: 100 * time.Millisecond, lasts: lasting(time.Hour)}
-		c := i.cache(ofAccount)
+		c := i.cache(OfAccount)
 		hurry := &hookonce.Request{Now: now, Hurry: true}
-		if _, err := c.get("genuine", hurry); err != nil {
+		if _, err := c.Get("genuine", hurry); err != nil {
 			t.Error(err)
 		}
 		var strangers sync.WaitGroup
@@ -352,7 +354,7 @@ func TestWhoIsInAHurryDoesNotHope(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		start := time.Now()
 		for n := range 100 {
-			c.get(fmt.Sprint("hurried-", n), hurry)
+			c.Get(fmt.Sprint("hurried-", n), hurry)
 		}
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("100 made-up names took %v", took)

@@ -1,4 +1,4 @@
-package provider
+package scheme
 
 import (
 	"crypto/hmac"
@@ -13,12 +13,13 @@ import (
 	"strings"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
-// braintreeChallenge is what a challenge looks like. The code for a challenge is made like the
+// BraintreeChallenge is the pattern of what a challenge looks like. The code for a challenge is made like the
 // signature of a payload, so a payload never looks so.
-const braintreeChallenge = `[0-9a-f]{20,32}`
+const BraintreeChallenge = `[0-9a-f]{20,32}`
 
 // maxBraintreeSignatures is how many entries bt_signature may have: there is one for each key of the
 // account.
@@ -26,6 +27,9 @@ const maxBraintreeSignatures = 256
 
 // braintreeScheme is an HMAC over the field bt_payload, which holds XML in base64.
 type braintreeScheme struct{}
+
+// Braintree returns the scheme of Braintree.
+func Braintree() spec.Scheme { return braintreeScheme{} }
 
 func (braintreeScheme) MarshalText() ([]byte, error) { return []byte("braintree"), nil }
 func (braintreeScheme) Covers() spec.Coverage        { return spec.CoversFields }
@@ -53,13 +57,13 @@ type braintreeChecker struct {
 }
 
 func (c *braintreeChecker) Check(req *hookonce.Request) error {
-	form, ok := formOf(req)
+	form, ok := incoming.Form(req)
 	if !ok || len(form["bt_signature"]) != 1 || len(form["bt_payload"]) != 1 {
-		return reject(hookonce.ReasonSignatureMissing, "the body is not a form with the fields bt_signature and bt_payload, each once")
+		return incoming.Reject(hookonce.ReasonSignatureMissing, "the body is not a form with the fields bt_signature and bt_payload, each once")
 	}
 	signatures, payload := form.Get("bt_signature"), form.Get("bt_payload")
 	if strings.Count(signatures, "&") >= maxBraintreeSignatures {
-		return reject(hookonce.ReasonSignatureMalformed, "bt_signature has more than %d entries", maxBraintreeSignatures)
+		return incoming.Reject(hookonce.ReasonSignatureMalformed, "bt_signature has more than %d entries", maxBraintreeSignatures)
 	}
 	ours, want := 0, c.sign(payload)
 	for pair := range strings.SplitSeq(signatures, "&") {
@@ -73,9 +77,9 @@ func (c *braintreeChecker) Check(req *hookonce.Request) error {
 		}
 	}
 	if ours == 0 {
-		return reject(hookonce.ReasonSignatureMismatch, "bt_signature has no entry for the public key; expected <public key>|<40 hexadecimal digits>, joined by &")
+		return incoming.Reject(hookonce.ReasonSignatureMismatch, "bt_signature has no entry for the public key; expected <public key>|<40 hexadecimal digits>, joined by &")
 	}
-	return reject(hookonce.ReasonSignatureMismatch, "the signature in bt_signature was not made over bt_payload with the private key; check the keys, and that line breaks are kept")
+	return incoming.Reject(hookonce.ReasonSignatureMismatch, "the signature in bt_signature was not made over bt_payload with the private key; check the keys, and that line breaks are kept")
 }
 
 func (c *braintreeChecker) sign(text string) []byte {
@@ -89,13 +93,13 @@ func (c *braintreeChecker) Respond(challenge string) string {
 
 // Signed returns bt_payload.
 func (*braintreeChecker) Signed(req *hookonce.Request) string {
-	form, _ := formOf(req)
+	form, _ := incoming.Form(req)
 	return form.Get("bt_payload")
 }
 
 // Seal signs bt_payload. A notification in plain XML is encoded first.
 func (c *braintreeChecker) Seal(req *hookonce.Request) error {
-	form, ok := formOf(req)
+	form, ok := incoming.Form(req)
 	payload := form.Get("bt_payload")
 	if !ok || payload == "" {
 		return errors.New("the body is not a form with the field bt_payload")
@@ -110,7 +114,7 @@ func (c *braintreeChecker) Seal(req *hookonce.Request) error {
 
 // Decode returns kind, timestamp and the subject's id.
 func (braintreeScheme) Decode(req *hookonce.Request) ([]byte, error) {
-	form, _ := formOf(req)
+	form, _ := incoming.Form(req)
 	text, err := base64.StdEncoding.DecodeString(form.Get("bt_payload")) // line breaks are ignored
 	if err != nil {
 		return nil, fmt.Errorf("bt_payload is not base64: %w", err)

@@ -1,4 +1,4 @@
-package provider
+package remotekeys
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
 )
 
 // keepCertificate is how long a certificate is kept before it is fetched again. It is used until then, and until the end of
@@ -25,35 +26,36 @@ const keepCertificate = 24 * time.Hour
 // (docs.paypal.ai/reference/api/rest/verify-webhook-signature/verify-webhook-signature).
 const maxAddress = 500
 
-// certificates fetches the certificates that a sender signs with, from addresses that the requests
+// Certificates fetches the certificates that a sender signs with, from addresses that the requests
 // name. Only hosts that the pin allows are ever contacted.
-type certificates struct {
+type Certificates struct {
 	client *http.Client
 	pin    *regexp.Regexp // of the host and the path, as a whole
 	trust  func(chain []*x509.Certificate, now time.Time) error
-	*keyCache[*rsa.PublicKey]
+	keys   *Cache[*rsa.PublicKey]
 }
 
-// newCertificates returns an empty cache of certificates that trust accepts.
-func newCertificates(client *http.Client, pin string, trust func([]*x509.Certificate, time.Time) error) *certificates {
-	c := &certificates{client: client, pin: regexp.MustCompile(`\A(?:` + pin + `)\z`), trust: trust}
-	c.keyCache = newKeyCache(ofFiles, c.fetch)
+// NewCertificates returns an empty cache of certificates that trust accepts, from hosts and paths that match the pin, a
+// regular expression.
+func NewCertificates(client *http.Client, pin string, trust func([]*x509.Certificate, time.Time) error) *Certificates {
+	c := &Certificates{client: client, pin: regexp.MustCompile(`\A(?:` + pin + `)\z`), trust: trust}
+	c.keys = New(OfFiles, c.fetch)
 	return c
 }
 
-// key returns the key in the certificate at that address. An address outside of the pin is a
+// Key returns the key in the certificate at that address. An address outside of the pin is a
 // rejection.
-func (c *certificates) key(address string, req *hookonce.Request) (*rsa.PublicKey, error) {
+func (c *Certificates) Key(address string, req *hookonce.Request) (*rsa.PublicKey, error) {
 	place, ok := c.place(address)
 	if !ok {
-		return nil, reject(hookonce.ReasonSignatureMalformed, "the certificate's address is not one of the sender's: only https, its own hosts and no query are accepted")
+		return nil, incoming.Reject(hookonce.ReasonSignatureMalformed, "the certificate's address is not one of the sender's: only https, its own hosts and no query are accepted")
 	}
-	return c.get(place, req)
+	return c.keys.Get(place, req)
 }
 
 // place returns the one spelling of an address that the pin allows. Were there several of one
 // certificate, strangers could have it fetched under all of them.
-func (c *certificates) place(address string) (string, bool) {
+func (c *Certificates) place(address string) (string, bool) {
 	u, err := url.Parse(address)
 	if err != nil || len(address) > maxAddress || u.Scheme != "https" || u.User != nil || strings.ContainsAny(address, "?#") || path.Clean(u.Path) != u.Path {
 		return "", false
@@ -63,12 +65,12 @@ func (c *certificates) place(address string) (string, bool) {
 }
 
 // fetch implements the cache.
-func (c *certificates) fetch(ctx context.Context, address string, now time.Time) (key *rsa.PublicKey, use validity, err error) {
+func (c *Certificates) fetch(ctx context.Context, address string, now time.Time) (key *rsa.PublicKey, use Validity, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, use, err
 	}
-	text, err := fetchBody(c.client, req)
+	text, err := Fetch(c.client, req)
 	if err != nil {
 		return nil, use, err
 	}
@@ -86,7 +88,7 @@ func (c *certificates) fetch(ctx context.Context, address string, now time.Time)
 	if !ok || key.Size() < 2048/8 {
 		return nil, use, errors.New("the certificate has no RSA key of at least 2048 bits")
 	}
-	use = validity{fresh: now.Add(keepCertificate), last: chain[0].NotAfter}
+	use = Validity{fresh: now.Add(keepCertificate), last: chain[0].NotAfter}
 	if use.last.Before(use.fresh) {
 		use.fresh = use.last
 	}

@@ -1,4 +1,4 @@
-package provider
+package scheme
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
+	"github.com/hookonce/hookonce/provider/internal/remotekeys"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -26,6 +28,11 @@ const (
 // ebayScheme is ECDSA over the body. The header names the key.
 type ebayScheme struct{ client *http.Client }
 
+// EBay returns the scheme of eBay, with a cache of keys for each secret.
+func EBay(transport http.RoundTripper) spec.Scheme {
+	return ebayScheme{remotekeys.NewClient(transport)}
+}
+
 func (ebayScheme) MarshalText() ([]byte, error) { return []byte("ebay"), nil }
 func (ebayScheme) Covers() spec.Coverage        { return spec.CoversBody }
 
@@ -33,23 +40,19 @@ func (ebayScheme) Covers() spec.Coverage        { return spec.CoversBody }
 func (ebayScheme) Signs(v spec.Value) bool { return signsDocument(v) }
 
 func (s ebayScheme) Compile(secret string) (spec.Checker, error) {
-	parts, err := credentials(secret, "production", "client_id", "client_secret")
+	a, err := newAccount(secret, "client_secret", "api.ebay.com", "api.sandbox.ebay.com")
 	if err != nil {
 		return nil, err
 	}
-	host, known := map[string]string{"production": "api.ebay.com", "sandbox": "api.sandbox.ebay.com"}[parts[0]]
-	if !known {
-		return nil, errors.New("begins with neither production nor sandbox")
-	}
-	c := &ebayChecker{client: s.client, host: host, clientID: parts[1], secret: parts[2]}
-	c.keys = newKeyCache(ofAccount, c.fetch)
+	c := &ebayChecker{account: a, client: s.client}
+	c.keys = remotekeys.New(remotekeys.OfAccount, c.fetch)
 	return c, nil
 }
 
 type ebayChecker struct {
-	client                 *http.Client
-	host, clientID, secret string
-	keys                   *keyCache[ebayKey]
+	account
+	client *http.Client
+	keys   *remotekeys.Cache[ebayKey]
 
 	mu    sync.Mutex // held while a token is asked for: one is enough for all
 	token string
@@ -63,7 +66,7 @@ type ebayKey struct {
 }
 
 func (c *ebayChecker) Check(req *hookonce.Request) error {
-	line, err := requiredHeader(req, ebayHeader, "base64 of JSON with kid and signature")
+	line, err := incoming.Header(req.Header, ebayHeader, "base64 of JSON with kid and signature")
 	if err != nil {
 		return err
 	}
@@ -74,41 +77,41 @@ func (c *ebayChecker) Check(req *hookonce.Request) error {
 	}
 	signature, malformed := base64.StdEncoding.DecodeString(header.Signature)
 	if err != nil || malformed != nil || !keyName.MatchString(header.Kid) {
-		return reject(hookonce.ReasonSignatureMalformed, "%s is not base64 of JSON with the identifier of a key (kid) and a signature in base64", ebayHeader)
+		return incoming.Reject(hookonce.ReasonSignatureMalformed, "%s is not base64 of JSON with the identifier of a key (kid) and a signature in base64", ebayHeader)
 	}
-	key, err := c.keys.get(header.Kid, req)
+	key, err := c.keys.Get(header.Kid, req)
 	if err != nil {
 		return err
 	}
 	h := key.hash.New()
 	h.Write(req.Body)
 	if !ecdsa.VerifyASN1(key.public, h.Sum(nil), signature) {
-		return reject(hookonce.ReasonSignatureMismatch, "the signature in %s was not made over the body with eBay's key; check that the body is passed on byte for byte", ebayHeader)
+		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the signature in %s was not made over the body with eBay's key; check that the body is passed on byte for byte", ebayHeader)
 	}
 	return nil
 }
 
 // fetch asks eBay for a key, with a token of the application. That eBay gives or takes none says nothing about the key.
-func (c *ebayChecker) fetch(ctx context.Context, kid string, now time.Time) (key ebayKey, use validity, err error) {
+func (c *ebayChecker) fetch(ctx context.Context, kid string, now time.Time) (key ebayKey, use remotekeys.Validity, err error) {
 	token, err := c.authorize(ctx, now)
 	if err != nil {
-		return key, use, outage{err}
+		return key, use, remotekeys.Outage(err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+c.host+"/commerce/notification/v1/public_key/"+kid, nil)
 	if err != nil {
 		return key, use, err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	text, err := fetchBody(c.client, req)
+	text, err := remotekeys.Fetch(c.client, req)
 	if tokenRefused(err) {
 		c.forget(token)
-		err = outage{err}
+		err = remotekeys.Outage(err)
 	}
 	if err != nil {
 		return key, use, err
 	}
 	key, err = parseEBayKey(text)
-	return key, renewed(now, keepEBayKey), err
+	return key, remotekeys.RenewedAfter(now, keepEBayKey), err
 }
 
 // authorize returns a token of the application, which is asked for when the last one is about to end: after two hours
@@ -128,8 +131,8 @@ func (c *ebayChecker) authorize(ctx context.Context, now time.Time) (string, err
 
 // tokenRefused reports whether eBay did not take the token.
 func tokenRefused(err error) bool {
-	var e *statusError
-	return errors.As(err, &e) && (e.status == http.StatusUnauthorized || e.status == http.StatusForbidden)
+	var e *remotekeys.StatusError
+	return errors.As(err, &e) && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden)
 }
 
 // forget gives up a token that eBay does not take any more.
@@ -150,7 +153,7 @@ func (c *ebayChecker) ask(ctx context.Context) (token string, lasts time.Duratio
 	}
 	req.SetBasicAuth(c.clientID, c.secret)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	text, err := fetchBody(c.client, req)
+	text, err := remotekeys.Fetch(c.client, req)
 	if err != nil {
 		return "", 0, err
 	}

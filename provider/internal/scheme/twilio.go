@@ -1,4 +1,4 @@
-package provider
+package scheme
 
 import (
 	"crypto/hmac"
@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -20,6 +21,9 @@ const twilioHeader = "X-Twilio-Signature"
 // twilioScheme is an HMAC over the URL and the sorted form. A body of another kind is not signed
 // itself: the URL carries its hash then.
 type twilioScheme struct{}
+
+// Twilio returns the scheme of Twilio's webhooks for messages and calls.
+func Twilio() spec.Scheme { return twilioScheme{} }
 
 func (twilioScheme) MarshalText() ([]byte, error) { return []byte("twilio"), nil }
 func (twilioScheme) Covers() spec.Coverage        { return spec.CoversFields }
@@ -42,12 +46,12 @@ func (twilioScheme) Compile(secret string) (spec.Checker, error) {
 type twilioChecker []byte
 
 func (key twilioChecker) Check(req *hookonce.Request) error {
-	signature, err := requiredHeader(req, twilioHeader, "28 characters of base64")
+	signature, err := incoming.Header(req.Header, twilioHeader, "28 characters of base64")
 	if err != nil {
 		return err
 	}
 	if len(signature) != base64.StdEncoding.EncodedLen(20) {
-		return reject(hookonce.ReasonSignatureMalformed, "the header %s is not 28 characters of base64", twilioHeader)
+		return incoming.Reject(hookonce.ReasonSignatureMalformed, "the header %s is not 28 characters of base64", twilioHeader)
 	}
 	form, err := twilioForm(req)
 	if err != nil {
@@ -58,13 +62,16 @@ func (key twilioChecker) Check(req *hookonce.Request) error {
 			return nil
 		}
 	}
-	return reject(hookonce.ReasonSignatureMismatch,
+	return incoming.Reject(hookonce.ReasonSignatureMismatch,
 		"the signature in %s was not made over the URL and the form with the secret; check the auth token, and that the URL is exactly the one that Twilio calls", twilioHeader)
 }
 
 // twilioEventsScheme is that of Event Streams, which send JSON: nothing but the URL is signed, with the
 // hash of the body in it.
 type twilioEventsScheme struct{ twilioScheme }
+
+// TwilioEvents returns the scheme of Twilio's Event Streams.
+func TwilioEvents() spec.Scheme { return twilioEventsScheme{} }
 
 func (twilioEventsScheme) Covers() spec.Coverage { return spec.CoversBody }
 
@@ -85,7 +92,7 @@ type twilioEventsChecker struct{ twilioChecker }
 
 func (c twilioEventsChecker) Check(req *hookonce.Request) error {
 	if _, ok := twilioBodyHash(req.URL); !ok {
-		return reject(hookonce.ReasonSignatureMissing, "the hash of the body is not in the URL (bodySHA256); keep the query of the request")
+		return incoming.Reject(hookonce.ReasonSignatureMissing, "the hash of the body is not in the URL (bodySHA256); keep the query of the request")
 	}
 	return c.twilioChecker.Check(req)
 }
@@ -104,7 +111,7 @@ func (key twilioChecker) sign(text string) []byte {
 
 // Seal signs a form. Of another body it puts the hash into the URL.
 func (key twilioChecker) Seal(req *hookonce.Request) error {
-	if _, ok := formOf(req); !ok && len(req.Body) > 0 && req.URL != "" {
+	if _, ok := incoming.Form(req); !ok && len(req.Body) > 0 && req.URL != "" {
 		req.URL = withBodyHash(req.URL, req.Body)
 	}
 	form, err := twilioForm(req)
@@ -135,18 +142,18 @@ func twilioForm(req *hookonce.Request) (string, error) {
 	if hash, ok := twilioBodyHash(req.URL); ok {
 		sum := sha256.Sum256(req.Body)
 		if !hmac.Equal([]byte(hash), hex.AppendEncode(nil, sum[:])) {
-			return "", reject(hookonce.ReasonSignatureMismatch, "bodySHA256 in the URL is not the SHA-256 of the body in lower-case hexadecimal; check that the body is passed on byte for byte")
+			return "", incoming.Reject(hookonce.ReasonSignatureMismatch, "bodySHA256 in the URL is not the SHA-256 of the body in lower-case hexadecimal; check that the body is passed on byte for byte")
 		}
 		return "", nil
 	}
-	form, ok := formOf(req)
+	form, ok := incoming.Form(req)
 	if !ok && len(req.Body) > 0 {
-		return "", reject(hookonce.ReasonSignatureMismatch, "the body is not a form and its hash is not in the URL (bodySHA256), so that the signature does not cover it")
+		return "", incoming.Reject(hookonce.ReasonSignatureMismatch, "the body is not a form and its hash is not in the URL (bodySHA256), so that the signature does not cover it")
 	}
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(form)) {
 		if strings.ContainsAny(name, "?&=#") {
-			return "", reject(hookonce.ReasonSignatureMalformed, "the name of a field looks like the query of a URL, which is signed right before the form")
+			return "", incoming.Reject(hookonce.ReasonSignatureMalformed, "the name of a field looks like the query of a URL, which is signed right before the form")
 		}
 		values := slices.Clone(form[name])
 		slices.Sort(values)
