@@ -51,10 +51,10 @@ bench-large: servers ## accept rate beside SIZE keys, against empty tables
 	cd internal/tool/bench && go run -mod=mod . -only l -size $(SIZE)
 
 backlog: servers ## a million events wait for one gateway
-	go test -count=1 -timeout 20m -run TestBacklogDrains -v ./cmd/hookonce -backlog 1000000
+	go test -count=1 -timeout 20m -run TestBacklogDrains -v ./cmd/hookonce/internal/endtoend -backlog 1000000
 
 kills: servers ## kill gateways and databases under load, twenty times each
-	go test -count=1 -timeout 20m -run 'TestKillUnderLoad|TestKillOneOfThree|TestDatabaseStopsUnderFleet|TestStandbyIsPromoted' -v ./cmd/hookonce -kills 20
+	go test -count=1 -timeout 20m -run 'TestKillUnderLoad|TestKillOneOfThree|TestDatabaseStopsUnderFleet|TestStandbyIsPromoted' -v ./cmd/hookonce/internal/endtoend -kills 20
 
 chaos: servers ## every store while its server is harmed, 2 500 events in two copies each, about ten minutes
 	go test -count=1 -timeout 60m -v ./internal/tool/chaos -events 2500

@@ -41,7 +41,7 @@ func TestCommandsAreExplainedAndTried(t *testing.T) {
 			explained.WriteString(page)
 		}
 	}
-	err := filepath.WalkDir("testdata", func(name string, _ os.DirEntry, err error) error {
+	err := filepath.WalkDir("internal/endtoend/testdata", func(name string, _ os.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(name, ".txt") {
 			return err
 		}

@@ -1,4 +1,4 @@
-package main
+package endtoend
 
 import (
 	"bytes"
@@ -24,13 +24,16 @@ import (
 
 var kills = flag.Int("kills", 3, "how often the tests that kill the gateway do so")
 
+// sameSignal is how long the program takes a second signal for the first one, sent twice.
+const sameSignal = 250 * time.Millisecond
+
 const killSecret = "secret-of-orders"
 
 // TestKillUnderLoad kills the gateway as kill -9 does, at random moments under load, and starts it
 // again. No acknowledged event may be lost, and none may come under two keys, for then the shop's
 // ledger, which is keyed by Idempotency-Key, would hold it twice.
 //
-// The usual run kills 3 times; 20 times: go test ./cmd/hookonce -run Kill -kills 20
+// The usual run kills 3 times; 20 times: go test ./cmd/hookonce/internal/endtoend -run Kill -kills 20
 func TestKillUnderLoad(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { killUnderLoad(t, "sqlite:hookonce.db") })
 	t.Run("postgres", func(t *testing.T) { killUnderLoad(t, pgtest.DSN(t)) })

@@ -1,4 +1,4 @@
-package main
+package endtoend
 
 import (
 	"os"
@@ -28,9 +28,8 @@ func TestKilledGatewayIsToldAsGone(t *testing.T) {
 		all = append(all, p)
 	}
 	list := func(p *process, flags ...string) string {
-		out := new(transcript)
-		execute(&env{args: append([]string{"hookonce", "destinations", "list", "--admin", p.admin}, flags...), out: out, err: out})
-		return out.String()
+		_, out := command(os.Environ(), append([]string{"destinations", "list", "--admin", p.admin}, flags...)...)
+		return out
 	}
 	await := func(what string, ok func() bool) {
 		t.Helper()

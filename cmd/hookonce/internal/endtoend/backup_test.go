@@ -1,4 +1,4 @@
-package main
+package endtoend
 
 import (
 	"encoding/json"
@@ -21,7 +21,7 @@ import (
 // commands returns the commands of a page below the mark "run: name".
 func commands(t *testing.T, page, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../docs", page))
+	text, err := os.ReadFile(filepath.Join("../../../../docs", page))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,9 +84,8 @@ func (r *restored) serve() {
 // hookonce runs a command and returns what it wrote.
 func (r *restored) hookonce(args ...string) (string, int) {
 	r.Helper()
-	out := new(transcript)
-	status := execute(&env{args: append([]string{"hookonce"}, args...), environ: append(r.env, adminURLVariable+"=http://"+r.p.admin), out: out, err: out})
-	return out.String(), status
+	status, out := command(append(r.env, "HOOKONCE_ADMIN_URL=http://"+r.p.admin), args...)
+	return out, status
 }
 
 // send sends an event and returns what the gateway said of it.

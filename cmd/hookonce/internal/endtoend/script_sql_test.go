@@ -1,9 +1,10 @@
-package main
+package endtoend
 
 import (
 	"database/sql"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	_ "modernc.org/sqlite" // the scripts look into files
 )
 
 // sqliteInScript runs a file of statements on a SQLite file: sqlite app.db statements.sql

@@ -1,4 +1,4 @@
-package main
+package endtoend
 
 import (
 	"bufio"
@@ -8,10 +8,47 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 )
+
+func TestMain(m *testing.M) { os.Exit(withProgram(m.Run)) }
+
+// withProgram builds hookonce, with the race detector if the tests have it, and has it found before any other.
+func withProgram(run func() int) int {
+	dir, err := os.MkdirTemp("", "hookonce")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		args := []string{"build", "-o", dir}
+		if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+			args = append(args, "-race")
+		}
+		build := exec.Command("go", append(args, "github.com/hookonce/hookonce/cmd/hookonce")...)
+		build.Stderr = os.Stderr
+		err = build.Run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "building hookonce:", err)
+		return 1
+	}
+	os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return run()
+}
+
+// command runs hookonce to its end and returns its exit status and what it wrote.
+func command(env []string, args ...string) (status int, out string) {
+	c := exec.Command("hookonce", args...)
+	c.Env = env
+	text, err := c.CombinedOutput()
+	if c.ProcessState == nil {
+		return -1, err.Error()
+	}
+	return c.ProcessState.ExitCode(), string(text)
+}
 
 // patience bounds every wait for something that must happen.
 const patience = 30 * time.Second
@@ -48,11 +85,7 @@ var runningLine = regexp.MustCompile(`msg="gateway: running".* listen=(\S+) admi
 // launch runs hookonce with the arguments and returns when it serves. dir and env are as in
 // [exec.Cmd].
 func launch(dir string, env []string, args ...string) (*process, error) {
-	path, err := exec.LookPath("hookonce")
-	if err != nil {
-		return nil, err
-	}
-	return launchCommand(exec.Command(path, args...), dir, env)
+	return launchCommand(exec.Command("hookonce", args...), dir, env)
 }
 
 // launchCommand is launch for a command that becomes the program.

@@ -1,4 +1,4 @@
-package main
+package endtoend
 
 import (
 	"context"
@@ -36,7 +36,7 @@ type right struct{ verb, table string }
 // on MySQL.
 func listedRights(t *testing.T) map[string][2][]right {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/operating.md")
+	page, err := os.ReadFile("../../../../docs/operating.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,12 +300,10 @@ func sqlDoors(pool *pgxpool.Pool) map[string]door {
 
 // commandDoors are the commands that work on the tables of an application.
 func commandDoors(dsn string, admin fullStore[pgx.Tx], begin func(ctx context.Context, f func(tx pgx.Tx) error) error) map[string]door {
-	command := func(args ...string) door { // which may find what it was asked to find
+	run := func(args ...string) door { // which may find what it was asked to find
 		return func(ctx context.Context, key string) error {
-			log := new(transcript)
-			w := &env{args: append([]string{"hookonce"}, args...), out: log, err: log}
-			if got := execute(w); got == exitUsage || strings.Contains(log.String(), "permission denied") {
-				return fmt.Errorf("exit status %d: %s", got, log)
+			if status, out := command([]string{}, args...); status == 2 || strings.Contains(out, "permission denied") {
+				return fmt.Errorf("exit status %d: %s", status, out)
 			}
 			return nil
 		}
@@ -321,13 +319,13 @@ func commandDoors(dsn string, admin fullStore[pgx.Tx], begin func(ctx context.Co
 			}
 			return relayed(dsn, key)
 		},
-		"`hookonce relay list`":    command("relay", "list", "--store", dsn),
-		"`hookonce relay redrive`": command("relay", "redrive", "7777", "--store", dsn),
-		"`hookonce purge`":         command("purge", "--store", dsn, "--older-than", "2020-01-01", "--source", "shop"),
-		"`hookonce audit --lost`, besides the table that it asks about":        command(append(audit, "--lost")...),
-		"`hookonce audit --lost=events`, besides the table that it asks about": command(append(audit, "--lost=events")...),
-		"`hookonce report`": command("report", "--store", dsn),
-		"`hookonce doctor`": command("doctor", "--store", dsn),
+		"`hookonce relay list`":    run("relay", "list", "--store", dsn),
+		"`hookonce relay redrive`": run("relay", "redrive", "7777", "--store", dsn),
+		"`hookonce purge`":         run("purge", "--store", dsn, "--older-than", "2020-01-01", "--source", "shop"),
+		"`hookonce audit --lost`, besides the table that it asks about":        run(append(audit, "--lost")...),
+		"`hookonce audit --lost=events`, besides the table that it asks about": run(append(audit, "--lost=events")...),
+		"`hookonce report`": run("report", "--store", dsn),
+		"`hookonce doctor`": run("doctor", "--store", dsn),
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package endtoend
 
 import (
 	"context"
@@ -60,22 +60,19 @@ func TestGatewayRoles(t *testing.T) {
 			r := &restored{T: t, dir: t.TempDir(), env: append(os.Environ(), "SECRET=whsec_c2VjcmV0"),
 				args: []string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", as("hookonce_gateway"), "--source", "billing", "--provider", "standard", "--secret", "env:SECRET", "--to", app.URL}}
 			if c.owner != "" {
-				out := new(transcript)
-				if status := execute(&env{args: []string{"hookonce", "migrate", "--store", as(c.owner)}, out: out, err: out}); status != 0 {
+				if status, out := command(os.Environ(), "migrate", "--store", as(c.owner)); status != 0 {
 					t.Fatal(out)
 				}
 				exec(c.owner, commands(t, "operating.md", "gateway grants"))
 				r.args = append(r.args, "--migrate=false")
 			}
-			out := new(transcript) // doctor finds that nothing lacks
-			execute(&env{args: []string{"hookonce", "doctor"}, out: out, err: out, environ: append(r.env, "HOOKONCE_STORE="+as("hookonce_gateway"), "HOOKONCE_MIGRATE=false",
-				"HOOKONCE_SOURCE=billing", "HOOKONCE_PROVIDER=standard", "HOOKONCE_SECRET=env:SECRET", "HOOKONCE_TO="+app.URL)})
-			if want := "this role may do all that the gateway does"; c.owner != "" && !strings.Contains(out.String(), want) {
+			_, out := command(append(r.env, "HOOKONCE_STORE="+as("hookonce_gateway"), "HOOKONCE_MIGRATE=false",
+				"HOOKONCE_SOURCE=billing", "HOOKONCE_PROVIDER=standard", "HOOKONCE_SECRET=env:SECRET", "HOOKONCE_TO="+app.URL), "doctor") // which finds that nothing lacks
+			if want := "this role may do all that the gateway does"; c.owner != "" && !strings.Contains(out, want) {
 				t.Errorf("doctor does not say %q:\n%s", want, out)
 			}
-			out = new(transcript) // nobody knows what a program with the library does
-			execute(&env{args: []string{"hookonce", "doctor", "--store", as("hookonce_gateway")}, out: out, err: out})
-			if c.owner != "" && !strings.Contains(out.String(), "effects (INSERT)") {
+			_, out = command(os.Environ(), "doctor", "--store", as("hookonce_gateway")) // nobody knows what a program with the library does
+			if c.owner != "" && !strings.Contains(out, "effects (INSERT)") {
 				t.Errorf("doctor --store:\n%s", out)
 			}
 			r.serve()
@@ -119,7 +116,7 @@ func TestGatewayRoles(t *testing.T) {
 
 // The statements of the page are the rights that its table lists, and those that it names for two modes.
 func TestGatewayGrantsAreThoseOfTheTable(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operating.md")
+	page, err := os.ReadFile("../../../../docs/operating.md")
 	if err != nil {
 		t.Fatal(err)
 	}

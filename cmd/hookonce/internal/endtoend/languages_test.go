@@ -1,4 +1,4 @@
-package main
+package endtoend
 
 import (
 	"bufio"
@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	examplesDir = "../../examples"
+	examplesDir = "../../../../examples"
 
 	billingSecret = "whsec_a-fake-secret-of-stripe"
 	shopSecret    = "whsec_YSBmYWtlIHNlY3JldCBvZiB0aGUgc2hvcA=="
@@ -83,7 +83,7 @@ const (
 
 func exactlyOnce(t *testing.T, programs ...*exec.Cmd) {
 	dsn := pgtest.DSN(t)
-	mustRun(t, ".", hookonceProgram(t), "migrate", "--store", dsn)
+	mustRun(t, ".", "hookonce", "migrate", "--store", dsn)
 	pool, err := pgxpool.New(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func exactlyOnce(t *testing.T, programs ...*exec.Cmd) {
 			Doubled int
 			Lost    struct{ Done, Count int }
 		}
-		out := mustRun(t, ".", hookonceProgram(t), "audit", "--store", dsn, "--table", "payments", "--event-column", "event_id", "--source-column", "source", "--lost="+record, "--json")
+		out := mustRun(t, ".", "hookonce", "audit", "--store", dsn, "--table", "payments", "--event-column", "event_id", "--source-column", "source", "--lost="+record, "--json")
 		want := map[string]int{"claims": shopNameless + shopNamed, "events": shopNamed}[record]
 		if err := json.Unmarshal(out, &report); err != nil || report.Doubled != 0 || report.Lost.Count != 0 || report.Lost.Done != want {
 			t.Errorf("audit of %s: %s, %v; want %d done", record, out, err, want)
@@ -160,16 +160,6 @@ func exactlyOnce(t *testing.T, programs ...*exec.Cmd) {
 	}
 	road.forge(t)
 	check("payments after a forgery", "SELECT count(*) FROM payments", shopNameless+shopNamed)
-}
-
-// hookonceProgram is the program under test, as testscript built it.
-func hookonceProgram(t *testing.T) string {
-	t.Helper()
-	file, err := exec.LookPath("hookonce")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
 }
 
 // mustRun runs a command that has to succeed, and returns what it wrote.

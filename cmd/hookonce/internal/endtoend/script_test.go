@@ -1,4 +1,4 @@
-package main
+package endtoend
 
 import (
 	"errors"
@@ -16,10 +16,6 @@ import (
 
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
-
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"hookonce": main})
-}
 
 // TestScripts runs the command lines under testdata against the real program. Besides the usual
 // commands of testscript there are:
