@@ -15,7 +15,7 @@ import (
 const MaxReply = 256 << 10
 
 // errTooLong says that an answer cannot be passed on.
-var errTooLong = &retry.Fault{Text: fmt.Sprintf("the answer is longer than %d bytes, and the sender waits for it", MaxReply)}
+var errTooLong = &retry.Fault{Kind: retry.Invalid, Text: fmt.Sprintf("the answer is longer than %d bytes, and the sender waits for it", MaxReply)}
 
 // readReply reads an answer whole and closes it. The context of the request bounds the time.
 func readReply(from io.ReadCloser) ([]byte, error) {

@@ -73,7 +73,7 @@ func (s *sender) attempt(ctx context.Context, cancel func(), dest *destination, 
 }
 
 // errPanic is a failure that is not the destination's.
-var errPanic = error(&retry.Fault{Text: "panic during the delivery", Ours: true})
+var errPanic = error(&retry.Fault{Kind: retry.Unspecified, Text: "panic during the delivery", Ours: true})
 
 // post sends the request. Whatever panics on the way is a failed attempt, not the end of a worker.
 func (s *sender) post(ctx context.Context, dest *destination, w *journal.Work, now time.Time) (response *http.Response, err error) {
@@ -143,7 +143,7 @@ func (s *sender) unanswered(o *journal.Outcome, dest *destination, w *journal.Wo
 // destination asked for, or dead when no attempt is left or the next would come after the time to give up. One
 // that itself began after that time, redriven or after a long wait, has its whole schedule.
 func (s *sender) conclude(o *journal.Outcome, dest *destination, w *journal.Work, v retry.Verdict) retry.Verdict {
-	o.Error = v.Reason
+	o.Error, o.Kind = v.Reason, journal.ErrorKind(v.Kind)
 	ended := o.Started.Add(o.Duration)
 	switch v.Result {
 	case retry.Done:
@@ -153,7 +153,7 @@ func (s *sender) conclude(o *journal.Outcome, dest *destination, w *journal.Work
 		o.State = journal.Dead
 		return v
 	case retry.Uncounted:
-		o.State, o.Error, o.Due = journal.Pending, "", ended.Add(v.After)
+		o.State, o.Error, o.Kind, o.Due = journal.Pending, "", "", ended.Add(v.After)
 		s.opt.Logger.Error("deliver: an attempt failed on our side; it does not count and is made again",
 			"event", w.EventID, "destination", w.Destination, "error", v.Reason, "due", o.Due)
 		return v

@@ -58,7 +58,7 @@ func (p AddressPolicy) control(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	if reason := p.refuses(to); reason != "" {
-		return &retry.Fault{Text: fmt.Sprintf("%v is not allowed: %s", to, reason)}
+		return &retry.Fault{Kind: retry.Address, Text: fmt.Sprintf("%v is not allowed: %s", to, reason)}
 	}
 	return nil
 }

@@ -55,8 +55,10 @@ type Delivery struct {
 	Tries       int       // attempts since it was accepted or last re-driven
 	Due         time.Time // pending, failed: the next try; processing: the end of the lease; else zero
 	LastError   string
-	Forced      bool   // replayed although it was done
-	Resource    string // set: deliveries of it follow each other
+	Kind        ErrorKind // of LastError
+	Status      int       // that LastError is about, if it is about an answer; else 0
+	Forced      bool      // replayed although it was done
+	Resource    string    // set: deliveries of it follow each other
 }
 
 // Attempt is one try at a delivery that came to an end.
@@ -66,6 +68,7 @@ type Attempt struct {
 	State       State // what it made of the delivery: done, failed or dead
 	Status      int   // HTTP status of the answer; 0: there was none
 	Error       string
+	Kind        ErrorKind
 	Started     time.Time
 	Duration    time.Duration
 	Excerpt     []byte // its first bytes
@@ -125,6 +128,7 @@ type Outcome struct {
 	Spared   bool      // Failed: the attempt is on record, and does not count as a try
 	Status   int       // HTTP status of the answer, 0 if there was none
 	Error    string    // what went wrong, without bodies or secrets; cut to hookonce.MaxErrorLen
+	Kind     ErrorKind // Failed, Dead: that in one word
 	Started  time.Time
 	Duration time.Duration
 	Excerpt  []byte // how the destination's answer begins; cut to [MaxExcerpt]

@@ -19,6 +19,10 @@ type Filter struct {
 	// Destination restricts what State looks at to the deliveries to it, and matches events that were
 	// ever attempted there or are to be.
 	Destination string `json:"destination,omitempty"`
+	// Error and Status match events with a delivery whose last error is of that kind, or is about an answer with
+	// that status: one in State or, without it, one that is failed or dead. With Destination it is a delivery to it.
+	Error  ErrorKind `json:"error,omitempty"`
+	Status int       `json:"status,omitempty"`
 	// Seen matches events of which a copy of that kind came.
 	Seen ReceiptKind `json:"seen,omitempty"`
 	// Since and Until bound when the event was accepted, to the millisecond: from Since on, and before

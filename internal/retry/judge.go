@@ -27,7 +27,26 @@ type Verdict struct {
 	// Reason says why the work is not done, for people. It repeats nothing that the receiver wrote and no
 	// address, so that it can be kept and logged.
 	Reason string
+	// Kind is that in one word. Empty: the work is done.
+	Kind Kind
 }
+
+// Kind is why an attempt failed, in one word of a closed set, by which failures are counted and grouped.
+type Kind string
+
+// The kinds of failures.
+const (
+	Status      Kind = "status"      // an answer whose status is no success
+	Timeout     Kind = "timeout"     // no connection, or no answer, in time
+	DNS         Kind = "dns"         // the name of the host could not be resolved
+	Refused     Kind = "refused"     // nobody listens at the port
+	Reset       Kind = "reset"       // the connection broke off before the answer was complete
+	NoRoute     Kind = "unreachable" // no way leads to the host
+	TLS         Kind = "tls"         // the certificate is not trusted, or the handshake failed
+	Address     Kind = "address"     // the policy does not allow to connect there
+	Invalid     Kind = "invalid"     // what came is no answer in HTTP, or none that can be used
+	Unspecified Kind = "other"       // none of these
+)
 
 // Result is what becomes of the work after an attempt.
 type Result int
@@ -63,7 +82,7 @@ func Judge(answer *http.Response, permanent []int, now time.Time) Verdict {
 	if status/100 == 2 {
 		return Verdict{Result: Done, Signal: Success}
 	}
-	v := Verdict{Signal: Declined, Reason: "status " + strconv.Itoa(status) + remark(answer)}
+	v := Verdict{Signal: Declined, Reason: "status " + strconv.Itoa(status) + remark(answer), Kind: Status}
 	switch status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		v.Signal, v.After = Busy, retryAfter(answer.Header.Get("Retry-After"), now)
@@ -125,6 +144,7 @@ func remark(answer *http.Response) string {
 // Fault is an error whose text may be shown: it repeats nothing that the receiver wrote.
 type Fault struct {
 	Text string
+	Kind Kind
 	Ours bool // the reason lies in this process
 }
 
@@ -135,7 +155,8 @@ const uncountedDelay = 30 * time.Second
 
 // JudgeError returns what it means that an attempt, which took that long, got no answer.
 func JudgeError(err error, took time.Duration) Verdict {
-	v := Verdict{Signal: Faulty, Reason: cause(err, took)}
+	v := Verdict{Signal: Faulty}
+	v.Kind, v.Reason = cause(err, took)
 	switch {
 	case ours(err):
 		v.Result, v.Signal, v.After = Uncounted, NoSignal, uncountedDelay
@@ -177,8 +198,8 @@ func unconnected(err error) bool {
 	return ok && dial.Op == "dial"
 }
 
-// cause names what kept an attempt from being answered, in a few words for people.
-func cause(err error, took time.Duration) string {
+// cause names what kept an attempt from being answered, in one word and in a few for people.
+func cause(err error, took time.Duration) (Kind, string) {
 	var (
 		fault   *Fault
 		dns     *net.DNSError
@@ -190,27 +211,27 @@ func cause(err error, took time.Duration) string {
 	)
 	switch {
 	case errors.As(err, &fault):
-		return fault.Text
+		return fault.Kind, fault.Text
 	case ours(err) && errors.As(err, &errno):
-		return errno.Error() + " on our side"
+		return Unspecified, errno.Error() + " on our side"
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("timeout after %v", took)
+		return Timeout, fmt.Sprintf("timeout after %v", took)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return "timeout while connecting"
+		return Timeout, "timeout while connecting"
 	case errors.As(err, &dns):
-		return "host name could not be resolved"
+		return DNS, "host name could not be resolved"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused"
+		return Refused, "connection refused"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return "connection reset"
+		return Reset, "connection reset"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EADDRNOTAVAIL):
-		return "host unreachable"
+		return NoRoute, "host unreachable"
 	case errors.As(err, &cert), errors.As(err, &unknown):
-		return "certificate not trusted"
+		return TLS, "certificate not trusted"
 	case errors.As(err, &header), errors.As(err, &alert):
-		return "TLS handshake failed"
+		return TLS, "TLS handshake failed"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "connection closed before the answer"
+		return Reset, "connection closed before the answer"
 	}
-	return "no valid HTTP answer"
+	return Invalid, "no valid HTTP answer"
 }

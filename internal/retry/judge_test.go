@@ -26,41 +26,41 @@ func TestJudge(t *testing.T) {
 		header string // Retry-After, or Location of a redirect
 		want   Verdict
 	}{
-		{200, "", Verdict{Done, Success, 0, ""}},
-		{201, "/made", Verdict{Done, Success, 0, ""}},
-		{204, "60", Verdict{Done, Success, 0, ""}},
-		{299, "", Verdict{Done, Success, 0, ""}},
-		{101, "", Verdict{Again, Declined, 0, "status 101"}},
-		{300, "", Verdict{Again, Declined, 0, "status 300: several addresses to choose from, of which none is chosen; answer 2xx"}},
-		{301, "/", Verdict{Dead, Declined, 0, "status 301: redirects are not followed"}}, // configured
-		{302, "/", Verdict{Again, Declined, 0, "status 302: redirects are not followed"}},
-		{303, "/", Verdict{Again, Declined, 0, "status 303: redirects are not followed"}},
-		{307, "/", Verdict{Again, Declined, 0, "status 307: redirects are not followed"}},
-		{308, "/", Verdict{Again, Declined, 0, "status 308: redirects are not followed"}},
-		{302, "", Verdict{Again, Declined, 0, "status 302: a redirect that does not say where to"}},
-		{304, "", Verdict{Again, Declined, 0, "status 304: not modified, which answers a condition; the request made none, so answer 2xx"}},
-		{304, "/", Verdict{Again, Declined, 0, "status 304: not modified, which answers a condition; the request made none, so answer 2xx"}},
-		{305, "/", Verdict{Again, Declined, 0, "status 305: no success, and no redirect either; answer 2xx"}},
-		{306, "", Verdict{Again, Declined, 0, "status 306: no success, and no redirect either; answer 2xx"}},
-		{399, "/", Verdict{Again, Declined, 0, "status 399: no success, and no redirect either; answer 2xx"}},
-		{400, "", Verdict{Dead, Declined, 0, "status 400"}}, // configured
-		{401, "", Verdict{Again, Declined, 0, "status 401"}},
-		{404, "60", Verdict{Again, Declined, 0, "status 404"}},
-		{408, "", Verdict{Again, Declined, 0, "status 408"}},
-		{410, "60", Verdict{Dead, Declined, 0, "status 410"}}, // always
-		{422, "", Verdict{Dead, Declined, 0, "status 422"}},   // configured
-		{425, "", Verdict{Again, Declined, 0, "status 425"}},
-		{429, "", Verdict{Again, Busy, 0, "status 429"}},
-		{429, "60", Verdict{Again, Busy, minute, "status 429"}},
-		{500, "60", Verdict{Again, Declined, 0, "status 500"}},
-		{502, "60", Verdict{Again, Faulty, 0, "status 502"}},
-		{503, "", Verdict{Again, Busy, 0, "status 503"}},
-		{503, "soon", Verdict{Again, Busy, 0, "status 503"}},
-		{503, "Sun, 01 Feb 2026 00:02:00 GMT", Verdict{Again, Busy, 2 * minute, "status 503"}},
-		{503, "Sat, 31 Jan 2026 00:02:00 GMT", Verdict{Again, Busy, 0, "status 503"}},
-		{503, "604800", Verdict{Again, Busy, MaxAfter, "status 503"}},
-		{504, "", Verdict{Again, Faulty, 0, "status 504"}},
-		{999, "", Verdict{Again, Declined, 0, "status 999"}},
+		{200, "", Verdict{Result: Done, Signal: Success}},
+		{201, "/made", Verdict{Result: Done, Signal: Success}},
+		{204, "60", Verdict{Result: Done, Signal: Success}},
+		{299, "", Verdict{Result: Done, Signal: Success}},
+		{101, "", Verdict{Again, Declined, 0, "status 101", Status}},
+		{300, "", Verdict{Again, Declined, 0, "status 300: several addresses to choose from, of which none is chosen; answer 2xx", Status}},
+		{301, "/", Verdict{Dead, Declined, 0, "status 301: redirects are not followed", Status}}, // configured
+		{302, "/", Verdict{Again, Declined, 0, "status 302: redirects are not followed", Status}},
+		{303, "/", Verdict{Again, Declined, 0, "status 303: redirects are not followed", Status}},
+		{307, "/", Verdict{Again, Declined, 0, "status 307: redirects are not followed", Status}},
+		{308, "/", Verdict{Again, Declined, 0, "status 308: redirects are not followed", Status}},
+		{302, "", Verdict{Again, Declined, 0, "status 302: a redirect that does not say where to", Status}},
+		{304, "", Verdict{Again, Declined, 0, "status 304: not modified, which answers a condition; the request made none, so answer 2xx", Status}},
+		{304, "/", Verdict{Again, Declined, 0, "status 304: not modified, which answers a condition; the request made none, so answer 2xx", Status}},
+		{305, "/", Verdict{Again, Declined, 0, "status 305: no success, and no redirect either; answer 2xx", Status}},
+		{306, "", Verdict{Again, Declined, 0, "status 306: no success, and no redirect either; answer 2xx", Status}},
+		{399, "/", Verdict{Again, Declined, 0, "status 399: no success, and no redirect either; answer 2xx", Status}},
+		{400, "", Verdict{Dead, Declined, 0, "status 400", Status}}, // configured
+		{401, "", Verdict{Again, Declined, 0, "status 401", Status}},
+		{404, "60", Verdict{Again, Declined, 0, "status 404", Status}},
+		{408, "", Verdict{Again, Declined, 0, "status 408", Status}},
+		{410, "60", Verdict{Dead, Declined, 0, "status 410", Status}}, // always
+		{422, "", Verdict{Dead, Declined, 0, "status 422", Status}},   // configured
+		{425, "", Verdict{Again, Declined, 0, "status 425", Status}},
+		{429, "", Verdict{Again, Busy, 0, "status 429", Status}},
+		{429, "60", Verdict{Again, Busy, minute, "status 429", Status}},
+		{500, "60", Verdict{Again, Declined, 0, "status 500", Status}},
+		{502, "60", Verdict{Again, Faulty, 0, "status 502", Status}},
+		{503, "", Verdict{Again, Busy, 0, "status 503", Status}},
+		{503, "soon", Verdict{Again, Busy, 0, "status 503", Status}},
+		{503, "Sun, 01 Feb 2026 00:02:00 GMT", Verdict{Again, Busy, 2 * minute, "status 503", Status}},
+		{503, "Sat, 31 Jan 2026 00:02:00 GMT", Verdict{Again, Busy, 0, "status 503", Status}},
+		{503, "604800", Verdict{Again, Busy, MaxAfter, "status 503", Status}},
+		{504, "", Verdict{Again, Faulty, 0, "status 504", Status}},
+		{999, "", Verdict{Again, Declined, 0, "status 999", Status}},
 	} {
 		answer := &http.Response{StatusCode: c.status, Header: http.Header{}}
 		if c.header != "" {
@@ -114,18 +114,18 @@ func TestJudgeError(t *testing.T) {
 		err  error
 		want Verdict
 	}{
-		{dial("192.0.2.1", syscall.EADDRNOTAVAIL), Verdict{Uncounted, NoSignal, minute / 2, "cannot assign requested address on our side"}},
-		{dial("2001:db8::1", syscall.EADDRNOTAVAIL), Verdict{Again, Unreachable, 0, "host unreachable"}},
-		{dial("::1", syscall.EADDRNOTAVAIL), Verdict{Again, Unreachable, 0, "host unreachable"}},
-		{dial("2001:db8::1", syscall.EMFILE), Verdict{Uncounted, NoSignal, minute / 2, "too many open files on our side"}},
-		{dial("192.0.2.1", syscall.ECONNREFUSED), Verdict{Again, Unreachable, 0, "connection refused"}},
-		{&Fault{Text: "not allowed"}, Verdict{Again, Faulty, 0, "not allowed"}},
-		{&net.OpError{Op: "dial", Err: &Fault{Text: "not allowed"}}, Verdict{Again, Unreachable, 0, "not allowed"}},
-		{&Fault{Text: "panic", Ours: true}, Verdict{Uncounted, NoSignal, minute / 2, "panic"}},
-		{&net.DNSError{Err: "no such host", Name: "fake-secret.invalid"}, Verdict{Again, Unreachable, 0, "host name could not be resolved"}},
-		{fmt.Errorf("waiting: %w", context.DeadlineExceeded), Verdict{Again, Faulty, 0, "timeout after 3s"}},
-		{syscall.ECONNRESET, Verdict{Again, Faulty, 0, "connection reset"}},
-		{errors.New("malformed HTTP response \"fake-secret\""), Verdict{Again, Faulty, 0, "no valid HTTP answer"}},
+		{dial("192.0.2.1", syscall.EADDRNOTAVAIL), Verdict{Uncounted, NoSignal, minute / 2, "cannot assign requested address on our side", Unspecified}},
+		{dial("2001:db8::1", syscall.EADDRNOTAVAIL), Verdict{Again, Unreachable, 0, "host unreachable", NoRoute}},
+		{dial("::1", syscall.EADDRNOTAVAIL), Verdict{Again, Unreachable, 0, "host unreachable", NoRoute}},
+		{dial("2001:db8::1", syscall.EMFILE), Verdict{Uncounted, NoSignal, minute / 2, "too many open files on our side", Unspecified}},
+		{dial("192.0.2.1", syscall.ECONNREFUSED), Verdict{Again, Unreachable, 0, "connection refused", Refused}},
+		{&Fault{Text: "not allowed", Kind: Address}, Verdict{Again, Faulty, 0, "not allowed", Address}},
+		{&net.OpError{Op: "dial", Err: &Fault{Text: "not allowed", Kind: Address}}, Verdict{Again, Unreachable, 0, "not allowed", Address}},
+		{&Fault{Text: "panic", Kind: Unspecified, Ours: true}, Verdict{Uncounted, NoSignal, minute / 2, "panic", Unspecified}},
+		{&net.DNSError{Err: "no such host", Name: "fake-secret.invalid"}, Verdict{Again, Unreachable, 0, "host name could not be resolved", DNS}},
+		{fmt.Errorf("waiting: %w", context.DeadlineExceeded), Verdict{Again, Faulty, 0, "timeout after 3s", Timeout}},
+		{syscall.ECONNRESET, Verdict{Again, Faulty, 0, "connection reset", Reset}},
+		{errors.New("malformed HTTP response \"fake-secret\""), Verdict{Again, Faulty, 0, "no valid HTTP answer", Invalid}},
 	} {
 		if got := JudgeError(c.err, 3*time.Second); got != c.want {
 			t.Errorf("%v: %+v, want %+v", c.err, got, c.want)

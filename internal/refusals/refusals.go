@@ -1,0 +1,191 @@
+// Package refusals remembers the last requests that were refused, so that somebody who asks why an event did not
+// arrive can be told. It holds no body, no secret and no value of a header, and it holds it in memory alone.
+package refusals
+
+import (
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Refusal is a request that was not acknowledged. Texts that its sender chose are cut and plain when they come out of
+// a [Log].
+type Refusal struct {
+	At     time.Time
+	Source string // empty: no source is configured under the path
+	// Address is where the request came from, as far as it can be told.
+	Address string
+	Method  string
+	// Path begins as the request's does; what may be secret in it is left out.
+	Path string
+	// Status is that of the answer, and Reason its short name, of a closed set.
+	Status int
+	Reason string
+	// Words are a sentence that says what was wrong, and Header the name of the one that was missing, if one was.
+	Words  string
+	Header string
+	// Headers are the names of those that came, sorted.
+	Headers []string
+	Body    Body
+}
+
+// Body is what is known of the body of a refused request. It is zero if the request was refused before its body was
+// looked at.
+type Body struct {
+	Read   bool   // it was looked at
+	Length int64  // in bytes, as far as it was read
+	SHA256 string // of those bytes, in hexadecimal
+}
+
+// Bounds of what a [Log] holds.
+const (
+	// PerSource is how many refusals of a source are remembered, and of all paths under which there is none.
+	PerSource = 200
+	// MaxBytes is about how much memory those of one source take at most.
+	MaxBytes = PerSource * (maxWords + maxNames + maxNamed*32 + maxPath + 512)
+
+	maxWords  = 512  // of each text that is a sentence
+	maxNames  = 1024 // of the names of headers together
+	maxName   = 64   // of one of them
+	maxNamed  = 40   // how many there are
+	maxPath   = 160
+	maxMethod = 16
+)
+
+// Log remembers the last refusals of each source. It is safe for concurrent use, and does nothing for requests that
+// are not refused.
+type Log struct {
+	mu    sync.Mutex
+	rings map[string]*ring
+}
+
+// NewLog returns a log of the sources with these names.
+func NewLog(sources ...string) *Log {
+	l := &Log{}
+	l.Keep(sources)
+	return l
+}
+
+// Keep says which sources there are: what is remembered of others is forgotten.
+func (l *Log) Keep(sources []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.rings
+	l.rings = make(map[string]*ring, len(sources)+1)
+	for _, name := range append([]string{""}, sources...) {
+		l.rings[name] = before[name]
+		if l.rings[name] == nil {
+			l.rings[name] = &ring{from: map[string]int{}}
+		}
+	}
+}
+
+// Add remembers a refusal. One of a source that the log does not know counts as one of an unknown path.
+func (l *Log) Add(r Refusal) {
+	r.trim()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.rings[r.Source]
+	if of == nil {
+		r.Source, of = "", l.rings[""]
+	}
+	of.add(r)
+}
+
+// Of returns what is remembered of a source, newest first; of "" the refusals under paths that no source has. Total
+// is how many there were since the process began, or the source was configured. A source that is not known has none.
+func (l *Log) Of(source string) (last []Refusal, total int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.rings[source]
+	if of == nil {
+		return nil, 0
+	}
+	last = slices.Clone(of.kept)
+	slices.Reverse(last)
+	return last, of.total
+}
+
+// Names returns the names of the headers, for [Refusal.Headers]: sorted, and as many as are kept.
+func Names(h http.Header) []string {
+	var names []string
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		name = plain(name, maxName)
+		if size += len(name); size > maxNames || len(names) == maxNamed {
+			return append(names, "…")
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// trim cuts what a stranger chose, and makes it plain.
+func (r *Refusal) trim() {
+	r.Method, r.Path = plain(r.Method, maxMethod), plain(r.Path, maxPath)
+	r.Words, r.Header = plain(r.Words, maxWords), plain(r.Header, maxName)
+	r.Address = plain(r.Address, maxName)
+}
+
+// plain returns the beginning of s without what steers a terminal, in memory of its own: what s was cut from is not
+// held.
+func plain(s string, most int) string {
+	if len(s) > most {
+		end := most
+		for end > 0 && !utf8.RuneStart(s[end]) {
+			end--
+		}
+		s = s[:end] + "…"
+	}
+	return strings.Clone(strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s))
+}
+
+// ring is what is remembered of one source.
+type ring struct {
+	kept  []Refusal // oldest first
+	from  map[string]int // how many there are of them by [neighbours]
+	total int64
+}
+
+// add remembers one. Where there is no room, the oldest makes room of those from the address that has most of them, so
+// that one stranger does not have all others forgotten.
+func (r *ring) add(one Refusal) {
+	r.total++
+	if len(r.kept) == PerSource {
+		r.forget()
+	}
+	r.kept = append(r.kept, one)
+	r.from[neighbours(one.Address)]++
+}
+
+func (r *ring) forget() {
+	most := 0
+	for _, n := range r.from {
+		most = max(most, n)
+	}
+	i := slices.IndexFunc(r.kept, func(k Refusal) bool { return r.from[neighbours(k.Address)] == most })
+	address := neighbours(r.kept[i].Address)
+	r.kept = slices.Delete(r.kept, i, i+1)
+	if r.from[address]--; r.from[address] == 0 {
+		delete(r.from, address)
+	}
+}
+
+// neighbours returns what stands for all addresses that one sender can have at will.
+func neighbours(address string) string {
+	if a, err := netip.ParseAddr(address); err == nil && a.Is6() {
+		return netip.PrefixFrom(a.WithZone(""), 64).Masked().String()
+	}
+	return address
+}
