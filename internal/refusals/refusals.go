@@ -153,7 +153,7 @@ func plain(s string, most int) string {
 
 // ring is what is remembered of one source.
 type ring struct {
-	kept  []Refusal // oldest first
+	kept  []Refusal      // oldest first
 	from  map[string]int // how many there are of them by [neighbours]
 	total int64
 }
