@@ -3,8 +3,6 @@ package spec
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -98,7 +96,7 @@ func (v *verifier) identifier(r *reading) (string, error) {
 	if v.id == nil {
 		return "", nil
 	}
-	id, n := headerText(r.req.Header, v.id.text)
+	id, n := incoming.Single(r.req.Header[v.id.text])
 	switch {
 	case n > 1:
 		return "", incoming.Reject(hookonce.ReasonSignatureMalformed,
@@ -145,7 +143,7 @@ func (v *verifier) timestamp(r *reading, line string) error {
 	case kindEntry:
 		text = entryText(line, v.carrier.split, v.ts.entry)
 	case kindHeader:
-		text, n = headerText(r.req.Header, v.ts.text)
+		text, n = incoming.Single(r.req.Header[v.ts.text])
 	default:
 		text = r.get(v.ts)
 	}
@@ -209,43 +207,6 @@ func (v *verifier) mismatch(r *reading, candidates int) error {
 		candidates, v.carrier.where, v.signed, hint)
 }
 
-// signs reports whether a value of that kind is part of what is signed.
-func (v *verifier) signs(k kind) bool {
-	for i := range v.sign {
-		if v.sign[i].kind == k {
-			return true
-		}
-	}
-	return false
-}
-
-// signsURL reports whether the signature covers the URL.
-func (v *verifier) signsURL() bool {
-	return v.signs(kindURL) || v.scheme != nil && v.scheme.Signs("url")
-}
-
-// binds reports whether the signature covers the text of a value, so that nobody but the sender can
-// have chosen it.
-func (v *verifier) binds(part *value) bool {
-	if v.scheme != nil {
-		return v.scheme.Signs(Value(part.origin))
-	}
-	switch part.kind {
-	case kindConst:
-		return true
-	case kindID:
-		return v.apart(kindID)
-	case kindJSON, kindItem, kindParent, kindForm:
-		if v.covers == CoversBody {
-			return true
-		}
-	case kindQuery:
-		return v.apart(kindURL)
-	}
-	i := slices.IndexFunc(v.sign, func(signed value) bool { return signed.origin == part.origin })
-	return i >= 0 && v.apartAt(i)
-}
-
 // fresh applies the tolerance to the signed time.
 func (v *verifier) fresh(now time.Time, p proof) error {
 	if v.ts == nil {
@@ -266,86 +227,91 @@ func (v *verifier) fresh(now time.Time, p proof) error {
 // What is signed is one text. Whoever holds a genuine request can move the boundary between two parts of
 // it whose lengths nobody knows, and the signature still fits.
 
-// rigid reports whether a part has a length of its own: it is a fixed text, or a time that would be too
-// old or in the future were it shorter or longer.
-func (v *verifier) rigid(part *value) bool {
-	switch part.kind {
-	case kindConst, kindSecret, kindMethod: // events come with POST only
-		return true
-	case kindTS:
-		return v.unit == RFC3339 || v.past > 0 && v.future > 0
-	}
-	return false
-}
-
-// apart reports whether nothing can be moved between a part and its neighbours. For the body that is
-// seen to by intact.
-func (v *verifier) apart(k kind) bool {
-	i := slices.IndexFunc(v.sign, func(part value) bool { return part.kind == k })
-	return i >= 0 && v.apartAt(i)
-}
-
-func (v *verifier) apartAt(i int) bool {
-	for _, j := range []int{i - 1, i + 1} {
-		if j < 0 || j >= len(v.sign) || v.join != "" {
-			continue
+// authenticate tries the ways of signing in order. When none succeeds it reports the first one whose
+// signature was there at all. That it cannot be decided now outranks a rejection.
+func (p *Provider) authenticate(r *reading) (proof, error) {
+	var why error
+	for i := range p.verifiers {
+		proof, err := p.verifiers[i].authenticate(r)
+		if err == nil && p.couldBeChallenge(proof, r) {
+			err = incoming.Reject(hookonce.ReasonSignatureMismatch, "the body is what a challenge looks like: its signature could have been obtained by asking for it")
 		}
-		if next := &v.sign[j]; next.kind != kindBody && !v.rigid(next) && !v.rigid(&v.sign[i]) {
-			return false
+		if err == nil {
+			return proof, nil
+		}
+		if why == nil || rank(err) > rank(why) {
+			why = err
 		}
 	}
-	return true
+	return proof{}, why
 }
 
-// intact refuses a body that may be more or less than the one that the sender signed. JSON to which
-// something was added, or from which something was cut off, is JSON no more. Of other content there is no telling.
-func (v *verifier) intact(r *reading) error {
-	why := ""
+// rank orders reasons by how much they say. A way of signing whose secrets are all out of date counts
+// only where all are.
+func rank(err error) int {
+	var rej *hookonce.RejectError
 	switch {
-	case v.kind == PlainHash && v.sign[len(v.sign)-1].kind != kindSecret:
-		// It can be continued where it ended. What that takes between the two is not JSON.
-		why = "with a hash that begins with the secret anybody can append to a body"
-	case v.torn(r):
-		why = "nothing says where it begins or ends in what is signed, so that it may be a piece of another"
-	default:
-		return nil
+	case errors.Is(err, errNoSecret):
+		return 0
+	case !errors.As(err, &rej):
+		return 3
+	case rej.Reason == hookonce.ReasonSignatureMissing:
+		return 1
 	}
-	for document := range r.p.documents(r.req.Body) {
-		if err := checkJSON(document); err != nil {
-			return incoming.Reject(hookonce.ReasonSignatureMismatch, "the body cannot be read (%v), and %s", err, why)
-		}
-	}
-	return nil
+	return 2
 }
 
-// torn reports whether a part could have taken something from the body, or the body from it: nothing is
-// between them, or what is between them is in the part as well.
-func (v *verifier) torn(r *reading) bool {
-	body := slices.IndexFunc(v.sign, func(part value) bool { return part.kind == kindBody })
-	if body < 0 {
-		return false
+// authenticate checks the request, or each of its items where they are signed one by one.
+func (v *verifier) authenticate(r *reading) (proof, error) {
+	if !v.perItem {
+		return v.check(r)
 	}
+	return v.checkEach(r)
+}
+
+// checkEach checks every item as it is found: the first that is wrong ends it, so that strangers cannot
+// make large batches costly.
+func (v *verifier) checkEach(r *reading) (p proof, refusal error) {
+	err := r.p.eachItem(r.req.Body, func(it item) error {
+		r.enter(it)
+		p, refusal = v.check(r)
+		return refusal
+	})
+	r.leave()
+	switch {
+	case refusal != nil:
+		return p, refusal
+	case err != nil:
+		return p, incoming.Reject(hookonce.ReasonSignatureMissing, "the items, each of which carries a signature, cannot be read: %v", err)
+	case p.by == nil:
+		return p, incoming.Reject(hookonce.ReasonSignatureMissing, "each item carries a signature, and there is no item")
+	}
+	return p, nil
+}
+
+// proof is what a successful verification establishes.
+type proof struct {
+	by     *verifier
+	id     string
+	ts     string
+	at     time.Time
+	secret int // its number, from 1
+}
+
+// public is what others learn of a proof.
+func (p proof) public() hookonce.Proof {
+	return hookonce.Proof{Covers: string(p.by.covers), Secret: p.secret, Vouched: p.by.marks[p.secret-1]}
+}
+
+// message returns what is signed as one piece.
+func (v *verifier) message(r *reading) []byte {
+	var b []byte
 	for i := range v.sign {
-		if i == body || v.rigid(&v.sign[i]) {
-			continue
+		if i > 0 {
+			b = append(b, v.join...)
 		}
 		text, _ := r.covered(&v.sign[i])
-		between := v.between(i, body)
-		if between == "" || strings.Contains(text, between) {
-			return true
-		}
+		b = append(b, text...)
 	}
-	return false
-}
-
-// between returns the fixed text beside a part, on the side where the body is.
-func (v *verifier) between(i, body int) string {
-	next := i + 1
-	if body < i {
-		next = i - 1
-	}
-	if v.sign[next].kind == kindConst {
-		return v.join + v.sign[next].text + v.join
-	}
-	return v.join
+	return b
 }

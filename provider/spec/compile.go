@@ -181,3 +181,188 @@ func (v *verifier) describe() string {
 	}
 	return sig
 }
+
+// maxKeyParts is how many parts a key may have.
+const maxKeyParts = 8
+
+// bind gives a value its place in the document that it is read from.
+func (p *Provider) bind(v *value) {
+	switch v.kind {
+	case kindJSON:
+		p.tree.bind(v)
+	case kindItem:
+		p.itemTree.bind(v)
+	case kindParent:
+		p.outerTree.bind(v)
+	}
+}
+
+// guard keeps others from being taken for a value that is signed. See [tree.guard].
+func (p *Provider) guard(v *value) {
+	switch v.kind {
+	case kindJSON:
+		p.tree.guard(v)
+	case kindItem:
+		p.itemTree.guard(v)
+	}
+}
+
+// fact compiles a value of one of the given kinds.
+func (p *Provider) fact(text Value, kinds ...kind) (value, error) {
+	v, err := parseAs(text, kinds...)
+	if err != nil {
+		return v, err
+	}
+	if (v.kind == kindItem || v.kind == kindParent) && p.splitter == nil {
+		return v, fmt.Errorf("%q: there are items only where split takes batches apart", text)
+	}
+	p.bind(&v)
+	return v, nil
+}
+
+// bindSplit compiles how a batch is taken apart.
+func (p *Provider) bindSplit() error {
+	if p.spec.Split == nil {
+		return nil
+	}
+	p.splitter = &splitter{lines: p.spec.Split.Lines}
+	if len(p.spec.Split.Items) == 0 {
+		return fault("split.items", "is empty; say where the items are, as in json:$.events[*]")
+	}
+	for i, text := range p.spec.Split.Items {
+		v, err := parseValue(text)
+		if err == nil && (v.kind != kindJSON || len(v.path) == 0 || v.path[len(v.path)-1] != "[*]") {
+			err = fmt.Errorf("%q: items are the elements of an array, as in json:$.events[*]", text)
+		}
+		for _, step := range v.path {
+			if err == nil && step != "[*]" && step[0] == '[' {
+				err = fmt.Errorf("%q: every element of an array is meant here; write [*]", text)
+			}
+		}
+		if err != nil {
+			return within(fmt.Sprintf("split.items[%d]", i), err)
+		}
+		p.splitter.add(v.path)
+	}
+	return nil
+}
+
+// keyRules compiles the rules for the key, for events that were verified by v.
+func (p *Provider) keyRules(rules [][]Value, v *verifier) ([]keyRule, error) {
+	var out []keyRule
+	for i, rule := range rules {
+		compiled, err := p.keyRule(rule, v)
+		if err != nil {
+			return nil, within(fmt.Sprintf("event.key[%d]", i), err)
+		}
+		out = append(out, compiled)
+	}
+	return out, nil
+}
+
+func (p *Provider) keyRule(rule []Value, v *verifier) (keyRule, error) {
+	if len(rule) > maxKeyParts {
+		return keyRule{}, fmt.Errorf("a key has at most %d parts", maxKeyParts)
+	}
+	out := keyRule{signed: true}
+	var origins []string
+	for i, text := range rule {
+		part, err := p.keyPart(text, i == len(rule)-1)
+		if err != nil {
+			return keyRule{}, err
+		}
+		if part.kind == kindID {
+			if v.id == nil {
+				return keyRule{}, errors.New("id is used, but a way of signing has no id")
+			}
+			part.origin = v.id.origin
+		}
+		out.parts = append(out.parts, part)
+		out.signed = out.signed && v.binds(&part)
+		out.inBody = out.inBody || part.inBody()
+		origins = append(origins, part.origin)
+	}
+	out.origin = strings.Join(origins, " + ")
+	return out, nil
+}
+
+// keyPart compiles one part of a key.
+func (p *Provider) keyPart(text Value, last bool) (value, error) {
+	optional := false
+	if last {
+		text, optional = cutOptional(text)
+	}
+	part, err := p.fact(text, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindQuery, kindConst, kindID)
+	part.optional = optional
+	return part, err
+}
+
+// bindExtract compiles what is taken from an event besides its key.
+func (p *Provider) bindExtract() error {
+	x, event := &p.extract, p.spec.Event
+	fields := []struct {
+		name string
+		from []Value
+		to   *[]value
+	}{
+		{"event.attempt_id", event.AttemptID, &x.attemptID},
+		{"event.subscription", event.Subscription, new([]value)},
+		{"event.type", event.Type, &x.kind},
+		{"event.action", event.Action, &x.action},
+		{"event.resource", event.Resource, &x.resource},
+		{"event.tenant", event.Tenant, &x.tenant},
+		{"event.attempt", event.Attempt, &x.attempt},
+		{"event.reason", event.Reason, &x.reason},
+		{"dedup.same", p.spec.Dedup.Same, &x.same},
+	}
+	for _, f := range fields {
+		for i, text := range f.from {
+			v, err := p.fact(text, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindQuery, kindConst)
+			if err != nil {
+				return within(fmt.Sprintf("%s[%d]", f.name, i), err)
+			}
+			*f.to = append(*f.to, v)
+		}
+	}
+	for i, m := range event.Time {
+		v, err := p.fact(m.In, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindTS)
+		unit := cmp.Or(m.Unit, Seconds)
+		if err == nil && !unit.valid() {
+			err = fmt.Errorf("there is no unit %q; use s, ms or rfc3339", m.Unit)
+		}
+		if err != nil {
+			return within(fmt.Sprintf("event.time[%d]", i), err)
+		}
+		x.time = append(x.time, moment{v, unit})
+	}
+	return p.bindLogicalDuplicates()
+}
+
+// bindLogicalDuplicates compiles what recognises logical duplicates, and the order.
+func (p *Provider) bindLogicalDuplicates() error {
+	for i, l := range p.spec.Dedup.Logical {
+		rule, err := p.keyRule(l.Key, &p.verifiers[0])
+		if err != nil {
+			return within(fmt.Sprintf("dedup.logical[%d].key", i), err)
+		}
+		p.extract.logical = append(p.extract.logical, logical{l, rule})
+	}
+	o := p.spec.Order
+	if o == nil {
+		return nil
+	}
+	by, err := p.fact(o.By, kindHeader, kindJSON, kindItem, kindParent, kindForm)
+	if err == nil && o.Unit != "" && !o.Unit.valid() {
+		err = fmt.Errorf("there is no unit %q; use s, ms or rfc3339, or none for a version number", o.Unit)
+	}
+	compiled := &order{by: by, unit: o.Unit}
+	for _, text := range o.Scope {
+		if err == nil {
+			var part value
+			part, err = p.fact(text, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindConst)
+			compiled.scope = append(compiled.scope, part)
+		}
+	}
+	p.extract.order = compiled
+	return within("order", err)
+}

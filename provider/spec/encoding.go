@@ -155,39 +155,3 @@ func (e Encoding) name() string {
 	}
 	return string(e)
 }
-
-// Guess returns how many characters of the secret somebody has to guess who wants to pass for the sender: what follows
-// whsec_ in that form, the password of basic authentication, all of others. Of several ways of signing that the
-// secret is for the fewest count. It is -1 if the secret is a public key, or for none of them.
-func (s Spec) Guess(secret string) int {
-	least := -1
-	for _, v := range s.WithDefaults().Verify {
-		if n := v.guess(secret); n >= 0 && (least < 0 || n < least) {
-			least = n
-		}
-	}
-	return least
-}
-
-// guess is [Spec.Guess] for one way of signing.
-func (v Verify) guess(secret string) int {
-	switch v.Kind {
-	case Basic:
-		_, secret, _ = strings.Cut(secret, ":")
-	case HMAC, PlainHash:
-		if _, err := v.Key.decode(secret); err != nil {
-			return -1
-		}
-		if v.Key == KeyWhsec {
-			secret = strings.TrimPrefix(secret, "whsec_")
-		}
-	case JWT:
-		if len(v.Algorithms) == 0 || !strings.HasPrefix(v.Algorithms[0], "HS") {
-			return -1
-		}
-	case Token, Code:
-	default:
-		return -1
-	}
-	return len(secret)
-}

@@ -1,8 +1,6 @@
 package spec
 
 import (
-	"fmt"
-	"net/textproto"
 	"reflect"
 	"slices"
 	"strconv"
@@ -70,15 +68,6 @@ func eachValue(in reflect.Value, do func(Value)) {
 	case reflect.String:
 		if in.Type() == reflect.TypeFor[Value]() {
 			do(Value(in.String()))
-		}
-	}
-}
-
-// checkHeaders refuses headers that are never passed on.
-func checkHeaders(s Spec, all *Faults) {
-	for i, name := range s.Headers {
-		if err := header.CheckPass(name); err != nil && !slices.Contains(s.headersRead(), textproto.CanonicalMIMEHeaderKey(name)) {
-			all.add(within(fmt.Sprintf("headers[%d]", i), err))
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package spec
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/textproto"
@@ -11,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/provider/internal/incoming"
 )
 
 // Provider is a compiled [Spec] with its secrets. It implements [hookonce.Provider], is immutable, and safe
@@ -115,90 +112,4 @@ func (p *Provider) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	d := &hookonce.Verified{Proof: r.proof.public()}
 	p.events(r, d)
 	return d, nil
-}
-
-// public is what others learn of a proof.
-func (p proof) public() hookonce.Proof {
-	return hookonce.Proof{Covers: string(p.by.covers), Secret: p.secret, Vouched: p.by.marks[p.secret-1]}
-}
-
-// reading begins to look at a request.
-func (p *Provider) reading(req *hookonce.Request) *reading {
-	r := &reading{p: p, req: req, method: cmp.Or(req.Method, http.MethodPost), url: req.URL}
-	if p.url == "" {
-		return r
-	}
-	// The sender calls what was registered, and may add to the query. Nobody else may: what is added
-	// could be a piece of what is signed after the URL.
-	_, query, _ := strings.Cut(req.URL, "?")
-	if p.query != "" && query != p.query && !strings.HasPrefix(query, p.query+"&") {
-		r.strayed, query = query != "", p.query
-	}
-	r.url = p.url
-	if query != "" {
-		r.url += "?" + query
-	}
-	return r
-}
-
-// authenticate tries the ways of signing in order. When none succeeds it reports the first one whose
-// signature was there at all. That it cannot be decided now outranks a rejection.
-func (p *Provider) authenticate(r *reading) (proof, error) {
-	var why error
-	for i := range p.verifiers {
-		proof, err := p.verifiers[i].authenticate(r)
-		if err == nil && p.couldBeChallenge(proof, r) {
-			err = incoming.Reject(hookonce.ReasonSignatureMismatch, "the body is what a challenge looks like: its signature could have been obtained by asking for it")
-		}
-		if err == nil {
-			return proof, nil
-		}
-		if why == nil || rank(err) > rank(why) {
-			why = err
-		}
-	}
-	return proof{}, why
-}
-
-// rank orders reasons by how much they say. A way of signing whose secrets are all out of date counts
-// only where all are.
-func rank(err error) int {
-	var rej *hookonce.RejectError
-	switch {
-	case errors.Is(err, errNoSecret):
-		return 0
-	case !errors.As(err, &rej):
-		return 3
-	case rej.Reason == hookonce.ReasonSignatureMissing:
-		return 1
-	}
-	return 2
-}
-
-// authenticate checks the request, or each of its items where they are signed one by one.
-func (v *verifier) authenticate(r *reading) (proof, error) {
-	if !v.perItem {
-		return v.check(r)
-	}
-	return v.checkEach(r)
-}
-
-// checkEach checks every item as it is found: the first that is wrong ends it, so that strangers cannot
-// make large batches costly.
-func (v *verifier) checkEach(r *reading) (p proof, refusal error) {
-	err := r.p.eachItem(r.req.Body, func(it item) error {
-		r.enter(it)
-		p, refusal = v.check(r)
-		return refusal
-	})
-	r.leave()
-	switch {
-	case refusal != nil:
-		return p, refusal
-	case err != nil:
-		return p, incoming.Reject(hookonce.ReasonSignatureMissing, "the items, each of which carries a signature, cannot be read: %v", err)
-	case p.by == nil:
-		return p, incoming.Reject(hookonce.ReasonSignatureMissing, "each item carries a signature, and there is no item")
-	}
-	return p, nil
 }

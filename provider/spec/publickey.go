@@ -111,16 +111,3 @@ func (m *publicMatcher) match(v *verifier, r *reading, line string) (int, error)
 func (m *publicMatcher) seal(*verifier, *reading, int) (string, error) {
 	return "", errors.New("the sender signs with a private key that only it has")
 }
-
-// message returns what is signed as one piece.
-func (v *verifier) message(r *reading) []byte {
-	var b []byte
-	for i := range v.sign {
-		if i > 0 {
-			b = append(b, v.join...)
-		}
-		text, _ := r.covered(&v.sign[i])
-		b = append(b, text...)
-	}
-	return b
-}

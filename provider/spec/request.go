@@ -2,17 +2,17 @@ package spec
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
-	"hash"
 	"mime"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
 )
 
 // reading is a request while it is looked at. Its parts are parsed when something asks for them.
@@ -81,7 +81,7 @@ func (r *reading) embedded(why error) ([]byte, error) {
 
 // isForm reports whether the request says that its body is a form.
 func (r *reading) isForm() bool {
-	contentType, _ := headerText(r.req.Header, "Content-Type")
+	contentType, _ := incoming.Single(r.req.Header["Content-Type"])
 	kind, _, err := mime.ParseMediaType(contentType)
 	return err == nil && kind == "application/x-www-form-urlencoded"
 }
@@ -130,15 +130,15 @@ func (r *reading) get(v *value) string {
 	}
 	switch v.kind {
 	case kindHeader:
-		text, _ := headerText(r.req.Header, v.text)
+		text, _ := incoming.Single(r.req.Header[v.text])
 		return text
 	case kindJSON, kindItem, kindParent:
 		return r.in(v).text(v.node)
 	case kindForm:
-		text, _ := single(r.fields()[v.text])
+		text, _ := incoming.Single(r.fields()[v.text])
 		return text
 	case kindQuery:
-		text, _ := single(r.parameters()[v.text])
+		text, _ := incoming.Single(r.parameters()[v.text])
 		return text
 	case kindConst:
 		return v.text
@@ -198,7 +198,7 @@ func (r *reading) in(v *value) document {
 // has nothing in it: the hash of nothing is the same for all events.
 func (r *reading) hash(v *value) string {
 	if v.kind == kindForm {
-		text, _ := single(r.fields()[v.text])
+		text, _ := incoming.Single(r.fields()[v.text])
 		if text == "" {
 			return ""
 		}
@@ -219,11 +219,11 @@ func (r *reading) unusable(v *value) bool {
 	n := 0
 	switch v.kind {
 	case kindHeader:
-		_, n = headerText(r.req.Header, v.text)
+		_, n = incoming.Single(r.req.Header[v.text])
 	case kindForm:
-		_, n = single(r.fields()[v.text])
+		_, n = incoming.Single(r.fields()[v.text])
 	case kindQuery:
-		_, n = single(r.parameters()[v.text])
+		_, n = incoming.Single(r.parameters()[v.text])
 	case kindJSON, kindItem, kindParent:
 		doc := r.in(v)
 		return v.node < len(doc) && doc[v.node].found && !doc[v.node].blank() && r.get(v) == ""
@@ -259,83 +259,21 @@ func sortedForm(form url.Values) string {
 	return b.String()
 }
 
-// proof is what a successful verification establishes.
-type proof struct {
-	by     *verifier
-	id     string
-	ts     string
-	at     time.Time
-	secret int // its number, from 1
-}
-
-// digestSize is how many bytes of the SHA-256 identify the content of an event.
-const digestSize = 16
-
-// digestOf returns the digest of a whole body or item.
-func digestOf(content []byte) []byte {
-	sum := sha256.Sum256(content)
-	return append([]byte(nil), sum[:digestSize]...)
-}
-
-// digester hashes parts of a document.
-type digester struct {
-	hash.Hash
-	frame [8]byte
-	sum   []byte
-}
-
-func newDigester() any { return &digester{Hash: sha256.New()} }
-
-// digest returns the digest of the content that is equal in every copy of the event: of the parts
-// that the specification names, or of the whole if it names none, if none of them is there, or if one
-// of them is ambiguous.
-func (p *Provider) digest(r *reading) []byte {
-	present := 0
-	for i := range p.extract.same {
-		f := r.part(&p.extract.same[i])
-		if f.ambiguous {
-			return r.wholeDigest()
-		}
-		if f.found {
-			present++
-		}
+// reading begins to look at a request.
+func (p *Provider) reading(req *hookonce.Request) *reading {
+	r := &reading{p: p, req: req, method: cmp.Or(req.Method, http.MethodPost), url: req.URL}
+	if p.url == "" {
+		return r
 	}
-	if present == 0 {
-		return r.wholeDigest()
+	// The sender calls what was registered, and may add to the query. Nobody else may: what is added
+	// could be a piece of what is signed after the URL.
+	_, query, _ := strings.Cut(req.URL, "?")
+	if p.query != "" && query != p.query && !strings.HasPrefix(query, p.query+"&") {
+		r.strayed, query = query != "", p.query
 	}
-	d := p.digesters.Get().(*digester)
-	defer p.digesters.Put(d)
-	d.Reset()
-	for i := range p.extract.same {
-		d.add(r.part(&p.extract.same[i]))
+	r.url = p.url
+	if query != "" {
+		r.url += "?" + query
 	}
-	d.sum = d.Sum(d.sum[:0])
-	return append([]byte(nil), d.sum[:digestSize]...)
-}
-
-// wholeDigest is that of the item the reading is at, or of the body.
-func (r *reading) wholeDigest() []byte {
-	if r.itemText != "" {
-		return digestOf(bytesOf(r.itemText))
-	}
-	return digestOf(r.req.Body)
-}
-
-// part returns the field that belongs to a value. Values that are not JSON count by their text.
-func (r *reading) part(v *value) field {
-	if v.path == nil {
-		text := r.get(v)
-		return field{found: text != "", raw: text}
-	}
-	if doc := r.in(v); v.node < len(doc) {
-		return doc[v.node]
-	}
-	return field{}
-}
-
-// add hashes the length of the field's JSON text, zero if it is not there, and the text.
-func (d *digester) add(f field) {
-	binary.BigEndian.PutUint64(d.frame[:], uint64(len(f.raw)))
-	d.Write(d.frame[:])
-	d.Write(bytesOf(f.raw))
+	return r
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
 )
 
 // Receiver is a program that requests are passed on to, and that verifies them as if the sender had called it.
@@ -159,8 +160,8 @@ func (v *verifier) saysNoMore(req *hookonce.Request, than *verifier) bool {
 	if v.id == nil || than.id == nil {
 		return v.id == nil
 	}
-	mine, _ := headerText(req.Header, v.id.text)
-	other, _ := headerText(req.Header, than.id.text)
+	mine, _ := incoming.Single(req.Header[v.id.text])
+	other, _ := incoming.Single(req.Header[than.id.text])
 	return mine == other
 }
 

@@ -1,8 +1,11 @@
 package spec
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -82,4 +85,74 @@ func (set keyed[K]) find(now time.Time, try func(K) bool) int {
 		}
 	}
 	return 0
+}
+
+// equal compares two texts in a time that depends on neither, nor on their lengths.
+func equal(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return hmac.Equal(x[:], y[:])
+}
+
+// Secret is one of the secrets of an endpoint.
+type Secret struct {
+	// Text is the secret in the form that the provider hands out.
+	Text string
+	// From and Until bound when it is accepted: from From on, and before Until. Zero: no bound.
+	From, Until time.Time
+}
+
+// Format writes nothing of the secret, whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{a secret}") }
+
+// MarshalText writes nothing of the secret, so that JSON and structured logs hold none.
+func (s Secret) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%v", s), nil }
+
+// active reports whether the secret is accepted at that time.
+func (s Secret) active(now time.Time) bool {
+	return (s.From.IsZero() || !now.Before(s.From)) && (s.Until.IsZero() || now.Before(s.Until))
+}
+
+// Secrets returns secrets that are valid at all times.
+func Secrets(texts ...string) []Secret {
+	secrets := make([]Secret, len(texts))
+	for i, text := range texts {
+		secrets[i].Text = text
+	}
+	return secrets
+}
+
+// Guess returns how many characters of the secret somebody has to guess who wants to pass for the sender: what follows
+// whsec_ in that form, the password of basic authentication, all of others. Of several ways of signing that the
+// secret is for the fewest count. It is -1 if the secret is a public key, or for none of them.
+func (s Spec) Guess(secret string) int {
+	least := -1
+	for _, v := range s.WithDefaults().Verify {
+		if n := v.guess(secret); n >= 0 && (least < 0 || n < least) {
+			least = n
+		}
+	}
+	return least
+}
+
+// guess is [Spec.Guess] for one way of signing.
+func (v Verify) guess(secret string) int {
+	switch v.Kind {
+	case Basic:
+		_, secret, _ = strings.Cut(secret, ":")
+	case HMAC, PlainHash:
+		if _, err := v.Key.decode(secret); err != nil {
+			return -1
+		}
+		if v.Key == KeyWhsec {
+			secret = strings.TrimPrefix(secret, "whsec_")
+		}
+	case JWT:
+		if len(v.Algorithms) == 0 || !strings.HasPrefix(v.Algorithms[0], "HS") {
+			return -1
+		}
+	case Token, Code:
+	default:
+		return -1
+	}
+	return len(secret)
 }

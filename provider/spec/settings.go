@@ -29,15 +29,6 @@ type Settings struct {
 	Token string
 }
 
-// Secrets returns secrets that are valid at all times.
-func Secrets(texts ...string) []Secret {
-	secrets := make([]Secret, len(texts))
-	for i, text := range texts {
-		secrets[i].Text = text
-	}
-	return secrets
-}
-
 // Format writes nothing but the number of secrets, so that settings can be logged by mistake.
 func (s Settings) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "{%d secrets, URL %q, tolerance %v, handshakes %v}", len(s.Secrets), withoutQuery(s.URL), s.Tolerance, s.Handshakes)

@@ -61,7 +61,7 @@ func (c *carrier) line(r *reading) (string, error) {
 	case c.repeated:
 		return c.present(strings.Join(r.req.Header[c.in.text], c.split))
 	case c.in.kind == kindHeader:
-		line, n := headerText(r.req.Header, c.in.text)
+		line, n := incoming.Single(r.req.Header[c.in.text])
 		if n > 1 {
 			return "", incoming.Reject(hookonce.ReasonSignatureMalformed, "%s occurs several times with different values; expected one: %s", c.where, c.shape)
 		}
@@ -79,7 +79,7 @@ func (c *carrier) present(line string) (string, error) {
 
 func (c *carrier) numberedValues(req *hookonce.Request) (values []string) {
 	for i := 1; i <= maxNumbered; i++ {
-		text, n := headerText(req.Header, c.in.text+strconv.Itoa(i))
+		text, n := incoming.Single(req.Header[c.in.text+strconv.Itoa(i)])
 		if n == 0 {
 			break
 		}
@@ -112,23 +112,44 @@ func (c *carrier) most() int {
 	return maxSignatures
 }
 
-// describe names a value for error messages.
-func (v *value) describe() string {
-	switch v.kind {
-	case kindHeader:
-		return "the header " + v.text
-	case kindForm:
-		return "the form field " + v.text
-	case kindQuery:
-		return "the query parameter " + v.text
-	case kindItem:
-		return "the item's member " + strings.TrimPrefix(v.origin, "item:")
-	case kindJSON:
-		return "the member " + strings.TrimPrefix(v.origin, "json:")
-	case kindClaim:
-		return "the token's claim " + v.text
-	case kindSortedForm:
-		return "the form in the body"
+// entries yields the entries of a header's value without the white space around them.
+func entries(line, split string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for more := true; more; {
+			entry := line
+			if more = split != ""; more {
+				entry, line, more = strings.Cut(line, split)
+			}
+			if !yield(strings.TrimSpace(entry)) {
+				return
+			}
+		}
 	}
-	return v.origin
+}
+
+// partText returns the rest of the entry that begins with prefix, and how many different ones there
+// are, like headerText.
+func partText(line, split, prefix string) (string, int) {
+	text, n := "", 0
+	for entry := range entries(line, split) {
+		rest, ok := strings.CutPrefix(entry, prefix)
+		if ok && n > 0 && rest != text {
+			return "", 2
+		}
+		if ok {
+			text, n = rest, 1
+		}
+	}
+	return text, n
+}
+
+// entryText returns the entry with that number, from 0.
+func entryText(line, split string, number int) string {
+	for entry := range entries(line, split) {
+		if number == 0 {
+			return entry
+		}
+		number--
+	}
+	return ""
 }

@@ -243,3 +243,39 @@ func (c *collector) take(it item) {
 	it.document = c.text
 	c.err = c.give(it)
 }
+
+// items takes a batch apart.
+func (p *Provider) items(body []byte) (items []item, err error) {
+	err = p.eachItem(body, func(it item) error {
+		items = append(items, it)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+// eachItem calls take for each item of a batch, in order, until that returns an error.
+func (p *Provider) eachItem(body []byte, take func(item) error) error {
+	empty, n := true, 0
+	for document := range p.documents(body) {
+		empty = false
+		if err := checkJSON(document); err != nil {
+			return err
+		}
+		err := p.splitter.split(view(document), func(it item) error {
+			if n++; n > maxItems {
+				return errMany
+			}
+			return take(it)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if empty {
+		return errEmptyBody
+	}
+	return nil
+}

@@ -3,7 +3,10 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"net/textproto"
 	"slices"
+
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // Validate refuses a specification that would lose events, let copies through or believe strangers. The
@@ -223,5 +226,14 @@ func checkAnswer(s Spec, all *Faults) {
 	}
 	if a.Deadline < 0 {
 		all.add(fault("answer.deadline", "is negative"))
+	}
+}
+
+// checkHeaders refuses headers that are never passed on.
+func checkHeaders(s Spec, all *Faults) {
+	for i, name := range s.Headers {
+		if err := header.CheckPass(name); err != nil && !slices.Contains(s.headersRead(), textproto.CanonicalMIMEHeaderKey(name)) {
+			all.add(within(fmt.Sprintf("headers[%d]", i), err))
+		}
 	}
 }

@@ -240,3 +240,24 @@ func (k kind) tagged() bool {
 	}
 	return true
 }
+
+// describe names a value for error messages.
+func (v *value) describe() string {
+	switch v.kind {
+	case kindHeader:
+		return "the header " + v.text
+	case kindForm:
+		return "the form field " + v.text
+	case kindQuery:
+		return "the query parameter " + v.text
+	case kindItem:
+		return "the item's member " + strings.TrimPrefix(v.origin, "item:")
+	case kindJSON:
+		return "the member " + strings.TrimPrefix(v.origin, "json:")
+	case kindClaim:
+		return "the token's claim " + v.text
+	case kindSortedForm:
+		return "the form in the body"
+	}
+	return v.origin
+}

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -286,25 +285,6 @@ type (
 		Signed(req *hookonce.Request) string
 	}
 )
-
-// Secret is one of the secrets of an endpoint.
-type Secret struct {
-	// Text is the secret in the form that the provider hands out.
-	Text string
-	// From and Until bound when it is accepted: from From on, and before Until. Zero: no bound.
-	From, Until time.Time
-}
-
-// Format writes nothing of the secret, whatever the verb.
-func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{a secret}") }
-
-// MarshalText writes nothing of the secret, so that JSON and structured logs hold none.
-func (s Secret) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%v", s), nil }
-
-// active reports whether the secret is accepted at that time.
-func (s Secret) active(now time.Time) bool {
-	return (s.From.IsZero() || !now.Before(s.From)) && (s.Until.IsZero() || now.Before(s.Until))
-}
 
 // Tokens reads and makes JSON Web Tokens. Package provider/spec/jose implements it, and brings a library that only
 // those programs carry that import it.
