@@ -3,6 +3,8 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -32,7 +34,6 @@ type verifier struct {
 	way     int   // its number in the specification
 	at      value // where the signature is
 	renewal Renewal
-	fixed   string  // why the renewal is Fixed
 	marks   []int16 // fingerprints of this way of signing with each secret; see [hookonce.Proof]
 }
 
@@ -68,8 +69,8 @@ func (v *verifier) check(r *reading) (p proof, err error) {
 			return p, err
 		}
 	}
-	r.signatureLine, r.proof = line, proof{by: v}
-	if r.proof.id, err = v.identifier(r); err != nil {
+	r.signatureLine, r.signed = line, signed{}
+	if r.id, err = v.identifier(r); err != nil {
 		return p, err
 	}
 	candidates, err := v.candidates(line)
@@ -82,13 +83,14 @@ func (v *verifier) check(r *reading) (p proof, err error) {
 	if err = v.legible(r); err != nil {
 		return p, err
 	}
-	if r.proof.secret, err = v.matcher.match(v, r, line); err != nil {
+	secret, err := v.matcher.match(v, r, line)
+	switch {
+	case err != nil:
 		return p, err
-	}
-	if r.proof.secret == 0 {
+	case secret == 0:
 		return p, v.mismatch(r, candidates)
 	}
-	return r.proof, v.fresh(r.req.Now, r.proof)
+	return proof{r.signed, v, secret}, v.fresh(r.req.Now, r.at)
 }
 
 // identifier returns the signed identifier.
@@ -131,7 +133,7 @@ func (v *verifier) candidates(line string) (int, error) {
 	return 0, incoming.Reject(hookonce.ReasonSignatureMalformed, "the signature in %s has another form; expected %s", v.carrier.where, v.carrier.shape)
 }
 
-// timestamp reads the signed time into the proof.
+// timestamp reads the signed time.
 func (v *verifier) timestamp(r *reading, line string) error {
 	if v.ts == nil || v.ts.kind == kindClaim { // a claim is read from the token that was verified
 		return nil
@@ -176,7 +178,7 @@ func (v *verifier) believe(r *reading, text string) error {
 	case !ok:
 		return incoming.Reject(hookonce.ReasonTimestampMissing, "%s is not a time; expected %s", v.whereTime(), v.unit.describe())
 	}
-	r.proof.ts, r.proof.at = text, at
+	r.ts, r.at = text, at
 	return nil
 }
 
@@ -198,7 +200,7 @@ func (v *verifier) mismatch(r *reading, candidates int) error {
 	switch {
 	case v.covers == CoversNothing:
 		return incoming.Reject(hookonce.ReasonSignatureMismatch, "%s does not hold any of the secrets; check the secret", v.carrier.where)
-	case v.signs(kindURL) && r.p.url == "":
+	case v.signs(kindURL) && !r.registered:
 		hint = "the URL registered with the provider is not configured, and a proxy may have changed the one that is seen here"
 	case v.signs(kindURL):
 		hint = "check the secret, and that the URL is exactly the one registered with the provider"
@@ -208,43 +210,24 @@ func (v *verifier) mismatch(r *reading, candidates int) error {
 }
 
 // fresh applies the tolerance to the signed time.
-func (v *verifier) fresh(now time.Time, p proof) error {
+func (v *verifier) fresh(now, at time.Time) error {
 	if v.ts == nil {
 		return nil
 	}
 	// Comparing times, not durations: a difference of centuries does not fit into a duration.
 	switch {
-	case v.past > 0 && p.at.Before(now.Add(-v.past)):
+	case v.past > 0 && at.Before(now.Add(-v.past)):
 		return incoming.Reject(hookonce.ReasonTimestampOld, "the signed time is %v before the time of arrival; at most %v is accepted",
-			now.Sub(p.at).Round(time.Second), v.past)
-	case v.future > 0 && p.at.After(now.Add(v.future)):
+			now.Sub(at).Round(time.Second), v.past)
+	case v.future > 0 && at.After(now.Add(v.future)):
 		return incoming.Reject(hookonce.ReasonTimestampFuture, "the signed time %v is after the time of arrival, %v; at most %v is accepted",
-			p.at.Format(time.RFC3339), now.UTC().Format(time.RFC3339), v.future)
+			at.Format(time.RFC3339), now.UTC().Format(time.RFC3339), v.future)
 	}
 	return nil
 }
 
 // What is signed is one text. Whoever holds a genuine request can move the boundary between two parts of
 // it whose lengths nobody knows, and the signature still fits.
-
-// authenticate tries the ways of signing in order. When none succeeds it reports the first one whose
-// signature was there at all. That it cannot be decided now outranks a rejection.
-func (p *Provider) authenticate(r *reading) (proof, error) {
-	var why error
-	for i := range p.verifiers {
-		proof, err := p.verifiers[i].authenticate(r)
-		if err == nil && p.couldBeChallenge(proof, r) {
-			err = incoming.Reject(hookonce.ReasonSignatureMismatch, "the body is what a challenge looks like: its signature could have been obtained by asking for it")
-		}
-		if err == nil {
-			return proof, nil
-		}
-		if why == nil || rank(err) > rank(why) {
-			why = err
-		}
-	}
-	return proof{}, why
-}
 
 // rank orders reasons by how much they say. A way of signing whose secrets are all out of date counts
 // only where all are.
@@ -272,7 +255,7 @@ func (v *verifier) authenticate(r *reading) (proof, error) {
 // checkEach checks every item as it is found: the first that is wrong ends it, so that strangers cannot
 // make large batches costly.
 func (v *verifier) checkEach(r *reading) (p proof, refusal error) {
-	err := r.p.eachItem(r.req.Body, func(it item) error {
+	err := r.splitter.each(r.req.Body, func(it item) error {
 		r.enter(it)
 		p, refusal = v.check(r)
 		return refusal
@@ -283,7 +266,7 @@ func (v *verifier) checkEach(r *reading) (p proof, refusal error) {
 		return p, refusal
 	case err != nil:
 		return p, incoming.Reject(hookonce.ReasonSignatureMissing, "the items, each of which carries a signature, cannot be read: %v", err)
-	case p.by == nil:
+	case p.verifier == nil:
 		return p, incoming.Reject(hookonce.ReasonSignatureMissing, "each item carries a signature, and there is no item")
 	}
 	return p, nil
@@ -291,16 +274,14 @@ func (v *verifier) checkEach(r *reading) (p proof, refusal error) {
 
 // proof is what a successful verification establishes.
 type proof struct {
-	by     *verifier
-	id     string
-	ts     string
-	at     time.Time
+	signed
+	*verifier
 	secret int // its number, from 1
 }
 
 // public is what others learn of a proof.
 func (p proof) public() hookonce.Proof {
-	return hookonce.Proof{Covers: string(p.by.covers), Secret: p.secret, Vouched: p.by.marks[p.secret-1]}
+	return hookonce.Proof{Covers: string(p.covers), Secret: p.secret, Vouched: p.marks[p.secret-1]}
 }
 
 // message returns what is signed as one piece.
@@ -314,4 +295,125 @@ func (v *verifier) message(r *reading) []byte {
 		b = append(b, text...)
 	}
 	return b
+}
+
+// signs reports whether a value of that kind is part of what is signed.
+func (v *verifier) signs(k kind) bool {
+	for i := range v.sign {
+		if v.sign[i].kind == k {
+			return true
+		}
+	}
+	return false
+}
+
+// signsURL reports whether the signature covers the URL.
+func (v *verifier) signsURL() bool {
+	return v.signs(kindURL) || v.scheme != nil && v.scheme.Signs("url")
+}
+
+// binds reports whether the signature covers the text of a value, so that nobody but the sender can
+// have chosen it.
+func (v *verifier) binds(part *value) bool {
+	if v.scheme != nil {
+		return v.scheme.Signs(Value(part.origin))
+	}
+	switch part.kind {
+	case kindConst:
+		return true
+	case kindID:
+		return v.apart(kindID)
+	case kindJSON, kindItem, kindParent, kindForm:
+		if v.covers == CoversBody {
+			return true
+		}
+	case kindQuery:
+		return v.apart(kindURL)
+	}
+	i := slices.IndexFunc(v.sign, func(signed value) bool { return signed.origin == part.origin })
+	return i >= 0 && v.apartAt(i)
+}
+
+// rigid reports whether a part has a length of its own: it is a fixed text, or a time that would be too
+// old or in the future were it shorter or longer.
+func (v *verifier) rigid(part *value) bool {
+	switch part.kind {
+	case kindConst, kindSecret, kindMethod: // events come with POST only
+		return true
+	case kindTS:
+		return v.unit == RFC3339 || v.past > 0 && v.future > 0
+	}
+	return false
+}
+
+// apart reports whether nothing can be moved between a part and its neighbours. For the body that is
+// seen to by intact.
+func (v *verifier) apart(k kind) bool {
+	i := slices.IndexFunc(v.sign, func(part value) bool { return part.kind == k })
+	return i >= 0 && v.apartAt(i)
+}
+
+func (v *verifier) apartAt(i int) bool {
+	for _, j := range []int{i - 1, i + 1} {
+		if j < 0 || j >= len(v.sign) || v.join != "" {
+			continue
+		}
+		if next := &v.sign[j]; next.kind != kindBody && !v.rigid(next) && !v.rigid(&v.sign[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// intact refuses a body that may be more or less than the one that the sender signed. JSON to which
+// something was added, or from which something was cut off, is JSON no more. Of other content there is no telling.
+func (v *verifier) intact(r *reading) error {
+	why := ""
+	switch {
+	case v.kind == PlainHash && v.sign[len(v.sign)-1].kind != kindSecret:
+		// It can be continued where it ended. What that takes between the two is not JSON.
+		why = "with a hash that begins with the secret anybody can append to a body"
+	case v.torn(r):
+		why = "nothing says where it begins or ends in what is signed, so that it may be a piece of another"
+	default:
+		return nil
+	}
+	for document := range r.splitter.documents(r.req.Body) {
+		if err := checkJSON(document); err != nil {
+			return incoming.Reject(hookonce.ReasonSignatureMismatch, "the body cannot be read (%v), and %s", err, why)
+		}
+	}
+	return nil
+}
+
+// torn reports whether a part could have taken something from the body, or the body from it: nothing is
+// between them, or what is between them is in the part as well.
+func (v *verifier) torn(r *reading) bool {
+	body := slices.IndexFunc(v.sign, func(part value) bool { return part.kind == kindBody })
+	if body < 0 {
+		return false
+	}
+	for i := range v.sign {
+		if i == body || v.rigid(&v.sign[i]) {
+			continue
+		}
+		text, _ := r.covered(&v.sign[i])
+		between := v.between(i, body)
+		if between == "" || strings.Contains(text, between) {
+			return true
+		}
+	}
+	return false
+}
+
+// between returns the fixed text beside a part, on the side where the body is.
+func (v *verifier) between(i, body int) string {
+	next := i + 1
+	if body < i {
+		next = i - 1
+	}
+	if v.sign[next].kind == kindConst {
+		return v.join + v.sign[next].text + v.join
+	}
+	return v.join
 }

@@ -27,9 +27,10 @@ func build(spec Spec, settings Settings) (*Provider, error) {
 	if err := settings.apply(spec); err != nil {
 		return nil, err
 	}
-	p := &Provider{spec: spec, settings: settings, digesters: sync.Pool{New: newDigester}}
+	p := &Provider{spec: spec, settings: settings, extract: extractor{provider: spec.Name, onRepeat: spec.Dedup.OnRepeat, digesters: sync.Pool{New: newDigester}}}
 	p.url, p.query, _ = strings.Cut(settings.URL, "?")
-	if err := p.bindSplit(); err != nil {
+	var err error
+	if p.layout, err = newLayout(spec); err != nil {
 		return nil, err
 	}
 	if err := p.bindVerifiers(); err != nil {
@@ -39,7 +40,7 @@ func build(spec Spec, settings Settings) (*Provider, error) {
 		return nil, err
 	}
 	for i, s := range spec.Handshakes {
-		h, err := p.newHandshake(s)
+		h, err := newHandshake(s, p.layout, p.verifiers, settings)
 		if err != nil {
 			return nil, within(fmt.Sprintf("handshakes[%d]", i), err)
 		}
@@ -91,11 +92,8 @@ func (p *Provider) bindVerifiers() error {
 
 // newVerifier compiles one way of signing.
 func (p *Provider) newVerifier(spec Verify) (v verifier, err error) {
-	if d, ok := spec.Scheme.(Decoder); ok {
-		p.decoder = d
-	}
 	if spec.PerItem {
-		p.splitter.strict = true
+		p.layout.splitter.strict = true
 	}
 	v = verifier{kind: spec.Kind, join: spec.Join, covers: spec.Covers, perItem: spec.PerItem, scheme: spec.Scheme}
 	make, ok := matchers[spec.Kind]
@@ -106,7 +104,7 @@ func (p *Provider) newVerifier(spec Verify) (v verifier, err error) {
 		if v.carrier, err = newCarrier(spec.Signature); err != nil {
 			return v, err
 		}
-		p.bind(&v.carrier.in)
+		p.layout.bind(&v.carrier.in)
 		if err := p.bindSigned(&v, spec); err != nil {
 			return v, err
 		}
@@ -119,7 +117,7 @@ func (p *Provider) newVerifier(spec Verify) (v verifier, err error) {
 	if spec.Kind != Code {
 		v.at = v.carrier.in
 	}
-	v.renewal, v.fixed = spec.renewal(p.splitter != nil)
+	v.renewal, _ = spec.renewal(p.layout.splitter != nil)
 	v.marks = marks(p.spec.Name, spec, p.settings.Secrets)
 	return v, nil
 }
@@ -140,13 +138,13 @@ func (p *Provider) bindSigned(v *verifier, spec Verify) error {
 	}
 	var names []string
 	for i, text := range spec.Sign {
-		part, err := p.fact(text, kindBody, kindTS, kindID, kindURL, kindMethod, kindConst, kindSortedForm, kindSecret,
+		part, err := p.layout.fact(text, kindBody, kindTS, kindID, kindURL, kindMethod, kindConst, kindSortedForm, kindSecret,
 			kindJSON, kindItem, kindForm, kindQuery, kindHeader)
 		if err != nil {
 			return within(fmt.Sprintf("sign[%d]", i), err)
 		}
 		if v.covers == CoversFields {
-			p.guard(&part)
+			p.layout.guard(&part)
 		}
 		v.sign = append(v.sign, part)
 		names = append(names, strings.TrimPrefix(part.origin, "const:"))
@@ -156,7 +154,7 @@ func (p *Provider) bindSigned(v *verifier, spec Verify) error {
 }
 
 func (p *Provider) bindTime(v *verifier, spec Timestamp) error {
-	ts, err := p.fact(spec.In, kindHeader, kindPart, kindEntry, kindJSON, kindClaim)
+	ts, err := p.layout.fact(spec.In, kindHeader, kindPart, kindEntry, kindJSON, kindClaim)
 	switch {
 	case err != nil:
 		return err
@@ -184,68 +182,6 @@ func (v *verifier) describe() string {
 
 // maxKeyParts is how many parts a key may have.
 const maxKeyParts = 8
-
-// bind gives a value its place in the document that it is read from.
-func (p *Provider) bind(v *value) {
-	switch v.kind {
-	case kindJSON:
-		p.tree.bind(v)
-	case kindItem:
-		p.itemTree.bind(v)
-	case kindParent:
-		p.outerTree.bind(v)
-	}
-}
-
-// guard keeps others from being taken for a value that is signed. See [tree.guard].
-func (p *Provider) guard(v *value) {
-	switch v.kind {
-	case kindJSON:
-		p.tree.guard(v)
-	case kindItem:
-		p.itemTree.guard(v)
-	}
-}
-
-// fact compiles a value of one of the given kinds.
-func (p *Provider) fact(text Value, kinds ...kind) (value, error) {
-	v, err := parseAs(text, kinds...)
-	if err != nil {
-		return v, err
-	}
-	if (v.kind == kindItem || v.kind == kindParent) && p.splitter == nil {
-		return v, fmt.Errorf("%q: there are items only where split takes batches apart", text)
-	}
-	p.bind(&v)
-	return v, nil
-}
-
-// bindSplit compiles how a batch is taken apart.
-func (p *Provider) bindSplit() error {
-	if p.spec.Split == nil {
-		return nil
-	}
-	p.splitter = &splitter{lines: p.spec.Split.Lines}
-	if len(p.spec.Split.Items) == 0 {
-		return fault("split.items", "is empty; say where the items are, as in json:$.events[*]")
-	}
-	for i, text := range p.spec.Split.Items {
-		v, err := parseValue(text)
-		if err == nil && (v.kind != kindJSON || len(v.path) == 0 || v.path[len(v.path)-1] != "[*]") {
-			err = fmt.Errorf("%q: items are the elements of an array, as in json:$.events[*]", text)
-		}
-		for _, step := range v.path {
-			if err == nil && step != "[*]" && step[0] == '[' {
-				err = fmt.Errorf("%q: every element of an array is meant here; write [*]", text)
-			}
-		}
-		if err != nil {
-			return within(fmt.Sprintf("split.items[%d]", i), err)
-		}
-		p.splitter.add(v.path)
-	}
-	return nil
-}
 
 // keyRules compiles the rules for the key, for events that were verified by v.
 func (p *Provider) keyRules(rules [][]Value, v *verifier) ([]keyRule, error) {
@@ -292,7 +228,7 @@ func (p *Provider) keyPart(text Value, last bool) (value, error) {
 	if last {
 		text, optional = cutOptional(text)
 	}
-	part, err := p.fact(text, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindQuery, kindConst, kindID)
+	part, err := p.layout.fact(text, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindQuery, kindConst, kindID)
 	part.optional = optional
 	return part, err
 }
@@ -317,7 +253,7 @@ func (p *Provider) bindExtract() error {
 	}
 	for _, f := range fields {
 		for i, text := range f.from {
-			v, err := p.fact(text, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindQuery, kindConst)
+			v, err := p.layout.fact(text, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindQuery, kindConst)
 			if err != nil {
 				return within(fmt.Sprintf("%s[%d]", f.name, i), err)
 			}
@@ -325,7 +261,7 @@ func (p *Provider) bindExtract() error {
 		}
 	}
 	for i, m := range event.Time {
-		v, err := p.fact(m.In, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindTS)
+		v, err := p.layout.fact(m.In, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindTS)
 		unit := cmp.Or(m.Unit, Seconds)
 		if err == nil && !unit.valid() {
 			err = fmt.Errorf("there is no unit %q; use s, ms or rfc3339", m.Unit)
@@ -351,7 +287,7 @@ func (p *Provider) bindLogicalDuplicates() error {
 	if o == nil {
 		return nil
 	}
-	by, err := p.fact(o.By, kindHeader, kindJSON, kindItem, kindParent, kindForm)
+	by, err := p.layout.fact(o.By, kindHeader, kindJSON, kindItem, kindParent, kindForm)
 	if err == nil && o.Unit != "" && !o.Unit.valid() {
 		err = fmt.Errorf("there is no unit %q; use s, ms or rfc3339, or none for a version number", o.Unit)
 	}
@@ -359,7 +295,7 @@ func (p *Provider) bindLogicalDuplicates() error {
 	for _, text := range o.Scope {
 		if err == nil {
 			var part value
-			part, err = p.fact(text, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindConst)
+			part, err = p.layout.fact(text, kindHeader, kindJSON, kindItem, kindParent, kindForm, kindConst)
 			compiled.scope = append(compiled.scope, part)
 		}
 	}

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"encoding/hex"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,35 +30,6 @@ func (s Spec) KeyRules() [][]Value {
 		}
 	}
 	return rules
-}
-
-// identify gives the event its key, in the way that a repetition asks for. A rule that asks the body is of no use where
-// that could not be read: an optional part that is not seen would make one key of different events.
-func (p *Provider) identify(r *reading, ev *hookonce.Event) {
-	if p.spec.Dedup.OnRepeat == Off {
-		return
-	}
-	for i := range r.proof.by.keys {
-		rule := &r.proof.by.keys[i]
-		if rule.inBody && r.docErr != nil {
-			continue
-		}
-		key := rule.read(r)
-		if key == "" {
-			continue
-		}
-		ev.Key, ev.KeyOrigin, ev.KeySigned = key, rule.origin, rule.signed
-		switch p.spec.Dedup.OnRepeat {
-		case KeepLatest:
-			// Other content under the same key is another edition: the content is part of the key.
-			ev.Key = hookonce.NormalKey(hookonce.JoinKey(key, hex.EncodeToString(ev.Digest)))
-			ev.KeyOrigin += " + content"
-			ev.KeySigned = ev.KeySigned && r.proof.by.covers == CoversBody
-		case Coalesce:
-			ev.Coalesce = true
-		}
-		return
-	}
 }
 
 // read returns the key, empty if a required part is absent, ambiguous or blank.

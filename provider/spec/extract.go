@@ -3,10 +3,12 @@ package spec
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"hash"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -20,12 +22,16 @@ const maxLabel = 255
 // extractor is an [Extract] in compiled form. The rules for the key belong to the verifiers, because
 // what is signed depends on the way of signing.
 type extractor struct {
+	provider                                                   string
+	onRepeat                                                   Repeat
 	attemptID, kind, action, resource, tenant, attempt, reason []value
 
 	time    []moment
 	same    []value
 	logical []logical
 	order   *order
+
+	digesters sync.Pool
 }
 
 type moment struct {
@@ -45,15 +51,15 @@ type order struct {
 }
 
 // events extracts the events of a verified request into d.
-func (p *Provider) events(r *reading, d *hookonce.Verified) {
-	if p.splitter == nil {
-		d.Events, d.Unreadable = p.single(r)
+func (x *extractor) events(r *reading, by *verifier, d *hookonce.Verified) {
+	if r.splitter == nil {
+		d.Events, d.Unreadable = x.single(r, by)
 		return
 	}
-	batch, err := p.batch(r)
+	batch, err := x.batch(r, by)
 	switch {
 	case err != nil:
-		d.Events, d.Unreadable = []hookonce.Event{p.opaque(r)}, err
+		d.Events, d.Unreadable = []hookonce.Event{x.opaque(r)}, err
 	case r.req.Lazy:
 		d.Batch = batch
 	default:
@@ -69,9 +75,9 @@ var errEnough = errors.New("enough")
 
 // batch goes over the items once, to see that they can be read and how much they are, and leaves building the
 // events for later.
-func (p *Provider) batch(r *reading) (*hookonce.Batch, error) {
+func (x *extractor) batch(r *reading, by *verifier) (*hookonce.Batch, error) {
 	b := &hookonce.Batch{}
-	err := p.eachItem(r.req.Body, func(it item) error {
+	err := r.splitter.each(r.req.Body, func(it item) error {
 		b.Len++
 		b.Size += int64(it.size())
 		return nil
@@ -81,9 +87,9 @@ func (p *Provider) batch(r *reading) (*hookonce.Batch, error) {
 	}
 	b.All = func(yield func(*hookonce.Event) bool) {
 		defer r.leave()
-		_ = p.eachItem(r.req.Body, func(it item) error { // the same items as before
+		_ = r.splitter.each(r.req.Body, func(it item) error { // the same items as before
 			r.enter(it)
-			ev := p.event(r)
+			ev := x.event(r, by)
 			ev.Body = it.body()
 			if !yield(&ev) {
 				return errEnough
@@ -95,31 +101,30 @@ func (p *Provider) batch(r *reading) (*hookonce.Batch, error) {
 }
 
 // single extracts the event of a request that carries one.
-func (p *Provider) single(r *reading) ([]hookonce.Event, error) {
-	if !p.tree.empty() {
+func (x *extractor) single(r *reading, by *verifier) ([]hookonce.Event, error) {
+	if !r.tree.empty() {
 		if _, err := r.document(); err != nil {
-			return []hookonce.Event{p.unread(r)}, err
+			return []hookonce.Event{x.unread(r, by)}, err
 		}
 	}
-	return []hookonce.Event{p.event(r)}, nil
+	return []hookonce.Event{x.event(r, by)}, nil
 }
 
 // enter moves the reading to one item of the batch, and leave back to the whole request.
 func (r *reading) enter(it item) {
-	r.itemText, r.item = it.text, r.p.itemTree.find(it.text)
+	r.itemText, r.item = it.text, r.itemTree.find(it.text)
 	if r.place == nil || r.place != it.place { // the items of one array have one parent: it may be large
-		r.place, r.parent = it.place, r.p.outerTree.find(it.parent)
+		r.place, r.parent = it.place, r.outerTree.find(it.parent)
 	}
 }
 
 func (r *reading) leave() { r.itemText, r.item, r.parent, r.place = "", nil, nil, nil }
 
 // event extracts the event, of the request or of the item that the reading is at.
-func (p *Provider) event(r *reading) hookonce.Event {
-	ev := p.bare(r)
-	ev.Digest = p.digest(r)
-	p.identify(r, &ev)
-	x := &p.extract
+func (x *extractor) event(r *reading, by *verifier) hookonce.Event {
+	ev := x.bare(r)
+	ev.Digest = x.digest(r)
+	x.identify(r, by, &ev)
 	x.describe(r, &ev)
 	for i := range x.logical {
 		if l := &x.logical[i]; l.holds(ev.Type) && ev.Logical == "" {
@@ -188,23 +193,23 @@ func (o *order) rank(text string) hookonce.Rank {
 
 // unread returns the event of a request whose body cannot be read, with what its header says of it. Without the body
 // nobody knows what it comes after, nor whether it is a logical duplicate.
-func (p *Provider) unread(r *reading) hookonce.Event {
-	ev := p.opaque(r)
-	p.identify(r, &ev)
-	p.extract.describe(r, &ev)
+func (x *extractor) unread(r *reading, by *verifier) hookonce.Event {
+	ev := x.opaque(r)
+	x.identify(r, by, &ev)
+	x.describe(r, &ev)
 	return ev
 }
 
 // opaque returns the unkeyed event of a request that cannot be taken apart. What its header says may be of any of them.
-func (p *Provider) opaque(r *reading) hookonce.Event {
-	ev := p.bare(r)
+func (x *extractor) opaque(r *reading) hookonce.Event {
+	ev := x.bare(r)
 	ev.Digest = digestOf(r.req.Body)
 	return ev
 }
 
 // bare returns an event about which nothing is known but the request that brought it.
-func (p *Provider) bare(r *reading) hookonce.Event {
-	return hookonce.Event{Provider: p.spec.Name, Body: r.req.Body, Header: r.req.Header}
+func (x *extractor) bare(r *reading) hookonce.Event {
+	return hookonce.Event{Provider: x.provider, Body: r.req.Body, Header: r.req.Header}
 }
 
 // holds reports whether the rule is for events of that type.
@@ -305,10 +310,10 @@ func newDigester() any { return &digester{Hash: sha256.New()} }
 // digest returns the digest of the content that is equal in every copy of the event: of the parts
 // that the specification names, or of the whole if it names none, if none of them is there, or if one
 // of them is ambiguous.
-func (p *Provider) digest(r *reading) []byte {
+func (x *extractor) digest(r *reading) []byte {
 	present := 0
-	for i := range p.extract.same {
-		f := r.part(&p.extract.same[i])
+	for i := range x.same {
+		f := r.part(&x.same[i])
 		if f.ambiguous {
 			return r.wholeDigest()
 		}
@@ -319,11 +324,11 @@ func (p *Provider) digest(r *reading) []byte {
 	if present == 0 {
 		return r.wholeDigest()
 	}
-	d := p.digesters.Get().(*digester)
-	defer p.digesters.Put(d)
+	d := x.digesters.Get().(*digester)
+	defer x.digesters.Put(d)
 	d.Reset()
-	for i := range p.extract.same {
-		d.add(r.part(&p.extract.same[i]))
+	for i := range x.same {
+		d.add(r.part(&x.same[i]))
 	}
 	d.sum = d.Sum(d.sum[:0])
 	return append([]byte(nil), d.sum[:digestSize]...)
@@ -354,4 +359,33 @@ func (d *digester) add(f field) {
 	binary.BigEndian.PutUint64(d.frame[:], uint64(len(f.raw)))
 	d.Write(d.frame[:])
 	d.Write(bytesOf(f.raw))
+}
+
+// identify gives the event its key, in the way that a repetition asks for. A rule that asks the body is of no use where
+// that could not be read: an optional part that is not seen would make one key of different events.
+func (x *extractor) identify(r *reading, by *verifier, ev *hookonce.Event) {
+	if x.onRepeat == Off {
+		return
+	}
+	for i := range by.keys {
+		rule := &by.keys[i]
+		if rule.inBody && r.docErr != nil {
+			continue
+		}
+		key := rule.read(r)
+		if key == "" {
+			continue
+		}
+		ev.Key, ev.KeyOrigin, ev.KeySigned = key, rule.origin, rule.signed
+		switch x.onRepeat {
+		case KeepLatest:
+			// Other content under the same key is another edition: the content is part of the key.
+			ev.Key = hookonce.NormalKey(hookonce.JoinKey(key, hex.EncodeToString(ev.Digest)))
+			ev.KeyOrigin += " + content"
+			ev.KeySigned = ev.KeySigned && by.covers == CoversBody
+		case Coalesce:
+			ev.Coalesce = true
+		}
+		return
+	}
 }

@@ -12,24 +12,19 @@ import (
 // through the one item of an event that came in a batch, and a field that is there twice with different
 // values counts as absent. It is immutable and safe for concurrent use.
 type Fields struct {
-	view   *Provider // the parts of one that reading a body takes
+	layout *layout
 	values []value
 }
 
 // Fields compiles the values, each of which is a header:, json:, item:, parent: or form: value.
 func (s Spec) Fields(values ...Value) (*Fields, error) {
-	view := &Provider{spec: s}
-	if err := view.bindSplit(); err != nil {
+	l, err := newLayout(s)
+	if err != nil {
 		return nil, err
 	}
-	for _, v := range s.Verify {
-		if d, ok := v.Scheme.(Decoder); ok {
-			view.decoder = d
-		}
-	}
-	f := &Fields{view: view}
+	f := &Fields{layout: l}
 	for _, text := range values {
-		v, err := view.fact(text, kindHeader, kindJSON, kindItem, kindParent, kindForm)
+		v, err := l.fact(text, kindHeader, kindJSON, kindItem, kindParent, kindForm)
 		if err != nil {
 			return nil, err
 		}
@@ -44,9 +39,9 @@ func (s Spec) Fields(values ...Value) (*Fields, error) {
 // Read returns the texts of the values in an event, in their order; empty for one that is absent. They
 // may be views of the event's body.
 func (f *Fields) Read(ev *hookonce.Event) []string {
-	r := &reading{p: f.view, req: &hookonce.Request{Method: http.MethodPost, Header: ev.Header, Body: ev.Body}}
-	if f.view.splitter != nil {
-		if items, err := f.view.items(ev.Body); err == nil && len(items) == 1 {
+	r := &reading{layout: f.layout, req: &hookonce.Request{Method: http.MethodPost, Header: ev.Header, Body: ev.Body}}
+	if f.layout.splitter != nil {
+		if items, err := f.layout.splitter.items(ev.Body); err == nil && len(items) == 1 {
 			r.enter(items[0])
 		}
 	}

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -15,43 +14,6 @@ import (
 	"github.com/hookonce/hookonce"
 )
 
-// Handshake describes a request that proves who controls the endpoint.
-type Handshake struct {
-	// Method is the HTTP method. Default POST.
-	Method string `yaml:"method,omitempty"`
-	// When lists what marks the handshake; all of it must hold. Empty: every request with the method,
-	// which is never right for POST.
-	When []Match `yaml:"when,omitempty"`
-	// Unsigned is set if the sender does not sign the handshake. It is answered without a look at the
-	// signature then. A handshake with a method other than POST is always unsigned.
-	Unsigned bool `yaml:"unsigned,omitempty"`
-	// Echo is the challenge. A request without it, or with more than 1024 bytes in it, is not a
-	// handshake.
-	Echo Value `yaml:"echo,omitempty"`
-	// Pattern is a regular expression that the whole challenge must match. Required where the answer is
-	// computed with a secret: it must exclude everything that a signed body can be, or the endpoint
-	// would sign for strangers. A body that matches it is refused.
-	Pattern string `yaml:"pattern,omitempty"`
-	// Code computes {{code}} from the challenge. Nil: nothing is computed.
-	Code *ChallengeCode `yaml:"code,omitempty"`
-	// Status is the status of the answer. Default 200.
-	Status int `yaml:"status,omitempty"`
-	// ContentType is text/plain or application/json. Default text/plain where there is a body, else none.
-	ContentType string `yaml:"content_type,omitempty"`
-	// Body is the body of the answer, in which {{echo}} and {{code}} are replaced. Default "{{echo}}"
-	// where there is an Echo, else empty.
-	Body string `yaml:"body,omitempty"`
-}
-
-// Match compares a value. With neither Is nor Token the value must be present.
-type Match struct {
-	Value Value  `yaml:"value"`
-	Is    string `yaml:"is,omitempty"`
-	// Token is set if the value must be [Settings.Token]. A request in which it is something else is
-	// refused with 403.
-	Token bool `yaml:"token,omitempty"`
-}
-
 // maxEcho is the longest challenge, in bytes, that is answered.
 const maxEcho = 1024
 
@@ -62,6 +24,9 @@ type handshake struct {
 	echo    *value
 	pattern *regexp.Regexp
 	over    []value
+
+	token, url string    // those of the [Settings]
+	first      *verifier // answers what nobody signed
 }
 
 type match struct {
@@ -69,38 +34,19 @@ type match struct {
 	value value
 }
 
-// withDefaults fills in what the method and the challenge suggest.
-func (h Handshake) withDefaults() Handshake {
-	h.Method = cmp.Or(h.Method, http.MethodPost)
-	h.Unsigned = h.Unsigned || h.Method != http.MethodPost
-	h.Status = cmp.Or(h.Status, http.StatusOK)
-	if h.Echo != "" {
-		h.Body = cmp.Or(h.Body, "{{echo}}")
-	}
-	if h.Body != "" {
-		h.ContentType = cmp.Or(h.ContentType, "text/plain; charset=utf-8")
-	}
-	if h.Code != nil {
-		code := *h.Code
-		code.Encoding = cmp.Or(code.Encoding, Hex)
-		h.Code = &code
-	}
-	return h
-}
-
 // newHandshake compiles a handshake whose defaults are filled in.
-func (p *Provider) newHandshake(s Handshake) (h handshake, err error) {
-	h.Handshake = s
+func newHandshake(s Handshake, in *layout, verifiers []verifier, settings Settings) (h handshake, err error) {
+	h = handshake{Handshake: s, token: settings.Token, url: settings.URL, first: &verifiers[0]}
 	kinds := []kind{kindQuery, kindForm, kindHeader, kindJSON}
 	for i, m := range s.When {
-		v, err := p.fact(m.Value, kinds...)
+		v, err := in.fact(m.Value, kinds...)
 		if err != nil {
 			return h, within(fmt.Sprintf("when[%d]", i), err)
 		}
 		h.when = append(h.when, match{m, v})
 	}
 	if s.Echo != "" {
-		v, err := p.fact(s.Echo, kinds...)
+		v, err := in.fact(s.Echo, kinds...)
 		if err != nil {
 			return h, within("echo", err)
 		}
@@ -115,7 +61,7 @@ func (p *Provider) newHandshake(s Handshake) (h handshake, err error) {
 	if h.Method == http.MethodPost && len(h.when) == 0 {
 		return h, fault("when", "is empty: every event would be taken for a handshake")
 	}
-	return h, h.bindCode(p)
+	return h, h.bindCode(verifiers)
 }
 
 // handshakeMethods are the methods with which a handshake may be asked for.
@@ -146,27 +92,6 @@ func compilePattern(text string) (*regexp.Regexp, error) {
 	return p, nil
 }
 
-// greet answers a handshake of the given sort, nil if the request is none.
-func (p *Provider) greet(r *reading, unsigned bool) (*hookonce.Verified, error) {
-	if !p.settings.Handshakes {
-		return nil, nil
-	}
-	for i := range p.handshakes {
-		h := &p.handshakes[i]
-		if h.Unsigned != unsigned || h.Method != r.method {
-			continue
-		}
-		ok, err := h.applies(r)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			return h.greet(r)
-		}
-	}
-	return nil, nil
-}
-
 // applies reports whether the request is this handshake. A wrong token refuses it.
 func (h *handshake) applies(r *reading) (bool, error) {
 	tokens := true
@@ -175,7 +100,7 @@ func (h *handshake) applies(r *reading) (bool, error) {
 		text := r.get(&m.value)
 		switch {
 		case m.Token:
-			tokens = tokens && r.p.settings.Token != "" && equal(text, r.p.settings.Token)
+			tokens = tokens && h.token != "" && equal(text, h.token)
 		case text == "" || m.Is != "" && text != m.Is:
 			return false, nil
 		}
@@ -195,21 +120,21 @@ func (h *handshake) applies(r *reading) (bool, error) {
 }
 
 // greet answers the handshake.
-func (h *handshake) greet(r *reading) (*hookonce.Verified, error) {
-	body, err := h.fill(r)
+func (h *handshake) greet(r *reading, by proof) (*hookonce.Verified, error) {
+	body, err := h.fill(r, by)
 	if err != nil {
 		return nil, err
 	}
 	d := &hookonce.Verified{Handshake: &hookonce.Answer{Status: h.Status, ContentType: h.ContentType, Body: []byte(body)}}
 	if !h.Unsigned {
-		d.Proof = r.proof.public()
+		d.Proof = by.public()
 	}
 	return d, nil
 }
 
 // fill returns the body of the answer. What the sender chose goes back as plain text, or inside a JSON
 // string.
-func (h *handshake) fill(r *reading) (string, error) {
+func (h *handshake) fill(r *reading, by proof) (string, error) {
 	if h.echo == nil {
 		return h.Body, nil
 	}
@@ -217,7 +142,7 @@ func (h *handshake) fill(r *reading) (string, error) {
 	if strings.HasPrefix(h.ContentType, "application/json") {
 		escape = escapeJSON
 	}
-	code, err := h.compute(r, echo)
+	code, err := h.compute(r, by, echo)
 	return strings.NewReplacer("{{echo}}", escape(echo), "{{code}}", escape(code)).Replace(h.Body), err
 }
 
@@ -230,17 +155,6 @@ func escapeJSON(s string) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// ChallengeCode is what a handshake computes.
-type ChallengeCode struct {
-	// Kind is [HMAC] with the endpoint's secret, [PlainHash] (SHA-256), or [Code] of the scheme. Every
-	// way of signing must be of that kind, except for a plain hash, which needs no secret.
-	Kind Kind `yaml:"kind" only:"hmac,hash"`
-	// Over lists what a plain hash is made of: echo, token and url. The others take the challenge.
-	Over []Value `yaml:"over,omitempty,flow"`
-	// Encoding is how it is written. Default [Hex].
-	Encoding Encoding `yaml:"encoding,omitempty"`
-}
-
 // coder is a [matcher] that computes codes.
 type coder interface {
 	// code returns the code of a challenge under the secret with that number, or under the first valid
@@ -248,7 +162,7 @@ type coder interface {
 	code(challenge string, e Encoding, now time.Time, secret int) (string, bool)
 }
 
-func (h *handshake) bindCode(p *Provider) error {
+func (h *handshake) bindCode(verifiers []verifier) error {
 	switch c := h.Handshake.Code; {
 	case c == nil:
 		return nil
@@ -260,7 +174,7 @@ func (h *handshake) bindCode(p *Provider) error {
 		return fault("code.encoding", "there is no %q; use hex, base64 or base64url", c.Encoding)
 	case c.Kind != PlainHash && h.Unsigned && h.pattern == nil:
 		return fault("pattern", "is missing: whoever asks could have any text signed with the secret; say what a challenge looks like, and exclude what a body looks like")
-	case c.Kind != PlainHash && !p.codes(c.Kind):
+	case c.Kind != PlainHash && !allCompute(verifiers, c.Kind):
 		return fault("code.kind", "is %s, but verify has a way of signing that cannot compute that", c.Kind)
 	}
 	return h.bindOver()
@@ -281,10 +195,10 @@ func (h *handshake) bindOver() error {
 	return nil
 }
 
-// codes reports whether every way of signing can compute codes of that kind.
-func (p *Provider) codes(k Kind) bool {
-	for i := range p.verifiers {
-		v := &p.verifiers[i]
+// allCompute reports whether every way of signing can compute codes of that kind.
+func allCompute(verifiers []verifier, k Kind) bool {
+	for i := range verifiers {
+		v := &verifiers[i]
 		if m, is := v.matcher.(*codeMatcher); v.kind != k || is && !m.responds() {
 			return false
 		}
@@ -294,17 +208,17 @@ func (p *Provider) codes(k Kind) bool {
 
 // compute returns the code for a challenge. A signed challenge is answered with the secret that it was
 // signed with: while secrets are rotated the sender knows only one.
-func (h *handshake) compute(r *reading, echo string) (string, error) {
-	c, by := h.Handshake.Code, r.proof.by
+func (h *handshake) compute(r *reading, by proof, echo string) (string, error) {
+	c := h.Handshake.Code
 	switch {
 	case c == nil:
 		return "", nil
 	case c.Kind == PlainHash:
-		return h.hash(r, echo), nil
-	case by == nil:
-		by = &r.p.verifiers[0]
+		return h.hash(echo), nil
+	case by.verifier == nil:
+		by.verifier = h.first
 	}
-	code, ok := by.matcher.(coder).code(echo, c.Encoding, r.req.Now, r.proof.secret)
+	code, ok := by.matcher.(coder).code(echo, c.Encoding, r.req.Now, by.secret)
 	if !ok {
 		return "", errNoSecret
 	}
@@ -312,38 +226,22 @@ func (h *handshake) compute(r *reading, echo string) (string, error) {
 }
 
 // hash returns the SHA-256 over the values that the handshake names.
-func (h *handshake) hash(r *reading, echo string) string {
+func (h *handshake) hash(echo string) string {
 	var b []byte
 	for i := range h.over {
 		switch v := &h.over[i]; v.kind {
 		case kindEcho:
 			b = append(b, echo...)
 		case kindToken:
-			b = append(b, r.p.settings.Token...)
+			b = append(b, h.token...)
 		case kindURL:
-			b = append(b, r.p.settings.URL...)
+			b = append(b, h.url...)
 		default:
 			b = append(b, v.text...)
 		}
 	}
 	sum := sha256.Sum256(b)
 	return string(h.Handshake.Code.Encoding.append(nil, sum[:]))
-}
-
-// couldBeChallenge reports whether the signature of this request could have been obtained as the answer
-// to a challenge: whether what is signed is what a challenge looks like. It does not matter whether this
-// endpoint answers challenges: another one with the same secret may.
-func (p *Provider) couldBeChallenge(proof proof, r *reading) bool {
-	for i := range p.handshakes {
-		h := &p.handshakes[i]
-		if !h.Unsigned || h.Handshake.Code == nil || h.Handshake.Code.Kind == PlainHash {
-			continue
-		}
-		if signed := proof.by.challengeable(r, proof.secret); len(signed) > 0 && len(signed) <= maxEcho && h.pattern.Match(signed) {
-			return true
-		}
-	}
-	return false
 }
 
 // challengeable returns what was signed, nothing if that is too long to be a challenge.

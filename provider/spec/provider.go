@@ -1,14 +1,15 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/textproto"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/incoming"
 )
 
 // Provider is a compiled [Spec] with its secrets. It implements [hookonce.Provider], is immutable, and safe
@@ -20,14 +21,9 @@ type Provider struct {
 	url        string // as registered, without its query
 	query      string // of the registered URL
 	verifiers  []verifier
-	tree       tree // of the document
-	itemTree   tree // of an item
-	outerTree  tree // of what holds the item's array
-	splitter   *splitter
-	decoder    Decoder // nil: bodies are JSON
+	layout     *layout
 	extract    extractor
 	handshakes []handshake
-	digesters  sync.Pool
 }
 
 var _ hookonce.Provider = (*Provider)(nil)
@@ -89,7 +85,7 @@ func (s Spec) secretHeaders() []string {
 // own, because each has in it what surrounds the items. A caller that cannot spare that much sets [hookonce.Request.Lazy].
 func (p *Provider) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	r := p.reading(req)
-	if d, err := p.greet(r, true); d != nil || err != nil {
+	if d, err := p.greet(r, proof{}, true); d != nil || err != nil {
 		return d, err
 	}
 	if r.method != http.MethodPost {
@@ -98,18 +94,93 @@ func (p *Provider) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 			Detail: "webhooks are sent with POST, and this is no challenge that is to be answered",
 		}
 	}
-	proof, err := p.authenticate(r)
+	by, err := p.authenticate(r)
 	if err != nil {
 		return nil, err
 	}
-	r.proof = proof
-	if err := proof.by.intact(r); err != nil {
+	r.signed = by.signed
+	if err := by.verifier.intact(r); err != nil {
 		return nil, err
 	}
-	if d, err := p.greet(r, false); d != nil || err != nil {
+	if d, err := p.greet(r, by, false); d != nil || err != nil {
 		return d, err
 	}
-	d := &hookonce.Verified{Proof: r.proof.public()}
-	p.events(r, d)
+	d := &hookonce.Verified{Proof: by.public()}
+	p.extract.events(r, by.verifier, d)
 	return d, nil
+}
+
+// reading begins to look at a request.
+func (p *Provider) reading(req *hookonce.Request) *reading {
+	r := &reading{layout: p.layout, req: req, method: cmp.Or(req.Method, http.MethodPost), registered: p.url != "", url: req.URL}
+	if !r.registered {
+		return r
+	}
+	// The sender calls what was registered, and may add to the query. Nobody else may: what is added
+	// could be a piece of what is signed after the URL.
+	_, query, _ := strings.Cut(req.URL, "?")
+	if p.query != "" && query != p.query && !strings.HasPrefix(query, p.query+"&") {
+		r.strayed, query = query != "", p.query
+	}
+	r.url = p.url
+	if query != "" {
+		r.url += "?" + query
+	}
+	return r
+}
+
+// authenticate tries the ways of signing in order. When none succeeds it reports the first one whose
+// signature was there at all. That it cannot be decided now outranks a rejection.
+func (p *Provider) authenticate(r *reading) (proof, error) {
+	var why error
+	for i := range p.verifiers {
+		proof, err := p.verifiers[i].authenticate(r)
+		if err == nil && p.couldBeChallenge(proof, r) {
+			err = incoming.Reject(hookonce.ReasonSignatureMismatch, "the body is what a challenge looks like: its signature could have been obtained by asking for it")
+		}
+		if err == nil {
+			return proof, nil
+		}
+		if why == nil || rank(err) > rank(why) {
+			why = err
+		}
+	}
+	return proof{}, why
+}
+
+// couldBeChallenge reports whether the signature of this request could have been obtained as the answer
+// to a challenge: whether what is signed is what a challenge looks like. It does not matter whether this
+// endpoint answers challenges: another one with the same secret may.
+func (p *Provider) couldBeChallenge(proof proof, r *reading) bool {
+	for i := range p.handshakes {
+		h := &p.handshakes[i]
+		if !h.Unsigned || h.Handshake.Code == nil || h.Handshake.Code.Kind == PlainHash {
+			continue
+		}
+		if signed := proof.challengeable(r, proof.secret); len(signed) > 0 && len(signed) <= maxEcho && h.pattern.Match(signed) {
+			return true
+		}
+	}
+	return false
+}
+
+// greet answers a handshake of the given sort, nil if the request is none.
+func (p *Provider) greet(r *reading, by proof, unsigned bool) (*hookonce.Verified, error) {
+	if !p.settings.Handshakes {
+		return nil, nil
+	}
+	for i := range p.handshakes {
+		h := &p.handshakes[i]
+		if h.Unsigned != unsigned || h.Method != r.method {
+			continue
+		}
+		ok, err := h.applies(r)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			return h.greet(r, by)
+		}
+	}
+	return nil, nil
 }

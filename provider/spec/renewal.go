@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -28,27 +29,24 @@ const (
 // signature".
 func (s Spec) Renewal() (r Renewal, why string) {
 	s = s.WithDefaults()
-	var all []verifier
-	for _, way := range s.Verify {
-		v := verifier{}
-		v.renewal, v.fixed = way.renewal(s.Split != nil)
-		all = append(all, v)
-	}
-	return renewalOf(all)
+	return s.renewal(s.Verify)
 }
 
-// Renewal is [Spec.Renewal] for the ways of signing that the endpoint's secrets are for.
-func (p *Provider) Renewal() (r Renewal, why string) { return renewalOf(p.verifiers) }
-
-func renewalOf(ways []verifier) (r Renewal, why string) {
-	is := func(r Renewal) func(verifier) bool { return func(v verifier) bool { return v.renewal == r } }
-	switch {
-	case slices.ContainsFunc(ways, is(Renewed)):
-		return Renewed, ""
-	case slices.ContainsFunc(ways, is(Lasts)), len(ways) == 0: // none: New refuses that
+// renewal is [Spec.Renewal] for some of the ways of signing.
+func (s Spec) renewal(ways []Verify) (r Renewal, why string) {
+	lasts := len(ways) == 0 // New refuses that
+	for _, way := range ways {
+		kind, fixed := way.renewal(s.Split != nil)
+		if kind == Renewed {
+			return Renewed, ""
+		}
+		lasts = lasts || kind == Lasts
+		why = cmp.Or(why, fixed)
+	}
+	if lasts {
 		return Lasts, ""
 	}
-	return Fixed, ways[0].fixed
+	return Fixed, why
 }
 
 // renewal decides about one way of signing, which has its defaults.

@@ -2,26 +2,100 @@ package spec
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"mime"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider/internal/incoming"
 )
 
+// layout says how the requests of a sender are read, and which places in their documents something asks for.
+type layout struct {
+	formField string    // holds the document; see [Spec.Form]
+	decoder   Decoder   // nil: bodies are JSON
+	splitter  *splitter // nil: a request is one event
+	tree      tree      // of the document
+	itemTree  tree      // of an item
+	outerTree tree      // of what holds the item's array
+}
+
+// newLayout returns a layout in which nothing is asked for yet.
+func newLayout(s Spec) (*layout, error) {
+	l := &layout{formField: s.Form}
+	for _, v := range s.Verify {
+		if d, ok := v.Scheme.(Decoder); ok {
+			l.decoder = d
+		}
+	}
+	if s.Split == nil {
+		return l, nil
+	}
+	var err error
+	l.splitter, err = newSplitter(*s.Split)
+	return l, err
+}
+
+// treeOf returns the tree that holds the places of values of that kind, nil if they are not in a document.
+func (l *layout) treeOf(k kind) *tree {
+	switch k {
+	case kindJSON:
+		return &l.tree
+	case kindItem:
+		return &l.itemTree
+	case kindParent:
+		return &l.outerTree
+	}
+	return nil
+}
+
+// bind gives a value its place in the document that it is read from.
+func (l *layout) bind(v *value) {
+	if t := l.treeOf(v.kind); t != nil {
+		t.bind(v)
+	}
+}
+
+// guard keeps others from being taken for a value that is signed. See [tree.guard].
+func (l *layout) guard(v *value) {
+	if t := l.treeOf(v.kind); t != nil {
+		t.guard(v)
+	}
+}
+
+// fact compiles a value of one of the given kinds.
+func (l *layout) fact(text Value, kinds ...kind) (value, error) {
+	v, err := parseAs(text, kinds...)
+	if err != nil {
+		return v, err
+	}
+	if (v.kind == kindItem || v.kind == kindParent) && l.splitter == nil {
+		return v, fmt.Errorf("%q: there are items only where split takes batches apart", text)
+	}
+	l.bind(&v)
+	return v, nil
+}
+
+// signed is what the signature of a request says, as far as that is read.
+type signed struct {
+	id string    // the identifier
+	ts string    // the time, as the sender wrote it
+	at time.Time // the same
+}
+
 // reading is a request while it is looked at. Its parts are parsed when something asks for them.
 type reading struct {
-	p      *Provider
-	req    *hookonce.Request
-	method string
-	url    string // as registered, with the request's query
-	proof  proof
+	*layout
+	signed
+	req        *hookonce.Request
+	method     string
+	registered bool   // the URL that the sender calls is known
+	url        string // as registered, with the request's query
 	// strayed is set if the request has another query than the registered URL, and not one that was
 	// added to that.
 	strayed bool
@@ -48,17 +122,17 @@ func (r *reading) document() (document, error) {
 	}
 	r.docRead = true
 	body := r.req.Body
-	if d := r.p.decoder; d != nil {
+	if d := r.decoder; d != nil {
 		if body, r.docErr = d.Decode(r.req); r.docErr != nil {
 			return nil, r.docErr
 		}
 	}
-	if r.docErr = checkJSON(body); r.docErr != nil && r.p.spec.Form != "" {
+	if r.docErr = checkJSON(body); r.docErr != nil && r.formField != "" {
 		body, r.docErr = r.embedded(r.docErr)
 	}
 	if r.docErr == nil && body != nil {
 		r.text = view(body)
-		r.doc = r.p.tree.find(r.text)
+		r.doc = r.tree.find(r.text)
 	}
 	return r.doc, r.docErr
 }
@@ -66,7 +140,7 @@ func (r *reading) document() (document, error) {
 // embedded returns the document in the field of a form that holds it. A form without that field has
 // none, which is no error. For what is no form, why is returned.
 func (r *reading) embedded(why error) ([]byte, error) {
-	field := r.fields()[r.p.spec.Form]
+	field := r.fields()[r.formField]
 	switch {
 	case len(field) == 1:
 		document := []byte(field[0])
@@ -143,9 +217,9 @@ func (r *reading) get(v *value) string {
 	case kindConst:
 		return v.text
 	case kindID:
-		return r.proof.id
+		return r.id
 	case kindTS:
-		return r.proof.ts
+		return r.ts
 	case kindURL:
 		return r.url
 	case kindMethod:
@@ -257,23 +331,4 @@ func sortedForm(form url.Values) string {
 		}
 	}
 	return b.String()
-}
-
-// reading begins to look at a request.
-func (p *Provider) reading(req *hookonce.Request) *reading {
-	r := &reading{p: p, req: req, method: cmp.Or(req.Method, http.MethodPost), url: req.URL}
-	if p.url == "" {
-		return r
-	}
-	// The sender calls what was registered, and may add to the query. Nobody else may: what is added
-	// could be a piece of what is signed after the URL.
-	_, query, _ := strings.Cut(req.URL, "?")
-	if p.query != "" && query != p.query && !strings.HasPrefix(query, p.query+"&") {
-		r.strayed, query = query != "", p.query
-	}
-	r.url = p.url
-	if query != "" {
-		r.url += "?" + query
-	}
-	return r
 }

@@ -57,6 +57,15 @@ func (p *Provider) Resigner(to Receiver) (*Resigner, error) {
 	return r, nil
 }
 
+// Renewal is [Spec.Renewal] for the ways of signing that the endpoint's secrets are for.
+func (p *Provider) Renewal() (r Renewal, why string) {
+	var ways []Verify
+	for i := range p.verifiers {
+		ways = append(ways, p.spec.Verify[p.verifiers[i].way])
+	}
+	return p.spec.renewal(ways)
+}
+
 // unbounded returns the secrets as if they were valid at all times.
 func unbounded(secrets []Secret) []Secret {
 	all := make([]Secret, len(secrets))

@@ -43,25 +43,24 @@ func (p *Provider) seal(v *verifier, req *hookonce.Request, secrets ...int) erro
 	if v.signs(kindURL) && r.url == "" {
 		return errors.New("the scheme signs the URL, and neither the request nor the settings have one")
 	}
-	r.proof.by = v
 	var err error
-	if r.proof.id, err = v.identifier(r); err != nil {
+	if r.id, err = v.identifier(r); err != nil {
 		return err
 	}
 	if v.ts != nil {
-		if err := v.stamp(r, v.unit.format(req.Now)); err != nil {
+		if err := v.stamp(p, r, v.unit.format(req.Now)); err != nil {
 			return err
 		}
 	}
 	if !v.perItem {
-		return v.sealWith(p, req, r.proof, secrets)
+		return v.sealWith(p, req, r.signed, secrets)
 	}
-	return p.sealItems(v, req, r.proof, secrets[0])
+	return p.sealItems(v, req, r.signed, secrets[0])
 }
 
 // stamp puts the time where the scheme has it.
-func (v *verifier) stamp(r *reading, text string) (err error) {
-	r.proof.ts = text
+func (v *verifier) stamp(p *Provider, r *reading, text string) (err error) {
+	r.ts = text
 	switch v.ts.kind {
 	case kindHeader:
 		r.req.Header[v.ts.text] = []string{text}
@@ -71,7 +70,7 @@ func (v *verifier) stamp(r *reading, text string) (err error) {
 			raw = `"` + text + `"`
 		}
 		if r.req.Body, err = sjson.SetRawBytes(r.req.Body, path, []byte(raw)); err == nil {
-			err = r.p.holds(v.ts, r.req, text)
+			err = p.holds(v.ts, r.req, text)
 		}
 	}
 	return err
@@ -86,9 +85,9 @@ func (p *Provider) holds(v *value, req *hookonce.Request, text string) error {
 }
 
 // sealWith signs the whole request.
-func (v *verifier) sealWith(p *Provider, req *hookonce.Request, pr proof, secrets []int) error {
+func (v *verifier) sealWith(p *Provider, req *hookonce.Request, says signed, secrets []int) error {
 	r := p.reading(req)
-	r.proof = pr
+	r.signed = says
 	if err := v.legible(r); err != nil {
 		return err
 	}
@@ -100,10 +99,10 @@ func (v *verifier) sealWith(p *Provider, req *hookonce.Request, pr proof, secret
 		}
 	}
 	if !v.carrier.numbered && !v.carrier.repeated {
-		return v.carrier.put(p, req, v.line(pr.ts, sigs...))
+		return v.carrier.put(p, req, v.line(says.ts, sigs...))
 	}
 	for i, sig := range sigs {
-		sigs[i] = v.line(pr.ts, sig)
+		sigs[i] = v.line(says.ts, sig)
 	}
 	return v.carrier.put(p, req, sigs...)
 }
@@ -132,18 +131,18 @@ func (v *verifier) line(ts string, sigs ...string) string {
 
 // sealItems signs every item of a batch, from the last to the first: what is before an item stays where
 // it is.
-func (p *Provider) sealItems(v *verifier, req *hookonce.Request, pr proof, secret int) error {
-	if p.splitter.lines {
+func (p *Provider) sealItems(v *verifier, req *hookonce.Request, says signed, secret int) error {
+	if p.layout.splitter.lines {
 		return errors.New("a batch of several documents cannot be signed item by item")
 	}
-	items, err := p.items(req.Body)
+	items, err := p.layout.splitter.items(req.Body)
 	if err != nil {
 		return err
 	}
 	text := string(bytes.TrimSpace(req.Body))
 	for _, it := range slices.Backward(items) {
 		r := p.reading(req)
-		r.proof = pr
+		r.signed = says
 		r.enter(it)
 		if err := v.legible(r); err != nil {
 			return err

@@ -229,3 +229,70 @@ type Source struct {
 	// Where names the document or the repository and file.
 	Where string `yaml:"where,omitempty"`
 }
+
+// Handshake describes a request that proves who controls the endpoint.
+type Handshake struct {
+	// Method is the HTTP method. Default POST.
+	Method string `yaml:"method,omitempty"`
+	// When lists what marks the handshake; all of it must hold. Empty: every request with the method,
+	// which is never right for POST.
+	When []Match `yaml:"when,omitempty"`
+	// Unsigned is set if the sender does not sign the handshake. It is answered without a look at the
+	// signature then. A handshake with a method other than POST is always unsigned.
+	Unsigned bool `yaml:"unsigned,omitempty"`
+	// Echo is the challenge. A request without it, or with more than 1024 bytes in it, is not a
+	// handshake.
+	Echo Value `yaml:"echo,omitempty"`
+	// Pattern is a regular expression that the whole challenge must match. Required where the answer is
+	// computed with a secret: it must exclude everything that a signed body can be, or the endpoint
+	// would sign for strangers. A body that matches it is refused.
+	Pattern string `yaml:"pattern,omitempty"`
+	// Code computes {{code}} from the challenge. Nil: nothing is computed.
+	Code *ChallengeCode `yaml:"code,omitempty"`
+	// Status is the status of the answer. Default 200.
+	Status int `yaml:"status,omitempty"`
+	// ContentType is text/plain or application/json. Default text/plain where there is a body, else none.
+	ContentType string `yaml:"content_type,omitempty"`
+	// Body is the body of the answer, in which {{echo}} and {{code}} are replaced. Default "{{echo}}"
+	// where there is an Echo, else empty.
+	Body string `yaml:"body,omitempty"`
+}
+
+// withDefaults fills in what the method and the challenge suggest.
+func (h Handshake) withDefaults() Handshake {
+	h.Method = cmp.Or(h.Method, http.MethodPost)
+	h.Unsigned = h.Unsigned || h.Method != http.MethodPost
+	h.Status = cmp.Or(h.Status, http.StatusOK)
+	if h.Echo != "" {
+		h.Body = cmp.Or(h.Body, "{{echo}}")
+	}
+	if h.Body != "" {
+		h.ContentType = cmp.Or(h.ContentType, "text/plain; charset=utf-8")
+	}
+	if h.Code != nil {
+		code := *h.Code
+		code.Encoding = cmp.Or(code.Encoding, Hex)
+		h.Code = &code
+	}
+	return h
+}
+
+// Match compares a value. With neither Is nor Token the value must be present.
+type Match struct {
+	Value Value  `yaml:"value"`
+	Is    string `yaml:"is,omitempty"`
+	// Token is set if the value must be [Settings.Token]. A request in which it is something else is
+	// refused with 403.
+	Token bool `yaml:"token,omitempty"`
+}
+
+// ChallengeCode is what a handshake computes.
+type ChallengeCode struct {
+	// Kind is [HMAC] with the endpoint's secret, [PlainHash] (SHA-256), or [Code] of the scheme. Every
+	// way of signing must be of that kind, except for a plain hash, which needs no secret.
+	Kind Kind `yaml:"kind" only:"hmac,hash"`
+	// Over lists what a plain hash is made of: echo, token and url. The others take the challenge.
+	Over []Value `yaml:"over,omitempty,flow"`
+	// Encoding is how it is written. Default [Hex].
+	Encoding Encoding `yaml:"encoding,omitempty"`
+}

@@ -52,6 +52,30 @@ type item struct {
 	place    *place // nil: the whole document is the item
 }
 
+// newSplitter compiles how a batch is taken apart.
+func newSplitter(how Split) (*splitter, error) {
+	s := &splitter{lines: how.Lines}
+	if len(how.Items) == 0 {
+		return nil, fault("split.items", "is empty; say where the items are, as in json:$.events[*]")
+	}
+	for i, text := range how.Items {
+		v, err := parseValue(text)
+		if err == nil && (v.kind != kindJSON || len(v.path) == 0 || v.path[len(v.path)-1] != "[*]") {
+			err = fmt.Errorf("%q: items are the elements of an array, as in json:$.events[*]", text)
+		}
+		for _, step := range v.path {
+			if err == nil && step != "[*]" && step[0] == '[' {
+				err = fmt.Errorf("%q: every element of an array is meant here; write [*]", text)
+			}
+		}
+		if err != nil {
+			return nil, within(fmt.Sprintf("split.items[%d]", i), err)
+		}
+		s.add(v.path)
+	}
+	return s, nil
+}
+
 // add merges a path into the tree of steps.
 func (s *splitter) add(path []string) {
 	at := &s.root
@@ -79,9 +103,9 @@ func (s *step) child(name string) *step {
 }
 
 // documents cuts a body of several JSON documents into its lines; a body of one is its own line.
-func (p *Provider) documents(body []byte) iter.Seq[[]byte] {
+func (s *splitter) documents(body []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		if p.splitter == nil || !p.splitter.lines || checkJSON(body) == nil {
+		if s == nil || !s.lines || checkJSON(body) == nil {
 			yield(body)
 			return
 		}
@@ -245,8 +269,8 @@ func (c *collector) take(it item) {
 }
 
 // items takes a batch apart.
-func (p *Provider) items(body []byte) (items []item, err error) {
-	err = p.eachItem(body, func(it item) error {
+func (s *splitter) items(body []byte) (items []item, err error) {
+	err = s.each(body, func(it item) error {
 		items = append(items, it)
 		return nil
 	})
@@ -256,15 +280,15 @@ func (p *Provider) items(body []byte) (items []item, err error) {
 	return items, nil
 }
 
-// eachItem calls take for each item of a batch, in order, until that returns an error.
-func (p *Provider) eachItem(body []byte, take func(item) error) error {
+// each calls take for each item of a batch, in order, until that returns an error.
+func (s *splitter) each(body []byte, take func(item) error) error {
 	empty, n := true, 0
-	for document := range p.documents(body) {
+	for document := range s.documents(body) {
 		empty = false
 		if err := checkJSON(document); err != nil {
 			return err
 		}
-		err := p.splitter.split(view(document), func(it item) error {
+		err := s.split(view(document), func(it item) error {
 			if n++; n > maxItems {
 				return errMany
 			}

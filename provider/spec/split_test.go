@@ -265,7 +265,7 @@ func FuzzSplit(f *testing.F) {
 	}
 	p := build1(f, batch("json:$.e[*]"), Settings{})
 	f.Fuzz(func(t *testing.T, body []byte) {
-		items, err := p.items(body)
+		items, err := p.layout.splitter.items(body)
 		if err != nil {
 			return
 		}

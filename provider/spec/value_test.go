@@ -80,7 +80,7 @@ func TestEveryValueIsRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.bind(&v)
+		p.layout.bind(&v)
 		parsed[text] = v
 	}
 	req := &hookonce.Request{
@@ -95,8 +95,8 @@ func TestEveryValueIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.proof = proof
-	items, err := p.items(req.Body)
+	r.signed = proof.signed
+	items, err := p.layout.splitter.items(req.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
