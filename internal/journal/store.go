@@ -20,6 +20,7 @@ type Store interface {
 	Reader
 	Operator
 	Registry
+	Tallier
 }
 
 // Accepter is the side of a [Store] for those who bring events, and wait for what becomes of them.

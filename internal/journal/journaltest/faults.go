@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/tally"
 )
 
 // ErrInjected is the error of a call that [Faulty] made fail.
@@ -28,6 +29,7 @@ const (
 	OpStatuses Op = "statuses"
 
 	OpBypassed Op = "bypassed"
+	OpTallies  Op = "tallies"
 )
 
 // Mode says how a call fails.
@@ -172,6 +174,14 @@ func (f *Faulty) RecordBypassed(ctx context.Context, outcomes []journal.Outcome)
 // Statuses implements [journal.Store].
 func (f *Faulty) Statuses(ctx context.Context, deliveries []journal.DeliveryID) ([]journal.DeliveryStatus, error) {
 	return disturb(ctx, f, OpStatuses, func() ([]journal.DeliveryStatus, error) { return f.Store.Statuses(ctx, deliveries) })
+}
+
+// AddTallies implements [journal.Store].
+func (f *Faulty) AddTallies(ctx context.Context, process string, seq int64, points []tally.Point) error {
+	_, err := disturb(ctx, f, OpTallies, func() (struct{}, error) {
+		return struct{}{}, f.Store.AddTallies(ctx, process, seq, points)
+	})
+	return err
 }
 
 // Orphans implements [journal.Store].

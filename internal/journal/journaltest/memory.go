@@ -40,6 +40,7 @@ type Memory struct {
 	newest     map[group]mark // the rank that was delivered
 	answers    map[target]journal.Response
 	records
+	talliers
 }
 
 // ref is a key, or a logical key, inside its source.

@@ -63,6 +63,9 @@ func (c *suite) callAll(live bool) map[string]error {
 	errs["RecordBypassed"] = c.store.RecordBypassed(ctx, []journal.Outcome{{Held: h, State: journal.Done, Started: c.now}})
 	_, errs["Purge"] = c.store.Purge(ctx, everyone(journal.KindIDs, c.now, 1))
 	_, errs["Stats"] = c.store.Stats(ctx)
+	errs["AddTallies"] = c.store.AddTallies(ctx, "p", 1, nil)
+	_, errs["Tallies"] = c.store.Tallies(ctx, ever(time.Minute))
+	errs["ForgetTallies"] = c.store.ForgetTallies(ctx, c.now)
 	return errs
 }
 

@@ -13,14 +13,14 @@ import (
 )
 
 // RunRecords checks every sentence of the parts of the contract that are for people: [journal.Reader],
-// [journal.Operator], [journal.Registry], and the receipts of copies.
+// [journal.Operator], [journal.Registry], [journal.Tallier], and the receipts of copies.
 func RunRecords(t *testing.T, factory Factory) {
 	for _, group := range []struct {
 		name  string
 		cases []testCase
 	}{
 		{"list", listCases}, {"contents", contentCases}, {"history", historyCases}, {"receipts", receiptCases},
-		{"replay", replayCases}, {"force", forceCases}, {"ordering groups", orderingGroupCases}, {"races", raceCases}, {"pause", pauseCases}, {"gateways", gatewayCases},
+		{"replay", replayCases}, {"force", forceCases}, {"ordering groups", orderingGroupCases}, {"races", raceCases}, {"pause", pauseCases}, {"gateways", gatewayCases}, {"tallies", tallyCases},
 	} {
 		t.Run(group.name, func(t *testing.T) { runCases(t, factory, group.cases) })
 	}
