@@ -16,13 +16,15 @@ import (
 	"time"
 
 	_ "github.com/go-sql-driver/mysql" // the driver
+
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
 
 // patience bounds everything that waits for a server.
 const patience = time.Minute
 
 // shared is the server behind DSN, started by the first test that needs it.
-var shared = sync.OnceValues(func() (*server, error) { return start(fast...) })
+var shared = sync.OnceValues(func() (*server, error) { return start(throwaway.MemoryDir, fast...) })
 
 // databases counts those that DSN made.
 var databases atomic.Int64
@@ -59,7 +61,7 @@ func Durable(t testing.TB) string {
 	if testing.Short() {
 		t.Skip("needs MariaDB: run without -short")
 	}
-	s, err := start("--innodb-flush-log-at-trx-commit=1", "--innodb-log-file-size=128M")
+	s, err := start(throwaway.DiskDir, "--innodb-flush-log-at-trx-commit=1", "--innodb-log-file-size=128M")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
 
 func query(t *testing.T, dsn, text string) (answer string) {
@@ -36,7 +38,7 @@ func TestEveryDSNIsAFreshDatabase(t *testing.T) {
 func TestServerEndsWithItsProcess(t *testing.T) {
 	const env = "MARIADBTEST_DIE"
 	if os.Getenv(env) != "" {
-		s, err := start()
+		s, err := start(throwaway.MemoryDir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,9 +26,9 @@ var fast = []string{
 	"--innodb-file-per-table=0", "--innodb-log-file-size=8M",
 }
 
-// start makes a server with empty data and the given settings, and returns when it answers.
-func start(settings ...string) (*server, error) {
-	s, err := place()
+// start makes a server with empty data and the given settings in a folder that makeDir makes, and returns when it answers.
+func start(makeDir func(prefix string) (string, error), settings ...string) (*server, error) {
+	s, err := place(makeDir)
 	if err != nil {
 		return nil, fmt.Errorf("mariadbtest: %w", err)
 	}
@@ -45,8 +45,8 @@ func start(settings ...string) (*server, error) {
 }
 
 // place returns a server without data, with a folder and a port of its own.
-func place() (*server, error) {
-	dir, err := os.MkdirTemp("", "hookonce-mariadb-")
+func place(makeDir func(prefix string) (string, error)) (*server, error) {
+	dir, err := makeDir("hookonce-mariadb-")
 	if err != nil {
 		return nil, err
 	}

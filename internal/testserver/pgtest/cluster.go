@@ -20,7 +20,8 @@ import (
 
 // Options say how a cluster differs from the usual one.
 type Options struct {
-	// Fsync makes commits durable on the disk, as in production. The default does not, for speed.
+	// Fsync makes commits durable on the disk, as in production. The default does not, and keeps the data in memory
+	// where the system has room for it, for speed.
 	Fsync bool
 	// Settings are further lines of postgresql.conf, such as "max_connections = 50". They win over
 	// the ones that this package sets.
@@ -31,6 +32,7 @@ type Options struct {
 // excepted.
 type Cluster struct {
 	dir       string // holds data, the log and the socket
+	fsync     bool
 	port      int
 	keeper    io.Closer // see keep
 	databases atomic.Int64
@@ -50,11 +52,11 @@ func Start(t testing.TB, o Options) *Cluster {
 }
 
 func start(o Options) (*Cluster, error) {
-	c, err := place()
+	c, err := place(o.Fsync)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.init(o); err != nil {
+	if err := c.init(o.Settings); err != nil {
 		return nil, errors.Join(err, c.keeper.Close())
 	}
 	if err := c.Restart(); err != nil {
@@ -64,8 +66,12 @@ func start(o Options) (*Cluster, error) {
 }
 
 // place returns a cluster without data, with a folder and a port of its own.
-func place() (*Cluster, error) {
-	dir, err := tempDir()
+func place(fsync bool) (*Cluster, error) {
+	makeDir := throwaway.MemoryDir
+	if fsync {
+		makeDir = throwaway.DiskDir
+	}
+	dir, err := tempDir(makeDir)
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
@@ -73,7 +79,7 @@ func place() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
-	c := &Cluster{dir: dir, port: port}
+	c := &Cluster{dir: dir, fsync: fsync, port: port}
 	if c.keeper, err = c.keep(); err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
@@ -83,13 +89,13 @@ func place() (*Cluster, error) {
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
 // init makes the data folder.
-func (c *Cluster) init(o Options) error {
+func (c *Cluster) init(settings []string) error {
 	err := run("initdb", "--pgdata", c.data(), "--username", "postgres", "--auth", "trust",
 		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions")
 	if err != nil {
 		return err
 	}
-	onOff := map[bool]string{true: "on", false: "off"}[o.Fsync]
+	onOff := map[bool]string{true: "on", false: "off"}[c.fsync]
 	return c.configure(append([]string{
 		"listen_addresses = '127.0.0.1'",
 		"port = " + strconv.Itoa(c.port),
@@ -98,7 +104,7 @@ func (c *Cluster) init(o Options) error {
 		"fsync = " + onOff,
 		"full_page_writes = " + onOff,
 		"autovacuum_naptime = 1h",
-	}, o.Settings...)...)
+	}, settings...)...)
 }
 
 // configure adds settings, which win over earlier ones.

@@ -53,7 +53,7 @@ func startBouncer(t testing.TB, server *url.URL, settings []string) (port int, e
 	if err != nil {
 		return 0, err
 	}
-	dir, err := tempDir()
+	dir, err := tempDir(throwaway.MemoryDir)
 	if err != nil {
 		return 0, err
 	}

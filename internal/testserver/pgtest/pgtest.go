@@ -9,7 +9,6 @@ package pgtest
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -112,9 +111,9 @@ func program(name string) (string, error) {
 	return path, nil
 }
 
-// tempDir makes a folder that the server's user can write to.
-func tempDir() (string, error) {
-	dir, err := os.MkdirTemp("", "hookonce-pg-")
+// tempDir makes a folder that the server's user can write to, by one of the functions that make folders.
+func tempDir(makeDir func(prefix string) (string, error)) (string, error) {
+	dir, err := makeDir("hookonce-pg-")
 	if err != nil {
 		return "", err
 	}

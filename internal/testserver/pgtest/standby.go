@@ -30,7 +30,7 @@ func (c *Cluster) Standby(t testing.TB) *Cluster {
 
 // follow starts a server on a copy of c's data.
 func (c *Cluster) follow() (*Cluster, error) {
-	s, err := place()
+	s, err := place(c.fsync)
 	if err != nil {
 		return nil, err
 	}

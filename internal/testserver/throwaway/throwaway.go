@@ -28,6 +28,21 @@ func FreePort() (int, error) {
 	return 0, err
 }
 
+// MemoryDir makes a folder for the files of a server that need not outlive anything: in memory if the system has room
+// for them there, because a disk takes seconds to be given an empty database.
+func MemoryDir(prefix string) (string, error) {
+	const memory, enough = "/dev/shm", 1 << 30
+	if free(memory) >= enough {
+		if dir, err := os.MkdirTemp(memory, prefix); err == nil {
+			return dir, nil
+		}
+	}
+	return DiskDir(prefix)
+}
+
+// DiskDir makes a folder for the files of a server, among the temporary files of the system.
+func DiskDir(prefix string) (string, error) { return os.MkdirTemp("", prefix) }
+
 // User is the name of the user that servers run as which refuse to run as root. It matters to tests that
 // run as root themselves; the others start servers as whoever they are.
 type User string
