@@ -73,9 +73,10 @@ const (
 // digest is a token of which only the hash is kept. Comparing hashes takes the same time whatever the
 // length of what is presented, and whatever of it is right.
 type digest struct {
-	name string
-	role Role
-	sum  [sha256.Size]byte
+	name     string
+	role     Role
+	sum      [sha256.Size]byte
+	sessions []byte // see sessionKey
 }
 
 // NewGuard returns a guard who knows these tokens. It panics when the metrics are registered already.
@@ -101,7 +102,7 @@ func NewGuard(tokens []Token, o GuardOptions) *Guard {
 func (g *Guard) Reload(tokens []Token) {
 	digests := make([]digest, 0, len(tokens))
 	for _, t := range tokens {
-		digests = append(digests, digest{t.Name, t.Role, sha256.Sum256([]byte(t.Secret))})
+		digests = append(digests, digest{t.Name, t.Role, sha256.Sum256([]byte(t.Secret)), sessionKey(t.Secret)})
 	}
 	g.tokens.Store(&digests)
 }
@@ -109,16 +110,28 @@ func (g *Guard) Reload(tokens []Token) {
 // Protect lets requests through to next whose sender may make them: reading takes any role, changing
 // takes that of an operator.
 func (g *Guard) Protect(next http.Handler) http.Handler {
+	return protect(next, g.admit, func(w http.ResponseWriter, _ *http.Request, refused *problem.Details) {
+		if refused.Status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="hookonce"`)
+		}
+		refused.Write(w)
+	})
+}
+
+// ProtectPages is [Guard.Protect] for what people look at: it knows them by the cookie of [Guard.Login] as well, and has refuse
+// answer those who are not let in.
+func (g *Guard) ProtectPages(next http.Handler, refuse func(http.ResponseWriter, *http.Request, *problem.Details)) http.Handler {
+	return protect(next, g.admitPerson, refuse)
+}
+
+func protect(next http.Handler, admit func(*http.Request) (Visitor, *problem.Details), refuse func(http.ResponseWriter, *http.Request, *problem.Details)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		actor, refused := g.admit(r)
+		visitor, refused := admit(r)
 		if refused != nil {
-			if refused.Status == http.StatusUnauthorized {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="hookonce"`)
-			}
-			refused.Write(w)
+			refuse(w, r, refused)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, actor)))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), visitorKey{}, visitor)))
 	})
 }
 
@@ -132,19 +145,39 @@ func (g *Guard) Knows(r *http.Request) bool {
 	return refused == nil
 }
 
-// local is the actor where there are no tokens.
-const local = "local"
+// Login has the browser that sends a request known from now on, for [SessionTime], as the bearer of the token: by a cookie that
+// every gateway with that token knows, until the token is removed. It refuses who does not know a token, as often as [Guard.Protect] does,
+// and who sends one in the clear over a network.
+func (g *Guard) Login(w http.ResponseWriter, r *http.Request, token string) *problem.Details {
+	encrypted, private := channel(r)
+	tokens := *g.tokens.Load()
+	switch who := bearer(tokens, strings.TrimSpace(token)); {
+	case len(tokens) == 0:
+		return admitLocal(r)
+	case !private:
+		g.count("plain")
+		return forbidden("over plain HTTP whoever listens on the network could use what you send: set admin_tls, or come through a tunnel or a proxy with TLS on the gateway's machine")
+	case who == nil:
+		return g.wrong(r)
+	default:
+		name := plainCookie
+		if encrypted {
+			name = secureCookie
+		}
+		s := session{who.name, who.role, g.opt.Now().Add(SessionTime).Unix()}
+		http.SetCookie(w, cookie(name, s.signed(who.sessions), SessionTime))
+		return nil
+	}
+}
 
-type actorKey struct{}
-
-// actor returns who sent the request whose context this is.
-func actor(ctx context.Context) string {
-	name, _ := ctx.Value(actorKey{}).(string)
-	return name
+// Logout has the browser forget what [Guard.Login] gave it.
+func (g *Guard) Logout(w http.ResponseWriter) {
+	http.SetCookie(w, cookie(secureCookie, "", 0))
+	http.SetCookie(w, cookie(plainCookie, "", 0))
 }
 
 // admit returns who sends a request, or why it is refused.
-func (g *Guard) admit(r *http.Request) (actor string, refused *problem.Details) {
+func (g *Guard) admit(r *http.Request) (v Visitor, refused *problem.Details) {
 	tokens := *g.tokens.Load()
 	if len(tokens) == 0 {
 		if refused = admitLocal(r); refused != nil {
@@ -155,17 +188,36 @@ func (g *Guard) admit(r *http.Request) (actor string, refused *problem.Details) 
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
 		g.count("no_token")
-		return "", unauthorized("this needs a token: send Authorization: Bearer and one of admin_tokens")
+		return Visitor{}, unauthorized("this needs a token: send Authorization: Bearer and one of admin_tokens")
 	}
 	who := bearer(tokens, strings.TrimSpace(secret))
-	switch {
-	case who == nil:
-		return "", g.wrong(r)
-	case who.role != Operator && r.Method != http.MethodGet && r.Method != http.MethodHead:
-		g.count("role")
-		return "", forbidden("the token of " + who.name + " may only read; this needs the role operator")
+	if who == nil {
+		return Visitor{}, g.wrong(r)
 	}
-	return who.name, nil
+	return Visitor{Name: who.name, Role: who.role}, g.may(who, r)
+}
+
+// admitPerson is admit for a browser, which may show a cookie instead of a token.
+func (g *Guard) admitPerson(r *http.Request) (v Visitor, refused *problem.Details) {
+	tokens := *g.tokens.Load()
+	if len(tokens) == 0 || r.Header.Get("Authorization") != "" {
+		return g.admit(r)
+	}
+	who := readSession(cookieOf(r), tokens, g.opt.Now())
+	if who == nil {
+		g.count("no_session")
+		return Visitor{}, unauthorized("this needs a token: log in with one of admin_tokens, or send Authorization: Bearer")
+	}
+	return Visitor{who.name, who.role, true}, g.may(who, r)
+}
+
+// may refuses a change to whose role is to read.
+func (g *Guard) may(who *digest, r *http.Request) *problem.Details {
+	if who.role == Operator || r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil
+	}
+	g.count("role")
+	return forbidden("the token of " + who.name + " may only read; this needs the role operator")
 }
 
 func (g *Guard) count(reason string) { g.refused.WithLabelValues(reason).Inc() }

@@ -1,0 +1,137 @@
+package api
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Visitor is who sent a request that a [Guard] let through.
+type Visitor struct {
+	Name string // of the token; "local" where there are none
+	Role Role
+	// Session is set if the visitor is known by the cookie of [Guard.Login].
+	Session bool
+}
+
+// local is the visitor where there are no tokens.
+var local = Visitor{Name: "local", Role: Operator}
+
+type visitorKey struct{}
+
+// VisitorOf returns who sent the request whose context this is, nobody if no [Guard] let it through.
+func VisitorOf(ctx context.Context) Visitor {
+	v, _ := ctx.Value(visitorKey{}).(Visitor)
+	return v
+}
+
+// actor returns the name that stands in the audit record for what a request does.
+func actor(ctx context.Context) string { return VisitorOf(ctx).Name }
+
+// SessionTime is how long a browser is known after [Guard.Login].
+const SessionTime = 12 * time.Hour
+
+// The names of the cookie. Browsers take the first over TLS alone, for this host alone, and send it nowhere else.
+const (
+	secureCookie = "__Host-hookonce"
+	plainCookie  = "hookonce"
+)
+
+// sessionKey returns what the sessions of a token are signed with. Every gateway that knows the token derives the same one,
+// and none has it any more when the token is gone.
+func sessionKey(secret string) []byte {
+	key, err := hkdf.Key(sha256.New, []byte(secret), nil, "hookonce session 1", sha256.Size)
+	if err != nil {
+		panic(err) // the length is one that HKDF has
+	}
+	return key
+}
+
+// session is what the cookie says: name|role|expiry|HMAC.
+type session struct {
+	name    string
+	role    Role
+	expires int64 // seconds since 1970
+}
+
+func (s session) signed(key []byte) string {
+	claims := s.name + "|" + string(s.role) + "|" + strconv.FormatInt(s.expires, 10)
+	return claims + "|" + signature(claims, key)
+}
+
+func signature(claims string, key []byte) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(claims))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// readSession returns the bearer of a cookie, nil unless one of the tokens signed it, with the role that it still has, and it
+// has not ended.
+func readSession(cookie string, tokens []digest, now time.Time) *digest {
+	end := strings.LastIndexByte(cookie, '|')
+	if end < 0 {
+		return nil
+	}
+	claims, mac := cookie[:end], cookie[end+1:]
+	parts := strings.Split(claims, "|")
+	if len(parts) != 3 {
+		return nil
+	}
+	expires, err := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil || now.Unix() >= expires {
+		return nil
+	}
+	for i := range tokens {
+		t := &tokens[i]
+		if t.name == parts[0] && string(t.role) == parts[1] && hmac.Equal([]byte(mac), []byte(signature(claims, t.sessions))) {
+			return t
+		}
+	}
+	return nil
+}
+
+// cookieOf returns the value of the cookie that a request may be known by. One that a browser sent in the clear over a network is
+// none: whoever listened has it too.
+func cookieOf(r *http.Request) string {
+	if r.TLS == nil && !fromLoopback(r) {
+		return ""
+	}
+	if c, err := r.Cookie(secureCookie); err == nil {
+		return c.Value
+	}
+	if c, err := r.Cookie(plainCookie); err == nil && r.TLS == nil && !forwarded(r) {
+		return c.Value
+	}
+	return ""
+}
+
+// channel says how a browser's secrets come here: whether over TLS, ours or that of a proxy on this machine, and whether nobody
+// on a network can read them.
+func channel(r *http.Request) (encrypted, private bool) {
+	if r.TLS != nil {
+		return true, true
+	}
+	encrypted = strings.HasPrefix(r.Header.Get("Origin"), "https://")
+	return encrypted, fromLoopback(r) && (encrypted || !forwarded(r))
+}
+
+func fromLoopback(r *http.Request) bool {
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && remote.Addr().Unmap().IsLoopback()
+}
+
+// cookie returns the cookie with a value, or with none, which ends it.
+func cookie(name, value string, age time.Duration) *http.Cookie {
+	c := &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(age / time.Second), Secure: name == secureCookie, HttpOnly: true, SameSite: http.SameSiteStrictMode}
+	if value == "" {
+		c.MaxAge = -1
+	}
+	return c
+}
