@@ -2,32 +2,41 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/dashboard"
 	"github.com/hookonce/hookonce/internal/deliver"
+	"github.com/hookonce/hookonce/internal/doctor"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/problem"
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
-// adminMux serves the listener for people and machines, but for the API. Whether the process is alive and ready is no
-// secret; all else is guarded.
-func adminMux(guard *api.Guard, registry *prometheus.Registry, ready http.Handler) *http.ServeMux {
+// adminMux serves the listener for people and machines. Whether the process is alive and ready is no secret; all else is
+// guarded.
+func (g *Gateway) adminMux(ready, questions http.Handler) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", guard.Protect(promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})))
+	mux.Handle("GET /metrics", g.guard.Protect(promhttp.HandlerFor(g.opt.Registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("GET /readyz", ready)
-	mux.HandleFunc("/", notFound)
+	mux.Handle(api.Base+"/", g.guard.Protect(questions))
+	mux.Handle("/", dashboard.New(dashboard.Options{
+		API: questions, Guard: g.guard, NotFound: notFound, Version: g.opt.Version, Now: g.opt.Now, Logger: g.opt.strange,
+		Configuration: func() string { return g.config().Show() },
+		Examine: func(ctx context.Context) []doctor.Finding {
+			return doctor.Examine(ctx, doctor.Patient{Config: g.config(), Now: g.opt.Now})
+		},
+	}))
 	return mux
 }
 

@@ -171,8 +171,7 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 	g.tellMemory(&wired.plan)
 	g.readiness = g.newReadiness()
 	g.readiness.full, g.readiness.ping = g.journal.Full, g.journal.Ping
-	admin := adminMux(g.guard, g.opt.Registry, g.readiness)
-	admin.Handle(api.Base+"/", g.guard.Protect(api.New(g.apiOptions())))
+	admin := g.adminMux(g.readiness, api.New(g.apiOptions()))
 	g.opened.Store(true)
 	g.serve(g.admin, admin)
 	g.serve(g.ingest, g.handler)
@@ -197,8 +196,7 @@ func (g *Gateway) openOrLater(ctx context.Context, wired *wiring) error {
 // openLater serves the sources that are observed, and goes on with the start when the store can be opened.
 func (g *Gateway) openLater(wired *wiring, cause error) {
 	g.opt.Logger.Error("gateway: the store is away; sources with mode observe are served, and all others answer 503 until it is back", "error", cause)
-	admin := adminMux(g.guard, g.opt.Registry, g.newReadiness())
-	admin.Handle(api.Base+"/", g.guard.Protect(http.HandlerFunc(notOpen)))
+	admin := g.adminMux(g.newReadiness(), http.HandlerFunc(notOpen))
 	g.serve(g.admin, admin)
 	g.serve(g.ingest, earlyIngest(wired.watching))
 	ctx, cancel := context.WithCancel(context.Background())

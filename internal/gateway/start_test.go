@@ -34,7 +34,8 @@ func TestAdmin(t *testing.T) {
 		{"/healthz", 200, "text/plain", "ok"},
 		{"/readyz", 200, "text/plain", "ready"},
 		{"/metrics", 200, "text/plain", "hookonce_"},
-		{"/", 404, "application/problem+json", "there is nothing here"},
+		{"/", 200, "text/html", "hookonce"},
+		{"/nothing", 404, "application/problem+json", "there is nothing here"},
 		{"/in/orders", 404, "application/problem+json", "there is nothing here"},
 	} {
 		res, body := get(t, c, g, want.path)

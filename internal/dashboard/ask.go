@@ -1,0 +1,93 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/hookonce/hookonce/internal/api"
+)
+
+// Refusal is why the API does not do or tell what a page asks for.
+type Refusal struct {
+	huma.ErrorModel
+}
+
+func refusal(status int, detail string) *Refusal {
+	return &Refusal{huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail}}
+}
+
+func (r *Refusal) Error() string {
+	text := r.Detail
+	for _, e := range r.Errors {
+		text += "; "
+		if _, field, ok := strings.Cut(e.Location, "."); ok {
+			text += strings.TrimPrefix(field, "filter.") + ": "
+		}
+		text += e.Message
+	}
+	return text
+}
+
+// get asks the API, on account of the visitor whose context this is, and reads the answer into out.
+func (d *dashboard) get(ctx context.Context, path string, query url.Values, out any) error {
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	return d.ask(ctx, http.MethodGet, path, nil, out)
+}
+
+// post has the API do something.
+func (d *dashboard) post(ctx context.Context, path string, in, out any) error {
+	return d.ask(ctx, http.MethodPost, path, in, out)
+}
+
+func (d *dashboard) ask(ctx context.Context, method, path string, in, out any) error {
+	body := new(bytes.Buffer)
+	if in != nil {
+		if err := json.NewEncoder(body).Encode(in); err != nil {
+			return err
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, method, api.Base+path, body)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	a := answer{header: http.Header{}, status: http.StatusOK}
+	d.opt.API.ServeHTTP(&a, r)
+	if a.status != http.StatusOK {
+		why := refusal(a.status, http.StatusText(a.status))
+		_ = json.Unmarshal(a.body.Bytes(), &why.ErrorModel) // what is no problem has a status all the same
+		return why
+	}
+	if err := json.Unmarshal(a.body.Bytes(), out); err != nil {
+		return fmt.Errorf("the answer to %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// answer keeps what the API answers.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header         { return a.header }
+func (a *answer) WriteHeader(status int)      { a.status = status }
+func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
+
+// segment returns s as one part of a path. Dots alone would be taken for folders.
+func segment(s string) string {
+	if s == "." || s == ".." {
+		return strings.ReplaceAll(s, ".", "%2E")
+	}
+	return url.PathEscape(s)
+}

@@ -1,0 +1,171 @@
+// Pages work without this. It refreshes what changes, copies, keeps a theme, and takes keys.
+const root = document.documentElement;
+const main = document.getElementById("main");
+const kept = {
+  get(name) { try { return localStorage.getItem(name) } catch { return null } },
+  set(name, value) { try { localStorage.setItem(name, value) } catch { /* private windows */ } },
+};
+
+// Refresh: the page is asked for anew while somebody looks, and only what is different is replaced. A region in which somebody
+// types, selects or has the focus stays as it is.
+let tag = null, failing = 0, timer = 0, paused = false;
+const was = new Map(); // what a region was when it came, by its id
+const again = Number(main?.dataset.again || 0) * 1000;
+
+function inUse(region) {
+  if (region.contains(document.activeElement)) return true;
+  const selection = document.getSelection();
+  return Boolean(selection && !selection.isCollapsed && selection.containsNode(region, true));
+}
+
+function replace(region, fresh) {
+  const open = [...region.querySelectorAll("details[open][id]")].map((d) => d.id);
+  const shut = [...region.querySelectorAll("details:not([open])[id]")].map((d) => d.id);
+  const scrolled = [...region.querySelectorAll(".scroll, pre")].map((e) => [e.scrollLeft, e.scrollTop]);
+  region.replaceWith(fresh);
+  for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+  for (const id of shut) document.getElementById(id)?.removeAttribute("open");
+  fresh.querySelectorAll(".scroll, pre").forEach((e, i) => { if (scrolled[i]) [e.scrollLeft, e.scrollTop] = scrolled[i] });
+  ready(fresh);
+}
+
+async function refresh() {
+  if (paused || document.hidden) return;
+  try {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html", ...(tag && { "If-None-Match": tag }) }, cache: "no-store", redirect: "manual" });
+    if (answer.type === "opaqueredirect") { location.reload(); return }
+    if (answer.status === 200) {
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      let all = true;
+      for (const fresh of page.querySelectorAll("[data-live][id]")) {
+        const region = document.getElementById(fresh.id);
+        if (!region || was.get(fresh.id) === fresh.innerHTML) continue;
+        if (inUse(region)) { all = false; continue }
+        replace(region, document.adoptNode(fresh));
+      }
+      document.title = page.title;
+      tag = all ? answer.headers.get("ETag") : null;
+    }
+    say(answer.ok || answer.status === 304 ? 0 : failing + 1);
+  } catch {
+    say(failing + 1);
+  }
+}
+
+// say tells once that what is shown is old, and once that it is not any more.
+function say(times) {
+  const before = failing;
+  failing = times;
+  let note = document.getElementById("stale");
+  if (times >= 2 && !note) {
+    note = Object.assign(document.createElement("p"), { id: "stale", className: "alert warn" });
+    note.setAttribute("role", "status");
+    note.textContent = "The gateway does not answer. What you see is from " + new Date().toISOString().slice(11, 19) + " UTC or earlier.";
+    main.prepend(note);
+  } else if (!times && before) {
+    note?.remove();
+  }
+}
+
+function schedule() {
+  clearTimeout(timer);
+  if (!again) return;
+  timer = setTimeout(async () => { await refresh(); schedule() }, again * Math.min(2 ** failing, 12));
+}
+
+// Copying works on plain HTTP too, where browsers have no clipboard for pages.
+async function copy(text) {
+  try { await navigator.clipboard.writeText(text); return true } catch { /* below */ }
+  const area = Object.assign(document.createElement("textarea"), { value: text, readOnly: true, className: "hidden" });
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  return done;
+}
+
+// ready makes a region of the page work: what needs the script is shown, and times say what they are here.
+function ready(region) {
+  for (const live of region.matches?.("[data-live]") ? [region] : document.querySelectorAll("[data-live][id]")) was.set(live.id, live.innerHTML);
+  for (const button of region.querySelectorAll("[data-copy]")) button.hidden = false;
+  for (const time of region.querySelectorAll("time[datetime]")) {
+    time.title = time.title.split(" · ")[0] + " · here " + new Date(time.dateTime).toLocaleString();
+  }
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest?.("[data-copy]");
+  if (!button) return;
+  const first = button.firstChild;
+  first.textContent = (await copy(button.dataset.copy)) ? "Copied" : "Select it";
+  button.focus();
+  setTimeout(() => { first.textContent = "Copy" }, 1500);
+});
+
+// Theme: the server writes what was chosen into the page, so that nothing flashes.
+const theme = document.getElementById("theme");
+function showTheme() { theme.querySelector("span").textContent = root.dataset.theme || "system" }
+if (theme) {
+  theme.hidden = false;
+  showTheme();
+  theme.addEventListener("click", () => {
+    const next = { "": "light", light: "dark", dark: "" }[root.dataset.theme || ""];
+    if (next) root.dataset.theme = next; else delete root.dataset.theme;
+    document.cookie = `hookonce_theme=${next}; Path=/; SameSite=Strict; Max-Age=${next ? 31536000 : 0}`;
+    showTheme();
+  });
+}
+
+// Keys: g and the letter of a page, / to find, ? for help. They can be turned off there.
+let leading = 0;
+function help() {
+  let dialog = document.getElementById("keys");
+  if (!dialog) {
+    dialog = Object.assign(document.createElement("dialog"), { id: "keys" });
+    dialog.setAttribute("aria-labelledby", "keys-title");
+    const entries = [["/", "find an event"], ["p", "stop or go on refreshing"], ["?", "this"]];
+    for (const a of document.querySelectorAll("[data-key]")) entries.push(["g " + a.dataset.key, a.textContent]);
+    const list = document.createElement("dl");
+    for (const [keys, text] of entries) {
+      const dt = document.createElement("dt"), dd = document.createElement("dd");
+      dt.append(Object.assign(document.createElement("kbd"), { textContent: keys }));
+      dd.textContent = text;
+      list.append(dt, dd);
+    }
+    const title = Object.assign(document.createElement("h2"), { id: "keys-title", textContent: "Keys" });
+    const off = Object.assign(document.createElement("button"), { type: "button" });
+    const label = () => { off.textContent = kept.get("keys") === "off" ? "Turn them on" : "Turn them off" };
+    off.addEventListener("click", () => { kept.set("keys", kept.get("keys") === "off" ? "on" : "off"); label() });
+    label();
+    const close = Object.assign(document.createElement("button"), { type: "button", textContent: "Close", className: "primary" });
+    close.addEventListener("click", () => dialog.close());
+    const row = Object.assign(document.createElement("p"), { className: "buttons" });
+    row.append(close, off);
+    dialog.append(title, list, row);
+    document.body.append(dialog);
+  }
+  dialog.showModal();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
+  if (event.key === "?") { help(); return }
+  if (kept.get("keys") === "off") return;
+  if (leading && Date.now() - leading < 1500) {
+    leading = 0;
+    const link = [...document.querySelectorAll("[data-key]")].find((a) => a.dataset.key === event.key);
+    if (link) { event.preventDefault(); link.click() }
+  } else if (event.key === "g") {
+    leading = Date.now();
+  } else if (event.key === "/") {
+    event.preventDefault();
+    document.getElementById("find")?.focus();
+  } else if (event.key === "p" && again) {
+    paused = !paused;
+    document.title = (paused ? "‖ " : "") + document.title.replace(/^‖ /, "");
+  }
+});
+
+document.addEventListener("visibilitychange", () => { if (!document.hidden && again && !paused) refresh() });
+ready(document);
+schedule();

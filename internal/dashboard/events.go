@@ -1,0 +1,346 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/api"
+)
+
+// filterFields are the fields of [api.Filter], as they stand in addresses, forms and flags.
+var filterFields = []string{"source", "type", "resource", "field", "state", "destination", "error", "status", "seen", "since", "until"}
+
+// Filter is what somebody asks for, as it stands in the address.
+type Filter map[string]string
+
+// readFilter takes the fields of a filter from a form or a query. Times may be as long ago as 2h.
+func readFilter(values url.Values, now time.Time) Filter {
+	f := Filter{}
+	for _, name := range filterFields {
+		if text := strings.TrimSpace(values.Get(name)); text != "" {
+			f[name] = text
+		}
+	}
+	for _, name := range []string{"since", "until"} {
+		if t, ok := instant(f[name], now); ok {
+			f[name] = t.UTC().Format(time.RFC3339)
+		}
+	}
+	return f
+}
+
+// instant reads a time as people write it: 2026-11-21, 2026-11-21 12:00, 2h or 7d ago.
+func instant(text string, now time.Time) (time.Time, bool) {
+	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02 15:04", time.DateTime} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, true
+		}
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.Atoi(days)
+		return now.AddDate(0, 0, -n), err == nil && n > 0
+	}
+	d, err := time.ParseDuration(text)
+	return now.Add(-d), err == nil && d > 0
+}
+
+// Query returns the filter as it stands in an address.
+func (f Filter) Query() url.Values {
+	values := url.Values{}
+	for name, text := range f {
+		values.Set(name, text)
+	}
+	return values
+}
+
+// Address returns that of the events that match.
+func (f Filter) Address() string {
+	if len(f) == 0 {
+		return "/events"
+	}
+	return "/events?" + f.Query().Encode()
+}
+
+// Flags are those of the commands that take a filter.
+func (f Filter) Flags() string {
+	var b strings.Builder
+	for _, name := range filterFields {
+		if f[name] != "" {
+			b.WriteString(" --" + name + " " + quoted(f[name]))
+		}
+	}
+	return b.String()
+}
+
+// Words says in a sentence what the filter chooses.
+func (f Filter) Words() string {
+	var words []string
+	for _, name := range filterFields {
+		if f[name] != "" {
+			words = append(words, name+" "+f[name])
+		}
+	}
+	if len(words) == 0 {
+		return "All events"
+	}
+	return "All events with " + strings.Join(words, ", ")
+}
+
+// body returns the filter as the API takes it in a body.
+func (f Filter) body() map[string]any {
+	body := map[string]any{}
+	for name, text := range f {
+		body[name] = text
+		if n, err := strconv.Atoi(text); name == "status" && err == nil {
+			body[name] = n
+		}
+	}
+	return body
+}
+
+// quoted returns a text as one word of a shell.
+func quoted(text string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.:/,@+%=", r)
+	}
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !safe(r) }) < 0 {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// eventsView is a part of the list of events.
+type eventsView struct {
+	Filter Filter `json:"filter"`
+	api.EventList
+	// Sources and Destinations are what may be chosen.
+	Sources      []string `json:"-"`
+	Destinations []string `json:"-"`
+	Wrong        string   `json:"wrong,omitempty"` // with the filter
+	Further      bool     `json:"-"`               // this is not the first part
+	Next         string   `json:"-"`               // address of the next part
+}
+
+// States and Kinds are what may be chosen of the states of deliveries and of the kinds of copies.
+func (eventsView) States() []string {
+	return []string{"failed", "dead", "pending", "processing", "done"}
+}
+func (eventsView) Kinds() []string { return []string{"duplicate", "conflict", "redriven"} }
+
+// Special reports whether a field of the filter is set that most do not need.
+func (v eventsView) Special() bool {
+	return slices.ContainsFunc([]string{"until", "seen", "error", "status", "field"}, func(name string) bool { return v.Filter[name] != "" })
+}
+
+// Covers says what the list covers.
+func (v eventsView) Covers() string {
+	if v.Wrong != "" {
+		return ""
+	}
+	text := plural(len(v.Events), "event", "events") + ", newest first"
+	if v.Further {
+		text += ", older than those on the page before"
+	}
+	switch {
+	case v.Incomplete && v.LookedTo != nil:
+		text += ". The search went back to " + stamp(*v.LookedTo) + " and stopped there: go on with older events"
+	case v.Cursor != "":
+		text += ". There are older ones"
+	default:
+		text += ". These are all that match"
+	}
+	return text + ". Times are UTC."
+}
+
+func (d *dashboard) events(r *http.Request) (*page, error) {
+	ctx, asked := r.Context(), r.URL.Query()
+	v := eventsView{Filter: readFilter(asked, d.opt.Now())}
+	query := v.Filter.Query()
+	if c := asked.Get("cursor"); c != "" {
+		query.Set("cursor", c)
+		v.Further = true
+	}
+	err := d.get(ctx, "/events", query, &v.EventList)
+	var why *Refusal
+	if errors.As(err, &why) && why.Status == http.StatusUnprocessableEntity && !wantsData(r) {
+		v.Wrong, err = why.Error(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if v.Cursor != "" {
+		next := v.Filter.Query()
+		next.Set("cursor", v.Cursor)
+		v.Next = "/events?" + next.Encode()
+	}
+	v.Sources, v.Destinations = d.names(ctx)
+	again := 10
+	if v.Further || v.Filter["field"] != "" { // reads bodies
+		again = 0
+	}
+	return &page{Title: "Events", Place: "/events", Again: again, Data: v, Commands: []command{{"List these", "hookonce events list" + v.Filter.Flags()}}}, nil
+}
+
+// names returns those of sources and destinations, as far as they can be told.
+func (d *dashboard) names(ctx context.Context) (sources, destinations []string) {
+	var s api.SourceList
+	if d.get(ctx, "/sources", nil, &s) == nil {
+		for _, source := range s.Sources {
+			sources = append(sources, source.Name)
+			destinations = append(destinations, source.Destinations...)
+		}
+	}
+	slices.Sort(sources)
+	slices.Sort(destinations)
+	return sources, slices.Compact(destinations)
+}
+
+// maxFindSources is in how many sources a key is looked for whose source is not said.
+const maxFindSources = 64
+
+// find leads to the event that somebody names by its identifier, or by its key with or without its source.
+func (d *dashboard) find(r *http.Request) (*page, error) {
+	ctx, text := r.Context(), strings.TrimSpace(r.URL.Query().Get("q"))
+	paths := []string{}
+	if id, err := strconv.ParseInt(text, 10, 64); err == nil && id > 0 {
+		paths = append(paths, "/events/"+text)
+	}
+	sources, _ := d.names(ctx)
+	if source, key, ok := strings.Cut(text, "/"); ok && slices.Contains(sources, source) && key != "" {
+		paths = append(paths, "/events/"+segment(source)+"/"+segment(key))
+	}
+	for _, s := range sources[:min(len(sources), maxFindSources)] {
+		if text != "" && len(text) <= 512 {
+			paths = append(paths, "/events/"+segment(s)+"/"+segment(text))
+		}
+	}
+	for _, p := range paths {
+		var found api.Detail
+		err := d.get(ctx, p, nil, &found)
+		var why *Refusal
+		switch {
+		case err == nil:
+			return &page{to: "/events/" + found.ID}, nil
+		case !errors.As(err, &why) || why.Status == http.StatusServiceUnavailable:
+			return nil, err
+		}
+	}
+	return &page{to: query("/events", "resource", text)}, nil
+}
+
+// eventView is one event with what happened to it.
+type eventView struct {
+	api.Detail
+	Timeline []moment `json:"timeline"`
+}
+
+// moment is one thing that happened to an event.
+type moment struct {
+	At   time.Time `json:"at"`
+	Kind string    `json:"kind"` // received, attempt, or that of a sighting
+	// Failed is set if it is one to look at.
+	Failed bool   `json:"failed,omitempty"`
+	Text   string `json:"text"`
+	// Detail is more about it, in other people's words; Answer is how the destination's answer begins.
+	Detail string  `json:"detail,omitempty"`
+	Answer string  `json:"answer,omitempty"`
+	After  float64 `json:"after_seconds"` // since the event was received
+}
+
+// Later returns how long after the event was received it happened.
+func (m moment) Later() string { return span(time.Duration(m.After * float64(time.Second))) }
+
+func (d *dashboard) event(r *http.Request) (*page, error) {
+	path := "/events/" + segment(r.PathValue("id"))
+	if r.PathValue("id") == "" {
+		path = "/events/" + segment(r.PathValue("source")) + "/" + segment(r.PathValue("key"))
+	}
+	var v eventView
+	if err := d.get(r.Context(), path, nil, &v.Detail); err != nil {
+		return nil, err
+	}
+	v.Timeline = timeline(&v.Detail)
+	return &page{Title: "Event " + v.ID, Place: "/events", Again: 10, Data: v, Commands: []command{
+		{"Show it", "hookonce events show " + v.ID},
+		{"Replay it", "hookonce events replay " + v.ID + " --reason 'WHY'"},
+	}}, nil
+}
+
+// Seen says how often the event came.
+func (v eventView) Seen() string {
+	copies := 0
+	for _, s := range v.Sightings {
+		copies += s.Copies
+	}
+	if copies == 0 {
+		return "once"
+	}
+	return plural(copies+1, "time", "times") + ": the first, and " + plural(copies, "copy", "copies")
+}
+
+// timeline puts what is known of an event in the order in which it happened.
+func timeline(e *api.Detail) []moment {
+	text := "Received and stored before it was acknowledged."
+	switch {
+	case e.Unrouted:
+		text = "Received and stored. No route wanted it, so it was delivered nowhere."
+	case e.LogicalDuplicateOf != "":
+		text = "Received and stored. It tells of the same change as an earlier event."
+	case e.Key == "":
+		text = "Received without a key: copies of it cannot be told apart, and each is delivered."
+	}
+	all := []moment{{At: e.ReceivedAt, Kind: "received", Text: text}}
+	for _, a := range e.Attempts {
+		m := moment{At: a.StartedAt, Kind: "attempt", Failed: a.Outcome != "done", Detail: a.Error, Answer: a.Answer}
+		answered := "no answer"
+		if a.Status != 0 {
+			answered = strings.TrimSpace(strconv.Itoa(a.Status) + " " + http.StatusText(a.Status))
+		}
+		m.Text = "Attempt " + strconv.FormatInt(a.Number, 10) + " at " + a.Destination + ": " + answered + " after " + milliseconds(a.LatencyMS) + "."
+		if a.Outcome == "dead" {
+			m.Text += " It was given up."
+		}
+		all = append(all, m)
+	}
+	for _, s := range e.Sightings {
+		all = append(all, moment{At: s.First, Kind: s.Kind, Failed: s.Kind == "conflict", Text: sighted(s)})
+	}
+	slices.SortStableFunc(all, func(a, b moment) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
+	for i := range all {
+		all[i].After = max(all[i].At.Sub(e.ReceivedAt), 0).Seconds()
+	}
+	return all
+}
+
+// sighted says what became of copies.
+func sighted(s api.Sighting) string {
+	copies := plural(s.Copies, "copy", "copies") + " came"
+	if s.Copies > 1 {
+		copies += ", the last at " + clock(s.Last)
+	}
+	switch s.Kind {
+	case "conflict":
+		return copies + " with the same key and other content. Not delivered: somebody has to look."
+	case "redriven":
+		return copies + " while it was failed or dead, which made it due again."
+	}
+	return copies + ". Not delivered: the event was accepted already."
+}
+
+// milliseconds returns a length of time as attempts have it.
+func milliseconds(ms float64) string {
+	switch {
+	case ms < 10:
+		return strconv.FormatFloat(ms, 'f', 1, 64) + " ms"
+	case ms < 10_000:
+		return strconv.FormatFloat(ms, 'f', 0, 64) + " ms"
+	}
+	return strconv.FormatFloat(ms/1000, 'f', 1, 64) + " s"
+}

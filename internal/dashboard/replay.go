@@ -1,0 +1,136 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/api"
+)
+
+// replayTime bounds what one request of a browser waits for. What is left is gone on with by the next.
+const replayTime = 12 * time.Second
+
+// replayView is a replay: counted first, then done.
+type replayView struct {
+	Filter Filter `json:"filter,omitempty"`
+	ID     string `json:"id,omitempty"` // of the event; empty: of all that the filter chooses
+	Reason string `json:"reason"`
+	Rate   string `json:"rate,omitempty"`
+	Force  bool   `json:"force,omitempty"`
+	// Destination is the only one of an event that it goes to. Empty: wherever it failed.
+	Destination string `json:"destination,omitempty"`
+
+	Result api.ReplayResult `json:"result"`
+	Wrong  string           `json:"wrong,omitempty"` // why nothing, or not all, was done
+}
+
+// Counted reports whether nothing was done but counting.
+func (v *replayView) Counted() bool { return v.Result.DryRun }
+
+// readReplay takes a replay from a form.
+func (d *dashboard) readReplay(r *http.Request) *replayView {
+	_ = r.ParseForm() // what cannot be read is missing, and the API says so
+	force, _ := strconv.ParseBool(r.PostForm.Get("force"))
+	return &replayView{
+		Filter: readFilter(r.PostForm, d.opt.Now()), Reason: strings.TrimSpace(r.PostForm.Get("reason")), Rate: strings.TrimSpace(r.PostForm.Get("rate")),
+		Force: force, Destination: r.PostForm.Get("destination"),
+	}
+}
+
+// counts reports whether a form asks for the number alone. One that does not say "do" does nothing.
+func counts(r *http.Request) bool { return r.PostForm.Get("step") != "do" }
+
+// counting stands for the reason where nothing is done that needs one.
+const counting = "counting"
+
+func (d *dashboard) replayEvent(r *http.Request) (*page, error) {
+	v := d.readReplay(r)
+	v.ID, v.Filter = r.PathValue("id"), nil
+	dry := counts(r)
+	in := api.ReplayOne{Destination: v.Destination, Force: v.Force, Reason: v.Reason, DryRun: dry}
+	if dry {
+		in.Reason = cmp.Or(in.Reason, counting)
+	}
+	err := d.post(r.Context(), "/events/"+segment(v.ID)+"/replay", in, &v.Result)
+	return d.replayed(r, v, dry, err, "hookonce events replay "+v.ID+flags(v))
+}
+
+// replayMany replays all that a filter chooses, however many requests that takes.
+func (d *dashboard) replayMany(r *http.Request) (*page, error) {
+	v := d.readReplay(r)
+	dry := counts(r)
+	rate, err := strconv.ParseFloat(cmp.Or(v.Rate, "0"), 64)
+	if err != nil {
+		return d.replayed(r, v, true, refusal(http.StatusUnprocessableEntity, "rate: write how many become due in a second, such as 50, or nothing for all at once"), "")
+	}
+	in := map[string]any{"filter": v.Filter.body(), "force": v.Force, "reason": v.Reason, "rate": rate, "dry_run": dry}
+	if dry {
+		in["reason"] = cmp.Or(v.Reason, counting)
+	}
+	if cursor := r.PostForm.Get("cursor"); cursor != "" {
+		in["cursor"] = cursor
+	}
+	err = d.replayAll(r.Context(), in, &v.Result)
+	return d.replayed(r, v, dry, err, "hookonce events replay"+v.Filter.Flags()+flags(v)+" --yes")
+}
+
+// replayAll goes on from piece to piece until all is done, or as much as one request may. An error after the first piece leaves
+// a cursor: what was done is told.
+func (d *dashboard) replayAll(ctx context.Context, in map[string]any, sum *api.ReplayResult) error {
+	for end := time.Now().Add(replayTime); ; {
+		var piece api.ReplayResult
+		if err := d.post(ctx, "/replay", in, &piece); err != nil {
+			return err
+		}
+		sum.Events += piece.Events
+		sum.Deliveries += piece.Deliveries
+		sum.Forced += piece.Forced
+		sum.Open += piece.Open
+		sum.Gone += piece.Gone
+		sum.DryRun, sum.Cursor, sum.Audit = piece.DryRun, piece.Cursor, cmp.Or(piece.Audit, sum.Audit)
+		if len(sum.GoneEvents) == 0 {
+			sum.GoneEvents = piece.GoneEvents
+		}
+		if piece.Cursor == "" || time.Now().After(end) {
+			return nil
+		}
+		in["cursor"] = piece.Cursor
+	}
+}
+
+// replayed shows what a replay came to. That there was nothing to do is no error.
+func (d *dashboard) replayed(r *http.Request, v *replayView, dry bool, err error, line string) (*page, error) {
+	var why *Refusal
+	if err != nil && (!errors.As(err, &why) || why.Status == http.StatusNotFound || wantsData(r)) {
+		return nil, err
+	}
+	if why != nil {
+		v.Wrong = why.Error()
+	}
+	v.Result.DryRun = dry
+	p := &page{Title: "Replay", Place: "/events", Data: v}
+	if line != "" {
+		p.Commands = []command{{"The same", line}}
+	}
+	return p, nil
+}
+
+// flags are those of a replay besides its filter.
+func flags(v *replayView) string {
+	var b strings.Builder
+	if v.ID != "" && v.Destination != "" {
+		b.WriteString(" --destination " + quoted(v.Destination))
+	}
+	if v.Force {
+		b.WriteString(" --force")
+	}
+	if v.Rate != "" {
+		b.WriteString(" --rate " + quoted(v.Rate))
+	}
+	return b.String() + " --reason " + quoted(cmp.Or(v.Reason, "WHY"))
+}

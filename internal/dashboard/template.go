@@ -1,0 +1,163 @@
+package dashboard
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"math"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// templates are the pages by name, each with the frame around it.
+type templates map[string]*template.Template
+
+// parse reads all templates. It panics if one is wrong, which a test sees.
+func parse(now func() time.Time) templates {
+	frame := template.Must(template.New("").Funcs(functions(now)).ParseFS(templateFiles, "templates/frame/*.html"))
+	files, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		panic(err)
+	}
+	all := templates{}
+	for _, f := range files {
+		all[strings.TrimSuffix(path.Base(f), ".html")] = template.Must(template.Must(frame.Clone()).ParseFS(templateFiles, f))
+	}
+	return all
+}
+
+// functions are what templates may call besides methods of what they show.
+func functions(now func() time.Time) template.FuncMap {
+	return template.FuncMap{
+		"asset":    assetURL,
+		"places":   func() any { return places },
+		"now":      now,
+		"ago":      func(t time.Time) string { return span(now().Sub(t)) },
+		"until":    func(t time.Time) string { return span(t.Sub(now())) },
+		"span":     span,
+		"stamp":    stamp,
+		"clock":    clock,
+		"number":   number,
+		"bytes":    size,
+		"percent":  percent,
+		"segment":  segment,
+		"query":    query,
+		"dict":     dict,
+		"status":   func(code int) string { return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code)) },
+		"plural":   plural,
+		"open":     openOf,
+		"fraction": func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) },
+	}
+}
+
+// span returns a length of time in its two largest units at most, such as 2 d 4 h.
+func span(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Second:
+		return "a moment"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 10*time.Hour && d%time.Hour >= time.Minute:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	case d < 10*24*time.Hour && d%(24*time.Hour) >= time.Hour:
+		return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	}
+	return fmt.Sprintf("%d d", d/(24*time.Hour))
+}
+
+// stamp returns a time to the second, in UTC.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+
+// clock returns a time of day to the second, in UTC.
+func clock(t time.Time) string { return t.UTC().Format("15:04:05") }
+
+// number returns a number with its thousands apart, by a space that does not break.
+func number(n any) string {
+	var text string
+	switch n := n.(type) {
+	case float64:
+		text = strconv.FormatFloat(math.Round(n), 'f', 0, 64)
+	default:
+		text = fmt.Sprint(n)
+	}
+	sign, digits := "", text
+	if strings.HasPrefix(text, "-") {
+		sign, digits = "−", text[1:]
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "\u202f" + digits[i:]
+	}
+	return sign + digits
+}
+
+// size returns a number of bytes.
+func size(n int64) string {
+	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	f, u := float64(n), 0
+	for f >= 1024 && u < len(units)-1 {
+		f, u = f/1024, u+1
+	}
+	if u == 0 || f >= 100 {
+		return fmt.Sprintf("%.0f %s", f, units[u])
+	}
+	return fmt.Sprintf("%.1f %s", f, units[u])
+}
+
+// percent returns a share of one in a hundred, with as many digits as say something.
+func percent(share float64) string {
+	switch p := share * 100; {
+	case p == 0:
+		return "0 %"
+	case p < 0.01:
+		return "< 0.01 %"
+	case p < 1:
+		return fmt.Sprintf("%.2f %%", p)
+	case p < 10:
+		return fmt.Sprintf("%.1f %%", p)
+	default:
+		return fmt.Sprintf("%.0f %%", p)
+	}
+}
+
+// plural returns a number and its noun.
+func plural(n any, one, many string) string {
+	if fmt.Sprint(n) == "1" {
+		return "1\u00a0" + one
+	}
+	return number(n) + "\u00a0" + many
+}
+
+// query returns the address of a path with these fields, in pairs of a name and a value. Empty ones are left out.
+func query(path string, fields ...string) string {
+	values := url.Values{}
+	for i := 0; i+1 < len(fields); i += 2 {
+		if fields[i+1] != "" {
+			values.Set(fields[i], fields[i+1])
+		}
+	}
+	if len(values) > 0 {
+		path += "?" + values.Encode()
+	}
+	return path
+}
+
+// dict returns a map for a template within the template, from pairs of a name and a value.
+func dict(pairs ...any) map[string]any {
+	m := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		m[pairs[i].(string)] = pairs[i+1]
+	}
+	return m
+}
