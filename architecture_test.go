@@ -79,7 +79,6 @@ var rules = []rule{
 	{pkg: "internal/observe", allow: []string{"", "internal/lines", "internal/schema"}, reason: "what only looks on needs no journal, and must not be able to claim anything"},
 	{pkg: "internal/claims", allow: []string{"", "pgstore", "sqlstore"}, reason: "it chooses a store and knows nothing of requests"},
 	{pkg: "internal/api", allow: []string{"", "internal/tally", "internal/journal", "internal/problem", "internal/lines", "internal/connlimit", "internal/lru"}, reason: "the API knows the journal alone, and neither how events come in nor how they go out"},
-	{pkg: "internal/api", allow: []string{"", "internal/journal", "internal/problem", "internal/lines", "internal/connlimit", "internal/lru"}, reason: "the API knows the journal alone, and neither how events come in nor how they go out"},
 	{pkg: "internal/dashboard", allow: []string{"internal/api", "internal/doctor", "internal/lines", "internal/problem"}, reason: "pages are answers of the API: what they show, programs can ask for"},
 	{pkg: "internal/audit", allow: []string{"internal/config", "internal/schema", "internal/onefile"}, reason: "it reads tables, of users and of ours, and needs no store"},
 	{pkg: "internal/doctor", deny: []string{"internal/gateway", "internal/journal/pg", "internal/journal/sqlite", "pgstore", "sqlstore"}, reason: "who asks whether a store is well cannot depend on opening it"},
