@@ -13,16 +13,10 @@ func Dropbox(secrets ...string) *spec.Provider {
 
 func dropboxSpec() spec.Spec {
 	return spec.Spec{
-		Name:   "dropbox",
-		Title:  "Dropbox",
-		Secret: "the app secret",
-		Verify: []spec.Verify{{
-			Hash:      spec.SHA256,
-			Key:       spec.KeyUTF8,
-			Encoding:  spec.Hex,
-			Signature: spec.Signature{In: "header:X-Dropbox-Signature"},
-			Sign:      []spec.Value{"body"},
-		}},
+		Name:       "dropbox",
+		Title:      "Dropbox",
+		Secret:     "the app secret",
+		Verify:     []spec.Verify{bodyMAC("X-Dropbox-Signature", "", spec.Hex)},
 		Dedup:      spec.Dedup{OnRepeat: spec.Off},
 		Handshakes: []spec.Handshake{{Method: "GET", Echo: "query:challenge"}},
 		Headers:    []string{"X-Dropbox-*"},

@@ -21,14 +21,8 @@ func githubSpec() spec.Spec {
 		Title:     "GitHub",
 		Secret:    "the webhook's secret",
 		OwnSecret: true,
-		Verify: []spec.Verify{{
-			Hash:      spec.SHA256,
-			Key:       spec.KeyUTF8,
-			Encoding:  spec.Hex,
-			Signature: spec.Signature{In: "header:X-Hub-Signature-256", Prefix: "sha256="},
-			Sign:      []spec.Value{"body"},
-		}},
-		Form: "payload",
+		Verify:    []spec.Verify{bodyMAC("X-Hub-Signature-256", "sha256=", spec.Hex)},
+		Form:      "payload",
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"header:X-GitHub-Delivery"}},
 			Type:     []spec.Value{"header:X-GitHub-Event"},

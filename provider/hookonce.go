@@ -87,7 +87,7 @@ func (p *HookonceProvider) verify(req *hookonce.Request) (secret int, err error)
 		{header.WebhookSignature, "v1, and base64; does the destination have secrets?"},
 		{header.HookonceSignature, "v1, and base64, as the gateway sends it beside " + header.WebhookSignature},
 	} {
-		if values[i], err = incoming.Header(req.Header, want.name, want.shape); err != nil {
+		if values[i], err = incoming.Required(req.Header, want.name, want.shape); err != nil {
 			return 0, err
 		}
 	}

@@ -23,17 +23,8 @@ func hubspotSpec() spec.Spec {
 		Name:   "hubspot",
 		Title:  "HubSpot",
 		Secret: "the app's client secret",
-		Verify: []spec.Verify{{
-			Hash:      spec.SHA256,
-			Key:       spec.KeyUTF8,
-			Encoding:  spec.Base64,
-			Signature: spec.Signature{In: "header:X-HubSpot-Signature-V3"},
-			Time: &spec.Timestamp{
-				In: "header:X-HubSpot-Request-Timestamp", Unit: spec.Millis, Past: 5 * time.Minute, Future: 5 * time.Minute,
-			},
-			Sign: []spec.Value{"method", "url", "body", "ts"},
-		}},
-		Split: &spec.Split{Items: []spec.Value{"json:$[*]"}},
+		Verify: []spec.Verify{timed(headerMAC("X-HubSpot-Signature-V3", "", spec.Base64, "method", "url", "body", "ts"), "header:X-HubSpot-Request-Timestamp", spec.Millis, 5*time.Minute)},
+		Split:  &spec.Split{Items: []spec.Value{"json:$[*]"}},
 		Event: spec.Extract{
 			Key: [][]spec.Value{{
 				"item:$.portalId", "item:$.subscriptionId", "item:$.eventId", "item:$.objectId", "item:$.occurredAt", "item:$.propertyName?",

@@ -16,19 +16,14 @@ func Sanity(secrets ...string) *spec.Provider {
 }
 
 func sanitySpec() spec.Spec {
+	verify := timedMAC("Sanity-Webhook-Signature", spec.Millis, 0)
+	verify.Encoding = spec.Base64URL
 	return spec.Spec{
 		Name:      "sanity",
 		Title:     "Sanity",
 		Secret:    "the webhook's secret",
 		OwnSecret: true,
-		Verify: []spec.Verify{{
-			Hash:      spec.SHA256,
-			Key:       spec.KeyUTF8,
-			Encoding:  spec.Base64URL,
-			Signature: spec.Signature{In: "header:Sanity-Webhook-Signature", Split: ",", Prefix: "v1="},
-			Time:      &spec.Timestamp{In: "part:t=", Unit: spec.Millis},
-			Sign:      []spec.Value{"ts", "const:.", "body"},
-		}},
+		Verify:    []spec.Verify{verify},
 		Event: spec.Extract{
 			Key:          [][]spec.Value{{"header:Idempotency-Key", "header:Sanity-Webhook-Id?"}},
 			Subscription: []spec.Value{"header:Sanity-Webhook-Id"},

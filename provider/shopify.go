@@ -22,8 +22,8 @@ func shopifySpec() spec.Spec {
 		Title:  "Shopify",
 		Secret: "the app's client secret",
 		Verify: []spec.Verify{
-			shopifyVerify("header:X-Shopify-Hmac-Sha256"),
-			shopifyVerify("header:Shopify-Hmac-Sha256"), // the newer Events
+			bodyMAC("X-Shopify-Hmac-Sha256", "", spec.Base64),
+			bodyMAC("Shopify-Hmac-Sha256", "", spec.Base64), // the newer Events
 		},
 		Event: spec.Extract{
 			Key: [][]spec.Value{
@@ -74,16 +74,6 @@ func shopifySpec() spec.Spec {
 			"webhooks made in the store's notification settings are signed with another key",
 			"no header is signed: shop, topic and ids can be changed by whoever replays a captured request",
 		},
-	}
-}
-
-func shopifyVerify(header spec.Value) spec.Verify {
-	return spec.Verify{
-		Hash:      spec.SHA256,
-		Key:       spec.KeyUTF8,
-		Encoding:  spec.Base64,
-		Signature: spec.Signature{In: header},
-		Sign:      []spec.Value{"body"},
 	}
 }
 

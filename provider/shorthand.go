@@ -34,26 +34,31 @@ func notSourced(fact string) spec.Source {
 	return spec.Source{Fact: fact, Confidence: spec.NotSourced}
 }
 
-// bodyMAC is the plainest scheme: an HMAC-SHA256 of the body under the secret as it is, in a header.
-func bodyMAC(header, prefix string, e spec.Encoding) spec.Verify {
+// headerMAC is an HMAC-SHA256 of those values under the secret as it is, in a header.
+func headerMAC(header, prefix string, e spec.Encoding, sign ...spec.Value) spec.Verify {
 	return spec.Verify{
 		Hash:      spec.SHA256,
 		Key:       spec.KeyUTF8,
 		Encoding:  e,
 		Signature: spec.Signature{In: spec.Value("header:" + header), Prefix: prefix},
-		Sign:      []spec.Value{"body"},
+		Sign:      sign,
 	}
 }
 
-// timedMAC is the scheme that many have from Stripe: t=<time>,v1=<HMAC-SHA256 of time, dot and
-// body in hexadecimal>. A tolerance of zero enforces nothing.
+// bodyMAC is the plainest scheme: the HMAC is that of the body.
+func bodyMAC(header, prefix string, e spec.Encoding) spec.Verify {
+	return headerMAC(header, prefix, e, "body")
+}
+
+// timed returns a way of signing with the time that it signs. A tolerance of zero enforces nothing.
+func timed(v spec.Verify, in spec.Value, unit spec.Unit, tolerance time.Duration) spec.Verify {
+	v.Time = &spec.Timestamp{In: in, Unit: unit, Past: tolerance, Future: tolerance}
+	return v
+}
+
+// timedMAC is the scheme that many have from Stripe: t=<time>,v1=<HMAC-SHA256 of time, dot and body in hexadecimal>.
 func timedMAC(header string, unit spec.Unit, tolerance time.Duration) spec.Verify {
-	return spec.Verify{
-		Hash:      spec.SHA256,
-		Key:       spec.KeyUTF8,
-		Encoding:  spec.Hex,
-		Signature: spec.Signature{In: spec.Value("header:" + header), Split: ",", Prefix: "v1="},
-		Time:      &spec.Timestamp{In: "part:t=", Unit: unit, Past: tolerance, Future: tolerance},
-		Sign:      []spec.Value{"ts", "const:.", "body"},
-	}
+	v := timed(headerMAC(header, "v1=", spec.Hex, "ts", "const:.", "body"), "part:t=", unit, tolerance)
+	v.Signature.Split = ","
+	return v
 }

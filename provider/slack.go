@@ -21,15 +21,8 @@ func slackSpec() spec.Spec {
 		Name:   "slack",
 		Title:  "Slack",
 		Secret: "the app's signing secret",
-		Verify: []spec.Verify{{
-			Hash:      spec.SHA256,
-			Key:       spec.KeyUTF8,
-			Encoding:  spec.Hex,
-			Signature: spec.Signature{In: "header:X-Slack-Signature", Prefix: "v0="},
-			Time:      &spec.Timestamp{In: "header:X-Slack-Request-Timestamp", Unit: spec.Seconds, Past: 5 * time.Minute, Future: 5 * time.Minute},
-			Sign:      []spec.Value{"const:v0:", "ts", "const::", "body"},
-		}},
-		Form: "payload", // interactivity; slash commands are forms without it
+		Verify: []spec.Verify{timed(headerMAC("X-Slack-Signature", "v0=", spec.Hex, "const:v0:", "ts", "const::", "body"), "header:X-Slack-Request-Timestamp", spec.Seconds, 5*time.Minute)},
+		Form:   "payload", // interactivity; slash commands are forms without it
 		Event: spec.Extract{
 			Key: [][]spec.Value{
 				{"json:$.event_id"},

@@ -21,13 +21,7 @@ func squareSpec() spec.Spec {
 		Name:   "square",
 		Title:  "Square",
 		Secret: "the webhook subscription's signature key",
-		Verify: []spec.Verify{{
-			Hash:      spec.SHA256,
-			Key:       spec.KeyUTF8,
-			Encoding:  spec.Base64,
-			Signature: spec.Signature{In: "header:X-Square-Hmacsha256-Signature"},
-			Sign:      []spec.Value{"url", "body"},
-		}},
+		Verify: []spec.Verify{headerMAC("X-Square-Hmacsha256-Signature", "", spec.Base64, "url", "body")},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"json:$.event_id"}},
 			Type:     []spec.Value{"json:$.type"},

@@ -14,17 +14,13 @@ func Trello(url string, secrets ...string) *spec.Provider {
 }
 
 func trelloSpec() spec.Spec {
+	verify := headerMAC("X-Trello-Webhook", "", spec.Base64, "body", "url")
+	verify.Hash = spec.SHA1
 	return spec.Spec{
 		Name:   "trello",
 		Title:  "Trello",
 		Secret: "the app's secret",
-		Verify: []spec.Verify{{
-			Hash:      spec.SHA1,
-			Key:       spec.KeyUTF8,
-			Encoding:  spec.Base64,
-			Signature: spec.Signature{In: "header:X-Trello-Webhook"},
-			Sign:      []spec.Value{"body", "url"},
-		}},
+		Verify: []spec.Verify{verify},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"json:$.model.id", "json:$.action.id"}},
 			Type:     []spec.Value{"json:$.action.type"},

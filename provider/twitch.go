@@ -17,20 +17,14 @@ func Twitch(secrets ...string) *spec.Provider {
 }
 
 func twitchSpec() spec.Spec {
+	verify := timed(headerMAC("Twitch-Eventsub-Message-Signature", "sha256=", spec.Hex, "id", "ts", "body"), "header:Twitch-Eventsub-Message-Timestamp", spec.RFC3339, 10*time.Minute)
+	verify.ID = "header:Twitch-Eventsub-Message-Id"
 	return spec.Spec{
 		Name:      "twitch",
 		Title:     "Twitch EventSub",
 		Secret:    "the secret that the subscription was made with",
 		OwnSecret: true,
-		Verify: []spec.Verify{{
-			Hash:      spec.SHA256,
-			Key:       spec.KeyUTF8,
-			Encoding:  spec.Hex,
-			Signature: spec.Signature{In: "header:Twitch-Eventsub-Message-Signature", Prefix: "sha256="},
-			ID:        "header:Twitch-Eventsub-Message-Id",
-			Time:      &spec.Timestamp{In: "header:Twitch-Eventsub-Message-Timestamp", Unit: spec.RFC3339, Past: 10 * time.Minute, Future: 10 * time.Minute},
-			Sign:      []spec.Value{"id", "ts", "body"},
-		}},
+		Verify:    []spec.Verify{verify},
 		Event: spec.Extract{
 			Key:          [][]spec.Value{{"id"}},
 			Subscription: []spec.Value{"json:$.subscription.id"},

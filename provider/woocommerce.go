@@ -23,13 +23,7 @@ func wooCommerceSpec() spec.Spec {
 		Title:     "WooCommerce",
 		Secret:    "the webhook's secret",
 		OwnSecret: true,
-		Verify: []spec.Verify{{
-			Hash:      spec.SHA256,
-			Key:       spec.KeyUTF8,
-			Encoding:  spec.Base64,
-			Signature: spec.Signature{In: "header:X-Wc-Webhook-Signature"},
-			Sign:      []spec.Value{"body"},
-		}},
+		Verify:    []spec.Verify{bodyMAC("X-Wc-Webhook-Signature", "", spec.Base64)},
 		Event: spec.Extract{
 			Key:          [][]spec.Value{{"header:X-Wc-Webhook-Source", "header:X-Wc-Webhook-Topic", "json:$.id", "json:$.date_modified_gmt"}},
 			AttemptID:    []spec.Value{"header:X-Wc-Webhook-Delivery-Id"},

@@ -22,13 +22,7 @@ func xSpec() spec.Spec {
 		Name:   "x",
 		Title:  "X",
 		Secret: "the app's consumer secret",
-		Verify: []spec.Verify{{
-			Hash:      spec.SHA256,
-			Key:       spec.KeyUTF8,
-			Encoding:  spec.Base64,
-			Signature: spec.Signature{In: "header:X-Twitter-Webhooks-Signature", Prefix: "sha256="},
-			Sign:      []spec.Value{"body"},
-		}},
+		Verify: []spec.Verify{bodyMAC("X-Twitter-Webhooks-Signature", "sha256=", spec.Base64)},
 		Split: &spec.Split{Items: []spec.Value{
 			"json:$.tweet_create_events[*]", "json:$.tweet_delete_events[*]", "json:$.favorite_events[*]", "json:$.direct_message_events[*]",
 			"json:$.follow_events[*]", "json:$.unfollow_events[*]", "json:$.block_events[*]", "json:$.unblock_events[*]",

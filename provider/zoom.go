@@ -22,14 +22,7 @@ func zoomSpec() spec.Spec {
 		Name:   "zoom",
 		Title:  "Zoom",
 		Secret: "the app's secret token",
-		Verify: []spec.Verify{{
-			Hash:      spec.SHA256,
-			Key:       spec.KeyUTF8,
-			Encoding:  spec.Hex,
-			Signature: spec.Signature{In: "header:X-Zm-Signature", Prefix: "v0="},
-			Time:      &spec.Timestamp{In: "header:X-Zm-Request-Timestamp", Unit: spec.Seconds},
-			Sign:      []spec.Value{"const:v0:", "ts", "const::", "body"},
-		}},
+		Verify: []spec.Verify{timed(headerMAC("X-Zm-Signature", "v0=", spec.Hex, "const:v0:", "ts", "const::", "body"), "header:X-Zm-Request-Timestamp", spec.Seconds, 0)},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"json:$.event", "json:$.event_ts", "hash:json:$.payload"}},
 			Type:     []spec.Value{"json:$.event"},

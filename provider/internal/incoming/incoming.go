@@ -31,22 +31,17 @@ func Single(values []string) (text string, different int) {
 	return values[0], 1
 }
 
-// Required returns the one value of a header that a signature depends on; an error says that it is absent, or there with
-// several values. Name and shape, which is what is expected, are for the text of the error.
-func Required(values []string, name, shape string) (string, error) {
-	text, n := Single(values)
+// Required returns the one value of the header of that name, on which a signature depends. An error says that it is absent,
+// or there with several values, and what is expected in the shape of it.
+func Required(h http.Header, name, shape string) (string, error) {
+	text, n := Single(h[http.CanonicalHeaderKey(name)])
 	switch {
 	case n > 1:
-		return "", Reject(hookonce.ReasonSignatureMalformed, "%s occurs several times with different values; expected one: %s", name, shape)
+		return "", Reject(hookonce.ReasonSignatureMalformed, "the header %s occurs several times with different values; expected one: %s", name, shape)
 	case text == "":
-		return "", Reject(hookonce.ReasonSignatureMissing, "%s is absent; expected %s", name, shape)
+		return "", Reject(hookonce.ReasonSignatureMissing, "the header %s is absent; expected %s", name, shape)
 	}
 	return text, nil
-}
-
-// Header is [Required] for the header of that name.
-func Header(h http.Header, name, shape string) (string, error) {
-	return Required(h[http.CanonicalHeaderKey(name)], "the header "+name, shape)
 }
 
 // IsForm reports whether the header says that the body is a form, once.

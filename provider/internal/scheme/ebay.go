@@ -66,7 +66,7 @@ type ebayKey struct {
 }
 
 func (c *ebayChecker) Check(req *hookonce.Request) error {
-	line, err := incoming.Header(req.Header, ebayHeader, "base64 of JSON with kid and signature")
+	line, err := incoming.Required(req.Header, ebayHeader, "base64 of JSON with kid and signature")
 	if err != nil {
 		return err
 	}

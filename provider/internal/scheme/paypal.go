@@ -71,7 +71,7 @@ func (c *paypalChecker) Check(req *hookonce.Request) error {
 		{&algorithm, "PAYPAL-AUTH-ALGO", "SHA256withRSA"},
 	} {
 		var err error
-		if *h.to, err = incoming.Header(req.Header, h.name, h.shape); err != nil {
+		if *h.to, err = incoming.Required(req.Header, h.name, h.shape); err != nil {
 			return err
 		}
 	}

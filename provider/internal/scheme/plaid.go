@@ -66,7 +66,7 @@ type plaidKey struct {
 }
 
 func (c *plaidChecker) Check(req *hookonce.Request) error {
-	text, err := incoming.Header(req.Header, plaidHeader, "a JSON Web Token")
+	text, err := incoming.Required(req.Header, plaidHeader, "a JSON Web Token")
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (twilioScheme) Compile(secret string) (spec.Checker, error) {
 type twilioChecker []byte
 
 func (key twilioChecker) Check(req *hookonce.Request) error {
-	signature, err := incoming.Header(req.Header, twilioHeader, "28 characters of base64")
+	signature, err := incoming.Required(req.Header, twilioHeader, "28 characters of base64")
 	if err != nil {
 		return err
 	}
