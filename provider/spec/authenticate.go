@@ -54,8 +54,8 @@ type matcher interface {
 	active(now time.Time) bool
 }
 
-// errNoSecret is not a rejection: a secret that we did not renew is our fault.
-var errNoSecret = errors.New("no secret is valid at this time: every one is before its from or past its until; add the current one")
+// errPrivateKey is why nobody but the sender can sign.
+var errPrivateKey = errors.New("the sender signs with a private key that only it has")
 
 // check verifies the request in one way of signing. The order of the tests makes the reasons precise:
 // an old timestamp is reported only for a request that is genuine otherwise.
@@ -298,13 +298,16 @@ func (v *verifier) message(r *reading) []byte {
 }
 
 // signs reports whether a value of that kind is part of what is signed.
-func (v *verifier) signs(k kind) bool {
+func (v *verifier) signs(k kind) bool { return v.part(k) >= 0 }
+
+// part returns the number of the part of that kind in what is signed, -1 if there is none.
+func (v *verifier) part(k kind) int {
 	for i := range v.sign {
 		if v.sign[i].kind == k {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
 }
 
 // signsURL reports whether the signature covers the URL.
@@ -322,16 +325,16 @@ func (v *verifier) binds(part *value) bool {
 	case kindConst:
 		return true
 	case kindID:
-		return v.apart(kindID)
+		return v.apart(v.part(kindID))
 	case kindJSON, kindItem, kindParent, kindForm:
 		if v.covers == CoversBody {
 			return true
 		}
 	case kindQuery:
-		return v.apart(kindURL)
+		return v.apart(v.part(kindURL))
 	}
 	i := slices.IndexFunc(v.sign, func(signed value) bool { return signed.origin == part.origin })
-	return i >= 0 && v.apartAt(i)
+	return v.apart(i)
 }
 
 // rigid reports whether a part has a length of its own: it is a fixed text, or a time that would be too
@@ -346,14 +349,12 @@ func (v *verifier) rigid(part *value) bool {
 	return false
 }
 
-// apart reports whether nothing can be moved between a part and its neighbours. For the body that is
-// seen to by intact.
-func (v *verifier) apart(k kind) bool {
-	i := slices.IndexFunc(v.sign, func(part value) bool { return part.kind == k })
-	return i >= 0 && v.apartAt(i)
-}
-
-func (v *verifier) apartAt(i int) bool {
+// apart reports whether what is signed has a part of that number, and nothing can be moved between it and its neighbours.
+// For the body that is seen to by intact.
+func (v *verifier) apart(i int) bool {
+	if i < 0 {
+		return false
+	}
 	for _, j := range []int{i - 1, i + 1} {
 		if j < 0 || j >= len(v.sign) || v.join != "" {
 			continue
@@ -389,7 +390,7 @@ func (v *verifier) intact(r *reading) error {
 // torn reports whether a part could have taken something from the body, or the body from it: nothing is
 // between them, or what is between them is in the part as well.
 func (v *verifier) torn(r *reading) bool {
-	body := slices.IndexFunc(v.sign, func(part value) bool { return part.kind == kindBody })
+	body := v.part(kindBody)
 	if body < 0 {
 		return false
 	}

@@ -127,7 +127,7 @@ func (x *extractor) event(r *reading, by *verifier) hookonce.Event {
 	x.identify(r, by, &ev)
 	x.describe(r, &ev)
 	for i := range x.logical {
-		if l := &x.logical[i]; l.holds(ev.Type) && ev.Logical == "" {
+		if l := &x.logical[i]; ev.Logical == "" && (len(l.Types) == 0 || slices.Contains(l.Types, ev.Type)) {
 			ev.Logical = l.rule.read(r)
 		}
 	}
@@ -210,16 +210,6 @@ func (x *extractor) opaque(r *reading) hookonce.Event {
 // bare returns an event about which nothing is known but the request that brought it.
 func (x *extractor) bare(r *reading) hookonce.Event {
 	return hookonce.Event{Provider: x.provider, Body: r.req.Body, Header: r.req.Header}
-}
-
-// holds reports whether the rule is for events of that type.
-func (l *logical) holds(eventType string) bool {
-	for _, t := range l.Types {
-		if t == eventType {
-			return true
-		}
-	}
-	return len(l.Types) == 0
 }
 
 // moment returns the first time that can be read, zero if there is none.

@@ -158,8 +158,8 @@ func escapeJSON(s string) string {
 // coder is a [matcher] that computes codes.
 type coder interface {
 	// code returns the code of a challenge under the secret with that number, or under the first valid
-	// one if the number is 0; false if there is no such secret.
-	code(challenge string, e Encoding, now time.Time, secret int) (string, bool)
+	// one; an error if there is no such secret.
+	code(challenge string, e Encoding, now time.Time, secret int) (string, error)
 }
 
 func (h *handshake) bindCode(verifiers []verifier) error {
@@ -218,11 +218,7 @@ func (h *handshake) compute(r *reading, by proof, echo string) (string, error) {
 	case by.verifier == nil:
 		by.verifier = h.first
 	}
-	code, ok := by.matcher.(coder).code(echo, c.Encoding, r.req.Now, by.secret)
-	if !ok {
-		return "", errNoSecret
-	}
-	return code, nil
+	return by.matcher.(coder).code(echo, c.Encoding, r.req.Now, by.secret)
 }
 
 // hash returns the SHA-256 over the values that the handshake names.

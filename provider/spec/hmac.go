@@ -58,9 +58,9 @@ func (m *macMatcher) match(v *verifier, r *reading, line string) (int, error) {
 }
 
 func (m *macMatcher) seal(v *verifier, r *reading, secret int) (string, error) {
-	key, ok := m.pick(r.req.Now, secret)
-	if !ok {
-		return "", errNoSecret
+	key, err := m.pick(r.req.Now, secret)
+	if err != nil {
+		return "", err
 	}
 	h := key.get()
 	defer key.put(h)
@@ -68,15 +68,15 @@ func (m *macMatcher) seal(v *verifier, r *reading, secret int) (string, error) {
 }
 
 // code implements [coder].
-func (m *macMatcher) code(challenge string, e Encoding, now time.Time, secret int) (string, bool) {
-	key, ok := m.pick(now, secret)
-	if !ok {
-		return "", false
+func (m *macMatcher) code(challenge string, e Encoding, now time.Time, secret int) (string, error) {
+	key, err := m.pick(now, secret)
+	if err != nil {
+		return "", err
 	}
 	h := key.get()
 	defer key.put(h)
 	h.writeString(challenge)
-	return string(h.sum(e)), true
+	return string(h.sum(e)), nil
 }
 
 // macs makes HMACs under one secret. Making one anew costs allocations and two blocks of hashing, so

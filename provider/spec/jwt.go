@@ -136,13 +136,13 @@ func unixFloat(seconds float64) time.Time {
 
 // seal makes a token of the shared-secret kind.
 func (m *jwtMatcher) seal(v *verifier, r *reading, number int) (string, error) {
-	key, ok := m.pick(r.req.Now, number)
+	key, err := m.pick(r.req.Now, number)
 	secret, shared := key.one.([]byte)
 	switch {
-	case !ok:
-		return "", errNoSecret
+	case err != nil:
+		return "", err
 	case !shared:
-		return "", errors.New("the sender signs with a private key that only it has")
+		return "", errPrivateKey
 	}
 	claims := map[string]any{"iat": r.req.Now.Unix()}
 	if v.ts != nil {

@@ -109,5 +109,5 @@ func (m *publicMatcher) match(v *verifier, r *reading, line string) (int, error)
 }
 
 func (m *publicMatcher) seal(*verifier, *reading, int) (string, error) {
-	return "", errors.New("the sender signs with a private key that only it has")
+	return "", errPrivateKey
 }

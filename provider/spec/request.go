@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"mime"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -153,19 +153,12 @@ func (r *reading) embedded(why error) ([]byte, error) {
 	return nil, nil
 }
 
-// isForm reports whether the request says that its body is a form.
-func (r *reading) isForm() bool {
-	contentType, _ := incoming.Single(r.req.Header["Content-Type"])
-	kind, _, err := mime.ParseMediaType(contentType)
-	return err == nil && kind == "application/x-www-form-urlencoded"
-}
-
 // fields returns the form in the body, none if the body is not a form. What looks like a form is read as
 // one whatever its type is said to be: the type is not signed, and must not decide whether there is a key.
 func (r *reading) fields() url.Values {
 	if !r.formRead {
 		r.formRead = true
-		if r.isForm() || looksLikeForm(r.req.Body) {
+		if incoming.IsForm(r.req.Header) || looksLikeForm(r.req.Body) {
 			form, err := url.ParseQuery(view(r.req.Body))
 			if err == nil {
 				r.form = form
@@ -203,17 +196,11 @@ func (r *reading) get(v *value) string {
 		return r.hash(v)
 	}
 	switch v.kind {
-	case kindHeader:
-		text, _ := incoming.Single(r.req.Header[v.text])
+	case kindHeader, kindForm, kindQuery:
+		text, _ := incoming.Single(r.named(v))
 		return text
 	case kindJSON, kindItem, kindParent:
 		return r.in(v).text(v.node)
-	case kindForm:
-		text, _ := incoming.Single(r.fields()[v.text])
-		return text
-	case kindQuery:
-		text, _ := incoming.Single(r.parameters()[v.text])
-		return text
 	case kindConst:
 		return v.text
 	case kindID:
@@ -232,6 +219,17 @@ func (r *reading) get(v *value) string {
 	return ""
 }
 
+// named returns what the request has under the name of a header, field or parameter.
+func (r *reading) named(v *value) []string {
+	switch v.kind {
+	case kindHeader:
+		return r.req.Header[v.text]
+	case kindForm:
+		return r.fields()[v.text]
+	}
+	return r.parameters()[v.text]
+}
+
 // covered returns the text of a value as a signature covers it, and false if there is something at the
 // value that is no text, or not one text. Taken for absent, it could be added where the sender had
 // nothing, and the signature would still fit.
@@ -240,7 +238,7 @@ func (r *reading) covered(v *value) (string, bool) {
 	case kindJSON, kindItem, kindParent:
 		return r.in(v).exact(v.node)
 	case kindSortedForm:
-		return r.get(v), len(r.req.Body) == 0 || r.isForm() && r.fields() != nil && !queryLike(r.form)
+		return r.get(v), len(r.req.Body) == 0 || incoming.IsForm(r.req.Header) && r.fields() != nil && !queryLike(r.form)
 	}
 	return r.get(v), !r.unusable(v)
 }
@@ -271,38 +269,31 @@ func (r *reading) in(v *value) document {
 // hash returns the digest of a field or of a part of a document, empty if that is absent, ambiguous or
 // has nothing in it: the hash of nothing is the same for all events.
 func (r *reading) hash(v *value) string {
+	text := ""
 	if v.kind == kindForm {
-		text, _ := incoming.Single(r.fields()[v.text])
-		if text == "" {
-			return ""
-		}
-		sum := sha256.Sum256(bytesOf(text))
-		return hex.EncodeToString(sum[:digestSize])
+		text, _ = incoming.Single(r.named(v))
+	} else if doc := r.in(v); v.node < len(doc) && !doc[v.node].ambiguous && !doc[v.node].blank() {
+		text = doc[v.node].raw
 	}
-	doc := r.in(v)
-	if v.node >= len(doc) || doc[v.node].ambiguous || doc[v.node].blank() {
+	if text == "" {
 		return ""
 	}
-	sum := sha256.Sum256(bytesOf(doc[v.node].raw))
+	sum := sha256.Sum256(bytesOf(text))
 	return hex.EncodeToString(sum[:digestSize])
 }
 
 // unusable reports whether there is something at a value that is no text, or not one text. To take it
 // for absent could merge events that differ in it.
 func (r *reading) unusable(v *value) bool {
-	n := 0
 	switch v.kind {
-	case kindHeader:
-		_, n = incoming.Single(r.req.Header[v.text])
-	case kindForm:
-		_, n = incoming.Single(r.fields()[v.text])
-	case kindQuery:
-		_, n = incoming.Single(r.parameters()[v.text])
+	case kindHeader, kindForm, kindQuery:
+		_, n := incoming.Single(r.named(v))
+		return n > 1
 	case kindJSON, kindItem, kindParent:
 		doc := r.in(v)
 		return v.node < len(doc) && doc[v.node].found && !doc[v.node].blank() && r.get(v) == ""
 	}
-	return n > 1
+	return false
 }
 
 // first returns the first text that is present.
@@ -318,13 +309,8 @@ func (r *reading) first(values []value) string {
 // sortedForm joins names and values in the order of the names. Of repeated fields each value counts,
 // in order.
 func sortedForm(form url.Values) string {
-	names := make([]string, 0, len(form))
-	for name := range form {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	var b strings.Builder
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(form)) {
 		for _, text := range form[name] {
 			b.WriteString(name)
 			b.WriteString(text)

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"errors"
 	"strings"
 	"time"
 )
@@ -42,17 +41,17 @@ func (m *codeMatcher) match(_ *verifier, r *reading, _ string) (int, error) {
 }
 
 func (m *codeMatcher) seal(_ *verifier, r *reading, secret int) (string, error) {
-	c, ok := m.pick(r.req.Now, secret)
-	if !ok {
-		return "", errNoSecret
+	c, err := m.pick(r.req.Now, secret)
+	if err != nil {
+		return "", err
 	}
 	s, can := c.(Sealer)
 	if !can {
-		return "", errors.New("the sender signs with a private key that only it has")
+		return "", errPrivateKey
 	}
 	req := *r.req
 	req.URL = r.url
-	err := s.Seal(&req)
+	err = s.Seal(&req)
 	r.req.Body = req.Body
 	if _, query, ok := strings.Cut(req.URL, "?"); ok && req.URL != r.url {
 		place, _, _ := strings.Cut(r.req.URL, "?")
@@ -62,12 +61,12 @@ func (m *codeMatcher) seal(_ *verifier, r *reading, secret int) (string, error) 
 }
 
 // code implements [coder].
-func (m *codeMatcher) code(challenge string, _ Encoding, now time.Time, secret int) (string, bool) {
-	c, ok := m.pick(now, secret)
-	if !ok {
-		return "", false
+func (m *codeMatcher) code(challenge string, _ Encoding, now time.Time, secret int) (string, error) {
+	c, err := m.pick(now, secret)
+	if err != nil {
+		return "", err
 	}
-	return c.(Responder).Respond(challenge), true // New has checked it: see responds
+	return c.(Responder).Respond(challenge), nil // New has checked it: see responds
 }
 
 // responds reports whether the scheme answers challenges.

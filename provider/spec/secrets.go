@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -50,31 +51,29 @@ func (e *secretError) Is(target error) bool { return target == ErrSecret }
 func (e *secretError) Unwrap() error { return e.error }
 
 func (set keyed[K]) active(now time.Time) bool {
-	_, ok := set.current(now)
-	return ok
+	_, err := set.pick(now, firstValid)
+	return err == nil
 }
 
-// current returns the first key that is valid.
-func (set keyed[K]) current(now time.Time) (key K, ok bool) { return set.pick(now, 0) }
+// errNoSecret is not a rejection: a secret that we did not renew is our fault.
+var errNoSecret = errors.New("no secret is valid at this time: every one is before its from or past its until; add the current one")
 
-// pick returns the valid key with that number, or the first valid one if the number is 0.
-func (set keyed[K]) pick(now time.Time, number int) (key K, ok bool) {
+// firstValid stands for the first secret that is valid.
+const firstValid = 0
+
+// pick returns the valid key with that number, or the first valid one.
+func (set keyed[K]) pick(now time.Time, number int) (key K, err error) {
 	for i := range set {
-		if set[i].Secret.active(now) && (number == 0 || number == set[i].number) {
-			return set[i].key, true
+		if set[i].Secret.active(now) && (number == firstValid || number == set[i].number) {
+			return set[i].key, nil
 		}
 	}
-	return key, false
+	return key, errNoSecret
 }
 
 // knows reports whether there is a key with that number.
 func (set keyed[K]) knows(number int) bool {
-	for i := range set {
-		if set[i].number == number {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(set, func(key numbered[K]) bool { return key.number == number })
 }
 
 // find returns the number, from 1, of the first valid key for which try is true.

@@ -76,14 +76,8 @@ func (s Settings) apply(spec Spec) error {
 
 // needsToken reports whether a handshake compares or computes with [Settings.Token].
 func (s Spec) needsToken() bool {
-	for _, h := range s.Handshakes {
-		for _, m := range h.When {
-			if m.Token {
-				return true
-			}
-		}
-	}
-	return s.answersWith("token")
+	asked := func(m Match) bool { return m.Token }
+	return s.answersWith("token") || slices.ContainsFunc(s.Handshakes, func(h Handshake) bool { return slices.ContainsFunc(h.When, asked) })
 }
 
 // answersWith reports whether the code of a handshake is computed from that value.

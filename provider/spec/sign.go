@@ -33,9 +33,6 @@ func (p *Provider) Sign(req *hookonce.Request) error {
 	return nil
 }
 
-// firstValid stands for the first secret that is valid.
-const firstValid = 0
-
 // seal signs a request in one way, with the secrets of the given numbers: several only where the scheme carries
 // several signatures.
 func (p *Provider) seal(v *verifier, req *hookonce.Request, secrets ...int) error {

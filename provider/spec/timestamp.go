@@ -26,10 +26,13 @@ func (u Unit) parse(text string) (time.Time, bool) {
 	if err != nil {
 		return time.Time{}, false
 	}
-	if t = t.UTC(); t.Before(earliest) {
+	switch t = t.UTC(); {
+	case t.Before(earliest):
 		return earliest, true
+	case t.After(latest):
+		return latest, true
 	}
-	return minTime(t, latest), true
+	return t, true
 }
 
 // format writes t the way parse reads it.
@@ -80,11 +83,4 @@ func parseDigits(text string, most int64) (int64, bool) {
 		}
 	}
 	return n, true
-}
-
-func minTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return b
-	}
-	return a
 }

@@ -60,10 +60,10 @@ func (m *tokenMatcher) match(v *verifier, r *reading, line string) (int, error) 
 }
 
 func (m *tokenMatcher) seal(_ *verifier, r *reading, number int) (string, error) {
-	secret, ok := m.pick(r.req.Now, number)
+	secret, err := m.pick(r.req.Now, number)
 	switch {
-	case !ok:
-		return "", errNoSecret
+	case err != nil:
+		return "", err
 	case m.basic:
 		return base64.StdEncoding.EncodeToString([]byte(secret)), nil
 	}

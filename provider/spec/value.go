@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // Value says where a piece of text in a request is found. It is a tag and a path, not an expression:
@@ -101,7 +103,7 @@ func parseValue(v Value) (value, error) {
 		err = missing(v, tag, rest)
 	case kindHeader:
 		out.text = http.CanonicalHeaderKey(rest)
-		if !validHeaderName(strings.TrimSuffix(rest, "*")) {
+		if !header.ValidName(strings.TrimSuffix(rest, "*")) {
 			err = fmt.Errorf("%q: not a header name", v)
 		}
 	case kindJSON, kindItem, kindParent:
@@ -180,27 +182,6 @@ func validIndex(text string) bool {
 	return text == "*" || err == nil && n >= 0 && n <= 999 && strconv.Itoa(n) == text
 }
 
-// many reports whether the path leads through every element of an array.
-func (v *value) many() bool {
-	for _, step := range v.path {
-		if step == "[*]" {
-			return true
-		}
-	}
-	return false
-}
-
-// validHeaderName reports whether name is a token in the sense of RFC 9110.
-func validHeaderName(name string) bool {
-	for _, c := range []byte(name) {
-		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !alnum && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return name != ""
-}
-
 // parseAs parses a value of one of the given kinds.
 func parseAs(text Value, kinds ...kind) (value, error) {
 	v, err := parseValue(text)
@@ -211,7 +192,7 @@ func parseAs(text Value, kinds ...kind) (value, error) {
 		return v, fmt.Errorf("%q cannot be used here; use %s", text, oneOf(kinds))
 	case v.optional:
 		return v, fmt.Errorf("%q: only the last part of a key can be optional", text)
-	case v.many():
+	case slices.Contains(v.path, "[*]"):
 		return v, fmt.Errorf("%q: [*] is for split.items only; use [0] for one element", text)
 	}
 	return v, nil
