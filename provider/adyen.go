@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Adyen returns the provider for Adyen's standard (payment) webhooks in JSON. The secrets are the HMAC
 // keys of the webhook, hexadecimal. It panics if a secret is missing or not hexadecimal.
@@ -50,7 +46,7 @@ func adyenSpec() spec.Spec {
 			Unit:     spec.RFC3339,
 			Advisory: true,
 		},
-		Answer:  spec.Answer{Status: 202, Deadline: 10 * time.Second},
+		Answer:  spec.Answer{Status: 202, Deadline: 10 * second},
 		Limits:  spec.Limits{Retry: 30 * day},
 		Headers: []string{"HmacSignature", "Protocol", "Adyen-*"},
 		Example: spec.Template{ID: "QFQTPCQ8HXSKGK82", Type: "AUTHORISATION", Body: adyenExample},

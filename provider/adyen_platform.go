@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // AdyenPlatform returns the provider for the webhooks of Adyen's platforms, management and transfers.
 // The secrets are the HMAC keys of the webhook, hexadecimal. It panics if a secret is missing or not
@@ -32,7 +28,7 @@ func adyenPlatformSpec() spec.Spec {
 			Tenant:   []spec.Value{"json:$.data.balancePlatform"},
 		},
 		Order:   &spec.Order{By: "json:$.data.sequenceNumber", Scope: []spec.Value{"json:$.data.id"}},
-		Answer:  spec.Answer{Status: 202, Deadline: 10 * time.Second},
+		Answer:  spec.Answer{Status: 202, Deadline: 10 * second},
 		Limits:  spec.Limits{Retry: 30 * day},
 		Headers: []string{"Protocol", "Adyen-*"},
 		Example: spec.Template{ID: "EVJN42272224222B5JB8BRC84N686ZEU", Type: "balancePlatform.transfer.updated", Body: adyenPlatformExample},

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // alias is a sender that uses Standard Webhooks or Svix under its own name. The table of them states
 // what differs, which is mostly where the sender's own documentation puts the facts of an event.
@@ -86,7 +82,7 @@ var aliases = []alias{
 			s.Secret = "the endpoint's secret, the whole text as it is shown"
 			s.Verify = []spec.Verify{svixVerify("webhook")}
 			s.Verify[0].Key = spec.KeyUTF8 // its own library encodes the text before handing it on to be decoded
-			s.Answer.Deadline = 10 * time.Second
+			s.Answer.Deadline = 10 * second
 			s.Traps = append(s.Traps, "the secret is not decoded: a library of Standard Webhooks wants it encoded in base64 first")
 		},
 		sources: []spec.Source{
@@ -105,7 +101,7 @@ var aliases = []alias{
 			// The body is the prediction as it is now, with its state in place of a type.
 			s.Event.Type, s.Event.Resource = []spec.Value{"json:$.status"}, []spec.Value{"json:$.id"}
 			s.Event.Time = nil
-			s.Limits.Retry = time.Minute // after the end of the prediction; other states are not sent again
+			s.Limits.Retry = minute // after the end of the prediction; other states are not sent again
 			s.Traps = append(s.Traps, "the id in the body is that of the prediction: as the key it loses everything after its start")
 			s.Example.Body, s.Example.Object = replicateExample, "ufawqhfynnddngldkgtslldrkq"
 		},

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -34,7 +33,7 @@ func amazonSNSSpec() spec.Spec {
 			Tenant:       []spec.Value{"json:$.TopicArn"},
 		},
 		Dedup:  spec.Dedup{Same: []spec.Value{"json:$.Type", "json:$.Subject", "json:$.Message", "json:$.Timestamp"}},
-		Limits: spec.Limits{Retry: time.Hour}, // the most that a delivery policy can ask for
+		Limits: spec.Limits{Retry: hour}, // the most that a delivery policy can ask for
 		// https://docs.aws.amazon.com/sns/latest/dg/http-header.html
 		Headers: []string{"X-Amz-Sns-Message-Type", "X-Amz-Sns-Message-Id", "X-Amz-Sns-Topic-Arn", "X-Amz-Sns-Subscription-Arn", "X-Amz-Sns-Rawdelivery", "X-Amz-Sns-*"},
 		Example: spec.Template{

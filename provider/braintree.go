@@ -1,8 +1,6 @@
 package provider
 
 import (
-	"time"
-
 	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -30,7 +28,7 @@ func braintreeSpec() spec.Spec {
 			Resource: []spec.Value{"json:$.id"},
 		},
 		Dedup:  spec.Dedup{Same: []spec.Value{"form:bt_payload"}},
-		Answer: spec.Answer{Deadline: 30 * time.Second},
+		Answer: spec.Answer{Deadline: 30 * second},
 		Handshakes: []spec.Handshake{{
 			Method:  "GET",
 			Echo:    "query:bt_challenge",

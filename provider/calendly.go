@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Calendly returns the provider for Calendly webhooks. The secrets are the webhook signing keys. It
 // panics if a secret is missing or empty.
@@ -21,7 +17,7 @@ func calendlySpec() spec.Spec {
 		Name:   "calendly",
 		Title:  "Calendly",
 		Secret: "the webhook signing key",
-		Verify: []spec.Verify{timedMAC("Calendly-Webhook-Signature", spec.Seconds, 3*time.Minute)},
+		Verify: []spec.Verify{timedMAC("Calendly-Webhook-Signature", spec.Seconds, 3*minute)},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"json:$.event", "json:$.created_at", "hash:json:$.payload"}},
 			Type:     []spec.Value{"json:$.event"},
@@ -29,7 +25,7 @@ func calendlySpec() spec.Spec {
 			Resource: []spec.Value{"json:$.payload.uri"},
 			Tenant:   []spec.Value{"json:$.created_by"},
 		},
-		Answer:  spec.Answer{Deadline: 15 * time.Second}, // to be read; 10 s to connect
+		Answer:  spec.Answer{Deadline: 15 * second}, // to be read; 10 s to connect
 		Limits:  spec.Limits{Retry: day},
 		Headers: []string{"Calendly-*", "X-Calendly-*"},
 		Example: spec.Template{ID: "87c1f0c6-1a9e-4d3b-9c1c-2a4f2f7e0a11", Type: "invitee.created", Body: calendlyExample},

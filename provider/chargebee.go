@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Chargebee returns the provider for Chargebee webhooks. Chargebee signs nothing: the webhook is
 // protected with HTTP basic authentication, and the secrets are its user:password. It panics if a
@@ -31,7 +27,7 @@ func chargebeeSpec() spec.Spec {
 			},
 		},
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.event_type", "json:$.occurred_at", "json:$.content"}},
-		Answer:  spec.Answer{Deadline: 20 * time.Second},
+		Answer:  spec.Answer{Deadline: 20 * second},
 		Limits:  spec.Limits{Retry: 4 * day}, // seven retries; the first after 2 minutes, the last after 2 more days
 		Headers: []string{"Chargebee-*", "X-Chargebee-*"},
 		Example: spec.Template{ID: "ev_16BHbhF4s42tO2lK", Type: "payment_succeeded", Object: "txn_example1001", Body: chargebeeExample},

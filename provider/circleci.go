@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // CircleCI returns the provider for CircleCI webhooks. The secrets are those of the webhook. It panics
 // if a secret is missing or empty.
@@ -30,7 +26,7 @@ func circleciSpec() spec.Spec {
 			Resource: []spec.Value{"json:$.job.id", "json:$.workflow.id"},
 			Tenant:   []spec.Value{"json:$.project.slug"},
 		},
-		Answer:  spec.Answer{Deadline: 10 * time.Second},
+		Answer:  spec.Answer{Deadline: 10 * second},
 		Headers: []string{"Circleci-*"},
 		Example: spec.Template{ID: "3888f21b-eaa7-38e3-8f3d-75a63bba8895", Type: "workflow-completed", Object: "fda08377-0000-4000-8000-000000001001", Body: circleciExample},
 		Sources: []spec.Source{

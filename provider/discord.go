@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Discord returns the provider for Discord's webhook events. In place of a secret it takes the public
 // keys of the application, in hexadecimal. It panics if one is missing or of another form. The PING is
@@ -29,13 +25,13 @@ func discordSpec() spec.Spec {
 			Time:   []spec.Moment{at("json:$.event.timestamp", spec.RFC3339)},
 			Tenant: []spec.Value{"json:$.application_id"},
 		},
-		Answer: spec.Answer{Status: 204, Deadline: 3 * time.Second},
+		Answer: spec.Answer{Status: 204, Deadline: 3 * second},
 		Handshakes: []spec.Handshake{{
 			When:        []spec.Match{{Value: "json:$.type", Is: "0"}},
 			Status:      204,
 			ContentType: "application/json", // which Discord asks for, although nothing follows
 		}},
-		Limits:  spec.Limits{Retry: 10 * time.Minute},
+		Limits:  spec.Limits{Retry: 10 * minute},
 		Headers: []string{"X-Signature-*", "X-Discord-*"},
 		Example: spec.Template{ID: "1233154170211536896", Type: "ENTITLEMENT_CREATE", Body: discordExample},
 		Sources: []spec.Source{

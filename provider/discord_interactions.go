@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // DiscordInteractions returns the provider for Discord's interactions over HTTP: commands and
 // components. In place of a secret it takes the public keys of the application, in hexadecimal. It
@@ -29,7 +25,7 @@ func discordInteractionsSpec() spec.Spec {
 			Resource: []spec.Value{"json:$.data.name", "json:$.data.custom_id"},
 			Tenant:   []spec.Value{"json:$.application_id"},
 		},
-		Answer: spec.Answer{ContentType: "application/json", Body: `{"type":5}`, Deadline: 3 * time.Second},
+		Answer: spec.Answer{ContentType: "application/json", Body: `{"type":5}`, Deadline: 3 * second},
 		Handshakes: []spec.Handshake{{
 			When:        []spec.Match{{Value: "json:$.type", Is: "1"}},
 			ContentType: "application/json",

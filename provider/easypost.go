@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // EasyPost returns the provider for EasyPost webhooks. The secrets are those of the webhook; EasyPost
 // brings them into Unicode's form NFKD before it signs, and so does this provider. It panics if a secret
@@ -35,7 +31,7 @@ func easypostSpec() spec.Spec {
 			Same:  []spec.Value{"json:$.description", "json:$.mode", "json:$.created_at", "json:$.previous_attributes", "json:$.result"},
 			Retry: spec.Stable,
 		},
-		Answer: spec.Answer{Deadline: 7 * time.Second},
+		Answer: spec.Answer{Deadline: 7 * second},
 		// https://docs.easypost.com/guides/webhooks-guide
 		Headers: []string{"X-Hmac-Signature-V2", "X-Timestamp", "X-Path", "X-Hmac-*", "X-EasyPost-*"},
 		Example: spec.Template{ID: "evt_2d4a5b1c9f6e4f3a8b7c6d5e4f3a2b1c", Type: "tracker.updated", Object: "trk_example0001", Body: easypostExample},

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // GitHub returns the provider for GitHub webhooks: of repositories, organisations and apps, sent as
 // JSON or as a form. The secrets are those of the webhook. It panics if a secret is missing or empty.
@@ -30,7 +26,7 @@ func githubSpec() spec.Spec {
 			Resource: []spec.Value{"json:$.repository.id"},
 		},
 		Dedup:  spec.Dedup{Retry: spec.NotSent, Manual: spec.Stable},
-		Answer: spec.Answer{Deadline: 10 * time.Second}, // 30 s on an Enterprise Server
+		Answer: spec.Answer{Deadline: 10 * second}, // 30 s on an Enterprise Server
 		Limits: spec.Limits{
 			MaxBody: 25 << 20, // larger payloads are never sent
 			Manual:  3 * day,

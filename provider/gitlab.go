@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // GitLab returns the provider for GitLab webhooks. The secrets are the secret tokens of the webhook,
 // which GitLab sends along in X-Gitlab-Token: nothing of the request is signed. It panics if a token is
@@ -41,8 +37,8 @@ func gitlabSpec() spec.Spec {
 			Advisory: true,
 		},
 		Answer: spec.Answer{
-			Reject:   503,              // anything from 400 to 499 disables the webhook for good, in older versions
-			Deadline: 10 * time.Second, // of GitLab.com; an installation of one's own may differ
+			Reject:   503,         // anything from 400 to 499 disables the webhook for good, in older versions
+			Deadline: 10 * second, // of GitLab.com; an installation of one's own may differ
 		},
 		Limits: spec.Limits{MaxBody: 25 << 20},
 		// https://docs.gitlab.com/user/project/integrations/webhooks/#delivery-headers; the signing token: https://gitlab.com/gitlab-org/gitlab/-/merge_requests/230944

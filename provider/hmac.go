@@ -2,10 +2,7 @@ package provider
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -88,71 +85,19 @@ func (c HMACConfig) Spec() spec.Spec {
 
 // exampleFor returns a template that has the id, type and time where the values look for them.
 func exampleFor(key []spec.Value, kind spec.Value, when spec.Moment) spec.Template {
-	t := spec.Template{Type: "order.paid", Header: map[string]string{}}
-	var body any = map[string]any{"amount": 4200, "currency": "EUR", "order": "1001"}
-	place := func(v spec.Value, text string) {
-		tag, rest, _ := strings.Cut(strings.TrimSuffix(string(v), "?"), ":")
-		switch steps := pathSteps(rest); {
-		case tag == "header":
-			t.Header[rest] = text
-		case tag == "json" && len(steps) > 0:
-			body = placeAt(body, steps, text)
-		}
-	}
+	t := spec.Template{Type: "order.paid", Header: map[string]string{}, Body: `{"amount": 4200, "currency": "EUR", "order": "1001"}`}
 	for _, v := range key {
-		place(v, "{{id}}")
+		t.Place(v, "{{id}}")
 	}
-	place(kind, "{{type}}")
-	if when.In != "" {
-		place(when.In, placeholder(when.Unit))
+	t.Place(kind, "{{type}}")
+	switch {
+	case when.In == "":
+	case when.Unit == spec.RFC3339:
+		t.Place(when.In, "{{time}}")
+	case when.Unit == spec.Millis:
+		t.Place(when.In, "{{millis}}")
+	default:
+		t.Place(when.In, "{{unix}}")
 	}
-	text, err := json.MarshalIndent(body, "", "  ")
-	if err != nil { // maps of strings and numbers always have a JSON form
-		return t
-	}
-	t.Body = string(text)
 	return t
-}
-
-// placeholder returns the placeholder for a time in that unit.
-func placeholder(u spec.Unit) string {
-	switch u {
-	case spec.RFC3339:
-		return "{{time}}"
-	case spec.Millis:
-		return "{{millis}}"
-	}
-	return "{{unix}}"
-}
-
-// pathSteps cuts a path into the names of members and, in brackets, the numbers of elements.
-func pathSteps(path string) []string {
-	dotted := strings.ReplaceAll(strings.TrimPrefix(path, "$"), "[", ".[")
-	return strings.FieldsFunc(dotted, func(c rune) bool { return c == '.' })
-}
-
-// placeAt returns what is at a place in a document with the text at the end of a path from there. The
-// objects and arrays on the way are made.
-func placeAt(node any, steps []string, text string) any {
-	if len(steps) == 0 {
-		return text
-	}
-	if number, ok := strings.CutPrefix(steps[0], "["); ok {
-		i, err := strconv.Atoi(strings.TrimSuffix(number, "]"))
-		if err != nil || i < 0 || i > 999 { // spec.New refuses it
-			return node
-		}
-		array, _ := node.([]any)
-		for len(array) <= i {
-			array = append(array, map[string]any{})
-		}
-		array[i] = placeAt(array[i], steps[1:], text)
-		return array
-	}
-	object, ok := node.(map[string]any)
-	if !ok {
-		object = map[string]any{}
-	}
-	object[steps[0]] = placeAt(object[steps[0]], steps[1:], text)
-	return object
 }

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // HubSpot returns the provider for HubSpot webhooks with version 3 of their signature, in the header
 // X-HubSpot-Signature-v3. Where HubSpot sends older ones only, see [HubSpotLegacy]. The URL is the target
@@ -23,7 +19,7 @@ func hubspotSpec() spec.Spec {
 		Name:   "hubspot",
 		Title:  "HubSpot",
 		Secret: "the app's client secret",
-		Verify: []spec.Verify{timed(headerMAC("X-HubSpot-Signature-V3", "", spec.Base64, "method", "url", "body", "ts"), "header:X-HubSpot-Request-Timestamp", spec.Millis, 5*time.Minute)},
+		Verify: []spec.Verify{timed(headerMAC("X-HubSpot-Signature-V3", "", spec.Base64, "method", "url", "body", "ts"), "header:X-HubSpot-Request-Timestamp", spec.Millis, 5*minute)},
 		Split:  &spec.Split{Items: []spec.Value{"json:$[*]"}},
 		Event: spec.Extract{
 			Key: [][]spec.Value{{
@@ -41,7 +37,7 @@ func hubspotSpec() spec.Spec {
 			"item:$.subscriptionType", "item:$.eventType", "item:$.objectId", "item:$.occurredAt",
 			"item:$.propertyName", "item:$.propertyValue", "item:$.changeSource", "item:$.changeFlag",
 		}},
-		Answer: spec.Answer{Deadline: 5 * time.Second},
+		Answer: spec.Answer{Deadline: 5 * second},
 		Limits: spec.Limits{Retry: day}, // 10 attempts
 		// https://developers.hubspot.com/docs/api/webhooks/validating-requests
 		Headers: []string{"X-HubSpot-Signature", "X-HubSpot-Signature-Version", "X-HubSpot-Signature-V3", "X-HubSpot-Request-Timestamp", "X-HubSpot-*"},

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Intercom returns the provider for Intercom webhooks. The secrets are the client secrets of the app. It
 // panics if a secret is missing or empty.
@@ -32,7 +28,7 @@ func intercomSpec() spec.Spec {
 		},
 		// delivery_status, delivery_attempts, delivered_at and first_sent_at are about the attempts.
 		Dedup:  spec.Dedup{Same: []spec.Value{"json:$.topic", "json:$.app_id", "json:$.created_at", "json:$.data"}},
-		Answer: spec.Answer{Deadline: 5 * time.Second},
+		Answer: spec.Answer{Deadline: 5 * second},
 		// https://developers.intercom.com/docs/canvas-kit#signing-notifications
 		Headers: []string{"X-Body-Signature", "Intercom-*", "X-Intercom-*"},
 		Example: spec.Template{ID: "notif_ccd8a4d0-f965-11e3-a367-c779cae3e1b3", Type: "conversation.user.replied", Object: "1001", Body: intercomExample},

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // LemonSqueezy returns the provider for Lemon Squeezy webhooks. The secrets are the signing secrets of
 // the webhook. It panics if a secret is missing or empty.
@@ -29,7 +25,7 @@ func lemonSqueezySpec() spec.Spec {
 			Resource: []spec.Value{"json:$.data.id"},
 		},
 		Answer: spec.Answer{Status: 200}, // everything else is retried
-		Limits: spec.Limits{Retry: 155 * time.Second},
+		Limits: spec.Limits{Retry: 155 * second},
 		// https://docs.lemonsqueezy.com/help/webhooks/webhook-requests
 		Headers: []string{"X-Event-Name", "X-Lemon-Squeezy-*", "X-LemonSqueezy-*"},
 		Example: spec.Template{

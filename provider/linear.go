@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Linear returns the provider for Linear webhooks. The secrets are the signing secrets of the webhook.
 // It panics if a secret is missing or empty.
@@ -17,7 +13,7 @@ func Linear(secrets ...string) *spec.Provider {
 
 func linearSpec() spec.Spec {
 	v := bodyMAC("Linear-Signature", "", spec.Hex)
-	v.Time = &spec.Timestamp{In: "json:$.webhookTimestamp", Unit: spec.Millis, Past: time.Minute, Future: time.Minute}
+	v.Time = &spec.Timestamp{In: "json:$.webhookTimestamp", Unit: spec.Millis, Past: minute, Future: minute}
 	return spec.Spec{
 		Name:   "linear",
 		Title:  "Linear",
@@ -39,7 +35,7 @@ func linearSpec() spec.Spec {
 			Scope:    []spec.Value{"json:$.type", "json:$.data.id"},
 			Advisory: true,
 		},
-		Answer: spec.Answer{Deadline: 5 * time.Second},
+		Answer: spec.Answer{Deadline: 5 * second},
 		// https://linear.app/developers/webhooks
 		Headers: []string{"Linear-Timestamp", "Linear-*"},
 		Example: spec.Template{

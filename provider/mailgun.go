@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Mailgun returns the provider for Mailgun's webhooks in JSON. The secrets are the HTTP webhook signing
 // keys of the account. It panics if a secret is missing or empty.
@@ -37,7 +33,7 @@ func mailgunSpec() spec.Spec {
 			Resource: []spec.Value{"json:$.event-data.message.headers.message-id"},
 		},
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.event-data"}},
-		Limits:  spec.Limits{Retry: 8 * time.Hour}, // after 5, 10 and 15 minutes, 1, 2 and 4 hours
+		Limits:  spec.Limits{Retry: 8 * hour}, // after 5, 10 and 15 minutes, 1, 2 and 4 hours
 		Headers: []string{"X-Mailgun-*"},
 		Example: spec.Template{ID: "CPgfbmQMTCKtHW6uIWtuVe", Type: "opened", Object: "20260203040506.1.EXAMPLE@mail.example.com", Body: mailgunExample},
 		Sources: []spec.Source{

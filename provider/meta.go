@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Meta returns the provider for the webhooks of Facebook pages, Messenger and Instagram. The token is
 // the verify token that was chosen for the subscription; with it the verification of the endpoint is
@@ -39,7 +35,7 @@ func metaSpec() spec.Spec {
 			Tenant:   []spec.Value{"parent:$.id"},
 		},
 		Handshakes: []spec.Handshake{metaHandshake()},
-		Limits:     spec.Limits{Retry: 36 * time.Hour},
+		Limits:     spec.Limits{Retry: 36 * hour},
 		// https://developers.facebook.com/docs/graph-api/webhooks/getting-started
 		Headers: []string{"X-Hub-Signature", "X-Facebook-*", "X-FB-*", "Facebook-*"},
 		Example: spec.Template{ID: "m_AG5Hz2Uq7tuwNEhXfYYKj8mJEMQPpz5jdCK48PnKAjSdjf", Type: "page", Body: metaExample},

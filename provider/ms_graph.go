@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // MSGraph returns the provider for the change notifications of Microsoft Graph. The secrets are the
 // clientState texts of the subscriptions. It panics if a secret is missing or empty.
@@ -34,14 +30,14 @@ func msGraphSpec() spec.Spec {
 			Resource:     []spec.Value{"item:$.resourceData.id", "item:$.resource"},
 			Tenant:       []spec.Value{"item:$.tenantId"},
 		},
-		Answer: spec.Answer{Status: 202, Deadline: 3 * time.Second},
+		Answer: spec.Answer{Status: 202, Deadline: 3 * second},
 		Handshakes: []spec.Handshake{{
 			Method:   "POST",
 			When:     []spec.Match{{Value: "query:validationToken"}},
 			Unsigned: true,
 			Echo:     "query:validationToken",
 		}},
-		Limits:  spec.Limits{Retry: 4 * time.Hour},
+		Limits:  spec.Limits{Retry: 4 * hour},
 		Headers: []string{"Client-Request-Id", "Request-Id"},
 		Example: spec.Template{ID: "0f6b2f0e-5d0e-4a6c-9c2b-3a4d8e7f1b20", Type: "updated", Object: "AAMkExample1001", Body: msGraphExample},
 		Sources: []spec.Source{

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Mux returns the provider for Mux webhooks. The secrets are the signing secrets of the webhook. It
 // panics if a secret is missing or empty.
@@ -20,7 +16,7 @@ func muxSpec() spec.Spec {
 		Name:   "mux",
 		Title:  "Mux",
 		Secret: "the webhook's signing secret",
-		Verify: []spec.Verify{timedMAC("Mux-Signature", spec.Seconds, 5*time.Minute)},
+		Verify: []spec.Verify{timedMAC("Mux-Signature", spec.Seconds, 5*minute)},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"json:$.id"}},
 			Type:     []spec.Value{"json:$.type"},
@@ -30,7 +26,7 @@ func muxSpec() spec.Spec {
 		},
 		// attempts lists the attempts.
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.type", "json:$.created_at", "json:$.object", "json:$.environment", "json:$.data"}},
-		Answer:  spec.Answer{Deadline: 5 * time.Second},
+		Answer:  spec.Answer{Deadline: 5 * second},
 		Limits:  spec.Limits{Retry: day},
 		Headers: []string{"Mux-*"},
 		Example: spec.Template{ID: "3a56ac3d-33da-4366-855b-f592d898409d", Type: "video.asset.ready", Object: "0201example0001", Body: muxExample},

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Paddle returns the provider for Paddle Billing webhooks. The secrets are those of the notification
 // destination, each the whole text that begins with pdl_ntfset_. It panics if a secret is missing or
@@ -43,7 +39,7 @@ func paddleSpec() spec.Spec {
 			Retry: spec.Stable,
 		},
 		Order:   &spec.Order{By: "json:$.occurred_at", Unit: spec.RFC3339, Advisory: true},
-		Answer:  spec.Answer{Status: 200, Deadline: 5 * time.Second},
+		Answer:  spec.Answer{Status: 200, Deadline: 5 * second},
 		Limits:  spec.Limits{Retry: 3 * day}, // 60 attempts
 		Headers: []string{"Paddle-*"},
 		Example: spec.Template{ID: "evt_01hv8x29kz0t586xy6zn1a62ny", Type: "transaction.completed", Object: "txn_01examplexampleexample0001", Body: paddleExample},

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // PagerDuty returns the provider for PagerDuty's webhooks, version 3. The secrets are those of the
 // webhook subscription. It panics if a secret is missing or empty.
@@ -32,8 +28,8 @@ func pagerdutySpec() spec.Spec {
 		Dedup: spec.Dedup{Retry: spec.Stable},
 		Order: &spec.Order{By: "json:$.event.occurred_at", Unit: spec.RFC3339, Advisory: true},
 		// Any other status of the 400s drops the event at once, and three of them disable the subscription.
-		Answer: spec.Answer{Reject: 429, Deadline: 5 * time.Second},
-		Limits: spec.Limits{Retry: 48 * time.Hour},
+		Answer: spec.Answer{Reject: 429, Deadline: 5 * second},
+		Limits: spec.Limits{Retry: 48 * hour},
 		// https://developer.pagerduty.com/docs/webhooks-overview
 		Headers: []string{"X-Webhook-Subscription", "X-PagerDuty-*"},
 		Example: spec.Template{ID: "5ac64822-4adc-4fda-ade0-410becf0de4f", Type: "incident.acknowledged", Object: "PEXAMPLE2", Body: pagerdutyExample},

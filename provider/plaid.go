@@ -2,7 +2,6 @@ package provider
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -30,7 +29,7 @@ func plaidSpec() spec.Spec {
 			Resource: []spec.Value{"json:$.item_id"},
 		},
 		Dedup:   spec.Dedup{OnRepeat: spec.Off},
-		Answer:  spec.Answer{Deadline: 10 * time.Second},
+		Answer:  spec.Answer{Deadline: 10 * second},
 		Limits:  spec.Limits{Retry: day},
 		Headers: []string{"Plaid-Verification", "Plaid-*"},
 		Example: spec.Template{ID: "wz666MBjYWTp2PDzzggYhM6oWWmBb", Type: "TRANSACTIONS.SYNC_UPDATES_AVAILABLE", Body: plaidExample},

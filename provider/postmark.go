@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Postmark returns the provider for Postmark's webhooks. Postmark signs nothing: the webhook's URL has a
 // name and a password for HTTP basic authentication, and the secrets are those, as user:password. It
@@ -35,7 +31,7 @@ func postmarkSpec() spec.Spec {
 			Resource: []spec.Value{"json:$.MessageID"},
 		},
 		Answer:  spec.Answer{Status: 200},
-		Limits:  spec.Limits{Retry: 630 * time.Minute}, // 10 retries of inbound messages
+		Limits:  spec.Limits{Retry: 630 * minute}, // 10 retries of inbound messages
 		Headers: []string{"X-PM-Retries-Remaining", "X-PM-Webhook-Trace-Id", "X-PM-Webhook-Event-Id", "X-PM-*", "X-Postmark-*"},
 		Example: spec.Template{ID: "883953f4-6105-42a2-a16a-77a8eac79483", Type: "Delivery", Body: postmarkExample},
 		Sources: []spec.Source{

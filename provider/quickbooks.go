@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // QuickBooks returns the provider for QuickBooks Online webhooks, both the batches of CloudEvents and
 // the older notifications of companies and entities. The secrets are the verifier tokens of the app. It
@@ -37,8 +33,8 @@ func quickbooksSpec() spec.Spec {
 			Resource: []spec.Value{"item:$.intuitentityid", "item:$.id"},
 			Tenant:   []spec.Value{"item:$.intuitaccountid", "parent:$.realmId"},
 		},
-		Answer: spec.Answer{Status: 200, Deadline: 3 * time.Second},
-		Limits: spec.Limits{Retry: 100 * time.Minute}, // after 20, 30 and 50 minutes
+		Answer: spec.Answer{Status: 200, Deadline: 3 * second},
+		Limits: spec.Limits{Retry: 100 * minute}, // after 20, 30 and 50 minutes
 		// https://developer.intuit.com/app/developer/qbo/docs/develop/webhooks
 		Headers: []string{"Intuit-Created-Time", "Intuit-Signature-Algorithm", "Intuit-Signature-Id", "Intuit-T-Id", "Intuit-Notification-Schema-Version", "Intuit-*"},
 		Example: spec.Template{ID: "88cd52aa-33b6-4351-9aa4-47572edbd068", Type: "qbo.invoice.updated.v1", Object: "1001", Body: quickbooksExample},

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Razorpay returns the provider for Razorpay webhooks. The secrets are those of the webhook; keep the
 // old one for a day after a change, because retries stay signed with it. It panics if a secret is
@@ -38,7 +34,7 @@ func razorpaySpec() spec.Spec {
 			Tenant: []spec.Value{"json:$.account_id"},
 		},
 		Dedup:   spec.Dedup{Retry: spec.Stable},
-		Answer:  spec.Answer{Deadline: 5 * time.Second},
+		Answer:  spec.Answer{Deadline: 5 * second},
 		Limits:  spec.Limits{Retry: day},
 		Headers: []string{"X-Razorpay-*"},
 		Example: spec.Template{

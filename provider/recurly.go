@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Recurly returns the provider for Recurly's webhooks in JSON; those in XML are not signed and are
 // rejected. The secrets are the secret keys of the endpoint. It panics if a secret is missing or empty.
@@ -25,7 +21,7 @@ func recurlySpec() spec.Spec {
 			Key:       spec.KeyUTF8,
 			Encoding:  spec.Hex,
 			Signature: spec.Signature{In: "header:Recurly-Signature", Split: ",", Skip: 1},
-			Time:      &spec.Timestamp{In: "entry:0", Unit: spec.Millis, Past: 5 * time.Minute, Future: 5 * time.Minute},
+			Time:      &spec.Timestamp{In: "entry:0", Unit: spec.Millis, Past: 5 * minute, Future: 5 * minute},
 			Sign:      []spec.Value{"ts", "const:.", "body"},
 		}},
 		Event: spec.Extract{
@@ -37,7 +33,7 @@ func recurlySpec() spec.Spec {
 			Tenant:   []spec.Value{"json:$.site_id"},
 		},
 		Dedup:   spec.Dedup{Retry: spec.Stable},
-		Answer:  spec.Answer{Deadline: 5 * time.Second},
+		Answer:  spec.Answer{Deadline: 5 * second},
 		Limits:  spec.Limits{Retry: 7 * day}, // ten retries, 10+x·2^(x+5) seconds apart
 		Headers: []string{"Recurly-*"},
 		Example: spec.Template{

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Sanity returns the provider for Sanity's webhooks that are sent with POST. The secrets are those of
 // the webhook. It panics if a secret is missing or empty.
@@ -34,8 +30,8 @@ func sanitySpec() spec.Spec {
 		},
 		Dedup: spec.Dedup{Retry: spec.Stable},
 		// Any other status of the 400s ends the attempts: a wrong secret would lose events.
-		Answer: spec.Answer{Reject: 429, Deadline: 30 * time.Second},
-		Limits: spec.Limits{Retry: 30 * time.Minute},
+		Answer: spec.Answer{Reject: 429, Deadline: 30 * second},
+		Limits: spec.Limits{Retry: 30 * minute},
 		// https://www.sanity.io/docs/content-lake/webhooks
 		Headers: []string{"Sanity-Dataset", "Sanity-Transaction-Id", "Idempotency-Key", "Sanity-*"},
 		Example: spec.Template{

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Shopify returns the provider for Shopify webhooks. The secrets are the client secrets of the app.
 // It panics if a secret is missing or empty.
@@ -39,8 +35,8 @@ func shopifySpec() spec.Spec {
 		},
 		Dedup:  spec.Dedup{Retry: spec.Stable},
 		Order:  &spec.Order{By: "header:X-Shopify-Triggered-At", Unit: spec.RFC3339, Advisory: true},
-		Answer: spec.Answer{Deadline: 5 * time.Second},
-		Limits: spec.Limits{Retry: 4 * time.Hour}, // 8 attempts
+		Answer: spec.Answer{Deadline: 5 * second},
+		Limits: spec.Limits{Retry: 4 * hour}, // 8 attempts
 		// https://shopify.dev/docs/apps/build/webhooks/subscribe#headers
 		Headers: []string{"X-Shopify-Api-Version", "X-Shopify-Test", "X-Shopify-Order-Id", "X-Shopify-Product-Id", "Shopify-Api-Version", "Shopify-Event-Id", "Shopify-Name", "X-Shopify-*", "Shopify-*"},
 		Example: spec.Template{

@@ -8,7 +8,13 @@ import (
 
 // What the senders have in common: parts of their specifications, and how constructors are made of them.
 
-const day = 24 * time.Hour
+// The units of time that deadlines, windows and tolerances are written in.
+const (
+	second = time.Second
+	minute = time.Minute
+	hour   = time.Hour
+	day    = 24 * time.Hour
+)
 
 // must is for constructors whose arguments are written into a program.
 func must(p *spec.Provider, err error) *spec.Provider {

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Slack returns the provider for Slack's Events API, slash commands and interactivity. The secrets
 // are the signing secrets of the app. It panics if a secret is missing or empty.
@@ -21,7 +17,7 @@ func slackSpec() spec.Spec {
 		Name:   "slack",
 		Title:  "Slack",
 		Secret: "the app's signing secret",
-		Verify: []spec.Verify{timed(headerMAC("X-Slack-Signature", "v0=", spec.Hex, "const:v0:", "ts", "const::", "body"), "header:X-Slack-Request-Timestamp", spec.Seconds, 5*time.Minute)},
+		Verify: []spec.Verify{timed(headerMAC("X-Slack-Signature", "v0=", spec.Hex, "const:v0:", "ts", "const::", "body"), "header:X-Slack-Request-Timestamp", spec.Seconds, 5*minute)},
 		Form:   "payload", // interactivity; slash commands are forms without it
 		Event: spec.Extract{
 			Key: [][]spec.Value{
@@ -41,7 +37,7 @@ func slackSpec() spec.Spec {
 			When: []spec.Match{{Value: "json:$.type", Is: "url_verification"}},
 			Echo: "json:$.challenge",
 		}},
-		Answer:  spec.Answer{Deadline: 3 * time.Second},
+		Answer:  spec.Answer{Deadline: 3 * second},
 		Limits:  spec.Limits{Retry: day}, // three retries in six minutes; hourly for a day where delayed events are on
 		Headers: []string{"X-Slack-*"},
 		Example: spec.Template{ID: "Ev08MFMKH6", Type: "app_mention", Object: "C0EXAMPLE", Body: slackExample},

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Square returns the provider for Square webhooks. The URL is the notification URL exactly as it is
 // registered with Square, because the signature covers it; empty means the URL of the request, which
@@ -34,7 +30,7 @@ func squareSpec() spec.Spec {
 		Dedup: spec.Dedup{Retry: spec.Stable},
 		// Orders count their updates. Payments and the rest have no version, and then there is no order.
 		Order:  &spec.Order{By: "json:$.data.object.order_updated.version"},
-		Answer: spec.Answer{Deadline: 10 * time.Second},
+		Answer: spec.Answer{Deadline: 10 * second},
 		Limits: spec.Limits{Retry: day}, // 11 attempts
 		// https://developer.squareup.com/docs/webhooks/step2subscribe
 		Headers: []string{"X-Square-Signature", "Square-Environment", "Square-Initial-Delivery-Timestamp", "X-Square-*", "Square-*"},

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Standard returns the provider for senders that follow the Standard Webhooks specification. Requests
 // with Svix's header names are accepted as well. The secrets are the endpoint's, whsec_ followed by
@@ -25,7 +21,7 @@ func Svix(secrets ...string) *spec.Provider {
 func standardSpec() spec.Spec {
 	s := svixFamily("webhook", "svix")
 	s.Name, s.Title = "standard", "Standard Webhooks"
-	s.Limits = spec.Limits{Retry: 75 * time.Hour} // the specification's own example of a schedule
+	s.Limits = spec.Limits{Retry: 75 * hour} // the specification's own example of a schedule
 	s.Sources = append(s.Sources, stated("retries", "standard-webhooks/standard-webhooks: spec/standard-webhooks.md"))
 	return s
 }
@@ -41,10 +37,10 @@ func svixSpec() spec.Spec {
 }
 
 // svixRetry is how long Svix retries: after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h.
-const svixRetry = 28 * time.Hour
+const svixRetry = 28 * hour
 
 // svixDeadline is how long Svix waits for an answer.
-const svixDeadline = 15 * time.Second
+const svixDeadline = 15 * second
 
 // svixFamily is what both have in common; the names are the beginnings of their headers, the usual
 // one first.
@@ -86,7 +82,7 @@ func svixVerify(name string) spec.Verify {
 		Encoding:  spec.Base64,
 		Signature: spec.Signature{In: header + "-signature", Split: " ", Prefix: "v1,"},
 		ID:        header + "-id",
-		Time:      &spec.Timestamp{In: header + "-timestamp", Unit: spec.Seconds, Past: 5 * time.Minute, Future: 5 * time.Minute},
+		Time:      &spec.Timestamp{In: header + "-timestamp", Unit: spec.Seconds, Past: 5 * minute, Future: 5 * minute},
 		Sign:      []spec.Value{"id", "const:.", "ts", "const:.", "body"},
 	}
 }

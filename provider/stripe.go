@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Stripe returns the provider for Stripe webhooks, both snapshot events and thin (v2) events. The
 // secrets are those of the endpoint, each the whole text that begins with whsec_. It panics if a
@@ -24,7 +20,7 @@ func stripeSpec() spec.Spec {
 		Title:  "Stripe",
 		Secret: "the endpoint's signing secret, which begins with whsec_",
 		// The key is the whole text of the secret; Standard Webhooks decodes what looks the same.
-		Verify: []spec.Verify{timedMAC("Stripe-Signature", spec.Seconds, 5*time.Minute)},
+		Verify: []spec.Verify{timedMAC("Stripe-Signature", spec.Seconds, 5*minute)},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"json:$.id"}},
 			Type:     []spec.Value{"json:$.type"},

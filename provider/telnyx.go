@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Telnyx returns the provider for Telnyx webhooks of version 2. The secrets are the public keys of the
 // account, 32 bytes in base64. It panics if one is missing or not a key.
@@ -25,7 +21,7 @@ func telnyxSpec() spec.Spec {
 			Key:       spec.KeyBase64,
 			Encoding:  spec.Base64,
 			Signature: spec.Signature{In: "header:Telnyx-Signature-Ed25519"},
-			Time:      &spec.Timestamp{In: "header:Telnyx-Timestamp", Unit: spec.Seconds, Past: 5 * time.Minute, Future: 5 * time.Minute},
+			Time:      &spec.Timestamp{In: "header:Telnyx-Timestamp", Unit: spec.Seconds, Past: 5 * minute, Future: 5 * minute},
 			Sign:      []spec.Value{"ts", "const:|", "body"},
 		}},
 		Event: spec.Extract{

@@ -1,8 +1,6 @@
 package provider
 
 import (
-	"time"
-
 	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -39,8 +37,8 @@ func twilioSpec() spec.Spec {
 		},
 		Dedup: spec.Dedup{Retry: spec.Stable},
 		// What is answered to a call or an incoming message is run as TwiML, so it must be nothing.
-		Answer:  spec.Answer{Status: 204, Deadline: 15 * time.Second},
-		Limits:  spec.Limits{Retry: 15 * time.Second}, // the whole of the attempts, unless the URL's fragment says otherwise
+		Answer:  spec.Answer{Status: 204, Deadline: 15 * second},
+		Limits:  spec.Limits{Retry: 15 * second}, // the whole of the attempts, unless the URL's fragment says otherwise
 		Headers: []string{"X-Home-Region", "X-Twilio-*", "I-Twilio-*"},
 		Example: spec.Template{
 			ID:     "e9a1c0f2-3b4d-4c5e-8f60-7a8b9c0d1e2f",

@@ -1,8 +1,6 @@
 package provider
 
 import (
-	"time"
-
 	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -33,8 +31,8 @@ func twilioEventsSpec() spec.Spec {
 			Tenant:   []spec.Value{"item:$.data.accountSid"},
 		},
 		Dedup:   spec.Dedup{Retry: spec.Stable},
-		Answer:  spec.Answer{Deadline: 5 * time.Second},
-		Limits:  spec.Limits{Retry: 4 * time.Hour},
+		Answer:  spec.Answer{Deadline: 5 * second},
+		Limits:  spec.Limits{Retry: 4 * hour},
 		Headers: []string{"X-Twilio-*", "I-Twilio-*"},
 		Example: spec.Template{ID: "EZ24806c8c31b14db3b8cdb5e2b3b4d5e6", Type: "com.twilio.messaging.message.delivered", Object: "SMexample00000000000000000000000001", Body: twilioEventsExample},
 		Sources: []spec.Source{

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Twitch returns the provider for Twitch's EventSub. The secrets are those that subscriptions were made
 // with. It panics if a secret is missing or empty. The verification of the callback is answered once
@@ -17,7 +13,7 @@ func Twitch(secrets ...string) *spec.Provider {
 }
 
 func twitchSpec() spec.Spec {
-	verify := timed(headerMAC("Twitch-Eventsub-Message-Signature", "sha256=", spec.Hex, "id", "ts", "body"), "header:Twitch-Eventsub-Message-Timestamp", spec.RFC3339, 10*time.Minute)
+	verify := timed(headerMAC("Twitch-Eventsub-Message-Signature", "sha256=", spec.Hex, "id", "ts", "body"), "header:Twitch-Eventsub-Message-Timestamp", spec.RFC3339, 10*minute)
 	verify.ID = "header:Twitch-Eventsub-Message-Id"
 	return spec.Spec{
 		Name:      "twitch",

@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Typeform returns the provider for Typeform webhooks. The secrets are those of the webhook. It panics
 // if a secret is missing or empty.
@@ -28,8 +24,8 @@ func typeformSpec() spec.Spec {
 			Resource: []spec.Value{"json:$.form_response.token"},
 			Tenant:   []spec.Value{"json:$.form_response.form_id"},
 		},
-		Answer:  spec.Answer{Deadline: 30 * time.Second},
-		Limits:  spec.Limits{Retry: 11 * time.Hour}, // the delays add up to 10 h 35 min
+		Answer:  spec.Answer{Deadline: 30 * second},
+		Limits:  spec.Limits{Retry: 11 * hour}, // the delays add up to 10 h 35 min
 		Headers: []string{"Typeform-*"},
 		Example: spec.Template{ID: "01GXVNB5ZY4CBB2WS2QRZTEMCQ", Type: "form_response", Object: "a3a12ec67a1365927098a606107fac15", Body: typeformExample},
 		Sources: []spec.Source{

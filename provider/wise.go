@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Wise returns the provider for Wise webhooks. The secrets are the public keys that Wise publishes, in
 // PEM: one for production, another for the sandbox. It panics if one is missing or not a key.
@@ -46,7 +42,7 @@ func wiseSpec() spec.Spec {
 			Scope:    []spec.Value{"json:$.data.resource.type", "json:$.data.resource.id"},
 			Advisory: true,
 		},
-		Answer: spec.Answer{Deadline: 5 * time.Second},
+		Answer: spec.Answer{Deadline: 5 * second},
 		Limits: spec.Limits{Retry: 14 * day}, // 25 attempts at the most
 		// https://docs.wise.com/guides/developer/webhooks/event-handling
 		Headers: []string{"X-Signature", "X-Test-Notification", "X-Delivery-Id"},

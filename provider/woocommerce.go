@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // WooCommerce returns the provider for WooCommerce's webhooks. The secrets are those of the webhook. It
 // panics if a secret is missing or empty. The ping that WooCommerce sends when a webhook is saved, which
@@ -34,7 +30,7 @@ func wooCommerceSpec() spec.Spec {
 		},
 		// The time of change has seconds, and the content is that of the moment of sending.
 		Dedup:  spec.Dedup{OnRepeat: spec.KeepLatest, Retry: spec.NotSent},
-		Answer: spec.Answer{Deadline: time.Minute},
+		Answer: spec.Answer{Deadline: minute},
 		Handshakes: []spec.Handshake{{
 			When:     []spec.Match{{Value: "form:webhook_id"}},
 			Unsigned: true,

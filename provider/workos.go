@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // WorkOS returns the provider for WorkOS webhooks. The secrets are the signing secrets of the endpoint.
 // It panics if a secret is missing or empty.
@@ -16,7 +12,7 @@ func WorkOS(secrets ...string) *spec.Provider {
 }
 
 func workosSpec() spec.Spec {
-	verify := timedMAC("WorkOS-Signature", spec.Millis, 3*time.Minute)
+	verify := timedMAC("WorkOS-Signature", spec.Millis, 3*minute)
 	spaced := verify
 	spaced.Signature.Split = ", " // as WorkOS writes it, and its own library relies on
 	return spec.Spec{

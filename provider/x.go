@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // X returns the provider for webhooks of X (Twitter): the Account Activity API, and the X Activity API
 // after it. The secrets are the consumer secrets of the app. It panics if a secret is missing or empty.
@@ -43,7 +39,7 @@ func xSpec() spec.Spec {
 			Resource:  []spec.Value{"item:$.id_str", "item:$.status.id", "item:$.favorited_status.id_str"},
 			Tenant:    []spec.Value{"parent:$.for_user_id", "item:$.data.filter.user_id"},
 		},
-		Answer: spec.Answer{Deadline: 10 * time.Second},
+		Answer: spec.Answer{Deadline: 10 * second},
 		Handshakes: []spec.Handshake{{
 			Method:      "GET",
 			Echo:        "query:crc_token",

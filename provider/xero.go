@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Xero returns the provider for Xero webhooks. The secrets are the webhooks keys of the app. It panics
 // if a secret is missing or empty.
@@ -33,7 +29,7 @@ func xeroSpec() spec.Spec {
 			Resource: []spec.Value{"item:$.resourceId"},
 			Tenant:   []spec.Value{"item:$.tenantId"},
 		},
-		Answer:  spec.Answer{Status: 200, Reject: 401, Deadline: 5 * time.Second},
+		Answer:  spec.Answer{Status: 200, Reject: 401, Deadline: 5 * second},
 		Limits:  spec.Limits{Retry: day},
 		Headers: []string{"X-Xero-*"},
 		Example: spec.Template{ID: "717f2bfc-c6d4-41fd-b238-3f2f0c0cf777", Type: "INVOICE.UPDATE", Body: xeroExample},

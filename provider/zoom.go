@@ -1,10 +1,6 @@
 package provider
 
-import (
-	"time"
-
-	"github.com/hookonce/hookonce/provider/spec"
-)
+import "github.com/hookonce/hookonce/provider/spec"
 
 // Zoom returns the provider for Zoom's webhooks. The secrets are the secret tokens of the app. It
 // panics if a secret is missing or empty. The validation of the endpoint is answered once its signature
@@ -30,7 +26,7 @@ func zoomSpec() spec.Spec {
 			Resource: []spec.Value{"json:$.payload.object.uuid", "json:$.payload.object.id"},
 			Tenant:   []spec.Value{"json:$.payload.account_id"},
 		},
-		Answer: spec.Answer{Deadline: 3 * time.Second},
+		Answer: spec.Answer{Deadline: 3 * second},
 		Handshakes: []spec.Handshake{{
 			When:        []spec.Match{{Value: "json:$.event", Is: "endpoint.url_validation"}},
 			Echo:        "json:$.payload.plainToken",
@@ -38,7 +34,7 @@ func zoomSpec() spec.Spec {
 			ContentType: "application/json",
 			Body:        `{"plainToken":"{{echo}}","encryptedToken":"{{code}}"}`,
 		}},
-		Limits: spec.Limits{Retry: 85 * time.Minute}, // after 5, 20 and 60 minutes
+		Limits: spec.Limits{Retry: 85 * minute}, // after 5, 20 and 60 minutes
 		// zoom/webhook-sample: README.md
 		Headers: []string{"X-Zm-Trackingid", "ClientId", "X-Zm-*"},
 		Example: spec.Template{ID: "1234567890", Type: "meeting.ended", Object: "ZXhhbXBsZSBtZWV0aW5nMDE=", Body: zoomExample},

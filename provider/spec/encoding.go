@@ -89,41 +89,41 @@ func decodeBase64(text, complaint string) ([]byte, error) {
 	return key, nil
 }
 
-// size returns the length of the encoded form of n bytes; zero for an unknown encoding.
-func (e Encoding) size(n int) int {
-	switch e {
-	case Hex:
-		return hex.EncodedLen(n)
-	case Base64:
-		return base64.StdEncoding.EncodedLen(n)
-	case Base64URL:
-		return base64.RawURLEncoding.EncodedLen(n)
+// encodings has what each encoding is. Signatures are written in one spelling only.
+var encodings = map[Encoding]struct {
+	codec
+	alphabet string // the characters that a signature may consist of
+}{
+	Hex:       {hexCodec{}, "0123456789abcdef"},
+	Base64:    {base64.StdEncoding.Strict(), alphanumeric + "+/="},
+	Base64URL: {base64.RawURLEncoding.Strict(), alphanumeric + "-_"},
+}
+
+const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+// codec is what package base64 has as methods.
+type codec interface {
+	EncodedLen(n int) int
+	AppendEncode(dst, sum []byte) []byte
+	DecodeString(text string) ([]byte, error)
+}
+
+type hexCodec struct{}
+
+func (hexCodec) EncodedLen(n int) int                     { return hex.EncodedLen(n) }
+func (hexCodec) AppendEncode(dst, sum []byte) []byte      { return hex.AppendEncode(dst, sum) }
+func (hexCodec) DecodeString(text string) ([]byte, error) { return hex.DecodeString(text) }
+
+// check returns what is wrong with an encoding that there is not.
+func (e Encoding) check() error {
+	if _, ok := encodings[e]; !ok {
+		return fault("encoding", "there is no %q; use hex, base64 or base64url", e)
 	}
-	return 0
+	return nil
 }
 
 // append appends the encoded form of sum to dst.
-func (e Encoding) append(dst, sum []byte) []byte {
-	switch e {
-	case Base64:
-		return base64.StdEncoding.AppendEncode(dst, sum)
-	case Base64URL:
-		return base64.RawURLEncoding.AppendEncode(dst, sum)
-	}
-	return hex.AppendEncode(dst, sum)
-}
-
-// alphabet returns the characters that a signature may consist of.
-func (e Encoding) alphabet() string {
-	const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-	switch e {
-	case Base64:
-		return alphanumeric + "+/="
-	case Base64URL:
-		return alphanumeric + "-_"
-	}
-	return "0123456789abcdef"
-}
+func (e Encoding) append(dst, sum []byte) []byte { return encodings[e].AppendEncode(dst, sum) }
 
 // describe names the shape of a signature of size characters, for error messages.
 func (e Encoding) describe(size int) string {
@@ -135,16 +135,7 @@ func (e Encoding) describe(size int) string {
 
 // decode returns the bytes of a signature, and whether the text is their only spelling.
 func (e Encoding) decode(text string) ([]byte, bool) {
-	var sum []byte
-	var err error
-	switch e {
-	case Base64:
-		sum, err = base64.StdEncoding.Strict().DecodeString(text)
-	case Base64URL:
-		sum, err = base64.RawURLEncoding.Strict().DecodeString(text)
-	default:
-		sum, err = hex.DecodeString(text)
-	}
+	sum, err := encodings[e].DecodeString(text)
 	return sum, err == nil && string(e.append(nil, sum)) == text
 }
 

@@ -170,8 +170,8 @@ func (h *handshake) bindCode(verifiers []verifier) error {
 		return fault("code", "needs an echo to compute it from")
 	case c.Kind != HMAC && c.Kind != PlainHash && c.Kind != Code:
 		return fault("code.kind", "there is no %q; use hmac or hash", c.Kind)
-	case c.Encoding.size(1) == 0:
-		return fault("code.encoding", "there is no %q; use hex, base64 or base64url", c.Encoding)
+	case c.Encoding.check() != nil:
+		return within("code", c.Encoding.check())
 	case c.Kind != PlainHash && h.Unsigned && h.pattern == nil:
 		return fault("pattern", "is missing: whoever asks could have any text signed with the secret; say what a challenge looks like, and exclude what a body looks like")
 	case c.Kind != PlainHash && !allCompute(verifiers, c.Kind):

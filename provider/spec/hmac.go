@@ -22,11 +22,12 @@ func newMACMatcher(spec Verify, secrets []Secret) (matcher, error) {
 	if newHash == nil {
 		return nil, fault("hash", "there is no %q; use sha1, sha256 or sha512", spec.Hash)
 	}
-	m := &macMatcher{encoding: spec.Encoding, size: spec.Encoding.size(newHash().Size()), alphabet: spec.Encoding.alphabet()}
-	if m.size == 0 {
-		return nil, fault("encoding", "there is no %q; use hex, base64 or base64url", spec.Encoding)
+	m := &macMatcher{encoding: spec.Encoding, alphabet: encodings[spec.Encoding].alphabet}
+	err := spec.Encoding.check()
+	if err != nil {
+		return nil, err
 	}
-	var err error
+	m.size = encodings[spec.Encoding].EncodedLen(newHash().Size())
 	m.keyed, err = newKeyed(secrets, func(text string) (*macs, error) {
 		key, err := spec.Key.decode(text)
 		make := func() hash.Hash { return hmac.New(newHash, key) }

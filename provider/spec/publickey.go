@@ -21,8 +21,8 @@ type publicMatcher struct {
 type verifyFunc func(message, sig []byte) bool
 
 func newPublicMatcher(spec Verify, secrets []Secret) (matcher, error) {
-	if spec.Encoding.size(1) == 0 {
-		return nil, fault("encoding", "there is no %q; use hex, base64 or base64url", spec.Encoding)
+	if err := spec.Encoding.check(); err != nil {
+		return nil, err
 	}
 	hash, ok := map[Hash]crypto.Hash{SHA1: crypto.SHA1, SHA256: crypto.SHA256, SHA512: crypto.SHA512}[spec.Hash]
 	if !ok {

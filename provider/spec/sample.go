@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 )
 
 // Sample says which event a sample request is about.
@@ -56,6 +59,24 @@ func (s Spec) Sample(of Sample) (http.Header, []byte) {
 		return header, []byte(fill(url.QueryEscape).Replace(s.Example.Form))
 	}
 	return header, []byte(fill(escapeJSON).Replace(s.Example.Body))
+}
+
+// Place puts a text, such as {{id}}, where a header: or json: value of a request is looked for, and leaves the template
+// as it is for others. The objects and arrays on the way are made. The header must not be nil.
+func (t *Template) Place(v Value, text string) {
+	at, err := parseValue(v)
+	switch {
+	case err != nil: // New refuses it
+	case at.kind == kindHeader:
+		t.Header[at.text] = text
+	case at.kind == kindJSON && len(at.path) > 0:
+		if at.path[0][0] == '[' && !strings.HasPrefix(t.Body, "[") {
+			t.Body = "[]"
+		}
+		if body, err := sjson.Set(t.Body, sjsonPath(at.path), text); err == nil {
+			t.Body = gjson.Get(body, "@pretty").Raw
+		}
+	}
 }
 
 // usualID is the example of an identifier where there is none: that of Standard Webhooks.

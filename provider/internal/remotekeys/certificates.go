@@ -66,11 +66,7 @@ func (c *Certificates) place(address string) (string, bool) {
 
 // fetch implements the cache.
 func (c *Certificates) fetch(ctx context.Context, address string, now time.Time) (key *rsa.PublicKey, use Validity, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, use, err
-	}
-	text, err := Fetch(c.client, req)
+	text, err := Fetch(ctx, c.client, http.MethodGet, address, http.Header{}, "")
 	if err != nil {
 		return nil, use, err
 	}

@@ -1,10 +1,12 @@
 package remotekeys
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -54,7 +56,12 @@ func gone(err error) bool {
 
 // Fetch returns the body of a successful answer of at most fetchSize bytes. Its errors contain
 // neither the request's header nor its body, which may hold secrets.
-func Fetch(client *http.Client, req *http.Request) ([]byte, error) {
+func Fetch(ctx context.Context, client *http.Client, method, address string, header http.Header, body string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header = header
 	answer, err := client.Do(req)
 	if err != nil {
 		return nil, outage{err}
@@ -66,12 +73,12 @@ func Fetch(client *http.Client, req *http.Request) ([]byte, error) {
 	case s != http.StatusOK:
 		return nil, &StatusError{req.URL.Host, s}
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, fetchSize+1))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, fetchSize+1))
 	switch {
 	case err != nil:
 		return nil, outage{err}
-	case len(body) > fetchSize:
+	case len(text) > fetchSize:
 		return nil, fmt.Errorf("%s answers with more than %d bytes", req.URL.Host, fetchSize)
 	}
-	return body, nil
+	return text, nil
 }

@@ -37,11 +37,7 @@ func TestFetchRefuses(t *testing.T) {
 				}
 				return c.status, c.body
 			}))
-			req, err := http.NewRequest(http.MethodGet, "https://api.paypal.com/cert", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if body, err := Fetch(client, req); err == nil {
+			if body, err := Fetch(t.Context(), client, http.MethodGet, "https://api.paypal.com/cert", http.Header{}, ""); err == nil {
 				t.Errorf("accepted: %d bytes", len(body))
 			}
 			if asked != 1 {

@@ -97,12 +97,8 @@ func (c *ebayChecker) fetch(ctx context.Context, kid string, now time.Time) (key
 	if err != nil {
 		return key, use, remotekeys.Outage(err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+c.host+"/commerce/notification/v1/public_key/"+kid, nil)
-	if err != nil {
-		return key, use, err
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	text, err := remotekeys.Fetch(c.client, req)
+	text, err := remotekeys.Fetch(ctx, c.client, http.MethodGet, "https://"+c.host+"/commerce/notification/v1/public_key/"+kid,
+		http.Header{"Authorization": {"Bearer " + token}}, "")
 	if tokenRefused(err) {
 		c.forget(token)
 		err = remotekeys.Outage(err)
@@ -147,13 +143,10 @@ func (c *ebayChecker) forget(token string) {
 // ask asks for a token, and says how long it lasts.
 func (c *ebayChecker) ask(ctx context.Context) (token string, lasts time.Duration, err error) {
 	form := url.Values{"grant_type": {"client_credentials"}, "scope": {"https://api.ebay.com/oauth/api_scope"}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+c.host+"/identity/v1/oauth2/token", strings.NewReader(form.Encode()))
-	if err != nil {
-		return "", 0, err
-	}
-	req.SetBasicAuth(c.clientID, c.secret)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	text, err := remotekeys.Fetch(c.client, req)
+	text, err := remotekeys.Fetch(ctx, c.client, http.MethodPost, "https://"+c.host+"/identity/v1/oauth2/token", http.Header{
+		"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(c.clientID+":"+c.secret))},
+		"Content-Type":  {"application/x-www-form-urlencoded"},
+	}, form.Encode())
 	if err != nil {
 		return "", 0, err
 	}

@@ -1,7 +1,6 @@
 package scheme
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -153,12 +152,8 @@ func (c *plaidChecker) fetch(ctx context.Context, kid string, now time.Time) (ke
 	if err != nil { // texts always have a JSON form
 		return key, use, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+c.host+"/webhook_verification_key/get", bytes.NewReader(question))
-	if err != nil {
-		return key, use, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	text, err := remotekeys.Fetch(c.client, req)
+	text, err := remotekeys.Fetch(ctx, c.client, http.MethodPost, "https://"+c.host+"/webhook_verification_key/get",
+		http.Header{"Content-Type": {"application/json"}}, string(question))
 	if err != nil {
 		return key, use, err
 	}
