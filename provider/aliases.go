@@ -9,7 +9,7 @@ type alias struct {
 	base        func() spec.Spec
 	kind        string // the type of the example
 	differs     func(*spec.Spec)
-	sources     []spec.Source
+	sources     []spec.Source // default: [usesScheme]
 }
 
 // aliases are the senders whose use of the scheme is sourced. They have no constructors of their own:
@@ -31,21 +31,16 @@ var aliases = []alias{
 		},
 		sources: []spec.Source{usesScheme(), reported("retries, deadline", "Clerk documentation, quoted: it sends through Svix")},
 	},
-	{
-		name: "etsy", title: "Etsy", base: viaStandard, kind: "order.paid",
-		sources: []spec.Source{usesScheme()},
-	},
+	{name: "etsy", title: "Etsy", base: viaStandard, kind: "order.paid"},
 	{
 		name: "finch", title: "Finch", base: viaStandard, kind: "employment.updated",
 		differs: finchHeaders,
-		sources: []spec.Source{usesScheme()},
 	},
 	{
 		name: "gemini", title: "Gemini API", base: viaStandard, kind: "batch.succeeded",
 		differs: func(s *spec.Spec) {
 			s.Traps = append(s.Traps, "only webhooks with a static secret are signed this way; dynamic ones carry a token and are refused")
 		},
-		sources: []spec.Source{usesScheme()},
 	},
 	{
 		name: "incident-io", title: "incident.io", base: viaStandard, kind: "public_incident.incident_created_v2",
@@ -56,14 +51,8 @@ var aliases = []alias{
 		},
 		sources: []spec.Source{stated("headers, type, retries", "docs.incident.io/api-reference/webhooks")},
 	},
-	{
-		name: "increase", title: "Increase", base: viaStandard, kind: "account.created",
-		sources: []spec.Source{usesScheme()},
-	},
-	{
-		name: "loops", title: "Loops", base: viaStandard, kind: "email.delivered",
-		sources: []spec.Source{usesScheme()},
-	},
+	{name: "increase", title: "Increase", base: viaStandard, kind: "account.created"},
+	{name: "loops", title: "Loops", base: viaStandard, kind: "email.delivered"},
 	{
 		name: "openai", title: "OpenAI", base: viaStandard, kind: "response.completed",
 		differs: func(s *spec.Spec) {
@@ -91,10 +80,7 @@ var aliases = []alias{
 			reported("deadline", "Polar documentation: 20 s on older pages, 10 s on newer ones"),
 		},
 	},
-	{
-		name: "render", title: "Render", base: viaStandard, kind: "deploy_ended",
-		sources: []spec.Source{usesScheme()},
-	},
+	{name: "render", title: "Render", base: viaStandard, kind: "deploy_ended"},
 	{
 		name: "replicate", title: "Replicate", base: viaStandard, kind: "succeeded",
 		differs: func(s *spec.Spec) {
@@ -121,10 +107,7 @@ var aliases = []alias{
 			reported("deadline", "inferred: it sends through Svix"),
 		},
 	},
-	{
-		name: "stytch", title: "Stytch", base: viaSvix, kind: "direct.user.create",
-		sources: []spec.Source{usesScheme()},
-	},
+	{name: "stytch", title: "Stytch", base: viaSvix, kind: "direct.user.create"},
 	{
 		name: "supabase", title: "Supabase", base: viaStandard, kind: "send_sms",
 		differs: func(s *spec.Spec) {
@@ -135,10 +118,7 @@ var aliases = []alias{
 		},
 		sources: []spec.Source{usesScheme(), reported("form of the secret", "Supabase documentation of auth hooks, quoted")},
 	},
-	{
-		name: "vanta", title: "Vanta", base: viaSvix, kind: "vendor.created",
-		sources: []spec.Source{usesScheme()},
-	},
+	{name: "vanta", title: "Vanta", base: viaSvix, kind: "vendor.created"},
 }
 
 // viaSvix and viaStandard are the scheme with the headers that the sender uses tried first.
@@ -156,6 +136,9 @@ func (a alias) spec() spec.Spec {
 	s := a.base()
 	s.Name, s.Title, s.Example.Type = a.name, a.title, a.kind
 	s.Headers = []string{"Svix-*", "Webhook-*"}
+	if a.sources == nil {
+		a.sources = []spec.Source{usesScheme()}
+	}
 	s.Sources = append(s.Sources, a.sources...)
 	if a.differs != nil {
 		a.differs(&s)

@@ -1,31 +1,29 @@
 package spec
 
 import (
+	"crypto"
 	"crypto/sha1"
-	"crypto/sha256"
-	"crypto/sha512"
+	_ "crypto/sha256" // for [crypto.SHA256]
+	_ "crypto/sha512" // for [crypto.SHA512]
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"hash"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
 )
 
-// new returns the constructor of the hash function, nil if there is none of that name.
-func (h Hash) new() func() hash.Hash {
-	switch h {
-	case SHA1:
-		return sha1.New
-	case SHA256:
-		return sha256.New
-	case SHA512:
-		return sha512.New
+var hashes = map[Hash]crypto.Hash{SHA1: crypto.SHA1, SHA256: crypto.SHA256, SHA512: crypto.SHA512}
+
+// function returns the hash function of that name.
+func (h Hash) function() (crypto.Hash, error) {
+	f, ok := hashes[h]
+	if !ok {
+		return 0, fault("hash", "there is no %q; use sha1, sha256 or sha512", h)
 	}
-	return nil
+	return f, nil
 }
 
 // errOtherForm says that a secret belongs to another way of signing of the same provider.

@@ -18,21 +18,20 @@ type macMatcher struct {
 }
 
 func newMACMatcher(spec Verify, secrets []Secret) (matcher, error) {
-	newHash := spec.Hash.new()
-	if newHash == nil {
-		return nil, fault("hash", "there is no %q; use sha1, sha256 or sha512", spec.Hash)
-	}
-	m := &macMatcher{encoding: spec.Encoding, alphabet: encodings[spec.Encoding].alphabet}
-	err := spec.Encoding.check()
+	function, err := spec.Hash.function()
 	if err != nil {
 		return nil, err
 	}
-	m.size = encodings[spec.Encoding].EncodedLen(newHash().Size())
+	m := &macMatcher{encoding: spec.Encoding, alphabet: encodings[spec.Encoding].alphabet}
+	if err := spec.Encoding.check(); err != nil {
+		return nil, err
+	}
+	m.size = encodings[spec.Encoding].EncodedLen(function.Size())
 	m.keyed, err = newKeyed(secrets, func(text string) (*macs, error) {
 		key, err := spec.Key.decode(text)
-		make := func() hash.Hash { return hmac.New(newHash, key) }
+		make := func() hash.Hash { return hmac.New(function.New, key) }
 		if spec.Kind == PlainHash {
-			make = newHash
+			make = function.New
 		}
 		return newMACs(make, key), err
 	})

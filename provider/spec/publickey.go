@@ -24,9 +24,9 @@ func newPublicMatcher(spec Verify, secrets []Secret) (matcher, error) {
 	if err := spec.Encoding.check(); err != nil {
 		return nil, err
 	}
-	hash, ok := map[Hash]crypto.Hash{SHA1: crypto.SHA1, SHA256: crypto.SHA256, SHA512: crypto.SHA512}[spec.Hash]
-	if !ok {
-		return nil, fault("hash", "there is no %q; use sha1, sha256 or sha512", spec.Hash)
+	hash, err := spec.Hash.function()
+	if err != nil {
+		return nil, err
 	}
 	keys, err := newKeyed(secrets, func(text string) (verifyFunc, error) {
 		der, err := spec.Key.decode(text)

@@ -61,11 +61,7 @@ func (c *carrier) line(r *reading) (string, error) {
 	case c.repeated:
 		return c.present(strings.Join(r.req.Header[c.in.text], c.split))
 	case c.in.kind == kindHeader:
-		line, n := incoming.Single(r.req.Header[c.in.text])
-		if n > 1 {
-			return "", incoming.Reject(hookonce.ReasonSignatureMalformed, "%s occurs several times with different values; expected one: %s", c.where, c.shape)
-		}
-		return c.present(line)
+		return incoming.Required(r.req.Header, c.in.text, c.shape)
 	}
 	return c.present(r.get(&c.in))
 }
