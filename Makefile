@@ -43,7 +43,7 @@ bench: servers ## the table of docs/performance.md, about seven minutes
 	cd internal/tool/bench && go run -mod=mod .
 
 bench-stores: servers ## the table of docs/storage.md, about two minutes
-	go test -run '^$$' -bench . -benchtime 2s -count 3 ./internal/tool/tiers
+	go test -run '^$$' -bench . -benchtime 2s -count 3 ./internal/tool/storebench
 
 SIZE ?= 20000000
 

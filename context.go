@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/hookonce/hookonce/internal/callset"
+	"github.com/hookonce/hookonce/internal/sentcalls"
 )
 
 // ContextWith returns a context that says what is being worked on: the claim c, in a transaction of
@@ -53,7 +53,7 @@ type work struct {
 	store any    // a TxStore of some type of transaction; nil without one
 	event *Event // nil without one
 
-	calls callset.Set // without a step; for Transport
+	calls sentcalls.Set // without a step; for Transport
 }
 
 type (

@@ -12,10 +12,10 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/callgroup"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/problem"
 	"github.com/hookonce/hookonce/internal/recorder"
+	"github.com/hookonce/hookonce/internal/singleflight"
 )
 
 // idempotency is what [Idempotent] and [IdempotentLease] have in common: which request is which, who waits
@@ -28,7 +28,7 @@ type idempotency struct {
 	// next gets, as they are, the requests that are not claimed: those with safe methods and those without a
 	// key. Nil: the former are refused, and the latter attempted.
 	next  http.Handler
-	calls callgroup.Group[Ref, result]
+	calls singleflight.Group[Ref, result]
 }
 
 // call is one request that is to have its effect once.
@@ -211,7 +211,7 @@ func (h *idempotency) once(ctx context.Context, c *call) result {
 }
 
 // lead attempts the call. While another process has it, it asks again.
-func (h *idempotency) lead(ctx, waiting context.Context, c *call, first *callgroup.Call[result]) (res result) {
+func (h *idempotency) lead(ctx, waiting context.Context, c *call, first *singleflight.Call[result]) (res result) {
 	res = result{digest: c.digest, problem: unavailable("the request was not carried out", defaultRetry), err: errors.New("the handler ended its goroutine")}
 	defer func() { h.calls.Finish(c.Ref, first, res) }()
 	for {

@@ -16,7 +16,7 @@ import (
 	"github.com/hookonce/hookonce/internal/body"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/lease"
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
@@ -136,7 +136,7 @@ func (s *settings) settle() {
 	if err := s.validate(); err != nil {
 		panic(err)
 	}
-	s.log, s.each = lines.Bound(s.log), lines.Unbound(s.log)
+	s.log, s.each = loglimit.Bound(s.log), loglimit.Unbound(s.log)
 	s.observe = s.contained(s.observe)
 }
 

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/callgroup"
 	"github.com/hookonce/hookonce/internal/problem"
+	"github.com/hookonce/hookonce/internal/singleflight"
 )
 
 // Webhook returns a handler for one webhook endpoint: it verifies the raw body, finds the event's
@@ -145,7 +145,7 @@ type webhook struct {
 	// attempt claims req and handles the event, or says what came of it earlier. Given an error, it records
 	// that instead of handling anything.
 	attempt func(ctx context.Context, req ClaimRequest, ev *Event, given error) (Claim, error)
-	calls   callgroup.Group[Ref, outcome]
+	calls   singleflight.Group[Ref, outcome]
 }
 
 // outcome is what became of one event.
@@ -304,7 +304,7 @@ func claimed(ev *Event) Ref {
 
 // follow waits for the first copy. A copy shares its failure too: trying again at once would run a
 // failing handler as often as there are copies.
-func (h *webhook) follow(ctx context.Context, ev *Event, first *callgroup.Call[outcome]) outcome {
+func (h *webhook) follow(ctx context.Context, ev *Event, first *singleflight.Call[outcome]) outcome {
 	ctx, cancel := context.WithTimeout(ctx, h.wait)
 	defer cancel()
 	o, ok := first.Wait(ctx)

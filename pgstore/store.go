@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/claimsql"
-	"github.com/hookonce/hookonce/internal/pgerror"
-	"github.com/hookonce/hookonce/internal/schema"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/claimsql"
+	"github.com/hookonce/hookonce/internal/ddl"
+	"github.com/hookonce/hookonce/internal/pgerror"
 )
 
 // DefaultWait is how long Claim and Within wait for a transaction that holds the same key.
@@ -77,7 +78,7 @@ func WithNotify() Option { return func(s *Store) { s.notify = true } }
 // The tables are made by `hookonce migrate`, or by package [github.com/hookonce/hookonce/schema].
 func New(pool *pgxpool.Pool, opts ...Option) *Store {
 	s := &Store{
-		pool: pool, clock: time.Now, wait: DefaultWait, schema: schema.DefaultName, looks: looks{shortestLook, longestLook}, listener: newListener(),
+		pool: pool, clock: time.Now, wait: DefaultWait, schema: ddl.DefaultName, looks: looks{shortestLook, longestLook}, listener: newListener(),
 		spare: newSpare(), patience: cleanupTimeout,
 	}
 	if pool != nil {
@@ -86,7 +87,7 @@ func New(pool *pgxpool.Pool, opts ...Option) *Store {
 	for _, o := range opts {
 		o(s)
 	}
-	prefix, err := schema.Prefix(schema.Postgres, s.schema)
+	prefix, err := ddl.Prefix(ddl.Postgres, s.schema)
 	if err != nil {
 		panic(err)
 	}
@@ -103,9 +104,9 @@ func New(pool *pgxpool.Pool, opts ...Option) *Store {
 // connections on which there are no transactions, as through PgBouncer in statement mode.
 func (s *Store) Check(ctx context.Context) error {
 	db := stdlib.OpenDBFromPool(s.pool)
-	err := schema.Transactional(ctx, db)
+	err := ddl.Transactional(ctx, db)
 	if err == nil {
-		err = schema.CheckProgram(ctx, db, schema.Postgres, s.schema)
+		err = ddl.CheckProgram(ctx, db, ddl.Postgres, s.schema)
 	}
 	return errors.Join(err, db.Close())
 }
@@ -182,7 +183,7 @@ func wrap(verb string, what any, err error) error {
 // the store's own tables.
 func explain(err error) error {
 	if pgerror.Unmigrated(err) {
-		return schema.Missing(schema.Postgres, err)
+		return ddl.Missing(ddl.Postgres, err)
 	}
 	return err
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	tables "github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/schema"
 )
@@ -33,7 +33,7 @@ func TestUpgradeDividesTables(t *testing.T) {
 		exec(t, db, before(t, d, version))
 		fill(t, db, idOfMarch)
 		fill(t, db, idAhead)
-		if from, to := migrate(t, db, schema.Postgres, ""); from != version-1 || to != tables.Version() {
+		if from, to := migrate(t, db, schema.Postgres, ""); from != version-1 || to != ddl.Version() {
 			t.Errorf("migrated from %d to %d", from, to)
 		}
 		for where, id := range map[string]int64{"%s_before": idOfMarch, "kept_%s": idAhead} {

@@ -6,7 +6,7 @@
 //
 //	db := stdlib.OpenDBFromPool(pool) // of pgx; or the *sql.DB that the program has
 //	defer db.Close()
-//	_, err := schema.Migrate(ctx, db, schema.Postgres, schema.DefaultName)
+//	_, err := ddl.Migrate(ctx, db, ddl.Postgres, ddl.DefaultName)
 package schema
 
 import (
@@ -19,23 +19,23 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 
-	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/ddl"
 )
 
 // Dialect is a kind of database.
-type Dialect = schema.Dialect
+type Dialect = ddl.Dialect
 
 // The dialects.
 const (
-	Postgres = schema.Postgres
-	SQLite   = schema.SQLite
+	Postgres = ddl.Postgres
+	SQLite   = ddl.SQLite
 	// MySQL is also MariaDB. It has the tables of the library, and none of the gateway's.
-	MySQL = schema.MySQL
+	MySQL = ddl.MySQL
 )
 
 // DefaultName is the PostgreSQL schema that holds the tables, and elsewhere their prefix, when a store is given
 // no other.
-const DefaultName = schema.DefaultName
+const DefaultName = ddl.DefaultName
 
 // Change is what [Migrate] did: the version of the tables before, 0 if there were none, and after. The two are
 // equal if there was nothing to do.
@@ -54,12 +54,12 @@ type Change struct{ From, To int64 }
 //
 // [hookonce.ErrSchemaNewer]: https://pkg.go.dev/github.com/hookonce/hookonce#ErrSchemaNewer
 func Migrate(ctx context.Context, db *sql.DB, d Dialect, name string) (Change, error) {
-	t, err := schema.Named(d, name)
+	t, err := ddl.Named(d, name)
 	if err != nil {
 		return Change{}, err
 	}
 	if d == Postgres {
-		if err := schema.Transactional(ctx, db); err != nil {
+		if err := ddl.Transactional(ctx, db); err != nil {
 			return Change{}, err
 		}
 	}
@@ -72,14 +72,14 @@ func Migrate(ctx context.Context, db *sql.DB, d Dialect, name string) (Change, e
 		if err == nil && from < 0 {
 			from = to
 		}
-		if err == nil && to >= schema.Version() {
+		if err == nil && to >= ddl.Version() {
 			return Change{from, to}, t.NotNewer(to)
 		}
 		if err == nil {
 			err = up(ctx, db, t)
 		}
 		if err != nil && (tries == 1 || !wait(ctx)) {
-			return Change{max(from, 0), to}, fmt.Errorf("hookonce: migrating %s from version %d to %d: %w", t.Name, to, schema.Version(), err)
+			return Change{max(from, 0), to}, fmt.Errorf("hookonce: migrating %s from version %d to %d: %w", t.Name, to, ddl.Version(), err)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func wait(ctx context.Context) bool {
 }
 
 // up runs the migrations that the database lacks.
-func up(ctx context.Context, db *sql.DB, t schema.Tables) error {
+func up(ctx context.Context, db *sql.DB, t ddl.Tables) error {
 	if err := run(ctx, db, t, 0); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ type executor interface {
 }
 
 // run brings the database from version v-1 to v.
-func run(ctx context.Context, db executor, t schema.Tables, v int64) error {
+func run(ctx context.Context, db executor, t ddl.Tables, v int64) error {
 	for _, s := range t.Statements(v) {
 		if _, err := db.ExecContext(ctx, s); err != nil {
 			return err
@@ -132,7 +132,7 @@ func run(ctx context.Context, db executor, t schema.Tables, v int64) error {
 	return nil
 }
 
-func provider(db *sql.DB, t schema.Tables) (*goose.Provider, error) {
+func provider(db *sql.DB, t ddl.Tables) (*goose.Provider, error) {
 	store, err := database.NewStore(map[Dialect]database.Dialect{
 		Postgres: database.DialectPostgres,
 		SQLite:   database.DialectSQLite3,
@@ -142,7 +142,7 @@ func provider(db *sql.DB, t schema.Tables) (*goose.Provider, error) {
 		return nil, err
 	}
 	var migrations []*goose.Migration
-	for v := int64(1); v <= schema.Version(); v++ {
+	for v := int64(1); v <= ddl.Version(); v++ {
 		step := func(ctx context.Context, tx *sql.Tx) error { return run(ctx, tx, t, v) }
 		migrations = append(migrations, goose.NewGoMigration(v, &goose.GoFunc{RunTx: step}, nil))
 	}
@@ -166,14 +166,14 @@ func (versionStore) TableExists(context.Context, database.DBTxConn) (bool, error
 // store is satisfied afterwards. The text begins and ends no transaction, because such tools do; a comment
 // at its head says that it needs one, where there is such a thing.
 func Print(d Dialect, name string) (string, error) {
-	t, err := schema.Named(d, name)
+	t, err := ddl.Named(d, name)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "-- The tables of hookonce in %s, version %d, for an empty database.\n-- %s\n\n%s",
-		t.Name, schema.Version(), howToRun[d], t.Text(0))
-	for v := int64(1); v <= schema.Version(); v++ {
+		t.Name, ddl.Version(), howToRun[d], t.Text(0))
+	for v := int64(1); v <= ddl.Version(); v++ {
 		fmt.Fprintf(&b, "\n-- Version %d.\n%s\nINSERT INTO %s (version_id, is_applied) VALUES (%d, true);\n",
 			v, t.Text(v), t.VersionTable(), v)
 	}

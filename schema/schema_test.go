@@ -9,15 +9,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookonce/hookonce"
-	tables "github.com/hookonce/hookonce/internal/schema"
-	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
-	"github.com/hookonce/hookonce/internal/testserver/pgtest"
-	"github.com/hookonce/hookonce/schema"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "github.com/lib/pq"
 	_ "github.com/mattn/go-sqlite3"
 	_ "modernc.org/sqlite"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/ddl"
+	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/schema"
 )
 
 // driver is one way in which a user's program opens a database.
@@ -79,7 +80,7 @@ var journalTables = []string{"events", "bodies", "deliveries", "attempts", "lane
 
 func mustHaveTables(t *testing.T, db *sql.DB, d schema.Dialect, name string) {
 	t.Helper()
-	prefix, err := tables.Prefix(d, name)
+	prefix, err := ddl.Prefix(d, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,17 +105,17 @@ func migrate(t *testing.T, db *sql.DB, d schema.Dialect, name string) (from, to 
 func TestMigrate(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
-		if err := tables.Check(t.Context(), db, d.dialect, ""); !errors.Is(err, hookonce.ErrSchemaMissing) {
+		if err := ddl.Check(t.Context(), db, d.dialect, ""); !errors.Is(err, hookonce.ErrSchemaMissing) {
 			t.Fatalf("Check of an empty database = %v", err)
 		}
-		if from, to := migrate(t, db, d.dialect, ""); from != 0 || to != tables.Version() {
+		if from, to := migrate(t, db, d.dialect, ""); from != 0 || to != ddl.Version() {
 			t.Errorf("first run: %d to %d", from, to)
 		}
-		if err := tables.Check(t.Context(), db, d.dialect, ""); err != nil {
+		if err := ddl.Check(t.Context(), db, d.dialect, ""); err != nil {
 			t.Error(err)
 		}
 		mustHaveTables(t, db, d.dialect, "")
-		if from, to := migrate(t, db, d.dialect, ""); from != tables.Version() || to != tables.Version() {
+		if from, to := migrate(t, db, d.dialect, ""); from != ddl.Version() || to != ddl.Version() {
 			t.Errorf("second run: %d to %d", from, to)
 		}
 	})
@@ -144,11 +145,11 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
 		migrate(t, db, d.dialect, "")
-		prefix, _ := tables.Prefix(d.dialect, "")
-		newer := tables.Version() + 1
+		prefix, _ := ddl.Prefix(d.dialect, "")
+		newer := ddl.Version() + 1
 		exec(t, db, fmt.Sprintf("INSERT INTO %sgoose_db_version (version_id, is_applied) VALUES (%d, true)", prefix, newer))
 
-		if err := tables.Check(t.Context(), db, d.dialect, ""); !errors.Is(err, hookonce.ErrSchemaNewer) {
+		if err := ddl.Check(t.Context(), db, d.dialect, ""); !errors.Is(err, hookonce.ErrSchemaNewer) {
 			t.Errorf("Check = %v", err)
 		}
 		c, err := schema.Migrate(t.Context(), db, d.dialect, "")
@@ -166,9 +167,9 @@ func TestOlderSchemaIsReported(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
 		migrate(t, db, d.dialect, "")
-		prefix, _ := tables.Prefix(d.dialect, "")
-		exec(t, db, fmt.Sprintf("DELETE FROM %sgoose_db_version WHERE version_id >= %d", prefix, tables.Version()))
-		err := tables.Check(t.Context(), db, d.dialect, "")
+		prefix, _ := ddl.Prefix(d.dialect, "")
+		exec(t, db, fmt.Sprintf("DELETE FROM %sgoose_db_version WHERE version_id >= %d", prefix, ddl.Version()))
+		err := ddl.Check(t.Context(), db, d.dialect, "")
 		if !errors.Is(err, hookonce.ErrSchemaMissing) || !strings.Contains(err.Error(), "hookonce migrate") {
 			t.Errorf("Check = %v", err)
 		}
@@ -193,7 +194,7 @@ func before(t *testing.T, d driver, version int64) string {
 func TestUpgradeFromVersion1(t *testing.T) {
 	eachWhole(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
-		prefix, _ := tables.Prefix(d.dialect, "")
+		prefix, _ := ddl.Prefix(d.dialect, "")
 		exec(t, db, before(t, d, 2))
 		at := map[schema.Dialect]string{schema.Postgres: "'2026-01-01'", schema.SQLite: "1767225600000000"}[d.dialect]
 		for _, insert := range []string{
@@ -204,7 +205,7 @@ func TestUpgradeFromVersion1(t *testing.T) {
 		} {
 			exec(t, db, "INSERT INTO "+prefix+insert)
 		}
-		if from, to := migrate(t, db, d.dialect, ""); from != 1 || to != tables.Version() {
+		if from, to := migrate(t, db, d.dialect, ""); from != 1 || to != ddl.Version() {
 			t.Errorf("migrated from %d to %d", from, to)
 		}
 		var token, tries, status int
@@ -224,7 +225,7 @@ func TestUpgradeFromVersion7(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		dsn := d.fresh(t)
 		db := d.open(t, dsn)
-		prefix, _ := tables.Prefix(d.dialect, "")
+		prefix, _ := ddl.Prefix(d.dialect, "")
 		older := db
 		if d.dialect == schema.MySQL {
 			older = d.open(t, dsn+"?multiStatements=true")
@@ -235,7 +236,7 @@ func TestUpgradeFromVersion7(t *testing.T) {
 			exec(t, db, "CREATE TYPE "+prefix+"claim_answer AS (verdict text)")
 			exec(t, db, "CREATE FUNCTION "+prefix+"lookup(a text, b text) RETURNS SETOF "+prefix+"claim_answer LANGUAGE sql AS 'SELECT NULL::text'")
 		}
-		if from, to := migrate(t, db, d.dialect, ""); from != 7 || to != tables.Version() {
+		if from, to := migrate(t, db, d.dialect, ""); from != 7 || to != ddl.Version() {
 			t.Errorf("migrated from %d to %d", from, to)
 		}
 		mustHaveTables(t, db, d.dialect, "")
@@ -282,11 +283,11 @@ func mustHoldVersion7(t *testing.T, db *sql.DB, prefix string) {
 func TestUpgradeFromVersion8(t *testing.T) {
 	eachWhole(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
-		prefix, _ := tables.Prefix(d.dialect, "")
+		prefix, _ := ddl.Prefix(d.dialect, "")
 		exec(t, db, before(t, d, 9))
 		at := map[schema.Dialect]string{schema.Postgres: "'2026-01-01'", schema.SQLite: "1767225600000000"}[d.dialect]
 		exec(t, db, "INSERT INTO "+prefix+"events (id, source, key, received_at) VALUES (7, 'billing', 'evt_1', "+at+")")
-		if from, to := migrate(t, db, d.dialect, ""); from != 8 || to != tables.Version() {
+		if from, to := migrate(t, db, d.dialect, ""); from != 8 || to != ddl.Version() {
 			t.Errorf("migrated from %d to %d", from, to)
 		}
 		mustHaveTables(t, db, d.dialect, "")
@@ -308,14 +309,14 @@ func TestPrintedSQLSatisfiesCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		apply(t, db, text, (*sql.Tx).Rollback) // the transaction is the tool's, and so is its end
-		if err := tables.Check(t.Context(), db, d.dialect, "own_tool"); !errors.Is(err, hookonce.ErrSchemaMissing) {
+		if err := ddl.Check(t.Context(), db, d.dialect, "own_tool"); !errors.Is(err, hookonce.ErrSchemaMissing) {
 			t.Errorf("Check after a rollback = %v", err)
 		}
 		apply(t, db, text, (*sql.Tx).Commit)
-		if err := tables.Check(t.Context(), db, d.dialect, "own_tool"); err != nil {
+		if err := ddl.Check(t.Context(), db, d.dialect, "own_tool"); err != nil {
 			t.Error(err)
 		}
-		if from, _ := migrate(t, db, d.dialect, "own_tool"); from != tables.Version() {
+		if from, _ := migrate(t, db, d.dialect, "own_tool"); from != ddl.Version() {
 			t.Errorf("Migrate found version %d", from)
 		}
 		mustHaveTables(t, db, d.dialect, "own_tool")
@@ -331,7 +332,7 @@ func TestPrintedSQLForMySQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, db, text)
-	if err := tables.Check(t.Context(), db, schema.MySQL, "own_tool"); err != nil {
+	if err := ddl.Check(t.Context(), db, schema.MySQL, "own_tool"); err != nil {
 		t.Error(err)
 	}
 	mustHaveTables(t, db, schema.MySQL, "own_tool")
@@ -344,7 +345,7 @@ func TestInterruptedMigrationOfMySQL(t *testing.T) {
 	migrate(t, db, schema.MySQL, "")
 	exec(t, db, "DROP TABLE hookonce_states")
 	exec(t, db, "DELETE FROM hookonce_goose_db_version WHERE version_id > 0")
-	if from, to := migrate(t, db, schema.MySQL, ""); from != 0 || to != tables.Version() {
+	if from, to := migrate(t, db, schema.MySQL, ""); from != 0 || to != ddl.Version() {
 		t.Errorf("migrated from %d to %d", from, to)
 	}
 	mustHaveTables(t, db, schema.MySQL, "")
@@ -365,7 +366,7 @@ func TestInterruptedVersion8OfMySQL(t *testing.T) {
 			exec(t, db, statement)
 		}
 		exec(t, db, "DELETE FROM hookonce_goose_db_version WHERE version_id > 7")
-		if from, to := migrate(t, db, schema.MySQL, ""); from != 7 || to != tables.Version() {
+		if from, to := migrate(t, db, schema.MySQL, ""); from != 7 || to != ddl.Version() {
 			t.Errorf("without the last %d: migrated from %d to %d", n+1, from, to)
 		}
 		mustHoldVersion7(t, db, "hookonce_")
@@ -397,7 +398,7 @@ func TestConcurrentMigrations(t *testing.T) {
 			db := d.open(t, dsn)
 			go func() {
 				c, err := schema.Migrate(context.WithoutCancel(t.Context()), db, d.dialect, "")
-				if err == nil && c.To != tables.Version() {
+				if err == nil && c.To != ddl.Version() {
 					err = fmt.Errorf("version %d", c.To)
 				}
 				errs <- err
@@ -408,10 +409,10 @@ func TestConcurrentMigrations(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		prefix, _ := tables.Prefix(d.dialect, "")
+		prefix, _ := ddl.Prefix(d.dialect, "")
 		var rows int64
 		err := d.open(t, dsn).QueryRowContext(t.Context(), "SELECT count(*) FROM "+prefix+"goose_db_version").Scan(&rows)
-		if err != nil || rows != tables.Version()+1 {
+		if err != nil || rows != ddl.Version()+1 {
 			t.Errorf("%d versions are recorded, %v", rows, err)
 		}
 	})
@@ -426,7 +427,7 @@ func TestMigratedDatabaseNeedsNoRights(t *testing.T) {
 	exec(t, db, `DROP ROLE IF EXISTS schema_app; CREATE ROLE schema_app LOGIN;
 		GRANT USAGE ON SCHEMA hookonce TO schema_app; GRANT SELECT ON ALL TABLES IN SCHEMA hookonce TO schema_app`)
 	app := d.open(t, strings.Replace(dsn, "postgres@", "schema_app@", 1))
-	if err := tables.Check(t.Context(), app, schema.Postgres, ""); err != nil {
+	if err := ddl.Check(t.Context(), app, schema.Postgres, ""); err != nil {
 		t.Error(err)
 	}
 	migrate(t, app, schema.Postgres, "")
@@ -476,7 +477,7 @@ func TestPrefix(t *testing.T) {
 		{"oracle", "", ""},
 	}
 	for _, tt := range tests {
-		got, err := tables.Prefix(tt.dialect, tt.name)
+		got, err := ddl.Prefix(tt.dialect, tt.name)
 		if got != tt.want || (err != nil) != (tt.want == "") {
 			t.Errorf("Prefix(%s, %q) = %q, %v; want %q", tt.dialect, tt.name, got, err, tt.want)
 		}

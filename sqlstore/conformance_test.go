@@ -10,18 +10,19 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/hookonce/hookonce"
-	internalschema "github.com/hookonce/hookonce/internal/schema"
-	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
-	"github.com/hookonce/hookonce/internal/testserver/pgtest"
-	"github.com/hookonce/hookonce/schema"
-	"github.com/hookonce/hookonce/sqlstore"
-	"github.com/hookonce/hookonce/storetest"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/lib/pq"
 	"github.com/mattn/go-sqlite3"
 	"modernc.org/sqlite"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/ddl"
+	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/schema"
+	"github.com/hookonce/hookonce/sqlstore"
+	"github.com/hookonce/hookonce/storetest"
 )
 
 // connection is a way in which users connect.
@@ -176,7 +177,7 @@ func (c connection) database(t testing.TB, p place) storetest.Database[*sql.Tx] 
 // are about migrations. It returns what stands before the names of tables.
 func (c connection) create(t testing.TB, db *sql.DB, p place) (tables string) {
 	t.Helper()
-	tables, err := internalschema.Prefix(c.dialect, p.schema)
+	tables, err := ddl.Prefix(c.dialect, p.schema)
 	must(t, err)
 	if p.used {
 		c.empty(t, db, tables)

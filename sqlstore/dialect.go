@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/ddl"
 )
 
 // dialect is what differs between databases: texts, the form of times, and the meaning of answers.
 type dialect struct {
 	statements
-	schema schema.Dialect
+	schema ddl.Dialect
 	// time is the form in which a time is stored.
 	time func(time.Time) any
 	// peeks says that reading before writing is cheap, and spares others from waiting for a writer

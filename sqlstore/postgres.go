@@ -8,8 +8,8 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/claimsql"
+	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/pgerror"
-	"github.com/hookonce/hookonce/internal/schema"
 )
 
 // postgres takes what decides about claims, guards and purges from where pgstore has it, so that both are one on the
@@ -43,7 +43,7 @@ func postgres(prefix string) dialect {
 		applied:    wrote,
 		take:       takeAtOnce,
 		purge:      purgePostgres,
-		sound:      schema.Transactional,
+		sound:      ddl.Transactional,
 		contended:  contendedPostgres,
 		oversize:   oversizePostgres,
 		exists:     never,

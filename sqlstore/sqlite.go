@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/ddl"
 )
 
 func sqlite(prefix string) dialect {
@@ -177,7 +177,7 @@ func refusedSQLite(err error) bool {
 // unmigratedSQLite looks for itself: to SQLite a table that is missing is an error in the statement
 // like any other.
 func unmigratedSQLite(ctx context.Context, q querier, name string, err error) bool {
-	return sqliteCode(err) == sqliteError && errors.Is(schema.Check(ctx, q, schema.SQLite, name), hookonce.ErrSchemaMissing)
+	return sqliteCode(err) == sqliteError && errors.Is(ddl.Check(ctx, q, ddl.SQLite, name), hookonce.ErrSchemaMissing)
 }
 
 var oversizeSQLite = oversize{

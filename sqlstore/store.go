@@ -9,7 +9,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/claimsql"
-	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/ddl"
 )
 
 // DefaultWait is how long Claim and Within wait for a transaction that holds the same key.
@@ -33,16 +33,16 @@ var (
 )
 
 // Dialect is the kind of database that a store speaks to.
-type Dialect = schema.Dialect
+type Dialect = ddl.Dialect
 
 // The dialects.
 const (
 	// SQLite is SQLite 3.35 or later.
-	SQLite = schema.SQLite
+	SQLite = ddl.SQLite
 	// Postgres is PostgreSQL 13 or later.
-	Postgres = schema.Postgres
+	Postgres = ddl.Postgres
 	// MySQL is MySQL 8.0 or later, or MariaDB 10.6 or later.
-	MySQL = schema.MySQL
+	MySQL = ddl.MySQL
 )
 
 // dialects make what the store needs to know about each, from what stands before the names of tables.
@@ -67,7 +67,7 @@ func WithWait(d time.Duration) Option { return func(s *Store) { s.wait = d } }
 // first. The tables are made by `hookonce migrate`, or by package [github.com/hookonce/hookonce/schema]. The caller closes db. New panics if the name given to
 // [WithSchema] cannot be used, or if d is not one of the package's dialects.
 func New(db *sql.DB, d Dialect, opts ...Option) *Store {
-	s := &Store{db: db, name: schema.DefaultName, clock: time.Now, wait: DefaultWait}
+	s := &Store{db: db, name: ddl.DefaultName, clock: time.Now, wait: DefaultWait}
 	for _, o := range opts {
 		o(s)
 	}
@@ -80,7 +80,7 @@ func New(db *sql.DB, d Dialect, opts ...Option) *Store {
 
 // named returns what the store needs to know about d, with the tables under name.
 func named(d Dialect, name string) (dialect, error) {
-	prefix, err := schema.Prefix(d, name)
+	prefix, err := ddl.Prefix(d, name)
 	if err != nil {
 		return dialect{}, err
 	}
@@ -97,7 +97,7 @@ func (s *Store) Check(ctx context.Context) error {
 	if err := s.sound(ctx); err != nil {
 		return err
 	}
-	return schema.CheckProgram(ctx, s.db, s.dialect.schema, s.name)
+	return ddl.CheckProgram(ctx, s.db, s.dialect.schema, s.name)
 }
 
 // sound returns an error if no claim would hold on connections like the database's.
@@ -125,7 +125,7 @@ func (s *Store) explain(ctx context.Context, q querier, err error) error {
 	if err == nil || !s.dialect.unmigrated(ctx, q, s.name, err) {
 		return err
 	}
-	return schema.Missing(s.dialect.schema, err)
+	return ddl.Missing(s.dialect.schema, err)
 }
 
 // size is how many connections the pool has at most; 0: as many as are wanted.

@@ -164,7 +164,7 @@ func newPauseCommand(w *env, verb, short string) *cobra.Command {
 				return err
 			}
 			if reason == "" {
-				return &usageError{c.CommandPath(), errors.New("say why with --reason; it is kept in the audit record")}
+				return &usageError{c.CommandPath(), errors.New("say why with --reason; it is kept in the audit log")}
 			}
 			var done api.PauseResult
 			body := map[string]string{"reason": reason}
@@ -183,6 +183,6 @@ func newPauseCommand(w *env, verb, short string) *cobra.Command {
 		},
 	}
 	admin.declare(c)
-	c.Flags().StringVar(&reason, "reason", "", "why, for the audit record, as a `text`")
+	c.Flags().StringVar(&reason, "reason", "", "why, for the audit log, as a `text`")
 	return c
 }

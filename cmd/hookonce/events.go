@@ -401,7 +401,7 @@ left alone, and what is done as well, unless --force is given: the destination t
 Hookonce-Forced: true.
 
 Without an event it replays all deliveries that the flags choose, after counting them, and only with
---yes. Who did it and why is kept in the audit record.`,
+--yes. Who did it and why is kept in the audit log.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -413,7 +413,7 @@ Without an event it replays all deliveries that the flags choose, after counting
 	r.admin.declare(c)
 	r.filter.declare(c.Flags())
 	fs := c.Flags()
-	fs.StringVar(&r.reason, "reason", "", "why, for the audit record, as a `text`")
+	fs.StringVar(&r.reason, "reason", "", "why, for the audit log, as a `text`")
 	fs.BoolVar(&r.force, "force", false, "replay what is done as well")
 	fs.Float64Var(&r.rate, "rate", 0, "spread them: this `number` in a second, those in an order of their own apart; all at once if not set")
 	fs.BoolVar(&r.dryRun, "dry-run", false, "only count")
@@ -427,7 +427,7 @@ func (r *replaying) run(w *env, c *cobra.Command, args []string) error {
 		return err
 	}
 	if r.reason == "" {
-		return &usageError{c.CommandPath(), errors.New("say why with --reason; it is kept in the audit record")}
+		return &usageError{c.CommandPath(), errors.New("say why with --reason; it is kept in the audit log")}
 	}
 	if len(args) > 0 {
 		return r.one(c.Context(), w, client, args)
@@ -533,7 +533,7 @@ func (r *replaying) print(w *env, done *api.ReplayResult) error {
 		}
 	}
 	if done.Audit != "" {
-		fmt.Fprintf(w.out, "Audit record %s.\n", done.Audit)
+		fmt.Fprintf(w.out, "Entry %s of the audit log.\n", done.Audit)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		newRelayCommand(w),
 		newPurgeCommand(w),
 		newHammerCommand(w),
-		newAuditCommand(w),
+		newReconcileCommand(w),
 		newReportCommand(w),
 		newDoctorCommand(w),
 		newDemoCommand(w),

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/outbox"
+	"github.com/hookonce/hookonce/cmd/hookonce/internal/outbox"
 )
 
 const purgeHelp = `Purge deletes what the library recorded in an application's database and finished long ago: by default claims of

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/cmd/hookonce/internal/outbox"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/gateway"
-	"github.com/hookonce/hookonce/internal/outbox"
 )
 
 const relayHelp = `Relay takes the effects that applications stored with hookonce.Enqueue or the SQL function enqueue, and

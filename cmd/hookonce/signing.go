@@ -14,7 +14,7 @@ import (
 	"github.com/hookonce/hookonce/cmd/hookonce/internal/signer"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/settings"
-	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/internal/traffic"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -43,7 +43,7 @@ func declareSignedURL(f *pflag.FlagSet, to *string, otherwise string) {
 
 // signer builds the maker of signed requests to that URL. Its errors are mistakes of whoever asks.
 func (s *signing) signer(w *env, url string) (*signer.Signer, error) {
-	if _, err := storm.ParseTarget(url); err != nil {
+	if _, err := traffic.ParseTarget(url); err != nil {
 		return nil, err
 	}
 	known, err := specification(cmp.Or(s.provider, defaultProvider(s.spec)), s.spec)

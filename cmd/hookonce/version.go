@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/ddl"
 )
 
 func newVersionCommand(w *env) *cobra.Command {
@@ -25,7 +25,7 @@ func newVersionCommand(w *env) *cobra.Command {
 // versions is what the command version prints, and the flag --version.
 func versions() string {
 	return fmt.Sprintf("hookonce %s\nschema %d\n%s %s/%s\n",
-		version(), schema.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		version(), ddl.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // version returns the module's version as the go command recorded it: a tag, or a pseudo-version

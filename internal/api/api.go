@@ -13,7 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
@@ -40,7 +40,7 @@ func New(o Options) http.Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Logger = lines.Bound(o.Logger)
+	o.Logger = loglimit.Bound(o.Logger)
 	a := &api{opt: o, turns: make(chan struct{}, maxInFlight)}
 	mux := http.NewServeMux()
 	a.register(humago.New(mux, document(o.Version)))

@@ -78,7 +78,7 @@ func (c *content) reader(source string) Reader {
 	return r
 }
 
-// chosen says for the audit record by what events were chosen: the field, and of its text what recognises it.
+// chosen says for the audit log by what events were chosen: the field, and of its text what recognises it.
 func (c *content) chosen() string {
 	sum := sha256.Sum256([]byte(c.text))
 	return c.name + " has the text with SHA-256 " + hex.EncodeToString(sum[:8])

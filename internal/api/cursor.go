@@ -8,7 +8,7 @@ import (
 
 // cursor says where a list or a replay goes on. Clients pass it back as they got it.
 type cursor struct {
-	at    int64 // an event, or an audit record
+	at    int64 // an event, or an entry of the audit log
 	audit int64 // of a replay; 0: of none
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 )
 
 // Destination is a place that events are delivered to, as it is at the moment.
@@ -118,7 +118,7 @@ func (a *api) destinations(ctx context.Context, _ *struct{}) (*answer[Destinatio
 type pauseInput struct {
 	Name string `path:"name" maxLength:"64"`
 	Body struct {
-		Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit record."`
+		Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
 	}
 }
 
@@ -160,7 +160,7 @@ func (a *api) setPaused(ctx context.Context, in *pauseInput, paused bool) (*answ
 		return nil, err
 	}
 	if out.Body.Changed {
-		lines.Unbound(a.opt.Logger).LogAttrs(ctx, slog.LevelInfo, "api: a destination is paused or resumed", slog.String("destination", in.Name),
+		loglimit.Unbound(a.opt.Logger).LogAttrs(ctx, slog.LevelInfo, "api: a destination is paused or resumed", slog.String("destination", in.Name),
 			slog.Bool("paused", paused), slog.String("by", p.By), slog.String("reason", p.Reason))
 	}
 	return out, nil

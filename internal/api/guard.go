@@ -18,7 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/hookonce/hookonce/internal/connlimit"
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 	"github.com/hookonce/hookonce/internal/lru"
 	"github.com/hookonce/hookonce/internal/problem"
 )
@@ -34,7 +34,7 @@ const (
 
 // Token lets its bearer in.
 type Token struct {
-	Name   string // of the bearer, as it stands in the audit record
+	Name   string // of the bearer, as it stands in the audit log
 	Secret string
 	Role   Role
 }
@@ -84,7 +84,7 @@ func NewGuard(tokens []Token, o GuardOptions) *Guard {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Logger = lines.Bound(o.Logger)
+	o.Logger = loglimit.Bound(o.Logger)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

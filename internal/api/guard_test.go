@@ -12,7 +12,7 @@ import (
 	"github.com/hookonce/hookonce/internal/api"
 )
 
-// The names of these are part of the audit record; the secrets are made up.
+// The names of these are part of the audit log; the secrets are made up.
 var tokens = []api.Token{
 	{Name: "dashboard", Secret: "a-fake-token-for-reading", Role: api.Read},
 	{Name: "oncall", Secret: "a-fake-token-for-operators", Role: api.Operator},

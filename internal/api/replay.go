@@ -10,14 +10,14 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 )
 
 // ReplayOne says how to deliver one event again.
 type ReplayOne struct {
 	Destination string `json:"destination,omitempty" maxLength:"64" doc:"Only there. Missing: wherever it failed."`
 	Force       bool   `json:"force,omitempty" doc:"Also where it is done, or, with a destination, never was. The destination is told: Hookonce-Forced: true."`
-	Reason      string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit record."`
+	Reason      string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
 	DryRun      bool   `json:"dry_run,omitempty" doc:"Only count."`
 }
 
@@ -25,7 +25,7 @@ type ReplayOne struct {
 type ReplayMany struct {
 	Filter Filter  `json:"filter" doc:"Which deliveries: state and destination choose among those of an event. Without a state: failed and dead ones."`
 	Force  bool    `json:"force,omitempty" doc:"Also those that are done. Destinations are told: Hookonce-Forced: true."`
-	Reason string  `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit record."`
+	Reason string  `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
 	Rate   float64 `json:"rate,omitempty" minimum:"0" maximum:"100000" doc:"How many become due in a second. 0 or missing: all at once. Those of destinations that deliver in order are due at once in any case, each when its resource has its turn."`
 	DryRun bool    `json:"dry_run,omitempty" doc:"Only count."`
 	Cursor string  `json:"cursor,omitempty" maxLength:"64" doc:"That of the answer before, to go on."`
@@ -40,7 +40,7 @@ type ReplayResult struct {
 	Gone       int         `json:"gone" doc:"How many events cannot be delivered again because their bodies were deleted."`
 	GoneEvents []GoneEvent `json:"gone_events" nullable:"false" doc:"Some of them."`
 	DryRun     bool        `json:"dry_run,omitempty"`
-	Audit      string      `json:"audit,omitempty" doc:"Number of the audit record."`
+	Audit      string      `json:"audit,omitempty" doc:"Number in the audit log."`
 	Cursor     string      `json:"cursor,omitempty" doc:"There is more: send the same request with it. Missing: this was all."`
 }
 
@@ -270,6 +270,6 @@ func (a *api) report(ctx context.Context, r *journal.Replay, out *ReplayResult) 
 	if r.DryRun {
 		return
 	}
-	lines.Unbound(a.opt.Logger).LogAttrs(ctx, slog.LevelInfo, "api: deliveries are replayed", slog.String("by", r.By), slog.String("reason", r.Reason),
+	loglimit.Unbound(a.opt.Logger).LogAttrs(ctx, slog.LevelInfo, "api: deliveries are replayed", slog.String("by", r.By), slog.String("reason", r.Reason),
 		slog.String("filter", r.Text()), slog.Int("deliveries", out.Deliveries), slog.String("audit", out.Audit))
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/settings"
-	"github.com/hookonce/hookonce/internal/specnode"
+	"github.com/hookonce/hookonce/internal/specdecode"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -73,7 +73,7 @@ func checkSpec(r *settings.Report, s *Source) bool {
 func specFaults(r *settings.Report, s *Source, err error) {
 	n := s.specNode
 	var faults spec.Faults
-	if !errors.As(specnode.Locate(n.Raw, err), &faults) {
+	if !errors.As(specdecode.Locate(n.Raw, err), &faults) {
 		r.Fault(n.At, "spec: %s", withoutProvider(err))
 		return
 	}

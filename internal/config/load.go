@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/hookonce/hookonce/internal/settings"
-	"github.com/hookonce/hookonce/internal/specnode"
+	"github.com/hookonce/hookonce/internal/specdecode"
 )
 
 // Load reads a configuration: defaults, then the file, then HOOKONCE_ variables, then flags, each
@@ -251,7 +251,7 @@ func (l *loader) specification(s *Source, n *settings.Node) {
 		l.Fault(n.At, "spec: is %s; write the specification below it, beginning with verify", n.Form)
 		return
 	}
-	parsed, err := specnode.Decode(n.Raw)
+	parsed, err := specdecode.Decode(n.Raw)
 	if err != nil {
 		specFaults(l.Report, s, err)
 		return

@@ -4,7 +4,7 @@ import "github.com/hookonce/hookonce/internal/settings"
 
 // AdminToken lets its bearer use the admin listener.
 type AdminToken struct {
-	// Name is that of the bearer; it stands in the audit record.
+	// Name is that of the bearer; it stands in the audit log.
 	Name  string
 	Token settings.Secret
 	// Role is [RoleRead] or [RoleOperator].

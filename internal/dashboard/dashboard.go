@@ -13,7 +13,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/doctor"
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
@@ -51,7 +51,7 @@ func New(o Options) http.Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Logger = lines.Bound(o.Logger)
+	o.Logger = loglimit.Bound(o.Logger)
 	d := &dashboard{opt: o}
 	d.templates = parse(o.Now)
 	mux := http.NewServeMux()

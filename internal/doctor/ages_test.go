@@ -11,7 +11,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
-	tables "github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/schema"
 )
@@ -36,7 +36,7 @@ func TestClocksThatWroteNonsense(t *testing.T) {
 			if _, err := schema.Migrate(t.Context(), db, o.dialect, ""); err != nil {
 				t.Fatal(err)
 			}
-			prefix, _ := tables.Prefix(o.dialect, "")
+			prefix, _ := ddl.Prefix(o.dialect, "")
 			s := &store{db: db, dialect: o.dialect, prefix: prefix, now: time.Now, at: o.at, placeholder: o.placeholder}
 			write := func(name string, at time.Time) {
 				t.Helper()

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/ddl"
 )
 
 // server is a Postgres server through one connection.
@@ -44,7 +44,7 @@ func examinePostgres(ctx context.Context, p Patient) []Finding {
 
 // openPostgres prepares one connection that works behind any pooler.
 func openPostgres(p Patient) (*server, error) {
-	prefix, err := schema.Prefix(schema.Postgres, p.Config.Schema)
+	prefix, err := ddl.Prefix(ddl.Postgres, p.Config.Schema)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func openPostgres(p Patient) (*server, error) {
 	db := stdlib.OpenDB(*conn)
 	db.SetMaxOpenConns(1)
 	return &server{dsn: p.Config.Store.DSN, conn: &asked, store: &store{
-		db: db, dialect: schema.Postgres, schema: p.Config.Schema, prefix: prefix, now: p.Now,
+		db: db, dialect: ddl.Postgres, schema: p.Config.Schema, prefix: prefix, now: p.Now,
 		serves: p.serves(), creates: p.Config.Migrate, modes: p.modes(),
 		placeholder: "$1::timestamptz", at: func(t time.Time) any { return t },
 	}}, nil
@@ -265,7 +265,7 @@ func (s *server) poolSize() int {
 
 // rights finds what this role cannot use. A gateway that lacks the sequence does not start.
 func rights(ctx context.Context, s *server) (found []Finding, err error) {
-	name := cmp.Or(s.schema, schema.DefaultName)
+	name := cmp.Or(s.schema, ddl.DefaultName)
 	var there, usable, creatable bool
 	err = s.db.QueryRowContext(ctx, `SELECT n.oid IS NOT NULL, coalesce(has_schema_privilege(n.oid, 'USAGE'), false), has_database_privilege(current_database(), 'CREATE')
 		FROM (SELECT) AS nothing LEFT JOIN pg_namespace n ON n.nspname = $1`, name).Scan(&there, &usable, &creatable)

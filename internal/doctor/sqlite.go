@@ -12,15 +12,15 @@ import (
 
 	_ "modernc.org/sqlite" // driver sqlite
 
-	"github.com/hookonce/hookonce/internal/onefile"
-	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/ddl"
+	"github.com/hookonce/hookonce/internal/sqlitefile"
 )
 
 // examineSQLite looks at the file, and into it if it is there.
 func examineSQLite(ctx context.Context, p Patient) []Finding {
 	path := p.Config.Store.DSN
 	found := run(ctx, path, fileChecks())
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || onefile.Check(path) != nil {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || sqlitefile.Check(path) != nil {
 		return found
 	}
 	s, err := openSQLite(path, p)
@@ -33,12 +33,12 @@ func examineSQLite(ctx context.Context, p Patient) []Finding {
 
 // openSQLite opens the file for reading only.
 func openSQLite(path string, p Patient) (*store, error) {
-	prefix, err := schema.Prefix(schema.SQLite, "")
+	prefix, err := ddl.Prefix(ddl.SQLite, "")
 	if err != nil {
 		return nil, err
 	}
 	db, err := sql.Open("sqlite", "file:"+url.PathEscape(path)+"?mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)")
-	return &store{db: db, dialect: schema.SQLite, prefix: prefix, now: p.Now, placeholder: "?1", serves: p.serves(), creates: true,
+	return &store{db: db, dialect: ddl.SQLite, prefix: prefix, now: p.Now, placeholder: "?1", serves: p.serves(), creates: true,
 		at: func(t time.Time) any { return t.UnixMicro() }}, err
 }
 
@@ -72,7 +72,7 @@ func exists(_ context.Context, path string) ([]Finding, error) {
 
 // fits finds files that have a second name, under which their log is not found.
 func fits(_ context.Context, path string) ([]Finding, error) {
-	if err := onefile.Check(path); err != nil {
+	if err := sqlitefile.Check(path); err != nil {
 		return one(bad("do that before the next start: until then this file is not opened", "%v", err))
 	}
 	return one(good("the file has one name, and its log lies beside it"))
@@ -97,7 +97,7 @@ func permissions(_ context.Context, path string) (found []Finding, _ error) {
 }
 
 func fileSystem(_ context.Context, path string) ([]Finding, error) {
-	kind, network, err := onefile.FileSystem(filepath.Dir(path))
+	kind, network, err := sqlitefile.FileSystem(filepath.Dir(path))
 	switch {
 	case err != nil:
 		return nil, err

@@ -9,13 +9,13 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/ddl"
 )
 
 // store is an open database with what differs between kinds of them.
 type store struct {
 	db      *sql.DB
-	dialect schema.Dialect
+	dialect ddl.Dialect
 	schema  string
 	prefix  string          // of the tables
 	serves  bool            // a gateway uses it, not only programs with the library
@@ -47,16 +47,16 @@ func tableChecks() []check[*store] {
 }
 
 func version(ctx context.Context, s *store) ([]Finding, error) {
-	have, err := schema.Recorded(ctx, s.db, s.dialect, s.schema)
+	have, err := ddl.Recorded(ctx, s.db, s.dialect, s.schema)
 	if err != nil {
 		return nil, err
 	}
-	err = schema.Check(ctx, s.db, s.dialect, s.schema)
+	err = ddl.Check(ctx, s.db, s.dialect, s.schema)
 	switch {
 	case have == 0 && (s.creates || !s.serves):
 		return one(doubt("nothing, if this is the first start; else correct --store", "%s", notStarted(s.creates)))
 	case errors.Is(err, hookonce.ErrSchemaMissing) && s.serves && s.creates:
-		return one(doubt("nothing: the next start brings them up to date, and `hookonce migrate` does so before it", "the tables have version %d, and this program knows %d", have, schema.Version()))
+		return one(doubt("nothing: the next start brings them up to date, and `hookonce migrate` does so before it", "the tables have version %d, and this program knows %d", have, ddl.Version()))
 	case errors.Is(err, hookonce.ErrSchemaMissing):
 		return one(bad("run `hookonce migrate`", "%s", oneLine(err)))
 	case errors.Is(err, hookonce.ErrSchemaNewer):
@@ -64,7 +64,7 @@ func version(ctx context.Context, s *store) ([]Finding, error) {
 	case err != nil:
 		return nil, err
 	}
-	return one(good("version %d", schema.Version()))
+	return one(good("version %d", ddl.Version()))
 }
 
 // notStarted says that nothing is there yet, and what makes it.
@@ -77,7 +77,7 @@ func notStarted(creates bool) string {
 
 // migrated reports whether the tables are there.
 func (s *store) migrated(ctx context.Context) bool {
-	return schema.Check(ctx, s.db, s.dialect, s.schema) == nil
+	return ddl.Check(ctx, s.db, s.dialect, s.schema) == nil
 }
 
 // fill puts the tables and the placeholder into a query.

@@ -26,7 +26,7 @@ import (
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 	"github.com/hookonce/hookonce/internal/settings"
 )
 
@@ -484,7 +484,7 @@ func (g *Gateway) close(ctx context.Context) error {
 		g.admin.close(ctx),
 		g.closeStores(ctx),
 	)
-	lines.Flush(g.opt.strange)
+	loglimit.Flush(g.opt.strange)
 	if err != nil {
 		return fmt.Errorf("the gateway did not stop cleanly (what was acknowledged is kept and will be delivered): %w", err)
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 )
 
 // book is a log: how many lines there are of each message, and how long the longest is.
@@ -94,7 +94,7 @@ func strange(method, target string, header ...string) *http.Request {
 }
 
 // perSecond is how many lines of strangers' a log takes in a second, their counts included.
-const perSecond = lines.PerLog + lines.MaxCounts + 1
+const perSecond = loglimit.PerLog + loglimit.MaxCounts + 1
 
 // TestStrangersWriteFewLines: each request is sent 2 000 times, at the level debug, and random ones as often. However many
 // are sent, the log takes some lines of each kind, of a length that is bounded.
@@ -147,7 +147,7 @@ func TestStrangersWriteFewLines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b.take()
 			start := time.Now()
-			most := 3 * (lines.PerKind + 1) // kinds of lines of one sort of requests
+			most := 3 * (loglimit.PerKind + 1) // kinds of lines of one sort of requests
 			times := 2000
 			switch name {
 			case "random":
@@ -163,7 +163,7 @@ func TestStrangersWriteFewLines(t *testing.T) {
 				}
 				(*to.handler.Load()).ServeHTTP(httptest.NewRecorder(), r)
 			}
-			lines.Flush(g.opt.strange)
+			loglimit.Flush(g.opt.strange)
 			count, longest := b.take()
 			total := 0
 			for _, n := range count {
@@ -172,7 +172,7 @@ func TestStrangersWriteFewLines(t *testing.T) {
 			if seconds := int(time.Since(start).Seconds()) + 2; total > seconds*most {
 				t.Errorf("%d lines in %d s, want at most %d a second: %v", total, seconds, most, count)
 			}
-			if len(longest) > 4*lines.MaxValue+lines.MaxStack {
+			if len(longest) > 4*loglimit.MaxValue+loglimit.MaxStack {
 				t.Errorf("a line of %d bytes: %.500s", len(longest), longest)
 			}
 		})
@@ -204,7 +204,7 @@ func TestACapturedRequestWritesFewLines(t *testing.T) {
 		r.Header = signed.Header.Clone()
 		(*g.ingest.handler.Load()).ServeHTTP(httptest.NewRecorder(), r)
 	}
-	lines.Flush(g.opt.strange)
+	loglimit.Flush(g.opt.strange)
 	count, _ := b.take()
 	if n, most := count["event is a duplicate"], 101*(int(time.Since(start).Seconds())+2); n == 0 || n > most {
 		t.Errorf("%d lines, want some and at most %d: %v", n, most, count)
@@ -226,7 +226,7 @@ func TestLinesAreCountedAtTheEnd(t *testing.T) {
 	}
 	defer conn.Close()
 	fmt.Fprint(conn, "POST /in/orders HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")
-	for range 10 * lines.PerKind {
+	for range 10 * loglimit.PerKind {
 		(*g.ingest.handler.Load()).ServeHTTP(httptest.NewRecorder(), strange("POST", "/in/orders"))
 	}
 	end()

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/connlimit"
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 )
 
 // limits are those of every connection. Senders are machines with small requests: a slow one is a fault
@@ -81,7 +81,7 @@ func (l *listener) serve(h http.Handler, failed func(error)) {
 		WriteTimeout:      l.limits.write,
 		IdleTimeout:       l.limits.idle,
 		MaxHeaderBytes:    l.limits.headerBytes,
-		ErrorLog:          lines.Std(l.log, slog.LevelDebug, "gateway: a connection was given up", "listener", l.name),
+		ErrorLog:          loglimit.Std(l.log, slog.LevelDebug, "gateway: a connection was given up", "listener", l.name),
 		Protocols:         new(http.Protocols),
 	}
 	l.server.Protocols.SetHTTP1(true) // alone: the limits are those of connections with one request at a time

@@ -10,7 +10,7 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/observe"
-	"github.com/hookonce/hookonce/internal/onefile"
+	"github.com/hookonce/hookonce/internal/sqlitefile"
 )
 
 // observers are the sources in mode observe.
@@ -88,7 +88,7 @@ func (o *observing) retire(before, now observers) {
 // OpenObservations opens what is on record of sources in mode observe, for reading.
 func OpenObservations(cfg *config.Config) (*observe.Store, error) {
 	if cfg.Store.Driver == config.SQLite {
-		if err := onefile.Check(cfg.Store.DSN); err != nil {
+		if err := sqlitefile.Check(cfg.Store.DSN); err != nil {
 			return nil, err
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
-	"github.com/hookonce/hookonce/internal/onefile"
 	"github.com/hookonce/hookonce/internal/problem"
+	"github.com/hookonce/hookonce/internal/sqlitefile"
 )
 
 // opening is a start that goes on while requests are answered already.
@@ -43,7 +43,7 @@ func passes(err error) bool {
 	var refused *pgconn.PgError
 	switch {
 	case errors.Is(err, hookonce.ErrSchemaNewer), errors.Is(err, hookonce.ErrSchemaMissing), errors.As(err, &parse),
-		errors.Is(err, sqlite.ErrInUse), errors.Is(err, onefile.ErrUnsafe), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		errors.Is(err, sqlite.ErrInUse), errors.Is(err, sqlitefile.ErrUnsafe), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		return false
 	case errors.As(err, &refused):
 		return strings.HasPrefix(refused.Code, "57P") || strings.HasPrefix(refused.Code, "08") || strings.HasPrefix(refused.Code, "53") // shut down, no connection, no resources

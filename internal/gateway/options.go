@@ -11,7 +11,7 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/ingest"
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 )
 
 // Options are what a gateway gets besides its configuration. The zero value of every field means its
@@ -51,7 +51,7 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.strange = lines.Bound(o.Logger)
+	o.strange = loglimit.Bound(o.Logger)
 	o.Version = cmp.Or(o.Version, "(devel)")
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/claims"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/idempotency"
+	"github.com/hookonce/hookonce/internal/idempotency/claimstore"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
 )
@@ -16,7 +16,7 @@ import (
 type services struct {
 	endpoints  []ingest.Service
 	transports []*http.Transport
-	claims     *claims.Store
+	claims     *claimstore.Store
 	remember   map[string]time.Duration // by source of claims
 }
 
@@ -25,7 +25,7 @@ type keeping struct {
 	services
 	opt     Options
 	metrics *idempotency.Metrics
-	opened  map[bool]*claims.Store // by whether somebody waits; requests under way may use one that is not of services
+	opened  map[bool]*claimstore.Store // by whether somebody waits; requests under way may use one that is not of services
 }
 
 // open builds the services of the sources in mode idempotency. It opens nothing if there are none, and
@@ -42,7 +42,7 @@ func (k *keeping) open(ctx context.Context, p *plan, store *journalStore) (servi
 	}
 	if own.claims = k.opened[awaited]; own.claims == nil {
 		var err error
-		if own.claims, err = openClaims(ctx, p.store, store, claims.Options{Remember: own.remember, Awaited: awaited, Now: k.opt.Now, Logger: k.opt.Logger}); err != nil {
+		if own.claims, err = openClaims(ctx, p.store, store, claimstore.Options{Remember: own.remember, Awaited: awaited, Now: k.opt.Now, Logger: k.opt.Logger}); err != nil {
 			return services{}, explain(p.store.Store, err)
 		}
 	}
@@ -69,7 +69,7 @@ func (k *keeping) use(s services) {
 	if s.claims != nil {
 		s.claims.Remember(s.remember)
 		if k.opened == nil {
-			k.opened = map[bool]*claims.Store{}
+			k.opened = map[bool]*claimstore.Store{}
 		}
 		k.opened[s.claims.Awaited()] = s.claims
 	}
@@ -99,15 +99,15 @@ func (s services) closeIdle() {
 }
 
 // openClaims opens the store of claims in the journal's database.
-func openClaims(ctx context.Context, in storePlan, store *journalStore, o claims.Options) (*claims.Store, error) {
+func openClaims(ctx context.Context, in storePlan, store *journalStore, o claimstore.Options) (*claimstore.Store, error) {
 	journal, ok := store.Store.(*sqlite.Store)
 	if !ok {
-		return claims.OpenPostgres(ctx, in.DSN, in.schema, o)
+		return claimstore.OpenPostgres(ctx, in.DSN, in.schema, o)
 	}
 	db, err := journal.DB()
 	if err != nil {
 		return nil, err
 	}
 	o.Standing = journal.Standing
-	return claims.OpenSQLite(db, o)
+	return claimstore.OpenSQLite(db, o)
 }

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
@@ -29,7 +29,7 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 			sentOnce(r.Out.Header, r.In.Header)
 		},
 		Transport: s.Transport,
-		ErrorLog:  lines.Std(log, slog.LevelDebug, "an answer of the service broke off", "source", s.Name),
+		ErrorLog:  loglimit.Std(log, slog.LevelDebug, "an answer of the service broke off", "source", s.Name),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			log.WarnContext(r.Context(), "the service did not answer", "source", s.Name, "error", err)
 			refuse(w, r, s, unanswered(err))

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
@@ -35,7 +35,7 @@ const (
 
 // New returns the handler of the service. It expects paths without the part that names the source.
 func New(s Service, o Options) http.Handler {
-	o.Logger = lines.Bound(o.Logger)
+	o.Logger = loglimit.Bound(o.Logger)
 	opts := []hookonce.IdempotentLeaseOption{
 		hookonce.WithTimeout(s.Timeout),
 		hookonce.WithWait(s.Wait),

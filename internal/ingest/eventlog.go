@@ -8,7 +8,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 )
 
 // eventLog writes what became of the requests to one source, a line each, at a bounded rate: the journal
@@ -20,17 +20,17 @@ type eventLog struct {
 	events  *slog.Logger
 	// kinds bound the lines about events, apart so that a flood of duplicates does not hide the events that want a
 	// person's eye.
-	kinds map[journal.Status]*lines.Kind
+	kinds map[journal.Status]*loglimit.Kind
 }
 
 // maxEventLines is how many events of a source and status are logged per second.
 const maxEventLines = 100
 
 func newEventLog(to *slog.Logger, source string) eventLog {
-	strange := lines.Bound(to).With("source", source)
-	l := eventLog{strange: strange, events: lines.Unbound(strange), kinds: make(map[journal.Status]*lines.Kind, len(messages))}
+	strange := loglimit.Bound(to).With("source", source)
+	l := eventLog{strange: strange, events: loglimit.Unbound(strange), kinds: make(map[journal.Status]*loglimit.Kind, len(messages))}
 	for status, message := range messages {
-		l.kinds[status] = lines.Of(strange, eventLevel(status), message, maxEventLines)
+		l.kinds[status] = loglimit.Of(strange, eventLevel(status), message, maxEventLines)
 	}
 	return l
 }

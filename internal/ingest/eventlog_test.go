@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/hookonce/hookonce/internal/ingest"
-	bounded "github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 )
 
 // logged returns an option that logs into the buffer, and a function that reads the lines back.
@@ -114,7 +114,7 @@ func TestRejectedLinesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var buffer bytes.Buffer
 		var log *slog.Logger
-		g := newGate(t, func(o *ingest.Options) { logged(&buffer)(o); o.Logger = bounded.Bound(o.Logger); log = o.Logger })
+		g := newGate(t, func(o *ingest.Options) { logged(&buffer)(o); o.Logger = loglimit.Bound(o.Logger); log = o.Logger })
 		forge := func() {
 			r := request("billing", `{"id":"a"}`)
 			r.Header.Set(signatureHeader, "forged")
@@ -130,7 +130,7 @@ func TestRejectedLinesAreBounded(t *testing.T) {
 		if got := lines(t, &buffer); len(got) != 1 || got[0]["level"] != "ERROR" || !strings.Contains(got[0]["error"].(string), "boom") {
 			t.Errorf("a panic is hidden by the flood: %v", got)
 		}
-		bounded.Flush(log)
+		loglimit.Flush(log)
 		if got := lines(t, &buffer); len(got) != 1 || got[0]["suppressed"] != 990.0 || got[0]["reason"] != "signature_mismatch" || got[0]["source"] != "billing" {
 			t.Errorf("after the flood: %v", got)
 		}
@@ -146,7 +146,7 @@ func TestEventLinesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var buffer bytes.Buffer
 		var log *slog.Logger
-		g := newGate(t, func(o *ingest.Options) { logged(&buffer)(o); o.Logger = bounded.Bound(o.Logger); log = o.Logger })
+		g := newGate(t, func(o *ingest.Options) { logged(&buffer)(o); o.Logger = loglimit.Bound(o.Logger); log = o.Logger })
 		for range 1000 {
 			g.send("billing", `{"id":"a","type":"paid"}`)
 		}
@@ -157,7 +157,7 @@ func TestEventLinesAreBounded(t *testing.T) {
 		if got := lines(t, &buffer); len(got) != 1 || got[0]["level"] != "WARN" {
 			t.Errorf("an unkeyed event is hidden by the flood: %v", got)
 		}
-		bounded.Flush(log)
+		loglimit.Flush(log)
 		if got := lines(t, &buffer); len(got) != 1 || got[0]["suppressed"] != 899.0 || got[0]["msg"] != "event is a duplicate" {
 			t.Errorf("after the flood: %v", got)
 		}

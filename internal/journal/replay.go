@@ -39,7 +39,7 @@ type Replay struct {
 	DryRun bool
 }
 
-// ErrNoReplay says that there is no audit record of the replay that a call of [Records.Replay] wants to
+// ErrNoReplay says that there is no entry of the audit log of the replay that a call of [Records.Replay] wants to
 // continue: another number, filter or person.
 var ErrNoReplay = errors.New("journal: there is no such replay to continue")
 
@@ -61,7 +61,7 @@ func (r *Replay) Done() bool { return r.Force && (r.State == "" || r.State == Do
 // are replayed, and otherwise those with a delivery that is.
 func (r *Replay) Scope() (states []State, all bool) { return r.states(), r.Done() || r.EventID != 0 }
 
-// Text returns the filter as the audit record keeps it.
+// Text returns the filter as the audit log keeps it.
 func (r *Replay) Text() string {
 	text, _ := json.Marshal(struct { // which cannot fail: there are only texts, numbers and truths in it
 		Filter
@@ -103,7 +103,7 @@ type Replayed struct {
 	Gone []Named
 	// Next continues: pass it as After. 0: all events were looked at.
 	Next int64
-	// Audit is the number of the audit record; 0 after a dry run, or if nothing begins again.
+	// Audit is the number in the audit log; 0 after a dry run, or if nothing begins again.
 	Audit int64
 }
 
@@ -120,7 +120,7 @@ type Plan struct {
 	Create  []Delivery // to be made anew, with a token above all earlier ones
 }
 
-// Idle reports whether a plan changes nothing and ends a replay that has no audit record yet: then it
+// Idle reports whether a plan changes nothing and ends a replay that has no entry of the audit log yet: then it
 // needs none.
 func (p *Plan) Idle(r *Replay) bool { return r.Audit == 0 && p.Deliveries == 0 && p.Next == 0 }
 

@@ -122,7 +122,7 @@ type Reader interface {
 // Operator is the side of a [Store] that does what people decide, and keeps a record of it.
 type Operator interface {
 	// Replay makes deliveries begin again, those of at most limit events after the identifier r.After,
-	// oldest first. See [Replay] for which. In the same transaction the audit record r.Audit is written,
+	// oldest first. See [Replay] for which. In the same transaction the audit log r.Audit is written,
 	// or continued, unless nothing begins again. With DryRun it only counts.
 	//
 	// Only what is failed or dead at this moment is made due, and only what has no row is made anew, under
@@ -130,7 +130,7 @@ type Operator interface {
 	// two replays make the same delivery.
 	Replay(ctx context.Context, r Replay, limit int) (Replayed, error)
 
-	// SetPaused pauses a destination or resumes it, and leaves an audit record if that changed anything.
+	// SetPaused pauses a destination or resumes it, and leaves an entry of the audit log if that changed anything.
 	SetPaused(ctx context.Context, p Pause, paused bool) (changed bool, err error)
 
 	// Pauses returns the destinations that are paused, by name.

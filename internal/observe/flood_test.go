@@ -22,7 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 )
 
 // Whoever sends what cannot be forwarded, or looked at, fills no log.
@@ -42,7 +42,7 @@ func TestLogIsBoundedUnderAFlood(t *testing.T) {
 			t.Fatalf("on record: %+v", all)
 		}
 	}
-	lines.Flush(f.opt.Logger)
+	loglimit.Flush(f.opt.Logger)
 	if n := strings.Count(out.String(), "\n"); n == 0 || n > 50 || !strings.Contains(out.String(), "suppressed=") {
 		t.Errorf("%d lines for 500 requests:\n%.1000s", n, out.String())
 	}

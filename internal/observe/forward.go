@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 )
 
 const (
@@ -67,14 +67,14 @@ type Forwarder struct {
 
 // New returns the handler of a source. Close ends what it is forwarding.
 func New(s Source, o Options) *Forwarder {
-	o.Logger = lines.Bound(o.Logger)
+	o.Logger = loglimit.Bound(o.Logger)
 	f := &Forwarder{source: s, opt: o, finishing: finishing}
 	f.base, f.cancel = context.WithCancel(context.Background())
 	f.proxy = &httputil.ReverseProxy{
 		Rewrite:        f.rewrite,
 		Transport:      s.Transport,
 		FlushInterval:  -1, // as it comes
-		ErrorLog:       lines.Std(o.Logger, slog.LevelDebug, "observe: an answer broke off", "source", s.Name),
+		ErrorLog:       loglimit.Std(o.Logger, slog.LevelDebug, "observe: an answer broke off", "source", s.Name),
 		ModifyResponse: answered,
 		ErrorHandler:   f.unanswered,
 	}

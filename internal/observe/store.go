@@ -16,14 +16,14 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // driver sqlite
 
-	"github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/ddl"
 )
 
 // Store has the observations in a database. It connects when it is first used, and is safe for concurrent use.
 type Store struct {
 	db      *sql.DB
 	stands  atomic.Pointer[func() error] // see Guard
-	dialect schema.Dialect
+	dialect ddl.Dialect
 	name    string // of the schema
 	table   string
 	// number writes the n-th parameter, time a time as the database has it, and read reads one.
@@ -34,7 +34,7 @@ type Store struct {
 
 // OpenPostgres returns the store in a database, where the tables are in the schema called name.
 func OpenPostgres(dsn, name string) (*Store, error) {
-	prefix, err := schema.Prefix(schema.Postgres, name)
+	prefix, err := ddl.Prefix(ddl.Postgres, name)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func OpenPostgres(dsn, name string) (*Store, error) {
 	db.SetMaxOpenConns(2)
 	db.SetConnMaxIdleTime(time.Minute)
 	return &Store{
-		db: db, dialect: schema.Postgres, name: name, table: prefix + "observations",
+		db: db, dialect: ddl.Postgres, name: name, table: prefix + "observations",
 		number: func(n int) string { return "$" + strconv.Itoa(n) },
 		time:   func(t time.Time) any { return t },
 		read:   func(v any) time.Time { t, _ := v.(time.Time); return t },
@@ -56,7 +56,7 @@ func OpenPostgres(dsn, name string) (*Store, error) {
 
 // OpenSQLite returns the store in a file, which it does not create. Close it before the journal's.
 func OpenSQLite(path string, readOnly bool) (*Store, error) {
-	prefix, err := schema.Prefix(schema.SQLite, "")
+	prefix, err := ddl.Prefix(ddl.SQLite, "")
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func OpenSQLite(path string, readOnly bool) (*Store, error) {
 	}
 	db.SetMaxOpenConns(1)
 	return &Store{
-		db: db, dialect: schema.SQLite, table: prefix + "observations",
+		db: db, dialect: ddl.SQLite, table: prefix + "observations",
 		number: func(n int) string { return "?" + strconv.Itoa(n) },
 		time:   func(t time.Time) any { return t.UnixMicro() },
 		read:   func(v any) time.Time { n, _ := v.(int64); return time.UnixMicro(n) },
@@ -92,7 +92,7 @@ func (s *Store) standing() error {
 func (s *Store) Close() error { return s.db.Close() }
 
 // Check returns an error that says what to do unless the tables are there, in this version.
-func (s *Store) Check(ctx context.Context) error { return schema.Check(ctx, s.db, s.dialect, s.name) }
+func (s *Store) Check(ctx context.Context) error { return ddl.Check(ctx, s.db, s.dialect, s.name) }
 
 // row is an observation with its identifier.
 type row struct {

@@ -18,8 +18,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/journal"
-	tables "github.com/hookonce/hookonce/internal/schema"
 	"github.com/hookonce/hookonce/schema"
 )
 
@@ -55,7 +55,7 @@ var _ journal.Store = (*Store)(nil)
 // the tables are current. Errors wrap [hookonce.ErrSchemaMissing] or [hookonce.ErrSchemaNewer] when
 // they are not. Close must be called.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
-	prefix, err := tables.Prefix(schema.Postgres, o.Schema)
+	prefix, err := ddl.Prefix(schema.Postgres, o.Schema)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	if err := tables.Check(ctx, db, schema.Postgres, o.Schema); err != nil {
+	if err := ddl.Check(ctx, db, schema.Postgres, o.Schema); err != nil {
 		return err
 	}
 	if err := s.pool.QueryRow(ctx, s.sql.writer).Scan(&s.writer); err != nil {

@@ -15,7 +15,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/hookonce/hookonce/internal/onefile"
+	"github.com/hookonce/hookonce/internal/sqlitefile"
 )
 
 // pageSize is that of new files, in bytes. Measured with bodies of 2 KB and random keys, 8 KB costs
@@ -78,7 +78,7 @@ func resolve(path string) (string, error) {
 	} else if !info.IsDir() {
 		return "", fmt.Errorf("journal/sqlite: %s cannot be used: %s is not a folder; choose another path", path, dir)
 	}
-	name, err := onefile.Resolve(path)
+	name, err := sqlitefile.Resolve(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", fmt.Errorf("journal/sqlite: %s cannot be used: it is a link to a file that is not there; create that file, or choose another path", path)

@@ -22,7 +22,7 @@ func openMounted(t *testing.T, what, at, path string) string {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Skipf("this machine lets nobody mount (%v: %s); package onefile has the same cases without mounts", err, out)
+		t.Skipf("this machine lets nobody mount (%v: %s); package sqlitefile has the same cases without mounts", err, out)
 	}
 	return string(out)
 }

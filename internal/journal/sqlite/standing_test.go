@@ -17,7 +17,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
-	"github.com/hookonce/hookonce/internal/onefile"
+	"github.com/hookonce/hookonce/internal/sqlitefile"
 )
 
 // openedFile, in the environment, makes the test binary a process that opens that file, and says on its standard output why
@@ -85,14 +85,14 @@ func TestUnsafeFilesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{path, other} {
-		if _, err := sqlite.Open(t.Context(), name, sqlite.Options{}); !errors.Is(err, onefile.ErrUnsafe) {
+		if _, err := sqlite.Open(t.Context(), name, sqlite.Options{}); !errors.Is(err, sqlitefile.ErrUnsafe) {
 			t.Errorf("%s: %v, want ErrUnsafe", name, err)
 		}
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sqlite.Open(t.Context(), path, sqlite.Options{}); !errors.Is(err, onefile.ErrUnsafe) {
+	if _, err := sqlite.Open(t.Context(), path, sqlite.Options{}); !errors.Is(err, sqlitefile.ErrUnsafe) {
 		t.Errorf("a log without its file: %v, want ErrUnsafe", err)
 	}
 	if err := os.Rename(other, path); err != nil {

@@ -19,9 +19,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/onefile"
-	tables "github.com/hookonce/hookonce/internal/schema"
+	"github.com/hookonce/hookonce/internal/sqlitefile"
 	"github.com/hookonce/hookonce/schema"
 )
 
@@ -74,9 +74,9 @@ var _ journal.Store = (*Store)(nil)
 // Open opens the journal in the file at path, creating the file and its tables or upgrading them as
 // needed, and locks it: a second Open of the same file fails with an error that wraps [ErrInUse], in
 // this process and in others, by whatever name, until Close or the end of the process. A file that must not
-// be used as it is reached fails with one that wraps [onefile.ErrUnsafe]. Close must be called.
+// be used as it is reached fails with one that wraps [sqlitefile.ErrUnsafe]. Close must be called.
 func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
-	prefix, err := tables.Prefix(schema.SQLite, o.Prefix)
+	prefix, err := ddl.Prefix(schema.SQLite, o.Prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if s.lock, err = lock(path); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(onefile.Check(path), onefile.Local(path)); err != nil {
+	if err := errors.Join(sqlitefile.Check(path), sqlitefile.Local(path)); err != nil {
 		return nil, fmt.Errorf("journal/sqlite: %w", err)
 	}
 	if s.file, err = claim(path); err != nil {

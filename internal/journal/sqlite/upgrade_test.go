@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/journal"
-	tables "github.com/hookonce/hookonce/internal/schema"
 	"github.com/hookonce/hookonce/schema"
 )
 
@@ -33,7 +33,7 @@ func TestOpenUpgradesWithOpenWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, path)
-	if from, to := s.Migrated(); from != 1 || to != tables.Version() {
+	if from, to := s.Migrated(); from != 1 || to != ddl.Version() {
 		t.Errorf("migrated from %d to %d", from, to)
 	}
 	now := time.Now()

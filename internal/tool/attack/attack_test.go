@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/internal/traffic"
 )
 
 // TestAttacks makes each attack in small, so that the bounds do not rot between two runs of "make attack". That
@@ -103,7 +103,7 @@ func TestReceive(t *testing.T) {
 	}()
 	var in []byte
 	for _, want := range []int{200, 503} {
-		var r storm.Response
+		var r traffic.Response
 		var err error
 		if r, in, err = receive(ours, in); err != nil || r.Status != want {
 			t.Errorf("%d, %v, want %d", r.Status, err, want)

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/lines"
+	"github.com/hookonce/hookonce/internal/loglimit"
 )
 
 // attack is one row of the table.
@@ -41,7 +41,7 @@ const (
 	// usualMemory is what docs/security.md states for a gateway with default settings.
 	usualMemory = 768 << 20
 	// usualLines is what docs/security.md states for the lines that strangers cause in a second.
-	usualLines = lines.PerLog + lines.MaxCounts + 1
+	usualLines = loglimit.PerLog + loglimit.MaxCounts + 1
 )
 
 func (a attack) memoryBound() int64 { return cmp.Or(a.memory, usualMemory) }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/internal/traffic"
 )
 
 // origin gives each hostile connection the address that it comes from.
@@ -136,7 +136,7 @@ func (h holder) once(ctx context.Context, i int) string {
 			return ended(answer, err)
 		}
 	}
-	if r, n, err := storm.Parse(answer, false); err == nil && n > 0 {
+	if r, n, err := traffic.Parse(answer, false); err == nil && n > 0 {
 		return fmt.Sprintf("%d, held", r.Status)
 	}
 	return "held"
@@ -144,7 +144,7 @@ func (h holder) once(ctx context.Context, i int) string {
 
 // ended names how a connection ended on which an answer may have come.
 func ended(answer []byte, err error) string {
-	if r, n, bad := storm.Parse(answer, true); bad == nil && n > 0 {
+	if r, n, bad := traffic.Parse(answer, true); bad == nil && n > 0 {
 		return fmt.Sprint(r.Status)
 	}
 	return outcome(0, err)
@@ -213,12 +213,12 @@ func (f flooder) connection(ctx context.Context, rn *runner, i, n int) int {
 }
 
 // receive reads an answer of which in came already, and returns what came after it.
-func receive(c net.Conn, in []byte) (r storm.Response, rest []byte, err error) {
+func receive(c net.Conn, in []byte) (r traffic.Response, rest []byte, err error) {
 	chunk := make([]byte, 4096)
 	for {
 		n, err := c.Read(chunk)
 		in = append(in, chunk[:n]...)
-		r, took, bad := storm.Parse(in, err != nil && len(in) > 0)
+		r, took, bad := traffic.Parse(in, err != nil && len(in) > 0)
 		switch {
 		case took > 0:
 			return r, in[took:], nil

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/internal/traffic"
 )
 
 // result is what an attack led to.
@@ -39,13 +39,13 @@ type result struct {
 
 // seen is what somebody was answered who asked at a steady rate.
 type seen struct {
-	Sent    int             `json:"sent"`
-	InTime  int             `json:"in_time"` // answered 2xx within inTime
-	Latency storm.Quantiles `json:"latency"`
-	HeldUp  int             `json:"held_up"`          // were sent late, because the machine was busy
-	Others  map[string]int  `json:"others,omitempty"` // how the others ended
+	Sent    int               `json:"sent"`
+	InTime  int               `json:"in_time"` // answered 2xx within inTime
+	Latency traffic.Quantiles `json:"latency"`
+	HeldUp  int               `json:"held_up"`          // were sent late, because the machine was busy
+	Others  map[string]int    `json:"others,omitempty"` // how the others ended
 
-	latency storm.Histogram
+	latency traffic.Histogram
 }
 
 // inTime is how soon a genuine request is to be answered.

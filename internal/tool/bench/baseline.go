@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/internal/traffic"
 	"github.com/hookonce/hookonce/schema"
 )
 
@@ -98,7 +98,7 @@ func fill(w writer, number int, seed uint64, first, last time.Time) (r baselineR
 	id := time.Now().UnixMilli()<<22 | int64(number)<<21 // room for two million events of each writer
 	for now := time.Now(); now.Before(last); {
 		for i := range baselineBatch {
-			b.ids[i], b.keys[i], b.digests[i] = id, storm.EventID(seed, int(r.Total)+i), digest[:16]
+			b.ids[i], b.keys[i], b.digests[i] = id, traffic.EventID(seed, int(r.Total)+i), digest[:16]
 			id++
 		}
 		if err := w(b); err != nil {

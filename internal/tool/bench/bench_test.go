@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/internal/traffic"
 )
 
 // Every request of the corpus, signed ahead or on the way, is one that the provider accepts, with a
 // key of its own.
 func TestCorpusIsGenuine(t *testing.T) {
-	target, err := storm.ParseTarget("http://127.0.0.1:1/in/bench")
+	target, err := traffic.ParseTarget("http://127.0.0.1:1/in/bench")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestCorpusIsGenuine(t *testing.T) {
 
 // With several sources the requests go to one after the other, and are as genuine.
 func TestCorpusOfSeveralSources(t *testing.T) {
-	target, err := storm.ParseTarget("http://127.0.0.1:1" + sourcePath(0))
+	target, err := traffic.ParseTarget("http://127.0.0.1:1" + sourcePath(0))
 	if err != nil {
 		t.Fatal(err)
 	}

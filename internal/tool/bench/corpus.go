@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/internal/traffic"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -62,10 +62,10 @@ type corpus struct {
 }
 
 // newCorpus signs ahead for n events, which go to so many sources in turn.
-func newCorpus(t *storm.Target, seed uint64, n int, cycle bool, sources int) (*corpus, error) {
+func newCorpus(t *traffic.Target, seed uint64, n int, cycle bool, sources int) (*corpus, error) {
 	c := &corpus{seed: seed, sources: sources, mac: hmac.New(sha256.New, []byte(benchKey)), body: payload(), cycle: cycle}
 	now := time.Now()
-	id := storm.EventID(seed, 0)
+	id := traffic.EventID(seed, 0)
 	req := &hookonce.Request{Method: http.MethodPost, Body: c.body, Now: now, Header: http.Header{
 		"Content-Type": {"application/json"}, "User-Agent": {"bench"}, "Webhook-Id": {id},
 	}}
@@ -83,7 +83,7 @@ func newCorpus(t *storm.Target, seed uint64, n int, cycle bool, sources int) (*c
 	}
 	c.signatures = make([][sha256.Size]byte, n)
 	for i := range c.signatures {
-		c.signatures[i] = c.sign(storm.EventID(seed, i))
+		c.signatures[i] = c.sign(traffic.EventID(seed, i))
 	}
 	return c, nil
 }
@@ -106,7 +106,7 @@ func (c *corpus) request(buf []byte) []byte {
 	if c.next++; c.cycle {
 		i %= len(c.signatures)
 	}
-	id := storm.EventID(c.seed, i)
+	id := traffic.EventID(c.seed, i)
 	var sum [sha256.Size]byte
 	if i < len(c.signatures) {
 		sum = c.signatures[i]

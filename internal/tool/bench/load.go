@@ -9,8 +9,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/storm"
 	"github.com/hookonce/hookonce/internal/tool/bench/loadgen"
+	"github.com/hookonce/hookonce/internal/traffic"
 )
 
 // loadOrder is what the generator is asked for.
@@ -48,7 +48,7 @@ func playLoad(order string) error {
 	if err := json.Unmarshal([]byte(order), &o); err != nil {
 		return err
 	}
-	target, err := storm.ParseTarget(o.URL)
+	target, err := traffic.ParseTarget(o.URL)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
-	"github.com/hookonce/hookonce/internal/specnode"
+	"github.com/hookonce/hookonce/internal/specdecode"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -29,7 +29,7 @@ func Parse(text []byte) (spec.Spec, error) {
 	if err != nil {
 		return spec.Spec{}, err
 	}
-	return specnode.Decode(root)
+	return specdecode.Decode(root)
 }
 
 // Locate says where the faults that [spec.Spec.Validate] or [spec.New] found are: in the text that [Parse] read the
@@ -40,7 +40,7 @@ func Locate(text []byte, err error) error {
 	if unread != nil {
 		return err
 	}
-	return specnode.Locate(root, err)
+	return specdecode.Locate(root, err)
 }
 
 // parseRoot returns the root of the only document in a text.

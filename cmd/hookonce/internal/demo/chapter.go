@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/internal/traffic"
 )
 
 // chapter is one kind of trouble, and the events that meet it.
@@ -73,7 +73,7 @@ func chapters(r *rand.Rand, seed uint64, scale float64) []*chapter {
 	for _, p := range plans {
 		c := &chapter{title: p.title}
 		for range max(int(float64(p.events)*scale), 2) {
-			s := &sale{id: storm.EventID(seed, order), order: 1001 + order, cents: 100 + r.Int64N(20_000)}
+			s := &sale{id: traffic.EventID(seed, order), order: 1001 + order, cents: 100 + r.Int64N(20_000)}
 			p.plan(s)
 			c.events = append(c.events, s)
 			order++

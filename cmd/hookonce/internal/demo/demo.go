@@ -17,7 +17,7 @@ import (
 	"github.com/hookonce/hookonce/internal/gateway"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/settings"
-	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/internal/traffic"
 	"github.com/hookonce/hookonce/provider"
 )
 
@@ -123,7 +123,7 @@ func (d *demo) setUp(ctx context.Context) error {
 		}
 		address = "http://" + d.gateway.Addr().String() + "/in/shop"
 	}
-	target, err := storm.ParseTarget(address)
+	target, err := traffic.ParseTarget(address)
 	if err != nil {
 		return err
 	}

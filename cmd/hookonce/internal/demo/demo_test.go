@@ -20,8 +20,8 @@ import (
 
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/gateway"
-	"github.com/hookonce/hookonce/internal/storm"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/traffic"
 	"github.com/hookonce/hookonce/provider"
 )
 
@@ -137,7 +137,7 @@ func TestDemoTellsLateFromLost(t *testing.T) {
 	}
 	defer d.gateway.Close(context.Background())
 	url := "http://" + d.gateway.Addr().String() + "/in/shop"
-	target, err := storm.ParseTarget(url)
+	target, err := traffic.ParseTarget(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestSenderRetriesUntilAcknowledged(t *testing.T) {
 	}))
 	defer shop.Close()
 	url := shop.URL
-	target, err := storm.ParseTarget(url)
+	target, err := traffic.ParseTarget(url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/internal/traffic"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // sender is the simulated provider. Like a real one it goes on until an event is acknowledged.
 type sender struct {
-	target   *storm.Target
+	target   *traffic.Target
 	url      string
 	provider *spec.Provider
 
@@ -84,11 +84,11 @@ func (s *sender) send(ctx context.Context, c *chapter, event *sale, step step) (
 	raw := s.target.Request(req.Header, req.Body)
 	c.sent.Add(int64(step.copies))
 	if step.hangUp {
-		return false, storm.HangUp(ctx, s.target, raw)
+		return false, traffic.HangUp(ctx, s.target, raw)
 	}
 	ctx, cancel := context.WithTimeout(ctx, senderTimeout)
 	defer cancel()
-	answers, err := storm.Volley(ctx, s.target, raw, step.copies)
+	answers, err := traffic.Volley(ctx, s.target, raw, step.copies)
 	if err != nil {
 		return false, err
 	}

@@ -21,7 +21,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/outbox"
+	"github.com/hookonce/hookonce/cmd/hookonce/internal/outbox"
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
@@ -308,7 +308,7 @@ func commandDoors(dsn string, admin fullStore[pgx.Tx], begin func(ctx context.Co
 			return nil
 		}
 	}
-	audit := []string{"audit", "--store", dsn, "--table", "orders", "--event-column", "event_id", "--source", "shop"}
+	reconcile := []string{"reconcile", "--store", dsn, "--table", "orders", "--event-column", "event_id", "--source", "shop"}
 	return map[string]door{
 		"`hookonce relay`": func(ctx context.Context, key string) error {
 			err := begin(ctx, func(tx pgx.Tx) error {
@@ -322,8 +322,8 @@ func commandDoors(dsn string, admin fullStore[pgx.Tx], begin func(ctx context.Co
 		"`hookonce relay list`":    run("relay", "list", "--store", dsn),
 		"`hookonce relay redrive`": run("relay", "redrive", "7777", "--store", dsn),
 		"`hookonce purge`":         run("purge", "--store", dsn, "--older-than", "2020-01-01", "--source", "shop"),
-		"`hookonce audit --lost`, besides the table that it asks about":        run(append(audit, "--lost")...),
-		"`hookonce audit --lost=events`, besides the table that it asks about": run(append(audit, "--lost=events")...),
+		"`hookonce reconcile --lost`, besides the table that it asks about":        run(append(reconcile, "--lost")...),
+		"`hookonce reconcile --lost=events`, besides the table that it asks about": run(append(reconcile, "--lost=events")...),
 		"`hookonce report`": run("report", "--store", dsn),
 		"`hookonce doctor`": run("doctor", "--store", dsn),
 	}

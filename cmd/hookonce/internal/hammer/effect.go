@@ -14,7 +14,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/internal/onefile"
+	"github.com/hookonce/hookonce/internal/sqlitefile"
 )
 
 // Effect counts the side effect of an event in the user's database.
@@ -54,7 +54,7 @@ func openReadOnly(path string) (*sql.DB, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
 	}
-	if err := onefile.Check(path); err != nil {
+	if err := sqlitefile.Check(path); err != nil {
 		return nil, err
 	}
 	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: "mode=ro&_pragma=busy_timeout(5000)"}

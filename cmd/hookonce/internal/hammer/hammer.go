@@ -11,7 +11,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/cmd/hookonce/internal/signer"
-	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/internal/traffic"
 )
 
 // Hammer fires rounds at one target.
@@ -67,15 +67,15 @@ const (
 
 // Report is the result, as --json writes it.
 type Report struct {
-	URL      string          `json:"url"`
-	Provider string          `json:"provider"`
-	Seed     uint64          `json:"seed"`
-	Copies   int             `json:"copies"`
-	Counted  bool            `json:"effects_counted"`
-	Rounds   []*Round        `json:"rounds"`
-	Latency  storm.Quantiles `json:"latency"`
-	Verdicts map[Verdict]int `json:"rounds_by_verdict"`
-	OK       bool            `json:"ok"`
+	URL      string            `json:"url"`
+	Provider string            `json:"provider"`
+	Seed     uint64            `json:"seed"`
+	Copies   int               `json:"copies"`
+	Counted  bool              `json:"effects_counted"`
+	Rounds   []*Round          `json:"rounds"`
+	Latency  traffic.Quantiles `json:"latency"`
+	Verdicts map[Verdict]int   `json:"rounds_by_verdict"`
+	OK       bool              `json:"ok"`
 }
 
 // Run fires all rounds. An error means that the hammer itself could not do its work.
@@ -84,7 +84,7 @@ func (h *Hammer) Run(ctx context.Context) (*Report, error) {
 		URL: h.URL, Provider: h.Signer.Provider.Name(), Seed: h.Seed, Copies: h.Copies,
 		Counted: h.Effect != nil, Verdicts: map[Verdict]int{},
 	}
-	latency := &storm.Histogram{}
+	latency := &traffic.Histogram{}
 	for n := range h.Rounds {
 		r, err := h.round(ctx, n, latency)
 		if err != nil {
@@ -108,9 +108,9 @@ func (h *Hammer) Run(ctx context.Context) (*Report, error) {
 }
 
 // round fires one event and judges what came back.
-func (h *Hammer) round(ctx context.Context, n int, latency *storm.Histogram) (*Round, error) {
+func (h *Hammer) round(ctx context.Context, n int, latency *traffic.Histogram) (*Round, error) {
 	now := time.Now()
-	event, err := h.Signer.Sign(storm.EventID(h.Seed, n), now, now)
+	event, err := h.Signer.Sign(traffic.EventID(h.Seed, n), now, now)
 	if err != nil {
 		return nil, err
 	}
@@ -149,14 +149,14 @@ func (h *Hammer) round(ctx context.Context, n int, latency *storm.Histogram) (*R
 	return r, nil
 }
 
-func (h *Hammer) volley(ctx context.Context, event *hookonce.Request) ([]storm.Answer, error) {
-	target, err := storm.ParseTarget(event.URL)
+func (h *Hammer) volley(ctx context.Context, event *hookonce.Request) ([]traffic.Answer, error) {
+	target, err := traffic.ParseTarget(event.URL)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, fmt.Errorf("the server did not answer within %v", h.Timeout))
 	defer cancel()
-	return storm.Volley(ctx, target, target.Request(event.Header, event.Body), h.Copies)
+	return traffic.Volley(ctx, target, target.Request(event.Header, event.Body), h.Copies)
 }
 
 // recount looks at every event's effect once more at the end, where the statement can tell events
@@ -177,7 +177,7 @@ func (h *Hammer) recount(ctx context.Context, rounds []*Round) error {
 	return nil
 }
 
-func (r *Round) add(a storm.Answer, latency *storm.Histogram) {
+func (r *Round) add(a traffic.Answer, latency *traffic.Histogram) {
 	r.Slowest = max(r.Slowest, a.Latency)
 	if a.Err != nil {
 		r.Unanswered[a.Err.Error()]++

@@ -14,13 +14,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/internal/traffic"
 )
 
 // Load describes a run of requests over kept-alive connections, each with one request in flight.
 type Load struct {
 	// Target must be plain http.
-	Target *storm.Target
+	Target *traffic.Target
 	// Conns is the number of connections.
 	Conns int
 	// Rate is how many requests per second are sent, evenly spaced. Their latency counts from the
@@ -45,7 +45,7 @@ type Result struct {
 	Statuses map[int]uint64    `json:"statuses"`
 	Verdicts map[string]uint64 `json:"verdicts,omitempty"`
 	// Latency is that of Answers.
-	Latency storm.Quantiles `json:"latency"`
+	Latency traffic.Quantiles `json:"latency"`
 }
 
 // drain is how long answers to requests in flight are waited for at the end of a run.
@@ -77,7 +77,7 @@ type run struct {
 	conns         []*conn
 	idle          []*conn
 	result        *Result
-	latency       storm.Histogram
+	latency       traffic.Histogram
 
 	first, last time.Time // the measured window
 	began       time.Time
@@ -117,7 +117,7 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-func dial(ctx context.Context, t *storm.Target) (*conn, error) {
+func dial(ctx context.Context, t *traffic.Target) (*conn, error) {
 	dialed, err := t.Dial(ctx)
 	if err != nil {
 		return nil, err
@@ -263,17 +263,17 @@ func (r *run) ready(index int) error {
 		return errors.New("the server closed a connection")
 	}
 	c.in = c.in[:len(c.in)+n]
-	answer, took, err := storm.Parse(c.in, false)
+	answer, took, err := traffic.Parse(c.in, false)
 	switch {
 	case err != nil || took == 0:
 		return err
 	case took < len(c.in):
-		return fmt.Errorf("%w: %d bytes follow an answer that was not asked for", storm.ErrMalformed, len(c.in)-took)
+		return fmt.Errorf("%w: %d bytes follow an answer that was not asked for", traffic.ErrMalformed, len(c.in)-took)
 	}
 	return r.count(c, answer)
 }
 
-func (r *run) count(c *conn, answer storm.Response) error {
+func (r *run) count(c *conn, answer traffic.Response) error {
 	now := time.Now()
 	c.in = c.in[:0]
 	r.inFlight--

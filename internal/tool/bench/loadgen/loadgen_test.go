@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/storm"
+	"github.com/hookonce/hookonce/internal/traffic"
 )
 
 // Every request that was made is answered and counted exactly once, at full speed and at a rate.
@@ -100,9 +100,9 @@ func TestLoadFailures(t *testing.T) {
 	}
 }
 
-func target(t *testing.T, url string) *storm.Target {
+func target(t *testing.T, url string) *traffic.Target {
 	t.Helper()
-	tg, err := storm.ParseTarget(url)
+	tg, err := traffic.ParseTarget(url)
 	if err != nil {
 		t.Fatal(err)
 	}

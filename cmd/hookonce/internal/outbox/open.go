@@ -1,0 +1,70 @@
+// Package outbox is what the command relay works with: the outbox of an application, and what posts its effects.
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/sqlitefile"
+	"github.com/hookonce/hookonce/pgstore"
+	"github.com/hookonce/hookonce/sqlstore"
+)
+
+// Store is an outbox without its transactions: what a relay needs, and the people who look after it.
+type Store interface {
+	hookonce.EffectQueue
+	hookonce.EffectAdmin
+}
+
+// Open opens the outbox in the configured store, which applications write to with the library, and returns
+// what closes it. Its tables must be there. The application may go on using a SQLite file.
+func Open(ctx context.Context, cfg *config.Config) (Store, func(), error) {
+	if cfg.Store.Driver == config.Postgres {
+		return openPostgres(ctx, cfg)
+	}
+	return openSQLite(ctx, cfg.Store.DSN)
+}
+
+func openPostgres(ctx context.Context, cfg *config.Config) (Store, func(), error) {
+	pool, err := pgxpool.New(ctx, cfg.Store.DSN)
+	if err != nil {
+		return nil, nil, err
+	}
+	store := pgstore.New(pool, pgstore.WithSchema(cfg.Schema))
+	if err := store.Check(ctx); err != nil {
+		pool.Close()
+		return nil, nil, err
+	}
+	return store, pool.Close, nil
+}
+
+// pragmas make a file that the application writes to as well wait for its turn, and leave its
+// journal mode alone.
+const pragmas = "?mode=rw&_pragma=busy_timeout(2000)&_pragma=synchronous(FULL)"
+
+func openSQLite(ctx context.Context, path string) (Store, func(), error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("the file %s does not exist; name the application's database with --store", path)
+	}
+	if err := sqlitefile.Check(path); err != nil {
+		return nil, nil, err
+	}
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+pragmas)
+	if err != nil {
+		return nil, nil, err
+	}
+	store := sqlstore.New(db, sqlstore.SQLite)
+	if err := store.Check(ctx); err != nil {
+		return nil, nil, errors.Join(err, db.Close())
+	}
+	return store, func() { db.Close() }, nil
+}

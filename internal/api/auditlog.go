@@ -1,0 +1,54 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Audit is a record of what an operator did.
+type Audit struct {
+	ID     string    `json:"id"`
+	At     time.Time `json:"at"`
+	By     string    `json:"by" doc:"Name of the token, or local."`
+	Reason string    `json:"reason"`
+	Action string    `json:"action" enum:"replay,pause,resume"`
+	What   string    `json:"what" doc:"The destination, or the filter of the replay as JSON."`
+	Count  int64     `json:"count" doc:"How many deliveries a replay made due."`
+}
+
+// AuditList is a part of the audit log.
+type AuditList struct {
+	Audit  []Audit `json:"audit" nullable:"false"`
+	Cursor string  `json:"cursor,omitempty" doc:"Pass it to get the next page. Missing: this is the last."`
+}
+
+type auditInput struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
+	Cursor string `query:"cursor" maxLength:"64" doc:"That of the page before."`
+}
+
+func (a *api) audit(ctx context.Context, in *auditInput) (*answer[AuditList], error) {
+	from, err := decode(in.Cursor, "audit", "query.cursor")
+	if err != nil {
+		return nil, err
+	}
+	var audits []journal.Audit
+	err = a.ask(ctx, readTime, func(ctx context.Context) (err error) {
+		audits, err = a.opt.Records.Audits(ctx, from.at, in.Limit+1)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &answer[AuditList]{AuditList{Audit: []Audit{}}}
+	if len(audits) > in.Limit {
+		audits = audits[:in.Limit]
+		out.Body.Cursor = cursor{at: audits[in.Limit-1].ID}.encode("audit")
+	}
+	for _, r := range audits {
+		out.Body.Audit = append(out.Body.Audit, Audit{idText(r.ID), r.At.UTC(), r.By, r.Reason, string(r.Action), r.Filter, r.Count})
+	}
+	return out, nil
+}

@@ -1,0 +1,187 @@
+package claimstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	_ "modernc.org/sqlite"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// onEveryStore runs a test on each kind of database. The clock of the store is the test's.
+func onEveryStore(t *testing.T, test func(t *testing.T, open func(Options) *Store)) {
+	t.Run("sqlite", func(t *testing.T) {
+		file := "file:" + filepath.Join(t.TempDir(), "hookonce.db") + "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)"
+		test(t, func(o Options) *Store {
+			db, err := sql.Open("sqlite", file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := schema.Migrate(t.Context(), db, schema.SQLite, ""); err != nil {
+				t.Fatal(err)
+			}
+			return opened(t)(OpenSQLite(db, o))
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		dsn := pgtest.DSN(t)
+		pool, err := pgxpool.New(t.Context(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		pgtest.Migrate(t, pool, "front")
+		test(t, func(o Options) *Store { return opened(t)(OpenPostgres(t.Context(), dsn, "front", o)) })
+	})
+}
+
+func opened(t *testing.T) func(*Store, error) *Store {
+	return func(s *Store, err error) *Store {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		return s
+	}
+}
+
+// work brings the claim under source and key into the state.
+func work(t *testing.T, s *Store, source, key string, state hookonce.State) hookonce.Ref {
+	t.Helper()
+	ref := hookonce.Ref{Source: source, Key: key}
+	c, err := s.Claim(t.Context(), hookonce.ClaimRequest{Ref: ref, Lease: time.Minute})
+	switch {
+	case err != nil:
+	case state == hookonce.StateDone:
+		err = s.CompleteWith(t.Context(), c, hookonce.Response{Status: 200, Body: []byte(key)})
+	case state != hookonce.StateProcessing:
+		err = s.Fail(t.Context(), c, hookonce.Failure{Err: errors.New("answered 500"), Dead: state == hookonce.StateDead})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+// What is old and nobody works on is forgotten with its answer, of this source alone.
+func TestForget(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, open func(Options) *Store) {
+		now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+		s := open(Options{Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler)})
+		forgotten := []hookonce.Ref{
+			work(t, s, "gateway:a", "done", hookonce.StateDone), work(t, s, "gateway:a", "failed", hookonce.StateFailed), work(t, s, "gateway:a", "dead", hookonce.StateDead),
+		}
+		kept := []hookonce.Ref{
+			work(t, s, "gateway:a", "processing", hookonce.StateProcessing), work(t, s, "gateway:b", "done", hookonce.StateDone), work(t, s, "a", "done", hookonce.StateDone),
+		}
+		now = now.Add(time.Hour)
+		kept = append(kept, work(t, s, "gateway:a", "young", hookonce.StateDone))
+		if err := s.Forget(t.Context(), "gateway:a", now.Add(-time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		for _, ref := range forgotten {
+			if c, err := s.Lookup(t.Context(), ref); !errors.Is(err, hookonce.ErrNotFound) {
+				t.Errorf("%s is still there: %+v, %v", ref, c, err)
+			}
+			if _, err := s.Response(t.Context(), ref); !errors.Is(err, hookonce.ErrNotFound) {
+				t.Errorf("the answer to %s is still there: %v", ref, err)
+			}
+		}
+		for _, ref := range kept {
+			c, err := s.Lookup(t.Context(), ref)
+			if err != nil {
+				t.Errorf("%s is gone: %v", ref, err)
+			}
+			if _, err := s.Response(t.Context(), ref); (err == nil) != (c.State == hookonce.StateDone) {
+				t.Errorf("%s is %s, and its answer %v", ref, c.State, err)
+			}
+		}
+	})
+}
+
+// More than one step's worth, by two processes at once.
+func TestForgetMany(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, open func(Options) *Store) {
+		now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+		o := Options{Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler)}
+		stores := []*Store{open(o), open(o)}
+		for i := range 2*purgeStep + 1 {
+			work(t, stores[0], "gateway:a", fmt.Sprint(i), hookonce.StateDone)
+		}
+		now = now.Add(time.Minute)
+		ended := make(chan error)
+		for _, s := range stores {
+			go func() { ended <- s.Forget(context.WithoutCancel(t.Context()), "gateway:a", now) }()
+		}
+		for range stores {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		all := hookonce.PurgeRequest{Before: now, Limit: 1000, Dry: true}
+		if n, err := stores[0].Purge(t.Context(), all); err != nil || n != 0 {
+			t.Errorf("%d claims are left, %v", n, err)
+		}
+	})
+}
+
+// A process that waits for another one's work is told when it ends.
+func TestAwait(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	pool, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	pgtest.Migrate(t, pool, "")
+	o := Options{Now: time.Now, Awaited: true, Logger: slog.New(slog.DiscardHandler)}
+	one, two := opened(t)(OpenPostgres(t.Context(), dsn, "", o)), opened(t)(OpenPostgres(t.Context(), dsn, "", o))
+	ref := hookonce.Ref{Source: "gateway:a", Key: "k1"}
+	c, err := one.Claim(t.Context(), hookonce.ClaimRequest{Ref: ref, Lease: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	told := make(chan error, 1)
+	go func() { told <- two.Await(ctx, ref) }()
+	if err := one.CompleteWith(t.Context(), c, hookonce.Response{Status: 200}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-told; err != nil {
+		t.Error(err)
+	}
+}
+
+// What is answered is on disk, even where the database's own setting is to be quicker than that.
+func TestCommitsAreDurable(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	pool, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`); err != nil {
+		t.Fatal(err)
+	}
+	s := opened(t)(OpenPostgres(t.Context(), dsn, "", Options{Now: time.Now, Logger: slog.New(slog.DiscardHandler)}))
+	var setting string
+	if err := s.pool.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&setting); err != nil || setting != "on" {
+		t.Errorf("synchronous_commit is %q, %v", setting, err)
+	}
+}

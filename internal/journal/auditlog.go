@@ -1,0 +1,53 @@
+package journal
+
+import (
+	"time"
+)
+
+// Pause is an operator's decision that nothing is delivered to a destination.
+type Pause struct {
+	Destination string
+	At          time.Time
+	By, Reason  string
+}
+
+// Audit is a record of what an operator did.
+type Audit struct {
+	ID         int64
+	At         time.Time
+	By, Reason string
+	Action     Action
+	// Filter says to what: a destination, or which deliveries were replayed ([Replay.Text]).
+	Filter string
+	// Count is how many deliveries a replay made due; else 0.
+	Count int64
+}
+
+// Action is what an operator did.
+type Action string
+
+// The actions that leave an entry of the audit log.
+const (
+	ActionReplay Action = "replay"
+	ActionPause  Action = "pause"
+	ActionResume Action = "resume"
+)
+
+// Record returns the audit log of a pause, or of its end.
+func (p *Pause) Record(paused bool) Audit {
+	a := Audit{At: p.At, By: p.By, Reason: p.Reason, Action: ActionResume, Filter: p.Destination}
+	if paused {
+		a.Action = ActionPause
+	}
+	return a
+}
+
+// Record returns the audit log with which a replay begins.
+func (r *Replay) Record() Audit {
+	return Audit{At: r.Start, By: r.By, Reason: r.Reason, Action: ActionReplay, Filter: r.Text()}
+}
+
+// Continues reports whether the record is that of this replay, which goes on.
+func (a *Audit) Continues(r *Replay) bool {
+	return a.Action == ActionReplay && a.By == r.By && a.Filter == r.Text()
+}

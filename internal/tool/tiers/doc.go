@@ -1,3 +1,0 @@
-// Package tiers measures what docs/storage.md says about the stores, with the durability that they have in
-// production: `make bench-stores`. It has benchmarks only.
-package tiers

@@ -1,0 +1,75 @@
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Answer is what one copy of a volley was answered.
+type Answer struct {
+	// Status is the HTTP status; 0 when there was no answer.
+	Status int
+	// Verdict is the Hookonce-Status header, empty when there is none.
+	Verdict string
+	// Latency is the time from the release of the volley to the end of the answer.
+	Latency time.Duration
+	// Err says why there was no answer.
+	Err error
+}
+
+// Volley sends the same request that many times at one instant, each over a connection of its own:
+// all connections are opened and all of the request but its last byte is sent; when every copy is
+// that far, the last bytes follow in one go. It returns one answer per copy. The error says that the
+// volley could not be fired: a connection was refused or ctx ended before the release. When ctx ends
+// after it, the copies without an answer carry the error.
+func Volley(ctx context.Context, t *Target, request []byte, copies int) ([]Answer, error) {
+	conns, err := aim(ctx, t, request[:len(request)-1], copies)
+	defer func() {
+		for _, c := range conns {
+			_ = c.Close()
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	released := time.Now()
+	for _, c := range conns {
+		_ = c.Send(request[len(request)-1:]) // a server that answered early shows in its answer
+	}
+	answers := make([]Answer, copies)
+	var wg sync.WaitGroup
+	for i, c := range conns {
+		wg.Go(func() { answers[i] = c.collect(ctx, released) })
+	}
+	wg.Wait()
+	return answers, nil
+}
+
+// aim opens the connections and sends what comes before the release. The connections are returned
+// with an error too, to be closed.
+func aim(ctx context.Context, t *Target, head []byte, copies int) ([]*Conn, error) {
+	conns := make([]*Conn, 0, copies)
+	for range copies {
+		c, err := Open(ctx, t)
+		if err != nil {
+			return conns, fmt.Errorf("copy %d of %d: %w", len(conns)+1, copies, cause(ctx, err))
+		}
+		conns = append(conns, c)
+	}
+	var wg sync.WaitGroup
+	for _, c := range conns {
+		wg.Go(func() { _ = c.Send(head) }) // as above
+	}
+	wg.Wait()
+	return conns, context.Cause(ctx)
+}
+
+func (c *Conn) collect(ctx context.Context, released time.Time) Answer {
+	r, err := c.Receive()
+	if err != nil {
+		return Answer{Err: cause(ctx, err), Latency: time.Since(released)}
+	}
+	return Answer{Status: r.Status, Verdict: string(r.Field("Hookonce-Status")), Latency: time.Since(released)}
+}
