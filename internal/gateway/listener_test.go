@@ -1,7 +1,7 @@
 package gateway
 
 import (
-	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/connlimit"
@@ -35,27 +36,30 @@ func TestConnectionsAreLimited(t *testing.T) {
 			"GET / HTTP/1.1\r\nHost: gw.test\r\nX-Pad: " + strings.Repeat("x", 16<<10) + "\r\n\r\n", "HTTP/1.1 431"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			conn := dialLimited(t, c.limits)
-			if _, err := io.WriteString(conn, c.send); err != nil {
-				t.Fatal(err)
-			}
-			answer, err := io.ReadAll(bufio.NewReader(conn))
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Fatalf("the connection is still open; %q was read", answer)
-			}
-			if !strings.HasPrefix(string(answer), c.want) || c.want == "" && len(answer) > 0 {
-				t.Errorf("answered %q, want %q", answer, c.want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				conn := dialLimited(t, c.limits)
+				go io.WriteString(conn, c.send) // which fails if not all of it is read
+				answer, err := io.ReadAll(conn)
+				if errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Fatalf("the connection is still open; %q was read", answer)
+				}
+				if !strings.HasPrefix(string(answer), c.want) || c.want == "" && len(answer) > 0 {
+					t.Errorf("answered %q, want %q", answer, c.want)
+				}
+			})
 		})
 	}
 }
 
-// dialLimited connects to a listener with those limits, whose handler reads the body.
+// dialLimited connects to a listener with those limits, whose handler reads the body. The connection is in memory, so
+// that a limit of time is one of the bubble's clock.
 func dialLimited(t *testing.T, lim limits) net.Conn {
 	t.Helper()
+	o := Options{}.withDefaults()
 	lim.connections.Limits = connlimit.Limits{Max: 100, PerAddress: 100}
-	l := listenLimited(t, lim)
+	lim.connections.Watcher = &connectionWatcher{name: "listen", metrics: newConnectionMetrics(o.Registry), log: o.strange}
+	conn, server := net.Pipe()
+	l := &listener{Listener: connlimit.New(newPipes(server), lim.connections), name: "listen", log: o.strange, limits: lim}
 	l.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			w.WriteHeader(http.StatusRequestTimeout)
@@ -63,11 +67,7 @@ func dialLimited(t *testing.T, lim limits) net.Conn {
 		}
 		fmt.Fprintln(w, "fine")
 	}), func(err error) { t.Error(err) })
-	t.Cleanup(func() { l.server.Close() })
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { l.server.Close(); <-l.served })
 	t.Cleanup(func() { conn.Close() })
 	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
@@ -75,15 +75,37 @@ func dialLimited(t *testing.T, lim limits) net.Conn {
 	return conn
 }
 
-func listenLimited(t *testing.T, lim limits) *listener {
-	t.Helper()
-	o := Options{}.withDefaults()
-	l, err := listen("listen", "127.0.0.1:0", lim, newConnectionMetrics(o.Registry), o.strange)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+// pipes is a listener that accepts connections in memory.
+type pipes struct {
+	conns  chan net.Conn
+	closed context.Context
+	close  context.CancelFunc
 }
+
+func newPipes(conns ...net.Conn) *pipes {
+	p := &pipes{conns: make(chan net.Conn, len(conns))}
+	p.closed, p.close = context.WithCancel(context.Background())
+	for _, c := range conns {
+		p.conns <- c
+	}
+	return p
+}
+
+// Accept implements [net.Listener].
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements [net.Listener].
+func (p *pipes) Close() error { p.close(); return nil }
+
+// Addr implements [net.Listener].
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // Both listeners of a gateway have every limit.
 func TestListenersHaveLimits(t *testing.T) {

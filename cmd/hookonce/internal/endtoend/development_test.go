@@ -1,6 +1,7 @@
 package endtoend
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"net"
@@ -94,4 +95,47 @@ func shown(t *testing.T, p *process, line string) {
 		}
 	}
 	t.Fatalf("waited %v for %s in:\n%s", patience, line, p.out)
+}
+
+// Whoever read the lines may leave: the gateway goes on.
+func TestDevelopmentOutlivesItsReader(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cmd := exec.Command("hookonce", "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "json")
+	cmd.Dir, cmd.Stdout = dir, w
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill() // which fails if it ended
+	w.Close()
+	first := bufio.NewReader(r)
+	for line := ""; !strings.HasPrefix(line, "Events as they come"); {
+		if line, err = first.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Close()
+	text, err := bufio.NewReader(log).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := regexp.MustCompile(`"listen":"([^"]+)"`).FindStringSubmatch(text)
+	if addr == nil {
+		t.Fatal(text)
+	}
+	for range 3 {
+		res, err := http.Post("http://"+addr[1]+"/in/nowhere", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		<-time.After(20 * time.Millisecond)
+	}
 }
