@@ -2,10 +2,24 @@ package provider
 
 import (
 	"bytes"
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // delivery is a request by its body and its headers, names and texts in turn.
@@ -208,4 +222,392 @@ func TestCorrectionsPass(t *testing.T) {
 	if later.Key == first.Key || !later.Time.After(first.Time) || later.Resource != first.Resource {
 		t.Errorf("the later edition is dropped, or cannot be told from the first:\n%+v\n%+v", first, later)
 	}
+}
+
+// distinct opens every body and expects a key of its own for each; the same body again has the same.
+func distinct(t *testing.T, open func(body string) hookonce.Event, bodies ...string) {
+	t.Helper()
+	seen := map[string]string{}
+	for _, body := range bodies {
+		ev := open(body)
+		if before, ok := seen[ev.Key]; ok || ev.Key == "" {
+			t.Errorf("%s\nhas the key %q of\n%s", body, ev.Key, before)
+		}
+		if again := open(body); again.Key != ev.Key {
+			t.Errorf("%s: the copy has the key %q and not %q", body, again.Key, ev.Key)
+		}
+		seen[ev.Key] = body
+	}
+}
+
+// Two subscribed users get the same post, and both copies are genuine; a deletion has the post's id.
+func TestXActivities(t *testing.T) {
+	p := fake(t, "x")
+	open := func(body string) hookonce.Event { return one(t, p, signed(t, p, body)) }
+	distinct(t, open,
+		`{"for_user_id":"1","tweet_create_events":[{"id_str":"9","text":"hi"}]}`,
+		`{"for_user_id":"2","tweet_create_events":[{"id_str":"9","text":"hi"}]}`,
+		`{"for_user_id":"1","tweet_delete_events":[{"status":{"id":"9","user_id":"1"},"timestamp_ms":"1770091506000"}]}`,
+		`{"for_user_id":"1","favorite_events":[{"id":"a1","favorited_status":{"id_str":"9"},"timestamp_ms":1770091506000}]}`,
+		`{"for_user_id":"1","direct_message_events":[{"type":"message_create","id":"9","created_timestamp":"1770091506000"}]}`,
+		`{"for_user_id":"1","follow_events":[{"type":"follow","created_timestamp":"1770091506000","source":{"id":"5"},"target":{"id":"1"}}]}`,
+		`{"for_user_id":"1","follow_events":[{"type":"follow","created_timestamp":"1770091507000","source":{"id":"5"},"target":{"id":"1"}}]}`,
+	)
+	for _, body := range []string{
+		`{"tweet_create_events":[{"id_str":"9"}]}`, // nobody's copy
+		`{"data":{"event_uuid":"1","event_type":"post.create","filter":{"user_id":"1"},"payload":{}}}`,
+		`{"for_user_id":"1","direct_message_indicate_typing_events":[{"created_timestamp":"1","sender_id":"5"}]}`,
+	} {
+		if ev := open(body); ev.Key != "" {
+			t.Errorf("%s has the key %q", body, ev.Key)
+		}
+	}
+	if events := all(t, p, signed(t, p, `{"for_user_id":"1","tweet_create_events":[{"id_str":"8"},{"id_str":"9"}]}`)); len(events) != 2 {
+		t.Errorf("%d events", len(events))
+	}
+}
+
+// The body lists accounts only: the next change of the same accounts looks the same.
+func TestDropboxIsNeverACopy(t *testing.T) {
+	p := fake(t, "dropbox")
+	for range 2 {
+		if ev := one(t, p, signed(t, p, `{"list_folder":{"accounts":["dbid:1"]}}`)); ev.Key != "" {
+			t.Errorf("key %q", ev.Key)
+		}
+	}
+}
+
+func TestTrelloActionOfTwoModels(t *testing.T) {
+	p := fake(t, "trello")
+	open := func(body string) hookonce.Event { return one(t, p, signed(t, p, body)) }
+	distinct(t, open,
+		`{"action":{"id":"a","type":"updateCard"},"model":{"id":"board"}}`,
+		`{"action":{"id":"a","type":"updateCard"},"model":{"id":"list"}}`,
+		`{"action":{"id":"b","type":"updateCard"},"model":{"id":"board"}}`,
+	)
+	req := signed(t, p, `{"action":{"id":"a"},"model":{"id":"board"}}`)
+	if why := reason(t, Trello("https://shop.example/other", secretFor(p.Spec())), req); why.Reason != hookonce.ReasonSignatureMismatch {
+		t.Errorf("another URL: %v", why)
+	}
+}
+
+func TestZoomEventsOfOneMeeting(t *testing.T) {
+	p := fake(t, "zoom")
+	open := func(body string) hookonce.Event { return one(t, p, signed(t, p, body)) }
+	distinct(t, open,
+		`{"event":"meeting.started","event_ts":1770091506000,"payload":{"object":{"id":"1"}}}`,
+		`{"event":"meeting.ended","event_ts":1770091506000,"payload":{"object":{"id":"1"}}}`,
+		`{"event":"meeting.started","event_ts":1770091506001,"payload":{"object":{"id":"1"}}}`,
+		`{"event":"meeting.started","event_ts":1770091506000,"payload":{"object":{"id":"2"}}}`,
+	)
+}
+
+// discordRequest signs a body as Discord does.
+func discordRequest(key ed25519.PrivateKey, body string) *hookonce.Request {
+	const sent = "1770091506"
+	return &hookonce.Request{Method: "POST", Body: []byte(body), Now: now, Header: http.Header{
+		"X-Signature-Timestamp": {sent},
+		"X-Signature-Ed25519":   {hex.EncodeToString(ed25519.Sign(key, []byte(sent+body)))},
+	}}
+}
+
+func newEd25519(t testing.TB) (public string, private ed25519.PrivateKey) {
+	t.Helper()
+	pub, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(pub), key
+}
+
+func TestDiscordEventsOfOneMoment(t *testing.T) {
+	public, key := newEd25519(t)
+	p := Discord(public)
+	open := func(body string) hookonce.Event { return one(t, p, discordRequest(key, body)) }
+	distinct(t, open,
+		`{"application_id":"1","type":1,"event":{"type":"ENTITLEMENT_CREATE","timestamp":"2026-02-03T04:05:06.1","data":{"id":"1"}}}`,
+		`{"application_id":"1","type":1,"event":{"type":"ENTITLEMENT_CREATE","timestamp":"2026-02-03T04:05:06.1","data":{"id":"2"}}}`,
+		`{"application_id":"1","type":1,"event":{"type":"ENTITLEMENT_DELETE","timestamp":"2026-02-03T04:05:06.1","data":{"id":"1"}}}`,
+		`{"application_id":"1","type":1,"event":{"type":"ENTITLEMENT_CREATE","timestamp":"2026-02-03T04:05:06.1"}}`,
+	)
+}
+
+// Discord sends wrong signatures on purpose and wants 401.
+func TestDiscordProbesGet401(t *testing.T) {
+	public, key := newEd25519(t)
+	for _, p := range []interface {
+		Open(*hookonce.Request) (*hookonce.Verified, error)
+		Profile() hookonce.Profile
+	}{Discord(public), DiscordInteractions(public)} {
+		for _, body := range []string{`{"type":0}`, `{"type":1}`, `{"type":1,"event":{}}`} {
+			genuine := discordRequest(key, body)
+			if _, err := p.Open(genuine); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"X-Signature-Timestamp", "X-Signature-Ed25519"} {
+				probe := *genuine
+				probe.Header = genuine.Header.Clone()
+				probe.Header.Set(name, "00"+genuine.Header.Get(name)[2:])
+				if d, err := p.Open(&probe); err == nil {
+					t.Errorf("%s: accepted with another %s: %+v", body, name, d)
+				}
+				probe.Header.Del(name)
+				if d, err := p.Open(&probe); err == nil {
+					t.Errorf("%s: accepted without %s: %+v", body, name, d)
+				}
+			}
+		}
+		if rejected := p.Profile().Rejected; rejected != http.StatusUnauthorized {
+			t.Errorf("a wrong signature is answered with %d", rejected)
+		}
+	}
+}
+
+// The id of the subscription is the same for all of its events.
+func TestTwitchEventsOfOneSubscription(t *testing.T) {
+	p := fake(t, "twitch")
+	body := `{"subscription":{"id":"s","type":"stream.online"},"event":{}}`
+	keys := map[string]bool{}
+	for _, id := range []string{"m1", "m2"} {
+		req := signed(t, p, body, "Twitch-Eventsub-Message-Type", "notification")
+		req.Header.Set("Twitch-Eventsub-Message-Id", id)
+		if err := p.Sign(req); err != nil {
+			t.Fatal(err)
+		}
+		ev := one(t, p, req)
+		keys[ev.Key] = true
+		if !ev.KeySigned || ev.Type != "stream.online" {
+			t.Errorf("got %+v", ev)
+		}
+	}
+	if len(keys) != 2 {
+		t.Errorf("keys %v", keys)
+	}
+	req := signed(t, p, body)
+	req.Header.Set("Twitch-Eventsub-Message-Id", "m3")
+	reason(t, p, req)
+	revoked := signed(t, p, `{"subscription":{"id":"s","status":"authorization_revoked","type":"stream.online"}}`, "Twitch-Eventsub-Message-Type", "revocation")
+	if ev := one(t, p, revoked); ev.Key == "" {
+		t.Error("a revocation is an event like any other")
+	}
+}
+
+// The delivery id is made of the webhook and the second.
+func TestWooCommerceOrdersOfOneSecond(t *testing.T) {
+	p := fake(t, "woocommerce")
+	send := func(topic, delivery, body string) hookonce.Event {
+		return one(t, p, signed(t, p, body, "X-WC-Webhook-Topic", topic, "X-WC-Webhook-Source", "https://shop.example/", "X-WC-Webhook-Delivery-ID", delivery, "X-WC-Webhook-ID", "1"))
+	}
+	open := func(body string) hookonce.Event { return send("order.updated", "d", body) }
+	distinct(t, open,
+		`{"id":1,"status":"processing","date_modified_gmt":"2026-02-03T04:05:06"}`,
+		`{"id":2,"status":"processing","date_modified_gmt":"2026-02-03T04:05:06"}`,
+		`{"id":1,"status":"completed","date_modified_gmt":"2026-02-03T04:05:06"}`, // twice in one second
+		`{"id":1,"status":"completed","date_modified_gmt":"2026-02-03T04:05:07"}`,
+	)
+	body := `{"id":1,"date_modified_gmt":"2026-02-03T04:05:06"}`
+	if send("order.updated", "d1", body).Key != send("order.updated", "d2", body).Key {
+		t.Error("a second run has another key")
+	}
+	if send("order.updated", "d", body).Key == send("order.restored", "d", body).Key {
+		t.Error("two topics have one key")
+	}
+	// Deleted, restored and deleted again.
+	if ev := send("order.deleted", "d", `{"id":1}`); ev.Key != "" {
+		t.Errorf("a deletion has the key %q", ev.Key)
+	}
+}
+
+// TestStripeLogicalDuplicatesAreFlagged: two events about one change share the logical key, two changes do not.
+func TestStripeLogicalDuplicatesAreFlagged(t *testing.T) {
+	p := fake(t, "stripe")
+	event := func(id, object string) hookonce.Event {
+		return one(t, p, signed(t, p, `{"id":"`+id+`","type":"customer.subscription.updated","data":{"object":`+object+`}}`))
+	}
+	first, second := event("evt_1", `{"id":"sub_1","status":"active"}`), event("evt_2", `{"id":"sub_1","status":"active"}`)
+	next := event("evt_3", `{"id":"sub_1","status":"past_due"}`)
+	if first.Logical == "" || first.Logical != second.Logical || first.Logical == next.Logical || first.Key == second.Key {
+		t.Errorf("logical keys %q, %q, %q", first.Logical, second.Logical, next.Logical)
+	}
+	if rule := p.Spec().Dedup.Logical[0]; rule.Mode != spec.Flag || rule.Window != day {
+		t.Errorf("%+v: nobody opted into dropping", rule)
+	}
+}
+
+// TestShippoPassesAndFlags: no id is known, so nothing is dropped.
+func TestShippoPassesAndFlags(t *testing.T) {
+	p := fake(t, "shippo")
+	a, b := one(t, p, signed(t, p, `{"event":"track_updated","data":{"n":1}}`)), one(t, p, signed(t, p, `{"event":"track_updated","data":{"n":1}}`))
+	c := one(t, p, signed(t, p, `{"event":"track_updated","data":{"n":2}}`))
+	if a.Key+b.Key+c.Key != "" || a.Logical == "" || a.Logical != b.Logical || a.Logical == c.Logical {
+		t.Errorf("%+v\n%+v\n%+v", a, b, c)
+	}
+	byURL := &hookonce.Request{URL: "https://shop.example/in?token=" + secretFor(p.Spec()), Header: http.Header{}, Body: []byte(`{"event":"e"}`), Now: now}
+	if d, err := p.Open(byURL); err != nil || d.Proof.Covers != string(spec.CoversNothing) {
+		t.Errorf("token in the URL: %+v, %v", d, err)
+	}
+}
+
+// TestResendEventsOfOneEmail: email_id is shared by all of them.
+func TestResendEventsOfOneEmail(t *testing.T) {
+	p, keys := fake(t, "resend"), map[string]bool{}
+	for i, kind := range []string{"email.sent", "email.delivered", "email.opened"} {
+		ev := one(t, p, sent(t, p, "msg_"+strconv.Itoa(i), kind))
+		keys[ev.Key] = true
+		if ev.Resource != "56761188-0000-4000-8000-00000000e001" || ev.Type != kind {
+			t.Errorf("%+v", ev)
+		}
+	}
+	again := one(t, p, sent(t, p, "msg_1", "email.delivered"))
+	if len(keys) != 3 || !keys[again.Key] {
+		t.Errorf("keys %v, and %q for the copy", keys, again.Key)
+	}
+}
+
+// TestMollieClassicDropsNothing: the body is the same for every change of a payment.
+func TestMollieClassicDropsNothing(t *testing.T) {
+	p := MollieClassic("fake-token")
+	request := func(url string) *hookonce.Request {
+		return &hookonce.Request{URL: url, Now: now, Body: []byte("id=tr_1"),
+			Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}}
+	}
+	d, err := p.Open(request("https://shop.example/in?token=fake-token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ev := d.Events[0]; !ev.Coalesce || ev.Key != "tr_1" || ev.KeySigned || d.Proof.Covers != string(spec.CoversNothing) {
+		t.Errorf("%+v, %+v", ev, d.Proof)
+	}
+	for _, url := range []string{"https://shop.example/in", "https://shop.example/in?token=", "https://shop.example/in?token=other",
+		"https://shop.example/in?token=other&token=fake-token"} {
+		reason(t, p, request(url))
+	}
+}
+
+// TestMollieSignaturesMayRepeat: one for each secret; a request without any is a classic one.
+func TestMollieSignaturesMayRepeat(t *testing.T) {
+	p := fake(t, "mollie")
+	req := signed(t, p, `{"id":"event_1","type":"payment-link.paid"}`)
+	req.Header["X-Mollie-Signature"] = append([]string{"sha256=" + strings.Repeat("0", 64)}, req.Header["X-Mollie-Signature"]...)
+	one(t, p, req)
+	req.Header.Del("X-Mollie-Signature")
+	if why := reason(t, p, req); why.Reason != hookonce.ReasonSignatureMissing {
+		t.Error(why)
+	}
+}
+
+// TestRazorpayRetriesKeepTheOldSecret: they arrive for a day after the secret was changed.
+func TestRazorpayRetriesKeepTheOldSecret(t *testing.T) {
+	changed := now.Add(-time.Hour)
+	p, err := Build("razorpay", spec.Settings{Secrets: []spec.Secret{
+		{Text: "new", From: changed},
+		{Text: "old", Until: changed.Add(day)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	retry := signed(t, Razorpay("old"), `{"event":"payment.captured"}`, "X-Razorpay-Event-Id", "e1")
+	if d, err := p.Open(retry); err != nil || d.Proof.Secret != 2 || d.Events[0].Key != "e1" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	reason(t, Razorpay("new"), retry)
+	retry.Now = changed.Add(day)
+	reason(t, p, retry)
+}
+
+// TestSlackRetriesAreEvents: the first attempt may never have arrived.
+func TestSlackRetriesAreEvents(t *testing.T) {
+	p := fake(t, "slack")
+	ev := one(t, p, signed(t, p, `{"type":"event_callback","event_id":"Ev1","event":{"type":"app_mention"}}`,
+		"X-Slack-Retry-Num", "2", "X-Slack-Retry-Reason", "connection_failed"))
+	if ev.Key != "Ev1" || ev.SenderAttempt != "2" || ev.SenderReason != "connection_failed" {
+		t.Errorf("%+v", ev)
+	}
+}
+
+// TestSquareOrdersByVersion: orders count their updates, payments have an opaque token.
+func TestSquareOrdersByVersion(t *testing.T) {
+	p := fake(t, "square")
+	order := one(t, p, signed(t, p, `{"event_id":"1","type":"order.updated","data":{"id":"o","object":{"order_updated":{"version":7}}}}`,
+		"Square-Retry-Number", "3", "Square-Retry-Reason", "http_timeout"))
+	payment := one(t, p, signed(t, p, `{"event_id":"2","type":"payment.updated","data":{"id":"p","object":{"payment":{"version_token":"x"}}}}`))
+	if order.Version != "7" || payment.Version != "" || order.SenderAttempt != "3" || order.SenderReason != "http_timeout" {
+		t.Errorf("%+v\n%+v", order, payment)
+	}
+}
+
+// TestEasyPostSecretsAreNormalised: both spellings of an accent are one secret.
+func TestEasyPostSecretsAreNormalised(t *testing.T) {
+	one(t, EasyPost("secr\u00e9t"), signed(t, EasyPost("secre\u0301t"), `{"id":"evt_1"}`))
+}
+
+// TestWorkOSHeader: the time is in milliseconds, with or without a space after the comma.
+func TestWorkOSHeader(t *testing.T) {
+	p := fake(t, "workos")
+	req := signed(t, p, `{"id":"event_1","event":"user.created"}`)
+	line := req.Header.Get("WorkOS-Signature")
+	if !strings.HasPrefix(line, fmt.Sprintf("t=%d, v1=", now.UnixMilli())) {
+		t.Error(line)
+	}
+	one(t, p, req)
+	req.Header.Set("WorkOS-Signature", strings.Replace(line, ", ", ",", 1))
+	one(t, p, req)
+	req.Now = now.Add(3*time.Minute + time.Second)
+	if why := reason(t, p, req); why.Reason != hookonce.ReasonTimestampOld {
+		t.Error(why)
+	}
+}
+
+func TestTelnyx(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Telnyx(base64.StdEncoding.EncodeToString(public))
+	header, body := p.Spec().Sample(spec.Sample{ID: "e1", Time: now})
+	at := strconv.FormatInt(now.Unix(), 10)
+	header.Set("Telnyx-Timestamp", at)
+	header.Set("Telnyx-Signature-Ed25519", base64.StdEncoding.EncodeToString(ed25519.Sign(private, []byte(at+"|"+string(body)))))
+	req := &hookonce.Request{Header: header, Body: body, Now: now}
+	if ev := one(t, p, req); ev.Key != "e1" || !ev.KeySigned || ev.Type != "message.received" {
+		t.Errorf("%+v", ev)
+	}
+	reason(t, fake(t, "telnyx"), req)
+	late := *req
+	late.Now = now.Add(5*time.Minute + time.Second)
+	reason(t, p, &late)
+	header.Set("Telnyx-Timestamp", strconv.FormatInt(now.Unix()+1, 10))
+	reason(t, p, req)
+}
+
+func TestWise(t *testing.T) {
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(&private.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Wise(string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})))
+	send := func(delivery, sentAt string) *hookonce.Request {
+		header, body := p.Spec().Sample(spec.Sample{ID: "111", Time: now})
+		body = bytes.Replace(body, []byte(`"sent_at": "`), []byte(`"sent_at": "`+sentAt), 1)
+		sum := sha256.Sum256(body)
+		sig, err := rsa.SignPKCS1v15(rand.Reader, private, crypto.SHA256, sum[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		header.Set("X-Delivery-Id", delivery)
+		header.Set("X-Signature-SHA256", base64.StdEncoding.EncodeToString(sig))
+		return &hookonce.Request{Header: header, Body: body, Now: now}
+	}
+	a, b := one(t, p, send("d1", "")), one(t, p, send("d2", "again "))
+	if a.Key == "" || a.Key != b.Key || !a.KeySigned || !bytes.Equal(a.Digest, b.Digest) || a.AttemptID != "d1" {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+	reason(t, fake(t, "wise"), send("d1", ""))
+	changed := send("d1", "")
+	changed.Body[10] ^= 1
+	reason(t, p, changed)
 }

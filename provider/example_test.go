@@ -122,3 +122,14 @@ func ExampleBuild() {
 	fmt.Println(err)
 	// Output: no such provider: "strpe"; did you mean "stripe"?
 }
+
+func ExampleLookup() {
+	stripe, err := provider.Lookup("stripe")
+	fmt.Println(stripe.Title, spec.FormatDuration(stripe.Limits.Retry), err)
+	// Output: Stripe 3d <nil>
+}
+
+func ExampleNames() {
+	fmt.Println(provider.Names()[:3])
+	// Output: [adyen adyen-platform auth0]
+}

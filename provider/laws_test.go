@@ -178,3 +178,87 @@ func sentAs(t testing.TB, p *spec.Provider, of spec.Sample) *hookonce.Request {
 	}
 	return req
 }
+
+// TestGuess: what has to be guessed is what is secret in a secret; of public keys nothing is.
+func TestGuess(t *testing.T) {
+	const public = "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE\n-----END PUBLIC KEY-----\n"
+	for _, c := range []struct {
+		provider, secret string
+		want             int
+	}{
+		{"github", "a", 1}, {"github", "twelve-chars", 12},
+		{"stripe", "whsec_ab", 8},   // all of the text is the key
+		{"standard", "whsec_YQ", 2}, // only what follows is
+		{"standard", "YWI", 3}, {"standard", "not base64!", -1}, {"standard", "whpk_YWI=", -1},
+		{"adyen", "00ff", 4},
+		{"chargebee", "a-long-user:1", 1}, {"chargebee", "none", 0},
+		{"gitlab", "token", 5}, {"auth0", "Bearer x", 8}, {"twilio", "a", 1},
+		{"hubspot", "a", 1}, {"mailgun", "abc", 3}, {"shippo", "abc", 3},
+		{"discord", "00", -1}, {"telnyx", "YQ==", -1}, {"wise", public, -1}, {"sendgrid", "YQ==", -1},
+	} {
+		s, err := Lookup(c.provider)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Guess(c.secret); got != c.want {
+			t.Errorf("%s: %q has %d characters to guess, want %d", c.provider, c.secret, got, c.want)
+		}
+	}
+}
+
+// TestWhoSignsTheURL: those behind a proxy have to be told it, and nobody else.
+func TestWhoSignsTheURL(t *testing.T) {
+	var signing []string
+	every(t, func(_ *testing.T, s spec.Spec, _ *spec.Provider) {
+		if s.SignsURL() {
+			signing = append(signing, s.Name)
+		}
+	})
+	if want := []string{"hubspot", "hubspot-legacy", "square", "trello", "twilio", "twilio-events"}; !slices.Equal(signing, want) {
+		t.Errorf("%v, want %v", signing, want)
+	}
+}
+
+// TestOnlyTheDocumentedStatus: some senders send again what is answered with another success.
+func TestOnlyTheDocumentedStatus(t *testing.T) {
+	for _, name := range []string{"coinbase-commerce", "lemon-squeezy", "mailgun", "paddle", "postmark", "quickbooks", "xero"} {
+		if ok := fake(t, name).Profile().Acknowledgement; ok.Status != 200 || len(ok.Body) > 0 {
+			t.Errorf("%s: %+v", name, ok)
+		}
+	}
+}
+
+// TestRejectionsCostNoSubscription: a secret that was changed on one side only is answered with a status
+// after which the sender comes again; and whatever is our own fault with one that all of them retry.
+func TestRejectionsCostNoSubscription(t *testing.T) {
+	mild := map[string]int{
+		"gitlab":    503, // older versions disable the webhook for good after four of the 400s
+		"pagerduty": 429, // any other of the 400s drops the event
+		"sanity":    429,
+		"discord":   401, // which is what its probes want
+		"xero":      401,
+	}
+	every(t, func(t *testing.T, s spec.Spec, p *spec.Provider) {
+		rejected, notReady := p.Profile().Rejected, p.Profile().NotReady
+		if want, ok := mild[s.Name]; ok && rejected != want {
+			t.Errorf("rejects with %d, want %d", rejected, want)
+		}
+		if rejected == 403 || rejected == 404 || rejected == 406 || rejected == 410 || notReady != 503 {
+			t.Errorf("%d and %d end the retries, or the webhook, of some senders", rejected, notReady)
+		}
+	})
+}
+
+// TestAMemoryOfMinutesIsShort: a cache of five minutes lets through every retry that comes later.
+// The configuration refuses to forget keys sooner than Keep says.
+func TestAMemoryOfMinutesIsShort(t *testing.T) {
+	longer := 0
+	every(t, func(_ *testing.T, s spec.Spec, _ *spec.Provider) {
+		if s.Limits.Keep() > 5*time.Minute {
+			longer++
+		}
+	})
+	if longer < 30 {
+		t.Errorf("keys of %d senders only must be kept for longer: their windows are gone", longer)
+	}
+}

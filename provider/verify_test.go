@@ -1,13 +1,24 @@
 package provider
 
 import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -274,5 +285,377 @@ func TestNilHeader(t *testing.T) {
 		if rej := reason(t, p, &hookonce.Request{}); rej.Reason != hookonce.ReasonSignatureMissing {
 			t.Errorf("%s: %v", name, rej)
 		}
+	}
+}
+
+// TestWhatIsNotSignedIsNotTrusted changes what "signed" requests of some senders do not protect. They
+// pass, as they must, and say how little that proves.
+func TestWhatIsNotSignedIsNotTrusted(t *testing.T) {
+	for _, c := range []struct {
+		provider, body, old, changed string
+		covers                       spec.Coverage
+	}{
+		{"mailgun", `{"signature":{"token":"a"},"event-data":{"id":"a","timestamp":1,"event":"opened"}}`, "opened", "failed", spec.CoversNonce},
+		{"adyen", `{"notificationItems":[{"NotificationRequestItem":{"additionalData":{},"pspReference":"P","eventCode":"CAPTURE","success":"true","reason":"ok"}}]}`,
+			`"reason":"ok"`, `"reason":"no"`, spec.CoversFields},
+		{"gitlab", `{"object_kind":"push"}`, "push", "note", spec.CoversNothing},
+		{"postmark", `{"RecordType":"Open","MessageID":"m"}`, "Open", "Link", spec.CoversNothing},
+		{"auth0", `{"log_id":"1","data":{}}`, `"1"`, `"2"`, spec.CoversNothing},
+		{"ms-graph", `{"value":[{"subscriptionId":"s","id":"1"}]}`, `"1"`, `"2"`, spec.CoversNothing},
+	} {
+		p := fake(t, c.provider)
+		req := signed(t, p, c.body, "Idempotency-Key", "k")
+		req.Body = []byte(strings.Replace(string(req.Body), c.old, c.changed, 1))
+		d, err := p.Open(req)
+		if err != nil {
+			t.Fatalf("%s: %v", c.provider, err)
+		}
+		if d.Proof.Covers != string(c.covers) {
+			t.Errorf("%s: the proof covers %q, want %q", c.provider, d.Proof.Covers, c.covers)
+		}
+		if ev := d.Events[0]; ev.Key == "" || ev.KeySigned {
+			t.Errorf("%s: key %q, signed %v", c.provider, ev.Key, ev.KeySigned)
+		}
+	}
+	// Of Adyen's items the eight fields are covered.
+	p := fake(t, "adyen")
+	req := signed(t, p, `{"notificationItems":[{"NotificationRequestItem":{"additionalData":{},"pspReference":"P","eventCode":"CAPTURE","success":"true"}}]}`)
+	req.Body = []byte(strings.Replace(string(req.Body), `"true"`, `"false"`, 1))
+	reason(t, p, req)
+}
+
+// TestURLsAreTheRegisteredOnes: behind a proxy a request's own URL is not what the sender signed.
+func TestURLsAreTheRegisteredOnes(t *testing.T) {
+	const secret, registered = "fake-secret", "https://shop.example/in"
+	for name, build := range map[string]func(url string, secrets ...string) *spec.Provider{
+		"hubspot": HubSpot, "hubspot-legacy": HubSpotLegacy, "square": Square, "trello": Trello, "twilio": Twilio,
+	} {
+		p := build(registered, secret)
+		req := sent(t, p, "101", "")
+		req.URL = "http://10.0.0.7:8080/in"
+		if ev := one(t, p, req); ev.Key == "" {
+			t.Errorf("%s: no key", name)
+		}
+		reason(t, build("", secret), req)
+	}
+}
+
+// TestRewrittenJSONIsNotWhatWasSigned: senders' own samples verify JSON that was read and written again.
+func TestRewrittenJSONIsNotWhatWasSigned(t *testing.T) {
+	for name, headers := range map[string][]string{"sentry": {"Request-ID", "r1", "Sentry-Hook-Timestamp", "1"}, "zoom": nil} {
+		p := fake(t, name)
+		body := `{"action": "created", "event": "e", "event_ts": 1, "payload": {"title": "caf\u00e9"}, "n": 1.0}`
+		req := signed(t, p, body, headers...)
+		if ev := one(t, p, req); ev.Key == "" || ev.KeySigned != (name == "zoom") {
+			t.Errorf("%s: key %q, signed %v", name, ev.Key, ev.KeySigned)
+		}
+		for _, rewritten := range []string{strings.ReplaceAll(body, " ", ""), strings.Replace(body, `\u00e9`, "é", 1), strings.Replace(body, "1.0", "1", 1)} {
+			req.Body = []byte(rewritten)
+			reason(t, p, req)
+		}
+	}
+}
+
+// TestOneHeaderManySenders: the same header with the same secret is another scheme elsewhere.
+func TestOneHeaderManySenders(t *testing.T) {
+	const secret, whsec = "fake", "whsec_ZmFrZSBzZWNyZXQgZm9yIHRlc3Rz"
+	reason(t, Intercom(secret), signed(t, Bitbucket(secret), `{}`))
+	reason(t, Bitbucket(secret), signed(t, Intercom(secret), `{}`))
+	reason(t, Typeform(secret), signed(t, Mollie(secret), `{}`))
+	reason(t, Standard(whsec), signed(t, GoCardless(whsec), `{"events":[]}`))
+	reason(t, GoCardless(whsec), signed(t, Standard(whsec), `{"events":[]}`))
+}
+
+// TestGitLabTokens: nothing is signed, and the proof says so.
+func TestGitLabTokens(t *testing.T) {
+	p := GitLab("fake-token")
+	req := signed(t, p, `{"object_kind":"push"}`, "Idempotency-Key", "k1")
+	if d, err := p.Open(req); err != nil || d.Proof.Covers != string(spec.CoversNothing) {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	for _, token := range []string{"fake-toke", "fake-tokens", "Fake-Token"} {
+		req.Header.Set("X-Gitlab-Token", token)
+		reason(t, p, req)
+	}
+}
+
+// TestTimesAreAdvisory: of two changes within the granularity of a clock, or of two clocks, the later time
+// need not be the later state. Only versions are an order, and Stripe says so in as many words.
+func TestTimesAreAdvisory(t *testing.T) {
+	var versions []string
+	every(t, func(t *testing.T, s spec.Spec, _ *spec.Provider) {
+		switch {
+		case s.Order == nil:
+		case s.Order.Unit == "" && !s.Order.Advisory:
+			versions = append(versions, s.Name)
+		case !s.Order.Advisory:
+			t.Errorf("orders by %s, which is a time", s.Order.By)
+		}
+	})
+	if want := []string{"adyen-platform", "square"}; !slices.Equal(versions, want) {
+		t.Errorf("ordered by a version: %v, want %v", versions, want)
+	}
+	p, keys := fake(t, "stripe"), map[string]bool{}
+	for _, id := range []string{"evt_1", "evt_2"} { // within one second
+		ev := one(t, p, signed(t, p, `{"id":"`+id+`","type":"customer.subscription.updated","created":1770091506,"data":{"object":{"id":"sub_1"}}}`))
+		keys[ev.Key] = true
+	}
+	if len(keys) != 2 {
+		t.Errorf("keys %v", keys)
+	}
+}
+
+// TestBraintreeSignsOnceForAStranger: everybody knows the public key, which is in the answer to a
+// challenge, and can repeat it. The payload is signed once, however often.
+func TestBraintreeSignsOnceForAStranger(t *testing.T) {
+	p := Braintree("pub:priv")
+	claiming := func(entries int) *hookonce.Request {
+		form := url.Values{"bt_payload": {"QQ=="}, "bt_signature": {strings.TrimSuffix(strings.Repeat("pub|0&", entries), "&")}}
+		return &hookonce.Request{Method: "POST", Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, Body: []byte(form.Encode()), Now: now}
+	}
+	const most = 256 // there is one for each key of the account
+	few, many := claiming(2), claiming(most)
+	one := testing.AllocsPerRun(10, func() { reason(t, p, few) })
+	if n := testing.AllocsPerRun(10, func() { reason(t, p, many) }); n > one+10 {
+		t.Errorf("%v allocations for 2 entries, %v for %d", one, n, most)
+	}
+	if why := reason(t, p, claiming(most+1)); why.Reason != hookonce.ReasonSignatureMalformed {
+		t.Error(why)
+	}
+}
+
+// TestOneCertificateHasOneAddress: it is fetched once, however its address is spelt.
+func TestOneCertificateHasOneAddress(t *testing.T) {
+	p, n, request := snsWorld(t)
+	for address, ok := range map[string]bool{
+		snsCert: true,
+		"https://SNS.EU-central-1.amazonAWS.com/SimpleNotificationService-1.pem": true,
+		"HTTPS://sns.eu-central-1.amazonaws.com/SimpleNotificationService-1.pem": true,
+		snsCert + "?": false,
+		snsCert + "#": false,
+		"https://sns.eu-central-1.amazonaws.com:443/SimpleNotificationService-1.pem": false,
+		"https://sns.eu-central-1.amazonaws.com/%53impleNotificationService-1.pem":   false,
+		"https://sns.eu-central-1.amazonaws.com//SimpleNotificationService-1.pem":    false,
+		"https://sns.eu-central-1.amazonaws.com/./SimpleNotificationService-1.pem":   false,
+	} {
+		if _, err := p.Open(request("2", map[string]any{"Type": "Notification", "SigningCertURL": address})); (err == nil) != ok {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	if asked := n.asked.Load(); asked != 1 {
+		t.Errorf("%d fetches of one certificate", asked)
+	}
+}
+
+// What somebody who got hold of one genuine request can make of it.
+
+// TestAdyenItemsAreReadByAllAlike: Go's encoding/json, and others, take "Success" for "success".
+func TestAdyenItemsAreReadByAllAlike(t *testing.T) {
+	p := fake(t, "adyen")
+	const before, after = `{"live":"false","notificationItems":[`, `]}`
+	genuine := string(signed(t, p, before+`{"NotificationRequestItem":{"additionalData":{},"amount":{"currency":"EUR","value":1000},`+
+		`"eventCode":"AUTHORISATION","merchantAccountCode":"Shop","merchantReference":"","pspReference":"8515","success":"false"}}`+after).Body)
+	item := strings.TrimSuffix(strings.TrimPrefix(genuine, before), after)
+	const evil = `{"NotificationRequestItem":{"pspReference":"9999","success":"true"}}`
+	for name, body := range map[string]string{
+		"a field":             strings.Replace(genuine, `"success":"false"`, `"success":"false","Success":"true"`, 1),
+		"a field left out":    strings.Replace(genuine, `"success":"false"`, `"success":"false","OriginalReference":"9999"`, 1),
+		"a part of the sum":   strings.Replace(genuine, `"value":1000`, `"value":1000,"Value":999999`, 1),
+		"the whole item":      before + `{"notificationRequestItem":{"success":"true"},` + item[1:] + after,
+		"all items":           strings.TrimSuffix(genuine, "}") + `,"NotificationItems":[` + evil + `]}`,
+		"items in an object":  `{"notificationItems":{"0":` + evil + `},` + item[1:],
+		"items of a stranger": before + evil + "," + item + after,
+	} {
+		if body == genuine {
+			t.Fatalf("%s: nothing is changed", name)
+		}
+		reason(t, p, &hookonce.Request{Method: "POST", Header: http.Header{}, Body: []byte(body), Now: now})
+	}
+}
+
+// TestTheURLEndsWhereItIsRegistered: what is signed after the URL cannot be moved into its query.
+func TestTheURLEndsWhereItIsRegistered(t *testing.T) {
+	const registered = "https://shop.example/in?shop=1"
+	for _, name := range []string{"square", "hubspot", "trello"} {
+		s, _ := Lookup(name)
+		p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets(secretFor(s)), URL: registered})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := sent(t, p, "101", "")
+		req.URL = registered
+		one(t, p, req)
+		genuine := req.Body
+		for _, cut := range []int{1, len(genuine) / 2, len(genuine) - 1, len(genuine)} {
+			req.URL, req.Body = registered+string(genuine[:cut]), genuine[cut:]
+			reason(t, p, req)
+		}
+	}
+}
+
+// TestTwilioFormsCanNotBecomeTheURL: in a URL that held the form, the text of a message could name the
+// hash of another body.
+func TestTwilioFormsCanNotBecomeTheURL(t *testing.T) {
+	const registered = "https://shop.example/in?t=1"
+	s, _ := Lookup("twilio")
+	p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets(secretFor(s)), URL: registered})
+	if err != nil {
+		t.Fatal(err)
+	}
+	evil := []byte("From=%2B1555&MessageSid=SMevil&SmsStatus=received&Body=pay")
+	sum := sha256.Sum256(evil)
+	text := "&bodySHA256=" + hex.EncodeToString(sum[:]) + "&x="
+	form := url.Values{"AccountSid": {"AC1"}, "Body": {text}, "From": {"+1555"}, "MessageSid": {"SM1"}, "SmsStatus": {"received"}}
+	req := signed(t, p, form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+	req.URL = registered
+	one(t, p, req)
+	req.URL, req.Body = registered+"AccountSidAC1Body"+text+"From+1555MessageSidSM1SmsStatusreceived", evil
+	reason(t, p, req)
+}
+
+// TestBodiesThatBeginAnywhereAreRefused: the signature has nothing between the time, or the URL, and the
+// body. A cut body has no key, and would pass through however often it is sent.
+func TestBodiesThatBeginAnywhereAreRefused(t *testing.T) {
+	const sent, discord, sendgrid = "1770091506", `{"id":"1","type":2,"data":{"n":7}}`, `[{"sg_event_id":"a","event":"delivered"}]` + "\r\n"
+	public, key := newEd25519(t)
+	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spki, err := x509.MarshalPKIXPublicKey(&ec.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte(sent + sendgrid))
+	signature, err := ecdsa.SignASN1(rand.Reader, ec, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, secret, sigHeader, signature, timeHeader, body string }{
+		{"discord", public, "X-Signature-Ed25519", hex.EncodeToString(ed25519.Sign(key, []byte(sent+discord))), "X-Signature-Timestamp", discord},
+		{"discord-interactions", public, "X-Signature-Ed25519", hex.EncodeToString(ed25519.Sign(key, []byte(sent+discord))), "X-Signature-Timestamp", discord},
+		{"sendgrid", base64.StdEncoding.EncodeToString(spki), "X-Twilio-Email-Event-Webhook-Signature", base64.StdEncoding.EncodeToString(signature),
+			"X-Twilio-Email-Event-Webhook-Timestamp", sendgrid},
+	} {
+		p, err := Build(c.name, spec.Settings{Secrets: spec.Secrets(c.secret)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := sent + c.body
+		for _, cut := range []int{len(sent), 0, 1, len(sent) - 1, len(sent) + 1, len(sent) + 4, len(text) - 3, len(text)} {
+			req := &hookonce.Request{Method: "POST", Header: http.Header{}, Body: []byte(text[cut:]), Now: now}
+			req.Header.Set(c.sigHeader, c.signature)
+			req.Header.Set(c.timeHeader, text[:cut])
+			if cut == len(sent) {
+				one(t, p, req)
+			} else {
+				reason(t, p, req)
+			}
+		}
+	}
+	p, err := Build("square", spec.Settings{Secrets: spec.Secrets("fake")}) // with the URL of the request
+	if err != nil {
+		t.Fatal(err)
+	}
+	const body = `{"event_id":"e","type":"payment.updated"}`
+	req := signed(t, p, body)
+	for cut := range len(body) + 1 {
+		req.URL, req.Body = "https://shop.example/in"+body[:cut], []byte(body[cut:])
+		if cut == 0 {
+			one(t, p, req)
+		} else {
+			reason(t, p, req)
+		}
+	}
+}
+
+// TestTwilioFieldsAreNotAdded: a second value of a field counts for some parsers, and no key is believed
+// to be signed, because names and values run into each other.
+func TestTwilioFieldsAreNotAdded(t *testing.T) {
+	const form = "AccountSid=AC1&Body=hello&From=%2B1555&MessageSid=SM1&MessageStatus=delivered"
+	p := Twilio("https://shop.example/in", "token")
+	at := func(body string) *hookonce.Request {
+		req := twilioRequest(t, "https://shop.example/in", form)
+		req.Body = []byte(body)
+		return req
+	}
+	one(t, p, at(form))
+	for _, body := range []string{form + "&Body=pay", form + "&MessageSid=SM2", form + "&MessageSid=SM0", form + "&To="} {
+		reason(t, p, at(body))
+	}
+	d, err := p.Open(at("AccountSid=AC1&Body=hello&From=%2B1555&MessageSid=SM1MessageStatusdelivered&SmsStatus="))
+	if err == nil {
+		t.Errorf("a field is added: %+v", d)
+	}
+	d, err = p.Open(at("AccountSid=AC1&Body=helloFrom%2B1555&MessageSid=SM1&MessageStatus=delivered"))
+	if err != nil || d.Proof.Covers != string(spec.CoversFields) || d.Events[0].KeySigned {
+		t.Errorf("two fields in one are believed: %+v, %v", d, err)
+	}
+	// The query of a URL does not become a field.
+	req := twilioRequest(t, "https://shop.example/in?order=1", "Body=hello")
+	req.URL, req.Body = "https://shop.example/in", []byte("%3Forder=1Bodyhello")
+	if why := reason(t, p, req); why.Reason != hookonce.ReasonSignatureMismatch && why.Reason != hookonce.ReasonSignatureMalformed {
+		t.Error(why)
+	}
+}
+
+// TestTwilioHashesAreAtAnEndOfTheQuery: between other parameters one could be the text of a message.
+func TestTwilioHashesAreAtAnEndOfTheQuery(t *testing.T) {
+	body := []byte(`{"a":1}`)
+	sum := sha256.Sum256(body)
+	hash := "bodySHA256=" + hex.EncodeToString(sum[:])
+	for query, ok := range map[string]bool{hash: true, "a=1&" + hash: true, hash + "&a=1": true, "a=1&" + hash + "&b=2": false, "a=1": false} {
+		req := &hookonce.Request{Method: "POST", URL: "https://shop.example/in?" + query, Header: http.Header{}, Body: body, Now: now}
+		req.Header.Set("X-Twilio-Signature", twilioSignature(req.URL))
+		for _, p := range []*spec.Provider{Twilio("", "token"), TwilioEvents("", "token")} {
+			if _, err := p.Open(req); (err == nil) != ok {
+				t.Errorf("%s: %s: %v", p.Name(), query, err)
+			}
+		}
+	}
+	reason(t, TwilioEvents("https://shop.example/in", "token"), twilioRequest(t, "https://shop.example/in", "a=1"))
+}
+
+// TestHubSpotIsNotDowngraded: the older signatures, which come along, sign no time.
+func TestHubSpotIsNotDowngraded(t *testing.T) {
+	p, old := fake(t, "hubspot"), fake(t, "hubspot-legacy")
+	both := func() *hookonce.Request {
+		req := sent(t, p, "101", "")
+		if err := old.Sign(req); err != nil { // adds the header of version 2
+			t.Fatal(err)
+		}
+		return req
+	}
+	one(t, p, both())
+	one(t, old, both())
+	late, stripped, wrong := both(), both(), both()
+	late.Now = now.Add(48 * time.Hour)
+	stripped.Header.Del("X-HubSpot-Signature-V3")
+	wrong.Header.Set("X-HubSpot-Signature-V3", strings.Repeat("A", 43)+"=")
+	for req, want := range map[*hookonce.Request]string{
+		late: hookonce.ReasonTimestampOld, stripped: hookonce.ReasonSignatureMissing, wrong: hookonce.ReasonSignatureMismatch,
+	} {
+		if why := reason(t, p, req); why.Reason != want {
+			t.Errorf("%v, want %s", why, want)
+		}
+	}
+}
+
+// TestAFormIsSaidToBeOneOnce: where the header says twice what the body is, there is no telling whether it is a form, and
+// a scheme that signs the fields of one accepts nothing.
+func TestAFormIsSaidToBeOneOnce(t *testing.T) {
+	c, err := scheme.Braintree().Compile("pub:priv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, req := range map[*spec.Provider]*hookonce.Request{
+		Twilio(twilioURL, "token"): twilioRequest(t, twilioURL, "MessageSid=SM1&MessageStatus=sent"),
+		Braintree("pub:priv"):      braintreePayload(t, c, "<notification><kind>check</kind></notification>"),
+	} {
+		one(t, p, req)
+		req.Header.Add("Content-Type", "application/json")
+		reason(t, p, req)
+		req.Header["Content-Type"][1] = req.Header.Get("Content-Type") // the same, twice
+		one(t, p, req)
 	}
 }

@@ -16,10 +16,10 @@ func ours(name string) bool {
 	return strings.HasPrefix(name, OwnPrefix) || name == IdempotencyKey
 }
 
-// Denied reports whether a header of that canonical name is passed only where somebody asks for it by its whole name. No
+// isDenied reports whether a header of that canonical name is passed only where somebody asks for it by its whole name. No
 // sender of webhooks sets one of these, and applications, frameworks and proxies act on them: they say where a request
 // came from and went to, who is logged in, and what else is to be done.
-func Denied(name string) bool {
+func isDenied(name string) bool {
 	if denied[name] || never(name) {
 		return true
 	}

@@ -131,8 +131,8 @@ func (f *Filter) class(name string) class {
 	return c
 }
 
-// Passes reports whether a header of that canonical name is passed.
-func (f *Filter) Passes(name string) bool { return f.class(name) != none }
+// passes reports whether a header of that canonical name is passed.
+func (f *Filter) passes(name string) bool { return f.class(name) != none }
 
 // Decode reads field lines, see [Encode], and returns what the filter passes of them, as much as [Rule.Encode] would
 // have kept: those that a version before this has stored, or others, may be more. A line that could not be sent is
@@ -151,8 +151,8 @@ func (f *Filter) Decode(lines []byte, room int) http.Header {
 			continue
 		}
 		name = textproto.CanonicalMIMEHeaderKey(name)
-		if !IsFact(name) {
-			if !f.Passes(name) {
+		if !isFact(name) {
+			if !f.passes(name) {
 				continue
 			}
 			size += lineSize(name, value)
@@ -175,7 +175,7 @@ func (f *Filter) Decode(lines []byte, room int) http.Header {
 func (f *Filter) trim(h http.Header) {
 	fields := make([]field, 0, len(h))
 	for name, values := range h {
-		if IsFact(name) {
+		if isFact(name) {
 			continue
 		}
 		e := field{name: name, class: f.class(name), values: values}

@@ -39,8 +39,8 @@ const (
 	HookonceDigest          = "Hookonce-Digest"
 )
 
-// IsFact reports whether the header of that canonical name is kept with an event.
-func IsFact(name string) bool {
+// isFact reports whether the header of that canonical name is kept with an event.
+func isFact(name string) bool {
 	switch name {
 	case HookonceProvider, HookonceKeySigned, HookonceRank, HookonceTime, HookonceResource, HookonceTenant, HookonceSenderAttemptID, HookonceLogical, HookonceDigest:
 		return true

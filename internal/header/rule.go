@@ -17,7 +17,7 @@ type Spec struct {
 	// Repeated are those of them of which all lines count.
 	Repeated []string
 	// Listed are others that the sender documents: names, and beginnings of names that end in a star. Empty: nothing
-	// is known of the sender's headers, and all are passed but those that senders do not set (see [Denied]).
+	// is known of the sender's headers, and all are passed but those that senders do not set (see isDenied).
 	Listed []string
 	// Secret are the headers that hold the secret itself. They are never passed.
 	Secret []string
@@ -125,7 +125,7 @@ func (r *Rule) class(name string) class {
 			break
 		}
 	}
-	if c == none || !plain(name) || r.twin(name) || Denied(name) {
+	if c == none || !plain(name) || r.twin(name) || isDenied(name) {
 		return none
 	}
 	return c

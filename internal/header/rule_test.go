@@ -68,14 +68,14 @@ func TestAttacksDoNotPass(t *testing.T) {
 				t.Errorf("%s sender: %q passes", rule, got)
 			}
 			filter := Filter{Rule: r, Choice: NewChoice(nil, nil, []string{"X-*"})}
-			if name := textproto.CanonicalMIMEHeaderKey(name); filter.Passes(name) || r.class(name) != none {
+			if name := textproto.CanonicalMIMEHeaderKey(name); filter.passes(name) || r.class(name) != none {
 				t.Errorf("%s sender: %s is delivered", rule, name)
 			}
 		}
 	}
 	var nothing *Rule
 	for _, name := range []string{"Proxy", "X-Original-Url", "Hookonce_key", "Hookonce-Key", "Idempotency-Key"} {
-		if nothing.class(name) != none || (&Filter{}).Passes(name) {
+		if nothing.class(name) != none || (&Filter{}).passes(name) {
 			t.Errorf("%s passes where there is no rule", name)
 		}
 	}
@@ -167,7 +167,7 @@ func TestChoice(t *testing.T) {
 		{"signed though dropped", nil, []string{"X-Acme-Event", "X-Acme-New"}, nil, signed, []string{"Content-Type", "User-Agent", "X-Acme-Event"}},
 	} {
 		f := Filter{Rule: acme, Choice: NewChoice(c.pass, c.drop, c.also), Signed: c.signed}
-		got := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !f.Passes(name) })
+		got := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !f.passes(name) })
 		if slices.Sort(c.want); !slices.Equal(slices.Sorted(slices.Values(got)), c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}

@@ -20,6 +20,17 @@
 // requests that are sent on. [Provider.Resigner] renews the signature of a request that is delivered
 // later than its sender's tolerance allows.
 //
+// # Where is what
+//
+// The language is in spec.go (all blocks but these), verify.go, dedup.go and value.go; validate.go refuses what is not safe,
+// and settings.go and secrets.go have what an endpoint adds. compile.go turns it into a [Provider], in provider.go.
+//
+// A request is read in request.go (json.go and split.go find places and items in its documents), its signature is found in
+// signature.go and checked in authenticate.go by one of the mechanisms: hmac.go, publickey.go, jwt.go, token.go and
+// scheme.go, which is code of the catalogue. handshake.go answers challenges; extract.go makes the events, and event_key.go
+// their keys. sign.go is the mirror of all that. renewal.go decides which signatures stay good when a request is passed on,
+// resign.go renews the others, and headers.go says which headers are passed on.
+//
 // # What is safe
 //
 // Signatures are checked over the raw bytes of the body, in constant time, with every secret that is

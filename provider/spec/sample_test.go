@@ -1,6 +1,9 @@
 package spec
 
-import "testing"
+import (
+	"regexp"
+	"testing"
+)
 
 func TestNumberedObject(t *testing.T) {
 	for object, want := range map[string]string{
@@ -18,6 +21,41 @@ func TestNumberedObject(t *testing.T) {
 	} {
 		if got := (Template{Object: object}).NumberedObject(12); got != want {
 			t.Errorf("%q becomes %q, want %q", object, got, want)
+		}
+	}
+}
+
+// An identifier that is made up is of the example's kind: same beginning, length and alphabet.
+func TestNewID(t *testing.T) {
+	for example, want := range map[string]string{
+		"":                                             `^msg_[0-9A-Za-z]{27}$`,
+		"evt_1NG8Du2eZvKYlo2CUI79vXWy":                 `^evt_[1-9][0-9A-Za-z]{23}$`,
+		"evt_2d4a5b1c9f6e4f3a8b7c6d5e4f3a2b1c":         `^evt_[0-9a-f]{32}$`,
+		"Ev08MFMKH6":                                   `^Ev[1-9][0-9A-Z]{7}$`,
+		"EZ24806c8c31b14db3b8cdb5e2b3b4d5e6":           `^EZ[0-9a-f]{32}$`,
+		"72d3162e-cc78-11e3-81ab-4c9367dc0958":         `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`,
+		"{AAAAAAAA-0000-4000-8000-00000000000F}":       `^\{[0-9A-F]{8}-[0-9A-F]{4}-4[0-9A-F]{3}-[89AB][0-9A-F]{3}-[0-9A-F]{12}\}$`,
+		"notif_ccd8a4d0-f965-11e3-a367-c779cae3e1b3":   `^notif_[0-9a-f]{8}-[0-9a-f]{4}-4`,
+		"evt_01hv8x29kz0t586xy6zn1a62ny":               `^evt_01[0-9a-hjkmnp-tv-z]{24}$`,
+		"01FZ74A0TDDPYRVKNK77XKC3ZR":                   `^01[0-9A-HJKMNP-TV-Z]{24}$`,
+		"3816279340":                                   `^[1-9][0-9]{9}$`,
+		"rbtnWrG1DVDGGGFHFyun0A==":                     `^[0-9A-Za-z]{22}==$`,
+		"WH-2WR32451HC0233532-67976317FL4543714":       `^WH-2WR32451HC0233532-[0-9A-Z]{17}$`,
+		"wamid.HBgLMTY0NjcwNDM1OTUVAgASGBQzQTdCNTg5R=": `^wamid\.[0-9A-Za-z]{37}=$`,
+		"8bnqjr": `^[0-9a-z]{6}$`,
+		"prod":   `^[a-z]{4}$`,
+		"a_":     `^a_$`,
+	} {
+		form, seen := regexp.MustCompile(want), map[string]bool{}
+		for range 50 {
+			id := Template{ID: example}.NewID()
+			if !form.MatchString(id) {
+				t.Fatalf("%q becomes %q, want %s", example, id, want)
+			}
+			seen[id] = true
+		}
+		if example != "a_" && len(seen) < 45 {
+			t.Errorf("%q: %d different ones of 50", example, len(seen))
 		}
 	}
 }
