@@ -26,3 +26,14 @@ CREATE TABLE {{.}}tally_writers (
     seq     INTEGER NOT NULL,
     minute  INTEGER NOT NULL                                  -- the youngest in that batch, microseconds since 1970
 ) WITHOUT ROWID;
+
+-- Why the last attempt failed, in one word of a closed set, and the status of its answer, or 0. Of what failed before
+-- there were words nothing more is known.
+ALTER TABLE {{.}}deliveries ADD COLUMN error_kind TEXT NOT NULL DEFAULT '';
+ALTER TABLE {{.}}deliveries ADD COLUMN status INTEGER NOT NULL DEFAULT 0;
+UPDATE {{.}}deliveries SET error_kind = 'other' WHERE state IN ('failed', 'dead');
+ALTER TABLE {{.}}attempts ADD COLUMN error_kind TEXT NOT NULL DEFAULT '';
+
+-- By which failures are grouped. What succeeds is in none of them.
+CREATE INDEX {{.}}deliveries_failed ON {{.}}deliveries (destination, error_kind, status, event_id, state) WHERE state IN ('failed', 'dead');
+CREATE INDEX {{.}}attempts_failed ON {{.}}attempts (destination, error_kind, status, started_at) WHERE error_kind <> '';

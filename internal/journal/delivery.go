@@ -56,7 +56,7 @@ type Delivery struct {
 	Due         time.Time // pending, failed: the next try; processing: the end of the lease; else zero
 	LastError   string
 	Kind        ErrorKind // of LastError
-	Status      int       // that LastError is about, if it is about an answer; else 0
+	Status      int       // HTTP status of the answer that LastError is about; 0: there was none
 	Forced      bool      // replayed although it was done
 	Resource    string    // set: deliveries of it follow each other
 }

@@ -32,10 +32,13 @@ func ErrorKinds() []ErrorKind {
 		ErrorAddress, ErrorInvalid, ErrorBodyGone, ErrorOther}
 }
 
+// BodyGone is the error of a delivery that is dead because there is nothing to deliver any more.
+const BodyGone = "the body is gone: it was deleted before the delivery was done"
+
 // Bounds of what [Reader.FailureGroups] returns.
 const (
-	// MaxFailureGroups is how many groups there are, of the open ones and of the resolved ones.
-	MaxFailureGroups = 100
+	// MaxFailureGroups is how many groups a destination has, of the open ones and of the resolved ones.
+	MaxFailureGroups = 50
 	// MaxFailureCount is how far the deliveries of one group are counted.
 	MaxFailureCount = 100_000
 	// FailureSamples is how many deliveries of a group are shown, those of the newest events.
@@ -50,7 +53,7 @@ type Failures struct {
 	// Resolved are groups of attempts that failed since the time that was asked for, of which no delivery is failed
 	// or dead any more.
 	Resolved []FailureGroup
-	// More says that there are more groups than [MaxFailureGroups], which are left out.
+	// More says that a destination has more groups than [MaxFailureGroups], which are left out.
 	More bool
 }
 
@@ -58,7 +61,7 @@ type Failures struct {
 type FailureGroup struct {
 	Destination string
 	Kind        ErrorKind
-	Status      int    // of the answers if Kind is [ErrorStatus], else 0
+	Status      int    // HTTP status of the answers; 0: there were none
 	Error       string // the text that the latest sample has
 	// Count is how many deliveries are failed or dead; of a resolved group, how many attempts failed. AtLeast says
 	// that there are more: counting ended at [MaxFailureCount].
@@ -84,4 +87,25 @@ type FailureSample struct {
 	Started time.Time // when the attempt began; zero if there was none
 	Error   string
 	Excerpt []byte // how the destination's answer begins; at most [MaxExcerpt] bytes, of any kind
+}
+
+// CutFailures marks the groups of which there is more than was counted, and leaves out those of a destination, which
+// come together, that are beyond [MaxFailureGroups]. It is for stores, which look for one more than is returned.
+func CutFailures(groups []FailureGroup) (kept []FailureGroup, cut bool) {
+	n := 0
+	for i, g := range groups {
+		if n++; i == 0 || groups[i-1].Destination != g.Destination {
+			n = 1
+		}
+		if n > MaxFailureGroups {
+			cut = true
+			continue
+		}
+		if g.Count > MaxFailureCount {
+			g.Count, g.AtLeast = MaxFailureCount, true
+			g.Dead = min(g.Dead, MaxFailureCount)
+		}
+		kept = append(kept, g)
+	}
+	return kept, cut
 }

@@ -19,8 +19,8 @@ type Filter struct {
 	// Destination restricts what State looks at to the deliveries to it, and matches events that were
 	// ever attempted there or are to be.
 	Destination string `json:"destination,omitempty"`
-	// Error and Status match events with a delivery whose last error is of that kind, or is about an answer with
-	// that status: one in State or, without it, one that is failed or dead. With Destination it is a delivery to it.
+	// Error and Status match events with a delivery that is failed or dead for an error of that kind, or after an answer
+	// with that status. With State it is in that state, and with Destination to that destination.
 	Error  ErrorKind `json:"error,omitempty"`
 	Status int       `json:"status,omitempty"`
 	// Seen matches events of which a copy of that kind came.
@@ -29,6 +29,26 @@ type Filter struct {
 	// Until. Zero: no bound.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
+}
+
+// ByError reports whether the filter narrows to certain errors.
+func (f *Filter) ByError() bool { return f.Error != "" || f.Status != 0 }
+
+// MatchError reports whether the last error of a delivery, which is failed or dead, is one of those that the filter
+// narrows to.
+func (f *Filter) MatchError(d *Delivery) bool {
+	return (f.Error == "" || d.Kind == f.Error) && (f.Status == 0 || d.Status == f.Status)
+}
+
+// Open returns the states in which an event has to have a delivery to match. None: it need not have one.
+func (f *Filter) Open() []State {
+	switch {
+	case f.State != "" && (f.State != Done || f.ByError()): // done for an error: that is no delivery
+		return []State{f.State}
+	case f.ByError():
+		return []State{Failed, Dead}
+	}
+	return nil
 }
 
 // Window returns the identifiers that can match: from first on, and below end.

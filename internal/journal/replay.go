@@ -55,7 +55,7 @@ func (r *Replay) states() []State {
 }
 
 // Done reports whether finished deliveries are replayed.
-func (r *Replay) Done() bool { return r.Force && (r.State == "" || r.State == Done) }
+func (r *Replay) Done() bool { return r.Force && (r.State == "" || r.State == Done) && !r.ByError() }
 
 // Scope returns the events to look at: those of the filter, whatever their deliveries, if finished ones
 // are replayed, and otherwise those with a delivery that is.
@@ -191,7 +191,7 @@ func (r *Replay) plan(p *Plan, c Candidate, n int) {
 	slices.SortFunc(deliveries, func(a, b Delivery) int { return cmp.Compare(a.Destination, b.Destination) })
 	gone := !c.HasBody && r.Done() && len(deliveries) == 0 // its attempts went with the body
 	for _, d := range deliveries {
-		again := slices.Contains(r.states(), d.State) || d.State == Done && r.Done()
+		again := slices.Contains(r.states(), d.State) && r.MatchError(&d) || d.State == Done && r.Done()
 		switch {
 		case d.State == Pending || d.State == Processing:
 			p.Open++

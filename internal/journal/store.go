@@ -115,6 +115,10 @@ type Reader interface {
 	// History returns all that is known about one event, or [ErrNoEvent].
 	History(ctx context.Context, id int64) (*History, error)
 
+	// FailureGroups groups the deliveries that are failed or dead, and the attempts that failed since then. The work
+	// grows with the number of groups, and with that of deliveries up to [MaxFailureCount] for each.
+	FailureGroups(ctx context.Context, since time.Time) (Failures, error)
+
 	// Open counts the deliveries that are not done, by destination and state, in this order.
 	Open(ctx context.Context) ([]OpenCount, error)
 }

@@ -17,9 +17,6 @@ import (
 // ErrRefused is the row error for an event whose ID is stored already.
 var ErrRefused = errors.New("journaltest: the id is taken by another event")
 
-// errBodyGone is left on a delivery that cannot be attempted any more.
-const errBodyGone = "the body was purged before the delivery was done"
-
 // Memory is a [journal.Store] that keeps everything in maps under one mutex. It is the model that the
 // real stores are compared with: short rather than fast. Nothing of it is durable.
 type Memory struct {
@@ -79,6 +76,8 @@ type Delivery struct {
 	Tries       int
 	Due         time.Time // processing: the end of the lease; dead: zero
 	LastError   string
+	Kind        journal.ErrorKind
+	Status      int
 	Resource    string // set: deliveries of it follow each other
 	Forced      bool
 }
@@ -170,7 +169,7 @@ func (m *Memory) finish(d *Delivery, o journal.Outcome) {
 		m.keep(o)
 	}
 	o.Error, o.Excerpt, o.Response, o.Resource, o.Rank, o.Spared = o.ErrorText(), bytes.Clone(o.KeptExcerpt()), nil, "", 0, false
-	d.LastError = o.Error
+	d.LastError, d.Kind, d.Status = o.Error, o.Kind, o.Status
 	m.attempts = append(m.attempts, o)
 }
 

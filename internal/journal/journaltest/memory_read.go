@@ -50,7 +50,7 @@ func (m *Memory) matches(id int64, f journal.Filter) bool {
 		(f.Type == "" || journal.MatchType(f.Type, ev.kind)) &&
 		(f.Resource == "" || journal.MatchResource(f.Resource, ev.resource)) &&
 		(f.Destination == "" || m.goesTo(id, f.Destination)) &&
-		(f.State == "" || m.isIn(id, f.State, f.Destination)) &&
+		(f.State == "" && !f.ByError() || m.isIn(id, f)) &&
 		(f.Seen == "" || slices.ContainsFunc(m.receipts[id], func(s journal.DuplicateReceipt) bool { return s.Kind == f.Seen }))
 }
 
@@ -61,15 +61,19 @@ func (m *Memory) goesTo(id int64, destination string) bool {
 	})
 }
 
-// isIn reports whether a delivery of the event, to the destination if one is named, is in the state.
-func (m *Memory) isIn(id int64, state journal.State, destination string) bool {
+// isIn reports whether a delivery of the event, to the destination if one is named, is in the state of the filter, and
+// failed as it says.
+func (m *Memory) isIn(id int64, f journal.Filter) bool {
 	open := slices.DeleteFunc(m.openOf(id), func(d journal.Delivery) bool {
-		return destination != "" && d.Destination != destination
+		return f.Destination != "" && d.Destination != f.Destination
 	})
-	if state == journal.Done {
+	if f.State == journal.Done && !f.ByError() {
 		return len(open) == 0
 	}
-	return slices.ContainsFunc(open, func(d journal.Delivery) bool { return d.State == state })
+	return slices.ContainsFunc(open, func(d journal.Delivery) bool {
+		failed := !f.ByError() || (d.State == journal.Failed || d.State == journal.Dead) && f.MatchError(&d)
+		return slices.Contains(f.Open(), d.State) && failed
+	})
 }
 
 // openOf returns the open deliveries of an event, by destination.
@@ -79,7 +83,7 @@ func (m *Memory) openOf(id int64) []journal.Delivery {
 		if d.EventID == id {
 			open = append(open, journal.Delivery{
 				EventID: id, Destination: d.Destination, State: d.State, Token: d.Token, Tries: d.Tries,
-				Due: d.Due, LastError: d.LastError, Forced: d.Forced, Resource: d.Resource,
+				Due: d.Due, LastError: d.LastError, Kind: d.Kind, Status: d.Status, Forced: d.Forced, Resource: d.Resource,
 			})
 		}
 	}
@@ -161,7 +165,7 @@ func (m *Memory) History(ctx context.Context, id int64) (*journal.History, error
 	for _, o := range m.attempts {
 		if o.EventID == id {
 			h.Attempts = append(h.Attempts, journal.Attempt{
-				Destination: o.Destination, Token: o.Token, State: o.State, Status: o.Status, Error: o.Error,
+				Destination: o.Destination, Token: o.Token, State: o.State, Status: o.Status, Error: o.Error, Kind: o.Kind,
 				Started: o.Started, Duration: o.Duration, Excerpt: o.KeptExcerpt(),
 			})
 		}

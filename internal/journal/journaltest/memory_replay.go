@@ -73,7 +73,7 @@ func (m *Memory) candidates(r *journal.Replay, limit int) (found []journal.Candi
 			continue
 		}
 		wanted := slices.ContainsFunc(m.openOf(id), func(d journal.Delivery) bool {
-			return slices.Contains(states, d.State) && (r.Destination == "" || r.Destination == d.Destination)
+			return slices.Contains(states, d.State) && r.MatchError(&d) && (r.Destination == "" || r.Destination == d.Destination)
 		})
 		if !m.chosen(id, r.Filter) || !all && !wanted {
 			continue
@@ -92,7 +92,7 @@ func (m *Memory) candidates(r *journal.Replay, limit int) (found []journal.Candi
 
 // chosen reports whether a replay looks at an event, its deliveries apart.
 func (m *Memory) chosen(id int64, f journal.Filter) bool {
-	f.State, f.Destination = "", ""
+	f.State, f.Destination, f.Error, f.Status = "", "", "", 0
 	return m.matches(id, f)
 }
 

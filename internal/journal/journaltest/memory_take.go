@@ -91,7 +91,8 @@ func (m *Memory) take(due []*Delivery, want journal.Wanted, lease time.Time) (wo
 	for _, d := range m.weighed(due, want.Bytes, 0) {
 		ev := m.events[d.EventID]
 		if ev == nil || !ev.hasBody {
-			d.State, d.Due, d.LastError = journal.Dead, time.Time{}, errBodyGone
+			d.State, d.Due, d.LastError = journal.Dead, time.Time{}, journal.BodyGone
+			d.Kind, d.Status = journal.ErrorBodyGone, 0
 			continue
 		}
 		d.State, d.Due = journal.Processing, lease

@@ -73,6 +73,7 @@ type suite struct {
 	store journal.Store
 	now   time.Time
 	ids   *journal.IDs
+	named int // how many events got a number for a name
 }
 
 func (c *suite) pass(d time.Duration) { c.now = c.now.Add(d) }

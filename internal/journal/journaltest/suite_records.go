@@ -19,7 +19,7 @@ func RunRecords(t *testing.T, factory Factory) {
 		name  string
 		cases []testCase
 	}{
-		{"list", listCases}, {"contents", contentCases}, {"history", historyCases}, {"receipts", receiptCases},
+		{"list", listCases}, {"contents", contentCases}, {"history", historyCases}, {"failures", failureCases}, {"receipts", receiptCases},
 		{"replay", replayCases}, {"force", forceCases}, {"ordering groups", orderingGroupCases}, {"races", raceCases}, {"pause", pauseCases}, {"gateways", gatewayCases}, {"tallies", tallyCases},
 	} {
 		t.Run(group.name, func(t *testing.T) { runCases(t, factory, group.cases) })
@@ -204,7 +204,7 @@ var listCases = []testCase{
 			ID: e.ID, Source: "billing", Key: "evt_1", Type: "invoice.paid", ReceivedAt: e.ReceivedAt, HasBody: true,
 			Deliveries: []journal.Delivery{
 				{EventID: e.ID, Destination: "a", State: journal.Failed, Token: 1, Tries: 1,
-					Due: c.now.Add(time.Minute), LastError: "the app answered 500"},
+					Due: c.now.Add(time.Minute), LastError: "the app answered 500", Status: 500},
 				{EventID: e.ID, Destination: "b", State: journal.Pending, Due: c.now},
 			},
 		})

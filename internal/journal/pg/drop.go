@@ -96,7 +96,7 @@ func columnsOfKind(kind journal.Kind) string {
 	if kind == journal.KindBodies {
 		return "event_id, header, body"
 	}
-	return "event_id, destination, token, outcome, status, error, started_at, duration_us, answer"
+	return "event_id, destination, token, outcome, status, error, started_at, duration_us, answer, error_kind"
 }
 
 func (s *Store) move(ctx context.Context, tx pgx.Tx, kind journal.Kind, p partition, ids []int64) (int, error) {

@@ -105,7 +105,7 @@ func (s *Store) addDeliveries(ctx context.Context, tx pgx.Tx, events []journal.S
 	return err
 }
 
-const openDeliveriesSQL = `SELECT event_id, destination, state, token, tries, due_at, last_error, forced, coalesce(resource, '')
+const openDeliveriesSQL = `SELECT event_id, destination, state, token, tries, due_at, last_error, error_kind, status, forced, coalesce(resource, '')
 	FROM {{.}}deliveries WHERE event_id = ANY ($1::bigint[]) ORDER BY event_id, destination`
 
 // openDeliveries returns the open deliveries of events, by event.
@@ -117,7 +117,7 @@ func (s *Store) openDeliveries(ctx context.Context, tx pgx.Tx, ids []int64) (map
 	open := map[int64][]journal.Delivery{}
 	var d journal.Delivery
 	var due *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&d.EventID, &d.Destination, &d.State, &d.Token, &d.Tries, &due, &d.LastError, &d.Forced, &d.Resource}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&d.EventID, &d.Destination, &d.State, &d.Token, &d.Tries, &due, &d.LastError, &d.Kind, &d.Status, &d.Forced, &d.Resource}, func() error {
 		d.Due = time.Time{}
 		if due != nil {
 			d.Due = *due
@@ -239,7 +239,7 @@ func (s *Store) details(ctx context.Context, tx pgx.Tx, h *journal.History) erro
 const sizeSQL = `SELECT coalesce((SELECT octet_length(body) FROM {{.}}bodies WHERE event_id = $1),
 	(SELECT octet_length(body) FROM {{.}}kept_bodies WHERE event_id = $1), 0)`
 
-const attemptsSQL = `SELECT destination, token, outcome, status, error, started_at, duration_us, answer
+const attemptsSQL = `SELECT destination, token, outcome, status, error, started_at, duration_us, answer, error_kind
 	FROM ` + allAttempts + ` WHERE event_id = $1 ORDER BY started_at DESC, destination DESC, token DESC LIMIT $2`
 
 func (s *Store) attempts(ctx context.Context, tx pgx.Tx, id int64) ([]journal.Attempt, error) {
@@ -249,7 +249,7 @@ func (s *Store) attempts(ctx context.Context, tx pgx.Tx, id int64) ([]journal.At
 	}
 	attempts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a journal.Attempt, err error) {
 		var us int64
-		err = row.Scan(&a.Destination, &a.Token, &a.State, &a.Status, &a.Error, &a.Started, &us, &a.Excerpt)
+		err = row.Scan(&a.Destination, &a.Token, &a.State, &a.Status, &a.Error, &a.Started, &us, &a.Excerpt, &a.Kind)
 		a.Duration = time.Duration(us) * time.Microsecond
 		return a, err
 	})

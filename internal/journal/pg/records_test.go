@@ -26,3 +26,8 @@ func TestRecordsThroughPgBouncer(t *testing.T) {
 	}
 	journaltest.RunRecords(t, d.fixture)
 }
+
+func TestLargeFailureGroup(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	journaltest.RunLargeGroup(t, (&database{direct: dsn, dsn: dsn}).fixture)
+}

@@ -74,7 +74,7 @@ func (s *Store) replay(ctx context.Context, tx pgx.Tx, r journal.Replay, limit i
 			return journal.Replayed{}, err
 		}
 	}
-	redriven, err := s.redrive(ctx, tx, plan.Redrive)
+	redriven, err := s.redrive(ctx, tx, &r.Filter, plan.Redrive)
 	if err != nil {
 		return journal.Replayed{}, err
 	}
@@ -112,7 +112,7 @@ func (s *Store) plan(ctx context.Context, tx pgx.Tx, r *journal.Replay, limit, n
 		q.first, q.end = max(q.first, r.EventID), min(q.end, r.EventID+1)
 	}
 	if states, all := r.Scope(); !all {
-		q.deliveries(r.Destination, states...)
+		q.deliveries(&r.Filter, states...)
 	}
 	more := false
 	if r.Only != nil {
@@ -168,12 +168,12 @@ const queuedSQL = `, queued AS (
 )
 SELECT count(*) FROM begun`
 
-// replaySQL makes failed and dead deliveries due, locking them in the order in which all statements do.
+// replaySQL makes deliveries due that still are failed or dead, for an error that the filter narrows to, locking them in the order in which all statements do.
 const replaySQL = `WITH again AS (
 	SELECT d.event_id, d.destination, r.due_at
 	FROM {{.}}deliveries d JOIN unnest($1::bigint[], $2::text[], $3::timestamptz[]) AS r (event_id, destination, due_at)
 		ON d.event_id = r.event_id AND d.destination = r.destination
-	WHERE d.state IN ('failed', 'dead')
+	WHERE d.state IN ('failed', 'dead') AND ($4 = '' OR d.error_kind = $4) AND ($5::int = 0 OR d.status = $5)
 	ORDER BY d.event_id, d.destination
 	FOR UPDATE OF d
 ), begun AS (
@@ -182,9 +182,9 @@ const replaySQL = `WITH again AS (
 	RETURNING d.destination, d.resource, d.due_at
 )` + queuedSQL
 
-func (s *Store) redrive(ctx context.Context, tx pgx.Tx, deliveries []journal.Delivery) (n int, err error) {
+func (s *Store) redrive(ctx context.Context, tx pgx.Tx, f *journal.Filter, deliveries []journal.Delivery) (n int, err error) {
 	c := columnsOf(deliveries)
-	err = tx.QueryRow(ctx, s.in(replaySQL), c.event, c.destination, c.due).Scan(&n)
+	err = tx.QueryRow(ctx, s.in(replaySQL), c.event, c.destination, c.due, string(f.Error), f.Status).Scan(&n)
 	return n, err
 }
 

@@ -75,14 +75,15 @@ func (s *search) only(ids []int64) {
 	}
 }
 
-// deliveries narrows the search to events with an open delivery in one of the states.
-func (s *search) deliveries(destination string, states ...journal.State) {
+// deliveries narrows the search to events with an open delivery in one of the states, and to the destination and the
+// errors of the filter.
+func (s *search) deliveries(f *journal.Filter, states ...journal.State) {
 	text := make([]string, len(states))
 	for i, state := range states {
 		text[i] = string(state)
 	}
 	open := func(c *clause) string {
-		return `d.state = ANY (` + c.arg(text) + `::text[])` + c.to("d", destination)
+		return `d.state = ANY (` + c.arg(text) + `::text[])` + c.to("d", f.Destination) + c.failed(f)
 	}
 	s.events.where(`EXISTS (SELECT FROM {{.}}deliveries d WHERE d.event_id = e.id AND ` + open(&s.events) + `)`)
 	s.scope = clause{table: "{{.}}deliveries d", column: "d.event_id"}
@@ -97,10 +98,25 @@ func (c *clause) to(table, destination string) string {
 	return ` AND ` + table + `.destination = ` + c.arg(destination)
 }
 
-// state narrows the search as the State and Destination of a filter say.
+// failed is the condition that a delivery failed for an error that the filter narrows to, in words by which the index
+// of these is found.
+func (c *clause) failed(f *journal.Filter) (condition string) {
+	if f.ByError() {
+		condition = ` AND d.state IN ('failed', 'dead')`
+	}
+	if f.Error != "" {
+		condition += ` AND d.error_kind = ` + c.arg(string(f.Error))
+	}
+	if f.Status != 0 {
+		condition += ` AND d.status = ` + c.arg(f.Status)
+	}
+	return condition
+}
+
+// state narrows the search as the State, the Destination and the errors of a filter say.
 func (s *search) state(f journal.Filter) {
-	if f.State != "" && f.State != journal.Done {
-		s.deliveries(f.Destination, f.State)
+	if open := f.Open(); open != nil {
+		s.deliveries(&f, open...)
 		return
 	}
 	if f.State == journal.Done {

@@ -48,7 +48,7 @@ const finishSQL = finished + finishedRows
 const finishRepliesSQL = finished + `, replied AS (
 	INSERT INTO {{.}}answers (event_id, destination, status, header, body)
 	SELECT o.event_id, o.destination, r.status, r.header, r.body
-	FROM unnest($15::int[], $16::int[], $17::bytea[], $18::bytea[]) AS r (n, status, header, body)
+	FROM unnest($16::int[], $17::int[], $18::bytea[], $19::bytea[]) AS r (n, status, header, body)
 	JOIN outcome o ON o.n = r.n WHERE o.n IN (SELECT n FROM done)
 	ON CONFLICT (event_id, destination) DO UPDATE
 	SET status = excluded.status, header = excluded.header, body = excluded.body
@@ -60,9 +60,9 @@ SELECT n FROM applied`
 const finished = `WITH ` + durable + `, outcome AS (
 	SELECT o.* FROM durable, unnest($1::int[], $2::bigint[], $3::text[], $4::bigint[], $5::text[],
 		$6::timestamptz[], $7::int[], $8::text[], $9::timestamptz[], $10::bigint[], $11::bytea[],
-		$12::text[], $13::bigint[], $14::bool[])
+		$12::text[], $13::bigint[], $14::bool[], $15::text[])
 		AS o (n, event_id, destination, token, state, due_at, status, error, started_at, duration_us, answer,
-			resource, rank, spared)
+			resource, rank, spared, error_kind)
 ), done AS (
 	DELETE FROM {{.}}deliveries d USING outcome o
 	WHERE d.event_id = o.event_id AND d.destination = o.destination
@@ -71,7 +71,9 @@ const finished = `WITH ` + durable + `, outcome AS (
 ), kept AS (
 	UPDATE {{.}}deliveries d SET state = o.state, due_at = o.due_at,
 		tries = d.tries - (o.state = 'pending' OR coalesce(o.spared, false))::int,
-		last_error = CASE WHEN o.state = 'pending' THEN d.last_error ELSE o.error END
+		last_error = CASE WHEN o.state = 'pending' THEN d.last_error ELSE o.error END,
+		error_kind = CASE WHEN o.state = 'pending' THEN d.error_kind ELSE coalesce(o.error_kind, '') END,
+		status = CASE WHEN o.state = 'pending' THEN d.status ELSE o.status END
 	FROM outcome o
 	WHERE d.event_id = o.event_id AND d.destination = o.destination
 		AND d.token = o.token AND d.state = 'processing' AND o.state <> 'done'
@@ -79,8 +81,8 @@ const finished = `WITH ` + durable + `, outcome AS (
 ), applied AS (
 	SELECT n, resource FROM done UNION ALL SELECT n, resource FROM kept
 ), tried AS (
-	INSERT INTO {{.}}attempts (event_id, destination, token, outcome, status, error, started_at, duration_us, answer)
-	SELECT o.event_id, o.destination, o.token, o.state, o.status, o.error, o.started_at, o.duration_us, o.answer
+	INSERT INTO {{.}}attempts (event_id, destination, token, outcome, status, error, started_at, duration_us, answer, error_kind)
+	SELECT o.event_id, o.destination, o.token, o.state, o.status, o.error, o.started_at, o.duration_us, o.answer, coalesce(o.error_kind, '')
 	FROM outcome o WHERE o.state <> 'pending' AND o.n IN (SELECT n FROM applied)
 ), freed AS (
 	INSERT INTO {{.}}lanes (destination, resource, due_at)

@@ -1,5 +1,7 @@
 package pg
 
+import "github.com/hookonce/hookonce/internal/journal"
+
 // targetsSQL are the destinations that there is open work for.
 const targetsSQL = `SELECT DISTINCT destination FROM {{.}}deliveries WHERE due_at IS NOT NULL`
 
@@ -35,6 +37,8 @@ const lease = `, weighed AS (
 		state = CASE WHEN b.event_id IS NULL THEN 'dead' ELSE 'processing' END,
 		due_at = CASE WHEN b.event_id IS NULL THEN NULL ELSE $2::timestamptz END,
 		last_error = CASE WHEN b.event_id IS NULL THEN $3 ELSE d.last_error END,
+		error_kind = CASE WHEN b.event_id IS NULL THEN '` + string(journal.ErrorBodyGone) + `' ELSE d.error_kind END,
+		status = CASE WHEN b.event_id IS NULL THEN 0 ELSE d.status END,
 		token = d.token + (b.event_id IS NOT NULL)::int,
 		tries = d.tries + (b.event_id IS NOT NULL)::int
 	FROM durable, weighed due JOIN want w ON w.destination = due.destination

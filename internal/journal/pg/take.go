@@ -10,9 +10,6 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// bodyGone is the error left on a delivery that has nothing to deliver any more.
-const bodyGone = "the body is gone: it was deleted before the delivery was done"
-
 // Take implements [journal.Store]. Where no ordering group is due it is one statement and the question whether one
 // is. Deliveries in ordering groups get at most half of what is wanted, so that the others come to their turn too.
 func (s *Store) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) (work []*journal.Work, err error) {
@@ -180,7 +177,7 @@ func (t *taking) free(ctx context.Context, db querier) ([]*journal.Work, error) 
 
 // query runs a statement that takes.
 func (t *taking) query(ctx context.Context, db querier, sql string, args ...any) ([]*journal.Work, error) {
-	rows, err := db.Query(ctx, sql, append([]any{t.now, t.lease, bodyGone, t.bytes,
+	rows, err := db.Query(ctx, sql, append([]any{t.now, t.lease, journal.BodyGone, t.bytes,
 		t.destination, t.deliveries, t.weight, t.stale}, args...)...)
 	if err != nil {
 		return nil, err

@@ -76,9 +76,10 @@ type outcomeColumns struct {
 	started     []time.Time
 	duration    []int64
 	answer      [][]byte
-	resource    []*string // these three end with the last outcome that has one
+	resource    []*string // these four end with the last outcome that has one
 	rank        []*int64
 	spared      []*bool
+	kind        []*string
 	reply       replyColumns
 }
 
@@ -101,7 +102,7 @@ func newOutcomeColumns(outcomes []journal.Outcome) *outcomeColumns {
 // query records the outcomes.
 func (c *outcomeColumns) query(ctx context.Context, s *Store) (pgx.Rows, error) {
 	args := []any{c.n, c.event, c.destination, c.token, c.state,
-		c.due, c.status, c.text, c.started, c.duration, c.answer, c.resource, c.rank, c.spared}
+		c.due, c.status, c.text, c.started, c.duration, c.answer, c.resource, c.rank, c.spared, c.kind}
 	if len(c.reply.n) == 0 {
 		return s.pool.Query(ctx, s.sql.finish, args...)
 	}
@@ -115,6 +116,9 @@ func (c *outcomeColumns) add(i int, o *journal.Outcome) {
 	}
 	if o.Spared {
 		c.spared = sparse(c.spared, len(c.n), &o.Spared)
+	}
+	if o.Kind != "" {
+		c.kind = sparse(c.kind, len(c.n), (*string)(&o.Kind))
 	}
 	if o.Response != nil && o.State == journal.Done {
 		c.reply.add(i, o.Response)

@@ -118,14 +118,14 @@ func (s *search) narrow(ctx context.Context, db reader, order string) (more bool
 	return true, nil
 }
 
-const openDeliveriesSQL = `SELECT event_id, destination, state, token, tries, due_at, last_error, forced, coalesce(resource, '')
+const openDeliveriesSQL = `SELECT event_id, destination, state, token, tries, due_at, last_error, error_kind, status, forced, coalesce(resource, '')
 	FROM {{.}}deliveries WHERE event_id = ? ORDER BY destination`
 
 // openDeliveries returns the open deliveries of an event, by destination.
 func (s *Store) openDeliveries(ctx context.Context, db reader, id int64) ([]journal.Delivery, error) {
 	return rows(ctx, db, s.in(openDeliveriesSQL), []any{id}, func(row scanner) (d journal.Delivery, err error) {
 		var due sql.NullInt64
-		err = row.Scan(&d.EventID, &d.Destination, &d.State, &d.Token, &d.Tries, &due, &d.LastError, &d.Forced, &d.Resource)
+		err = row.Scan(&d.EventID, &d.Destination, &d.State, &d.Token, &d.Tries, &due, &d.LastError, &d.Kind, &d.Status, &d.Forced, &d.Resource)
 		if due.Valid {
 			d.Due = time.UnixMicro(due.Int64)
 		}
@@ -224,13 +224,13 @@ func (s *Store) details(ctx context.Context, tx *sql.Tx, h *journal.History) (er
 	return tx.QueryRowContext(ctx, s.in(`SELECT coalesce((SELECT length(body) FROM {{.}}bodies WHERE event_id = ?), 0)`), h.ID).Scan(&h.Size)
 }
 
-const attemptsSQL = `SELECT destination, token, outcome, status, error, started_at, duration_us, answer
+const attemptsSQL = `SELECT destination, token, outcome, status, error, started_at, duration_us, answer, error_kind
 	FROM {{.}}attempts WHERE event_id = ? ORDER BY started_at DESC, destination DESC, token DESC LIMIT ?`
 
 func (s *Store) attempts(ctx context.Context, db reader, id int64) ([]journal.Attempt, error) {
 	attempts, err := rows(ctx, db, s.in(attemptsSQL), []any{id, journal.MaxAttempts}, func(row scanner) (a journal.Attempt, err error) {
 		var started, us int64
-		err = row.Scan(&a.Destination, &a.Token, &a.State, &a.Status, &a.Error, &started, &us, &a.Excerpt)
+		err = row.Scan(&a.Destination, &a.Token, &a.State, &a.Status, &a.Error, &started, &us, &a.Excerpt, &a.Kind)
 		a.Started, a.Duration = time.UnixMicro(started), time.Duration(us)*time.Microsecond
 		return a, err
 	})

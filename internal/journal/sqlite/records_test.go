@@ -7,3 +7,5 @@ import (
 )
 
 func TestRecords(t *testing.T) { journaltest.RunRecords(t, fixture) }
+
+func TestLargeFailureGroup(t *testing.T) { journaltest.RunLargeGroup(t, fixture) }

@@ -101,7 +101,7 @@ func (s *Store) plan(ctx context.Context, r *journal.Replay, limit, n int) (_ *j
 		q.first, q.end = max(q.first, r.EventID), min(q.end, r.EventID+1)
 	}
 	if states, all := r.Scope(); !all {
-		q.deliveries(r.Destination, states...)
+		q.deliveries(&r.Filter, states...)
 	}
 	more := false
 	if r.Only != nil {

@@ -81,27 +81,38 @@ func numbers(ids []int64) string {
 	return strings.Join(texts, ", ")
 }
 
-// deliveries narrows the search to events with an open delivery in one of the states.
-func (s *search) deliveries(destination string, states ...journal.State) {
+// deliveries narrows the search to events with an open delivery in one of the states, and to the destination and the
+// errors of the filter.
+func (s *search) deliveries(f *journal.Filter, states ...journal.State) {
 	open := `d.state IN (` + strings.TrimSuffix(strings.Repeat("?, ", len(states)), ", ") + `)`
 	var args []any
 	for _, state := range states {
 		args = append(args, string(state))
 	}
-	if destination != "" {
-		open, args = open+` AND d.destination = ?`, append(args, destination)
+	if f.Destination != "" {
+		open, args = open+` AND d.destination = ?`, append(args, f.Destination)
+	}
+	if f.ByError() { // in words by which the index of these is found
+		open += ` AND d.state IN ('failed', 'dead')`
+	}
+	if f.Error != "" {
+		open, args = open+` AND d.error_kind = ?`, append(args, string(f.Error))
+	}
+	if f.Status != 0 {
+		open, args = open+` AND d.status = ?`, append(args, int64(f.Status))
 	}
 	s.events.where(`EXISTS (SELECT 1 FROM {{.}}deliveries d WHERE d.event_id = e.id AND `+open+`)`, args...)
 	s.scope = clause{table: "{{.}}deliveries d", column: "d.event_id"}
 	s.scope.where(open, args...)
 }
 
-// state narrows the search as the State and Destination of a filter say.
+// state narrows the search as the State, the Destination and the errors of a filter say.
 func (s *search) state(f journal.Filter) {
-	switch {
-	case f.State != "" && f.State != journal.Done:
-		s.deliveries(f.Destination, f.State)
+	if open := f.Open(); open != nil {
+		s.deliveries(&f, open...)
 		return
+	}
+	switch {
 	case f.State == journal.Done && f.Destination == "":
 		s.events.where(`NOT EXISTS (SELECT 1 FROM {{.}}deliveries d WHERE d.event_id = e.id)`)
 	case f.State == journal.Done:

@@ -81,7 +81,7 @@ const workSQL = `SELECT d.token, d.tries, d.forced, e.source, coalesce(e.key, ''
 	WHERE d.event_id = ?1 AND d.destination = ?2`
 
 // burySQL parks a delivery that has nothing to deliver.
-const burySQL = `UPDATE {{.}}deliveries SET state = 'dead', due_at = NULL, last_error = ?
+const burySQL = `UPDATE {{.}}deliveries SET state = 'dead', due_at = NULL, last_error = ?, error_kind = ?, status = 0
 	WHERE event_id = ? AND destination = ?`
 
 const extendSQL = `UPDATE {{.}}deliveries SET due_at = ?
@@ -92,12 +92,13 @@ const doneSQL = `DELETE FROM {{.}}deliveries
 
 // keptSQL records every outcome but done; handing work back takes its try back and keeps the last error.
 const keptSQL = `UPDATE {{.}}deliveries SET state = ?4, due_at = ?5,
-		tries = tries - (?4 = 'pending' OR ?7), last_error = iif(?4 = 'pending', last_error, ?6)
+		tries = tries - (?4 = 'pending' OR ?7), last_error = iif(?4 = 'pending', last_error, ?6),
+		error_kind = iif(?4 = 'pending', error_kind, ?8), status = iif(?4 = 'pending', status, ?9)
 	WHERE event_id = ?1 AND destination = ?2 AND token = ?3 AND state = 'processing'`
 
 const insertAttemptSQL = `INSERT INTO {{.}}attempts
-	(event_id, destination, token, outcome, status, error, started_at, duration_us, answer)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	(event_id, destination, token, outcome, status, error, started_at, duration_us, answer, error_kind)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 const raiseSQL = `INSERT INTO {{.}}newest (destination, resource, rank, event_id) VALUES (?, ?, ?, ?)
 	ON CONFLICT (destination, resource) DO UPDATE SET rank = excluded.rank, event_id = excluded.event_id

@@ -10,9 +10,6 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// bodyGone is the error left on a delivery that has nothing to deliver any more.
-const bodyGone = "the body is gone: it was deleted before the delivery was done"
-
 // Take implements [journal.Store].
 func (s *Store) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) ([]*journal.Work, error) {
 	if want.Deliveries <= 0 {
@@ -117,7 +114,7 @@ func (t *taking) take(p *part, event, at int64) (leased bool, err error) {
 		return false, err
 	}
 	if w.Header == nil {
-		_, err := t.bury.exec(bodyGone, event, p.Destination)
+		_, err := t.bury.exec(journal.BodyGone, string(journal.ErrorBodyGone), event, p.Destination)
 		return false, err
 	}
 	if _, err := t.writer.lease.exec(event, p.Destination, t.lease.UnixMicro()); err != nil {

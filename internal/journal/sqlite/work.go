@@ -58,9 +58,9 @@ func (w *writer) finish(o *journal.Outcome) (applied bool, err error) {
 	case journal.Done:
 		n, err = w.done.exec(o.EventID, o.Destination, o.Token)
 	case journal.Dead:
-		n, err = w.kept.exec(o.EventID, o.Destination, o.Token, string(o.State), nil, text, false)
+		n, err = w.kept.exec(o.EventID, o.Destination, o.Token, string(o.State), nil, text, false, string(o.Kind), int64(o.Status))
 	default:
-		n, err = w.kept.exec(o.EventID, o.Destination, o.Token, string(o.State), o.Due.UnixMicro(), text, o.Spared)
+		n, err = w.kept.exec(o.EventID, o.Destination, o.Token, string(o.State), o.Due.UnixMicro(), text, o.Spared, string(o.Kind), int64(o.Status))
 	}
 	if err != nil || n == 0 {
 		return false, err
@@ -89,7 +89,7 @@ func (w *writer) ended(o *journal.Outcome) error {
 		}
 	}
 	_, err := w.insertAttempt.exec(o.EventID, o.Destination, o.Token, string(o.State), int64(o.Status), o.ErrorText(),
-		o.Started.UnixMicro(), o.Duration.Microseconds(), o.KeptExcerpt())
+		o.Started.UnixMicro(), o.Duration.Microseconds(), o.KeptExcerpt(), string(o.Kind))
 	return err
 }
 
