@@ -41,8 +41,8 @@ func public(t *testing.T) []string {
 	var names []string
 	for importPath := range listPackages(t) {
 		name := strings.TrimPrefix(strings.TrimPrefix(importPath, module), "/")
-		private := func(folder string) bool { return strings.HasPrefix(name, folder) }
-		if !slices.ContainsFunc([]string{"internal/", "cmd/", "testdata/"}, private) {
+		private := func(folder string) bool { return strings.Contains("/"+name, folder) }
+		if !slices.ContainsFunc([]string{"/internal/", "/cmd/", "/testdata/"}, private) {
 			names = append(names, name)
 		}
 	}
