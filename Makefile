@@ -18,9 +18,13 @@ docs: ## write what pages say of providers, packages, commands and metrics from 
 	go test ./internal/gateway -run TestMetricsStandInAPage -update
 
 test: servers check build ## everything CI checks
+	@$(MAKE) --jobs=2 race others
+
+# The tests of modules of their own run beside the rest, one after the other.
+.PHONY: race others
+race:
 	go test -race -timeout 12m ./...
-	@$(MAKE) oracle
-	@$(MAKE) examples
+others: oracle examples
 	cd internal/tool/bench && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 3m ./...
 
 check: ## formatting, module file, vet, staticcheck

@@ -120,7 +120,7 @@ func newFront(t *testing.T, p place, app http.HandlerFunc, change func(*Source))
 	t.Cleanup(transport.CloseIdleConnections)
 	f := &front{store: p.store(t), registry: prometheus.NewRegistry()}
 	log, metrics := slog.New(slog.DiscardHandler), NewMetrics(f.registry)
-	f.recorder = NewRecorder(f.store, RecorderOptions{Metrics: metrics, Logger: log, Now: time.Now, Keep: func(string) time.Duration { return time.Hour }})
+	f.recorder = NewRecorder(f.store, RecorderOptions{Metrics: metrics, Logger: log, Now: time.Now, Keep: func(string) time.Duration { return time.Hour }, WriteTimeout: time.Minute})
 	s := Source{Name: "orders", To: to, Transport: transport, Provider: &sender{}, MaxBody: 1000}
 	if change != nil {
 		change(&s)

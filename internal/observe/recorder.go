@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -32,11 +33,12 @@ const (
 // Recorder looks at requests after they were answered, and writes what it saw. Nobody waits for it. It is safe for
 // concurrent use.
 type Recorder struct {
-	store   *Store
-	metrics *Metrics
-	log     *slog.Logger
-	now     func() time.Time
-	keep    func(source string) time.Duration
+	store        *Store
+	metrics      *Metrics
+	log          *slog.Logger
+	now          func() time.Time
+	keep         func(source string) time.Duration
+	writeTimeout time.Duration
 
 	bodies  *room
 	waiting chan *request
@@ -77,12 +79,14 @@ type RecorderOptions struct {
 	Now     func() time.Time
 	// Keep says how long the observations of a source are kept. Zero: for ever.
 	Keep func(source string) time.Duration
+	// WriteTimeout is how long the store may take for a batch. Zero: 5 seconds.
+	WriteTimeout time.Duration
 }
 
 // NewRecorder starts a recorder. Close must be called. The store need not be there yet.
 func NewRecorder(s *Store, o RecorderOptions) *Recorder {
 	r := &Recorder{
-		store: s, metrics: o.Metrics, log: o.Logger, now: o.Now, keep: o.Keep,
+		store: s, metrics: o.Metrics, log: o.Logger, now: o.Now, keep: o.Keep, writeTimeout: cmp.Or(o.WriteTimeout, writeTimeout),
 		bodies: newRoom(maxBodies), waiting: make(chan *request, maxWaiting),
 		some: make(chan struct{}, 1), stopped: make(chan struct{}), lost: map[string]int64{},
 		alike: map[likeness]*row{}, strange: map[string]int{},
@@ -236,7 +240,7 @@ func (r *Recorder) flush(all bool) error {
 		if len(rows) == 0 {
 			return nil
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), r.writeTimeout)
 		refused, err := r.store.insert(ctx, rows)
 		cancel()
 		r.wrote(rows, refused, err)

@@ -169,12 +169,12 @@ func (rn *runner) underAttack(ctx context.Context, a attack, r *result) error {
 	before := rn.gateway.logged()
 	attacked, stop := context.WithTimeout(ctx, max(rn.duration, a.atLeast))
 	defer stop()
-	go rn.guard(attacked)
+	var all sync.WaitGroup
+	all.Go(func() { rn.guard(attacked) })
 	rate := 50
 	if a.rate > 0 {
 		rate = a.rate
 	}
-	var all sync.WaitGroup
 	all.Go(func() { r.Genuine = steady(attacked, rate, ask) })
 	health := newClients()
 	for path, to := range map[string]*seen{"/healthz": &r.Health, "/readyz": &r.Ready} {
