@@ -160,7 +160,7 @@ func (s *CachedStore[Tx]) recall(ctx context.Context, req ClaimRequest) (Claim, 
 		return r
 	})
 	return Claim{
-		Ref: req.Ref, Verdict: Duplicate, State: StateDone, Digest: r.digest, Conflict: differ(req.Digest, r.digest),
+		Ref: req.Ref, Verdict: Duplicate, State: StateDone, Digest: r.digest, Conflict: req.Conflicts(r.digest),
 	}, r.done
 }
 

@@ -288,13 +288,17 @@ func (c Claim) VerdictFor(req ClaimRequest, now time.Time) Verdict {
 		return Duplicate
 	case c.State == StateProcessing && (c.Lease.IsZero() || c.Lease.After(now)):
 		return Busy
-	case c.Pinned != 0 && differ(c.Digest, req.Digest):
+	case c.Pinned != 0 && req.Conflicts(c.Digest):
 		return Pinned
 	}
 	return Acquired
 }
 
-func differ(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && !bytes.Equal(a, b) }
+// Conflicts reports whether a digest that is stored is known, and differs from the one that is requested. It is the
+// rule that every store applies to set [Claim.Conflict].
+func (r ClaimRequest) Conflicts(digest []byte) bool {
+	return len(r.Digest) > 0 && len(digest) > 0 && !bytes.Equal(r.Digest, digest)
+}
 
 // MaxErrorLen is how much of an error's text a store keeps, in bytes.
 const MaxErrorLen = 1000

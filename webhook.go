@@ -312,7 +312,7 @@ func (h *webhook) follow(ctx context.Context, ev *Event, first *singleflight.Cal
 	case !ok:
 		return outcome{verdict: Busy, err: ErrBusy}
 	case o.err == nil:
-		return outcome{verdict: Duplicate, conflict: differ(ev.Digest, o.digest)}
+		return outcome{verdict: Duplicate, conflict: ClaimRequest{Digest: ev.Digest}.Conflicts(o.digest)}
 	}
 	return o
 }

@@ -170,7 +170,7 @@ func (s *Store) decide(req hookonce.ClaimRequest) hookonce.Claim {
 // answer is what a request is told about the stored claim c.
 func answer(c hookonce.Claim, req hookonce.ClaimRequest, v hookonce.Verdict) hookonce.Claim {
 	c.Verdict = v
-	c.Conflict = len(c.Digest) > 0 && len(req.Digest) > 0 && !bytes.Equal(c.Digest, req.Digest)
+	c.Conflict = req.Conflicts(c.Digest)
 	return c
 }
 

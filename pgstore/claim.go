@@ -1,7 +1,6 @@
 package pgstore
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strconv"
@@ -124,7 +123,7 @@ func (q claimQuery) number(row pgx.Row) (hookonce.Claim, int64, error) {
 		return hookonce.Claim{}, 0, err
 	}
 	c := r.claim(q.req.Ref)
-	c.Conflict = differ(before, q.req.Digest)
+	c.Conflict = q.req.Conflicts(before)
 	c.Verdict = hookonce.Acquired
 	if !won {
 		c.Verdict = verdict(c, q.req, q.now)
@@ -191,9 +190,6 @@ func deadline(now time.Time, d time.Duration) *time.Time {
 	t := instant(now.Add(d))
 	return &t
 }
-
-// differ reports whether both digests are known and not equal.
-func differ(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && !bytes.Equal(a, b) }
 
 // known returns nil for an empty digest, which the table keeps as null.
 func known(digest []byte) []byte {

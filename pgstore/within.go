@@ -122,7 +122,7 @@ func (s *Store) endAndLook(ctx context.Context, w *work, req hookonce.ClaimReque
 			return err
 		}
 		c = r.claim(req.Ref)
-		c.Verdict, c.Conflict = verdict(c, req, now), differ(c.Digest, req.Digest)
+		c.Verdict, c.Conflict = verdict(c, req, now), req.Conflicts(c.Digest)
 		return nil
 	})
 	return c, w.conn.SendBatch(ctx, &b).Close()

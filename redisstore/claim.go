@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -53,7 +52,7 @@ func (r reply) answer(req hookonce.ClaimRequest, now time.Time) (hookonce.Claim,
 		return hookonce.Claim{}, err
 	}
 	before := r.bytes(1)
-	c.Conflict = len(before) > 0 && len(req.Digest) > 0 && !bytes.Equal(before, req.Digest)
+	c.Conflict = req.Conflicts(before)
 	c.Verdict = hookonce.Acquired
 	if r[0] != int64(1) {
 		c.Verdict = c.VerdictFor(req, now)

@@ -220,7 +220,7 @@ func TestUpgradeFromVersion1(t *testing.T) {
 	})
 }
 
-// Version 8 keeps what version 7 held, and makes the SQL functions anew where older ones are.
+// Version 8 keeps what version 7 held.
 func TestUpgradeFromVersion7(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		dsn := d.fresh(t)
@@ -232,10 +232,6 @@ func TestUpgradeFromVersion7(t *testing.T) {
 		}
 		exec(t, older, before(t, d, 8))
 		fillVersion7(t, db, d.dialect, prefix)
-		if d.dialect == schema.Postgres { // as hookonce migrate would have left them
-			exec(t, db, "CREATE TYPE "+prefix+"claim_answer AS (verdict text)")
-			exec(t, db, "CREATE FUNCTION "+prefix+"lookup(a text, b text) RETURNS SETOF "+prefix+"claim_answer LANGUAGE sql AS 'SELECT NULL::text'")
-		}
 		if from, to := migrate(t, db, d.dialect, ""); from != 7 || to != ddl.Version() {
 			t.Errorf("migrated from %d to %d", from, to)
 		}
@@ -276,6 +272,38 @@ func mustHoldVersion7(t *testing.T, db *sql.DB, prefix string) {
 	got := fmt.Sprint(state, token, pinned, tries, deaths, version, kind)
 	if want := fmt.Sprint("failed", 3, 0, 2, 0, 9, "version"); err != nil || got != want {
 		t.Errorf("the rows hold %s, want %s (%v)", got, want, err)
+	}
+}
+
+// Version 10 makes the SQL functions anew where older ones are, whatever those do, and the trigger of one.
+func TestUpgradeReplacesFunctions(t *testing.T) {
+	d := driver{name: "pgx", dialect: schema.Postgres}
+	functions := func(db *sql.DB) (all string) {
+		t.Helper()
+		err := db.QueryRowContext(t.Context(), `SELECT string_agg(pg_get_functiondef(oid), E'\n' ORDER BY oid::regprocedure::text) ||
+			(SELECT string_agg(pg_get_triggerdef(oid), E'\n') FROM pg_trigger WHERE tgname = 'claimed_alone')
+			FROM pg_proc WHERE pronamespace = 'hookonce'::regnamespace`).Scan(&all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	fresh := d.open(t, pgtest.DSN(t))
+	migrate(t, fresh, d.dialect, "")
+	old := d.open(t, pgtest.DSN(t))
+	exec(t, old, before(t, d, 10))
+	for _, text := range []string{
+		`CREATE TYPE hookonce.claim_answer AS (verdict text)`,
+		`CREATE FUNCTION hookonce.lookup(a text, b text) RETURNS SETOF hookonce.claim_answer LANGUAGE sql AS 'SELECT NULL::text'`,
+		`CREATE FUNCTION hookonce.alone() RETURNS boolean LANGUAGE sql AS 'SELECT false'`,
+		`CREATE FUNCTION hookonce.claimed_alone() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`,
+		`CREATE CONSTRAINT TRIGGER claimed_alone AFTER INSERT ON hookonce.claims FOR EACH ROW EXECUTE FUNCTION hookonce.claimed_alone()`,
+	} {
+		exec(t, old, text)
+	}
+	migrate(t, old, d.dialect, "")
+	if got, want := functions(old), functions(fresh); got != want {
+		t.Errorf("the functions differ from those of new tables:\n%s", got)
 	}
 }
 

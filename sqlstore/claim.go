@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
@@ -114,7 +113,7 @@ func (r ruling) answer(req hookonce.ClaimRequest, now time.Time) hookonce.Claim 
 	if anew := r.won && c.Token == 1; anew {
 		r.before = nil // of a row that was purged since it was read
 	}
-	c.Conflict = len(r.before) > 0 && len(req.Digest) > 0 && !bytes.Equal(r.before, req.Digest)
+	c.Conflict = req.Conflicts(r.before)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package ddl_test
 
 import (
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"os"
@@ -50,5 +51,43 @@ func TestDecidingFunctions(t *testing.T) {
 	}
 	if want, err := os.ReadFile(golden); err != nil || b.String() != string(want) {
 		t.Errorf("the functions are not those of %s (%v); if the change is meant, run go test -update ./internal/ddl", golden, err)
+	}
+}
+
+// What decides is made anew by the newest version that there is, whenever its text changes: a database at an older one would
+// keep the old text for ever.
+func TestFunctionsBelongToAVersion(t *testing.T) {
+	text, err := os.ReadFile("postgres_functions.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := int64(0) // by this version
+	for v := range ddl.Version() + 1 {
+		file, _ := os.ReadFile(fmt.Sprintf("postgres_%d.sql", v))
+		if strings.Contains(string(file), `{{template "postgres_functions.sql" .}}`) {
+			made = v
+		}
+	}
+	tables, err := ddl.Named(ddl.Postgres, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		rest, found := strings.CutPrefix(line, "CREATE FUNCTION {{.}}")
+		if name, _, _ := strings.Cut(rest, "("); found && !strings.Contains(tables.Text(made), "'"+name+"'") {
+			t.Errorf("version %d does not drop an older %s", made, name)
+		}
+	}
+	_, installed, _ := strings.Cut(tables.Text(made), "-- The functions of older versions go")
+	sum := fmt.Sprintf("version %d: %x\n", made, sha256.Sum256([]byte(installed)))
+	const golden = "testdata/functions.sum"
+	if *update {
+		if err := os.WriteFile(golden, []byte(sum), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(golden); err != nil || sum != string(want) {
+		t.Errorf("the SQL functions are not those of %s (%v): unless version %d was never released, have a new version make them, "+
+			"with the block at the end of postgres_%d.sql, and run go test -update ./internal/ddl", golden, err, made, made)
 	}
 }

@@ -14,24 +14,3 @@ DROP INDEX {{.}}claims_age;
 CREATE INDEX claims_age ON {{.}}claims (source, updated_at) WHERE state = 'done';
 DROP INDEX {{.}}effects_age;
 CREATE INDEX effects_age ON {{.}}effects (source, updated_at) WHERE state = 'done';
-
--- The functions of version 6 and 7 go, and those of this version come.
-DO $$
-DECLARE
-    f regprocedure;
-BEGIN
-    FOR f IN
-        SELECT oid::regprocedure FROM pg_proc
-        WHERE pronamespace = '{{.Name}}'::regnamespace AND proname = ANY (ARRAY[
-            'clock', 'well_formed', 'normal_key', 'join_key', 'effect_key', 'digest', 'mind', 'answer', 'differ', 'key_lock',
-            'await', 'patience', 'decide', 'busy', 'claim_detail', 'claim', 'failed', 'cut', 'lease', 'change', 'complete',
-            'fail', 'extend', 'lookup', 'purge', 'once', 'newer', 'transition', 'enqueue'])
-    LOOP
-        EXECUTE format('DROP FUNCTION %s', f);
-    END LOOP;
-    IF to_regtype('{{.}}claim_answer') IS NOT NULL THEN
-        DROP TYPE {{.}}claim_answer;
-    END IF;
-END $$;
-
-{{template "postgres_functions.sql" .}}

@@ -11,17 +11,17 @@ import (
 	"github.com/hookonce/hookonce/internal/retry"
 )
 
-// MaxReply is the size in bytes of the largest answer that is passed on to a sender.
-const MaxReply = 256 << 10
+// maxReply is the size in bytes of the largest answer that is passed on to a sender.
+const maxReply = 256 << 10
 
 // errTooLong says that an answer cannot be passed on.
-var errTooLong = &retry.Fault{Kind: retry.Invalid, Text: fmt.Sprintf("the answer is longer than %d bytes, and the sender waits for it", MaxReply)}
+var errTooLong = &retry.Fault{Kind: retry.Invalid, Text: fmt.Sprintf("the answer is longer than %d bytes, and the sender waits for it", maxReply)}
 
 // readReply reads an answer whole and closes it. The context of the request bounds the time.
 func readReply(from io.ReadCloser) ([]byte, error) {
 	defer from.Close()
-	body, err := io.ReadAll(io.LimitReader(from, MaxReply+1))
-	if err == nil && len(body) > MaxReply {
+	body, err := io.ReadAll(io.LimitReader(from, maxReply+1))
+	if err == nil && len(body) > maxReply {
 		return body[:outgoing.MaxHead], errTooLong
 	}
 	return body, err

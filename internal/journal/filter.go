@@ -2,7 +2,6 @@ package journal
 
 import (
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -12,7 +11,7 @@ type Filter struct {
 	// Type is a pattern for the event's type: text in which * stands for any characters.
 	Type string `json:"type,omitempty"`
 	// Resource is what the event is about, whole as [Event] has it, or one of the parts of which it was made
-	// with hookonce.JoinKey: see [MatchResource].
+	// with hookonce.JoinKey: see [ResourcePart].
 	Resource string `json:"resource,omitempty"`
 	// State matches events with a delivery in that state, or, [Done], without an open delivery.
 	State State `json:"state,omitempty"`
@@ -71,32 +70,6 @@ func boundary(t time.Time) int64 {
 // maxID is above every identifier.
 const maxID = 1<<63 - 1
 
-// MatchType reports whether an event type matches the pattern of a [Filter].
-func MatchType(pattern, kind string) bool {
-	parts := strings.Split(pattern, "*")
-	first, last := parts[0], parts[len(parts)-1]
-	if len(parts) == 1 {
-		return kind == pattern
-	}
-	if len(kind) < len(first)+len(last) || !strings.HasPrefix(kind, first) || !strings.HasSuffix(kind, last) {
-		return false
-	}
-	kind = kind[len(first) : len(kind)-len(last)]
-	for _, part := range parts[1 : len(parts)-1] {
-		_, rest, found := strings.Cut(kind, part)
-		if !found {
-			return false
-		}
-		kind = rest
-	}
-	return true
-}
-
-// MatchResource reports whether a resource is the one that is meant, or has it as a part, such as an object that
-// is scoped by its tenant. A part that is looked for inside another one is found too.
-func MatchResource(want, resource string) bool {
-	return resource == want || strings.Contains(resource, ResourcePart(want))
-}
-
-// ResourcePart is how a part stands in a resource that has several.
+// ResourcePart is how a part stands in a resource that has several. A part that is looked for inside another one is
+// found too.
 func ResourcePart(part string) string { return strconv.Itoa(len(part)) + ":" + part }

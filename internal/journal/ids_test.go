@@ -91,3 +91,13 @@ func TestIDs_uniqueUnderConcurrency(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// An identifier tells when its event was accepted.
+func TestIDTime(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 123_000_000, time.UTC)
+	for range 3 {
+		if got := journal.IDTime(journal.NewIDs(7, 0).Next(at)); !got.Equal(at) {
+			t.Errorf("IDTime = %v, want %v", got, at)
+		}
+	}
+}

@@ -107,16 +107,16 @@ func CheckPermanent(status int) error {
 	return nil
 }
 
-// MaxAfter bounds what an answer can ask for with Retry-After.
-const MaxAfter = 24 * time.Hour
+// maxAfter bounds what an answer can ask for with Retry-After.
+const maxAfter = 24 * time.Hour
 
 // retryAfter reads a Retry-After: seconds, or a date.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return min(time.Duration(seconds)*time.Second, MaxAfter)
+		return min(time.Duration(seconds)*time.Second, maxAfter)
 	}
 	if at, err := http.ParseTime(value); err == nil {
-		return max(0, min(at.Sub(now), MaxAfter))
+		return max(0, min(at.Sub(now), maxAfter))
 	}
 	return 0
 }

@@ -58,7 +58,7 @@ func TestJudge(t *testing.T) {
 		{503, "soon", Verdict{Again, Busy, 0, "status 503", Status}},
 		{503, "Sun, 01 Feb 2026 00:02:00 GMT", Verdict{Again, Busy, 2 * minute, "status 503", Status}},
 		{503, "Sat, 31 Jan 2026 00:02:00 GMT", Verdict{Again, Busy, 0, "status 503", Status}},
-		{503, "604800", Verdict{Again, Busy, MaxAfter, "status 503", Status}},
+		{503, "604800", Verdict{Again, Busy, maxAfter, "status 503", Status}},
 		{504, "", Verdict{Again, Faulty, 0, "status 504", Status}},
 		{999, "", Verdict{Again, Declined, 0, "status 999", Status}},
 	} {
@@ -93,7 +93,7 @@ func FuzzRetryAfter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string, status int, now int64) {
 		answer := &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {value}}}
 		wait := Judge(answer, nil, time.Unix(now, 0)).After
-		if wait < 0 || wait > MaxAfter || wait > 0 && status != 429 && status != 503 {
+		if wait < 0 || wait > maxAfter || wait > 0 && status != 429 && status != 503 {
 			t.Fatalf("%q with status %d makes us wait %v", value, status, wait)
 		}
 	})

@@ -68,20 +68,6 @@ func (c *Conn) fill() (eof bool, err error) {
 	return false, err
 }
 
-// Exchange opens a connection, sends one request and returns its answer.
-func Exchange(ctx context.Context, t *Target, request []byte) (Response, error) {
-	c, err := Open(ctx, t)
-	if err != nil {
-		return Response{}, err
-	}
-	defer c.Close()
-	if err := c.Send(request); err != nil {
-		return Response{}, cause(ctx, err)
-	}
-	r, err := c.Receive()
-	return r, cause(ctx, err)
-}
-
 // HangUp sends one request and closes the connection without waiting for the answer, like a sender
 // whose acknowledgement is lost.
 func HangUp(ctx context.Context, t *Target, request []byte) error {

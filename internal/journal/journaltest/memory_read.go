@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -47,11 +48,32 @@ func (m *Memory) List(ctx context.Context, f journal.Filter, before int64, limit
 func (m *Memory) matches(id int64, f journal.Filter) bool {
 	ev := m.events[id]
 	return (f.Source == "" || f.Source == ev.source) &&
-		(f.Type == "" || journal.MatchType(f.Type, ev.kind)) &&
-		(f.Resource == "" || journal.MatchResource(f.Resource, ev.resource)) &&
+		(f.Type == "" || matchType(f.Type, ev.kind)) &&
+		(f.Resource == "" || ev.resource == f.Resource || strings.Contains(ev.resource, journal.ResourcePart(f.Resource))) &&
 		(f.Destination == "" || m.goesTo(id, f.Destination)) &&
 		(f.State == "" && !f.ByError() || m.isIn(id, f)) &&
 		(f.Seen == "" || slices.ContainsFunc(m.receipts[id], func(s journal.DuplicateReceipt) bool { return s.Kind == f.Seen }))
+}
+
+// matchType reports whether an event type matches the pattern of a filter.
+func matchType(pattern, kind string) bool {
+	parts := strings.Split(pattern, "*")
+	first, last := parts[0], parts[len(parts)-1]
+	if len(parts) == 1 {
+		return kind == pattern
+	}
+	if len(kind) < len(first)+len(last) || !strings.HasPrefix(kind, first) || !strings.HasSuffix(kind, last) {
+		return false
+	}
+	kind = kind[len(first) : len(kind)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		_, rest, found := strings.Cut(kind, part)
+		if !found {
+			return false
+		}
+		kind = rest
+	}
+	return true
 }
 
 // goesTo reports whether the event was attempted at the destination, or is to be.
