@@ -74,7 +74,7 @@ func (h *idempotency) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // open returns the call that the request makes, or why it is refused, or neither if it is for next.
 func (h *idempotency) open(w http.ResponseWriter, r *http.Request) (*call, *problem.Details) {
-	if safe(r.Method) {
+	if header.SafeMethod(r.Method) {
 		return nil, h.unclaimed()
 	}
 	ref, refusal := h.identify(r)
@@ -89,15 +89,6 @@ func (h *idempotency) open(w http.ResponseWriter, r *http.Request) (*call, *prob
 	c.sent, _ = parseKey(r.Header[header.IdempotencyKey], h.strictKey, h.maxKey) // refused before, if it is malformed
 	c.digest = fingerprint(c.readable(r.Context()), h.fingerprint, body, h.content)
 	return c, nil
-}
-
-// safe reports whether requests with that method have no effect by their definition.
-func safe(method string) bool {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodConnect, "":
-		return true
-	}
-	return false
 }
 
 // unclaimed returns the refusal of requests with safe methods, if they are refused.

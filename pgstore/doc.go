@@ -29,7 +29,9 @@
 //		return hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail.receipt", Payload: receipt(ev)})
 //	}
 //
-// Each of these is one round trip. Transactions that ask a guard about the same thing wait until the first
+// Each of these is one round trip.
+//
+// Transactions that ask a guard about the same thing wait until the first
 // one ends, as long as their lock_timeout lets them; ask several guards in the same order everywhere, or the
 // server refuses one of two transactions that wait for each other (SQLSTATE 40P01), which is a failed
 // attempt like any other.
@@ -41,27 +43,38 @@
 //
 // The store ends the transaction when the handler returns: Commit and Rollback of the [pgx.Tx] that a handler has
 // refuse. A handler that does it with a statement all the same (ROLLBACK AND CHAIN, COMMIT; BEGIN) is noticed by
-// the number of the transaction, which travels with the COMMIT in one round trip. After a rollback nothing is
-// stored, further statements through the [pgx.Tx] are refused, and the attempt failed. After a commit the rest is
-// committed as well, so that nothing gets lost, the copy that comes next is a duplicate, and the error says that
-// a crash in between would have torn the two apart. A handler that commits by itself and then returns an error does
-// lose what came after that commit: it is rolled back, and the copy is a duplicate. The store does not see what is
-// sent through [pgx.Tx].Conn until the end.
+// the number of the transaction, which travels with the COMMIT in one round trip:
 //
-// # Connections
+//   - after a rollback nothing is stored, further statements through the [pgx.Tx] are refused, and the attempt failed;
+//   - after a commit the rest is committed as well, so that nothing gets lost, the copy that comes next is a duplicate,
+//     and the error says that a crash in between would have torn the two apart;
+//   - a handler that commits by itself and then returns an error does lose what came after that commit: it is rolled
+//     back, and the copy is a duplicate.
+//
+// The store does not see what is sent through [pgx.Tx].Conn until the end.
+//
+// # Poolers
 //
 // Every [pgx.QueryExecMode] works. Behind a pooler in transaction mode, such as PgBouncer, set a mode
 // that keeps no prepared statements on the server (default_query_exec_mode=cache_describe, exec or
 // simple_protocol), as for any other use of pgx there. In statement mode there are no transactions: Migrate and
 // Check refuse it.
 //
+// # Connections
+//
 // A handler has one connection of the pool, for as long as it runs. One that takes another, instead of the
 // transaction that it was given, waits for itself once handlers hold them all; the error of a time that ran out
-// then says so. Heartbeats of leases, and what came of work, do not wait for that: they share one connection beside
+// then says so.
+//
+// Heartbeats of leases, and what came of work, do not wait for that: they share one connection beside
 // the pool, which [Store.Close] closes.
 //
+// # Isolation
+//
 // A transaction runs at the database's default isolation level. Under READ COMMITTED, PostgreSQL's
-// own default, copies of an event wait for each other. Under REPEATABLE READ and SERIALIZABLE the
+// own default, copies of an event wait for each other.
+//
+// Under REPEATABLE READ and SERIALIZABLE the
 // loser of a race for the claim is told so by the server, and the store tries again by itself a few
 // times; a serialization failure in the handler's statements, guards and Enqueue among them, or at the
 // commit is a failed attempt like any other.

@@ -36,7 +36,9 @@
 // Postgres, the claim stays done all the same, and the rest is lost.
 //
 // Only what cannot be told is [hookonce.ErrUnknownOutcome], as for an event without a key, whose claim could
-// be looked up. What a handler does after a rollback that it hides would be stored statement by statement, and
+// be looked up.
+//
+// What a handler does after a rollback that it hides would be stored statement by statement, and
 // again at the next attempt. On SQLite the store refuses these commits, and those of the handler's own; on
 // MySQL autocommit is off meanwhile, so that nothing is stored unless the handler commits that as well (ROLLBACK,
 // INSERT, COMMIT), which nothing prevents. On Postgres nothing prevents either: a handler must not send ROLLBACK there.
@@ -59,14 +61,20 @@
 //
 // With synchronous=NORMAL a power failure can lose a claim, and its effect, after the provider was
 // told that all is well. Without write-ahead logging a reader can make a commit fail, which is a
-// failed attempt like any other. The busy timeout serves the handler's own statements; while it lasts a
+// failed attempt like any other.
+//
+// The busy timeout serves the handler's own statements; while it lasts a
 // statement does not notice that its context has ended, so keep it short. The store itself tries
 // again until its bounded wait is over (see [WithWait]). A handler must use the transaction that it
 // is given: any other connection waits for it in vain.
 //
+// # SQLite: statements that are interrupted
+//
 // An interrupted statement, as of a context with a timeout that the handler made for it, ends the whole
 // transaction. While the handler runs the store therefore refuses every commit on its connection, through
-// SQLite's commit hook. Modernc, mattn and ncruces have a method for that, which is found by its name, also
+// SQLite's commit hook.
+//
+// Modernc, mattn and ncruces have a method for that, which is found by its name, also
 // behind wrappers with a method Raw. The hook stays on the connection, in place of one that the program has
 // registered, and consents to everything while no handler runs. With a driver that has no such method the
 // store notices the end of the transaction, but does not prevent what is stored after it.
@@ -78,24 +86,34 @@
 //
 // Claims live in tables with the prefix hookonce_. Text is kept there as bytes, so that keys which differ in
 // case or in a space at the end stay different, whatever the collation: CONVERT(last_error USING utf8mb4)
-// makes it readable in clients that show bytes as hexadecimal digits. The tests run on MariaDB 10.11, under
+// makes it readable in clients that show bytes as hexadecimal digits.
+//
+// The tests run on MariaDB 10.11, under
 // REPEATABLE READ, the default, under SERIALIZABLE, and under READ COMMITTED, which locks the least. MySQL 8.0
 // documents the same of everything that is used here, and was not tested. READ UNCOMMITTED must not be used: a
 // copy is then told that work is done which may still be rolled back, and nobody sends the event again. Migrate
 // and Check refuse it.
+//
+// # MySQL: connections
 //
 //	sql.Open("mysql", "app@tcp(db:3306)/shop?interpolateParams=true&tx_isolation=%27READ-COMMITTED%27") // MySQL: transaction_isolation
 //
 // Without interpolateParams the driver prepares every statement anew, for a round trip more. Leave autocommit
 // on, the default, which Migrate and Check insist on: without it whatever is outside a transaction, claims under
 // a lease and the traces of failures, is gone with its connection. The store turns it off on a handler's
-// connection, for as long as the handler runs. The driver waits for the answer to COMMIT and ROLLBACK without a limit:
+// connection, for as long as the handler runs.
+//
+// The driver waits for the answer to COMMIT and ROLLBACK without a limit:
 // readTimeout, longer than any statement of yours waits, bounds that where the network goes silent just then. No
 // other parameter matters to the store, neither parseTime nor multiStatements nor clientFoundRows.
 //
+// # MySQL: claims and locks
+//
 // A claim in a transaction costs eight statements around the handler's own. The bounded wait is a setting of
 // the connection, innodb_lock_wait_timeout, in whole seconds: it is made for the claim alone, and put back
-// before the handler runs. The claim is decided by statements that lock, before anything is read, so that what
+// before the handler runs.
+//
+// The claim is decided by statements that lock, before anything is read, so that what
 // the handler reads under REPEATABLE READ is as new as its claim. A duplicate of finished work is answered
 // from a plain read outside the transaction, and waits for no lock.
 //
@@ -104,7 +122,11 @@
 // TRUNCATE, LOCK TABLES) commit it in passing: see The end of the transaction. A connection on which the transaction
 // was over before the store ended it is closed, and with it go the locks of LOCK TABLES, which no ROLLBACK ends.
 //
+// # MySQL: durability
+//
 // With innodb_flush_log_at_trx_commit other than 1 a crash can lose a claim, and its effect, after the provider
-// was told that all is well. The handler's tables must be InnoDB's as the store's are: what is written to any
+// was told that all is well.
+//
+// The handler's tables must be InnoDB's as the store's are: what is written to any
 // other does not roll back. Nobody is told when another process finishes, because MySQL has nothing like LISTEN.
 package sqlstore

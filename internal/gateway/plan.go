@@ -212,7 +212,7 @@ func newSource(s *config.Source) (ingest.Source, error) {
 		Provider:               p,
 		Headers:                p.PassedHeaders(),
 		Secrets:                len(s.Secrets),
-		MaxBody:                cmp.Or(s.MaxBody, p.Profile().MaxBody, hookonce.DefaultMaxBody),
+		MaxBody:                maxBody(s, p),
 		Routes:                 routes,
 		DropLogicalDuplicates:  slices.Concat(s.LogicalDuplicates.Drop, droppedLogicalDuplicates(p.Spec())),
 		LogicalDuplicateWindow: logicalDuplicateWindow(p.Spec()),
@@ -226,16 +226,27 @@ func newSource(s *config.Source) (ingest.Source, error) {
 	}, err
 }
 
+// maxBody is the largest body in bytes that a source takes, in this order: the setting max_body of the source, what its
+// provider is known to send, the default of the library. The provider is nil for a service, which has none. No limit of
+// the server's comes before it; [ingest.Options] bounds besides what all bodies together take of the memory.
+func maxBody(s *config.Source, p hookonce.Provider) int64 {
+	var sent int64
+	if p != nil {
+		sent = p.Profile().MaxBody
+	}
+	return cmp.Or(s.MaxBody, sent, hookonce.DefaultMaxBody)
+}
+
 // serviceTimeout is how long a service may take that has no deadline.
 const serviceTimeout = 25 * time.Second
 
 func newService(s *config.Source, proxies []netip.Prefix) (servicePlan, error) {
 	to, err := url.Parse(s.To)
-	maxBody := cmp.Or(s.MaxBody, hookonce.DefaultMaxBody)
+	limit := maxBody(s, nil)
 	own := s.Idempotency
 	return servicePlan{
 		endpoint: ingest.Service{
-			Name: s.Name, MaxBody: maxBody, MaxAnswer: own.MaxAnswer, Allow: s.Allow, Rate: s.Rate, Burst: s.Burst,
+			Name: s.Name, MaxBody: limit, MaxAnswer: own.MaxAnswer, Allow: s.Allow, Rate: s.Rate, Burst: s.Burst,
 			Keeps: idempotency.Keeps,
 		},
 		service: idempotency.Service{
@@ -246,7 +257,7 @@ func newService(s *config.Source, proxies []netip.Prefix) (servicePlan, error) {
 			Fingerprint:    own.Headers,
 			StrictKey:      own.StrictKey,
 			OptionalKey:    own.OptionalKey,
-			MaxBody:        maxBody,
+			MaxBody:        limit,
 			MaxAnswer:      int(own.MaxAnswer),
 			Timeout:        cmp.Or(s.Deadline, serviceTimeout),
 			Wait:           own.Wait,
@@ -273,7 +284,7 @@ func newObserved(s *config.Source) (observe.Source, error) {
 	}
 	source := observe.Source{
 		Name: s.Name, To: to, Provider: p,
-		Deadline: s.GivesUp(), MaxBody: cmp.Or(s.MaxBody, p.Profile().MaxBody, hookonce.DefaultMaxBody),
+		Deadline: s.GivesUp(), MaxBody: maxBody(s, p),
 	}
 	if timeless != nil {
 		source.Timeless = hookonce.Provider(timeless)

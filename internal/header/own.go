@@ -1,6 +1,7 @@
 package header
 
 import (
+	"net/http"
 	"strings"
 	"time"
 )
@@ -111,4 +112,14 @@ func Escape(s, also string) string {
 
 func escaped(c byte, also string) bool {
 	return c <= ' ' || c > '~' || c == '%' || strings.IndexByte(also, c) >= 0
+}
+
+// SafeMethod reports whether requests with that method are handed on without a look at their Idempotency-Key: those that
+// change nothing by their definition (RFC 9110, 9.2.1), and CONNECT, which is for proxies. Empty means GET.
+func SafeMethod(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodConnect, "":
+		return true
+	}
+	return false
 }

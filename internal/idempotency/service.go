@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/loglimit"
 	"github.com/hookonce/hookonce/internal/problem"
 )
@@ -85,11 +86,7 @@ func New(s Service, o Options) http.Handler {
 // Keeps reports whether the handler keeps the body of a request and its answer in memory. It hands on as they are those with
 // safe methods and those without a key, or refuses them.
 func Keeps(r *http.Request) bool {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodConnect:
-		return false
-	}
-	return len(r.Header["Idempotency-Key"]) > 0
+	return !header.SafeMethod(r.Method) && len(r.Header[header.IdempotencyKey]) > 0
 }
 
 // patient moves the server's deadlines, which suit answers that are there at once: the client has a while to

@@ -1,6 +1,10 @@
 // Package ingest is the door that providers knock on: it reads the raw body under limits, has the
 // provider verify it, has the journal make its events durable, and only then acknowledges.
 //
+// What is refused, with which status and when the sender is to come again, is in refusal.go: the refusals by reason,
+// and the one method that answers them, the ordinary 503 among them. How large a body may be is decided where the
+// gateway is planned (maxBody in internal/gateway/plan.go), and read under that limit by internal/body.
+//
 // It is served without [http.ServeMux], which answers some spellings of a path with a redirect that
 // webhook senders do not follow.
 package ingest
