@@ -4,7 +4,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
 FUZZTIME ?= 10s
 
-.PHONY: all build docs test check oracle examples servers bench bench-stores bench-large backlog fuzz kills chaos attack clean
+.PHONY: all build docs test check oracle browser screenshots examples servers bench bench-stores bench-large backlog fuzz kills chaos attack clean
 
 all: build
 
@@ -24,7 +24,7 @@ test: servers check build ## everything CI checks
 .PHONY: race others
 race:
 	go test -race -timeout 12m ./...
-others: oracle examples
+others: oracle examples browser
 	cd internal/tool/bench && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 3m ./...
 
 check: ## formatting, module file, vet, staticcheck
@@ -36,6 +36,13 @@ check: ## formatting, module file, vet, staticcheck
 oracle: servers ## compare the catalogue, and deliveries, with the libraries that others publish
 	cd internal/tool/oracle/node && npm ci --ignore-scripts --no-audit --no-fund --silent
 	cd internal/tool/oracle && go vet -mod=mod . && go test -mod=mod -count=1 .
+
+browser: servers ## look at the dashboard in Chromium: accessibility, policy, keyboard
+	cd internal/tool/browser/node && npm ci --ignore-scripts --no-audit --no-fund --silent
+	cd internal/tool/browser && go vet -mod=mod . && go test -mod=mod -count=1 -timeout 3m .
+
+screenshots: servers ## the pictures of the dashboard in docs/images
+	cd internal/tool/browser && go test -mod=mod -count=1 -timeout 3m -run TestScreenshots . -screenshots $(CURDIR)/docs/images
 
 examples: servers ## the programs in examples, against real databases
 	cd examples && go vet -mod=mod ./... && go test -mod=mod -count=1 ./...

@@ -255,7 +255,12 @@ type moment struct {
 }
 
 // Later returns how long after the event was received it happened.
-func (m moment) Later() string { return span(time.Duration(m.After * float64(time.Second))) }
+func (m moment) Later() string {
+	if m.After < 1 {
+		return "at once"
+	}
+	return "after " + span(time.Duration(m.After*float64(time.Second)))
+}
 
 func (d *dashboard) event(r *http.Request) (*page, error) {
 	path := "/events/" + segment(r.PathValue("id"))
@@ -304,6 +309,9 @@ func timeline(e *api.Detail) []moment {
 			answered = strings.TrimSpace(strconv.Itoa(a.Status) + " " + http.StatusText(a.Status))
 		}
 		m.Text = "Attempt " + strconv.FormatInt(a.Number, 10) + " at " + a.Destination + ": " + answered + " after " + milliseconds(a.LatencyMS) + "."
+		if strings.Contains(m.Text, a.Error) {
+			m.Detail = "" // it says no more
+		}
 		if a.Outcome == "dead" {
 			m.Text += " It was given up."
 		}

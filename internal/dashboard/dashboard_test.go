@@ -1,0 +1,275 @@
+package dashboard_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/dashboard/dashboardtest"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// pages are all of them, by the name of their golden file.
+var pages = map[string]string{
+	"events": "/events", "filter": "/events?state=failed&source=billing", "event": "/events/924305118331207681",
+	"destinations": "/destinations", "destination": "/destinations/ledger", "paused": "/destinations/mail",
+	"sources": "/sources", "source": "/sources/billing", "audit": "/audit", "configuration": "/configuration", "doctor": "/doctor",
+}
+
+// request returns one of a browser on this machine.
+func request(method, path string, form url.Values) *http.Request {
+	r := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
+	r.Host, r.RemoteAddr = "127.0.0.1:8081", "127.0.0.1:50000"
+	r.Header.Set("Accept", "text/html,application/xhtml+xml")
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", "http://127.0.0.1:8081")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	return r
+}
+
+// serve returns the answer of a dashboard.
+func serve(d http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, r)
+	return w
+}
+
+// Every page is what it was: see what a change changed, and write it with -update.
+func TestGolden(t *testing.T) {
+	for _, world := range []dashboardtest.World{dashboardtest.Calm, dashboardtest.Trouble} {
+		d := dashboardtest.Dashboard(&dashboardtest.API{World: world})
+		for name, path := range pages {
+			if name == "paused" && world == dashboardtest.Calm {
+				continue
+			}
+			w := serve(d, request("GET", path, nil))
+			if w.Code != http.StatusOK {
+				t.Fatalf("%s: %d %s", path, w.Code, w.Body)
+			}
+			golden(t, string(world)+"-"+name+".html", stable(w.Body.Bytes()))
+		}
+	}
+}
+
+// stable leaves out what changes with the assets, and lines with nothing in them.
+func stable(page []byte) []byte {
+	page = regexp.MustCompile(`(/assets/\w+)\.[0-9a-f]{10}`).ReplaceAll(page, []byte("$1.HASH"))
+	return regexp.MustCompile(`\n\s*\n+`).ReplaceAll(page, []byte("\n"))
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is different; run go test ./internal/dashboard -update and look at what changed", file)
+	}
+}
+
+// What others write is text in every page: no element, attribute or address comes of it.
+func TestHostileTextsStayTexts(t *testing.T) {
+	d, harmless := dashboardtest.Dashboard(&dashboardtest.API{World: dashboardtest.Hostile}), dashboardtest.Dashboard(&dashboardtest.API{World: dashboardtest.Trouble})
+	shown := 0
+	for name, path := range pages {
+		hostile := serve(d, request("GET", path, nil)).Body
+		if got, want := shape(t, hostile.String()), shape(t, serve(harmless, request("GET", path, nil)).Body.String()); !slices.Equal(got, want) {
+			t.Errorf("%s has other elements than with harmless texts: %d and not %d", name, len(got), len(want))
+		}
+		shown += strings.Count(hostile.String(), "owned")
+	}
+	if shown < 20 {
+		t.Errorf("the attack is in the pages %d times only", shown)
+	}
+	for _, path := range []string{"/events?type=" + url.QueryEscape(dashboardtest.Attack), "/events?since=" + url.QueryEscape(dashboardtest.Attack), "/nothing/" + url.PathEscape(dashboardtest.Attack), "/login?to=" + url.QueryEscape(dashboardtest.Attack)} {
+		for _, tag := range shape(t, serve(d, request("GET", path, nil)).Body.String()) {
+			if strings.HasPrefix(tag, "img") || strings.Contains(tag, "onerror") {
+				t.Errorf("%s: there is %s", path, tag)
+			}
+		}
+	}
+}
+
+// shape returns the elements of a page, each with the names of its attributes, and the addresses that are no path of ours.
+func shape(t *testing.T, page string) (tags []string) {
+	t.Helper()
+	tree, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range tree.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		tag := n.Data
+		for _, a := range n.Attr {
+			tag += " " + a.Key
+			if (a.Key == "href" || a.Key == "src" || a.Key == "action") && !strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "#") {
+				t.Errorf("the address %q of <%s> is not within", a.Val, n.Data)
+			}
+			if a.Key == "style" || strings.HasPrefix(a.Key, "on") {
+				t.Errorf("<%s> has %s, which the policy refuses", n.Data, a.Key)
+			}
+		}
+		tags = append(tags, tag)
+	}
+	return tags
+}
+
+// Every page is its own JSON, and lets nothing in that is not ours.
+func TestPagesAreData(t *testing.T) {
+	d := dashboardtest.Dashboard(&dashboardtest.API{World: dashboardtest.Trouble})
+	for name, path := range pages {
+		r := request("GET", path, nil)
+		r.Header.Set("Accept", "application/json")
+		w := serve(d, r)
+		var data map[string]any
+		if err := json.Unmarshal(w.Body.Bytes(), &data); err != nil || w.Header().Get("Content-Type") != "application/json" || len(data) == 0 {
+			t.Errorf("%s: %s %v %.200s", name, w.Header().Get("Content-Type"), err, w.Body)
+		}
+		for field, want := range map[string]string{"Content-Security-Policy": "default-src 'none'", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {
+			if !strings.HasPrefix(w.Header().Get(field), want) {
+				t.Errorf("%s: %s is %q", name, field, w.Header().Get(field))
+			}
+		}
+		if strings.Contains(w.Header().Get("Content-Security-Policy"), "unsafe") {
+			t.Errorf("%s: the policy is %s", name, w.Header().Get("Content-Security-Policy"))
+		}
+	}
+}
+
+// A page that has not changed is not sent again, and assets are kept for ever under names that change with them.
+func TestUnchangedPages(t *testing.T) {
+	a := &dashboardtest.API{World: dashboardtest.Calm}
+	d := dashboardtest.Dashboard(a)
+	first := serve(d, request("GET", "/destinations", nil))
+	again := request("GET", "/destinations", nil)
+	again.Header.Set("If-None-Match", first.Header().Get("ETag"))
+	if w := serve(d, again); w.Code != http.StatusNotModified || w.Body.Len() != 0 {
+		t.Errorf("unchanged: %d with %d bytes", w.Code, w.Body.Len())
+	}
+	a.Change(dashboardtest.Trouble)
+	if w := serve(d, again); w.Code != http.StatusOK {
+		t.Errorf("changed: %d", w.Code)
+	}
+	for _, asset := range regexp.MustCompile(`/assets/[^"]+`).FindAllString(first.Body.String(), -1) {
+		w := serve(d, request("GET", asset, nil))
+		if w.Code != http.StatusOK || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %d, kept as %q", asset, w.Code, w.Header().Get("Cache-Control"))
+		}
+		if strings.HasSuffix(asset, ".js") && w.Body.Len() > 10<<10 {
+			t.Errorf("the script has %d bytes; its bound is 10 KiB", w.Body.Len())
+		}
+	}
+	if w := serve(d, request("GET", "/assets/app.css", nil)); w.Code != http.StatusNotFound {
+		t.Errorf("an asset without its hash: %d", w.Code)
+	}
+}
+
+// Who may not act does not: not with the role read, not from a page of another site, not without a token, and not with one in the address.
+func TestWhoMayAct(t *testing.T) {
+	const reader, operator = "a-fake-token-for-reading", "a-fake-token-for-operators"
+	a := &dashboardtest.API{World: dashboardtest.Trouble}
+	d := dashboardtest.Dashboard(a, api.Token{Name: "dashboard", Secret: reader, Role: api.Read}, api.Token{Name: "oncall", Secret: operator, Role: api.Operator})
+	login := func(token string) *http.Cookie {
+		w := serve(d, request("POST", "/login", url.Values{"token": {token}, "to": {"/events"}}))
+		if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/events" {
+			t.Fatalf("login: %d to %q", w.Code, w.Header().Get("Location"))
+		}
+		return w.Result().Cookies()[0]
+	}
+	replay := url.Values{"reason": {"the ledger is back"}, "step": {"do"}}
+	for name, c := range map[string]struct {
+		change func(*http.Request)
+		status int
+	}{
+		"an operator":              {func(r *http.Request) { r.AddCookie(login(operator)) }, 200},
+		"a program of an operator": {func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+operator) }, 200},
+		"a reader":                 {func(r *http.Request) { r.AddCookie(login(reader)) }, 403},
+		"nobody":                   {func(*http.Request) {}, 303},
+		"a token in the address":   {func(r *http.Request) { r.URL.RawQuery = "token=" + operator }, 303},
+		"a page of another site": {func(r *http.Request) {
+			r.AddCookie(login(operator))
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+			r.Header.Set("Origin", "https://evil.example")
+		}, 403},
+		"an old browser on another site": {func(r *http.Request) {
+			r.AddCookie(login(operator))
+			r.Header.Del("Sec-Fetch-Site")
+			r.Header.Set("Origin", "https://evil.example")
+		}, 403},
+		"over a network in the clear": {func(r *http.Request) { r.AddCookie(login(operator)); r.RemoteAddr = "203.0.113.7:1" }, 303},
+	} {
+		before := len(a.Calls())
+		r := request("POST", "/events/924305118331207681/replay", replay)
+		c.change(r)
+		w := serve(d, r)
+		if acted := len(a.Calls()) > before; w.Code != c.status || acted != (c.status == 200) {
+			t.Errorf("%s: %d, acted %t", name, w.Code, acted)
+		}
+	}
+	if w := serve(d, request("GET", "/events?state=dead", nil)); w.Header().Get("Location") != "/login?to=%2Fevents%3Fstate%3Ddead" {
+		t.Errorf("nobody is led to %q", w.Header().Get("Location"))
+	}
+	program := request("GET", "/events", nil)
+	program.Header.Set("Accept", "application/json")
+	if w := serve(d, program); w.Code != http.StatusUnauthorized || w.Header().Get("Content-Type") != "application/problem+json" {
+		t.Errorf("a program without a token: %d %s", w.Code, w.Header().Get("Content-Type"))
+	}
+}
+
+// Login leads to pages of ours alone.
+func TestLoginLeadsWithin(t *testing.T) {
+	const token = "a-fake-token-for-operators"
+	d := dashboardtest.Dashboard(&dashboardtest.API{World: dashboardtest.Calm}, api.Token{Name: "oncall", Secret: token, Role: api.Operator})
+	for to, want := range map[string]string{"/events?state=dead": "/events?state=dead", "//evil.example": "/", "https://evil.example": "/", `/\evil.example`: "/", "": "/", "javascript:alert(1)": "/"} {
+		w := serve(d, request("POST", "/login", url.Values{"token": {token}, "to": {to}}))
+		if got := w.Header().Get("Location"); got != want {
+			t.Errorf("%q leads to %q, want %q", to, got, want)
+		}
+	}
+}
+
+// A replay of all that matches is counted before it is done, and done with what was counted.
+func TestReplayIsCountedFirst(t *testing.T) {
+	a := &dashboardtest.API{World: dashboardtest.Trouble}
+	d := dashboardtest.Dashboard(a)
+	form := url.Values{"destination": {"ledger"}, "state": {"failed"}}
+	counted := serve(d, request("POST", "/replay", form))
+	if calls := a.Calls(); len(calls) != 1 || !strings.Contains(calls[0], `"dry_run":true`) || !strings.Contains(calls[0], `"filter":{"destination":"ledger","state":"failed"}`) {
+		t.Errorf("the calls are %q", calls)
+	}
+	if text := counted.Body.String(); !strings.Contains(text, "1\u202f204\u00a0deliveries of 1\u202f190\u00a0events") || !strings.Contains(text, `name="destination" value="ledger"`) {
+		t.Errorf("the page says %s", text)
+	}
+	form.Set("step", "do")
+	form.Set("reason", "the ledger is back")
+	form.Set("rate", "50")
+	serve(d, request("POST", "/replay", form))
+	if calls := a.Calls(); len(calls) != 2 || !strings.Contains(calls[1], `"dry_run":false`) || !strings.Contains(calls[1], `"rate":50`) || !strings.Contains(calls[1], `"reason":"the ledger is back"`) {
+		t.Errorf("the calls are %q", calls)
+	}
+}

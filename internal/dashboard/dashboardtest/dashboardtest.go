@@ -1,0 +1,239 @@
+// Package dashboardtest has what tests of the dashboard look at: an API that answers with fixed things, in a calm world, in one
+// with troubles, and in one in which every text that somebody else controls is an attack.
+package dashboardtest
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/dashboard"
+	"github.com/hookonce/hookonce/internal/doctor"
+	"github.com/hookonce/hookonce/internal/problem"
+)
+
+// Now is when everything is looked at.
+var Now = time.Date(2026, 11, 22, 14, 30, 0, 0, time.UTC)
+
+// World is what the API tells of.
+type World string
+
+// The worlds.
+const (
+	Calm    World = "calm"
+	Trouble World = "trouble"
+	Hostile World = "hostile"
+)
+
+// Attack is what somebody else writes into every text that is theirs, in [Hostile]: markup, attributes, addresses and templates.
+const Attack = `"><script>document.title='owned'</script><img src=x onerror=document.title='owned'>'` + "`" + `javascript:alert(1)//{{.}}${1}</textarea></pre></title>`
+
+// API is the API of a world. It notes what it is asked to change.
+type API struct {
+	World World // see Change for one that is asked already
+
+	mu      sync.Mutex
+	calls   []string
+	changed func(call string)
+}
+
+// Change has the API tell of another world from now on.
+func (a *API) Change(to World) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.World = to
+}
+
+// Calls returns what was asked to be changed so far: a path and its body each.
+func (a *API) Calls() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]string(nil), a.calls...)
+}
+
+// text returns what somebody else wrote.
+func (a *API) text(s string) string {
+	if a.World == Hostile {
+		return Attack
+	}
+	return s
+}
+
+// ServeHTTP answers as the API does.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	of := &API{World: a.World, changed: a.note}
+	a.mu.Unlock()
+	of.serve(w, r)
+}
+
+// note remembers what was asked to be changed.
+func (a *API) note(call string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls = append(a.calls, call)
+}
+
+func (a *API) serve(w http.ResponseWriter, r *http.Request) {
+	mux := http.NewServeMux()
+	answer := func(pattern string, of func(*http.Request) any) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				var body json.RawMessage
+				_ = json.NewDecoder(r.Body).Decode(&body)
+				a.changed(r.URL.Path + " " + string(body))
+				r.Pattern = string(body)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(of(r))
+		})
+	}
+	answer("GET /api/v1/events", func(*http.Request) any { return a.events() })
+	answer("GET /api/v1/events/{id}", func(*http.Request) any { return a.event() })
+	answer("GET /api/v1/sources", func(*http.Request) any { return a.sources() })
+	answer("GET /api/v1/destinations", func(*http.Request) any { return a.destinations() })
+	answer("GET /api/v1/audit", func(*http.Request) any { return a.audit() })
+	answer("POST /api/v1/replay", a.replay)
+	answer("POST /api/v1/events/{id}/replay", a.replay)
+	answer("POST /api/v1/destinations/{name}/pause", func(r *http.Request) any { return api.PauseResult{Name: "ledger", Paused: true, Changed: true} })
+	answer("POST /api/v1/destinations/{name}/resume", func(r *http.Request) any { return api.PauseResult{Name: "ledger", Changed: true} })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		(&problem.Details{Status: http.StatusNotFound, Detail: "there is no such event, or not any more"}).Write(w)
+	})
+	mux.ServeHTTP(w, r)
+}
+
+func (a *API) replay(r *http.Request) any {
+	var in struct {
+		DryRun bool `json:"dry_run"`
+	}
+	_ = json.Unmarshal([]byte(r.Pattern), &in)
+	out := api.ReplayResult{Events: 1190, Deliveries: 1204, Open: 3, Gone: 1, GoneEvents: []api.GoneEvent{{ID: "924305118331207001", Source: "billing", Key: a.text("evt_gone")}}, DryRun: in.DryRun}
+	if !in.DryRun {
+		out.Audit = "924305118331207999"
+	}
+	return out
+}
+
+func ago(d time.Duration) time.Time    { return Now.Add(-d) }
+func since(d time.Duration) *time.Time { t := ago(d); return &t }
+
+func (a *API) deliveries() []api.Delivery {
+	return []api.Delivery{
+		{Destination: "ledger", State: "failed", Attempts: 4, Tries: 4, NextTry: since(-90 * time.Second), LastError: a.text("500 Internal Server Error")},
+		{Destination: "mail", State: "dead", Attempts: 12, Tries: 12, LastError: a.text("dial tcp: lookup mail.internal: no such host")},
+	}
+}
+
+func (a *API) events() api.EventList {
+	list := api.EventList{Events: []api.Event{
+		{ID: "924305118331207681", Source: "billing", Key: a.text("evt_1QbT2x8zY"), Type: a.text("invoice.paid"), State: "failed", ReceivedAt: ago(41 * time.Minute), Resource: a.text("in_1QbT"), HasBody: true, Deliveries: a.deliveries()},
+		{ID: "924305118331207400", Source: "billing", Key: a.text("evt_1QbT2x8zX"), Type: a.text("charge.succeeded"), State: "done", ReceivedAt: ago(55 * time.Minute), HasBody: true, Deliveries: []api.Delivery{}},
+		{ID: "924305118331207100", Source: "shop", Type: a.text("orders/paid"), State: "pending", ReceivedAt: ago(2 * time.Hour), HasBody: true, Deliveries: []api.Delivery{{Destination: "ledger", State: "pending"}}},
+		{ID: "924305118331206900", Source: "shop", Key: a.text("b54557e4-bdd9-4b37-8a5f-bf7d70bcd043"), Type: a.text("orders/create"), State: "processing", ReceivedAt: ago(3 * time.Hour), HasBody: true, Deliveries: []api.Delivery{{Destination: "shop", State: "processing", Attempts: 1, Tries: 1, HeldUntil: since(-5 * time.Second)}}},
+	}, Cursor: "AQAAAAAAAAAA", LookedTo: since(3 * time.Hour)}
+	if a.World == Calm {
+		list.Events, list.Cursor = list.Events[1:2], ""
+	}
+	return list
+}
+
+func (a *API) event() api.Detail {
+	e := a.events().Events[0]
+	e.ReceivedAt = ago(41 * time.Minute)
+	return api.Detail{Event: e, BodyBytes: 3482,
+		Attempts: []api.Attempt{
+			{Destination: "ledger", Number: 1, Outcome: "failed", Status: 500, Error: a.text("the answer was 500"), Answer: a.text("<h1>Internal Server Error</h1>\nconnection to the database failed"), StartedAt: ago(41*time.Minute - 20*time.Millisecond), LatencyMS: 184.2},
+			{Destination: "mail", Number: 1, Outcome: "dead", Error: a.text("dial tcp: lookup mail.internal: no such host"), StartedAt: ago(40 * time.Minute), LatencyMS: 3.1},
+			{Destination: "audit", Number: 1, Outcome: "done", Status: 204, StartedAt: ago(40*time.Minute - time.Second), LatencyMS: 12.7},
+		},
+		Sightings: []api.Sighting{
+			{Kind: "duplicate", First: ago(36 * time.Minute), Last: ago(6 * time.Minute), Copies: 3},
+			{Kind: "conflict", First: ago(30 * time.Minute), Last: ago(30 * time.Minute), Copies: 1},
+		},
+	}
+}
+
+func (a *API) sources() api.SourceList {
+	return api.SourceList{Sources: []api.Source{
+		{Name: "billing", Provider: "stripe", Path: "/in/billing", Destinations: []string{"ledger", "mail", "audit"}},
+		{Name: "shop", Provider: "shopify", Path: "/in/shop", Destinations: []string{"shop"}},
+	}}
+}
+
+func (a *API) destinations() api.DestinationList {
+	healthy := func() *api.Health { return &api.Health{State: "healthy", Limit: 64} }
+	list := api.DestinationList{
+		Gateways: []api.Gateway{
+			{ID: "g1", Host: "web-1", PID: 812, Version: "1.4.0", Since: ago(52 * time.Hour), Seen: Now, Answers: true},
+			{ID: "g2", Host: "web-2", PID: 790, Version: "1.4.0", Since: ago(51 * time.Hour), Seen: ago(3 * time.Second)},
+		},
+		Destinations: []api.Destination{
+			{Name: "audit", Configured: true, URL: "https://audit.internal/hooks", Order: "none", Health: healthy(), Underway: 2, Gateways: []api.Stand{}, Open: []api.Open{}},
+			{Name: "ledger", Configured: true, URL: "https://ledger.internal/webhooks", Order: "by_resource", Health: healthy(), Gateways: []api.Stand{}, Open: []api.Open{}},
+			{Name: "mail", Configured: true, URL: "https://mail.internal/hooks", Order: "none", Health: healthy(), Gateways: []api.Stand{}, Open: []api.Open{}},
+		},
+	}
+	if a.World == Calm {
+		return list
+	}
+	ledger, mail := &list.Destinations[1], &list.Destinations[2]
+	ill := api.Health{State: "ill", Since: since(41 * time.Minute), Error: a.text("500 Internal Server Error"), Probe: since(-12 * time.Second), Limit: 1}
+	ledger.Health, ledger.Waiting, ledger.Underway = &ill, 64, 1
+	ledger.Gateways = []api.Stand{{Gateway: "g1", Health: ill, Waiting: 40, Underway: 1}, {Gateway: "g2", Health: ill, Waiting: 24}}
+	ledger.Open = []api.Open{{State: "pending", Count: 1140, Oldest: ago(41 * time.Minute)}, {State: "failed", Count: 64, Oldest: ago(41 * time.Minute)}, {State: "dead", Count: 7, Oldest: ago(30 * time.Hour)}}
+	mail.Pause = &api.Pause{At: ago(26 * time.Hour), By: "oncall", Reason: a.text("migrating the mail provider")}
+	mail.Open = []api.Open{{State: "pending", Count: 311, Oldest: ago(26 * time.Hour)}}
+	return list
+}
+
+func (a *API) audit() api.AuditList {
+	if a.World == Calm {
+		return api.AuditList{Audit: []api.Audit{}}
+	}
+	return api.AuditList{Audit: []api.Audit{
+		{ID: "924305118331207999", At: ago(10 * time.Minute), By: "oncall", Reason: a.text("ledger is back after the failover"), Action: "replay", What: a.text(`{"destination":"ledger","state":"failed"}`), Count: 1204},
+		{ID: "924305118331207998", At: ago(26 * time.Hour), By: "oncall", Reason: a.text("migrating the mail provider"), Action: "pause", What: "mail"},
+	}}
+}
+
+// Dashboard returns the dashboard over an API, with the tokens that it asks for.
+func Dashboard(a *API, tokens ...api.Token) http.Handler {
+	now := func() time.Time { return Now }
+	return dashboard.New(dashboard.Options{
+		API: a, Guard: api.NewGuard(tokens, api.GuardOptions{Now: now}), Now: now, Version: "1.4.0",
+		NotFound: func(w http.ResponseWriter, _ *http.Request) {
+			(&problem.Details{Status: http.StatusNotFound, Detail: "there is nothing here"}).Write(w)
+		},
+		Configuration: func() string { return configuration },
+		Examine: func(context.Context) []doctor.Finding {
+			found := []doctor.Finding{
+				{Check: "configuration", Level: doctor.OK, Text: "2 sources and 3 destinations"},
+				{Check: "clock", Level: doctor.OK, Text: "it differs from the database's by 3 ms"},
+			}
+			if a.World != Calm {
+				found = append(found,
+					doctor.Finding{Check: "disk", Level: doctor.Warning, Text: a.text("the disk of the store is full in 9 days if it fills as in the last week"), Advice: "shorten retention.bodies, or give it more room"},
+					doctor.Finding{Check: "secrets", Level: doctor.Fault, Text: a.text("source billing: no secret is left that verifies"), Advice: a.text("add the secret that the provider shows now")})
+			}
+			return found
+		},
+	})
+}
+
+const configuration = `listen: 127.0.0.1:8080                     # default
+admin: 127.0.0.1:8081                      # default
+store: sqlite:/var/lib/hookonce/hookonce.db # hookonce.yaml:3
+delivery:
+  attempts: 12                             # default
+destinations:
+  - name: ledger                           # hookonce.yaml:9
+    url: https://ledger.internal/webhooks  # hookonce.yaml:10
+sources:
+  - name: billing                          # hookonce.yaml:12
+    provider: stripe                       # hookonce.yaml:13
+    secrets: ["env:STRIPE_WEBHOOK_SECRET"] # hookonce.yaml:14
+`

@@ -1,0 +1,340 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/dashboard/dashboardtest"
+)
+
+var screenshots = flag.String("screenshots", "", "write pictures of the pages into this `folder`, and do nothing else")
+
+// patience bounds the whole of a test in the browser.
+const patience = 80 * time.Second
+
+// browser is one tab, and what it complained about.
+type browser struct {
+	ctx context.Context
+	*testing.T
+
+	mu       sync.Mutex
+	wrong    []string
+	requests int
+	bytes    float64
+}
+
+// open starts a browser.
+func open(t *testing.T) *browser {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true))
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, patience)
+	t.Cleanup(cancel)
+	b := &browser{ctx: ctx, T: t}
+	b.call(chromedp.Listen(ctx, func(event any) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		switch e := event.(type) {
+		case *log.EventEntryAdded:
+			b.wrong = append(b.wrong, string(e.Entry.Source)+": "+e.Entry.Text)
+		case *runtime.EventExceptionThrown:
+			b.wrong = append(b.wrong, fmt.Sprint(*e.ExceptionDetails))
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == "error" {
+				b.wrong = append(b.wrong, fmt.Sprint("console: ", e.Args))
+			}
+		case *page.EventJavascriptDialogOpening:
+			b.wrong = append(b.wrong, "a dialog: "+e.Message)
+		case *network.EventLoadingFinished:
+			b.requests++
+			b.bytes += e.EncodedDataLength
+		}
+	}))
+	return b
+}
+
+func (b *browser) run(actions ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	b.call(chromedp.Do(b.ctx, actions...))
+}
+
+// call ends the test if something in the browser failed.
+func (b *browser) call(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// eval returns what a script comes to in the page.
+func eval[T any](b *browser, script string) T {
+	b.Helper()
+	result, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	b.call(err)
+	return result
+}
+
+// await waits until a script comes to something true.
+func (b *browser) await(script string) {
+	b.Helper()
+	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](script))
+	b.call(err)
+}
+
+// complaints returns what was wrong since the last time.
+func (b *browser) complaints() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	wrong := b.wrong
+	b.wrong = nil
+	return wrong
+}
+
+// look sets how the page is looked at.
+func (b *browser) look(theme string, width int64) {
+	b.Helper()
+	b.run(chromedp.EmulateViewport(width, 900))
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+	b.call(err)
+}
+
+// pages are all of them.
+var pages = map[string]string{
+	"events": "/events", "filter": "/events?state=failed&source=billing&seen=conflict", "event": "/events/924305118331207681",
+	"destinations": "/destinations", "destination": "/destinations/ledger", "paused": "/destinations/mail",
+	"sources": "/sources", "source": "/sources/billing", "audit": "/audit", "configuration": "/configuration", "doctor": "/doctor",
+	"missing": "/nothing",
+}
+
+// serve returns the address of the dashboard in a world.
+func serve(t *testing.T, world dashboardtest.World, tokens ...api.Token) (string, *dashboardtest.API) {
+	a := &dashboardtest.API{World: world}
+	s := httptest.NewServer(dashboardtest.Dashboard(a, tokens...))
+	t.Cleanup(s.Close)
+	return s.URL, a
+}
+
+// axe returns the script that looks whether everybody can use a page.
+func axe(t *testing.T) string {
+	t.Helper()
+	script, err := os.ReadFile("node/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		t.Fatalf("axe-core is missing (%v): make browser installs it", err)
+	}
+	return string(script)
+}
+
+// violations is what axe finds in a page.
+func (b *browser) violations(script string) (found []string) {
+	b.Helper()
+	eval[int](b, script+"; 0")
+	text := eval[string](b, `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"], resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.target.join(" ") + " " + (n.any[0]?.message || n.failureSummary)).slice(0, 3).join("; "))))`)
+	if err := json.Unmarshal([]byte(text), &found); err != nil {
+		b.Fatal(err)
+	}
+	return found
+}
+
+// Every page can be used by everybody, in light and dark, on a telephone and on a large screen, and nothing in it is refused by its policy.
+func TestPages(t *testing.T) {
+	if *screenshots != "" {
+		t.Skip("pictures are made")
+	}
+	b, script := open(t), axe(t)
+	address, _ := serve(t, dashboardtest.Trouble)
+	for name, path := range pages {
+		for _, theme := range []string{"light", "dark"} {
+			for _, width := range []int64{400, 1400} {
+				b.look(theme, width)
+				b.complaints()
+				b.run(chromedp.Navigate(address + path))
+				for _, v := range b.violations(script) {
+					t.Errorf("%s, %s, %d: %s", name, theme, width, v)
+				}
+				if eval[bool](b, "document.documentElement.scrollWidth > innerWidth") {
+					t.Errorf("%s, %s, %d: the page is wider than the window", name, theme, width)
+				}
+				for _, c := range b.complaints() {
+					if name != "missing" || !strings.Contains(c, "404") {
+						t.Errorf("%s, %s, %d: %s", name, theme, width, c)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What others write never becomes a part of the page.
+func TestHostileTexts(t *testing.T) {
+	if *screenshots != "" {
+		t.Skip("pictures are made")
+	}
+	b := open(t)
+	address, _ := serve(t, dashboardtest.Hostile)
+	for name, path := range pages {
+		b.run(chromedp.Navigate(address + path))
+		owned, foreign := eval[string](b, "document.title"), eval[int](b, `document.querySelectorAll("img, iframe, script:not([src^='/assets/']), [onerror], [href^='javascript:']").length`)
+		if owned == "owned" || foreign > 0 {
+			t.Errorf("%s: the title is %q, and %d elements are not ours", name, owned, foreign)
+		}
+		for _, c := range b.complaints() {
+			if name != "missing" {
+				t.Errorf("%s: %s", name, c)
+			}
+		}
+	}
+}
+
+// Each action can be taken with the keyboard alone.
+func TestKeyboard(t *testing.T) {
+	if *screenshots != "" {
+		t.Skip("pictures are made")
+	}
+	b := open(t)
+	address, a := serve(t, dashboardtest.Trouble)
+	b.look("light", 1400)
+	expect := func(what, call string) {
+		t.Helper()
+		calls := a.Calls()
+		if len(calls) == 0 || !strings.Contains(calls[len(calls)-1], call) {
+			t.Errorf("%s: the calls are %q", what, calls)
+		}
+	}
+	b.run(chromedp.Navigate(address + "/events?state=failed"))
+	b.tabTo("button[name=step]")
+	b.enter()
+	expect("counting", `"dry_run":true`)
+	b.run(chromedp.KeyEvent("the ledger is back")) // the reason has the focus
+	b.tabTo("button[value=do]")
+	b.enter()
+	expect("replaying", `"reason":"the ledger is back"`)
+	b.run(chromedp.Navigate(address + "/destinations/ledger"))
+	b.tabTo("#reason")
+	b.run(chromedp.KeyEvent("maintenance"))
+	b.enter()
+	expect("pausing", `/pause {"reason":"maintenance"}`)
+	b.run(chromedp.Navigate(address+"/events"), chromedp.KeyEvent("g"), chromedp.KeyEvent("d"), chromedp.WaitVisible("#destinations"))
+	b.run(chromedp.KeyEvent("?"), chromedp.WaitVisible("dialog[open]"), chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent("dialog[open]"))
+}
+
+// tabTo presses the tab key until an element has the focus.
+func (b *browser) tabTo(selector string) {
+	b.Helper()
+	for range 200 {
+		b.run(chromedp.KeyEvent(kb.Tab))
+		if eval[bool](b, fmt.Sprintf("document.activeElement.matches(%q)", selector)) {
+			return
+		}
+	}
+	b.Fatalf("%s is not reached by the tab key", selector)
+}
+
+// enter presses the enter key, and waits for the page that follows.
+func (b *browser) enter() {
+	b.Helper()
+	if _, err := chromedp.RunResponse(b.ctx, chromedp.KeyEvent(kb.Enter)); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// A page is refreshed, but not what somebody uses: a region with the focus stays, and what is open stays open.
+func TestRefresh(t *testing.T) {
+	if *screenshots != "" {
+		t.Skip("pictures are made")
+	}
+	b := open(t)
+	address, a := serve(t, dashboardtest.Calm)
+	look := func() { eval[bool](b, `document.dispatchEvent(new Event("visibilitychange"))`) }
+	b.run(chromedp.Navigate(address + "/destinations"))
+	eval[int](b, `document.querySelector("#destinations a").focus(); 0`)
+	a.Change(dashboardtest.Trouble)
+	look()
+	b.await(`performance.getEntriesByType("resource").some((e) => e.initiatorType === "fetch" && e.responseEnd)`)
+	if text := eval[string](b, `document.querySelector("#destinations").textContent`); strings.Contains(text, "paused") {
+		t.Error("what has the focus was replaced")
+	}
+	eval[int](b, "document.activeElement.blur(); 0")
+	look()
+	b.await(`document.querySelector("#destinations").textContent.includes("paused")`)
+	b.run(chromedp.Navigate(address + "/events/924305118331207681"))
+	eval[int](b, `document.querySelector("#timeline details").open = true; 0`)
+	a.Change(dashboardtest.Hostile)
+	look()
+	b.await(`document.querySelector("#timeline").textContent.includes("<script>") && document.querySelector("#timeline details[open]") !== null`)
+	for _, c := range b.complaints() {
+		t.Error(c)
+	}
+}
+
+// Whoever logs in by a form is let in, and out again.
+func TestLogin(t *testing.T) {
+	if *screenshots != "" {
+		t.Skip("pictures are made")
+	}
+	b := open(t)
+	const token = "a-fake-token-for-reading"
+	address, _ := serve(t, dashboardtest.Trouble, api.Token{Name: "dashboard", Secret: token, Role: api.Read})
+	b.run(chromedp.Navigate(address+"/destinations/ledger"), chromedp.WaitVisible("#token"), chromedp.KeyEvent(token))
+	b.enter()
+	where, forms := eval[string](b, "location.href"), eval[int](b, `document.querySelectorAll("main form[method=post]").length`)
+	if where != address+"/destinations/ledger" || forms != 0 {
+		t.Errorf("it leads to %s, where who may only read finds %d forms", where, forms)
+	}
+	for _, v := range b.complaints() {
+		if !strings.Contains(v, "favicon") {
+			t.Error(v)
+		}
+	}
+}
+
+// pictures are those that pages of the documentation show: the page, and how it is looked at.
+var pictures = []struct {
+	name, path, theme string
+	width             int64
+}{
+	{"events", "/events", "light", 1280},
+	{"event", "/events/924305118331207681", "light", 1280},
+	{"destination", "/destinations/ledger", "dark", 1280},
+	{"events-narrow", "/events", "light", 400},
+}
+
+// TestScreenshots makes the pictures, with -screenshots.
+func TestScreenshots(t *testing.T) {
+	if *screenshots == "" {
+		t.Skip("make screenshots makes them")
+	}
+	b := open(t)
+	address, _ := serve(t, dashboardtest.Trouble)
+	for _, p := range pictures {
+		b.look(p.theme, p.width)
+		b.run(chromedp.Navigate(address + p.path))
+		picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+		b.call(err)
+		if err := os.WriteFile(filepath.Join(*screenshots, p.name+".png"), picture, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
