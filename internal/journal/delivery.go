@@ -97,6 +97,7 @@ type Work struct {
 	Stale               bool   // a newer rank of the resource was delivered to this destination
 	LogicalDuplicateKey string // the key of an earlier event for the same change; empty: none
 	Forced              bool   // replayed although it was done
+	Origin              Origin // what the first attempt follows
 	Vouched             int16  // a fingerprint of the secret that verified the event; 0: no signature vouches for it
 
 	Unprotected bool // delivered past the store, under no token
@@ -104,6 +105,19 @@ type Work struct {
 
 // Size is what the work counts towards a bound on memory.
 func (w *Work) Size() int64 { return int64(len(w.Header) + len(w.Body)) }
+
+// Origin says what the tries of a delivery follow.
+type Origin int16
+
+// The origins, by the numbers that stores keep.
+const (
+	OriginFresh    Origin = iota // the event came for the first time
+	OriginRedriven               // a later copy made failed or dead work begin again
+	OriginReplayed               // an operator did
+)
+
+// String is the name in metrics.
+func (o Origin) String() string { return [...]string{"fresh", "redriven", "replayed"}[o] }
 
 // State is the state of a delivery.
 type State string

@@ -80,6 +80,7 @@ type Delivery struct {
 	Status      int
 	Resource    string // set: deliveries of it follow each other
 	Forced      bool
+	Origin      journal.Origin
 }
 
 var _ journal.Store = (*Memory)(nil)

@@ -133,7 +133,7 @@ func (m *Memory) redrive(id int64, now time.Time) (redriven, open bool) {
 		}
 		open = true
 		if d.State == journal.Failed || d.State == journal.Dead {
-			d.State, d.Tries, d.Due = journal.Pending, 0, now
+			d.State, d.Tries, d.Due, d.Origin = journal.Pending, 0, now, journal.OriginRedriven
 			redriven = true
 		}
 	}

@@ -36,6 +36,30 @@ var copyCases = []testCase{
 		c.accept1(c.entry("evt_1"), journal.Result{Status: journal.Duplicate, ID: e.ID, Done: true})
 		c.takeKeys(10)
 	}},
+	{"what the tries follow is known with each", func(c *suite) {
+		c.fresh(c.entry("evt_1"))
+		expect := func(want journal.Origin) *journal.Work {
+			c.Helper()
+			w := c.take1("evt_1")
+			if w.Origin != want {
+				c.Errorf("try %d under token %d is %v, want %v", w.Tries, w.Token, w.Origin, want)
+			}
+			return w
+		}
+		c.finish1(c.outcome(expect(journal.OriginFresh), journal.Pending), true)
+		c.pass(time.Minute)
+		c.finish1(c.outcome(expect(journal.OriginFresh), journal.Failed), true)
+		c.pass(time.Minute)
+		c.finish1(c.outcome(expect(journal.OriginFresh), journal.Failed), true)
+		c.accept(c.entry("evt_1"))
+		c.finish1(c.outcome(expect(journal.OriginRedriven), journal.Dead), true)
+		c.replays(c.asked(journal.Filter{}), journal.Replayed{Events: 1, Deliveries: 1})
+		c.finish1(c.outcome(expect(journal.OriginReplayed), journal.Dead), true)
+		c.accept(c.entry("evt_1"))
+		c.finish1(c.outcome(expect(journal.OriginRedriven), journal.Done), true)
+		c.replays(c.asked(journal.Filter{}, force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
+		expect(journal.OriginReplayed)
+	}},
 	{"a copy re-drives failed work at once", func(c *suite) { redrive(c, journal.Failed) }},
 	{"a copy re-drives dead work at once", func(c *suite) { redrive(c, journal.Dead) }},
 	{"a conflicting copy re-drives too", func(c *suite) {

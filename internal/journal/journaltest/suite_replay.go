@@ -74,9 +74,9 @@ var replayCases = []testCase{
 		c.replays(c.asked(journal.Filter{}), journal.Replayed{Events: 2, Deliveries: 2})
 		c.states("app of pending: pending", "app of dead: pending", "app of failed: pending", "app of processing: processing")
 		for _, w := range c.takeKeys(10, "pending", "failed", "dead") {
-			want := map[string]journal.Held{"pending": {Token: 1}, "failed": {Token: 2}, "dead": {Token: 2}}[w.Key]
-			if w.Token != want.Token || w.Tries != 1 || w.Forced {
-				c.Errorf("%s comes back under token %d, try %d, forced %v", w.Key, w.Token, w.Tries, w.Forced)
+			want := map[string]journal.Work{"pending": {}, "failed": {Origin: journal.OriginReplayed}, "dead": {Origin: journal.OriginReplayed}}[w.Key]
+			if token := 1 + int64(min(want.Origin, 1)); w.Token != token || w.Origin != want.Origin || w.Tries != 1 || w.Forced {
+				c.Errorf("%s comes back under token %d, %v, try %d, forced %v", w.Key, w.Token, w.Origin, w.Tries, w.Forced)
 			}
 		}
 	}},
@@ -248,8 +248,8 @@ var forceCases = []testCase{
 		c.replays(c.asked(journal.Filter{}), journal.Replayed{})
 		c.replays(c.asked(journal.Filter{}, force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
 		w := c.take1("evt_1")
-		if !w.Forced || w.Tries != 1 || w.Token <= 1 {
-			c.Errorf("forced %v, token %d, try %d", w.Forced, w.Token, w.Tries)
+		if !w.Forced || w.Origin != journal.OriginReplayed || w.Tries != 1 || w.Token <= 1 {
+			c.Errorf("forced %v, %v, token %d, try %d", w.Forced, w.Origin, w.Token, w.Tries)
 		}
 		c.finish1(c.outcome(w, journal.Failed), true)
 		c.accept1(c.entry("evt_1"), journal.Result{Status: journal.Duplicate, ID: e.ID, Redriven: true})

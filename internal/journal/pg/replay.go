@@ -177,7 +177,7 @@ const replaySQL = `WITH again AS (
 	ORDER BY d.event_id, d.destination
 	FOR UPDATE OF d
 ), begun AS (
-	UPDATE {{.}}deliveries d SET state = 'pending', tries = 0, due_at = again.due_at
+	UPDATE {{.}}deliveries d SET state = 'pending', tries = 0, due_at = again.due_at, origin = 2
 	FROM again WHERE d.event_id = again.event_id AND d.destination = again.destination
 	RETURNING d.destination, d.resource, d.due_at
 )` + queuedSQL
@@ -190,8 +190,8 @@ func (s *Store) redrive(ctx context.Context, tx pgx.Tx, f *journal.Filter, deliv
 
 // createSQL makes deliveries anew that are done.
 const createSQL = `WITH begun AS (
-	INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, forced, resource)
-	SELECT event_id, destination, 'pending', token, 0, due_at, true, nullif(resource, '')
+	INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, forced, resource, origin)
+	SELECT event_id, destination, 'pending', token, 0, due_at, true, nullif(resource, ''), 2
 	FROM unnest($1::bigint[], $2::text[], $3::timestamptz[], $4::bigint[], $5::text[]) AS r (event_id, destination, due_at, token, resource)
 	ORDER BY event_id, destination
 	ON CONFLICT DO NOTHING

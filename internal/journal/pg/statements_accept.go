@@ -86,7 +86,7 @@ const copiesSQL = `WITH ` + durable + `, first AS (
 	ORDER BY d.event_id, d.destination
 	FOR UPDATE OF d
 ), redriven AS (
-	UPDATE {{.}}deliveries d SET state = 'pending', tries = 0, due_at = $4
+	UPDATE {{.}}deliveries d SET state = 'pending', tries = 0, due_at = $4, origin = 1
 	FROM failed f WHERE d.event_id = f.event_id AND d.destination = f.destination
 	RETURNING d.event_id, d.destination, d.resource
 ), queued AS (

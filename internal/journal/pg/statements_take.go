@@ -46,7 +46,7 @@ const lease = `, weighed AS (
 	WHERE d.event_id = due.event_id AND d.destination = due.destination
 		AND ($4::bigint = 0 OR due.before IS NULL OR due.before < $4)
 		AND (w.bytes = 0 OR due.before_there IS NULL OR due.before_there < w.bytes)
-	RETURNING d.event_id, d.destination, d.token, d.tries, d.forced, d.resource, b.header, b.body, due.due_at, w.stale
+	RETURNING d.event_id, d.destination, d.token, d.tries, d.forced, d.origin, d.resource, b.header, b.body, due.due_at, w.stale
 )`
 
 // bodyOfDue joins the body of what is due, wherever it is. It looks for each by itself, in the one partition
@@ -58,7 +58,7 @@ const bodyOfDue = `LEFT JOIN LATERAL (
 
 // leased returns what was taken.
 const leased = `
-SELECT t.event_id, t.destination, t.token, t.tries, t.forced, t.header, t.body,
+SELECT t.event_id, t.destination, t.token, t.tries, t.forced, t.origin, t.header, t.body,
 	e.source, coalesce(e.key, ''), e.event_type, e.received_at, coalesce(e.resource, ''), coalesce(e.rank, 0), e.vouched,
 	CASE WHEN t.stale AND e.rank IS NOT NULL THEN coalesce((SELECT n.rank > e.rank FROM {{.}}newest n
 		WHERE n.destination = t.destination AND n.resource = e.resource), false) ELSE false END,

@@ -149,7 +149,7 @@ func (w *writer) queue(d journal.Delivery) error {
 
 // redrive makes deliveries due that are failed or dead.
 func (s *Store) redrive(w *writer, deliveries []journal.Delivery) error {
-	const text = `UPDATE {{.}}deliveries SET state = 'pending', tries = 0, due_at = ?
+	const text = `UPDATE {{.}}deliveries SET state = 'pending', tries = 0, due_at = ?, origin = 2
 		WHERE event_id = ? AND destination = ? AND state IN ('failed', 'dead')`
 	return w.with(s.in(text), func(again *stmt) error {
 		for _, d := range deliveries {
@@ -166,8 +166,8 @@ func (s *Store) redrive(w *writer, deliveries []journal.Delivery) error {
 
 // create makes deliveries anew that are done.
 func (s *Store) create(w *writer, deliveries []journal.Delivery) error {
-	const text = `INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, forced, resource)
-		VALUES (?, ?, 'pending', ?, 0, ?, 1, nullif(?, ''))`
+	const text = `INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, forced, resource, origin)
+		VALUES (?, ?, 'pending', ?, 0, ?, 1, nullif(?, ''), 2)`
 	return w.with(s.in(text), func(insert *stmt) error {
 		for _, d := range deliveries {
 			if _, err := insert.exec(d.EventID, d.Destination, d.Token, d.Due.UnixMicro(), d.Resource); err != nil {

@@ -15,7 +15,7 @@ const insertDeliverySQL = `INSERT INTO {{.}}deliveries (event_id, destination, s
 const firstSQL = `SELECT e.id, e.digest, coalesce(t.first, e.id) FROM {{.}}events e
 	LEFT JOIN {{.}}twins t ON t.event_id = e.id AND t.dropped WHERE e.source = ? AND e.key = ?`
 
-const redriveSQL = `UPDATE {{.}}deliveries SET state = 'pending', tries = 0, due_at = ?
+const redriveSQL = `UPDATE {{.}}deliveries SET state = 'pending', tries = 0, due_at = ?, origin = 1
 	WHERE event_id = ? AND state IN ('failed', 'dead') RETURNING destination, resource`
 
 const hasOpenSQL = `SELECT 1 FROM {{.}}deliveries WHERE event_id = ? LIMIT 1`
@@ -71,7 +71,7 @@ const leaseSQL = `UPDATE {{.}}deliveries SET state = 'processing', token = token
 	WHERE event_id = ?1 AND destination = ?2`
 
 // workSQL describes a leased delivery. ?3: whether to compare its rank.
-const workSQL = `SELECT d.token, d.tries, d.forced, e.source, coalesce(e.key, ''), e.event_type, e.received_at,
+const workSQL = `SELECT d.token, d.tries, d.forced, d.origin, e.source, coalesce(e.key, ''), e.event_type, e.received_at,
 		coalesce(e.resource, ''), coalesce(e.rank, 0),
 		?3 AND e.rank IS NOT NULL AND EXISTS (SELECT 1 FROM {{.}}newest n
 			WHERE n.destination = d.destination AND n.resource = e.resource AND n.rank > e.rank),

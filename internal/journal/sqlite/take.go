@@ -133,10 +133,11 @@ func (t *taking) take(p *part, event, at int64) (leased bool, err error) {
 func (t *taking) describe(w *journal.Work, compare bool) error {
 	return t.work.query(func(row []driver.Value) error {
 		w.Token, w.Tries, w.Forced = row[0].(int64), int(row[1].(int64)), row[2].(int64) != 0
-		w.Source, w.Key, w.Type = row[3].(string), row[4].(string), row[5].(string)
-		w.ReceivedAt = time.UnixMicro(row[6].(int64))
-		w.Resource, w.Rank, w.Stale = row[7].(string), row[8].(int64), row[9].(int64) != 0
-		w.LogicalDuplicateKey, w.Vouched = row[10].(string), int16(row[11].(int64))
+		w.Origin = journal.Origin(row[3].(int64))
+		w.Source, w.Key, w.Type = row[4].(string), row[5].(string), row[6].(string)
+		w.ReceivedAt = time.UnixMicro(row[7].(int64))
+		w.Resource, w.Rank, w.Stale = row[8].(string), row[9].(int64), row[10].(int64) != 0
+		w.LogicalDuplicateKey, w.Vouched = row[11].(string), int16(row[12].(int64))
 		return nil
 	}, w.EventID, w.Destination, compare)
 }
