@@ -76,7 +76,7 @@ func exec(t *testing.T, db *sql.DB, statement string) {
 // libraryTables are those that there are in every dialect, and journalTables those of the gateway.
 var libraryTables = []string{"claims", "responses", "effects", "versions", "states"}
 
-var journalTables = []string{"events", "bodies", "deliveries", "attempts", "lanes", "newest", "twins", "sightings", "pauses", "audits", "answers"}
+var journalTables = []string{"events", "bodies", "deliveries", "attempts", "lanes", "newest", "twins", "sightings", "pauses", "audits", "answers", "tallies", "tally_hours", "tally_writers"}
 
 func mustHaveTables(t *testing.T, db *sql.DB, d schema.Dialect, name string) {
 	t.Helper()
@@ -325,6 +325,28 @@ func TestUpgradeFromVersion8(t *testing.T) {
 		err := db.QueryRowContext(t.Context(), "SELECT key, vouched, unrouted FROM "+prefix+"events WHERE id = 7").Scan(&key, &vouched, &unrouted)
 		if err != nil || key != "evt_1" || vouched != 0 || unrouted.Valid {
 			t.Errorf("the event has key %q, vouched %d and unrouted %v, %v", key, vouched, unrouted, err)
+		}
+	})
+}
+
+// Version 10 keeps what version 9 held: deliveries follow their event, as far as is known, and nothing was counted.
+func TestUpgradeFromVersion9(t *testing.T) {
+	eachWhole(t, func(t *testing.T, d driver) {
+		db := d.open(t, d.fresh(t))
+		prefix, _ := tables.Prefix(d.dialect, "")
+		exec(t, db, before(t, d, 10))
+		at := map[schema.Dialect]string{schema.Postgres: "'2026-01-01'", schema.SQLite: "1767225600000000"}[d.dialect]
+		exec(t, db, "INSERT INTO "+prefix+"deliveries (event_id, destination, state, token, tries, due_at, last_error) VALUES (7, 'app', 'failed', 3, 2, "+at+", 'why')")
+		if from, to := migrate(t, db, d.dialect, ""); from != 9 || to != tables.Version() {
+			t.Errorf("migrated from %d to %d", from, to)
+		}
+		mustHaveTables(t, db, d.dialect, "")
+		var state, text string
+		var tries, origin, counted int
+		err := db.QueryRowContext(t.Context(), "SELECT state, last_error, tries, origin, (SELECT count(*) FROM "+prefix+"tallies) FROM "+
+			prefix+"deliveries WHERE event_id = 7").Scan(&state, &text, &tries, &origin, &counted)
+		if err != nil || state != "failed" || text != "why" || tries != 2 || origin != 0 || counted != 0 {
+			t.Errorf("the delivery is %s (%s), try %d, origin %d, and %d points were counted, %v", state, text, tries, origin, counted, err)
 		}
 	})
 }

@@ -36,7 +36,7 @@ func New(o Options) (*Deliverer, error) { return newDeliverer(o, nil, rand.Float
 
 func newDeliverer(o Options, transport http.RoundTripper, random func() float64) (*Deliverer, error) {
 	d := &Deliverer{
-		sender:    &sender{opt: o, random: random, metrics: newMetrics(o.Registerer)},
+		sender:    &sender{opt: o, random: random, metrics: newMetrics(o.Registerer, o.Tally)},
 		transport: transport,
 		queues:    make(map[string]*sendQueue, len(o.Destinations)),
 		stopping:  make(chan struct{}),

@@ -1,13 +1,17 @@
 package deliver
 
 import (
+	"sync"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/tally"
 )
 
 type metrics struct {
 	attempts       *prometheus.CounterVec
+	firsts         *prometheus.CounterVec
 	firstFailures  *prometheus.CounterVec
 	deliverySecs   *prometheus.HistogramVec
 	attemptSeconds *prometheus.HistogramVec
@@ -17,18 +21,28 @@ type metrics struct {
 	trips          *prometheus.CounterVec
 	probes         *prometheus.CounterVec
 	breaker        *prometheus.GaugeVec
+
+	tally *tally.Recorder
+	mu    sync.RWMutex
+	pairs map[[2]string]*pair // by source and destination
 }
 
-func newMetrics(r prometheus.Registerer) *metrics {
+func newMetrics(r prometheus.Registerer, t *tally.Recorder) *metrics {
 	m := &metrics{
+		tally: t,
+		pairs: map[[2]string]*pair{},
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_attempts_total",
 			Help: "Attempts to deliver, by outcome: done, failed (to be retried), spared (failed while the destination is ill), dead (given up), pending (cancelled by a shutdown, or failed by a fault of our own).",
 		}, []string{"source", "destination", "outcome"}),
+		firsts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookonce_first_attempts_total",
+			Help: "First attempts since an event was accepted (fresh), a copy of it made failed or dead work begin again (redriven), or an operator did (replayed); without those that failed while the destination is ill.",
+		}, []string{"source", "destination", "origin"}),
 		firstFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_first_attempt_failures_total",
-			Help: "Events whose first attempt since they were accepted or re-driven failed.",
-		}, []string{"source", "destination"}),
+			Help: "First attempts that failed, of those in hookonce_first_attempts_total.",
+		}, []string{"source", "destination", "origin"}),
 		deliverySecs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "hookonce_delivery_seconds",
 			Help:    "Time from the receipt of an event to its delivery, retries included.",
@@ -64,24 +78,28 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "How a destination stands: 0 healthy, 1 recovering, 2 ill.",
 		}, []string{"destination"}),
 	}
-	r.MustRegister(m.attempts, m.firstFailures, m.deliverySecs, m.attemptSeconds, m.inFlight,
+	r.MustRegister(m.attempts, m.firsts, m.firstFailures, m.deliverySecs, m.attemptSeconds, m.inFlight,
 		m.postponed, m.stale, m.trips, m.probes, m.breaker)
 	return m
 }
 
+// observe counts an attempt that came to an end.
 func (m *metrics) observe(w *journal.Work, o journal.Outcome) {
-	m.attempts.WithLabelValues(w.Source, w.Destination, outcomeLabel(o)).Inc()
+	p := m.pair(w.Source, w.Destination)
+	outcome := p.outcomes[outcomeLabel(o)]
+	outcome.metric.Inc()
 	if o.State == journal.Pending {
 		return
 	}
-	m.attemptSeconds.WithLabelValues(w.Destination).Observe(o.Duration.Seconds())
+	outcome.tally.Inc()
+	p.attempts.Inc()
+	p.seconds.Observe(o.Duration.Seconds())
+	p.durations.Observe(o.Duration)
 	if o.State == journal.Done {
-		took := o.Started.Add(o.Duration).Sub(w.ReceivedAt)
-		m.deliverySecs.WithLabelValues(w.Source, w.Destination).Observe(took.Seconds())
-		return
+		p.deliverySecs.Observe(o.Started.Add(o.Duration).Sub(w.ReceivedAt).Seconds())
 	}
 	if w.Tries <= 1 && !o.Spared {
-		m.firstFailures.WithLabelValues(w.Source, w.Destination).Inc()
+		p.first[w.Origin].count(o.State != journal.Done)
 	}
 }
 
@@ -90,4 +108,81 @@ func outcomeLabel(o journal.Outcome) string {
 		return "spared"
 	}
 	return string(o.State)
+}
+
+// pair returns what counts the attempts at the events of a source at a destination. There are as many as the journal
+// has names of both, which come from configurations.
+func (m *metrics) pair(source, destination string) *pair {
+	key := [2]string{source, destination}
+	m.mu.RLock()
+	p := m.pairs[key]
+	m.mu.RUnlock()
+	if p != nil {
+		return p
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.pairs[key] == nil {
+		m.pairs[key] = m.newPair(source, destination)
+	}
+	return m.pairs[key]
+}
+
+// pair is what counts the attempts at the events of one source at one destination, looked up once.
+type pair struct {
+	outcomes              map[string]counter
+	attempts              *tally.Counter
+	first                 [len(firsts)]firstAttempts
+	seconds, deliverySecs prometheus.Observer
+	durations             *tally.Histogram
+}
+
+// counter counts for the metrics and for the tallies.
+type counter struct {
+	metric prometheus.Counter
+	tally  *tally.Counter
+}
+
+// Inc counts one.
+func (c counter) Inc() {
+	c.metric.Inc()
+	c.tally.Inc()
+}
+
+// firstAttempts count the first attempts of one origin, and those of them that failed.
+type firstAttempts struct{ all, failed counter }
+
+func (f *firstAttempts) count(failed bool) {
+	f.all.Inc()
+	if failed {
+		f.failed.Inc()
+	}
+}
+
+// firsts are the words for first attempts, by their [journal.Origin].
+var firsts = [...]struct{ all, failed tally.What }{
+	journal.OriginFresh:    {tally.First, tally.FirstFailed},
+	journal.OriginRedriven: {tally.FirstRedriven, tally.FirstRedrivenFailed},
+	journal.OriginReplayed: {tally.FirstReplayed, tally.FirstReplayedFailed},
+}
+
+func (m *metrics) newPair(source, destination string) *pair {
+	p := &pair{
+		outcomes:     map[string]counter{string(journal.Pending): {metric: m.attempts.WithLabelValues(source, destination, string(journal.Pending))}},
+		attempts:     m.tally.Counter(source, destination, tally.Attempts),
+		seconds:      m.attemptSeconds.WithLabelValues(destination),
+		deliverySecs: m.deliverySecs.WithLabelValues(source, destination),
+		durations:    m.tally.Durations(source, destination),
+	}
+	for _, what := range []tally.What{tally.Done, tally.Failed, tally.Spared, tally.Dead} {
+		p.outcomes[string(what)] = counter{m.attempts.WithLabelValues(source, destination, string(what)), m.tally.Counter(source, destination, what)}
+	}
+	for origin, what := range firsts {
+		label := journal.Origin(origin).String()
+		p.first[origin] = firstAttempts{
+			all:    counter{m.firsts.WithLabelValues(source, destination, label), m.tally.Counter(source, destination, what.all)},
+			failed: counter{m.firstFailures.WithLabelValues(source, destination, label), m.tally.Counter(source, destination, what.failed)},
+		}
+	}
+	return p
 }

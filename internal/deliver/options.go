@@ -16,6 +16,7 @@ import (
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/retry"
+	"github.com/hookonce/hookonce/internal/tally"
 )
 
 // Options are the settings of a [Deliverer]. All are needed unless it is said otherwise.
@@ -32,6 +33,8 @@ type Options struct {
 	// Logger receives a debug line per delivery, a warning per failed attempt and an error per event
 	// that is given up; never a body or a secret.
 	Logger *slog.Logger
+	// Tally has the counters of what happens by the minute. Nil: nobody reads them.
+	Tally *tally.Recorder
 	// Watcher is told of every attempt. Nil: nobody is.
 	Watcher Watcher
 	// Registerer receives the metrics.

@@ -68,11 +68,20 @@ func TestRetriesThenDeadThenRedriven(t *testing.T) {
 hookonce_attempts_total{destination="app",outcome="dead",source="billing"} 1
 hookonce_attempts_total{destination="app",outcome="done",source="billing"} 1
 hookonce_attempts_total{destination="app",outcome="failed",source="billing"} 2
-# HELP hookonce_first_attempt_failures_total Events whose first attempt since they were accepted or re-driven failed.
+hookonce_attempts_total{destination="app",outcome="pending",source="billing"} 0
+hookonce_attempts_total{destination="app",outcome="spared",source="billing"} 0
+# HELP hookonce_first_attempt_failures_total First attempts that failed, of those in hookonce_first_attempts_total.
 # TYPE hookonce_first_attempt_failures_total counter
-hookonce_first_attempt_failures_total{destination="app",source="billing"} 1
+hookonce_first_attempt_failures_total{destination="app",origin="fresh",source="billing"} 1
+hookonce_first_attempt_failures_total{destination="app",origin="redriven",source="billing"} 0
+hookonce_first_attempt_failures_total{destination="app",origin="replayed",source="billing"} 0
+# HELP hookonce_first_attempts_total First attempts since an event was accepted (fresh), a copy of it made failed or dead work begin again (redriven), or an operator did (replayed); without those that failed while the destination is ill.
+# TYPE hookonce_first_attempts_total counter
+hookonce_first_attempts_total{destination="app",origin="fresh",source="billing"} 1
+hookonce_first_attempts_total{destination="app",origin="redriven",source="billing"} 1
+hookonce_first_attempts_total{destination="app",origin="replayed",source="billing"} 0
 `
-		if err := testutil.GatherAndCompare(r.metrics, strings.NewReader(want), "hookonce_attempts_total", "hookonce_first_attempt_failures_total"); err != nil {
+		if err := testutil.GatherAndCompare(r.metrics, strings.NewReader(want), "hookonce_attempts_total", "hookonce_first_attempts_total", "hookonce_first_attempt_failures_total"); err != nil {
 			t.Error(err)
 		}
 	})

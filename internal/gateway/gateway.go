@@ -66,6 +66,7 @@ type Gateway struct {
 	kept      keeping // for services
 	observing observing
 	fleet     fleet
+	tally     *tallying
 
 	ingest  *listener
 	admin   *listener
@@ -103,6 +104,7 @@ func Start(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error)
 	o = o.withDefaults()
 	g := &Gateway{opt: o, kept: keeping{opt: o}, observing: observing{opt: o}, failed: make(chan error, 3), hurry: make(chan struct{}, 1)}
 	g.connections = newConnectionMetrics(g.opt.Registry)
+	g.tally = newTallying(g.opt)
 	began := g.opt.Now()
 	if err := g.start(ctx, cfg); err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
@@ -165,6 +167,7 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 	}
 	g.kept.use(wired.opened)
 	g.deliver.Start()
+	g.tally.begin(g.store)
 	g.fleet.join(g.opt, g.store, g.targets)
 	g.handler = g.ingestHandler(wired)
 	g.ingest.storing = g.handler.Storing
@@ -240,14 +243,14 @@ func (g *Gateway) awaitStore(ctx context.Context, in storePlan) (*journalStore, 
 func (g *Gateway) journalOptions(ids *journal.IDs, w *wiring) engine.Options {
 	o := w.journal
 	o.Notifier, o.Partitions, o.IDs = g.store.notifier, g.store.partitions, ids
-	o.Now, o.Logger, o.Registerer = g.opt.Now, g.opt.Logger, g.opt.Registry
+	o.Now, o.Logger, o.Registerer, o.Tally = g.opt.Now, g.opt.Logger, g.opt.Registry, g.tally.Recorder
 	return o
 }
 
 func (g *Gateway) deliverOptions(w *wiring) deliver.Options {
 	o := w.deliver
 	o.Journal = g.journal
-	o.Now, o.Logger, o.Registerer, o.Watcher = g.opt.Now, g.opt.Logger, g.opt.Registry, g.opt.Watcher
+	o.Now, o.Logger, o.Registerer, o.Tally, o.Watcher = g.opt.Now, g.opt.Logger, g.opt.Registry, g.tally.Recorder, g.opt.Watcher
 	return o
 }
 
@@ -255,7 +258,7 @@ func (g *Gateway) ingestHandler(w *wiring) *ingest.Handler {
 	o := w.ingest
 	o.Services = w.endpoints()
 	o.Journal, o.Answers, o.Bypasser, o.BypassAttempt = g.journal, g.journal, g.journal, g.deliver.BypassAttempt
-	o.Now, o.Logger, o.Registerer, o.Watcher = g.opt.Now, g.opt.strange, g.opt.Registry, g.opt.Watcher
+	o.Now, o.Logger, o.Registerer, o.Tally, o.Watcher = g.opt.Now, g.opt.strange, g.opt.Registry, g.tally.Recorder, g.opt.Watcher
 	return ingest.New(o)
 }
 
@@ -531,6 +534,7 @@ func (g *Gateway) closeJournal(ctx context.Context) error {
 }
 
 func (g *Gateway) closeStores(ctx context.Context) error {
+	g.tally.end(ctx)
 	g.fleet.leave(ctx)
 	g.kept.close()
 	running := observers{}

@@ -75,10 +75,10 @@ func required(ok hookonce.Answer) *answer {
 	return &a
 }
 
-// tally counts the results of one request by status.
-type tally struct{ accepted, duplicates, conflicts, unkeyed, unprotected int }
+// statusCounts counts the results of one request by status.
+type statusCounts struct{ accepted, duplicates, conflicts, unkeyed, unprotected int }
 
-func (t *tally) add(s journal.Status) {
+func (t *statusCounts) add(s journal.Status) {
 	switch s {
 	case journal.Accepted:
 		t.accepted++
@@ -95,7 +95,7 @@ func (t *tally) add(s journal.Status) {
 
 // status is that of the whole request: new work outranks copies, and what a person should look at
 // outranks what is ordinary. Without events there was nothing to repeat.
-func (t *tally) status() journal.Status {
+func (t *statusCounts) status() journal.Status {
 	switch {
 	case t.unprotected > 0:
 		return journal.Unprotected
@@ -127,7 +127,7 @@ func single(s journal.Status, key string) answer {
 }
 
 // batch is the answer to a request of several events, or none, with the counts.
-func (t *tally) batch() answer {
+func (t *statusCounts) batch() answer {
 	s := t.status()
 	body := append([]byte(`{"status":"`), s...)
 	body = append(body, '"')

@@ -79,7 +79,7 @@ type batch struct {
 	left     int   // events that are still to be built
 	leftSize int64 // of them, in bytes: their bodies, and about what is stored with each
 	bypassed bool  // the store is unavailable, and what is left goes past it
-	tally    tally
+	statuses statusCounts
 }
 
 // chunk are those events of a batch that are stored together.
@@ -240,7 +240,7 @@ func (b *batch) note(ctx context.Context, c *chunk, results []journal.Result) (r
 			refused = fmt.Errorf("%w: key %q: %w", errRowRefused, ev.Key, result.Err)
 			continue
 		}
-		b.tally.add(result.Status)
+		b.statuses.add(result.Status)
 		b.count(c.entries[i], result)
 		routed := len(c.entries[i].Destinations) > 0
 		b.log.event(ctx, b.now, ev, b.noted(b.delivery.Proof), result, routed)
@@ -360,6 +360,9 @@ func facts(ev *hookonce.Event) []byte {
 // count notes what became of an event.
 func (in *intake) count(entry *journal.Event, r journal.Result) {
 	in.metrics.events[r.Status].Inc()
+	if r.ID != 0 && (r.Status == journal.Duplicate || r.Status == journal.Conflict) && !journal.Coalesces(entry.Key) {
+		in.metrics.copied(r.ID, entry.ReceivedAt)
+	}
 	if r.Status != journal.Accepted && r.Status != journal.Unkeyed {
 		return
 	}

@@ -49,7 +49,7 @@ func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int
 // ServeHTTP answers one delivery, and panics never.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := e.now()
-	e.metrics.received.Inc()
+	e.metrics.receivedAt(start)
 	a, err := e.handle(w, r, start)
 	if err == nil {
 		a.write(w)
@@ -90,7 +90,7 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 		return handshake(*delivery.Handshake), nil
 	}
 	connlimit.Known(r.Context())
-	e.metrics.verifiedBy(delivery.Proof.Secret)
+	e.metrics.verifiedAt(now, delivery.Proof.Secret)
 	if delivery.Unreadable != nil {
 		e.log.unreadable(r.Context(), delivery.Unreadable)
 	}
@@ -131,7 +131,7 @@ func (e *endpoint) accept(r *http.Request, d *hookonce.Verified, held int64, now
 	}
 	switch b := e.intake.batch(header, d, now); b.left {
 	case 0:
-		return e.acknowledge(b.tally.batch()), nil
+		return e.acknowledge(b.statuses.batch()), nil
 	case 1:
 		c, results, err := b.one(r.Context())
 		switch {
@@ -140,12 +140,12 @@ func (e *endpoint) accept(r *http.Request, d *hookonce.Verified, held int64, now
 		case e.source.Sync:
 			return e.reply(r.Context(), c.entries[0], results[0], now)
 		}
-		return e.acknowledge(single(b.tally.status(), c.events[0].Key)), nil
+		return e.acknowledge(single(b.statuses.status(), c.events[0].Key)), nil
 	default:
 		if err := b.all(r.Context(), held); err != nil {
 			return answer{}, err
 		}
-		return e.acknowledge(b.tally.batch()), nil
+		return e.acknowledge(b.statuses.batch()), nil
 	}
 }
 

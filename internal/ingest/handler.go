@@ -49,7 +49,7 @@ func New(o Options) *Handler {
 		panic("ingest: " + err.Error())
 	}
 	o.Watcher = cmp.Or[Watcher](o.Watcher, blind{})
-	metrics := newMetrics(o.Registerer)
+	metrics := newMetrics(o.Registerer, o.Tally)
 	h := &Handler{
 		opt:     o,
 		metrics: metrics,

@@ -11,6 +11,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/tally"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -132,6 +133,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Registerer receives the metrics.
 	Registerer prometheus.Registerer
+	// Tally has the counters of what happens by the minute. Nil: nobody reads them.
+	Tally *tally.Recorder
 	// Watcher is told what becomes of every request. Nil: nobody is.
 	Watcher Watcher
 }

@@ -8,12 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/body"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/problem"
+	"github.com/hookonce/hookonce/internal/tally"
 )
 
 // refusal is a problem as the sender reads it. What the log says is elsewhere: a sender that is not verified learns
@@ -161,7 +160,7 @@ type refuser struct {
 	log       eventLog
 	watcher   Watcher
 	allowlist allowlist
-	rejected  map[*refusal]prometheus.Counter
+	rejected  map[*refusal]counter
 	profile   hookonce.Profile
 	allow     string // the methods that are taken
 }
@@ -174,12 +173,12 @@ func newRefuser(source string, o Options, m *metrics, profile hookonce.Profile, 
 		log:       newEventLog(o.Logger, source),
 		watcher:   o.Watcher,
 		allowlist: from,
-		rejected:  make(map[*refusal]prometheus.Counter, len(refusals)),
+		rejected:  make(map[*refusal]counter, len(refusals)),
 		profile:   profile,
 		allow:     profile.Allow(),
 	}
 	for _, p := range refusals {
-		r.rejected[p] = m.rejected.WithLabelValues(source, p.Reason)
+		r.rejected[p] = counter{m.rejected.WithLabelValues(source, p.Reason), m.tally.Counter(source, "", tally.Rejected(p.Reason))}
 	}
 	return r
 }

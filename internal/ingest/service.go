@@ -4,8 +4,6 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/body"
 )
@@ -17,7 +15,7 @@ type service struct {
 	handler  http.Handler
 	throttle throttle
 	reading  *bodyMemory
-	received prometheus.Counter
+	received counter
 }
 
 func newService(s Service, o Options, m *metrics, room *bodyMemory) *service {
@@ -27,7 +25,7 @@ func newService(s Service, o Options, m *metrics, room *bodyMemory) *service {
 		handler:  http.StripPrefix(PathPrefix+s.Name, s.Handler),
 		throttle: newThrottle(s.Rate, s.Burst),
 		reading:  room,
-		received: m.received.WithLabelValues(s.Name),
+		received: m.receivedOf(s.Name),
 	}
 }
 

@@ -73,10 +73,20 @@ type OpenCount struct {
 	Oldest time.Time
 }
 
+// ByState adds up destinations.
+func ByState(backlog []OpenCount) map[State]int64 {
+	open := map[State]int64{}
+	for _, c := range backlog {
+		open[c.State] += c.Count
+	}
+	return open
+}
+
 // Stats are row counts.
 type Stats struct {
-	// Open counts deliveries by state.
-	Open map[State]int64
+	// Open counts deliveries by state, and Backlog by destination as well.
+	Open    map[State]int64
+	Backlog []OpenCount
 	// Events is the number of events in the journal, possibly an estimate.
 	Events int64
 	// Rows estimates the rows of other kinds, where the store can tell without reading the tables.

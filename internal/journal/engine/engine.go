@@ -78,7 +78,7 @@ func New(store journal.Store, opt Options) (*Engine, error) {
 func build(store journal.Store, opt Options) *Engine {
 	done := newDoneCache(opt.DoneKeys)
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &core{store: store, opt: opt, metrics: newMetrics(), ctx: ctx, stop: make(chan struct{})}
+	c := &core{store: store, opt: opt, metrics: newMetrics(opt.Tally), ctx: ctx, stop: make(chan struct{})}
 	e := &Engine{
 		core:     c,
 		cancel:   cancel,
@@ -136,7 +136,7 @@ func (e *Engine) adopt() error {
 func (e *Engine) start() {
 	turn := make(chan struct{}, 1)
 	for range 2 {
-		w := &writer{core: e.core, turn: turn, queue: e.queue, done: e.done, inflight: e.inflight, schedule: e.schedule, issue: e.issue}
+		w := &writer{core: e.core, turn: turn, queue: e.queue, done: e.done, inflight: e.inflight, schedule: e.schedule, issue: e.issue, stored: map[string]*storedCounters{}}
 		e.feeders.Go(w.run)
 	}
 	e.feeders.Go((&poller{core: e.core, inflight: e.inflight, schedule: e.schedule, issue: e.issue}).run)

@@ -82,6 +82,9 @@ func TestMetrics(t *testing.T) {
 		r.goAccept(&journal.Event{Source: "billing", Body: make([]byte, 100)})
 		defer gate.Open()
 		want := `
+# HELP hookonce_journal_backlog Deliveries that are not done, by destination and state.
+# TYPE hookonce_journal_backlog gauge
+hookonce_journal_backlog{destination="app",state="processing"} 1
 # HELP hookonce_journal_done_cache_hits_total Copies answered from the memory of finished keys.
 # TYPE hookonce_journal_done_cache_hits_total counter
 hookonce_journal_done_cache_hits_total 1
@@ -106,7 +109,7 @@ hookonce_journal_rows{state="pending",table="deliveries"} 0
 hookonce_journal_rows{state="processing",table="deliveries"} 1
 `
 		if err := testutil.GatherAndCompare(reg, strings.NewReader(want),
-			"hookonce_journal_done_cache_hits_total", "hookonce_journal_held", "hookonce_journal_lost_leases_total",
+			"hookonce_journal_backlog", "hookonce_journal_done_cache_hits_total", "hookonce_journal_held", "hookonce_journal_lost_leases_total",
 			"hookonce_journal_queue_bytes", "hookonce_journal_queue_entries", "hookonce_journal_rows"); err != nil {
 			t.Error(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/tally"
 )
 
 // op names a call of the store in metrics and logs.
@@ -27,14 +28,16 @@ const (
 
 	opReconcile op = "reconcile"
 	opEnsure    op = "ensure_partitions"
+	opForget    op = "forget_tallies"
 )
 
-var ops = []op{opAccept, opTake, opExtend, opFinish, opPurge, opDrop, opStats, opReceipts, opPauses, opStatuses, opReconcile, opEnsure}
+var ops = []op{opAccept, opTake, opExtend, opFinish, opPurge, opDrop, opStats, opReceipts, opPauses, opStatuses, opReconcile, opEnsure, opForget}
 
 // metrics are the journal's own; what happens to events is counted where it happens.
 type metrics struct {
 	calls     map[op]*callMetrics
 	rows      *prometheus.GaugeVec
+	backlog   *backlogMetrics
 	cacheHits prometheus.Counter
 	lost      prometheus.Counter
 	stale     prometheus.Counter
@@ -57,7 +60,7 @@ type callMetrics struct {
 	down bool
 }
 
-func newMetrics() *metrics {
+func newMetrics(t *tally.Recorder) *metrics {
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "hookonce_journal_commit_seconds", Help: "Time of one transaction of the store, by operation.",
 		Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
@@ -74,6 +77,7 @@ func newMetrics() *metrics {
 		rows: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "hookonce_journal_rows", Help: "Rows in the journal: deliveries by state, events and other tables in total (estimates).",
 		}, []string{"table", "state"}),
+		backlog:   newBacklogMetrics(),
 		cacheHits: counter("done_cache_hits_total", "Copies answered from the memory of finished keys."),
 		lost:      counter("lost_leases_total", "Deliveries that somebody else took over while they were held here."),
 		stale:     counter("stale_outcomes_total", "Outcomes that were not recorded because their token was not current."),
@@ -84,7 +88,7 @@ func newMetrics() *metrics {
 		}, []string{"forced"}),
 		dropped: counter("duplicate_receipts_dropped_total", "Copies that were recognised and answered, but too many to record."),
 		seconds: seconds, batch: batch, failed: failed,
-		upkeepMetrics: newUpkeepMetrics(),
+		upkeepMetrics: newUpkeepMetrics(t),
 	}
 	for _, o := range ops {
 		m.calls[o] = &callMetrics{
@@ -105,7 +109,7 @@ func (m *metrics) register(r prometheus.Registerer, e *Engine) error {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookonce_journal_" + name, Help: help}, func() float64 { return float64(read()) })
 	}
 	var errs []error
-	for _, c := range append(m.collectors(), m.seconds, m.batch, m.failed, m.rows, m.cacheHits, m.lost, m.stale, m.reconciled, m.replayed, m.dropped,
+	for _, c := range append(m.collectors(), m.seconds, m.batch, m.failed, m.rows, m.backlog.open, m.backlog.oldest, m.cacheHits, m.lost, m.stale, m.reconciled, m.replayed, m.dropped,
 		gauge("queue_entries", "Entries that wait for their commit.", func() int64 { n, _ := e.queue.depth(); return int64(n) }),
 		gauge("queue_bytes", "Bytes of the entries that wait for their commit.", func() int64 { _, n := e.queue.depth(); return n }),
 		gauge("unrecorded", "Events delivered past the store that are on no record yet.", func() int64 { return int64(e.bypass.Unrecorded()) }),
@@ -125,9 +129,44 @@ func (m *metrics) count(s journal.Stats) {
 	for _, state := range []journal.State{journal.Pending, journal.Processing, journal.Failed, journal.Dead} {
 		m.rows.WithLabelValues("deliveries", string(state)).Set(float64(s.Open[state]))
 	}
+	m.backlog.set(s.Backlog)
 	m.rows.WithLabelValues("events", "").Set(float64(s.Events))
 	for kind, n := range s.Rows {
 		m.rows.WithLabelValues(string(kind), "").Set(float64(n))
 	}
 	m.bytes.Set(float64(s.Bytes))
+}
+
+// backlogMetrics say what is open at each destination.
+type backlogMetrics struct {
+	open, oldest *prometheus.GaugeVec
+	known        map[[2]string]bool // destinations and states that were among them once
+}
+
+func newBacklogMetrics() *backlogMetrics {
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "hookonce_journal_" + name, Help: help}, []string{"destination", "state"})
+	}
+	return &backlogMetrics{
+		known:  map[[2]string]bool{},
+		open:   gauge("backlog", "Deliveries that are not done, by destination and state."),
+		oldest: gauge("backlog_oldest_timestamp_seconds", "When the oldest event was accepted that has such a delivery; missing where there is none."),
+	}
+}
+
+// set makes these the counts. Of what is not among them any more there is none.
+func (m *backlogMetrics) set(backlog []journal.OpenCount) {
+	there := map[[2]string]bool{}
+	for _, c := range backlog {
+		at := [2]string{c.Destination, string(c.State)}
+		there[at], m.known[at] = true, true
+		m.open.WithLabelValues(at[:]...).Set(float64(c.Count))
+		m.oldest.WithLabelValues(at[:]...).Set(float64(c.Oldest.Unix()))
+	}
+	for at := range m.known {
+		if !there[at] {
+			m.open.WithLabelValues(at[:]...).Set(0)
+			m.oldest.DeleteLabelValues(at[:]...)
+		}
+	}
 }

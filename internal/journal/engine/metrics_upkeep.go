@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/tally"
 )
 
 // The tasks of upkeep, as metrics name them.
@@ -17,7 +18,7 @@ const (
 // upkeepMetrics follow how much the journal keeps, and what goes.
 type upkeepMetrics struct {
 	stored, storedBytes prometheus.Counter
-	purged              map[journal.Kind]prometheus.Counter
+	purged              map[journal.Kind]purgedCounter
 	bytes               prometheus.Gauge
 	lastCleanup         *prometheus.GaugeVec
 	partitions          *prometheus.GaugeVec
@@ -26,7 +27,18 @@ type upkeepMetrics struct {
 	purgedVec *prometheus.CounterVec
 }
 
-func newUpkeepMetrics() *upkeepMetrics {
+// purgedCounter counts rows that went, for the metrics and for the tallies.
+type purgedCounter struct {
+	metric prometheus.Counter
+	tally  *tally.Counter
+}
+
+func (c purgedCounter) add(n int64) {
+	c.metric.Add(float64(n))
+	c.tally.Add(n)
+}
+
+func newUpkeepMetrics(t *tally.Recorder) *upkeepMetrics {
 	gauge := func(label, name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "hookonce_journal_" + name, Help: help}, []string{label})
 	}
@@ -36,7 +48,7 @@ func newUpkeepMetrics() *upkeepMetrics {
 		purgedVec: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_journal_purged_total", Help: "Rows that this process deleted because they were past their retention, by kind. Those of dropped partitions are estimates.",
 		}, []string{"kind"}),
-		purged: map[journal.Kind]prometheus.Counter{},
+		purged: map[journal.Kind]purgedCounter{},
 		bytes: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hookonce_journal_bytes", Help: "Size of the journal's tables on the disk, indexes included.",
 		}),
@@ -46,7 +58,7 @@ func newUpkeepMetrics() *upkeepMetrics {
 		until:       gauge("table", "partitions_until_timestamp_seconds", "Where the last partition of a table ends. It should be days ahead."),
 	}
 	for _, k := range journal.Kinds() {
-		m.purged[k] = m.purgedVec.WithLabelValues(string(k))
+		m.purged[k] = purgedCounter{m.purgedVec.WithLabelValues(string(k)), t.Counter("", "", tally.Purged(string(k)))}
 	}
 	return m
 }

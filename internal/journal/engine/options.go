@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/tally"
 )
 
 // Options configure an [Engine]. Every field is required unless it says otherwise.
@@ -56,6 +57,8 @@ type Options struct {
 	Now func() time.Time
 	// Logger receives what operators need to know: outages, lost leases, refused rows. Never bodies.
 	Logger *slog.Logger
+	// Tally has the counters of what happens by the minute. Nil: nobody reads them.
+	Tally *tally.Recorder
 	// Registerer receives the metrics. Nil: they are kept but not registered.
 	Registerer prometheus.Registerer
 }

@@ -39,6 +39,9 @@ func (u *upkeep) purge() {
 			m, err := u.step(s)
 			more, failed = more || m, failed || err != nil
 		}
+		if !more && !failed {
+			failed = u.forget() != nil
+		}
 		wait = purgeEvery
 		switch {
 		case more && !failed:
@@ -68,8 +71,13 @@ func (u *upkeep) step(s *sweep) (more bool, err error) {
 	if !purged.More {
 		s.rests = now.Add(purgeEvery / 2)
 	}
-	u.metrics.purged[s.Kind].Add(float64(purged.Deleted))
+	u.metrics.purged[s.Kind].add(int64(purged.Deleted))
 	return purged.More, nil
+}
+
+// forget deletes what was counted long ago.
+func (u *upkeep) forget() error {
+	return u.call(opForget, u.opt.Timeout, 1, func(ctx context.Context) error { return u.store.ForgetTallies(ctx, u.opt.Now()) })
 }
 
 // ensurePartitions has partitions made. Without them everything works, and deleting costs more.
@@ -98,7 +106,7 @@ func (u *upkeep) dropPartitions() {
 			return err
 		})
 		for kind, rows := range d.Rows {
-			u.metrics.purged[kind].Add(float64(rows))
+			u.metrics.purged[kind].add(rows)
 		}
 		switch {
 		case d.More:

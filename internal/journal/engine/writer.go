@@ -7,6 +7,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/inflight"
+	"github.com/hookonce/hookonce/internal/tally"
 )
 
 // writer commits what waits in the queue, batch after batch, when it is its turn. There are two of them that
@@ -25,6 +26,25 @@ type writer struct {
 	records []journal.Record
 	batch   []*journal.Record // of records
 	epoch   epoch             // of the commit
+
+	stored map[string]*storedCounters // by source
+}
+
+// storedCounters are the tallies of what was stored of one source.
+type storedCounters struct{ events, bytes *tally.Counter }
+
+// countStored counts an event that was stored.
+func (w *writer) countStored(e *journal.Event) {
+	size := e.Size()
+	w.metrics.stored.Inc()
+	w.metrics.storedBytes.Add(float64(size))
+	c := w.stored[e.Source]
+	if c == nil {
+		c = &storedCounters{w.opt.Tally.Counter(e.Source, "", tally.Stored), w.opt.Tally.Counter(e.Source, "", tally.StoredBytes)}
+		w.stored[e.Source] = c
+	}
+	c.events.Inc()
+	c.bytes.Add(size)
 }
 
 // run commits until the queue is closed and empty.
@@ -111,8 +131,7 @@ func (w *writer) succeed(results []journal.Result, lease time.Time) {
 func (w *writer) settled(r *journal.Record, res journal.Result, now, lease time.Time) {
 	fresh := res.Err == nil && (res.Status == journal.Accepted || res.Status == journal.Unkeyed)
 	if fresh {
-		w.metrics.stored.Inc()
-		w.metrics.storedBytes.Add(float64(r.Size()))
+		w.countStored(r.Event)
 	}
 	opened := fresh && !res.Dropped(r.Event)
 	if opened && now.Before(lease) {

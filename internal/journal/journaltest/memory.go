@@ -198,11 +198,8 @@ func (m *Memory) Stats(ctx context.Context) (journal.Stats, error) {
 	if err != nil {
 		return journal.Stats{}, err
 	}
-	s := journal.Stats{Open: map[journal.State]int64{}, Events: int64(len(m.events))}
-	for _, d := range m.deliveries {
-		s.Open[d.State]++
-	}
-	return s, nil
+	backlog := m.backlog()
+	return journal.Stats{Open: journal.ByState(backlog), Backlog: backlog, Events: int64(len(m.events))}, nil
 }
 
 // Ping implements [journal.Store].

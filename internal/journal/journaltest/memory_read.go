@@ -210,6 +210,11 @@ func (m *Memory) Open(ctx context.Context) ([]journal.OpenCount, error) {
 	if err != nil {
 		return nil, err
 	}
+	return m.backlog(), nil
+}
+
+// backlog is what [Memory.Open] returns.
+func (m *Memory) backlog() (open []journal.OpenCount) {
 	type group struct {
 		destination string
 		state       journal.State
@@ -221,14 +226,13 @@ func (m *Memory) Open(ctx context.Context) ([]journal.OpenCount, error) {
 			oldest[g] = d.EventID
 		}
 	}
-	var open []journal.OpenCount
 	for g, n := range count {
 		open = append(open, journal.OpenCount{Destination: g.destination, State: g.state, Count: n, Oldest: journal.IDTime(oldest[g])})
 	}
 	slices.SortFunc(open, func(a, b journal.OpenCount) int {
 		return cmp.Or(cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.State, b.State))
 	})
-	return open, nil
+	return open
 }
 
 // RecordDuplicates implements [journal.Store].

@@ -172,19 +172,11 @@ GROUP BY t.kind`
 
 // Stats implements [journal.Store].
 func (s *Store) Stats(ctx context.Context) (journal.Stats, error) {
-	stats := journal.Stats{Open: map[journal.State]int64{}, Rows: map[journal.Kind]int64{}}
-	rows, err := s.pool.Query(ctx, s.sql.openCounts)
+	backlog, err := s.Open(ctx)
 	if err != nil {
-		return journal.Stats{}, fmt.Errorf("journal/pg: counting open work: %w", err)
+		return journal.Stats{}, err
 	}
-	var state string
-	var n int64
-	if _, err := pgx.ForEachRow(rows, []any{&state, &n}, func() error {
-		stats.Open[journal.State(state)] = n
-		return nil
-	}); err != nil {
-		return journal.Stats{}, fmt.Errorf("journal/pg: counting open work: %w", err)
-	}
+	stats := journal.Stats{Open: journal.ByState(backlog), Backlog: backlog, Rows: map[journal.Kind]int64{}}
 	if err := s.sizes(ctx, &stats); err != nil {
 		return journal.Stats{}, fmt.Errorf("journal/pg: estimating the sizes of tables: %w", err)
 	}

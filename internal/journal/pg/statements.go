@@ -10,7 +10,7 @@ type statements struct {
 	choices, picked, pickedGroups           string
 	extend, finish, finishReplies           string
 	answers, bypassed                       string
-	openCounts, ping, writer                string
+	ping, writer                            string
 }
 
 func newStatements(prefix string) statements {
@@ -20,7 +20,7 @@ func newStatements(prefix string) statements {
 		targets: in(targetsSQL), groupsDue: in(groupsDueSQL), groups: in(groupsSQL), turns: in(turnsSQL), take: in(takeSQL),
 		choices: in(choicesSQL), picked: in(pickedSQL), pickedGroups: in(pickedGroupsSQL),
 		extend: in(extendSQL), finish: in(finishSQL), finishReplies: in(finishRepliesSQL), answers: in(answersSQL), bypassed: in(bypassedSQL),
-		openCounts: in(openCountsSQL), ping: in(pingSQL), writer: in(writerSQL),
+		ping: in(pingSQL), writer: in(writerSQL),
 	}
 }
 
@@ -98,8 +98,6 @@ const finished = `WITH ` + durable + `, outcome AS (
 	ON CONFLICT (destination, resource) DO UPDATE SET rank = excluded.rank, event_id = excluded.event_id
 	WHERE newest.rank < excluded.rank
 )`
-
-const openCountsSQL = `SELECT state, count(*) FROM {{.}}deliveries GROUP BY state`
 
 const pingSQL = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool`
 

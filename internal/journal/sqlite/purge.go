@@ -99,23 +99,11 @@ func (s *Store) purgeOldest(w *writer, p *journal.Purge, text string, end int64)
 // Stats implements [journal.Store]. Events are counted by the first call and kept up to date from
 // then on; what is written while that count runs may be off by a batch.
 func (s *Store) Stats(ctx context.Context) (journal.Stats, error) {
-	stats := journal.Stats{Open: map[journal.State]int64{}}
-	rows, err := s.readers.QueryContext(ctx, `SELECT state, count(*) FROM `+s.prefix+`deliveries GROUP BY state`)
+	backlog, err := s.Open(ctx)
 	if err != nil {
-		return journal.Stats{}, fmt.Errorf("journal/sqlite: counting open work: %w", err)
+		return journal.Stats{}, err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var state journal.State
-		var n int64
-		if err := rows.Scan(&state, &n); err != nil {
-			return journal.Stats{}, fmt.Errorf("journal/sqlite: counting open work: %w", err)
-		}
-		stats.Open[state] = n
-	}
-	if err := rows.Err(); err != nil {
-		return journal.Stats{}, fmt.Errorf("journal/sqlite: counting open work: %w", err)
-	}
+	stats := journal.Stats{Open: journal.ByState(backlog), Backlog: backlog}
 	if err := s.readers.QueryRowContext(ctx, `SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`).Scan(&stats.Bytes); err != nil {
 		return journal.Stats{}, fmt.Errorf("journal/sqlite: reading the size of the file: %w", err)
 	}

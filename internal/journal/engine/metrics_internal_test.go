@@ -1,0 +1,33 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// What was open and is not any more leaves a count of 0 and no age.
+func TestTheBacklogOfDestinations(t *testing.T) {
+	m, reg := newBacklogMetrics(), prometheus.NewRegistry()
+	reg.MustRegister(m.open, m.oldest)
+	at := time.Unix(1700000000, 0)
+	m.set([]journal.OpenCount{{Destination: "app", State: journal.Failed, Count: 3, Oldest: at}, {Destination: "audit", State: journal.Dead, Count: 1, Oldest: at}})
+	m.set([]journal.OpenCount{{Destination: "app", State: journal.Failed, Count: 2, Oldest: at.Add(time.Hour)}})
+	const want = `
+# HELP hookonce_journal_backlog Deliveries that are not done, by destination and state.
+# TYPE hookonce_journal_backlog gauge
+hookonce_journal_backlog{destination="app",state="failed"} 2
+hookonce_journal_backlog{destination="audit",state="dead"} 0
+# HELP hookonce_journal_backlog_oldest_timestamp_seconds When the oldest event was accepted that has such a delivery; missing where there is none.
+# TYPE hookonce_journal_backlog_oldest_timestamp_seconds gauge
+hookonce_journal_backlog_oldest_timestamp_seconds{destination="app",state="failed"} 1.7000036e+09
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
