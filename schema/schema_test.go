@@ -333,11 +333,11 @@ func TestUpgradeFromVersion8(t *testing.T) {
 func TestUpgradeFromVersion9(t *testing.T) {
 	eachWhole(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
-		prefix, _ := tables.Prefix(d.dialect, "")
+		prefix, _ := ddl.Prefix(d.dialect, "")
 		exec(t, db, before(t, d, 10))
 		at := map[schema.Dialect]string{schema.Postgres: "'2026-01-01'", schema.SQLite: "1767225600000000"}[d.dialect]
 		exec(t, db, "INSERT INTO "+prefix+"deliveries (event_id, destination, state, token, tries, due_at, last_error) VALUES (7, 'app', 'failed', 3, 2, "+at+", 'why')")
-		if from, to := migrate(t, db, d.dialect, ""); from != 9 || to != tables.Version() {
+		if from, to := migrate(t, db, d.dialect, ""); from != 9 || to != ddl.Version() {
 			t.Errorf("migrated from %d to %d", from, to)
 		}
 		mustHaveTables(t, db, d.dialect, "")
