@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/fleet"
 )
 
 func newDestinationsCommand(w *env) *cobra.Command {
@@ -44,7 +45,7 @@ With --all it also shows the gateways, and how each of them finds each destinati
 			if err != nil {
 				return err
 			}
-			var list api.DestinationList
+			var list fleet.DestinationList
 			if err := client.get(c.Context(), "/destinations", nil, &list); err != nil {
 				return err
 			}
@@ -59,7 +60,7 @@ With --all it also shows the gateways, and how each of them finds each destinati
 	return c
 }
 
-func printDestinations(w *env, list *api.DestinationList, all bool) error {
+func printDestinations(w *env, list *fleet.DestinationList, all bool) error {
 	t := newTable(w, "", "NAME | STATE | PENDING | PROCESSING | FAILED | DEAD | OLDEST OPEN | URL | WHY PAUSED")
 	for _, d := range list.Destinations {
 		count, oldest := map[string]int64{}, time.Time{}
@@ -90,10 +91,10 @@ func printDestinations(w *env, list *api.DestinationList, all bool) error {
 }
 
 // host names a gateway for people.
-func host(g *api.Gateway) string { return fmt.Sprintf("%s/%d", g.Host, g.PID) }
+func host(g *fleet.Gateway) string { return fmt.Sprintf("%s/%d", g.Host, g.PID) }
 
 // printFleet shows the destinations, the gateways, and how each of them finds each destination.
-func printFleet(w *env, destinations table, list *api.DestinationList) error {
+func printFleet(w *env, destinations table, list *fleet.DestinationList) error {
 	gateways := newTable(w, "\n", "GATEWAY | STATE | VERSION | SINCE | LAST HEARD OF")
 	names := map[string]string{}
 	for _, g := range list.Gateways {
@@ -114,7 +115,7 @@ func printFleet(w *env, destinations table, list *api.DestinationList) error {
 }
 
 // standing is the state of a destination in a word or two, and for how many of its gateways it is so.
-func standing(d *api.Destination) string {
+func standing(d *fleet.Destination) string {
 	switch {
 	case d.Pause != nil:
 		return "paused"
@@ -137,7 +138,7 @@ func standing(d *api.Destination) string {
 const overdue = 10 * time.Second
 
 // health is how a destination stands in a word or two.
-func health(h *api.Health) string {
+func health(h *fleet.Health) string {
 	switch h.State {
 	case "ill":
 		if h.Probe != nil && time.Since(*h.Probe) > overdue {

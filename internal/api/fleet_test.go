@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
 // said has another gateway tell how it finds its destinations, some time ago.
-func (r *rig) said(id string, ago time.Duration, targets ...api.Target) {
+func (r *rig) said(id string, ago time.Duration, targets ...fleet.Target) {
 	r.Helper()
 	view, err := json.Marshal(targets)
 	if err != nil {
@@ -28,19 +28,19 @@ func (r *rig) said(id string, ago time.Duration, targets ...api.Target) {
 func TestFleet(t *testing.T) {
 	r := newRig(t)
 	sooner, later := now.Add(time.Second), now.Add(time.Minute)
-	at := func(state string, probe *time.Time) api.Health {
-		return api.Health{State: state, Probe: probe, Limit: 10}
+	at := func(state string, probe *time.Time) fleet.Health {
+		return fleet.Health{State: state, Probe: probe, Limit: 10}
 	}
 	r.said("2", time.Second,
-		api.Target{Name: "app", URL: "http://127.0.0.1:5000/", Health: at("ill", &sooner), Waiting: 5, Underway: 1},
-		api.Target{Name: "audit", Health: at("recovering", nil), Waiting: 7},
-		api.Target{Name: "theirs", URL: "http://127.0.0.1:6000/", Ordered: true, Health: at("ill", &later), Waiting: 1})
-	r.said("3", api.Gone, api.Target{Name: "audit", Health: at("healthy", nil), Underway: 2}, api.Target{Name: "theirs", Health: at("ill", &sooner)})
-	r.said("4", api.Gone+time.Millisecond, api.Target{Name: "audit", Health: at("ill", &sooner), Waiting: 100}, api.Target{Name: "gone", Health: at("healthy", nil)})
+		fleet.Target{Name: "app", URL: "http://127.0.0.1:5000/", Health: at("ill", &sooner), Waiting: 5, Underway: 1},
+		fleet.Target{Name: "audit", Health: at("recovering", nil), Waiting: 7},
+		fleet.Target{Name: "theirs", URL: "http://127.0.0.1:6000/", Ordered: true, Health: at("ill", &later), Waiting: 1})
+	r.said("3", fleet.Gone, fleet.Target{Name: "audit", Health: at("healthy", nil), Underway: 2}, fleet.Target{Name: "theirs", Health: at("ill", &sooner)})
+	r.said("4", fleet.Gone+time.Millisecond, fleet.Target{Name: "audit", Health: at("ill", &sooner), Waiting: 100}, fleet.Target{Name: "gone", Health: at("healthy", nil)})
 	if err := r.model.Announce(t.Context(), journal.Gateway{ID: "5", Since: now, Seen: now, View: []byte("from the future")}, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	var list api.DestinationList
+	var list fleet.DestinationList
 	text, _ := json.Marshal(r.get("/api/v1/destinations"))
 	if err := json.Unmarshal(text, &list); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
@@ -35,7 +36,7 @@ type Options struct {
 	// Self is this process, as it tells the others on the store of itself. Seen and View are not looked at.
 	Self journal.Gateway
 	// Targets returns the destinations of this process as they are at the moment, by name.
-	Targets func() []Target
+	Targets func() []fleet.Target
 	// Field returns what reads the field with this name, as routes have it, from events of the source. It fails if
 	// the name makes no sense there. A source that is not configured has the fields that do not depend on a provider.
 	Field func(source, name string) (Reader, error)

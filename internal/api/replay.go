@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/loglimit"
 )
@@ -138,7 +139,7 @@ func (a *api) checkReplay(ctx context.Context, r *journal.Replay, destination st
 	if !plain(r.Reason) {
 		return invalid("body.reason", "this is not readable text", nil)
 	}
-	known := func(t Target) bool { return t.Name == r.Destination }
+	known := func(t fleet.Target) bool { return t.Name == r.Destination }
 	if r.Destination != "" && !slices.ContainsFunc(a.opt.Targets(), known) {
 		return invalid(destination, "there is no such destination in this gateway; GET "+Base+"/destinations lists them", r.Destination)
 	}

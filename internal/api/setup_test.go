@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 )
@@ -78,11 +79,11 @@ func (r *rig) serve(tokens ...api.Token) {
 			return []api.Source{{Name: "billing", Provider: "stripe", Path: "/in/billing", Destinations: []string{"app"}}}
 		},
 		Self: journal.Gateway{ID: "self", Host: "web-1", PID: 7, Version: "test", Since: now},
-		Targets: func() []api.Target {
+		Targets: func() []fleet.Target {
 			probe := now.Add(4 * time.Second)
-			ill := api.Health{State: "ill", Since: &now, Error: "connection refused", Probe: &probe, Limit: 1}
-			return []api.Target{{Name: "app", URL: "http://127.0.0.1:3000/", Health: ill},
-				{Name: "audit", URL: "http://127.0.0.1:4000/", Health: api.Health{State: "healthy", Limit: 64}, Ordered: true}}
+			ill := fleet.Health{State: "ill", Since: &now, Error: "connection refused", Probe: &probe, Limit: 1}
+			return []fleet.Target{{Name: "app", URL: "http://127.0.0.1:3000/", Health: ill},
+				{Name: "audit", URL: "http://127.0.0.1:4000/", Health: fleet.Health{State: "healthy", Limit: 64}, Ordered: true}}
 		},
 		Field:   field,
 		Logger:  log,

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/fleet"
 )
 
 // destinationsView lists destinations, and the processes that deliver to them.
-type destinationsView struct{ api.DestinationList }
+type destinationsView struct{ fleet.DestinationList }
 
 // Oldest returns when the oldest event was accepted that is open at a destination, nil if none is.
-func (destinationsView) Oldest(d api.Destination) *time.Time {
+func (destinationsView) Oldest(d fleet.Destination) *time.Time {
 	var oldest *time.Time
 	for i := range d.Open {
 		if t := &d.Open[i].Oldest; oldest == nil || t.Before(*oldest) {
@@ -33,8 +34,8 @@ func (d *dashboard) destinations(r *http.Request) (*page, error) {
 
 // destinationView is one destination.
 type destinationView struct {
-	api.Destination
-	Fleet []api.Gateway `json:"-"`
+	fleet.Destination
+	Fleet []fleet.Gateway `json:"-"`
 }
 
 // Host returns that of the gateway with the identifier.
@@ -48,7 +49,7 @@ func (v destinationView) Host(id string) string {
 }
 
 // openOf counts the deliveries in one state.
-func openOf(d api.Destination, state string) (count int64) {
+func openOf(d fleet.Destination, state string) (count int64) {
 	for _, o := range d.Open {
 		if o.State == state {
 			count += o.Count
@@ -58,12 +59,12 @@ func openOf(d api.Destination, state string) (count int64) {
 }
 
 func (d *dashboard) destination(r *http.Request) (*page, error) {
-	var all api.DestinationList
+	var all fleet.DestinationList
 	if err := d.get(r.Context(), "/destinations", nil, &all); err != nil {
 		return nil, err
 	}
 	name := r.PathValue("name")
-	i := slices.IndexFunc(all.Destinations, func(d api.Destination) bool { return d.Name == name })
+	i := slices.IndexFunc(all.Destinations, func(d fleet.Destination) bool { return d.Name == name })
 	if i < 0 {
 		return nil, refusal(http.StatusNotFound, "there is no such destination in any gateway")
 	}

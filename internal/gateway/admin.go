@@ -16,6 +16,7 @@ import (
 	"github.com/hookonce/hookonce/internal/dashboard"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/doctor"
+	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/problem"
 	"github.com/hookonce/hookonce/internal/settings"
@@ -70,18 +71,18 @@ func fieldReader(cfg *config.Config, source, name string) (api.Reader, error) {
 }
 
 // apiTargets returns the destinations as they are configured and as they stand.
-func apiTargets(cfg *config.Config, status []deliver.Status) []api.Target {
+func apiTargets(cfg *config.Config, status []deliver.Status) []fleet.Target {
 	all := cfg.AllDestinations()
-	targets := make([]api.Target, 0, len(all))
+	targets := make([]fleet.Target, 0, len(all))
 	stand := map[string]deliver.Status{}
 	for _, s := range status {
 		stand[s.Name] = s
 	}
 	for i := range all {
 		s := stand[all[i].Name]
-		targets = append(targets, api.Target{
+		targets = append(targets, fleet.Target{
 			Name: all[i].Name, URL: all[i].Address(), Ordered: all[i].Order == config.ByResource,
-			Health:  api.Health{State: string(s.State), Since: known(s.Since), Error: s.Cause, Probe: known(s.Until), Limit: s.Limit},
+			Health:  fleet.Health{State: string(s.State), Since: known(s.Since), Error: s.Cause, Probe: known(s.Until), Limit: s.Limit},
 			Waiting: s.Waiting, Underway: s.Underway,
 		})
 	}

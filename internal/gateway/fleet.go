@@ -7,28 +7,28 @@ import (
 	"os"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
 const (
-	announceEvery = 3 * time.Second // api.Gone is some times as long
+	announceEvery = 3 * time.Second // fleet.Gone is some times as long
 	forgetAfter   = time.Hour       // after its last word, another gateway is no news
 	announceTime  = 2 * time.Second // for one word to the store
 )
 
-// fleet tells the gateways on one store of each other.
-type fleet struct {
+// announcer tells the gateways on one store of each other.
+type announcer struct {
 	self    journal.Gateway // what does not change
 	opt     Options
 	records journal.Registry
-	targets func() []api.Target
+	targets func() []fleet.Target
 	stop    context.CancelFunc
 	ended   chan struct{}
 }
 
 // join begins to say how this gateway finds its destinations.
-func (f *fleet) join(o Options, records journal.Registry, targets func() []api.Target) {
+func (f *announcer) join(o Options, records journal.Registry, targets func() []fleet.Target) {
 	host, _ := os.Hostname() // which is for people alone
 	f.opt, f.records, f.targets = o, records, targets
 	f.self = journal.Gateway{ID: rand.Text(), Host: host, PID: os.Getpid(), Version: f.opt.Version, Since: f.opt.Now()}
@@ -54,7 +54,7 @@ func (f *fleet) join(o Options, records journal.Registry, targets func() []api.T
 }
 
 // announce says it once.
-func (f *fleet) announce(ctx context.Context) error {
+func (f *announcer) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, announceTime)
 	defer cancel()
 	view, err := json.Marshal(f.targets())
@@ -67,7 +67,7 @@ func (f *fleet) announce(ctx context.Context) error {
 }
 
 // leave takes leave of the others. That it fails is no failure to stop: they notice by themselves.
-func (f *fleet) leave(ctx context.Context) {
+func (f *announcer) leave(ctx context.Context) {
 	if f.stop == nil {
 		return
 	}

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/fleet"
 )
 
 // fleetOf asks a gateway what destinations and gateways there are.
-func fleetOf(t *testing.T, g *Gateway) (list api.DestinationList) {
+func fleetOf(t *testing.T, g *Gateway) (list fleet.DestinationList) {
 	t.Helper()
 	call{method: http.MethodGet, path: "/api/v1/destinations"}.do(t, g, &list)
 	return list
@@ -67,7 +67,7 @@ func TestFleet(t *testing.T) {
 	}
 	all[2].fleet.stop() // as if it was killed: it says nothing any more, and takes no leave
 	<-all[2].fleet.ended
-	ahead.Store(int64(api.Gone + time.Second))
+	ahead.Store(int64(fleet.Gone + time.Second))
 	for _, g := range all[:2] {
 		awaitFleet(t, g, "2 running, 1 gone, healthy in 2")
 	}

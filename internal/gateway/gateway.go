@@ -23,6 +23,7 @@ import (
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
+	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
@@ -65,7 +66,7 @@ type Gateway struct {
 
 	kept      keeping // for services
 	observing observing
-	fleet     fleet
+	fleet     announcer
 	tally     *tallying
 
 	ingest  *listener
@@ -295,7 +296,7 @@ func (g *Gateway) newReadiness() *readiness {
 }
 
 // targets returns the destinations as they are configured and as they stand.
-func (g *Gateway) targets() []api.Target { return apiTargets(g.config(), g.deliver.Destinations()) }
+func (g *Gateway) targets() []fleet.Target { return apiTargets(g.config(), g.deliver.Destinations()) }
 
 // tellMemory tells [Options.Memory] the bound.
 func (g *Gateway) tellMemory(p *plan) {
