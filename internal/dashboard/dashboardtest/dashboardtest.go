@@ -12,6 +12,7 @@ import (
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/dashboard"
 	"github.com/hookonce/hookonce/internal/doctor"
+	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
@@ -164,29 +165,29 @@ func (a *API) sources() api.SourceList {
 	}}
 }
 
-func (a *API) destinations() api.DestinationList {
-	healthy := func() *api.Health { return &api.Health{State: "healthy", Limit: 64} }
-	list := api.DestinationList{
-		Gateways: []api.Gateway{
+func (a *API) destinations() fleet.DestinationList {
+	healthy := func() *fleet.Health { return &fleet.Health{State: "healthy", Limit: 64} }
+	list := fleet.DestinationList{
+		Gateways: []fleet.Gateway{
 			{ID: "g1", Host: "web-1", PID: 812, Version: "1.4.0", Since: ago(52 * time.Hour), Seen: Now, Answers: true},
 			{ID: "g2", Host: "web-2", PID: 790, Version: "1.4.0", Since: ago(51 * time.Hour), Seen: ago(3 * time.Second)},
 		},
-		Destinations: []api.Destination{
-			{Name: "audit", Configured: true, URL: "https://audit.internal/hooks", Order: "none", Health: healthy(), Underway: 2, Gateways: []api.Stand{}, Open: []api.Open{}},
-			{Name: "ledger", Configured: true, URL: "https://ledger.internal/webhooks", Order: "by_resource", Health: healthy(), Gateways: []api.Stand{}, Open: []api.Open{}},
-			{Name: "mail", Configured: true, URL: "https://mail.internal/hooks", Order: "none", Health: healthy(), Gateways: []api.Stand{}, Open: []api.Open{}},
+		Destinations: []fleet.Destination{
+			{Name: "audit", Configured: true, URL: "https://audit.internal/hooks", Order: "none", Health: healthy(), Underway: 2, Gateways: []fleet.Stand{}, Open: []fleet.Open{}},
+			{Name: "ledger", Configured: true, URL: "https://ledger.internal/webhooks", Order: "by_resource", Health: healthy(), Gateways: []fleet.Stand{}, Open: []fleet.Open{}},
+			{Name: "mail", Configured: true, URL: "https://mail.internal/hooks", Order: "none", Health: healthy(), Gateways: []fleet.Stand{}, Open: []fleet.Open{}},
 		},
 	}
 	if a.World == Calm {
 		return list
 	}
 	ledger, mail := &list.Destinations[1], &list.Destinations[2]
-	ill := api.Health{State: "ill", Since: since(41 * time.Minute), Error: a.text("500 Internal Server Error"), Probe: since(-12 * time.Second), Limit: 1}
+	ill := fleet.Health{State: "ill", Since: since(41 * time.Minute), Error: a.text("500 Internal Server Error"), Probe: since(-12 * time.Second), Limit: 1}
 	ledger.Health, ledger.Waiting, ledger.Underway = &ill, 64, 1
-	ledger.Gateways = []api.Stand{{Gateway: "g1", Health: ill, Waiting: 40, Underway: 1}, {Gateway: "g2", Health: ill, Waiting: 24}}
-	ledger.Open = []api.Open{{State: "pending", Count: 1140, Oldest: ago(41 * time.Minute)}, {State: "failed", Count: 64, Oldest: ago(41 * time.Minute)}, {State: "dead", Count: 7, Oldest: ago(30 * time.Hour)}}
-	mail.Pause = &api.Pause{At: ago(26 * time.Hour), By: "oncall", Reason: a.text("migrating the mail provider")}
-	mail.Open = []api.Open{{State: "pending", Count: 311, Oldest: ago(26 * time.Hour)}}
+	ledger.Gateways = []fleet.Stand{{Gateway: "g1", Health: ill, Waiting: 40, Underway: 1}, {Gateway: "g2", Health: ill, Waiting: 24}}
+	ledger.Open = []fleet.Open{{State: "pending", Count: 1140, Oldest: ago(41 * time.Minute)}, {State: "failed", Count: 64, Oldest: ago(41 * time.Minute)}, {State: "dead", Count: 7, Oldest: ago(30 * time.Hour)}}
+	mail.Pause = &fleet.Pause{At: ago(26 * time.Hour), By: "oncall", Reason: a.text("migrating the mail provider")}
+	mail.Open = []fleet.Open{{State: "pending", Count: 311, Oldest: ago(26 * time.Hour)}}
 	return list
 }
 
