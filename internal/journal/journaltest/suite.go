@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -76,6 +78,15 @@ type suite struct {
 	named int // how many events got a number for a name
 }
 
+// stores returns n stores on the database where several can be open at once, else the one that is.
+func (c *suite) stores(n int) []journal.Store {
+	all := []journal.Store{c.store}
+	for c.f.Shared && len(all) < n {
+		all = append(all, c.f.Open(c))
+	}
+	return all
+}
+
 func (c *suite) pass(d time.Duration) { c.now = c.now.Add(d) }
 
 // entry returns a fresh event with one destination. The content depends on the key alone.
@@ -98,12 +109,18 @@ func to(destinations ...string) func(*journal.Record) {
 	return func(e *journal.Record) { e.Destinations = destinations }
 }
 
+// ok expects a call to have gone well.
+func (c *suite) ok(call string, err error) {
+	c.Helper()
+	if err != nil {
+		c.Fatalf("%s: %v", call, err)
+	}
+}
+
 func (c *suite) accept(batch ...*journal.Record) []journal.Result {
 	c.Helper()
 	results, err := c.store.Accept(c.Context(), batch, c.now, c.now.Add(lease))
-	if err != nil {
-		c.Fatalf("Accept: %v", err)
-	}
+	c.ok("Accept", err)
 	if len(results) != len(batch) {
 		c.Fatalf("Accept returned %d results for %d entries", len(results), len(batch))
 	}
@@ -132,6 +149,24 @@ func (c *suite) fresh(batch ...*journal.Record) {
 	}
 }
 
+// stored accepts a new entry and returns it.
+func (c *suite) stored(key string, edit ...func(*journal.Record)) *journal.Record {
+	c.Helper()
+	e := c.entry(key, edit...)
+	c.fresh(e)
+	return e
+}
+
+// storedMany accepts n new entries in one batch, evt_0 and so on.
+func (c *suite) storedMany(n int, edit ...func(*journal.Record)) (batch []*journal.Record) {
+	c.Helper()
+	for i := range n {
+		batch = append(batch, c.entry(fmt.Sprint("evt_", i), edit...))
+	}
+	c.fresh(batch...)
+	return batch
+}
+
 func (c *suite) take(limit int) []*journal.Work {
 	c.Helper()
 	return c.takeSome(journal.Wanted{Deliveries: limit})
@@ -140,9 +175,7 @@ func (c *suite) take(limit int) []*journal.Work {
 func (c *suite) takeSome(want journal.Wanted) []*journal.Work {
 	c.Helper()
 	work, err := c.store.Take(c.Context(), c.now, c.now.Add(lease), want)
-	if err != nil {
-		c.Fatalf("Take: %v", err)
-	}
+	c.ok("Take", err)
 	return work
 }
 
@@ -156,19 +189,27 @@ func (c *suite) takeKeys(limit int, want ...string) []*journal.Work {
 func (c *suite) takeWanted(wanted journal.Wanted, want ...string) []*journal.Work {
 	c.Helper()
 	work := c.takeSome(wanted)
-	var got []string
-	for _, w := range work {
-		got = append(got, w.Key)
-	}
-	if len(got) != len(want) {
+	if got := keys(work); !slices.Equal(got, want) {
 		c.Fatalf("took %q, want %q", got, want)
 	}
-	for i := range got {
-		if got[i] != want[i] {
-			c.Fatalf("took %q, want %q", got, want)
-		}
+	return work
+}
+
+// takeAll takes what is wanted and expects deliveries of these keys, in any order.
+func (c *suite) takeAll(wanted journal.Wanted, want ...string) []*journal.Work {
+	c.Helper()
+	work := c.takeSome(wanted)
+	if got := slices.Sorted(slices.Values(keys(work))); !slices.Equal(got, want) {
+		c.Fatalf("took %q, want %q", got, want)
 	}
 	return work
+}
+
+func keys(work []*journal.Work) (keys []string) {
+	for _, w := range work {
+		keys = append(keys, w.Key)
+	}
+	return keys
 }
 
 // take1 takes one delivery and expects it to be of this key.
@@ -180,9 +221,7 @@ func (c *suite) take1(key string) *journal.Work {
 func (c *suite) finish(outcomes ...journal.Outcome) []bool {
 	c.Helper()
 	applied, err := c.store.Finish(c.Context(), outcomes)
-	if err != nil {
-		c.Fatalf("Finish: %v", err)
-	}
+	c.ok("Finish", err)
 	if len(applied) != len(outcomes) {
 		c.Fatalf("Finish returned %d answers for %d outcomes", len(applied), len(outcomes))
 	}
@@ -194,6 +233,14 @@ func (c *suite) finish1(o journal.Outcome, want bool) {
 	c.Helper()
 	if got := c.finish(o)[0]; got != want {
 		c.Fatalf("Finish(%+v) applied: %v, want %v", o, got, want)
+	}
+}
+
+// finishAll records the same of all work, one call each.
+func (c *suite) finishAll(work []*journal.Work, s journal.State) {
+	c.Helper()
+	for _, w := range work {
+		c.finish1(c.outcome(w, s), true)
 	}
 }
 
@@ -213,9 +260,7 @@ func (c *suite) outcome(w *journal.Work, s journal.State) journal.Outcome {
 func (c *suite) open(want map[journal.State]int64) {
 	c.Helper()
 	stats, err := c.store.Stats(c.Context())
-	if err != nil {
-		c.Fatalf("Stats: %v", err)
-	}
+	c.ok("Stats", err)
 	for _, s := range []journal.State{journal.Pending, journal.Processing, journal.Failed, journal.Dead, journal.Done} {
 		if stats.Open[s] != want[s] {
 			c.Fatalf("Stats.Open = %v, want %v", stats.Open, want)

@@ -14,8 +14,7 @@ import (
 
 var acceptCases = []testCase{
 	{"a new key is stored whole and due at once", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		c.matches(c.take1("evt_1"), e, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
 		c.takeKeys(10)
 	}},
@@ -35,15 +34,13 @@ var acceptCases = []testCase{
 		}
 	}},
 	{"without a destination the event is done", func(c *suite) {
-		e := c.entry("evt_1", to())
-		c.fresh(e)
+		e := c.stored("evt_1", to())
 		c.open(nil)
 		c.accept1(c.entry("evt_1"), journal.Result{Status: journal.Duplicate, ID: e.ID, Done: true})
 		c.open(nil)
 	}},
 	{"held entries are processing under token 1 until their lease ends", func(c *suite) {
-		e := c.entry("evt_1", hold)
-		c.fresh(e)
+		e := c.stored("evt_1", hold)
 		c.open(map[journal.State]int64{journal.Processing: 1})
 		c.pass(lease - time.Millisecond)
 		c.takeKeys(10)
@@ -51,8 +48,7 @@ var acceptCases = []testCase{
 		c.matches(c.take1("evt_1"), e, journal.Held{EventID: e.ID, Destination: "app", Token: 2}, 2)
 	}},
 	{"a held entry is finished under token 1", func(c *suite) {
-		e := c.entry("evt_1", hold)
-		c.fresh(e)
+		e := c.stored("evt_1", hold)
 		c.finish1(journal.Outcome{Held: journal.Held{EventID: e.ID, Destination: "app", Token: 1}, State: journal.Done, Started: c.now}, true)
 		c.open(nil)
 	}},
@@ -77,8 +73,7 @@ var acceptCases = []testCase{
 		c.fresh(c.entry("evt"), c.entry("EVT"), c.entry("evt "), c.entry("évt"), c.entry("é́vt"))
 	}},
 	{"absent header, body, type and digest are stored", func(c *suite) {
-		e := c.entry("evt_1", func(e *journal.Record) { e.Header, e.Facts, e.Body, e.Type, e.Digest = nil, nil, nil, "", nil })
-		c.fresh(e)
+		e := c.stored("evt_1", func(e *journal.Record) { e.Header, e.Facts, e.Body, e.Type, e.Digest = nil, nil, nil, "", nil })
 		c.matches(c.take1("evt_1"), e, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
 		c.accept1(c.entry("evt_1", func(e *journal.Record) { e.Digest = nil }), journal.Result{Status: journal.Duplicate, ID: e.ID})
 	}},
@@ -114,8 +109,7 @@ var acceptCases = []testCase{
 	}},
 	{"a row that the database refuses leaves its neighbours", poison},
 	{"a copy of a refused row is tried itself", func(c *suite) {
-		taken := c.entry("taken")
-		c.fresh(taken)
+		taken := c.stored("taken")
 		bad := c.entry("evt_1", func(e *journal.Record) { e.ID = taken.ID })
 		good := c.entry("evt_1")
 		results := c.accept(bad, good)
@@ -124,11 +118,7 @@ var acceptCases = []testCase{
 		}
 	}},
 	{"a large batch is one call", func(c *suite) {
-		var batch []*journal.Record
-		for i := range 1000 {
-			batch = append(batch, c.entry(fmt.Sprintf("evt_%d", i)))
-		}
-		c.fresh(batch...)
+		c.storedMany(1000)
 		c.open(map[journal.State]int64{journal.Pending: 1000})
 	}},
 }
@@ -147,8 +137,7 @@ func poison(c *suite) {
 			}
 			batch = append(batch, c.entry(key))
 		}
-		old := c.entry(fmt.Sprintf("old_%d", n))
-		c.fresh(old)
+		old := c.stored(fmt.Sprintf("old_%d", n))
 		results := c.accept(append(batch, c.entry(old.Key), c.entry("a\x00b"))...)
 		for i, e := range batch {
 			if e.Key == "poison" {

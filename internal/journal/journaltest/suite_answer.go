@@ -15,11 +15,9 @@ import (
 func (c *suite) standing(id int64, state journal.State, answer *journal.Response) {
 	c.Helper()
 	got, err := c.store.Statuses(c.Context(), []journal.DeliveryID{{EventID: id, Destination: "app"}})
-	if err != nil {
-		c.Fatalf("Answers: %v", err)
-	}
+	c.ok("Statuses", err)
 	if diff := cmp.Diff([]journal.DeliveryStatus{{State: state, Response: answer}}, got, cmpopts.EquateEmpty()); diff != "" {
-		c.Fatalf("Answers (-want +got):\n%s", diff)
+		c.Fatalf("Statuses (-want +got):\n%s", diff)
 	}
 }
 
@@ -32,8 +30,7 @@ func (c *suite) replied(w *journal.Work, s journal.State, text string) journal.O
 
 var answerCases = []testCase{
 	{"the answer comes with done, in the same transaction", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		c.standing(e.ID, journal.Pending, nil)
 		o := c.replied(c.take1("evt_1"), journal.Done, "<Response/>")
 		c.standing(e.ID, journal.Processing, nil)
@@ -43,8 +40,7 @@ var answerCases = []testCase{
 		c.standing(e.ID, journal.Done, o.Response)
 	}},
 	{"only done keeps an answer", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		c.finish1(c.replied(c.take1("evt_1"), journal.Failed, "no"), true)
 		c.standing(e.ID, journal.Failed, nil)
 		c.pass(time.Hour)
@@ -55,8 +51,7 @@ var answerCases = []testCase{
 		c.standing(e.ID, journal.Done, nil)
 	}},
 	{"a token that is not current leaves no answer", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		late := c.take1("evt_1")
 		c.pass(lease)
 		current := c.take1("evt_1")
@@ -93,8 +88,7 @@ var answerCases = []testCase{
 	}},
 	{"an empty and a large answer come back as they were", func(c *suite) {
 		for _, text := range []string{"", strings.Repeat("\x00\xff", 128<<10)} {
-			e := c.entry(fmt.Sprintf("evt_%d", len(text)))
-			c.fresh(e)
+			e := c.stored(fmt.Sprintf("evt_%d", len(text)))
 			o := c.outcome(c.take(1)[0], journal.Done)
 			o.Response = &journal.Response{Status: 204, Header: []byte{}, Body: []byte(text)}
 			c.finish1(o, true)
@@ -102,8 +96,7 @@ var answerCases = []testCase{
 		}
 	}},
 	{"answers have a period of their own", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		o := c.replied(c.take1("evt_1"), journal.Done, "kept")
 		c.finish1(o, true)
 		c.pass(time.Hour)

@@ -8,9 +8,7 @@ import (
 
 func (c *suite) recordBypassed(outcomes ...journal.Outcome) {
 	c.Helper()
-	if err := c.store.RecordBypassed(c.Context(), outcomes); err != nil {
-		c.Fatalf("RecordBypassed: %v", err)
-	}
+	c.ok("RecordBypassed", c.store.RecordBypassed(c.Context(), outcomes))
 }
 
 // bypassed is the outcome of a delivery that was made past the store.
@@ -29,8 +27,7 @@ func under(token int64, o journal.Outcome) journal.Outcome {
 
 var bypassCases = []testCase{
 	{"what was delivered past the store leaves an attempt, once", func(c *suite) {
-		e := c.entry("evt_1", to())
-		c.fresh(e)
+		e := c.stored("evt_1", to())
 		o := c.bypassed(e, "app")
 		c.recordBypassed(o)
 		c.recordBypassed(o)
@@ -39,8 +36,7 @@ var bypassCases = []testCase{
 	}},
 	{"an open delivery ends, whatever its state", func(c *suite) {
 		for _, state := range []journal.State{journal.Pending, journal.Processing, journal.Failed, journal.Dead} {
-			e := c.entry("evt_" + string(state))
-			c.fresh(e)
+			e := c.stored("evt_" + string(state))
 			var w *journal.Work
 			var before []journal.Outcome
 			if state != journal.Pending {
@@ -65,8 +61,7 @@ var bypassCases = []testCase{
 		c.takeKeys(10)
 	}},
 	{"other destinations of the event are left alone", func(c *suite) {
-		e := c.entry("evt_1", to("app", "other"))
-		c.fresh(e)
+		e := c.stored("evt_1", to("app", "other"))
 		c.recordBypassed(c.bypassed(e, "app"))
 		if w := c.take(10); len(w) != 1 || w[0].Destination != "other" {
 			c.Fatalf("took %v", w)
@@ -106,8 +101,7 @@ var bypassCases = []testCase{
 		ranked := func(rank int64) func(*journal.Record) {
 			return func(e *journal.Record) { e.Resource, e.Rank = "invoice_1", rank }
 		}
-		e := c.entry("new", ranked(2), to())
-		c.fresh(e)
+		e := c.stored("new", ranked(2), to())
 		o := c.bypassed(e, "app")
 		o.Resource, o.Rank = e.Resource, e.Rank
 		c.recordBypassed(o)

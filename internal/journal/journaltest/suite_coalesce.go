@@ -101,9 +101,7 @@ var coalesceCases = []testCase{
 					c.Errorf("entry %d: %+v, want %s of event %d", i, results[i], want, first.ID)
 				}
 			}
-			for _, w := range c.take(10) {
-				c.finish1(c.outcome(w, journal.Done), true)
-			}
+			c.finishAll(c.take(10), journal.Done)
 		}
 	}},
 	{"others under the same key are apart", func(c *suite) {
@@ -179,9 +177,7 @@ func coalesceStorm(c *suite) {
 // openWork counts the open deliveries.
 func (c *suite) openWork() map[journal.State]int64 {
 	stats, err := c.store.Stats(c.Context())
-	if err != nil {
-		c.Fatalf("Stats: %v", err)
-	}
+	c.ok("Stats", err)
 	for s, n := range stats.Open {
 		if n == 0 {
 			delete(stats.Open, s)

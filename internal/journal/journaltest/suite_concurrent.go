@@ -96,14 +96,8 @@ func acceptStorm(c *suite) {
 // redriveStorm lets copies of the same dead events arrive at once, in batches of opposite orders.
 func redriveStorm(c *suite) {
 	const keys = 150
-	var batch []*journal.Record
-	for k := range keys {
-		batch = append(batch, c.entry(fmt.Sprintf("evt_%d", k), to("a", "b", "c")))
-	}
-	c.fresh(batch...)
-	for _, w := range c.take(3 * keys) {
-		c.finish1(c.outcome(w, journal.Dead), true)
-	}
+	c.storedMany(keys, to("a", "b", "c"))
+	c.finishAll(c.take(3*keys), journal.Dead)
 	var redriven atomic.Int64
 	parallel(func(int) {
 		var copies []*journal.Record
@@ -129,11 +123,7 @@ func redriveStorm(c *suite) {
 // takeStorm has all workers take until nothing is left.
 func takeStorm(c *suite) {
 	const n = 400
-	var batch []*journal.Record
-	for k := range n {
-		batch = append(batch, c.entry(fmt.Sprintf("evt_%d", k)))
-	}
-	c.fresh(batch...)
+	c.storedMany(n)
 	var mu sync.Mutex
 	taken := map[journal.Held]int{}
 	parallel(func(int) {
@@ -170,11 +160,7 @@ func takeStorm(c *suite) {
 // finishStorm has all workers finish the same work, each differently.
 func finishStorm(c *suite) {
 	const n = 50
-	var batch []*journal.Record
-	for k := range n {
-		batch = append(batch, c.entry(fmt.Sprintf("evt_%d", k)))
-	}
-	c.fresh(batch...)
+	c.storedMany(n)
 	work := c.take(n)
 	var mu sync.Mutex
 	wins := map[journal.Held]int{}

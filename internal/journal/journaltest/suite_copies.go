@@ -8,30 +8,26 @@ import (
 
 var copyCases = []testCase{
 	{"a copy changes nothing", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		c.pass(time.Second)
 		c.accept1(c.entry("evt_1", to("app", "other"), hold), journal.Result{Status: journal.Duplicate, ID: e.ID})
 		c.matches(c.takeKeys(10, "evt_1")[0], e, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
 	}},
 	{"a copy with another digest is a conflict and the first stands", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		other := func(e *journal.Record) { e.Digest, e.Body = []byte("another"), []byte("another") }
 		c.accept1(c.entry("evt_1", other), journal.Result{Status: journal.Conflict, ID: e.ID})
 		c.accept1(c.entry("evt_1", func(e *journal.Record) { e.Digest = nil }), journal.Result{Status: journal.Conflict, ID: e.ID})
 		c.matches(c.takeKeys(10, "evt_1")[0], e, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
 	}},
 	{"a copy of processing work does not disturb it", func(c *suite) {
-		e := c.entry("evt_1", hold)
-		c.fresh(e)
+		e := c.stored("evt_1", hold)
 		c.accept1(c.entry("evt_1"), journal.Result{Status: journal.Duplicate, ID: e.ID})
 		c.takeKeys(10)
 		c.finish1(journal.Outcome{Held: journal.Held{EventID: e.ID, Destination: "app", Token: 1}, State: journal.Done, Started: c.now}, true)
 	}},
 	{"a copy of done work says so", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		c.finish1(c.outcome(c.take1("evt_1"), journal.Done), true)
 		c.accept1(c.entry("evt_1"), journal.Result{Status: journal.Duplicate, ID: e.ID, Done: true})
 		c.takeKeys(10)
@@ -63,16 +59,14 @@ var copyCases = []testCase{
 	{"a copy re-drives failed work at once", func(c *suite) { redrive(c, journal.Failed) }},
 	{"a copy re-drives dead work at once", func(c *suite) { redrive(c, journal.Dead) }},
 	{"a conflicting copy re-drives too", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		c.finish1(c.outcome(c.take1("evt_1"), journal.Dead), true)
 		c.accept1(c.entry("evt_1", func(e *journal.Record) { e.Digest = []byte("x") }),
 			journal.Result{Status: journal.Conflict, ID: e.ID, Redriven: true})
 		c.matches(c.take1("evt_1"), e, journal.Held{EventID: e.ID, Destination: "app", Token: 2}, 1)
 	}},
 	{"a copy re-drives only the destinations that failed", func(c *suite) {
-		e := c.entry("evt_1", to("bad", "good", "slow"))
-		c.fresh(e)
+		e := c.stored("evt_1", to("bad", "good", "slow"))
 		for _, w := range c.take(10) {
 			switch w.Destination {
 			case "bad":
@@ -91,38 +85,26 @@ var copyCases = []testCase{
 		e := c.entry("evt_1")
 		other := c.entry("evt_1", func(e *journal.Record) { e.Digest = []byte("x") })
 		done := c.entry("evt_2", to())
-		results := c.accept(e, c.entry("evt_1"), other, done, c.entry("evt_2"))
-		for i, want := range []journal.Result{
+		c.same("results", c.accept(e, c.entry("evt_1"), other, done, c.entry("evt_2")), []journal.Result{
 			{Status: journal.Accepted, ID: e.ID},
 			{Status: journal.Duplicate, ID: e.ID},
 			{Status: journal.Conflict, ID: e.ID},
 			{Status: journal.Accepted, ID: done.ID},
 			{Status: journal.Duplicate, ID: done.ID, Done: true},
-		} {
-			if results[i] != want {
-				c.Errorf("entry %d: %+v, want %+v", i, results[i], want)
-			}
-		}
+		})
 		c.takeKeys(10, "evt_1")
 	}},
 	{"two copies in a batch compare with what is stored and re-drive once", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		c.finish1(c.outcome(c.take1("evt_1"), journal.Failed), true)
 		other := c.entry("evt_1", func(e *journal.Record) { e.Digest = []byte("x") })
-		results := c.accept(other, c.entry("evt_1"))
-		for i, want := range []journal.Result{
+		c.same("results", c.accept(other, c.entry("evt_1")), []journal.Result{
 			{Status: journal.Conflict, ID: e.ID, Redriven: true},
 			{Status: journal.Duplicate, ID: e.ID},
-		} {
-			if results[i] != want {
-				c.Errorf("entry %d: %+v, want %+v", i, results[i], want)
-			}
-		}
+		})
 	}},
 	{"new entries and copies share a batch", func(c *suite) {
-		old := c.entry("old")
-		c.fresh(old)
+		c.stored("old")
 		a, b := c.entry("a"), c.entry("z")
 		results := c.accept(a, c.entry("old"), b, c.entry(""))
 		for i, want := range []journal.Status{journal.Accepted, journal.Duplicate, journal.Accepted, journal.Unkeyed} {
@@ -137,8 +119,7 @@ var copyCases = []testCase{
 // redrive checks that a copy makes work due that ended in state s, with its tries counted anew and
 // the fence raised.
 func redrive(c *suite, s journal.State) {
-	e := c.entry("evt_1")
-	c.fresh(e)
+	e := c.stored("evt_1")
 	w := c.take1("evt_1")
 	c.finish1(c.outcome(w, s), true)
 	c.open(map[journal.State]int64{s: 1})

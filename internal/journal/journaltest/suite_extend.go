@@ -1,7 +1,6 @@
 package journaltest
 
 import (
-	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -10,9 +9,7 @@ import (
 func (c *suite) extend(lease time.Time, held ...journal.Held) []bool {
 	c.Helper()
 	still, err := c.store.Extend(c.Context(), held, lease)
-	if err != nil {
-		c.Fatalf("Extend: %v", err)
-	}
+	c.ok("Extend", err)
 	return still
 }
 
@@ -21,9 +18,7 @@ var extendCases = []testCase{
 		c.fresh(c.entry("evt_1"))
 		w := c.take1("evt_1")
 		c.pass(lease / 2)
-		if still := c.extend(c.now.Add(lease), w.Held); !slices.Equal(still, []bool{true}) {
-			c.Fatalf("Extend = %v", still)
-		}
+		c.same("Extend", c.extend(c.now.Add(lease), w.Held), []bool{true})
 		c.pass(lease - time.Millisecond)
 		c.takeKeys(10)
 		c.pass(time.Millisecond)
@@ -59,9 +54,7 @@ var extendCases = []testCase{
 		old.Token--
 		still := c.extend(c.now.Add(2*lease), old, works["finished"].Held, works["failed"].Held, held,
 			other, journal.Held{EventID: 1, Destination: "app", Token: 1}, held)
-		if !slices.Equal(still, []bool{false, false, false, true, false, false, true}) {
-			c.Fatalf("Extend = %v", still)
-		}
+		c.same("Extend", still, []bool{false, false, false, true, false, false, true})
 		c.pass(lease)
 		c.takeKeys(10, "stale")
 	}},

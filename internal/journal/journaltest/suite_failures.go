@@ -27,9 +27,7 @@ func (c *suite) ends(w *journal.Work, s journal.State, kind journal.ErrorKind, s
 func (c *suite) failures(since time.Time) journal.Failures {
 	c.Helper()
 	f, err := c.store.FailureGroups(c.Context(), since)
-	if err != nil {
-		c.Fatal(err)
-	}
+	c.ok("FailureGroups", err)
 	return f
 }
 
@@ -60,8 +58,7 @@ var failureCases = []testCase{
 			}
 			ended = at
 		}
-		newest := c.entry("other status")
-		c.fresh(newest)
+		newest := c.stored("other status")
 		c.fails("other status", journal.Failed, journal.ErrorStatus, 503, "busy")
 		c.fresh(c.entry("elsewhere", to("audit")))
 		c.fails("elsewhere", journal.Dead, journal.ErrorDNS, 0, "no name")
@@ -119,8 +116,7 @@ var failureCases = []testCase{
 		c.same("long ago", groups(c.failures(c.now).Resolved), []string(nil))
 	}},
 	{"a body that is gone is a kind of its own", func(c *suite) {
-		e := c.entry("gone")
-		c.fresh(e)
+		e := c.stored("gone")
 		c.fails("gone", journal.Failed, journal.ErrorStatus, 500, "no")
 		c.f.DropBody(c.T, e.ID)
 		c.pass(time.Hour)
@@ -132,8 +128,7 @@ var failureCases = []testCase{
 		}
 	}},
 	{"the delivery and its attempts say why", func(c *suite) {
-		e := c.entry("a")
-		c.fresh(e)
+		e := c.stored("a")
 		c.fails("a", journal.Failed, journal.ErrorStatus, 418, "a teapot")
 		h := c.history(e.ID)
 		d, a := h.Deliveries[0], h.Attempts[0]

@@ -18,9 +18,7 @@ var faultCases = []testCase{
 		c.matches(c.takeKeys(10, "evt_1")[0], e, journal.Held{EventID: e.ID, Destination: "app", Token: 2}, 2)
 	}},
 	{"a store that is up can be pinged", func(c *suite) {
-		if err := c.store.Ping(c.Context()); err != nil {
-			c.Fatal(err)
-		}
+		c.ok("Ping", c.store.Ping(c.Context()))
 	}},
 	{"a canceled call fails and disturbs nothing", func(c *suite) {
 		c.fresh(c.entry("before"))
@@ -33,9 +31,7 @@ var faultCases = []testCase{
 		c.takeKeys(10, "before", "after")
 	}},
 	{"a closed store answers errors", func(c *suite) {
-		if err := c.store.Close(); err != nil {
-			c.Fatal(err)
-		}
+		c.ok("Close", c.store.Close())
 		for name, err := range c.callAll(true) {
 			if err == nil {
 				c.Errorf("%s of a closed store succeeded", name)
@@ -114,8 +110,7 @@ func takeAgain(c *suite, m Mode) {
 
 func finishAgain(c *suite, m Mode) {
 	key := "evt_" + string(rune('a'+int(m)))
-	e := c.entry(key)
-	c.fresh(e)
+	e := c.stored(key)
 	o := c.outcome(c.take1(key), journal.Failed)
 	if _, err := c.store.Finish(c.Context(), []journal.Outcome{o}); !errors.Is(err, ErrInjected) {
 		c.Fatalf("Finish: %v", err)

@@ -2,7 +2,6 @@ package journaltest
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -13,8 +12,7 @@ import (
 
 var finishCases = []testCase{
 	{"done deletes the delivery and leaves an attempt", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		o := c.outcome(c.take1("evt_1"), journal.Done)
 		c.finish1(o, true)
 		c.open(nil)
@@ -22,8 +20,7 @@ var finishCases = []testCase{
 		c.finish1(o, false)
 	}},
 	{"every attempt is kept under its token", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		var want []journal.Outcome
 		for _, s := range []journal.State{journal.Failed, journal.Failed, journal.Dead} {
 			o := c.outcome(c.take1("evt_1"), s)
@@ -36,8 +33,7 @@ var finishCases = []testCase{
 		c.attempts(e, want...)
 	}},
 	{"pending hands work back as if it had not been tried", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		o := c.outcome(c.take1("evt_1"), journal.Pending)
 		o.Due = c.now.Add(time.Second)
 		c.finish1(o, true)
@@ -48,8 +44,7 @@ var finishCases = []testCase{
 		c.matches(c.take1("evt_1"), e, journal.Held{EventID: e.ID, Destination: "app", Token: 2}, 1)
 	}},
 	{"an attempt keeps the first bytes of the answer", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		short, long := c.outcome(c.take1("evt_1"), journal.Failed), []byte(strings.Repeat("\x00\xff", journal.MaxExcerpt))
 		short.Excerpt = []byte("no \x00")
 		c.finish1(short, true)
@@ -61,8 +56,7 @@ var finishCases = []testCase{
 		c.attempts(e, short, o)
 	}},
 	{"a stale token changes nothing", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		stale := c.take1("evt_1")
 		c.pass(lease)
 		current := c.take1("evt_1")
@@ -74,8 +68,7 @@ var finishCases = []testCase{
 		c.finish1(c.outcome(current, journal.Done), true)
 	}},
 	{"only processing work is finished", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		o := c.outcome(&journal.Work{Held: journal.Held{EventID: e.ID, Destination: "app"}}, journal.Done)
 		c.finish1(o, false)
 		w := c.take1("evt_1")
@@ -90,15 +83,12 @@ var finishCases = []testCase{
 		w := c.takeKeys(2, "a", "b")
 		applied := c.finish(c.outcome(w[1], journal.Failed), c.outcome(w[0], journal.Done),
 			c.outcome(w[1], journal.Done), c.outcome(w[0], journal.Failed))
-		if !slices.Equal(applied, []bool{true, true, false, false}) {
-			c.Fatalf("Finish = %v", applied)
-		}
+		c.same("Finish", applied, []bool{true, true, false, false})
 		c.open(map[journal.State]int64{journal.Failed: 1})
 		c.attempts(b, c.outcome(w[1], journal.Failed))
 	}},
 	{"the error's text is made to fit", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		o := c.outcome(c.take1("evt_1"), journal.Failed)
 		o.Error = "\x00\xff" + strings.Repeat("é", hookonce.MaxErrorLen)
 		c.finish1(o, true)
@@ -124,9 +114,7 @@ func finishMixed(c *suite) {
 	unknown.EventID = 1
 	applied := c.finish(unknown, c.outcome(w[3], journal.Pending), c.outcome(w[2], journal.Dead), stale,
 		c.outcome(w[1], journal.Failed), c.outcome(w[0], journal.Done))
-	if !slices.Equal(applied, []bool{false, true, true, false, true, true}) {
-		c.Fatalf("Finish = %v", applied)
-	}
+	c.same("Finish", applied, []bool{false, true, true, false, true, true})
 	c.open(map[journal.State]int64{journal.Failed: 1, journal.Dead: 1, journal.Pending: 1, journal.Processing: 1})
 }
 

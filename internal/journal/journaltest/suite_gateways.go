@@ -14,17 +14,13 @@ func (c *suite) gateway(id, view string) journal.Gateway {
 
 func (c *suite) announce(g journal.Gateway, forget time.Time) {
 	c.Helper()
-	if err := c.store.Announce(c.Context(), g, forget); err != nil {
-		c.Fatalf("Announce: %v", err)
-	}
+	c.ok("Announce", c.store.Announce(c.Context(), g, forget))
 }
 
 func (c *suite) gateways() []journal.Gateway {
 	c.Helper()
 	all, err := c.store.Gateways(c.Context())
-	if err != nil {
-		c.Fatalf("Gateways: %v", err)
-	}
+	c.ok("Gateways", err)
 	return all
 }
 

@@ -25,8 +25,7 @@ func (c *suite) logicalDuplicateOf(first, e *journal.Record) {
 
 var logicalDuplicateCases = []testCase{
 	{"a later event with the same logical key is a logical duplicate of the first, and delivered as such", func(c *suite) {
-		first := c.entry("evt_1", saying("paid"))
-		c.fresh(first)
+		first := c.stored("evt_1", saying("paid"))
 		c.logicalDuplicateOf(first, c.entry("evt_2", saying("paid")))
 		c.logicalDuplicateOf(first, c.entry("evt_3", saying("paid"), hold))
 		for i, w := range c.takeKeys(10, "evt_1", "evt_2") {
@@ -103,13 +102,11 @@ var logicalDuplicateCases = []testCase{
 		c.succeed(c.take1("evt_1"))
 		c.pass(time.Hour)
 		c.purge(journal.KindIDs, 1)
-		second := c.entry("evt_2", saying("paid"))
-		c.fresh(second)
+		second := c.stored("evt_2", saying("paid"))
 		c.logicalDuplicateOf(second, c.entry("evt_3", saying("paid")))
 	}},
 	{"the first may have nothing to deliver", func(c *suite) {
-		first := c.entry("evt_1", saying("paid"), to())
-		c.fresh(first)
+		first := c.stored("evt_1", saying("paid"), to())
 		second := c.entry("evt_2", saying("paid"), orDrop)
 		c.logicalDuplicateOf(first, second)
 		c.accept1(c.entry("evt_2"), journal.Result{Status: journal.Duplicate, ID: second.ID, Done: true})

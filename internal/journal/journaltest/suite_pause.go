@@ -17,18 +17,14 @@ func (c *suite) setPaused(p journal.Pause, paused, changes bool) {
 func (c *suite) paused(want ...journal.Pause) {
 	c.Helper()
 	got, err := c.store.Pauses(c.Context())
-	if err != nil {
-		c.Fatal(err)
-	}
+	c.ok("Pauses", err)
 	c.same("paused", got, want)
 }
 
 func (c *suite) audited(before int64, limit int, want ...journal.Audit) {
 	c.Helper()
 	got, err := c.store.Audits(c.Context(), before, limit)
-	if err != nil {
-		c.Fatal(err)
-	}
+	c.ok("Audits", err)
 	c.same("audits", got, want)
 }
 

@@ -1,7 +1,6 @@
 package journaltest
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -34,8 +33,7 @@ func (c *suite) fail(w *journal.Work, spared bool) {
 
 var pickCases = []testCase{
 	{"a spared failure is on record, and costs no try", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		o := c.outcome(c.take1("evt_1"), journal.Failed)
 		o.Spared, o.Error, o.Status = true, "status 503", 503
 		c.finish1(o, true)
@@ -128,11 +126,7 @@ var pickCases = []testCase{
 		c.open(map[journal.State]int64{journal.Processing: 1, journal.Dead: 1})
 	}},
 	{"something is found among a thousand that failed", func(c *suite) {
-		var batch []*journal.Record
-		for i := range 1000 {
-			batch = append(batch, c.entry(fmt.Sprintf("evt_%d", i)))
-		}
-		c.fresh(batch...)
+		c.storedMany(1000)
 		var outcomes []journal.Outcome
 		for _, w := range c.take(1000) {
 			o := c.outcome(w, journal.Failed)

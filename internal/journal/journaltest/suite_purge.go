@@ -18,9 +18,7 @@ func everyone(kind journal.Kind, before time.Time, limit int) journal.Purge {
 func (c *suite) purgeStep(p journal.Purge) journal.Purged {
 	c.Helper()
 	purged, err := c.store.Purge(c.Context(), p)
-	if err != nil {
-		c.Fatalf("Purge(%+v): %v", p, err)
-	}
+	c.ok(fmt.Sprintf("Purge(%+v)", p), err)
 	return purged
 }
 
@@ -35,8 +33,7 @@ func (c *suite) purge(kind journal.Kind, want int) {
 // done stores an event and finishes it.
 func (c *suite) done(key string, edit ...func(*journal.Record)) *journal.Record {
 	c.Helper()
-	e := c.entry(key, edit...)
-	c.fresh(e)
+	e := c.stored(key, edit...)
 	c.finish1(c.outcome(c.take1(key), journal.Done), true)
 	return e
 }
@@ -44,8 +41,7 @@ func (c *suite) done(key string, edit ...func(*journal.Record)) *journal.Record 
 // answered stores an event and finishes it with an answer that is kept.
 func (c *suite) answered(key string, edit ...func(*journal.Record)) *journal.Record {
 	c.Helper()
-	e := c.entry(key, edit...)
-	c.fresh(e)
+	e := c.stored(key, edit...)
 	c.finish1(c.replied(c.take1(key), journal.Done, "kept"), true)
 	return e
 }
@@ -100,8 +96,7 @@ var purgeCases = []testCase{
 		c.purge(journal.KindIDs, 1)
 		c.attempts(e)
 		c.standing(e.ID, journal.Done, nil)
-		again := c.entry("evt_1", func(n *journal.Record) { n.ID = e.ID })
-		c.fresh(again)
+		again := c.stored("evt_1", func(n *journal.Record) { n.ID = e.ID })
 		c.matches(c.take1("evt_1"), again, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
 	}},
 	{"what is younger stays", func(c *suite) {

@@ -10,9 +10,7 @@ import (
 
 func (c *suite) recordDuplicates(seen ...journal.DuplicateReceipt) {
 	c.Helper()
-	if err := c.store.RecordDuplicates(c.Context(), seen); err != nil {
-		c.Fatalf("RecordDuplicates: %v", err)
-	}
+	c.ok("RecordDuplicates", c.store.RecordDuplicates(c.Context(), seen))
 }
 
 // receipt is one copy of an event, now.
@@ -33,15 +31,13 @@ var receiptCases = []testCase{
 		c.same("receipts", c.history(e.ID).Duplicates, []journal.DuplicateReceipt{first, second, third})
 	}},
 	{"copies of what is not there are left out", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		c.recordDuplicates(c.receipt(e.ID-1, journal.ReceiptDuplicate), c.receipt(e.ID, journal.ReceiptDuplicate))
 		c.same("receipts", c.history(e.ID).Duplicates, []journal.DuplicateReceipt{c.receipt(e.ID, journal.ReceiptDuplicate)})
 		c.recordDuplicates()
 	}},
 	{"the last of the rows of a kind sums up what comes later", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		c.recordDuplicates(c.receipt(e.ID, journal.ReceiptRedriven))
 		for range journal.MaxReceipts + 5 {
 			c.recordDuplicates(c.receipt(e.ID, journal.ReceiptDuplicate))
@@ -63,8 +59,7 @@ var receiptCases = []testCase{
 			c.Fatalf("%d duplicate receipts after the body went", n)
 		}
 		c.purge(journal.KindIDs, 1)
-		again := c.entry("evt_1", func(n *journal.Record) { n.ID = e.ID })
-		c.fresh(again)
+		c.stored("evt_1", func(n *journal.Record) { n.ID = e.ID })
 		if n := len(c.history(e.ID).Duplicates); n != 0 {
 			c.Errorf("%d duplicate receipts of an event that went", n)
 		}
@@ -73,10 +68,7 @@ var receiptCases = []testCase{
 		a, b := c.entry("a"), c.entry("b")
 		c.fresh(a, b)
 		const writers, rounds = 4, 15
-		stores := []journal.Store{c.store}
-		for c.f.Shared && len(stores) < writers {
-			stores = append(stores, c.f.Open(c))
-		}
+		stores := c.stores(writers)
 		var all sync.WaitGroup
 		for i := range writers {
 			all.Go(func() {

@@ -30,9 +30,7 @@ func RunRecords(t *testing.T, factory Factory) {
 func (c *suite) list(f journal.Filter, before int64, limit int) (keys []string, next int64) {
 	c.Helper()
 	page, err := c.store.List(c.Context(), f, before, limit)
-	if err != nil {
-		c.Fatalf("List(%+v): %v", f, err)
-	}
+	c.ok(fmt.Sprintf("List(%+v)", f), err)
 	for _, e := range page.Events {
 		keys = append(keys, e.Key)
 	}
@@ -60,9 +58,7 @@ func (c *suite) lists(f journal.Filter, want ...string) {
 func (c *suite) history(id int64) *journal.History {
 	c.Helper()
 	h, err := c.store.History(c.Context(), id)
-	if err != nil {
-		c.Fatalf("History: %v", err)
-	}
+	c.ok("History", err)
 	return h
 }
 
@@ -192,8 +188,7 @@ var listCases = []testCase{
 		c.lists(journal.Filter{Seen: journal.ReceiptRedriven})
 	}},
 	{"an event is summed up", func(c *suite) {
-		e := c.entry("evt_1", to("b", "a"))
-		c.fresh(e)
+		e := c.stored("evt_1", to("b", "a"))
 		w := c.take(1)[0]
 		c.finish1(c.outcome(w, journal.Failed), true)
 		page, err := c.store.List(c.Context(), journal.Filter{}, 0, 10)
@@ -220,9 +215,7 @@ var listCases = []testCase{
 		}
 		for _, batch := range batches {
 			c.fresh(batch...)
-			for _, w := range c.take(10) {
-				c.finish1(c.outcome(w, journal.Done), true)
-			}
+			c.finishAll(c.take(10), journal.Done)
 		}
 		page, err := c.store.List(c.Context(), journal.Filter{}, 0, 10)
 		if err != nil || len(page.Events) != 6 {
@@ -250,9 +243,7 @@ func (c *suite) contents(ids ...int64) map[int64]string {
 		got[id] = string(header) + string(body)
 		return nil
 	})
-	if err != nil {
-		c.Fatalf("Contents(%v): %v", ids, err)
-	}
+	c.ok(fmt.Sprintf("Contents(%v)", ids), err)
 	return got
 }
 
@@ -299,8 +290,7 @@ var historyCases = []testCase{
 		}
 	}},
 	{"attempts, oldest first, with the answers", func(c *suite) {
-		e := c.entry("evt_1", to("app", "audit"))
-		c.fresh(e)
+		e := c.stored("evt_1", to("app", "audit"))
 		var want []journal.Attempt
 		for i, state := range []journal.State{journal.Failed, journal.Failed, journal.Done} {
 			work := c.take(10)
@@ -327,8 +317,7 @@ var historyCases = []testCase{
 		}
 	}},
 	{"the latest attempts, when there are too many", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		for range journal.MaxAttempts + 3 {
 			c.finish1(c.outcome(c.take1("evt_1"), journal.Failed), true)
 			c.pass(time.Minute)
@@ -355,9 +344,7 @@ var historyCases = []testCase{
 		first := c.inEveryState()
 		c.fresh(c.entry("more", to("app", "audit")))
 		got, err := c.store.Open(c.Context())
-		if err != nil {
-			c.Fatal(err)
-		}
+		c.ok("Open", err)
 		at := func(key string) time.Time { return journal.IDTime(first[key].ID) }
 		c.same("open", got, []journal.OpenCount{
 			{Destination: "app", State: journal.Dead, Count: 1, Oldest: at("dead")},

@@ -32,9 +32,7 @@ func only(id int64) func(*journal.Replay) {
 func (c *suite) replay(r journal.Replay, limit int) journal.Replayed {
 	c.Helper()
 	done, err := c.store.Replay(c.Context(), r, limit)
-	if err != nil {
-		c.Fatalf("Replay(%+v): %v", r, err)
-	}
+	c.ok(fmt.Sprintf("Replay(%+v)", r), err)
 	return done
 }
 
@@ -56,9 +54,7 @@ func (c *suite) replays(r journal.Replay, want journal.Replayed) {
 func (c *suite) states(want ...string) {
 	c.Helper()
 	page, err := c.store.List(c.Context(), journal.Filter{}, 0, 100)
-	if err != nil {
-		c.Fatal(err)
-	}
+	c.ok("List", err)
 	var got []string
 	for _, e := range page.Events {
 		for _, d := range e.Deliveries {
@@ -88,17 +84,14 @@ var replayCases = []testCase{
 	}},
 	{"a destination chooses deliveries", func(c *suite) {
 		c.fresh(c.entry("evt_1", to("app", "audit")), c.entry("evt_2", to("audit")))
-		for _, w := range c.take(10) {
-			c.finish1(c.outcome(w, journal.Failed), true)
-		}
+		c.finishAll(c.take(10), journal.Failed)
 		c.replays(c.asked(journal.Filter{Destination: "app"}), journal.Replayed{Events: 1, Deliveries: 1})
 		c.states("audit of evt_2: failed", "app of evt_1: pending", "audit of evt_1: failed")
 	}},
 	{"only those of the events that are named", func(c *suite) {
 		var ids []int64
 		for _, key := range []string{"a", "b", "c", "d"} {
-			e := c.entry(key)
-			c.fresh(e)
+			e := c.stored(key)
 			ids = append(ids, e.ID)
 			c.finish1(c.outcome(c.take1(key), journal.Dead), true)
 			c.pass(time.Second)
@@ -147,9 +140,7 @@ var replayCases = []testCase{
 	{"an event without its body is reported", func(c *suite) {
 		lost, kept := c.entry("lost"), c.entry("kept")
 		c.fresh(lost, kept)
-		for _, w := range c.take(10) {
-			c.finish1(c.outcome(w, journal.Dead), true)
-		}
+		c.finishAll(c.take(10), journal.Dead)
 		purged := c.done("purged")
 		c.f.DropBody(c, lost.ID)
 		c.replays(c.asked(journal.Filter{}), journal.Replayed{Events: 2, Deliveries: 1,
@@ -165,9 +156,7 @@ var replayCases = []testCase{
 		for i := range 5 {
 			c.fresh(c.entry(fmt.Sprint("evt_", i)))
 		}
-		for _, w := range c.take(10) {
-			c.finish1(c.outcome(w, journal.Dead), true)
-		}
+		c.finishAll(c.take(10), journal.Dead)
 		r := c.asked(journal.Filter{}, func(r *journal.Replay) { r.Rate = 2 })
 		for _, want := range []int{2, 2, 1} {
 			done := c.replay(r, 2)
@@ -288,11 +277,8 @@ var forceCases = []testCase{
 		c.finish1(c.outcome(w, journal.Done), true)
 	}},
 	{"to the destination that is named, and where it never was if the event is named as well", func(c *suite) {
-		e := c.entry("evt_1", to("app", "audit"))
-		c.fresh(e)
-		for _, w := range c.take(10) {
-			c.finish1(c.outcome(w, journal.Done), true)
-		}
+		e := c.stored("evt_1", to("app", "audit"))
+		c.finishAll(c.take(10), journal.Done)
 		c.replays(c.asked(journal.Filter{Destination: "other"}, force), journal.Replayed{Events: 1})
 		c.replays(c.asked(journal.Filter{Destination: "audit"}, force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
 		c.states("audit of evt_1: pending")
@@ -310,8 +296,7 @@ var forceCases = []testCase{
 
 var raceCases = []testCase{
 	{"a replay while it is processing changes nothing", func(c *suite) {
-		e := c.entry("evt_1", hold)
-		c.fresh(e)
+		e := c.stored("evt_1", hold)
 		c.replays(c.asked(journal.Filter{}, only(e.ID), force), journal.Replayed{Events: 1, Open: 1})
 		c.takeKeys(10)
 		c.finish1(journal.Outcome{Held: journal.Held{EventID: e.ID, Destination: "app", Token: 1}, State: journal.Done, Started: c.now}, true)
@@ -324,18 +309,11 @@ var raceCases = []testCase{
 // and others take and finish what comes of it, every other time badly. No delivery is ever held twice, and
 // none begins more often than it was made due.
 func (c *suite) race(n, replayers, takers int) {
-	var batch []*journal.Record
-	for i := range n {
-		batch = append(batch, c.entry(fmt.Sprint("evt_", i)))
-	}
-	c.fresh(batch...)
+	batch := c.storedMany(n)
 	for i, w := range c.take(n) {
 		c.finish1(c.outcome(w, []journal.State{journal.Done, journal.Failed, journal.Dead}[i%3]), true)
 	}
-	stores := []journal.Store{c.store}
-	for c.f.Shared && len(stores) < 3 {
-		stores = append(stores, c.f.Open(c))
-	}
+	stores := c.stores(3)
 	held := &holders{held: map[string]bool{}}
 	var due, begun atomic.Int64
 	var asking, taking sync.WaitGroup

@@ -52,12 +52,8 @@ var orderingGroupCases = []testCase{
 		c.fresh(c.entry("b2", of("b")), c.entry("d2", of("d")))
 		c.replays(c.asked(journal.Filter{}, force, inOrder, func(r *journal.Replay) { r.Rate = 0.01 }),
 			journal.Replayed{Events: 6, Deliveries: 4, Forced: 1, Open: 2})
-		for _, w := range c.takeAll(wanted("app"), "a1", "b1", "d1") {
-			c.finish1(c.outcome(w, journal.Done), true)
-		}
-		for _, w := range c.takeAll(wanted("app"), "b2", "d2") {
-			c.finish1(c.outcome(w, journal.Done), true)
-		}
+		c.finishAll(c.takeAll(wanted("app"), "a1", "b1", "d1"), journal.Done)
+		c.finishAll(c.takeAll(wanted("app"), "b2", "d2"), journal.Done)
 		c.pass(200*time.Second - time.Microsecond)
 		c.takeAll(wanted("app"))
 		c.pass(time.Microsecond)

@@ -3,7 +3,6 @@ package journaltest
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -16,21 +15,6 @@ func wanted(destinations ...string) journal.Wanted {
 		w.Destinations = append(w.Destinations, journal.Want{Destination: d, Deliveries: 100})
 	}
 	return w
-}
-
-// takeAll takes what is wanted and expects deliveries of these keys, in any order.
-func (c *suite) takeAll(wanted journal.Wanted, want ...string) []*journal.Work {
-	c.Helper()
-	work := c.takeSome(wanted)
-	var got []string
-	for _, w := range work {
-		got = append(got, w.Key)
-	}
-	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		c.Fatalf("took %q, want %q", got, want)
-	}
-	return work
 }
 
 var takeCases = []testCase{
@@ -119,8 +103,7 @@ var takeCases = []testCase{
 		c.takeKeys(10, "evt_1")
 	}},
 	{"work whose lease ran out is taken over under the next token", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		stale := c.take1("evt_1")
 		for i := range 3 {
 			c.pass(lease - time.Millisecond)
@@ -132,8 +115,7 @@ var takeCases = []testCase{
 		c.open(map[journal.State]int64{journal.Processing: 1})
 	}},
 	{"failed work comes back when it is due", func(c *suite) {
-		e := c.entry("evt_1")
-		c.fresh(e)
+		e := c.stored("evt_1")
 		c.finish1(c.outcome(c.take1("evt_1"), journal.Failed), true)
 		c.pass(time.Minute - time.Millisecond)
 		c.takeKeys(10)
@@ -165,16 +147,11 @@ var takeCases = []testCase{
 		c.takeKeys(10)
 	}},
 	{"an unkeyed event is delivered without a key", func(c *suite) {
-		e := c.entry("")
-		c.fresh(e)
+		e := c.stored("")
 		c.matches(c.take1(""), e, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
 	}},
 	{"many are taken in many bites, each once", func(c *suite) {
-		var batch []*journal.Record
-		for i := range 250 {
-			batch = append(batch, c.entry(fmt.Sprintf("evt_%d", i)))
-		}
-		c.fresh(batch...)
+		c.storedMany(250)
 		seen := map[journal.Held]bool{}
 		for work := c.take(40); len(work) > 0; work = c.take(40) {
 			for _, w := range work {

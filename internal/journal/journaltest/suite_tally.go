@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/tally"
 )
 
@@ -25,9 +24,7 @@ func counted(at time.Time, what tally.What, n int64) tally.Point {
 
 func (c *suite) add(process string, seq int64, points ...tally.Point) {
 	c.Helper()
-	if err := c.store.AddTallies(c.Context(), process, seq, points); err != nil {
-		c.Fatalf("AddTallies: %v", err)
-	}
+	c.ok("AddTallies", c.store.AddTallies(c.Context(), process, seq, points))
 }
 
 // ever matches all points of a step.
@@ -39,9 +36,7 @@ func ever(step time.Duration) tally.Query {
 func (c *suite) tallies(q tally.Query, want ...tally.Point) {
 	c.Helper()
 	got, err := c.store.Tallies(c.Context(), q)
-	if err != nil {
-		c.Fatalf("Tallies: %v", err)
-	}
+	c.ok("Tallies", err)
 	c.same(fmt.Sprintf("tallies of %+v", q), got, want)
 }
 
@@ -137,9 +132,7 @@ var tallyCases = []testCase{
 			{tally.KeepHours + time.Minute, nil, nil},
 		} {
 			for range 2 {
-				if err := c.store.ForgetTallies(c.Context(), minute.Add(step.after)); err != nil {
-					c.Fatalf("ForgetTallies: %v", err)
-				}
+				c.ok("ForgetTallies", c.store.ForgetTallies(c.Context(), minute.Add(step.after)))
 			}
 			c.tallies(ever(time.Minute), step.minutes...)
 			c.tallies(ever(time.Hour), step.hour...)
@@ -147,13 +140,9 @@ var tallyCases = []testCase{
 	}},
 	{"a minute that comes late counts in its hour", func(c *suite) {
 		c.add("p", 1, counted(minute, tally.Received, 1))
-		if err := c.store.ForgetTallies(c.Context(), minute.Add(tally.KeepMinutes+time.Minute)); err != nil {
-			c.Fatal(err)
-		}
+		c.ok("ForgetTallies", c.store.ForgetTallies(c.Context(), minute.Add(tally.KeepMinutes+time.Minute)))
 		c.add("q", 1, counted(minute, tally.Received, 2))
-		if err := c.store.ForgetTallies(c.Context(), minute.Add(tally.KeepMinutes+time.Minute)); err != nil {
-			c.Fatal(err)
-		}
+		c.ok("ForgetTallies", c.store.ForgetTallies(c.Context(), minute.Add(tally.KeepMinutes+time.Minute)))
 		c.tallies(ever(time.Hour), counted(minute.Truncate(time.Hour), tally.Received, 3))
 	}},
 }
@@ -162,10 +151,7 @@ var tallyCases = []testCase{
 // once or twice.
 func addTogether(c *suite) {
 	const processes, batches, points = 3, 20, 30
-	stores := []journal.Store{c.store}
-	for len(stores) < processes && c.f.Shared {
-		stores = append(stores, c.f.Open(c))
-	}
+	stores := c.stores(processes)
 	var all sync.WaitGroup
 	for p := range processes {
 		store := stores[p%len(stores)]
