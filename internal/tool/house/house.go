@@ -72,7 +72,7 @@ var floors = []floor{
 			strings.HasSuffix(r.name, "test")
 	}},
 	{"The binary", func(r room) bool { return strings.HasPrefix(r.name, "cmd/") }},
-	{"What programs import", func(r room) bool { return !strings.HasPrefix(r.name, "internal/") }},
+	{"What programs import", func(r room) bool { return !strings.Contains("/"+r.name+"/", "/internal/") }},
 	{"Leaves: rooms that stand on nothing of ours", func(r room) bool { return len(r.on) == 0 }},
 	{"Rooms of the gateway and of its commands", func(room) bool { return true }},
 }
