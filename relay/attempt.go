@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/lease"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // Handler carries out an effect. An error means that it is tried again later: as the schedule says, not
@@ -133,16 +134,16 @@ func (w *worker) record(e hookonce.QueuedEffect, o outcome) outcome {
 // handler's failure, and never the last.
 func (w *worker) judge(e hookonce.QueuedEffect, o *outcome) {
 	now := w.now()
-	after, _ := hookonce.RetryDelay(o.err)
+	v := verdict(o.err)
 	switch {
-	case o.err == nil:
+	case v.Result == retry.Done:
 		o.status = StatusDone
 		return
-	case hookonce.IsPermanent(o.err):
+	case v.Result == retry.Dead:
 		o.status = StatusDead
 		return
 	case w.attempts.Err() != nil:
-		o.status, o.due = StatusHandedBack, now.Add(max(after, 0))
+		o.status, o.due = StatusHandedBack, v.Due(now, 0)
 		return
 	}
 	delay, again := w.schedule(e.Tries)
@@ -150,7 +151,19 @@ func (w *worker) judge(e hookonce.QueuedEffect, o *outcome) {
 		o.status = StatusDead
 		return
 	}
-	o.status, o.due = StatusFailed, now.Add(max(delay, after))
+	o.status, o.due = StatusFailed, v.Due(now, delay)
+}
+
+// verdict is what a handler's error means.
+func verdict(err error) retry.Verdict {
+	after, _ := hookonce.RetryDelay(err)
+	switch {
+	case err == nil:
+		return retry.Verdict{Result: retry.Done}
+	case hookonce.IsPermanent(err):
+		return retry.Verdict{Result: retry.Dead}
+	}
+	return retry.Verdict{After: after}
 }
 
 // insist stores an outcome. A store that fails may have stored it: asking again is harmless, because the

@@ -121,33 +121,36 @@ func (p *post) carryOut(ctx context.Context, e hookonce.QueuedEffect) error {
 	start := time.Now()
 	response, err := p.client.Do(req)
 	if err != nil {
-		return unanswered(ctx, err, time.Since(start))
+		return unanswered(ctx, p.now(), err, time.Since(start))
 	}
 	outgoing.NewAnswer(response, cancel).Drain()
-	v := retry.Judge(response, p.permanent, p.now())
-	switch {
-	case v.Result == retry.Done:
+	now := p.now()
+	v := retry.Judge(response, p.permanent, now)
+	return follow(v, now, errors.New(v.Reason))
+}
+
+// follow returns what has the relay do as the verdict says of an attempt that ended now and failed so.
+func follow(v retry.Verdict, now time.Time, failed error) error {
+	switch v.Result {
+	case retry.Done:
 		return nil
-	case v.Result == retry.Dead:
-		return hookonce.Permanent(errors.New(v.Reason))
-	case v.After > 0:
-		return hookonce.RetryAfter(v.After, errors.New(v.Reason))
+	case retry.Dead:
+		return hookonce.Permanent(failed)
 	}
-	return errors.New(v.Reason)
+	if wait := v.Due(now, 0).Sub(now); wait > 0 {
+		return hookonce.RetryAfter(wait, failed)
+	}
+	return failed
 }
 
 // unanswered returns the error of a request that got no answer. Its text, which is stored and logged, repeats
 // neither the address, which may hold a secret, nor what the other side wrote.
-func unanswered(ctx context.Context, err error, took time.Duration) error {
+func unanswered(ctx context.Context, now time.Time, err error, took time.Duration) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	v := retry.JudgeError(err, took.Round(time.Millisecond))
-	failed := &failure{v.Reason, err}
-	if v.After > 0 {
-		return hookonce.RetryAfter(v.After, failed)
-	}
-	return failed
+	return follow(v, now, &failure{v.Reason, err})
 }
 
 // failure is an error with another text.

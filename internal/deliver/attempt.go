@@ -153,13 +153,13 @@ func (s *sender) conclude(o *journal.Outcome, dest *destination, w *journal.Work
 		o.State = journal.Dead
 		return v
 	case retry.Uncounted:
-		o.State, o.Error, o.Kind, o.Due = journal.Pending, "", "", ended.Add(v.After)
+		o.State, o.Error, o.Kind, o.Due = journal.Pending, "", "", v.Due(ended, 0)
 		s.opt.Logger.Error("deliver: an attempt failed on our side; it does not count and is made again",
 			"event", w.EventID, "destination", w.Destination, "error", v.Reason, "due", o.Due)
 		return v
 	}
 	delay, again := dest.Schedule.Delay(w.Tries, s.random())
-	due := ended.Add(max(delay, v.After))
+	due := v.Due(ended, delay)
 	if end := w.ReceivedAt.Add(dest.GiveUp); dest.GiveUp > 0 && !o.Started.After(end) && due.After(end) {
 		again = false
 	}

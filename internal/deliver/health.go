@@ -170,9 +170,7 @@ func (h *health) failed(now time.Time, t *try, v retry.Verdict, cause string) {
 		return
 	}
 	h.cause = cause
-	if v.After > 0 {
-		h.busyTo = maxTime(h.busyTo, now.Add(v.After))
-	}
+	h.busyTo = maxTime(h.busyTo, v.Due(now, 0))
 	first := h.row.failures == 0
 	other := first || h.row.event != t.work.EventID
 	h.row.event = t.work.EventID

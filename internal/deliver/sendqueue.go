@@ -89,7 +89,7 @@ func (q *sendQueue) learn(t *turn, o *journal.Outcome, v retry.Verdict) {
 	before := q.health.state
 	if q.health.learn(now, &t.try, v, q.underway-1, o.Error) && v.Result != retry.Dead && (o.State == journal.Failed || o.State == journal.Dead) {
 		o.State, o.Spared, o.Error = journal.Failed, true, o.Error+costsNoTry
-		o.Due = maxTime(q.health.until, o.Started.Add(o.Duration+v.After))
+		o.Due = maxTime(q.health.until, v.Due(o.Started.Add(o.Duration), 0))
 	}
 	q.follow(before, now)
 	q.relieve(t.class)

@@ -31,6 +31,11 @@ type Verdict struct {
 	Kind Kind
 }
 
+// Due returns when the next attempt is made after one that ended then, if the schedule plans that wait.
+func (v Verdict) Due(ended time.Time, planned time.Duration) time.Time {
+	return ended.Add(max(planned, v.After))
+}
+
 // Kind is why an attempt failed, in one word of a closed set, by which failures are counted and grouped.
 type Kind string
 

@@ -132,3 +132,20 @@ func TestJudgeError(t *testing.T) {
 		}
 	}
 }
+
+// The next attempt is made when the schedule says, and not before the receiver asked for it.
+func TestDue(t *testing.T) {
+	ended := time.Unix(1700000000, 0)
+	for _, c := range []struct{ planned, after, want time.Duration }{
+		{time.Minute, 0, time.Minute},
+		{time.Minute, time.Second, time.Minute},
+		{time.Minute, time.Hour, time.Hour},
+		{0, time.Hour, time.Hour},
+		{0, -time.Hour, 0}, // never in the past
+		{0, 0, 0},
+	} {
+		if got := (Verdict{After: c.after}).Due(ended, c.planned).Sub(ended); got != c.want {
+			t.Errorf("planned %v, asked for %v: due after %v, want %v", c.planned, c.after, got, c.want)
+		}
+	}
+}
