@@ -16,6 +16,7 @@ docs: ## write what pages say of providers, packages, commands and metrics from 
 	go run ./internal/tool/house
 	go test ./cmd/hookonce -run TestCommandsPage -update
 	go test ./internal/gateway -run TestMetricsStandInAPage -update
+	go test ./internal/tally -run TestWordsStandInAPage -update
 
 test: servers check build ## everything CI checks
 	@$(MAKE) --jobs=2 race others

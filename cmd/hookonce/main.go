@@ -69,6 +69,7 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		newMigrateCommand(w),
 		newEventsCommand(w),
 		newDestinationsCommand(w),
+		newHistoryCommand(w),
 		newReloadCommand(w),
 		newProvidersCommand(w),
 		newVerifyCommand(w),

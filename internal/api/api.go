@@ -72,6 +72,7 @@ func (a *api) register(h huma.API) {
 	get(h, "list-sources", "/sources", "List sources", a.sources)
 	get(h, "list-destinations", "/destinations", "List destinations, with health, pause and backlog, and the gateways that deliver to them", a.destinations)
 	get(h, "get-stats", "/stats", "Count what is open", a.stats)
+	get(h, "get-history", "/history", "Count what happened, by the minute or by the hour", a.history)
 	get(h, "list-audit", "/audit", "List what operators did, newest first", a.audit)
 	post(h, "replay-event", "/events/{source}/{key}/replay", "Deliver an event again", a.replayKey)
 	post(h, "replay-event-by-id", "/events/{id}/replay", "The same by identifier", a.replayID)

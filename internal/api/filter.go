@@ -39,8 +39,8 @@ func (f *Filter) journal(location string) (journal.Filter, error) {
 		name  string
 		value time.Time
 	}{{"since", since}, {"until", until}} {
-		if year := t.value.Year(); year < 1 || year > 9999 {
-			return journal.Filter{}, invalid(location+"."+t.name, "in UTC this is not in the years 1 to 9999; leave it out if it bounds nothing", nil)
+		if err := validTime(location+"."+t.name, t.value); err != nil {
+			return journal.Filter{}, err
 		}
 	}
 	if !since.IsZero() && !until.IsZero() && !since.Before(until) {
@@ -50,6 +50,14 @@ func (f *Filter) journal(location string) (journal.Filter, error) {
 		Source: f.Source, Type: f.Type, Resource: f.Resource, State: journal.State(f.State), Destination: f.Destination, Seen: journal.ReceiptKind(f.Seen),
 		Since: since, Until: until,
 	}, nil
+}
+
+// validTime returns an error unless every database and JSON can hold a time, which is in UTC.
+func validTime(location string, t time.Time) error {
+	if year := t.Year(); year < 1 || year > 9999 {
+		return invalid(location, "in UTC this is not in the years 1 to 9999; leave it out if it bounds nothing", nil)
+	}
+	return nil
 }
 
 // plain reports whether every database takes s as a text.

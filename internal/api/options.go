@@ -7,6 +7,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/tally"
 )
 
 // Journal is what the API needs of the engine, which does what operators ask for.
@@ -22,6 +23,7 @@ type Records interface {
 	Pauses(ctx context.Context) ([]journal.Pause, error)
 	Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error)
 	Gateways(ctx context.Context) ([]journal.Gateway, error)
+	Tallies(ctx context.Context, q tally.Query) ([]tally.Point, error)
 }
 
 // Options are the settings of the API.

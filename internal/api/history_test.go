@@ -1,0 +1,74 @@
+package api_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/tally"
+)
+
+// What was counted is told by the minute and by the hour, as far as it is asked for.
+func TestHistory(t *testing.T) {
+	r := newRig(t)
+	point := func(ago time.Duration, source string, what tally.What, n int64) tally.Point {
+		p := tally.Point{Minute: now.Add(-ago).Truncate(time.Minute), Source: source, What: what, N: n}
+		if what == tally.First {
+			p.Destination = "app"
+		}
+		return p
+	}
+	if err := r.model.AddTallies(t.Context(), "p", 1, []tally.Point{
+		point(time.Minute, "billing", tally.Accepted, 1), point(3*time.Minute, "billing", tally.Accepted, 2), point(time.Minute, "shop", tally.Accepted, 4),
+		point(time.Minute, "billing", tally.First, 8), point(time.Minute, "billing", tally.Rejected("slow"), 16), point(25*time.Hour, "billing", tally.Accepted, 32),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []struct{ query, want string }{
+		{"", "billing//accepted 3 [11:57 2] [11:59 1], billing//rejected:slow 16 [11:59 16], billing/app/first 8 [11:59 8], shop//accepted 4 [11:59 4]"},
+		{"?what=accepted&total=true", "//accepted 7 [11:57 2] [11:59 5]"},
+		{"?what=rejected:*,first&source=billing", "billing//rejected:slow 16 [11:59 16], billing/app/first 8 [11:59 8]"},
+		{"?destination=app", "billing/app/first 8 [11:59 8]"},
+		{"?from=2026-11-21T11:59:30Z&what=accepted&source=billing", "billing//accepted 1 [11:59 1]"},
+		{"?until=2026-11-21T11:59:00Z", "billing//accepted 2 [11:57 2]"},
+		{"?step=hour&what=accepted", "billing//accepted 35 [11:00 32] [11:00 3], shop//accepted 4 [11:00 4]"},
+		{"?source=nobody", ""},
+	} {
+		var got []string
+		for _, s := range r.get("/api/v1/history" + q.query)["series"].([]any) {
+			one := s.(map[string]any)
+			text := func(name string) string { s, _ := one[name].(string); return s }
+			line := fmt.Sprintf("%s/%s/%s %v", text("source"), text("destination"), text("what"), one["sum"])
+			for _, p := range one["points"].([]any) {
+				point := p.(map[string]any)
+				line += fmt.Sprintf(" [%s %v]", point["at"].(string)[11:16], point["n"])
+			}
+			got = append(got, line)
+		}
+		if got := strings.Join(got, ", "); got != q.want {
+			t.Errorf("%s\n%s, want\n%s", q.query, got, q.want)
+		}
+	}
+	for _, query := range []string{
+		"?what=nothing", "?what=accepted,*x", "?step=day", "?from=2026-11-21T12:00:00Z&until=2026-11-21T11:00:00Z", "?source=%00", "?from=-0001-01-01T00:00:00Z", "?other=1",
+	} {
+		r.expect(request("GET", "/api/v1/history"+query, nil), 422)
+	}
+}
+
+// An answer that would be too large says what to ask for instead.
+func TestHistoryIsBounded(t *testing.T) {
+	r := newRig(t)
+	var points []tally.Point
+	for i := range 50_001 {
+		points = append(points, tally.Point{Minute: now.Add(-time.Minute), Source: fmt.Sprint(i), What: tally.Received, N: 1})
+	}
+	if err := r.model.AddTallies(t.Context(), "p", 1, points); err != nil {
+		t.Fatal(err)
+	}
+	r.expect(request("GET", "/api/v1/history", nil), 422)
+	if n := len(r.get("/api/v1/history?total=true")["series"].([]any)); n != 1 {
+		t.Errorf("the total has %d series", n)
+	}
+}
