@@ -2,6 +2,7 @@ package hookonce
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -16,7 +17,34 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
+
+// call is one request that is to have its effect once.
+type call struct {
+	Ref           // without a key if the request has none
+	sent   string // the key as the client sent it, without its scope
+	kind   string // for people
+	digest []byte // of what the request says
+	body   []byte
+	*http.Request
+}
+
+// claim is what to ask the store for. Under a lease it is bound to what the request says, until it is known
+// that nothing came of it.
+func (c *call) claim(lease time.Duration) ClaimRequest {
+	return ClaimRequest{Ref: c.Ref, Type: c.kind, Digest: c.digest, Lease: lease, Pin: lease != 0}
+}
+
+// readable returns the request for the handler: its body can be read from the beginning, and ctx is its
+// context.
+func (c *call) readable(ctx context.Context) *http.Request {
+	r := c.WithContext(ctx)
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
+	r.Body, _ = r.GetBody()
+	r.ContentLength, r.TransferEncoding = int64(len(c.body)), nil
+	return r
+}
 
 // parseKey returns the key that the lines of the header field Idempotency-Key name: a string of RFC 9651,
 // whose parameters count for nothing, or, unless strict, the same text without its quotes. The error's
