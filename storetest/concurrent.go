@@ -138,10 +138,7 @@ func raceComplete(t *testing.T, f *fixture) {
 
 func raceExtend(t *testing.T, f *fixture) {
 	for i := range rounds {
-		acted, takeover := f.versus(t, fmt.Sprint("evt_", i), func(c hookonce.Claim) error {
-			_, err := f.Extend(t.Context(), c, lease)
-			return err
-		})
+		acted, takeover := f.versus(t, fmt.Sprint("evt_", i), func(c hookonce.Claim) error { return errorOf(f.Extend(t.Context(), c, lease)) })
 		if want := map[bool]hookonce.Verdict{true: hookonce.Busy, false: hookonce.Acquired}[acted]; takeover.Verdict != want {
 			t.Fatalf("extended: %v, takeover: %#v", acted, takeover)
 		}
@@ -261,8 +258,7 @@ func waitCommitted[Tx any](t *testing.T, f *txFixture[Tx]) {
 func waitRedriven[Tx any](t *testing.T, f *txFixture[Tx]) {
 	for i := range rounds {
 		req := request(fmt.Sprint("evt_", i))
-		_, err := f.run(t.Context(), req, errDeclined)
-		refuses(t, err, errDeclined)
+		refuses(t, errorOf(f.run(t.Context(), req, errDeclined)), errDeclined)
 		release, first := f.hold(t, req)
 		second := f.follow(t, req)
 		release <- nil

@@ -30,8 +30,7 @@ func faultCases[Tx any]() []txCase[Tx] {
 func (f *txFixture[Tx]) unknown(t testing.TB, req hookonce.ClaimRequest, persisted bool) {
 	t.Helper()
 	f.db.FailCommit(persisted)
-	_, err := f.run(t.Context(), req, nil)
-	refuses(t, err, hookonce.ErrUnknownOutcome)
+	refuses(t, errorOf(f.run(t.Context(), req, nil)), hookonce.ErrUnknownOutcome)
 }
 
 // faultCommit checks that the sender's retry reads the truth: it runs the handler if the first
@@ -44,17 +43,14 @@ func faultCommit[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 
 func faultCommitAgain[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	req := request("evt_1")
-	_, err := f.run(t.Context(), req, errDeclined)
-	refuses(t, err, errDeclined)
+	refuses(t, errorOf(f.run(t.Context(), req, errDeclined)), errDeclined)
 	f.unknown(t, req, persisted)
 	f.retry(t, req, persisted)
 }
 
 func (f *txFixture[Tx]) retry(t testing.TB, req hookonce.ClaimRequest, persisted bool) {
 	t.Helper()
-	c, err := f.run(t.Context(), req, nil)
-	ok(t, err)
-	verdict(t, c, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Acquired}[persisted])
+	c := f.runs(t, req, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Acquired}[persisted])
 	f.effects(t, map[string]int{req.Key: 1})
 	stored(t, f, req.Ref, hookonce.StateDone, c.Token)
 }
@@ -62,9 +58,7 @@ func (f *txFixture[Tx]) retry(t testing.TB, req hookonce.ClaimRequest, persisted
 // faultCommitUnkeyed shows the price of having no key: the retry cannot know.
 func faultCommitUnkeyed[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	f.unknown(t, request(""), persisted)
-	c, err := f.run(t.Context(), request(""), nil)
-	ok(t, err)
-	verdict(t, c, hookonce.Unkeyed)
+	f.runs(t, request(""), hookonce.Unkeyed)
 	f.effects(t, map[string]int{"": map[bool]int{true: 2, false: 1}[persisted]})
 }
 
@@ -91,7 +85,7 @@ func (f *txFixture[Tx]) failing(t testing.TB, persisted bool, write func() error
 // faultClaim checks that a claim whose answer was lost is not lost: its lease runs out.
 func faultClaim[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	req := request("evt_1")
-	if !f.failing(t, persisted, func() error { _, err := f.Claim(t.Context(), req); return err }) {
+	if !f.failing(t, persisted, func() error { return errorOf(f.Claim(t.Context(), req)) }) {
 		return
 	}
 	if !persisted {
@@ -133,9 +127,7 @@ func faultCommitPinned[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	f.db.FailCommit(persisted)
 	refuses(t, f.reach(t, req, func(context.CancelFunc) error { return nil }), hookonce.ErrUnknownOutcome)
 	f.idle(t, f, otherContent("evt_1"), map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Pinned}[persisted])
-	c, err := f.run(t.Context(), req, nil)
-	ok(t, err)
-	verdict(t, c, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Acquired}[persisted])
+	f.runs(t, req, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Acquired}[persisted])
 	f.effects(t, map[string]int{req.Key: 1})
 }
 
@@ -162,19 +154,17 @@ func responseFaultCases[Tx any]() []txCase[Tx] {
 }
 
 // lose runs work for the key in a transaction whose commit fails.
-func (f *txFixture[Tx]) lose(t testing.TB, key string, persisted bool, work func(Tx) error) {
+func (f *txFixture[Tx]) lose(t testing.TB, key string, persisted bool, work func(context.Context, Tx) error) {
 	t.Helper()
 	f.db.FailCommit(persisted)
-	_, err := f.Within(t.Context(), request(key), func(tx Tx, _ hookonce.Claim) error { return work(tx) })
-	refuses(t, err, hookonce.ErrUnknownOutcome)
+	refuses(t, errorOf(f.Within(t.Context(), request(key), func(tx Tx, _ hookonce.Claim) error { return work(t.Context(), tx) })), hookonce.ErrUnknownOutcome)
 }
 
 // faultKeep checks that the response shares the fate of the claim and the effect.
 func faultKeep[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	req := request("evt_1")
 	f.db.FailCommit(persisted)
-	_, err := f.answer(t, req, response("first"), nil)
-	refuses(t, err, hookonce.ErrUnknownOutcome)
+	refuses(t, errorOf(f.answer(t, req, response("first"), nil)), hookonce.ErrUnknownOutcome)
 	if !persisted {
 		silent(t, f, req.Ref)
 	}
@@ -205,19 +195,13 @@ func guardFaultCases[Tx any]() []txCase[Tx] {
 
 func faultNewer[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	f.newer(t, "order-1", 1, true)
-	f.lose(t, "evt_1", persisted, func(tx Tx) error {
-		_, err := f.guards(t).Newer(t.Context(), tx, "order-1", hookonce.Version(2))
-		return err
-	})
+	f.lose(t, "evt_1", persisted, f.versions(t, "order-1", hookonce.Version(2)))
 	f.newer(t, "order-1", 2, !persisted)
 }
 
 func faultTransition[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	f.moves(t, "order-1", "", "open", "open", hookonce.Moved)
-	f.lose(t, "evt_1", persisted, func(tx Tx) error {
-		_, _, err := f.guards(t).Transition(t.Context(), tx, "order-1", "open", "paid")
-		return err
-	})
+	f.lose(t, "evt_1", persisted, f.transitions(t, "order-1", "open", "paid"))
 	f.moves(t, "order-1", "open", "paid", "paid", hookonce.MoveOf(!persisted, "paid", "paid"))
 }
 
@@ -238,12 +222,12 @@ func outboxFaultCases[Tx any]() (cases []txCase[Tx]) {
 // faultEnqueue checks that the effect is there if and only if the claim is done, whatever the caller was
 // told.
 func faultEnqueue[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
-	enqueue := func(tx Tx) error { return f.outbox(t).Enqueue(t.Context(), tx, asks("evt_1", "")) }
+	enqueue := f.enqueues(t, asks("evt_1", ""))
 	f.lose(t, "evt_1", persisted, enqueue)
 	if !persisted {
 		f.take(t, 1, 0)
 	}
-	c, err := f.Within(t.Context(), request("evt_1"), func(tx Tx, _ hookonce.Claim) error { return enqueue(tx) })
+	c, err := f.Within(t.Context(), request("evt_1"), func(tx Tx, _ hookonce.Claim) error { return enqueue(t.Context(), tx) })
 	ok(t, err)
 	verdict(t, c, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Acquired}[persisted])
 	f.takeOne(t)
@@ -252,10 +236,7 @@ func faultEnqueue[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 // faultTake checks that effects whose taking was not answered are not lost: their lease runs out.
 func faultTake[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	f.enqueue(t, asks("evt_1", ""), asks("evt_2", ""))
-	if !f.failing(t, persisted, func() error {
-		_, err := f.outbox(t).TakeEffects(t.Context(), taking(2))
-		return err
-	}) {
+	if !f.failing(t, persisted, func() error { return errorOf(f.outbox(t).TakeEffects(t.Context(), taking(2))) }) {
 		return
 	}
 	token := int64(1)
@@ -295,10 +276,7 @@ func faultFailEffect[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 func faultExtendEffect[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	f.enqueue(t, asks("evt_1", ""))
 	e := f.takeOne(t)
-	extend := func() error {
-		_, err := f.outbox(t).ExtendEffect(t.Context(), e, time.Hour)
-		return err
-	}
+	extend := func() error { return errorOf(f.outbox(t).ExtendEffect(t.Context(), e, time.Hour)) }
 	if !f.failing(t, persisted, extend) {
 		return
 	}
@@ -347,8 +325,7 @@ func traceDescribes[Tx any](t *testing.T, f *txFixture[Tx]) {
 func traceCounts[Tx any](t *testing.T, f *txFixture[Tx]) {
 	req, first := request("evt_1"), f.clock.Now()
 	for attempt := range int64(3) {
-		_, err := f.run(t.Context(), req, errDeclined)
-		refuses(t, err, errDeclined)
+		refuses(t, errorOf(f.run(t.Context(), req, errDeclined)), errDeclined)
 		got := stored(t, f, req.Ref, hookonce.StateFailed, attempt+1)
 		if !got.FirstSeen.Equal(first) || !got.UpdatedAt.Equal(f.clock.Now()) {
 			t.Fatalf("first seen %v, updated at %v; want %v and %v", got.FirstSeen, got.UpdatedAt, first, f.clock.Now())
@@ -371,8 +348,7 @@ func traceText[Tx any](t *testing.T, f *txFixture[Tx]) {
 func traceFences[Tx any](t *testing.T, f *txFixture[Tx]) {
 	old := claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(lease)
-	_, err := f.run(t.Context(), request("evt_1"), errDeclined)
-	refuses(t, err, errDeclined)
+	refuses(t, errorOf(f.run(t.Context(), request("evt_1"), errDeclined)), errDeclined)
 	stored(t, f, old.Ref, hookonce.StateFailed, 2)
 	refuses(t, f.Complete(t.Context(), old), hookonce.ErrStale)
 }

@@ -117,6 +117,9 @@ func ok(t testing.TB, err error) {
 	}
 }
 
+// errorOf is the error of a call whose answer does not matter.
+func errorOf[V any](_ V, err error) error { return err }
+
 // refuses checks that err wraps target.
 func refuses(t testing.TB, err, target error) {
 	t.Helper()
@@ -168,8 +171,8 @@ func stored(t testing.TB, s hookonce.Store, ref hookonce.Ref, state hookonce.Sta
 	return c
 }
 
-// same compares claims; an empty digest is as good as none.
-func same(t testing.TB, what string, got, want hookonce.Claim) {
+// same compares; empty is as good as nil.
+func same[V any](t testing.TB, what string, got, want V) {
 	t.Helper()
 	if d := diff(got, want); d != "" {
 		t.Fatalf("%s: -got +want\n%s", what, d)
@@ -199,9 +202,7 @@ func (f *txFixture[Tx]) effects(t testing.TB, want map[string]int) {
 	t.Helper()
 	got, err := f.db.Effects(t.Context())
 	ok(t, err)
-	if d := diff(got, want); d != "" {
-		t.Fatalf("effects: -got +want\n%s", d)
-	}
+	same(t, "effects", got, want)
 }
 
 func contains(t testing.TB, text, want string) {
@@ -386,6 +387,15 @@ func (f *txFixture[Tx]) run(ctx context.Context, req hookonce.ClaimRequest, err 
 	return f.TxStore.Within(ctx, req, func(tx Tx, _ hookonce.Claim) error {
 		return errors.Join(f.db.Effect(ctx, tx, req.Key), err)
 	})
+}
+
+// runs runs req, whose handler does not fail, and checks the verdict.
+func (f *txFixture[Tx]) runs(t testing.TB, req hookonce.ClaimRequest, want hookonce.Verdict) hookonce.Claim {
+	t.Helper()
+	c, err := f.run(t.Context(), req, nil)
+	ok(t, err)
+	verdict(t, c, want)
+	return c
 }
 
 // recovered runs f and returns what it panicked with.

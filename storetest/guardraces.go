@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -28,28 +27,16 @@ func concurrentGuardCases[Tx any]() []txCase[Tx] {
 func raceNewerWaits[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.newer(t, "known", 1, true)
 	for _, resource := range []string{"known", "fresh"} {
-		finish := f.holdTx(t, func(tx Tx) error {
-			_, err := f.guards(t).Newer(t.Context(), tx, resource, hookonce.Version(5))
-			return err
-		})
+		finish := f.holdTx(t, f.versions(t, resource, hookonce.Version(5)))
 		for _, version := range []int64{4, 5, 6} {
-			f.mustWait(t, func(ctx context.Context, tx Tx) error {
-				_, err := f.guards(t).Newer(ctx, tx, resource, hookonce.Version(version))
-				return err
-			})
+			f.mustWait(t, f.versions(t, resource, hookonce.Version(version)))
 		}
 		finish(true)
 		f.newer(t, resource, 5, false)
 	}
 	// So it does when the one before it changed nothing.
-	finish := f.holdTx(t, func(tx Tx) error {
-		_, err := f.guards(t).Newer(t.Context(), tx, "known", hookonce.Version(2))
-		return err
-	})
-	f.mustWait(t, func(ctx context.Context, tx Tx) error {
-		_, err := f.guards(t).Newer(ctx, tx, "known", hookonce.Version(7))
-		return err
-	})
+	finish := f.holdTx(t, f.versions(t, "known", hookonce.Version(2)))
+	f.mustWait(t, f.versions(t, "known", hookonce.Version(7)))
 	finish(true)
 }
 
@@ -69,7 +56,7 @@ func raceNewerTwo[Tx any](t *testing.T, f *txFixture[Tx]) {
 				if known {
 					f.newer(t, resource, -1, true)
 				}
-				finish := f.holdTx(t, func(tx Tx) error { _, err := f.guards(t).Newer(t.Context(), tx, resource, race.first); return err })
+				finish := f.holdTx(t, f.versions(t, resource, race.first))
 				var g errgroup.Group
 				var newer bool
 				g.Go(func() (err error) {
@@ -158,15 +145,9 @@ func raceTransitionWaits[Tx any](t *testing.T, f *txFixture[Tx]) {
 		{"known", "open", "paid", false}, {"fresh", "", "open", false},
 		{"known", "elsewhere", "paid", true}, {"never seen", "elsewhere", "paid", true},
 	} {
-		finish := f.holdTx(t, func(tx Tx) error {
-			_, _, err := f.guards(t).Transition(t.Context(), tx, hold.entity, hold.from, hold.to)
-			return err
-		})
+		finish := f.holdTx(t, f.transitions(t, hold.entity, hold.from, hold.to))
 		for _, from := range []string{"", "open", "paid", "elsewhere"} {
-			f.mustWait(t, func(ctx context.Context, tx Tx) error {
-				_, _, err := f.guards(t).Transition(ctx, tx, hold.entity, from, "closed")
-				return err
-			})
+			f.mustWait(t, f.transitions(t, hold.entity, from, "closed"))
 		}
 		finish(hold.commit)
 	}
@@ -188,10 +169,7 @@ func raceTransitionTwo[Tx any](t *testing.T, f *txFixture[Tx]) {
 		for range rounds / 2 {
 			entity := fmt.Sprintf("order-%d-%d", i, f.next())
 			f.moves(t, entity, "", "open", "open", hookonce.Moved)
-			finish := f.holdTx(t, func(tx Tx) error {
-				_, _, err := f.guards(t).Transition(t.Context(), tx, entity, "open", "paid")
-				return err
-			})
+			finish := f.holdTx(t, f.transitions(t, entity, "open", "paid"))
 			var g errgroup.Group
 			var state string
 			var move hookonce.Move

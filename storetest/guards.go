@@ -73,6 +73,11 @@ func (f *txFixture[Tx]) tryNewer(t testing.TB, resource string, rank hookonce.Ra
 	return newer, err
 }
 
+// versions asks whether a rank of the resource is newer, whatever the answer.
+func (f *txFixture[Tx]) versions(t testing.TB, resource string, rank hookonce.Rank) func(context.Context, Tx) error {
+	return func(ctx context.Context, tx Tx) error { return errorOf(f.guards(t).Newer(ctx, tx, resource, rank)) }
+}
+
 func newerOrder[Tx any](t *testing.T, f *txFixture[Tx]) {
 	for _, step := range []struct {
 		version int64
@@ -218,11 +223,7 @@ func newerInvalid[Tx any](t *testing.T, f *txFixture[Tx]) {
 }
 
 func newerCancelled[Tx any](t *testing.T, f *txFixture[Tx]) {
-	err := f.inside(t, func(tx Tx) error {
-		_, err := f.guards(t).Newer(ended(t), tx, "order-1", hookonce.Version(1))
-		return err
-	})
-	refuses(t, err, context.Canceled)
+	refuses(t, f.inside(t, func(tx Tx) error { return f.versions(t, "order-1", hookonce.Version(1))(ended(t), tx) }), context.Canceled)
 	f.newer(t, "order-1", 1, true)
 }
 
@@ -255,6 +256,14 @@ func (f *txFixture[Tx]) tryMove(t testing.TB, entity, from, to string) (state st
 		return err
 	})
 	return state, move, err
+}
+
+// transitions asks for a move, whatever comes of it.
+func (f *txFixture[Tx]) transitions(t testing.TB, entity, from, to string) func(context.Context, Tx) error {
+	return func(ctx context.Context, tx Tx) error {
+		_, _, err := f.guards(t).Transition(ctx, tx, entity, from, to)
+		return err
+	}
 }
 
 func transitionMoves[Tx any](t *testing.T, f *txFixture[Tx]) {
@@ -363,10 +372,6 @@ func transitionInvalid[Tx any](t *testing.T, f *txFixture[Tx]) {
 }
 
 func transitionCancelled[Tx any](t *testing.T, f *txFixture[Tx]) {
-	err := f.inside(t, func(tx Tx) error {
-		_, _, err := f.guards(t).Transition(ended(t), tx, "order-1", "", "paid")
-		return err
-	})
-	refuses(t, err, context.Canceled)
+	refuses(t, f.inside(t, func(tx Tx) error { return f.transitions(t, "order-1", "", "paid")(ended(t), tx) }), context.Canceled)
 	f.moves(t, "order-1", "", "paid", "paid", hookonce.Moved)
 }

@@ -135,8 +135,7 @@ func (l *lab) empty(t testing.TB) {
 		w.clock.Advance(time.Microsecond) // what was changed last is old, too
 	}
 	purge := func() error {
-		_, err := l.workers[0].store.Purge(t.Context(), before(l.workers[0].clock.Now(), math.MaxInt32))
-		return err
+		return errorOf(l.workers[0].store.Purge(t.Context(), before(l.workers[0].clock.Now(), math.MaxInt32)))
 	}
 	if purge() != nil {
 		ok(t, purge())

@@ -40,6 +40,11 @@ func (f *txFixture[Tx]) enqueue(t testing.TB, effects ...hookonce.Effect) {
 	ok(t, f.tryEnqueue(t, effects...))
 }
 
+// enqueues stores an effect in a transaction that is open.
+func (f *txFixture[Tx]) enqueues(t testing.TB, e hookonce.Effect) func(context.Context, Tx) error {
+	return func(ctx context.Context, tx Tx) error { return f.outbox(t).Enqueue(ctx, tx, e) }
+}
+
 func (f *txFixture[Tx]) tryEnqueue(t testing.TB, effects ...hookonce.Effect) error {
 	return f.retried(t, func(tx Tx) error {
 		for _, e := range effects {
@@ -108,17 +113,7 @@ func (f *txFixture[Tx]) untouched(t testing.TB, work func()) {
 	t.Helper()
 	before := f.all(t)
 	work()
-	if d := diff(f.all(t), before); d != "" {
-		t.Fatalf("the outbox was changed: -got +want\n%s", d)
-	}
-}
-
-// sameEffect compares effects; an empty payload is as good as none.
-func sameEffect(t testing.TB, what string, got, want hookonce.QueuedEffect) {
-	t.Helper()
-	if d := diff(got, want); d != "" {
-		t.Fatalf("%s: -got +want\n%s", what, d)
-	}
+	same(t, "the outbox was changed", f.all(t), before)
 }
 
 func enqueueCases[Tx any]() []txCase[Tx] {
@@ -146,13 +141,13 @@ func enqueueCommits[Tx any](t *testing.T, f *txFixture[Tx]) {
 	if got.ID <= 0 {
 		t.Fatalf("the effect has the number %d", got.ID)
 	}
-	sameEffect(t, "stored effect", got, hookonce.QueuedEffect{
+	same(t, "stored effect", got, hookonce.QueuedEffect{
 		Effect: e, ID: got.ID, State: hookonce.StatePending, EnqueuedAt: f.clock.Now(),
 	})
 }
 
 func enqueueHidden[Tx any](t *testing.T, f *txFixture[Tx]) {
-	finish := f.holdTx(t, func(tx Tx) error { return f.outbox(t).Enqueue(t.Context(), tx, asks("evt_1", "")) })
+	finish := f.holdTx(t, f.enqueues(t, asks("evt_1", "")))
 	if found := f.all(t); len(found) != 0 {
 		t.Fatalf("before the commit the outbox has %+v", found)
 	}
@@ -161,7 +156,7 @@ func enqueueHidden[Tx any](t *testing.T, f *txFixture[Tx]) {
 }
 
 func enqueueRollsBack[Tx any](t *testing.T, f *txFixture[Tx]) {
-	finish := f.holdTx(t, func(tx Tx) error { return f.outbox(t).Enqueue(t.Context(), tx, asks("evt_1", "")) })
+	finish := f.holdTx(t, f.enqueues(t, asks("evt_1", "")))
 	finish(false)
 	f.untouched(t, func() { f.take(t, 1, 0) })
 	f.enqueue(t, asks("evt_1", ""))
@@ -331,9 +326,9 @@ func concurrentOutboxCases[Tx any]() []txCase[Tx] {
 func raceStepWaits[Tx any](t *testing.T, f *txFixture[Tx]) {
 	for i := range rounds {
 		commit, e := i%2 == 0, asks(fmt.Sprint("evt_", i), "")
-		finish := f.holdTx(t, func(tx Tx) error { return f.outbox(t).Enqueue(t.Context(), tx, e) })
+		finish := f.holdTx(t, f.enqueues(t, e))
 		if i < 2 {
-			f.mustWait(t, func(ctx context.Context, tx Tx) error { return f.outbox(t).Enqueue(ctx, tx, e) })
+			f.mustWait(t, f.enqueues(t, e))
 		}
 		second := make(chan error, 1)
 		go func() { second <- f.tryEnqueue(t, e) }()
@@ -345,22 +340,28 @@ func raceStepWaits[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.take(t, 100, rounds)
 }
 
+// one has many do the same at once, and checks that one of them succeeds and the others get that error.
+func one(t testing.TB, others error, work func() error) {
+	t.Helper()
+	var succeeded atomic.Int64
+	racing(t, func(int) error {
+		err := work()
+		if err == nil {
+			succeeded.Add(1)
+		}
+		if errors.Is(err, others) {
+			return nil
+		}
+		return err
+	})
+	if n := succeeded.Load(); n != 1 {
+		t.Fatalf("%d of %d succeeded, want one", n, racers)
+	}
+}
+
 func raceStep[Tx any](t *testing.T, f *txFixture[Tx]) {
 	for i := range rounds / 2 {
-		var stored atomic.Int64
-		racing(t, func(int) error {
-			err := f.tryEnqueue(t, asks(fmt.Sprint("evt_", i), ""))
-			if err == nil {
-				stored.Add(1)
-			}
-			if errors.Is(err, hookonce.ErrEffectExists) {
-				return nil
-			}
-			return err
-		})
-		if n := stored.Load(); n != 1 {
-			t.Fatalf("%d of %d transactions took one step", n, racers)
-		}
+		one(t, hookonce.ErrEffectExists, func() error { return f.tryEnqueue(t, asks(fmt.Sprint("evt_", i), "")) })
 	}
 	f.take(t, 100, rounds/2)
 }
@@ -447,20 +448,7 @@ func raceEffectTakeover[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 func raceRedrive[Tx any](t *testing.T, f *txFixture[Tx]) {
 	id := f.dead(t, "evt_1").ID
-	var redriven atomic.Int64
-	racing(t, func(int) error {
-		err := f.outbox(t).RedriveEffect(t.Context(), id)
-		if err == nil {
-			redriven.Add(1)
-		}
-		if errors.Is(err, hookonce.ErrStale) {
-			return nil
-		}
-		return err
-	})
-	if n := redriven.Load(); n != 1 {
-		t.Fatalf("%d of %d redrove one effect", n, racers)
-	}
+	one(t, hookonce.ErrStale, func() error { return f.outbox(t).RedriveEffect(t.Context(), id) })
 }
 
 func racePurgeEffects[Tx any](t *testing.T, f *txFixture[Tx]) {

@@ -228,8 +228,7 @@ func extendMoves(t *testing.T, f *fixture) {
 func extendLate(t *testing.T, f *fixture) {
 	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	f.clock.Advance(2 * lease)
-	_, err := f.Extend(t.Context(), c, lease)
-	ok(t, err)
+	ok(t, errorOf(f.Extend(t.Context(), c, lease)))
 	claim(t, f, request("evt_1"), hookonce.Busy)
 }
 
@@ -237,8 +236,7 @@ func extendUnlimited(t *testing.T, f *fixture) {
 	req := request("evt_1")
 	req.Lease = 0
 	c := claim(t, f, req, hookonce.Acquired)
-	_, err := f.Extend(t.Context(), c, lease)
-	ok(t, err)
+	ok(t, errorOf(f.Extend(t.Context(), c, lease)))
 	f.clock.Advance(lease)
 	claim(t, f, req, hookonce.Acquired)
 }
@@ -248,8 +246,7 @@ func extendStale(t *testing.T, f *fixture) {
 	f.clock.Advance(2 * lease)
 	claim(t, f, request("evt_1"), hookonce.Acquired)
 	unchanged(t, f, old.Ref, func() {
-		_, err := f.Extend(t.Context(), old, time.Hour)
-		refuses(t, err, hookonce.ErrStale)
+		refuses(t, errorOf(f.Extend(t.Context(), old, time.Hour)), hookonce.ErrStale)
 	})
 }
 
@@ -263,16 +260,14 @@ func extendFinished(t *testing.T, f *fixture) {
 		c := claim(t, f, request(state), hookonce.Acquired)
 		ok(t, end(c))
 		unchanged(t, f, c.Ref, func() {
-			_, err := f.Extend(t.Context(), c, lease)
-			refuses(t, err, hookonce.ErrStale)
+			refuses(t, errorOf(f.Extend(t.Context(), c, lease)), hookonce.ErrStale)
 		})
 	}
 }
 
 func extendMissing(t *testing.T, f *fixture) {
 	c := hookonce.Claim{Ref: request("evt_1").Ref, Token: 1}
-	_, err := f.Extend(t.Context(), c, lease)
-	refuses(t, err, hookonce.ErrNotFound)
+	refuses(t, errorOf(f.Extend(t.Context(), c, lease)), hookonce.ErrNotFound)
 	absent(t, f, c.Ref)
 }
 
@@ -326,8 +321,7 @@ func lateTraces[Tx any]() []lateTrace[Tx] {
 		req := otherContent("evt_1")
 		ctx := hookonce.ContextWithPin(t.Context(), req.Ref)
 		hookonce.PinRequest(ctx)
-		_, err := f.run(ctx, req, errDeclined)
-		refuses(t, err, errDeclined)
+		refuses(t, errorOf(f.run(ctx, req, errDeclined)), errDeclined)
 		if c := stored(t, f, req.Ref, failed, 1); c.Pinned != 1 {
 			t.Fatalf("it is not pinned: %#v", c)
 		}

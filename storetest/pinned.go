@@ -142,8 +142,7 @@ func pinnedWork(t *testing.T, f *fixture) {
 		if runs != 0 || other.Verdict != hookonce.Pinned {
 			t.Fatalf("%s: other content is answered %v and ran %d times", key, other.Verdict, runs)
 		}
-		_, err = hookonce.UnderLease(t.Context(), f, pinning(key), work)
-		ok(t, err)
+		ok(t, errorOf(hookonce.UnderLease(t.Context(), f, pinning(key), work)))
 		if runs != 1 {
 			t.Fatalf("%s: the same request ran %d times", key, runs)
 		}
@@ -263,8 +262,7 @@ func tracePinnedAlways[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 func tracePinnedForGood[Tx any](t *testing.T, f *txFixture[Tx]) {
 	refuses(t, f.reach(t, request("evt_1"), declined), errDeclined)
-	_, err := f.run(t.Context(), request("evt_1"), errDeclined)
-	refuses(t, err, errDeclined)
+	refuses(t, errorOf(f.run(t.Context(), request("evt_1"), errDeclined)), errDeclined)
 	stored(t, f, request("evt_1").Ref, hookonce.StateFailed, 2)
 	f.shut(t, "evt_1", 1)
 }
@@ -299,16 +297,13 @@ func claimTxPinned[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 func traceForgotten[Tx any](t *testing.T, f *txFixture[Tx]) {
 	for range 2 {
-		_, err := f.run(t.Context(), request("evt_1"), hookonce.Forget(errDeclined))
-		refuses(t, err, errDeclined)
+		refuses(t, errorOf(f.run(t.Context(), request("evt_1"), hookonce.Forget(errDeclined))), errDeclined)
 		absent(t, f, request("evt_1").Ref)
 	}
 	f.effects(t, nil)
-	_, err := f.run(t.Context(), request("evt_1"), hookonce.Permanent(hookonce.Forget(errDeclined)))
-	refuses(t, err, errDeclined)
+	refuses(t, errorOf(f.run(t.Context(), request("evt_1"), hookonce.Permanent(hookonce.Forget(errDeclined)))), errDeclined)
 	stored(t, f, request("evt_1").Ref, hookonce.StateDead, 1)
-	_, err = f.run(t.Context(), request("evt_1"), hookonce.Forget(errDeclined))
-	refuses(t, err, errDeclined)
+	refuses(t, errorOf(f.run(t.Context(), request("evt_1"), hookonce.Forget(errDeclined))), errDeclined)
 	stored(t, f, request("evt_1").Ref, hookonce.StateFailed, 2)
 	f.done(t, request("evt_1"), 3)
 }

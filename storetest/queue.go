@@ -30,8 +30,8 @@ func takeLeases[Tx any](t *testing.T, f *txFixture[Tx]) {
 	want := f.only(t, hookonce.StatePending)
 	f.clock.Advance(time.Second)
 	want.State, want.Token, want.Tries, want.Due, want.Lease = hookonce.StateProcessing, 1, 1, time.Time{}, f.clock.Now().Add(lease)
-	sameEffect(t, "taken effect", f.takeOne(t), want)
-	sameEffect(t, "stored effect", f.only(t, hookonce.StateProcessing), want)
+	same(t, "taken effect", f.takeOne(t), want)
+	same(t, "stored effect", f.only(t, hookonce.StateProcessing), want)
 	f.untouched(t, func() { f.take(t, 1, 0) })
 }
 
@@ -44,9 +44,9 @@ func takeOrder[Tx any](t *testing.T, f *txFixture[Tx]) {
 		e.Due = f.clock.Now().Add(-time.Duration((i*5)%n) * time.Second) // in another order than they are stored
 		f.enqueue(t, e)
 	}
-	same := asks("evt_same", "")
-	same.Due = f.clock.Now().Add(-(n - 1) * time.Second)
-	f.enqueue(t, same)
+	level := asks("evt_same", "")
+	level.Due = f.clock.Now().Add(-(n - 1) * time.Second)
+	f.enqueue(t, level)
 	var order []string
 	for _, limit := range []int{2, 1, 4} {
 		taken, err := f.outbox(t).TakeEffects(t.Context(), hookonce.TakeRequest{Names: names, Limit: limit, Lease: lease})
@@ -56,9 +56,7 @@ func takeOrder[Tx any](t *testing.T, f *txFixture[Tx]) {
 		}
 	}
 	want := []string{"evt_1", "evt_same", "evt_2", "evt_3", "evt_4", "evt_5", "evt_0"}
-	if d := diff(order, want); d != "" {
-		t.Fatalf("taken in the wrong order: -got +want\n%s", d)
-	}
+	same(t, "taken in the wrong order", order, want)
 }
 
 func takeDue[Tx any](t *testing.T, f *txFixture[Tx]) {
@@ -86,9 +84,7 @@ func takeNames[Tx any](t *testing.T, f *txFixture[Tx]) {
 		for _, e := range taken {
 			got[e.Name]++
 		}
-		if d := diff(got, want); d != "" {
-			t.Fatalf("of %q at most %d: -got +want\n%s", names, limit, d)
-		}
+		same(t, fmt.Sprintf("of %q at most %d", names, limit), got, want)
 	}
 	take(10, nil)
 	take(10, nil, "nobody's")
@@ -110,7 +106,7 @@ func takeExpired[Tx any](t *testing.T, f *txFixture[Tx]) {
 		want.Token++
 		want.Deaths++
 		want.Lease = f.clock.Now().Add(lease)
-		sameEffect(t, "taken over", f.takeOne(t), want)
+		same(t, "taken over", f.takeOne(t), want)
 	}
 }
 
@@ -146,8 +142,7 @@ func takeDeaths[Tx any](t *testing.T, f *txFixture[Tx]) {
 			if e.Deaths != deaths {
 				t.Fatalf("%s: %d deaths, want %d", name, e.Deaths, deaths)
 			}
-			_, err := f.outbox(t).ExtendEffect(t.Context(), e, lease)
-			ok(t, err)
+			ok(t, errorOf(f.outbox(t).ExtendEffect(t.Context(), e, lease)))
 			if held := f.only(t, hookonce.StateProcessing); held.Deaths != deaths {
 				t.Fatalf("%s: extending leaves %d deaths, want %d", name, held.Deaths, deaths)
 			}
@@ -171,8 +166,7 @@ func takeSuspects[Tx any](t *testing.T, f *txFixture[Tx]) {
 	other.Name = "mail.reminder"
 	f.enqueue(t, other)
 	names := []string{receipt, other.Name}
-	_, err := f.outbox(t).TakeEffects(t.Context(), hookonce.TakeRequest{Names: names, Limit: 5, Lease: lease})
-	ok(t, err)
+	ok(t, errorOf(f.outbox(t).TakeEffects(t.Context(), hookonce.TakeRequest{Names: names, Limit: 5, Lease: lease})))
 	f.clock.Advance(lease + time.Second)
 	for i := range 4 {
 		f.enqueue(t, asks(fmt.Sprint("fresh_", i), ""))
@@ -185,9 +179,7 @@ func takeSuspects[Tx any](t *testing.T, f *txFixture[Tx]) {
 		for _, e := range taken {
 			got = append(got, e.Key)
 		}
-		if d := diff(got, want); d != "" {
-			t.Fatalf("at most %d, %d suspects: -got +want\n%s", limit, suspects, d)
-		}
+		same(t, fmt.Sprintf("at most %d, %d suspects", limit, suspects), got, want)
 	}
 	take(1, 0, "fresh_0")
 	take(2, 1, "suspect_0", "fresh_1")
@@ -232,8 +224,7 @@ func takeNegative[Tx any](t *testing.T, f *txFixture[Tx]) {
 func takeCancelled[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.enqueue(t, asks("evt_1", ""))
 	f.untouched(t, func() {
-		_, err := f.outbox(t).TakeEffects(ended(t), taking(1))
-		refuses(t, err, context.Canceled)
+		refuses(t, errorOf(f.outbox(t).TakeEffects(ended(t), taking(1))), context.Canceled)
 	})
 }
 
@@ -259,7 +250,7 @@ func effectCompletes[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.clock.Advance(time.Second)
 	ok(t, f.outbox(t).CompleteEffect(t.Context(), want))
 	want.State, want.Lease = hookonce.StateDone, time.Time{}
-	sameEffect(t, "stored effect", f.only(t, hookonce.StateDone), want)
+	same(t, "stored effect", f.only(t, hookonce.StateDone), want)
 	f.clock.Advance(1000 * lease)
 	f.untouched(t, func() { f.take(t, 1, 0) })
 }
@@ -270,7 +261,7 @@ func effectFails[Tx any](t *testing.T, f *txFixture[Tx]) {
 	retry := f.clock.Now().Add(time.Hour)
 	ok(t, f.outbox(t).FailEffect(t.Context(), want, hookonce.Failure{Err: errDeclined}, retry))
 	want.State, want.Lease, want.Due, want.LastError = hookonce.StateFailed, time.Time{}, retry, errDeclined.Error()
-	sameEffect(t, "stored effect", f.only(t, hookonce.StateFailed), want)
+	same(t, "stored effect", f.only(t, hookonce.StateFailed), want)
 
 	f.clock.Advance(time.Hour - time.Microsecond)
 	f.take(t, 1, 0)
@@ -278,7 +269,7 @@ func effectFails[Tx any](t *testing.T, f *txFixture[Tx]) {
 	want.State, want.Due, want.Lease = hookonce.StateProcessing, time.Time{}, f.clock.Now().Add(lease)
 	want.Token, want.Tries = 2, 2
 	e := f.takeOne(t)
-	sameEffect(t, "second attempt", e, want)
+	same(t, "second attempt", e, want)
 	ok(t, f.outbox(t).CompleteEffect(t.Context(), e))
 	if got := f.only(t, hookonce.StateDone); got.LastError != errDeclined.Error() {
 		t.Fatalf("the last failure is forgotten: %+v", got)
@@ -292,8 +283,8 @@ func effectExtends[Tx any](t *testing.T, f *txFixture[Tx]) {
 	got, err := f.outbox(t).ExtendEffect(t.Context(), want, lease)
 	ok(t, err)
 	want.Lease = f.clock.Now().Add(lease)
-	sameEffect(t, "extended effect", got, want)
-	sameEffect(t, "stored effect", f.only(t, hookonce.StateProcessing), want)
+	same(t, "extended effect", got, want)
+	same(t, "stored effect", f.only(t, hookonce.StateProcessing), want)
 	f.clock.Advance(lease * 3 / 4) // past the first lease, before the second
 	f.take(t, 1, 0)
 	ok(t, f.outbox(t).CompleteEffect(t.Context(), got))
@@ -329,8 +320,7 @@ func effectFirst[Tx any](t *testing.T, f *txFixture[Tx]) {
 		e := f.takeOne(t)
 		ok(t, end(e))
 		f.untouched(t, func() {
-			_, err := f.outbox(t).ExtendEffect(t.Context(), e, lease)
-			refuses(t, err, hookonce.ErrStale)
+			refuses(t, errorOf(f.outbox(t).ExtendEffect(t.Context(), e, lease)), hookonce.ErrStale)
 			if state == hookonce.StateDone {
 				refuses(t, all[hookonce.StateFailed](e), hookonce.ErrStale)
 				refuses(t, all[hookonce.StateDead](e), hookonce.ErrStale)
@@ -352,8 +342,7 @@ func effectLate[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.enqueue(t, asks("extended", ""))
 	e := f.takeOne(t)
 	f.clock.Advance(2 * lease)
-	_, err := f.outbox(t).ExtendEffect(t.Context(), e, lease)
-	ok(t, err)
+	ok(t, errorOf(f.outbox(t).ExtendEffect(t.Context(), e, lease)))
 	f.take(t, 1, 0)
 }
 
@@ -366,8 +355,7 @@ func effectStale[Tx any](t *testing.T, f *txFixture[Tx]) {
 			for _, end := range ends(t, f) {
 				refuses(t, end(e), hookonce.ErrStale)
 			}
-			_, err := f.outbox(t).ExtendEffect(t.Context(), e, lease)
-			refuses(t, err, hookonce.ErrStale)
+			refuses(t, errorOf(f.outbox(t).ExtendEffect(t.Context(), e, lease)), hookonce.ErrStale)
 		})
 	}
 	refused(pending)
@@ -393,8 +381,7 @@ func effectMissing[Tx any](t *testing.T, f *txFixture[Tx]) {
 			for _, end := range ends(t, f) {
 				refuses(t, end(missing), hookonce.ErrNotFound)
 			}
-			_, err := f.outbox(t).ExtendEffect(t.Context(), missing, lease)
-			refuses(t, err, hookonce.ErrNotFound)
+			refuses(t, errorOf(f.outbox(t).ExtendEffect(t.Context(), missing, lease)), hookonce.ErrNotFound)
 			refuses(t, f.outbox(t).RedriveEffect(t.Context(), id), hookonce.ErrNotFound)
 		}
 	})
@@ -442,9 +429,7 @@ func effectPages[Tx any](t *testing.T, f *txFixture[Tx]) {
 		got = append(got, page...)
 		after = got[len(got)-1].ID
 	}
-	if d := diff(got, want); d != "" {
-		t.Fatalf("pages: -got +want\n%s", d)
-	}
+	same(t, "pages", got, want)
 	for _, limit := range []int{0, -1} {
 		page, err := f.outbox(t).Effects(t.Context(), hookonce.StatePending, 0, limit)
 		ok(t, err)
@@ -485,10 +470,10 @@ func deadRedriven[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.clock.Advance(time.Hour)
 	ok(t, f.outbox(t).RedriveEffect(t.Context(), want.ID))
 	want.State, want.Tries, want.Due = hookonce.StateFailed, 0, f.clock.Now()
-	sameEffect(t, "redriven effect", f.only(t, hookonce.StateFailed), want)
+	same(t, "redriven effect", f.only(t, hookonce.StateFailed), want)
 	want.State, want.Tries, want.Token, want.Due, want.Lease = hookonce.StateProcessing, 1, 3, time.Time{}, f.clock.Now().Add(lease)
 	e := f.takeOne(t)
-	sameEffect(t, "first attempt after it", e, want)
+	same(t, "first attempt after it", e, want)
 	ok(t, f.outbox(t).CompleteEffect(t.Context(), e))
 }
 
@@ -597,9 +582,7 @@ func purgeEffectsSources[Tx any](t *testing.T, f *txFixture[Tx]) {
 		for _, e := range f.listed(t, hookonce.StateDone) {
 			got = append(got, e.Source)
 		}
-		if d := diff(got, want); d != "" {
-			t.Fatalf("left: -got +want\n%s", d)
-		}
+		same(t, "left", got, want)
 	}
 	req := oldEffects(f.clock.Now(), 100)
 	req.Source = "b"
@@ -616,8 +599,7 @@ func purgeEffectsSources[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 func purgeApart[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.carryOut(t, "evt_1")
-	_, err := f.Within(t.Context(), request("evt_1"), func(Tx, hookonce.Claim) error { return nil })
-	ok(t, err)
+	ok(t, errorOf(f.Within(t.Context(), request("evt_1"), func(Tx, hookonce.Claim) error { return nil })))
 	f.clock.Advance(time.Second)
 	purge(t, f, f.clock.Now(), 100, 1)
 	absent(t, f, request("evt_1").Ref)

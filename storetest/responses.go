@@ -52,9 +52,7 @@ func responds(t testing.TB, s hookonce.Store, ref hookonce.Ref, want hookonce.Re
 		t.Fatalf("the body of %s is %.100q of %d bytes, want %.100q of %d", ref, got.Body, len(got.Body), want.Body, len(want.Body))
 	}
 	got.Body, want.Body = nil, nil
-	if d := diff(got, want); d != "" {
-		t.Fatalf("response of %s: -got +want\n%s", ref, d)
-	}
+	same(t, fmt.Sprintf("response of %s", ref), got, want)
 }
 
 // silent checks that nothing is kept under ref.
@@ -308,8 +306,7 @@ func (f *txFixture[Tx]) answer(t testing.TB, req hookonce.ClaimRequest, r hookon
 
 func keepCommits[Tx any](t *testing.T, f *txFixture[Tx]) {
 	req := request("evt_1")
-	_, err := f.answer(t, req, response("one"), nil)
-	ok(t, err)
+	ok(t, errorOf(f.answer(t, req, response("one"), nil)))
 	responds(t, f.another(0), req.Ref, response("one"))
 	f.effects(t, map[string]int{"evt_1": 1})
 	f.idle(t, f, req, hookonce.Duplicate)
@@ -329,8 +326,7 @@ func keepHidden[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 func keepRollsBack[Tx any](t *testing.T, f *txFixture[Tx]) {
 	for _, failure := range []error{errDeclined, hookonce.Permanent(errDeclined)} {
-		_, err := f.answer(t, request("evt_1"), response("failed"), failure)
-		refuses(t, err, errDeclined)
+		refuses(t, errorOf(f.answer(t, request("evt_1"), response("failed"), failure)), errDeclined)
 		silent(t, f, request("evt_1").Ref)
 	}
 	recovered(func() {
@@ -345,10 +341,8 @@ func keepRollsBack[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 func keepRedriven[Tx any](t *testing.T, f *txFixture[Tx]) {
 	req := request("evt_1")
-	_, err := f.answer(t, req, response("first attempt"), errDeclined)
-	refuses(t, err, errDeclined)
-	_, err = f.answer(t, req, response("second attempt"), nil)
-	ok(t, err)
+	refuses(t, errorOf(f.answer(t, req, response("first attempt"), errDeclined)), errDeclined)
+	ok(t, errorOf(f.answer(t, req, response("second attempt"), nil)))
 	responds(t, f, req.Ref, response("second attempt"))
 	stored(t, f, req.Ref, hookonce.StateDone, 2)
 }
@@ -367,18 +361,19 @@ func keepReplaces[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 func keepBytes[Tx any](t *testing.T, f *txFixture[Tx]) {
 	for name, r := range awkwardResponses() {
-		_, err := f.answer(t, request(name), r, nil)
-		ok(t, err)
+		ok(t, errorOf(f.answer(t, request(name), r, nil)))
 		responds(t, f, request(name).Ref, r)
 	}
 }
 
+// keep keeps a response in a transaction that claims nothing.
+func (f *txFixture[Tx]) keep(t testing.TB, ref hookonce.Ref, r hookonce.Response) error {
+	return f.inside(t, func(tx Tx) error { return keeper(t, f.TxStore).KeepResponse(t.Context(), tx, ref, r) })
+}
+
 func keepMissing[Tx any](t *testing.T, f *txFixture[Tx]) {
 	for _, ref := range []hookonce.Ref{request("evt_1").Ref, request("").Ref} {
-		err := f.inside(t, func(tx Tx) error {
-			return keeper(t, f.TxStore).KeepResponse(t.Context(), tx, ref, response("of nothing"))
-		})
-		refuses(t, err, hookonce.ErrNotFound)
+		refuses(t, f.keep(t, ref, response("of nothing")), hookonce.ErrNotFound)
 		silent(t, f, ref)
 	}
 }
@@ -389,10 +384,7 @@ func keepNotDone[Tx any](t *testing.T, f *txFixture[Tx]) {
 	failed := claim(t, f, request("evt_2"), hookonce.Acquired)
 	ok(t, f.Fail(t.Context(), failed, hookonce.Failure{Err: errDeclined}))
 	for _, ref := range []hookonce.Ref{held.Ref, failed.Ref} {
-		err := f.inside(t, func(tx Tx) error {
-			return keeper(t, f.TxStore).KeepResponse(t.Context(), tx, ref, response("a stranger's"))
-		})
-		refuses(t, err, hookonce.ErrNotFound)
+		refuses(t, f.keep(t, ref, response("a stranger's")), hookonce.ErrNotFound)
 		silent(t, f, ref)
 	}
 	ok(t, keeper(t, f.TxStore).CompleteWith(t.Context(), held, response("mine")))
@@ -401,9 +393,7 @@ func keepNotDone[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 func keepInvalid[Tx any](t *testing.T, f *txFixture[Tx]) {
 	for name, ref := range invalidRefs() {
-		err := f.inside(t, func(tx Tx) error {
-			return keeper(t, f.TxStore).KeepResponse(t.Context(), tx, ref, response("of nothing"))
-		})
+		err := f.keep(t, ref, response("of nothing"))
 		if !errors.Is(err, hookonce.ErrInvalidRef) && !errors.Is(err, hookonce.ErrNotFound) {
 			t.Fatalf("%s: error is %v, want ErrInvalidRef or ErrNotFound", name, err)
 		}

@@ -39,9 +39,7 @@ func withinCases[Tx any]() []txCase[Tx] {
 // done runs req and checks that it was won with the given token.
 func (f *txFixture[Tx]) done(t testing.TB, req hookonce.ClaimRequest, token int64) {
 	t.Helper()
-	c, err := f.run(t.Context(), req, nil)
-	ok(t, err)
-	verdict(t, c, hookonce.Acquired)
+	f.runs(t, req, hookonce.Acquired)
 	stored(t, f, req.Ref, hookonce.StateDone, token)
 }
 
@@ -81,8 +79,7 @@ func withinRollsBack[Tx any](t *testing.T, f *txFixture[Tx]) {
 func withinRedrives[Tx any](t *testing.T, f *txFixture[Tx]) {
 	req := request("evt_1")
 	for _, failure := range []error{errDeclined, hookonce.Permanent(errDeclined)} {
-		_, err := f.run(t.Context(), req, failure)
-		refuses(t, err, errDeclined)
+		refuses(t, errorOf(f.run(t.Context(), req, failure)), errDeclined)
 	}
 	f.done(t, req, 3)
 	f.effects(t, map[string]int{"evt_1": 1})
@@ -174,8 +171,7 @@ func withinOwnError[Tx any](t *testing.T, f *txFixture[Tx]) {
 func withinStrangeType[Tx any](t *testing.T, f *txFixture[Tx]) {
 	req := request("evt_1")
 	req.Type = "paid\x00 \xff"
-	_, err := f.run(t.Context(), req, errDeclined)
-	refuses(t, err, errDeclined)
+	refuses(t, errorOf(f.run(t.Context(), req, errDeclined)), errDeclined)
 	stored(t, f, req.Ref, hookonce.StateFailed, 1)
 	f.done(t, req, 2)
 }
@@ -197,9 +193,7 @@ func withinTakeover[Tx any](t *testing.T, f *txFixture[Tx]) {
 func withinUnkeyed[Tx any](t *testing.T, f *txFixture[Tx]) {
 	req := request("")
 	for range 2 {
-		c, err := f.run(t.Context(), req, nil)
-		ok(t, err)
-		verdict(t, c, hookonce.Unkeyed)
+		f.runs(t, req, hookonce.Unkeyed)
 	}
 	absent(t, f, req.Ref)
 	f.effects(t, map[string]int{"": 2})
@@ -207,8 +201,7 @@ func withinUnkeyed[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 func withinUnkeyedFails[Tx any](t *testing.T, f *txFixture[Tx]) {
 	req := request("")
-	_, err := f.run(t.Context(), req, errDeclined)
-	refuses(t, err, errDeclined)
+	refuses(t, errorOf(f.run(t.Context(), req, errDeclined)), errDeclined)
 	p := recovered(func() {
 		_, _ = f.Within(t.Context(), req, func(Tx, hookonce.Claim) error { panic("at the disco") })
 	})
@@ -254,16 +247,13 @@ func refusedInvalid[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 		tx, err := f.db.Begin(t.Context())
 		ok(t, err)
-		_, err = f.ClaimTx(t.Context(), tx, hookonce.ClaimRequest{Ref: ref})
-		refuses(t, err, hookonce.ErrInvalidRef)
+		refuses(t, errorOf(f.ClaimTx(t.Context(), tx, hookonce.ClaimRequest{Ref: ref})), hookonce.ErrInvalidRef)
 		ok(t, f.db.Rollback(t.Context(), tx))
 	}
 }
 
 func refusedCancelled[Tx any](t *testing.T, f *txFixture[Tx]) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := f.Within(ctx, request("evt_1"), func(Tx, hookonce.Claim) error {
+	_, err := f.Within(ended(t), request("evt_1"), func(Tx, hookonce.Claim) error {
 		t.Error("the handler ran")
 		return nil
 	})
@@ -433,11 +423,11 @@ func isAnswer(err error) bool {
 
 // holdTx runs work in a transaction and keeps that open. Finish ends the transaction, with a commit or a
 // rollback, and may be called once.
-func (f *txFixture[Tx]) holdTx(t testing.TB, work func(Tx) error) (finish func(commit bool)) {
+func (f *txFixture[Tx]) holdTx(t testing.TB, work func(context.Context, Tx) error) (finish func(commit bool)) {
 	t.Helper()
 	tx, err := f.db.Begin(t.Context())
 	ok(t, err)
-	if err := work(tx); err != nil {
+	if err := work(t.Context(), tx); err != nil {
 		_ = f.db.Rollback(t.Context(), tx)
 		t.Fatalf("unexpected error: %v", err)
 	}
