@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -121,6 +122,39 @@ func TestPlan_certificates(t *testing.T) {
 			t.Errorf("tls: {%s} changes nothing", files)
 		}
 	}
+}
+
+// The order among what may bound a body: the setting, what the provider is known to send, the default of the library.
+func TestPlan_largestBody(t *testing.T) {
+	const set, known = 3 << 20, 7 << 20
+	for _, c := range []struct {
+		name     string
+		setting  int64
+		provider hookonce.Provider
+		want     int64
+	}{
+		{"the setting, above all", set, bounded{bytes: known}, set},
+		{"the setting of a service", set, nil, set},
+		{"what the provider sends", 0, bounded{bytes: known}, known},
+		{"the default of a sender", 0, bounded{}, hookonce.DefaultMaxBody},
+		{"the default of a service", 0, nil, hookonce.DefaultMaxBody},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := maxBody(&config.Source{MaxBody: c.setting}, c.provider); got != c.want {
+				t.Errorf("%d bytes, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// bounded is a provider that sends bodies of so many bytes at most. Zero: that is not known.
+type bounded struct {
+	hookonce.Provider
+	bytes int64
+}
+
+func (b bounded) Profile() hookonce.Profile {
+	return hookonce.Profile{Name: "bounded", MaxBody: b.bytes}
 }
 
 func parsed(t *testing.T, file string) *config.Config {
