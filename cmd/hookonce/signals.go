@@ -12,10 +12,6 @@ import (
 	"github.com/hookonce/hookonce/internal/gateway"
 )
 
-// sameSignal is within which a second signal is the first one again: some supervisors signal the
-// process and then its group.
-const sameSignal = 250 * time.Millisecond
-
 // untilSignal returns a context that ends with the first SIGTERM or SIGINT, or one of more. The second one
 // ends the process at once, unless sooner, which may be nil, makes something of it and reports true.
 func untilSignal(ctx context.Context, w *env, sooner func() bool, more ...os.Signal) (context.Context, func()) {
@@ -30,7 +26,7 @@ func untilSignal(ctx context.Context, w *env, sooner func() bool, more ...os.Sig
 		cancel(fmt.Errorf("received %v", s))
 		last := time.Now()
 		for range signals {
-			if time.Since(last) < sameSignal {
+			if time.Since(last) < gateway.SameSignal {
 				continue
 			}
 			last = time.Now()

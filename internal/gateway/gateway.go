@@ -451,6 +451,10 @@ func (g *Gateway) linger(delay time.Duration) error {
 	return nil
 }
 
+// SameSignal is within which a second signal to the process is the first one again, and hurries nothing: some
+// supervisors signal the process and then its group.
+const SameSignal = 250 * time.Millisecond
+
 // Hurry ends the delay at the beginning of a stop. It reports false if there is none at the moment, and does
 // nothing then.
 func (g *Gateway) Hurry() bool {

@@ -89,7 +89,7 @@ func resolve(path string) (string, error) {
 }
 
 // lock takes the lock that makes path ours, and creates the file that carries it. It comes before the lock of the database
-// itself ([claim]), so that a second store in this process, or the next one to create the file, never opens the database.
+// itself ([openLocked]), so that a second store in this process, or the next one to create the file, never opens the database.
 func lock(path string) (*os.File, error) {
 	name := path + ".lock"
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
@@ -108,13 +108,13 @@ func lock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// claim opens the database itself and locks it, so that no other gateway has it by another name. A new one, and with it the
+// openLocked opens the database itself and locks it, so that no other gateway has it by another name. A new one, and with it the
 // log beside it, is for this user only, because it is full of other people's webhooks.
 //
 // The file must be closed after the last connection to the database, also the last that others have in this process: closing
 // any descriptor of a file drops the locks that SQLite has on it in this process (fcntl(2)).
-func claim(path string) (*os.File, error) {
-	f := parked.take(path)
+func openLocked(path string) (*os.File, error) {
+	f := retained.take(path)
 	if f == nil {
 		var err error
 		if f, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
@@ -122,23 +122,23 @@ func claim(path string) (*os.File, error) {
 		}
 	}
 	if err := lockDatabase(f); err != nil {
-		_ = parked.put(path, f)
+		_ = retained.put(path, f)
 		return nil, fmt.Errorf("journal/sqlite: %w: another process has %s open, by another name or from another container; stop it first, or give each process a file of its own (%w)",
 			ErrInUse, path, err)
 	}
 	return f, nil
 }
 
-// parked has the descriptors of databases that could not be opened, for the next attempt: see claim. There is one of each name.
-var parked parking
+// retained holds the descriptors of databases that could not be opened, for the next attempt: see openLocked. There is one of each name.
+var retained retainedFiles
 
-type parking struct {
+type retainedFiles struct {
 	mu    sync.Mutex
 	files map[string]*os.File
 }
 
 // put keeps f, unlocked.
-func (p *parking) put(path string, f *os.File) error {
+func (p *retainedFiles) put(path string, f *os.File) error {
 	if !closingUnlocks {
 		return f.Close()
 	}
@@ -155,7 +155,7 @@ func (p *parking) put(path string, f *os.File) error {
 }
 
 // take returns what was put there for the file that is at path now; nil: nothing.
-func (p *parking) take(path string) *os.File {
+func (p *retainedFiles) take(path string) *os.File {
 	p.mu.Lock()
 	f := p.files[path]
 	delete(p.files, path)

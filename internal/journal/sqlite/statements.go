@@ -80,7 +80,7 @@ const workSQL = `SELECT d.token, d.tries, d.forced, d.origin, e.source, coalesce
 	FROM {{.}}deliveries d JOIN {{.}}events e ON e.id = d.event_id
 	WHERE d.event_id = ?1 AND d.destination = ?2`
 
-// burySQL parks a delivery that has nothing to deliver.
+// burySQL makes dead a delivery that has nothing to deliver.
 const burySQL = `UPDATE {{.}}deliveries SET state = 'dead', due_at = NULL, last_error = ?, error_kind = ?, status = 0
 	WHERE event_id = ? AND destination = ?`
 

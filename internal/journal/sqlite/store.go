@@ -13,11 +13,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"sync"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"modernc.org/sqlite"
 
 	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/journal"
@@ -87,7 +89,7 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.release(func(f *os.File) error { return parked.put(s.path, f) }))
+			err = errors.Join(err, s.release(func(f *os.File) error { return retained.put(s.path, f) }))
 		}
 	}()
 	if path, err = resolve(path); err != nil {
@@ -100,7 +102,7 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err := errors.Join(sqlitefile.Check(path), sqlitefile.Local(path)); err != nil {
 		return nil, fmt.Errorf("journal/sqlite: %w", err)
 	}
-	if s.file, err = claim(path); err != nil {
+	if s.file, err = openLocked(path); err != nil {
 		return nil, err
 	}
 	s.missLog()
@@ -143,6 +145,21 @@ func (s *Store) openFile(ctx context.Context, o Options) (driver.Connector, erro
 // Migrated returns the versions of the tables before and after [Open]; a new file begins at 0.
 func (s *Store) Migrated() (from, to int64) { return s.migrated.From, s.migrated.To }
 
+// DB opens a further connection to the file, for what else is kept in it. Whoever uses it waits for its turn in this
+// process: of several connections each would ask SQLite again and again whether it may write, and be let in by chance
+// (beside a flood of claims some waited for seconds). It writes between the journal's transactions, and copies the log
+// back by itself where the journal has nothing to write for long. Whoever relies on what they commit asks [Store.Standing] after the commit. Close it before the store.
+func (s *Store) DB() (*sql.DB, error) {
+	q := url.Values{"_pragma": {"busy_timeout(5000)", "synchronous(FULL)"}}
+	connector, err := sqlite.NewConnector("file:" + url.PathEscape(s.path) + "?" + q.Encode())
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(rooted{connector, s})
+	db.SetMaxOpenConns(1)
+	return db, nil
+}
+
 // Close implements [journal.Store]. It waits for the transaction that is under way.
 func (s *Store) Close() error {
 	if _, open := <-s.turn; !open {
@@ -169,7 +186,7 @@ func (s *Store) release(drop func(*os.File) error) error {
 		errs = append(errs, s.closeWriter())
 	}
 	if s.file != nil {
-		errs = append(errs, drop(s.file)) // after the connections: see claim
+		errs = append(errs, drop(s.file)) // after the connections: see openLocked
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.Close())

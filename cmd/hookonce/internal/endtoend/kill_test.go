@@ -17,15 +17,13 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/gateway"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
 var kills = flag.Int("kills", 3, "how often the tests that kill the gateway do so")
-
-// sameSignal is how long the program takes a second signal for the first one, sent twice.
-const sameSignal = 250 * time.Millisecond
 
 const killSecret = "secret-of-orders"
 
@@ -223,7 +221,7 @@ func TestTermUnderLoad(t *testing.T) {
 }
 
 // TestSecondSignalEndsAtOnce: whoever signals again does not want to wait for a destination that
-// hangs. What follows the first signal within sameSignal belongs to it, so this goes on signalling.
+// hangs. What follows the first signal within SameSignal belongs to it, so this goes on signalling.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
 	hanging := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -244,7 +242,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.awaitLog(t, "gateway: stopping")
-	ticks := time.NewTicker(sameSignal)
+	ticks := time.NewTicker(gateway.SameSignal)
 	defer ticks.Stop()
 	for running := true; running; {
 		select {

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/gateway"
 )
 
 // gatewayIn launches a gateway on a configuration in a folder of its own, whose writer it returns.
@@ -109,7 +111,7 @@ func TestSecondSignalEndsTheDelay(t *testing.T) {
 	if got := status(t, "http://"+p.addr+"/in/billing"); got != http.StatusMethodNotAllowed {
 		t.Errorf("a request during the delay was answered %d", got)
 	}
-	<-time.After(sameSignal) // an earlier one would be the first signal again
+	<-time.After(gateway.SameSignal) // an earlier one would be the first signal again
 	if err := p.end(syscall.SIGTERM); err != nil {
 		t.Errorf("ended with %v\n%s", err, p.log)
 	}
