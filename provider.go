@@ -219,6 +219,8 @@ type RejectError struct {
 	Reason string
 	// Detail says which header or part, and what was expected in shape, for people.
 	Detail string
+	// Header is the name of the header that is absent, if the reason is that one is.
+	Header string
 	// Status is the HTTP status to answer with, where it is not the provider's usual one. Else zero.
 	Status int
 }

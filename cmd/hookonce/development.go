@@ -21,8 +21,8 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/gateway"
-	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/refusals"
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -332,10 +332,10 @@ func (s *show) Greeted(source string) {
 }
 
 // Refused implements [ingest.Watcher].
-func (s *show) Refused(r ingest.Refusal) {
+func (s *show) Refused(r refusals.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.line("rejected", strconv.Itoa(r.Status)+" "+r.Reason, r.Path+" from "+r.From, r.Detail)
+	s.line("rejected", strconv.Itoa(r.Status)+" "+r.Reason, r.Path+" from "+r.Address, r.Words)
 }
 
 // Attempted implements [deliver.Watcher].

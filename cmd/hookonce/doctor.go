@@ -55,7 +55,7 @@ Exit status: 0 no fault was found (warnings may be), 1 there is a fault, 2 wrong
 func examine(w *env, c *cobra.Command, redis string) (found []doctor.Finding) {
 	cfg, _, err := loadConfig(w, c.Flags())
 	if err != nil {
-		found = refusals(err)
+		found = faultsOf(err)
 		if cfg, err = loadStoreConfig(w, c.Flags()); err != nil {
 			return found
 		}
@@ -63,8 +63,8 @@ func examine(w *env, c *cobra.Command, redis string) (found []doctor.Finding) {
 	return append(found, doctor.Examine(c.Context(), doctor.Patient{Config: cfg, Redis: redis})...)
 }
 
-// refusals are the faults that keep a configuration from being used.
-func refusals(err error) (found []doctor.Finding) {
+// faultsOf returns the faults that keep a configuration from being used.
+func faultsOf(err error) (found []doctor.Finding) {
 	fault := func(text string) {
 		found = append(found, doctor.Finding{Check: "configuration", Level: doctor.Fault, Text: text, Advice: "correct it: serve does not start like this"})
 	}

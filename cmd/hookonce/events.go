@@ -37,6 +37,8 @@ them again.`,
 // filterFlags choose events.
 type filterFlags struct {
 	source, kind, resource, field, state, destination, seen, since, until string
+	failure                                                               string
+	status                                                                int
 }
 
 func (f *filterFlags) declare(fs *pflag.FlagSet) {
@@ -46,6 +48,8 @@ func (f *filterFlags) declare(fs *pflag.FlagSet) {
 	fs.StringVar(&f.field, "field", "", "only events in which a field has this text, as `FIELD=TEXT`: json:$.data.object.customer=cus_1; fields are named as in routes")
 	fs.StringVar(&f.state, "state", "", "only events with a delivery in this `state`: pending, processing, failed, dead; or done")
 	fs.StringVar(&f.destination, "destination", "", "only deliveries to the destination with this `name`")
+	fs.StringVar(&f.failure, "error", "", "only what failed for an error of this `kind`, as hookonce failures names it: status, timeout, dns, refused, ...")
+	fs.IntVar(&f.status, "status", 0, "only what failed after an answer with this HTTP `status`")
 	fs.StringVar(&f.seen, "seen", "", "only events of which a copy of this `kind` came: duplicate, conflict, redriven")
 	fs.StringVar(&f.since, "since", "", "only events accepted at this `time` or later: 2026-11-21T12:00:00Z, 2026-11-21, or 2h, 7d (ago)")
 	fs.StringVar(&f.until, "until", "", "only events accepted before this `time`")
@@ -60,7 +64,7 @@ func (f *filterFlags) filter(now time.Time) (api.Filter, error) {
 	until, err := moment("until", f.until, now)
 	return api.Filter{
 		Source: f.source, Type: f.kind, Resource: f.resource, Field: f.field, State: f.state, Destination: f.destination, Seen: f.seen,
-		Since: since, Until: until,
+		Error: f.failure, Status: f.status, Since: since, Until: until,
 	}, err
 }
 
@@ -89,11 +93,14 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 func query(f api.Filter) url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{
-		"source": f.Source, "type": f.Type, "resource": f.Resource, "field": f.Field, "state": f.State, "destination": f.Destination, "seen": f.Seen,
+		"source": f.Source, "type": f.Type, "resource": f.Resource, "field": f.Field, "state": f.State, "destination": f.Destination, "seen": f.Seen, "error": f.Error,
 	} {
 		if value != "" {
 			q.Set(name, value)
 		}
+	}
+	if f.Status != 0 {
+		q.Set("status", strconv.Itoa(f.Status))
 	}
 	if !f.Since.IsZero() {
 		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))

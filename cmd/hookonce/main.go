@@ -68,6 +68,8 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		newConfigCommand(w),
 		newMigrateCommand(w),
 		newEventsCommand(w),
+		newFailuresCommand(w),
+		newRefusalsCommand(w),
 		newDestinationsCommand(w),
 		newHistoryCommand(w),
 		newReloadCommand(w),

@@ -69,6 +69,8 @@ func (a *api) register(h huma.API) {
 	get(h, "list-events", "/events", "List events, newest first", a.list)
 	get(h, "get-event", "/events/{source}/{key}", "One event with its attempts and copies", a.byKey)
 	get(h, "get-event-by-id", "/events/{id}", "The same by identifier, for events without a key", a.byID)
+	get(h, "list-failures", "/failures", "Group what failed by destination and kind of error", a.failures)
+	get(h, "list-refusals", "/sources/{name}/refusals", "List the last requests to a source that were refused, and why", a.refusals)
 	get(h, "list-sources", "/sources", "List sources", a.sources)
 	get(h, "list-destinations", "/destinations", "List destinations, with health, pause and backlog, and the gateways that deliver to them", a.destinations)
 	get(h, "get-stats", "/stats", "Count what is open", a.stats)

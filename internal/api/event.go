@@ -33,6 +33,7 @@ type Delivery struct {
 	NextTry     *time.Time `json:"next_try,omitempty"`
 	HeldUntil   *time.Time `json:"held_until,omitempty" doc:"While processing: when another process may take over."`
 	LastError   string     `json:"last_error,omitempty"`
+	ErrorKind   string     `json:"error_kind,omitempty" doc:"That in one word: the error of a filter."`
 	Forced      bool       `json:"forced,omitempty" doc:"It was done, and is delivered again on purpose."`
 }
 
@@ -51,6 +52,7 @@ type Attempt struct {
 	Outcome     string    `json:"outcome" enum:"done,failed,dead"`
 	Status      int       `json:"status,omitempty" doc:"Of the destination's answer. Missing: there was none."`
 	Error       string    `json:"error,omitempty"`
+	ErrorKind   string    `json:"error_kind,omitempty" doc:"That in one word: the error of a filter."`
 	Answer      string    `json:"answer,omitempty" doc:"How the destination's answer begins."`
 	StartedAt   time.Time `json:"started_at"`
 	LatencyMS   float64   `json:"latency_ms"`
@@ -81,7 +83,7 @@ func newEvent(s *journal.Summary) Event {
 func newDelivery(d journal.Delivery) Delivery {
 	out := Delivery{
 		Destination: d.Destination, State: string(d.State), Attempts: d.Token, Tries: d.Tries,
-		LastError: d.LastError, Forced: d.Forced,
+		LastError: d.LastError, ErrorKind: string(d.Kind), Forced: d.Forced,
 	}
 	if due := d.Due.UTC(); d.State == journal.Processing {
 		out.HeldUntil = &due
@@ -99,7 +101,7 @@ func newDetail(h *journal.History) Detail {
 	for _, a := range h.Attempts {
 		d.Attempts = append(d.Attempts, Attempt{
 			Destination: a.Destination, Number: a.Token, Outcome: string(a.State), Status: a.Status, Error: a.Error,
-			Answer: strings.ToValidUTF8(string(a.Excerpt), "\uFFFD"), StartedAt: a.Started.UTC(),
+			ErrorKind: string(a.Kind), Answer: answerText(a.Excerpt), StartedAt: a.Started.UTC(),
 			LatencyMS: float64(a.Duration.Microseconds()) / 1000,
 		})
 	}
@@ -111,3 +113,6 @@ func newDetail(h *journal.History) Detail {
 
 // idText writes an identifier as text: JSON numbers are not exact where most programs read them.
 func idText(id int64) string { return strconv.FormatInt(id, 10) }
+
+// answerText is how a destination's answer begins, as a text.
+func answerText(excerpt []byte) string { return strings.ToValidUTF8(string(excerpt), "\uFFFD") }

@@ -20,6 +20,8 @@ type Filter struct {
 	Field       string    `query:"field" json:"field,omitempty" maxLength:"2048" doc:"A field of the event, named as in routes, and the text that it has. Bodies are read for it, so it takes longer, and finds only events that still have one." example:"json:$.data.object.customer=cus_1"`
 	State       string    `query:"state" json:"state,omitempty" enum:"pending,processing,failed,dead,done" doc:"Events with a delivery in this state; done: with none that is open."`
 	Destination string    `query:"destination" json:"destination,omitempty" maxLength:"64"`
+	Error       string    `query:"error" json:"error,omitempty" enum:"status,timeout,dns,refused,reset,unreachable,tls,address,invalid,body_gone,other" doc:"Events with a delivery that is failed or dead for an error of this kind, as GET /failures names them."`
+	Status      int       `query:"status" json:"status,omitempty" minimum:"100" maximum:"999" doc:"Events with a delivery that is failed or dead after an answer with this HTTP status."`
 	Seen        string    `query:"seen" json:"seen,omitempty" enum:"duplicate,conflict,redriven" doc:"Events of which a copy of this kind came."`
 	Since       time.Time `query:"since" json:"since,omitzero" doc:"Accepted at this time or later."`
 	Until       time.Time `query:"until" json:"until,omitzero" doc:"Accepted before this time."`
@@ -46,7 +48,15 @@ func (f *Filter) journal(location string) (journal.Filter, error) {
 	if !since.IsZero() && !until.IsZero() && !since.Before(until) {
 		return journal.Filter{}, invalid(location+".until", "this is not later than since, so nothing can match", f.Until)
 	}
+	if f.Error != "" || f.Status != 0 {
+		switch journal.State(f.State) {
+		case "", journal.Failed, journal.Dead:
+		default:
+			return journal.Filter{}, invalid(location+".state", "what is chosen by its error or status is failed or dead; write one of these, or leave the state out", f.State)
+		}
+	}
 	return journal.Filter{
+		Error: journal.ErrorKind(f.Error), Status: f.Status,
 		Source: f.Source, Type: f.Type, Resource: f.Resource, State: journal.State(f.State), Destination: f.Destination, Seen: journal.ReceiptKind(f.Seen),
 		Since: since, Until: until,
 	}, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/refusals"
 	"github.com/hookonce/hookonce/internal/tally"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	Records Records
 	// Sources returns the inbound endpoints of this process as they are at the moment.
 	Sources func() []Source
+	// Refusals are the requests that this process refused.
+	Refusals *refusals.Log
 	// Reload has the configuration read anew on somebody's account, and returns what changed. A [Refused] says
 	// why nothing did.
 	Reload func(ctx context.Context, by string) (changed []string, err error)

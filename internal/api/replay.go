@@ -196,6 +196,8 @@ func check(r *journal.Replay) error {
 		return invalid("body.rate", "this is slower than one in a hundred seconds; write at least 0.01, or 0 for all at once", r.Rate)
 	case r.State == journal.Pending, r.State == journal.Processing:
 		return invalid("body.filter.state", "deliveries in this state come without a replay; write failed, dead or done", r.State)
+	case r.ByError() && r.Force:
+		return invalid("body.force", "what is chosen by its error or status is not done, and begins again without force", true)
 	case r.State == journal.Done && !r.Force:
 		return invalid("body.force", "what is done is delivered again only with force", false)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
+	"github.com/hookonce/hookonce/internal/refusals"
 )
 
 // now is when every test asks.
@@ -33,6 +34,7 @@ type rig struct {
 	guard   *api.Guard
 	log     *bytes.Buffer
 	metrics *prometheus.Registry
+	refused *refusals.Log
 	clock   time.Time // of the guard
 }
 
@@ -54,7 +56,7 @@ func (e engine) Stats(ctx context.Context) (journal.Stats, error) { return e.Mem
 
 // newRig returns the API behind a guard with the tokens.
 func newRig(t *testing.T, tokens ...api.Token) *rig {
-	r := &rig{T: t, model: journaltest.NewMemory(), ids: journal.NewIDs(1, 0)}
+	r := &rig{T: t, model: journaltest.NewMemory(), ids: journal.NewIDs(1, 0), refused: refusals.NewLog("billing")}
 	r.records = r.model
 	r.serve(tokens...)
 	return r
@@ -78,7 +80,8 @@ func (r *rig) serve(tokens ...api.Token) {
 		Sources: func() []api.Source {
 			return []api.Source{{Name: "billing", Provider: "stripe", Path: "/in/billing", Destinations: []string{"app"}}}
 		},
-		Self: journal.Gateway{ID: "self", Host: "web-1", PID: 7, Version: "test", Since: now},
+		Refusals: r.refused,
+		Self:     journal.Gateway{ID: "self", Host: "web-1", PID: 7, Version: "test", Since: now},
 		Targets: func() []fleet.Target {
 			probe := now.Add(4 * time.Second)
 			ill := fleet.Health{State: "ill", Since: &now, Error: "connection refused", Probe: &probe, Limit: 1}

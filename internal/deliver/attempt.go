@@ -130,8 +130,10 @@ func (s *sender) judge(o *journal.Outcome, dest *destination, w *journal.Work, a
 	return s.conclude(o, dest, w, retry.Judge(answer, dest.Permanent, o.Started.Add(o.Duration)))
 }
 
-// unanswered makes o the outcome of an attempt that got no answer, or not all of one that is wanted whole.
+// unanswered makes o the outcome of an attempt that got no answer, or not all of one that is wanted whole, whose status
+// then means nothing.
 func (s *sender) unanswered(o *journal.Outcome, dest *destination, w *journal.Work, err error) retry.Verdict {
+	o.Status = 0
 	if s.attempts.Err() != nil { // cancelled by us: nobody is to blame
 		o.State, o.Due = journal.Pending, o.Started.Add(o.Duration)
 		return retry.Verdict{Result: retry.Uncounted}

@@ -265,11 +265,12 @@ func (g *Gateway) ingestHandler(w *wiring) *ingest.Handler {
 
 func (g *Gateway) apiOptions() api.Options {
 	return api.Options{
-		Journal: g.journal,
-		Records: g.store,
-		Sources: func() []api.Source { return apiSources(g.config()) },
-		Self:    g.fleet.self,
-		Targets: g.targets,
+		Journal:  g.journal,
+		Records:  g.store,
+		Refusals: g.handler.Refusals(),
+		Sources:  func() []api.Source { return apiSources(g.config()) },
+		Self:     g.fleet.self,
+		Targets:  g.targets,
 		Reload: func(ctx context.Context, by string) ([]string, error) {
 			changed, err := g.Reload(ctx, by)
 			return changed, refusal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/hookonce/hookonce/internal/connlimit"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/refusals"
 )
 
 // endpoint serves one source.
@@ -29,10 +30,10 @@ type endpoint struct {
 	metrics     sourceMetrics
 }
 
-func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int64) *endpoint {
+func newEndpoint(s Source, o Options, m *metrics, refused *refusals.Log, of shares, storing *atomic.Int64) *endpoint {
 	profile := s.Provider.Profile()
 	e := &endpoint{
-		refuser:     newRefuser(s.Name, o, m, profile, allowlist{allow: s.Allow, trusted: o.TrustedProxies}, refusals()...),
+		refuser:     newRefuser(s.Name, o, m, refused, profile, allowlist{allow: s.Allow, trusted: o.TrustedProxies}, allRefusals()...),
 		source:      s,
 		required:    required(profile.Acknowledgement),
 		headers:     ruleOf(&s),
@@ -50,19 +51,20 @@ func newEndpoint(s Source, o Options, m *metrics, of shares, storing *atomic.Int
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := e.now()
 	e.metrics.receivedAt(start)
-	a, err := e.handle(w, r, start)
+	var seen refusals.Body
+	a, err := e.handle(w, r, start, &seen)
 	if err == nil {
 		a.write(w)
 	}
 	e.metrics.seconds.Observe(e.now().Sub(start).Seconds())
 	if err != nil {
-		e.refuse(w, r, err)
+		e.refuse(w, r, seen, err)
 	}
 }
 
 // handle takes one delivery from the wire to the journal. Whatever panics on the way is our fault,
-// and so an error that the sender is asked to retry.
-func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time) (a answer, err error) {
+// and so an error that the sender is asked to retry. With an error it says what it has seen of the body.
+func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time, seen *refusals.Body) (a answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicError{p, debug.Stack()}
@@ -74,9 +76,17 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time)
 	held := e.shares.reading.hold(e.allowlist.address(r), w)
 	defer held.release()
 	raw, err := e.read(w, r, held)
-	if err != nil {
-		return a, err
+	if err == nil {
+		a, err = e.take(r, raw, held, now)
 	}
+	if err != nil {
+		*seen = refusals.BodyOf(raw)
+	}
+	return a, err
+}
+
+// take has a request verified and its events recorded.
+func (e *endpoint) take(r *http.Request, raw []byte, held *requestState, now time.Time) (a answer, err error) {
 	delivery, err := e.source.Provider.Open(&hookonce.Request{
 		Method: r.Method, URL: SeenURL(r), Header: r.Header, Body: raw, Now: now, Lazy: true,
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/loglimit"
+	"github.com/hookonce/hookonce/internal/refusals"
 )
 
 // eventLog writes what became of the requests to one source, a line each, at a bounded rate: the journal
@@ -92,14 +93,14 @@ func (l eventLog) unreadable(ctx context.Context, err error) {
 
 // rejected logs a request that was not acknowledged: a warning when the sender is at fault, an error
 // when we are.
-func (l eventLog) rejected(ctx context.Context, p *refusal, what Refusal, err error) {
+func (l eventLog) rejected(ctx context.Context, p *refusal, what refusals.Refusal, err error) {
 	level := slog.LevelWarn
 	if p.ours() {
 		level = slog.LevelError
 	}
 	attrs := []slog.Attr{
 		slog.String("reason", what.Reason), slog.Int("status", what.Status), slog.String("path", what.Path),
-		slog.String("address", what.From), slog.Any("error", err),
+		slog.String("address", what.Address), slog.Any("error", err),
 	}
 	var panicked *panicError
 	if errors.As(err, &panicked) {

@@ -11,13 +11,16 @@ package ingest
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/refusals"
 )
 
 // Handler serves POST /in/<source> for every configured source, the handshakes of providers that greet
@@ -27,6 +30,7 @@ type Handler struct {
 	opt     Options
 	metrics *metrics
 	pools   *pools
+	refused *refusals.Log
 	storing atomic.Int64
 
 	doors atomic.Pointer[doors]
@@ -54,6 +58,7 @@ func New(o Options) *Handler {
 		opt:     o,
 		metrics: metrics,
 		pools:   new(pools),
+		refused: refusals.NewLog(),
 		shares:  map[string]shares{},
 	}
 	h.doors.Store(new(doors))
@@ -78,20 +83,25 @@ func (h *Handler) Reload(sources []Source, services []Service, trustedProxies []
 	next := &doors{
 		endpoints: make(map[string]*endpoint, len(sources)),
 		services:  make(map[string]*service, len(services)),
-		unknown:   newRefuser("", o, h.metrics, hookonce.Profile{}, allowlist{trusted: trustedProxies}, errUnknownSource),
+		unknown:   newRefuser("", o, h.metrics, h.refused, hookonce.Profile{}, allowlist{trusted: trustedProxies}, errUnknownSource),
 	}
 	for _, s := range sources {
-		e := newEndpoint(s, o, h.metrics, h.share(s.Name), &h.storing)
+		e := newEndpoint(s, o, h.metrics, h.refused, h.share(s.Name), &h.storing)
 		e.throttle = e.throttle.keep(before.throttle(s.Name))
 		next.endpoints[s.Name] = e
 	}
 	for _, s := range services {
-		e := newService(s, o, h.metrics, h.share(s.Name).reading)
+		e := newService(s, o, h.metrics, h.refused, h.share(s.Name).reading)
 		e.throttle = e.throttle.keep(before.throttle(s.Name))
 		next.services[s.Name] = e
 	}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(next.endpoints)), maps.Keys(next.services))
+	h.refused.Keep(names)
 	h.doors.Store(next)
 }
+
+// Refusals returns what is remembered of the requests that were refused. It is the same for the life of the handler.
+func (h *Handler) Refusals() *refusals.Log { return h.refused }
 
 // share returns what a source has of the pools. The caller holds the mutex.
 func (h *Handler) share(name string) shares {
@@ -127,7 +137,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.ServeHTTP(w, r)
 		return
 	}
-	doors.unknown.refuse(w, r, errUnknownSource)
+	doors.unknown.refuse(w, r, refusals.Body{}, errUnknownSource)
 }
 
 // PathPrefix is what the path of every source begins with.

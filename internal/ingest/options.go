@@ -11,6 +11,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/refusals"
 	"github.com/hookonce/hookonce/internal/tally"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -158,20 +159,7 @@ type Watcher interface {
 	// Greeted is called for every challenge that was answered.
 	Greeted(source string)
 	// Refused is called for every request that was not acknowledged.
-	Refused(Refusal)
-}
-
-// Refusal is a request that was not acknowledged.
-type Refusal struct {
-	// Source is empty if no source is configured under the path.
-	Source string
-	// Path begins as the request's does; what may be secret in it is left out. See [shownPath].
-	Path string
-	// From is the address that the request came from, as far as it can be told.
-	From string
-	// Status is that of the answer, Reason its short name, and Detail a sentence about it.
-	Status         int
-	Reason, Detail string
+	Refused(refusals.Refusal)
 }
 
 // blind is the watcher where there is none.
@@ -179,4 +167,4 @@ type blind struct{}
 
 func (blind) Stored(string, *hookonce.Event, journal.Result, bool) {}
 func (blind) Greeted(string)                                       {}
-func (blind) Refused(Refusal)                                      {}
+func (blind) Refused(refusals.Refusal)                             {}

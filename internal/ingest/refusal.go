@@ -12,6 +12,7 @@ import (
 	"github.com/hookonce/hookonce/internal/body"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/problem"
+	"github.com/hookonce/hookonce/internal/refusals"
 	"github.com/hookonce/hookonce/internal/tally"
 )
 
@@ -111,8 +112,8 @@ func unverified(reason, detail string) *refusal {
 	return newRefusal(problem.Unverified, reason, detail)
 }
 
-// refusals lists every refusal of a source, so that each has its counter before it first happens.
-func refusals() []*refusal {
+// allRefusals lists every refusal of a source, so that each has its counter before it first happens.
+func allRefusals() []*refusal {
 	all := []*refusal{errMethod, errTooLarge, errHeaders, errTruncated, errSlow, errTooMany, errNotAllowed,
 		errFull, errCrowded, errClosed, errStore, errTimeout, errRowRefused, errUnanswered, errPanic, errUnspecified, errUnverified}
 	for _, p := range rejections {
@@ -159,6 +160,7 @@ type refuser struct {
 	source    string
 	log       eventLog
 	watcher   Watcher
+	refusals  *refusals.Log
 	allowlist allowlist
 	rejected  map[*refusal]counter
 	profile   hookonce.Profile
@@ -166,18 +168,19 @@ type refuser struct {
 }
 
 // newRefuser returns the refuser of a source that can have the given refusals.
-func newRefuser(source string, o Options, m *metrics, profile hookonce.Profile, from allowlist, refusals ...*refusal) refuser {
+func newRefuser(source string, o Options, m *metrics, log *refusals.Log, profile hookonce.Profile, from allowlist, all ...*refusal) refuser {
 	r := refuser{
 		now:       o.Now,
 		source:    source,
 		log:       newEventLog(o.Logger, source),
 		watcher:   o.Watcher,
+		refusals:  log,
 		allowlist: from,
-		rejected:  make(map[*refusal]counter, len(refusals)),
+		rejected:  make(map[*refusal]counter, len(all)),
 		profile:   profile,
 		allow:     profile.Allow(),
 	}
-	for _, p := range refusals {
+	for _, p := range all {
 		r.rejected[p] = counter{m.rejected.WithLabelValues(source, p.Reason), m.tally.Counter(source, "", tally.Rejected(p.Reason))}
 	}
 	return r
@@ -185,8 +188,9 @@ func newRefuser(source string, o Options, m *metrics, profile hookonce.Profile, 
 
 // refuse answers with the problem that err stands for. Every refusal of a webhook passes here, and here alone its
 // status is decided: that of the problem's type ([problem.Type]; 503 where the failure is ours), unless the provider
-// needs another one to send again, which its profile says ([hookonce.Profile]). A 503 always has a Retry-After. It returns when a sender that is hung up on has had time to read that.
-func (r refuser) refuse(w http.ResponseWriter, req *http.Request, err error) {
+// needs another one to send again, which its profile says ([hookonce.Profile]). A 503 always has a Retry-After. seen is
+// what is known of the body. It returns when a sender that is hung up on has had time to read that.
+func (r refuser) refuse(w http.ResponseWriter, req *http.Request, seen refusals.Body, err error) {
 	p := refusalOf(err)
 	r.rejected[p].Inc()
 	own := *p
@@ -198,8 +202,16 @@ func (r refuser) refuse(w http.ResponseWriter, req *http.Request, err error) {
 	case own.Status == http.StatusServiceUnavailable && own.RetryAfter == 0:
 		own.RetryAfter = retryAfter
 	}
-	what := Refusal{Source: r.source, Path: shownPath(req), From: r.allowlist.from(req), Status: own.Status, Reason: own.Reason, Detail: own.Detail}
+	what := refusals.Refusal{
+		At: r.now(), Source: r.source, Address: r.allowlist.from(req), Method: req.Method, Path: shownPath(req), Status: own.Status,
+		Reason: own.Reason, Words: own.Detail, Headers: refusals.Names(req.Header), Body: seen,
+	}
+	var reject *hookonce.RejectError
+	if errors.As(err, &reject) {
+		what.Unverified, what.Words, what.Header = true, reject.Detail, reject.Header
+	}
 	r.log.rejected(req.Context(), &own, what, err)
+	r.refusals.Add(what)
 	r.watcher.Refused(what)
 	if own.Status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", r.allow)

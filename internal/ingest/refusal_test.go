@@ -14,7 +14,7 @@ func TestReasonsStandInAPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	reasons := map[string]bool{}
-	for _, p := range append(refusals(), errUnknownSource) {
+	for _, p := range append(allRefusals(), errUnknownSource) {
 		reasons[p.Reason] = true
 		if row := fmt.Sprintf("\n| `%s` | `%s` | ", p.Reason, p.Type); !strings.Contains(string(page), row) {
 			t.Errorf("docs/problems.md has no row %q", row)

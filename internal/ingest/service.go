@@ -6,6 +6,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/body"
+	"github.com/hookonce/hookonce/internal/refusals"
 )
 
 // service admits requests to one service.
@@ -18,9 +19,9 @@ type service struct {
 	received counter
 }
 
-func newService(s Service, o Options, m *metrics, room *bodyMemory) *service {
+func newService(s Service, o Options, m *metrics, refused *refusals.Log, room *bodyMemory) *service {
 	return &service{
-		refuser:  newRefuser(s.Name, o, m, hookonce.Profile{}, allowlist{allow: s.Allow, trusted: o.TrustedProxies}, errTooMany, errNotAllowed, errCrowded),
+		refuser:  newRefuser(s.Name, o, m, refused, hookonce.Profile{}, allowlist{allow: s.Allow, trusted: o.TrustedProxies}, errTooMany, errNotAllowed, errCrowded),
 		Service:  s,
 		handler:  http.StripPrefix(PathPrefix+s.Name, s.Handler),
 		throttle: newThrottle(s.Rate, s.Burst),
@@ -37,11 +38,11 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := s.allowlist.check(r); err != nil {
-		s.refuse(w, r, err)
+		s.refuse(w, r, refusals.Body{}, err)
 		return
 	}
 	if err := s.throttle.check(s.now()); err != nil {
-		s.refuse(w, r, err)
+		s.refuse(w, r, refusals.Body{}, err)
 		return
 	}
 	if s.Keeps != nil && !s.Keeps(r) {

@@ -3,6 +3,8 @@
 package refusals
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -27,9 +29,11 @@ type Refusal struct {
 	// Status is that of the answer, and Reason its short name, of a closed set.
 	Status int
 	Reason string
-	// Words are a sentence that says what was wrong, and Header the name of the one that was missing, if one was.
+	// Words are a sentence that says what was wrong, and Header the name of the header that was missing, if one was.
 	Words  string
 	Header string
+	// Unverified says that the request was read, and is not authentic: see [Refusal.Command].
+	Unverified bool
 	// Headers are the names of those that came, sorted.
 	Headers []string
 	Body    Body
@@ -41,6 +45,12 @@ type Body struct {
 	Read   bool   // it was looked at
 	Length int64  // in bytes, as far as it was read
 	SHA256 string // of those bytes, in hexadecimal
+}
+
+// BodyOf describes what was read of a body.
+func BodyOf(read []byte) Body {
+	sum := sha256.Sum256(read)
+	return Body{Read: true, Length: int64(len(read)), SHA256: hex.EncodeToString(sum[:])}
 }
 
 // Bounds of what a [Log] holds.

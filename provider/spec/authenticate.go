@@ -104,7 +104,7 @@ func (v *verifier) identifier(r *reading) (string, error) {
 		return "", incoming.Reject(hookonce.ReasonSignatureMalformed,
 			"the header %s, which the signature covers, occurs several times with different values", v.id.text)
 	case id == "":
-		return "", incoming.Reject(hookonce.ReasonSignatureMissing,
+		return "", incoming.Absent(hookonce.ReasonSignatureMissing, v.id.text,
 			"the header %s, which the signature covers, is absent", v.id.text)
 	}
 	return id, nil
@@ -173,6 +173,8 @@ func (v *verifier) believe(r *reading, text string) error {
 		ok = false // zeros could have been moved here from what is signed before
 	}
 	switch {
+	case text == "" && v.ts.kind == kindHeader:
+		return incoming.Absent(hookonce.ReasonTimestampMissing, v.ts.text, "%s is absent; expected %s", v.whereTime(), v.unit.describe())
 	case text == "":
 		return incoming.Reject(hookonce.ReasonTimestampMissing, "%s is absent; expected %s", v.whereTime(), v.unit.describe())
 	case !ok:

@@ -58,7 +58,7 @@ func (c *carrier) line(r *reading) (string, error) {
 	switch {
 	case c.numbered:
 		return c.present(strings.Join(c.numberedValues(r.req), c.split))
-	case c.repeated:
+	case c.repeated && len(r.req.Header[c.in.text]) > 0:
 		return c.present(strings.Join(r.req.Header[c.in.text], c.split))
 	case c.in.kind == kindHeader:
 		return incoming.Required(r.req.Header, c.in.text, c.shape)

@@ -17,6 +17,11 @@ func Reject(reason, format string, args ...any) error {
 	return &hookonce.RejectError{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
+// Absent is Reject for a request that lacks a header.
+func Absent(reason, header, format string, args ...any) error {
+	return &hookonce.RejectError{Reason: reason, Header: header, Detail: fmt.Sprintf(format, args...)}
+}
+
 // Single returns the one value that all of values are, and how many different ones there are: 0, 1 or 2 for more. Of
 // several the text is empty, because there is no telling which one is meant.
 func Single(values []string) (text string, different int) {
@@ -39,7 +44,7 @@ func Required(h http.Header, name, shape string) (string, error) {
 	case n > 1:
 		return "", Reject(hookonce.ReasonSignatureMalformed, "the header %s occurs several times with different values; expected one: %s", name, shape)
 	case text == "":
-		return "", Reject(hookonce.ReasonSignatureMissing, "the header %s is absent; expected %s", name, shape)
+		return "", Absent(hookonce.ReasonSignatureMissing, name, "the header %s is absent; expected %s", name, shape)
 	}
 	return text, nil
 }
