@@ -10,7 +10,7 @@ import (
 // Whatever a request is refused for has its word, and no word is about what nothing is refused for.
 func TestEveryRefusalHasAWord(t *testing.T) {
 	var want []tally.What
-	for _, p := range append(refusals(), errUnknownSource) {
+	for _, p := range append(allRefusals(), errUnknownSource) {
 		want = append(want, tally.Rejected(p.Reason))
 	}
 	slices.Sort(want)
