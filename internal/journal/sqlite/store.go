@@ -17,6 +17,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"modernc.org/sqlite"
@@ -57,6 +58,8 @@ type Store struct {
 	size   int64 // of the database's file at the last commit, bytes
 	logEnd int64 // where the last page of the log ends, bytes
 
+	passengers chan *passenger // see ride
+
 	readers *sql.DB
 	prefix  string
 	events  struct {
@@ -82,7 +85,7 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{log: o.Logger, turn: make(chan struct{}, 1), prefix: prefix,
+	s := &Store{log: o.Logger, turn: make(chan struct{}, 1), passengers: make(chan *passenger), prefix: prefix,
 		logSize: cmp.Or(o.LogSize, defaultLogSize)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -201,30 +204,102 @@ var errClosed = errors.New("journal/sqlite: the store is closed")
 // that in a file that was in its place.
 func (s *Store) write(ctx context.Context, what string, f func(w *writer) error) error {
 	err := s.exclusive(ctx, func() error {
-		if gone := s.standing.gone.Load(); gone != nil {
-			return *gone
-		}
-		if err := s.wholeLog(); err != nil {
-			return err
-		}
-		if err := s.w.transaction(f); err != nil {
-			return err
-		}
-		if err := s.lasts(); err != nil {
-			return err
-		}
-		if err := s.wholeFile(); err != nil {
-			return err
-		}
-		if err := s.boundLog(ctx); err != nil {
-			s.log.ErrorContext(ctx, "journal/sqlite: the write-ahead log cannot be bounded", "file", s.path, "error", err)
-		}
-		return nil
+		var p *passenger
+		err := errPanicked
+		defer func() { p.arrive(err) }()
+		err = s.durably(ctx, func(w *writer) error {
+			if err := f(w); err != nil {
+				return err
+			}
+			if p = s.passenger(); p != nil {
+				p.err = w.guarded(func() error { return p.f(w) })
+			}
+			return nil
+		})
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("journal/sqlite: %s: %w", what, err)
 	}
 	return nil
+}
+
+// durably is [Store.write] for whoever has the turn.
+func (s *Store) durably(ctx context.Context, f func(w *writer) error) error {
+	if gone := s.standing.gone.Load(); gone != nil {
+		return *gone
+	}
+	if err := s.wholeLog(); err != nil {
+		return err
+	}
+	if err := s.w.transaction(f); err != nil {
+		return err
+	}
+	if err := s.lasts(); err != nil {
+		return err
+	}
+	if err := s.wholeFile(); err != nil {
+		return err
+	}
+	if err := s.boundLog(ctx); err != nil {
+		s.log.ErrorContext(ctx, "journal/sqlite: the write-ahead log cannot be bounded", "file", s.path, "error", err)
+	}
+	return nil
+}
+
+// rideWait is how long a passenger waits for a transaction: under load there is one.
+const rideWait = 50 * time.Millisecond
+
+// passenger is a write that nobody waits for, in the transaction of another one.
+type passenger struct {
+	f    func(w *writer) error
+	err  error
+	done chan error
+}
+
+// ride is [Store.write] for what can wait: it goes along with the next transaction, which costs the disk nothing, or has one
+// of its own when none comes. That it fails is nothing to the other.
+func (s *Store) ride(ctx context.Context, what string, f func(w *writer) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p := &passenger{f: f, done: make(chan error, 1)}
+	timer := time.NewTimer(rideWait)
+	defer timer.Stop()
+	select {
+	case s.passengers <- p:
+	case <-timer.C:
+		return s.write(ctx, what, f)
+	}
+	select {
+	case err := <-p.done:
+		if err != nil {
+			return fmt.Errorf("journal/sqlite: %s: %w", what, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// errPanicked is what becomes of a passenger whose transaction panicked.
+var errPanicked = errors.New("the transaction came to no end")
+
+// passenger returns one that waits, or nil.
+func (s *Store) passenger() *passenger {
+	select {
+	case p := <-s.passengers:
+		return p
+	default:
+		return nil
+	}
+}
+
+// arrive tells a passenger, if there is one, what came of the transaction.
+func (p *passenger) arrive(err error) {
+	if p != nil {
+		p.done <- cmp.Or(err, p.err)
+	}
 }
 
 // exclusive runs f while nobody else writes.

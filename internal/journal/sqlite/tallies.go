@@ -20,7 +20,7 @@ const addHourSQL = `INSERT INTO {{.}}tally_hours (hour, source, destination, wha
 
 // AddTallies implements [journal.Store].
 func (s *Store) AddTallies(ctx context.Context, process string, seq int64, points []tally.Point) error {
-	return s.write(ctx, "adding what was counted", func(w *writer) error { return s.addTallies(w, process, seq, points) })
+	return s.ride(ctx, "adding what was counted", func(w *writer) error { return s.addTallies(w, process, seq, points) })
 }
 
 // addTallies adds points if their batch is a new one.
