@@ -119,8 +119,13 @@ func checkTLS(r *settings.Report, d *Destination) {
 	if u, err := url.Parse(d.URL); err == nil && u.Scheme == "http" {
 		r.Fault(at, "tls: the destination %q is called without TLS; write https: in its url, or remove these settings", d.Name)
 	}
-	if d.origin.Has("tls.cert") != d.origin.Has("tls.key") {
-		r.Fault(at, "tls: a certificate and its key go together; write both tls.cert and tls.key")
+	checkPair(r, d.origin, at, "tls")
+}
+
+// checkPair finds a certificate without its key, and a key without its certificate, of the settings below key.
+func checkPair(r *settings.Report, origin settings.Layer, at settings.Place, key string) {
+	if origin.Has(key+".cert") != origin.Has(key+".key") {
+		r.Fault(at, "%s: a certificate and its key go together; write both %[1]s.cert and %[1]s.key", key)
 	}
 }
 

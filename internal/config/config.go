@@ -30,6 +30,9 @@ type Config struct {
 	// Admin is the address of the listener for people and machines. Without AdminTokens it is a loopback
 	// address.
 	Admin string
+	// AdminTLS are the certificate that Admin shows, and its key; CA and ServerName mean nothing. Without it Admin speaks plain
+	// HTTP, over which nobody logs in from another machine.
+	AdminTLS TLS
 	// AdminTokens are what Admin asks for, except for /healthz and /readyz. None: it asks for nothing.
 	AdminTokens []AdminToken
 	// Store says where the journal is kept.
@@ -110,6 +113,10 @@ var configTable = slices.Concat(
 			Bind: func(c *Config) settings.Value { return settings.Address(&c.Listen) }, Restart: true},
 		{Key: "admin", Default: "127.0.0.1:8081", Help: "`host:port` for people and machines: the API, /healthz, /readyz and /metrics; loopback unless there are admin_tokens",
 			Bind: func(c *Config) settings.Value { return settings.Address(&c.Admin) }, Restart: true},
+		{Key: "admin_tls.cert", Help: "PEM `file` with the certificate that admin shows; it speaks HTTPS then",
+			Bind: func(c *Config) settings.Value { return settings.File(&c.AdminTLS.Cert, &c.AdminTLS.pem.cert) }},
+		{Key: "admin_tls.key", Help: "PEM `file` with the key of that certificate",
+			Bind: func(c *Config) settings.Value { return settings.File(&c.AdminTLS.Key, &c.AdminTLS.pem.key) }},
 		{Key: "store", Default: "sqlite:hookonce.db", Help: "where events are kept: sqlite:PATH or postgres://... as a `DSN`",
 			Bind: func(c *Config) settings.Value { return storeValue{&c.Store} }, Restart: true},
 		{Key: "schema", Default: "hookonce", Help: "`name` of the Postgres schema that holds the tables",

@@ -13,6 +13,7 @@ func resolveAll(r *settings.Report, cfg *Config, e settings.Resolver) {
 		t := &cfg.AdminTokens[i]
 		resolveSecret(r, e, &t.Token, t.where("token"), "token")
 	}
+	resolveTLS(r, e, &cfg.AdminTLS, "admin_tls.", func(key string) settings.Place { return cfg.where(key) })
 	for i := range cfg.Destinations {
 		resolveDestination(r, e, &cfg.Destinations[i])
 	}
@@ -45,29 +46,30 @@ func resolveDestination(r *settings.Report, e settings.Resolver, d *Destination)
 			r.Fault(d.origin.Element("headers", i), "headers: %s: %v", d.Headers[i].Name, err)
 		}
 	}
-	resolveTLS(r, e, d)
+	resolveTLS(r, e, &d.TLS, "tls.", d.where)
 }
 
-// resolveTLS reads the files with the certificates of a destination.
-func resolveTLS(r *settings.Report, e settings.Resolver, d *Destination) {
-	t := &d.TLS
+// resolveTLS reads the files with the certificates of a destination or of the admin listener. The keys of their settings begin
+// with prefix, and where says what was written where.
+func resolveTLS(r *settings.Report, e settings.Resolver, t *TLS, prefix string, where func(key string) settings.Place) {
+	read := func(key, name string) ([]byte, bool) { return readPEM(r, e, where(prefix+key), prefix+key, name) }
 	if t.CA == "" && t.Cert == "" && t.Key == "" && t.ServerName == "" {
 		return
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	var haveCA, haveCert, haveKey bool
-	if t.pem.ca, haveCA = readPEM(r, e, d, "tls.ca", t.CA); haveCA {
+	if t.pem.ca, haveCA = read("ca", t.CA); haveCA {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(t.pem.ca) {
-			r.Fault(d.where("tls.ca"), "tls.ca: the file %s holds no certificate; write one in PEM form", t.CA)
+			r.Fault(where(prefix+"ca"), prefix+"ca: the file %s holds no certificate; write one in PEM form", t.CA)
 		}
 	}
-	t.pem.cert, haveCert = readPEM(r, e, d, "tls.cert", t.Cert)
-	t.pem.key, haveKey = readPEM(r, e, d, "tls.key", t.Key)
+	t.pem.cert, haveCert = read("cert", t.Cert)
+	t.pem.key, haveKey = read("key", t.Key)
 	if haveCert && haveKey {
 		pair, err := tls.X509KeyPair(t.pem.cert, t.pem.key)
 		if err != nil {
-			r.Fault(d.where("tls.cert"), "tls.cert: certificate and key cannot be used: %v", err)
+			r.Fault(where(prefix+"cert"), prefix+"cert: certificate and key cannot be used: %v", err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
@@ -75,17 +77,17 @@ func resolveTLS(r *settings.Report, e settings.Resolver, d *Destination) {
 }
 
 // readPEM reads a file that a setting names.
-func readPEM(r *settings.Report, e settings.Resolver, d *Destination, key, name string) ([]byte, bool) {
+func readPEM(r *settings.Report, e settings.Resolver, at settings.Place, key, name string) ([]byte, bool) {
 	if name == "" {
 		return nil, false
 	}
 	if e.ReadFile == nil {
-		r.Fault(d.where(key), "%s: the file %s cannot be read here", key, name)
+		r.Fault(at, "%s: the file %s cannot be read here", key, name)
 		return nil, false
 	}
 	data, err := e.ReadFile(name)
 	if err != nil {
-		r.Fault(d.where(key), "%s: %v", key, settings.Unreadable(name, err))
+		r.Fault(at, "%s: %v", key, settings.Unreadable(name, err))
 	}
 	return data, err == nil
 }

@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// TLS is how a destination with https is recognised, and how it recognises us.
+// TLS is how a destination with https is recognised, and how it recognises us; or what the admin listener shows.
 type TLS struct {
 	// CA is a PEM file with the certificates that the destination's may be signed by, instead of the
 	// system's.

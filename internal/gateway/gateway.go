@@ -130,10 +130,10 @@ func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
 	checkDescriptors(g.opt.Logger, &wired.plan, providers)
 	limits := defaultLimits(providers, spareIngest)
 	limits.connections.Group = g.waitsFor
-	if g.ingest, err = listen("listen", wired.listen, limits, g.connections, g.opt.strange); err != nil {
+	if g.ingest, err = listen("listen", wired.listen, nil, limits, g.connections, g.opt.strange); err != nil {
 		return err
 	}
-	if g.admin, err = listen("admin", wired.admin, defaultLimits(admin, spareAdmin), g.connections, g.opt.strange); err != nil {
+	if g.admin, err = listen("admin", wired.admin, wired.adminTLS, defaultLimits(admin, spareAdmin), g.connections, g.opt.strange); err != nil {
 		return err
 	}
 	g.guard = api.NewGuard(wired.tokens, api.GuardOptions{Logger: g.opt.strange, Registerer: g.opt.Registry, Now: g.opt.Now})
@@ -372,6 +372,9 @@ func (g *Gateway) reload(ctx context.Context) (changed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if (wired.adminTLS == nil) != (g.wired.Load().adminTLS == nil) {
+		return nil, &RestartError{[]string{"admin_tls"}} // connections that are there go on as they began
+	}
 	if wired.opened, err = g.kept.open(ctx, &wired.plan, g.store); err != nil {
 		return nil, err
 	}
@@ -402,6 +405,7 @@ func (g *Gateway) swap(w *wiring) error {
 		return errors.Join(err, g.deliver.Reload(before.deliver.Destinations, before.deliver.Relayed))
 	}
 	g.guard.Reload(w.tokens)
+	g.admin.certificates.Store(w.adminTLS)
 	connections, _ := connectionLimits(&w.plan, descriptors())
 	checkDescriptors(g.opt.Logger, &w.plan, connections)
 	g.ingest.SetLimits(connections)

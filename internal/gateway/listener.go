@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,6 +43,8 @@ type listener struct {
 	log    *slog.Logger
 	limits limits
 	server *http.Server
+	// certificates is what TLS is spoken with. Nil: it is not spoken.
+	certificates atomic.Pointer[tls.Config]
 	// handler answers the requests.
 	handler atomic.Pointer[http.Handler]
 	served  chan struct{} // closed when the server has ended
@@ -49,15 +52,21 @@ type listener struct {
 	storing func() int
 }
 
-// listen binds the address of the setting called name. log is at a bounded rate.
-func listen(name, address string, lim limits, metrics *connectionMetrics, log *slog.Logger) (*listener, error) {
+// listen binds the address of the setting called name. log is at a bounded rate. With certificates it speaks TLS, beneath
+// the limits: these count what is said, and the handshake is a part of the time for the first header.
+func listen(name, address string, certificates *tls.Config, lim limits, metrics *connectionMetrics, log *slog.Logger) (*listener, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case err == nil:
-		lim.connections.Watcher = &connectionWatcher{name: name, metrics: metrics, log: log}
-		limited := connlimit.New(l, lim.connections)
-		metrics.show(name, limited)
-		return &listener{Listener: limited, name: name, log: log, limits: lim}, nil
+		own := &listener{name: name, log: log, limits: lim}
+		own.certificates.Store(certificates)
+		if certificates != nil {
+			l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: own.certificate})
+		}
+		own.limits.connections.Watcher = &connectionWatcher{name: name, metrics: metrics, log: log}
+		own.Listener = connlimit.New(l, own.limits.connections)
+		metrics.show(name, own.Listener)
+		return own, nil
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%s: the address %s is taken by another program; stop that program, or choose another address with --%s", name, address, name)
 	case errors.Is(err, fs.ErrPermission):
@@ -68,6 +77,19 @@ func listen(name, address string, lim limits, metrics *connectionMetrics, log *s
 	return nil, fmt.Errorf("%s: %s cannot be listened on: %w; choose another address with --%s", name, address, err, name)
 }
 
+// certificate returns the one that is shown at the moment.
+func (l *listener) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return &l.certificates.Load().Certificates[0], nil
+}
+
+// answer has the handler of the moment answer. The server does not see that TLS is spoken beneath it.
+func (l *listener) answer(w http.ResponseWriter, r *http.Request) {
+	if l.certificates.Load() != nil {
+		r.TLS = &tls.ConnectionState{HandshakeComplete: true}
+	}
+	(*l.handler.Load()).ServeHTTP(w, r)
+}
+
 // serve answers requests in the background. failed is called when that ends for another reason than
 // close. Another call has h answer from the next request on.
 func (l *listener) serve(h http.Handler, failed func(error)) {
@@ -75,7 +97,7 @@ func (l *listener) serve(h http.Handler, failed func(error)) {
 		return
 	}
 	l.server = &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*l.handler.Load()).ServeHTTP(w, r) }),
+		Handler:           http.HandlerFunc(l.answer),
 		ReadHeaderTimeout: l.limits.header,
 		ReadTimeout:       l.limits.read,
 		WriteTimeout:      l.limits.write,

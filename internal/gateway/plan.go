@@ -32,6 +32,7 @@ type plan struct {
 	cfg *config.Config // for what people are told about it
 
 	listen, admin string
+	adminTLS      *tls.Config // nil: it speaks plain HTTP
 	store         storePlan
 	stopTimeout   time.Duration
 	stopDelay     time.Duration
@@ -84,6 +85,7 @@ func newPlan(cfg *config.Config, before *plan) (*plan, error) {
 		cfg:         cfg,
 		listen:      cfg.Listen,
 		admin:       cfg.Admin,
+		adminTLS:    cfg.AdminTLS.Config(),
 		store:       storePlan{cfg.Store, cfg.Schema, cfg.Migrate},
 		stopTimeout: cfg.ShutdownTimeout,
 		stopDelay:   cfg.ShutdownDelay,

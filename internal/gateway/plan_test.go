@@ -63,6 +63,11 @@ var countElsewhere = map[string]string{
 	"Destinations.TLS.Cert": "Load reads the file: see TestPlan_certificates",
 	"Destinations.TLS.Key":  "Load reads the file: see TestPlan_certificates",
 
+	"AdminTLS.CA":         "the listener asks nobody for a certificate",
+	"AdminTLS.Cert":       "Load reads the file: see TestAdminTLS",
+	"AdminTLS.Key":        "Load reads the file: see TestAdminTLS",
+	"AdminTLS.ServerName": "the listener goes by its certificate",
+
 	"Destinations.TLS.ServerName": "Load puts it beside the certificates: see TestPlan_certificates",
 }
 
