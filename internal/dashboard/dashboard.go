@@ -40,7 +40,8 @@ type Options struct {
 type dashboard struct {
 	opt         Options
 	templates   templates
-	examination examination
+	snapshot    cached[nowView]
+	examination cached[doctorView]
 }
 
 // New returns the handler of all pages and of what belongs to them, from / on. It is safe for concurrent use.
@@ -59,7 +60,6 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET /login", d.loginForm)
 	mux.HandleFunc("POST /login", d.login)
 	mux.HandleFunc("POST /logout", d.logout)
-	mux.Handle("GET /{$}", http.RedirectHandler("/events", http.StatusSeeOther))
 	for _, p := range pages {
 		mux.Handle(p.pattern, o.Guard.ProtectPages(d.page(p.template, p.load), d.refused))
 	}
@@ -75,6 +75,9 @@ var pages = []struct {
 	template string
 	load     func(*dashboard, *http.Request) (*page, error)
 }{
+	{"GET /{$}", "now", (*dashboard).now},
+	{"GET /failures", "failures", (*dashboard).failures},
+	{"GET /failures/{destination}/{error}", "failure", (*dashboard).failure},
 	{"GET /events", "events", (*dashboard).events},
 	{"GET /events/{id}", "event", (*dashboard).event},
 	{"GET /events/{source}/{key}", "event", (*dashboard).event},
@@ -83,6 +86,7 @@ var pages = []struct {
 	{"GET /destinations/{name}", "destination", (*dashboard).destination},
 	{"GET /sources", "sources", (*dashboard).sources},
 	{"GET /sources/{name}", "source", (*dashboard).source},
+	{"GET /refused", "refused", (*dashboard).refusedRequests},
 	{"GET /audit", "audit", (*dashboard).audit},
 	{"GET /configuration", "configuration", (*dashboard).configuration},
 	{"GET /doctor", "doctor", (*dashboard).doctor},

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
@@ -75,29 +74,17 @@ func (v doctorView) Sorted() []doctor.Finding {
 	return sorted
 }
 
-func (d *dashboard) doctor(r *http.Request) (*page, error) {
-	return &page{Title: "Doctor", Place: "/doctor", Data: d.examination.look(r.Context(), d.opt.Now, d.opt.Examine), Commands: []command{{"Look again", "hookonce doctor"}}}, nil
-}
-
 // examinationTime bounds one, and examinationAge is how long its result is shown: it asks the store more than other pages do.
 const (
 	examinationTime = 20 * time.Second
 	examinationAge  = 30 * time.Second
 )
 
-// examination is the last one. Those who ask meanwhile wait for it.
-type examination struct {
-	mu   sync.Mutex
-	last doctorView
-}
-
-func (e *examination) look(ctx context.Context, now func() time.Time, examine func(context.Context) []doctor.Finding) doctorView {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.last.Findings == nil || now().Sub(e.last.At) > examinationAge {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), examinationTime)
+func (d *dashboard) doctor(r *http.Request) (*page, error) {
+	v, err := d.examination.get(d.opt.Now, examinationAge, func() (doctorView, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), examinationTime)
 		defer cancel()
-		e.last = doctorView{At: now().UTC(), Findings: examine(ctx)}
-	}
-	return e.last
+		return doctorView{At: d.opt.Now().UTC(), Findings: d.opt.Examine(ctx)}, nil
+	})
+	return &page{Title: "Doctor", Place: "/doctor", Data: v, Commands: []command{{"Look again", "hookonce doctor"}}}, err
 }

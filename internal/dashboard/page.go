@@ -49,9 +49,12 @@ func (p *page) MayAct() bool { return p.Visitor.Role == api.Operator }
 
 // places are the entries of the navigation.
 var places = []struct{ Path, Name, Key string }{
+	{"/", "Now", "n"},
+	{"/failures", "Failures", "f"},
 	{"/events", "Events", "e"},
 	{"/destinations", "Destinations", "d"},
 	{"/sources", "Sources", "s"},
+	{"/refused", "Refused", "r"},
 	{"/audit", "Audit", "a"},
 	{"/configuration", "Configuration", "c"},
 	{"/doctor", "Doctor", "h"},

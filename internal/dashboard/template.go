@@ -54,6 +54,8 @@ func functions(now func() time.Time) template.FuncMap {
 		"status":   func(code int) string { return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code)) },
 		"plural":   plural,
 		"open":     openOf,
+		"words":    groupWords,
+		"address":  groupAddress,
 		"fraction": func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) },
 	}
 }
