@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/fleet"
 )
 
 // nowView is what is going on: a verdict, what is wrong, and a line for each destination and source.
@@ -19,10 +20,10 @@ type nowView struct {
 	Headline string  `json:"headline"`
 	Troubles []issue `json:"issues"`
 	// Away is why the store cannot be asked. Empty: it answers.
-	Away         string            `json:"store_away,omitempty"`
-	Destinations []api.Destination `json:"destinations"`
-	Sources      []sourceLine      `json:"sources"`
-	Stats        api.Stats         `json:"stats"`
+	Away         string              `json:"store_away,omitempty"`
+	Destinations []fleet.Destination `json:"destinations"`
+	Sources      []sourceLine        `json:"sources"`
+	Stats        api.Stats           `json:"stats"`
 }
 
 // issue is one thing that is wrong, with the place where it is mended.
@@ -58,9 +59,9 @@ func (d *dashboard) now(r *http.Request) (*page, error) {
 
 // look asks everything once. Without a store there is a verdict all the same.
 func (d *dashboard) look(ctx context.Context) (nowView, error) {
-	v := nowView{At: d.opt.Now().UTC(), Troubles: []issue{}, Destinations: []api.Destination{}, Sources: []sourceLine{}}
+	v := nowView{At: d.opt.Now().UTC(), Troubles: []issue{}, Destinations: []fleet.Destination{}, Sources: []sourceLine{}}
 	var failures api.FailureList
-	var destinations api.DestinationList
+	var destinations fleet.DestinationList
 	var sources api.SourceList
 	for _, q := range []struct {
 		path string
@@ -129,15 +130,34 @@ func (v *nowView) judge(failed []api.FailureGroup) {
 
 func severity(level string) int { return slices.Index([]string{good, ticket, urgent}, level) }
 
+// backlog says what waits at a destination. What is dead does not: it begins again when somebody says so.
+func (v *nowView) backlog(d *fleet.Destination) (waiting int64, words string) {
+	oldest := v.At
+	for _, o := range d.Open {
+		if o.State != "dead" {
+			waiting += o.Count
+			oldest = earlier(oldest, o.Oldest)
+		}
+	}
+	words = plural(waiting, "delivery waits", "deliveries wait")
+	if waiting > 0 {
+		words += ", the oldest for " + span(v.At.Sub(oldest))
+	}
+	return waiting, words
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // judgeDestination finds what is wrong with one. A pause, or that it is ill, is the cause of what waits there, and the failures of one that
 // is ill are said with it.
-func (v *nowView) judgeDestination(d *api.Destination, failed []api.FailureGroup) {
+func (v *nowView) judgeDestination(d *fleet.Destination, failed []api.FailureGroup) {
 	place := "/destinations/" + segment(d.Name)
-	waiting := openOf(*d, "pending") + openOf(*d, "failed") + openOf(*d, "dead")
-	behind := plural(waiting, "delivery is", "deliveries are") + " open"
-	if oldest := (destinationsView{}).Oldest(*d); oldest != nil {
-		behind += ", the oldest event from " + span(v.At.Sub(*oldest)) + " ago"
-	}
+	waiting, behind := v.backlog(d)
 	switch {
 	case d.Pause != nil && v.At.Sub(d.Pause.At) > longPause && waiting > 0:
 		v.Troubles = append(v.Troubles, issue{Level: ticket, Headline: d.Name + " has been paused for " + span(v.At.Sub(d.Pause.At)) + " by " + d.Pause.By + ".",

@@ -66,17 +66,17 @@ func span(d time.Duration) string {
 	case d < time.Second:
 		return "a moment"
 	case d < time.Minute:
-		return fmt.Sprintf("%d s", d/time.Second)
+		return fmt.Sprintf("%d\u00a0s", d/time.Second)
 	case d < time.Hour:
-		return fmt.Sprintf("%d min", d/time.Minute)
+		return fmt.Sprintf("%d\u00a0min", d/time.Minute)
 	case d < 10*time.Hour && d%time.Hour >= time.Minute:
-		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+		return fmt.Sprintf("%d\u00a0h\u00a0%d\u00a0min", d/time.Hour, d%time.Hour/time.Minute)
 	case d < 24*time.Hour:
-		return fmt.Sprintf("%d h", d/time.Hour)
+		return fmt.Sprintf("%d\u00a0h", d/time.Hour)
 	case d < 10*24*time.Hour && d%(24*time.Hour) >= time.Hour:
-		return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+		return fmt.Sprintf("%d\u00a0d\u00a0%d\u00a0h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 	}
-	return fmt.Sprintf("%d d", d/(24*time.Hour))
+	return fmt.Sprintf("%d\u00a0d", d/(24*time.Hour))
 }
 
 // stamp returns a time to the second, in UTC.

@@ -96,6 +96,9 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	answer("GET /api/v1/events/{id}", func(*http.Request) any { return a.event() })
 	answer("GET /api/v1/sources", func(*http.Request) any { return a.sources() })
 	answer("GET /api/v1/destinations", func(*http.Request) any { return a.destinations() })
+	answer("GET /api/v1/failures", func(*http.Request) any { return a.failures() })
+	answer("GET /api/v1/stats", func(*http.Request) any { return a.stats() })
+	answer("GET /api/v1/sources/{name}/refusals", func(r *http.Request) any { return a.refusals(r.PathValue("name")) })
 	answer("GET /api/v1/audit", func(*http.Request) any { return a.audit() })
 	answer("POST /api/v1/replay", a.replay)
 	answer("POST /api/v1/events/{id}/replay", a.replay)
@@ -189,6 +192,44 @@ func (a *API) destinations() fleet.DestinationList {
 	mail.Pause = &fleet.Pause{At: ago(26 * time.Hour), By: "oncall", Reason: a.text("migrating the mail provider")}
 	mail.Open = []fleet.Open{{State: "pending", Count: 311, Oldest: ago(26 * time.Hour)}}
 	return list
+}
+
+func (a *API) stats() api.Stats {
+	if a.World == Calm {
+		return api.Stats{Events: 1_204_551}
+	}
+	return api.Stats{Events: 1_204_551, Pending: 1451, Processing: 1, Failed: 64, Dead: 19}
+}
+
+func (a *API) failures() api.FailureList {
+	list := api.FailureList{Open: []api.FailureGroup{}, Resolved: []api.FailureGroup{}, Since: ago(24 * time.Hour)}
+	resolved := api.FailureGroup{Destination: "audit", Kind: "timeout", Text: a.text("no answer within 15s"), Count: 31, Since: ago(9 * time.Hour), Latest: ago(8 * time.Hour), Samples: []api.FailureSample{}}
+	list.Resolved = append(list.Resolved, resolved)
+	if a.World == Calm {
+		return list
+	}
+	sample := func(id, key, answer string) api.FailureSample {
+		return api.FailureSample{ID: id, Source: "billing", Key: a.text(key), Type: a.text("invoice.paid"), State: "failed", Started: since(2 * time.Minute), Text: a.text("the answer was 500"), Answer: a.text(answer)}
+	}
+	list.Open = []api.FailureGroup{
+		{Destination: "audit", Kind: "tls", Text: a.text("x509: certificate has expired"), Count: 12, Dead: 12, Since: ago(5 * time.Hour), Latest: ago(4 * time.Hour), Samples: []api.FailureSample{sample("924305118331207100", "evt_9", "")}},
+		{Destination: "ledger", Kind: "status", Status: 500, Text: a.text("the answer was 500"), Count: 71, Dead: 7, Since: ago(41 * time.Minute), Latest: ago(8 * time.Second), Samples: []api.FailureSample{
+			sample("924305118331207681", "evt_1QbT2x8zY", "<h1>Internal Server Error</h1>\nconnection to the database failed"), sample("924305118331207682", "evt_1QbT2x8zZ", "<h1>Internal Server Error</h1>"),
+		}},
+	}
+	return list
+}
+
+func (a *API) refusals(source string) api.RefusalList {
+	if a.World == Calm || source == "shop" {
+		return api.RefusalList{Refusals: []api.Refusal{}}
+	}
+	return api.RefusalList{Total: 214, Refusals: []api.Refusal{
+		{At: ago(4 * time.Minute), Address: "54.187.174.169", Method: "POST", Path: a.text("/in/billing"), Status: 401, Reason: "signature", Words: a.text("no secret of this source makes the signature that came: it was signed with another one, or a proxy changed the body"),
+			Headers: []string{"Content-Type", a.text("Stripe-Signature"), "User-Agent"}, Body: &api.Body{Bytes: 3482, SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
+			Verify: "hookonce verify --provider stripe --secret env:BILLING_SECRET --body FILE --header 'Stripe-Signature: VALUE'"},
+		{At: ago(9 * time.Minute), Address: "203.0.113.7", Method: a.text("POST"), Path: "/in/billing", Status: 401, Reason: "missing_header", Words: "the signature is missing", Missing: a.text("Stripe-Signature"), Headers: []string{"Content-Type"}},
+	}}
 }
 
 func (a *API) audit() api.AuditList {

@@ -123,7 +123,7 @@ func (b *browser) look(theme string, width int64) {
 
 // pages are all of them.
 var pages = map[string]string{
-	"events": "/events", "filter": "/events?state=failed&source=billing&seen=conflict", "event": "/events/924305118331207681",
+	"now": "/", "failures": "/failures", "failure": "/failures/ledger/status?status=500", "resolved": "/failures/audit/timeout", "refused": "/refused", "events": "/events", "filter": "/events?state=failed&source=billing&seen=conflict", "event": "/events/924305118331207681",
 	"destinations": "/destinations", "destination": "/destinations/ledger", "paused": "/destinations/mail",
 	"sources": "/sources", "source": "/sources/billing", "audit": "/audit", "configuration": "/configuration", "doctor": "/doctor",
 	"missing": "/nothing",
@@ -315,10 +315,16 @@ var pictures = []struct {
 	name, path, theme string
 	width             int64
 }{
+	{"now", "/", "light", 1280},
+	{"now-dark", "/", "dark", 1280},
+	{"now-narrow", "/", "light", 400},
+	{"failure", "/failures/ledger/status?status=500", "light", 1280},
+	{"refused", "/refused", "light", 1280},
 	{"events", "/events", "light", 1280},
 	{"event", "/events/924305118331207681", "light", 1280},
 	{"destination", "/destinations/ledger", "dark", 1280},
 	{"events-narrow", "/events", "light", 400},
+	{"doctor", "/doctor", "light", 1280},
 }
 
 // TestScreenshots makes the pictures, with -screenshots.
