@@ -7,22 +7,34 @@ import (
 	"time"
 )
 
-// Point is a number of a series at a time.
+// Point is a number of a series: at a time, or under a label.
 type Point struct {
-	At    time.Time `json:"at"`
+	At    time.Time `json:"at,omitzero"`
+	Label string    `json:"label,omitempty"`
 	Value float64   `json:"value"`
+}
+
+// Name says what the number is of.
+func (p Point) Name() string {
+	if p.Label != "" {
+		return p.Label
+	}
+	return p.At.UTC().Format("01-02 15:04")
 }
 
 // Chart is a small picture of numbers, with the same in words and in a table beside it.
 type Chart struct {
-	// Title says what the numbers are, and Summary what they come to, in a sentence.
+	// Title says what the numbers are, Value what they come to, and Summary what that covers, in a sentence.
 	Title   string `json:"title"`
+	Value   string `json:"value"`
 	Summary string `json:"summary"`
 	// Unit is the noun of a number, such as events.
 	Unit   string  `json:"unit"`
 	Points []Point `json:"points"`
 	// Share is set if the numbers are shares of one, and are shown in percent.
 	Share bool `json:"share,omitempty"`
+	// Bytes is set if the numbers are bytes.
+	Bytes bool `json:"bytes,omitempty"`
 }
 
 // The size of a chart in units of its own: the page scales it.
@@ -33,7 +45,7 @@ const (
 )
 
 // ID returns what the chart's table is called in the page.
-func (c *Chart) ID() string {
+func (c Chart) ID() string {
 	return "table-" + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r
@@ -43,7 +55,7 @@ func (c *Chart) ID() string {
 }
 
 // top returns the highest value, at least one, so that nothing is drawn as nothing.
-func (c *Chart) top() float64 {
+func (c Chart) top() float64 {
 	top := 0.0
 	for _, p := range c.Points {
 		top = max(top, p.Value)
@@ -57,31 +69,31 @@ func (c *Chart) top() float64 {
 	return 1
 }
 
-// Highest returns the highest value as the page writes it.
-func (c *Chart) Highest() string { return c.Text(c.top()) }
-
 // Text returns a value as the page writes it.
-func (c *Chart) Text(v float64) string {
-	if c.Share {
+func (c Chart) Text(v float64) string {
+	switch {
+	case c.Share:
 		return percent(v)
+	case c.Bytes:
+		return size(int64(v))
 	}
 	return number(v)
 }
 
 // x and y are where a point is drawn.
-func (c *Chart) x(i int) float64 {
+func (c Chart) x(i int) float64 {
 	if len(c.Points) < 2 {
 		return chartMargin
 	}
 	return chartMargin + float64(i)*(chartWidth-2*chartMargin)/float64(len(c.Points)-1)
 }
 
-func (c *Chart) y(v float64) float64 {
+func (c Chart) y(v float64) float64 {
 	return chartHeight - chartMargin - v/c.top()*(chartHeight-2*chartMargin)
 }
 
 // Line draws the numbers as a line over an area. Colours come from the page's style, and no point has one of its own.
-func (c *Chart) Line() template.HTML {
+func (c Chart) Line() template.HTML {
 	if len(c.Points) == 0 {
 		return ""
 	}
@@ -96,7 +108,7 @@ func (c *Chart) Line() template.HTML {
 }
 
 // Bars draws each number as a bar.
-func (c *Chart) Bars() template.HTML {
+func (c Chart) Bars() template.HTML {
 	if len(c.Points) == 0 {
 		return ""
 	}

@@ -87,6 +87,7 @@ var pages = []struct {
 	{"GET /sources", "sources", (*dashboard).sources},
 	{"GET /sources/{name}", "source", (*dashboard).source},
 	{"GET /refused", "refused", (*dashboard).refusedRequests},
+	{"GET /store", "store", (*dashboard).store},
 	{"GET /audit", "audit", (*dashboard).audit},
 	{"GET /configuration", "configuration", (*dashboard).configuration},
 	{"GET /doctor", "doctor", (*dashboard).doctor},

@@ -35,7 +35,8 @@ func (d *dashboard) destinations(r *http.Request) (*page, error) {
 // destinationView is one destination.
 type destinationView struct {
 	fleet.Destination
-	Fleet []fleet.Gateway `json:"-"`
+	Fleet   []fleet.Gateway `json:"-"`
+	Numbers []Chart         `json:"numbers,omitempty"` // of the week
 }
 
 // Host returns that of the gateway with the identifier.
@@ -69,6 +70,9 @@ func (d *dashboard) destination(r *http.Request) (*page, error) {
 		return nil, refusal(http.StatusNotFound, "there is no such destination in any gateway")
 	}
 	v := destinationView{Destination: all.Destinations[i], Fleet: all.Gateways}
+	if w, ok := d.week(r.Context(), "", name, "first", "first_failed", "attempts", "done", "dead"); ok {
+		v.Numbers = []Chart{w.rate("First attempts that failed", "first_failed", "first", "first attempts"), w.count("Delivered", "deliveries", "done"), w.count("Given up", "deliveries", "dead")}
+	}
 	change := "pause"
 	if v.Pause != nil {
 		change = "resume"

@@ -24,6 +24,7 @@ type nowView struct {
 	Destinations []fleet.Destination `json:"destinations"`
 	Sources      []sourceLine        `json:"sources"`
 	Stats        api.Stats           `json:"stats"`
+	Numbers      []Chart             `json:"numbers,omitempty"` // of the week
 }
 
 // issue is one thing that is wrong, with the place where it is mended.
@@ -86,6 +87,13 @@ func (d *dashboard) look(ctx context.Context) (nowView, error) {
 		v.Sources = append(v.Sources, line)
 	}
 	v.judge(failures.Open)
+	if w, ok := d.week(ctx, "", "", "first", "first_failed", "reseen", "accepted", "stored", "purged:*"); ok {
+		v.Numbers = []Chart{
+			w.rate("First attempts that failed", "first_failed", "first", "first attempts"),
+			w.rate("Events that came again", "reseen", "accepted", "events"),
+			w.count("Events stored", "events", "stored"),
+		}
+	}
 	return v, nil
 }
 

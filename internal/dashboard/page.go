@@ -55,6 +55,7 @@ var places = []struct{ Path, Name, Key string }{
 	{"/destinations", "Destinations", "d"},
 	{"/sources", "Sources", "s"},
 	{"/refused", "Refused", "r"},
+	{"/store", "Store", "t"},
 	{"/audit", "Audit", "a"},
 	{"/configuration", "Configuration", "c"},
 	{"/doctor", "Doctor", "h"},

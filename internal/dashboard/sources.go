@@ -19,7 +19,10 @@ func (d *dashboard) sources(r *http.Request) (*page, error) {
 }
 
 // sourceView is one source.
-type sourceView struct{ api.Source }
+type sourceView struct {
+	api.Source
+	Numbers []Chart `json:"numbers,omitempty"` // of the week
+}
 
 func (d *dashboard) source(r *http.Request) (*page, error) {
 	var all api.SourceList
@@ -31,7 +34,15 @@ func (d *dashboard) source(r *http.Request) (*page, error) {
 	if i < 0 {
 		return nil, refusal(http.StatusNotFound, "there is no such source in this gateway")
 	}
-	return &page{Title: name, Place: "/sources", Again: 10, Data: sourceView{all.Sources[i]}, Commands: []command{
-		{"Its events", "hookonce events list --source " + quoted(name)},
+	v := sourceView{Source: all.Sources[i]}
+	if w, ok := d.week(r.Context(), name, "", "received", "accepted", "reseen", "conflicts", "age:*"); ok {
+		v.Numbers = []Chart{
+			w.count("Requests received", "requests", "received"), w.count("Events accepted", "events", "accepted"),
+			w.rate("Events that came again", "reseen", "accepted", "events"), w.ages(), w.count("Conflicts: same key, other content", "conflicts", "conflicts"),
+		}
+	}
+	return &page{Title: name, Place: "/sources", Again: 10, Data: v, Commands: []command{
+		{"Its events", "hookonce events list --source " + quoted(name)}, {"What was counted", "hookonce history --source " + quoted(name)},
+		{"What was refused", "hookonce refusals " + quoted(name)},
 	}}, nil
 }

@@ -5,7 +5,10 @@ package dashboardtest
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -97,6 +100,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	answer("GET /api/v1/sources", func(*http.Request) any { return a.sources() })
 	answer("GET /api/v1/destinations", func(*http.Request) any { return a.destinations() })
 	answer("GET /api/v1/failures", func(*http.Request) any { return a.failures() })
+	answer("GET /api/v1/history", a.history)
 	answer("GET /api/v1/stats", func(*http.Request) any { return a.stats() })
 	answer("GET /api/v1/sources/{name}/refusals", func(r *http.Request) any { return a.refusals(r.PathValue("name")) })
 	answer("GET /api/v1/audit", func(*http.Request) any { return a.audit() })
@@ -192,6 +196,30 @@ func (a *API) destinations() fleet.DestinationList {
 	mail.Pause = &fleet.Pause{At: ago(26 * time.Hour), By: "oncall", Reason: a.text("migrating the mail provider")}
 	mail.Open = []fleet.Open{{State: "pending", Count: 311, Oldest: ago(26 * time.Hour)}}
 	return list
+}
+
+// history is that of a week in which more comes by day than at night.
+func (a *API) history(r *http.Request) any {
+	h := api.History{Step: "hour", From: ago(167 * time.Hour).Truncate(time.Hour), Until: Now, Series: []api.Series{}}
+	often := map[string]int64{"received": 900, "accepted": 860, "stored": 860, "first": 2400, "attempts": 2500, "done": 2390, "first_failed": 6, "reseen": 9, "dead": 1, "stored_bytes": 2_900_000, "purged:bodies": 700, "purged:ids": 300, "purged:attempts": 900, "age:10s": 1, "age:5m": 6, "age:2h": 2, "age:1d": 1}
+	for _, pattern := range strings.Split(r.URL.Query().Get("what"), ",") {
+		family, whole := strings.CutSuffix(pattern, "*")
+		for _, word := range slices.Sorted(maps.Keys(often)) {
+			if word != pattern && !(whole && strings.HasPrefix(word, family)) {
+				continue
+			}
+			s := api.Series{What: word}
+			for hour := range int64(168) {
+				n := often[word] * (4 + (hour*7)%5 + 6*(hour%24/8%2)) / 10
+				if a.World != Calm && word == "first_failed" && hour > 165 {
+					n = 1900
+				}
+				s.Points = append(s.Points, api.HistoryPoint{At: h.From.Add(time.Duration(hour) * time.Hour), N: n})
+			}
+			h.Series = append(h.Series, s)
+		}
+	}
+	return h
 }
 
 func (a *API) stats() api.Stats {

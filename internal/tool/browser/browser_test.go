@@ -1,13 +1,20 @@
 package browser
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -123,7 +130,7 @@ func (b *browser) look(theme string, width int64) {
 
 // pages are all of them.
 var pages = map[string]string{
-	"now": "/", "failures": "/failures", "failure": "/failures/ledger/status?status=500", "resolved": "/failures/audit/timeout", "refused": "/refused", "events": "/events", "filter": "/events?state=failed&source=billing&seen=conflict", "event": "/events/924305118331207681",
+	"now": "/", "failures": "/failures", "failure": "/failures/ledger/status?status=500", "resolved": "/failures/audit/timeout", "refused": "/refused", "store": "/store", "events": "/events", "filter": "/events?state=failed&source=billing&seen=conflict", "event": "/events/924305118331207681",
 	"destinations": "/destinations", "destination": "/destinations/ledger", "paused": "/destinations/mail",
 	"sources": "/sources", "source": "/sources/billing", "audit": "/audit", "configuration": "/configuration", "doctor": "/doctor",
 	"missing": "/nothing",
@@ -324,7 +331,8 @@ var pictures = []struct {
 	{"event", "/events/924305118331207681", "light", 1280},
 	{"destination", "/destinations/ledger", "dark", 1280},
 	{"events-narrow", "/events", "light", 400},
-	{"doctor", "/doctor", "light", 1280},
+	{"source", "/sources/billing", "light", 1280},
+	{"store", "/store", "dark", 1280},
 }
 
 // TestScreenshots makes the pictures, with -screenshots.
@@ -339,8 +347,42 @@ func TestScreenshots(t *testing.T) {
 		b.run(chromedp.Navigate(address + p.path))
 		picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 		b.call(err)
-		if err := os.WriteFile(filepath.Join(*screenshots, p.name+".png"), picture, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(*screenshots, p.name+".png"), smaller(t, picture), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// smaller returns a picture with the 256 colours that it has most of: pages have few.
+func smaller(t *testing.T, picture []byte) []byte {
+	t.Helper()
+	full, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	often, b := map[color.Color]int{}, full.Bounds()
+	for y := b.Min.Y; y < b.Max.Y; y++ {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			often[full.At(x, y)]++
+		}
+	}
+	colours := slices.SortedFunc(maps.Keys(often), func(a, b color.Color) int { return cmp.Compare(often[b], often[a]) })
+	few := image.NewPaletted(b, color.Palette(colours[:min(len(colours), 256)]))
+	nearest := map[color.Color]uint8{}
+	for y := b.Min.Y; y < b.Max.Y; y++ {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			c := full.At(x, y)
+			i, known := nearest[c]
+			if !known {
+				i = uint8(few.Palette.Index(c))
+				nearest[c] = i
+			}
+			few.SetColorIndex(x, y, i)
+		}
+	}
+	var out bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, few); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }
