@@ -330,7 +330,6 @@ var pictures = []struct {
 	{"events", "/events", "light", 1280},
 	{"event", "/events/924305118331207681", "light", 1280},
 	{"destination", "/destinations/ledger", "dark", 1280},
-	{"events-narrow", "/events", "light", 400},
 	{"source", "/sources/billing", "light", 1280},
 	{"store", "/store", "dark", 1280},
 }
