@@ -34,16 +34,26 @@ type Fixture struct {
 // Factory makes a fixture for one case.
 type Factory func(t testing.TB) *Fixture
 
-// Run checks every sentence of the contract of [journal.Store] that one caller at a time can see.
-func Run(t *testing.T, factory Factory) {
+// Run checks every sentence of the contract of [journal.Store] that one caller at a time can see; of the named groups
+// of cases only, if some are named.
+func Run(t *testing.T, factory Factory, groups ...string) {
+	ran := 0
 	for _, group := range []struct {
 		name  string
 		cases []testCase
 	}{
-		{"accept", acceptCases}, {"copies", copyCases}, {"coalesce", coalesceCases}, {"take", takeCases}, {"pick", pickCases}, {"extend", extendCases},
-		{"finish", finishCases}, {"answers", answerCases}, {"bypass", bypassCases}, {"order", orderCases}, {"stale", staleCases}, {"logical duplicates", logicalDuplicateCases}, {"orphans", orphanCases}, {"purge", purgeCases}, {"faults", faultCases},
+		{"accept", acceptCases}, {"copies", copyCases}, {"coalesce", coalesceCases}, {"take", takeCases}, {"pick", pickCases},
+		{"extend", extendCases}, {"finish", finishCases}, {"answers", answerCases}, {"bypass", bypassCases}, {"order", orderCases},
+		{"stale", staleCases}, {"logical duplicates", logicalDuplicateCases}, {"orphans", orphanCases}, {"purge", purgeCases},
+		{"faults", faultCases},
 	} {
-		t.Run(group.name, func(t *testing.T) { runCases(t, factory, group.cases) })
+		if len(groups) == 0 || slices.Contains(groups, group.name) {
+			ran++
+			t.Run(group.name, func(t *testing.T) { runCases(t, factory, group.cases) })
+		}
+	}
+	if len(groups) > 0 && ran != len(groups) {
+		t.Errorf("%d of the groups %q exist", ran, groups)
 	}
 }
 

@@ -1,6 +1,7 @@
 package journaltest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -68,7 +69,7 @@ var sameTime = cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })
 // same compares without telling nil from empty.
 func (c *suite) same(what string, got, want any) {
 	c.Helper()
-	if diff := cmp.Diff(want, got, sameTime, cmp.Comparer(func(a, b []byte) bool { return string(a) == string(b) })); diff != "" {
+	if diff := cmp.Diff(want, got, sameTime, cmp.Comparer(bytes.Equal)); diff != "" {
 		c.Errorf("%s: -want +got\n%s", what, diff)
 	}
 }

@@ -1,7 +1,6 @@
 package pg_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
@@ -14,16 +13,13 @@ func TestRecords(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	d := &database{direct: dsn, dsn: dsn}
 	t.Run("cache_statement", func(t *testing.T) { journaltest.RunRecords(t, d.fixture) })
-	d.dsn += "&default_query_exec_mode=simple_protocol"
+	d.dsn = queryMode(dsn, "simple_protocol")
 	t.Run("simple_protocol", func(t *testing.T) { journaltest.RunRecords(t, d.fixture) })
 }
 
 func TestRecordsThroughPgBouncer(t *testing.T) {
 	dsn := pgtest.DSN(t)
-	d := &database{direct: dsn, dsn: pgtest.PgBouncer(t, dsn)}
-	if !strings.Contains(d.dsn, "default_query_exec_mode") {
-		d.dsn += "&default_query_exec_mode=exec"
-	}
+	d := &database{direct: dsn, dsn: queryMode(pgtest.PgBouncer(t, dsn), "exec")}
 	journaltest.RunRecords(t, d.fixture)
 }
 

@@ -62,7 +62,7 @@ func TestRights(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d := &database{direct: dsn, dsn: strings.Replace(dsn, "postgres@", "gateway_app@", 1) + "&default_query_exec_mode=describe_exec", role: "gateway_app"}
+	d := &database{direct: dsn, dsn: queryMode(strings.Replace(dsn, "postgres@", "gateway_app@", 1), "describe_exec"), role: "gateway_app"}
 	journaltest.Run(t, d.fixture)
 	journaltest.RunRecords(t, d.fixture)
 	awaitAlone(t, conn) // sessions report when they end
