@@ -47,7 +47,7 @@ func (m *Memory) choose(now time.Time, want journal.Want, most int) []*Delivery 
 	}
 	groups := m.weighed(m.due(now, want.Destination, true), want.Bytes, 0)
 	groups = groups[:min(len(groups), (n+1)/2)]
-	free := m.weighed(m.due(now, want.Destination, false), want.Bytes, m.weigh(groups))
+	free := m.weighed(m.due(now, want.Destination, false), want.Bytes, m.weigh(groups...))
 	return append(groups, free[:min(len(free), n-len(groups))]...)
 }
 
@@ -69,15 +69,16 @@ func (m *Memory) pick(now time.Time, want journal.Want, n int) (chosen []*Delive
 
 // weighed returns the first of some deliveries until there are bytes enough, with so many there already.
 func (m *Memory) weighed(due []*Delivery, bytes, there int64) []*Delivery {
-	for i := range due {
-		if bytes > 0 && there+m.weigh(due[:i]) >= bytes {
+	for i, d := range due {
+		if bytes > 0 && there >= bytes {
 			return due[:i]
 		}
+		there += m.weigh(d)
 	}
 	return due
 }
 
-func (m *Memory) weigh(due []*Delivery) (bytes int64) {
+func (m *Memory) weigh(due ...*Delivery) (bytes int64) {
 	for _, d := range due {
 		if ev := m.events[d.EventID]; ev != nil {
 			bytes += int64(len(ev.header) + len(ev.body))
