@@ -1,18 +1,22 @@
 package sqlite_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
 
 func open(t testing.TB, path string) *sqlite.Store {
@@ -25,9 +29,41 @@ func open(t testing.TB, path string) *sqlite.Store {
 	return s
 }
 
-// fixture keeps a journal in a file whose name is as awkward as file names can be.
+// awkward is as awkward as the name of a file can be.
+const awkward = "jour nal?#%41.db"
+
+// empty is the content of a journal in which nothing happened. To make its tables takes longer than most cases.
+var empty = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "journal")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	s, err := sqlite.Open(context.Background(), filepath.Join(dir, awkward), sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(dir, awkward))
+})
+
+// fixture keeps a journal in a file of its own, in memory: what a disk is told, and keeps, is the subject of other tests.
 func fixture(t testing.TB) *journaltest.Fixture {
-	path := filepath.Join(t.TempDir(), "jour nal?#%41.db")
+	content, err := empty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := throwaway.MemoryDir("journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, awkward)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var last *sqlite.Store
 	exec := func(t testing.TB, text string, args ...any) {
 		t.Helper()
