@@ -16,9 +16,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/pgstore"
-	"github.com/hookonce/hookonce/schema"
-	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // A first-party endpoint: the client sends a key, and gets the answer that was given first under it.
@@ -41,14 +38,8 @@ func booked(key string) []byte {
 
 // libraryIdempotent books a payment through hookonce.
 func libraryIdempotent(ctx context.Context, o serverOrder) (http.Handler, error) {
-	pool, err := openPool(ctx, o, createEffects)
+	store, err := openStore(ctx, o)
 	if err != nil {
-		return nil, err
-	}
-	store := pgstore.New(pool)
-	db := stdlib.OpenDBFromPool(pool)
-	defer db.Close()
-	if _, err := schema.Migrate(ctx, db, schema.Postgres, schema.DefaultName); err != nil {
 		return nil, err
 	}
 	return keyed(hookonce.Idempotent(store, "idempotency", func(w http.ResponseWriter, r *http.Request, tx pgx.Tx) error {

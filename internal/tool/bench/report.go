@@ -88,15 +88,18 @@ func newReport(s options, chosen []row, samples map[string][]sample) *report {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// rate returns the median rate of a row, 0 if it was not measured.
-func (r *report) rate(id string) float64 {
+// row returns what was measured of a row; all is 0 if nothing was.
+func (r *report) row(id string) (found reportRow) {
 	for _, row := range r.Rows {
 		if row.ID == id {
-			return row.Rate.Median
+			return row
 		}
 	}
-	return 0
+	return found
 }
+
+// rate returns the median rate of a row, 0 if it was not measured.
+func (r *report) rate(id string) float64 { return r.row(id).Rate.Median }
 
 // limit is what no program can exceed that verifies each request and then stores it:
 // 1/(1/C + 1/B).
@@ -179,34 +182,16 @@ func (r *report) comparisons(w io.Writer) {
 			fmt.Fprintf(w, "\n- %s: %.2f", c.what, a/b)
 		}
 	}
-	if a, b := r.p99("k2"), r.p99("k1"); a > 0 && b > 0 {
+	if a, b := r.row("k2").P99.Median, r.row("k1").P99.Median; a > 0 && b > 0 {
 		fmt.Fprintf(w, "\n- p99 during purges and drops of partitions to without: %.2f", a/b)
 	}
-	ceiling := r.half("a")
+	ceiling := r.row("a").HalfP99.Median
 	for _, id := range []string{"e", "f"} {
-		if p99 := r.half(id); p99 > 0 && ceiling > 0 {
+		if p99 := r.row(id).HalfP99.Median; p99 > 0 && ceiling > 0 {
 			fmt.Fprintf(w, "\n- p99 at half load, row %s to the ceiling: %.2f", id, p99/ceiling)
 		}
 	}
 	fmt.Fprintln(w)
-}
-
-func (r *report) p99(id string) float64 {
-	for _, row := range r.Rows {
-		if row.ID == id {
-			return row.P99.Median
-		}
-	}
-	return 0
-}
-
-func (r *report) half(id string) float64 {
-	for _, row := range r.Rows {
-		if row.ID == id {
-			return row.HalfP99.Median
-		}
-	}
-	return 0
 }
 
 // processes writes memory and start-up of hookonce's own processes.

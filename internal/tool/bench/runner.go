@@ -128,10 +128,8 @@ func (rn *runner) measure(ctx context.Context, r row, round int) error {
 	switch r.load {
 	case noRequests:
 		s, err = rn.baseline(r, round)
-	case endToEnd:
+	case endToEnd, manyDestinations:
 		s, err = rn.delivered(ctx, r, round)
-	case manyDestinations:
-		s, err = rn.spread(ctx, r, round)
 	default:
 		s, err = rn.served(r, round)
 	}
@@ -292,31 +290,49 @@ func (rn *runner) end(p *process, s *sample, total uint64) (err error) {
 	return nil
 }
 
-// delivered measures from the first request until the last event is at the sink.
+// delivered measures from the first request until the last event is at the sink, of many destinations at those that
+// are counted.
 func (rn *runner) delivered(ctx context.Context, r row, round int) (s sample, err error) {
 	sink, err := startProcess("sink", nil)
 	if err != nil {
 		return s, err
 	}
-	p, err := startProcess(r.kind, serverOrder{Store: rn.stores[r.id], Sink: sink.address})
+	o := serverOrder{Store: rn.stores[r.id], Sink: sink.address}
+	var aside *process
+	if r.load == manyDestinations {
+		if aside, err = startProcess(map[bool]string{true: "hang", false: "sink"}[r.hanging > 0], nil); err != nil {
+			return s, err
+		}
+		o.Idle = aside.address
+	}
+	p, err := startProcess(r.kind, o)
 	if err != nil {
 		return s, err
 	}
 	s.Start = p.started
-	res, err := generate(rn.order(p.address, round))
+	order := rn.order(p.address, round)
+	if aside != nil {
+		order.URL, order.Sources = p.address+"00", many
+	}
+	res, err := generate(order)
 	if err != nil {
 		return s, err
 	}
-	last, err := drained(ctx, sink.address, int64(res.Total))
+	want := int64(res.Total)
+	if aside != nil {
+		want = want*(many-idle)/many - many // the last round through the destinations may be cut short
+	}
+	last, err := drained(ctx, sink.address, want)
 	if err != nil {
 		return s, err
 	}
-	s.Rate = float64(res.Total) / last.Sub(res.Began).Seconds()
+	s.Rate = float64(want) / last.Sub(res.Began).Seconds()
 	s.P50, s.P99, s.Generator = res.Latency.P50, res.Latency.P99, res.cost()
-	if _, err := sink.end(); err != nil {
-		return s, err
+	if aside != nil {
+		_, err = aside.end()
 	}
-	return s, rn.end(p, &s, res.Total)
+	_, sunk := sink.end()
+	return s, errors.Join(err, sunk, rn.end(p, &s, res.Total))
 }
 
 // drained waits until the sink has seen that many deliveries.

@@ -196,16 +196,22 @@ func handEffect(ctx context.Context, o serverOrder) (http.Handler, error) {
 	}), nil
 }
 
-// library does the same through hookonce.
-func library(ctx context.Context, o serverOrder) (http.Handler, error) {
+// openStore opens the library's store beside the table of effects.
+func openStore(ctx context.Context, o serverOrder) (*pgstore.Store, error) {
 	pool, err := openPool(ctx, o, createEffects)
 	if err != nil {
 		return nil, err
 	}
-	store := pgstore.New(pool)
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close()
-	if _, err := schema.Migrate(ctx, db, schema.Postgres, schema.DefaultName); err != nil {
+	_, err = schema.Migrate(ctx, db, schema.Postgres, schema.DefaultName)
+	return pgstore.New(pool), err
+}
+
+// library does the same through hookonce.
+func library(ctx context.Context, o serverOrder) (http.Handler, error) {
+	store, err := openStore(ctx, o)
+	if err != nil {
 		return nil, err
 	}
 	return hookonce.Webhook(store, "bench", benchProvider(), func(ctx context.Context, tx pgx.Tx, ev *hookonce.Event) error {

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -55,38 +53,4 @@ func serveHang() error {
 	}()
 	ready("http://" + l.Addr().String() + "/")
 	return nil
-}
-
-// spread measures from the first request until the last event is at those destinations that are counted.
-func (rn *runner) spread(ctx context.Context, r row, round int) (s sample, err error) {
-	sink, err := startProcess("sink", nil)
-	if err != nil {
-		return s, err
-	}
-	other := map[bool]string{true: "hang", false: "sink"}[r.hanging > 0]
-	aside, err := startProcess(other, nil)
-	if err != nil {
-		return s, err
-	}
-	p, err := startProcess(r.kind, serverOrder{Store: rn.stores[r.id], Sink: sink.address, Idle: aside.address})
-	if err != nil {
-		return s, err
-	}
-	s.Start = p.started
-	order := rn.order(p.address+"00", round)
-	order.Sources = many
-	res, err := generate(order)
-	if err != nil {
-		return s, err
-	}
-	want := int64(res.Total)*(many-idle)/many - many // the last round through the destinations may be cut short
-	last, err := drained(ctx, sink.address, want)
-	if err != nil {
-		return s, err
-	}
-	s.Rate = float64(want) / last.Sub(res.Began).Seconds()
-	s.P50, s.P99, s.Generator = res.Latency.P50, res.Latency.P99, res.cost()
-	_, sunk := sink.end()
-	_, put := aside.end()
-	return s, errors.Join(sunk, put, rn.end(p, &s, res.Total))
 }
