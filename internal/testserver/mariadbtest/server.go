@@ -20,6 +20,9 @@ type server struct {
 	keeper io.Closer // ends the server and removes its files
 }
 
+// serverUser runs MariaDB where the test runs as root.
+const serverUser throwaway.User = "nobody"
+
 // fast are the settings of a server that need not survive anything.
 var fast = []string{
 	"--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-flush-method=nosync",
@@ -71,6 +74,11 @@ func (s *server) init() error {
 		return fmt.Errorf("mariadbtest: %s: %w\n%s", path, err, out)
 	}
 	return nil
+}
+
+// program returns the path of one of MariaDB's programs.
+func program(name string) (string, error) {
+	return throwaway.Program("MariaDB", "/usr/sbin/"+name, "/usr/bin/"+name, name)
 }
 
 // launch starts the server beside a shell that reads its standard input to the end, which comes when the

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,7 +48,7 @@ logfile = %s
 `
 
 func startBouncer(t testing.TB, server *url.URL, settings []string) (port int, err error) {
-	path, err := bouncerProgram()
+	path, err := throwaway.Program("PgBouncer", "/usr/sbin/pgbouncer", "pgbouncer") // the first is not in everybody's PATH
 	if err != nil {
 		return 0, err
 	}
@@ -72,16 +71,4 @@ func startBouncer(t testing.TB, server *url.URL, settings []string) (port int, e
 	}
 	t.Cleanup(func() { end.Close() })
 	return port, awaitPort(port, true)
-}
-
-func bouncerProgram() (string, error) {
-	const debian = "/usr/sbin/pgbouncer" // not in everybody's PATH
-	if _, err := os.Stat(debian); err == nil {
-		return debian, nil
-	}
-	path, err := exec.LookPath("pgbouncer")
-	if err != nil {
-		return "", fmt.Errorf("it is missing, and this test needs it: run `scripts/install-servers` (%w)", err)
-	}
-	return path, nil
 }

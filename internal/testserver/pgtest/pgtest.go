@@ -9,7 +9,6 @@ package pgtest
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -79,6 +79,22 @@ func (c *Cluster) createDatabase() (string, error) {
 
 // exec runs one statement as the superuser on a connection of its own.
 func (c *Cluster) exec(sql string) error {
+	return c.connected(func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("pgtest: %s: %w", sql, err)
+		}
+		return nil
+	})
+}
+
+// count asks for one number as exec does.
+func (c *Cluster) count(sql string) (n int, err error) {
+	err = c.connected(func(ctx context.Context, conn *pgx.Conn) error { return conn.QueryRow(ctx, sql).Scan(&n) })
+	return n, err
+}
+
+// connected runs work on a connection of the superuser's.
+func (c *Cluster) connected(work func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, c.url("postgres"))
@@ -86,10 +102,7 @@ func (c *Cluster) exec(sql string) error {
 		return fmt.Errorf("pgtest: %w", err)
 	}
 	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, sql); err != nil {
-		return fmt.Errorf("pgtest: %s: %w", sql, err)
-	}
-	return nil
+	return work(ctx, conn)
 }
 
 // program returns the path of one of PostgreSQL's programs: the newest of Debian's versions, or
@@ -103,12 +116,7 @@ func program(name string) (string, error) {
 	if len(found) > 0 {
 		return slices.MaxFunc(found, newest), nil
 	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", fmt.Errorf("pgtest: %s is missing, and this test needs PostgreSQL: run `scripts/install-servers`, "+
-			"or use -short to leave such tests out (%w)", name, err)
-	}
-	return path, nil
+	return throwaway.Program("PostgreSQL", name)
 }
 
 // tempDir makes a folder that the server's user can write to, by one of the functions that make folders.

@@ -1,16 +1,12 @@
 package pgtest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Standby starts a second server that follows c, and has c's commits wait for it from now on. It takes no
@@ -51,47 +47,32 @@ func (c *Cluster) follow() (*Cluster, error) {
 
 // waitFor makes commits wait until s has them on its disk, and returns when s is so far.
 func (c *Cluster) waitFor(s *Cluster) error {
-	for _, sql := range []string{`ALTER SYSTEM SET synchronous_standby_names = 'standby'`, `SELECT pg_reload_conf()`} {
+	const follows = `SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'`
+	if err := c.change(`synchronous_standby_names = 'standby'`, follows, 1); err != nil {
+		text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+		return fmt.Errorf("pgtest: the standby does not follow: %w\n%s", err, text)
+	}
+	return nil
+}
+
+// change changes a setting while the server runs, and returns when the query counts as many as that leads to.
+func (c *Cluster) change(setting, query string, want int) error {
+	for _, sql := range []string{`ALTER SYSTEM SET ` + setting, `SELECT pg_reload_conf()`} {
 		if err := c.exec(sql); err != nil {
 			return err
 		}
 	}
-	const follows = `SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'`
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if n, err := c.count(follows); err != nil || n == 1 {
+		if n, err := c.count(query); err != nil || n == want {
 			return err
 		}
 	}
-	text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-	return fmt.Errorf("pgtest: the standby does not follow\n%s", text)
-}
-
-// count asks for one number.
-func (c *Cluster) count(sql string) (n int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, c.url("postgres"))
-	if err != nil {
-		return 0, fmt.Errorf("pgtest: %w", err)
-	}
-	defer conn.Close(ctx)
-	err = conn.QueryRow(ctx, sql).Scan(&n)
-	return n, err
+	return fmt.Errorf("pgtest: waited %v after %s", patience, setting)
 }
 
 // Deafen has a standby hear nothing of its primary any more, whose commits wait from now on.
 func (c *Cluster) Deafen() error {
-	for _, sql := range []string{`ALTER SYSTEM SET primary_conninfo = ''`, `SELECT pg_reload_conf()`} {
-		if err := c.exec(sql); err != nil {
-			return err
-		}
-	}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if n, err := c.count(`SELECT count(*) FROM pg_stat_wal_receiver`); err != nil || n == 0 {
-			return err
-		}
-	}
-	return errors.New("pgtest: the standby still listens to its primary")
+	return c.change(`primary_conninfo = ''`, `SELECT count(*) FROM pg_stat_wal_receiver`, 0)
 }
 
 // Promote makes a standby a server of its own that takes writes, and returns when it does.

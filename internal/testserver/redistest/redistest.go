@@ -8,11 +8,11 @@
 package redistest
 
 import (
-	"errors"
-	"os/exec"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
 
 // patience bounds everything that waits for a server.
@@ -65,10 +65,5 @@ func skipShort(t testing.TB) {
 // that would start by itself, it goes by the name of a tool; a program under that name becomes the server
 // when it is called redis-server.
 func program() (string, error) {
-	for _, name := range []string{"redis-server", "valkey-server", "redis-check-rdb"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", errors.New("redistest: redis-server is missing, and this test needs it: run `scripts/install-servers`, or use -short to leave such tests out")
+	return throwaway.Program("Redis", "redis-server", "valkey-server", "redis-check-rdb")
 }

@@ -14,6 +14,18 @@ import (
 	"syscall"
 )
 
+// Program returns the path of the first of the programs that there is, each a path or a name in PATH. Without any, the
+// error says what needs them.
+func Program(what string, candidates ...string) (string, error) {
+	for _, name := range candidates {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s is missing, and this test needs %s: run `scripts/install-servers`, or use -short to leave such tests out",
+		candidates[len(candidates)-1], what)
+}
+
 // FreePort returns a port on the loopback address that nobody listens on. It is below the ports that systems
 // give to outgoing connections, so that it is still free when a server restarts.
 func FreePort() (int, error) {
