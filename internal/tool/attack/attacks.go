@@ -165,53 +165,35 @@ func partly(path string, conns int, from origin, sent int) func(context.Context,
 	if strings.HasPrefix(path, "/in/charges") {
 		announced = min(announced, 1<<20)
 	}
-	return func(ctx context.Context, rn *runner) error {
-		body := strings.Repeat(" ", sent)
-		rn.hold(ctx, holder{to: rn.gateway.listen, conns: rn.n(conns), from: from, first: func(i int) []byte {
-			return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", path, headerOf(i, 0), announced, body)
-		}})
-		return nil
-	}
+	body := strings.Repeat(" ", sent)
+	return holds(holder{conns: conns, from: from, first: func(i int) []byte {
+		return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", path, headerOf(i, 0), announced, body)
+	}})
 }
 
 func dribble(path string, conns int, from origin) func(context.Context, *runner) error {
-	return func(ctx context.Context, rn *runner) error {
-		rn.hold(ctx, holder{
-			to: rn.gateway.listen, conns: rn.n(conns), from: from,
-			first: func(i int) []byte {
-				return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: 100000\r\n\r\n", path, headerOf(i, 0))
-			},
-			drip: func(int) []byte { return []byte(" ") },
-		})
-		return nil
-	}
+	return holds(holder{
+		conns: conns, from: from,
+		first: func(i int) []byte {
+			return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: 100000\r\n\r\n", path, headerOf(i, 0))
+		},
+		drip: func(int) []byte { return []byte(" ") },
+	})
 }
 
 func forged(conns, size int) func(context.Context, *runner) error {
 	body := strings.Repeat(" ", size)
-	return func(ctx context.Context, rn *runner) error {
-		rn.flood(ctx, flooder{to: rn.gateway.listen, conns: max(rn.n(conns), 8), from: one, pace: 20 * time.Millisecond, next: func(i, n int) []byte {
-			return request("POST /in/shop", "x", headerOf(i, n), body)
-		}})
-		return nil
-	}
+	return floods(flooder{conns: conns, from: one, pace: 20 * time.Millisecond, next: func(i, n int) []byte {
+		return request("POST /in/shop", "x", headerOf(i, n), body)
+	}})
 }
 
 func idle(conns int, from origin) func(context.Context, *runner) error {
-	return func(ctx context.Context, rn *runner) error {
-		rn.hold(ctx, holder{to: rn.gateway.listen, conns: atLeast(rn.n(conns), 1200), from: from})
-		return nil
-	}
+	return holds(holder{conns: conns, least: 1200, from: from})
 }
 
-// atLeast is for attacks that are none with fewer.
-func atLeast(n, least int) int { return max(n, least) }
-
 func adminIdle(conns int) func(context.Context, *runner) error {
-	return func(ctx context.Context, rn *runner) error {
-		rn.hold(ctx, holder{to: rn.gateway.admin, conns: atLeast(rn.n(conns), 1200), from: one})
-		return nil
-	}
+	return holds(holder{admin: true, conns: conns, least: 1200, from: one})
 }
 
 // checkDescriptors wants a line and a metric to tell that connections were refused or cut.
@@ -230,23 +212,17 @@ func checkDescriptors(ctx context.Context, rn *runner) {
 
 func headers(conns int, from origin) func(context.Context, *runner) error {
 	tiny := strings.Repeat("a:\r\n", 15_000)
-	return func(ctx context.Context, rn *runner) error {
-		rn.hold(ctx, holder{to: rn.gateway.listen, conns: rn.n(conns), from: from, first: func(int) []byte {
-			return []byte("POST /in/shop HTTP/1.1\r\nHost: x\r\n" + tiny)
-		}})
-		return nil
-	}
+	return holds(holder{conns: conns, from: from, first: func(int) []byte {
+		return []byte("POST /in/shop HTTP/1.1\r\nHost: x\r\n" + tiny)
+	}})
 }
 
 func slowHeaders(conns int, from origin) func(context.Context, *runner) error {
-	return func(ctx context.Context, rn *runner) error {
-		rn.hold(ctx, holder{
-			to: rn.gateway.listen, conns: rn.n(conns), from: from,
-			first: func(int) []byte { return []byte("POST /in/shop HTTP/1.1\r\nHost: x\r\n") },
-			drip:  func(int) []byte { return []byte("X-More: and more\r\n") },
-		})
-		return nil
-	}
+	return holds(holder{
+		conns: conns, from: from,
+		first: func(int) []byte { return []byte("POST /in/shop HTTP/1.1\r\nHost: x\r\n") },
+		drip:  func(int) []byte { return []byte("X-More: and more\r\n") },
+	})
 }
 
 func churn(ctx context.Context, rn *runner) error {
@@ -270,37 +246,28 @@ func churn(ctx context.Context, rn *runner) error {
 }
 
 func kept(conns int, from origin) func(context.Context, *runner) error {
-	return func(ctx context.Context, rn *runner) error {
-		rn.hold(ctx, holder{to: rn.gateway.listen, conns: rn.n(conns), from: from, first: func(i int) []byte {
-			return request("POST /in/shop", "x", headerOf(i, 0), "{}")
-		}})
-		return nil
-	}
+	return holds(holder{conns: conns, from: from, first: func(i int) []byte {
+		return request("POST /in/shop", "x", headerOf(i, 0), "{}")
+	}})
 }
 
 // hung returns requests that the app does not answer, each with a key of its own, and so good that it waits for them.
 func hung(line string, conns int) func(context.Context, *runner) error {
-	return func(ctx context.Context, rn *runner) error {
-		rn.hold(ctx, holder{to: rn.gateway.listen, conns: rn.n(conns), from: many(50), first: func(i int) []byte {
-			header := fmt.Sprintf("%s: yes\r\nAuthorization: Bearer nobody-%d\r\nIdempotency-Key: \"key-%d\"\r\n", hangs, i, i)
-			return request(line, "x", header, "{}")
-		}})
-		return nil
-	}
+	return holds(holder{conns: conns, from: many(50), first: func(i int) []byte {
+		header := fmt.Sprintf("%s: yes\r\nAuthorization: Bearer nobody-%d\r\nIdempotency-Key: \"key-%d\"\r\n", hangs, i, i)
+		return request(line, "x", header, "{}")
+	}})
 }
 
 // deaf returns connections that fill both ends' buffers with answers that nobody reads.
 func deaf(conns int) func(context.Context, *runner) error {
-	return func(ctx context.Context, rn *runner) error {
-		many := strings.Repeat(string(request("GET /in/nothing", "x", "", "")), 200)
-		rn.hold(ctx, holder{to: rn.gateway.listen, conns: rn.n(conns), from: one, deaf: true, first: func(int) []byte { return []byte(many) }})
-		return nil
-	}
+	many := strings.Repeat(string(request("GET /in/nothing", "x", "", "")), 200)
+	return holds(holder{conns: conns, from: one, deaf: true, first: func(int) []byte { return []byte(many) }})
 }
 
 func pipelined(ctx context.Context, rn *runner) error {
 	rn.hold(ctx, holder{
-		to: rn.gateway.listen, conns: 8, from: one,
+		conns: 8, least: 8, from: one,
 		first: func(int) []byte { return nil },
 		drip: func(i int) []byte {
 			return []byte(strings.Repeat(string(request("POST /in/shop", "x", headerOf(i, 0), "{}")), 200))
@@ -310,7 +277,7 @@ func pipelined(ctx context.Context, rn *runner) error {
 }
 
 func oldHTTP(ctx context.Context, rn *runner) error {
-	rn.flood(ctx, flooder{to: rn.gateway.listen, conns: 16, from: one, pace: 5 * time.Millisecond, next: func(i, n int) []byte {
+	rn.flood(ctx, flooder{conns: 16, least: 16, from: one, pace: 5 * time.Millisecond, next: func(i, n int) []byte {
 		return []byte(strings.Replace(string(request("POST /in/shop", "x", headerOf(i, n), "{}")), "HTTP/1.1", "HTTP/1.0", 1))
 	}})
 	return nil
@@ -322,21 +289,15 @@ func chunks(extension string) func(context.Context, *runner) error {
 		extension = ";e=" + extension
 	}
 	part := strings.Repeat("1"+extension+"\r\n \r\n", 2000)
-	return func(ctx context.Context, rn *runner) error {
-		rn.flood(ctx, flooder{to: rn.gateway.listen, conns: 8, from: one, pace: 20 * time.Millisecond, next: func(i, n int) []byte {
-			return []byte("POST /in/shop HTTP/1.1\r\nHost: x\r\n" + headerOf(i, n) + "Transfer-Encoding: chunked\r\n\r\n" + part + "0\r\n\r\n")
-		}})
-		return nil
-	}
+	return floods(flooder{conns: 8, least: 8, from: one, pace: 20 * time.Millisecond, next: func(i, n int) []byte {
+		return []byte("POST /in/shop HTTP/1.1\r\nHost: x\r\n" + headerOf(i, n) + "Transfer-Encoding: chunked\r\n\r\n" + part + "0\r\n\r\n")
+	}})
 }
 
 func expect(conns int) func(context.Context, *runner) error {
-	return func(ctx context.Context, rn *runner) error {
-		rn.hold(ctx, holder{to: rn.gateway.listen, conns: rn.n(conns), from: one, first: func(i int) []byte {
-			return fmt.Appendf(nil, "POST /in/shop HTTP/1.1\r\nHost: x\r\n%sExpect: 100-continue\r\nContent-Length: 100000\r\n\r\n", headerOf(i, 0))
-		}})
-		return nil
-	}
+	return holds(holder{conns: conns, from: one, first: func(i int) []byte {
+		return fmt.Appendf(nil, "POST /in/shop HTTP/1.1\r\nHost: x\r\n%sExpect: 100-continue\r\nContent-Length: 100000\r\n\r\n", headerOf(i, 0))
+	}})
 }
 
 // asks returns connections that ask the admin listener for a path, each once a second.
@@ -346,20 +307,17 @@ func asks(path string, conns int, from origin) func(context.Context, *runner) er
 		if strings.HasPrefix(path, "/readyz") {
 			ask = request("GET "+path, rn.gateway.admin, "", "")
 		}
-		rn.flood(ctx, flooder{to: rn.gateway.admin, conns: rn.n(conns), from: from, pace: time.Second, next: func(int, int) []byte { return ask }})
+		rn.flood(ctx, flooder{admin: true, conns: conns, from: from, pace: time.Second, next: func(int, int) []byte { return ask }})
 		return nil
 	}
 }
 
 // flood returns requests with a line and lines of header in which %s is another text each time.
 func flood(line, header string) func(context.Context, *runner) error {
-	return func(ctx context.Context, rn *runner) error {
-		rn.flood(ctx, flooder{to: rn.gateway.listen, conns: 16, from: one, pace: 5 * time.Millisecond, next: func(i, n int) []byte {
-			vary := func(text string) string {
-				return strings.ReplaceAll(strings.ReplaceAll(text, "%s", fmt.Sprintf("n%d-%d", i, n)), "%%", "%")
-			}
-			return request(vary(line), "x", vary(header), "{}")
-		}})
-		return nil
-	}
+	return floods(flooder{conns: 16, least: 16, from: one, pace: 5 * time.Millisecond, next: func(i, n int) []byte {
+		vary := func(text string) string {
+			return strings.ReplaceAll(strings.ReplaceAll(text, "%s", fmt.Sprintf("n%d-%d", i, n)), "%%", "%")
+		}
+		return request(vary(line), "x", vary(header), "{}")
+	}})
 }

@@ -139,7 +139,7 @@ func (rn *runner) ahead(ctx context.Context, all []spoiled, check func(name stri
 		if err != nil {
 			return err
 		}
-		rn.flood(ctx, flooder{to: rn.gateway.listen, conns: 1, from: one, most: 1, next: func(int, int) []byte {
+		rn.flood(ctx, flooder{conns: 1, from: one, most: 1, next: func(int, int) []byte {
 			return request("POST /in/shop", "x", s.change(header), string(body))
 		}})
 		req, err := rn.sender.signed(key, eventBody(key))
@@ -320,7 +320,7 @@ func metricsHost(ctx context.Context, rn *runner) error {
 func wrongTokens(ctx context.Context, rn *runner) error {
 	var all sync.WaitGroup
 	all.Go(func() {
-		rn.flood(ctx, flooder{to: rn.gateway.admin, conns: 8, from: here, pace: 5 * time.Millisecond, next: func(i, n int) []byte {
+		rn.flood(ctx, flooder{admin: true, conns: 8, from: here, pace: 5 * time.Millisecond, next: func(i, n int) []byte {
 			return request("GET /api/v1/events", rn.gateway.admin, fmt.Sprintf("Authorization: Bearer guess-%d-%d\r\n", i, n), "")
 		}})
 	})

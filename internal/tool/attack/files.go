@@ -23,12 +23,9 @@ import (
 
 // callers posts calls without a credential, each with a new key.
 func callers(path string, from origin) func(context.Context, *runner) error {
-	return func(ctx context.Context, rn *runner) error {
-		rn.flood(ctx, flooder{to: rn.gateway.listen, conns: 16, from: from, pace: 2 * time.Millisecond, next: func(i, n int) []byte {
-			return request("POST "+path, "x", fmt.Sprintf("Authorization: Bearer nobody-%d-%d\r\nIdempotency-Key: \"key-%[1]d-%[2]d\"\r\n", i, n), "{}")
-		}})
-		return nil
-	}
+	return floods(flooder{conns: 16, least: 16, from: from, pace: 2 * time.Millisecond, next: func(i, n int) []byte {
+		return request("POST "+path, "x", fmt.Sprintf("Authorization: Bearer nobody-%d-%d\r\nIdempotency-Key: \"key-%[1]d-%[2]d\"\r\n", i, n), "{}")
+	}})
 }
 
 // file is the database of the attack under way, on SQLite.

@@ -76,6 +76,14 @@ func startGateway(binary, dir, config string, files int, show io.Writer) (*gatew
 	}
 }
 
+// address returns where the gateway listens for admins, or else for senders.
+func (g *gateway) address(admin bool) string {
+	if admin {
+		return g.admin
+	}
+	return g.listen
+}
+
 // read counts and keeps what is logged until the process ends.
 func (g *gateway) read(logs io.Reader, running chan<- []string) {
 	in := bufio.NewReader(logs)

@@ -44,8 +44,9 @@ func dial(ctx context.Context, address string, from net.IP) (net.Conn, error) {
 
 // holder describes hostile connections that are held open.
 type holder struct {
-	to    string // host:port
-	conns int
+	admin bool // they go to the admin listener
+	conns int  // at full size
+	least int  // in small as well; with fewer the attack is none
 	from  origin
 	// first is what a connection sends when it is open, and drip what it sends each second from then on. Both may be nil.
 	first, drip func(i int) []byte
@@ -62,6 +63,11 @@ const (
 	reopening = 2 * time.Millisecond
 )
 
+// holds returns the attack of such connections.
+func holds(h holder) func(context.Context, *runner) error {
+	return func(ctx context.Context, rn *runner) error { rn.hold(ctx, h); return nil }
+}
+
 // hold opens the connections and keeps them until ctx ends. An attacker is stubborn: one that the gateway
 // closes is opened again.
 func (rn *runner) hold(ctx context.Context, h holder) {
@@ -72,11 +78,11 @@ func (rn *runner) hold(ctx context.Context, h holder) {
 		pace += time.Duration(len(h.first(0))) * sending
 	}
 	var all sync.WaitGroup
-	for i := range h.conns {
+	for i := range max(rn.n(h.conns), h.least) {
 		all.Go(func() {
 			pause(ctx, time.Duration(i)*pace)
 			for ctx.Err() == nil {
-				rn.count(h.once(ctx, i))
+				rn.count(h.once(ctx, rn, i))
 				select {
 				case <-ctx.Done():
 				case <-again.C:
@@ -96,8 +102,8 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // once holds a connection until the gateway closes it, and returns how that ended.
-func (h holder) once(ctx context.Context, i int) string {
-	c, err := dial(ctx, h.to, h.from(i))
+func (h holder) once(ctx context.Context, rn *runner, i int) string {
+	c, err := dial(ctx, rn.gateway.address(h.admin), h.from(i))
 	if err != nil {
 		return "not connected"
 	}
@@ -152,8 +158,9 @@ func ended(answer []byte, err error) string {
 
 // flooder describes hostile requests, one after the other on each connection.
 type flooder struct {
-	to    string // host:port
-	conns int
+	admin bool // they go to the admin listener
+	conns int  // at full size
+	least int  // in small as well
 	from  origin
 	next  func(i, n int) []byte // the n-th request of connection i
 	// pace is how long a connection rests after each answer. A flood at full speed on a machine of two cores
@@ -163,12 +170,17 @@ type flooder struct {
 	most int
 }
 
+// floods returns the attack of such requests.
+func floods(f flooder) func(context.Context, *runner) error {
+	return func(ctx context.Context, rn *runner) error { rn.flood(ctx, f); return nil }
+}
+
 // flood sends the requests until ctx ends, on connections that are opened as those of hold are.
 func (rn *runner) flood(ctx context.Context, f flooder) {
 	again := time.NewTicker(reopening)
 	defer again.Stop()
 	var all sync.WaitGroup
-	for i := range f.conns {
+	for i := range max(rn.n(f.conns), f.least) {
 		all.Go(func() {
 			pause(ctx, time.Duration(i)*opening)
 			for n := 0; ctx.Err() == nil && (f.most == 0 || n < f.most); {
@@ -185,7 +197,7 @@ func (rn *runner) flood(ctx context.Context, f flooder) {
 
 // connection sends requests from the n-th on until the connection ends, and returns the number of the next.
 func (f flooder) connection(ctx context.Context, rn *runner, i, n int) int {
-	c, err := dial(ctx, f.to, f.from(i))
+	c, err := dial(ctx, rn.gateway.address(f.admin), f.from(i))
 	if err != nil {
 		rn.count("not connected")
 		return n

@@ -76,7 +76,7 @@ func (rn *runner) Close() error {
 // n is how many connections or requests an attack makes that makes so many at full size.
 func (rn *runner) n(full int) int {
 	if rn.small {
-		return max(full/25, 8)
+		return min(full, max(full/25, 8))
 	}
 	return full
 }
