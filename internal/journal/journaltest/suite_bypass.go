@@ -68,8 +68,7 @@ var bypassCases = []testCase{
 		}
 	}},
 	{"the next of the resource has its turn", func(c *suite) {
-		group := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
-		first, second := c.entry("first", group), c.entry("second", group)
+		first, second := c.entry("first", of("invoice_1")), c.entry("second", of("invoice_1"))
 		c.fresh(first, second)
 		c.takeKeys(10, "first")
 		c.takeKeys(10)
@@ -77,20 +76,18 @@ var bypassCases = []testCase{
 		c.takeKeys(10, "second")
 	}},
 	{"whoever has the turn keeps it", func(c *suite) {
-		group := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
-		first, second, third := c.entry("first", group), c.entry("second", group), c.entry("third", group)
+		first, second, third := c.entry("first", of("invoice_1")), c.entry("second", of("invoice_1")), c.entry("third", of("invoice_1"))
 		c.fresh(first, second, third)
 		c.finish1(c.outcome(c.take1("first"), journal.Dead), true)
 		turn := c.take1("second")
-		c.accept(c.entry("first", group)) // begins again, after the second
+		c.accept(c.entry("first", of("invoice_1"))) // begins again, after the second
 		c.recordBypassed(c.bypassed(first, "app"))
 		c.takeKeys(10)
 		c.finish1(c.outcome(turn, journal.Done), true)
 		c.takeKeys(10, "third")
 	}},
 	{"the next does not wait for what was to be tried again", func(c *suite) {
-		group := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
-		first, second := c.entry("first", group), c.entry("second", group)
+		first, second := c.entry("first", of("invoice_1")), c.entry("second", of("invoice_1"))
 		c.fresh(first, second)
 		c.finish1(c.outcome(c.take1("first"), journal.Failed), true)
 		c.takeKeys(10)
@@ -98,14 +95,11 @@ var bypassCases = []testCase{
 		c.takeKeys(10, "second")
 	}},
 	{"its rank is the newest", func(c *suite) {
-		ranked := func(rank int64) func(*journal.Record) {
-			return func(e *journal.Record) { e.Resource, e.Rank = "invoice_1", rank }
-		}
-		e := c.stored("new", ranked(2), to())
+		e := c.stored("new", ranked("invoice_1", 2), to())
 		o := c.bypassed(e, "app")
 		o.Resource, o.Rank = e.Resource, e.Rank
 		c.recordBypassed(o)
-		c.fresh(c.entry("old", ranked(1)))
+		c.fresh(c.entry("old", ranked("invoice_1", 1)))
 		w := c.takeSome(journal.Wanted{Deliveries: 1, Destinations: []journal.Want{{Destination: "app", Deliveries: 1, Stale: true}}})
 		if len(w) != 1 || !w[0].Stale {
 			c.Fatalf("took %+v, want it to be stale", w)

@@ -15,8 +15,7 @@ var copyCases = []testCase{
 	}},
 	{"a copy with another digest is a conflict and the first stands", func(c *suite) {
 		e := c.stored("evt_1")
-		other := func(e *journal.Record) { e.Digest, e.Body = []byte("another"), []byte("another") }
-		c.accept1(c.entry("evt_1", other), journal.Result{Status: journal.Conflict, ID: e.ID})
+		c.accept1(c.entry("evt_1", otherContent), journal.Result{Status: journal.Conflict, ID: e.ID})
 		c.accept1(c.entry("evt_1", func(e *journal.Record) { e.Digest = nil }), journal.Result{Status: journal.Conflict, ID: e.ID})
 		c.matches(c.takeKeys(10, "evt_1")[0], e, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
 	}},

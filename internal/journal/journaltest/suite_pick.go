@@ -17,11 +17,6 @@ func kind(source, kind, resource string) func(*journal.Record) {
 	return func(e *journal.Record) { e.Source, e.Type, e.Resource = source, kind, resource }
 }
 
-// queued puts an entry into the ordering group of its resource.
-func queued(resource string) func(*journal.Record) {
-	return func(e *journal.Record) { e.Resource, e.Ordered = resource, e.Destinations }
-}
-
 // fail fails a delivery, which is due again in a millisecond.
 func (c *suite) fail(w *journal.Work, spared bool) {
 	c.Helper()
@@ -53,9 +48,7 @@ var pickCases = []testCase{
 			o.Spared = i == 1
 			outcomes = append(outcomes, o)
 		}
-		if _, err := c.store.Finish(c.Context(), outcomes); err != nil {
-			c.Fatal(err)
-		}
+		c.finish(outcomes...)
 		c.pass(time.Hour)
 		for _, w := range c.take(10) {
 			want := 2
@@ -92,7 +85,7 @@ var pickCases = []testCase{
 		c.picks(1, failed, "all the same")
 	}},
 	{"of an ordering group only the head is picked", func(c *suite) {
-		c.fresh(c.entry("first", queued("r")), c.entry("second", queued("r")), c.entry("other", queued("s")))
+		c.fresh(c.entry("first", of("r")), c.entry("second", of("r")), c.entry("other", of("s")))
 		c.fail(c.picks(1, nil, "other")[0], true)
 		head := c.picks(1, nil, "first")[0]
 		c.picks(10, nil, "other")
@@ -101,7 +94,7 @@ var pickCases = []testCase{
 		c.picks(10, nil, "second")
 	}},
 	{"a head that is not due yet is not picked, and not what is behind it", func(c *suite) {
-		c.fresh(c.entry("first", queued("r")), c.entry("second", queued("r")), c.entry("free"))
+		c.fresh(c.entry("first", of("r")), c.entry("second", of("r")), c.entry("free"))
 		o := c.outcome(c.picks(1, []journal.Class{{Source: "none"}}, "free")[0], journal.Done)
 		c.finish1(o, true)
 		o = c.outcome(c.picks(1, nil, "first")[0], journal.Failed)
@@ -112,7 +105,7 @@ var pickCases = []testCase{
 		c.takeKeys(10, "first")
 	}},
 	{"work whose lease ran out is picked", func(c *suite) {
-		c.fresh(c.entry("free", hold), c.entry("queued", queued("r")))
+		c.fresh(c.entry("free", hold), c.entry("queued", of("r")))
 		c.picks(10, nil, "queued")
 		c.picks(10, nil)
 		c.pass(lease)
@@ -133,9 +126,7 @@ var pickCases = []testCase{
 			o.Due = c.now.Add(time.Duration(len(outcomes)) * time.Millisecond)
 			outcomes = append(outcomes, o)
 		}
-		if _, err := c.store.Finish(c.Context(), outcomes); err != nil {
-			c.Fatal(err)
-		}
+		c.finish(outcomes...)
 		c.pass(2 * time.Second)
 		c.fresh(c.entry("healthy"))
 		c.picks(1, []journal.Class{{Source: "billing", Type: "invoice.paid"}}, "healthy")

@@ -32,8 +32,7 @@ var takeCases = []testCase{
 		vouched := func(n int16, edit ...func(*journal.Record)) *journal.Record {
 			return c.entry(fmt.Sprint(n), append(edit, func(e *journal.Record) { e.Vouched = n })...)
 		}
-		inGroup := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
-		batches := [][]*journal.Record{{vouched(0), vouched(1), vouched(math.MaxInt16)}, {vouched(2), vouched(3, inGroup)}}
+		batches := [][]*journal.Record{{vouched(0), vouched(1), vouched(math.MaxInt16)}, {vouched(2), vouched(3, of("invoice_1"))}}
 		for _, batch := range batches {
 			c.fresh(batch...)
 			for _, w := range c.take(10) {
