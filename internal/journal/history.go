@@ -21,6 +21,18 @@ type Page struct {
 	Next int64
 }
 
+// NewPage returns the page of the first limit events that one look found. more says that the look stopped at an
+// identifier, and there may be others below it.
+func NewPage(found []Summary, limit int, more bool, stopped int64) Page {
+	switch {
+	case len(found) > limit:
+		return Page{found[:limit], found[limit-1].ID}
+	case more:
+		return Page{found, stopped}
+	}
+	return Page{Events: found}
+}
+
 // Summary is what a list says about an event.
 type Summary struct {
 	ID                 int64

@@ -57,9 +57,39 @@ func (r *Replay) states() []State {
 // Done reports whether finished deliveries are replayed.
 func (r *Replay) Done() bool { return r.Force && (r.State == "" || r.State == Done) && !r.ByError() }
 
+// Window returns the identifiers to look at: from first on, and below end.
+func (r *Replay) Window() (first, end int64) {
+	first, end = r.Filter.Window()
+	first = max(first, r.After+1)
+	if r.EventID != 0 {
+		first, end = max(first, r.EventID), min(end, r.EventID+1)
+	}
+	if n := len(r.Only); n > 0 {
+		first, end = max(first, r.Only[0]), min(end, r.Only[n-1]+1)
+	}
+	return first, end
+}
+
 // Scope returns the events to look at: those of the filter, whatever their deliveries, if finished ones
 // are replayed, and otherwise those with a delivery that is.
 func (r *Replay) Scope() (states []State, all bool) { return r.states(), r.Done() || r.EventID != 0 }
+
+// Begun returns the record of a replay that goes on, which read finds by its number, and takes the start of the first
+// call from it; of a replay that begins an empty one.
+func (r *Replay) Begun(read func() ([]Audit, error)) (Audit, error) {
+	if r.Audit == 0 {
+		return Audit{}, nil
+	}
+	audits, err := read()
+	if err != nil {
+		return Audit{}, err
+	}
+	if len(audits) == 0 || !audits[0].Continues(r) {
+		return Audit{}, ErrNoReplay
+	}
+	r.Start = audits[0].At
+	return audits[0], nil
+}
 
 // Text returns the filter as the audit log keeps it.
 func (r *Replay) Text() string {

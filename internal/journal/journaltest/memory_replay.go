@@ -69,7 +69,7 @@ func (m *Memory) candidates(r *journal.Replay, limit int) (found []journal.Candi
 	first, last := r.Window()
 	states, all := r.Scope()
 	for _, id := range slices.Sorted(maps.Keys(m.events)) {
-		if id <= r.After || id < first || id >= last || r.EventID != 0 && id != r.EventID || r.Only != nil && !slices.Contains(r.Only, id) {
+		if id < first || id >= last || r.Only != nil && !slices.Contains(r.Only, id) {
 			continue
 		}
 		wanted := slices.ContainsFunc(m.openOf(id), func(d journal.Delivery) bool {

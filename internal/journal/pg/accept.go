@@ -134,10 +134,6 @@ func (a *acceptance) store(ctx context.Context, entries []int) error {
 }
 
 // querier is a pool or a transaction.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
 // insert stores the entries whose keys are new, in one statement, and returns those that need a second
 // one: the others, and logical duplicates whose deliveries another event stands for.
 func (a *acceptance) insert(ctx context.Context, db querier, entries []int) (rest []int, err error) {

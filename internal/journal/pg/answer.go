@@ -2,9 +2,6 @@ package pg
 
 import (
 	"context"
-	"fmt"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/journal"
 )
@@ -24,15 +21,11 @@ func (s *Store) Statuses(ctx context.Context, targets []journal.DeliveryID) ([]j
 		n, event, destination = append(n, int32(i)), append(event, t.EventID), append(destination, t.Destination)
 	}
 	standings := make([]journal.DeliveryStatus, len(targets))
-	rows, err := s.pool.Query(ctx, s.sql.answers, n, event, destination)
-	if err != nil {
-		return nil, fmt.Errorf("journal/pg: reading answers: %w", err)
-	}
 	var i int
 	var state string
 	var status *int
 	var header, body []byte
-	_, err = pgx.ForEachRow(rows, []any{&i, &state, &status, &header, &body}, func() error {
+	err := each(ctx, s.pool, s.sql.answers, []any{n, event, destination}, []any{&i, &state, &status, &header, &body}, func() error {
 		standings[i].State = journal.State(state)
 		if status != nil {
 			standings[i].Response = &journal.Response{Status: *status, Header: header, Body: body}
@@ -41,7 +34,7 @@ func (s *Store) Statuses(ctx context.Context, targets []journal.DeliveryID) ([]j
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("journal/pg: reading answers: %w", err)
+		return nil, failed("reading answers", err)
 	}
 	return standings, nil
 }

@@ -61,20 +61,17 @@ func (s *Store) putAside(ctx context.Context, kind journal.Kind, p partition, lo
 	for after := p.first - 1; ; {
 		seen := 0
 		busy, err = s.upkeep(ctx, func(tx pgx.Tx) error {
-			rows, err := tx.Query(ctx, look, after, p.end, asideStep)
-			if err != nil {
-				return err
-			}
 			var needed []int64
 			var f journal.Found
-			if _, err := pgx.ForEachRow(rows, []any{&f.ID, &f.Source, &f.Open}, func() error {
+			err := each(ctx, tx, look, []any{after, p.end, asideStep}, []any{&f.ID, &f.Source, &f.Open}, func() error {
 				seen++
 				after = f.ID
 				if f.Open || slices.Contains(longer, f.Source) {
 					needed = append(needed, f.ID)
 				}
 				return nil
-			}); err != nil {
+			})
+			if err != nil {
 				return err
 			}
 			n, err := s.move(ctx, tx, kind, p, needed)

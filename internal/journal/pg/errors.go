@@ -9,8 +9,17 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/pgerror"
 )
+
+// failed says of an error what failed. There being no such event is an answer.
+func failed(what string, err error) error {
+	if err == nil || errors.Is(err, journal.ErrNoEvent) {
+		return err
+	}
+	return fmt.Errorf("journal/pg: %s: %w", what, err)
+}
 
 // maxTries bounds how often a transaction is tried that the server rolled back for others' sake.
 const maxTries = 5
@@ -27,7 +36,7 @@ func (s *Store) retry(ctx context.Context, what string, tx func() error) error {
 		case err == nil:
 			return nil
 		case try == maxTries || ctx.Err() != nil || !retryable(err):
-			return fmt.Errorf("journal/pg: %s: %w", what, err)
+			return failed(what, err)
 		}
 		s.log.DebugContext(ctx, "journal/pg: trying again", "what", what, "try", try, "error", err)
 	}

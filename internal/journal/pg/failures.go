@@ -82,16 +82,12 @@ func (s *Store) FailureGroups(ctx context.Context, since time.Time) (f journal.F
 
 // failures returns groups with their samples, and whether there are more of a destination than are returned.
 func (s *Store) failures(ctx context.Context, tx pgx.Tx, groups, samples string, args ...any) ([]journal.FailureGroup, bool, error) {
-	rows, err := tx.Query(ctx, s.in(groups), append([]any{journal.MaxFailureGroups + 1, journal.MaxFailureCount + 1}, args...)...)
-	if err != nil {
-		return nil, false, err
-	}
-	all, err := pgx.CollectRows(rows, scanGroup)
+	all, err := rows(ctx, tx, s.in(groups), append([]any{journal.MaxFailureGroups + 1, journal.MaxFailureCount + 1}, args...), scanGroup)
 	if err != nil {
 		return nil, false, err
 	}
 	all, cut := journal.CutFailures(all)
-	return none(all), cut, s.addSamples(ctx, tx, samples, all)
+	return all, cut, s.addSamples(ctx, tx, samples, all)
 }
 
 // scanGroup reads a group. Of deliveries that died without an attempt the times are those of their events.
@@ -143,14 +139,11 @@ func (s *Store) addSamples(ctx context.Context, tx pgx.Tx, text string, groups [
 	for _, g := range groups {
 		destination, kind, status = append(destination, g.Destination), append(kind, string(g.Kind)), append(status, int32(g.Status))
 	}
-	rows, err := tx.Query(ctx, s.in(text), destination, kind, status, journal.FailureSamples)
-	if err != nil {
-		return err
-	}
 	var n int
 	var one journal.FailureSample
 	var started *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&n, &one.EventID, &one.Source, &one.Key, &one.Type, &one.State, &started, &one.Error, &one.Excerpt}, func() error {
+	to := []any{&n, &one.EventID, &one.Source, &one.Key, &one.Type, &one.State, &started, &one.Error, &one.Excerpt}
+	return each(ctx, tx, s.in(text), []any{destination, kind, status, journal.FailureSamples}, to, func() error {
 		g := &groups[n-1]
 		one.Started = time.Time{}
 		if started != nil {
@@ -164,5 +157,4 @@ func (s *Store) addSamples(ctx context.Context, tx pgx.Tx, text string, groups [
 		g.Samples = append(g.Samples, sample)
 		return nil
 	})
-	return err
 }

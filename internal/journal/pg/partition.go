@@ -36,14 +36,10 @@ FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = to_
 
 // partitions returns those of a table, the default apart, oldest first.
 func (s *Store) partitions(ctx context.Context, db querier, kind journal.Kind) ([]partition, error) {
-	rows, err := db.Query(ctx, partitionsSQL, s.prefix+string(kind))
-	if err != nil {
-		return nil, err
-	}
 	var all []partition
 	var p partition
 	var bound *string // nil: it was dropped a moment ago
-	if _, err := pgx.ForEachRow(rows, []any{&p.name, &bound, &p.rows}, func() (err error) {
+	err := each(ctx, db, partitionsSQL, []any{s.prefix + string(kind)}, []any{&p.name, &bound, &p.rows}, func() (err error) {
 		if bound == nil || *bound == "DEFAULT" {
 			return nil
 		}
@@ -52,7 +48,8 @@ func (s *Store) partitions(ctx context.Context, db querier, kind journal.Kind) (
 		}
 		all = append(all, p)
 		return nil
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(all, func(a, b partition) int { return cmp.Compare(a.first, b.first) })

@@ -11,22 +11,20 @@ import (
 // pick takes for one destination what [journal.Want.Choose] prefers. Who chooses is rare and takes little, so
 // this need not be one statement.
 func (t *taking) pick(ctx context.Context, tx pgx.Tx, want journal.Want) (work []*journal.Work, err error) {
-	rows, err := tx.Query(ctx, t.sql.choices, want.Destination, t.now, journal.PickAmong)
-	if err != nil {
-		return nil, err
-	}
 	var choices []journal.Choice
 	var groups []string // of which it has to be noted when they are due
 	var c journal.Choice
 	var due bool
-	if _, err := pgx.ForEachRow(rows, []any{&c.EventID, &c.OrderingGroup, &c.Untried, &c.Source, &c.Type, &c.Resource, &due}, func() error {
+	to := []any{&c.EventID, &c.OrderingGroup, &c.Untried, &c.Source, &c.Type, &c.Resource, &due}
+	err = each(ctx, tx, t.sql.choices, []any{want.Destination, t.now, journal.PickAmong}, to, func() error {
 		if due {
 			choices = append(choices, c)
 		} else {
 			groups = append(groups, c.OrderingGroup)
 		}
 		return nil
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 	var events []int64
@@ -49,11 +47,7 @@ func (t *taking) pickGroups(ctx context.Context, tx pgx.Tx, destination string, 
 	if len(groups) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.Query(ctx, t.sql.pickedGroups, destination, groups)
-	if err != nil {
-		return nil, err
-	}
-	locked, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	locked, err := rows(ctx, tx, t.sql.pickedGroups, []any{destination, groups}, pgx.RowTo[string])
 	if err != nil || len(locked) == 0 {
 		return nil, err
 	}

@@ -53,11 +53,7 @@ func (s *Store) purge(ctx context.Context, tx pgx.Tx, p *journal.Purge) (journal
 		return journal.Purged{}, err
 	}
 	look, tables := purgeable(p.Kind)
-	rows, err := tx.Query(ctx, s.in(look), p.After, end, p.Look())
-	if err != nil {
-		return journal.Purged{}, err
-	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f journal.Found, err error) {
+	found, err := rows(ctx, tx, s.in(look), []any{p.After, end, p.Look()}, func(row pgx.CollectableRow) (f journal.Found, err error) {
 		err = row.Scan(&f.ID, &f.Source, &f.Open)
 		return f, err
 	})
@@ -177,20 +173,13 @@ func (s *Store) Stats(ctx context.Context) (journal.Stats, error) {
 		return journal.Stats{}, err
 	}
 	stats := journal.Stats{Open: journal.ByState(backlog), Backlog: backlog, Rows: map[journal.Kind]int64{}}
-	if err := s.sizes(ctx, &stats); err != nil {
-		return journal.Stats{}, fmt.Errorf("journal/pg: estimating the sizes of tables: %w", err)
-	}
-	return stats, nil
+	return stats, failed("estimating the sizes of tables", s.sizes(ctx, &stats))
 }
 
 func (s *Store) sizes(ctx context.Context, stats *journal.Stats) error {
-	rows, err := s.pool.Query(ctx, s.in(sizesSQL))
-	if err != nil {
-		return err
-	}
 	var kind string
 	var n, bytes int64
-	_, err = pgx.ForEachRow(rows, []any{&kind, &n, &bytes}, func() error {
+	return each(ctx, s.pool, s.in(sizesSQL), nil, []any{&kind, &n, &bytes}, func() error {
 		stats.Bytes += bytes
 		switch kind {
 		case "":
@@ -200,5 +189,4 @@ func (s *Store) sizes(ctx context.Context, stats *journal.Stats) error {
 		}
 		return nil
 	})
-	return err
 }

@@ -3,7 +3,6 @@ package pg
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -32,13 +31,33 @@ func scanSummary(row pgx.CollectableRow) (s journal.Summary, err error) {
 	return s, err
 }
 
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// rows returns what scan makes of every row of a query, nil if there are none.
+func rows[T any](ctx context.Context, db querier, query string, args []any, scan pgx.RowToFunc[T]) (all []T, err error) {
+	r, err := db.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.AppendRows(all, r, scan)
+}
+
+// each reads every row of a query into what to points at, and calls do.
+func each(ctx context.Context, db querier, query string, args, to []any, do func() error) error {
+	r, err := db.Query(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	_, err = pgx.ForEachRow(r, to, do)
+	return err
+}
+
 // read runs f in a transaction that sees one state of the database and writes nothing.
 func (s *Store) read(ctx context.Context, what string, f func(tx pgx.Tx) error) error {
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, f)
-	if err != nil && !errors.Is(err, journal.ErrNoEvent) {
-		return fmt.Errorf("journal/pg: %s: %w", what, err)
-	}
-	return err
+	return failed(what, pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, f))
 }
 
 // in fills the schema into a statement.
@@ -56,20 +75,11 @@ func (s *Store) List(ctx context.Context, f journal.Filter, before int64, limit 
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, q.find(summaryColumns, newestFirst, limit+1), q.events.args...)
+		found, err := rows(ctx, tx, q.find(summaryColumns, newestFirst, limit+1), q.events.args, scanSummary)
 		if err != nil {
 			return err
 		}
-		if page.Events, err = pgx.CollectRows(rows, scanSummary); err != nil {
-			return err
-		}
-		switch {
-		case len(page.Events) > limit:
-			page.Events = page.Events[:limit]
-			page.Next = page.Events[limit-1].ID
-		case more:
-			page.Next = q.first
-		}
+		page = journal.NewPage(found, limit, more, q.first)
 		return s.addDeliveries(ctx, tx, page.Events)
 	})
 	return page, err
@@ -110,14 +120,11 @@ const openDeliveriesSQL = `SELECT event_id, destination, state, token, tries, du
 
 // openDeliveries returns the open deliveries of events, by event.
 func (s *Store) openDeliveries(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64][]journal.Delivery, error) {
-	rows, err := tx.Query(ctx, s.in(openDeliveriesSQL), ids)
-	if err != nil {
-		return nil, err
-	}
 	open := map[int64][]journal.Delivery{}
 	var d journal.Delivery
 	var due *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&d.EventID, &d.Destination, &d.State, &d.Token, &d.Tries, &due, &d.LastError, &d.Kind, &d.Status, &d.Forced, &d.Resource}, func() error {
+	to := []any{&d.EventID, &d.Destination, &d.State, &d.Token, &d.Tries, &due, &d.LastError, &d.Kind, &d.Status, &d.Forced, &d.Resource}
+	err := each(ctx, tx, s.in(openDeliveriesSQL), []any{ids}, to, func() error {
 		d.Due = time.Time{}
 		if due != nil {
 			d.Due = *due
@@ -136,13 +143,9 @@ const finishedSQL = `SELECT event_id, destination, max(token) FROM ` + allAttemp
 
 // finished adds to the open deliveries of events those that are done.
 func (s *Store) finished(ctx context.Context, tx pgx.Tx, ids []int64, open map[int64][]journal.Delivery) (map[int64][]journal.Delivery, error) {
-	rows, err := tx.Query(ctx, s.in(finishedSQL), ids)
-	if err != nil {
-		return nil, err
-	}
 	done := map[int64][]journal.Delivery{}
 	d := journal.Delivery{State: journal.Done}
-	_, err = pgx.ForEachRow(rows, []any{&d.EventID, &d.Destination, &d.Token}, func() error {
+	err := each(ctx, tx, s.in(finishedSQL), []any{ids}, []any{&d.EventID, &d.Destination, &d.Token}, func() error {
 		isOpen := slices.ContainsFunc(open[d.EventID], func(o journal.Delivery) bool { return o.Destination == d.Destination })
 		if !isOpen {
 			done[d.EventID] = append(done[d.EventID], d)
@@ -157,16 +160,16 @@ const contentsSQL = `SELECT due.event_id, b.header, b.body FROM unnest($1::bigin
 
 // Contents implements [journal.Store].
 func (s *Store) Contents(ctx context.Context, ids []int64, see func(id int64, header, body []byte) error) error {
-	rows, err := s.pool.Query(ctx, s.in(contentsSQL), ids)
+	r, err := s.pool.Query(ctx, s.in(contentsSQL), ids)
 	if err != nil {
-		return fmt.Errorf("journal/pg: reading bodies: %w", err)
+		return failed("reading bodies", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
+	defer r.Close()
+	for r.Next() {
 		var id int64
 		var header, body []byte
-		if err := rows.Scan(&id, &header, &body); err != nil {
-			return fmt.Errorf("journal/pg: reading bodies: %w", err)
+		if err := r.Scan(&id, &header, &body); err != nil {
+			return failed("reading bodies", err)
 		}
 		if header == nil { // it has no body any more
 			continue
@@ -175,10 +178,7 @@ func (s *Store) Contents(ctx context.Context, ids []int64, see func(id int64, he
 			return err
 		}
 	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("journal/pg: reading bodies: %w", err)
-	}
-	return nil
+	return failed("reading bodies", r.Err())
 }
 
 const findSQL = `SELECT id FROM {{.}}events WHERE source = $1 AND key = $2`
@@ -186,28 +186,24 @@ const findSQL = `SELECT id FROM {{.}}events WHERE source = $1 AND key = $2`
 // Find implements [journal.Store].
 func (s *Store) Find(ctx context.Context, source, key string) (id int64, err error) {
 	err = s.pool.QueryRow(ctx, s.in(findSQL), source, key).Scan(&id)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return 0, journal.ErrNoEvent
-	case err != nil:
-		return 0, fmt.Errorf("journal/pg: finding an event: %w", err)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = journal.ErrNoEvent
 	}
-	return id, nil
+	return id, failed("finding an event", err)
 }
 
 // History implements [journal.Store].
 func (s *Store) History(ctx context.Context, id int64) (*journal.History, error) {
 	h := &journal.History{}
 	err := s.read(ctx, "reading an event", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, s.in(`SELECT `+summaryColumns+` FROM {{.}}events e `+summaryJoins+` WHERE e.id = $1`), id)
+		found, err := rows(ctx, tx, s.in(`SELECT `+summaryColumns+` FROM {{.}}events e `+summaryJoins+` WHERE e.id = $1`), []any{id}, scanSummary)
 		if err != nil {
 			return err
 		}
-		if h.Summary, err = pgx.CollectExactlyOneRow(rows, scanSummary); errors.Is(err, pgx.ErrNoRows) {
+		if len(found) == 0 {
 			return journal.ErrNoEvent
-		} else if err != nil {
-			return err
 		}
+		h.Summary = found[0]
 		return s.details(ctx, tx, h)
 	})
 	if err != nil {
@@ -243,26 +239,14 @@ const attemptsSQL = `SELECT destination, token, outcome, status, error, started_
 	FROM ` + allAttempts + ` WHERE event_id = $1 ORDER BY started_at DESC, destination DESC, token DESC LIMIT $2`
 
 func (s *Store) attempts(ctx context.Context, tx pgx.Tx, id int64) ([]journal.Attempt, error) {
-	rows, err := tx.Query(ctx, s.in(attemptsSQL), id, journal.MaxAttempts)
-	if err != nil {
-		return nil, err
-	}
-	attempts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a journal.Attempt, err error) {
+	attempts, err := rows(ctx, tx, s.in(attemptsSQL), []any{id, journal.MaxAttempts}, func(row pgx.CollectableRow) (a journal.Attempt, err error) {
 		var us int64
 		err = row.Scan(&a.Destination, &a.Token, &a.State, &a.Status, &a.Error, &a.Started, &us, &a.Excerpt, &a.Kind)
 		a.Duration = time.Duration(us) * time.Microsecond
 		return a, err
 	})
 	slices.Reverse(attempts)
-	return none(attempts), err
-}
-
-// none is nil if there is nothing.
-func none[T any](all []T) []T {
-	if len(all) == 0 {
-		return nil
-	}
-	return all
+	return attempts, err
 }
 
 const openByDestinationSQL = `SELECT destination, state, count(*), min(event_id)
@@ -270,18 +254,11 @@ const openByDestinationSQL = `SELECT destination, state, count(*), min(event_id)
 
 // Open implements [journal.Store].
 func (s *Store) Open(ctx context.Context) ([]journal.OpenCount, error) {
-	rows, err := s.pool.Query(ctx, s.in(openByDestinationSQL))
-	if err != nil {
-		return nil, fmt.Errorf("journal/pg: counting open work: %w", err)
-	}
-	open, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c journal.OpenCount, err error) {
+	open, err := rows(ctx, s.pool, s.in(openByDestinationSQL), nil, func(row pgx.CollectableRow) (c journal.OpenCount, err error) {
 		var oldest int64
 		err = row.Scan(&c.Destination, &c.State, &c.Count, &oldest)
 		c.Oldest = journal.IDTime(oldest)
 		return c, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("journal/pg: counting open work: %w", err)
-	}
-	return open, nil
+	return open, failed("counting open work", err)
 }

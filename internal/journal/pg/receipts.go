@@ -41,13 +41,8 @@ const duplicateReceiptsSQL = `SELECT event_id, kind, first_at, last_at, copies F
 	WHERE event_id = $1 ORDER BY first_at, kind`
 
 func (s *Store) duplicateReceipts(ctx context.Context, tx pgx.Tx, id int64) ([]journal.DuplicateReceipt, error) {
-	rows, err := tx.Query(ctx, s.in(duplicateReceiptsSQL), id)
-	if err != nil {
-		return nil, err
-	}
-	seen, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g journal.DuplicateReceipt, err error) {
+	return rows(ctx, tx, s.in(duplicateReceiptsSQL), []any{id}, func(row pgx.CollectableRow) (g journal.DuplicateReceipt, err error) {
 		err = row.Scan(&g.EventID, &g.Kind, &g.First, &g.Last, &g.Copies)
 		return g, err
 	})
-	return none(seen), err
 }

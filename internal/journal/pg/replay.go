@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,10 +46,7 @@ func (s *Store) rehearse(ctx context.Context, r journal.Replay, limit int) (jour
 // statements see everything that was committed before they began, whatever the server's default is.
 func (s *Store) change(ctx context.Context, what string, f func(tx pgx.Tx) error) error {
 	return s.retry(ctx, what, func() error {
-		return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, setDurable); err != nil {
-				return err
-			}
+		return s.durably(ctx, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, s.in("{{.}}audits")); err != nil {
 				return err
 			}
@@ -61,7 +57,7 @@ func (s *Store) change(ctx context.Context, what string, f func(tx pgx.Tx) error
 
 // replay carries out a replay and keeps its record.
 func (s *Store) replay(ctx context.Context, tx pgx.Tx, r journal.Replay, limit int) (journal.Replayed, error) {
-	audit, err := s.begun(ctx, tx, &r)
+	audit, err := r.Begun(func() ([]journal.Audit, error) { return s.audits(ctx, tx, `WHERE id = $1`, r.Audit) })
 	if err != nil {
 		return journal.Replayed{}, err
 	}
@@ -87,30 +83,10 @@ func (s *Store) replay(ctx context.Context, tx pgx.Tx, r journal.Replay, limit i
 	return plan.Replayed, err
 }
 
-// begun returns the record of a replay that goes on, and gives that the start of the first; of another
-// an empty one.
-func (s *Store) begun(ctx context.Context, tx pgx.Tx, r *journal.Replay) (journal.Audit, error) {
-	if r.Audit == 0 {
-		return journal.Audit{}, nil
-	}
-	audits, err := s.audits(ctx, tx, `WHERE id = $1`, r.Audit)
-	if err != nil {
-		return journal.Audit{}, err
-	}
-	if len(audits) == 0 || !audits[0].Continues(r) {
-		return journal.Audit{}, journal.ErrNoReplay
-	}
-	r.Start = audits[0].At
-	return audits[0], nil
-}
-
 // plan finds the next events that a replay looks at and decides what to do with them.
 func (s *Store) plan(ctx context.Context, tx pgx.Tx, r *journal.Replay, limit, n int) (_ *journal.Plan, err error) {
 	q := newSearch(s.prefix, r.Filter)
-	q.first = max(q.first, r.After+1)
-	if r.EventID != 0 {
-		q.first, q.end = max(q.first, r.EventID), min(q.end, r.EventID+1)
-	}
+	q.first, q.end = r.Window()
 	if states, all := r.Scope(); !all {
 		q.deliveries(&r.Filter, states...)
 	}
@@ -130,11 +106,7 @@ func (s *Store) plan(ctx context.Context, tx pgx.Tx, r *journal.Replay, limit, n
 // candidates returns events with all their deliveries. The open ones are read first: what is not among
 // them was finished before, and its attempts are there.
 func (s *Store) candidates(ctx context.Context, tx pgx.Tx, q *search, limit int) ([]journal.Candidate, error) {
-	rows, err := tx.Query(ctx, q.find(summaryColumns, oldestFirst, limit), q.events.args...)
-	if err != nil {
-		return nil, err
-	}
-	events, err := pgx.CollectRows(rows, scanSummary)
+	events, err := rows(ctx, tx, q.find(summaryColumns, oldestFirst, limit), q.events.args, scanSummary)
 	if err != nil {
 		return nil, err
 	}
@@ -231,11 +203,8 @@ func (s *Store) audit(ctx context.Context, tx pgx.Tx, a journal.Audit) (journal.
 
 // audits returns the records that a condition, with what follows it, chooses.
 func (s *Store) audits(ctx context.Context, db querier, where string, args ...any) ([]journal.Audit, error) {
-	rows, err := db.Query(ctx, s.in(`SELECT id, at, done_by, reason, action, filter, affected FROM {{.}}audits `+where), args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a journal.Audit, err error) {
+	text := s.in(`SELECT id, at, done_by, reason, action, filter, affected FROM {{.}}audits ` + where)
+	return rows(ctx, db, text, args, func(row pgx.CollectableRow) (a journal.Audit, err error) {
 		err = row.Scan(&a.ID, &a.At, &a.By, &a.Reason, &a.Action, &a.Filter, &a.Count)
 		return a, err
 	})
@@ -244,10 +213,7 @@ func (s *Store) audits(ctx context.Context, db querier, where string, args ...an
 // Audits implements [journal.Store].
 func (s *Store) Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error) {
 	audits, err := s.audits(ctx, s.pool, `WHERE $1 = 0 OR id < $1 ORDER BY id DESC LIMIT $2`, before, limit)
-	if err != nil {
-		return nil, fmt.Errorf("journal/pg: reading what operators did: %w", err)
-	}
-	return none(audits), nil
+	return audits, failed("reading what operators did", err)
 }
 
 // SetPaused implements [journal.Store].
@@ -274,16 +240,10 @@ func (s *Store) setPaused(ctx context.Context, tx pgx.Tx, p journal.Pause, pause
 
 // Pauses implements [journal.Store].
 func (s *Store) Pauses(ctx context.Context) ([]journal.Pause, error) {
-	rows, err := s.pool.Query(ctx, s.in(`SELECT destination, paused_at, paused_by, reason FROM {{.}}pauses ORDER BY destination`))
-	if err != nil {
-		return nil, fmt.Errorf("journal/pg: reading pauses: %w", err)
-	}
-	pauses, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p journal.Pause, err error) {
+	const text = `SELECT destination, paused_at, paused_by, reason FROM {{.}}pauses ORDER BY destination`
+	pauses, err := rows(ctx, s.pool, s.in(text), nil, func(row pgx.CollectableRow) (p journal.Pause, err error) {
 		err = row.Scan(&p.Destination, &p.At, &p.By, &p.Reason)
 		return p, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("journal/pg: reading pauses: %w", err)
-	}
-	return none(pauses), nil
+	return pauses, failed("reading pauses", err)
 }

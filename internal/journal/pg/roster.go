@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,34 +20,23 @@ ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, destinations = exclud
 // Announce implements [journal.Store].
 func (s *Store) Announce(ctx context.Context, g journal.Gateway, forget time.Time) error {
 	_, err := s.pool.Exec(ctx, s.in(announceSQL), g.ID, g.Host, g.PID, g.Version, g.Since, g.Seen, string(g.View), forget)
-	if err != nil {
-		return fmt.Errorf("journal/pg: telling the other gateways of this one: %w", err)
-	}
-	return nil
+	return failed("telling the other gateways of this one", err)
 }
 
 // Withdraw implements [journal.Store].
 func (s *Store) Withdraw(ctx context.Context, id string) error {
-	if _, err := s.pool.Exec(ctx, s.in(`DELETE FROM {{.}}gateways WHERE id = $1`), id); err != nil {
-		return fmt.Errorf("journal/pg: telling the other gateways that this one ends: %w", err)
-	}
-	return nil
+	_, err := s.pool.Exec(ctx, s.in(`DELETE FROM {{.}}gateways WHERE id = $1`), id)
+	return failed("telling the other gateways that this one ends", err)
 }
 
 // Gateways implements [journal.Store].
 func (s *Store) Gateways(ctx context.Context) ([]journal.Gateway, error) {
-	rows, err := s.pool.Query(ctx, s.in(`SELECT id, host, pid, version, started_at, seen_at, destinations FROM {{.}}gateways ORDER BY started_at, id`))
-	if err != nil {
-		return nil, fmt.Errorf("journal/pg: reading what gateways there are: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g journal.Gateway, err error) {
+	const text = `SELECT id, host, pid, version, started_at, seen_at, destinations FROM {{.}}gateways ORDER BY started_at, id`
+	all, err := rows(ctx, s.pool, s.in(text), nil, func(row pgx.CollectableRow) (g journal.Gateway, err error) {
 		var view string
 		err = row.Scan(&g.ID, &g.Host, &g.PID, &g.Version, &g.Since, &g.Seen, &view)
 		g.View = []byte(view)
 		return g, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("journal/pg: reading what gateways there are: %w", err)
-	}
-	return none(all), nil
+	return all, failed("reading what gateways there are", err)
 }

@@ -67,12 +67,9 @@ func likePattern(pattern string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, `*`, `%`).Replace(pattern)
 }
 
-// only narrows the search to these events, ascending.
+// only narrows the search to these events.
 func (s *search) only(ids []int64) {
 	s.events.where(`e.id = ANY (` + s.events.arg(ids) + `::bigint[])`)
-	if len(ids) > 0 {
-		s.first, s.end = max(s.first, ids[0]), min(s.end, ids[len(ids)-1]+1)
-	}
 }
 
 // deliveries narrows the search to events with an open delivery in one of the states, and to the destination and the

@@ -94,11 +94,7 @@ type taking struct {
 func (s *Store) newTaking(ctx context.Context, now, lease time.Time, want journal.Wanted) (*taking, error) {
 	t := &taking{sql: &s.sql, now: now, lease: lease, total: want.Deliveries, all: want.Deliveries, bytes: want.Bytes}
 	if want.Destinations == nil {
-		rows, err := s.pool.Query(ctx, s.sql.targets)
-		if err != nil {
-			return nil, err
-		}
-		names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		names, err := rows(ctx, s.pool, s.sql.targets, nil, pgx.RowTo[string])
 		for _, name := range names {
 			t.add(journal.Want{Destination: name, Deliveries: want.Deliveries})
 		}
@@ -135,16 +131,13 @@ func (t *taking) turns(ctx context.Context, tx pgx.Tx) ([]*journal.Work, error) 
 	for i, n := range deliveries {
 		deliveries[i] = half(n)
 	}
-	rows, err := tx.Query(ctx, t.sql.groups, t.destination, deliveries, t.now, half(t.total))
-	if err != nil {
-		return nil, err
-	}
 	var destination, resource []string
 	var d, r string
-	if _, err := pgx.ForEachRow(rows, []any{&d, &r}, func() error {
+	err := each(ctx, tx, t.sql.groups, []any{t.destination, deliveries, t.now, half(t.total)}, []any{&d, &r}, func() error {
 		destination, resource = append(destination, d), append(resource, r)
 		return nil
-	}); err != nil || len(destination) == 0 {
+	})
+	if err != nil || len(destination) == 0 {
 		return nil, err
 	}
 	return t.query(ctx, tx, t.sql.turns, destination, resource)
@@ -177,12 +170,8 @@ func (t *taking) free(ctx context.Context, db querier) ([]*journal.Work, error) 
 
 // query runs a statement that takes.
 func (t *taking) query(ctx context.Context, db querier, sql string, args ...any) ([]*journal.Work, error) {
-	rows, err := db.Query(ctx, sql, append([]any{t.now, t.lease, journal.BodyGone, t.bytes,
-		t.destination, t.deliveries, t.weight, t.stale}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*journal.Work, error) {
+	args = append([]any{t.now, t.lease, journal.BodyGone, t.bytes, t.destination, t.deliveries, t.weight, t.stale}, args...)
+	return rows(ctx, db, sql, args, func(row pgx.CollectableRow) (*journal.Work, error) {
 		w := &journal.Work{Lease: t.lease}
 		return w, row.Scan(&w.EventID, &w.Destination, &w.Token, &w.Tries, &w.Forced, &w.Origin, &w.Header, &w.Body,
 			&w.Source, &w.Key, &w.Type, &w.ReceivedAt, &w.Resource, &w.Rank, &w.Vouched, &w.Stale, &w.LogicalDuplicateKey)

@@ -65,19 +65,13 @@ func (s *Store) Tallies(ctx context.Context, q tally.Query) ([]tally.Point, erro
 	for i, w := range q.Whats {
 		whats[i] = string(w)
 	}
-	rows, err := s.pool.Query(ctx, s.in(text), q.From, q.Until, q.Source, q.Destination, whats, q.Total, int64(q.Limit))
-	if err != nil {
-		return nil, fmt.Errorf("journal/pg: reading what was counted: %w", err)
-	}
-	points, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p tally.Point, err error) {
+	args := []any{q.From, q.Until, q.Source, q.Destination, whats, q.Total, int64(q.Limit)}
+	points, err := rows(ctx, s.pool, s.in(text), args, func(row pgx.CollectableRow) (p tally.Point, err error) {
 		err = row.Scan(&p.Minute, &p.Source, &p.Destination, &p.What, &p.N)
 		p.Minute = p.Minute.UTC()
 		return p, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("journal/pg: reading what was counted: %w", err)
-	}
-	return none(points), nil
+	return points, failed("reading what was counted", err)
 }
 
 // forgetTallies are the statements that delete what is older than $1.

@@ -22,16 +22,12 @@ func (s *Store) Extend(ctx context.Context, held []journal.Held, lease time.Time
 	current := make(map[journal.Held]bool, len(held))
 	err := s.retry(ctx, "extending leases", func() error {
 		clear(current)
-		rows, err := s.pool.Query(ctx, s.sql.extend, event, destination, token, lease)
-		if err != nil {
-			return err
-		}
 		var h journal.Held
-		_, err = pgx.ForEachRow(rows, []any{&h.EventID, &h.Destination, &h.Token}, func() error {
+		to := []any{&h.EventID, &h.Destination, &h.Token}
+		return each(ctx, s.pool, s.sql.extend, []any{event, destination, token, lease}, to, func() error {
 			current[h] = true
 			return nil
 		})
-		return err
 	})
 	if err != nil {
 		return nil, err

@@ -105,7 +105,7 @@ func (s *Store) Stats(ctx context.Context) (journal.Stats, error) {
 	}
 	stats := journal.Stats{Open: journal.ByState(backlog), Backlog: backlog}
 	if err := s.readers.QueryRowContext(ctx, `SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`).Scan(&stats.Bytes); err != nil {
-		return journal.Stats{}, fmt.Errorf("journal/sqlite: reading the size of the file: %w", err)
+		return journal.Stats{}, failed("reading the size of the file", err)
 	}
 	stats.Events, err = s.countEvents(ctx)
 	return stats, err
@@ -118,7 +118,7 @@ func (s *Store) countEvents(ctx context.Context) (int64, error) {
 		before := s.events.added.Load()
 		var n int64
 		if err := s.readers.QueryRowContext(ctx, `SELECT count(*) FROM `+s.prefix+`events`).Scan(&n); err != nil {
-			return 0, fmt.Errorf("journal/sqlite: counting events: %w", err)
+			return 0, failed("counting events", err)
 		}
 		s.events.base, s.events.counted = n-before, true
 	}

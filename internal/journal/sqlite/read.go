@@ -55,16 +55,18 @@ func rows[T any](ctx context.Context, db reader, query string, args []any, scan 
 func (s *Store) read(ctx context.Context, what string, f func(tx *sql.Tx) error) error {
 	tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return fmt.Errorf("journal/sqlite: %s: %w", what, err)
+		return failed(what, err)
 	}
 	defer tx.Rollback()
-	if err := f(tx); err != nil {
-		if errors.Is(err, journal.ErrNoEvent) {
-			return err
-		}
-		return fmt.Errorf("journal/sqlite: %s: %w", what, err)
+	return failed(what, f(tx))
+}
+
+// failed says of an error what failed. There being no such event is an answer.
+func failed(what string, err error) error {
+	if err == nil || errors.Is(err, journal.ErrNoEvent) {
+		return err
 	}
-	return nil
+	return fmt.Errorf("journal/sqlite: %s: %w", what, err)
 }
 
 // in fills the prefix into a statement.
@@ -82,16 +84,11 @@ func (s *Store) List(ctx context.Context, f journal.Filter, before int64, limit 
 		if err != nil {
 			return err
 		}
-		page.Events, err = rows(ctx, tx, q.find(newestFirst, limit+1), q.findArgs(), scanSummary)
-		switch {
-		case err != nil:
+		found, err := rows(ctx, tx, q.find(newestFirst, limit+1), q.findArgs(), scanSummary)
+		if err != nil {
 			return err
-		case len(page.Events) > limit:
-			page.Events = page.Events[:limit]
-			page.Next = page.Events[limit-1].ID
-		case more:
-			page.Next = q.first
 		}
+		page = journal.NewPage(found, limit, more, q.first)
 		for i := range page.Events {
 			if page.Events[i].Deliveries, err = s.openDeliveries(ctx, tx, page.Events[i].ID); err != nil {
 				return err
@@ -155,35 +152,29 @@ func (s *Store) finished(ctx context.Context, db reader, id int64, open []journa
 func (s *Store) Contents(ctx context.Context, ids []int64, see func(id int64, header, body []byte) error) error {
 	r, err := s.readers.QueryContext(ctx, s.in(`SELECT event_id, header, body FROM {{.}}bodies WHERE event_id IN (`+numbers(ids)+`)`))
 	if err != nil {
-		return fmt.Errorf("journal/sqlite: reading bodies: %w", err)
+		return failed("reading bodies", err)
 	}
 	defer r.Close()
 	for r.Next() {
 		var id int64
 		var header, body []byte
 		if err := r.Scan(&id, &header, &body); err != nil {
-			return fmt.Errorf("journal/sqlite: reading bodies: %w", err)
+			return failed("reading bodies", err)
 		}
 		if err := see(id, header, body); err != nil {
 			return err
 		}
 	}
-	if err := r.Err(); err != nil {
-		return fmt.Errorf("journal/sqlite: reading bodies: %w", err)
-	}
-	return nil
+	return failed("reading bodies", r.Err())
 }
 
 // Find implements [journal.Store].
 func (s *Store) Find(ctx context.Context, source, key string) (id int64, err error) {
 	err = s.readers.QueryRowContext(ctx, s.in(`SELECT id FROM {{.}}events WHERE source = ? AND key = ?`), source, key).Scan(&id)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return 0, journal.ErrNoEvent
-	case err != nil:
-		return 0, fmt.Errorf("journal/sqlite: finding an event: %w", err)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = journal.ErrNoEvent
 	}
-	return id, nil
+	return id, failed("finding an event", err)
 }
 
 // History implements [journal.Store].
@@ -248,8 +239,5 @@ func (s *Store) Open(ctx context.Context) ([]journal.OpenCount, error) {
 		c.Oldest = journal.IDTime(oldest)
 		return c, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("journal/sqlite: counting open work: %w", err)
-	}
-	return open, nil
+	return open, failed("counting open work", err)
 }

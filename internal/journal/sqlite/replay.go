@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -35,10 +34,7 @@ func (w *writer) once(text string, args ...any) (n int64, err error) {
 func (s *Store) Replay(ctx context.Context, r journal.Replay, limit int) (done journal.Replayed, err error) {
 	if r.DryRun {
 		plan, err := s.plan(ctx, &r, limit, 0)
-		if err != nil {
-			return journal.Replayed{}, fmt.Errorf("journal/sqlite: counting what a replay would do: %w", err)
-		}
-		return plan.Replayed, nil
+		return plan.Replayed, failed("counting what a replay would do", err)
 	}
 	err = s.write(ctx, "replaying", func(w *writer) (err error) {
 		done, err = s.replay(ctx, w, r, limit)
@@ -52,7 +48,7 @@ func (s *Store) Replay(ctx context.Context, r journal.Replay, limit int) (done j
 
 // replay carries out a replay and keeps its record.
 func (s *Store) replay(ctx context.Context, w *writer, r journal.Replay, limit int) (journal.Replayed, error) {
-	audit, err := s.begun(ctx, &r)
+	audit, err := r.Begun(func() ([]journal.Audit, error) { return s.audits(ctx, `WHERE id = ?`, r.Audit) })
 	if err != nil {
 		return journal.Replayed{}, err
 	}
@@ -76,30 +72,10 @@ func (s *Store) replay(ctx context.Context, w *writer, r journal.Replay, limit i
 	return plan.Replayed, err
 }
 
-// begun returns the record of a replay that goes on, and gives that the start of the first; of another
-// an empty one.
-func (s *Store) begun(ctx context.Context, r *journal.Replay) (journal.Audit, error) {
-	if r.Audit == 0 {
-		return journal.Audit{}, nil
-	}
-	audits, err := s.audits(ctx, `WHERE id = ?`, r.Audit)
-	if err != nil {
-		return journal.Audit{}, err
-	}
-	if len(audits) == 0 || !audits[0].Continues(r) {
-		return journal.Audit{}, journal.ErrNoReplay
-	}
-	r.Start = audits[0].At
-	return audits[0], nil
-}
-
 // plan finds the next events that a replay looks at and decides what to do with them.
 func (s *Store) plan(ctx context.Context, r *journal.Replay, limit, n int) (_ *journal.Plan, err error) {
 	q := newSearch(s.prefix, r.Filter)
-	q.first = max(q.first, r.After+1)
-	if r.EventID != 0 {
-		q.first, q.end = max(q.first, r.EventID), min(q.end, r.EventID+1)
-	}
+	q.first, q.end = r.Window()
 	if states, all := r.Scope(); !all {
 		q.deliveries(&r.Filter, states...)
 	}
@@ -205,10 +181,7 @@ func (s *Store) audits(ctx context.Context, where string, args ...any) ([]journa
 // Audits implements [journal.Store].
 func (s *Store) Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error) {
 	audits, err := s.audits(ctx, `WHERE ?1 = 0 OR id < ?1 ORDER BY id DESC LIMIT ?2`, before, limit)
-	if err != nil {
-		return nil, fmt.Errorf("journal/sqlite: reading what operators did: %w", err)
-	}
-	return audits, nil
+	return audits, failed("reading what operators did", err)
 }
 
 // SetPaused implements [journal.Store].
@@ -243,8 +216,5 @@ func (s *Store) Pauses(ctx context.Context) ([]journal.Pause, error) {
 			p.At = time.UnixMicro(at)
 			return p, err
 		})
-	if err != nil {
-		return nil, fmt.Errorf("journal/sqlite: reading pauses: %w", err)
-	}
-	return pauses, nil
+	return pauses, failed("reading pauses", err)
 }

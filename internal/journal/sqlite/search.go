@@ -64,12 +64,9 @@ func globPattern(pattern string) string {
 	return strings.NewReplacer(`?`, `[?]`, `[`, `[[]`).Replace(pattern)
 }
 
-// only narrows the search to these events, ascending.
+// only narrows the search to these events.
 func (s *search) only(ids []int64) {
 	s.events.where(`e.id IN (` + numbers(ids) + `)`)
-	if len(ids) > 0 {
-		s.first, s.end = max(s.first, ids[0]), min(s.end, ids[len(ids)-1]+1)
-	}
 }
 
 // numbers writes identifiers as a list.

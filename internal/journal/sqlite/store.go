@@ -218,10 +218,7 @@ func (s *Store) write(ctx context.Context, what string, f func(w *writer) error)
 		})
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("journal/sqlite: %s: %w", what, err)
-	}
-	return nil
+	return failed(what, err)
 }
 
 // durably is [Store.write] for whoever has the turn.

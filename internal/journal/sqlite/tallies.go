@@ -80,10 +80,7 @@ func (s *Store) Tallies(ctx context.Context, q tally.Query) ([]tally.Point, erro
 		p.Minute = time.UnixMicro(at).UTC()
 		return p, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("journal/sqlite: reading what was counted: %w", err)
-	}
-	return points, nil
+	return points, failed("reading what was counted", err)
 }
 
 // ForgetTallies implements [journal.Store].
