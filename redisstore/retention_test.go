@@ -62,6 +62,31 @@ func TestRetentionUntilPurged(t *testing.T) {
 	}
 }
 
+// A source has its own period where one is given, and the store's where not. Keys of Once are kept unless one is given.
+func TestRetentionOfASource(t *testing.T) {
+	c := connect(t, redistest.Addr(t))
+	for _, tt := range []struct {
+		source string
+		want   time.Duration // 0: for ever
+	}{
+		{"stripe", time.Minute},
+		{"github", time.Hour},
+		{"audited", 0},
+		{"once:invoices", 0},
+		{"once:mails", time.Minute},
+	} {
+		prefix := fresh()
+		s := redisstore.New(c, redisstore.WithPrefix(prefix), redisstore.WithRetention(time.Hour),
+			redisstore.WithSourceRetention("stripe", time.Minute), redisstore.WithSourceRetention("audited", 0),
+			redisstore.WithSourceRetention("once:mails", time.Minute))
+		held := claim(t, s, hookonce.ClaimRequest{Ref: hookonce.Ref{Source: tt.source, Key: "evt_1"}}, hookonce.Acquired)
+		must(t, s.Complete(t.Context(), held))
+		if d := ttl(t, c, prefix+":*"); tt.want == 0 && d >= 0 || tt.want > 0 && (d <= tt.want/2 || d > tt.want) {
+			t.Errorf("a claim of %s expires after %v, want %v", tt.source, d, tt.want)
+		}
+	}
+}
+
 // An expired claim is a claim that there never was.
 func TestExpiredClaimIsForgotten(t *testing.T) {
 	s, _ := newStore(t, redisstore.WithRetention(time.Millisecond))
@@ -127,6 +152,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"a prefix with {":     func() { redisstore.New(client, redisstore.WithPrefix("{app}")) },
 		"negative retention":  func() { redisstore.New(client, redisstore.WithRetention(-1)) },
 		"tiny retention":      func() { redisstore.New(client, redisstore.WithRetention(1)) },
+		"a source's, tiny":    func() { redisstore.New(client, redisstore.WithSourceRetention("stripe", 1)) },
 		"a cache of nothing":  func() { redisstore.NewCache(nil, time.Hour, "app") },
 		"a cache for no time": func() { redisstore.NewCache(client, 0, "app") },
 		"a cache's prefix":    func() { redisstore.NewCache(client, time.Hour, "") },

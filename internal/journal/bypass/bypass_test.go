@@ -1,0 +1,135 @@
+package bypass_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/bypass"
+	"github.com/hookonce/hookonce/internal/journal/inflight"
+)
+
+// store is back when it answers a ping, and refuses to record as often as it is told.
+type store struct {
+	journal.Accepter
+	away     bool
+	refusals int
+	accepted []*journal.Record
+	bypassed []journal.Outcome
+}
+
+func (s *store) Ping(context.Context) error {
+	if s.away {
+		return errors.New("away")
+	}
+	return nil
+}
+
+func (s *store) Accept(_ context.Context, batch []*journal.Record, _, _ time.Time) ([]journal.Result, error) {
+	if s.refusals > 0 {
+		s.refusals--
+		return nil, errors.New("the answer was lost")
+	}
+	s.accepted = append(s.accepted, batch...)
+	results := make([]journal.Result, len(batch))
+	for i, r := range batch {
+		results[i] = journal.Result{Status: journal.Accepted, ID: r.ID}
+	}
+	return results, nil
+}
+
+func (s *store) RecordBypassed(_ context.Context, outcomes []journal.Outcome) error {
+	s.bypassed = append(s.bypassed, outcomes...)
+	return nil
+}
+
+// passing returns a bypass of a store, and what its poller was told.
+func passing(s *store, maxEvents int) (*bypass.Bypass, *[]int) {
+	told := &[]int{}
+	return bypass.New(bypass.Options{
+		Store:     s,
+		Call:      func(_ int, do func(context.Context) error) error { return do(context.Background()) },
+		InFlight:  inflight.New(inflight.Options{MaxDeliveries: 8, MaxBytes: 1 << 20, MaxBatch: 8, Now: time.Now}, func() {}),
+		Done:      func(*journal.Event) (journal.Result, bool) { return journal.Result{}, false },
+		Recorded:  func(events int) { *told = append(*told, events) },
+		MaxEvents: maxEvents, MaxBytes: 1 << 20, MaxBatch: 8, Lease: time.Minute,
+		IDs: journal.NewIDs(1, 0), Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	}), told
+}
+
+func event(key string, destinations ...string) *journal.Event {
+	return &journal.Event{Source: "stripe", Key: key, Destinations: destinations, ReceivedAt: time.Now(), Digest: []byte(key)}
+}
+
+// takes is an attempter whose destinations take everything, but for one.
+func takes(refusing string) journal.Attempter {
+	return func(_ context.Context, w *journal.Work) journal.Outcome {
+		if w.Destination == refusing {
+			return journal.Outcome{Held: w.Held, State: journal.Failed, Error: "status 500"}
+		}
+		return journal.Outcome{Held: w.Held, State: journal.Done}
+	}
+}
+
+// What failed may be stored all the same, so whoever looks for work is told of a record that failed, too: with no event,
+// and with all of them once they are on record.
+func TestPollerIsToldOfEveryRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{refusals: 1}
+		b, told := passing(s, 8)
+		if _, err := b.Deliver(t.Context(), []*journal.Event{event("evt_1", "app")}, takes("")); err != nil {
+			t.Fatal(err)
+		}
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() { defer close(stopped); b.Record(stop) }()
+		defer func() { close(stop); <-stopped }()
+		synctest.Wait()
+		if len(*told) != 1 || (*told)[0] != 0 || b.Unrecorded() != 1 {
+			t.Fatalf("after a record that failed: told %v, %d unrecorded; want [0] and 1", *told, b.Unrecorded())
+		}
+		time.Sleep(time.Second) // of the bubble: the next try is due
+		synctest.Wait()
+		if len(*told) != 2 || (*told)[1] != 1 || b.Unrecorded() != 0 || len(s.bypassed) != 1 {
+			t.Errorf("after the record: told %v, %d unrecorded, recorded %v", *told, b.Unrecorded(), s.bypassed)
+		}
+	})
+}
+
+// Until it is on record an event is known here: a copy is answered, other work for its key is not handed out, and after
+// a part was refused only the rest is delivered again.
+func TestDeliveredEventsAreRemembered(t *testing.T) {
+	s := &store{away: true}
+	b, _ := passing(s, 1)
+	e := event("evt_1", "app", "crm")
+	if _, err := b.Deliver(t.Context(), []*journal.Event{e}, takes("crm")); !errors.Is(err, journal.ErrUnavailable) {
+		t.Fatalf("one of two destinations refused: %v", err)
+	}
+	if _, _, err := b.Lookup(e); !errors.Is(err, journal.ErrUnavailable) || !b.Has("stripe", "evt_1") {
+		t.Errorf("an event that one destination has is neither new nor done: %v", err)
+	}
+	var again []string
+	if _, err := b.Deliver(t.Context(), []*journal.Event{e}, func(ctx context.Context, w *journal.Work) journal.Outcome {
+		again = append(again, w.Destination)
+		return takes("")(ctx, w)
+	}); err != nil || len(again) != 1 || again[0] != "crm" {
+		t.Errorf("delivered again to %v, %v; want crm alone", again, err)
+	}
+	if res, known, err := b.Lookup(e); err != nil || !known || res.Status != journal.Duplicate {
+		t.Errorf("a copy is %v, %v, %v", res.Status, known, err)
+	}
+	if _, err := b.Deliver(t.Context(), []*journal.Event{event("evt_2", "app")}, takes("")); !errors.Is(err, journal.ErrFull) {
+		t.Errorf("more is remembered than allowed: %v", err)
+	}
+	b.RecordRest()
+	if b.Unrecorded() != 1 {
+		t.Error("it was forgotten while the store is away")
+	}
+	s.away = false
+	if b.RecordRest(); b.Unrecorded() != 0 || len(s.bypassed) != 2 || b.Has("stripe", "evt_1") {
+		t.Errorf("%d unrecorded, recorded %v", b.Unrecorded(), s.bypassed)
+	}
+}
