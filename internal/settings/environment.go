@@ -47,15 +47,15 @@ func Environment[C any](environ []string, t Table[C]) Layer {
 func WarnUnknown(r *Report, environ, known []string, referred func(name string) bool) {
 	short := make([]string, len(known))
 	for i, n := range known {
-		short[i] = strings.TrimPrefix(n, EnvPrefix)
+		short[i] = strings.TrimPrefix(n, envPrefix)
 	}
 	for _, kv := range environ {
 		name, _, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(name, EnvPrefix) || slices.Contains(known, name) || referred(name) {
+		if !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) || referred(name) {
 			continue
 		}
-		if c, near := closest.Word(strings.TrimPrefix(name, EnvPrefix), short); near {
-			r.Warn(Place{Name: name}, "this is not a setting; did you mean %s%s?", EnvPrefix, c)
+		if c, near := closest.Word(strings.TrimPrefix(name, envPrefix), short); near {
+			r.Warn(Place{Name: name}, "this is not a setting; did you mean %s%s?", envPrefix, c)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func collect[C any](r *Report, into Layer, t Table[C], prefix string, e Entry, b
 		return
 	}
 	if e.Value.Form != IsMapping {
-		r.Fault(e.At, "%s is %s; write its settings below it: %s", key, e.Value.Form, OneOf(t.below(key+".")))
+		r.Fault(e.At, "%s is %s; write its settings below it: %s", key, e.Value.Form, oneOf(t.below(key+".")))
 		return
 	}
 	for _, inner := range e.Value.Mapping {

@@ -53,14 +53,14 @@ func (s Secret) Exact() string { return fmt.Sprintf("%q %q %v %v", s.ref, s.valu
 // yaml returns the secret as it stands in a list in the file.
 func (s Secret) yaml() string {
 	if s.From.IsZero() && s.Until.IsZero() {
-		return Quote(s.String())
+		return quote(s.String())
 	}
-	text := "{secret: " + Quote(s.String())
+	text := "{secret: " + quote(s.String())
 	if !s.From.IsZero() {
-		text += ", from: " + Quote(instant{&s.From}.Show())
+		text += ", from: " + quote(instant{&s.From}.Show())
 	}
 	if !s.Until.IsZero() {
-		text += ", until: " + Quote(instant{&s.Until}.Show())
+		text += ", until: " + quote(instant{&s.Until}.Show())
 	}
 	return text + "}"
 }

@@ -93,5 +93,5 @@ func shown(v Value) string {
 	case List:
 		return "[" + strings.Join(v.Items(), ", ") + "]"
 	}
-	return Quote(v.Show())
+	return quote(v.Show())
 }

@@ -26,8 +26,8 @@ type Field[C any] struct {
 	For func(*C) bool
 }
 
-// EnvPrefix is the beginning of the environment variable of every setting.
-const EnvPrefix = "HOOKONCE_"
+// envPrefix is the beginning of the environment variable of every setting.
+const envPrefix = "HOOKONCE_"
 
 // FlagName returns the flag without its dashes.
 func (f Field[C]) FlagName() string {
@@ -39,7 +39,7 @@ func (f Field[C]) FlagName() string {
 
 // EnvName returns the environment variable.
 func (f Field[C]) EnvName() string {
-	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(f.FlagName(), "-", "_"))
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(f.FlagName(), "-", "_"))
 }
 
 // reset gives c the default. A default that its own value refuses is a mistake in the table, found

@@ -71,7 +71,7 @@ func (v words) Example() string { return v.sample }
 func (v words) Items() []string {
 	items := make([]string, len(*v.to))
 	for i, s := range *v.to {
-		items[i] = Quote(s)
+		items[i] = quote(s)
 	}
 	return items
 }
@@ -117,7 +117,7 @@ func Choice(to *string, options ...string) Value { return choice{to, options} }
 
 func (v choice) Set(s string) error {
 	if !slices.Contains(v.options, s) {
-		return fmt.Errorf("%q is not known; write %s", s, OneOf(v.options))
+		return fmt.Errorf("%q is not known; write %s", s, oneOf(v.options))
 	}
 	*v.to = s
 	return nil
@@ -134,7 +134,7 @@ func Level(to *slog.Level) Value { return level{to} }
 func (v level) Set(s string) error {
 	names := []string{"debug", "info", "warn", "error"}
 	if !slices.Contains(names, s) {
-		return fmt.Errorf("%q is not a level; write %s", s, OneOf(names))
+		return fmt.Errorf("%q is not a level; write %s", s, oneOf(names))
 	}
 	return v.to.UnmarshalText([]byte(s))
 }
@@ -258,7 +258,7 @@ func (v networks) Show() string {
 func (v networks) Items() []string {
 	items := make([]string, len(*v.to))
 	for i, p := range *v.to {
-		items[i] = Quote(p.String())
+		items[i] = quote(p.String())
 	}
 	return items
 }

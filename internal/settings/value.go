@@ -58,8 +58,8 @@ func exactly(v Value) string {
 	return v.Show()
 }
 
-// OneOf joins words for people: "a, b or c".
-func OneOf(words []string) string {
+// oneOf joins words for people: "a, b or c".
+func oneOf(words []string) string {
 	if len(words) == 1 {
 		return words[0]
 	}
@@ -72,14 +72,14 @@ func Suggest(word string, candidates []string) string {
 	if c, ok := closest.Word(word, candidates); ok {
 		return `; did you mean "` + c + `"?`
 	}
-	return "; write " + OneOf(candidates)
+	return "; write " + oneOf(candidates)
 }
 
 // plainText is what YAML reads as itself without quotes.
 var plainText = regexp.MustCompile(`^[A-Za-z0-9/][A-Za-z0-9/._=?&+~-]*(:[A-Za-z0-9/._=?&+~-]+)*$`)
 
-// Quote returns a text as it stands in YAML: in quotes, unless it needs none.
-func Quote(s string) string {
+// quote returns a text as it stands in YAML: in quotes, unless it needs none.
+func quote(s string) string {
 	if plainText.MatchString(s) {
 		return s
 	}
@@ -89,7 +89,7 @@ func Quote(s string) string {
 // QuotePair returns a key and its value as they stand in a group. A colon in a key needs quotes.
 func QuotePair(key, text string) string {
 	if strings.Contains(key, ":") {
-		return strconv.Quote(key) + ": " + Quote(text)
+		return strconv.Quote(key) + ": " + quote(text)
 	}
-	return Quote(key) + ": " + Quote(text)
+	return quote(key) + ": " + quote(text)
 }

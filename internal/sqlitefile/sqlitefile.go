@@ -18,8 +18,8 @@ import (
 // ErrUnsafe says that the file must be elsewhere, or be reached in another way.
 var ErrUnsafe = errors.New("a database is not safe there")
 
-// Beside are the endings of what lies beside a file under its name: what SQLite keeps there, and the gateway's lock.
-var Beside = []string{"-wal", "-shm", "-journal", ".lock"}
+// beside are the endings of what lies beside a file under its name: what SQLite keeps there, and the gateway's lock.
+var beside = []string{"-wal", "-shm", "-journal", ".lock"}
 
 // Check returns an error that wraps [ErrUnsafe], names the file and says what to do, if the file at path has several
 // names (hard links) or is mounted by itself instead of with its folder, if that holds for what lies beside it, or if its
@@ -36,7 +36,7 @@ func check(path string, mounts func() []string) error {
 		return err
 	}
 	points := mounts()
-	for _, part := range append([]string{""}, Beside...) {
+	for _, part := range append([]string{""}, beside...) {
 		if err := single(name+part, points); err != nil {
 			return err
 		}
