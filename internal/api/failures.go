@@ -17,7 +17,7 @@ type FailureGroup struct {
 	Status      int             `json:"status,omitempty" doc:"Of the answers, if there were any. It is the status of a filter."`
 	Text        string          `json:"text" doc:"What the latest sample says."`
 	Count       int64           `json:"count" doc:"Open: deliveries that are failed or dead. Resolved: attempts that failed."`
-	AtLeast     bool            `json:"at_least,omitempty" doc:"There are more: counting ends at 100000."`
+	AtLeast     bool            `json:"at_least,omitempty" doc:"There are more: counting ends at 10000."`
 	Dead        int64           `json:"dead" doc:"How many of them are dead."`
 	Since       time.Time       `json:"since" doc:"When the first attempt failed of the oldest event that is open; resolved: the first that failed in the time that was looked at."`
 	Latest      time.Time       `json:"latest" doc:"When the last attempt began that failed so."`

@@ -40,7 +40,7 @@ const (
 	// MaxFailureGroups is how many groups a destination has, of the open ones and of the resolved ones.
 	MaxFailureGroups = 50
 	// MaxFailureCount is how far the deliveries of one group are counted.
-	MaxFailureCount = 100_000
+	MaxFailureCount = 10_000
 	// FailureSamples is how many deliveries of a group are shown, those of the newest events.
 	FailureSamples = 3
 )
