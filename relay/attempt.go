@@ -155,15 +155,15 @@ func (w *worker) judge(e hookonce.QueuedEffect, o *outcome) {
 }
 
 // verdict is what a handler's error means.
-func verdict(err error) retry.Verdict {
+func verdict(err error) retry.Judgement {
 	after, _ := hookonce.RetryDelay(err)
 	switch {
 	case err == nil:
-		return retry.Verdict{Result: retry.Done}
+		return retry.Judgement{Result: retry.Done}
 	case hookonce.IsPermanent(err):
-		return retry.Verdict{Result: retry.Dead}
+		return retry.Judgement{Result: retry.Dead}
 	}
-	return retry.Verdict{After: after}
+	return retry.Judgement{After: after}
 }
 
 // insist stores an outcome. A store that fails may have stored it: asking again is harmless, because the

@@ -130,7 +130,7 @@ func (p *post) carryOut(ctx context.Context, e hookonce.QueuedEffect) error {
 }
 
 // follow returns what has the relay do as the verdict says of an attempt that ended now and failed so.
-func follow(v retry.Verdict, now time.Time, failed error) error {
+func follow(v retry.Judgement, now time.Time, failed error) error {
 	switch v.Result {
 	case retry.Done:
 		return nil

@@ -68,11 +68,11 @@ func faultsOf(err error) (found []doctor.Finding) {
 	fault := func(text string) {
 		found = append(found, doctor.Finding{Check: "configuration", Level: doctor.Fault, Text: text, Advice: "correct it: serve does not start like this"})
 	}
-	var problems settings.Problems
-	if !errors.As(err, &problems) {
+	var faults settings.Faults
+	if !errors.As(err, &faults) {
 		fault(err.Error())
 	}
-	for _, p := range problems {
+	for _, p := range faults {
 		fault(p.Error())
 	}
 	return found

@@ -41,16 +41,16 @@ func TestHammerProviders(t *testing.T) {
 			if err := json.Unmarshal([]byte(out), &report); err != nil || status != exitOK {
 				t.Fatalf("status %d, %v\n%s%s", status, err, out, errs)
 			}
-			want, verdict := map[string]int{"accepted": 1, "duplicate": 2}, hammer.Once
+			want, result := map[string]int{"accepted": 1, "duplicate": 2}, hammer.Once
 			switch {
 			case len(known.Event.Key) == 0:
-				want, verdict = map[string]int{"unkeyed": 3}, hammer.Repeated
+				want, result = map[string]int{"unkeyed": 3}, hammer.Repeated
 			case known.Dedup.OnRepeat == spec.Coalesce:
-				want, verdict = map[string]int{"accepted": 3}, hammer.Repeated
+				want, result = map[string]int{"accepted": 3}, hammer.Repeated
 			}
 			for i, r := range report.Rounds {
-				if !maps.Equal(r.Verdicts, want) || r.Verdict != verdict {
-					t.Errorf("round %d: %v, want %v; judged %q, want %q", i+1, r.Verdicts, want, r.Verdict, verdict)
+				if !maps.Equal(r.Statuses, want) || r.Result != result {
+					t.Errorf("round %d: %v, want %v; judged %q, want %q", i+1, r.Statuses, want, r.Result, result)
 				}
 			}
 			if strings.Contains(out, secret) {

@@ -132,7 +132,7 @@ func TestHammerFindsOnce(t *testing.T) {
 		t.Errorf("status %d\n%s%s", status, out, errs)
 	}
 	if !strings.Contains(out, "1 accepted, 24 duplicate") {
-		t.Errorf("the verdicts are missing:\n%s", out)
+		t.Errorf("the results are missing:\n%s", out)
 	}
 	for line := range strings.Lines(out) {
 		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
@@ -168,10 +168,10 @@ func TestHammerFindsTheLost(t *testing.T) {
 // Without a statement the endpoint's own account counts, and an endpoint that gives none proves nothing.
 func TestHammerWithoutSQL(t *testing.T) {
 	tests := map[string]struct {
-		answer  http.HandlerFunc
-		status  int
-		says    string
-		verdict hammer.Verdict
+		answer http.HandlerFunc
+		status int
+		says   string
+		result hammer.Result
 	}{
 		"silent endpoint":     {func(w http.ResponseWriter, r *http.Request) {}, exitOK, "UNPROVEN", hammer.Unproven},
 		"two accepted":        {func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Hookonce-Status", "accepted") }, exitFailure, "DOUBLED", hammer.Doubled},
@@ -197,7 +197,7 @@ func TestHammerWithoutSQL(t *testing.T) {
 			if err := json.Unmarshal([]byte(out), &report); err != nil {
 				t.Fatalf("%v in %s", err, out)
 			}
-			if len(report.Rounds) != 1 || report.Rounds[0].Verdict != tt.verdict || report.OK != (tt.status == exitOK) {
+			if len(report.Rounds) != 1 || report.Rounds[0].Result != tt.result || report.OK != (tt.status == exitOK) {
 				t.Errorf("got %+v", report)
 			}
 		})

@@ -16,7 +16,7 @@ func logFailure(w *env, cfg *config.Config, message string, err error) error {
 		return err
 	}
 	log := newLogger(w, cfg, cfg.LogLevel)
-	var faults settings.Problems
+	var faults settings.Faults
 	if !errors.As(err, &faults) {
 		log.Error(message, "error", err)
 	}

@@ -82,8 +82,8 @@ func runReconcile(w *env, c *cobra.Command, store config.Store, q reconcile.Ques
 		return nil
 	case r.Lost == nil:
 		return fmt.Errorf("%s: %d events have more than one effect", q.Table, r.Doubled)
-	case r.Lost.Problem != "":
-		return fmt.Errorf("%s: %d events have more than one effect; whether any have none is not known: %s", q.Table, r.Doubled, r.Lost.Problem)
+	case r.Lost.Fault != "":
+		return fmt.Errorf("%s: %d events have more than one effect; whether any have none is not known: %s", q.Table, r.Doubled, r.Lost.Fault)
 	}
 	return fmt.Errorf("%s: %d events have more than one effect, %d have none", q.Table, r.Doubled, r.Lost.Count)
 }
@@ -105,7 +105,7 @@ func printReconciliation(w *env, q reconcile.Question, r *reconcile.Report) erro
 		}
 		printRest(w, r.Doubled, len(r.Offenders))
 	}
-	if r.Lost == nil || r.Lost.Problem != "" { // which is the error
+	if r.Lost == nil || r.Lost.Fault != "" { // which is the error
 		return nil
 	}
 	return printLost(w, r.Lost)

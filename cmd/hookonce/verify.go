@@ -59,7 +59,7 @@ func newVerifyCommand(w *env) *cobra.Command {
 		Example: verifyExample,
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			v, err := o.verdict(w)
+			v, err := o.verify(w)
 			if err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
@@ -79,12 +79,12 @@ func newVerifyCommand(w *env) *cobra.Command {
 	f.StringVar(&o.body, "body", "", "`file` with the raw body, - for standard input")
 	f.BoolVar(&o.handshakes, "handshakes", false, "answer handshakes, as a source with handshakes: true does")
 	f.StringVar(&o.token, "token", "", "token that handshakes ask for, as a `reference` like --secret; implies --handshakes")
-	f.BoolVar(&o.json, "json", false, "write the verdict as JSON")
+	f.BoolVar(&o.json, "json", false, "write the result as JSON")
 	return c
 }
 
-// verdict looks at the request. Its errors are mistakes of whoever asks.
-func (o *verifyOptions) verdict(w *env) (*verdict, error) {
+// verify looks at the request. Its errors are mistakes of whoever asks.
+func (o *verifyOptions) verify(w *env) (*verification, error) {
 	known, err := specification(o.provider, o.spec)
 	if err != nil {
 		return nil, err
@@ -165,8 +165,8 @@ func (o *verifyOptions) request(w *env) (*hookonce.Request, error) {
 	return req, nil
 }
 
-// report writes the verdict. A rejection is a failure of the command.
-func (o *verifyOptions) report(w *env, v *verdict) error {
+// report writes the result. A rejection is a failure of the command.
+func (o *verifyOptions) report(w *env, v *verification) error {
 	if o.json {
 		enc := json.NewEncoder(w.out)
 		enc.SetIndent("", "  ")
@@ -183,8 +183,8 @@ func (o *verifyOptions) report(w *env, v *verdict) error {
 	return errors.New("the request is not verified: " + cmp.Or(v.Code, "it cannot be decided now"))
 }
 
-// verdict is what a source would make of a request.
-type verdict struct {
+// verification is what a source would make of a request.
+type verification struct {
 	Verified bool `json:"verified"`
 	// Reason is why the request is rejected, or why no event can be read from one that is verified.
 	Reason string `json:"reason"`
@@ -193,16 +193,16 @@ type verdict struct {
 	Hint     string `json:"hint,omitempty"`
 	Provider string `json:"provider"`
 	// Covers says what the signature binds, and Secret is the number of the one that matched.
-	Covers    string         `json:"covers,omitempty"`
-	Secret    int            `json:"secret,omitempty"`
-	Secrets   int            `json:"secrets"`
-	Items     []verdictItem  `json:"items"`
-	Handshake *verdictAnswer `json:"handshake,omitempty"`
-	Answer    verdictAnswer  `json:"answer"`
+	Covers    string          `json:"covers,omitempty"`
+	Secret    int             `json:"secret,omitempty"`
+	Secrets   int             `json:"secrets"`
+	Items     []verifiedItem  `json:"items"`
+	Handshake *verifiedAnswer `json:"handshake,omitempty"`
+	Answer    verifiedAnswer  `json:"answer"`
 }
 
-// verdictItem is one event.
-type verdictItem struct {
+// verifiedItem is one event.
+type verifiedItem struct {
 	Key               string     `json:"key"`
 	KeySource         string     `json:"key_source"`
 	KeySigned         bool       `json:"key_signed"`
@@ -222,21 +222,21 @@ type verdictItem struct {
 	OnResend          string     `json:"stable_on_resend,omitempty"`
 }
 
-// verdictAnswer is an HTTP response.
-type verdictAnswer struct {
+// verifiedAnswer is an HTTP response.
+type verifiedAnswer struct {
 	Status      int    `json:"status"`
 	ContentType string `json:"content_type,omitempty"`
 	Body        string `json:"body,omitempty"`
 }
 
-func newAnswer(a hookonce.Answer) verdictAnswer {
-	return verdictAnswer{a.Status, a.ContentType, string(a.Body)}
+func newAnswer(a hookonce.Answer) verifiedAnswer {
+	return verifiedAnswer{a.Status, a.ContentType, string(a.Body)}
 }
 
 // judge opens the request and says what came of it.
-func judge(p *spec.Provider, settings spec.Settings, req *hookonce.Request) *verdict {
+func judge(p *spec.Provider, settings spec.Settings, req *hookonce.Request) *verification {
 	known := p.Spec()
-	v := &verdict{Provider: p.Name(), Secrets: len(settings.Secrets), Items: []verdictItem{}}
+	v := &verification{Provider: p.Name(), Secrets: len(settings.Secrets), Items: []verifiedItem{}}
 	d, err := p.Open(req)
 	if err != nil {
 		v.refuse(p, settings, req, err)
@@ -250,7 +250,7 @@ func judge(p *spec.Provider, settings spec.Settings, req *hookonce.Request) *ver
 }
 
 // accept fills in what a verified request or a handshake carries.
-func (v *verdict) accept(p *spec.Provider, d *hookonce.Verified) {
+func (v *verification) accept(p *spec.Provider, d *hookonce.Verified) {
 	v.Verified, v.Covers, v.Secret = d.Proof.Secret > 0, d.Proof.Covers, d.Proof.Secret
 	v.Answer = newAnswer(p.Profile().Acknowledgement)
 	switch {
@@ -271,7 +271,7 @@ func (v *verdict) accept(p *spec.Provider, d *hookonce.Verified) {
 }
 
 // refuse fills in why the request is not authentic, or why that cannot be decided.
-func (v *verdict) refuse(p *spec.Provider, settings spec.Settings, req *hookonce.Request, err error) {
+func (v *verification) refuse(p *spec.Provider, settings spec.Settings, req *hookonce.Request, err error) {
 	profile := p.Profile()
 	var rej *hookonce.RejectError
 	if !errors.As(err, &rej) {
@@ -309,8 +309,8 @@ func looksLikeHandshake(known spec.Spec, settings spec.Settings, req *hookonce.R
 	return err == nil && d.Handshake != nil
 }
 
-func newItem(known spec.Spec, ev *hookonce.Event) verdictItem {
-	item := verdictItem{
+func newItem(known spec.Spec, ev *hookonce.Event) verifiedItem {
+	item := verifiedItem{
 		Key: ev.Key, KeySource: ev.KeyOrigin, KeySigned: ev.KeySigned,
 		Type: ev.Type, Resource: ev.Resource, Tenant: ev.Tenant, AttemptID: ev.AttemptID,
 		Attempt: ev.SenderAttempt, Cause: ev.SenderReason, Logical: ev.Logical, Version: ev.Version,
@@ -366,8 +366,8 @@ func keyText(rules [][]spec.Value) string {
 	return strings.Join(texts, ", or else ")
 }
 
-// print writes the verdict for people.
-func (v *verdict) print(out io.Writer) {
+// print writes the result for people.
+func (v *verification) print(out io.Writer) {
 	switch {
 	case v.Verified:
 		fmt.Fprintf(out, "verified as %s: %s; secret %d of %d matched\n", v.Provider, covered(v.Covers), v.Secret, v.Secrets)
@@ -391,7 +391,7 @@ func (v *verdict) print(out io.Writer) {
 	line(out, "answer", v.Answer.String())
 }
 
-func (e *verdictItem) print(out io.Writer) {
+func (e *verifiedItem) print(out io.Writer) {
 	if e.Key == "" {
 		line(out, "key", "none: the event is unkeyed")
 	} else {
@@ -426,7 +426,7 @@ func line(out io.Writer, label, text string) {
 }
 
 // String writes the answer on one line. What a stranger chose is quoted: it could steer a terminal.
-func (a verdictAnswer) String() string {
+func (a verifiedAnswer) String() string {
 	text := fmt.Sprint(a.Status)
 	if a.ContentType != "" {
 		text += " " + a.ContentType

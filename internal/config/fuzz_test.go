@@ -24,7 +24,7 @@ func FuzzLoad(f *testing.F) {
 		in := Input{Path: "f", Data: data, Environ: environ, ReadFile: readFile}
 		cfg, err := Load(in)
 		if err != nil {
-			for _, line := range err.(settings.Problems) {
+			for _, line := range err.(settings.Faults) {
 				if line.Text == "" {
 					t.Errorf("a problem without a text at %s", line.At)
 				}

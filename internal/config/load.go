@@ -39,7 +39,7 @@ func (in Input) now() time.Time {
 }
 
 // Load reads a configuration: defaults, then the file, then HOOKONCE_ variables, then flags, each
-// overriding what came before. An error is of type [settings.Problems] and holds every fault that was
+// overriding what came before. An error is of type [settings.Faults] and holds every fault that was
 // found.
 func Load(in Input) (*Config, error) {
 	l := &loader{Report: new(settings.Report), in: in, cfg: new(Config)}

@@ -136,10 +136,10 @@ func compare(t *testing.T, golden, got string) {
 	}
 }
 
-func TestProblemsIsTheError(t *testing.T) {
+func TestFaultsIsTheError(t *testing.T) {
 	_, err := Load(Input{Path: "hookonce.yaml", Data: []byte("listn: x\nadmin: y\n")})
-	var problems settings.Problems
-	if !errors.As(err, &problems) || len(problems) != 2 {
-		t.Fatalf("err = %v, want both problems", err)
+	var faults settings.Faults
+	if !errors.As(err, &faults) || len(faults) != 2 {
+		t.Fatalf("err = %v, want both faults", err)
 	}
 }

@@ -54,7 +54,7 @@ func (s *sender) drop(w *journal.Work) {
 }
 
 // attempt tries once. The answer is nil if there was none.
-func (s *sender) attempt(ctx context.Context, cancel func(), dest *destination, w *journal.Work) (journal.Outcome, *outgoing.Answer, retry.Verdict) {
+func (s *sender) attempt(ctx context.Context, cancel func(), dest *destination, w *journal.Work) (journal.Outcome, *outgoing.Answer, retry.Judgement) {
 	o := journal.Outcome{Held: w.Held, Started: s.opt.Now()}
 	relayed := (*s.answered.Load())[w.Source] // as it is now: a reload may change it meanwhile
 	response, err := s.post(ctx, dest, w, o.Started)
@@ -125,18 +125,18 @@ func (s *sender) report(w *journal.Work, o journal.Outcome) {
 }
 
 // judge makes o what the answer's status says, and says what it shows.
-func (s *sender) judge(o *journal.Outcome, dest *destination, w *journal.Work, answer *http.Response) retry.Verdict {
+func (s *sender) judge(o *journal.Outcome, dest *destination, w *journal.Work, answer *http.Response) retry.Judgement {
 	o.Status = answer.StatusCode
 	return s.conclude(o, dest, w, retry.Judge(answer, dest.Permanent, o.Started.Add(o.Duration)))
 }
 
 // unanswered makes o the outcome of an attempt that got no answer, or not all of one that is wanted whole, whose status
 // then means nothing.
-func (s *sender) unanswered(o *journal.Outcome, dest *destination, w *journal.Work, err error) retry.Verdict {
+func (s *sender) unanswered(o *journal.Outcome, dest *destination, w *journal.Work, err error) retry.Judgement {
 	o.Status = 0
 	if s.attempts.Err() != nil { // cancelled by us: nobody is to blame
 		o.State, o.Due = journal.Pending, o.Started.Add(o.Duration)
-		return retry.Verdict{Result: retry.Uncounted}
+		return retry.Judgement{Result: retry.Uncounted}
 	}
 	return s.conclude(o, dest, w, retry.JudgeError(err, dest.Timeout))
 }
@@ -144,7 +144,7 @@ func (s *sender) unanswered(o *journal.Outcome, dest *destination, w *journal.Wo
 // conclude makes o what the verdict says. A failure is due again as the schedule says, but not before the
 // destination asked for, or dead when no attempt is left or the next would come after the time to give up. One
 // that itself began after that time, redriven or after a long wait, has its whole schedule.
-func (s *sender) conclude(o *journal.Outcome, dest *destination, w *journal.Work, v retry.Verdict) retry.Verdict {
+func (s *sender) conclude(o *journal.Outcome, dest *destination, w *journal.Work, v retry.Judgement) retry.Judgement {
 	o.Error, o.Kind = v.Reason, journal.ErrorKind(v.Kind)
 	ended := o.Started.Add(o.Duration)
 	switch v.Result {
@@ -175,7 +175,7 @@ func (s *sender) conclude(o *journal.Outcome, dest *destination, w *journal.Work
 
 // relayed ends an attempt whose answer is for the sender. A success of which not all can be passed on is
 // a failure: its sender would be told something else than it is told later.
-func (s *sender) relayed(o journal.Outcome, dest *destination, w *journal.Work, response *http.Response) (journal.Outcome, *outgoing.Answer, retry.Verdict) {
+func (s *sender) relayed(o journal.Outcome, dest *destination, w *journal.Work, response *http.Response) (journal.Outcome, *outgoing.Answer, retry.Judgement) {
 	body, err := readReply(response.Body)
 	o.Duration = s.opt.Now().Sub(o.Started)
 	v := s.judge(&o, dest, w, response)

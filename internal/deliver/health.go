@@ -105,7 +105,7 @@ func (h *health) probing(now time.Time, source, kind string) bool {
 
 // learn follows the end of an attempt, while so many others are under way. It reports whether a failure costs
 // no try.
-func (h *health) learn(now time.Time, t *try, v retry.Verdict, others int, cause string) (spared bool) {
+func (h *health) learn(now time.Time, t *try, v retry.Judgement, others int, cause string) (spared bool) {
 	if h.settings.Failures == 0 || v.Signal == retry.NoSignal {
 		return false
 	}
@@ -158,7 +158,7 @@ func (h *health) enter(s State, now time.Time) { h.state, h.since, h.changed = s
 
 // failed counts a failure, and finds out whether the destination is ill. It says nothing about that if anything
 // succeeded while its attempt was under way, or if events of this kind alone fail.
-func (h *health) failed(now time.Time, t *try, v retry.Verdict, cause string) {
+func (h *health) failed(now time.Time, t *try, v retry.Judgement, cause string) {
 	alone := h.avoids(t.work)
 	if v.Signal == retry.Declined || v.Signal == retry.Faulty {
 		h.pick = now

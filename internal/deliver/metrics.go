@@ -22,12 +22,12 @@ type metrics struct {
 	probes         *prometheus.CounterVec
 	breaker        *prometheus.GaugeVec
 
-	tally *tally.Recorder
+	tally *tally.Registry
 	mu    sync.RWMutex
 	pairs map[[2]string]*pair // by source and destination
 }
 
-func newMetrics(r prometheus.Registerer, t *tally.Recorder) *metrics {
+func newMetrics(r prometheus.Registerer, t *tally.Registry) *metrics {
 	m := &metrics{
 		tally: t,
 		pairs: map[[2]string]*pair{},

@@ -34,7 +34,7 @@ type Options struct {
 	// that is given up; never a body or a secret.
 	Logger *slog.Logger
 	// Tally has the counters of what happens by the minute. Nil: nobody reads them.
-	Tally *tally.Recorder
+	Tally *tally.Registry
 	// Watcher is told of every attempt. Nil: nobody is.
 	Watcher Watcher
 	// Registerer receives the metrics.

@@ -78,7 +78,7 @@ func (q *sendQueue) deliver(t *turn) {
 }
 
 // learn follows the end of an attempt, before its outcome is recorded: a failure may cost no try.
-func (q *sendQueue) learn(t *turn, o *journal.Outcome, v retry.Verdict) {
+func (q *sendQueue) learn(t *turn, o *journal.Outcome, v retry.Judgement) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.opt.Now()

@@ -104,7 +104,7 @@ func notFound(w http.ResponseWriter, r *http.Request) {
 
 // refusal says in the API's words why a configuration is not used.
 func refusal(err error) error {
-	var faults settings.Problems
+	var faults settings.Faults
 	var restart *RestartError
 	switch {
 	case err == nil:

@@ -244,14 +244,14 @@ func (g *Gateway) awaitStore(ctx context.Context, in storePlan) (*journalStore, 
 func (g *Gateway) journalOptions(ids *journal.IDs, w *wiring) engine.Options {
 	o := w.journal
 	o.Notifier, o.Partitions, o.IDs = g.store.notifier, g.store.partitions, ids
-	o.Now, o.Logger, o.Registerer, o.Tally = g.opt.Now, g.opt.Logger, g.opt.Registry, g.tally.Recorder
+	o.Now, o.Logger, o.Registerer, o.Tally = g.opt.Now, g.opt.Logger, g.opt.Registry, g.tally.Registry
 	return o
 }
 
 func (g *Gateway) deliverOptions(w *wiring) deliver.Options {
 	o := w.deliver
 	o.Journal = g.journal
-	o.Now, o.Logger, o.Registerer, o.Tally, o.Watcher = g.opt.Now, g.opt.Logger, g.opt.Registry, g.tally.Recorder, g.opt.Watcher
+	o.Now, o.Logger, o.Registerer, o.Tally, o.Watcher = g.opt.Now, g.opt.Logger, g.opt.Registry, g.tally.Registry, g.opt.Watcher
 	return o
 }
 
@@ -259,7 +259,7 @@ func (g *Gateway) ingestHandler(w *wiring) *ingest.Handler {
 	o := w.ingest
 	o.Services = w.endpoints()
 	o.Journal, o.Answers, o.Bypasser, o.BypassAttempt = g.journal, g.journal, g.journal, g.deliver.BypassAttempt
-	o.Now, o.Logger, o.Registerer, o.Tally, o.Watcher = g.opt.Now, g.opt.strange, g.opt.Registry, g.tally.Recorder, g.opt.Watcher
+	o.Now, o.Logger, o.Registerer, o.Tally, o.Watcher = g.opt.Now, g.opt.strange, g.opt.Registry, g.tally.Registry, g.opt.Watcher
 	return ingest.New(o)
 }
 
@@ -327,7 +327,7 @@ func (g *Gateway) AdminAddr() net.Addr { return g.admin.Addr() }
 
 // Reload reads the configuration anew, holds it against the one that runs, and uses it, on account of by. It
 // returns what changed, in words without secrets. It is all or nothing: with an error, which may be
-// [settings.Problems] or a [RestartError], nothing was changed. All that comes of it is in the log.
+// [settings.Faults] or a [RestartError], nothing was changed. All that comes of it is in the log.
 //
 // Requests and attempts under way end as they began, and none is refused because of it. Calls wait for each
 // other. ctx bounds the preparation; the change itself takes no time.
@@ -335,7 +335,7 @@ func (g *Gateway) Reload(ctx context.Context, by string) (changed []string, err 
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
 	changed, err = g.reload(ctx)
-	var faults settings.Problems
+	var faults settings.Faults
 	switch {
 	case errors.As(err, &faults):
 		for _, f := range faults {

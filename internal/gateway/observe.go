@@ -33,7 +33,7 @@ type forwarder struct {
 type observing struct {
 	opt      Options
 	metrics  *observe.Metrics
-	recorder *observe.Recorder
+	observer *observe.Observer
 	store    *observe.Store
 	retired  []*forwarder // that requests under way may still use
 }
@@ -45,7 +45,7 @@ func (o *observing) open(in storePlan, keep func(source string) time.Duration) (
 		return explain(in.Store, err)
 	}
 	o.metrics = observe.NewMetrics(o.opt.Registry)
-	o.recorder = observe.NewRecorder(o.store, observe.RecorderOptions{
+	o.observer = observe.NewObserver(o.store, observe.ObserverOptions{
 		Metrics: o.metrics, Logger: o.opt.Logger, Now: o.opt.Now, Keep: keep,
 	})
 	return nil
@@ -107,7 +107,7 @@ func (o *observing) newForwarder(p *plan, s observe.Source) *forwarder {
 	s.Transport = f.transport
 	f.Forwarder = observe.New(s, observe.Options{
 		TrustedProxies: p.ingest.TrustedProxies, URL: ingest.SeenURL,
-		Recorder: o.recorder, Metrics: o.metrics, Logger: o.opt.strange, Now: o.opt.Now,
+		Observer: o.observer, Metrics: o.metrics, Logger: o.opt.strange, Now: o.opt.Now,
 	})
 	return f
 }
@@ -129,8 +129,8 @@ func (o *observing) close(running observers) error {
 	for _, f := range o.retired {
 		f.Close()
 	}
-	if o.recorder != nil {
-		o.recorder.Close()
+	if o.observer != nil {
+		o.observer.Close()
 	}
 	if o.store == nil {
 		return nil

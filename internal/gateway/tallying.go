@@ -14,7 +14,7 @@ const tallyTime = 5 * time.Second
 
 // tallying hands what this process counts to the store.
 type tallying struct {
-	*tally.Recorder
+	*tally.Registry
 	opt   Options
 	to    tally.Adder
 	stop  chan struct{} // nil: it has not begun
@@ -23,7 +23,7 @@ type tallying struct {
 
 // newTallying returns what counts from now on, in memory until begin is called.
 func newTallying(o Options) *tallying {
-	t := &tallying{Recorder: tally.NewRecorder(o.Now), opt: o}
+	t := &tallying{Registry: tally.NewRegistry(o.Now), opt: o}
 	o.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "hookonce_tally_points_lost_total",
 		Help: "Counts of a minute that were given up, because the store was away for so long that too many waited for it.",

@@ -16,7 +16,7 @@ type answer struct {
 	status      int
 	header      http.Header // of a destination's answer
 	contentType []string
-	verdict     []string // Hookonce-Status; nil where nothing was accepted
+	statusField []string // Hookonce-Status; nil where nothing was accepted
 	body        []byte
 }
 
@@ -26,7 +26,7 @@ var (
 	textType = []string{"text/plain; charset=utf-8"}
 	nosniff  = []string{"nosniff"}
 
-	verdicts = map[journal.Status][]string{
+	statusFields = map[journal.Status][]string{
 		journal.Accepted:  {string(journal.Accepted)},
 		journal.Duplicate: {string(journal.Duplicate)},
 		journal.Conflict:  {string(journal.Conflict)},
@@ -43,8 +43,8 @@ func (a *answer) write(w http.ResponseWriter) {
 		h["Content-Type"] = a.contentType
 	}
 	h["X-Content-Type-Options"] = nosniff
-	if a.verdict != nil {
-		h["Hookonce-Status"] = a.verdict
+	if a.statusField != nil {
+		h["Hookonce-Status"] = a.statusField
 	}
 	w.WriteHeader(a.status)
 	if len(a.body) > 0 {
@@ -123,7 +123,7 @@ func single(s journal.Status, key string) answer {
 	} else {
 		body = append(body, "\"}\n"...)
 	}
-	return answer{status: http.StatusOK, contentType: jsonType, verdict: verdicts[s], body: body}
+	return answer{status: http.StatusOK, contentType: jsonType, statusField: statusFields[s], body: body}
 }
 
 // batch is the answer to a request of several events, or none, with the counts.
@@ -139,7 +139,7 @@ func (t *statusCounts) batch() answer {
 		body = appendCount(body, journal.Unprotected, t.unprotected)
 	}
 	body = append(body, "}\n"...)
-	return answer{status: http.StatusOK, contentType: jsonType, verdict: verdicts[s], body: body}
+	return answer{status: http.StatusOK, contentType: jsonType, statusField: statusFields[s], body: body}
 }
 
 func appendCount(b []byte, name journal.Status, n int) []byte {

@@ -165,12 +165,12 @@ func (e *endpoint) acknowledge(a answer) answer {
 		return a
 	}
 	own := *e.required
-	own.verdict = a.verdict
+	own.statusField = a.statusField
 	return own
 }
 
 // reply answers the sender of one event with what the event's destination answered, now or when the first
-// copy came. Which of the two it was says the verdict, as with any source.
+// copy came. Which of the two it was says Hookonce-Status, as with any source.
 //
 // An event without a destination, and one whose answer is not kept any more, is acknowledged like those
 // of other sources: it is done. A copy of one that waits for a destination which the source had before is not:
@@ -223,7 +223,7 @@ func relayed(a *journal.Response, s journal.Status) answer {
 	if _, ok := h["Content-Type"]; !ok {
 		h["Content-Type"] = nil // or the server would guess one
 	}
-	return answer{status: a.Status, header: h, verdict: verdicts[s], body: a.Body}
+	return answer{status: a.Status, header: h, statusField: statusFields[s], body: a.Body}
 }
 
 // ruleOf returns which headers of a source's requests are kept.

@@ -18,7 +18,7 @@ type metrics struct {
 	lastReceived, lastVerified *prometheus.GaugeVec
 	seconds, copyAge           *prometheus.HistogramVec
 
-	tally *tally.Recorder
+	tally *tally.Registry
 
 	mu   sync.Mutex
 	came map[string]*reseen // by source: those that are gone may come back
@@ -36,7 +36,7 @@ func (c counter) Inc() {
 	c.tally.Inc()
 }
 
-func newMetrics(r prometheus.Registerer, t *tally.Recorder) *metrics {
+func newMetrics(r prometheus.Registerer, t *tally.Registry) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 		r.MustRegister(v)

@@ -135,7 +135,7 @@ type Options struct {
 	// Registerer receives the metrics.
 	Registerer prometheus.Registerer
 	// Tally has the counters of what happens by the minute. Nil: nobody reads them.
-	Tally *tally.Recorder
+	Tally *tally.Registry
 	// Watcher is told what becomes of every request. Nil: nobody is.
 	Watcher Watcher
 }

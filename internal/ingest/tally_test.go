@@ -18,7 +18,7 @@ import (
 )
 
 // counts returns what was counted, by source and word.
-func counts(r *tally.Recorder) map[string]int64 {
+func counts(r *tally.Registry) map[string]int64 {
 	all := map[string]int64{}
 	for _, p := range r.Recent(tally.Query{Step: time.Hour, Until: time.Now().Add(time.Hour)}) {
 		all[p.Source+" "+string(p.What)] += p.N
@@ -37,7 +37,7 @@ func (s *scripted) Accept(context.Context, []*journal.Event) (next []journal.Res
 func TestWhatIsCounted(t *testing.T) {
 	now := time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
 	clock := func() time.Time { return now }
-	rec, metrics := tally.NewRecorder(clock), prometheus.NewRegistry()
+	rec, metrics := tally.NewRegistry(clock), prometheus.NewRegistry()
 	first := journal.NewIDs(1, 0).Next(now.Add(-2 * time.Minute))
 	results := []journal.Result{
 		{Status: journal.Accepted, ID: first + 1}, {Status: journal.Unkeyed, ID: first + 2},

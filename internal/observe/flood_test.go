@@ -29,12 +29,12 @@ import (
 func TestLogIsBoundedUnderAFlood(t *testing.T) {
 	var out bytes.Buffer
 	metrics := NewMetrics(prometheus.NewRegistry())
-	recorder := &Recorder{bodies: newRoom(1 << 20), metrics: metrics, waiting: make(chan *request, 1000), lost: map[string]int64{}}
+	recorder := &Observer{bodies: newRoom(1 << 20), metrics: metrics, waiting: make(chan *request, 1000), lost: map[string]int64{}}
 	f := New(Source{
 		Name: "orders", To: &url.URL{Scheme: "http", Host: "app.internal"},
 		Provider:  &sender{func(*hookonce.Request) (*hookonce.Verified, error) { panic("fake") }},
 		Transport: roundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New("refused") }),
-	}, Options{URL: func(r *http.Request) string { return r.URL.String() }, Recorder: recorder, Metrics: metrics, Logger: slog.New(slog.NewTextHandler(&out, nil)), Now: func() time.Time { return noon }})
+	}, Options{URL: func(r *http.Request) string { return r.URL.String() }, Observer: recorder, Metrics: metrics, Logger: slog.New(slog.NewTextHandler(&out, nil)), Now: func() time.Time { return noon }})
 	defer f.Close()
 	for range 500 {
 		f.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/in/orders", nil))
@@ -49,8 +49,8 @@ func TestLogIsBoundedUnderAFlood(t *testing.T) {
 }
 
 // idleRecorder returns one that writes nothing by itself.
-func idleRecorder() *Recorder {
-	return &Recorder{
+func idleRecorder() *Observer {
+	return &Observer{
 		metrics: NewMetrics(prometheus.NewRegistry()), now: func() time.Time { return noon }, some: make(chan struct{}, 1),
 		lost: map[string]int64{}, alike: map[likeness]*row{}, strange: map[string]int{},
 	}

@@ -42,8 +42,8 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// URL returns the address that a request was sent to, for providers that sign it.
 	URL func(*http.Request) string
-	// Recorder takes what is observed.
-	Recorder *Recorder
+	// Observer takes what is observed.
+	Observer *Observer
 	// Metrics counts it.
 	Metrics *Metrics
 	// Logger receives failures, never a body or a secret.
@@ -133,7 +133,7 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = socket.SetWriteDeadline(time.Time{})
 	out := r.WithContext(ctx)
 	if r.ContentLength != 0 {
-		e.body = &body{ReadCloser: r.Body, room: f.opt.Recorder.bodies, limit: f.source.MaxBody, before: func() {
+		e.body = &body{ReadCloser: r.Body, room: f.opt.Observer.bodies, limit: f.source.MaxBody, before: func() {
 			if !e.ending.Load() {
 				_ = socket.SetReadDeadline(time.Now().Add(pause)) // sockets count in real time
 			}
@@ -154,7 +154,7 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			_ = socket.Flush() // the sender may be waiting for the answer with the rest, or for ever
 		}
 		e.finish(socket)
-		f.opt.Recorder.look(e.request(r))
+		f.opt.Observer.look(e.request(r))
 	}()
 	f.proxy.ServeHTTP(said, out)
 }
@@ -208,7 +208,7 @@ func (e *exchange) request(r *http.Request) *request {
 		q.Body, q.unread, broke = e.body.take(r.ContentLength)
 	}
 	q.weight = int64(cap(q.Body))
-	if size := headerSize(r.Header); e.opt.Recorder.bodies.take(size) {
+	if size := headerSize(r.Header); e.opt.Observer.bodies.take(size) {
 		q.weight += size
 	} else {
 		q.Header, q.unread = nil, cmp.Or(q.unread, ReasonMemory)

@@ -88,7 +88,7 @@ func onEveryStore(t *testing.T, test func(t *testing.T, p place)) {
 type front struct {
 	*httptest.Server
 	forwarder *Forwarder
-	recorder  *Recorder
+	recorder  *Observer
 	store     *Store
 	registry  *prometheus.Registry
 	end       func() // records what was seen
@@ -120,12 +120,12 @@ func newFront(t *testing.T, p place, app http.HandlerFunc, change func(*Source))
 	t.Cleanup(transport.CloseIdleConnections)
 	f := &front{store: p.store(t), registry: prometheus.NewRegistry()}
 	log, metrics := slog.New(slog.DiscardHandler), NewMetrics(f.registry)
-	f.recorder = NewRecorder(f.store, RecorderOptions{Metrics: metrics, Logger: log, Now: time.Now, Keep: func(string) time.Duration { return time.Hour }, WriteTimeout: time.Minute})
+	f.recorder = NewObserver(f.store, ObserverOptions{Metrics: metrics, Logger: log, Now: time.Now, Keep: func(string) time.Duration { return time.Hour }, WriteTimeout: time.Minute})
 	s := Source{Name: "orders", To: to, Transport: transport, Provider: &sender{}, MaxBody: 1000}
 	if change != nil {
 		change(&s)
 	}
-	forwarder := New(s, Options{URL: func(r *http.Request) string { return r.URL.String() }, Recorder: f.recorder, Metrics: metrics, Logger: log, Now: time.Now})
+	forwarder := New(s, Options{URL: func(r *http.Request) string { return r.URL.String() }, Observer: f.recorder, Metrics: metrics, Logger: log, Now: time.Now})
 	f.forwarder = forwarder
 	f.Server = httptest.NewServer(forwarder)
 	ended := false
@@ -639,7 +639,7 @@ func TestHostAndForwarded(t *testing.T) {
 			return &http.Response{StatusCode: 200, Body: http.NoBody, Request: r}, nil
 		})}, Options{
 			TrustedProxies: trusted, Logger: slog.New(slog.DiscardHandler), Now: time.Now, URL: func(*http.Request) string { return "" },
-			Recorder: &Recorder{bodies: newRoom(1 << 20), metrics: NewMetrics(prometheus.NewRegistry()), waiting: make(chan *request, 1)},
+			Observer: &Observer{bodies: newRoom(1 << 20), metrics: NewMetrics(prometheus.NewRegistry()), waiting: make(chan *request, 1)},
 		})
 		r := httptest.NewRequest("POST", "/in/orders", nil)
 		at, err := net.ResolveTCPAddr("tcp", c.local)

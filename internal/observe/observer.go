@@ -30,9 +30,9 @@ const (
 	purgeAfter    = MaxRows / 10 // rows that were written, if that is sooner
 )
 
-// Recorder looks at requests after they were answered, and writes what it saw. Nobody waits for it. It is safe for
+// Observer looks at requests after they were answered, and writes what it saw. Nobody waits for it. It is safe for
 // concurrent use.
-type Recorder struct {
+type Observer struct {
 	store        *Store
 	metrics      *Metrics
 	log          *slog.Logger
@@ -72,8 +72,8 @@ func likenessOf(o *Observation) likeness {
 	return likeness{o.Source, o.Kind, o.Reason, o.Status, o.Failure}
 }
 
-// RecorderOptions are what a [Recorder] needs besides its store.
-type RecorderOptions struct {
+// ObserverOptions are what a [Observer] needs besides its store.
+type ObserverOptions struct {
 	Metrics *Metrics
 	Logger  *slog.Logger
 	Now     func() time.Time
@@ -83,9 +83,9 @@ type RecorderOptions struct {
 	WriteTimeout time.Duration
 }
 
-// NewRecorder starts a recorder. Close must be called. The store need not be there yet.
-func NewRecorder(s *Store, o RecorderOptions) *Recorder {
-	r := &Recorder{
+// NewObserver starts an observer. Close must be called. The store need not be there yet.
+func NewObserver(s *Store, o ObserverOptions) *Observer {
+	r := &Observer{
 		store: s, metrics: o.Metrics, log: o.Logger, now: o.Now, keep: o.Keep, writeTimeout: cmp.Or(o.WriteTimeout, writeTimeout),
 		bodies: newRoom(maxBodies), waiting: make(chan *request, maxWaiting),
 		some: make(chan struct{}, 1), stopped: make(chan struct{}), lost: map[string]int64{},
@@ -100,7 +100,7 @@ func NewRecorder(s *Store, o RecorderOptions) *Recorder {
 }
 
 // look takes a request that was answered. It never waits.
-func (r *Recorder) look(q *request) {
+func (r *Observer) look(q *request) {
 	r.metrics.forwarded.WithLabelValues(q.source.Name, class(q.came.Status)).Inc()
 	r.metrics.seconds.WithLabelValues(q.source.Name).Observe(q.came.Took.Seconds())
 	r.mu.Lock()
@@ -117,20 +117,20 @@ func (r *Recorder) look(q *request) {
 }
 
 // lose counts requests that are not on record. The caller holds the lock.
-func (r *Recorder) lose(source string, n int64, reason string) {
+func (r *Observer) lose(source string, n int64, reason string) {
 	r.metrics.unrecorded.WithLabelValues(source, reason).Add(float64(n))
 	r.lost[source] += n
 	r.wake()
 }
 
-func (r *Recorder) wake() {
+func (r *Observer) wake() {
 	select {
 	case r.some <- struct{}{}:
 	default:
 	}
 }
 
-func (r *Recorder) lookOn() {
+func (r *Observer) lookOn() {
 	for q := range r.waiting {
 		all := q.observations()
 		r.bodies.give(q.weight)
@@ -140,7 +140,7 @@ func (r *Recorder) lookOn() {
 }
 
 // add gives observations to the writer, unless too many wait for it already.
-func (r *Recorder) add(q *request, all []Observation) {
+func (r *Observer) add(q *request, all []Observation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if reason := all[0].Reason; all[0].Kind == Unread {
@@ -168,7 +168,7 @@ func (r *Recorder) add(q *request, all []Observation) {
 }
 
 // joined adds a request to a row that is pending, if it is to share one.
-func (r *Recorder) joined(o *Observation) bool {
+func (r *Observer) joined(o *Observation) bool {
 	same := r.alike[likenessOf(o)]
 	if same != nil {
 		same.Requests += o.Requests
@@ -178,14 +178,14 @@ func (r *Recorder) joined(o *Observation) bool {
 
 // nextID returns an identifier that grows with time and that no other process is likely to draw. Writing a row
 // again under it changes nothing.
-func (r *Recorder) nextID() int64 {
+func (r *Observer) nextID() int64 {
 	const random = 22 // bits
 	r.last = max(r.last+1, r.now().UnixMilli()<<random|rand.Int64N(1<<random))
 	return r.last
 }
 
 // write writes what is pending, with a pause between transactions, and deletes what is old, until the end.
-func (r *Recorder) write() {
+func (r *Observer) write() {
 	defer close(r.stopped)
 	old := time.NewTicker(purgeInterval)
 	defer old.Stop()
@@ -216,14 +216,14 @@ func (r *Recorder) write() {
 }
 
 // due reports whether so much was written that some is too much.
-func (r *Recorder) due() bool {
+func (r *Observer) due() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.written >= purgeAfter
 }
 
 // tell logs that the store began to fail, or works again.
-func (r *Recorder) tell(before *error, now error) {
+func (r *Observer) tell(before *error, now error) {
 	switch {
 	case now != nil && *before == nil:
 		r.log.Warn("observe: nothing can be recorded; requests are forwarded all the same, and it is tried again", "error", now)
@@ -234,7 +234,7 @@ func (r *Recorder) tell(before *error, now error) {
 }
 
 // flush writes what is pending, and what comes meanwhile only if that is a full batch, or all is wanted.
-func (r *Recorder) flush(all bool) error {
+func (r *Observer) flush(all bool) error {
 	for {
 		rows := r.batch()
 		if len(rows) == 0 {
@@ -252,7 +252,7 @@ func (r *Recorder) flush(all bool) error {
 
 // batch takes the oldest rows, and one for the requests of each source that are not on record, unless there is one
 // already: it comes first, also when it is taken back.
-func (r *Recorder) batch() []row {
+func (r *Observer) batch() []row {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := min(len(r.pending), maxBatch)
@@ -281,7 +281,7 @@ func (r *Recorder) batch() []row {
 }
 
 // wrote takes back what could not be written.
-func (r *Recorder) wrote(rows []row, refused []row, err error) {
+func (r *Observer) wrote(rows []row, refused []row, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.writing = 0
@@ -303,7 +303,7 @@ func (r *Recorder) wrote(rows []row, refused []row, err error) {
 }
 
 // forget deletes what is old, or too much.
-func (r *Recorder) forget() {
+func (r *Observer) forget() {
 	r.mu.Lock()
 	r.written = 0
 	r.mu.Unlock()
@@ -314,7 +314,7 @@ func (r *Recorder) forget() {
 
 // Forget deletes the observations that are older than they are to be kept, and those beyond [MaxRows]. What strangers
 // send is bounded apart, so that they cannot push out what is on record of events.
-func (r *Recorder) Forget(ctx context.Context) error {
+func (r *Observer) Forget(ctx context.Context) error {
 	sources, err := r.store.Sources(ctx)
 	if err != nil {
 		return err
@@ -336,7 +336,7 @@ func (r *Recorder) Forget(ctx context.Context) error {
 
 // Close writes what was observed, as far as the store lets it within a few seconds, and ends. No request may be
 // forwarded any more, or what is observed of it is lost.
-func (r *Recorder) Close() {
+func (r *Observer) Close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Verdict is what the end of an attempt means.
-type Verdict struct {
+// Judgement is what the end of an attempt means.
+type Judgement struct {
 	// Result is what becomes of the work.
 	Result Result
 	// Signal is what the end says about the receiver, apart from this work.
@@ -32,7 +32,7 @@ type Verdict struct {
 }
 
 // Due returns when the next attempt is made after one that ended then, if the schedule plans that wait.
-func (v Verdict) Due(ended time.Time, planned time.Duration) time.Time {
+func (v Judgement) Due(ended time.Time, planned time.Duration) time.Time {
 	return ended.Add(max(planned, v.After))
 }
 
@@ -82,12 +82,12 @@ func (s Signal) Illness() bool { return s >= Faulty }
 
 // Judge returns what an answer means that came at now: 2xx is done; 410 and the permanent statuses, each of which
 // [CheckPermanent] allows, are dead; everything else is tried again. docs/destinations.md has the table.
-func Judge(answer *http.Response, permanent []int, now time.Time) Verdict {
+func Judge(answer *http.Response, permanent []int, now time.Time) Judgement {
 	status := answer.StatusCode
 	if status/100 == 2 {
-		return Verdict{Result: Done, Signal: Success}
+		return Judgement{Result: Done, Signal: Success}
 	}
-	v := Verdict{Signal: Declined, Reason: "status " + strconv.Itoa(status) + remark(answer), Kind: Status}
+	v := Judgement{Signal: Declined, Reason: "status " + strconv.Itoa(status) + remark(answer), Kind: Status}
 	switch status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		v.Signal, v.After = Busy, retryAfter(answer.Header.Get("Retry-After"), now)
@@ -159,8 +159,8 @@ func (f *Fault) Error() string { return f.Text }
 const uncountedDelay = 30 * time.Second
 
 // JudgeError returns what it means that an attempt, which took that long, got no answer.
-func JudgeError(err error, took time.Duration) Verdict {
-	v := Verdict{Signal: Faulty}
+func JudgeError(err error, took time.Duration) Judgement {
+	v := Judgement{Signal: Faulty}
 	v.Kind, v.Reason = cause(err, took)
 	switch {
 	case ours(err):

@@ -24,43 +24,43 @@ func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		status int
 		header string // Retry-After, or Location of a redirect
-		want   Verdict
+		want   Judgement
 	}{
-		{200, "", Verdict{Result: Done, Signal: Success}},
-		{201, "/made", Verdict{Result: Done, Signal: Success}},
-		{204, "60", Verdict{Result: Done, Signal: Success}},
-		{299, "", Verdict{Result: Done, Signal: Success}},
-		{101, "", Verdict{Again, Declined, 0, "status 101", Status}},
-		{300, "", Verdict{Again, Declined, 0, "status 300: several addresses to choose from, of which none is chosen; answer 2xx", Status}},
-		{301, "/", Verdict{Dead, Declined, 0, "status 301: redirects are not followed", Status}}, // configured
-		{302, "/", Verdict{Again, Declined, 0, "status 302: redirects are not followed", Status}},
-		{303, "/", Verdict{Again, Declined, 0, "status 303: redirects are not followed", Status}},
-		{307, "/", Verdict{Again, Declined, 0, "status 307: redirects are not followed", Status}},
-		{308, "/", Verdict{Again, Declined, 0, "status 308: redirects are not followed", Status}},
-		{302, "", Verdict{Again, Declined, 0, "status 302: a redirect that does not say where to", Status}},
-		{304, "", Verdict{Again, Declined, 0, "status 304: not modified, which answers a condition; the request made none, so answer 2xx", Status}},
-		{304, "/", Verdict{Again, Declined, 0, "status 304: not modified, which answers a condition; the request made none, so answer 2xx", Status}},
-		{305, "/", Verdict{Again, Declined, 0, "status 305: no success, and no redirect either; answer 2xx", Status}},
-		{306, "", Verdict{Again, Declined, 0, "status 306: no success, and no redirect either; answer 2xx", Status}},
-		{399, "/", Verdict{Again, Declined, 0, "status 399: no success, and no redirect either; answer 2xx", Status}},
-		{400, "", Verdict{Dead, Declined, 0, "status 400", Status}}, // configured
-		{401, "", Verdict{Again, Declined, 0, "status 401", Status}},
-		{404, "60", Verdict{Again, Declined, 0, "status 404", Status}},
-		{408, "", Verdict{Again, Declined, 0, "status 408", Status}},
-		{410, "60", Verdict{Dead, Declined, 0, "status 410", Status}}, // always
-		{422, "", Verdict{Dead, Declined, 0, "status 422", Status}},   // configured
-		{425, "", Verdict{Again, Declined, 0, "status 425", Status}},
-		{429, "", Verdict{Again, Busy, 0, "status 429", Status}},
-		{429, "60", Verdict{Again, Busy, minute, "status 429", Status}},
-		{500, "60", Verdict{Again, Declined, 0, "status 500", Status}},
-		{502, "60", Verdict{Again, Faulty, 0, "status 502", Status}},
-		{503, "", Verdict{Again, Busy, 0, "status 503", Status}},
-		{503, "soon", Verdict{Again, Busy, 0, "status 503", Status}},
-		{503, "Sun, 01 Feb 2026 00:02:00 GMT", Verdict{Again, Busy, 2 * minute, "status 503", Status}},
-		{503, "Sat, 31 Jan 2026 00:02:00 GMT", Verdict{Again, Busy, 0, "status 503", Status}},
-		{503, "604800", Verdict{Again, Busy, maxAfter, "status 503", Status}},
-		{504, "", Verdict{Again, Faulty, 0, "status 504", Status}},
-		{999, "", Verdict{Again, Declined, 0, "status 999", Status}},
+		{200, "", Judgement{Result: Done, Signal: Success}},
+		{201, "/made", Judgement{Result: Done, Signal: Success}},
+		{204, "60", Judgement{Result: Done, Signal: Success}},
+		{299, "", Judgement{Result: Done, Signal: Success}},
+		{101, "", Judgement{Again, Declined, 0, "status 101", Status}},
+		{300, "", Judgement{Again, Declined, 0, "status 300: several addresses to choose from, of which none is chosen; answer 2xx", Status}},
+		{301, "/", Judgement{Dead, Declined, 0, "status 301: redirects are not followed", Status}}, // configured
+		{302, "/", Judgement{Again, Declined, 0, "status 302: redirects are not followed", Status}},
+		{303, "/", Judgement{Again, Declined, 0, "status 303: redirects are not followed", Status}},
+		{307, "/", Judgement{Again, Declined, 0, "status 307: redirects are not followed", Status}},
+		{308, "/", Judgement{Again, Declined, 0, "status 308: redirects are not followed", Status}},
+		{302, "", Judgement{Again, Declined, 0, "status 302: a redirect that does not say where to", Status}},
+		{304, "", Judgement{Again, Declined, 0, "status 304: not modified, which answers a condition; the request made none, so answer 2xx", Status}},
+		{304, "/", Judgement{Again, Declined, 0, "status 304: not modified, which answers a condition; the request made none, so answer 2xx", Status}},
+		{305, "/", Judgement{Again, Declined, 0, "status 305: no success, and no redirect either; answer 2xx", Status}},
+		{306, "", Judgement{Again, Declined, 0, "status 306: no success, and no redirect either; answer 2xx", Status}},
+		{399, "/", Judgement{Again, Declined, 0, "status 399: no success, and no redirect either; answer 2xx", Status}},
+		{400, "", Judgement{Dead, Declined, 0, "status 400", Status}}, // configured
+		{401, "", Judgement{Again, Declined, 0, "status 401", Status}},
+		{404, "60", Judgement{Again, Declined, 0, "status 404", Status}},
+		{408, "", Judgement{Again, Declined, 0, "status 408", Status}},
+		{410, "60", Judgement{Dead, Declined, 0, "status 410", Status}}, // always
+		{422, "", Judgement{Dead, Declined, 0, "status 422", Status}},   // configured
+		{425, "", Judgement{Again, Declined, 0, "status 425", Status}},
+		{429, "", Judgement{Again, Busy, 0, "status 429", Status}},
+		{429, "60", Judgement{Again, Busy, minute, "status 429", Status}},
+		{500, "60", Judgement{Again, Declined, 0, "status 500", Status}},
+		{502, "60", Judgement{Again, Faulty, 0, "status 502", Status}},
+		{503, "", Judgement{Again, Busy, 0, "status 503", Status}},
+		{503, "soon", Judgement{Again, Busy, 0, "status 503", Status}},
+		{503, "Sun, 01 Feb 2026 00:02:00 GMT", Judgement{Again, Busy, 2 * minute, "status 503", Status}},
+		{503, "Sat, 31 Jan 2026 00:02:00 GMT", Judgement{Again, Busy, 0, "status 503", Status}},
+		{503, "604800", Judgement{Again, Busy, maxAfter, "status 503", Status}},
+		{504, "", Judgement{Again, Faulty, 0, "status 504", Status}},
+		{999, "", Judgement{Again, Declined, 0, "status 999", Status}},
 	} {
 		answer := &http.Response{StatusCode: c.status, Header: http.Header{}}
 		if c.header != "" {
@@ -112,20 +112,20 @@ func dial(address string, errno syscall.Errno) error {
 func TestJudgeError(t *testing.T) {
 	for _, c := range []struct {
 		err  error
-		want Verdict
+		want Judgement
 	}{
-		{dial("192.0.2.1", syscall.EADDRNOTAVAIL), Verdict{Uncounted, NoSignal, minute / 2, "cannot assign requested address on our side", Unspecified}},
-		{dial("2001:db8::1", syscall.EADDRNOTAVAIL), Verdict{Again, Unreachable, 0, "host unreachable", NoRoute}},
-		{dial("::1", syscall.EADDRNOTAVAIL), Verdict{Again, Unreachable, 0, "host unreachable", NoRoute}},
-		{dial("2001:db8::1", syscall.EMFILE), Verdict{Uncounted, NoSignal, minute / 2, "too many open files on our side", Unspecified}},
-		{dial("192.0.2.1", syscall.ECONNREFUSED), Verdict{Again, Unreachable, 0, "connection refused", Refused}},
-		{&Fault{Text: "not allowed", Kind: Address}, Verdict{Again, Faulty, 0, "not allowed", Address}},
-		{&net.OpError{Op: "dial", Err: &Fault{Text: "not allowed", Kind: Address}}, Verdict{Again, Unreachable, 0, "not allowed", Address}},
-		{&Fault{Text: "panic", Kind: Unspecified, Ours: true}, Verdict{Uncounted, NoSignal, minute / 2, "panic", Unspecified}},
-		{&net.DNSError{Err: "no such host", Name: "fake-secret.invalid"}, Verdict{Again, Unreachable, 0, "host name could not be resolved", DNS}},
-		{fmt.Errorf("waiting: %w", context.DeadlineExceeded), Verdict{Again, Faulty, 0, "timeout after 3s", Timeout}},
-		{syscall.ECONNRESET, Verdict{Again, Faulty, 0, "connection reset", Reset}},
-		{errors.New("malformed HTTP response \"fake-secret\""), Verdict{Again, Faulty, 0, "no valid HTTP answer", Invalid}},
+		{dial("192.0.2.1", syscall.EADDRNOTAVAIL), Judgement{Uncounted, NoSignal, minute / 2, "cannot assign requested address on our side", Unspecified}},
+		{dial("2001:db8::1", syscall.EADDRNOTAVAIL), Judgement{Again, Unreachable, 0, "host unreachable", NoRoute}},
+		{dial("::1", syscall.EADDRNOTAVAIL), Judgement{Again, Unreachable, 0, "host unreachable", NoRoute}},
+		{dial("2001:db8::1", syscall.EMFILE), Judgement{Uncounted, NoSignal, minute / 2, "too many open files on our side", Unspecified}},
+		{dial("192.0.2.1", syscall.ECONNREFUSED), Judgement{Again, Unreachable, 0, "connection refused", Refused}},
+		{&Fault{Text: "not allowed", Kind: Address}, Judgement{Again, Faulty, 0, "not allowed", Address}},
+		{&net.OpError{Op: "dial", Err: &Fault{Text: "not allowed", Kind: Address}}, Judgement{Again, Unreachable, 0, "not allowed", Address}},
+		{&Fault{Text: "panic", Kind: Unspecified, Ours: true}, Judgement{Uncounted, NoSignal, minute / 2, "panic", Unspecified}},
+		{&net.DNSError{Err: "no such host", Name: "fake-secret.invalid"}, Judgement{Again, Unreachable, 0, "host name could not be resolved", DNS}},
+		{fmt.Errorf("waiting: %w", context.DeadlineExceeded), Judgement{Again, Faulty, 0, "timeout after 3s", Timeout}},
+		{syscall.ECONNRESET, Judgement{Again, Faulty, 0, "connection reset", Reset}},
+		{errors.New("malformed HTTP response \"fake-secret\""), Judgement{Again, Faulty, 0, "no valid HTTP answer", Invalid}},
 	} {
 		if got := JudgeError(c.err, 3*time.Second); got != c.want {
 			t.Errorf("%v: %+v, want %+v", c.err, got, c.want)
@@ -144,7 +144,7 @@ func TestDue(t *testing.T) {
 		{0, -time.Hour, 0}, // never in the past
 		{0, 0, 0},
 	} {
-		if got := (Verdict{After: c.after}).Due(ended, c.planned).Sub(ended); got != c.want {
+		if got := (Judgement{After: c.after}).Due(ended, c.planned).Sub(ended); got != c.want {
 			t.Errorf("planned %v, asked for %v: due after %v, want %v", c.planned, c.after, got, c.want)
 		}
 	}

@@ -47,9 +47,9 @@ func (p Place) compare(q Place) int {
 	return p.Column - q.Column
 }
 
-// Problem is one fault of a configuration: where it was written, what is wrong, and what to write
+// Fault is one fault of a configuration: where it was written, what is wrong, and what to write
 // instead. Its text never contains a secret.
-type Problem struct {
+type Fault struct {
 	At   Place
 	Text string
 }
@@ -57,34 +57,34 @@ type Problem struct {
 // Error returns the place and the text, such as
 //
 //	hookonce.yaml:7:5: unknown key "secret"; did you mean "secrets"?
-func (p Problem) Error() string {
-	if at := p.At.String(); at != "" {
-		return at + ": " + p.Text
+func (f Fault) Error() string {
+	if at := f.At.String(); at != "" {
+		return at + ": " + f.Text
 	}
-	return p.Text
+	return f.Text
 }
 
 // Attrs returns the place and the text for a log: file, line and column, or the setting's variable or flag.
-func (p Problem) Attrs() []slog.Attr {
-	attrs := []slog.Attr{slog.String("error", p.Text)}
+func (f Fault) Attrs() []slog.Attr {
+	attrs := []slog.Attr{slog.String("error", f.Text)}
 	switch {
-	case p.At.Line > 0:
-		attrs = append(attrs, slog.String("file", p.At.Name), slog.Int("line", p.At.Line), slog.Int("column", p.At.Column))
-	case p.At.Name != "":
-		attrs = append(attrs, slog.String("setting", p.At.Name))
+	case f.At.Line > 0:
+		attrs = append(attrs, slog.String("file", f.At.Name), slog.Int("line", f.At.Line), slog.Int("column", f.At.Column))
+	case f.At.Name != "":
+		attrs = append(attrs, slog.String("setting", f.At.Name))
 	}
 	return attrs
 }
 
-// Problems are all the faults of a configuration: those of the file in the order of its lines, then
+// Faults are all the faults of a configuration: those of the file in the order of its lines, then
 // those of the environment and the flags.
-type Problems []Problem
+type Faults []Fault
 
-// Error returns one line for each problem.
-func (p Problems) Error() string {
-	lines := make([]string, len(p))
-	for i, problem := range p {
-		lines[i] = problem.Error()
+// Error returns one line for each fault.
+func (f Faults) Error() string {
+	lines := make([]string, len(f))
+	for i, fault := range f {
+		lines[i] = fault.Error()
 	}
 	return strings.Join(lines, "\n")
 }
@@ -92,18 +92,18 @@ func (p Problems) Error() string {
 // Report gathers what is wrong with a configuration, and what is worth a remark. The zero Report is
 // empty. It is not safe for concurrent use.
 type Report struct {
-	faults   Problems
+	faults   Faults
 	warnings []string
 }
 
-// Fault adds a problem: what is wrong, and what to write instead.
+// Fault adds a fault: what is wrong, and what to write instead.
 func (r *Report) Fault(at Place, format string, args ...any) {
-	r.faults = append(r.faults, Problem{at, fmt.Sprintf(format, args...)})
+	r.faults = append(r.faults, Fault{at, fmt.Sprintf(format, args...)})
 }
 
 // Warn adds a remark that does not keep the configuration from being used.
 func (r *Report) Warn(at Place, format string, args ...any) {
-	r.warnings = append(r.warnings, Problem{at, fmt.Sprintf(format, args...)}.Error())
+	r.warnings = append(r.warnings, Fault{at, fmt.Sprintf(format, args...)}.Error())
 }
 
 // Clean reports whether there is no fault so far.
@@ -112,12 +112,12 @@ func (r *Report) Clean() bool { return len(r.faults) == 0 }
 // Warnings returns the remarks, one sentence each, in the order in which they were made.
 func (r *Report) Warnings() []string { return r.warnings }
 
-// Err returns every fault as [Problems], those of the file by position and the others behind them as
+// Err returns every fault as [Faults], those of the file by position and the others behind them as
 // they came, and nil if there is none.
 func (r *Report) Err() error {
 	if r.Clean() {
 		return nil
 	}
-	slices.SortStableFunc(r.faults, func(a, b Problem) int { return a.At.compare(b.At) })
+	slices.SortStableFunc(r.faults, func(a, b Fault) int { return a.At.compare(b.At) })
 	return r.faults
 }

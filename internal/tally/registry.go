@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// Every is how often a [Recorder] hands over what was added. It divides a minute, so that each ends with it.
+	// Every is how often a [Registry] hands over what was added. It divides a minute, so that each ends with it.
 	Every = 10 * time.Second
-	// KeepRecent is how long a [Recorder] keeps counts in memory.
+	// KeepRecent is how long a [Registry] keeps counts in memory.
 	KeepRecent = 2 * time.Hour
 
 	// maxCounters bounds the counters of a process. What is beyond, after many reloads with ever new names, counts as [Other].
@@ -29,7 +29,7 @@ const (
 // Other stands for sources and destinations that came when there were too many names already.
 const Other = "(other)"
 
-// Adder is what a [Recorder] needs of a store.
+// Adder is what a [Registry] needs of a store.
 type Adder interface {
 	// AddTallies adds points, under the number seq of a process. What was added under that number, or a higher one, is not
 	// added again. An error means that nothing is known about the outcome.
@@ -51,9 +51,9 @@ type name struct {
 	what                What
 }
 
-// Recorder has all counters of a process. A nil Recorder gives counters that nobody reads. Its methods are safe for
+// Registry has all counters of a process. A nil Registry gives counters that nobody reads. Its methods are safe for
 // concurrent use.
-type Recorder struct {
+type Registry struct {
 	process string
 	now     func() time.Time
 
@@ -72,15 +72,15 @@ type Recorder struct {
 
 type counts map[name]int64
 
-// NewRecorder returns a recorder without counters. It goes by this clock.
-func NewRecorder(now func() time.Time) *Recorder {
-	return &Recorder{process: rand.Text(), now: now, since: now(), counters: map[name]*Counter{},
+// NewRegistry returns a registry without counters. It goes by this clock.
+func NewRegistry(now func() time.Time) *Registry {
+	return &Registry{process: rand.Text(), now: now, since: now(), counters: map[name]*Counter{},
 		minutes: map[int64]counts{}, waiting: map[int64]counts{}}
 }
 
 // Counter returns the counter of a word, which is one of [Words]. Source and destination are names from the
 // configuration, never what a stranger wrote; see [Word.Of] for which there are.
-func (r *Recorder) Counter(source, destination string, what What) *Counter {
+func (r *Registry) Counter(source, destination string, what What) *Counter {
 	if r == nil {
 		return new(Counter)
 	}
@@ -97,14 +97,14 @@ func (r *Recorder) Counter(source, destination string, what What) *Counter {
 }
 
 // Ages returns what counts the ages of copies of a source.
-func (r *Recorder) Ages(source string) *Histogram { return r.histogram(source, "", Ages()) }
+func (r *Registry) Ages(source string) *Histogram { return r.histogram(source, "", Ages()) }
 
 // Durations returns what counts how long attempts took.
-func (r *Recorder) Durations(source, destination string) *Histogram {
+func (r *Registry) Durations(source, destination string) *Histogram {
 	return r.histogram(source, destination, Durations())
 }
 
-func (r *Recorder) histogram(source, destination string, bins []Bin) *Histogram {
+func (r *Registry) histogram(source, destination string, bins []Bin) *Histogram {
 	h := &Histogram{bins: bins}
 	for _, b := range bins {
 		h.counters = append(h.counters, r.Counter(source, destination, b.What))
@@ -114,7 +114,7 @@ func (r *Recorder) histogram(source, destination string, bins []Bin) *Histogram 
 
 // Run hands over what was counted every ten seconds and at the end of each minute, until stop is closed. Each hand-over has
 // so much time. Failed is told of each that failed; it is tried again.
-func (r *Recorder) Run(stop <-chan struct{}, to Adder, limit time.Duration, failed func(error)) {
+func (r *Registry) Run(stop <-chan struct{}, to Adder, limit time.Duration, failed func(error)) {
 	for {
 		now := r.now()
 		timer := time.NewTimer(now.Truncate(Every).Add(Every).Sub(now))
@@ -134,8 +134,8 @@ func (r *Recorder) Run(stop <-chan struct{}, to Adder, limit time.Duration, fail
 }
 
 // Flush hands over all that was counted so far. After an error what is left waits for the next call: it is on record in
-// the end once, unless there comes to be too much of it (see [Recorder.Lost]).
-func (r *Recorder) Flush(ctx context.Context, to Adder) error {
+// the end once, unless there comes to be too much of it (see [Registry.Lost]).
+func (r *Registry) Flush(ctx context.Context, to Adder) error {
 	r.sending.Lock()
 	defer r.sending.Unlock()
 	r.collect()
@@ -154,14 +154,14 @@ func (r *Recorder) Flush(ctx context.Context, to Adder) error {
 }
 
 // Lost returns how many points were given up, because the store was away for so long that too much waited for it.
-func (r *Recorder) Lost() int64 {
+func (r *Registry) Lost() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lost
 }
 
 // Recent returns what this process counted in the last two hours and matches, to the moment. It needs no store.
-func (r *Recorder) Recent(q Query) []Point {
+func (r *Registry) Recent(q Query) []Point {
 	r.collect()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,7 +199,7 @@ func (q *Query) matches(n name) bool {
 }
 
 // collect moves what was added into the minute in which it began to be added.
-func (r *Recorder) collect() {
+func (r *Registry) collect() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := r.since.Truncate(time.Minute).Unix()
@@ -223,7 +223,7 @@ func (r *Recorder) collect() {
 }
 
 // note adds to a minute, and reports whether that had nothing of the name yet.
-func (r *Recorder) note(minutes map[int64]counts, at int64, n name, added int64) (first bool) {
+func (r *Registry) note(minutes map[int64]counts, at int64, n name, added int64) (first bool) {
 	if minutes[at] == nil {
 		minutes[at] = counts{}
 	}
@@ -233,7 +233,7 @@ func (r *Recorder) note(minutes map[int64]counts, at int64, n name, added int64)
 }
 
 // next takes the next batch out of what waits, the oldest first. It returns nil if nothing does.
-func (r *Recorder) next() (batch []Point) {
+func (r *Registry) next() (batch []Point) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, at := range slices.Sorted(maps.Keys(r.waiting)) {

@@ -1,7 +1,7 @@
 // Package tally counts what happens to events by the minute, so that pages and alerts can say what was usual and
 // what is not, without counting rows of large tables.
 //
-// Whoever counts looks a [Counter] up once, and adds to it. A [Recorder] has all counters of a process and
+// Whoever counts looks a [Counter] up once, and adds to it. A [Registry] has all counters of a process and
 // hands what was added to a store now and then. What there is to count is a closed set: see [Words].
 package tally
 

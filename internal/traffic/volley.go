@@ -11,8 +11,8 @@ import (
 type Answer struct {
 	// Status is the HTTP status; 0 when there was no answer.
 	Status int
-	// Verdict is the Hookonce-Status header, empty when there is none.
-	Verdict string
+	// EventStatus is the Hookonce-Status header, empty when there is none.
+	EventStatus string
 	// Latency is the time from the release of the volley to the end of the answer.
 	Latency time.Duration
 	// Err says why there was no answer.
@@ -71,5 +71,5 @@ func (c *Conn) collect(ctx context.Context, released time.Time) Answer {
 	if err != nil {
 		return Answer{Err: cause(ctx, err), Latency: time.Since(released)}
 	}
-	return Answer{Status: r.Status, Verdict: string(r.Field("Hookonce-Status")), Latency: time.Since(released)}
+	return Answer{Status: r.Status, EventStatus: string(r.Field("Hookonce-Status")), Latency: time.Since(released)}
 }

@@ -61,15 +61,15 @@ func TestVolleyIsAnsweredTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verdicts := map[string]int{}
+	statuses := map[string]int{}
 	for _, a := range answers {
 		if a.Err != nil || a.Status != http.StatusAccepted || a.Latency <= 0 {
 			t.Errorf("got %+v", a)
 		}
-		verdicts[a.Verdict]++
+		statuses[a.EventStatus]++
 	}
-	if verdicts["accepted"] != 1 || verdicts["duplicate"] != copies-1 {
-		t.Errorf("verdicts %v", verdicts)
+	if statuses["accepted"] != 1 || statuses["duplicate"] != copies-1 {
+		t.Errorf("statuses %v", statuses)
 	}
 }
 

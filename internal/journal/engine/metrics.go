@@ -60,7 +60,7 @@ type callMetrics struct {
 	down bool
 }
 
-func newMetrics(t *tally.Recorder) *metrics {
+func newMetrics(t *tally.Registry) *metrics {
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "hookonce_journal_commit_seconds", Help: "Time of one transaction of the store, by operation.",
 		Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),

@@ -38,7 +38,7 @@ func (c purgedCounter) add(n int64) {
 	c.tally.Add(n)
 }
 
-func newUpkeepMetrics(t *tally.Recorder) *upkeepMetrics {
+func newUpkeepMetrics(t *tally.Registry) *upkeepMetrics {
 	gauge := func(label, name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "hookonce_journal_" + name, Help: help}, []string{label})
 	}

@@ -58,7 +58,7 @@ type Options struct {
 	// Logger receives what operators need to know: outages, lost leases, refused rows. Never bodies.
 	Logger *slog.Logger
 	// Tally has the counters of what happens by the minute. Nil: nobody reads them.
-	Tally *tally.Recorder
+	Tally *tally.Registry
 	// Registerer receives the metrics. Nil: they are kept but not registered.
 	Registerer prometheus.Registerer
 }

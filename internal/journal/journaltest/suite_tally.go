@@ -71,7 +71,7 @@ var tallyCases = []testCase{
 		c.tallies(ever(time.Minute), counted(minute, tally.Received, 11))
 	}},
 	{"a batch of which nothing is known is sent again", func(c *suite) {
-		real, rec := c.store, tally.NewRecorder(func() time.Time { return c.now })
+		real, rec := c.store, tally.NewRegistry(func() time.Time { return c.now })
 		f := NewFaulty(real)
 		total := int64(0)
 		for _, m := range []Mode{NotPersisted, Persisted} {

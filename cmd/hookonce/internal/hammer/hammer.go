@@ -38,31 +38,31 @@ type Round struct {
 	Key string `json:"key"`
 	// Answers counts the copies by HTTP status.
 	Answers map[int]int `json:"answers"`
-	// Verdicts counts the copies by Hookonce-Status, where the endpoint sends it.
-	Verdicts map[string]int `json:"verdicts"`
+	// Statuses counts the copies by Hookonce-Status, where the endpoint sends it.
+	Statuses map[string]int `json:"statuses"`
 	// Unanswered counts the copies without an answer, by cause.
 	Unanswered map[string]int `json:"unanswered"`
 	// Effects is how often the effect happened; absent when it is not counted.
 	Effects *int64 `json:"effects,omitempty"`
 	// Slowest is the time until the last copy was answered.
 	Slowest time.Duration `json:"slowest_ns"`
-	// Verdict is one of the words below.
-	Verdict Verdict `json:"verdict"`
+	// Result is one of the words below.
+	Result Result `json:"result"`
 
 	before  int64 // the count of effects before the round
 	passing bool  // nothing tells copies apart from events: each may take effect
 }
 
-// Verdict says what a round proved.
-type Verdict string
+// Result says what a round proved.
+type Result string
 
 const (
-	Once           Verdict = "once"           // one effect, or one copy accepted and the others recognised
-	Doubled        Verdict = "doubled"        // more than one
-	Repeated       Verdict = "repeated"       // more than one, as is right where nothing tells a copy from another event
-	Lost           Verdict = "lost"           // acknowledged, and no effect
-	Unacknowledged Verdict = "unacknowledged" // no copy got a 2xx: the provider would go on retrying
-	Unproven       Verdict = "unproven"       // acknowledged, and nothing tells how often it took effect
+	Once           Result = "once"           // one effect, or one copy accepted and the others recognised
+	Doubled        Result = "doubled"        // more than one
+	Repeated       Result = "repeated"       // more than one, as is right where nothing tells a copy from another event
+	Lost           Result = "lost"           // acknowledged, and no effect
+	Unacknowledged Result = "unacknowledged" // no copy got a 2xx: the provider would go on retrying
+	Unproven       Result = "unproven"       // acknowledged, and nothing tells how often it took effect
 )
 
 // Report is the result, as --json writes it.
@@ -74,7 +74,7 @@ type Report struct {
 	Counted  bool              `json:"effects_counted"`
 	Rounds   []*Round          `json:"rounds"`
 	Latency  traffic.Quantiles `json:"latency"`
-	Verdicts map[Verdict]int   `json:"rounds_by_verdict"`
+	Results  map[Result]int    `json:"rounds_by_result"`
 	OK       bool              `json:"ok"`
 }
 
@@ -82,7 +82,7 @@ type Report struct {
 func (h *Hammer) Run(ctx context.Context) (*Report, error) {
 	report := &Report{
 		URL: h.URL, Provider: h.Signer.Provider.Name(), Seed: h.Seed, Copies: h.Copies,
-		Counted: h.Effect != nil, Verdicts: map[Verdict]int{},
+		Counted: h.Effect != nil, Results: map[Result]int{},
 	}
 	latency := &traffic.Histogram{}
 	for n := range h.Rounds {
@@ -100,10 +100,10 @@ func (h *Hammer) Run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	for _, r := range report.Rounds {
-		report.Verdicts[r.Verdict]++
+		report.Results[r.Result]++
 	}
 	report.Latency = latency.Quantiles()
-	report.OK = report.Verdicts[Doubled]+report.Verdicts[Lost]+report.Verdicts[Unacknowledged] == 0
+	report.OK = report.Results[Doubled]+report.Results[Lost]+report.Results[Unacknowledged] == 0
 	return report, nil
 }
 
@@ -119,7 +119,7 @@ func (h *Hammer) round(ctx context.Context, n int, latency *traffic.Histogram) (
 		return nil, err
 	}
 	r := &Round{
-		Key: key, Answers: map[int]int{}, Verdicts: map[string]int{}, Unanswered: map[string]int{},
+		Key: key, Answers: map[int]int{}, Statuses: map[string]int{}, Unanswered: map[string]int{},
 		passing: h.Signer.Passing(),
 	}
 	if h.Effect != nil {
@@ -145,7 +145,7 @@ func (h *Hammer) round(ctx context.Context, n int, latency *traffic.Histogram) (
 		}
 		r.Effects = &effects
 	}
-	r.Verdict = r.judge()
+	r.Result = r.judge()
 	return r, nil
 }
 
@@ -172,7 +172,7 @@ func (h *Hammer) recount(ctx context.Context, rounds []*Round) error {
 		}
 		n -= r.before
 		r.Effects = &n
-		r.Verdict = r.judge()
+		r.Result = r.judge()
 	}
 	return nil
 }
@@ -185,8 +185,8 @@ func (r *Round) add(a traffic.Answer, latency *traffic.Histogram) {
 	}
 	latency.Record(a.Latency)
 	r.Answers[a.Status]++
-	if a.Verdict != "" {
-		r.Verdicts[a.Verdict]++
+	if a.EventStatus != "" {
+		r.Statuses[a.EventStatus]++
 	}
 }
 
@@ -203,8 +203,8 @@ func (r *Round) acknowledged() int {
 
 // judge says what the round proved. The count of effects decides where there is one; what the
 // endpoint says about itself decides otherwise.
-func (r *Round) judge() Verdict {
-	took := r.Verdicts["accepted"] + r.Verdicts["unkeyed"]
+func (r *Round) judge() Result {
+	took := r.Statuses["accepted"] + r.Statuses["unkeyed"]
 	switch {
 	case r.Effects != nil && *r.Effects > 1:
 		return r.several()
@@ -223,7 +223,7 @@ func (r *Round) judge() Verdict {
 }
 
 // several judges more than one effect.
-func (r *Round) several() Verdict {
+func (r *Round) several() Result {
 	if r.passing {
 		return Repeated
 	}
@@ -235,10 +235,10 @@ func (r *Report) Failure() error {
 	switch {
 	case r.OK:
 		return nil
-	case r.Verdicts[Doubled] > 0:
-		return fmt.Errorf("%d of %d events took effect more than once", r.Verdicts[Doubled], len(r.Rounds))
-	case r.Verdicts[Lost] > 0:
-		return fmt.Errorf("%d of %d events were acknowledged and had no effect", r.Verdicts[Lost], len(r.Rounds))
+	case r.Results[Doubled] > 0:
+		return fmt.Errorf("%d of %d events took effect more than once", r.Results[Doubled], len(r.Rounds))
+	case r.Results[Lost] > 0:
+		return fmt.Errorf("%d of %d events were acknowledged and had no effect", r.Results[Lost], len(r.Rounds))
 	}
-	return fmt.Errorf("%d of %d events were never acknowledged", r.Verdicts[Unacknowledged], len(r.Rounds))
+	return fmt.Errorf("%d of %d events were never acknowledged", r.Results[Unacknowledged], len(r.Rounds))
 }

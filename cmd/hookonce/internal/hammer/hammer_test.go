@@ -23,7 +23,7 @@ const fakeSecret = "whsec_bm90IGEgcmVhbCBzZWNyZXQ="
 
 // The effect may come after the answer; the second one may come after the first.
 func TestHammerWaitsForTheEffect(t *testing.T) {
-	for times, want := range map[int]Verdict{1: Once, 2: Doubled} {
+	for times, want := range map[int]Result{1: Once, 2: Doubled} {
 		t.Run(string(want), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "shop with spaces.db")
 			db, err := sql.Open("sqlite", "file:"+strings.ReplaceAll(path, " ", "%20")+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)")

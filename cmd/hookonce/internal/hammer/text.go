@@ -18,7 +18,7 @@ type Text struct {
 func NewText(out io.Writer, h *Hammer) *Text {
 	fmt.Fprintf(out, "hammering %s\n", h.URL)
 	fmt.Fprintf(out, "%s of %s, all at once, signed as by %s\n\n", plural(h.Rounds, "round"), plural(h.Copies, "copy"), h.Signer.Provider.Spec().Title)
-	fmt.Fprintf(out, "  %-5s  %-24s  %-15s %8s  %s\n", "round", "answers", "verdict", "slowest", "effects")
+	fmt.Fprintf(out, "  %-5s  %-24s  %-15s %8s  %s\n", "round", "answers", "result", "slowest", "effects")
 	return &Text{out}
 }
 
@@ -31,7 +31,7 @@ func (t *Text) round(n int, r *Round) {
 		effects = fmt.Sprint(*r.Effects)
 	}
 	lines := r.lines()
-	fmt.Fprintf(t.out, "  %-5d  %-24s  %-15s %8s  %s\n", n+1, lines[0], r.Verdict, brief(r.Slowest), effects)
+	fmt.Fprintf(t.out, "  %-5d  %-24s  %-15s %8s  %s\n", n+1, lines[0], r.Result, brief(r.Slowest), effects)
 	for _, more := range lines[1:] {
 		fmt.Fprintf(t.out, "  %-5s  %s\n", "", more)
 	}
@@ -43,12 +43,12 @@ func (r *Round) lines() []string {
 	for _, status := range slices.Sorted(maps.Keys(r.Answers)) {
 		lines = append(lines, fmt.Sprintf("%d × %d", r.Answers[status], status))
 	}
-	if len(r.Verdicts) > 0 {
-		var verdicts []string
-		for _, v := range slices.Sorted(maps.Keys(r.Verdicts)) {
-			verdicts = append(verdicts, fmt.Sprintf("%d %s", r.Verdicts[v], v))
+	if len(r.Statuses) > 0 {
+		var statuses []string
+		for _, v := range slices.Sorted(maps.Keys(r.Statuses)) {
+			statuses = append(statuses, fmt.Sprintf("%d %s", r.Statuses[v], v))
 		}
-		lines = append(lines, strings.Join(verdicts, ", "))
+		lines = append(lines, strings.Join(statuses, ", "))
 	}
 	for _, cause := range slices.Sorted(maps.Keys(r.Unanswered)) {
 		lines = append(lines, fmt.Sprintf("%d × no answer: %s", r.Unanswered[cause], cause))
@@ -67,18 +67,18 @@ func (t *Text) Finish(r *Report) {
 func (r *Report) conclusion() string {
 	events := plural(len(r.Rounds), "event")
 	switch {
-	case r.Verdicts[Doubled] > 0:
-		return fmt.Sprintf("DOUBLED: %d of %s took effect more than once. Two copies passed the check before either left its mark; claim the key in one atomic statement, in the transaction of the effect.", r.Verdicts[Doubled], events)
-	case r.Verdicts[Lost] > 0:
-		return fmt.Sprintf("LOST: %d of %s were acknowledged and had no effect within the wait. The provider will not send them again.", r.Verdicts[Lost], events)
-	case r.Verdicts[Unacknowledged] > 0:
-		return fmt.Sprintf("NOT ACKNOWLEDGED: no copy of %d of %s was answered with a 2xx.%s", r.Verdicts[Unacknowledged], events, r.hint())
-	case r.Verdicts[Unproven] > 0 && r.known():
+	case r.Results[Doubled] > 0:
+		return fmt.Sprintf("DOUBLED: %d of %s took effect more than once. Two copies passed the check before either left its mark; claim the key in one atomic statement, in the transaction of the effect.", r.Results[Doubled], events)
+	case r.Results[Lost] > 0:
+		return fmt.Sprintf("LOST: %d of %s were acknowledged and had no effect within the wait. The provider will not send them again.", r.Results[Lost], events)
+	case r.Results[Unacknowledged] > 0:
+		return fmt.Sprintf("NOT ACKNOWLEDGED: no copy of %d of %s was answered with a 2xx.%s", r.Results[Unacknowledged], events, r.hint())
+	case r.Results[Unproven] > 0 && r.known():
 		return fmt.Sprintf("UNPROVEN: %s, which the endpoint knew already: every copy was a duplicate. Send new ones: put {{id}} where the body or the header has the id, or use another --seed.", events)
-	case r.Verdicts[Unproven] > 0:
+	case r.Results[Unproven] > 0:
 		return fmt.Sprintf("UNPROVEN: %s, all acknowledged, but the answers do not tell how often they took effect. Count it: --expect-sql with --dsn.", events)
-	case r.Verdicts[Repeated] > 0:
-		return fmt.Sprintf("REPEATED: %d of %s took effect more than once, as it should be: nothing tells a copy of such an event from another one, and a dropped one may be a change that is lost. Make the effect one that can be repeated.", r.Verdicts[Repeated], events)
+	case r.Results[Repeated] > 0:
+		return fmt.Sprintf("REPEATED: %d of %s took effect more than once, as it should be: nothing tells a copy of such an event from another one, and a dropped one may be a change that is lost. Make the effect one that can be repeated.", r.Results[Repeated], events)
 	case !r.Counted:
 		return fmt.Sprintf("ONCE, by the endpoint's own account: one copy of each of %s accepted, every other one recognised. Prove the effect with --expect-sql and --dsn.", events)
 	}
@@ -88,7 +88,7 @@ func (r *Report) conclusion() string {
 // known reports whether the endpoint took every copy for one of an event from before.
 func (r *Report) known() bool {
 	for _, round := range r.Rounds {
-		if round.Verdicts["duplicate"] != r.Copies {
+		if round.Statuses["duplicate"] != r.Copies {
 			return false
 		}
 	}

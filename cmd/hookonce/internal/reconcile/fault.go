@@ -18,7 +18,7 @@ var place = map[string]string{
 }
 
 // absent says which of the tables are not there that the question needs, if any.
-func (s *session) absent(ctx context.Context, q Question) (problem string, err error) {
+func (s *session) absent(ctx context.Context, q Question) (fault string, err error) {
 	var lacking []string
 	for _, table := range s.tables[q.Lost] {
 		var there bool
@@ -36,7 +36,7 @@ func (s *session) absent(ctx context.Context, q Question) (problem string, err e
 }
 
 // nothing says why nothing at all is on record as done: with nothing to compare, "none is lost" would be no answer.
-func (s *session) nothing(ctx context.Context, q Question) (problem string, err error) {
+func (s *session) nothing(ctx context.Context, q Question) (fault string, err error) {
 	table := s.prefix + s.tables[q.Lost][0]
 	var all, own int64
 	if err := s.row(ctx, "SELECT count(*) FROM "+table, nil, &all); err != nil {

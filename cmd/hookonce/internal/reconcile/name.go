@@ -11,14 +11,14 @@ import (
 type names struct{ table, event, source, time string }
 
 func (q Question) names() (n names, err error) {
-	var problems []error
+	var faults []error
 	set := func(to *string, what, name string, parts int) {
 		if name == "" {
 			return
 		}
 		quoted, err := quote(name, parts)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("the %s %q: %w", what, name, err))
+			faults = append(faults, fmt.Errorf("the %s %q: %w", what, name, err))
 		}
 		*to = quoted
 	}
@@ -28,15 +28,15 @@ func (q Question) names() (n names, err error) {
 	set(&n.time, "time column", q.Time, 1)
 	switch {
 	case q.Table == "" || q.Event == "":
-		problems = append(problems, errors.New("the table and its event column must be named"))
+		faults = append(faults, errors.New("the table and its event column must be named"))
 	case q.Lost != "" && q.Lost != Claims && q.Lost != Events:
-		problems = append(problems, fmt.Errorf("lost effects are looked for in %s or %s, not in %q", Claims, Events, q.Lost))
+		faults = append(faults, fmt.Errorf("lost effects are looked for in %s or %s, not in %q", Claims, Events, q.Lost))
 	case q.Lost != "" && q.Source == "" && q.Only == "":
-		problems = append(problems, errors.New("to find lost effects it must be known which source the table belongs to: name the source, or a column that has it"))
+		faults = append(faults, errors.New("to find lost effects it must be known which source the table belongs to: name the source, or a column that has it"))
 	case q.Lost == "" && q.Only != "" && q.Source == "":
-		problems = append(problems, errors.New("to look at one source alone, name the column that has it"))
+		faults = append(faults, errors.New("to look at one source alone, name the column that has it"))
 	}
-	return n, errors.Join(problems...)
+	return n, errors.Join(faults...)
 }
 
 // A name without quotes is one that SQL would read as one.

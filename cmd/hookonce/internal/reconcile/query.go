@@ -55,8 +55,8 @@ func (s *session) doubled(ctx context.Context, n names, q Question, r *Report) e
 
 // lost finds what is done and has no row, or why that cannot be known.
 func (s *session) lost(ctx context.Context, n names, q Question) (*Lost, error) {
-	if problem, err := s.absent(ctx, q); problem != "" || err != nil {
-		return &Lost{Problem: problem, Events: []Missing{}}, err
+	if fault, err := s.absent(ctx, q); fault != "" || err != nil {
+		return &Lost{Fault: fault, Events: []Missing{}}, err
 	}
 	done, args := s.done[q.Lost], []any(nil)
 	if q.Only != "" {
@@ -74,7 +74,7 @@ func (s *session) lost(ctx context.Context, n names, q Question) (*Lost, error) 
 		err = s.row(ctx, "SELECT count(*) FROM ("+lost+") AS l", args, &l.Count)
 	}
 	if err == nil && l.Done == 0 {
-		l.Problem, err = s.nothing(ctx, q)
+		l.Fault, err = s.nothing(ctx, q)
 	}
 	if err != nil {
 		return nil, err

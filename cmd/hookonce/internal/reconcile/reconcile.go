@@ -70,9 +70,9 @@ type Offender struct {
 // Lost is what is on record as done and has no row. Keys that were too long to be stored cannot be looked
 // for, and are counted in Hidden alone.
 type Lost struct {
-	// Problem says why the question has no answer: the tables are not there, or have nothing on record as
+	// Fault says why the question has no answer: the tables are not there, or have nothing on record as
 	// done. Empty: it has one.
-	Problem string `json:"problem,omitempty"`
+	Fault string `json:"fault,omitempty"`
 
 	Done   int64     `json:"done"`
 	Hidden int64     `json:"hidden"`
@@ -89,7 +89,7 @@ type Missing struct {
 
 // Clean reports whether there is nothing to complain of. A question without an answer is something.
 func (r *Report) Clean() bool {
-	return r.Doubled == 0 && (r.Lost == nil || r.Lost.Count == 0 && r.Lost.Problem == "")
+	return r.Doubled == 0 && (r.Lost == nil || r.Lost.Count == 0 && r.Lost.Fault == "")
 }
 
 // Check returns an error unless the question makes sense.

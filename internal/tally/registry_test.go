@@ -62,7 +62,7 @@ var errAway = errors.New("the store is away")
 
 func TestCountsGoIntoTheMinuteInWhichTheyHappened(t *testing.T) {
 	c, s := &clock{start}, &store{}
-	r := NewRecorder(c.now)
+	r := NewRegistry(c.now)
 	received := r.Counter("billing", "", Received)
 	minute := start.Truncate(time.Minute)
 	s.while = func() { // the minute ends during the flush, and more comes
@@ -100,7 +100,7 @@ func TestABatchOfWhichNothingIsKnownIsSentAgainUnchanged(t *testing.T) {
 				}
 				return true, nil
 			}}
-			r := NewRecorder(c.now)
+			r := NewRegistry(c.now)
 			n := r.Counter("billing", "", Received)
 			for i := range int64(4) {
 				n.Add(1 + i)
@@ -126,7 +126,7 @@ func TestNothingIsLostBetweenCountingAndFlushing(t *testing.T) {
 		}
 		return true, nil
 	}}
-	r := NewRecorder(time.Now)
+	r := NewRegistry(time.Now)
 	var all sync.WaitGroup
 	for i := range 100 {
 		all.Go(func() {
@@ -154,7 +154,7 @@ func TestRunHandsOverAtTheEndOfEachMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now().UTC() // a full minute
 		s := &store{}
-		r := NewRecorder(time.Now)
+		r := NewRegistry(time.Now)
 		n := r.Counter("billing", "", Received)
 		stop, ended := make(chan struct{}), make(chan struct{})
 		go func() {
@@ -179,7 +179,7 @@ func TestRunHandsOverAtTheEndOfEachMinute(t *testing.T) {
 
 func TestRecentNeedsNoStore(t *testing.T) {
 	c := &clock{start}
-	r := NewRecorder(c.now)
+	r := NewRegistry(c.now)
 	for range 5 {
 		r.Counter("billing", "", Received).Add(1)
 		r.Counter("shop", "", Received).Add(2)
@@ -204,7 +204,7 @@ func TestRecentNeedsNoStore(t *testing.T) {
 
 func TestWhatACounterCostsIsBounded(t *testing.T) {
 	c, s := &clock{start}, &store{fail: func(int) (bool, error) { return false, errAway }}
-	r := NewRecorder(c.now)
+	r := NewRegistry(c.now)
 	for i := range maxCounters + 1000 {
 		r.Counter(fmt.Sprint(i), "", Received).Inc()
 	}
@@ -240,7 +240,7 @@ func TestWhatACounterCostsIsBounded(t *testing.T) {
 }
 
 func TestANilRecorderCountsForNobody(t *testing.T) {
-	var r *Recorder
+	var r *Registry
 	r.Counter("billing", "", Received).Inc()
 	r.Ages("billing").Observe(time.Second)
 }
@@ -267,7 +267,7 @@ func TestWordsAreAClosedSet(t *testing.T) {
 
 func TestBinsAndQuantiles(t *testing.T) {
 	c := &clock{start}
-	r := NewRecorder(c.now)
+	r := NewRegistry(c.now)
 	h := r.Durations("billing", "app")
 	for d, n := range map[time.Duration]int{0: 1, 10 * time.Millisecond: 49, 11 * time.Millisecond: 45, 3 * time.Second: 4, time.Hour: 1} {
 		for range n {
