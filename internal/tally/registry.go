@@ -206,9 +206,12 @@ func (r *Registry) collect() {
 	r.since = r.now()
 	for n, c := range r.counters {
 		if added := c.n.Swap(0); added != 0 {
-			r.note(r.minutes, at, n, added)
-			if r.note(r.waiting, at, n, added) {
-				r.points++
+			first := r.note(r.minutes, at, n, added)
+			r.hold(at, n, added)
+			if first && n.what == Verified {
+				active := name{n.source, n.destination, Active}
+				r.note(r.minutes, at, active, 1)
+				r.hold(at, active, 1)
 			}
 		}
 	}
@@ -219,6 +222,13 @@ func (r *Registry) collect() {
 		r.lost += int64(len(r.waiting[oldest]))
 		r.points -= len(r.waiting[oldest])
 		delete(r.waiting, oldest)
+	}
+}
+
+// hold has something handed over.
+func (r *Recorder) hold(at int64, n name, added int64) {
+	if r.note(r.waiting, at, n, added) {
+		r.points++
 	}
 }
 

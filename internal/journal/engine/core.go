@@ -24,7 +24,12 @@ func (c *core) call(o op, timeout time.Duration, batch int, do func(context.Cont
 	defer cancel()
 	m, began := c.metrics.calls[o], time.Now()
 	err := do(ctx)
-	m.seconds.Observe(time.Since(began).Seconds())
+	took := time.Since(began)
+	m.seconds.Observe(took.Seconds())
+	if o == opAccept {
+		c.metrics.worked.commits.Add(1)
+		c.metrics.worked.nanoseconds.Add(int64(took))
+	}
 	m.batch.Observe(float64(batch))
 	if err != nil {
 		m.failed.Inc()

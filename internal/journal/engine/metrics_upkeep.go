@@ -25,6 +25,7 @@ type upkeepMetrics struct {
 	oldest, until       *prometheus.GaugeVec
 
 	purgedVec *prometheus.CounterVec
+	worked    worked
 }
 
 // purgedCounter counts rows that went, for the metrics and for the tallies.
@@ -70,16 +71,24 @@ func (m *upkeepMetrics) collectors() []prometheus.Collector {
 // cleaned notes that a task found nothing more to do.
 func (m *upkeepMetrics) cleaned(task string, now time.Time) {
 	m.lastCleanup.WithLabelValues(task).Set(float64(now.Unix()))
+	if task == taskPurge {
+		m.worked.cleaned.Store(now.Unix())
+	}
 }
 
 // divided notes how tables are divided.
 func (m *upkeepMetrics) divided(all map[journal.Kind]journal.Division) {
+	until, first := int64(0), true
 	for kind, d := range all {
 		table := string(kind)
 		m.partitions.WithLabelValues(table).Set(float64(d.Partitions))
 		if d.Partitions > 0 {
 			m.oldest.WithLabelValues(table).Set(float64(d.From.Unix()))
 			m.until.WithLabelValues(table).Set(float64(d.Until.Unix()))
+			if end := d.Until.Unix(); first || end < until {
+				until, first = end, false
+			}
 		}
 	}
+	m.worked.partitioned.Store(until)
 }

@@ -1,0 +1,211 @@
+// Package alert says what is wrong, in words: rules look at a snapshot, each for one kind of trouble, and a verdict
+// puts causes before what follows from them.
+//
+// All of it is pure: the same snapshot has the same alerts.
+package alert
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/overview"
+)
+
+// Severity says who has to know of an alert, and when.
+type Severity string
+
+// The severities.
+const (
+	Page   Severity = "page"   // somebody at once
+	Ticket Severity = "ticket" // somebody today
+	Info   Severity = "info"   // whoever looks
+)
+
+func (s Severity) rank() int { return map[Severity]int{Page: 0, Ticket: 1, Info: 2}[s] }
+
+// Action is the next step: a request to the API where the gateway can mend it, else a command to type or the place to
+// change something.
+type Action struct {
+	Label   string `json:"label"`
+	Method  string `json:"method,omitempty" doc:"Of a request that mends it."`
+	Path    string `json:"path,omitempty" doc:"Below /api/v1."`
+	Command string `json:"command,omitempty" doc:"To type in a terminal."`
+	Place   string `json:"place,omitempty" doc:"What to change, where neither helps."`
+}
+
+// Alert is one thing that is wrong.
+type Alert struct {
+	Rule     string    `json:"rule"`
+	Subject  string    `json:"subject,omitempty" doc:"The source or destination that it is about."`
+	Severity Severity  `json:"severity" enum:"page,ticket,info"`
+	Headline string    `json:"headline" doc:"A sentence that names the cause."`
+	Since    time.Time `json:"since" doc:"The zero time if that is not known."`
+	Count    int64     `json:"count" doc:"Of what the headline names: events, requests or deliveries."`
+	Action   Action    `json:"action"`
+	Cause    string    `json:"cause,omitempty" doc:"The fingerprint of the alert that this one follows from."`
+}
+
+// Fingerprint tells alerts apart: two with the same one are the same alert.
+func (a *Alert) Fingerprint() string { return a.Rule + "/" + a.Subject }
+
+// Answer is yes or no, and a sentence.
+type Answer struct {
+	Yes  bool   `json:"yes"`
+	Text string `json:"text"`
+}
+
+// Verdict is what somebody who was just woken up wants to know.
+type Verdict struct {
+	Healthy  bool    `json:"healthy" doc:"Nothing pages."`
+	Headline string  `json:"headline"`
+	Refused  Answer  `json:"refused" doc:"Are senders refused?"`
+	Lost     Answer  `json:"lost" doc:"Is anything lost?"`
+	Doubled  Answer  `json:"doubled" doc:"Is anything doubled?"`
+	Alerts   []Alert `json:"alerts" nullable:"false" doc:"The worst first, and causes before what follows from them."`
+}
+
+// Judge says what is wrong with what a snapshot shows.
+func Judge(s *overview.Snapshot) Verdict {
+	var all []Alert
+	order := map[string]int{}
+	for i, r := range rules {
+		order[r.name] = i
+		for _, a := range r.find(s) {
+			a.Rule = r.name
+			all = append(all, a)
+		}
+	}
+	explain(s, all)
+	slices.SortStableFunc(all, func(a, b Alert) int {
+		return cmp.Or(consequence(a)-consequence(b), a.Severity.rank()-b.Severity.rank(), order[a.Rule]-order[b.Rule], cmp.Compare(b.Count, a.Count))
+	})
+	v := Verdict{Alerts: slices.Clip(all), Refused: refused(s, all), Lost: lost(s, all), Doubled: doubled(s)}
+	v.Healthy = !slices.ContainsFunc(all, func(a Alert) bool { return a.Severity == Page })
+	v.Headline = "Everything is well: nothing waits longer than it should, and no sender is refused."
+	if i := slices.IndexFunc(all, func(a Alert) bool { return a.Severity != Info }); i >= 0 {
+		v.Headline = all[i].Headline
+		if others := len(slices.DeleteFunc(slices.Clone(all), func(a Alert) bool { return a.Cause != "" || a.Severity == Info })) - 1; others > 0 {
+			v.Headline += fmt.Sprintf(" %d more below.", others)
+		}
+	}
+	if v.Alerts == nil {
+		v.Alerts = []Alert{}
+	}
+	return v
+}
+
+func consequence(a Alert) int {
+	if a.Cause != "" {
+		return 1
+	}
+	return 0
+}
+
+// explain names the cause of each alert that follows from another one. A store that is away explains all that
+// waits and all that is refused; a destination that is paused or ill explains its backlog and its failures.
+func explain(s *overview.Snapshot, all []Alert) {
+	at := func(rule, subject string) string {
+		if i := slices.IndexFunc(all, func(a Alert) bool { return a.Rule == rule && a.Subject == subject }); i >= 0 {
+			return all[i].Fingerprint()
+		}
+		return ""
+	}
+	store := cmp.Or(at(storeAway, ""), at(storeUnwritable, ""))
+	for i := range all {
+		a := &all[i]
+		own := a.Fingerprint()
+		switch a.Rule {
+		case sendersRefused, storeSlow, cleanupLate:
+			a.Cause = cmp.Or(store, at(storeSlow, ""))
+		case backlogOld, firstFail, died, poison, blocked:
+			a.Cause = cmp.Or(store, at(paused, a.Subject), at(failing, a.Subject))
+			if a.Cause == "" && a.Rule == backlogOld {
+				a.Cause = cmp.Or(at(blocked, a.Subject), at(storeSlow, ""))
+			}
+			if a.Cause == "" && a.Rule == died {
+				a.Cause = at(poison, a.Subject)
+			}
+			if a.Cause == "" && a.Rule == firstFail {
+				a.Cause = cmp.Or(at(poison, a.Subject), at(blocked, a.Subject))
+			}
+		case failing:
+			if store == "" {
+				a.Cause = at(paused, a.Subject)
+			}
+		case silent:
+			a.Cause = cmp.Or(at(secretRotated, a.Subject), at(clockOff, a.Subject), at(sendersRefused, ""))
+		case cameAgain, oneAgain:
+			a.Cause = cmp.Or(at(sendersRefused, ""), at(conflict, a.Subject))
+			if a.Rule == oneAgain && a.Cause == "" {
+				a.Cause = at(cameAgain, a.Subject)
+			}
+		}
+		if a.Cause == own {
+			a.Cause = ""
+		}
+		if a.Cause != "" && a.Cause == at(paused, a.Subject) {
+			a.Severity = Info // somebody wanted it
+		}
+	}
+}
+
+// refused answers whether senders are refused.
+func refused(s *overview.Snapshot, all []Alert) Answer {
+	var names []string
+	for _, a := range all {
+		switch a.Rule {
+		case storeAway, storeUnwritable, sendersRefused:
+			return Answer{true, "Yes: senders are answered 503 and asked to come again; nothing is acknowledged that is not stored."}
+		case secretRotated, clockOff:
+			names = append(names, a.Subject)
+		}
+	}
+	if len(names) > 0 {
+		return Answer{true, "Yes: requests to " + strings.Join(names, ", ") + " are not accepted as authentic."}
+	}
+	return Answer{false, "No: senders are answered."}
+}
+
+// lost answers whether anything is lost.
+func lost(s *overview.Snapshot, all []Alert) Answer {
+	var dead, ours int64
+	for i := range s.Destinations {
+		dead += s.Destinations[i].Dead
+	}
+	for i := range s.Sources {
+		ours += s.Sources[i].Hour.Ours
+	}
+	switch {
+	case dead > 0:
+		return Answer{false, fmt.Sprintf("No, but %s given up: they are kept until somebody replays them.", deliveries(dead))}
+	case s.Store.Unrecorded > 0:
+		return Answer{false, fmt.Sprintf("No, but %d events were delivered past the store, and are in memory alone until it is back.", s.Store.Unrecorded)}
+	case ours > 0 || s.Store.Away != nil || s.Store.Unwritable != nil:
+		return Answer{false, "No: what was not acknowledged is with its senders, who try again for as long as they do."}
+	}
+	return Answer{false, "No: all that was acknowledged is stored."}
+}
+
+// doubled answers whether anything is doubled.
+func doubled(s *overview.Snapshot) Answer {
+	var copies, conflicts, unkeyed int64
+	for i := range s.Sources {
+		h := &s.Sources[i].Hour
+		copies, conflicts, unkeyed = copies+h.Copies, conflicts+h.Conflicts, unkeyed+h.Unkeyed
+	}
+	text := fmt.Sprintf("No: %d copies were recognised in the last hour.", copies)
+	if unkeyed > 0 {
+		text = fmt.Sprintf("Not known of %d events in the last hour that have no key: their copies cannot be recognised. %d other copies were.", unkeyed, copies)
+	}
+	return Answer{false, text}
+}
+
+func deliveries(n int64) string {
+	if n == 1 {
+		return "1 delivery is"
+	}
+	return fmt.Sprintf("%d deliveries are", n)
+}

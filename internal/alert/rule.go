@@ -1,0 +1,467 @@
+package alert
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/overview"
+)
+
+// rule finds one kind of trouble. Rules stand in the order in which one is told before another of the same severity.
+type rule struct {
+	name string
+	find func(*overview.Snapshot) []Alert
+}
+
+// The names of the rules.
+const (
+	storeAway       = "store_away"
+	storeUnwritable = "store_unwritable"
+	storeSlow       = "store_slow"
+	sendersRefused  = "senders_refused"
+	secretRotated   = "secret_rotated"
+	clockOff        = "clock_off"
+	failing         = "destination_failing"
+	firstFail       = "first_attempts_fail"
+	blocked         = "group_blocked"
+	poison          = "type_fails"
+	died            = "died"
+	paused          = "paused"
+	backlogOld      = "backlog_old"
+	conflict        = "conflict"
+	cameAgain       = "came_again"
+	oneAgain        = "one_again"
+	silent          = "silent_source"
+	cleanupLate     = "cleanup_late"
+	partitionsEnd   = "partitions_end"
+	storeFull       = "store_full"
+	probing         = "probing"
+)
+
+var rules = []rule{
+	{storeAway, ofStore(findStoreAway)},
+	{storeUnwritable, ofStore(findStoreUnwritable)},
+	{storeSlow, ofStore(findStoreSlow)},
+	{secretRotated, ofSources(findSecretRotated)},
+	{clockOff, ofSources(findClockOff)},
+	{failing, ofDestinations(findFailing)},
+	{blocked, ofDestinations(findBlocked)},
+	{poison, ofDestinations(findPoison)},
+	{paused, ofDestinations(findPaused)},
+	{firstFail, ofDestinations(findFirstFail)},
+	{sendersRefused, ofStore(findSendersRefused)},
+	{died, ofDestinations(findDied)},
+	{backlogOld, ofDestinations(findBacklogOld)},
+	{conflict, ofSources(findConflict)},
+	{cameAgain, ofSources(findCameAgain)},
+	{silent, ofSources(findSilent)},
+	{cleanupLate, ofStore(findCleanupLate)},
+	{partitionsEnd, ofStore(findPartitionsEnd)},
+	{storeFull, ofStore(findStoreFull)},
+	{oneAgain, ofSources(findOneAgain)},
+	{probing, ofSources(findProbing)},
+}
+
+func ofStore(find func(*overview.Snapshot) *Alert) func(*overview.Snapshot) []Alert {
+	return func(s *overview.Snapshot) []Alert {
+		if a := find(s); a != nil {
+			return []Alert{*a}
+		}
+		return nil
+	}
+}
+
+func ofSources(find func(*overview.Snapshot, *overview.SourceState) *Alert) func(*overview.Snapshot) []Alert {
+	return func(s *overview.Snapshot) (all []Alert) {
+		for i := range s.Sources {
+			if a := find(s, &s.Sources[i]); a != nil {
+				a.Subject = s.Sources[i].Name
+				all = append(all, *a)
+			}
+		}
+		return all
+	}
+}
+
+func ofDestinations(find func(*overview.Snapshot, *overview.DestinationState) *Alert) func(*overview.Snapshot) []Alert {
+	return func(s *overview.Snapshot) (all []Alert) {
+		for i := range s.Destinations {
+			if a := find(s, &s.Destinations[i]); a != nil {
+				a.Subject = s.Destinations[i].Name
+				all = append(all, *a)
+			}
+		}
+		return all
+	}
+}
+
+// The store.
+const (
+	slowCommit   = 250            // ms: a sender that waits for it in turn with others is at a second
+	slowCommits  = 5              // that many make an average worth telling
+	cleanupAfter = 26 * time.Hour // a sweep goes round once a day
+	partitionGap = 24 * time.Hour // partitions are made days ahead
+	fullSoon     = 14             // days: time to order a disk
+)
+
+var askDoctor = Action{Label: "Ask the doctor", Command: "hookonce doctor"}
+
+func findStoreAway(s *overview.Snapshot) *Alert {
+	if s.Store.Away == nil {
+		return nil
+	}
+	t := s.Store.Away
+	return &Alert{Severity: Page, Since: t.Since, Action: askDoctor,
+		Headline: fmt.Sprintf("The store is away since %s: %s. What is shown is what was known last.", clock(t.Since), t.Error)}
+}
+
+func findStoreUnwritable(s *overview.Snapshot) *Alert {
+	t := s.Store.Unwritable
+	if t == nil || s.Store.Away != nil {
+		return nil
+	}
+	return &Alert{Severity: Page, Since: t.Since, Action: askDoctor,
+		Headline: fmt.Sprintf("The store answers and cannot be written to since %s: %s.", clock(t.Since), t.Error)}
+}
+
+func findStoreSlow(s *overview.Snapshot) *Alert {
+	if s.Store.Commits < slowCommits || s.Store.CommitMS < slowCommit {
+		return nil
+	}
+	return &Alert{Severity: Page, Count: s.Store.Commits, Action: askDoctor,
+		Headline: fmt.Sprintf("The store is slow: a commit takes %.0f ms on average.", s.Store.CommitMS)}
+}
+
+func findSendersRefused(s *overview.Snapshot) *Alert {
+	var ours int64
+	for i := range s.Sources {
+		ours += s.Sources[i].Five.Ours
+	}
+	switch {
+	case s.Store.Full != nil:
+		return &Alert{Severity: Page, Since: s.Store.Full.Since, Count: ours, Action: askDoctor,
+			Headline: "Senders are refused with 503: events arrive faster than the store commits them."}
+	case ours > 0:
+		return &Alert{Severity: Page, Count: ours, Action: askDoctor,
+			Headline: fmt.Sprintf("Senders were refused with 503 %d times in the last five minutes, for a fault of the gateway.", ours)}
+	}
+	return nil
+}
+
+func findCleanupLate(s *overview.Snapshot) *Alert {
+	last := latest(s.Store.Cleaned, s.Since)
+	if late := s.At.Sub(last); last.IsZero() || late <= cleanupAfter {
+		return nil
+	}
+	return &Alert{Severity: Ticket, Since: last, Action: askDoctor,
+		Headline: fmt.Sprintf("The cleanup has not come to an end since %s: what is past its retention stays in the store.", clock(last))}
+}
+
+func findPartitionsEnd(s *overview.Snapshot) *Alert {
+	end := s.Store.Partitioned
+	if end.IsZero() || end.Sub(s.At) >= partitionGap {
+		return nil
+	}
+	return &Alert{Severity: Ticket, Since: end.Add(-partitionGap), Action: askDoctor,
+		Headline: fmt.Sprintf("The last partition ends at %s: what comes later is deleted row by row.", clock(end))}
+}
+
+func findStoreFull(s *overview.Snapshot) *Alert {
+	if s.Store.FreeBytes <= 0 || s.Store.DailyBytes <= 0 {
+		return nil
+	}
+	days := s.Store.FreeBytes / s.Store.DailyBytes
+	if days >= fullSoon {
+		return nil
+	}
+	return &Alert{Severity: Ticket, Count: days, Action: Action{Label: "Make room, or keep bodies for a shorter time", Place: "retention.bodies"},
+		Headline: fmt.Sprintf("The disk is full in %d days: the store grows by %d MB a day, and %d MB are free.", days, s.Store.DailyBytes>>20, s.Store.FreeBytes>>20)}
+}
+
+// Signatures.
+const (
+	latestRequests = 20  // that many tell a secret from a stranger
+	mostFail       = 0.9 // of them
+)
+
+// broken reports whether nearly all of the latest requests of a source fail, and none was authentic since they began to. It
+// returns how many fail because of their time.
+func broken(o *overview.SourceState) (is bool, early, old int64) {
+	n, failed := o.Latest.Received, o.Latest.Failed()
+	is = n >= latestRequests && float64(failed) >= mostFail*float64(n) && !o.LastVerified.After(o.FailedSince)
+	return is, o.Latest.Unverified["timestamp_future"], o.Latest.Unverified["timestamp_old"]
+}
+
+func findSecretRotated(_ *overview.Snapshot, o *overview.SourceState) *Alert {
+	is, early, old := broken(o)
+	if failed := o.Latest.Failed(); !is || 2*(early+old) > failed {
+		return nil
+	}
+	reason, most := "", int64(0)
+	for r, n := range o.Latest.Unverified {
+		if n > most || n == most && r < reason {
+			reason, most = r, n
+		}
+	}
+	return &Alert{Severity: Page, Since: o.FailedSince, Count: o.Latest.Failed(),
+		Headline: fmt.Sprintf("No request to %s is authentic since %s (%s): its secret was changed at the sender, or something between changes the requests.", o.Name, clock(o.FailedSince), reason),
+		Action:   Action{Label: "Add the new secret, and reload", Place: "sources." + o.Name + ".secrets", Command: "hookonce reload"}}
+}
+
+func findClockOff(_ *overview.Snapshot, o *overview.SourceState) *Alert {
+	is, early, old := broken(o)
+	if failed := o.Latest.Failed(); !is || 2*(early+old) <= failed {
+		return nil
+	}
+	way := "behind"
+	if old > early {
+		way = "ahead"
+	}
+	return &Alert{Severity: Page, Since: o.FailedSince, Count: early + old,
+		Headline: fmt.Sprintf("The clock of this machine is %s of that of %s: its signed times are out of tolerance since %s.", way, o.Name, clock(o.FailedSince)),
+		Action:   Action{Label: "Compare the clock, and set it", Command: "timedatectl status"}}
+}
+
+func findProbing(_ *overview.Snapshot, o *overview.SourceState) *Alert {
+	failed := o.Hour.Failed()
+	if is, _, _ := broken(o); is || failed < latestRequests || o.Hour.Verified == 0 {
+		return nil
+	}
+	return &Alert{Severity: Info, Count: failed, Action: Action{Label: "See what was refused", Command: "hookonce refusals " + o.Name},
+		Headline: fmt.Sprintf("Somebody sends requests to %s that are not authentic: %d in the last hour, beside %d that are.", o.Name, failed, o.Hour.Verified)}
+}
+
+// Copies.
+const (
+	deviations  = 6   // no false alarm in 28 days of senders of all rates
+	leastReseen = 10  // events: fewer are nobody's storm
+	sustained   = 3   // minutes
+	pageTimes   = 10  // so many times the usual share
+	manyCopies  = 50  // of one event in an hour
+	sureSilence = 9.2 // minutes with events that are missing: by chance once in ten thousand
+	leastSilent = 10 * time.Minute
+)
+
+func findConflict(_ *overview.Snapshot, o *overview.SourceState) *Alert {
+	if o.Hour.Conflicts == 0 {
+		return nil
+	}
+	return &Alert{Severity: Ticket, Count: o.Hour.Conflicts,
+		Action:   Action{Label: "Look at them", Command: "hookonce events list --source " + o.Name + " --seen conflict"},
+		Headline: fmt.Sprintf("%s sent other content under a key that was stored before, %d times in the last hour: the first stands.", o.Name, o.Hour.Conflicts)}
+}
+
+func findCameAgain(_ *overview.Snapshot, o *overview.SourceState) *Alert {
+	if o.ReseenFor < sustained {
+		return nil
+	}
+	in, span := o.Five, "five minutes"
+	if !o.Usual.Exceeds(in.Events(), in.Reseen, deviations, leastReseen) {
+		in, span = o.Hour, "hour"
+	}
+	a := &Alert{Severity: Ticket, Count: in.Reseen,
+		Action: Action{Label: "Look at them", Command: "hookonce events list --source " + o.Name + " --seen duplicate"},
+		Headline: fmt.Sprintf("%s sends events again: %d of %d in the last %s, where %.2g %% is usual. Copies are recognised and not delivered.",
+			o.Name, in.Reseen, in.Events(), span, 100*o.Usual.Share)}
+	if float64(in.Reseen) > pageTimes*math.Max(o.Usual.Share*float64(in.Events()), leastReseen) {
+		a.Severity = Page
+	}
+	return a
+}
+
+func findOneAgain(_ *overview.Snapshot, o *overview.SourceState) *Alert {
+	if o.Hour.Copies < manyCopies || o.Hour.Copies < manyCopies*o.Hour.Reseen {
+		return nil
+	}
+	return &Alert{Severity: Info, Count: o.Hour.Copies,
+		Action:   Action{Label: "Look at it", Command: "hookonce events list --source " + o.Name + " --seen duplicate"},
+		Headline: fmt.Sprintf("%s sends the same event again and again: %d copies of %d in the last hour.", o.Name, o.Hour.Copies, o.Hour.Reseen)}
+}
+
+func findSilent(s *overview.Snapshot, o *overview.SourceState) *Alert {
+	if o.LastVerified.IsZero() || s.At.Sub(o.LastVerified) < leastSilent || o.Silence.Missing <= sureSilence {
+		return nil
+	}
+	return &Alert{Severity: Ticket, Since: o.LastVerified, Count: int64(o.Silence.Missing),
+		Action:   Action{Label: "Look at the sender's own list of deliveries", Place: "the endpoint at " + o.Provider + " that posts to " + o.Path},
+		Headline: fmt.Sprintf("%s is silent since %s: in such a time there usually are %.0f minutes with events.", o.Name, clock(o.LastVerified), o.Silence.Missing)}
+}
+
+// Destinations.
+const (
+	budget        = 0.005 // of first attempts may fail
+	fastBurn      = 14.4  // times the budget, over an hour and five minutes: a fiftieth of a month's in an hour
+	slowBurn      = 6     // over six hours and half an hour
+	leastFirst    = 10
+	oldBacklog    = 15 * time.Minute
+	manyDead      = 10 // in an hour
+	forgotten     = 24 * time.Hour
+	leastPoisoned = 2 // of one type, beside others that are delivered
+)
+
+func findFailing(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
+	h := d.Health
+	if h == nil || h.State != "ill" {
+		return nil
+	}
+	a := &Alert{Severity: Page, Count: d.Backlog}
+	if h.Since != nil {
+		a.Since = *h.Since
+	}
+	kind, what := "", h.Error
+	if len(d.Failures) > 0 {
+		kind, what = d.Failures[0].Kind, d.Failures[0].Error
+	}
+	cause := "has been failing"
+	a.Action = Action{Label: "See what it answers, and mend it; deliveries go on by themselves", Command: "hookonce events list --destination " + d.Name + " --state failed", Place: d.URL}
+	switch kind {
+	case "timeout":
+		cause = "hangs"
+	case "dns":
+		cause = "cannot be found by its name"
+		a.Action = Action{Label: "Mend the name, or correct the address", Place: "the DNS of " + hostOf(d.URL)}
+	case "refused", "reset", "unreachable":
+		cause = "is down"
+	case "tls":
+		cause = "has a certificate that is not trusted"
+	case "address":
+		cause = "is at an address that is not allowed"
+		a.Action = Action{Label: "Correct the address, or allow it", Place: "delivery.deny_private_addresses, delivery.ports"}
+	}
+	a.Headline = fmt.Sprintf("%s %s since %s: %s; %s.", d.Name, cause, clock(a.Since), what, waiting(d))
+	return a
+}
+
+// waiting says how much waits.
+func waiting(d *overview.DestinationState) string {
+	if d.Oldest == nil {
+		return fmt.Sprintf("%d events wait", d.Backlog)
+	}
+	return fmt.Sprintf("%d events wait, the oldest since %s", d.Backlog, clock(*d.Oldest))
+}
+
+func findFirstFail(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
+	over := func(o overview.Outcomes, times float64) bool {
+		return o.First >= leastFirst && float64(o.FirstFailed) > times*budget*float64(o.First)
+	}
+	severity, in, span := Page, d.Hour, "hour"
+	switch {
+	case over(d.Hour, fastBurn) && d.Five.FirstFailed > 0 && float64(d.Five.FirstFailed) > fastBurn*budget*float64(d.Five.First):
+	case over(d.Six, slowBurn) && d.Half.FirstFailed > 0 && float64(d.Half.FirstFailed) > slowBurn*budget*float64(d.Half.First):
+		severity, in, span = Ticket, d.Six, "six hours"
+	default:
+		return nil
+	}
+	a := &Alert{Severity: severity, Count: in.FirstFailed,
+		Action:   Action{Label: "See what failed", Command: "hookonce events list --destination " + d.Name + " --state failed"},
+		Headline: fmt.Sprintf("%s fails %d of %d events at the first attempt in the last %s", d.Name, in.FirstFailed, in.First, span)}
+	if len(d.Failures) > 0 {
+		a.Headline += ": " + d.Failures[0].Error
+		a.Since = d.Failures[0].Since
+	}
+	a.Headline += "."
+	return a
+}
+
+func findBlocked(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
+	b := d.Blocked
+	if b == nil {
+		return nil
+	}
+	return &Alert{Severity: Ticket, Count: b.Waiting,
+		Action:   Action{Label: "Look at the event that fails", Command: fmt.Sprintf("hookonce events show %d", b.Event)},
+		Headline: fmt.Sprintf("One event of %s fails at %s, and %d later ones of it wait for their turn.", b.Resource, d.Name, b.Waiting)}
+}
+
+// poisoned returns the group of deliveries to a destination that takes others, whose events have one type.
+func poisoned(d *overview.DestinationState) *overview.Failure {
+	for i := range d.Failures {
+		if f := &d.Failures[i]; f.Type != "" && f.Dead >= leastPoisoned && d.Hour.Done > 0 {
+			return f
+		}
+	}
+	return nil
+}
+
+func findPoison(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
+	f := poisoned(d)
+	if f == nil {
+		return nil
+	}
+	return &Alert{Severity: Ticket, Since: f.Since, Count: f.Dead, Action: replay(d.Name, f.Type),
+		Headline: fmt.Sprintf("%s takes other events, but none of type %s: %s given up (%s).", d.Name, f.Type, deliveries(f.Dead), f.Error)}
+}
+
+// replay is the action that has dead deliveries made again, once their cause is gone.
+func replay(destination, kind string) Action {
+	command := "hookonce events replay --destination " + destination + " --state dead"
+	if kind != "" {
+		command += " --type '" + strings.ReplaceAll(kind, "'", `'\''`) + "'"
+	}
+	return Action{Label: "Replay them when the destination takes them", Method: "POST", Path: "/replay", Command: command + " --reason TEXT --dry-run"}
+}
+
+func findDied(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
+	if d.Dead == 0 {
+		return nil
+	}
+	a := &Alert{Severity: Ticket, Count: d.Dead, Action: replay(d.Name, "")}
+	if d.Hour.Dead > manyDead {
+		a.Severity = Page
+	}
+	why := ""
+	for i := range d.Failures {
+		if d.Failures[i].Dead > 0 {
+			why, a.Since = ": "+d.Failures[i].Error, d.Failures[i].Since
+			break
+		}
+	}
+	a.Headline = fmt.Sprintf("%s given up at %s%s.", deliveries(d.Dead), d.Name, why)
+	return a
+}
+
+func findPaused(s *overview.Snapshot, d *overview.DestinationState) *Alert {
+	if d.Pause == nil {
+		return nil
+	}
+	a := &Alert{Severity: Info, Since: d.Pause.At, Count: d.Backlog,
+		Action: Action{Label: "Resume", Method: "POST", Path: "/destinations/" + url.PathEscape(d.Name) + "/resume",
+			Command: "hookonce destinations resume " + d.Name + " --reason TEXT"},
+		Headline: fmt.Sprintf("%s is paused since %s by %s (%s); %s.", d.Name, clock(d.Pause.At), d.Pause.By, d.Pause.Reason, waiting(d))}
+	if s.At.Sub(d.Pause.At) > forgotten {
+		a.Severity = Ticket
+	}
+	return a
+}
+
+func findBacklogOld(s *overview.Snapshot, d *overview.DestinationState) *Alert {
+	if d.Oldest == nil || s.At.Sub(*d.Oldest) <= oldBacklog {
+		return nil
+	}
+	drains := "it does not get shorter"
+	if d.DrainsIn > 0 {
+		drains = "it drains in " + time.Duration(d.DrainsIn*float64(time.Second)).Round(time.Second).String()
+	}
+	return &Alert{Severity: Page, Since: *d.Oldest, Count: d.Backlog,
+		Action:   Action{Label: "Look at the destination", Command: "hookonce destinations list --all"},
+		Headline: fmt.Sprintf("%s is behind: %s; %s.", d.Name, waiting(d), drains)}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+func hostOf(address string) string {
+	if u, err := url.Parse(address); err == nil {
+		return u.Hostname()
+	}
+	return address
+}

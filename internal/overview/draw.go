@@ -1,0 +1,386 @@
+package overview
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/tally"
+)
+
+// span is how many minutes are looked back at: an hour, and what is needed to know what it was three minutes ago.
+const span = 64
+
+// latestRequests is how many requests are enough for [SourceState.Latest].
+const latestRequests = 20
+
+// hourly are the words that are read for four weeks.
+var hourly = []tally.What{tally.Verified, tally.Active, tally.Accepted, tally.Unkeyed, tally.Reseen, tally.Stored, tally.StoredBytes,
+	tally.Purged(string(journal.KindIDs)), tally.Purged(string(journal.KindBodies)), tally.First, tally.FirstFailed}
+
+func minutesOf(now time.Time) tally.Query {
+	return tally.Query{From: now.Truncate(time.Minute).Add(-(span - 1) * time.Minute), Until: now.Add(time.Minute), Step: time.Minute}
+}
+
+// counts are what happened in the last minutes; the last of each row is the minute that goes on.
+type counts struct {
+	from time.Time
+	rows map[row]*[span]int64
+}
+
+type row struct {
+	source, destination string
+	what                tally.What
+}
+
+// newCounts joins what is in the store with what this process knows: of each count the larger, because the store has what
+// others counted, and lacks what was counted a moment ago.
+func newCounts(now time.Time, stored, recent []tally.Point) *counts {
+	c := &counts{from: minutesOf(now).From, rows: map[row]*[span]int64{}}
+	for _, points := range [][]tally.Point{stored, recent} {
+		for _, p := range points {
+			i := int(p.Minute.Sub(c.from) / time.Minute)
+			if p.Minute.Before(c.from) || i >= span {
+				continue
+			}
+			r := row{p.Source, p.Destination, p.What}
+			if c.rows[r] == nil {
+				c.rows[r] = new([span]int64)
+			}
+			c.rows[r][i] = max(c.rows[r][i], p.N)
+		}
+	}
+	return c
+}
+
+// sum adds up the minutes before the last skip ones, so many and the one that had begun.
+func (c *counts) sum(r row, minutes, skip int) (n int64) {
+	if all := c.rows[r]; all != nil {
+		for _, m := range all[max(0, span-1-skip-minutes) : span-skip] {
+			n += m
+		}
+	}
+	return n
+}
+
+// last returns the last minute in which something was counted.
+func (c *counts) last(r row) (at time.Time) {
+	if all := c.rows[r]; all != nil {
+		for i, n := range all {
+			if n > 0 {
+				at = c.from.Add(time.Duration(i) * time.Minute)
+			}
+		}
+	}
+	return at
+}
+
+// Why requests are not acknowledged: for a fault of ours, and because they are not authentic.
+var (
+	oursReasons       = []string{"queue_full", "store", "timeout", "row_refused", "panic", "internal"}
+	unverifiedReasons = []string{"signature_missing", "signature_malformed", "signature_mismatch", "timestamp_missing", "timestamp_old", "timestamp_future", "unverified"}
+)
+
+func (c *counts) intake(source string, minutes, skip int) Intake {
+	of := func(w tally.What) int64 { return c.sum(row{source, "", w}, minutes, skip) }
+	in := Intake{
+		Received: of(tally.Received), Verified: of(tally.Verified), Accepted: of(tally.Accepted), Copies: of(tally.Copies),
+		Reseen: of(tally.Reseen), Conflicts: of(tally.Conflicts), Unkeyed: of(tally.Unkeyed), Unverified: map[string]int64{},
+	}
+	for _, reason := range oursReasons {
+		in.Ours += of(tally.Rejected(reason))
+	}
+	for _, reason := range unverifiedReasons {
+		if n := of(tally.Rejected(reason)); n > 0 {
+			in.Unverified[reason] = n
+		}
+	}
+	return in
+}
+
+// draw makes a snapshot of what is known.
+func (v *Overview) draw(now time.Time) *Snapshot {
+	recent := v.opt.Recent(minutesOf(now))
+	c := newCounts(now, v.minutes.value, recent)
+	s := &Snapshot{
+		At: now.UTC(), Since: v.began.UTC(), Store: v.drawStore(now), Gateways: v.fleet.value.Gateways, Numbers: v.drawNumbers(now),
+		Sources: []SourceState{}, Destinations: []DestinationState{},
+		Parts: []Part{v.fleet.tell(), v.stats.tell(), v.failures.tell(), v.minutes.tell(), v.hours.tell()},
+	}
+	hours := v.hoursBySource()
+	for _, o := range v.opt.Sources() {
+		v.drawSource(&o, c, hours[o.Name], now)
+		s.Sources = append(s.Sources, o)
+	}
+	six := v.sixHours(now)
+	for i := range v.fleet.value.Destinations {
+		d := DestinationState{Destination: v.fleet.value.Destinations[i], Six: six[v.fleet.value.Destinations[i].Name]}
+		v.drawDestination(&d, c)
+		s.Destinations = append(s.Destinations, d)
+	}
+	return s
+}
+
+func (v *Overview) drawStore(now time.Time) StoreState {
+	u := v.opt.Upkeep()
+	v.commits = append(v.commits, commitSample{now, u})
+	for len(v.commits) > 2 && now.Sub(v.commits[1].at) >= commitSpan {
+		v.commits = v.commits[1:]
+	}
+	first := v.commits[0]
+	if len(v.commits) == 1 {
+		first.Upkeep = Upkeep{}
+	}
+	st := StoreState{
+		Away: v.away, Unwritable: v.unwritable, Full: v.full, Commits: u.Commits - first.Commits,
+		Events: v.stats.value.Events, Bytes: v.stats.value.Bytes, FreeBytes: v.opt.Free(), Unrecorded: u.Unrecorded,
+		Cleaned: u.Cleaned.UTC(), Partitioned: u.Partitioned.UTC(),
+	}
+	if st.Commits > 0 {
+		st.CommitMS = float64((u.CommitTime - first.CommitTime).Microseconds()) / 1000 / float64(st.Commits)
+	}
+	st.DailyBytes = v.dailyBytes(now)
+	return st
+}
+
+// dailyBytes returns by how much the store grows on a day: bytes that were stored in the last seven days, less the share of
+// bodies that were deleted in them. Before there is a whole day nothing is known.
+func (v *Overview) dailyBytes(now time.Time) int64 {
+	var bytes, stored, purged float64
+	first := now
+	for _, p := range v.hours.value {
+		if p.Minute.Before(now.Add(-week)) {
+			continue
+		}
+		switch p.What {
+		case tally.StoredBytes:
+			bytes += float64(p.N)
+			if p.Minute.Before(first) {
+				first = p.Minute
+			}
+		case tally.Stored:
+			stored += float64(p.N)
+		case tally.Purged(string(journal.KindBodies)):
+			purged += float64(p.N)
+		}
+	}
+	days := now.Sub(first).Hours() / 24
+	if days < 1 || stored == 0 {
+		return 0
+	}
+	return int64(max(0, 1-purged/stored) * bytes / days)
+}
+
+func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.Time) {
+	o.Five, o.Hour = c.intake(o.Name, 5, 0), c.intake(o.Name, 60, 0)
+	for n := 0; n <= 60; n++ {
+		if o.Latest = c.intake(o.Name, n, 0); o.Latest.Received >= latestRequests {
+			break
+		}
+	}
+	o.LastVerified = c.last(row{o.Name, "", tally.Verified})
+	if o.LastVerified.IsZero() {
+		for _, h := range hours {
+			if h.Active > 0 || h.Events > 0 {
+				o.LastVerified = later(o.LastVerified, h.At.Add(59*time.Minute))
+			}
+		}
+		if o.LastVerified.After(now) {
+			o.LastVerified = now.UTC()
+		}
+	}
+	for _, reason := range unverifiedReasons {
+		all := c.rows[row{o.Name, "", tally.Rejected(reason)}]
+		if all == nil {
+			continue
+		}
+		for i, n := range all {
+			at := c.from.Add(time.Duration(i) * time.Minute)
+			if n > 0 && !at.Before(o.LastVerified) && (o.FailedSince.IsZero() || at.Before(o.FailedSince)) {
+				o.FailedSince = at
+			}
+			if n > 0 {
+				o.LastFailed = later(o.LastFailed, at)
+			}
+		}
+	}
+	o.Usual = LearnShare(hours, now)
+	for o.ReseenFor < 3 {
+		five, hour := c.intake(o.Name, 5, o.ReseenFor), c.intake(o.Name, 60, o.ReseenFor)
+		if !o.Usual.Exceeds(five.Events(), five.Reseen, 6, 10) && !o.Usual.Exceeds(hour.Events(), hour.Reseen, 6, 10) {
+			break
+		}
+		o.ReseenFor++
+	}
+	rhythm := LearnRhythm(hours, now)
+	o.Silence = rhythm.Since(o.LastVerified, now)
+}
+
+func (v *Overview) drawDestination(d *DestinationState, c *counts) {
+	d.Failures = []Failure{}
+	for _, o := range d.Open {
+		if o.State == string(journal.Dead) {
+			d.Dead = o.Count
+			continue
+		}
+		d.Backlog += o.Count
+		if d.Oldest == nil || o.Oldest.Before(*d.Oldest) {
+			at := o.Oldest
+			d.Oldest = &at
+		}
+	}
+	for r := range c.rows {
+		if r.destination != d.Name {
+			continue
+		}
+		for _, w := range []struct {
+			minutes int
+			in      *Outcomes
+		}{{5, &d.Five}, {30, &d.Half}, {60, &d.Hour}} {
+			w.in.add(r.what, c.sum(r, w.minutes, 0))
+		}
+	}
+	d.Six = d.Six.atLeast(d.Hour)
+	if d.Five.Done > 0 && d.Backlog > 0 {
+		d.DrainsIn = float64(d.Backlog) / (float64(d.Five.Done) / (5 * time.Minute).Seconds())
+	}
+	for _, g := range v.failures.value.Open {
+		if g.Destination == d.Name {
+			d.Failures = append(d.Failures, failure(&g))
+		}
+	}
+	slices.SortStableFunc(d.Failures, func(a, b Failure) int { return cmp.Compare(b.Count, a.Count) })
+	if open(&d.Destination, journal.Failed)+d.Dead == 0 {
+		d.Failures = []Failure{}
+	}
+	d.Blocked = v.blocked[d.Name]
+	if open(&d.Destination, journal.Failed) == 0 {
+		d.Blocked = nil
+	}
+}
+
+func (o *Outcomes) add(w tally.What, n int64) {
+	switch w {
+	case tally.First:
+		o.First += n
+	case tally.FirstFailed:
+		o.FirstFailed += n
+	case tally.Attempts:
+		o.Attempts += n
+	case tally.Done:
+		o.Done += n
+	case tally.Failed:
+		o.Failed += n
+	case tally.Dead:
+		o.Dead += n
+	}
+}
+
+// atLeast returns the larger counts: those of hours are some minutes old.
+func (o Outcomes) atLeast(hour Outcomes) Outcomes {
+	return Outcomes{max(o.First, hour.First), max(o.FirstFailed, hour.FirstFailed), max(o.Attempts, hour.Attempts), max(o.Done, hour.Done), max(o.Failed, hour.Failed), max(o.Dead, hour.Dead)}
+}
+
+func failure(g *journal.FailureGroup) Failure {
+	f := Failure{Kind: string(g.Kind), Status: g.Status, Error: g.Error, Count: g.Count, Dead: g.Dead, Since: g.Since.UTC(), Latest: g.Latest.UTC()}
+	for i, s := range g.Samples {
+		if i == 0 {
+			f.Source, f.Event, f.Type = s.Source, s.EventID, s.Type
+		}
+		if s.Type != f.Type {
+			f.Type = ""
+		}
+	}
+	return f
+}
+
+// hoursBySource returns what each source sent in the hours of four weeks.
+func (v *Overview) hoursBySource() map[string][]Hour {
+	all := map[string][]Hour{}
+	for _, p := range v.hours.value { // by time, then source
+		of := all[p.Source]
+		if len(of) == 0 || !of[len(of)-1].At.Equal(p.Minute) {
+			of = append(of, Hour{At: p.Minute})
+		}
+		h := &of[len(of)-1]
+		switch p.What {
+		case tally.Accepted, tally.Unkeyed:
+			h.Events += p.N
+		case tally.Reseen:
+			h.Reseen += p.N
+			h.Events += p.N
+		case tally.Active:
+			h.Active += p.N
+		}
+		all[p.Source] = of
+	}
+	return all
+}
+
+func (v *Overview) sixHours(now time.Time) map[string]Outcomes {
+	all := map[string]Outcomes{}
+	for _, p := range v.hours.value {
+		if p.Destination != "" && !p.Minute.Before(now.Add(-6*time.Hour)) {
+			o := all[p.Destination]
+			o.add(p.What, p.N)
+			all[p.Destination] = o
+		}
+	}
+	return all
+}
+
+func (v *Overview) drawNumbers(now time.Time) Numbers {
+	const hours = 7 * 24
+	n := Numbers{Rows: v.stats.value.Events, FirstShares: make([]float64, hours), ReseenCounts: make([]float64, hours), StoredCounts: make([]float64, hours)}
+	firsts := make([]float64, hours)
+	from, today := now.Truncate(time.Hour).Add(-(hours-1)*time.Hour), now.Truncate(24*time.Hour)
+	for _, p := range v.hours.value {
+		i := int(p.Minute.Sub(from) / time.Hour)
+		if p.Minute.Before(from) || i >= hours {
+			continue
+		}
+		day, yesterday := i >= hours-24, p.Minute.Before(today) && !p.Minute.Before(today.Add(-24*time.Hour))
+		switch p.What {
+		case tally.First:
+			firsts[i] += float64(p.N)
+		case tally.FirstFailed:
+			n.FirstShares[i] += float64(p.N)
+		case tally.Reseen:
+			n.ReseenCounts[i] += float64(p.N)
+		case tally.Stored:
+			n.StoredCounts[i] += float64(p.N)
+			if yesterday {
+				n.StoredYesterday += p.N
+			}
+		case tally.Purged(string(journal.KindIDs)):
+			if yesterday {
+				n.PurgedYesterday += p.N
+			}
+		}
+		if !day {
+			continue
+		}
+		n.First.add(p.What, p.N)
+		switch p.What {
+		case tally.Reseen:
+			n.Reseen += p.N
+			n.Events += p.N
+		case tally.Accepted, tally.Unkeyed:
+			n.Events += p.N
+		}
+	}
+	for i := range firsts {
+		if firsts[i] > 0 {
+			n.FirstShares[i] /= firsts[i]
+		}
+	}
+	return n
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,284 @@
+package overview
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/fleet"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/tally"
+)
+
+const (
+	fresh       = time.Second            // for so long a snapshot is shown to all who ask
+	askTime     = 2 * time.Second        // for all questions of one snapshot
+	waitTime    = 250 * time.Millisecond // that somebody waits who can be shown the snapshot before
+	failEvery   = 5 * time.Second        // between two looks at what failed
+	minuteEvery = tally.Every            // between two looks at the counts of minutes, as often as there are new ones
+	hourEvery   = 5 * time.Minute        // between two looks at those of hours
+	commitSpan  = 10 * time.Second       // over which commits are averaged at least
+)
+
+// Records is what is read of the journal's store.
+type Records interface {
+	Tallies(ctx context.Context, q tally.Query) ([]tally.Point, error)
+	FailureGroups(ctx context.Context, since time.Time) (journal.Failures, error)
+	History(ctx context.Context, id int64) (*journal.History, error)
+	List(ctx context.Context, f journal.Filter, before int64, limit int) (journal.Page, error)
+	Stats(ctx context.Context) (journal.Stats, error)
+}
+
+// Upkeep is what the process knows of its work on the store, since it started.
+type Upkeep struct {
+	Commits     int64         // transactions that made events durable
+	CommitTime  time.Duration // of all of them
+	Unrecorded  int64         // events that went past the store
+	Cleaned     time.Time     // when there last was nothing more to delete
+	Partitioned time.Time     // the end of the last partition; zero: there are none
+}
+
+// ErrFull is what [Options.Ready] returns if the store is well, and takes events too slowly.
+var ErrFull = errors.New("the queue is full")
+
+// Options are what an [Overview] stands on. All are needed unless it is said otherwise. Functions are called by one
+// goroutine at a time.
+type Options struct {
+	Fleet   func(context.Context) (fleet.DestinationList, error)
+	Records Records
+	// Recent returns what this process counted, which is not in the store yet.
+	Recent func(tally.Query) []tally.Point
+	// Sources returns the sources as they are configured: their names, providers, paths and destinations.
+	Sources func() []SourceState
+	// Ready returns why a sender would be refused now.
+	Ready func() error
+	// Upkeep returns what the process did with the store.
+	Upkeep func() Upkeep
+	// Free returns how many bytes the store may still grow by; 0 if that is not known.
+	Free func() int64
+	Now  func() time.Time
+}
+
+// Overview makes snapshots. Its methods are safe for concurrent use.
+type Overview struct {
+	opt    Options
+	ctx    context.Context
+	cancel context.CancelFunc
+	asking sync.WaitGroup
+
+	mu   sync.Mutex
+	last *Snapshot
+	next chan struct{} // closed when the snapshot that is being made is there; nil: none is
+
+	known // by the one goroutine that makes a snapshot
+}
+
+// known is what was read last.
+type known struct {
+	fleet    part[fleet.DestinationList]
+	stats    part[journal.Stats]
+	failures part[journal.Failures]
+	minutes  part[[]tally.Point]
+	hours    part[[]tally.Point]
+	blocked  map[string]*Blocked
+
+	away, unwritable, full *Trouble
+	commits                []commitSample
+	began                  time.Time
+}
+
+type commitSample struct {
+	at time.Time
+	Upkeep
+}
+
+// part is what a question was answered last.
+type part[T any] struct {
+	name  string
+	value T
+	read  time.Time
+	err   error
+}
+
+// refresh asks unless the answer is young enough.
+func (p *part[T]) refresh(ctx context.Context, now time.Time, every time.Duration, ask func(context.Context) (T, error)) {
+	if age := now.Sub(p.read); p.err == nil && !p.read.IsZero() && age >= 0 && age < every {
+		return
+	}
+	value, err := ask(ctx)
+	if p.err = err; err == nil {
+		p.value, p.read = value, now
+	}
+}
+
+func (p *part[T]) tell() Part {
+	t := Part{Name: p.name, Read: p.read.UTC()}
+	if p.err != nil {
+		t.Error = p.err.Error()
+	}
+	return t
+}
+
+// New returns what makes snapshots when it is asked for them. It must be closed.
+func New(o Options) *Overview {
+	v := &Overview{opt: o}
+	v.ctx, v.cancel = context.WithCancel(context.Background())
+	v.began = o.Now()
+	v.fleet.name, v.stats.name, v.failures.name, v.minutes.name, v.hours.name = "destinations", "rows", "failures", "minutes", "hours"
+	return v
+}
+
+// Close ends what is being asked. Snapshots are the last one from then on.
+func (v *Overview) Close() {
+	v.cancel()
+	v.asking.Wait()
+}
+
+// Snapshot returns how all stands: not older than a second, unless the store does not answer in time. Only the first
+// call waits for it longer than a moment. It returns an error if ctx ends before there is any.
+func (v *Overview) Snapshot(ctx context.Context) (*Snapshot, error) {
+	v.mu.Lock()
+	last, next := v.last, v.next
+	if last != nil {
+		if age := v.opt.Now().Sub(last.At); age >= 0 && age < fresh {
+			v.mu.Unlock()
+			return last, nil
+		}
+	}
+	if next == nil && v.ctx.Err() == nil {
+		next = make(chan struct{})
+		v.next = next
+		v.asking.Go(func() { v.renew(next) })
+	}
+	v.mu.Unlock()
+	var late <-chan time.Time
+	if last != nil {
+		timer := time.NewTimer(waitTime)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-next:
+	case <-late:
+		return last, nil
+	case <-v.ctx.Done():
+		return last, errors.Join(v.ctx.Err())
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.last, nil
+}
+
+// renew makes a snapshot, and tells those who wait.
+func (v *Overview) renew(done chan struct{}) {
+	ctx, cancel := context.WithTimeout(v.ctx, askTime)
+	defer cancel()
+	now := v.opt.Now()
+	v.ask(ctx, now)
+	s := v.draw(now)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.last, v.next = s, nil
+	close(done)
+}
+
+// ask puts the questions whose answers are too old. A store that does not answer the first one is not asked the others.
+func (v *Overview) ask(ctx context.Context, now time.Time) {
+	v.fleet.refresh(ctx, now, fresh, v.opt.Fleet)
+	v.away = trouble(v.away, v.fleet.err, now)
+	if v.fleet.err != nil {
+		return
+	}
+	err := v.opt.Ready()
+	if errors.Is(err, ErrFull) {
+		v.full, v.unwritable = trouble(v.full, err, now), nil
+	} else {
+		v.full, v.unwritable = nil, trouble(v.unwritable, err, now)
+	}
+	v.stats.refresh(ctx, now, failEvery, v.opt.Records.Stats)
+	v.minutes.refresh(ctx, now, minuteEvery, func(ctx context.Context) ([]tally.Point, error) {
+		return v.opt.Records.Tallies(ctx, minutesOf(now))
+	})
+	v.hours.refresh(ctx, now, hourEvery, func(ctx context.Context) ([]tally.Point, error) {
+		return v.opt.Records.Tallies(ctx, tally.Query{From: now.Add(-weeks).Truncate(time.Hour), Until: now.Add(time.Hour), Step: time.Hour, Whats: hourly})
+	})
+	v.failures.refresh(ctx, now, failEvery, func(ctx context.Context) (f journal.Failures, err error) {
+		if !anyFailed(&v.fleet.value) {
+			return f, nil
+		}
+		if f, err = v.opt.Records.FailureGroups(ctx, now.Add(-24*time.Hour)); err == nil {
+			v.blocked, err = v.blocks(ctx, &f)
+		}
+		return f, err
+	})
+}
+
+// trouble goes on with what was wrong before, or begins.
+func trouble(before *Trouble, err error, now time.Time) *Trouble {
+	switch {
+	case err == nil:
+		return nil
+	case before != nil:
+		return &Trouble{before.Since, err.Error()}
+	}
+	return &Trouble{now.UTC(), err.Error()}
+}
+
+func anyFailed(l *fleet.DestinationList) bool {
+	for i := range l.Destinations {
+		if open(&l.Destinations[i], journal.Failed)+open(&l.Destinations[i], journal.Dead) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func open(d *fleet.Destination, state journal.State) int64 {
+	for _, o := range d.Open {
+		if o.State == string(state) {
+			return o.Count
+		}
+	}
+	return 0
+}
+
+// maxBlocked is how far the events are counted that wait for another one.
+const maxBlocked = 100
+
+// blocks finds what holds up ordering groups: of each destination the latest event that fails, if later ones of its
+// resource wait.
+func (v *Overview) blocks(ctx context.Context, f *journal.Failures) (map[string]*Blocked, error) {
+	all := map[string]*Blocked{}
+	for i := range v.fleet.value.Destinations {
+		d := &v.fleet.value.Destinations[i]
+		if d.Order != "by_resource" || open(d, journal.Failed) == 0 || open(d, journal.Pending) == 0 {
+			continue
+		}
+		for _, g := range f.Open {
+			if g.Destination != d.Name || g.Count == g.Dead || len(g.Samples) == 0 {
+				continue
+			}
+			h, err := v.opt.Records.History(ctx, g.Samples[0].EventID)
+			if errors.Is(err, journal.ErrNoEvent) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			if h.Resource == "" {
+				continue
+			}
+			page, err := v.opt.Records.List(ctx, journal.Filter{Source: h.Source, Resource: h.Resource, Destination: d.Name, State: journal.Pending}, 0, maxBlocked)
+			if err != nil {
+				return nil, err
+			}
+			if n := int64(len(page.Events)); n > 0 && (all[d.Name] == nil || all[d.Name].Waiting < n) {
+				all[d.Name] = &Blocked{Resource: h.Resource, Event: h.ID, Waiting: n}
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,151 @@
+// Package overview knows how a gateway stands: what comes in, what goes out, what failed and what the store does, as one
+// [Snapshot] that is cheap to look at. It asks at most once a second, however many look, and shows what it knew last
+// when the store is away.
+package overview
+
+import (
+	"time"
+
+	"github.com/hookonce/hookonce/internal/fleet"
+)
+
+// Snapshot is how all that a gateway knows of stands at a moment. It is not changed once it was made.
+type Snapshot struct {
+	At           time.Time          `json:"at"`
+	Since        time.Time          `json:"since" doc:"When the process started that answers."`
+	Store        StoreState         `json:"store"`
+	Sources      []SourceState      `json:"sources" nullable:"false"`
+	Destinations []DestinationState `json:"destinations" nullable:"false"`
+	Gateways     []fleet.Gateway    `json:"gateways" nullable:"false"`
+	Numbers      Numbers            `json:"numbers"`
+	Parts        []Part             `json:"parts" nullable:"false" doc:"How old what is shown is."`
+}
+
+// Part says how old a part of a snapshot is.
+type Part struct {
+	Name  string    `json:"name" doc:"What was asked for."`
+	Read  time.Time `json:"read" doc:"When it was read; the zero time if it never was."`
+	Error string    `json:"error,omitempty" doc:"Why it could not be read since."`
+}
+
+// StoreState is how the store of the journal stands.
+type StoreState struct {
+	Away        *Trouble  `json:"away,omitempty" doc:"It does not answer: what is shown of it is what was known last."`
+	Unwritable  *Trouble  `json:"unwritable,omitempty" doc:"It answers, and takes nothing."`
+	Full        *Trouble  `json:"full,omitempty" doc:"The queue of events that wait for their commit is full."`
+	CommitMS    float64   `json:"commit_ms" doc:"What one transaction took on average in the last seconds."`
+	Commits     int64     `json:"commits" doc:"So many transactions were that."`
+	Events      int64     `json:"events" doc:"Rows; an estimate on Postgres."`
+	Bytes       int64     `json:"bytes"`
+	FreeBytes   int64     `json:"free_bytes,omitempty" doc:"Left on the disk; missing where that is not known."`
+	DailyBytes  int64     `json:"daily_bytes" doc:"By which it grew on an average day, of the last seven."`
+	Unrecorded  int64     `json:"unrecorded" doc:"Events that were delivered past the store and are on no record yet."`
+	Cleaned     time.Time `json:"cleaned" doc:"When this process last found nothing more to delete."`
+	Partitioned time.Time `json:"partitioned" doc:"The end of the last partition; the zero time if there are none."`
+}
+
+// Trouble says since when something is wrong, and what.
+type Trouble struct {
+	Since time.Time `json:"since"`
+	Error string    `json:"error"`
+}
+
+// Intake counts what came from a source in some time.
+type Intake struct {
+	Received   int64            `json:"received"`
+	Verified   int64            `json:"verified"`
+	Accepted   int64            `json:"accepted"`
+	Copies     int64            `json:"copies"`
+	Reseen     int64            `json:"reseen" doc:"Events that came again."`
+	Conflicts  int64            `json:"conflicts"`
+	Unkeyed    int64            `json:"unkeyed"`
+	Ours       int64            `json:"refused_by_us" doc:"Requests that were answered 503 for a fault of ours."`
+	Unverified map[string]int64 `json:"unverified,omitempty" doc:"Requests that are not authentic, by reason."`
+}
+
+// Failed counts the requests that are not authentic.
+func (i *Intake) Failed() (n int64) {
+	for _, count := range i.Unverified {
+		n += count
+	}
+	return n
+}
+
+// Events counts what copies are a share of: new events and those that came again.
+func (i *Intake) Events() int64 { return i.Accepted + i.Unkeyed + i.Reseen }
+
+// SourceState is how a source stands.
+type SourceState struct {
+	Name         string    `json:"name"`
+	Provider     string    `json:"provider"`
+	Path         string    `json:"path"`
+	Destinations []string  `json:"destinations" nullable:"false"`
+	Five         Intake    `json:"last_5m"`
+	Hour         Intake    `json:"last_1h"`
+	Latest       Intake    `json:"latest" doc:"The last minutes that have 20 requests, at most an hour."`
+	LastVerified time.Time `json:"last_verified" doc:"To the minute; the zero time if there was nothing for 28 days."`
+	LastFailed   time.Time `json:"last_failed" doc:"When a request was not authentic, to the minute."`
+	FailedSince  time.Time `json:"failed_since" doc:"The first of those since the last authentic request."`
+	ReseenFor    int       `json:"reseen_for" doc:"For so many minutes more events came again than is usual."`
+	Usual        Baseline  `json:"usual"`
+	Silence      Silence   `json:"silence"`
+}
+
+// DestinationState is how a destination stands.
+type DestinationState struct {
+	fleet.Destination
+	Five     Outcomes   `json:"last_5m"`
+	Half     Outcomes   `json:"last_30m"`
+	Hour     Outcomes   `json:"last_1h"`
+	Six      Outcomes   `json:"last_6h"`
+	Backlog  int64      `json:"backlog" doc:"Deliveries that are open and not dead."`
+	Dead     int64      `json:"dead"`
+	Oldest   *time.Time `json:"oldest,omitempty" doc:"When the oldest of the backlog was accepted."`
+	DrainsIn float64    `json:"drains_in_seconds,omitempty" doc:"At the pace of the last five minutes; missing: it does not get shorter."`
+	Failures []Failure  `json:"failures" nullable:"false" doc:"What failed, the most frequent first."`
+	Blocked  *Blocked   `json:"blocked,omitempty"`
+}
+
+// Outcomes count attempts in some time.
+type Outcomes struct {
+	First       int64 `json:"first"`
+	FirstFailed int64 `json:"first_failed"`
+	Attempts    int64 `json:"attempts"`
+	Done        int64 `json:"done"`
+	Failed      int64 `json:"failed"`
+	Dead        int64 `json:"dead"`
+}
+
+// Failure is a group of deliveries that failed for one reason.
+type Failure struct {
+	Kind   string    `json:"kind"`
+	Status int       `json:"status,omitempty"`
+	Error  string    `json:"error"`
+	Count  int64     `json:"count"`
+	Dead   int64     `json:"dead"`
+	Since  time.Time `json:"since"`
+	Latest time.Time `json:"latest"`
+	Source string    `json:"source" doc:"Of the latest sample."`
+	Event  int64     `json:"event,string" doc:"The latest sample."`
+	Type   string    `json:"type,omitempty" doc:"The type that all samples have; missing if they differ."`
+}
+
+// Blocked says what holds up an ordering group.
+type Blocked struct {
+	Resource string `json:"resource"`
+	Event    int64  `json:"event,string" doc:"The one that fails."`
+	Waiting  int64  `json:"waiting" doc:"Events of the resource that wait for it."`
+}
+
+// Numbers are the three that say whether all is well, with the hours of seven days, the latest last.
+type Numbers struct {
+	First           Outcomes  `json:"first_attempts" doc:"Of the last 24 hours."`
+	FirstShares     []float64 `json:"first_failed_shares" nullable:"false"`
+	Reseen          int64     `json:"reseen" doc:"Events that came again in the last 24 hours."`
+	Events          int64     `json:"events" doc:"New events in the same time, and those that came again."`
+	ReseenCounts    []float64 `json:"reseen_counts" nullable:"false"`
+	Rows            int64     `json:"rows"`
+	StoredYesterday int64     `json:"stored_yesterday" doc:"Events, in the last whole day in UTC."`
+	PurgedYesterday int64     `json:"purged_yesterday"`
+	StoredCounts    []float64 `json:"stored_counts" nullable:"false"`
+}
