@@ -29,6 +29,7 @@ func execute(w *env) int {
 	err := root.ExecuteContext(context.Background())
 	var usage *usageError
 	var logged *loggedError
+	var unasked *unaskedError
 	switch {
 	case err == nil:
 		return exitOK
@@ -36,6 +37,9 @@ func execute(w *env) int {
 		return exitFailure
 	case errors.As(err, &usage):
 		fmt.Fprintf(w.err, "%v\nRun '%s --help' to see how it is used.\n", err, usage.command)
+		return exitUsage
+	case errors.As(err, &unasked):
+		fmt.Fprintln(w.err, err)
 		return exitUsage
 	}
 	fmt.Fprintln(w.err, err)
@@ -70,6 +74,7 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		newEventsCommand(w),
 		newFailuresCommand(w),
 		newRefusalsCommand(w),
+		newStatusCommand(w),
 		newDestinationsCommand(w),
 		newHistoryCommand(w),
 		newReloadCommand(w),

@@ -73,6 +73,7 @@ func (a *api) register(h huma.API) {
 	get(h, "list-refusals", "/sources/{name}/refusals", "List the last requests to a source that were refused, and why", a.refusals)
 	get(h, "list-sources", "/sources", "List sources", a.sources)
 	get(h, "list-destinations", "/destinations", "List destinations, with health, pause and backlog, and the gateways that deliver to them", a.destinations)
+	get(h, "get-overview", "/overview", "What is wrong, in words, and how all stands", a.overview)
 	get(h, "get-stats", "/stats", "Count what is open", a.stats)
 	get(h, "get-history", "/history", "Count what happened, by the minute or by the hour", a.history)
 	get(h, "list-audit", "/audit", "List what operators did, newest first", a.audit)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/overview"
 	"github.com/hookonce/hookonce/internal/refusals"
 	"github.com/hookonce/hookonce/internal/tally"
 )
@@ -40,6 +41,8 @@ type Options struct {
 	Reload func(ctx context.Context, by string) (changed []string, err error)
 	// Self is this process, as it tells the others on the store of itself. Seen and View are not looked at.
 	Self journal.Gateway
+	// Overview returns how all stands at the moment, see [overview.Overview.Snapshot].
+	Overview func(context.Context) (*overview.Snapshot, error)
 	// Targets returns the destinations of this process as they are at the moment, by name.
 	Targets func() []fleet.Target
 	// Field returns what reads the field with this name, as routes have it, from events of the source. It fails if

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// space returns how many bytes this user may still write to a folder's file system.
-func space(dir string) (uint64, error) {
+// Space returns how many bytes this user may still write to a folder's file system.
+func Space(dir string) (uint64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, fmt.Errorf("%s: %w", dir, err)

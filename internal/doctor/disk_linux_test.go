@@ -7,7 +7,7 @@ import (
 
 func TestSpaceOfNothing(t *testing.T) {
 	absent := filepath.Join(t.TempDir(), "absent")
-	if _, err := space(absent); err == nil || writable(absent) == nil {
+	if _, err := Space(absent); err == nil || writable(absent) == nil {
 		t.Error("a folder that is not there has space, or can be written to")
 	}
 }

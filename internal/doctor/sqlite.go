@@ -114,7 +114,7 @@ const (
 )
 
 func disk(_ context.Context, path string) ([]Finding, error) {
-	free, err := space(filepath.Dir(path))
+	free, err := Space(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/loglimit"
+	"github.com/hookonce/hookonce/internal/overview"
 	"github.com/hookonce/hookonce/internal/settings"
 )
 
@@ -68,6 +69,7 @@ type Gateway struct {
 	observing observing
 	fleet     announcer
 	tally     *tallying
+	overview  *overview.Overview
 
 	ingest  *listener
 	admin   *listener
@@ -175,6 +177,7 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 	g.tellMemory(&wired.plan)
 	g.readiness = g.newReadiness()
 	g.readiness.full, g.readiness.ping = g.journal.Full, g.journal.Ping
+	g.overview = overview.New(g.overviewOptions())
 	admin := g.adminMux(g.readiness, api.New(g.apiOptions()))
 	g.opened.Store(true)
 	g.serve(g.admin, admin)
@@ -269,6 +272,7 @@ func (g *Gateway) apiOptions() api.Options {
 		Records:  g.store,
 		Refusals: g.handler.Refusals(),
 		Sources:  func() []api.Source { return apiSources(g.config()) },
+		Overview: g.overview.Snapshot,
 		Self:     g.fleet.self,
 		Targets:  g.targets,
 		Reload: func(ctx context.Context, by string) ([]string, error) {
@@ -544,6 +548,9 @@ func (g *Gateway) closeJournal(ctx context.Context) error {
 }
 
 func (g *Gateway) closeStores(ctx context.Context) error {
+	if g.overview != nil {
+		g.overview.Close()
+	}
 	g.tally.end(ctx)
 	g.fleet.leave(ctx)
 	g.kept.close()

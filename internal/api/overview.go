@@ -1,0 +1,23 @@
+package api
+
+import (
+	"context"
+
+	"github.com/hookonce/hookonce/internal/alert"
+	"github.com/hookonce/hookonce/internal/overview"
+)
+
+// Overview is how all stands, and what is wrong.
+type Overview struct {
+	Verdict alert.Verdict `json:"verdict"`
+	overview.Snapshot
+}
+
+// overview answers from memory: however many ask, the store is asked once a second, and an answer comes while it is away.
+func (a *api) overview(ctx context.Context, _ *struct{}) (*answer[Overview], error) {
+	s, err := a.opt.Overview(ctx)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &answer[Overview]{Overview{alert.Judge(s), *s}}, nil
+}

@@ -1,0 +1,54 @@
+package gateway
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/doctor"
+	"github.com/hookonce/hookonce/internal/fleet"
+	"github.com/hookonce/hookonce/internal/overview"
+)
+
+// overviewOptions say where the overview looks.
+func (g *Gateway) overviewOptions() overview.Options {
+	reader := &fleet.Reader{Records: g.store, Self: g.fleet.self, Targets: g.targets, Now: g.opt.Now, Logger: g.opt.strange}
+	return overview.Options{
+		Fleet:   reader.Destinations,
+		Records: g.store,
+		Recent:  g.tally.Recent,
+		Sources: func() []overview.SourceState { return overviewSources(g.config()) },
+		Ready:   g.takes,
+		Upkeep:  func() overview.Upkeep { return overview.Upkeep(g.journal.Worked()) },
+		Free:    func() int64 { return freeBytes(g.config().Store) },
+		Now:     g.opt.Now,
+	}
+}
+
+// takes returns why an event could not be stored now.
+func (g *Gateway) takes() error {
+	if g.readiness.full() {
+		return fmt.Errorf("%w: %w", overview.ErrFull, errFull)
+	}
+	return g.readiness.check()
+}
+
+// overviewSources returns the sources whose requests are events.
+func overviewSources(cfg *config.Config) (all []overview.SourceState) {
+	for _, s := range apiSources(cfg) {
+		all = append(all, overview.SourceState{Name: s.Name, Provider: s.Provider, Path: s.Path, Destinations: append([]string{}, s.Destinations...)})
+	}
+	return all
+}
+
+// freeBytes returns what is left on the disk of a store that is a file, and 0 of any other.
+func freeBytes(s config.Store) int64 {
+	if s.Driver != config.SQLite {
+		return 0
+	}
+	free, err := doctor.Space(filepath.Dir(s.DSN))
+	if err != nil {
+		return 0
+	}
+	return int64(free)
+}

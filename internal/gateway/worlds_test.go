@@ -1,0 +1,202 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/settings"
+	"github.com/hookonce/hookonce/internal/tally"
+)
+
+// world is a gateway in which something is about to go wrong.
+type world struct {
+	*testing.T
+	*Gateway
+	cfg    *config.Config
+	client *http.Client
+	sink   *sink
+	ahead  *atomic.Int64 // of the gateway's clock
+}
+
+// newWorld starts a gateway on a file, with a source "orders" that delivers to "ledger".
+func newWorld(t *testing.T, edit func(*config.Config)) *world {
+	w := &world{T: t, client: client(t), sink: newSink(t), ahead: new(atomic.Int64)}
+	w.cfg = configured(sqliteStore(t), "")
+	w.cfg.Destinations = []config.Destination{w.cfg.NewDestination("ledger", w.sink.URL)}
+	w.cfg.Sources[0].Routes = []config.Route{{To: []string{"ledger"}}}
+	if edit != nil {
+		edit(w.cfg)
+	}
+	g, err := Start(t.Context(), w.cfg, Options{Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Gateway = g
+	t.Cleanup(func() { closeNow(t, g) })
+	return w
+}
+
+// send posts so many new events, signed at a time that is off by so much.
+func (w *world) send(prefix string, n int, want int) {
+	w.Helper()
+	for _, id := range ids(prefix, n) {
+		w.post(w.cfg.Sources[0], event(id), 0, want)
+	}
+}
+
+func (w *world) post(s config.Source, body []byte, off time.Duration, want int) {
+	w.Helper()
+	p, err := s.NewProvider()
+	if err != nil {
+		w.Fatal(err)
+	}
+	r := &hookonce.Request{Method: http.MethodPost, Header: http.Header{}, Body: body, Now: w.opt.Now().Add(off)}
+	if err := p.Sign(r); err != nil {
+		w.Fatal(err)
+	}
+	if got, err := postSigned(w.client, w.Gateway, s.Name, r.Header, body); err != nil || got.status != want {
+		w.Fatalf("%d (%v), want %d", got.status, err, want)
+	}
+}
+
+// look moves the clock beyond what is cached, and returns what page one says.
+func (w *world) look() (o api.Overview) {
+	w.Helper()
+	w.ahead.Add(int64(11 * time.Second))
+	res, body := get(w.T, w.client, w.Gateway, "/api/v1/overview")
+	if res.StatusCode != http.StatusOK {
+		w.Fatalf("%d %s", res.StatusCode, body)
+	}
+	if err := json.Unmarshal([]byte(body), &o); err != nil {
+		w.Fatal(err)
+	}
+	return o
+}
+
+// settles waits until page one begins with an alert of the rule, and checks its words and its first action.
+func (w *world) settles(rule, words, action string) api.Overview {
+	w.Helper()
+	var o api.Overview
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		o = w.look()
+		if len(o.Verdict.Alerts) > 0 && o.Verdict.Alerts[0].Rule == rule {
+			break
+		}
+	}
+	if len(o.Verdict.Alerts) == 0 {
+		w.Fatalf("there is no alert, but %q", o.Verdict.Headline)
+	}
+	first := o.Verdict.Alerts[0]
+	text, next := o.Verdict.Headline, fmt.Sprint(first.Action)
+	if first.Rule != rule || !strings.Contains(text, words) || !strings.Contains(next, action) {
+		w.Fatalf("it says\n%s (%s)\n%s\nwant %s: %q and %q; all: %+v", text, first.Rule, next, rule, words, action, o.Verdict.Alerts)
+	}
+	return o
+}
+
+// history writes what was counted in the past into the store.
+func (w *world) history(points ...tally.Point) {
+	w.Helper()
+	if err := w.store.AddTallies(context.Background(), "the past", 1, points); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// In each world one thing is wrong: page one names the cause, and the next step.
+func TestWorlds(t *testing.T) {
+	destination := func(url string) func(*config.Config) {
+		return func(c *config.Config) {
+			c.Destinations[0].URL = url
+			c.Destinations[0].BreakerFailures = 1
+		}
+	}
+	for name, test := range map[string]func(*testing.T){
+		"nothing is wrong": func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.send("e", 3, 200)
+			w.sink.awaitIDs(t, ids("e", 3))
+			o := w.look()
+			if !o.Verdict.Healthy || len(o.Verdict.Alerts) != 0 || !strings.HasPrefix(o.Verdict.Headline, "Everything is well") {
+				t.Errorf("it says %+v", o.Verdict)
+			}
+			if o.Verdict.Refused.Yes || o.Verdict.Lost.Yes || o.Verdict.Doubled.Yes {
+				t.Errorf("it answers %+v", o.Verdict)
+			}
+		},
+		"the destination answers 500": func(t *testing.T) {
+			w := newWorld(t, func(c *config.Config) { c.Destinations[0].BreakerFailures = 1 })
+			w.sink.answer = func(string, int) int { return 500 }
+			w.send("e", 30, 200)
+			w.settles("destination_failing", "500", "--destination ledger --state failed")
+		},
+		"the name of the destination is gone": func(t *testing.T) {
+			w := newWorld(t, destination("http://ledger.invalid/"))
+			w.send("e", 30, 200)
+			w.settles("destination_failing", "cannot be found by its name", "ledger.invalid")
+		},
+		"the secret was changed": func(t *testing.T) {
+			w := newWorld(t, nil)
+			rotated := w.cfg.Sources[0]
+			rotated.Secrets = []settings.Secret{settings.Literal("another-secret-of-orders")}
+			for _, id := range ids("e", 25) {
+				w.post(rotated, event(id), 0, 401)
+			}
+			w.settles("secret_rotated", "signature_mismatch", "sources.orders.secrets")
+		},
+		"the same events come again": func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.send("e", 30, 200)
+			w.sink.awaitIDs(t, ids("e", 30))
+			w.send("e", 30, 200)
+			for range 3 {
+				w.look()
+				w.ahead.Add(int64(time.Minute))
+			}
+			w.settles("came_again", "orders sends events again: 30 of 60", "--seen duplicate")
+		},
+		"other content under the same key": func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.send("e", 1, 200)
+			w.post(w.cfg.Sources[0], []byte(`{"id":"e-0","type":"order.refunded"}`), 0, 200)
+			w.settles("conflict", "other content under a key", "--seen conflict")
+		},
+		"a pause is forgotten": func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.pause("ledger")
+			w.send("e", 2, 200)
+			w.ahead.Add(int64(25 * time.Hour))
+			o := w.settles("paused", "ledger is paused", "/destinations/ledger/resume")
+			for _, a := range o.Verdict.Alerts {
+				if a.Rule == "backlog_old" && a.Cause != "paused/ledger" {
+					t.Errorf("its backlog has the cause %q", a.Cause)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+func (w *world) pause(name string) {
+	w.Helper()
+	res, err := w.client.Post("http://"+w.AdminAddr().String()+"/api/v1/destinations/"+name+"/pause", "application/json", strings.NewReader(`{"reason":"the ledger moves"}`))
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		w.Fatal(res.Status)
+	}
+}
