@@ -226,7 +226,7 @@ func (r *Registry) collect() {
 }
 
 // hold has something handed over.
-func (r *Recorder) hold(at int64, n name, added int64) {
+func (r *Registry) hold(at int64, n name, added int64) {
 	if r.note(r.waiting, at, n, added) {
 		r.points++
 	}

@@ -1,0 +1,193 @@
+package alert
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/fleet"
+	"github.com/hookonce/hookonce/internal/overview"
+)
+
+var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+
+// well is a snapshot of a gateway in which nothing is wrong.
+func well() *overview.Snapshot {
+	return &overview.Snapshot{
+		At: now, Since: ago(time.Hour), Store: overview.StoreState{Cleaned: ago(time.Minute), Commits: 100, CommitMS: 2},
+		Sources: []overview.SourceState{{Name: "orders", LastVerified: now, Usual: overview.Baseline{Share: 0.01, Dispersion: 1, Hours: 168}}},
+		Destinations: []overview.DestinationState{{
+			Destination: fleet.Destination{Name: "ledger", Configured: true, Health: &fleet.Health{State: "healthy"}},
+			Hour:        overview.Outcomes{First: 1000, Attempts: 1000, Done: 1000},
+		}},
+	}
+}
+
+type snapshot = overview.Snapshot
+
+// Each rule fires when its number is passed, and not just below; it names its subject, and a next step.
+func TestRules(t *testing.T) {
+	source := func(edit func(*overview.SourceState)) func(*snapshot) {
+		return func(s *snapshot) { edit(&s.Sources[0]) }
+	}
+	destination := func(edit func(*overview.DestinationState)) func(*snapshot) {
+		return func(s *snapshot) { edit(&s.Destinations[0]) }
+	}
+	unverified := func(reason string, failed, of int64) func(*snapshot) {
+		return source(func(o *overview.SourceState) {
+			o.LastVerified, o.FailedSince = ago(time.Hour), ago(time.Minute)
+			o.Latest = overview.Intake{Received: of, Unverified: map[string]int64{reason: failed}}
+		})
+	}
+	backlog := func(age time.Duration) func(*snapshot) {
+		return destination(func(d *overview.DestinationState) { at := ago(age); d.Oldest, d.Backlog = &at, 5 })
+	}
+	pausedFor := func(age time.Duration) func(*snapshot) {
+		return destination(func(d *overview.DestinationState) { d.Pause = &fleet.Pause{At: ago(age), By: "ann", Reason: "moving"} })
+	}
+	firsts := func(failed int64) func(*snapshot) {
+		return destination(func(d *overview.DestinationState) {
+			d.Hour = overview.Outcomes{First: 1000, FirstFailed: failed}
+			d.Five = overview.Outcomes{First: 10, FirstFailed: 1}
+		})
+	}
+	again := func(minutes int) func(*snapshot) {
+		return source(func(o *overview.SourceState) {
+			o.ReseenFor, o.Five = minutes, overview.Intake{Accepted: 100, Reseen: 60}
+		})
+	}
+	for _, c := range []struct {
+		rule        string
+		severity    Severity
+		fires, not  func(*snapshot)
+		says, leads string
+	}{
+		{storeAway, Page, func(s *snapshot) { s.Store.Away = &overview.Trouble{Since: now, Error: "connection refused"} }, func(s *snapshot) { s.Store.Away = nil }, "connection refused", "doctor"},
+		{storeUnwritable, Page, func(s *snapshot) { s.Store.Unwritable = &overview.Trouble{Since: now, Error: "read-only"} }, func(*snapshot) {}, "read-only", "doctor"},
+		{storeSlow, Page, func(s *snapshot) { s.Store.CommitMS = slowCommit }, func(s *snapshot) { s.Store.CommitMS = slowCommit - 1 }, "250 ms", "doctor"},
+		{storeSlow, Page, func(s *snapshot) { s.Store.CommitMS, s.Store.Commits = 900, slowCommits }, func(s *snapshot) { s.Store.CommitMS, s.Store.Commits = 900, slowCommits-1 }, "900 ms", "doctor"},
+		{sendersRefused, Page, source(func(o *overview.SourceState) { o.Five.Ours = 1 }), source(func(o *overview.SourceState) { o.Hour.Ours = 1 }), "503", "doctor"},
+		{secretRotated, Page, unverified("signature_mismatch", 18, 20), unverified("signature_mismatch", 17, 20), "signature_mismatch", "sources.orders.secrets"},
+		{secretRotated, Page, unverified("signature_mismatch", 20, 20), unverified("signature_mismatch", 19, 19), "orders", "reload"},
+		{clockOff, Page, unverified("timestamp_old", 20, 20), unverified("timestamp_old", 17, 20), "ahead", "timedatectl"},
+		{clockOff, Page, unverified("timestamp_future", 20, 20), unverified("signature_mismatch", 20, 20), "behind", "timedatectl"},
+		{probing, Info, source(func(o *overview.SourceState) {
+			o.Hour = overview.Intake{Verified: 100, Unverified: map[string]int64{"signature_missing": 20}}
+		}), source(func(o *overview.SourceState) {
+			o.Hour = overview.Intake{Verified: 100, Unverified: map[string]int64{"signature_missing": 19}}
+		}), "not authentic", "refusals orders"},
+		{failing, Page, destination(func(d *overview.DestinationState) { d.Health = &fleet.Health{State: "ill", Error: "500"} }),
+			destination(func(d *overview.DestinationState) { d.Health = &fleet.Health{State: "recovering"} }), "500", "--state failed"},
+		{firstFail, Page, firsts(73), firsts(72), "73 of 1000", "--state failed"},
+		{blocked, Ticket, destination(func(d *overview.DestinationState) {
+			d.Blocked = &overview.Blocked{Resource: "pi_1", Event: 7, Waiting: 3}
+		}), func(*snapshot) {}, "pi_1", "events show 7"},
+		{poison, Ticket, destination(func(d *overview.DestinationState) {
+			d.Failures, d.Dead = []overview.Failure{{Type: "refund", Dead: 2, Error: "422"}}, 2
+		}), destination(func(d *overview.DestinationState) {
+			d.Failures, d.Dead = []overview.Failure{{Type: "refund", Dead: 1, Error: "422"}}, 1
+		}), "type refund", "--type 'refund'"},
+		{died, Ticket, destination(func(d *overview.DestinationState) { d.Dead = 1 }), func(*snapshot) {}, "1 delivery is given up", "--state dead"},
+		{died, Page, destination(func(d *overview.DestinationState) { d.Dead, d.Hour.Dead = 11, 11 }), func(*snapshot) {}, "11 deliveries", "--state dead"},
+		{paused, Ticket, pausedFor(forgotten + time.Second), func(*snapshot) {}, "by ann (moving)", "resume"},
+		{paused, Info, pausedFor(forgotten), func(*snapshot) {}, "by ann", "resume"},
+		{backlogOld, Page, backlog(oldBacklog + time.Second), backlog(oldBacklog), "5 events wait", "destinations list"},
+		{conflict, Ticket, source(func(o *overview.SourceState) { o.Hour.Conflicts = 1 }), func(*snapshot) {}, "other content", "--seen conflict"},
+		{cameAgain, Ticket, again(3), again(2), "60 of 160", "--seen duplicate"},
+		{oneAgain, Info, source(func(o *overview.SourceState) { o.Hour.Copies, o.Hour.Reseen = 50, 1 }),
+			source(func(o *overview.SourceState) { o.Hour.Copies, o.Hour.Reseen = 50, 2 }), "again and again", "--seen duplicate"},
+		{silent, Ticket, source(func(o *overview.SourceState) { o.LastVerified, o.Silence.Missing = ago(leastSilent), 9.3 }),
+			source(func(o *overview.SourceState) { o.LastVerified, o.Silence.Missing = ago(leastSilent), 9.2 }), "silent since", "endpoint"},
+		{silent, Ticket, source(func(o *overview.SourceState) { o.LastVerified, o.Silence.Missing = ago(time.Hour), 50 }),
+			source(func(o *overview.SourceState) { o.LastVerified, o.Silence.Missing = ago(leastSilent-time.Second), 50 }), "50 minutes", "endpoint"},
+		{cleanupLate, Ticket, func(s *snapshot) { s.Since, s.Store.Cleaned = ago(72*time.Hour), ago(cleanupAfter+time.Second) },
+			func(s *snapshot) { s.Since, s.Store.Cleaned = ago(72*time.Hour), ago(cleanupAfter) }, "cleanup", "doctor"},
+		{partitionsEnd, Ticket, func(s *snapshot) { s.Store.Partitioned = now.Add(partitionGap - time.Second) },
+			func(s *snapshot) { s.Store.Partitioned = now.Add(partitionGap) }, "last partition", "doctor"},
+		{storeFull, Ticket, func(s *snapshot) { s.Store.FreeBytes, s.Store.DailyBytes = 13<<30, 1<<30 },
+			func(s *snapshot) { s.Store.FreeBytes, s.Store.DailyBytes = 14<<30, 1<<30 }, "full in 13 days", "retention"},
+	} {
+		find := func(edit func(*snapshot)) *Alert {
+			s := well()
+			edit(s)
+			all := Judge(s).Alerts
+			if i := slices.IndexFunc(all, func(a Alert) bool { return a.Rule == c.rule }); i >= 0 {
+				return &all[i]
+			}
+			return nil
+		}
+		a := find(c.fires)
+		if a == nil {
+			t.Errorf("%s does not fire", c.rule)
+			continue
+		}
+		if next := a.Action.Command + " " + a.Action.Place + " " + a.Action.Path; a.Severity != c.severity || !strings.Contains(a.Headline, c.says) || !strings.Contains(next, c.leads) {
+			t.Errorf("%s: %s %q leads to %q; want %s %q and %q", c.rule, a.Severity, a.Headline, next, c.severity, c.says, c.leads)
+		}
+		if a := find(c.not); a != nil {
+			t.Errorf("%s fires just below: %s", c.rule, a.Headline)
+		}
+	}
+}
+
+// Where there is no data nothing is wrong.
+func TestNothingKnown(t *testing.T) {
+	for name, s := range map[string]*snapshot{"nothing": {}, "well": well(), "names": {
+		At: now, Since: now, Sources: []overview.SourceState{{Name: "orders"}}, Destinations: []overview.DestinationState{{Destination: fleet.Destination{Name: "ledger"}}},
+	}} {
+		if v := Judge(s); !v.Healthy || len(v.Alerts) > 0 || !strings.HasPrefix(v.Headline, "Everything is well") {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// A cause is told before what follows from it, however severe that is.
+func TestCausesOutrankConsequences(t *testing.T) {
+	old := ago(time.Hour)
+	behind := func(s *snapshot) { s.Destinations[0].Oldest, s.Destinations[0].Backlog = &old, 9 }
+	for name, c := range map[string]struct {
+		edit          []func(*snapshot)
+		first, second string
+		healthy       bool
+	}{
+		"a store that is away explains a backlog, and senders who are refused": {[]func(*snapshot){behind, func(s *snapshot) {
+			s.Store.Away = &overview.Trouble{Since: old, Error: "gone"}
+			s.Sources[0].Five.Ours = 7
+		}}, storeAway, sendersRefused, false},
+		"a pause explains a backlog, which pages nobody": {[]func(*snapshot){behind, func(s *snapshot) {
+			s.Destinations[0].Pause = &fleet.Pause{At: ago(25 * time.Hour)}
+		}}, paused, backlogOld, true},
+		"an illness explains first attempts that fail": {[]func(*snapshot){func(s *snapshot) {
+			s.Destinations[0].Health = &fleet.Health{State: "ill"}
+			s.Destinations[0].Hour, s.Destinations[0].Five = overview.Outcomes{First: 100, FirstFailed: 90}, overview.Outcomes{First: 10, FirstFailed: 9}
+		}}, failing, firstFail, false},
+		"a resource that blocks explains a backlog": {[]func(*snapshot){behind, func(s *snapshot) {
+			s.Destinations[0].Blocked = &overview.Blocked{Resource: "r", Waiting: 3}
+		}}, blocked, backlogOld, false},
+		"a new secret explains a silence": {[]func(*snapshot){func(s *snapshot) {
+			o := &s.Sources[0]
+			o.LastVerified, o.FailedSince, o.Silence.Missing = ago(2*time.Hour), ago(time.Hour), 80
+			o.Latest = overview.Intake{Received: 20, Unverified: map[string]int64{"signature_mismatch": 20}}
+		}}, secretRotated, silent, false},
+	} {
+		s := well()
+		for _, edit := range c.edit {
+			edit(s)
+		}
+		v := Judge(s)
+		if len(v.Alerts) < 2 || v.Alerts[0].Rule != c.first || v.Alerts[0].Cause != "" || v.Alerts[1].Rule != c.second ||
+			v.Alerts[1].Cause != v.Alerts[0].Fingerprint() || !strings.HasPrefix(v.Headline, v.Alerts[0].Headline) || v.Healthy != c.healthy {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+	// Two that do not follow from each other are both named.
+	s := well()
+	s.Destinations[0].Health = &fleet.Health{State: "ill"}
+	s.Destinations = append(s.Destinations, overview.DestinationState{Destination: fleet.Destination{Name: "mail", Health: &fleet.Health{State: "ill"}}})
+	if v := Judge(s); len(v.Alerts) != 2 || v.Alerts[1].Cause != "" || !strings.HasSuffix(v.Headline, " 1 more below.") {
+		t.Errorf("of two: %+v", v)
+	}
+}
