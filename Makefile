@@ -29,7 +29,7 @@ race: export GOFLAGS = -gcflags=modernc.org/sqlite/lib=-race=false
 race:
 	go test -race -timeout 12m ./...
 others: oracle examples browser
-	cd internal/tool/bench && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 3m ./...
+	cd internal/tool/bench && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 8m ./...
 
 check: ## formatting, module file, vet, staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w these files:"; echo "$$files"; exit 1; fi
@@ -43,10 +43,10 @@ oracle: servers ## compare the catalogue, and deliveries, with the libraries tha
 
 browser: servers ## look at the dashboard in Chromium: accessibility, policy, keyboard
 	cd internal/tool/browser/node && npm ci --ignore-scripts --no-audit --no-fund --silent
-	cd internal/tool/browser && go vet -mod=mod . && go test -mod=mod -count=1 -timeout 3m .
+	cd internal/tool/browser && go vet -mod=mod . && go test -mod=mod -count=1 -timeout 8m .
 
 screenshots: servers ## the pictures of the dashboard in docs/images
-	cd internal/tool/browser && go test -mod=mod -count=1 -timeout 3m -run TestScreenshots . -screenshots $(CURDIR)/docs/images
+	cd internal/tool/browser && go test -mod=mod -count=1 -timeout 8m -run TestScreenshots . -screenshots $(CURDIR)/docs/images
 
 examples: servers ## the programs in examples, against real databases
 	cd examples && go vet -mod=mod ./... && go test -mod=mod -count=1 ./...
