@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
@@ -169,6 +171,120 @@ func TestWorlds(t *testing.T) {
 			w.post(w.cfg.Sources[0], []byte(`{"id":"e-0","type":"order.refunded"}`), 0, 200)
 			w.settles("conflict", "other content under a key", "--seen conflict")
 		},
+		"the destination hangs": func(t *testing.T) {
+			release := make(chan struct{})
+			w := newWorld(t, func(c *config.Config) {
+				c.Destinations[0].BreakerFailures, c.Destinations[0].Timeout = 1, 50*time.Millisecond
+			})
+			t.Cleanup(func() { close(release) })
+			w.sink.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release })
+			w.send("e", 30, 200)
+			w.settles("destination_failing", "ledger hangs", "--state failed")
+		},
+		"the clock is off": func(t *testing.T) {
+			w := newWorld(t, func(c *config.Config) {
+				c.Sources[0].Provider, c.Sources[0].Secrets = "stripe", []settings.Secret{settings.Literal("whsec_of-orders")}
+			})
+			for _, id := range ids("e", 25) {
+				w.post(w.cfg.Sources[0], fmt.Appendf(nil, `{"id":%q,"type":"a","object":"event"}`, id), -10*time.Minute, 401)
+			}
+			w.settles("clock_off", "is ahead of that of orders", "timedatectl")
+		},
+		"the source is silent": func(t *testing.T) {
+			w := newWorld(t, nil)
+			var past []tally.Point
+			hour := w.opt.Now().UTC().Truncate(time.Hour)
+			for at := hour.Add(-10 * 24 * time.Hour); at.Before(hour.Add(-time.Hour)); at = at.Add(time.Hour) {
+				past = append(past, tally.Point{Minute: at, Source: "orders", What: tally.Verified, N: 600},
+					tally.Point{Minute: at, Source: "orders", What: tally.Active, N: 55})
+			}
+			w.history(past...)
+			w.settles("silent_source", "orders is silent since", "/in/orders")
+		},
+		"one type of event is given up": func(t *testing.T) {
+			w := newWorld(t, func(c *config.Config) { c.Destinations[0].Permanent = []int{422} })
+			w.sink.answer = func(id string, _ int) int {
+				if strings.HasPrefix(id, "bad") {
+					return 422
+				}
+				return 200
+			}
+			w.send("e", 5, 200)
+			for _, id := range ids("bad", 3) {
+				w.post(w.cfg.Sources[0], fmt.Appendf(nil, `{"id":%q,"type":"order.refunded"}`, id), 0, 200)
+			}
+			w.settles("type_fails", "none of type order.refunded", "--type 'order.refunded'")
+		},
+		"the cleanup does not come to an end": func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.send("e", 1, 200)
+			w.sink.awaitIDs(t, ids("e", 1))
+			w.ahead.Add(int64(27 * time.Hour))
+			w.settles("cleanup_late", "cleanup has not come to an end", "hookonce doctor")
+		},
+		"a resource holds up its group, on a destination that takes others": func(t *testing.T) {
+			w := newWorld(t, func(c *config.Config) {
+				c.Sources = []config.Source{versioned("orders")}
+				c.Sources[0].Routes = []config.Route{{To: []string{"ledger"}}}
+				c.Destinations[0].Order = config.ByResource
+				c.Destinations[0].Backoff, c.Destinations[0].BackoffMax = time.Hour, time.Hour
+			})
+			w.sink.answer = func(id string, _ int) int {
+				if id == "poison" {
+					return 500
+				}
+				return 200
+			}
+			send := func(id, object string) {
+				w.post(w.cfg.Sources[0], state{ID: id, Type: "paid", Object: object}.body(t), 0, 200)
+			}
+			send("poison", "invoice-1")
+			w.sink.awaitIDs(t, []string{"poison"})
+			for _, id := range ids("later", 3) {
+				send(id, "invoice-1")
+				send("other-"+id, id)
+			}
+			w.settles("group_blocked", "3 later ones of it wait", "hookonce events show")
+		},
+		"the store is read-only": func(t *testing.T) {
+			w := newWorld(t, func(c *config.Config) { c.Store = postgresStore(t) })
+			w.send("e", 1, 200)
+			w.sql("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$",
+				"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+			o := w.settles("store_unwritable", "read-only", "hookonce doctor")
+			if !o.Verdict.Refused.Yes {
+				t.Errorf("senders are %+v", o.Verdict.Refused)
+			}
+		},
+		"the store is slow": func(t *testing.T) {
+			w := newWorld(t, func(c *config.Config) { c.Store = postgresStore(t) })
+			w.sql("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END'",
+				"CREATE TRIGGER slow AFTER INSERT ON hookonce.events FOR EACH STATEMENT EXECUTE FUNCTION slow()")
+			w.send("e", 6, 200)
+			w.settles("store_slow", "The store is slow", "hookonce doctor")
+		},
+		"a pause, and a destination that fails": func(t *testing.T) {
+			w := newWorld(t, func(c *config.Config) {
+				c.Destinations = append(c.Destinations, c.NewDestination("mail", "http://mail.invalid/"))
+				c.Destinations[1].BreakerFailures = 1
+				c.Sources[0].Routes[0].To = []string{"ledger", "mail"}
+			})
+			w.pause("ledger")
+			w.send("e", 30, 200)
+			o := w.settles("destination_failing", "mail cannot be found by its name", "mail.invalid")
+			w.ahead.Add(int64(25 * time.Hour))
+			o = w.settles("destination_failing", "more below", "mail.invalid")
+			var rules []string
+			for _, a := range o.Verdict.Alerts {
+				rules = append(rules, a.Rule+"/"+a.Subject+" "+a.Cause)
+			}
+			text := strings.Join(rules, ", ")
+			for _, want := range []string{"paused/ledger ,", "backlog_old/ledger paused/ledger", "backlog_old/mail destination_failing/mail"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("there is no %q in %s", want, text)
+				}
+			}
+		},
 		"a pause is forgotten": func(t *testing.T) {
 			w := newWorld(t, nil)
 			w.pause("ledger")
@@ -198,5 +314,20 @@ func (w *world) pause(name string) {
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		w.Fatal(res.Status)
+	}
+}
+
+// sql does something to the database of the store.
+func (w *world) sql(statements ...string) {
+	w.Helper()
+	db, err := pgx.Connect(w.Context(), w.cfg.Store.DSN)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer db.Close(context.Background())
+	for _, s := range statements {
+		if _, err := db.Exec(w.Context(), s); err != nil {
+			w.Fatal(s, err)
+		}
 	}
 }
