@@ -40,7 +40,6 @@ type Options struct {
 type dashboard struct {
 	opt         Options
 	templates   templates
-	snapshot    cached[nowView]
 	examination cached[doctorView]
 }
 

@@ -1,191 +1,188 @@
 package dashboard
 
 import (
-	"cmp"
-	"context"
-	"errors"
 	"net/http"
-	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/alert"
 	"github.com/hookonce/hookonce/internal/api"
-	"github.com/hookonce/hookonce/internal/fleet"
+	"github.com/hookonce/hookonce/internal/overview"
 )
 
-// nowView is what is going on: a verdict, what is wrong, and a line for each destination and source.
-type nowView struct {
-	At time.Time `json:"at"` // when everything was looked at
-	// Level is "good", "ticket" or "page": whether somebody should look, and how soon.
-	Level    string  `json:"level"`
-	Headline string  `json:"headline"`
-	Troubles []issue `json:"issues"`
-	// Away is why the store cannot be asked. Empty: it answers.
-	Away         string              `json:"store_away,omitempty"`
-	Destinations []fleet.Destination `json:"destinations"`
-	Sources      []sourceLine        `json:"sources"`
-	Stats        api.Stats           `json:"stats"`
-	Numbers      []Chart             `json:"numbers,omitempty"` // of the week
-}
-
-// issue is one thing that is wrong, with the place where it is mended.
-type issue struct {
-	Level    string    `json:"level"`
-	Headline string    `json:"headline"`
-	Detail   string    `json:"detail,omitempty"`
-	Since    time.Time `json:"since"`
-	Action   string    `json:"action"`
-	Place    string    `json:"place"`
-	rank     int64     // among issues of a level, the most first
-}
-
-// sourceLine is a source with what of it was refused.
-type sourceLine struct {
-	api.Source
-	Refused int64      `json:"refused"` // since this process began
-	Last    *time.Time `json:"last_refused,omitempty"`
-}
-
-// snapshotAge is how long what page one shows is the same for everybody.
-const snapshotAge = time.Second
+// nowView is what is going on: a verdict, what is wrong, and how all stands.
+type nowView struct{ api.Overview }
 
 func (d *dashboard) now(r *http.Request) (*page, error) {
-	v, err := d.snapshot.get(d.opt.Now, snapshotAge, func() (nowView, error) { return d.look(context.WithoutCancel(r.Context())) })
-	if err != nil {
+	var v nowView
+	if err := d.get(r.Context(), "/overview", nil, &v.Overview); err != nil {
 		return nil, err
 	}
-	return &page{Title: "Now", Place: "/", Again: 5, Data: v, Commands: []command{
-		{"What failed", "hookonce failures"}, {"Destinations", "hookonce destinations list"},
-	}}, nil
+	return &page{Title: "Now", Place: "/", Again: 5, Data: v, Commands: []command{{"The same", "hookonce status"}, {"What failed", "hookonce failures"}}}, nil
 }
 
-// look asks everything once. Without a store there is a verdict all the same.
-func (d *dashboard) look(ctx context.Context) (nowView, error) {
-	v := nowView{At: d.opt.Now().UTC(), Troubles: []issue{}, Destinations: []fleet.Destination{}, Sources: []sourceLine{}}
-	var failures api.FailureList
-	var destinations fleet.DestinationList
-	var sources api.SourceList
-	for _, q := range []struct {
-		path string
-		out  any
-	}{{"/sources", &sources}, {"/destinations", &destinations}, {"/failures", &failures}, {"/stats", &v.Stats}} {
-		err := d.get(ctx, q.path, nil, q.out)
-		var why *Refusal
+// Level is how soon somebody has to look.
+func (v nowView) Level() string {
+	worst := "good"
+	for _, a := range v.Verdict.Alerts {
 		switch {
-		case errors.As(err, &why) && why.Status == http.StatusServiceUnavailable:
-			v.Away = why.Error()
-		case err != nil:
-			return v, err
+		case a.Severity == alert.Page:
+			return "page"
+		case a.Severity == alert.Ticket:
+			worst = "ticket"
 		}
 	}
-	v.Destinations = append(v.Destinations, destinations.Destinations...)
-	for _, s := range sources.Sources {
-		line := sourceLine{Source: s}
-		var refused api.RefusalList
-		if d.get(ctx, "/sources/"+segment(s.Name)+"/refusals", nil, &refused) == nil && len(refused.Refusals) > 0 {
-			line.Refused, line.Last = refused.Total, &refused.Refusals[0].At
-		}
-		v.Sources = append(v.Sources, line)
-	}
-	v.judge(failures.Open)
-	if w, ok := d.week(ctx, "", "", "first", "first_failed", "reseen", "accepted", "stored", "purged:*"); ok {
-		v.Numbers = []Chart{
-			w.rate("First attempts that failed", "first_failed", "first", "first attempts"),
-			w.rate("Events that came again", "reseen", "accepted", "events"),
-			w.count("Events stored", "events", "stored"),
-		}
-	}
-	return v, nil
+	return worst
 }
 
-// What is worth a look, and what cannot wait.
-const (
-	good   = "good"
-	ticket = "ticket"
-	urgent = "page"
-)
+// fear is one of the things that somebody who is woken up wants to know.
+type fear struct {
+	Question string
+	alert.Answer
+}
 
-const (
-	// longPause is how long a pause is nothing to be said about: a day, so that a night's migration passes.
-	longPause = 24 * time.Hour
-	// lately is for how long a refused request is worth a line.
-	lately = 15 * time.Minute
-)
+// Fears are the three of them, with their answers.
+func (v nowView) Fears() []fear {
+	return []fear{{"Are senders refused?", v.Verdict.Refused}, {"Is anything lost?", v.Verdict.Lost}, {"Is anything doubled?", v.Verdict.Doubled}}
+}
 
-// judge finds what is wrong, the worst first, and says it in a sentence.
-func (v *nowView) judge(failed []api.FailureGroup) {
-	if v.Away != "" {
-		v.Level, v.Headline = urgent, "The store does not answer, so nothing is accepted and nothing is lost: senders are told to send again."
-		return
-	}
-	for i := range v.Destinations {
-		v.judgeDestination(&v.Destinations[i], failed)
-	}
-	for i := range v.Sources {
-		if s := &v.Sources[i]; s.Last != nil && v.At.Sub(*s.Last) < lately {
-			v.Troubles = append(v.Troubles, issue{Level: ticket, Headline: "Requests to " + s.Name + " are refused: the last " + span(v.At.Sub(*s.Last)) + " ago.",
-				Since: *s.Last, Action: "See why", Place: query("/refused", "source", s.Name), rank: s.Refused})
+// Old returns what is shown that is older than a minute, or was never read.
+func (v nowView) Old() (old []overview.Part) {
+	for _, p := range v.Parts {
+		if v.At.Sub(p.Read) > time.Minute {
+			old = append(old, p)
 		}
 	}
-	slices.SortStableFunc(v.Troubles, func(a, b issue) int {
-		return cmp.Or(cmp.Compare(severity(b.Level), severity(a.Level)), cmp.Compare(b.rank, a.rank))
-	})
-	if len(v.Troubles) == 0 {
-		v.Level, v.Headline = good, "Nothing is wrong: every destination takes what it is sent."
-		return
-	}
-	v.Level, v.Headline = v.Troubles[0].Level, v.Troubles[0].Headline
+	return old
 }
 
-func severity(level string) int { return slices.Index([]string{good, ticket, urgent}, level) }
-
-// backlog says what waits at a destination. What is dead does not: it begins again when somebody says so.
-func (v *nowView) backlog(d *fleet.Destination) (waiting int64, words string) {
-	oldest := v.At
-	for _, o := range d.Open {
-		if o.State != "dead" {
-			waiting += o.Count
-			oldest = earlier(oldest, o.Oldest)
+// Alerts are those of the verdict, each followed by what follows from it.
+func (v nowView) Alerts() (ranked []alert.Alert) {
+	consequences := map[string][]alert.Alert{}
+	for _, a := range v.Verdict.Alerts {
+		if a.Cause != "" {
+			consequences[a.Cause] = append(consequences[a.Cause], a)
 		}
 	}
-	words = plural(waiting, "delivery waits", "deliveries wait")
-	if waiting > 0 {
-		words += ", the oldest for " + span(v.At.Sub(oldest))
+	for _, a := range v.Verdict.Alerts {
+		if a.Cause == "" {
+			ranked = append(append(ranked, a), consequences[a.Fingerprint()]...)
+			delete(consequences, a.Fingerprint())
+		}
 	}
-	return waiting, words
+	for _, a := range v.Verdict.Alerts { // of a cause that is a consequence itself
+		if left := consequences[a.Cause]; len(left) > 0 {
+			ranked = append(ranked, left...)
+			delete(consequences, a.Cause)
+		}
+	}
+	return ranked
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
+// Address returns that of the page on which the next step of an alert is taken.
+func (v nowView) Address(a alert.Alert) string {
+	words := strings.Fields(a.Action.Command)
+	switch line := strings.Join(words[:min(len(words), 3)], " "); {
+	case a.Action.Path == "/replay":
+		return "/failures"
+	case line == "hookonce events list":
+		f := Filter{}
+		for i := 3; i+1 < len(words); i += 2 {
+			f[strings.TrimPrefix(words[i], "--")] = words[i+1]
+		}
+		return f.Address()
+	case line == "hookonce events show" && len(words) > 3:
+		return "/events/" + segment(words[3])
+	case strings.HasPrefix(line, "hookonce refusals "):
+		return query("/refused", "source", words[2])
+	case line == "hookonce doctor":
+		return "/doctor"
 	}
-	return a
+	for _, d := range v.Destinations {
+		if d.Name == a.Subject {
+			return "/destinations/" + segment(a.Subject)
+		}
+	}
+	for _, s := range v.Sources {
+		if s.Name == a.Subject {
+			return "/sources/" + segment(a.Subject)
+		}
+	}
+	return "/doctor"
 }
 
-// judgeDestination finds what is wrong with one. A pause, or that it is ill, is the cause of what waits there, and the failures of one that
-// is ill are said with it.
-func (v *nowView) judgeDestination(d *fleet.Destination, failed []api.FailureGroup) {
-	place := "/destinations/" + segment(d.Name)
-	waiting, behind := v.backlog(d)
+// Charts are the three numbers with the week behind them. The last of their hours is that of the snapshot.
+func (v nowView) Charts() []Chart {
+	n := v.Numbers
+	charts := []Chart{
+		{Title: "First attempts that failed", Unit: "share", Share: true, Value: percent(share(float64(n.First.FirstFailed), float64(n.First.First))), Points: v.series(n.FirstShares, true),
+			Summary: number(n.First.FirstFailed) + " of " + number(n.First.First) + " first attempts in the last 24 hours. Seven days, drawn in pieces of 6 hours."},
+		{Title: "Events that came again", Unit: "events", Value: percent(share(float64(n.Reseen), float64(n.Events))), Points: v.series(n.ReseenCounts, false),
+			Summary: number(n.Reseen) + " of " + number(n.Events) + " events in the last 24 hours" + v.usual() + ". Seven days, drawn in pieces of 6 hours."},
+		{Title: "Events in the store", Unit: "stored", Value: number(n.Rows), Points: v.series(n.StoredCounts, false),
+			Summary: "Yesterday " + number(n.StoredYesterday) + " were stored and " + number(n.PurgedYesterday) + " purged. Seven days of what was stored, drawn in pieces of 6 hours."},
+	}
+	drawn := charts[:0]
+	for _, c := range charts {
+		if len(c.Points) > 0 {
+			drawn = append(drawn, c)
+		}
+	}
+	return drawn
+}
+
+// usual says what share of the events of sources usually comes again.
+func (v nowView) usual() string {
+	var words []string
+	for _, s := range v.Sources {
+		if s.Usual.Hours >= 24 && len(words) < 3 {
+			words = append(words, s.Name+" "+percent(s.Usual.Share))
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return "; usual are " + strings.Join(words, ", ")
+}
+
+// series puts the hours of a week into pieces: their sum, or of shares the mean.
+func (v nowView) series(hours []float64, mean bool) (points []Point) {
+	begin := v.At.UTC().Truncate(time.Hour).Add(-time.Duration(len(hours)-1) * time.Hour)
+	for i := 0; i < len(hours); i += piece {
+		end := min(i+piece, len(hours))
+		sum := 0.0
+		for _, n := range hours[i:end] {
+			sum += n
+		}
+		if mean {
+			sum /= float64(end - i)
+		}
+		points = append(points, Point{At: begin.Add(time.Duration(i) * time.Hour), Value: sum})
+	}
+	return points
+}
+
+// Group returns the address of the page about a failure of a destination.
+func (nowView) Group(destination string, f overview.Failure) string {
+	return groupAddress(api.FailureGroup{Destination: destination, Kind: f.Kind, Status: f.Status})
+}
+
+// Drains says when the backlog is worked off.
+func (nowView) Drains(d overview.DestinationState) string {
 	switch {
-	case d.Pause != nil && v.At.Sub(d.Pause.At) > longPause && waiting > 0:
-		v.Troubles = append(v.Troubles, issue{Level: ticket, Headline: d.Name + " has been paused for " + span(v.At.Sub(d.Pause.At)) + " by " + d.Pause.By + ".",
-			Detail: behind + ". The reason was: " + d.Pause.Reason, Since: d.Pause.At, Action: "Resume", Place: place, rank: waiting})
-		return
-	case d.Pause != nil:
-		return
-	case d.Health != nil && d.Health.State == "ill":
-		since := v.At
-		if d.Health.Since != nil {
-			since = *d.Health.Since
-		}
-		v.Troubles = append(v.Troubles, issue{Level: urgent, Headline: d.Name + " has been failing since " + clock(since) + ": " + d.Health.Error + ".",
-			Detail: behind + ". Senders are not affected, and nothing is lost", Since: since, Action: "Look at it", Place: place, rank: waiting})
-		return
+	case d.Backlog == 0:
+		return ""
+	case d.DrainsIn > 0:
+		return "gone in " + span(time.Duration(d.DrainsIn*float64(time.Second)))
 	}
-	for _, g := range failed {
-		if g.Destination == d.Name {
-			v.Troubles = append(v.Troubles, issue{Level: ticket, Headline: plural(g.Count, "delivery", "deliveries") + " to " + g.Destination + " failed: " + groupWords(g) + ".",
-				Detail: g.Text, Since: g.Since, Action: "Look at them", Place: groupAddress(g), rank: g.Count})
-		}
+	return "not getting shorter"
+}
+
+// Share returns the share of first attempts that failed in the last hour, in words; nothing if there were none.
+func (nowView) Share(d overview.DestinationState) string {
+	if d.Hour.First == 0 {
+		return "–"
 	}
+	return percent(share(float64(d.Hour.FirstFailed), float64(d.Hour.First))) + " of " + strconv.FormatInt(d.Hour.First, 10)
 }

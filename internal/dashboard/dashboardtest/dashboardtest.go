@@ -12,10 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/alert"
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/dashboard"
 	"github.com/hookonce/hookonce/internal/doctor"
 	"github.com/hookonce/hookonce/internal/fleet"
+	"github.com/hookonce/hookonce/internal/overview"
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
@@ -100,6 +102,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	answer("GET /api/v1/sources", func(*http.Request) any { return a.sources() })
 	answer("GET /api/v1/destinations", func(*http.Request) any { return a.destinations() })
 	answer("GET /api/v1/failures", func(*http.Request) any { return a.failures() })
+	answer("GET /api/v1/overview", func(*http.Request) any { return a.overview() })
 	answer("GET /api/v1/history", a.history)
 	answer("GET /api/v1/stats", func(*http.Request) any { return a.stats() })
 	answer("GET /api/v1/sources/{name}/refusals", func(r *http.Request) any { return a.refusals(r.PathValue("name")) })
@@ -196,6 +199,50 @@ func (a *API) destinations() fleet.DestinationList {
 	mail.Pause = &fleet.Pause{At: ago(26 * time.Hour), By: "oncall", Reason: a.text("migrating the mail provider")}
 	mail.Open = []fleet.Open{{State: "pending", Count: 311, Oldest: ago(26 * time.Hour)}}
 	return list
+}
+
+// overview judges what the other answers tell.
+func (a *API) overview() api.Overview {
+	hours := func(often float64) (all []float64) {
+		for i := range 168 {
+			all = append(all, often*float64(4+(i*7)%5+6*(i%24/8%2))/10)
+		}
+		return all
+	}
+	s := overview.Snapshot{At: Now, Since: ago(52 * time.Hour), Gateways: a.destinations().Gateways, Parts: []overview.Part{{Name: "tallies", Read: Now}},
+		Store: overview.StoreState{Events: 1_204_551, Cleaned: ago(2 * time.Hour), CommitMS: 2, Commits: 40},
+		Numbers: overview.Numbers{First: overview.Outcomes{First: 46_320, FirstFailed: 98}, FirstShares: hours(0.002), Reseen: 162, Events: 16_598, ReseenCounts: hours(9),
+			Rows: 1_204_551, StoredYesterday: 16_204, PurgedYesterday: 15_870, StoredCounts: hours(860)}}
+	for _, src := range a.sources().Sources {
+		s.Sources = append(s.Sources, overview.SourceState{Name: src.Name, Provider: src.Provider, Path: src.Path, Destinations: src.Destinations, LastVerified: ago(40 * time.Second),
+			Hour: overview.Intake{Received: 900, Verified: 900, Accepted: 860, Reseen: 9}, Usual: overview.Baseline{Share: 0.011, Dispersion: 1.4, Hours: 168}})
+	}
+	for _, d := range a.destinations().Destinations {
+		state := overview.DestinationState{Destination: d, Failures: []overview.Failure{}, Hour: overview.Outcomes{First: 860, FirstFailed: 2, Done: 858}}
+		for i := range d.Open {
+			o := &d.Open[i]
+			if o.State == "dead" {
+				state.Dead = o.Count
+			} else {
+				state.Backlog += o.Count
+				state.Oldest = &o.Oldest
+			}
+		}
+		if a.World != Calm && d.Name == "ledger" {
+			failing := overview.Outcomes{First: 640, FirstFailed: 640, Attempts: 700, Failed: 700}
+			state.Five, state.Half, state.Hour, state.Six = failing, failing, failing, failing
+			state.Failures = []overview.Failure{{Kind: "status", Status: 500, Error: a.text("500 Internal Server Error"), Count: 64, Dead: 7, Since: ago(41 * time.Minute), Latest: ago(8 * time.Second), Source: "billing", Event: 924305118331207681}}
+		}
+		s.Destinations = append(s.Destinations, state)
+	}
+	if a.World != Calm {
+		s.Sources[0].Latest = overview.Intake{Received: 20, Unverified: map[string]int64{"signature": 20}}
+		s.Sources[0].Hour.Unverified = map[string]int64{"signature": 214}
+		s.Sources[0].LastFailed, s.Sources[0].FailedSince, s.Sources[0].LastVerified = ago(time.Minute), ago(20*time.Minute), ago(21*time.Minute)
+		s.Numbers.First.FirstFailed = 3898
+		s.Numbers.FirstShares[167] = 0.79
+	}
+	return api.Overview{Verdict: alert.Judge(&s), Snapshot: s}
 }
 
 // history is that of a week in which more comes by day than at night.
