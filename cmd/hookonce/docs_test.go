@@ -1,12 +1,16 @@
 package main
 
 import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
 	"go/ast"
 	"go/doc"
 	"go/parser"
 	"go/token"
 	"io"
 	"io/fs"
+	"math/big"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -223,8 +227,10 @@ func TestPagesShowConfigurationsThatLoad(t *testing.T) {
 			if block[1] != "yaml" {
 				continue
 			}
-			file := filepath.Join(t.TempDir(), "hookonce.yaml")
-			if err := os.WriteFile(file, []byte(block[2]), 0o600); err != nil {
+			dir := t.TempDir()
+			writeCertificate(t, dir) // where the page has it in /etc/hookonce
+			file := filepath.Join(dir, "hookonce.yaml")
+			if err := os.WriteFile(file, []byte(strings.ReplaceAll(block[2], "/etc/hookonce/admin.", dir+"/admin.")), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			w := &env{
@@ -237,6 +243,29 @@ func TestPagesShowConfigurationsThatLoad(t *testing.T) {
 			if code := execute(w); code != exitOK {
 				t.Errorf("%s: config check of its example exits %d", page, code)
 			}
+		}
+	}
+}
+
+// writeCertificate writes admin.pem and admin.key.
+func writeCertificate(t *testing.T, dir string) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	signed, err := x509.CreateCertificate(nil, template, template, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{"admin.pem": {Type: "CERTIFICATE", Bytes: signed}, "admin.key": {Type: "PRIVATE KEY", Bytes: key}} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func capture(t *testing.T, name, secret string) (req *hookonce.Request) {
 	t.Helper()
 	url := endpoint(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		req = &hookonce.Request{Method: r.Method, Header: r.Header, Body: body, Now: time.Now()}
+		req = &hookonce.Request{Method: r.Method, Header: r.Header, Body: body, Now: time.Now().Truncate(time.Second)} // as the command says it
 	}))
 	if status, out := sentBy(t, "--provider", name, "--secret", secret, "--to", url, "--id", "first"); status != exitOK {
 		t.Fatal(out)
