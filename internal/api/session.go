@@ -32,7 +32,7 @@ func VisitorOf(ctx context.Context) Visitor {
 	return v
 }
 
-// actor returns the name that stands in the audit record for what a request does.
+// actor returns the name that stands in the audit log for what a request does.
 func actor(ctx context.Context) string { return VisitorOf(ctx).Name }
 
 // SessionTime is how long a browser is known after [Guard.Login].

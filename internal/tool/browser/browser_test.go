@@ -234,7 +234,8 @@ func TestKeyboard(t *testing.T) {
 	b.tabTo("button[name=step]")
 	b.enter()
 	expect("counting", `"dry_run":true`)
-	b.run(chromedp.KeyEvent("the ledger is back")) // the reason has the focus
+	b.focus("#reason") // which the page gives it
+	b.run(chromedp.KeyEvent("the ledger is back"))
 	b.tabTo("button[value=do]")
 	b.enter()
 	expect("replaying", `"reason":"the ledger is back"`)
@@ -257,6 +258,15 @@ func (b *browser) tabTo(selector string) {
 		}
 	}
 	b.Fatalf("%s is not reached by the tab key", selector)
+}
+
+// focus waits until an element has the focus.
+func (b *browser) focus(selector string) {
+	b.Helper()
+	eval[bool](b, fmt.Sprintf(`new Promise(done => {
+		const look = () => document.activeElement?.matches(%q) ? done(true) : setTimeout(look, 5)
+		look()
+	})`, selector))
 }
 
 // enter presses the enter key, and waits for the page that follows.
