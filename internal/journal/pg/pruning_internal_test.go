@@ -99,7 +99,7 @@ func TestListReadsFewBodies(t *testing.T) {
 	for i := range ids {
 		ids[i] = int64(i + 1)
 	}
-	list := newSearch(s.prefix, journal.Filter{}).find(summaryColumns, newestFirst, len(ids))
+	list := s.find(dialect.List(&journal.Filter{}, 0), len(ids))
 	for name, p := range map[string]*plan{"a list": carriedOut(t, s, list), "contents": carriedOut(t, s, s.in(contentsSQL), ids)} {
 		if n := p.rows(); n < float64(len(ids)) || n > 2*float64(len(ids)) {
 			t.Errorf("%s of %d reads %v rows of bodies", name, len(ids), n)
@@ -140,7 +140,7 @@ func TestPruning(t *testing.T) {
 			[]time.Time{now}, []int64{1}, [][]byte{nil}, []*string{nil}, []*int64{nil}, []*bool{nil}, []*string{nil}}, ""},
 		"history":  {s.in(attemptsSQL), []any{e.ID, 10}, "attempts_20260314"},
 		"size":     {s.in(sizeSQL), []any{e.ID}, "bodies_20260314"},
-		"list":     {newSearch(s.prefix, journal.Filter{}).find(summaryColumns, newestFirst, 50), nil, "bodies_20260314"},
+		"list":     {s.find(dialect.List(&journal.Filter{}, 0), 50), nil, "bodies_20260314"},
 		"contents": {s.in(contentsSQL), []any{ids}, "bodies_20260314"},
 		"finished": {s.in(finishedSQL), []any{ids}, "attempts_20260314"},
 		"purge":    {`DELETE FROM hookonce.bodies WHERE event_id = ANY ($1::bigint[]) AND event_id BETWEEN $2 AND $3`, []any{ids, e.ID, e.ID}, "bodies_20260314"},

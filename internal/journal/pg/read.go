@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/search"
 )
 
 var _ journal.Store = (*Store)(nil)
@@ -65,41 +66,29 @@ func (s *Store) in(text string) string { return strings.ReplaceAll(text, "{{.}}"
 
 // List implements [journal.Store].
 func (s *Store) List(ctx context.Context, f journal.Filter, before int64, limit int) (page journal.Page, err error) {
-	q := newSearch(s.prefix, f)
-	q.state(f)
-	if before != 0 {
-		q.end = min(q.end, before)
-	}
+	q := dialect.List(&f, before)
 	err = s.read(ctx, "listing events", func(tx pgx.Tx) error {
-		more, err := s.narrow(ctx, tx, q, newestFirst)
+		more, err := s.narrow(ctx, tx, q)
 		if err != nil {
 			return err
 		}
-		found, err := rows(ctx, tx, q.find(summaryColumns, newestFirst, limit+1), q.events.args, scanSummary)
+		found, err := rows(ctx, tx, s.find(q, limit+1), q.Events.Args, scanSummary)
 		if err != nil {
 			return err
 		}
-		page = journal.NewPage(found, limit, more, q.first)
+		page = journal.NewPage(found, limit, more, q.First)
 		return s.addDeliveries(ctx, tx, page.Events)
 	})
 	return page, err
 }
 
 // narrow cuts the range of a search down to what one call looks at, and reports whether there is more.
-func (s *Store) narrow(ctx context.Context, tx pgx.Tx, q *search, order string) (more bool, err error) {
+func (s *Store) narrow(ctx context.Context, tx pgx.Tx, q *search.Search) (more bool, err error) {
 	var n, last int64
-	if err := tx.QueryRow(ctx, q.bound(order), q.scope.args...).Scan(&n, &last); err != nil {
+	if err := tx.QueryRow(ctx, s.in(q.Bound()), q.Scope.Args...).Scan(&n, &last); err != nil {
 		return false, err
 	}
-	if n < journal.MaxScan {
-		return false, nil
-	}
-	if order == newestFirst {
-		q.first = last
-	} else {
-		q.end = last + 1
-	}
-	return true, nil
+	return q.Narrow(n, last), nil
 }
 
 // addDeliveries gives events, newest first, their open deliveries.

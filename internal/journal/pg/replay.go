@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/search"
 )
 
 // Replay implements [journal.Store]. Replays take turns: between finding that a delivery is done and
@@ -85,28 +86,24 @@ func (s *Store) replay(ctx context.Context, tx pgx.Tx, r journal.Replay, limit i
 
 // plan finds the next events that a replay looks at and decides what to do with them.
 func (s *Store) plan(ctx context.Context, tx pgx.Tx, r *journal.Replay, limit, n int) (_ *journal.Plan, err error) {
-	q := newSearch(s.prefix, r.Filter)
-	q.first, q.end = r.Window()
-	if states, all := r.Scope(); !all {
-		q.deliveries(&r.Filter, states...)
-	}
+	q := dialect.Replay(r)
 	more := false
-	if r.Only != nil {
-		q.only(r.Only)
-	} else if more, err = s.narrow(ctx, tx, q, oldestFirst); err != nil {
-		return &journal.Plan{}, err
+	if r.Only == nil {
+		if more, err = s.narrow(ctx, tx, q); err != nil {
+			return &journal.Plan{}, err
+		}
 	}
 	found, err := s.candidates(ctx, tx, q, limit+1)
 	if err != nil {
 		return &journal.Plan{}, err
 	}
-	return r.Step(found, n, limit, more, q.end), nil
+	return r.Step(found, n, limit, more, q.End), nil
 }
 
 // candidates returns events with all their deliveries. The open ones are read first: what is not among
 // them was finished before, and its attempts are there.
-func (s *Store) candidates(ctx context.Context, tx pgx.Tx, q *search, limit int) ([]journal.Candidate, error) {
-	events, err := rows(ctx, tx, q.find(summaryColumns, oldestFirst, limit), q.events.args, scanSummary)
+func (s *Store) candidates(ctx context.Context, tx pgx.Tx, q *search.Search, limit int) ([]journal.Candidate, error) {
+	events, err := rows(ctx, tx, s.find(q, limit), q.Events.Args, scanSummary)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/search"
 )
 
 var _ journal.Store = (*Store)(nil)
@@ -74,21 +75,18 @@ func (s *Store) in(text string) string { return strings.ReplaceAll(text, "{{.}}"
 
 // List implements [journal.Store].
 func (s *Store) List(ctx context.Context, f journal.Filter, before int64, limit int) (page journal.Page, err error) {
-	q := newSearch(s.prefix, f)
-	q.state(f)
-	if before != 0 {
-		q.end = min(q.end, before)
-	}
+	q := dialect.List(&f, before)
 	err = s.read(ctx, "listing events", func(tx *sql.Tx) error {
-		more, err := q.narrow(ctx, tx, newestFirst)
+		more, err := s.narrow(ctx, tx, q)
 		if err != nil {
 			return err
 		}
-		found, err := rows(ctx, tx, q.find(newestFirst, limit+1), q.findArgs(), scanSummary)
+		query, args := s.find(q, limit+1)
+		found, err := rows(ctx, tx, query, args, scanSummary)
 		if err != nil {
 			return err
 		}
-		page = journal.NewPage(found, limit, more, q.first)
+		page = journal.NewPage(found, limit, more, q.First)
 		for i := range page.Events {
 			if page.Events[i].Deliveries, err = s.openDeliveries(ctx, tx, page.Events[i].ID); err != nil {
 				return err
@@ -100,19 +98,14 @@ func (s *Store) List(ctx context.Context, f journal.Filter, before int64, limit 
 }
 
 // narrow cuts the range of a search down to what one call looks at, and reports whether there is more.
-func (s *search) narrow(ctx context.Context, db reader, order string) (more bool, err error) {
-	found, err := rows(ctx, db, s.bound(order), s.scope.args, func(row scanner) (is [2]int64, err error) {
+func (s *Store) narrow(ctx context.Context, db reader, q *search.Search) (more bool, err error) {
+	found, err := rows(ctx, db, s.in(q.Bound()), q.Scope.Args, func(row scanner) (is [2]int64, err error) {
 		return is, row.Scan(&is[0], &is[1])
 	})
-	if err != nil || found[0][0] < journal.MaxScan {
+	if err != nil {
 		return false, err
 	}
-	if last := found[0][1]; order == newestFirst {
-		s.first = last
-	} else {
-		s.end = last + 1
-	}
-	return true, nil
+	return q.Narrow(found[0][0], found[0][1]), nil
 }
 
 const openDeliveriesSQL = `SELECT event_id, destination, state, token, tries, due_at, last_error, error_kind, status, forced, coalesce(resource, '')

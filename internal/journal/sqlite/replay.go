@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/search"
 )
 
 // with runs f with a statement that is not kept.
@@ -74,27 +75,24 @@ func (s *Store) replay(ctx context.Context, w *writer, r journal.Replay, limit i
 
 // plan finds the next events that a replay looks at and decides what to do with them.
 func (s *Store) plan(ctx context.Context, r *journal.Replay, limit, n int) (_ *journal.Plan, err error) {
-	q := newSearch(s.prefix, r.Filter)
-	q.first, q.end = r.Window()
-	if states, all := r.Scope(); !all {
-		q.deliveries(&r.Filter, states...)
-	}
+	q := dialect.Replay(r)
 	more := false
-	if r.Only != nil {
-		q.only(r.Only)
-	} else if more, err = q.narrow(ctx, s.readers, oldestFirst); err != nil {
-		return &journal.Plan{}, err
+	if r.Only == nil {
+		if more, err = s.narrow(ctx, s.readers, q); err != nil {
+			return &journal.Plan{}, err
+		}
 	}
 	found, err := s.candidates(ctx, q, limit+1)
 	if err != nil {
 		return &journal.Plan{}, err
 	}
-	return r.Step(found, n, limit, more, q.end), nil
+	return r.Step(found, n, limit, more, q.End), nil
 }
 
 // candidates returns events with all their deliveries.
-func (s *Store) candidates(ctx context.Context, q *search, limit int) ([]journal.Candidate, error) {
-	events, err := rows(ctx, s.readers, q.find(oldestFirst, limit), q.findArgs(), scanSummary)
+func (s *Store) candidates(ctx context.Context, q *search.Search, limit int) ([]journal.Candidate, error) {
+	query, args := s.find(q, limit)
+	events, err := rows(ctx, s.readers, query, args, scanSummary)
 	if err != nil {
 		return nil, err
 	}
