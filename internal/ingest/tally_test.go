@@ -56,7 +56,7 @@ func TestWhatIsCounted(t *testing.T) {
 		serve(request(fmt.Sprint("unknown-", i), `{}`))
 	}
 	want := map[string]int64{
-		"billing received": 6, "billing verified": 5, "billing accepted": 1, "billing unkeyed": 1, "billing copies": 2, "billing conflicts": 1,
+		"billing received": 6, "billing active": 1, "billing verified": 5, "billing accepted": 1, "billing unkeyed": 1, "billing copies": 2, "billing conflicts": 1,
 		"billing reseen": 1, "billing age:5m": 3, "billing rejected:signature_mismatch": 1, " rejected:unknown_source": 1000,
 	}
 	if diff := cmp.Diff(want, counts(rec)); diff != "" {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,15 +49,33 @@ func (s *store) RecordBypassed(_ context.Context, outcomes []journal.Outcome) er
 	return nil
 }
 
+// poller keeps what it is told: how many events are recorded.
+type poller struct {
+	mu   sync.Mutex
+	told []int
+}
+
+func (p *poller) recorded(events int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told = append(p.told, events)
+}
+
+func (p *poller) all() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.told)
+}
+
 // passing returns a bypass of a store, and what its poller was told.
-func passing(s *store, maxEvents int) (*bypass.Bypass, *[]int) {
-	told := &[]int{}
+func passing(s *store, maxEvents int) (*bypass.Bypass, *poller) {
+	told := &poller{}
 	return bypass.New(bypass.Options{
 		Store:     s,
 		Call:      func(_ int, do func(context.Context) error) error { return do(context.Background()) },
 		InFlight:  inflight.New(inflight.Options{MaxDeliveries: 8, MaxBytes: 1 << 20, MaxBatch: 8, Now: time.Now}, func() {}),
 		Done:      func(*journal.Event) (journal.Result, bool) { return journal.Result{}, false },
-		Recorded:  func(events int) { *told = append(*told, events) },
+		Recorded:  told.recorded,
 		MaxEvents: maxEvents, MaxBytes: 1 << 20, MaxBatch: 8, Lease: time.Minute,
 		IDs: journal.NewIDs(1, 0), Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	}), told
@@ -88,13 +108,13 @@ func TestPollerIsToldOfEveryRecord(t *testing.T) {
 		go func() { defer close(stopped); b.Record(stop) }()
 		defer func() { close(stop); <-stopped }()
 		synctest.Wait()
-		if len(*told) != 1 || (*told)[0] != 0 || b.Unrecorded() != 1 {
-			t.Fatalf("after a record that failed: told %v, %d unrecorded; want [0] and 1", *told, b.Unrecorded())
+		if got := told.all(); !slices.Equal(got, []int{0}) || b.Unrecorded() != 1 {
+			t.Fatalf("after a record that failed: told %v, %d unrecorded; want [0] and 1", got, b.Unrecorded())
 		}
 		time.Sleep(time.Second) // of the bubble: the next try is due
 		synctest.Wait()
-		if len(*told) != 2 || (*told)[1] != 1 || b.Unrecorded() != 0 || len(s.bypassed) != 1 {
-			t.Errorf("after the record: told %v, %d unrecorded, recorded %v", *told, b.Unrecorded(), s.bypassed)
+		if got := told.all(); !slices.Equal(got, []int{0, 1}) || b.Unrecorded() != 0 || len(s.bypassed) != 1 {
+			t.Errorf("after the record: told %v, %d unrecorded, recorded %v", got, b.Unrecorded(), s.bypassed)
 		}
 	})
 }
