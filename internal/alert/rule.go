@@ -329,7 +329,7 @@ func findFailing(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
 		cause = "has a certificate that is not trusted"
 	case "address":
 		cause = "is at an address that is not allowed"
-		a.Action = Action{Label: "Correct the address, or allow it", Place: "delivery.deny_private_addresses, delivery.ports"}
+		a.Action = Action{Label: "Correct the address, or allow it", Place: "delivery.allow_private, delivery.ports"}
 	}
 	a.Headline = fmt.Sprintf("%s %s since %s: %s; %s.", d.Name, cause, clock(a.Since), what, waiting(d))
 	return a

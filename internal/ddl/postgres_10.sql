@@ -40,11 +40,13 @@ CREATE INDEX attempts_failed ON {{.}}attempts (destination, error_kind, status, 
 CREATE INDEX kept_attempts_failed ON {{.}}kept_attempts (destination, error_kind, status, started_at) WHERE error_kind <> '';
 
 -- The functions of older versions go, and those of this version come.
-DROP TRIGGER IF EXISTS claimed_alone ON {{.}}claims;
 DO $$
 DECLARE
     f regprocedure;
 BEGIN
+    IF EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = '{{.}}claims'::regclass AND tgname = 'claimed_alone') THEN
+        DROP TRIGGER claimed_alone ON {{.}}claims;
+    END IF;
     FOR f IN
         SELECT oid::regprocedure FROM pg_proc
         WHERE pronamespace = '{{.Name}}'::regnamespace AND proname = ANY (ARRAY[

@@ -15,7 +15,7 @@ import (
 // eventLog writes what became of the requests to one source, a line each, at a bounded rate: the journal
 // is the record of all events, and nobody reads thousands of lines a second. What is held back is counted
 // at the end of the second. The level debug lifts the bound for events. Lines about what is not known to be authentic
-// have the bounds of package lines.
+// have the bounds of package loglimit.
 type eventLog struct {
 	strange *slog.Logger
 	events  *slog.Logger

@@ -20,7 +20,7 @@ const (
 	ErrorReset       = ErrorKind(retry.Reset)       // the connection broke off before the answer was complete
 	ErrorUnreachable = ErrorKind(retry.NoRoute)     // no way leads to the host
 	ErrorTLS         = ErrorKind(retry.TLS)         // the certificate is not trusted, or the handshake failed
-	ErrorAddress     = ErrorKind(retry.Address)     // deny_private_addresses or ports do not allow to connect there
+	ErrorAddress     = ErrorKind(retry.Address)     // delivery.allow_private or delivery.ports does not allow to connect there
 	ErrorInvalid     = ErrorKind(retry.Invalid)     // what came is no answer in HTTP, or none that can be used
 	ErrorBodyGone    = ErrorKind("body_gone")       // the body was deleted before the delivery was done
 	ErrorOther       = ErrorKind(retry.Unspecified) // none of these

@@ -1,5 +1,6 @@
 // Package bypass delivers events past a store that is absent, remembers them, and records them as soon as it
-// is back.
+// is back: what the setting on_store_down: open asks for. Package ingest decides that an event goes this way; it is
+// answered as unprotected, and is unrecorded until the store has it.
 package bypass
 
 import (

@@ -7,8 +7,8 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// reconcileEvery is how often it is tried to record what was delivered past the store.
-const reconcileEvery = 500 * time.Millisecond
+// recordEvery is how often it is tried to record what was delivered past the store.
+const recordEvery = 500 * time.Millisecond
 
 // Record records what was delivered past the store, as soon as it can, until stop is closed: an attempt that is
 // under way then is the last.
@@ -24,7 +24,7 @@ func (b *Bypass) Record(stop <-chan struct{}) {
 			if done, err = b.reconcile(); err == nil {
 				continue
 			}
-			timer := time.NewTimer(reconcileEvery)
+			timer := time.NewTimer(recordEvery)
 			select {
 			case <-timer.C:
 			case <-stop:
