@@ -329,7 +329,37 @@ func TestUpgradeFromVersion8(t *testing.T) {
 	})
 }
 
-// Version 10 keeps what version 9 held: deliveries follow their event, as far as is known, and nothing was counted.
+// What reads all attempts leaves the deliveries alone, into which acceptance writes, and the other way round: whoever
+// finishes a delivery takes both, in the other order.
+func TestNoVersionTakesDeliveriesAndAttempts(t *testing.T) {
+	d := driver{name: "pgx", dialect: schema.Postgres}
+	db := d.open(t, pgtest.DSN(t))
+	exec(t, db, before(t, d, 10))
+	tables, err := ddl.Named(d.dialect, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v := int64(10); v <= ddl.Version(); v++ {
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.ExecContext(t.Context(), tables.Text(v)); err != nil {
+			t.Fatal(err)
+		}
+		var which int
+		if err := tx.QueryRowContext(t.Context(), `SELECT count(DISTINCT relation) FROM pg_locks WHERE pid = pg_backend_pid() AND mode IN ('ShareLock', 'AccessExclusiveLock')
+			AND relation IN ('hookonce.deliveries'::regclass, 'hookonce.attempts'::regclass)`).Scan(&which); err != nil || which > 1 {
+			t.Errorf("version %d locks %d of the two tables, %v", v, which, err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Versions 10 and 11 keep what version 9 held: deliveries follow their event, as far as is known, and nothing was counted.
+// What failed then, and what a process of that version goes on to do, is of the kind other.
 func TestUpgradeFromVersion9(t *testing.T) {
 	eachWhole(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
@@ -337,13 +367,21 @@ func TestUpgradeFromVersion9(t *testing.T) {
 		exec(t, db, before(t, d, 10))
 		at := map[schema.Dialect]string{schema.Postgres: "'2026-01-01'", schema.SQLite: "1767225600000000"}[d.dialect]
 		exec(t, db, "INSERT INTO "+prefix+"deliveries (event_id, destination, state, token, tries, due_at, last_error) VALUES (7, 'app', 'failed', 3, 2, "+at+", 'why')")
+		exec(t, db, "INSERT INTO "+prefix+"deliveries (event_id, destination, state, token, tries, due_at) VALUES (8, 'app', 'processing', 1, 1, "+at+")")
 		if from, to := migrate(t, db, d.dialect, ""); from != 9 || to != ddl.Version() {
 			t.Errorf("migrated from %d to %d", from, to)
 		}
 		mustHaveTables(t, db, d.dialect, "")
+		exec(t, db, "INSERT INTO "+prefix+"deliveries (event_id, destination, state, token, tries, due_at) VALUES (9, 'app', 'processing', 1, 1, "+at+")")
+		exec(t, db, "UPDATE "+prefix+"deliveries SET state = 'dead', due_at = NULL, last_error = 'why' WHERE event_id IN (8, 9)")
+		var others int
+		err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+prefix+"deliveries WHERE error_kind = 'other' AND status = 0 AND state IN ('failed', 'dead')").Scan(&others)
+		if err != nil || others != 3 {
+			t.Errorf("%d of 3 are of the kind other, %v", others, err)
+		}
 		var state, text string
 		var tries, origin, counted int
-		err := db.QueryRowContext(t.Context(), "SELECT state, last_error, tries, origin, (SELECT count(*) FROM "+prefix+"tallies) FROM "+
+		err = db.QueryRowContext(t.Context(), "SELECT state, last_error, tries, origin, (SELECT count(*) FROM "+prefix+"tallies) FROM "+
 			prefix+"deliveries WHERE event_id = 7").Scan(&state, &text, &tries, &origin, &counted)
 		if err != nil || state != "failed" || text != "why" || tries != 2 || origin != 0 || counted != 0 {
 			t.Errorf("the delivery is %s (%s), try %d, origin %d, and %d points were counted, %v", state, text, tries, origin, counted, err)

@@ -37,7 +37,7 @@ const (
 const DefaultName = "hookonce"
 
 // latest is the version of the schema that this program works with.
-const latest = 10
+const latest = 11
 
 //go:embed *.sql
 var files embed.FS

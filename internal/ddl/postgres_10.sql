@@ -1,6 +1,3 @@
--- What the first attempt follows: 0 the event's first copy, 1 a later copy that made failed or dead work begin again, 2 a replay.
-ALTER TABLE {{.}}deliveries ADD COLUMN origin smallint NOT NULL DEFAULT 0;
-
 -- How often what happened, by the minute. Who writes adds to the hour as well, in the same statement.
 CREATE TABLE {{.}}tallies (
     minute      timestamptz NOT NULL,
@@ -27,15 +24,12 @@ CREATE TABLE {{.}}tally_writers (
     minute  timestamptz NOT NULL                              -- the youngest in that batch
 ) WITH (fillfactor = 70);
 
--- Why the last attempt failed, in one word of a closed set, and the status of its answer, or 0. Of what failed before
--- there were words nothing more is known.
-ALTER TABLE {{.}}deliveries ADD COLUMN error_kind text COLLATE "C" NOT NULL DEFAULT '', ADD COLUMN status integer NOT NULL DEFAULT 0;
-UPDATE {{.}}deliveries SET error_kind = 'other' WHERE state IN ('failed', 'dead');
+-- Why an attempt failed, in one word of a closed set; empty: it did not, or it did before there were words. The indexes by
+-- which failures are grouped have those that failed. To make them the server reads all attempts, while none can be stored.
+-- The deliveries, without which nothing is accepted, are left to a version, and so a transaction, of their own: what
+-- finishes one holds it and waits for the attempts.
 ALTER TABLE {{.}}attempts ADD COLUMN error_kind text COLLATE "C" NOT NULL DEFAULT '';
 ALTER TABLE {{.}}kept_attempts ADD COLUMN error_kind text COLLATE "C" NOT NULL DEFAULT '';
-
--- By which failures are grouped. What succeeds is in none of them.
-CREATE INDEX deliveries_failed ON {{.}}deliveries (destination, error_kind, status, event_id, state) WHERE state IN ('failed', 'dead');
 CREATE INDEX attempts_failed ON {{.}}attempts (destination, error_kind, status, started_at) WHERE error_kind <> '';
 CREATE INDEX kept_attempts_failed ON {{.}}kept_attempts (destination, error_kind, status, started_at) WHERE error_kind <> '';
 

@@ -104,7 +104,8 @@ func (s *Store) addDeliveries(ctx context.Context, tx pgx.Tx, events []journal.S
 	return err
 }
 
-const openDeliveriesSQL = `SELECT event_id, destination, state, token, tries, due_at, last_error, error_kind, status, forced, coalesce(resource, '')
+const openDeliveriesSQL = `SELECT event_id, destination, state, token, tries, due_at, last_error,
+	CASE WHEN last_error = '' THEN '' ELSE error_kind END, status, forced, coalesce(resource, '')
 	FROM {{.}}deliveries WHERE event_id = ANY ($1::bigint[]) ORDER BY event_id, destination`
 
 // openDeliveries returns the open deliveries of events, by event.

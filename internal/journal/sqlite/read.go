@@ -108,7 +108,8 @@ func (s *Store) narrow(ctx context.Context, db reader, q *search.Search) (more b
 	return q.Narrow(found[0][0], found[0][1]), nil
 }
 
-const openDeliveriesSQL = `SELECT event_id, destination, state, token, tries, due_at, last_error, error_kind, status, forced, coalesce(resource, '')
+const openDeliveriesSQL = `SELECT event_id, destination, state, token, tries, due_at, last_error,
+	CASE WHEN last_error = '' THEN '' ELSE error_kind END, status, forced, coalesce(resource, '')
 	FROM {{.}}deliveries WHERE event_id = ? ORDER BY destination`
 
 // openDeliveries returns the open deliveries of an event, by destination.
