@@ -53,7 +53,8 @@ type Failures struct {
 	// Resolved are groups of attempts that failed since the time that was asked for, of which no delivery is failed
 	// or dead any more.
 	Resolved []FailureGroup
-	// More says that a destination has more groups than [MaxFailureGroups], which are left out.
+	// More says that groups are left out, or may be: a destination has more than [MaxFailureGroups], of the resolved ones
+	// at any time that is kept.
 	More bool
 }
 

@@ -129,6 +129,9 @@ var failureCases = []testCase{
 	}},
 	{"the delivery and its attempts say why", func(c *suite) {
 		e := c.stored("a")
+		if d := c.history(e.ID).Deliveries[0]; d.Kind != "" || d.Status != 0 {
+			c.Errorf("before it fails it has %s %d", d.Kind, d.Status)
+		}
 		c.fails("a", journal.Failed, journal.ErrorStatus, 418, "a teapot")
 		h := c.history(e.ID)
 		d, a := h.Deliveries[0], h.Attempts[0]
@@ -157,6 +160,20 @@ var failureCases = []testCase{
 		c.replay(c.asked(journal.Filter{Destination: "b"}), 10)
 		f = c.failures(c.now.Add(-24 * time.Hour))
 		c.same("resolved", groups(f.Resolved), []string{"b timeout 0: 1, 0 dead, such as b"})
+	}},
+	{"kinds of long ago hide what failed since, and say that they may", func(c *suite) {
+		for i := range journal.MaxFailureGroups + 2 {
+			key := fmt.Sprint("e", i)
+			c.fresh(c.entry(key))
+			c.fails(key, journal.Dead, journal.ErrorStatus, 400+i, "no")
+		}
+		c.pass(48 * time.Hour)
+		c.fresh(c.entry("new"))
+		c.fails("new", journal.Dead, journal.ErrorTimeout, 0, "late")
+		c.replay(c.asked(journal.Filter{}), 100)
+		if f := c.failures(c.now.Add(-24 * time.Hour)); len(f.Resolved) != 1 && !f.More {
+			c.Errorf("%d groups, and it does not say that there are more", len(f.Resolved))
+		}
 	}},
 	{"errors and statuses choose events", func(c *suite) {
 		c.fresh(c.entry("waits"))

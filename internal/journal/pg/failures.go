@@ -35,7 +35,7 @@ const (
 
 // openFailuresSQL describes the groups of open deliveries. $2 is how far they are counted.
 var openFailuresSQL = groupsOf(`{{.}}deliveries`, isFailed) + `
-SELECT g.destination, g.error_kind, g.status, counted.n, counted.dead, oldest.event_id, newest.event_id, began.at, ended.at
+SELECT g.destination, g.error_kind, g.status, counted.n, counted.dead, oldest.event_id, newest.event_id, began.at, ended.at, g.n >= $1
 FROM g, LATERAL (
 	SELECT count(*) AS n, count(*) FILTER (WHERE state = 'dead') AS dead
 	FROM (SELECT state FROM {{.}}deliveries WHERE ` + isFailed + ` AND ` + ofGroup + ` LIMIT $2) bounded
@@ -50,19 +50,22 @@ FROM g, LATERAL (
 ) ended ON true
 ORDER BY 1, 2, 3`
 
-// pastFailuresSQL describes the groups of attempts that failed since $3 and of which nothing is open.
+// pastFailuresSQL describes the groups of attempts that failed since $3 and of which nothing is open. The last one of a
+// destination at which stepping ended comes in any case, so that this is known; its count is 0 if it is none of those.
 var pastFailuresSQL = groupsOf(allAttempts, hasFailed) + `
-SELECT g.destination, g.error_kind, g.status, counted.n, 0::bigint, 0::bigint, 0::bigint, first.at, last.at
+SELECT g.destination, g.error_kind, g.status, CASE WHEN wanted.is THEN counted.n ELSE 0 END, 0::bigint, 0::bigint, 0::bigint, first.at, last.at, g.n >= $1
 FROM g, LATERAL (
 	SELECT started_at AS at FROM ` + allAttempts + ` WHERE ` + hasFailed + ` AND ` + ofGroup + ` ORDER BY started_at DESC LIMIT 1
 ) last, LATERAL (
+	SELECT last.at >= $3 AND NOT EXISTS (SELECT FROM {{.}}deliveries WHERE ` + isFailed + ` AND ` + ofGroup + `) AS is
+) wanted, LATERAL (
 	SELECT count(*) AS n FROM (SELECT FROM ` + allAttempts + `
 		WHERE ` + hasFailed + ` AND ` + ofGroup + ` AND started_at >= $3 LIMIT $2) bounded
-) counted, LATERAL (
+) counted LEFT JOIN LATERAL (
 	SELECT started_at AS at FROM ` + allAttempts + `
 	WHERE ` + hasFailed + ` AND ` + ofGroup + ` AND started_at >= $3 ORDER BY started_at LIMIT 1
-) first
-WHERE last.at >= $3 AND NOT EXISTS (SELECT FROM {{.}}deliveries WHERE ` + isFailed + ` AND ` + ofGroup + `)
+) first ON true
+WHERE wanted.is OR g.n >= $1
 ORDER BY 1, 2, 3`
 
 // FailureGroups implements [journal.Reader].
@@ -80,21 +83,35 @@ func (s *Store) FailureGroups(ctx context.Context, since time.Time) (f journal.F
 	return f, err
 }
 
-// failures returns groups with their samples, and whether there are more of a destination than are returned.
+// failures returns groups with their samples, and whether there may be more of a destination than are returned.
 func (s *Store) failures(ctx context.Context, tx pgx.Tx, groups, samples string, args ...any) ([]journal.FailureGroup, bool, error) {
 	all, err := rows(ctx, tx, s.in(groups), append([]any{journal.MaxFailureGroups + 1, journal.MaxFailureCount + 1}, args...), scanGroup)
 	if err != nil {
 		return nil, false, err
 	}
-	all, cut := journal.CutFailures(all)
-	return all, cut, s.addSamples(ctx, tx, samples, all)
+	ended := false
+	wanted := make([]journal.FailureGroup, 0, len(all))
+	for _, g := range all {
+		ended = ended || g.last
+		if g.Count > 0 {
+			wanted = append(wanted, g.FailureGroup)
+		}
+	}
+	kept, cut := journal.CutFailures(wanted)
+	return kept, cut || ended, s.addSamples(ctx, tx, samples, kept)
+}
+
+// foundGroup is a group, and whether it is the last of its destination because stepping ended there.
+type foundGroup struct {
+	journal.FailureGroup
+	last bool
 }
 
 // scanGroup reads a group. Of deliveries that died without an attempt the times are those of their events.
-func scanGroup(row pgx.CollectableRow) (g journal.FailureGroup, err error) {
+func scanGroup(row pgx.CollectableRow) (g foundGroup, err error) {
 	var oldest, newest int64
 	var began, ended *time.Time
-	if err = row.Scan(&g.Destination, &g.Kind, &g.Status, &g.Count, &g.Dead, &oldest, &newest, &began, &ended); err != nil {
+	if err = row.Scan(&g.Destination, &g.Kind, &g.Status, &g.Count, &g.Dead, &oldest, &newest, &began, &ended, &g.last); err != nil {
 		return g, err
 	}
 	g.Since, g.Latest = journal.IDTime(oldest), journal.IDTime(newest)

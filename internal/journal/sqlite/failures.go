@@ -38,23 +38,25 @@ type failureReader struct {
 }
 
 // groups finds groups by stepping from one to the next in an index on destination, error_kind and status, whatever the
-// number of rows, and returns those that describe finds worth it, with whether there are more of a destination.
+// number of rows, and returns those that describe finds worth it, with whether there may be more of a destination: stepping ends
+// where there are more than are returned, whatever describe finds them worth.
 func (r failureReader) groups(ctx context.Context, from string, describe func(context.Context, *journal.FailureGroup) (bool, error)) ([]journal.FailureGroup, bool, error) {
 	text := r.store.in(`SELECT destination, error_kind, status FROM ` + from + `
 		AND (destination, error_kind, status) > (?, ?, ?) ORDER BY destination, error_kind, status LIMIT 1`)
 	var all []journal.FailureGroup
 	var last journal.FailureGroup
+	ended := false
 	for n := 0; ; {
 		kind := string(last.Kind)
 		if n > journal.MaxFailureGroups {
-			kind = "~" // behind all kinds
+			kind, ended = "~", true // behind all kinds
 		}
 		next, err := rows(ctx, r.tx, text, []any{last.Destination, kind, int64(last.Status)}, func(row scanner) (g journal.FailureGroup, err error) {
 			return g, row.Scan(&g.Destination, &g.Kind, &g.Status)
 		})
 		if err != nil || len(next) == 0 {
 			kept, cut := journal.CutFailures(all)
-			return kept, cut, err
+			return kept, cut || ended, err
 		}
 		g := next[0]
 		if n++; g.Destination != last.Destination {
