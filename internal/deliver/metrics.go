@@ -99,7 +99,11 @@ func (m *metrics) observe(w *journal.Work, o journal.Outcome) {
 		p.deliverySecs.Observe(o.Started.Add(o.Duration).Sub(w.ReceivedAt).Seconds())
 	}
 	if w.Tries <= 1 && !o.Spared {
-		p.first[w.Origin].count(o.State != journal.Done)
+		origin := w.Origin
+		if origin < 0 || int(origin) >= len(p.first) {
+			origin = journal.OriginFresh // one that a later version stored
+		}
+		p.first[origin].count(o.State != journal.Done)
 	}
 }
 
