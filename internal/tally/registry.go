@@ -22,8 +22,9 @@ const (
 	maxCounters = 20_000
 	// maxWaiting bounds what waits for a store that is away, in points: those of the oldest minute are given up beyond it.
 	maxWaiting = 100_000
-	// maxBatch is how many points are handed over at once.
-	maxBatch = 5_000
+	// maxBatch is how many points are handed over at once: few enough that a store which adds them in the transaction of a
+	// webhook that is being accepted holds that up for some milliseconds.
+	maxBatch = 500
 )
 
 // Other stands for sources and destinations that came when there were too many names already.

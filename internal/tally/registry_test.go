@@ -230,7 +230,7 @@ func TestWhatACounterCostsIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, batch := range s.calls {
-		if len(batch) > maxBatch {
+		if len(batch) > 500 { // which a store adds while a webhook waits
 			t.Errorf("a batch of %d points", len(batch))
 		}
 	}

@@ -62,6 +62,37 @@ func TestCountsRideInTransactionsThatAreMadeAnyway(t *testing.T) {
 	}
 }
 
+// Where the disk is full SQLite may end the transaction by itself. Then nobody is told that something was stored.
+func TestAPassengerThatEndsTheTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open(t.Context(), filepath.Join(t.TempDir(), "hookonce.db"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		answer := make(chan error)
+		full := func(w *writer) error {
+			_, err := w.rollback.exec()
+			return errors.Join(errors.New("disk full"), err)
+		}
+		go func() { answer <- s.ride(t.Context(), "testing", full) }()
+		synctest.Wait()
+		points := []tally.Point{{Minute: time.Unix(60, 0), What: tally.Received, N: 1}}
+		if s.write(t.Context(), "testing", func(w *writer) error { return s.addTallies(w, "other", 1, points) }) == nil {
+			t.Error("the other succeeded")
+		}
+		if <-answer == nil {
+			t.Error("the ride succeeded")
+		}
+		if all, err := s.Tallies(t.Context(), tally.Query{Until: time.Unix(120, 0), Step: time.Minute}); len(all) != 0 || err != nil {
+			t.Errorf("%v is stored (%v)", all, err)
+		}
+		if err := s.AddTallies(t.Context(), "other", 1, points); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
 // A transaction that panics, whoever's fault it is, leaves nobody waiting for ever and nothing of either.
 func TestAPassengerOfATransactionThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

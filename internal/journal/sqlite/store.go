@@ -255,7 +255,8 @@ type passenger struct {
 }
 
 // ride is [Store.write] for what can wait: it goes along with the next transaction, which costs the disk nothing, or has one
-// of its own when none comes. That it fails is nothing to the other.
+// of its own when none comes. That f fails is nothing to the other, unless SQLite takes back the whole transaction for it,
+// as it may where the disk is full: then both fail, and neither is stored.
 func (s *Store) ride(ctx context.Context, what string, f func(w *writer) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
