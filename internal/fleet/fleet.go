@@ -37,18 +37,26 @@ type Reader struct {
 	Logger *slog.Logger
 }
 
-// Destinations joins what the gateways know with what is in the store.
+// Destinations joins what the gateways know with what is in the store. It counts the deliveries that are open, which
+// reads all of them.
 func (r *Reader) Destinations(ctx context.Context) (DestinationList, error) {
+	list, err := r.Stands(ctx)
+	if err != nil {
+		return list, err
+	}
+	open, err := r.Records.Open(ctx)
+	return list.WithOpen(open), err
+}
+
+// Stands is [Reader.Destinations] without the open deliveries: it is as cheap however many there are. A destination that no
+// gateway delivers to is in it if it is paused.
+func (r *Reader) Stands(ctx context.Context) (DestinationList, error) {
 	list := DestinationList{Destinations: []Destination{}, Gateways: []Gateway{}}
 	pauses, err := r.Records.Pauses(ctx)
 	if err != nil {
 		return list, err
 	}
 	members, err := r.members(ctx)
-	if err != nil {
-		return list, err
-	}
-	open, err := r.Records.Open(ctx)
 	if err != nil {
 		return list, err
 	}
@@ -70,10 +78,6 @@ func (r *Reader) Destinations(ctx context.Context) (DestinationList, error) {
 	}
 	for _, p := range pauses {
 		named(p.Destination).Pause = &Pause{p.At.UTC(), p.By, p.Reason}
-	}
-	for _, c := range open {
-		d := named(c.Destination)
-		d.Open = append(d.Open, Open{string(c.State), c.Count, c.Oldest.UTC()})
 	}
 	for _, d := range all {
 		list.Destinations = append(list.Destinations, *d)
@@ -124,6 +128,21 @@ func (r *Reader) members(ctx context.Context) ([]member, error) {
 type DestinationList struct {
 	Destinations []Destination `json:"destinations" nullable:"false"`
 	Gateways     []Gateway     `json:"gateways" nullable:"false" doc:"The processes on the store, the longest running first."`
+}
+
+// WithOpen returns l, which has no open deliveries yet, with these. It changes nothing of l, so that l may be joined with
+// others later.
+func (l DestinationList) WithOpen(open []journal.OpenCount) DestinationList {
+	l.Destinations = append([]Destination{}, l.Destinations...)
+	for _, c := range open {
+		i, there := slices.BinarySearchFunc(l.Destinations, c.Destination, func(d Destination, name string) int { return cmp.Compare(d.Name, name) })
+		if !there {
+			l.Destinations = slices.Insert(l.Destinations, i, Destination{Name: c.Destination, Gateways: []Stand{}, Open: []Open{}})
+		}
+		d := &l.Destinations[i]
+		d.Open = append(d.Open, Open{string(c.State), c.Count, c.Oldest.UTC()})
+	}
+	return l
 }
 
 // Destination is a place that events are delivered to, as it is at the moment.

@@ -14,7 +14,7 @@ import (
 func (g *Gateway) overviewOptions() overview.Options {
 	reader := &fleet.Reader{Records: g.store, Self: g.fleet.self, Targets: g.targets, Now: g.opt.Now, Logger: g.opt.strange}
 	return overview.Options{
-		Fleet:   reader.Destinations,
+		Fleet:   reader.Stands,
 		Records: g.store,
 		Recent:  g.tally.Recent,
 		Sources: func() []overview.SourceState { return overviewSources(g.config()) },

@@ -104,9 +104,9 @@ func (v *Overview) draw(now time.Time) *Snapshot {
 	recent := v.opt.Recent(minutesOf(now))
 	c := newCounts(now, v.minutes.value, recent)
 	s := &Snapshot{
-		At: now.UTC(), Since: v.began.UTC(), Store: v.drawStore(now), Gateways: v.fleet.value.Gateways, Numbers: v.drawNumbers(now),
+		At: now.UTC(), Since: v.began.UTC(), Store: v.drawStore(now), Gateways: v.joined.Gateways, Numbers: v.drawNumbers(now),
 		Sources: []SourceState{}, Destinations: []DestinationState{},
-		Parts: []Part{v.fleet.tell(), v.stats.tell(), v.failures.tell(), v.minutes.tell(), v.hours.tell()},
+		Parts: []Part{v.fleet.tell(), v.open.tell(), v.stats.tell(), v.failures.tell(), v.minutes.tell(), v.hours.tell()},
 	}
 	hours := v.hoursBySource()
 	for _, o := range v.opt.Sources() {
@@ -114,8 +114,8 @@ func (v *Overview) draw(now time.Time) *Snapshot {
 		s.Sources = append(s.Sources, o)
 	}
 	six := v.sixHours(now)
-	for i := range v.fleet.value.Destinations {
-		d := DestinationState{Destination: v.fleet.value.Destinations[i], Six: six[v.fleet.value.Destinations[i].Name]}
+	for i := range v.joined.Destinations {
+		d := DestinationState{Destination: v.joined.Destinations[i], Six: six[v.joined.Destinations[i].Name]}
 		v.drawDestination(&d, c)
 		s.Destinations = append(s.Destinations, d)
 	}
@@ -291,6 +291,9 @@ func failure(g *journal.FailureGroup) Failure {
 		if s.Type != f.Type {
 			f.Type = ""
 		}
+	}
+	if len(g.Samples) < 2 {
+		f.Type = "" // one has nothing in common with others
 	}
 	return f
 }

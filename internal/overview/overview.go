@@ -13,9 +13,11 @@ import (
 
 const (
 	fresh       = time.Second            // for so long a snapshot is shown to all who ask
-	askTime     = 2 * time.Second        // for all questions of one snapshot
+	askTime     = 2 * time.Second        // for one question
 	waitTime    = 250 * time.Millisecond // that somebody waits who can be shown the snapshot before
+	openEvery   = 5 * time.Second        // between two counts of the open deliveries, which read all of them
 	failEvery   = 5 * time.Second        // between two looks at what failed
+	statsEvery  = time.Minute            // between two looks at how large the store is
 	minuteEvery = tally.Every            // between two looks at the counts of minutes, as often as there are new ones
 	hourEvery   = 5 * time.Minute        // between two looks at those of hours
 	commitSpan  = 10 * time.Second       // over which commits are averaged at least
@@ -23,6 +25,7 @@ const (
 
 // Records is what is read of the journal's store.
 type Records interface {
+	Open(ctx context.Context) ([]journal.OpenCount, error)
 	Tallies(ctx context.Context, q tally.Query) ([]tally.Point, error)
 	FailureGroups(ctx context.Context, since time.Time) (journal.Failures, error)
 	History(ctx context.Context, id int64) (*journal.History, error)
@@ -45,6 +48,7 @@ var ErrFull = errors.New("the queue is full")
 // Options are what an [Overview] stands on. All are needed unless it is said otherwise. Functions are called by one
 // goroutine at a time.
 type Options struct {
+	// Fleet returns the destinations without their open deliveries. It must be cheap, however many are open.
 	Fleet   func(context.Context) (fleet.DestinationList, error)
 	Records Records
 	// Recent returns what this process counted, which is not in the store yet.
@@ -77,10 +81,12 @@ type Overview struct {
 // known is what was read last.
 type known struct {
 	fleet    part[fleet.DestinationList]
+	open     part[[]journal.OpenCount]
 	stats    part[journal.Stats]
 	failures part[journal.Failures]
 	minutes  part[[]tally.Point]
 	hours    part[[]tally.Point]
+	joined   fleet.DestinationList // fleet, with open
 	blocked  map[string]*Blocked
 
 	away, unwritable, full *Trouble
@@ -97,15 +103,20 @@ type commitSample struct {
 type part[T any] struct {
 	name  string
 	value T
-	read  time.Time
+	read  time.Time // when there was an answer
+	asked time.Time // when it was asked for, which may have failed since
 	err   error
 }
 
-// refresh asks unless the answer is young enough.
+// refresh asks unless that was done a moment ago, with or without success: a question that the store cannot answer must
+// not keep it busy. No question takes the time of another one.
 func (p *part[T]) refresh(ctx context.Context, now time.Time, every time.Duration, ask func(context.Context) (T, error)) {
-	if age := now.Sub(p.read); p.err == nil && !p.read.IsZero() && age >= 0 && age < every {
+	if age := now.Sub(p.asked); !p.asked.IsZero() && age >= 0 && age < every {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	p.asked = now
 	value, err := ask(ctx)
 	if p.err = err; err == nil {
 		p.value, p.read = value, now
@@ -125,7 +136,8 @@ func New(o Options) *Overview {
 	v := &Overview{opt: o}
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	v.began = o.Now()
-	v.fleet.name, v.stats.name, v.failures.name, v.minutes.name, v.hours.name = "destinations", "rows", "failures", "minutes", "hours"
+	v.fleet.name, v.open.name, v.stats.name = "destinations", "open", "rows"
+	v.failures.name, v.minutes.name, v.hours.name = "failures", "minutes", "hours"
 	return v
 }
 
@@ -174,10 +186,8 @@ func (v *Overview) Snapshot(ctx context.Context) (*Snapshot, error) {
 
 // renew makes a snapshot, and tells those who wait.
 func (v *Overview) renew(done chan struct{}) {
-	ctx, cancel := context.WithTimeout(v.ctx, askTime)
-	defer cancel()
 	now := v.opt.Now()
-	v.ask(ctx, now)
+	v.ask(v.ctx, now)
 	s := v.draw(now)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -185,20 +195,25 @@ func (v *Overview) renew(done chan struct{}) {
 	close(done)
 }
 
-// ask puts the questions whose answers are too old. A store that does not answer the first one is not asked the others.
+// ask puts the questions whose answers are too old, one after the other, so that they take one connection of the store. It
+// is away if it takes nothing and does not answer the cheapest of them either: then it is not asked the others. A question
+// that it is only slow to answer makes that part old.
 func (v *Overview) ask(ctx context.Context, now time.Time) {
+	err := v.opt.Ready()
 	v.fleet.refresh(ctx, now, fresh, v.opt.Fleet)
-	v.away = trouble(v.away, v.fleet.err, now)
-	if v.fleet.err != nil {
+	if err != nil && v.fleet.err != nil {
+		v.away = trouble(v.away, v.fleet.err, now)
 		return
 	}
-	err := v.opt.Ready()
+	v.away = nil
 	if errors.Is(err, ErrFull) {
 		v.full, v.unwritable = trouble(v.full, err, now), nil
 	} else {
 		v.full, v.unwritable = nil, trouble(v.unwritable, err, now)
 	}
-	v.stats.refresh(ctx, now, failEvery, v.opt.Records.Stats)
+	v.open.refresh(ctx, now, openEvery, v.opt.Records.Open)
+	v.joined = v.fleet.value.WithOpen(v.open.value)
+	v.stats.refresh(ctx, now, statsEvery, v.opt.Records.Stats)
 	v.minutes.refresh(ctx, now, minuteEvery, func(ctx context.Context) ([]tally.Point, error) {
 		return v.opt.Records.Tallies(ctx, minutesOf(now))
 	})
@@ -206,7 +221,7 @@ func (v *Overview) ask(ctx context.Context, now time.Time) {
 		return v.opt.Records.Tallies(ctx, tally.Query{From: now.Add(-weeks).Truncate(time.Hour), Until: now.Add(time.Hour), Step: time.Hour, Whats: hourly})
 	})
 	v.failures.refresh(ctx, now, failEvery, func(ctx context.Context) (f journal.Failures, err error) {
-		if !anyFailed(&v.fleet.value) {
+		if !anyFailed(&v.joined) {
 			return f, nil
 		}
 		if f, err = v.opt.Records.FailureGroups(ctx, now.Add(-24*time.Hour)); err == nil {
@@ -252,8 +267,8 @@ const maxBlocked = 100
 // resource wait.
 func (v *Overview) blocks(ctx context.Context, f *journal.Failures) (map[string]*Blocked, error) {
 	all := map[string]*Blocked{}
-	for i := range v.fleet.value.Destinations {
-		d := &v.fleet.value.Destinations[i]
+	for i := range v.joined.Destinations {
+		d := &v.joined.Destinations[i]
 		if d.Order != "by_resource" || open(d, journal.Failed) == 0 || open(d, journal.Pending) == 0 {
 			continue
 		}

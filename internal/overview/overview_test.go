@@ -19,6 +19,7 @@ type store struct {
 	questions atomic.Int64
 	away      atomic.Bool
 	hangs     atomic.Bool
+	slow      map[string]int // questions that are never answered in time, and how often they were asked
 }
 
 var errGone = errors.New("connection refused")
@@ -35,8 +36,26 @@ func (s *store) ask(ctx context.Context) error {
 	return nil
 }
 
-func (s *store) Tallies(ctx context.Context, _ tally.Query) ([]tally.Point, error) {
-	return nil, s.ask(ctx)
+// askFor is ask, for one question of those that may be slow.
+func (s *store) askFor(ctx context.Context, what string) error {
+	if n, is := s.slow[what]; is {
+		s.slow[what] = n + 1
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.ask(ctx)
+}
+
+func (s *store) Open(ctx context.Context) ([]journal.OpenCount, error) {
+	return []journal.OpenCount{{Destination: "ledger", State: journal.Pending, Count: 5}, {Destination: "gone", State: journal.Pending, Count: 1}}, s.askFor(ctx, "open")
+}
+
+func (s *store) Tallies(ctx context.Context, q tally.Query) ([]tally.Point, error) {
+	what := "minutes"
+	if q.Step == time.Hour {
+		what = "hours"
+	}
+	return nil, s.askFor(ctx, what)
 }
 
 func (s *store) FailureGroups(ctx context.Context, _ time.Time) (journal.Failures, error) {
@@ -52,7 +71,7 @@ func (s *store) List(ctx context.Context, _ journal.Filter, _ int64, _ int) (jou
 }
 
 func (s *store) Stats(ctx context.Context) (journal.Stats, error) {
-	return journal.Stats{Events: 7}, s.ask(ctx)
+	return journal.Stats{Events: 7}, s.askFor(ctx, "rows")
 }
 
 func newOverview(s *store) *Overview {
@@ -65,10 +84,15 @@ func newOverview(s *store) *Overview {
 			return []tally.Point{{Minute: q.Until.Add(-time.Minute).Truncate(time.Minute), Source: "orders", What: tally.Received, N: 3}}
 		},
 		Sources: func() []SourceState { return []SourceState{{Name: "orders"}} },
-		Ready:   func() error { return nil },
-		Upkeep:  func() Upkeep { return Upkeep{} },
-		Free:    func() int64 { return 0 },
-		Now:     time.Now,
+		Ready: func() error {
+			if s.away.Load() || s.hangs.Load() {
+				return errGone
+			}
+			return nil
+		},
+		Upkeep: func() Upkeep { return Upkeep{} },
+		Free:   func() int64 { return 0 },
+		Now:    time.Now,
 	})
 }
 
@@ -78,7 +102,7 @@ func TestManyWatchersAskOnceASecond(t *testing.T) {
 		var s store
 		v := newOverview(&s)
 		defer v.Close()
-		const seconds, set = 60, 4 // destinations, rows, minutes and hours; nothing failed
+		const seconds, set = 60, 5 // destinations, what is open, rows, minutes and hours; nothing failed
 		var watchers sync.WaitGroup
 		for range 50 {
 			watchers.Go(func() {
@@ -91,7 +115,7 @@ func TestManyWatchersAskOnceASecond(t *testing.T) {
 			})
 		}
 		watchers.Wait()
-		// Destinations each second, rows every five, minutes every ten, hours once.
+		// Destinations each second, what is open every five, minutes every ten, rows and hours once.
 		if n := s.questions.Load(); n > seconds+seconds/5+seconds/10+set {
 			t.Errorf("%d questions in a minute", n)
 		}
@@ -117,13 +141,13 @@ func TestStoreAway(t *testing.T) {
 			return got
 		}
 		first := look()
-		if first.Store.Away != nil || first.Store.Events != 7 || len(first.Destinations) != 1 || first.Sources[0].Five.Received != 3 {
+		if first.Store.Away != nil || first.Store.Events != 7 || len(first.Destinations) != 2 || first.Sources[0].Five.Received != 3 {
 			t.Fatalf("at first: %+v", first)
 		}
 		s.away.Store(true)
 		for range 5 {
 			got := look()
-			if a := got.Store.Away; a == nil || a.Error != errGone.Error() || got.Store.Events != 7 || len(got.Destinations) != 1 || got.Sources[0].Five.Received != 3 {
+			if a := got.Store.Away; a == nil || a.Error != errGone.Error() || got.Store.Events != 7 || len(got.Destinations) != 2 || got.Sources[0].Five.Received != 3 {
 				t.Fatalf("away: %+v", got)
 			}
 			if p := got.Parts[0]; p.Error == "" || !p.Read.Equal(first.At) {
@@ -140,6 +164,55 @@ func TestStoreAway(t *testing.T) {
 		}
 		if got := look(); got.Store.Away == nil {
 			t.Error("a store that hangs is not away")
+		}
+	})
+}
+
+// A store that is slow to answer some questions, and takes events, is not away: those parts are old, are asked for no more
+// often than they would be, and the others are there.
+func TestSlowQuestions(t *testing.T) {
+	for _, c := range []struct {
+		slow  string
+		every time.Duration
+	}{{"open", openEvery}, {"rows", statsEvery}, {"minutes", minuteEvery}, {"hours", hourEvery}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := store{slow: map[string]int{c.slow: 0}}
+			v := newOverview(&s)
+			defer v.Close()
+			began := time.Now()
+			for time.Since(began) < time.Minute {
+				got, err := v.Snapshot(t.Context())
+				if err != nil || got.Store.Away != nil || len(got.Sources) != 1 {
+					t.Fatalf("%s is slow: %+v (%v)", c.slow, got, err)
+				}
+				for _, p := range got.Parts {
+					if p.Name == "failures" || (p.Name == c.slow) == (p.Error != "" && p.Read.IsZero()) {
+						continue
+					}
+					t.Fatalf("%s is slow: %+v", c.slow, p)
+				}
+				time.Sleep(time.Second)
+			}
+			synctest.Wait()
+			if n, most := s.slow[c.slow], int(time.Since(began)/c.every)+1; n == 0 || n > most {
+				t.Errorf("%s was asked for %d times in a minute, want at most %d", c.slow, n, most)
+			}
+		})
+	}
+}
+
+// What is open joins what the gateways know, and what they knew first stays.
+func TestOpenDeliveriesJoin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s store
+		v := newOverview(&s)
+		defer v.Close()
+		for range 3 {
+			got, err := v.Snapshot(t.Context())
+			if err != nil || len(got.Destinations) != 2 || got.Destinations[0].Name != "gone" || got.Destinations[1].Backlog != 5 || got.Destinations[0].Configured {
+				t.Fatalf("%+v (%v)", got, err)
+			}
+			time.Sleep(10 * time.Second)
 		}
 	})
 }

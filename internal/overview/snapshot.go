@@ -127,7 +127,7 @@ type Failure struct {
 	Latest time.Time `json:"latest"`
 	Source string    `json:"source" doc:"Of the latest sample."`
 	Event  int64     `json:"event,string" doc:"The latest sample."`
-	Type   string    `json:"type,omitempty" doc:"The type that all samples have; missing if they differ."`
+	Type   string    `json:"type,omitempty" doc:"The type of the latest events, at most three; missing if they differ, or if there is only one."`
 }
 
 // Blocked says what holds up an ordering group.
