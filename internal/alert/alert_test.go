@@ -86,10 +86,10 @@ func TestRules(t *testing.T) {
 			d.Blocked = &overview.Blocked{Resource: "pi_1", Event: 7, Waiting: 3}
 		}), func(*snapshot) {}, "pi_1", "events show 7"},
 		{poison, Ticket, destination(func(d *overview.DestinationState) {
-			d.Failures, d.Dead = []overview.Failure{{Type: "refund", Dead: 2, Error: "422"}}, 2
+			d.Failures, d.Dead = []overview.Failure{{Kind: "status", Status: 422, Type: "refund", Dead: 2, Error: "422 Unprocessable"}}, 2
 		}), destination(func(d *overview.DestinationState) {
 			d.Failures, d.Dead = []overview.Failure{{Type: "refund", Dead: 1, Error: "422"}}, 1
-		}), "type refund", "--type 'refund'"},
+		}), "ledger takes events, but 2 deliveries are given up (422 Unprocessable); the last that failed so are all of type refund.", "--state dead --error status --status 422 --reason TEXT"},
 		{died, Ticket, destination(func(d *overview.DestinationState) { d.Dead = 1 }), func(*snapshot) {}, "1 delivery is given up", "--state dead"},
 		{died, Page, destination(func(d *overview.DestinationState) { d.Dead, d.Hour.Dead = 11, 11 }), func(*snapshot) {}, "11 deliveries", "--state dead"},
 		{paused, Ticket, pausedFor(forgotten + time.Second), func(*snapshot) {}, "by ann (moving)", "resume"},

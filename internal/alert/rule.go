@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/overview"
@@ -299,7 +298,7 @@ const (
 	oldBacklog    = 15 * time.Minute
 	manyDead      = 10 // in an hour
 	forgotten     = 24 * time.Hour
-	leastPoisoned = 2 // of one type, beside others that are delivered
+	leastPoisoned = 2 // in a group whose latest are of one type
 )
 
 func findFailing(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
@@ -376,7 +375,8 @@ func findBlocked(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
 		Headline: fmt.Sprintf("One event of %s fails at %s, and %d later ones of it wait for their turn.", b.Resource, d.Name, b.Waiting)}
 }
 
-// poisoned returns the group of deliveries to a destination that takes others, whose events have one type.
+// poisoned returns the group of deliveries, to a destination that takes others, whose latest events have one type. That
+// older ones have it is not known, nor that none of the type is taken.
 func poisoned(d *overview.DestinationState) *overview.Failure {
 	for i := range d.Failures {
 		if f := &d.Failures[i]; f.Type != "" && f.Dead >= leastPoisoned && d.Hour.Done > 0 {
@@ -391,15 +391,19 @@ func findPoison(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
 	if f == nil {
 		return nil
 	}
-	return &Alert{Severity: Ticket, Since: f.Since, Count: f.Dead, Action: replay(d.Name, f.Type),
-		Headline: fmt.Sprintf("%s takes other events, but none of type %s: %s given up (%s).", d.Name, f.Type, deliveries(f.Dead), f.Error)}
+	return &Alert{Severity: Ticket, Since: f.Since, Count: f.Dead, Action: replay(d.Name, f),
+		Headline: fmt.Sprintf("%s takes events, but %s given up (%s); the last that failed so are all of type %s.", d.Name, deliveries(f.Dead), f.Error, f.Type)}
 }
 
-// replay is the action that has dead deliveries made again, once their cause is gone.
-func replay(destination, kind string) Action {
+// replay is the action that has dead deliveries made again, once their cause is gone: all of a destination, or those of a
+// group.
+func replay(destination string, group *overview.Failure) Action {
 	command := "hookonce events replay --destination " + destination + " --state dead"
-	if kind != "" {
-		command += " --type '" + strings.ReplaceAll(kind, "'", `'\''`) + "'"
+	if group != nil && group.Kind != "" {
+		command += " --error " + group.Kind
+		if group.Status != 0 {
+			command += fmt.Sprintf(" --status %d", group.Status)
+		}
 	}
 	return Action{Label: "Replay them when the destination takes them", Method: "POST", Path: "/replay", Command: command + " --reason TEXT --dry-run"}
 }
@@ -408,7 +412,7 @@ func findDied(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
 	if d.Dead == 0 {
 		return nil
 	}
-	a := &Alert{Severity: Ticket, Count: d.Dead, Action: replay(d.Name, "")}
+	a := &Alert{Severity: Ticket, Count: d.Dead, Action: replay(d.Name, nil)}
 	if d.Hour.Dead > manyDead {
 		a.Severity = Page
 	}

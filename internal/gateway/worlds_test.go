@@ -213,7 +213,7 @@ func TestWorlds(t *testing.T) {
 			for _, id := range ids("bad", 3) {
 				w.post(w.cfg.Sources[0], fmt.Appendf(nil, `{"id":%q,"type":"order.refunded"}`, id), 0, 200)
 			}
-			w.settles("type_fails", "none of type order.refunded", "--type 'order.refunded'")
+			w.settles("type_fails", "all of type order.refunded", "--error status --status 422")
 		},
 		"the cleanup does not come to an end": func(t *testing.T) {
 			w := newWorld(t, nil)
