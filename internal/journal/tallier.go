@@ -12,6 +12,7 @@ type Tallier interface {
 	// AddTallies adds points of minutes, under the number seq of a process, to those minutes and their hours. A batch is
 	// added once: what comes under that number again, or under a lower one, changes nothing. So a batch of which
 	// nothing is known is sent again, unchanged, before the next one.
+	// A minute that is [tally.Active] already, whoever found it so, stays as it is, and so does its hour.
 	AddTallies(ctx context.Context, process string, seq int64, points []tally.Point) error
 
 	// Tallies returns the points that match, in the order of [tally.Point.Compare].

@@ -74,7 +74,7 @@ type Word struct {
 var words = slices.Concat([]Word{
 	{Received, OfSource, "Requests received."},
 	{Verified, OfSource, "Requests that proved authentic and carried events."},
-	{Active, OfSource, "Minutes in which a gateway had such a request: how often a source is heard of, however much it sends at once."},
+	{Active, OfSource, "Minutes in which any gateway had such a request: how often a source is heard of, however much it sends at once."},
 	{Accepted, OfSource, "Events stored as new under a key."},
 	{Unkeyed, OfSource, "Events stored without a key: their copies cannot be recognised."},
 	{Unprotected, OfSource, "Events delivered past the store while it was away."},

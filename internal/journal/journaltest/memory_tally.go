@@ -28,6 +28,10 @@ func (m *Memory) AddTallies(ctx context.Context, process string, seq int64, poin
 	}
 	m.batches[process] = seq
 	for _, p := range points {
+		minute := tally.Point{Minute: p.Minute.UTC().Truncate(time.Minute), Source: p.Source, Destination: p.Destination, What: p.What}
+		if p.What == tally.Active && m.counts[time.Minute][minute] > 0 {
+			continue
+		}
 		for step, counts := range m.counts {
 			counts[tally.Point{Minute: p.Minute.UTC().Truncate(step), Source: p.Source, Destination: p.Destination, What: p.What}] += p.N
 		}

@@ -55,6 +55,13 @@ var tallyCases = []testCase{
 		c.add("p", 1, counted(before, tally.Received, 3), counted(minute, tally.Received, 4))
 		c.tallies(ever(time.Hour), counted(minute.Truncate(time.Hour), tally.Received, 7))
 	}},
+	{"a minute that several gateways found active is active once, and so it is in its hour", func(c *suite) {
+		before, hour := minute.Add(-time.Minute), minute.Truncate(time.Hour)
+		c.add("p", 1, counted(before, tally.Active, 1), counted(before, tally.Received, 3))
+		c.add("q", 1, counted(before, tally.Active, 1), counted(minute, tally.Active, 1), counted(before, tally.Received, 4))
+		c.tallies(ever(time.Minute), counted(before, tally.Active, 1), counted(before, tally.Received, 7), counted(minute, tally.Active, 1))
+		c.tallies(ever(time.Hour), counted(hour, tally.Active, 2), counted(hour, tally.Received, 7))
+	}},
 	{"the same batch twice is once, and so is an earlier one", func(c *suite) {
 		c.add("p", 1, counted(minute, tally.Received, 1))
 		c.add("p", 2, counted(minute, tally.Received, 10))

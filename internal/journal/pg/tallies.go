@@ -11,7 +11,8 @@ import (
 )
 
 // addTalliesSQL adds points if their batch is a new one. Who sends a batch again while it is still on its way waits for the
-// row of the process, and finds then that it was added. Rows that several processes add to are locked in one order.
+// row of the process, and finds then that it was added. Rows that several processes add to are locked in one order. A minute
+// that is active already is active once: it counts in its hour only if its row is new, which xmax tells.
 const addTalliesSQL = `WITH ` + durable + `, batch AS (
 	INSERT INTO {{.}}tally_writers AS last (process, seq, minute)
 	SELECT $1, $2::bigint, $3::timestamptz FROM durable
@@ -23,10 +24,12 @@ const addTalliesSQL = `WITH ` + durable + `, batch AS (
 ), minutes AS (
 	INSERT INTO {{.}}tallies AS kept (minute, source, destination, what, n)
 	SELECT minute, source, destination, what, n FROM point ORDER BY minute, source, destination, what
-	ON CONFLICT (minute, source, destination, what) DO UPDATE SET n = kept.n + excluded.n
+	ON CONFLICT (minute, source, destination, what) DO UPDATE SET n = CASE kept.what WHEN 'active' THEN kept.n ELSE kept.n + excluded.n END
+	RETURNING minute, source, destination, what, xmax = 0 AS new
 )
 INSERT INTO {{.}}tally_hours AS kept (hour, source, destination, what, n)
 SELECT date_trunc('hour', minute, 'UTC'), source, destination, what, sum(n)::bigint FROM point
+JOIN minutes USING (minute, source, destination, what) WHERE what <> 'active' OR new
 GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
 ON CONFLICT (hour, source, destination, what) DO UPDATE SET n = kept.n + excluded.n`
 

@@ -15,6 +15,10 @@ const newBatchSQL = `INSERT INTO {{.}}tally_writers (process, seq, minute) VALUE
 const addMinuteSQL = `INSERT INTO {{.}}tallies (minute, source, destination, what, n) VALUES (?, ?, ?, ?, ?)
 	ON CONFLICT (minute, source, destination, what) DO UPDATE SET n = n + excluded.n`
 
+// addActiveSQL adds a minute that is active, unless it is already.
+const addActiveSQL = `INSERT INTO {{.}}tallies (minute, source, destination, what, n) VALUES (?, ?, ?, ?, ?)
+	ON CONFLICT (minute, source, destination, what) DO NOTHING`
+
 const addHourSQL = `INSERT INTO {{.}}tally_hours (hour, source, destination, what, n) VALUES (?, ?, ?, ?, ?)
 	ON CONFLICT (hour, source, destination, what) DO UPDATE SET n = n + excluded.n`
 
@@ -34,23 +38,37 @@ func (s *Store) addTallies(w *writer, process string, seq int64, points []tally.
 	if added, err := w.once(s.in(newBatchSQL), process, seq, youngest.UnixMicro()); err != nil || added == 0 {
 		return err
 	}
-	for _, table := range []struct {
-		text string
-		step time.Duration
-	}{{addMinuteSQL, time.Minute}, {addHourSQL, time.Hour}} {
-		err := w.with(s.in(table.text), func(add *stmt) error {
-			for _, p := range points {
-				if _, err := add.exec(p.Minute.Truncate(table.step).UnixMicro(), p.Source, p.Destination, string(p.What), p.N); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
+	var active, others, hours []tally.Point
+	for _, p := range points {
+		if p.What == tally.Active {
+			active = append(active, p)
+		} else {
+			others = append(others, p)
 		}
 	}
-	return nil
+	if err := s.addPoints(w, addActiveSQL, time.Minute, active, func(p tally.Point) { hours = append(hours, p) }); err != nil {
+		return err
+	}
+	if err := s.addPoints(w, addMinuteSQL, time.Minute, others, func(tally.Point) {}); err != nil {
+		return err
+	}
+	return s.addPoints(w, addHourSQL, time.Hour, append(hours, others...), func(tally.Point) {})
+}
+
+// addPoints adds points of a step with a statement, and tells which of them changed something.
+func (s *Store) addPoints(w *writer, text string, step time.Duration, points []tally.Point, added func(tally.Point)) error {
+	return w.with(s.in(text), func(add *stmt) error {
+		for _, p := range points {
+			n, err := add.exec(p.Minute.Truncate(step).UnixMicro(), p.Source, p.Destination, string(p.What), p.N)
+			if err != nil {
+				return err
+			}
+			if n > 0 {
+				added(p)
+			}
+		}
+		return nil
+	})
 }
 
 // talliesSQL reads points, of minutes or hours.
