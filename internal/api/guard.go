@@ -165,7 +165,7 @@ func (g *Guard) Login(w http.ResponseWriter, r *http.Request, token string) *pro
 			name = secureCookie
 		}
 		s := session{who.name, who.role, g.opt.Now().Add(SessionTime).Unix()}
-		http.SetCookie(w, cookie(name, s.signed(who.sessions), SessionTime))
+		http.SetCookie(w, s.cookie(name, who.sessions))
 		return nil
 	}
 }

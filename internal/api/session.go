@@ -54,32 +54,37 @@ func sessionKey(secret string) []byte {
 	return key
 }
 
-// session is what the cookie says: name|role|expiry|HMAC.
+// session is what the cookie says: name|role|expiry|HMAC. The name of the cookie is signed as well: one that was given for plain
+// HTTP on this machine, whose ports share their cookies, is none for TLS.
 type session struct {
 	name    string
 	role    Role
 	expires int64 // seconds since 1970
 }
 
-func (s session) signed(key []byte) string {
+// cookie returns the session as the cookie of this name.
+func (s session) cookie(name string, key []byte) *http.Cookie {
 	claims := s.name + "|" + string(s.role) + "|" + strconv.FormatInt(s.expires, 10)
-	return claims + "|" + signature(claims, key)
+	return cookie(name, claims+"|"+signature(name, claims, key), SessionTime)
 }
 
-func signature(claims string, key []byte) string {
+func signature(cookie, claims string, key []byte) string {
 	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(claims))
+	mac.Write([]byte(cookie + "|" + claims))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// readSession returns the bearer of a cookie, nil unless one of the tokens signed it, with the role that it still has, and it
-// has not ended.
-func readSession(cookie string, tokens []digest, now time.Time) *digest {
-	end := strings.LastIndexByte(cookie, '|')
+// readSession returns the bearer of a cookie, nil unless one of the tokens signed it under its name, with the role that it still
+// has, and it has not ended.
+func readSession(c *http.Cookie, tokens []digest, now time.Time) *digest {
+	if c == nil {
+		return nil
+	}
+	end := strings.LastIndexByte(c.Value, '|')
 	if end < 0 {
 		return nil
 	}
-	claims, mac := cookie[:end], cookie[end+1:]
+	claims, mac := c.Value[:end], c.Value[end+1:]
 	parts := strings.Split(claims, "|")
 	if len(parts) != 3 {
 		return nil
@@ -90,26 +95,26 @@ func readSession(cookie string, tokens []digest, now time.Time) *digest {
 	}
 	for i := range tokens {
 		t := &tokens[i]
-		if t.name == parts[0] && string(t.role) == parts[1] && hmac.Equal([]byte(mac), []byte(signature(claims, t.sessions))) {
+		if t.name == parts[0] && string(t.role) == parts[1] && hmac.Equal([]byte(mac), []byte(signature(c.Name, claims, t.sessions))) {
 			return t
 		}
 	}
 	return nil
 }
 
-// cookieOf returns the value of the cookie that a request may be known by. One that a browser sent in the clear over a network is
-// none: whoever listened has it too.
-func cookieOf(r *http.Request) string {
+// cookieOf returns the cookie that a request may be known by, nil if there is none. One that a browser sent in the clear over a
+// network is none: whoever listened has it too.
+func cookieOf(r *http.Request) *http.Cookie {
 	if r.TLS == nil && !fromLoopback(r) {
-		return ""
+		return nil
 	}
 	if c, err := r.Cookie(secureCookie); err == nil {
-		return c.Value
+		return c
 	}
 	if c, err := r.Cookie(plainCookie); err == nil && r.TLS == nil && !forwarded(r) {
-		return c.Value
+		return c
 	}
-	return ""
+	return nil
 }
 
 // channel says how a browser's secrets come here: whether over TLS, ours or that of a proxy on this machine, and whether nobody

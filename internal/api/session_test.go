@@ -159,6 +159,30 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// A session is that of the cookie that was given: what came in the clear on this machine, where every port gets it, is none over
+// TLS, and the other way round.
+func TestSessionsStayInTheirCookie(t *testing.T) {
+	d := newDoorman(t, tokens...)
+	plain, _ := d.login(from("127.0.0.1", false, "POST"), operator)
+	secure, _ := d.login(from("203.0.113.7", true, "POST"), operator)
+	for name, c := range map[string]struct {
+		from   *http.Request
+		cookie http.Cookie
+		status int
+	}{
+		"the one for TLS":                 {from("203.0.113.7", true, "GET"), http.Cookie{Name: secure.Name, Value: secure.Value}, 200},
+		"the one for this machine":        {from("127.0.0.1", false, "GET"), http.Cookie{Name: plain.Name, Value: plain.Value}, 200},
+		"over TLS under its own name":     {from("203.0.113.7", true, "GET"), http.Cookie{Name: plain.Name, Value: plain.Value}, 401},
+		"over TLS under the other name":   {from("203.0.113.7", true, "GET"), http.Cookie{Name: secure.Name, Value: plain.Value}, 401},
+		"here under the name for TLS":     {from("127.0.0.1", false, "GET"), http.Cookie{Name: secure.Name, Value: plain.Value}, 401},
+		"that for TLS under a plain name": {from("127.0.0.1", false, "GET"), http.Cookie{Name: plain.Name, Value: secure.Value}, 401},
+	} {
+		if got, _ := d.look(c.from, &c.cookie); got != c.status {
+			t.Errorf("%s: %d, want %d", name, got, c.status)
+		}
+	}
+}
+
 // Whoever guesses in the form is slowed down as whoever guesses in a header is, and the right token is let in all the same.
 func TestLoginIsBounded(t *testing.T) {
 	d := newDoorman(t, tokens...)
