@@ -76,10 +76,11 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time,
 	held := e.shares.reading.hold(e.allowlist.address(r), w)
 	defer held.release()
 	raw, err := e.read(w, r, held)
+	whole := err == nil && r.Method == http.MethodPost // it may be empty
 	if err == nil {
 		a, err = e.take(r, raw, held, now)
 	}
-	if err != nil {
+	if err != nil && (whole || len(raw) > 0) {
 		*seen = refusals.BodyOf(raw)
 	}
 	return a, err

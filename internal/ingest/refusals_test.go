@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -53,15 +55,46 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	}
 }
 
-// A body that was not read whole is known as far as it was.
+// A body is known as far as it was read, and nothing is said of one that nobody looked at.
 func TestRefusalsOfBodies(t *testing.T) {
-	g := newGate(t, func(o *ingest.Options) { o.Sources[0].MaxBody = 4 })
-	serve(g, request("billing", "12345"))
-	streamed := request("billing", "12345")
-	streamed.ContentLength = -1
-	serve(g, streamed)
-	last, _ := g.Refusals().Of("billing")
-	if len(last) != 2 || last[0].Reason != "too_large" || last[0].Body.Length != 5 || last[1].Body.Length != 0 {
-		t.Errorf("it remembers %+v", last)
+	g := newGate(t, func(o *ingest.Options) {
+		o.Sources[0].MaxBody = 4
+		o.Sources[1].Allow = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
+	})
+	of := func(source, method, body string, change func(*http.Request)) *http.Request {
+		r := request(source, body)
+		r.Method = method
+		if change != nil {
+			change(r)
+		}
+		return r
+	}
+	unknownLength := func(r *http.Request) { r.ContentLength = -1 }
+	broken := func(first string) func(*http.Request) {
+		return func(r *http.Request) {
+			r.ContentLength, r.Body = 4, io.NopCloser(strings.NewReader(first))
+		}
+	}
+	for name, c := range map[string]struct {
+		request *http.Request
+		reason  string
+		want    refusals.Body
+	}{
+		"one byte too many":                {of("billing", "POST", "12345", unknownLength), "too_large", refusals.BodyOf([]byte("12345"))},
+		"broken off":                       {of("billing", "POST", "", broken("12")), "truncated", refusals.BodyOf([]byte("12"))},
+		"empty, and not authentic":         {of("billing", "POST", "", func(r *http.Request) { r.Header.Del(signatureHeader) }), "signature_missing", refusals.BodyOf(nil)},
+		"announced as too large":           {of("billing", "POST", "12345", nil), "too_large", refusals.Body{}},
+		"broken off before its first byte": {of("billing", "POST", "", broken("")), "truncated", refusals.Body{}},
+		"a method that is not taken":       {of("billing", "PUT", "1234", nil), "method", refusals.Body{}},
+		"an address that is not allowed":   {of("orders", "POST", "1234", nil), "address", refusals.Body{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := strings.TrimPrefix(c.request.URL.Path, ingest.PathPrefix)
+			serve(g, c.request)
+			last, _ := g.Refusals().Of(source)
+			if len(last) == 0 || last[0].Reason != c.reason || last[0].Body != c.want {
+				t.Errorf("it remembers %+v", last)
+			}
+		})
 	}
 }
