@@ -97,6 +97,7 @@ func (h *Handler) Reload(sources []Source, services []Service, trustedProxies []
 	}
 	names := slices.AppendSeq(slices.Collect(maps.Keys(next.endpoints)), maps.Keys(next.services))
 	h.refused.Keep(names)
+	h.metrics.keep(next.endpoints)
 	h.doors.Store(next)
 }
 

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -21,7 +22,7 @@ type metrics struct {
 	tally *tally.Registry
 
 	mu   sync.Mutex
-	came map[string]*reseen // by source: those that are gone may come back
+	came map[string]*reseen // by source
 }
 
 // counter counts for the metrics and for the tallies.
@@ -138,7 +139,7 @@ func (m *metrics) receivedOf(name string) counter {
 	return counter{m.received.WithLabelValues(name), m.tally.Counter(name, "", tally.Received)}
 }
 
-// cameOf returns which events of a source came again, as far as is known since the start.
+// cameOf returns which events of a source came again, as far as is known since it was configured.
 func (m *metrics) cameOf(source string) *reseen {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -146,6 +147,13 @@ func (m *metrics) cameOf(source string) *reseen {
 		m.came[source] = new(reseen)
 	}
 	return m.came[source]
+}
+
+// keep forgets which events came again of sources that are not among these.
+func (m *metrics) keep(sources map[string]*endpoint) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.came, func(source string, _ *reseen) bool { return sources[source] == nil })
 }
 
 // receivedAt counts a request.

@@ -31,6 +31,26 @@ func TestReload_sources(t *testing.T) {
 	}
 }
 
+// What came again of a source is forgotten with the source, and with nothing else.
+func TestReload_reseen(t *testing.T) {
+	var options ingest.Options
+	g := newGate(t, func(o *ingest.Options) { options = *o })
+	again := func(want float64) {
+		t.Helper()
+		g.send("billing", `{"id":"a"}`)
+		if got := gather(t, g, "hookonce_reseen_events_total")["billing"]; got != want {
+			t.Errorf("counted as came again %v times, want %v", got, want)
+		}
+	}
+	again(0)
+	again(1)
+	g.Reload(options.Sources, nil, nil)
+	again(1)
+	g.Reload(options.Sources[1:], nil, nil)
+	g.Reload(options.Sources, nil, nil)
+	again(2)
+}
+
 // A request whose body is still on its way ends under the configuration that it began with, and what it
 // takes up counts on.
 func TestReload_underway(t *testing.T) {

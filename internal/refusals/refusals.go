@@ -55,10 +55,14 @@ func BodyOf(read []byte) Body {
 
 // Bounds of what a [Log] holds.
 const (
-	// PerSource is how many refusals of a source are remembered, and of all paths under which there is none.
-	PerSource = 200
-	// MaxBytes is about how much memory those of one source take at most.
-	MaxBytes = PerSource * (maxWords + maxNames + maxNamed*32 + maxPath + 512)
+	// PerSource is how many refusals of a source are remembered at most, and of all paths under which there is none. Where
+	// there are many sources each has an equal share of what fits into MaxBytes, and LeastPerSource at least.
+	PerSource      = 200
+	LeastPerSource = 20
+	// MaxBytes is about how much memory a log takes at most, unless LeastPerSource of each source take more: 70 kB a source.
+	MaxBytes = 32 << 20
+	// EntryBytes is about how much one refusal takes at most.
+	EntryBytes = maxWords + maxNames + maxNamed*32 + maxPath + 512
 
 	maxWords  = 512  // of each text that is a sentence
 	maxNames  = 1024 // of the names of headers together
@@ -73,6 +77,7 @@ const (
 type Log struct {
 	mu    sync.Mutex
 	rings map[string]*ring
+	room  int // how many refusals each ring has room for
 }
 
 // NewLog returns a log of the sources with these names.
@@ -88,24 +93,27 @@ func (l *Log) Keep(sources []string) {
 	defer l.mu.Unlock()
 	before := l.rings
 	l.rings = make(map[string]*ring, len(sources)+1)
+	l.room = min(PerSource, max(LeastPerSource, MaxBytes/EntryBytes/(len(sources)+1)))
 	for _, name := range append([]string{""}, sources...) {
 		l.rings[name] = before[name]
 		if l.rings[name] == nil {
 			l.rings[name] = &ring{from: map[string]int{}}
 		}
+		l.rings[name].fit(l.room)
 	}
 }
 
 // Add remembers a refusal. One of a source that the log does not know counts as one of an unknown path.
 func (l *Log) Add(r Refusal) {
 	r.trim()
+	one := entry{r, neighbours(r.Address)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	of := l.rings[r.Source]
 	if of == nil {
-		r.Source, of = "", l.rings[""]
+		one.Source, of = "", l.rings[""]
 	}
-	of.add(r)
+	of.add(one, l.room)
 }
 
 // Of returns what is remembered of a source, newest first; of "" the refusals under paths that no source has. Total
@@ -117,9 +125,22 @@ func (l *Log) Of(source string) (last []Refusal, total int64) {
 	if of == nil {
 		return nil, 0
 	}
-	last = slices.Clone(of.kept)
-	slices.Reverse(last)
+	last = make([]Refusal, 0, len(of.kept))
+	for _, one := range slices.Backward(of.kept) {
+		last = append(last, one.Refusal)
+	}
 	return last, of.total
+}
+
+// Totals returns how many there were of each source, as [Log.Of] does.
+func (l *Log) Totals() map[string]int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	totals := make(map[string]int64, len(l.rings))
+	for name, of := range l.rings {
+		totals[name] = of.total
+	}
+	return totals
 }
 
 // Names returns the names of the headers, for [Refusal.Headers]: sorted, and as many as are kept.
@@ -163,20 +184,31 @@ func plain(s string, most int) string {
 
 // ring is what is remembered of one source.
 type ring struct {
-	kept  []Refusal      // oldest first
+	kept  []entry        // oldest first
 	from  map[string]int // how many there are of them by [neighbours]
 	total int64
 }
 
+// entry is a refusal with its [neighbours].
+type entry struct {
+	Refusal
+	near string
+}
+
 // add remembers one. Where there is no room, the oldest makes room of those from the address that has most of them, so
 // that one stranger does not have all others forgotten.
-func (r *ring) add(one Refusal) {
+func (r *ring) add(one entry, room int) {
 	r.total++
-	if len(r.kept) == PerSource {
+	r.fit(room - 1)
+	r.kept = append(r.kept, one)
+	r.from[one.near]++
+}
+
+// fit forgets until there are at most so many.
+func (r *ring) fit(room int) {
+	for len(r.kept) > room {
 		r.forget()
 	}
-	r.kept = append(r.kept, one)
-	r.from[neighbours(one.Address)]++
 }
 
 func (r *ring) forget() {
@@ -184,11 +216,11 @@ func (r *ring) forget() {
 	for _, n := range r.from {
 		most = max(most, n)
 	}
-	i := slices.IndexFunc(r.kept, func(k Refusal) bool { return r.from[neighbours(k.Address)] == most })
-	address := neighbours(r.kept[i].Address)
+	i := slices.IndexFunc(r.kept, func(k entry) bool { return r.from[k.near] == most })
+	near := r.kept[i].near
 	r.kept = slices.Delete(r.kept, i, i+1)
-	if r.from[address]--; r.from[address] == 0 {
-		delete(r.from, address)
+	if r.from[near]--; r.from[near] == 0 {
+		delete(r.from, near)
 	}
 }
 

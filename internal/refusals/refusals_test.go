@@ -63,6 +63,53 @@ func TestOneStrangerLeavesTheOthers(t *testing.T) {
 	}
 }
 
+// However many sources there are, all of them together stay within what is said, and each has some.
+func TestManySourcesShareTheRoom(t *testing.T) {
+	l := refusals.NewLog("billing")
+	fill := func(source string) int {
+		for i := range refusals.PerSource {
+			l.Add(refusals.Refusal{Source: source, At: time.Unix(int64(i), 0)})
+		}
+		last, _ := l.Of(source)
+		return len(last)
+	}
+	if n := fill("billing"); n != refusals.PerSource {
+		t.Errorf("one source alone has %d", n)
+	}
+	for _, sources := range []int{100, 1000} {
+		names := []string{"billing"}
+		for i := range sources - 1 {
+			names = append(names, fmt.Sprint("source", i))
+		}
+		l.Keep(names)
+		last, total := l.Of("billing")
+		switch n := len(last); {
+		case n < refusals.LeastPerSource || n > refusals.LeastPerSource && (sources+1)*n*refusals.EntryBytes > refusals.MaxBytes:
+			t.Errorf("with %d sources each keeps %d", sources, n)
+		case last[0].At.Unix() != refusals.PerSource-1 || total < refusals.PerSource:
+			t.Errorf("with %d sources the newest is %v of %d", sources, last[0].At.Unix(), total)
+		case fill("billing") != n || fill("source7") != n || fill("") != n:
+			t.Errorf("with %d sources not each has room for %d", sources, n)
+		}
+	}
+}
+
+// Many refusals from all over an internet of version 6 cost no more each when there is no room.
+func TestAFullLogIsNoSlower(t *testing.T) {
+	l := refusals.NewLog("billing")
+	i := 0
+	add := func() {
+		l.Add(refusals.Refusal{Source: "billing", Address: fmt.Sprintf("2001:db8:%x::1", i)})
+		i++
+	}
+	for range refusals.PerSource {
+		add()
+	}
+	if n := testing.AllocsPerRun(100, add); n > 20 {
+		t.Errorf("each takes %v allocations", n)
+	}
+}
+
 // What strangers choose is cut and plain, and the memory of a source is what is said.
 func TestWhatStrangersChooseIsBounded(t *testing.T) {
 	l := refusals.NewLog("billing")
@@ -75,8 +122,8 @@ func TestWhatStrangersChooseIsBounded(t *testing.T) {
 	for range 3 * refusals.PerSource {
 		l.Add(refusals.Refusal{Source: "billing", Address: long, Method: long, Path: long, Words: long, Header: long, Headers: refusals.Names(header)})
 	}
-	if grown := allocated() - before; grown > refusals.MaxBytes {
-		t.Errorf("a source takes %d bytes, which is said to be at most %d", grown, refusals.MaxBytes)
+	if grown := allocated() - before; grown > refusals.PerSource*refusals.EntryBytes {
+		t.Errorf("a source takes %d bytes, which is said to be at most %d", grown, refusals.PerSource*refusals.EntryBytes)
 	}
 	last, _ := l.Of("billing")
 	for _, text := range append([]string{last[0].Address, last[0].Method, last[0].Path, last[0].Words, last[0].Header}, last[0].Headers...) {
