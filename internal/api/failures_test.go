@@ -119,4 +119,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("of unknown paths it tells %v", unknown)
 	}
 	r.expect(request("GET", "/api/v1/sources/nobody/refusals", nil), 404)
+	if got := fmt.Sprint(r.get("/api/v1/refusals")["sources"]); got != "[map[source:billing total:1] map[source:- total:1]]" {
+		t.Errorf("it counts %s", got)
+	}
 }

@@ -3,12 +3,38 @@ package api
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/hookonce/hookonce/internal/refusals"
 )
+
+// RefusalCounts counts what this process refused.
+type RefusalCounts struct {
+	Sources []RefusalCount `json:"sources" nullable:"false" doc:"By name; last, as -, all paths under which there is none."`
+}
+
+// RefusalCount is how much of one source was refused.
+type RefusalCount struct {
+	Source string `json:"source"`
+	Total  int64  `json:"total" doc:"How many there were since this process began, or since the source is configured."`
+}
+
+func (a *api) refusalCounts(context.Context, *struct{}) (*answer[RefusalCounts], error) {
+	totals := a.opt.Refusals.Totals()
+	out := &answer[RefusalCounts]{}
+	for _, s := range a.opt.Sources() {
+		out.Body.Sources = append(out.Body.Sources, RefusalCount{s.Name, totals[s.Name]})
+	}
+	slices.SortFunc(out.Body.Sources, func(a, b RefusalCount) int { return strings.Compare(a.Source, b.Source) })
+	out.Body.Sources = append(out.Body.Sources, RefusalCount{unknownPaths, totals[""]})
+	return out, nil
+}
+
+// unknownPaths stands for all paths under which there is no source.
+const unknownPaths = "-"
 
 // Refusal is a request that this process did not acknowledge.
 type Refusal struct {
@@ -33,7 +59,7 @@ type Body struct {
 
 // RefusalList lists what this process refused.
 type RefusalList struct {
-	Refusals []Refusal `json:"refusals" nullable:"false" doc:"The last ones, newest first, 200 at most. They are kept in the memory of this process alone."`
+	Refusals []Refusal `json:"refusals" nullable:"false" doc:"The last ones, newest first, 200 at most, and fewer where there are many sources. They are kept in the memory of this process alone."`
 	Total    int64     `json:"total" doc:"How many there were since this process began, or since the source is configured."`
 }
 
@@ -45,7 +71,7 @@ var errNoSource = huma.Error404NotFound("this gateway has no such source; GET " 
 
 func (a *api) refusals(_ context.Context, in *refusalsInput) (*answer[RefusalList], error) {
 	var source Source
-	if in.Name != "-" {
+	if in.Name != unknownPaths {
 		all := a.opt.Sources()
 		i := slices.IndexFunc(all, func(s Source) bool { return s.Name == in.Name })
 		if i < 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/dashboard"
 	"github.com/hookonce/hookonce/internal/dashboard/dashboardtest"
 )
 
@@ -249,6 +251,32 @@ func TestLoginLeadsWithin(t *testing.T) {
 		w := serve(d, request("POST", "/login", url.Values{"token": {token}, "to": {to}}))
 		if got := w.Header().Get("Location"); got != want {
 			t.Errorf("%q leads to %q, want %q", to, got, want)
+		}
+	}
+}
+
+// What was refused of a source is read when somebody looks at that source, and of the others how much it was.
+func TestRefusedReadsOneSource(t *testing.T) {
+	told := &dashboardtest.API{World: dashboardtest.Trouble}
+	var asked []string
+	d := dashboard.New(dashboard.Options{
+		API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/refusals") {
+				asked = append(asked, r.URL.Path)
+			}
+			told.ServeHTTP(w, r)
+		}),
+		Guard: api.NewGuard(nil, api.GuardOptions{}),
+	})
+	for query, want := range map[string]string{
+		"":               "[/api/v1/refusals /api/v1/sources/billing/refusals]",
+		"?source=shop":   "[/api/v1/refusals /api/v1/sources/shop/refusals]",
+		"?source=-":      "[/api/v1/refusals /api/v1/sources/-/refusals]",
+		"?source=nobody": "[/api/v1/refusals]",
+	} {
+		asked = nil
+		if w := serve(d, request("GET", "/refused"+query, nil)); w.Code != http.StatusOK || fmt.Sprint(asked) != want {
+			t.Errorf("%q: %d, asked %v, want %s", query, w.Code, asked, want)
 		}
 	}
 }

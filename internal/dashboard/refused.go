@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"net/http"
+	"slices"
 
 	"github.com/hookonce/hookonce/internal/api"
 )
@@ -11,31 +12,27 @@ import (
 type refusedView struct {
 	Source string `json:"source"` // "-": paths under which there is none
 	api.RefusalList
-	Others []refusedSource `json:"-"`
+	Others []api.RefusalCount `json:"-"`
 }
-
-type refusedSource struct {
-	Name  string
-	Total int64
-}
-
-// unknownPaths stands for paths under which there is no source.
-const unknownPaths = "-"
 
 func (d *dashboard) refusedRequests(r *http.Request) (*page, error) {
 	ctx := r.Context()
-	names, _ := d.names(ctx)
-	v := refusedView{Source: r.URL.Query().Get("source")}
-	for _, name := range append(names, unknownPaths) {
-		var list api.RefusalList
-		if err := d.get(ctx, "/sources/"+segment(name)+"/refusals", nil, &list); err != nil {
-			return nil, err
-		}
-		v.Others = append(v.Others, refusedSource{name, list.Total})
-		if v.Source == name || v.Source == "" && list.Total > 0 {
-			v.Source, v.RefusalList = name, list
+	var counts api.RefusalCounts
+	if err := d.get(ctx, "/refusals", nil, &counts); err != nil {
+		return nil, err
+	}
+	v := refusedView{Source: r.URL.Query().Get("source"), Others: counts.Sources}
+	for _, of := range v.Others {
+		if v.Source == "" && of.Total > 0 {
+			v.Source = of.Source
 		}
 	}
-	v.Source = cmp.Or(v.Source, v.Others[0].Name)
+	v.Source = cmp.Or(v.Source, v.Others[0].Source)
+	// One that is not configured any more has none.
+	if slices.ContainsFunc(v.Others, func(of api.RefusalCount) bool { return of.Source == v.Source }) {
+		if err := d.get(ctx, "/sources/"+segment(v.Source)+"/refusals", nil, &v.RefusalList); err != nil {
+			return nil, err
+		}
+	}
 	return &page{Title: "Refused", Place: "/refused", Again: 10, Data: v, Commands: []command{{"List them", "hookonce refusals " + quoted(v.Source)}}}, nil
 }

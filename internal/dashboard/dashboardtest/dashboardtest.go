@@ -105,6 +105,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	answer("GET /api/v1/overview", func(*http.Request) any { return a.overview() })
 	answer("GET /api/v1/history", a.history)
 	answer("GET /api/v1/stats", func(*http.Request) any { return a.stats() })
+	answer("GET /api/v1/refusals", func(*http.Request) any { return a.refusalCounts() })
 	answer("GET /api/v1/sources/{name}/refusals", func(r *http.Request) any { return a.refusals(r.PathValue("name")) })
 	answer("GET /api/v1/audit", func(*http.Request) any { return a.audit() })
 	answer("POST /api/v1/replay", a.replay)
@@ -305,6 +306,13 @@ func (a *API) refusals(source string) api.RefusalList {
 			Verify: "hookonce verify --provider stripe --secret env:BILLING_SECRET --body FILE --header 'Stripe-Signature: VALUE'"},
 		{At: ago(9 * time.Minute), Address: "203.0.113.7", Method: a.text("POST"), Path: "/in/billing", Status: 401, Reason: "missing_header", Words: "the signature is missing", Missing: a.text("Stripe-Signature"), Headers: []string{"Content-Type"}},
 	}}
+}
+
+func (a *API) refusalCounts() (counts api.RefusalCounts) {
+	for _, source := range append(a.sources().Sources, api.Source{Name: "-"}) {
+		counts.Sources = append(counts.Sources, api.RefusalCount{Source: source.Name, Total: a.refusals(source.Name).Total})
+	}
+	return counts
 }
 
 func (a *API) audit() api.AuditList {
