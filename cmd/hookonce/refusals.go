@@ -14,7 +14,7 @@ func newRefusalsCommand(w *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "refusals SOURCE [flags]",
 		Short: "Show which requests to a source were refused, and why",
-		Long: `Refusals asks a running gateway, on its admin listener, for the last 200 requests to a source that it
+		Long: `Refusals asks a running gateway, on its admin listener, for the last requests to a source (200 at most) that it
 refused, newest first, and says of each what was wrong. The gateway keeps them in its memory: never a body, a secret or
 the value of a header. Other gateways on the same store have their own: name each with --admin. The source - stands for
 all paths under which there is none.
