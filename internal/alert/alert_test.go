@@ -1,6 +1,8 @@
 package alert
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +29,28 @@ func well() *overview.Snapshot {
 }
 
 type snapshot = overview.Snapshot
+
+// A place to change that is named like a setting is one.
+func TestPlacesAreSettings(t *testing.T) {
+	code, err := os.ReadFile("rule.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../config/testdata/defaults.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := regexp.MustCompile(`\b(delivery|retention)\.[a-z_]+`)
+	found := settings.FindAllString(string(code), -1)
+	for _, name := range found {
+		if !regexp.MustCompile(`(?m)^ +` + regexp.QuoteMeta(name) + ` `).Match(page) {
+			t.Errorf("rule.go sends people to %s, which is no setting", name)
+		}
+	}
+	if len(found) < 3 {
+		t.Errorf("rule.go names %v: this test looks at nothing", found)
+	}
+}
 
 // Each rule fires when its number is passed, and not just below; it names its subject, and a next step.
 func TestRules(t *testing.T) {

@@ -32,7 +32,7 @@ import (
 	"github.com/hookonce/hookonce/internal/dashboard/dashboardtest"
 )
 
-var screenshots = flag.String("screenshots", "", "write pictures of the pages into this `folder`, and do nothing else")
+var screenshots = flag.String("screenshots", "", "write pictures of the pages into this `folder`; with -run TestScreenshots")
 
 // patience bounds the whole of a test in the browser.
 const patience = 80 * time.Second
@@ -167,9 +167,6 @@ func (b *browser) violations(script string) (found []string) {
 
 // Every page can be used by everybody, in light and dark, on a telephone and on a large screen, and nothing in it is refused by its policy.
 func TestPages(t *testing.T) {
-	if *screenshots != "" {
-		t.Skip("pictures are made")
-	}
 	b, script := open(t), axe(t)
 	address, _ := serve(t, dashboardtest.Trouble)
 	for name, path := range pages {
@@ -196,9 +193,6 @@ func TestPages(t *testing.T) {
 
 // What others write never becomes a part of the page.
 func TestHostileTexts(t *testing.T) {
-	if *screenshots != "" {
-		t.Skip("pictures are made")
-	}
 	b := open(t)
 	address, _ := serve(t, dashboardtest.Hostile)
 	for name, path := range pages {
@@ -217,9 +211,6 @@ func TestHostileTexts(t *testing.T) {
 
 // Each action can be taken with the keyboard alone.
 func TestKeyboard(t *testing.T) {
-	if *screenshots != "" {
-		t.Skip("pictures are made")
-	}
 	b := open(t)
 	address, a := serve(t, dashboardtest.Trouble)
 	b.look("light", 1400)
@@ -279,9 +270,6 @@ func (b *browser) enter() {
 
 // A page is refreshed, but not what somebody uses: a region with the focus stays, and what is open stays open.
 func TestRefresh(t *testing.T) {
-	if *screenshots != "" {
-		t.Skip("pictures are made")
-	}
 	b := open(t)
 	address, a := serve(t, dashboardtest.Calm)
 	look := func() { eval[bool](b, `document.dispatchEvent(new Event("visibilitychange"))`) }
@@ -308,9 +296,6 @@ func TestRefresh(t *testing.T) {
 
 // Whoever logs in by a form is let in, and out again.
 func TestLogin(t *testing.T) {
-	if *screenshots != "" {
-		t.Skip("pictures are made")
-	}
 	b := open(t)
 	const token = "a-fake-token-for-reading"
 	address, _ := serve(t, dashboardtest.Trouble, api.Token{Name: "dashboard", Secret: token, Role: api.Read})
