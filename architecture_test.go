@@ -82,6 +82,7 @@ var rules = []rule{
 	{pkg: "internal/fleet", allow: []string{"internal/journal"}, reason: "what gateways say of themselves is in the store, and concerns nothing else"},
 	{pkg: "internal/overview", allow: []string{"internal/fleet", "internal/journal", "internal/tally"}, reason: "how all stands is asked of the journal, and of nothing that works"},
 	{pkg: "internal/alert", allow: []string{"internal/overview"}, reason: "what is wrong is decided from a snapshot alone"},
+	{pkg: "internal/alerting", allow: []string{"internal/alert", "internal/journal", "internal/overview", "internal/retry"}, reason: "whom to tell is decided of what rules say, and how somebody is told is a matter of notifiers"},
 	{pkg: "internal/api", allow: []string{"", "internal/alert", "internal/overview", "internal/fleet", "internal/refusals", "internal/tally", "internal/journal", "internal/problem", "internal/loglimit", "internal/connlimit", "internal/lru"}, reason: "the API knows the journal alone, and neither how events come in nor how they go out"},
 	{pkg: "internal/dashboard", allow: []string{"internal/alert", "internal/overview", "internal/tally", "internal/api", "internal/fleet", "internal/doctor", "internal/loglimit", "internal/problem"}, reason: "pages are answers of the API: what they show, programs can ask for"},
 	{pkg: "cmd/hookonce/internal/reconcile", allow: []string{"internal/config", "internal/ddl", "internal/sqlitefile"}, reason: "it reads tables, of users and of ours, and needs no store"},

@@ -45,7 +45,16 @@ type Alert struct {
 	Since    time.Time `json:"since" doc:"The zero time if that is not known."`
 	Count    int64     `json:"count" doc:"Of what the headline names: events, requests or deliveries."`
 	Action   Action    `json:"action"`
+	Sample   *Sample   `json:"sample,omitempty" doc:"An event that it is about."`
 	Cause    string    `json:"cause,omitempty" doc:"The fingerprint of the alert that this one follows from."`
+}
+
+// Sample is one of the events that an alert is about.
+type Sample struct {
+	Source string `json:"source,omitempty"`
+	Event  int64  `json:"event,string"`
+	Type   string `json:"type,omitempty"`
+	Error  string `json:"error,omitempty" doc:"What it last failed with."`
 }
 
 // Fingerprint tells alerts apart: two with the same one are the same alert.

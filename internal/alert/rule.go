@@ -312,7 +312,7 @@ func findFailing(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
 	}
 	kind, what := "", h.Error
 	if len(d.Failures) > 0 {
-		kind, what = d.Failures[0].Kind, d.Failures[0].Error
+		kind, what, a.Sample = d.Failures[0].Kind, d.Failures[0].Error, sample(&d.Failures[0])
 	}
 	cause := "has been failing"
 	a.Action = Action{Label: "See what it answers, and mend it; deliveries go on by themselves", Command: "hookonce events list --destination " + d.Name + " --state failed", Place: d.URL}
@@ -332,6 +332,11 @@ func findFailing(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
 	}
 	a.Headline = fmt.Sprintf("%s %s since %s: %s; %s.", d.Name, cause, clock(a.Since), what, waiting(d))
 	return a
+}
+
+// sample is the latest event of a group of failures.
+func sample(f *overview.Failure) *Sample {
+	return &Sample{Source: f.Source, Event: f.Event, Type: f.Type, Error: f.Error}
 }
 
 // waiting says how much waits.
@@ -359,7 +364,7 @@ func findFirstFail(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
 		Headline: fmt.Sprintf("%s fails %d of %d events at the first attempt in the last %s", d.Name, in.FirstFailed, in.First, span)}
 	if len(d.Failures) > 0 {
 		a.Headline += ": " + d.Failures[0].Error
-		a.Since = d.Failures[0].Since
+		a.Since, a.Sample = d.Failures[0].Since, sample(&d.Failures[0])
 	}
 	a.Headline += "."
 	return a
@@ -370,7 +375,7 @@ func findBlocked(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
 	if b == nil {
 		return nil
 	}
-	return &Alert{Severity: Ticket, Count: b.Waiting,
+	return &Alert{Severity: Ticket, Count: b.Waiting, Sample: &Sample{Event: b.Event},
 		Action:   Action{Label: "Look at the event that fails", Command: fmt.Sprintf("hookonce events show %d", b.Event)},
 		Headline: fmt.Sprintf("One event of %s fails at %s, and %d later ones of it wait for their turn.", b.Resource, d.Name, b.Waiting)}
 }
@@ -391,7 +396,7 @@ func findPoison(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
 	if f == nil {
 		return nil
 	}
-	return &Alert{Severity: Ticket, Since: f.Since, Count: f.Dead, Action: replay(d.Name, f),
+	return &Alert{Severity: Ticket, Since: f.Since, Count: f.Dead, Action: replay(d.Name, f), Sample: sample(f),
 		Headline: fmt.Sprintf("%s takes events, but %s given up (%s); the last that failed so are all of type %s.", d.Name, deliveries(f.Dead), f.Error, f.Type)}
 }
 
@@ -419,7 +424,7 @@ func findDied(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
 	why := ""
 	for i := range d.Failures {
 		if d.Failures[i].Dead > 0 {
-			why, a.Since = ": "+d.Failures[i].Error, d.Failures[i].Since
+			why, a.Since, a.Sample = ": "+d.Failures[i].Error, d.Failures[i].Since, sample(&d.Failures[i])
 			break
 		}
 	}
