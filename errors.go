@@ -51,7 +51,8 @@ var (
 	// is not kept with it. If the handler wrote no answer, or one below 400, which says that the work is done, it
 	// is a failure like any other: 503, with a trace that says so, and the next copy runs the handler again.
 	ErrRollback = errors.New("hookonce: the work is undone and its answer kept")
-	// ErrSchemaNewer says that the database was migrated by a newer program than this one.
+	// ErrSchemaNewer says that the database was migrated by a newer program than this one, to a version beside
+	// which this one may not run.
 	ErrSchemaNewer = errors.New("hookonce: the database schema is newer than this program")
 	// ErrSchemaMissing says that the tables are not there or not current: run the migrations.
 	ErrSchemaMissing = errors.New("hookonce: the database schema is missing or out of date")

@@ -43,7 +43,8 @@ type Change struct{ From, To int64 }
 
 // Migrate brings the tables under name to the version that this program needs; an empty name is [DefaultName].
 // When they are there already nothing is written, so a role that cannot create tables will do. Tables that are
-// newer than the program are refused, with an error that wraps [hookonce.ErrSchemaNewer], before anything is done.
+// newer are left as they are: each version records the oldest program that may work beside it, and an older one than
+// that is refused, with an error that wraps [hookonce.ErrSchemaNewer].
 // So are connections to PostgreSQL on which there are no transactions, as through PgBouncer in statement mode.
 //
 // Any number of processes may migrate at the same time, also through a connection pooler: each
@@ -73,7 +74,7 @@ func Migrate(ctx context.Context, db *sql.DB, d Dialect, name string) (Change, e
 			from = to
 		}
 		if err == nil && to >= ddl.Version() {
-			return Change{from, to}, t.NotNewer(to)
+			return Change{from, to}, t.Usable(ctx, db, to)
 		}
 		if err == nil {
 			err = up(ctx, db, t)
@@ -147,19 +148,28 @@ func provider(db *sql.DB, t ddl.Tables) (*goose.Provider, error) {
 		migrations = append(migrations, goose.NewGoMigration(v, &goose.GoFunc{RunTx: step}, nil))
 	}
 	return goose.NewProvider(goose.DialectCustom, db, nil,
-		goose.WithStore(versionStore{store}),
+		goose.WithStore(versionStore{store, t}),
 		goose.WithGoMigrations(migrations...),
 		goose.WithDisableGlobalRegistry(true))
 }
 
-// versionStore answers goose's question whether the version table exists: version 0 has made it. goose's own
-// way of asking cannot cope with the quotes in the name.
-type versionStore struct{ database.Store }
+// versionStore is goose's, and differs where our table of versions does.
+type versionStore struct {
+	database.Store
+	tables ddl.Tables
+}
 
 var _ database.StoreExtender = versionStore{}
 
-// TableExists implements [database.StoreExtender].
+// TableExists implements [database.StoreExtender]: version 0 has made the table. goose's own way of asking cannot cope
+// with the quotes in the name.
 func (versionStore) TableExists(context.Context, database.DBTxConn) (bool, error) { return true, nil }
+
+// Insert implements [database.Store]: goose knows nothing of the oldest program that may work beside a version.
+func (s versionStore) Insert(ctx context.Context, db database.DBTxConn, req database.InsertRequest) error {
+	_, err := db.ExecContext(ctx, s.tables.Record(req.Version))
+	return err
+}
 
 // Print returns the SQL that takes an empty database to the version that this program needs, the
 // record of the version included, for teams that apply migrations with a tool of their own. The Check of a
@@ -174,8 +184,7 @@ func Print(d Dialect, name string) (string, error) {
 	fmt.Fprintf(&b, "-- The tables of hookonce in %s, version %d, for an empty database.\n-- %s\n\n%s",
 		t.Name, ddl.Version(), howToRun[d], t.Text(0))
 	for v := int64(1); v <= ddl.Version(); v++ {
-		fmt.Fprintf(&b, "\n-- Version %d.\n%s\nINSERT INTO %s (version_id, is_applied) VALUES (%d, true);\n",
-			v, t.Text(v), t.VersionTable(), v)
+		fmt.Fprintf(&b, "\n-- Version %d.\n%s\n%s;\n", v, t.Text(v), t.Record(v))
 	}
 	return b.String(), nil
 }

@@ -141,23 +141,74 @@ func TestTwoNamesLiveSideBySide(t *testing.T) {
 	})
 }
 
-func TestNewerSchemaIsRefused(t *testing.T) {
+// What a program finds after a newer one migrated its database: it runs beside what says that it may, and is refused by
+// everything else before anything is done.
+func TestNewerSchema(t *testing.T) {
+	now := ddl.Version()
+	tests := []struct {
+		name     string
+		oldest   []string // what the versions above this program's record
+		accepted bool
+	}{
+		{"this version will do", []string{fmt.Sprint(now)}, true},
+		{"an older one would do", []string{fmt.Sprint(now - 1)}, true},
+		{"two that this version will do for", []string{fmt.Sprint(now), fmt.Sprint(now)}, true},
+		{"only its own will do", []string{fmt.Sprint(now + 1)}, false},
+		{"nothing was recorded", []string{"NULL"}, false},
+		{"nothing was recorded of the first of two", []string{"NULL", fmt.Sprint(now)}, false},
+	}
+	each(t, func(t *testing.T, d driver) {
+		dsn := d.fresh(t)
+		for i, tt := range tests {
+			db, name := d.open(t, dsn), fmt.Sprintf("n%d", i)
+			migrate(t, db, d.dialect, name)
+			prefix, _ := ddl.Prefix(d.dialect, name)
+			newest := now
+			for _, oldest := range tt.oldest {
+				newest++
+				exec(t, db, fmt.Sprintf("INSERT INTO %sgoose_db_version (version_id, is_applied, oldest) VALUES (%d, true, %s)", prefix, newest, oldest))
+			}
+			err := ddl.Check(t.Context(), db, d.dialect, name)
+			c, migrating := schema.Migrate(t.Context(), db, d.dialect, name)
+			if c.From != newest || c.To != newest {
+				t.Errorf("%s: Migrate went from %d to %d", tt.name, c.From, c.To)
+			}
+			for _, err := range []error{err, migrating} {
+				switch {
+				case tt.accepted && err != nil:
+					t.Errorf("%s: %v", tt.name, err)
+				case !tt.accepted && !errors.Is(err, hookonce.ErrSchemaNewer):
+					t.Errorf("%s: accepted (%v)", tt.name, err)
+				case !tt.accepted && !strings.Contains(err.Error(), fmt.Sprintf("version %d,", newest)):
+					t.Errorf("%s: the error does not name the version: %v", tt.name, err)
+				}
+			}
+		}
+	})
+}
+
+// Whoever migrates, by a call or by the SQL that is printed, records which programs may run beside the version.
+func TestVersionsRecordTheirOldestProgram(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		db := d.open(t, d.fresh(t))
-		migrate(t, db, d.dialect, "")
-		prefix, _ := ddl.Prefix(d.dialect, "")
-		newer := ddl.Version() + 1
-		exec(t, db, fmt.Sprintf("INSERT INTO %sgoose_db_version (version_id, is_applied) VALUES (%d, true)", prefix, newer))
-
-		if err := ddl.Check(t.Context(), db, d.dialect, ""); !errors.Is(err, hookonce.ErrSchemaNewer) {
-			t.Errorf("Check = %v", err)
+		migrate(t, db, d.dialect, "called")
+		names := []string{"called"}
+		if d.dialect != schema.MySQL { // whose driver takes one statement at a time
+			text, err := schema.Print(d.dialect, "printed")
+			if err != nil {
+				t.Fatal(err)
+			}
+			exec(t, db, text)
+			names = append(names, "printed")
 		}
-		c, err := schema.Migrate(t.Context(), db, d.dialect, "")
-		if !errors.Is(err, hookonce.ErrSchemaNewer) || c.To != newer {
-			t.Errorf("Migrate = %d, %v", c.To, err)
-		}
-		if err != nil && !strings.Contains(err.Error(), fmt.Sprintf("version %d", newer)) {
-			t.Errorf("the error does not name the version: %v", err)
+		for _, name := range names {
+			prefix, _ := ddl.Prefix(d.dialect, name)
+			var silent, oldest int64
+			err := db.QueryRowContext(t.Context(), "SELECT sum(CASE WHEN oldest IS NULL THEN 1 ELSE 0 END), max(oldest) FROM "+prefix+"goose_db_version WHERE version_id >= 12").
+				Scan(&silent, &oldest)
+			if err != nil || silent > 0 || oldest < 12 || oldest > ddl.Version() {
+				t.Errorf("%s: %d versions say nothing, the others %d at most, %v", name, silent, oldest, err)
+			}
 		}
 	})
 }

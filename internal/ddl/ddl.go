@@ -36,8 +36,17 @@ const (
 // DefaultName is the Postgres schema, and elsewhere the prefix, when none is given.
 const DefaultName = "hookonce"
 
-// latest is the version of the schema that this program works with.
-const latest = 11
+const (
+	// latest is the version of the schema that this program brings tables to.
+	latest = 12
+	// oldest is the lowest such version of a program that may work on tables of version [latest]. It is recorded with
+	// each version, so that a program knows whether it may work on tables that are newer than itself. A step that only
+	// adds what older programs need not know of leaves it alone. One that takes away, or changes, what they
+	// use raises it, and is released no sooner than after a version that does without.
+	oldest = 12
+	// declared is the first version that records its oldest.
+	declared = 12
+)
 
 //go:embed *.sql
 var files embed.FS
@@ -45,7 +54,7 @@ var files embed.FS
 // functions is the file of the SQL functions on Postgres, which the newest version that changes them includes.
 const functions = "postgres_functions.sql"
 
-// Version returns the version of the schema that this program needs.
+// Version returns the version of the schema that this program needs. Tables may be newer: see [Check].
 func Version() int64 { return latest }
 
 // Prefix returns what stands before the name of each table in a statement: `"name".` on Postgres,
@@ -143,6 +152,14 @@ func (t Tables) Statements(v int64) []string {
 	return pieces[:len(pieces)-1] // the last is empty, or a comment
 }
 
+// Record returns the statement that records version v as applied, and which version a program must know to work beside it.
+func (t Tables) Record(v int64) string {
+	if v < declared {
+		return fmt.Sprintf("INSERT INTO %s (version_id, is_applied) VALUES (%d, true)", t.VersionTable(), v)
+	}
+	return fmt.Sprintf("INSERT INTO %s (version_id, is_applied, oldest) VALUES (%d, true, %d)", t.VersionTable(), v, min(oldest, v))
+}
+
 // Querier is a database, a connection to it, or a transaction in it.
 type Querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
@@ -165,9 +182,9 @@ func (t Tables) Recorded(ctx context.Context, db Querier) (int64, error) {
 	return v, err
 }
 
-// Check returns nil if the database is at the version that this program needs, and otherwise an
-// error that wraps [hookonce.ErrSchemaMissing] or [hookonce.ErrSchemaNewer] and says what to do. It
-// writes nothing.
+// Check returns nil if this program may work on the tables, and otherwise an error that wraps
+// [hookonce.ErrSchemaMissing] or [hookonce.ErrSchemaNewer] and says what to do. Tables that are older than the program
+// needs are missing something; newer ones are accepted where they say so ([Tables.Usable]). It writes nothing.
 func Check(ctx context.Context, db Querier, d Dialect, name string) error {
 	t, err := Named(d, name)
 	if err != nil {
@@ -184,7 +201,7 @@ func Check(ctx context.Context, db Querier, d Dialect, name string) error {
 		return fmt.Errorf("%w: %s has version %d, version %d is needed: %s",
 			hookonce.ErrSchemaMissing, t.Name, have, latest, remedy(d))
 	}
-	return t.NotNewer(have)
+	return t.Usable(ctx, db, have)
 }
 
 // Recorded returns the version of the tables that are there, 0 if there are none. It changes nothing.
@@ -222,11 +239,22 @@ func remedy(d Dialect) string {
 	return "run `hookonce migrate`"
 }
 
-// NotNewer returns an error that wraps [hookonce.ErrSchemaNewer] if the version have is newer than the program.
-func (t Tables) NotNewer(have int64) error {
+// Usable returns an error that wraps [hookonce.ErrSchemaNewer] if the tables, which are at version have, are newer than
+// the program, and a version among the newer ones is not for programs as old as this. One that was recorded without the
+// oldest program is for none but those that know it.
+func (t Tables) Usable(ctx context.Context, db Querier, have int64) error {
 	if have <= latest {
 		return nil
 	}
-	return fmt.Errorf("%w: %s has version %d, this program knows version %d: use a newer hookonce",
-		hookonce.ErrSchemaNewer, t.Name, have, latest)
+	var need int64
+	err := db.QueryRowContext(ctx, `SELECT max(coalesce(oldest, version_id)) FROM `+t.VersionTable()+
+		fmt.Sprintf(` WHERE version_id > %d`, latest)).Scan(&need)
+	switch {
+	case err != nil:
+		return fmt.Errorf("hookonce: reading what the version of the schema %s asks of programs: %w", t.Name, err)
+	case need > latest:
+		return fmt.Errorf("%w: %s has version %d, for programs that know version %d or a newer one, and this program knows version %d: "+
+			"use a newer hookonce, or restore the backup from before the upgrade", hookonce.ErrSchemaNewer, t.Name, have, need, latest)
+	}
+	return nil
 }

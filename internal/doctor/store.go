@@ -64,7 +64,10 @@ func version(ctx context.Context, s *store) ([]Finding, error) {
 	case err != nil:
 		return nil, err
 	}
-	return one(good("version %d", ddl.Version()))
+	if have > ddl.Version() {
+		return one(good("version %d, beside which this program, that knows %d, may run", have, ddl.Version()))
+	}
+	return one(good("version %d", have))
 }
 
 // notStarted says that nothing is there yet, and what makes it.

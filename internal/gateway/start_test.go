@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
@@ -162,13 +164,16 @@ func execSQL(t *testing.T, dsn, sql string) {
 	}
 }
 
-// A database that a newer program migrated is left alone.
-func TestNewerSchemaIsRefused(t *testing.T) {
+// A gateway starts on a database that a newer program migrated if that program left room for it, and leaves it alone
+// otherwise.
+func TestNewerSchema(t *testing.T) {
 	cfg := configured(postgresStore(t), "http://127.0.0.1:1/")
 	if _, _, err := Migrate(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	execSQL(t, cfg.Store.DSN, "INSERT INTO hookonce.goose_db_version (version_id, is_applied) VALUES (999, true)")
+	execSQL(t, cfg.Store.DSN, fmt.Sprintf("INSERT INTO hookonce.goose_db_version (version_id, is_applied, oldest) VALUES (998, true, %d)", ddl.Version()))
+	start(t, cfg)
+	execSQL(t, cfg.Store.DSN, "INSERT INTO hookonce.goose_db_version (version_id, is_applied, oldest) VALUES (999, true, 999)")
 	_, err := Start(t.Context(), cfg, Options{})
 	if !errors.Is(err, hookonce.ErrSchemaNewer) {
 		t.Errorf("err = %v", err)
