@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/problem"
 )
 
 // Refusal is why the API does not do or tell what a page asks for.
@@ -33,6 +34,11 @@ func (r *Refusal) Error() string {
 		text += e.Message
 	}
 	return text
+}
+
+// Problem is the refusal as it is shown.
+func (r *Refusal) Problem() *problem.Details {
+	return &problem.Details{Status: r.Status, Detail: r.Error()}
 }
 
 // get asks the API, on account of the visitor whose context this is, and reads the answer into out.
@@ -83,11 +89,3 @@ type answer struct {
 func (a *answer) Header() http.Header         { return a.header }
 func (a *answer) WriteHeader(status int)      { a.status = status }
 func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
-
-// segment returns s as one part of a path. Dots alone would be taken for folders.
-func segment(s string) string {
-	if s == "." || s == ".." {
-		return strings.ReplaceAll(s, ".", "%2E")
-	}
-	return url.PathEscape(s)
-}

@@ -1,8 +1,7 @@
 // Package dashboard shows people what the API tells programs: every page is answers of the API, rendered, and every action is a
 // request to it. With Accept: application/json a page's address gives what the page shows.
 //
-// Pages are HTML from templates. They work without JavaScript; a small script refreshes them. Nothing comes from elsewhere, and
-// the policy that they are sent with lets nothing else run.
+// What is around them, and what they are drawn with, is in [frame].
 package dashboard
 
 import (
@@ -12,8 +11,8 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/dashboard/frame"
 	"github.com/hookonce/hookonce/internal/doctor"
-	"github.com/hookonce/hookonce/internal/loglimit"
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
@@ -39,7 +38,7 @@ type Options struct {
 
 type dashboard struct {
 	opt         Options
-	templates   templates
+	frame       *frame.Frame
 	examination cached[doctorView]
 }
 
@@ -48,24 +47,17 @@ func New(o Options) http.Handler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	o.Logger = loglimit.Bound(o.Logger)
-	d := &dashboard{opt: o}
-	d.templates = parse(o.Now)
+	d := &dashboard{opt: o, frame: framed(o)}
 	mux := http.NewServeMux()
-	mux.Handle("GET "+assetPath, http.HandlerFunc(serveAsset))
 	mux.HandleFunc("GET /login", d.loginForm)
 	mux.HandleFunc("POST /login", d.login)
 	mux.HandleFunc("POST /logout", d.logout)
 	for _, p := range pages {
-		mux.Handle(p.pattern, o.Guard.ProtectPages(d.page(p.template, p.load), d.refused))
+		load := func(r *http.Request) (*page, error) { return p.load(d, r) }
+		mux.Handle(p.pattern, o.Guard.ProtectPages(d.frame.Page(p.template, load), d.refused))
 	}
 	mux.HandleFunc("/", d.unknown)
-	protection := http.NewCrossOriginProtection()
-	protection.SetDenyHandler(http.HandlerFunc(d.foreign))
-	return secured(protection.Handler(mux))
+	return d.frame.Secure(mux)
 }
 
 // pages is the table of what there is.
@@ -96,36 +88,13 @@ var pages = []struct {
 	{"POST /destinations/{name}/resume", "destination", (*dashboard).resume},
 }
 
-// policy is what pages may do: nothing but what the listed assets of this host do.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-
-// secured sets the header that all answers have.
-func secured(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("X-Frame-Options", "DENY")
-		h.Set("Referrer-Policy", "same-origin") // with less, forms of our own would have no origin
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store")
-		next.ServeHTTP(w, r)
-	})
-}
-
-// foreign answers a page of another site that wants something changed.
-func (d *dashboard) foreign(w http.ResponseWriter, r *http.Request) {
-	d.fail(w, r, &problem.Details{Status: http.StatusForbidden, Detail: "a page of another site may not do this"})
-}
-
 // unknown answers who asks for what is not there.
 func (d *dashboard) unknown(w http.ResponseWriter, r *http.Request) {
-	if !wantsPage(r) {
+	if !frame.WantsPage(r) {
 		d.opt.NotFound(w, r)
 		return
 	}
 	d.opt.Guard.ProtectPages(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d.fail(w, r, &problem.Details{Status: http.StatusNotFound, Detail: "there is no such page"})
+		d.frame.Fail(w, r, &problem.Details{Status: http.StatusNotFound, Detail: "there is no such page"})
 	}), d.refused).ServeHTTP(w, r)
 }

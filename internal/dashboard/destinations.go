@@ -71,7 +71,7 @@ func (d *dashboard) destination(r *http.Request) (*page, error) {
 	}
 	v := destinationView{Destination: all.Destinations[i], Fleet: all.Gateways}
 	if w, ok := d.week(r.Context(), "", name, "first", "first_failed", "attempts", "done", "dead"); ok {
-		v.Numbers = []Chart{w.rate("First attempts that failed", "first_failed", "first", "first attempts"), w.count("Delivered", "deliveries", "done"), w.count("Given up", "deliveries", "dead")}
+		v.Numbers = []Chart{w.Rate("First attempts that failed", "first_failed", "first", "first attempts"), w.Count("Delivered", "deliveries", "done"), w.Count("Given up", "deliveries", "dead")}
 	}
 	change := "pause"
 	if v.Pause != nil {
@@ -95,5 +95,5 @@ func (d *dashboard) setPaused(r *http.Request, change string) (*page, error) {
 	if err := d.post(r.Context(), "/destinations/"+segment(name)+"/"+change, in, &done); err != nil {
 		return nil, err
 	}
-	return &page{Data: done, to: "/destinations/" + segment(name)}, nil
+	return &page{Data: done, To: "/destinations/" + segment(name)}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/dashboard/frame"
 )
 
 // filterFields are the fields of [api.Filter], as they stand in addresses, forms and flags.
@@ -105,17 +106,6 @@ func (f Filter) body() map[string]any {
 	return body
 }
 
-// quoted returns a text as one word of a shell.
-func quoted(text string) string {
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.:/,@+%=", r)
-	}
-	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !safe(r) }) < 0 {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
 // eventsView is a part of the list of events.
 type eventsView struct {
 	Filter Filter `json:"filter"`
@@ -169,7 +159,7 @@ func (d *dashboard) events(r *http.Request) (*page, error) {
 	}
 	err := d.get(ctx, "/events", query, &v.EventList)
 	var why *Refusal
-	if errors.As(err, &why) && why.Status == http.StatusUnprocessableEntity && !wantsData(r) {
+	if errors.As(err, &why) && why.Status == http.StatusUnprocessableEntity && !frame.WantsData(r) {
 		v.Wrong, err = why.Error(), nil
 	}
 	if err != nil {
@@ -227,12 +217,12 @@ func (d *dashboard) find(r *http.Request) (*page, error) {
 		var why *Refusal
 		switch {
 		case err == nil:
-			return &page{to: "/events/" + found.ID}, nil
+			return &page{To: "/events/" + found.ID}, nil
 		case !errors.As(err, &why) || why.Status == http.StatusServiceUnavailable:
 			return nil, err
 		}
 	}
-	return &page{to: query("/events", "resource", text)}, nil
+	return &page{To: query("/events", "resource", text)}, nil
 }
 
 // eventView is one event with what happened to it.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/hookonce/hookonce/internal/dashboard/frame"
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
@@ -18,19 +19,19 @@ type loginView struct {
 func loginAddress(to string) string { return "/login?" + url.Values{"to": {to}}.Encode() }
 
 func (d *dashboard) loginForm(w http.ResponseWriter, r *http.Request) {
-	d.write(w, r, http.StatusOK, "login", &page{Title: "Log in", Data: loginView{To: within(r.URL.Query().Get("to"))}})
+	d.frame.Write(w, r, http.StatusOK, "login", &page{Title: "Log in", Data: loginView{To: within(r.URL.Query().Get("to"))}})
 }
 
 // login takes a token once, in the body of a form and nowhere else.
 func (d *dashboard) login(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	r.Body = http.MaxBytesReader(w, r.Body, frame.MaxForm)
 	to := within(r.PostFormValue("to"))
 	if wrong := d.opt.Guard.Login(w, r, r.PostFormValue("token")); wrong != nil {
-		if !wantsPage(r) {
+		if !frame.WantsPage(r) {
 			wrong.Write(w)
 			return
 		}
-		d.write(w, r, wrong.Status, "login", &page{Title: "Log in", Data: loginView{To: to, Wrong: wrong}})
+		d.frame.Write(w, r, wrong.Status, "login", &page{Title: "Log in", Data: loginView{To: to, Wrong: wrong}})
 		return
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)

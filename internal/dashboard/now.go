@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/alert"
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/dashboard/frame"
 	"github.com/hookonce/hookonce/internal/overview"
 )
 
@@ -149,8 +150,8 @@ func (v nowView) usual() string {
 // series puts the hours of a week into pieces: their sum, or of shares the mean.
 func (v nowView) series(hours []float64, mean bool) (points []Point) {
 	begin := v.At.UTC().Truncate(time.Hour).Add(-time.Duration(len(hours)-1) * time.Hour)
-	for i := 0; i < len(hours); i += piece {
-		end := min(i+piece, len(hours))
+	for i := 0; i < len(hours); i += frame.Piece {
+		end := min(i+frame.Piece, len(hours))
 		sum := 0.0
 		for _, n := range hours[i:end] {
 			sum += n

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/dashboard/frame"
 )
 
 // replayTime bounds what one request of a browser waits for. What is left is gone on with by the next.
@@ -106,7 +107,7 @@ func (d *dashboard) replayAll(ctx context.Context, in map[string]any, sum *api.R
 // replayed shows what a replay came to. That there was nothing to do is no error.
 func (d *dashboard) replayed(r *http.Request, v *replayView, dry bool, err error, line string) (*page, error) {
 	var why *Refusal
-	if err != nil && (!errors.As(err, &why) || why.Status == http.StatusNotFound || wantsData(r)) {
+	if err != nil && (!errors.As(err, &why) || why.Status == http.StatusNotFound || frame.WantsData(r)) {
 		return nil, err
 	}
 	if why != nil {

@@ -37,8 +37,8 @@ func (d *dashboard) source(r *http.Request) (*page, error) {
 	v := sourceView{Source: all.Sources[i]}
 	if w, ok := d.week(r.Context(), name, "", "received", "accepted", "reseen", "conflicts", "age:*"); ok {
 		v.Numbers = []Chart{
-			w.count("Requests received", "requests", "received"), w.count("Events accepted", "events", "accepted"),
-			w.rate("Events that came again", "reseen", "accepted", "events"), w.ages(), w.count("Conflicts: same key, other content", "conflicts", "conflicts"),
+			w.Count("Requests received", "requests", "received"), w.Count("Events accepted", "events", "accepted"),
+			w.Rate("Events that came again", "reseen", "accepted", "events"), w.Ages(), w.Count("Conflicts: same key, other content", "conflicts", "conflicts"),
 		}
 	}
 	return &page{Title: name, Place: "/sources", Again: 10, Data: v, Commands: []command{

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/dashboard/frame"
 )
 
 // storeView is what is in the store, and what came and went in the week.
@@ -18,13 +19,13 @@ func (d *dashboard) store(r *http.Request) (*page, error) {
 		return nil, err
 	}
 	if w, ok := d.week(r.Context(), "", "", "stored", "stored_bytes", "purged:*"); ok {
-		stored := w.count("Stored, header and body", "bytes", "stored_bytes")
+		stored := w.Count("Stored, header and body", "bytes", "stored_bytes")
 		stored.Bytes = true
-		stored.Value = size(int64(w.last(24, "stored_bytes")))
-		stored.Summary = "In the last 24 hours; " + size(int64(w.last(weekHours, "stored_bytes"))) + " in 7 days, drawn in pieces of 6 hours."
+		stored.Value = size(int64(w.Last(24, "stored_bytes")))
+		stored.Summary = "In the last 24 hours; " + size(int64(w.Last(frame.WeekHours, "stored_bytes"))) + " in 7 days, drawn in pieces of 6 hours."
 		v.Numbers = []Chart{
-			w.count("Events stored", "events", "stored"), stored, w.count("Bodies purged", "bodies", "purged:bodies"),
-			w.count("Events purged, with their keys", "events", "purged:ids"), w.count("Attempts purged", "attempts", "purged:attempts"),
+			w.Count("Events stored", "events", "stored"), stored, w.Count("Bodies purged", "bodies", "purged:bodies"),
+			w.Count("Events purged, with their keys", "events", "purged:ids"), w.Count("Attempts purged", "attempts", "purged:attempts"),
 		}
 	}
 	return &page{Title: "Store", Place: "/store", Again: 10, Data: v, Commands: []command{

@@ -1,4 +1,4 @@
-package dashboard
+package frame
 
 import (
 	"crypto/sha256"
@@ -51,9 +51,6 @@ func mediaType(extension string) string {
 	}
 	return mime.TypeByExtension(extension)
 }
-
-// assetURL returns the address of an asset.
-func assetURL(name string) string { return assetPath + assets[name].name }
 
 // serveAsset answers with an asset, which browsers keep: under this name it never changes.
 func serveAsset(w http.ResponseWriter, r *http.Request) {

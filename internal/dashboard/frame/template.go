@@ -1,4 +1,4 @@
-package dashboard
+package frame
 
 import (
 	"embed"
@@ -14,22 +14,20 @@ import (
 	"time"
 )
 
-//go:embed templates
+//go:embed templates problem.html
 var templateFiles embed.FS
 
-// templates are the pages by name, each with the frame around it.
-type templates map[string]*template.Template
-
-// parse reads all templates. It panics if one is wrong, which a test sees.
-func parse(now func() time.Time) templates {
-	frame := template.Must(template.New("").Funcs(functions(now)).ParseFS(templateFiles, "templates/frame/*.html"))
-	files, err := fs.Glob(templateFiles, "templates/*.html")
+// parse reads the templates of pages, by the names of their files, each with the frame around it. It panics if one is
+// wrong, which a test sees.
+func parse(own fs.FS, extra template.FuncMap, now func() time.Time) map[string]*template.Template {
+	around := template.Must(template.New("").Funcs(functions(now)).Funcs(extra).ParseFS(templateFiles, "templates/*.html"))
+	all := map[string]*template.Template{"problem": template.Must(template.Must(around.Clone()).ParseFS(templateFiles, "problem.html"))}
+	files, err := fs.Glob(own, "*.html")
 	if err != nil {
 		panic(err)
 	}
-	all := templates{}
 	for _, f := range files {
-		all[strings.TrimSuffix(path.Base(f), ".html")] = template.Must(template.Must(frame.Clone()).ParseFS(templateFiles, f))
+		all[strings.TrimSuffix(path.Base(f), ".html")] = template.Must(template.Must(around.Clone()).ParseFS(own, f))
 	}
 	return all
 }
@@ -37,31 +35,26 @@ func parse(now func() time.Time) templates {
 // functions are what templates may call besides methods of what they show.
 func functions(now func() time.Time) template.FuncMap {
 	return template.FuncMap{
-		"asset":    assetURL,
-		"places":   func() any { return places },
 		"now":      now,
-		"ago":      func(t time.Time) string { return span(now().Sub(t)) },
-		"until":    func(t time.Time) string { return span(t.Sub(now())) },
-		"span":     span,
-		"stamp":    stamp,
-		"clock":    clock,
-		"number":   number,
-		"bytes":    size,
-		"percent":  percent,
-		"segment":  segment,
-		"query":    query,
+		"ago":      func(t time.Time) string { return Span(now().Sub(t)) },
+		"until":    func(t time.Time) string { return Span(t.Sub(now())) },
+		"span":     Span,
+		"stamp":    Stamp,
+		"clock":    Clock,
+		"number":   Number,
+		"bytes":    Size,
+		"percent":  Percent,
+		"segment":  Segment,
+		"query":    Query,
 		"dict":     dict,
 		"status":   func(code int) string { return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code)) },
-		"plural":   plural,
-		"open":     openOf,
-		"words":    groupWords,
-		"address":  groupAddress,
+		"plural":   Plural,
 		"fraction": func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) },
 	}
 }
 
-// span returns a length of time in its two largest units at most, such as 2 d 4 h.
-func span(d time.Duration) string {
+// Span returns a length of time in its two largest units at most, such as 2 d 4 h.
+func Span(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Second:
 		return "a moment"
@@ -79,14 +72,14 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d\u00a0d", d/(24*time.Hour))
 }
 
-// stamp returns a time to the second, in UTC.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+// Stamp returns a time to the second, in UTC.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
-// clock returns a time of day to the second, in UTC.
-func clock(t time.Time) string { return t.UTC().Format("15:04:05") }
+// Clock returns a time of day to the second, in UTC.
+func Clock(t time.Time) string { return t.UTC().Format("15:04:05") }
 
-// number returns a number with its thousands apart, by a space that does not break.
-func number(n any) string {
+// Number returns a number with its thousands apart, by a space that does not break.
+func Number(n any) string {
 	var text string
 	switch n := n.(type) {
 	case float64:
@@ -104,8 +97,8 @@ func number(n any) string {
 	return sign + digits
 }
 
-// size returns a number of bytes.
-func size(n int64) string {
+// Size returns a number of bytes.
+func Size(n int64) string {
 	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
 	f, u := float64(n), 0
 	for f >= 1024 && u < len(units)-1 {
@@ -117,8 +110,8 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %s", f, units[u])
 }
 
-// percent returns a share of one in a hundred, with as many digits as say something.
-func percent(share float64) string {
+// Percent returns a share of one in a hundred, with as many digits as say something.
+func Percent(share float64) string {
 	switch p := share * 100; {
 	case p == 0:
 		return "0 %"
@@ -133,16 +126,16 @@ func percent(share float64) string {
 	}
 }
 
-// plural returns a number and its noun.
-func plural(n any, one, many string) string {
+// Plural returns a number and its noun.
+func Plural(n any, one, many string) string {
 	if fmt.Sprint(n) == "1" {
 		return "1\u00a0" + one
 	}
-	return number(n) + "\u00a0" + many
+	return Number(n) + "\u00a0" + many
 }
 
-// query returns the address of a path with these fields, in pairs of a name and a value. Empty ones are left out.
-func query(path string, fields ...string) string {
+// Query returns the address of a path with these fields, in pairs of a name and a value. Empty ones are left out.
+func Query(path string, fields ...string) string {
 	values := url.Values{}
 	for i := 0; i+1 < len(fields); i += 2 {
 		if fields[i+1] != "" {
@@ -162,4 +155,23 @@ func dict(pairs ...any) map[string]any {
 		m[pairs[i].(string)] = pairs[i+1]
 	}
 	return m
+}
+
+// Segment returns s as one part of a path. Dots alone would be taken for folders.
+func Segment(s string) string {
+	if s == "." || s == ".." {
+		return strings.ReplaceAll(s, ".", "%2E")
+	}
+	return url.PathEscape(s)
+}
+
+// Quoted returns a text as one word of a shell.
+func Quoted(text string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.:/,@+%=", r)
+	}
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !safe(r) }) < 0 {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -1,4 +1,4 @@
-package dashboard
+package frame
 
 import (
 	"fmt"
@@ -73,11 +73,11 @@ func (c Chart) top() float64 {
 func (c Chart) Text(v float64) string {
 	switch {
 	case c.Share:
-		return percent(v)
+		return Percent(v)
 	case c.Bytes:
-		return size(int64(v))
+		return Size(int64(v))
 	}
-	return number(v)
+	return Number(v)
 }
 
 // x and y are where a point is drawn.
