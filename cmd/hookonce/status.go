@@ -2,8 +2,13 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,18 +21,28 @@ var errPages = errors.New("something pages")
 
 func newStatusCommand(w *env) *cobra.Command {
 	var admin adminFlags
+	var ready bool
 	c := &cobra.Command{
 		Use:   "status [flags]",
 		Short: "Say in words what is wrong with a running gateway, and what to do",
 		Long: `Status asks a running gateway how all stands, and says what is wrong: in a sentence first, with the next step
 below it. It costs the gateway next to nothing, and is answered while its store is away.
 
-The exit status is 0 if nothing pages, 1 if something does, and 2 if the gateway cannot be asked.`,
+The exit status is 0 if nothing pages, 1 if something does, and 2 if the gateway cannot be asked.
+
+With --ready it asks one thing, as a health check of a container does: would a sender be answered with 2xx now? It
+needs no token, waits for 5s at most, and exits with 0 if so, and with 1 if not or if nobody answers.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if ready && admin.json {
+				return &usageError{c.CommandPath(), errors.New("--ready: its answer is the exit status; leave --json out")}
+			}
 			client, err := admin.client(w, c)
 			if err != nil {
 				return err
+			}
+			if ready {
+				return client.ready(c.Context(), w)
 			}
 			var o api.Overview
 			if err := client.get(c.Context(), "/overview", nil, &o); err != nil {
@@ -45,7 +60,35 @@ The exit status is 0 if nothing pages, 1 if something does, and 2 if the gateway
 		},
 	}
 	admin.declare(c)
+	c.Flags().BoolVar(&ready, "ready", false, "ask whether senders are answered, and nothing else")
 	return c
+}
+
+// readyTimeout is how long a health check waits. The gateway looks at its store for 2 s at most.
+const readyTimeout = 5 * time.Second
+
+// ready says whether the gateway answers senders, and returns an error if it does not.
+func (a *adminClient) ready(ctx context.Context, w *env) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(a.base, api.Base)+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	res, err := a.http.Do(req)
+	if err != nil {
+		return a.silence(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	switch {
+	case err != nil:
+		return fmt.Errorf("the gateway's answer broke off: %w", err)
+	case res.StatusCode != http.StatusOK:
+		return refusal(res.StatusCode, text)
+	}
+	_, err = fmt.Fprintln(w.out, "ready")
+	return err
 }
 
 // unaskedError is why a gateway could not be asked. Its exit status is that of wrong usage.

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce/internal/problem"
+)
+
+// What a health check is told is what a sender would be told: not that a process is there.
+func TestStatusReady(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer   http.HandlerFunc
+		status   int
+		out, err string
+	}{
+		"ready": {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ready\n")) }, 0, "ready\n", ""},
+		"the store is away": {func(w http.ResponseWriter, _ *http.Request) {
+			(&problem.Details{Status: http.StatusServiceUnavailable, Detail: "the store cannot be written to"}).Write(w)
+		}, exitFailure, "", "the store cannot be written to\n"},
+		"something else listens there": {http.NotFound, exitFailure, "", "the answer is 404 Not Found, and not from a gateway; name its admin listener with --admin\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/readyz" {
+					t.Errorf("it asked for %s", r.URL.Path)
+				}
+				tt.answer(w, r)
+			}))
+			defer srv.Close()
+			var out, errs bytes.Buffer
+			status := execute(&env{args: []string{"hookonce", "status", "--ready", "--admin", srv.URL}, in: strings.NewReader(""), out: &out, err: &errs})
+			if status != tt.status || out.String() != tt.out || errs.String() != tt.err {
+				t.Errorf("exit status %d, %q, %q", status, out.String(), errs.String())
+			}
+		})
+	}
+}
