@@ -162,10 +162,10 @@ func (r *Result) Receipt() ReceiptKind {
 	switch {
 	case r.Err != nil:
 		return ""
+	case r.Status == Conflict: // and whatever begins again because of it: two contents under one key are what somebody must see
+		return ReceiptConflict
 	case r.Redriven:
 		return ReceiptRedriven
-	case r.Status == Conflict:
-		return ReceiptConflict
 	case r.Status == Duplicate:
 		return ReceiptDuplicate
 	}

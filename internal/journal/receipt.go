@@ -10,7 +10,7 @@ type ReceiptKind string
 // The kinds of duplicate receipts.
 const (
 	ReceiptDuplicate ReceiptKind = "duplicate"
-	ReceiptConflict  ReceiptKind = "conflict" // it had other content under the same key; the first stands
+	ReceiptConflict  ReceiptKind = "conflict" // it had other content under the same key; the first stands, and begins again if it had failed
 	ReceiptRedriven  ReceiptKind = "redriven" // it made failed or dead deliveries begin again
 )
 

@@ -110,11 +110,16 @@ func postOrder(client *http.Client, signer *spec.Provider, addr, id string) (sta
 
 // postBody signs a body for the source orders and posts it.
 func postBody(client *http.Client, signer *spec.Provider, addr string, body []byte) (status int, err error) {
+	return postTo(client, signer, "http://"+addr+"/in/orders", body)
+}
+
+// postTo signs a body and posts it.
+func postTo(client *http.Client, signer *spec.Provider, address string, body []byte) (status int, err error) {
 	signed := &hookonce.Request{Method: http.MethodPost, Now: time.Now(), Body: body}
 	if err := signer.Sign(signed); err != nil {
 		return 0, err
 	}
-	req, err := http.NewRequest(http.MethodPost, "http://"+addr+"/in/orders", bytes.NewReader(signed.Body))
+	req, err := http.NewRequest(http.MethodPost, address, bytes.NewReader(signed.Body))
 	if err != nil {
 		return 0, err
 	}
