@@ -4,12 +4,22 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
 FUZZTIME ?= 10s
 
-.PHONY: all build docs test check oracle browser screenshots examples servers bench bench-stores bench-large backlog fuzz kills chaos attack clean
+.PHONY: all build image deploy docs test check oracle browser screenshots examples servers bench bench-stores bench-large backlog fuzz kills chaos attack clean
 
 all: build
 
 build: ## one static binary: bin/hookonce
 	CGO_ENABLED=0 go build -trimpath -o bin/hookonce ./cmd/hookonce
+
+ARCH ?= $(shell go env GOARCH)
+
+image: ## the container image for ARCH in dist, without a daemon
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags='-s -w -buildid=' -o dist/image/$(ARCH)/hookonce ./cmd/hookonce
+	cd internal/tool/image && go run -mod=mod . -program $(CURDIR)/dist/image/$(ARCH)/hookonce -license $(CURDIR)/LICENSE -o $(CURDIR)/dist/hookonce_linux_$(ARCH).image.tar
+
+deploy: ## try the container image, under bubblewrap
+	@./scripts/install-servers bwrap
+	cd internal/tool/image && go vet -mod=mod . && go test -mod=mod -count=1 -timeout 8m .
 
 docs: ## write what pages say of providers, packages, commands and metrics from what the code says
 	go run ./internal/tool/providerdoc
