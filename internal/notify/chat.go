@@ -1,0 +1,83 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/nicholas-fedor/shoutrrr/pkg/router"
+	"github.com/nicholas-fedor/shoutrrr/pkg/types"
+)
+
+// chat sends over what package shoutrrr knows: chats, and services that push to telephones.
+type chat struct{ address string }
+
+// chats are its services that are used, and whether they show a title apart from the text. What is left out: smtp, pagerduty
+// and telegram, which are ours; logger, which nobody reads; hangouts, which is googlechat.
+var chats = map[string]bool{
+	"bark": true, "discord": true, "generic": false, "gotify": true, "googlechat": false, "ifttt": false, "join": true, "lark": true, "matrix": false,
+	"mattermost": false, "notifiarr": false, "ntfy": true, "opsgenie": true, "pushbullet": true, "pushover": true, "rocketchat": false, "signal": false,
+	"slack": true, "teams": true, "wecom": false, "zulip": false,
+}
+
+func chatSchemes() []string { return slices.Sorted(maps.Keys(chats)) }
+
+// matrixLogin is the one service that connects when it is made: with a user it logs in.
+const matrixLogin = "matrix"
+
+// checkChat says whether shoutrrr can make something of an address.
+func checkChat(address string) error {
+	if u, err := url.Parse(address); err == nil && u.Scheme == matrixLogin && u.User.Username() != "" {
+		return errors.New("write the access token in place of the password, without a user: matrix://:TOKEN@host/?rooms=ROOM")
+	}
+	_, err := newService(address)
+	return err
+}
+
+// newService returns the service of an address. The library's own way to one loses what is wrong with the address.
+func newService(address string) (types.Service, error) {
+	var r router.ServiceRouter
+	scheme, u, err := r.ExtractServiceName(address)
+	if err != nil {
+		return nil, errors.New("it cannot be read")
+	}
+	service, err := r.NewService(scheme)
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme != scheme { // as in generic+https
+		custom, ok := service.(types.CustomURLService)
+		if !ok {
+			return nil, errors.New("it has no form with a plus sign; leave out what follows the sign")
+		}
+		if u, err = custom.GetConfigURLFromCustom(u); err != nil {
+			return nil, err
+		}
+	}
+	return service, service.Initialize(u, nil)
+}
+
+func newChat(address string) *chat { return &chat{address} }
+
+// send does not end with ctx, of which the library knows nothing: [Channel.Send] does.
+func (c *chat) send(_ context.Context, m *Message) (string, error) {
+	// One for each message: it keeps what it was told last.
+	service, err := newService(c.address)
+	if err != nil {
+		return "", err
+	}
+	scheme, _, _ := strings.Cut(c.address, ":")
+	scheme, _, _ = strings.Cut(strings.ToLower(scheme), "+")
+	text, params := m.Text, types.Params{}
+	if chats[scheme] {
+		params.SetTitle(m.Title)
+		text = strings.TrimPrefix(strings.TrimPrefix(text, m.Title), "\n")
+	}
+	if scheme == "opsgenie" && len(m.Alerts) == 1 {
+		params["alias"] = dedupKey(m.Alerts[0].Fingerprint)
+	}
+	return "", service.Send(text, &params)
+}

@@ -1,0 +1,130 @@
+package notify_test
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/notify"
+)
+
+// services are addresses of all services of chats, and what is secret in each, besides in what form it may come back.
+var services = map[string]struct {
+	address string
+	secrets []string
+}{
+	"bark":       {"bark://:fakeDeviceKey@bark.invalid/?scheme=http", []string{"fakeDeviceKey"}},
+	"discord":    {"discord://fakeDiscordToken@123456789012", []string{"fakeDiscordToken", "123456789012"}},
+	"generic":    {"generic+https://hooks.invalid/services/fakeGenericPath?@Authorization=Bearer%20fakeGenericToken", []string{"fakeGenericPath", "fakeGenericToken"}},
+	"gotify":     {"gotify://127.0.0.1:1/Aaa.bbb.ccc.ddd?disabletls=yes", []string{"Aaa.bbb.ccc.ddd"}},
+	"googlechat": {"googlechat://chat.googleapis.com/v1/spaces/FAKESPACE/messages?key=fakeKey&token=fakeToken", []string{"fakeKey", "fakeToken", "FAKESPACE"}},
+	"ifttt":      {"ifttt://fakeIftttKey/?events=eventone", []string{"fakeIftttKey"}},
+	"join":       {"join://:fakeJoinKey@join/?devices=fakeDevice", []string{"fakeJoinKey", "fakeDevice"}},
+	"lark":       {"lark://open.larksuite.com/fakeLarkToken?secret=fakeLarkSecret", []string{"fakeLarkToken", "fakeLarkSecret"}},
+	"matrix":     {"matrix://:fakeMatrixToken@127.0.0.1:1/?rooms=!fakeRoom:matrix.invalid&disableTLS=yes", []string{"fakeMatrixToken"}},
+	"mattermost": {"mattermost://bot@127.0.0.1:1/fakeMattermostToken/fakeChannel?disabletls=yes", []string{"fakeMattermostToken"}},
+	"notifiarr":  {"notifiarr://fakeNotifiarrKey?channel=123456789", []string{"fakeNotifiarrKey"}},
+	"ntfy":       {"ntfy://user:fakeNtfyPassword@127.0.0.1:1/fakeTopic?scheme=http", []string{"fakeNtfyPassword", "fakeTopic"}},
+	"opsgenie":   {"opsgenie://api.opsgenie.com/eb243592-faa2-4ba2-a551q-1afdf565c889", []string{"eb243592-faa2-4ba2-a551q-1afdf565c889", "1afdf565c889"}},
+	"pushbullet": {"pushbullet://fakepushbullettokentokentokentoken", []string{"fakepushbullettokentokentokentoken"}},
+	"pushover":   {"pushover://:fakeAppToken@fakeUserToken", []string{"fakeAppToken", "fakeUserToken"}},
+	"rocketchat": {"rocketchat://127.0.0.1:1/fakeRocketToken/fakeRocketSecret", []string{"fakeRocketToken", "fakeRocketSecret"}},
+	"signal":     {"signal://user:fakeSignalPassword@127.0.0.1:1/+12345678901/+10987654321?disabletls=yes", []string{"fakeSignalPassword", "12345678901", "10987654321"}},
+	"slack":      {"slack://hook:AAAAAAAAA-BBBBBBBBB-123456789123456789123456@webhook", []string{"123456789123456789123456", "BBBBBBBBB"}},
+	"teams":      {"teams://11111111-4444-4444-8444-cccccccccccc@22222222-4444-4444-8444-cccccccccccc/33333333012222222222333333333344/44444444-4444-4444-8444-cccccccccccc/V2ESyij_gAljSoUQHvZoZYzlpAoAXExyOl26dlf1xHEx05?host=test.webhook.office.com", []string{"33333333012222222222333333333344", "V2ESyij_gAljSoUQHvZoZYzlpAoAXExyOl26dlf1xHEx05", "11111111-4444-4444-8444-cccccccccccc"}},
+	"telegram":   {"telegram://110201543:fakeTelegramTokenfakeTelegramToken1@telegram?chats=@fakeChannel", []string{"110201543", "fakeTelegramTokenfakeTelegramToken1"}},
+	"wecom":      {"wecom://693axxx6-7aoc-4bc4-97a0-0ec2sifa5aaa", []string{"693axxx6-7aoc-4bc4-97a0-0ec2sifa5aaa", "0ec2sifa5aaa"}},
+	"zulip":      {"zulip://bot-name%40zulip.invalid:fakeZulipKey@example.zulip.invalid?stream=foo&topic=bar", []string{"fakeZulipKey"}},
+}
+
+// repeater stands for the network: it fails in one of several ways, and each time repeats all that it was asked.
+type repeater struct {
+	fails string
+	asked []string
+}
+
+func (r *repeater) RoundTrip(q *http.Request) (*http.Response, error) {
+	var body []byte
+	if q.Body != nil {
+		body, _ = io.ReadAll(q.Body)
+	}
+	r.asked = append(r.asked, q.URL.RawQuery+string(body))
+	repeated := fmt.Sprintf("%s %s %v %q", q.Method, q.URL, q.Header, body)
+	if r.fails == "breaks" {
+		return nil, fmt.Errorf("dial tcp: lost %s", repeated)
+	}
+	status := map[string]int{"refuses": 403, "fails": 500, "takes": 200}[r.fails]
+	return &http.Response{StatusCode: status, Status: fmt.Sprint(status, " ", http.StatusText(status), " ", q.URL), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"text/plain"}}, Body: io.NopCloser(strings.NewReader(repeated)), Request: q}, nil
+}
+
+// whatever a service makes of an address and a receiver says of it, none of it gets into an error or an answer.
+func TestFailuresShowNoSecret(t *testing.T) {
+	usual := http.DefaultTransport
+	t.Cleanup(func() { http.DefaultTransport = usual })
+	for name, of := range services {
+		for _, fails := range []string{"breaks", "refuses", "fails", "takes"} {
+			t.Run(name+" "+fails, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					network := &repeater{fails: fails}
+					http.DefaultTransport = network
+					answer, err := channel(t, of.address, network).Send(t.Context(), message())
+					time.Sleep(10 * time.Minute) // discord tries again by itself
+					if err == nil && fails != "takes" {
+						t.Errorf("it took the message: %s", answer)
+					}
+					text := strings.ToLower(fmt.Sprint(answer, err))
+					t.Log(text)
+					for _, secret := range of.secrets {
+						if strings.Contains(text, strings.ToLower(secret)) {
+							t.Errorf("%s is in %q", secret, text)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// Every scheme is one that Check knows, and what is sent has the title and the text.
+func TestChatsSayAll(t *testing.T) {
+	if got, want := slices.Concat(slices.Collect(maps.Keys(services)), []string{"http", "https", "pagerduty", "smtp", "smtps"}), notify.Schemes(); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+		t.Errorf("tried are %q, and there are %q", got, want)
+	}
+	usual := http.DefaultTransport
+	t.Cleanup(func() { http.DefaultTransport = usual })
+	for name, of := range services {
+		switch name {
+		case "gotify", "mattermost", "ntfy": // have transports of their own
+			continue
+		case "matrix": // asks for its rooms first
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network := &repeater{fails: "takes"}
+				http.DefaultTransport = network
+				m := message()
+				_, _ = channel(t, of.address, network).Send(t.Context(), m)
+				sent := strings.Join(network.asked, "\n")
+				for _, want := range []string{m.Title, "ledger has been failing since 02:14:00Z", "hookonce doctor"} {
+					if n := strings.Count(unescaped(sent), want); n < 1 || n > 2 { // teams has a summary besides
+						t.Errorf("%q is there %d times: %s", want, n, sent)
+					}
+				}
+			})
+		})
+	}
+}
+
+// unescaped undoes what forms and JSON do to a text.
+func unescaped(s string) string {
+	s = strings.NewReplacer(`\n`, "\n", "+", " ", "%3A", ":", "%0A", "\n").Replace(s)
+	return s
+}

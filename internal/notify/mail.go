@@ -1,0 +1,184 @@
+package notify
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/mail"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	gomail "github.com/wneessen/go-mail"
+)
+
+// mailbox sends mail to a few people. Package shoutrrr has a sender for it that waits for ever for a server that does not
+// answer, sends to each receiver apart so that those who got a mail get it again with the others, and sets no Message-ID.
+type mailbox struct {
+	opt Options
+	mailSettings
+}
+
+// mailSettings is what the address of a mailbox says.
+type mailSettings struct {
+	host           string
+	port           int
+	implicit       bool // TLS from the beginning
+	plain          bool // no TLS
+	user, password string
+	from           *mail.Address
+	to             []string
+}
+
+// readMail reads the address of a mailbox: smtp://[user:password@]host[:port]?from=ADDRESS&to=ADDRESS[,ADDRESS...][&tls=none].
+func readMail(u *url.URL) (s mailSettings, err error) {
+	s = mailSettings{host: u.Hostname(), implicit: u.Scheme == "smtps", port: 587, user: u.User.Username()}
+	s.password, _ = u.User.Password()
+	if s.implicit {
+		s.port = 465
+	}
+	if s.host == "" || strings.Trim(u.Path, "/") != "" {
+		return s, errors.New("write smtp://user:password@host:587?from=ADDRESS&to=ADDRESS")
+	}
+	if u.Port() != "" {
+		if s.port, err = strconv.Atoi(u.Port()); err != nil || s.port < 1 || s.port > 65535 {
+			return s, errors.New("the port is none; write a number from 1 to 65535")
+		}
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return s, errors.New("what follows the question mark cannot be read; write from=ADDRESS&to=ADDRESS, with %2B for a plus sign")
+	}
+	for key := range query {
+		if !slices.Contains([]string{"from", "to", "tls"}, key) {
+			return s, errors.New("what follows the question mark can be from, to and tls; leave out the rest")
+		}
+	}
+	switch query.Get("tls") {
+	case "":
+	case "none":
+		s.plain = true
+	default:
+		return s, errors.New("tls can be none, for a server without; leave it out otherwise")
+	}
+	if s.plain && (s.implicit || s.user != "" && !loopback(s.host)) {
+		return s, errors.New("tls=none would show the password to the network; leave it out")
+	}
+	if s.from, err = mail.ParseAddress(query.Get("from")); err != nil {
+		return s, errors.New("from is no mail address; write from=hookonce@example.com")
+	}
+	for _, to := range strings.Split(strings.Join(query["to"], ","), ",") {
+		a, err := mail.ParseAddress(strings.TrimSpace(to))
+		if err != nil {
+			return s, errors.New("to has something that is no mail address; write to=a@example.com, or several with commas between")
+		}
+		s.to = append(s.to, a.Address)
+	}
+	if len(s.to) > maxReceivers {
+		return s, fmt.Errorf("to has %d addresses, and %d are the most; write that of a list", len(s.to), maxReceivers)
+	}
+	return s, nil
+}
+
+// maxReceivers bounds the receivers of one mail.
+const maxReceivers = 50
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func newMail(u *url.URL, o Options) (*mailbox, error) {
+	s, err := readMail(u)
+	return &mailbox{o, s}, err
+}
+
+func (b *mailbox) send(ctx context.Context, m *Message) (string, error) {
+	message, err := b.message(m)
+	if err != nil {
+		return "", err
+	}
+	var conn net.Conn
+	defer func() {
+		if conn != nil {
+			_ = conn.Close() // the library leaves it open where a server has no TLS
+		}
+	}()
+	client, err := b.client(func(_ context.Context, network, address string) (net.Conn, error) {
+		if conn, err = b.dial(ctx, network, address); err != nil {
+			return nil, err
+		}
+		return conn, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	if err := client.DialAndSendWithContext(ctx, message); err != nil && !message.IsDelivered() {
+		return "", err
+	}
+	return message.ServerResponse(), nil
+}
+
+func (b *mailbox) message(m *Message) (*gomail.Msg, error) {
+	message := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
+	err := errors.Join(message.From(b.from.String()), message.To(b.to...))
+	_, domain, _ := strings.Cut(b.from.Address, "@")
+	message.Subject(cut(m.Title, MaxTitle))
+	message.SetDateWithValue(m.At)
+	message.SetMessageIDWithValue(opaque(m.Key) + "@" + domain)
+	thread := "<" + opaque("thread "+m.Thread) + "@" + domain + ">"
+	message.SetGenHeader(gomail.HeaderReferences, thread)
+	message.SetGenHeader(gomail.HeaderInReplyTo, thread)
+	message.SetGenHeader("Auto-Submitted", "auto-generated")
+	message.SetBodyString(gomail.TypeTextPlain, m.Text)
+	return message, err
+}
+
+// dial connects to the server. Whatever that does, the connection can be used until ctx ends and no longer.
+func (b *mailbox) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := b.opt.Dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	if end, ok := ctx.Deadline(); ok {
+		c = bounded{c, end}
+	}
+	if b.implicit {
+		c = tls.Client(c, &tls.Config{ServerName: b.host, MinVersion: tls.VersionTLS12})
+	}
+	return c, nil
+}
+
+// client returns what talks to the server.
+func (b *mailbox) client(dial gomail.DialContextFunc) (*gomail.Client, error) {
+	policy := gomail.TLSMandatory
+	if b.implicit || b.plain {
+		policy = gomail.NoTLS
+	}
+	options := []gomail.Option{gomail.WithPort(b.port), gomail.WithTimeout(sendTime), gomail.WithDialContextFunc(dial), gomail.WithTLSPolicy(policy)}
+	if b.user != "" {
+		kind := gomail.SMTPAuthAutoDiscover
+		if b.plain {
+			kind = gomail.SMTPAuthPlainNoEnc
+		}
+		options = append(options, gomail.WithSMTPAuth(kind), gomail.WithUsername(b.user), gomail.WithPassword(b.password))
+	}
+	return gomail.NewClient(b.host, options...)
+}
+
+// bounded is a connection that nobody may use for longer.
+type bounded struct {
+	net.Conn
+	end time.Time
+}
+
+func (c bounded) SetDeadline(t time.Time) error {
+	if t.IsZero() || t.After(c.end) {
+		t = c.end
+	}
+	return c.Conn.SetDeadline(t)
+}

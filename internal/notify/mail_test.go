@@ -1,0 +1,137 @@
+package notify_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/notify"
+)
+
+// mailServer stands for a mail server without TLS. It answers by the first word of a line; what it has no answer for ends the
+// connection, and an answer that is empty is never given.
+type mailServer struct {
+	net.Listener
+	answers map[string]string
+	said    chan string // all lines of one connection
+}
+
+func newMailServer(t *testing.T, answers map[string]string) *mailServer {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	s := &mailServer{l, map[string]string{
+		"": "220 mail.test ESMTP", "EHLO": "250-mail.test\r\n250-8BITMIME\r\n250 AUTH PLAIN", "AUTH": "235 welcome", "MAIL": "250 ok", "RCPT": "250 ok", "DATA": "354 go on",
+		".": "250 2.0.0 taken as 4F2A", "NOOP": "250 ok", "RSET": "250 ok", "QUIT": "221 bye",
+	}, make(chan string, 8)}
+	for word, answer := range answers {
+		s.answers[word] = answer
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go s.serve(c)
+		}
+	}()
+	return s
+}
+
+func (s *mailServer) serve(c net.Conn) {
+	var said strings.Builder
+	defer func() { _ = c.Close(); s.said <- said.String() }()
+	fmt.Fprint(c, s.answers[""], "\r\n")
+	lines, body := bufio.NewScanner(c), false
+	for lines.Scan() {
+		line := lines.Text()
+		said.WriteString(line + "\n")
+		if body && line != "." {
+			continue
+		}
+		word, _, _ := strings.Cut(line, " ")
+		answer, ok := s.answers[strings.ToUpper(word)]
+		switch {
+		case !ok:
+			return
+		case answer == "":
+			continue
+		}
+		body = strings.HasPrefix(answer, "354")
+		fmt.Fprint(c, answer, "\r\n")
+	}
+}
+
+// A mail has the title as its subject, a Message-ID that is the same whenever it is sent again, and what holds a thread together.
+func TestMail(t *testing.T) {
+	server := newMailServer(t, nil)
+	c := channel(t, "smtp://hookonce:hunter2@"+server.Addr().String()+"?from=hookonce@example.com&to=a@example.com,b@example.org&tls=none", nil)
+	var ids []string
+	for range 2 {
+		answer, err := c.Send(t.Context(), message())
+		if err != nil || !strings.Contains(answer, "taken as 4F2A") {
+			t.Fatalf("%q, %v", answer, err)
+		}
+		said := <-server.said
+		for _, want := range []string{
+			"MAIL FROM:<hookonce@example.com>", "RCPT TO:<a@example.com>", "RCPT TO:<b@example.org>", "Subject: PAGE ledger: 500 Internal Server Error\n",
+			"Auto-Submitted: auto-generated\n", "References: <msg_", "Content-Type: text/plain; charset=UTF-8\n", "ledger has been failing since 02:14:00Z.\n", "Next: hookonce doctor\n",
+		} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%q is missing in:\n%s", want, said)
+			}
+		}
+		_, id, _ := strings.Cut(said, "Message-ID: ")
+		id, _, _ = strings.Cut(id, "\n")
+		ids = append(ids, id)
+	}
+	if ids[0] != ids[1] || !strings.HasSuffix(ids[0], "@example.com>") {
+		t.Errorf("identifiers %q", ids)
+	}
+}
+
+// What a mail server refuses is told in its words, without the password, and one that has no TLS does not get the password.
+func TestMailServersThatFail(t *testing.T) {
+	const query = "?from=hookonce@example.com&to=a@example.com"
+	for name, of := range map[string]struct {
+		answers map[string]string
+		query   string
+		want    string
+	}{
+		"refuses the password": {map[string]string{"AUTH": "535 5.7.8 who is hunter2hunter2?"}, query + "&tls=none", "535"},
+		"refuses a receiver":   {map[string]string{"RCPT": "550 no such user"}, query + "&tls=none", "550"},
+		"refuses the mail":     {map[string]string{".": "554 it looks like advertising"}, query + "&tls=none", "advertising"},
+		"breaks off":           {map[string]string{"DATA": "421 bye", ".": "421"}, query + "&tls=none", "421"},
+		"has no TLS":           {nil, query, "STARTTLS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newMailServer(t, of.answers)
+			c := channel(t, "smtp://hookonce:hunter2hunter2@"+server.Addr().String()+of.query, nil)
+			_, err := c.Send(t.Context(), message())
+			if err == nil || !strings.Contains(err.Error(), of.want) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%v, want %q", err, of.want)
+			}
+			if said := <-server.said; of.answers == nil && strings.Contains(said, "AUTH") {
+				t.Errorf("it got the password:\n%s", said)
+			}
+		})
+	}
+}
+
+// A mail server that hangs in the middle is given up, and its connection is closed.
+func TestMailServerThatHangs(t *testing.T) {
+	server := newMailServer(t, map[string]string{"MAIL": ""})
+	c := channel(t, "smtp://"+server.Addr().String()+"?from=hookonce@example.com&to=a@example.com&tls=none", nil)
+	notify.SetSendTime(t, 50*time.Millisecond)
+	if _, err := c.Send(t.Context(), message()); err == nil {
+		t.Error("it was sent")
+	}
+	<-server.said // the connection is closed
+}

@@ -1,0 +1,217 @@
+package notify_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/notify"
+	"github.com/hookonce/hookonce/provider"
+)
+
+var at = time.Date(2026, 11, 23, 2, 14, 0, 0, time.UTC)
+
+func message() *notify.Message {
+	return &notify.Message{
+		Key: "failing/ledger#3", Thread: "failing/ledger", State: notify.Firing, Severity: "page", Title: "PAGE ledger: 500 Internal Server Error",
+		Text: "PAGE ledger: 500 Internal Server Error\n\nledger has been failing since 02:14:00Z.\n.\nNext: hookonce doctor\n", Link: "https://hooks.internal/", At: at,
+		Alerts: []notify.Alert{
+			{Fingerprint: "failing/ledger", Rule: "failing", Subject: "ledger", Severity: "page", State: notify.Firing, Headline: "ledger has been failing.", Since: at, Count: 1204, Event: "924305118331207681", Command: "hookonce doctor"},
+			{Fingerprint: "failing/mail", Rule: "failing", Subject: "mail", Severity: "page", State: notify.Resolved, Headline: "mail was failing.", Since: at},
+		},
+	}
+}
+
+// channel returns one whose requests and connections go where they are meant to go.
+func channel(t *testing.T, address string, transport http.RoundTripper, secrets ...string) *notify.Channel {
+	t.Helper()
+	c, err := notify.New(notify.Config{Name: "oncall", Address: address, Secrets: secrets}, notify.Options{Transport: transport, Dial: new(net.Dialer).DialContext})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// whole is a secret in the form of Standard Webhooks.
+const whole = "whsec_ZmFrZS1mYWtlLWZha2UtZmFrZS1mYWtl"
+
+// A webhook is one that our own verifier takes, and has the same identifier whenever it is sent again.
+func TestWebhookIsVerifiedByOurs(t *testing.T) {
+	verifier := provider.Standard(whole)
+	var keys []string
+	var got notify.Body
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		d, err := verifier.Open(&hookonce.Request{Method: r.Method, Header: r.Header, Body: body, Now: time.Now()})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		keys = append(keys, d.Events[0].Key+" "+r.Header.Get("Idempotency-Key")+" "+d.Events[0].Type)
+		if err := json.Unmarshal(body, &got); err != nil {
+			t.Error(err)
+		}
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, "thank you")
+	}))
+	defer server.Close()
+	c := channel(t, server.URL+"/hooks?token=fake-token-of-a-hook", http.DefaultTransport, whole)
+	for range 2 {
+		answer, err := c.Send(t.Context(), message())
+		if err != nil || answer != "202 Accepted: thank you" {
+			t.Errorf("%q, %v", answer, err)
+		}
+	}
+	if len(keys) != 2 || keys[0] != keys[1] || !strings.HasPrefix(keys[0], "msg_") || !strings.HasSuffix(keys[0], " alert.firing") {
+		t.Errorf("keys %q", keys)
+	}
+	if len(got.Data.Alerts) != 2 || got.Data.Alerts[0] != message().Alerts[0] || got.Data.Text != message().Text {
+		t.Errorf("it got %+v", got)
+	}
+	other := message()
+	other.Key = "failing/ledger#4"
+	if _, err := c.Send(t.Context(), other); err != nil || keys[2] == keys[0] {
+		t.Errorf("another message has the identifier of the first: %q, %v", keys, err)
+	}
+}
+
+// PagerDuty has one incident for each alert, whose key is its fingerprint.
+func TestPagerHasAnIncidentForEachAlert(t *testing.T) {
+	var bodies []map[string]any
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || r.URL.Path != "/v2/enqueue" {
+			t.Errorf("%v of %s", err, r.URL)
+		}
+		bodies = append(bodies, body)
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, `{"status":"success","message":"Event processed"}`)
+	}))
+	defer server.Close()
+	key := strings.Repeat("0f", 16)
+	c := channel(t, strings.Replace(server.URL, "https", "pagerduty", 1)+"/"+key, server.Client().Transport)
+	if _, err := c.Send(t.Context(), message()); err != nil {
+		t.Fatal(err)
+	}
+	if len(bodies) != 2 {
+		t.Fatalf("%d events", len(bodies))
+	}
+	trigger, resolve := bodies[0], bodies[1]
+	payload := trigger["payload"].(map[string]any)
+	for _, is := range []struct{ got, want any }{
+		{trigger["event_action"], "trigger"}, {trigger["routing_key"], key}, {trigger["dedup_key"], "hookonce:failing/ledger"},
+		{payload["severity"], "critical"}, {payload["summary"], "ledger has been failing."}, {payload["component"], "ledger"},
+		{payload["custom_details"].(map[string]any)["command"], "hookonce doctor"},
+		{resolve["event_action"], "resolve"}, {resolve["dedup_key"], "hookonce:failing/mail"},
+	} {
+		if is.got != is.want {
+			t.Errorf("%v, want %v", is.got, is.want)
+		}
+	}
+}
+
+// Receivers that refuse, break off or never answer end in an error, in time.
+func TestReceiversThatFail(t *testing.T) {
+	hang := make(chan struct{})
+	defer close(hang)
+	for name, of := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"500":    {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "out of order", 500) }, "it answered 500 Internal Server Error: out of order"},
+		"breaks": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "connection closed before the answer"},
+		"moved":  {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", 302) }, "it answered 302 Found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(of.answer)
+			defer server.Close()
+			_, err := channel(t, server.URL, http.DefaultTransport, whole).Send(t.Context(), message())
+			if err == nil || !strings.HasPrefix(err.Error(), of.want) {
+				t.Errorf("%v, want %s", err, of.want)
+			}
+		})
+	}
+}
+
+// silent answers nothing, whatever ctx says.
+type silent struct{ until chan struct{} }
+
+func (s silent) RoundTrip(*http.Request) (*http.Response, error) {
+	<-s.until
+	return nil, errors.New("it is over")
+}
+
+// A receiver that never answers, in a library that never lets go, costs four places and no more, and time that is bounded.
+func TestSilentReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		until := make(chan struct{})
+		c := channel(t, "https://alerts.internal/", silent{until}, whole)
+		began := time.Now()
+		for range 4 {
+			if _, err := c.Send(t.Context(), message()); err == nil || err.Error() != "no answer within 15s" {
+				t.Errorf("%v", err)
+			}
+		}
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("it took %v", took)
+		}
+		if _, err := c.Send(t.Context(), message()); err == nil || !strings.HasPrefix(err.Error(), "4 messages") {
+			t.Errorf("a fifth one: %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		close(until)
+		synctest.Wait()
+		if _, err := c.Send(ctx, message()); errors.Is(err, context.Canceled) || err == nil {
+			t.Logf("a send that nobody waits for: %v", err)
+		}
+		synctest.Wait()
+		if _, err := c.Send(t.Context(), message()); err == nil || err.Error() != "no valid HTTP answer" {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+// The heartbeat is asked for at most every 30 seconds, and says what is wrong without its address.
+func TestHeartbeat(t *testing.T) {
+	now, status := at, http.StatusOK
+	var asked int
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		if r.Method != http.MethodGet || r.URL.Path != "/ping/fake-uuid-of-a-check" {
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+		http.Error(w, "gone: "+r.URL.Path, status)
+	}))
+	defer server.Close()
+	beat, err := notify.NewHeartbeat(server.URL+"/ping/fake-uuid-of-a-check", notify.Options{Transport: http.DefaultTransport, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		after  time.Duration
+		status int
+		asked  int
+		err    string
+	}{
+		{0, 200, 1, ""}, {15 * time.Second, 200, 1, ""}, {15 * time.Second, 404, 2, "it answered 404 Not Found: gone: /[hidden]"}, {time.Second, 200, 3, ""},
+	} {
+		now, status = now.Add(step.after), step.status
+		text := ""
+		if err := beat.Beat(t.Context()); err != nil {
+			text = err.Error()
+		}
+		if asked != step.asked || text != step.err {
+			t.Errorf("asked %d times, want %d; %q, want %q", asked, step.asked, text, step.err)
+		}
+	}
+}
