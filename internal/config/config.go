@@ -65,6 +65,12 @@ type Config struct {
 	MaxConnectionsPerAddress int
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
+	// AdminURL is where people reach the dashboard, for links to it. Empty: nobody said.
+	AdminURL string
+	// Notify are the channels over which people are told of alerts, in the order of the file.
+	Notify []Channel
+	// Heartbeat is a URL that is asked for while nothing pages. Not set: none.
+	Heartbeat settings.Secret
 	// Destinations are the ones that have a name, in the order of the file. See also
 	// [Config.AllDestinations].
 	Destinations []Destination
@@ -82,6 +88,7 @@ type Config struct {
 // The keys of what stands in lists.
 const (
 	tokensKey       = "admin_tokens"
+	alertsKey       = "alerts" // a group with lists in it
 	destinationsKey = "destinations"
 	sourcesKey      = "sources"
 )
@@ -113,6 +120,8 @@ var configTable = slices.Concat(
 			Bind: func(c *Config) settings.Value { return settings.Address(&c.Listen) }, Restart: true},
 		{Key: "admin", Default: "127.0.0.1:8081", Help: "`host:port` for people and machines: the API, /healthz, /readyz and /metrics; loopback unless there are admin_tokens",
 			Bind: func(c *Config) settings.Value { return settings.Address(&c.Admin) }, Restart: true},
+		{Key: "admin_url", Help: "`URL` at which people reach the dashboard, for links in what they are told",
+			Bind: func(c *Config) settings.Value { return settings.URL(&c.AdminURL) }},
 		{Key: "admin_tls.cert", Help: "PEM `file` with the certificate that admin shows; it speaks HTTPS then",
 			Bind: func(c *Config) settings.Value { return settings.File(&c.AdminTLS.Cert, &c.AdminTLS.pem.cert) }},
 		{Key: "admin_tls.key", Help: "PEM `file` with the key of that certificate",
@@ -161,6 +170,7 @@ var configTable = slices.Concat(
 		{Key: "retention.audits", Default: "400d", Help: "`time` for which it is on record what operators did",
 			Bind: func(c *Config) settings.Value { return settings.Duration(&c.RetentionAudits, time.Minute, forever) }},
 	},
+	notifyTable, // the last: Show puts the lists of alerts behind it
 )
 
 // Default returns the configuration that holds when nothing is set: no sources.
@@ -206,6 +216,10 @@ func (c *Config) refersTo(variable string) bool {
 	for _, t := range c.AdminTokens {
 		all = append(all, t.Token)
 	}
+	for _, n := range c.Notify {
+		all = append(append(all, n.URL), n.Secrets...)
+	}
+	all = append(all, c.Heartbeat)
 	return slices.ContainsFunc(all, func(s settings.Secret) bool { return s.Reference() == "env:"+variable })
 }
 
@@ -276,6 +290,8 @@ func (c *Config) Changes(next *Config) (all []settings.Change) {
 	all = settings.Differ(c, next, configTable, c.origin, next.origin)
 	all = append(all, settings.Match("admin token", c.AdminTokens, next.AdminTokens,
 		func(t *AdminToken) string { return t.Name }, (*AdminToken).changes)...)
+	all = append(all, settings.Match("channel", c.Notify, next.Notify,
+		func(n *Channel) string { return n.Name }, (*Channel).changes)...)
 	all = append(all, settings.Match("destination", c.Destinations, next.Destinations,
 		func(d *Destination) string { return d.Name }, (*Destination).changes)...)
 	return append(all, settings.Match("source", c.Sources, next.Sources,
@@ -299,6 +315,11 @@ func (c *Config) SameSource(other *Config, name string) bool {
 func (c *Config) Show() string {
 	p := new(settings.Printer)
 	settings.Print(p, c, configTable, c.origin)
+	if len(c.Notify) > 0 {
+		p.Within(alertsKey, func() {
+			p.List(notifyKey, len(c.Notify), func(i int) { settings.Print(p, &c.Notify[i], channelTable, c.Notify[i].origin) })
+		})
+	}
 	p.List(tokensKey, len(c.AdminTokens), func(i int) {
 		settings.Print(p, &c.AdminTokens[i], tokenTable, c.AdminTokens[i].origin)
 	})

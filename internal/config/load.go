@@ -48,6 +48,9 @@ func Load(in Input) (*Config, error) {
 	for _, from := range f.tokens {
 		l.cfg.AdminTokens = append(l.cfg.AdminTokens, l.token(from))
 	}
+	for _, from := range f.channels {
+		l.cfg.Notify = append(l.cfg.Notify, l.channel(from))
+	}
 	for _, from := range f.destinations {
 		l.cfg.Destinations = append(l.cfg.Destinations, l.destination(from))
 	}
@@ -81,12 +84,12 @@ type loader struct {
 
 // fileContent is what the file says.
 type fileContent struct {
-	global                        settings.Layer
-	tokens, destinations, sources []section
+	global                                  settings.Layer
+	tokens, channels, destinations, sources []section
 }
 
-// section is an element of a list in the file that has settings of its own: a token, a destination, a
-// source or a route.
+// section is an element of a list in the file that has settings of its own: a token, a channel, a
+// destination, a source or a route.
 type section struct {
 	at   settings.Place
 	says settings.Layer
@@ -111,6 +114,8 @@ func (l *loader) file() (f fileContent) {
 		switch e.Key {
 		case tokensKey:
 			f.tokens = sections(l, e, "an admin token", "- name: ...", tokenTable)
+		case alertsKey:
+			l.alerts(&f, e)
 		case destinationsKey:
 			f.destinations = sections(l, e, "a destination", "- name: ...", destinationTable)
 		case sourcesKey:
@@ -120,6 +125,22 @@ func (l *loader) file() (f fileContent) {
 		}
 	}
 	return f
+}
+
+// alerts reads the group of alerts: its lists, and the settings beside them.
+func (l *loader) alerts(f *fileContent, e settings.Entry) {
+	rest := *e.Value
+	rest.Mapping = slices.DeleteFunc(slices.Clone(e.Value.Mapping), func(inner settings.Entry) bool {
+		if inner.Key != notifyKey {
+			return false
+		}
+		f.channels = sections(l, inner, "a channel", "- name: ...", channelTable)
+		return true
+	})
+	if len(rest.Mapping) < len(e.Value.Mapping) && len(rest.Mapping) == 0 {
+		return
+	}
+	settings.Collect(l.Report, f.global, configTable, settings.Entry{Key: e.Key, At: e.At, Value: &rest}, alertsKey+"."+notifyKey)
 }
 
 // sections reads a list of sections, which have the settings of a table alone.

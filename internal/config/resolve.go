@@ -13,6 +13,7 @@ func resolveAll(r *settings.Report, cfg *Config, e settings.Resolver) {
 		t := &cfg.AdminTokens[i]
 		resolveSecret(r, e, &t.Token, t.where("token"), "token")
 	}
+	resolveChannels(r, e, cfg)
 	resolveTLS(r, e, &cfg.AdminTLS, "admin_tls.", func(key string) settings.Place { return cfg.where(key) })
 	for i := range cfg.Destinations {
 		resolveDestination(r, e, &cfg.Destinations[i])

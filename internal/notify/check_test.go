@@ -10,6 +10,7 @@ import (
 // What cannot work is refused before anything is sent, in words that have nothing of the address.
 func TestCheck(t *testing.T) {
 	const token = "hunter2hunter2"
+	signs := map[bool][]string{true: {whole}}
 	key := strings.Repeat("f", 32)
 	for address, want := range map[string]string{
 		"https://alerts.internal/hooks":              "",
@@ -43,7 +44,7 @@ func TestCheck(t *testing.T) {
 		"smtp://mail.internal:0?from=h@example.com&to=a@example.com":                                           "port",
 		"smtp://mail.internal?from=h@example.com&to=" + strings.Repeat("a@example.com,", 50) + "b@example.com": "are the most",
 	} {
-		err := notify.Check(address, strings.HasPrefix(address, "https:"))
+		err := notify.Check(address, signs[strings.HasPrefix(address, "https:")])
 		switch {
 		case want == "" && err != nil, want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 			t.Errorf("%s: %v, want %q", address, err, want)
@@ -51,10 +52,10 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: the error shows a secret: %v", address, err)
 		}
 	}
-	if err := notify.Check("https://alerts.internal/hooks", false); err == nil || !strings.Contains(err.Error(), "add secrets") {
+	if err := notify.Check("https://alerts.internal/hooks", nil); err == nil || !strings.Contains(err.Error(), "add secrets") {
 		t.Errorf("a webhook that is not signed: %v", err)
 	}
-	if err := notify.Check("slack://hook:AAAAAAAAA-BBBBBBBBB-123456789123456789123456@webhook", true); err == nil || !strings.Contains(err.Error(), "nothing to sign") {
+	if err := notify.Check("slack://hook:AAAAAAAAA-BBBBBBBBB-123456789123456789123456@webhook", []string{whole}); err == nil || !strings.Contains(err.Error(), "nothing to sign") {
 		t.Errorf("a chat that is signed: %v", err)
 	}
 	if _, err := notify.New(notify.Config{Address: "https://alerts.internal/", Secrets: []string{"whsec_" + token + "!"}}, notify.Options{}); err == nil || strings.Contains(err.Error(), token) {

@@ -120,7 +120,7 @@ func New(c Config, o Options) (*Channel, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if err := Check(c.Address, len(c.Secrets) > 0); err != nil {
+	if err := Check(c.Address, c.Secrets); err != nil {
 		return nil, err
 	}
 	u, _ := url.Parse(c.Address)
@@ -196,7 +196,7 @@ func Schemes() []string {
 	return slices.Sorted(slices.Values(slices.Concat([]string{"http", "https", "pagerduty", "smtp", "smtps", "telegram"}, chatSchemes())))
 }
 
-// Check says whether messages can be sent to an address, without sending any, and what to write instead:
+// Check says whether messages can be sent to an address, signed with the secrets, without sending any, and what to write instead:
 //
 //	https://host/path                          a webhook, which is signed and so needs secrets
 //	smtp://user:password@host:587?from=a@b.c&to=d@e.f,g@h.i
@@ -204,13 +204,14 @@ func Schemes() []string {
 //	telegram://TOKEN@telegram?chats=ID,ID
 //	slack://..., discord://..., and so on      a chat, in the form that package shoutrrr gives it
 //
-// Its error repeats nothing of the address but the scheme.
-func Check(address string, signed bool) error {
+// Its error repeats nothing of the address but the scheme, and nothing of the secrets.
+func Check(address string, secrets []string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" {
 		return errors.New("this is not the address of a channel; write one such as https://alerts.example.com/hooks or slack://hook:TOKEN@webhook")
 	}
 	scheme, _, custom := strings.Cut(u.Scheme, "+")
+	signed := len(secrets) > 0
 	if web := scheme == "http" || scheme == "https"; !web && signed {
 		return fmt.Errorf("%s: there is nothing to sign; secrets are for webhooks alone, remove them", scheme)
 	}
@@ -222,6 +223,7 @@ func Check(address string, signed bool) error {
 		if !signed {
 			return errors.New("a webhook is signed, so that its receiver knows who calls; add secrets, or write generic+https:// for a receiver that wants none")
 		}
+		_, err = outgoing.Keys(secrets)
 	case scheme == "smtp", scheme == "smtps":
 		_, err = readMail(u)
 	case scheme == "pagerduty":

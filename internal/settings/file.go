@@ -1,9 +1,13 @@
 package settings
 
-import "github.com/hookonce/hookonce/internal/closest"
+import (
+	"strings"
+
+	"github.com/hookonce/hookonce/internal/closest"
+)
 
 // Collect puts one entry of a mapping of the file into a layer: a setting, or a group of them. besides
-// are the keys that are read elsewhere.
+// are the keys that are read elsewhere, those in groups with the group's before a dot.
 func Collect[C any](r *Report, into Layer, t Table[C], e Entry, besides ...string) {
 	collect(r, into, t, "", e, besides...)
 }
@@ -16,7 +20,7 @@ func collect[C any](r *Report, into Layer, t Table[C], prefix string, e Entry, b
 		return
 	}
 	if len(t.below(key+".")) == 0 {
-		unknown(r, e, append(t.below(prefix), besides...), t.elsewhere(e.Key))
+		unknown(r, e, append(t.below(prefix), within(prefix, besides)...), t.elsewhere(e.Key))
 		return
 	}
 	if e.Value.Form != IsMapping {
@@ -24,8 +28,18 @@ func collect[C any](r *Report, into Layer, t Table[C], prefix string, e Entry, b
 		return
 	}
 	for _, inner := range e.Value.Mapping {
-		collect(r, into, t, key+".", inner)
+		collect(r, into, t, key+".", inner, besides...)
 	}
+}
+
+// within returns those of the keys that may stand directly below prefix, without it.
+func within(prefix string, keys []string) (names []string) {
+	for _, key := range keys {
+		if name, ok := strings.CutPrefix(key, prefix); ok && !strings.Contains(name, ".") {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // unknown reports a key that is no setting here.

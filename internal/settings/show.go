@@ -77,6 +77,15 @@ func (p *Printer) List(key string, n int, element func(i int)) {
 	}
 }
 
+// Within writes below a group what inner writes: below the last group that [Print] wrote if that is the one, else below a new one.
+func (p *Printer) Within(group string, inner func()) {
+	if p.within != group {
+		p.Line(group+":", "")
+	}
+	p.within = group
+	p.deeper("  ", inner)
+}
+
 // deeper indents what inner writes.
 func (p *Printer) deeper(by string, inner func()) {
 	outer := p.indent
