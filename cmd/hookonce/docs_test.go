@@ -238,7 +238,10 @@ func TestPagesShowConfigurationsThatLoad(t *testing.T) {
 				environ: []string{"STRIPE_WEBHOOK_SECRET=whsec_fake", "ACME_SECRET=acme-fake-secret", "LEDGER_WEBHOOK_SECRET=whsec_ZmFrZQ==",
 					"PROMETHEUS_TOKEN=a-fake-token-for-reading", "ONCALL_TOKEN=a-fake-token-for-operators",
 					"SHOPIFY_SECRET=a-fake-secret", "TWILIO_AUTH_TOKEN=a-fake-token",
-					"MAILGUN_SIGNING_KEY=a-fake-key", "SHOP_WEBHOOK_SECRET=whsec_ZmFrZQ=="}, out: io.Discard, err: os.Stderr,
+					"MAILGUN_SIGNING_KEY=a-fake-key", "SHOP_WEBHOOK_SECRET=whsec_ZmFrZQ==",
+					"HEARTBEAT_URL=https://beats.example.com/fake", "PAGER_URL=pagerduty:///0123456789abcdef0123456789abcdef",
+					"CHAT_URL=slack://hook:AAAAAAAAA-BBBBBBBBB-123456789123456789123456@webhook", "INCIDENTS_URL=https://incidents.example.com/hooks",
+					"INCIDENTS_SECRET=whsec_ZmFrZQ=="}, out: io.Discard, err: os.Stderr,
 			}
 			if code := execute(w); code != exitOK {
 				t.Errorf("%s: config check of its example exits %d", page, code)

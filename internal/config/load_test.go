@@ -21,7 +21,8 @@ import (
 var update = flag.Bool("update", false, "write the messages under testdata anew")
 
 // environ is the environment of the files under testdata.
-var environ = []string{"STRIPE=whsec_c2VjcmV0LWZvci10ZXN0cy0x", "SHORT=whsec_test", "EMPTY=", "HOOKONCE_HEX=00ff00ff00ff00ff", "ADMIN=a-token-that-is-long-enough"}
+var environ = []string{"STRIPE=whsec_c2VjcmV0LWZvci10ZXN0cy0x", "SHORT=whsec_test", "EMPTY=", "HOOKONCE_HEX=00ff00ff00ff00ff", "ADMIN=a-token-that-is-long-enough",
+	"CHAT=slack://hook:AAAAAAAAA-BBBBBBBBB-123456789123456789123456@webhook", "HOOK=https://alerts.internal/hooks?token=hunter2", "BEAT=https://beats.internal/ping/hunter2", "NOWHERE=carrier-pigeon://hunter2"}
 
 // today is when the files under testdata are read.
 func today() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
@@ -103,6 +104,7 @@ func TestDefaults(t *testing.T) {
 	defaults(&b, "a source", sourceTable, true)
 	defaults(&b, "a route", routeTable, false)
 	defaults(&b, "an admin token", tokenTable, false)
+	defaults(&b, "a channel", channelTable, false)
 	compare(t, "testdata/defaults.txt", b.String())
 }
 

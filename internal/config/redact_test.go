@@ -28,6 +28,9 @@ func TestSecretsStaySecret(t *testing.T) {
 		"sources:\n  - name: a\n    provider: stripe\n    secrets: [\"env:S\"]\n    to: {url: \"http://u:hunter2@h/\", secrets: [hunter2], app_secret: hunter2, app_url: \"http://u:hunter2@h/\"}\n",
 		"sources:\n  - name: a\n    provider: stripe\n    secrets: [\"env:S\"]\n    to: {url: hunter2, secrets: hunter2, app_secret: [hunter2], app_url: hunter2}\n",
 		"sources:\n  - name: a\n    provider: standard\n    secrets: [\"env:S\"]\n    to: http://h/\n    app_secret: whsec_hunter2\n",
+		"alerts:\n  heartbeat: http://u:hunter2@h/\n  notify:\n    - name: a\n      url: slack://hunter2\n      secrets: [whsec_hunter2]\n" + oneSource,
+		"alerts:\n  heartbeat: env:S\n  notify:\n    - name: a\n      url: env:S\n      secrets: [hunter2]\n    - {url: {hunter2: hunter2}}\n" + oneSource,
+		"alerts:\n  heartbeat: env:BEAT\n  notify:\n    - name: a\n      url: env:BEAT\n      secrets: [hunter2]\n" + oneSource,
 		"store: postgres://u:hunter2@h/db\n" + oneSource,
 		strings.Replace(oneSource, `["env:STRIPE"]`, `[hunter2]`, 1) + "    url: https://h/in?token=hunter2\n",
 		strings.Replace(oneSource, `["env:STRIPE"]`, `[{hunter2}]`, 1),
@@ -40,7 +43,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		"store: postgres://u@h/db?password=%zzhunter2\n" + oneSource,
 		"store: host=h password=hunter2\n",
 	} {
-		in := Input{Path: "hookonce.yaml", Data: []byte(file), Environ: []string{"S=hunter2", "STRIPE=hunter2"}}
+		in := Input{Path: "hookonce.yaml", Data: []byte(file), Environ: []string{"S=hunter2", "STRIPE=hunter2", "BEAT=https://h/hunter2?a=hunter2"}}
 		if out := outcome(in); strings.Contains(out, secret) {
 			t.Errorf("%q shows its secret:\n%s", file, out)
 		}
@@ -51,7 +54,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		var log bytes.Buffer
 		s := cfg.Sources[0].Secrets[0]
 		slog.New(slog.NewTextHandler(&log, nil)).Info("x", "secret", s, "store", cfg.Store.String())
-		for _, printed := range []any{s, cfg, *cfg, cfg.Sources, cfg.Destinations, cfg.Store} {
+		for _, printed := range []any{s, cfg, *cfg, cfg.Sources, cfg.Destinations, cfg.Store, cfg.Notify, cfg.Heartbeat} {
 			fmt.Fprintf(&log, "%v %+v %#v %s %d", printed, printed, printed, printed, printed)
 		}
 		if strings.Contains(log.String(), secret) {

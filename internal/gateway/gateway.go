@@ -418,6 +418,7 @@ func (g *Gateway) swap(w *wiring) error {
 	g.tellMemory(&w.plan)
 	g.kept.use(w.opened)
 	g.observing.retire(before.watching, w.watching)
+	before.telling.closeIdle()
 	if g.opt.Level != nil {
 		g.opt.Level.Set(w.logLevel)
 	}

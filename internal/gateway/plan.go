@@ -43,6 +43,7 @@ type plan struct {
 	waiting       map[string]bool  // sources that wait for somebody else's answer
 	services      []servicePlan    // sources in mode idempotency
 	observed      []observe.Source // sources in mode observe
+	telling       telling          // of alerts
 
 	// What is configured of these; the gateway adds what runs.
 	ingest  ingest.Options
@@ -105,6 +106,10 @@ func newPlan(cfg *config.Config, before *plan) (*plan, error) {
 			Destinations: map[string]journal.Destination{}, // none is not all
 		},
 		deliver: deliver.Options{Destinations: map[string]deliver.Destination{}, Relayed: map[string]bool{}},
+	}
+	var err error
+	if p.telling, err = newTelling(cfg, p.policy); err != nil {
+		return nil, err
 	}
 	if err := p.planSources(before); err != nil {
 		return nil, err

@@ -1,0 +1,269 @@
+package letter_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/alert"
+	"github.com/hookonce/hookonce/internal/alerting"
+	"github.com/hookonce/hookonce/internal/alerting/letter"
+	"github.com/hookonce/hookonce/internal/fleet"
+	"github.com/hookonce/hookonce/internal/notify"
+	"github.com/hookonce/hookonce/internal/overview"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var now = time.Date(2026, 11, 23, 2, 55, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time    { return now.Add(-d) }
+func since(d time.Duration) *time.Time { t := ago(d); return &t }
+
+const dashboard = "https://hooks.internal/"
+
+// worlds has for each rule what is wrong when it fires.
+var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overview.DestinationState){
+	"store_away": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
+		s.Store.Away = &overview.Trouble{Since: ago(2 * time.Minute), Error: "dial tcp 10.0.0.5:5432: connect: connection refused"}
+	},
+	"store_unwritable": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
+		s.Store.Unwritable = &overview.Trouble{Since: ago(2 * time.Minute), Error: "cannot execute INSERT in a read-only transaction"}
+	},
+	"store_slow": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
+		s.Store.CommitMS = 812
+	},
+	"senders_refused": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) { o.Five.Ours = 214 },
+	"secret_rotated": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
+		o.LastVerified, o.FailedSince = ago(21*time.Minute), ago(20*time.Minute)
+		o.Latest = overview.Intake{Received: 20, Unverified: map[string]int64{"signature_mismatch": 20}}
+	},
+	"clock_off": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
+		o.LastVerified, o.FailedSince = ago(21*time.Minute), ago(20*time.Minute)
+		o.Latest = overview.Intake{Received: 20, Unverified: map[string]int64{"timestamp_old": 20}}
+	},
+	"destination_failing": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
+		d.Health = &fleet.Health{State: "ill", Since: since(41 * time.Minute), Error: "500 Internal Server Error"}
+		d.Backlog, d.Oldest = 1204, since(41*time.Minute)
+		d.Failures = []overview.Failure{failure()}
+	},
+	"group_blocked": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
+		d.Blocked = &overview.Blocked{Resource: "in_1QbT", Event: 924305118331207681, Waiting: 12}
+	},
+	"type_fails": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
+		f := failure()
+		f.Status, f.Error, f.Type, f.Dead = 422, "422 Unprocessable Entity", "charge.refunded", 3
+		d.Failures, d.Dead = []overview.Failure{f}, 3
+	},
+	"paused": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
+		d.Pause = &fleet.Pause{At: ago(26 * time.Hour), By: "ann", Reason: "migrating the ledger"}
+		d.Backlog, d.Oldest = 311, since(26*time.Hour)
+	},
+	"first_attempts_fail": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
+		d.Hour, d.Five = overview.Outcomes{First: 1000, FirstFailed: 90, Done: 910}, overview.Outcomes{First: 100, FirstFailed: 10}
+		d.Failures = []overview.Failure{failure()}
+	},
+	"died": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
+		f := failure()
+		f.Dead, f.Type = 19, ""
+		d.Dead, d.Hour.Dead, d.Failures = 19, 19, []overview.Failure{f}
+	},
+	"backlog_old": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
+		d.Backlog, d.Oldest, d.DrainsIn = 40_000, since(35*time.Minute), 5400
+	},
+	"conflict": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
+		o.Hour.Conflicts = 4
+	},
+	"came_again": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
+		o.ReseenFor, o.Five = 3, overview.Intake{Accepted: 100, Reseen: 60}
+	},
+	"silent_source": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
+		o.LastVerified, o.Silence.Missing = ago(3*time.Hour), 41
+	},
+	"cleanup_late": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
+		s.Since, s.Store.Cleaned = ago(72*time.Hour), ago(30*time.Hour)
+	},
+	"partitions_end": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
+		s.Store.Partitioned = now.Add(20 * time.Hour)
+	},
+	"store_full": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
+		s.Store.FreeBytes, s.Store.DailyBytes = 9<<30, 1<<30
+	},
+}
+
+func failure() overview.Failure {
+	return overview.Failure{Kind: "status", Status: 500, Error: "500 Internal Server Error", Count: 64, Since: ago(41 * time.Minute), Latest: ago(8 * time.Second), Source: "billing", Event: 924305118331207681, Type: "invoice.paid"}
+}
+
+// fired returns what the rule says in its world.
+func fired(t *testing.T, rule string) alert.Alert {
+	t.Helper()
+	s := &overview.Snapshot{
+		At: now, Since: ago(30 * 24 * time.Hour), Store: overview.StoreState{Cleaned: ago(time.Minute), Commits: 100, CommitMS: 2},
+		Sources: []overview.SourceState{{Name: "billing", Provider: "stripe", Path: "/in/billing", LastVerified: now, Usual: overview.Baseline{Share: 0.01, Dispersion: 1, Hours: 168}}},
+		Destinations: []overview.DestinationState{{
+			Destination: fleet.Destination{Name: "ledger", Configured: true, URL: "https://ledger.internal/hooks", Health: &fleet.Health{State: "healthy"}},
+			Hour:        overview.Outcomes{First: 1000, Attempts: 1000, Done: 1000},
+		}},
+	}
+	worlds[rule](s, &s.Sources[0], &s.Destinations[0])
+	all := alert.Judge(s).Alerts
+	i := slices.IndexFunc(all, func(a alert.Alert) bool { return a.Rule == rule })
+	if i < 0 {
+		t.Fatalf("%s does not fire in its world: %+v", rule, all)
+	}
+	return all[i]
+}
+
+// notification returns what is told of an alert that began to fire an hour ago at most.
+func notification(a alert.Alert, state alerting.State) alerting.Notification {
+	transition := int64(3)
+	if strings.HasPrefix(a.Rule, "store_away") || a.Rule == "store_unwritable" {
+		transition = 0 // is told without the store
+	}
+	n := alerting.Notification{
+		Key: a.Fingerprint() + "#3", Fingerprint: a.Fingerprint(), Transition: transition, Rule: a.Rule, Subject: a.Subject, Severity: a.Severity, State: state,
+		Headline: a.Headline, At: now, Fired: now.Add(-time.Minute), Since: a.Since, Count: a.Count, Sample: a.Sample, Action: a.Action, Gateway: "web-1",
+	}
+	if state != alerting.Firing {
+		n.Fired = ago(4*time.Hour + time.Minute)
+	}
+	return n
+}
+
+func message(told ...alerting.Notification) alerting.Message {
+	return alerting.Message{Key: "a key", Rule: told[0].Rule, Notifications: told}
+}
+
+// Every rule has texts, and they are as somebody read and approved them.
+func TestTexts(t *testing.T) {
+	for rule := range worlds {
+		t.Run(rule, func(t *testing.T) {
+			a := fired(t, rule)
+			var all []string
+			for _, state := range []alerting.State{alerting.Firing, alerting.Repeat, alerting.Resolved} {
+				m := letter.Write(message(notification(a, state)), dashboard)
+				check(t, m)
+				all = append(all, m.Text)
+			}
+			golden(t, rule, strings.Join(all, "\n----\n\n"))
+		})
+	}
+}
+
+// check looks for what holds for all messages.
+func check(t *testing.T, m *notify.Message) {
+	t.Helper()
+	if len(m.Title) > notify.MaxTitle || len(m.Title) < 10 || strings.ContainsAny(m.Title, "\r\n") {
+		t.Errorf("a title of %d bytes: %q", len(m.Title), m.Title)
+	}
+	if !strings.HasPrefix(m.Text, m.Title+"\n") || strings.Contains(m.Text, "0001-01-01") || strings.ContainsAny(m.Text, "\r\t\x1b") {
+		t.Errorf("a text:\n%s", m.Text)
+	}
+	if m.State != notify.Resolved && m.State != notify.Test && !regexp.MustCompile(`(?m)^(Type|Where): .`).MatchString(m.Text) {
+		t.Errorf("there is no next step:\n%s", m.Text)
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s:\n%s\nwant:\n%s", file, got, want)
+	}
+}
+
+// A rule that tells somebody has a world here.
+func TestEveryRuleHasTexts(t *testing.T) {
+	code, err := os.ReadFile("../../alert/rule.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`(?m)^\t[a-zA-Z]+ += "([a-z_]+)"$`).FindAllStringSubmatch(string(code), -1)
+	if len(names) < len(worlds) {
+		t.Fatalf("found %d rules", len(names))
+	}
+	for _, n := range names {
+		if worlds[n[1]] == nil && !slices.Contains([]string{"one_again", "probing"}, n[1]) { // are only shown
+			t.Errorf("%s has no text that anybody read", n[1])
+		}
+	}
+}
+
+// One message tells of several subjects, those first that begin, and not all of them at length.
+func TestSeveralSubjects(t *testing.T) {
+	var told []alerting.Notification
+	for i := range 40 {
+		a := fired(t, "destination_failing")
+		a.Subject = fmt.Sprintf("shop-%02d", i)
+		state := alerting.Firing
+		switch {
+		case i < 2:
+			state = alerting.Resolved
+		case i < 4:
+			state = alerting.Repeat
+		}
+		told = append(told, notification(a, state))
+	}
+	m := letter.Write(message(told...), "")
+	check(t, m)
+	if m.State != notify.Firing || len(m.Alerts) != 40 || len(m.Text) > 8000 || strings.Contains(m.Text, "Look:") {
+		t.Errorf("%s, %d alerts, %d bytes:\n%s", m.State, len(m.Alerts), len(m.Text), m.Text)
+	}
+	golden(t, "several", m.Text)
+	check(t, letter.Write(message(told[:2]...), dashboard))
+}
+
+// What strangers had a part in can neither begin a line nor move a cursor, and has no room to hide the rest.
+func TestTextsOfStrangers(t *testing.T) {
+	a := fired(t, "type_fails")
+	evil := "x\r\nBcc: all@example.com\x1b[2J\u202e" + strings.Repeat("y", 10_000)
+	a.Headline, a.Sample.Error, a.Sample.Type, a.Sample.Source = evil, evil, evil, evil
+	m := letter.Write(message(notification(a, alerting.Firing)), dashboard)
+	check(t, m)
+	if strings.Contains(m.Text, "\nBcc") || strings.ContainsAny(m.Text, "\u202e") || len(m.Text) > 4000 {
+		t.Errorf("%d bytes:\n%q", len(m.Text), m.Text)
+	}
+	for _, told := range m.Alerts {
+		if strings.ContainsAny(told.Headline+told.Error+told.Type, "\r\n\x1b") {
+			t.Errorf("%+v", told)
+		}
+	}
+}
+
+// The test message says that it is one.
+func TestOfAChannel(t *testing.T) {
+	m := letter.Test("oncall", "web-1", dashboard, now)
+	check(t, m)
+	golden(t, "test", m.Text)
+	if again := letter.Test("oncall", "web-1", dashboard, now.Add(time.Second)); again.Key == m.Key {
+		t.Error("two tests are one message")
+	}
+}
+
+// The page shows a message as it is.
+func TestPageShowsAMessage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/alerts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := letter.Write(message(notification(fired(t, "destination_failing"), alerting.Firing)), dashboard)
+	if !strings.Contains(string(page), "```text\n"+m.Text+"```") {
+		t.Errorf("docs/alerts.md does not show\n%s", m.Text)
+	}
+}

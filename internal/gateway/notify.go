@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/alert"
+	"github.com/hookonce/hookonce/internal/alerting"
+	"github.com/hookonce/hookonce/internal/alerting/letter"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/deliver"
+	"github.com/hookonce/hookonce/internal/notify"
+)
+
+// telling is how people are told: the channels, and the heartbeat.
+type telling struct {
+	channels  []*notify.Channel
+	addresses []alerting.Address // of the channels
+	heartbeat *notify.Heartbeat  // nil: there is none
+	transport *http.Transport    // nil: nothing needs it
+}
+
+// newTelling makes the channels that are configured. Requests go where deliveries may go; who the mail server is, operators say
+// alone, and it may be on a private network.
+func newTelling(cfg *config.Config, policy deliver.AddressPolicy) (t telling, err error) {
+	if len(cfg.Notify) == 0 && cfg.Heartbeat.Reveal() == "" {
+		return t, nil
+	}
+	t.transport = deliver.NewTransport(policy)
+	o := notify.Options{Transport: t.transport, Dial: (&net.Dialer{Timeout: 5 * time.Second}).DialContext}
+	for i := range cfg.Notify {
+		c := &cfg.Notify[i]
+		channel, err := notify.New(c.Notify(), o)
+		if err != nil {
+			return t, fmt.Errorf("alerts.notify: %s: %w", c.Name, err)
+		}
+		to := alerting.Address{Name: c.Name, Notifier: teller{channel, cfg.AdminURL}}
+		for _, s := range c.Severities {
+			to.Severities = append(to.Severities, alert.Severity(s))
+		}
+		t.channels, t.addresses = append(t.channels, channel), append(t.addresses, to)
+	}
+	if address := cfg.Heartbeat.Reveal(); address != "" {
+		if t.heartbeat, err = notify.NewHeartbeat(address, o); err != nil {
+			return t, fmt.Errorf("alerts.heartbeat: %w", err)
+		}
+	}
+	return t, nil
+}
+
+// teller tells one address of alerts.
+type teller struct {
+	channel   *notify.Channel
+	dashboard string
+}
+
+// Notify sends what a letter says over the channel.
+func (t teller) Notify(ctx context.Context, m alerting.Message) error {
+	_, err := t.channel.Send(ctx, letter.Write(m, t.dashboard))
+	return err
+}
+
+// beat says to whom the heartbeat is for that all is well.
+func (g *Gateway) beat(ctx context.Context) {
+	h := g.wired.Load().telling.heartbeat
+	if h == nil {
+		return
+	}
+	if err := h.Beat(ctx); err != nil {
+		g.opt.strange.Warn("gateway: the heartbeat of alerts does not arrive", "error", err)
+	}
+}
+
+// closeIdle closes connections that nobody uses.
+func (t telling) closeIdle() {
+	if t.transport != nil {
+		t.transport.CloseIdleConnections()
+	}
+}
