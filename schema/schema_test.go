@@ -76,7 +76,8 @@ func exec(t *testing.T, db *sql.DB, statement string) {
 // libraryTables are those that there are in every dialect, and journalTables those of the gateway.
 var libraryTables = []string{"claims", "responses", "effects", "versions", "states"}
 
-var journalTables = []string{"events", "bodies", "deliveries", "attempts", "lanes", "newest", "twins", "sightings", "pauses", "audits", "answers", "tallies", "tally_hours", "tally_writers"}
+var journalTables = []string{"events", "bodies", "deliveries", "attempts", "lanes", "newest", "twins", "sightings", "pauses", "audits", "answers", "tallies", "tally_hours", "tally_writers",
+	"alerts", "alert_silences", "alert_records", "alert_notices"}
 
 func mustHaveTables(t *testing.T, db *sql.DB, d schema.Dialect, name string) {
 	t.Helper()

@@ -28,10 +28,10 @@ type Alerter interface {
 	// newest on), at most limit of them.
 	AlertHistory(ctx context.Context, f AlertFilter, before int64, limit int) ([]AlertRecord, error)
 
-	// TakeNotices leases notices to one of the addresses that are due at now, with all others of the same rule that wait for that
-	// address whether they are due or not, so that one message tells them: those of the longest due one, at most limit. Tries and token are raised
-	// by one. One whose lease ran out is due. An alert of which a notice to the address is leased is left out, so that nobody
-	// hears of two in the wrong order; of one that has several the latest is taken, and the others go.
+	// TakeNotices leases what one message tells: the notice to one of the addresses that is due for the longest time at now, and
+	// all others of its rule and address, whether they are due or not, at most limit. Tries and tokens are raised by one. One
+	// whose lease ran out is due. An alert of which a notice to the address is leased is left out, so that nobody hears of two in
+	// the wrong order; of one that has several the latest is taken, and the others go.
 	TakeNotices(ctx context.Context, now, lease time.Time, addresses []string, limit int) ([]Notice, error)
 
 	// FinishNotices records what came of notices, each only where its token is current, and returns for each whether it was
@@ -70,9 +70,12 @@ type Alert struct {
 	Severity string // page, ticket or info
 	// Transition counts what happened that somebody may be told, and is never the same twice for one alert.
 	Transition int64
-	// Since is when State began; Fired when it last began to fire, Seen when it last held, and Told when somebody was last to
-	// be told of it, each zero if it never was. Told is zero again when it fires anew.
-	Since, Fired, Seen, Told time.Time
+	// Since is when State began, Fired when it last began to fire, and Seen when it last held. Zero: never.
+	Since, Fired, Seen time.Time
+	// Told is when somebody was last to be told of it since it fires, and ToldAs the highest severity that was named then.
+	// Zero: nobody was.
+	Told   time.Time
+	ToldAs string
 	// Cause is the fingerprint of the alert that this one follows from, and is hidden by. Empty: it is told.
 	Cause string
 	// Body is what the rule says, as JSON. Stores do not look into it.
@@ -186,8 +189,9 @@ type Notice struct {
 	AlertID
 	Transition int64
 	Address    string
-	// Due is when it is told at the earliest. In a notice that was taken it is the end of its lease.
-	Due time.Time
+	// Due is when it is told at the earliest. While it is Leased it is the end of the lease.
+	Due    time.Time
+	Leased bool
 	// Since is when it was decided.
 	Since time.Time
 	Tries int

@@ -17,7 +17,8 @@ type Audit struct {
 	At         time.Time
 	By, Reason string
 	Action     Action
-	// Filter says to what: a destination, or which deliveries were replayed ([Replay.Text]).
+	// Filter says to what: a destination, which deliveries were replayed ([Replay.Text]), or the fingerprint of alerts, with
+	// stars for any.
 	Filter string
 	// Count is how many deliveries a replay made due; else 0.
 	Count int64
@@ -31,6 +32,10 @@ const (
 	ActionReplay Action = "replay"
 	ActionPause  Action = "pause"
 	ActionResume Action = "resume"
+
+	ActionAcknowledge Action = "acknowledge" // an alert
+	ActionSilence     Action = "silence"     // alerts
+	ActionUnsilence   Action = "unsilence"
 )
 
 // Record returns the audit log of a pause, or of its end.

@@ -21,6 +21,7 @@ type Store interface {
 	Operator
 	Registry
 	Tallier
+	Alerter
 }
 
 // Accepter is the side of a [Store] for those who bring events, and wait for what becomes of them.

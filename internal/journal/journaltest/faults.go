@@ -30,6 +30,8 @@ const (
 
 	OpBypassed Op = "bypassed"
 	OpTallies  Op = "tallies"
+	OpAlerts   Op = "alerts"  // changing them
+	OpNotices  Op = "notices" // recording what came of them
 )
 
 // Mode says how a call fails.
@@ -182,6 +184,16 @@ func (f *Faulty) AddTallies(ctx context.Context, process string, seq int64, poin
 		return struct{}{}, f.Store.AddTallies(ctx, process, seq, points)
 	})
 	return err
+}
+
+// ChangeAlerts implements [journal.Store].
+func (f *Faulty) ChangeAlerts(ctx context.Context, try bool, change func(*journal.AlertBook) (*journal.AlertChanges, error)) (bool, error) {
+	return disturb(ctx, f, OpAlerts, func() (bool, error) { return f.Store.ChangeAlerts(ctx, try, change) })
+}
+
+// FinishNotices implements [journal.Store].
+func (f *Faulty) FinishNotices(ctx context.Context, outcomes []journal.NoticeOutcome) ([]bool, error) {
+	return disturb(ctx, f, OpNotices, func() ([]bool, error) { return f.Store.FinishNotices(ctx, outcomes) })
 }
 
 // Orphans implements [journal.Store].

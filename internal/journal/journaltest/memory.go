@@ -38,6 +38,7 @@ type Memory struct {
 	answers    map[target]journal.Response
 	records
 	talliers
+	journal.AlertMemory
 }
 
 // ref is a key, or a logical key, inside its source.

@@ -59,6 +59,7 @@ type Store struct {
 	logEnd int64 // where the last page of the log ends, bytes
 
 	passengers chan *passenger // see ride
+	alerting   sync.Mutex      // whose turn it is to change alerts, before that to write
 
 	readers *sql.DB
 	prefix  string
