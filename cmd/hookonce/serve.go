@@ -77,6 +77,9 @@ func serve(ctx context.Context, w *env, cfg *config.Config, load func() (*config
 		return logFailure(w, cfg, notStarted, err)
 	}
 	signals.steer(ctx, g)
+	if err := notifyReady(w); err != nil {
+		log.Warn("gateway: " + err.Error())
+	}
 	if dev != nil {
 		dev.announce(w, g)
 	}
