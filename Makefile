@@ -4,7 +4,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
 FUZZTIME ?= 10s
 
-.PHONY: all build image deploy docs test check oracle browser screenshots examples servers bench bench-stores bench-large backlog fuzz kills chaos attack clean
+.PHONY: all build image deploy release reproducible docs test check oracle browser screenshots examples servers bench bench-stores bench-large backlog fuzz kills chaos attack clean
 
 all: build
 
@@ -20,6 +20,13 @@ image: ## the container image for ARCH in dist, without a daemon
 deploy: ## try the container image, under bubblewrap
 	@./scripts/install-servers bwrap
 	cd internal/tool/image && go vet -mod=mod . && go test -mod=mod -count=1 -timeout 8m .
+
+release: ## programs, archives, deb, rpm, bills of materials and checksums in dist/release; MINISIGN_KEY signs
+	rm -rf dist/release
+	./scripts/release dist/release
+
+reproducible: ## build twice what is released, in two folders, and compare every byte; half an hour
+	./scripts/reproducible
 
 docs: ## write what pages say of providers, packages, commands and metrics from what the code says
 	go run ./internal/tool/providerdoc
@@ -91,4 +98,4 @@ fuzz: ## every fuzz target for FUZZTIME each
 	@./scripts/fuzz $(FUZZTIME)
 
 clean:
-	rm -rf bin
+	rm -rf bin dist
