@@ -124,13 +124,9 @@ func (a *adminClient) call(ctx context.Context, method, path string, body, out a
 		}
 		sent = bytes.NewReader(text)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, a.base+path, sent)
+	req, err := a.request(ctx, method, path, sent)
 	if err != nil {
 		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if a.token != "" {
-		req.Header.Set("Authorization", "Bearer "+a.token)
 	}
 	res, err := a.http.Do(req)
 	if err != nil {
@@ -148,6 +144,41 @@ func (a *adminClient) call(ctx context.Context, method, path string, body, out a
 		return fmt.Errorf("this is not the answer of a gateway of this version: %w", err)
 	}
 	return nil
+}
+
+func (a *adminClient) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if a.token != "" {
+		req.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	return req, nil
+}
+
+// stream opens an answer that does not end by itself. It begins behind the message with the id after, if that is set.
+func (a *adminClient) stream(ctx context.Context, path, after string) (io.ReadCloser, error) {
+	req, err := a.request(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if after != "" {
+		req.Header.Set("Last-Event-ID", after)
+	}
+	patient := *a.http
+	patient.Timeout = 0
+	res, err := patient.Do(req)
+	if err != nil {
+		return nil, a.silence(err)
+	}
+	if res.StatusCode != http.StatusOK {
+		defer res.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(res.Body, maxAnswer)) // what is cut short is refused all the same
+		return nil, refusal(res.StatusCode, text)
+	}
+	return res.Body, nil
 }
 
 // refusal makes one line of what the gateway says is wrong.

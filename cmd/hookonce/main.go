@@ -72,6 +72,7 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		newConfigCommand(w),
 		newMigrateCommand(w),
 		newEventsCommand(w),
+		newTailCommand(w),
 		newFailuresCommand(w),
 		newRefusalsCommand(w),
 		newStatusCommand(w),

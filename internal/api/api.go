@@ -69,6 +69,7 @@ func (a *api) register(h huma.API) {
 	get(h, "list-events", "/events", "List events, newest first", a.list)
 	get(h, "get-event", "/events/{source}/{key}", "One event with its attempts and copies", a.byKey)
 	get(h, "get-event-by-id", "/events/{id}", "The same by identifier, for events without a key", a.byID)
+	huma.Register(h, tailOperation(), a.tail)
 	get(h, "list-failures", "/failures", "Group what failed by destination and kind of error", a.failures)
 	get(h, "count-refusals", "/refusals", "Count the requests that were refused, by source", a.refusalCounts)
 	get(h, "list-refusals", "/sources/{name}/refusals", "List the last requests to a source that were refused, and why", a.refusals)

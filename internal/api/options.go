@@ -9,6 +9,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/overview"
 	"github.com/hookonce/hookonce/internal/refusals"
+	"github.com/hookonce/hookonce/internal/tail"
 	"github.com/hookonce/hookonce/internal/tally"
 )
 
@@ -43,6 +44,8 @@ type Options struct {
 	Self journal.Gateway
 	// Overview returns how all stands at the moment, see [overview.Overview.Snapshot].
 	Overview func(context.Context) (*overview.Snapshot, error)
+	// Tail tells events as they come.
+	Tail *tail.Feed
 	// Targets returns the destinations of this process as they are at the moment, by name.
 	Targets func() []fleet.Target
 	// Field returns what reads the field with this name, as routes have it, from events of the source. It fails if

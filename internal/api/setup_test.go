@@ -19,6 +19,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/refusals"
+	"github.com/hookonce/hookonce/internal/tail"
 )
 
 // now is when every test asks.
@@ -36,6 +37,7 @@ type rig struct {
 	metrics *prometheus.Registry
 	refused *refusals.Log
 	clock   time.Time // of the guard
+	feed    *tail.Feed
 }
 
 // engine does what the journal does for the API, without the rest of it.
@@ -71,6 +73,8 @@ func (r *rig) in(t *testing.T) *rig {
 
 // serve builds the handler anew.
 func (r *rig) serve(tokens ...api.Token) {
+	r.feed = tail.New(r.records, func() time.Time { return now })
+	r.Cleanup(r.feed.Close)
 	r.log, r.metrics, r.clock = new(bytes.Buffer), prometheus.NewRegistry(), now
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	r.guard = api.NewGuard(tokens, api.GuardOptions{Logger: log, Registerer: r.metrics, Now: func() time.Time { return r.clock }})
@@ -89,6 +93,7 @@ func (r *rig) serve(tokens ...api.Token) {
 				{Name: "audit", URL: "http://127.0.0.1:4000/", Health: fleet.Health{State: "healthy", Limit: 64}, Ordered: true}}
 		},
 		Field:   field,
+		Tail:    r.feed,
 		Logger:  log,
 		Version: "test",
 		Now:     func() time.Time { return now },

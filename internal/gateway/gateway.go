@@ -30,6 +30,7 @@ import (
 	"github.com/hookonce/hookonce/internal/loglimit"
 	"github.com/hookonce/hookonce/internal/overview"
 	"github.com/hookonce/hookonce/internal/settings"
+	"github.com/hookonce/hookonce/internal/tail"
 )
 
 // wiring is what runs: a plan, and what was opened for it. It is not changed once it is used.
@@ -70,6 +71,7 @@ type Gateway struct {
 	fleet     announcer
 	tally     *tallying
 	overview  *overview.Overview
+	tail      *tail.Feed
 
 	ingest  *listener
 	admin   *listener
@@ -178,6 +180,7 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 	g.readiness = g.newReadiness()
 	g.readiness.full, g.readiness.ping = g.journal.Full, g.journal.Ping
 	g.overview = overview.New(g.overviewOptions())
+	g.tail = tail.New(g.store, g.opt.Now)
 	admin := g.adminMux(g.readiness, api.New(g.apiOptions()))
 	g.opened.Store(true)
 	g.serve(g.admin, admin)
@@ -273,6 +276,7 @@ func (g *Gateway) apiOptions() api.Options {
 		Refusals: g.handler.Refusals(),
 		Sources:  func() []api.Source { return apiSources(g.config()) },
 		Overview: g.overview.Snapshot,
+		Tail:     g.tail,
 		Self:     g.fleet.self,
 		Targets:  g.targets,
 		Reload: func(ctx context.Context, by string) ([]string, error) {
@@ -409,6 +413,7 @@ func (g *Gateway) swap(w *wiring) error {
 		return errors.Join(err, g.deliver.Reload(before.deliver.Destinations, before.deliver.Relayed))
 	}
 	g.guard.Reload(w.tokens)
+	g.tail.Disconnect() // whoever may still look on comes back
 	g.admin.certificates.Store(w.adminTLS)
 	connections, _ := connectionLimits(&w.plan, descriptors())
 	checkDescriptors(g.opt.Logger, &w.plan, connections)
@@ -496,6 +501,9 @@ func (g *Gateway) Close(ctx context.Context) error {
 func (g *Gateway) close(ctx context.Context) error {
 	g.retire()
 	g.opening.close()
+	if g.tail != nil {
+		g.tail.Close()
+	}
 	err := errors.Join(
 		g.quiesce(ctx),
 		g.closeJournal(ctx),

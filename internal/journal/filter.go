@@ -2,6 +2,7 @@ package journal
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -37,6 +38,27 @@ func (f *Filter) ByError() bool { return f.Error != "" || f.Status != 0 }
 // narrows to.
 func (f *Filter) MatchError(d *Delivery) bool {
 	return (f.Error == "" || d.Kind == f.Error) && (f.Status == 0 || d.Status == f.Status)
+}
+
+// MatchType reports whether an event of that type is one that the filter matches.
+func (f *Filter) MatchType(kind string) bool {
+	parts := strings.Split(f.Type, "*")
+	first, last := parts[0], parts[len(parts)-1]
+	if f.Type == "" || len(parts) == 1 {
+		return f.Type == "" || kind == f.Type
+	}
+	if len(kind) < len(first)+len(last) || !strings.HasPrefix(kind, first) || !strings.HasSuffix(kind, last) {
+		return false
+	}
+	kind = kind[len(first) : len(kind)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		_, rest, found := strings.Cut(kind, part)
+		if !found {
+			return false
+		}
+		kind = rest
+	}
+	return true
 }
 
 // Open returns the states in which an event has to have a delivery to match. None: it need not have one.

@@ -48,6 +48,12 @@ type Summary struct {
 	Deliveries         []Delivery // that are not done, by destination
 }
 
+// Arrival is the least that tells which event came.
+type Arrival struct {
+	ID           int64
+	Source, Type string
+}
+
 // State returns the state of the event as a whole: that of the delivery that needs most attention.
 func (s *Summary) State() State {
 	for _, state := range []State{Dead, Failed, Processing, Pending} {

@@ -54,3 +54,6 @@ func (g *IDs) Next(now time.Time) int64 {
 
 // IDTime returns when the event with an identifier was accepted, to the millisecond.
 func IDTime(id int64) time.Time { return time.UnixMilli(id>>(writerBits+counterBits) + idEpoch) }
+
+// IDWriter returns the number of the process that made an identifier.
+func IDWriter(id int64) int { return int(id & MaxWriter) }

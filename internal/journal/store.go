@@ -106,6 +106,13 @@ type Reader interface {
 	// neither repeats nor hides an event of a later page.
 	List(ctx context.Context, f Filter, before int64, limit int) (Page, error)
 
+	// Arrivals returns what there is from the identifier first on, oldest first, at most limit of them. It is asked often, and
+	// reads no more than these rows.
+	Arrivals(ctx context.Context, first int64, limit int) ([]Arrival, error)
+
+	// Summaries returns what [Reader.List] would say about the events, oldest first, as far as they are there.
+	Summaries(ctx context.Context, ids []int64) ([]Summary, error)
+
 	// Contents calls see with the header and the body of each of the events, in any order, as far as they are
 	// kept, and stops at its first error. What see gets is its own until it returns.
 	Contents(ctx context.Context, ids []int64, see func(id int64, header, body []byte) error) error

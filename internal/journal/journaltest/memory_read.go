@@ -44,36 +44,45 @@ func (m *Memory) List(ctx context.Context, f journal.Filter, before int64, limit
 	return page, nil
 }
 
+// Arrivals implements [journal.Store].
+func (m *Memory) Arrivals(ctx context.Context, first int64, limit int) (all []journal.Arrival, err error) {
+	end, err := m.begin(ctx)
+	defer end()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.events)) {
+		if id >= first && len(all) < limit {
+			all = append(all, journal.Arrival{ID: id, Source: m.events[id].source, Type: m.events[id].kind})
+		}
+	}
+	return all, nil
+}
+
+// Summaries implements [journal.Store].
+func (m *Memory) Summaries(ctx context.Context, ids []int64) (all []journal.Summary, err error) {
+	end, err := m.begin(ctx)
+	defer end()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range slices.Sorted(slices.Values(ids)) {
+		if m.events[id] != nil {
+			all = append(all, m.summary(id))
+		}
+	}
+	return all, nil
+}
+
 // matches reports whether an event is one that f wants, its time apart.
 func (m *Memory) matches(id int64, f journal.Filter) bool {
 	ev := m.events[id]
 	return (f.Source == "" || f.Source == ev.source) &&
-		(f.Type == "" || matchType(f.Type, ev.kind)) &&
+		f.MatchType(ev.kind) &&
 		(f.Resource == "" || ev.resource == f.Resource || strings.Contains(ev.resource, journal.ResourcePart(f.Resource))) &&
 		(f.Destination == "" || m.goesTo(id, f.Destination)) &&
 		(f.State == "" && !f.ByError() || m.isIn(id, f)) &&
 		(f.Seen == "" || slices.ContainsFunc(m.receipts[id], func(s journal.DuplicateReceipt) bool { return s.Kind == f.Seen }))
-}
-
-// matchType reports whether an event type matches the pattern of a filter.
-func matchType(pattern, kind string) bool {
-	parts := strings.Split(pattern, "*")
-	first, last := parts[0], parts[len(parts)-1]
-	if len(parts) == 1 {
-		return kind == pattern
-	}
-	if len(kind) < len(first)+len(last) || !strings.HasPrefix(kind, first) || !strings.HasSuffix(kind, last) {
-		return false
-	}
-	kind = kind[len(first) : len(kind)-len(last)]
-	for _, part := range parts[1 : len(parts)-1] {
-		_, rest, found := strings.Cut(kind, part)
-		if !found {
-			return false
-		}
-		kind = rest
-	}
-	return true
 }
 
 // goesTo reports whether the event was attempted at the destination, or is to be.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,34 @@ var listCases = []testCase{
 			c.fresh(c.entry(fmt.Sprint("evt_", i)))
 		}
 		c.lists(journal.Filter{}, "evt_4", "evt_3", "evt_2", "evt_1", "evt_0")
+	}},
+	{"what came from an identifier on, oldest first, and each summed up as in a list", func(c *suite) {
+		a, b, d := c.entry("a"), c.entry("b", to("app", "audit")), c.entry("c", to())
+		c.fresh(a, b, d)
+		of := func(e *journal.Record) journal.Arrival {
+			return journal.Arrival{ID: e.ID, Source: e.Source, Type: e.Type}
+		}
+		for _, w := range c.take(1) {
+			c.finish1(c.outcome(w, journal.Failed), true)
+		}
+		for _, one := range []struct {
+			first int64
+			limit int
+			want  []journal.Arrival
+		}{{0, 10, []journal.Arrival{of(a), of(b), of(d)}}, {b.ID, 10, []journal.Arrival{of(b), of(d)}}, {0, 2, []journal.Arrival{of(a), of(b)}}, {d.ID + 1, 10, nil}} {
+			got, err := c.store.Arrivals(c.Context(), one.first, one.limit)
+			c.ok("Arrivals", err)
+			c.same(fmt.Sprintf("arrivals from %d on, %d at most", one.first, one.limit), got, one.want)
+		}
+		page, err := c.store.List(c.Context(), journal.Filter{}, 0, 10)
+		c.ok("List", err)
+		slices.Reverse(page.Events)
+		got, err := c.store.Summaries(c.Context(), []int64{d.ID, 1, a.ID, b.ID})
+		c.ok("Summaries", err)
+		c.same("summaries", got, page.Events)
+		if got, err = c.store.Summaries(c.Context(), nil); err != nil || len(got) != 0 {
+			c.Errorf("of none there are %v, %v", got, err)
+		}
 	}},
 	{"what is accepted meanwhile neither repeats nor hides an event", func(c *suite) {
 		c.fresh(c.entry("a"), c.entry("b"), c.entry("c"))

@@ -82,6 +82,27 @@ func (s *Store) List(ctx context.Context, f journal.Filter, before int64, limit 
 	return page, err
 }
 
+// Arrivals implements [journal.Store].
+func (s *Store) Arrivals(ctx context.Context, first int64, limit int) ([]journal.Arrival, error) {
+	const text = `SELECT id, source, event_type FROM {{.}}events WHERE id >= $1 ORDER BY id LIMIT $2`
+	all, err := rows(ctx, s.pool, s.in(text), []any{first, limit}, func(row pgx.CollectableRow) (a journal.Arrival, err error) {
+		return a, row.Scan(&a.ID, &a.Source, &a.Type)
+	})
+	return all, failed("looking for new events", err)
+}
+
+// Summaries implements [journal.Store].
+func (s *Store) Summaries(ctx context.Context, ids []int64) (all []journal.Summary, err error) {
+	err = s.read(ctx, "reading events", func(tx pgx.Tx) error {
+		all, err = rows(ctx, tx, s.in(`SELECT `+summaryColumns+` FROM {{.}}events e `+summaryJoins+` WHERE e.id = ANY ($1::bigint[]) ORDER BY e.id`), []any{ids}, scanSummary)
+		if err != nil {
+			return err
+		}
+		return s.addDeliveries(ctx, tx, all)
+	})
+	return all, err
+}
+
 // narrow cuts the range of a search down to what one call looks at, and reports whether there is more.
 func (s *Store) narrow(ctx context.Context, tx pgx.Tx, q *search.Search) (more bool, err error) {
 	var n, last int64

@@ -97,6 +97,30 @@ func (s *Store) List(ctx context.Context, f journal.Filter, before int64, limit 
 	return page, err
 }
 
+// Arrivals implements [journal.Store].
+func (s *Store) Arrivals(ctx context.Context, first int64, limit int) ([]journal.Arrival, error) {
+	const text = `SELECT id, source, event_type FROM {{.}}events WHERE id >= ? ORDER BY id LIMIT ?`
+	all, err := rows(ctx, s.readers, s.in(text), []any{first, limit}, func(row scanner) (a journal.Arrival, err error) {
+		return a, row.Scan(&a.ID, &a.Source, &a.Type)
+	})
+	return all, failed("looking for new events", err)
+}
+
+// Summaries implements [journal.Store].
+func (s *Store) Summaries(ctx context.Context, ids []int64) (all []journal.Summary, err error) {
+	err = s.read(ctx, "reading events", func(tx *sql.Tx) error {
+		all, err = rows(ctx, tx, s.in(`SELECT `+summaryColumns+` FROM {{.}}events e LEFT JOIN {{.}}twins t ON t.event_id = e.id
+			WHERE e.id IN (`+numbers(ids)+`) ORDER BY e.id`), nil, scanSummary)
+		for i := range all {
+			if err == nil {
+				all[i].Deliveries, err = s.openDeliveries(ctx, tx, all[i].ID)
+			}
+		}
+		return err
+	})
+	return all, err
+}
+
 // narrow cuts the range of a search down to what one call looks at, and reports whether there is more.
 func (s *Store) narrow(ctx context.Context, db reader, q *search.Search) (more bool, err error) {
 	found, err := rows(ctx, db, s.in(q.Bound()), q.Scope.Args, func(row scanner) (is [2]int64, err error) {
