@@ -110,6 +110,7 @@ func Start(ctx context.Context, cfg *config.Config, o Options) (*Gateway, error)
 	g := &Gateway{opt: o, kept: keeping{opt: o}, observing: observing{opt: o}, failed: make(chan error, 3), hurry: make(chan struct{}, 1)}
 	g.connections = newConnectionMetrics(g.opt.Registry)
 	g.tally = newTallying(g.opt)
+	g.register(cfg.Store)
 	began := g.opt.Now()
 	if err := g.start(ctx, cfg); err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)

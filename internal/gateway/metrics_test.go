@@ -16,11 +16,11 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 )
 
-var update = flag.Bool("update", false, "write the table of metrics in docs/operating.md anew")
+var update = flag.Bool("update", false, "write the table of metrics in docs/monitoring.md anew")
 
 var described = regexp.MustCompile(`^Desc\{fqName: ("hookonce_[a-z_]+"), help: ("(?:[^"\\]|\\.)*"), .*constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 
-// TestMetricsStandInAPage: every metric that a gateway exposes, counted already or not, stands in docs/operating.md.
+// TestMetricsStandInAPage: every metric that a gateway exposes, counted already or not, stands in docs/monitoring.md.
 func TestMetricsStandInAPage(t *testing.T) {
 	rows := map[string]string{}
 	onEveryStore(t, func(t *testing.T, store config.Store) {
@@ -33,7 +33,7 @@ func TestMetricsStandInAPage(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		table += rows[name]
 	}
-	const page = "../../docs/operating.md"
+	const page = "../../docs/monitoring.md"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

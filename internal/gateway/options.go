@@ -3,7 +3,6 @@ package gateway
 import (
 	"cmp"
 	"log/slog"
-	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,19 +58,8 @@ func (o Options) withDefaults() Options {
 		o.Registry.MustRegister(collectors.NewGoCollector(),
 			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
-	o.Registry.MustRegister(buildInfo(o.Version))
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	return o
-}
-
-// buildInfo is 1, with the versions in labels.
-func buildInfo(version string) prometheus.Collector {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "hookonce_build_info", Help: "1, with the version of the program and of Go.",
-		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
-	})
-	g.Set(1)
-	return g
 }

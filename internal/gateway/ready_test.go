@@ -75,6 +75,25 @@ func TestReadyLooksOnceASecond(t *testing.T) {
 		nanos.Add(int64(readyFor))
 	}
 	<-done
+	if ready := gauge(t, g, "hookonce_ready"); ready != 1 {
+		t.Errorf("hookonce_ready is %v", ready)
+	}
+}
+
+// gauge returns the value of a gauge without labels.
+func gauge(t *testing.T, g *Gateway, name string) float64 {
+	t.Helper()
+	all, err := g.opt.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if m.GetName() == name {
+			return m.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
 }
 
 // What the store says is for the log, and for those who may look at everything.
@@ -124,6 +143,9 @@ func TestReadyTellsStrangersNothing(t *testing.T) {
 	}
 	if text := ask("", "evil.example", local); !strings.Contains(text, stranger) {
 		t.Errorf("without tokens, a page elsewhere is told %s", text)
+	}
+	if ready := gauge(t, g, "hookonce_ready"); ready != 0 {
+		t.Errorf("hookonce_ready is %v while the store is away", ready)
 	}
 }
 

@@ -27,7 +27,15 @@ func newTallying(o Options) *tallying {
 	o.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "hookonce_tally_points_lost_total",
 		Help: "Counts of a minute that were given up, because the store was away for so long that too many waited for it.",
-	}, func() float64 { return float64(t.Lost()) }))
+	}, func() float64 { return float64(t.Lost()) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "hookonce_tally_last_flush_timestamp_seconds",
+		Help: "When all that was counted by the minute had been handed over to the store last; 0 if it never had.",
+	}, func() float64 {
+		if at := t.Flushed(); !at.IsZero() {
+			return float64(at.Unix())
+		}
+		return 0
+	}))
 	return t
 }
 

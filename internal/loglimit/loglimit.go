@@ -59,6 +59,17 @@ func Flush(l *slog.Logger) {
 	}
 }
 
+// Suppressed returns how many lines were held back by the bounds of l so far. Of a logger without bounds that is 0.
+func Suppressed(l *slog.Logger) int64 {
+	h, bounded := l.Handler().(*handler)
+	if !bounded {
+		return 0
+	}
+	h.log.mu.Lock()
+	defer h.log.mu.Unlock()
+	return h.log.total
+}
+
 // Std returns a logger for package net/http, which writes what it has to say about connections as free text. All of it
 // is one kind of lines, with that level and message: the texts have addresses in them.
 func Std(l *slog.Logger, level slog.Level, message string, args ...any) *stdlog.Logger {
@@ -177,6 +188,7 @@ type log struct {
 	kinds map[id]*Kind
 	all   second
 	held  []*Kind // of which something was held back since the last settle
+	total int64   // lines that were held back so far
 	due   bool    // a settle is on its way
 }
 
@@ -247,6 +259,7 @@ func (k *Kind) Allow(now time.Time) bool {
 		k.n, k.last = k.n+1, now
 		return true
 	}
+	k.log.total++
 	if k.held++; k.held == 1 {
 		k.log.held = append(k.log.held, k)
 		if !k.log.due {

@@ -74,6 +74,9 @@ func TestOneKindIsBounded(t *testing.T) {
 		if got := b.read(t); len(got) != 1 || got[0]["suppressed"] != nil {
 			t.Errorf("after the flood: %v", got)
 		}
+		if n := Suppressed(l); n != 2000-PerKind {
+			t.Errorf("%d lines were held back in all, want %d", n, 2000-PerKind)
+		}
 	})
 }
 

@@ -65,6 +65,7 @@ type Registry struct {
 	waiting  map[int64]counts // what is still to be handed over, in the same form
 	points   int              // in waiting
 	lost     int64            // points that were given up
+	flushed  time.Time        // when all was handed over last
 
 	sending sync.Mutex // one hand-over at a time
 	seq     int64      // of the last batch
@@ -143,6 +144,9 @@ func (r *Registry) Flush(ctx context.Context, to Adder) error {
 	for {
 		if r.doubt == nil {
 			if r.doubt = r.next(); r.doubt == nil {
+				r.mu.Lock()
+				r.flushed = r.now()
+				r.mu.Unlock()
 				return nil
 			}
 			r.seq++
@@ -159,6 +163,13 @@ func (r *Registry) Lost() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lost
+}
+
+// Flushed returns when all that was counted had been handed over last; zero: it never had.
+func (r *Registry) Flushed() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.flushed
 }
 
 // Recent returns what this process counted in the last two hours and matches, to the moment. It needs no store.

@@ -107,6 +107,9 @@ func TestABatchOfWhichNothingIsKnownIsSentAgainUnchanged(t *testing.T) {
 				if err := r.Flush(t.Context(), s); (err != nil) != (i < 3) || err != nil && !errors.Is(err, errAway) {
 					t.Fatalf("flush %d: %v", i, err)
 				}
+				if at := r.Flushed(); at.IsZero() != (i < 3) || i == 3 && !at.Equal(c.at) {
+					t.Errorf("after flush %d: all was handed over at %v", i, at)
+				}
 			}
 			for i := range 4 {
 				if !slices.Equal(s.calls[i], s.calls[0]) {

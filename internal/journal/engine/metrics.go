@@ -38,6 +38,7 @@ type metrics struct {
 	calls     map[op]*callMetrics
 	rows      *prometheus.GaugeVec
 	backlog   *backlogMetrics
+	paused    *prometheus.GaugeVec
 	cacheHits prometheus.Counter
 	lost      prometheus.Counter
 	stale     prometheus.Counter
@@ -77,7 +78,10 @@ func newMetrics(t *tally.Registry) *metrics {
 		rows: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "hookonce_journal_rows", Help: "Rows in the journal: deliveries by state, events and other tables in total (estimates).",
 		}, []string{"table", "state"}),
-		backlog:   newBacklogMetrics(),
+		backlog: newBacklogMetrics(),
+		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "hookonce_paused_timestamp_seconds", Help: "When an operator paused the destination; missing where none is paused.",
+		}, []string{"destination"}),
 		cacheHits: counter("done_cache_hits_total", "Copies answered from the memory of finished keys."),
 		lost:      counter("lost_leases_total", "Deliveries that somebody else took over while they were held here."),
 		stale:     counter("stale_outcomes_total", "Outcomes that were not recorded because their token was not current."),
@@ -109,7 +113,7 @@ func (m *metrics) register(r prometheus.Registerer, e *Engine) error {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "hookonce_journal_" + name, Help: help}, func() float64 { return float64(read()) })
 	}
 	var errs []error
-	for _, c := range append(m.collectors(), m.seconds, m.batch, m.failed, m.rows, m.backlog.open, m.backlog.oldest, m.cacheHits, m.lost, m.stale, m.reconciled, m.replayed, m.dropped,
+	for _, c := range append(m.collectors(), m.seconds, m.batch, m.failed, m.rows, m.backlog.open, m.backlog.oldest, m.paused, m.cacheHits, m.lost, m.stale, m.reconciled, m.replayed, m.dropped,
 		gauge("queue_entries", "Entries that wait for their commit.", func() int64 { n, _ := e.queue.depth(); return int64(n) }),
 		gauge("queue_bytes", "Bytes of the entries that wait for their commit.", func() int64 { _, n := e.queue.depth(); return n }),
 		gauge("unrecorded", "Events delivered past the store that are on no record yet.", func() int64 { return int64(e.bypass.Unrecorded()) }),
@@ -135,6 +139,20 @@ func (m *metrics) count(s journal.Stats) {
 		m.rows.WithLabelValues(string(kind), "").Set(float64(n))
 	}
 	m.bytes.Set(float64(s.Bytes))
+}
+
+// pauses makes these the paused destinations, after others were.
+func (m *metrics) pauses(all []journal.Pause, before map[string]bool) {
+	there := map[string]bool{}
+	for _, p := range all {
+		there[p.Destination] = true
+		m.paused.WithLabelValues(p.Destination).Set(float64(p.At.Unix()))
+	}
+	for destination := range before {
+		if !there[destination] {
+			m.paused.DeleteLabelValues(destination)
+		}
+	}
 }
 
 // backlogMetrics say what is open at each destination.

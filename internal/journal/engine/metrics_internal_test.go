@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/tally"
 )
 
 // What was open and is not any more leaves a count of 0 and no age.
@@ -26,6 +27,23 @@ hookonce_journal_backlog{destination="audit",state="dead"} 0
 # HELP hookonce_journal_backlog_oldest_timestamp_seconds When the oldest event was accepted that has such a delivery; missing where there is none.
 # TYPE hookonce_journal_backlog_oldest_timestamp_seconds gauge
 hookonce_journal_backlog_oldest_timestamp_seconds{destination="app",state="failed"} 1.7000036e+09
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A destination that is paused no more has no time since when it is.
+func TestPausedDestinations(t *testing.T) {
+	m, reg := newMetrics(tally.NewRegistry(time.Now)), prometheus.NewRegistry()
+	reg.MustRegister(m.paused)
+	at := time.Unix(1700000000, 0)
+	m.pauses([]journal.Pause{{Destination: "app", At: at}, {Destination: "audit", At: at}}, nil)
+	m.pauses([]journal.Pause{{Destination: "audit", At: at}}, map[string]bool{"app": true, "audit": true})
+	const want = `
+# HELP hookonce_paused_timestamp_seconds When an operator paused the destination; missing where none is paused.
+# TYPE hookonce_paused_timestamp_seconds gauge
+hookonce_paused_timestamp_seconds{destination="audit"} 1.7e+09
 `
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
 		t.Error(err)

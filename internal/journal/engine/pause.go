@@ -49,6 +49,7 @@ func (p *pauses) read(ctx context.Context) error {
 	for _, pause := range all {
 		paused[pause.Destination] = true
 	}
+	p.metrics.pauses(all, p.names())
 	resumed := p.inflight.Destinations.Pause(paused) // first, or what goes back would come again at once
 	p.now.Store(&paused)
 	if resumed {
