@@ -4,7 +4,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
 FUZZTIME ?= 10s
 
-.PHONY: all build image deploy release reproducible docs test check oracle browser screenshots examples servers bench bench-stores bench-large backlog fuzz kills chaos attack clean
+.PHONY: all build image deploy release reproducible docs test check oracle browser screenshots examples servers bench bench-stores bench-large backlog fuzz kills chaos attack ops clean
 
 all: build
 
@@ -93,6 +93,9 @@ chaos: servers ## every store while its server is harmed, 2 500 events in two co
 
 attack: ## what strangers can do to a gateway, and what a genuine sender sees meanwhile, about five minutes
 	go run ./internal/tool/attack
+
+ops: servers ## the rules over weeks, and every query of the board against a Prometheus that scrapes a gateway under load
+	go test -count=1 -timeout 15m -v ./internal/tool/monitoring -long
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@./scripts/fuzz $(FUZZTIME)
