@@ -56,6 +56,7 @@ func New(o Options) http.Handler {
 		load := func(r *http.Request) (*page, error) { return p.load(d, r) }
 		mux.Handle(p.pattern, o.Guard.ProtectPages(d.frame.Page(p.template, load), d.refused))
 	}
+	mux.Handle("GET /tail/stream", o.Guard.ProtectPages(http.HandlerFunc(d.stream), d.refused))
 	mux.HandleFunc("/", d.unknown)
 	return d.frame.Secure(mux)
 }
@@ -72,6 +73,7 @@ var pages = []struct {
 	{"GET /events", "events", (*dashboard).events},
 	{"GET /events/{id}", "event", (*dashboard).event},
 	{"GET /events/{source}/{key}", "event", (*dashboard).event},
+	{"GET /tail", "tail", (*dashboard).tail},
 	{"GET /find", "events", (*dashboard).find},
 	{"GET /destinations", "destinations", (*dashboard).destinations},
 	{"GET /destinations/{name}", "destination", (*dashboard).destination},

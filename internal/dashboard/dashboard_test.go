@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "write the golden files")
 var pages = map[string]string{
 	"now": "/", "failures": "/failures", "failure": "/failures/ledger/status?status=500", "resolved": "/failures/audit/timeout", "refused": "/refused", "store": "/store", "events": "/events", "filter": "/events?state=failed&source=billing", "event": "/events/924305118331207681",
 	"destinations": "/destinations", "destination": "/destinations/ledger", "paused": "/destinations/mail",
-	"sources": "/sources", "source": "/sources/billing", "audit": "/audit", "configuration": "/configuration", "doctor": "/doctor",
+	"sources": "/sources", "source": "/sources/billing", "tail": "/tail?source=billing&type=invoice.*", "audit": "/audit", "configuration": "/configuration", "doctor": "/doctor",
 }
 
 // request returns one of a browser on this machine.

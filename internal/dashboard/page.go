@@ -32,6 +32,7 @@ var places = []frame.Place{
 	{Path: "/", Name: "Now", Key: "n"},
 	{Path: "/failures", Name: "Failures", Key: "f"},
 	{Path: "/events", Name: "Events", Key: "e"},
+	{Path: "/tail", Name: "Tail", Key: "l"},
 	{Path: "/destinations", Name: "Destinations", Key: "d"},
 	{Path: "/sources", Name: "Sources", Key: "s"},
 	{Path: "/refused", Name: "Refused", Key: "r"},

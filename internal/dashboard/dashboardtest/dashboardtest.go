@@ -5,6 +5,7 @@ package dashboardtest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -99,6 +100,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	answer("GET /api/v1/events", func(*http.Request) any { return a.events() })
 	answer("GET /api/v1/events/{id}", func(*http.Request) any { return a.event() })
+	mux.HandleFunc("GET /api/v1/tail", a.tail)
 	answer("GET /api/v1/sources", func(*http.Request) any { return a.sources() })
 	answer("GET /api/v1/destinations", func(*http.Request) any { return a.destinations() })
 	answer("GET /api/v1/failures", func(*http.Request) any { return a.failures() })
@@ -151,6 +153,19 @@ func (a *API) events() api.EventList {
 		list.Events, list.Cursor = list.Events[1:2], ""
 	}
 	return list
+}
+
+// tail tells two events, one of which is in the list as well, and then nothing until who asks is gone.
+func (a *API) tail(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	fresh, known := a.events().Events[0], a.events().Events[0]
+	fresh.ID, fresh.Key, known.State, known.Deliveries = "924305118331209999", a.text("evt_live"), "done", []api.Delivery{}
+	for kind, e := range map[string]api.Event{api.TailEvent: fresh, api.TailState: known} {
+		text, _ := json.Marshal(e)
+		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, text)
+	}
+	_ = http.NewResponseController(w).Flush()
+	<-r.Context().Done()
 }
 
 func (a *API) event() api.Detail {

@@ -132,7 +132,7 @@ func (b *browser) look(theme string, width int64) {
 var pages = map[string]string{
 	"now": "/", "failures": "/failures", "failure": "/failures/ledger/status?status=500", "resolved": "/failures/audit/timeout", "refused": "/refused", "store": "/store", "events": "/events", "filter": "/events?state=failed&source=billing&seen=conflict", "event": "/events/924305118331207681",
 	"destinations": "/destinations", "destination": "/destinations/ledger", "paused": "/destinations/mail",
-	"sources": "/sources", "source": "/sources/billing", "audit": "/audit", "configuration": "/configuration", "doctor": "/doctor",
+	"sources": "/sources", "source": "/sources/billing", "tail": "/tail", "audit": "/audit", "configuration": "/configuration", "doctor": "/doctor",
 	"missing": "/nothing",
 }
 
@@ -379,4 +379,27 @@ func smaller(t *testing.T, picture []byte) []byte {
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+// What comes is put on top of what came, what changes is changed in its place, until somebody stops it.
+func TestTail(t *testing.T) {
+	b := open(t)
+	address, a := serve(t, dashboardtest.Trouble)
+	b.run(chromedp.Navigate(address + "/tail"))
+	b.await(`document.querySelector("tbody tr").textContent.includes("evt_live") && document.querySelector("[data-id='924305118331207681']").textContent.includes("done")`)
+	if n := eval[int](b, `document.querySelectorAll("tbody tr").length`); n != 5 {
+		t.Errorf("there are %d rows", n)
+	}
+	b.run(chromedp.KeyEvent("p"))
+	b.await(`document.getElementById("said").textContent === "Paused."`)
+	a.Change(dashboardtest.Hostile)
+	b.tabTo("#stop")
+	b.run(chromedp.KeyEvent(kb.Enter))
+	b.await(`document.querySelector("tbody tr").textContent.includes("<script>")`)
+	if eval[string](b, "document.title") == "owned" || eval[int](b, `document.querySelectorAll("img, main script").length`) > 0 {
+		t.Error("what others wrote is a part of the page")
+	}
+	for _, c := range b.complaints() {
+		t.Error(c)
+	}
 }

@@ -160,11 +160,57 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "/") {
     event.preventDefault();
     document.getElementById("find")?.focus();
+  } else if (event.key === "p" && stop) {
+    stop.click();
   } else if (event.key === "p" && again) {
     paused = !paused;
     document.title = (paused ? "‖ " : "") + document.title.replace(/^‖ /, "");
   }
 });
+
+// Tail: what comes is put on top.
+const tail = document.querySelector("[data-tail]"), stop = document.getElementById("stop");
+if (tail?.dataset.tail) {
+  const rows = tail.tBodies[0], said = document.getElementById("said");
+  const make = (name, more, ...content) => { const e = Object.assign(document.createElement(name), more); e.append(...content); return e };
+  const marks = { done: "✓", pending: "○", processing: "◐", failed: "▲", dead: "■" };
+  const show = ({ data }) => {
+    const e = JSON.parse(data), old = rows.querySelector(`[data-id="${e.id}"]`);
+    if (old?.contains(document.activeElement)) return;
+    const at = e.received_at, time = make("time", { dateTime: at, title: "UTC" }, at.slice(0, 19).replace("T", " "));
+    const row = make("tr", {}, ...[
+      ["nowrap", make("a", { href: "/events/" + e.id }, time, make("span", { className: "hidden" }, " event " + e.id))],
+      ["", make("span", { className: "state " + e.state }, marks[e.state] + " " + e.state)],
+      ["", e.source], ["text", e.type || ""], ["text", make("code", {}, e.key || "no key")],
+      ["text", ...e.deliveries.map((d) => make("div", {}, `${d.destination}: ${d.state} ${d.last_error || ""}`))],
+    ].map(([className, ...content]) => make("td", { className }, ...content)));
+    row.dataset.id = e.id;
+    if (old) old.replaceWith(row); else rows.prepend(row);
+    rows.rows[200]?.remove();
+    ready(row);
+  };
+  let source;
+  const start = () => {
+    const tell = (text) => () => { said.textContent = text };
+    const well = tell("What comes is shown. Times are UTC."), lost = tell("No answer yet; nothing is lost.");
+    const on = (name, f) => source.addEventListener(name, f);
+    source = new EventSource(tail.dataset.tail);
+    on("open", well);
+    on("error", () => { lost(); if (source.readyState === 2) setTimeout(() => paused || start(), 5000) });
+    on("event", show);
+    on("state", show);
+    on("left_out", ({ data }) => tell((JSON.parse(data).count || "Older") + " were left out.")());
+    on("store_away", lost);
+    on("store_back", well);
+  };
+  stop.hidden = false;
+  stop.onclick = () => {
+    source.close();
+    if (paused = !paused) said.textContent = "Paused."; else start();
+    stop.textContent = paused ? "Go on" : "Pause";
+  };
+  start();
+}
 
 document.addEventListener("visibilitychange", () => { if (!document.hidden && again && !paused) refresh() });
 ready(document);
