@@ -23,6 +23,7 @@ func abilities(t *testing.T, cfg storetest.TxConfig[pgx.Tx]) {
 	storetest.RunTxResponses(t, cfg)
 	storetest.RunGuards(t, cfg)
 	storetest.RunOutbox(t, cfg)
+	storetest.RunInspector(t, cfg)
 }
 
 // Every way in which pgx can talk to the server.

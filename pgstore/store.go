@@ -51,6 +51,7 @@ var (
 	_ hookonce.Guards[pgx.Tx]          = (*Store)(nil)
 	_ hookonce.Outbox[pgx.Tx]          = (*Store)(nil)
 	_ hookonce.Awaiter                 = (*Store)(nil)
+	_ hookonce.Inspector               = (*Store)(nil)
 )
 
 // Option changes a Store when it is made.

@@ -138,6 +138,7 @@ func conformance(t *testing.T, c connection) {
 	storetest.RunTxResponses(t, cfg)
 	storetest.RunGuards(t, cfg)
 	storetest.RunOutbox(t, cfg)
+	storetest.RunInspector(t, cfg)
 	storetest.RunFaults(t, cfg)
 }
 

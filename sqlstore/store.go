@@ -30,6 +30,7 @@ var (
 	_ hookonce.TxResponseStore[*sql.Tx] = (*Store)(nil)
 	_ hookonce.Guards[*sql.Tx]          = (*Store)(nil)
 	_ hookonce.Outbox[*sql.Tx]          = (*Store)(nil)
+	_ hookonce.Inspector                = (*Store)(nil)
 )
 
 // Dialect is the kind of database that a store speaks to.

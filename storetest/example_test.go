@@ -35,6 +35,7 @@ func Example() {
 		storetest.RunTxResponses(t, cfg)
 		storetest.RunGuards(t, cfg)
 		storetest.RunOutbox(t, cfg)
+		storetest.RunInspector(t, cfg) // if it lists what it holds
 		storetest.RunHistory(t, cfg.History())
 		storetest.RunFaults(t, cfg)
 	}

@@ -15,13 +15,17 @@ import (
 
 func newReconcileCommand(w *env) *cobra.Command {
 	var q reconcile.Question
-	var asJSON bool
+	var asJSON, record bool
 	c := &cobra.Command{
 		Use:   "reconcile --store DSN --table NAME --event-column NAME [flags]",
 		Short: "Find side effects in your own table that happened twice, or never",
 		Long: `Reconcile counts the rows of one of your tables by the event that they belong to, and lists the events
 that have more than one: payments that were booked twice. With --lost it also lists events that are
-on record as done and have no row. It only reads.
+on record as done and have no row. The question is put in a transaction that can only read.
+
+What was found is recorded beside hookonce's own tables in the same database, where the dashboards and
+alerts find it: the numbers, and up to 100 of the events. Where that cannot be done, as on a standby or
+without the right to write, a line on stderr says so, and nothing else changes; --record=false leaves it.
 
 Rows whose event column is null or empty cannot be judged, and are counted apart. Names are as in
 SQL: Orders means orders, and "Orders", with its quotes, means itself.
@@ -37,7 +41,7 @@ Exit status: 0 nothing was found, 1 something was, or the question could not be 
 				return err
 			}
 			q.Schema = cfg.Schema
-			return runReconcile(w, c, cfg.Store, q, asJSON)
+			return runReconcile(w, c, cfg.Store, q, asJSON, record)
 		},
 	}
 	f := c.Flags()
@@ -52,13 +56,14 @@ Exit status: 0 nothing was found, 1 something was, or the question could not be 
 	f.Lookup("lost").NoOptDefVal = reconcile.Claims
 	f.IntVar(&q.Limit, "limit", 20, "largest `number` of events to list")
 	f.DurationVar(&q.Timeout, "timeout", time.Minute, "longest `time` that one query may take")
+	f.BoolVar(&record, "record", true, "record what was found, for the dashboards and alerts")
 	f.BoolVar(&asJSON, "json", false, "write the report as JSON")
 	configFlag(f)
 	config.StoreFlags(f)
 	return c
 }
 
-func runReconcile(w *env, c *cobra.Command, store config.Store, q reconcile.Question, asJSON bool) error {
+func runReconcile(w *env, c *cobra.Command, store config.Store, q reconcile.Question, asJSON, record bool) error {
 	if q.Limit < 0 || q.Timeout <= 0 {
 		return &usageError{c.CommandPath(), fmt.Errorf("--limit cannot be negative, and --timeout must be positive")}
 	}
@@ -69,6 +74,11 @@ func runReconcile(w *env, c *cobra.Command, store config.Store, q reconcile.Ques
 		return gateway.Explain(store, err)
 	case err != nil:
 		return err
+	}
+	if record {
+		if err := reconcile.Record(c.Context(), store, q, r, time.Now()); err != nil {
+			fmt.Fprintf(w.err, "%s: this is not recorded, so no dashboard shows it (--record=false does not try to): %v\n", q.Table, err)
+		}
 	}
 	if asJSON {
 		err = printJSON(w, r)

@@ -205,6 +205,9 @@ func doubled(s *overview.Snapshot) Answer {
 		h := &s.Sources[i].Hour
 		copies, conflicts, unkeyed = copies+h.Copies, conflicts+h.Conflicts, unkeyed+h.Unkeyed
 	}
+	for _, a := range findEffectsDoubled(s) {
+		return Answer{true, "Yes. " + a.Headline}
+	}
 	text := fmt.Sprintf("No: %d copies were recognised in the last hour.", copies)
 	if unkeyed > 0 {
 		text = fmt.Sprintf("Not known of %d events in the last hour that have no key: their copies cannot be recognised. %d other copies were.", unkeyed, copies)

@@ -78,6 +78,11 @@ func TestRules(t *testing.T) {
 			d.Five = overview.Outcomes{First: 10, FirstFailed: 1}
 		})
 	}
+	reconciled := func(age time.Duration, doubled int64) func(*snapshot) {
+		return func(s *snapshot) {
+			s.Reconciled = []overview.Reconciled{{At: ago(age), Table: "orders", Doubled: doubled, Surplus: 2 * doubled, Sample: "evt_1", Command: "hookonce reconcile --table orders"}}
+		}
+	}
 	again := func(minutes int) func(*snapshot) {
 		return source(func(o *overview.SourceState) {
 			o.ReseenFor, o.Five = minutes, overview.Intake{Accepted: 100, Reseen: 60}
@@ -131,6 +136,8 @@ func TestRules(t *testing.T) {
 			func(s *snapshot) { s.Since, s.Store.Cleaned = ago(72*time.Hour), ago(cleanupAfter) }, "cleanup", "doctor"},
 		{partitionsEnd, Ticket, func(s *snapshot) { s.Store.Partitioned = now.Add(partitionGap - time.Second) },
 			func(s *snapshot) { s.Store.Partitioned = now.Add(partitionGap) }, "last partition", "doctor"},
+		{effectsDoubled, Page, reconciled(reconciledFor, 1), reconciled(reconciledFor+time.Second, 1), "In orders, 1 event has more than one effect (2 too many), such as evt_1", "hookonce reconcile --table orders"},
+		{effectsDoubled, Page, reconciled(0, 2), reconciled(0, 0), "2 events have", "reconcile"},
 		{storeFull, Ticket, func(s *snapshot) { s.Store.FreeBytes, s.Store.DailyBytes = 13<<30, 1<<30 },
 			func(s *snapshot) { s.Store.FreeBytes, s.Store.DailyBytes = 14<<30, 1<<30 }, "full in 13 days", "retention"},
 	} {
@@ -154,6 +161,19 @@ func TestRules(t *testing.T) {
 		if a := find(c.not); a != nil {
 			t.Errorf("%s fires just below: %s", c.rule, a.Headline)
 		}
+	}
+}
+
+// What is doubled is the answer to whether anything is.
+func TestDoubledIsAnswered(t *testing.T) {
+	s := well()
+	s.Reconciled = []overview.Reconciled{{At: now, Table: "orders"}}
+	if a := Judge(s).Doubled; a.Yes {
+		t.Errorf("nothing doubled: %+v", a)
+	}
+	s.Reconciled[0].Doubled = 3
+	if a := Judge(s).Doubled; !a.Yes || !strings.HasPrefix(a.Text, "Yes. In orders, 3 events have") {
+		t.Errorf("three doubled: %+v", a)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/overview"
@@ -38,6 +39,7 @@ const (
 	partitionsEnd   = "partitions_end"
 	storeFull       = "store_full"
 	probing         = "probing"
+	effectsDoubled  = "effects_doubled"
 )
 
 var rules = []rule{
@@ -52,6 +54,7 @@ var rules = []rule{
 	{paused, ofDestinations(findPaused)},
 	{firstFail, ofDestinations(findFirstFail)},
 	{sendersRefused, ofStore(findSendersRefused)},
+	{effectsDoubled, findEffectsDoubled},
 	{died, ofDestinations(findDied)},
 	{backlogOld, ofDestinations(findBacklogOld)},
 	{conflict, ofSources(findConflict)},
@@ -473,4 +476,26 @@ func hostOf(address string) string {
 		return u.Hostname()
 	}
 	return address
+}
+
+// reconciledFor is how long the result of a reconciliation says how things are: it is made every night, or after an incident.
+const reconciledFor = 7 * 24 * time.Hour
+
+func findEffectsDoubled(s *overview.Snapshot) (all []Alert) {
+	for _, r := range s.Reconciled {
+		named := func(a Alert) bool { return a.Subject == r.Table } // by another question about the same table
+		if r.Doubled == 0 || s.At.Sub(r.At) > reconciledFor || slices.ContainsFunc(all, named) {
+			continue
+		}
+		events, sample := "1 event has", ""
+		if r.Doubled > 1 {
+			events = fmt.Sprintf("%d events have", r.Doubled)
+		}
+		if r.Sample != "" {
+			sample = ", such as " + r.Sample
+		}
+		all = append(all, Alert{Subject: r.Table, Severity: Page, Since: r.At, Count: r.Doubled, Action: Action{Label: "List them", Command: r.Command},
+			Headline: fmt.Sprintf("In %s, %s more than one effect (%d too many)%s: hookonce reconcile found that at %s.", r.Table, events, r.Surplus, sample, clock(r.At))})
+	}
+	return all
 }

@@ -61,3 +61,10 @@ CREATE TABLE {{.}}alert_notices (
     body       bytea NOT NULL,                                -- what is told, as JSON
     PRIMARY KEY (address, rule, subject, transition)
 ) WITH (fillfactor = 70);
+
+-- What `hookonce reconcile` found, for the dashboards and for alerts. Whoever records one deletes the oldest.
+CREATE TABLE {{.}}reconciliations (
+    id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at     timestamptz NOT NULL,
+    report text NOT NULL                                    -- JSON, of a bounded size
+);

@@ -61,3 +61,10 @@ CREATE TABLE {{.}}alert_notices (
     body       BLOB NOT NULL,                                 -- what is told, as JSON
     PRIMARY KEY (address, rule, subject, transition)
 ) WITHOUT ROWID;
+
+-- What `hookonce reconcile` found, for the dashboards and for alerts. Whoever records one deletes the oldest.
+CREATE TABLE {{.}}reconciliations (
+    id     INTEGER PRIMARY KEY AUTOINCREMENT,
+    at     INTEGER NOT NULL,                                -- microseconds since 1970
+    report TEXT NOT NULL                                    -- JSON, of a bounded size
+);

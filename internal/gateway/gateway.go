@@ -67,6 +67,7 @@ type Gateway struct {
 	deliver *deliver.Deliverer
 
 	kept      keeping // for services
+	library   library // in the database of the journal
 	observing observing
 	fleet     announcer
 	tally     *tallying
@@ -180,6 +181,9 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 	g.tellMemory(&wired.plan)
 	g.readiness = g.newReadiness()
 	g.readiness.full, g.readiness.ping = g.journal.Full, g.journal.Ping
+	if g.library, err = openLibrary(wired.store, g.store, g.opt.Now); err != nil {
+		return err
+	}
 	g.overview = overview.New(g.overviewOptions())
 	g.tail = tail.New(g.store, g.opt.Now)
 	admin := g.adminMux(g.readiness, api.New(g.apiOptions()))
@@ -572,7 +576,7 @@ func (g *Gateway) closeStores(ctx context.Context) error {
 	if g.store == nil {
 		return err
 	}
-	return errors.Join(err, g.store.Close())
+	return errors.Join(err, g.library.close(), g.store.Close())
 }
 
 // serve answers requests on l until it is closed. A second call changes who answers.

@@ -14,14 +14,15 @@ import (
 func (g *Gateway) overviewOptions() overview.Options {
 	reader := &fleet.Reader{Records: g.store, Self: g.fleet.self, Targets: g.targets, Now: g.opt.Now, Logger: g.opt.strange}
 	return overview.Options{
-		Fleet:   reader.Stands,
-		Records: g.store,
-		Recent:  g.tally.Recent,
-		Sources: func() []overview.SourceState { return overviewSources(g.config()) },
-		Ready:   g.takes,
-		Upkeep:  func() overview.Upkeep { return overview.Upkeep(g.journal.Worked()) },
-		Free:    func() int64 { return freeBytes(g.config().Store) },
-		Now:     g.opt.Now,
+		Fleet:      reader.Stands,
+		Records:    g.store,
+		Recent:     g.tally.Recent,
+		Sources:    func() []overview.SourceState { return overviewSources(g.config()) },
+		Ready:      g.takes,
+		Upkeep:     func() overview.Upkeep { return overview.Upkeep(g.journal.Worked()) },
+		Reconciled: g.library.reconciled,
+		Free:       func() int64 { return freeBytes(g.config().Store) },
+		Now:        g.opt.Now,
 	}
 }
 

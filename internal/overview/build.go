@@ -105,8 +105,11 @@ func (v *Overview) draw(now time.Time) *Snapshot {
 	c := newCounts(now, v.minutes.value, recent)
 	s := &Snapshot{
 		At: now.UTC(), Since: v.began.UTC(), Store: v.drawStore(now), Gateways: v.joined.Gateways, Numbers: v.drawNumbers(now),
-		Sources: []SourceState{}, Destinations: []DestinationState{},
+		Sources: []SourceState{}, Destinations: []DestinationState{}, Reconciled: append([]Reconciled{}, v.reconciled.value...),
 		Parts: []Part{v.fleet.tell(), v.open.tell(), v.stats.tell(), v.failures.tell(), v.minutes.tell(), v.hours.tell()},
+	}
+	if v.opt.Reconciled != nil {
+		s.Parts = append(s.Parts, v.reconciled.tell())
 	}
 	hours := v.hoursBySource()
 	for _, o := range v.opt.Sources() {

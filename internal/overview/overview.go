@@ -17,7 +17,7 @@ const (
 	waitTime    = 250 * time.Millisecond // that somebody waits who can be shown the snapshot before
 	openEvery   = 5 * time.Second        // between two counts of the open deliveries, which read all of them
 	failEvery   = 5 * time.Second        // between two looks at what failed
-	statsEvery  = time.Minute            // between two looks at how large the store is
+	statsEvery  = time.Minute            // between two looks at how large the store is, and at what reconciliations found
 	minuteEvery = tally.Every            // between two looks at the counts of minutes, as often as there are new ones
 	hourEvery   = 5 * time.Minute        // between two looks at those of hours
 	commitSpan  = 10 * time.Second       // over which commits are averaged at least
@@ -59,6 +59,8 @@ type Options struct {
 	Ready func() error
 	// Upkeep returns what the process did with the store.
 	Upkeep func() Upkeep
+	// Reconciled returns the latest result of each question that was put to `hookonce reconcile`. Nil: there are none.
+	Reconciled func(context.Context) ([]Reconciled, error)
 	// Free returns how many bytes the store may still grow by; 0 if that is not known.
 	Free func() int64
 	Now  func() time.Time
@@ -80,14 +82,15 @@ type Overview struct {
 
 // known is what was read last.
 type known struct {
-	fleet    part[fleet.DestinationList]
-	open     part[[]journal.OpenCount]
-	stats    part[journal.Stats]
-	failures part[journal.Failures]
-	minutes  part[[]tally.Point]
-	hours    part[[]tally.Point]
-	joined   fleet.DestinationList // fleet, with open
-	blocked  map[string]*Blocked
+	fleet      part[fleet.DestinationList]
+	open       part[[]journal.OpenCount]
+	stats      part[journal.Stats]
+	failures   part[journal.Failures]
+	minutes    part[[]tally.Point]
+	hours      part[[]tally.Point]
+	reconciled part[[]Reconciled]
+	joined     fleet.DestinationList // fleet, with open
+	blocked    map[string]*Blocked
 
 	away, unwritable, full *Trouble
 	commits                []commitSample
@@ -137,7 +140,7 @@ func New(o Options) *Overview {
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	v.began = o.Now()
 	v.fleet.name, v.open.name, v.stats.name = "destinations", "open", "rows"
-	v.failures.name, v.minutes.name, v.hours.name = "failures", "minutes", "hours"
+	v.failures.name, v.minutes.name, v.hours.name, v.reconciled.name = "failures", "minutes", "hours", "reconciliations"
 	return v
 }
 
@@ -220,6 +223,9 @@ func (v *Overview) ask(ctx context.Context, now time.Time) {
 	v.hours.refresh(ctx, now, hourEvery, func(ctx context.Context) ([]tally.Point, error) {
 		return v.opt.Records.Tallies(ctx, tally.Query{From: now.Add(-weeks).Truncate(time.Hour), Until: now.Add(time.Hour), Step: time.Hour, Whats: hourly})
 	})
+	if v.opt.Reconciled != nil {
+		v.reconciled.refresh(ctx, now, statsEvery, v.opt.Reconciled)
+	}
 	v.failures.refresh(ctx, now, failEvery, func(ctx context.Context) (f journal.Failures, err error) {
 		if !anyFailed(&v.joined) {
 			return f, nil

@@ -18,6 +18,7 @@ type Snapshot struct {
 	Destinations []DestinationState `json:"destinations" nullable:"false"`
 	Gateways     []fleet.Gateway    `json:"gateways" nullable:"false"`
 	Numbers      Numbers            `json:"numbers"`
+	Reconciled   []Reconciled       `json:"reconciled" nullable:"false" doc:"What hookonce reconcile found, the latest result of each question."`
 	Parts        []Part             `json:"parts" nullable:"false" doc:"How old what is shown is."`
 }
 
@@ -26,6 +27,17 @@ type Part struct {
 	Name  string    `json:"name" doc:"What was asked for."`
 	Read  time.Time `json:"read" doc:"When it was read; the zero time if it never was."`
 	Error string    `json:"error,omitempty" doc:"Why it could not be read since."`
+}
+
+// Reconciled is what was found when a table of an application was compared with what was delivered.
+type Reconciled struct {
+	At      time.Time `json:"at"`
+	Table   string    `json:"table"`
+	Doubled int64     `json:"doubled" doc:"Events with more than one effect."`
+	Surplus int64     `json:"surplus" doc:"Effects beyond the first of each of them."`
+	Lost    *int64    `json:"lost,omitempty" doc:"Events that are done and have no effect; missing if that was not asked."`
+	Sample  string    `json:"sample,omitempty" doc:"One of the events with more than one effect."`
+	Command string    `json:"command" doc:"What asks again."`
 }
 
 // StoreState is how the store of the journal stands.

@@ -1,7 +1,7 @@
 // Package reconcile asks a user's own tables whether side effects were doubled or lost.
 //
-// It only reads: in a transaction that can do nothing else, under a time limit, and with every name
-// quoted. All counts of one report are of one moment.
+// It asks in a transaction that can only read, under a time limit, and with every name quoted. All counts of one report are of
+// one moment. What it found is recorded apart from that, on a connection of its own.
 package reconcile
 
 import (

@@ -1,0 +1,74 @@
+package reconcile
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/ddl"
+	"github.com/hookonce/hookonce/internal/inspect"
+	"github.com/hookonce/hookonce/schema"
+)
+
+// What was found is on record with its question, bounded, the latest first; without tables the answer says what to do.
+func TestRecord(t *testing.T) {
+	ctx, now := t.Context(), time.Date(2026, 11, 23, 4, 0, 0, 0, time.UTC)
+	path := filepath.Join(t.TempDir(), "app.db")
+	store := config.Store{Driver: config.SQLite, DSN: path}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("CREATE TABLE payments (event_id TEXT)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := Record(ctx, store, Question{}, &Report{}, now); err == nil || !strings.Contains(err.Error(), "hookonce migrate") {
+		t.Errorf("without tables: %v", err)
+	}
+	if _, err := schema.Migrate(ctx, db, schema.SQLite, ""); err != nil {
+		t.Fatal(err)
+	}
+	for i := range doubledEvents {
+		if _, err := db.Exec("INSERT INTO payments VALUES (?1), (?1)", fmt.Sprintf("evt_%03d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func(q Question, at time.Time) {
+		t.Helper()
+		q.Table, q.Event, q.Limit, q.Timeout = "payments", "event_id", 1000, time.Minute
+		r, err := Ask(context.Background(), store, q)
+		if err == nil {
+			err = Record(ctx, store, q, r, at)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(Question{}, now)
+	ask(Question{Where: "event_id < 'evt_001'"}, now.Add(time.Hour))
+	ask(Question{}, now.Add(24*time.Hour))
+	tables, err := inspect.New(db, ddl.SQLite, "", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := tables.Reconciliations(ctx, 10)
+	if err != nil || len(all) != 3 || !all[0].At.Equal(now.Add(24*time.Hour)) || all[0].Doubled != doubledEvents || len(all[0].Found) != 100 || all[0].Found[0].Rows != 2 ||
+		all[1].Doubled != 1 || all[1].Question.Where == "" || all[0].Lost != nil {
+		t.Fatalf("%d: %+v, %v", len(all), all[:min(2, len(all))], err)
+	}
+	if latest := inspect.Latest(all); len(latest) != 2 || !latest[0].At.Equal(all[0].At) || latest[1].Question.Where == "" {
+		t.Errorf("the latest of each question: %+v", latest)
+	}
+	if got := strings.Join(all[1].Question.Flags(), " "); got != "--table payments --event-column event_id --where event_id < 'evt_001'" {
+		t.Errorf("the flags are %s", got)
+	}
+}
+
+// doubledEvents is how many events are doubled: more than are named.
+const doubledEvents = 120

@@ -1,0 +1,79 @@
+package gateway
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/dashboard/frame"
+	"github.com/hookonce/hookonce/internal/inspect"
+	"github.com/hookonce/hookonce/internal/journal/sqlite"
+	"github.com/hookonce/hookonce/internal/overview"
+	"github.com/hookonce/hookonce/sqlstore"
+)
+
+// library looks at the library's tables in the journal's database, for people: it has one connection, and that only while
+// somebody looks.
+type library struct {
+	db    *sql.DB
+	store *sqlstore.Store
+}
+
+func openLibrary(in storePlan, store *journalStore, now func() time.Time) (l library, err error) {
+	dialect := sqlstore.SQLite
+	if in.Driver == config.Postgres {
+		dialect = sqlstore.Postgres
+		l.db, err = sql.Open("pgx", in.Single())
+	} else {
+		l.db, err = store.Store.(*sqlite.Store).DB()
+	}
+	if err != nil {
+		return l, err
+	}
+	l.db.SetMaxOpenConns(1)
+	l.db.SetConnMaxIdleTime(libraryIdle)
+	opts := []sqlstore.Option{sqlstore.WithClock(now)}
+	if dialect == sqlstore.Postgres && in.schema != "" {
+		opts = append(opts, sqlstore.WithSchema(in.schema))
+	}
+	l.store = sqlstore.New(l.db, dialect, opts...)
+	return l, nil
+}
+
+// libraryIdle is how long the connection is kept after somebody looked.
+const libraryIdle = 15 * time.Second
+
+func (l library) close() error {
+	if l.db == nil {
+		return nil
+	}
+	return l.db.Close()
+}
+
+// asked is how many results of reconciliations are looked at: those of as many questions are known, if each is put as often.
+const asked = 50
+
+// reconciled returns what `hookonce reconcile` found, the latest result of each question.
+func (l library) reconciled(ctx context.Context) (all []overview.Reconciled, err error) {
+	found, err := l.store.Reconciliations(ctx, asked)
+	for _, r := range inspect.Latest(found) {
+		o := overview.Reconciled{At: r.At, Table: r.Question.Table, Doubled: r.Doubled, Surplus: r.Surplus, Lost: r.Lost, Command: reconcileAgain(r.Question)}
+		if r.Doubled > 0 && len(r.Found) > 0 {
+			o.Sample = r.Found[0].Event
+		}
+		all = append(all, o)
+	}
+	return all, err
+}
+
+// reconcileAgain is the command that puts a question again.
+func reconcileAgain(q hookonce.ReconcileQuestion) string {
+	words := []string{"hookonce reconcile"}
+	for _, f := range q.Flags() {
+		words = append(words, frame.Quoted(f))
+	}
+	return strings.Join(words, " ")
+}

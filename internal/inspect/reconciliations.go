@@ -1,0 +1,63 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hookonce/hookonce"
+)
+
+// keepReconciliations is how many are kept: of three questions a night, those of a year.
+const keepReconciliations = 1000
+
+// Record stores what a reconciliation found, and deletes the oldest ones.
+func (t *Tables) Record(ctx context.Context, r hookonce.Reconciliation) error {
+	report, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	text, args := t.say(`INSERT INTO {}reconciliations (at, report) VALUES (@1, @2)`, []any{t.time(r.At), string(report)})
+	if _, err := t.db.ExecContext(ctx, text, args...); err != nil {
+		return err
+	}
+	var last int64
+	err = t.each(ctx, `SELECT coalesce(max(id), 0) FROM {}reconciliations`, nil, func(scan func(...any) error) error { return scan(&last) })
+	if err != nil {
+		return err
+	}
+	text, args = t.say(`DELETE FROM {}reconciliations WHERE id <= @1`, []any{last - keepReconciliations})
+	_, err = t.db.ExecContext(ctx, text, args...)
+	return err
+}
+
+// Reconciliations implements [hookonce.Inspector].
+func (t *Tables) Reconciliations(ctx context.Context, limit int) (found []hookonce.Reconciliation, err error) {
+	err = t.each(ctx, `SELECT at, report FROM {}reconciliations ORDER BY id DESC LIMIT @1`, []any{max(limit, 0)}, func(scan func(...any) error) error {
+		var r hookonce.Reconciliation
+		var report []byte
+		var at time.Time
+		if err := scan(stamp{&at}, &report); err != nil {
+			return err
+		}
+		if err := json.Unmarshal(report, &r); err != nil {
+			return fmt.Errorf("a record of hookonce reconcile cannot be read: %w", err)
+		}
+		r.At = at
+		found = append(found, r)
+		return nil
+	})
+	return found, err
+}
+
+// Latest returns of several reconciliations, the latest first, the latest of each question.
+func Latest(all []hookonce.Reconciliation) (latest []hookonce.Reconciliation) {
+	for _, r := range all {
+		if !slices.ContainsFunc(latest, func(l hookonce.Reconciliation) bool { return l.Question == r.Question }) {
+			latest = append(latest, r)
+		}
+	}
+	return latest
+}

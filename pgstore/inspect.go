@@ -1,0 +1,68 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/ddl"
+	"github.com/hookonce/hookonce/internal/inspect"
+)
+
+// Sources implements [hookonce.Inspector].
+func (s *Store) Sources(ctx context.Context) (names []string, err error) {
+	err = s.inspect("list sources", func(t *inspect.Tables) (err error) { names, err = t.Sources(ctx); return err })
+	return names, err
+}
+
+// ListClaims implements [hookonce.Inspector].
+func (s *Store) ListClaims(ctx context.Context, q hookonce.ClaimQuery) (found []hookonce.Claim, err error) {
+	err = s.inspect("list claims", func(t *inspect.Tables) (err error) { found, err = t.ListClaims(ctx, q); return err })
+	return found, err
+}
+
+// CountClaims implements [hookonce.Inspector].
+func (s *Store) CountClaims(ctx context.Context, limit int) (counts []hookonce.ClaimCount, err error) {
+	err = s.inspect("count claims", func(t *inspect.Tables) (err error) { counts, err = t.CountClaims(ctx, limit); return err })
+	return counts, err
+}
+
+// ListEffects implements [hookonce.Inspector].
+func (s *Store) ListEffects(ctx context.Context, q hookonce.EffectQuery) (found []hookonce.QueuedEffect, err error) {
+	err = s.inspect("list effects", func(t *inspect.Tables) (err error) { found, err = t.ListEffects(ctx, q); return err })
+	return found, err
+}
+
+// CountEffects implements [hookonce.Inspector].
+func (s *Store) CountEffects(ctx context.Context, limit int) (counts []hookonce.EffectCount, err error) {
+	err = s.inspect("count effects", func(t *inspect.Tables) (err error) { counts, err = t.CountEffects(ctx, limit); return err })
+	return counts, err
+}
+
+// ListGuards implements [hookonce.Inspector].
+func (s *Store) ListGuards(ctx context.Context, kind hookonce.GuardKind, after string, limit int) (found []hookonce.Guard, err error) {
+	err = s.inspect("list guards", func(t *inspect.Tables) (err error) { found, err = t.ListGuards(ctx, kind, after, limit); return err })
+	return found, err
+}
+
+// Reconciliations implements [hookonce.Inspector].
+func (s *Store) Reconciliations(ctx context.Context, limit int) (found []hookonce.Reconciliation, err error) {
+	err = s.inspect("list reconciliations", func(t *inspect.Tables) (err error) { found, err = t.Reconciliations(ctx, limit); return err })
+	return found, err
+}
+
+// inspect has the tables looked at, through the pool.
+func (s *Store) inspect(what string, look func(*inspect.Tables) error) error {
+	db := stdlib.OpenDBFromPool(s.pool)
+	t, err := inspect.New(db, ddl.Postgres, s.schema, s.now)
+	if err == nil {
+		err = look(t)
+	}
+	if err = errors.Join(err, db.Close()); err != nil {
+		return fmt.Errorf("pgstore: %s: %w", what, explain(err))
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/inspect"
+)
+
+// Sources implements [hookonce.Inspector].
+func (s *Store) Sources(ctx context.Context) (names []string, err error) {
+	err = s.inspect(ctx, "list sources", func(t *inspect.Tables) (err error) { names, err = t.Sources(ctx); return err })
+	return names, err
+}
+
+// ListClaims implements [hookonce.Inspector].
+func (s *Store) ListClaims(ctx context.Context, q hookonce.ClaimQuery) (found []hookonce.Claim, err error) {
+	err = s.inspect(ctx, "list claims", func(t *inspect.Tables) (err error) { found, err = t.ListClaims(ctx, q); return err })
+	return found, err
+}
+
+// CountClaims implements [hookonce.Inspector].
+func (s *Store) CountClaims(ctx context.Context, limit int) (counts []hookonce.ClaimCount, err error) {
+	err = s.inspect(ctx, "count claims", func(t *inspect.Tables) (err error) { counts, err = t.CountClaims(ctx, limit); return err })
+	return counts, err
+}
+
+// ListEffects implements [hookonce.Inspector].
+func (s *Store) ListEffects(ctx context.Context, q hookonce.EffectQuery) (found []hookonce.QueuedEffect, err error) {
+	err = s.inspect(ctx, "list effects", func(t *inspect.Tables) (err error) { found, err = t.ListEffects(ctx, q); return err })
+	return found, err
+}
+
+// CountEffects implements [hookonce.Inspector].
+func (s *Store) CountEffects(ctx context.Context, limit int) (counts []hookonce.EffectCount, err error) {
+	err = s.inspect(ctx, "count effects", func(t *inspect.Tables) (err error) { counts, err = t.CountEffects(ctx, limit); return err })
+	return counts, err
+}
+
+// ListGuards implements [hookonce.Inspector].
+func (s *Store) ListGuards(ctx context.Context, kind hookonce.GuardKind, after string, limit int) (found []hookonce.Guard, err error) {
+	err = s.inspect(ctx, "list guards", func(t *inspect.Tables) (err error) { found, err = t.ListGuards(ctx, kind, after, limit); return err })
+	return found, err
+}
+
+// Reconciliations implements [hookonce.Inspector].
+func (s *Store) Reconciliations(ctx context.Context, limit int) (found []hookonce.Reconciliation, err error) {
+	err = s.inspect(ctx, "list reconciliations", func(t *inspect.Tables) (err error) { found, err = t.Reconciliations(ctx, limit); return err })
+	return found, err
+}
+
+// inspect has the tables looked at.
+func (s *Store) inspect(ctx context.Context, what string, look func(*inspect.Tables) error) error {
+	t, err := inspect.New(s.db, s.dialect.schema, s.name, s.now)
+	if err == nil {
+		err = look(t)
+	}
+	if err != nil {
+		return fmt.Errorf("sqlstore: %s: %w", what, s.explain(ctx, s.db, err))
+	}
+	return nil
+}
