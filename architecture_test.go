@@ -67,6 +67,7 @@ var rules = []rule{
 	{pkg: "internal/refusals", std: true, reason: "what was refused is remembered in plain words"},
 	{pkg: "internal/quota", std: true, reason: "dividing a number needs nothing"},
 	{pkg: "internal/tally", std: true, reason: "counting needs nothing, and whoever counts imports it"},
+	{pkg: "internal/tracing", allow: []string{"", "internal/header", "internal/journal", "internal/retry"}, reason: "OpenTelemetry has one place, and those whose work it shows know its face alone"},
 	{pkg: "internal/journal", allow: []string{"", "internal/retry", "internal/tally"}, reason: "the journal knows no provider, no HTTP and no concrete store"},
 	{pkg: "internal/journal/engine", allow: []string{"", "internal/tally", "internal/journal", "internal/journal/inflight", "internal/journal/bypass", "internal/lru"}, reason: "the engine knows a store by its contract"},
 	{pkg: "internal/journal/inflight", allow: []string{"internal/journal", "internal/quota"}, reason: "what is in flight is known without asking a store"},
@@ -97,7 +98,7 @@ var rules = []rule{
 }
 
 // testOnly packages serve tests; production code must not carry them.
-var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/dashboard/dashboardtest", "internal/testserver/pgtest", "internal/testserver/mariadbtest", "internal/testserver/redistest", "internal/testserver/cutproxy", "internal/testserver/throwaway", "internal/tool/attack"}
+var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/dashboard/dashboardtest", "internal/tracing/tracingtest", "internal/testserver/pgtest", "internal/testserver/mariadbtest", "internal/testserver/redistest", "internal/testserver/cutproxy", "internal/testserver/throwaway", "internal/tool/attack"}
 
 func TestImportRules(t *testing.T) {
 	packages := listPackages(t)

@@ -27,6 +27,7 @@ func checkAll(r *settings.Report, cfg *Config, in Input) {
 	checkQueue(r, cfg)
 	checkConnections(r, cfg)
 	checkStop(r, cfg)
+	checkTracing(r, cfg, in.Environ)
 	if cfg.Listen == cfg.Admin && !strings.HasSuffix(cfg.Listen, ":0") {
 		r.Fault(cfg.where("admin"), "admin: %s is the address of listen as well; write another port", cfg.Admin)
 	}

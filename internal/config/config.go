@@ -71,6 +71,8 @@ type Config struct {
 	Notify []Channel
 	// Heartbeat is a URL that is asked for while nothing pages. Not set: none.
 	Heartbeat settings.Secret
+	// Tracing says where traces are exported to.
+	Tracing Tracing
 	// Destinations are the ones that have a name, in the order of the file. See also
 	// [Config.AllDestinations].
 	Destinations []Destination
@@ -170,6 +172,7 @@ var configTable = slices.Concat(
 		{Key: "retention.audits", Default: "400d", Help: "`time` for which it is on record what operators did",
 			Bind: func(c *Config) settings.Value { return settings.Duration(&c.RetentionAudits, time.Minute, forever) }},
 	},
+	tracingTable,
 	notifyTable, // the last: Show puts the lists of alerts behind it
 )
 
@@ -220,6 +223,7 @@ func (c *Config) refersTo(variable string) bool {
 		all = append(append(all, n.URL), n.Secrets...)
 	}
 	all = append(all, c.Heartbeat)
+	all = append(all, c.Tracing.Secret)
 	return slices.ContainsFunc(all, func(s settings.Secret) bool { return s.Reference() == "env:"+variable })
 }
 

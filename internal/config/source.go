@@ -57,6 +57,8 @@ type Source struct {
 	OnStoreDown string
 	// OpenTypes are patterns for the types of events that Open is for. None: all.
 	OpenTypes []string
+	// Trace is [LinkTrace] or [TrustTrace].
+	Trace string
 	// Retention has the periods of the source's own. Zero: see [Config.RetentionOf].
 	Retention Retention
 	// URL is the public address of the endpoint, for providers that sign it.
@@ -136,6 +138,9 @@ var sourceTable = slices.Concat(
 			Bind: func(s *Source) settings.Value { return settings.Choice(&s.OnStoreDown, Closed, Open) }},
 		{Key: "open_types", Help: "`pattern` for the types of events that on_store_down: open is for; all if not set; repeatable",
 			Bind: func(s *Source) settings.Value { return settings.Names(&s.OpenTypes, "cart.*", checkPattern) }},
+		{Key: "trace", Default: LinkTrace, Help: "`what` becomes of a sender's trace: link, a new one is linked to it, or trust, it goes on, and the sender says whether it is exported",
+			For:  func(s *Source) bool { return s.Trace == TrustTrace },
+			Bind: func(s *Source) settings.Value { return settings.Choice(&s.Trace, LinkTrace, TrustTrace) }},
 		{Key: "url", Help: "its public `URL`, for providers that sign it",
 			Bind: func(s *Source) settings.Value { return settings.URL(&s.URL) }},
 		{Key: "handshakes", Help: "answer the provider's challenges",

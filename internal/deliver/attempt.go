@@ -14,6 +14,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/internal/retry"
+	"github.com/hookonce/hookonce/internal/tracing"
 )
 
 // sender makes attempts.
@@ -54,11 +55,14 @@ func (s *sender) drop(w *journal.Work) {
 }
 
 // attempt tries once. The answer is nil if there was none.
-func (s *sender) attempt(ctx context.Context, cancel func(), dest *destination, w *journal.Work) (journal.Outcome, *outgoing.Answer, retry.Judgement) {
+func (s *sender) attempt(ctx context.Context, cancel func(), t *turn) (journal.Outcome, *outgoing.Answer, retry.Judgement) {
+	dest, w := t.dest, t.work
 	o := journal.Outcome{Held: w.Held, Started: s.opt.Now()}
 	relayed := (*s.answered.Load())[w.Source] // as it is now: a reload may change it meanwhile
-	response, err := s.post(ctx, dest, w, o.Started)
+	t.trace = s.opt.Tracer.Delivery(w, o.Started)
+	response, err := s.post(ctx, dest, w, t.trace, o.Started)
 	o.Duration = s.opt.Now().Sub(o.Started)
+	t.trace.Answered(o.Started.Add(o.Duration))
 	if err != nil {
 		verdict := s.unanswered(&o, dest, w, err)
 		return o, nil, verdict
@@ -76,7 +80,7 @@ func (s *sender) attempt(ctx context.Context, cancel func(), dest *destination, 
 var errPanic = error(&retry.Fault{Kind: retry.Unspecified, Text: "panic during the delivery", Ours: true})
 
 // post sends the request. Whatever panics on the way is a failed attempt, not the end of a worker.
-func (s *sender) post(ctx context.Context, dest *destination, w *journal.Work, now time.Time) (response *http.Response, err error) {
+func (s *sender) post(ctx context.Context, dest *destination, w *journal.Work, trace *tracing.Delivery, now time.Time) (response *http.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.opt.Logger.Error("panic during a delivery", "destination", w.Destination,
@@ -86,7 +90,9 @@ func (s *sender) post(ctx context.Context, dest *destination, w *journal.Work, n
 	}()
 	sent := dest.passed(w, now)
 	s.resign(dest, w, sent)
-	return dest.transport.RoundTrip(newRequest(ctx, dest, w, sent))
+	r := newRequest(ctx, dest, w, sent)
+	trace.Send(r, now)
+	return dest.transport.RoundTrip(r)
 }
 
 // report logs one attempt, and shows it to whoever looks on.

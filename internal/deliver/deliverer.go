@@ -187,12 +187,13 @@ func (d *Deliverer) BypassAttempt(ctx context.Context, w *journal.Work) journal.
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
 
-	o, answer, verdict := d.attempt(attempt, cancel, t.dest, w)
+	o, answer, verdict := d.attempt(attempt, cancel, &t)
 	if ctx.Err() != nil {
 		verdict.Signal = retry.NoSignal // it might have answered somebody with more patience
 	}
 	q.learn(&t, &o, verdict)
-	d.metrics.observe(w, o)
+	d.metrics.observe(w, o, t.trace)
+	t.trace.End(&o)
 	answer.Drain()
 	if next, ok := q.ended(&t); ok {
 		d.workers.Go(func() { q.run(next) })

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/tally"
+	"github.com/hookonce/hookonce/internal/tracing"
 )
 
 type metrics struct {
@@ -84,7 +85,7 @@ func newMetrics(r prometheus.Registerer, t *tally.Registry) *metrics {
 }
 
 // observe counts an attempt that came to an end.
-func (m *metrics) observe(w *journal.Work, o journal.Outcome) {
+func (m *metrics) observe(w *journal.Work, o journal.Outcome, trace *tracing.Delivery) {
 	p := m.pair(w.Source, w.Destination)
 	outcome := p.outcomes[outcomeLabel(o)]
 	outcome.metric.Inc()
@@ -96,7 +97,7 @@ func (m *metrics) observe(w *journal.Work, o journal.Outcome) {
 	p.seconds.Observe(o.Duration.Seconds())
 	p.durations.Observe(o.Duration)
 	if o.State == journal.Done {
-		p.deliverySecs.Observe(o.Started.Add(o.Duration).Sub(w.ReceivedAt).Seconds())
+		trace.Observe(p.deliverySecs, o.Started.Add(o.Duration).Sub(w.ReceivedAt).Seconds())
 	}
 	if w.Tries <= 1 && !o.Spared {
 		origin := w.Origin

@@ -17,6 +17,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/retry"
 	"github.com/hookonce/hookonce/internal/tally"
+	"github.com/hookonce/hookonce/internal/tracing"
 )
 
 // Options are the settings of a [Deliverer]. All are needed unless it is said otherwise.
@@ -39,6 +40,8 @@ type Options struct {
 	Watcher Watcher
 	// Registerer receives the metrics.
 	Registerer prometheus.Registerer
+	// Tracer makes the spans of attempts, and their context is passed on. Nil: there are none.
+	Tracer *tracing.Tracer
 }
 
 // Journal is what deliver needs of the journal.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/retry"
+	"github.com/hookonce/hookonce/internal/tracing"
 )
 
 // sendQueue is the queue before one destination. It decides when the next attempt begins, and of what: not more at
@@ -33,6 +34,7 @@ type turn struct {
 	dest   *destination // as it was configured when the turn came
 	health *health
 	class  *class
+	trace  *tracing.Delivery
 }
 
 // add takes one delivery in. It never blocks.
@@ -69,10 +71,11 @@ func (q *sendQueue) deliver(t *turn) {
 	q.metrics.inFlight.Inc()
 	defer q.metrics.inFlight.Dec()
 
-	outcome, answer, verdict := q.attempt(ctx, cancel, t.dest, t.work)
+	outcome, answer, verdict := q.attempt(ctx, cancel, t)
 	q.learn(t, &outcome, verdict)
 	q.opt.Journal.Finish(outcome)
-	q.metrics.observe(t.work, outcome)
+	q.metrics.observe(t.work, outcome, t.trace)
+	t.trace.End(&outcome)
 	q.report(t.work, outcome)
 	answer.Drain()
 }
@@ -134,7 +137,7 @@ func (q *sendQueue) next() (turn, bool) {
 
 // begin counts an attempt. The caller holds the mutex.
 func (q *sendQueue) begin(now time.Time, w *journal.Work, c *class) turn {
-	t := turn{try{w, now, q.health.ill()}, q.dest, q.health, c}
+	t := turn{try: try{w, now, q.health.ill()}, dest: q.dest, health: q.health, class: c}
 	q.underway++
 	c.underway++
 	c.began, c.last, c.ended = now, w, false

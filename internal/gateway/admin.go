@@ -27,7 +27,10 @@ import (
 // guarded.
 func (g *Gateway) adminMux(ready, questions http.Handler) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", g.guard.Protect(promhttp.HandlerFor(g.opt.Registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})))
+	mux.Handle("GET /metrics", g.guard.Protect(promhttp.HandlerFor(g.opt.Registry, promhttp.HandlerOpts{
+		MaxRequestsInFlight: maxScrapes,
+		EnableOpenMetrics:   g.tracer != nil, // which alone has exemplars, and writes le="1.0" for le="1"
+	})))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("GET /readyz", ready)
 	mux.Handle(api.Base+"/", g.guard.Protect(questions))

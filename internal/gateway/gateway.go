@@ -31,6 +31,7 @@ import (
 	"github.com/hookonce/hookonce/internal/overview"
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/internal/tail"
+	"github.com/hookonce/hookonce/internal/tracing"
 )
 
 // wiring is what runs: a plan, and what was opened for it. It is not changed once it is used.
@@ -71,6 +72,7 @@ type Gateway struct {
 	observing observing
 	fleet     announcer
 	tally     *tallying
+	tracer    *tracing.Tracer
 	overview  *overview.Overview
 	tail      *tail.Feed
 
@@ -132,6 +134,9 @@ func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
 		return err
 	}
 	g.wired.Store(wired)
+	if g.tracer, err = newTracer(ctx, &wired.plan, g.opt); err != nil {
+		return err
+	}
 	providers, admin := connectionLimits(&wired.plan, descriptors())
 	checkDescriptors(g.opt.Logger, &wired.plan, providers)
 	limits := defaultLimits(providers, spareIngest)
@@ -263,6 +268,7 @@ func (g *Gateway) deliverOptions(w *wiring) deliver.Options {
 	o := w.deliver
 	o.Journal = g.journal
 	o.Now, o.Logger, o.Registerer, o.Tally, o.Watcher = g.opt.Now, g.opt.Logger, g.opt.Registry, g.tally.Registry, g.opt.Watcher
+	o.Tracer = g.tracer
 	return o
 }
 
@@ -271,6 +277,7 @@ func (g *Gateway) ingestHandler(w *wiring) *ingest.Handler {
 	o.Services = w.endpoints()
 	o.Journal, o.Answers, o.Bypasser, o.BypassAttempt = g.journal, g.journal, g.journal, g.deliver.BypassAttempt
 	o.Now, o.Logger, o.Registerer, o.Tally, o.Watcher = g.opt.Now, g.opt.strange, g.opt.Registry, g.tally.Registry, g.opt.Watcher
+	o.Tracer = g.tracer
 	return ingest.New(o)
 }
 
@@ -566,6 +573,7 @@ func (g *Gateway) closeStores(ctx context.Context) error {
 		g.overview.Close()
 	}
 	g.tally.end(ctx)
+	g.tracer.Close(ctx)
 	g.fleet.leave(ctx)
 	g.kept.close()
 	running := observers{}

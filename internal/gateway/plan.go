@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/observe"
 	"github.com/hookonce/hookonce/internal/retry"
+	"github.com/hookonce/hookonce/internal/tracing"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -44,6 +46,7 @@ type plan struct {
 	services      []servicePlan    // sources in mode idempotency
 	observed      []observe.Source // sources in mode observe
 	telling       telling          // of alerts
+	tracing       tracing.Options  // without a URL nothing is traced
 
 	// What is configured of these; the gateway adds what runs.
 	ingest  ingest.Options
@@ -95,6 +98,7 @@ func newPlan(cfg *config.Config, before *plan) (*plan, error) {
 		connections: connlimit.Limits{Max: cfg.MaxConnections, PerAddress: cfg.MaxConnectionsPerAddress, Exempt: cfg.TrustedProxies},
 		policy:      addressPolicy(cfg.Delivery),
 		waiting:     map[string]bool{},
+		tracing:     traces(&cfg.Tracing),
 		ingest: ingest.Options{
 			MaxReading: maxReading, MaxQueued: cfg.Queue.Events, MaxQueuedBytes: cfg.Queue.Bytes,
 			BodyTimeout: bodyTimeout, AcceptTimeout: acceptTimeout, TrustedProxies: cfg.TrustedProxies,
@@ -230,6 +234,7 @@ func newSource(s *config.Source) (ingest.Source, error) {
 		Deadline:               s.Patience(),
 		Open:                   s.OnStoreDown == config.Open,
 		OpenTypes:              s.OpenTypes,
+		TrustTrace:             s.Trace == config.TrustTrace,
 	}, err
 }
 
@@ -441,6 +446,24 @@ func retention(cfg *config.Config) *journal.Retention {
 		}
 	}
 	return r
+}
+
+// traces says what is traced.
+func traces(t *config.Tracing) tracing.Options {
+	if !t.On() {
+		return tracing.Options{}
+	}
+	return tracing.Options{URL: t.URL(), Header: t.Header, Secret: t.Secret.Reveal(), TLS: t.TLS.Config(), Ratio: t.Ratio, Service: t.Service}
+}
+
+// newTracer returns what makes the spans, nil if nothing is traced.
+func newTracer(ctx context.Context, p *plan, o Options) (*tracing.Tracer, error) {
+	if p.tracing.URL == "" {
+		return nil, nil
+	}
+	own := p.tracing
+	own.Version, own.Registerer, own.Logger = o.Version, o.Registry, o.Logger
+	return tracing.New(ctx, own)
 }
 
 func adminTokens(cfg *config.Config) (tokens []api.Token) {

@@ -25,6 +25,7 @@ import (
 // oneOfEach has a source of each kind, so that every setting has one that it counts for.
 const oneOfEach = `
 store: postgres://u@h/db
+tracing: {endpoint: "http://127.0.0.1:4318", secret: fake-secret-of-tracing}
 destinations:
   - {name: ledger, url: "https://ledger.internal/hooks", sign_as: provider, tls: {server_name: ledger.example}}
   - {name: mailer, url: "https://mailer.internal/", pass_headers: [X-Signature]}
@@ -48,7 +49,7 @@ sources:
 // samples are other values of texts of which not every one makes sense.
 var samples = map[string]string{
 	"Store.Driver": "sqlite", "Destinations.SignAs": "none", "Destinations.Order": "by_resource", "Destinations.Stale": "flag",
-	"Sources.Mode": "sync", "Sources.OnStoreDown": "open", "Sources.SignAs": "none", "Sources.Provider": "github",
+	"Tracing.Endpoint": "http://127.0.0.1:4319", "Sources.Trace": "trust", "Tracing.Header": "X-Team", "Sources.Mode": "sync", "Sources.OnStoreDown": "open", "Sources.SignAs": "none", "Sources.Provider": "github",
 	"Sources.HMAC.Encoding": "base64", "Sources.HMAC.Digest": "sha512", "Sources.HMAC.Form": "hex", "Sources.HMAC.Type": "json:$.other",
 	"Sources.HMAC.Header": "X-Other", "Sources.URL": "https://other.example/", "Sources.AppURL": "https://other.example/", "Destinations.AppURL": "https://other.example/",
 	"Sources.Routes.Where.Field": "json:$.other",
@@ -62,6 +63,11 @@ var countElsewhere = map[string]string{
 	"Destinations.TLS.CA":   "Load reads the file: see TestPlan_certificates",
 	"Destinations.TLS.Cert": "Load reads the file: see TestPlan_certificates",
 	"Destinations.TLS.Key":  "Load reads the file: see TestPlan_certificates",
+
+	"Tracing.TLS.CA":         "Load reads the file, as that of destinations",
+	"Tracing.TLS.Cert":       "a collector asks for a header",
+	"Tracing.TLS.Key":        "a collector asks for a header",
+	"Tracing.TLS.ServerName": "a collector has the name in its URL",
 
 	"AdminTLS.CA":         "the listener asks nobody for a certificate",
 	"AdminTLS.Cert":       "Load reads the file: see TestAdminTLS",

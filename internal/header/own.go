@@ -1,6 +1,7 @@
 package header
 
 import (
+	"bytes"
 	"net/http"
 	"strings"
 	"time"
@@ -40,6 +41,10 @@ const (
 	HookonceDigest          = "Hookonce-Digest"
 )
 
+// HookonceTrace is kept with an event for ourselves, and delivered to nobody: the trace in which it was accepted, as a
+// traceparent.
+const HookonceTrace = "Hookonce-Trace"
+
 // isFact reports whether the header of that canonical name is kept with an event.
 func isFact(name string) bool {
 	switch name {
@@ -77,6 +82,18 @@ func (f *Facts) AddTime(name string, at time.Time) {
 	if !at.IsZero() {
 		f.Add(name, at.UTC().Format(time.RFC3339Nano))
 	}
+}
+
+// Fact returns the value of a line that [Facts.Add] wrote among others, as it stands there, empty if there is none.
+func Fact(lines []byte, name string) string {
+	for len(lines) > 0 {
+		var line []byte
+		line, lines, _ = bytes.Cut(lines, []byte("\r\n"))
+		if value, ok := bytes.CutPrefix(line, []byte(name+": ")); ok {
+			return string(value)
+		}
+	}
+	return ""
 }
 
 // Safe returns s as a header value can carry it: whatever is not visible ASCII, and the percent

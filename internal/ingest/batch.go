@@ -14,6 +14,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/tracing"
 )
 
 // intake makes the events of one source durable.
@@ -74,6 +75,7 @@ func acceptTimeout(s Source, o Options) time.Duration {
 type batch struct {
 	*intake
 	delivery *hookonce.Verified
+	trace    *tracing.Request
 	header   []byte // of the request, in the form of the journal
 	now      time.Time
 	left     int   // events that are still to be built
@@ -86,11 +88,19 @@ type batch struct {
 type chunk struct {
 	events  []*hookonce.Event
 	entries []*journal.Event
+	traces  []*tracing.Event // of each, or none at all
 	bytes   int64
 }
 
-func (in *intake) batch(header []byte, d *hookonce.Verified, now time.Time) batch {
-	b := batch{intake: in, delivery: d, header: header, now: now, left: d.Len()}
+// fail ends the traces of events that were not stored.
+func (c *chunk) fail(now time.Time) {
+	for _, t := range c.traces {
+		t.Fail(now)
+	}
+}
+
+func (in *intake) batch(header []byte, d *hookonce.Verified, trace *tracing.Request, now time.Time) batch {
+	b := batch{intake: in, delivery: d, trace: trace, header: header, now: now, left: d.Len()}
 	b.leftSize = int64(b.left) * (int64(len(b.header)) + factsRoom)
 	if d.Batch != nil {
 		b.leftSize += d.Batch.Size
@@ -106,6 +116,10 @@ func (in *intake) batch(header []byte, d *hookonce.Verified, now time.Time) batc
 func (b *batch) add(c *chunk, ev *hookonce.Event) {
 	entry := b.entry(b.header, ev, b.delivery.Proof, b.now)
 	c.events = append(c.events, ev)
+	if t := b.trace.Event(ev, b.intake.now()); t != nil {
+		c.traces = append(c.traces, t)
+		entry.Facts = traced(entry.Facts, t)
+	}
 	c.entries = append(c.entries, entry)
 	c.bytes += entry.Size()
 }
@@ -113,6 +127,11 @@ func (b *batch) add(c *chunk, ev *hookonce.Event) {
 // one makes the event of a request that carries one durable.
 func (b *batch) one(ctx context.Context) (c chunk, results []journal.Result, err error) {
 	b.add(&c, first(b.delivery))
+	defer func() {
+		if err != nil {
+			c.fail(b.intake.now())
+		}
+	}()
 	room, ok := b.shares.queue(1, c.bytes)
 	if !ok {
 		return c, nil, errFull
@@ -193,9 +212,14 @@ func (b *batch) nextPart(ctx context.Context, next func() (*hookonce.Event, bool
 }
 
 // part builds events for which room was taken, and makes them durable.
-func (b *batch) part(ctx context.Context, next func() (*hookonce.Event, bool), room room) error {
+func (b *batch) part(ctx context.Context, next func() (*hookonce.Event, bool), room room) (err error) {
 	defer func() { room.leave() }()
 	var c chunk
+	defer func() {
+		if err != nil {
+			c.fail(b.intake.now())
+		}
+	}()
 	for int64(len(c.entries)) < room.entries && (c.bytes < room.bytes || len(c.entries) == 0) {
 		ev, ok := next()
 		if !ok {
@@ -223,6 +247,7 @@ func (b *batch) keep(ctx context.Context, c *chunk) ([]journal.Result, error) {
 			return results, err
 		}
 		b.bypassed = true
+		c.fail(b.intake.now())
 		again := chunk{} // the journal may still have the entries
 		for _, ev := range c.events {
 			b.add(&again, ev)
@@ -236,6 +261,9 @@ func (b *batch) keep(ctx context.Context, c *chunk) ([]journal.Result, error) {
 func (b *batch) note(ctx context.Context, c *chunk, results []journal.Result) (refused error) {
 	for i, result := range results {
 		ev := c.events[i]
+		if c.traces != nil {
+			c.traces[i].End(result, b.intake.now())
+		}
 		if result.Err != nil {
 			refused = fmt.Errorf("%w: key %q: %w", errRowRefused, ev.Key, result.Err)
 			continue
@@ -355,6 +383,12 @@ func facts(ev *hookonce.Event) []byte {
 	f.Add(header.HookonceLogical, ev.Logical)
 	f.Add(header.HookonceDigest, hex.EncodeToString(ev.Digest))
 	return f
+}
+
+// traced returns facts with the trace in which their event was accepted.
+func traced(facts header.Facts, t *tracing.Event) []byte {
+	facts.Add(header.HookonceTrace, t.Context())
+	return facts
 }
 
 // count notes what became of an event.

@@ -14,6 +14,7 @@ import (
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/refusals"
+	"github.com/hookonce/hookonce/internal/tracing"
 )
 
 // endpoint serves one source.
@@ -28,6 +29,7 @@ type endpoint struct {
 	shares      shares // of what all endpoints use
 	bodyTimeout time.Duration
 	metrics     sourceMetrics
+	trace       *tracing.Source
 }
 
 func newEndpoint(s Source, o Options, m *metrics, refused *refusals.Log, of shares, storing *atomic.Int64) *endpoint {
@@ -42,6 +44,7 @@ func newEndpoint(s Source, o Options, m *metrics, refused *refusals.Log, of shar
 		shares:      of,
 		bodyTimeout: o.BodyTimeout,
 		metrics:     m.of(s),
+		trace:       o.Tracer.Source(s.Name, s.TrustTrace),
 	}
 	e.intake = newIntake(s, o, e.log, e.metrics, of, storing)
 	return e
@@ -51,20 +54,23 @@ func newEndpoint(s Source, o Options, m *metrics, refused *refusals.Log, of shar
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := e.now()
 	e.metrics.receivedAt(start)
+	trace := e.trace.Request(r, start)
 	var seen refusals.Body
-	a, err := e.handle(w, r, start, &seen)
+	a, err := e.handle(w, r, start, trace, &seen)
 	if err == nil {
 		a.write(w)
 	}
-	e.metrics.seconds.Observe(e.now().Sub(start).Seconds())
+	end := e.now()
+	trace.Observe(e.metrics.seconds, end.Sub(start).Seconds())
 	if err != nil {
-		e.refuse(w, r, seen, err)
+		a.status = e.refuse(w, r, seen, err)
 	}
+	trace.End(a.status, end)
 }
 
 // handle takes one delivery from the wire to the journal. Whatever panics on the way is our fault,
 // and so an error that the sender is asked to retry. With an error it says what it has seen of the body.
-func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time, seen *refusals.Body) (a answer, err error) {
+func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time, trace *tracing.Request, seen *refusals.Body) (a answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicError{p, debug.Stack()}
@@ -78,7 +84,7 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time,
 	raw, err := e.read(w, r, held)
 	whole := err == nil && r.Method == http.MethodPost // it may be empty
 	if err == nil {
-		a, err = e.take(r, raw, held, now)
+		a, err = e.take(r, raw, held, trace, now)
 	}
 	if err != nil && (whole || len(raw) > 0) {
 		*seen = refusals.BodyOf(raw)
@@ -87,7 +93,7 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time,
 }
 
 // take has a request verified and its events recorded.
-func (e *endpoint) take(r *http.Request, raw []byte, held *requestState, now time.Time) (a answer, err error) {
+func (e *endpoint) take(r *http.Request, raw []byte, held *requestState, trace *tracing.Request, now time.Time) (a answer, err error) {
 	delivery, err := e.source.Provider.Open(&hookonce.Request{
 		Method: r.Method, URL: SeenURL(r), Header: r.Header, Body: raw, Now: now, Lazy: true,
 	})
@@ -101,11 +107,12 @@ func (e *endpoint) take(r *http.Request, raw []byte, held *requestState, now tim
 		return handshake(*delivery.Handshake), nil
 	}
 	connlimit.Known(r.Context())
+	trace.Verified()
 	e.metrics.verifiedAt(now, delivery.Proof.Secret)
 	if delivery.Unreadable != nil {
 		e.log.unreadable(r.Context(), delivery.Unreadable)
 	}
-	return e.accept(r, delivery, int64(len(raw)), now)
+	return e.accept(r, delivery, trace, int64(len(raw)), now)
 }
 
 // admit decides whether to look at a request at all.
@@ -135,12 +142,12 @@ func (e *endpoint) read(w http.ResponseWriter, r *http.Request, held *requestSta
 }
 
 // accept makes the events durable and says what became of them. Held is how large the body of the request is.
-func (e *endpoint) accept(r *http.Request, d *hookonce.Verified, held int64, now time.Time) (answer, error) {
+func (e *endpoint) accept(r *http.Request, d *hookonce.Verified, trace *tracing.Request, held int64, now time.Time) (answer, error) {
 	header, err := e.headers.Encode(r.Header)
 	if err != nil {
 		return answer{}, errHeaders
 	}
-	switch b := e.intake.batch(header, d, now); b.left {
+	switch b := e.intake.batch(header, d, trace, now); b.left {
 	case 0:
 		return e.acknowledge(b.statuses.batch()), nil
 	case 1:

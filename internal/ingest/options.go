@@ -13,6 +13,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/refusals"
 	"github.com/hookonce/hookonce/internal/tally"
+	"github.com/hookonce/hookonce/internal/tracing"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -74,6 +75,8 @@ type Source struct {
 	// Deadline is how long a sender may be kept waiting, counted from the headers of its request. Needed with Sync and
 	// Open.
 	Deadline time.Duration
+	// TrustTrace has authentic requests go on with the trace of their sender, which then says whether it is exported.
+	TrustTrace bool
 }
 
 // Service is a configured endpoint for requests that are no events: a handler gets everything below
@@ -138,6 +141,8 @@ type Options struct {
 	Tally *tally.Registry
 	// Watcher is told what becomes of every request. Nil: nobody is.
 	Watcher Watcher
+	// Tracer makes the spans of requests and events. Nil: there are none.
+	Tracer *tracing.Tracer
 }
 
 // validate refuses what is missing.

@@ -189,8 +189,8 @@ func newRefuser(source string, o Options, m *metrics, log *refusals.Log, profile
 // refuse answers with the problem that err stands for. Every refusal of a webhook passes here, and here alone its
 // status is decided: that of the problem's type ([problem.Type]; 503 where the failure is ours), unless the provider
 // needs another one to send again, which its profile says ([hookonce.Profile]). A 503 always has a Retry-After. seen is
-// what is known of the body. It returns when a sender that is hung up on has had time to read that.
-func (r refuser) refuse(w http.ResponseWriter, req *http.Request, seen refusals.Body, err error) {
+// what is known of the body. It returns the status, when a sender that is hung up on has had time to read that.
+func (r refuser) refuse(w http.ResponseWriter, req *http.Request, seen refusals.Body, err error) int {
 	p := refusalOf(err)
 	r.rejected[p].Inc()
 	own := *p
@@ -220,6 +220,7 @@ func (r refuser) refuse(w http.ResponseWriter, req *http.Request, seen refusals.
 	if own.Close {
 		body.Linger(w, req)
 	}
+	return own.Status
 }
 
 // maxShownPath bounds in bytes what is shown of a path that a stranger chose.

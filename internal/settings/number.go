@@ -90,6 +90,23 @@ func (v rate) Show() string { return showRate(*v.to) }
 
 func showRate(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
+// ratio is a part of something, from 0 to 1.
+type ratio struct{ to *float64 }
+
+// Ratio is a part of something: a number from 0 to 1.
+func Ratio(to *float64) Value { return ratio{to} }
+
+func (v ratio) Set(s string) error {
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(n >= 0 && n <= 1) { // which NaN is not
+		return fmt.Errorf("%q does not fit; write a number from 0 to 1, such as 0.05 for every twentieth", s)
+	}
+	*v.to = n
+	return nil
+}
+
+func (v ratio) Show() string { return showRate(*v.to) }
+
 // size is a number of bytes within bounds: 1048576, 512KiB, 64MiB, 1GB.
 type size struct {
 	to       *int64
