@@ -94,6 +94,7 @@ func NewGuard(tokens []Token, o GuardOptions) *Guard {
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(g.refused)
 	}
+	g.refused.WithLabelValues("slowed") // alerts see only what grows
 	g.Reload(tokens)
 	return g
 }

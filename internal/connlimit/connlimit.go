@@ -66,6 +66,11 @@ const (
 	ByDescriptors  Cause = "descriptors"   // of the process
 )
 
+// Causes returns all causes.
+func Causes() []Cause {
+	return []Cause{ByListener, ByAddress, ByGroup, ByLargeHeaders, ByHeaderLines, ByDescriptors}
+}
+
 // Watcher is told of connections that are lost to a limit. Its methods may be called by many goroutines at a time.
 type Watcher interface {
 	// Cut is called when a connection is closed on which it was the peer's turn.

@@ -84,6 +84,14 @@ func newMetrics(r prometheus.Registerer, t *tally.Registry) *metrics {
 	return m
 }
 
+// begin begins to count for a destination, which is healthy.
+func (m *metrics) begin(destination string) {
+	m.breaker.WithLabelValues(destination).Set(Healthy.number())
+	for _, v := range []*prometheus.CounterVec{m.postponed, m.trips, m.probes} {
+		v.WithLabelValues(destination)
+	}
+}
+
 // observe counts an attempt that came to an end.
 func (m *metrics) observe(w *journal.Work, o journal.Outcome, trace *tracing.Delivery) {
 	p := m.pair(w.Source, w.Destination)

@@ -300,7 +300,7 @@ func (q *sendQueue) fit(dest *destination) {
 	q.dest = dest
 	if q.gone || !before.same(dest) {
 		q.health = newHealth(dest.Breaker, dest.Concurrency, q.opt.Now())
-		q.metrics.breaker.WithLabelValues(q.name).Set(Healthy.number())
+		q.metrics.begin(q.name)
 		if before != nil {
 			q.opt.Journal.Suspend(q.name, journal.Rest{})
 		}

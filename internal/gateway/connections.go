@@ -74,8 +74,14 @@ func newConnectionMetrics(r prometheus.Registerer) *connectionMetrics {
 	}
 }
 
-// show registers how many connections a listener has.
+// show registers how many connections a listener has, and begins to count what it loses: an alert on what grows does not
+// see a count that begins at 1.
 func (m *connectionMetrics) show(name string, l *connlimit.Listener) {
+	m.exhausted.WithLabelValues(name)
+	for _, cause := range connlimit.Causes() {
+		m.cut.WithLabelValues(name, string(cause))
+		m.refused.WithLabelValues(name, string(cause))
+	}
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "hookonce_connections", Help: "Open connections.", ConstLabels: prometheus.Labels{"listener": name},
 	}, func() float64 { return float64(l.Open()) }))

@@ -127,7 +127,7 @@ func TestHungApplicationLeavesRoom(t *testing.T) {
 	}
 	for deadline := time.Now().Add(patience); ; {
 		_, text := get(t, c, g, "/metrics")
-		if strings.Contains(text, `hookonce_connections_refused_total{listener="listen",reason="group"}`) {
+		if name := `hookonce_connections_refused_total{listener="listen",reason="group"} `; strings.Contains(text, name) && !strings.Contains(text, name+"0\n") {
 			break
 		}
 		if time.Now().After(deadline) {

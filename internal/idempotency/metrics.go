@@ -36,6 +36,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
+// begin begins to count for a service what alerts go by: they see only what grows.
+func (m *Metrics) begin(source string) { m.requests.WithLabelValues(source, "failed") }
+
 func (m *Metrics) observe(source string, o hookonce.Observation) {
 	if o.Status == "rejected" {
 		m.reject(source, cmp.Or(o.Reason, "request"))

@@ -37,6 +37,7 @@ const (
 // New returns the handler of the service. It expects paths without the part that names the source.
 func New(s Service, o Options) http.Handler {
 	o.Logger = loglimit.Bound(o.Logger)
+	o.Metrics.begin(s.Name)
 	opts := []hookonce.IdempotentLeaseOption{
 		hookonce.WithTimeout(s.Timeout),
 		hookonce.WithWait(s.Wait),

@@ -68,6 +68,7 @@ type Forwarder struct {
 // New returns the handler of a source. Close ends what it is forwarding.
 func New(s Source, o Options) *Forwarder {
 	o.Logger = loglimit.Bound(o.Logger)
+	o.Metrics.begin(s.Name)
 	f := &Forwarder{source: s, opt: o, finishing: finishing}
 	f.base, f.cancel = context.WithCancel(context.Background())
 	f.proxy = &httputil.ReverseProxy{

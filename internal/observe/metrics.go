@@ -31,6 +31,13 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
+// begin begins to count for a source what alerts go by: they see only what grows.
+func (m *Metrics) begin(source string) {
+	for _, reason := range []string{ReasonMemory, ReasonQueue, ReasonStore, ReasonUndecided, ReasonPanic} {
+		m.unrecorded.WithLabelValues(source, reason)
+	}
+}
+
 // class is the label of an answer.
 func class(status int) string {
 	if status < 100 || status > 599 {

@@ -637,8 +637,7 @@ func TestHostAndForwarded(t *testing.T) {
 		f := New(Source{To: to, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			got = r
 			return &http.Response{StatusCode: 200, Body: http.NoBody, Request: r}, nil
-		})}, Options{
-			TrustedProxies: trusted, Logger: slog.New(slog.DiscardHandler), Now: time.Now, URL: func(*http.Request) string { return "" },
+		})}, Options{Metrics: NewMetrics(prometheus.NewRegistry()), TrustedProxies: trusted, Logger: slog.New(slog.DiscardHandler), Now: time.Now, URL: func(*http.Request) string { return "" },
 			Observer: &Observer{bodies: newRoom(1 << 20), metrics: NewMetrics(prometheus.NewRegistry()), waiting: make(chan *request, 1)},
 		})
 		r := httptest.NewRequest("POST", "/in/orders", nil)
