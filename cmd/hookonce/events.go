@@ -181,10 +181,14 @@ func eventPath(args []string) (string, error) {
 
 func newEventsShowCommand(w *env) *cobra.Command {
 	var admin adminFlags
+	var body, headers bool
+	var reason string
 	c := &cobra.Command{
 		Use:   "show {SOURCE KEY | ID} [flags]",
 		Short: "Show one event with its deliveries, attempts and copies",
-		Args:  oneEvent,
+		Long: `Show tells what is known about an event. With --body or --headers it shows that part of it instead, if the gateway's
+admin_payloads lets anybody look, and the token may. Each look is on record, with its reason.`,
+		Args: oneEvent,
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := admin.client(w, c)
 			if err != nil {
@@ -198,14 +202,60 @@ func newEventsShowCommand(w *env) *cobra.Command {
 			if err := client.get(c.Context(), path, nil, &e); err != nil {
 				return err
 			}
-			if admin.json {
+			switch {
+			case body && headers:
+				return &usageError{c.CommandPath(), errors.New("--body and --headers are two looks: write one of them")}
+			case body:
+				return look(c, w, client, e.ID, api.PartBody, reason, admin.json)
+			case headers:
+				return look(c, w, client, e.ID, api.PartHeaders, reason, admin.json)
+			case admin.json:
 				return printJSON(w, e)
 			}
 			return printEvent(w, &e)
 		},
 	}
 	admin.declare(c)
+	c.Flags().BoolVar(&body, "body", false, "show the body")
+	c.Flags().BoolVar(&headers, "headers", false, "show the headers")
+	c.Flags().StringVar(&reason, "reason", "", "why you look, for the audit log, as a `text`")
 	return c
+}
+
+// look shows a part of an event, which is on record then.
+func look(c *cobra.Command, w *env, client *adminClient, id, part, reason string, asJSON bool) error {
+	if reason == "" {
+		return &usageError{c.CommandPath(), errors.New("say why you look with --reason; it is kept in the audit log")}
+	}
+	var p api.Payload
+	if err := client.call(c.Context(), http.MethodPost, "/events/"+id+"/payload", api.Look{Part: part, Reason: reason}, &p); err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(w, p)
+	}
+	for _, h := range p.Headers {
+		fmt.Fprintf(w.out, "%s: %s\n", clean(h.Name), clean(h.Value))
+	}
+	if part == api.PartHeaders {
+		return nil
+	}
+	fmt.Fprintf(w.err, "%s; %d bytes, SHA-256 %s, %s\n", clean(cmp.Or(p.Type, "no content type")), p.Bytes, p.SHA256, p.Form)
+	switch {
+	case p.Text != "":
+		for line := range strings.Lines(p.Text) {
+			fmt.Fprintln(w.out, clean(strings.TrimRight(line, "\r\n")))
+		}
+	case p.Base64 != "":
+		fmt.Fprintln(w.err, "It is no text; in Base64:")
+		fmt.Fprintln(w.out, p.Base64)
+	case p.Bytes > 0:
+		fmt.Fprintln(w.err, "It is neither JSON nor a form, and has no structure that could be shown.")
+	}
+	if p.Cut {
+		fmt.Fprintln(w.err, "It goes on.")
+	}
+	return nil
 }
 
 func printEvent(w *env, e *api.Detail) error {

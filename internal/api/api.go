@@ -40,6 +40,9 @@ func New(o Options) http.Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Payloads == nil {
+		o.Payloads = func() Form { return FormOff }
+	}
 	o.Logger = loglimit.Bound(o.Logger)
 	a := &api{opt: o, turns: make(chan struct{}, maxInFlight)}
 	mux := http.NewServeMux()
@@ -73,6 +76,7 @@ func (a *api) register(h huma.API) {
 	get(h, "list-failures", "/failures", "Group what failed by destination and kind of error", a.failures)
 	get(h, "count-refusals", "/refusals", "Count the requests that were refused, by source", a.refusalCounts)
 	get(h, "list-refusals", "/sources/{name}/refusals", "List the last requests to a source that were refused, and why", a.refusals)
+	post(h, "look-at-event", "/events/{id}"+payloadPath, "Look at the body or the headers of an event, which is on record", a.look)
 	get(h, "list-sources", "/sources", "List sources", a.sources)
 	get(h, "list-destinations", "/destinations", "List destinations, with health, pause and backlog, and the gateways that deliver to them", a.destinations)
 	get(h, "get-overview", "/overview", "What is wrong, in words, and how all stands", a.overview)

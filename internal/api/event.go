@@ -41,6 +41,7 @@ type Delivery struct {
 type Detail struct {
 	Event
 	BodyBytes int64      `json:"body_bytes"`
+	Payload   Form       `json:"payload,omitempty" enum:"masked,full" doc:"How you may look at body and headers, with POST /events/{id}/payload. Missing: you may not."`
 	Attempts  []Attempt  `json:"attempts" nullable:"false" doc:"Oldest first, the latest 200."`
 	Sightings []Sighting `json:"sightings" nullable:"false" doc:"Later copies, oldest first."`
 }

@@ -6,3 +6,6 @@ func (g *Guard) Addresses() int {
 	defer g.mu.Unlock()
 	return g.tries.Len()
 }
+
+// MaskJSON is what a masked body shows.
+var MaskJSON = maskJSON

@@ -52,6 +52,9 @@ func (a *api) detail(ctx context.Context, where finder) (*answer[Detail], error)
 			return err
 		}
 		out = &answer[Detail]{newDetail(h)}
+		if form := a.opt.Payloads(); form != FormOff && VisitorOf(ctx).Payloads {
+			out.Body.Payload = form
+		}
 		return nil
 	})
 	return out, err

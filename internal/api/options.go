@@ -25,6 +25,7 @@ type Records interface {
 	journal.Reader
 	Pauses(ctx context.Context) ([]journal.Pause, error)
 	Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error)
+	RecordAudit(ctx context.Context, a journal.Audit) error
 	Gateways(ctx context.Context) ([]journal.Gateway, error)
 	Tallies(ctx context.Context, q tally.Query) ([]tally.Point, error)
 }
@@ -46,6 +47,8 @@ type Options struct {
 	Overview func(context.Context) (*overview.Snapshot, error)
 	// Tail tells events as they come.
 	Tail *tail.Feed
+	// Payloads says how bodies and headers of events are shown at the moment, to visitors who may look. Nil means [FormOff].
+	Payloads func() Form
 	// Targets returns the destinations of this process as they are at the moment, by name.
 	Targets func() []fleet.Target
 	// Field returns what reads the field with this name, as routes have it, from events of the source. It fails if

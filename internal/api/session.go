@@ -19,10 +19,12 @@ type Visitor struct {
 	Role Role
 	// Session is set if the visitor is known by the cookie of [Guard.Login].
 	Session bool
+	// Payloads is set if the visitor may look at bodies and headers of events.
+	Payloads bool
 }
 
 // local is the visitor where there are no tokens.
-var local = Visitor{Name: "local", Role: Operator}
+var local = Visitor{Name: "local", Role: Operator, Payloads: true}
 
 type visitorKey struct{}
 

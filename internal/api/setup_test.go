@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,6 +39,7 @@ type rig struct {
 	refused *refusals.Log
 	clock   time.Time // of the guard
 	feed    *tail.Feed
+	form    api.Form // of payloads
 }
 
 // engine does what the journal does for the API, without the rest of it.
@@ -92,11 +94,12 @@ func (r *rig) serve(tokens ...api.Token) {
 			return []fleet.Target{{Name: "app", URL: "http://127.0.0.1:3000/", Health: ill},
 				{Name: "audit", URL: "http://127.0.0.1:4000/", Health: fleet.Health{State: "healthy", Limit: 64}, Ordered: true}}
 		},
-		Field:   field,
-		Tail:    r.feed,
-		Logger:  log,
-		Version: "test",
-		Now:     func() time.Time { return now },
+		Field:    field,
+		Tail:     r.feed,
+		Payloads: func() api.Form { return cmp.Or(r.form, api.FormOff) },
+		Logger:   log,
+		Version:  "test",
+		Now:      func() time.Time { return now },
 	}))
 }
 

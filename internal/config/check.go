@@ -28,11 +28,27 @@ func checkAll(r *settings.Report, cfg *Config, in Input) {
 	checkConnections(r, cfg)
 	checkStop(r, cfg)
 	checkTracing(r, cfg, in.Environ)
+	checkPayloads(r, cfg)
 	if cfg.Listen == cfg.Admin && !strings.HasSuffix(cfg.Listen, ":0") {
 		r.Fault(cfg.where("admin"), "admin: %s is the address of listen as well; write another port", cfg.Admin)
 	}
 	known := slices.Concat([]string{"HOOKONCE_CONFIG", "HOOKONCE_ADMIN_URL", "HOOKONCE_ADMIN_TOKEN"}, configTable.Variables(), sourceTable.Variables())
 	settings.WarnUnknown(r, in.Environ, known, cfg.refersTo)
+}
+
+// checkPayloads refuses a right that means nothing, and a setting that nobody has the right for.
+func checkPayloads(r *settings.Report, cfg *Config) {
+	some := false
+	for i := range cfg.AdminTokens {
+		t := &cfg.AdminTokens[i]
+		some = some || t.Payloads
+		if t.Payloads && cfg.AdminPayloads == PayloadsOff {
+			r.Fault(t.where("payloads"), "admin_tokens: %s may look at bodies, and admin_payloads is off; write admin_payloads: masked or full, or leave payloads out", t.Name)
+		}
+	}
+	if !some && len(cfg.AdminTokens) > 0 && cfg.AdminPayloads != PayloadsOff {
+		r.Fault(cfg.where("admin_payloads"), "admin_payloads: it is %s, and nobody may look; write payloads: true at one of admin_tokens, or leave admin_payloads out", cfg.AdminPayloads)
+	}
 }
 
 func checkQueue(r *settings.Report, cfg *Config) {

@@ -65,6 +65,8 @@ type Config struct {
 	MaxConnectionsPerAddress int
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
+	// AdminPayloads says how bodies and headers of events are shown: [PayloadsOff], [PayloadsMasked] or [PayloadsFull].
+	AdminPayloads string
 	// AdminURL is where people reach the dashboard, for links to it. Empty: nobody said.
 	AdminURL string
 	// Notify are the channels over which people are told of alerts, in the order of the file.
@@ -124,6 +126,10 @@ var configTable = slices.Concat(
 			Bind: func(c *Config) settings.Value { return settings.Address(&c.Admin) }, Restart: true},
 		{Key: "admin_url", Help: "`URL` at which people reach the dashboard, for links in what they are told",
 			Bind: func(c *Config) settings.Value { return settings.URL(&c.AdminURL) }},
+		{Key: "admin_payloads", Default: PayloadsOff, Help: "how bodies and headers of events are shown to who may look: off, masked or full",
+			Bind: func(c *Config) settings.Value {
+				return settings.Choice(&c.AdminPayloads, PayloadsOff, PayloadsMasked, PayloadsFull)
+			}},
 		{Key: "admin_tls.cert", Help: "PEM `file` with the certificate that admin shows; it speaks HTTPS then",
 			Bind: func(c *Config) settings.Value { return settings.File(&c.AdminTLS.Cert, &c.AdminTLS.pem.cert) }},
 		{Key: "admin_tls.key", Help: "PEM `file` with the key of that certificate",

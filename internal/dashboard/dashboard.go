@@ -85,6 +85,7 @@ var pages = []struct {
 	{"GET /configuration", "configuration", (*dashboard).configuration},
 	{"GET /doctor", "doctor", (*dashboard).doctor},
 	{"POST /events/{id}/replay", "replay", (*dashboard).replayEvent},
+	{"POST /events/{id}/payload", "payload", (*dashboard).payload},
 	{"POST /replay", "replay", (*dashboard).replayMany},
 	{"POST /destinations/{name}/pause", "destination", (*dashboard).pause},
 	{"POST /destinations/{name}/resume", "destination", (*dashboard).resume},

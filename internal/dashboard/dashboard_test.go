@@ -301,3 +301,32 @@ func TestReplayIsCountedFirst(t *testing.T) {
 		t.Errorf("the calls are %q", calls)
 	}
 }
+
+// What is looked at is shown as text, for a reason, to who may look, and kept by no browser.
+func TestLookAtPayload(t *testing.T) {
+	a := &dashboardtest.API{World: dashboardtest.Hostile}
+	d := dashboardtest.Dashboard(a)
+	for _, part := range []string{api.PartBody, api.PartHeaders} {
+		w := serve(d, request("POST", "/events/924305118331207681/payload", url.Values{"part": {part}, "reason": {"ticket 4711"}}))
+		if w.Code != http.StatusOK || w.Header().Get("Cache-Control") != "no-store" || !strings.Contains(w.Body.String(), "owned") {
+			t.Errorf("%s: %d %v", part, w.Code, w.Header())
+		}
+		for _, tag := range shape(t, w.Body.String()) {
+			if strings.HasPrefix(tag, "img") || strings.Contains(tag, "onerror") {
+				t.Errorf("%s: there is %s", part, tag)
+			}
+		}
+	}
+	if calls := a.Calls(); len(calls) != 2 || calls[0] != `/api/v1/events/924305118331207681/payload {"part":"body","reason":"ticket 4711"}` {
+		t.Errorf("the calls are %q", calls)
+	}
+	const reader, looker = "a-fake-token-for-reading", "a-fake-token-for-looking"
+	d = dashboardtest.Dashboard(a, api.Token{Name: "r", Secret: reader, Role: api.Read}, api.Token{Name: "l", Secret: looker, Role: api.Read, Payloads: true})
+	for token, status := range map[string]int{reader: http.StatusForbidden, looker: http.StatusOK} {
+		r := request("POST", "/events/924305118331207681/payload", url.Values{"part": {"body"}, "reason": {"x"}})
+		r.AddCookie(serve(d, request("POST", "/login", url.Values{"token": {token}})).Result().Cookies()[0])
+		if w := serve(d, r); w.Code != status {
+			t.Errorf("%s: %d", token, w.Code)
+		}
+	}
+}

@@ -289,6 +289,7 @@ func (g *Gateway) apiOptions() api.Options {
 		Sources:  func() []api.Source { return apiSources(g.config()) },
 		Overview: g.overview.Snapshot,
 		Tail:     g.tail,
+		Payloads: func() api.Form { return g.wired.Load().payloads },
 		Self:     g.fleet.self,
 		Targets:  g.targets,
 		Reload: func(ctx context.Context, by string) ([]string, error) {

@@ -40,6 +40,7 @@ type plan struct {
 	stopDelay     time.Duration
 	logLevel      slog.Level
 	tokens        []api.Token
+	payloads      api.Form
 	connections   connlimit.Limits // from providers, however many descriptors there are
 	policy        deliver.AddressPolicy
 	waiting       map[string]bool  // sources that wait for somebody else's answer
@@ -95,6 +96,7 @@ func newPlan(cfg *config.Config, before *plan) (*plan, error) {
 		stopDelay:   cfg.ShutdownDelay,
 		logLevel:    cfg.LogLevel,
 		tokens:      adminTokens(cfg),
+		payloads:    api.Form(cfg.AdminPayloads),
 		connections: connlimit.Limits{Max: cfg.MaxConnections, PerAddress: cfg.MaxConnectionsPerAddress, Exempt: cfg.TrustedProxies},
 		policy:      addressPolicy(cfg.Delivery),
 		waiting:     map[string]bool{},
@@ -468,7 +470,7 @@ func newTracer(ctx context.Context, p *plan, o Options) (*tracing.Tracer, error)
 
 func adminTokens(cfg *config.Config) (tokens []api.Token) {
 	for _, t := range cfg.AdminTokens {
-		tokens = append(tokens, api.Token{Name: t.Name, Secret: t.Token.Reveal(), Role: api.Role(t.Role)})
+		tokens = append(tokens, api.Token{Name: t.Name, Secret: t.Token.Reveal(), Role: api.Role(t.Role), Payloads: t.Payloads})
 	}
 	return tokens
 }

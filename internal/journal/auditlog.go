@@ -17,8 +17,8 @@ type Audit struct {
 	At         time.Time
 	By, Reason string
 	Action     Action
-	// Filter says to what: a destination, which deliveries were replayed ([Replay.Text]), or the fingerprint of alerts, with
-	// stars for any.
+	// Filter says to what: a destination, which deliveries were replayed ([Replay.Text]), the fingerprint of alerts, with
+	// stars for any, or what of which event was looked at.
 	Filter string
 	// Count is how many deliveries a replay made due; else 0.
 	Count int64
@@ -36,6 +36,8 @@ const (
 	ActionAcknowledge Action = "acknowledge" // an alert
 	ActionSilence     Action = "silence"     // alerts
 	ActionUnsilence   Action = "unsilence"
+
+	ActionLook Action = "look" // at the body or the headers of an event
 )
 
 // Record returns the audit log of a pause, or of its end.

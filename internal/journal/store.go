@@ -148,6 +148,9 @@ type Operator interface {
 	// Pauses returns the destinations that are paused, by name.
 	Pauses(ctx context.Context) ([]Pause, error)
 
+	// RecordAudit leaves an entry of the audit log about what changes nothing, under a number of the store's.
+	RecordAudit(ctx context.Context, a Audit) error
+
 	// Audits returns what operators did, newest first, from those below the number before (0: from the
 	// newest on), at most limit of them.
 	Audits(ctx context.Context, before int64, limit int) ([]Audit, error)

@@ -112,6 +112,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	answer("GET /api/v1/audit", func(*http.Request) any { return a.audit() })
 	answer("POST /api/v1/replay", a.replay)
 	answer("POST /api/v1/events/{id}/replay", a.replay)
+	answer("POST /api/v1/events/{id}/payload", a.payload)
 	answer("POST /api/v1/destinations/{name}/pause", func(r *http.Request) any { return api.PauseResult{Name: "ledger", Paused: true, Changed: true} })
 	answer("POST /api/v1/destinations/{name}/resume", func(r *http.Request) any { return api.PauseResult{Name: "ledger", Changed: true} })
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -130,6 +131,15 @@ func (a *API) replay(r *http.Request) any {
 		out.Audit = "924305118331207999"
 	}
 	return out
+}
+
+func (a *API) payload(r *http.Request) any {
+	p := api.Payload{ID: "924305118331207681", Part: api.PartBody, Form: api.FormMasked, Type: a.text("application/json"), Bytes: 3482,
+		SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Text: a.text("{\n  \"id\": \"***********\",\n  \"amount\": 9999\n}")}
+	if strings.Contains(r.Pattern, api.PartHeaders) {
+		p = api.Payload{ID: p.ID, Part: api.PartHeaders, Form: p.Form, Headers: []api.HeaderOfLook{{Name: a.text("User-Agent"), Value: a.text("Stripe/1.0")}, {Name: "Stripe-Signature", Value: "****", Masked: true}}}
+	}
+	return p
 }
 
 func ago(d time.Duration) time.Time    { return Now.Add(-d) }
@@ -171,7 +181,7 @@ func (a *API) tail(w http.ResponseWriter, r *http.Request) {
 func (a *API) event() api.Detail {
 	e := a.events().Events[0]
 	e.ReceivedAt = ago(41 * time.Minute)
-	return api.Detail{Event: e, BodyBytes: 3482,
+	return api.Detail{Event: e, BodyBytes: 3482, Payload: api.FormMasked,
 		Attempts: []api.Attempt{
 			{Destination: "ledger", Number: 1, Outcome: "failed", Status: 500, Error: a.text("the answer was 500"), Answer: a.text("<h1>Internal Server Error</h1>\nconnection to the database failed"), StartedAt: ago(41*time.Minute - 20*time.Millisecond), LatencyMS: 184.2},
 			{Destination: "mail", Number: 1, Outcome: "dead", Error: a.text("dial tcp: lookup mail.internal: no such host"), StartedAt: ago(40 * time.Minute), LatencyMS: 3.1},

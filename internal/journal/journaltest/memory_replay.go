@@ -132,6 +132,16 @@ func (m *Memory) Pauses(ctx context.Context) ([]journal.Pause, error) {
 	return pauses, nil
 }
 
+// RecordAudit implements [journal.Store].
+func (m *Memory) RecordAudit(ctx context.Context, a journal.Audit) error {
+	end, err := m.begin(ctx)
+	defer end()
+	if err == nil {
+		m.audit(a)
+	}
+	return err
+}
+
 // Audits implements [journal.Store].
 func (m *Memory) Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error) {
 	end, err := m.begin(ctx)

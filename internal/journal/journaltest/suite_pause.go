@@ -59,6 +59,12 @@ var pauseCases = []testCase{
 		c.setPaused(journal.Pause{Destination: "app", At: c.now, By: "ada"}, true, true)
 		c.take1("evt_1")
 	}},
+	{"what changes nothing can be on record as well", func(c *suite) {
+		a := journal.Audit{At: c.now, By: "ada", Reason: "a ticket", Action: journal.ActionLook, Filter: "the body of 7"}
+		c.ok("RecordAudit", c.store.RecordAudit(c.Context(), a))
+		a.ID = 1
+		c.audited(0, 10, a)
+	}},
 	{"audits go by when they were made", func(c *suite) {
 		pause := func(paused bool) {
 			c.Helper()

@@ -207,6 +207,14 @@ func (s *Store) audits(ctx context.Context, db querier, where string, args ...an
 	})
 }
 
+// RecordAudit implements [journal.Store].
+func (s *Store) RecordAudit(ctx context.Context, a journal.Audit) error {
+	return s.change(ctx, "recording what somebody did", func(tx pgx.Tx) error {
+		_, err := s.audit(ctx, tx, a)
+		return err
+	})
+}
+
 // Audits implements [journal.Store].
 func (s *Store) Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error) {
 	audits, err := s.audits(ctx, s.pool, `WHERE $1 = 0 OR id < $1 ORDER BY id DESC LIMIT $2`, before, limit)

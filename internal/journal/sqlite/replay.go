@@ -176,6 +176,14 @@ func (s *Store) audits(ctx context.Context, where string, args ...any) ([]journa
 	})
 }
 
+// RecordAudit implements [journal.Store].
+func (s *Store) RecordAudit(ctx context.Context, a journal.Audit) error {
+	return s.write(ctx, "recording what somebody did", func(w *writer) error {
+		_, err := s.audit(w, a)
+		return err
+	})
+}
+
 // Audits implements [journal.Store].
 func (s *Store) Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error) {
 	audits, err := s.audits(ctx, `WHERE ?1 = 0 OR id < ?1 ORDER BY id DESC LIMIT ?2`, before, limit)
