@@ -24,6 +24,9 @@ const (
 	Info   Severity = "info"   // whoever looks
 )
 
+// Above reports whether it is more severe than another one.
+func (s Severity) Above(other Severity) bool { return s.rank() < other.rank() }
+
 func (s Severity) rank() int { return map[Severity]int{Page: 0, Ticket: 1, Info: 2}[s] }
 
 // Action is the next step: a request to the API where the gateway can mend it, else a command to type or the place to
@@ -76,14 +79,47 @@ type Verdict struct {
 	Alerts   []Alert `json:"alerts" nullable:"false" doc:"The worst first, and causes before what follows from them."`
 }
 
+// Settings change rules, by their names. A rule that is not in it is as [Rules] has it.
+type Settings map[string]Setting
+
+// Setting changes one rule.
+type Setting struct {
+	// Off is set if it finds nothing.
+	Off bool
+	// For, unless it is nil, takes the place of [Rule.For].
+	For *time.Duration
+	// Threshold, unless it is nil, takes the place of [Rule.Threshold].
+	Threshold *float64
+}
+
+// Rules returns the rules as they hold, without those that are off.
+func (c Settings) Rules() (all []Rule) {
+	for _, r := range rules {
+		own := c[r.Name]
+		if own.For != nil {
+			r.For = *own.For
+		}
+		if own.Threshold != nil {
+			r.Threshold = *own.Threshold
+		}
+		if !own.Off {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// Judge says what is wrong with what a snapshot shows, by the rules as they are.
+func Judge(s *overview.Snapshot) Verdict { return Settings{}.Judge(s) }
+
 // Judge says what is wrong with what a snapshot shows.
-func Judge(s *overview.Snapshot) Verdict {
+func (c Settings) Judge(s *overview.Snapshot) Verdict {
 	var all []Alert
 	order := map[string]int{}
-	for i, r := range rules {
-		order[r.name] = i
-		for _, a := range r.find(s) {
-			a.Rule = r.name
+	for i, r := range c.Rules() {
+		order[r.Name] = i
+		for _, a := range r.find(s, r.Threshold) {
+			a.Rule = r.Name
 			all = append(all, a)
 		}
 	}

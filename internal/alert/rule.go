@@ -10,76 +10,106 @@ import (
 	"github.com/hookonce/hookonce/internal/overview"
 )
 
-// rule finds one kind of trouble. Rules stand in the order in which one is told before another of the same severity.
-type rule struct {
-	name string
-	find func(*overview.Snapshot) []Alert
+// Unit is what a threshold counts.
+type Unit string
+
+// The units. A threshold that has none cannot be changed.
+const (
+	Number  Unit = "number"
+	Seconds Unit = "seconds"
+)
+
+// Rule finds one kind of trouble.
+type Rule struct {
+	Name string
+	// When says when it fires, for people; Severity how severe that is at most.
+	When     string
+	Severity Severity
+	// For is how long it has to hold before it fires.
+	For time.Duration
+	// Threshold is what is compared with, in a unit. Without one it means nothing.
+	Threshold float64
+	Unit      Unit
+	// Local is set if it is about the store itself, so that it is judged, and told, without.
+	Local bool
+
+	find func(s *overview.Snapshot, at float64) []Alert
 }
 
 // The names of the rules.
 const (
 	storeAway       = "store_away"
 	storeUnwritable = "store_unwritable"
-	storeSlow       = "store_slow"
-	sendersRefused  = "senders_refused"
-	secretRotated   = "secret_rotated"
-	clockOff        = "clock_off"
-	failing         = "destination_failing"
-	firstFail       = "first_attempts_fail"
-	blocked         = "group_blocked"
-	poison          = "type_fails"
-	died            = "died"
-	paused          = "paused"
-	backlogOld      = "backlog_old"
-	conflict        = "conflict"
-	cameAgain       = "came_again"
-	oneAgain        = "one_again"
-	silent          = "silent_source"
-	cleanupLate     = "cleanup_late"
-	partitionsEnd   = "partitions_end"
-	storeFull       = "store_full"
-	probing         = "probing"
-	effectsDoubled  = "effects_doubled"
+	// Unrecorded is the rule of alerts that the store does not take. No snapshot shows it: who evaluates finds it.
+	Unrecorded     = "alerts_unrecorded"
+	storeSlow      = "store_slow"
+	sendersRefused = "senders_refused"
+	secretRotated  = "secret_rotated"
+	clockOff       = "clock_off"
+	failing        = "destination_failing"
+	firstFail      = "first_attempts_fail"
+	blocked        = "group_blocked"
+	poison         = "type_fails"
+	died           = "died"
+	paused         = "paused"
+	backlogOld     = "backlog_old"
+	conflict       = "conflict"
+	cameAgain      = "came_again"
+	oneAgain       = "one_again"
+	silent         = "silent_source"
+	cleanupLate    = "cleanup_late"
+	partitionsEnd  = "partitions_end"
+	storeFull      = "store_full"
+	probing        = "probing"
+	effectsDoubled = "effects_doubled"
 )
 
-var rules = []rule{
-	{storeAway, ofStore(findStoreAway)},
-	{storeUnwritable, ofStore(findStoreUnwritable)},
-	{storeSlow, ofStore(findStoreSlow)},
-	{secretRotated, ofSources(findSecretRotated)},
-	{clockOff, ofSources(findClockOff)},
-	{failing, ofDestinations(findFailing)},
-	{blocked, ofDestinations(findBlocked)},
-	{poison, ofDestinations(findPoison)},
-	{paused, ofDestinations(findPaused)},
-	{firstFail, ofDestinations(findFirstFail)},
-	{sendersRefused, ofStore(findSendersRefused)},
-	{effectsDoubled, findEffectsDoubled},
-	{died, ofDestinations(findDied)},
-	{backlogOld, ofDestinations(findBacklogOld)},
-	{conflict, ofSources(findConflict)},
-	{cameAgain, ofSources(findCameAgain)},
-	{silent, ofSources(findSilent)},
-	{cleanupLate, ofStore(findCleanupLate)},
-	{partitionsEnd, ofStore(findPartitionsEnd)},
-	{storeFull, ofStore(findStoreFull)},
-	{oneAgain, ofSources(findOneAgain)},
-	{probing, ofSources(findProbing)},
+// rules stand in the order in which one is told before another of the same severity.
+var rules = []Rule{
+	{Name: storeAway, When: "the store does not answer", Severity: Page, For: time.Minute, Local: true, find: ofStore(findStoreAway)},
+	{Name: storeUnwritable, When: "the store answers and takes nothing", Severity: Page, For: time.Minute, Local: true, find: ofStore(findStoreUnwritable)},
+	{Name: Unrecorded, When: "what is wrong cannot be put on record, though the store answers", Severity: Page, For: time.Minute, Local: true,
+		find: func(*overview.Snapshot, float64) []Alert { return nil }},
+	{Name: storeSlow, When: "a commit takes as many milliseconds on average", Severity: Page, For: 2 * time.Minute, Threshold: slowCommit, Unit: Number, find: ofStore(findStoreSlow)},
+	{Name: secretRotated, When: "nearly all of the last 20 requests to a source are not authentic, and none was since", Severity: Page, find: ofSources(findSecretRotated)},
+	{Name: clockOff, When: "the same, because of the times in them", Severity: Page, find: ofSources(findClockOff)},
+	{Name: failing, When: "the breaker says that a destination is ill", Severity: Page, For: time.Minute, find: ofDestinations(findFailing)},
+	{Name: blocked, When: "events of a resource wait for one that fails", Severity: Ticket, For: 5 * time.Minute, find: ofDestinations(findBlocked)},
+	{Name: poison, When: "as many deliveries are dead whose latest events have one type, at a destination that takes others", Severity: Ticket, Threshold: leastPoisoned, Unit: Number, find: ofDestinations(findPoison)},
+	{Name: paused, When: "a destination is paused; a ticket once it is for longer than that", Severity: Ticket, Threshold: forgotten.Seconds(), Unit: Seconds, find: ofDestinations(findPaused)},
+	{Name: firstFail, When: "the share of first attempts that fail is 14.4 times as large over an hour and five minutes (6 times over six hours and half an hour: a ticket), of at least 10", Severity: Page,
+		Threshold: budget, Unit: Number, find: ofDestinations(findFirstFail)},
+	{Name: sendersRefused, When: "senders are answered 503 for a fault of ours, or the queue is full", Severity: Page, For: time.Minute, find: ofStore(findSendersRefused)},
+	{Name: effectsDoubled, When: "a run of hookonce reconcile found events that took effect more than once", Severity: Page, find: findEffectsDoubled},
+	{Name: died, When: "deliveries are dead; a page if it became more than so many in an hour", Severity: Page, Threshold: manyDead, Unit: Number, find: ofDestinations(findDied)},
+	{Name: backlogOld, When: "the oldest delivery that is open is older", Severity: Page, For: time.Minute, Threshold: oldBacklog.Seconds(), Unit: Seconds, find: ofDestinations(findBacklogOld)},
+	{Name: conflict, When: "so many copies came with other content under the same key in an hour", Severity: Ticket, Threshold: 1, Unit: Number, find: ofSources(findConflict)},
+	{Name: cameAgain, When: "more events came again than is usual, for three minutes; a page at ten times that", Severity: Page, find: ofSources(findCameAgain)},
+	{Name: silent, When: "so many minutes with events are missing, by what the source usually sends; or nothing came for longer than its expect_every", Severity: Ticket,
+		Threshold: sureSilence, Unit: Number, find: ofSources(findSilent)},
+	{Name: cleanupLate, When: "the cleanup has not come to an end for longer", Severity: Ticket, Threshold: cleanupAfter.Seconds(), Unit: Seconds, find: ofStore(findCleanupLate)},
+	{Name: partitionsEnd, When: "the last partition ends sooner", Severity: Ticket, Threshold: partitionGap.Seconds(), Unit: Seconds, find: ofStore(findPartitionsEnd)},
+	{Name: storeFull, When: "the disk is full in fewer days, as the store grew in the last seven", Severity: Ticket, For: 10 * time.Minute, Threshold: fullSoon, Unit: Number, find: ofStore(findStoreFull)},
+	{Name: oneAgain, When: "one event came so many times in an hour", Severity: Info, Threshold: manyCopies, Unit: Number, find: ofSources(findOneAgain)},
+	{Name: probing, When: "so many requests in an hour are not authentic, beside some that are", Severity: Info, Threshold: latestRequests, Unit: Number, find: ofSources(findProbing)},
 }
 
-func ofStore(find func(*overview.Snapshot) *Alert) func(*overview.Snapshot) []Alert {
-	return func(s *overview.Snapshot) []Alert {
-		if a := find(s); a != nil {
+// Rules returns all rules.
+func Rules() []Rule { return slices.Clone(rules) }
+
+func ofStore(find func(*overview.Snapshot, float64) *Alert) func(*overview.Snapshot, float64) []Alert {
+	return func(s *overview.Snapshot, at float64) []Alert {
+		if a := find(s, at); a != nil {
 			return []Alert{*a}
 		}
 		return nil
 	}
 }
 
-func ofSources(find func(*overview.Snapshot, *overview.SourceState) *Alert) func(*overview.Snapshot) []Alert {
-	return func(s *overview.Snapshot) (all []Alert) {
+func ofSources(find func(*overview.Snapshot, *overview.SourceState, float64) *Alert) func(*overview.Snapshot, float64) []Alert {
+	return func(s *overview.Snapshot, at float64) (all []Alert) {
 		for i := range s.Sources {
-			if a := find(s, &s.Sources[i]); a != nil {
+			if a := find(s, &s.Sources[i], at); a != nil {
 				a.Subject = s.Sources[i].Name
 				all = append(all, *a)
 			}
@@ -88,10 +118,10 @@ func ofSources(find func(*overview.Snapshot, *overview.SourceState) *Alert) func
 	}
 }
 
-func ofDestinations(find func(*overview.Snapshot, *overview.DestinationState) *Alert) func(*overview.Snapshot) []Alert {
-	return func(s *overview.Snapshot) (all []Alert) {
+func ofDestinations(find func(*overview.Snapshot, *overview.DestinationState, float64) *Alert) func(*overview.Snapshot, float64) []Alert {
+	return func(s *overview.Snapshot, at float64) (all []Alert) {
 		for i := range s.Destinations {
-			if a := find(s, &s.Destinations[i]); a != nil {
+			if a := find(s, &s.Destinations[i], at); a != nil {
 				a.Subject = s.Destinations[i].Name
 				all = append(all, *a)
 			}
@@ -111,7 +141,7 @@ const (
 
 var askDoctor = Action{Label: "Ask the doctor", Command: "hookonce doctor"}
 
-func findStoreAway(s *overview.Snapshot) *Alert {
+func findStoreAway(s *overview.Snapshot, _ float64) *Alert {
 	if s.Store.Away == nil {
 		return nil
 	}
@@ -120,7 +150,7 @@ func findStoreAway(s *overview.Snapshot) *Alert {
 		Headline: fmt.Sprintf("The store is away since %s: %s. What is shown is what was known last.", clock(t.Since), t.Error)}
 }
 
-func findStoreUnwritable(s *overview.Snapshot) *Alert {
+func findStoreUnwritable(s *overview.Snapshot, _ float64) *Alert {
 	t := s.Store.Unwritable
 	if t == nil || s.Store.Away != nil {
 		return nil
@@ -129,15 +159,15 @@ func findStoreUnwritable(s *overview.Snapshot) *Alert {
 		Headline: fmt.Sprintf("The store answers and cannot be written to since %s: %s.", clock(t.Since), t.Error)}
 }
 
-func findStoreSlow(s *overview.Snapshot) *Alert {
-	if s.Store.Commits < slowCommits || s.Store.CommitMS < slowCommit {
+func findStoreSlow(s *overview.Snapshot, at float64) *Alert {
+	if s.Store.Commits < slowCommits || s.Store.CommitMS < at {
 		return nil
 	}
 	return &Alert{Severity: Page, Count: s.Store.Commits, Action: askDoctor,
 		Headline: fmt.Sprintf("The store is slow: a commit takes %.0f ms on average.", s.Store.CommitMS)}
 }
 
-func findSendersRefused(s *overview.Snapshot) *Alert {
+func findSendersRefused(s *overview.Snapshot, _ float64) *Alert {
 	var ours int64
 	for i := range s.Sources {
 		ours += s.Sources[i].Five.Ours
@@ -153,30 +183,30 @@ func findSendersRefused(s *overview.Snapshot) *Alert {
 	return nil
 }
 
-func findCleanupLate(s *overview.Snapshot) *Alert {
+func findCleanupLate(s *overview.Snapshot, at float64) *Alert {
 	last := latest(s.Store.Cleaned, s.Since)
-	if late := s.At.Sub(last); last.IsZero() || late <= cleanupAfter {
+	if late := s.At.Sub(last); last.IsZero() || late.Seconds() <= at {
 		return nil
 	}
 	return &Alert{Severity: Ticket, Since: last, Action: askDoctor,
 		Headline: fmt.Sprintf("The cleanup has not come to an end since %s: what is past its retention stays in the store.", clock(last))}
 }
 
-func findPartitionsEnd(s *overview.Snapshot) *Alert {
+func findPartitionsEnd(s *overview.Snapshot, at float64) *Alert {
 	end := s.Store.Partitioned
-	if end.IsZero() || end.Sub(s.At) >= partitionGap {
+	if end.IsZero() || end.Sub(s.At).Seconds() >= at {
 		return nil
 	}
-	return &Alert{Severity: Ticket, Since: end.Add(-partitionGap), Action: askDoctor,
+	return &Alert{Severity: Ticket, Since: end.Add(-time.Duration(at * float64(time.Second))), Action: askDoctor,
 		Headline: fmt.Sprintf("The last partition ends at %s: what comes later is deleted row by row.", clock(end))}
 }
 
-func findStoreFull(s *overview.Snapshot) *Alert {
+func findStoreFull(s *overview.Snapshot, at float64) *Alert {
 	if s.Store.FreeBytes <= 0 || s.Store.DailyBytes <= 0 {
 		return nil
 	}
 	days := s.Store.FreeBytes / s.Store.DailyBytes
-	if days >= fullSoon {
+	if float64(days) >= at {
 		return nil
 	}
 	return &Alert{Severity: Ticket, Count: days, Action: Action{Label: "Make room, or keep bodies for a shorter time", Place: "retention.bodies"},
@@ -197,7 +227,7 @@ func broken(o *overview.SourceState) (is bool, early, old int64) {
 	return is, o.Latest.Unverified["timestamp_future"], o.Latest.Unverified["timestamp_old"]
 }
 
-func findSecretRotated(_ *overview.Snapshot, o *overview.SourceState) *Alert {
+func findSecretRotated(_ *overview.Snapshot, o *overview.SourceState, _ float64) *Alert {
 	is, early, old := broken(o)
 	if failed := o.Latest.Failed(); !is || 2*(early+old) > failed {
 		return nil
@@ -213,7 +243,7 @@ func findSecretRotated(_ *overview.Snapshot, o *overview.SourceState) *Alert {
 		Action:   Action{Label: "Add the new secret, and reload", Place: "sources." + o.Name + ".secrets", Command: "hookonce reload"}}
 }
 
-func findClockOff(_ *overview.Snapshot, o *overview.SourceState) *Alert {
+func findClockOff(_ *overview.Snapshot, o *overview.SourceState, _ float64) *Alert {
 	is, early, old := broken(o)
 	if failed := o.Latest.Failed(); !is || 2*(early+old) <= failed {
 		return nil
@@ -227,9 +257,9 @@ func findClockOff(_ *overview.Snapshot, o *overview.SourceState) *Alert {
 		Action:   Action{Label: "Compare the clock, and set it", Command: "timedatectl status"}}
 }
 
-func findProbing(_ *overview.Snapshot, o *overview.SourceState) *Alert {
+func findProbing(_ *overview.Snapshot, o *overview.SourceState, at float64) *Alert {
 	failed := o.Hour.Failed()
-	if is, _, _ := broken(o); is || failed < latestRequests || o.Hour.Verified == 0 {
+	if is, _, _ := broken(o); is || float64(failed) < at || o.Hour.Verified == 0 {
 		return nil
 	}
 	return &Alert{Severity: Info, Count: failed, Action: Action{Label: "See what was refused", Command: "hookonce refusals " + o.Name},
@@ -247,8 +277,8 @@ const (
 	leastSilent = 10 * time.Minute
 )
 
-func findConflict(_ *overview.Snapshot, o *overview.SourceState) *Alert {
-	if o.Hour.Conflicts == 0 {
+func findConflict(_ *overview.Snapshot, o *overview.SourceState, at float64) *Alert {
+	if o.Hour.Conflicts == 0 || float64(o.Hour.Conflicts) < at {
 		return nil
 	}
 	return &Alert{Severity: Ticket, Count: o.Hour.Conflicts,
@@ -256,7 +286,7 @@ func findConflict(_ *overview.Snapshot, o *overview.SourceState) *Alert {
 		Headline: fmt.Sprintf("%s sent other content under a key that was stored before, %d times in the last hour: the first stands.", o.Name, o.Hour.Conflicts)}
 }
 
-func findCameAgain(_ *overview.Snapshot, o *overview.SourceState) *Alert {
+func findCameAgain(_ *overview.Snapshot, o *overview.SourceState, _ float64) *Alert {
 	if o.ReseenFor < sustained {
 		return nil
 	}
@@ -274,8 +304,8 @@ func findCameAgain(_ *overview.Snapshot, o *overview.SourceState) *Alert {
 	return a
 }
 
-func findOneAgain(_ *overview.Snapshot, o *overview.SourceState) *Alert {
-	if o.Hour.Copies < manyCopies || o.Hour.Copies < manyCopies*o.Hour.Reseen {
+func findOneAgain(_ *overview.Snapshot, o *overview.SourceState, at float64) *Alert {
+	if o.Hour.Reseen == 0 || float64(o.Hour.Copies) < at*float64(o.Hour.Reseen) {
 		return nil
 	}
 	return &Alert{Severity: Info, Count: o.Hour.Copies,
@@ -283,8 +313,17 @@ func findOneAgain(_ *overview.Snapshot, o *overview.SourceState) *Alert {
 		Headline: fmt.Sprintf("%s sends the same event again and again: %d copies of %d in the last hour.", o.Name, o.Hour.Copies, o.Hour.Reseen)}
 }
 
-func findSilent(s *overview.Snapshot, o *overview.SourceState) *Alert {
-	if o.LastVerified.IsZero() || s.At.Sub(o.LastVerified) < leastSilent || o.Silence.Missing <= sureSilence {
+func findSilent(s *overview.Snapshot, o *overview.SourceState, at float64) *Alert {
+	if every := time.Duration(o.ExpectEvery) * time.Second; every > 0 {
+		last := latest(o.LastVerified, s.Since)
+		if s.At.Sub(last) <= every {
+			return nil
+		}
+		return &Alert{Severity: Ticket, Since: last, Count: int64(s.At.Sub(last) / every),
+			Action:   Action{Label: "Look at the sender's own list of deliveries", Place: "the endpoint at " + o.Provider + " that posts to " + o.Path},
+			Headline: fmt.Sprintf("%s is silent since %s: something is expected every %s.", o.Name, clock(last), every)}
+	}
+	if o.LastVerified.IsZero() || s.At.Sub(o.LastVerified) < leastSilent || o.Silence.Missing <= at {
 		return nil
 	}
 	return &Alert{Severity: Ticket, Since: o.LastVerified, Count: int64(o.Silence.Missing),
@@ -304,7 +343,7 @@ const (
 	leastPoisoned = 2 // in a group whose latest are of one type
 )
 
-func findFailing(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
+func findFailing(_ *overview.Snapshot, d *overview.DestinationState, _ float64) *Alert {
 	h := d.Health
 	if h == nil || h.State != "ill" {
 		return nil
@@ -350,14 +389,14 @@ func waiting(d *overview.DestinationState) string {
 	return fmt.Sprintf("%d events wait, the oldest since %s", d.Backlog, clock(*d.Oldest))
 }
 
-func findFirstFail(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
+func findFirstFail(_ *overview.Snapshot, d *overview.DestinationState, at float64) *Alert {
 	over := func(o overview.Outcomes, times float64) bool {
-		return o.First >= leastFirst && float64(o.FirstFailed) > times*budget*float64(o.First)
+		return o.First >= leastFirst && float64(o.FirstFailed) > times*at*float64(o.First)
 	}
 	severity, in, span := Page, d.Hour, "hour"
 	switch {
-	case over(d.Hour, fastBurn) && d.Five.FirstFailed > 0 && float64(d.Five.FirstFailed) > fastBurn*budget*float64(d.Five.First):
-	case over(d.Six, slowBurn) && d.Half.FirstFailed > 0 && float64(d.Half.FirstFailed) > slowBurn*budget*float64(d.Half.First):
+	case over(d.Hour, fastBurn) && d.Five.FirstFailed > 0 && float64(d.Five.FirstFailed) > fastBurn*at*float64(d.Five.First):
+	case over(d.Six, slowBurn) && d.Half.FirstFailed > 0 && float64(d.Half.FirstFailed) > slowBurn*at*float64(d.Half.First):
 		severity, in, span = Ticket, d.Six, "six hours"
 	default:
 		return nil
@@ -373,7 +412,7 @@ func findFirstFail(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
 	return a
 }
 
-func findBlocked(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
+func findBlocked(_ *overview.Snapshot, d *overview.DestinationState, _ float64) *Alert {
 	b := d.Blocked
 	if b == nil {
 		return nil
@@ -385,17 +424,17 @@ func findBlocked(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
 
 // poisoned returns the group of deliveries, to a destination that takes others, whose latest events have one type. That
 // older ones have it is not known, nor that none of the type is taken.
-func poisoned(d *overview.DestinationState) *overview.Failure {
+func poisoned(d *overview.DestinationState, least float64) *overview.Failure {
 	for i := range d.Failures {
-		if f := &d.Failures[i]; f.Type != "" && f.Dead >= leastPoisoned && d.Hour.Done > 0 {
+		if f := &d.Failures[i]; f.Type != "" && float64(f.Dead) >= least && d.Hour.Done > 0 {
 			return f
 		}
 	}
 	return nil
 }
 
-func findPoison(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
-	f := poisoned(d)
+func findPoison(_ *overview.Snapshot, d *overview.DestinationState, at float64) *Alert {
+	f := poisoned(d, at)
 	if f == nil {
 		return nil
 	}
@@ -416,12 +455,12 @@ func replay(destination string, group *overview.Failure) Action {
 	return Action{Label: "Replay them when the destination takes them", Method: "POST", Path: "/replay", Command: command + " --reason TEXT --dry-run"}
 }
 
-func findDied(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
+func findDied(_ *overview.Snapshot, d *overview.DestinationState, at float64) *Alert {
 	if d.Dead == 0 {
 		return nil
 	}
 	a := &Alert{Severity: Ticket, Count: d.Dead, Action: replay(d.Name, nil)}
-	if d.Hour.Dead > manyDead {
+	if float64(d.Hour.Dead) > at {
 		a.Severity = Page
 	}
 	why := ""
@@ -435,7 +474,7 @@ func findDied(_ *overview.Snapshot, d *overview.DestinationState) *Alert {
 	return a
 }
 
-func findPaused(s *overview.Snapshot, d *overview.DestinationState) *Alert {
+func findPaused(s *overview.Snapshot, d *overview.DestinationState, at float64) *Alert {
 	if d.Pause == nil {
 		return nil
 	}
@@ -443,14 +482,14 @@ func findPaused(s *overview.Snapshot, d *overview.DestinationState) *Alert {
 		Action: Action{Label: "Resume", Method: "POST", Path: "/destinations/" + url.PathEscape(d.Name) + "/resume",
 			Command: "hookonce destinations resume " + d.Name + " --reason TEXT"},
 		Headline: fmt.Sprintf("%s is paused since %s by %s (%s); %s.", d.Name, clock(d.Pause.At), d.Pause.By, d.Pause.Reason, waiting(d))}
-	if s.At.Sub(d.Pause.At) > forgotten {
+	if s.At.Sub(d.Pause.At).Seconds() > at {
 		a.Severity = Ticket
 	}
 	return a
 }
 
-func findBacklogOld(s *overview.Snapshot, d *overview.DestinationState) *Alert {
-	if d.Oldest == nil || s.At.Sub(*d.Oldest) <= oldBacklog {
+func findBacklogOld(s *overview.Snapshot, d *overview.DestinationState, at float64) *Alert {
+	if d.Oldest == nil || s.At.Sub(*d.Oldest).Seconds() <= at {
 		return nil
 	}
 	drains := "it does not get shorter"
@@ -481,7 +520,7 @@ func hostOf(address string) string {
 // reconciledFor is how long the result of a reconciliation says how things are: it is made every night, or after an incident.
 const reconciledFor = 7 * 24 * time.Hour
 
-func findEffectsDoubled(s *overview.Snapshot) (all []Alert) {
+func findEffectsDoubled(s *overview.Snapshot, _ float64) (all []Alert) {
 	for _, r := range s.Reconciled {
 		named := func(a Alert) bool { return a.Subject == r.Table } // by another question about the same table
 		if r.Doubled == 0 || s.At.Sub(r.At) > reconciledFor || slices.ContainsFunc(all, named) {

@@ -101,6 +101,7 @@ type SourceState struct {
 	ReseenFor    int       `json:"reseen_for" doc:"For so many minutes more events came again than is usual."`
 	Usual        Baseline  `json:"usual"`
 	Silence      Silence   `json:"silence"`
+	ExpectEvery  int64     `json:"expect_every,omitempty" doc:"Seconds within which something is expected, as it is configured."`
 }
 
 // DestinationState is how a destination stands.

@@ -1,0 +1,220 @@
+package alerting
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/alert"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Policy says when alerts move, and when they are told. The zero value of a duration means its default.
+type Policy struct {
+	// KeepFiring is how long an alert goes on to fire after it held last. Default 5 minutes.
+	KeepFiring time.Duration
+	// RepeatPage and RepeatTicket are how long after it was told an alert is told again that nobody acknowledged. Default 4 and
+	// 24 hours.
+	RepeatPage, RepeatTicket time.Duration
+}
+
+// The defaults of a [Policy].
+const (
+	DefaultKeepFiring   = 5 * time.Minute
+	DefaultRepeatPage   = 4 * time.Hour
+	DefaultRepeatTicket = 24 * time.Hour
+)
+
+// lapse is for how long an alert that is pending may be missing: gateways take turns, and not each sees what the others do.
+const lapse = 2 * Every
+
+// rewrite is how old what an alert says is at least before it is written again.
+const rewrite = Every - 5*time.Second
+
+// evaluation moves alerts: what is remembered, and what holds now, become what changes.
+type evaluation struct {
+	Policy
+	rules     []alert.Rule // that are on
+	now       time.Time
+	gateway   string
+	addresses []Address
+	key       func(a *journal.Alert, s State, now time.Time) string
+	book      *journal.AlertBook
+	changes   journal.AlertChanges
+}
+
+// advance moves all alerts of the book by what holds now.
+func (e *evaluation) advance(holds []alert.Alert) {
+	seen := map[journal.AlertID]bool{}
+	for i := range holds {
+		id := journal.AlertID{Rule: holds[i].Rule, Subject: holds[i].Subject}
+		if !seen[id] {
+			seen[id] = true
+			e.hold(id, &holds[i])
+		}
+	}
+	for i := range e.book.Alerts {
+		if a := &e.book.Alerts[i]; !seen[a.AlertID] {
+			e.miss(a)
+		}
+	}
+}
+
+// hold moves an alert that holds.
+func (e *evaluation) hold(id journal.AlertID, says *alert.Alert) {
+	a := journal.Alert{AlertID: id, State: journal.AlertResolved}
+	if known := e.book.Find(id); known != nil {
+		a = *known
+	}
+	stale := e.now.Sub(a.Seen) >= rewrite
+	body, err := json.Marshal(says)
+	if err != nil {
+		body = a.Body // an alert is made of texts and numbers, which can always be written
+	}
+	a.Seen, a.Body, a.Severity, a.Cause = e.now, body, string(says.Severity), says.Cause
+	moved := false
+	if a.State == journal.AlertResolved {
+		a.State, a.Since, moved = journal.AlertPending, e.now, true
+	}
+	if a.State == journal.AlertPending && e.now.Sub(a.Since) >= e.lasts(id.Rule) {
+		a.State, a.Since, a.Fired, moved = journal.AlertFiring, e.now, e.now, true
+		a.Told, a.ToldAs, a.AckBy, a.AckReason, a.AckAt = time.Time{}, "", "", "", time.Time{}
+		a.Transition++
+		e.record(&a, journal.AlertFired, says.Headline)
+	}
+	if a.State == journal.AlertFiring && e.tellLasting(&a, says) {
+		moved = true
+	}
+	if moved || stale {
+		e.changes.Put = append(e.changes.Put, a)
+	}
+}
+
+// lasts is how long an alert of a rule holds before it fires.
+func (e *evaluation) lasts(rule string) time.Duration {
+	if i := slices.IndexFunc(e.rules, func(r alert.Rule) bool { return r.Name == rule }); i >= 0 {
+		return e.rules[i].For
+	}
+	return 0
+}
+
+// tellLasting tells of an alert that fires, if it is time to, and reports whether it did.
+func (e *evaluation) tellLasting(a *journal.Alert, says *alert.Alert) bool {
+	severity := alert.Severity(a.Severity)
+	if severity == alert.Info || a.Cause != "" || e.book.Silenced(a.AlertID, e.now) != nil {
+		return false
+	}
+	repeat := orDefault(e.RepeatTicket, DefaultRepeatTicket)
+	if severity == alert.Page {
+		repeat = orDefault(e.RepeatPage, DefaultRepeatPage)
+	}
+	state, first := Firing, a.Told.IsZero()
+	event := journal.AlertEvent("")
+	switch {
+	case first:
+	case severity.Above(alert.Severity(a.ToldAs)):
+		event = journal.AlertEscalated
+	case a.AckBy == "" && e.now.Sub(a.Told) >= repeat:
+		state, event = Repeat, journal.AlertRepeated
+	default:
+		return false
+	}
+	to := e.whoHears(severity)
+	if len(to) == 0 {
+		return false
+	}
+	if !first {
+		a.Transition++
+		e.record(a, event, says.Headline)
+	}
+	a.Told = e.now
+	if first || severity.Above(alert.Severity(a.ToldAs)) {
+		a.ToldAs = string(severity)
+	}
+	e.tell(a, says, state, to)
+	return true
+}
+
+// miss moves an alert that does not hold.
+func (e *evaluation) miss(a *journal.Alert) {
+	gone := *a
+	switch {
+	case a.State == journal.AlertPending && e.now.Sub(a.Seen) > lapse:
+	case a.State == journal.AlertFiring && e.now.Sub(a.Seen) >= orDefault(e.KeepFiring, DefaultKeepFiring):
+		gone.Transition++
+	default:
+		return
+	}
+	gone.State, gone.Since = journal.AlertResolved, e.now
+	if a.State == journal.AlertFiring {
+		var says alert.Alert
+		_ = json.Unmarshal(a.Body, &says) // what cannot be read says nothing
+		e.record(&gone, journal.AlertEnded, says.Headline)
+		if to := e.whoHears(alert.Severity(a.ToldAs)); !a.Told.IsZero() && len(to) > 0 {
+			says.Severity = alert.Severity(a.ToldAs)
+			e.tell(&gone, &says, Resolved, to)
+		}
+	}
+	gone.AckBy, gone.AckReason, gone.AckAt = "", "", time.Time{}
+	e.changes.Put = append(e.changes.Put, gone)
+}
+
+// whoHears returns the addresses that are told of a severity.
+func (e *evaluation) whoHears(s alert.Severity) (names []string) {
+	for _, to := range e.addresses {
+		if slices.Contains(to.Severities, s) {
+			names = append(names, to.Name)
+		}
+	}
+	return names
+}
+
+func (e *evaluation) record(a *journal.Alert, event journal.AlertEvent, text string) {
+	e.changes.Records = append(e.changes.Records, journal.AlertRecord{
+		AlertID: a.AlertID, At: e.now, Event: event, Transition: a.Transition, Severity: a.Severity, Text: text,
+	})
+}
+
+// tell has addresses told.
+func (e *evaluation) tell(a *journal.Alert, says *alert.Alert, state State, to []string) {
+	n := Notification{
+		Key: e.key(a, state, e.now), Fingerprint: a.Fingerprint(), Transition: a.Transition, Rule: a.Rule, Subject: a.Subject,
+		Severity: says.Severity, State: state, Headline: says.Headline, At: e.now.UTC(), Fired: a.Fired.UTC(), Since: says.Since.UTC(),
+		Count: says.Count, Sample: says.Sample, Action: says.Action, Gateway: e.gateway,
+	}
+	body, err := json.Marshal(n)
+	if err != nil {
+		return // see hold
+	}
+	for _, name := range to {
+		e.changes.Notices = append(e.changes.Notices, journal.Notice{
+			AlertID: a.AlertID, Transition: a.Transition, Address: name, Due: e.now, Since: e.now, Body: body,
+		})
+	}
+}
+
+// numbered is the key of what a store numbers.
+func numbered(a *journal.Alert, _ State, _ time.Time) string {
+	return fmt.Sprintf("%s#%d", a.Fingerprint(), a.Transition)
+}
+
+// windowed is the key of what no store numbers: gateways that see the same within the same minutes give it the same key. The
+// window is not longer than an alert goes on to fire, so that what fires anew has another one.
+func windowed(a *journal.Alert, state State, now time.Time) string {
+	key := fmt.Sprintf("%s@%s/%s", a.Fingerprint(), a.Fired.UTC().Truncate(window).Format("20060102T1504Z"), state)
+	if state == Repeat {
+		key += "/" + now.UTC().Truncate(time.Hour).Format("20060102T15Z")
+	}
+	return key
+}
+
+// window is how long what fires has the same key.
+const window = DefaultKeepFiring
+
+func orDefault(d, otherwise time.Duration) time.Duration {
+	if d == 0 {
+		return otherwise
+	}
+	return d
+}

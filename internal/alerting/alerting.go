@@ -1,0 +1,373 @@
+package alerting
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookonce/hookonce/internal/alert"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/overview"
+)
+
+// Every is how often alerts are evaluated, at the same moments by all gateways.
+const Every = 15 * time.Second
+
+const (
+	askTime   = 5 * time.Second // for one evaluation, or one word with the store
+	housework = time.Hour       // between two times that what is old is forgotten
+)
+
+// Settings are what may change while the gateway runs.
+type Settings struct {
+	// Off is set if nothing is evaluated. What was to be told is told.
+	Off bool
+	// Rules change what fires, and Policy when it moves and is told.
+	Rules  alert.Settings
+	Policy Policy
+	// Addresses are who is told.
+	Addresses []Address
+	// Keep is for how long it is on record what happened. Zero: for ever.
+	Keep time.Duration
+}
+
+// Options are what an [Alerting] stands on. All are needed unless it is said otherwise.
+type Options struct {
+	Store journal.Alerter
+	// Snapshot returns how all stands.
+	Snapshot func(context.Context) (*overview.Snapshot, error)
+	// Settings returns what holds now. It is called often.
+	Settings func() Settings
+	// Gateway is the name of this one for people.
+	Gateway string
+	// Healthy is called after an evaluation that the store took, if nothing pages. Nil: nobody is.
+	Healthy    func(context.Context)
+	Now        func() time.Time
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Alerting evaluates and tells. Its methods are safe for concurrent use.
+type Alerting struct {
+	opt     Options
+	metrics *metrics
+	local   *journal.AlertMemory // what is wrong with the store
+	senders []*sender
+	stop    context.CancelFunc // nil: it did not start
+	running sync.WaitGroup
+
+	turn     sync.Mutex // one evaluation at a time
+	silences []journal.Silence
+	failing  failing
+	cleaned  time.Time
+}
+
+// failing says since when the store does not take alerts.
+type failing struct {
+	since time.Time // zero: it does
+	err   error
+}
+
+// New returns what evaluates when it is told to, or by itself from [Alerting.Start] on.
+func New(o Options) *Alerting {
+	a := &Alerting{opt: o, metrics: newMetrics(o.Registerer), local: &journal.AlertMemory{}}
+	for _, q := range []journal.Alerter{o.Store, a.local} {
+		a.senders = append(a.senders, &sender{queue: q, opt: &a.opt, metrics: a.metrics, wake: make(chan struct{}, 1)})
+	}
+	return a
+}
+
+// Start begins to evaluate every [Every], and to tell. Close must be called.
+func (a *Alerting) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.stop = cancel
+	a.running.Go(func() {
+		for {
+			now := time.Now()
+			timer := time.NewTimer(now.Truncate(Every).Add(Every).Sub(now))
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+				a.Evaluate(ctx)
+			}
+		}
+	})
+	for _, s := range a.senders {
+		a.running.Go(func() { s.run(ctx) })
+	}
+}
+
+// Close ends what Start began. What is not told yet stays on record, unless it is about the store.
+func (a *Alerting) Close() {
+	if a.stop != nil {
+		a.stop()
+		a.running.Wait()
+	}
+}
+
+// Desk returns what people use.
+func (a *Alerting) Desk() *Desk { return &Desk{Store: a.opt.Store, Local: a.local, Now: a.opt.Now} }
+
+// Flush tells what has to be told now, and waits for it.
+func (a *Alerting) Flush(ctx context.Context) {
+	for _, s := range a.senders {
+		s.flush(ctx)
+	}
+}
+
+// Evaluate moves the alerts by how all stands now.
+func (a *Alerting) Evaluate(ctx context.Context) {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	set := a.opt.Settings()
+	if set.Off {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	s, err := a.opt.Snapshot(ctx)
+	if err != nil || s == nil {
+		return // the gateway stops
+	}
+	now, verdict := a.opt.Now(), set.Rules.Judge(s)
+	var local, others []alert.Alert
+	isLocal := locals(alert.Rules())
+	for _, found := range verdict.Alerts {
+		if isLocal[found.Rule] {
+			local = append(local, found)
+		} else {
+			others = append(others, found)
+		}
+	}
+	if len(local) == 0 { // a store that is away is not asked
+		if a.failing.err = a.move(ctx, set, now, others, isLocal); a.failing.err == nil {
+			a.failing.since = time.Time{}
+		} else if a.failing.since.IsZero() {
+			a.failing.since = now
+		}
+		if found := a.failing.alert(); found != nil && ctx.Err() == nil && on(set.Rules, found.Rule) {
+			local = append(local, *found)
+		}
+	}
+	a.moveLocal(set, now, local, isLocal)
+	if a.failing.err == nil && verdict.Healthy && a.opt.Healthy != nil {
+		a.opt.Healthy(ctx)
+	}
+}
+
+// alert is what is wrong if the store does not take alerts.
+func (f *failing) alert() *alert.Alert {
+	if f.err == nil {
+		return nil
+	}
+	return &alert.Alert{Rule: alert.Unrecorded, Severity: alert.Page, Since: f.since.UTC(),
+		Headline: "Nobody is told of what is wrong, because it cannot be put on record since " + f.since.UTC().Format("2006-01-02 15:04:05Z") + ": " + f.err.Error() + ".",
+		Action:   alert.Action{Label: "Ask the doctor", Command: "hookonce doctor"}}
+}
+
+func on(s alert.Settings, rule string) bool { return !s[rule].Off }
+
+// locals are the rules that are judged and told without the store.
+func locals(rules []alert.Rule) map[string]bool {
+	all := map[string]bool{}
+	for _, r := range rules {
+		all[r.Name] = r.Local
+	}
+	return all
+}
+
+// evaluation returns one by the settings.
+func (a *Alerting) evaluation(set *Settings, now time.Time) evaluation {
+	return evaluation{Policy: set.Policy, rules: set.Rules.Rules(), now: now, gateway: a.opt.Gateway, addresses: set.Addresses, key: numbered}
+}
+
+// move has the store move the alerts that are not local, and take what happened to those that are.
+func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds []alert.Alert, isLocal map[string]bool) error {
+	was, err := a.local.Alerts(ctx)
+	if err != nil {
+		return err
+	}
+	happened, err := a.local.AlertHistory(ctx, journal.AlertFilter{}, 0, 1000)
+	if err != nil {
+		return err
+	}
+	told := false
+	_, err = a.opt.Store.ChangeAlerts(ctx, false, func(b *journal.AlertBook) (*journal.AlertChanges, error) {
+		a.silences = slices.Clone(b.Silences)
+		e := a.evaluation(&set, now)
+		whole := *b
+		b.Alerts = slices.DeleteFunc(slices.Clone(b.Alerts), func(a journal.Alert) bool { return isLocal[a.Rule] })
+		e.book = b
+		e.advance(holds)
+		a.metrics.count(b, &e.changes)
+		e.takeOver(&whole, was, happened, isLocal)
+		if set.Keep > 0 && now.Sub(a.cleaned) >= housework {
+			e.changes.Forget, a.cleaned = now.Add(-set.Keep), now
+		}
+		told = len(e.changes.Notices) > 0
+		return &e.changes, nil
+	})
+	if err != nil {
+		a.cleaned = time.Time{}
+		a.opt.Logger.Warn("alerting: what is wrong could not be put on record; it is tried again", "error", err)
+		return err
+	}
+	a.metrics.evaluated.Set(float64(now.Unix()))
+	if told {
+		a.senders[0].up()
+	}
+	return nil
+}
+
+// takeOver puts on record what happened to local alerts. What another gateway has put there of the same trouble stands. That
+// it is over is told here if nobody did who was there: its process came to an end before.
+func (e *evaluation) takeOver(book, local *journal.AlertBook, happened []journal.AlertRecord, isLocal map[string]bool) {
+	e.key = windowed
+	for i := range book.Alerts {
+		if a := &book.Alerts[i]; isLocal[a.Rule] && e.now.Sub(a.Seen) >= 2*orDefault(e.KeepFiring, DefaultKeepFiring) {
+			e.miss(a)
+		}
+	}
+	for _, a := range local.Alerts {
+		if a.Fired.IsZero() || a.State == journal.AlertPending {
+			continue
+		}
+		known := book.Find(a.AlertID)
+		same := known != nil && a.Fired.Sub(known.Fired).Abs() < window
+		if known != nil && (same && (known.State == a.State || a.State == journal.AlertFiring) || !same && a.Fired.Before(known.Fired)) {
+			continue
+		}
+		e.changes.Put = append(e.changes.Put, a)
+		for _, r := range slices.Backward(happened) {
+			if r.AlertID == a.AlertID && !r.At.Before(a.Fired) && (!same || r.Event == journal.AlertEnded) {
+				r.Text += " (recorded afterwards by " + e.gateway + ")"
+				e.changes.Records = append(e.changes.Records, r)
+			}
+		}
+	}
+}
+
+// moveLocal moves what is wrong with the store, in memory.
+func (a *Alerting) moveLocal(set Settings, now time.Time, holds []alert.Alert, isLocal map[string]bool) {
+	told := false
+	_, err := a.local.ChangeAlerts(context.Background(), false, func(b *journal.AlertBook) (*journal.AlertChanges, error) {
+		e := a.evaluation(&set, now)
+		e.key, e.book = windowed, b
+		b.Silences = append(b.Silences, a.silences...)
+		e.advance(holds)
+		told = len(e.changes.Notices) > 0
+		a.metrics.countLocal(b, &e.changes)
+		return &e.changes, nil
+	})
+	if err == nil && told {
+		a.senders[1].up()
+	}
+}
+
+// Desk is where people look at alerts and decide about them.
+type Desk struct {
+	Store journal.Alerter
+	// Local has what is wrong with the store, see [Alerting.Desk]. Nil: nobody knows.
+	Local journal.Alerter
+	Now   func() time.Time
+}
+
+// NewDesk returns a desk over what a store remembers.
+func NewDesk(store journal.Alerter, now func() time.Time) *Desk { return &Desk{Store: store, Now: now} }
+
+// Alerts returns what is remembered, with what this process knows of the store itself. While the store is away that is all.
+func (d *Desk) Alerts(ctx context.Context) (*journal.AlertBook, error) {
+	book, err := d.Store.Alerts(ctx)
+	if d.Local == nil {
+		return book, err
+	}
+	local, wrong := d.Local.Alerts(ctx)
+	if wrong != nil {
+		return book, cmp.Or(err, wrong)
+	}
+	fires := slices.ContainsFunc(local.Alerts, func(a journal.Alert) bool { return a.State == journal.AlertFiring })
+	if err != nil && !fires {
+		return nil, err
+	}
+	if err != nil {
+		book = &journal.AlertBook{Waiting: local.Waiting}
+	}
+	for _, a := range local.Alerts {
+		book.Alerts = append(slices.DeleteFunc(book.Alerts, func(b journal.Alert) bool { return b.AlertID == a.AlertID }), a)
+	}
+	slices.SortFunc(book.Alerts, func(a, b journal.Alert) int { return a.Compare(b.AlertID) })
+	return book, nil
+}
+
+// History returns what happened to alerts, see [journal.Alerter].
+func (d *Desk) History(ctx context.Context, f journal.AlertFilter, before int64, limit int) ([]journal.AlertRecord, error) {
+	return d.Store.AlertHistory(ctx, f, before, limit)
+}
+
+// Acknowledge says that somebody takes care of an alert: it is not repeated until it is resolved, and is told again only if it
+// becomes more severe. An error is [journal.ErrNoAlert] unless it fires.
+func (d *Desk) Acknowledge(ctx context.Context, id journal.AlertID, by, reason string) error {
+	to := d.Store
+	if d.Local != nil && locals(alert.Rules())[id.Rule] {
+		to = d.Local
+	}
+	_, err := to.ChangeAlerts(ctx, false, func(b *journal.AlertBook) (*journal.AlertChanges, error) {
+		known := b.Find(id)
+		if known == nil || known.State != journal.AlertFiring {
+			return nil, journal.ErrNoAlert
+		}
+		now, a := d.Now(), *known
+		a.AckBy, a.AckReason, a.AckAt = by, reason, now
+		return &journal.AlertChanges{
+			Put:     []journal.Alert{a},
+			Records: []journal.AlertRecord{{AlertID: id, At: now, Event: journal.AlertAcknowledged, Transition: a.Transition, Severity: a.Severity, Text: reason, By: by}},
+			Audits:  []journal.Audit{{At: now, By: by, Reason: reason, Action: journal.ActionAcknowledge, Filter: id.Fingerprint()}},
+		}, nil
+	})
+	return err
+}
+
+// Silence keeps alerts from being told until then. That one is resolved is told all the same, to whoever was told of it.
+func (d *Desk) Silence(ctx context.Context, s journal.Silence) (journal.Silence, error) {
+	var changes *journal.AlertChanges
+	_, err := d.Store.ChangeAlerts(ctx, false, func(*journal.AlertBook) (*journal.AlertChanges, error) {
+		s.At = d.Now()
+		changes = d.about(&s, journal.AlertSilenced, journal.ActionSilence, s.By, s.Reason)
+		changes.Silence = []journal.Silence{s}
+		return changes, nil
+	})
+	if err != nil {
+		return s, err
+	}
+	return changes.Silence[0], nil
+}
+
+// Unsilence ends a silence. An error is [journal.ErrNoAlert] if there is none.
+func (d *Desk) Unsilence(ctx context.Context, id int64, by, reason string) error {
+	_, err := d.Store.ChangeAlerts(ctx, false, func(b *journal.AlertBook) (*journal.AlertChanges, error) {
+		i := slices.IndexFunc(b.Silences, func(s journal.Silence) bool { return s.ID == id })
+		if i < 0 {
+			return nil, journal.ErrNoAlert
+		}
+		changes := d.about(&b.Silences[i], journal.AlertUnsilenced, journal.ActionUnsilence, by, reason)
+		changes.Unsilence = []int64{id}
+		return changes, nil
+	})
+	return err
+}
+
+// about returns what is on record of a silence.
+func (d *Desk) about(s *journal.Silence, event journal.AlertEvent, action journal.Action, by, reason string) *journal.AlertChanges {
+	now := d.Now()
+	return &journal.AlertChanges{
+		Records: []journal.AlertRecord{{AlertID: journal.AlertID{Rule: s.Rule, Subject: s.Subject}, At: now, Event: event, Text: reason, By: by}},
+		Audits:  []journal.Audit{{At: now, By: by, Reason: reason, Action: action, Filter: cmp.Or(s.Rule, "*") + "/" + cmp.Or(s.Subject, "*")}},
+	}
+}
