@@ -165,7 +165,7 @@ func explain(s *overview.Snapshot, all []Alert) {
 		switch a.Rule {
 		case sendersRefused, storeSlow, cleanupLate:
 			a.Cause = cmp.Or(store, at(storeSlow, ""))
-		case backlogOld, firstFail, died, poison, blocked:
+		case backlogOld, FirstAttemptsFail, died, poison, blocked:
 			a.Cause = cmp.Or(store, at(paused, a.Subject), at(failing, a.Subject))
 			if a.Cause == "" && a.Rule == backlogOld {
 				a.Cause = cmp.Or(at(blocked, a.Subject), at(storeSlow, ""))
@@ -173,7 +173,7 @@ func explain(s *overview.Snapshot, all []Alert) {
 			if a.Cause == "" && a.Rule == died {
 				a.Cause = at(poison, a.Subject)
 			}
-			if a.Cause == "" && a.Rule == firstFail {
+			if a.Cause == "" && a.Rule == FirstAttemptsFail {
 				a.Cause = cmp.Or(at(poison, a.Subject), at(blocked, a.Subject))
 			}
 		case failing:
@@ -241,7 +241,7 @@ func doubled(s *overview.Snapshot) Answer {
 		h := &s.Sources[i].Hour
 		copies, conflicts, unkeyed = copies+h.Copies, conflicts+h.Conflicts, unkeyed+h.Unkeyed
 	}
-	for _, a := range findEffectsDoubled(s) {
+	for _, a := range findEffectsDoubled(s, 0) {
 		return Answer{true, "Yes. " + a.Headline}
 	}
 	text := fmt.Sprintf("No: %d copies were recognised in the last hour.", copies)

@@ -110,7 +110,7 @@ func TestRules(t *testing.T) {
 		}), "not authentic", "refusals orders"},
 		{failing, Page, destination(func(d *overview.DestinationState) { d.Health = &fleet.Health{State: "ill", Error: "500"} }),
 			destination(func(d *overview.DestinationState) { d.Health = &fleet.Health{State: "recovering"} }), "500", "--state failed"},
-		{firstFail, Page, firsts(73), firsts(72), "73 of 1000", "--state failed"},
+		{FirstAttemptsFail, Page, firsts(73), firsts(72), "73 of 1000", "--state failed"},
 		{blocked, Ticket, destination(func(d *overview.DestinationState) {
 			d.Blocked = &overview.Blocked{Resource: "pi_1", Event: 7, Waiting: 3}
 		}), func(*snapshot) {}, "pi_1", "events show 7"},
@@ -207,7 +207,7 @@ func TestCausesOutrankConsequences(t *testing.T) {
 		"an illness explains first attempts that fail": {[]func(*snapshot){func(s *snapshot) {
 			s.Destinations[0].Health = &fleet.Health{State: "ill"}
 			s.Destinations[0].Hour, s.Destinations[0].Five = overview.Outcomes{First: 100, FirstFailed: 90}, overview.Outcomes{First: 10, FirstFailed: 9}
-		}}, failing, firstFail, false},
+		}}, failing, FirstAttemptsFail, false},
 		"a resource that blocks explains a backlog": {[]func(*snapshot){behind, func(s *snapshot) {
 			s.Destinations[0].Blocked = &overview.Blocked{Resource: "r", Waiting: 3}
 		}}, blocked, backlogOld, false},

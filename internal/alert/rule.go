@@ -41,27 +41,28 @@ const (
 	storeAway       = "store_away"
 	storeUnwritable = "store_unwritable"
 	// Unrecorded is the rule of alerts that the store does not take. No snapshot shows it: who evaluates finds it.
-	Unrecorded     = "alerts_unrecorded"
-	storeSlow      = "store_slow"
-	sendersRefused = "senders_refused"
-	secretRotated  = "secret_rotated"
-	clockOff       = "clock_off"
-	failing        = "destination_failing"
-	firstFail      = "first_attempts_fail"
-	blocked        = "group_blocked"
-	poison         = "type_fails"
-	died           = "died"
-	paused         = "paused"
-	backlogOld     = "backlog_old"
-	conflict       = "conflict"
-	cameAgain      = "came_again"
-	oneAgain       = "one_again"
-	silent         = "silent_source"
-	cleanupLate    = "cleanup_late"
-	partitionsEnd  = "partitions_end"
-	storeFull      = "store_full"
-	probing        = "probing"
-	effectsDoubled = "effects_doubled"
+	Unrecorded = "alerts_unrecorded"
+	// FirstAttemptsFail is the rule whose threshold is a budget.
+	FirstAttemptsFail = "first_attempts_fail"
+	storeSlow         = "store_slow"
+	sendersRefused    = "senders_refused"
+	secretRotated     = "secret_rotated"
+	clockOff          = "clock_off"
+	failing           = "destination_failing"
+	blocked           = "group_blocked"
+	poison            = "type_fails"
+	died              = "died"
+	paused            = "paused"
+	backlogOld        = "backlog_old"
+	conflict          = "conflict"
+	cameAgain         = "came_again"
+	oneAgain          = "one_again"
+	silent            = "silent_source"
+	cleanupLate       = "cleanup_late"
+	partitionsEnd     = "partitions_end"
+	storeFull         = "store_full"
+	probing           = "probing"
+	effectsDoubled    = "effects_doubled"
 )
 
 // rules stand in the order in which one is told before another of the same severity.
@@ -77,7 +78,7 @@ var rules = []Rule{
 	{Name: blocked, When: "events of a resource wait for one that fails", Severity: Ticket, For: 5 * time.Minute, find: ofDestinations(findBlocked)},
 	{Name: poison, When: "as many deliveries are dead whose latest events have one type, at a destination that takes others", Severity: Ticket, Threshold: leastPoisoned, Unit: Number, find: ofDestinations(findPoison)},
 	{Name: paused, When: "a destination is paused; a ticket once it is for longer than that", Severity: Ticket, Threshold: forgotten.Seconds(), Unit: Seconds, find: ofDestinations(findPaused)},
-	{Name: firstFail, When: "the share of first attempts that fail is 14.4 times as large over an hour and five minutes (6 times over six hours and half an hour: a ticket), of at least 10", Severity: Page,
+	{Name: FirstAttemptsFail, When: "the share of first attempts that fail is 14.4 times as large over an hour and five minutes (6 times over six hours and half an hour: a ticket), of at least 10", Severity: Page,
 		Threshold: budget, Unit: Number, find: ofDestinations(findFirstFail)},
 	{Name: sendersRefused, When: "senders are answered 503 for a fault of ours, or the queue is full", Severity: Page, For: time.Minute, find: ofStore(findSendersRefused)},
 	{Name: effectsDoubled, When: "a run of hookonce reconcile found events that took effect more than once", Severity: Page, find: findEffectsDoubled},

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/alert"
 	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/overview"
@@ -45,6 +46,8 @@ type Options struct {
 	Self journal.Gateway
 	// Overview returns how all stands at the moment, see [overview.Overview.Snapshot].
 	Overview func(context.Context) (*overview.Snapshot, error)
+	// Rules are how what is wrong is judged. Nil: as the rules are.
+	Rules func() alert.Settings
 	// Tail tells events as they come.
 	Tail *tail.Feed
 	// Payloads says how bodies and headers of events are shown at the moment, to visitors who may look. Nil means [FormOff].

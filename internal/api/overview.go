@@ -19,5 +19,9 @@ func (a *api) overview(ctx context.Context, _ *struct{}) (*answer[Overview], err
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
-	return &answer[Overview]{Overview{alert.Judge(s), *s}}, nil
+	rules := alert.Settings{}
+	if a.opt.Rules != nil {
+		rules = a.opt.Rules()
+	}
+	return &answer[Overview]{Overview{rules.Judge(s), *s}}, nil
 }

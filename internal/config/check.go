@@ -12,6 +12,7 @@ import (
 func checkAll(r *settings.Report, cfg *Config, in Input) {
 	checkRetention(r, cfg)
 	checkTokens(r, cfg)
+	checkAlerts(r, cfg)
 	checkChannels(r, cfg)
 	checkPair(r, cfg.origin, cfg.where("admin_tls.cert", "admin_tls.key"), "admin_tls")
 	checkNames(r, cfg)

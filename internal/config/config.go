@@ -69,6 +69,8 @@ type Config struct {
 	AdminPayloads string
 	// AdminURL is where people reach the dashboard, for links to it. Empty: nobody said.
 	AdminURL string
+	// Alerts says what is looked for.
+	Alerts Alerts
 	// Notify are the channels over which people are told of alerts, in the order of the file.
 	Notify []Channel
 	// Heartbeat is a URL that is asked for while nothing pages. Not set: none.
@@ -179,6 +181,7 @@ var configTable = slices.Concat(
 			Bind: func(c *Config) settings.Value { return settings.Duration(&c.RetentionAudits, time.Minute, forever) }},
 	},
 	tracingTable,
+	alertTable,
 	notifyTable, // the last: Show puts the lists of alerts behind it
 )
 
@@ -300,6 +303,8 @@ func (c *Config) Changes(next *Config) (all []settings.Change) {
 	all = settings.Differ(c, next, configTable, c.origin, next.origin)
 	all = append(all, settings.Match("admin token", c.AdminTokens, next.AdminTokens,
 		func(t *AdminToken) string { return t.Name }, (*AdminToken).changes)...)
+	all = append(all, settings.Match("rule", c.Alerts.Rules, next.Alerts.Rules,
+		func(r *AlertRule) string { return r.Rule }, (*AlertRule).changes)...)
 	all = append(all, settings.Match("channel", c.Notify, next.Notify,
 		func(n *Channel) string { return n.Name }, (*Channel).changes)...)
 	all = append(all, settings.Match("destination", c.Destinations, next.Destinations,
@@ -325,8 +330,11 @@ func (c *Config) SameSource(other *Config, name string) bool {
 func (c *Config) Show() string {
 	p := new(settings.Printer)
 	settings.Print(p, c, configTable, c.origin)
-	if len(c.Notify) > 0 {
+	if len(c.Notify)+len(c.Alerts.Rules) > 0 {
 		p.Within(alertsKey, func() {
+			p.List(rulesKey, len(c.Alerts.Rules), func(i int) {
+				settings.Print(p, &c.Alerts.Rules[i], ruleTable, c.Alerts.Rules[i].origin)
+			})
 			p.List(notifyKey, len(c.Notify), func(i int) { settings.Print(p, &c.Notify[i], channelTable, c.Notify[i].origin) })
 		})
 	}

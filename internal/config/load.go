@@ -48,6 +48,9 @@ func Load(in Input) (*Config, error) {
 	for _, from := range f.tokens {
 		l.cfg.AdminTokens = append(l.cfg.AdminTokens, l.token(from))
 	}
+	for _, from := range f.rules {
+		l.cfg.Alerts.Rules = append(l.cfg.Alerts.Rules, l.rule(from))
+	}
 	for _, from := range f.channels {
 		l.cfg.Notify = append(l.cfg.Notify, l.channel(from))
 	}
@@ -84,8 +87,8 @@ type loader struct {
 
 // fileContent is what the file says.
 type fileContent struct {
-	global                                  settings.Layer
-	tokens, channels, destinations, sources []section
+	global                                         settings.Layer
+	tokens, rules, channels, destinations, sources []section
 }
 
 // section is an element of a list in the file that has settings of its own: a token, a channel, a
@@ -131,16 +134,20 @@ func (l *loader) file() (f fileContent) {
 func (l *loader) alerts(f *fileContent, e settings.Entry) {
 	rest := *e.Value
 	rest.Mapping = slices.DeleteFunc(slices.Clone(e.Value.Mapping), func(inner settings.Entry) bool {
-		if inner.Key != notifyKey {
+		switch inner.Key {
+		case notifyKey:
+			f.channels = sections(l, inner, "a channel", "- name: ...", channelTable)
+		case rulesKey:
+			f.rules = sections(l, inner, "a rule", "- rule: ...", ruleTable)
+		default:
 			return false
 		}
-		f.channels = sections(l, inner, "a channel", "- name: ...", channelTable)
 		return true
 	})
 	if len(rest.Mapping) < len(e.Value.Mapping) && len(rest.Mapping) == 0 {
 		return
 	}
-	settings.Collect(l.Report, f.global, configTable, settings.Entry{Key: e.Key, At: e.At, Value: &rest}, alertsKey+"."+notifyKey)
+	settings.Collect(l.Report, f.global, configTable, settings.Entry{Key: e.Key, At: e.At, Value: &rest}, alertsKey+"."+notifyKey, alertsKey+"."+rulesKey)
 }
 
 // sections reads a list of sections, which have the settings of a table alone.

@@ -43,6 +43,8 @@ type Source struct {
 	// all; a burst of zero is twice the rate.
 	Rate  float64
 	Burst int
+	// ExpectEvery is within which time something is expected of it. Zero: what it usually sends decides.
+	ExpectEvery time.Duration
 	// Allow are the networks that requests may come from. None: all.
 	Allow []netip.Prefix
 	// LogicalDuplicates says what happens to distinct events for one change.
@@ -123,6 +125,9 @@ var sourceTable = slices.Concat(
 			Bind: func(s *Source) settings.Value { return settings.Count(&s.Burst, 1, 1_000_000) }},
 		{Key: "allow", Help: "`network` that requests may come from; any if not set; repeatable",
 			Bind: func(s *Source) settings.Value { return settings.Networks(&s.Allow) }},
+		{Key: "expect_every", Help: "`time` within which something is expected of it, so that its silence is told; what it usually sends decides if not set",
+			For:  func(s *Source) bool { return s.Mode != Idempotent && s.Mode != Observe },
+			Bind: func(s *Source) settings.Value { return settings.Duration(&s.ExpectEvery, time.Minute, forever) }},
 		{Key: "logical_duplicates.drop", Help: "`type` of events that are not delivered when they are the second for one change; repeatable",
 			Bind: func(s *Source) settings.Value {
 				return settings.Words(&s.LogicalDuplicates.Drop, "checkout.session.completed", checkExact)

@@ -20,6 +20,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hookonce/hookonce/internal/alert"
+	"github.com/hookonce/hookonce/internal/alerting"
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
@@ -74,6 +76,7 @@ type Gateway struct {
 	tally     *tallying
 	tracer    *tracing.Tracer
 	overview  *overview.Overview
+	alerting  *alerting.Alerting // nil: it has not begun
 	tail      *tail.Feed
 
 	ingest  *listener
@@ -190,11 +193,13 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 		return err
 	}
 	g.overview = overview.New(g.overviewOptions())
+	g.alerting = alerting.New(g.alertingOptions())
 	g.tail = tail.New(g.store, g.opt.Now)
 	admin := g.adminMux(g.readiness, api.New(g.apiOptions()))
 	g.opened.Store(true)
 	g.serve(g.admin, admin)
 	g.serve(g.ingest, g.handler)
+	g.alerting.Start()
 	return nil
 }
 
@@ -288,6 +293,7 @@ func (g *Gateway) apiOptions() api.Options {
 		Refusals: g.handler.Refusals(),
 		Sources:  func() []api.Source { return apiSources(g.config()) },
 		Overview: g.overview.Snapshot,
+		Rules:    func() alert.Settings { return g.wired.Load().alerts.Rules },
 		Tail:     g.tail,
 		Payloads: func() api.Form { return g.wired.Load().payloads },
 		Self:     g.fleet.self,
@@ -570,6 +576,9 @@ func (g *Gateway) closeJournal(ctx context.Context) error {
 }
 
 func (g *Gateway) closeStores(ctx context.Context) error {
+	if g.alerting != nil {
+		g.alerting.Close()
+	}
 	if g.overview != nil {
 		g.overview.Close()
 	}

@@ -17,12 +17,13 @@ func (g *Gateway) overviewOptions() overview.Options {
 		Fleet:      reader.Stands,
 		Records:    g.store,
 		Recent:     g.tally.Recent,
-		Sources:    func() []overview.SourceState { return overviewSources(g.config()) },
+		Sources:    func() []overview.SourceState { return overviewSources(&g.wired.Load().plan) },
 		Ready:      g.takes,
 		Upkeep:     func() overview.Upkeep { return overview.Upkeep(g.journal.Worked()) },
-		Reconciled: g.library.reconciled,
 		Free:       func() int64 { return freeBytes(g.config().Store) },
+		Capacity:   func() int64 { return g.wired.Load().capacity },
 		Now:        g.opt.Now,
+		Reconciled: g.library.reconciled,
 	}
 }
 
@@ -35,9 +36,10 @@ func (g *Gateway) takes() error {
 }
 
 // overviewSources returns the sources whose requests are events.
-func overviewSources(cfg *config.Config) (all []overview.SourceState) {
-	for _, s := range apiSources(cfg) {
-		all = append(all, overview.SourceState{Name: s.Name, Provider: s.Provider, Path: s.Path, Destinations: append([]string{}, s.Destinations...)})
+func overviewSources(p *plan) (all []overview.SourceState) {
+	for _, s := range apiSources(p.cfg) {
+		all = append(all, overview.SourceState{Name: s.Name, Provider: s.Provider, Path: s.Path, Destinations: append([]string{}, s.Destinations...),
+			ExpectEvery: int64(p.expected[s.Name].Seconds())})
 	}
 	return all
 }

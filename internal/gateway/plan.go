@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/alerting"
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/connlimit"
@@ -48,6 +49,9 @@ type plan struct {
 	observed      []observe.Source // sources in mode observe
 	telling       telling          // of alerts
 	tracing       tracing.Options  // without a URL nothing is traced
+	alerts        alerting.Settings
+	expected      map[string]time.Duration // sources of which something is expected within that time
+	capacity      int64                    // bytes that the store may grow to; 0: nobody said
 
 	// What is configured of these; the gateway adds what runs.
 	ingest  ingest.Options
@@ -116,6 +120,10 @@ func newPlan(cfg *config.Config, before *plan) (*plan, error) {
 	var err error
 	if p.telling, err = newTelling(cfg, p.policy); err != nil {
 		return nil, err
+	}
+	p.alerts, p.expected, p.capacity = alertSettings(cfg, p.telling.addresses), map[string]time.Duration{}, cfg.Alerts.StoreCapacity
+	for i := range cfg.Sources {
+		p.expected[cfg.Sources[i].Name] = cfg.Sources[i].ExpectEvery
 	}
 	if err := p.planSources(before); err != nil {
 		return nil, err

@@ -143,6 +143,11 @@ func (v *Overview) drawStore(now time.Time) StoreState {
 	if st.Commits > 0 {
 		st.CommitMS = float64((u.CommitTime - first.CommitTime).Microseconds()) / 1000 / float64(st.Commits)
 	}
+	if st.FreeBytes == 0 && st.Bytes > 0 && v.opt.Capacity != nil {
+		if most := v.opt.Capacity(); most > 0 {
+			st.FreeBytes = max(1, most-st.Bytes) // 0 would say that it is not known
+		}
+	}
 	st.DailyBytes = v.dailyBytes(now)
 	return st
 }

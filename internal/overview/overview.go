@@ -63,7 +63,9 @@ type Options struct {
 	Reconciled func(context.Context) ([]Reconciled, error)
 	// Free returns how many bytes the store may still grow by; 0 if that is not known.
 	Free func() int64
-	Now  func() time.Time
+	// Capacity returns how large the store may become, where Free does not know; 0 if nobody said. Nil: nobody did.
+	Capacity func() int64
+	Now      func() time.Time
 }
 
 // Overview makes snapshots. Its methods are safe for concurrent use.

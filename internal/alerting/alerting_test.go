@@ -1,0 +1,465 @@
+package alerting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/alert"
+	"github.com/hookonce/hookonce/internal/fleet"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/overview"
+)
+
+var began = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// receiver is an address: it remembers what it got, and is down when it is told to be.
+type receiver struct {
+	mu   sync.Mutex
+	down error
+	got  []Message
+	lost bool // the next answer, although the message arrived
+}
+
+func (r *receiver) Notify(_ context.Context, m Message) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.down != nil {
+		return r.down
+	}
+	r.got = append(r.got, m)
+	if r.lost {
+		r.lost = false
+		return errors.New("the connection was reset")
+	}
+	return nil
+}
+
+// incidents are what a receiver that groups by key makes of it: "state subject", each key once.
+func (r *receiver) incidents() (all []string) {
+	keys := map[string]bool{}
+	for _, m := range r.got {
+		for _, n := range m.Notifications {
+			if !keys[n.Key] {
+				keys[n.Key] = true
+				all = append(all, string(n.State)+" "+n.Fingerprint)
+			}
+		}
+	}
+	return all
+}
+
+// world is a clock, a store, how all stands, and gateways that look at it.
+type world struct {
+	*testing.T
+	now      time.Time
+	store    journal.Alerter
+	snapshot overview.Snapshot
+	settings Settings
+	ops      *receiver
+	gateways []*Alerting
+}
+
+func newWorld(t *testing.T, gateways int) *world {
+	w := &world{T: t, now: began, store: &journal.AlertMemory{}, ops: &receiver{}}
+	w.settings.Addresses = []Address{{Name: "ops", Severities: []alert.Severity{alert.Page, alert.Ticket}, Notifier: w.ops}}
+	for i := range gateways {
+		w.gateways = append(w.gateways, w.gateway(fmt.Sprint("gw-", i)))
+	}
+	return w
+}
+
+// through is the store of the world, whichever that is at the moment.
+type through struct{ w *world }
+
+func (s through) ChangeAlerts(ctx context.Context, try bool, change func(*journal.AlertBook) (*journal.AlertChanges, error)) (bool, error) {
+	return s.w.store.ChangeAlerts(ctx, try, change)
+}
+func (s through) Alerts(ctx context.Context) (*journal.AlertBook, error) {
+	return s.w.store.Alerts(ctx)
+}
+func (s through) AlertHistory(ctx context.Context, f journal.AlertFilter, before int64, limit int) ([]journal.AlertRecord, error) {
+	return s.w.store.AlertHistory(ctx, f, before, limit)
+}
+func (s through) TakeNotices(ctx context.Context, now, lease time.Time, addresses []string, limit int) ([]journal.Notice, error) {
+	return s.w.store.TakeNotices(ctx, now, lease, addresses, limit)
+}
+func (s through) FinishNotices(ctx context.Context, outcomes []journal.NoticeOutcome) ([]bool, error) {
+	return s.w.store.FinishNotices(ctx, outcomes)
+}
+
+func (w *world) gateway(name string) *Alerting {
+	return New(Options{Store: through{w}, Gateway: name, Now: func() time.Time { return w.now }, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Settings: func() Settings { return w.settings },
+		Snapshot: func(context.Context) (*overview.Snapshot, error) {
+			s := w.snapshot
+			s.At = w.now
+			return &s, nil
+		}})
+}
+
+// dead makes so many deliveries of each destination dead.
+func (w *world) dead(n int64, destinations ...string) {
+	w.snapshot.Destinations = nil
+	for _, name := range destinations {
+		w.snapshot.Destinations = append(w.snapshot.Destinations, overview.DestinationState{Destination: fleet.Destination{Name: name}, Dead: n})
+	}
+}
+
+// pass lets time pass, with an evaluation by every gateway every 15 seconds.
+func (w *world) pass(d time.Duration) {
+	for end := w.now.Add(d); w.now.Before(end); {
+		w.now = w.now.Add(Every)
+		for _, g := range w.gateways {
+			g.Evaluate(w.Context())
+		}
+		for _, g := range w.gateways {
+			g.Flush(w.Context())
+		}
+	}
+}
+
+// told expects these to be all that the receiver ever heard.
+func (w *world) told(want ...string) {
+	w.Helper()
+	if got := w.ops.incidents(); !slices.Equal(got, want) {
+		w.Fatalf("at %v it was told %q, want %q", w.now.Sub(began), got, want)
+	}
+}
+
+func (w *world) messages(want int) {
+	w.Helper()
+	if got := len(w.ops.got); got != want {
+		w.Fatalf("at %v there were %d messages, want %d: %q", w.now.Sub(began), got, want, w.ops.incidents())
+	}
+}
+
+func (w *world) state(rule, subject string, want journal.AlertState) *journal.Alert {
+	w.Helper()
+	b, err := w.store.Alerts(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	a := b.Find(journal.AlertID{Rule: rule, Subject: subject})
+	if a == nil || a.State != want {
+		w.Fatalf("%s/%s is %+v, want it %s", rule, subject, a, want)
+	}
+	return a
+}
+
+func (w *world) happened(rule string) (all []string) {
+	h, err := w.store.AlertHistory(w.Context(), journal.AlertFilter{Rule: rule}, 0, 1000)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, r := range slices.Backward(h) {
+		all = append(all, string(r.Event))
+	}
+	return all
+}
+
+// An alert that holds fires once it holds long enough, goes on for a while after it held last, and is told once and when it is over.
+func TestLifeCycle(t *testing.T) {
+	w := newWorld(t, 1)
+	w.settings.Rules = alert.Settings{"died": {For: ptr(time.Minute)}}
+	w.dead(1, "ledger")
+	w.pass(time.Minute)
+	w.state("died", "ledger", journal.AlertPending)
+	w.told()
+	w.pass(Every)
+	w.state("died", "ledger", journal.AlertFiring)
+	w.told("firing died/ledger")
+	w.pass(time.Hour)
+	w.dead(0)
+	w.pass(4 * time.Minute) // it flaps
+	w.dead(1, "ledger")
+	w.pass(time.Minute)
+	w.dead(0)
+	w.pass(DefaultKeepFiring - Every)
+	w.state("died", "ledger", journal.AlertFiring)
+	w.told("firing died/ledger")
+	w.pass(Every)
+	w.state("died", "ledger", journal.AlertResolved)
+	w.told("firing died/ledger", "resolved died/ledger")
+	if got := w.happened("died"); !slices.Equal(got, []string{"fired", "told", "resolved", "told"}) {
+		t.Errorf("on record: %q", got)
+	}
+	w.dead(1, "ledger")
+	w.pass(30 * time.Second) // shorter than it has to
+	w.dead(0)
+	w.pass(time.Hour)
+	w.messages(2)
+	w.dead(1, "ledger")
+	w.pass(2 * time.Minute)
+	w.told("firing died/ledger", "resolved died/ledger", "firing died/ledger")
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// What lasts is told again after a day, or four hours if it pages, and no more once somebody acknowledged it; that it became
+// worse is told at once, also then.
+func TestRepeatsEscalationAndAcknowledgement(t *testing.T) {
+	w := newWorld(t, 1)
+	desk := w.gateways[0].Desk()
+	w.dead(1, "ledger")
+	w.pass(DefaultRepeatTicket)
+	w.told("firing died/ledger")
+	w.pass(Every)
+	w.told("firing died/ledger", "repeat died/ledger")
+	id := journal.AlertID{Rule: "died", Subject: "ledger"}
+	if err := desk.Acknowledge(t.Context(), id, "ada", "I look at it"); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(2 * DefaultRepeatTicket)
+	w.messages(2)
+	w.snapshot.Destinations[0].Hour.Dead = 11
+	w.pass(Every)
+	w.told("firing died/ledger", "repeat died/ledger", "firing died/ledger")
+	if last := w.ops.got[2].Notifications[0]; last.Severity != alert.Page {
+		t.Errorf("it became worse: %+v", last)
+	}
+	w.pass(time.Minute)
+	w.snapshot.Destinations[0].Hour.Dead = 0
+	w.pass(time.Minute)
+	w.snapshot.Destinations[0].Hour.Dead = 11 // to and fro
+	w.pass(time.Minute)
+	w.messages(3)
+	w.dead(0)
+	w.pass(DefaultKeepFiring + Every)
+	w.messages(4)
+	if a := w.state("died", "ledger", journal.AlertResolved); a.AckBy != "" {
+		t.Errorf("it is acknowledged still: %+v", a)
+	}
+	if err := desk.Acknowledge(t.Context(), id, "ada", ""); !errors.Is(err, journal.ErrNoAlert) {
+		t.Errorf("what is over can be acknowledged: %v", err)
+	}
+	w.dead(1, "ledger")
+	w.pass(Every)
+	w.messages(5)
+	w.dead(20, "ledger")
+	w.snapshot.Destinations[0].Hour.Dead = 20
+	w.pass(DefaultRepeatPage + 2*Every)
+	w.messages(7) // worse, and again
+}
+
+// What is silenced, follows from something else, or is for those who look is not told; when the silence ends it is.
+func TestSilenceAndCause(t *testing.T) {
+	w := newWorld(t, 1)
+	desk := w.gateways[0].Desk()
+	s, err := desk.Silence(t.Context(), journal.Silence{Subject: "ledger", Until: w.now.Add(time.Hour), By: "ada", Reason: "moving"})
+	if err != nil || s.ID == 0 {
+		t.Fatal(s, err)
+	}
+	w.dead(1, "ledger", "mail")
+	w.pass(time.Hour - Every)
+	w.told("firing died/mail")
+	w.pass(2 * Every)
+	w.told("firing died/mail", "firing died/ledger")
+	if s, err = desk.Silence(t.Context(), journal.Silence{Rule: "died", Until: w.now.Add(48 * time.Hour), By: "ada", Reason: "known"}); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(26 * time.Hour)
+	w.messages(2)
+	if err := desk.Unsilence(t.Context(), s.ID, "ada", "done"); err != nil {
+		t.Fatal(err)
+	}
+	if err := desk.Unsilence(t.Context(), s.ID, "ada", "done"); !errors.Is(err, journal.ErrNoAlert) {
+		t.Errorf("again: %v", err)
+	}
+	w.pass(Every)
+	w.messages(3) // both are repeated, in one
+	if err != nil || len(w.ops.got[2].Notifications) != 2 {
+		t.Errorf("%+v", w.ops.got[2])
+	}
+	pause := &fleet.Pause{At: w.now, By: "bob", Reason: "upgrade"}
+	old := w.now.Add(-time.Hour)
+	w.snapshot.Destinations = []overview.DestinationState{{Destination: fleet.Destination{Name: "hub", Pause: pause}, Oldest: &old, Backlog: 5, Dead: 3}}
+	w.pass(time.Hour)
+	if got := w.ops.incidents(); len(got) != 6 || slices.ContainsFunc(got, func(s string) bool { return strings.HasSuffix(s, "/hub") }) {
+		t.Errorf("a pause is told, or what follows from it: %q", got)
+	}
+	w.state("backlog_old", "hub", journal.AlertFiring)
+}
+
+// All of one rule is one message.
+func TestOneMessageForEachRule(t *testing.T) {
+	w := newWorld(t, 1)
+	var names []string
+	for i := range MaxSubjects + 10 {
+		names = append(names, fmt.Sprintf("d%02d", i))
+	}
+	w.dead(1, names...)
+	w.snapshot.Sources = []overview.SourceState{{Name: "orders", Hour: overview.Intake{Conflicts: 3}}}
+	w.pass(Every)
+	w.messages(3)
+	if n := len(w.ops.incidents()); n != len(names)+1 {
+		t.Errorf("%d alerts were told", n)
+	}
+}
+
+// Three gateways tell each alert once, also when one of them is killed while it sends, and a message whose answer was lost
+// comes again under its keys.
+func TestThreeGateways(t *testing.T) {
+	w := newWorld(t, 3)
+	w.dead(1, "ledger")
+	w.pass(Every)
+	w.messages(1)
+	// One takes what has to be told, and is never heard of again.
+	w.dead(1, "ledger", "mail")
+	w.now = w.now.Add(Every)
+	w.gateways[0].Evaluate(t.Context())
+	if taken, err := w.store.TakeNotices(t.Context(), w.now, w.now.Add(leaseTime), []string{"ops"}, 9); len(taken) != 1 || err != nil {
+		t.Fatal(taken, err)
+	}
+	w.gateways = w.gateways[1:]
+	w.pass(leaseTime - Every)
+	w.messages(1)
+	w.pass(2 * Every)
+	w.told("firing died/ledger", "firing died/mail")
+	w.ops.lost = true
+	w.dead(0)
+	w.pass(time.Hour)
+	w.told("firing died/ledger", "firing died/mail", "resolved died/ledger", "resolved died/mail")
+	w.messages(4)
+	if a, b := w.ops.got[2], w.ops.got[3]; a.Key != b.Key {
+		t.Errorf("sent again under %q, before under %q", b.Key, a.Key)
+	}
+}
+
+// away is a store that does not answer.
+type away struct{ err error }
+
+func (a away) ChangeAlerts(context.Context, bool, func(*journal.AlertBook) (*journal.AlertChanges, error)) (bool, error) {
+	return false, a.err
+}
+func (a away) Alerts(context.Context) (*journal.AlertBook, error) { return nil, a.err }
+func (a away) AlertHistory(context.Context, journal.AlertFilter, int64, int) ([]journal.AlertRecord, error) {
+	return nil, a.err
+}
+func (a away) TakeNotices(context.Context, time.Time, time.Time, []string, int) ([]journal.Notice, error) {
+	return nil, a.err
+}
+func (a away) FinishNotices(context.Context, []journal.NoticeOutcome) ([]bool, error) {
+	return nil, a.err
+}
+
+// A store that is away for ten minutes under three gateways is one incident for a receiver that groups by key, and hides the
+// rest; it is on record when the store is back, once.
+func TestStoreAway(t *testing.T) {
+	w := newWorld(t, 3)
+	w.pass(Every)
+	store, gone := w.store, errors.New("connection refused")
+	w.store, w.snapshot.Store.Away = away{gone}, &overview.Trouble{Since: w.now, Error: gone.Error()}
+	w.dead(1, "ledger")
+	w.pass(10 * time.Minute)
+	w.told("firing store_away/")
+	w.messages(3) // one of each gateway, under one key
+	book, err := w.gateways[0].Desk().Alerts(t.Context())
+	if err != nil || len(book.Alerts) != 1 || book.Alerts[0].State != journal.AlertFiring {
+		t.Errorf("people see %+v, %v", book, err)
+	}
+	w.store, w.snapshot.Store.Away = store, nil
+	w.pass(DefaultKeepFiring + 2*Every)
+	w.told("firing store_away/", "firing died/ledger", "resolved store_away/")
+	if got := w.happened("store_away"); !slices.Equal(got, []string{"fired", "told", "resolved"}) {
+		t.Errorf("on record: %q", got)
+	}
+	w.state("store_away", "", journal.AlertResolved)
+	// Later it is another incident.
+	w.store, w.snapshot.Store.Away = away{gone}, &overview.Trouble{Since: w.now, Error: gone.Error()}
+	w.pass(2 * time.Minute)
+	w.told("firing store_away/", "firing died/ledger", "resolved store_away/", "firing store_away/")
+}
+
+// A gateway that is gone before it could tell that the store is back leaves that to whoever comes after it.
+func TestStoreAwayAndGatewayGone(t *testing.T) {
+	w := newWorld(t, 1)
+	w.snapshot.Store.Away = &overview.Trouble{Since: w.now, Error: "gone"}
+	w.pass(2 * time.Minute)
+	w.snapshot.Store.Away = nil
+	w.pass(Every)
+	w.state("store_away", "", journal.AlertFiring)
+	w.gateways = []*Alerting{w.gateway("next")}
+	w.pass(15 * time.Minute)
+	w.told("firing store_away/", "resolved store_away/")
+	w.state("store_away", "", journal.AlertResolved)
+}
+
+// A store that answers and takes no alerts is told without it.
+func TestUnrecorded(t *testing.T) {
+	w := newWorld(t, 1)
+	w.store = away{errors.New("permission denied for table alerts")}
+	w.pass(30 * time.Second)
+	w.told()
+	w.pass(time.Minute)
+	w.told("firing alerts_unrecorded/")
+	if n := w.ops.got[0].Notifications[0]; !strings.Contains(n.Headline, "permission denied") {
+		t.Errorf("%+v", n)
+	}
+}
+
+// An address that is down for an hour hears afterwards how all stands, in one message for each rule: nothing is lost, and what
+// happened meanwhile is not told one by one.
+func TestAddressDownForAnHour(t *testing.T) {
+	w := newWorld(t, 2)
+	w.ops.down = errors.New("503")
+	for range 6 {
+		w.dead(1, "ledger", "mail")
+		w.pass(5 * time.Minute)
+		w.dead(1, "mail")
+		w.pass(5*time.Minute + Every)
+	}
+	w.dead(1, "mail", "hub")
+	w.pass(Every)
+	w.messages(0)
+	w.ops.down = nil
+	w.pass(mostWait)
+	w.messages(1)
+	w.told("firing died/hub", "resolved died/ledger", "firing died/mail")
+	if book, _ := w.store.Alerts(t.Context()); book.Waiting["ops"] != 0 {
+		t.Errorf("%v wait", book.Waiting)
+	}
+}
+
+// Who is down for days is given up, and that is on record.
+func TestAddressGone(t *testing.T) {
+	w := newWorld(t, 1)
+	w.ops.down = errors.New("404 no such channel")
+	w.settings.Policy.RepeatTicket = 30 * 24 * time.Hour
+	w.dead(1, "ledger")
+	w.pass(giveUp + mostWait + time.Minute)
+	if got := w.happened("died"); !slices.Equal(got, []string{"fired", "not told"}) {
+		t.Errorf("on record: %q", got)
+	}
+	w.ops.down = nil
+	w.pass(time.Hour)
+	w.messages(0)
+}
+
+// What is switched off is over; with alerts off nothing moves; who is added later hears of what fires if nobody did.
+func TestReload(t *testing.T) {
+	w := newWorld(t, 1)
+	addresses := w.settings.Addresses
+	w.settings.Addresses = nil
+	w.dead(1, "ledger")
+	w.pass(time.Hour)
+	w.settings.Addresses = addresses
+	w.pass(Every)
+	w.told("firing died/ledger")
+	w.settings.Off = true
+	w.dead(0)
+	w.pass(time.Hour)
+	w.state("died", "ledger", journal.AlertFiring)
+	w.settings.Off = false
+	w.dead(1, "ledger")
+	w.settings.Rules = alert.Settings{"died": {Off: true}}
+	w.pass(DefaultKeepFiring + Every)
+	w.told("firing died/ledger", "resolved died/ledger")
+}
