@@ -90,7 +90,7 @@ func (w *world) settles(rule, words, action string) api.Overview {
 	var o api.Overview
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		o = w.look()
-		if len(o.Verdict.Alerts) > 0 && o.Verdict.Alerts[0].Rule == rule {
+		if len(o.Verdict.Alerts) > 0 && o.Verdict.Alerts[0].Rule == rule && strings.Contains(o.Verdict.Headline, words) {
 			break
 		}
 	}
