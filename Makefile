@@ -4,7 +4,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
 FUZZTIME ?= 10s
 
-.PHONY: all build image deploy release reproducible docs test check oracle browser screenshots examples servers bench bench-stores bench-large backlog fuzz kills chaos attack ops clean
+.PHONY: all build image deploy release reproducible docs test check oracle browser screenshots examples adapters servers bench bench-stores bench-large backlog fuzz kills chaos attack ops clean
 
 all: build
 
@@ -45,7 +45,7 @@ test: servers check build ## everything CI checks
 race: export GOFLAGS = -gcflags=modernc.org/sqlite/lib=-race=false
 race:
 	go test -race -timeout 12m ./...
-others: oracle examples browser
+others: oracle examples adapters browser
 	cd internal/tool/bench && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 8m ./...
 
 check: ## formatting, module file, vet, staticcheck
@@ -70,6 +70,9 @@ examples: servers ## the programs in examples, against real databases
 
 servers: ## install what tests start (databases, PgBouncer, Node, psycopg for Python), if it is missing
 	@./scripts/install-servers
+
+adapters: ## the modules that bring the library to Prometheus and OpenTelemetry
+	for m in hookonceprom hookonceotel; do (cd $$m && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 5m ./...) || exit 1; done
 
 bench: servers ## the table of docs/performance.md, about seven minutes
 	cd internal/tool/bench && go run -mod=mod .

@@ -410,6 +410,9 @@ type Observation struct {
 	// unkeyed), or "busy", "failed", "dead" or "rejected". A request with a key is a duplicate when it is
 	// given the answer of another, and failed, too, when the answer is not kept.
 	Status string
+	// Attempt is the number of the attempt that was made at an event under its key, from 1. 0: none was, because the event was
+	// done or others had it, or it has no key; always for a request with a key.
+	Attempt int64
 	// Reason is the reason of a rejection, one of the Reason constants; empty if it is the method or the
 	// body of a request with a key.
 	Reason string

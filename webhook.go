@@ -362,7 +362,7 @@ func (h *webhook) report(ctx context.Context, ev *Event, p Proof, o outcome, too
 	h.write(ctx, ev, p, o, took)
 	h.observe(ctx, Observation{
 		Source: ev.Source, Provider: h.profile.Name, Type: ev.Type, Proof: p,
-		Status: o.status(), Err: o.err, Duration: took,
+		Status: o.status(), Attempt: ev.Attempt, Err: o.err, Duration: took,
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -115,6 +116,24 @@ func TestWebhookAcceptsOnce(t *testing.T) {
 	want(t, post(h, "a 1"), 200, "duplicate")
 	want(t, post(h, "b 1"), 200, "accepted")
 	l.want(t, "a#1", "b#1")
+}
+
+// An observer hears which attempts were first ones, and of copies that none was made.
+func TestObservationsCountAttempts(t *testing.T) {
+	out := errors.New("out of stock")
+	var seen []string
+	h := endpoint(memstore.New(), func(context.Context, *memstore.Tx, *hookonce.Event) error { return out }, hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) {
+		seen = append(seen, fmt.Sprint(o.Status, " ", o.Attempt))
+	}))
+	post(h, "a 1")
+	post(h, "a 1")
+	out = nil
+	post(h, "a 1")
+	post(h, "a 1")
+	postSigned(t.Context(), h, "forged", "a 1")
+	if want := []string{"failed 1", "failed 2", "accepted 3", "duplicate 0", "rejected 0"}; !slices.Equal(seen, want) {
+		t.Errorf("observed %v, want %v", seen, want)
+	}
 }
 
 func TestWebhookVerifiesBeforeItClaims(t *testing.T) {
