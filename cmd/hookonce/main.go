@@ -86,6 +86,7 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		newPurgeCommand(w),
 		newHammerCommand(w),
 		newReconcileCommand(w),
+		newDashboardCommand(w),
 		newReportCommand(w),
 		newDoctorCommand(w),
 		newDemoCommand(w),

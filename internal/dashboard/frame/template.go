@@ -17,16 +17,25 @@ import (
 //go:embed templates problem.html
 var templateFiles embed.FS
 
+// partsFile has what several pages of a dashboard show, where there is any.
+const partsFile = "_parts.html"
+
 // parse reads the templates of pages, by the names of their files, each with the frame around it. It panics if one is
 // wrong, which a test sees.
 func parse(own fs.FS, extra template.FuncMap, now func() time.Time) map[string]*template.Template {
 	around := template.Must(template.New("").Funcs(functions(now)).Funcs(extra).ParseFS(templateFiles, "templates/*.html"))
+	if parts, err := fs.ReadFile(own, partsFile); err == nil {
+		template.Must(around.Parse(string(parts)))
+	}
 	all := map[string]*template.Template{"problem": template.Must(template.Must(around.Clone()).ParseFS(templateFiles, "problem.html"))}
 	files, err := fs.Glob(own, "*.html")
 	if err != nil {
 		panic(err)
 	}
 	for _, f := range files {
+		if f == partsFile {
+			continue
+		}
 		all[strings.TrimSuffix(path.Base(f), ".html")] = template.Must(template.Must(around.Clone()).ParseFS(own, f))
 	}
 	return all

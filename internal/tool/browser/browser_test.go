@@ -11,6 +11,7 @@ import (
 	"image/color"
 	"image/png"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -136,6 +137,12 @@ var pages = map[string]string{
 	"missing": "/nothing",
 }
 
+// libraryPages are those of the dashboard of a store of the library.
+var libraryPages = map[string]string{
+	"now": "/", "claims": "/claims", "wrong": "/claims?state=done", "claim": "/claim?source=shop&key=evt_stuck", "failed": "/claim?source=billing&key=evt_failed",
+	"outbox": "/outbox?name=crm.update", "dead": "/outbox?show=dead", "effect": "/effect?id=7", "guards": "/guards", "states": "/guards?kind=states", "reconciliations": "/reconciliations",
+}
+
 // serve returns the address of the dashboard in a world.
 func serve(t *testing.T, world dashboardtest.World, tokens ...api.Token) (string, *dashboardtest.API) {
 	a := &dashboardtest.API{World: world}
@@ -170,21 +177,37 @@ func TestPages(t *testing.T) {
 	b, script := open(t), axe(t)
 	address, _ := serve(t, dashboardtest.Trouble)
 	for name, path := range pages {
-		for _, theme := range []string{"light", "dark"} {
-			for _, width := range []int64{400, 1400} {
-				b.look(theme, width)
-				b.complaints()
-				b.run(chromedp.Navigate(address + path))
-				for _, v := range b.violations(script) {
-					t.Errorf("%s, %s, %d: %s", name, theme, width, v)
-				}
-				if eval[bool](b, "document.documentElement.scrollWidth > innerWidth") {
-					t.Errorf("%s, %s, %d: the page is wider than the window", name, theme, width)
-				}
-				for _, c := range b.complaints() {
-					if name != "missing" || !strings.Contains(c, "404") {
-						t.Errorf("%s, %s, %d: %s", name, theme, width, c)
-					}
+		b.usable(script, name, address+path)
+	}
+}
+
+// The same of the dashboard of a store of the library, below a path of its own.
+func TestLibraryPages(t *testing.T) {
+	b, script := open(t), axe(t)
+	s := httptest.NewServer(http.StripPrefix("/admin/hookonce", dashboardtest.Library(&dashboardtest.Store{World: dashboardtest.Trouble}, true)))
+	t.Cleanup(s.Close)
+	for name, path := range libraryPages {
+		b.usable(script, name, s.URL+"/admin/hookonce"+path)
+	}
+}
+
+// usable looks at a page in light and dark, on a telephone and on a large screen.
+func (b *browser) usable(script, name, address string) {
+	b.Helper()
+	for _, theme := range []string{"light", "dark"} {
+		for _, width := range []int64{400, 1400} {
+			b.look(theme, width)
+			b.complaints()
+			b.run(chromedp.Navigate(address))
+			for _, v := range b.violations(script) {
+				b.Errorf("%s, %s, %d: %s", name, theme, width, v)
+			}
+			if eval[bool](b, "document.documentElement.scrollWidth > innerWidth") {
+				b.Errorf("%s, %s, %d: the page is wider than the window", name, theme, width)
+			}
+			for _, c := range b.complaints() {
+				if name != "missing" || !strings.Contains(c, "404") {
+					b.Errorf("%s, %s, %d: %s", name, theme, width, c)
 				}
 			}
 		}

@@ -21,7 +21,6 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/cmd/hookonce/internal/outbox"
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
@@ -240,7 +239,10 @@ var silent = hookonce.WithLogger(slog.New(slog.DiscardHandler))
 var errDenied = errors.New("permission denied")
 
 // relayOnce does with one effect what a relay and those who look after it do.
-func relayOnce(ctx context.Context, queue outbox.Store, name string) error {
+func relayOnce(ctx context.Context, queue interface {
+	hookonce.EffectQueue
+	hookonce.EffectAdmin
+}, name string) error {
 	take := hookonce.TakeRequest{Names: []string{name}, Limit: 1, Lease: time.Minute}
 	for _, outcome := range []func(e hookonce.QueuedEffect) error{
 		func(e hookonce.QueuedEffect) error {

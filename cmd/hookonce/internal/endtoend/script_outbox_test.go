@@ -1,13 +1,16 @@
 package endtoend
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -90,6 +93,34 @@ func relayInScript(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(p.end(syscall.SIGTERM))
 	ts.Check(os.WriteFile(ts.MkAbs("relay.log"), []byte(p.log.String()), 0o600))
+}
+
+// showInScript runs "hookonce dashboard", reads a page of it as JSON into the file shown, stops it with SIGTERM, and insists on
+// exit status 0: show PATH args...
+func showInScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: show path args...")
+	}
+	cmd := exec.Command("hookonce", append([]string{"dashboard", "--listen", "127.0.0.1:0"}, args[1:]...)...)
+	cmd.Dir, cmd.Env = ts.MkAbs("."), scriptEnv(ts)
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	defer cmd.Process.Kill()
+	line, err := bufio.NewReader(out).ReadString('\n') // which names the address
+	ts.Check(err)
+	address, _, _ := strings.Cut(line, "/ shows ")
+	r, err := http.NewRequest("GET", address+args[0], nil)
+	ts.Check(err)
+	r.Header.Set("Accept", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	ts.Check(err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs("shown"), append(fmt.Appendln(nil, answer.StatusCode), text...), 0o600))
+	ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+	ts.Check(cmd.Wait())
 }
 
 // launchRelay starts "hookonce relay" with the arguments.

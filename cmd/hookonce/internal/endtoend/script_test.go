@@ -29,6 +29,7 @@ import (
 //	raw files...      cut the last line break off files, which they have in a script
 //	receive           start a server at $RECEIVER; its path /503 answers 503, and so on
 //	enqueue store name key...  store effects in an outbox
+//	show path args... run "hookonce dashboard args...", read a page of it as JSON into the file shown, and end it
 //	relay store args...  run "hookonce relay" until the outbox is empty, send SIGTERM, insist on exit status 0
 //
 // A line "stop" is testscript's own: it ends the script there, as passed. No script has one.
@@ -89,6 +90,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"enqueue":     enqueueInScript,
 		"receive":     receiveInScript,
 		"relay":       relayInScript,
+		"show":        showInScript,
 		"sqlite":      sqliteInScript,
 		"postgres":    postgresInScript,
 	}

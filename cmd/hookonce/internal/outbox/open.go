@@ -19,10 +19,11 @@ import (
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
-// Store is an outbox without its transactions: what a relay needs, and the people who look after it.
+// Store is an outbox without its transactions: what a relay needs, and the people who look after it and the claims beside it.
 type Store interface {
 	hookonce.EffectQueue
 	hookonce.EffectAdmin
+	hookonce.Inspector
 }
 
 // Open opens the outbox in the configured store, which applications write to with the library, and returns

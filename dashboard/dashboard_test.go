@@ -1,0 +1,333 @@
+package dashboard_test
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"flag"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+	_ "modernc.org/sqlite"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/dashboard"
+	"github.com/hookonce/hookonce/internal/dashboard/dashboardtest"
+	"github.com/hookonce/hookonce/schema"
+	"github.com/hookonce/hookonce/sqlstore"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// pages are all of them, by the name of their golden file.
+var pages = map[string]string{
+	"now": "/", "claims": "/claims", "stuck": "/claims?state=stuck", "wrong": "/claims?state=done", "claim": "/claim?source=shop&key=evt_stuck", "failed": "/claim?source=billing&key=evt_failed",
+	"outbox": "/outbox", "dead": "/outbox?show=dead", "effect": "/effect?id=7", "guards": "/guards", "states": "/guards?kind=states", "reconciliations": "/reconciliations",
+}
+
+func request(method, path string, form url.Values) *http.Request {
+	r := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
+	r.Host, r.RemoteAddr = "admin.example", "203.0.113.7:50000"
+	r.Header.Set("Accept", "text/html")
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", "http://admin.example")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	return r
+}
+
+func serve(d http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, r)
+	return w
+}
+
+// Every page is what it was: see what a change changed, and write it with -update.
+func TestGolden(t *testing.T) {
+	for _, world := range []dashboardtest.World{dashboardtest.Calm, dashboardtest.Trouble} {
+		d := dashboardtest.Library(&dashboardtest.Store{World: world}, world == dashboardtest.Trouble)
+		for name, path := range pages {
+			w := serve(d, request("GET", path, nil))
+			if w.Code != http.StatusOK {
+				t.Fatalf("%s: %d %s", path, w.Code, w.Body)
+			}
+			got := regexp.MustCompile(`(assets/\w+)\.[0-9a-f]{10}`).ReplaceAll(w.Body.Bytes(), []byte("$1.HASH"))
+			got = regexp.MustCompile(`\n\s*\n+`).ReplaceAll(got, []byte("\n"))
+			file := filepath.Join("testdata", string(world)+"-"+name+".html")
+			if *update {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s is different (%v); run go test ./dashboard -update and look at what changed", file, err)
+			}
+		}
+	}
+}
+
+// shape returns the elements of a page with their attributes' names, and complains of addresses that lead elsewhere.
+func shape(t *testing.T, page string) (tags []string) {
+	t.Helper()
+	tree, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range tree.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		tag := n.Data
+		for _, a := range n.Attr {
+			tag += " " + a.Key
+			if (a.Key == "href" || a.Key == "src" || a.Key == "action") && !strings.HasPrefix(a.Val, "./") && !strings.HasPrefix(a.Val, "../") && !strings.HasPrefix(a.Val, "#") {
+				t.Errorf("the address %q of <%s> is not relative", a.Val, n.Data)
+			}
+			if a.Key == "style" || strings.HasPrefix(a.Key, "on") {
+				t.Errorf("<%s> has %s, which the policy refuses", n.Data, a.Key)
+			}
+		}
+		tags = append(tags, tag)
+	}
+	return tags
+}
+
+// What senders and handlers write is text in every page: no element, attribute or address comes of it.
+func TestHostileTextsStayTexts(t *testing.T) {
+	hostile, harmless := dashboardtest.Library(&dashboardtest.Store{World: dashboardtest.Hostile}, true), dashboardtest.Library(&dashboardtest.Store{World: dashboardtest.Trouble}, true)
+	shown := 0
+	for name, path := range pages {
+		page := serve(hostile, request("GET", path, nil)).Body.String()
+		if got, want := shape(t, page), shape(t, serve(harmless, request("GET", path, nil)).Body.String()); !slices.Equal(got, want) {
+			t.Errorf("%s has other elements than with harmless texts: %d and not %d", name, len(got), len(want))
+		}
+		shown += strings.Count(page, "owned")
+	}
+	if shown < 20 {
+		t.Errorf("the attack is in the pages %d times only", shown)
+	}
+	for _, path := range []string{"/claims?key=" + url.QueryEscape(dashboardtest.Attack), "/claims?older=" + url.QueryEscape(dashboardtest.Attack), "/guards?from=" + url.QueryEscape(dashboardtest.Attack), "/outbox?name=" + url.QueryEscape(dashboardtest.Attack)} {
+		for _, tag := range shape(t, serve(harmless, request("GET", path, nil)).Body.String()) {
+			if strings.HasPrefix(tag, "img") {
+				t.Errorf("%s: there is %s", path, tag)
+			}
+		}
+	}
+}
+
+// Every page is its own JSON, and lets nothing in that is not ours.
+func TestPagesAreData(t *testing.T) {
+	d := dashboardtest.Library(&dashboardtest.Store{World: dashboardtest.Trouble}, false)
+	for name, path := range pages {
+		r := request("GET", path, nil)
+		r.Header.Set("Accept", "application/json")
+		w := serve(d, r)
+		var data map[string]any
+		if err := json.Unmarshal(w.Body.Bytes(), &data); err != nil || len(data) == 0 {
+			t.Errorf("%s: %v %.200s", name, err, w.Body)
+		}
+		for field, want := range map[string]string{"Content-Security-Policy": "default-src 'none'", "X-Frame-Options": "DENY", "Cache-Control": "no-store"} {
+			if !strings.HasPrefix(w.Header().Get(field), want) {
+				t.Errorf("%s: %s is %q", name, field, w.Header().Get(field))
+			}
+		}
+	}
+}
+
+// Who is not let in sees nothing; who may only look changes nothing, and neither does a page of another site.
+func TestWhoMayLookAndAct(t *testing.T) {
+	form := url.Values{"id": {"7"}, "reason": {"the mailbox is back"}}
+	cross := func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }
+	old := func(r *http.Request) {
+		r.Header.Del("Sec-Fetch-Site")
+		r.Header.Set("Origin", "https://evil.example")
+	}
+	for name, c := range map[string]struct {
+		act    bool
+		form   url.Values
+		change func(*http.Request)
+		status int
+	}{
+		"who may act":                    {true, form, nil, 303},
+		"who may look":                   {false, form, nil, 403},
+		"a page of another site":         {true, form, cross, 403},
+		"an old browser on another site": {true, form, old, 403},
+		"without a reason":               {true, url.Values{"id": {"7"}}, nil, 422},
+		"of an effect that is not":       {true, url.Values{"id": {"99"}, "reason": {"why"}}, nil, 404},
+	} {
+		store := &dashboardtest.Store{World: dashboardtest.Trouble}
+		r := request("POST", "/effect", c.form)
+		if c.change != nil {
+			c.change(r)
+		}
+		w := serve(dashboardtest.Library(store, c.act), r)
+		if acted := len(store.Calls()) > 0; w.Code != c.status || acted != (c.status == 303) {
+			t.Errorf("%s: %d, acted %t", name, w.Code, acted)
+		}
+	}
+	store := &dashboardtest.Store{World: dashboardtest.Trouble}
+	nobody := dashboard.Handler(store, func(*http.Request) (string, bool) { return "", false }, dashboard.WithActions(func(*http.Request) bool { return true }))
+	for _, r := range []*http.Request{request("GET", "/", nil), request("GET", "/claims", nil), request("POST", "/effect", form), request("GET", "/nothing", nil)} {
+		if w := serve(nobody, r); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "evt_") || strings.Contains(w.Body.String(), "<nav") {
+			t.Errorf("nobody at %s: %d %s", r.URL, w.Code, w.Body)
+		}
+	}
+	if len(store.Calls()) > 0 {
+		t.Errorf("nobody changed %q", store.Calls())
+	}
+	def := dashboard.Handler(store, func(*http.Request) (string, bool) { return "ann", true })
+	if w := serve(def, request("POST", "/effect", form)); w.Code != http.StatusForbidden || len(store.Calls()) > 0 {
+		t.Errorf("without WithActions: %d, %q", w.Code, store.Calls())
+	}
+	for name, make := range map[string]func(){
+		"no store": func() { dashboard.Handler(nil, dashboard.Local) }, "no guard": func() { dashboard.Handler(store, nil) },
+		"no right": func() { dashboard.Handler(store, dashboard.Local, dashboard.WithActions(nil)) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s does not panic", name)
+				}
+			}()
+			make()
+		}()
+	}
+}
+
+// This machine is let in under its own names, and nobody who comes through a proxy.
+func TestLocal(t *testing.T) {
+	for name, c := range map[string]struct {
+		remote, host, header string
+		in                   bool
+	}{
+		"this machine":                {"127.0.0.1:5000", "localhost:8082", "", true},
+		"this machine, by address":    {"[::1]:5000", "[::1]:8082", "", true},
+		"another machine":             {"203.0.113.7:5000", "localhost:8082", "", false},
+		"a name that leads here":      {"127.0.0.1:5000", "evil.example", "", false},
+		"a name that begins like one": {"127.0.0.1:5000", "127.0.0.1.evil.example:8082", "", false},
+		"a proxy on this machine":     {"127.0.0.1:5000", "localhost", "X-Forwarded-For", false},
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr, r.Host = c.remote, c.host
+		if c.header != "" {
+			r.Header.Set(c.header, "203.0.113.7")
+		}
+		if _, in := dashboard.Local(r); in != c.in {
+			t.Errorf("%s: let in %t", name, in)
+		}
+	}
+}
+
+// Below a path of its own every address leads to what is there, and nowhere else.
+func TestMountedBelowAPath(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.Handle("/admin/hookonce/", http.StripPrefix("/admin/hookonce", dashboardtest.Library(&dashboardtest.Store{World: dashboardtest.Trouble}, true)))
+	for _, path := range pages {
+		base, _ := url.Parse("http://admin.example/admin/hookonce" + path)
+		body := serve(mux, request("GET", base.RequestURI(), nil)).Body.String()
+		links := regexp.MustCompile(`(?:href|src)="([^"#]+)"`).FindAllStringSubmatch(body, -1)
+		if len(links) < 8 {
+			t.Errorf("%s has %d links", path, len(links))
+		}
+		for _, link := range links {
+			to, err := base.Parse(html.UnescapeString(link[1]))
+			if err != nil || !strings.HasPrefix(to.Path, "/admin/hookonce/") {
+				t.Errorf("%s leads to %s (%v)", path, to, err)
+				continue
+			}
+			if w := serve(mux, request("GET", to.RequestURI(), nil)); w.Code != http.StatusOK {
+				t.Errorf("%s leads to %s, which answers %d", path, to, w.Code)
+			}
+		}
+	}
+	w := serve(mux, request("POST", "/admin/hookonce/effect", url.Values{"id": {"7"}, "reason": {"it is back"}}))
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "./effect?id=7" {
+		t.Errorf("a change leads to %d %q", w.Code, w.Header().Get("Location"))
+	}
+}
+
+// What people do takes effect in a real database: a stuck claim is given back and its pin stays, and a dead effect is due again.
+func TestActions(t *testing.T) {
+	ctx, now := t.Context(), time.Date(2026, 11, 23, 4, 0, 0, 0, time.UTC)
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "app.db")+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if _, err := schema.Migrate(ctx, db, schema.SQLite, ""); err != nil {
+		t.Fatal(err)
+	}
+	store := sqlstore.New(db, sqlstore.SQLite, sqlstore.WithClock(func() time.Time { return now }))
+	ref := hookonce.Ref{Source: "billing", Key: "evt/1?&"}
+	if _, err := store.Claim(ctx, hookonce.ClaimRequest{Ref: ref, Lease: time.Minute, Digest: []byte("d"), Pin: true}); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(store.Enqueue(ctx, tx, hookonce.Effect{Ref: ref, Name: "mail"}), tx.Commit()); err != nil {
+		t.Fatal(err)
+	}
+	taken, err := store.TakeEffects(ctx, hookonce.TakeRequest{Names: []string{"mail"}, Limit: 1, Lease: time.Minute})
+	if err != nil || len(taken) != 1 {
+		t.Fatal(taken, err)
+	}
+	if err := store.FailEffect(ctx, taken[0], hookonce.Failure{Err: errors.New("550"), Dead: true}, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	d := dashboard.Handler(store, func(*http.Request) (string, bool) { return "ann", true }, dashboard.WithActions(func(*http.Request) bool { return true }),
+		dashboard.WithClock(func() time.Time { return now }), dashboard.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	give := url.Values{"source": {ref.Source}, "key": {ref.Key}, "attempt": {"1"}, "reason": {"its process died"}}
+	if w := serve(d, request("POST", "/claim", give)); w.Code != http.StatusConflict {
+		t.Errorf("a claim that is held: %d", w.Code)
+	}
+	now = now.Add(time.Hour)
+	stale := url.Values{"source": {ref.Source}, "key": {ref.Key}, "attempt": {"2"}, "reason": {"its process died"}}
+	if w := serve(d, request("POST", "/claim", stale)); w.Code != http.StatusConflict {
+		t.Errorf("another attempt: %d", w.Code)
+	}
+	w := serve(d, request("POST", "/claim", give))
+	if w.Code != http.StatusSeeOther {
+		t.Fatalf("a stuck claim: %d %s", w.Code, w.Body)
+	}
+	if w := serve(d, request("GET", strings.TrimPrefix(w.Header().Get("Location"), "."), nil)); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "given back by ann: its process died") {
+		t.Errorf("its page: %d %s", w.Code, w.Body)
+	}
+	if c, err := store.Lookup(ctx, ref); err != nil || c.State != hookonce.StateFailed || c.Pinned != 1 {
+		t.Errorf("the claim is %+v, %v", c, err)
+	}
+	if w := serve(d, request("POST", "/effect", url.Values{"id": {"1"}, "reason": {"the mailbox is back"}})); w.Code != http.StatusSeeOther {
+		t.Errorf("a dead effect: %d %s", w.Code, w.Body)
+	}
+	if again, err := store.TakeEffects(ctx, hookonce.TakeRequest{Names: []string{"mail"}, Limit: 1, Lease: time.Minute}); err != nil || len(again) != 1 || again[0].Tries != 1 {
+		t.Errorf("taken again: %+v, %v", again, err)
+	}
+	for _, want := range []string{"by=ann", `reason="its process died"`, `reason="the mailbox is back"`, "attempt=1", "effect=1"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %s: %s", want, log.String())
+		}
+	}
+	if w := serve(d, request("GET", "/claims?source=billing&older=30m", nil)); w.Code != 200 || strings.Contains(w.Body.String(), "evt/1") {
+		t.Errorf("a filter by age shows what changed a moment ago")
+	}
+	if _, err := db.Exec("DROP TABLE hookonce_claims"); err != nil {
+		t.Fatal(err)
+	}
+	if w := serve(d, request("GET", "/", nil)); w.Code != http.StatusServiceUnavailable && w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "no such table") {
+		t.Errorf("without tables: %d %s", w.Code, w.Body)
+	}
+}
