@@ -17,9 +17,10 @@ image: ## the container image for ARCH in dist, without a daemon
 	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags='-s -w -buildid=' -o dist/image/$(ARCH)/hookonce ./cmd/hookonce
 	cd internal/tool/image && go run -mod=mod . -program $(CURDIR)/dist/image/$(ARCH)/hookonce -license $(CURDIR)/LICENSE -o $(CURDIR)/dist/hookonce_linux_$(ARCH).image.tar
 
-deploy: ## try the container image, under bubblewrap
-	@./scripts/install-servers bwrap
+deploy: ## try the container image under bubblewrap, and read the Compose file and the chart as their tools do
+	@./scripts/install-servers bwrap promtool
 	cd internal/tool/image && go vet -mod=mod . && go test -mod=mod -count=1 -timeout 8m .
+	cd internal/tool/deploy && go vet -mod=mod . && go test -mod=mod -count=1 -timeout 8m .
 
 release: ## programs, archives, deb, rpm, bills of materials and checksums in dist/release; MINISIGN_KEY signs
 	rm -rf dist/release

@@ -1,0 +1,71 @@
+{{- define "hookonce.name" -}}
+{{- if contains "hookonce" .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-hookonce" .Release.Name | trunc 50 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{- define "hookonce.selector" -}}
+app.kubernetes.io/name: hookonce
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "hookonce.labels" -}}
+{{ include "hookonce.selector" . }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "hookonce.image" -}}
+{{- if .Values.image.digest }}{{ .Values.image.repository }}@{{ .Values.image.digest }}{{ else }}{{ .Values.image.repository }}:{{ .Values.image.tag }}{{ end }}
+{{- end }}
+
+{{- define "hookonce.configMap" -}}
+{{- .Values.existingConfigMap | default (include "hookonce.name" .) }}
+{{- end }}
+
+{{- define "hookonce.claim" -}}
+{{- .Values.store.sqlite.existingClaim | default (include "hookonce.name" .) }}
+{{- end }}
+
+{{/* What cannot work is refused here, before the cluster sees any of it. */}}
+{{- define "hookonce.check" -}}
+{{- $v := .Values }}
+{{- if not $v.image.repository }}{{ fail "image.repository: name the repository that you pushed the image to" }}{{ end }}
+{{- if eq (empty $v.image.tag) (empty $v.image.digest) }}{{ fail "image: give a tag or a digest, and not both" }}{{ end }}
+{{- if and $v.store.sqlite.enabled $v.store.postgres.secret }}{{ fail "store: use postgres or sqlite, and not both" }}{{ end }}
+{{- if not (or $v.store.sqlite.enabled $v.store.postgres.secret) }}{{ fail "store: name the Secret with the URL of your database (store.postgres.secret), or enable store.sqlite" }}{{ end }}
+{{- if and $v.store.sqlite.enabled (gt (int $v.replicas) 1) }}{{ fail "replicas: a file of SQLite has one gateway; set replicas to 1, or use store.postgres" }}{{ end }}
+{{- if ge (int $v.shutdownDelaySeconds) (int $v.shutdownTimeoutSeconds) }}{{ fail "shutdownTimeoutSeconds: it includes the delay, so it must be longer than shutdownDelaySeconds" }}{{ end }}
+{{- if eq (empty $v.config) (empty $v.existingConfigMap) }}{{ fail "config: write the configuration there, or name a ConfigMap that has it (existingConfigMap), and not both" }}{{ end }}
+{{- range $key := list "listen" "admin" "store" "shutdown_delay" "shutdown_timeout" }}
+{{- if hasKey $v.config $key }}{{ fail (printf "config.%s: the chart sets it; leave it out" $key) }}{{ end }}
+{{- end }}
+{{- if and $v.config (not $v.config.admin_tokens) }}{{ fail "config.admin_tokens: probes and Prometheus ask from other machines, so the admin listener is open, and needs tokens" }}{{ end }}
+{{- include "hookonce.references" (list "config" $v.config) }}
+{{- if and $v.serviceMonitor.enabled (not (and $v.serviceMonitor.token.secret $v.serviceMonitor.token.key)) }}{{ fail "serviceMonitor.token: name the Secret, and the key in it, that has one of admin_tokens" }}{{ end }}
+{{- $names := dict }}
+{{- range $v.secrets }}
+{{- if hasKey $names .name }}{{ fail (printf "secrets: %s is there twice" .name) }}{{ end }}
+{{- $_ := set $names .name true }}
+{{- end }}
+{{- end }}
+
+{{/* A ConfigMap is no place for a secret: whatever is called one is a reference. */}}
+{{- define "hookonce.references" -}}
+{{- $path := index . 0 }}{{ $value := index . 1 }}
+{{- if kindIs "map" $value }}
+{{- range $key, $inner := $value }}
+{{- if has $key (list "secret" "secrets" "token" "app_secret" "app_secrets" "password") }}{{ include "hookonce.reference" (list (printf "%s.%s" $path $key) $inner) }}{{ end }}
+{{- include "hookonce.references" (list (printf "%s.%s" $path $key) $inner) }}
+{{- end }}
+{{- else if kindIs "slice" $value }}
+{{- range $i, $inner := $value }}{{ include "hookonce.references" (list (printf "%s[%d]" $path $i) $inner) }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- define "hookonce.reference" -}}
+{{- $path := index . 0 }}{{ $value := index . 1 }}
+{{- if kindIs "slice" $value }}
+{{- range $i, $inner := $value }}{{ include "hookonce.reference" (list (printf "%s[%d]" $path $i) $inner) }}{{ end }}
+{{- else if not (kindIs "map" $value) }}
+{{- if not (or (hasPrefix "file:" (toString $value)) (hasPrefix "env:" (toString $value))) }}{{ fail (printf "%s: this is the secret itself, and a ConfigMap is readable by many; put it into a Secret, name that under secrets, and write file:/run/secrets/hookonce/<name> here" $path) }}{{ end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,321 @@
+package deploy
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
+	apiyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+const chartDir = "../../../deploy/helm/hookonce"
+
+// onPostgres are values that are complete: what a person with a database would write.
+const onPostgres = `
+image: {repository: registry.internal/hookonce, tag: v1.2.3}
+store: {postgres: {secret: hookonce-db}}
+secrets:
+  - {name: stripe, secret: stripe, key: webhook-secret}
+  - {name: prometheus, secret: hookonce-admin, key: prometheus}
+config:
+  admin_tokens:
+    - {name: prometheus, token: "file:/run/secrets/hookonce/prometheus"}
+  sources:
+    - name: billing
+      provider: stripe
+      secrets: ["file:/run/secrets/hookonce/stripe"]
+      to: http://billing.shop.svc/webhooks
+`
+
+// objects are what the chart asks a cluster for.
+type objects struct {
+	deployment apps.Deployment
+	services   []core.Service
+	configMap  *core.ConfigMap
+	claim      *core.PersistentVolumeClaim
+	budget     *policy.PodDisruptionBudget
+	network    *networking.NetworkPolicy
+	monitor    *monitoring.ServiceMonitor
+}
+
+// render does what helm template does with values on top of others.
+func render(t *testing.T, values ...string) (*objects, error) {
+	t.Helper()
+	chart, err := loader.LoadDir(chartDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]any{}
+	for _, text := range values {
+		var v map[string]any
+		if err := yaml.UnmarshalStrict([]byte(text), &v); err != nil {
+			t.Fatal(err)
+		}
+		all = util.MergeTables(v, all)
+	}
+	release := common.ReleaseOptions{Name: "shop", Namespace: "webhooks", IsInstall: true}
+	full, err := util.ToRenderValues(chart, all, release, common.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Engine{Strict: true}.Render(chart, full)
+	if err != nil {
+		return nil, err
+	}
+	o := new(objects)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasSuffix(name, ".yaml") {
+			o.decode(t, name, files[name])
+		}
+	}
+	return o, nil
+}
+
+// decode reads the documents of a file. A field that Kubernetes does not know is a fault: it would be ignored there.
+func (o *objects) decode(t *testing.T, name, text string) {
+	t.Helper()
+	for docs := apiyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text))); ; {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var head struct{ Kind, APIVersion string }
+		if err := yaml.Unmarshal(doc, &head); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, doc)
+		}
+		if head.Kind == "" {
+			continue // a template that renders nothing
+		}
+		into := map[string]func() any{
+			"apps/v1 Deployment":                      func() any { return &o.deployment },
+			"v1 Service":                              func() any { o.services = append(o.services, core.Service{}); return &o.services[len(o.services)-1] },
+			"v1 ConfigMap":                            func() any { o.configMap = new(core.ConfigMap); return o.configMap },
+			"v1 PersistentVolumeClaim":                func() any { o.claim = new(core.PersistentVolumeClaim); return o.claim },
+			"policy/v1 PodDisruptionBudget":           func() any { o.budget = new(policy.PodDisruptionBudget); return o.budget },
+			"networking.k8s.io/v1 NetworkPolicy":      func() any { o.network = new(networking.NetworkPolicy); return o.network },
+			"monitoring.coreos.com/v1 ServiceMonitor": func() any { o.monitor = new(monitoring.ServiceMonitor); return o.monitor },
+		}[head.APIVersion+" "+head.Kind]
+		if into == nil {
+			t.Fatalf("%s: nothing is known of %s %s", name, head.APIVersion, head.Kind)
+		}
+		if err := yaml.UnmarshalStrict(doc, into()); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, doc)
+		}
+	}
+}
+
+func mustRender(t *testing.T, values ...string) *objects {
+	t.Helper()
+	o, err := render(t, values...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// Two gateways on a database: what keeps them apart, what stops them without a refused request, and who may connect.
+func TestChartOnPostgres(t *testing.T) {
+	o := mustRender(t, onPostgres, `{serviceMonitor: {enabled: true, token: {secret: hookonce-admin, key: prometheus}}, networkPolicy: {adminFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]}}`)
+	spec := &o.deployment.Spec
+	pod := &spec.Template.Spec
+	gateway := &pod.Containers[0]
+	if *spec.Replicas != 2 || spec.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 {
+		t.Errorf("%d replicas, of which a rollout takes %v away", *spec.Replicas, spec.Strategy.RollingUpdate.MaxUnavailable)
+	}
+	if o.budget == nil || o.budget.Spec.MaxUnavailable.IntValue() != 1 || !maps.Equal(o.budget.Spec.Selector.MatchLabels, spec.Selector.MatchLabels) {
+		t.Errorf("the disruption budget is %+v", o.budget)
+	}
+	for label, value := range spec.Selector.MatchLabels {
+		if spec.Template.Labels[label] != value {
+			t.Errorf("pods have no label %s=%s", label, value)
+		}
+	}
+	s := gateway.SecurityContext
+	if !*pod.SecurityContext.RunAsNonRoot || *pod.SecurityContext.RunAsUser != 65532 || !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || *pod.AutomountServiceAccountToken || *pod.EnableServiceLinks {
+		t.Errorf("a pod has more rights than it needs: %+v %+v", pod.SecurityContext, s)
+	}
+	if gateway.ReadinessProbe.HTTPGet.Path != "/readyz" || gateway.LivenessProbe.HTTPGet.Path != "/healthz" {
+		t.Error("the probes ask for something else")
+	}
+	env := variables(gateway)
+	if env["HOOKONCE_SHUTDOWN_DELAY"] != "10s" || env["HOOKONCE_SHUTDOWN_TIMEOUT"] != "40s" || *pod.TerminationGracePeriodSeconds != 50 {
+		t.Errorf("a stop has %v, and is killed after %d s", env, *pod.TerminationGracePeriodSeconds)
+	}
+	for _, v := range gateway.Env {
+		if v.Name == "HOOKONCE_STORE" && (v.ValueFrom == nil || v.ValueFrom.SecretKeyRef.Name != "hookonce-db" || v.ValueFrom.SecretKeyRef.Key != "url") {
+			t.Errorf("the store is %+v", v)
+		}
+	}
+	if o.claim != nil {
+		t.Error("there is a volume for SQLite")
+	}
+	ports := map[string]bool{}
+	for _, svc := range o.services {
+		ports[svc.Name+" "+svc.Spec.Ports[0].TargetPort.String()] = true
+		if !maps.Equal(svc.Spec.Selector, spec.Selector.MatchLabels) {
+			t.Errorf("%s selects %v", svc.Name, svc.Spec.Selector)
+		}
+	}
+	if !maps.Equal(ports, map[string]bool{"shop-hookonce webhooks": true, "shop-hookonce-admin admin": true}) {
+		t.Errorf("services lead to %v", ports)
+	}
+	if in := o.network.Spec.Ingress; len(in) != 2 || in[0].From != nil || in[0].Ports[0].Port.String() != "webhooks" || in[1].From == nil || in[1].Ports[0].Port.String() != "admin" {
+		t.Errorf("the network lets in %+v", in)
+	}
+	var admin *core.Service
+	for i := range o.services {
+		if o.services[i].Labels["app.kubernetes.io/component"] == "admin" {
+			admin = &o.services[i]
+		}
+	}
+	for label, value := range o.monitor.Spec.Selector.MatchLabels {
+		if admin.Labels[label] != value {
+			t.Errorf("Prometheus looks for a service with %s=%s", label, value)
+		}
+	}
+	if c := o.monitor.Spec.Endpoints[0].Authorization.Credentials; c.Name != "hookonce-admin" || c.Key != "prometheus" {
+		t.Errorf("Prometheus shows %+v", c)
+	}
+}
+
+// Without peers nobody may ask the admin listener.
+func TestChartLetsNobodyAsk(t *testing.T) {
+	o := mustRender(t, onPostgres)
+	if in := o.network.Spec.Ingress; len(in) != 1 || in[0].Ports[0].Port.String() != "webhooks" {
+		t.Errorf("the network lets in %+v", in)
+	}
+	if o.monitor != nil {
+		t.Error("there is a ServiceMonitor where there may be no operator")
+	}
+}
+
+const onSQLite = `{replicas: 1, store: {postgres: {secret: ""}, sqlite: {enabled: true}}}`
+
+func TestChartOnSQLite(t *testing.T) {
+	o := mustRender(t, onPostgres, onSQLite)
+	volumes := map[string]core.Volume{}
+	for _, v := range o.deployment.Spec.Template.Spec.Volumes {
+		volumes[v.Name] = v
+	}
+	if o.claim == nil || volumes["data"].PersistentVolumeClaim == nil || volumes["data"].PersistentVolumeClaim.ClaimName != o.claim.Name {
+		t.Errorf("the file is on %+v", volumes["data"])
+	}
+	if o.claim.Annotations["helm.sh/resource-policy"] != "keep" {
+		t.Error("to uninstall the chart deletes acknowledged events")
+	}
+	if o.deployment.Spec.Strategy.Type != apps.RecreateDeploymentStrategyType || o.budget != nil {
+		t.Errorf("a second gateway is started beside the first, or the only one cannot be evicted: %v %v", o.deployment.Spec.Strategy, o.budget)
+	}
+	for _, m := range o.deployment.Spec.Template.Spec.Containers[0].VolumeMounts {
+		if m.SubPath != "" {
+			t.Errorf("%s is mounted as a single file", m.MountPath)
+		}
+	}
+	if own := mustRender(t, onPostgres, onSQLite, `{store: {sqlite: {existingClaim: mine}}}`); own.claim != nil {
+		t.Error("there is a second claim")
+	}
+}
+
+// What would not work, or would tell a secret, is refused with a text that says what to do.
+func TestChartRefuses(t *testing.T) {
+	for name, tt := range map[string]struct{ values, want string }{
+		"nothing":                   {`{image: {repository: ""}}`, "image.repository: name the repository"},
+		"a tag and a digest":        {`{image: {digest: "sha256:` + strings.Repeat("a", 64) + `"}}`, "a tag or a digest, and not both"},
+		"no store":                  {`{store: {postgres: {secret: ""}}}`, "store.postgres.secret"},
+		"two stores":                {`{store: {sqlite: {enabled: true}}}`, "use postgres or sqlite"},
+		"two gateways on one file":  {`{store: {postgres: {secret: ""}, sqlite: {enabled: true}}}`, "set replicas to 1, or use store.postgres"},
+		"two configurations":        {`{existingConfigMap: mine}`, "and not both"},
+		"a setting of the chart's":  {`{config: {admin: "127.0.0.1:8081"}}`, "config.admin: the chart sets it"},
+		"no admin tokens":           {`{config: {admin_tokens: null}}`, "config.admin_tokens"},
+		"a secret of a source":      {`{config: {sources: [{name: a, secrets: ["whsec_fake"]}]}}`, "config.sources[0].secrets[0]: this is the secret itself"},
+		"a secret with a date":      {`{config: {sources: [{name: a, secrets: [{secret: whsec_fake, until: 2026-12-01T00:00:00Z}]}]}}`, "config.sources[0].secrets[0].secret: this is the secret itself"},
+		"a token":                   {`{config: {admin_tokens: [{name: a, token: a-fake-token-of-an-operator}]}}`, "config.admin_tokens[0].token: this is the secret itself"},
+		"a delay without an end":    {`{shutdownDelaySeconds: 60}`, "longer than shutdownDelaySeconds"},
+		"a monitor without a token": {`{serviceMonitor: {enabled: true}}`, "serviceMonitor.token"},
+		"a secret twice":            {`{secrets: [{name: a, secret: a, key: a}, {name: a, secret: b, key: b}]}`, "a is there twice"},
+		"a slip in a name":          {`{replica: 3}`, "replica"},
+		"a slip further in":         {`{store: {postgres: {url: "postgres://fake"}}}`, "url"},
+		"a path as a name":          {`{secrets: [{name: ../x, secret: a, key: a}]}`, "secrets/0/name"},
+		"no gateway":                {`{replicas: 0}`, "replicas"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := render(t, onPostgres, tt.values); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("err = %v, want %q", err, tt.want)
+			} else if strings.Contains(err.Error(), "whsec_fake") {
+				t.Errorf("the error shows the secret: %v", err)
+			}
+		})
+	}
+}
+
+func TestChartWithoutConfiguration(t *testing.T) {
+	before, _, _ := strings.Cut(onPostgres, "config:")
+	if _, err := render(t, before); err == nil || !strings.Contains(err.Error(), "name a ConfigMap") {
+		t.Errorf("err = %v", err)
+	}
+	if o := mustRender(t, before, `{existingConfigMap: mine}`); o.configMap != nil || o.deployment.Spec.Template.Spec.Volumes[0].ConfigMap.Name != "mine" {
+		t.Errorf("the configuration is %+v", o.deployment.Spec.Template.Spec.Volumes[0])
+	}
+}
+
+// The configuration that a pod gets is one that the gateway takes, with the variables that the pod sets.
+func TestChartConfigIsTaken(t *testing.T) {
+	o := mustRender(t, onPostgres)
+	dir := t.TempDir()
+	for _, name := range []string{"stripe", "prometheus"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("a-fake-secret-of-"+name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := strings.ReplaceAll(o.configMap.Data["hookonce.yaml"], "/run/secrets/hookonce/", dir+"/")
+	var env []string
+	for name, value := range variables(&o.deployment.Spec.Template.Spec.Containers[0]) {
+		env = append(env, name+"="+value)
+	}
+	checkConfig(t, []byte(text), append(env, "HOOKONCE_STORE=postgres://hookonce@db.internal/hookonce"))
+}
+
+func variables(c *core.Container) map[string]string {
+	all := map[string]string{}
+	for _, v := range c.Env {
+		if v.ValueFrom == nil {
+			all[v.Name] = v.Value
+		}
+	}
+	return all
+}
+
+// checkConfig has the program look at a configuration.
+func checkConfig(t *testing.T, text []byte, env []string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "hookonce.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check := exec.Command("go", "run", "./cmd/hookonce", "config", "check", "--config", file)
+	check.Dir, check.Env = "../../..", append(os.Environ(), env...)
+	if out, err := check.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, bytes.TrimSpace(out))
+	}
+}
