@@ -2,6 +2,7 @@ package pg
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/search"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
@@ -30,13 +32,13 @@ func (p *plan) read(into map[string]bool) {
 	}
 }
 
-// rows counts the rows that were read of bodies.
-func (p *plan) rows() (n float64) {
-	if strings.HasPrefix(p.Relation, "bodies") || strings.HasPrefix(p.Relation, "kept_bodies") {
+// rows counts the rows that were read of tables whose names begin so.
+func (p *plan) rows(tables ...string) (n float64) {
+	if slices.ContainsFunc(tables, func(prefix string) bool { return strings.HasPrefix(p.Relation, prefix) }) {
 		n = p.Rows * p.Loops
 	}
 	for i := range p.Plans {
-		n += p.Plans[i].rows()
+		n += p.Plans[i].rows(tables...)
 	}
 	return n
 }
@@ -99,10 +101,48 @@ func TestListReadsFewBodies(t *testing.T) {
 	for i := range ids {
 		ids[i] = int64(i + 1)
 	}
-	list := s.find(dialect.List(&journal.Filter{}, 0), len(ids))
+	list, _ := s.find(dialect.List(&journal.Filter{}, 0), len(ids))
 	for name, p := range map[string]*plan{"a list": carriedOut(t, s, list), "contents": carriedOut(t, s, s.in(contentsSQL), ids)} {
-		if n := p.rows(); n < float64(len(ids)) || n > 2*float64(len(ids)) {
+		if n := p.rows("bodies", "kept_bodies"); n < float64(len(ids)) || n > 2*float64(len(ids)) {
 			t.Errorf("%s of %d reads %v rows of bodies", name, len(ids), n)
+		}
+	}
+}
+
+// TestFewAmongManyAreFoundAtOnce: what looks for events with open deliveries, or with conflicts, reads about as many events as
+// it returns, however many lie between them; also where nothing has the source that is asked for, as far as the statistics know.
+func TestFewAmongManyAreFoundAtOnce(t *testing.T) {
+	s, err := Open(t.Context(), pgtest.DSN(t), Options{Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, text := range []string{
+		`INSERT INTO hookonce.events (id, source, key, received_at) SELECT n, 'billing', n::text, now() FROM generate_series(1, 30000) n`,
+		`INSERT INTO hookonce.deliveries (event_id, destination, state, token, tries, error_kind) SELECT n, 'app', 'dead', 1, 1, 'timeout'
+			FROM generate_series(100, 30000, 100) n`,
+		`INSERT INTO hookonce.sightings (event_id, kind, n, first_at, last_at, copies) SELECT n, 'conflict', 1, now(), now(), 1
+			FROM generate_series(50, 30000, 100) n`,
+		`ANALYZE`,
+		`UPDATE hookonce.events SET source = 'young'`,
+	} {
+		if _, err := s.pool.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const limit = 50
+	for name, q := range map[string]*search.Search{
+		"a list of what is dead":     dialect.List(&journal.Filter{State: journal.Dead}, 0),
+		"a list by error":            dialect.List(&journal.Filter{Destination: "app", Error: "timeout"}, 0),
+		"a list of conflicts":        dialect.List(&journal.Filter{Seen: journal.ReceiptConflict}, 0),
+		"a list of a young source":   dialect.List(&journal.Filter{Source: "young", State: journal.Dead}, 0),
+		"a replay of what is dead":   dialect.Replay(&journal.Replay{Filter: journal.Filter{State: journal.Dead}}),
+		"a replay of a young source": dialect.Replay(&journal.Replay{Filter: journal.Filter{Source: "young"}}),
+	} {
+		query, args := s.find(q, limit)
+		p := carriedOut(t, s, query, args...)
+		if n := p.rows("events"); n < limit || n > 4*limit { // each is read once to be found and once more to be shown
+			t.Errorf("%s of %d reads %v events", name, limit, n)
 		}
 	}
 }
@@ -130,6 +170,7 @@ func TestPruning(t *testing.T) {
 		t.Fatal(err)
 	}
 	ids := []int64{e.ID}
+	list, _ := s.find(dialect.List(&journal.Filter{}, 0), 50)
 	for name, tt := range map[string]struct {
 		sql  string
 		args []any
@@ -140,7 +181,7 @@ func TestPruning(t *testing.T) {
 			[]time.Time{now}, []int64{1}, [][]byte{nil}, []*string{nil}, []*int64{nil}, []*bool{nil}, []*string{nil}}, ""},
 		"history":  {s.in(attemptsSQL), []any{e.ID, 10}, "attempts_20260314"},
 		"size":     {s.in(sizeSQL), []any{e.ID}, "bodies_20260314"},
-		"list":     {s.find(dialect.List(&journal.Filter{}, 0), 50), nil, "bodies_20260314"},
+		"list":     {list, nil, "bodies_20260314"},
 		"contents": {s.in(contentsSQL), []any{ids}, "bodies_20260314"},
 		"finished": {s.in(finishedSQL), []any{ids}, "attempts_20260314"},
 		"purge":    {`DELETE FROM hookonce.bodies WHERE event_id = ANY ($1::bigint[]) AND event_id BETWEEN $2 AND $3`, []any{ids, e.ID, e.ID}, "bodies_20260314"},

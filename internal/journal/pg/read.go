@@ -72,7 +72,8 @@ func (s *Store) List(ctx context.Context, f journal.Filter, before int64, limit 
 		if err != nil {
 			return err
 		}
-		found, err := rows(ctx, tx, s.find(q, limit+1), q.Events.Args, scanSummary)
+		query, args := s.find(q, limit+1)
+		found, err := rows(ctx, tx, query, args, scanSummary)
 		if err != nil {
 			return err
 		}

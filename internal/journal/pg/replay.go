@@ -103,7 +103,8 @@ func (s *Store) plan(ctx context.Context, tx pgx.Tx, r *journal.Replay, limit, n
 // candidates returns events with all their deliveries. The open ones are read first: what is not among
 // them was finished before, and its attempts are there.
 func (s *Store) candidates(ctx context.Context, tx pgx.Tx, q *search.Search, limit int) ([]journal.Candidate, error) {
-	events, err := rows(ctx, tx, s.find(q, limit), q.Events.Args, scanSummary)
+	query, args := s.find(q, limit)
+	events, err := rows(ctx, tx, query, args, scanSummary)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/search"
 )
 
@@ -20,10 +21,18 @@ var dialect = &search.Dialect{
 	Attempts: []string{"attempts", "kept_attempts"},
 }
 
-// find returns the query for the events that are found, at most limit. What is asked about each is asked of those that
-// were found alone. Its arguments are those of q.Events.
-func (s *Store) find(q *search.Search, limit int) string {
-	return s.in(fmt.Sprintf(`SELECT %s FROM (SELECT e.id FROM {{.}}events e WHERE %s ORDER BY e.id %s LIMIT %d) AS found
+// find returns the query for the events that are found, at most limit, and its arguments. What is asked about each is asked of
+// those that were found alone. Those that lie in a short list of identifiers are read from there, in its order and each by
+// its identifier: left to itself the planner would rather go through all events that lie between them.
+func (s *Store) find(q *search.Search, limit int) (query string, args []any) {
+	from, order, args := "{{.}}events e", "e.id "+q.Order, q.Events.Args
+	if q.Narrowed() {
+		scope := q.Beside()
+		from = fmt.Sprintf(`(SELECT DISTINCT %s AS id FROM %s WHERE %s ORDER BY id %s LIMIT %d) AS scope,
+			LATERAL (SELECT * FROM {{.}}events WHERE id = scope.id OFFSET 0) AS e`, scope.Column, scope.Table, q.Within(scope), q.Order, journal.MaxScan)
+		order, args = "scope.id "+q.Order, scope.Args
+	}
+	return s.in(fmt.Sprintf(`SELECT %s FROM (SELECT e.id FROM %s WHERE %s ORDER BY %s LIMIT %d) AS found
 		JOIN {{.}}events e ON e.id = found.id %s ORDER BY e.id %s`,
-		summaryColumns, q.Within(&q.Events), q.Order, limit, summaryJoins, q.Order))
+		summaryColumns, from, q.Within(&q.Events), order, limit, summaryJoins, q.Order)), args
 }

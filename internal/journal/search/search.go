@@ -4,6 +4,7 @@ package search
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -33,10 +34,11 @@ const (
 
 // Search is a range of identifiers, where to look for them, and conditions on the events there.
 type Search struct {
-	First, End int64  // from First on, below End
-	Order      string // of identifiers: ASC or DESC
-	Scope      Clause // where to look
-	Events     Clause // what has to be true there
+	First, End int64         // from First on, below End
+	Order      string        // of identifiers: ASC or DESC
+	Scope      Clause        // where to look
+	Events     Clause        // what has to be true there
+	scope      func(*Clause) // writes the conditions of Scope; nil: these are all events
 	dialect    *Dialect
 }
 
@@ -107,6 +109,13 @@ func (d *Dialect) Replay(r *journal.Replay) *Search {
 	}
 	if r.Only != nil {
 		s.Events.where(d.Among("e.id", r.Only, s.Events.arg))
+		if s.Narrowed() {
+			among := s.scope
+			s.within(s.Scope.Table, s.Scope.Column, func(c *Clause) {
+				among(c)
+				c.where(d.Among(c.Column, r.Only, c.arg))
+			})
+		}
 	}
 	return s
 }
@@ -129,18 +138,34 @@ func (d *Dialect) matching(f *journal.Filter, order string) *Search {
 		e.where(`EXISTS (SELECT 1 FROM {{.}}sightings g WHERE g.event_id = e.id AND g.kind = ` + e.arg(string(f.Seen)) + `)`)
 	}
 	if f.Seen != "" && f.Seen != journal.ReceiptDuplicate { // of which there are few
-		s.Scope = Clause{Table: "{{.}}sightings g", Column: "g.event_id", dialect: d}
-		s.Scope.where(`g.kind = ` + s.Scope.arg(string(f.Seen)))
+		s.within("{{.}}sightings g", "g.event_id", func(c *Clause) { c.where(`g.kind = ` + c.arg(string(f.Seen))) })
 	}
 	return s
+}
+
+// within has the search look at the identifiers in a column of a table only, under conditions.
+func (s *Search) within(table, column string, conditions func(*Clause)) {
+	s.Scope, s.scope = Clause{Table: table, Column: column, dialect: s.dialect}, conditions
+	conditions(&s.Scope)
+}
+
+// Narrowed reports whether Scope is another table than that of the events: a short list of identifiers.
+func (s *Search) Narrowed() bool { return s.scope != nil }
+
+// Beside returns Scope for a statement that has Events as well: its arguments are those of both.
+func (s *Search) Beside() *Clause {
+	c := &Clause{Table: s.Scope.Table, Column: s.Scope.Column, Args: slices.Clone(s.Events.Args), dialect: s.dialect}
+	if s.scope != nil {
+		s.scope(c)
+	}
+	return c
 }
 
 // deliveries narrows the search to events with an open delivery in one of the states, and to the destination and the
 // errors of the filter.
 func (s *Search) deliveries(f *journal.Filter, states []journal.State) {
 	s.Events.where(`EXISTS (SELECT 1 FROM {{.}}deliveries d WHERE d.event_id = e.id AND ` + s.Events.open(f, states) + `)`)
-	s.Scope = Clause{Table: "{{.}}deliveries d", Column: "d.event_id", dialect: s.dialect}
-	s.Scope.where(s.Scope.open(f, states))
+	s.within("{{.}}deliveries d", "d.event_id", func(c *Clause) { c.where(c.open(f, states)) })
 }
 
 // state narrows the search as the State, the Destination and the errors of a filter say.

@@ -33,7 +33,7 @@ func numbers(ids []int64) string {
 // list of identifiers are read from there, because the planner would go through all events.
 func (s *Store) find(q *search.Search, limit int) (query string, args []any) {
 	from, args := q.Events.Table, q.Events.Args
-	if q.Scope.Table != q.Events.Table {
+	if q.Narrowed() {
 		from = fmt.Sprintf(`(SELECT DISTINCT %s AS id FROM %s WHERE %s) AS scope CROSS JOIN {{.}}events e ON e.id = scope.id`,
 			q.Scope.Column, q.Scope.Table, q.Within(&q.Scope))
 		args = append(append([]any(nil), q.Scope.Args...), args...)

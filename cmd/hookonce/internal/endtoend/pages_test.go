@@ -137,7 +137,7 @@ func fillWeek(t *testing.T, conn *pgx.Conn, n int) {
 			}
 		}
 	}
-	for _, sql := range []string{"ANALYZE", "CHECKPOINT"} {
+	for _, sql := range []string{"VACUUM (ANALYZE)", "CHECKPOINT"} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
