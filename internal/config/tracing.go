@@ -130,6 +130,6 @@ func warnOfVariables(r *settings.Report, environ []string) {
 		}
 	}
 	if slices.Sort(ignored); len(ignored) > 0 {
-		r.Warn(settings.Place{Name: ignored[0]}, "the settings below tracing: count, and not %s", strings.Join(ignored, ", "))
+		r.Warn(settings.Place{Name: "the environment"}, "%s counts for nothing here; the settings below tracing: do", strings.Join(ignored, ", "))
 	}
 }
