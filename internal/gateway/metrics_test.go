@@ -63,7 +63,6 @@ func metricRows(t *testing.T, store config.Store) map[string]string {
 		cfg.Sources = append(cfg.Sources, s)
 	}
 	cfg.Tracing.Endpoint = "http://127.0.0.1:9"
-	cfg.Tracing.Endpoint = "http://127.0.0.1:9"
 	registry := prometheus.NewRegistry()
 	g, err := Start(t.Context(), cfg, Options{Registry: registry})
 	if err != nil {
