@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -40,6 +41,12 @@ func WithClock(now func() time.Time) Option { return func(d *dashboard) { d.now 
 
 // WithVersion sets what pages say is the version of the program. The default is nothing.
 func WithVersion(version string) Option { return func(d *dashboard) { d.version = version } }
+
+// WithHome puts a link above the others, which leads out of the dashboard: to the pages that it is mounted beside, such as
+// "/admin/". The default is none.
+func WithHome(name, address string) Option {
+	return func(d *dashboard) { d.home = []frame.Place{{Name: name, Key: "h", Address: address}} }
+}
 
 // Local lets requests in that come from this machine, under a name of this machine: a page elsewhere cannot bring a browser
 // here under a name of its own. Everybody on the machine is let in, as "local". It is no guard behind a proxy, through which
@@ -92,7 +99,7 @@ func Handler(store hookonce.Inspector, authorize func(r *http.Request) (name str
 		panic(err) // they are in the program
 	}
 	d.frame = frame.New(frame.Options{
-		Templates: own, Places: places, Find: frame.Find{Path: "/find", Label: "Find a claim by its key", Placeholder: "Key"},
+		Templates: own, Places: slices.Concat(d.home, places), Find: frame.Find{Path: "/find", Label: "Find a claim by its key", Placeholder: "Key"},
 		Visitor: d.visitor, Root: frame.Relative, Version: d.version, Now: d.now, Logger: d.log,
 	})
 	mux := http.NewServeMux()
@@ -122,6 +129,7 @@ type dashboard struct {
 	log     *slog.Logger
 	now     func() time.Time
 	version string
+	home    []frame.Place
 	frame   *frame.Frame
 }
 

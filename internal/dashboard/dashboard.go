@@ -8,6 +8,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
@@ -26,6 +27,8 @@ type Options struct {
 	Configuration func() string
 	// Examine has the doctor look at configuration and store, and returns what it found.
 	Examine func(context.Context) []doctor.Finding
+	// Library shows what the library keeps in the database of the journal, to whoever was let in. Nil: it is not shown.
+	Library http.Handler
 	// NotFound answers programs that ask for what is not there.
 	NotFound http.HandlerFunc
 	// Version is that of the program.
@@ -57,9 +60,15 @@ func New(o Options) http.Handler {
 		mux.Handle(p.pattern, o.Guard.ProtectPages(d.frame.Page(p.template, load), d.refused))
 	}
 	mux.Handle("GET /tail/stream", o.Guard.ProtectPages(http.HandlerFunc(d.stream), d.refused))
+	if o.Library != nil {
+		mux.Handle(libraryPath, o.Guard.ProtectPages(http.StripPrefix(strings.TrimSuffix(libraryPath, "/"), o.Library), d.refused))
+	}
 	mux.HandleFunc("/", d.unknown)
 	return d.frame.Secure(mux)
 }
+
+// libraryPath is where [Options.Library] is.
+const libraryPath = "/library/"
 
 // pages is the table of what there is.
 var pages = []struct {

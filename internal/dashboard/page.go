@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"slices"
 
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/dashboard/frame"
@@ -51,9 +52,13 @@ func framed(o Options) *frame.Frame {
 	if err != nil {
 		panic(err) // they are in the program
 	}
+	shown := places
+	if o.Library != nil {
+		shown = append(slices.Clone(places), frame.Place{Path: libraryPath, Name: "Library", Key: "l"})
+	}
 	return frame.New(frame.Options{
 		Templates: own, Functions: template.FuncMap{"open": openOf, "words": groupWords, "address": groupAddress},
-		Places: places, Find: frame.Find{Path: "/find", Label: "Find an event by its key or identifier", Placeholder: "Key or id"},
+		Places: shown, Find: frame.Find{Path: "/find", Label: "Find an event by its key or identifier", Placeholder: "Key or id"},
 		Visitor: func(r *http.Request) frame.Visitor {
 			v := api.VisitorOf(r.Context())
 			return frame.Visitor{Name: v.Name, MayAct: v.Role == api.Operator, Session: v.Session}

@@ -34,8 +34,13 @@ func (g *Gateway) adminMux(ready, questions http.Handler) *http.ServeMux {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("GET /readyz", ready)
 	mux.Handle(api.Base+"/", g.guard.Protect(questions))
+	var pages http.Handler // of the library, once the store is open
+	if g.library.store != nil {
+		pages = g.library.pages(g.opt)
+	}
 	mux.Handle("/", dashboard.New(dashboard.Options{
-		API: questions, Guard: g.guard, NotFound: notFound, Version: g.opt.Version, Now: g.opt.Now, Logger: g.opt.strange,
+		Library: pages,
+		API:     questions, Guard: g.guard, NotFound: notFound, Version: g.opt.Version, Now: g.opt.Now, Logger: g.opt.strange,
 		Configuration: func() string { return g.config().Show() },
 		Examine: func(ctx context.Context) []doctor.Finding {
 			return doctor.Examine(ctx, doctor.Patient{Config: g.config(), Now: g.opt.Now})

@@ -3,10 +3,13 @@ package gateway
 import (
 	"context"
 	"database/sql"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/dashboard"
+	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/dashboard/frame"
 	"github.com/hookonce/hookonce/internal/inspect"
@@ -51,6 +54,15 @@ func (l library) close() error {
 		return nil
 	}
 	return l.db.Close()
+}
+
+// pages are those of the library's tables, in the gateway's dashboard: whoever was let in there may look, and operators may act.
+func (l library) pages(o Options) http.Handler {
+	return dashboard.Handler(l.store, func(r *http.Request) (string, bool) {
+		v := api.VisitorOf(r.Context())
+		return v.Name, v.Name != ""
+	}, dashboard.WithActions(func(r *http.Request) bool { return api.VisitorOf(r.Context()).Role == api.Operator }),
+		dashboard.WithHome("Gateway", "/"), dashboard.WithVersion(o.Version), dashboard.WithClock(o.Now), dashboard.WithLogger(o.Logger))
 }
 
 // asked is how many results of reconciliations are looked at: those of as many questions are known, if each is put as often.

@@ -59,8 +59,8 @@ type Visitor struct {
 	Session bool
 }
 
-// Place is an entry of the navigation.
-type Place struct{ Path, Name, Key string }
+// Place is an entry of the navigation. One with an address leads out of these pages.
+type Place struct{ Path, Name, Key, Address string }
 
 // Find is what the field above the navigation finds. With an empty path there is no field.
 type Find struct{ Path, Label, Placeholder string }

@@ -1,0 +1,61 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/inspect"
+	"github.com/hookonce/hookonce/internal/overview"
+	"github.com/hookonce/hookonce/internal/settings"
+	"github.com/hookonce/hookonce/sqlstore"
+)
+
+// What the library and reconciliations left in the journal's database is in the gateway's dashboard, for those whom it lets in,
+// and doubled effects are in its verdict.
+func TestLibraryInTheDashboard(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		cfg := configured(store, newSink(t).URL)
+		cfg.AdminTokens = []config.AdminToken{{Name: "reader", Token: settings.Literal("a-fake-token-for-reading"), Role: config.RoleRead}}
+		g := start(t, cfg)
+		ctx := t.Context()
+		if _, err := g.library.store.Claim(ctx, hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "app", Key: "evt_1"}}); err != nil {
+			t.Fatal(err)
+		}
+		dialect := map[string]sqlstore.Dialect{config.SQLite: "sqlite", config.Postgres: "postgres"}[store.Driver]
+		tables, err := inspect.New(g.library.db, dialect, cfg.Schema, g.opt.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := hookonce.Reconciliation{At: g.opt.Now(), Question: hookonce.ReconcileQuestion{Table: "orders", EventColumn: "id", Where: "a < 'b'"}, Doubled: 2, Surplus: 3,
+			Found: []hookonce.Reconciled{{Event: "evt_7", Rows: 3}}}
+		if err := tables.Record(ctx, found); err != nil {
+			t.Fatal(err)
+		}
+		json := http.Header{"Accept": {"application/json"}}
+		if res := (call{method: "GET", path: "/library/", header: json}).do(t, g, nil); res.StatusCode != http.StatusUnauthorized {
+			t.Errorf("nobody: %d", res.StatusCode)
+		}
+		var now struct {
+			Headline string
+			Claims   []struct{ Source string }
+		}
+		(call{method: "GET", path: "/library/", header: json, token: "a-fake-token-for-reading"}).do(t, g, &now)
+		if !strings.HasPrefix(now.Headline, "In orders, 2") || len(now.Claims) != 1 || now.Claims[0].Source != "app" {
+			t.Errorf("the page says %+v", now)
+		}
+		if res := (call{method: "POST", path: "/library/claim", token: "a-fake-token-for-reading", body: "x"}).do(t, g, nil); res.StatusCode != http.StatusForbidden {
+			t.Errorf("a reader changes something: %d", res.StatusCode)
+		}
+		var all api.Overview
+		(call{method: "GET", path: api.Base + "/overview", token: "a-fake-token-for-reading"}).do(t, g, &all)
+		want := overview.Reconciled{At: all.Reconciled[0].At, Table: "orders", Doubled: 2, Surplus: 3, Sample: "evt_7",
+			Command: `hookonce reconcile --table orders --event-column id --where 'a < '\''b'\'''`}
+		if len(all.Reconciled) != 1 || all.Reconciled[0] != want || !all.Verdict.Doubled.Yes || all.Verdict.Healthy {
+			t.Errorf("the verdict is %+v, of %+v", all.Verdict, all.Reconciled)
+		}
+	})
+}
