@@ -103,6 +103,7 @@ func (c *counts) intake(source string, minutes, skip int) Intake {
 func (v *Overview) draw(now time.Time) *Snapshot {
 	recent := v.opt.Recent(minutesOf(now))
 	c := newCounts(now, v.minutes.value, recent)
+	v.past = v.withThisHour(c, now)
 	s := &Snapshot{
 		At: now.UTC(), Since: v.began.UTC(), Store: v.drawStore(now), Gateways: v.joined.Gateways, Numbers: v.drawNumbers(now),
 		Sources: []SourceState{}, Destinations: []DestinationState{}, Reconciled: append([]Reconciled{}, v.reconciled.value...),
@@ -123,6 +124,36 @@ func (v *Overview) draw(now time.Time) *Snapshot {
 		s.Destinations = append(s.Destinations, d)
 	}
 	return s
+}
+
+// withThisHour returns the hours that were read, with the one that goes on as its minutes have it: these are read more often,
+// and this process knows its own to the moment.
+func (v *Overview) withThisHour(c *counts, now time.Time) []tally.Point {
+	hour := now.UTC().Truncate(time.Hour)
+	past := slices.Clone(v.hours.value)
+	at := map[row]int{}
+	for i, p := range past {
+		if p.Minute.Equal(hour) {
+			at[row{p.Source, p.Destination, p.What}] = i
+		}
+	}
+	for r, minutes := range c.rows {
+		if !slices.Contains(hourly, r.what) {
+			continue
+		}
+		p := tally.Point{Minute: hour, Source: r.source, Destination: r.destination, What: r.what}
+		for i, n := range minutes {
+			if !c.from.Add(time.Duration(i) * time.Minute).Before(hour) {
+				p.N += n
+			}
+		}
+		if i, known := at[r]; known {
+			past[i].N = max(past[i].N, p.N)
+		} else if p.N > 0 {
+			past = append(past, p)
+		}
+	}
+	return past
 }
 
 func (v *Overview) drawStore(now time.Time) StoreState {
@@ -309,7 +340,7 @@ func failure(g *journal.FailureGroup) Failure {
 // hoursBySource returns what each source sent in the hours of four weeks.
 func (v *Overview) hoursBySource() map[string][]Hour {
 	all := map[string][]Hour{}
-	for _, p := range v.hours.value { // by time, then source
+	for _, p := range v.past { // by time, then source
 		of := all[p.Source]
 		if len(of) == 0 || !of[len(of)-1].At.Equal(p.Minute) {
 			of = append(of, Hour{At: p.Minute})
@@ -331,7 +362,7 @@ func (v *Overview) hoursBySource() map[string][]Hour {
 
 func (v *Overview) sixHours(now time.Time) map[string]Outcomes {
 	all := map[string]Outcomes{}
-	for _, p := range v.hours.value {
+	for _, p := range v.past {
 		if p.Destination != "" && !p.Minute.Before(now.Add(-6*time.Hour)) {
 			o := all[p.Destination]
 			o.add(p.What, p.N)
@@ -346,7 +377,7 @@ func (v *Overview) drawNumbers(now time.Time) Numbers {
 	n := Numbers{Rows: v.stats.value.Events, FirstShares: make([]float64, hours), ReseenCounts: make([]float64, hours), StoredCounts: make([]float64, hours)}
 	firsts := make([]float64, hours)
 	from, today := now.Truncate(time.Hour).Add(-(hours-1)*time.Hour), now.Truncate(24*time.Hour)
-	for _, p := range v.hours.value {
+	for _, p := range v.past {
 		i := int(p.Minute.Sub(from) / time.Hour)
 		if p.Minute.Before(from) || i >= hours {
 			continue

@@ -93,6 +93,7 @@ type known struct {
 	reconciled part[[]Reconciled]
 	joined     fleet.DestinationList // fleet, with open
 	blocked    map[string]*Blocked
+	past       []tally.Point // hours, with the one that goes on
 
 	away, unwritable, full *Trouble
 	commits                []commitSample
@@ -222,7 +223,11 @@ func (v *Overview) ask(ctx context.Context, now time.Time) {
 	v.minutes.refresh(ctx, now, minuteEvery, func(ctx context.Context) ([]tally.Point, error) {
 		return v.opt.Records.Tallies(ctx, minutesOf(now))
 	})
-	v.hours.refresh(ctx, now, hourEvery, func(ctx context.Context) ([]tally.Point, error) {
+	every := hourEvery
+	if !v.hours.asked.Truncate(time.Hour).Equal(now.Truncate(time.Hour)) {
+		every = 0 // the hour before is complete
+	}
+	v.hours.refresh(ctx, now, every, func(ctx context.Context) ([]tally.Point, error) {
 		return v.opt.Records.Tallies(ctx, tally.Query{From: now.Add(-weeks).Truncate(time.Hour), Until: now.Add(time.Hour), Step: time.Hour, Whats: hourly})
 	})
 	if v.opt.Reconciled != nil {

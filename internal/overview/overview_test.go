@@ -19,6 +19,7 @@ type store struct {
 	questions atomic.Int64
 	away      atomic.Bool
 	hangs     atomic.Bool
+	hour      []tally.Point
 	slow      map[string]int // questions that are never answered in time, and how often they were asked
 }
 
@@ -51,11 +52,10 @@ func (s *store) Open(ctx context.Context) ([]journal.OpenCount, error) {
 }
 
 func (s *store) Tallies(ctx context.Context, q tally.Query) ([]tally.Point, error) {
-	what := "minutes"
 	if q.Step == time.Hour {
-		what = "hours"
+		return s.hour, s.askFor(ctx, "hours")
 	}
-	return nil, s.askFor(ctx, what)
+	return nil, s.askFor(ctx, "minutes")
 }
 
 func (s *store) FailureGroups(ctx context.Context, _ time.Time) (journal.Failures, error) {
@@ -81,7 +81,9 @@ func newOverview(s *store) *Overview {
 		},
 		Records: s,
 		Recent: func(q tally.Query) []tally.Point {
-			return []tally.Point{{Minute: q.Until.Add(-time.Minute).Truncate(time.Minute), Source: "orders", What: tally.Received, N: 3}}
+			now := q.Until.Add(-time.Minute).Truncate(time.Minute)
+			return []tally.Point{{Minute: now, Source: "orders", What: tally.Received, N: 3}, {Minute: now, Source: "orders", What: tally.Accepted, N: 2},
+				{Minute: now, Source: "orders", Destination: "ledger", What: tally.First, N: 4}, {Minute: now, Source: "orders", Destination: "ledger", What: tally.FirstFailed, N: 1}}
 		},
 		Sources: func() []SourceState { return []SourceState{{Name: "orders"}} },
 		Ready: func() error {
@@ -199,6 +201,26 @@ func TestSlowQuestions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The numbers of the day have what this process counted a moment ago, and not twice what the store has of it.
+func TestNumbersAreOfTheMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s store
+		v := newOverview(&s)
+		defer v.Close()
+		for range 3 {
+			got, err := v.Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := got.Numbers; n.First.First != 4 || n.First.FirstFailed != 1 || n.Events != 2 || n.FirstShares[len(n.FirstShares)-1] != 0.25 || got.Destinations[1].Six.First != 4 {
+				t.Fatalf("%+v, %+v", n, got.Destinations[1])
+			}
+			s.hour = []tally.Point{{Minute: time.Now().Truncate(time.Hour), Source: "orders", Destination: "ledger", What: tally.First, N: 3}}
+			time.Sleep(hourEvery)
+		}
+	})
 }
 
 // What is open joins what the gateways know, and what they knew first stays.
