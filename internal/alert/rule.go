@@ -147,8 +147,12 @@ func findStoreAway(s *overview.Snapshot, _ float64) *Alert {
 		return nil
 	}
 	t := s.Store.Away
+	shown := "What is shown is what was known last."
+	if !slices.ContainsFunc(s.Parts, func(p overview.Part) bool { return !p.Read.IsZero() }) {
+		shown = "Nothing is known of it yet."
+	}
 	return &Alert{Severity: Page, Since: t.Since, Action: askDoctor,
-		Headline: fmt.Sprintf("The store is away since %s: %s. What is shown is what was known last.", clock(t.Since), t.Error)}
+		Headline: fmt.Sprintf("The store is away since %s: %s. %s", clock(t.Since), t.Error, shown)}
 }
 
 func findStoreUnwritable(s *overview.Snapshot, _ float64) *Alert {

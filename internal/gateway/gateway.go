@@ -221,13 +221,15 @@ func (g *Gateway) openOrLater(ctx context.Context, wired *wiring) error {
 // openLater serves the sources that are observed, and goes on with the start when the store can be opened.
 func (g *Gateway) openLater(wired *wiring, cause error) {
 	g.opt.Logger.Error("gateway: the store is away; sources with mode observe are served, and all others answer 503 until it is back", "error", cause)
-	admin := g.adminMux(g.newReadiness(), http.HandlerFunc(notOpen))
+	early := overview.New(g.earlyOverview(cause))
+	admin := g.adminMux(g.newReadiness(), g.earlyQuestions(early))
 	g.serve(g.admin, admin)
 	g.serve(g.ingest, earlyIngest(wired.watching))
 	ctx, cancel := context.WithCancel(context.Background())
 	g.opening = opening{cancel, make(chan struct{})}
 	go func() {
 		defer close(g.opening.done)
+		defer early.Close()
 		s, ids := g.awaitStore(ctx, wired.store)
 		if s == nil {
 			return

@@ -353,7 +353,7 @@ func TestObserveStartsWithoutTheStore(t *testing.T) {
 	if r, err := post(t, c, g, cfg.Sources[1], event("mail")); err != nil || r.status != 503 || r.retry == "" {
 		t.Errorf("not observed: %+v, %v, want a retryable 503", r, err)
 	}
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 200, "/api/v1/sources": 503} {
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 200, "/api/v1/events": 503} {
 		if res, text := get(t, c, g, path); res.StatusCode != want {
 			t.Errorf("%s: %d %s, want %d", path, res.StatusCode, text, want)
 		}
@@ -370,7 +370,7 @@ func TestObserveStartsWithoutTheStore(t *testing.T) {
 	if r := report(t, cfg, 2); r.Events != 2 || r.Unrecorded != 0 {
 		t.Errorf("report %+v", r)
 	}
-	if res, text := get(t, c, g, "/api/v1/sources"); res.StatusCode != 200 {
+	if res, text := get(t, c, g, "/api/v1/events"); res.StatusCode != 200 {
 		t.Errorf("the API answers %d %s", res.StatusCode, text)
 	}
 }
@@ -381,6 +381,11 @@ func TestObserveStopsWithoutTheStore(t *testing.T) {
 	g := start(t, observed(config.Store{Driver: config.Postgres, DSN: "postgres://nobody@127.0.0.1:1/nothing?sslmode=disable"}, app.URL))
 	if r, err := post(t, client(t), g, source("orders", ""), event("early")); err != nil || r.status != 200 {
 		t.Errorf("%+v, %v", r, err)
+	}
+	for path, want := range map[string]string{"/": "The store is away since", "/api/v1/overview": "Nothing is known of it yet.", "/api/v1/sources": `"orders"`} {
+		if res, text := get(t, client(t), g, path); res.StatusCode != 200 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s", path, res.StatusCode, text)
+		}
 	}
 	closeNow(t, g)
 	bad := observed(config.Store{Driver: config.SQLite, DSN: t.TempDir() + "/missing/hookonce.db"}, app.URL)

@@ -11,8 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
+	"github.com/hookonce/hookonce/internal/overview"
 	"github.com/hookonce/hookonce/internal/problem"
 	"github.com/hookonce/hookonce/internal/sqlitefile"
 )
@@ -61,6 +64,33 @@ func earlyIngest(o observers) http.Handler {
 		}
 		notOpen(w, r)
 	})
+}
+
+// earlyOverview says where the overview looks that is shown before the store is there: at nothing of it.
+func (g *Gateway) earlyOverview(cause error) overview.Options {
+	return overview.Options{
+		Fleet:   func(context.Context) (fleet.DestinationList, error) { return fleet.DestinationList{}, cause },
+		Recent:  g.tally.Recent,
+		Sources: func() []overview.SourceState { return overviewSources(&g.wired.Load().plan) },
+		Ready:   func() error { return cause },
+		Upkeep:  func() overview.Upkeep { return overview.Upkeep{} },
+		Free:    func() int64 { return freeBytes(g.config().Store) },
+		Now:     g.opt.Now,
+	}
+}
+
+// earlyQuestions answers how all stands, and what the sources are. What else is asked is asked of the store.
+func (g *Gateway) earlyQuestions(early *overview.Overview) http.Handler {
+	answered := api.New(api.Options{
+		Overview: early.Snapshot, Sources: func() []api.Source { return apiSources(g.config()) },
+		Version: g.opt.Version, Now: g.opt.Now, Logger: g.opt.strange,
+	})
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", notOpen)
+	for _, question := range []string{"/overview", "/sources", "/openapi.json"} {
+		mux.Handle("GET "+api.Base+question, answered)
+	}
+	return mux
 }
 
 // notOpen asks everybody to come again.
