@@ -41,6 +41,8 @@ type Delivery struct {
 type Detail struct {
 	Event
 	BodyBytes int64      `json:"body_bytes"`
+	Vouched   bool       `json:"vouched,omitempty" doc:"A signature with a shared secret vouches for the event."`
+	Secret    int        `json:"secret,omitempty" doc:"Number, from 1, of the source's secret that it was made with. Missing with vouched: that is not configured any more."`
 	Payload   Form       `json:"payload,omitempty" enum:"masked,full" doc:"How you may look at body and headers, with POST /events/{id}/payload. Missing: you may not."`
 	Attempts  []Attempt  `json:"attempts" nullable:"false" doc:"Oldest first, the latest 200."`
 	Sightings []Sighting `json:"sightings" nullable:"false" doc:"Later copies, oldest first."`
@@ -95,7 +97,7 @@ func newDelivery(d journal.Delivery) Delivery {
 }
 
 func newDetail(h *journal.History) Detail {
-	d := Detail{Event: newEvent(&h.Summary), BodyBytes: h.Size, Attempts: []Attempt{}, Sightings: []Sighting{}}
+	d := Detail{Event: newEvent(&h.Summary), BodyBytes: h.Size, Vouched: h.Vouched != 0, Attempts: []Attempt{}, Sightings: []Sighting{}}
 	for _, done := range h.Finished {
 		d.Deliveries = append(d.Deliveries, newDelivery(done))
 	}

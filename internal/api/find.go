@@ -52,6 +52,9 @@ func (a *api) detail(ctx context.Context, where finder) (*answer[Detail], error)
 			return err
 		}
 		out = &answer[Detail]{newDetail(h)}
+		if h.Vouched != 0 && a.opt.SecretOf != nil {
+			out.Body.Secret = a.opt.SecretOf(h.Source, h.Vouched)
+		}
 		if form := a.opt.Payloads(); form != FormOff && VisitorOf(ctx).Payloads {
 			out.Body.Payload = form
 		}

@@ -52,6 +52,9 @@ type Options struct {
 	Tail *tail.Feed
 	// Payloads says how bodies and headers of events are shown at the moment, to visitors who may look. Nil means [FormOff].
 	Payloads func() Form
+	// SecretOf returns the number, from 1, of the secret of the source that a fingerprint of an event stands for; 0 if it is
+	// not configured any more. Nil: that cannot be told.
+	SecretOf func(source string, vouched int16) int
 	// Targets returns the destinations of this process as they are at the moment, by name.
 	Targets func() []fleet.Target
 	// Field returns what reads the field with this name, as routes have it, from events of the source. It fails if

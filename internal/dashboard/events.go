@@ -231,6 +231,17 @@ type eventView struct {
 	Timeline []moment `json:"timeline"`
 }
 
+// signedWith says which secret vouched for an event.
+func signedWith(e *api.Detail) string {
+	switch {
+	case !e.Vouched:
+		return ""
+	case e.Secret == 0:
+		return "Its signature was made with a secret of " + e.Source + " that is not configured any more, or not at the gateway that you ask."
+	}
+	return "Its signature was made with secret " + strconv.Itoa(e.Secret) + " of " + e.Source + "."
+}
+
 // moment is one thing that happened to an event.
 type moment struct {
 	At   time.Time `json:"at"`
@@ -291,7 +302,7 @@ func timeline(e *api.Detail) []moment {
 	case e.Key == "":
 		text = "Received without a key: copies of it cannot be told apart, and each is delivered."
 	}
-	all := []moment{{At: e.ReceivedAt, Kind: "received", Text: text}}
+	all := []moment{{At: e.ReceivedAt, Kind: "received", Text: text, Detail: signedWith(e)}}
 	for _, a := range e.Attempts {
 		m := moment{At: a.StartedAt, Kind: "attempt", Failed: a.Outcome != "done", Detail: a.Error, Answer: a.Answer}
 		answered := "no answer"

@@ -78,6 +78,16 @@ func fieldReader(cfg *config.Config, source, name string) (api.Reader, error) {
 	}, nil
 }
 
+// secretOf returns the number of the secret that a fingerprint of an event of the source stands for, as it is configured.
+func (g *Gateway) secretOf(source string, vouched int16) int {
+	for _, s := range g.wired.Load().ingest.Sources {
+		if p, knows := s.Provider.(interface{ SecretOf(int16) int }); knows && s.Name == source {
+			return p.SecretOf(vouched)
+		}
+	}
+	return 0
+}
+
 // apiTargets returns the destinations as they are configured and as they stand.
 func apiTargets(cfg *config.Config, status []deliver.Status) []fleet.Target {
 	all := cfg.AllDestinations()

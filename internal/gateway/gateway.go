@@ -297,6 +297,7 @@ func (g *Gateway) apiOptions() api.Options {
 		Overview: g.overview.Snapshot,
 		Rules:    func() alert.Settings { return g.wired.Load().alerts.Rules },
 		Tail:     g.tail,
+		SecretOf: g.secretOf,
 		Payloads: func() api.Form { return g.wired.Load().payloads },
 		Self:     g.fleet.self,
 		Targets:  g.targets,

@@ -87,6 +87,7 @@ type sourceMetrics struct {
 	unrouted          prometheus.Counter
 	logicalDuplicates prometheus.Counter
 	verified          []prometheus.Counter // by secret
+	secrets           []*tally.Counter     // by secret, where there are several
 	events            map[journal.Status]counter
 	seconds           prometheus.Observer
 	authentic         *tally.Counter
@@ -111,12 +112,19 @@ func (m *metrics) of(s Source) sourceMetrics {
 	for i := range verified {
 		verified[i] = m.verified.WithLabelValues(source, strconv.Itoa(i+1))
 	}
+	var secrets []*tally.Counter
+	if len(verified) > 1 {
+		for i := range verified {
+			secrets = append(secrets, m.tally.Counter(source, "", tally.Secret(i+1)))
+		}
+	}
 	events := make(map[journal.Status]counter, len(messages)) // each is there before the first event
 	for status := range messages {
 		events[status] = counter{m.events.WithLabelValues(source, string(status)), m.tally.Counter(source, "", words[status])}
 	}
 	return sourceMetrics{
 		verified:          verified,
+		secrets:           secrets,
 		received:          m.receivedOf(source),
 		unrouted:          m.unrouted.WithLabelValues(source),
 		logicalDuplicates: m.logicalDuplicates.WithLabelValues(source),
@@ -181,5 +189,8 @@ func (m *sourceMetrics) verifiedAt(now time.Time, secret int) {
 	m.lastVerified.Set(seconds(now))
 	if 1 <= secret && secret <= len(m.verified) {
 		m.verified[secret-1].Inc()
+		if m.secrets != nil {
+			m.secrets[secret-1].Inc()
+		}
 	}
 }

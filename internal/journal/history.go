@@ -44,6 +44,7 @@ type Summary struct {
 	Rank               int64
 	LogicalDuplicateOf int64      // the earlier event for the same change; 0: none
 	HasBody            bool       // false: it was deleted, and the event cannot be delivered again
+	Vouched            int16      // a fingerprint of the secret that verified it; 0: no signature vouches for it
 	Unrouted           bool       // no route wanted it when it came; there may be deliveries that somebody replayed to
 	Deliveries         []Delivery // that are not done, by destination
 }

@@ -244,6 +244,11 @@ func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.
 			}
 		}
 	}
+	for n := 4; n >= 1; n-- { // as many as were used
+		if used := c.sum(row{o.Name, "", tally.Secret(n)}, 60, 0); used > 0 || o.Secrets != nil {
+			o.Secrets = append([]int64{used}, o.Secrets...)
+		}
+	}
 	o.Usual = LearnShare(hours, now)
 	for o.ReseenFor < 3 {
 		five, hour := c.intake(o.Name, 5, o.ReseenFor), c.intake(o.Name, 60, o.ReseenFor)

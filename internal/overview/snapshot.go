@@ -102,6 +102,7 @@ type SourceState struct {
 	Usual        Baseline  `json:"usual"`
 	Silence      Silence   `json:"silence"`
 	ExpectEvery  int64     `json:"expect_every,omitempty" doc:"Seconds within which something is expected, as it is configured."`
+	Secrets      []int64   `json:"secrets,omitempty" doc:"Authentic requests of the last hour by the number of the secret that verified them, where several did; the last counts for all from 4 on."`
 }
 
 // DestinationState is how a destination stands.

@@ -2,6 +2,7 @@ package tally
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -45,7 +46,14 @@ const (
 	age      = "age:"
 	took     = "took:"
 	purged   = "purged:"
+	secret   = "secret:"
 )
+
+// maxSecrets is how many secrets of a source are told apart: later ones count for the last.
+const maxSecrets = 4
+
+// Secret counts authentic requests by the number, from 1, of the source's secret that verified them.
+func Secret(n int) What { return secret + What(strconv.Itoa(min(n, maxSecrets))) }
 
 // Rejected counts requests that were not acknowledged, by reason.
 func Rejected(reason string) What { return rejected + What(reason) }
@@ -83,7 +91,7 @@ var words = slices.Concat([]Word{
 	{Reseen, OfSource, "Events of which copies came: each counts once an hour and gateway, however many copies there are."},
 	{Stored, OfSource, "Events stored."},
 	{StoredBytes, OfSource, "Bytes of their headers and bodies."},
-}, rejections(), bins(age, ages, OfSource, "Copies and conflicts that came"), []Word{
+}, secrets(), rejections(), bins(age, ages, OfSource, "Copies and conflicts that came"), []Word{
 	{Attempts, OfDelivery, "Attempts that came to an end."},
 	{Done, OfDelivery, "Attempts that the destination answered with success."},
 	{Failed, OfDelivery, "Attempts that failed and are made again."},
@@ -103,6 +111,18 @@ var words = slices.Concat([]Word{
 	{Purged("ranks"), OfStore, "Newest ranks of resources deleted."},
 	{Purged("audits"), OfStore, "Audit records deleted."},
 })
+
+// secrets are the words for authentic requests by secret.
+func secrets() (all []Word) {
+	for n := 1; n <= maxSecrets; n++ {
+		meaning := "Authentic requests that were verified with secret " + strconv.Itoa(n) + " of a source that has several."
+		if n == maxSecrets {
+			meaning = "Authentic requests that were verified with secret " + strconv.Itoa(n) + ", or a later one, of a source that has several."
+		}
+		all = append(all, Word{Secret(n), OfSource, meaning})
+	}
+	return all
+}
 
 // rejections are the words for requests that were not acknowledged.
 func rejections() (all []Word) {

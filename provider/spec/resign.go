@@ -121,6 +121,13 @@ func (p *Provider) voucher(mark int16) (*verifier, int) {
 	return nil, 0
 }
 
+// SecretOf returns the number, from 1, of the endpoint's secret that verified what a fingerprint stands for (see
+// [hookonce.Proof]); 0 if it is none of them any more.
+func (p *Provider) SecretOf(vouched int16) int {
+	_, secret := p.voucher(vouched)
+	return secret
+}
+
 // ways returns the ways in which a request is signed: the one that it was verified in, and any other that it came
 // with. None: it keeps its signatures.
 func (r *Resigner) ways(req *hookonce.Request, voucher *verifier) (ways []*verifier) {

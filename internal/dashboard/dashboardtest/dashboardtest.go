@@ -181,7 +181,7 @@ func (a *API) tail(w http.ResponseWriter, r *http.Request) {
 func (a *API) event() api.Detail {
 	e := a.events().Events[0]
 	e.ReceivedAt = ago(41 * time.Minute)
-	return api.Detail{Event: e, BodyBytes: 3482, Payload: api.FormMasked,
+	return api.Detail{Event: e, BodyBytes: 3482, Vouched: true, Secret: 2, Payload: api.FormMasked,
 		Attempts: []api.Attempt{
 			{Destination: "ledger", Number: 1, Outcome: "failed", Status: 500, Error: a.text("the answer was 500"), Answer: a.text("<h1>Internal Server Error</h1>\nconnection to the database failed"), StartedAt: ago(41*time.Minute - 20*time.Millisecond), LatencyMS: 184.2},
 			{Destination: "mail", Number: 1, Outcome: "dead", Error: a.text("dial tcp: lookup mail.internal: no such host"), StartedAt: ago(40 * time.Minute), LatencyMS: 3.1},

@@ -102,7 +102,7 @@ var listCases = []testCase{
 		c.lists(journal.Filter{}, "evt_4", "evt_3", "evt_2", "evt_1", "evt_0")
 	}},
 	{"what came from an identifier on, oldest first, and each summed up as in a list", func(c *suite) {
-		a, b, d := c.entry("a"), c.entry("b", to("app", "audit")), c.entry("c", to())
+		a, b, d := c.entry("a", func(r *journal.Record) { r.Vouched = 7 }), c.entry("b", to("app", "audit")), c.entry("c", to())
 		c.fresh(a, b, d)
 		of := func(e *journal.Record) journal.Arrival {
 			return journal.Arrival{ID: e.ID, Source: e.Source, Type: e.Type}
@@ -125,6 +125,9 @@ var listCases = []testCase{
 		got, err := c.store.Summaries(c.Context(), []int64{d.ID, 1, a.ID, b.ID})
 		c.ok("Summaries", err)
 		c.same("summaries", got, page.Events)
+		if got[0].Vouched != 7 || got[1].Vouched != 0 {
+			c.Errorf("vouched for by %d and %d", got[0].Vouched, got[1].Vouched)
+		}
 		if got, err = c.store.Summaries(c.Context(), nil); err != nil || len(got) != 0 {
 			c.Errorf("of none there are %v, %v", got, err)
 		}

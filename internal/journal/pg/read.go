@@ -18,7 +18,7 @@ var _ journal.Store = (*Store)(nil)
 // summaryColumns are what [scanSummary] reads.
 const summaryColumns = `e.id, e.source, coalesce(e.key, ''), e.event_type, e.received_at,
 	coalesce(e.resource, ''), coalesce(e.rank, 0), coalesce(nullif(t.first, e.id), 0),
-	b.event_id IS NOT NULL,
+	b.event_id IS NOT NULL, e.vouched,
 	coalesce(e.unrouted, false)`
 
 // summaryJoins are what they are taken from, besides events. Whether there is a body is looked for one by one, see
@@ -28,7 +28,7 @@ const summaryJoins = `LEFT JOIN {{.}}twins t ON t.event_id = e.id LEFT JOIN LATE
 	) b ON true`
 
 func scanSummary(row pgx.CollectableRow) (s journal.Summary, err error) {
-	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &s.ReceivedAt, &s.Resource, &s.Rank, &s.LogicalDuplicateOf, &s.HasBody, &s.Unrouted)
+	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &s.ReceivedAt, &s.Resource, &s.Rank, &s.LogicalDuplicateOf, &s.HasBody, &s.Vouched, &s.Unrouted)
 	return s, err
 }
 
