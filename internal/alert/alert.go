@@ -93,7 +93,8 @@ type Setting struct {
 }
 
 // Rules returns the rules as they hold, without those that are off.
-func (c Settings) Rules() (all []Rule) {
+func (c Settings) Rules() []Rule {
+	all := make([]Rule, 0, len(rules))
 	for _, r := range rules {
 		own := c[r.Name]
 		if own.For != nil {

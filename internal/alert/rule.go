@@ -78,7 +78,7 @@ var rules = []Rule{
 	{Name: blocked, When: "events of a resource wait for one that fails", Severity: Ticket, For: 5 * time.Minute, find: ofDestinations(findBlocked)},
 	{Name: poison, When: "as many deliveries are dead whose latest events have one type, at a destination that takes others", Severity: Ticket, Threshold: leastPoisoned, Unit: Number, find: ofDestinations(findPoison)},
 	{Name: paused, When: "a destination is paused; a ticket once it is for longer than that", Severity: Ticket, Threshold: forgotten.Seconds(), Unit: Seconds, find: ofDestinations(findPaused)},
-	{Name: FirstAttemptsFail, When: "the share of first attempts that fail is 14.4 times as large over an hour and five minutes (6 times over six hours and half an hour: a ticket), of at least 10", Severity: Page,
+	{Name: FirstAttemptsFail, When: "the share of first attempts that fail is 14.4 times as large over an hour and five minutes (6 times over six hours and half an hour: a ticket), of at least 10, of which at least 3 failed", Severity: Page,
 		Threshold: budget, Unit: Number, find: ofDestinations(findFirstFail)},
 	{Name: sendersRefused, When: "senders are answered 503 for a fault of ours, or the queue is full", Severity: Page, For: time.Minute, find: ofStore(findSendersRefused)},
 	{Name: effectsDoubled, When: "a run of hookonce reconcile found events that took effect more than once", Severity: Page, find: findEffectsDoubled},
@@ -273,12 +273,12 @@ func findProbing(_ *overview.Snapshot, o *overview.SourceState, at float64) *Ale
 
 // Copies.
 const (
-	deviations  = 6   // no false alarm in 28 days of senders of all rates
-	leastReseen = 10  // events: fewer are nobody's storm
-	sustained   = 3   // minutes
-	pageTimes   = 10  // so many times the usual share
-	manyCopies  = 50  // of one event in an hour
-	sureSilence = 9.2 // minutes with events that are missing: by chance once in ten thousand
+	deviations  = 6  // no false alarm in 28 days of senders of all rates
+	leastReseen = 10 // events: fewer are nobody's storm
+	sustained   = 3  // minutes
+	pageTimes   = 10 // so many times the usual share
+	manyCopies  = 50 // of one event in an hour
+	sureSilence = 12 // minutes with events that are missing: by chance once in 160 000 pauses, of which a source has thousands a month
 	leastSilent = 10 * time.Minute
 )
 
@@ -342,6 +342,7 @@ const (
 	fastBurn      = 14.4  // times the budget, over an hour and five minutes: a fiftieth of a month's in an hour
 	slowBurn      = 6     // over six hours and half an hour
 	leastFirst    = 10
+	leastFailed   = 3 // one or two of ten are nobody's trouble, and happen every week
 	oldBacklog    = 15 * time.Minute
 	manyDead      = 10 // in an hour
 	forgotten     = 24 * time.Hour
@@ -396,7 +397,7 @@ func waiting(d *overview.DestinationState) string {
 
 func findFirstFail(_ *overview.Snapshot, d *overview.DestinationState, at float64) *Alert {
 	over := func(o overview.Outcomes, times float64) bool {
-		return o.First >= leastFirst && float64(o.FirstFailed) > times*at*float64(o.First)
+		return o.First >= leastFirst && o.FirstFailed >= leastFailed && float64(o.FirstFailed) > times*at*float64(o.First)
 	}
 	severity, in, span := Page, d.Hour, "hour"
 	switch {

@@ -138,7 +138,6 @@ func (a *Alerting) Evaluate(ctx context.Context) {
 	}
 	now, verdict := a.opt.Now(), set.Rules.Judge(s)
 	var local, others []alert.Alert
-	isLocal := locals(alert.Rules())
 	for _, found := range verdict.Alerts {
 		if isLocal[found.Rule] {
 			local = append(local, found)
@@ -147,7 +146,7 @@ func (a *Alerting) Evaluate(ctx context.Context) {
 		}
 	}
 	if len(local) == 0 { // a store that is away is not asked
-		if a.failing.err = a.move(ctx, set, now, others, isLocal); a.failing.err == nil {
+		if a.failing.err = a.move(ctx, set, now, others); a.failing.err == nil {
 			a.failing.since = time.Time{}
 		} else if a.failing.since.IsZero() {
 			a.failing.since = now
@@ -156,7 +155,7 @@ func (a *Alerting) Evaluate(ctx context.Context) {
 			local = append(local, *found)
 		}
 	}
-	a.moveLocal(set, now, local, isLocal)
+	a.moveLocal(set, now, local)
 	if a.failing.err == nil && verdict.Healthy && a.opt.Healthy != nil {
 		a.opt.Healthy(ctx)
 	}
@@ -174,14 +173,14 @@ func (f *failing) alert() *alert.Alert {
 
 func on(s alert.Settings, rule string) bool { return !s[rule].Off }
 
-// locals are the rules that are judged and told without the store.
-func locals(rules []alert.Rule) map[string]bool {
+// isLocal has the rules that are judged and told without the store.
+var isLocal = func() map[string]bool {
 	all := map[string]bool{}
-	for _, r := range rules {
+	for _, r := range alert.Rules() {
 		all[r.Name] = r.Local
 	}
 	return all
-}
+}()
 
 // evaluation returns one by the settings.
 func (a *Alerting) evaluation(set *Settings, now time.Time) evaluation {
@@ -189,7 +188,7 @@ func (a *Alerting) evaluation(set *Settings, now time.Time) evaluation {
 }
 
 // move has the store move the alerts that are not local, and take what happened to those that are.
-func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds []alert.Alert, isLocal map[string]bool) error {
+func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds []alert.Alert) error {
 	was, err := a.local.Alerts(ctx)
 	if err != nil {
 		return err
@@ -207,7 +206,7 @@ func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds 
 		e.book = b
 		e.advance(holds)
 		a.metrics.count(b, &e.changes)
-		e.takeOver(&whole, was, happened, isLocal)
+		e.takeOver(&whole, was, happened)
 		if set.Keep > 0 && now.Sub(a.cleaned) >= housework {
 			e.changes.Forget, a.cleaned = now.Add(-set.Keep), now
 		}
@@ -228,7 +227,7 @@ func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds 
 
 // takeOver puts on record what happened to local alerts. What another gateway has put there of the same trouble stands. That
 // it is over is told here if nobody did who was there: its process came to an end before.
-func (e *evaluation) takeOver(book, local *journal.AlertBook, happened []journal.AlertRecord, isLocal map[string]bool) {
+func (e *evaluation) takeOver(book, local *journal.AlertBook, happened []journal.AlertRecord) {
 	e.key = windowed
 	for i := range book.Alerts {
 		if a := &book.Alerts[i]; isLocal[a.Rule] && e.now.Sub(a.Seen) >= 2*orDefault(e.KeepFiring, DefaultKeepFiring) {
@@ -255,7 +254,7 @@ func (e *evaluation) takeOver(book, local *journal.AlertBook, happened []journal
 }
 
 // moveLocal moves what is wrong with the store, in memory.
-func (a *Alerting) moveLocal(set Settings, now time.Time, holds []alert.Alert, isLocal map[string]bool) {
+func (a *Alerting) moveLocal(set Settings, now time.Time, holds []alert.Alert) {
 	told := false
 	_, err := a.local.ChangeAlerts(context.Background(), false, func(b *journal.AlertBook) (*journal.AlertChanges, error) {
 		e := a.evaluation(&set, now)
@@ -315,7 +314,7 @@ func (d *Desk) History(ctx context.Context, f journal.AlertFilter, before int64,
 // becomes more severe. An error is [journal.ErrNoAlert] unless it fires.
 func (d *Desk) Acknowledge(ctx context.Context, id journal.AlertID, by, reason string) error {
 	to := d.Store
-	if d.Local != nil && locals(alert.Rules())[id.Rule] {
+	if d.Local != nil && isLocal[id.Rule] {
 		to = d.Local
 	}
 	_, err := to.ChangeAlerts(ctx, false, func(b *journal.AlertBook) (*journal.AlertChanges, error) {

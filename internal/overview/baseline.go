@@ -88,8 +88,8 @@ type Rhythm struct {
 	days  float64
 }
 
-// LearnRhythm learns from the whole hours of the four weeks before now: the median of each hour of the week, or of
-// the hour on all days where there are not two weeks of it yet.
+// LearnRhythm learns from the whole hours of the four weeks before now: the median of each hour of the week or, where there
+// are not two weeks of it yet, the lower quartile of the hour on all days, so that a first weekend is no silence.
 func LearnRhythm(hours []Hour, now time.Time) (r Rhythm) {
 	active, first := map[int64]int64{}, now
 	for _, h := range hours {
@@ -112,11 +112,9 @@ func LearnRhythm(hours []Hour, now time.Time) (r Rhythm) {
 		byDay[at.UTC().Hour()] = append(byDay[at.UTC().Hour()], n)
 	}
 	for i := range r.hours {
-		of := byWeek[i]
-		if len(of) < 2 {
-			of = byDay[i%24]
+		if r.hours[i] = median(byWeek[i]); len(byWeek[i]) < 2 {
+			r.hours[i] = quartile(byDay[i%24])
 		}
-		r.hours[i] = median(of)
 	}
 	return r
 }
@@ -129,6 +127,14 @@ func median(of []int64) float64 {
 	}
 	slices.Sort(of)
 	return float64(of[(len(of)-1)/2]+of[len(of)/2]) / 2
+}
+
+func quartile(of []int64) float64 {
+	if len(of) == 0 {
+		return 0
+	}
+	slices.Sort(of)
+	return float64(of[(len(of)-1)/4])
 }
 
 // Since returns how silent a source was from the end of the minute of its last event until now.

@@ -82,7 +82,7 @@ func TestSilence(t *testing.T) {
 	for _, c := range []struct {
 		rate float64
 		most time.Duration // until a silence that begins at noon is seen
-	}{{0.2, 90 * time.Minute}, {5, 15 * time.Minute}, {300, 12 * time.Minute}} {
+	}{{0.2, 90 * time.Minute}, {5, 15 * time.Minute}, {300, 13 * time.Minute}} {
 		r := rand.New(rand.NewPCG(2, uint64(c.rate*1000)))
 		begin := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
 		var hours []Hour
@@ -102,7 +102,7 @@ func TestSilence(t *testing.T) {
 				last, silent = at, false
 			}
 			s := rhythm.Since(last, at.Add(time.Minute))
-			if is := s.Missing > 9.2 && at.Sub(last) >= 10*time.Minute; is && !silent {
+			if is := s.Missing > 12 && at.Sub(last) >= 10*time.Minute; is && !silent {
 				silent = true
 				if m < stops {
 					alarms++
