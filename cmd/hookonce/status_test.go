@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -37,5 +38,30 @@ func TestStatusReady(t *testing.T) {
 				t.Errorf("exit status %d, %q, %q", status, out.String(), errs.String())
 			}
 		})
+	}
+}
+
+// The exit status of status says whether something pages, and whether the gateway could be asked at all.
+func TestStatusExit(t *testing.T) {
+	for answer, want := range map[string]int{
+		`200 {"verdict":{"healthy":true,"headline":"Everything is well"}}`:       exitOK,
+		`200 {"verdict":{"healthy":false,"headline":"ledger has been failing"}}`: exitFailure,
+		`503 {"title":"x","status":503,"detail":"the store took too long"}`:      exitUsage,
+	} {
+		status, body, _ := strings.Cut(answer, " ")
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if status == "503" {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			fmt.Fprint(w, body)
+		}))
+		for _, form := range []string{"--json=false", "--json"} {
+			var out, log bytes.Buffer
+			got := execute(&env{args: []string{"hookonce", "status", form, "--admin", server.URL}, out: &out, err: &log})
+			if said := out.Len() > 0; got != want || said != (status == "200") {
+				t.Errorf("%s %s: exit status %d, want %d; %s%s", body, form, got, want, &out, &log)
+			}
+		}
+		server.Close()
 	}
 }

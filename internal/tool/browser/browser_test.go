@@ -258,8 +258,91 @@ func TestKeyboard(t *testing.T) {
 	b.run(chromedp.KeyEvent("maintenance"))
 	b.enter()
 	expect("pausing", `/pause {"reason":"maintenance"}`)
+	b.run(chromedp.Navigate(address + "/destinations/mail"))
+	b.tabTo("#reason")
+	b.run(chromedp.KeyEvent("the provider is migrated"))
+	b.tabTo("form[action$='/resume'] button")
+	b.enter()
+	expect("resuming", `/destinations/mail/resume {"reason":"the provider is migrated"}`)
+	b.run(chromedp.Navigate(address + "/events/924305118331207681"))
+	b.tabTo("#look-reason")
+	b.run(chromedp.KeyEvent("a ticket"))
+	b.enter()
+	expect("looking", `/payload {"part":"body","reason":"a ticket"}`)
+	b.run(chromedp.Navigate(address + "/events/924305118331207681"))
+	b.tabTo("#reason")
+	b.run(chromedp.KeyEvent("the ledger is back"))
+	b.tabTo("form[action$='/replay'] button")
+	b.enter()
+	expect("replaying one", `/events/924305118331207681/replay {`)
+	b.run(chromedp.Navigate(address + "/"))
+	b.tabTo("#issues .do a")
+	b.enter()
+	if where := eval[string](b, "location.pathname"); where == "/" {
+		t.Error("the first step of page one leads nowhere")
+	}
 	b.run(chromedp.Navigate(address+"/events"), chromedp.KeyEvent("g"), chromedp.KeyEvent("d"), chromedp.WaitVisible("#destinations"))
 	b.run(chromedp.KeyEvent("?"), chromedp.WaitVisible("dialog[open]"), chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent("dialog[open]"))
+}
+
+// No page can be shown inside another one, where somebody could be made to press its buttons.
+func TestFraming(t *testing.T) {
+	b := open(t)
+	address, a := serve(t, dashboardtest.Trouble)
+	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<!doctype html><title>evil</title><iframe src="%[1]s/"></iframe><iframe src="%[1]s/destinations/mail"></iframe>`, address)
+	}))
+	defer evil.Close()
+	b.run(chromedp.Navigate(evil.URL))
+	refused := func() (n int) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, w := range b.wrong {
+			if strings.Contains(w, "frame-ancestors") {
+				n++
+			}
+		}
+		return n
+	}
+	for refused() < 2 { // what the browser says of it comes later than the page; patience ends it
+		if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("true")); err != nil {
+			t.Fatalf("the browser refused %d frames of 2: %q", refused(), b.complaints())
+		}
+	}
+	if len(a.Calls()) > 0 {
+		t.Errorf("the calls are %q", a.Calls())
+	}
+}
+
+// At 3 a.m. each question is answered in three clicks from page one at most.
+func TestThreeClicks(t *testing.T) {
+	b := open(t)
+	address, _ := serve(t, dashboardtest.Trouble)
+	for question, walk := range map[string]struct {
+		clicks []string // what is followed, one after the other
+		answer string   // what the last page says
+	}{
+		"a destination is down":         {[]string{"#issues .do a[href*='ledger']", "button[value=count]"}, "deliveries of"},
+		"a customer was charged twice":  {[]string{"nav a[href='/events']", "[href='/events/924305118331207681']"}, "copies"},
+		"the sender says that we fail":  {[]string{"#sources a[href^='/refused']"}, "signed with another one"},
+		"one event was never processed": {[]string{"nav a[href='/events']", "[href='/events?state=dead']", "tbody a[href^='/events/']"}, "Where it goes"},
+	} {
+		if len(walk.clicks) > 3 {
+			t.Errorf("%s takes %d clicks", question, len(walk.clicks))
+		}
+		b.run(chromedp.Navigate(address + "/"))
+		for _, click := range walk.clicks {
+			if !eval[bool](b, fmt.Sprintf("document.querySelector(%q) !== null", click)) {
+				t.Fatalf("%s: there is no %s in %s", question, click, eval[string](b, "location.href"))
+			}
+			eval[int](b, fmt.Sprintf("document.querySelector(%q).focus(); 0", click))
+			b.enter()
+		}
+		if text := eval[string](b, "document.querySelector('main').textContent"); !strings.Contains(text, walk.answer) {
+			t.Errorf("%s: %s does not say %q", question, eval[string](b, "location.href"), walk.answer)
+		}
+	}
 }
 
 // tabTo presses the tab key until an element has the focus.
