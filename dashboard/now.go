@@ -40,6 +40,7 @@ type effectCount struct {
 // nowView says how all stands.
 type nowView struct {
 	Headline        string           `json:"headline"`
+	Also            []string         `json:"also"`  // what else is wrong, a sentence each
 	Level           string           `json:"level"` // good, ticket, page
 	Claims          []claimCount     `json:"claims"`
 	AtLeast         bool             `json:"at_least,omitempty"` // there may be more claims
@@ -60,7 +61,7 @@ func (nowView) States() []string { return []string{stuck, "dead", "failed", held
 
 func (d *dashboard) nowPage(r *http.Request) (*frame.Page, error) {
 	ctx := r.Context()
-	v := nowView{Claims: []claimCount{}}
+	v := nowView{Claims: []claimCount{}, Also: []string{}}
 	counts, err := d.store.CountClaims(ctx, countLimit)
 	if err != nil {
 		return nil, err
@@ -161,8 +162,14 @@ func (v *nowView) judge(now time.Time) {
 		v.Headline = "Everything is well: no claim is stuck, nothing failed or was given up, and no effect is late."
 		return
 	}
-	first := strings.ToUpper(wrong[0][:1]) + wrong[0][1:]
-	if v.Headline = first + "."; len(wrong) > 1 {
+	for i, w := range wrong {
+		wrong[i] = strings.ToUpper(w[:1]) + w[1:] + "."
+	}
+	if v.Headline = wrong[0]; len(wrong) > 1 {
 		v.Headline += " " + frame.Number(len(wrong)-1) + " more below."
+		v.Also = wrong[1:min(len(wrong), 1+maxAlso)]
 	}
 }
+
+// maxAlso is how many sentences there are besides the headline: the tables have all of it.
+const maxAlso = 20
