@@ -4,7 +4,7 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
 FUZZTIME ?= 10s
 
-.PHONY: all build image deploy release reproducible docs test check oracle browser screenshots examples adapters servers bench bench-stores bench-large backlog fuzz kills chaos attack ops clean
+.PHONY: all build image npm deploy release reproducible docs test check oracle browser screenshots examples adapters servers bench bench-stores bench-large backlog fuzz kills chaos attack ops clean
 
 all: build
 
@@ -17,7 +17,7 @@ image: ## the container image for ARCH in dist, without a daemon
 	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags='-s -w -buildid=' -o dist/image/$(ARCH)/hookonce ./cmd/hookonce
 	cd internal/tool/image && go run -mod=mod . -program $(CURDIR)/dist/image/$(ARCH)/hookonce -license $(CURDIR)/LICENSE -o $(CURDIR)/dist/hookonce_linux_$(ARCH).image.tar
 
-deploy: ## try the container image under bubblewrap, and read the Compose file and the chart as their tools do
+deploy: ## try the container image, the npm package, the Compose file and the chart, as far as that goes without a daemon and a cluster
 	@./scripts/install-servers bwrap promtool
 	cd internal/tool/image && go vet -mod=mod . && go test -mod=mod -count=1 -timeout 8m .
 	cd internal/tool/deploy && go vet -mod=mod . && go test -mod=mod -count=1 -timeout 8m .
@@ -28,6 +28,9 @@ release: ## programs, archives, deb, rpm, bills of materials and checksums in di
 
 reproducible: ## build twice what is released, in two folders, and compare every byte; half an hour
 	./scripts/reproducible
+
+npm: ## npm packages, in dist/npm, of the programs that make release built
+	./scripts/npm dist/npm "$$(dist/release/bin/$$(go env GOHOSTOS)_$$(go env GOHOSTARCH)/hookonce version | sed -n 's/^hookonce v//p')" dist/release/bin
 
 docs: ## write what pages say of providers, packages, commands and metrics from what the code says
 	go run ./internal/tool/providerdoc
