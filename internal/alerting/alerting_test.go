@@ -96,7 +96,8 @@ func (s through) FinishNotices(ctx context.Context, outcomes []journal.NoticeOut
 }
 
 func (w *world) gateway(name string) *Alerting {
-	return New(Options{Store: through{w}, Gateway: name, Now: func() time.Time { return w.now }, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	late := time.Duration(len(w.gateways)) * 2 * time.Second // no two look at the same moment
+	return New(Options{Store: through{w}, Gateway: name, Now: func() time.Time { return w.now.Add(late) }, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Settings: func() Settings { return w.settings },
 		Snapshot: func(context.Context) (*overview.Snapshot, error) {
 			s := w.snapshot
@@ -286,6 +287,11 @@ func TestSilenceAndCause(t *testing.T) {
 		t.Errorf("a pause is told, or what follows from it: %q", got)
 	}
 	w.state("backlog_old", "hub", journal.AlertFiring)
+	w.snapshot.Destinations[0].Pause, w.snapshot.Destinations[0].Health = nil, &fleet.Health{State: "ill"}
+	w.pass(time.Hour)
+	if got := w.ops.incidents(); got[len(got)-1] != "firing destination_failing/hub" || slices.Contains(got, "firing backlog_old/hub") {
+		t.Errorf("of an illness, and what follows from it: %q", got)
+	}
 }
 
 // All of one rule is one message.
