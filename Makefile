@@ -32,6 +32,18 @@ reproducible: ## build twice what is released, in two folders, and compare every
 npm: ## npm packages, in dist/npm, of the programs that make release built
 	./scripts/npm dist/npm "$$(dist/release/bin/$$(go env GOHOSTOS)_$$(go env GOHOSTARCH)/hookonce version | sed -n 's/^hookonce v//p')" dist/release/bin
 
+OLD ?= HEAD~1
+
+.PHONY: packages
+packages: ## install, upgrade from OLD under load, remove and purge the deb under systemd; the rpm; arm64 under qemu
+	@./scripts/install-servers packages
+	rm -rf dist/packages/old dist/packages/new && mkdir -p dist/packages
+	minisign -G -f -W -p dist/packages/key.pub -s dist/packages/key >/dev/null
+	PLATFORMS=linux/amd64 ./scripts/release dist/packages/old $(OLD)
+	PLATFORMS="linux/amd64 linux/arm64" MINISIGN_KEY=dist/packages/key ./scripts/release dist/packages/new
+	for os in darwin windows; do CGO_ENABLED=0 GOOS=$$os go vet -trimpath ./cmd/hookonce || exit 1; done
+	cd internal/tool/release && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 40m -v . -built $(CURDIR)/dist/packages
+
 docs: ## write what pages say of providers, packages, commands and metrics from what the code says
 	go run ./internal/tool/providerdoc
 	go run ./internal/tool/house
