@@ -106,6 +106,12 @@ func TestPackageHasItsFiles(t *testing.T) {
 			}
 		}
 	}
+	page := read(t, "../../docs/install.md")
+	for path := range packed {
+		if path != "/etc/hookonce" && strings.HasPrefix(path, "/etc/") && !strings.Contains(page, path) {
+			t.Errorf("docs/install.md does not say what %s is for", path)
+		}
+	}
 	unit := read(t, packaging+"hookonce.service")
 	for _, path := range []string{"/usr/bin/hookonce", "/etc/hookonce/hookonce.yaml"} {
 		if _, ok := packed[path]; !ok || !strings.Contains(unit, path) {
