@@ -320,7 +320,10 @@ func findOneAgain(_ *overview.Snapshot, o *overview.SourceState, at float64) *Al
 
 func findSilent(s *overview.Snapshot, o *overview.SourceState, at float64) *Alert {
 	if every := time.Duration(o.ExpectEvery) * time.Second; every > 0 {
-		last := latest(o.LastVerified, s.Since)
+		last := o.LastVerified
+		if last.IsZero() {
+			last = s.Since // nobody knows longer
+		}
 		if s.At.Sub(last) <= every {
 			return nil
 		}
