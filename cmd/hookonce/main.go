@@ -77,6 +77,7 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		newRefusalsCommand(w),
 		newStatusCommand(w),
 		newDestinationsCommand(w),
+		newAlertsCommand(w),
 		newHistoryCommand(w),
 		newReloadCommand(w),
 		newProvidersCommand(w),

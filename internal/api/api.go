@@ -28,8 +28,9 @@ const (
 const Base = "/api/v1"
 
 type api struct {
-	opt   Options
-	turns chan struct{}
+	opt      Options
+	turns    chan struct{}
+	attended attended
 }
 
 // New returns the handler of all paths below [Base]. Who may ask is for a [Guard] to say.
@@ -80,6 +81,8 @@ func (a *api) register(h huma.API) {
 	get(h, "list-sources", "/sources", "List sources", a.sources)
 	get(h, "list-destinations", "/destinations", "List destinations, with health, pause and backlog, and the gateways that deliver to them", a.destinations)
 	get(h, "get-overview", "/overview", "What is wrong, in words, and how all stands", a.overview)
+	get(h, "list-alerts", "/alerts", "List the alerts that fire, silences, and who is told", a.alerts)
+	get(h, "list-alert-history", "/alerts/history", "List what happened to alerts, newest first", a.alertHistory)
 	get(h, "get-stats", "/stats", "Count what is open", a.stats)
 	get(h, "get-history", "/history", "Count what happened, by the minute or by the hour", a.history)
 	get(h, "list-audit", "/audit", "List what operators did, newest first", a.audit)
@@ -87,6 +90,10 @@ func (a *api) register(h huma.API) {
 	post(h, "replay-event-by-id", "/events/{id}/replay", "The same by identifier", a.replayID)
 	post(h, "replay-events", "/replay", "Deliver again what a filter matches", a.replayMany)
 	post(h, "reload", "/reload", "Read the configuration anew, and use it if all of it can be", a.reload)
+	post(h, "acknowledge-alert", "/alerts/acknowledge", "Say that somebody is on an alert", a.acknowledge)
+	post(h, "silence-alerts", "/alerts/silences", "Have nobody told of alerts for a while", a.silence)
+	post(h, "unsilence-alerts", "/alerts/silences/{id}/end", "End a silence", a.unsilence)
+	post(h, "test-channel", "/alerts/channels/{name}/test", "Send a test message", a.testChannel)
 	post(h, "pause-destination", "/destinations/{name}/pause", "Deliver nothing to a destination until it is resumed", a.pause)
 	post(h, "resume-destination", "/destinations/{name}/resume", "Deliver to a destination again", a.resume)
 }

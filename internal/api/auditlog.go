@@ -13,8 +13,8 @@ type Audit struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by" doc:"Name of the token, or local."`
 	Reason string    `json:"reason"`
-	Action string    `json:"action" enum:"replay,pause,resume,look"`
-	What   string    `json:"what" doc:"The destination, or the filter of the replay as JSON."`
+	Action string    `json:"action" enum:"replay,pause,resume,look,acknowledge,silence,unsilence,test"`
+	What   string    `json:"what" doc:"The destination, the filter of the replay as JSON, the event, the alert, or the channel."`
 	Count  int64     `json:"count" doc:"How many deliveries a replay made due."`
 }
 

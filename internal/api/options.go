@@ -55,6 +55,12 @@ type Options struct {
 	// SecretOf returns the number, from 1, of the secret of the source that a fingerprint of an event stands for; 0 if it is
 	// not configured any more. Nil: that cannot be told.
 	SecretOf func(source string, vouched int16) int
+	// Alerts remembers alerts.
+	Alerts Alerts
+	// Channels returns over what this process tells people, without what waits for them.
+	Channels func() []Channel
+	// TestChannel sends a test message over a channel, and returns what the receiver said. Its error may be shown.
+	TestChannel func(ctx context.Context, name string) (answer string, err error)
 	// Targets returns the destinations of this process as they are at the moment, by name.
 	Targets func() []fleet.Target
 	// Field returns what reads the field with this name, as routes have it, from events of the source. It fails if

@@ -9,7 +9,8 @@ import (
 
 // Overview is how all stands, and what is wrong.
 type Overview struct {
-	Verdict alert.Verdict `json:"verdict"`
+	Verdict  alert.Verdict `json:"verdict"`
+	Attended []Attended    `json:"attended,omitempty" doc:"Alerts that are acknowledged or silenced."`
 	overview.Snapshot
 }
 
@@ -23,5 +24,5 @@ func (a *api) overview(ctx context.Context, _ *struct{}) (*answer[Overview], err
 	if a.opt.Rules != nil {
 		rules = a.opt.Rules()
 	}
-	return &answer[Overview]{Overview{rules.Judge(s), *s}}, nil
+	return &answer[Overview]{Overview{rules.Judge(s), a.attended.get(ctx, &a.opt), *s}}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -37,6 +38,7 @@ type rig struct {
 	log     *bytes.Buffer
 	metrics *prometheus.Registry
 	refused *refusals.Log
+	alerts  *alerts
 	clock   time.Time // of the guard
 	feed    *tail.Feed
 	form    api.Form // of payloads
@@ -60,7 +62,7 @@ func (e engine) Stats(ctx context.Context) (journal.Stats, error) { return e.Mem
 
 // newRig returns the API behind a guard with the tokens.
 func newRig(t *testing.T, tokens ...api.Token) *rig {
-	r := &rig{T: t, model: journaltest.NewMemory(), ids: journal.NewIDs(1, 0), refused: refusals.NewLog("billing")}
+	r := &rig{T: t, model: journaltest.NewMemory(), ids: journal.NewIDs(1, 0), refused: refusals.NewLog("billing"), alerts: &alerts{}}
 	r.records = r.model
 	r.serve(tokens...)
 	return r
@@ -97,9 +99,19 @@ func (r *rig) serve(tokens ...api.Token) {
 		Field:    field,
 		Tail:     r.feed,
 		Payloads: func() api.Form { return cmp.Or(r.form, api.FormOff) },
-		Logger:   log,
-		Version:  "test",
-		Now:      func() time.Time { return now },
+		Alerts:   r.alerts,
+		Channels: func() []api.Channel {
+			return []api.Channel{{Name: "oncall", Kind: "pagerduty", Severities: []string{"page"}}, {Name: "team", Kind: "slack", Severities: []string{"page", "ticket"}}}
+		},
+		TestChannel: func(_ context.Context, name string) (string, error) {
+			if name == "team" {
+				return "", errors.New("it answered 403 Forbidden: no_service")
+			}
+			return "202 Accepted", nil
+		},
+		Logger:  log,
+		Version: "test",
+		Now:     func() time.Time { return now },
 	}))
 }
 

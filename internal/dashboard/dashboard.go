@@ -77,6 +77,7 @@ var pages = []struct {
 	load     func(*dashboard, *http.Request) (*page, error)
 }{
 	{"GET /{$}", "now", (*dashboard).now},
+	{"GET /alerts", "alerts", (*dashboard).alerts},
 	{"GET /failures", "failures", (*dashboard).failures},
 	{"GET /failures/{destination}/{error}", "failure", (*dashboard).failure},
 	{"GET /events", "events", (*dashboard).events},
@@ -96,6 +97,10 @@ var pages = []struct {
 	{"POST /events/{id}/replay", "replay", (*dashboard).replayEvent},
 	{"POST /events/{id}/payload", "payload", (*dashboard).payload},
 	{"POST /replay", "replay", (*dashboard).replayMany},
+	{"POST /alerts/acknowledge", "alerts", (*dashboard).acknowledge},
+	{"POST /alerts/silence", "alerts", (*dashboard).silence},
+	{"POST /alerts/unsilence", "alerts", (*dashboard).unsilence},
+	{"POST /alerts/test", "alerts", (*dashboard).testChannel},
 	{"POST /destinations/{name}/pause", "destination", (*dashboard).pause},
 	{"POST /destinations/{name}/resume", "destination", (*dashboard).resume},
 }

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // pages are all of them, by the name of their golden file.
 var pages = map[string]string{
-	"now": "/", "failures": "/failures", "failure": "/failures/ledger/status?status=500", "resolved": "/failures/audit/timeout", "refused": "/refused", "store": "/store", "events": "/events", "filter": "/events?state=failed&source=billing", "event": "/events/924305118331207681",
+	"now": "/", "alerts": "/alerts", "failures": "/failures", "failure": "/failures/ledger/status?status=500", "resolved": "/failures/audit/timeout", "refused": "/refused", "store": "/store", "events": "/events", "filter": "/events?state=failed&source=billing", "event": "/events/924305118331207681",
 	"destinations": "/destinations", "destination": "/destinations/ledger", "paused": "/destinations/mail",
 	"sources": "/sources", "source": "/sources/billing", "tail": "/tail?source=billing&type=invoice.*", "audit": "/audit", "configuration": "/configuration", "doctor": "/doctor",
 }
@@ -327,6 +327,34 @@ func TestLookAtPayload(t *testing.T) {
 		r.AddCookie(serve(d, request("POST", "/login", url.Values{"token": {token}})).Result().Cookies()[0])
 		if w := serve(d, r); w.Code != status {
 			t.Errorf("%s: %d", token, w.Code)
+		}
+	}
+}
+
+// Each form of the page about alerts asks the API for what it says, with the reason, and needs no script.
+func TestAlertForms(t *testing.T) {
+	a := &dashboardtest.API{World: dashboardtest.Trouble}
+	d := dashboardtest.Dashboard(a)
+	for _, c := range []struct {
+		path  string
+		form  url.Values
+		calls []string
+		code  int
+		shows string
+	}{
+		{"/alerts/acknowledge", url.Values{"alert": {"destination_failing/ledger"}, "reason": {" failing over "}}, []string{`/api/v1/alerts/acknowledge {"alert":"destination_failing/ledger","reason":"failing over"}`}, 303, ""},
+		{"/alerts/silence", url.Values{"alert": {"paused/mail"}, "for": {"4h"}, "reason": {"moving"}}, []string{`/api/v1/alerts/silences {"alert":"paused/mail","reason":"moving","until":"2026-11-22T18:30:00Z"}`}, 303, ""},
+		{"/alerts/silence", url.Values{"alert": {"paused/mail"}, "for": {"long"}, "reason": {"moving"}}, nil, 422, "for: write for how long"},
+		{"/alerts/unsilence", url.Values{"id": {"7"}, "reason": {"moved"}}, []string{`/api/v1/alerts/silences/7/end {"reason":"moved"}`}, 303, ""},
+		{"/alerts/test", url.Values{"channel": {"team"}, "reason": {"test"}}, []string{`/api/v1/alerts/channels/team/test {"reason":"test"}`}, 200, "could not be told"},
+	} {
+		before := len(a.Calls())
+		w := serve(d, request("POST", c.path, c.form))
+		if calls := a.Calls()[before:]; !slices.Equal(calls, c.calls) {
+			t.Errorf("%s asks for %q, want %q", c.path, calls, c.calls)
+		}
+		if w.Code != c.code || !strings.Contains(w.Body.String(), c.shows) || w.Code == 303 && w.Header().Get("Location") != "/alerts" {
+			t.Errorf("%s: %d %s\n%s", c.path, w.Code, w.Header().Get("Location"), w.Body)
 		}
 	}
 }

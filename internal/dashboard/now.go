@@ -81,6 +81,22 @@ func (v nowView) Alerts() (ranked []alert.Alert) {
 	return ranked
 }
 
+// Attention says who looks after an alert, or nothing.
+func (v nowView) Attention(a alert.Alert) string {
+	for _, by := range v.Attended {
+		if by.Alert != strings.TrimSuffix(a.Fingerprint(), "/") {
+			continue
+		}
+		switch {
+		case by.Acknowledged != nil:
+			return by.Acknowledged.By + " is on it since " + stamp(by.Acknowledged.At) + " UTC: " + by.Acknowledged.Reason + "."
+		case by.Silenced != nil:
+			return "Silenced by " + by.Silenced.By + " until " + stamp(by.Silenced.Until) + " UTC: " + by.Silenced.Reason + "."
+		}
+	}
+	return ""
+}
+
 // Address returns that of the page on which the next step of an alert is taken.
 func (v nowView) Address(a alert.Alert) string {
 	words := strings.Fields(a.Action.Command)

@@ -31,6 +31,7 @@ var (
 // places are the entries of the navigation.
 var places = []frame.Place{
 	{Path: "/", Name: "Now", Key: "n"},
+	{Path: "/alerts", Name: "Alerts", Key: "w"},
 	{Path: "/failures", Name: "Failures", Key: "f"},
 	{Path: "/events", Name: "Events", Key: "e"},
 	{Path: "/tail", Name: "Tail", Key: "l"},

@@ -290,17 +290,20 @@ func (g *Gateway) ingestHandler(w *wiring) *ingest.Handler {
 
 func (g *Gateway) apiOptions() api.Options {
 	return api.Options{
-		Journal:  g.journal,
-		Records:  g.store,
-		Refusals: g.handler.Refusals(),
-		Sources:  func() []api.Source { return apiSources(g.config()) },
-		Overview: g.overview.Snapshot,
-		Rules:    func() alert.Settings { return g.wired.Load().alerts.Rules },
-		Tail:     g.tail,
-		SecretOf: g.secretOf,
-		Payloads: func() api.Form { return g.wired.Load().payloads },
-		Self:     g.fleet.self,
-		Targets:  g.targets,
+		Journal:     g.journal,
+		Records:     g.store,
+		Refusals:    g.handler.Refusals(),
+		Sources:     func() []api.Source { return apiSources(g.config()) },
+		Overview:    g.overview.Snapshot,
+		Rules:       func() alert.Settings { return g.wired.Load().alerts.Rules },
+		Alerts:      g.alerting.Desk(),
+		Channels:    g.channels,
+		TestChannel: g.testChannel,
+		Tail:        g.tail,
+		SecretOf:    g.secretOf,
+		Payloads:    func() api.Form { return g.wired.Load().payloads },
+		Self:        g.fleet.self,
+		Targets:     g.targets,
 		Reload: func(ctx context.Context, by string) ([]string, error) {
 			changed, err := g.Reload(ctx, by)
 			return changed, refusal(err)

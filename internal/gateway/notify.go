@@ -2,14 +2,17 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/alert"
 	"github.com/hookonce/hookonce/internal/alerting"
 	"github.com/hookonce/hookonce/internal/alerting/letter"
+	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/notify"
@@ -61,6 +64,34 @@ type teller struct {
 func (t teller) Notify(ctx context.Context, m alerting.Message) error {
 	_, err := t.channel.Send(ctx, letter.Write(m, t.dashboard))
 	return err
+}
+
+// channels returns over what people are told.
+func (g *Gateway) channels() []api.Channel {
+	t := &g.wired.Load().telling
+	all := make([]api.Channel, 0, len(t.channels))
+	for i, c := range t.channels {
+		severities := make([]string, 0, 2)
+		for _, s := range t.addresses[i].Severities {
+			severities = append(severities, string(s))
+		}
+		all = append(all, api.Channel{Name: c.Name(), Kind: c.Kind(), Severities: severities})
+	}
+	return all
+}
+
+var errChannelGone = errors.New("this channel is not configured any more")
+
+// testChannel sends a message that only shows that it arrives.
+func (g *Gateway) testChannel(ctx context.Context, name string) (string, error) {
+	w := g.wired.Load()
+	for _, c := range w.telling.channels {
+		if c.Name() == name {
+			host, _ := os.Hostname() // which is for people alone
+			return c.Send(ctx, letter.Test(name, host, w.cfg.AdminURL, g.opt.Now()))
+		}
+	}
+	return "", errChannelGone
 }
 
 // beat says to whom the heartbeat is for that all is well.

@@ -13,8 +13,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/alert"
+	"github.com/hookonce/hookonce/internal/alerting"
+	"github.com/hookonce/hookonce/internal/alerting/letter"
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/notify"
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/internal/tally"
 )
@@ -102,7 +106,27 @@ func (w *world) settles(rule, words, action string) api.Overview {
 	if first.Rule != rule || !strings.Contains(text, words) || !strings.Contains(next, action) {
 		w.Fatalf("it says\n%s (%s)\n%s\nwant %s: %q and %q; all: %+v", text, first.Rule, next, rule, words, action, o.Verdict.Alerts)
 	}
+	w.told(first)
 	return o
+}
+
+// told checks what people would be told of an alert: a title that a pager shows, with where it is, the cause as page one has it,
+// and each next step.
+func (w *world) told(a alert.Alert) {
+	w.Helper()
+	n := alerting.Notification{
+		Key: a.Fingerprint() + "#1", Fingerprint: a.Fingerprint(), Transition: 1, Rule: a.Rule, Subject: a.Subject, Severity: a.Severity, State: alerting.Firing,
+		Headline: a.Headline, At: w.opt.Now(), Fired: w.opt.Now(), Since: a.Since, Count: a.Count, Sample: a.Sample, Action: a.Action, Gateway: "web-1",
+	}
+	m := letter.Write(alerting.Message{Key: "one", Rule: a.Rule, Notifications: []alerting.Notification{n}}, "https://hooks.internal")
+	if len(m.Title) > notify.MaxTitle || !strings.Contains(m.Title, a.Subject) {
+		w.Errorf("the title is %q", m.Title)
+	}
+	for _, part := range []string{a.Headline, a.Action.Label, a.Action.Command, a.Action.Place, "https://hooks.internal/alerts?alert=" + a.Rule} {
+		if !strings.Contains(m.Text, part) {
+			w.Errorf("people are told\n%s\nwithout %q", m.Text, part)
+		}
+	}
 }
 
 // history writes what was counted in the past into the store.

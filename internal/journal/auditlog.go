@@ -36,6 +36,7 @@ const (
 	ActionAcknowledge Action = "acknowledge" // an alert
 	ActionSilence     Action = "silence"     // alerts
 	ActionUnsilence   Action = "unsilence"
+	ActionTest        Action = "test" // whether an address is told
 
 	ActionLook Action = "look" // at the body or the headers of an event
 )

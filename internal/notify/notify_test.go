@@ -106,6 +106,10 @@ func TestPagerHasAnIncidentForEachAlert(t *testing.T) {
 		t.Fatalf("%d events", len(bodies))
 	}
 	trigger, resolve := bodies[0], bodies[1]
+	tried := &notify.Message{Key: "test", State: notify.Test, At: at, Alerts: []notify.Alert{{Fingerprint: "test/oncall", Severity: "info", State: notify.Test, Headline: "Somebody tries.", Since: at}}}
+	if _, err := c.Send(t.Context(), tried); err != nil || len(bodies) != 4 || bodies[2]["event_action"] != "trigger" || bodies[3]["event_action"] != "resolve" || bodies[2]["dedup_key"] != bodies[3]["dedup_key"] {
+		t.Errorf("a test: %v, %v", bodies[2:], err)
+	}
 	payload := trigger["payload"].(map[string]any)
 	for _, is := range []struct{ got, want any }{
 		{trigger["event_action"], "trigger"}, {trigger["routing_key"], key}, {trigger["dedup_key"], "hookonce:failing/ledger"},

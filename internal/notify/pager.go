@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -82,8 +83,16 @@ const (
 )
 
 func (p *pager) send(ctx context.Context, m *Message) (answer string, err error) {
-	for i := range m.Alerts {
-		body, err := json.Marshal(p.incident(m, &m.Alerts[i]))
+	alerts := m.Alerts
+	if m.State == Test { // an incident that nobody has to close
+		closed := slices.Clone(alerts)
+		for i := range closed {
+			closed[i].State = Resolved
+		}
+		alerts = slices.Concat(alerts, closed)
+	}
+	for i := range alerts {
+		body, err := json.Marshal(p.incident(m, &alerts[i]))
 		if err != nil {
 			return "", err
 		}

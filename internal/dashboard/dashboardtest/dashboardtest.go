@@ -105,6 +105,16 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	answer("GET /api/v1/destinations", func(*http.Request) any { return a.destinations() })
 	answer("GET /api/v1/failures", func(*http.Request) any { return a.failures() })
 	answer("GET /api/v1/overview", func(*http.Request) any { return a.overview() })
+	answer("GET /api/v1/alerts", func(*http.Request) any { return a.alerts() })
+	answer("GET /api/v1/alerts/history", func(*http.Request) any { return a.alertHistory() })
+	answer("POST /api/v1/alerts/acknowledge", func(*http.Request) any {
+		return api.AlertDone{Alert: "destination_failing/ledger", Done: "acknowledged"}
+	})
+	answer("POST /api/v1/alerts/silences", func(*http.Request) any { return a.silence() })
+	answer("POST /api/v1/alerts/silences/{id}/end", func(*http.Request) any { return api.AlertDone{Alert: "7", Done: "unsilenced"} })
+	answer("POST /api/v1/alerts/channels/{name}/test", func(r *http.Request) any {
+		return api.ChannelTest{Channel: r.PathValue("name"), Arrived: a.World == Calm, Answer: a.text("it answered 403 Forbidden: no_service")}
+	})
 	answer("GET /api/v1/history", a.history)
 	answer("GET /api/v1/stats", func(*http.Request) any { return a.stats() })
 	answer("GET /api/v1/refusals", func(*http.Request) any { return a.refusalCounts() })
@@ -268,7 +278,55 @@ func (a *API) overview() api.Overview {
 		s.Numbers.First.FirstFailed = 3898
 		s.Numbers.FirstShares[167] = 0.79
 	}
-	return api.Overview{Verdict: alert.Judge(&s), Snapshot: s}
+	o := api.Overview{Verdict: alert.Judge(&s), Snapshot: s}
+	if a.World != Calm {
+		silence := a.silence()
+		o.Attended = []api.Attended{{Alert: "paused/mail", Silenced: &silence},
+			{Alert: strings.TrimSuffix(o.Verdict.Alerts[0].Fingerprint(), "/"), Acknowledged: &api.Acknowledgement{By: "oncall", At: ago(30 * time.Minute), Reason: a.text("failing over")}}}
+	}
+	return o
+}
+
+func (a *API) silence() api.AlertSilence {
+	return api.AlertSilence{ID: "7", Alert: "*/mail", By: "oncall", At: ago(2 * time.Hour), Until: Now.Add(22 * time.Hour), Reason: a.text("the mail provider moves")}
+}
+
+// alerts are those of the overview, each looked after in another way.
+func (a *API) alerts() api.AlertList {
+	list := api.AlertList{Alerts: []api.AlertState{}, Silences: []api.AlertSilence{}, Channels: []api.Channel{
+		{Name: "oncall", Kind: "pagerduty", Severities: []string{"page"}}, {Name: "team", Kind: "slack", Severities: []string{"page", "ticket"}, Waiting: 2},
+	}}
+	if a.World == Calm {
+		list.Channels = list.Channels[:1]
+		return list
+	}
+	silence := a.silence()
+	list.Silences = append(list.Silences, silence)
+	for i, said := range a.overview().Verdict.Alerts {
+		s := api.AlertState{Name: strings.TrimSuffix(said.Fingerprint(), "/"), Rule: said.Rule, Subject: said.Subject, State: "firing", Severity: string(said.Severity), Headline: said.Headline,
+			Since: ago(40 * time.Minute), Told: since(39 * time.Minute), Count: said.Count, Action: said.Action, Cause: said.Cause}
+		switch {
+		case i == 0:
+			s.Acknowledged = &api.Acknowledgement{By: "oncall", At: ago(30 * time.Minute), Reason: a.text("failing over")}
+		case i == 1:
+			s.State, s.Told = "pending", nil
+		case said.Subject == "mail":
+			s.Silenced = &silence
+		}
+		list.Alerts = append(list.Alerts, s)
+	}
+	return list
+}
+
+func (a *API) alertHistory() api.AlertHistory {
+	if a.World == Calm {
+		return api.AlertHistory{History: []api.AlertRecord{}}
+	}
+	return api.AlertHistory{Cursor: "AQAAAAAAAAAA", History: []api.AlertRecord{
+		{ID: "3", At: ago(30 * time.Minute), Alert: "destination_failing/ledger", Event: "acknowledged", Text: a.text("failing over"), By: "oncall"},
+		{ID: "2", At: ago(39 * time.Minute), Alert: "destination_failing/ledger", Event: "told", Severity: "page", Text: "oncall"},
+		{ID: "1", At: ago(40 * time.Minute), Alert: "destination_failing/ledger", Event: "fired", Severity: "page", Text: a.text("ledger has been failing: 500 Internal Server Error")},
+	}}
 }
 
 // history is that of a week in which more comes by day than at night.

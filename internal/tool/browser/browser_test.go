@@ -131,7 +131,7 @@ func (b *browser) look(theme string, width int64) {
 
 // pages are all of them.
 var pages = map[string]string{
-	"now": "/", "failures": "/failures", "failure": "/failures/ledger/status?status=500", "resolved": "/failures/audit/timeout", "refused": "/refused", "store": "/store", "events": "/events", "filter": "/events?state=failed&source=billing&seen=conflict", "event": "/events/924305118331207681",
+	"now": "/", "alerts": "/alerts", "failures": "/failures", "failure": "/failures/ledger/status?status=500", "resolved": "/failures/audit/timeout", "refused": "/refused", "store": "/store", "events": "/events", "filter": "/events?state=failed&source=billing&seen=conflict", "event": "/events/924305118331207681",
 	"destinations": "/destinations", "destination": "/destinations/ledger", "paused": "/destinations/mail",
 	"sources": "/sources", "source": "/sources/billing", "tail": "/tail", "audit": "/audit", "configuration": "/configuration", "doctor": "/doctor",
 	"missing": "/nothing",
@@ -281,6 +281,13 @@ func TestKeyboard(t *testing.T) {
 	if where := eval[string](b, "location.pathname"); where == "/" {
 		t.Error("the first step of page one leads nowhere")
 	}
+	b.run(chromedp.Navigate(address + "/alerts"))
+	b.tabTo("#do-1 summary")
+	b.run(chromedp.KeyEvent(kb.Enter))
+	b.tabTo("#why-1")
+	b.run(chromedp.KeyEvent("the mail provider moves"))
+	b.enter()
+	expect("silencing", `/alerts/silences {"alert":`)
 	b.run(chromedp.Navigate(address+"/events"), chromedp.KeyEvent("g"), chromedp.KeyEvent("d"), chromedp.WaitVisible("#destinations"))
 	b.run(chromedp.KeyEvent("?"), chromedp.WaitVisible("dialog[open]"), chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent("dialog[open]"))
 }
@@ -426,6 +433,7 @@ var pictures = []struct {
 	{"now", "/", "light", 1280},
 	{"now-dark", "/", "dark", 1280},
 	{"now-narrow", "/", "light", 400},
+	{"alerts", "/alerts", "light", 1280},
 	{"failure", "/failures/ledger/status?status=500", "light", 1280},
 	{"refused", "/refused", "light", 1280},
 	{"events", "/events", "light", 1280},

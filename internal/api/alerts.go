@@ -1,0 +1,412 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/hookonce/hookonce/internal/alert"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/loglimit"
+)
+
+// Alerts is what the API needs of what remembers alerts.
+type Alerts interface {
+	Alerts(ctx context.Context) (*journal.AlertBook, error)
+	History(ctx context.Context, f journal.AlertFilter, before int64, limit int) ([]journal.AlertRecord, error)
+	Acknowledge(ctx context.Context, id journal.AlertID, by, reason string) error
+	Silence(ctx context.Context, s journal.Silence) (journal.Silence, error)
+	Unsilence(ctx context.Context, id int64, by, reason string) error
+	Tested(ctx context.Context, channel, by, reason string) error
+}
+
+// Channel is a way to tell people of alerts.
+type Channel struct {
+	Name       string   `json:"name"`
+	Kind       string   `json:"kind" doc:"The scheme of its address, all else of which is a secret."`
+	Severities []string `json:"severities" nullable:"false" doc:"What it is told of."`
+	Waiting    int      `json:"waiting" doc:"How many things it has to be told of yet."`
+}
+
+// AlertState is an alert as it stands.
+type AlertState struct {
+	Name         string           `json:"name" doc:"Its rule and, after a slash, its subject: what it is called in requests."`
+	Rule         string           `json:"rule"`
+	Subject      string           `json:"subject,omitempty"`
+	State        string           `json:"state" enum:"pending,firing"`
+	Severity     string           `json:"severity" enum:"page,ticket,info"`
+	Headline     string           `json:"headline"`
+	Since        time.Time        `json:"since" doc:"When the state began."`
+	Told         *time.Time       `json:"told,omitempty" doc:"When somebody was last to be told of it. Missing: nobody was."`
+	Count        int64            `json:"count"`
+	Action       alert.Action     `json:"action"`
+	Cause        string           `json:"cause,omitempty" doc:"The alert that it follows from. It is not told while that fires."`
+	Acknowledged *Acknowledgement `json:"acknowledged,omitempty"`
+	Silenced     *AlertSilence    `json:"silenced,omitempty"`
+}
+
+// Acknowledgement says who is on it: an alert is not told again.
+type Acknowledgement struct {
+	By     string    `json:"by"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
+}
+
+// AlertSilence keeps alerts from being told for a while.
+type AlertSilence struct {
+	ID     string    `json:"id"`
+	Alert  string    `json:"alert" doc:"Which: a rule and, after a slash, a subject, with a star for any."`
+	By     string    `json:"by"`
+	At     time.Time `json:"at"`
+	Until  time.Time `json:"until"`
+	Reason string    `json:"reason"`
+}
+
+// AlertList is what is remembered of alerts.
+type AlertList struct {
+	Alerts   []AlertState   `json:"alerts" nullable:"false" doc:"Those that fire, and those that are about to: causes first, and the worst of them."`
+	Silences []AlertSilence `json:"silences" nullable:"false" doc:"Those that last."`
+	Channels []Channel      `json:"channels" nullable:"false"`
+}
+
+func (a *api) alerts(ctx context.Context, _ *struct{}) (*answer[AlertList], error) {
+	var book *journal.AlertBook
+	err := a.ask(ctx, readTime, func(ctx context.Context) (err error) {
+		book, err = a.opt.Alerts.Alerts(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &answer[AlertList]{listOf(book, a.opt.Channels(), a.opt.Now())}, nil
+}
+
+func listOf(book *journal.AlertBook, channels []Channel, now time.Time) AlertList {
+	list := AlertList{Alerts: []AlertState{}, Silences: []AlertSilence{}, Channels: append([]Channel{}, channels...)}
+	for i := range list.Channels {
+		list.Channels[i].Waiting = book.Waiting[list.Channels[i].Name]
+	}
+	for i := range book.Alerts {
+		if book.Alerts[i].State != journal.AlertResolved {
+			list.Alerts = append(list.Alerts, stateOf(book, &book.Alerts[i], now))
+		}
+	}
+	slices.SortStableFunc(list.Alerts, func(a, b AlertState) int {
+		return cmp.Or(cmp.Compare(min(len(a.Cause), 1), min(len(b.Cause), 1)), cmp.Compare(severityRank[a.Severity], severityRank[b.Severity]), a.Since.Compare(b.Since))
+	})
+	for i := range book.Silences {
+		if s := &book.Silences[i]; now.Before(s.Until) {
+			list.Silences = append(list.Silences, newSilence(s))
+		}
+	}
+	return list
+}
+
+// severityRank puts what is worse first.
+var severityRank = map[string]int{string(alert.Page): 0, string(alert.Ticket): 1, string(alert.Info): 2}
+
+func stateOf(book *journal.AlertBook, of *journal.Alert, now time.Time) AlertState {
+	var said alert.Alert
+	_ = json.Unmarshal(of.Body, &said) // what another version wrote has at least a rule and a subject
+	s := AlertState{
+		Name: alertName(of.AlertID), Rule: of.Rule, Subject: of.Subject, State: string(of.State), Severity: of.Severity, Headline: said.Headline,
+		Since: of.Since.UTC(), Count: said.Count, Action: said.Action, Cause: strings.TrimSuffix(of.Cause, "/"),
+	}
+	if !of.Told.IsZero() {
+		told := of.Told.UTC()
+		s.Told = &told
+	}
+	if of.AckBy != "" {
+		s.Acknowledged = &Acknowledgement{of.AckBy, of.AckAt.UTC(), of.AckReason}
+	}
+	if silence := book.Silenced(of.AlertID, now); silence != nil {
+		is := newSilence(silence)
+		s.Silenced = &is
+	}
+	return s
+}
+
+func newSilence(s *journal.Silence) AlertSilence {
+	return AlertSilence{idText(s.ID), anyOf(s.Rule) + "/" + anyOf(s.Subject), s.By, s.At.UTC(), s.Until.UTC(), s.Reason}
+}
+
+// anyOf stands in a silence for what it does not choose by.
+func anyOf(s string) string {
+	if s == "" {
+		return "*"
+	}
+	return s
+}
+
+// alertName is what an alert is called: its rule and, if it has one, its subject after a slash.
+func alertName(id journal.AlertID) string { return strings.TrimSuffix(id.Fingerprint(), "/") }
+
+// readName is the reverse of alertName.
+func readName(name string) journal.AlertID {
+	rule, subject, _ := strings.Cut(name, "/")
+	return journal.AlertID{Rule: rule, Subject: subject}
+}
+
+// AlertRecord is something that happened to an alert.
+type AlertRecord struct {
+	ID       string    `json:"id"`
+	At       time.Time `json:"at"`
+	Alert    string    `json:"alert"`
+	Event    string    `json:"event" doc:"fired, escalated, repeated, resolved, acknowledged, silenced, unsilenced, told or not told."`
+	Severity string    `json:"severity,omitempty"`
+	Text     string    `json:"text,omitempty" doc:"What was said, why somebody did it, or who was told."`
+	By       string    `json:"by,omitempty" doc:"Who did it. Missing: the gateway."`
+}
+
+// AlertHistory is a part of what happened to alerts.
+type AlertHistory struct {
+	History []AlertRecord `json:"history" nullable:"false" doc:"Newest first."`
+	Cursor  string        `json:"cursor,omitempty" doc:"Pass it to get the next page. Missing: this is the last."`
+}
+
+type alertHistoryInput struct {
+	Alert  string `query:"alert" maxLength:"200" doc:"A rule, or a rule, a slash and a subject. Missing: all."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
+	Cursor string `query:"cursor" maxLength:"64" doc:"That of the page before."`
+}
+
+func (a *api) alertHistory(ctx context.Context, in *alertHistoryInput) (*answer[AlertHistory], error) {
+	question := contextOf("alerts", in.Alert)
+	from, err := decode(in.Cursor, question, "query.cursor")
+	if err != nil {
+		return nil, err
+	}
+	if !plain(in.Alert) {
+		return nil, invalid("query.alert", "this is not readable text", nil)
+	}
+	id := readName(in.Alert)
+	var records []journal.AlertRecord
+	err = a.ask(ctx, readTime, func(ctx context.Context) (err error) {
+		records, err = a.opt.Alerts.History(ctx, journal.AlertFilter(id), from.at, in.Limit+1)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &answer[AlertHistory]{AlertHistory{History: []AlertRecord{}}}
+	if len(records) > in.Limit {
+		records = records[:in.Limit]
+		out.Body.Cursor = cursor{at: records[in.Limit-1].ID}.encode(question)
+	}
+	for _, r := range records {
+		out.Body.History = append(out.Body.History, AlertRecord{idText(r.ID), r.At.UTC(), alertName(r.AlertID), string(r.Event), r.Severity, r.Text, r.By})
+	}
+	return out, nil
+}
+
+type acknowledgeInput struct {
+	Body struct {
+		Alert  string `json:"alert" minLength:"1" maxLength:"200" doc:"Its name: a rule and, after a slash, a subject."`
+		Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
+	}
+}
+
+// AlertDone says what was changed.
+type AlertDone struct {
+	Alert string `json:"alert"`
+	Done  string `json:"done" enum:"acknowledged,silenced,unsilenced"`
+}
+
+var errNoAlert = huma.Error404NotFound("there is no such alert that fires, or no such silence; GET " + Base + "/alerts lists them")
+
+func (a *api) acknowledge(ctx context.Context, in *acknowledgeInput) (*answer[AlertDone], error) {
+	if err := readable(in.Body.Reason, in.Body.Alert); err != nil {
+		return nil, err
+	}
+	err := a.ask(ctx, writeTime, func(ctx context.Context) error {
+		return a.opt.Alerts.Acknowledge(ctx, readName(in.Body.Alert), actor(ctx), in.Body.Reason)
+	})
+	return a.changedAlert(ctx, in.Body.Alert, "acknowledged", in.Body.Reason, err)
+}
+
+type silenceInput struct {
+	Body struct {
+		Alert  string    `json:"alert" minLength:"1" maxLength:"200" doc:"A rule and, after a slash, a subject; a star stands for any."`
+		Until  time.Time `json:"until" doc:"In the future, at most 90 days."`
+		Reason string    `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
+	}
+}
+
+// maxSilence is for how long nobody may want to hear of something: what is always wrong is disabled in the configuration.
+const maxSilence = 90 * 24 * time.Hour
+
+func (a *api) silence(ctx context.Context, in *silenceInput) (*answer[AlertSilence], error) {
+	if err := readable(in.Body.Reason, in.Body.Alert); err != nil {
+		return nil, err
+	}
+	now, until := a.opt.Now(), in.Body.Until
+	if !until.After(now) || until.Sub(now) > maxSilence {
+		return nil, invalid("body.until", "write a time in the future, at most 90 days from now", until)
+	}
+	rule, subject, chosen := strings.Cut(in.Body.Alert, "/")
+	if !chosen && rule != "*" {
+		subject = "" // a rule alone has no subject, and a silence without one is for any
+	}
+	s := journal.Silence{Rule: strings.TrimSuffix(rule, "*"), Subject: strings.TrimSuffix(subject, "*"), At: now, Until: until, By: actor(ctx), Reason: in.Body.Reason}
+	if strings.HasSuffix(rule, "*") && s.Rule != "" || strings.HasSuffix(subject, "*") && s.Subject != "" {
+		return nil, invalid("body.alert", "a star stands for all of a rule or of a subject, and not for a part", in.Body.Alert)
+	}
+	err := a.ask(ctx, writeTime, func(ctx context.Context) (err error) {
+		s, err = a.opt.Alerts.Silence(ctx, s)
+		return err
+	})
+	if _, err := a.changedAlert(ctx, in.Body.Alert, "silenced", in.Body.Reason, err); err != nil {
+		return nil, err
+	}
+	return &answer[AlertSilence]{newSilence(&s)}, nil
+}
+
+type unsilenceInput struct {
+	ID   string `path:"id" maxLength:"32"`
+	Body struct {
+		Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
+	}
+}
+
+func (a *api) unsilence(ctx context.Context, in *unsilenceInput) (*answer[AlertDone], error) {
+	if err := readable(in.Body.Reason); err != nil {
+		return nil, err
+	}
+	id, err := strconv.ParseInt(in.ID, 10, 64)
+	if err != nil {
+		return nil, errNoAlert
+	}
+	err = a.ask(ctx, writeTime, func(ctx context.Context) error { return a.opt.Alerts.Unsilence(ctx, id, actor(ctx), in.Body.Reason) })
+	return a.changedAlert(ctx, in.ID, "unsilenced", in.Body.Reason, err)
+}
+
+// readable reports texts of an operator that are none.
+func readable(texts ...string) error {
+	for _, text := range texts {
+		if !plain(text) {
+			return invalid("body", "this is not readable text", nil)
+		}
+	}
+	return nil
+}
+
+// changedAlert says in the log and in the answer what an operator did.
+func (a *api) changedAlert(ctx context.Context, name, done, reason string, err error) (*answer[AlertDone], error) {
+	if err != nil {
+		return nil, err
+	}
+	loglimit.Unbound(a.opt.Logger).LogAttrs(ctx, slog.LevelInfo, "api: an alert is acknowledged, silenced or not silenced any more", slog.String("alert", name),
+		slog.String("done", done), slog.String("by", actor(ctx)), slog.String("reason", reason))
+	a.attended.forget()
+	return &answer[AlertDone]{AlertDone{name, done}}, nil
+}
+
+// ChannelTest is what came of a test message.
+type ChannelTest struct {
+	Channel string `json:"channel"`
+	Arrived bool   `json:"arrived"`
+	Answer  string `json:"answer" doc:"What the receiver said, or why it could not be told."`
+}
+
+type testInput struct {
+	Name string `path:"name" maxLength:"64"`
+	Body struct {
+		Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
+	}
+}
+
+var errNoChannel = huma.Error404NotFound("this gateway has no such channel; GET " + Base + "/alerts lists them")
+
+func (a *api) testChannel(ctx context.Context, in *testInput) (*answer[ChannelTest], error) {
+	if err := readable(in.Body.Reason); err != nil {
+		return nil, err
+	}
+	known := false
+	for _, c := range a.opt.Channels() {
+		known = known || c.Name == in.Name
+	}
+	if !known {
+		return nil, errNoChannel
+	}
+	out := &answer[ChannelTest]{ChannelTest{Channel: in.Name}}
+	err := a.ask(ctx, writeTime, func(ctx context.Context) error {
+		said, err := a.opt.TestChannel(ctx, in.Name)
+		if out.Body.Arrived = err == nil; err != nil {
+			said = err.Error()
+		}
+		out.Body.Answer = said
+		if err := a.opt.Alerts.Tested(ctx, in.Name, actor(ctx), in.Body.Reason); err != nil { // it was sent all the same
+			a.opt.Logger.LogAttrs(ctx, slog.LevelWarn, "api: that a test message was sent is not on record", slog.Any("error", err))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	loglimit.Unbound(a.opt.Logger).LogAttrs(ctx, slog.LevelInfo, "api: a test message was sent", slog.String("channel", in.Name), slog.Bool("arrived", out.Body.Arrived),
+		slog.String("by", actor(ctx)), slog.String("reason", in.Body.Reason))
+	return out, nil
+}
+
+// Attended says who looks after an alert.
+type Attended struct {
+	Alert        string           `json:"alert"`
+	Acknowledged *Acknowledgement `json:"acknowledged,omitempty"`
+	Silenced     *AlertSilence    `json:"silenced,omitempty"`
+}
+
+// attended remembers which alerts are looked after, so that however many ask, the store is asked once in a while.
+type attended struct {
+	asking sync.Mutex // one asks, and the others get what is known
+
+	mu    sync.Mutex
+	until time.Time
+	known []Attended
+}
+
+const (
+	attendedFor  = 2 * time.Second
+	attendedTime = time.Second // for one question, which page one does not wait for longer
+)
+
+// get returns what is known. That the store is away changes nothing of it.
+func (c *attended) get(ctx context.Context, o *Options) []Attended {
+	c.mu.Lock()
+	fresh, known := o.Now().Before(c.until), c.known
+	c.mu.Unlock()
+	if fresh || o.Alerts == nil || !c.asking.TryLock() {
+		return known
+	}
+	defer c.asking.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, attendedTime)
+	defer cancel()
+	book, err := o.Alerts.Alerts(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = o.Now().Add(attendedFor)
+	if err != nil {
+		return c.known
+	}
+	c.known = nil
+	for _, s := range listOf(book, nil, o.Now()).Alerts {
+		if s.Acknowledged != nil || s.Silenced != nil {
+			c.known = append(c.known, Attended{s.Name, s.Acknowledged, s.Silenced})
+		}
+	}
+	return c.known
+}
+
+// forget has the store asked the next time.
+func (c *attended) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = time.Time{}
+}

@@ -1,0 +1,192 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/overview"
+)
+
+// alerts stands for what remembers alerts: one that fires, one that is about to, and one that is over.
+type alerts struct {
+	silences []journal.Silence
+	ack      string
+	tested   []string
+	asked    int
+	fails    bool
+}
+
+func (a *alerts) Alerts(context.Context) (*journal.AlertBook, error) {
+	a.asked++
+	if a.fails {
+		return nil, errors.New("the store is away")
+	}
+	alert := func(rule, subject string, state journal.AlertState) journal.Alert {
+		id := journal.AlertID{Rule: rule, Subject: subject}
+		return journal.Alert{AlertID: id, State: state, Severity: "page", Since: now.Add(-time.Hour), Fired: now.Add(-time.Hour), Told: now.Add(-time.Minute),
+			Body: []byte(`{"headline": "` + rule + ` it is", "count": 7, "action": {"label": "Mend it", "command": "hookonce doctor"}}`)}
+	}
+	fires := alert("destination_failing", "app", journal.AlertFiring)
+	if a.ack != "" {
+		fires.AckBy, fires.AckReason, _ = strings.Cut(a.ack, ": ")
+		fires.AckAt = now
+	}
+	return &journal.AlertBook{Alerts: []journal.Alert{alert("died", "app", journal.AlertResolved), fires, alert("store_slow", "", journal.AlertPending)},
+		Silences: a.silences, Waiting: map[string]int{"team": 3}}, nil
+}
+
+func (a *alerts) History(_ context.Context, f journal.AlertFilter, before int64, limit int) (records []journal.AlertRecord, _ error) {
+	for id := int64(5); id > 0 && len(records) < limit; id-- {
+		of := journal.AlertID{Rule: "destination_failing", Subject: fmt.Sprint("app", id%2)}
+		if (before == 0 || id < before) && (f.Rule == "" || f.Rule == of.Rule) && (f.Subject == "" || f.Subject == of.Subject) {
+			records = append(records, journal.AlertRecord{ID: id, AlertID: of, At: now, Event: journal.AlertFired, Severity: "page", Text: "it failed"})
+		}
+	}
+	return records, nil
+}
+
+func (a *alerts) Acknowledge(_ context.Context, id journal.AlertID, by, reason string) error {
+	if id != (journal.AlertID{Rule: "destination_failing", Subject: "app"}) {
+		return journal.ErrNoAlert
+	}
+	a.ack = by + ": " + reason
+	return nil
+}
+
+func (a *alerts) Silence(_ context.Context, s journal.Silence) (journal.Silence, error) {
+	s.ID = int64(len(a.silences) + 1)
+	a.silences = append(a.silences, s)
+	return s, nil
+}
+
+func (a *alerts) Tested(_ context.Context, channel, by, reason string) error {
+	a.tested = append(a.tested, channel+" "+by+" "+reason)
+	return nil
+}
+
+func (a *alerts) Unsilence(_ context.Context, id int64, _, _ string) error {
+	if id != 1 || len(a.silences) == 0 {
+		return journal.ErrNoAlert
+	}
+	a.silences = a.silences[1:]
+	return nil
+}
+
+// What fires is listed with who looks after it, what is over is not, and each change needs a reason and an operator.
+func TestAlerts(t *testing.T) {
+	r := newRig(t)
+	list := r.get("/api/v1/alerts")
+	if got := fmt.Sprint(list["channels"]); got != "[map[kind:pagerduty name:oncall severities:[page] waiting:0] map[kind:slack name:team severities:[page ticket] waiting:3]]" {
+		t.Errorf("channels %s", got)
+	}
+	all := list["alerts"].([]any)
+	first := all[0].(map[string]any)
+	if len(all) != 2 || first["name"] != "destination_failing/app" || first["headline"] != "destination_failing it is" || first["acknowledged"] != nil || all[1].(map[string]any)["name"] != "store_slow" {
+		t.Errorf("alerts %v", all)
+	}
+	r.post("/api/v1/alerts/acknowledge", map[string]any{"alert": "destination_failing/app", "reason": "restarting it"}, 200)
+	r.post("/api/v1/alerts/acknowledge", map[string]any{"alert": "died/app", "reason": "restarting it"}, 404)
+	r.post("/api/v1/alerts/acknowledge", map[string]any{"alert": "destination_failing/app", "reason": ""}, 422)
+	r.post("/api/v1/alerts/acknowledge", map[string]any{"alert": "destination_failing/app", "reason": "a\nb"}, 422)
+	s := r.post("/api/v1/alerts/silences", map[string]any{"alert": "destination_failing/*", "until": now.Add(time.Hour), "reason": "moving"}, 200)
+	if s["alert"] != "destination_failing/*" || s["id"] != "1" || s["by"] != "local" {
+		t.Errorf("a silence %v", s)
+	}
+	for _, body := range []map[string]any{
+		{"alert": "died/app", "until": now, "reason": "moving"}, {"alert": "died/app", "until": now.Add(91 * 24 * time.Hour), "reason": "moving"},
+		{"alert": "died/app", "until": now.Add(time.Hour)}, {"alert": "died/ap*", "until": now.Add(time.Hour), "reason": "moving"},
+		{"alert": "die*", "until": now.Add(time.Hour), "reason": "moving"}, {"alert": "", "until": now.Add(time.Hour), "reason": "moving"},
+	} {
+		r.post("/api/v1/alerts/silences", body, 422)
+	}
+	first = r.get("/api/v1/alerts")["alerts"].([]any)[0].(map[string]any)
+	if got := fmt.Sprint(first["acknowledged"], first["silenced"]); !strings.Contains(got, "restarting it") || !strings.Contains(got, "moving") {
+		t.Errorf("it is looked after by %s", got)
+	}
+	r.post("/api/v1/alerts/silences/2/end", map[string]any{"reason": "moved"}, 404)
+	r.post("/api/v1/alerts/silences/x/end", map[string]any{"reason": "moved"}, 404)
+	r.post("/api/v1/alerts/silences/1/end", map[string]any{"reason": "moved"}, 200)
+	if got := r.get("/api/v1/alerts")["silences"].([]any); len(got) != 0 {
+		t.Errorf("silences %v", got)
+	}
+	for _, want := range []string{"done=acknowledged by=local reason=\"restarting it\"", "done=silenced", "done=unsilenced"} {
+		if !strings.Contains(r.log.String(), want) {
+			t.Errorf("the log has no %q:\n%s", want, r.log)
+		}
+	}
+}
+
+// Only who may change things can have nobody told of them.
+func TestAlertsAreForOperatorsToChange(t *testing.T) {
+	r := newRig(t, api.Token{Name: "board", Secret: "a-fake-token-for-reading", Role: api.Read})
+	read := func(method, path string, body any, want int) {
+		t.Helper()
+		req := request(method, path, body)
+		req.Header.Set("Authorization", "Bearer a-fake-token-for-reading")
+		r.expect(req, want)
+	}
+	read("GET", "/api/v1/alerts", nil, 200)
+	read("POST", "/api/v1/alerts/acknowledge", map[string]any{"alert": "destination_failing/app", "reason": "x"}, 403)
+	read("POST", "/api/v1/alerts/silences", map[string]any{"alert": "*", "until": now.Add(time.Hour), "reason": "x"}, 403)
+	read("POST", "/api/v1/alerts/channels/oncall/test", map[string]any{"reason": "x"}, 403)
+}
+
+// The history comes in pages, of all alerts or of some.
+func TestAlertHistory(t *testing.T) {
+	r := newRig(t)
+	page := r.get("/api/v1/alerts/history?limit=3")
+	next := r.get("/api/v1/alerts/history?limit=3&cursor=" + fmt.Sprint(page["cursor"]))
+	if len(page["history"].([]any)) != 3 || len(next["history"].([]any)) != 2 || next["cursor"] != nil {
+		t.Errorf("%v and %v", page, next)
+	}
+	if got := r.get("/api/v1/alerts/history?alert=destination_failing/app1")["history"].([]any); len(got) != 3 {
+		t.Errorf("of one: %v", got)
+	}
+	r.expect(request("GET", "/api/v1/alerts/history?alert=other&cursor="+fmt.Sprint(page["cursor"]), nil), 422)
+}
+
+// A test message says what the receiver said, and that it did not arrive is an answer.
+func TestChannelsAreTested(t *testing.T) {
+	r := newRig(t)
+	body := map[string]any{"reason": "a new integration"}
+	if got := fmt.Sprint(r.post("/api/v1/alerts/channels/oncall/test", body, 200)); got != "map[answer:202 Accepted arrived:true channel:oncall]" {
+		t.Errorf("%s", got)
+	}
+	if got := fmt.Sprint(r.post("/api/v1/alerts/channels/team/test", body, 200)); !strings.Contains(got, "arrived:false") || !strings.Contains(got, "no_service") {
+		t.Errorf("%s", got)
+	}
+	r.post("/api/v1/alerts/channels/nobody/test", body, 404)
+	if len(r.alerts.tested) != 2 || r.alerts.tested[0] != "oncall local a new integration" {
+		t.Errorf("on record are %q", r.alerts.tested)
+	}
+}
+
+// Page one says who looks after what, asks for it once in a while, and is there when the store is not.
+func TestOverviewSaysWhoLooksAfterAlerts(t *testing.T) {
+	r := newRig(t)
+	clock := now
+	h := api.New(api.Options{
+		Alerts: r.alerts, Now: func() time.Time { return clock },
+		Overview: func(context.Context) (*overview.Snapshot, error) { return &overview.Snapshot{At: clock}, nil },
+	})
+	r.handler = h
+	r.alerts.ack = "ann: on it"
+	for range 5 {
+		if got := fmt.Sprint(r.get("/api/v1/overview")["attended"]); !strings.Contains(got, "alert:destination_failing/app") {
+			t.Fatalf("attended %s", got)
+		}
+	}
+	if r.alerts.asked != 1 {
+		t.Errorf("asked %d times", r.alerts.asked)
+	}
+	r.alerts.fails, clock = true, clock.Add(time.Minute)
+	if got := fmt.Sprint(r.get("/api/v1/overview")["attended"]); !strings.Contains(got, "ann") || r.alerts.asked != 2 {
+		t.Errorf("without a store, asked %d times: %s", r.alerts.asked, got)
+	}
+}
