@@ -108,7 +108,7 @@ func failure() overview.Failure {
 func fired(t *testing.T, rule string) alert.Alert {
 	t.Helper()
 	s := &overview.Snapshot{
-		At: now, Since: ago(30 * 24 * time.Hour), Store: overview.StoreState{Cleaned: ago(time.Minute), Commits: 100, CommitMS: 2},
+		At: now, Since: ago(30 * 24 * time.Hour), Parts: []overview.Part{{Name: "tallies", Read: ago(2 * time.Minute)}}, Store: overview.StoreState{Cleaned: ago(time.Minute), Commits: 100, CommitMS: 2},
 		Sources: []overview.SourceState{{Name: "billing", Provider: "stripe", Path: "/in/billing", LastVerified: now, Usual: overview.Baseline{Share: 0.01, Dispersion: 1, Hours: 168}}},
 		Destinations: []overview.DestinationState{{
 			Destination: fleet.Destination{Name: "ledger", Configured: true, URL: "https://ledger.internal/hooks", Health: &fleet.Health{State: "healthy"}},
