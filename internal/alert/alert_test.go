@@ -133,11 +133,10 @@ func TestRules(t *testing.T) {
 		{silent, Ticket, source(func(o *overview.SourceState) { o.LastVerified, o.Silence.Missing = ago(time.Hour), 50 }),
 			source(func(o *overview.SourceState) { o.LastVerified, o.Silence.Missing = ago(leastSilent-time.Second), 50 }), "50 minutes", "endpoint"},
 		{silent, Ticket, source(func(o *overview.SourceState) {
-			o.LastVerified, o.ExpectEvery = ago(30*time.Minute-time.Second-time.Hour), 1700
-		}),
-			source(func(o *overview.SourceState) {
-				o.LastVerified, o.ExpectEvery, o.Silence.Missing = ago(time.Hour), 3600, 99
-			}), "something is expected every 28m20s", "endpoint"},
+			o.LastVerified, o.ExpectEvery = ago(24*time.Hour+time.Second), 24*3600
+		}), source(func(o *overview.SourceState) {
+			o.LastVerified, o.ExpectEvery, o.Silence.Missing = ago(24*time.Hour), 24*3600, 99
+		}), "something is expected every 24h", "endpoint"},
 		{cleanupLate, Ticket, func(s *snapshot) { s.Since, s.Store.Cleaned = ago(72*time.Hour), ago(cleanupAfter+time.Second) },
 			func(s *snapshot) { s.Since, s.Store.Cleaned = ago(72*time.Hour), ago(cleanupAfter) }, "cleanup", "doctor"},
 		{partitionsEnd, Ticket, func(s *snapshot) { s.Store.Partitioned = now.Add(partitionGap - time.Second) },
