@@ -91,3 +91,20 @@ func TestFunctionsBelongToAVersion(t *testing.T) {
 			"with the block at the end of postgres_%d.sql, and run go test -update ./internal/ddl", golden, err, made, made)
 	}
 }
+
+// Versions before 12 have no place for the oldest program that may run beside them, and a later one never asks for a newer
+// program than itself: nobody could start.
+func TestVersionsRecordWhoMayRunBesideThem(t *testing.T) {
+	tables, err := ddl.Named(ddl.SQLite, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v := int64(1); v <= ddl.Version(); v++ {
+		_, values, _ := strings.Cut(tables.Record(v), "VALUES ")
+		var version, oldest int64
+		n, _ := fmt.Sscanf(values, "(%d, true, %d)", &version, &oldest)
+		if version != v || (n == 2) != (v >= 12) || oldest > v {
+			t.Errorf("version %d is recorded by %s", v, tables.Record(v))
+		}
+	}
+}
