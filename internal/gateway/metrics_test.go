@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the table of metrics in docs/moni
 var described = regexp.MustCompile(`^Desc\{fqName: ("hookonce_[a-z_]+"), help: ("(?:[^"\\]|\\.)*"), .*constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 
 // TestMetricsStandInAPage: every metric that a gateway exposes, counted already or not, stands in docs/monitoring.md.
-// Package internal/tool/monitoring holds rules, board and pages to that table.
+// Package internal/tool/monitoring holds the rules, the board and the pages to that table.
 func TestMetricsStandInAPage(t *testing.T) {
 	rows := map[string]string{}
 	onEveryStore(t, func(t *testing.T, store config.Store) {
