@@ -58,6 +58,9 @@ var samples = map[string]string{
 // countElsewhere are the settings that the plan of a gateway has no use for, and who goes by them.
 var countElsewhere = map[string]string{
 	"LogFormat":             "cmd/hookonce makes the logger",
+	"Notify":                "Load reads the addresses: see TestTelling",
+	"Heartbeat":             "Load reads the address: see TestTelling",
+	"AdminURL":              "the channels have it in their messages: see TestPeopleAreTold",
 	"Development":           "cmd/hookonce says what a development gateway is for",
 	"Warnings":              "they are remarks",
 	"Destinations.TLS.CA":   "Load reads the file: see TestPlan_certificates",
