@@ -7,12 +7,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 )
 
+// libraryTimeout bounds the requests that libraries make with the default client, which otherwise waits for ever for a receiver
+// that says nothing: some of the chats that alerts go to.
+const libraryTimeout = 30 * time.Second
+
 func main() {
+	http.DefaultClient.Timeout = libraryTimeout
 	os.Exit(execute(&env{
 		args:    os.Args,
 		environ: os.Environ(),
