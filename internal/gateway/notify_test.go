@@ -74,7 +74,9 @@ func TestPeopleAreTold(t *testing.T) {
 	w.sink.answer = func(string, int) int { return 500 }
 	w.send("e", 30, 200)
 	w.settles("destination_failing", "500", "--destination ledger --state failed")
+	in.mu.Lock()
 	in.down = true
+	in.mu.Unlock()
 	evaluate := func() {
 		w.ahead.Add(int64(2 * time.Minute))
 		w.alerting.Evaluate(t.Context())
