@@ -227,6 +227,9 @@ func TestPagesShowConfigurationsThatLoad(t *testing.T) {
 			if block[1] != "yaml" {
 				continue
 			}
+			if !strings.Contains(block[2], "sources:") { // a part of a file
+				block[2] += `sources: [{name: billing, provider: stripe, secrets: ["env:STRIPE_WEBHOOK_SECRET"], to: "http://127.0.0.1:3000"}]` + "\n"
+			}
 			dir := t.TempDir()
 			writeCertificate(t, dir) // where the page has it in /etc/hookonce
 			file := filepath.Join(dir, "hookonce.yaml")
@@ -241,7 +244,7 @@ func TestPagesShowConfigurationsThatLoad(t *testing.T) {
 					"MAILGUN_SIGNING_KEY=a-fake-key", "SHOP_WEBHOOK_SECRET=whsec_ZmFrZQ==",
 					"HEARTBEAT_URL=https://beats.example.com/fake", "PAGER_URL=pagerduty:///0123456789abcdef0123456789abcdef",
 					"CHAT_URL=slack://hook:AAAAAAAAA-BBBBBBBBB-123456789123456789123456@webhook", "INCIDENTS_URL=https://incidents.example.com/hooks",
-					"INCIDENTS_SECRET=whsec_ZmFrZQ=="}, out: io.Discard, err: os.Stderr,
+					"INCIDENTS_SECRET=whsec_ZmFrZQ==", "INTERNAL_SECRET=whsec_ZmFrZQ==", "OTLP_AUTHORIZATION=Bearer a-fake-token"}, out: io.Discard, err: os.Stderr,
 			}
 			if code := execute(w); code != exitOK {
 				t.Errorf("%s: config check of its example exits %d", page, code)
