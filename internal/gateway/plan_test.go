@@ -26,6 +26,11 @@ import (
 const oneOfEach = `
 store: postgres://u@h/db
 tracing: {endpoint: "http://127.0.0.1:4318", secret: fake-secret-of-tracing}
+admin_url: https://hooks.example/
+alerts:
+  heartbeat: env:FAKE_BEAT
+  notify:
+    - {name: oncall, url: env:FAKE_PAGER, secrets: [whsec_ZmFrZS1zZWNyZXQtb2YtYS1jaGFubmVsLWZha2U=]}
 destinations:
   - {name: ledger, url: "https://ledger.internal/hooks", sign_as: provider, tls: {server_name: ledger.example}}
   - {name: mailer, url: "https://mailer.internal/", pass_headers: [X-Signature]}
@@ -45,6 +50,9 @@ sources:
       verify: [{signature: {in: "header:X-Signature"}, sign: [body]}]
       event: {key: [["json:$.id"]], type: ["json:$.type"]}
 `
+
+// oneEnviron has what must not stand in a file.
+var oneEnviron = []string{"FAKE_BEAT=https://beat.example/fake-path", "FAKE_PAGER=https://pager.example/fake-path"}
 
 // samples are other values of texts of which not every one makes sense.
 var samples = map[string]string{
@@ -128,7 +136,7 @@ func TestPlan_certificates(t *testing.T) {
 	plain := strings.Replace(oneOfEach, "server_name: ledger.example", "server_name: ledger.example%s", 1)
 	before := planned(t, parsed(t, fmt.Sprintf(plain, "")))
 	for _, files := range []string{", ca: cert.pem", ", cert: cert.pem, key: key.pem", ".org"} {
-		cfg, err := config.Load(config.Input{Path: "hookonce.yaml", Data: []byte(fmt.Sprintf(plain, files)), ReadFile: read})
+		cfg, err := config.Load(config.Input{Path: "hookonce.yaml", Data: []byte(fmt.Sprintf(plain, files)), Environ: oneEnviron, ReadFile: read})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +181,7 @@ func (b bounded) Profile() hookonce.Profile {
 
 func parsed(t *testing.T, file string) *config.Config {
 	t.Helper()
-	cfg, err := config.Load(config.Input{Path: "hookonce.yaml", Data: []byte(file), ReadFile: os.ReadFile})
+	cfg, err := config.Load(config.Input{Path: "hookonce.yaml", Data: []byte(file), Environ: oneEnviron, ReadFile: os.ReadFile})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +244,11 @@ func change(t *testing.T, name string, v reflect.Value) {
 	t.Helper()
 	switch is := v.Addr().Interface().(type) {
 	case *settings.Secret:
-		*is = settings.Literal("fake-secret-of-another")
+		other := "fake-secret-of-another"
+		if strings.HasPrefix(is.Reveal(), "https://") {
+			other = is.Reveal() + "x"
+		}
+		*is = settings.Literal(other)
 		return
 	case *[]settings.Secret:
 		*is = append(slices.Clone(*is), settings.Literal("ff00ff00ff00ff00"))
