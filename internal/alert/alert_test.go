@@ -14,7 +14,8 @@ import (
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-func ago(d time.Duration) time.Time { return now.Add(-d) }
+func ago(d time.Duration) time.Time   { return now.Add(-d) }
+func when(d time.Duration) *time.Time { t := ago(d); return &t }
 
 // well is a snapshot of a gateway in which nothing is wrong.
 func well() *overview.Snapshot {
@@ -88,6 +89,19 @@ func TestRules(t *testing.T) {
 			o.ReseenFor, o.Five = minutes, overview.Intake{Accepted: 100, Reseen: 60}
 		})
 	}
+	// secrets has two: the first ends in so long, and each verified so many of the last requests.
+	secrets := func(ends time.Duration, first, second int64) func(*snapshot) {
+		return source(func(o *overview.SourceState) {
+			until := now.Add(ends)
+			o.Secrets = []overview.Secret{{Until: &until, Hour: first, Day: first, Week: first}, {Hour: second, Day: second, Week: second}}
+		})
+	}
+	// unused has two that were counted for so long: the second verified so many requests, and begins then.
+	unused := func(known time.Duration, used int64, from *time.Time) func(*snapshot) {
+		return source(func(o *overview.SourceState) {
+			o.SecretsSince, o.Secrets = ago(known), []overview.Secret{{Week: 500}, {Week: used, From: from}}
+		})
+	}
 	for _, c := range []struct {
 		rule        string
 		severity    Severity
@@ -143,6 +157,14 @@ func TestRules(t *testing.T) {
 			func(s *snapshot) { s.Store.Partitioned = now.Add(partitionGap) }, "last partition", "doctor"},
 		{effectsDoubled, Page, reconciled(reconciledFor, 1), reconciled(reconciledFor+time.Second, 1), "In orders, 1 event has more than one effect (2 too many), such as evt_1", "hookonce reconcile --table orders"},
 		{effectsDoubled, Page, reconciled(0, 2), reconciled(0, 0), "2 events have", "reconcile"},
+		{secretEnds, Ticket, secrets(secretSoon, 30, 10), secrets(secretSoon+time.Second, 30, 10), "Secret 1 of orders ends at 2026-11-29 12:00:00Z, and 30 of the last 40 requests", "sources.orders.secrets"},
+		{secretEnds, Ticket, secrets(secretSoon, 1, 39), secrets(secretSoon, 0, 40), "1 of the last 40", "reload"},
+		{secretEnds, Ticket, secrets(time.Hour, 40, 0), secrets(secretSoon+time.Second, 40, 0), "all of the last 40 requests were signed with it: from then on they are refused", "sources.orders.secrets"},
+		{secretEnds, Ticket, secrets(-time.Hour, 40, 0), secrets(-time.Hour, 39, 1), "has ended at 2026-11-22 11:00:00Z: all of the last 40", "sources.orders.secrets"},
+		{secretEnds, Ticket, secrets(0, 3, 0), secrets(0, 0, 0), "has ended", "reload"},
+		{secretUnused, Info, unused(secretIdle, 0, nil), unused(secretIdle-time.Second, 0, nil), "Secret 2 of orders verified none of the 500", "sources.orders.secrets"},
+		{secretUnused, Info, unused(secretIdle, 0, when(secretIdle+time.Second)), unused(secretIdle, 0, when(secretIdle)), "can be removed", "reload"},
+		{secretUnused, Info, unused(2*secretIdle, 0, nil), unused(2*secretIdle, 1, nil), "seven days", "reload"},
 		{storeFull, Ticket, func(s *snapshot) { s.Store.FreeBytes, s.Store.DailyBytes = 13<<30, 1<<30 },
 			func(s *snapshot) { s.Store.FreeBytes, s.Store.DailyBytes = 14<<30, 1<<30 }, "full in 13 days", "retention"},
 	} {
@@ -165,6 +187,35 @@ func TestRules(t *testing.T) {
 		}
 		if a := find(c.not); a != nil {
 			t.Errorf("%s fires just below: %s", c.rule, a.Headline)
+		}
+	}
+}
+
+// Few requests are looked at over a longer time, and a secret that is counted with others is not judged.
+func TestUsesOfSecrets(t *testing.T) {
+	until := now.Add(time.Hour)
+	for name, c := range map[string]struct {
+		secrets []overview.Secret
+		says    string // none if it is empty
+	}{
+		"the hour, if it has enough":        {[]overview.Secret{{Until: &until, Day: 90, Week: 900}, {Hour: 20, Day: 80, Week: 800}}, ""},
+		"the day, if the hour has not":      {[]overview.Secret{{Until: &until, Day: 20, Week: 900}, {Hour: 19, Day: 19, Week: 800}}, "20 of the last 39"},
+		"the week, if the day has not":      {[]overview.Secret{{Until: &until, Week: 2}, {Week: 9}}, "2 of the last 11"},
+		"nothing came":                      {[]overview.Secret{{Until: &until}, {}}, ""},
+		"a single one":                      {[]overview.Secret{{Until: &until, Hour: 25}}, "all of the last 25"},
+		"one that is counted with others":   {[]overview.Secret{{}, {}, {}, {Until: &until, Hour: 25, Shared: true}, {}}, ""},
+		"one that lasts, which alone is so": {[]overview.Secret{{Hour: 25}}, ""},
+	} {
+		s := well()
+		s.Sources[0].Secrets, s.Sources[0].SecretsSince = c.secrets, ago(2*secretIdle)
+		said := ""
+		for _, a := range Judge(s).Alerts {
+			if a.Rule == secretEnds {
+				said += a.Headline
+			}
+		}
+		if (said == "") != (c.says == "") || !strings.Contains(said, c.says) {
+			t.Errorf("%s: %q, want %q", name, said, c.says)
 		}
 	}
 }

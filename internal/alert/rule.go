@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/overview"
@@ -63,6 +64,8 @@ const (
 	storeFull         = "store_full"
 	probing           = "probing"
 	effectsDoubled    = "effects_doubled"
+	secretEnds        = "secret_ends"
+	secretUnused      = "secret_unused"
 )
 
 // rules stand in the order in which one is told before another of the same severity.
@@ -88,11 +91,14 @@ var rules = []Rule{
 	{Name: cameAgain, When: "more events came again than is usual, for three minutes; a page at ten times that", Severity: Page, find: ofSources(findCameAgain)},
 	{Name: silent, When: "so many minutes with events are missing, by what the source usually sends; or nothing came for longer than its expect_every", Severity: Ticket,
 		Threshold: sureSilence, Unit: Number, find: ofSources(findSilent)},
+	{Name: secretEnds, When: "requests are signed with a secret that ends sooner; or, all of them, with one that has ended", Severity: Ticket, For: 10 * time.Minute,
+		Threshold: secretSoon.Seconds(), Unit: Seconds, find: ofSources(findSecretEnds)},
 	{Name: cleanupLate, When: "the cleanup has not come to an end for longer", Severity: Ticket, Threshold: cleanupAfter.Seconds(), Unit: Seconds, find: ofStore(findCleanupLate)},
 	{Name: partitionsEnd, When: "the last partition ends sooner", Severity: Ticket, Threshold: partitionGap.Seconds(), Unit: Seconds, find: ofStore(findPartitionsEnd)},
 	{Name: storeFull, When: "the disk is full in fewer days, as the store grew in the last seven", Severity: Ticket, For: 10 * time.Minute, Threshold: fullSoon, Unit: Number, find: ofStore(findStoreFull)},
 	{Name: oneAgain, When: "one event came so many times in an hour", Severity: Info, Threshold: manyCopies, Unit: Number, find: ofSources(findOneAgain)},
 	{Name: probing, When: "so many requests in an hour are not authentic, beside some that are", Severity: Info, Threshold: latestRequests, Unit: Number, find: ofSources(findProbing)},
+	{Name: secretUnused, When: "one of several secrets verified nothing for seven days, while another one did", Severity: Info, find: ofSources(findSecretUnused)},
 }
 
 // Rules returns all rules.
@@ -269,6 +275,85 @@ func findProbing(_ *overview.Snapshot, o *overview.SourceState, at float64) *Ale
 	}
 	return &Alert{Severity: Info, Count: failed, Action: Action{Label: "See what was refused", Command: "hookonce refusals " + o.Name},
 		Headline: fmt.Sprintf("Somebody sends requests to %s that are not authentic: %d in the last hour, beside %d that are.", o.Name, failed, o.Hour.Verified)}
+}
+
+// Secrets that are replaced.
+const (
+	secretSoon = 7 * 24 * time.Hour
+	secretIdle = 7 * 24 * time.Hour // over which [overview.Secret.Week] counts
+)
+
+// secretUses returns how often each secret was used lately: in the last hour if that had enough requests to tell, else in the
+// last day, or the last week.
+func secretUses(o *overview.SourceState) (uses []int64, total int64) {
+	for _, of := range []func(*overview.Secret) int64{
+		func(s *overview.Secret) int64 { return s.Hour }, func(s *overview.Secret) int64 { return s.Day }, func(s *overview.Secret) int64 { return s.Week },
+	} {
+		uses, total = nil, 0
+		for i := range o.Secrets {
+			uses = append(uses, of(&o.Secrets[i]))
+			total += uses[i]
+		}
+		if total >= latestRequests {
+			break
+		}
+	}
+	return uses, total
+}
+
+func findSecretEnds(s *overview.Snapshot, o *overview.SourceState, at float64) *Alert {
+	uses, total := secretUses(o)
+	first := -1
+	for i := range o.Secrets {
+		secret := &o.Secrets[i]
+		if secret.Until == nil || secret.Shared || uses[i] == 0 || secret.Until.Sub(s.At).Seconds() > at || !s.At.Before(*secret.Until) && uses[i] < total {
+			continue
+		}
+		if first < 0 || secret.Until.Before(*o.Secrets[first].Until) {
+			first = i
+		}
+	}
+	if first < 0 {
+		return nil
+	}
+	name, until := fmt.Sprintf("Secret %d of %s", first+1, o.Name), *o.Secrets[first].Until
+	a := &Alert{Severity: Ticket, Count: uses[first],
+		Action: Action{Label: "Have the sender sign with a secret that lasts, or let this one end later, and reload", Place: "sources." + o.Name + ".secrets", Command: "hookonce reload"}}
+	switch {
+	case !s.At.Before(until):
+		a.Since = until
+		a.Headline = fmt.Sprintf("%s has ended at %s: all of the last %d authentic requests were signed with it, and none with one that lasts.", name, clock(until), total)
+	case uses[first] == total:
+		a.Headline = fmt.Sprintf("%s ends at %s, and all of the last %d requests were signed with it: from then on they are refused.", name, clock(until), total)
+	default:
+		a.Headline = fmt.Sprintf("%s ends at %s, and %d of the last %d requests were signed with it.", name, clock(until), uses[first], total)
+	}
+	return a
+}
+
+func findSecretUnused(s *overview.Snapshot, o *overview.SourceState, _ float64) *Alert {
+	long := s.At.Add(-secretIdle)
+	if len(o.Secrets) < 2 || o.SecretsSince.IsZero() || o.SecretsSince.After(long) {
+		return nil
+	}
+	var unused []string
+	var total int64
+	for i := range o.Secrets {
+		secret := &o.Secrets[i]
+		if total += secret.Week; secret.Shared {
+			break
+		}
+		if secret.Week == 0 && (secret.From == nil || secret.From.Before(long)) {
+			unused = append(unused, fmt.Sprint(i+1))
+		}
+	}
+	if len(unused) == 0 || total == 0 {
+		return nil
+	}
+	return &Alert{Severity: Info, Count: total,
+		Action: Action{Label: "Remove it, and reload", Place: "sources." + o.Name + ".secrets", Command: "hookonce reload"},
+		Headline: fmt.Sprintf("Secret %s of %s verified none of the %d authentic requests of the last seven days: it can be removed, unless the sender is to change to it.",
+			strings.Join(unused, ", "), o.Name, total)}
 }
 
 // Copies.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/doctor"
@@ -39,7 +40,26 @@ func (g *Gateway) takes() error {
 func overviewSources(p *plan) (all []overview.SourceState) {
 	for _, s := range apiSources(p.cfg) {
 		all = append(all, overview.SourceState{Name: s.Name, Provider: s.Provider, Path: s.Path, Destinations: append([]string{}, s.Destinations...),
-			ExpectEvery: int64(p.expected[s.Name].Seconds())})
+			ExpectEvery: int64(p.expected[s.Name].Seconds()), Secrets: overviewSecrets(p.cfg, s.Name)})
+	}
+	return all
+}
+
+// overviewSecrets returns when the secrets of a source begin and end, and nothing else of them.
+func overviewSecrets(cfg *config.Config, source string) (all []overview.Secret) {
+	known := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		t = t.UTC()
+		return &t
+	}
+	for i := range cfg.Sources {
+		if s := &cfg.Sources[i]; s.Name == source {
+			for j := range s.Secrets {
+				all = append(all, overview.Secret{From: known(s.Secrets[j].From), Until: known(s.Secrets[j].Until)})
+			}
+		}
 	}
 	return all
 }

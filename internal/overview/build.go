@@ -17,7 +17,8 @@ const latestRequests = 20
 
 // hourly are the words that are read for four weeks.
 var hourly = []tally.What{tally.Verified, tally.Active, tally.Accepted, tally.Unkeyed, tally.Reseen, tally.Stored, tally.StoredBytes,
-	tally.Purged(string(journal.KindIDs)), tally.Purged(string(journal.KindBodies)), tally.First, tally.FirstFailed}
+	tally.Purged(string(journal.KindIDs)), tally.Purged(string(journal.KindBodies)), tally.First, tally.FirstFailed,
+	tally.Secret(1), tally.Secret(2), tally.Secret(3), tally.Secret(tally.MaxSecrets)}
 
 func minutesOf(now time.Time) tally.Query {
 	return tally.Query{From: now.Truncate(time.Minute).Add(-(span - 1) * time.Minute), Until: now.Add(time.Minute), Step: time.Minute}
@@ -244,11 +245,7 @@ func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.
 			}
 		}
 	}
-	for n := 4; n >= 1; n-- { // as many as were used
-		if used := c.sum(row{o.Name, "", tally.Secret(n)}, 60, 0); used > 0 || o.Secrets != nil {
-			o.Secrets = append([]int64{used}, o.Secrets...)
-		}
-	}
+	v.drawSecrets(o, c, now)
 	o.Usual = LearnShare(hours, now)
 	for o.ReseenFor < 3 {
 		five, hour := c.intake(o.Name, 5, o.ReseenFor), c.intake(o.Name, 60, o.ReseenFor)
@@ -259,6 +256,33 @@ func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.
 	}
 	rhythm := LearnRhythm(hours, now)
 	o.Silence = rhythm.Since(o.LastVerified, now)
+}
+
+// drawSecrets says how often each secret of a source was used. Of several it is counted who verified a request; a single one
+// verified all that is authentic.
+func (v *Overview) drawSecrets(o *SourceState, c *counts, now time.Time) {
+	o.Secrets = slices.Clone(o.Secrets) // which are those of the configuration
+	for i := range o.Secrets[:min(len(o.Secrets), tally.MaxSecrets)] {
+		secret, what := &o.Secrets[i], tally.Secret(i+1)
+		if len(o.Secrets) == 1 {
+			what = tally.Verified
+		}
+		secret.Hour, secret.Shared = c.sum(row{o.Name, "", what}, 60, 0), i+1 == tally.MaxSecrets && len(o.Secrets) > i+1
+		for _, p := range v.past {
+			if p.Source != o.Name || p.What != what || p.Minute.After(now) {
+				continue
+			}
+			if o.SecretsSince.IsZero() || p.Minute.Before(o.SecretsSince) {
+				o.SecretsSince = p.Minute
+			}
+			if ends := p.Minute.Add(time.Hour); ends.After(now.Add(-week)) {
+				secret.Week += p.N
+				if ends.After(now.Add(-24 * time.Hour)) {
+					secret.Day += p.N
+				}
+			}
+		}
+	}
 }
 
 func (v *Overview) drawDestination(d *DestinationState, c *counts) {

@@ -53,7 +53,8 @@ type Options struct {
 	Records Records
 	// Recent returns what this process counted, which is not in the store yet.
 	Recent func(tally.Query) []tally.Point
-	// Sources returns the sources as they are configured: their names, providers, paths and destinations.
+	// Sources returns the sources as they are configured: their names, providers, paths and destinations, and when
+	// their secrets begin and end.
 	Sources func() []SourceState
 	// Ready returns why a sender would be refused now.
 	Ready func() error

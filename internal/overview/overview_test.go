@@ -3,6 +3,7 @@ package overview
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -96,6 +97,40 @@ func newOverview(s *store) *Overview {
 		Free:   func() int64 { return 0 },
 		Now:    time.Now,
 	})
+}
+
+// Of several secrets it is known how often each was used, over an hour, a day and a week, and of a single one that it was.
+func TestUsesOfSecrets(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
+	at := func(hours int, source string, what tally.What, n int64) tally.Point {
+		return tally.Point{Minute: now.Add(time.Duration(-hours) * time.Hour).Truncate(time.Hour), Source: source, What: what, N: n}
+	}
+	until := now.Add(time.Hour)
+	configured := []Secret{{Until: &until}, {}, {}, {}, {}}
+	v := newOverview(&store{})
+	defer v.Close()
+	v.past = []tally.Point{at(400, "orders", tally.Secret(2), 7), at(100, "orders", tally.Secret(1), 40), at(20, "orders", tally.Secret(5), 5), at(2, "orders", tally.Secret(2), 2),
+		at(1, "mail", tally.Secret(1), 1000), at(1, "mail", tally.Verified, 9)}
+	c := newCounts(now, nil, []tally.Point{{Minute: now, Source: "orders", What: tally.Secret(1), N: 3}, {Minute: now, Source: "mail", What: tally.Verified, N: 4}})
+	v.past = append(v.past, at(0, "orders", tally.Secret(1), 3))
+	for name, want := range map[string]struct {
+		has   []Secret
+		since time.Time
+		is    []Secret
+	}{
+		"orders": {configured, at(400, "", "", 0).Minute, []Secret{{Until: &until, Hour: 3, Day: 3, Week: 43}, {Day: 2, Week: 2}, {}, {Day: 5, Week: 5, Shared: true}, {}}},
+		"mail":   {[]Secret{{}}, at(1, "", "", 0).Minute, []Secret{{Hour: 4, Day: 9, Week: 9}}},
+		"gone":   {nil, time.Time{}, nil},
+	} {
+		o := SourceState{Name: name, Secrets: want.has}
+		v.drawSecrets(&o, c, now)
+		if !slices.Equal(o.Secrets, want.is) || !o.SecretsSince.Equal(want.since) {
+			t.Errorf("%s: %+v since %s, want %+v since %s", name, o.Secrets, o.SecretsSince, want.is, want.since)
+		}
+	}
+	if configured[0].Hour != 0 {
+		t.Error("what is configured was changed")
+	}
 }
 
 // However many look, the store is asked one set of questions a second.

@@ -102,7 +102,18 @@ type SourceState struct {
 	Usual        Baseline  `json:"usual"`
 	Silence      Silence   `json:"silence"`
 	ExpectEvery  int64     `json:"expect_every,omitempty" doc:"Seconds within which something is expected, as it is configured."`
-	Secrets      []int64   `json:"secrets,omitempty" doc:"Authentic requests of the last hour by the number of the secret that verified them, where several did; the last counts for all from 4 on."`
+	Secrets      []Secret  `json:"secrets,omitempty" doc:"In the order of the configuration."`
+	SecretsSince time.Time `json:"secrets_since" doc:"The first hour, of 28 days, in which it was counted what its secrets verified; the zero time if there is none."`
+}
+
+// Secret is what is known of a secret, which is no secret itself.
+type Secret struct {
+	From   *time.Time `json:"from,omitempty" doc:"When it begins to be valid, as it is configured."`
+	Until  *time.Time `json:"until,omitempty" doc:"When it ends."`
+	Hour   int64      `json:"last_1h" doc:"Authentic requests that it was the first to verify."`
+	Day    int64      `json:"last_24h"`
+	Week   int64      `json:"last_7d"`
+	Shared bool       `json:"shared,omitempty" doc:"What it counts is of all from here on: only so many secrets are told apart."`
 }
 
 // DestinationState is how a destination stands.

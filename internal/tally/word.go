@@ -49,11 +49,11 @@ const (
 	secret   = "secret:"
 )
 
-// maxSecrets is how many secrets of a source are told apart: later ones count for the last.
-const maxSecrets = 4
+// MaxSecrets is how many secrets of a source are told apart: later ones count for the last.
+const MaxSecrets = 4
 
 // Secret counts authentic requests by the number, from 1, of the source's secret that verified them.
-func Secret(n int) What { return secret + What(strconv.Itoa(min(n, maxSecrets))) }
+func Secret(n int) What { return secret + What(strconv.Itoa(min(n, MaxSecrets))) }
 
 // Rejected counts requests that were not acknowledged, by reason.
 func Rejected(reason string) What { return rejected + What(reason) }
@@ -114,9 +114,9 @@ var words = slices.Concat([]Word{
 
 // secrets are the words for authentic requests by secret.
 func secrets() (all []Word) {
-	for n := 1; n <= maxSecrets; n++ {
+	for n := 1; n <= MaxSecrets; n++ {
 		meaning := "Authentic requests that were verified with secret " + strconv.Itoa(n) + " of a source that has several."
-		if n == maxSecrets {
+		if n == MaxSecrets {
 			meaning = "Authentic requests that were verified with secret " + strconv.Itoa(n) + ", or a later one, of a source that has several."
 		}
 		all = append(all, Word{Secret(n), OfSource, meaning})

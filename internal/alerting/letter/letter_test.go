@@ -89,6 +89,10 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 	"silent_source": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
 		o.LastVerified, o.Silence.Missing = ago(3*time.Hour), 41
 	},
+	"secret_ends": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
+		until := now.Add(3 * 24 * time.Hour)
+		o.Secrets = []overview.Secret{{Hour: 20}, {Until: &until, Hour: 180}}
+	},
 	"cleanup_late": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
 		s.Since, s.Store.Cleaned = ago(72*time.Hour), ago(30*time.Hour)
 	},
