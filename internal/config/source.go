@@ -265,6 +265,16 @@ func (s *Source) GivesUp() time.Duration {
 	return known.Answer.Deadline
 }
 
+// SendsAgain returns for how long after an event the sender is known to send it again: by itself, and when a person asks for
+// it. Zero: it does not, or that is not known.
+func (s *Source) SendsAgain() (byItself, onDemand time.Duration) {
+	known, err := s.spec()
+	if err != nil {
+		return 0, 0
+	}
+	return known.Limits.Retry, known.Limits.Manual
+}
+
 // NewProvider returns the source's provider with its secrets.
 func (s *Source) NewProvider() (*spec.Provider, error) {
 	return s.build(s.providerSettings(s.Secrets...))

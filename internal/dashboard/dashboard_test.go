@@ -141,6 +141,17 @@ func shape(t *testing.T, page string) (tags []string) {
 	return tags
 }
 
+// A source says for how long its sender sends an event again, and that copies came later, only where they did.
+func TestLateCopiesAreTold(t *testing.T) {
+	d := dashboardtest.Dashboard(&dashboardtest.API{World: dashboardtest.Calm})
+	for path, late := range map[string]bool{"/sources/shop": true, "/sources/billing": false} {
+		body := serve(d, request("GET", path, nil)).Body.String()
+		if !strings.Contains(body, "sends an event again for") || strings.Contains(body, "came later than that") != late {
+			t.Errorf("%s: late %v:\n%s", path, late, body)
+		}
+	}
+}
+
 // Every page is its own JSON, and lets nothing in that is not ours.
 func TestPagesAreData(t *testing.T) {
 	d := dashboardtest.Dashboard(&dashboardtest.API{World: dashboardtest.Trouble})

@@ -228,7 +228,34 @@ func (d *dashboard) find(r *http.Request) (*page, error) {
 // eventView is one event with what happened to it.
 type eventView struct {
 	api.Detail
+	Copies   string   `json:"copies,omitempty"` // when they came, and for how long the sender is known to send any
 	Timeline []moment `json:"timeline"`
+}
+
+// whenCopiesCame says how late the last copy of an event came, and for how long its sender is known to send any.
+func whenCopiesCame(e *api.Detail, from *api.Source) string {
+	var last time.Time
+	for _, s := range e.Sightings {
+		if s.Last.After(last) {
+			last = s.Last
+		}
+	}
+	if last.IsZero() {
+		return ""
+	}
+	text := "The last copy came " + span(last.Sub(e.ReceivedAt)) + " after the first."
+	if from != nil {
+		text = strings.TrimSpace(text + " " + again(from))
+	}
+	return text
+}
+
+// late says of copies that they are later than their sender is known to send any.
+func late(e *api.Detail, s api.Sighting, from *api.Source) string {
+	if from == nil || lateAfter(from) == 0 || s.Last.Sub(e.ReceivedAt) <= lateAfter(from) {
+		return ""
+	}
+	return "That is later than " + known(from) + " is known to send any: somebody else may send what was recorded."
 }
 
 // signedWith says which secret vouched for an event.
@@ -272,7 +299,8 @@ func (d *dashboard) event(r *http.Request) (*page, error) {
 	if err := d.get(r.Context(), path, nil, &v.Detail); err != nil {
 		return nil, err
 	}
-	v.Timeline = timeline(&v.Detail)
+	from := d.sourceOf(r.Context(), v.Source)
+	v.Timeline, v.Copies = timeline(&v.Detail, from), whenCopiesCame(&v.Detail, from)
 	return &page{Title: "Event " + v.ID, Place: "/events", Again: 10, Data: v, Commands: []command{
 		{"Show it", "hookonce events show " + v.ID},
 		{"Replay it", "hookonce events replay " + v.ID + " --reason 'WHY'"},
@@ -291,8 +319,21 @@ func (v eventView) Seen() string {
 	return plural(copies+1, "time", "times") + ": the first, and " + plural(copies, "copy", "copies")
 }
 
-// timeline puts what is known of an event in the order in which it happened.
-func timeline(e *api.Detail) []moment {
+// sourceOf returns a source as it is configured; nil if it is not any more.
+func (d *dashboard) sourceOf(ctx context.Context, name string) *api.Source {
+	var all api.SourceList
+	if d.get(ctx, "/sources", nil, &all) != nil {
+		return nil
+	}
+	i := slices.IndexFunc(all.Sources, func(s api.Source) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &all.Sources[i]
+}
+
+// timeline puts what is known of an event in the order in which it happened. from is its source; nil: that is not known.
+func timeline(e *api.Detail, from *api.Source) []moment {
 	text := "Received and stored before it was acknowledged."
 	switch {
 	case e.Unrouted:
@@ -319,7 +360,8 @@ func timeline(e *api.Detail) []moment {
 		all = append(all, m)
 	}
 	for _, s := range e.Sightings {
-		all = append(all, moment{At: s.First, Kind: s.Kind, Failed: s.Kind == "conflict", Text: sighted(s)})
+		tooLate := late(e, s, from)
+		all = append(all, moment{At: s.First, Kind: s.Kind, Failed: s.Kind == "conflict" || tooLate != "", Text: sighted(s), Detail: tooLate})
 	}
 	slices.SortStableFunc(all, func(a, b moment) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
 	for i := range all {

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
 )
@@ -21,7 +22,41 @@ func (d *dashboard) sources(r *http.Request) (*page, error) {
 // sourceView is one source.
 type sourceView struct {
 	api.Source
+	Again   string  `json:"again,omitempty"`   // for how long its sender sends an event again
+	Late    string  `json:"late,omitempty"`    // that copies came later than that
 	Numbers []Chart `json:"numbers,omitempty"` // of the week
+}
+
+// known names the sender of a source.
+func known(s *api.Source) string {
+	if s.Provider == "custom" || s.Provider == "hmac" {
+		return "its sender"
+	}
+	return s.Provider
+}
+
+// again says for how long the sender of a source is known to send an event again; nothing if that is not known.
+func again(s *api.Source) string {
+	itself, demand := span(time.Duration(s.SendsAgain)*time.Second), span(time.Duration(s.SentOnDemand)*time.Second)
+	switch {
+	case s.SendsAgain > 0 && s.SentOnDemand > s.SendsAgain:
+		return "By what is known, " + known(s) + " sends an event again for " + itself + " by itself, and for " + demand + " when a person asks for it."
+	case s.SendsAgain > 0:
+		return "By what is known, " + known(s) + " sends an event again for " + itself + " by itself."
+	case s.SentOnDemand > 0:
+		return "By what is known, " + known(s) + " sends an event again for " + demand + " when a person asks for it, and not by itself."
+	}
+	return ""
+}
+
+// lateAfter returns the age from which on a copy is later than its sender is known to send any; zero if that is not known. What
+// is known are rounded sums of pauses, to which requests add their own time: a tenth, and a minute, is allowed for that.
+func lateAfter(s *api.Source) time.Duration {
+	longest := time.Duration(max(s.SendsAgain, s.SentOnDemand)) * time.Second
+	if longest == 0 {
+		return 0
+	}
+	return longest + longest/10 + time.Minute
 }
 
 func (d *dashboard) source(r *http.Request) (*page, error) {
@@ -34,15 +69,24 @@ func (d *dashboard) source(r *http.Request) (*page, error) {
 	if i < 0 {
 		return nil, refusal(http.StatusNotFound, "there is no such source in this gateway")
 	}
-	v := sourceView{Source: all.Sources[i]}
+	v := sourceView{Source: all.Sources[i], Again: again(&all.Sources[i])}
 	if w, ok := d.week(r.Context(), name, "", "received", "accepted", "reseen", "conflicts", "age:*"); ok {
 		v.Numbers = []Chart{
 			w.Count("Requests received", "requests", "received"), w.Count("Events accepted", "events", "accepted"),
 			w.Rate("Events that came again", "reseen", "accepted", "events"), w.Ages(), w.Count("Conflicts: same key, other content", "conflicts", "conflicts"),
 		}
+		if age := lateAfter(&v.Source); age > 0 {
+			if n := w.Later(age); n > 0 {
+				v.Late = plural(n, "copy", "copies") + " in 7 days came later than that: somebody else may send what was recorded."
+			}
+		}
 	}
-	return &page{Title: name, Place: "/sources", Again: 10, Data: v, Commands: []command{
+	commands := []command{
 		{"Its events", "hookonce events list --source " + quoted(name)}, {"What was counted", "hookonce history --source " + quoted(name)},
 		{"What was refused", "hookonce refusals " + quoted(name)},
-	}}, nil
+	}
+	if v.Again != "" && known(&v.Source) == v.Provider {
+		commands = append(commands, command{"Where that is documented", "hookonce providers show " + v.Provider})
+	}
+	return &page{Title: name, Place: "/sources", Again: 10, Data: v, Commands: commands}, nil
 }

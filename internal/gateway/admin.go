@@ -55,7 +55,9 @@ func apiSources(cfg *config.Config) []api.Source {
 	sources := make([]api.Source, 0, len(all))
 	for i := range all {
 		s := &all[i]
-		sources = append(sources, api.Source{Name: s.Name, Provider: cmp.Or(s.Provider, s.Mode), Path: "/in/" + s.Name, Destinations: s.Reaches()})
+		again, demand := s.SendsAgain()
+		sources = append(sources, api.Source{Name: s.Name, Provider: cmp.Or(s.Provider, s.Mode), Path: "/in/" + s.Name, Destinations: s.Reaches(),
+			SendsAgain: int64(again / time.Second), SentOnDemand: int64(demand / time.Second)})
 	}
 	return sources
 }

@@ -146,6 +146,16 @@ func TestPlan_certificates(t *testing.T) {
 	}
 }
 
+// Sources tell for how long their senders send an event again, where that is known.
+func TestSourcesTellWhatIsSentAgain(t *testing.T) {
+	for _, s := range apiSources(parsed(t, oneOfEach)) {
+		want := map[string][2]int64{"billing": {3 * 86400, 30 * 86400}, "shop": {}, "api": {}, "crm": {}}
+		if w, ok := want[s.Name]; ok && (s.SendsAgain != w[0] || s.SentOnDemand != w[1]) {
+			t.Errorf("%s: %d s, %d s on demand; want %v", s.Name, s.SendsAgain, s.SentOnDemand, w)
+		}
+	}
+}
+
 // The order among what may bound a body: the setting, what the provider is known to send, the default of the library.
 func TestPlan_largestBody(t *testing.T) {
 	const set, known = 3 << 20, 7 << 20

@@ -206,8 +206,8 @@ func (a *API) event() api.Detail {
 
 func (a *API) sources() api.SourceList {
 	return api.SourceList{Sources: []api.Source{
-		{Name: "billing", Provider: "stripe", Path: "/in/billing", Destinations: []string{"ledger", "mail", "audit"}},
-		{Name: "shop", Provider: "shopify", Path: "/in/shop", Destinations: []string{"shop"}},
+		{Name: "billing", Provider: "stripe", Path: "/in/billing", Destinations: []string{"ledger", "mail", "audit"}, SendsAgain: 3 * 24 * 3600, SentOnDemand: 30 * 24 * 3600},
+		{Name: "shop", Provider: "shopify", Path: "/in/shop", Destinations: []string{"shop"}, SendsAgain: 4 * 3600},
 	}}
 }
 

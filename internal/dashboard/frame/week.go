@@ -94,6 +94,18 @@ func (w Week) Rate(title, word, of, nouns string) Chart {
 			Percent(Share(w.Last(WeekHours, word), w.Last(WeekHours, of))) + " in 7 days, drawn in pieces of 6 hours."}
 }
 
+// Later returns how many copies of the week came later after their events than that, as far as their bins tell.
+func (w Week) Later(age time.Duration) (n float64) {
+	from := time.Duration(0)
+	for _, bin := range tally.Ages() {
+		if from >= age {
+			n += w.Last(WeekHours, string(bin.What))
+		}
+		from = bin.Upper
+	}
+	return n
+}
+
 // Ages returns a chart of how late copies came in the week.
 func (w Week) Ages() Chart {
 	c := Chart{Title: "How late copies came", Unit: "copies"}
