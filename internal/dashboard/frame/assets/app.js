@@ -1,6 +1,8 @@
 // Pages work without this. It refreshes what changes, copies, keeps a theme, and takes keys.
 const root = document.documentElement;
-const main = document.getElementById("main");
+const byId = (id) => document.getElementById(id);
+const make = (name, more, ...content) => { const e = Object.assign(document.createElement(name), more); e.append(...content); return e };
+const main = byId("main");
 const kept = {
   get(name) { try { return localStorage.getItem(name) } catch { return null } },
   set(name, value) { try { localStorage.setItem(name, value) } catch { /* private windows */ } },
@@ -19,12 +21,10 @@ function inUse(region) {
 }
 
 function replace(region, fresh) {
-  const open = [...region.querySelectorAll("details[open][id]")].map((d) => d.id);
-  const shut = [...region.querySelectorAll("details:not([open])[id]")].map((d) => d.id);
+  const details = [...region.querySelectorAll("details[id]")];
   const scrolled = [...region.querySelectorAll(".scroll, pre")].map((e) => [e.scrollLeft, e.scrollTop]);
   region.replaceWith(fresh);
-  for (const id of open) document.getElementById(id)?.setAttribute("open", "");
-  for (const id of shut) document.getElementById(id)?.removeAttribute("open");
+  for (const { id, open } of details) byId(id)?.toggleAttribute("open", open);
   fresh.querySelectorAll(".scroll, pre").forEach((e, i) => { if (scrolled[i]) [e.scrollLeft, e.scrollTop] = scrolled[i] });
   ready(fresh);
 }
@@ -38,7 +38,7 @@ async function refresh() {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       let all = true;
       for (const fresh of page.querySelectorAll("[data-live][id]")) {
-        const region = document.getElementById(fresh.id);
+        const region = byId(fresh.id);
         if (!region || was.get(fresh.id) === fresh.innerHTML) continue;
         if (inUse(region)) { all = false; continue }
         replace(region, document.adoptNode(fresh));
@@ -56,11 +56,10 @@ async function refresh() {
 function say(times) {
   const before = failing;
   failing = times;
-  let note = document.getElementById("stale");
+  let note = byId("stale");
   if (times >= 2 && !note) {
-    note = Object.assign(document.createElement("p"), { id: "stale", className: "alert warn" });
+    note = make("p", { id: "stale", className: "alert warn" }, `The gateway does not answer. What you see is from ${new Date().toISOString().slice(11, 19)} UTC or earlier.`);
     note.setAttribute("role", "status");
-    note.textContent = "The gateway does not answer. What you see is from " + new Date().toISOString().slice(11, 19) + " UTC or earlier.";
     main.prepend(note);
   } else if (!times && before) {
     note?.remove();
@@ -76,7 +75,7 @@ function schedule() {
 // Copying works on plain HTTP too, where browsers have no clipboard for pages.
 async function copy(text) {
   try { await navigator.clipboard.writeText(text); return true } catch { /* below */ }
-  const area = Object.assign(document.createElement("textarea"), { value: text, readOnly: true, className: "hidden" });
+  const area = make("textarea", { value: text, readOnly: true, className: "hidden" });
   document.body.append(area);
   area.select();
   const done = document.execCommand("copy");
@@ -103,7 +102,7 @@ document.addEventListener("click", async (event) => {
 });
 
 // Theme: the server writes what was chosen into the page, so that nothing flashes.
-const theme = document.getElementById("theme");
+const theme = byId("theme");
 function showTheme() { theme.querySelector("span").textContent = root.dataset.theme || "system" }
 if (theme) {
   theme.hidden = false;
@@ -119,29 +118,18 @@ if (theme) {
 // Keys: g and the letter of a page, / to find, ? for help. They can be turned off there.
 let leading = 0;
 function help() {
-  let dialog = document.getElementById("keys");
+  let dialog = byId("keys");
   if (!dialog) {
-    dialog = Object.assign(document.createElement("dialog"), { id: "keys" });
-    dialog.setAttribute("aria-labelledby", "keys-title");
     const entries = [["/", "find an event"], ["p", "stop or go on refreshing"], ["?", "this"]];
     for (const a of document.querySelectorAll("[data-key]")) entries.push(["g " + a.dataset.key, a.textContent]);
-    const list = document.createElement("dl");
-    for (const [keys, text] of entries) {
-      const dt = document.createElement("dt"), dd = document.createElement("dd");
-      dt.append(Object.assign(document.createElement("kbd"), { textContent: keys }));
-      dd.textContent = text;
-      list.append(dt, dd);
-    }
-    const title = Object.assign(document.createElement("h2"), { id: "keys-title", textContent: "Keys" });
-    const off = Object.assign(document.createElement("button"), { type: "button" });
+    const list = entries.flatMap(([keys, text]) => [make("dt", {}, make("kbd", {}, keys)), make("dd", {}, text)]);
+    const off = make("button", { type: "button" });
     const label = () => { off.textContent = kept.get("keys") === "off" ? "Turn them on" : "Turn them off" };
-    off.addEventListener("click", () => { kept.set("keys", kept.get("keys") === "off" ? "on" : "off"); label() });
+    off.onclick = () => { kept.set("keys", kept.get("keys") === "off" ? "on" : "off"); label() };
     label();
-    const close = Object.assign(document.createElement("button"), { type: "button", textContent: "Close", className: "primary" });
-    close.addEventListener("click", () => dialog.close());
-    const row = Object.assign(document.createElement("p"), { className: "buttons" });
-    row.append(close, off);
-    dialog.append(title, list, row);
+    const close = make("button", { type: "button", className: "primary", onclick: () => dialog.close() }, "Close");
+    dialog = make("dialog", { id: "keys" }, make("h2", { id: "keys-title" }, "Keys"), make("dl", {}, ...list), make("p", { className: "buttons" }, close, off));
+    dialog.setAttribute("aria-labelledby", "keys-title");
     document.body.append(dialog);
   }
   dialog.showModal();
@@ -159,7 +147,7 @@ document.addEventListener("keydown", (event) => {
     leading = Date.now();
   } else if (event.key === "/") {
     event.preventDefault();
-    document.getElementById("find")?.focus();
+    byId("find")?.focus();
   } else if (event.key === "p" && stop) {
     stop.click();
   } else if (event.key === "p" && again) {
@@ -169,10 +157,9 @@ document.addEventListener("keydown", (event) => {
 });
 
 // Tail: what comes is put on top.
-const tail = document.querySelector("[data-tail]"), stop = document.getElementById("stop");
+const tail = document.querySelector("[data-tail]"), stop = byId("stop");
 if (tail?.dataset.tail) {
-  const rows = tail.tBodies[0], said = document.getElementById("said");
-  const make = (name, more, ...content) => { const e = Object.assign(document.createElement(name), more); e.append(...content); return e };
+  const rows = tail.tBodies[0], said = byId("said");
   const marks = { done: "✓", pending: "○", processing: "◐", failed: "▲", dead: "■" };
   const show = ({ data }) => {
     const e = JSON.parse(data), old = rows.querySelector(`[data-id="${e.id}"]`);
