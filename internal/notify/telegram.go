@@ -29,7 +29,7 @@ func readTelegram(u *url.URL) (*telegram, error) {
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if !botToken.MatchString(token) || err != nil || strings.Trim(u.Path, "/") != "" {
-		return nil, errors.New("write telegram://TOKEN@telegram?chats=ID, with the token of a bot, such as 123456:ABC...")
+		return nil, errors.New("write telegram://TOKEN@telegram?chats=ID, with the token of a bot, such as 123456:ABC-fake")
 	}
 	t := &telegram{url: &url.URL{Scheme: "https", Host: u.Host, Path: "/bot" + token + "/sendMessage"}}
 	if u.Host == "telegram" {
@@ -67,9 +67,9 @@ func (t *telegram) send(ctx context.Context, m *Message) (answer string, err err
 		if err != nil {
 			return "", err
 		}
-		if answer, err = post(ctx, t.opt, t.url, body, nil); err != nil {
+		if _, err = post(ctx, t.opt, t.url, body, nil); err != nil { // it answers with the message and all who take part
 			return "", err
 		}
 	}
-	return "", nil // the API answers with the message and all who take part
+	return "", nil
 }
