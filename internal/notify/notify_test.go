@@ -133,7 +133,9 @@ func TestReceiversThatFail(t *testing.T) {
 	}{
 		"500":    {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "out of order", 500) }, "it answered 500 Internal Server Error: out of order"},
 		"breaks": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "connection closed before the answer"},
-		"moved":  {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound) }, "it answered 302 Found"},
+		"moved": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+		}, "it answered 302 Found"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(of.answer)
