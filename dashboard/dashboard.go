@@ -1,5 +1,5 @@
-// Package dashboard shows people what a store holds: claims that are stuck, failed or dead, the outbox, guards, and what
-// `hookonce reconcile` found. It is for programs that use the library without a gateway, as a handler for their own admin
+// Package dashboard shows people what a store holds: claims that are stuck, failed or dead, the outbox, guards, what
+// `hookonce reconcile` found, and how much happens, if the program counts it (package tallies). It is for programs that use the library without a gateway, as a handler for their own admin
 // mux; `hookonce dashboard` is the same in a program of its own.
 //
 // Most programs need [Handler] alone. It asks for a function that says who may look, so that nobody mounts it open to the
@@ -94,6 +94,7 @@ func Handler(store hookonce.Inspector, authorize func(r *http.Request) (name str
 		panic("dashboard: WithActions, WithLogger and WithClock do not take nil")
 	}
 	d.admin, _ = store.(hookonce.EffectAdmin)
+	d.tallier, _ = store.(hookonce.Tallier)
 	own, err := fs.Sub(templates, "templates")
 	if err != nil {
 		panic(err) // they are in the program
@@ -125,6 +126,7 @@ func Handler(store hookonce.Inspector, authorize func(r *http.Request) (name str
 type dashboard struct {
 	store   hookonce.Inspector
 	admin   hookonce.EffectAdmin // nil: it has no outbox
+	tallier hookonce.Tallier     // nil: it keeps nothing that was counted
 	may     func(*http.Request) bool
 	log     *slog.Logger
 	now     func() time.Time

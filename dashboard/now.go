@@ -46,6 +46,8 @@ type nowView struct {
 	AtLeast         bool             `json:"at_least,omitempty"` // there may be more claims
 	Effects         []effectCount    `json:"effects"`
 	Reconciliations []reconciliation `json:"reconciliations"`
+	Happened        []happened       `json:"happened"`
+	Uncounted       string           `json:"uncounted,omitempty"` // why nothing is known of what happened
 }
 
 // Sum returns how many claims are in one of the states.
@@ -75,6 +77,7 @@ func (d *dashboard) nowPage(r *http.Request) (*frame.Page, error) {
 		return nil, err
 	}
 	v.Reconciliations = shownReconciliations(inspect.Latest(found))
+	v.Happened, v.Uncounted = d.happened(ctx)
 	v.judge(d.now())
 	return &frame.Page{Title: "Now", Place: "/", Again: 5, Data: v, Commands: []frame.Command{
 		{"Look at the database", "hookonce doctor --store DSN"}, {"Was anything done twice?", "hookonce reconcile --store DSN --table TABLE --event-column COLUMN"},

@@ -24,6 +24,7 @@ func abilities(t *testing.T, cfg storetest.TxConfig[pgx.Tx]) {
 	storetest.RunGuards(t, cfg)
 	storetest.RunOutbox(t, cfg)
 	storetest.RunInspector(t, cfg)
+	storetest.RunTallier(t, cfg)
 }
 
 // Every way in which pgx can talk to the server.

@@ -122,7 +122,7 @@ func (s *schemas) create(t testing.TB) string {
 
 func (s *schemas) empty(t testing.TB, name string) {
 	t.Helper()
-	for _, table := range []string{"claims", "responses", "effects", "versions", "states", "happened"} {
+	for _, table := range []string{"claims", "responses", "effects", "versions", "states", "tallies", "tally_hours", "tally_writers", "happened"} {
 		if _, err := s.pool.Exec(context.Background(), "DELETE FROM "+name+"."+table); err != nil {
 			t.Errorf("emptying %s: %v", name, err)
 		}

@@ -54,6 +54,27 @@ func (s *Store) Reconciliations(ctx context.Context, limit int) (found []hookonc
 	return found, err
 }
 
+// AddTallies implements [hookonce.Tallier].
+func (s *Store) AddTallies(ctx context.Context, process string, seq int64, tallies []hookonce.Tally) error {
+	return s.inspect("add tallies", func(t *inspect.Tables) error {
+		return s.again(ctx, func() error { return t.AddTallies(ctx, process, seq, tallies) })
+	})
+}
+
+// Tallies implements [hookonce.Tallier].
+func (s *Store) Tallies(ctx context.Context, q hookonce.TallyQuery) (found []hookonce.Tally, err error) {
+	err = s.inspect("read tallies", func(t *inspect.Tables) (err error) { found, err = t.Tallies(ctx, q); return err })
+	return found, err
+}
+
+// ForgetTallies implements [hookonce.Tallier].
+func (s *Store) ForgetTallies(ctx context.Context) (more bool, err error) {
+	err = s.inspect("forget tallies", func(t *inspect.Tables) error {
+		return s.again(ctx, func() (err error) { more, err = t.ForgetTallies(ctx); return err })
+	})
+	return more, err
+}
+
 // inspect has the tables looked at, through the pool.
 func (s *Store) inspect(what string, look func(*inspect.Tables) error) error {
 	db := stdlib.OpenDBFromPool(s.pool)

@@ -52,6 +52,7 @@ var (
 	_ hookonce.Outbox[pgx.Tx]          = (*Store)(nil)
 	_ hookonce.Awaiter                 = (*Store)(nil)
 	_ hookonce.Inspector               = (*Store)(nil)
+	_ hookonce.Tallier                 = (*Store)(nil)
 )
 
 // Option changes a Store when it is made.

@@ -139,6 +139,7 @@ func conformance(t *testing.T, c connection) {
 	storetest.RunGuards(t, cfg)
 	storetest.RunOutbox(t, cfg)
 	storetest.RunInspector(t, cfg)
+	storetest.RunTallier(t, cfg)
 	storetest.RunFaults(t, cfg)
 }
 
@@ -197,7 +198,7 @@ func (c connection) create(t testing.TB, db *sql.DB, p place) (tables string) {
 // empty deletes what is in the tables, and has effects numbered from 1 again.
 func (c connection) empty(t testing.TB, db *sql.DB, tables string) {
 	t.Helper()
-	for _, table := range []string{"claims", "responses", "versions", "states", "happened"} {
+	for _, table := range []string{"claims", "responses", "versions", "states", "tallies", "tally_hours", "tally_writers", "happened"} {
 		exec(t, db, `DELETE FROM `+tables+table)
 	}
 	anew := map[schema.Dialect]string{schema.Postgres: ` RESTART IDENTITY`} // MySQL does so anyway

@@ -31,6 +31,7 @@ var (
 	_ hookonce.Guards[*sql.Tx]          = (*Store)(nil)
 	_ hookonce.Outbox[*sql.Tx]          = (*Store)(nil)
 	_ hookonce.Inspector                = (*Store)(nil)
+	_ hookonce.Tallier                  = (*Store)(nil)
 )
 
 // Dialect is the kind of database that a store speaks to.

@@ -9,6 +9,7 @@
 //   - [RunResponses], or [RunTxResponses], if it keeps responses,
 //   - [RunGuards] if it has guards,
 //   - [RunOutbox] if it has an outbox,
+//   - [RunInspector] if it lists what it holds, and [RunTallier] if it keeps what processes counted,
 //   - [RunHistory] for the order of everything that happens at once, under faults,
 //   - [RunFaults] for commits and writes that fail before and after they became durable,
 //   - [Bench] for its speed.

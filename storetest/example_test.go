@@ -36,6 +36,7 @@ func Example() {
 		storetest.RunGuards(t, cfg)
 		storetest.RunOutbox(t, cfg)
 		storetest.RunInspector(t, cfg) // if it lists what it holds
+		storetest.RunTallier(t, cfg)   // if it keeps what processes counted
 		storetest.RunHistory(t, cfg.History())
 		storetest.RunFaults(t, cfg)
 	}

@@ -95,6 +95,9 @@ func (in *historyInput) query(now time.Time) (q tally.Query, err error) {
 			return q, invalid("query."+t.name, "this is not readable text", nil)
 		}
 	}
+	if len(in.What) == 0 { // programs count in the same tables, under words of their own
+		q.Whats = tally.Match("*")
+	}
 	for _, pattern := range in.What {
 		words := tally.Match(pattern)
 		if len(words) == 0 {

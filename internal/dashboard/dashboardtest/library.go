@@ -148,6 +148,27 @@ func (s *Store) ListGuards(_ context.Context, kind hookonce.GuardKind, _ string,
 	}, nil
 }
 
+// AddTallies implements [hookonce.Tallier].
+func (s *Store) AddTallies(context.Context, string, int64, []hookonce.Tally) error { return nil }
+
+// ForgetTallies implements [hookonce.Tallier].
+func (s *Store) ForgetTallies(context.Context) (bool, error) { return false, nil }
+
+// Tallies implements [hookonce.Tallier].
+func (s *Store) Tallies(_ context.Context, q hookonce.TallyQuery) ([]hookonce.Tally, error) {
+	if s.World == Calm {
+		return nil, nil
+	}
+	source, times := s.text("billing"), int64(1)
+	if q.Hours {
+		times = 20
+	}
+	return []hookonce.Tally{
+		{Source: source, Status: "accepted", N: 900 * times}, {Source: source, Status: "conflict", N: times}, {Source: source, Status: "duplicate", N: 95 * times},
+		{Source: source, Status: "failed", N: 4 * times}, {Source: source, Status: "rejected", N: 3 * times}, {Source: "shop", Status: "unkeyed", N: 7 * times},
+	}, nil
+}
+
 // Reconciliations implements [hookonce.Inspector].
 func (s *Store) Reconciliations(context.Context, int) ([]hookonce.Reconciliation, error) {
 	if s.World == Calm {

@@ -71,6 +71,7 @@ type fullStore[Tx any] interface {
 	hookonce.TxResponseStore[Tx]
 	hookonce.Guards[Tx]
 	hookonce.Outbox[Tx]
+	hookonce.Tallier
 	Check(context.Context) error
 }
 
@@ -125,6 +126,16 @@ func storeDoors[Tx any](store, admin fullStore[Tx], begin, beginAdmin func(ctx c
 					return nil
 				}, hookonce.WithoutScope(), silent)
 			})
+		},
+		"package `tallies`": func(ctx context.Context, key string) error {
+			old := []hookonce.Tally{{Minute: time.Now().AddDate(-1, 0, 0), Source: "rights", Status: "accepted", N: 1}}
+			for seq := range int64(2) {
+				if err := store.AddTallies(ctx, key, seq+1, old); err != nil {
+					return err
+				}
+			}
+			_, err := store.ForgetTallies(ctx)
+			return err
 		},
 		"`IdempotentLease`": func(ctx context.Context, key string) error {
 			return answered(ctx, store, key, func(answer http.HandlerFunc) http.Handler {
