@@ -40,6 +40,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- if and $v.config (not $v.config.admin_tokens) }}{{ fail "config.admin_tokens: probes and Prometheus ask from other machines, so the admin listener is open, and needs tokens" }}{{ end }}
 {{- include "hookonce.references" (list "config" $v.config) }}
+{{- range $i, $channel := dig "alerts" "notify" list (default dict $v.config) }}{{ include "hookonce.reference" (list (printf "config.alerts.notify[%d].url" $i) (get $channel "url")) }}{{ end }}
 {{- if and $v.serviceMonitor.enabled (not (and $v.serviceMonitor.token.secret $v.serviceMonitor.token.key)) }}{{ fail "serviceMonitor.token: name the Secret, and the key in it, that has one of admin_tokens" }}{{ end }}
 {{- $names := dict }}
 {{- range $v.secrets }}
@@ -53,7 +54,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $path := index . 0 }}{{ $value := index . 1 }}
 {{- if kindIs "map" $value }}
 {{- range $key, $inner := $value }}
-{{- if has $key (list "secret" "secrets" "token" "app_secret" "app_secrets" "password") }}{{ include "hookonce.reference" (list (printf "%s.%s" $path $key) $inner) }}{{ end }}
+{{- if has $key (list "secret" "secrets" "token" "app_secret" "app_secrets" "password" "heartbeat") }}{{ include "hookonce.reference" (list (printf "%s.%s" $path $key) $inner) }}{{ end }}
+{{- if and (eq $key "headers") (kindIs "map" $inner) }}
+{{- range $name, $text := $inner }}
+{{- if regexMatch "(?i)auth|cookie|credential|key|pass|secret|session|token" $name }}{{ include "hookonce.reference" (list (printf "%s.headers.%s" $path $name) $text) }}{{ end }}
+{{- end }}
+{{- end }}
 {{- include "hookonce.references" (list (printf "%s.%s" $path $key) $inner) }}
 {{- end }}
 {{- else if kindIs "slice" $value }}
