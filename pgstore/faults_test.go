@@ -20,12 +20,14 @@ func TestFaults(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	p, through := newProxy(t, dsn)
 	base := suite(t, dsn, through, "default_query_exec_mode=exec") // every statement travels with its text
-	storetest.RunFaults(t, storetest.TxConfig[pgx.Tx]{Open: func(t testing.TB) storetest.Database[pgx.Tx] {
+	cfg := storetest.TxConfig[pgx.Tx]{Open: func(t testing.TB) storetest.Database[pgx.Tx] {
 		db := base.Open(t)
 		db.FailCommit = func(persisted bool) { p.Fail(isCommit, persisted) }
 		db.FailWrite = func(persisted bool) { p.Fail(isWrite, persisted) }
 		return db
-	}})
+	}}
+	storetest.RunFaults(t, cfg)
+	storetest.RunTallier(t, cfg)
 }
 
 // A statement that gets lost inside the transaction, before or after the server carried it out, takes the

@@ -38,9 +38,9 @@ func messages(client io.Reader) cutproxy.Reader {
 	}
 }
 
-// isCommit recognises COMMIT, sent with its text.
+// isCommit recognises COMMIT, sent with its text: prepared, or by database/sql as a simple query.
 func isCommit(message []byte) bool {
-	return message[0] == 'P' && bytes.Contains(message, []byte("\x00commit\x00"))
+	return message[0] == 'P' && bytes.Contains(message, []byte("\x00commit\x00")) || message[0] == 'Q' && bytes.HasSuffix(message, []byte("commit\x00"))
 }
 
 // isWrite recognises a statement over the table of claims that writes, sent with its text.
