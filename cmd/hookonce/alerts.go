@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/hookonce/hookonce/internal/alert"
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/settings"
 )
@@ -29,6 +30,7 @@ Without a command it lists them.`
 	}
 	c.AddCommand(
 		newAlertsListCommand(w, "list", "List the alerts that fire, silences, and who is told"),
+		newAlertsRulesCommand(w),
 		newAlertsHistoryCommand(w),
 		newAckCommand(w),
 		newSilenceCommand(w),
@@ -112,6 +114,46 @@ func joined(words []string) (text string) {
 		text += word
 	}
 	return text
+}
+
+func newAlertsRulesCommand(w *env) *cobra.Command {
+	var admin adminFlags
+	c := &cobra.Command{
+		Use:   "rules [flags]",
+		Short: "List the rules that alerts go by, and how each stands",
+		Long: `Rules lists every rule as it is configured, those first that hold or are nearest to it: at 100 % of what it takes. What
+it looks at is that of the source or destination which is nearest, or worst.`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, err := admin.client(w, c)
+			if err != nil {
+				return err
+			}
+			var list api.AlertRules
+			if err := client.get(c.Context(), "/alerts/rules", nil, &list); err != nil {
+				return err
+			}
+			if admin.json {
+				return printJSON(w, list)
+			}
+			return printRules(w, &list)
+		},
+	}
+	admin.declare(c)
+	return c
+}
+
+func printRules(w *env, list *api.AlertRules) error {
+	if !list.Evaluated {
+		fmt.Fprintln(w.out, "Nothing is evaluated: alerts.enabled is false.")
+	}
+	alert.Nearest(list.Rules)
+	t := newTable(w, "", "RULE | STATE | SHARE | NOW | OF | FROM | FOR | AT MOST")
+	for i := range list.Rules {
+		is := &list.Rules[i]
+		t.row("", is.Rule, is.State(), is.Reached(), is.Now, is.Subject, is.Limit, is.Lasts(), is.Severity)
+	}
+	return t.Flush()
 }
 
 func newAlertsHistoryCommand(w *env) *cobra.Command {

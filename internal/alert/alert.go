@@ -96,18 +96,23 @@ type Setting struct {
 func (c Settings) Rules() []Rule {
 	all := make([]Rule, 0, len(rules))
 	for _, r := range rules {
-		own := c[r.Name]
-		if own.For != nil {
-			r.For = *own.For
-		}
-		if own.Threshold != nil {
-			r.Threshold = *own.Threshold
-		}
-		if !own.Off {
-			all = append(all, r)
+		if !c[r.Name].Off {
+			all = append(all, c.change(r))
 		}
 	}
 	return all
+}
+
+// change returns a rule as it holds where it is on.
+func (c Settings) change(r Rule) Rule {
+	own := c[r.Name]
+	if own.For != nil {
+		r.For = *own.For
+	}
+	if own.Threshold != nil {
+		r.Threshold = *own.Threshold
+	}
+	return r
 }
 
 // Judge says what is wrong with what a snapshot shows, by the rules as they are.
@@ -119,10 +124,12 @@ func (c Settings) Judge(s *overview.Snapshot) Verdict {
 	order := map[string]int{}
 	for i, r := range c.Rules() {
 		order[r.Name] = i
-		for _, a := range r.find(s, r.Threshold) {
-			a.Rule = r.Name
-			all = append(all, a)
-		}
+		r.find(s, r.Threshold, func(subject string, _ gauge, a *Alert) {
+			if a != nil {
+				a.Rule, a.Subject = r.Name, subject
+				all = append(all, *a)
+			}
+		})
 	}
 	explain(s, all)
 	slices.SortStableFunc(all, func(a, b Alert) int {
@@ -242,8 +249,10 @@ func doubled(s *overview.Snapshot) Answer {
 		h := &s.Sources[i].Hour
 		copies, conflicts, unkeyed = copies+h.Copies, conflicts+h.Conflicts, unkeyed+h.Unkeyed
 	}
-	for _, a := range findEffectsDoubled(s, 0) {
-		return Answer{true, "Yes. " + a.Headline}
+	var found *Alert
+	findEffectsDoubled(s, 0, func(_ string, _ gauge, a *Alert) { found = cmp.Or(found, a) })
+	if found != nil {
+		return Answer{true, "Yes. " + found.Headline}
 	}
 	text := fmt.Sprintf("No: %d copies were recognised in the last hour.", copies)
 	if unkeyed > 0 {

@@ -33,9 +33,13 @@ type snapshot = overview.Snapshot
 
 // A place to change that is named like a setting is one.
 func TestPlacesAreSettings(t *testing.T) {
-	code, err := os.ReadFile("rule.go")
-	if err != nil {
-		t.Fatal(err)
+	var code []byte
+	for _, file := range []string{"store.go", "source.go", "destination.go"} {
+		part, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code = append(code, part...)
 	}
 	page, err := os.ReadFile("../config/testdata/defaults.txt")
 	if err != nil {
@@ -45,11 +49,11 @@ func TestPlacesAreSettings(t *testing.T) {
 	found := settings.FindAllString(string(code), -1)
 	for _, name := range found {
 		if !regexp.MustCompile(`(?m)^ +` + regexp.QuoteMeta(name) + ` `).Match(page) {
-			t.Errorf("rule.go sends people to %s, which is no setting", name)
+			t.Errorf("a rule sends people to %s, which is no setting", name)
 		}
 	}
 	if len(found) < 3 {
-		t.Errorf("rule.go names %v: this test looks at nothing", found)
+		t.Errorf("the rules name %v: this test looks at nothing", found)
 	}
 }
 
@@ -102,6 +106,7 @@ func TestRules(t *testing.T) {
 			o.SecretsSince, o.Secrets = ago(known), []overview.Secret{{Week: 500}, {Week: used, From: from}}
 		})
 	}
+	aboutSeverity := map[string]bool{died: true, paused: true} // what their thresholds are for: they hold before
 	for _, c := range []struct {
 		rule        string
 		severity    Severity
@@ -187,6 +192,17 @@ func TestRules(t *testing.T) {
 		}
 		if a := find(c.not); a != nil {
 			t.Errorf("%s fires just below: %s", c.rule, a.Headline)
+		}
+		// What is shown of the rule agrees: it passes 1 where the rule fires.
+		for want, edit := range map[bool]func(*snapshot){true: c.fires, false: c.not} {
+			s := well()
+			edit(s)
+			all := Settings{}.Stand(s)
+			is := all[slices.IndexFunc(all, func(is Standing) bool { return is.Rule == c.rule })]
+			reached := want && (!aboutSeverity[c.rule] || c.severity == is.Severity && c.rule == paused || c.severity == Page)
+			if is.Holds != want || reached && is.Share < 1 || !reached && is.Share > 1 || is.Now == "" || want && is.Subject != a.Subject {
+				t.Errorf("%s holds %t; it is shown to be %t at %q, with %q, %g of what it takes", c.rule, want, is.Holds, is.Subject, is.Now, is.Share)
+			}
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 )
 
 var update = flag.Bool("update", false, "write the table of rules into its page")
@@ -16,17 +15,11 @@ func TestRulesStandInAPage(t *testing.T) {
 	const file, begin = "../../docs/alerts.md", "| rule | fires when | from | for | at most |\n|---|---|---|---|---|\n"
 	var table strings.Builder
 	for _, r := range Rules() {
-		from, lasts := "", ""
-		switch r.Unit {
-		case Seconds:
-			from = short(time.Duration(r.Threshold * float64(time.Second)))
-		case Number:
-			from = fmt.Sprint(r.Threshold)
-		}
+		lasts := ""
 		if r.For > 0 {
-			lasts = short(r.For)
+			lasts = span(r.For).String()
 		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", r.Name, r.When, from, lasts, r.Severity)
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", r.Name, r.When, r.Limit(), lasts, r.Severity)
 	}
 	page, err := os.ReadFile(file)
 	if err != nil {
@@ -52,15 +45,4 @@ func TestRulesStandInAPage(t *testing.T) {
 	if err := os.WriteFile(file, []byte(before+begin+table.String()+rest[end:]), 0o644); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// short is a duration without its zeros.
-func short(d time.Duration) string {
-	text := d.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
 }

@@ -155,6 +155,22 @@ func readName(name string) journal.AlertID {
 	return journal.AlertID{Rule: rule, Subject: subject}
 }
 
+// AlertRules are the rules that alerts go by, at the gateway that was asked.
+type AlertRules struct {
+	Evaluated bool             `json:"evaluated" doc:"If not, alerts.enabled is false: whatever holds is neither recorded nor told."`
+	At        time.Time        `json:"at" doc:"When what they look at was so."`
+	Rules     []alert.Standing `json:"rules" nullable:"false" doc:"In the order in which one is told before another of the same severity."`
+}
+
+// alertRules answers from memory, as the overview does, of which it is.
+func (a *api) alertRules(ctx context.Context, _ *struct{}) (*answer[AlertRules], error) {
+	s, err := a.opt.Overview(ctx)
+	if err != nil {
+		return nil, a.problem(ctx, err)
+	}
+	return &answer[AlertRules]{AlertRules{a.opt.Evaluated == nil || a.opt.Evaluated(), s.At.UTC(), a.rules().Stand(s)}}, nil
+}
+
 // AlertRecord is something that happened to an alert.
 type AlertRecord struct {
 	ID       string    `json:"id"`

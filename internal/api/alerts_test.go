@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/alert"
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/overview"
@@ -164,6 +165,35 @@ func TestChannelsAreTested(t *testing.T) {
 	r.post("/api/v1/alerts/channels/nobody/test", body, 404)
 	if len(r.alerts.tested) != 2 || r.alerts.tested[0] != "oncall local a new integration" {
 		t.Errorf("on record are %q", r.alerts.tested)
+	}
+}
+
+// The rules are told as they are configured, each with what it looks at; how alerts stand in the store does not matter.
+func TestAlertRules(t *testing.T) {
+	r := newRig(t)
+	rules := alert.Settings{"backlog_old": {Off: true}}
+	options := api.Options{
+		Alerts: r.alerts, Now: func() time.Time { return now }, Rules: func() alert.Settings { return rules },
+		Overview: func(context.Context) (*overview.Snapshot, error) {
+			return &overview.Snapshot{At: now, Store: overview.StoreState{Commits: 9, CommitMS: 500}}, nil
+		},
+	}
+	r.handler, r.alerts.fails = api.New(options), true
+	list := r.get("/api/v1/alerts/rules")
+	all := map[string]map[string]any{}
+	for _, is := range list["rules"].([]any) {
+		all[is.(map[string]any)["rule"].(string)] = is.(map[string]any)
+	}
+	if is := all["store_slow"]; len(all) != len(alert.Rules()) || list["evaluated"] != true || is["now"] != "500 ms on average of the last 9" || is["share"] != 2.0 || is["holds"] != true || is["limit"] != "250" || is["for_seconds"] != 120.0 {
+		t.Errorf("of %d rules: %v", len(all), is)
+	}
+	if is := all["backlog_old"]; is["enabled"] != false || is["limit"] != "15m" {
+		t.Errorf("off: %v", is)
+	}
+	options.Evaluated = func() bool { return false }
+	r.handler = api.New(options)
+	if list := r.get("/api/v1/alerts/rules"); list["evaluated"] != false {
+		t.Errorf("without alerts: %v", list["evaluated"])
 	}
 }
 

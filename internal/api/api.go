@@ -82,6 +82,7 @@ func (a *api) register(h huma.API) {
 	get(h, "list-destinations", "/destinations", "List destinations, with health, pause and backlog, and the gateways that deliver to them", a.destinations)
 	get(h, "get-overview", "/overview", "What is wrong, in words, and how all stands", a.overview)
 	get(h, "list-alerts", "/alerts", "List the alerts that fire, silences, and who is told", a.alerts)
+	get(h, "list-alert-rules", "/alerts/rules", "List the rules that alerts go by, and how each stands", a.alertRules)
 	get(h, "list-alert-history", "/alerts/history", "List what happened to alerts, newest first", a.alertHistory)
 	get(h, "get-stats", "/stats", "Count what is open", a.stats)
 	get(h, "get-history", "/history", "Count what happened, by the minute or by the hour", a.history)

@@ -48,6 +48,8 @@ type Options struct {
 	Overview func(context.Context) (*overview.Snapshot, error)
 	// Rules are how what is wrong is judged. Nil: as the rules are.
 	Rules func() alert.Settings
+	// Evaluated reports whether alerts are evaluated, recorded and told at the moment. Nil: they are.
+	Evaluated func() bool
 	// Tail tells events as they come.
 	Tail *tail.Feed
 	// Payloads says how bodies and headers of events are shown at the moment, to visitors who may look. Nil means [FormOff].

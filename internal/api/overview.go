@@ -20,9 +20,13 @@ func (a *api) overview(ctx context.Context, _ *struct{}) (*answer[Overview], err
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
-	rules := alert.Settings{}
-	if a.opt.Rules != nil {
-		rules = a.opt.Rules()
+	return &answer[Overview]{Overview{a.rules().Judge(s), a.attended.get(ctx, &a.opt), *s}}, nil
+}
+
+// rules are how what is wrong is judged at the moment.
+func (a *api) rules() alert.Settings {
+	if a.opt.Rules == nil {
+		return alert.Settings{}
 	}
-	return &answer[Overview]{Overview{rules.Judge(s), a.attended.get(ctx, &a.opt), *s}}, nil
+	return a.opt.Rules()
 }

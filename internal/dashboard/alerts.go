@@ -6,12 +6,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/alert"
 	"github.com/hookonce/hookonce/internal/api"
 )
 
-// alertsView is what fires, who looks after it, who is told, and what happened.
+// alertsView is what fires, who looks after it, who is told, how near the rules are, and what happened.
 type alertsView struct {
 	api.AlertList
+	api.AlertRules
 	api.AlertHistory
 	Alert  string           `json:"-"` // whose history it is; empty: that of all
 	Older  string           `json:"-"` // address of the next part
@@ -26,6 +28,10 @@ func (d *dashboard) alerts(r *http.Request) (*page, error) {
 	if err := d.get(r.Context(), "/alerts", nil, &v.AlertList); err != nil {
 		return nil, err
 	}
+	if err := d.get(r.Context(), "/alerts/rules", nil, &v.AlertRules); err != nil {
+		return nil, err
+	}
+	alert.Nearest(v.Rules)
 	about := url.Values{"limit": {"50"}}
 	for name, value := range map[string]string{"alert": v.Alert, "cursor": r.URL.Query().Get("cursor")} {
 		if value != "" {
@@ -38,7 +44,7 @@ func (d *dashboard) alerts(r *http.Request) (*page, error) {
 	if v.Cursor != "" {
 		v.Older = query("/alerts", "alert", v.Alert, "cursor", v.Cursor)
 	}
-	commands := []command{{"List them", "hookonce alerts"}, {"What happened", strings.TrimSpace("hookonce alerts history " + named(v.Alert))}, {"Try who is told", "hookonce alerts test"}}
+	commands := []command{{"List them", "hookonce alerts"}, {"How the rules stand", "hookonce alerts rules"}, {"What happened", strings.TrimSpace("hookonce alerts history " + named(v.Alert))}, {"Try who is told", "hookonce alerts test"}}
 	return &page{Title: "Alerts", Place: "/alerts", Again: 10, Data: v, Commands: commands}, nil
 }
 

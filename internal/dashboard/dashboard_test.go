@@ -342,6 +342,16 @@ func TestLookAtPayload(t *testing.T) {
 	}
 }
 
+// The page says that what it shows is told to nobody, where alerts are switched off.
+func TestAlertsThatAreSwitchedOff(t *testing.T) {
+	for disabled, want := range map[bool]int{false: 0, true: 1} {
+		w := serve(dashboardtest.Dashboard(&dashboardtest.API{World: dashboardtest.Trouble, Disabled: disabled}), request("GET", "/alerts", nil))
+		if strings.Count(w.Body.String(), "<code>alerts.enabled</code> is false") != want {
+			t.Errorf("switched off: %t, and the page says so: %t", disabled, want == 0)
+		}
+	}
+}
+
 // Each form of the page about alerts asks the API for what it says, with the reason, and needs no script.
 func TestAlertForms(t *testing.T) {
 	a := &dashboardtest.API{World: dashboardtest.Trouble}

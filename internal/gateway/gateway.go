@@ -296,6 +296,7 @@ func (g *Gateway) apiOptions() api.Options {
 		Sources:     func() []api.Source { return apiSources(g.config()) },
 		Overview:    g.overview.Snapshot,
 		Rules:       func() alert.Settings { return g.wired.Load().alerts.Rules },
+		Evaluated:   func() bool { return !g.wired.Load().alerts.Off },
 		Alerts:      g.alerting.Desk(),
 		Channels:    g.channels,
 		TestChannel: g.testChannel,

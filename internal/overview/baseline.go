@@ -65,15 +65,21 @@ func LearnShare(hours []Hour, now time.Time) Baseline {
 	return b
 }
 
-// Exceeds reports whether more events came again than is usual, by so many deviations (6 is what alerts go by), at least
-// twice as many, and at least least. A baseline of less than a day knows nothing: then a fifth of all, and 20, is too many.
+// Exceeds reports whether as many events came again as are more than usual, see [Baseline.Most].
 func (b *Baseline) Exceeds(events, reseen int64, deviations float64, least int64) bool {
+	return float64(reseen) >= b.Most(events, deviations, least)
+}
+
+// Most returns how many of so many events have to come again to be more than usual: by so many deviations (6 is what alerts go
+// by), at least twice as many, and at least least. A baseline of less than a day knows nothing: then a fifth of all, and 20, is
+// too many.
+func (b *Baseline) Most(events int64, deviations float64, least int64) float64 {
 	if b.Hours < 24 {
-		return reseen >= 20 && float64(reseen) >= 0.2*float64(events)
+		return max(20, 0.2*float64(events))
 	}
-	d, mean := float64(reseen), b.Share*float64(events)
+	mean := b.Share * float64(events)
 	bound := mean + deviations*math.Sqrt(b.Dispersion*mean) + deviations*math.Sqrt(b.Dispersion)
-	return reseen >= least && d > 2*mean && d > bound
+	return max(float64(least), 2*mean, bound)
 }
 
 // Silence says how unusual it is that nothing came since the last event.

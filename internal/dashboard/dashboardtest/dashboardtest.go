@@ -40,7 +40,8 @@ const Attack = `"><script>document.title='owned'</script><img src=x onerror=docu
 
 // API is the API of a world. It notes what it is asked to change.
 type API struct {
-	World World // see Change for one that is asked already
+	World    World // see Change for one that is asked already
+	Disabled bool  // alerts.enabled is false
 
 	mu      sync.Mutex
 	calls   []string
@@ -72,7 +73,7 @@ func (a *API) text(s string) string {
 // ServeHTTP answers as the API does.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
-	of := &API{World: a.World, changed: a.note}
+	of := &API{World: a.World, Disabled: a.Disabled, changed: a.note}
 	a.mu.Unlock()
 	of.serve(w, r)
 }
@@ -106,6 +107,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	answer("GET /api/v1/failures", func(*http.Request) any { return a.failures() })
 	answer("GET /api/v1/overview", func(*http.Request) any { return a.overview() })
 	answer("GET /api/v1/alerts", func(*http.Request) any { return a.alerts() })
+	answer("GET /api/v1/alerts/rules", func(*http.Request) any { return a.alertRules() })
 	answer("GET /api/v1/alerts/history", func(*http.Request) any { return a.alertHistory() })
 	answer("POST /api/v1/alerts/acknowledge", func(*http.Request) any {
 		return api.AlertDone{Alert: "destination_failing/ledger", Done: "acknowledged"}
@@ -316,6 +318,13 @@ func (a *API) alerts() api.AlertList {
 		list.Alerts = append(list.Alerts, s)
 	}
 	return list
+}
+
+// alertRules are judged by what the overview shows, one of them changed and one switched off.
+func (a *API) alertRules() api.AlertRules {
+	s, many := a.overview().Snapshot, 50.0
+	set := alert.Settings{"died": {Threshold: &many}, "one_again": {Off: true}}
+	return api.AlertRules{Evaluated: !a.Disabled, At: Now, Rules: set.Stand(&s)}
 }
 
 func (a *API) alertHistory() api.AlertHistory {

@@ -1,0 +1,265 @@
+package alert
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/overview"
+)
+
+// Signatures.
+const (
+	latestRequests = 20  // that many tell a secret from a stranger
+	mostFail       = 0.9 // of them
+)
+
+// broken returns, as a share of what it takes, how near a source is to that nearly all of its latest requests fail, and none
+// was authentic since they began to; and how many fail because of their time.
+func broken(o *overview.SourceState) (is float64, early, old int64) {
+	n, failed := o.Latest.Received, o.Latest.Failed()
+	if !o.LastVerified.After(o.FailedSince) {
+		is = share(failed, mostFail*float64(n))
+	}
+	if n < latestRequests {
+		is = min(is, share(n, latestRequests))
+	}
+	return is, o.Latest.Unverified["timestamp_future"], o.Latest.Unverified["timestamp_old"]
+}
+
+func findSecretRotated(_ *overview.Snapshot, o *overview.SourceState, _ float64) (gauge, *Alert) {
+	is, early, old := broken(o)
+	failed := o.Latest.Failed()
+	g := gaugeOf(is, "%d of the last %d are not authentic", failed, o.Latest.Received)
+	if 2*(early+old) > failed {
+		g.share = 0 // see findClockOff
+	}
+	if g.share < 1 {
+		return g, nil
+	}
+	reason, most := "", int64(0)
+	for r, n := range o.Latest.Unverified {
+		if n > most || n == most && r < reason {
+			reason, most = r, n
+		}
+	}
+	return g, &Alert{Severity: Page, Since: o.FailedSince, Count: failed,
+		Headline: fmt.Sprintf("No request to %s is authentic since %s (%s): its secret was changed at the sender, or something between changes the requests.", o.Name, clock(o.FailedSince), reason),
+		Action:   Action{Label: "Add the new secret, and reload", Place: "sources." + o.Name + ".secrets", Command: "hookonce reload"}}
+}
+
+func findClockOff(_ *overview.Snapshot, o *overview.SourceState, _ float64) (gauge, *Alert) {
+	is, early, old := broken(o)
+	g := gaugeOf(is, "%d of the last %d are out of time", early+old, o.Latest.Received)
+	if 2*(early+old) <= o.Latest.Failed() {
+		g.share = 0
+	}
+	if g.share < 1 {
+		return g, nil
+	}
+	way := "behind"
+	if old > early {
+		way = "ahead"
+	}
+	return g, &Alert{Severity: Page, Since: o.FailedSince, Count: early + old,
+		Headline: fmt.Sprintf("The clock of this machine is %s of that of %s: its signed times are out of tolerance since %s.", way, o.Name, clock(o.FailedSince)),
+		Action:   Action{Label: "Compare the clock, and set it", Command: "timedatectl status"}}
+}
+
+func findProbing(_ *overview.Snapshot, o *overview.SourceState, at float64) (gauge, *Alert) {
+	failed := o.Hour.Failed()
+	g := gaugeOf(share(failed, at), "%d in an hour, beside %d that are authentic", failed, o.Hour.Verified)
+	if is, _, _ := broken(o); is >= 1 || o.Hour.Verified == 0 {
+		g.share = 0
+	}
+	if g.share < 1 {
+		return g, nil
+	}
+	return g, &Alert{Severity: Info, Count: failed, Action: Action{Label: "See what was refused", Command: "hookonce refusals " + o.Name},
+		Headline: fmt.Sprintf("Somebody sends requests to %s that are not authentic: %d in the last hour, beside %d that are.", o.Name, failed, o.Hour.Verified)}
+}
+
+// Secrets that are replaced.
+const (
+	secretSoon = 7 * 24 * time.Hour
+	secretIdle = 7 * 24 * time.Hour // over which [overview.Secret.Week] counts
+)
+
+// secretUses returns how often each secret was used lately: in the last hour if that had enough requests to tell, else in the
+// last day, or the last week.
+func secretUses(o *overview.SourceState) (uses []int64, total int64) {
+	for _, of := range []func(*overview.Secret) int64{
+		func(s *overview.Secret) int64 { return s.Hour }, func(s *overview.Secret) int64 { return s.Day }, func(s *overview.Secret) int64 { return s.Week },
+	} {
+		uses, total = nil, 0
+		for i := range o.Secrets {
+			uses = append(uses, of(&o.Secrets[i]))
+			total += uses[i]
+		}
+		if total >= latestRequests {
+			break
+		}
+	}
+	return uses, total
+}
+
+func findSecretEnds(s *overview.Snapshot, o *overview.SourceState, at float64) (gauge, *Alert) {
+	uses, total := secretUses(o)
+	first := -1
+	for i := range o.Secrets {
+		secret := &o.Secrets[i]
+		if secret.Until == nil || secret.Shared || uses[i] == 0 || !s.At.Before(*secret.Until) && uses[i] < total {
+			continue
+		}
+		if first < 0 || secret.Until.Before(*o.Secrets[first].Until) {
+			first = i
+		}
+	}
+	if first < 0 {
+		return gaugeOf(0, "no secret that is used ends"), nil
+	}
+	until := *o.Secrets[first].Until
+	g := gaugeOf(share(at, until.Sub(s.At).Seconds()), "secret %d ends in %s, used by %d of the last %d", first+1, span(until.Sub(s.At)), uses[first], total)
+	if !s.At.Before(until) {
+		g = gaugeOf(g.share, "secret %d has ended", first+1)
+	}
+	if g.share < 1 {
+		return g, nil
+	}
+	name := fmt.Sprintf("Secret %d of %s", first+1, o.Name)
+	a := &Alert{Severity: Ticket, Count: uses[first],
+		Action: Action{Label: "Have the sender sign with a secret that lasts, or let this one end later, and reload", Place: "sources." + o.Name + ".secrets", Command: "hookonce reload"}}
+	switch {
+	case !s.At.Before(until):
+		a.Since = until
+		a.Headline = fmt.Sprintf("%s has ended at %s: all of the last %d authentic requests were signed with it, and none with one that lasts.", name, clock(until), total)
+	case uses[first] == total:
+		a.Headline = fmt.Sprintf("%s ends at %s, and all of the last %d requests were signed with it: from then on they are refused.", name, clock(until), total)
+	default:
+		a.Headline = fmt.Sprintf("%s ends at %s, and %d of the last %d requests were signed with it.", name, clock(until), uses[first], total)
+	}
+	return g, a
+}
+
+func findSecretUnused(s *overview.Snapshot, o *overview.SourceState, _ float64) (gauge, *Alert) {
+	long := s.At.Add(-secretIdle)
+	switch {
+	case len(o.Secrets) < 2:
+		return gaugeOf(0, "there is no second secret"), nil
+	case o.SecretsSince.IsZero():
+		return gaugeOf(0, "none was used yet"), nil
+	case o.SecretsSince.After(long):
+		return gaugeOf(0, "looked at for %s of %s", span(s.At.Sub(o.SecretsSince)), span(secretIdle)), nil
+	}
+	var unused []string
+	var total int64
+	for i := range o.Secrets {
+		secret := &o.Secrets[i]
+		if total += secret.Week; secret.Shared {
+			break
+		}
+		if secret.Week == 0 && (secret.From == nil || secret.From.Before(long)) {
+			unused = append(unused, fmt.Sprint(i+1))
+		}
+	}
+	if len(unused) == 0 || total == 0 {
+		return gaugeOf(0, "each secret is used"), nil
+	}
+	return gaugeOf(1, "secret %s is not used", strings.Join(unused, ", ")), &Alert{Severity: Info, Count: total,
+		Action: Action{Label: "Remove it, and reload", Place: "sources." + o.Name + ".secrets", Command: "hookonce reload"},
+		Headline: fmt.Sprintf("Secret %s of %s verified none of the %d authentic requests of the last seven days: it can be removed, unless the sender is to change to it.",
+			strings.Join(unused, ", "), o.Name, total)}
+}
+
+// Copies.
+const (
+	deviations  = 6  // no false alarm in 28 days of senders of all rates
+	leastReseen = 10 // events: fewer are nobody's storm
+	sustained   = 3  // minutes
+	pageTimes   = 10 // so many times the usual share
+	manyCopies  = 50 // of one event in an hour
+	sureSilence = 12 // minutes with events that are missing: by chance once in 160 000 pauses, of which a source has thousands a month
+	leastSilent = 10 * time.Minute
+)
+
+func findConflict(_ *overview.Snapshot, o *overview.SourceState, at float64) (gauge, *Alert) {
+	g := gaugeOf(share(o.Hour.Conflicts, at), "%d in an hour", o.Hour.Conflicts)
+	if g.share < 1 {
+		return g, nil
+	}
+	return g, &Alert{Severity: Ticket, Count: o.Hour.Conflicts,
+		Action:   Action{Label: "Look at them", Command: "hookonce events list --source " + o.Name + " --seen conflict"},
+		Headline: fmt.Sprintf("%s sent other content under a key that was stored before, %d times in the last hour: the first stands.", o.Name, o.Hour.Conflicts)}
+}
+
+func findCameAgain(_ *overview.Snapshot, o *overview.SourceState, _ float64) (gauge, *Alert) {
+	in, span := o.Five, "five minutes"
+	if !o.Usual.Exceeds(in.Events(), in.Reseen, deviations, leastReseen) {
+		in, span = o.Hour, "hour"
+	}
+	most := o.Usual.Most(in.Events(), deviations, leastReseen)
+	g := gaugeOf(share(in.Reseen, most), "%d of %d in the last %s; usual are %s, too many %.0f", in.Reseen, in.Events(), span, percent(o.Usual.Share), math.Ceil(most))
+	if o.Usual.Hours < 24 {
+		g = gaugeOf(g.share, "%d of %d in the last %s; too many %.0f, until more than %d hours are learned from", in.Reseen, in.Events(), span, math.Ceil(most), o.Usual.Hours)
+	}
+	if o.ReseenFor < sustained {
+		g.share = min(g.share, 1)
+		return g, nil
+	}
+	g.share = max(g.share, 1)
+	a := &Alert{Severity: Ticket, Count: in.Reseen,
+		Action: Action{Label: "Look at them", Command: "hookonce events list --source " + o.Name + " --seen duplicate"},
+		Headline: fmt.Sprintf("%s sends events again: %d of %d in the last %s, where %.2g %% is usual. Copies are recognised and not delivered.",
+			o.Name, in.Reseen, in.Events(), span, 100*o.Usual.Share)}
+	if float64(in.Reseen) > pageTimes*math.Max(o.Usual.Share*float64(in.Events()), leastReseen) {
+		a.Severity = Page
+	}
+	return g, a
+}
+
+func findOneAgain(_ *overview.Snapshot, o *overview.SourceState, at float64) (gauge, *Alert) {
+	g := gaugeOf(share(o.Hour.Copies, at*float64(o.Hour.Reseen)), "%d copies of %d in an hour", o.Hour.Copies, o.Hour.Reseen)
+	if o.Hour.Reseen == 0 {
+		g.share = 0
+	}
+	if g.share < 1 {
+		return g, nil
+	}
+	return g, &Alert{Severity: Info, Count: o.Hour.Copies,
+		Action:   Action{Label: "Look at it", Command: "hookonce events list --source " + o.Name + " --seen duplicate"},
+		Headline: fmt.Sprintf("%s sends the same event again and again: %d copies of %d in the last hour.", o.Name, o.Hour.Copies, o.Hour.Reseen)}
+}
+
+func findSilent(s *overview.Snapshot, o *overview.SourceState, at float64) (gauge, *Alert) {
+	if every := time.Duration(o.ExpectEvery) * time.Second; every > 0 {
+		last := o.LastVerified
+		if last.IsZero() {
+			last = s.Since // nobody knows longer
+		}
+		g := gaugeOf(share(s.At.Sub(last), every), "last %s ago, expected every %s", span(s.At.Sub(last)), span(every))
+		if o.LastVerified.IsZero() {
+			g = gaugeOf(g.share, "none since the start %s ago, expected every %s", span(s.At.Sub(last)), span(every))
+		}
+		if g.share <= 1 {
+			return g, nil
+		}
+		return g, &Alert{Severity: Ticket, Since: last, Count: int64(s.At.Sub(last) / every),
+			Action:   Action{Label: "Look at the sender's own list of deliveries", Place: "the endpoint at " + o.Provider + " that posts to " + o.Path},
+			Headline: fmt.Sprintf("%s is silent since %s: something is expected every %s.", o.Name, clock(last), every)}
+	}
+	if o.LastVerified.IsZero() {
+		return gaugeOf(0, "nothing came yet"), nil
+	}
+	silence := s.At.Sub(o.LastVerified)
+	g := gaugeOf(share(o.Silence.Missing, at), "%.1f missing, last %s ago, learned from %.1f days", o.Silence.Missing, span(silence), o.Silence.Days)
+	if silence < leastSilent {
+		g.share = min(g.share, share(silence, leastSilent))
+	}
+	if g.share <= 1 {
+		return g, nil
+	}
+	return g, &Alert{Severity: Ticket, Since: o.LastVerified, Count: int64(o.Silence.Missing),
+		Action:   Action{Label: "Look at the sender's own list of deliveries", Place: "the endpoint at " + o.Provider + " that posts to " + o.Path},
+		Headline: fmt.Sprintf("%s is silent since %s: in such a time there usually are %.0f minutes with events.", o.Name, clock(o.LastVerified), o.Silence.Missing)}
+}
