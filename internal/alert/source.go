@@ -201,7 +201,7 @@ func findCameAgain(_ *overview.Snapshot, o *overview.SourceState, _ float64) (ga
 	most := o.Usual.Most(in.Events(), deviations, leastReseen)
 	g := gaugeOf(share(in.Reseen, most), "%d of %d in the last %s; usual are %s, too many %.0f", in.Reseen, in.Events(), span, percent(o.Usual.Share), math.Ceil(most))
 	if o.Usual.Hours < 24 {
-		g = gaugeOf(g.share, "%d of %d in the last %s; too many %.0f, until more than %d hours are learned from", in.Reseen, in.Events(), span, math.Ceil(most), o.Usual.Hours)
+		g = gaugeOf(g.share, "%d of %d in the last %s; too many %.0f; what is usual is learned from %d of 24 hours", in.Reseen, in.Events(), span, math.Ceil(most), o.Usual.Hours)
 	}
 	if o.ReseenFor < sustained {
 		g.share = min(g.share, 1)
