@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"crypto/x509"
 	"testing"
 	"time"
 )
@@ -10,4 +11,10 @@ func SetSendTime(t *testing.T, d time.Duration) {
 	before := sendTime
 	sendTime = d
 	t.Cleanup(func() { sendTime = before })
+}
+
+// TrustMail has mail servers trusted for which roots vouch, until the test ends.
+func TrustMail(t *testing.T, roots *x509.CertPool) {
+	mailRoots = roots
+	t.Cleanup(func() { mailRoots = nil })
 }

@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
 )
 
 // mailbox sends mail to a few people. Package shoutrrr has a sender for it that waits for ever for a server that does not
@@ -148,9 +150,16 @@ func (b *mailbox) dial(ctx context.Context, network, address string) (net.Conn, 
 		c = bounded{c, end}
 	}
 	if b.implicit {
-		c = tls.Client(c, &tls.Config{ServerName: b.host, MinVersion: tls.VersionTLS12})
+		c = tls.Client(c, b.tls())
 	}
 	return c, nil
+}
+
+// mailRoots are who may vouch for a mail server. Nil means whom the system trusts. Tests trust their own.
+var mailRoots *x509.CertPool
+
+func (b *mailbox) tls() *tls.Config {
+	return &tls.Config{ServerName: b.host, MinVersion: tls.VersionTLS12, RootCAs: mailRoots}
 }
 
 // client returns what talks to the server.
@@ -159,8 +168,12 @@ func (b *mailbox) client(dial gomail.DialContextFunc) (*gomail.Client, error) {
 	if b.implicit || b.plain {
 		policy = gomail.NoTLS
 	}
-	options := []gomail.Option{gomail.WithPort(b.port), gomail.WithTimeout(sendTime), gomail.WithDialContextFunc(dial), gomail.WithTLSPolicy(policy)}
-	if b.user != "" {
+	options := []gomail.Option{gomail.WithPort(b.port), gomail.WithTimeout(sendTime), gomail.WithDialContextFunc(dial), gomail.WithTLSPolicy(policy), gomail.WithTLSConfig(b.tls())}
+	switch {
+	case b.user == "":
+	case b.implicit:
+		options = append(options, gomail.WithSMTPAuthCustom(&login{mailSettings: b.mailSettings}))
+	default:
 		kind := gomail.SMTPAuthAutoDiscover
 		if b.plain {
 			kind = gomail.SMTPAuthPlainNoEnc
@@ -168,6 +181,32 @@ func (b *mailbox) client(dial gomail.DialContextFunc) (*gomail.Client, error) {
 		options = append(options, gomail.WithSMTPAuth(kind), gomail.WithUsername(b.user), gomail.WithPassword(b.password))
 	}
 	return gomail.NewClient(b.host, options...)
+}
+
+// login says who we are over a connection that was TLS from the beginning, in a way that the server offers. The library takes
+// such a connection for a plain one, for it did not make it, and by itself would not send a password over it.
+type login struct {
+	mailSettings
+	smtp.Auth
+}
+
+func (l *login) Start(server *smtp.ServerInfo) (string, []byte, error) {
+	for _, way := range []struct {
+		name string
+		auth smtp.Auth
+	}{
+		{"PLAIN", smtp.PlainAuth("", l.user, l.password, l.host, false)},
+		{"LOGIN", smtp.LoginAuth(l.user, l.password, l.host, false)},
+		{"SCRAM-SHA-256", smtp.ScramSHA256Auth(l.user, l.password)},
+		{"SCRAM-SHA-1", smtp.ScramSHA1Auth(l.user, l.password)},
+		{"CRAM-MD5", smtp.CRAMMD5Auth(l.user, l.password)},
+	} {
+		if slices.Contains(server.Auth, way.name) {
+			l.Auth = way.auth
+			return l.Auth.Start(server)
+		}
+	}
+	return "", nil, errors.New("it takes passwords in none of the ways PLAIN, LOGIN, SCRAM-SHA-256, SCRAM-SHA-1 and CRAM-MD5")
 }
 
 // bounded is a connection that nobody may use for longer.

@@ -2,8 +2,11 @@ package notify_test
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -11,12 +14,13 @@ import (
 	"github.com/hookonce/hookonce/internal/notify"
 )
 
-// mailServer stands for a mail server without TLS. It answers by the first word of a line; what it has no answer for ends the
+// mailServer stands for a mail server. It answers by the first word of a line; what it has no answer for ends the
 // connection, and an answer that is empty is never given.
 type mailServer struct {
 	net.Listener
 	answers map[string]string
 	said    chan string // all lines of one connection
+	tls     *tls.Config // of STARTTLS
 }
 
 func newMailServer(t *testing.T, answers map[string]string) *mailServer {
@@ -25,11 +29,17 @@ func newMailServer(t *testing.T, answers map[string]string) *mailServer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveMail(t, l, nil, answers)
+}
+
+// serveMail has a mail server on a listener, with TLS by STARTTLS if there is a configuration of it.
+func serveMail(t *testing.T, l net.Listener, starttls *tls.Config, answers map[string]string) *mailServer {
+	t.Helper()
 	t.Cleanup(func() { _ = l.Close() })
 	s := &mailServer{l, map[string]string{
 		"": "220 mail.test ESMTP", "EHLO": "250-mail.test\r\n250-8BITMIME\r\n250 AUTH PLAIN", "AUTH": "235 welcome", "MAIL": "250 ok", "RCPT": "250 ok", "DATA": "354 go on",
 		".": "250 2.0.0 taken as 4F2A", "NOOP": "250 ok", "RSET": "250 ok", "QUIT": "221 bye",
-	}, make(chan string, 8)}
+	}, make(chan string, 8), starttls}
 	for word, answer := range answers {
 		s.answers[word] = answer
 	}
@@ -66,6 +76,55 @@ func (s *mailServer) serve(c net.Conn) {
 		}
 		body = strings.HasPrefix(answer, "354")
 		fmt.Fprint(c, answer, "\r\n")
+		if word == "STARTTLS" {
+			c = tls.Server(c, s.tls)
+			lines = bufio.NewScanner(c)
+		}
+	}
+}
+
+// A server with TLS, from the beginning or by STARTTLS, gets the password in a way that it offers.
+func TestMailOverTLSWithAPassword(t *testing.T) {
+	web := httptest.NewTLSServer(nil) // for its certificate
+	defer web.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(web.Certificate())
+	notify.TrustMail(t, roots)
+	secure := &tls.Config{Certificates: web.TLS.Certificates, MinVersion: tls.VersionTLS12}
+	ehlo := func(ways string) map[string]string {
+		return map[string]string{
+			"EHLO": "250-mail.test\r\n250-STARTTLS\r\n250 AUTH " + ways, "STARTTLS": "220 go on", // of LOGIN: what it asks for, and in base64 what it gets
+			"AG9VA29UY2U=": "334 UGFzc3dvcmQ6", "AHVUDGVYMG==": "235 welcome",
+		}
+	}
+	login := ehlo("LOGIN XOAUTH2")
+	login["AUTH"] = "334 VXNlcm5hbWU6"
+	for name, of := range map[string]struct {
+		answers map[string]string
+		want    string // empty: it fails
+	}{
+		"PLAIN and LOGIN": {ehlo("PLAIN LOGIN"), "AUTH PLAIN AGhvb2tvbmNlAGh1bnRlcjI=\n"},
+		"LOGIN":           {login, "AUTH LOGIN\naG9va29uY2U=\naHVudGVyMg==\n"},
+		"XOAUTH2":         {ehlo("XOAUTH2"), ""},
+	} {
+		for _, scheme := range []string{"smtps", "smtp"} {
+			t.Run(scheme+" "+name, func(t *testing.T) {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if scheme == "smtps" {
+					l = tls.NewListener(l, secure)
+				}
+				server := serveMail(t, l, secure, of.answers)
+				c := channel(t, scheme+"://hookonce:hunter2@"+l.Addr().String()+"?from=hookonce@example.com&to=a@example.com", nil)
+				_, err = c.Send(t.Context(), message())
+				said := <-server.said
+				if (err == nil) != (of.want != "") || !strings.Contains(said, of.want) || of.want == "" && strings.Contains(said, "AUTH") {
+					t.Errorf("%v, and it said\n%s", err, said)
+				}
+			})
+		}
 	}
 }
 
